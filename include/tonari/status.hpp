@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string_view>
+
+namespace tonari {
+
+/// What every call of the hot path answers. Nothing there throws.
+enum class [[nodiscard]] Status : std::uint8_t {
+  ok,           ///< Done, or started: each call says which.
+  again,        ///< No room now and nothing was started: make progress, then retry.
+  truncated,    ///< The message was longer than the buffer: its first bytes were delivered, the rest is lost.
+  invalid,      ///< An argument is wrong: a rank, tag or root outside its range, or sizes that overflow.
+  bounds,       ///< A range leaves the memory it names.
+  bad_address,  ///< A buffer is not readable or writable memory of its process.
+  peer_gone,    ///< The peer died or left; every later call to it answers the same.
+  cancelled,    ///< The operation was cancelled before it matched.
+  no_memory,    ///< The system refused memory that the call needed.
+};
+
+/// The name of a status, as in its enumerator: "ok", "peer_gone".
+[[nodiscard]] std::string_view to_string(Status status) noexcept;
+
+/// One sentence that says what happened and what to do about it.
+[[nodiscard]] std::string_view explain(Status status) noexcept;
+
+/// Thrown by constructors and by collective set-up: what was tried, why it failed, and the remedy.
+struct SetupError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace tonari

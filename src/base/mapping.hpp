@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <utility>
+
+namespace tonari {
+
+/// Owns a range of mapped memory. Not inherited by forked children.
+class Mapping {
+ public:
+  Mapping() noexcept = default;
+  /// Maps `bytes` of a file, readable, writable and shared. Throws SetupError that says what was mapped.
+  Mapping(int file, std::size_t bytes, const char* what);
+  Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  Mapping& operator=(Mapping&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Mapping();
+
+  [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
+
+ private:
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace tonari

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tonari {
+
+/// Every setting of tonari, with its default. Read once, when a job is joined; immutable from then on.
+struct Settings {
+  std::string apart = "none";
+  std::uint64_t split = 48;
+  std::uint64_t ring_slots = 1024;
+  std::uint64_t direct_bytes = 8192;
+  std::uint64_t chunk_bytes = 256 * 1024;
+  std::uint64_t unexpected_bytes = 64 << 20;
+  std::uint64_t join_seconds = 30;
+  std::uint64_t warn_seconds = 10;
+  bool direct_copies = true;
+  bool service_thread = true;
+  std::string log = "warn";
+};
+
+/// Where a setting's value came from.
+enum class Origin : std::uint8_t { built_in, environment, job };
+std::string_view to_string(Origin origin) noexcept;
+
+/// One setting as people see it.
+struct SettingText {
+  std::string_view name;  ///< The environment variable, TONARI_...
+  std::string value;
+  std::string built_in;
+  Origin origin;
+  std::string_view meaning;
+};
+
+/// Reads TONARI_... from the environment, then `overrides` (NAME=VALUE, for one job). Sizes take K, M, G (powers of
+/// 1024). Throws SetupError that names the variable, its value and what it takes.
+Settings read_settings(std::span<const std::string> overrides = {});
+
+/// Every setting with its value and where it came from, in the order of the documentation.
+std::vector<SettingText> describe_settings(std::span<const std::string> overrides = {});
+
+}  // namespace tonari

@@ -1,0 +1,108 @@
+#pragma once
+
+#include "base/descriptor.hpp"
+#include "base/mapping.hpp"
+#include "base/settings.hpp"
+
+#include <tonari/job.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace tonari::job {
+
+inline constexpr std::size_t cache_line_bytes = 64;
+inline constexpr std::uint32_t arena_version = 1;
+/// What a rank's segment holds beside its request ring; src/fabric/segment.hpp proves that it suffices.
+inline constexpr std::size_t segment_fixed_bytes = 2 << 20;
+inline constexpr int ranks_per_host_max = 1 << 14;  // the publish field of a head names a local rank in 14 bits
+
+/// Where a rank stands in its life. Only ever grows.
+enum class Phase : std::uint32_t { absent, joined, running, leaving, left, dead };
+
+/// What a rank's threads wait for, for `tonari status`. Written only when a wait has become long.
+enum class Wait : std::uint32_t { nothing, send, receive, probe, barrier, broadcast, all_reduce, gather, room, leave };
+std::string_view to_string(Wait wait) noexcept;
+
+/// Counters of a rank as they lie in the arena; Statistics has their meaning. Relaxed throughout: nothing is ordered by
+/// a count, and readers want each one whole, not all at one moment.
+struct Counters {
+  using Count = std::atomic<std::uint64_t>;
+  Count messages_sent{0}, bytes_sent{0}, held_back{0}, wake_ups{0};  // by any thread that sends
+  alignas(cache_line_bytes) Count messages_received{0};              // from here on by the receiving side
+  Count bytes_direct{0}, bytes_buffered{0}, posted_now{0}, posted_max{0}, unexpected_now{0}, unexpected_max{0},
+      unexpected_bytes_now{0}, unexpected_bytes_max{0}, sleeps{0};
+
+  [[nodiscard]] Statistics read() const noexcept;
+};
+
+/// What all ranks of a host may see of one rank. Offsets by cache line: identity; bells; what it waits for; counters.
+struct alignas(cache_line_bytes) RankBlock {
+  // Identity: written by the rank while joining, and on a death by who noticed it.
+  std::atomic<Phase> phase{Phase::absent};
+  std::atomic<std::int32_t> pid{0};
+  std::atomic<std::int32_t> death_signal{0};
+  std::atomic<std::int32_t> death_status{0};
+  std::atomic<std::uint32_t> lives_on{0};  // 1: has a death handler, so a death elsewhere must not end it
+  std::atomic<std::uint64_t> probe{0};     // neighbours read it by process_vm_readv to learn whether they may
+
+  alignas(cache_line_bytes) std::atomic<std::uint32_t> bell{0};  // futex: the holder of the baton sleeps on it
+  std::atomic<std::uint32_t> baton{0};                           // fabric/engine.hpp
+  std::atomic<std::uint32_t> full{0};                            // 1: its unexpected messages are at their limit
+  alignas(cache_line_bytes) std::atomic<std::uint32_t> service_bell{0};  // futex: its service thread sleeps on it
+
+  alignas(cache_line_bytes) std::atomic<Wait> wait{Wait::nothing};
+  std::atomic<std::int32_t> wait_peer{-1};  // rank of the job, or -1: any
+  std::atomic<std::int32_t> wait_tag{-1};
+  std::atomic<std::uint64_t> wait_since_ns{0};  // CLOCK_MONOTONIC
+
+  alignas(cache_line_bytes) Counters counters;
+};
+
+/// The first bytes of an arena.
+struct alignas(cache_line_bytes) ArenaHeader {
+  std::uint32_t version = arena_version;
+  std::uint32_t ranks = 0;
+  std::uint64_t segment_bytes = 0;  // of each rank, whole pages
+  std::uint64_t ring_slots = 0;     // fabric's own numbers, fixed by who made the arena
+  std::uint64_t created_ns = 0;     // CLOCK_MONOTONIC
+
+  alignas(cache_line_bytes) std::atomic<std::uint32_t> deaths{0};   // ranks that died; also a futex
+  std::atomic<std::uint32_t> left{0};                               // ranks that left or died; also a futex
+  alignas(cache_line_bytes) std::atomic<std::uint32_t> context{0};  // message: next free context
+};
+
+/// The memory that the ranks of one host share: one memfd, mapped by all, gone with the last of them.
+///
+///   header | rank block 0 .. N-1 | (page) segment 0 | segment 1 | .. | segment N-1
+///
+/// A segment is its rank's rings and bulk memory: ring_slots * 64 + segment_fixed_bytes, laid out by
+/// src/fabric/segment.hpp. Fresh memory is zero, and zero is
+/// an empty ring.
+class Arena {
+ public:
+  /// Makes an arena for `ranks` ranks. Throws SetupError when the machine has not the memory for that many.
+  static Arena create(int ranks, const Settings& settings);
+  /// Maps one made by another process. Throws SetupError when it is not of this version or size.
+  explicit Arena(Descriptor memory);
+
+  [[nodiscard]] int ranks() const noexcept { return static_cast<int>(header().ranks); }
+  [[nodiscard]] ArenaHeader& header() const noexcept;
+  [[nodiscard]] RankBlock& block(int rank) const noexcept;
+  [[nodiscard]] std::span<std::byte> segment(int rank) const noexcept;
+  [[nodiscard]] const Descriptor& memory() const noexcept { return memory_; }
+
+  /// Records a death once (later calls for the rank do nothing) and wakes everyone who may wait for it.
+  void mark_dead(int rank, int signal, int exit_status) noexcept;
+  /// Wakes every rank's waiting and service threads.
+  void ring_all_bells() noexcept;
+
+ private:
+  Descriptor memory_;
+  Mapping mapping_;
+};
+
+}  // namespace tonari::job

@@ -1,0 +1,91 @@
+#pragma once
+
+#include "base/settings.hpp"
+#include "job/arena.hpp"
+
+#include <tonari/job.hpp>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace tonari::job {
+
+/// What joining gives a rank.
+struct Membership {
+  int rank = 0;
+  int size = 1;
+  std::shared_ptr<Arena> arena;  // one a process and job; ranks that are threads share it
+  bool threads = false;          // the other ranks are threads of this process: their memory is ours
+  bool direct_copies = false;    // process_vm_readv and _writev work between all ranks (or they are threads)
+};
+
+/// One way of being started: alone, by `tonari run`, as threads; later PMIx. Joins, and tells when who started us is gone.
+class Joining {
+ public:
+  virtual ~Joining() = default;
+  /// Returns when all ranks of the job have joined. Throws SetupError.
+  virtual Membership join(const Settings& settings) = 0;
+  /// Asked about twice a second by the service thread. Once false, the process stops.
+  virtual bool starter_alive() noexcept { return true; }
+};
+
+/// Finds out how this process was started.
+std::unique_ptr<Joining> detect_joining();
+
+/// A rank's tie to its job: the arena, deaths, leaving, and the one thread that serves while the program computes.
+/// Layers above put their own part of the runtime into it with attach().
+class Session {
+ public:
+  /// Joins. Throws SetupError.
+  Session(std::unique_ptr<Joining> joining, Settings settings);
+  ~Session();  // leaves: see Job
+  Session(Session&&) = delete;
+
+  [[nodiscard]] int rank() const noexcept { return member_.rank; }
+  [[nodiscard]] int size() const noexcept { return member_.size; }
+  [[nodiscard]] bool threads() const noexcept { return member_.threads; }
+  [[nodiscard]] bool direct_copies() const noexcept { return member_.direct_copies; }
+  [[nodiscard]] Arena& arena() const noexcept { return *member_.arena; }
+  [[nodiscard]] RankBlock& block() const noexcept { return arena().block(rank()); }
+  [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
+  [[nodiscard]] int host(int rank) const noexcept;
+  [[nodiscard]] int hosts() const noexcept;
+  [[nodiscard]] const std::string& host_name() const noexcept { return host_name_; }
+
+  void on_death(std::function<void(const Death&)> handler);
+  [[nodiscard]] bool alive(int rank) const noexcept { return arena().block(rank).phase.load(std::memory_order_acquire) != Phase::dead; }
+  /// True in the process that joined, false in its forked children.
+  [[nodiscard]] bool in_own_process() const noexcept;
+
+  /// A layer's part of the runtime. Destroyed in reverse order of attaching, after every rank has left.
+  class Attachment {
+   public:
+    virtual ~Attachment() = default;
+    /// Runs on the service thread each time its bell rings and about twice a second. Must not block.
+    virtual void serve() noexcept = 0;
+    /// Runs on the service thread, once for each rank that died, before the death handler.
+    virtual void died(int rank) noexcept = 0;
+  };
+  /// The attachment of type T, made by `make()` on first use. Thread-safe; one attachment a session suffices so far.
+  template <class T, class Make>
+  T& attached(Make make) {
+    const std::lock_guard guard(attach_mutex_);
+    if (!attachment_) attachment_ = make();
+    return static_cast<T&>(*attachment_);
+  }
+
+ private:
+  // Left to src/job/session.cpp; add members as needed.
+  std::unique_ptr<Joining> joining_;
+  Settings settings_;
+  Membership member_;
+  std::string host_name_;
+  std::mutex attach_mutex_;
+  std::unique_ptr<Attachment> attachment_;
+};
+
+}  // namespace tonari::job
