@@ -1,0 +1,11 @@
+# What libtonari itself needs. Read by our own build and, for a static libtonari, by those who link with it.
+include(CMakeFindDependencyMacro)
+find_dependency(Threads)
+find_dependency(fmt)
+find_dependency(spdlog)
+find_dependency(PkgConfig)
+foreach(package IN ITEMS hwloc libsodium)
+  if(NOT TARGET PkgConfig::${package})
+    pkg_check_modules(${package} REQUIRED QUIET IMPORTED_TARGET GLOBAL ${package})
+  endif()
+endforeach()
