@@ -37,10 +37,15 @@ struct SettingText {
 };
 
 /// Reads TONARI_... from the environment, then `overrides` (NAME=VALUE, for one job). Sizes take K, M, G (powers of
-/// 1024). Throws SetupError that names the variable, its value and what it takes.
+/// 1024). An empty value in the environment counts as none. Throws SetupError that names the variable, its value and
+/// what it takes.
 Settings read_settings(std::span<const std::string> overrides = {});
 
 /// Every setting with its value and where it came from, in the order of the documentation.
 std::vector<SettingText> describe_settings(std::span<const std::string> overrides = {});
+
+/// One line for each TONARI_... variable of the environment that is neither a setting nor set by the runtime itself,
+/// with the nearest name that is one. For whoever joins to log, once a job.
+std::vector<std::string> unknown_settings();
 
 }  // namespace tonari

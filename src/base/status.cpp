@@ -1,0 +1,38 @@
+#include <tonari/status.hpp>
+
+namespace tonari {
+
+std::string_view to_string(Status status) noexcept {
+  switch (status) {
+    case Status::ok: return "ok";
+    case Status::again: return "again";
+    case Status::truncated: return "truncated";
+    case Status::invalid: return "invalid";
+    case Status::bounds: return "bounds";
+    case Status::bad_address: return "bad_address";
+    case Status::peer_gone: return "peer_gone";
+    case Status::cancelled: return "cancelled";
+    case Status::no_memory: return "no_memory";
+  }
+  return "unknown";
+}
+
+std::string_view explain(Status status) noexcept {
+  switch (status) {
+    case Status::ok: return "the call did what it was asked to do";
+    case Status::again: return "there was no room and nothing was started: make progress, then call again";
+    case Status::truncated:
+      return "the message was longer than the buffer and its end was lost: probe for its length, or give a larger "
+             "buffer";
+    case Status::invalid: return "an argument was outside its range (rank, tag, root or size): correct the call";
+    case Status::bounds: return "the range left the memory it names: check offset and length against the size";
+    case Status::bad_address:
+      return "the buffer was not memory that its process may read or write: check pointer and length";
+    case Status::peer_gone: return "the peer died or left the job: it cannot be reached any more";
+    case Status::cancelled: return "the operation was cancelled before it matched: nothing was transferred";
+    case Status::no_memory: return "the system refused memory that the call needed: free some, or raise the limit";
+  }
+  return "unknown status: the number did not come from tonari";
+}
+
+}  // namespace tonari
