@@ -1,0 +1,34 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+#include <vector>
+
+namespace tonari::cli {
+
+/// What `tonari run` starts and how. `tonari bench` fills one for its own ranks.
+struct LaunchOptions {
+  int ranks = 0;            ///< 0: as many as there are cores to use.
+  std::string bind = "";    ///< "core", "none", or empty: core when there are no more ranks than cores.
+  std::string apart = "";   ///< "memory", "network", or empty: as TONARI_APART says.
+  bool tag_output = false;  ///< Each line of output begins with "[rank] ".
+  double timeout_seconds = 0;  ///< 0: none. The job is stopped after it, with status 124.
+  std::vector<std::string> environment;  ///< NAME=VALUE: set for every rank. NAME: must be set, and is passed on.
+  bool statistics = false;               ///< Prints every rank's counters to standard error at the end.
+  std::vector<std::string> program;      ///< What to run, with its arguments. Looked up in PATH.
+};
+
+/// Adds -n, --bind and --apart to a command: what every command that starts ranks takes.
+void add_rank_options(CLI::App& command, LaunchOptions& options);
+
+/// Starts the ranks, forwards output and signals, waits for their end, and answers the exit status: the first that is
+/// not zero, 128 + the signal for a rank that was killed. May be called any number of times, one at a time. Throws
+/// SetupError when the job cannot be started at all; a program that cannot be started is told on standard error and
+/// answers 127 or 126.
+int launch(const LaunchOptions& options);
+
+/// Cores this process may use, at least 1.
+int usable_cores();
+
+}  // namespace tonari::cli
