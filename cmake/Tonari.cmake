@@ -11,6 +11,10 @@ if(TONARI_CCACHE AND PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 include(${CMAKE_CURRENT_LIST_DIR}/TonariPackages.cmake)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+
+set(CMAKE_CXX_EXTENSIONS OFF)
 
 # Output has the shape of an installed tree, so that programs find each other in the same way in both.
 set(TONARI_BIN_DIR ${PROJECT_BINARY_DIR}/bin)
