@@ -88,10 +88,10 @@ Status wait_all(std::span<Request> requests) noexcept;
 /// What a message may carry: one value of a trivially copyable type, or a contiguous range of them (a vector, a span, an
 /// array). Pointers and other views are refused: their bytes mean nothing elsewhere.
 template <class T>
-concept Transferable =
-    std::ranges::contiguous_range<T>
-        ? std::is_trivially_copyable_v<std::ranges::range_value_t<T>> && std::ranges::sized_range<T>
-        : std::is_trivially_copyable_v<std::remove_reference_t<T>> && !std::is_pointer_v<std::remove_reference_t<T>>;
+concept Transferable = (std::ranges::contiguous_range<T> && std::ranges::sized_range<T> &&
+                        std::is_trivially_copyable_v<std::ranges::range_value_t<T>>) ||
+                       (!std::ranges::contiguous_range<T> && std::is_trivially_copyable_v<std::remove_reference_t<T>> &&
+                        !std::is_pointer_v<std::remove_reference_t<T>>);
 
 namespace message {
 template <class T>
