@@ -4,21 +4,21 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   message(FATAL_ERROR "tonari needs GCC 12 or Clang 16; this is GCC ${CMAKE_CXX_COMPILER_VERSION}: "
                       "remove ${CMAKE_BINARY_DIR} and configure with CXX=g++-12")
 endif()
+set(CMAKE_CXX_EXTENSIONS OFF)
 
 find_program(TONARI_CCACHE ccache)
 if(TONARI_CCACHE AND PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${TONARI_CCACHE})
 endif()
 
-include(${CMAKE_CURRENT_LIST_DIR}/TonariPackages.cmake)
+include(TonariPackages)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
-
-set(CMAKE_CXX_EXTENSIONS OFF)
 
 # Output has the shape of an installed tree, so that programs find each other in the same way in both.
 set(TONARI_BIN_DIR ${PROJECT_BINARY_DIR}/bin)
 set(TONARI_LIBEXEC_DIR ${PROJECT_BINARY_DIR}/libexec/tonari)
+set(CMAKE_INSTALL_RPATH $ORIGIN/../${CMAKE_INSTALL_LIBDIR})
 
 # How our own files are compiled. Nobody inherits it.
 add_library(tonari_flags INTERFACE)
@@ -29,31 +29,24 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   target_compile_options(tonari_flags INTERFACE -march=x86-64-v2)
 endif()
 
-# The sources of the current folder in `variable`. New files are picked up by the next build.
-function(tonari_sources variable)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
-  if(NOT sources)
-    file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp "")
-    set(sources ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp)
-  endif()
-  set(${variable} ${sources} PARENT_SCOPE)
-endfunction()
-
-# One folder of src/: its objects become part of the library. `PACKAGES` are what it uses beside our own headers.
+# The current folder of src/: its objects become part of the library. New files are picked up by the next build.
 function(tonari_folder name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "PACKAGES")
-  tonari_sources(sources)
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  if(NOT sources)
+    set(sources ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp)
+    file(WRITE ${sources} "")
+  endif()
   add_library(tonari_${name} OBJECT ${sources})
   target_include_directories(tonari_${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(tonari_${name} PRIVATE tonari_flags ${arg_PACKAGES})
+  target_link_libraries(tonari_${name} PRIVATE tonari_flags ${TONARI_PACKAGES})
   set_target_properties(tonari_${name} PROPERTIES POSITION_INDEPENDENT_CODE ${BUILD_SHARED_LIBS})
 endfunction()
 
-# A program made of `SOURCES` that may look behind the public headers.
+# A program made of `SOURCES`, in `DIRECTORY`, that may look behind the public headers.
 function(tonari_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "DIRECTORY" "SOURCES;PACKAGES")
   add_executable(${name} ${arg_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(${name} PRIVATE tonari_flags tonari::tonari ${arg_PACKAGES})
+  target_link_libraries(${name} PRIVATE tonari_flags tonari::tonari ${TONARI_PACKAGES} ${arg_PACKAGES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${arg_DIRECTORY})
 endfunction()

@@ -1,4 +1,4 @@
-# What libtonari itself needs. Read by our own build and, for a static libtonari, by those who link with it.
+# What libtonari itself uses. Read by our own build and, with a static libtonari, by those who link with it.
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 find_dependency(fmt)
@@ -6,6 +6,7 @@ find_dependency(spdlog)
 find_dependency(PkgConfig)
 foreach(package IN ITEMS hwloc libsodium)
   if(NOT TARGET PkgConfig::${package})
-    pkg_check_modules(${package} REQUIRED QUIET IMPORTED_TARGET GLOBAL ${package})
+    pkg_check_modules(${package} REQUIRED QUIET IMPORTED_TARGET ${package})
   endif()
 endforeach()
+set(TONARI_PACKAGES Threads::Threads fmt::fmt spdlog::spdlog PkgConfig::hwloc PkgConfig::libsodium)

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Checks which folder includes which: the table of docs/design.md, "The house".
+
+Usage: layering.py ROOT. Prints one line a violation; exits with 1 if there are any.
+"""
+
+import pathlib
+import re
+import sys
+
+BELOW = {
+    "base": [],
+    "job": ["base"],
+    "fabric": ["base", "job"],
+    "window": ["base", "job", "fabric"],
+    "message": ["base", "job", "fabric"],
+    "pager": ["base"],
+    "share": ["base", "job", "fabric", "window", "message", "pager"],
+    "far": ["base", "job", "fabric", "window", "message", "pager"],
+    "cli": ["base", "job", "fabric", "window", "message", "pager", "share", "far"],
+}
+
+# The folder that implements a public header: whoever may include the folder may include the header.
+PUBLIC = {
+    "status.hpp": "base",
+    "job.hpp": "job",
+    "window.hpp": "window",
+    "message.hpp": "message",
+    "share.hpp": "share",
+    "far.hpp": "far",
+    "tonari.hpp": "cli",
+    "tonari.h": "cli",
+}
+
+INCLUDE = re.compile(r'\s*#\s*include\b\s*(?:"(?P<ours>[^"]+)"|<(?P<other>[^>]+)>)?')
+STANDARD = re.compile(r"[a-z_0-9]+|std(def|int|bool)\.h")
+CODE = {".c", ".h", ".cpp", ".hpp"}
+
+
+def includes(path):
+    """Yields (line number, text between quotes or None, text between angle brackets or None)."""
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if match := INCLUDE.match(line):
+            yield number, match["ours"], match["other"]
+
+
+def code_files(folder):
+    return sorted(path for path in folder.rglob("*") if path.suffix in CODE)
+
+
+def wrong_public(folder, name):
+    """Why code of `folder` may not include <tonari/NAME>, or None."""
+    owner = PUBLIC.get(name)
+    if owner is None:
+        return f"<tonari/{name}> has no folder in this checker's table"
+    if owner != folder and owner not in BELOW[folder]:
+        return f"{folder} may not include <tonari/{name}>, which is {owner}'s"
+    return None
+
+
+def wrong_in_source(folder, ours, other):
+    if ours is not None:
+        target, _, rest = ours.partition("/")
+        if not rest or target not in BELOW:
+            return f'"{ours}" must be written "FOLDER/name.hpp" with a folder of src'
+        if target != folder and target not in BELOW[folder]:
+            return f'{folder} may not include "{ours}": {target} is not below it'
+        return None
+    if other is None:
+        return "an include must name its file"
+    return wrong_public(folder, other[len("tonari/"):]) if other.startswith("tonari/") else None
+
+
+def wrong_in_public(folder, ours, other):
+    if other is None:
+        return f'a public header may not include "{ours}"'
+    if other.startswith("tonari/"):
+        return wrong_public(folder, other[len("tonari/"):])
+    return None if STANDARD.fullmatch(other) else f"a public header may not include <{other}>: neither ours nor standard"
+
+
+def wrong_in_example(ours, other):
+    if other is not None and (other.startswith("tonari/") or STANDARD.fullmatch(other)):
+        return None
+    return f"an example may include <tonari/...> and standard headers only, not {ours or other}"
+
+
+def violations(root):
+    """Yields one line for each include that the house forbids."""
+    for path in code_files(root / "src"):
+        folder = path.relative_to(root / "src").parts[0]
+        if folder not in BELOW:
+            yield f"{path.relative_to(root)}: src has no folder of that name in this checker's table"
+            continue
+        for number, ours, other in includes(path):
+            if why := wrong_in_source(folder, ours, other):
+                yield f"{path.relative_to(root)}:{number}: {why}"
+    for path in code_files(root / "include"):
+        folder = PUBLIC.get(path.name)
+        if folder is None:
+            yield f"{path.relative_to(root)}: this public header has no folder in this checker's table"
+            continue
+        for number, ours, other in includes(path):
+            if why := wrong_in_public(folder, ours, other):
+                yield f"{path.relative_to(root)}:{number}: {why}"
+    for path in code_files(root / "examples"):
+        for number, ours, other in includes(path):
+            if why := wrong_in_example(ours, other):
+                yield f"{path.relative_to(root)}:{number}: {why}"
+
+
+def main():
+    found = list(violations(pathlib.Path(sys.argv[1])))
+    print("\n".join(found) if found else "every include is one the house allows")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

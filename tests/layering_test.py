@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""The layering checker, tried on small trees with and without a planted violation."""
+
+import pathlib
+import tempfile
+import unittest
+
+import layering
+
+
+def violations(files):
+    with tempfile.TemporaryDirectory() as directory:
+        root = pathlib.Path(directory)
+        for name, text in files.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text + "\n")
+        return list(layering.violations(root))
+
+
+class Layering(unittest.TestCase):
+    def refuses(self, name, text, *words):
+        found = violations({name: text})
+        self.assertEqual(len(found), 1, found)
+        for word in (name, *words):
+            self.assertIn(word, found[0])
+
+    def allows(self, name, text):
+        self.assertEqual(violations({name: text}), [])
+
+    def test_allows_what_stands_behind_the_arrow(self):
+        self.allows("src/job/arena.cpp", '#include "job/arena.hpp"\n#include "base/mapping.hpp"\n#include <sys/mman.h>')
+        self.allows("src/message/matching.hpp", '#include "fabric/head.hpp"\n#include <tonari/message.hpp>')
+        self.allows("src/cli/run.cpp", '#include "message/matching.hpp"\n#include <tonari/tonari.hpp>')
+        self.allows("include/tonari/message.hpp", "#include <tonari/job.hpp>\n#include <span>")
+        self.allows("examples/ring.cpp", "#include <tonari/tonari.hpp>\n#include <vector>")
+
+    def test_refuses_an_include_that_points_up_or_sideways(self):
+        self.refuses("src/base/log.cpp", '#include "job/arena.hpp"', ":1:", "job is not below it")
+        self.refuses("src/fabric/engine.cpp", '#include "message/matching.hpp"', "message is not below it")
+        self.refuses("src/message/matching.cpp", '// why\n#include "window/table.hpp"', ":2:", "window")
+        self.refuses("src/job/join.cpp", '  #  include "cli/run.hpp"', "cli is not below it")
+
+    def test_refuses_a_public_header_of_a_folder_above(self):
+        self.refuses("src/base/error.cpp", "#include <tonari/job.hpp>", "which is job's")
+        self.refuses("include/tonari/job.hpp", "#include <tonari/message.hpp>", "which is message's")
+
+    def test_refuses_ways_around_the_table(self):
+        self.refuses("src/base/log.cpp", '#include "../job/arena.hpp"', "FOLDER/name.hpp")
+        self.refuses("src/job/join.cpp", '#include "arena.hpp"', "FOLDER/name.hpp")
+        self.refuses("src/job/join.cpp", "#include HEADER", "must name its file")
+        self.refuses("src/other/file.cpp", "", "no folder of that name")
+        self.refuses("include/tonari/news.hpp", "", "no folder")
+
+    def test_refuses_private_or_foreign_headers_in_what_users_read(self):
+        self.refuses("include/tonari/job.hpp", '#include "job/arena.hpp"', "job/arena.hpp")
+        self.refuses("include/tonari/job.hpp", "#include <fmt/format.h>", "neither ours nor standard")
+        self.refuses("examples/ring.cpp", '#include "base/clock.hpp"', "base/clock.hpp")
+        self.refuses("examples/ring.cpp", "#include <fmt/format.h>", "fmt/format.h")
+
+
+if __name__ == "__main__":
+    unittest.main()
