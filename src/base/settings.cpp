@@ -144,8 +144,9 @@ const std::array table{
 };
 
 // Variables that the runtime sets, or its tests; they configure nothing.
-constexpr std::array<std::string_view, 7> runtime_names{
-    "TONARI_RANK", "TONARI_SIZE", "TONARI_JOIN", "TONARI_SECRET", "TONARI_STATUS", "TONARI_BIN", "TONARI_TEST_BIN"};
+constexpr auto runtime_names =
+    std::to_array<std::string_view>({"TONARI_RANK", "TONARI_SIZE", "TONARI_JOIN", "TONARI_SECRET", "TONARI_STATUS",
+                                     "TONARI_BIN", "TONARI_TEST_BIN", "TONARI_SOAK"});
 
 std::size_t edit_distance(std::string_view left, std::string_view right) {
   std::vector<std::size_t> row(right.size() + 1);

@@ -1,0 +1,41 @@
+# make            build into build/release; the command is build/release/bin/tonari
+# make test       build with assertions and run all tests
+# make demo       a tour of what works now, in under two minutes
+# make bench      measure against the MPIs of this machine
+# make soak       the long forms of the tests
+# make format, make lint, make install [PREFIX=/usr/local]
+
+PREFIX ?= /usr/local
+sources = git ls-files '*.cpp' '*.hpp'
+
+all:
+	@scripts/build release
+
+test:
+	@scripts/test dev
+
+demo: all
+	@scripts/demo
+
+bench:
+	@scripts/setup bench
+	@scripts/build release
+	@scripts/bench
+
+soak:
+	@scripts/soak
+
+format:
+	@scripts/setup lint
+	@$(sources) | xargs clang-format -i
+
+lint:
+	@scripts/setup lint
+	@scripts/build release
+	@$(sources) | xargs clang-format --dry-run -Werror
+	@git ls-files 'src/*.cpp' | xargs -P $$(nproc) -n 4 clang-tidy -p build/release --quiet --warnings-as-errors='*'
+
+install: all
+	@cmake --install build/release --prefix '$(PREFIX)'
+
+.PHONY: all test demo bench soak format lint install
