@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace tonari::job {
 
@@ -22,6 +23,7 @@ inline constexpr int ranks_per_host_max = 1 << 14;  // the publish field of a he
 
 /// Where a rank stands in its life. Only ever grows.
 enum class Phase : std::uint32_t { absent, joined, running, leaving, left, dead };
+std::string_view to_string(Phase phase) noexcept;
 
 /// What a rank's threads wait for, for `tonari status`. Written only when a wait has become long.
 enum class Wait : std::uint32_t { nothing, send, receive, probe, barrier, broadcast, all_reduce, gather, room, leave };
@@ -45,9 +47,10 @@ struct alignas(cache_line_bytes) RankBlock {
   std::atomic<Phase> phase{Phase::absent};
   std::atomic<std::int32_t> pid{0};
   std::atomic<std::int32_t> death_signal{0};
-  std::atomic<std::int32_t> death_status{0};
-  std::atomic<std::uint32_t> lives_on{0};  // 1: has a death handler, so a death elsewhere must not end it
-  std::atomic<std::uint64_t> probe{0};     // neighbours read it by process_vm_readv to learn whether they may
+  std::atomic<std::int32_t> death_status{0};  // -1: not known, it ran under a wrapper that keeps it to itself
+  std::atomic<std::uint32_t> lives_on{0};     // 1: has a death handler, so a death elsewhere must not end it
+  std::atomic<std::uint64_t> probe{0};  // where its probe word lies in its own memory: a neighbour reads that word by
+                                        // process_vm_readv to learn whether it may
 
   alignas(cache_line_bytes) std::atomic<std::uint32_t> bell{0};  // futex: the holder of the baton sleeps on it
   std::atomic<std::uint32_t> baton{0};                           // fabric/engine.hpp
@@ -69,6 +72,7 @@ struct alignas(cache_line_bytes) ArenaHeader {
   std::uint64_t segment_bytes = 0;  // of each rank, whole pages
   std::uint64_t ring_slots = 0;     // fabric's own numbers, fixed by who made the arena
   std::uint64_t created_ns = 0;     // CLOCK_MONOTONIC
+  std::uint32_t cores = 1;          // that the ranks may run on: more ranks than cores wait differently
 
   alignas(cache_line_bytes) std::atomic<std::uint32_t> deaths{0};   // ranks that died; also a futex
   std::atomic<std::uint32_t> left{0};                               // ranks that left or died; also a futex
@@ -80,8 +84,11 @@ struct alignas(cache_line_bytes) ArenaHeader {
 ///   header | rank block 0 .. N-1 | (page) segment 0 | segment 1 | .. | segment N-1
 ///
 /// A segment is its rank's rings and bulk memory: ring_slots * 64 + segment_fixed_bytes, laid out by
-/// src/fabric/segment.hpp. Fresh memory is zero, and zero is
-/// an empty ring.
+/// src/fabric/segment.hpp. Fresh memory is zero, and zero is an empty ring.
+///
+/// Owns:    the descriptor and one mapping of all of it, which forked children do not inherit.
+/// Threads: any thread, any process that maps it.
+/// Costs:   address space for all segments; memory only for what is touched.
 class Arena {
  public:
   /// Makes an arena for `ranks` ranks. Throws SetupError when the machine has not the memory for that many.
@@ -94,13 +101,24 @@ class Arena {
   [[nodiscard]] RankBlock& block(int rank) const noexcept;
   [[nodiscard]] std::span<std::byte> segment(int rank) const noexcept;
   [[nodiscard]] const Descriptor& memory() const noexcept { return memory_; }
+  /// Bytes of the header and all rank blocks: what someone who only looks has to map.
+  [[nodiscard]] static std::size_t blocks_bytes(std::size_t ranks) noexcept;
 
-  /// Records a death once (later calls for the rank do nothing) and wakes everyone who may wait for it.
+  /// Moves a rank on to a later phase and answers the one it was in. Does nothing when it is there already, or further.
+  Phase advance(int rank, Phase phase) noexcept;
+  /// The rank leaves: counts it, once, and wakes those who wait for the last one.
+  void mark_leaving(int rank) noexcept;
+  /// True when every rank leaves, has left, or is dead.
+  [[nodiscard]] bool all_leave() const noexcept;
+  /// Records a death once (later calls for the rank do nothing, nor does a call for one that has left) and wakes
+  /// everyone who may wait for it. Called by the rank itself, or by another process once the rank's is gone.
   void mark_dead(int rank, int signal, int exit_status) noexcept;
   /// Wakes every rank's waiting and service threads.
   void ring_all_bells() noexcept;
 
  private:
+  void count_left() noexcept;
+
   Descriptor memory_;
   Mapping mapping_;
 };

@@ -5,12 +5,15 @@
 
 #include <tonari/job.hpp>
 
+#include <spdlog/fwd.h>
+
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace tonari::job {
 
@@ -23,7 +26,8 @@ struct Membership {
   bool direct_copies = false;    // process_vm_readv and _writev work between all ranks (or they are threads)
 };
 
-/// One way of being started: alone, by `tonari run`, as threads; later PMIx. Joins, and tells when who started us is gone.
+/// One way of being started: alone, by `tonari run`, as threads; later PMIx. Joins, and tells when who started us is
+/// gone.
 class Joining {
  public:
   virtual ~Joining() = default;
@@ -37,7 +41,11 @@ class Joining {
 std::unique_ptr<Joining> detect_joining();
 
 /// A rank's tie to its job: the arena, deaths, leaving, and the one thread that serves while the program computes.
-/// Layers above put their own part of the runtime into it with attach().
+/// Layers above put their own part of the runtime into it with attached().
+///
+/// Owns:    its way of joining, a share of the arena, the attachment, the service thread.
+/// Threads: any thread may call anything; construction and destruction happen once each.
+/// Costs:   one thread that sleeps, and wakes twice a second to look after who started it.
 class Session {
  public:
   /// Joins. Throws SetupError.
@@ -55,9 +63,13 @@ class Session {
   [[nodiscard]] int host(int rank) const noexcept;
   [[nodiscard]] int hosts() const noexcept;
   [[nodiscard]] const std::string& host_name() const noexcept { return host_name_; }
+  [[nodiscard]] spdlog::logger& log() const noexcept { return *log_; }
 
   void on_death(std::function<void(const Death&)> handler);
-  [[nodiscard]] bool alive(int rank) const noexcept { return arena().block(rank).phase.load(std::memory_order_acquire) != Phase::dead; }
+  [[nodiscard]] bool alive(int rank) const noexcept {
+    return arena().block(rank).phase.load(std::memory_order_acquire) !=
+           Phase::dead;  // acquire: with the cause of death
+  }
   /// True in the process that joined, false in its forked children.
   [[nodiscard]] bool in_own_process() const noexcept;
 
@@ -79,13 +91,37 @@ class Session {
   }
 
  private:
-  // Left to src/job/session.cpp; add members as needed.
+  void start_service();
+  void serve_until_stopped() noexcept;  // the service thread
+  void stop_service() noexcept;
+  void notice_deaths() noexcept;
+  void tell_of_death(int rank, Attachment* attachment) noexcept;
+  void leave() noexcept;
+  void forget() noexcept;  // in a forked child
+  [[nodiscard]] Attachment* attachment() noexcept;
+
   std::unique_ptr<Joining> joining_;
   Settings settings_;
   Membership member_;
   std::string host_name_;
+  std::shared_ptr<spdlog::logger> log_;
+  int process_;     // that joined
+  int exceptions_;  // in flight at construction
+
   std::mutex attach_mutex_;
   std::unique_ptr<Attachment> attachment_;
+  std::mutex handler_mutex_;
+  std::function<void(const Death&)> handler_;
+
+  std::atomic<bool> leaving_{false};   // by the destructor, for the service thread
+  std::atomic<bool> stopping_{false};  // by the destructor, for the service thread
+  // By the service thread; by the destructor once that has ended. By rank: 1 when told of its death.
+  std::vector<char> attachment_told_;
+  std::vector<char> handler_told_;
+  std::thread service_;
 };
+
+/// Throws SetupError when the settings ask for what this build or way of starting cannot do.
+void check_apart(const Settings& settings);
 
 }  // namespace tonari::job

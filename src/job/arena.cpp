@@ -1,0 +1,214 @@
+#include "job/arena.hpp"
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/futex.hpp"
+#include "job/memory.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <climits>
+#include <new>
+
+namespace tonari::job {
+
+namespace {
+
+// The reply ring and the first pages of bulk memory, which every rank that sends touches sooner or later.
+constexpr std::size_t reply_bytes_min = 64 * 1024;
+
+std::size_t page_bytes() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+
+std::size_t whole_pages(std::size_t bytes) noexcept {
+  const auto page = page_bytes();
+  return (bytes + page - 1) / page * page;
+}
+
+std::size_t segment_bytes(const Settings& settings) noexcept {
+  return whole_pages(settings.ring_slots * cache_line_bytes + segment_fixed_bytes);
+}
+
+std::size_t arena_bytes(std::size_t ranks, std::size_t segment) noexcept {
+  return whole_pages(Arena::blocks_bytes(ranks)) + ranks * segment;
+}
+
+void check_size(int ranks, const Settings& settings) {
+  if (ranks < 1 || ranks > ranks_per_host_max) {
+    throw SetupError(fmt::format("{} ranks on one host: it takes 1 to {}", ranks, ranks_per_host_max));
+  }
+  const auto each = settings.ring_slots * cache_line_bytes + reply_bytes_min + sizeof(RankBlock);
+  const auto needed = static_cast<std::uint64_t>(ranks) * each;
+  const auto available = available_memory_bytes();
+  if (needed > available) {
+    throw SetupError(
+        fmt::format("{} ranks need at least {} for their rings, this machine has {} available: use fewer ranks or a "
+                    "smaller TONARI_RING_SLOTS",
+                    ranks, memory_text(needed), memory_text(available)));
+  }
+}
+
+Descriptor make_memory(std::size_t bytes) {
+  Descriptor memory{::memfd_create("tonari-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+  if (!memory) throw_system_error("memfd_create for the arena");
+  if (::ftruncate(memory.number(), static_cast<off_t>(bytes)) != 0) {
+    throw_system_error(fmt::format("ftruncate of the arena to {} bytes", bytes), "use fewer ranks, or see ulimit -f");
+  }
+  // Sealed, so that no rank can shrink it under another one's feet: touching it never raises SIGBUS.
+  if (::fcntl(memory.number(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
+    throw_system_error("sealing the size of the arena");
+  }
+  return memory;
+}
+
+std::size_t sealed_bytes(const Descriptor& memory) {
+  struct stat status;
+  if (::fstat(memory.number(), &status) != 0) throw_system_error("fstat of the arena");
+  const int seals = ::fcntl(memory.number(), F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
+    throw SetupError(
+        "what was handed over as the arena is no sealed memory of tonari's: is the program that started "
+        "this one of the same version?");
+  }
+  return static_cast<std::size_t>(status.st_size);
+}
+
+}  // namespace
+
+std::string_view to_string(Phase phase) noexcept {
+  constexpr std::array<std::string_view, 6> names{"absent", "joined", "running", "leaving", "left", "dead"};
+  const auto index = static_cast<std::size_t>(phase);
+  return index < names.size() ? names[index] : "unknown";
+}
+
+std::string_view to_string(Wait wait) noexcept {
+  constexpr std::array<std::string_view, 10> names{"nothing",   "send",       "receive", "probe", "barrier",
+                                                   "broadcast", "all_reduce", "gather",  "room",  "leave"};
+  const auto index = static_cast<std::size_t>(wait);
+  return index < names.size() ? names[index] : "unknown";
+}
+
+Statistics Counters::read() const noexcept {
+  const auto value = [](const Count& count) { return count.load(std::memory_order_relaxed); };
+  return {.messages_sent = value(messages_sent),
+          .messages_received = value(messages_received),
+          .bytes_sent = value(bytes_sent),
+          .bytes_direct = value(bytes_direct),
+          .bytes_buffered = value(bytes_buffered),
+          .posted_now = value(posted_now),
+          .posted_max = value(posted_max),
+          .unexpected_now = value(unexpected_now),
+          .unexpected_max = value(unexpected_max),
+          .unexpected_bytes_now = value(unexpected_bytes_now),
+          .unexpected_bytes_max = value(unexpected_bytes_max),
+          .held_back = value(held_back),
+          .sleeps = value(sleeps),
+          .wake_ups = value(wake_ups)};
+}
+
+std::size_t Arena::blocks_bytes(std::size_t ranks) noexcept { return sizeof(ArenaHeader) + ranks * sizeof(RankBlock); }
+
+Arena Arena::create(int ranks, const Settings& settings) {
+  check_size(ranks, settings);
+  const auto count = static_cast<std::size_t>(ranks);
+  Descriptor memory = make_memory(arena_bytes(count, segment_bytes(settings)));
+
+  const Mapping first{memory.number(), blocks_bytes(count), "the arena's first pages"};
+  auto* const header = new (first.bytes().data()) ArenaHeader;
+  header->ranks = static_cast<std::uint32_t>(ranks);
+  header->segment_bytes = segment_bytes(settings);
+  header->ring_slots = settings.ring_slots;
+  header->created_ns = monotonic_ns();
+  for (std::size_t rank = 0; rank < count; ++rank) new (first.bytes().data() + blocks_bytes(rank)) RankBlock;
+
+  return Arena{std::move(memory)};
+}
+
+Arena::Arena(Descriptor memory) : memory_(std::move(memory)) {
+  const auto bytes = sealed_bytes(memory_);
+  if (bytes < sizeof(ArenaHeader)) throw SetupError(fmt::format("an arena of {} bytes is too short", bytes));
+  mapping_ = Mapping{memory_.number(), bytes, "the arena"};
+
+  const ArenaHeader& found = header();
+  if (found.version != arena_version) {
+    throw SetupError(
+        fmt::format("the arena has version {}, this library reads version {}: build the program and the "
+                    "tonari command from the same version",
+                    found.version, arena_version));
+  }
+  if (found.ranks < 1 || found.ranks > ranks_per_host_max || bytes != arena_bytes(found.ranks, found.segment_bytes)) {
+    throw SetupError(fmt::format("the arena has {} bytes, which does not fit {} ranks with {} bytes each", bytes,
+                                 found.ranks, found.segment_bytes));
+  }
+}
+
+ArenaHeader& Arena::header() const noexcept {
+  return *std::launder(reinterpret_cast<ArenaHeader*>(mapping_.bytes().data()));
+}
+
+RankBlock& Arena::block(int rank) const noexcept {
+  std::byte* const start = mapping_.bytes().data() + blocks_bytes(static_cast<std::size_t>(rank));
+  return *std::launder(reinterpret_cast<RankBlock*>(start));
+}
+
+std::span<std::byte> Arena::segment(int rank) const noexcept {
+  const auto bytes = header().segment_bytes;
+  const auto first = whole_pages(blocks_bytes(header().ranks));
+  return mapping_.bytes().subspan(first + static_cast<std::size_t>(rank) * bytes, bytes);
+}
+
+Phase Arena::advance(int rank, Phase phase) noexcept {
+  auto& current = block(rank).phase;
+  Phase seen = current.load(std::memory_order_relaxed);
+  // Release: who sees the phase sees what led to it, the cause of a death included. Acquire: the other way round.
+  while (seen < phase && !current.compare_exchange_weak(seen, phase, std::memory_order_acq_rel)) {
+  }
+  return seen;
+}
+
+void Arena::count_left() noexcept {
+  // Release: whoever sees the last one counted sees all that the leavers did before.
+  const auto before = header().left.fetch_add(1, std::memory_order_release);
+  if (before + 1 >= header().ranks) futex_wake(header().left, INT_MAX);
+}
+
+void Arena::mark_leaving(int rank) noexcept {
+  if (advance(rank, Phase::leaving) < Phase::leaving) count_left();
+}
+
+bool Arena::all_leave() const noexcept {
+  if (header().left.load(std::memory_order_acquire) >= header().ranks) return true;
+  // A rank that was killed between the two steps of mark_leaving is not in the count.
+  for (int rank = 0; rank < ranks(); ++rank) {
+    if (block(rank).phase.load(std::memory_order_acquire) < Phase::leaving) return false;
+  }
+  return true;
+}
+
+void Arena::mark_dead(int rank, int signal, int exit_status) noexcept {
+  RankBlock& dead = block(rank);
+  if (dead.phase.load(std::memory_order_acquire) >= Phase::left) return;
+  dead.death_signal.store(signal, std::memory_order_relaxed);  // published by the phase
+  dead.death_status.store(exit_status, std::memory_order_relaxed);
+  const Phase before = advance(rank, Phase::dead);
+  if (before >= Phase::left) return;
+
+  if (before < Phase::leaving) count_left();
+  header().deaths.fetch_add(1, std::memory_order_release);  // who sees the count finds the phase
+  ring_all_bells();
+}
+
+void Arena::ring_all_bells() noexcept {
+  futex_wake(header().deaths, INT_MAX);
+  futex_wake(header().left, INT_MAX);
+  for (int rank = 0; rank < ranks(); ++rank) {
+    ring_bell(block(rank).bell);
+    ring_bell(block(rank).service_bell);
+  }
+}
+
+}  // namespace tonari::job

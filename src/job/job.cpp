@@ -1,0 +1,31 @@
+#include <tonari/job.hpp>
+
+#include "job/session.hpp"
+
+#include <utility>
+
+namespace tonari {
+
+Job::Job() : session_(std::make_unique<job::Session>(job::detect_joining(), read_settings())) {}
+
+Job::Job(std::unique_ptr<job::Session> session) : session_(std::move(session)) {}
+
+Job::~Job() = default;
+
+int Job::rank() const noexcept { return session_->rank(); }
+
+int Job::size() const noexcept { return session_->size(); }
+
+int Job::host(int rank) const noexcept { return session_->host(rank); }
+
+int Job::hosts() const noexcept { return session_->hosts(); }
+
+const std::string& Job::host_name() const noexcept { return session_->host_name(); }
+
+Statistics Job::statistics() const noexcept { return session_->block().counters.read(); }
+
+void Job::on_death(std::function<void(const Death&)> handler) { session_->on_death(std::move(handler)); }
+
+bool Job::alive(int rank) const noexcept { return session_->alive(rank); }
+
+}  // namespace tonari

@@ -1,0 +1,127 @@
+#include "job/joining.hpp"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+#include <system_error>
+
+namespace tonari::job {
+
+namespace {
+
+std::string_view variable(const char* name) noexcept {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? std::string_view{} : std::string_view{text};
+}
+
+// Where Yama restricts ptrace to descendants, neighbours would be refused: let any process of this user in.
+void admit_neighbours() noexcept { ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); }  // fails without Yama
+
+}  // namespace
+
+std::unique_ptr<JoiningRun> JoiningRun::if_started_so() {
+  const auto name = variable("TONARI_JOIN");
+  if (name.empty()) return nullptr;
+  const auto rank_text = variable("TONARI_RANK");
+  int rank = -1;
+  const auto [end, error] = std::from_chars(rank_text.data(), rank_text.data() + rank_text.size(), rank);
+  const auto secret = variable("TONARI_SECRET");
+  if (error != std::errc{} || end != rank_text.data() + rank_text.size() || rank < 0 ||
+      secret.size() != secret_digits) {
+    throw SetupError(
+        "TONARI_JOIN is set, but TONARI_RANK or TONARI_SECRET is not what `tonari run` sets: a wrapper "
+        "must pass all of them on; unset TONARI_JOIN to run alone");
+  }
+  return std::make_unique<JoiningRun>(std::string{name}, std::string{secret}, rank);
+}
+
+JoiningRun::JoiningRun(std::string name, std::string secret, int rank)
+    : name_(std::move(name)), secret_(std::move(secret)), rank_(rank), probe_(probe_value(rank)) {}
+
+Membership JoiningRun::join(const Settings& settings) {
+  connect();
+  admit_neighbours();
+  auto arena = std::make_shared<Arena>(ask_for_arena());
+  wait_for(Step::start);
+
+  Request tested{.step = Step::tested, .rank = rank_};
+  tested.copies = settings.direct_copies && can_copy_from_neighbour(*arena) ? 1 : 0;
+  send_message(connection_, &tested, sizeof tested);
+  const Reply go = wait_for(Step::go);
+  const int size = arena->ranks();
+  return {.rank = rank_, .size = size, .arena = std::move(arena), .threads = false, .direct_copies = go.copies != 0};
+}
+
+void JoiningRun::connect() {
+  connection_ = connect_to(name_);
+  const Peer starter = peer_of(connection_);
+  if (starter.user != ::geteuid()) {
+    throw SetupError(
+        fmt::format("the `tonari run` at @{} (pid {}) is user {}'s, this process is user {}'s: both must "
+                    "be one user's",
+                    name_, starter.pid, starter.user, ::geteuid()));
+  }
+}
+
+Arena JoiningRun::ask_for_arena() {
+  Request hello{.step = Step::hello, .rank = rank_, .probe = reinterpret_cast<std::uintptr_t>(&probe_)};
+  hello.host = this_host_identity();
+  secret_.copy(hello.secret.data(), hello.secret.size());
+  send_message(connection_, &hello, sizeof hello);
+
+  Reply welcome;
+  Descriptor memory;
+  const auto received = receive_message(connection_, &welcome, sizeof welcome, true, &memory);
+  if (received == sizeof welcome && welcome.step == Step::stop) ::_exit(1);
+  if (received == sizeof welcome && welcome.step == Step::refused) {
+    throw SetupError(fmt::format("`tonari run` refused this process as rank {}: {}", rank_, welcome.text.data()));
+  }
+  if (received != sizeof welcome || welcome.magic != handshake_magic || welcome.version != handshake_version ||
+      welcome.step != Step::welcome || !memory) {
+    throw SetupError(
+        fmt::format("`tonari run` at @{} did not answer as version {} does: build the program and the "
+                    "tonari command from the same version",
+                    name_, handshake_version));
+  }
+  Arena arena{std::move(memory)};
+  arena.advance(rank_, Phase::joined);
+  return arena;
+}
+
+Reply JoiningRun::wait_for(Step step) {
+  Reply reply;
+  const auto received = receive_message(connection_, &reply, sizeof reply, true);
+  if (received == sizeof reply && reply.step == step) return reply;
+  // The other ranks will not come: run has said why, in one line for all.
+  if (received == sizeof reply && reply.step == Step::stop) ::_exit(1);
+  throw SetupError(
+      fmt::format("`tonari run` at @{} ended while rank {} waited for the other ranks to join", name_, rank_));
+}
+
+bool JoiningRun::can_copy_from_neighbour(const Arena& arena) const noexcept {
+  const int neighbour = (rank_ + 1) % arena.ranks();
+  const RankBlock& block = arena.block(neighbour);
+  // Written by run before it sent start.
+  const auto address = block.probe.load(std::memory_order_relaxed);
+  const auto process = block.pid.load(std::memory_order_relaxed);
+
+  std::uint64_t found = 0;
+  const iovec here{.iov_base = &found, .iov_len = sizeof found};
+  const iovec there{.iov_base = reinterpret_cast<void*>(address), .iov_len = sizeof found};
+  return ::process_vm_readv(process, &here, 1, &there, 1, 0) == sizeof found && found == probe_value(neighbour);
+}
+
+bool JoiningRun::starter_alive() noexcept {
+  char byte = 0;
+  const auto received = ::recv(connection_.number(), &byte, sizeof byte, MSG_DONTWAIT | MSG_PEEK);
+  return received != 0 && !(received < 0 && errno == ECONNRESET);
+}
+
+}  // namespace tonari::job

@@ -1,0 +1,51 @@
+#include "job/memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <limits>
+#include <string_view>
+
+namespace tonari::job {
+
+namespace {
+
+constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+std::uint64_t system_bytes() {
+  std::ifstream file{"/proc/meminfo"};
+  for (std::string line; std::getline(file, line);) {
+    constexpr std::string_view name = "MemAvailable:";
+    if (line.starts_with(name)) return std::stoull(line.substr(name.size())) * 1024;
+  }
+  return unlimited;
+}
+
+// The group's limit, not what is left below it: its count holds cache too, which the kernel gives back when asked.
+std::uint64_t control_group_bytes() {
+  std::ifstream groups{"/proc/self/cgroup"};
+  for (std::string line; std::getline(groups, line);) {
+    if (!line.starts_with("0::")) continue;
+    std::ifstream limit{"/sys/fs/cgroup" + line.substr(3) + "/memory.max"};
+    std::uint64_t bytes = unlimited;
+    return limit >> bytes ? bytes : unlimited;  // "max" is no number
+  }
+  return unlimited;
+}
+
+}  // namespace
+
+std::uint64_t available_memory_bytes() { return std::min(system_bytes(), control_group_bytes()); }
+
+std::string memory_text(std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 5> units{"bytes", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
+  return value < 10 && unit > 0 ? fmt::format("{:.1f} {}", value, units[unit])
+                                : fmt::format("{:.0f} {}", value, units[unit]);
+}
+
+}  // namespace tonari::job

@@ -1,0 +1,186 @@
+#include "job/session.hpp"
+
+#include "base/clock.hpp"
+#include "base/futex.hpp"
+#include "base/log.hpp"
+#include "job/identity.hpp"
+#include "job/signals.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <spdlog/logger.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <exception>
+#include <utility>
+
+namespace tonari::job {
+
+namespace {
+
+constexpr std::chrono::milliseconds heartbeat{500};   // how often the service thread looks up without being called
+constexpr std::chrono::milliseconds leave_look{100};  // how often a leaving rank counts the others itself
+
+// Ends the process at once: no destructor may run, since those would wait for ranks that are gone.
+[[noreturn]] void stop_process() noexcept { ::_exit(1); }
+
+}  // namespace
+
+void check_apart(const Settings& settings) {
+  if (settings.apart == "network") {
+    throw SetupError(
+        "TONARI_APART=network needs a network transport, which this build does not have; "
+        "use --apart memory");
+  }
+}
+
+Session::Session(std::unique_ptr<Joining> joining, Settings settings)
+    : joining_(std::move(joining)),
+      settings_(std::move(settings)),
+      host_name_(this_host_name()),
+      process_(::getpid()),
+      exceptions_(std::uncaught_exceptions()) {
+  check_apart(settings_);
+  member_ = joining_->join(settings_);
+  try {
+    log_ = make_logger(rank(), settings_.log);
+    if (rank() == 0 && !threads()) {
+      for (const std::string& line : unknown_settings()) log_->warn(line);
+    }
+    attachment_told_.resize(static_cast<std::size_t>(size()));
+    handler_told_.resize(static_cast<std::size_t>(size()));
+    arena().advance(rank(), Phase::running);
+    start_service();
+  } catch (...) {
+    arena().mark_dead(rank(), 0, 1);  // it has joined, and the others count on it
+    throw;
+  }
+}
+
+Session::~Session() {
+  if (!in_own_process()) {
+    forget();
+    return;
+  }
+
+  if (std::uncaught_exceptions() > exceptions_) {
+    arena().mark_dead(rank(), 0, 1);
+    stop_service();
+  } else {
+    leave();
+  }
+  attachment_.reset();
+  arena().advance(rank(), Phase::left);
+}
+
+void Session::leave() noexcept {
+  RankBlock& own = block();
+  own.wait_peer.store(-1, std::memory_order_relaxed);
+  own.wait_since_ns.store(monotonic_ns(), std::memory_order_relaxed);
+  own.wait.store(Wait::leave, std::memory_order_release);  // with its time
+  leaving_.store(true, std::memory_order_release);
+  arena().mark_leaving(rank());
+  ring_bell(own.service_bell);
+
+  auto& left = arena().header().left;
+  for (auto seen = left.load(std::memory_order_acquire); !arena().all_leave();
+       seen = left.load(std::memory_order_acquire)) {
+    futex_wait(left, seen, leave_look);
+  }
+  own.wait.store(Wait::nothing, std::memory_order_relaxed);
+  stop_service();
+  notice_deaths();  // the last to leave may have done so by dying, unseen by the service thread
+}
+
+// A forked child has neither the arena nor the thread, and its parent is still in the job: nothing here is its own.
+// Kept for ever rather than freed, since freeing would unmap, say goodbye and wait for a thread that is not there.
+void Session::forget() noexcept {
+  new std::unique_ptr<Joining>(std::move(joining_));
+  new std::shared_ptr<Arena>(std::move(member_.arena));
+  new std::unique_ptr<Attachment>(std::move(attachment_));
+  new std::thread(std::move(service_));
+}
+
+int Session::host(int of_rank) const noexcept { return settings_.apart == "none" ? 0 : of_rank; }
+
+int Session::hosts() const noexcept { return settings_.apart == "none" ? 1 : size(); }
+
+bool Session::in_own_process() const noexcept { return ::getpid() == process_; }
+
+void Session::on_death(std::function<void(const Death&)> handler) {
+  {
+    const std::lock_guard guard(handler_mutex_);
+    block().lives_on.store(handler ? 1 : 0, std::memory_order_release);
+    handler_ = std::move(handler);
+  }
+  ring_bell(block().service_bell);  // for deaths that came before it
+}
+
+Session::Attachment* Session::attachment() noexcept {
+  const std::lock_guard guard(attach_mutex_);
+  return attachment_.get();
+}
+
+void Session::start_service() {
+  const AllSignalsBlocked none_for_the_new_thread;
+  service_ = std::thread([this] { serve_until_stopped(); });
+}
+
+void Session::stop_service() noexcept {
+  stopping_.store(true, std::memory_order_release);
+  ring_bell(block().service_bell);
+  service_.join();
+}
+
+void Session::serve_until_stopped() noexcept {
+  ::pthread_setname_np(::pthread_self(), "tonari-service");
+  auto& bell = block().service_bell;
+  const auto heartbeat_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds{heartbeat}.count());
+  for (auto looked_ns = monotonic_ns();;) {
+    const auto seen = bell.load(std::memory_order_acquire);  // before looking: what comes later changes it
+    if (stopping_.load(std::memory_order_acquire)) return;
+    notice_deaths();
+    if (const auto now_ns = monotonic_ns(); now_ns - looked_ns >= heartbeat_ns) {
+      looked_ns = now_ns;
+      if (!joining_->starter_alive()) {
+        write_line(fmt::format("tonari: rank {} stops: the tonari run that started it is gone", rank()));
+        stop_process();
+      }
+    }
+    // While the rank leaves no other thread of it makes progress, so this one serves whatever the setting says.
+    if (settings_.service_thread || leaving_.load(std::memory_order_acquire)) {
+      if (Attachment* const layer = attachment()) layer->serve();
+    }
+    futex_wait(bell, seen, heartbeat);
+  }
+}
+
+void Session::notice_deaths() noexcept {
+  if (arena().header().deaths.load(std::memory_order_acquire) == 0) return;
+  Attachment* const layer = attachment();
+  for (int other = 0; other < size(); ++other) {
+    if (other != rank() && !alive(other)) tell_of_death(other, layer);
+  }
+}
+
+void Session::tell_of_death(int dead, Attachment* layer) noexcept {
+  const auto index = static_cast<std::size_t>(dead);
+  std::function<void(const Death&)> handler;
+  {
+    const std::lock_guard guard(handler_mutex_);
+    handler = handler_;
+  }
+  if (!handler && !threads()) stop_process();  // who started us says why, in one line for all ranks
+
+  if (layer != nullptr && std::exchange(attachment_told_[index], 1) == 0) layer->died(dead);
+  if (handler && std::exchange(handler_told_[index], 1) == 0) {
+    const RankBlock& of = arena().block(dead);
+    handler({.rank = dead,
+             .host = host_name_,
+             .signal = of.death_signal.load(std::memory_order_relaxed),  // published by the phase
+             .exit_status = of.death_status.load(std::memory_order_relaxed)});
+  }
+}
+
+}  // namespace tonari::job

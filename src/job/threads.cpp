@@ -1,0 +1,85 @@
+#include "job/session.hpp"
+
+#include <unistd.h>
+
+#include <exception>
+#include <latch>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace tonari {
+
+namespace {
+
+/// What the threads of one job share.
+struct Team {
+  Team(int ranks, const Settings& settings)
+      : arena(std::make_shared<job::Arena>(job::Arena::create(ranks, settings))), joining(ranks) {}
+
+  /// Keeps the first: a rank records what it threw before its death is known to others, so what follows from the death
+  /// comes later.
+  void record_failure(std::exception_ptr thrown) {
+    const std::lock_guard guard(mutex);
+    if (!failure) failure = std::move(thrown);
+  }
+
+  std::shared_ptr<job::Arena> arena;
+  std::latch joining;
+  std::mutex mutex;
+  std::exception_ptr failure;
+};
+
+class JoiningThreads final : public job::Joining {
+ public:
+  JoiningThreads(Team& team, int rank) : team_(team), rank_(rank) {}
+
+  job::Membership join(const Settings&) override {
+    team_.arena->block(rank_).pid.store(::getpid(), std::memory_order_relaxed);  // published by the phase
+    team_.arena->advance(rank_, job::Phase::joined);
+    team_.joining.arrive_and_wait();
+    return {.rank = rank_, .size = team_.arena->ranks(), .arena = team_.arena, .threads = true, .direct_copies = true};
+  }
+
+ private:
+  Team& team_;
+  int rank_;
+};
+
+void run_rank(Team& team, int rank, const std::function<void(Job&)>& body, const Settings& settings) noexcept {
+  try {
+    Job job{std::make_unique<job::Session>(std::make_unique<JoiningThreads>(team, rank), settings)};
+    try {
+      body(job);
+    } catch (...) {
+      team.record_failure(std::current_exception());
+      throw;  // past the Job, which learns from it that the rank dies
+    }
+  } catch (...) {
+    team.record_failure(std::current_exception());
+  }
+}
+
+}  // namespace
+
+void run_as_threads(int ranks, const std::function<void(Job&)>& body, const std::vector<std::string>& settings) {
+  const Settings read = read_settings(settings);
+  job::check_apart(read);
+  Team team{ranks, read};
+  std::vector<std::jthread> threads;
+  threads.reserve(static_cast<std::size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank) {
+    try {
+      threads.emplace_back([&, rank] { run_rank(team, rank, body, read); });
+    } catch (const std::system_error&) {
+      team.record_failure(std::current_exception());
+      team.arena->mark_dead(rank, 0, 1);  // for those that have started
+      team.joining.count_down();
+    }
+  }
+  threads.clear();  // joins
+  if (team.failure) std::rethrow_exception(team.failure);
+}
+
+}  // namespace tonari
