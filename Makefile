@@ -33,7 +33,7 @@ lint:
 	@scripts/setup lint
 	@scripts/build release
 	@$(sources) | xargs clang-format --dry-run -Werror
-	@git ls-files 'src/*.cpp' | xargs -P $$(nproc) -n 4 clang-tidy -p build/release --quiet --warnings-as-errors='*'
+	@git ls-files 'src/*.cpp' | xargs -P $$(nproc) -n 4 clang-tidy -p build/release --quiet --warnings-as-errors='*' 2>/dev/null
 
 install: all
 	@cmake --install build/release --prefix '$(PREFIX)'
