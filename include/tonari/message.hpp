@@ -40,6 +40,7 @@ struct Result {
 
 namespace message {
 struct Operation;
+struct Requests;
 class Context;
 /// Folds `count` elements of `in` into `inout`: inout[i] = operation(inout[i], in[i]).
 using Fold = void (*)(void* inout, const void* in, std::size_t count, const void* operation);
@@ -68,8 +69,7 @@ class Request {
   [[nodiscard]] bool complete() const noexcept;
 
  private:
-  friend struct message::Operation;
-  friend class Communicator;
+  friend struct message::Requests;
   friend std::size_t wait_any(std::span<Request> requests) noexcept;
   friend Status wait_all(std::span<Request> requests) noexcept;
   explicit Request(message::Operation* operation) noexcept;

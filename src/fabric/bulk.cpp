@@ -1,0 +1,65 @@
+#include "fabric/bulk.hpp"
+
+#include <bit>
+#include <mutex>
+
+namespace tonari::fabric {
+
+std::optional<BulkPlace> BulkOwner::allocate(std::size_t bytes, int reader) noexcept {
+  for (std::size_t size_class = 0; size_class < bulk_classes; ++size_class) {
+    if (bytes > bulk_block_bytes[size_class]) continue;
+    Class& own = classes_[size_class];
+    const std::lock_guard guard(own.lock);
+    if (own.free == 0) reclaim(size_class);
+    if (own.free == 0) continue;  // a larger block will do
+    // The lowest free block: used last, so most likely still in the caches.
+    const auto index = static_cast<std::size_t>(std::countr_zero(own.free));
+    const std::uint64_t bit = std::uint64_t{1} << index;
+    own.free &= ~bit;
+    own.turn ^= bit;
+    own.reader[index] = reader;
+    return BulkPlace{index | size_class << 6 | ((own.turn >> index) & 1) << 8};
+  }
+  return std::nullopt;
+}
+
+void BulkOwner::reclaim(std::size_t size_class) noexcept {
+  Class& own = classes_[size_class];
+  std::uint64_t taken = ~own.free;
+  while (taken != 0) {
+    const auto index = static_cast<std::size_t>(std::countr_zero(taken));
+    const std::uint64_t bit = std::uint64_t{1} << index;
+    taken &= ~bit;
+    // Acquire: the reader is done with the block before we write it again; pairs with give_back.
+    const std::uint8_t returned = memory_->returned[size_class].turn[index].load(std::memory_order_acquire);
+    if (returned == ((own.turn >> index) & 1)) own.free |= bit;
+  }
+}
+
+void BulkOwner::reclaim() noexcept {
+  for (std::size_t size_class = 0; size_class < bulk_classes; ++size_class) {
+    Class& own = classes_[size_class];
+    const std::lock_guard guard(own.lock);
+    if (own.free != ~std::uint64_t{0}) reclaim(size_class);
+  }
+}
+
+void BulkOwner::reader_died(int reader) noexcept {
+  for (std::size_t size_class = 0; size_class < bulk_classes; ++size_class) {
+    Class& own = classes_[size_class];
+    const std::lock_guard guard(own.lock);
+    for (std::size_t index = 0; index < bulk_blocks; ++index) {
+      const std::uint64_t bit = std::uint64_t{1} << index;
+      if ((own.free & bit) != 0 || own.reader[index] != reader) continue;
+      memory_->returned[size_class].turn[index].store((own.turn >> index) & 1, std::memory_order_relaxed);
+      own.free |= bit;
+    }
+  }
+}
+
+std::span<const std::byte> BulkReader::look(BulkMemory& memory, BulkPlace place, std::uint64_t bytes) noexcept {
+  if (place.value >> 9 != 0 || bytes > bulk_block_bytes[place.size_class()]) return {};
+  return {memory.block(place.size_class(), place.index()), bytes};
+}
+
+}  // namespace tonari::fabric

@@ -1,0 +1,92 @@
+#pragma once
+
+#include "base/lock.hpp"
+#include "fabric/head.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace tonari::fabric {
+
+// Bulk memory: tails on their way, in the sender's segment. Four classes of 64 blocks, allocated by the owner alone and
+// freed by whoever read them, without a message and without the owner writing what readers write:
+//
+//   +---------------------------+-----------+-----------+-----------+------------+
+//   | returned: 4 x 64 bytes    | 64 x 256  | 64 x 1 Ki | 64 x 4 Ki | 64 x 16 Ki |
+//   +---------------------------+-----------+-----------+-----------+------------+
+//
+// A block's turn is a bit that the owner flips with each allocation, and sends in the place. Its reader stores that turn
+// in the block's `returned` byte: the block is free when both are equal. So the owner only reads that cache line.
+inline constexpr std::size_t bulk_blocks = 64;
+inline constexpr std::array<std::size_t, 4> bulk_block_bytes{256, 1024, 4096, 16384};
+inline constexpr std::size_t bulk_classes = bulk_block_bytes.size();
+inline constexpr std::size_t bulk_tail_bytes_max = bulk_block_bytes.back();
+
+struct BulkMemory {
+  struct alignas(head_bytes) Returned {
+    std::array<std::atomic<std::uint8_t>, bulk_blocks> turn;
+  };
+  std::array<Returned, bulk_classes> returned;
+  alignas(4096) std::byte blocks[1];  // really bulk_blocks of each class
+
+  static constexpr std::size_t offset_of_class(std::size_t index) noexcept {
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < index; ++i) bytes += bulk_blocks * bulk_block_bytes[i];
+    return bytes;
+  }
+  [[nodiscard]] std::byte* block(std::size_t size_class, std::size_t index) noexcept {
+    return blocks + offset_of_class(size_class) + index * bulk_block_bytes[size_class];
+  }
+};
+inline constexpr std::size_t bulk_memory_bytes = offsetof(BulkMemory, blocks) + BulkMemory::offset_of_class(bulk_classes);
+
+/// Where a block is, as heads carry it: bits 0-5 block, 6-7 class, 8 turn.
+struct BulkPlace {
+  std::uint64_t value = 0;
+
+  [[nodiscard]] std::size_t index() const noexcept { return value & 63; }
+  [[nodiscard]] std::size_t size_class() const noexcept { return (value >> 6) & 3; }
+  [[nodiscard]] std::uint8_t turn() const noexcept { return static_cast<std::uint8_t>((value >> 8) & 1); }
+};
+
+/// The owner's side. Threads: any thread of the owning rank.
+class BulkOwner {
+ public:
+  explicit BulkOwner(BulkMemory& memory) noexcept : memory_(&memory) {}
+
+  /// A block for `bytes` (at most bulk_tail_bytes_max) that `reader` will free, or nothing when all are taken.
+  std::optional<BulkPlace> allocate(std::size_t bytes, int reader) noexcept;
+  [[nodiscard]] std::byte* at(BulkPlace place) const noexcept { return memory_->block(place.size_class(), place.index()); }
+  /// Takes back what readers have freed. For moments when there is nothing else to do: it touches the readers' lines.
+  void reclaim() noexcept;
+  /// Takes back what a rank that died will never free.
+  void reader_died(int reader) noexcept;
+
+ private:
+  struct Class {
+    SpinLock lock;                       // of the rest; held for a few instructions
+    std::uint64_t free = ~std::uint64_t{0};  // a bit a block
+    std::uint64_t turn = 0;              // a bit a block
+    std::array<int, bulk_blocks> reader{};
+  };
+  void reclaim(std::size_t size_class) noexcept;  // under its lock
+
+  BulkMemory* memory_;
+  std::array<Class, bulk_classes> classes_;
+};
+
+/// What a reader does with a peer's bulk memory.
+struct BulkReader {
+  /// The bytes of a tail. Empty when the place and length name no block: the peer lies.
+  static std::span<const std::byte> look(BulkMemory& memory, BulkPlace place, std::uint64_t bytes) noexcept;
+  /// Gives the block back. Release: the bytes were read before their reuse.
+  static void give_back(BulkMemory& memory, BulkPlace place) noexcept {
+    memory.returned[place.size_class()].turn[place.index()].store(place.turn(), std::memory_order_release);
+  }
+};
+
+}  // namespace tonari::fabric

@@ -1,0 +1,131 @@
+#include "fabric/engine.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+namespace tonari::fabric {
+
+namespace {
+
+constexpr std::uint32_t spins_with_a_core_each = 4000;
+constexpr std::uint32_t spins_with_shared_cores = 20;
+constexpr std::uint32_t yields_with_a_core_each = 50;
+constexpr std::uint32_t yields_with_shared_cores = 400;
+
+template <class RingOf>
+std::deque<RingWriter> writers(job::Session& session, std::uint64_t slots, RingOf ring_of) {
+  std::deque<RingWriter> result;
+  for (int peer = 0; peer < session.size(); ++peer) {
+    result.emplace_back(ring_of(Segment(session.arena().segment(peer))), slots, session.rank());
+  }
+  return result;
+}
+
+auto life_of(job::Session& session) {
+  return [&session](int rank) { return session.alive(rank); };
+}
+
+}  // namespace
+
+Engine::Engine(job::Session& session)
+    : session_(session),
+      block_(session.block()),
+      replies_(Segment(session.arena().segment(session.rank())).replies(), reply_slots, life_of(session)),
+      requests_(Segment(session.arena().segment(session.rank())).requests(), session.arena().header().ring_slots,
+                life_of(session)),
+      requests_to_(writers(session, session.arena().header().ring_slots,
+                           [](Segment segment) -> RingMemory& { return segment.requests(); })),
+      replies_to_(writers(session, reply_slots, [](Segment segment) -> RingMemory& { return segment.replies(); })),
+      bulk_(Segment(session.arena().segment(session.rank())).bulk()),
+      tickets_(Segment(session.arena().segment(session.rank())).transfers()) {
+  const bool shared_cores = static_cast<std::uint32_t>(session.size()) > session.arena().header().cores;
+  spins_max_ = shared_cores ? spins_with_shared_cores : spins_with_a_core_each;
+  yields_max_ = shared_cores ? yields_with_shared_cores : yields_with_a_core_each;
+}
+
+Engine::~Engine() = default;
+
+Engine& Engine::of(job::Session& session) {
+  return session.attached<Engine>([&session] { return std::make_unique<Engine>(session); });
+}
+
+std::size_t Engine::poll() noexcept {
+  const auto hand_up = [this](const Head& head) {
+    Layer* above = layers_[layer_of(head.kind)].load(std::memory_order_acquire);
+    if (above != nullptr) above->receive(head);
+  };
+  const std::size_t heads = replies_.poll(heads_a_poll, hand_up) + requests_.poll(heads_a_poll, hand_up);
+  for (auto& slot : layers_) {
+    Layer* above = slot.load(std::memory_order_acquire);
+    if (above != nullptr && above->held_back()) above->retry();
+  }
+  if (heads != 0 && requests_.take_room_made()) [[unlikely]] session_.arena().ring_all_bells();
+  return heads;
+}
+
+void Engine::progress() noexcept {
+  if (!take_baton()) return;
+  poll();
+  drop_baton(true);
+}
+
+void Engine::serve() noexcept {
+  // Only where no application thread comes by itself within a moment.
+  constexpr std::chrono::microseconds moment{20};
+  const std::uint32_t seen = block_.service_bell.load(std::memory_order_relaxed);
+  if (layers_[0].load(std::memory_order_acquire) == nullptr) return;  // heads would have nowhere to go
+  if ((block_.baton.load(std::memory_order_relaxed) & 1) != 0) return;
+  futex_wait(block_.service_bell, seen, moment);
+  if (!take_baton()) return;
+  while (poll() != 0) {
+  }
+  drop_baton(true);
+}
+
+void Engine::died(int rank) noexcept {
+  bulk_.reader_died(rank);
+  for (auto& slot : layers_) {
+    Layer* above = slot.load(std::memory_order_acquire);
+    if (above != nullptr) above->died(rank);
+  }
+  ring_bell(block_.bell);
+}
+
+void Engine::nudge(int peer) noexcept {
+  job::RankBlock& block = session_.arena().block(peer);
+  if ((block.baton.load(std::memory_order_relaxed) & 1) == 0) ring_bell(block.service_bell);
+}
+
+void Engine::wake(int peer) noexcept {
+  ring_bell(session_.arena().block(peer).bell);
+  block_.counters.wake_ups.fetch_add(1, std::memory_order_relaxed);
+}
+
+Sleeper* Engine::lie_down() noexcept {
+  const std::lock_guard guard(sleepers_lock_);
+  if (sleepers_free_.empty()) sleepers_free_.push_back(&sleepers_.emplace_back());
+  Sleeper* sleeper = sleepers_free_.back();
+  sleepers_free_.pop_back();
+  sleeper->woken.store(0, std::memory_order_relaxed);
+  lying_.push_back(sleeper);
+  return sleeper;
+}
+
+void Engine::get_up(Sleeper* sleeper) noexcept {
+  const std::lock_guard guard(sleepers_lock_);
+  std::erase(lying_, sleeper);
+  sleepers_free_.push_back(sleeper);
+}
+
+void Engine::hand_on() noexcept {
+  Sleeper* next = nullptr;
+  {
+    const std::lock_guard guard(sleepers_lock_);
+    if (lying_.empty()) return;
+    next = lying_.front();
+    lying_.erase(lying_.begin());
+  }
+  next->wake();
+}
+
+}  // namespace tonari::fabric

@@ -1,0 +1,245 @@
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/futex.hpp"
+#include "base/lock.hpp"
+#include "fabric/bulk.hpp"
+#include "fabric/ring.hpp"
+#include "fabric/segment.hpp"
+#include "fabric/transfer.hpp"
+#include "job/session.hpp"
+
+#include <sched.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace tonari::fabric {
+
+/// Requests may find no room; a reply goes into room that its request reserved in its sender's reply ring.
+enum class Lane : std::uint8_t { request, reply };
+
+/// A layer above the fabric, which heads of its kinds are for.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+  /// One head. Called by the baton's holder: must not block, nor touch a user's memory; sends at most one reply.
+  virtual void receive(const Head& head) noexcept = 0;
+  /// Tries again what found no room. Called by the baton's holder while `held_back() `.
+  virtual void retry() noexcept = 0;
+  [[nodiscard]] virtual bool held_back() const noexcept = 0;
+  /// A rank died: what needs it must fail. Called by the service thread.
+  virtual void died(int rank) noexcept = 0;
+};
+
+/// A thread that sleeps while another of its rank holds the baton. Never freed before its engine, so that a late wake
+/// does no harm.
+struct Sleeper {
+  std::atomic<std::uint32_t> woken{0};
+
+  void wake() noexcept {
+    woken.store(1, std::memory_order_release);
+    futex_wake(woken, 1);
+  }
+};
+
+/// What waiting for something has to be able to tell. All are called by the waiting thread, with no lock or baton held.
+enum class Step : std::uint8_t {
+  done,
+  waiting,  ///< For heads to arrive.
+  retry,    ///< For room in bulk memory, which nobody announces: look again soon.
+};
+template <class W>
+concept Waitable = requires(W& waitable, Sleeper* sleeper) {
+  { waitable.step() } noexcept -> std::same_as<Step>;      // moves it on as far as it goes
+  { waitable.ready() } noexcept -> std::same_as<bool>;     // cheap: step() would find something to do
+  { waitable.attach(sleeper) } noexcept -> std::same_as<bool>;  // wake it when ready; false: is ready; null: detach
+  { waitable.slow() } noexcept;                            // the wait has become long: tell peers, and status
+};
+
+/// The fabric of one rank: its rings, its progress, its waiting.
+///
+/// The baton: whoever holds it polls the rings for the whole rank. The others sleep beside it, each until its own wait
+/// is over or the baton is handed to it. The holder that finds nothing spins, yields, then sleeps on the rank's bell.
+///
+/// Threads: any.
+class Engine final : public job::Session::Attachment {
+ public:
+  explicit Engine(job::Session& session);
+  ~Engine() override;
+  /// The session's engine, made on first use.
+  static Engine& of(job::Session& session);
+
+  /// Sends a head. Answers ok, again (no room, nothing was sent; never for a reply), peer_gone.
+  Status send(int peer, const Head& head, Lane lane) noexcept {
+    if (!session_.alive(peer)) [[unlikely]] return Status::peer_gone;
+    switch ((lane == Lane::request ? requests_to_ : replies_to_)[static_cast<std::size_t>(peer)].push(head)) {
+      case RingWriter::Pushed::full: return Status::again;
+      case RingWriter::Pushed::yes_and_reader_sleeps: wake(peer); [[fallthrough]];
+      case RingWriter::Pushed::yes: break;
+    }
+    return Status::ok;
+  }
+  /// After `again`: has `peer` ring our bell when it makes room. True when there is room already.
+  bool ask_for_room(int peer) noexcept { return requests_to_[static_cast<std::size_t>(peer)].ask_for_room(); }
+  /// Has `peer`'s service thread look at its rings if nobody there does.
+  void nudge(int peer) noexcept;
+
+  /// Returns once `waitable.step()` answers done.
+  template <Waitable W>
+  void wait(W& waitable) noexcept;
+  /// One look at the rings, if nobody else is at it.
+  void progress() noexcept;
+
+  [[nodiscard]] job::Session& session() noexcept { return session_; }
+  [[nodiscard]] job::Counters& counters() noexcept { return block_.counters; }
+  [[nodiscard]] BulkOwner& bulk() noexcept { return bulk_; }
+  [[nodiscard]] Tickets& tickets() noexcept { return tickets_; }
+  [[nodiscard]] BulkMemory& bulk_of(int peer) const noexcept { return Segment(session_.arena().segment(peer)).bulk(); }
+  [[nodiscard]] TransferMemory& transfer_of(int peer, std::uint32_t ticket) const noexcept {
+    return Segment(session_.arena().segment(peer)).transfers()[ticket];
+  }
+  [[nodiscard]] DirectCopy direct_copy(int peer) const noexcept {
+    return {session_.arena().block(peer).pid.load(std::memory_order_relaxed), session_.threads()};
+  }
+
+  /// The layer at `index`, made by `make()` on first use.
+  template <class T, class Make>
+  T& layer(std::size_t index, Make make) {
+    const std::lock_guard guard(layers_mutex_);
+    if (!owned_layers_[index]) {
+      owned_layers_[index] = make();
+      layers_[index].store(owned_layers_[index].get(), std::memory_order_release);  // whole before the holder sees it
+    }
+    return static_cast<T&>(*owned_layers_[index]);
+  }
+
+  void serve() noexcept override;
+  void died(int rank) noexcept override;
+
+ private:
+  // The baton, in the rank's block so that peers see whether someone looks: bit 0 held, above it twice the sleepers.
+  bool take_baton() noexcept {
+    std::uint32_t seen = block_.baton.load(std::memory_order_relaxed);
+    // Acquire: what the last holder did to the rings' readers; pairs with drop_baton.
+    return (seen & 1) == 0 && block_.baton.compare_exchange_strong(seen, seen | 1, std::memory_order_acquire);
+  }
+  void drop_baton(bool leaving) noexcept {
+    if (block_.baton.fetch_sub(1, std::memory_order_release) != 1 && leaving) [[unlikely]] hand_on();
+  }
+  [[gnu::cold]] void hand_on() noexcept;
+
+  std::size_t poll() noexcept;  // by the holder
+  template <Waitable W>
+  void watch_rings(W& waitable, bool retry, std::uint32_t& patience) noexcept;
+  template <Waitable W>
+  [[gnu::noinline]] void sleep_on_bell(W& waitable, bool retry) noexcept;
+  template <Waitable W>
+  [[gnu::noinline]] void sleep_beside(W& waitable) noexcept;
+  [[gnu::cold, gnu::noinline]] void wake(int peer) noexcept;
+
+  Sleeper* lie_down() noexcept;
+  void get_up(Sleeper* sleeper) noexcept;
+
+  static constexpr std::size_t heads_a_poll = 32;
+  static constexpr std::chrono::milliseconds sleep_max{500};      // a net under lost wakes, not a way to wait
+  static constexpr std::chrono::microseconds retry_sleep_max{50};  // for what nobody announces
+
+  job::Session& session_;
+  job::RankBlock& block_;
+  std::uint32_t spins_max_;
+  std::uint32_t yields_max_;
+  RingReader replies_;   // by the baton's holder
+  RingReader requests_;  // by the baton's holder
+  std::deque<RingWriter> requests_to_;  // by rank
+  std::deque<RingWriter> replies_to_;   // by rank
+  BulkOwner bulk_;
+  Tickets tickets_;
+
+  SpinLock sleepers_lock_;  // of the next three
+  std::deque<Sleeper> sleepers_;
+  std::vector<Sleeper*> sleepers_free_;
+  std::vector<Sleeper*> lying_;  // those the baton may be handed to
+
+  std::mutex layers_mutex_;
+  std::array<std::unique_ptr<Layer>, layers_max> owned_layers_;
+  std::array<std::atomic<Layer*>, layers_max> layers_{};
+};
+
+template <Waitable W>
+void Engine::wait(W& waitable) noexcept {
+  std::uint32_t patience = 0;
+  for (;;) {
+    const Step step = waitable.step();
+    if (step == Step::done) break;
+    if (take_baton()) {
+      watch_rings(waitable, step == Step::retry, patience);
+      drop_baton(waitable.ready());  // if not, it is taken again at once
+    } else {
+      sleep_beside(waitable);
+    }
+  }
+  // The baton may have been handed to us although our wait was over.
+  const std::uint32_t baton = block_.baton.load(std::memory_order_relaxed);
+  if ((baton & 1) == 0 && baton != 0) [[unlikely]] hand_on();
+  if (patience > spins_max_) block_.wait.store(job::Wait::nothing, std::memory_order_relaxed);
+}
+
+// By the holder, until something arrived or the wait is over. Spins, yields, then sleeps.
+template <Waitable W>
+void Engine::watch_rings(W& waitable, bool retry, std::uint32_t& patience) noexcept {
+  while (poll() == 0 && !waitable.ready()) {
+    ++patience;
+    if (patience < spins_max_) {
+      if (patience == 1) bulk_.reclaim();  // now there is time to
+      cpu_relax();
+      continue;
+    }
+    if (patience == spins_max_) waitable.slow();
+    if (patience < spins_max_ + yields_max_) {
+      ::sched_yield();
+    } else {
+      sleep_on_bell(waitable, retry);
+    }
+    if (retry) return;
+  }
+}
+
+template <Waitable W>
+void Engine::sleep_on_bell(W& waitable, bool retry) noexcept {
+  const std::uint32_t seen = block_.bell.load(std::memory_order_acquire);  // a bell rung from here on ends the sleep
+  const bool replies_quiet = replies_.fall_asleep();
+  const bool requests_quiet = requests_.fall_asleep();
+  if (!waitable.ready()) {
+    // A slot that is claimed and not yet published comes without a bell.
+    const bool quiet = replies_quiet && requests_quiet && !retry;
+    block_.counters.sleeps.fetch_add(1, std::memory_order_relaxed);
+    futex_wait(block_.bell, seen, quiet ? std::chrono::nanoseconds(sleep_max) : std::chrono::nanoseconds(retry_sleep_max));
+  }
+  replies_.wake_up();
+  requests_.wake_up();
+}
+
+template <Waitable W>
+void Engine::sleep_beside(W& waitable) noexcept {
+  for (int i = 0; i < 64; ++i) {
+    if (waitable.ready() || (block_.baton.load(std::memory_order_relaxed) & 1) == 0) return;
+    cpu_relax();
+  }
+  Sleeper* sleeper = lie_down();
+  // From here the baton counts us: a holder that drops it later hands it on.
+  const bool held = (block_.baton.fetch_add(2, std::memory_order_acq_rel) & 1) != 0;
+  if (held && waitable.attach(sleeper)) {
+    block_.counters.sleeps.fetch_add(1, std::memory_order_relaxed);
+    futex_wait(sleeper->woken, 0, sleep_max);
+    waitable.attach(nullptr);
+  }
+  get_up(sleeper);
+  block_.baton.fetch_sub(2, std::memory_order_acq_rel);
+}
+
+}  // namespace tonari::fabric

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace tonari::fabric {
+
+inline constexpr std::size_t head_bytes = 64;
+inline constexpr std::size_t envelope_bytes = 16;
+inline constexpr std::size_t inline_bytes_max = head_bytes - envelope_bytes;
+
+/// What a head means to who receives it. The two top bits name the layer it is for: 0 is message.
+enum class Kind : std::uint8_t {
+  message_inline = 1,     ///< The payload is in the head.
+  message_bulk = 2,       ///< The payload is in the sender's bulk memory: Tail.
+  message_announced = 3,  ///< The payload is in the sender's own buffer: Announced.
+  piece = 4,              ///< Part of an announced payload, in the sender's bulk memory: Piece.
+  finish = 5,             ///< The sender copied the last of an announced payload: Outcome.
+  grant = 6,              ///< Reply: the receive is posted, here is where the payload goes: Grant.
+  done = 7,               ///< Reply: the receiver copied the last of an announced payload: Outcome.
+  kept = 63,              ///< Never sent: an unexpected message whose payload its receiver moved (message/matching.hpp).
+};
+inline constexpr std::size_t layers_max = 4;
+constexpr std::size_t layer_of(Kind kind) noexcept { return static_cast<std::uint8_t>(kind) >> 6; }
+
+// The unit of arrival: one cache line, little-endian. Offsets in bytes.
+//
+//   0        2      3        4         8          12        16                                64
+//   +--------+------+--------+---------+----------+---------+----------------------------------+
+//   | publish| kind | inline | source  | context  | tag     | payload, or a struct below       |
+//   +--------+------+--------+---------+----------+---------+----------------------------------+
+//
+// publish  bits 0-1: the ring's lap; the head is there when it equals the lap its reader is in.
+//          bits 2-15: the local rank that claimed the slot before this one (ring.hpp: gaps after a death).
+// inline   bytes of payload in the head, 0 to inline_bytes_max.
+// source   rank of the job. context: communicator. tag: the user's.
+struct alignas(head_bytes) Head {
+  std::uint16_t publish = 0;
+  Kind kind{};
+  std::uint8_t inline_bytes = 0;
+  std::uint32_t source = 0;
+  std::uint32_t context = 0;
+  std::uint32_t tag = 0;
+  std::array<std::byte, inline_bytes_max> payload;  // written and read only as far as `kind` and `inline_bytes` say
+
+  template <class T>
+  [[nodiscard]] T as() const noexcept {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= inline_bytes_max);
+    T value;
+    std::memcpy(&value, payload.data(), sizeof value);
+    return value;
+  }
+  template <class T>
+  void set(const T& value) noexcept {
+    static_assert(std::has_unique_object_representations_v<T> && sizeof(T) <= inline_bytes_max);
+    std::memcpy(payload.data(), &value, sizeof value);
+  }
+};
+static_assert(sizeof(Head) == head_bytes && offsetof(Head, payload) == envelope_bytes);
+static_assert(offsetof(Head, source) == 4 && offsetof(Head, context) == 8 && offsetof(Head, tag) == 12);
+static_assert(std::has_unique_object_representations_v<Head>);
+static_assert(std::endian::native == std::endian::little, "heads are little-endian: a big-endian host needs swaps here");
+
+/// Payload in the sender's bulk memory.
+struct Tail {
+  std::uint64_t bytes;
+  std::uint64_t place;  ///< Bulk::Place of the sender's bulk memory.
+};
+
+/// Payload that stays in the sender's buffer until the receive is posted. `ticket` and `generation` name the transfer in
+/// all that follows.
+struct Announced {
+  std::uint64_t bytes;
+  std::uint64_t address;  ///< In the sender's address space.
+  std::uint32_t ticket;
+  std::uint32_t generation;
+};
+
+/// How an announced payload moves.
+enum class Road : std::uint32_t {
+  direct = 1,  ///< Straight between the two programs' memory, by both sides at once.
+  pieces = 2,  ///< Through the sender's bulk memory, where direct copies are not permitted.
+};
+
+struct Grant {
+  std::uint32_t ticket;
+  std::uint32_t generation;
+  std::uint64_t address;  ///< Of the receiver's buffer, in its address space.
+  std::uint64_t bytes;    ///< To copy: the smaller of message and buffer.
+  Road road;
+  std::uint32_t chunk_bytes;
+};
+
+struct Piece {
+  std::uint32_t ticket;
+  std::uint32_t generation;
+  std::uint64_t offset;
+  std::uint64_t place;
+  std::uint64_t bytes;
+};
+
+struct Outcome {
+  std::uint32_t ticket;
+  std::uint32_t generation;
+  std::uint32_t status;  ///< A tonari::Status.
+  std::uint32_t reserved;
+};
+
+}  // namespace tonari::fabric

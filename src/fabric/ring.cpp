@@ -1,0 +1,40 @@
+#include "fabric/ring.hpp"
+
+namespace tonari::fabric {
+
+bool RingWriter::refresh_room(std::uint64_t position) noexcept {
+  const std::uint64_t taken = ring_->taken.load(std::memory_order_acquire);  // pairs with give_back
+  taken_seen_.store(taken, std::memory_order_release);                       // other threads' writes come after it too
+  return position - taken <= mask_;
+}
+
+bool RingWriter::ask_for_room() noexcept {
+  // Sequentially consistent with give_back: either the reader sees `starved`, or we see what it gave back.
+  ring_->starved.store(1, std::memory_order_seq_cst);
+  const std::uint64_t taken = ring_->taken.load(std::memory_order_seq_cst);
+  return claimed_count(ring_->tail.load(std::memory_order_relaxed)) - taken <= mask_;
+}
+
+void RingReader::give_back() noexcept {
+  ring_->taken.store(position_, std::memory_order_seq_cst);  // and release: what was read comes before its reuse
+  if (ring_->starved.load(std::memory_order_seq_cst) != 0) {
+    ring_->starved.store(0, std::memory_order_relaxed);
+    room_made_ = true;
+  }
+}
+
+bool RingReader::fall_asleep() noexcept {
+  // One modification order of `tail` decides: a claim before this one is seen here, a later one sees the bit.
+  const std::uint64_t tail = ring_->tail.fetch_or(asleep_bit, std::memory_order_relaxed);
+  return claimed_count(tail) == position_;
+}
+
+// Who claimed a position is told by the next claimer: in the next slot's publish field, or in the tail if there is none.
+bool RingReader::abandoned(std::uint64_t position, std::uint64_t tail) const noexcept {
+  if (position + 1 == claimed_count(tail)) return !alive_(last_claimer(tail));
+  const std::uint64_t word = first_word(slot(position + 1)).load(std::memory_order_acquire);
+  if (!published(position + 1, word)) return false;
+  return !alive_(static_cast<int>((word >> 2) & claimer_mask));
+}
+
+}  // namespace tonari::fabric

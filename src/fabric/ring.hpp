@@ -1,0 +1,219 @@
+#pragma once
+
+#include "fabric/head.hpp"
+
+#include <tonari/status.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace tonari::fabric {
+
+// A ring of heads: many writers in any process of the host, one reader at a time. In the arena:
+//
+//   0        64       128
+//   +--------+--------+---------+---------+-----+
+//   | tail   | taken  | slot 0  | slot 1  | ... |     slots: a power of two; zeroed memory is an empty ring
+//   +--------+--------+---------+---------+-----+
+//
+// tail   bit 0: the reader sleeps, and whoever claims next wakes it; bits 1-14: local rank of the last claimer;
+//        bits 15-63: slots ever claimed. One compare-exchange claims a slot, learns whether to wake, and leaves a name.
+// taken  slots the reader has given back, told every quarter of the ring. starved: a writer waits for room.
+//
+// I1  taken <= claimed <= taken + slots                      Writer::push
+// I2  a slot is written between its claim and its publication by its claimer alone
+// I3  position p is published when its slot's publish field has lap(p); one lap earlier it had lap(p) - 1
+struct RingMemory {
+  alignas(head_bytes) std::atomic<std::uint64_t> tail;
+  alignas(head_bytes) std::atomic<std::uint64_t> taken;
+  std::atomic<std::uint32_t> starved;
+  alignas(head_bytes) Head slots[1];  // really as many as the ring has
+};
+inline constexpr std::size_t ring_control_bytes = offsetof(RingMemory, slots);
+static_assert(ring_control_bytes == 2 * head_bytes);
+
+inline constexpr std::uint64_t asleep_bit = 1;
+inline constexpr int claimer_bits = 14;
+inline constexpr int count_shift = 1 + claimer_bits;
+inline constexpr std::uint64_t claimer_mask = (std::uint64_t{1} << claimer_bits) - 1;
+
+constexpr std::uint64_t claimed_count(std::uint64_t tail) noexcept { return tail >> count_shift; }
+constexpr int last_claimer(std::uint64_t tail) noexcept { return static_cast<int>((tail >> 1) & claimer_mask); }
+
+/// The first word of a slot: all that a reader polls and a writer publishes by.
+inline std::atomic_ref<std::uint64_t> first_word(Head& slot) noexcept {
+  return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(&slot));
+}
+
+/// One process's way into one ring.
+///
+/// Threads: any.
+/// Costs:   one compare-exchange and one cache line; no system call.
+class RingWriter {
+ public:
+  enum class Pushed : std::uint8_t { full, yes, yes_and_reader_sleeps };
+
+  RingWriter(RingMemory& ring, std::uint64_t slots, int self) noexcept
+      : ring_(&ring), mask_(slots - 1), lap_shift_(std::countr_zero(slots)), self_(static_cast<std::uint64_t>(self)) {}
+  RingWriter(RingWriter&& other) noexcept
+      : ring_(other.ring_), mask_(other.mask_), lap_shift_(other.lap_shift_), self_(other.self_) {}
+
+  /// Publishes a copy of `head`. After yes_and_reader_sleeps the caller must wake the reader.
+  Pushed push(const Head& head) noexcept;
+  /// Asks the reader to ring every bell once it has given back slots. True when there is room after all.
+  [[gnu::cold]] bool ask_for_room() noexcept;
+
+ private:
+  [[gnu::cold, gnu::noinline]] bool refresh_room(std::uint64_t position) noexcept;
+
+  RingMemory* ring_;
+  std::uint64_t mask_;
+  int lap_shift_;
+  std::uint64_t self_;
+  std::atomic<std::uint64_t> taken_seen_{0};  // by any thread: ring_->taken, perhaps old
+};
+
+/// The reading end, in the ring's own rank.
+///
+/// Threads: one at a time (whoever holds the baton).
+class RingReader {
+ public:
+  RingReader(RingMemory& ring, std::uint64_t slots, std::function<bool(int)> alive)
+      : ring_(&ring),
+        mask_(slots - 1),
+        lap_shift_(std::countr_zero(slots)),
+        stepped_over_((slots + 63) / 64),
+        alive_(std::move(alive)) {}
+
+  /// Hands up to `heads_max` heads to `handle(const Head&)`, in order but for slots claimed and not yet published, which
+  /// are stepped over. Answers how many.
+  template <class Handle>
+  std::size_t poll(std::size_t heads_max, Handle&& handle) noexcept;
+
+  /// Before sleeping: from now on the next claim wakes the reader. False when something is already claimed.
+  bool fall_asleep() noexcept;
+  void wake_up() noexcept { ring_->tail.fetch_and(~asleep_bit, std::memory_order_relaxed); }
+
+  /// True once a writer asked for room and room was made since the last call.
+  bool take_room_made() noexcept { return std::exchange(room_made_, false); }
+  [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
+
+ private:
+  [[nodiscard]] Head& slot(std::uint64_t position) const noexcept { return ring_->slots[position & mask_]; }
+  [[nodiscard]] bool published(std::uint64_t position, std::uint64_t word) const noexcept {
+    return ((word ^ ((position >> lap_shift_) + 1)) & 3) == 0;
+  }
+  static Head copy_of(const Head& slot, std::uint64_t word) noexcept {
+    Head head;
+    auto* to = reinterpret_cast<std::byte*>(&head);
+    std::memcpy(to, &word, sizeof word);  // the slot's first word may be read as an atomic only
+    std::memcpy(to + sizeof word, reinterpret_cast<const std::byte*>(&slot) + sizeof word, head_bytes - sizeof word);
+    return head;
+  }
+  void step() noexcept {
+    ++position_;
+    if ((position_ & (mask_ >> 2)) == 0) give_back();
+  }
+  void give_back() noexcept;
+
+  // Past a slot that was claimed and not published: rare, so apart.
+  template <class Handle>
+  [[gnu::noinline]] std::size_t poll_past_gap(std::size_t heads_max, Handle&& handle) noexcept;
+  [[gnu::cold]] bool abandoned(std::uint64_t position, std::uint64_t tail) const noexcept;
+  [[nodiscard]] bool is_stepped_over(std::uint64_t position) const noexcept {
+    return (stepped_over_[(position & mask_) / 64] >> (position & 63)) & 1;
+  }
+  void flip_stepped_over(std::uint64_t position) noexcept {
+    stepped_over_[(position & mask_) / 64] ^= std::uint64_t{1} << (position & 63);
+  }
+
+  RingMemory* ring_;
+  std::uint64_t mask_;
+  int lap_shift_;
+  std::uint64_t position_ = 0;  // the next slot to take
+  std::uint32_t idle_polls_ = 0;
+  std::uint32_t gaps_ = 0;  // slots past position_ that were taken already
+  bool room_made_ = false;
+  std::vector<std::uint64_t> stepped_over_;  // a bit a slot: taken before its turn
+  std::function<bool(int)> alive_;
+};
+
+inline RingWriter::Pushed RingWriter::push(const Head& head) noexcept {
+  // Relaxed: the count alone orders nothing; I1 is kept by taken's acquire, a slot's content by publish.
+  std::uint64_t tail = ring_->tail.load(std::memory_order_relaxed);
+  std::uint64_t position;
+  do {
+    position = claimed_count(tail);
+    // Acquire: the reader has read the slot of a lap ago before it is written again; pairs with give_back.
+    if (position - taken_seen_.load(std::memory_order_acquire) > mask_ && !refresh_room(position)) [[unlikely]] {
+      return Pushed::full;
+    }
+  } while (!ring_->tail.compare_exchange_weak(tail, (position + 1) << count_shift | self_ << 1,
+                                              std::memory_order_relaxed));
+
+  Head& slot = ring_->slots[position & mask_];
+  constexpr std::size_t word_bytes = sizeof(std::uint64_t);
+  std::memcpy(reinterpret_cast<std::byte*>(&slot) + word_bytes, reinterpret_cast<const std::byte*>(&head) + word_bytes,
+              head_bytes - word_bytes);
+  std::uint64_t word;
+  std::memcpy(&word, &head, word_bytes);
+  const std::uint64_t publish = (((position >> lap_shift_) + 1) & 3) | static_cast<std::uint64_t>(last_claimer(tail)) << 2;
+  word = (word & ~std::uint64_t{0xffff}) | publish;
+  first_word(slot).store(word, std::memory_order_release);  // (1) the head before its publication: pairs with (2)
+  return (tail & asleep_bit) != 0 ? Pushed::yes_and_reader_sleeps : Pushed::yes;
+}
+
+template <class Handle>
+std::size_t RingReader::poll(std::size_t heads_max, Handle&& handle) noexcept {
+  std::size_t heads = 0;
+  while (heads < heads_max) {
+    if (gaps_ != 0 && is_stepped_over(position_)) [[unlikely]] {
+      flip_stepped_over(position_);
+      --gaps_;
+      step();
+      continue;
+    }
+    Head& next = slot(position_);
+    const std::uint64_t word = first_word(next).load(std::memory_order_acquire);  // (2)
+    if (!published(position_, word)) break;
+    const Head head = copy_of(next, word);
+    step();
+    ++heads;
+    handle(head);
+  }
+  // The tail is the writers' line: looked at only now and then, and while a gap is known.
+  if (heads == 0 && ((++idle_polls_ & 63) == 0 || gaps_ != 0)) [[unlikely]] heads = poll_past_gap(heads_max, handle);
+  return heads;
+}
+
+template <class Handle>
+std::size_t RingReader::poll_past_gap(std::size_t heads_max, Handle&& handle) noexcept {
+  const std::uint64_t tail = ring_->tail.load(std::memory_order_relaxed);
+  std::size_t heads = 0;
+  for (std::uint64_t at = position_; at < claimed_count(tail) && heads < heads_max; ++at) {
+    if (is_stepped_over(at)) continue;
+    const std::uint64_t word = first_word(slot(at)).load(std::memory_order_acquire);  // as (2)
+    if (published(at, word)) {
+      const Head head = copy_of(slot(at), word);
+      flip_stepped_over(at);
+      ++gaps_;
+      ++heads;
+      handle(head);
+    } else if (abandoned(at, tail) && !published(at, first_word(slot(at)).load(std::memory_order_acquire))) {
+      flip_stepped_over(at);
+      ++gaps_;
+    }
+  }
+  while (gaps_ != 0 && is_stepped_over(position_)) {
+    flip_stepped_over(position_);
+    --gaps_;
+    step();
+  }
+  return heads;
+}
+
+}  // namespace tonari::fabric

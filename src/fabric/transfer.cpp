@@ -1,0 +1,69 @@
+#include "fabric/transfer.hpp"
+
+#include <sys/uio.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+
+namespace tonari::fabric {
+
+std::optional<Tickets::Ticket> Tickets::take() noexcept {
+  const std::lock_guard guard(lock_);
+  for (std::size_t word = 0; word < free_.size(); ++word) {
+    if (free_[word] == 0) continue;
+    const auto index = static_cast<std::uint32_t>(word * 64 + static_cast<unsigned>(std::countr_zero(free_[word])));
+    free_[word] &= free_[word] - 1;
+    const std::uint32_t generation = ++generation_[index];
+    memory_[index].open(generation);
+    return Ticket{index, generation};
+  }
+  return std::nullopt;
+}
+
+void Tickets::give_back(std::uint32_t index) noexcept {
+  const std::lock_guard guard(lock_);
+  free_[index / 64] |= std::uint64_t{1} << (index % 64);
+}
+
+namespace {
+
+using VectorCall = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
+
+// The kernel copies at most 2 GiB a call and stops early at a page it cannot reach.
+Status copy_by(VectorCall call, int pid, std::byte* here, std::uint64_t there, std::size_t bytes) noexcept {
+  while (bytes != 0) {
+    const iovec local{here, bytes};
+    const iovec remote{reinterpret_cast<void*>(there), bytes};
+    const ssize_t copied = call(pid, &local, 1, &remote, 1, 0);
+    if (copied <= 0) {
+      if (copied < 0 && errno == EINTR) continue;
+      return copied < 0 && errno == ESRCH ? Status::peer_gone : Status::bad_address;
+    }
+    here += copied;
+    there += static_cast<std::uint64_t>(copied);
+    bytes -= static_cast<std::size_t>(copied);
+  }
+  return Status::ok;
+}
+
+}  // namespace
+
+Status DirectCopy::read(std::byte* to, std::uint64_t from, std::size_t bytes) const noexcept {
+  if (same_memory_) {
+    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+    return Status::ok;
+  }
+  return copy_by(::process_vm_readv, pid_, to, from, bytes);
+}
+
+Status DirectCopy::write(std::uint64_t to, const std::byte* from, std::size_t bytes) const noexcept {
+  if (same_memory_) {
+    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+    return Status::ok;
+  }
+  return copy_by(::process_vm_writev, pid_, const_cast<std::byte*>(from), to, bytes);
+}
+
+}  // namespace tonari::fabric

@@ -1,0 +1,91 @@
+#pragma once
+
+#include "base/lock.hpp"
+#include "fabric/head.hpp"
+
+#include <tonari/status.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace tonari::fabric {
+
+inline constexpr std::size_t tickets_max = 256;        // announced payloads of one rank at a time
+inline constexpr std::size_t replies_per_ticket = 2;  // a grant and a done
+inline constexpr std::size_t reply_slots = tickets_max * replies_per_ticket;  // so a reply always finds room
+
+// A payload that both sides copy at once, chunk by chunk. In the sender's segment, named by its ticket.
+//
+// claim  bits 32-63: generation of the ticket; bits 0-31: the next chunk nobody has claimed.
+// done   chunks copied. Who brings it to the number of chunks is the finisher, and tells the other side by a head.
+//
+// I1  a chunk is claimed once                                      claim(): compare-exchange
+// I2  a side that comes late claims nothing of a later transfer    claim(): generation
+// I3  there is exactly one finisher                                finish_chunk(): fetch-add
+struct TransferMemory {
+  alignas(head_bytes) std::atomic<std::uint64_t> claim;
+  alignas(head_bytes) std::atomic<std::uint32_t> done;
+  std::atomic<std::uint32_t> failed;  // a tonari::Status: a side could not copy a chunk
+
+  /// Opens it for chunks. By the sender, before the ticket is announced (which publishes it).
+  void open(std::uint32_t generation) noexcept {
+    done.store(0, std::memory_order_relaxed);
+    failed.store(0, std::memory_order_relaxed);
+    claim.store(std::uint64_t{generation} << 32, std::memory_order_relaxed);
+  }
+  /// The next chunk of `chunks`, for the caller alone; nothing when all are claimed or the generation is over.
+  std::optional<std::uint32_t> take_chunk(std::uint32_t generation, std::uint32_t chunks) noexcept {
+    std::uint64_t seen = claim.load(std::memory_order_relaxed);  // relaxed: claiming hands over no data
+    do {
+      if (seen >> 32 != generation || (seen & 0xffffffff) >= chunks) return std::nullopt;
+    } while (!claim.compare_exchange_weak(seen, seen + 1, std::memory_order_relaxed));
+    return static_cast<std::uint32_t>(seen);
+  }
+  /// Says that a claimed chunk is copied. True for the finisher, who then sees all that both sides copied.
+  bool finish_chunk(std::uint32_t chunks, Status status) noexcept {
+    if (status != Status::ok) failed.store(static_cast<std::uint32_t>(status), std::memory_order_relaxed);
+    return done.fetch_add(1, std::memory_order_acq_rel) + 1 == chunks;
+  }
+  [[nodiscard]] Status outcome() const noexcept { return static_cast<Status>(failed.load(std::memory_order_relaxed)); }
+};
+static_assert(sizeof(TransferMemory) == 2 * head_bytes);
+
+/// The tickets of a rank: each is a TransferMemory and room for its replies. Threads: any thread of the rank.
+class Tickets {
+ public:
+  struct Ticket {
+    std::uint32_t index;
+    std::uint32_t generation;
+  };
+  explicit Tickets(TransferMemory* memory) noexcept : memory_(memory) { free_.fill(~std::uint64_t{0}); }
+
+  /// A ticket whose transfer is open, or nothing when all are out.
+  std::optional<Ticket> take() noexcept;
+  void give_back(std::uint32_t index) noexcept;
+
+ private:
+  TransferMemory* memory_;
+  SpinLock lock_;  // of the rest
+  std::array<std::uint64_t, tickets_max / 64> free_;
+  std::array<std::uint32_t, tickets_max> generation_{};
+};
+
+/// How a rank copies straight between its own memory and that of another rank of its host.
+class DirectCopy {
+ public:
+  /// `same_memory`: the ranks are threads of one process.
+  DirectCopy(int peer_pid, bool same_memory) noexcept : pid_(peer_pid), same_memory_(same_memory) {}
+
+  /// Answers ok, bad_address (one of the two ranges is not readable or writable), or peer_gone.
+  Status read(std::byte* to, std::uint64_t from, std::size_t bytes) const noexcept;
+  Status write(std::uint64_t to, const std::byte* from, std::size_t bytes) const noexcept;
+
+ private:
+  int pid_;
+  bool same_memory_;
+};
+
+}  // namespace tonari::fabric

@@ -1,0 +1,134 @@
+#include "job/session.hpp"
+#include "message/requests.hpp"
+#include "message/runtime.hpp"
+#include "message/schedule.hpp"
+#include "message/waiting.hpp"
+
+#include <tonari/message.hpp>
+
+#include <algorithm>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace tonari {
+
+using message::Context;
+using message::Operation;
+using message::Requests;
+using message::Runtime;
+
+namespace {
+
+bool valid_send(const Context& context, std::span<const std::byte> bytes, int destination, int tag) noexcept {
+  return destination >= 0 && destination < context.size() && tag >= 0 && (bytes.data() != nullptr || bytes.empty());
+}
+
+bool valid_receive(const Context& context, int source, int tag) noexcept {
+  return source >= any_source && source < context.size() && tag >= any_tag;
+}
+
+int job_rank(const Context& context, int rank) noexcept { return rank < 0 ? rank : context.group().at(rank); }
+
+}  // namespace
+
+Communicator::Communicator(Job& job) : context_(Runtime::of(job.session()).world()) {}
+Communicator::Communicator(std::shared_ptr<Context> context) noexcept : context_(std::move(context)) {}
+Communicator::Communicator(Communicator&&) noexcept = default;
+Communicator& Communicator::operator=(Communicator&&) noexcept = default;
+Communicator::~Communicator() = default;
+
+int Communicator::rank() const noexcept { return context_->rank(); }
+int Communicator::size() const noexcept { return context_->size(); }
+const Group& Communicator::group() const noexcept { return context_->group(); }
+
+Status Communicator::send_bytes(std::span<const std::byte> bytes, int destination, int tag, SendMode mode) noexcept {
+  if (!valid_send(*context_, bytes, destination, tag)) [[unlikely]] return Status::invalid;
+  return context_->runtime().send(*context_, {bytes, context_->group().at(destination), tag, context_->id(), mode});
+}
+
+Result Communicator::receive_bytes(std::span<std::byte> buffer, int source, int tag) noexcept {
+  if (!valid_receive(*context_, source, tag)) [[unlikely]] return {Status::invalid, {}};
+  Runtime& runtime = context_->runtime();
+  Operation operation(Operation::Kind::receive, *context_);
+  operation.waited.store(true, std::memory_order_relaxed);
+  runtime.start_receive(operation, {buffer, job_rank(*context_, source), tag, context_->id()});
+  runtime.wait(operation, job::Wait::receive);
+  return operation.result;
+}
+
+Request Communicator::start_send_bytes(std::span<const std::byte> bytes, int destination, int tag,
+                                       SendMode mode) noexcept {
+  if (!valid_send(*context_, bytes, destination, tag)) return Requests::completed(Status::invalid);
+  Runtime& runtime = context_->runtime();
+  try {
+    Operation* operation = runtime.make_operation(Operation::Kind::send, *context_);
+    runtime.start_send(*operation, {bytes, context_->group().at(destination), tag, context_->id(), mode});
+    return Requests::started(operation);
+  } catch (const std::bad_alloc&) {
+    return Requests::completed(Status::no_memory);
+  }
+}
+
+Request Communicator::start_receive_bytes(std::span<std::byte> buffer, int source, int tag) noexcept {
+  if (!valid_receive(*context_, source, tag)) return Requests::completed(Status::invalid);
+  Runtime& runtime = context_->runtime();
+  try {
+    Operation* operation = runtime.make_operation(Operation::Kind::receive, *context_);
+    runtime.start_receive(*operation, {buffer, job_rank(*context_, source), tag, context_->id()});
+    return Requests::started(operation);
+  } catch (const std::bad_alloc&) {
+    return Requests::completed(Status::no_memory);
+  }
+}
+
+Result Communicator::probe(int source, int tag) noexcept {
+  if (!valid_receive(*context_, source, tag)) return {Status::invalid, {}};
+  return *context_->runtime().probe(*context_, job_rank(*context_, source), tag, true);
+}
+
+std::optional<Envelope> Communicator::probe_now(int source, int tag) noexcept {
+  if (!valid_receive(*context_, source, tag)) return std::nullopt;
+  const auto result = context_->runtime().probe(*context_, job_rank(*context_, source), tag, false);
+  return result && result->status == Status::ok ? std::optional(result->envelope) : std::nullopt;
+}
+
+namespace {
+
+struct Choice {
+  int color;
+  int key;
+  int rank;  // in the parent
+  std::uint32_t context_id;
+};
+
+// Ids are drawn from the host's arena, two each: one for collectives. 0 is the world's.
+std::uint32_t draw_context_id(Runtime& runtime) {
+  std::atomic<std::uint32_t>& next = runtime.engine().session().arena().header().context;
+  const std::uint32_t id = next.fetch_add(2, std::memory_order_relaxed) + 2;  // relaxed: only to be different
+  if (id > 0xfffffff0) throw SetupError("no communicator number is left: 2^31 have been made in this job");
+  return id;
+}
+
+}  // namespace
+
+std::optional<Communicator> Communicator::split(int color, int key) {
+  const auto size = static_cast<std::size_t>(context_->size());
+  std::vector<Choice> choices(size);
+  const Choice mine{color, key, rank(), draw_context_id(context_->runtime())};
+  Status status = gather(mine, choices, 0);
+  if (status == Status::ok) status = broadcast(choices, 0);
+  if (status != Status::ok) {
+    throw SetupError("making a communicator of " + std::to_string(size) + " ranks: " + std::string(explain(status)));
+  }
+  if (color < 0) return std::nullopt;
+  std::erase_if(choices, [color](const Choice& choice) { return choice.color != color; });
+  std::ranges::stable_sort(choices, {}, &Choice::key);  // ranks are in order already
+  std::vector<int> ranks;
+  for (const Choice& choice : choices) ranks.push_back(context_->group().at(choice.rank));
+  return Communicator(std::make_shared<Context>(context_->runtime(), Group(std::move(ranks)), choices.front().context_id));
+}
+
+Communicator Communicator::duplicate() { return std::move(*split(0, 0)); }
+
+}  // namespace tonari

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <tonari/job.hpp>
+
+#include <atomic>
+#include <cstdint>
+
+namespace tonari::message {
+
+class Runtime;
+
+/// What a communicator is made of. Its id separates its messages from all others': point-to-point ones carry `id`,
+/// those of collectives `id + 1`.
+class Context {
+ public:
+  Context(Runtime& runtime, Group group, std::uint32_t id);
+
+  [[nodiscard]] Runtime& runtime() const noexcept { return runtime_; }
+  [[nodiscard]] const Group& group() const noexcept { return group_; }
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] int size() const noexcept { return group_.size(); }
+  [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+  [[nodiscard]] std::uint32_t collective_id() const noexcept { return id_ + 1; }
+  /// The tag of the next collective: the same on all ranks, since all start collectives in the same order.
+  std::uint32_t next_collective() noexcept { return sequence_.fetch_add(1, std::memory_order_relaxed) & 0x7fffffff; }
+
+ private:
+  Runtime& runtime_;
+  Group group_;
+  int rank_;
+  std::uint32_t id_;
+  std::atomic<std::uint32_t> sequence_{0};  // relaxed: a number, ordered by the user's own order of collectives
+};
+
+}  // namespace tonari::message

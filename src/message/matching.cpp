@@ -1,0 +1,64 @@
+#include "message/matching.hpp"
+
+namespace tonari::message {
+
+using fabric::Head;
+using fabric::Kind;
+
+namespace {
+constexpr Kind taken{};  // the kind of a place whose head was taken
+constexpr std::size_t places_worth_closing = 64;
+}  // namespace
+
+std::size_t message_bytes(const Head& head) noexcept {
+  switch (head.kind) {
+    case Kind::message_inline: return head.inline_bytes;
+    case Kind::message_bulk: return head.as<fabric::Tail>().bytes;
+    case Kind::message_announced: return head.as<fabric::Announced>().bytes;
+    case Kind::kept: return head.as<Kept>().bytes;
+    default: return 0;
+  }
+}
+
+Matching::~Matching() {
+  for (const Head& head : heads_) {
+    if (head.kind == Kind::kept) delete[] head.as<Kept>().payload;
+  }
+}
+
+void Matching::keep(const Head& head) {
+  heads_.push_back(head);
+  ++unexpected_count_;
+}
+
+std::size_t Matching::find(const Operation& operation) const noexcept {
+  std::size_t place = first_;
+  while (place < heads_.size() && (heads_[place].kind == taken || !matches(operation, heads_[place]))) ++place;
+  return place;
+}
+
+const Head* Matching::find_unexpected(const Operation& operation) noexcept {
+  if (unexpected_count_ == 0) return nullptr;
+  const std::size_t place = find(operation);
+  return place < heads_.size() ? &heads_[place] : nullptr;
+}
+
+std::optional<Head> Matching::take_unexpected(const Operation& operation) noexcept {
+  if (unexpected_count_ == 0) return std::nullopt;
+  const std::size_t place = find(operation);
+  if (place == heads_.size()) return std::nullopt;
+  const Head head = heads_[place];
+  heads_[place].kind = taken;
+  --unexpected_count_;
+  while (first_ < heads_.size() && heads_[first_].kind == taken) ++first_;
+  if (first_ == heads_.size()) {
+    heads_.clear();
+    first_ = 0;
+  } else if (heads_.size() > places_worth_closing && unexpected_count_ < heads_.size() / 2) {
+    std::erase_if(heads_, [](const Head& each) { return each.kind == taken; });
+    first_ = 0;
+  }
+  return head;
+}
+
+}  // namespace tonari::message

@@ -1,0 +1,102 @@
+#pragma once
+
+#include "fabric/engine.hpp"
+#include "fabric/head.hpp"
+
+#include <tonari/message.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace tonari::message {
+
+class Context;
+class Schedule;
+
+// The life of an operation. The holder of the baton moves it along the upper arrows, under the runtime's lock; the
+// thread that waits for it (its asker) along the lower ones, and only the asker touches the user's memory.
+//
+//   send      held ---> announced ---> granted           receive   posted ---> matched ---> settled
+//               \            \            |                           |           |            |
+//                +------------+-----------+---> complete              +-----------+------------+---> complete
+//
+// held       no room yet: in the runtime's list of held sends
+// announced  the receiver knows of it; the payload is still in the user's buffer
+// granted    the receive is posted: the asker copies, together with the receiver
+// posted     in the list of posted receives, or of probes
+// matched    `head` is here: the asker takes what it carries
+// settled    the other side copied the last chunk
+enum class State : std::uint8_t { idle, held, announced, granted, posted, matched, settled, complete };
+
+struct Operation {
+  enum class Kind : std::uint8_t { send, receive, probe, collective };
+
+  Operation(Kind what, Context& in) noexcept;
+  ~Operation();
+
+  Kind kind;
+  SendMode mode = SendMode::standard;
+  std::atomic<State> state{State::idle};
+  State seen = State::idle;                // by the asker: the state it has acted on
+  std::atomic<bool> waited{false};         // relaxed hint to the holder: the asker is waiting for just this
+  std::atomic<bool> piece_waiting{false};  // by the holder: set after a piece is added; by the asker: cleared before taking
+  bool has_ticket = false;                 // by the asker, or the holder while held: see Runtime::launch
+  bool closing = false;                    // a send whose `finish` head is held
+  bool prepared = false;                   // a piece in `head` found no room
+
+  Context* context;
+  std::byte* buffer = nullptr;    // the user's; for a send it is only read
+  std::size_t bytes = 0;          // of the buffer
+  int peer = -1;                  // rank of the job, or -1: any
+  int tag = -1;                   // or -1: any
+  std::uint32_t context_id = 0;
+
+  std::uint32_t ticket = 0;      // of an announced payload
+  std::uint32_t generation = 0;
+  std::uint64_t moved = 0;       // by the asker: bytes sent or taken in pieces
+  fabric::Grant grant{};         // send, from granted on
+  Result result;                 // by who completes it
+
+  Operation* next = nullptr;      // in the list that `state` names; under the runtime's lock
+  Operation* previous = nullptr;
+  fabric::Sleeper* sleeper = nullptr;  // under the runtime's lock: whom to wake on a change
+
+  std::vector<fabric::Piece> pieces;    // under the runtime's lock
+  std::unique_ptr<Schedule> schedule;   // of a collective
+  fabric::Head head;                    // send: to go; receive: as arrived
+
+  [[nodiscard]] bool ready() const noexcept;
+};
+
+/// A list through the operations' own links. Not synchronised.
+class OperationList {
+ public:
+  [[nodiscard]] Operation* front() const noexcept { return front_; }
+  void push_back(Operation& operation) noexcept {
+    operation.next = nullptr;
+    operation.previous = back_;
+    (back_ != nullptr ? back_->next : front_) = &operation;
+    back_ = &operation;
+  }
+  /// Puts it behind `place`, or in front of all when null.
+  void insert_after(Operation* place, Operation& operation) noexcept {
+    operation.previous = place;
+    operation.next = place != nullptr ? place->next : front_;
+    (operation.next != nullptr ? operation.next->previous : back_) = &operation;
+    (place != nullptr ? place->next : front_) = &operation;
+  }
+  void remove(Operation& operation) noexcept {
+    (operation.previous != nullptr ? operation.previous->next : front_) = operation.next;
+    (operation.next != nullptr ? operation.next->previous : back_) = operation.previous;
+    operation.next = operation.previous = nullptr;
+  }
+
+ private:
+  Operation* front_ = nullptr;
+  Operation* back_ = nullptr;
+};
+
+}  // namespace tonari::message

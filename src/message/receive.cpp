@@ -1,0 +1,353 @@
+#include "message/runtime.hpp"
+#include "message/schedule.hpp"
+#include "message/waiting.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+// The receiving half of Runtime.
+namespace tonari::message {
+
+using fabric::Head;
+using fabric::Kind;
+using fabric::Lane;
+using fabric::Step;
+
+namespace {
+
+// Single writer at a time (under the runtime's lock), so no read-modify-write is needed.
+void add(job::Counters::Count& count, std::int64_t value) noexcept {
+  count.store(count.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(value), std::memory_order_relaxed);
+}
+void set_with_max(job::Counters::Count& now, job::Counters::Count& max, std::uint64_t value) noexcept {
+  now.store(value, std::memory_order_relaxed);
+  if (value > max.load(std::memory_order_relaxed)) max.store(value, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void Runtime::start_receive(Operation& operation, const Receive& what) noexcept {
+  operation.peer = what.peer;
+  operation.tag = what.tag;
+  operation.context_id = what.context_id;
+  operation.buffer = what.buffer.data();
+  operation.bytes = what.buffer.size();
+  std::optional<fabric::Grant> grant;
+  {
+    const std::lock_guard guard(lock_);
+    if (const auto head = matching_.take_unexpected(operation)) {
+      count_unexpected(-static_cast<std::int64_t>(head->kind == Kind::kept ? head->as<Kept>().bytes : 0));
+      grant = match(operation, *head);
+    } else if (cannot_complete(operation)) {
+      operation.result.status = Status::peer_gone;
+      operation.state.store(State::complete, std::memory_order_relaxed);
+    } else {
+      operation.state.store(State::posted, std::memory_order_relaxed);
+      matching_.post(operation);
+      set_with_max(engine_.counters().posted_now, engine_.counters().posted_max, matching_.posted());
+    }
+  }
+  if (grant) send_grant(static_cast<int>(operation.head.source), *grant);
+}
+
+// From a rank that is dead, or in a collective with one. Checked under the lock, as died() works under it.
+bool Runtime::cannot_complete(const Operation& operation) const noexcept {
+  const job::Session& session = engine_.session();
+  if (session.arena().header().deaths.load(std::memory_order_acquire) == 0) [[likely]] return false;
+  if (operation.peer >= 0 && !session.alive(operation.peer)) return true;
+  if (operation.context_id != operation.context->collective_id()) return false;
+  return std::ranges::any_of(operation.context->group().ranks(), [&](int rank) { return !session.alive(rank); });
+}
+
+void Runtime::arrive(const Head& head) noexcept {
+  std::array<fabric::Sleeper*, 2> to_wake{};
+  std::optional<fabric::Grant> grant;
+  {
+    const std::lock_guard guard(lock_);
+    Operation* operation = matching_.match_posted(head, [&](Operation& probe) {
+      probe.head = head;
+      become(probe, State::matched, to_wake[1]);
+    });
+    if (operation == nullptr) {
+      keep(head);
+    } else {
+      engine_.counters().posted_now.store(matching_.posted(), std::memory_order_relaxed);
+      to_wake[0] = operation->sleeper;
+      grant = match(*operation, head);
+    }
+  }
+  if (grant) send_grant(static_cast<int>(head.source), *grant);
+  for (fabric::Sleeper* sleeper : to_wake) {
+    if (sleeper != nullptr) sleeper->wake();
+  }
+}
+
+// A message meets its receive; under the lock. Afterwards the operation is its asker's. Answers a grant to be sent when
+// the sender is to copy too.
+std::optional<fabric::Grant> Runtime::match(Operation& operation, const Head& head) noexcept {
+  job::Counters& counters = engine_.counters();
+  operation.head = head;
+  std::optional<fabric::Grant> grant;
+  add(counters.messages_received, 1);
+  const std::size_t bytes = std::min(message_bytes(head), operation.bytes);
+  if (head.kind == Kind::message_announced) {
+    incoming_.push_back(&operation);
+    operation.grant = terms(operation);
+    const bool direct = operation.grant.road == fabric::Road::direct;
+    add(direct ? counters.bytes_direct : counters.bytes_buffered, static_cast<std::int64_t>(bytes));
+    // One chunk, and somebody about to copy it: quicker done than said.
+    const bool alone = direct && bytes <= operation.grant.chunk_bytes && operation.waited.load(std::memory_order_relaxed);
+    if (!alone && bytes != 0) grant = operation.grant;
+  } else {
+    add(counters.bytes_buffered, static_cast<std::int64_t>(bytes));
+  }
+  operation.state.store(State::matched, std::memory_order_release);
+  return grant;
+}
+
+// How the payload of an announced message is to move.
+fabric::Grant Runtime::terms(const Operation& operation) const noexcept {
+  const auto announced = operation.head.as<fabric::Announced>();
+  const std::uint64_t bytes = std::min<std::uint64_t>(announced.bytes, operation.bytes);
+  // Up to here one side copies alone: a second system call costs more than it saves.
+  constexpr std::uint64_t alone_bytes = 24 * 1024;
+  constexpr std::uint64_t chunks = 8;
+  constexpr std::uint64_t chunk_bytes_min = 16 * 1024;
+  std::uint64_t chunk = std::max<std::uint64_t>(bytes, 1);
+  if (bytes > alone_bytes) {
+    chunk = std::clamp<std::uint64_t>((bytes / chunks + 4095) / 4096 * 4096, chunk_bytes_min, chunk_bytes_max_);
+  }
+  return {.ticket = announced.ticket,
+          .generation = announced.generation,
+          .address = reinterpret_cast<std::uint64_t>(operation.buffer),
+          .bytes = bytes,
+          .road = engine_.session().direct_copies() ? fabric::Road::direct : fabric::Road::pieces,
+          .chunk_bytes = static_cast<std::uint32_t>(chunk)};
+}
+
+void Runtime::send_grant(int peer, const fabric::Grant& grant) noexcept {
+  Head head;
+  head.kind = Kind::grant;
+  head.source = static_cast<std::uint32_t>(self_);
+  head.set(grant);
+  (void)engine_.send(peer, head, Lane::reply);  // has room by its ticket; if the peer died, died() tells
+}
+
+// No receive waits for it; under the lock. Its payload leaves the sender's bulk memory, unless the limit is reached: then
+// it stays where it is, and senders are asked to keep theirs.
+void Runtime::keep(const Head& head) noexcept {
+  Head kept = head;
+  std::size_t bytes = 0;
+  if (head.kind == Kind::message_bulk) {
+    const auto tail = head.as<fabric::Tail>();
+    const fabric::BulkPlace place{tail.place};
+    fabric::BulkMemory& bulk = engine_.bulk_of(static_cast<int>(head.source));
+    const auto payload = fabric::BulkReader::look(bulk, place, tail.bytes);
+    if (payload.empty()) return;  // names no block: a peer lies
+    if (unexpected_bytes_ < unexpected_bytes_max_) {
+      if (auto* copy = new (std::nothrow) std::byte[tail.bytes]) {
+        std::memcpy(copy, payload.data(), payload.size());
+        fabric::BulkReader::give_back(bulk, place);
+        kept.kind = Kind::kept;
+        kept.set(Kept{tail.bytes, copy});
+        bytes = payload.size();
+      }
+    }
+  }
+  matching_.keep(kept);
+  count_unexpected(static_cast<std::int64_t>(bytes));
+}
+
+// After the queue of unexpected messages changed, by `payload_bytes` of kept payload; under the lock.
+void Runtime::count_unexpected(std::int64_t payload_bytes) noexcept {
+  job::Counters& counters = engine_.counters();
+  kept_bytes_ += static_cast<std::uint64_t>(payload_bytes);
+  unexpected_bytes_ = kept_bytes_ + matching_.unexpected() * fabric::head_bytes;
+  set_with_max(counters.unexpected_now, counters.unexpected_max, matching_.unexpected());
+  set_with_max(counters.unexpected_bytes_now, counters.unexpected_bytes_max, unexpected_bytes_);
+  std::atomic<std::uint32_t>& full = engine_.session().block().full;
+  const bool is_full = full.load(std::memory_order_relaxed) != 0;
+  if (!is_full && unexpected_bytes_ >= unexpected_bytes_max_) full.store(1, std::memory_order_relaxed);
+  if (is_full && unexpected_bytes_ < unexpected_bytes_max_ / 4 * 3) full.store(0, std::memory_order_relaxed);
+}
+
+// By the asker: the head is here, the payload is fetched.
+Step Runtime::take_payload(Operation& operation) noexcept {
+  const Head& head = operation.head;
+  if (operation.kind == Operation::Kind::probe) return complete_receive(operation, Status::ok);
+  const std::size_t bytes = std::min(message_bytes(head), operation.bytes);
+  switch (head.kind) {
+    case Kind::message_inline:
+      if (bytes == 8) {
+        std::memcpy(operation.buffer, head.payload.data(), 8);
+      } else if (bytes != 0) {
+        std::memcpy(operation.buffer, head.payload.data(), bytes);
+      }
+      break;
+    case Kind::message_bulk: {
+      const auto tail = head.as<fabric::Tail>();
+      const fabric::BulkPlace place{tail.place};
+      fabric::BulkMemory& bulk = engine_.bulk_of(static_cast<int>(head.source));
+      const auto payload = fabric::BulkReader::look(bulk, place, tail.bytes);
+      if (payload.empty()) return complete_receive(operation, Status::bounds);
+      if (bytes != 0) std::memcpy(operation.buffer, payload.data(), bytes);
+      fabric::BulkReader::give_back(bulk, place);
+      break;
+    }
+    case Kind::kept: {
+      const auto kept = head.as<Kept>();
+      if (bytes != 0) std::memcpy(operation.buffer, kept.payload, bytes);
+      delete[] kept.payload;
+      break;
+    }
+    default: return operation.grant.road == fabric::Road::direct ? copy_from_sender(operation) : take_pieces(operation);
+  }
+  return complete_receive(operation, Status::ok);
+}
+
+Step Runtime::copy_from_sender(Operation& operation) noexcept {
+  const fabric::Grant& grant = operation.grant;
+  const int peer = static_cast<int>(operation.head.source);
+  if (grant.ticket >= fabric::tickets_max) return complete_receive(operation, Status::bounds);  // a peer lies
+  if (grant.bytes == 0) {
+    forget_incoming(operation);
+    reply_done(operation, Status::ok);
+    return complete_receive(operation, Status::ok);
+  }
+  const auto chunks = static_cast<std::uint32_t>((grant.bytes + grant.chunk_bytes - 1) / grant.chunk_bytes);
+  const std::uint64_t source = operation.head.as<fabric::Announced>().address;
+  fabric::TransferMemory& transfer = engine_.transfer_of(peer, grant.ticket);
+  const fabric::DirectCopy copy = engine_.direct_copy(peer);
+  while (const auto chunk = transfer.take_chunk(grant.generation, chunks)) {
+    const std::uint64_t offset = std::uint64_t{*chunk} * grant.chunk_bytes;
+    const std::uint64_t bytes = std::min<std::uint64_t>(grant.chunk_bytes, grant.bytes - offset);
+    const Status status = copy.read(operation.buffer + offset, source + offset, bytes);
+    if (transfer.finish_chunk(chunks, status)) {
+      const Status outcome = transfer.outcome();  // before `done`: the sender may use the ticket again
+      forget_incoming(operation);
+      reply_done(operation, outcome);
+      return complete_receive(operation, outcome);
+    }
+  }
+  return operation.ready() ? advance(operation) : Step::waiting;  // for `finish`, from the sender
+}
+
+Step Runtime::take_pieces(Operation& operation) noexcept {
+  std::vector<fabric::Piece> pieces;
+  operation.piece_waiting.store(false, std::memory_order_relaxed);  // a piece that comes now is seen next time
+  {
+    const std::lock_guard guard(lock_);
+    pieces.swap(operation.pieces);
+  }
+  fabric::BulkMemory& bulk = engine_.bulk_of(static_cast<int>(operation.head.source));
+  for (const fabric::Piece& piece : pieces) {
+    const fabric::BulkPlace place{piece.place};
+    const auto payload = fabric::BulkReader::look(bulk, place, piece.bytes);
+    const bool fits = !payload.empty() && piece.offset == operation.moved && piece.bytes <= operation.grant.bytes - piece.offset;
+    if (!fits) continue;  // a peer lies
+    std::memcpy(operation.buffer + piece.offset, payload.data(), payload.size());
+    fabric::BulkReader::give_back(bulk, place);
+    operation.moved += payload.size();
+  }
+  if (operation.moved < operation.grant.bytes) return operation.ready() ? Step::retry : Step::waiting;
+  forget_incoming(operation);
+  reply_done(operation, Status::ok);
+  return complete_receive(operation, Status::ok);
+}
+
+Step Runtime::complete_receive(Operation& operation, Status status) noexcept {
+  const Head& head = operation.head;
+  const std::size_t bytes = message_bytes(head);
+  const bool truncated = status == Status::ok && operation.kind == Operation::Kind::receive && bytes > operation.bytes;
+  operation.result = {truncated ? Status::truncated : status,
+                      {operation.context->group().position(static_cast<int>(head.source)), static_cast<int>(head.tag), bytes}};
+  // Only the asker looks at it from here on.
+  operation.seen = State::complete;
+  operation.state.store(State::complete, std::memory_order_relaxed);
+  return Step::done;
+}
+
+void Runtime::reply_done(const Operation& operation, Status status) noexcept {
+  Head head;
+  head.kind = Kind::done;
+  head.source = static_cast<std::uint32_t>(self_);
+  head.set(fabric::Outcome{operation.grant.ticket, operation.grant.generation, static_cast<std::uint32_t>(status), 0});
+  (void)engine_.send(static_cast<int>(operation.head.source), head, Lane::reply);  // as in send_grant
+}
+
+void Runtime::forget_incoming(Operation& operation) noexcept {
+  const std::lock_guard guard(lock_);
+  std::erase(incoming_, &operation);
+}
+
+Operation* Runtime::incoming(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept {
+  const auto found = std::ranges::find_if(incoming_, [&](const Operation* operation) {
+    return operation->head.source == source && operation->grant.ticket == ticket && operation->grant.generation == generation;
+  });
+  return found == incoming_.end() ? nullptr : *found;
+}
+
+void Runtime::finished(const Head& head) noexcept {
+  const auto outcome = head.as<fabric::Outcome>();
+  fabric::Sleeper* to_wake = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    Operation* operation = incoming(head.source, outcome.ticket, outcome.generation);
+    if (operation == nullptr) return;
+    std::erase(incoming_, operation);
+    operation->result.status = static_cast<Status>(outcome.status);
+    become(*operation, State::settled, to_wake);
+  }
+  if (to_wake != nullptr) to_wake->wake();
+}
+
+void Runtime::piece(const Head& head) noexcept {
+  const auto piece = head.as<fabric::Piece>();
+  fabric::Sleeper* to_wake = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    Operation* operation = incoming(head.source, piece.ticket, piece.generation);
+    if (operation == nullptr) return;
+    operation->pieces.push_back(piece);
+    to_wake = operation->sleeper;
+    operation->piece_waiting.store(true, std::memory_order_release);
+  }
+  if (to_wake != nullptr) to_wake->wake();
+}
+
+bool Runtime::cancel(Operation& operation) noexcept {
+  const std::lock_guard guard(lock_);
+  if (operation.state.load(std::memory_order_relaxed) != State::posted) return false;
+  matching_.withdraw(operation);
+  operation.result.status = Status::cancelled;
+  operation.state.store(State::complete, std::memory_order_relaxed);
+  return true;
+}
+
+std::optional<Result> Runtime::probe(Context& context, int peer, int tag, bool wait_for_it) noexcept {
+  Operation probe(Operation::Kind::probe, context);
+  probe.peer = peer;
+  probe.tag = tag;
+  probe.context_id = context.id();
+  if (!wait_for_it) engine_.progress();
+  {
+    const std::lock_guard guard(lock_);
+    if (const Head* head = matching_.find_unexpected(probe)) {
+      probe.head = *head;
+      probe.state.store(State::matched, std::memory_order_relaxed);
+    } else if (cannot_complete(probe)) {
+      return Result{Status::peer_gone, {}};
+    } else if (!wait_for_it) {
+      return std::nullopt;
+    } else {
+      probe.state.store(State::posted, std::memory_order_relaxed);
+      matching_.post(probe);
+    }
+  }
+  wait(probe, job::Wait::probe);
+  return probe.result;
+}
+
+}  // namespace tonari::message

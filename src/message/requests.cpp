@@ -1,0 +1,163 @@
+#include "message/requests.hpp"
+
+#include "message/runtime.hpp"
+#include "message/schedule.hpp"
+#include "message/waiting.hpp"
+
+#include <utility>
+
+namespace tonari {
+
+using fabric::Step;
+using message::Operation;
+using message::Requests;
+
+namespace message {
+
+void Requests::settle(Request& request) noexcept {
+  Operation* operation = std::exchange(request.operation_, nullptr);
+  request.result_ = operation->result;
+  operation->context->runtime().free_operation(operation);
+}
+
+Status Requests::wait(Request& request, job::Wait what) noexcept {
+  if (Operation* operation = request.operation_) {
+    operation->context->runtime().wait(*operation, what);
+    settle(request);
+  }
+  return request.result_.status;
+}
+
+namespace {
+
+job::Wait wait_of(const Operation& operation) noexcept {
+  switch (operation.kind) {
+    case Operation::Kind::send: return job::Wait::send;
+    case Operation::Kind::collective: return job::Wait::barrier;
+    default: return job::Wait::receive;
+  }
+}
+
+// Waits until one, or all, of several requests are complete.
+struct WaitForSeveral {
+  std::span<Request> requests;
+  bool all;
+  std::size_t index = 0;  // of one that is complete
+
+  Step step() noexcept {
+    bool retry = false;
+    bool some_left = false;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      Operation* operation = Requests::operation(requests[i]);
+      if (operation == nullptr) continue;
+      const Step step = operation->context->runtime().advance(*operation);
+      if (step == Step::done) {
+        Requests::settle(requests[i]);
+        index = i;
+        if (!all) return Step::done;
+      } else {
+        some_left = true;
+        retry = retry || step == Step::retry;
+      }
+    }
+    if (!some_left) return Step::done;
+    return retry ? Step::retry : Step::waiting;
+  }
+  [[nodiscard]] bool ready() const noexcept {
+    for (const Request& request : requests) {
+      const Operation* operation = Requests::operation(request);
+      if (operation != nullptr && operation->ready()) return true;
+    }
+    return false;
+  }
+  bool attach(fabric::Sleeper* sleeper) noexcept {
+    bool none_ready = true;
+    for_each([&](Operation& leaf) {
+      Operation* const one[] = {&leaf};
+      none_ready = leaf.context->runtime().attach(one, sleeper) && none_ready;
+    });
+    return none_ready;
+  }
+  void slow() noexcept {
+    bool told = false;
+    for_each([&](Operation& leaf) {
+      if (!std::exchange(told, true)) leaf.context->runtime().waits_long(leaf, wait_of(leaf));
+    });
+  }
+  template <class Visit>
+  void for_each(Visit&& visit) noexcept {
+    for (Request& request : requests) {
+      if (Operation* operation = Requests::operation(request)) for_each_leaf(*operation, visit);
+    }
+  }
+};
+
+void wait_for(WaitForSeveral& waiting) noexcept {
+  for (Request& request : waiting.requests) {
+    if (Operation* operation = Requests::operation(request)) {
+      operation->waited.store(true, std::memory_order_relaxed);
+    }
+  }
+  for (Request& request : waiting.requests) {
+    if (Operation* operation = Requests::operation(request)) {
+      operation->context->runtime().engine().wait(waiting);
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace message
+
+Request::Request() noexcept = default;
+Request::Request(message::Operation* operation) noexcept : operation_(operation) {}
+Request::Request(Result result) noexcept : result_(result) {}
+Request::Request(Request&& other) noexcept
+    : operation_(std::exchange(other.operation_, nullptr)), result_(std::exchange(other.result_, Result{})) {}
+
+Request& Request::operator=(Request&& other) noexcept {
+  if (this != &other) {
+    wait();
+    operation_ = std::exchange(other.operation_, nullptr);
+    result_ = std::exchange(other.result_, Result{});
+  }
+  return *this;
+}
+
+Request::~Request() { wait(); }
+
+Result Request::wait() noexcept {
+  if (operation_ != nullptr) (void)Requests::wait(*this, message::wait_of(*operation_));
+  return result_;
+}
+
+std::optional<Result> Request::test() noexcept {
+  if (operation_ == nullptr) return result_;
+  message::Runtime& runtime = operation_->context->runtime();
+  if (runtime.advance(*operation_) != Step::done) {
+    runtime.engine().progress();
+    if (runtime.advance(*operation_) != Step::done) return std::nullopt;
+  }
+  Requests::settle(*this);
+  return result_;
+}
+
+bool Request::complete() const noexcept { return operation_ == nullptr; }
+
+std::size_t wait_any(std::span<Request> requests) noexcept {
+  message::WaitForSeveral waiting{requests, false, requests.size()};
+  message::wait_for(waiting);
+  return waiting.index;
+}
+
+Status wait_all(std::span<Request> requests) noexcept {
+  message::WaitForSeveral waiting{requests, true};
+  message::wait_for(waiting);
+  for (const Request& request : requests) {
+    if (request.result_.status != Status::ok) return request.result_.status;
+  }
+  return Status::ok;
+}
+
+}  // namespace tonari

@@ -1,0 +1,188 @@
+#include "message/runtime.hpp"
+
+#include "message/schedule.hpp"
+#include "message/waiting.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+
+namespace tonari::message {
+
+using fabric::Head;
+using fabric::Kind;
+using fabric::Step;
+
+namespace {
+
+constexpr std::size_t operations_pooled_max = 1024;
+
+std::vector<int> ranks_up_to(int size) {
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  for (int rank = 0; rank < size; ++rank) ranks[static_cast<std::size_t>(rank)] = rank;
+  return ranks;
+}
+
+}  // namespace
+
+Context::Context(Runtime& runtime, Group group, std::uint32_t id)
+    : runtime_(runtime), group_(std::move(group)), rank_(group_.position(runtime.engine().session().rank())), id_(id) {}
+
+Runtime::Runtime(fabric::Engine& engine)
+    : engine_(engine),
+      self_(engine.session().rank()),
+      split_(engine.session().settings().split),
+      direct_bytes_(std::min<std::size_t>(engine.session().settings().direct_bytes, fabric::bulk_tail_bytes_max + 1)),
+      chunk_bytes_max_(engine.session().settings().chunk_bytes),
+      unexpected_bytes_max_(engine.session().settings().unexpected_bytes),
+      held_to_(static_cast<std::size_t>(engine.session().size())),
+      blocked_in_retry_(held_to_.size()) {
+  constexpr std::uint32_t world_id = 0;
+  world_ = std::make_shared<Context>(*this, Group(ranks_up_to(engine.session().size())), world_id);
+}
+
+Runtime::~Runtime() = default;
+
+Runtime& Runtime::of(job::Session& session) {
+  fabric::Engine& engine = fabric::Engine::of(session);
+  constexpr std::size_t index = fabric::layer_of(Kind::message_inline);
+  return engine.layer<Runtime>(index, [&engine] { return std::make_unique<Runtime>(engine); });
+}
+
+std::shared_ptr<Context> Runtime::world() { return world_; }
+
+Operation* Runtime::make_operation(Operation::Kind kind, Context& context) {
+  {
+    const std::lock_guard guard(pool_lock_);
+    if (!pool_.empty()) {
+      Operation* operation = pool_.back().release();
+      pool_.pop_back();
+      std::destroy_at(operation);
+      return std::construct_at(operation, kind, context);
+    }
+  }
+  return new Operation(kind, context);
+}
+
+void Runtime::free_operation(Operation* operation) noexcept {
+  operation->schedule.reset();
+  std::unique_ptr<Operation> owned(operation);
+  const std::lock_guard guard(pool_lock_);
+  if (pool_.capacity() == 0) pool_.reserve(operations_pooled_max);
+  if (pool_.size() < operations_pooled_max) pool_.push_back(std::move(owned));
+}
+
+void Runtime::receive(const Head& head) noexcept {
+  if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return;  // no such rank: a peer lies
+  switch (head.kind) {
+    case Kind::message_inline:
+    case Kind::message_bulk:
+    case Kind::message_announced: return arrive(head);
+    case Kind::piece: return piece(head);
+    case Kind::finish: return finished(head);
+    case Kind::grant: return granted(head);
+    case Kind::done: return done(head);
+    case Kind::kept: return;  // a peer lies
+  }
+}
+
+Step Runtime::advance(Operation& operation) noexcept {
+  if (operation.kind == Operation::Kind::collective) return operation.schedule->advance(operation);
+  const State state = operation.state.load(std::memory_order_acquire);  // pairs with become()
+  operation.seen = state;
+  switch (state) {
+    case State::complete:
+      if (operation.has_ticket) {
+        operation.has_ticket = false;
+        const std::uint32_t ticket = operation.ticket;
+        {
+          const std::lock_guard guard(lock_);
+          outgoing_[ticket] = nullptr;
+        }
+        engine_.tickets().give_back(ticket);
+      }
+      return Step::done;
+    case State::granted: return operation.grant.road == fabric::Road::direct ? copy_to_receiver(operation) : send_pieces(operation);
+    case State::matched: return take_payload(operation);
+    case State::settled: return complete_receive(operation, operation.result.status);
+    default: return Step::waiting;
+  }
+}
+
+void Runtime::wait(Operation& operation, job::Wait what) noexcept {
+  operation.waited.store(true, std::memory_order_relaxed);
+  WaitForOne waiting{*this, operation, what};
+  engine_.wait(waiting);
+}
+
+bool Runtime::attach(std::span<Operation* const> operations, fabric::Sleeper* sleeper) noexcept {
+  const std::lock_guard guard(lock_);
+  bool none_ready = true;
+  for (Operation* operation : operations) {
+    operation->sleeper = sleeper;
+    none_ready = none_ready && !operation->ready();
+  }
+  return none_ready;
+}
+
+// Under the lock. The sleeper outlives the operation, so it may be woken once the lock is free.
+void Runtime::become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept {
+  to_wake = operation.sleeper;
+  operation.state.store(state, std::memory_order_release);  // what the state promises comes first; pairs with advance()
+}
+
+void Runtime::complete(Operation& operation, Status status) noexcept {
+  fabric::Sleeper* to_wake = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    operation.result.status = status;
+    become(operation, State::complete, to_wake);
+  }
+  if (to_wake != nullptr) to_wake->wake();
+}
+
+void Runtime::waits_long(const Operation& operation, job::Wait what) noexcept {
+  job::RankBlock& block = engine_.session().block();
+  block.wait_peer.store(operation.peer, std::memory_order_relaxed);
+  block.wait_tag.store(operation.tag, std::memory_order_relaxed);
+  block.wait_since_ns.store(monotonic_ns(), std::memory_order_relaxed);
+  block.wait.store(what, std::memory_order_relaxed);
+  if (operation.kind == Operation::Kind::send && operation.peer >= 0) engine_.nudge(operation.peer);
+}
+
+void Runtime::died(int rank) noexcept {
+  const auto needs = [rank](const Operation& operation) {
+    if (operation.peer == rank) return true;
+    // A collective cannot end without one of its ranks; nor may a receive from anyone wait for ever.
+    const bool collective = operation.context_id == operation.context->collective_id();
+    return (collective || operation.peer < 0) && operation.context->group().position(rank) >= 0;
+  };
+  std::vector<fabric::Sleeper*> to_wake;
+  const auto fail = [&to_wake, this](Operation& operation, State state) {
+    operation.result.status = Status::peer_gone;
+    fabric::Sleeper* sleeper = nullptr;
+    become(operation, state, sleeper);
+    if (sleeper != nullptr) to_wake.push_back(sleeper);
+  };
+  {
+    const std::lock_guard guard(lock_);
+    matching_.for_each_posted([&](Operation& operation) {
+      if (!needs(operation)) return;
+      matching_.withdraw(operation);
+      fail(operation, State::complete);
+    });
+    for (Operation* operation : outgoing_) {
+      if (operation != nullptr && needs(*operation) && operation->state.load(std::memory_order_relaxed) != State::held) {
+        fail(*operation, State::complete);
+      }
+    }
+    std::erase_if(incoming_, [&](Operation* operation) {
+      if (static_cast<int>(operation->head.source) != rank) return false;
+      fail(*operation, State::settled);
+      return true;
+    });
+  }
+  for (fabric::Sleeper* sleeper : to_wake) sleeper->wake();
+}
+
+}  // namespace tonari::message

@@ -1,0 +1,142 @@
+#pragma once
+
+#include "base/lock.hpp"
+#include "fabric/engine.hpp"
+#include "message/context.hpp"
+#include "message/matching.hpp"
+#include "message/operation.hpp"
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace tonari::message {
+
+/// Messages of one rank: which protocol a send takes, what a head that arrives means, and the asker's share of copying.
+///
+///   at most `split` bytes     message_inline: in the head
+///   below `direct_bytes`      message_bulk: through the sender's bulk memory; announced when that is full
+///   from there on, when the receiver's limit is reached, and when_posted
+///                             message_announced: stays in the user's buffer until the receive is posted, then is
+///                             copied once, by both sides at once
+///
+/// Threads: any. `lock_` covers matching and every operation's links; it is held for no system call and no user's memory.
+class Runtime final : public fabric::Layer {
+ public:
+  explicit Runtime(fabric::Engine& engine);
+  ~Runtime() override;
+  /// The session's messages, made on first use.
+  static Runtime& of(job::Session& session);
+
+  [[nodiscard]] fabric::Engine& engine() noexcept { return engine_; }
+  /// The communicator of all ranks.
+  [[nodiscard]] std::shared_ptr<Context> world();
+
+  struct Send {
+    std::span<const std::byte> bytes;
+    int peer;  // rank of the job
+    int tag;
+    std::uint32_t context_id;
+    SendMode mode = SendMode::standard;
+  };
+  Status send(Context& context, const Send& what) noexcept;
+  void start_send(Operation& operation, const Send& what) noexcept;
+
+  struct Receive {
+    std::span<std::byte> buffer;
+    int peer;  // rank of the job, or -1
+    int tag;   // or -1
+    std::uint32_t context_id;
+  };
+  void start_receive(Operation& operation, const Receive& what) noexcept;
+  /// Waits as a probe when `wait`, else looks once.
+  std::optional<Result> probe(Context& context, int peer, int tag, bool wait) noexcept;
+
+  /// Moves an operation on as far as it goes; by its asker.
+  fabric::Step advance(Operation& operation) noexcept;
+  /// Waits for one operation.
+  void wait(Operation& operation, job::Wait what) noexcept;
+  /// Takes a posted receive back. False when it has matched already.
+  bool cancel(Operation& operation) noexcept;
+  /// Has `sleeper` woken when one of the operations changes; null: no longer. False: one has changed already.
+  bool attach(std::span<Operation* const> operations, fabric::Sleeper* sleeper) noexcept;
+  /// For status and for peers whose service thread must look: an asker has waited long.
+  void waits_long(const Operation& operation, job::Wait what) noexcept;
+
+  Operation* make_operation(Operation::Kind kind, Context& context);
+  void free_operation(Operation* operation) noexcept;
+
+  // fabric::Layer
+  void receive(const fabric::Head& head) noexcept override;
+  void retry() noexcept override;
+  [[nodiscard]] bool held_back() const noexcept override { return held_count_.load(std::memory_order_relaxed) != 0; }
+  void died(int rank) noexcept override;
+
+ private:
+  // Sends
+  [[nodiscard]] bool way_is_free(int peer) const noexcept;
+  void prepare(Operation& operation, const Send& what) noexcept;
+  Status launch(Operation& operation) noexcept;
+  Status launch_whole(Operation& operation) noexcept;
+  Status launch_announced(Operation& operation) noexcept;
+  void launch_or_hold(Operation& operation) noexcept;
+  void hold(Operation& operation) noexcept;
+  fabric::Step copy_to_receiver(Operation& operation) noexcept;
+  fabric::Step send_pieces(Operation& operation) noexcept;
+  fabric::Step finish_send(Operation& operation, Status status) noexcept;
+
+  // Receives
+  void arrive(const fabric::Head& head) noexcept;
+  void keep(const fabric::Head& head) noexcept;
+  [[nodiscard]] std::optional<fabric::Grant> match(Operation& operation, const fabric::Head& head) noexcept;
+  [[nodiscard]] fabric::Grant terms(const Operation& operation) const noexcept;
+  void send_grant(int peer, const fabric::Grant& grant) noexcept;
+  fabric::Step take_payload(Operation& operation) noexcept;
+  fabric::Step copy_from_sender(Operation& operation) noexcept;
+  fabric::Step take_pieces(Operation& operation) noexcept;
+  fabric::Step complete_receive(Operation& operation, Status status) noexcept;
+  void reply_done(const Operation& operation, Status status) noexcept;
+  void forget_incoming(Operation& operation) noexcept;
+  void count_unexpected(std::int64_t payload_bytes) noexcept;
+  [[nodiscard]] bool cannot_complete(const Operation& operation) const noexcept;
+
+  // Heads about announced payloads
+  void granted(const fabric::Head& head) noexcept;
+  void done(const fabric::Head& head) noexcept;
+  void finished(const fabric::Head& head) noexcept;
+  void piece(const fabric::Head& head) noexcept;
+  Operation* incoming(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
+  Operation* outgoing(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
+  void become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept;
+  void complete(Operation& operation, Status status) noexcept;
+
+  fabric::Engine& engine_;
+  const int self_;
+  const std::size_t split_;
+  const std::size_t direct_bytes_;
+  const std::size_t chunk_bytes_max_;
+  const std::uint64_t unexpected_bytes_max_;
+  std::shared_ptr<Context> world_;
+
+  SpinLock lock_;  // of matching_, incoming_, outgoing_, and of operations as operation.hpp says
+  Matching matching_;
+  std::vector<Operation*> incoming_;                              // receives whose payload is being copied
+  std::array<Operation*, fabric::tickets_max> outgoing_{};        // sends by ticket
+  std::uint64_t kept_bytes_ = 0;        // payload of unexpected messages held here
+  std::uint64_t unexpected_bytes_ = 0;  // and their heads
+
+  SpinLock held_lock_;  // of held_
+  OperationList held_;  // sends that found no room, oldest first
+  std::atomic<std::uint32_t> held_count_{0};              // relaxed: looked at again and again
+  std::vector<std::atomic<std::uint32_t>> held_to_;       // by rank; see way_is_free
+  std::uint64_t retries_ = 0;                             // by the baton's holder, as the next
+  std::vector<std::uint64_t> blocked_in_retry_;           // by rank: the last retry in which it had no room
+
+  SpinLock pool_lock_;
+  std::vector<std::unique_ptr<Operation>> pool_;
+};
+
+}  // namespace tonari::message

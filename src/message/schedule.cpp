@@ -1,0 +1,103 @@
+#include "message/schedule.hpp"
+
+#include "message/runtime.hpp"
+
+#include <new>
+
+namespace tonari::message {
+
+using fabric::Step;
+
+Operation::Operation(Kind what, Context& in) noexcept : kind(what), context(&in) {}
+Operation::~Operation() = default;  // where Schedule is whole
+
+bool Operation::ready() const noexcept {
+  if (kind == Kind::collective) return schedule->ready();
+  return state.load(std::memory_order_acquire) != seen || piece_waiting.load(std::memory_order_acquire);
+}
+
+Schedule::~Schedule() {
+  for (Operation* operation : running_) context_.runtime().free_operation(operation);
+}
+
+void Schedule::send(std::span<const std::byte> bytes, int to) {
+  rounds_.back().messages.push_back({const_cast<std::byte*>(bytes.data()), bytes.size(), to, true});
+}
+
+void Schedule::receive(std::span<std::byte> bytes, int from) {
+  rounds_.back().messages.push_back({bytes.data(), bytes.size(), from, false});
+}
+
+void Schedule::fold(std::span<std::byte> into, std::span<const std::byte> from, Reduction reduction) {
+  rounds_.back().locals.push_back({into.data(), from.data(), into.size(), reduction});
+}
+
+std::span<std::byte> Schedule::scratch(std::size_t bytes) {
+  scratch_.push_back(std::make_unique_for_overwrite<std::byte[]>(bytes));
+  return {scratch_.back().get(), bytes};
+}
+
+void Schedule::start_round() {
+  Runtime& runtime = context_.runtime();
+  const Round& round = rounds_[round_];
+  running_.reserve(round.messages.size());
+  for (const Message& message : round.messages) {
+    const auto kind = message.is_send ? Operation::Kind::send : Operation::Kind::receive;
+    Operation* operation = runtime.make_operation(kind, context_);
+    running_.push_back(operation);
+    operation->waited.store(true, std::memory_order_relaxed);
+    const int peer = context_.group().at(message.peer);
+    if (message.is_send) {
+      runtime.start_send(*operation, {{message.bytes, message.count}, peer, tag_, context_.collective_id()});
+    } else {
+      runtime.start_receive(*operation, {{message.bytes, message.count}, peer, tag_, context_.collective_id()});
+    }
+  }
+  round_started_ = true;
+}
+
+// Moves the running operations on; those that are done go. True when all are.
+bool Schedule::finish_running(bool& retry) noexcept {
+  Runtime& runtime = context_.runtime();
+  std::erase_if(running_, [&](Operation* operation) {
+    const Step step = runtime.advance(*operation);
+    retry = retry || step == Step::retry;
+    if (step != Step::done) return false;
+    if (status_ == Status::ok) status_ = operation->result.status;
+    runtime.free_operation(operation);
+    return true;
+  });
+  return running_.empty();
+}
+
+Step Schedule::advance(Operation& self) noexcept {
+  for (; round_ < rounds_.size() && status_ == Status::ok; ++round_, round_started_ = false) {
+    if (!round_started_) {
+      try {
+        start_round();
+      } catch (const std::bad_alloc&) {
+        status_ = Status::no_memory;
+        round_started_ = true;
+      }
+    }
+    bool retry = false;
+    if (!finish_running(retry)) return retry ? Step::retry : Step::waiting;
+    if (status_ != Status::ok) break;
+    for (const Local& local : rounds_[round_].locals) {
+      local.reduction.fold(local.into, local.from, local.bytes / local.reduction.element_bytes, local.reduction.operation);
+    }
+  }
+  self.result.status = status_;
+  self.seen = State::complete;
+  self.state.store(State::complete, std::memory_order_relaxed);  // only its asker looks at it
+  return Step::done;
+}
+
+bool Schedule::ready() const noexcept {
+  for (const Operation* operation : running_) {
+    if (operation->ready()) return true;
+  }
+  return false;
+}
+
+}  // namespace tonari::message

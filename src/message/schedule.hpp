@@ -1,0 +1,72 @@
+#pragma once
+
+#include "message/context.hpp"
+#include "message/operation.hpp"
+
+#include <tonari/message.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace tonari::message {
+
+/// A collective as one rank plays it: rounds of messages that go on side by side, each followed by local work. Written
+/// down at its start, played by whoever waits for it.
+///
+/// Threads: its asker alone, but for the operations of the running round.
+class Schedule {
+ public:
+  explicit Schedule(Context& context) noexcept : context_(context), tag_(static_cast<int>(context.next_collective())) {}
+  ~Schedule();
+
+  // Writing it down: all go into the last round; peers are ranks of the communicator. Throw std::bad_alloc.
+  void send(std::span<const std::byte> bytes, int to);
+  void receive(std::span<std::byte> bytes, int from);
+  /// After the round's messages: into[i] = operation(into[i], from[i]).
+  void fold(std::span<std::byte> into, std::span<const std::byte> from, Reduction reduction);
+  void next_round() { rounds_.emplace_back(); }
+  /// Memory that lives as long as the schedule.
+  std::span<std::byte> scratch(std::size_t bytes);
+
+  /// Plays on as far as it goes; completes `self` after the last round or at the first failure.
+  fabric::Step advance(Operation& self) noexcept;
+  [[nodiscard]] bool ready() const noexcept;
+  template <class Visit>
+  void for_each_running(Visit&& visit) const noexcept {
+    for (Operation* operation : running_) visit(*operation);
+  }
+
+ private:
+  struct Message {
+    std::byte* bytes;
+    std::size_t count;
+    int peer;
+    bool is_send;
+  };
+  struct Local {
+    std::byte* into;
+    const std::byte* from;
+    std::size_t bytes;
+    Reduction reduction;
+  };
+  struct Round {
+    std::vector<Message> messages;
+    std::vector<Local> locals;
+  };
+
+  void start_round();
+  bool finish_running(bool& retry) noexcept;
+
+  Context& context_;
+  int tag_;
+  std::vector<Round> rounds_{1};
+  std::size_t round_ = 0;
+  bool round_started_ = false;
+  Status status_ = Status::ok;
+  std::vector<Operation*> running_;
+  std::vector<std::unique_ptr<std::byte[]>> scratch_;
+};
+
+}  // namespace tonari::message

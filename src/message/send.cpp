@@ -1,0 +1,273 @@
+#include "message/runtime.hpp"
+#include "message/schedule.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+// The sending half of Runtime.
+namespace tonari::message {
+
+using fabric::Head;
+using fabric::Kind;
+using fabric::Lane;
+using fabric::Step;
+
+namespace {
+
+Head envelope(Kind kind, int source, std::uint32_t context_id, int tag) noexcept {
+  Head head;
+  head.kind = kind;
+  head.source = static_cast<std::uint32_t>(source);
+  head.context = context_id;
+  head.tag = static_cast<std::uint32_t>(tag);
+  return head;
+}
+
+// A copy of up to 48 bytes whose length the compiler does not know, without a call.
+void copy_inline(std::byte* to, std::span<const std::byte> from) noexcept {
+  const std::size_t bytes = from.size();
+  if (bytes == 8) {
+    std::memcpy(to, from.data(), 8);
+  } else if (bytes != 0) {
+    std::memcpy(to, from.data(), bytes);
+  }
+}
+
+}  // namespace
+
+// A message may overtake none that is held for the same peer, and must be announced to a peer that is full.
+bool Runtime::way_is_free(int peer) const noexcept {
+  return held_to_[static_cast<std::size_t>(peer)].load(std::memory_order_acquire) == 0 &&
+         engine_.session().arena().block(peer).full.load(std::memory_order_relaxed) == 0;
+}
+
+Status Runtime::send(Context& context, const Send& what) noexcept {
+  if (what.bytes.size() <= split_ && what.mode == SendMode::standard && way_is_free(what.peer)) [[likely]] {
+    Head head = envelope(Kind::message_inline, self_, what.context_id, what.tag);
+    head.inline_bytes = static_cast<std::uint8_t>(what.bytes.size());
+    copy_inline(head.payload.data(), what.bytes);
+    const Status status = engine_.send(what.peer, head, Lane::request);
+    if (status != Status::again) {
+      engine_.counters().messages_sent.fetch_add(1, std::memory_order_relaxed);
+      engine_.counters().bytes_sent.fetch_add(what.bytes.size(), std::memory_order_relaxed);
+      return status;
+    }
+  }
+  Operation operation(Operation::Kind::send, context);
+  start_send(operation, what);
+  wait(operation, job::Wait::send);
+  return operation.result.status;
+}
+
+void Runtime::start_send(Operation& operation, const Send& what) noexcept {
+  operation.peer = what.peer;
+  operation.tag = what.tag;
+  operation.context_id = what.context_id;
+  operation.mode = what.mode;
+  operation.buffer = const_cast<std::byte*>(what.bytes.data());  // never written through
+  operation.bytes = what.bytes.size();
+  if (cannot_complete(operation)) return complete(operation, Status::peer_gone);
+  prepare(operation, what);
+  launch_or_hold(operation);
+}
+
+// Chooses the protocol, and copies what leaves the user's buffer at once. The asker does this: it touches user's memory.
+void Runtime::prepare(Operation& operation, const Send& what) noexcept {
+  const bool full = engine_.session().arena().block(what.peer).full.load(std::memory_order_relaxed) != 0;
+  const std::size_t bytes = what.bytes.size();
+  if (what.mode == SendMode::standard && !full && bytes <= split_) {
+    operation.head = envelope(Kind::message_inline, self_, what.context_id, what.tag);
+    operation.head.inline_bytes = static_cast<std::uint8_t>(bytes);
+    copy_inline(operation.head.payload.data(), what.bytes);
+    return;
+  }
+  if (what.mode == SendMode::standard && !full && bytes < direct_bytes_) {
+    if (const auto place = engine_.bulk().allocate(bytes, what.peer)) {
+      std::memcpy(engine_.bulk().at(*place), what.bytes.data(), bytes);
+      operation.head = envelope(Kind::message_bulk, self_, what.context_id, what.tag);
+      operation.head.set(fabric::Tail{bytes, place->value});
+      return;
+    }
+  }
+  operation.head = envelope(Kind::message_announced, self_, what.context_id, what.tag);
+}
+
+void Runtime::launch_or_hold(Operation& operation) noexcept {
+  if (held_to_[static_cast<std::size_t>(operation.peer)].load(std::memory_order_acquire) != 0) return hold(operation);
+  const Status status = launch(operation);
+  if (status == Status::again) return hold(operation);
+  if (status != Status::ok) complete(operation, status);
+}
+
+// Sends a prepared head. On ok the operation belongs to whoever moves it next, and may be gone already; on any other
+// answer nothing was sent.
+Status Runtime::launch(Operation& operation) noexcept {
+  const bool closing = operation.closing;
+  const std::size_t bytes = operation.bytes;
+  const Status status = operation.head.kind == Kind::message_announced ? launch_announced(operation) : launch_whole(operation);
+  if (status == Status::ok && !closing) {
+    engine_.counters().messages_sent.fetch_add(1, std::memory_order_relaxed);
+    engine_.counters().bytes_sent.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  return status;
+}
+
+Status Runtime::launch_whole(Operation& operation) noexcept {
+  const Status status = engine_.send(operation.peer, operation.head, Lane::request);
+  if (status == Status::ok) complete(operation, operation.result.status);
+  return status;
+}
+
+Status Runtime::launch_announced(Operation& operation) noexcept {
+  if (!operation.has_ticket) {
+    const auto ticket = engine_.tickets().take();
+    if (!ticket) return Status::again;
+    operation.has_ticket = true;
+    operation.ticket = ticket->index;
+    operation.generation = ticket->generation;
+    operation.head.set(fabric::Announced{operation.bytes, reinterpret_cast<std::uint64_t>(operation.buffer),
+                                         ticket->index, ticket->generation});
+  }
+  const Head head = operation.head;
+  {
+    const std::lock_guard guard(lock_);  // before it is sent: its grant may be here before we are back
+    outgoing_[operation.ticket] = &operation;
+    operation.state.store(State::announced, std::memory_order_relaxed);
+  }
+  const Status status = engine_.send(operation.peer, head, Lane::request);
+  if (status != Status::ok) {
+    const std::lock_guard guard(lock_);
+    outgoing_[operation.ticket] = nullptr;
+    operation.state.store(State::held, std::memory_order_relaxed);
+  }
+  return status;
+}
+
+void Runtime::hold(Operation& operation) noexcept {
+  operation.state.store(State::held, std::memory_order_relaxed);
+  engine_.counters().held_back.fetch_add(1, std::memory_order_relaxed);
+  const std::lock_guard guard(held_lock_);
+  held_to_[static_cast<std::size_t>(operation.peer)].fetch_add(1, std::memory_order_relaxed);
+  held_count_.fetch_add(1, std::memory_order_relaxed);
+  held_.push_back(operation);
+}
+
+// By the baton's holder, who alone takes out of held_; others only append. So `previous` stays where it is while an
+// operation is out of the list to be launched.
+void Runtime::retry() noexcept {
+  ++retries_;
+  std::unique_lock guard(held_lock_);
+  Operation* previous = nullptr;
+  for (Operation* operation = held_.front(); operation != nullptr;
+       operation = previous != nullptr ? previous->next : held_.front()) {
+    const auto peer = static_cast<std::size_t>(operation->peer);
+    if (blocked_in_retry_[peer] == retries_) {  // none may overtake it
+      previous = operation;
+      continue;
+    }
+    held_.remove(*operation);
+    guard.unlock();
+    Status status = launch(*operation);
+    if (status == Status::again && engine_.ask_for_room(operation->peer)) status = launch(*operation);
+    if (status != Status::ok && status != Status::again) complete(*operation, status);
+    guard.lock();
+    if (status == Status::again) {
+      held_.insert_after(previous, *operation);
+      blocked_in_retry_[peer] = retries_;
+      previous = operation;
+    } else {
+      held_to_[peer].fetch_sub(1, std::memory_order_release);  // its head is in the ring before a later one
+      held_count_.fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
+}
+
+// The receive is posted: both sides copy, chunk by chunk.
+Step Runtime::copy_to_receiver(Operation& operation) noexcept {
+  const fabric::Grant grant = operation.grant;
+  const auto chunks = static_cast<std::uint32_t>((grant.bytes + grant.chunk_bytes - 1) / grant.chunk_bytes);
+  fabric::TransferMemory& transfer = engine_.transfer_of(self_, operation.ticket);
+  const fabric::DirectCopy copy = engine_.direct_copy(operation.peer);
+  while (const auto chunk = transfer.take_chunk(operation.generation, chunks)) {
+    const std::uint64_t offset = std::uint64_t{*chunk} * grant.chunk_bytes;
+    const std::uint64_t bytes = std::min<std::uint64_t>(grant.chunk_bytes, grant.bytes - offset);
+    const Status status = copy.write(grant.address + offset, operation.buffer + offset, bytes);
+    if (transfer.finish_chunk(chunks, status)) return finish_send(operation, transfer.outcome());
+  }
+  return Step::waiting;  // for `done`, from the receiver, who copies the last chunk
+}
+
+// The last chunk was ours: the receiver is told, and the send is complete once that head is on its way.
+Step Runtime::finish_send(Operation& operation, Status status) noexcept {
+  operation.result.status = status;
+  operation.closing = true;
+  operation.head = envelope(Kind::finish, self_, operation.context_id, operation.tag);
+  operation.head.set(fabric::Outcome{operation.ticket, operation.generation, static_cast<std::uint32_t>(status), 0});
+  launch_or_hold(operation);
+  return operation.ready() ? advance(operation) : Step::waiting;
+}
+
+// Where direct copies are not permitted: through bulk memory, as far as there is room.
+Step Runtime::send_pieces(Operation& operation) noexcept {
+  const fabric::Grant& grant = operation.grant;
+  while (operation.moved < grant.bytes) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(fabric::bulk_tail_bytes_max, grant.bytes - operation.moved);
+    if (!operation.prepared) {
+      const auto place = engine_.bulk().allocate(bytes, operation.peer);
+      if (!place) return Step::retry;
+      std::memcpy(engine_.bulk().at(*place), operation.buffer + operation.moved, bytes);
+      operation.head = envelope(Kind::piece, self_, operation.context_id, operation.tag);
+      operation.head.set(fabric::Piece{operation.ticket, operation.generation, operation.moved, place->value, bytes});
+      operation.prepared = true;
+    }
+    const Status status = engine_.send(operation.peer, operation.head, Lane::request);
+    if (status == Status::again) return Step::retry;
+    if (status != Status::ok) break;  // died() completes the operation
+    operation.prepared = false;
+    operation.moved += bytes;
+  }
+  return operation.ready() ? advance(operation) : Step::waiting;  // for `done`
+}
+
+Operation* Runtime::outgoing(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept {
+  if (ticket >= outgoing_.size()) return nullptr;
+  Operation* operation = outgoing_[ticket];
+  const bool known = operation != nullptr && operation->generation == generation &&
+                     operation->peer == static_cast<int>(source);
+  return known ? operation : nullptr;
+}
+
+void Runtime::granted(const Head& head) noexcept {
+  const auto grant = head.as<fabric::Grant>();
+  const bool sane = grant.chunk_bytes != 0 && (grant.road == fabric::Road::direct || grant.road == fabric::Road::pieces);
+  fabric::Sleeper* to_wake = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    Operation* operation = outgoing(head.source, grant.ticket, grant.generation);
+    if (operation == nullptr || operation->state.load(std::memory_order_relaxed) != State::announced || !sane ||
+        grant.bytes > operation->bytes) {
+      return;
+    }
+    operation->grant = grant;
+    become(*operation, State::granted, to_wake);
+  }
+  if (to_wake != nullptr) to_wake->wake();
+}
+
+void Runtime::done(const Head& head) noexcept {
+  const auto outcome = head.as<fabric::Outcome>();
+  fabric::Sleeper* to_wake = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    Operation* operation = outgoing(head.source, outcome.ticket, outcome.generation);
+    if (operation == nullptr) return;
+    const State state = operation->state.load(std::memory_order_relaxed);
+    if (state != State::announced && state != State::granted) return;
+    operation->result.status = static_cast<Status>(outcome.status);
+    become(*operation, State::complete, to_wake);
+  }
+  if (to_wake != nullptr) to_wake->wake();
+}
+
+}  // namespace tonari::message

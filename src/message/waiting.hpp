@@ -1,0 +1,45 @@
+#pragma once
+
+#include "message/runtime.hpp"
+#include "message/schedule.hpp"
+
+#include <array>
+#include <span>
+
+namespace tonari::message {
+
+/// Calls `visit` with the operations that `operation` really waits for: itself, or those of a collective's round.
+template <class Visit>
+void for_each_leaf(Operation& operation, Visit&& visit) noexcept {
+  if (operation.kind == Operation::Kind::collective) {
+    operation.schedule->for_each_running(visit);
+  } else {
+    visit(operation);
+  }
+}
+
+/// What fabric::Engine::wait needs to know to wait for one operation.
+struct WaitForOne {
+  Runtime& runtime;
+  Operation& operation;
+  job::Wait what;
+
+  fabric::Step step() noexcept { return runtime.advance(operation); }
+  [[nodiscard]] bool ready() const noexcept { return operation.ready(); }
+  bool attach(fabric::Sleeper* sleeper) noexcept {
+    bool none_ready = true;
+    for_each_leaf(operation, [&](Operation& leaf) {
+      Operation* const one[] = {&leaf};
+      none_ready = runtime.attach(one, sleeper) && none_ready;
+    });
+    return none_ready;
+  }
+  void slow() noexcept {
+    bool told = false;
+    for_each_leaf(operation, [&](Operation& leaf) {
+      if (!std::exchange(told, true)) runtime.waits_long(leaf, what);
+    });
+  }
+};
+
+}  // namespace tonari::message
