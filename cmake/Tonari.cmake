@@ -14,6 +14,7 @@ endif()
 include(TonariPackages)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
+pkg_check_modules(hwloc REQUIRED QUIET IMPORTED_TARGET hwloc)
 
 # Output has the shape of an installed tree, so that programs find each other in the same way in both.
 set(TONARI_BIN_DIR ${PROJECT_BINARY_DIR}/bin)
@@ -32,10 +33,6 @@ endif()
 # The current folder of src/: its objects become part of the library. New files are picked up by the next build.
 function(tonari_folder name)
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
-  if(NOT sources)
-    set(sources ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp)
-    file(WRITE ${sources} "")
-  endif()
   add_library(tonari_${name} OBJECT ${sources})
   target_include_directories(tonari_${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(tonari_${name} PRIVATE tonari_flags ${TONARI_PACKAGES})
