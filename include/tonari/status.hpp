@@ -6,6 +6,7 @@
 
 namespace tonari {
 
+// clang-format off: version 14 takes an enum with an attribute for a braced list
 /// What every call of the hot path answers. Nothing there throws.
 enum class [[nodiscard]] Status : std::uint8_t {
   ok,           ///< Done, or started: each call says which.
@@ -18,6 +19,7 @@ enum class [[nodiscard]] Status : std::uint8_t {
   cancelled,    ///< The operation was cancelled before it matched.
   no_memory,    ///< The system refused memory that the call needed.
 };
+// clang-format on
 
 /// The name of a status, as in its enumerator: "ok", "peer_gone".
 [[nodiscard]] std::string_view to_string(Status status) noexcept;
