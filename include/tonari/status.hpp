@@ -6,7 +6,8 @@
 
 namespace tonari {
 
-// clang-format off: version 14 takes an enum with an attribute for a braced list
+// clang-format 14 takes an enum with an attribute for a braced list.
+// clang-format off
 /// What every call of the hot path answers. Nothing there throws.
 enum class [[nodiscard]] Status : std::uint8_t {
   ok,           ///< Done, or started: each call says which.
