@@ -9,11 +9,11 @@ namespace tonari::cli {
 
 /// What `tonari run` starts and how. `tonari bench` fills one for its own ranks.
 struct LaunchOptions {
-  int ranks = 0;            ///< 0: as many as there are cores to use.
-  std::string bind = "";    ///< "core", "none", or empty: core when there are no more ranks than cores.
-  std::string apart = "";   ///< "memory", "network", or empty: as TONARI_APART says.
-  bool tag_output = false;  ///< Each line of output begins with "[rank] ".
-  double timeout_seconds = 0;  ///< 0: none. The job is stopped after it, with status 124.
+  int ranks = 0;                         ///< 0: as many as there are cores to use.
+  std::string bind = "";                 ///< "core", "none", or empty: core when there are no more ranks than cores.
+  std::string apart = "";                ///< "memory", "network", or empty: as TONARI_APART says.
+  bool tag_output = false;               ///< Each line of output begins with "[rank] ".
+  double timeout_seconds = 0;            ///< 0: none. The job is stopped after it, with status 124.
   std::vector<std::string> environment;  ///< NAME=VALUE: set for every rank. NAME: must be set, and is passed on.
   bool statistics = false;               ///< Prints every rank's counters to standard error at the end.
   std::vector<std::string> program;      ///< What to run, with its arguments. Looked up in PATH.

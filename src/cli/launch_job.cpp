@@ -1,0 +1,166 @@
+#include "cli/launch_job.hpp"
+
+#include "base/error.hpp"
+#include "job/session.hpp"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+
+namespace tonari::cli {
+
+namespace {
+
+// From a death that stops the job to SIGTERM for ranks that have not stopped by themselves.
+constexpr std::chrono::seconds patience{1};
+
+// The settings that the ranks will read, as far as the arena depends on them.
+Settings settings_of_ranks(const LaunchOptions& options) {
+  std::vector<std::string> overrides;
+  const auto known = describe_settings();
+  for (const std::string& pair : options.environment) {
+    const auto is_named = [&](const SettingText& text) { return pair.starts_with(std::string{text.name} + "="); };
+    if (std::ranges::any_of(known, is_named)) overrides.push_back(pair);
+  }
+  if (!options.apart.empty()) overrides.push_back("TONARI_APART=" + options.apart);
+  Settings settings = read_settings(overrides);
+  job::check_apart(settings);
+  return settings;
+}
+
+}  // namespace
+
+LaunchedJob::LaunchedJob(const LaunchOptions& options, int ranks)
+    : options_(options),
+      limit_(ranks),
+      gatekeeper_(ranks, settings_of_ranks(options)),
+      forwarder_(ranks, options.tag_output),
+      events_(::epoll_create1(EPOLL_CLOEXEC)),
+      report_(make_pipe()),
+      ranks_(static_cast<std::size_t>(ranks)) {
+  if (!events_) throw_system_error("epoll_create1");
+  watch(signals_.descriptor(), Source::signals);
+  watch(gatekeeper_.descriptor(), Source::gatekeeper);
+  watch(forwarder_.descriptor(), Source::forwarder);
+  watch(report_.reader.number(), Source::report);
+  if (options.timeout_seconds > 0) {
+    const std::chrono::duration<double> limit{options.timeout_seconds};
+    timeout_at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
+  }
+  try {
+    start_ranks();
+  } catch (...) {
+    failed_ = true;
+    end_all();
+    throw;
+  }
+}
+
+LaunchedJob::~LaunchedJob() { end_all(); }
+
+// Until here the ended ones stay zombies, so that their numbers, and those of their groups, cannot be someone else's.
+void LaunchedJob::end_all() noexcept {
+  for (Rank& rank : ranks_) {
+    if (rank.pid == 0) continue;
+    if (!rank.ending) ::kill(rank.pid, SIGKILL);
+    if (failed_ && rank.own_group) ::kill(-rank.pid, SIGKILL);  // what it started, and left behind
+    ::waitpid(rank.pid, nullptr, 0);
+    rank.pid = 0;
+  }
+}
+
+int LaunchedJob::run() {
+  while (!is_finished()) wait_for_events();
+  return status_ == 0 && failed_ ? 1 : status_;
+}
+
+bool LaunchedJob::are_all_over() {
+  for (int rank = 0; rank < count(); ++rank) {
+    if (!is_over(rank)) return false;
+  }
+  return true;
+}
+
+bool LaunchedJob::is_finished() {
+  if (!are_all_over()) return false;
+  for (int rank = 0; rank < count(); ++rank) forwarder_.finish(rank);
+  return forwarder_.is_flushed() || output_given_up_;
+}
+
+void LaunchedJob::watch(int descriptor, Source source, int index) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = static_cast<std::uint64_t>(source) << 32 | static_cast<std::uint32_t>(index);
+  if (::epoll_ctl(events_.number(), EPOLL_CTL_ADD, descriptor, &event) != 0) throw_system_error("epoll_ctl");
+}
+
+void LaunchedJob::wait_for_events() {
+  std::array<epoll_event, 64> events;
+  const int ready = ::epoll_wait(events_.number(), events.data(), static_cast<int>(events.size()), wait_milliseconds());
+  for (int i = 0; i < ready; ++i) {
+    const auto data = events[static_cast<std::size_t>(i)].data.u64;
+    handle(static_cast<Source>(data >> 32), static_cast<int>(data & 0xffffffff));
+  }
+  act_on_deadlines();
+}
+
+int LaunchedJob::wait_milliseconds() const noexcept {
+  auto next = Clock::time_point::max();
+  for (const auto& deadline : {ask_at_, kill_at_, timeout_at_, forwarder_.due()}) {
+    if (deadline) next = std::min(next, *deadline);
+  }
+  if (next == Clock::time_point::max()) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000));
+}
+
+void LaunchedJob::handle(Source source, int index) {
+  switch (source) {
+    case Source::signals: return hear_signals();
+    case Source::gatekeeper: gatekeeper_.step(); return hear_failures();
+    case Source::forwarder: return forwarder_.step();
+    case Source::report: return hear_exec_failures();
+    case Source::process: return program_ended(index);
+  }
+}
+
+void LaunchedJob::program_ended(int rank) {
+  Rank& ended = at(rank);
+  ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, ended.process.number(), nullptr);
+  hear_exec_failures();  // why it ended, if it never was the program
+  gatekeeper_.step();    // why others ended it, or that it had died for the job before it ended
+  hear_failures();
+
+  ended.ending = job::ending_of(ended.process, ended.pid);
+  gatekeeper_.program_ended(rank, ended.pid, *ended.ending);
+  hear_failures();
+  const int status = ended.ending->exit_status();
+  if (status_ == 0 && (!cause_ || *cause_ == rank)) status_ = status;
+  explain_kill(rank);
+}
+
+void LaunchedJob::hear_failures() {
+  while (const auto failure = gatekeeper_.next_failure()) {
+    failed_ = true;
+    if (failure->rank >= 0) at(failure->rank).explained = true;
+    if (!quiet_) forwarder_.say(failure->text);
+    if (failure->stops && !cause_) {
+      cause_ = failure->rank;
+      quiet_ = true;  // the others follow
+      stop_at(Clock::now() + patience, false);
+    }
+  }
+}
+
+// The end of a rank that was in no job, or had left it.
+void LaunchedJob::explain_kill(int rank) {
+  const Rank& ended = at(rank);
+  if (ended.ending->signal == 0 || ended.explained || quiet_) return;
+  if (ended.ending->signal == SIGPIPE && forwarder_.is_output_broken()) return;  // as in any pipeline
+  forwarder_.say(fmt::format("{} {}", gatekeeper_.name_of(rank, ended.pid), job::describe(*ended.ending)));
+}
+
+}  // namespace tonari::cli

@@ -1,0 +1,95 @@
+#pragma once
+
+#include "base/descriptor.hpp"
+#include "cli/launch.hpp"
+#include "cli/launch_forward.hpp"
+#include "cli/launch_program.hpp"
+#include "cli/launch_signals.hpp"
+#include "job/ending.hpp"
+#include "job/gatekeeper.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tonari::cli {
+
+/// One run of a program on N ranks, from the first fork until nothing of it is left.
+///
+/// Owns:    the processes it starts, and their groups: after a failure none of them survives it.
+/// Threads: one, which sleeps in epoll_wait alone.
+class LaunchedJob {
+ public:
+  LaunchedJob(const LaunchOptions& options, int ranks);  ///< Starts them. Throws SetupError.
+  ~LaunchedJob();
+  LaunchedJob(LaunchedJob&&) = delete;
+
+  int run();  ///< Until all have ended. Answers the exit status.
+  [[nodiscard]] const job::Gatekeeper& gatekeeper() const noexcept { return gatekeeper_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  enum class Source : std::uint32_t { signals, gatekeeper, report, forwarder, process };
+
+  struct Rank {
+    pid_t pid = 0;
+    bool own_group = true;  // it leads a process group
+    Descriptor process;
+    std::optional<job::Ending> ending;
+    bool explained = false;  // people have been told how it ended
+  };
+
+  [[nodiscard]] Rank& at(int rank) noexcept { return ranks_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] int count() const noexcept { return static_cast<int>(ranks_.size()); }
+  [[nodiscard]] bool is_over(int rank) noexcept { return at(rank).ending && !gatekeeper_.runs(rank); }
+
+  // launch_start.cpp
+  void start_ranks();
+  [[nodiscard]] std::vector<std::string> environment_of_all() const;
+  void hear_exec_failures();
+
+  void end_all() noexcept;
+
+  void watch(int descriptor, Source source, int index = 0);
+  void wait_for_events();
+  [[nodiscard]] int wait_milliseconds() const noexcept;
+  void handle(Source source, int index);
+  [[nodiscard]] bool are_all_over();
+  [[nodiscard]] bool is_finished();
+
+  void program_ended(int rank);
+  void hear_failures();
+  void explain_kill(int rank);
+
+  // launch_stop.cpp
+  void hear_signals();
+  void suspend();
+  void stop_at(Clock::time_point when, bool everyone);
+  void act_on_deadlines();
+  void signal_all(int number, bool everyone) noexcept;
+  void signal_rank(int rank, int number) noexcept;
+
+  const LaunchOptions& options_;
+  SignalInbox signals_;
+  DescriptorLimit limit_;
+  job::Gatekeeper gatekeeper_;
+  Forwarder forwarder_;
+  Descriptor events_;
+  Pipe report_;  // takes what exec says when it fails
+  std::vector<Rank> ranks_;
+
+  int status_ = 0;            // the first exit status that is not zero
+  bool failed_ = false;       // something went wrong: the status must not be zero
+  std::optional<int> cause_;  // the rank whose end stops the others; -1: it is nobody's
+  bool quiet_ = false;        // why the rest ends is known
+  int end_signals_ = 0;       // asked for from outside
+  bool output_given_up_ = false;
+  bool everyone_ = false;                     // stopping includes ranks with a death handler
+  std::optional<Clock::time_point> ask_at_;   // to end, by SIGTERM
+  std::optional<Clock::time_point> kill_at_;  // by SIGKILL
+  std::optional<Clock::time_point> timeout_at_;
+};
+
+}  // namespace tonari::cli

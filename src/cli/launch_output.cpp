@@ -1,0 +1,110 @@
+#include "cli/launch_output.hpp"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace tonari::cli {
+
+namespace {
+
+constexpr std::size_t read_bytes = 64 * 1024;
+
+bool is_regular(int number) noexcept {
+  struct stat status;
+  return ::fstat(number, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+}  // namespace
+
+// A file takes all of it. Of others poll() promises only that a pipe's guaranteed piece can be written. Setting
+// O_NONBLOCK instead would change what is not ours alone: the shell and other programs share the open file.
+Outlet::Outlet(int number) : number_(number), piece_bytes_max_(is_regular(number) ? SSIZE_MAX : PIPE_BUF) {}
+
+void Outlet::write(int writer, std::string_view text) {
+  if (text.empty() || broken_) return;
+  if (open_line_ != nobody && open_line_ != writer) waiting_ += '\n';
+  waiting_ += text;
+  open_line_ = text.back() == '\n' ? nobody : writer;
+}
+
+void Outlet::flush() noexcept {
+  std::size_t written = 0;
+  while (written < waiting_.size()) {
+    pollfd room{.fd = number_, .events = POLLOUT, .revents = 0};
+    if (::poll(&room, 1, 0) <= 0) break;
+    const auto bytes = std::min(waiting_.size() - written, piece_bytes_max_);
+    const auto done = ::write(number_, waiting_.data() + written, bytes);
+    if (done > 0) {
+      written += static_cast<std::size_t>(done);
+    } else if (errno == EAGAIN) {
+      break;
+    } else if (errno != EINTR) {
+      broken_ = true;  // EPIPE: its reader has gone. Others, a full disk, end the same: the writers get SIGPIPE
+      written = waiting_.size();
+    }
+  }
+  waiting_.erase(0, written);
+}
+
+bool Outlet::is_same_place(const Outlet& other) const noexcept {
+  struct stat mine;
+  struct stat others;
+  return ::fstat(number_, &mine) == 0 && ::fstat(other.number_, &others) == 0 && mine.st_dev == others.st_dev &&
+         mine.st_ino == others.st_ino;
+}
+
+Stream::Stream(Descriptor pipe, Outlet& outlet, int writer, std::string prefix)
+    : pipe_(std::move(pipe)), outlet_(&outlet), writer_(writer), prefix_(std::move(prefix)) {
+  ::fcntl(pipe_.number(), F_SETFL, O_NONBLOCK);
+}
+
+void Stream::read_on() {
+  std::array<char, read_bytes> buffer;
+  while (is_open() && !outlet_->is_full()) {
+    const auto bytes = ::read(pipe_.number(), buffer.data(), buffer.size());
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0 && errno == EAGAIN) return;
+    if (bytes <= 0) return close();
+    line_.append(buffer.data(), static_cast<std::size_t>(bytes));
+    pass_lines();
+  }
+}
+
+void Stream::pass_lines() {
+  std::size_t first = 0;
+  for (auto end = line_.find('\n'); end != line_.npos; end = line_.find('\n', first)) {
+    pass(std::string_view{line_}.substr(first, end + 1 - first));
+    first = end + 1;
+  }
+  line_.erase(0, first);
+  if (line_.size() > line_bytes_max) show_unfinished();
+}
+
+void Stream::show_unfinished() {
+  if (line_.empty()) return;
+  pass(line_);
+  line_.clear();
+}
+
+void Stream::pass(std::string_view piece) {
+  if (!prefix_.empty() && !outlet_->has_open_line(writer_)) {
+    outlet_->write(writer_, prefix_ + std::string{piece});
+  } else {
+    outlet_->write(writer_, piece);
+  }
+}
+
+void Stream::close() {
+  show_unfinished();
+  pipe_ = {};
+}
+
+}  // namespace tonari::cli

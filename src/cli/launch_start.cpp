@@ -1,0 +1,117 @@
+// How a launched job begins: environment, binding, the forks.
+
+#include "cli/launch_binding.hpp"
+#include "cli/launch_job.hpp"
+
+#include <tonari/status.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+namespace tonari::cli {
+
+namespace {
+
+std::string_view name_of(std::string_view pair) { return pair.substr(0, pair.find('=')); }
+
+void check_is_set(const std::string& name) {
+  if (std::getenv(name.c_str()) == nullptr) {
+    throw SetupError(
+        fmt::format("--env {}: {} is not set here; write --env {}=VALUE, or leave it out", name, name, name));
+  }
+}
+
+std::vector<const char*> pointers_to(const std::vector<std::string>& texts) {
+  std::vector<const char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(text.c_str());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// Where each rank runs; empty: wherever the system puts it.
+std::vector<cpu_set_t> choose_places(const LaunchOptions& options, int ranks) {
+  if (options.bind == "none") return {};
+  std::vector<cpu_set_t> cores = usable_core_sets();
+  const bool too_few = static_cast<int>(cores.size()) < ranks;
+  // Ranks that share a core are better moved about by the system than nailed to each other.
+  return options.bind.empty() && too_few ? std::vector<cpu_set_t>{} : cores;
+}
+
+}  // namespace
+
+std::vector<std::string> LaunchedJob::environment_of_all() const {
+  std::vector<std::string> ours = gatekeeper_.environment();
+  ours.push_back(fmt::format("TONARI_SIZE={}", count()));
+  if (!options_.apart.empty()) ours.push_back("TONARI_APART=" + options_.apart);
+  for (const std::string& asked : options_.environment) {
+    if (asked.find('=') != asked.npos) {
+      ours.push_back(asked);
+    } else {
+      check_is_set(asked);
+    }
+  }
+  std::vector<std::string> all;
+  for (char** inherited = ::environ; *inherited != nullptr; ++inherited) {
+    const auto name = name_of(*inherited);
+    const auto is_same = [&](std::string_view pair) { return name_of(pair) == name; };
+    if (name != "TONARI_RANK" && std::ranges::none_of(ours, is_same)) all.emplace_back(*inherited);
+  }
+  all.insert(all.end(), ours.begin(), ours.end());
+  return all;
+}
+
+void LaunchedJob::start_ranks() {
+  const std::vector<cpu_set_t> places = choose_places(options_, count());
+  const std::vector<const char*> arguments = pointers_to(options_.program);
+  std::vector<std::string> environment = environment_of_all();
+  environment.emplace_back();
+  const bool at_terminal = ::isatty(STDIN_FILENO) == 1;
+
+  for (int rank = 0; rank < count(); ++rank) {
+    environment.back() = fmt::format("TONARI_RANK={}", rank);
+    const std::vector<const char*> variables = pointers_to(environment);
+    Birth birth{.rank = rank,
+                // At a terminal only the foreground group may read: rank 0 stays in ours.
+                .own_group = !(rank == 0 && at_terminal),
+                .keeps_input = rank == 0,
+                .arguments = arguments.data(),
+                .environment = variables.data(),
+                .processors = {},
+                .signals = signals_.mask_before(),
+                .descriptors = limit_.before(),
+                .report = report_.writer.number()};
+    if (!places.empty()) birth.processors = places[static_cast<std::size_t>(rank) % places.size()];
+
+    Newborn born = give_birth(birth);
+    at(rank).pid = born.pid;
+    at(rank).own_group = birth.own_group;
+    at(rank).process = std::move(born.process);
+    forwarder_.add(rank, std::move(born.output), std::move(born.error));
+    watch(at(rank).process.number(), Source::process, rank);
+  }
+  report_.writer = {};
+  ::fcntl(report_.reader.number(), F_SETFL, O_NONBLOCK);
+}
+
+void LaunchedJob::hear_exec_failures() {
+  if (!report_.reader) return;
+  ExecFailure failure{};
+  const auto bytes = ::read(report_.reader.number(), &failure, sizeof failure);
+  if (bytes < 0) return;  // not yet known of all
+  if (bytes == sizeof failure) {
+    const ProgramError error = explain_exec_failure(options_.program.front(), failure.error);
+    forwarder_.say("run: " + error.text);
+    status_ = error.exit_status;
+    quiet_ = failed_ = true;
+    signal_all(SIGKILL, true);
+  }
+  report_.reader = {};  // one is enough: they all run the same program
+}
+
+}  // namespace tonari::cli

@@ -1,0 +1,92 @@
+// How a launched job is stopped: by signals from outside, by its time limit, by the death of a rank.
+
+#include "cli/launch_job.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace tonari::cli {
+
+namespace {
+
+constexpr int timed_out = 124;            // as timeout(1) has it
+constexpr std::chrono::seconds grace{3};  // between SIGTERM and SIGKILL
+
+}  // namespace
+
+void LaunchedJob::hear_signals() {
+  while (const auto signal = signals_.next()) {
+    if (signal->number == SIGTSTP) {
+      suspend();
+      continue;
+    }
+    const bool asks_for_end = signal->number != SIGUSR1 && signal->number != SIGUSR2;
+    if (asks_for_end) ++end_signals_;
+    if (asks_for_end) quiet_ = true;  // who sent it knows why the ranks end
+    if (asks_for_end && are_all_over()) output_given_up_ = true;
+    if (end_signals_ > 1) {
+      failed_ = true;
+      signal_all(SIGKILL, true);
+      continue;
+    }
+    for (int rank = 0; rank < count(); ++rank) {
+      const bool has_it = signal->from_terminal && !at(rank).own_group;
+      if (!has_it) signal_rank(rank, signal->number);
+    }
+  }
+}
+
+// Ctrl-Z at the terminal. Ranks in groups of their own have not got it.
+void LaunchedJob::suspend() {
+  for (int rank = 0; rank < count(); ++rank) {
+    if (at(rank).own_group) signal_rank(rank, SIGTSTP);
+  }
+  ::kill(::getpid(), SIGSTOP);
+  for (int rank = 0; rank < count(); ++rank) {  // here again: the shell has sent us SIGCONT
+    if (at(rank).own_group) signal_rank(rank, SIGCONT);
+  }
+}
+
+void LaunchedJob::stop_at(Clock::time_point when, bool everyone) {
+  everyone_ = everyone_ || everyone;
+  if (!ask_at_ || when < *ask_at_) ask_at_ = when;
+}
+
+void LaunchedJob::act_on_deadlines() {
+  const auto now = Clock::now();
+  const auto has_come = [&](std::optional<Clock::time_point>& deadline) {
+    if (!deadline || now < *deadline) return false;
+    deadline.reset();
+    return true;
+  };
+  if (has_come(timeout_at_) && !are_all_over()) {
+    forwarder_.say(fmt::format("the job has run for {} s (--timeout); stopping its {} rank{}", options_.timeout_seconds,
+                               count(), count() == 1 ? "" : "s"));
+    status_ = timed_out;
+    quiet_ = failed_ = true;
+    stop_at(now, true);
+  }
+  if (has_come(ask_at_)) {
+    signal_all(SIGTERM, everyone_);
+    kill_at_ = now + grace;
+  }
+  if (has_come(kill_at_)) signal_all(SIGKILL, everyone_);
+}
+
+void LaunchedJob::signal_all(int number, bool everyone) noexcept {
+  for (int rank = 0; rank < count(); ++rank) {
+    if (everyone || !gatekeeper_.lives_on(rank)) signal_rank(rank, number);
+  }
+}
+
+void LaunchedJob::signal_rank(int rank, int number) noexcept {
+  const Rank& to = at(rank);
+  if (to.pid == 0 || is_over(rank)) return;
+  ::kill(to.own_group ? -to.pid : to.pid, number);
+  // What a wrapper runs may be in a group of its own (gdb does that), or we must not signal the whole group.
+  const pid_t joined = gatekeeper_.process(rank);
+  if (!gatekeeper_.runs(rank) || joined == to.pid) return;
+  if (!to.own_group || ::getpgid(joined) != to.pid) gatekeeper_.send_signal(rank, number);
+}
+
+}  // namespace tonari::cli

@@ -1,0 +1,92 @@
+#include "job/ending.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+
+namespace tonari::job {
+
+namespace {
+
+Ending from_wait_status(int wait_status) noexcept {
+  if (WIFSIGNALED(wait_status)) return {.signal = WTERMSIG(wait_status), .status = 0};
+  return {.signal = 0, .status = WEXITSTATUS(wait_status)};
+}
+
+std::optional<Ending> ending_of_child(pid_t id) noexcept {
+  siginfo_t info{};
+  // WNOWAIT: who started it still wants to wait for it, and until then its number is not given away.
+  if (::waitid(P_PID, static_cast<id_t>(id), &info, WEXITED | WNOWAIT | WNOHANG) != 0 || info.si_pid != id) {
+    return std::nullopt;
+  }
+  if (info.si_code == CLD_EXITED) return Ending{.signal = 0, .status = info.si_status};
+  return Ending{.signal = info.si_status, .status = 0};
+}
+
+// The last field of /proc/PID/stat is its wait status until the parent has waited. The kernel shows it to the same
+// user.
+std::optional<Ending> ending_left_in_proc(pid_t id) {
+  std::ifstream file{fmt::format("/proc/{}/stat", id)};
+  const std::string line{std::istreambuf_iterator<char>{file}, {}};
+  const auto name_end = line.rfind(')');
+  if (name_end == line.npos) return std::nullopt;
+  std::istringstream fields{line.substr(name_end + 1)};
+  char state = 0;
+  fields >> state;
+  if (state != 'Z' && state != 'X') return std::nullopt;
+  std::string last;
+  while (fields >> last) {
+  }
+  return from_wait_status(std::stoi(last));
+}
+
+// After the parent has waited, the kernel tells from version 6.15 on. This is struct pidfd_info of linux/pidfd.h as it
+// was first published, which the headers of Debian 12 do not have.
+std::optional<Ending> ending_told_by_kernel(const Descriptor& process) noexcept {
+  constexpr std::uint64_t want_ending = 1 << 3;  // PIDFD_INFO_EXIT
+  struct Info {
+    std::uint64_t mask = want_ending;
+    std::uint64_t control_group = 0;
+    std::uint32_t numbers[11] = {};  // process, thread group, parent; user and group: real, effective, saved, file
+    std::int32_t wait_status = 0;
+  } info;
+  static_assert(sizeof(Info) == 64);
+  constexpr auto get_info = _IOWR(0xFF, 11, Info);  // PIDFD_GET_INFO
+  if (::ioctl(process.number(), get_info, &info) != 0 || (info.mask & want_ending) == 0) return std::nullopt;
+  return from_wait_status(info.wait_status);
+}
+
+}  // namespace
+
+std::string describe(const Ending& ending) {
+  if (ending.signal != 0) return fmt::format("was killed by signal {} ({})", ending.signal, ::strsignal(ending.signal));
+  if (ending.status == Ending::unknown) return "ended (how, only the program it ran under knows)";
+  return fmt::format("exited with status {}", ending.status);
+}
+
+Descriptor open_process(pid_t process) noexcept {
+  return Descriptor{static_cast<int>(::syscall(SYS_pidfd_open, process, 0))};  // close-on-exec by itself
+}
+
+Ending ending_of(const Descriptor& process, pid_t id) noexcept {
+  if (const auto ending = ending_of_child(id)) return *ending;
+  if (const auto ending = ending_left_in_proc(id)) return *ending;
+  if (const auto ending = ending_told_by_kernel(process)) return *ending;
+  return {.signal = 0, .status = Ending::unknown};
+}
+
+void send_signal(const Descriptor& process, int signal) noexcept {
+  if (process) ::syscall(SYS_pidfd_send_signal, process.number(), signal, nullptr, 0);
+}
+
+}  // namespace tonari::job

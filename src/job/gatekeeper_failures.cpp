@@ -1,0 +1,119 @@
+// The gatekeeper's other half: ranks that do not come, and ranks that end.
+
+#include "job/gatekeeper.hpp"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace tonari::job {
+
+namespace {
+
+constexpr int missing_named_max = 8;
+
+}  // namespace
+
+void Gatekeeper::program_ended(int rank, pid_t process, const Ending& ending) {
+  door(rank).program = ending;
+  door(rank).program_pid = process;
+  look_for_the_missing();
+}
+
+// A rank whose program has ended will not come any more.
+void Gatekeeper::look_for_the_missing() {
+  if (!is_joining()) return;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const Door& at = door(rank);
+    if (at.state != State::away || !at.program) continue;
+    stop_joining(rank, fmt::format("{} {} before it joined, and other ranks wait for it: every rank must make a "
+                                   "tonari::Job, or none",
+                                   name_of(rank, at.program_pid), describe(*at.program)));
+    return;
+  }
+}
+
+void Gatekeeper::limit_passed() {
+  std::uint64_t times = 0;
+  if (::read(limit_.number(), &times, sizeof times) != sizeof times || !is_joining()) return;
+  std::string missing;
+  int count = 0;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (door(rank).state != State::away) continue;
+    if (++count <= missing_named_max) missing += fmt::format("{}{}", count == 1 ? "" : ", ", rank);
+  }
+  if (count > missing_named_max) missing += fmt::format(" and {} more", count - missing_named_max);
+  stop_joining(-1,
+               fmt::format("{} {} not joined {} s after the first rank did: every rank must make a tonari::Job, or "
+                           "none; if the program needs longer before it does, set TONARI_JOIN_SECONDS higher",
+                           (count == 1 ? "rank " : "ranks ") + missing, count == 1 ? "has" : "have", join_seconds_));
+}
+
+void Gatekeeper::stop_joining(int rank, std::string text) {
+  stopped_ = true;
+  report(rank, std::move(text), others_to_stop(rank));
+  const Reply stop = reply(Step::stop);
+  send_to_all(stop);
+}
+
+void Gatekeeper::process_ended(int rank) {
+  Door& at = door(rank);
+  ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, at.process.number(), nullptr);
+  report_marked_deaths();
+  at.ended = true;
+  if (at.reported) return;
+
+  const auto phase = arena_.block(rank).phase.load(std::memory_order_acquire);
+  if (phase == Phase::left || (phase == Phase::leaving && arena_.all_leave())) return;
+
+  const Ending ending = ending_of(at.process, at.pid);
+  std::string text = fmt::format("{} {}", name_of(rank, at.pid), describe(ending));
+  if (!open_) {
+    if (!stopped_) stop_joining(rank, text + " while the ranks were joining");
+    return;
+  }
+  if (ending.signal == 0) {
+    text += " without destroying its tonari::Job: let main() return, or destroy the Job before calling exit()";
+  }
+  const int others = others_to_stop(rank);  // counted before they learn of it
+  arena_.mark_dead(rank, ending.signal, ending.status);
+  report(rank, std::move(text), others);
+}
+
+// A rank that leaves by an exception marks itself dead, and may run on.
+void Gatekeeper::report_marked_deaths() {
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const Door& at = door(rank);
+    if (at.reported || arena_.block(rank).phase.load(std::memory_order_acquire) != Phase::dead) continue;
+    report(rank, name_of(rank, at.pid) + " left the job because of an exception", others_to_stop(rank));
+  }
+}
+
+void Gatekeeper::report(int rank, std::string text, int others) {
+  if (rank >= 0) door(rank).reported = true;
+  if (others > 0) {
+    text += fmt::format("; stopping the {}{} rank{}", rank < 0 ? "" : "other ", others, others == 1 ? "" : "s");
+  } else if (rank >= 0 && ranks_ > 1) {
+    text += "; the other ranks live on or have left";
+  }
+  failures_.push_back({.rank = rank, .text = std::move(text), .stops = others > 0});
+}
+
+// Ranks that a failure of this one ends: those still in the job that have no death handler.
+int Gatekeeper::others_to_stop(int rank) const noexcept {
+  int count = 0;
+  for (int other = 0; other < ranks_; ++other) {
+    const auto phase = arena_.block(other).phase.load(std::memory_order_acquire);
+    const bool gone = phase >= Phase::left || (joined(other) ? door(other).ended : door(other).program.has_value());
+    if (other != rank && !gone && !lives_on(other)) ++count;
+  }
+  return count;
+}
+
+std::string Gatekeeper::name_of(int rank, pid_t process) const {
+  return fmt::format("rank {} (pid {}, host {})", rank, process, host_name_);
+}
+
+}  // namespace tonari::job
