@@ -1,5 +1,7 @@
 #include "fabric/bulk.hpp"
 
+#include "base/cache.hpp"
+
 #include <bit>
 #include <mutex>
 
@@ -18,6 +20,7 @@ std::optional<BulkPlace> BulkOwner::allocate(std::size_t bytes, int reader) noex
     own.free &= ~bit;
     own.turn ^= bit;
     own.reader[index] = reader;
+    bytes_last_.store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
     return BulkPlace{index | size_class << 6 | ((own.turn >> index) & 1) << 8};
   }
   return std::nullopt;
@@ -36,11 +39,19 @@ void BulkOwner::reclaim(std::size_t size_class) noexcept {
   }
 }
 
-void BulkOwner::reclaim() noexcept {
+void BulkOwner::tidy() noexcept {
+  const std::size_t bytes = bytes_last_.exchange(0, std::memory_order_relaxed);
+  if (bytes == 0) return;
   for (std::size_t size_class = 0; size_class < bulk_classes; ++size_class) {
+    if (bytes > bulk_block_bytes[size_class]) continue;
     Class& own = classes_[size_class];
     const std::lock_guard guard(own.lock);
-    if (own.free != ~std::uint64_t{0}) reclaim(size_class);
+    reclaim(size_class);
+    if (own.free == 0) continue;
+    const auto index = static_cast<std::size_t>(std::countr_zero(own.free));
+    const std::byte* block = memory_->block(size_class, index);
+    for (std::size_t offset = 0; offset < bytes; offset += head_bytes) prefetch_to_write(block + offset);
+    return;
   }
 }
 

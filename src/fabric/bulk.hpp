@@ -61,8 +61,9 @@ class BulkOwner {
   /// A block for `bytes` (at most bulk_tail_bytes_max) that `reader` will free, or nothing when all are taken.
   std::optional<BulkPlace> allocate(std::size_t bytes, int reader) noexcept;
   [[nodiscard]] std::byte* at(BulkPlace place) const noexcept { return memory_->block(place.size_class(), place.index()); }
-  /// Takes back what readers have freed. For moments when there is nothing else to do: it touches the readers' lines.
-  void reclaim() noexcept;
+  /// Takes back what readers have freed, and fetches the block that a payload like the last one would go into. For
+  /// moments when there is nothing else to do: it touches lines that readers hold.
+  void tidy() noexcept;
   /// Takes back what a rank that died will never free.
   void reader_died(int reader) noexcept;
 
@@ -76,6 +77,7 @@ class BulkOwner {
   void reclaim(std::size_t size_class) noexcept;  // under its lock
 
   BulkMemory* memory_;
+  std::atomic<std::uint32_t> bytes_last_{0};  // relaxed: a hint for tidy(); 0 when nothing was allocated since
   std::array<Class, bulk_classes> classes_;
 };
 

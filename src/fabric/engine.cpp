@@ -63,6 +63,15 @@ std::size_t Engine::poll() noexcept {
   return heads;
 }
 
+// A spare moment: touch lines that a peer writes, which would delay a send.
+void Engine::idle() noexcept {
+  bulk_.tidy();
+  for (auto& slot : layers_) {
+    Layer* above = slot.load(std::memory_order_acquire);
+    if (above != nullptr) above->idle();
+  }
+}
+
 void Engine::progress() noexcept {
   if (!take_baton()) return;
   poll();

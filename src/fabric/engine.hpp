@@ -32,6 +32,8 @@ class Layer {
   /// Tries again what found no room. Called by the baton's holder while `held_back() `.
   virtual void retry() noexcept = 0;
   [[nodiscard]] virtual bool held_back() const noexcept = 0;
+  /// For work that may wait until there is nothing else to do. Called by the baton's holder.
+  virtual void idle() noexcept = 0;
   /// A rank died: what needs it must fail. Called by the service thread.
   virtual void died(int rank) noexcept = 0;
 };
@@ -77,12 +79,7 @@ class Engine final : public job::Session::Attachment {
   /// Sends a head. Answers ok, again (no room, nothing was sent; never for a reply), peer_gone.
   Status send(int peer, const Head& head, Lane lane) noexcept {
     if (!session_.alive(peer)) [[unlikely]] return Status::peer_gone;
-    switch ((lane == Lane::request ? requests_to_ : replies_to_)[static_cast<std::size_t>(peer)].push(head)) {
-      case RingWriter::Pushed::full: return Status::again;
-      case RingWriter::Pushed::yes_and_reader_sleeps: wake(peer); [[fallthrough]];
-      case RingWriter::Pushed::yes: break;
-    }
-    return Status::ok;
+    return after(peer, (lane == Lane::request ? requests_to_ : replies_to_)[static_cast<std::size_t>(peer)].push(head));
   }
   /// After `again`: has `peer` ring our bell when it makes room. True when there is room already.
   bool ask_for_room(int peer) noexcept { return requests_to_[static_cast<std::size_t>(peer)].ask_for_room(); }
@@ -133,7 +130,13 @@ class Engine final : public job::Session::Attachment {
   }
   [[gnu::cold]] void hand_on() noexcept;
 
+  Status after(int peer, RingWriter::Pushed pushed) noexcept {
+    if (pushed == RingWriter::Pushed::full) [[unlikely]] return Status::again;
+    if (pushed == RingWriter::Pushed::yes_and_reader_sleeps) [[unlikely]] wake(peer);
+    return Status::ok;
+  }
   std::size_t poll() noexcept;  // by the holder
+  [[gnu::noinline]] void idle() noexcept;  // by the holder
   template <Waitable W>
   void watch_rings(W& waitable, bool retry, std::uint32_t& patience) noexcept;
   template <Waitable W>
@@ -195,7 +198,7 @@ void Engine::watch_rings(W& waitable, bool retry, std::uint32_t& patience) noexc
   while (poll() == 0 && !waitable.ready()) {
     ++patience;
     if (patience < spins_max_) {
-      if (patience == 1) bulk_.reclaim();  // now there is time to
+      if (patience == 1) idle();
       cpu_relax();
       continue;
     }

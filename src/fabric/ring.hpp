@@ -131,6 +131,9 @@ class RingReader {
     stepped_over_[(position & mask_) / 64] ^= std::uint64_t{1} << (position & 63);
   }
 
+  // To look for a gap is to take the tail's line from the writers, which costs the next one a line's journey.
+  static constexpr std::uint32_t polls_before_gap = 1024;
+
   RingMemory* ring_;
   std::uint64_t mask_;
   int lap_shift_;
@@ -185,8 +188,12 @@ std::size_t RingReader::poll(std::size_t heads_max, Handle&& handle) noexcept {
     ++heads;
     handle(head);
   }
-  // The tail is the writers' line: looked at only now and then, and while a gap is known.
-  if (heads == 0 && ((++idle_polls_ & 63) == 0 || gaps_ != 0)) [[unlikely]] heads = poll_past_gap(heads_max, handle);
+  if (heads != 0) {
+    idle_polls_ = 0;
+  } else if (++idle_polls_ == polls_before_gap || gaps_ != 0) [[unlikely]] {
+    idle_polls_ = 0;
+    heads = poll_past_gap(heads_max, handle);
+  }
   return heads;
 }
 

@@ -193,7 +193,7 @@ Step Runtime::take_payload(Operation& operation) noexcept {
       const auto payload = fabric::BulkReader::look(bulk, place, tail.bytes);
       if (payload.empty()) return complete_receive(operation, Status::bounds);
       if (bytes != 0) std::memcpy(operation.buffer, payload.data(), bytes);
-      fabric::BulkReader::give_back(bulk, place);
+      give_back_soon(bulk, place);
       break;
     }
     case Kind::kept: {
@@ -205,6 +205,25 @@ Step Runtime::take_payload(Operation& operation) noexcept {
     default: return operation.grant.road == fabric::Road::direct ? copy_from_sender(operation) : take_pieces(operation);
   }
   return complete_receive(operation, Status::ok);
+}
+
+void Runtime::give_back_soon(fabric::BulkMemory& bulk, fabric::BulkPlace place) noexcept {
+  const std::lock_guard guard(returns_lock_);
+  returns_[returns_count_++] = {&bulk, place};
+  if (returns_count_ == returns_.size()) give_back_now();
+}
+
+// Under the lock of returns.
+void Runtime::give_back_now() noexcept {
+  while (returns_count_ != 0) {
+    const Return& each = returns_[--returns_count_];
+    fabric::BulkReader::give_back(*each.bulk, each.place);
+  }
+}
+
+void Runtime::idle() noexcept {
+  const std::lock_guard guard(returns_lock_);
+  give_back_now();
 }
 
 Step Runtime::copy_from_sender(Operation& operation) noexcept {

@@ -73,6 +73,7 @@ class Runtime final : public fabric::Layer {
   void receive(const fabric::Head& head) noexcept override;
   void retry() noexcept override;
   [[nodiscard]] bool held_back() const noexcept override { return held_count_.load(std::memory_order_relaxed) != 0; }
+  void idle() noexcept override;
   void died(int rank) noexcept override;
 
  private:
@@ -101,6 +102,8 @@ class Runtime final : public fabric::Layer {
   void reply_done(const Operation& operation, Status status) noexcept;
   void forget_incoming(Operation& operation) noexcept;
   void count_unexpected(std::int64_t payload_bytes) noexcept;
+  void give_back_soon(fabric::BulkMemory& bulk, fabric::BulkPlace place) noexcept;
+  void give_back_now() noexcept;
   [[nodiscard]] bool cannot_complete(const Operation& operation) const noexcept;
 
   // Heads about announced payloads
@@ -134,6 +137,16 @@ class Runtime final : public fabric::Layer {
   std::vector<std::atomic<std::uint32_t>> held_to_;       // by rank; see way_is_free
   std::uint64_t retries_ = 0;                             // by the baton's holder, as the next
   std::vector<std::uint64_t> blocked_in_retry_;           // by rank: the last retry in which it had no room
+
+  // Blocks of peers' bulk memory that were read. Giving one back writes a line its owner reads: that would delay the
+  // next send, which is likely the answer, so it waits for a spare moment.
+  struct Return {
+    fabric::BulkMemory* bulk;
+    fabric::BulkPlace place;
+  };
+  SpinLock returns_lock_;  // of the next two
+  std::array<Return, 16> returns_;
+  std::size_t returns_count_ = 0;
 
   SpinLock pool_lock_;
   std::vector<std::unique_ptr<Operation>> pool_;
