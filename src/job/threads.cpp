@@ -35,11 +35,15 @@ class JoiningThreads final : public job::Joining {
  public:
   JoiningThreads(Team& team, int rank) : team_(team), rank_(rank) {}
 
-  job::Membership join(const Settings&) override {
+  job::Membership join(const Settings& settings) override {
     team_.arena->block(rank_).pid.store(::getpid(), std::memory_order_relaxed);  // published by the phase
     team_.arena->advance(rank_, job::Phase::joined);
     team_.joining.arrive_and_wait();
-    return {.rank = rank_, .size = team_.arena->ranks(), .arena = team_.arena, .threads = true, .direct_copies = true};
+    return {.rank = rank_,
+            .size = team_.arena->ranks(),
+            .arena = team_.arena,
+            .threads = true,
+            .direct_copies = settings.direct_copies};
   }
 
  private:
