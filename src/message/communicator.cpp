@@ -24,8 +24,12 @@ bool valid_send(const Context& context, std::span<const std::byte> bytes, int de
   return destination >= 0 && destination < context.size() && tag >= 0 && (bytes.data() != nullptr || bytes.empty());
 }
 
-bool valid_receive(const Context& context, int source, int tag) noexcept {
+bool valid_probe(const Context& context, int source, int tag) noexcept {
   return source >= any_source && source < context.size() && tag >= any_tag;
+}
+
+bool valid_receive(const Context& context, std::span<const std::byte> buffer, int source, int tag) noexcept {
+  return valid_probe(context, source, tag) && (buffer.data() != nullptr || buffer.empty());
 }
 
 int job_rank(const Context& context, int rank) noexcept { return rank < 0 ? rank : context.group().at(rank); }
@@ -48,7 +52,7 @@ Status Communicator::send_bytes(std::span<const std::byte> bytes, int destinatio
 }
 
 Result Communicator::receive_bytes(std::span<std::byte> buffer, int source, int tag) noexcept {
-  if (!valid_receive(*context_, source, tag)) [[unlikely]] return {Status::invalid, {}};
+  if (!valid_receive(*context_, buffer, source, tag)) [[unlikely]] return {Status::invalid, {}};
   Runtime& runtime = context_->runtime();
   Operation operation(Operation::Kind::receive, *context_);
   operation.waited.store(true, std::memory_order_relaxed);
@@ -71,7 +75,7 @@ Request Communicator::start_send_bytes(std::span<const std::byte> bytes, int des
 }
 
 Request Communicator::start_receive_bytes(std::span<std::byte> buffer, int source, int tag) noexcept {
-  if (!valid_receive(*context_, source, tag)) return Requests::completed(Status::invalid);
+  if (!valid_receive(*context_, buffer, source, tag)) return Requests::completed(Status::invalid);
   Runtime& runtime = context_->runtime();
   try {
     Operation* operation = runtime.make_operation(Operation::Kind::receive, *context_);
@@ -83,12 +87,12 @@ Request Communicator::start_receive_bytes(std::span<std::byte> buffer, int sourc
 }
 
 Result Communicator::probe(int source, int tag) noexcept {
-  if (!valid_receive(*context_, source, tag)) return {Status::invalid, {}};
+  if (!valid_probe(*context_, source, tag)) return {Status::invalid, {}};
   return *context_->runtime().probe(*context_, job_rank(*context_, source), tag, true);
 }
 
 std::optional<Envelope> Communicator::probe_now(int source, int tag) noexcept {
-  if (!valid_receive(*context_, source, tag)) return std::nullopt;
+  if (!valid_probe(*context_, source, tag)) return std::nullopt;
   const auto result = context_->runtime().probe(*context_, job_rank(*context_, source), tag, false);
   return result && result->status == Status::ok ? std::optional(result->envelope) : std::nullopt;
 }
