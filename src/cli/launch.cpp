@@ -34,13 +34,13 @@ void add_rank_options(CLI::App& command, LaunchOptions& options) {
       .add_option("--bind", options.bind,
                   "core: each rank to a core, in turn; none: wherever the system likes. If left out, core when there "
                   "are no more ranks than cores")
-      ->check(CLI::IsMember({"core", "none"}))
+      ->check(CLI::IsMember({"core", "none"}).description(""))
       ->type_name("core|none");
   command
       .add_option("--apart", options.apart,
                   "Make every rank a host of its own: for the sharing protocol alone (memory), or for the transport "
                   "too (network)")
-      ->check(CLI::IsMember({"memory", "network"}))
+      ->check(CLI::IsMember({"memory", "network"}).description(""))
       ->type_name("memory|network");
 }
 

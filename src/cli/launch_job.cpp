@@ -35,8 +35,8 @@ Settings settings_of_ranks(const LaunchOptions& options) {
 
 LaunchedJob::LaunchedJob(const LaunchOptions& options, int ranks)
     : options_(options),
-      limit_(ranks),
       gatekeeper_(ranks, settings_of_ranks(options)),
+      limit_(ranks),
       forwarder_(ranks, options.tag_output),
       events_(::epoll_create1(EPOLL_CLOEXEC)),
       report_(make_pipe()),

@@ -73,8 +73,8 @@ class LaunchedJob {
 
   const LaunchOptions& options_;
   SignalInbox signals_;
-  DescriptorLimit limit_;
   job::Gatekeeper gatekeeper_;
+  DescriptorLimit limit_;
   Forwarder forwarder_;
   Descriptor events_;
   Pipe report_;  // takes what exec says when it fails

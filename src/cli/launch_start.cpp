@@ -106,7 +106,7 @@ void LaunchedJob::hear_exec_failures() {
   if (bytes < 0) return;  // not yet known of all
   if (bytes == sizeof failure) {
     const ProgramError error = explain_exec_failure(options_.program.front(), failure.error);
-    forwarder_.say("run: " + error.text);
+    forwarder_.say(error.text);
     status_ = error.exit_status;
     quiet_ = failed_ = true;
     signal_all(SIGKILL, true);

@@ -1,6 +1,7 @@
 #include "cli/command.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +22,15 @@ void open_missing_descriptors() {
   }
 }
 
+int refuse(const std::string& command, const std::string& why) {
+  fmt::print(stderr, "tonari{}{}: {}\n", command.empty() ? "" : " ", command, why);
+  return usage_error;
+}
+
+bool has_command(const CLI::App& app, const std::string& name) {
+  return !app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; }).empty();
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -31,9 +41,15 @@ int main(int count, char** arguments) {
   app.require_subcommand(1);
   std::vector<std::string> program;
   tonari::cli::add_run(app, program, exit_status);
+  tonari::cli::add_info(app, exit_status);
+  tonari::cli::add_status(app, exit_status);
 
   std::vector<std::string> rest(arguments + std::min(count, 1), arguments + count);
-  const std::string name = rest.empty() ? "" : rest.front();
+  if (rest.empty()) return refuse("", "a command is missing; see tonari --help");
+  const std::string name = rest.front();
+  const bool is_option = name.starts_with('-');
+  const std::string command = is_option ? "" : name;
+  if (!is_option && !has_command(app, name)) return refuse("", "there is no command " + name + "; see tonari --help");
   try {
     if (name == "run") {
       rest.erase(rest.begin());
@@ -43,10 +59,10 @@ int main(int count, char** arguments) {
     std::ranges::reverse(rest);  // as CLI11 wants it
     app.parse(std::move(rest));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : usage_error;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+    return refuse(command, fmt::format("{}; see tonari{}{} --help", error.what(), is_option ? "" : " ", command));
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "tonari %s: %s\n", name.c_str(), error.what());
-    return usage_error;
+    return refuse(command, error.what());
   }
   return exit_status;
 }

@@ -42,7 +42,7 @@ void add_run(CLI::App& app, const std::vector<std::string>& program, int& exit_s
   run.add_flag("--tag-output", options->tag_output, "Begin each line of output with [rank]");
   run.add_option("--timeout", options->timeout_seconds, "Stop the job after so many seconds, with status 124")
       ->type_name("SECONDS")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator{CLI::PositiveNumber}.description(""));
   run.add_option("--env", options->environment,
                  "NAME=VALUE: set it for every rank. NAME: it must be set here; all that is set here is passed on")
       ->type_name("NAME[=VALUE]")
@@ -52,7 +52,7 @@ void add_run(CLI::App& app, const std::vector<std::string>& program, int& exit_s
   // For the help text: take_program() has taken it away.
   run.add_option_function<std::vector<std::string>>(
          "PROGRAM", [](const auto&) {}, "What to run, and its arguments; options for tonari come before it")
-      ->type_name("ARGS...");
+      ->type_name(" ");
   run.footer(footer);
   run.callback([options, &program, &exit_status] {
     options->program = program;

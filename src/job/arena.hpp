@@ -49,12 +49,12 @@ struct alignas(cache_line_bytes) RankBlock {
   std::atomic<std::int32_t> death_signal{0};
   std::atomic<std::int32_t> death_status{0};  // -1: not known, it ran under a wrapper that keeps it to itself
   std::atomic<std::uint32_t> lives_on{0};     // 1: has a death handler, so a death elsewhere must not end it
-  std::atomic<std::uint32_t> full{0};      // 1: its unexpected messages are at their limit; senders read this line
+  std::atomic<std::uint32_t> full{0};         // 1: its unexpected messages are at their limit; senders read this line
   std::atomic<std::uint64_t> probe{0};  // where its probe word lies in its own memory: a neighbour reads that word by
                                         // process_vm_readv to learn whether it may
 
-  alignas(cache_line_bytes) std::atomic<std::uint32_t> bell{0};  // futex: the holder of the baton sleeps on it
-  std::atomic<std::uint32_t> baton{0};                           // fabric/engine.hpp
+  alignas(cache_line_bytes) std::atomic<std::uint32_t> bell{0};          // futex: the holder of the baton sleeps on it
+  std::atomic<std::uint32_t> baton{0};                                   // fabric/engine.hpp
   alignas(cache_line_bytes) std::atomic<std::uint32_t> service_bell{0};  // futex: its service thread sleeps on it
 
   alignas(cache_line_bytes) std::atomic<Wait> wait{Wait::nothing};

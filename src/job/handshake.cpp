@@ -60,18 +60,17 @@ Descriptor listen_at(std::string_view name) {
   return listener;
 }
 
-Descriptor connect_to(std::string_view name) {
+Descriptor try_connect(std::string_view name) {
   Descriptor connection = make_socket();
   const Address address = abstract_address(name);
   int failed = 0;
   do {
     failed = ::connect(connection.number(), reinterpret_cast<const sockaddr*>(&address.bytes), address.length);
   } while (failed != 0 && errno == EINTR);
-  if (failed != 0) {
-    throw_system_error(fmt::format("connecting to `tonari run` at the abstract socket @{}", name),
-                       "either it has ended, or this process was moved into another network namespace: start "
-                       "`tonari run` in the same one, or unset TONARI_JOIN to run alone");
-  }
+  if (failed == 0) return connection;
+  const int error = errno;
+  connection = {};
+  errno = error;
   return connection;
 }
 

@@ -80,8 +80,8 @@ constexpr std::uint64_t probe_value(int rank) noexcept {
 /// The name under which the `tonari run` with this process id listens.
 std::string join_name(pid_t starter);
 
-Descriptor listen_at(std::string_view name);   ///< Throws SetupError.
-Descriptor connect_to(std::string_view name);  ///< Throws SetupError, which says what may be the matter.
+Descriptor listen_at(std::string_view name);    ///< Throws SetupError.
+Descriptor try_connect(std::string_view name);  ///< Empty, with errno, when nobody listens there. Throws SetupError.
 
 /// Who is at the other end: for a listener's connection the process that connected, else the one that listens.
 struct Peer {

@@ -1,3 +1,4 @@
+#include "base/error.hpp"
 #include "job/joining.hpp"
 
 #include <fmt/format.h>
@@ -60,7 +61,12 @@ Membership JoiningRun::join(const Settings& settings) {
 }
 
 void JoiningRun::connect() {
-  connection_ = connect_to(name_);
+  connection_ = try_connect(name_);
+  if (!connection_) {
+    throw_system_error(fmt::format("connecting to `tonari run` at the abstract socket @{}", name_),
+                       "either it has ended, or this process was moved into another network namespace: start "
+                       "`tonari run` in the same one, or unset TONARI_JOIN to run alone");
+  }
   const Peer starter = peer_of(connection_);
   if (starter.user != ::geteuid()) {
     throw SetupError(

@@ -1,0 +1,85 @@
+#include "cli/info.hpp"
+
+#include "base/settings.hpp"
+#include "cli/command.hpp"
+#include "cli/table.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <memory>
+
+namespace tonari::cli {
+
+namespace {
+
+constexpr auto footer =
+    "Each feature is `ok`, or its line says what the lack costs and what helps.\n"
+    "\n"
+    "Examples:\n"
+    "  tonari info\n"
+    "  TONARI_RING_SLOTS=256 tonari info --settings";
+
+nlohmann::ordered_json settings_as_json() {
+  auto list = nlohmann::ordered_json::array();
+  for (const SettingText& setting : describe_settings()) {
+    list.push_back({{"name", setting.name},
+                    {"value", setting.value},
+                    {"default", setting.built_in},
+                    {"from", to_string(setting.origin)},
+                    {"meaning", setting.meaning}});
+  }
+  return {{"settings", list}};
+}
+
+void print_settings() {
+  std::vector<std::vector<std::string>> rows{{"setting", "value", "default", "from", "meaning"}};
+  for (const SettingText& setting : describe_settings()) {
+    rows.push_back({std::string{setting.name}, setting.value, setting.built_in, std::string{to_string(setting.origin)},
+                    std::string{setting.meaning}});
+  }
+  fmt::print("{}", format_table(rows));
+  for (const std::string& line : unknown_settings()) fmt::print(stderr, "tonari info: {}\n", line);
+}
+
+nlohmann::ordered_json machine_as_json() {
+  nlohmann::ordered_json machine;
+  for (const auto& [name, text] : describe_machine()) machine[name] = text;
+  auto features = nlohmann::ordered_json::array();
+  for (const Feature& feature : check_features()) {
+    features.push_back({{"name", feature.name}, {"works", feature.works}, {"text", feature.text}});
+  }
+  return {{"machine", machine}, {"features", features}};
+}
+
+void print_machine() {
+  std::vector<std::vector<std::string>> rows{{"machine"}};
+  for (const auto& [name, text] : describe_machine()) rows.push_back({"  " + name, text});
+  rows.push_back({"features"});
+  for (const Feature& feature : check_features()) {
+    const std::string detail = feature.text.empty() ? "" : " (" + feature.text + ")";
+    rows.push_back({"  " + feature.name, feature.works ? "ok" + detail : feature.text});
+  }
+  fmt::print("{}", format_table(rows));
+}
+
+}  // namespace
+
+void add_info(CLI::App& app, int&) {
+  CLI::App& info = *app.add_subcommand("info", "Show this machine, and what of it tonari can use");
+  const auto settings = std::make_shared<bool>(false);
+  const auto as_json = std::make_shared<bool>(false);
+  info.add_flag("--settings", *settings, "Show every setting instead: its value, its default, where it came from");
+  info.add_flag("--json", *as_json, "Print JSON");
+  info.footer(footer);
+  info.callback([settings, as_json] {
+    if (*as_json) {
+      fmt::print("{}\n", (*settings ? settings_as_json() : machine_as_json()).dump(2));
+    } else {
+      *settings ? print_settings() : print_machine();
+    }
+  });
+}
+
+}  // namespace tonari::cli
