@@ -1,0 +1,85 @@
+#pragma once
+
+#include "wire.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace tonari::bench {
+
+/// Where a rank runs. Sent between ranks as it lies here.
+struct Place {
+  std::array<char, 44> host{};  // cut off if longer
+  int processor = -1;           // -1: not bound to one
+};
+
+inline Place place_of_this_rank() {
+  Place place;
+  ::gethostname(place.host.data(), place.host.size() - 1);
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) == 1) {
+    for (int i = 0; i < CPU_SETSIZE; ++i) {
+      if (CPU_ISSET(i, &allowed)) place.processor = i;
+    }
+  }
+  return place;
+}
+
+/// True when the file FILE of both processors in sysfs says the same.
+inline bool same_in_sysfs(int left, int right, const std::string& file) {
+  const auto read = [&](int processor) {
+    std::ifstream stream("/sys/devices/system/cpu/cpu" + std::to_string(processor) + "/" + file);
+    std::string text;
+    std::getline(stream, text);
+    return text;
+  };
+  const auto text = read(left);
+  return !text.empty() && text == read(right);
+}
+
+/// How far apart two ranks are, in words. Ranks that are not bound may be anywhere on their host.
+inline std::string distance(const Place& left, const Place& right) {
+  if (std::strncmp(left.host.data(), right.host.data(), left.host.size()) != 0) return "other host";
+  if (left.processor < 0 || right.processor < 0) return "same host";
+  if (left.processor == right.processor) return "same processor";
+  if (same_in_sysfs(left.processor, right.processor, "topology/thread_siblings_list")) return "same core";
+  for (int index = 0; index < 8; ++index) {
+    const auto cache = "cache/index" + std::to_string(index) + "/";
+    if (same_in_sysfs(left.processor, right.processor, cache + "shared_cpu_list")) return "same cache";
+  }
+  if (same_in_sysfs(left.processor, right.processor, "topology/physical_package_id")) return "same socket";
+  return "same host";
+}
+
+/// Every rank calls it; rank 0 gets everyone's place, the others their own alone.
+template <Wire W>
+std::vector<Place> gather_places(W& wire) {
+  constexpr int tag_place = 901;
+  std::vector<Place> places{place_of_this_rank()};
+  if (wire.rank() != 0) {
+    wire.send(std::as_bytes(std::span(places)), 0, tag_place);
+    return places;
+  }
+  places.resize(static_cast<std::size_t>(wire.size()));
+  for (int rank = 1; rank < wire.size(); ++rank) {
+    wire.receive(std::as_writable_bytes(std::span(&places[static_cast<std::size_t>(rank)], 1)), rank, tag_place);
+  }
+  return places;
+}
+
+inline std::string processors(const std::vector<Place>& places) {
+  std::string text;
+  for (const auto& place : places) {
+    if (!text.empty()) text += ' ';
+    text += place.processor < 0 ? std::string("any") : std::to_string(place.processor);
+  }
+  return text;
+}
+
+}  // namespace tonari::bench

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "tonari_wire.hpp"
+#include "worker.hpp"
+
+namespace tonari::bench {
+
+// What tonari-bench can be asked: one function a question, each in a file of its name.
+
+void ask_pingpong(TonariWire& wire, const Options& options, Output& output);
+void ask_lu(TonariWire& wire, const Options& options, Output& output);
+
+/// The ping-pong of the bare ring: makes its own two processes.
+void ask_pingpong_of_ring(const Options& options);
+
+}  // namespace tonari::bench

@@ -1,0 +1,123 @@
+#pragma once
+
+#include "wire.hpp"
+#include "worker.hpp"
+
+#include <mpi.h>
+
+#include <array>
+#include <climits>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace tonari::bench {
+
+/// An MPI as a Wire. Errors end the job: that is MPI's default.
+class MpiWire {
+ public:
+  using Request = MPI_Request;
+
+  MpiWire(int& argc, char**& argv, bool thread_multiple) : thread_multiple_(thread_multiple) {
+    if (thread_multiple) {
+      int provided = 0;
+      MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+      if (provided != MPI_THREAD_MULTIPLE) throw std::runtime_error("this MPI does not offer MPI_THREAD_MULTIPLE");
+    } else {
+      MPI_Init(&argc, &argv);
+    }
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+  }
+  MpiWire(MpiWire&&) = delete;
+  ~MpiWire() { MPI_Finalize(); }
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+
+  /// "openmpi-4.1.4", and " thread-multiple" if it was asked for.
+  std::string system() const {
+    std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+    int length = 0;
+    MPI_Get_library_version(text.data(), &length);
+    const std::string_view said(text.data());
+    const std::string name = said.starts_with("Open MPI") ? "openmpi" : said.starts_with("MPICH") ? "mpich" : "mpi";
+    const auto start = said.find_first_of("0123456789");
+    const auto end = start == said.npos ? start : said.find_first_not_of("0123456789.abrc", start);
+    const auto version = start == said.npos ? std::string() : "-" + std::string(said.substr(start, end - start));
+    return name + version + (thread_multiple_ ? " thread-multiple" : "");
+  }
+
+  void send(std::span<const std::byte> bytes, int rank, int tag) {
+    MPI_Send(bytes.data(), count(bytes.size()), MPI_BYTE, rank, tag, MPI_COMM_WORLD);
+  }
+  void receive(std::span<std::byte> bytes, int rank, int tag) {
+    MPI_Recv(bytes.data(), count(bytes.size()), MPI_BYTE, rank, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  Request start_send(std::span<const std::byte> bytes, int rank, int tag) {
+    Request request;
+    MPI_Isend(bytes.data(), count(bytes.size()), MPI_BYTE, rank, tag, MPI_COMM_WORLD, &request);
+    return request;
+  }
+  Request start_receive(std::span<std::byte> bytes, int rank, int tag) {
+    Request request;
+    MPI_Irecv(bytes.data(), count(bytes.size()), MPI_BYTE, rank, tag, MPI_COMM_WORLD, &request);
+    return request;
+  }
+  void wait(Request& request) { MPI_Wait(&request, MPI_STATUS_IGNORE); }
+  bool test(Request& request) {
+    int complete = 0;
+    MPI_Test(&request, &complete, MPI_STATUS_IGNORE);
+    return complete != 0;
+  }
+  void barrier() { MPI_Barrier(MPI_COMM_WORLD); }
+  void broadcast(std::span<std::byte> bytes, int root) {
+    MPI_Bcast(bytes.data(), count(bytes.size()), MPI_BYTE, root, MPI_COMM_WORLD);
+  }
+  Request start_broadcast(std::span<std::byte> bytes, int root) {
+    Request request;
+    MPI_Ibcast(bytes.data(), count(bytes.size()), MPI_BYTE, root, MPI_COMM_WORLD, &request);
+    return request;
+  }
+
+ private:
+  static int count(std::size_t bytes) {
+    if (bytes > INT_MAX) throw std::invalid_argument("this MPI counts with int: no message of 2 GiB or more");
+    return static_cast<int>(bytes);
+  }
+
+  bool thread_multiple_;
+  int rank_ = 0;
+  int size_ = 0;
+};
+
+static_assert(StartedWire<MpiWire>);
+
+/// main() of a rival: `question(wire, options, output)` between start and end of MPI.
+template <class Question>
+int run_rival(int argc, char** argv, Question question) {
+  try {
+    const Options options(argc, argv, 1);
+    MpiWire wire(argc, argv, options.text("threads", "default") == "multiple");
+    try {
+      Output output(options, wire.rank());
+      output.system(wire.system());
+      question(wire, options, output);
+      output.done();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "rank %d: %s\n", wire.rank(), error.what());
+      MPI_Abort(MPI_COMM_WORLD, 1);  // the other ranks may be waiting for this one
+    }
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
+    return 1;
+  }
+}
+
+}  // namespace tonari::bench

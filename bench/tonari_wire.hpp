@@ -1,0 +1,58 @@
+#pragma once
+
+#include "wire.hpp"
+
+#include <tonari/tonari.hpp>
+
+#include <cstddef>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+namespace tonari::bench {
+
+/// tonari as a Wire.
+class TonariWire {
+ public:
+  using Request = tonari::Request;
+
+  explicit TonariWire(Communicator& communicator) noexcept : communicator_(communicator) {}
+
+  int rank() const noexcept { return communicator_.rank(); }
+  int size() const noexcept { return communicator_.size(); }
+  std::string system() const { return "tonari"; }
+
+  void send(std::span<const std::byte> bytes, int rank, int tag) { check(communicator_.send_bytes(bytes, rank, tag)); }
+  void receive(std::span<std::byte> bytes, int rank, int tag) {
+    check(communicator_.receive_bytes(bytes, rank, tag).status);
+  }
+  Request start_send(std::span<const std::byte> bytes, int rank, int tag) {
+    return communicator_.start_send_bytes(bytes, rank, tag);
+  }
+  Request start_receive(std::span<std::byte> bytes, int rank, int tag) {
+    return communicator_.start_receive_bytes(bytes, rank, tag);
+  }
+  void wait(Request& request) { check(request.wait().status); }
+  bool test(Request& request) {
+    const auto result = request.test();
+    if (result) check(result->status);
+    return result.has_value();
+  }
+  void barrier() { check(communicator_.barrier()); }
+  void broadcast(std::span<std::byte> bytes, int root) { check(communicator_.broadcast_bytes(bytes, root)); }
+  Request start_broadcast(std::span<std::byte> bytes, int root) {
+    return communicator_.start_broadcast_bytes(bytes, root);
+  }
+
+ private:
+  static void check(Status status) {
+    if (status != Status::ok) [[unlikely]]
+      throw std::runtime_error(std::string(explain(status)));
+  }
+
+  Communicator& communicator_;
+};
+
+static_assert(StartedWire<TonariWire>);
+
+}  // namespace tonari::bench

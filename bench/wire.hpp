@@ -1,0 +1,36 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace tonari::bench {
+
+// A measuring loop is written once, over a Wire: tonari, each MPI and the bare ring are measured by the same code, and
+// a rival's source is its adapter and a main(). Ranks and tags mean what they mean in MPI. What fails throws.
+
+/// Blocking messages between ranks.
+template <class W>
+concept Wire = requires(W& wire, std::span<const std::byte> from, std::span<std::byte> to, int rank, int tag) {
+  { wire.rank() } -> std::same_as<int>;
+  { wire.size() } -> std::same_as<int>;
+  { wire.system() } -> std::same_as<std::string>;  // as the results call it: "tonari", "openmpi-4.1.4"
+  wire.send(from, rank, tag);
+  wire.receive(to, rank, tag);  // a message of at most to.size() bytes
+};
+
+/// Messages and collectives that go on while the program computes. A Request is waited for exactly once.
+template <class W>
+concept StartedWire = Wire<W> && requires(W& wire, std::span<const std::byte> from, std::span<std::byte> to, int rank,
+                                          int tag, typename W::Request& request) {
+  { wire.start_send(from, rank, tag) } -> std::same_as<typename W::Request>;
+  { wire.start_receive(to, rank, tag) } -> std::same_as<typename W::Request>;
+  wire.wait(request);
+  { wire.test(request) } -> std::same_as<bool>;  // true: complete, and need not be waited for
+  wire.barrier();
+  wire.broadcast(to, rank);
+  { wire.start_broadcast(to, rank) } -> std::same_as<typename W::Request>;
+};
+
+}  // namespace tonari::bench

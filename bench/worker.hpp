@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tonari::bench {
+
+// A worker is a program whose ranks ask one question of one system. `tonari bench` starts it with options of the form
+// --key=value, the same for every system, and reads what rank 0 writes to the file named by --output: one JSON object a
+// line, each written when it is known.
+//
+//   {"system": "openmpi-4.1.4"}                                    first
+//   {"parameter": {"pool_bytes": 134217728}}                       what the worker decided by itself
+//   {"series": {"case": "warm", "metric": "latency", "unit": "us", "x": "bytes"}, "at": 8, "samples": [0.31, 0.3]}
+//   {"check": {"name": "residual", "case": "started", "at": 1000, "value": 0.02, "bound": 30}}
+//   {"done": true}                                                 last: without it the run has failed
+
+/// The options of a worker. `tonari bench` has checked them; what is missing here has the default named at its use.
+class Options {
+ public:
+  Options(int argc, char** argv, int first) {
+    for (int i = first; i < argc; ++i) {
+      const std::string_view option = argv[i];
+      const auto equals = option.find('=');
+      if (!option.starts_with("--") || equals == option.npos) {
+        throw std::invalid_argument("worker option '" + std::string(option) + "' is not --key=value");
+      }
+      values_[std::string(option.substr(2, equals - 2))] = option.substr(equals + 1);
+    }
+  }
+
+  [[nodiscard]] std::string text(const std::string& key, const std::string& fallback) const {
+    const auto found = values_.find(key);
+    return found == values_.end() ? fallback : found->second;
+  }
+  [[nodiscard]] double number(const std::string& key, double fallback) const {
+    const auto found = values_.find(key);
+    return found == values_.end() ? fallback : std::stod(found->second);
+  }
+  [[nodiscard]] std::vector<std::string> list(const std::string& key, const std::string& fallback) const {
+    std::vector<std::string> parts;
+    std::istringstream all(text(key, fallback));
+    for (std::string part; std::getline(all, part, ',');) parts.push_back(part);
+    return parts;
+  }
+  [[nodiscard]] std::vector<std::size_t> sizes(const std::string& key, const std::string& fallback) const {
+    std::vector<std::size_t> parts;
+    for (const auto& part : list(key, fallback)) parts.push_back(std::stoull(part));
+    return parts;
+  }
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+/// One line of measurements: what was measured, and in which unit.
+struct Series {
+  std::string label;  ///< "case" in the results.
+  std::string metric;
+  std::string unit;
+  std::string x;
+};
+
+/// What rank 0 found out, a line at a time. On the other ranks it swallows everything.
+class Output {
+ public:
+  Output(const Options& options, int rank) {
+    if (rank != 0) return;
+    const auto path = options.text("output", "/dev/stdout");
+    file_.reset(std::fopen(path.c_str(), "a"));
+    if (!file_) throw std::runtime_error("cannot write results to " + path + ": " + std::strerror(errno));
+  }
+
+  void system(const std::string& name) { line("{\"system\": \"" + name + "\"}"); }
+  void done() { line("{\"done\": true}"); }
+
+  void parameter(const std::string& name, double value) {
+    line("{\"parameter\": {\"" + name + "\": " + print(value) + "}}");
+  }
+  void parameter(const std::string& name, const std::string& value) {
+    line("{\"parameter\": {\"" + name + "\": \"" + value + "\"}}");
+  }
+
+  void samples(const Series& series, double at, const std::vector<double>& values) {
+    std::string text = "{\"series\": {\"case\": \"" + series.label + "\", \"metric\": \"" + series.metric +
+                       "\", \"unit\": \"" + series.unit + "\", \"x\": \"" + series.x + "\"}, \"at\": " + print(at) +
+                       ", \"samples\": [";
+    for (std::size_t i = 0; i < values.size(); ++i) text += (i == 0 ? "" : ", ") + print(values[i]);
+    line(text + "]}");
+  }
+
+  void check(const std::string& name, const std::string& label, double at, double value, double bound) {
+    line("{\"check\": {\"name\": \"" + name + "\", \"case\": \"" + label + "\", \"at\": " + print(at) +
+         ", \"value\": " + print(value) + ", \"bound\": " + print(bound) + "}}");
+  }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
+  static std::string print(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.7g", value);
+    return std::strpbrk(text, "ni") ? "null" : text;  // JSON has no nan or inf
+  }
+  void line(const std::string& text) {
+    if (!file_) return;
+    if (std::fprintf(file_.get(), "%s\n", text.c_str()) < 0 || std::fflush(file_.get()) != 0) {
+      throw std::runtime_error(std::string("cannot write results: ") + std::strerror(errno));
+    }
+  }
+
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+}  // namespace tonari::bench

@@ -1,0 +1,201 @@
+// `tonari bench`: puts one question to tonari and to its rivals, in turn, and tells the answer.
+
+#include "cli/bench_child.hpp"
+#include "cli/bench_machine.hpp"
+#include "cli/bench_question.hpp"
+#include "cli/bench_report.hpp"
+#include "cli/command.hpp"
+
+#include <tonari/status.hpp>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+
+namespace tonari::cli {
+
+namespace {
+
+/// What is going on now, on standard error: one line that changes on a terminal, a line a launch elsewhere.
+class Progress {
+ public:
+  void begin(const std::string& what) {
+    what_ = what;
+    if (!terminal_) fmt::print(stderr, "{}\n", what);
+    show("");
+  }
+  void show(const std::string& detail) {
+    if (!terminal_) return;
+    fmt::print(stderr, "\r\033[K{}  {}", what_, detail);
+    std::fflush(stderr);
+  }
+  void end() const {
+    if (terminal_) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  std::string what_;
+};
+
+/// One launch of one system's workers; their answers go to `results`.
+void launch_workers(const Launch& launch, const System& system, Results& results, Progress& progress) {
+  ResultFile file;
+  const auto command = command_for(system, launch.ask, file.path());
+  results.begin_worker(launch.note);
+  const int status = run_child(command, [&] {
+    file.read_lines([&](std::string_view line) { results.take(line); });
+    progress.show(results.progress());
+  });
+  if (status == 0 && results.end_worker()) return;
+  progress.end();
+  throw SetupError(fmt::format("{} ended with status {}{}; it was asked: {}", to_string(system), status,
+                               status == 0 ? ", before it was done" : "", to_string(command)));
+}
+
+std::vector<System> systems_of(const BenchOptions& options) {
+  std::vector<System> systems;
+  if (!options.rivals_only) systems.push_back({Family::tonari, false});
+  for (const auto& rival : parse_rivals(options.rivals)) systems.push_back(rival);
+  if (systems.empty()) throw SetupError("--rivals-only without rivals: say which, --rival openmpi,mpich");
+  return systems;
+}
+
+int rounds_of(const BenchOptions& options) { return options.rounds > 0 ? options.rounds : options.quick ? 1 : 3; }
+
+Results measure(const std::vector<Launch>& launches, int rounds) {
+  const StopSignals signals;
+  Results results;
+  Progress progress;
+  for (int round = 1; round <= rounds; ++round) {
+    for (const auto& launch : launches) {
+      for (const auto& system : launch.systems) {
+        progress.begin(fmt::format("round {} of {}: {} {}", round, rounds, to_string(system), launch.note));
+        launch_workers(launch, system, results, progress);
+      }
+    }
+  }
+  progress.end();
+  return results;
+}
+
+nlohmann::ordered_json report_of(const Question& question, const BenchOptions& options,
+                                 const std::vector<Launch>& launches, const Results& results) {
+  nlohmann::ordered_json parameters{{"ranks", options.launch.ranks},
+                                    {"bind", options.launch.bind.empty() ? "default" : options.launch.bind},
+                                    {"apart", options.launch.apart.empty() ? "none" : options.launch.apart},
+                                    {"rounds", rounds_of(options)},
+                                    {"quick", options.quick},
+                                    {"samples_kept_max", Results::samples_max}};
+  parameters.update(question.parameters(options));
+  parameters["workers"] = results.parameters();
+  auto& commands = parameters["commands"] = nlohmann::ordered_json::array();
+  for (const auto& launch : launches) {
+    for (const auto& system : launch.systems) commands.push_back(to_string(command_for(system, launch.ask, "RESULTS")));
+  }
+  return {{"benchmark", question.name()},
+          {"version", 1},
+          {"machine", machine_as_json()},
+          {"parameters", std::move(parameters)},
+          {"series", results.series_as_json()}};
+}
+
+int run(const Question& question, BenchOptions options) {
+  if (options.launch.ranks == 0) options.launch.ranks = question.default_ranks();
+  const auto launches = question.plan(options, systems_of(options));
+  for (const auto& launch : launches) {
+    for (const auto& system : launch.systems) check_installed(system, question.name());
+  }
+  if (!options.json.empty()) check_writable(options.json);
+
+  auto results = measure(launches, rounds_of(options));
+  question.conclude(results);
+
+  fmt::print("{}: {}\n{}", question.name(), question.asks(), question.tell(results));
+  std::fflush(stdout);
+  if (!options.json.empty()) write_report(options.json, report_of(question, options, launches, results));
+  return std::ranges::all_of(results.checks(), &Check::passed) ? 0 : 1;
+}
+
+int run_or_stop(const Question& question, const BenchOptions& options) {
+  try {
+    return run(question, options);
+  } catch (const Interrupted& stop) {
+    fmt::print(stderr, "\ntonari bench: stopped by signal {}; nothing was written\n", stop.signal);
+    return 128 + stop.signal;
+  }
+}
+
+void list_questions() {
+  fmt::print("Benchmarks, each with the question it answers:\n");
+  for (const auto& question : all_questions()) fmt::print("  {:<10} {}\n", question->name(), question->asks());
+  fmt::print("\n`tonari bench NAME --help` tells more.\n");
+}
+
+/// Letters to add, drop or change to get from one word to the other.
+std::size_t edit_distance(std::string_view left, std::string_view right) {
+  std::vector<std::size_t> row(right.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 0; j < right.size(); ++j) {
+      const auto changed = diagonal + (left[i] == right[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+[[noreturn]] void refuse(const std::string& name) {
+  std::vector<std::pair<std::size_t, std::string>> names;
+  for (const auto& question : all_questions()) {
+    names.emplace_back(edit_distance(name, question->name()), question->name());
+  }
+  std::ranges::sort(names);
+  const auto hint = names[0].first <= 3 ? fmt::format("did you mean {}? ", names[0].second) : std::string();
+  throw SetupError(fmt::format("no benchmark is called '{}'; {}`tonari bench` lists them", name, hint));
+}
+
+void add_common_options(CLI::App& command, BenchOptions& options) {
+  add_rank_options(command, options.launch);
+  command
+      .add_option("--rival", options.rivals,
+                  "Also ask these: openmpi, mpich (each at its default and for any number of "
+                  "threads), or one way of them: openmpi-default, openmpi-mt, ...")
+      ->delimiter(',');
+  command.add_flag("--rivals-only", options.rivals_only, "Leave tonari out");
+  command.add_option("--rounds", options.rounds, "How often every system is asked in turn (default 3)")
+      ->check(CLI::Range(1, 1000));
+  command.add_flag("--quick", options.quick, "Few sizes, one round: for a first look, and for tests");
+  command.add_option("--json", options.json, "Write everything measured to this file")->type_name("FILE");
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& exit_status) {
+  CLI::App& bench = *app.add_subcommand("bench", "Measure tonari, and its rivals in the same run");
+  bench.footer(
+      "Without NAME: lists the benchmarks.\n\nExample:\n"
+      "  tonari bench pingpong --rival openmpi,mpich --json pingpong.json");
+  const auto name = std::make_shared<std::string>();
+  bench.add_option("NAME", *name, "What to measure");
+  for (auto& made : all_questions()) {
+    const std::shared_ptr<Question> question = std::move(made);
+    CLI::App& command = *bench.add_subcommand(std::string(question->name()), std::string(question->asks()));
+    const auto options = std::make_shared<BenchOptions>();
+    add_common_options(command, *options);
+    question->add_options(command, *options);
+    command.callback([question, options, &exit_status] { exit_status = run_or_stop(*question, *options); });
+  }
+  bench.callback([&bench, name] {
+    if (!bench.get_subcommands().empty()) return;
+    if (!name->empty()) refuse(*name);
+    list_questions();
+  });
+}
+
+}  // namespace tonari::cli

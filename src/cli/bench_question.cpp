@@ -1,0 +1,71 @@
+#include "cli/bench_question.hpp"
+
+#include <tonari/status.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <sstream>
+
+namespace tonari::cli {
+
+namespace {
+
+std::vector<std::string> split_at_commas(std::string_view text) {
+  std::vector<std::string> parts;
+  std::istringstream all{std::string(text)};
+  for (std::string part; std::getline(all, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+/// "64K" as 65536; 0 on what is no size.
+std::size_t parse_size(std::string_view text) {
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{}) return 0;
+  const std::string_view unit(end, text.data() + text.size());
+  const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
+  if (shift < 0 || value > std::numeric_limits<std::size_t>::max() >> (shift + 1)) return 0;
+  return value << shift;
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<Question>> all_questions() {
+  std::vector<std::unique_ptr<Question>> all;
+  all.push_back(make_pingpong());
+  all.push_back(make_lu());
+  return all;
+}
+
+std::vector<std::size_t> parse_sizes(std::string_view option, std::string_view text) {
+  std::vector<std::size_t> sizes;
+  for (const auto& part : split_at_commas(text)) {
+    const auto dash = part.find('-');
+    const auto first = parse_size(std::string_view(part).substr(0, dash));
+    const auto last = dash == part.npos ? first : parse_size(std::string_view(part).substr(dash + 1));
+    if (first == 0 || last < first) {
+      throw SetupError(
+          fmt::format("{} {}: '{}' is no size; write sizes above 0 such as 8,40,4K, and ranges that double "
+                      "such as 64-1M",
+                      option, text, part));
+    }
+    for (auto size = first; size <= last; size *= 2) sizes.push_back(size);
+  }
+  if (sizes.empty()) throw SetupError(fmt::format("{}: no size given; write sizes such as 8,40,4K", option));
+  return sizes;
+}
+
+std::vector<std::string> parse_choices(std::string_view option, std::string_view text,
+                                       const std::vector<std::string>& known) {
+  auto parts = split_at_commas(text);
+  const auto is_unknown = [&](const auto& part) { return std::ranges::find(known, part) == known.end(); };
+  const auto unknown = std::ranges::find_if(parts, is_unknown);
+  if (parts.empty() || unknown != parts.end()) {
+    throw SetupError(
+        fmt::format("{} {}: choose among {}", option, parts.empty() ? "" : *unknown, fmt::join(known, ",")));
+  }
+  return parts;
+}
+
+}  // namespace tonari::cli

@@ -1,0 +1,77 @@
+#pragma once
+
+#include "cli/bench_results.hpp"
+#include "cli/bench_systems.hpp"
+#include "cli/launch.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tonari::cli {
+
+/// What every benchmark takes.
+struct BenchOptions {
+  LaunchOptions launch;
+  std::vector<std::string> rivals;
+  bool rivals_only = false;
+  bool quick = false;
+  int rounds = 0;  ///< 0: three, or one if quick.
+  std::string sizes;
+  std::string json;
+};
+
+/// One launch of workers, repeated in every round, for each of `systems` in turn.
+struct Launch {
+  Ask ask;
+  std::vector<System> systems;
+  std::string note;  ///< Tells this launch's own parameters from those of others: "split 16".
+};
+
+/// A benchmark: one question, how it is put to the systems, and how the answer is told to people.
+class Question {
+ public:
+  virtual ~Question() = default;
+
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  /// In one line, ending in a question mark.
+  [[nodiscard]] virtual std::string_view asks() const = 0;
+  [[nodiscard]] virtual int default_ranks() const = 0;
+  /// Adds what only this benchmark takes, with the meaning of --sizes, to its command.
+  virtual void add_options(CLI::App& command, BenchOptions& options) = 0;
+
+  /// The launches of one round. `systems` are tonari and the rivals asked for. Throws SetupError on wrong options.
+  [[nodiscard]] virtual std::vector<Launch> plan(const BenchOptions& options,
+                                                 const std::vector<System>& systems) const = 0;
+  /// Options beyond the common ones, as they were used.
+  [[nodiscard]] virtual nlohmann::ordered_json parameters(const BenchOptions& options) const = 0;
+  /// Adds what follows from the samples, such as a fitted line.
+  virtual void conclude(Results&) const {}
+  [[nodiscard]] virtual std::string tell(const Results& results) const = 0;
+};
+
+std::unique_ptr<Question> make_pingpong();
+std::unique_ptr<Question> make_lu();
+
+/// Every benchmark there is.
+std::vector<std::unique_ptr<Question>> all_questions();
+
+/// "8,40,4K" and ranges that double, "64-1M", as numbers. K, M, G are powers of 1024. Throws SetupError, naming
+/// `option`, on anything else.
+std::vector<std::size_t> parse_sizes(std::string_view option, std::string_view text);
+/// Parts of "warm,cold". Throws SetupError, naming `option`, on a part that is not among `known`, or without parts.
+std::vector<std::string> parse_choices(std::string_view option, std::string_view text,
+                                       const std::vector<std::string>& known);
+/// --key=1,2,3
+template <class Values>
+std::string worker_option(std::string_view key, const Values& values) {
+  return fmt::format("--{}={}", key, fmt::join(values, ","));
+}
+
+}  // namespace tonari::cli

@@ -1,0 +1,106 @@
+#include "cli/bench_results.hpp"
+
+#include <tonari/status.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace tonari::cli {
+
+std::vector<double> Series::samples(double x) const {
+  std::vector<double> all;
+  const auto found = points.find(x);
+  if (found == points.end()) return all;
+  for (const auto& round : found->second) all.insert(all.end(), round.begin(), round.end());
+  return all;
+}
+
+void Results::begin_worker(std::string note) {
+  system_.clear();
+  note_ = std::move(note);
+  progress_.clear();
+  done_ = false;
+}
+
+void Results::take(std::string_view line) try {
+  const auto said = nlohmann::json::parse(line);
+  if (said.contains("system")) {
+    system_ = said["system"];
+    progress_ = system_;
+    if (std::ranges::find(systems_, system_) == systems_.end()) systems_.push_back(system_);
+  } else if (said.contains("series")) {
+    const auto& name = said["series"];
+    const double x = said["at"];
+    add({system_, name["case"], name["metric"], name["unit"], name["x"]}, x, said["samples"]);
+    progress_ = fmt::format("{}, {}, {} {}", system_, name["case"].get<std::string>(), format_number(x),
+                            name["x"].get<std::string>());
+  } else if (said.contains("check")) {
+    const auto& check = said["check"];
+    // What is no number (a NaN) was written as null, and has not passed.
+    const double value = check["value"].is_null() ? HUGE_VAL : check["value"].get<double>();
+    checks_.push_back({system_, check["name"], check["case"], check["at"], value, check["bound"]});
+  } else if (said.contains("parameter")) {
+    auto& known = parameters_[note_.empty() ? system_ : system_ + " " + note_];
+    for (const auto& [key, value] : said["parameter"].items()) known[key] = value;
+  } else if (said.contains("done")) {
+    done_ = true;
+  }
+} catch (const nlohmann::json::exception& error) {
+  throw SetupError(fmt::format("a worker wrote a line that is no result ({}): {}", error.what(), line.substr(0, 200)));
+}
+
+void Results::add(const SeriesName& name, double x, std::vector<double> samples) {
+  auto found = std::ranges::find(series_, name, &Series::name);
+  if (found == series_.end()) found = series_.insert(found, {name, {}});
+  found->points[x].push_back(std::move(samples));
+}
+
+nlohmann::ordered_json Results::series_as_json() const {
+  auto all = nlohmann::ordered_json::array();
+  for (const auto& [name, points] : series_) {
+    auto list = nlohmann::ordered_json::array();
+    for (const auto& [x, rounds] : points) {
+      std::vector<double> samples;
+      for (const auto& round : rounds) samples.insert(samples.end(), round.begin(), round.end());
+      const auto said = summarize(samples);
+      list.push_back({{"x", x},
+                      {"min", said.min},
+                      {"median", said.median},
+                      {"p99", said.p99},
+                      {"max", said.max},
+                      {"mean", said.mean},
+                      {"stddev", said.stddev},
+                      {"n", said.n},
+                      {"samples", thin_out(samples, samples_max)}});
+    }
+    all.push_back({{"system", name.system},
+                   {"case", name.label},
+                   {"metric", name.metric},
+                   {"unit", name.unit},
+                   {"x", name.x},
+                   {"points", std::move(list)}});
+  }
+  return all;
+}
+
+std::string format_number(double value) {
+  if (value == 0) return "0";
+  const int digits = static_cast<int>(std::floor(std::log10(std::fabs(value)))) + 1;
+  if (digits > 6 || digits < -3) return fmt::format("{:.2e}", value);
+  return fmt::format("{:.{}f}", value, std::max(0, 3 - std::max(digits, 0)));
+}
+
+std::string format_bytes(double bytes) {
+  static constexpr std::array units{"", " KiB", " MiB", " GiB", " TiB"};
+  std::size_t unit = 0;
+  while (bytes >= 1024 && std::fmod(bytes, 1024) == 0 && unit + 1 < units.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.0f}{}", bytes, units[unit]);
+}
+
+}  // namespace tonari::cli

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "cli/bench_results.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tonari::cli {
+
+enum class Better : std::uint8_t { low, high, neither };
+
+/// How a metric is shown: the median, or the mean with its spread; and what beats what.
+struct Shown {
+  std::string_view metric;
+  Better better = Better::neither;
+  bool mean_and_spread = false;
+};
+
+/// A table for each case that has the metric: a row for each x, a column for each system, and tonari's ratio to the
+/// best rival ("ring" is no rival: it is a floor).
+std::string tell_metric(const Results& results, const Shown& shown);
+
+}  // namespace tonari::cli
