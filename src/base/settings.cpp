@@ -144,9 +144,8 @@ const std::array table{
 };
 
 // Variables that the runtime sets, or its tests; they configure nothing.
-constexpr auto runtime_names =
-    std::to_array<std::string_view>({"TONARI_RANK", "TONARI_SIZE", "TONARI_JOIN", "TONARI_SECRET", "TONARI_STATUS",
-                                     "TONARI_BIN", "TONARI_TEST_BIN", "TONARI_SOAK"});
+constexpr auto runtime_names = std::to_array<std::string_view>(
+    {"TONARI_RANK", "TONARI_SIZE", "TONARI_JOIN", "TONARI_SECRET", "TONARI_BIN", "TONARI_TEST_BIN", "TONARI_SOAK"});
 
 std::size_t edit_distance(std::string_view left, std::string_view right) {
   std::vector<std::size_t> row(right.size() + 1);
