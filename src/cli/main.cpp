@@ -41,6 +41,7 @@ int main(int count, char** arguments) {
   app.require_subcommand(1);
   std::vector<std::string> program;
   tonari::cli::add_run(app, program, exit_status);
+  tonari::cli::add_bench(app, exit_status);
   tonari::cli::add_info(app, exit_status);
   tonari::cli::add_status(app, exit_status);
 
