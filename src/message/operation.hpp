@@ -41,7 +41,7 @@ struct Operation {
   SendMode mode = SendMode::standard;
   std::atomic<State> state{State::idle};
   State seen = State::idle;                // by the asker: the state it has acted on
-  std::atomic<bool> waited{false};         // relaxed hint to the holder: the asker is waiting for just this
+  std::atomic<bool> waited{false};         // relaxed, to the holder: the asker stays until this is complete
   std::atomic<bool> piece_waiting{false};  // by the holder: set after a piece is added; by the asker: cleared before taking
   bool has_ticket = false;                 // by the asker, or the holder while held: see Runtime::launch
   bool closing = false;                    // a send whose `finish` head is held

@@ -94,9 +94,8 @@ struct WaitForSeveral {
 
 void wait_for(WaitForSeveral& waiting) noexcept {
   for (Request& request : waiting.requests) {
-    if (Operation* operation = Requests::operation(request)) {
-      operation->waited.store(true, std::memory_order_relaxed);
-    }
+    Operation* operation = Requests::operation(request);
+    if (operation != nullptr && waiting.all) operation->waited.store(true, std::memory_order_relaxed);
   }
   for (Request& request : waiting.requests) {
     if (Operation* operation = Requests::operation(request)) {

@@ -111,6 +111,7 @@ Step Runtime::advance(Operation& operation) noexcept {
 
 void Runtime::wait(Operation& operation, job::Wait what) noexcept {
   operation.waited.store(true, std::memory_order_relaxed);
+  for_each_leaf(operation, [](Operation& leaf) { leaf.waited.store(true, std::memory_order_relaxed); });
   WaitForOne waiting{*this, operation, what};
   engine_.wait(waiting);
 }

@@ -37,7 +37,7 @@ std::span<std::byte> Schedule::scratch(std::size_t bytes) {
   return {scratch_.back().get(), bytes};
 }
 
-void Schedule::start_round() {
+void Schedule::start_round(bool waited) {
   Runtime& runtime = context_.runtime();
   const Round& round = rounds_[round_];
   running_.reserve(round.messages.size());
@@ -45,7 +45,7 @@ void Schedule::start_round() {
     const auto kind = message.is_send ? Operation::Kind::send : Operation::Kind::receive;
     Operation* operation = runtime.make_operation(kind, context_);
     running_.push_back(operation);
-    operation->waited.store(true, std::memory_order_relaxed);
+    operation->waited.store(waited, std::memory_order_relaxed);
     const int peer = context_.group().at(message.peer);
     if (message.is_send) {
       runtime.start_send(*operation, {{message.bytes, message.count}, peer, tag_, context_.collective_id()});
@@ -74,7 +74,7 @@ Step Schedule::advance(Operation& self) noexcept {
   for (; round_ < rounds_.size() && status_ == Status::ok; ++round_, round_started_ = false) {
     if (!round_started_) {
       try {
-        start_round();
+        start_round(self.waited.load(std::memory_order_relaxed));
       } catch (const std::bad_alloc&) {
         status_ = Status::no_memory;
         round_started_ = true;

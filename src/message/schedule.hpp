@@ -56,7 +56,7 @@ class Schedule {
     std::vector<Local> locals;
   };
 
-  void start_round();
+  void start_round(bool waited);
   bool finish_running(bool& retry) noexcept;
 
   Context& context_;
