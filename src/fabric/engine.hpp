@@ -142,7 +142,7 @@ class Engine final : public job::Session::Attachment {
   template <Waitable W>
   [[gnu::noinline]] void sleep_on_bell(W& waitable, bool retry) noexcept;
   template <Waitable W>
-  [[gnu::noinline]] void sleep_beside(W& waitable) noexcept;
+  [[gnu::noinline]] void sleep_beside(W& waitable, bool retry) noexcept;
   [[gnu::cold, gnu::noinline]] void wake(int peer) noexcept;
 
   Sleeper* lie_down() noexcept;
@@ -183,7 +183,7 @@ void Engine::wait(W& waitable) noexcept {
       watch_rings(waitable, step == Step::retry, patience);
       drop_baton(waitable.ready());  // if not, it is taken again at once
     } else {
-      sleep_beside(waitable);
+      sleep_beside(waitable, step == Step::retry);
     }
   }
   // The baton may have been handed to us although our wait was over.
@@ -228,7 +228,7 @@ void Engine::sleep_on_bell(W& waitable, bool retry) noexcept {
 }
 
 template <Waitable W>
-void Engine::sleep_beside(W& waitable) noexcept {
+void Engine::sleep_beside(W& waitable, bool retry) noexcept {
   for (int i = 0; i < 64; ++i) {
     if (waitable.ready() || (block_.baton.load(std::memory_order_relaxed) & 1) == 0) return;
     cpu_relax();
@@ -238,7 +238,7 @@ void Engine::sleep_beside(W& waitable) noexcept {
   const bool held = (block_.baton.fetch_add(2, std::memory_order_acq_rel) & 1) != 0;
   if (held && waitable.attach(sleeper)) {
     block_.counters.sleeps.fetch_add(1, std::memory_order_relaxed);
-    futex_wait(sleeper->woken, 0, sleep_max);
+    futex_wait(sleeper->woken, 0, retry ? std::chrono::nanoseconds(retry_sleep_max) : std::chrono::nanoseconds(sleep_max));
     waitable.attach(nullptr);
   }
   get_up(sleeper);
