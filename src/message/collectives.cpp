@@ -23,7 +23,7 @@ Request start(Context& context, Write&& write) noexcept {
   message::Runtime& runtime = context.runtime();
   Operation* operation = nullptr;
   try {
-    operation = runtime.make_operation(Operation::Kind::collective, context);
+    operation = runtime.make_started(Operation::Kind::collective, context);
     operation->schedule = std::make_unique<Schedule>(context);
     write(*operation->schedule);
   } catch (const std::bad_alloc&) {

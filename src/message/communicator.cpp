@@ -66,7 +66,7 @@ Request Communicator::start_send_bytes(std::span<const std::byte> bytes, int des
   if (!valid_send(*context_, bytes, destination, tag)) return Requests::completed(Status::invalid);
   Runtime& runtime = context_->runtime();
   try {
-    Operation* operation = runtime.make_operation(Operation::Kind::send, *context_);
+    Operation* operation = runtime.make_started(Operation::Kind::send, *context_);
     runtime.start_send(*operation, {bytes, context_->group().at(destination), tag, context_->id(), mode});
     return Requests::started(operation);
   } catch (const std::bad_alloc&) {
@@ -78,7 +78,7 @@ Request Communicator::start_receive_bytes(std::span<std::byte> buffer, int sourc
   if (!valid_receive(*context_, buffer, source, tag)) return Requests::completed(Status::invalid);
   Runtime& runtime = context_->runtime();
   try {
-    Operation* operation = runtime.make_operation(Operation::Kind::receive, *context_);
+    Operation* operation = runtime.make_started(Operation::Kind::receive, *context_);
     runtime.start_receive(*operation, {buffer, job_rank(*context_, source), tag, context_->id()});
     return Requests::started(operation);
   } catch (const std::bad_alloc&) {

@@ -46,6 +46,9 @@ struct Operation {
   bool has_ticket = false;                 // by the asker, or the holder while held: see Runtime::launch
   bool closing = false;                    // a send whose `finish` head is held
   bool prepared = false;                   // a piece in `head` found no room
+  bool tended = false;                     // from start to end: see Runtime::tend
+  bool busy = false;                       // under the runtime's lock: being tended
+  const void* asker = nullptr;             // under the runtime's lock, if tended: the thread
 
   Context* context;
   std::byte* buffer = nullptr;    // the user's; for a send it is only read

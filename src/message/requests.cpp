@@ -40,6 +40,7 @@ job::Wait wait_of(const Operation& operation) noexcept {
 
 // Waits until one, or all, of several requests are complete.
 struct WaitForSeveral {
+  Runtime& runtime;
   std::span<Request> requests;
   bool all;
   std::size_t index = 0;  // of one that is complete
@@ -61,14 +62,14 @@ struct WaitForSeveral {
       }
     }
     if (!some_left) return Step::done;
-    return retry ? Step::retry : Step::waiting;
+    return runtime.tend(retry ? Step::retry : Step::waiting);
   }
   [[nodiscard]] bool ready() const noexcept {
     for (const Request& request : requests) {
       const Operation* operation = Requests::operation(request);
       if (operation != nullptr && operation->ready()) return true;
     }
-    return false;
+    return runtime.tended_ready();
   }
   bool attach(fabric::Sleeper* sleeper) noexcept {
     bool none_ready = true;
@@ -76,7 +77,7 @@ struct WaitForSeveral {
       Operation* const one[] = {&leaf};
       none_ready = leaf.context->runtime().attach(one, sleeper) && none_ready;
     });
-    return none_ready;
+    return runtime.attach_tended(sleeper) && none_ready;
   }
   void slow() noexcept {
     bool told = false;
@@ -92,17 +93,20 @@ struct WaitForSeveral {
   }
 };
 
-void wait_for(WaitForSeveral& waiting) noexcept {
-  for (Request& request : waiting.requests) {
+// Answers the index of one that is complete, or requests.size() when all were before.
+std::size_t wait_for(std::span<Request> requests, bool all) noexcept {
+  Runtime* runtime = nullptr;
+  for (Request& request : requests) {
     Operation* operation = Requests::operation(request);
-    if (operation != nullptr && waiting.all) operation->waited.store(true, std::memory_order_relaxed);
+    if (operation == nullptr) continue;
+    runtime = &operation->context->runtime();
+    runtime->adopt(*operation);
+    if (all) operation->waited.store(true, std::memory_order_relaxed);
   }
-  for (Request& request : waiting.requests) {
-    if (Operation* operation = Requests::operation(request)) {
-      operation->context->runtime().engine().wait(waiting);
-      return;
-    }
-  }
+  if (runtime == nullptr) return requests.size();
+  WaitForSeveral waiting{*runtime, requests, all};
+  runtime->engine().wait(waiting);
+  return waiting.index;
 }
 
 }  // namespace
@@ -134,8 +138,10 @@ Result Request::wait() noexcept {
 std::optional<Result> Request::test() noexcept {
   if (operation_ == nullptr) return result_;
   message::Runtime& runtime = operation_->context->runtime();
+  runtime.adopt(*operation_);
   if (runtime.advance(*operation_) != Step::done) {
     runtime.engine().progress();
+    (void)runtime.tend(Step::waiting);
     if (runtime.advance(*operation_) != Step::done) return std::nullopt;
   }
   Requests::settle(*this);
@@ -145,14 +151,11 @@ std::optional<Result> Request::test() noexcept {
 bool Request::complete() const noexcept { return operation_ == nullptr; }
 
 std::size_t wait_any(std::span<Request> requests) noexcept {
-  message::WaitForSeveral waiting{requests, false, requests.size()};
-  message::wait_for(waiting);
-  return waiting.index;
+  return message::wait_for(requests, false);
 }
 
 Status wait_all(std::span<Request> requests) noexcept {
-  message::WaitForSeveral waiting{requests, true};
-  message::wait_for(waiting);
+  (void)message::wait_for(requests, true);
   for (const Request& request : requests) {
     if (request.result_.status != Status::ok) return request.result_.status;
   }

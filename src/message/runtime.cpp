@@ -23,6 +23,16 @@ std::vector<int> ranks_up_to(int size) {
   return ranks;
 }
 
+const void* this_thread() noexcept {
+  static thread_local const char mark = 0;
+  return &mark;
+}
+
+// Under the lock.
+bool is_own_and_unfinished(const Operation& operation) noexcept {
+  return operation.asker == this_thread() && operation.state.load(std::memory_order_relaxed) != State::complete;
+}
+
 }  // namespace
 
 Context::Context(Runtime& runtime, Group group, std::uint32_t id)
@@ -64,7 +74,28 @@ Operation* Runtime::make_operation(Operation::Kind kind, Context& context) {
   return new Operation(kind, context);
 }
 
+Operation* Runtime::make_started(Operation::Kind kind, Context& context) {
+  Operation* operation = make_operation(kind, context);
+  if (kind != Operation::Kind::collective && engine_.session().direct_copies()) return operation;
+  operation->asker = this_thread();
+  try {
+    const std::lock_guard guard(lock_);
+    tended_.push_back(operation);
+  } catch (const std::bad_alloc&) {
+    free_operation(operation);
+    throw;
+  }
+  operation->tended = true;
+  tended_count_.fetch_add(1, std::memory_order_relaxed);
+  return operation;
+}
+
 void Runtime::free_operation(Operation* operation) noexcept {
+  if (operation->tended) {
+    const std::lock_guard guard(lock_);
+    std::erase(tended_, operation);
+    tended_count_.fetch_sub(1, std::memory_order_relaxed);
+  }
   operation->schedule.reset();
   std::unique_ptr<Operation> owned(operation);
   const std::lock_guard guard(pool_lock_);
@@ -110,10 +141,58 @@ Step Runtime::advance(Operation& operation) noexcept {
 }
 
 void Runtime::wait(Operation& operation, job::Wait what) noexcept {
+  adopt(operation);
   operation.waited.store(true, std::memory_order_relaxed);
   for_each_leaf(operation, [](Operation& leaf) { leaf.waited.store(true, std::memory_order_relaxed); });
   WaitForOne waiting{*this, operation, what};
   engine_.wait(waiting);
+}
+
+Step Runtime::tend(Step step) noexcept {
+  if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]] return step;
+  for (std::size_t i = 0;; ++i) {
+    Operation* operation = nullptr;
+    {
+      const std::lock_guard guard(lock_);
+      while (i < tended_.size() && !is_own_and_unfinished(*tended_[i])) ++i;
+      if (i >= tended_.size()) return step;
+      operation = tended_[i];
+      operation->busy = true;
+    }
+    if (advance(*operation) == Step::retry) step = Step::retry;
+    const std::lock_guard guard(lock_);
+    operation->busy = false;
+  }
+}
+
+bool Runtime::tended_ready() noexcept {
+  if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]] return false;
+  const std::lock_guard guard(lock_);
+  return std::ranges::any_of(tended_, [](const Operation* operation) {
+    return is_own_and_unfinished(*operation) && operation->ready();
+  });
+}
+
+bool Runtime::attach_tended(fabric::Sleeper* sleeper) noexcept {
+  if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]] return true;
+  const std::lock_guard guard(lock_);
+  bool none_ready = true;
+  for (Operation* operation : tended_) {
+    if (!is_own_and_unfinished(*operation)) continue;
+    for_each_leaf(*operation, [sleeper](Operation& leaf) { leaf.sleeper = sleeper; });
+    none_ready = none_ready && !operation->ready();
+  }
+  return none_ready;
+}
+
+void Runtime::adopt(Operation& operation) noexcept {
+  if (!operation.tended) [[likely]] return;
+  for (;; ::sched_yield()) {
+    const std::lock_guard guard(lock_);
+    if (operation.busy) continue;
+    operation.asker = this_thread();
+    return;
+  }
 }
 
 bool Runtime::attach(std::span<Operation* const> operations, fabric::Sleeper* sleeper) noexcept {

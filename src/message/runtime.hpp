@@ -59,6 +59,15 @@ class Runtime final : public fabric::Layer {
   fabric::Step advance(Operation& operation) noexcept;
   /// Waits for one operation.
   void wait(Operation& operation, job::Wait what) noexcept;
+
+  // Only its asker may touch an operation's memory, so a thread that waits for one operation tends the others it has
+  // started: collectives, and payloads that travel in pieces. Whoever waits for such an operation adopts it first.
+  /// Moves on what this thread has started. Answers retry if one of them needs it, otherwise `step`.
+  fabric::Step tend(fabric::Step step) noexcept;
+  [[nodiscard]] bool tended_ready() noexcept;
+  bool attach_tended(fabric::Sleeper* sleeper) noexcept;
+  void adopt(Operation& operation) noexcept;
+
   /// Takes a posted receive back. False when it has matched already.
   bool cancel(Operation& operation) noexcept;
   /// Has `sleeper` woken when one of the operations changes; null: no longer. False: one has changed already.
@@ -66,7 +75,10 @@ class Runtime final : public fabric::Layer {
   /// For status and for peers whose service thread must look: an asker has waited long.
   void waits_long(const Operation& operation, job::Wait what) noexcept;
 
+  /// Throws std::bad_alloc.
   Operation* make_operation(Operation::Kind kind, Context& context);
+  /// One that outlives the call that starts it.
+  Operation* make_started(Operation::Kind kind, Context& context);
   void free_operation(Operation* operation) noexcept;
 
   // fabric::Layer
@@ -130,6 +142,9 @@ class Runtime final : public fabric::Layer {
   std::array<Operation*, fabric::tickets_max> outgoing_{};        // sends by ticket
   std::uint64_t kept_bytes_ = 0;        // payload of unexpected messages held here
   std::uint64_t unexpected_bytes_ = 0;  // and their heads
+
+  std::vector<Operation*> tended_;                // under lock_
+  std::atomic<std::size_t> tended_count_{0};      // relaxed: a thread sees its own
 
   SpinLock held_lock_;  // of held_
   OperationList held_;  // sends that found no room, oldest first

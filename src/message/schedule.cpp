@@ -12,8 +12,10 @@ Operation::Operation(Kind what, Context& in) noexcept : kind(what), context(&in)
 Operation::~Operation() = default;  // where Schedule is whole
 
 bool Operation::ready() const noexcept {
+  const State now = state.load(std::memory_order_acquire);
+  if (now == State::complete) return true;
   if (kind == Kind::collective) return schedule->ready();
-  return state.load(std::memory_order_acquire) != seen || piece_waiting.load(std::memory_order_acquire);
+  return now != seen || piece_waiting.load(std::memory_order_acquire);
 }
 
 Schedule::~Schedule() {

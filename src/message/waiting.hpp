@@ -24,15 +24,18 @@ struct WaitForOne {
   Operation& operation;
   job::Wait what;
 
-  fabric::Step step() noexcept { return runtime.advance(operation); }
-  [[nodiscard]] bool ready() const noexcept { return operation.ready(); }
+  fabric::Step step() noexcept {
+    const fabric::Step step = runtime.advance(operation);
+    return step == fabric::Step::done ? step : runtime.tend(step);
+  }
+  [[nodiscard]] bool ready() const noexcept { return operation.ready() || runtime.tended_ready(); }
   bool attach(fabric::Sleeper* sleeper) noexcept {
     bool none_ready = true;
     for_each_leaf(operation, [&](Operation& leaf) {
       Operation* const one[] = {&leaf};
       none_ready = runtime.attach(one, sleeper) && none_ready;
     });
-    return none_ready;
+    return runtime.attach_tended(sleeper) && none_ready;
   }
   void slow() noexcept {
     bool told = false;
