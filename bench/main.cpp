@@ -25,7 +25,7 @@ void ask_tonari(const Ask& ask, const Options& options) {
 }
 
 int run(const std::string& question, const Options& options) {
-  const std::map<std::string, Ask> questions{{"pingpong", ask_pingpong}};
+  const std::map<std::string, Ask> questions{{"pingpong", ask_pingpong}, {"lu", ask_lu}};
   if (question == "pingpong" && options.text("system", "tonari") == "ring") {
     ask_pingpong_of_ring(options);
     return 0;
