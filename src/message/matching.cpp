@@ -1,5 +1,7 @@
 #include "message/matching.hpp"
 
+#include <algorithm>
+
 namespace tonari::message {
 
 using fabric::Head;
@@ -41,6 +43,15 @@ const Head* Matching::find_unexpected(const Operation& operation) noexcept {
   if (unexpected_count_ == 0) return nullptr;
   const std::size_t place = find(operation);
   return place < heads_.size() ? &heads_[place] : nullptr;
+}
+
+Head* Matching::find_announced(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept {
+  const auto found = std::ranges::find_if(heads_, [&](const Head& head) {
+    if (head.kind != Kind::message_announced || head.source != source) return false;
+    const auto announced = head.as<fabric::Announced>();
+    return announced.ticket == ticket && announced.generation == generation;
+  });
+  return found == heads_.end() ? nullptr : &*found;
 }
 
 std::optional<Head> Matching::take_unexpected(const Operation& operation) noexcept {

@@ -43,6 +43,8 @@ class Matching {
   /// The oldest kept message that `operation` takes: removed, or only looked at.
   std::optional<fabric::Head> take_unexpected(const Operation& operation) noexcept;
   const fabric::Head* find_unexpected(const Operation& operation) noexcept;
+  /// The kept message that `source` announced with this ticket, or null.
+  fabric::Head* find_announced(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
 
   [[nodiscard]] std::size_t posted() const noexcept { return posted_count_; }
   [[nodiscard]] std::size_t unexpected() const noexcept { return unexpected_count_; }

@@ -46,6 +46,7 @@ struct Operation {
   bool has_ticket = false;                 // by the asker, or the holder while held: see Runtime::launch
   bool closing = false;                    // a send whose `finish` head is held
   bool prepared = false;                   // a piece in `head` found no room
+  bool followed = false;                   // the payload went after its announcement: see Runtime::send_late
   bool tended = false;                     // from start to end: see Runtime::tend
   bool busy = false;                       // under the runtime's lock: being tended
   const void* asker = nullptr;             // under the runtime's lock, if tended: the thread

@@ -147,17 +147,24 @@ void Runtime::keep(const Head& head) noexcept {
     const auto payload = fabric::BulkReader::look(bulk, place, tail.bytes);
     if (payload.empty()) return;  // names no block: a peer lies
     if (unexpected_bytes_ < unexpected_bytes_max_) {
-      if (auto* copy = new (std::nothrow) std::byte[tail.bytes]) {
-        std::memcpy(copy, payload.data(), payload.size());
+      if (keep_payload(kept, payload)) {
         fabric::BulkReader::give_back(bulk, place);
-        kept.kind = Kind::kept;
-        kept.set(Kept{tail.bytes, copy});
         bytes = payload.size();
       }
     }
   }
   matching_.keep(kept);
   count_unexpected(static_cast<std::int64_t>(bytes));
+}
+
+// False when there is no memory for a copy.
+bool Runtime::keep_payload(Head& head, std::span<const std::byte> payload) noexcept {
+  auto* copy = new (std::nothrow) std::byte[payload.size()];
+  if (copy == nullptr) return false;
+  std::memcpy(copy, payload.data(), payload.size());
+  head.kind = Kind::kept;
+  head.set(Kept{payload.size(), copy});
+  return true;
 }
 
 // After the queue of unexpected messages changed, by `payload_bytes` of kept payload; under the lock.
@@ -232,7 +239,7 @@ Step Runtime::copy_from_sender(Operation& operation) noexcept {
   if (grant.ticket >= fabric::tickets_max) return complete_receive(operation, Status::bounds);  // a peer lies
   if (grant.bytes == 0) {
     forget_incoming(operation);
-    reply_done(operation, Status::ok);
+    reply_done(peer, grant.ticket, grant.generation, Status::ok);
     return complete_receive(operation, Status::ok);
   }
   const auto chunks = static_cast<std::uint32_t>((grant.bytes + grant.chunk_bytes - 1) / grant.chunk_bytes);
@@ -246,7 +253,7 @@ Step Runtime::copy_from_sender(Operation& operation) noexcept {
     if (transfer.finish_chunk(chunks, status)) {
       const Status outcome = transfer.outcome();  // before `done`: the sender may use the ticket again
       forget_incoming(operation);
-      reply_done(operation, outcome);
+      reply_done(peer, grant.ticket, grant.generation, outcome);
       return complete_receive(operation, outcome);
     }
   }
@@ -260,7 +267,8 @@ Step Runtime::take_pieces(Operation& operation) noexcept {
     const std::lock_guard guard(lock_);
     pieces.swap(operation.pieces);
   }
-  fabric::BulkMemory& bulk = engine_.bulk_of(static_cast<int>(operation.head.source));
+  const int peer = static_cast<int>(operation.head.source);
+  fabric::BulkMemory& bulk = engine_.bulk_of(peer);
   for (const fabric::Piece& piece : pieces) {
     const fabric::BulkPlace place{piece.place};
     const auto payload = fabric::BulkReader::look(bulk, place, piece.bytes);
@@ -272,7 +280,7 @@ Step Runtime::take_pieces(Operation& operation) noexcept {
   }
   if (operation.moved < operation.grant.bytes) return operation.ready() ? Step::retry : Step::waiting;
   forget_incoming(operation);
-  reply_done(operation, Status::ok);
+  reply_done(peer, operation.grant.ticket, operation.grant.generation, Status::ok);
   return complete_receive(operation, Status::ok);
 }
 
@@ -288,12 +296,12 @@ Step Runtime::complete_receive(Operation& operation, Status status) noexcept {
   return Step::done;
 }
 
-void Runtime::reply_done(const Operation& operation, Status status) noexcept {
+void Runtime::reply_done(int peer, std::uint32_t ticket, std::uint32_t generation, Status status) noexcept {
   Head head;
   head.kind = Kind::done;
   head.source = static_cast<std::uint32_t>(self_);
-  head.set(fabric::Outcome{operation.grant.ticket, operation.grant.generation, static_cast<std::uint32_t>(status), 0});
-  (void)engine_.send(static_cast<int>(operation.head.source), head, Lane::reply);  // as in send_grant
+  head.set(fabric::Outcome{ticket, generation, static_cast<std::uint32_t>(status), 0});
+  (void)engine_.send(peer, head, Lane::reply);  // as in send_grant
 }
 
 void Runtime::forget_incoming(Operation& operation) noexcept {
@@ -334,6 +342,27 @@ void Runtime::piece(const Head& head) noexcept {
     operation->piece_waiting.store(true, std::memory_order_release);
   }
   if (to_wake != nullptr) to_wake->wake();
+}
+
+// The announced message is still unexpected: it becomes one whose payload is here. If its receive was posted meanwhile, the
+// payload moves as granted, and this copy is not needed.
+void Runtime::late(const Head& head) noexcept {
+  const auto piece = head.as<fabric::Piece>();
+  const fabric::BulkPlace place{piece.place};
+  fabric::BulkMemory& bulk = engine_.bulk_of(static_cast<int>(head.source));
+  const auto payload = fabric::BulkReader::look(bulk, place, piece.bytes);
+  if (payload.empty()) return;  // names no block: a peer lies
+  bool kept = false;
+  {
+    const std::lock_guard guard(lock_);
+    Head* announced = matching_.find_announced(head.source, piece.ticket, piece.generation);
+    if (announced != nullptr && message_bytes(*announced) == payload.size() && unexpected_bytes_ < unexpected_bytes_max_) {
+      kept = keep_payload(*announced, payload);
+      count_unexpected(kept ? static_cast<std::int64_t>(payload.size()) : 0);
+    }
+  }
+  fabric::BulkReader::give_back(bulk, place);
+  if (kept) reply_done(static_cast<int>(head.source), piece.ticket, piece.generation, Status::ok);
 }
 
 bool Runtime::cancel(Operation& operation) noexcept {

@@ -110,6 +110,7 @@ void Runtime::receive(const Head& head) noexcept {
     case Kind::message_bulk:
     case Kind::message_announced: return arrive(head);
     case Kind::piece: return piece(head);
+    case Kind::late: return late(head);
     case Kind::finish: return finished(head);
     case Kind::grant: return granted(head);
     case Kind::done: return done(head);
@@ -133,6 +134,7 @@ Step Runtime::advance(Operation& operation) noexcept {
         engine_.tickets().give_back(ticket);
       }
       return Step::done;
+    case State::announced: return send_late(operation);
     case State::granted: return operation.grant.road == fabric::Road::direct ? copy_to_receiver(operation) : send_pieces(operation);
     case State::matched: return take_payload(operation);
     case State::settled: return complete_receive(operation, operation.result.status);

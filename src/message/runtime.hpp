@@ -18,7 +18,8 @@ namespace tonari::message {
 /// Messages of one rank: which protocol a send takes, what a head that arrives means, and the asker's share of copying.
 ///
 ///   at most `split` bytes     message_inline: in the head
-///   below `direct_bytes`      message_bulk: through the sender's bulk memory; announced when that is full
+///   below `direct_bytes`      message_bulk: through the sender's bulk memory. When that is full it is announced, and
+///                             follows when there is room, if its receive has not been posted by then
 ///   from there on, when the receiver's limit is reached, and when_posted
 ///                             message_announced: stays in the user's buffer until the receive is posted, then is
 ///                             copied once, by both sides at once
@@ -97,6 +98,7 @@ class Runtime final : public fabric::Layer {
   Status launch_announced(Operation& operation) noexcept;
   void launch_or_hold(Operation& operation) noexcept;
   void hold(Operation& operation) noexcept;
+  fabric::Step send_late(Operation& operation) noexcept;
   fabric::Step copy_to_receiver(Operation& operation) noexcept;
   fabric::Step send_pieces(Operation& operation) noexcept;
   fabric::Step finish_send(Operation& operation, Status status) noexcept;
@@ -104,6 +106,7 @@ class Runtime final : public fabric::Layer {
   // Receives
   void arrive(const fabric::Head& head) noexcept;
   void keep(const fabric::Head& head) noexcept;
+  static bool keep_payload(fabric::Head& head, std::span<const std::byte> payload) noexcept;
   [[nodiscard]] std::optional<fabric::Grant> match(Operation& operation, const fabric::Head& head) noexcept;
   [[nodiscard]] fabric::Grant terms(const Operation& operation) const noexcept;
   void send_grant(int peer, const fabric::Grant& grant) noexcept;
@@ -111,7 +114,7 @@ class Runtime final : public fabric::Layer {
   fabric::Step copy_from_sender(Operation& operation) noexcept;
   fabric::Step take_pieces(Operation& operation) noexcept;
   fabric::Step complete_receive(Operation& operation, Status status) noexcept;
-  void reply_done(const Operation& operation, Status status) noexcept;
+  void reply_done(int peer, std::uint32_t ticket, std::uint32_t generation, Status status) noexcept;
   void forget_incoming(Operation& operation) noexcept;
   void count_unexpected(std::int64_t payload_bytes) noexcept;
   void give_back_soon(fabric::BulkMemory& bulk, fabric::BulkPlace place) noexcept;
@@ -123,6 +126,7 @@ class Runtime final : public fabric::Layer {
   void done(const fabric::Head& head) noexcept;
   void finished(const fabric::Head& head) noexcept;
   void piece(const fabric::Head& head) noexcept;
+  void late(const fabric::Head& head) noexcept;
   Operation* incoming(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
   Operation* outgoing(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
   void become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept;

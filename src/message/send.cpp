@@ -183,6 +183,24 @@ void Runtime::retry() noexcept {
   }
 }
 
+// A short payload was announced because bulk memory was full, or its receiver. It follows as soon as there is room: its
+// receive may be posted only after something that the asker does after this send.
+Step Runtime::send_late(Operation& operation) noexcept {
+  const bool full = engine_.session().arena().block(operation.peer).full.load(std::memory_order_relaxed) != 0;
+  const std::size_t bytes = operation.bytes;
+  const bool is_short = operation.mode == SendMode::standard && bytes < direct_bytes_ && bytes != 0;
+  if (!is_short || full || operation.followed) return Step::waiting;
+  const auto place = engine_.bulk().allocate(bytes, operation.peer);
+  if (!place) return Step::retry;
+  std::memcpy(engine_.bulk().at(*place), operation.buffer, bytes);
+  Head head = envelope(Kind::late, self_, operation.context_id, operation.tag);
+  head.set(fabric::Piece{operation.ticket, operation.generation, 0, place->value, bytes});
+  const Status status = engine_.send(operation.peer, head, Lane::request);
+  operation.followed = status == Status::ok;
+  if (!operation.followed) fabric::BulkReader::give_back(engine_.bulk_of(self_), *place);
+  return status == Status::again ? Step::retry : Step::waiting;  // for `done`, or a grant
+}
+
 // The receive is posted: both sides copy, chunk by chunk.
 Step Runtime::copy_to_receiver(Operation& operation) noexcept {
   const fabric::Grant grant = operation.grant;
