@@ -256,7 +256,8 @@ class Experiment {
     Columns whole(layout_.n, wire_.rank() == 0 ? layout_.n : 0);
     gather_columns(wire_, layout_, mine_, whole);
     if (wire_.rank() != 0) return;
-    output_.check("residual", case_.label, at_, residual(whole, factorisation.pivots()), residual_bound);
+    const double value = residual(whole, factorisation.pivots());
+    output_.check({case_.label, "residual", "1", x_}, at_, value, residual_bound);
   }
 
   /// What rank 0 says, on every rank.

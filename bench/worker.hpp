@@ -21,7 +21,7 @@ namespace tonari::bench {
 //   {"system": "openmpi-4.1.4"}                                    first
 //   {"parameter": {"pool_bytes": 134217728}}                       what the worker decided by itself
 //   {"series": {"case": "warm", "metric": "latency", "unit": "us", "x": "bytes"}, "at": 8, "samples": [0.31, 0.3]}
-//   {"check": {"name": "residual", "case": "started", "at": 1000, "value": 0.02, "bound": 30}}
+//   {"check": {"case": "started", "metric": "residual", "unit": "1", "x": "n"}, "at": 1000, "value": 0.02, "bound": 30}
 //   {"done": true}                                                 last: without it the run has failed
 
 /// The options of a worker. `tonari bench` has checked them; what is missing here has the default named at its use.
@@ -91,16 +91,15 @@ class Output {
   }
 
   void samples(const Series& series, double at, const std::vector<double>& values) {
-    std::string text = "{\"series\": {\"case\": \"" + series.label + "\", \"metric\": \"" + series.metric +
-                       "\", \"unit\": \"" + series.unit + "\", \"x\": \"" + series.x + "\"}, \"at\": " + print(at) +
-                       ", \"samples\": [";
+    std::string text = "{\"series\": " + print(series) + ", \"at\": " + print(at) + ", \"samples\": [";
     for (std::size_t i = 0; i < values.size(); ++i) text += (i == 0 ? "" : ", ") + print(values[i]);
     line(text + "]}");
   }
 
-  void check(const std::string& name, const std::string& label, double at, double value, double bound) {
-    line("{\"check\": {\"name\": \"" + name + "\", \"case\": \"" + label + "\", \"at\": " + print(at) +
-         ", \"value\": " + print(value) + ", \"bound\": " + print(bound) + "}}");
+  /// A value that must stay below `bound`, or the run has failed.
+  void check(const Series& series, double at, double value, double bound) {
+    line("{\"check\": " + print(series) + ", \"at\": " + print(at) + ", \"value\": " + print(value) +
+         ", \"bound\": " + print(bound) + "}");
   }
 
  private:
@@ -112,6 +111,10 @@ class Output {
     char text[32];
     std::snprintf(text, sizeof text, "%.7g", value);
     return std::strpbrk(text, "ni") ? "null" : text;  // JSON has no nan or inf
+  }
+  static std::string print(const Series& series) {
+    return "{\"case\": \"" + series.label + "\", \"metric\": \"" + series.metric + "\", \"unit\": \"" + series.unit +
+           "\", \"x\": \"" + series.x + "\"}";
   }
   void line(const std::string& text) {
     if (!file_) return;

@@ -10,6 +10,26 @@
 
 namespace tonari::cli {
 
+namespace {
+
+SeriesName name_from(const std::string& system, const nlohmann::json& said) {
+  return {system, said["case"], said["metric"], said["unit"], said["x"]};
+}
+
+std::string progress_of(const nlohmann::json& said, double x) {
+  const std::string unit = said["x"];
+  return fmt::format("{}, {} {}", said["case"].get<std::string>(), unit == "bytes" ? format_bytes(x) : format_number(x),
+                     unit == "bytes" ? "" : unit);
+}
+
+/// 8 rather than 8.0 where that is what it is.
+nlohmann::ordered_json plain_number(double value) {
+  if (value == std::floor(value) && std::fabs(value) < 1e15) return static_cast<std::int64_t>(value);
+  return value;
+}
+
+}  // namespace
+
 std::vector<double> Series::samples(double x) const {
   std::vector<double> all;
   const auto found = points.find(x);
@@ -32,16 +52,13 @@ void Results::take(std::string_view line) try {
     progress_ = system_;
     if (std::ranges::find(systems_, system_) == systems_.end()) systems_.push_back(system_);
   } else if (said.contains("series")) {
-    const auto& name = said["series"];
-    const double x = said["at"];
-    add({system_, name["case"], name["metric"], name["unit"], name["x"]}, x, said["samples"]);
-    progress_ = fmt::format("{}, {}, {} {}", system_, name["case"].get<std::string>(), format_number(x),
-                            name["x"].get<std::string>());
+    add(name_from(system_, said["series"]), said["at"], said["samples"]);
+    progress_ = progress_of(said["series"], said["at"]);
   } else if (said.contains("check")) {
-    const auto& check = said["check"];
-    // What is no number (a NaN) was written as null, and has not passed.
-    const double value = check["value"].is_null() ? HUGE_VAL : check["value"].get<double>();
-    checks_.push_back({system_, check["name"], check["case"], check["at"], value, check["bound"]});
+    // What is no number was written as null.
+    const double value = said["value"].is_null() ? std::nan("") : said["value"].get<double>();
+    checks_.push_back({value, said["bound"]});
+    if (!std::isnan(value)) add(name_from(system_, said["check"]), said["at"], {value});
   } else if (said.contains("parameter")) {
     auto& known = parameters_[note_.empty() ? system_ : system_ + " " + note_];
     for (const auto& [key, value] : said["parameter"].items()) known[key] = value;
@@ -66,7 +83,7 @@ nlohmann::ordered_json Results::series_as_json() const {
       std::vector<double> samples;
       for (const auto& round : rounds) samples.insert(samples.end(), round.begin(), round.end());
       const auto said = summarize(samples);
-      list.push_back({{"x", x},
+      list.push_back({{"x", plain_number(x)},
                       {"min", said.min},
                       {"median", said.median},
                       {"p99", said.p99},
@@ -90,7 +107,7 @@ std::string format_number(double value) {
   if (value == 0) return "0";
   const int digits = static_cast<int>(std::floor(std::log10(std::fabs(value)))) + 1;
   if (digits > 6 || digits < -3) return fmt::format("{:.2e}", value);
-  return fmt::format("{:.{}f}", value, std::max(0, 3 - std::max(digits, 0)));
+  return fmt::format("{:.{}f}", value, std::max(0, 3 - digits));
 }
 
 std::string format_bytes(double bytes) {

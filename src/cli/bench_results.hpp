@@ -31,16 +31,12 @@ struct Series {
   [[nodiscard]] Summary summary(double x) const { return summarize(samples(x)); }
 };
 
-/// A value that must stay below a bound, as a worker found it.
+/// A value that must stay below a bound, as a worker found it. It is in the series too.
 struct Check {
-  std::string system;
-  std::string name;
-  std::string label;
-  double x;
   double value;
   double bound;
 
-  [[nodiscard]] bool passed() const noexcept { return value < bound; }
+  [[nodiscard]] bool passed() const noexcept { return value < bound; }  // a NaN has not
 };
 
 /// Everything the workers of a run have said.
@@ -63,7 +59,7 @@ class Results {
   [[nodiscard]] const nlohmann::ordered_json& parameters() const noexcept { return parameters_; }
   /// Names of the systems, in the order in which they answered first.
   [[nodiscard]] const std::vector<std::string>& systems() const noexcept { return systems_; }
-  /// What the current worker measures now, for people: "openmpi-4.1.4, cold, 4096".
+  /// What the current worker has measured last, for people: "cold, 4 KiB".
   [[nodiscard]] const std::string& progress() const noexcept { return progress_; }
 
   /// The "series" of DESIGN.md's format.

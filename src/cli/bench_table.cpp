@@ -20,6 +20,9 @@ std::string heading_of(std::string_view system) {
   return text;
 }
 
+/// Seconds are told as milliseconds.
+bool in_ms(const Series& series) { return series.name.unit == "s"; }
+
 /// One table: the series of one case.
 class CaseTable {
  public:
@@ -56,8 +59,10 @@ class CaseTable {
   [[nodiscard]] std::string entry(const Series& series, double x) const {
     const auto said = series.summary(x);
     if (said.n == 0) return "-";
-    if (!shown_.mean_and_spread) return format_number(said.median);
-    return fmt::format("{} [{}, {}]", format_number(said.mean), format_number(said.min), format_number(said.max));
+    const double scale = in_ms(*series_[0]) ? 1000 : 1;
+    const auto number = [&](double value) { return format_number(value * scale); };
+    if (!shown_.mean_and_spread) return number(said.median);
+    return fmt::format("{} [{}, {}]", number(said.mean), number(said.min), number(said.max));
   }
 
   [[nodiscard]] std::string ratio(double x) const {
@@ -94,7 +99,7 @@ std::string tell_metric(const Results& results, const Shown& shown) {
     for (const auto& one : results.series()) {
       if (one.name.metric == shown.metric && one.name.label == label) series.push_back(&one);
     }
-    text += fmt::format("\n{}: {}, {}{}\n", label, shown.metric, series[0]->name.unit,
+    text += fmt::format("\n{}: {}, {}{}\n", label, shown.metric, in_ms(*series[0]) ? "ms" : series[0]->name.unit,
                         shown.mean_and_spread ? ", mean [min, max] over ranks" : ", median");
     text += CaseTable(shown, std::move(series)).text();
   }
