@@ -30,13 +30,21 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   target_compile_options(tonari_flags INTERFACE -march=x86-64-v2)
 endif()
 
+# A message crosses five files on its way; inlining across them is worth 12 of 68 ns. The archive keeps plain code too, for
+# users who link without it or with another compiler.
+option(TONARI_LTO "Optimise the runtime across its files" OFF)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(CMAKE_CXX_COMPILE_OPTIONS_IPO -flto=auto -ffat-lto-objects)
+endif()
+
 # The current folder of src/: its objects become part of the library. New files are picked up by the next build.
 function(tonari_folder name)
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   add_library(tonari_${name} OBJECT ${sources})
   target_include_directories(tonari_${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(tonari_${name} PRIVATE tonari_flags ${TONARI_PACKAGES})
-  set_target_properties(tonari_${name} PROPERTIES POSITION_INDEPENDENT_CODE ${BUILD_SHARED_LIBS})
+  set_target_properties(tonari_${name} PROPERTIES POSITION_INDEPENDENT_CODE ${BUILD_SHARED_LIBS}
+                                                         INTERPROCEDURAL_OPTIMIZATION ${TONARI_LTO})
 endfunction()
 
 # A program made of `SOURCES`, in `DIRECTORY`, that may look behind the public headers.
