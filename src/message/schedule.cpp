@@ -73,7 +73,7 @@ bool Schedule::finish_running(bool& retry) noexcept {
 }
 
 Step Schedule::advance(Operation& self) noexcept {
-  for (; round_ < rounds_.size() && status_ == Status::ok; ++round_, round_started_ = false) {
+  for (; round_ < rounds_.size(); ++round_, round_started_ = false) {
     if (!round_started_) {
       try {
         start_round(self.waited.load(std::memory_order_relaxed));
@@ -84,7 +84,7 @@ Step Schedule::advance(Operation& self) noexcept {
     }
     bool retry = false;
     if (!finish_running(retry)) return retry ? Step::retry : Step::waiting;
-    if (status_ != Status::ok) break;
+    if (status_ != Status::ok) break;  // only now: the others of the round still used their buffers
     for (const Local& local : rounds_[round_].locals) {
       local.reduction.fold(local.into, local.from, local.bytes / local.reduction.element_bytes, local.reduction.operation);
     }
