@@ -155,8 +155,9 @@ inline RingWriter::Pushed RingWriter::push(const Head& head) noexcept {
     if (position - taken_seen_.load(std::memory_order_acquire) > mask_ && !refresh_room(position)) [[unlikely]] {
       return Pushed::full;
     }
+    // Release: what this thread published earlier comes before this claim; pairs with (3).
   } while (!ring_->tail.compare_exchange_weak(tail, (position + 1) << count_shift | self_ << 1,
-                                              std::memory_order_relaxed));
+                                              std::memory_order_release, std::memory_order_relaxed));
 
   Head& slot = ring_->slots[position & mask_];
   constexpr std::size_t word_bytes = sizeof(std::uint64_t);
@@ -199,7 +200,8 @@ std::size_t RingReader::poll(std::size_t heads_max, Handle&& handle) noexcept {
 
 template <class Handle>
 std::size_t RingReader::poll_past_gap(std::size_t heads_max, Handle&& handle) noexcept {
-  const std::uint64_t tail = ring_->tail.load(std::memory_order_relaxed);
+  // (3) Acquire: a slot that is unpublished now was not left so by the claimer of a later one, whose head it may step over.
+  const std::uint64_t tail = ring_->tail.load(std::memory_order_acquire);
   std::size_t heads = 0;
   for (std::uint64_t at = position_; at < claimed_count(tail) && heads < heads_max; ++at) {
     if (is_stepped_over(at)) continue;
