@@ -59,7 +59,11 @@ std::size_t Engine::poll() noexcept {
     Layer* above = slot.load(std::memory_order_acquire);
     if (above != nullptr && above->held_back()) above->retry();
   }
-  if (heads != 0 && requests_.take_room_made()) [[unlikely]] session_.arena().ring_all_bells();
+  if (requests_.room_made() || replies_.room_made()) [[unlikely]] {
+    requests_.forget_room_made();
+    replies_.forget_room_made();
+    session_.arena().ring_all_bells();
+  }
   return heads;
 }
 
@@ -86,8 +90,11 @@ void Engine::serve() noexcept {
   if ((block_.baton.load(std::memory_order_relaxed) & 1) != 0) return;
   futex_wait(block_.service_bell, seen, moment);
   if (!take_baton()) return;
-  while (poll() != 0) {
-  }
+  do {
+    replies_.expect_gap();
+    requests_.expect_gap();
+  } while (poll() != 0);
+  idle();
   drop_baton(true);
 }
 

@@ -76,15 +76,23 @@ class Engine final : public job::Session::Attachment {
   /// The session's engine, made on first use.
   static Engine& of(job::Session& session);
 
-  /// Sends a head. Answers ok, again (no room, nothing was sent; never for a reply), peer_gone.
+  /// Sends a head. Answers ok, again (no room, nothing was sent), peer_gone. A reply has room by its reservation, but for
+  /// the moment in which another rank has claimed a slot and lost its core before publishing it.
   Status send(int peer, const Head& head, Lane lane) noexcept {
     if (!session_.alive(peer)) [[unlikely]] return Status::peer_gone;
     return after(peer, (lane == Lane::request ? requests_to_ : replies_to_)[static_cast<std::size_t>(peer)].push(head));
   }
   /// After `again`: has `peer` ring our bell when it makes room. True when there is room already.
-  bool ask_for_room(int peer) noexcept { return requests_to_[static_cast<std::size_t>(peer)].ask_for_room(); }
+  bool ask_for_room(int peer, Lane lane) noexcept {
+    return (lane == Lane::request ? requests_to_ : replies_to_)[static_cast<std::size_t>(peer)].ask_for_room();
+  }
   /// Has `peer`'s service thread look at its rings if nobody there does.
   void nudge(int peer) noexcept;
+  /// Has another thread of this rank, which may sleep with the baton, retry what was held back just now.
+  void rouse() noexcept {
+    // Sequentially consistent with sleep_on_bell: either it retries after what was held back, or we see its baton.
+    if ((block_.baton.load(std::memory_order_seq_cst) & 1) != 0) ring_bell(block_.bell);
+  }
 
   /// Returns once `waitable.step()` answers done.
   template <Waitable W>
@@ -123,7 +131,8 @@ class Engine final : public job::Session::Attachment {
   bool take_baton() noexcept {
     std::uint32_t seen = block_.baton.load(std::memory_order_relaxed);
     // Acquire: what the last holder did to the rings' readers; pairs with drop_baton.
-    return (seen & 1) == 0 && block_.baton.compare_exchange_strong(seen, seen | 1, std::memory_order_acquire);
+    // Sequentially consistent with rouse().
+    return (seen & 1) == 0 && block_.baton.compare_exchange_strong(seen, seen | 1, std::memory_order_seq_cst);
   }
   void drop_baton(bool leaving) noexcept {
     if (block_.baton.fetch_sub(1, std::memory_order_release) != 1 && leaving) [[unlikely]] hand_on();
@@ -215,6 +224,7 @@ void Engine::watch_rings(W& waitable, bool retry, std::uint32_t& patience) noexc
 template <Waitable W>
 void Engine::sleep_on_bell(W& waitable, bool retry) noexcept {
   const std::uint32_t seen = block_.bell.load(std::memory_order_acquire);  // a bell rung from here on ends the sleep
+  if (poll() != 0) return;  // what was held back before it was rung is retried here
   const bool replies_quiet = replies_.fall_asleep();
   const bool requests_quiet = requests_.fall_asleep();
   if (!waitable.ready()) {

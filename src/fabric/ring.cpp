@@ -26,7 +26,9 @@ void RingReader::give_back() noexcept {
 bool RingReader::fall_asleep() noexcept {
   // One modification order of `tail` decides: a claim before this one is seen here, a later one sees the bit.
   const std::uint64_t tail = ring_->tail.fetch_or(asleep_bit, std::memory_order_relaxed);
-  return claimed_count(tail) == position_;
+  const bool quiet = claimed_count(tail) == position_;
+  if (!quiet) expect_gap();
+  return quiet;
 }
 
 // Who claimed a position is told by the next claimer: in the next slot's publish field, or in the tail if there is none.

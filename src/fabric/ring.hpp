@@ -94,12 +94,15 @@ class RingReader {
   template <class Handle>
   std::size_t poll(std::size_t heads_max, Handle&& handle) noexcept;
 
+  /// Has the next poll look past a gap, whatever that costs the writers.
+  void expect_gap() noexcept { idle_polls_ = polls_before_gap - 1; }
   /// Before sleeping: from now on the next claim wakes the reader. False when something is already claimed.
   bool fall_asleep() noexcept;
   void wake_up() noexcept { ring_->tail.fetch_and(~asleep_bit, std::memory_order_relaxed); }
 
-  /// True once a writer asked for room and room was made since the last call.
-  bool take_room_made() noexcept { return std::exchange(room_made_, false); }
+  /// True once a writer asked for room and room was made, until it is forgotten.
+  [[nodiscard]] bool room_made() const noexcept { return room_made_; }
+  void forget_room_made() noexcept { room_made_ = false; }
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
 
  private:

@@ -15,7 +15,8 @@ namespace tonari::fabric {
 
 inline constexpr std::size_t tickets_max = 256;        // announced payloads of one rank at a time
 inline constexpr std::size_t replies_per_ticket = 2;  // a grant and a done
-inline constexpr std::size_t reply_slots = tickets_max * replies_per_ticket;  // so a reply always finds room
+// Twice what is reserved: slots that were read are given back a quarter of the ring at a time.
+inline constexpr std::size_t reply_slots = 2 * tickets_max * replies_per_ticket;
 
 // A payload that both sides copy at once, chunk by chunk. In the sender's segment, named by its ticket.
 //

@@ -62,13 +62,18 @@ bool Runtime::cannot_complete(const Operation& operation) const noexcept {
 }
 
 void Runtime::arrive(const Head& head) noexcept {
-  std::array<fabric::Sleeper*, 2> to_wake{};
+  std::array<fabric::Sleeper*, 8> to_wake{};
+  std::size_t probes = 0;
   std::optional<fabric::Grant> grant;
   {
     const std::lock_guard guard(lock_);
     Operation* operation = matching_.match_posted(head, [&](Operation& probe) {
       probe.head = head;
-      become(probe, State::matched, to_wake[1]);
+      fabric::Sleeper* sleeper = nullptr;
+      become(probe, State::matched, sleeper);
+      if (sleeper == nullptr) return;
+      if (probes + 1 == to_wake.size()) return sleeper->wake();  // so many threads probe for one message: never mind
+      to_wake[++probes] = sleeper;
     });
     if (operation == nullptr) {
       keep(head);
@@ -132,7 +137,7 @@ void Runtime::send_grant(int peer, const fabric::Grant& grant) noexcept {
   head.kind = Kind::grant;
   head.source = static_cast<std::uint32_t>(self_);
   head.set(grant);
-  (void)engine_.send(peer, head, Lane::reply);  // has room by its ticket; if the peer died, died() tells
+  send_reply(peer, head);
 }
 
 // No receive waits for it; under the lock. Its payload leaves the sender's bulk memory, unless the limit is reached: then
@@ -301,7 +306,7 @@ void Runtime::reply_done(int peer, std::uint32_t ticket, std::uint32_t generatio
   head.kind = Kind::done;
   head.source = static_cast<std::uint32_t>(self_);
   head.set(fabric::Outcome{ticket, generation, static_cast<std::uint32_t>(status), 0});
-  (void)engine_.send(peer, head, Lane::reply);  // as in send_grant
+  send_reply(peer, head);
 }
 
 void Runtime::forget_incoming(Operation& operation) noexcept {

@@ -132,6 +132,7 @@ Step Runtime::advance(Operation& operation) noexcept {
           outgoing_[ticket] = nullptr;
         }
         engine_.tickets().give_back(ticket);
+        if (held_back()) engine_.rouse();  // one of them may need a ticket
       }
       return Step::done;
     case State::announced: return send_late(operation);

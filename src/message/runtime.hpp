@@ -85,7 +85,7 @@ class Runtime final : public fabric::Layer {
   // fabric::Layer
   void receive(const fabric::Head& head) noexcept override;
   void retry() noexcept override;
-  [[nodiscard]] bool held_back() const noexcept override { return held_count_.load(std::memory_order_relaxed) != 0; }
+  [[nodiscard]] bool held_back() const noexcept override { return held_count_.load(std::memory_order_seq_cst) != 0; }
   void idle() noexcept override;
   void died(int rank) noexcept override;
 
@@ -110,6 +110,7 @@ class Runtime final : public fabric::Layer {
   [[nodiscard]] std::optional<fabric::Grant> match(Operation& operation, const fabric::Head& head) noexcept;
   [[nodiscard]] fabric::Grant terms(const Operation& operation) const noexcept;
   void send_grant(int peer, const fabric::Grant& grant) noexcept;
+  void send_reply(int peer, const fabric::Head& head) noexcept;
   fabric::Step take_payload(Operation& operation) noexcept;
   fabric::Step copy_from_sender(Operation& operation) noexcept;
   fabric::Step take_pieces(Operation& operation) noexcept;
@@ -150,9 +151,14 @@ class Runtime final : public fabric::Layer {
   std::vector<Operation*> tended_;                // under lock_
   std::atomic<std::size_t> tended_count_{0};      // relaxed: a thread sees its own
 
-  SpinLock held_lock_;  // of held_
+  struct Reply {
+    int peer;
+    fabric::Head head;
+  };
+  SpinLock held_lock_;  // of the next two
   OperationList held_;  // sends that found no room, oldest first
-  std::atomic<std::uint32_t> held_count_{0};              // relaxed: looked at again and again
+  std::vector<Reply> held_replies_;
+  std::atomic<std::uint32_t> held_count_{0};              // of both; raised and read as Engine::rouse says
   std::vector<std::atomic<std::uint32_t>> held_to_;       // by rank; see way_is_free
   std::uint64_t retries_ = 0;                             // by the baton's holder, as the next
   std::vector<std::uint64_t> blocked_in_retry_;           // by rank: the last retry in which it had no room

@@ -130,27 +130,47 @@ Status Runtime::launch_announced(Operation& operation) noexcept {
                                          ticket->index, ticket->generation});
   }
   const Head head = operation.head;
+  const std::uint32_t ticket = operation.ticket;
+  const std::uint32_t generation = operation.generation;
+  const int peer = operation.peer;
   {
     const std::lock_guard guard(lock_);  // before it is sent: its grant may be here before we are back
-    outgoing_[operation.ticket] = &operation;
+    outgoing_[ticket] = &operation;
     operation.state.store(State::announced, std::memory_order_relaxed);
   }
-  const Status status = engine_.send(operation.peer, head, Lane::request);
-  if (status != Status::ok) {
-    const std::lock_guard guard(lock_);
-    outgoing_[operation.ticket] = nullptr;
-    operation.state.store(State::held, std::memory_order_relaxed);
-  }
+  const Status status = engine_.send(peer, head, Lane::request);
+  if (status == Status::ok) return status;
+  const std::lock_guard guard(lock_);
+  // The peer may have died meanwhile: then died() has completed the operation, which may be gone with its asker.
+  const bool ours = outgoing_[ticket] == &operation && operation.generation == generation &&
+                    operation.state.load(std::memory_order_relaxed) == State::announced;
+  if (!ours) return Status::ok;
+  outgoing_[ticket] = nullptr;
+  operation.state.store(State::held, std::memory_order_relaxed);
   return status;
 }
 
 void Runtime::hold(Operation& operation) noexcept {
   operation.state.store(State::held, std::memory_order_relaxed);
   engine_.counters().held_back.fetch_add(1, std::memory_order_relaxed);
-  const std::lock_guard guard(held_lock_);
-  held_to_[static_cast<std::size_t>(operation.peer)].fetch_add(1, std::memory_order_relaxed);
-  held_count_.fetch_add(1, std::memory_order_relaxed);
-  held_.push_back(operation);
+  {
+    const std::lock_guard guard(held_lock_);
+    held_to_[static_cast<std::size_t>(operation.peer)].fetch_add(1, std::memory_order_relaxed);
+    held_count_.fetch_add(1, std::memory_order_seq_cst);
+    held_.push_back(operation);
+  }
+  engine_.rouse();
+}
+
+// Has room by its ticket, but for a moment: see Engine::send. If the peer died, died() tells.
+void Runtime::send_reply(int peer, const Head& head) noexcept {
+  if (engine_.send(peer, head, Lane::reply) != Status::again) return;
+  {
+    const std::lock_guard guard(held_lock_);
+    held_replies_.push_back({peer, head});
+    held_count_.fetch_add(1, std::memory_order_seq_cst);
+  }
+  engine_.rouse();
 }
 
 // By the baton's holder, who alone takes out of held_; others only append. So `previous` stays where it is while an
@@ -158,6 +178,12 @@ void Runtime::hold(Operation& operation) noexcept {
 void Runtime::retry() noexcept {
   ++retries_;
   std::unique_lock guard(held_lock_);
+  std::erase_if(held_replies_, [this](const Reply& reply) {
+    const bool gone = engine_.send(reply.peer, reply.head, Lane::reply) != Status::again;
+    if (!gone) (void)engine_.ask_for_room(reply.peer, Lane::reply);
+    held_count_.fetch_sub(gone ? 1 : 0, std::memory_order_relaxed);
+    return gone;
+  });
   Operation* previous = nullptr;
   for (Operation* operation = held_.front(); operation != nullptr;
        operation = previous != nullptr ? previous->next : held_.front()) {
@@ -169,7 +195,7 @@ void Runtime::retry() noexcept {
     held_.remove(*operation);
     guard.unlock();
     Status status = launch(*operation);
-    if (status == Status::again && engine_.ask_for_room(operation->peer)) status = launch(*operation);
+    if (status == Status::again && engine_.ask_for_room(operation->peer, Lane::request)) status = launch(*operation);
     if (status != Status::ok && status != Status::again) complete(*operation, status);
     guard.lock();
     if (status == Status::again) {
