@@ -1,0 +1,74 @@
+"""Runs `tonari bench` for tests, and knows the shape of its results."""
+
+import json
+import os
+import shutil
+import tempfile
+
+from harness.jobs import BIN, JobTest, TONARI
+
+POINT = ["x", "min", "median", "p99", "max", "mean", "stddev", "n", "samples"]
+SERIES = ["system", "case", "metric", "unit", "x", "points"]
+REPORT = ["benchmark", "version", "machine", "parameters", "series"]
+MACHINE = ["processor", "architecture", "cores", "caches", "memory_bytes", "kernel", "compiler", "tonari", "date"]
+
+
+def has_rival(mpi, question):
+    launcher = {"openmpi": "mpirun.openmpi", "mpich": "mpiexec.mpich"}[mpi]
+    worker = os.path.join(BIN, "..", "libexec", "tonari", "rivals", mpi, question)
+    return shutil.which(launcher) is not None and os.access(worker, os.X_OK)
+
+
+class BenchTest(JobTest):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def bench(self, *arguments, status=0):
+        """Runs a benchmark in quick form; answers its report, what it printed, and what it said on standard error."""
+        path = os.path.join(self.folder, "report.json")
+        answer, output, error = self.run_job("bench", *arguments, "--quick", "--json", path)
+        self.assertEqual(answer, status, error)
+        self.assertEqual(os.listdir(self.folder), ["report.json"])
+        with open(path) as file:
+            report = json.load(file)
+        self.check_shape(report)
+        return report, output, error
+
+    def refused(self, *arguments):
+        """What `tonari bench` says to arguments that it refuses before anything is measured."""
+        status, output, error = self.run_job("bench", *arguments)
+        self.assertEqual((status, output), (2, ""))
+        self.assertEqual(len(error.splitlines()), 1, error)
+        self.assertEqual(os.listdir(self.folder), [])
+        return error
+
+    def check_shape(self, report):
+        self.assertEqual(list(report), REPORT)
+        self.assertEqual(report["version"], 1)
+        self.assertLessEqual(set(MACHINE), set(report["machine"]))
+        for series in report["series"]:
+            self.assertEqual(list(series), SERIES)
+            self.assertGreater(len(series["points"]), 0)
+            for point in series["points"]:
+                self.check_point(point)
+
+    def check_point(self, point):
+        self.assertEqual(list(point), POINT)
+        order = [point[name] for name in ("min", "median", "p99", "max")]
+        self.assertEqual(order, sorted(order))
+        self.assertLessEqual(point["min"], point["mean"] * (1 + 1e-9))
+        self.assertGreaterEqual(point["max"] * (1 + 1e-9), point["mean"])
+        self.assertEqual(len(point["samples"]), min(point["n"], 1000))
+        self.assertGreaterEqual(min(point["samples"]), point["min"])
+
+    def points(self, report, system, case, metric):
+        """The points of one series by x."""
+        found = [s for s in report["series"] if (s["system"], s["case"], s["metric"]) == (system, case, metric)]
+        self.assertEqual(len(found), 1, f"{system}, {case}, {metric}")
+        return {point["x"]: point for point in found[0]["points"]}
+
+    def cases(self, report, system, metric):
+        return [s["case"] for s in report["series"] if (s["system"], s["metric"]) == (system, metric)]

@@ -1,0 +1,190 @@
+"""Starts `tonari` commands for tests, and sees to it that they leave nothing behind."""
+
+import os
+import queue
+import re
+import signal
+import subprocess
+import threading
+import time
+import unittest
+import uuid
+
+BIN = os.environ.get("TONARI_BIN", "")
+PROGRAMS = os.environ.get("TONARI_TEST_BIN", "")
+TONARI = os.path.join(BIN, "tonari")
+ACTOR = os.path.join(PROGRAMS, "job_actor")
+MARK = "JOB_TEST_MARK"
+
+# How long something may take that takes no time at all on an idle machine.
+PATIENCE = 30.0
+
+
+def eventually(condition, what, seconds=PATIENCE):
+    """Asks again and again until the condition holds, and answers what it gave."""
+    end = time.monotonic() + seconds
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.01)
+
+
+def processes_marked(mark):
+    """Processes that run with the mark in their environment: what a job has started, however far removed."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/environ", "rb") as file:
+                if wanted in file.read().split(b"\0"):
+                    found.append(int(entry))
+        except OSError:
+            pass
+    return found
+
+
+def files_of_tonari():
+    return sorted(
+        os.path.join(folder, name)
+        for folder in ("/dev/shm", "/tmp")
+        for name in (os.listdir(folder) if os.path.isdir(folder) else [])
+        if "tonari" in name and not os.path.isdir(os.path.join(folder, name))
+    )
+
+
+def state_of(pid):
+    """R, S, T, Z: as ps has it. Nothing when there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return None
+
+
+class Lines:
+    """The lines of a pipe as they come, and all of it in the end."""
+
+    def __init__(self, pipe):
+        self.seen = []
+        self._queue = queue.Queue()
+        self._thread = threading.Thread(target=self._read, args=(pipe,), daemon=True)
+        self._thread.start()
+
+    def _read(self, pipe):
+        for line in pipe:
+            self._queue.put(line)
+        pipe.close()
+        self._queue.put(None)
+
+    def _next(self, seconds):
+        line = self._queue.get(timeout=seconds)
+        if line is not None:
+            self.seen.append(line)
+        return line
+
+    def wait_for(self, pattern, count=1):
+        """Reads on until `count` lines have matched in all; answers the last match."""
+        end = time.monotonic() + PATIENCE
+        matches = [m for m in (re.search(pattern, line) for line in self.seen) if m]
+        while len(matches) < count:
+            try:
+                line = self._next(max(0.0, end - time.monotonic()))
+            except queue.Empty:
+                line = None
+            if line is None:
+                raise AssertionError(f"{count} lines like {pattern!r} wanted, got {self.seen}")
+            match = re.search(pattern, line)
+            if match:
+                matches.append(match)
+        return matches[count - 1]
+
+    def rest(self):
+        while self._next(PATIENCE) is not None:
+            pass
+        return "".join(self.seen)
+
+
+class Job:
+    """A `tonari run` under way."""
+
+    def __init__(self, command, mark, **options):
+        self.mark = mark
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        self.process = subprocess.Popen(command, text=True, bufsize=1, **options)
+        self.pid = self.process.pid
+        self.output = Lines(self.process.stdout) if self.process.stdout else None
+        self.error = Lines(self.process.stderr)
+
+    def pid_of(self, rank):
+        """Of a rank that was told to `say '{rank} is {pid}'`."""
+        return int(self.output.wait_for(rf"^{rank} is (\d+)$").group(1))
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def end(self):
+        """Waits for its end; answers its exit status, output and error output."""
+        status = self.process.wait(timeout=PATIENCE)
+        return status, self.output.rest(), self.error.rest()
+
+
+class JobTest(unittest.TestCase):
+    """A test whose jobs leave no process, socket or file behind."""
+
+    maxDiff = None
+
+    def setUp(self):
+        self._mark = uuid.uuid4().hex
+        self._files = files_of_tonari()
+        self._jobs = []
+        self.addCleanup(self._check_nothing_left)
+
+    def environment(self, **variables):
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("TONARI_")}
+        return {**kept, MARK: self._mark, **variables}
+
+    def start(self, *arguments, env=None, stdin=subprocess.DEVNULL, **options):
+        job = Job([TONARI, *map(str, arguments)], self._mark, env=env or self.environment(), stdin=stdin, **options)
+        self._jobs.append(job)
+        return job
+
+    def run_job(self, *arguments, **options):
+        """Runs `tonari` to its end; answers its exit status, output and error output."""
+        return self.start(*arguments, **options).end()
+
+    def actors(self, ranks, *words, options=(), **others):
+        """Runs job_actor to its end on so many ranks."""
+        return self.run_job("run", "-n", ranks, *options, ACTOR, *words, **others)
+
+    def start_actors(self, ranks, *words, options=(), **others):
+        return self.start("run", "-n", ranks, *options, ACTOR, *words, **others)
+
+    def phases(self, job):
+        """The phase of each rank, as `tonari status` has it."""
+        shown = subprocess.run([TONARI, "status", str(job.pid)], capture_output=True, text=True, timeout=PATIENCE)
+        rows = [line.split() for line in shown.stdout.splitlines()[2:]]
+        return [row[2] for row in rows if row and row[0].isdigit()]
+
+    def await_phase(self, job, rank, phase):
+        eventually(lambda: dict(enumerate(self.phases(job))).get(rank) == phase, f"rank {rank} is {phase}")
+
+    def _check_nothing_left(self):
+        for job in self._jobs:
+            if job.process.poll() is None:
+                job.process.kill()
+                job.process.wait()
+        try:
+            eventually(lambda: not processes_marked(self._mark), "all processes are gone", 10)
+        finally:
+            for pid in processes_marked(self._mark):
+                os.kill(pid, signal.SIGKILL)
+        with open("/proc/net/unix") as sockets:
+            names = {line.split()[-1] for line in sockets}
+        for job in self._jobs:
+            self.assertNotIn(f"@tonari-run-{job.pid}", names)
+        self.assertEqual(sorted(set(files_of_tonari()) - set(self._files)), [])

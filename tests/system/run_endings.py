@@ -1,0 +1,238 @@
+"""Exit statuses of `tonari run`, and what becomes of a job when a rank ends before its time."""
+
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from harness.jobs import ACTOR, JobTest, eventually, processes_marked
+
+# DESIGN.md: a death is known within a second. What comes on top is the time that processes need to end.
+KNOWN_WITHIN = 1.0
+SLACK = 2.0
+
+
+class ExitStatus(JobTest):
+    def test_zero_when_all_ranks_end_well(self):
+        self.assertEqual(self.actors(3, "join", "leave")[0], 0)
+
+    def test_first_that_is_not_zero_counts(self):
+        program = "test $TONARI_RANK = 0 && { echo up; read LINE; }; exit $((TONARI_RANK + 3))"
+        job = self.start("run", "-n", "2", "sh", "-c", program, stdin=subprocess.PIPE)
+        job.output.wait_for("up")
+        eventually(lambda: len(processes_marked(self._mark)) == 2, "rank 1 has ended, run and rank 0 are left")
+        job.process.stdin.close()
+        self.assertEqual(job.end()[0], 4)
+
+    def test_status_of_a_rank_that_left_well(self):
+        self.assertEqual(self.actors(2, "join", "leave", "only", 1, "return", 7)[0], 7)
+
+    def test_signal_counts_as_128_and_its_number(self):
+        status, _, error = self.actors(2, "only", 1, "kill", 11)
+        self.assertEqual(status, 128 + 11)
+        self.assertRegex(error, r"^tonari: rank 1 \(pid \d+, host \S+\) was killed by signal 11 \(Segmentation fault\)$")
+
+
+class Death(JobTest):
+    def check_stopped(self, job, text, status, since):
+        answer, _, error = job.end()
+        self.assertLess(time.monotonic() - since, KNOWN_WITHIN + SLACK)
+        self.assertEqual(answer, status)
+        lines = [line for line in error.splitlines() if line]
+        self.assertEqual(len(lines), 1, lines)
+        self.assertRegex(lines[0], text)
+
+    def start_waiting(self, ranks, *words, **others):
+        job = self.start_actors(ranks, *words, **others)
+        return job, [job.pid_of(rank) for rank in range(ranks)]
+
+    def test_of_a_running_rank_stops_the_others_with_one_line(self):
+        job, pids = self.start_waiting(4, "say", "{rank} is {pid}", "join", "wait")
+        job.output.wait_for("waiting", 4)
+        since = time.monotonic()
+        os.kill(pids[2], signal.SIGKILL)
+        self.check_stopped(job, rf"^tonari: rank 2 \(pid {pids[2]}, host \S+\) was killed by signal 9 \(Killed\); "
+                                r"stopping the other 3 ranks$", 137, since)
+
+    def test_before_joining_while_others_wait(self):
+        job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "only", 1, "wait", "join", "wait")
+        job.output.wait_for("waiting")
+        for rank in (0, 2):
+            self.await_phase(job, rank, "joined")
+        since = time.monotonic()
+        os.kill(pids[1], signal.SIGKILL)
+        self.check_stopped(job, r"rank 1 .* was killed by signal 9 \(Killed\) before it joined.*every rank must make",
+                           137, since)
+
+    def test_while_waiting_for_others_to_join(self):
+        job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "only", 1, "wait", "join", "wait")
+        job.output.wait_for("waiting")
+        for rank in (0, 2):
+            self.await_phase(job, rank, "joined")
+        since = time.monotonic()
+        os.kill(pids[0], signal.SIGKILL)
+        self.check_stopped(job, r"rank 0 .* was killed by signal 9 \(Killed\) while the ranks were joining", 137, since)
+
+    def test_while_leaving(self):
+        job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "join", "only", 0, "leave", "wait")
+        job.output.wait_for("waiting", 2)
+        self.await_phase(job, 0, "leaving")
+        since = time.monotonic()
+        os.kill(pids[0], signal.SIGKILL)
+        self.check_stopped(job, r"rank 0 .* was killed by signal 9 \(Killed\); stopping the other 2 ranks", 137, since)
+
+    def test_of_another_reaches_one_that_leaves(self):
+        job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "join", "only", 0, "leave", "wait")
+        job.output.wait_for("waiting", 2)
+        self.await_phase(job, 0, "leaving")
+        since = time.monotonic()
+        os.kill(pids[1], signal.SIGKILL)
+        self.check_stopped(job, r"rank 1 .* was killed by signal 9 \(Killed\); stopping the other 2 ranks", 137, since)
+
+    def test_after_leaving_is_no_death(self):
+        status, output, error = self.actors(2, "join", "leave", "only", 1, "kill", 9)
+        self.assertEqual((status, output.count("left")), (137, 2))
+        self.assertRegex(error, r"^tonari: rank 1 .* was killed by signal 9 \(Killed\)\n$")
+
+    def test_exit_without_goodbye(self):
+        for word in ("exit", "quick"):
+            for code, status in ((0, 1), (6, 6)):
+                with self.subTest(word=word, code=code):
+                    answer, _, error = self.actors(3, "join", "only", 1, word, code, "wait")
+                    self.assertEqual(answer, status)
+                    self.assertRegex(error, rf"rank 1 .* exited with status {code} without destroying its tonari::Job: "
+                                            r".*stopping the other 2 ranks\n$")
+
+    def test_exception_through_the_job(self):
+        status, output, error = self.actors(3, "only", 1, "throw", "only", 1, "return", 4, "join", "wait")
+        self.assertEqual(status, 4)
+        self.assertIn("caught as asked", output)
+        self.assertRegex(error, r"^tonari: rank 1 .* left the job because of an exception; stopping the other 2 ranks\n$")
+
+    def test_of_two_at_once_is_told_once(self):
+        job, pids = self.start_waiting(4, "say", "{rank} is {pid}", "join", "wait")
+        job.output.wait_for("waiting", 4)
+        since = time.monotonic()
+        for pid in pids[1:3]:
+            os.kill(pid, signal.SIGKILL)
+        self.check_stopped(job, r"rank [12] .* was killed by signal 9", 137, since)
+
+    def test_reaches_ranks_that_ignore_sigterm(self):
+        job = self.start_actors(2, "say", "{rank} is {pid}", "only", 0, "catch", 15, "join", "wait")
+        job.output.wait_for("waiting", 2)
+        os.kill(job.pid_of(1), signal.SIGKILL)
+        self.assertEqual(job.end()[0], 137)
+
+    def test_with_a_handler_lets_the_others_live_on(self):
+        status, output, error = self.actors(3, "join", "live", "only", 2, "kill", 9, "hear", "say", "{rank} lives", "leave")
+        self.assertEqual(status, 137)
+        self.assertEqual(output.count("rank 2 died: signal 9 status 0"), 2)
+        self.assertEqual(output.count("left"), 2)
+        self.assertRegex(error, r"rank 2 .* was killed by signal 9 \(Killed\); the other ranks live on or have left")
+
+    def test_stops_only_those_without_a_handler(self):
+        status, output, error = self.actors(3, "join", "only", 0, "live", "only", 2, "kill", 9,
+                                            "only", 0, "hear", "only", 0, "leave", "only", 0, "return", 0, "wait")
+        self.assertEqual(status, 137)
+        self.assertIn("left", output)
+        self.assertRegex(error, r"stopping the other rank\n")
+
+
+class NeverJoining(JobTest):
+    def test_programs_that_never_join_are_just_run(self):
+        status, output, error = self.run_job("run", "-n", "3", "sh", "-c", "echo $TONARI_RANK of $TONARI_SIZE")
+        self.assertEqual((status, sorted(output.split("\n")[:-1]), error), (0, ["0 of 3", "1 of 3", "2 of 3"], ""))
+
+    def test_rank_that_ends_without_joining(self):
+        status, _, error = self.actors(3, "only", 1, "exit", 0, "join", "wait")
+        self.assertEqual(status, 1)
+        self.assertRegex(error, r"rank 1 .* exited with status 0 before it joined, and other ranks wait for it: every "
+                                r"rank must make a tonari::Job, or none; stopping the other 2 ranks\n$")
+
+    def test_rank_that_does_not_come(self):
+        status, _, error = self.actors(3, "only", 1, "wait", "join", "wait",
+                                       env=self.environment(TONARI_JOIN_SECONDS="1"))
+        self.assertEqual(status, 1)
+        self.assertRegex(error, r"^tonari: rank 1 has not joined 1 s after the first rank did: .*TONARI_JOIN_SECONDS "
+                                r"higher; stopping the 3 ranks\n$")
+
+    def test_limit_starts_with_the_first_that_joins(self):
+        job = self.start_actors(1, "read", "join", "leave", env=self.environment(TONARI_JOIN_SECONDS="1"),
+                                stdin=subprocess.PIPE)
+        eventually(lambda: self.phases(job) == ["absent"], "it is up")
+        time.sleep(1.5)  # longer than the limit: nothing may happen
+        self.assertIsNone(job.process.poll())
+        job.process.stdin.close()
+        self.assertEqual(job.end()[0], 0)
+
+
+class RunItselfKilled(JobTest):
+    def check_all_end(self, job):
+        job.process.kill()
+        job.process.wait()
+        eventually(lambda: not processes_marked(self._mark), "no rank lives", KNOWN_WITHIN + SLACK)
+
+    def test_ends_running_ranks(self):
+        job = self.start_actors(3, "join", "wait")
+        job.output.wait_for("waiting", 3)
+        self.check_all_end(job)
+
+    def test_ends_ranks_that_wait_for_others_to_join(self):
+        job = self.start_actors(2, "only", 1, "wait", "join")
+        job.output.wait_for("waiting")
+        self.await_phase(job, 0, "joined")
+        self.check_all_end(job)
+
+    def test_ends_ranks_below_a_wrapper(self):
+        job = self.start("run", "-n", "2", "sh", "-c", f"{ACTOR} join wait; true")
+        job.output.wait_for("waiting", 2)
+        self.check_all_end(job)
+
+    def test_ends_programs_that_never_joined(self):
+        job = self.start_actors(2, "wait")
+        job.output.wait_for("waiting", 2)
+        self.check_all_end(job)
+
+
+class Membership(JobTest):
+    def test_forked_child_ends_without_effect(self):
+        status, output, error = self.actors(2, "join", "fork", "leave")
+        self.assertEqual((status, error), (0, ""))
+        self.assertEqual((output.count("child ended with 7"), output.count("left")), (2, 2))
+
+    def test_second_job_at_a_time_is_refused(self):
+        status, output, _ = self.actors(2, "join", "again", "leave")
+        self.assertEqual((status, output.count("left")), (0, 2))
+        self.assertRegex(output, r"refused this process as rank 1: process \d+ is this rank already")
+
+    def test_second_job_after_the_first_is_refused(self):
+        status, output, _ = self.actors(2, "join", "leave", "again")
+        self.assertEqual(status, 0)
+        self.assertRegex(output, r"process \d+ has been this rank already and has left.*unset TONARI_JOIN to run alone")
+
+    def test_alone_makes_jobs_one_after_the_other(self):
+        done = subprocess.run([ACTOR, "join", "again", "leave", "again"], capture_output=True, text=True,
+                              env=self.environment())
+        self.assertEqual((done.returncode, done.stdout.split("\n")[:-1]),
+                         (0, ["rank 0 of 1 joined", "joined again", "left", "joined again"]))
+
+    def test_wrong_secret_is_refused(self):
+        status, _, error = self.run_job("run", "-n", "1", "sh", "-c", f"TONARI_SECRET={64 * '0'} {ACTOR} join; exit 5")
+        self.assertEqual(status, 5)
+        self.assertIn("its TONARI_SECRET is not this job's", error)
+
+    def test_rank_outside_the_job_is_refused(self):
+        status, _, error = self.run_job("run", "-n", "2", "sh", "-c", f"TONARI_RANK=2 {ACTOR} join; exit 5")
+        self.assertEqual(status, 5)
+        self.assertIn("the job has ranks 0 to 1", error)
+
+    def test_after_the_run_has_gone_joining_says_so(self):
+        done = subprocess.run([ACTOR, "join"], capture_output=True, text=True, env=self.environment(
+            TONARI_JOIN="tonari-run-0", TONARI_SECRET=64 * "0", TONARI_RANK="0"))
+        self.assertIn("connecting to `tonari run` at the abstract socket @tonari-run-0", done.stderr)
+        self.assertIn("unset TONARI_JOIN to run alone", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,112 @@
+"""`tonari status` and `tonari info`."""
+
+import json
+import os
+import subprocess
+import unittest
+
+from harness.jobs import TONARI, JobTest
+
+
+def tonari(*arguments, **options):
+    return subprocess.run([TONARI, *map(str, arguments)], capture_output=True, text=True, timeout=30, **options)
+
+
+class Status(JobTest):
+    def test_shows_each_rank_and_its_phase(self):
+        job = self.start_actors(3, "say", "{rank} is {pid}", "only", 2, "wait", "join", "only", 0, "leave", "wait")
+        job.output.wait_for("waiting")
+        for rank in (0, 1):
+            self.await_phase(job, rank, "joined")
+        pids = [job.pid_of(rank) for rank in range(3)]
+        shown = tonari("status", job.pid)
+        self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+        self.assertRegex(shown.stdout, rf"^3 ranks, started by `tonari run` \(pid {job.pid}\) \d+\.\d s ago\n")
+        self.assertRegex(shown.stdout, rf"\n +0 +{pids[0]} +joined ")
+        self.assertRegex(shown.stdout, r"\n +2 +- +absent ")
+        job.process.terminate()
+        job.end()
+
+    def test_shows_what_a_rank_waits_for(self):
+        job = self.start_actors(2, "say", "{rank} is {pid}", "join", "only", 0, "leave", "wait")
+        job.output.wait_for("waiting")
+        self.await_phase(job, 0, "leaving")
+        shown = tonari("status", job.pid).stdout
+        self.assertRegex(shown, r"\n +0 +\d+ +leaving +others to leave +\d+\.\d s ")
+        self.assertRegex(shown, r"\n +1 +\d+ +running ")
+        self.assertEqual(tonari("status", job.pid_of(1)).stdout.split("ago")[1], shown.split("ago")[1])
+        job.process.terminate()
+        job.end()
+
+    def test_names_what_is_wrong_with_a_process(self):
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        for process, text in ((gone.pid, rf"there is no process {gone.pid}"),
+                              (os.getpid(), rf"process {os.getpid()} is neither a `tonari run` nor one of its ranks"),
+                              (0, "there is no process 0"), (-5, "."), ("x", "PID")):
+            with self.subTest(process=process):
+                shown = tonari("status", process, env=self.environment())
+                self.assertEqual((shown.returncode, shown.stdout), (2, ""))
+                self.assertRegex(shown.stderr, rf"^tonari status: .*{text}")
+
+    def test_refuses_other_users(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root becomes another user")
+        job = self.start_actors(1, "join", "wait")
+        job.output.wait_for("waiting")
+        shown = tonari("status", job.pid, user=65534)
+        self.assertEqual(shown.returncode, 2)
+        self.assertRegex(shown.stderr, "is user 0's, and you are user 65534")
+        job.process.terminate()
+        job.end()
+
+
+class Info(JobTest):
+    def test_each_feature_is_ok_or_says_what_helps(self):
+        shown = tonari("info")
+        self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+        features = shown.stdout.split("features\n")[1].splitlines()
+        names = {line[2:22].strip() for line in features}
+        self.assertLessEqual({"userfaultfd", "process_vm", "Yama", "locked memory", "descriptors", "huge pages", "memfd",
+                              "pidfd"}, names)
+        for line in features:
+            self.assertTrue(line[22:].startswith("ok") or ";" in line, line)
+
+    def test_json(self):
+        told = json.loads(tonari("info", "--json").stdout)
+        self.assertIn("cores", told["machine"])
+        self.assertTrue(all(set(feature) == {"name", "works", "text"} for feature in told["features"]))
+
+    def test_works_without_privileges(self):
+        if os.geteuid() != 0:
+            self.skipTest("it is what the other tests do")
+        shown = tonari("info", user=65534)
+        self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+
+    def test_settings(self):
+        told = json.loads(tonari("info", "--settings", "--json", env=self.environment(TONARI_RING_SLOTS="256")).stdout)
+        settings = {setting["name"]: setting for setting in told["settings"]}
+        self.assertEqual(settings["TONARI_RING_SLOTS"]["value"], "256")
+        self.assertEqual(settings["TONARI_RING_SLOTS"]["from"], "environment")
+        self.assertEqual(settings["TONARI_SPLIT"]["value"], settings["TONARI_SPLIT"]["default"])
+        table = tonari("info", "--settings", env=self.environment()).stdout
+        for name in settings:
+            self.assertIn(name, table)
+
+    def test_wrong_setting_is_named(self):
+        shown = tonari("info", "--settings", env=self.environment(TONARI_SPLIT="many"))
+        self.assertEqual(shown.returncode, 2)
+        self.assertIn("TONARI_SPLIT=many", shown.stderr)
+
+
+class Command(JobTest):
+    def test_version_and_help(self):
+        self.assertRegex(tonari("--version").stdout, r"^tonari \d+\.\d+\.\d+\n$")
+        shown = tonari("--help").stdout
+        for command in ("run", "info", "status"):
+            self.assertIn(f"  {command} ", shown)
+            self.assertIn("Example", tonari(command, "--help").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,76 @@
+"""Programs under shells, debuggers and profilers: the process that joins is not the one that was started."""
+
+import os
+import shutil
+import signal
+import unittest
+
+from harness.jobs import ACTOR, JobTest
+
+
+class Wrappers(JobTest):
+    def check_joins(self, *wrapper):
+        status, output, _ = self.run_job("run", "-n", "2", *wrapper, ACTOR, "join", "leave")
+        self.assertEqual((status, output.count("joined"), output.count("left")), (0, 2, 2), output)
+
+    def check_death_is_known(self, *wrapper):
+        job = self.start("run", "-n", "2", *wrapper, ACTOR, "say", "{rank} is {pid}", "join", "wait")
+        job.output.wait_for("waiting", 2)
+        os.kill(job.pid_of(1), signal.SIGKILL)
+        status, _, error = job.end()
+        self.assertRegex(error, r"tonari: rank 1 .*(was killed by signal 9|only the program it ran under knows)")
+        self.assertNotEqual(status, 0)
+
+    def need(self, program):
+        if shutil.which(program) is None:
+            self.skipTest(f"{program} is not installed")
+
+    def test_env(self):
+        self.check_joins("env", "A=1")
+
+    def test_shell(self):
+        status, output, _ = self.run_job("run", "-n", "2", "sh", "-c", f"{ACTOR} join leave; exit $((TONARI_RANK * 3))")
+        self.assertEqual((status, output.count("left")), (3, 2))
+
+    def test_death_under_a_shell(self):
+        job = self.start("run", "-n", "2", "sh", "-c", f"{ACTOR} say '{{rank}} is {{pid}}' join wait; true")
+        job.output.wait_for("waiting", 2)
+        os.kill(job.pid_of(1), signal.SIGKILL)
+        status, _, error = job.end()
+        self.assertRegex(error, r"tonari: rank 1 .*(was killed by signal 9|only the program it ran under knows)")
+        self.assertIn(status, (137, 1))
+
+    def test_gdb(self):
+        self.need("gdb")
+        self.check_joins("gdb", "-batch", "-ex", "run", "--args")
+        self.check_death_is_known("gdb", "-batch", "-ex", "run", "--args")
+
+    def test_valgrind(self):
+        self.need("valgrind")
+        self.check_joins("valgrind", "-q")
+        self.check_death_is_known("valgrind", "-q")
+
+    def test_strace(self):
+        self.need("strace")
+        self.check_joins("strace", "-f", "-o", "/dev/null")
+
+    def test_another_ipc_namespace_is_refused(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root makes namespaces everywhere")
+        _, _, error = self.run_job("run", "-n", "1", "unshare", "-i", ACTOR, "join")
+        self.assertIn("it is in another IPC namespace than `tonari run`", error)
+
+    def test_another_network_namespace_is_told(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root makes namespaces everywhere")
+        _, _, error = self.run_job("run", "-n", "1", "unshare", "-n", ACTOR, "join")
+        self.assertIn("this process was moved into another network namespace", error)
+
+    def test_another_process_namespace_works(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root makes namespaces everywhere")
+        self.check_joins("unshare", "-pf")
+
+
+if __name__ == "__main__":
+    unittest.main()
