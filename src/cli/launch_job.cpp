@@ -74,7 +74,8 @@ void LaunchedJob::end_all() noexcept {
 
 int LaunchedJob::run() {
   while (!is_finished()) wait_for_events();
-  return status_ == 0 && failed_ ? 1 : status_;
+  if (status_ != 0) return status_;
+  return failed_ ? status_of_failure_ : 0;
 }
 
 bool LaunchedJob::are_all_over() {
@@ -144,6 +145,7 @@ void LaunchedJob::program_ended(int rank) {
 
 void LaunchedJob::hear_failures() {
   while (const auto failure = gatekeeper_.next_failure()) {
+    if (!failed_) status_of_failure_ = failure->exit_status;
     failed_ = true;
     if (failure->rank >= 0) at(failure->rank).explained = true;
     if (!quiet_) forwarder_.say(failure->text);

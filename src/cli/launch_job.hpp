@@ -80,11 +80,12 @@ class LaunchedJob {
   Pipe report_;  // takes what exec says when it fails
   std::vector<Rank> ranks_;
 
-  int status_ = 0;            // the first exit status that is not zero
-  bool failed_ = false;       // something went wrong: the status must not be zero
-  std::optional<int> cause_;  // the rank whose end stops the others; -1: it is nobody's
-  bool quiet_ = false;        // why the rest ends is known
-  int end_signals_ = 0;       // asked for from outside
+  int status_ = 0;             // the first exit status that is not zero
+  int status_of_failure_ = 1;  // the first's, for when no program's status shows it
+  bool failed_ = false;        // something went wrong: the status must not be zero
+  std::optional<int> cause_;   // the rank whose end stops the others; -1: it is nobody's
+  bool quiet_ = false;         // why the rest ends is known
+  int end_signals_ = 0;        // asked for from outside
   bool output_given_up_ = false;
   bool everyone_ = false;                     // stopping includes ranks with a death handler
   std::optional<Clock::time_point> ask_at_;   // to end, by SIGTERM

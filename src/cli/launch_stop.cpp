@@ -71,6 +71,7 @@ void LaunchedJob::act_on_deadlines() {
     kill_at_ = now + grace;
   }
   if (has_come(kill_at_)) signal_all(SIGKILL, everyone_);
+  if (const auto due = forwarder_.due(); due && now >= *due) forwarder_.step();
 }
 
 void LaunchedJob::signal_all(int number, bool everyone) noexcept {

@@ -146,15 +146,6 @@ Arena::Arena(Descriptor memory) : memory_(std::move(memory)) {
   }
 }
 
-ArenaHeader& Arena::header() const noexcept {
-  return *std::launder(reinterpret_cast<ArenaHeader*>(mapping_.bytes().data()));
-}
-
-RankBlock& Arena::block(int rank) const noexcept {
-  std::byte* const start = mapping_.bytes().data() + blocks_bytes(static_cast<std::size_t>(rank));
-  return *std::launder(reinterpret_cast<RankBlock*>(start));
-}
-
 std::span<std::byte> Arena::segment(int rank) const noexcept {
   const auto bytes = header().segment_bytes;
   const auto first = whole_pages(blocks_bytes(header().ranks));

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
 #include <string_view>
 
@@ -97,8 +98,13 @@ class Arena {
   explicit Arena(Descriptor memory);
 
   [[nodiscard]] int ranks() const noexcept { return static_cast<int>(header().ranks); }
-  [[nodiscard]] ArenaHeader& header() const noexcept;
-  [[nodiscard]] RankBlock& block(int rank) const noexcept;
+  [[nodiscard]] ArenaHeader& header() const noexcept {
+    return *std::launder(reinterpret_cast<ArenaHeader*>(mapping_.bytes().data()));
+  }
+  [[nodiscard]] RankBlock& block(int rank) const noexcept {
+    std::byte* const start = mapping_.bytes().data() + sizeof(ArenaHeader);
+    return reinterpret_cast<RankBlock*>(start)[rank];
+  }
   [[nodiscard]] std::span<std::byte> segment(int rank) const noexcept;
   [[nodiscard]] const Descriptor& memory() const noexcept { return memory_; }
   /// Bytes of the header and all rank blocks: what someone who only looks has to map.

@@ -1,5 +1,6 @@
 #include "job/ending.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -7,12 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <optional>
-#include <sstream>
 
 namespace tonari::job {
 
@@ -33,21 +33,23 @@ std::optional<Ending> ending_of_child(pid_t id) noexcept {
   return Ending{.signal = info.si_status, .status = 0};
 }
 
+// A file of /proc's, as far as 4 KiB. Empty when its process has vanished, which may happen at any moment.
+std::string read_whole(const std::string& path) {
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  std::array<char, 4096> text;
+  const auto bytes = file ? ::read(file.number(), text.data(), text.size()) : -1;
+  return bytes > 0 ? std::string{text.data(), static_cast<std::size_t>(bytes)} : std::string{};
+}
+
 // The last field of /proc/PID/stat is its wait status until the parent has waited. The kernel shows it to the same
 // user.
 std::optional<Ending> ending_left_in_proc(pid_t id) {
-  std::ifstream file{fmt::format("/proc/{}/stat", id)};
-  const std::string line{std::istreambuf_iterator<char>{file}, {}};
+  const std::string line = read_whole(fmt::format("/proc/{}/stat", id));
   const auto name_end = line.rfind(')');
-  if (name_end == line.npos) return std::nullopt;
-  std::istringstream fields{line.substr(name_end + 1)};
-  char state = 0;
-  fields >> state;
+  if (name_end == line.npos || line.size() < name_end + 3) return std::nullopt;
+  const char state = line[name_end + 2];
   if (state != 'Z' && state != 'X') return std::nullopt;
-  std::string last;
-  while (fields >> last) {
-  }
-  return from_wait_status(std::stoi(last));
+  return from_wait_status(std::atoi(line.c_str() + line.rfind(' ')));
 }
 
 // After the parent has waited, the kernel tells from version 6.15 on. This is struct pidfd_info of linux/pidfd.h as it

@@ -18,9 +18,10 @@ namespace tonari::job {
 
 /// Something that went wrong with a rank, for people and for whoever started the job.
 struct Failure {
-  int rank = -1;      ///< Whose end it was; -1: nobody's, ranks failed to come.
-  std::string text;   ///< One line, without a name in front or a newline behind.
-  bool stops = true;  ///< The other ranks must end. False when each of them lives on, or is gone already.
+  int rank = -1;        ///< Whose end it was; -1: nobody's, ranks failed to come.
+  std::string text;     ///< One line, without a name in front or a newline behind.
+  bool stops = true;    ///< The other ranks must end. False when each of them lives on, or is gone already.
+  int exit_status = 1;  ///< Of the process that failed, as shells count; what it ran under may hide it. Never 0.
 };
 
 /// Who makes a job's arena, admits its ranks to it, and watches them until they have left: the server's side of
@@ -93,10 +94,10 @@ class Gatekeeper {
   // gatekeeper_failures.cpp
   void look_for_the_missing();
   void limit_passed();
-  void stop_joining(int rank, std::string text);
+  void stop_joining(int rank, std::string text, const Ending& ending);
   void process_ended(int rank);
   void report_marked_deaths();
-  void report(int rank, std::string text, int others);
+  void report(int rank, std::string text, const Ending& ending, int others);
   [[nodiscard]] int others_to_stop(int rank) const noexcept;
   [[nodiscard]] Reply reply(Step step) const noexcept;
 

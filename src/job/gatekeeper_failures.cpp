@@ -13,6 +13,8 @@ namespace tonari::job {
 namespace {
 
 constexpr int missing_named_max = 8;
+// Of a rank that did not end, or will only later.
+constexpr Ending failed_without_end{.signal = 0, .status = 1};
 
 }  // namespace
 
@@ -28,9 +30,11 @@ void Gatekeeper::look_for_the_missing() {
   for (int rank = 0; rank < ranks_; ++rank) {
     const Door& at = door(rank);
     if (at.state != State::away || !at.program) continue;
-    stop_joining(rank, fmt::format("{} {} before it joined, and other ranks wait for it: every rank must make a "
-                                   "tonari::Job, or none",
-                                   name_of(rank, at.program_pid), describe(*at.program)));
+    stop_joining(rank,
+                 fmt::format("{} {} before it joined, and other ranks wait for it: every rank must make a "
+                             "tonari::Job, or none",
+                             name_of(rank, at.program_pid), describe(*at.program)),
+                 *at.program);
     return;
   }
 }
@@ -48,12 +52,13 @@ void Gatekeeper::limit_passed() {
   stop_joining(-1,
                fmt::format("{} {} not joined {} s after the first rank did: every rank must make a tonari::Job, or "
                            "none; if the program needs longer before it does, set TONARI_JOIN_SECONDS higher",
-                           (count == 1 ? "rank " : "ranks ") + missing, count == 1 ? "has" : "have", join_seconds_));
+                           (count == 1 ? "rank " : "ranks ") + missing, count == 1 ? "has" : "have", join_seconds_),
+               failed_without_end);
 }
 
-void Gatekeeper::stop_joining(int rank, std::string text) {
+void Gatekeeper::stop_joining(int rank, std::string text, const Ending& ending) {
   stopped_ = true;
-  report(rank, std::move(text), others_to_stop(rank));
+  report(rank, std::move(text), ending, others_to_stop(rank));
   const Reply stop = reply(Step::stop);
   send_to_all(stop);
 }
@@ -71,7 +76,7 @@ void Gatekeeper::process_ended(int rank) {
   const Ending ending = ending_of(at.process, at.pid);
   std::string text = fmt::format("{} {}", name_of(rank, at.pid), describe(ending));
   if (!open_) {
-    if (!stopped_) stop_joining(rank, text + " while the ranks were joining");
+    if (!stopped_) stop_joining(rank, text + " while the ranks were joining", ending);
     return;
   }
   if (ending.signal == 0) {
@@ -79,7 +84,7 @@ void Gatekeeper::process_ended(int rank) {
   }
   const int others = others_to_stop(rank);  // counted before they learn of it
   arena_.mark_dead(rank, ending.signal, ending.status);
-  report(rank, std::move(text), others);
+  report(rank, std::move(text), ending, others);
 }
 
 // A rank that leaves by an exception marks itself dead, and may run on.
@@ -87,18 +92,23 @@ void Gatekeeper::report_marked_deaths() {
   for (int rank = 0; rank < ranks_; ++rank) {
     const Door& at = door(rank);
     if (at.reported || arena_.block(rank).phase.load(std::memory_order_acquire) != Phase::dead) continue;
-    report(rank, name_of(rank, at.pid) + " left the job because of an exception", others_to_stop(rank));
+    report(rank, name_of(rank, at.pid) + " left the job because of an exception", failed_without_end,
+           others_to_stop(rank));
   }
 }
 
-void Gatekeeper::report(int rank, std::string text, int others) {
+void Gatekeeper::report(int rank, std::string text, const Ending& ending, int others) {
   if (rank >= 0) door(rank).reported = true;
   if (others > 0) {
-    text += fmt::format("; stopping the {}{} rank{}", rank < 0 ? "" : "other ", others, others == 1 ? "" : "s");
+    const std::string_view other = rank >= 0 ? "other " : "";
+    text += others == 1 ? fmt::format("; stopping the {}rank", other)
+                        : fmt::format("; stopping the {}{} ranks", other, others);
   } else if (rank >= 0 && ranks_ > 1) {
     text += "; the other ranks live on or have left";
   }
-  failures_.push_back({.rank = rank, .text = std::move(text), .stops = others > 0});
+  const int status = ending.exit_status();
+  failures_.push_back(
+      {.rank = rank, .text = std::move(text), .stops = others > 0, .exit_status = status > 0 ? status : 1});
 }
 
 // Ranks that a failure of this one ends: those still in the job that have no death handler.
