@@ -48,7 +48,7 @@ class Lu final : public Question {
  private:
   [[nodiscard]] std::vector<std::size_t> sizes(const BenchOptions& options) const {
     const auto* const usual = options.quick ? "200,400" : sweep_ == "ranks" ? "1000" : "250,500,1000,2000";
-    return parse_sizes("--sizes", options.sizes.empty() ? usual : options.sizes);
+    return parse_sizes("--sizes", options.sizes.value_or(usual));
   }
 
   std::string sweep_ = "n";

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,7 @@ struct BenchOptions {
   bool rivals_only = false;
   bool quick = false;
   int rounds = 0;  ///< 0: three, or one if quick.
-  std::string sizes;
+  std::optional<std::string> sizes;
   std::string json;
 };
 

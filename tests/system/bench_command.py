@@ -1,0 +1,104 @@
+"""`tonari bench` itself: what it lists, what it refuses, and how it stops."""
+
+import os
+import shutil
+import signal
+import subprocess
+import unittest
+
+from harness.bench import BenchTest, TONARI
+from harness.jobs import processes_marked, eventually
+
+
+class Listing(BenchTest):
+    def test_names_each_benchmark_with_its_question(self):
+        status, output, _ = self.run_job("bench")
+        self.assertEqual(status, 0)
+        self.assertRegex(output, r"(?m)^ *pingpong +\S.*\?$")
+        self.assertRegex(output, r"(?m)^ *lu +\S.*\?$")
+
+
+class Refusal(BenchTest):
+    def test_of_an_unknown_name_offers_the_nearest(self):
+        self.assertIn("did you mean pingpong?", self.refused("pingpng"))
+        self.assertNotIn("did you mean", self.refused("nothing-like-it"))
+
+    def test_of_wrong_sizes_says_what_is_right(self):
+        for sizes in ("8x", "0", "-8", "64-8", "", ",", "8,,16", "99999999999999999999", "17179869184G", "1T"):
+            with self.subTest(sizes=sizes):
+                self.assertRegex(self.refused("pingpong", "--sizes", sizes), "--sizes.* (size|required)")
+
+    def test_of_wrong_choices_lists_the_right_ones(self):
+        self.assertIn("choose among warm,cold", self.refused("pingpong", "--buffers", "tepid"))
+        self.assertIn("blocking,posted,unexpected", self.refused("pingpong", "--receivers", "blocking,lost"))
+        self.assertIn("--split", self.refused("pingpong", "--split", "49"))
+        self.assertIn("started-receive", self.refused("lu", "--modes", "sending"))
+        self.assertIn("--sweep", self.refused("lu", "--sweep", "columns"))
+        self.assertIn("--block", self.refused("lu", "--block", "0"))
+        self.assertIn("--rounds", self.refused("lu", "--rounds", "0"))
+
+    def test_of_an_unknown_rival_lists_the_known_ones(self):
+        self.assertIn("mpich-mt", self.refused("pingpong", "--rival", "lam"))
+
+    def test_of_one_rank_for_two(self):
+        self.assertIn("-n 2", self.refused("pingpong", "-n", "1"))
+
+    def test_of_a_rival_that_is_not_installed_names_the_packages(self):
+        folder = os.path.join(self.folder, "bin")
+        os.mkdir(folder)
+        self.addCleanup(shutil.rmtree, folder)
+        result = subprocess.run([TONARI, "bench", "pingpong", "--quick", "--rival", "mpich"], text=True,
+                                capture_output=True, env=self.environment(PATH=folder))
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertRegex(result.stderr, "mpiexec.mpich is not installed.*libmpich-dev.*make bench")
+
+
+class Json(BenchTest):
+    def test_in_a_folder_that_is_not_there_is_refused_before_the_run(self):
+        error = self.refused("pingpong", "--json", os.path.join(self.folder, "none", "report.json"))
+        self.assertIn("No such file or directory", error)
+
+    def test_on_a_full_disk_is_told_and_the_table_is_not_lost(self):
+        status, output, error = self.run_job("bench", "pingpong", "--quick", "--sizes", "8", "--json", "/dev/full")
+        self.assertEqual(status, 2)
+        self.assertIn("latency", output)
+        self.assertRegex(error, "cannot write /dev/full: No space left on device; .")
+
+    def test_replaces_what_was_there_only_when_whole(self):
+        path = os.path.join(self.folder, "report.json")
+        with open(path, "w") as file:
+            file.write("old")
+        job = self.start("bench", "pingpong", "--json", path)
+        job.error.wait_for("round 1")
+        job.signal(signal.SIGTERM)
+        job.end()
+        with open(path) as file:
+            self.assertEqual(file.read(), "old")
+
+
+class Stopping(BenchTest):
+    def check_stops(self, number):
+        job = self.start("bench", "pingpong")
+        job.error.wait_for("round 1 of 3: tonari")
+        eventually(lambda: len(processes_marked(self._mark)) >= 4, "the ranks run")
+        job.signal(number)
+        status, output, error = job.end()
+        self.assertEqual((status, output), (128 + number, ""))
+        self.assertIn(f"stopped by signal {number}", error)
+
+    def test_by_ctrl_c_leaves_nothing_running(self):
+        self.check_stops(signal.SIGINT)
+
+    def test_by_a_polite_kill_leaves_nothing_running(self):
+        self.check_stops(signal.SIGTERM)
+
+    def test_by_force_leaves_nothing_running(self):
+        job = self.start("bench", "pingpong")
+        job.error.wait_for("round 1 of 3: tonari")
+        eventually(lambda: len(processes_marked(self._mark)) >= 4, "the ranks run")
+        job.signal(signal.SIGKILL)
+        self.assertEqual(job.end()[0], -signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,78 @@
+"""`tonari bench pingpong`, in quick form."""
+
+import unittest
+
+from harness.bench import BenchTest, has_rival
+
+FEW = ("--sizes", "8,64,4K,256K")
+
+
+class Cases(BenchTest):
+    def test_all_are_measured_at_every_size(self):
+        report, output, _ = self.bench("pingpong", *FEW)
+        cases = ["warm", "warm posted", "warm unexpected", "cold", "cold posted", "cold unexpected"]
+        self.assertEqual(self.cases(report, "tonari", "latency"), cases)
+        for case in cases:
+            points = self.points(report, "tonari", case, "latency")
+            self.assertEqual(list(points), [8, 64, 4096, 262144])
+            for point in points.values():
+                self.assertGreater(point["min"], 0)
+            self.assertIn(f"{case}: latency, us, median", output)
+
+    def test_a_bare_ring_is_measured_beside(self):
+        report, _, _ = self.bench("pingpong", "--sizes", "8,40,64", "--receivers", "blocking")
+        self.assertEqual(list(self.points(report, "ring", "warm", "latency")), [8, 40])
+
+    def test_a_line_is_fitted_in_each_round(self):
+        report, output, _ = self.bench("pingpong", *FEW, "--rounds", "2", "--buffers", "warm", "--receivers", "blocking")
+        for metric in ("t0", "t1", "half-performance length"):
+            self.assertEqual(self.points(report, "tonari", "warm", metric)[262144]["n"], 2)
+        self.assertIn("fit t0 + n * t1", output)
+        self.assertEqual(report["parameters"]["rounds"], 2)
+
+    def test_splits_are_cases_of_their_own(self):
+        report, _, _ = self.bench("pingpong", "--sizes", "8,64", "--buffers", "warm", "--receivers", "posted",
+                                  "--split", "0,16")
+        self.assertEqual(self.cases(report, "tonari", "latency"),
+                         ["warm posted", "warm posted split 0", "warm posted split 16"])
+
+    def test_a_split_longer_than_the_message_before_it_works(self):
+        self.bench("pingpong", "--sizes", "1,2,47,48,49,100", "--buffers", "warm", "--split", "48,1")
+
+
+class Pairs(BenchTest):
+    def test_with_more_ranks_are_named_with_their_distance(self):
+        report, _, _ = self.bench("pingpong", "-n", "3", "--bind", "none", "--sizes", "8", "--buffers", "warm",
+                                  "--receivers", "posted")
+        self.assertEqual(self.cases(report, "tonari", "latency"),
+                         ["warm posted 0-1 same host", "warm posted 0-2 same host"])
+
+
+class Rivals(BenchTest):
+    def check(self, mpi, pattern):
+        if not has_rival(mpi, "pingpong"):
+            self.skipTest(f"{mpi} is not installed")
+        report, output, _ = self.bench("pingpong", "--sizes", "8,1K", "--rival", mpi)
+        systems = sorted({series["system"] for series in report["series"]})
+        self.assertEqual(len(systems), 4, systems)
+        self.assertRegex(systems[0], f"^{pattern}$")
+        self.assertEqual(systems[1], systems[0] + " thread-multiple")
+        self.assertEqual(systems[2:], ["ring", "tonari"])
+        self.assertEqual(list(self.points(report, systems[0], "cold unexpected", "latency")), [8, 1024])
+        self.assertRegex(output, "vs best")
+
+    def test_openmpi(self):
+        self.check("openmpi", r"openmpi-\d+\.\d+\.\d+\w*")
+
+    def test_mpich(self):
+        self.check("mpich", r"mpich-\d+\.\d+(\.\d+)?\w*")
+
+    def test_one_way_of_one_without_tonari(self):
+        if not has_rival("mpich", "pingpong"):
+            self.skipTest("mpich is not installed")
+        report, _, _ = self.bench("pingpong", "--sizes", "64", "--rivals-only", "--rival", "mpich-mt")
+        self.assertTrue(all(series["system"].endswith("thread-multiple") for series in report["series"]))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,35 @@
+"""The examples check their own results; here they run on several numbers of ranks."""
+
+import os
+import unittest
+
+from harness.jobs import BIN, JobTest
+
+EXAMPLES = os.path.join(BIN, "..", "examples")
+
+
+class Examples(JobTest):
+    def run_example(self, ranks, name, *arguments):
+        path = os.path.join(EXAMPLES, name)
+        if not os.access(path, os.X_OK):
+            self.skipTest("examples are not built")
+        status, output, error = self.run_job("run", "-n", ranks, path, *arguments)
+        self.assertEqual((status, error), (0, ""), output)
+        return output
+
+    def test_hello_is_heard_by_the_next_rank(self):
+        for ranks in (1, 2, 5):
+            with self.subTest(ranks=ranks):
+                lines = sorted(self.run_example(ranks, "hello").splitlines())
+                expected = [f"rank {rank} of {ranks} heard: good morning from rank {(rank - 1) % ranks}"
+                            for rank in range(ranks)]
+                self.assertEqual(lines, expected)
+
+    def test_heat_flows_as_it_should(self):
+        for ranks, rows in ((1, 10), (2, 50), (3, 50), (4, 4)):
+            with self.subTest(ranks=ranks, rows=rows):
+                self.assertIn("largest error", self.run_example(ranks, "heat", rows, 100))
+
+
+if __name__ == "__main__":
+    unittest.main()
