@@ -237,7 +237,7 @@ class Experiment {
   void run() {
     check();
     int repeats = 0;
-    for (double seconds = 0; go_on(repeats < 2 || seconds < budget_s_); ++repeats) {
+    for (double seconds = 0; go_on(repeats == 0 || seconds < budget_s_); ++repeats) {
       fill(mine_, layout_, wire_.rank(), paper_);
       seconds += note(gather_times(wire_, Factorisation<W>(wire_, layout_, mine_, case_.mode).run()));
     }

@@ -42,7 +42,7 @@ inline constexpr int tag_control = 3;  // plans, and "ready"
 inline constexpr int tag_turn = 4;     // your turn to be measured, or (0) there is nothing left to do
 
 inline constexpr double batch_us = 20;
-inline constexpr std::uint64_t batches_min = 5;
+inline constexpr std::uint64_t batches_min = 3;
 inline constexpr std::uint64_t batches_max = 1000;
 
 /// What rank 0 tells the other side before each series of exchanges. Sent as it lies here.

@@ -1,9 +1,10 @@
 #pragma once
 
+#include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -109,7 +110,8 @@ class Output {
 
   static std::string print(double value) {
     char text[32];
-    std::snprintf(text, sizeof text, "%.7g", value);
+    const bool whole = std::fabs(value) < 1e15 && value == std::floor(value);
+    std::snprintf(text, sizeof text, whole ? "%.0f" : "%.7g", value);
     return std::strpbrk(text, "ni") ? "null" : text;  // JSON has no nan or inf
   }
   static std::string print(const Series& series) {

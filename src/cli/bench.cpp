@@ -64,7 +64,7 @@ std::vector<System> systems_of(const BenchOptions& options) {
   return systems;
 }
 
-int rounds_of(const BenchOptions& options) { return options.rounds > 0 ? options.rounds : options.quick ? 1 : 3; }
+int rounds_of(const BenchOptions& options) { return options.rounds > 0 ? options.rounds : options.quick ? 1 : 5; }
 
 Results measure(const std::vector<Launch>& launches, int rounds) {
   const StopSignals signals;
@@ -139,10 +139,10 @@ void list_questions() {
 std::size_t edit_distance(std::string_view left, std::string_view right) {
   std::vector<std::size_t> row(right.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < left.size(); ++i) {
+  for (const char letter : left) {
     std::size_t diagonal = row[0]++;
     for (std::size_t j = 0; j < right.size(); ++j) {
-      const auto changed = diagonal + (left[i] == right[j] ? 0 : 1);
+      const auto changed = diagonal + (letter == right[j] ? 0 : 1);
       diagonal = row[j + 1];
       row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
     }
@@ -168,7 +168,7 @@ void add_common_options(CLI::App& command, BenchOptions& options) {
                   "threads), or one way of them: openmpi-default, openmpi-mt, ...")
       ->delimiter(',');
   command.add_flag("--rivals-only", options.rivals_only, "Leave tonari out");
-  command.add_option("--rounds", options.rounds, "How often every system is asked in turn (default 3)")
+  command.add_option("--rounds", options.rounds, "How often every system is asked in turn (default 5)")
       ->check(CLI::Range(1, 1000));
   command.add_flag("--quick", options.quick, "Few sizes, one round: for a first look, and for tests");
   command.add_option("--json", options.json, "Write everything measured to this file")->type_name("FILE");

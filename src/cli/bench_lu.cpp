@@ -64,7 +64,7 @@ std::vector<Launch> Lu::plan(const BenchOptions& options, const std::vector<Syst
   ask.arguments = {worker_option("sizes", orders),
                    worker_option("modes", parse_choices("--modes", modes_, {"blocking", "started-receive", "started"})),
                    fmt::format("--block={}", block_), fmt::format("--x={}", over_ranks ? "ranks" : "n"),
-                   fmt::format("--budget-s={}", options.quick ? 0.1 : 1.0)};
+                   fmt::format("--budget-s={}", options.quick ? 0.1 : 0.3)};
   std::vector<Launch> launches;
   for (int ranks = over_ranks ? 1 : options.launch.ranks; ranks <= options.launch.ranks; ++ranks) {
     ask.launch.ranks = ranks;

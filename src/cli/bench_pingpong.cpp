@@ -49,7 +49,7 @@ class Pingpong final : public Question {
     const auto* const usual = options.quick ? "8,40,64,512,4K,16K,64K,1M" : "8,40,64-64M";
     return parse_sizes("--sizes", options.sizes.value_or(usual));
   }
-  [[nodiscard]] static double budget_us(const BenchOptions& options) { return options.quick ? 4000 : 40000; }
+  [[nodiscard]] static double budget_us(const BenchOptions& options) { return options.quick ? 4000 : 12000; }
   [[nodiscard]] std::vector<int> splits() const;
 
   std::string buffers_ = "warm,cold";

@@ -70,7 +70,7 @@ Command for_openmpi(const Ask& ask) {
   Command command{{"mpirun.openmpi", "-n", std::to_string(ask.launch.ranks)}, {}};
   auto& arguments = command.arguments;
   const bool crowded = ask.launch.ranks > usable_cores();
-  if (crowded) arguments.push_back("--oversubscribe");  // it then yields its processor while it waits
+  if (crowded) arguments.emplace_back("--oversubscribe");  // it then yields its processor while it waits
   arguments.insert(arguments.end(), {"--bind-to", !bound(ask.launch) ? "none"
                                                   : crowded          ? "core:overload-allowed"
                                                                      : "core"});
@@ -140,8 +140,8 @@ Command command_for(const System& system, const Ask& ask, const std::string& out
   auto& arguments = command.arguments;
   arguments.push_back("--output=" + output);
   arguments.insert(arguments.end(), ask.arguments.begin(), ask.arguments.end());
-  if (system.thread_multiple) arguments.push_back("--threads=multiple");
-  command.environment.push_back("OPENBLAS_NUM_THREADS=1");  // ranks are what runs in parallel
+  if (system.thread_multiple) arguments.emplace_back("--threads=multiple");
+  command.environment.emplace_back("OPENBLAS_NUM_THREADS=1");  // ranks are what runs in parallel
   return command;
 }
 

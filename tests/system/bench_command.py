@@ -79,7 +79,7 @@ class Json(BenchTest):
 class Stopping(BenchTest):
     def check_stops(self, number):
         job = self.start("bench", "pingpong")
-        job.error.wait_for("round 1 of 3: tonari")
+        job.error.wait_for("round 1 of 5: tonari")
         eventually(lambda: len(processes_marked(self._mark)) >= 4, "the ranks run")
         job.signal(number)
         status, output, error = job.end()
@@ -94,7 +94,7 @@ class Stopping(BenchTest):
 
     def test_by_force_leaves_nothing_running(self):
         job = self.start("bench", "pingpong")
-        job.error.wait_for("round 1 of 3: tonari")
+        job.error.wait_for("round 1 of 5: tonari")
         eventually(lambda: len(processes_marked(self._mark)) >= 4, "the ranks run")
         job.signal(signal.SIGKILL)
         self.assertEqual(job.end()[0], -signal.SIGKILL)
