@@ -1,3 +1,4 @@
+#include "base/cache.hpp"
 #include "message/runtime.hpp"
 #include "message/schedule.hpp"
 #include "message/waiting.hpp"
@@ -26,6 +27,14 @@ void set_with_max(job::Counters::Count& now, job::Counters::Count& max, std::uin
   if (value > max.load(std::memory_order_relaxed)) max.store(value, std::memory_order_relaxed);
 }
 
+// While the message is on its way, so may be the lines it goes into. Short buffers only: a long one is copied by the kernel,
+// and is not always filled.
+void fetch_to_write(std::span<std::byte> buffer) noexcept {
+  constexpr std::size_t bytes_max = 4096;
+  if (buffer.size() > bytes_max) return;
+  for (std::size_t offset = 0; offset < buffer.size(); offset += fabric::head_bytes) prefetch_to_write(&buffer[offset]);
+}
+
 }  // namespace
 
 void Runtime::start_receive(Operation& operation, const Receive& what) noexcept {
@@ -50,6 +59,7 @@ void Runtime::start_receive(Operation& operation, const Receive& what) noexcept 
     }
   }
   if (grant) send_grant(static_cast<int>(operation.head.source), *grant);
+  if (operation.state.load(std::memory_order_relaxed) == State::posted) fetch_to_write(what.buffer);
 }
 
 // From a rank that is dead, or in a collective with one. Checked under the lock, as died() works under it.
