@@ -89,6 +89,7 @@ std::vector<Launch> Pingpong::plan(const BenchOptions& options, const std::vecto
                        [](auto bytes) { return bytes <= head_payload_bytes; });
   if (!short_sizes.empty()) {
     ask.arguments.push_back(worker_option("sizes", short_sizes));  // the later one holds
+    ask.launch.ranks = 2;
     launches.push_back({std::move(ask), {{Family::ring, false}}, ""});
   }
   return launches;
