@@ -1,0 +1,241 @@
+// Ranks as threads of one process: joining, leaving and deaths without processes, for ThreadSanitizer above all.
+
+#include "job/session.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <latch>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tonari {
+namespace {
+
+using job::Session;
+
+// Waits for what other threads are about to do; false when they do not.
+template <class Condition>
+bool eventually(const Condition& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+/// What a layer above sees.
+class Recorder final : public Session::Attachment {
+ public:
+  void serve() noexcept override { served.fetch_add(1); }
+  void died(int rank) noexcept override {
+    const std::lock_guard guard(mutex_);
+    dead_.push_back(rank);
+  }
+  [[nodiscard]] bool has_died(int rank) {
+    const std::lock_guard guard(mutex_);
+    EXPECT_LE(std::ranges::count(dead_, rank), 1) << "it is told once";
+    return std::ranges::count(dead_, rank) == 1;
+  }
+
+  std::atomic<int> served{0};
+
+ private:
+  std::mutex mutex_;
+  std::vector<int> dead_;
+};
+
+Recorder& recorder_of(Job& job) {
+  return job.session().attached<Recorder>([] { return std::make_unique<Recorder>(); });
+}
+
+TEST(Threads, EachIsARankOfItsOwn) {
+  std::vector<int> seen(5);
+
+  run_as_threads(5, [&](Job& job) {
+    EXPECT_EQ(job.size(), 5);
+    EXPECT_TRUE(job.session().threads());
+    EXPECT_TRUE(job.session().direct_copies());
+    seen[static_cast<std::size_t>(job.rank())] += 1;
+  });
+
+  EXPECT_EQ(seen, std::vector<int>(5, 1));
+}
+
+TEST(Threads, JoinAndLeaveManyTimes) {
+  for (int round = 0; round < 100; ++round) {
+    run_as_threads(4, [](Job& job) { EXPECT_TRUE(job.alive((job.rank() + 1) % 4)); });
+  }
+}
+
+TEST(Threads, LeavingWaitsForTheLast) {
+  std::atomic<bool> last_has_left{false};
+  std::atomic<int> early{0};
+
+  run_as_threads(3, [&](Job& job) {
+    if (job.rank() == 2) {
+      // Both others are in their destructors once they show it.
+      auto& arena = job.session().arena();
+      EXPECT_TRUE(eventually(
+          [&] { return arena.block(0).phase == job::Phase::leaving && arena.block(1).phase == job::Phase::leaving; }));
+      EXPECT_EQ(arena.block(0).wait, job::Wait::leave);
+      last_has_left = true;
+    }
+    struct Probe final : Session::Attachment {  // destroyed after every rank has left
+      Probe(std::atomic<bool>& left, std::atomic<int>& count) : left_(left), count_(count) {}
+      ~Probe() override { count_ += left_ ? 0 : 1; }
+      void serve() noexcept override {}
+      void died(int) noexcept override {}
+      std::atomic<bool>& left_;
+      std::atomic<int>& count_;
+    };
+    job.session().attached<Probe>([&] { return std::make_unique<Probe>(last_has_left, early); });
+  });
+
+  EXPECT_EQ(early, 0);
+}
+
+TEST(Threads, ServiceRunsWhileARankComputes) {
+  run_as_threads(2, [](Job& job) {
+    Recorder& recorder = recorder_of(job);
+    EXPECT_TRUE(eventually([&] { return recorder.served > 0; }));
+  });
+}
+
+TEST(Threads, ServiceCanBeTurnedOff) {
+  run_as_threads(1,
+                 [](Job& job) {
+                   Recorder& recorder = recorder_of(job);
+                   auto& bell = job.session().block().service_bell;
+                   for (int i = 0; i < 10; ++i) {
+                     bell.fetch_add(1);
+                     std::this_thread::yield();
+                   }
+                   EXPECT_EQ(recorder.served, 0);
+                 },
+                 {"TONARI_SERVICE_THREAD=off"});
+}
+
+TEST(Threads, ExceptionOfARankIsThrownAgainAndToldToTheOthers) {
+  std::atomic<int> told{0};
+
+  const auto run = [&] {
+    run_as_threads(3, [&](Job& job) {
+      if (job.rank() == 1) throw std::runtime_error("the cause");
+      Recorder& recorder = recorder_of(job);
+      EXPECT_TRUE(eventually([&] { return recorder.has_died(1); }));
+      EXPECT_FALSE(job.alive(1));
+      ++told;
+      throw std::logic_error("a consequence");
+    });
+  };
+
+  EXPECT_THROW(run(), std::runtime_error);
+  EXPECT_EQ(told, 2);
+}
+
+TEST(Threads, DeathHandlerHearsOfEachDeathOnce) {
+  std::mutex mutex;
+  std::vector<Death> heard;
+  std::latch dead{3};
+
+  const auto run = [&] {
+    run_as_threads(4, [&](Job& job) {
+      if (job.rank() != 0) throw std::runtime_error("rank " + std::to_string(job.rank()));
+      job.on_death([&](const Death& death) {
+        {
+          const std::lock_guard guard(mutex);
+          heard.push_back(death);
+        }
+        dead.count_down();
+      });
+      dead.wait();
+    });
+  };
+  EXPECT_THROW(run(), std::runtime_error);
+
+  ASSERT_EQ(heard.size(), 3U);
+  for (const Death& death : heard) {
+    EXPECT_GT(death.rank, 0);
+    EXPECT_EQ(death.signal, 0);
+    EXPECT_EQ(death.exit_status, 1);
+    EXPECT_FALSE(death.host.empty());
+  }
+}
+
+TEST(Threads, HandlerSetAfterADeathHearsOfIt) {
+  std::latch heard{1};
+
+  const auto run = [&] {
+    run_as_threads(2, [&](Job& job) {
+      if (job.rank() == 1) throw std::runtime_error("early");
+      EXPECT_TRUE(eventually([&] { return !job.alive(1); }));
+      job.on_death([&](const Death&) { heard.count_down(); });
+      heard.wait();
+    });
+  };
+
+  EXPECT_THROW(run(), std::runtime_error);
+}
+
+TEST(Threads, SettingsHoldForOneJob) {
+  run_as_threads(2,
+                 [](Job& job) {
+                   EXPECT_EQ(job.session().arena().header().ring_slots, 64);
+                   EXPECT_EQ(job.hosts(), 2);
+                   EXPECT_EQ(job.host(1), 1);
+                 },
+                 {"TONARI_RING_SLOTS=64", "TONARI_APART=memory"});
+  run_as_threads(2, [](Job& job) {
+    EXPECT_EQ(job.hosts(), 1);
+    EXPECT_EQ(job.host(1), 0);
+  });
+}
+
+TEST(Threads, RefuseWhatCannotBe) {
+  const auto nothing = [](Job&) {};
+
+  EXPECT_THROW(run_as_threads(0, nothing), SetupError);
+  EXPECT_THROW(run_as_threads(-3, nothing), SetupError);
+  EXPECT_THROW(run_as_threads(2, nothing, {"TONARI_APART=network"}), SetupError);
+  EXPECT_THROW(run_as_threads(2, nothing, {"TONARI_NO_SUCH_SETTING=1"}), SetupError);
+}
+
+TEST(Job, AloneIsAJobOfOneAndSeveralLiveSideBySide) {
+  const Job first;
+  const Job second;
+
+  EXPECT_EQ(first.rank(), 0);
+  EXPECT_EQ(first.size(), 1);
+  EXPECT_EQ(second.size(), 1);
+  EXPECT_TRUE(first.alive(0));
+  EXPECT_EQ(first.statistics().messages_sent, 0);
+}
+
+TEST(Job, DestroyedByAForkedChildStaysWithItsParent) {
+  auto job = std::make_unique<Job>();
+
+  const pid_t child = ::fork();
+  if (child == 0) {
+    job.reset();
+    ::_exit(5);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 5);
+  EXPECT_TRUE(job->alive(0));
+  EXPECT_EQ(job->session().block().phase, job::Phase::running);
+}
+
+}  // namespace
+}  // namespace tonari
