@@ -29,9 +29,9 @@ class ExitStatus(JobTest):
         self.assertEqual(self.actors(2, "join", "leave", "only", 1, "return", 7)[0], 7)
 
     def test_signal_counts_as_128_and_its_number(self):
-        status, _, error = self.actors(2, "only", 1, "kill", 11)
-        self.assertEqual(status, 128 + 11)
-        self.assertRegex(error, r"^tonari: rank 1 \(pid \d+, host \S+\) was killed by signal 11 \(Segmentation fault\)$")
+        status, _, error = self.actors(2, "only", 1, "kill", 9)
+        self.assertEqual(status, 128 + 9)
+        self.assertRegex(error, r"^tonari: rank 1 \(pid \d+, host \S+\) was killed by signal 9 \(Killed\)\n$")
 
 
 class Death(JobTest):
@@ -198,7 +198,8 @@ class RunItselfKilled(JobTest):
 class Membership(JobTest):
     def test_forked_child_ends_without_effect(self):
         status, output, error = self.actors(2, "join", "fork", "leave")
-        self.assertEqual((status, error), (0, ""))
+        self.assertEqual(status, 0)
+        self.assertNotRegex(error, "tonari|SUMMARY")  # LeakSanitizer may say that it saw another thread
         self.assertEqual((output.count("child ended with 7"), output.count("left")), (2, 2))
 
     def test_second_job_at_a_time_is_refused(self):
