@@ -1,0 +1,61 @@
+"""What becomes of messages, copies and collectives when a rank dies in the middle of them."""
+
+import os
+import signal
+import time
+import unittest
+
+from harness.jobs import PROGRAMS, JobTest, eventually, state_of
+
+PROGRAM = os.path.join(PROGRAMS, "message_deaths")
+VICTIM = 1
+SURVIVORS = (0, 2)
+BOUND = 3.0  # DESIGN.md: known within a second; the rest is for processes to end on a busy machine
+
+
+class Deaths(JobTest):
+    def start_phase(self, phase, *arguments):
+        job = self.start("run", "-n", 3, PROGRAM, phase, *arguments)
+        pids = [job.pid_of(rank) for rank in range(3)]
+        job.output.wait_for("is ready", 3)
+        return job, pids
+
+    def kill_when_others_sleep(self, pids):
+        for rank in SURVIVORS:
+            eventually(lambda: state_of(pids[rank]) == "S", f"rank {rank} sleeps")
+        os.kill(pids[VICTIM], signal.SIGKILL)
+        return time.monotonic()
+
+    def check_everybody_stops(self, phase, kill=True):
+        job, pids = self.start_phase(phase)
+        since = self.kill_when_others_sleep(pids) if kill else time.monotonic()
+        status, output, error = job.end()
+        self.assertLess(time.monotonic() - since, BOUND if kill else BOUND + 10)
+        self.assertEqual(status, 128 + signal.SIGKILL)
+        self.assertRegex(error, r"^tonari: rank 1 \(pid \d+, host \S+\) was killed by signal 9 \(Killed\); "
+                                r"stopping the other 2 ranks\n$")
+        self.assertNotIn("went on", output)
+
+    def check_others_go_on(self, phase, kill=True):
+        job, pids = self.start_phase(phase, "live")
+        since = self.kill_when_others_sleep(pids) if kill else time.monotonic()
+        for rank in SURVIVORS:
+            job.output.wait_for(f"rank {rank} saw peer_gone")
+        if kill:
+            self.assertLess(time.monotonic() - since, BOUND)
+        for rank in SURVIVORS:
+            job.output.wait_for(f"rank {rank} went on")
+        self.assertEqual(job.end()[0], 128 + signal.SIGKILL)
+
+
+def add(phase, kill=True):
+    setattr(Deaths, f"test_in_{phase}_stops_everybody", lambda self: self.check_everybody_stops(phase, kill))
+    setattr(Deaths, f"test_in_{phase}_lets_others_go_on", lambda self: self.check_others_go_on(phase, kill))
+
+
+for each in ("receive", "anyone", "barrier", "reduce", "unclaimed", "room"):
+    add(each)
+add("copy", kill=False)
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,121 @@
+// Three ranks, of which rank 1 dies in the PHASE given as first argument; rank 0 and 2 say what they see of it.
+//
+//   receive     the others wait to receive from it
+//   anyone      the others wait to receive from anyone
+//   barrier     the others are in a barrier
+//   reduce      rank 2 is in an all-reduce, rank 0 in the middle of a started one
+//   copy        rank 0 receives a long message from it, and kills it when the first bytes are there
+//   unclaimed   it claims a slot in the rings of both others and never publishes it
+//   room        rank 0 sends to it until there is no room
+//
+// With `live` as second argument the others have a death handler: they say "rank R saw STATUS", then exchange more messages
+// than a ring has slots, and say "rank R went on".
+#include "fabric/segment.hpp"
+#include "job/session.hpp"
+
+#include <tonari/tonari.hpp>
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using tonari::Communicator;
+using tonari::Job;
+using tonari::Status;
+
+constexpr int victim = 1;
+constexpr std::size_t long_bytes = std::size_t{512} << 20;
+
+void say(int rank, std::string_view what) {
+  std::printf("rank %d %.*s\n", rank, static_cast<int>(what.size()), what.data());
+  std::fflush(stdout);
+}
+
+[[noreturn]] void wait_for_death() {
+  for (;;) ::pause();
+}
+
+// What the others do while rank 1 dies.
+Status survive(const std::string& phase, Communicator& world) {
+  int value = 0;
+  if (phase == "receive" || phase == "unclaimed") return world.receive(value, victim).status;
+  if (phase == "anyone") return world.receive(value).status;
+  if (phase == "barrier") return world.barrier();
+  if (phase == "reduce" && world.rank() == 2) return world.all_reduce(value);
+  if (phase == "reduce") return world.start_all_reduce(value).wait().status;
+  if (world.rank() != 0) return world.receive(value, victim).status;
+  if (phase == "room") {
+    for (;;) {
+      const Status status = world.send(value, victim);
+      if (status != Status::ok) return status;
+    }
+  }
+  pid_t pid = 0;
+  if (const Status status = world.receive(pid, victim, 1).status; status != Status::ok) return status;
+  std::vector<char> buffer(long_bytes);
+  std::atomic<bool> over{false};
+  std::jthread killer([&] {
+    const volatile char* first = buffer.data();  // written by the kernel, for this rank or for the sender
+    while (*first == 0 && !over.load()) {
+    }
+    ::kill(pid, SIGKILL);
+  });
+  const Status status = world.receive(buffer, victim, 2).status;
+  over.store(true);
+  return status;
+}
+
+[[noreturn]] void die(const std::string& phase, Job& job, Communicator& world) {
+  if (phase == "copy") {
+    if (world.send(::getpid(), 0, 1) == Status::ok) (void)world.send(std::vector<char>(long_bytes, 1), 0, 2);
+  }
+  if (phase == "unclaimed") {
+    for (const int rank : {0, 2}) {
+      auto& tail = tonari::fabric::Segment(job.session().arena().segment(rank)).requests().tail;
+      const auto claimed = tonari::fabric::claimed_count(tail.load());
+      tail.store((claimed + 1) << tonari::fabric::count_shift | std::uint64_t{victim} << 1);
+    }
+  }
+  wait_for_death();
+}
+
+// More than a ring has slots, both ways at once.
+Status go_on(Communicator& world) {
+  const int other = 2 - world.rank();
+  for (int i = 0; i < 5000; ++i) {
+    int value = -1;
+    if (const Status status = world.send(i, other, 3); status != Status::ok) return status;
+    if (const Status status = world.receive(value, other, 3).status; status != Status::ok) return status;
+    if (value != i) return Status::invalid;
+  }
+  return Status::ok;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string phase = argc > 1 ? argv[1] : "";
+  Job job;
+  Communicator world(job);
+  if (argc > 2) job.on_death([](const tonari::Death&) {});
+  std::printf("%d is %d\n", world.rank(), ::getpid());
+  if (world.barrier() != Status::ok) return 1;
+  say(world.rank(), "is ready");
+  if (world.rank() == victim) die(phase, job, world);
+
+  say(world.rank(), "saw " + std::string(to_string(survive(phase, world))));
+  if (const Status status = go_on(world); status != Status::ok) {
+    say(world.rank(), "could not go on: " + std::string(explain(status)));
+    return 1;
+  }
+  say(world.rank(), "went on");
+}
