@@ -23,9 +23,9 @@ void LaunchedJob::hear_signals() {
     const bool asks_for_end = signal->number != SIGUSR1 && signal->number != SIGUSR2;
     if (asks_for_end) ++end_signals_;
     if (asks_for_end) quiet_ = true;  // who sent it knows why the ranks end
-    if (asks_for_end && are_all_over()) output_given_up_ = true;
+    if (asks_for_end && are_all_over()) output_given_up_ = true;  // what is left is output that nobody reads
     if (end_signals_ > 1) {
-      failed_ = true;
+      failed_ = output_given_up_ = true;
       signal_all(SIGKILL, true);
       continue;
     }

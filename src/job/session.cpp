@@ -15,9 +15,6 @@
 #include <exception>
 #include <utility>
 
-// Of LeakSanitizer, when the program has it: what hangs on this is no leak.
-extern "C" [[gnu::weak]] void __lsan_ignore_object(const void* start);
-
 namespace tonari::job {
 
 namespace {
@@ -99,15 +96,10 @@ void Session::leave() noexcept {
 // A forked child has neither the arena nor the thread, and its parent is still in the job: nothing here is its own.
 // Kept for ever rather than freed, since freeing would unmap, say goodbye and wait for a thread that is not there.
 void Session::forget() noexcept {
-  struct Kept {
-    std::unique_ptr<Joining> joining;
-    std::shared_ptr<Arena> arena;
-    std::unique_ptr<Attachment> attachment;
-    std::thread service;
-  };
-  const auto* const kept =
-      new Kept{std::move(joining_), std::move(member_.arena), std::move(attachment_), std::move(service_)};
-  if (__lsan_ignore_object != nullptr) __lsan_ignore_object(kept);
+  new std::unique_ptr<Joining>(std::move(joining_));
+  new std::shared_ptr<Arena>(std::move(member_.arena));
+  new std::unique_ptr<Attachment>(std::move(attachment_));
+  new std::thread(std::move(service_));
 }
 
 int Session::host(int of_rank) const noexcept { return settings_.apart == "none" ? 0 : of_rank; }

@@ -197,9 +197,10 @@ class RunItselfKilled(JobTest):
 
 class Membership(JobTest):
     def test_forked_child_ends_without_effect(self):
-        status, output, error = self.actors(2, "join", "fork", "leave")
-        self.assertEqual(status, 0)
-        self.assertNotRegex(error, "tonari|SUMMARY")  # LeakSanitizer may say that it saw another thread
+        # What belongs to the parent is not freed in the child, and LeakSanitizer is not made for forks among threads.
+        env = self.environment(ASAN_OPTIONS="detect_leaks=0")
+        status, output, error = self.actors(2, "join", "fork", "leave", env=env)
+        self.assertEqual((status, error), (0, ""))
         self.assertEqual((output.count("child ended with 7"), output.count("left")), (2, 2))
 
     def test_second_job_at_a_time_is_refused(self):
