@@ -43,7 +43,7 @@ struct Operation {
   State seen = State::idle;                // by the asker: the state it has acted on
   std::atomic<bool> waited{false};         // relaxed, to the holder: the asker stays until this is complete
   std::atomic<bool> piece_waiting{false};  // by the holder: set after a piece is added; by the asker: cleared before taking
-  bool has_ticket = false;                 // by the asker, or the holder while held: see Runtime::launch
+  bool has_ticket = false;                 // by whoever launches it; once it is, under the runtime's lock
   bool closing = false;                    // a send whose `finish` head is held
   bool prepared = false;                   // a piece in `head` found no room
   bool followed = false;                   // the payload went after its announcement: see Runtime::send_late

@@ -124,16 +124,11 @@ Step Runtime::advance(Operation& operation) noexcept {
   operation.seen = state;
   switch (state) {
     case State::complete:
-      if (operation.has_ticket) {
-        operation.has_ticket = false;
-        const std::uint32_t ticket = operation.ticket;
-        {
-          const std::lock_guard guard(lock_);
-          outgoing_[ticket] = nullptr;
-        }
-        engine_.tickets().give_back(ticket);
-        if (held_back()) engine_.rouse();  // one of them may need a ticket
+      if (operation.has_ticket) [[unlikely]] {  // the peer died
+        const std::lock_guard guard(lock_);
+        release_ticket(operation);
       }
+      if (held_back()) [[unlikely]] engine_.rouse();  // one of them may need the ticket
       return Step::done;
     case State::announced: return send_late(operation);
     case State::granted: return operation.grant.road == fabric::Road::direct ? copy_to_receiver(operation) : send_pieces(operation);
@@ -219,9 +214,18 @@ void Runtime::complete(Operation& operation, Status status) noexcept {
   {
     const std::lock_guard guard(lock_);
     operation.result.status = status;
+    release_ticket(operation);
     become(operation, State::complete, to_wake);
   }
   if (to_wake != nullptr) to_wake->wake();
+}
+
+// Under the lock, once nobody copies. At once, not when the asker looks: it may be waiting for a ticket itself.
+void Runtime::release_ticket(Operation& operation) noexcept {
+  if (!operation.has_ticket) return;
+  operation.has_ticket = false;
+  outgoing_[operation.ticket] = nullptr;
+  engine_.tickets().give_back(operation.ticket);
 }
 
 void Runtime::waits_long(const Operation& operation, job::Wait what) noexcept {

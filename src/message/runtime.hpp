@@ -130,6 +130,7 @@ class Runtime final : public fabric::Layer {
   void late(const fabric::Head& head) noexcept;
   Operation* incoming(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
   Operation* outgoing(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
+  void release_ticket(Operation& operation) noexcept;
   void become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept;
   void complete(Operation& operation, Status status) noexcept;
 

@@ -309,6 +309,7 @@ void Runtime::done(const Head& head) noexcept {
     const State state = operation->state.load(std::memory_order_relaxed);
     if (state != State::announced && state != State::granted) return;
     operation->result.status = static_cast<Status>(outcome.status);
+    release_ticket(*operation);
     become(*operation, State::complete, to_wake);
   }
   if (to_wake != nullptr) to_wake->wake();
