@@ -82,7 +82,9 @@ void Runtime::prepare(Operation& operation, const Send& what) noexcept {
     copy_inline(operation.head.payload.data(), what.bytes);
     return;
   }
-  if (what.mode == SendMode::standard && !full && bytes < direct_bytes_) {
+  // Who must wait behind others takes no block along: they may need it to get on.
+  const bool behind = held_to_[static_cast<std::size_t>(what.peer)].load(std::memory_order_acquire) != 0;
+  if (what.mode == SendMode::standard && !full && !behind && bytes < direct_bytes_) {
     if (const auto place = engine_.bulk().allocate(bytes, what.peer)) {
       std::memcpy(engine_.bulk().at(*place), what.bytes.data(), bytes);
       operation.head = envelope(Kind::message_bulk, self_, what.context_id, what.tag);
@@ -94,7 +96,9 @@ void Runtime::prepare(Operation& operation, const Send& what) noexcept {
 }
 
 void Runtime::launch_or_hold(Operation& operation) noexcept {
-  if (held_to_[static_cast<std::size_t>(operation.peer)].load(std::memory_order_acquire) != 0) return hold(operation);
+  // But for `finish`, which no order binds, and whose ticket one of those that are held may wait for.
+  const bool behind = held_to_[static_cast<std::size_t>(operation.peer)].load(std::memory_order_acquire) != 0;
+  if (behind && !operation.closing) return hold(operation);
   const Status status = launch(operation);
   if (status == Status::again) return hold(operation);
   if (status != Status::ok) complete(operation, status);
@@ -188,7 +192,7 @@ void Runtime::retry() noexcept {
   for (Operation* operation = held_.front(); operation != nullptr;
        operation = previous != nullptr ? previous->next : held_.front()) {
     const auto peer = static_cast<std::size_t>(operation->peer);
-    if (blocked_in_retry_[peer] == retries_) {  // none may overtake it
+    if (blocked_in_retry_[peer] == retries_ && !operation->closing) {  // none may overtake it
       previous = operation;
       continue;
     }
