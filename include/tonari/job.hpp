@@ -35,7 +35,7 @@ struct Death {
   int rank = -1;
   std::string host;
   int signal = 0;       ///< The signal that killed it, or 0.
-  int exit_status = 0;  ///< Otherwise its exit status: it left without destroying its Job.
+  int exit_status = 0;  ///< Otherwise its exit status: it left without destroying its Job. -1: hidden by a wrapper.
 };
 
 /// A set of ranks of a job, in an order: position i holds the job's rank `at(i)`.

@@ -36,22 +36,24 @@ void Outlet::write(int writer, std::string_view text) {
 }
 
 void Outlet::flush() noexcept {
-  std::size_t written = 0;
-  while (written < waiting_.size()) {
+  while (!is_empty()) {
     pollfd room{.fd = number_, .events = POLLOUT, .revents = 0};
     if (::poll(&room, 1, 0) <= 0) break;
-    const auto bytes = std::min(waiting_.size() - written, piece_bytes_max_);
-    const auto done = ::write(number_, waiting_.data() + written, bytes);
+    const auto bytes = std::min(waiting_.size() - written_, piece_bytes_max_);
+    const auto done = ::write(number_, waiting_.data() + written_, bytes);
     if (done > 0) {
-      written += static_cast<std::size_t>(done);
+      written_ += static_cast<std::size_t>(done);
     } else if (errno == EAGAIN) {
       break;
     } else if (errno != EINTR) {
       broken_ = true;  // EPIPE: its reader has gone. Others, a full disk, end the same: the writers get SIGPIPE
-      written = waiting_.size();
+      written_ = waiting_.size();
     }
   }
-  waiting_.erase(0, written);
+  // What is written goes away when it is worth the move: each byte is moved once at most.
+  if (written_ < waiting_.size() / 2) return;
+  waiting_.erase(0, written_);
+  written_ = 0;
 }
 
 bool Outlet::is_same_place(const Outlet& other) const noexcept {
@@ -79,12 +81,17 @@ void Stream::read_on() {
 }
 
 void Stream::pass_lines() {
-  std::size_t first = 0;
-  for (auto end = line_.find('\n'); end != line_.npos; end = line_.find('\n', first)) {
-    pass(std::string_view{line_}.substr(first, end + 1 - first));
-    first = end + 1;
+  const auto end = line_.rfind('\n') + 1;  // 0 when there is none
+  if (prefix_.empty()) {
+    pass(std::string_view{line_}.substr(0, end));
+  } else {
+    for (std::size_t first = 0; first < end;) {
+      const auto next = line_.find('\n', first) + 1;
+      pass(std::string_view{line_}.substr(first, next - first));
+      first = next;
+    }
   }
-  line_.erase(0, first);
+  line_.erase(0, end);
   if (line_.size() > line_bytes_max) show_unfinished();
 }
 
@@ -95,11 +102,8 @@ void Stream::show_unfinished() {
 }
 
 void Stream::pass(std::string_view piece) {
-  if (!prefix_.empty() && !outlet_->has_open_line(writer_)) {
-    outlet_->write(writer_, prefix_ + std::string{piece});
-  } else {
-    outlet_->write(writer_, piece);
-  }
+  if (!outlet_->has_open_line(writer_)) outlet_->write(writer_, prefix_);
+  outlet_->write(writer_, piece);
 }
 
 void Stream::close() {

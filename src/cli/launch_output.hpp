@@ -25,9 +25,9 @@ class Outlet {
 
   /// Writes what the reader takes now.
   void flush() noexcept;
-  [[nodiscard]] bool is_empty() const noexcept { return waiting_.empty(); }
+  [[nodiscard]] bool is_empty() const noexcept { return written_ == waiting_.size(); }
   /// True when writers should pause until some of it is gone.
-  [[nodiscard]] bool is_full() const noexcept { return waiting_.size() > waiting_bytes_max; }
+  [[nodiscard]] bool is_full() const noexcept { return waiting_.size() - written_ > waiting_bytes_max; }
   /// True once nobody reads it any more; what is written then is dropped.
   [[nodiscard]] bool is_broken() const noexcept { return broken_; }
   [[nodiscard]] int number() const noexcept { return number_; }
@@ -40,6 +40,7 @@ class Outlet {
   int number_;
   std::size_t piece_bytes_max_;  // what can be written without blocking once poll says that something can
   std::string waiting_;
+  std::size_t written_ = 0;  // of waiting_
   int open_line_ = nobody;
   bool broken_ = false;
 };

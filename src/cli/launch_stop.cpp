@@ -5,12 +5,21 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <fstream>
+
 namespace tonari::cli {
 
 namespace {
 
 constexpr int timed_out = 124;            // as timeout(1) has it
 constexpr std::chrono::seconds grace{3};  // between SIGTERM and SIGKILL
+
+// A process and all that it has started. Children first: later they may be nobody's.
+void signal_tree(pid_t process, int number) {
+  std::ifstream children{fmt::format("/proc/{}/task/{}/children", process, process)};
+  for (pid_t child = 0; children >> child;) signal_tree(child, number);
+  ::kill(process, number);
+}
 
 }  // namespace
 
@@ -22,7 +31,7 @@ void LaunchedJob::hear_signals() {
     }
     const bool asks_for_end = signal->number != SIGUSR1 && signal->number != SIGUSR2;
     if (asks_for_end) ++end_signals_;
-    if (asks_for_end) quiet_ = true;  // who sent it knows why the ranks end
+    if (asks_for_end) quiet_ = true;                              // who sent it knows why the ranks end
     if (asks_for_end && are_all_over()) output_given_up_ = true;  // what is left is output that nobody reads
     if (end_signals_ > 1) {
       failed_ = output_given_up_ = true;
@@ -83,11 +92,14 @@ void LaunchedJob::signal_all(int number, bool everyone) noexcept {
 void LaunchedJob::signal_rank(int rank, int number) noexcept {
   const Rank& to = at(rank);
   if (to.pid == 0 || is_over(rank)) return;
-  ::kill(to.own_group ? -to.pid : to.pid, number);
-  // What a wrapper runs may be in a group of its own (gdb does that), or we must not signal the whole group.
+  if (to.own_group) {
+    ::kill(-to.pid, number);
+  } else {
+    signal_tree(to.pid, number);  // its group is ours too
+  }
+  // What a wrapper runs may be in a group of its own: gdb does that.
   const pid_t joined = gatekeeper_.process(rank);
-  if (!gatekeeper_.runs(rank) || joined == to.pid) return;
-  if (!to.own_group || ::getpgid(joined) != to.pid) gatekeeper_.send_signal(rank, number);
+  if (to.own_group && gatekeeper_.runs(rank) && ::getpgid(joined) != to.pid) gatekeeper_.send_signal(rank, number);
 }
 
 }  // namespace tonari::cli

@@ -125,7 +125,8 @@ Arena Arena::create(int ranks, const Settings& settings) {
   header->segment_bytes = segment_bytes(settings);
   header->ring_slots = settings.ring_slots;
   header->created_ns = monotonic_ns();
-  header->cores = std::max(1u, std::thread::hardware_concurrency());  // those its maker may use: ranks may be bound to one
+  header->cores =
+      std::max(1u, std::thread::hardware_concurrency());  // those its maker may use: ranks may be bound to one
   for (std::size_t rank = 0; rank < count; ++rank) new (first.bytes().data() + blocks_bytes(rank)) RankBlock;
 
   return Arena{std::move(memory)};

@@ -18,6 +18,9 @@ namespace tonari::job {
 
 namespace {
 
+// Connections that may be open before they have said who they are. `tonari run` has descriptors to spare for so many.
+constexpr std::size_t strangers_max = 64;
+
 std::string make_secret() {
   if (::sodium_init() < 0) throw SetupError("libsodium found no source of random numbers");
   std::array<unsigned char, secret_bytes> bytes;
@@ -117,13 +120,14 @@ void Gatekeeper::handle(Watched kind, int index) {
 }
 
 void Gatekeeper::accept_all() {
-  for (;;) {
+  while (strangers_.size() < strangers_max) {
     Descriptor connection{::accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC)};
-    if (!connection) return;  // none left; or no descriptor left, and then it is asked again as soon as there is one
+    if (!connection) return;  // none is left
     const int number = connection.number();
     watch(connection, Watched::stranger, number);
     strangers_.emplace(number, std::move(connection));
   }
+  ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, listener_.number(), nullptr);  // until one of them has spoken
 }
 
 void Gatekeeper::hear_stranger(int number) {
@@ -133,12 +137,16 @@ void Gatekeeper::hear_stranger(int number) {
   const auto received = receive_message(found->second, &request, sizeof request, false);
   if (received < 0 && errno == EAGAIN) return;
 
+  if (strangers_.size() == strangers_max) watch(listener_, Watched::listener, 0);
   Descriptor connection = std::move(found->second);
   strangers_.erase(found);
-  if (received <= 0 && errno != EMSGSIZE) return;  // it has gone
+  if (received == 0 || (received < 0 && errno != EMSGSIZE)) return;  // it has gone
   ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, number, nullptr);
   if (received != sizeof request) request.magic = 0;
+  answer(request, std::move(connection));
+}
 
+void Gatekeeper::answer(const Request& request, Descriptor connection) {
   const Peer peer = peer_of(connection);
   if (const std::string why = objection(request, peer); !why.empty()) {
     Reply refusal = reply(Step::refused);

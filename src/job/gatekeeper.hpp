@@ -83,6 +83,7 @@ class Gatekeeper {
   void handle(Watched kind, int index);
   void accept_all();
   void hear_stranger(int number);
+  void answer(const Request& request, Descriptor connection);
   std::string objection(const Request& request, const Peer& peer) const;
   void admit(const Request& request, const Peer& peer, Descriptor connection);
   void show_arena(const Descriptor& connection) const;

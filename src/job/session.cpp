@@ -83,14 +83,30 @@ void Session::leave() noexcept {
   arena().mark_leaving(rank());
   ring_bell(own.service_bell);
 
+  wait_for_all_to_leave();
+  own.wait.store(Wait::nothing, std::memory_order_relaxed);
+  stop_service();
+  notice_deaths();  // the last to leave may have done so by dying, unseen by the service thread
+}
+
+void Session::wait_for_all_to_leave() noexcept {
+  const auto since_ns = monotonic_ns();
+  auto silent_ns = settings_.warn_seconds * 1'000'000'000;  // 0: for ever
   auto& left = arena().header().left;
   for (auto seen = left.load(std::memory_order_acquire); !arena().all_leave();
        seen = left.load(std::memory_order_acquire)) {
     futex_wait(left, seen, leave_look);
+    if (silent_ns == 0 || monotonic_ns() - since_ns < silent_ns) continue;
+    silent_ns = 0;
+    log_->warn("has destroyed its tonari::Job and waits {} s for rank {} to do the same", settings_.warn_seconds,
+               first_that_stays());
   }
-  own.wait.store(Wait::nothing, std::memory_order_relaxed);
-  stop_service();
-  notice_deaths();  // the last to leave may have done so by dying, unseen by the service thread
+}
+
+int Session::first_that_stays() const noexcept {
+  int other = 0;
+  while (other < size() && arena().block(other).phase.load(std::memory_order_relaxed) >= Phase::leaving) ++other;
+  return other;
 }
 
 // A forked child has neither the arena nor the thread, and its parent is still in the job: nothing here is its own.

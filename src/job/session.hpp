@@ -97,6 +97,8 @@ class Session {
   void notice_deaths() noexcept;
   void tell_of_death(int rank, Attachment* attachment) noexcept;
   void leave() noexcept;
+  void wait_for_all_to_leave() noexcept;
+  [[nodiscard]] int first_that_stays() const noexcept;
   void forget() noexcept;  // in a forked child
   [[nodiscard]] Attachment* attachment() noexcept;
 

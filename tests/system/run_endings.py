@@ -125,15 +125,22 @@ class Death(JobTest):
         self.assertEqual(job.end()[0], 137)
 
     def test_with_a_handler_lets_the_others_live_on(self):
-        status, output, error = self.actors(3, "join", "live", "only", 2, "kill", 9, "hear", "say", "{rank} lives", "leave")
+        job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "join", "live", "say", "ready", "only", 2, "wait",
+                                       "hear", "leave")
+        job.output.wait_for("ready", 3)
+        os.kill(pids[2], signal.SIGKILL)
+        status, output, error = job.end()
         self.assertEqual(status, 137)
         self.assertEqual(output.count("rank 2 died: signal 9 status 0"), 2)
         self.assertEqual(output.count("left"), 2)
         self.assertRegex(error, r"rank 2 .* was killed by signal 9 \(Killed\); the other ranks live on or have left")
 
     def test_stops_only_those_without_a_handler(self):
-        status, output, error = self.actors(3, "join", "only", 0, "live", "only", 2, "kill", 9,
-                                            "only", 0, "hear", "only", 0, "leave", "only", 0, "return", 0, "wait")
+        job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "join", "only", 0, "live", "say", "ready",
+                                       "but", 0, "wait", "hear", "leave")
+        job.output.wait_for("ready", 3)
+        os.kill(pids[2], signal.SIGKILL)
+        status, output, error = job.end()
         self.assertEqual(status, 137)
         self.assertIn("left", output)
         self.assertRegex(error, r"stopping the other rank\n")

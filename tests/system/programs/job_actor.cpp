@@ -16,7 +16,7 @@
 //   hear            waits until the handler has been called
 //   fork            forks a child that destroys the Job, and exits; says "child ended with S"
 //   again           makes a second Job and says what that answers
-//   only RANK       skips the next word and its argument unless this is RANK
+//   only RANK       skips the next word, and its argument, unless this is RANK
 //   but RANK        skips them if it is
 //   chatter COUNT   prints COUNT numbered lines of varying length
 #include <tonari/job.hpp>
