@@ -12,17 +12,13 @@ constexpr std::uint32_t spins_with_shared_cores = 20;
 constexpr std::uint32_t yields_with_a_core_each = 50;
 constexpr std::uint32_t yields_with_shared_cores = 400;
 
-template <class RingOf>
-std::deque<RingWriter> writers(job::Session& session, std::uint64_t slots, RingOf ring_of) {
-  std::deque<RingWriter> result;
-  for (int peer = 0; peer < session.size(); ++peer) {
-    result.emplace_back(ring_of(Segment(session.arena().segment(peer))), slots, session.rank());
+std::vector<Rings> rings_of(job::Session& session) {
+  std::vector<Rings> result;
+  for (int rank = 0; rank < session.size(); ++rank) {
+    const Segment segment(session.arena().segment(rank));
+    result.push_back({&segment.requests(), &segment.replies()});
   }
   return result;
-}
-
-auto life_of(job::Session& session) {
-  return [&session](int rank) { return session.alive(rank); };
 }
 
 }  // namespace
@@ -30,12 +26,7 @@ auto life_of(job::Session& session) {
 Engine::Engine(job::Session& session)
     : session_(session),
       block_(session.block()),
-      replies_(Segment(session.arena().segment(session.rank())).replies(), reply_slots, life_of(session)),
-      requests_(Segment(session.arena().segment(session.rank())).requests(), session.arena().header().ring_slots,
-                life_of(session)),
-      requests_to_(writers(session, session.arena().header().ring_slots,
-                           [](Segment segment) -> RingMemory& { return segment.requests(); })),
-      replies_to_(writers(session, reply_slots, [](Segment segment) -> RingMemory& { return segment.replies(); })),
+      shm_(rings_of(session), session.arena().header().ring_slots, reply_slots, session.rank(), Neighbours{this}),
       bulk_(Segment(session.arena().segment(session.rank())).bulk()),
       tickets_(Segment(session.arena().segment(session.rank())).transfers()) {
   const bool shared_cores = static_cast<std::uint32_t>(session.size()) > session.arena().header().cores;
@@ -54,16 +45,12 @@ std::size_t Engine::poll() noexcept {
     Layer* above = layers_[layer_of(head.kind)].load(std::memory_order_acquire);
     if (above != nullptr) above->receive(head);
   };
-  const std::size_t heads = replies_.poll(heads_a_poll, hand_up) + requests_.poll(heads_a_poll, hand_up);
+  const std::size_t heads = shm_.poll(heads_a_poll, hand_up);
   for (auto& slot : layers_) {
     Layer* above = slot.load(std::memory_order_acquire);
     if (above != nullptr && above->held_back()) above->retry();
   }
-  if (requests_.room_made() || replies_.room_made()) [[unlikely]] {
-    requests_.forget_room_made();
-    replies_.forget_room_made();
-    session_.arena().ring_all_bells();
-  }
+  if (shm_.room_made()) [[unlikely]] session_.arena().ring_all_bells();
   return heads;
 }
 
@@ -91,8 +78,7 @@ void Engine::serve() noexcept {
   futex_wait(block_.service_bell, seen, moment);
   if (!take_baton()) return;
   do {
-    replies_.expect_gap();
-    requests_.expect_gap();
+    shm_.expect_gap();
   } while (poll() != 0);
   idle();
   drop_baton(true);

@@ -4,8 +4,8 @@
 #include "base/futex.hpp"
 #include "base/lock.hpp"
 #include "fabric/bulk.hpp"
-#include "fabric/ring.hpp"
 #include "fabric/segment.hpp"
+#include "fabric/shm.hpp"
 #include "fabric/transfer.hpp"
 #include "job/session.hpp"
 
@@ -19,9 +19,6 @@
 #include <vector>
 
 namespace tonari::fabric {
-
-/// Requests may find no room; a reply goes into room that its request reserved in its sender's reply ring.
-enum class Lane : std::uint8_t { request, reply };
 
 /// A layer above the fabric, which heads of its kinds are for.
 class Layer {
@@ -79,13 +76,10 @@ class Engine final : public job::Session::Attachment {
   /// Sends a head. Answers ok, again (no room, nothing was sent), peer_gone. A reply has room by its reservation, but for
   /// the moment in which another rank has claimed a slot and lost its core before publishing it.
   Status send(int peer, const Head& head, Lane lane) noexcept {
-    if (!session_.alive(peer)) [[unlikely]] return Status::peer_gone;
-    return after(peer, (lane == Lane::request ? requests_to_ : replies_to_)[static_cast<std::size_t>(peer)].push(head));
+    return shm_.send(peer, head, lane);
   }
   /// After `again`: has `peer` ring our bell when it makes room. True when there is room already.
-  bool ask_for_room(int peer, Lane lane) noexcept {
-    return (lane == Lane::request ? requests_to_ : replies_to_)[static_cast<std::size_t>(peer)].ask_for_room();
-  }
+  bool ask_for_room(int peer, Lane lane) noexcept { return shm_.ask_for_room(peer, lane); }
   /// Has `peer`'s service thread look at its rings if nobody there does.
   void nudge(int peer) noexcept;
   /// Has another thread of this rank, which may sleep with the baton, retry what was held back just now.
@@ -139,11 +133,11 @@ class Engine final : public job::Session::Attachment {
   }
   [[gnu::cold]] void hand_on() noexcept;
 
-  Status after(int peer, RingWriter::Pushed pushed) noexcept {
-    if (pushed == RingWriter::Pushed::full) [[unlikely]] return Status::again;
-    if (pushed == RingWriter::Pushed::yes_and_reader_sleeps) [[unlikely]] wake(peer);
-    return Status::ok;
-  }
+  struct Neighbours {
+    Engine* engine;
+    [[nodiscard]] bool alive(int rank) const noexcept { return engine->session_.alive(rank); }
+    void wake(int rank) const noexcept { engine->wake(rank); }
+  };
   std::size_t poll() noexcept;  // by the holder
   [[gnu::noinline]] void idle() noexcept;  // by the holder
   template <Waitable W>
@@ -165,10 +159,7 @@ class Engine final : public job::Session::Attachment {
   job::RankBlock& block_;
   std::uint32_t spins_max_;
   std::uint32_t yields_max_;
-  RingReader replies_;   // by the baton's holder
-  RingReader requests_;  // by the baton's holder
-  std::deque<RingWriter> requests_to_;  // by rank
-  std::deque<RingWriter> replies_to_;   // by rank
+  Shm<Neighbours> shm_;  // polled by the baton's holder
   BulkOwner bulk_;
   Tickets tickets_;
 
@@ -225,16 +216,14 @@ template <Waitable W>
 void Engine::sleep_on_bell(W& waitable, bool retry) noexcept {
   const std::uint32_t seen = block_.bell.load(std::memory_order_acquire);  // a bell rung from here on ends the sleep
   if (poll() != 0) return;  // what was held back before it was rung is retried here
-  const bool replies_quiet = replies_.fall_asleep();
-  const bool requests_quiet = requests_.fall_asleep();
+  const bool rings_quiet = shm_.fall_asleep();
   if (!waitable.ready()) {
     // A slot that is claimed and not yet published comes without a bell.
-    const bool quiet = replies_quiet && requests_quiet && !retry;
+    const bool quiet = rings_quiet && !retry;
     block_.counters.sleeps.fetch_add(1, std::memory_order_relaxed);
     futex_wait(block_.bell, seen, quiet ? std::chrono::nanoseconds(sleep_max) : std::chrono::nanoseconds(retry_sleep_max));
   }
-  replies_.wake_up();
-  requests_.wake_up();
+  shm_.wake_up();
 }
 
 template <Waitable W>
