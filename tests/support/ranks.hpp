@@ -1,0 +1,56 @@
+#pragma once
+
+#include <tonari/tonari.hpp>
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tonari {
+
+inline void PrintTo(Status status, std::ostream* stream) { *stream << to_string(status); }
+
+namespace test {
+
+using Settings = std::vector<std::string>;
+
+/// Runs `body(world)` as ranks that are threads. A failed ASSERT in one ends that rank; the others learn of its death.
+inline void as_ranks(int ranks, const std::function<void(Communicator&)>& body, const Settings& settings = {}) {
+  run_as_threads(
+      ranks,
+      [&body](Job& job) {
+        Communicator world(job);
+        body(world);
+        if (testing::Test::HasFatalFailure())
+          throw testing::AssertionException(
+              testing::TestPartResult(testing::TestPartResult::kFatalFailure, __FILE__, __LINE__, "a rank failed"));
+      },
+      settings);
+}
+
+/// A named choice of settings that tests run under.
+struct Variant {
+  std::string name;
+  Settings settings;
+};
+inline void PrintTo(const Variant& variant, std::ostream* stream) { *stream << variant.name; }
+inline std::string name_of(const testing::TestParamInfo<Variant>& info) { return info.param.name; }
+
+/// Every way a payload can travel, and every room that can run out.
+inline std::vector<Variant> variants() {
+  return {
+      {"Plain", {}},
+      {"SmallestRing", {"TONARI_RING_SLOTS=64"}},
+      {"NothingInHeads", {"TONARI_SPLIT=0"}},
+      {"SmallChunks", {"TONARI_CHUNK_BYTES=4K", "TONARI_DIRECT_BYTES=0"}},
+      {"Pieces", {"TONARI_DIRECT_COPIES=off"}},
+      {"PiecesOfAll", {"TONARI_DIRECT_COPIES=off", "TONARI_DIRECT_BYTES=0", "TONARI_SPLIT=0", "TONARI_RING_SLOTS=64"}},
+      {"NoService", {"TONARI_SERVICE_THREAD=off"}},
+  };
+}
+
+}  // namespace test
+
+}  // namespace tonari

@@ -1,0 +1,235 @@
+#include "../support/random.hpp"
+#include "../support/ranks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+
+namespace tonari {
+namespace {
+
+using test::as_ranks;
+using test::pattern;
+
+class Collectives : public testing::TestWithParam<test::Variant> {
+ protected:
+  void run(int ranks, const std::function<void(Communicator&)>& body) { as_ranks(ranks, body, GetParam().settings); }
+};
+INSTANTIATE_TEST_SUITE_P(On, Collectives, testing::ValuesIn(test::variants()), test::name_of);
+
+constexpr std::array<std::size_t, 7> sizes{0, 1, 8, 49, 1000, 9001, 100003};
+constexpr int ranks_max = 9;
+
+// What each rank contributes to the collective that `turn` names: no two are the same.
+std::vector<std::byte> part(int rank, std::size_t turn, std::size_t bytes) {
+  return pattern(bytes, turn * ranks_max + static_cast<std::size_t>(rank));
+}
+
+TEST_P(Collectives, MoveWhatASerialReferenceMoves) {
+  for (int ranks = 1; ranks <= ranks_max; ++ranks) {
+    run(ranks, [ranks](Communicator& world) {
+      std::size_t turn = 0;
+      for (const std::size_t bytes : sizes) {
+        for (int root = 0; root < ranks; root += 1 + ranks / 4, ++turn) {
+          auto values = part(world.rank(), turn, bytes);
+          const auto mine = values;
+          std::vector<std::byte> all(world.rank() == root ? bytes * static_cast<std::size_t>(ranks) : 0);
+
+          ASSERT_EQ(world.gather(mine, all, root), Status::ok);
+          ASSERT_EQ(world.broadcast(values, root), Status::ok);
+
+          ASSERT_TRUE(values == part(root, turn, bytes)) << bytes << " bytes from " << root << " of " << ranks;
+          for (int rank = 0; world.rank() == root && rank < ranks; ++rank) {
+            const auto expected = part(rank, turn, bytes);
+            const auto at = all.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank) * bytes);
+            ASSERT_TRUE(std::equal(expected.begin(), expected.end(), at)) << bytes << " bytes of " << rank;
+          }
+        }
+      }
+    });
+  }
+}
+
+// Maps x -> a x + b, composed: associative, and far from commutative.
+struct Affine {
+  std::uint64_t a;
+  std::uint64_t b;
+  bool operator==(const Affine&) const = default;
+};
+constexpr auto then = [](const Affine& first, const Affine& second) {
+  return Affine{first.a * second.a, first.b * second.a + second.b};
+};
+Affine affine_of(int rank, std::size_t i) {
+  const auto seed = static_cast<std::uint64_t>(rank) * 1000003 + i;
+  return {seed * 2 + 3, seed + 7};
+}
+
+TEST_P(Collectives, ReduceInTheOrderOfRanks) {
+  for (int ranks = 1; ranks <= ranks_max; ++ranks) {
+    run(ranks, [ranks](Communicator& world) {
+      for (const std::size_t count : {1, 3, 700, 7001}) {
+        std::vector<Affine> values(count);
+        for (std::size_t i = 0; i < count; ++i) values[i] = affine_of(world.rank(), i);
+
+        ASSERT_EQ(world.all_reduce(values, then), Status::ok);
+
+        for (std::size_t i = 0; i < count; ++i) {
+          Affine expected = affine_of(0, i);
+          for (int rank = 1; rank < ranks; ++rank) expected = then(expected, affine_of(rank, i));
+          ASSERT_EQ(values[i], expected) << "element " << i << " of " << count << " on " << ranks << " ranks";
+        }
+      }
+    });
+  }
+}
+
+TEST_P(Collectives, RoundTheSameEachTimeAndOnEveryRank) {
+  for (const int ranks : {2, 5, 8}) {
+    run(ranks, [](Communicator& world) {
+      std::vector<double> values(501);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = 1.0 / (1.0 + static_cast<double>(i) + 1e6 * world.rank());
+      }
+      std::vector<double> first = values;
+      ASSERT_EQ(world.all_reduce(first), Status::ok);
+      for (int i = 0; i < 5; ++i) {
+        std::vector<double> again = values;
+        ASSERT_EQ(world.all_reduce(again), Status::ok);
+        ASSERT_EQ(std::memcmp(again.data(), first.data(), first.size() * sizeof(double)), 0);
+      }
+      std::vector<double> zeroth = first;
+      ASSERT_EQ(world.broadcast(zeroth, 0), Status::ok);
+      ASSERT_EQ(std::memcmp(zeroth.data(), first.data(), first.size() * sizeof(double)), 0);
+    });
+  }
+}
+
+TEST_P(Collectives, StartedTogetherEndInAnyOrder) {
+  TONARI_TRACE_SEED();
+  for (const int ranks : {1, 2, 3, 6}) {
+    run(ranks, [ranks](Communicator& world) {
+      Communicator other = world.duplicate();
+      test::Random random(test::seed() +
+                          static_cast<std::uint64_t>(world.rank()));  // another order of waiting on each rank
+      for (int turn = 0; turn < test::rounds(10); ++turn) {
+        const int root = turn % ranks;
+        std::vector<int> sent(5000, world.rank() == root ? turn : -1);
+        std::vector<int> sent_too(30, world.rank() == root ? turn + 1 : -1);
+        std::vector<int> gathered(static_cast<std::size_t>(ranks));
+        long sum = world.rank();
+        long product = world.rank() + 1;
+        const int mine = world.rank() + turn;
+        constexpr std::multiplies<> times;
+        std::vector<Request> requests;
+        requests.push_back(world.start_broadcast(sent, root));
+        requests.push_back(other.start_all_reduce(product, times));
+        requests.push_back(world.start_all_reduce(sum));
+        requests.push_back(world.start_barrier());
+        requests.push_back(other.start_broadcast(sent_too, root));
+        requests.push_back(world.start_gather(mine, gathered, root));
+
+        std::shuffle(requests.begin(), requests.end(), random);
+        if (turn % 3 == 0) {
+          ASSERT_EQ(wait_all(requests), Status::ok);
+        } else if (turn % 3 == 1) {
+          for (Request& request : requests) ASSERT_EQ(request.wait().status, Status::ok);
+        } else {
+          while (wait_any(requests) != requests.size()) {
+          }
+        }
+
+        ASSERT_EQ(sent, std::vector<int>(5000, turn));
+        ASSERT_EQ(sent_too, std::vector<int>(30, turn + 1));
+        ASSERT_EQ(sum, ranks * (ranks - 1) / 2);
+        long factorial = 1;
+        for (int i = 1; i <= ranks; ++i) factorial *= i;
+        ASSERT_EQ(product, factorial);
+        for (int rank = 0; world.rank() == root && rank < ranks; ++rank) {
+          ASSERT_EQ(gathered[static_cast<std::size_t>(rank)], rank + turn);
+        }
+      }
+    });
+  }
+}
+
+TEST_P(Collectives, StartedMoveOnWhileTheirRankWaitsForAnotherMessage) {
+  // Rank 2 hands on what rank 0 broadcasts to rank 3, which answers rank 2 only when it has it.
+  run(4, [](Communicator& world) {
+    std::vector<int> values(20000, world.rank() == 0 ? 7 : 0);
+    Request broadcast = world.start_broadcast(values, 0);
+    int answer = 0;
+    if (world.rank() == 2) {
+      ASSERT_EQ(world.receive(answer, 3).status, Status::ok);
+    }
+    ASSERT_EQ(broadcast.wait().status, Status::ok);
+    if (world.rank() == 3) {
+      ASSERT_EQ(world.send(answer, 2), Status::ok);
+    }
+    ASSERT_EQ(values, std::vector<int>(20000, 7));
+  });
+}
+
+TEST_P(Collectives, DoNotMeetMessagesOrEachOther) {
+  // The same tags and ranks in three communicators and beside collectives.
+  run(4, [](Communicator& world) {
+    Communicator copy = world.duplicate();
+    auto half = world.split(world.rank() % 2, -world.rank());
+    ASSERT_TRUE(half.has_value());
+    ASSERT_EQ(half->size(), 2);
+    ASSERT_EQ(half->rank(), world.rank() < 2 ? 1 : 0);  // by falling rank
+    EXPECT_FALSE(world.split(world.rank() == 0 ? 0 : -1, 0).has_value() != (world.rank() == 0));
+
+    const std::array<Communicator*, 3> communicators{&world, &copy, &*half};
+    std::array<std::array<int, 3>, 3> received{};
+    std::vector<Request> requests;
+    for (std::size_t which = 0; which < 3; ++which) {
+      Communicator& each = *communicators[which];
+      const int next = (each.rank() + 1) % each.size();
+      for (int i = 0; i < 3; ++i) {
+        requests.push_back(each.start_receive(received[which][static_cast<std::size_t>(i)], any_source, i));
+      }
+      for (int i = 2; i >= 0; --i) {
+        const int value = static_cast<int>(which) * 100 + each.rank() * 10 + i;
+        ASSERT_EQ(each.send(value, next, i), Status::ok);
+      }
+    }
+    ASSERT_EQ(world.barrier(), Status::ok);
+    ASSERT_EQ(wait_all(requests), Status::ok);
+    for (std::size_t which = 0; which < 3; ++which) {
+      Communicator& each = *communicators[which];
+      const int previous = (each.rank() + each.size() - 1) % each.size();
+      for (int i = 0; i < 3; ++i) {
+        ASSERT_EQ(received[which][static_cast<std::size_t>(i)], static_cast<int>(which) * 100 + previous * 10 + i);
+      }
+    }
+  });
+}
+
+TEST(CollectivesThatFail, DoSoOnlyWhenNoneOfTheirBuffersIsInUse) {
+  // Rank 1 gives more than the root expects; rank 2 gives its part last.
+  as_ranks(3, [](Communicator& world) {
+    std::array<int, 2> both{11, 12};
+    std::array<int, 3> all{};
+    const int mine = world.rank() + 10;
+    int go = 0;
+    if (world.rank() == 0) {
+      Request request = world.start_gather(mine, all, 0);
+      ASSERT_EQ(world.receive(go, 1).status, Status::ok);  // rank 1's part is here
+      ASSERT_FALSE(request.test().has_value());
+      ASSERT_FALSE(request.test().has_value());
+      ASSERT_EQ(world.send(go, 2), Status::ok);
+      ASSERT_EQ(request.wait().status, Status::truncated);
+      ASSERT_EQ(all[2], 12);
+    } else if (world.rank() == 1) {
+      ASSERT_EQ(world.gather(both, all, 0), Status::ok);
+      ASSERT_EQ(world.send(go, 0), Status::ok);
+    } else {
+      ASSERT_EQ(world.receive(go, 0).status, Status::ok);
+      ASSERT_EQ(world.gather(mine, all, 0), Status::ok);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace tonari

@@ -1,0 +1,316 @@
+#include "../support/random.hpp"
+#include "../support/ranks.hpp"
+
+#include <array>
+#include <cstring>
+
+namespace tonari {
+namespace {
+
+using test::as_ranks;
+using test::pattern;
+
+class Message : public testing::TestWithParam<test::Variant> {
+ protected:
+  void run(int ranks, const std::function<void(Communicator&)>& body) { as_ranks(ranks, body, GetParam().settings); }
+};
+INSTANTIATE_TEST_SUITE_P(On, Message, testing::ValuesIn(test::variants()), test::name_of);
+
+constexpr int ready_tag = 100;
+// At and around every limit between two ways of travelling, and some odd ones.
+constexpr std::array<std::size_t, 22> sizes{0,    1,    8,    40,   41,   48,    49,    255,   256,   257,    1000,
+                                            1025, 4096, 4097, 8191, 8192, 16384, 16385, 24577, 65536, 262145, 2000001};
+
+// How the two sides of one exchange behave.
+struct Manner {
+  SendMode mode;
+  bool started;  // the send
+  bool posted;   // the receive is posted before the message is sent; otherwise the message is there first
+};
+constexpr std::array manners{
+    Manner{SendMode::standard, false, true},     Manner{SendMode::standard, true, true},
+    Manner{SendMode::standard, false, false},    Manner{SendMode::standard, true, false},
+    Manner{SendMode::when_posted, false, true},  Manner{SendMode::when_posted, true, true},
+    Manner{SendMode::when_posted, false, false}, Manner{SendMode::when_posted, true, false},
+};
+
+void send_one(Communicator& world, const Manner& manner, std::size_t bytes, int tag) {
+  auto sent = pattern(bytes, bytes);
+  if (manner.posted) {
+    ASSERT_EQ(world.receive(std::span<int>(), 1, ready_tag).status, Status::ok);
+  }
+  if (manner.started) {
+    Request request = world.start_send(sent, 1, tag, manner.mode);
+    ASSERT_EQ(request.wait().status, Status::ok);
+    ASSERT_TRUE(request.complete());
+  } else {
+    ASSERT_EQ(world.send(sent, 1, tag, manner.mode), Status::ok);
+  }
+  std::ranges::fill(sent, std::byte{0xee});  // ours again: the message may not change any more
+}
+
+void receive_one(Communicator& world, const Manner& manner, std::size_t bytes, int tag) {
+  std::vector<std::byte> received(bytes);
+  Result result;
+  if (manner.posted) {
+    Request request = world.start_receive(received, 0, tag);
+    ASSERT_EQ(world.send(std::span<const int>(), 0, ready_tag), Status::ok);
+    result = request.wait();
+  } else {
+    const Result found = world.probe(0, tag);
+    ASSERT_EQ(found.status, Status::ok);
+    ASSERT_EQ(found.envelope.bytes, bytes);
+    result = world.receive(received, 0, tag);
+  }
+  ASSERT_EQ(result.status, Status::ok);
+  ASSERT_EQ(result.envelope.source, 0);
+  ASSERT_EQ(result.envelope.tag, tag);
+  ASSERT_EQ(result.envelope.bytes, bytes);
+  ASSERT_TRUE(received == pattern(bytes, bytes)) << bytes << " bytes arrived changed";
+}
+
+TEST_P(Message, OfEverySizeArrivesWholeInEveryManner) {
+  run(2, [](Communicator& world) {
+    for (const Manner& manner : manners) {
+      for (const std::size_t bytes : sizes) {
+        const int tag = static_cast<int>(&manner - manners.data());
+        if (world.rank() == 0) {
+          ASSERT_NO_FATAL_FAILURE(send_one(world, manner, bytes, tag));
+        } else {
+          ASSERT_NO_FATAL_FAILURE(receive_one(world, manner, bytes, tag));
+        }
+      }
+    }
+  });
+}
+
+TEST_P(Message, ReachesItsOwnSender) {
+  run(1, [](Communicator& world) {
+    for (const std::size_t bytes : sizes) {
+      const auto sent = pattern(bytes, bytes);
+      std::vector<std::byte> received(bytes);
+
+      Request receive = world.start_receive(received, 0, 3);
+      ASSERT_EQ(world.send(sent, 0, 3), Status::ok);
+      ASSERT_EQ(receive.wait().status, Status::ok);
+      ASSERT_TRUE(received == sent);
+
+      std::ranges::fill(received, std::byte{});
+      Request send = world.start_send(sent, 0, 4);
+      ASSERT_EQ(world.receive(received, 0, 4).status, Status::ok);
+      ASSERT_EQ(send.wait().status, Status::ok);
+      ASSERT_TRUE(received == sent);
+    }
+  });
+}
+
+TEST_P(Message, TooLongForItsBufferIsCutAndSaysSo) {
+  run(2, [](Communicator& world) {
+    for (const bool posted : {true, false}) {
+      for (const std::size_t bytes : {1, 48, 49, 256, 8191, 8192, 16385, 262145}) {
+        for (const std::size_t room : {std::size_t{0}, bytes / 2, bytes - 1}) {
+          const auto sent = pattern(bytes, bytes);
+          if (world.rank() == 0) {
+            ASSERT_EQ(world.receive(std::span<int>(), 1, ready_tag).status, Status::ok);
+            Request request = world.start_send(sent, 1, 5);
+            ASSERT_EQ(world.send(std::span<const int>(), 1, ready_tag), Status::ok);
+            ASSERT_EQ(request.wait().status, Status::ok);
+          } else {
+            std::vector<std::byte> received(room + 1, std::byte{0x55});  // one more, to see what is written behind
+            const auto buffer = std::span(received).first(room);
+            Request request;
+            if (posted) request = world.start_receive(buffer, 0, 5);
+            ASSERT_EQ(world.send(std::span<const int>(), 0, ready_tag), Status::ok);
+            ASSERT_EQ(world.receive(std::span<int>(), 0, ready_tag).status, Status::ok);
+            if (!posted) request = world.start_receive(buffer, 0, 5);
+
+            const Result result = request.wait();
+
+            ASSERT_EQ(result.status, Status::truncated) << bytes << " bytes into " << room;
+            ASSERT_EQ(result.envelope.bytes, bytes);
+            ASSERT_TRUE(std::equal(buffer.begin(), buffer.end(), sent.begin()));
+            ASSERT_EQ(received[room], std::byte{0x55});
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(MessageArguments, ThatAreWrongAnswerInvalidAndStartNothing) {
+  as_ranks(2, [](Communicator& world) {
+    int value = 1;
+    const auto invalid = [](Request request) { return request.complete() && request.wait().status == Status::invalid; };
+    for (const int peer : {-1, -2, 2, 1000000}) {
+      EXPECT_EQ(world.send(value, peer), Status::invalid);
+      EXPECT_TRUE(invalid(world.start_send(value, peer)));
+      if (peer != any_source) {
+        EXPECT_EQ(world.receive(value, peer).status, Status::invalid);
+        EXPECT_TRUE(invalid(world.start_receive(value, peer)));
+        EXPECT_EQ(world.probe(peer, any_tag).status, Status::invalid);
+        EXPECT_FALSE(world.probe_now(peer, any_tag).has_value());
+      }
+      EXPECT_EQ(world.broadcast(value, peer), Status::invalid);
+      EXPECT_TRUE(invalid(world.start_broadcast(value, peer)));
+      std::array<int, 2> all{};
+      EXPECT_EQ(world.gather(value, all, peer), Status::invalid);
+      EXPECT_TRUE(invalid(world.start_gather(value, all, peer)));
+    }
+    EXPECT_EQ(world.send(value, 0, -1), Status::invalid);
+    EXPECT_EQ(world.receive(value, 0, -2).status, Status::invalid);
+    const std::span<const std::byte> nowhere(static_cast<const std::byte*>(nullptr), 8);
+    EXPECT_EQ(world.send_bytes(nowhere, 0, 0), Status::invalid);
+    EXPECT_EQ(world.receive_bytes({static_cast<std::byte*>(nullptr), 8}, 0, 0).status, Status::invalid);
+
+    ASSERT_EQ(world.barrier(), Status::ok);
+    EXPECT_FALSE(world.probe_now(any_source, any_tag).has_value());
+  });
+}
+
+TEST(MessageArguments, OfAGatherMayBeTooSmallOnTheRootOnly) {
+  as_ranks(1, [](Communicator& world) {
+    std::array<int, 4> mine{};
+    std::array<int, 3> all{};
+    EXPECT_EQ(world.gather(mine, all, 0), Status::invalid);
+  });
+}
+
+TEST_P(Message, FromOneRankKeepsItsOrderWhateverItsSize) {
+  TONARI_TRACE_SEED();
+  const int messages = test::rounds(400);
+  run(2, [messages](Communicator& world) {
+    test::Random random(test::seed());  // the same on both ranks
+    std::vector<std::byte> received(40000);
+    for (int i = 0; i < messages; ++i) {
+      const std::size_t bytes =
+          test::between(random, 0, 3) == 0 ? test::between(random, 0, 40000) : test::between(random, 0, 300);
+      const int tag = static_cast<int>(test::between(random, 0, 2));
+      const bool by_any = test::chance(random, 50);
+      if (world.rank() == 0) {
+        ASSERT_EQ(world.send(pattern(bytes, static_cast<std::size_t>(i)), 1, tag), Status::ok);
+      } else {
+        const Result result = by_any ? world.receive(received) : world.receive(received, 0, tag);
+        ASSERT_EQ(result.status, Status::ok);
+        ASSERT_EQ(result.envelope.tag, tag);
+        ASSERT_EQ(result.envelope.bytes, bytes);
+        const auto expected = pattern(bytes, static_cast<std::size_t>(i));
+        ASSERT_TRUE(std::equal(expected.begin(), expected.end(), received.begin())) << "message " << i;
+      }
+    }
+  });
+}
+
+TEST_P(Message, StartedByTheThousandAllArriveInOrder) {
+  constexpr std::size_t messages = 1500;  // more than there are tickets, blocks of bulk memory, and slots
+  for (const std::size_t bytes : {8, 600, 5000, 20000}) {
+    run(2, [bytes](Communicator& world) {
+      const auto number_at = [bytes](std::vector<std::byte>& buffer, std::size_t i) -> std::byte* {
+        return &buffer[i * bytes];
+      };
+      std::vector<std::byte> buffer(messages * bytes);
+      std::vector<Request> requests;
+      for (std::size_t i = 0; i < messages; ++i) {
+        const auto part = std::span(buffer).subspan(i * bytes, bytes);
+        if (world.rank() == 0) {
+          std::memcpy(number_at(buffer, i), &i, sizeof i);
+          requests.push_back(world.start_send(part, 1, 9));
+        } else {
+          requests.push_back(world.start_receive(part, 0, 9));
+        }
+      }
+
+      ASSERT_EQ(wait_all(requests), Status::ok);
+
+      for (std::size_t i = 0; world.rank() == 1 && i < messages; ++i) {
+        ASSERT_EQ(std::memcmp(number_at(buffer, i), &i, sizeof i), 0);
+      }
+    });
+  }
+}
+
+TEST_P(Message, SentByBothRanksAtOnceNeedsNoReceiveUpToTheLimit) {
+  // Far below TONARI_UNEXPECTED_BYTES, far above ring and bulk memory: blocking standard sends may not wait for
+  // receives.
+  constexpr int messages = 1000;
+  for (const std::size_t bytes : {8, 100, 1000, 4000}) {
+    if (GetParam().name == "SmallChunks" || GetParam().name == "PiecesOfAll") continue;  // announced: they wait
+    run(2, [bytes](Communicator& world) {
+      const int other = 1 - world.rank();
+      std::vector<std::byte> received(bytes);
+      for (int i = 0; i < messages; ++i) {
+        ASSERT_EQ(world.send(pattern(bytes, static_cast<std::size_t>(i)), other), Status::ok);
+      }
+      for (int i = 0; i < messages; ++i) {
+        ASSERT_EQ(world.receive(received, other).status, Status::ok);
+        ASSERT_TRUE(received == pattern(bytes, static_cast<std::size_t>(i)));
+      }
+    });
+  }
+}
+
+TEST_P(Message, SentByBothRanksToReceivesStartedBeforehandMeets) {
+  for (const std::size_t bytes : {100, 5000, 100000, 5000000}) {
+    run(2, [bytes](Communicator& world) {
+      const int other = 1 - world.rank();
+      std::vector<std::byte> received(bytes);
+      Request receive = world.start_receive(received, other);
+
+      ASSERT_EQ(world.send(pattern(bytes, 1), other), Status::ok);
+
+      ASSERT_EQ(receive.wait().status, Status::ok);
+      ASSERT_TRUE(received == pattern(bytes, 1));
+    });
+  }
+}
+
+TEST_P(Message, IsTakenByAStartedReceiveWhileItsRankWaitsForAnother) {
+  // The sender gets on although the receiver's only thread waits for something else, whether or not it has waited
+  // before.
+  for (const std::size_t bytes : {5000, 20000, 3000000}) {
+    run(2, [bytes](Communicator& world) {
+      const auto sent = pattern(bytes, 1);
+      if (world.rank() == 0) {
+        ASSERT_EQ(world.send(1, 1, 1), Status::ok);
+        ASSERT_EQ(world.receive(std::span<int>(), 1, ready_tag).status, Status::ok);
+        ASSERT_EQ(world.send(sent, 1, 2), Status::ok);
+        ASSERT_EQ(world.send(3, 1, 3), Status::ok);
+        return;
+      }
+      std::vector<std::byte> received(bytes);
+      int first = 0;
+      int last = 0;
+      std::array<Request, 2> requests{world.start_receive(received, 0, 2), world.start_receive(first, 0, 1)};
+      ASSERT_EQ(wait_any(requests), 1U);
+      ASSERT_EQ(world.send(std::span<const int>(), 0, ready_tag), Status::ok);
+
+      ASSERT_EQ(world.receive(last, 0, 3).status, Status::ok);
+
+      ASSERT_EQ(wait_all(requests), Status::ok);
+      ASSERT_TRUE(received == sent);
+      ASSERT_EQ(first, 1);
+      ASSERT_EQ(last, 3);
+    });
+  }
+}
+
+TEST_P(Message, LeavesAStartedSendWhileItsRankWaitsForAnother) {
+  for (const std::size_t bytes : {5000, 20000, 3000000}) {
+    run(2, [bytes](Communicator& world) {
+      const auto sent = pattern(bytes, 1);
+      int answer = 0;
+      if (world.rank() == 0) {
+        Request request = world.start_send(sent, 1, 1, SendMode::when_posted);
+        ASSERT_EQ(world.receive(answer, 1, 2).status, Status::ok);
+        ASSERT_EQ(request.wait().status, Status::ok);
+      } else {
+        std::vector<std::byte> received(bytes);
+        ASSERT_EQ(world.receive(received, 0, 1).status, Status::ok);
+        ASSERT_TRUE(received == sent);
+        ASSERT_EQ(world.send(answer, 0, 2), Status::ok);
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace tonari

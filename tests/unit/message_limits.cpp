@@ -1,0 +1,169 @@
+#include "../support/random.hpp"
+#include "../support/ranks.hpp"
+
+#include "fabric/head.hpp"
+#include "fabric/transfer.hpp"
+
+#include <array>
+
+namespace tonari {
+namespace {
+
+using test::pattern;
+
+// As test::as_ranks, for tests that look at the job too.
+void as_jobs(int ranks, const std::function<void(Job&, Communicator&)>& body, const test::Settings& settings = {}) {
+  run_as_threads(
+      ranks,
+      [&body](Job& job) {
+        Communicator world(job);
+        body(job, world);
+      },
+      settings);
+}
+
+TEST(UnexpectedLimit, KeepsTheReceiversMemoryBoundedAndDeliversAllInOrder) {
+  constexpr std::uint64_t limit = 256 * 1024;
+  constexpr int messages = 4000;
+  const auto bytes_of = [](int i) { return static_cast<std::size_t>(i % 7 == 0 ? 3000 : i % 7 * 20); };
+  as_jobs(3,
+          [&](Job& job, Communicator& world) {
+            if (world.rank() != 0) {
+              std::vector<std::vector<std::byte>> sent;
+              std::vector<Request> requests;
+              for (int i = 0; i < messages; ++i) {
+                sent.push_back(pattern(bytes_of(i), static_cast<std::size_t>(i)));
+                requests.push_back(world.start_send(sent.back(), 0, 1));
+              }
+              ASSERT_EQ(world.send(messages, 0, 2, SendMode::standard), Status::ok);
+              ASSERT_EQ(wait_all(requests), Status::ok);
+              return;
+            }
+            // Polls until the limit has been reached, then as often again, so that all that may come has come.
+            while (job.statistics().unexpected_bytes_now < limit) ASSERT_FALSE(world.probe_now(0, 0).has_value());
+            for (int i = 0; i < 100000; ++i) ASSERT_FALSE(world.probe_now(0, 0).has_value());
+            // Beyond the limit only what was on its way before its senders saw it, and announcements.
+            const std::uint64_t on_its_way =
+                2 * (1024 + fabric::tickets_max) * (fabric::head_bytes + 0) + 2 * 64 * 3000;
+            EXPECT_LE(job.statistics().unexpected_bytes_max, limit + on_its_way);
+            EXPECT_LT(job.statistics().unexpected_max, static_cast<std::uint64_t>(messages));
+            std::vector<std::byte> received(3000);
+            for (int i = 0; i < messages; ++i) {
+              for (const int source : {1, 2}) {
+                const Result result = world.receive(received, source, 1);
+                ASSERT_EQ(result.status, Status::ok);
+                ASSERT_EQ(result.envelope.bytes, bytes_of(i));
+                ASSERT_TRUE(std::equal(received.begin(), received.begin() + static_cast<std::ptrdiff_t>(bytes_of(i)),
+                                       pattern(bytes_of(i), static_cast<std::size_t>(i)).begin()))
+                    << "message " << i << " of " << source;
+              }
+            }
+            int last = 0;
+            for (const int source : {1, 2}) ASSERT_EQ(world.receive(last, source, 2).status, Status::ok);
+            EXPECT_EQ(job.statistics().unexpected_now, 0U);
+            EXPECT_EQ(job.statistics().unexpected_bytes_now, 0U);
+          },
+          {"TONARI_UNEXPECTED_BYTES=256K"});
+}
+
+TEST(UnexpectedLimit, OfZeroMakesEverySendWaitForItsReceive) {
+  as_jobs(2,
+          [](Job& job, Communicator& world) {
+            if (world.rank() == 0) {
+              ASSERT_EQ(world.send(1, 1, 1), Status::ok);  // the one that is let in
+              ASSERT_EQ(world.receive(std::span<int>(), 1).status, Status::ok);
+              const int value = 2;
+              Request request = world.start_send(value, 1, 2);
+              for (int i = 0; i < 1000; ++i) ASSERT_FALSE(request.test().has_value());
+              ASSERT_EQ(world.send(std::span<const int>(), 1, 3, SendMode::standard), Status::ok);
+              ASSERT_EQ(request.wait().status, Status::ok);
+            } else {
+              ASSERT_EQ(world.probe(0, 1).status, Status::ok);
+              ASSERT_EQ(world.send(std::span<const int>(), 0), Status::ok);
+              int value = 0;
+              ASSERT_EQ(world.receive(std::span<int>(), 0, 3).status, Status::ok);
+              ASSERT_EQ(world.receive(value, 0, 2).status, Status::ok);
+              ASSERT_EQ(value, 2);
+              ASSERT_EQ(world.receive(value, 0, 1).status, Status::ok);
+              ASSERT_EQ(job.statistics().unexpected_bytes_now, 0U);
+            }
+          },
+          {"TONARI_UNEXPECTED_BYTES=0"});
+}
+
+TEST(Flood, OfOneSenderLeavesAnothersMessagesAlone) {
+  // Rank 1 sends without end until told to stop; rank 2 and rank 0 play ping-pong, and it ends.
+  as_jobs(3,
+          [](Job&, Communicator& world) {
+            constexpr int turns = 200;
+            if (world.rank() == 1) {
+              Request stop = world.start_receive(std::span<int>(), 0, 9);
+              int sent = 0;
+              while (!stop.test().has_value()) {
+                ASSERT_EQ(world.send(pattern(700, 1), 0, 1), Status::ok);
+                ++sent;
+              }
+              ASSERT_EQ(world.send(sent, 0, 2), Status::ok);
+            } else if (world.rank() == 2) {
+              for (int i = 0; i < turns; ++i) {
+                int value = -1;
+                ASSERT_EQ(world.send(i, 0, 3), Status::ok);
+                ASSERT_EQ(world.receive(value, 0, 3).status, Status::ok);
+                ASSERT_EQ(value, i);
+              }
+            } else {
+              for (int i = 0; i < turns; ++i) {
+                int value = -1;
+                ASSERT_EQ(world.receive(value, 2, 3).status, Status::ok);
+                ASSERT_EQ(world.send(value, 2, 3), Status::ok);
+              }
+              ASSERT_EQ(world.send(std::span<const int>(), 1, 9), Status::ok);
+              std::vector<std::byte> received(700);
+              int sent = -1;
+              int taken = 0;
+              for (; sent != taken; ++taken) {
+                const Result found = world.probe(1, any_tag);
+                ASSERT_EQ(found.status, Status::ok);
+                if (found.envelope.tag == 2) {
+                  ASSERT_EQ(world.receive(sent, 1, 2).status, Status::ok);
+                  break;
+                }
+                ASSERT_EQ(world.receive(received, 1, 1).status, Status::ok);
+              }
+              ASSERT_EQ(taken, sent);
+            }
+          },
+          {"TONARI_UNEXPECTED_BYTES=1M"});
+}
+
+TEST(StatisticsOfARank, CountWhatItDid) {
+  as_jobs(2, [](Job& job, Communicator& world) {
+    const auto long_one = pattern(1 << 20, 1);
+    std::vector<std::byte> received(long_one.size());
+    const int value = 5;
+    int taken = 0;
+    if (world.rank() == 0) {
+      ASSERT_EQ(world.receive(std::span<int>(), 1, 1).status, Status::ok);
+      ASSERT_EQ(world.send(value, 1, 1), Status::ok);
+      ASSERT_EQ(world.send(long_one, 1, 2), Status::ok);
+      EXPECT_EQ(job.statistics().messages_sent, 2U);
+      EXPECT_EQ(job.statistics().bytes_sent, sizeof value + long_one.size());
+      EXPECT_EQ(job.statistics().messages_received, 1U);
+    } else {
+      std::array requests{world.start_receive(taken, 0, 1), world.start_receive(received, 0, 2)};
+      EXPECT_EQ(job.statistics().posted_now, 2U);
+      ASSERT_EQ(world.send(std::span<const int>(), 0, 1), Status::ok);
+      ASSERT_EQ(wait_all(requests), Status::ok);
+      const Statistics after = job.statistics();
+      EXPECT_EQ(after.messages_received, 2U);
+      EXPECT_EQ(after.bytes_direct, long_one.size());
+      EXPECT_EQ(after.bytes_buffered, sizeof value);
+      EXPECT_EQ(after.posted_now, 0U);
+      EXPECT_EQ(after.posted_max, 2U);
+      EXPECT_EQ(after.unexpected_max, 0U);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace tonari
