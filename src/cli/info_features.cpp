@@ -87,13 +87,14 @@ Feature check_userfaultfd(const FaultService& service) {
     case Faults::of_programs:
       return {
           "userfaultfd", false,
-          "faults of programs alone: system calls on absent pages must be wrapped, which costs a copy; give " + system};
+          "faults of programs alone: system calls on absent pages must be wrapped, which costs a copy; to allow all: " +
+              system};
     case Faults::none: break;
   }
   const std::string cause = std::generic_category().message(service.error);
   return {"userfaultfd", false,
           fmt::format("{}: no far memory and no shared arrays; {}", cause,
-                      service.error == ENOSYS ? "use a kernel with CONFIG_USERFAULTFD" : "give " + system)};
+                      service.error == ENOSYS ? "use a kernel with CONFIG_USERFAULTFD" : "to allow it: " + system)};
 }
 
 Feature check_write_protection(const FaultService& service) {

@@ -40,7 +40,7 @@ Found look_in_path(const std::string& program) {
   while (true) {
     const auto colon = rest.find(':');
     const std::string folder{colon == 0 || rest.empty() ? "." : rest.substr(0, colon)};
-    if (const Found found = look_at(folder + "/" + program); found > best) best = found;
+    if (const Found found = look_at(fmt::format("{}/{}", folder, program)); found > best) best = found;
     if (colon == rest.npos) return best;
     rest.remove_prefix(colon + 1);
   }

@@ -29,6 +29,7 @@ void check_is_set(const std::string& name) {
 
 std::vector<const char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<const char*> pointers;
+  pointers.reserve(texts.size() + 1);
   for (const std::string& text : texts) pointers.push_back(text.c_str());
   pointers.push_back(nullptr);
   return pointers;

@@ -123,6 +123,13 @@ class Terminal(JobTest):
         self.assertIn("hello you", self.read_to_end(terminal))
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
 
+    def test_what_a_wrapper_has_started_ends_too(self):
+        pid, terminal = self.start_in_terminal("run", "-n", "2", "sh", "-c", "echo up; sleep 1000; true")
+        self.read_until(terminal, "up", 2)
+        os.kill(pid, signal.SIGTERM)
+        self.read_to_end(terminal)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 143)
+
     def test_control_c_reaches_each_rank_once_and_again_kills(self):
         pid, terminal = self.start_in_terminal("run", "-n", "3", ACTOR, "catch", 2, "wait")
         self.read_until(terminal, "waiting", 3)
