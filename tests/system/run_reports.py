@@ -6,7 +6,7 @@ import re
 import subprocess
 import unittest
 
-from harness.jobs import TONARI, JobTest
+from harness.jobs import PROGRAMS, TONARI, JobTest, eventually
 
 
 def tonari(*arguments, **options):
@@ -37,6 +37,15 @@ class Status(JobTest):
         self.assertRegex(shown, r"\n +1 +\d+ +running ")
         timeless = lambda text: re.sub(r" +\d+\.\d s", "", text)
         self.assertEqual(timeless(tonari("status", job.pid_of(1)).stdout), timeless(shown), "asked of a rank")
+        job.process.terminate()
+        job.end()
+
+    def test_tells_who_waits_for_whom_in_a_circle(self):
+        job = self.start("run", "-n", "3", os.path.join(PROGRAMS, "job_circle"))
+        job.output.wait_for("waits", 3)
+        shown = eventually(lambda: re.search(r"(?s).*a circle: .*", tonari("status", job.pid).stdout), "the circle")[0]
+        self.assertRegex(shown, r"\n +0 +\d+ +running +receive from 1, tag 7 +\d+\.\d s +1 \(1\) ")
+        self.assertTrue(shown.endswith("a circle: rank 0 waits for rank 1, which waits for rank 2, which waits for rank 0\n"))
         job.process.terminate()
         job.end()
 
