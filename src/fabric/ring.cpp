@@ -5,7 +5,8 @@ namespace tonari::fabric {
 bool RingWriter::refresh_room(std::uint64_t position) noexcept {
   const std::uint64_t taken = ring_->taken.load(std::memory_order_acquire);  // pairs with give_back
   taken_seen_.store(taken, std::memory_order_release);                       // other threads' writes come after it too
-  return position - taken <= mask_;
+  // A position that others have claimed since, and the reader taken, is no reason to refuse: its claim fails and reloads.
+  return position < taken || position - taken <= mask_;
 }
 
 bool RingWriter::ask_for_room() noexcept {
