@@ -1,0 +1,188 @@
+#pragma once
+
+#include "base/lock.hpp"
+#include "fabric/transport.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace tonari::fabric {
+
+/// What Ordered tells the other side: heads handed up, since the beginning and by lane. Sent as a reply, of this kind.
+struct Credit {
+  std::uint64_t requests;
+  std::uint64_t replies;
+};
+inline constexpr Kind kind_credit{62};
+
+/// A transport that keeps order, made of a wire that does not: one that has send() and poll() as Transport has, loses,
+/// doubles and changes nothing, but may deliver any two heads in either order.
+///
+/// A head's `publish` carries its lane and its number in this lane between these two ranks, modulo 2^15. The receiver
+/// keeps what came before its turn in a window for each lane and peer, allocated when this is made: memory grows with
+/// peers. The sender stays within the window by what the receiver has told it to have handed up, after each quarter of
+/// a window; a full window is told as `again`. So at most five credits of a peer are under way at a time, for which the
+/// wire needs room beside replies.
+///
+/// I1  acknowledged <= handed up <= sent <= acknowledged + window      send(); so no two numbers under way are the same
+/// I2  a lane is in its list of ready lanes if its next head is here   keep(), hand_up()
+///
+/// Threads: as Transport. The wire is used by any thread that sends, and by the one that polls.
+/// Costs:   a send is the wire's and a lock of the pair; a head is copied once more.
+template <class Wire>
+class Ordered {
+ public:
+  /// Windows, in heads a peer: powers of two, 4 to 16,384. `replies`: at least one and a quarter of what is reserved.
+  struct Windows {
+    std::size_t requests;
+    std::size_t replies;
+  };
+
+  /// `self`: our rank. Every head's `source` must be the rank that sends it.
+  Ordered(Wire& wire, int peers, int self, Windows windows) : wire_(wire), self_(static_cast<std::uint32_t>(self)) {
+    const auto count = static_cast<std::size_t>(peers);
+    owing_.reserve(count);
+    for (const Lane lane : {Lane::request, Lane::reply}) {
+      const std::size_t window = lane == Lane::request ? windows.requests : windows.replies;
+      of(lane).outbound = std::vector<Outbound>(count);
+      of(lane).inbound = std::vector<Inbound>(count);
+      for (Inbound& from : of(lane).inbound) from.early.resize(window, Early{false, {}});
+      of(lane).ready.resize(count);
+      of(lane).window = window;
+    }
+    owes_.resize(count);
+  }
+  Ordered(Ordered&&) = delete;  // locks live here
+
+  Status send(int peer, const Head& head, Lane lane) noexcept {
+    Outbound& to = of(lane).outbound[static_cast<std::size_t>(peer)];
+    const std::lock_guard guard(to.lock);
+    // Relaxed: the count hands over nothing but itself. A peer that lies in its credit finds its window overrun, and
+    // refuses what it has no place for.
+    if (to.sent - to.acknowledged.load(std::memory_order_relaxed) >= of(lane).window) return Status::again;
+    Head numbered = head;
+    numbered.publish = static_cast<std::uint16_t>((to.sent & number_mask) << 1 | static_cast<unsigned>(lane));
+    const Status status = wire_.send(peer, numbered, lane);
+    if (status == Status::ok) ++to.sent;
+    return status;
+  }
+
+  template <class Handle>
+  std::size_t poll(std::size_t heads_max, Handle&& handle) noexcept {
+    wire_.poll(heads_max, [this](const Head& head) noexcept { keep(head); });
+    const std::size_t replies = hand_up(Lane::reply, heads_max, handle);
+    const std::size_t heads = replies + hand_up(Lane::request, heads_max, handle);
+    if (!owing_.empty()) pay();
+    return heads;
+  }
+
+  /// Heads that named no number of the window, or one that was here: a peer lies, or the wire doubles.
+  [[nodiscard]] std::uint64_t refused() const noexcept { return refused_; }
+
+ private:
+  static constexpr std::uint64_t number_mask = 0x7fff;
+
+  struct Outbound {
+    SpinLock lock;
+    std::uint64_t sent = 0;                      // under the lock
+    std::atomic<std::uint64_t> acknowledged{0};  // by the poller
+  };
+  struct Early {
+    bool here;
+    Head head;
+  };
+  struct Inbound {
+    std::uint64_t taken = 0;   // handed up: the number of the next
+    std::vector<Early> early;  // by number modulo the window
+  };
+  struct Way {
+    std::vector<Outbound> outbound;    // by rank
+    std::vector<Inbound> inbound;      // by rank; by the poller, as all below
+    std::vector<std::uint32_t> ready;  // a queue of ranks: from `first`, `count` of them, wrapping
+    std::size_t first = 0;
+    std::size_t count = 0;
+    std::size_t window = 0;
+  };
+
+  Way& of(Lane lane) noexcept { return ways_[static_cast<std::size_t>(lane)]; }
+  static Early& next_of(Inbound& from) noexcept { return from.early[from.taken & (from.early.size() - 1)]; }
+
+  void keep(const Head& head) noexcept {
+    if (head.kind == kind_credit) return take_credit(head);
+    Way& way = of(static_cast<Lane>(head.publish & 1));
+    if (head.source >= way.inbound.size()) return refuse();
+    Inbound& from = way.inbound[head.source];
+    const std::uint64_t ahead = ((head.publish >> 1) - from.taken) & number_mask;
+    if (ahead >= way.window) return refuse();
+    Early& place = from.early[(from.taken + ahead) & (way.window - 1)];
+    if (place.here) return refuse();
+    place = {true, head};
+    if (ahead == 0) make_ready(way, head.source);
+  }
+  void refuse() noexcept { ++refused_; }
+
+  static void make_ready(Way& way, std::uint32_t rank) noexcept {
+    way.ready[(way.first + way.count++) % way.ready.size()] = rank;  // it is in there once at most
+  }
+
+  // One head of each ready rank in turn, so that none stands behind another's flood.
+  template <class Handle>
+  std::size_t hand_up(Lane lane, std::size_t heads_max, Handle& handle) noexcept {
+    Way& way = of(lane);
+    std::size_t heads = 0;
+    for (; heads < heads_max && way.count != 0; ++heads) {
+      const std::uint32_t rank = way.ready[way.first];
+      way.first = (way.first + 1) % way.ready.size();
+      --way.count;
+      Inbound& from = way.inbound[rank];
+      Early& next = next_of(from);
+      const Head head = next.head;
+      next.here = false;
+      ++from.taken;
+      if (next_of(from).here) make_ready(way, rank);
+      if (from.taken % (way.window / 4) == 0 && !owes_[rank]) {
+        owes_[rank] = true;
+        owing_.push_back(rank);
+      }
+      handle(head);
+    }
+    return heads;
+  }
+
+  // Sends the credits that are owed. The wire may have no room: the next poll tries again.
+  void pay() noexcept {
+    std::erase_if(owing_, [this](std::uint32_t rank) {
+      Head head{};
+      head.kind = kind_credit;
+      head.source = self_;
+      head.set(Credit{of(Lane::request).inbound[rank].taken, of(Lane::reply).inbound[rank].taken});
+      owes_[rank] = wire_.send(static_cast<int>(rank), head, Lane::reply) == Status::again;
+      return !owes_[rank];
+    });
+  }
+
+  void take_credit(const Head& head) noexcept {
+    if (head.source >= owes_.size()) return refuse();
+    const auto credit = head.as<Credit>();
+    acknowledge(of(Lane::request).outbound[head.source], credit.requests);
+    acknowledge(of(Lane::reply).outbound[head.source], credit.replies);
+  }
+  // Credits overtake each other: the highest counts.
+  static void acknowledge(Outbound& to, std::uint64_t taken) noexcept {
+    if (taken > to.acknowledged.load(std::memory_order_relaxed)) {
+      to.acknowledged.store(taken, std::memory_order_relaxed);
+    }
+  }
+
+  Wire& wire_;
+  std::uint32_t self_;
+  Way ways_[2];                       // by lane
+  std::vector<char> owes_;            // by rank; by the poller, as all below: a credit is to be sent
+  std::vector<std::uint32_t> owing_;  // those ranks
+  std::uint64_t refused_ = 0;
+};
+
+}  // namespace tonari::fabric
