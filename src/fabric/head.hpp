@@ -23,6 +23,7 @@ enum class Kind : std::uint8_t {
   grant = 6,              ///< Reply: the receive is posted, here is where the payload goes: Grant.
   done = 7,               ///< Reply: the receiver copied the last of an announced payload: Outcome.
   late = 8,               ///< All of an announced payload, now that bulk memory had room for it: Piece.
+  credit = 62,            ///< Of an ordering transport, below the layers: never handed up (ordered.hpp).
   kept = 63,              ///< Never sent: an unexpected message whose payload its receiver moved (message/matching.hpp).
 };
 inline constexpr std::size_t layers_max = 4;

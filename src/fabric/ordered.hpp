@@ -16,7 +16,6 @@ struct Credit {
   std::uint64_t requests;
   std::uint64_t replies;
 };
-inline constexpr Kind kind_credit{62};
 
 /// A transport that keeps order, made of a wire that does not: one that has send() and poll() as Transport has, loses,
 /// doubles and changes nothing, but may deliver any two heads in either order.
@@ -111,7 +110,7 @@ class Ordered {
   static Early& next_of(Inbound& from) noexcept { return from.early[from.taken & (from.early.size() - 1)]; }
 
   void keep(const Head& head) noexcept {
-    if (head.kind == kind_credit) return take_credit(head);
+    if (head.kind == Kind::credit) return take_credit(head);
     Way& way = of(static_cast<Lane>(head.publish & 1));
     if (head.source >= way.inbound.size()) return refuse();
     Inbound& from = way.inbound[head.source];
@@ -156,7 +155,7 @@ class Ordered {
   void pay() noexcept {
     std::erase_if(owing_, [this](std::uint32_t rank) {
       Head head{};
-      head.kind = kind_credit;
+      head.kind = Kind::credit;
       head.source = self_;
       head.set(Credit{of(Lane::request).inbound[rank].taken, of(Lane::reply).inbound[rank].taken});
       owes_[rank] = wire_.send(static_cast<int>(rank), head, Lane::reply) == Status::again;

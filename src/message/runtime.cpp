@@ -114,6 +114,7 @@ void Runtime::receive(const Head& head) noexcept {
     case Kind::finish: return finished(head);
     case Kind::grant: return granted(head);
     case Kind::done: return done(head);
+    case Kind::credit:
     case Kind::kept: return;  // a peer lies
   }
 }

@@ -163,7 +163,7 @@ struct ShufflingWire {
 
   Status send(int peer, const Head& head, Lane lane) noexcept {
     Status status = net->send(peer, head);
-    while (lane == Lane::reply && head.kind != kind_credit && status == Status::again) status = net->send(peer, head);
+    while (lane == Lane::reply && head.kind != Kind::credit && status == Status::again) status = net->send(peer, head);
     return status;
   }
   template <class Handle>
