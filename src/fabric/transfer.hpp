@@ -20,12 +20,13 @@ inline constexpr std::size_t reply_slots = 2 * tickets_max * replies_per_ticket;
 
 // A payload that both sides copy at once, chunk by chunk. In the sender's segment, named by its ticket.
 //
-// claim  bits 32-63: generation of the ticket; bits 0-31: the next chunk nobody has claimed.
+// claim  bits 32-63: generation of the ticket; bits 0-31: the next chunk nobody has claimed, or all ones: closed.
 // done   chunks copied. Who brings it to the number of chunks is the finisher, and tells the other side by a head.
 //
 // I1  a chunk is claimed once                                      claim(): compare-exchange
 // I2  a side that comes late claims nothing of a later transfer    claim(): generation
 // I3  there is exactly one finisher                                finish_chunk(): fetch-add
+// I4  of a closed transfer no chunk was or will be claimed         close(): compare-exchange from 0
 struct TransferMemory {
   alignas(head_bytes) std::atomic<std::uint64_t> claim;
   alignas(head_bytes) std::atomic<std::uint32_t> done;
@@ -44,6 +45,13 @@ struct TransferMemory {
       if (seen >> 32 != generation || (seen & 0xffffffff) >= chunks) return std::nullopt;
     } while (!claim.compare_exchange_weak(seen, seen + 1, std::memory_order_relaxed));
     return static_cast<std::uint32_t>(seen);
+  }
+  /// Has neither side copy anything, unless one has begun: then false, and it must be brought to its end.
+  bool close(std::uint32_t generation) noexcept {
+    constexpr std::uint64_t closed = 0xffffffff;
+    std::uint64_t seen = std::uint64_t{generation} << 32;
+    if (claim.compare_exchange_strong(seen, seen | closed, std::memory_order_relaxed)) return true;
+    return seen >> 32 != generation || (seen & 0xffffffff) == closed;
   }
   /// Says that a claimed chunk is copied. True for the finisher, who then sees all that both sides copied.
   bool finish_chunk(std::uint32_t chunks, Status status) noexcept {

@@ -59,6 +59,18 @@ std::optional<Head> Matching::take_unexpected(const Operation& operation) noexce
   const std::size_t place = find(operation);
   if (place == heads_.size()) return std::nullopt;
   const Head head = heads_[place];
+  remove(place);
+  return head;
+}
+
+bool Matching::forget_announced(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept {
+  const Head* found = find_announced(source, ticket, generation);
+  if (found == nullptr) return false;
+  remove(static_cast<std::size_t>(found - heads_.data()));
+  return true;
+}
+
+void Matching::remove(std::size_t place) noexcept {
   heads_[place].kind = taken;
   --unexpected_count_;
   while (first_ < heads_.size() && heads_[first_].kind == taken) ++first_;
@@ -69,7 +81,6 @@ std::optional<Head> Matching::take_unexpected(const Operation& operation) noexce
     std::erase_if(heads_, [](const Head& each) { return each.kind == taken; });
     first_ = 0;
   }
-  return head;
 }
 
 }  // namespace tonari::message

@@ -45,6 +45,8 @@ class Matching {
   const fabric::Head* find_unexpected(const Operation& operation) noexcept;
   /// The kept message that `source` announced with this ticket, or null.
   fabric::Head* find_announced(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
+  /// Removes it. False when there is none.
+  bool forget_announced(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
 
   [[nodiscard]] std::size_t posted() const noexcept { return posted_count_; }
   [[nodiscard]] std::size_t unexpected() const noexcept { return unexpected_count_; }
@@ -56,6 +58,7 @@ class Matching {
            (operation.peer < 0 || operation.peer == static_cast<int>(head.source));
   }
   std::size_t find(const Operation& operation) const noexcept;
+  void remove(std::size_t place) noexcept;
 
   OperationList posted_;
   std::size_t posted_count_ = 0;

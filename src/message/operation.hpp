@@ -19,17 +19,20 @@ class Schedule;
 // The life of an operation. The holder of the baton moves it along the upper arrows, under the runtime's lock; the
 // thread that waits for it (its asker) along the lower ones, and only the asker touches the user's memory.
 //
-//   send      held ---> announced ---> granted           receive   posted ---> matched ---> settled
-//               \            \            |                           |           |            |
-//                +------------+-----------+---> complete              +-----------+------------+---> complete
+//   send      held ---> announced ---> granted ---> copying         receive   posted ---> matched ---> settled
+//               \            \            |           |                          |           |            |
+//                +------------+-----------+-----------+---> complete             +-----------+------------+---> complete
 //
 // held       no room yet: in the runtime's list of held sends
 // announced  the receiver knows of it; the payload is still in the user's buffer
-// granted    the receive is posted: the asker copies, together with the receiver
+// granted    the receive is posted: the asker is to copy, together with the receiver
+// copying    it does, or has
 // posted     in the list of posted receives, or of probes
 // matched    `head` is here: the asker takes what it carries
 // settled    the other side copied the last chunk
-enum class State : std::uint8_t { idle, held, announced, granted, posted, matched, settled, complete };
+// doomed     instead of announced or matched: part of a collective, of which a third rank has died. The asker ends it,
+//            unless the other side has begun to copy
+enum class State : std::uint8_t { idle, held, announced, granted, copying, posted, matched, settled, doomed, complete };
 
 struct Operation {
   enum class Kind : std::uint8_t { send, receive, probe, collective };

@@ -46,10 +46,13 @@ void Runtime::start_receive(Operation& operation, const Receive& what) noexcept 
   std::optional<fabric::Grant> grant;
   {
     const std::lock_guard guard(lock_);
-    if (const auto head = matching_.take_unexpected(operation)) {
+    const bool doomed = cannot_complete(operation);
+    // What has arrived from the dead is delivered; but not to a collective, whose senders withdraw what they announced.
+    const bool looks = !doomed || what.context_id != operation.context->collective_id();
+    if (const auto head = looks ? matching_.take_unexpected(operation) : std::nullopt) {
       count_unexpected(-static_cast<std::int64_t>(head->kind == Kind::kept ? head->as<Kept>().bytes : 0));
       grant = match(operation, *head);
-    } else if (cannot_complete(operation)) {
+    } else if (doomed) {
       operation.result.status = Status::peer_gone;
       operation.state.store(State::complete, std::memory_order_relaxed);
     } else {
@@ -60,15 +63,6 @@ void Runtime::start_receive(Operation& operation, const Receive& what) noexcept 
   }
   if (grant) send_grant(static_cast<int>(operation.head.source), *grant);
   if (operation.state.load(std::memory_order_relaxed) == State::posted) fetch_to_write(what.buffer);
-}
-
-// From a rank that is dead, or in a collective with one. Checked under the lock, as died() works under it.
-bool Runtime::cannot_complete(const Operation& operation) const noexcept {
-  const job::Session& session = engine_.session();
-  if (session.arena().header().deaths.load(std::memory_order_acquire) == 0) [[likely]] return false;
-  if (operation.peer >= 0 && !session.alive(operation.peer)) return true;
-  if (operation.context_id != operation.context->collective_id()) return false;
-  return std::ranges::any_of(operation.context->group().ranks(), [&](int rank) { return !session.alive(rank); });
 }
 
 void Runtime::arrive(const Head& head) noexcept {
@@ -335,7 +329,10 @@ void Runtime::finished(const Head& head) noexcept {
   {
     const std::lock_guard guard(lock_);
     Operation* operation = incoming(head.source, outcome.ticket, outcome.generation);
-    if (operation == nullptr) return;
+    if (operation == nullptr) {  // withdrawn before it met a receive
+      if (matching_.forget_announced(head.source, outcome.ticket, outcome.generation)) count_unexpected(0);
+      return;
+    }
     std::erase(incoming_, operation);
     operation->result.status = static_cast<Status>(outcome.status);
     become(*operation, State::settled, to_wake);
@@ -346,14 +343,17 @@ void Runtime::finished(const Head& head) noexcept {
 void Runtime::piece(const Head& head) noexcept {
   const auto piece = head.as<fabric::Piece>();
   fabric::Sleeper* to_wake = nullptr;
+  bool unwanted = true;  // the receive was abandoned
   {
     const std::lock_guard guard(lock_);
-    Operation* operation = incoming(head.source, piece.ticket, piece.generation);
-    if (operation == nullptr) return;
-    operation->pieces.push_back(piece);
-    to_wake = operation->sleeper;
-    operation->piece_waiting.store(true, std::memory_order_release);
+    if (Operation* operation = incoming(head.source, piece.ticket, piece.generation)) {
+      operation->pieces.push_back(piece);
+      to_wake = operation->sleeper;
+      operation->piece_waiting.store(true, std::memory_order_release);
+      unwanted = false;
+    }
   }
+  if (unwanted) give_back(static_cast<int>(head.source), piece);
   if (to_wake != nullptr) to_wake->wake();
 }
 
@@ -376,6 +376,12 @@ void Runtime::late(const Head& head) noexcept {
   }
   fabric::BulkReader::give_back(bulk, place);
   if (kept) reply_done(static_cast<int>(head.source), piece.ticket, piece.generation, Status::ok);
+}
+
+void Runtime::give_back(int peer, const fabric::Piece& piece) noexcept {
+  const fabric::BulkPlace place{piece.place};
+  fabric::BulkMemory& bulk = engine_.bulk_of(peer);
+  if (!fabric::BulkReader::look(bulk, place, piece.bytes).empty()) fabric::BulkReader::give_back(bulk, place);
 }
 
 bool Runtime::cancel(Operation& operation) noexcept {

@@ -134,6 +134,7 @@ Step Runtime::advance(Operation& operation) noexcept {
     case State::announced: return send_late(operation);
     case State::granted: return operation.grant.road == fabric::Road::direct ? copy_to_receiver(operation) : send_pieces(operation);
     case State::matched: return take_payload(operation);
+    case State::doomed: return operation.kind == Operation::Kind::send ? withdraw(operation) : abandon(operation);
     case State::settled: return complete_receive(operation, operation.result.status);
     default: return Step::waiting;
   }
@@ -236,41 +237,6 @@ void Runtime::waits_long(const Operation& operation, job::Wait what) noexcept {
   block.wait_since_ns.store(monotonic_ns(), std::memory_order_relaxed);
   block.wait.store(what, std::memory_order_relaxed);
   if (operation.kind == Operation::Kind::send && operation.peer >= 0) engine_.nudge(operation.peer);
-}
-
-void Runtime::died(int rank) noexcept {
-  const auto needs = [rank](const Operation& operation) {
-    if (operation.peer == rank) return true;
-    // A collective cannot end without one of its ranks; nor may a receive from anyone wait for ever.
-    const bool collective = operation.context_id == operation.context->collective_id();
-    return (collective || operation.peer < 0) && operation.context->group().position(rank) >= 0;
-  };
-  std::vector<fabric::Sleeper*> to_wake;
-  const auto fail = [&to_wake, this](Operation& operation, State state) {
-    operation.result.status = Status::peer_gone;
-    fabric::Sleeper* sleeper = nullptr;
-    become(operation, state, sleeper);
-    if (sleeper != nullptr) to_wake.push_back(sleeper);
-  };
-  {
-    const std::lock_guard guard(lock_);
-    matching_.for_each_posted([&](Operation& operation) {
-      if (!needs(operation)) return;
-      matching_.withdraw(operation);
-      fail(operation, State::complete);
-    });
-    for (Operation* operation : outgoing_) {
-      if (operation != nullptr && needs(*operation) && operation->state.load(std::memory_order_relaxed) != State::held) {
-        fail(*operation, State::complete);
-      }
-    }
-    std::erase_if(incoming_, [&](Operation* operation) {
-      if (static_cast<int>(operation->head.source) != rank) return false;
-      fail(*operation, State::settled);
-      return true;
-    });
-  }
-  for (fabric::Sleeper* sleeper : to_wake) sleeper->wake();
 }
 
 }  // namespace tonari::message

@@ -120,7 +120,13 @@ class Runtime final : public fabric::Layer {
   void count_unexpected(std::int64_t payload_bytes) noexcept;
   void give_back_soon(fabric::BulkMemory& bulk, fabric::BulkPlace place) noexcept;
   void give_back_now() noexcept;
+  void give_back(int peer, const fabric::Piece& piece) noexcept;
+
+  // Deaths
   [[nodiscard]] bool cannot_complete(const Operation& operation) const noexcept;
+  void fail_send(Operation& operation, fabric::Sleeper*& to_wake) noexcept;
+  fabric::Step withdraw(Operation& operation) noexcept;
+  fabric::Step abandon(Operation& operation) noexcept;
 
   // Heads about announced payloads
   void granted(const fabric::Head& head) noexcept;

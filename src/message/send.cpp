@@ -124,6 +124,7 @@ Status Runtime::launch_whole(Operation& operation) noexcept {
 }
 
 Status Runtime::launch_announced(Operation& operation) noexcept {
+  if (cannot_complete(operation)) return Status::peer_gone;
   if (!operation.has_ticket) {
     const auto ticket = engine_.tickets().take();
     if (!ticket) return Status::again;
@@ -139,6 +140,7 @@ Status Runtime::launch_announced(Operation& operation) noexcept {
   const int peer = operation.peer;
   {
     const std::lock_guard guard(lock_);  // before it is sent: its grant may be here before we are back
+    if (cannot_complete(operation)) return Status::peer_gone;  // again: from here on died() finds it
     outgoing_[ticket] = &operation;
     operation.state.store(State::announced, std::memory_order_relaxed);
   }
@@ -233,6 +235,11 @@ Step Runtime::send_late(Operation& operation) noexcept {
 
 // The receive is posted: both sides copy, chunk by chunk.
 Step Runtime::copy_to_receiver(Operation& operation) noexcept {
+  State expected = State::granted;
+  if (!operation.state.compare_exchange_strong(expected, State::copying, std::memory_order_relaxed)) {
+    return advance(operation);  // the receiver was quicker, or died
+  }
+  operation.seen = State::copying;
   const fabric::Grant grant = operation.grant;
   const auto chunks = static_cast<std::uint32_t>((grant.bytes + grant.chunk_bytes - 1) / grant.chunk_bytes);
   fabric::TransferMemory& transfer = engine_.transfer_of(self_, operation.ticket);
@@ -243,12 +250,22 @@ Step Runtime::copy_to_receiver(Operation& operation) noexcept {
     const Status status = copy.write(grant.address + offset, operation.buffer + offset, bytes);
     if (transfer.finish_chunk(chunks, status)) return finish_send(operation, transfer.outcome());
   }
-  return Step::waiting;  // for `done`, from the receiver, who copies the last chunk
+  return operation.ready() ? advance(operation) : Step::waiting;  // for `done`, from who copies the last chunk
 }
 
 // The last chunk was ours: the receiver is told, and the send is complete once that head is on its way.
 Step Runtime::finish_send(Operation& operation, Status status) noexcept {
-  operation.result.status = status;
+  bool ours = false;
+  {
+    const std::lock_guard guard(lock_);
+    ours = operation.state.load(std::memory_order_relaxed) != State::complete;  // the receiver lives
+    if (ours) {
+      operation.state.store(State::held, std::memory_order_relaxed);  // now neither its death nor `done` touches it
+      operation.result.status = status;
+    }
+  }
+  if (!ours) return advance(operation);
+  operation.seen = State::held;
   operation.closing = true;
   operation.head = envelope(Kind::finish, self_, operation.context_id, operation.tag);
   operation.head.set(fabric::Outcome{operation.ticket, operation.generation, static_cast<std::uint32_t>(status), 0});
@@ -311,7 +328,7 @@ void Runtime::done(const Head& head) noexcept {
     Operation* operation = outgoing(head.source, outcome.ticket, outcome.generation);
     if (operation == nullptr) return;
     const State state = operation->state.load(std::memory_order_relaxed);
-    if (state != State::announced && state != State::granted) return;
+    if (state == State::held || state == State::complete) return;
     operation->result.status = static_cast<Status>(outcome.status);
     release_ticket(*operation);
     become(*operation, State::complete, to_wake);

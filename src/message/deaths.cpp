@@ -1,0 +1,108 @@
+#include "message/runtime.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+// What becomes of operations when a rank dies.
+namespace tonari::message {
+
+using fabric::Head;
+using fabric::Kind;
+using fabric::Step;
+
+// With a rank that is dead, or in a collective with one. Checked under the lock, as died() works under it.
+bool Runtime::cannot_complete(const Operation& operation) const noexcept {
+  const job::Session& session = engine_.session();
+  if (session.arena().header().deaths.load(std::memory_order_acquire) == 0) [[likely]] return false;
+  if (operation.peer >= 0 && !session.alive(operation.peer)) return true;
+  if (operation.context_id != operation.context->collective_id()) return false;
+  return std::ranges::any_of(operation.context->group().ranks(), [&](int rank) { return !session.alive(rank); });
+}
+
+void Runtime::died(int rank) noexcept {
+  // A collective cannot end without one of its ranks.
+  const auto is_part = [rank](const Operation& operation) {
+    return operation.context_id == operation.context->collective_id() && operation.context->group().position(rank) >= 0;
+  };
+  std::vector<fabric::Sleeper*> to_wake;
+  const auto change = [&](Operation& operation, State state) {
+    fabric::Sleeper* sleeper = nullptr;
+    become(operation, state, sleeper);
+    if (sleeper != nullptr) to_wake.push_back(sleeper);
+  };
+  {
+    const std::lock_guard guard(lock_);
+    matching_.for_each_posted([&](Operation& operation) {
+      // Nor may a receive from anyone wait for ever.
+      const bool from_anyone = operation.peer < 0 && operation.context->group().position(rank) >= 0;
+      if (operation.peer != rank && !from_anyone && !is_part(operation)) return;
+      matching_.withdraw(operation);
+      operation.result.status = Status::peer_gone;
+      change(operation, State::complete);
+    });
+    for (Operation* operation : outgoing_) {
+      if (operation == nullptr) continue;
+      if (operation->peer == rank) {
+        fabric::Sleeper* sleeper = nullptr;
+        fail_send(*operation, sleeper);
+        if (sleeper != nullptr) to_wake.push_back(sleeper);
+      } else if (is_part(*operation) && operation->state.load(std::memory_order_relaxed) == State::announced) {
+        change(*operation, State::doomed);  // its receive may never be posted; once it is granted, it was
+      }
+    }
+    std::erase_if(incoming_, [&](Operation* operation) {
+      const bool sender_died = static_cast<int>(operation->head.source) == rank;
+      if (sender_died) {
+        operation->result.status = Status::peer_gone;
+        change(*operation, State::settled);
+      } else if (is_part(*operation)) {
+        change(*operation, State::doomed);  // its sender may have withdrawn it before it came
+      }
+      return sender_died;
+    });
+  }
+  for (fabric::Sleeper* sleeper : to_wake) sleeper->wake();
+}
+
+// Its receiver died; under the lock. The ticket is free at once, unless the asker is copying: it may be waiting for one
+// in another operation.
+void Runtime::fail_send(Operation& operation, fabric::Sleeper*& to_wake) noexcept {
+  State state = operation.state.load(std::memory_order_relaxed);
+  if (state == State::held || state == State::complete) return;  // what is held is failed by the next retry
+  operation.result.status = Status::peer_gone;
+  // No longer granted, so that the asker does not begin to copy.
+  while (state != State::copying &&
+         !operation.state.compare_exchange_weak(state, State::announced, std::memory_order_relaxed)) {
+  }
+  if (state != State::copying) release_ticket(operation);
+  become(operation, State::complete, to_wake);
+}
+
+// By the asker: ends a send that no receive may ever take.
+Step Runtime::withdraw(Operation& operation) noexcept {
+  const bool may_be_copied = engine_.session().direct_copies();
+  if (may_be_copied && !engine_.transfer_of(self_, operation.ticket).close(operation.generation)) {
+    return Step::waiting;  // for `done`: the receiver copies
+  }
+  return finish_send(operation, Status::peer_gone);
+}
+
+// By the asker: ends a receive whose payload may never come.
+Step Runtime::abandon(Operation& operation) noexcept {
+  const int peer = static_cast<int>(operation.head.source);
+  const fabric::Grant& grant = operation.grant;
+  const bool names_one = grant.ticket < fabric::tickets_max;  // or a peer lies
+  if (names_one && !engine_.transfer_of(peer, grant.ticket).close(grant.generation)) return Step::waiting;  // for `finish`
+  std::vector<fabric::Piece> pieces;
+  {
+    const std::lock_guard guard(lock_);
+    std::erase(incoming_, &operation);
+    pieces.swap(operation.pieces);
+  }
+  operation.piece_waiting.store(false, std::memory_order_relaxed);
+  for (const fabric::Piece& piece : pieces) give_back(peer, piece);
+  reply_done(peer, grant.ticket, grant.generation, Status::peer_gone);
+  return complete_receive(operation, Status::peer_gone);
+}
+
+}  // namespace tonari::message
