@@ -51,6 +51,14 @@ inline std::vector<Variant> variants() {
   };
 }
 
+/// A test that runs under every variant.
+class OnEveryVariant : public testing::TestWithParam<Variant> {
+ protected:
+  static void run(int ranks, const std::function<void(Communicator&)>& body) {
+    as_ranks(ranks, body, GetParam().settings);
+  }
+};
+
 }  // namespace test
 
 }  // namespace tonari

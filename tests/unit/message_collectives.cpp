@@ -12,10 +12,7 @@ namespace {
 using test::as_ranks;
 using test::pattern;
 
-class Collectives : public testing::TestWithParam<test::Variant> {
- protected:
-  void run(int ranks, const std::function<void(Communicator&)>& body) { as_ranks(ranks, body, GetParam().settings); }
-};
+class Collectives : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, Collectives, testing::ValuesIn(test::variants()), test::name_of);
 
 constexpr std::array<std::size_t, 7> sizes{0, 1, 8, 49, 1000, 9001, 100003};

@@ -10,10 +10,7 @@ namespace {
 using test::as_ranks;
 using test::pattern;
 
-class Message : public testing::TestWithParam<test::Variant> {
- protected:
-  void run(int ranks, const std::function<void(Communicator&)>& body) { as_ranks(ranks, body, GetParam().settings); }
-};
+class Message : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, Message, testing::ValuesIn(test::variants()), test::name_of);
 
 constexpr int ready_tag = 100;

@@ -9,13 +9,9 @@
 namespace tonari {
 namespace {
 
-using test::as_ranks;
 using test::pattern;
 
-class Threads : public testing::TestWithParam<test::Variant> {
- protected:
-  void run(int ranks, const std::function<void(Communicator&)>& body) { as_ranks(ranks, body, GetParam().settings); }
-};
+class Threads : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, Threads, testing::ValuesIn(test::variants()), test::name_of);
 
 /// Runs `body(number)` in `count` threads of this rank, itself being number 0.

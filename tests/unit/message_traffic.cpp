@@ -10,7 +10,7 @@ namespace {
 
 using test::pattern;
 
-class Traffic : public testing::TestWithParam<test::Variant> {};
+class Traffic : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, Traffic, testing::ValuesIn(test::variants()), test::name_of);
 
 std::size_t random_bytes(test::Random& random) {

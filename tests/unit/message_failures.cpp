@@ -1,0 +1,193 @@
+#include "../support/random.hpp"
+#include "../support/ranks.hpp"
+
+#include <array>
+#include <thread>
+
+namespace tonari {
+namespace {
+
+using test::pattern;
+
+class Death : public test::OnEveryVariant {};
+INSTANTIATE_TEST_SUITE_P(On, Death, testing::ValuesIn(test::variants()), test::name_of);
+
+struct Killed {};
+
+/// Runs `body` as ranks of which one throws Killed.
+void as_ranks_with_a_death(int ranks, const std::function<void(Communicator&)>& body, const test::Settings& settings) {
+  EXPECT_THROW(test::as_ranks(ranks, body, settings), Killed);
+}
+
+constexpr int go_tag = 50;
+
+/// Messages of all sizes between two ranks that live: the one gives, the other takes.
+void expect_exchange(Communicator& world, int giver, int taker) {
+  for (const std::size_t bytes : {4, 500, 5000, 100000}) {
+    const auto sent = pattern(bytes, bytes);
+    if (world.rank() == giver) {
+      ASSERT_EQ(world.send(sent, taker, 60), Status::ok);
+    } else if (world.rank() == taker) {
+      std::vector<std::byte> received(bytes);
+      ASSERT_EQ(world.receive(received, giver, 60).status, Status::ok);
+      ASSERT_TRUE(received == sent);
+    }
+  }
+}
+
+TEST_P(Death, EndsEveryOperationThatNeedsTheDeadAndNoOther) {
+  as_ranks_with_a_death(
+      3,
+      [](Communicator& world) {
+        constexpr int victim = 2;
+        if (world.rank() == victim) {
+          for (const int peer : {0, 1}) ASSERT_EQ(world.receive(std::span<int>(), peer, go_tag).status, Status::ok);
+          throw Killed{};
+        }
+        int value = 0;
+        std::array<int, 3> all{};
+        std::vector<int> many(30000);
+        std::vector<int> many_back(30000);
+        // Started before the death, and waiting for it.
+        std::array requests{
+            world.start_receive(value, victim, 1),
+            world.start_receive(value, any_source, 1),
+            world.start_send(many, victim, 2),
+            world.start_send(value, victim, 2, SendMode::when_posted),
+            world.start_receive(many_back, victim, 2),
+            world.start_barrier(),
+            world.start_broadcast(many_back, victim),
+            world.start_gather(value, all, world.rank()),
+            world.start_all_reduce(value),
+        };
+        ASSERT_EQ(world.send(std::span<const int>(), victim, go_tag), Status::ok);
+        for (Request& request : requests) EXPECT_EQ(request.wait().status, Status::peer_gone);
+
+        // Started after it.
+        EXPECT_EQ(world.send(value, victim), Status::peer_gone);
+        EXPECT_EQ(world.send(many, victim), Status::peer_gone);
+        EXPECT_EQ(world.start_send(value, victim).wait().status, Status::peer_gone);
+        EXPECT_EQ(world.receive(value, victim, 1).status, Status::peer_gone);
+        EXPECT_EQ(world.probe(victim, 1).status, Status::peer_gone);
+        EXPECT_FALSE(world.probe_now(victim, 1).has_value());
+        EXPECT_EQ(world.barrier(), Status::peer_gone);
+        EXPECT_THROW((void)world.duplicate(), SetupError);
+
+        ASSERT_NO_FATAL_FAILURE(expect_exchange(world, 0, 1));
+        ASSERT_NO_FATAL_FAILURE(expect_exchange(world, 1, 0));
+      },
+      GetParam().settings);
+}
+
+TEST_P(Death, WakesThoseWhoSleep) {
+  // Several threads of a rank wait in as many ways; rank 1 dies when all have been asleep for a while.
+  as_ranks_with_a_death(
+      3,
+      [](Communicator& world) {
+        if (world.rank() == 1) {
+          ASSERT_EQ(world.receive(std::span<int>(), 2, go_tag).status, Status::ok);
+          throw Killed{};
+        }
+        if (world.rank() == 2) {
+          // Yields until rank 0 must have gone to sleep: it yields less often before it does.
+          for (int i = 0; i < 5000; ++i) std::this_thread::yield();
+          ASSERT_EQ(world.send(std::span<const int>(), 1, go_tag), Status::ok);
+          return;
+        }
+        std::vector<std::jthread> threads;
+        threads.emplace_back([&world] {
+          int value = 0;
+          EXPECT_EQ(world.receive(value, 1, 1).status, Status::peer_gone);
+        });
+        threads.emplace_back([&world] { EXPECT_EQ(world.probe(1, 2).status, Status::peer_gone); });
+        threads.emplace_back([&world] { EXPECT_EQ(world.send(std::vector<int>(50000), 1, 3), Status::peer_gone); });
+        EXPECT_EQ(world.barrier(), Status::peer_gone);
+      },
+      GetParam().settings);
+}
+
+TEST_P(Death, WithSendsHeldForTheDeadEndsThemAll) {
+  // More than its ring, our bulk memory and our tickets can take.
+  as_ranks_with_a_death(
+      2,
+      [](Communicator& world) {
+        if (world.rank() == 1) {
+          ASSERT_EQ(world.receive(std::span<int>(), 0, go_tag).status, Status::ok);
+          throw Killed{};
+        }
+        ASSERT_EQ(world.send(std::span<const int>(), 1, go_tag), Status::ok);
+        std::vector<Request> requests;
+        const auto bytes = pattern(20000, 1);
+        for (std::size_t i = 0; i < 4000; ++i) {
+          requests.push_back(world.start_send(std::span(bytes).first(i % 3 == 0 ? 20000 : i % 700), 1, 1));
+        }
+        ASSERT_EQ(world.start_send(bytes, 1, 1, SendMode::when_posted).wait().status, Status::peer_gone);
+        for (Request& request : requests) {
+          const Status status = request.wait().status;
+          ASSERT_TRUE(status == Status::ok || status == Status::peer_gone) << to_string(status);
+        }
+      },
+      GetParam().settings);
+}
+
+// One collective of all ranks, chosen by `turn`. What it gives is checked when it says that it went well.
+Status collective(Communicator& world, std::size_t turn, std::size_t count) {
+  const auto size = static_cast<std::size_t>(world.size());
+  const int root = static_cast<int>(turn % size);
+  std::vector<std::uint64_t> values(count, static_cast<std::uint64_t>(world.rank()) + turn);
+  std::vector<std::uint64_t> all(world.rank() == root ? count * size : 0);
+  Status status = Status::ok;
+  std::uint64_t expected = 0;
+  switch (turn % 4) {
+    case 0: return world.barrier();
+    case 1:
+      status = world.broadcast(values, root);
+      expected = static_cast<std::uint64_t>(root) + turn;
+      break;
+    case 2:
+      status = world.all_reduce(values);
+      expected = size * (size - 1) / 2 + size * turn;
+      break;
+    default:
+      status = world.gather(values, all, root);
+      if (world.rank() != root || all.empty()) return status;
+      values.assign(all.end() - static_cast<std::ptrdiff_t>(count), all.end());
+      expected = size - 1 + turn;
+  }
+  if (status == Status::ok) {
+    EXPECT_EQ(values, std::vector<std::uint64_t>(count, expected));
+  }
+  return status;
+}
+
+TEST_P(Death, InTheMidstOfCollectivesLeavesTheOthersUnharmed) {
+  TONARI_TRACE_SEED();
+  constexpr int ranks = 5;
+  for (int turn = 0; turn < test::rounds(12); ++turn) {
+    as_ranks_with_a_death(
+        ranks,
+        [turn](Communicator& world) {
+          test::Random random(test::seed() * 1000 + static_cast<std::uint64_t>(turn));  // the same on all ranks
+          const int victim = static_cast<int>(test::between(random, 0, ranks - 1));
+          const std::size_t last = test::between(random, 0, 20);  // the others start this one without the victim
+          for (std::size_t i = 0;; ++i) {
+            const std::size_t count =
+                test::chance(random, 50) ? test::between(random, 0, 40) : test::between(random, 0, 30000);
+            if (world.rank() == victim && i == last) throw Killed{};
+            if (collective(world, i, count) != Status::ok) break;
+          }
+          // In a ring without the victim.
+          std::vector<int> living;
+          for (int rank = 0; rank < ranks; ++rank) {
+            if (rank != victim) living.push_back(rank);
+          }
+          for (std::size_t i = 0; i < living.size(); ++i) {
+            ASSERT_NO_FATAL_FAILURE(expect_exchange(world, living[i], living[(i + 1) % living.size()]));
+          }
+        },
+        GetParam().settings);
+  }
+}
+
+}  // namespace
+}  // namespace tonari
