@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -42,6 +43,8 @@ LaunchedJob::LaunchedJob(const LaunchOptions& options, int ranks)
       report_(make_pipe()),
       ranks_(static_cast<std::size_t>(ranks)) {
   if (!events_) throw_system_error("epoll_create1");
+  // What a rank that ended has left running comes to us: see end_orphans.
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) throw_system_error("prctl(PR_SET_CHILD_SUBREAPER)");
   watch(signals_.descriptor(), Source::signals);
   watch(gatekeeper_.descriptor(), Source::gatekeeper);
   watch(forwarder_.descriptor(), Source::forwarder);
@@ -74,6 +77,7 @@ void LaunchedJob::end_all() noexcept {
 
 int LaunchedJob::run() {
   while (!is_finished()) wait_for_events();
+  if (end_signals_ != 0 || failed_) end_orphans();
   if (status_ != 0) return status_;
   return failed_ ? status_of_failure_ : 0;
 }

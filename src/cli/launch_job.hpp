@@ -68,6 +68,7 @@ class LaunchedJob {
   void suspend();
   void stop_at(Clock::time_point when, bool everyone);
   void act_on_deadlines();
+  void end_orphans() noexcept;
   void signal_all(int number, bool everyone) noexcept;
   void signal_rank(int rank, int number) noexcept;
 

@@ -89,6 +89,12 @@ void LaunchedJob::signal_all(int number, bool everyone) noexcept {
   }
 }
 
+// A wrapper that shares our group may have started something at the very moment it was ended.
+void LaunchedJob::end_orphans() noexcept {
+  std::ifstream children{fmt::format("/proc/self/task/{}/children", ::getpid())};
+  for (pid_t child = 0; children >> child;) signal_tree(child, SIGKILL);
+}
+
 void LaunchedJob::signal_rank(int rank, int number) noexcept {
   const Rank& to = at(rank);
   if (to.pid == 0 || is_over(rank)) return;
