@@ -122,7 +122,7 @@ const std::array table{
         "make every rank a host of its own: for the sharing protocol alone (memory), or for the transport too "
         "(network)"},
     Row{"TONARI_SPLIT", Number{&Settings::split, Form::count, 0, 48},
-        "bytes of a message that travel in its head; the rest goes through bulk memory"},
+        "the longest message that travels in its head; a longer one goes through bulk memory whole"},
     Row{"TONARI_RING_SLOTS", Number{&Settings::ring_slots, Form::power_of_two, 64, 65536},
         "heads that may wait in a rank's ring before its senders have to"},
     Row{"TONARI_DIRECT_BYTES", Number{&Settings::direct_bytes, Form::bytes, 0, 1024 * gib},
@@ -134,7 +134,7 @@ const std::array table{
     Row{"TONARI_JOIN_SECONDS", Number{&Settings::join_seconds, Form::count, 1, 86400},
         "how long the first rank to join waits for the last"},
     Row{"TONARI_WARN_SECONDS", Number{&Settings::warn_seconds, Form::count, 0, 86400},
-        "after how long a blocked call explains itself; 0: never"},
+        "after how long a rank that waits for others to leave says so; 0: never"},
     Row{"TONARI_DIRECT_COPIES", Switch{&Settings::direct_copies},
         "copy straight between the programs' memory (process_vm_readv) where the system allows it"},
     Row{"TONARI_SERVICE_THREAD", Switch{&Settings::service_thread},

@@ -19,8 +19,8 @@ namespace tonari::fabric {
 //   | returned: 4 x 64 bytes    | 64 x 256  | 64 x 1 Ki | 64 x 4 Ki | 64 x 16 Ki |
 //   +---------------------------+-----------+-----------+-----------+------------+
 //
-// A block's turn is a bit that the owner flips with each allocation, and sends in the place. Its reader stores that turn
-// in the block's `returned` byte: the block is free when both are equal. So the owner only reads that cache line.
+// A block's turn is a bit that the owner flips with each allocation, and sends in the place. Its reader stores that
+// turn in the block's `returned` byte: the block is free when both are equal. So the owner only reads that cache line.
 inline constexpr std::size_t bulk_blocks = 64;
 inline constexpr std::array<std::size_t, 4> bulk_block_bytes{256, 1024, 4096, 16384};
 inline constexpr std::size_t bulk_classes = bulk_block_bytes.size();
@@ -42,7 +42,8 @@ struct BulkMemory {
     return blocks + offset_of_class(size_class) + index * bulk_block_bytes[size_class];
   }
 };
-inline constexpr std::size_t bulk_memory_bytes = offsetof(BulkMemory, blocks) + BulkMemory::offset_of_class(bulk_classes);
+inline constexpr std::size_t bulk_memory_bytes =
+    offsetof(BulkMemory, blocks) + BulkMemory::offset_of_class(bulk_classes);
 
 /// Where a block is, as heads carry it: bits 0-5 block, 6-7 class, 8 turn.
 struct BulkPlace {
@@ -60,7 +61,9 @@ class BulkOwner {
 
   /// A block for `bytes` (at most bulk_tail_bytes_max) that `reader` will free, or nothing when all are taken.
   std::optional<BulkPlace> allocate(std::size_t bytes, int reader) noexcept;
-  [[nodiscard]] std::byte* at(BulkPlace place) const noexcept { return memory_->block(place.size_class(), place.index()); }
+  [[nodiscard]] std::byte* at(BulkPlace place) const noexcept {
+    return memory_->block(place.size_class(), place.index());
+  }
   /// Takes back what readers have freed, and fetches the block that a payload like the last one would go into. For
   /// moments when there is nothing else to do: it touches lines that readers hold.
   void tidy() noexcept;
@@ -69,9 +72,9 @@ class BulkOwner {
 
  private:
   struct Class {
-    SpinLock lock;                       // of the rest; held for a few instructions
+    SpinLock lock;                           // of the rest; held for a few instructions
     std::uint64_t free = ~std::uint64_t{0};  // a bit a block
-    std::uint64_t turn = 0;              // a bit a block
+    std::uint64_t turn = 0;                  // a bit a block
     std::array<int, bulk_blocks> reader{};
   };
   void reclaim(std::size_t size_class) noexcept;  // under its lock

@@ -54,10 +54,14 @@ enum class Step : std::uint8_t {
 };
 template <class W>
 concept Waitable = requires(W& waitable, Sleeper* sleeper) {
-  { waitable.step() } noexcept -> std::same_as<Step>;      // moves it on as far as it goes
-  { waitable.ready() } noexcept -> std::same_as<bool>;     // cheap: step() would find something to do
-  { waitable.attach(sleeper) } noexcept -> std::same_as<bool>;  // wake it when ready; false: is ready; null: detach
-  { waitable.slow() } noexcept;                            // the wait has become long: tell peers, and status
+  { waitable.step() }
+  noexcept->std::same_as<Step>;  // moves it on as far as it goes
+  { waitable.ready() }
+  noexcept->std::same_as<bool>;  // cheap: step() would find something to do
+  { waitable.attach(sleeper) }
+  noexcept->std::same_as<bool>;  // wake it when ready; false: is ready; null: detach
+  { waitable.slow() }
+  noexcept;  // the wait has become long: tell peers, and status
 };
 
 /// The fabric of one rank: its rings, its progress, its waiting.
@@ -73,11 +77,9 @@ class Engine final : public job::Session::Attachment {
   /// The session's engine, made on first use.
   static Engine& of(job::Session& session);
 
-  /// Sends a head. Answers ok, again (no room, nothing was sent), peer_gone. A reply has room by its reservation, but for
-  /// the moment in which another rank has claimed a slot and lost its core before publishing it.
-  Status send(int peer, const Head& head, Lane lane) noexcept {
-    return shm_.send(peer, head, lane);
-  }
+  /// Sends a head. Answers ok, again (no room, nothing was sent), peer_gone. A reply has room by its reservation, but
+  /// for the moment in which another rank has claimed a slot and lost its core before publishing it.
+  Status send(int peer, const Head& head, Lane lane) noexcept { return shm_.send(peer, head, lane); }
   /// After `again`: has `peer` ring our bell when it makes room. True when there is room already.
   bool ask_for_room(int peer, Lane lane) noexcept { return shm_.ask_for_room(peer, lane); }
   /// Has `peer`'s service thread look at its rings if nobody there does.
@@ -129,7 +131,8 @@ class Engine final : public job::Session::Attachment {
     return (seen & 1) == 0 && block_.baton.compare_exchange_strong(seen, seen | 1, std::memory_order_seq_cst);
   }
   void drop_baton(bool leaving) noexcept {
-    if (block_.baton.fetch_sub(1, std::memory_order_release) != 1 && leaving) [[unlikely]] hand_on();
+    if (block_.baton.fetch_sub(1, std::memory_order_release) != 1 && leaving) [[unlikely]]
+      hand_on();
   }
   [[gnu::cold]] void hand_on() noexcept;
 
@@ -139,6 +142,7 @@ class Engine final : public job::Session::Attachment {
     void wake(int rank) const noexcept { engine->wake(rank); }
   };
   std::size_t poll() noexcept;  // by the holder
+  void drain() noexcept;
   [[gnu::noinline]] void idle() noexcept;  // by the holder
   template <Waitable W>
   void watch_rings(W& waitable, bool retry, std::uint32_t& patience) noexcept;
@@ -152,7 +156,7 @@ class Engine final : public job::Session::Attachment {
   void get_up(Sleeper* sleeper) noexcept;
 
   static constexpr std::size_t heads_a_poll = 32;
-  static constexpr std::chrono::milliseconds sleep_max{500};      // a net under lost wakes, not a way to wait
+  static constexpr std::chrono::milliseconds sleep_max{500};       // a net under lost wakes, not a way to wait
   static constexpr std::chrono::microseconds retry_sleep_max{50};  // for what nobody announces
 
   job::Session& session_;
@@ -162,6 +166,8 @@ class Engine final : public job::Session::Attachment {
   Shm<Neighbours> shm_;  // polled by the baton's holder
   BulkOwner bulk_;
   Tickets tickets_;
+
+  std::atomic<std::uint32_t> empty_polls_{0};  // by the baton's holder: polls that found nothing
 
   SpinLock sleepers_lock_;  // of the next three
   std::deque<Sleeper> sleepers_;
@@ -188,7 +194,8 @@ void Engine::wait(W& waitable) noexcept {
   }
   // The baton may have been handed to us although our wait was over.
   const std::uint32_t baton = block_.baton.load(std::memory_order_relaxed);
-  if ((baton & 1) == 0 && baton != 0) [[unlikely]] hand_on();
+  if ((baton & 1) == 0 && baton != 0) [[unlikely]]
+    hand_on();
   if (patience > spins_max_) block_.wait.store(job::Wait::nothing, std::memory_order_relaxed);
 }
 
@@ -221,7 +228,8 @@ void Engine::sleep_on_bell(W& waitable, bool retry) noexcept {
     // A slot that is claimed and not yet published comes without a bell.
     const bool quiet = rings_quiet && !retry;
     block_.counters.sleeps.fetch_add(1, std::memory_order_relaxed);
-    futex_wait(block_.bell, seen, quiet ? std::chrono::nanoseconds(sleep_max) : std::chrono::nanoseconds(retry_sleep_max));
+    futex_wait(block_.bell, seen,
+               quiet ? std::chrono::nanoseconds(sleep_max) : std::chrono::nanoseconds(retry_sleep_max));
   }
   shm_.wake_up();
 }
@@ -237,7 +245,8 @@ void Engine::sleep_beside(W& waitable, bool retry) noexcept {
   const bool held = (block_.baton.fetch_add(2, std::memory_order_acq_rel) & 1) != 0;
   if (held && waitable.attach(sleeper)) {
     block_.counters.sleeps.fetch_add(1, std::memory_order_relaxed);
-    futex_wait(sleeper->woken, 0, retry ? std::chrono::nanoseconds(retry_sleep_max) : std::chrono::nanoseconds(sleep_max));
+    futex_wait(sleeper->woken, 0,
+               retry ? std::chrono::nanoseconds(retry_sleep_max) : std::chrono::nanoseconds(sleep_max));
     waitable.attach(nullptr);
   }
   get_up(sleeper);

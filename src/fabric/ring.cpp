@@ -5,7 +5,8 @@ namespace tonari::fabric {
 bool RingWriter::refresh_room(std::uint64_t position) noexcept {
   const std::uint64_t taken = ring_->taken.load(std::memory_order_acquire);  // pairs with give_back
   taken_seen_.store(taken, std::memory_order_release);                       // other threads' writes come after it too
-  // A position that others have claimed since, and the reader taken, is no reason to refuse: its claim fails and reloads.
+  // A position that others have claimed since, and the reader taken, is no reason to refuse: its claim fails and
+  // reloads.
   return position < taken || position - taken <= mask_;
 }
 
@@ -32,7 +33,8 @@ bool RingReader::fall_asleep() noexcept {
   return quiet;
 }
 
-// Who claimed a position is told by the next claimer: in the next slot's publish field, or in the tail if there is none.
+// Who claimed a position is told by the next claimer: in the next slot's publish field, or in the tail if there is
+// none.
 bool RingReader::abandoned(std::uint64_t position, std::uint64_t tail) const noexcept {
   if (position + 1 == claimed_count(tail)) return !alive_(last_claimer(tail));
   const std::uint64_t word = first_word(slot(position + 1)).load(std::memory_order_acquire);

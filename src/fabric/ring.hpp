@@ -89,8 +89,8 @@ class RingReader {
         stepped_over_((slots + 63) / 64),
         alive_(std::move(alive)) {}
 
-  /// Hands up to `heads_max` heads to `handle(const Head&)`, in order but for slots claimed and not yet published, which
-  /// are stepped over. Answers how many.
+  /// Hands up to `heads_max` heads to `handle(const Head&)`, in order but for slots claimed and not yet published,
+  /// which are stepped over. Answers how many.
   template <class Handle>
   std::size_t poll(std::size_t heads_max, Handle&& handle) noexcept;
 
@@ -168,7 +168,8 @@ inline RingWriter::Pushed RingWriter::push(const Head& head) noexcept {
               head_bytes - word_bytes);
   std::uint64_t word;
   std::memcpy(&word, &head, word_bytes);
-  const std::uint64_t publish = (((position >> lap_shift_) + 1) & 3) | static_cast<std::uint64_t>(last_claimer(tail)) << 2;
+  const std::uint64_t publish = (((position >> lap_shift_) + 1) & 3) | static_cast<std::uint64_t>(last_claimer(tail))
+                                                                           << 2;
   word = (word & ~std::uint64_t{0xffff}) | publish;
   first_word(slot).store(word, std::memory_order_release);  // (1) the head before its publication: pairs with (2)
   return (tail & asleep_bit) != 0 ? Pushed::yes_and_reader_sleeps : Pushed::yes;
@@ -203,7 +204,8 @@ std::size_t RingReader::poll(std::size_t heads_max, Handle&& handle) noexcept {
 
 template <class Handle>
 std::size_t RingReader::poll_past_gap(std::size_t heads_max, Handle&& handle) noexcept {
-  // (3) Acquire: a slot that is unpublished now was not left so by the claimer of a later one, whose head it may step over.
+  // (3) Acquire: a slot that is unpublished now was not left so by the claimer of a later one, whose head it may step
+  // over.
   const std::uint64_t tail = ring_->tail.load(std::memory_order_acquire);
   std::size_t heads = 0;
   for (std::uint64_t at = position_; at < claimed_count(tail) && heads < heads_max; ++at) {

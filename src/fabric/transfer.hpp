@@ -13,7 +13,7 @@
 
 namespace tonari::fabric {
 
-inline constexpr std::size_t tickets_max = 256;        // announced payloads of one rank at a time
+inline constexpr std::size_t tickets_max = 256;       // announced payloads of one rank at a time
 inline constexpr std::size_t replies_per_ticket = 2;  // a grant and a done
 // Twice what is reserved: slots that were read are given back a quarter of the ring at a time.
 inline constexpr std::size_t reply_slots = 2 * tickets_max * replies_per_ticket;

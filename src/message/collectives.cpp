@@ -42,8 +42,8 @@ int from_root(const Context& context, int rank, int root) noexcept {
 }
 int to_rank(const Context& context, int relative, int root) noexcept { return (relative + root) % context.size(); }
 
-// Binomial tree: rank r (seen from the root) has its data from r without its lowest set bit, and passes them on to r + bit
-// for every lower bit, farthest first.
+// Binomial tree: rank r (seen from the root) has its data from r without its lowest set bit, and passes them on to r +
+// bit for every lower bit, farthest first.
 void write_broadcast(Schedule& schedule, const Context& context, std::span<std::byte> bytes, int root) {
   const auto me = static_cast<unsigned>(from_root(context, context.rank(), root));
   const auto size = static_cast<unsigned>(context.size());
@@ -57,8 +57,8 @@ void write_broadcast(Schedule& schedule, const Context& context, std::span<std::
   }
 }
 
-// The same tree towards rank 0. A rank folds its neighbours' parts in from the nearest to the farthest, so that operands
-// stay in the order of ranks, and the shape depends on the number of ranks alone.
+// The same tree towards rank 0. A rank folds its neighbours' parts in from the nearest to the farthest, so that
+// operands stay in the order of ranks, and the shape depends on the number of ranks alone.
 void write_reduce(Schedule& schedule, const Context& context, std::span<std::byte> values, Reduction reduction) {
   const auto me = static_cast<unsigned>(context.rank());
   const auto size = static_cast<unsigned>(context.size());

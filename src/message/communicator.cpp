@@ -20,7 +20,9 @@ using message::Runtime;
 
 namespace {
 
-bool valid_send(const Context& context, std::span<const std::byte> bytes, int destination, int tag) noexcept {
+bool valid_send(const Context& context, std::span<const std::byte> bytes, int destination, int tag,
+                SendMode mode) noexcept {
+  if (mode != SendMode::standard && mode != SendMode::when_posted) return false;
   return destination >= 0 && destination < context.size() && tag >= 0 && (bytes.data() != nullptr || bytes.empty());
 }
 
@@ -47,12 +49,14 @@ int Communicator::size() const noexcept { return context_->size(); }
 const Group& Communicator::group() const noexcept { return context_->group(); }
 
 Status Communicator::send_bytes(std::span<const std::byte> bytes, int destination, int tag, SendMode mode) noexcept {
-  if (!valid_send(*context_, bytes, destination, tag)) [[unlikely]] return Status::invalid;
+  if (!valid_send(*context_, bytes, destination, tag, mode)) [[unlikely]]
+    return Status::invalid;
   return context_->runtime().send(*context_, {bytes, context_->group().at(destination), tag, context_->id(), mode});
 }
 
 Result Communicator::receive_bytes(std::span<std::byte> buffer, int source, int tag) noexcept {
-  if (!valid_receive(*context_, buffer, source, tag)) [[unlikely]] return {Status::invalid, {}};
+  if (!valid_receive(*context_, buffer, source, tag)) [[unlikely]]
+    return {Status::invalid, {}};
   Runtime& runtime = context_->runtime();
   Operation operation(Operation::Kind::receive, *context_);
   operation.waited.store(true, std::memory_order_relaxed);
@@ -63,7 +67,7 @@ Result Communicator::receive_bytes(std::span<std::byte> buffer, int source, int 
 
 Request Communicator::start_send_bytes(std::span<const std::byte> bytes, int destination, int tag,
                                        SendMode mode) noexcept {
-  if (!valid_send(*context_, bytes, destination, tag)) return Requests::completed(Status::invalid);
+  if (!valid_send(*context_, bytes, destination, tag, mode)) return Requests::completed(Status::invalid);
   Runtime& runtime = context_->runtime();
   try {
     Operation* operation = runtime.make_started(Operation::Kind::send, *context_);
@@ -130,7 +134,8 @@ std::optional<Communicator> Communicator::split(int color, int key) {
   std::ranges::stable_sort(choices, {}, &Choice::key);  // ranks are in order already
   std::vector<int> ranks;
   for (const Choice& choice : choices) ranks.push_back(context_->group().at(choice.rank));
-  return Communicator(std::make_shared<Context>(context_->runtime(), Group(std::move(ranks)), choices.front().context_id));
+  return Communicator(
+      std::make_shared<Context>(context_->runtime(), Group(std::move(ranks)), choices.front().context_id));
 }
 
 Communicator Communicator::duplicate() { return std::move(*split(0, 0)); }

@@ -12,11 +12,14 @@ using fabric::Step;
 
 // With a rank that is dead, or in a collective with one. Checked under the lock, as died() works under it.
 bool Runtime::cannot_complete(const Operation& operation) const noexcept {
-  const job::Session& session = engine_.session();
-  if (session.arena().header().deaths.load(std::memory_order_acquire) == 0) [[likely]] return false;
-  if (operation.peer >= 0 && !session.alive(operation.peer)) return true;
+  if (!any_known_dead_.load(std::memory_order_acquire)) [[likely]]
+    return false;
+  const auto is_dead = [this](int rank) {
+    return known_dead_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
+  };
+  if (operation.peer >= 0 && is_dead(operation.peer)) return true;
   if (operation.context_id != operation.context->collective_id()) return false;
-  return std::ranges::any_of(operation.context->group().ranks(), [&](int rank) { return !session.alive(rank); });
+  return std::ranges::any_of(operation.context->group().ranks(), is_dead);
 }
 
 void Runtime::died(int rank) noexcept {
@@ -32,6 +35,8 @@ void Runtime::died(int rank) noexcept {
   };
   {
     const std::lock_guard guard(lock_);
+    known_dead_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
+    any_known_dead_.store(true, std::memory_order_release);
     matching_.for_each_posted([&](Operation& operation) {
       // Nor may a receive from anyone wait for ever.
       const bool from_anyone = operation.peer < 0 && operation.context->group().position(rank) >= 0;
@@ -92,7 +97,8 @@ Step Runtime::abandon(Operation& operation) noexcept {
   const int peer = static_cast<int>(operation.head.source);
   const fabric::Grant& grant = operation.grant;
   const bool names_one = grant.ticket < fabric::tickets_max;  // or a peer lies
-  if (names_one && !engine_.transfer_of(peer, grant.ticket).close(grant.generation)) return Step::waiting;  // for `finish`
+  if (names_one && !engine_.transfer_of(peer, grant.ticket).close(grant.generation))
+    return Step::waiting;  // for `finish`
   std::vector<fabric::Piece> pieces;
   {
     const std::lock_guard guard(lock_);

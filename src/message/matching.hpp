@@ -29,8 +29,14 @@ class Matching {
   ~Matching();
 
   /// Posts a receive or a probe.
-  void post(Operation& operation) noexcept { posted_.push_back(operation); ++posted_count_; }
-  void withdraw(Operation& operation) noexcept { posted_.remove(operation); --posted_count_; }
+  void post(Operation& operation) noexcept {
+    posted_.push_back(operation);
+    ++posted_count_;
+  }
+  void withdraw(Operation& operation) noexcept {
+    posted_.remove(operation);
+    --posted_count_;
+  }
   /// The oldest posted receive that takes `head`, withdrawn; probes that match it on the way are handed to `probed`.
   template <class Probed>
   Operation* match_posted(const fabric::Head& head, Probed&& probed) noexcept;
@@ -53,8 +59,7 @@ class Matching {
 
  private:
   static bool matches(const Operation& operation, const fabric::Head& head) noexcept {
-    return operation.context_id == head.context &&
-           (operation.tag < 0 || operation.tag == static_cast<int>(head.tag)) &&
+    return operation.context_id == head.context && (operation.tag < 0 || operation.tag == static_cast<int>(head.tag)) &&
            (operation.peer < 0 || operation.peer == static_cast<int>(head.source));
   }
   std::size_t find(const Operation& operation) const noexcept;

@@ -21,7 +21,8 @@ class Schedule;
 //
 //   send      held ---> announced ---> granted ---> copying         receive   posted ---> matched ---> settled
 //               \            \            |           |                          |           |            |
-//                +------------+-----------+-----------+---> complete             +-----------+------------+---> complete
+//                +------------+-----------+-----------+---> complete             +-----------+------------+--->
+//                complete
 //
 // held       no room yet: in the runtime's list of held sends
 // announced  the receiver knows of it; the payload is still in the user's buffer
@@ -43,37 +44,38 @@ struct Operation {
   Kind kind;
   SendMode mode = SendMode::standard;
   std::atomic<State> state{State::idle};
-  State seen = State::idle;                // by the asker: the state it has acted on
-  std::atomic<bool> waited{false};         // relaxed, to the holder: the asker stays until this is complete
-  std::atomic<bool> piece_waiting{false};  // by the holder: set after a piece is added; by the asker: cleared before taking
-  bool has_ticket = false;                 // by whoever launches it; once it is, under the runtime's lock
-  bool closing = false;                    // a send whose `finish` head is held
-  bool prepared = false;                   // a piece in `head` found no room
-  bool followed = false;                   // the payload went after its announcement: see Runtime::send_late
-  bool tended = false;                     // from start to end: see Runtime::tend
-  bool busy = false;                       // under the runtime's lock: being tended
-  const void* asker = nullptr;             // under the runtime's lock, if tended: the thread
+  State seen = State::idle;         // by the asker: the state it has acted on
+  std::atomic<bool> waited{false};  // relaxed, to the holder: the asker stays until this is complete
+  std::atomic<bool> piece_waiting{
+      false};                   // by the holder: set after a piece is added; by the asker: cleared before taking
+  bool has_ticket = false;      // by whoever launches it; once it is, under the runtime's lock
+  bool closing = false;         // a send whose `finish` head is held
+  bool prepared = false;        // a piece in `head` found no room
+  bool followed = false;        // the payload went after its announcement: see Runtime::send_late
+  bool tended = false;          // from start to end: see Runtime::tend
+  bool busy = false;            // under the runtime's lock: being tended
+  const void* asker = nullptr;  // under the runtime's lock, if tended: the thread
 
   Context* context;
-  std::byte* buffer = nullptr;    // the user's; for a send it is only read
-  std::size_t bytes = 0;          // of the buffer
-  int peer = -1;                  // rank of the job, or -1: any
-  int tag = -1;                   // or -1: any
+  std::byte* buffer = nullptr;  // the user's; for a send it is only read
+  std::size_t bytes = 0;        // of the buffer
+  int peer = -1;                // rank of the job, or -1: any
+  int tag = -1;                 // or -1: any
   std::uint32_t context_id = 0;
 
-  std::uint32_t ticket = 0;      // of an announced payload
+  std::uint32_t ticket = 0;  // of an announced payload
   std::uint32_t generation = 0;
-  std::uint64_t moved = 0;       // by the asker: bytes sent or taken in pieces
-  fabric::Grant grant{};         // send, from granted on
-  Result result;                 // by who completes it
+  std::uint64_t moved = 0;  // by the asker: bytes sent or taken in pieces
+  fabric::Grant grant{};    // send, from granted on
+  Result result;            // by who completes it
 
-  Operation* next = nullptr;      // in the list that `state` names; under the runtime's lock
+  Operation* next = nullptr;  // in the list that `state` names; under the runtime's lock
   Operation* previous = nullptr;
   fabric::Sleeper* sleeper = nullptr;  // under the runtime's lock: whom to wake on a change
 
-  std::vector<fabric::Piece> pieces;    // under the runtime's lock
-  std::unique_ptr<Schedule> schedule;   // of a collective
-  fabric::Head head;                    // send: to go; receive: as arrived
+  std::vector<fabric::Piece> pieces;   // under the runtime's lock
+  std::unique_ptr<Schedule> schedule;  // of a collective
+  fabric::Head head;                   // send: to go; receive: as arrived
 
   [[nodiscard]] bool ready() const noexcept;
 };

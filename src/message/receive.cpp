@@ -27,8 +27,8 @@ void set_with_max(job::Counters::Count& now, job::Counters::Count& max, std::uin
   if (value > max.load(std::memory_order_relaxed)) max.store(value, std::memory_order_relaxed);
 }
 
-// While the message is on its way, so may be the lines it goes into. Short buffers only: a long one is copied by the kernel,
-// and is not always filled.
+// While the message is on its way, so may be the lines it goes into. Short buffers only: a long one is copied by the
+// kernel, and is not always filled.
 void fetch_to_write(std::span<std::byte> buffer) noexcept {
   constexpr std::size_t bytes_max = 4096;
   if (buffer.size() > bytes_max) return;
@@ -107,8 +107,10 @@ std::optional<fabric::Grant> Runtime::match(Operation& operation, const Head& he
     const bool direct = operation.grant.road == fabric::Road::direct;
     add(direct ? counters.bytes_direct : counters.bytes_buffered, static_cast<std::int64_t>(bytes));
     // One chunk, and somebody about to copy it: quicker done than said.
-    const bool alone = direct && bytes <= operation.grant.chunk_bytes && operation.waited.load(std::memory_order_relaxed);
-    if (!alone && bytes != 0) grant = operation.grant;
+    const bool alone =
+        direct && bytes <= operation.grant.chunk_bytes && operation.waited.load(std::memory_order_relaxed);
+    // A grant of nothing completes the send: its receive is found posted, and there is nothing to wait for.
+    if (!alone || bytes == 0) grant = operation.grant;
   } else {
     add(counters.bytes_buffered, static_cast<std::int64_t>(bytes));
   }
@@ -120,12 +122,14 @@ std::optional<fabric::Grant> Runtime::match(Operation& operation, const Head& he
 fabric::Grant Runtime::terms(const Operation& operation) const noexcept {
   const auto announced = operation.head.as<fabric::Announced>();
   const std::uint64_t bytes = std::min<std::uint64_t>(announced.bytes, operation.bytes);
-  // A call costs 0.5 us alone and 2.4 us beside the other side's (both want the same locks of the kernel), so chunks are
-  // few: one up to where a second call no longer pays, then as many as double with the size, up to the setting's size.
+  // A call costs 0.5 us alone and 2.4 us beside the other side's (both want the same locks of the kernel), so chunks
+  // are few: one up to where a second call no longer pays, then as many as double with the size, up to the setting's
+  // size.
   constexpr std::uint64_t alone_bytes = 24 * 1024;
   constexpr std::uint64_t halves_bytes = 256 * 1024;
   const std::uint64_t chunks = bytes <= alone_bytes ? 1 : bytes <= halves_bytes ? 2 : 4;
-  const std::uint64_t chunk = std::clamp<std::uint64_t>((bytes / chunks + 4095) / 4096 * 4096, 4096, std::max<std::uint64_t>(chunk_bytes_max_, alone_bytes));
+  const std::uint64_t chunk = std::clamp<std::uint64_t>((bytes / chunks + 4095) / 4096 * 4096, 4096,
+                                                        std::max<std::uint64_t>(chunk_bytes_max_, alone_bytes));
   return {.ticket = announced.ticket,
           .generation = announced.generation,
           .address = reinterpret_cast<std::uint64_t>(operation.buffer),
@@ -142,8 +146,8 @@ void Runtime::send_grant(int peer, const fabric::Grant& grant) noexcept {
   send_reply(peer, head);
 }
 
-// No receive waits for it; under the lock. Its payload leaves the sender's bulk memory, unless the limit is reached: then
-// it stays where it is, and senders are asked to keep theirs.
+// No receive waits for it; under the lock. Its payload leaves the sender's bulk memory, unless the limit is reached:
+// then it stays where it is, and senders are asked to keep theirs.
 void Runtime::keep(const Head& head) noexcept {
   Head kept = head;
   std::size_t bytes = 0;
@@ -246,8 +250,7 @@ Step Runtime::copy_from_sender(Operation& operation) noexcept {
   if (grant.ticket >= fabric::tickets_max) return complete_receive(operation, Status::bounds);  // a peer lies
   if (grant.bytes == 0) {
     forget_incoming(operation);
-    reply_done(peer, grant.ticket, grant.generation, Status::ok);
-    return complete_receive(operation, Status::ok);
+    return complete_receive(operation, Status::ok);  // the grant has told the sender
   }
   const auto chunks = static_cast<std::uint32_t>((grant.bytes + grant.chunk_bytes - 1) / grant.chunk_bytes);
   const std::uint64_t source = operation.head.as<fabric::Announced>().address;
@@ -279,7 +282,8 @@ Step Runtime::take_pieces(Operation& operation) noexcept {
   for (const fabric::Piece& piece : pieces) {
     const fabric::BulkPlace place{piece.place};
     const auto payload = fabric::BulkReader::look(bulk, place, piece.bytes);
-    const bool fits = !payload.empty() && piece.offset == operation.moved && piece.bytes <= operation.grant.bytes - piece.offset;
+    const bool fits =
+        !payload.empty() && piece.offset == operation.moved && piece.bytes <= operation.grant.bytes - piece.offset;
     if (!fits) continue;  // a peer lies
     std::memcpy(operation.buffer + piece.offset, payload.data(), payload.size());
     fabric::BulkReader::give_back(bulk, place);
@@ -295,8 +299,9 @@ Step Runtime::complete_receive(Operation& operation, Status status) noexcept {
   const Head& head = operation.head;
   const std::size_t bytes = message_bytes(head);
   const bool truncated = status == Status::ok && operation.kind == Operation::Kind::receive && bytes > operation.bytes;
-  operation.result = {truncated ? Status::truncated : status,
-                      {operation.context->group().position(static_cast<int>(head.source)), static_cast<int>(head.tag), bytes}};
+  operation.result = {
+      truncated ? Status::truncated : status,
+      {operation.context->group().position(static_cast<int>(head.source)), static_cast<int>(head.tag), bytes}};
   // Only the asker looks at it from here on.
   operation.seen = State::complete;
   operation.state.store(State::complete, std::memory_order_relaxed);
@@ -318,7 +323,8 @@ void Runtime::forget_incoming(Operation& operation) noexcept {
 
 Operation* Runtime::incoming(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept {
   const auto found = std::ranges::find_if(incoming_, [&](const Operation* operation) {
-    return operation->head.source == source && operation->grant.ticket == ticket && operation->grant.generation == generation;
+    return operation->head.source == source && operation->grant.ticket == ticket &&
+           operation->grant.generation == generation;
   });
   return found == incoming_.end() ? nullptr : *found;
 }
@@ -357,8 +363,8 @@ void Runtime::piece(const Head& head) noexcept {
   if (to_wake != nullptr) to_wake->wake();
 }
 
-// The announced message is still unexpected: it becomes one whose payload is here. If its receive was posted meanwhile, the
-// payload moves as granted, and this copy is not needed.
+// The announced message is still unexpected: it becomes one whose payload is here. If its receive was posted meanwhile,
+// the payload moves as granted, and this copy is not needed.
 void Runtime::late(const Head& head) noexcept {
   const auto piece = head.as<fabric::Piece>();
   const fabric::BulkPlace place{piece.place};
@@ -369,7 +375,8 @@ void Runtime::late(const Head& head) noexcept {
   {
     const std::lock_guard guard(lock_);
     Head* announced = matching_.find_announced(head.source, piece.ticket, piece.generation);
-    if (announced != nullptr && message_bytes(*announced) == payload.size() && unexpected_bytes_ < unexpected_bytes_max_) {
+    if (announced != nullptr && message_bytes(*announced) == payload.size() &&
+        unexpected_bytes_ < unexpected_bytes_max_) {
       kept = keep_payload(*announced, payload);
       count_unexpected(kept ? static_cast<std::int64_t>(payload.size()) : 0);
     }

@@ -150,9 +150,7 @@ std::optional<Result> Request::test() noexcept {
 
 bool Request::complete() const noexcept { return operation_ == nullptr; }
 
-std::size_t wait_any(std::span<Request> requests) noexcept {
-  return message::wait_for(requests, false);
-}
+std::size_t wait_any(std::span<Request> requests) noexcept { return message::wait_for(requests, false); }
 
 Status wait_all(std::span<Request> requests) noexcept {
   (void)message::wait_for(requests, true);

@@ -45,8 +45,14 @@ Runtime::Runtime(fabric::Engine& engine)
       direct_bytes_(std::min<std::size_t>(engine.session().settings().direct_bytes, fabric::bulk_tail_bytes_max + 1)),
       chunk_bytes_max_(engine.session().settings().chunk_bytes),
       unexpected_bytes_max_(engine.session().settings().unexpected_bytes),
+      known_dead_(static_cast<std::size_t>(engine.session().size())),
       held_to_(static_cast<std::size_t>(engine.session().size())),
       blocked_in_retry_(held_to_.size()) {
+  for (std::size_t rank = 0; rank < known_dead_.size(); ++rank) {
+    if (engine.session().alive(static_cast<int>(rank))) continue;
+    known_dead_[rank].store(true, std::memory_order_relaxed);
+    any_known_dead_.store(true, std::memory_order_relaxed);
+  }
   constexpr std::uint32_t world_id = 0;
   world_ = std::make_shared<Context>(*this, Group(ranks_up_to(engine.session().size())), world_id);
 }
@@ -129,10 +135,12 @@ Step Runtime::advance(Operation& operation) noexcept {
         const std::lock_guard guard(lock_);
         release_ticket(operation);
       }
-      if (held_back()) [[unlikely]] engine_.rouse();  // one of them may need the ticket
+      if (held_back()) [[unlikely]]
+        engine_.rouse();  // one of them may need the ticket
       return Step::done;
     case State::announced: return send_late(operation);
-    case State::granted: return operation.grant.road == fabric::Road::direct ? copy_to_receiver(operation) : send_pieces(operation);
+    case State::granted:
+      return operation.grant.road == fabric::Road::direct ? copy_to_receiver(operation) : send_pieces(operation);
     case State::matched: return take_payload(operation);
     case State::doomed: return operation.kind == Operation::Kind::send ? withdraw(operation) : abandon(operation);
     case State::settled: return complete_receive(operation, operation.result.status);
@@ -149,7 +157,8 @@ void Runtime::wait(Operation& operation, job::Wait what) noexcept {
 }
 
 Step Runtime::tend(Step step) noexcept {
-  if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]] return step;
+  if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]]
+    return step;
   for (std::size_t i = 0;; ++i) {
     Operation* operation = nullptr;
     {
@@ -166,15 +175,16 @@ Step Runtime::tend(Step step) noexcept {
 }
 
 bool Runtime::tended_ready() noexcept {
-  if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]] return false;
+  if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]]
+    return false;
   const std::lock_guard guard(lock_);
-  return std::ranges::any_of(tended_, [](const Operation* operation) {
-    return is_own_and_unfinished(*operation) && operation->ready();
-  });
+  return std::ranges::any_of(
+      tended_, [](const Operation* operation) { return is_own_and_unfinished(*operation) && operation->ready(); });
 }
 
 bool Runtime::attach_tended(fabric::Sleeper* sleeper) noexcept {
-  if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]] return true;
+  if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]]
+    return true;
   const std::lock_guard guard(lock_);
   bool none_ready = true;
   for (Operation* operation : tended_) {
@@ -186,7 +196,8 @@ bool Runtime::attach_tended(fabric::Sleeper* sleeper) noexcept {
 }
 
 void Runtime::adopt(Operation& operation) noexcept {
-  if (!operation.tended) [[likely]] return;
+  if (!operation.tended) [[likely]]
+    return;
   for (;; ::sched_yield()) {
     const std::lock_guard guard(lock_);
     if (operation.busy) continue;

@@ -24,7 +24,8 @@ namespace tonari::message {
 ///                             message_announced: stays in the user's buffer until the receive is posted, then is
 ///                             copied once, by both sides at once
 ///
-/// Threads: any. `lock_` covers matching and every operation's links; it is held for no system call and no user's memory.
+/// Threads: any. `lock_` covers matching and every operation's links; it is held for no system call and no user's
+/// memory.
 class Runtime final : public fabric::Layer {
  public:
   explicit Runtime(fabric::Engine& engine);
@@ -150,25 +151,30 @@ class Runtime final : public fabric::Layer {
 
   SpinLock lock_;  // of matching_, incoming_, outgoing_, and of operations as operation.hpp says
   Matching matching_;
-  std::vector<Operation*> incoming_;                              // receives whose payload is being copied
-  std::array<Operation*, fabric::tickets_max> outgoing_{};        // sends by ticket
-  std::uint64_t kept_bytes_ = 0;        // payload of unexpected messages held here
-  std::uint64_t unexpected_bytes_ = 0;  // and their heads
+  std::vector<Operation*> incoming_;                        // receives whose payload is being copied
+  std::array<Operation*, fabric::tickets_max> outgoing_{};  // sends by ticket
+  std::uint64_t kept_bytes_ = 0;                            // payload of unexpected messages held here
+  std::uint64_t unexpected_bytes_ = 0;                      // and their heads
 
-  std::vector<Operation*> tended_;                // under lock_
-  std::atomic<std::size_t> tended_count_{0};      // relaxed: a thread sees its own
+  std::vector<Operation*> tended_;            // under lock_
+  std::atomic<std::size_t> tended_count_{0};  // relaxed: a thread sees its own
 
   struct Reply {
     int peer;
     fabric::Head head;
   };
+  // Deaths as far as died() has dealt with them: by then all that the dead had sent is here. By rank; written under
+  // lock_.
+  std::atomic<bool> any_known_dead_{false};
+  std::vector<std::atomic<bool>> known_dead_;
+
   SpinLock held_lock_;  // of the next two
   OperationList held_;  // sends that found no room, oldest first
   std::vector<Reply> held_replies_;
-  std::atomic<std::uint32_t> held_count_{0};              // of both; raised and read as Engine::rouse says
-  std::vector<std::atomic<std::uint32_t>> held_to_;       // by rank; see way_is_free
-  std::uint64_t retries_ = 0;                             // by the baton's holder, as the next
-  std::vector<std::uint64_t> blocked_in_retry_;           // by rank: the last retry in which it had no room
+  std::atomic<std::uint32_t> held_count_{0};         // of both; raised and read as Engine::rouse says
+  std::vector<std::atomic<std::uint32_t>> held_to_;  // by rank; see way_is_free
+  std::uint64_t retries_ = 0;                        // by the baton's holder, as the next
+  std::vector<std::uint64_t> blocked_in_retry_;      // by rank: the last retry in which it had no room
 
   // Blocks of peers' bulk memory that were read. Giving one back writes a line its owner reads: that would delay the
   // next send, which is likely the answer, so it waits for a spare moment.

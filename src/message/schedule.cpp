@@ -86,7 +86,8 @@ Step Schedule::advance(Operation& self) noexcept {
     if (!finish_running(retry)) return retry ? Step::retry : Step::waiting;
     if (status_ != Status::ok) break;  // only now: the others of the round still used their buffers
     for (const Local& local : rounds_[round_].locals) {
-      local.reduction.fold(local.into, local.from, local.bytes / local.reduction.element_bytes, local.reduction.operation);
+      local.reduction.fold(local.into, local.from, local.bytes / local.reduction.element_bytes,
+                           local.reduction.operation);
     }
   }
   self.result.status = status_;

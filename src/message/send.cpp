@@ -72,7 +72,8 @@ void Runtime::start_send(Operation& operation, const Send& what) noexcept {
   launch_or_hold(operation);
 }
 
-// Chooses the protocol, and copies what leaves the user's buffer at once. The asker does this: it touches user's memory.
+// Chooses the protocol, and copies what leaves the user's buffer at once. The asker does this: it touches user's
+// memory.
 void Runtime::prepare(Operation& operation, const Send& what) noexcept {
   const bool full = engine_.session().arena().block(what.peer).full.load(std::memory_order_relaxed) != 0;
   const std::size_t bytes = what.bytes.size();
@@ -109,7 +110,8 @@ void Runtime::launch_or_hold(Operation& operation) noexcept {
 Status Runtime::launch(Operation& operation) noexcept {
   const bool closing = operation.closing;
   const std::size_t bytes = operation.bytes;
-  const Status status = operation.head.kind == Kind::message_announced ? launch_announced(operation) : launch_whole(operation);
+  const Status status =
+      operation.head.kind == Kind::message_announced ? launch_announced(operation) : launch_whole(operation);
   if (status == Status::ok && !closing) {
     engine_.counters().messages_sent.fetch_add(1, std::memory_order_relaxed);
     engine_.counters().bytes_sent.fetch_add(bytes, std::memory_order_relaxed);
@@ -298,14 +300,15 @@ Step Runtime::send_pieces(Operation& operation) noexcept {
 Operation* Runtime::outgoing(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept {
   if (ticket >= outgoing_.size()) return nullptr;
   Operation* operation = outgoing_[ticket];
-  const bool known = operation != nullptr && operation->generation == generation &&
-                     operation->peer == static_cast<int>(source);
+  const bool known =
+      operation != nullptr && operation->generation == generation && operation->peer == static_cast<int>(source);
   return known ? operation : nullptr;
 }
 
 void Runtime::granted(const Head& head) noexcept {
   const auto grant = head.as<fabric::Grant>();
-  const bool sane = grant.chunk_bytes != 0 && (grant.road == fabric::Road::direct || grant.road == fabric::Road::pieces);
+  const bool sane =
+      grant.chunk_bytes != 0 && (grant.road == fabric::Road::direct || grant.road == fabric::Road::pieces);
   fabric::Sleeper* to_wake = nullptr;
   {
     const std::lock_guard guard(lock_);
@@ -315,7 +318,12 @@ void Runtime::granted(const Head& head) noexcept {
       return;
     }
     operation->grant = grant;
-    become(*operation, State::granted, to_wake);
+    if (grant.bytes == 0) {
+      release_ticket(*operation);
+      become(*operation, State::complete, to_wake);
+    } else {
+      become(*operation, State::granted, to_wake);
+    }
   }
   if (to_wake != nullptr) to_wake->wake();
 }

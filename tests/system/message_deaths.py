@@ -56,6 +56,7 @@ def add(phase, kill=True):
 for each in ("receive", "anyone", "barrier", "reduce", "unclaimed", "room"):
     add(each)
 add("copy", kill=False)
+Deaths.test_what_it_had_sent_is_received = lambda self: self.check_others_go_on("sent", kill=False)
 
 if __name__ == "__main__":
     unittest.main()

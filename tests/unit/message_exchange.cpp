@@ -309,5 +309,18 @@ TEST_P(Message, LeavesAStartedSendWhileItsRankWaitsForAnother) {
   }
 }
 
+TEST_P(Message, OfNothingIsFoundPostedByAStartedReceive) {
+  run(2, [](Communicator& world) {
+    const int other = 1 - world.rank();
+    for (const std::size_t bytes : {0, 100, 100000}) {
+      Request request = world.start_receive_bytes({}, other, 5);
+      ASSERT_EQ(world.send(pattern(bytes, 1), other, 5, SendMode::when_posted), Status::ok);
+      const Result result = request.wait();
+      ASSERT_EQ(result.status, bytes == 0 ? Status::ok : Status::truncated);
+      ASSERT_EQ(result.envelope.bytes, bytes);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace tonari

@@ -6,10 +6,11 @@
 //   reduce      rank 2 is in an all-reduce, rank 0 in the middle of a started one
 //   copy        rank 0 receives a long message from it, and kills it when the first bytes are there
 //   unclaimed   it claims a slot in the rings of both others and never publishes it
+//   sent        it has sent to both others, who receive only after its death
 //   room        rank 0 sends to it until there is no room
 //
-// With `live` as second argument the others have a death handler: they say "rank R saw STATUS", then exchange more messages
-// than a ring has slots, and say "rank R went on".
+// With `live` as second argument the others have a death handler: they say "rank R saw STATUS", then exchange more
+// messages than a ring has slots, and say "rank R went on".
 #include "fabric/segment.hpp"
 #include "job/session.hpp"
 
@@ -44,10 +45,17 @@ void say(int rank, std::string_view what) {
   for (;;) ::pause();
 }
 
+std::atomic<bool> heard_of_death{false};
+
 // What the others do while rank 1 dies.
 Status survive(const std::string& phase, Communicator& world) {
   int value = 0;
   if (phase == "receive" || phase == "unclaimed") return world.receive(value, victim).status;
+  if (phase == "sent") {
+    while (!heard_of_death.load()) std::this_thread::yield();
+    const Status first = world.receive(value, victim, 4).status;
+    return first != Status::ok || value != victim ? Status::invalid : world.receive(value, victim, 4).status;
+  }
   if (phase == "anyone") return world.receive(value).status;
   if (phase == "barrier") return world.barrier();
   if (phase == "reduce" && world.rank() == 2) return world.all_reduce(value);
@@ -85,6 +93,10 @@ Status survive(const std::string& phase, Communicator& world) {
       tail.store((claimed + 1) << tonari::fabric::count_shift | std::uint64_t{victim} << 1);
     }
   }
+  if (phase == "sent") {
+    for (const int rank : {0, 2}) (void)world.send(victim, rank, 4);
+    ::kill(::getpid(), SIGKILL);
+  }
   wait_for_death();
 }
 
@@ -106,7 +118,7 @@ int main(int argc, char** argv) {
   const std::string phase = argc > 1 ? argv[1] : "";
   Job job;
   Communicator world(job);
-  if (argc > 2) job.on_death([](const tonari::Death&) {});
+  if (argc > 2) job.on_death([](const tonari::Death&) { heard_of_death.store(true); });
   std::printf("%d is %d\n", world.rank(), ::getpid());
   if (world.barrier() != Status::ok) return 1;
   say(world.rank(), "is ready");
