@@ -144,7 +144,7 @@ Status Runtime::launch_announced(Operation& operation) noexcept {
     const std::lock_guard guard(lock_);  // before it is sent: its grant may be here before we are back
     if (cannot_complete(operation)) return Status::peer_gone;  // again: from here on died() finds it
     outgoing_[ticket] = &operation;
-    operation.state.store(State::announced, std::memory_order_relaxed);
+    operation.state.store(State::announced, std::memory_order_release);  // the ticket first: the asker sends it on
   }
   const Status status = engine_.send(peer, head, Lane::request);
   if (status == Status::ok) return status;
