@@ -1,14 +1,11 @@
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <random>
-#include <string>
 #include <vector>
 
 namespace tonari::test {
@@ -48,6 +45,3 @@ inline std::vector<std::byte> pattern(std::size_t bytes, std::size_t seed) {
 }
 
 }  // namespace tonari::test
-
-/// Has failures below it name the seed that repeats them.
-#define TONARI_TRACE_SEED() SCOPED_TRACE("TONARI_SEED=" + std::to_string(::tonari::test::seed()))

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "random.hpp"
+
 #include <tonari/tonari.hpp>
 
 #include <gtest/gtest.h>
@@ -62,3 +64,6 @@ class OnEveryVariant : public testing::TestWithParam<Variant> {
 }  // namespace test
 
 }  // namespace tonari
+
+/// Has failures below it name the seed that repeats them.
+#define TONARI_TRACE_SEED() SCOPED_TRACE("TONARI_SEED=" + std::to_string(::tonari::test::seed()))

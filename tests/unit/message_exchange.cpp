@@ -1,4 +1,4 @@
-#include "../support/random.hpp"
+#include "../support/exchange.hpp"
 #include "../support/ranks.hpp"
 
 #include <array>
@@ -9,76 +9,14 @@ namespace {
 
 using test::as_ranks;
 using test::pattern;
+using test::ready_tag;
+using test::sizes;
 
 class Message : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, Message, testing::ValuesIn(test::variants()), test::name_of);
 
-constexpr int ready_tag = 100;
-// At and around every limit between two ways of travelling, and some odd ones.
-constexpr std::array<std::size_t, 22> sizes{0,    1,    8,    40,   41,   48,    49,    255,   256,   257,    1000,
-                                            1025, 4096, 4097, 8191, 8192, 16384, 16385, 24577, 65536, 262145, 2000001};
-
-// How the two sides of one exchange behave.
-struct Manner {
-  SendMode mode;
-  bool started;  // the send
-  bool posted;   // the receive is posted before the message is sent; otherwise the message is there first
-};
-constexpr std::array manners{
-    Manner{SendMode::standard, false, true},     Manner{SendMode::standard, true, true},
-    Manner{SendMode::standard, false, false},    Manner{SendMode::standard, true, false},
-    Manner{SendMode::when_posted, false, true},  Manner{SendMode::when_posted, true, true},
-    Manner{SendMode::when_posted, false, false}, Manner{SendMode::when_posted, true, false},
-};
-
-void send_one(Communicator& world, const Manner& manner, std::size_t bytes, int tag) {
-  auto sent = pattern(bytes, bytes);
-  if (manner.posted) {
-    ASSERT_EQ(world.receive(std::span<int>(), 1, ready_tag).status, Status::ok);
-  }
-  if (manner.started) {
-    Request request = world.start_send(sent, 1, tag, manner.mode);
-    ASSERT_EQ(request.wait().status, Status::ok);
-    ASSERT_TRUE(request.complete());
-  } else {
-    ASSERT_EQ(world.send(sent, 1, tag, manner.mode), Status::ok);
-  }
-  std::ranges::fill(sent, std::byte{0xee});  // ours again: the message may not change any more
-}
-
-void receive_one(Communicator& world, const Manner& manner, std::size_t bytes, int tag) {
-  std::vector<std::byte> received(bytes);
-  Result result;
-  if (manner.posted) {
-    Request request = world.start_receive(received, 0, tag);
-    ASSERT_EQ(world.send(std::span<const int>(), 0, ready_tag), Status::ok);
-    result = request.wait();
-  } else {
-    const Result found = world.probe(0, tag);
-    ASSERT_EQ(found.status, Status::ok);
-    ASSERT_EQ(found.envelope.bytes, bytes);
-    result = world.receive(received, 0, tag);
-  }
-  ASSERT_EQ(result.status, Status::ok);
-  ASSERT_EQ(result.envelope.source, 0);
-  ASSERT_EQ(result.envelope.tag, tag);
-  ASSERT_EQ(result.envelope.bytes, bytes);
-  ASSERT_TRUE(received == pattern(bytes, bytes)) << bytes << " bytes arrived changed";
-}
-
 TEST_P(Message, OfEverySizeArrivesWholeInEveryManner) {
-  run(2, [](Communicator& world) {
-    for (const Manner& manner : manners) {
-      for (const std::size_t bytes : sizes) {
-        const int tag = static_cast<int>(&manner - manners.data());
-        if (world.rank() == 0) {
-          ASSERT_NO_FATAL_FAILURE(send_one(world, manner, bytes, tag));
-        } else {
-          ASSERT_NO_FATAL_FAILURE(receive_one(world, manner, bytes, tag));
-        }
-      }
-    }
-  });
+  run(2, [](Communicator& world) { test::exchange_all(world, 0, 1); });
 }
 
 TEST_P(Message, ReachesItsOwnSender) {

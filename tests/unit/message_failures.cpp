@@ -1,3 +1,4 @@
+#include "../support/collective.hpp"
 #include "../support/random.hpp"
 #include "../support/ranks.hpp"
 
@@ -130,36 +131,6 @@ TEST_P(Death, WithSendsHeldForTheDeadEndsThemAll) {
       GetParam().settings);
 }
 
-// One collective of all ranks, chosen by `turn`. What it gives is checked when it says that it went well.
-Status collective(Communicator& world, std::size_t turn, std::size_t count) {
-  const auto size = static_cast<std::size_t>(world.size());
-  const int root = static_cast<int>(turn % size);
-  std::vector<std::uint64_t> values(count, static_cast<std::uint64_t>(world.rank()) + turn);
-  std::vector<std::uint64_t> all(world.rank() == root ? count * size : 0);
-  Status status = Status::ok;
-  std::uint64_t expected = 0;
-  switch (turn % 4) {
-    case 0: return world.barrier();
-    case 1:
-      status = world.broadcast(values, root);
-      expected = static_cast<std::uint64_t>(root) + turn;
-      break;
-    case 2:
-      status = world.all_reduce(values);
-      expected = size * (size - 1) / 2 + size * turn;
-      break;
-    default:
-      status = world.gather(values, all, root);
-      if (world.rank() != root || all.empty()) return status;
-      values.assign(all.end() - static_cast<std::ptrdiff_t>(count), all.end());
-      expected = size - 1 + turn;
-  }
-  if (status == Status::ok) {
-    EXPECT_EQ(values, std::vector<std::uint64_t>(count, expected));
-  }
-  return status;
-}
-
 TEST_P(Death, InTheMidstOfCollectivesLeavesTheOthersUnharmed) {
   TONARI_TRACE_SEED();
   constexpr int ranks = 5;
@@ -174,7 +145,7 @@ TEST_P(Death, InTheMidstOfCollectivesLeavesTheOthersUnharmed) {
             const std::size_t count =
                 test::chance(random, 50) ? test::between(random, 0, 40) : test::between(random, 0, 30000);
             if (world.rank() == victim && i == last) throw Killed{};
-            if (collective(world, i, count) != Status::ok) break;
+            if (test::collective(world, i, count) != Status::ok) break;
           }
           // In a ring without the victim.
           std::vector<int> living;

@@ -1,0 +1,65 @@
+"""Messages between real processes: every size, random traffic, bad buffers, forked children, and a death at any moment."""
+
+import os
+import random
+import signal
+import unittest
+
+from harness.jobs import PROGRAMS, JobTest
+
+SOAK = int(os.environ.get("TONARI_SOAK", "1"))
+SETTINGS = {
+    "by_process_vm": {},
+    "in_pieces": {"TONARI_DIRECT_COPIES": "off"},
+    "without_service": {"TONARI_SERVICE_THREAD": "off"},
+    "with_little_room": {"TONARI_RING_SLOTS": "64", "TONARI_SPLIT": "0", "TONARI_CHUNK_BYTES": "4K"},
+}
+
+
+def seeds(usual):
+    """The seeds of a random test: TONARI_SEED alone if it is set; new ones under `make soak`."""
+    if "TONARI_SEED" in os.environ:
+        return [int(os.environ["TONARI_SEED"])]
+    return range(1, usual + 1) if SOAK == 1 else [random.randrange(1 << 31) for _ in range(usual * SOAK)]
+
+
+class Messages(JobTest):
+    def run_program(self, ranks, name, *arguments, status=0, done=None, **settings):
+        program = os.path.join(PROGRAMS, name)
+        ended, output, error = self.run_job("run", "-n", ranks, program, *arguments, env=self.environment(**settings))
+        self.assertEqual(ended, status, error)
+        self.assertEqual(output.count("did it"), ranks if done is None else done, error)
+        return error
+
+    def test_bad_buffers_answer_on_both_sides_and_harm_nobody(self):
+        self.run_program(2, "message_faults")
+
+    def test_forked_children_leave_their_parents_messages_alone(self):
+        self.run_program(2, "message_forks")
+
+    def test_whoever_dies_at_any_moment_the_others_finish(self):
+        for seed in seeds(6):
+            with self.subTest(TONARI_SEED=seed):
+                ranks = 3 + seed % 4
+                self.run_program(ranks, "message_traffic", "storm", seed, status=128 + signal.SIGKILL, done=ranks - 1)
+
+
+def add(name, settings):
+    def exchange(self):
+        self.run_program(2, "message_traffic", "exchange", **settings)
+
+    def traffic(self):
+        for seed in seeds(2):
+            with self.subTest(TONARI_SEED=seed):
+                self.run_program(2 + 6 * (seed % 2), "message_traffic", "traffic", seed, **settings)
+                self.run_program(2, "message_traffic", "threads", seed, **settings)
+
+    setattr(Messages, f"test_of_every_size_arrive_{name}", exchange)
+    setattr(Messages, f"test_at_random_arrive_{name}", traffic)
+
+
+for each in SETTINGS.items():
+    add(*each)
+
+if __name__ == "__main__":
+    unittest.main()
