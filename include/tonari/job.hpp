@@ -71,7 +71,8 @@ class Session;
 /// Joining finds out by itself how the program was started: by `tonari run`, or alone (a job of one).
 /// Owns:    the mapping of the host's arena, one service thread, and whatever the layers above attach.
 /// Threads: any thread may call anything; construction and destruction happen once each.
-/// Leaving: the destructor waits until every rank leaves. A rank whose Job is destroyed by an exception in flight, or
+/// Leaving: the destructor waits until every rank leaves; what others still wait for from this one answers peer_gone,
+///          half a second later. A rank whose Job is destroyed by an exception in flight, or
 ///          that exits without destroying it, counts as dead, and the other ranks stop (see on_death).
 /// Fork:    a forked child must not use the parent's Job; destroying it there does nothing.
 class Job {

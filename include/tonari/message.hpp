@@ -148,9 +148,10 @@ class Communicator {
   /// status. Answers ok, invalid, peer_gone, bad_address. Blocks while the runtime has no room for the message.
   Status send_bytes(std::span<const std::byte> bytes, int destination, int tag,
                     SendMode mode = SendMode::standard) noexcept;
-  /// Receives the oldest message that matches `source` (or any_source) and `tag` (or any_tag). A receive from any_source
-  /// that is posted when a rank of the communicator dies answers peer_gone; one posted later waits for the living. Answers ok, truncated,
-  /// invalid, peer_gone, bad_address.
+  /// Receives the oldest message that matches `source` (or any_source) and `tag` (or any_tag). What a rank sent before
+  /// it died or left is received still; then a receive from it answers peer_gone. So does one from any_source that is
+  /// posted when a rank of the communicator dies; one posted later waits for the living. Answers ok, truncated, invalid,
+  /// peer_gone, bad_address.
   Result receive_bytes(std::span<std::byte> buffer, int source, int tag) noexcept;
   [[nodiscard]] Request start_send_bytes(std::span<const std::byte> bytes, int destination, int tag,
                                          SendMode mode = SendMode::standard) noexcept;

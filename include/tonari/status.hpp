@@ -16,7 +16,7 @@ enum class [[nodiscard]] Status : std::uint8_t {
   invalid,      ///< An argument is wrong: a rank, tag or root outside its range, or sizes that overflow.
   bounds,       ///< A range leaves the memory it names.
   bad_address,  ///< A buffer is not readable or writable memory of its process.
-  peer_gone,    ///< The peer died; every later call to it answers the same.
+  peer_gone,    ///< The peer died, or has left the job; every later call to it answers the same.
   cancelled,    ///< The operation was cancelled before it matched.
   no_memory,    ///< The system refused memory that the call needed.
 };

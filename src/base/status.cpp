@@ -28,7 +28,7 @@ std::string_view explain(Status status) noexcept {
     case Status::bounds: return "the range left the memory it names: check offset and length against the size";
     case Status::bad_address:
       return "the buffer was not memory that its process may read or write: check pointer and length";
-    case Status::peer_gone: return "the peer died: it cannot be reached any more";
+    case Status::peer_gone: return "the peer died or has left the job: it cannot be reached any more";
     case Status::cancelled: return "the operation was cancelled before it matched: nothing was transferred";
     case Status::no_memory: return "the system refused memory that the call needed: free some, or raise the limit";
   }

@@ -114,6 +114,17 @@ void Engine::died(int rank) noexcept {
   ring_bell(block_.bell);
 }
 
+bool Engine::left(int rank) noexcept {
+  if (layers_[0].load(std::memory_order_acquire) == nullptr) return false;  // what it sent would have nowhere to go
+  drain();
+  for (auto& slot : layers_) {
+    Layer* above = slot.load(std::memory_order_acquire);
+    if (above != nullptr) above->left(rank);
+  }
+  ring_bell(block_.bell);
+  return true;
+}
+
 void Engine::nudge(int peer) noexcept {
   job::RankBlock& block = session_.arena().block(peer);
   if ((block.baton.load(std::memory_order_relaxed) & 1) == 0) ring_bell(block.service_bell);

@@ -33,6 +33,8 @@ class Layer {
   virtual void idle() noexcept = 0;
   /// A rank died: what needs it must fail. Called by the service thread.
   virtual void died(int rank) noexcept = 0;
+  /// A rank leaves: it still takes part in what was begun, but begins nothing. Called by the service thread.
+  virtual void left(int rank) noexcept = 0;
 };
 
 /// A thread that sleeps while another of its rank holds the baton. Never freed before its engine, so that a late wake
@@ -121,13 +123,13 @@ class Engine final : public job::Session::Attachment {
 
   void serve() noexcept override;
   void died(int rank) noexcept override;
+  bool left(int rank) noexcept override;
 
  private:
   // The baton, in the rank's block so that peers see whether someone looks: bit 0 held, above it twice the sleepers.
   bool take_baton() noexcept {
     std::uint32_t seen = block_.baton.load(std::memory_order_relaxed);
-    // Acquire: what the last holder did to the rings' readers; pairs with drop_baton.
-    // Sequentially consistent with rouse().
+    // Sequentially consistent with rouse(), and so an acquire of what the last holder did; pairs with drop_baton.
     return (seen & 1) == 0 && block_.baton.compare_exchange_strong(seen, seen | 1, std::memory_order_seq_cst);
   }
   void drop_baton(bool leaving) noexcept {

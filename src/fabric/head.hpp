@@ -24,7 +24,7 @@ enum class Kind : std::uint8_t {
   done = 7,               ///< Reply: the receiver copied the last of an announced payload: Outcome.
   late = 8,               ///< All of an announced payload, now that bulk memory had room for it: Piece.
   credit = 62,            ///< Of an ordering transport, below the layers: never handed up (ordered.hpp).
-  kept = 63,              ///< Never sent: an unexpected message whose payload its receiver moved (message/matching.hpp).
+  kept = 63,  ///< Never sent: an unexpected message whose payload its receiver moved (message/matching.hpp).
 };
 inline constexpr std::size_t layers_max = 4;
 constexpr std::size_t layer_of(Kind kind) noexcept { return static_cast<std::uint8_t>(kind) >> 6; }
@@ -65,7 +65,8 @@ struct alignas(head_bytes) Head {
 static_assert(sizeof(Head) == head_bytes && offsetof(Head, payload) == envelope_bytes);
 static_assert(offsetof(Head, source) == 4 && offsetof(Head, context) == 8 && offsetof(Head, tag) == 12);
 static_assert(std::has_unique_object_representations_v<Head>);
-static_assert(std::endian::native == std::endian::little, "heads are little-endian: a big-endian host needs swaps here");
+static_assert(std::endian::native == std::endian::little,
+              "heads are little-endian: a big-endian host needs swaps here");
 
 /// Payload in the sender's bulk memory.
 struct Tail {
@@ -73,8 +74,8 @@ struct Tail {
   std::uint64_t place;  ///< Bulk::Place of the sender's bulk memory.
 };
 
-/// Payload that stays in the sender's buffer until the receive is posted. `ticket` and `generation` name the transfer in
-/// all that follows.
+/// Payload that stays in the sender's buffer until the receive is posted. `ticket` and `generation` name the transfer
+/// in all that follows.
 struct Announced {
   std::uint64_t bytes;
   std::uint64_t address;  ///< In the sender's address space.

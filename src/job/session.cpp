@@ -50,6 +50,7 @@ Session::Session(std::unique_ptr<Joining> joining, Settings settings)
     }
     attachment_told_.resize(static_cast<std::size_t>(size()));
     handler_told_.resize(static_cast<std::size_t>(size()));
+    left_told_.resize(static_cast<std::size_t>(size()));
     arena().advance(rank(), Phase::running);
     start_service();
   } catch (...) {
@@ -159,6 +160,7 @@ void Session::serve_until_stopped() noexcept {
     notice_deaths();
     if (const auto now_ns = monotonic_ns(); now_ns - looked_ns >= heartbeat_ns) {
       looked_ns = now_ns;
+      notice_leavers();
       if (!joining_->starter_alive()) {
         write_line(fmt::format("tonari: rank {} stops: the tonari run that started it is gone", rank()));
         stop_process();
@@ -177,6 +179,19 @@ void Session::notice_deaths() noexcept {
   Attachment* const layer = attachment();
   for (int other = 0; other < size(); ++other) {
     if (other != rank() && !alive(other)) tell_of_death(other, layer);
+  }
+}
+
+// No bell rings when a rank leaves, since nearly always the others do so too: it is noticed within a heartbeat.
+void Session::notice_leavers() noexcept {
+  if (arena().header().left.load(std::memory_order_acquire) == 0 || leaving_.load(std::memory_order_acquire)) return;
+  Attachment* const layer = attachment();
+  for (int other = 0; layer != nullptr && other < size(); ++other) {
+    // Acquire: what it sent before is in our rings.
+    const Phase phase = arena().block(other).phase.load(std::memory_order_acquire);
+    const bool leaves = other != rank() && (phase == Phase::leaving || phase == Phase::left);
+    char& told = left_told_[static_cast<std::size_t>(other)];
+    if (leaves && told == 0) told = layer->left(other) ? 1 : 0;
   }
 }
 

@@ -81,6 +81,9 @@ class Session {
     virtual void serve() noexcept = 0;
     /// Runs on the service thread, once for each rank that died, before the death handler.
     virtual void died(int rank) noexcept = 0;
+    /// Runs on the service thread for each rank that leaves while this one stays: it calls nothing any more. Once it
+    /// has answered true, no longer.
+    virtual bool left(int rank) noexcept = 0;
   };
   /// The attachment of type T, made by `make()` on first use. Thread-safe; one attachment a session suffices so far.
   template <class T, class Make>
@@ -95,6 +98,7 @@ class Session {
   void serve_until_stopped() noexcept;  // the service thread
   void stop_service() noexcept;
   void notice_deaths() noexcept;
+  void notice_leavers() noexcept;
   void tell_of_death(int rank, Attachment* attachment) noexcept;
   void leave() noexcept;
   void wait_for_all_to_leave() noexcept;
@@ -120,6 +124,7 @@ class Session {
   // By the service thread; by the destructor once that has ended. By rank: 1 when told of its death.
   std::vector<char> attachment_told_;
   std::vector<char> handler_told_;
+  std::vector<char> left_told_;
   std::thread service_;
 };
 

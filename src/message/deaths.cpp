@@ -10,16 +10,26 @@ using fabric::Head;
 using fabric::Kind;
 using fabric::Step;
 
-// With a rank that is dead, or in a collective with one. Checked under the lock, as died() works under it.
+void Runtime::set_presence(int rank, Presence presence) noexcept {
+  presence_[static_cast<std::size_t>(rank)].store(presence, std::memory_order_release);
+  any_gone_.store(true, std::memory_order_release);
+}
+
+// Needs a rank that does nothing for it any more. Checked under the lock, as died() and left() work under it.
 bool Runtime::cannot_complete(const Operation& operation) const noexcept {
-  if (!any_known_dead_.load(std::memory_order_acquire)) [[likely]]
+  if (!any_gone_.load(std::memory_order_acquire)) [[likely]]
     return false;
-  const auto is_dead = [this](int rank) {
-    return known_dead_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
-  };
-  if (operation.peer >= 0 && is_dead(operation.peer)) return true;
+  const bool peer_gone = operation.peer >= 0 && presence_[static_cast<std::size_t>(operation.peer)].load(
+                                                    std::memory_order_acquire) != Presence::here;
+  return peer_gone || has_a_dead_part(operation);
+}
+
+// Belongs to a collective of which a rank died. One that left has done its part.
+bool Runtime::has_a_dead_part(const Operation& operation) const noexcept {
   if (operation.context_id != operation.context->collective_id()) return false;
-  return std::ranges::any_of(operation.context->group().ranks(), is_dead);
+  return std::ranges::any_of(operation.context->group().ranks(), [this](int rank) {
+    return presence_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire) == Presence::dead;
+  });
 }
 
 void Runtime::died(int rank) noexcept {
@@ -35,8 +45,7 @@ void Runtime::died(int rank) noexcept {
   };
   {
     const std::lock_guard guard(lock_);
-    known_dead_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
-    any_known_dead_.store(true, std::memory_order_release);
+    set_presence(rank, Presence::dead);
     matching_.for_each_posted([&](Operation& operation) {
       // Nor may a receive from anyone wait for ever.
       const bool from_anyone = operation.peer < 0 && operation.context->group().position(rank) >= 0;
@@ -65,6 +74,32 @@ void Runtime::died(int rank) noexcept {
       }
       return sender_died;
     });
+  }
+  for (fabric::Sleeper* sleeper : to_wake) sleeper->wake();
+}
+
+// Its peer destroyed its Job. What it has begun goes on; what it would have to begin for us fails.
+void Runtime::left(int rank) noexcept {
+  std::vector<fabric::Sleeper*> to_wake;
+  const auto change = [&](Operation& operation, State state) {
+    fabric::Sleeper* sleeper = nullptr;
+    become(operation, state, sleeper);
+    if (sleeper != nullptr) to_wake.push_back(sleeper);
+  };
+  {
+    const std::lock_guard guard(lock_);
+    set_presence(rank, Presence::left);
+    matching_.for_each_posted([&](Operation& operation) {
+      if (operation.peer != rank) return;
+      matching_.withdraw(operation);
+      operation.result.status = Status::peer_gone;
+      change(operation, State::complete);
+    });
+    for (Operation* operation : outgoing_) {
+      const bool unmet = operation != nullptr && operation->peer == rank &&
+                         operation->state.load(std::memory_order_relaxed) == State::announced;
+      if (unmet) change(*operation, State::doomed);
+    }
   }
   for (fabric::Sleeper* sleeper : to_wake) sleeper->wake();
 }

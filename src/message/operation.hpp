@@ -31,8 +31,9 @@ class Schedule;
 // posted     in the list of posted receives, or of probes
 // matched    `head` is here: the asker takes what it carries
 // settled    the other side copied the last chunk
-// doomed     instead of announced or matched: part of a collective, of which a third rank has died. The asker ends it,
-//            unless the other side has begun to copy
+// doomed     instead of announced or matched: part of a collective of which a third rank has died, or to a rank that
+// has
+//            left. The asker ends it, unless the other side has begun to copy
 enum class State : std::uint8_t { idle, held, announced, granted, copying, posted, matched, settled, doomed, complete };
 
 struct Operation {

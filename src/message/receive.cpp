@@ -47,8 +47,9 @@ void Runtime::start_receive(Operation& operation, const Receive& what) noexcept 
   {
     const std::lock_guard guard(lock_);
     const bool doomed = cannot_complete(operation);
-    // What has arrived from the dead is delivered; but not to a collective, whose senders withdraw what they announced.
-    const bool looks = !doomed || what.context_id != operation.context->collective_id();
+    // What has arrived from who is gone is delivered; but not to a collective with a dead rank, whose senders withdraw
+    // what they announced.
+    const bool looks = !doomed || !has_a_dead_part(operation);
     if (const auto head = looks ? matching_.take_unexpected(operation) : std::nullopt) {
       count_unexpected(-static_cast<std::int64_t>(head->kind == Kind::kept ? head->as<Kept>().bytes : 0));
       grant = match(operation, *head);

@@ -45,13 +45,11 @@ Runtime::Runtime(fabric::Engine& engine)
       direct_bytes_(std::min<std::size_t>(engine.session().settings().direct_bytes, fabric::bulk_tail_bytes_max + 1)),
       chunk_bytes_max_(engine.session().settings().chunk_bytes),
       unexpected_bytes_max_(engine.session().settings().unexpected_bytes),
-      known_dead_(static_cast<std::size_t>(engine.session().size())),
+      presence_(static_cast<std::size_t>(engine.session().size())),
       held_to_(static_cast<std::size_t>(engine.session().size())),
       blocked_in_retry_(held_to_.size()) {
-  for (std::size_t rank = 0; rank < known_dead_.size(); ++rank) {
-    if (engine.session().alive(static_cast<int>(rank))) continue;
-    known_dead_[rank].store(true, std::memory_order_relaxed);
-    any_known_dead_.store(true, std::memory_order_relaxed);
+  for (int rank = 0; rank < engine.session().size(); ++rank) {
+    if (!engine.session().alive(rank)) set_presence(rank, Presence::dead);
   }
   constexpr std::uint32_t world_id = 0;
   world_ = std::make_shared<Context>(*this, Group(ranks_up_to(engine.session().size())), world_id);

@@ -89,6 +89,7 @@ class Runtime final : public fabric::Layer {
   [[nodiscard]] bool held_back() const noexcept override { return held_count_.load(std::memory_order_seq_cst) != 0; }
   void idle() noexcept override;
   void died(int rank) noexcept override;
+  void left(int rank) noexcept override;
 
  private:
   // Sends
@@ -124,7 +125,10 @@ class Runtime final : public fabric::Layer {
   void give_back(int peer, const fabric::Piece& piece) noexcept;
 
   // Deaths
+  enum class Presence : std::uint8_t { here, left, dead };
   [[nodiscard]] bool cannot_complete(const Operation& operation) const noexcept;
+  [[nodiscard]] bool has_a_dead_part(const Operation& operation) const noexcept;
+  void set_presence(int rank, Presence presence) noexcept;
   void fail_send(Operation& operation, fabric::Sleeper*& to_wake) noexcept;
   fabric::Step withdraw(Operation& operation) noexcept;
   fabric::Step abandon(Operation& operation) noexcept;
@@ -163,10 +167,9 @@ class Runtime final : public fabric::Layer {
     int peer;
     fabric::Head head;
   };
-  // Deaths as far as died() has dealt with them: by then all that the dead had sent is here. By rank; written under
-  // lock_.
-  std::atomic<bool> any_known_dead_{false};
-  std::vector<std::atomic<bool>> known_dead_;
+  // As far as died() and left() have dealt with it: by then all that the rank had sent is here. Written under lock_.
+  std::atomic<bool> any_gone_{false};
+  std::vector<std::atomic<Presence>> presence_;  // by rank
 
   SpinLock held_lock_;  // of the next two
   OperationList held_;  // sends that found no room, oldest first

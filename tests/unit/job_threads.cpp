@@ -41,6 +41,7 @@ class Recorder final : public Session::Attachment {
     const std::lock_guard guard(mutex_);
     dead_.push_back(rank);
   }
+  bool left(int) noexcept override { return true; }
   [[nodiscard]] bool has_died(int rank) {
     const std::lock_guard guard(mutex_);
     EXPECT_LE(std::ranges::count(dead_, rank), 1) << "it is told once";
@@ -95,6 +96,7 @@ TEST(Threads, LeavingWaitsForTheLast) {
       ~Probe() override { count_ += left_ ? 0 : 1; }
       void serve() noexcept override {}
       void died(int) noexcept override {}
+      bool left(int) noexcept override { return true; }
       std::atomic<bool>& left_;
       std::atomic<int>& count_;
     };

@@ -13,6 +13,9 @@ using test::pattern;
 class Death : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, Death, testing::ValuesIn(test::variants()), test::name_of);
 
+class Leaver : public test::OnEveryVariant {};
+INSTANTIATE_TEST_SUITE_P(On, Leaver, testing::ValuesIn(test::variants()), test::name_of);
+
 struct Killed {};
 
 /// Runs `body` as ranks of which one throws Killed.
@@ -129,6 +132,29 @@ TEST_P(Death, WithSendsHeldForTheDeadEndsThemAll) {
         }
       },
       GetParam().settings);
+}
+
+TEST_P(Leaver, IsReceivedFromAndNotWaitedFor) {
+  run(2, [](Communicator& world) {
+    const std::span<int> nothing;  // of which a send waits for nobody, whatever the settings
+    if (world.rank() == 1) {
+      EXPECT_EQ(world.send(nothing, 0, 1), Status::ok);
+      EXPECT_EQ(world.broadcast(nothing, 1), Status::ok);
+      return;  // and leaves
+    }
+    int value = 0;
+    const std::vector<int> many(30000);
+    std::array requests{world.start_receive(value, 1, 2), world.start_send(many, 1, 3),
+                        world.start_send(value, 1, 3, SendMode::when_posted), world.start_receive(value, 1, 4)};
+    for (Request& request : requests) EXPECT_EQ(request.wait().status, Status::peer_gone);
+    EXPECT_EQ(world.send(many, 1, 3), Status::peer_gone);
+    EXPECT_EQ(world.receive(value, 1, 4).status, Status::peer_gone);
+    EXPECT_EQ(world.probe(1, 4).status, Status::peer_gone);
+
+    EXPECT_EQ(world.receive(nothing, any_source, 1).status, Status::ok);
+    EXPECT_EQ(world.broadcast(nothing, 1), Status::ok);
+    EXPECT_EQ(world.barrier(), Status::peer_gone);
+  });
 }
 
 TEST_P(Death, InTheMidstOfCollectivesLeavesTheOthersUnharmed) {
