@@ -127,8 +127,8 @@ const std::array table{
         "heads that may wait in a rank's ring before its senders have to"},
     Row{"TONARI_DIRECT_BYTES", Number{&Settings::direct_bytes, Form::bytes, 0, 1024 * gib},
         "from this size on, a message's bytes are copied straight between the programs"},
-    Row{"TONARI_CHUNK_BYTES", Number{&Settings::chunk_bytes, Form::bytes, 4 * kib, gib},
-        "the piece of a straight copy that sender and receiver claim at a time"},
+    Row{"TONARI_CHUNK_BYTES", Number{&Settings::chunk_bytes, Form::bytes, 24 * kib, gib},
+        "the largest piece of a straight copy that sender and receiver claim at a time"},
     Row{"TONARI_UNEXPECTED_BYTES", Number{&Settings::unexpected_bytes, Form::bytes, 0, 1024 * gib},
         "memory for messages that no receive waits for; at the limit sends wait for their receive"},
     Row{"TONARI_JOIN_SECONDS", Number{&Settings::join_seconds, Form::count, 1, 86400},
@@ -186,9 +186,14 @@ Reading read_all(std::span<const std::string> overrides) {
     reading.origins[static_cast<std::size_t>(&row - table.data())] = origin;
   };
 
+  const auto reset = [&](const Row& row) {
+    row.read(reading.settings, row.write(Settings{}));
+    reading.origins[static_cast<std::size_t>(&row - table.data())] = Origin::built_in;
+  };
+
   for (const Row& row : table) {
     const char* const text = std::getenv(row.name.data());
-    if (text != nullptr && *text != '\0') take(row, text, Origin::environment);
+    if (text != nullptr && *text != '\0') take(row, text, Origin::environment);  // empty: as if it were not there
   }
   for (const std::string_view pair : overrides) {
     const auto [name, text] = split_pair(pair);
@@ -196,7 +201,11 @@ Reading read_all(std::span<const std::string> overrides) {
     if (row == table.end()) {
       throw SetupError(fmt::format("there is no setting {}; the nearest is {}", name, nearest_name(name)));
     }
-    take(*row, text, Origin::job);
+    if (text.empty()) {
+      reset(*row);
+    } else {
+      take(*row, text, Origin::job);
+    }
   }
   return reading;
 }

@@ -37,8 +37,8 @@ struct SettingText {
 };
 
 /// Reads TONARI_... from the environment, then `overrides` (NAME=VALUE, for one job). Sizes take K, M, G (powers of
-/// 1024). An empty value in the environment counts as none. Throws SetupError that names the variable, its value and
-/// what it takes.
+/// 1024). An empty value counts as none, in the environment and in an override. Throws SetupError that names the
+/// variable, its value and what it takes.
 Settings read_settings(std::span<const std::string> overrides = {});
 
 /// Every setting with its value and where it came from, in the order of the documentation.

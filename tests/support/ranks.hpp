@@ -46,7 +46,7 @@ inline std::vector<Variant> variants() {
       {"Plain", {}},
       {"SmallestRing", {"TONARI_RING_SLOTS=64"}},
       {"NothingInHeads", {"TONARI_SPLIT=0"}},
-      {"SmallChunks", {"TONARI_CHUNK_BYTES=4K", "TONARI_DIRECT_BYTES=0"}},
+      {"SmallChunks", {"TONARI_CHUNK_BYTES=24K", "TONARI_DIRECT_BYTES=0"}},
       {"Pieces", {"TONARI_DIRECT_COPIES=off"}},
       {"PiecesOfAll", {"TONARI_DIRECT_COPIES=off", "TONARI_DIRECT_BYTES=0", "TONARI_SPLIT=0", "TONARI_RING_SLOTS=64"}},
       {"NoService", {"TONARI_SERVICE_THREAD=off"}},

@@ -12,7 +12,7 @@ SETTINGS = {
     "by_process_vm": {},
     "in_pieces": {"TONARI_DIRECT_COPIES": "off"},
     "without_service": {"TONARI_SERVICE_THREAD": "off"},
-    "with_little_room": {"TONARI_RING_SLOTS": "64", "TONARI_SPLIT": "0", "TONARI_CHUNK_BYTES": "4K"},
+    "with_little_room": {"TONARI_RING_SLOTS": "64", "TONARI_SPLIT": "0", "TONARI_CHUNK_BYTES": "24K"},
 }
 
 

@@ -90,13 +90,22 @@ TEST(BaseSettings, CountAnEmptyVariableAsNone) {
   EXPECT_EQ(text_of("TONARI_SPLIT").origin, Origin::built_in);
 }
 
+TEST(BaseSettings, AreAsBuiltInWhereTheJobEmptiesThem) {
+  const Variable split("TONARI_SPLIT", "16");
+  const Variable apart("TONARI_APART", "memory");
+
+  EXPECT_EQ(settings_with("TONARI_SPLIT=").split, Settings{}.split);
+  EXPECT_EQ(settings_with("TONARI_APART=").apart, Settings{}.apart);
+  EXPECT_EQ(text_of("TONARI_SPLIT", {"TONARI_SPLIT="}).origin, Origin::built_in);
+}
+
 TEST(BaseSettings, RefuseWithNameValueAndWhatIsTaken) {
   EXPECT_EQ(refusal_of("TONARI_SPLIT=49"),
             "TONARI_SPLIT=49: it takes a number from 0 to 48; without it the value is 48");
   EXPECT_EQ(refusal_of("TONARI_RING_SLOTS=100"),
             "TONARI_RING_SLOTS=100: it takes a power of two from 64 to 65536; without it the value is 1024");
   EXPECT_EQ(refusal_of("TONARI_CHUNK_BYTES=1K"),
-            "TONARI_CHUNK_BYTES=1K: it takes a size from 4K to 1G; without it the value is 256K");
+            "TONARI_CHUNK_BYTES=1K: it takes a size from 24K to 1G; without it the value is 256K");
   EXPECT_EQ(refusal_of("TONARI_APART=disk"),
             "TONARI_APART=disk: it takes one of none|memory|network; without it the value is none");
   EXPECT_EQ(refusal_of("TONARI_SERVICE_THREAD=maybe"),
@@ -104,9 +113,9 @@ TEST(BaseSettings, RefuseWithNameValueAndWhatIsTaken) {
 }
 
 TEST(BaseSettings, RefuseWhatOnlyLooksLikeAValue) {
-  for (const char* text : {"TONARI_SPLIT=", "TONARI_SPLIT=-1", "TONARI_SPLIT= 8", "TONARI_SPLIT=8x", "TONARI_SPLIT=1K",
+  for (const char* text : {"TONARI_SPLIT=-1", "TONARI_SPLIT= 8", "TONARI_SPLIT=8x", "TONARI_SPLIT=1K",
                            "TONARI_CHUNK_BYTES=1KB", "TONARI_CHUNK_BYTES=K", "TONARI_CHUNK_BYTES=99999999999999999999",
-                           "TONARI_CHUNK_BYTES=18014398509481985K", "TONARI_APART=none|memory", "TONARI_APART="}) {
+                           "TONARI_CHUNK_BYTES=18014398509481985K", "TONARI_APART=none|memory", "TONARI_APART= "}) {
     EXPECT_NE(refusal_of(text), "accepted") << text;
   }
 }
