@@ -74,6 +74,11 @@ class Gatekeeper {
     pid_t program_pid = 0;
   };
 
+  struct Others {
+    int stopped = 0;    // ranks that a failure ends
+    int living_on = 0;  // ranks that it does not
+  };
+
   [[nodiscard]] Door& door(int rank) noexcept { return doors_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] const Door& door(int rank) const noexcept { return doors_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] bool is_complete() const noexcept { return admitted_ == ranks_; }
@@ -98,8 +103,8 @@ class Gatekeeper {
   void stop_joining(int rank, std::string text, const Ending& ending);
   void process_ended(int rank);
   void report_marked_deaths();
-  void report(int rank, std::string text, const Ending& ending, int others);
-  [[nodiscard]] int others_to_stop(int rank) const noexcept;
+  void report(int rank, std::string text, const Ending& ending, Others others);
+  [[nodiscard]] Others others_than(int rank) const noexcept;
   [[nodiscard]] Reply reply(Step step) const noexcept;
 
   int ranks_;

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <string_view>
 #include <utility>
 
 namespace tonari::job {
@@ -15,6 +16,8 @@ namespace {
 constexpr int missing_named_max = 8;
 // Of a rank that did not end, or will only later.
 constexpr Ending failed_without_end{.signal = 0, .status = 1};
+
+constexpr std::string_view lives(int count) noexcept { return count == 1 ? "lives" : "live"; }
 
 }  // namespace
 
@@ -58,7 +61,7 @@ void Gatekeeper::limit_passed() {
 
 void Gatekeeper::stop_joining(int rank, std::string text, const Ending& ending) {
   stopped_ = true;
-  report(rank, std::move(text), ending, others_to_stop(rank));
+  report(rank, std::move(text), ending, others_than(rank));
   const Reply stop = reply(Step::stop);
   send_to_all(stop);
 }
@@ -82,7 +85,7 @@ void Gatekeeper::process_ended(int rank) {
   if (ending.signal == 0) {
     text += " without destroying its tonari::Job: let main() return, or destroy the Job before calling exit()";
   }
-  const int others = others_to_stop(rank);  // counted before they learn of it
+  const Others others = others_than(rank);  // counted before they learn of it
   arena_.mark_dead(rank, ending.signal, ending.status);
   report(rank, std::move(text), ending, others);
 }
@@ -93,33 +96,38 @@ void Gatekeeper::report_marked_deaths() {
     const Door& at = door(rank);
     if (at.reported || arena_.block(rank).phase.load(std::memory_order_acquire) != Phase::dead) continue;
     report(rank, name_of(rank, at.pid) + " left the job because of an exception", failed_without_end,
-           others_to_stop(rank));
+           others_than(rank));
   }
 }
 
-void Gatekeeper::report(int rank, std::string text, const Ending& ending, int others) {
+void Gatekeeper::report(int rank, std::string text, const Ending& ending, Others others) {
   if (rank >= 0) door(rank).reported = true;
-  if (others > 0) {
+  const auto [stopped, living_on] = others;
+  if (stopped > 0 && living_on > 0) {
+    text += fmt::format("; stopping {} of the other ranks, {} {} on", stopped, living_on, lives(living_on));
+  } else if (stopped > 0) {
     const std::string_view other = rank >= 0 ? "other " : "";
-    text += others == 1 ? fmt::format("; stopping the {}rank", other)
-                        : fmt::format("; stopping the {}{} ranks", other, others);
+    text += stopped == 1 ? fmt::format("; stopping the {}rank", other)
+                         : fmt::format("; stopping the {}{} ranks", other, stopped);
+  } else if (living_on > 0) {
+    text += fmt::format("; {} other rank{} {} on", living_on, living_on == 1 ? "" : "s", lives(living_on));
   } else if (rank >= 0 && ranks_ > 1) {
-    text += "; the other ranks live on or have left";
+    text += "; no other rank is left in the job";
   }
   const int status = ending.exit_status();
   failures_.push_back(
-      {.rank = rank, .text = std::move(text), .stops = others > 0, .exit_status = status > 0 ? status : 1});
+      {.rank = rank, .text = std::move(text), .stops = stopped > 0, .exit_status = status > 0 ? status : 1});
 }
 
-// Ranks that a failure of this one ends: those still in the job that have no death handler.
-int Gatekeeper::others_to_stop(int rank) const noexcept {
-  int count = 0;
+// What a failure of this rank means for those that are still in the job: the ones with a death handler live on.
+Gatekeeper::Others Gatekeeper::others_than(int rank) const noexcept {
+  Others others;
   for (int other = 0; other < ranks_; ++other) {
     const auto phase = arena_.block(other).phase.load(std::memory_order_acquire);
     const bool gone = phase >= Phase::left || (joined(other) ? door(other).ended : door(other).program.has_value());
-    if (other != rank && !gone && !lives_on(other)) ++count;
+    if (other != rank && !gone) ++(lives_on(other) ? others.living_on : others.stopped);
   }
-  return count;
+  return others;
 }
 
 std::string Gatekeeper::name_of(int rank, pid_t process) const {

@@ -99,8 +99,10 @@ void Session::wait_for_all_to_leave() noexcept {
     futex_wait(left, seen, leave_look);
     if (silent_ns == 0 || monotonic_ns() - since_ns < silent_ns) continue;
     silent_ns = 0;
-    log_->warn("has destroyed its tonari::Job and waits {} s for rank {} to do the same", settings_.warn_seconds,
-               first_that_stays());
+    log_->warn(
+        "has destroyed its tonari::Job {} s ago, and waits on until rank {} does the same; `tonari status` shows "
+        "what it does (TONARI_WARN_SECONDS)",
+        settings_.warn_seconds, first_that_stays());
   }
 }
 

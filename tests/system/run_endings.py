@@ -133,7 +133,16 @@ class Death(JobTest):
         self.assertEqual(status, 137)
         self.assertEqual(output.count("rank 2 died: signal 9 status 0"), 2)
         self.assertEqual(output.count("left"), 2)
-        self.assertRegex(error, r"rank 2 .* was killed by signal 9 \(Killed\); the other ranks live on or have left")
+        self.assertRegex(error, r"rank 2 .* was killed by signal 9 \(Killed\); 2 other ranks live on\n$")
+
+    def test_of_the_last_names_no_others(self):
+        job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "join", "live", "say", "ready", "wait")
+        job.output.wait_for("ready", 3)
+        for dead, others in enumerate((r"2 other ranks live on", r"1 other rank lives on",
+                                       r"no other rank is left in the job")):
+            os.kill(pids[dead], signal.SIGKILL)
+            job.error.wait_for(rf"^tonari: rank {dead} .* was killed by signal 9 \(Killed\); {others}$")
+        self.assertEqual(job.end()[0], 137)
 
     def test_stops_only_those_without_a_handler(self):
         job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "join", "only", 0, "live", "say", "ready",
@@ -143,7 +152,16 @@ class Death(JobTest):
         status, output, error = job.end()
         self.assertEqual(status, 137)
         self.assertIn("left", output)
-        self.assertRegex(error, r"stopping the other rank\n")
+        self.assertRegex(error, r"; stopping 1 of the other ranks, 1 lives on\n")
+
+
+class Leaving(JobTest):
+    def test_of_some_that_takes_long_is_told_with_whom_it_waits_for(self):
+        job = self.start_actors(2, "join", "only", 0, "leave", "wait", env=self.environment(TONARI_WARN_SECONDS="1"))
+        job.error.wait_for(r"^tonari\[0\]: has destroyed its tonari::Job 1 s ago, and waits on until rank 1 does the "
+                           r"same; `tonari status` shows what it does \(TONARI_WARN_SECONDS\)$")
+        job.signal(signal.SIGTERM)
+        self.assertEqual(job.end()[0], 143)
 
 
 class NeverJoining(JobTest):
