@@ -100,9 +100,7 @@ class Band {
   std::vector<double> now_, then_;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   tonari::Job job;
   tonari::Communicator world(job);
   const int n = argc > 1 ? std::atoi(argv[1]) : 200;
@@ -124,4 +122,15 @@ int main(int argc, char** argv) {
                 world.size(), steps, 100 * left, error);
   }
   return error < 1e-12 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const tonari::SetupError& error) {  // the job cannot be joined: the text says why, and what helps
+    std::fprintf(stderr, "heat: %s\n", error.what());
+    return 1;
+  }
 }

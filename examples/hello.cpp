@@ -16,9 +16,7 @@ void expect_ok(tonari::Status status) {
   throw std::runtime_error(std::string(tonari::explain(status)));
 }
 
-}  // namespace
-
-int main() {
+int run() {
   tonari::Job job;                  // joins: as one rank of `tonari run`, or alone as a job of one
   tonari::Communicator world(job);  // all ranks of the job
   const int rank = world.rank();
@@ -44,3 +42,14 @@ int main() {
   if (!right) std::printf("rank %d: that is wrong: the sum is %d\n", rank, sum);
   return right ? 0 : 1;
 }  // the Job is destroyed: the rank leaves
+
+}  // namespace
+
+int main() {
+  try {
+    return run();
+  } catch (const tonari::SetupError& error) {  // the job cannot be joined: the text says why, and what helps
+    std::fprintf(stderr, "hello: %s\n", error.what());
+    return 1;
+  }
+}

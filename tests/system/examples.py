@@ -1,6 +1,7 @@
 """The examples check their own results; here they run on several numbers of ranks."""
 
 import os
+import subprocess
 import unittest
 
 from harness.jobs import BIN, JobTest
@@ -29,6 +30,15 @@ class Examples(JobTest):
         for ranks, rows in ((1, 10), (2, 50), (3, 50), (4, 4)):
             with self.subTest(ranks=ranks, rows=rows):
                 self.assertIn("largest error", self.run_example(ranks, "heat", rows, 100))
+
+    def test_say_why_they_cannot_join(self):
+        for name in ("hello", "heat"):
+            path = os.path.join(EXAMPLES, name)
+            if not os.access(path, os.X_OK):
+                self.skipTest("examples are not built")
+            ended = subprocess.run([path], capture_output=True, text=True, env=self.environment(TONARI_SPLIT="many"))
+            self.assertEqual((ended.returncode, ended.stdout), (1, ""))
+            self.assertRegex(ended.stderr, f"^{name}: TONARI_SPLIT=many: it takes a number from 0 to 48; .*\n$")
 
 
 if __name__ == "__main__":
