@@ -5,6 +5,7 @@
 #include "cli/bench_question.hpp"
 #include "cli/bench_report.hpp"
 #include "cli/command.hpp"
+#include "cli/options.hpp"
 
 #include <tonari/status.hpp>
 
@@ -107,7 +108,10 @@ int run(const Question& question, BenchOptions options) {
   if (options.launch.ranks == 0) options.launch.ranks = question.default_ranks();
   const auto launches = question.plan(options, systems_of(options));
   for (const auto& launch : launches) {
-    for (const auto& system : launch.systems) check_installed(system, question.name());
+    for (const auto& system : launch.systems) {
+      check_installed(system, question.name());
+      if (system.family == Family::tonari) static_cast<void>(settings_of_ranks(launch.ask.launch));
+    }
   }
   if (!options.json.empty()) check_writable(options.json);
 
@@ -156,39 +160,63 @@ std::size_t edit_distance(std::string_view left, std::string_view right) {
     names.emplace_back(edit_distance(name, question->name()), question->name());
   }
   std::ranges::sort(names);
-  const auto hint = names[0].first <= 3 ? fmt::format("did you mean {}? ", names[0].second) : std::string();
-  throw SetupError(fmt::format("no benchmark is called '{}'; {}`tonari bench` lists them", name, hint));
+  const auto [distance, nearest] = names.front();
+  const auto hint = distance <= 3 && distance < nearest.size() / 2 ? fmt::format("did you mean {}? ", nearest) : "";
+  std::vector<std::string_view> known;
+  for (const auto& question : all_questions()) known.push_back(question->name());
+  throw SetupError(fmt::format("no benchmark is called '{}'; {}there {} {}; `tonari bench` says what they ask", name,
+                               hint, known.size() == 1 ? "is" : "are", fmt::join(known, " and ")));
 }
 
-void add_common_options(CLI::App& command, BenchOptions& options) {
-  add_rank_options(command, options.launch);
+void add_common_options(CLI::App& command, BenchOptions& options, int default_ranks) {
+  add_rank_options(command, options.launch, std::to_string(default_ranks));
   command
       .add_option("--rival", options.rivals,
-                  "Also ask these: openmpi, mpich (each at its default and for any number of "
-                  "threads), or one way of them: openmpi-default, openmpi-mt, ...")
-      ->delimiter(',');
-  command.add_flag("--rivals-only", options.rivals_only, "Leave tonari out");
-  command.add_option("--rounds", options.rounds, "How often every system is asked in turn (default 5)")
-      ->check(CLI::Range(1, 1000));
-  command.add_flag("--quick", options.quick, "Few sizes, one round: for a first look, and for tests");
-  command.add_option("--json", options.json, "Write everything measured to this file")->type_name("FILE");
+                  "Ask these too, in turn: openmpi, mpich (each at its default and for any number of threads), or one "
+                  "way of them: openmpi-default, openmpi-mt, mpich-default, mpich-mt")
+      ->type_name("NAME,...")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all()
+      ->delimiter(',')
+      ->group("Measuring");
+  command.add_flag("--rivals-only", options.rivals_only, "Leave tonari out")
+      ->disable_flag_override()
+      ->group("Measuring");
+  command
+      .add_option("--rounds", options.rounds,
+                  "How often every system is asked, in turn, from 1 to 1000 (default: 5, with --quick 1)")
+      ->type_name("N")
+      ->transform(whole_number("a number of rounds", 1, 1000))
+      ->group("Measuring");
+  command.add_flag("--quick", options.quick, "Few sizes, one round: for a first look, and for tests")
+      ->disable_flag_override()
+      ->group("Measuring");
+  command
+      .add_option("--json", options.json, "Write everything measured to this file, at the end and whole or not at all")
+      ->type_name("FILE")
+      ->group("Measuring");
 }
 
 }  // namespace
 
 void add_bench(CLI::App& app, int& exit_status) {
-  CLI::App& bench = *app.add_subcommand("bench", "Measure tonari, and its rivals in the same run");
+  CLI::App& bench = *app.add_subcommand("bench", "Measure tonari, and its rivals in the same run.")->group("Commands");
   bench.footer(
-      "Without NAME: lists the benchmarks.\n\nExample:\n"
-      "  tonari bench pingpong --rival openmpi,mpich --json pingpong.json");
+      "Without a name: lists the benchmarks. `tonari bench NAME --help` shows what a benchmark takes.\n\n"
+      "Examples:\n"
+      "  tonari bench pingpong --quick\n"
+      "  tonari bench lu --rival openmpi,mpich --json lu.json");
   const auto name = std::make_shared<std::string>();
-  bench.add_option("NAME", *name, "What to measure");
+  bench.add_option("NAME", *name)->group("");  // for names that are none; hidden from the help text
   for (auto& made : all_questions()) {
     const std::shared_ptr<Question> question = std::move(made);
-    CLI::App& command = *bench.add_subcommand(std::string(question->name()), std::string(question->asks()));
+    CLI::App& command =
+        *bench.add_subcommand(std::string(question->name()), std::string(question->asks()))->group("Benchmarks");
     const auto options = std::make_shared<BenchOptions>();
-    add_common_options(command, *options);
     question->add_options(command, *options);
+    add_common_options(command, *options, question->default_ranks());
+    command.footer(std::string(question->examples()));
     command.callback([question, options, &exit_status] { exit_status = run_or_stop(*question, *options); });
   }
   bench.callback([&bench, name] {

@@ -2,6 +2,7 @@
 
 #include "cli/bench_question.hpp"
 #include "cli/bench_table.hpp"
+#include "cli/options.hpp"
 
 #include <tonari/status.hpp>
 
@@ -13,6 +14,8 @@ namespace tonari::cli {
 
 namespace {
 
+constexpr int block_max = 100'000;
+
 class Lu final : public Question {
  public:
   [[nodiscard]] std::string_view name() const override { return "lu"; }
@@ -20,22 +23,40 @@ class Lu final : public Question {
     return "how fast is a parallel LU factorisation, and where does its time go?";
   }
   [[nodiscard]] int default_ranks() const override { return 2; }
+  [[nodiscard]] std::string_view examples() const override {
+    return "Prints the rate in GFLOP/s, and the seconds that ranks sent, computed and waited.\n"
+           "\n"
+           "Examples:\n"
+           "  tonari bench lu --quick\n"
+           "  tonari bench lu -n 4 --sizes 500-4000 --modes blocking,started\n"
+           "  tonari bench lu --sweep ranks -n 8 --rival openmpi --json lu.json";
+  }
 
   void add_options(CLI::App& command, BenchOptions& options) override {
-    command.add_option("--sizes", options.sizes,
-                       "Orders of the matrix: a list such as 250,500,1000,2000 (the default)");
+    command
+        .add_option("--sizes", options.sizes,
+                    "Orders of the matrix: a list, and ranges that double (default: 250,500,1000,2000; with --sweep "
+                    "ranks: 1000)")
+        ->type_name("LIST")
+        ->group("The question");
     command.add_option("--sweep", sweep_, "What is varied. n: the order. ranks: from 1 to -n, for the first order")
-        ->check(CLI::IsMember({"n", "ranks"}))
-        ->capture_default_str();
+        ->type_name("n|ranks")
+        ->check(one_of({"n", "ranks"}))
+        ->capture_default_str()
+        ->group("The question");
     command
         .add_option(
             "--modes", modes_,
             "blocking: send and receive. started-receive: the next column's receive is started before the update. "
             "started: broadcasts that go on during the update")
-        ->capture_default_str();
+        ->type_name("LIST")
+        ->capture_default_str()
+        ->group("The question");
     command.add_option("--block", block_, "Columns that are factored and sent at a time; 1 is the paper's program")
-        ->check(CLI::PositiveNumber)
-        ->capture_default_str();
+        ->type_name("N")
+        ->transform(whole_number("a number of columns", 1, block_max))
+        ->capture_default_str()
+        ->group("The question");
   }
 
   [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options,

@@ -23,19 +23,40 @@ class Pingpong final : public Question {
     return "how long does a message of N bytes take from one rank to another?";
   }
   [[nodiscard]] int default_ranks() const override { return 2; }
+  [[nodiscard]] std::string_view examples() const override {
+    return "Prints half the round trip, the median of all rounds, in microseconds.\n"
+           "\n"
+           "Examples:\n"
+           "  tonari bench pingpong --quick\n"
+           "  tonari bench pingpong --sizes 8,64-4K --receivers posted --split 0,16,32\n"
+           "  tonari bench pingpong --rival openmpi,mpich --json pingpong.json";
+  }
 
   void add_options(CLI::App& command, BenchOptions& options) override {
-    command.add_option("--sizes", options.sizes, "Bytes: a list such as 8,40,64-64M (the default; ranges double)");
+    command
+        .add_option("--sizes", options.sizes,
+                    "Bytes a message: a list with K, M, G for powers of 1024, and ranges that double (default: "
+                    "8,40,64-64M)")
+        ->type_name("LIST")
+        ->group("The question");
     command
         .add_option("--buffers", buffers_, "warm: the same buffer each time. cold: another, out of the caches' reach")
-        ->capture_default_str();
+        ->type_name("LIST")
+        ->capture_default_str()
+        ->group("The question");
     command
         .add_option(
             "--receivers", receivers_,
             "blocking: called after the send. posted: started before the message can arrive. unexpected: called "
             "after it has arrived")
-        ->capture_default_str();
-    command.add_option("--split", split_, "Also with so many bytes of payload in a head (TONARI_SPLIT): 0,16,32");
+        ->type_name("LIST")
+        ->capture_default_str()
+        ->group("The question");
+    command
+        .add_option("--split", split_,
+                    "Measure also with so many bytes of payload kept in a head (TONARI_SPLIT), each from 0 to 48")
+        ->type_name("LIST")
+        ->group("The question");
   }
 
   [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options,
@@ -58,12 +79,7 @@ class Pingpong final : public Question {
 };
 
 std::vector<int> Pingpong::splits() const {
-  std::vector<int> values;
-  if (split_.empty()) return values;
-  std::vector<std::string> known;
-  for (std::size_t bytes = 0; bytes <= head_payload_bytes; ++bytes) known.push_back(std::to_string(bytes));
-  for (const auto& value : parse_choices("--split", split_, known)) values.push_back(std::stoi(value));
-  return values;
+  return parse_numbers("--split", split_, 0, static_cast<int>(head_payload_bytes));
 }
 
 std::vector<Launch> Pingpong::plan(const BenchOptions& options, const std::vector<System>& systems) const {

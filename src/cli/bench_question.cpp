@@ -68,4 +68,19 @@ std::vector<std::string> parse_choices(std::string_view option, std::string_view
   return parts;
 }
 
+std::vector<int> parse_numbers(std::string_view option, std::string_view text, int min, int max) {
+  std::vector<int> numbers;
+  for (const auto& part : split_at_commas(text)) {
+    int value = 0;
+    const auto* const behind = part.data() + part.size();
+    const auto [end, error] = std::from_chars(part.data(), behind, value);
+    if (error != std::errc{} || end != behind || value < min || value > max) {
+      throw SetupError(
+          fmt::format("{}: it takes numbers from {} to {} with commas between; '{}' is none", option, min, max, part));
+    }
+    numbers.push_back(value);
+  }
+  return numbers;
+}
+
 }  // namespace tonari::cli

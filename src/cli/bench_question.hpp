@@ -44,6 +44,8 @@ class Question {
   /// In one line, ending in a question mark.
   [[nodiscard]] virtual std::string_view asks() const = 0;
   [[nodiscard]] virtual int default_ranks() const = 0;
+  /// For its help text: a heading, and indented lines.
+  [[nodiscard]] virtual std::string_view examples() const = 0;
   /// Adds what only this benchmark takes, with the meaning of --sizes, to its command.
   virtual void add_options(CLI::App& command, BenchOptions& options) = 0;
 
@@ -69,6 +71,8 @@ std::vector<std::size_t> parse_sizes(std::string_view option, std::string_view t
 /// Parts of "warm,cold". Throws SetupError, naming `option`, on a part that is not among `known`, or without parts.
 std::vector<std::string> parse_choices(std::string_view option, std::string_view text,
                                        const std::vector<std::string>& known);
+/// "0,16,32" as numbers from `min` to `max`. Throws SetupError, naming `option`, on anything else.
+std::vector<int> parse_numbers(std::string_view option, std::string_view text, int min, int max);
 /// --key=1,2,3
 template <class Values>
 std::string worker_option(std::string_view key, const Values& values) {

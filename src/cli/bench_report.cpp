@@ -3,6 +3,8 @@
 #include "base/descriptor.hpp"
 #include "base/error.hpp"
 
+#include <tonari/status.hpp>
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -19,6 +21,19 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view remedy = "give --json a path that can be written";
 
+[[noreturn]] void refuse(const std::string& path, int error) {
+  const auto folder = fs::absolute(path).parent_path();
+  std::error_code ignored;
+  if (error == ENOENT && fs::is_directory(folder, ignored)) {  // of /proc, say
+    throw SetupError(fmt::format("cannot write {}: no file can be made in {}; {}", path, folder.string(), remedy));
+  }
+  if (error == ENOENT) {
+    throw SetupError(
+        fmt::format("cannot write {}: there is no folder {}; make it, or {}", path, folder.string(), remedy));
+  }
+  throw_system_error(error, fmt::format("cannot write {}", path), remedy);
+}
+
 /// Where the bytes go first. Gone when this is, unless keep() gave it the name it was made for.
 class Draft {
  public:
@@ -30,7 +45,7 @@ class Draft {
     draft_ = in_place_ ? path_ : path_ + fmt::format(".{}.tmp", ::getpid());
     file_ = Descriptor(
         ::open(draft_.c_str(), in_place_ ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (!file_) throw_system_error(fmt::format("cannot write {}", path), remedy);
+    if (!file_) refuse(path, errno);
   }
   Draft(Draft&&) = delete;
   ~Draft() {

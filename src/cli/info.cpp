@@ -17,6 +17,9 @@ namespace {
 constexpr auto footer =
     "Each feature is `ok`, or its line says what the lack costs and what helps.\n"
     "\n"
+    "Settings are environment variables. Sizes take K, M, G and T, powers of 1024; an empty variable counts as none; "
+    "any other wrong value is refused with what would be right.\n"
+    "\n"
     "Examples:\n"
     "  tonari info\n"
     "  TONARI_RING_SLOTS=256 tonari info --settings";
@@ -40,6 +43,7 @@ void print_settings() {
                     std::string{setting.meaning}});
   }
   fmt::print("{}", format_table(rows));
+  fmt::print("An empty variable counts as none: the default holds.\n");
   for (const std::string& line : unknown_settings()) fmt::print(stderr, "tonari info: {}\n", line);
 }
 
@@ -67,11 +71,12 @@ void print_machine() {
 }  // namespace
 
 void add_info(CLI::App& app, int&) {
-  CLI::App& info = *app.add_subcommand("info", "Show this machine, and what of it tonari can use");
+  CLI::App& info = *app.add_subcommand("info", "Show this machine, and what of it tonari can use.")->group("Commands");
   const auto settings = std::make_shared<bool>(false);
   const auto as_json = std::make_shared<bool>(false);
-  info.add_flag("--settings", *settings, "Show every setting instead: its value, its default, where it came from");
-  info.add_flag("--json", *as_json, "Print JSON");
+  info.add_flag("--settings", *settings, "Show every setting instead: its value, its default, where it came from")
+      ->disable_flag_override();
+  info.add_flag("--json", *as_json, "Print JSON")->disable_flag_override();
   info.footer(footer);
   info.callback([settings, as_json] {
     if (*as_json) {

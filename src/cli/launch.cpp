@@ -2,6 +2,8 @@
 
 #include "cli/launch_job.hpp"
 #include "cli/launch_statistics.hpp"
+#include "cli/options.hpp"
+#include "job/arena.hpp"
 
 #include <tonari/status.hpp>
 
@@ -22,30 +24,30 @@ bool has_joined(const job::Gatekeeper& gatekeeper) {
 
 }  // namespace
 
-void add_rank_options(CLI::App& command, LaunchOptions& options) {
-  command.add_option("-n,--ranks", options.ranks, "Number of ranks; as many as there are cores if left out")
+void add_rank_options(CLI::App& command, LaunchOptions& options, const std::string& default_ranks) {
+  command.add_option("-n,--ranks", options.ranks, "How many ranks (default: " + default_ranks + ")")
       ->type_name("N")
-      ->check([](const std::string& text) {
-        return text.find_first_not_of("0123456789") != text.npos || text.find_first_not_of('0') == text.npos
-                   ? "it takes a number of ranks, 1 or more; " + text + " is none"
-                   : std::string{};
-      });
+      ->transform(whole_number("a number of ranks", 1, job::ranks_per_host_max))
+      ->group("Ranks");
   command
-      .add_option("--bind", options.bind,
-                  "core: each rank to a core, in turn; none: wherever the system likes. If left out, core when there "
-                  "are no more ranks than cores")
-      ->check(CLI::IsMember({"core", "none"}).description(""))
-      ->type_name("core|none");
+      .add_option(
+          "--bind", options.bind,
+          "core: each rank to a core, in turn. none: wherever the system likes (default: core, unless there are "
+          "more ranks than cores)")
+      ->type_name("core|none")
+      ->check(one_of({"core", "none"}))
+      ->group("Ranks");
   command
       .add_option("--apart", options.apart,
                   "Make every rank a host of its own: for the sharing protocol alone (memory), or for the transport "
-                  "too (network)")
-      ->check(CLI::IsMember({"memory", "network"}).description(""))
-      ->type_name("memory|network");
+                  "too (network); needed only to test and to measure")
+      ->type_name("memory|network")
+      ->check(one_of({"memory", "network"}))
+      ->group("Ranks");
 }
 
 int launch(const LaunchOptions& options) {
-  if (options.program.empty()) throw SetupError("there is no program to run");
+  if (options.program.empty()) throw SetupError("there is no program to run; see tonari run --help");
   if (const auto error = check_program(options.program.front())) {
     fmt::print(stderr, "tonari run: {}\n", error->text);
     return error->exit_status;
@@ -56,6 +58,8 @@ int launch(const LaunchOptions& options) {
   const int status = job.run();
   if (options.statistics && has_joined(job.gatekeeper())) {
     fmt::print(stderr, "{}", statistics_table(job.gatekeeper().arena()));
+  } else if (options.statistics) {
+    fmt::print(stderr, "tonari: no rank has joined, so there are no counters to print (--stats)\n");
   }
   return status;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "base/settings.hpp"
+
 #include <CLI/CLI.hpp>
 
 #include <string>
@@ -19,8 +21,13 @@ struct LaunchOptions {
   std::vector<std::string> program;      ///< What to run, with its arguments. Looked up in PATH.
 };
 
-/// Adds -n, --bind and --apart to a command: what every command that starts ranks takes.
-void add_rank_options(CLI::App& command, LaunchOptions& options);
+/// Adds -n, --bind and --apart to a command: what every command that starts ranks takes. `default_ranks` is for the
+/// help text.
+void add_rank_options(CLI::App& command, LaunchOptions& options, const std::string& default_ranks = "one a core");
+
+/// The settings that ranks started with these options will read, as far as we know them. Throws SetupError on those
+/// that no rank could start with.
+Settings settings_of_ranks(const LaunchOptions& options);
 
 /// Starts the ranks, forwards output and signals, waits for their end, and answers the exit status: the first that is
 /// not zero, 128 + the signal for a rank that was killed. May be called any number of times, one at a time. Throws

@@ -18,7 +18,8 @@ namespace {
 // From a death that stops the job to SIGTERM for ranks that have not stopped by themselves.
 constexpr std::chrono::seconds patience{1};
 
-// The settings that the ranks will read, as far as the arena depends on them.
+}  // namespace
+
 Settings settings_of_ranks(const LaunchOptions& options) {
   std::vector<std::string> overrides;
   const auto known = describe_settings();
@@ -31,8 +32,6 @@ Settings settings_of_ranks(const LaunchOptions& options) {
   job::check_apart(settings);
   return settings;
 }
-
-}  // namespace
 
 LaunchedJob::LaunchedJob(const LaunchOptions& options, int ranks)
     : options_(options),

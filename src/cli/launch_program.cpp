@@ -47,7 +47,14 @@ Found look_in_path(const std::string& program) {
 }
 
 ProgramError not_there(const std::string& program, bool has_folder) {
-  if (has_folder) return {fmt::format("there is no file {}", program), not_found};
+  if (has_folder) {
+    struct stat status;
+    const int error = ::stat(program.c_str(), &status) == 0 ? ENOENT : errno;
+    const bool is_plain = error == ENOENT;  // else a folder that may not be searched, or is none; a circle of links
+    return {is_plain ? fmt::format("there is no file {}", program)
+                     : fmt::format("{} cannot be reached: {}", program, std::generic_category().message(error)),
+            not_found};
+  }
   if (look_at("./" + program) == Found::executable) {
     return {fmt::format("{} is not in PATH, but it is in this folder: write ./{}", program, program), not_found};
   }
@@ -77,6 +84,7 @@ ProgramError not_there(const std::string& program, bool has_folder) {
 }  // namespace
 
 std::optional<ProgramError> check_program(const std::string& program) {
+  if (program.empty()) return ProgramError{"the program's name is empty", not_found};
   const bool has_folder = program.find('/') != program.npos;
   switch (has_folder ? look_at(program) : look_in_path(program)) {
     case Found::nothing: return not_there(program, has_folder);

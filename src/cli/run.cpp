@@ -1,5 +1,6 @@
 #include "cli/command.hpp"
 #include "cli/launch.hpp"
+#include "cli/options.hpp"
 
 #include <memory>
 
@@ -8,13 +9,16 @@ namespace tonari::cli {
 namespace {
 
 constexpr auto footer =
-    "Lines of output stay whole; a line longer than 64 KiB may be passed on in pieces. Standard input goes to rank 0.\n"
-    "Ends with the first exit status that is not zero; 128 + the signal for a rank that was killed; 124 after\n"
-    "--timeout; 126 or 127 when the program cannot be started. SIGINT and SIGTERM reach every rank; a second one "
-    "kills.\n"
+    "Output: lines stay whole; one longer than 64 KiB may be passed on in pieces. Standard input goes to rank 0.\n"
+    "\n"
+    "Signals: SIGINT (Ctrl-C) and SIGTERM reach every rank; a second one kills.\n"
+    "\n"
+    "Exit status: the first of a rank that is not zero; 128 + the signal for a rank that was killed; 124 after "
+    "--timeout; 126 or 127 when the program cannot be started; 2 for a wrong command line.\n"
     "\n"
     "Examples:\n"
     "  tonari run -n 4 ./lu 2000\n"
+    "  tonari run -n 2 --env TONARI_SPLIT=16 --stats ./lu 2000\n"
     "  tonari run -n 2 --tag-output gdb -batch -ex run -ex bt ./lu";
 
 }  // namespace
@@ -36,23 +40,33 @@ std::vector<std::string> take_program(const CLI::App& command, std::vector<std::
 }
 
 void add_run(CLI::App& app, const std::vector<std::string>& program, int& exit_status) {
-  CLI::App& run = *app.add_subcommand("run", "Run a program as N ranks on this machine");
+  CLI::App& run = *app.add_subcommand("run", "Run a program as N ranks on this machine.")->group("Commands");
   const auto options = std::make_shared<LaunchOptions>();
-  add_rank_options(run, *options);
-  run.add_flag("--tag-output", options->tag_output, "Begin each line of output with [rank]");
-  run.add_option("--timeout", options->timeout_seconds, "Stop the job after so many seconds, with status 124")
-      ->type_name("SECONDS")
-      ->check(CLI::Validator{CLI::PositiveNumber}.description(""));
-  run.add_option("--env", options->environment,
-                 "NAME=VALUE: set it for every rank. NAME: it must be set here; all that is set here is passed on")
-      ->type_name("NAME[=VALUE]")
-      ->expected(1)
-      ->take_all();
-  run.add_flag("--stats", options->statistics, "Print every rank's counters to standard error at the end");
   // For the help text: take_program() has taken it away.
   run.add_option_function<std::vector<std::string>>(
-         "PROGRAM", [](const auto&) {}, "What to run, and its arguments; options for tonari come before it")
-      ->type_name(" ");
+         "PROGRAM", [](const auto&) {}, "What to run, and its arguments; tonari's options come before it")
+      ->option_text("[--] PROGRAM [ARGUMENTS...]")
+      ->group("Program");
+  add_rank_options(run, *options);
+  run.add_option("--env", options->environment,
+                 "Set NAME for every rank; without a value it must be set here. What is set here is passed on anyway. "
+                 "May be given more than once")
+      ->type_name("NAME[=VALUE]")
+      ->expected(1)
+      ->take_all()
+      ->check(variable())
+      ->group("Ranks");
+  run.add_option("--timeout", options->timeout_seconds,
+                 "Stop the job after so many seconds, with status 124; without it there is no limit")
+      ->type_name("SECONDS")
+      ->check(seconds())
+      ->group("Ranks");
+  run.add_flag("--tag-output", options->tag_output, "Begin each line of output with [rank]")
+      ->disable_flag_override()
+      ->group("Output");
+  run.add_flag("--stats", options->statistics, "Print every rank's counters to standard error at the end")
+      ->disable_flag_override()
+      ->group("Output");
   run.footer(footer);
   run.callback([options, &program, &exit_status] {
     options->program = program;

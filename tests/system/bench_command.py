@@ -21,21 +21,42 @@ class Listing(BenchTest):
 class Refusal(BenchTest):
     def test_of_an_unknown_name_offers_the_nearest(self):
         self.assertIn("did you mean pingpong?", self.refused("pingpng"))
-        self.assertNotIn("did you mean", self.refused("nothing-like-it"))
+        for name in ("nothing-like-it", "foo", "l"):
+            error = self.refused(name)
+            self.assertNotIn("did you mean", error)
+            self.assertIn("there are pingpong and lu", error)
 
     def test_of_wrong_sizes_says_what_is_right(self):
         for sizes in ("8x", "0", "-8", "64-8", "", ",", "8,,16", "99999999999999999999", "17179869184G", "1T"):
             with self.subTest(sizes=sizes):
-                self.assertRegex(self.refused("pingpong", "--sizes", sizes), "--sizes.* (size|required)")
+                self.assertRegex(self.refused("pingpong", "--sizes", sizes), "--sizes.* (size|needs a value)")
 
     def test_of_wrong_choices_lists_the_right_ones(self):
         self.assertIn("choose among warm,cold", self.refused("pingpong", "--buffers", "tepid"))
         self.assertIn("blocking,posted,unexpected", self.refused("pingpong", "--receivers", "blocking,lost"))
-        self.assertIn("--split", self.refused("pingpong", "--split", "49"))
+        for split in ("49", "-1", "x", "0,,8"):
+            self.assertIn("--split: it takes numbers from 0 to 48", self.refused("pingpong", "--split", split))
         self.assertIn("started-receive", self.refused("lu", "--modes", "sending"))
-        self.assertIn("--sweep", self.refused("lu", "--sweep", "columns"))
-        self.assertIn("--block", self.refused("lu", "--block", "0"))
-        self.assertIn("--rounds", self.refused("lu", "--rounds", "0"))
+        self.assertIn("--sweep: it takes n or ranks", self.refused("lu", "--sweep", "columns"))
+
+    def test_of_wrong_numbers_says_what_is_right(self):
+        for option, what in (("--block", "columns"), ("--rounds", "rounds"), ("--ranks", "ranks")):
+            for number in ("0", "-1", "x", "1.5", "99999999999999999999"):
+                with self.subTest(option=option, number=number):
+                    self.assertRegex(self.refused("lu", option, number),
+                                     rf"^tonari bench lu: {option}: it takes a number of {what} from 1 to \d+; "
+                                     rf"'{number}' is none; see tonari bench lu --help$")
+
+    def test_of_what_no_rank_could_start_with_comes_before_any_work(self):
+        self.assertRegex(self.refused("pingpong", "--apart", "network"),
+                         "^tonari bench pingpong: TONARI_APART=network needs a network transport, which this build does "
+                         "not have; use --apart memory$")
+        status, output, error = self.run_job("bench", "lu", env=self.environment(TONARI_SPLIT="49"))
+        self.assertEqual((status, output), (2, ""))
+        self.assertRegex(error, "^tonari bench lu: TONARI_SPLIT=49: it takes a number from 0 to 48; .*\n$")
+
+    def test_of_a_second_name_behind_a_rival(self):
+        self.assertIn("'mpich' is one argument too many", self.refused("lu", "--rival", "openmpi", "mpich"))
 
     def test_of_an_unknown_rival_lists_the_known_ones(self):
         self.assertIn("mpich-mt", self.refused("pingpong", "--rival", "lam"))
@@ -56,7 +77,12 @@ class Refusal(BenchTest):
 class Json(BenchTest):
     def test_in_a_folder_that_is_not_there_is_refused_before_the_run(self):
         error = self.refused("pingpong", "--json", os.path.join(self.folder, "none", "report.json"))
-        self.assertIn("No such file or directory", error)
+        self.assertIn(f"there is no folder {self.folder}/none; make it, or give --json a path", error)
+
+    def test_where_no_file_can_be_made_is_refused_before_the_run(self):
+        self.assertIn("cannot write /proc/report.json: no file can be made in /proc; give --json a path",
+                      self.refused("pingpong", "--json", "/proc/report.json"))
+        self.assertIn(f"cannot write {self.folder}: Is a directory", self.refused("lu", "--json", self.folder))
 
     def test_on_a_full_disk_is_told_and_the_table_is_not_lost(self):
         status, output, error = self.run_job("bench", "pingpong", "--quick", "--sizes", "8", "--json", "/dev/full")

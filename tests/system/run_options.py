@@ -46,7 +46,33 @@ class Arguments(JobTest):
             with self.subTest(number=number):
                 status, output, error = self.run_job("run", "-n", number, "true")
                 self.assertEqual((status, output), (2, ""))
-                self.assertRegex(error, r"^tonari run: .*(number of ranks|required).*\n$")
+                self.assertRegex(error, r"^tonari run: --ranks.*(number of ranks|needs a value).*\n$")
+
+    def refused(self, *words):
+        status, output, error = self.run_job("run", *words)
+        self.assertEqual((status, output, len(error.splitlines())), (2, "", 1), error)
+        self.assertTrue(error.startswith("tonari run: ") and len(error) < 200, error)
+        return error
+
+    def test_a_number_is_decimal(self):
+        self.assertEqual(self.run_job("run", "-n", "010", "printenv", "TONARI_SIZE")[1], 10 * "10\n")
+
+    def test_wrong_time_limits(self):
+        for text in ("x", "-1", "0", "1e400", "inf", "nan", "5s", "1e10"):
+            with self.subTest(text=text):
+                self.assertRegex(self.refused("--timeout", text, "true"),
+                                 rf"--timeout: it takes a number of seconds above 0, .*; '{text}' is none")
+
+    def test_wrong_choices(self):
+        self.assertIn("--bind: it takes core or none; 'x' is none of these", self.refused("--bind", "x", "true"))
+        self.assertIn("--apart: it takes memory or network; 'x' is none of these", self.refused("--apart=x", "true"))
+
+    def test_missing_and_needless_values(self):
+        self.assertIn("--timeout needs a value: SECONDS;", self.refused("--timeout"))
+        self.assertIn("--tag-output takes no value;", self.refused("--tag-output=7", "true"))
+        self.assertIn("--bind is given more than once;", self.refused("--bind", "core", "--bind", "none", "true"))
+        self.assertIn("there is no option --tag-ouput;", self.refused("--tag-ouput=7", "true"))
+        self.assertIn("there is no program to run;", self.refused("-n", "2"))
 
     def test_unknown_options_and_commands(self):
         for words in (["run", "--tag-ouput", "true"], ["run"], ["run", "-n", "2"], ["walk"], []):
@@ -66,7 +92,7 @@ class TooMuch(JobTest):
     def test_more_ranks_than_a_host_takes(self):
         status, _, error = self.run_job("run", "-n", "99999", "true")
         self.assertEqual(status, 2)
-        self.assertRegex(error, r"^tonari run: 99999 ranks on one host: it takes 1 to 16384\n$")
+        self.assertRegex(error, r"^tonari run: --ranks: it takes a number of ranks from 1 to 16384; '99999' is none; ")
 
     def test_more_ranks_than_memory(self):
         env = self.environment(TONARI_RING_SLOTS="65536")
@@ -113,6 +139,18 @@ class Environment(JobTest):
         status, _, error = self.run_job("run", "-n", "1", "--env", "NOT_GIVEN", "true")
         self.assertEqual(status, 2)
         self.assertRegex(error, r"--env NOT_GIVEN: NOT_GIVEN is not set here")
+
+    def test_env_without_name_or_of_ours_is_refused(self):
+        for text, why in (("=x", "'=x' has no name"), ("=", "'=' has no name"),
+                          ("TONARI_RANK=1", "TONARI_RANK is set by tonari run itself")):
+            with self.subTest(text=text):
+                status, _, error = self.run_job("run", "-n", "1", "--env", text, "true")
+                self.assertEqual(status, 2)
+                self.assertRegex(error, rf"^tonari run: --env: .*{why}")
+
+    def test_empty_setting_counts_as_none(self):
+        env = self.environment(TONARI_RING_SLOTS="64", TONARI_SPLIT="")
+        self.assertEqual(self.actors(2, "join", "leave", options=["--env", "TONARI_RING_SLOTS="], env=env)[0], 0)
 
     def test_ranks_know_their_place(self):
         _, output, _ = self.run_job("run", "-n", "2", "sh", "-c", "echo $TONARI_RANK/$TONARI_SIZE")
@@ -174,6 +212,14 @@ class Programs(JobTest):
         self.check("no-such-program", 127, "no-such-program is not in PATH")
         self.check("./no-such-program", 127, "there is no file ./no-such-program")
 
+    def test_empty_name(self):
+        self.check("", 127, "the program's name is empty")
+
+    def test_not_to_be_reached(self):
+        path = os.path.join(self.folder.name, "circle")
+        os.symlink("circle", path)
+        self.check(path, 127, "circle cannot be reached: Too many levels of symbolic links")
+
     def test_in_this_folder(self):
         self.write("program", "#!/bin/sh\n", stat.S_IRWXU)
         self.check("program", 127, r"write \./program")
@@ -196,8 +242,9 @@ class Counters(JobTest):
         self.assertEqual(status, 0)
         self.assertRegex(error, r"^rank +sent +received .*\n +0 +\d+ .*\n +1 +\d+ .*\n$")
 
-    def test_none_for_others(self):
-        self.assertEqual(self.run_job("run", "-n", "1", "--stats", "true"), (0, "", ""))
+    def test_when_no_rank_joins_one_line_says_so(self):
+        self.assertEqual(self.run_job("run", "-n", "1", "--stats", "true"),
+                         (0, "", "tonari: no rank has joined, so there are no counters to print (--stats)\n"))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,101 @@
+#include "cli/options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+namespace tonari::cli {
+
+namespace {
+
+constexpr double seconds_max = 1e9;  // a clock of nanoseconds in 64 bits counts nine times as far
+
+template <class Value>
+std::optional<Value> read_whole(std::string_view text) {
+  Value value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+CLI::Validator whole_number(std::string_view what, std::uint64_t min, std::uint64_t max) {
+  return {[takes = fmt::format("it takes {} from {} to {}", what, min, max), min, max](std::string& text) {
+            const auto value = read_whole<std::uint64_t>(text);
+            if (!value || *value < min || *value > max) return fmt::format("{}; '{}' is none", takes, text);
+            text = std::to_string(*value);
+            return std::string();
+          },
+          ""};
+}
+
+CLI::Validator seconds() {
+  return {[](std::string& text) {
+            const auto value = read_whole<double>(text);
+            if (value && *value > 0 && *value <= seconds_max) return std::string();
+            return fmt::format("it takes a number of seconds above 0, such as 60 or 0.5, up to {:.0f}; '{}' is none",
+                               seconds_max, text);
+          },
+          ""};
+}
+
+CLI::Validator one_of(const std::vector<std::string>& words) {
+  return {[words](std::string& text) {
+            if (std::ranges::find(words, text) != words.end()) return std::string();
+            return fmt::format("it takes {}; '{}' is none of these", fmt::join(words, " or "), text);
+          },
+          ""};
+}
+
+CLI::Validator variable() {
+  return {[](std::string& text) {
+            constexpr auto ours =
+                std::to_array<std::string_view>({"TONARI_RANK", "TONARI_SIZE", "TONARI_JOIN", "TONARI_SECRET"});
+            const auto name = std::string_view(text).substr(0, text.find('='));
+            if (name.empty()) return fmt::format("it takes NAME=VALUE or NAME; '{}' has no name", text);
+            if (std::ranges::find(ours, name) == ours.end()) return std::string();
+            return fmt::format("{} is set by tonari run itself, for each rank", name);
+          },
+          ""};
+}
+
+std::string command_path(const CLI::App& app) {
+  std::string path;
+  const CLI::App* at = &app;
+  while (true) {
+    const auto given = at->get_subcommands();
+    if (given.empty()) return path;
+    at = given.front();
+    path += (path.empty() ? "" : " ") + at->get_name();
+  }
+}
+
+std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+  std::string said = error.what();
+  if (const auto extras = app.remaining(true); !extras.empty()) {
+    const std::string& first = extras.front();
+    const bool is_option = first.size() > 1 && first.front() == '-';
+    return is_option ? fmt::format("there is no option {}", first.substr(0, first.find('=')))
+                     : fmt::format("'{}' is one argument too many", first);
+  }
+  if (error.get_name() != "ArgumentMismatch") return said;
+  // CLI11 counts: "--env: 1 required NAME[=VALUE] missing", "--bind: At Most 1 required but received 2".
+  constexpr std::string_view required = " required ";
+  constexpr std::string_view missing = " missing";
+  const auto name = said.substr(0, said.find_first_of(": "));
+  const auto at = said.find(required);
+  if (at != said.npos && said.ends_with(missing)) {
+    const auto what = at + required.size();
+    return fmt::format("{} needs a value: {}", name, said.substr(what, said.size() - missing.size() - what));
+  }
+  if (said.find("override") != said.npos) return fmt::format("--{} takes no value", name);
+  if (at != said.npos) return fmt::format("{} is given more than once", name);
+  return said;
+}
+
+}  // namespace tonari::cli

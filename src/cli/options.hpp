@@ -1,0 +1,31 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tonari::cli {
+
+// Checks of options. What is wrong is answered as "it takes WHAT; 'TEXT' is none", to which CLI11 puts the option's
+// name and main() the command's.
+
+/// Digits alone, as a number from `min` to `max`; `what` names it: "a number of ranks". For Option::transform(): CLI11
+/// would take 010 for eight.
+CLI::Validator whole_number(std::string_view what, std::uint64_t min, std::uint64_t max);
+/// A length of time: "60", "0.5".
+CLI::Validator seconds();
+/// One of so many words.
+CLI::Validator one_of(const std::vector<std::string>& words);
+/// NAME=VALUE or NAME, for the environment of ranks. The runtime's own variables are refused.
+CLI::Validator variable();
+
+/// Why a command line was refused, in words of ours. `app` is the whole command, as it was left by the parsing.
+std::string explain(const CLI::App& app, const CLI::ParseError& error);
+
+/// "run", "bench pingpong": the commands that were given, as far as the parsing got.
+std::string command_path(const CLI::App& app);
+
+}  // namespace tonari::cli
