@@ -1,12 +1,16 @@
 #include "base/clock.hpp"
 #include "cli/command.hpp"
+#include "cli/options.hpp"
 #include "cli/table.hpp"
 #include "job/observer.hpp"
+
+#include <tonari/status.hpp>
 
 #include <fmt/format.h>
 #include <string.h>
 
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,14 +24,16 @@ using job::Phase;
 using job::RankBlock;
 using job::Wait;
 
+constexpr int process_id_max = 1 << 22;  // the kernel's own limit
+
 constexpr auto footer =
-    "Example:\n"
-    "  tonari status $(pgrep -n tonari)\n"
+    "A rank that waits shows it once the wait has become long. The counts are the rank's own: receives that wait for a "
+    "message (posted), messages that wait for a receive (unexpected), each now and at most; messages sent and "
+    "received; sends that found no room (held back).\n"
     "\n"
-    "A rank that waits shows it once the wait has become long. The counts are the rank's own: receives that wait for "
-    "a\n"
-    "message (posted), messages that wait for a receive (unexpected), each now and at most; sends that found no room\n"
-    "(held back).";
+    "Examples:\n"
+    "  tonari status\n"
+    "  tonari status 12345";
 
 std::string since_text(std::uint64_t since_ns) {
   const auto now_ns = monotonic_ns();
@@ -130,16 +136,49 @@ void print_status(const Observer& job) {
   for (const auto& circle : circles(sights)) fmt::print("a circle: {}\n", circle_text(circle));
 }
 
+/// What a process was started with, as one line; cut where it gets long.
+std::string command_of(pid_t process) {
+  constexpr std::size_t shown_max = 60;
+  std::ifstream file{fmt::format("/proc/{}/cmdline", process)};
+  std::string all;
+  for (std::string word; std::getline(file, word, '\0');) all += (all.empty() ? "" : " ") + word;
+  if (all.size() > shown_max) all = all.substr(0, shown_max) + "...";
+  return all;
+}
+
+void list_jobs() {
+  std::vector<std::vector<std::string>> rows{{"pid", "ranks", "for", "command"}};
+  for (const pid_t starter : job::running_jobs()) {
+    try {
+      const Observer seen{starter};
+      rows.push_back({std::to_string(starter), std::to_string(seen.ranks()), since_text(seen.header().created_ns), ""});
+    } catch (const SetupError&) {  // another user's, or it has ended meanwhile
+      rows.push_back({std::to_string(starter), "-", "-", ""});
+    }
+    rows.back().back() = command_of(starter);
+    if (rows.back().back().empty()) rows.pop_back();
+  }
+  if (rows.size() == 1) {
+    fmt::print("no `tonari run` is running here\n");
+  } else {
+    fmt::print("{}", format_table(rows));
+  }
+}
+
 }  // namespace
 
 void add_status(CLI::App& app, int&) {
-  CLI::App& status = *app.add_subcommand("status", "Show the ranks of a running job: who waits for whom, since when");
+  CLI::App& status = *app.add_subcommand("status", "Show the ranks of a running job: who waits for whom, since when.")
+                          ->group("Commands");
   const auto process = std::make_shared<int>(0);
-  status.add_option("PID", *process, "Process id of the `tonari run`, or of any of its ranks")
-      ->required()
-      ->type_name(" ");
+  status
+      .add_option("PID", *process,
+                  "Process id of the `tonari run`, or of any of its ranks. Without it: lists the jobs that run here")
+      ->transform(whole_number("a process id", 1, process_id_max))
+      ->option_text("[PID]")
+      ->group("Job");
   status.footer(footer);
-  status.callback([process] { print_status(Observer{*process}); });
+  status.callback([process] { *process == 0 ? list_jobs() : print_status(Observer{*process}); });
 }
 
 }  // namespace tonari::cli

@@ -7,12 +7,15 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <fstream>
 #include <new>
+#include <set>
 #include <string_view>
 
 namespace tonari::job {
@@ -24,14 +27,18 @@ constexpr int answer_seconds = 5;
 // The value of TONARI_JOIN that a process was started with, or nothing.
 std::string join_name_of(pid_t process) {
   std::ifstream file{fmt::format("/proc/{}/environ", process)};
-  if (!file && errno == EACCES) {
-    throw SetupError(fmt::format("process {} is another user's: only its own user can ask for its status", process));
-  }
   constexpr std::string_view name = "TONARI_JOIN=";
   for (std::string pair; std::getline(file, pair, '\0');) {
     if (pair.starts_with(name)) return pair.substr(name.size());
   }
   return {};
+}
+
+// Root sees every process but those that are fenced off from it too: then they are not in a job of ours.
+bool is_of_another(pid_t process) noexcept {
+  struct stat status;
+  return ::geteuid() != 0 && ::stat(fmt::format("/proc/{}", process).c_str(), &status) == 0 &&
+         status.st_uid != ::geteuid();
 }
 
 Descriptor connect_to_job_of(pid_t process) {
@@ -40,10 +47,13 @@ Descriptor connect_to_job_of(pid_t process) {
   }
   if (Descriptor run = try_connect(join_name(process))) return run;
   const std::string name = join_name_of(process);
+  if (name.empty() && is_of_another(process)) {
+    throw SetupError(fmt::format("process {} is another user's: only its own user can ask for its status", process));
+  }
   if (name.empty()) {
     throw SetupError(
-        fmt::format("process {} is neither a `tonari run` nor one of its ranks; a program that was started "
-                    "without `tonari run` is a job of one, and has nothing to show",
+        fmt::format("process {} is neither a `tonari run` nor one of its ranks: give the process id of one, `tonari "
+                    "status` lists them; a program started without `tonari run` has nothing to show",
                     process));
   }
   Descriptor connection = try_connect(name);
@@ -57,6 +67,19 @@ Descriptor connect_to_job_of(pid_t process) {
 }
 
 }  // namespace
+
+std::vector<pid_t> running_jobs() {
+  const std::string prefix = "@tonari-run-";  // as join_name() has it; /proc shows the zero in front as an @
+  std::set<pid_t> starters;                   // each connection has the name too
+  std::ifstream sockets{"/proc/net/unix"};
+  for (std::string line; std::getline(sockets, line);) {
+    const auto at = line.rfind(' ') + 1;  // 0 when there is none
+    if (line.compare(at, prefix.size(), prefix) != 0) continue;
+    const pid_t starter = std::atoi(line.c_str() + at + prefix.size());
+    if (starter > 0) starters.insert(starter);
+  }
+  return {starters.begin(), starters.end()};
+}
 
 Observer::Observer(pid_t process) {
   const Descriptor connection = connect_to_job_of(process);

@@ -8,8 +8,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace tonari::job {
+
+/// Process ids of every `tonari run` that can be asked from here, other users' included, in order.
+std::vector<pid_t> running_jobs();
 
 /// Looks at a running job from outside, for `tonari status`: maps its rank blocks for reading alone, so that whatever
 /// happens here the job does not notice.

@@ -54,11 +54,29 @@ class Status(JobTest):
         gone.wait()
         for process, text in ((gone.pid, rf"there is no process {gone.pid}"),
                               (os.getpid(), rf"process {os.getpid()} is neither a `tonari run` nor one of its ranks"),
-                              (0, "there is no process 0"), (-5, "."), ("x", "PID")):
+                              (0, "PID: it takes a process id from 1 to 4194304; '0' is none"), (-5, "'-5' is none"),
+                              ("x", "'x' is none"), (10**20, "is none")):
             with self.subTest(process=process):
                 shown = tonari("status", process, env=self.environment())
                 self.assertEqual((shown.returncode, shown.stdout), (2, ""))
                 self.assertRegex(shown.stderr, rf"^tonari status: .*{text}")
+
+    def test_lists_jobs_without_a_process(self):
+        job = self.start_actors(2, "join", "wait")
+        job.output.wait_for("waiting", 2)
+        shown = tonari("status")
+        self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+        self.assertRegex(shown.stdout, rf"(?m)^ *{job.pid} +2 +\d+\.\d s +\S*tonari run -n 2 ")
+        job.process.terminate()
+        job.end()
+        self.assertNotRegex(tonari("status").stdout, rf"(?m)^ *{job.pid} ")
+
+    def test_knows_root_from_other_users(self):
+        # Process 1 is root's. Where root may not look into it, it is not ours to ask either.
+        shown = tonari("status", 1)
+        self.assertEqual(shown.returncode, 2)
+        as_root = "process 1 is neither a `tonari run` nor one of its ranks: give the process id of one"
+        self.assertIn(as_root if os.geteuid() == 0 else "process 1 is another user's", shown.stderr)
 
     def test_refuses_other_users(self):
         if os.geteuid() != 0:
@@ -103,6 +121,7 @@ class Info(JobTest):
         table = tonari("info", "--settings", env=self.environment()).stdout
         for name in settings:
             self.assertIn(name, table)
+        self.assertIn("An empty variable counts as none", table)
 
     def test_wrong_setting_is_named(self):
         shown = tonari("info", "--settings", env=self.environment(TONARI_SPLIT="many"))
@@ -117,6 +136,24 @@ class Command(JobTest):
         for command in ("run", "info", "status"):
             self.assertIn(f"  {command} ", shown)
             self.assertIn("Example", tonari(command, "--help").stdout)
+
+    def test_every_help_fits_a_terminal_and_shows_its_own_use(self):
+        for words in ([], ["run"], ["info"], ["status"], ["bench"], ["bench", "pingpong"], ["bench", "lu"]):
+            with self.subTest(words=words):
+                shown = tonari(*words, "--help")
+                self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+                own = " ".join(["tonari", *words])
+                self.assertRegex(shown.stdout, rf"(?m)^Usage: {own}( |$)")
+                self.assertRegex(shown.stdout, rf"(?m)^Examples:\n  .*{own} ?")
+                self.assertLessEqual(max(map(len, shown.stdout.splitlines())), 80)
+                self.assertEqual("Without a name" in shown.stdout, words == ["bench"])
+
+    def test_output_that_is_lost_is_told(self):
+        for words in (["--help"], ["--version"], ["info"], ["bench"], ["status"]):
+            with self.subTest(words=words), open("/dev/full", "w") as full:
+                ended = subprocess.run([TONARI, *words], stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual((ended.returncode, ended.stderr),
+                                 (1, "tonari: cannot write standard output: No space left on device\n"))
 
 
 if __name__ == "__main__":
