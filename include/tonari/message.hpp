@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <ranges>
@@ -85,13 +86,24 @@ std::size_t wait_any(std::span<Request> requests) noexcept;
 /// Waits for all. Answers ok, or the first failure in order of the span.
 Status wait_all(std::span<Request> requests) noexcept;
 
-/// What a message may carry: one value of a trivially copyable type, or a contiguous range of them (a vector, a span, an
-/// array). Pointers and other views are refused: their bytes mean nothing elsewhere.
+namespace message {
+template <class T>
+inline constexpr bool is_reference_wrapper = false;
+template <class T>
+inline constexpr bool is_reference_wrapper<std::reference_wrapper<T>> = true;
+/// Its bytes are the value itself, and tell another process the same.
+template <class T>
+concept Plain = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !std::is_member_pointer_v<T> &&
+                !std::is_null_pointer_v<T> && !std::ranges::view<T> && !std::input_or_output_iterator<T> &&
+                !is_reference_wrapper<T>;
+}  // namespace message
+
+/// What a message may carry: one value of a trivially copyable type, or a contiguous range of them (a vector, a span,
+/// an array). Pointers, iterators and other views are refused: their bytes mean nothing elsewhere.
 template <class T>
 concept Transferable = (std::ranges::contiguous_range<T> && std::ranges::sized_range<T> &&
-                        std::is_trivially_copyable_v<std::ranges::range_value_t<T>>) ||
-                       (!std::ranges::contiguous_range<T> && std::is_trivially_copyable_v<std::remove_reference_t<T>> &&
-                        !std::is_pointer_v<std::remove_reference_t<T>>);
+                        message::Plain<std::ranges::range_value_t<T>>) ||
+                       (!std::ranges::contiguous_range<T> && message::Plain<std::remove_cvref_t<T>>);
 
 namespace message {
 template <class T>

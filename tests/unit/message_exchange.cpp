@@ -3,6 +3,13 @@
 
 #include <array>
 #include <cstring>
+#include <functional>
+#include <list>
+#include <optional>
+#include <ranges>
+#include <span>
+#include <string_view>
+#include <vector>
 
 namespace tonari {
 namespace {
@@ -11,6 +18,12 @@ using test::as_ranks;
 using test::pattern;
 using test::ready_tag;
 using test::sizes;
+
+static_assert(Transferable<int> && Transferable<std::vector<double>&> && Transferable<std::span<const int>>);
+static_assert(Transferable<std::array<int, 3>> && Transferable<int (&)[3]> && Transferable<std::optional<int>>);
+static_assert(!Transferable<std::vector<int*>> && !Transferable<int*&> && !Transferable<const char*>);
+static_assert(!Transferable<std::vector<int>::iterator> && !Transferable<std::reference_wrapper<int>>);
+static_assert(!Transferable<std::ranges::ref_view<std::list<int>>> && !Transferable<std::vector<std::string_view>>);
 
 class Message : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, Message, testing::ValuesIn(test::variants()), test::name_of);
