@@ -36,9 +36,11 @@ void copy_inline(std::byte* to, std::span<const std::byte> from) noexcept {
 
 }  // namespace
 
-// A message may overtake none that is held for the same peer, and must be announced to a peer that is full.
+// A message may overtake none that is held for the same peer, must be announced to a peer that is full, and is refused
+// to one that is gone.
 bool Runtime::way_is_free(int peer) const noexcept {
-  return held_to_[static_cast<std::size_t>(peer)].load(std::memory_order_acquire) == 0 &&
+  return !any_gone_.load(std::memory_order_relaxed) &&
+         held_to_[static_cast<std::size_t>(peer)].load(std::memory_order_acquire) == 0 &&
          engine_.session().arena().block(peer).full.load(std::memory_order_relaxed) == 0;
 }
 

@@ -148,6 +148,7 @@ TEST_P(Leaver, IsReceivedFromAndNotWaitedFor) {
                         world.start_send(value, 1, 3, SendMode::when_posted), world.start_receive(value, 1, 4)};
     for (Request& request : requests) EXPECT_EQ(request.wait().status, Status::peer_gone);
     EXPECT_EQ(world.send(many, 1, 3), Status::peer_gone);
+    EXPECT_EQ(world.send(value, 1, 3), Status::peer_gone);
     EXPECT_EQ(world.receive(value, 1, 4).status, Status::peer_gone);
     EXPECT_EQ(world.probe(1, 4).status, Status::peer_gone);
 
