@@ -141,8 +141,9 @@ std::span<std::byte> writable_bytes_of(T& values) noexcept {
 ///          as far as both match the receive.
 /// Threads: any thread may call anything; collectives of one communicator must be started in the same order on all
 ///          its ranks.
-/// Errors:  as Status; a wrong rank, root or tag answers Status::invalid and starts nothing. Constructors, duplicate()
-///          and split() throw SetupError.
+/// Errors:  as Status; a wrong rank, root or tag answers Status::invalid and starts nothing. To the other ranks a
+///          collective that one got wrong is missing its part; the next one is not disturbed. Constructors,
+///          duplicate() and split() throw SetupError.
 /// Life:    must be destroyed before its Job, when none of its operations is under way.
 class Communicator {
  public:

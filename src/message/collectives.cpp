@@ -34,6 +34,13 @@ Request start(Context& context, Write&& write) noexcept {
   return message::Requests::started(operation);
 }
 
+// A collective that this rank got wrong has been one nevertheless: the other ranks may have begun it, and the next one
+// must be the next one on all.
+Request refuse(Context& context) noexcept {
+  (void)context.next_collective();
+  return message::Requests::completed(Status::invalid);
+}
+
 bool is_rank(const Context& context, int rank) noexcept { return rank >= 0 && rank < context.size(); }
 
 // Rank as seen from the root: the root is 0.
@@ -91,19 +98,21 @@ Request Communicator::start_barrier() noexcept {
 }
 
 Request Communicator::start_broadcast_bytes(std::span<std::byte> bytes, int root) noexcept {
-  if (!is_rank(*context_, root)) return message::Requests::completed(Status::invalid);
+  if (!is_rank(*context_, root)) return refuse(*context_);
   return start(*context_, [&](Schedule& schedule) { write_broadcast(schedule, *context_, bytes, root); });
 }
 
 Request Communicator::start_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all, int root) noexcept {
-  if (!is_rank(*context_, root)) return message::Requests::completed(Status::invalid);
+  if (!is_rank(*context_, root)) return refuse(*context_);
   const bool is_root = context_->rank() == root;
   const auto size = static_cast<std::size_t>(context_->size());
-  if (is_root && all.size() / size < mine.size()) return message::Requests::completed(Status::invalid);
+  const bool fits = !is_root || all.size() / size >= mine.size();
   return start(*context_, [&](Schedule& schedule) {
+    if (!fits) schedule.fail(Status::invalid);  // what the others send is received and dropped, so that they get on
     schedule.send(mine, root);
     for (std::size_t rank = 0; is_root && rank < size; ++rank) {
-      schedule.receive(all.subspan(rank * mine.size(), mine.size()), static_cast<int>(rank));
+      const auto part = fits ? all.subspan(rank * mine.size(), mine.size()) : std::span<std::byte>();
+      schedule.receive(part, static_cast<int>(rank));
     }
   });
 }

@@ -27,6 +27,8 @@ class Schedule {
   /// After the round's messages: into[i] = operation(into[i], from[i]).
   void fold(std::span<std::byte> into, std::span<const std::byte> from, Reduction reduction);
   void next_round() { rounds_.emplace_back(); }
+  /// Ends with this status after the first round, whatever becomes of that.
+  void fail(Status status) noexcept { status_ = status; }
   /// Memory that lives as long as the schedule.
   std::span<std::byte> scratch(std::size_t bytes);
 

@@ -23,6 +23,24 @@ std::vector<std::byte> part(int rank, std::size_t turn, std::size_t bytes) {
   return pattern(bytes, turn * ranks_max + static_cast<std::size_t>(rank));
 }
 
+TEST_P(Collectives, ThatOneRankGotWrongDoNotDisturbTheNext) {
+  for (const std::size_t bytes : {4, 5000, 100000}) {
+    run(3, [bytes](Communicator& world) {
+      const bool wrong = world.rank() == 1;
+      const auto mine = pattern(bytes, 1);
+      std::vector<std::byte> all(2 * bytes);  // too short for three parts
+      const std::span<int> nothing;           // of which a send waits for nobody, whatever the settings
+
+      EXPECT_EQ(world.gather(mine, all, 1), wrong ? Status::invalid : Status::ok);
+      EXPECT_EQ(world.broadcast(nothing, wrong ? 99 : 0), wrong ? Status::invalid : Status::ok);
+
+      int sum = 1;
+      EXPECT_EQ(world.all_reduce(sum), Status::ok);
+      EXPECT_EQ(sum, 3);
+    });
+  }
+}
+
 TEST_P(Collectives, MoveWhatASerialReferenceMoves) {
   for (int ranks = 1; ranks <= ranks_max; ++ranks) {
     run(ranks, [ranks](Communicator& world) {
