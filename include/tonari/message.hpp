@@ -53,7 +53,8 @@ struct Reduction {
 }  // namespace message
 
 /// A started operation. It owns nothing of the user's: the buffers stay the caller's, and may not be touched (for a
-/// send: changed) until the request is complete. Move-only. Destroying an incomplete request waits for it.
+/// send: changed) until the request is complete. Move-only. Destroying an incomplete request waits for it; but while an
+/// exception unwinds the stack, a receive that no message has met is given up, as is a collective that waits for one.
 /// Threads: any thread may wait for it, one at a time.
 class Request {
  public:

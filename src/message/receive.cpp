@@ -392,13 +392,13 @@ void Runtime::give_back(int peer, const fabric::Piece& piece) noexcept {
   if (!fabric::BulkReader::look(bulk, place, piece.bytes).empty()) fabric::BulkReader::give_back(bulk, place);
 }
 
-bool Runtime::cancel(Operation& operation) noexcept {
+void Runtime::cancel(Operation& operation) noexcept {
   const std::lock_guard guard(lock_);
-  if (operation.state.load(std::memory_order_relaxed) != State::posted) return false;
+  if (operation.state.load(std::memory_order_relaxed) != State::posted) return;
   matching_.withdraw(operation);
+  engine_.counters().posted_now.store(matching_.posted(), std::memory_order_relaxed);
   operation.result.status = Status::cancelled;
   operation.state.store(State::complete, std::memory_order_relaxed);
-  return true;
 }
 
 std::optional<Result> Runtime::probe(Context& context, int peer, int tag, bool wait_for_it) noexcept {

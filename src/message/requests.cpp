@@ -4,6 +4,7 @@
 #include "message/schedule.hpp"
 #include "message/waiting.hpp"
 
+#include <exception>
 #include <utility>
 
 namespace tonari {
@@ -26,6 +27,13 @@ Status Requests::wait(Request& request, job::Wait what) noexcept {
     settle(request);
   }
   return request.result_.status;
+}
+
+void Requests::give_up(Request& request) noexcept {
+  Operation& operation = *request.operation_;
+  Runtime& runtime = operation.context->runtime();
+  runtime.adopt(operation);
+  for_each_leaf(operation, [&runtime](Operation& leaf) { runtime.cancel(leaf); });
 }
 
 namespace {
@@ -128,7 +136,11 @@ Request& Request::operator=(Request&& other) noexcept {
   return *this;
 }
 
-Request::~Request() { wait(); }
+Request::~Request() {
+  // The message may be one that only comes if this rank goes on, which an exception keeps it from.
+  if (operation_ != nullptr && std::uncaught_exceptions() != 0) Requests::give_up(*this);
+  wait();
+}
 
 Result Request::wait() noexcept {
   if (operation_ != nullptr) (void)Requests::wait(*this, message::wait_of(*operation_));

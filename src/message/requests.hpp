@@ -15,6 +15,8 @@ struct Requests {
   /// Takes over the result of a complete operation and frees it.
   static void settle(Request& request) noexcept;
   static Status wait(Request& request, job::Wait what) noexcept;
+  /// Ends what waits for a message that has not come, so that waiting for it does not last.
+  static void give_up(Request& request) noexcept;
 };
 
 }  // namespace tonari::message

@@ -70,8 +70,8 @@ class Runtime final : public fabric::Layer {
   bool attach_tended(fabric::Sleeper* sleeper) noexcept;
   void adopt(Operation& operation) noexcept;
 
-  /// Takes a posted receive back. False when it has matched already.
-  bool cancel(Operation& operation) noexcept;
+  /// Takes a posted receive back, by its asker. Does nothing when it has matched already.
+  void cancel(Operation& operation) noexcept;
   /// Has `sleeper` woken when one of the operations changes; null: no longer. False: one has changed already.
   bool attach(std::span<Operation* const> operations, fabric::Sleeper* sleeper) noexcept;
   /// For status and for peers whose service thread must look: an asker has waited long.

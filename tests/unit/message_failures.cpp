@@ -158,6 +158,22 @@ TEST_P(Leaver, IsReceivedFromAndNotWaitedFor) {
   });
 }
 
+TEST_P(Death, ByAnExceptionIsNotHeldUpByReceivesThatWerePosted) {
+  as_ranks_with_a_death(
+      2,
+      [](Communicator& world) {
+        int value = 0;
+        if (world.rank() == 1) {
+          const Request from_one = world.start_receive(value, 0, 1);
+          const Request from_any = world.start_receive(value);
+          const Request together = world.start_broadcast(value, 0);
+          throw Killed{};
+        }
+        EXPECT_EQ(world.receive(value, 1, 2).status, Status::peer_gone);
+      },
+      GetParam().settings);
+}
+
 TEST_P(Death, InTheMidstOfCollectivesLeavesTheOthersUnharmed) {
   TONARI_TRACE_SEED();
   constexpr int ranks = 5;
