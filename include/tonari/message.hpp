@@ -164,8 +164,8 @@ class Communicator {
                     SendMode mode = SendMode::standard) noexcept;
   /// Receives the oldest message that matches `source` (or any_source) and `tag` (or any_tag). What a rank sent before
   /// it died or left is received still; then a receive from it answers peer_gone. So does one from any_source that is
-  /// posted when a rank of the communicator dies; one posted later waits for the living. Answers ok, truncated, invalid,
-  /// peer_gone, bad_address.
+  /// posted when a rank of the communicator dies; one posted later waits for the living. Answers ok, truncated,
+  /// invalid, peer_gone, bad_address.
   Result receive_bytes(std::span<std::byte> buffer, int source, int tag) noexcept;
   [[nodiscard]] Request start_send_bytes(std::span<const std::byte> bytes, int destination, int tag,
                                          SendMode mode = SendMode::standard) noexcept;
