@@ -16,18 +16,18 @@ namespace tonari {
 struct Statistics {
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
-  std::uint64_t bytes_sent = 0;            ///< Payload of the messages sent.
-  std::uint64_t bytes_direct = 0;          ///< Received straight into the user's buffer.
-  std::uint64_t bytes_buffered = 0;        ///< Received through a head, bulk memory or a kept copy.
-  std::uint64_t posted_now = 0;            ///< Receives that wait for a message.
+  std::uint64_t bytes_sent = 0;      ///< Payload of the messages sent.
+  std::uint64_t bytes_direct = 0;    ///< Received straight into the user's buffer.
+  std::uint64_t bytes_buffered = 0;  ///< Received through a head, bulk memory or a kept copy.
+  std::uint64_t posted_now = 0;      ///< Receives that wait for a message.
   std::uint64_t posted_max = 0;
-  std::uint64_t unexpected_now = 0;        ///< Messages that wait for a receive.
+  std::uint64_t unexpected_now = 0;  ///< Messages that wait for a receive.
   std::uint64_t unexpected_max = 0;
   std::uint64_t unexpected_bytes_now = 0;  ///< Memory those messages hold here.
   std::uint64_t unexpected_bytes_max = 0;
-  std::uint64_t held_back = 0;             ///< Sends that found no room and had to wait.
-  std::uint64_t sleeps = 0;                ///< Times a waiting thread gave up its core.
-  std::uint64_t wake_ups = 0;              ///< Sleeping ranks this rank woke.
+  std::uint64_t held_back = 0;  ///< Sends that found no room and had to wait.
+  std::uint64_t sleeps = 0;     ///< Times a waiting thread gave up its core.
+  std::uint64_t wake_ups = 0;   ///< Sleeping ranks this rank woke.
 };
 
 /// How a rank ended. Exactly one of `signal` and `exit_status` says why.
