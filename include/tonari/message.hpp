@@ -50,6 +50,11 @@ struct Reduction {
   std::size_t element_bytes;
   const void* operation;
 };
+/// How many elements of so many bytes belong to each rank.
+struct Counts {
+  std::span<const std::size_t> of_ranks;
+  std::size_t element_bytes;
+};
 }  // namespace message
 
 /// A started operation. It owns nothing of the user's: the buffers stay the caller's, and may not be touched (for a
@@ -69,6 +74,9 @@ class Request {
   std::optional<Result> test() noexcept;
   /// True once wait() or test() has seen it complete. Makes no progress.
   [[nodiscard]] bool complete() const noexcept;
+  /// Takes back a receive that has met no message yet: true, and it is complete with Status::cancelled. False for any
+  /// other operation and for one that has met its message, which goes on as before.
+  bool cancel() noexcept;
 
  private:
   friend struct message::Requests;
@@ -86,6 +94,36 @@ class Request {
 std::size_t wait_any(std::span<Request> requests) noexcept;
 /// Waits for all. Answers ok, or the first failure in order of the span.
 Status wait_all(std::span<Request> requests) noexcept;
+
+/// A message that a matched probe has taken out of the queue: no other receive can get it, so that threads which probe
+/// side by side do not take each other's (Hoefler et al., EuroMPI 2010). Move-only. Receive it once; one that is
+/// destroyed before is thrown away.
+/// Threads: one at a time.
+class Message {
+ public:
+  Message(Message&& other) noexcept;
+  Message& operator=(Message&& other) noexcept;
+  ~Message();
+
+  /// ok, or why there is no message: invalid, peer_gone, no_memory. Then receiving it answers the same.
+  [[nodiscard]] Status status() const noexcept { return result_.status; }
+  [[nodiscard]] const Envelope& envelope() const noexcept { return result_.envelope; }
+
+  /// As Communicator::receive_bytes.
+  Result receive_bytes(std::span<std::byte> buffer) noexcept { return start_receive_bytes(buffer).wait(); }
+  [[nodiscard]] Request start_receive_bytes(std::span<std::byte> buffer) noexcept;
+  template <class T>
+  Result receive(T&& values) noexcept;
+  template <class T>
+  [[nodiscard]] Request start_receive(T&& values) noexcept;
+
+ private:
+  friend class Communicator;
+  Message(message::Operation* operation, Result result) noexcept : operation_(operation), result_(result) {}
+
+  message::Operation* operation_;  // null when there is none, or it was received
+  Result result_;
+};
 
 namespace message {
 template <class T>
@@ -136,6 +174,45 @@ std::span<std::byte> writable_bytes_of(T& values) noexcept {
 }
 }  // namespace message
 
+template <class T>
+Result Message::receive(T&& values) noexcept {
+  static_assert(Transferable<T>);
+  return receive_bytes(message::writable_bytes_of(values));
+}
+template <class T>
+Request Message::start_receive(T&& values) noexcept {
+  static_assert(Transferable<T>);
+  return start_receive_bytes(message::writable_bytes_of(values));
+}
+
+class Communicator;
+
+/// A send or receive with its arguments, started again and again. It refers to the communicator and to the buffer,
+/// which must outlive it. Move-only; not while it is under way. Threads: one at a time.
+class PersistentRequest {
+ public:
+  /// Starts it once more. False, and nothing is started, while the last time is not complete.
+  bool start() noexcept;
+  /// As of Request, for the last time it was started; ok when it never was.
+  Result wait() noexcept { return request_.wait(); }
+  std::optional<Result> test() noexcept { return request_.test(); }
+  [[nodiscard]] bool complete() const noexcept { return request_.complete(); }
+  bool cancel() noexcept { return request_.cancel(); }
+
+ private:
+  friend class Communicator;
+  PersistentRequest(Communicator& communicator, std::span<std::byte> bytes, int peer, int tag,
+                    std::optional<SendMode> send) noexcept
+      : communicator_(&communicator), bytes_(bytes), peer_(peer), tag_(tag), send_(send) {}
+
+  Communicator* communicator_;
+  std::span<std::byte> bytes_;  // of a send only read
+  int peer_;
+  int tag_;
+  std::optional<SendMode> send_;  // nothing: a receive
+  Request request_;
+};
+
 /// A group of ranks that exchange messages apart from those of every other communicator.
 ///
 /// Order:   two messages from one rank to another, in one communicator, are received in the order they were sent,
@@ -175,6 +252,10 @@ class Communicator {
   Result probe(int source, int tag) noexcept;
   /// Makes progress once; the envelope of the oldest message that matches, if there is one.
   std::optional<Envelope> probe_now(int source, int tag) noexcept;
+  /// As probe, and takes the message out of the queue: only by what is answered can it be received.
+  [[nodiscard]] Message matched_probe(int source, int tag) noexcept;
+  /// As probe_now, and takes the message out of the queue. Nothing also when there is no memory for it.
+  [[nodiscard]] std::optional<Message> matched_probe_now(int source, int tag) noexcept;
 
   template <Transferable T>
   Status send(const T& values, int destination, int tag = 0, SendMode mode = SendMode::standard) noexcept {
@@ -193,6 +274,13 @@ class Communicator {
   [[nodiscard]] Request start_receive(T&& values, int source = any_source, int tag = any_tag) noexcept {
     return start_receive_bytes(message::writable_bytes_of(values), source, tag);
   }
+
+  /// A send or receive to be started many times with these arguments: see PersistentRequest.
+  template <Transferable T>
+  [[nodiscard]] PersistentRequest prepare_send(const T& values, int destination, int tag = 0,
+                                               SendMode mode = SendMode::standard) noexcept;
+  template <Transferable T>
+  [[nodiscard]] PersistentRequest prepare_receive(T&& values, int source = any_source, int tag = any_tag) noexcept;
 
   /// Returns when every rank has called it.
   Status barrier() noexcept;
@@ -223,9 +311,134 @@ class Communicator {
     return start_gather_bytes(message::bytes_of(mine), message::writable_bytes_of(all), root);
   }
 
-  /// Combines values[i] of all ranks by `operation`, in place, so that every rank has the result. The operation must be
-  /// associative; it need not commute. The order of combining depends on the number of ranks alone, so the same number
-  /// gives the same rounding.
+  // In what follows a count is in elements, and the parts of several ranks lie one behind the other in order of rank,
+  // without gaps. No two buffers of a call may overlap. Counts and sizes that do not fit each other answer invalid.
+
+  /// As gather, with counts[i] elements from rank i. `all` and `counts` are looked at on the root only.
+  template <Transferable T, Transferable All>
+  Status gather_v(const T& mine, All&& all, std::span<const std::size_t> counts, int root) noexcept {
+    return start_gather_v(mine, all, counts, root).wait().status;
+  }
+  template <Transferable T, Transferable All>
+  [[nodiscard]] Request start_gather_v(const T& mine, All&& all, std::span<const std::size_t> counts,
+                                       int root) noexcept {
+    return start_gather_v_bytes(message::bytes_of(mine), message::writable_bytes_of(all),
+                                {counts, sizeof(message::Element<T>)}, root);
+  }
+
+  /// The root's all[i * mine.size()] goes to rank i's `mine`; `all` is looked at on the root only.
+  template <Transferable All, Transferable T>
+  Status scatter(const All& all, T&& mine, int root) noexcept {
+    return start_scatter(all, mine, root).wait().status;
+  }
+  template <Transferable All, Transferable T>
+  [[nodiscard]] Request start_scatter(const All& all, T&& mine, int root) noexcept {
+    return start_scatter_bytes(message::bytes_of(all), message::writable_bytes_of(mine), root);
+  }
+  /// As scatter, with counts[i] elements for rank i. `all` and `counts` are looked at on the root only.
+  template <Transferable All, Transferable T>
+  Status scatter_v(const All& all, std::span<const std::size_t> counts, T&& mine, int root) noexcept {
+    return start_scatter_v(all, counts, mine, root).wait().status;
+  }
+  template <Transferable All, Transferable T>
+  [[nodiscard]] Request start_scatter_v(const All& all, std::span<const std::size_t> counts, T&& mine,
+                                        int root) noexcept {
+    return start_scatter_v_bytes(message::bytes_of(all), {counts, sizeof(message::Element<T>)},
+                                 message::writable_bytes_of(mine), root);
+  }
+
+  /// A gather whose result every rank has.
+  template <Transferable T, Transferable All>
+  Status all_gather(const T& mine, All&& all) noexcept {
+    return start_all_gather(mine, all).wait().status;
+  }
+  template <Transferable T, Transferable All>
+  [[nodiscard]] Request start_all_gather(const T& mine, All&& all) noexcept {
+    return start_all_gather_bytes(message::bytes_of(mine), message::writable_bytes_of(all));
+  }
+  /// As all_gather, with counts[i] elements from rank i; all ranks give the same counts.
+  template <Transferable T, Transferable All>
+  Status all_gather_v(const T& mine, All&& all, std::span<const std::size_t> counts) noexcept {
+    return start_all_gather_v(mine, all, counts).wait().status;
+  }
+  template <Transferable T, Transferable All>
+  [[nodiscard]] Request start_all_gather_v(const T& mine, All&& all, std::span<const std::size_t> counts) noexcept {
+    return start_all_gather_v_bytes(message::bytes_of(mine), message::writable_bytes_of(all),
+                                    {counts, sizeof(message::Element<T>)});
+  }
+
+  /// Part i of `sent` goes to rank i, where it becomes part rank() of `received`. All parts are of one size, the same
+  /// on all ranks.
+  template <Transferable T, Transferable U>
+  Status all_to_all(const T& sent, U&& received) noexcept {
+    return start_all_to_all(sent, received).wait().status;
+  }
+  template <Transferable T, Transferable U>
+  [[nodiscard]] Request start_all_to_all(const T& sent, U&& received) noexcept {
+    return start_all_to_all_bytes(message::bytes_of(sent), message::writable_bytes_of(received),
+                                  sizeof(message::Element<T>));
+  }
+  /// As all_to_all, with sent_counts[i] elements for rank i and received_counts[i] from it.
+  template <Transferable T, Transferable U>
+  Status all_to_all_v(const T& sent, std::span<const std::size_t> sent_counts, U&& received,
+                      std::span<const std::size_t> received_counts) noexcept {
+    return start_all_to_all_v(sent, sent_counts, received, received_counts).wait().status;
+  }
+  template <Transferable T, Transferable U>
+  [[nodiscard]] Request start_all_to_all_v(const T& sent, std::span<const std::size_t> sent_counts, U&& received,
+                                           std::span<const std::size_t> received_counts) noexcept {
+    return start_all_to_all_v_bytes(message::bytes_of(sent), {sent_counts, sizeof(message::Element<T>)},
+                                    message::writable_bytes_of(received),
+                                    {received_counts, sizeof(message::Element<U>)});
+  }
+
+  // Reductions. The operation must be associative; it need not commute: operands stay in the order of ranks. How they
+  // are combined depends on the number of ranks and of elements alone, so the same numbers give the same rounding.
+
+  /// Combines values[i] of all ranks by `operation` into the root's `values`; the others' stay as they are.
+  template <Transferable T, class Operation = std::plus<>>
+  Status reduce(T&& values, int root, const Operation& operation = {}) noexcept {
+    return start_reduce_bytes(message::writable_bytes_of(values), root, reduction<message::Element<T>>(operation))
+        .wait()
+        .status;
+  }
+  /// As reduce. `operation` is referred to until the request is complete: it must be an lvalue.
+  template <Transferable T, class Operation>
+  [[nodiscard]] Request start_reduce(T&& values, int root, const Operation& operation) noexcept {
+    return start_reduce_bytes(message::writable_bytes_of(values), root, reduction<message::Element<T>>(operation));
+  }
+  template <Transferable T, class Operation>
+  Request start_reduce(T&& values, int root, const Operation&& operation) = delete;
+
+  /// In place: values[i] becomes the combination of those of ranks 0 to rank().
+  template <Transferable T, class Operation = std::plus<>>
+  Status scan(T&& values, const Operation& operation = {}) noexcept {
+    return start_scan_bytes(message::writable_bytes_of(values), reduction<message::Element<T>>(operation), false)
+        .wait()
+        .status;
+  }
+  template <Transferable T, class Operation>
+  [[nodiscard]] Request start_scan(T&& values, const Operation& operation) noexcept {
+    return start_scan_bytes(message::writable_bytes_of(values), reduction<message::Element<T>>(operation), false);
+  }
+  template <Transferable T, class Operation>
+  Request start_scan(T&& values, const Operation&& operation) = delete;
+
+  /// In place: values[i] becomes the combination of those of ranks 0 to rank() - 1. Rank 0's stay as they are.
+  template <Transferable T, class Operation = std::plus<>>
+  Status exclusive_scan(T&& values, const Operation& operation = {}) noexcept {
+    return start_scan_bytes(message::writable_bytes_of(values), reduction<message::Element<T>>(operation), true)
+        .wait()
+        .status;
+  }
+  template <Transferable T, class Operation>
+  [[nodiscard]] Request start_exclusive_scan(T&& values, const Operation& operation) noexcept {
+    return start_scan_bytes(message::writable_bytes_of(values), reduction<message::Element<T>>(operation), true);
+  }
+  template <Transferable T, class Operation>
+  Request start_exclusive_scan(T&& values, const Operation&& operation) = delete;
+
+  /// Combines values[i] of all ranks by `operation`, in place, so that every rank has the result.
   template <Transferable T, class Operation = std::plus<>>
   Status all_reduce(T&& values, const Operation& operation = {}) noexcept {
     return all_reduce_bytes(message::writable_bytes_of(values), reduction<message::Element<T>>(operation));
@@ -253,6 +466,20 @@ class Communicator {
   explicit Communicator(std::shared_ptr<message::Context> context) noexcept;
   Status all_reduce_bytes(std::span<std::byte> values, message::Reduction reduction) noexcept;
   Request start_all_reduce_bytes(std::span<std::byte> values, message::Reduction reduction) noexcept;
+  Request start_reduce_bytes(std::span<std::byte> values, int root, message::Reduction reduction) noexcept;
+  Request start_scan_bytes(std::span<std::byte> values, message::Reduction reduction, bool exclusive) noexcept;
+  Request start_gather_v_bytes(std::span<const std::byte> mine, std::span<std::byte> all, message::Counts counts,
+                               int root) noexcept;
+  Request start_scatter_bytes(std::span<const std::byte> all, std::span<std::byte> mine, int root) noexcept;
+  Request start_scatter_v_bytes(std::span<const std::byte> all, message::Counts counts, std::span<std::byte> mine,
+                                int root) noexcept;
+  Request start_all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) noexcept;
+  Request start_all_gather_v_bytes(std::span<const std::byte> mine, std::span<std::byte> all,
+                                   message::Counts counts) noexcept;
+  Request start_all_to_all_bytes(std::span<const std::byte> sent, std::span<std::byte> received,
+                                 std::size_t element_bytes) noexcept;
+  Request start_all_to_all_v_bytes(std::span<const std::byte> sent, message::Counts sent_counts,
+                                   std::span<std::byte> received, message::Counts received_counts) noexcept;
 
   template <class T, class Operation>
   static message::Reduction reduction(const Operation& operation) noexcept {
@@ -266,5 +493,21 @@ class Communicator {
 
   std::shared_ptr<message::Context> context_;
 };
+
+template <Transferable T>
+PersistentRequest Communicator::prepare_send(const T& values, int destination, int tag, SendMode mode) noexcept {
+  const auto bytes = message::bytes_of(values);
+  return {*this, {const_cast<std::byte*>(bytes.data()), bytes.size()}, destination, tag, mode};
+}
+template <Transferable T>
+PersistentRequest Communicator::prepare_receive(T&& values, int source, int tag) noexcept {
+  return {*this, message::writable_bytes_of(values), source, tag, std::nullopt};
+}
+inline bool PersistentRequest::start() noexcept {
+  if (!request_.complete()) return false;
+  request_ = send_ ? communicator_->start_send_bytes(bytes_, peer_, tag_, *send_)
+                   : communicator_->start_receive_bytes(bytes_, peer_, tag_);
+  return true;
+}
 
 }  // namespace tonari

@@ -131,6 +131,8 @@ const std::array table{
         "the largest piece of a straight copy that sender and receiver claim at a time"},
     Row{"TONARI_UNEXPECTED_BYTES", Number{&Settings::unexpected_bytes, Form::bytes, 0, 1024 * gib},
         "memory for messages that no receive waits for; at the limit sends wait for their receive"},
+    Row{"TONARI_SCAN_DEPTH", Number{&Settings::scan_depth, Form::count, 0, 1ULL << 32},
+        "queues of messages that no receive waits for, up to this long, are searched in order; longer ones by hash"},
     Row{"TONARI_JOIN_SECONDS", Number{&Settings::join_seconds, Form::count, 1, 86400},
         "how long the first rank to join waits for the last"},
     Row{"TONARI_WARN_SECONDS", Number{&Settings::warn_seconds, Form::count, 0, 86400},

@@ -16,6 +16,7 @@ struct Settings {
   std::uint64_t direct_bytes = 12 * 1024;
   std::uint64_t chunk_bytes = 256 * 1024;
   std::uint64_t unexpected_bytes = 64 << 20;
+  std::uint64_t scan_depth = 64;
   std::uint64_t join_seconds = 30;
   std::uint64_t warn_seconds = 10;
   bool direct_copies = true;

@@ -24,7 +24,7 @@ enum class Kind : std::uint8_t {
   done = 7,               ///< Reply: the receiver copied the last of an announced payload: Outcome.
   late = 8,               ///< All of an announced payload, now that bulk memory had room for it: Piece.
   credit = 62,            ///< Of an ordering transport, below the layers: never handed up (ordered.hpp).
-  kept = 63,  ///< Never sent: an unexpected message whose payload its receiver moved (message/matching.hpp).
+  kept = 63,  ///< Never sent: an unexpected message whose payload its receiver moved (message/unexpected.hpp).
 };
 inline constexpr std::size_t layers_max = 4;
 constexpr std::size_t layer_of(Kind kind) noexcept { return static_cast<std::uint8_t>(kind) >> 6; }

@@ -9,8 +9,11 @@
 
 namespace tonari::fabric {
 
-std::optional<Tickets::Ticket> Tickets::take() noexcept {
+std::optional<Tickets::Ticket> Tickets::take(unsigned spare) noexcept {
   const std::lock_guard guard(lock_);
+  unsigned left = 0;
+  for (const std::uint64_t word : free_) left += static_cast<unsigned>(std::popcount(word));
+  if (left <= spare) return std::nullopt;
   for (std::size_t word = 0; word < free_.size(); ++word) {
     if (free_[word] == 0) continue;
     const auto index = static_cast<std::uint32_t>(word * 64 + static_cast<unsigned>(std::countr_zero(free_[word])));

@@ -71,8 +71,8 @@ class Tickets {
   };
   explicit Tickets(TransferMemory* memory) noexcept : memory_(memory) { free_.fill(~std::uint64_t{0}); }
 
-  /// A ticket whose transfer is open, or nothing when all are out.
-  std::optional<Ticket> take() noexcept;
+  /// A ticket whose transfer is open, or nothing when no more than `spare` are left.
+  std::optional<Ticket> take(unsigned spare = 0) noexcept;
   void give_back(std::uint32_t index) noexcept;
 
  private:

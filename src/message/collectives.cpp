@@ -1,47 +1,21 @@
-#include "message/requests.hpp"
-#include "message/runtime.hpp"
-#include "message/schedule.hpp"
+#include "message/collectives.hpp"
 
 #include <tonari/message.hpp>
 
 #include <bit>
-#include <new>
+#include <cstring>
 
-// Each collective writes down a Schedule; the blocking form waits for the started one.
+// Barrier, broadcast and the reductions, each written down as a Schedule; the blocking form waits for the started one.
 namespace tonari {
 
 using message::Context;
-using message::Operation;
+using message::is_rank;
 using message::Reduction;
+using message::refuse;
 using message::Schedule;
+using message::start_collective;
 
 namespace {
-
-// `write` writes the schedule down.
-template <class Write>
-Request start(Context& context, Write&& write) noexcept {
-  message::Runtime& runtime = context.runtime();
-  Operation* operation = nullptr;
-  try {
-    operation = runtime.make_started(Operation::Kind::collective, context);
-    operation->schedule = std::make_unique<Schedule>(context);
-    write(*operation->schedule);
-  } catch (const std::bad_alloc&) {
-    if (operation != nullptr) runtime.free_operation(operation);
-    return message::Requests::completed(Status::no_memory);
-  }
-  (void)runtime.advance(*operation);  // its first messages go out now
-  return message::Requests::started(operation);
-}
-
-// A collective that this rank got wrong has been one nevertheless: the other ranks may have begun it, and the next one
-// must be the next one on all.
-Request refuse(Context& context) noexcept {
-  (void)context.next_collective();
-  return message::Requests::completed(Status::invalid);
-}
-
-bool is_rank(const Context& context, int rank) noexcept { return rank >= 0 && rank < context.size(); }
 
 // Rank as seen from the root: the root is 0.
 int from_root(const Context& context, int rank, int root) noexcept {
@@ -64,9 +38,9 @@ void write_broadcast(Schedule& schedule, const Context& context, std::span<std::
   }
 }
 
-// The same tree towards rank 0. A rank folds its neighbours' parts in from the nearest to the farthest, so that
-// operands stay in the order of ranks, and the shape depends on the number of ranks alone.
-void write_reduce(Schedule& schedule, const Context& context, std::span<std::byte> values, Reduction reduction) {
+// The same tree towards rank 0, in place. A rank folds its neighbours' parts in from the nearest to the farthest, so
+// that operands stay in the order of ranks.
+void write_reduce_to_0(Schedule& schedule, const Context& context, std::span<std::byte> values, Reduction reduction) {
   const auto me = static_cast<unsigned>(context.rank());
   const auto size = static_cast<unsigned>(context.size());
   for (unsigned bit = 1; bit < size; bit <<= 1) {
@@ -83,13 +57,108 @@ void write_reduce(Schedule& schedule, const Context& context, std::span<std::byt
   }
 }
 
+// values = part op values
+void fold_before(Schedule& schedule, std::span<std::byte> values, std::span<std::byte> part, Reduction reduction) {
+  schedule.fold(part, values, reduction);
+  schedule.copy(values, part);
+}
+
+// Recursive doubling (Thakur, Rabenseifner, Gropp 2005, section 4.1): in each round ranks whose numbers differ in one
+// bit exchange what they have. Where the number of ranks is no power of two, the first ones go in pairs, of which the
+// odd rank stands for both.
+void write_all_reduce_by_doubling(Schedule& schedule, const Context& context, std::span<std::byte> values,
+                                  Reduction reduction) {
+  const auto me = static_cast<unsigned>(context.rank());
+  const auto size = static_cast<unsigned>(context.size());
+  const unsigned some = std::bit_floor(size);
+  const unsigned paired = 2 * (size - some);
+  const auto part = schedule.scratch(values.size());
+  if (me < paired && me % 2 == 0) {
+    schedule.send(values, static_cast<int>(me + 1));
+    schedule.next_round();
+    schedule.receive(values, static_cast<int>(me + 1));
+    return;
+  }
+  if (me < paired) {
+    schedule.receive(part, static_cast<int>(me - 1));
+    fold_before(schedule, values, part, reduction);
+    schedule.next_round();
+  }
+  const unsigned place = me < paired ? me / 2 : me - paired / 2;
+  for (unsigned bit = 1; bit < some; bit <<= 1) {
+    const unsigned other = place ^ bit;
+    const auto peer = static_cast<int>(other < paired / 2 ? other * 2 + 1 : other + paired / 2);
+    schedule.send(values, peer);
+    schedule.receive(part, peer);
+    if (other < place) {
+      fold_before(schedule, values, part, reduction);
+    } else {
+      schedule.fold(values, part, reduction);
+    }
+    schedule.next_round();
+  }
+  if (me < paired) schedule.send(values, static_cast<int>(me - 1));
+}
+
+// Each rank combines one stretch of the values, in the order of ranks, and gives it to all: two rounds, and each rank
+// moves what it must and no more.
+void write_all_reduce_by_stretches(Schedule& schedule, const Context& context, std::span<std::byte> values,
+                                   Reduction reduction) {
+  const auto size = static_cast<std::size_t>(context.size());
+  const std::size_t count = values.size() / reduction.element_bytes;
+  const auto stretch = [&](int rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    const std::size_t first = count / size * at + std::min(at, count % size);
+    return values.subspan(first * reduction.element_bytes,
+                          (count / size + (at < count % size ? 1 : 0)) * reduction.element_bytes);
+  };
+  const int me = context.rank();
+  const auto mine = stretch(me);
+  std::span<std::byte> sum;  // of the ranks before the one at hand
+  for (int rank = 0; rank < context.size(); ++rank) {
+    if (rank == me) {
+      if (!sum.empty()) fold_before(schedule, mine, sum, reduction);
+      sum = mine;
+      continue;
+    }
+    schedule.send(stretch(rank), rank);
+    const auto part = schedule.scratch(mine.size());
+    schedule.receive(part, rank);
+    if (!sum.empty()) {
+      schedule.fold(sum, part, reduction);
+    } else {
+      sum = part;
+    }
+  }
+  schedule.next_round();
+  for (int rank = 0; rank < context.size(); ++rank) {
+    if (rank == me) continue;
+    schedule.send(mine, rank);
+    schedule.receive(stretch(rank), rank);
+  }
+}
+
+// After round k (Hillis, Steele 1986) a rank has combined the 2^k ranks up to itself.
+void write_scan(Schedule& schedule, const Context& context, std::span<std::byte> values, Reduction reduction) {
+  const int me = context.rank();
+  const auto part = schedule.scratch(values.size());
+  for (int distance = 1; distance < context.size(); distance *= 2) {
+    if (me + distance < context.size()) schedule.send(values, me + distance);
+    if (me >= distance) {
+      schedule.receive(part, me - distance);
+      fold_before(schedule, values, part, reduction);
+    }
+    schedule.next_round();
+  }
+}
+
 }  // namespace
 
 Request Communicator::start_barrier() noexcept {
-  return start(*context_, [this](Schedule& schedule) {
+  return start_collective(*context_, [this](Schedule& schedule) {
     const int me = context_->rank();
     const int size = context_->size();
-    for (int distance = 1; distance < size; distance *= 2) {  // dissemination
+    for (int distance = 1; distance < size; distance *= 2) {  // dissemination (Hensgen, Finkel, Manber 1988)
       schedule.send({}, (me + distance) % size);
       schedule.receive({}, (me - distance % size + size) % size);
       schedule.next_round();
@@ -99,28 +168,46 @@ Request Communicator::start_barrier() noexcept {
 
 Request Communicator::start_broadcast_bytes(std::span<std::byte> bytes, int root) noexcept {
   if (!is_rank(*context_, root)) return refuse(*context_);
-  return start(*context_, [&](Schedule& schedule) { write_broadcast(schedule, *context_, bytes, root); });
+  return start_collective(*context_, [&](Schedule& schedule) { write_broadcast(schedule, *context_, bytes, root); });
 }
 
-Request Communicator::start_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all, int root) noexcept {
+Request Communicator::start_reduce_bytes(std::span<std::byte> values, int root, Reduction reduction) noexcept {
   if (!is_rank(*context_, root)) return refuse(*context_);
-  const bool is_root = context_->rank() == root;
-  const auto size = static_cast<std::size_t>(context_->size());
-  const bool fits = !is_root || all.size() / size >= mine.size();
-  return start(*context_, [&](Schedule& schedule) {
-    if (!fits) schedule.fail(Status::invalid);  // what the others send is received and dropped, so that they get on
-    schedule.send(mine, root);
-    for (std::size_t rank = 0; is_root && rank < size; ++rank) {
-      const auto part = fits ? all.subspan(rank * mine.size(), mine.size()) : std::span<std::byte>();
-      schedule.receive(part, static_cast<int>(rank));
-    }
+  return start_collective(*context_, [&](Schedule& schedule) {
+    const bool in_place = context_->rank() == root && root == 0;
+    const auto sum = in_place ? values : schedule.scratch(values.size());
+    if (!in_place && !values.empty()) std::memcpy(sum.data(), values.data(), values.size());
+    write_reduce_to_0(schedule, *context_, sum, reduction);
+    if (root == 0) return;
+    if (context_->rank() == 0) schedule.send(sum, root);
+    if (context_->rank() == root) schedule.receive(values, 0);
   });
 }
 
 Request Communicator::start_all_reduce_bytes(std::span<std::byte> values, Reduction reduction) noexcept {
-  return start(*context_, [&](Schedule& schedule) {
-    write_reduce(schedule, *context_, values, reduction);
-    write_broadcast(schedule, *context_, values, 0);
+  return start_collective(*context_, [&](Schedule& schedule) {
+    constexpr std::size_t doubling_bytes_max = 4096;
+    constexpr int stretches_ranks_max = 32;
+    if (values.size() <= doubling_bytes_max) {
+      write_all_reduce_by_doubling(schedule, *context_, values, reduction);
+    } else if (context_->size() <= stretches_ranks_max) {
+      write_all_reduce_by_stretches(schedule, *context_, values, reduction);
+    } else {
+      write_reduce_to_0(schedule, *context_, values, reduction);
+      write_broadcast(schedule, *context_, values, 0);
+    }
+  });
+}
+
+Request Communicator::start_scan_bytes(std::span<std::byte> values, Reduction reduction, bool exclusive) noexcept {
+  return start_collective(*context_, [&](Schedule& schedule) {
+    if (!exclusive) return write_scan(schedule, *context_, values, reduction);
+    const auto sum = schedule.scratch(values.size());
+    if (!values.empty()) std::memcpy(sum.data(), values.data(), values.size());
+    write_scan(schedule, *context_, sum, reduction);
+    const int me = context_->rank();
+    if (me + 1 < context_->size()) schedule.send(sum, me + 1);
+    if (me > 0) schedule.receive(values, me - 1);
   });
 }
 
@@ -132,11 +219,6 @@ Status Communicator::barrier() noexcept {
 Status Communicator::broadcast_bytes(std::span<std::byte> bytes, int root) noexcept {
   Request request = start_broadcast_bytes(bytes, root);
   return message::Requests::wait(request, job::Wait::broadcast);
-}
-
-Status Communicator::gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all, int root) noexcept {
-  Request request = start_gather_bytes(mine, all, root);
-  return message::Requests::wait(request, job::Wait::gather);
 }
 
 Status Communicator::all_reduce_bytes(std::span<std::byte> values, Reduction reduction) noexcept {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tonari {
@@ -99,6 +100,56 @@ std::optional<Envelope> Communicator::probe_now(int source, int tag) noexcept {
   if (!valid_probe(*context_, source, tag)) return std::nullopt;
   const auto result = context_->runtime().probe(*context_, job_rank(*context_, source), tag, false);
   return result && result->status == Status::ok ? std::optional(result->envelope) : std::nullopt;
+}
+
+Message Communicator::matched_probe(int source, int tag) noexcept {
+  if (!valid_probe(*context_, source, tag)) return {nullptr, {Status::invalid, {}}};
+  Runtime& runtime = context_->runtime();
+  try {
+    Operation* operation = runtime.make_started(Operation::Kind::matched_probe, *context_);
+    const Result result = *runtime.matched_probe(*operation, job_rank(*context_, source), tag, true);
+    if (result.status == Status::ok) return {operation, result};
+    runtime.free_operation(operation);
+    return {nullptr, result};
+  } catch (const std::bad_alloc&) {
+    return {nullptr, {Status::no_memory, {}}};
+  }
+}
+
+std::optional<Message> Communicator::matched_probe_now(int source, int tag) noexcept {
+  if (!valid_probe(*context_, source, tag)) return std::nullopt;
+  Runtime& runtime = context_->runtime();
+  try {
+    Operation* operation = runtime.make_started(Operation::Kind::matched_probe, *context_);
+    const auto result = runtime.matched_probe(*operation, job_rank(*context_, source), tag, false);
+    if (result && result->status == Status::ok) return Message{operation, *result};
+    runtime.free_operation(operation);
+  } catch (const std::bad_alloc&) {
+  }
+  return std::nullopt;
+}
+
+Message::Message(Message&& other) noexcept
+    : operation_(std::exchange(other.operation_, nullptr)),
+      result_(std::exchange(other.result_, Result{Status::invalid, {}})) {}
+
+Message& Message::operator=(Message&& other) noexcept {
+  std::swap(operation_, other.operation_);
+  std::swap(result_, other.result_);
+  return *this;
+}
+
+Message::~Message() {
+  if (operation_ != nullptr) (void)receive_bytes({});
+}
+
+Request Message::start_receive_bytes(std::span<std::byte> buffer) noexcept {
+  const bool is_one = operation_ != nullptr && (buffer.data() != nullptr || buffer.empty());
+  if (!is_one) return Requests::completed(result_.status == Status::ok ? Status::invalid : result_.status);
+  Operation* const operation = std::exchange(operation_, nullptr);
+  result_ = {Status::invalid, {}};  // it is received once
+  operation->context->runtime().receive_matched(*operation, buffer);
+  return Requests::started(operation);
 }
 
 namespace {

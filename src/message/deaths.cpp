@@ -46,33 +46,31 @@ void Runtime::died(int rank) noexcept {
   {
     const std::lock_guard guard(lock_);
     set_presence(rank, Presence::dead);
-    matching_.for_each_posted([&](Operation& operation) {
+    for_each_waiting([&](Operation& operation) {
       // Nor may a receive from anyone wait for ever.
       const bool from_anyone = operation.peer < 0 && operation.context->group().position(rank) >= 0;
       if (operation.peer != rank && !from_anyone && !is_part(operation)) return;
-      matching_.withdraw(operation);
+      withdraw_waiting(operation);
       operation.result.status = Status::peer_gone;
       change(operation, State::complete);
     });
-    for (Operation* operation : outgoing_) {
-      if (operation == nullptr) continue;
-      if (operation->peer == rank) {
+    outgoing_.for_each([&](Operation& operation) {
+      if (operation.peer == rank) {
         fabric::Sleeper* sleeper = nullptr;
-        fail_send(*operation, sleeper);
+        fail_send(operation, sleeper);
         if (sleeper != nullptr) to_wake.push_back(sleeper);
-      } else if (is_part(*operation) && operation->state.load(std::memory_order_relaxed) == State::announced) {
-        change(*operation, State::doomed);  // its receive may never be posted; once it is granted, it was
+      } else if (is_part(operation) && operation.state.load(std::memory_order_relaxed) == State::announced) {
+        change(operation, State::doomed);  // its receive may never be posted; once it is granted, it was
       }
-    }
-    std::erase_if(incoming_, [&](Operation* operation) {
-      const bool sender_died = static_cast<int>(operation->head.source) == rank;
-      if (sender_died) {
-        operation->result.status = Status::peer_gone;
-        change(*operation, State::settled);
-      } else if (is_part(*operation)) {
-        change(*operation, State::doomed);  // its sender may have withdrawn it before it came
+    });
+    incoming_.for_each([&](Operation& operation) {
+      if (static_cast<int>(operation.head.source) == rank) {
+        incoming_.remove(operation);
+        operation.result.status = Status::peer_gone;
+        change(operation, State::settled);
+      } else if (is_part(operation)) {
+        change(operation, State::doomed);  // its sender may have withdrawn it before it came
       }
-      return sender_died;
     });
   }
   for (fabric::Sleeper* sleeper : to_wake) sleeper->wake();
@@ -89,17 +87,16 @@ void Runtime::left(int rank) noexcept {
   {
     const std::lock_guard guard(lock_);
     set_presence(rank, Presence::left);
-    matching_.for_each_posted([&](Operation& operation) {
+    for_each_waiting([&](Operation& operation) {
       if (operation.peer != rank) return;
-      matching_.withdraw(operation);
+      withdraw_waiting(operation);
       operation.result.status = Status::peer_gone;
       change(operation, State::complete);
     });
-    for (Operation* operation : outgoing_) {
-      const bool unmet = operation != nullptr && operation->peer == rank &&
-                         operation->state.load(std::memory_order_relaxed) == State::announced;
-      if (unmet) change(*operation, State::doomed);
-    }
+    outgoing_.for_each([&](Operation& operation) {
+      const bool unmet = operation.peer == rank && operation.state.load(std::memory_order_relaxed) == State::announced;
+      if (unmet) change(operation, State::doomed);
+    });
   }
   for (fabric::Sleeper* sleeper : to_wake) sleeper->wake();
 }
@@ -118,9 +115,11 @@ void Runtime::fail_send(Operation& operation, fabric::Sleeper*& to_wake) noexcep
   become(operation, State::complete, to_wake);
 }
 
-// By the asker: ends a send that no receive may ever take.
+// By the asker: ends a send that no receive may ever take. One whose receiver copies alone is a user's, to a rank that
+// has left: nobody copies.
 Step Runtime::withdraw(Operation& operation) noexcept {
-  const bool may_be_copied = engine_.session().direct_copies();
+  if (!operation.launched.load(std::memory_order_acquire)) return Step::retry;  // `finish` would overtake it
+  const bool may_be_copied = engine_.session().direct_copies() && has_transfer(operation.ticket);
   if (may_be_copied && !engine_.transfer_of(self_, operation.ticket).close(operation.generation)) {
     return Step::waiting;  // for `done`: the receiver copies
   }
@@ -137,7 +136,7 @@ Step Runtime::abandon(Operation& operation) noexcept {
   std::vector<fabric::Piece> pieces;
   {
     const std::lock_guard guard(lock_);
-    std::erase(incoming_, &operation);
+    incoming_.remove(operation);
     pieces.swap(operation.pieces);
   }
   operation.piece_waiting.store(false, std::memory_order_relaxed);

@@ -37,7 +37,7 @@ class Schedule;
 enum class State : std::uint8_t { idle, held, announced, granted, copying, posted, matched, settled, doomed, complete };
 
 struct Operation {
-  enum class Kind : std::uint8_t { send, receive, probe, collective };
+  enum class Kind : std::uint8_t { send, receive, probe, matched_probe, collective };
 
   Operation(Kind what, Context& in) noexcept;
   ~Operation();
@@ -48,14 +48,15 @@ struct Operation {
   State seen = State::idle;         // by the asker: the state it has acted on
   std::atomic<bool> waited{false};  // relaxed, to the holder: the asker stays until this is complete
   std::atomic<bool> piece_waiting{
-      false};                   // by the holder: set after a piece is added; by the asker: cleared before taking
-  bool has_ticket = false;      // by whoever launches it; once it is, under the runtime's lock
-  bool closing = false;         // a send whose `finish` head is held
-  bool prepared = false;        // a piece in `head` found no room
-  bool followed = false;        // the payload went after its announcement: see Runtime::send_late
-  bool tended = false;          // from start to end: see Runtime::tend
-  bool busy = false;            // under the runtime's lock: being tended
-  const void* asker = nullptr;  // under the runtime's lock, if tended: the thread
+      false};                        // by the holder: set after a piece is added; by the asker: cleared before taking
+  std::atomic<bool> launched{true};  // by whoever launches it: a head of it, once held, has left since
+  bool has_ticket = false;           // by whoever launches it; once it is, under the runtime's lock
+  bool closing = false;              // a send whose `finish` head is held
+  bool prepared = false;             // a piece in `head` found no room
+  bool followed = false;             // the payload went after its announcement: see Runtime::send_late
+  bool tended = false;               // from start to end: see Runtime::tend
+  bool busy = false;                 // under the runtime's lock: being tended
+  const void* asker = nullptr;       // under the runtime's lock, if tended: the thread
 
   Context* context;
   std::byte* buffer = nullptr;  // the user's; for a send it is only read
@@ -70,6 +71,7 @@ struct Operation {
   fabric::Grant grant{};    // send, from granted on
   Result result;            // by who completes it
 
+  std::uint64_t number = 0;   // of a posted receive: in order of posting
   Operation* next = nullptr;  // in the list that `state` names; under the runtime's lock
   Operation* previous = nullptr;
   fabric::Sleeper* sleeper = nullptr;  // under the runtime's lock: whom to wake on a change

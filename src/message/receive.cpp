@@ -50,7 +50,7 @@ void Runtime::start_receive(Operation& operation, const Receive& what) noexcept 
     // What has arrived from who is gone is delivered; but not to a collective with a dead rank, whose senders withdraw
     // what they announced.
     const bool looks = !doomed || !has_a_dead_part(operation);
-    if (const auto head = looks ? matching_.take_unexpected(operation) : std::nullopt) {
+    if (const auto head = looks ? unexpected_.take(operation) : std::nullopt) {
       count_unexpected(-static_cast<std::int64_t>(head->kind == Kind::kept ? head->as<Kept>().bytes : 0));
       grant = match(operation, *head);
     } else if (doomed) {
@@ -58,8 +58,8 @@ void Runtime::start_receive(Operation& operation, const Receive& what) noexcept 
       operation.state.store(State::complete, std::memory_order_relaxed);
     } else {
       operation.state.store(State::posted, std::memory_order_relaxed);
-      matching_.post(operation);
-      set_with_max(engine_.counters().posted_now, engine_.counters().posted_max, matching_.posted());
+      posted_.post(operation);
+      set_with_max(engine_.counters().posted_now, engine_.counters().posted_max, posted_.size());
     }
   }
   if (grant) send_grant(static_cast<int>(operation.head.source), *grant);
@@ -68,24 +68,17 @@ void Runtime::start_receive(Operation& operation, const Receive& what) noexcept 
 
 void Runtime::arrive(const Head& head) noexcept {
   std::array<fabric::Sleeper*, 8> to_wake{};
-  std::size_t probes = 0;
   std::optional<fabric::Grant> grant;
   {
     const std::lock_guard guard(lock_);
-    Operation* operation = matching_.match_posted(head, [&](Operation& probe) {
-      probe.head = head;
-      fabric::Sleeper* sleeper = nullptr;
-      become(probe, State::matched, sleeper);
-      if (sleeper == nullptr) return;
-      if (probes + 1 == to_wake.size()) return sleeper->wake();  // so many threads probe for one message: never mind
-      to_wake[++probes] = sleeper;
-    });
-    if (operation == nullptr) {
-      keep(head);
-    } else {
-      engine_.counters().posted_now.store(matching_.posted(), std::memory_order_relaxed);
+    if (Operation* operation = posted_.take(head)) {
+      engine_.counters().posted_now.store(posted_.size(), std::memory_order_relaxed);
       to_wake[0] = operation->sleeper;
       grant = match(*operation, head);
+    } else {
+      keep(head);
+      if (probes_.front() != nullptr) [[unlikely]]
+        tell_probes(head, to_wake);
     }
   }
   if (grant) send_grant(static_cast<int>(head.source), *grant);
@@ -99,17 +92,26 @@ void Runtime::arrive(const Head& head) noexcept {
 std::optional<fabric::Grant> Runtime::match(Operation& operation, const Head& head) noexcept {
   job::Counters& counters = engine_.counters();
   operation.head = head;
+  if (operation.kind == Operation::Kind::matched_probe) {  // it meets its receive later
+    operation.state.store(State::matched, std::memory_order_release);
+    return std::nullopt;
+  }
   std::optional<fabric::Grant> grant;
   add(counters.messages_received, 1);
   const std::size_t bytes = std::min(message_bytes(head), operation.bytes);
   if (head.kind == Kind::message_announced) {
-    incoming_.push_back(&operation);
     operation.grant = terms(operation);
+    if (!incoming_.add(operation)) {  // a peer lies: its payload cannot be told from another's
+      operation.result.status = Status::bounds;
+      operation.state.store(State::settled, std::memory_order_release);
+      return std::nullopt;
+    }
     const bool direct = operation.grant.road == fabric::Road::direct;
     add(direct ? counters.bytes_direct : counters.bytes_buffered, static_cast<std::int64_t>(bytes));
     // One chunk, and somebody about to copy it: quicker done than said.
     const bool alone =
-        direct && bytes <= operation.grant.chunk_bytes && operation.waited.load(std::memory_order_relaxed);
+        direct && (!has_transfer(operation.grant.ticket) ||
+                   (bytes <= operation.grant.chunk_bytes && operation.waited.load(std::memory_order_relaxed)));
     // A grant of nothing completes the send: its receive is found posted, and there is nothing to wait for.
     if (!alone || bytes == 0) grant = operation.grant;
   } else {
@@ -165,7 +167,7 @@ void Runtime::keep(const Head& head) noexcept {
       }
     }
   }
-  matching_.keep(kept);
+  unexpected_.keep(kept);
   count_unexpected(static_cast<std::int64_t>(bytes));
 }
 
@@ -183,8 +185,8 @@ bool Runtime::keep_payload(Head& head, std::span<const std::byte> payload) noexc
 void Runtime::count_unexpected(std::int64_t payload_bytes) noexcept {
   job::Counters& counters = engine_.counters();
   kept_bytes_ += static_cast<std::uint64_t>(payload_bytes);
-  unexpected_bytes_ = kept_bytes_ + matching_.unexpected() * fabric::head_bytes;
-  set_with_max(counters.unexpected_now, counters.unexpected_max, matching_.unexpected());
+  unexpected_bytes_ = kept_bytes_ + unexpected_.size() * fabric::head_bytes;
+  set_with_max(counters.unexpected_now, counters.unexpected_max, unexpected_.size());
   set_with_max(counters.unexpected_bytes_now, counters.unexpected_bytes_max, unexpected_bytes_);
   std::atomic<std::uint32_t>& full = engine_.session().block().full;
   const bool is_full = full.load(std::memory_order_relaxed) != 0;
@@ -195,7 +197,7 @@ void Runtime::count_unexpected(std::int64_t payload_bytes) noexcept {
 // By the asker: the head is here, the payload is fetched.
 Step Runtime::take_payload(Operation& operation) noexcept {
   const Head& head = operation.head;
-  if (operation.kind == Operation::Kind::probe) return complete_receive(operation, Status::ok);
+  if (operation.kind != Operation::Kind::receive) return complete_receive(operation, Status::ok);  // a probe
   const std::size_t bytes = std::min(message_bytes(head), operation.bytes);
   switch (head.kind) {
     case Kind::message_inline:
@@ -248,11 +250,11 @@ void Runtime::idle() noexcept {
 Step Runtime::copy_from_sender(Operation& operation) noexcept {
   const fabric::Grant& grant = operation.grant;
   const int peer = static_cast<int>(operation.head.source);
-  if (grant.ticket >= fabric::tickets_max) return complete_receive(operation, Status::bounds);  // a peer lies
   if (grant.bytes == 0) {
     forget_incoming(operation);
     return complete_receive(operation, Status::ok);  // the grant has told the sender
   }
+  if (!has_transfer(grant.ticket)) return copy_alone(operation);
   const auto chunks = static_cast<std::uint32_t>((grant.bytes + grant.chunk_bytes - 1) / grant.chunk_bytes);
   const std::uint64_t source = operation.head.as<fabric::Announced>().address;
   fabric::TransferMemory& transfer = engine_.transfer_of(peer, grant.ticket);
@@ -269,6 +271,16 @@ Step Runtime::copy_from_sender(Operation& operation) noexcept {
     }
   }
   return operation.ready() ? advance(operation) : Step::waiting;  // for `finish`, from the sender
+}
+
+Step Runtime::copy_alone(Operation& operation) noexcept {
+  const fabric::Grant& grant = operation.grant;
+  const int peer = static_cast<int>(operation.head.source);
+  const std::uint64_t source = operation.head.as<fabric::Announced>().address;
+  const Status status = engine_.direct_copy(peer).read(operation.buffer, source, grant.bytes);
+  forget_incoming(operation);
+  reply_done(peer, grant.ticket, grant.generation, status);
+  return complete_receive(operation, status);
 }
 
 Step Runtime::take_pieces(Operation& operation) noexcept {
@@ -319,15 +331,7 @@ void Runtime::reply_done(int peer, std::uint32_t ticket, std::uint32_t generatio
 
 void Runtime::forget_incoming(Operation& operation) noexcept {
   const std::lock_guard guard(lock_);
-  std::erase(incoming_, &operation);
-}
-
-Operation* Runtime::incoming(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept {
-  const auto found = std::ranges::find_if(incoming_, [&](const Operation* operation) {
-    return operation->head.source == source && operation->grant.ticket == ticket &&
-           operation->grant.generation == generation;
-  });
-  return found == incoming_.end() ? nullptr : *found;
+  incoming_.remove(operation);
 }
 
 void Runtime::finished(const Head& head) noexcept {
@@ -335,12 +339,12 @@ void Runtime::finished(const Head& head) noexcept {
   fabric::Sleeper* to_wake = nullptr;
   {
     const std::lock_guard guard(lock_);
-    Operation* operation = incoming(head.source, outcome.ticket, outcome.generation);
+    Operation* operation = incoming_.find(head.source, outcome.ticket, outcome.generation);
     if (operation == nullptr) {  // withdrawn before it met a receive
-      if (matching_.forget_announced(head.source, outcome.ticket, outcome.generation)) count_unexpected(0);
+      if (unexpected_.forget_announced(head.source, outcome.ticket, outcome.generation)) count_unexpected(0);
       return;
     }
-    std::erase(incoming_, operation);
+    incoming_.remove(*operation);
     operation->result.status = static_cast<Status>(outcome.status);
     become(*operation, State::settled, to_wake);
   }
@@ -353,7 +357,7 @@ void Runtime::piece(const Head& head) noexcept {
   bool unwanted = true;  // the receive was abandoned
   {
     const std::lock_guard guard(lock_);
-    if (Operation* operation = incoming(head.source, piece.ticket, piece.generation)) {
+    if (Operation* operation = incoming_.find(head.source, piece.ticket, piece.generation)) {
       operation->pieces.push_back(piece);
       to_wake = operation->sleeper;
       operation->piece_waiting.store(true, std::memory_order_release);
@@ -375,7 +379,7 @@ void Runtime::late(const Head& head) noexcept {
   bool kept = false;
   {
     const std::lock_guard guard(lock_);
-    Head* announced = matching_.find_announced(head.source, piece.ticket, piece.generation);
+    Head* announced = unexpected_.find_announced(head.source, piece.ticket, piece.generation);
     if (announced != nullptr && message_bytes(*announced) == payload.size() &&
         unexpected_bytes_ < unexpected_bytes_max_) {
       kept = keep_payload(*announced, payload);
@@ -390,39 +394,6 @@ void Runtime::give_back(int peer, const fabric::Piece& piece) noexcept {
   const fabric::BulkPlace place{piece.place};
   fabric::BulkMemory& bulk = engine_.bulk_of(peer);
   if (!fabric::BulkReader::look(bulk, place, piece.bytes).empty()) fabric::BulkReader::give_back(bulk, place);
-}
-
-void Runtime::cancel(Operation& operation) noexcept {
-  const std::lock_guard guard(lock_);
-  if (operation.state.load(std::memory_order_relaxed) != State::posted) return;
-  matching_.withdraw(operation);
-  engine_.counters().posted_now.store(matching_.posted(), std::memory_order_relaxed);
-  operation.result.status = Status::cancelled;
-  operation.state.store(State::complete, std::memory_order_relaxed);
-}
-
-std::optional<Result> Runtime::probe(Context& context, int peer, int tag, bool wait_for_it) noexcept {
-  Operation probe(Operation::Kind::probe, context);
-  probe.peer = peer;
-  probe.tag = tag;
-  probe.context_id = context.id();
-  if (!wait_for_it) engine_.progress();
-  {
-    const std::lock_guard guard(lock_);
-    if (const Head* head = matching_.find_unexpected(probe)) {
-      probe.head = *head;
-      probe.state.store(State::matched, std::memory_order_relaxed);
-    } else if (cannot_complete(probe)) {
-      return Result{Status::peer_gone, {}};
-    } else if (!wait_for_it) {
-      return std::nullopt;
-    } else {
-      probe.state.store(State::posted, std::memory_order_relaxed);
-      matching_.post(probe);
-    }
-  }
-  wait(probe, job::Wait::probe);
-  return probe.result;
 }
 
 }  // namespace tonari::message

@@ -33,7 +33,7 @@ void Requests::give_up(Request& request) noexcept {
   Operation& operation = *request.operation_;
   Runtime& runtime = operation.context->runtime();
   runtime.adopt(operation);
-  for_each_leaf(operation, [&runtime](Operation& leaf) { runtime.cancel(leaf); });
+  for_each_leaf(operation, [&runtime](Operation& leaf) { (void)runtime.cancel(leaf); });
 }
 
 namespace {
@@ -163,6 +163,15 @@ std::optional<Result> Request::test() noexcept {
   }
   Requests::settle(*this);
   return result_;
+}
+
+bool Request::cancel() noexcept {
+  if (operation_ == nullptr || operation_->kind != Operation::Kind::receive) return false;
+  message::Runtime& runtime = operation_->context->runtime();
+  runtime.adopt(*operation_);
+  if (!runtime.cancel(*operation_)) return false;
+  Requests::settle(*this);
+  return true;
 }
 
 bool Request::complete() const noexcept { return operation_ == nullptr; }

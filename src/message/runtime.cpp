@@ -45,6 +45,7 @@ Runtime::Runtime(fabric::Engine& engine)
       direct_bytes_(std::min<std::size_t>(engine.session().settings().direct_bytes, fabric::bulk_tail_bytes_max + 1)),
       chunk_bytes_max_(engine.session().settings().chunk_bytes),
       unexpected_bytes_max_(engine.session().settings().unexpected_bytes),
+      unexpected_(engine.session().settings().scan_depth),
       presence_(static_cast<std::size_t>(engine.session().size())),
       held_to_(static_cast<std::size_t>(engine.session().size())),
       blocked_in_retry_(held_to_.size()) {
@@ -235,8 +236,12 @@ void Runtime::complete(Operation& operation, Status status) noexcept {
 void Runtime::release_ticket(Operation& operation) noexcept {
   if (!operation.has_ticket) return;
   operation.has_ticket = false;
-  outgoing_[operation.ticket] = nullptr;
-  engine_.tickets().give_back(operation.ticket);
+  outgoing_.set(operation.ticket, nullptr);
+  if (has_transfer(operation.ticket)) {
+    engine_.tickets().give_back(operation.ticket);
+  } else {
+    outgoing_.give_back(operation.ticket);
+  }
 }
 
 void Runtime::waits_long(const Operation& operation, job::Wait what) noexcept {

@@ -3,8 +3,11 @@
 #include "base/lock.hpp"
 #include "fabric/engine.hpp"
 #include "message/context.hpp"
-#include "message/matching.hpp"
+#include "message/incoming.hpp"
 #include "message/operation.hpp"
+#include "message/posted.hpp"
+#include "message/tickets.hpp"
+#include "message/unexpected.hpp"
 
 #include <array>
 #include <atomic>
@@ -24,7 +27,7 @@ namespace tonari::message {
 ///                             message_announced: stays in the user's buffer until the receive is posted, then is
 ///                             copied once, by both sides at once
 ///
-/// Threads: any. `lock_` covers matching and every operation's links; it is held for no system call and no user's
+/// Threads: any. `lock_` covers the queues and every operation's links; it is held for no system call and no user's
 /// memory.
 class Runtime final : public fabric::Layer {
  public:
@@ -56,6 +59,10 @@ class Runtime final : public fabric::Layer {
   void start_receive(Operation& operation, const Receive& what) noexcept;
   /// Waits as a probe when `wait`, else looks once.
   std::optional<Result> probe(Context& context, int peer, int tag, bool wait) noexcept;
+  /// The same with an operation of kind matched_probe, to which the message then belongs.
+  std::optional<Result> matched_probe(Operation& operation, int peer, int tag, bool wait) noexcept;
+  /// Starts the receive of a message that `operation`, a matched probe, has taken.
+  void receive_matched(Operation& operation, std::span<std::byte> buffer) noexcept;
 
   /// Moves an operation on as far as it goes; by its asker.
   fabric::Step advance(Operation& operation) noexcept;
@@ -71,7 +78,7 @@ class Runtime final : public fabric::Layer {
   void adopt(Operation& operation) noexcept;
 
   /// Takes a posted receive back, by its asker. Does nothing when it has matched already.
-  void cancel(Operation& operation) noexcept;
+  bool cancel(Operation& operation) noexcept;
   /// Has `sleeper` woken when one of the operations changes; null: no longer. False: one has changed already.
   bool attach(std::span<Operation* const> operations, fabric::Sleeper* sleeper) noexcept;
   /// For status and for peers whose service thread must look: an asker has waited long.
@@ -98,6 +105,7 @@ class Runtime final : public fabric::Layer {
   Status launch(Operation& operation) noexcept;
   Status launch_whole(Operation& operation) noexcept;
   Status launch_announced(Operation& operation) noexcept;
+  bool take_ticket(Operation& operation) noexcept;
   void launch_or_hold(Operation& operation) noexcept;
   void hold(Operation& operation) noexcept;
   fabric::Step send_late(Operation& operation) noexcept;
@@ -115,10 +123,12 @@ class Runtime final : public fabric::Layer {
   void send_reply(int peer, const fabric::Head& head) noexcept;
   fabric::Step take_payload(Operation& operation) noexcept;
   fabric::Step copy_from_sender(Operation& operation) noexcept;
+  fabric::Step copy_alone(Operation& operation) noexcept;
   fabric::Step take_pieces(Operation& operation) noexcept;
   fabric::Step complete_receive(Operation& operation, Status status) noexcept;
   void reply_done(int peer, std::uint32_t ticket, std::uint32_t generation, Status status) noexcept;
   void forget_incoming(Operation& operation) noexcept;
+  void tell_probes(const fabric::Head& head, std::span<fabric::Sleeper*> to_wake) noexcept;
   void count_unexpected(std::int64_t payload_bytes) noexcept;
   void give_back_soon(fabric::BulkMemory& bulk, fabric::BulkPlace place) noexcept;
   void give_back_now() noexcept;
@@ -129,6 +139,18 @@ class Runtime final : public fabric::Layer {
   [[nodiscard]] bool cannot_complete(const Operation& operation) const noexcept;
   [[nodiscard]] bool has_a_dead_part(const Operation& operation) const noexcept;
   void set_presence(int rank, Presence presence) noexcept;
+  template <class Visit>
+  void for_each_waiting(Visit&& visit) noexcept {  // posted receives and probes; it may withdraw the one it is given
+    posted_.for_each(visit);
+    for (Operation* each = probes_.front(); each != nullptr;) {
+      Operation* const next = each->next;
+      visit(*each);
+      each = next;
+    }
+  }
+  void withdraw_waiting(Operation& operation) noexcept {
+    operation.kind == Operation::Kind::probe ? probes_.remove(operation) : posted_.withdraw(operation);
+  }
   void fail_send(Operation& operation, fabric::Sleeper*& to_wake) noexcept;
   fabric::Step withdraw(Operation& operation) noexcept;
   fabric::Step abandon(Operation& operation) noexcept;
@@ -139,7 +161,6 @@ class Runtime final : public fabric::Layer {
   void finished(const fabric::Head& head) noexcept;
   void piece(const fabric::Head& head) noexcept;
   void late(const fabric::Head& head) noexcept;
-  Operation* incoming(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
   Operation* outgoing(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
   void release_ticket(Operation& operation) noexcept;
   void become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept;
@@ -153,12 +174,14 @@ class Runtime final : public fabric::Layer {
   const std::uint64_t unexpected_bytes_max_;
   std::shared_ptr<Context> world_;
 
-  SpinLock lock_;  // of matching_, incoming_, outgoing_, and of operations as operation.hpp says
-  Matching matching_;
-  std::vector<Operation*> incoming_;                        // receives whose payload is being copied
-  std::array<Operation*, fabric::tickets_max> outgoing_{};  // sends by ticket
-  std::uint64_t kept_bytes_ = 0;                            // payload of unexpected messages held here
-  std::uint64_t unexpected_bytes_ = 0;                      // and their heads
+  SpinLock lock_;  // of the queues, incoming_, outgoing_, and of operations as operation.hpp says
+  PostedQueue posted_;
+  UnexpectedQueue unexpected_;
+  OperationList probes_;  // that wait
+  IncomingTable incoming_;
+  OutgoingTable outgoing_;
+  std::uint64_t kept_bytes_ = 0;        // payload of unexpected messages held here
+  std::uint64_t unexpected_bytes_ = 0;  // and their heads
 
   std::vector<Operation*> tended_;            // under lock_
   std::atomic<std::size_t> tended_count_{0};  // relaxed: a thread sees its own

@@ -2,6 +2,7 @@
 
 #include "message/runtime.hpp"
 
+#include <cstring>
 #include <new>
 
 namespace tonari::message {
@@ -32,6 +33,10 @@ void Schedule::receive(std::span<std::byte> bytes, int from) {
 
 void Schedule::fold(std::span<std::byte> into, std::span<const std::byte> from, Reduction reduction) {
   rounds_.back().locals.push_back({into.data(), from.data(), into.size(), reduction});
+}
+
+void Schedule::copy(std::span<std::byte> into, std::span<const std::byte> from) {
+  rounds_.back().locals.push_back({into.data(), from.data(), into.size(), {}});
 }
 
 std::span<std::byte> Schedule::scratch(std::size_t bytes) {
@@ -66,6 +71,9 @@ bool Schedule::finish_running(bool& retry) noexcept {
     retry = retry || step == Step::retry;
     if (step != Step::done) return false;
     if (status_ == Status::ok) status_ = operation->result.status;
+    const bool is_short =
+        operation->kind == Operation::Kind::receive && operation->result.envelope.bytes < operation->bytes;
+    if (status_ == Status::ok && is_short) status_ = Status::invalid;  // the ranks do not agree about sizes
     runtime.free_operation(operation);
     return true;
   });
@@ -85,15 +93,22 @@ Step Schedule::advance(Operation& self) noexcept {
     bool retry = false;
     if (!finish_running(retry)) return retry ? Step::retry : Step::waiting;
     if (status_ != Status::ok) break;  // only now: the others of the round still used their buffers
-    for (const Local& local : rounds_[round_].locals) {
-      local.reduction.fold(local.into, local.from, local.bytes / local.reduction.element_bytes,
-                           local.reduction.operation);
-    }
+    for (const Local& local : rounds_[round_].locals) play(local);
   }
   self.result.status = status_;
   self.seen = State::complete;
   self.state.store(State::complete, std::memory_order_relaxed);  // only its asker looks at it
   return Step::done;
+}
+
+void Schedule::play(const Local& local) noexcept {
+  if (local.bytes == 0) return;
+  if (local.reduction.fold == nullptr) {
+    std::memcpy(local.into, local.from, local.bytes);
+  } else {
+    local.reduction.fold(local.into, local.from, local.bytes / local.reduction.element_bytes,
+                         local.reduction.operation);
+  }
 }
 
 bool Schedule::ready() const noexcept {

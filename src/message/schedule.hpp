@@ -24,8 +24,10 @@ class Schedule {
   // Writing it down: all go into the last round; peers are ranks of the communicator. Throw std::bad_alloc.
   void send(std::span<const std::byte> bytes, int to);
   void receive(std::span<std::byte> bytes, int from);
-  /// After the round's messages: into[i] = operation(into[i], from[i]).
+  /// After the round's messages, in the order they are written down: into[i] = operation(into[i], from[i]).
   void fold(std::span<std::byte> into, std::span<const std::byte> from, Reduction reduction);
+  /// The same, into = from.
+  void copy(std::span<std::byte> into, std::span<const std::byte> from);
   void next_round() { rounds_.emplace_back(); }
   /// Ends with this status after the first round, whatever becomes of that.
   void fail(Status status) noexcept { status_ = status; }
@@ -51,7 +53,7 @@ class Schedule {
     std::byte* into;
     const std::byte* from;
     std::size_t bytes;
-    Reduction reduction;
+    Reduction reduction;  // without a fold: a copy
   };
   struct Round {
     std::vector<Message> messages;
@@ -59,6 +61,7 @@ class Schedule {
   };
 
   void start_round(bool waited);
+  static void play(const Local& local) noexcept;
   bool finish_running(bool& retry) noexcept;
 
   Context& context_;

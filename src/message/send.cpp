@@ -129,15 +129,8 @@ Status Runtime::launch_whole(Operation& operation) noexcept {
 
 Status Runtime::launch_announced(Operation& operation) noexcept {
   if (cannot_complete(operation)) return Status::peer_gone;
-  if (!operation.has_ticket) {
-    const auto ticket = engine_.tickets().take();
-    if (!ticket) return Status::again;
-    operation.has_ticket = true;
-    operation.ticket = ticket->index;
-    operation.generation = ticket->generation;
-    operation.head.set(fabric::Announced{operation.bytes, reinterpret_cast<std::uint64_t>(operation.buffer),
-                                         ticket->index, ticket->generation});
-  }
+  if (!operation.has_ticket && !take_ticket(operation)) return Status::again;
+  const bool launched = operation.launched.load(std::memory_order_relaxed);
   const Head head = operation.head;
   const std::uint32_t ticket = operation.ticket;
   const std::uint32_t generation = operation.generation;
@@ -145,22 +138,41 @@ Status Runtime::launch_announced(Operation& operation) noexcept {
   {
     const std::lock_guard guard(lock_);  // before it is sent: its grant may be here before we are back
     if (cannot_complete(operation)) return Status::peer_gone;  // again: from here on died() finds it
-    outgoing_[ticket] = &operation;
+    outgoing_.set(ticket, &operation);
     operation.state.store(State::announced, std::memory_order_release);  // the ticket first: the asker sends it on
   }
   const Status status = engine_.send(peer, head, Lane::request);
-  if (status == Status::ok) return status;
+  if (status == Status::ok && launched) return status;
   const std::lock_guard guard(lock_);
-  // The peer may have died meanwhile: then died() has completed the operation, which may be gone with its asker.
-  const bool ours = outgoing_[ticket] == &operation && operation.generation == generation &&
-                    operation.state.load(std::memory_order_relaxed) == State::announced;
-  if (!ours) return Status::ok;
-  outgoing_[ticket] = nullptr;
+  // It may have been completed meanwhile, and be gone with its asker.
+  const bool ours = outgoing_.find(ticket) == &operation && operation.generation == generation;
+  if (ours && status == Status::ok) operation.launched.store(true, std::memory_order_release);  // after its head
+  if (!ours || status == Status::ok) return Status::ok;
+  const State state = operation.state.load(std::memory_order_relaxed);
+  if (state != State::announced && state != State::doomed) return Status::ok;  // the peer died: so died() has said
+  outgoing_.set(ticket, nullptr);
   operation.state.store(State::held, std::memory_order_relaxed);
   return status;
 }
 
+bool Runtime::take_ticket(Operation& operation) noexcept {
+  const bool in_collective = operation.context_id == operation.context->collective_id();
+  auto ticket = engine_.tickets().take(in_collective ? 0 : tickets_for_collectives);
+  if (!ticket && !in_collective) {
+    const std::lock_guard guard(lock_);
+    ticket = outgoing_.take();
+  }
+  if (!ticket) return false;
+  operation.has_ticket = true;
+  operation.ticket = ticket->index;
+  operation.generation = ticket->generation;
+  operation.head.set(fabric::Announced{operation.bytes, reinterpret_cast<std::uint64_t>(operation.buffer),
+                                       ticket->index, ticket->generation});
+  return true;
+}
+
 void Runtime::hold(Operation& operation) noexcept {
+  operation.launched.store(false, std::memory_order_relaxed);
   operation.state.store(State::held, std::memory_order_relaxed);
   engine_.counters().held_back.fetch_add(1, std::memory_order_relaxed);
   {
@@ -226,6 +238,7 @@ Step Runtime::send_late(Operation& operation) noexcept {
   const std::size_t bytes = operation.bytes;
   const bool is_short = operation.mode == SendMode::standard && bytes < direct_bytes_ && bytes != 0;
   if (!is_short || full || operation.followed) return Step::waiting;
+  if (!operation.launched.load(std::memory_order_acquire)) return Step::retry;  // it would overtake its announcement
   const auto place = engine_.bulk().allocate(bytes, operation.peer);
   if (!place) return Step::retry;
   std::memcpy(engine_.bulk().at(*place), operation.buffer, bytes);
@@ -300,8 +313,7 @@ Step Runtime::send_pieces(Operation& operation) noexcept {
 }
 
 Operation* Runtime::outgoing(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept {
-  if (ticket >= outgoing_.size()) return nullptr;
-  Operation* operation = outgoing_[ticket];
+  Operation* operation = outgoing_.find(ticket);
   const bool known =
       operation != nullptr && operation->generation == generation && operation->peer == static_cast<int>(source);
   return known ? operation : nullptr;

@@ -66,6 +66,122 @@ TEST_P(Collectives, MoveWhatASerialReferenceMoves) {
   }
 }
 
+// How many elements rank `rank` has in the collectives that count: some have none.
+std::vector<std::size_t> uneven_counts(int ranks, std::size_t most) {
+  std::vector<std::size_t> counts;
+  for (int rank = 0; rank < ranks; ++rank)
+    counts.push_back(rank % 3 == 1 ? 0 : most / static_cast<std::size_t>(rank + 1));
+  return counts;
+}
+std::size_t sum_of(std::span<const std::size_t> counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+}
+// The parts of all ranks, one behind the other.
+std::vector<std::byte> all_parts(std::size_t turn, std::span<const std::size_t> counts) {
+  std::vector<std::byte> all;
+  for (std::size_t rank = 0; rank < counts.size(); ++rank) {
+    const auto each = part(static_cast<int>(rank), turn, counts[rank]);
+    all.insert(all.end(), each.begin(), each.end());
+  }
+  return all;
+}
+
+TEST_P(Collectives, GatherAndScatterPartsOfAllSizes) {
+  for (int ranks = 1; ranks <= ranks_max; ++ranks) {
+    run(ranks, [ranks](Communicator& world) {
+      const auto me = static_cast<std::size_t>(world.rank());
+      for (const std::size_t bytes : {0, 1, 48, 3000, 60001}) {
+        const std::vector<std::size_t> equal(static_cast<std::size_t>(ranks), bytes);
+        const auto uneven = uneven_counts(ranks, bytes);
+        for (int root = 0; root < ranks; root += 1 + ranks / 2) {
+          const bool is_root = world.rank() == root;
+          const auto turn = bytes + static_cast<std::size_t>(root);
+          const auto expected = all_parts(turn, equal);
+          const auto expected_uneven = all_parts(turn, uneven);
+          std::vector<std::byte> mine(bytes);
+          std::vector<std::byte> mine_uneven(uneven[me]);
+          std::vector<std::byte> all(is_root ? sum_of(uneven) : 0);
+
+          ASSERT_EQ(world.scatter(is_root ? expected : all, mine, root), Status::ok);
+          ASSERT_EQ(world.scatter_v(is_root ? expected_uneven : all, uneven, mine_uneven, root), Status::ok);
+          ASSERT_EQ(world.gather_v(mine_uneven, all, uneven, root), Status::ok);
+
+          ASSERT_TRUE(mine == part(world.rank(), turn, bytes));
+          ASSERT_TRUE(mine_uneven == part(world.rank(), turn, uneven[me]));
+          if (is_root) {
+            ASSERT_TRUE(all == expected_uneven);
+          }
+
+          std::vector<std::byte> everywhere(expected.size());
+          std::vector<std::byte> everywhere_uneven(expected_uneven.size());
+          ASSERT_EQ(world.all_gather(mine, everywhere), Status::ok);
+          ASSERT_EQ(world.all_gather_v(mine_uneven, everywhere_uneven, uneven), Status::ok);
+          ASSERT_TRUE(everywhere == expected);
+          ASSERT_TRUE(everywhere_uneven == expected_uneven);
+        }
+      }
+    });
+  }
+}
+
+TEST_P(Collectives, ExchangePartsOfAllSizes) {
+  for (int ranks = 1; ranks <= ranks_max; ++ranks) {
+    run(ranks, [ranks](Communicator& world) {
+      // What rank i sends to rank j, in ints: i * j % 5 times `scale`.
+      const auto count = [](int from, int to, int scale) { return static_cast<std::size_t>(from * to % 5 * scale); };
+      const auto value = [](int from, int to) { return from * 100 + to; };
+      for (const int scale : {0, 1, 5000}) {
+        std::vector<int> sent;
+        std::vector<int> expected;
+        std::vector<int> equal;
+        std::vector<int> equal_expected;
+        std::vector<std::size_t> to;
+        std::vector<std::size_t> from;
+        for (int other = 0; other < ranks; ++other) {
+          to.push_back(count(world.rank(), other, scale));
+          from.push_back(count(other, world.rank(), scale));
+          sent.insert(sent.end(), to.back(), value(world.rank(), other));
+          expected.insert(expected.end(), from.back(), value(other, world.rank()));
+          equal.insert(equal.end(), static_cast<std::size_t>(scale), value(world.rank(), other));
+          equal_expected.insert(equal_expected.end(), static_cast<std::size_t>(scale), value(other, world.rank()));
+        }
+        std::vector<int> received(expected.size(), -1);
+        std::vector<int> equal_received(equal_expected.size(), -1);
+
+        Request uneven = world.start_all_to_all_v(sent, to, received, from);
+        ASSERT_EQ(world.all_to_all(equal, equal_received), Status::ok);
+        ASSERT_EQ(uneven.wait().status, Status::ok);
+
+        ASSERT_EQ(received, expected);
+        ASSERT_EQ(equal_received, equal_expected);
+      }
+    });
+  }
+}
+
+TEST(CollectiveArguments, ThatDoNotFitAnswerInvalidAndStartNothing) {
+  as_ranks(2, [](Communicator& world) {
+    std::vector<int> some(4);
+    std::vector<int> others(4);
+    const std::vector<std::size_t> good{2, 2};
+    const std::vector<std::size_t> too_many{2, 3};
+    const std::vector<std::size_t> overflow{2, ~std::size_t{0}};
+    const std::vector<std::size_t> of_three{1, 1, 1};
+    EXPECT_EQ(world.reduce(some, 2), Status::invalid);
+    EXPECT_EQ(world.scatter(some, others, -1), Status::invalid);
+    EXPECT_EQ(world.all_gather(some, others), Status::invalid);
+    EXPECT_EQ(world.all_to_all(std::vector<int>(3), others), Status::invalid);
+    for (const auto& counts : {too_many, overflow, of_three}) {
+      EXPECT_EQ(world.all_gather_v(some, others, counts), Status::invalid);
+      EXPECT_EQ(world.all_to_all_v(some, counts, others, good), Status::invalid);
+      EXPECT_EQ(world.all_to_all_v(some, good, others, counts), Status::invalid);
+      EXPECT_EQ(world.gather_v(some, others, counts, 0), world.rank() == 0 ? Status::invalid : Status::ok);
+      EXPECT_EQ(world.scatter_v(some, counts, others, 0), Status::invalid);
+    }
+    ASSERT_EQ(world.barrier(), Status::ok);
+  });
+}
+
 // Maps x -> a x + b, composed: associative, and far from commutative.
 struct Affine {
   std::uint64_t a;
@@ -83,7 +199,7 @@ Affine affine_of(int rank, std::size_t i) {
 TEST_P(Collectives, ReduceInTheOrderOfRanks) {
   for (int ranks = 1; ranks <= ranks_max; ++ranks) {
     run(ranks, [ranks](Communicator& world) {
-      for (const std::size_t count : {1, 3, 700, 7001}) {
+      for (const std::size_t count : {0, 1, 3, 255, 700, 7001}) {
         std::vector<Affine> values(count);
         for (std::size_t i = 0; i < count; ++i) values[i] = affine_of(world.rank(), i);
 
@@ -93,6 +209,38 @@ TEST_P(Collectives, ReduceInTheOrderOfRanks) {
           Affine expected = affine_of(0, i);
           for (int rank = 1; rank < ranks; ++rank) expected = then(expected, affine_of(rank, i));
           ASSERT_EQ(values[i], expected) << "element " << i << " of " << count << " on " << ranks << " ranks";
+        }
+      }
+    });
+  }
+}
+
+TEST_P(Collectives, ReduceToOneAndScanInTheOrderOfRanks) {
+  for (int ranks = 1; ranks <= ranks_max; ++ranks) {
+    run(ranks, [ranks](Communicator& world) {
+      const auto up_to = [](int last, std::size_t i) {
+        Affine result = affine_of(0, i);
+        for (int rank = 1; rank <= last; ++rank) result = then(result, affine_of(rank, i));
+        return result;
+      };
+      for (const std::size_t count : {0, 1, 3, 700, 7001}) {
+        std::vector<Affine> mine(count);
+        for (std::size_t i = 0; i < count; ++i) mine[i] = affine_of(world.rank(), i);
+        for (int root = 0; root < ranks; root += 1 + ranks / 3) {
+          auto values = mine;
+          ASSERT_EQ(world.reduce(values, root, then), Status::ok);
+          for (std::size_t i = 0; i < count; ++i) {
+            ASSERT_EQ(values[i], world.rank() == root ? up_to(ranks - 1, i) : mine[i]);
+          }
+        }
+        auto values = mine;
+        auto exclusive = mine;
+        Request scan = world.start_scan(values, then);
+        ASSERT_EQ(world.exclusive_scan(exclusive, then), Status::ok);
+        ASSERT_EQ(scan.wait().status, Status::ok);
+        for (std::size_t i = 0; i < count; ++i) {
+          ASSERT_EQ(values[i], up_to(world.rank(), i));
+          ASSERT_EQ(exclusive[i], world.rank() == 0 ? mine[i] : up_to(world.rank() - 1, i));
         }
       }
     });

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "message/requests.hpp"
+#include "message/runtime.hpp"
+#include "message/schedule.hpp"
+
+#include <memory>
+#include <new>
+
+namespace tonari::message {
+
+/// Starts a collective that `write(Schedule&)` writes down. Whatever it copies from the user's buffers at once must be
+/// for this rank alone.
+template <class Write>
+Request start_collective(Context& context, Write&& write) noexcept {
+  Runtime& runtime = context.runtime();
+  Operation* operation = nullptr;
+  try {
+    operation = runtime.make_started(Operation::Kind::collective, context);
+    operation->schedule = std::make_unique<Schedule>(context);
+    write(*operation->schedule);
+  } catch (const std::bad_alloc&) {
+    const bool has_number = operation != nullptr && operation->schedule != nullptr;
+    if (!has_number) (void)context.next_collective();  // it has been one nevertheless, for the ranks that begin it
+    if (operation != nullptr) runtime.free_operation(operation);
+    return Requests::completed(Status::no_memory);
+  }
+  (void)runtime.advance(*operation);  // its first messages go out now
+  return Requests::started(operation);
+}
+
+/// A collective that this rank got wrong has been one nevertheless: the other ranks may have begun it, and the next one
+/// must be the next one on all.
+inline Request refuse(Context& context) noexcept {
+  (void)context.next_collective();
+  return Requests::completed(Status::invalid);
+}
+
+inline bool is_rank(const Context& context, int rank) noexcept { return rank >= 0 && rank < context.size(); }
+
+}  // namespace tonari::message

@@ -1,0 +1,204 @@
+#include "message/collectives.hpp"
+
+#include <tonari/message.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+// Collectives that move each rank's own part: gather, scatter, all-gather, all-to-all. All messages of one go side by
+// side, in few enough rounds that a large job does not start thousands at once; a rank's part for itself is copied.
+namespace tonari {
+
+using message::Context;
+using message::Counts;
+using message::is_rank;
+using message::refuse;
+using message::Requests;
+using message::Schedule;
+using message::start_collective;
+
+namespace {
+
+constexpr int peers_a_round = 64;
+
+// Where each rank's part lies in a buffer: all of one size, or as counted.
+class Parts {
+ public:
+  // Nothing when the parts do not fit into `bytes`.
+  static std::optional<Parts> equal(const Context& context, std::size_t bytes, std::size_t part) noexcept {
+    if (bytes / static_cast<std::size_t>(context.size()) < part) return std::nullopt;
+    return Parts({}, part);
+  }
+  static std::optional<Parts> counted(const Context& context, std::size_t bytes, const Counts& counts) noexcept {
+    if (counts.of_ranks.size() != static_cast<std::size_t>(context.size())) return std::nullopt;
+    std::size_t left = bytes / counts.element_bytes;
+    for (const std::size_t count : counts.of_ranks) {
+      if (count > left) return std::nullopt;
+      left -= count;
+    }
+    return Parts(counts.of_ranks, counts.element_bytes);
+  }
+
+  /// Visits (rank, offset, bytes) in order of rank.
+  template <class Visit>
+  void for_each(int ranks, Visit&& visit) const {
+    std::size_t offset = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::size_t bytes = counts_.empty() ? unit_ : counts_[static_cast<std::size_t>(rank)] * unit_;
+      visit(rank, offset, bytes);
+      offset += bytes;
+    }
+  }
+
+ private:
+  Parts(std::span<const std::size_t> counts, std::size_t unit) noexcept : counts_(counts), unit_(unit) {}
+  std::span<const std::size_t> counts_;  // empty: all parts have `unit_` bytes
+  std::size_t unit_;
+};
+
+void copy_own(std::span<std::byte> to, std::span<const std::byte> from) noexcept {
+  if (!to.empty()) std::memcpy(to.data(), from.data(), std::min(to.size(), from.size()));
+}
+
+void write_gather(Schedule& schedule, const Context& context, std::span<const std::byte> mine, std::span<std::byte> all,
+                  const Parts& parts) {
+  parts.for_each(context.size(), [&](int rank, std::size_t offset, std::size_t bytes) {
+    if (rank == context.rank()) {
+      copy_own(all.subspan(offset, bytes), mine);
+    } else {
+      schedule.receive(all.subspan(offset, bytes), rank);
+    }
+  });
+}
+
+void write_scatter(Schedule& schedule, const Context& context, std::span<const std::byte> all,
+                   std::span<std::byte> mine, const Parts& parts) {
+  parts.for_each(context.size(), [&](int rank, std::size_t offset, std::size_t bytes) {
+    if (rank == context.rank()) {
+      copy_own(mine.first(std::min(mine.size(), bytes)), all.subspan(offset, bytes));
+    } else {
+      schedule.send(all.subspan(offset, bytes), rank);
+    }
+  });
+}
+
+// In round k a rank sends to those k * peers_a_round + 1 and more behind it, and receives from those as far before it:
+// no rank is everybody's first.
+void write_exchange(Schedule& schedule, const Context& context, std::span<const std::byte> sent,
+                    const Parts* sent_parts, std::span<std::byte> received, const Parts& received_parts) {
+  const int size = context.size();
+  const int me = context.rank();
+  std::vector<std::span<const std::byte>> to(static_cast<std::size_t>(size), sent);
+  std::vector<std::span<std::byte>> from(static_cast<std::size_t>(size));
+  if (sent_parts != nullptr) {
+    sent_parts->for_each(size, [&](int rank, std::size_t offset, std::size_t bytes) {
+      to[static_cast<std::size_t>(rank)] = sent.subspan(offset, bytes);
+    });
+  }
+  received_parts.for_each(size, [&](int rank, std::size_t offset, std::size_t bytes) {
+    from[static_cast<std::size_t>(rank)] = received.subspan(offset, bytes);
+  });
+  copy_own(from[static_cast<std::size_t>(me)], to[static_cast<std::size_t>(me)]);
+  for (int distance = 1; distance < size; ++distance) {
+    const int behind = (me + distance) % size;
+    const int before = (me - distance + size) % size;
+    schedule.receive(from[static_cast<std::size_t>(before)], before);
+    schedule.send(to[static_cast<std::size_t>(behind)], behind);
+    if (distance % peers_a_round == 0) schedule.next_round();
+  }
+}
+
+// Where the arguments of a rank do not fit, it answers invalid, but plays its part with empty messages: the others get
+// on, and who expected more answers invalid too.
+void write_nothing_to_and_from_all(Schedule& schedule, const Context& context, bool sends, bool receives) {
+  schedule.fail(Status::invalid);
+  for (int rank = 0; rank < context.size(); ++rank) {
+    if (rank == context.rank()) continue;
+    if (sends) schedule.send({}, rank);
+    if (receives) schedule.receive({}, rank);
+  }
+}
+
+Request gather_parts(Context& context, std::span<const std::byte> mine, std::span<std::byte> all,
+                     const std::optional<Parts>& parts, int root) noexcept {
+  if (!is_rank(context, root)) return refuse(context);
+  return start_collective(context, [&](Schedule& schedule) {
+    if (context.rank() != root) return schedule.send(mine, root);
+    if (!parts) return write_nothing_to_and_from_all(schedule, context, false, true);
+    write_gather(schedule, context, mine, all, *parts);
+  });
+}
+
+Request scatter_parts(Context& context, std::span<const std::byte> all, std::span<std::byte> mine,
+                      const std::optional<Parts>& parts, int root) noexcept {
+  if (!is_rank(context, root)) return refuse(context);
+  return start_collective(context, [&](Schedule& schedule) {
+    if (context.rank() != root) return schedule.receive(mine, root);
+    if (!parts) return write_nothing_to_and_from_all(schedule, context, true, false);
+    write_scatter(schedule, context, all, mine, *parts);
+  });
+}
+
+// Without `sent_parts` every rank is sent the whole.
+Request exchange_parts(Context& context, std::span<const std::byte> sent, const std::optional<Parts>& sent_parts,
+                       std::span<std::byte> received, const std::optional<Parts>& received_parts, bool fits) noexcept {
+  return start_collective(context, [&](Schedule& schedule) {
+    if (!fits || !received_parts) return write_nothing_to_and_from_all(schedule, context, true, true);
+    write_exchange(schedule, context, sent, sent_parts ? &*sent_parts : nullptr, received, *received_parts);
+  });
+}
+
+}  // namespace
+
+Request Communicator::start_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all, int root) noexcept {
+  return gather_parts(*context_, mine, all, Parts::equal(*context_, all.size(), mine.size()), root);
+}
+
+Request Communicator::start_gather_v_bytes(std::span<const std::byte> mine, std::span<std::byte> all, Counts counts,
+                                           int root) noexcept {
+  return gather_parts(*context_, mine, all, Parts::counted(*context_, all.size(), counts), root);
+}
+
+Request Communicator::start_scatter_bytes(std::span<const std::byte> all, std::span<std::byte> mine,
+                                          int root) noexcept {
+  return scatter_parts(*context_, all, mine, Parts::equal(*context_, all.size(), mine.size()), root);
+}
+
+Request Communicator::start_scatter_v_bytes(std::span<const std::byte> all, Counts counts, std::span<std::byte> mine,
+                                            int root) noexcept {
+  return scatter_parts(*context_, all, mine, Parts::counted(*context_, all.size(), counts), root);
+}
+
+Request Communicator::start_all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) noexcept {
+  return exchange_parts(*context_, mine, {}, all, Parts::equal(*context_, all.size(), mine.size()), true);
+}
+
+Request Communicator::start_all_gather_v_bytes(std::span<const std::byte> mine, std::span<std::byte> all,
+                                               Counts counts) noexcept {
+  const auto parts = Parts::counted(*context_, all.size(), counts);
+  const bool fits = parts && counts.of_ranks[static_cast<std::size_t>(rank())] * counts.element_bytes == mine.size();
+  return exchange_parts(*context_, mine, {}, all, parts, fits);
+}
+
+Request Communicator::start_all_to_all_bytes(std::span<const std::byte> sent, std::span<std::byte> received,
+                                             std::size_t element_bytes) noexcept {
+  const std::size_t part = sent.size() / element_bytes / static_cast<std::size_t>(size()) * element_bytes;
+  const bool fits = part * static_cast<std::size_t>(size()) == sent.size() && received.size() >= sent.size();
+  const auto parts = Parts::equal(*context_, sent.size(), part);
+  return exchange_parts(*context_, sent, parts, received, parts, fits);
+}
+
+Request Communicator::start_all_to_all_v_bytes(std::span<const std::byte> sent, Counts sent_counts,
+                                               std::span<std::byte> received, Counts received_counts) noexcept {
+  const auto sent_parts = Parts::counted(*context_, sent.size(), sent_counts);
+  const auto received_parts = Parts::counted(*context_, received.size(), received_counts);
+  return exchange_parts(*context_, sent, sent_parts, received, received_parts, sent_parts.has_value());
+}
+
+Status Communicator::gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all, int root) noexcept {
+  Request request = start_gather_bytes(mine, all, root);
+  return Requests::wait(request, job::Wait::gather);
+}
+
+}  // namespace tonari

@@ -1,0 +1,57 @@
+#include "message/posted.hpp"
+
+#include <new>
+
+namespace tonari::message {
+
+void PostedQueue::Table::add(Operation& operation) noexcept {
+  if (count_ == places_) grow();
+  chain(key_of(operation)).push_back(operation);
+  ++count_;
+}
+
+void PostedQueue::Table::remove(Operation& operation) noexcept {
+  chain(key_of(operation)).remove(operation);
+  --count_;
+}
+
+Operation* PostedQueue::Table::find(const Key& key) const noexcept {
+  Operation* each = const_cast<Table*>(this)->chain(key).front();
+  while (each != nullptr && key_of(*each) != key) each = each->next;
+  return each;
+}
+
+// Without memory for more places, chains grow instead.
+void PostedQueue::Table::grow() noexcept {
+  std::unique_ptr<OperationList[]> wider(new (std::nothrow) OperationList[places_ * 2]);
+  if (wider == nullptr) return;
+  // A chain is divided between two places, so what stays together keeps its order.
+  for_each([&](Operation& each) { wider[key_of(each).hash() >> (shift_ - 1)].push_back(each); });
+  places_ *= 2;
+  --shift_;
+  many_ = std::move(wider);
+}
+
+void PostedQueue::post(Operation& operation) noexcept {
+  operation.number = next_number_++;
+  tables_[shape_of(operation)].add(operation);
+  ++count_;
+}
+
+void PostedQueue::withdraw(Operation& operation) noexcept {
+  tables_[shape_of(operation)].remove(operation);
+  --count_;
+}
+
+Operation* PostedQueue::take(const fabric::Head& head) noexcept {
+  Operation* oldest = nullptr;
+  for (std::size_t shape = 0; shape < shapes; ++shape) {
+    if (tables_[shape].empty()) continue;
+    Operation* const found = tables_[shape].find(key_of(head, shape));
+    if (found != nullptr && (oldest == nullptr || found->number < oldest->number)) oldest = found;
+  }
+  if (oldest != nullptr) withdraw(*oldest);
+  return oldest;
+}
+
+}  // namespace tonari::message

@@ -1,0 +1,92 @@
+#include "message/runtime.hpp"
+#include "message/waiting.hpp"
+
+#include <mutex>
+
+// Probes, and the taking back of receives.
+namespace tonari::message {
+
+using fabric::Head;
+
+// A message that no receive waited for; under the lock.
+void Runtime::tell_probes(const Head& head, std::span<fabric::Sleeper*> to_wake) noexcept {
+  std::size_t told = 0;
+  for (Operation* probe = probes_.front(); probe != nullptr;) {
+    Operation* const next = probe->next;
+    if (key_of(head, shape_of(*probe)) == key_of(*probe)) {
+      probes_.remove(*probe);
+      probe->head = head;
+      fabric::Sleeper* sleeper = nullptr;
+      become(*probe, State::matched, sleeper);
+      if (sleeper != nullptr && told < to_wake.size()) {
+        to_wake[told++] = sleeper;
+      } else if (sleeper != nullptr) {
+        sleeper->wake();  // so many threads probe for one message: never mind the lock
+      }
+    }
+    probe = next;
+  }
+}
+
+bool Runtime::cancel(Operation& operation) noexcept {
+  const std::lock_guard guard(lock_);
+  if (operation.state.load(std::memory_order_relaxed) != State::posted) return false;
+  posted_.withdraw(operation);
+  engine_.counters().posted_now.store(posted_.size(), std::memory_order_relaxed);
+  operation.result.status = Status::cancelled;
+  operation.state.store(State::complete, std::memory_order_relaxed);
+  return true;
+}
+
+std::optional<Result> Runtime::probe(Context& context, int peer, int tag, bool wait_for_it) noexcept {
+  Operation probe(Operation::Kind::probe, context);
+  probe.peer = peer;
+  probe.tag = tag;
+  probe.context_id = context.id();
+  if (!wait_for_it) engine_.progress();
+  {
+    const std::lock_guard guard(lock_);
+    if (const Head* head = unexpected_.find(probe)) {
+      probe.head = *head;
+      probe.state.store(State::matched, std::memory_order_relaxed);
+    } else if (cannot_complete(probe)) {
+      return Result{Status::peer_gone, {}};
+    } else if (!wait_for_it) {
+      return std::nullopt;
+    } else {
+      probe.state.store(State::posted, std::memory_order_relaxed);
+      probes_.push_back(probe);
+    }
+  }
+  wait(probe, job::Wait::probe);
+  return probe.result;
+}
+
+std::optional<Result> Runtime::matched_probe(Operation& operation, int peer, int tag, bool wait_for_it) noexcept {
+  if (!wait_for_it) engine_.progress();
+  start_receive(operation, {{}, peer, tag, operation.context->id()});
+  if (!wait_for_it && cancel(operation)) return std::nullopt;
+  wait(operation, job::Wait::probe);
+  return operation.result;
+}
+
+void Runtime::receive_matched(Operation& operation, std::span<std::byte> buffer) noexcept {
+  operation.kind = Operation::Kind::receive;
+  operation.buffer = buffer.data();
+  operation.bytes = buffer.size();
+  operation.seen = State::idle;
+  operation.waited.store(false, std::memory_order_relaxed);  // for the probe it was
+  std::optional<fabric::Grant> grant;
+  {
+    const std::lock_guard guard(lock_);
+    operation.peer = static_cast<int>(operation.head.source);
+    if (operation.head.kind == fabric::Kind::message_announced && cannot_complete(operation)) {
+      operation.result = {Status::peer_gone, {}};  // its payload went with its sender
+      return;
+    }
+    grant = match(operation, operation.head);
+  }
+  if (grant) send_grant(operation.peer, *grant);
+}
+
+}  // namespace tonari::message

@@ -1,0 +1,91 @@
+#pragma once
+
+#include "fabric/transfer.hpp"
+#include "message/operation.hpp"
+
+#include <cstdint>
+#include <new>
+#include <optional>
+#include <vector>
+
+namespace tonari::message {
+
+// Tickets name announced payloads. Those below fabric::tickets_max have a TransferMemory, by which both sides copy.
+// When they are out, messages take tickets from there on, which are names alone: the receiver copies by itself. So what
+// is announced first never keeps a later message from being announced, however many wait for their receives.
+// Collectives take none of those, since they may have to withdraw what they announced, which needs the TransferMemory;
+// some of the first are kept for them, and come back without anybody's receive.
+inline constexpr std::uint32_t tickets_in_all = 1 << 20;
+inline constexpr unsigned tickets_for_collectives = 64;
+constexpr bool has_transfer(std::uint32_t ticket) noexcept { return ticket < fabric::tickets_max; }
+
+/// Sends by their ticket.
+///
+/// Threads: under the runtime's lock.
+class OutgoingTable {
+ public:
+  /// Null where there is none, and where there is no such ticket.
+  [[nodiscard]] Operation* find(std::uint32_t ticket) const noexcept {
+    return ticket < operations_.size() ? operations_[ticket] : nullptr;
+  }
+  void set(std::uint32_t ticket, Operation* operation) noexcept { operations_[ticket] = operation; }
+
+  /// A ticket without a TransferMemory; nothing when all are out or there is no memory for it.
+  std::optional<fabric::Tickets::Ticket> take() noexcept {
+    if (free_.empty()) {
+      if (operations_.size() == tickets_in_all) return std::nullopt;
+      try {
+        if (free_.capacity() <= generations_.size()) free_.reserve(2 * generations_.size() + 64);  // for give_back()
+        generations_.resize(operations_.size() + 1 - fabric::tickets_max);
+        operations_.push_back(nullptr);
+      } catch (const std::bad_alloc&) {
+        return std::nullopt;
+      }
+      free_.push_back(static_cast<std::uint32_t>(operations_.size() - 1));
+    }
+    const std::uint32_t ticket = free_.back();
+    free_.pop_back();
+    return fabric::Tickets::Ticket{ticket, ++generations_[ticket - fabric::tickets_max]};
+  }
+  void give_back(std::uint32_t ticket) noexcept { free_.push_back(ticket); }
+
+  template <class Visit>
+  void for_each(Visit&& visit) noexcept {
+    for (Operation* const each : operations_) {
+      if (each != nullptr) visit(*each);
+    }
+  }
+
+ private:
+  std::vector<Operation*> operations_ = std::vector<Operation*>(fabric::tickets_max);
+  std::vector<std::uint32_t> generations_;  // of those without a TransferMemory
+  std::vector<std::uint32_t> free_;         // of the same
+};
+
+/// What belongs to the tickets of each peer.
+template <class T>
+class ByTicket {
+ public:
+  /// Null when nothing was ever there.
+  [[nodiscard]] T* find(std::uint32_t source, std::uint32_t ticket) noexcept {
+    const bool known = source < by_source_.size() && ticket < by_source_[source].size();
+    return known ? &by_source_[source][ticket] : nullptr;
+  }
+  /// For a ticket below tickets_in_all. Throws std::bad_alloc.
+  T& at(std::uint32_t source, std::uint32_t ticket) {
+    if (by_source_.size() <= source) by_source_.resize(source + 1);
+    if (by_source_[source].size() <= ticket) by_source_[source].resize(ticket + 1);
+    return by_source_[source][ticket];
+  }
+  template <class Visit>
+  void for_each(Visit&& visit) noexcept {
+    for (auto& tickets : by_source_) {
+      for (T& each : tickets) visit(each);
+    }
+  }
+
+ private:
+  std::vector<std::vector<T>> by_source_;
+};
+
+}  // namespace tonari::message

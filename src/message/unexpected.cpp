@@ -1,0 +1,213 @@
+#include "message/unexpected.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+namespace tonari::message {
+
+using fabric::Head;
+using fabric::Kind;
+
+namespace {
+
+constexpr Kind hole{};
+
+// A key packed into 64 bits: what differs here differs, what does not is looked at again. Wildcards are masked out.
+constexpr std::uint64_t pack(const Key& key) noexcept {
+  return std::uint64_t{key.context} << 48 | (std::uint64_t{key.source} & 0xffff) << 32 | key.tag;
+}
+constexpr std::uint64_t mask_of(std::size_t shape) noexcept {
+  return pack({~0U, (shape & any_source_shape) != 0 ? 0 : ~0U, (shape & any_tag_shape) != 0 ? 0 : ~0U});
+}
+
+// The first of `count` keys that equals `wanted` under `mask`, or count.
+std::size_t first_equal(const std::uint64_t* keys, std::size_t count, std::uint64_t wanted,
+                        std::uint64_t mask) noexcept {
+  constexpr std::size_t block = 16;
+  std::size_t at = 0;
+  for (; at + block <= count; at += block) {
+    std::uint64_t equal = 0;  // a reduction, which the compiler makes vectors of
+    for (std::size_t i = 0; i < block; ++i) equal |= ((keys[at + i] ^ wanted) & mask) == 0 ? ~std::uint64_t{0} : 0;
+    if (equal != 0) break;
+  }
+  while (at < count && ((keys[at] ^ wanted) & mask) != 0) ++at;
+  return at;
+}
+
+}  // namespace
+
+std::size_t message_bytes(const Head& head) noexcept {
+  switch (head.kind) {
+    case Kind::message_inline: return head.inline_bytes;
+    case Kind::message_bulk: return head.as<fabric::Tail>().bytes;
+    case Kind::message_announced: return head.as<fabric::Announced>().bytes;
+    case Kind::kept: return head.as<Kept>().bytes;
+    default: return 0;
+  }
+}
+
+UnexpectedQueue::~UnexpectedQueue() {
+  for (std::size_t at = first_; at < heads_.size(); ++at) {
+    if (heads_[at].kind == Kind::kept) delete[] heads_[at].as<Kept>().payload;
+  }
+}
+
+void UnexpectedQueue::keep(const Head& head) {
+  const auto position = static_cast<Position>(heads_.size());
+  heads_.push_back(head);
+  keys_.push_back(pack(key_of(head, exact)));
+  ++count_;
+  if (head.kind == Kind::message_announced) note_announced(position);
+  for (std::size_t shape = 0; shape < shapes; ++shape) {
+    if (indexes_[shape].built()) indexes_[shape].add(*this, position, shape);
+  }
+  if (is_long() && !indexes_[exact].built()) indexes_[exact].build(*this, exact);  // not all at once, by a search
+}
+
+UnexpectedQueue::Position UnexpectedQueue::search(const Operation& receive) noexcept {
+  if (count_ == 0) return none;
+  const std::size_t shape = shape_of(receive);
+  Index& index = indexes_[shape];
+  if (!index.built() && is_long()) index.build(*this, shape);
+  return index.built() ? index.find(*this, key_of(receive), shape) : scan(receive);
+}
+
+UnexpectedQueue::Position UnexpectedQueue::scan(const Operation& receive) const noexcept {
+  const std::size_t shape = shape_of(receive);
+  const Key key = key_of(receive);
+  const std::uint64_t mask = mask_of(shape);
+  for (std::size_t at = first_; at < heads_.size();) {
+    const std::size_t count = keys_.contiguous(at);
+    const std::size_t found = first_equal(&keys_[at], count, pack(key) & mask, mask);
+    at += found;
+    if (found == count) continue;
+    if (heads_[at].kind != hole && key_of(heads_[at], shape) == key) return static_cast<Position>(at);
+    ++at;
+  }
+  return none;
+}
+
+const Head* UnexpectedQueue::find(const Operation& receive) noexcept {
+  const Position position = search(receive);
+  return position == none ? nullptr : &heads_[position];
+}
+
+std::optional<Head> UnexpectedQueue::take(const Operation& receive) noexcept {
+  const Position position = search(receive);
+  if (position == none) return std::nullopt;
+  const Head head = heads_[position];
+  remove(position);
+  return head;
+}
+
+void UnexpectedQueue::remove(Position position) noexcept {
+  for (std::size_t shape = 0; shape < shapes; ++shape) {
+    if (indexes_[shape].built()) indexes_[shape].remove(position, key_of(heads_[position], shape));
+  }
+  heads_[position].kind = hole;
+  --count_;
+  if (count_ == 0) {
+    for (Index& index : indexes_) index.drop();
+    heads_.shrink(0);
+    keys_.shrink(0);
+    first_ = 0;
+    return;
+  }
+  while (heads_[first_].kind == hole) ++first_;
+  constexpr std::size_t holes_worth_closing = 64;
+  if (heads_.size() - count_ > count_ + holes_worth_closing) close_holes();
+}
+
+void UnexpectedQueue::close_holes() noexcept {
+  std::size_t to = 0;
+  for (std::size_t at = first_; at < heads_.size(); ++at) {
+    if (heads_[at].kind == hole) continue;
+    heads_[to] = heads_[at];
+    keys_[to] = keys_[at];
+    if (heads_[to].kind == Kind::message_announced) note_announced(static_cast<Position>(to));
+    ++to;
+  }
+  heads_.shrink(to);
+  keys_.shrink(to);
+  first_ = 0;
+  for (Index& index : indexes_) index.drop();  // made again by the next search, if the queue is still long
+}
+
+void UnexpectedQueue::note_announced(Position position) {
+  const Head& head = heads_[position];
+  const auto ticket = head.as<fabric::Announced>().ticket;
+  if (ticket < tickets_in_all) announced_.at(head.source, ticket) = position;  // or a peer lies
+}
+
+Head* UnexpectedQueue::find_announced(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept {
+  const Position* const position = announced_.find(source, ticket);
+  if (position == nullptr || *position >= heads_.size()) return nullptr;
+  Head& head = heads_[*position];
+  if (head.kind != Kind::message_announced || head.source != source) return nullptr;
+  const auto announced = head.as<fabric::Announced>();
+  return announced.ticket == ticket && announced.generation == generation ? &head : nullptr;
+}
+
+bool UnexpectedQueue::forget_announced(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept {
+  if (find_announced(source, ticket, generation) == nullptr) return false;
+  remove(*announced_.find(source, ticket));
+  return true;
+}
+
+// Index
+
+void UnexpectedQueue::Index::build(const UnexpectedQueue& queue, std::size_t shape) noexcept {
+  const std::size_t places = std::bit_ceil(queue.count_ + 1);
+  try {
+    places_.assign(places, {});
+    while (links_.size() < queue.heads_.size()) links_.push_back({none, none});
+  } catch (const std::bad_alloc&) {
+    return drop();
+  }
+  shift_ = 64 - std::countr_zero(places);
+  count_ = 0;
+  for (std::size_t at = queue.first_; at < queue.heads_.size(); ++at) {
+    if (queue.heads_[at].kind != hole) append(static_cast<Position>(at), key_of(queue.heads_[at], shape));
+  }
+}
+
+void UnexpectedQueue::Index::drop() noexcept {
+  places_ = {};
+  links_.shrink(0);
+}
+
+void UnexpectedQueue::Index::add(const UnexpectedQueue& queue, Position position, std::size_t shape) noexcept {
+  if (count_ == 2 * places_.size()) return build(queue, shape);
+  try {
+    links_.push_back({none, none});
+  } catch (const std::bad_alloc&) {
+    return drop();
+  }
+  append(position, key_of(queue.heads_[position], shape));
+}
+
+void UnexpectedQueue::Index::append(Position position, const Key& key) noexcept {
+  Ends& place = places_[key.hash() >> shift_];
+  links_[position] = {place.last, none};
+  (place.last == none ? place.first : links_[place.last].next) = position;
+  place.last = position;
+  ++count_;
+}
+
+void UnexpectedQueue::Index::remove(Position position, const Key& key) noexcept {
+  const Links links = links_[position];
+  Ends& place = places_[key.hash() >> shift_];
+  (links.previous == none ? place.first : links_[links.previous].next) = links.next;
+  (links.next == none ? place.last : links_[links.next].previous) = links.previous;
+  --count_;
+}
+
+UnexpectedQueue::Position UnexpectedQueue::Index::find(const UnexpectedQueue& queue, const Key& key,
+                                                       std::size_t shape) const noexcept {
+  Position at = places_[key.hash() >> shift_].first;
+  while (at != none && key_of(queue.heads_[at], shape) != key) at = links_[at].next;
+  return at;
+}
+
+}  // namespace tonari::message

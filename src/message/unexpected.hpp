@@ -1,0 +1,134 @@
+#pragma once
+
+#include "fabric/head.hpp"
+#include "message/key.hpp"
+#include "message/operation.hpp"
+#include "message/tickets.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace tonari::message {
+
+/// A payload that arrived before its receive and was moved out of its sender's bulk memory. In place of Tail, in the
+/// heads of unexpected messages only.
+struct Kept {
+  std::uint64_t bytes;
+  std::byte* payload;  // by new[], owned by the head's holder
+};
+
+/// Length of the message a head announces.
+std::size_t message_bytes(const fabric::Head& head) noexcept;
+
+/// An array that grows by chunks: elements stay where they are, and little is allocated that is not used.
+template <class T>
+class ChunkedArray {
+ public:
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] T& operator[](std::size_t at) noexcept { return chunks_[at / chunk][at % chunk]; }
+  [[nodiscard]] const T& operator[](std::size_t at) const noexcept { return chunks_[at / chunk][at % chunk]; }
+  /// Throws std::bad_alloc.
+  void push_back(const T& value) {
+    if (size_ == chunks_.size() * chunk) chunks_.push_back(std::make_unique_for_overwrite<T[]>(chunk));
+    (*this)[size_] = value;
+    ++size_;
+  }
+  /// Keeps the first `size` elements, and memory for a chunk more.
+  void shrink(std::size_t size) noexcept {
+    size_ = size;
+    const std::size_t needed = size / chunk + 1;
+    if (chunks_.size() > needed) chunks_.resize(needed);
+  }
+  /// The rest of the chunk that `at` lies in, up to the last element.
+  [[nodiscard]] std::size_t contiguous(std::size_t at) const noexcept {
+    return std::min(chunk - at % chunk, size_ - at);
+  }
+
+ private:
+  static constexpr std::size_t chunk = 512;
+  std::vector<std::unique_ptr<T[]>> chunks_;
+  std::size_t size_ = 0;
+};
+
+/// Heads of messages that no receive waited for, in order of arrival, dense, one cache line each (LHS, section 3). A
+/// short queue is searched in order by packed keys, 8 bytes each beside the heads, a vector at a time; a long one by
+/// hash tables, one for each shape of receive that has searched it.
+///
+///   heads    | h0 | h1 | (taken) | h3 | h4 | ...      a head taken out of the middle leaves a hole, until there are
+///   keys     | k0 | k1 |         | k3 | k4 | ...      more holes than heads
+///   index    places -> chains of positions, in order of arrival, doubly linked
+///
+/// Threads: under the runtime's lock.
+/// Costs:   64 bytes a message, 8 for its key; 8 for its links and up to 16 for its place in an index.
+class UnexpectedQueue {
+ public:
+  /// Queues up to `scan_max` long are searched in order.
+  explicit UnexpectedQueue(std::size_t scan_max) noexcept : scan_max_(scan_max) {}
+  ~UnexpectedQueue();
+  UnexpectedQueue(UnexpectedQueue&&) = delete;
+
+  /// Throws std::bad_alloc.
+  void keep(const fabric::Head& head);
+  /// The oldest that `receive` takes: removed, or only looked at, until the queue is changed.
+  std::optional<fabric::Head> take(const Operation& receive) noexcept;
+  const fabric::Head* find(const Operation& receive) noexcept;
+  /// The one that `source` announced with this ticket, or null.
+  fabric::Head* find_announced(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
+  /// Removes it. False when there is none.
+  bool forget_announced(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
+  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+
+ private:
+  using Position = std::uint32_t;
+  static constexpr Position none = ~Position{0};
+
+  /// The heads of a queue by key, for receives of one shape.
+  class Index {
+   public:
+    [[nodiscard]] bool built() const noexcept { return !places_.empty(); }
+    // Both leave it not built when there is no memory for it.
+    void build(const UnexpectedQueue& queue, std::size_t shape) noexcept;
+    void add(const UnexpectedQueue& queue, Position position, std::size_t shape) noexcept;
+    void drop() noexcept;
+    void remove(Position position, const Key& key) noexcept;
+    [[nodiscard]] Position find(const UnexpectedQueue& queue, const Key& key, std::size_t shape) const noexcept;
+
+   private:
+    struct Ends {
+      Position first = none;
+      Position last = none;
+    };
+    struct Links {
+      Position previous;
+      Position next;
+    };
+    void append(Position position, const Key& key) noexcept;
+
+    int shift_ = 64;
+    std::size_t count_ = 0;
+    std::vector<Ends> places_;
+    ChunkedArray<Links> links_;  // by position
+  };
+
+  [[nodiscard]] Position search(const Operation& receive) noexcept;
+  [[nodiscard]] Position scan(const Operation& receive) const noexcept;
+  void remove(Position position) noexcept;
+  void close_holes() noexcept;
+  [[nodiscard]] bool is_long() const noexcept { return heads_.size() - first_ > 2 * scan_max_ || count_ > scan_max_; }
+  void note_announced(Position position);
+
+  const std::size_t scan_max_;
+  ChunkedArray<fabric::Head> heads_;  // a hole's kind is 0
+  ChunkedArray<std::uint64_t> keys_;
+  std::size_t first_ = 0;  // no head before it
+  std::size_t count_ = 0;
+  std::array<Index, shapes> indexes_;
+  ByTicket<Position> announced_;  // of what was announced last; whether it is still there the head tells
+};
+
+}  // namespace tonari::message
