@@ -125,6 +125,24 @@ bool Engine::left(int rank) noexcept {
   return true;
 }
 
+bool Engine::held_back() const noexcept {
+  return std::ranges::any_of(layers_, [](const std::atomic<Layer*>& slot) {
+    const Layer* const above = slot.load(std::memory_order_acquire);
+    return above != nullptr && above->held_back();
+  });
+}
+
+void Engine::settle() noexcept {
+  struct NothingHeld {
+    Engine& engine;
+    Step step() noexcept { return engine.held_back() ? Step::retry : Step::done; }
+    [[nodiscard]] bool ready() const noexcept { return !engine.held_back(); }
+    bool attach(Sleeper*) noexcept { return true; }  // it looks again by itself
+    void slow() noexcept {}
+  } waiting{*this};
+  wait(waiting);
+}
+
 void Engine::nudge(int peer) noexcept {
   job::RankBlock& block = session_.arena().block(peer);
   if ((block.baton.load(std::memory_order_relaxed) & 1) == 0) ring_bell(block.service_bell);

@@ -124,6 +124,7 @@ class Engine final : public job::Session::Attachment {
   void serve() noexcept override;
   void died(int rank) noexcept override;
   bool left(int rank) noexcept override;
+  void settle() noexcept override;
 
  private:
   // The baton, in the rank's block so that peers see whether someone looks: bit 0 held, above it twice the sleepers.
@@ -144,6 +145,7 @@ class Engine final : public job::Session::Attachment {
     void wake(int rank) const noexcept { engine->wake(rank); }
   };
   std::size_t poll() noexcept;  // by the holder
+  [[nodiscard]] bool held_back() const noexcept;
   void drain() noexcept;
   [[gnu::noinline]] void idle() noexcept;  // by the holder
   template <Waitable W>

@@ -76,6 +76,7 @@ Session::~Session() {
 }
 
 void Session::leave() noexcept {
+  if (Attachment* const layer = attachment()) layer->settle();
   RankBlock& own = block();
   own.wait_peer.store(-1, std::memory_order_relaxed);
   own.wait_since_ns.store(monotonic_ns(), std::memory_order_relaxed);

@@ -84,6 +84,9 @@ class Session {
     /// Runs on the service thread for each rank that leaves while this one stays: it calls nothing any more. Once it
     /// has answered true, no longer.
     virtual bool left(int rank) noexcept = 0;
+    /// Runs on the thread that leaves, before the others can know of it: returns when all is on its way that was held
+    /// back and that others may wait for.
+    virtual void settle() noexcept = 0;
   };
   /// The attachment of type T, made by `make()` on first use. Thread-safe; one attachment a session suffices so far.
   template <class T, class Make>

@@ -12,6 +12,7 @@ using fabric::Kind;
 namespace {
 
 constexpr Kind hole{};
+constexpr std::uint64_t key_of_hole = ~std::uint64_t{0};  // no tag is so large
 
 // A key packed into 64 bits: what differs here differs, what does not is looked at again. Wildcards are masked out.
 constexpr std::uint64_t pack(const Key& key) noexcept {
@@ -106,6 +107,7 @@ void UnexpectedQueue::remove(Position position) noexcept {
     if (indexes_[shape].built()) indexes_[shape].remove(position, key_of(heads_[position], shape));
   }
   heads_[position].kind = hole;
+  keys_[position] = key_of_hole;
   --count_;
   if (count_ == 0) {
     for (Index& index : indexes_) index.drop();

@@ -42,6 +42,7 @@ class Recorder final : public Session::Attachment {
     dead_.push_back(rank);
   }
   bool left(int) noexcept override { return true; }
+  void settle() noexcept override {}
   [[nodiscard]] bool has_died(int rank) {
     const std::lock_guard guard(mutex_);
     EXPECT_LE(std::ranges::count(dead_, rank), 1) << "it is told once";
@@ -97,6 +98,7 @@ TEST(Threads, LeavingWaitsForTheLast) {
       void serve() noexcept override {}
       void died(int) noexcept override {}
       bool left(int) noexcept override { return true; }
+      void settle() noexcept override {}
       std::atomic<bool>& left_;
       std::atomic<int>& count_;
     };
