@@ -483,6 +483,7 @@ class Communicator {
 
   template <class T, class Operation>
   static message::Reduction reduction(const Operation& operation) noexcept {
+    static_assert(alignof(T) <= alignof(std::max_align_t), "parts of reductions lie in memory of ordinary alignment");
     return {[](void* inout, const void* in, std::size_t count, const void* op) {
               auto* left = static_cast<T*>(inout);
               const auto* right = static_cast<const T*>(in);

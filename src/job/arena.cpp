@@ -88,8 +88,9 @@ std::string_view to_string(Phase phase) noexcept {
 }
 
 std::string_view to_string(Wait wait) noexcept {
-  constexpr std::array<std::string_view, 10> names{"nothing",   "send",       "receive", "probe", "barrier",
-                                                   "broadcast", "all_reduce", "gather",  "room",  "leave"};
+  constexpr std::array<std::string_view, 15> names{"nothing",   "send",       "receive",    "probe", "barrier",
+                                                   "broadcast", "reduce",     "all_reduce", "scan",  "gather",
+                                                   "scatter",   "all_gather", "all_to_all", "room",  "leave"};
   const auto index = static_cast<std::size_t>(wait);
   return index < names.size() ? names[index] : "unknown";
 }

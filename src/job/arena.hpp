@@ -27,7 +27,23 @@ enum class Phase : std::uint32_t { absent, joined, running, leaving, left, dead 
 std::string_view to_string(Phase phase) noexcept;
 
 /// What a rank's threads wait for, for `tonari status`. Written only when a wait has become long.
-enum class Wait : std::uint32_t { nothing, send, receive, probe, barrier, broadcast, all_reduce, gather, room, leave };
+enum class Wait : std::uint32_t {
+  nothing,
+  send,
+  receive,
+  probe,
+  barrier,
+  broadcast,
+  reduce,
+  all_reduce,
+  scan,
+  gather,
+  scatter,
+  all_gather,
+  all_to_all,
+  room,
+  leave
+};
 std::string_view to_string(Wait wait) noexcept;
 
 /// Counters of a rank as they lie in the arena; Statistics has their meaning. Relaxed throughout: nothing is ordered by

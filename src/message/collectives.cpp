@@ -155,7 +155,7 @@ void write_scan(Schedule& schedule, const Context& context, std::span<std::byte>
 }  // namespace
 
 Request Communicator::start_barrier() noexcept {
-  return start_collective(*context_, [this](Schedule& schedule) {
+  return start_collective(*context_, job::Wait::barrier, [this](Schedule& schedule) {
     const int me = context_->rank();
     const int size = context_->size();
     for (int distance = 1; distance < size; distance *= 2) {  // dissemination (Hensgen, Finkel, Manber 1988)
@@ -168,12 +168,13 @@ Request Communicator::start_barrier() noexcept {
 
 Request Communicator::start_broadcast_bytes(std::span<std::byte> bytes, int root) noexcept {
   if (!is_rank(*context_, root)) return refuse(*context_);
-  return start_collective(*context_, [&](Schedule& schedule) { write_broadcast(schedule, *context_, bytes, root); });
+  return start_collective(*context_, job::Wait::broadcast,
+                          [&](Schedule& schedule) { write_broadcast(schedule, *context_, bytes, root); });
 }
 
 Request Communicator::start_reduce_bytes(std::span<std::byte> values, int root, Reduction reduction) noexcept {
   if (!is_rank(*context_, root)) return refuse(*context_);
-  return start_collective(*context_, [&](Schedule& schedule) {
+  return start_collective(*context_, job::Wait::reduce, [&](Schedule& schedule) {
     const bool in_place = context_->rank() == root && root == 0;
     const auto sum = in_place ? values : schedule.scratch(values.size());
     if (!in_place && !values.empty()) std::memcpy(sum.data(), values.data(), values.size());
@@ -185,7 +186,7 @@ Request Communicator::start_reduce_bytes(std::span<std::byte> values, int root, 
 }
 
 Request Communicator::start_all_reduce_bytes(std::span<std::byte> values, Reduction reduction) noexcept {
-  return start_collective(*context_, [&](Schedule& schedule) {
+  return start_collective(*context_, job::Wait::all_reduce, [&](Schedule& schedule) {
     constexpr std::size_t doubling_bytes_max = 4096;
     constexpr int stretches_ranks_max = 32;
     if (values.size() <= doubling_bytes_max) {
@@ -200,7 +201,7 @@ Request Communicator::start_all_reduce_bytes(std::span<std::byte> values, Reduct
 }
 
 Request Communicator::start_scan_bytes(std::span<std::byte> values, Reduction reduction, bool exclusive) noexcept {
-  return start_collective(*context_, [&](Schedule& schedule) {
+  return start_collective(*context_, job::Wait::scan, [&](Schedule& schedule) {
     if (!exclusive) return write_scan(schedule, *context_, values, reduction);
     const auto sum = schedule.scratch(values.size());
     if (!values.empty()) std::memcpy(sum.data(), values.data(), values.size());
@@ -211,19 +212,14 @@ Request Communicator::start_scan_bytes(std::span<std::byte> values, Reduction re
   });
 }
 
-Status Communicator::barrier() noexcept {
-  Request request = start_barrier();
-  return message::Requests::wait(request, job::Wait::barrier);
-}
+Status Communicator::barrier() noexcept { return start_barrier().wait().status; }
 
 Status Communicator::broadcast_bytes(std::span<std::byte> bytes, int root) noexcept {
-  Request request = start_broadcast_bytes(bytes, root);
-  return message::Requests::wait(request, job::Wait::broadcast);
+  return start_broadcast_bytes(bytes, root).wait().status;
 }
 
 Status Communicator::all_reduce_bytes(std::span<std::byte> values, Reduction reduction) noexcept {
-  Request request = start_all_reduce_bytes(values, reduction);
-  return message::Requests::wait(request, job::Wait::all_reduce);
+  return start_all_reduce_bytes(values, reduction).wait().status;
 }
 
 }  // namespace tonari

@@ -9,15 +9,15 @@
 
 namespace tonari::message {
 
-/// Starts a collective that `write(Schedule&)` writes down. Whatever it copies from the user's buffers at once must be
-/// for this rank alone.
+/// Starts the collective `what`, which `write(Schedule&)` writes down. Whatever it copies from the user's buffers at
+/// once must be for this rank alone.
 template <class Write>
-Request start_collective(Context& context, Write&& write) noexcept {
+Request start_collective(Context& context, job::Wait what, Write&& write) noexcept {
   Runtime& runtime = context.runtime();
   Operation* operation = nullptr;
   try {
     operation = runtime.make_started(Operation::Kind::collective, context);
-    operation->schedule = std::make_unique<Schedule>(context);
+    operation->schedule = std::make_unique<Schedule>(context, what);
     write(*operation->schedule);
   } catch (const std::bad_alloc&) {
     const bool has_number = operation != nullptr && operation->schedule != nullptr;

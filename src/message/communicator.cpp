@@ -161,12 +161,23 @@ struct Choice {
   std::uint32_t context_id;
 };
 
-// Ids are drawn from the host's arena, two each: one for collectives. 0 is the world's.
-std::uint32_t draw_context_id(Runtime& runtime) {
-  std::atomic<std::uint32_t>& next = runtime.engine().session().arena().header().context;
-  const std::uint32_t id = next.fetch_add(2, std::memory_order_relaxed) + 2;  // relaxed: only to be different
-  if (id > 0xfffffff0) throw SetupError("no communicator number is left: 2^31 have been made in this job");
-  return id;
+// Ids are drawn from the host's arena, two each: one for collectives. 0 is the world's, and says that none is left.
+std::uint32_t draw_context_id(Runtime& runtime) noexcept {
+  constexpr std::uint32_t last = 0xfffffff0;
+  std::atomic<std::uint32_t>& drawn = runtime.engine().session().arena().header().context;
+  std::uint32_t seen = drawn.load(std::memory_order_relaxed);  // relaxed: only to be different
+  while (seen < last && !drawn.compare_exchange_weak(seen, seen + 2, std::memory_order_relaxed)) {
+  }
+  return seen < last ? seen + 2 : 0;
+}
+
+// The same id for all that chose the same color.
+void draw_context_ids(Runtime& runtime, std::span<Choice> choices) noexcept {
+  for (auto each = choices.begin(); each != choices.end(); ++each) {
+    const auto same =
+        std::find_if(choices.begin(), each, [&](const Choice& other) { return other.color == each->color; });
+    if (each->color >= 0) each->context_id = same != each ? same->context_id : draw_context_id(runtime);
+  }
 }
 
 }  // namespace
@@ -174,14 +185,18 @@ std::uint32_t draw_context_id(Runtime& runtime) {
 std::optional<Communicator> Communicator::split(int color, int key) {
   const auto size = static_cast<std::size_t>(context_->size());
   std::vector<Choice> choices(size);
-  const Choice mine{color, key, rank(), draw_context_id(context_->runtime())};
+  const Choice mine{color, key, rank(), 0};
   Status status = gather(mine, choices, 0);
+  if (rank() == 0) draw_context_ids(context_->runtime(), choices);
   if (status == Status::ok) status = broadcast(choices, 0);
   if (status != Status::ok) {
     throw SetupError("making a communicator of " + std::to_string(size) + " ranks: " + std::string(explain(status)));
   }
   if (color < 0) return std::nullopt;
   std::erase_if(choices, [color](const Choice& choice) { return choice.color != color; });
+  if (choices.front().context_id == 0) {
+    throw SetupError("no communicator number is left: 2^31 communicators have been made in this job");
+  }
   std::ranges::stable_sort(choices, {}, &Choice::key);  // ranks are in order already
   std::vector<int> ranks;
   for (const Choice& choice : choices) ranks.push_back(context_->group().at(choice.rank));

@@ -123,7 +123,7 @@ void write_nothing_to_and_from_all(Schedule& schedule, const Context& context, b
 Request gather_parts(Context& context, std::span<const std::byte> mine, std::span<std::byte> all,
                      const std::optional<Parts>& parts, int root) noexcept {
   if (!is_rank(context, root)) return refuse(context);
-  return start_collective(context, [&](Schedule& schedule) {
+  return start_collective(context, job::Wait::gather, [&](Schedule& schedule) {
     if (context.rank() != root) return schedule.send(mine, root);
     if (!parts) return write_nothing_to_and_from_all(schedule, context, false, true);
     write_gather(schedule, context, mine, all, *parts);
@@ -133,7 +133,7 @@ Request gather_parts(Context& context, std::span<const std::byte> mine, std::spa
 Request scatter_parts(Context& context, std::span<const std::byte> all, std::span<std::byte> mine,
                       const std::optional<Parts>& parts, int root) noexcept {
   if (!is_rank(context, root)) return refuse(context);
-  return start_collective(context, [&](Schedule& schedule) {
+  return start_collective(context, job::Wait::scatter, [&](Schedule& schedule) {
     if (context.rank() != root) return schedule.receive(mine, root);
     if (!parts) return write_nothing_to_and_from_all(schedule, context, true, false);
     write_scatter(schedule, context, all, mine, *parts);
@@ -143,7 +143,8 @@ Request scatter_parts(Context& context, std::span<const std::byte> all, std::spa
 // Without `sent_parts` every rank is sent the whole.
 Request exchange_parts(Context& context, std::span<const std::byte> sent, const std::optional<Parts>& sent_parts,
                        std::span<std::byte> received, const std::optional<Parts>& received_parts, bool fits) noexcept {
-  return start_collective(context, [&](Schedule& schedule) {
+  const job::Wait what = sent_parts ? job::Wait::all_to_all : job::Wait::all_gather;
+  return start_collective(context, what, [&](Schedule& schedule) {
     if (!fits || !received_parts) return write_nothing_to_and_from_all(schedule, context, true, true);
     write_exchange(schedule, context, sent, sent_parts ? &*sent_parts : nullptr, received, *received_parts);
   });
@@ -197,8 +198,7 @@ Request Communicator::start_all_to_all_v_bytes(std::span<const std::byte> sent, 
 }
 
 Status Communicator::gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all, int root) noexcept {
-  Request request = start_gather_bytes(mine, all, root);
-  return Requests::wait(request, job::Wait::gather);
+  return start_gather_bytes(mine, all, root).wait().status;
 }
 
 }  // namespace tonari

@@ -131,8 +131,7 @@ fabric::Grant Runtime::terms(const Operation& operation) const noexcept {
   constexpr std::uint64_t alone_bytes = 24 * 1024;
   constexpr std::uint64_t halves_bytes = 256 * 1024;
   const std::uint64_t chunks = bytes <= alone_bytes ? 1 : bytes <= halves_bytes ? 2 : 4;
-  const std::uint64_t chunk = std::clamp<std::uint64_t>((bytes / chunks + 4095) / 4096 * 4096, 4096,
-                                                        std::max<std::uint64_t>(chunk_bytes_max_, alone_bytes));
+  const std::uint64_t chunk = std::clamp<std::uint64_t>((bytes / chunks + 4095) / 4096 * 4096, 4096, chunk_bytes_max_);
   return {.ticket = announced.ticket,
           .generation = announced.generation,
           .address = reinterpret_cast<std::uint64_t>(operation.buffer),

@@ -21,14 +21,6 @@ void Requests::settle(Request& request) noexcept {
   operation->context->runtime().free_operation(operation);
 }
 
-Status Requests::wait(Request& request, job::Wait what) noexcept {
-  if (Operation* operation = request.operation_) {
-    operation->context->runtime().wait(*operation, what);
-    settle(request);
-  }
-  return request.result_.status;
-}
-
 void Requests::give_up(Request& request) noexcept {
   Operation& operation = *request.operation_;
   Runtime& runtime = operation.context->runtime();
@@ -41,7 +33,7 @@ namespace {
 job::Wait wait_of(const Operation& operation) noexcept {
   switch (operation.kind) {
     case Operation::Kind::send: return job::Wait::send;
-    case Operation::Kind::collective: return job::Wait::barrier;
+    case Operation::Kind::collective: return operation.schedule->what();
     default: return job::Wait::receive;
   }
 }
@@ -148,7 +140,10 @@ Request::~Request() {
 }
 
 Result Request::wait() noexcept {
-  if (operation_ != nullptr) (void)Requests::wait(*this, message::wait_of(*operation_));
+  if (operation_ != nullptr) {
+    operation_->context->runtime().wait(*operation_, message::wait_of(*operation_));
+    Requests::settle(*this);
+  }
   return result_;
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "job/arena.hpp"
 #include "message/operation.hpp"
 
 #include <tonari/message.hpp>
@@ -14,7 +13,6 @@ struct Requests {
   static Operation* operation(const Request& request) noexcept { return request.operation_; }
   /// Takes over the result of a complete operation and frees it.
   static void settle(Request& request) noexcept;
-  static Status wait(Request& request, job::Wait what) noexcept;
   /// Ends what waits for a message that has not come, so that waiting for it does not last.
   static void give_up(Request& request) noexcept;
 };

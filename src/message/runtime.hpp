@@ -27,8 +27,8 @@ namespace tonari::message {
 ///                             message_announced: stays in the user's buffer until the receive is posted, then is
 ///                             copied once, by both sides at once
 ///
-/// Threads: any. `lock_` covers the queues and every operation's links; it is held for no system call and no user's
-/// memory.
+/// Threads: any. `lock_` covers the queues and every operation's links; it is held for no user's memory; a payload
+/// that no receive waits for is copied under it.
 class Runtime final : public fabric::Layer {
  public:
   explicit Runtime(fabric::Engine& engine);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "job/arena.hpp"
 #include "message/context.hpp"
 #include "message/operation.hpp"
 
@@ -18,7 +19,8 @@ namespace tonari::message {
 /// Threads: its asker alone, but for the operations of the running round.
 class Schedule {
  public:
-  explicit Schedule(Context& context) noexcept : context_(context), tag_(static_cast<int>(context.next_collective())) {}
+  Schedule(Context& context, job::Wait what) noexcept
+      : context_(context), what_(what), tag_(static_cast<int>(context.next_collective())) {}
   ~Schedule();
 
   // Writing it down: all go into the last round; peers are ranks of the communicator. Throw std::bad_alloc.
@@ -37,6 +39,8 @@ class Schedule {
   /// Plays on as far as it goes; completes `self` after the last round or at the first failure.
   fabric::Step advance(Operation& self) noexcept;
   [[nodiscard]] bool ready() const noexcept;
+  /// Which collective it is, for status.
+  [[nodiscard]] job::Wait what() const noexcept { return what_; }
   template <class Visit>
   void for_each_running(Visit&& visit) const noexcept {
     for (Operation* operation : running_) visit(*operation);
@@ -65,6 +69,7 @@ class Schedule {
   bool finish_running(bool& retry) noexcept;
 
   Context& context_;
+  job::Wait what_;
   int tag_;
   std::vector<Round> rounds_{1};
   std::size_t round_ = 0;
