@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -19,23 +20,27 @@ void ask_tonari(const Ask& ask, const Options& options) {
   tonari::Communicator communicator(job);
   TonariWire wire(communicator);
   Output output(options, wire.rank());
-  output.system(wire.system());
+  output.system(options.text("name", wire.system()));
   ask(wire, options, output);
   output.done();
 }
 
 int run(const std::string& question, const Options& options) {
-  const std::map<std::string, Ask> questions{{"pingpong", ask_pingpong}, {"lu", ask_lu}};
-  if (question == "pingpong" && options.text("system", "tonari") == "ring") {
-    ask_pingpong_of_ring(options);
-    return 0;
-  }
-  const auto found = questions.find(question);
-  if (found == questions.end()) {
-    std::fprintf(stderr, "tonari-bench: no question '%s'; `tonari bench` lists them\n", question.c_str());
+  const std::map<std::string, Ask> of_tonari{{"pingpong", ask_pingpong}, {"match", ask_match}, {"lu", ask_lu}};
+  const std::map<std::pair<std::string, std::string>, void (*)(const Options&)> of_others{
+      {{"pingpong", "ring"}, ask_pingpong_of_ring},
+      {{"match", "lhs"}, ask_match_of_heads},
+      {{"match", "no-lhs"}, ask_match_of_common_buffer}};
+  const auto system = options.text("system", "tonari");
+  if (const auto found = of_tonari.find(question); system == "tonari" && found != of_tonari.end()) {
+    ask_tonari(found->second, options);
+  } else if (const auto other = of_others.find({question, system}); other != of_others.end()) {
+    other->second(options);
+  } else {
+    std::fprintf(stderr, "tonari-bench: no question '%s' to %s; `tonari bench` lists them\n", question.c_str(),
+                 system.c_str());
     return 2;
   }
-  ask_tonari(found->second, options);
   return 0;
 }
 

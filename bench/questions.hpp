@@ -8,9 +8,13 @@ namespace tonari::bench {
 // What tonari-bench can be asked: one function a question, each in a file of its name.
 
 void ask_pingpong(TonariWire& wire, const Options& options, Output& output);
+void ask_match(TonariWire& wire, const Options& options, Output& output);
 void ask_lu(TonariWire& wire, const Options& options, Output& output);
 
 /// The ping-pong of the bare ring: makes its own two processes.
 void ask_pingpong_of_ring(const Options& options);
+/// The searches that match's question is put to, each in a single process.
+void ask_match_of_heads(const Options& options);
+void ask_match_of_common_buffer(const Options& options);
 
 }  // namespace tonari::bench

@@ -15,6 +15,7 @@ namespace tonari::bench {
 class TonariWire {
  public:
   using Request = tonari::Request;
+  static constexpr int any_source = tonari::any_source;
 
   explicit TonariWire(Communicator& communicator) noexcept : communicator_(communicator) {}
 
@@ -25,6 +26,11 @@ class TonariWire {
   void send(std::span<const std::byte> bytes, int rank, int tag) { check(communicator_.send_bytes(bytes, rank, tag)); }
   void receive(std::span<std::byte> bytes, int rank, int tag) {
     check(communicator_.receive_bytes(bytes, rank, tag).status);
+  }
+  Arrived receive_from(std::span<std::byte> bytes, int rank, int tag) {
+    const Result result = communicator_.receive_bytes(bytes, rank, tag);
+    check(result.status);
+    return {result.envelope.source, result.envelope.tag};
   }
   Request start_send(std::span<const std::byte> bytes, int rank, int tag) {
     return communicator_.start_send_bytes(bytes, rank, tag);
@@ -53,6 +59,6 @@ class TonariWire {
   Communicator& communicator_;
 };
 
-static_assert(StartedWire<TonariWire>);
+static_assert(MatchWire<TonariWire>);
 
 }  // namespace tonari::bench

@@ -33,4 +33,19 @@ concept StartedWire = Wire<W> && requires(W& wire, std::span<const std::byte> fr
   { wire.start_broadcast(to, rank) } -> std::same_as<typename W::Request>;
 };
 
+/// Whose message a receive took, and with which tag.
+struct Arrived {
+  int rank;
+  int tag;
+
+  friend bool operator==(const Arrived&, const Arrived&) = default;
+};
+
+/// Receives that tell what they took, and may take it from anybody.
+template <class W>
+concept MatchWire = StartedWire<W> && requires(W& wire, std::span<std::byte> to, int rank, int tag) {
+  { wire.receive_from(to, rank, tag) } -> std::same_as<Arrived>;
+  { W::any_source } -> std::convertible_to<int>;
+};
+
 }  // namespace tonari::bench

@@ -124,22 +124,15 @@ void Pingpong::conclude(Results& results) const {
   const auto measured = results.series();
   for (const auto& series : measured) {
     if (series.name.metric != "latency" || series.points.size() < 3) continue;
-    const auto rounds = series.points.begin()->second.size();
     const double longest = series.points.rbegin()->first;
-    for (std::size_t round = 0; round < rounds; ++round) {
-      std::vector<Point> medians;
-      for (const auto& [bytes, samples] : series.points) {
-        if (round < samples.size()) medians.push_back({bytes, summarize(samples[round]).median});
-      }
-      const auto line = fit_line(medians);
-      if (!line) continue;
+    for (const auto& line : series.lines()) {
       const auto add = [&](std::string metric, std::string unit, double value) {
         results.add({series.name.system, series.name.label, std::move(metric), std::move(unit), "bytes up to"}, longest,
                     {value});
       };
-      add("t0", "us", line->at_zero);
-      add("t1", "ns/B", line->slope * 1000);
-      add("half-performance length", "B", line->at_zero / line->slope);
+      add("t0", "us", line.at_zero);
+      add("t1", "ns/B", line.slope * 1000);
+      add("half-performance length", "B", line.at_zero / line.slope);
     }
   }
 }
@@ -147,17 +140,12 @@ void Pingpong::conclude(Results& results) const {
 std::string Pingpong::tell(const Results& results) const {
   auto text = tell_metric(results, {"latency", Better::low});
   std::vector<std::vector<std::string>> rows{{"fit t0 + n * t1", "system", "t0, us", "t1, ns/B", "GB/s", "half at, B"}};
-  const auto median = [&](const SeriesName& like, std::string_view metric) {
-    const auto found = std::ranges::find_if(results.series(), [&](const Series& series) {
-      return series.name.system == like.system && series.name.label == like.label && series.name.metric == metric;
-    });
-    return found->summary(found->points.begin()->first).median;
-  };
   for (const auto& series : results.series()) {
     if (series.name.metric != "t0") continue;
-    const double t1 = median(series.name, "t1");
-    rows.push_back({series.name.label, series.name.system, format_number(median(series.name, "t0")), format_number(t1),
-                    format_number(1 / t1), format_number(median(series.name, "half-performance length"))});
+    const double t1 = results.median_beside(series.name, "t1");
+    rows.push_back({series.name.label, series.name.system, format_number(results.median_beside(series.name, "t0")),
+                    format_number(t1), format_number(1 / t1),
+                    format_number(results.median_beside(series.name, "half-performance length"))});
   }
   return rows.size() == 1 ? text : text + "\n" + format_table(rows);
 }

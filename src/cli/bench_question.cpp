@@ -34,6 +34,7 @@ std::size_t parse_size(std::string_view text) {
 std::vector<std::unique_ptr<Question>> all_questions() {
   std::vector<std::unique_ptr<Question>> all;
   all.push_back(make_pingpong());
+  all.push_back(make_match());
   all.push_back(make_lu());
   return all;
 }

@@ -60,6 +60,7 @@ class Question {
 };
 
 std::unique_ptr<Question> make_pingpong();
+std::unique_ptr<Question> make_match();
 std::unique_ptr<Question> make_lu();
 
 /// Every benchmark there is.

@@ -38,6 +38,19 @@ std::vector<double> Series::samples(double x) const {
   return all;
 }
 
+std::vector<Line> Series::lines() const {
+  std::vector<Line> lines;
+  const auto rounds = points.empty() ? 0 : points.begin()->second.size();
+  for (std::size_t round = 0; round < rounds; ++round) {
+    std::vector<Point> medians;
+    for (const auto& [x, samples] : points) {
+      if (round < samples.size()) medians.push_back({x, summarize(samples[round]).median});
+    }
+    if (const auto line = fit_line(medians)) lines.push_back(*line);
+  }
+  return lines;
+}
+
 void Results::begin_worker(std::string note) {
   system_.clear();
   note_ = std::move(note);
@@ -73,6 +86,13 @@ void Results::add(const SeriesName& name, double x, std::vector<double> samples)
   auto found = std::ranges::find(series_, name, &Series::name);
   if (found == series_.end()) found = series_.insert(found, {name, {}});
   found->points[x].push_back(std::move(samples));
+}
+
+double Results::median_beside(const SeriesName& name, std::string_view metric) const {
+  const auto found = std::ranges::find_if(series_, [&](const Series& series) {
+    return series.name.system == name.system && series.name.label == name.label && series.name.metric == metric;
+  });
+  return found->summary(found->points.begin()->first).median;
 }
 
 nlohmann::ordered_json Results::series_as_json() const {

@@ -29,6 +29,8 @@ struct Series {
 
   [[nodiscard]] std::vector<double> samples(double x) const;  ///< Of all rounds, in their order.
   [[nodiscard]] Summary summary(double x) const { return summarize(samples(x)); }
+  /// A line through the medians of each round that allows one.
+  [[nodiscard]] std::vector<Line> lines() const;
 };
 
 /// A value that must stay below a bound, as a worker found it. It is in the series too.
@@ -53,6 +55,8 @@ class Results {
   [[nodiscard]] bool end_worker() const noexcept { return done_; }
 
   void add(const SeriesName& name, double x, std::vector<double> samples);
+  /// The median of another metric of the same system and case, at its first x. There must be one.
+  [[nodiscard]] double median_beside(const SeriesName& name, std::string_view metric) const;
 
   [[nodiscard]] const std::vector<Series>& series() const noexcept { return series_; }
   [[nodiscard]] const std::vector<Check>& checks() const noexcept { return checks_; }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <sstream>
 
 namespace tonari::cli {
@@ -62,8 +63,20 @@ Command for_tonari(const Ask& ask) {
   return command;
 }
 
-Command for_ring(const Ask& ask) {
-  return {{worker(), ask.question, "--system=ring", bound(ask.launch) ? "--bind=core" : "--bind=none"}, {}};
+/// A system that the worker itself is, without a runtime.
+std::optional<std::string_view> name_in_worker(Family family) {
+  switch (family) {
+    case Family::ring: return "ring";
+    case Family::lhs: return "lhs";
+    case Family::no_lhs: return "no-lhs";
+    default: return std::nullopt;
+  }
+}
+
+Command for_worker_alone(std::string_view system, const Ask& ask) {
+  return {
+      {worker(), ask.question, fmt::format("--system={}", system), bound(ask.launch) ? "--bind=core" : "--bind=none"},
+      {}};
 }
 
 Command for_openmpi(const Ask& ask) {
@@ -88,11 +101,10 @@ Command for_mpich(const Ask& ask) {
 Command for_family(Family family, const Ask& ask) {
   switch (family) {
     case Family::tonari: return for_tonari(ask);
-    case Family::ring: return for_ring(ask);
     case Family::openmpi: return for_openmpi(ask);
     case Family::mpich: return for_mpich(ask);
+    default: return for_worker_alone(*name_in_worker(family), ask);
   }
-  std::abort();
 }
 
 }  // namespace
@@ -121,7 +133,7 @@ std::vector<System> parse_rivals(const std::vector<std::string>& names) {
 }
 
 void check_installed(const System& system, std::string_view question) {
-  if (system.family == Family::tonari || system.family == Family::ring) {
+  if (system.family == Family::tonari || name_in_worker(system.family)) {
     if (is_program(worker())) return;
     throw SetupError(fmt::format("{} is missing; build it with -DTONARI_BENCH=ON, or run `make`", worker().string()));
   }
@@ -147,7 +159,7 @@ Command command_for(const System& system, const Ask& ask, const std::string& out
 
 std::string to_string(const System& system) {
   if (system.family == Family::tonari) return "tonari";
-  if (system.family == Family::ring) return "ring";
+  if (const auto name = name_in_worker(system.family)) return std::string(*name);
   return std::string(mpi_of(system.family).name) + (system.thread_multiple ? " thread-multiple" : "");
 }
 

@@ -9,8 +9,8 @@
 
 namespace tonari::cli {
 
-/// Who can be asked a question.
-enum class Family : std::uint8_t { tonari, ring, openmpi, mpich };
+/// Who can be asked a question. The ring and the searches are no runtimes: what they do alone is compared with.
+enum class Family : std::uint8_t { tonari, ring, lhs, no_lhs, openmpi, mpich };
 
 struct System {
   Family family = Family::tonari;

@@ -20,6 +20,11 @@ std::string heading_of(std::string_view system) {
   return text;
 }
 
+/// What is no rival: floors, other designs, and tonari with other settings.
+bool is_reference(std::string_view system) {
+  return system == "ring" || system == "lhs" || system == "no-lhs" || system.starts_with("tonari");
+}
+
 /// Seconds are told as milliseconds.
 bool in_ms(const Series& series) { return series.name.unit == "s"; }
 
@@ -29,8 +34,7 @@ class CaseTable {
   CaseTable(const Shown& shown, std::vector<const Series*> series) : shown_(shown), series_(std::move(series)) {
     ours_ = find("tonari");
     for (const auto* one : series_) {
-      const bool is_rival = one != ours_ && one->name.system != "ring";
-      if (is_rival) rivals_.push_back(one);
+      if (!is_reference(one->name.system)) rivals_.push_back(one);
       for (const auto& point : one->points) all_x_.insert(point.first);
     }
   }

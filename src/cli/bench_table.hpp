@@ -18,7 +18,7 @@ struct Shown {
 };
 
 /// A table for each case that has the metric: a row for each x, a column for each system, and tonari's ratio to the
-/// best rival ("ring" is no rival: it is a floor).
+/// best rival. No rivals are floors ("ring"), other designs ("lhs"), and tonari with other settings.
 std::string tell_metric(const Results& results, const Shown& shown);
 
 }  // namespace tonari::cli

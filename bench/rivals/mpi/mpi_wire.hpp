@@ -22,6 +22,7 @@ namespace tonari::bench {
 class MpiWire {
  public:
   using Request = MPI_Request;
+  static constexpr int any_source = MPI_ANY_SOURCE;
 
   MpiWire(int& argc, char**& argv, bool thread_multiple) : thread_multiple_(thread_multiple) {
     if (thread_multiple) {
@@ -58,6 +59,11 @@ class MpiWire {
   }
   void receive(std::span<std::byte> bytes, int rank, int tag) {
     MPI_Recv(bytes.data(), count(bytes.size()), MPI_BYTE, rank, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  Arrived receive_from(std::span<std::byte> bytes, int rank, int tag) {
+    MPI_Status status;
+    MPI_Recv(bytes.data(), count(bytes.size()), MPI_BYTE, rank, tag, MPI_COMM_WORLD, &status);
+    return {status.MPI_SOURCE, status.MPI_TAG};
   }
   Request start_send(std::span<const std::byte> bytes, int rank, int tag) {
     Request request;
@@ -96,7 +102,7 @@ class MpiWire {
   int size_ = 0;
 };
 
-static_assert(StartedWire<MpiWire>);
+static_assert(MatchWire<MpiWire>);
 
 /// main() of a rival: `question(wire, options, output)` between start and end of MPI.
 template <class Question>
