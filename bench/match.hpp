@@ -4,7 +4,8 @@
 // Method:   rank 0 measures, rank 1 does what it is ordered to. Queued messages have distinct tags and `payload` bytes.
 //             unexpected       `depth` of them lie in rank 0's unexpected queue. Behind them come 64 of 8 bytes with
 //                              another tag, then a message that says so: messages of a pair arrive in order, so all are
-//                              there. The 64 blocking receives are timed as one batch.
+//                              there. The 64 blocking receives (fewer where they are slow) are timed
+//                              as one batch.
 //             any-source       the same, with receives from any source
 //             unexpected-cold  the same with one such message; between its arrival and its receive the caches are
 //                              emptied. The time includes reading the clock once.
@@ -71,16 +72,20 @@ class Payloads {
   [[nodiscard]] std::span<const std::byte> of(std::size_t message) const noexcept {
     return std::as_bytes(std::span(numbers_)).subspan(message * sizeof(Number), bytes_);
   }
-  /// Whether both ends of `bytes` are those of the message: quick enough to be timed.
+  /// Whether the first and the last whole number in `bytes` are those of the message: quick enough to be timed.
   [[nodiscard]] bool is_like(std::span<const std::byte> bytes, std::size_t message) const noexcept {
-    const std::size_t end = std::min(bytes_, sizeof(Number));
-    const auto right = of(message);
-    return std::memcmp(bytes.data(), right.data(), end) == 0 &&
-           std::memcmp(bytes.data() + bytes_ - end, right.data() + bytes_ - end, end) == 0;
+    const std::size_t numbers = bytes_ / sizeof(Number);
+    return numbers == 0 || (number(bytes, 0) == message && number(bytes, numbers - 1) == message + numbers - 1);
   }
 
  private:
   using Number = std::uint64_t;
+  static Number number(std::span<const std::byte> bytes, std::size_t index) noexcept {
+    Number value = 0;
+    std::memcpy(&value, &bytes[index * sizeof value], sizeof value);
+    return value;
+  }
+
   std::size_t bytes_;
   std::vector<Number> numbers_;
 };
@@ -234,12 +239,17 @@ class Experiment {
   void order(const Order& order) { wire_.send(pingpong::bytes_of(order), 1, tag_order); }
   void await_ready() { wire_.receive({}, 1, tag_ready); }
 
-  /// Returns when messages 0 to depth - 1 are unexpected here.
+  /// Returns when messages 0 to depth - 1 are unexpected here. What tells of each portion is waited for before there
+  /// is a queue to search.
   void queue(std::size_t depth) {
-    const std::size_t each = payloads_.bytes() <= surely_eager_bytes ? depth : portion;
-    for (std::size_t first = 0; first < depth; first += each) {
+    const std::size_t each = payloads_.bytes() <= surely_eager_bytes ? std::max<std::size_t>(depth, 1) : portion;
+    std::vector<typename W::Request> ready;
+    for (std::size_t first = 0; first < depth; first += each) ready.push_back(wire_.start_receive({}, 1, tag_ready));
+    std::size_t first = 0;
+    for (auto& request : ready) {
       order({Order::What::queue, first, std::min(each, depth - first)});
-      await_ready();
+      wire_.wait(request);
+      first += each;
     }
     probes_ = 0;
   }
@@ -281,10 +291,12 @@ class Experiment {
 
   Samples unexpected(std::size_t depth, int source) {
     queue(depth);
-    const double batch_us = probe_ns(probes_batch, source, false) * probes_batch / 1000;
+    const double slow_us = probe_ns(1, source, false) / 1000;
+    const auto batch = static_cast<std::size_t>(std::clamp(10 * task_.budget_us / slow_us, 8.0, 1.0 * probes_batch));
+    const double batch_us = probe_ns(batch, source, false) * static_cast<double>(batch) / 1000;
     const double wanted = std::clamp(task_.budget_us / batch_us, 3.0, 300.0);
     Samples samples;
-    while (static_cast<double>(samples.size()) < wanted) samples.push_back(probe_ns(probes_batch, source, false));
+    while (static_cast<double>(samples.size()) < wanted) samples.push_back(probe_ns(batch, source, false));
     empty_queue(depth);
     return samples;
   }

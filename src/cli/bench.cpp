@@ -163,9 +163,12 @@ std::size_t edit_distance(std::string_view left, std::string_view right) {
   const auto [distance, nearest] = names.front();
   const auto hint = distance <= 3 && distance < nearest.size() / 2 ? fmt::format("did you mean {}? ", nearest) : "";
   std::vector<std::string_view> known;
-  for (const auto& question : all_questions()) known.push_back(question->name());
-  throw SetupError(fmt::format("no benchmark is called '{}'; {}there {} {}; `tonari bench` says what they ask", name,
-                               hint, known.size() == 1 ? "is" : "are", fmt::join(known, " and ")));
+  const auto questions = all_questions();
+  for (const auto& question : questions) known.push_back(question->name());
+  const auto last = known.back();
+  known.pop_back();
+  throw SetupError(fmt::format("no benchmark is called '{}'; {}there are {} and {}; `tonari bench` says what they ask",
+                               name, hint, fmt::join(known, ", "), last));
 }
 
 void add_common_options(CLI::App& command, BenchOptions& options, int default_ranks) {

@@ -79,7 +79,8 @@ class CaseTable {
     }
     const auto ours = ours_->summary(x);
     if (!best || *best == 0 || ours.n == 0) return "-";
-    return fmt::format("{:.2f}x", ours.median / *best);
+    const double ratio = ours.median / *best;
+    return ratio < 0.01 ? "<0.01x" : fmt::format("{:.2f}x", ratio);
   }
 
   Shown shown_;

@@ -15,6 +15,7 @@ class Listing(BenchTest):
         status, output, _ = self.run_job("bench")
         self.assertEqual(status, 0)
         self.assertRegex(output, r"(?m)^ *pingpong +\S.*\?$")
+        self.assertRegex(output, r"(?m)^ *match +\S.*\?$")
         self.assertRegex(output, r"(?m)^ *lu +\S.*\?$")
 
 
@@ -24,7 +25,7 @@ class Refusal(BenchTest):
         for name in ("nothing-like-it", "foo", "l"):
             error = self.refused(name)
             self.assertNotIn("did you mean", error)
-            self.assertIn("there are pingpong and lu", error)
+            self.assertIn("there are pingpong, match and lu", error)
 
     def test_of_wrong_sizes_says_what_is_right(self):
         for sizes in ("8x", "0", "-8", "64-8", "", ",", "8,,16", "99999999999999999999", "17179869184G", "1T"):
@@ -36,6 +37,10 @@ class Refusal(BenchTest):
         self.assertIn("blocking,posted,unexpected", self.refused("pingpong", "--receivers", "blocking,lost"))
         for split in ("49", "-1", "x", "0,,8"):
             self.assertIn("--split: it takes numbers from 0 to 48", self.refused("pingpong", "--split", split))
+        self.assertIn("drain-reverse", self.refused("match", "--cases", "unexpected,lost"))
+        for option, most in (("--depths", 1000000), ("--payloads", 8192)):
+            for number in (str(most + 1), "-1", "x", "0,,8"):
+                self.assertIn(f"{option}: it takes numbers from 0 to {most}", self.refused("match", option, number))
         self.assertIn("started-receive", self.refused("lu", "--modes", "sending"))
         self.assertIn("--sweep: it takes n or ranks", self.refused("lu", "--sweep", "columns"))
 
