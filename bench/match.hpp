@@ -4,8 +4,8 @@
 // Method:   rank 0 measures, rank 1 does what it is ordered to. Queued messages have distinct tags and `payload` bytes.
 //             unexpected       `depth` of them lie in rank 0's unexpected queue. Behind them come 64 of 8 bytes with
 //                              another tag, then a message that says so: messages of a pair arrive in order, so all are
-//                              there. The 64 blocking receives (fewer where they are slow) are timed
-//                              as one batch.
+//                              there. The 64 blocking receives (fewer where they are slow) are timed as
+//                              one batch.
 //             any-source       the same, with receives from any source
 //             unexpected-cold  the same with one such message; between its arrival and its receive the caches are
 //                              emptied. The time includes reading the clock once.

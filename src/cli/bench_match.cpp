@@ -29,10 +29,10 @@ class Match final : public Question {
   }
   [[nodiscard]] int default_ranks() const override { return 2; }
   [[nodiscard]] std::string_view examples() const override {
-    return "Prints the time of a receive, the median of all rounds, in nanoseconds, and a line fitted to it: what "
-           "each\n"
-           "message in the way costs. Beside tonari: tonari-scan, whose queues are always searched in order; and two\n"
-           "searches without a runtime: lhs, 64-byte heads in line, and no-lhs, envelopes inside whole messages.\n"
+    return "Prints the time of a receive, the median of all rounds, in nanoseconds, and a line fitted to it:\n"
+           "what each message in the way costs. Beside tonari: tonari-scan, whose queues are always searched in\n"
+           "order; and two searches without a runtime: lhs, 64-byte heads in line, and no-lhs, envelopes inside whole\n"
+           "messages.\n"
            "\n"
            "Examples:\n"
            "  tonari bench match --quick\n"

@@ -22,10 +22,9 @@ class Match(BenchTest):
 
     def test_a_line_is_fitted_in_each_round(self):
         report, output, _ = self.bench("match", *FEW, "--rounds", "2", "--cases", "unexpected,drain-random")
-        for system, cases in (("tonari", CASES[::5]), ("tonari-scan", CASES[::5]), ("lhs", CASES[:1])):
-            for case in cases:
-                for metric in ("slope", "intercept"):
-                    self.assertEqual(self.points(report, system, case, metric)[200]["n"], 2)
+        for system, case in (("tonari", "unexpected"), ("tonari-scan", "drain-random"), ("lhs", "unexpected")):
+            for metric in ("slope", "intercept"):
+                self.assertEqual(self.points(report, system, case, metric)[200]["n"], 2)
         self.assertRegex(output, "fit +system +ns a message +ns at depth 0")
 
     def test_searches_are_asked_with_long_messages_too(self):
