@@ -164,6 +164,7 @@ std::size_t edit_distance(std::string_view left, std::string_view right) {
   const auto hint = distance <= 3 && distance < nearest.size() / 2 ? fmt::format("did you mean {}? ", nearest) : "";
   std::vector<std::string_view> known;
   const auto questions = all_questions();
+  known.reserve(questions.size());
   for (const auto& question : questions) known.push_back(question->name());
   const auto last = known.back();
   known.pop_back();

@@ -79,7 +79,7 @@ class Match final : public Question {
     auto all = parse_numbers(option, text, 0, max);
     if (all.empty()) throw SetupError(fmt::format("{}: no number given; write some, such as 0,100", option));
     std::ranges::sort(all);
-    all.erase(std::ranges::unique(all).begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
     return all;
   }
   [[nodiscard]] std::vector<int> depths(const BenchOptions& options) const {
