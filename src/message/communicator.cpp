@@ -199,6 +199,7 @@ std::optional<Communicator> Communicator::split(int color, int key) {
   }
   std::ranges::stable_sort(choices, {}, &Choice::key);  // ranks are in order already
   std::vector<int> ranks;
+  ranks.reserve(choices.size());
   for (const Choice& choice : choices) ranks.push_back(context_->group().at(choice.rank));
   return Communicator(
       std::make_shared<Context>(context_->runtime(), Group(std::move(ranks)), choices.front().context_id));

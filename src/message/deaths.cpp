@@ -6,8 +6,6 @@
 // What becomes of operations when a rank dies.
 namespace tonari::message {
 
-using fabric::Head;
-using fabric::Kind;
 using fabric::Step;
 
 void Runtime::set_presence(int rank, Presence presence) noexcept {

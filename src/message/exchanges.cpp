@@ -14,7 +14,6 @@ using message::Context;
 using message::Counts;
 using message::is_rank;
 using message::refuse;
-using message::Requests;
 using message::Schedule;
 using message::start_collective;
 

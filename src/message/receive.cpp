@@ -13,7 +13,6 @@ namespace tonari::message {
 
 using fabric::Head;
 using fabric::Kind;
-using fabric::Lane;
 using fabric::Step;
 
 namespace {
