@@ -26,6 +26,7 @@ PUBLIC = {
     "job.hpp": "job",
     "window.hpp": "window",
     "message.hpp": "message",
+    "request.hpp": "message",
     "share.hpp": "share",
     "far.hpp": "far",
     "tonari.hpp": "cli",

@@ -2,4 +2,5 @@
 
 #include <tonari/job.hpp>
 #include <tonari/message.hpp>
+#include <tonari/request.hpp>
 #include <tonari/status.hpp>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
-// What becomes of operations when a rank dies.
+// What becomes of operations when a rank dies or leaves.
 namespace tonari::message {
 
 using fabric::Step;
@@ -30,17 +30,18 @@ bool Runtime::has_a_dead_part(const Operation& operation) const noexcept {
   });
 }
 
+void Runtime::become(Operation& operation, State state, Sleepers& to_wake) noexcept {
+  fabric::Sleeper* sleeper = nullptr;
+  become(operation, state, sleeper);
+  if (sleeper != nullptr) to_wake.push_back(sleeper);
+}
+
 void Runtime::died(int rank) noexcept {
   // A collective cannot end without one of its ranks.
   const auto is_part = [rank](const Operation& operation) {
     return operation.context_id == operation.context->collective_id() && operation.context->group().position(rank) >= 0;
   };
-  std::vector<fabric::Sleeper*> to_wake;
-  const auto change = [&](Operation& operation, State state) {
-    fabric::Sleeper* sleeper = nullptr;
-    become(operation, state, sleeper);
-    if (sleeper != nullptr) to_wake.push_back(sleeper);
-  };
+  Sleepers to_wake;
   {
     const std::lock_guard guard(lock_);
     set_presence(rank, Presence::dead);
@@ -50,24 +51,22 @@ void Runtime::died(int rank) noexcept {
       if (operation.peer != rank && !from_anyone && !is_part(operation)) return;
       withdraw_waiting(operation);
       operation.result.status = Status::peer_gone;
-      change(operation, State::complete);
+      become(operation, State::complete, to_wake);
     });
     outgoing_.for_each([&](Operation& operation) {
       if (operation.peer == rank) {
-        fabric::Sleeper* sleeper = nullptr;
-        fail_send(operation, sleeper);
-        if (sleeper != nullptr) to_wake.push_back(sleeper);
+        fail_send(operation, to_wake);
       } else if (is_part(operation) && operation.state.load(std::memory_order_relaxed) == State::announced) {
-        change(operation, State::doomed);  // its receive may never be posted; once it is granted, it was
+        become(operation, State::doomed, to_wake);  // its receive may never be posted; once it is granted, it was
       }
     });
     incoming_.for_each([&](Operation& operation) {
       if (static_cast<int>(operation.head.source) == rank) {
         incoming_.remove(operation);
         operation.result.status = Status::peer_gone;
-        change(operation, State::settled);
+        become(operation, State::settled, to_wake);
       } else if (is_part(operation)) {
-        change(operation, State::doomed);  // its sender may have withdrawn it before it came
+        become(operation, State::doomed, to_wake);  // its sender may have withdrawn it before it came
       }
     });
   }
@@ -76,12 +75,7 @@ void Runtime::died(int rank) noexcept {
 
 // Its peer destroyed its Job. What it has begun goes on; what it would have to begin for us fails.
 void Runtime::left(int rank) noexcept {
-  std::vector<fabric::Sleeper*> to_wake;
-  const auto change = [&](Operation& operation, State state) {
-    fabric::Sleeper* sleeper = nullptr;
-    become(operation, state, sleeper);
-    if (sleeper != nullptr) to_wake.push_back(sleeper);
-  };
+  Sleepers to_wake;
   {
     const std::lock_guard guard(lock_);
     set_presence(rank, Presence::left);
@@ -89,11 +83,11 @@ void Runtime::left(int rank) noexcept {
       if (operation.peer != rank) return;
       withdraw_waiting(operation);
       operation.result.status = Status::peer_gone;
-      change(operation, State::complete);
+      become(operation, State::complete, to_wake);
     });
     outgoing_.for_each([&](Operation& operation) {
       const bool unmet = operation.peer == rank && operation.state.load(std::memory_order_relaxed) == State::announced;
-      if (unmet) change(operation, State::doomed);
+      if (unmet) become(operation, State::doomed, to_wake);
     });
   }
   for (fabric::Sleeper* sleeper : to_wake) sleeper->wake();
@@ -101,7 +95,7 @@ void Runtime::left(int rank) noexcept {
 
 // Its receiver died; under the lock. The ticket is free at once, unless the asker is copying: it may be waiting for one
 // in another operation.
-void Runtime::fail_send(Operation& operation, fabric::Sleeper*& to_wake) noexcept {
+void Runtime::fail_send(Operation& operation, Sleepers& to_wake) noexcept {
   State state = operation.state.load(std::memory_order_relaxed);
   if (state == State::held || state == State::complete) return;  // what is held is failed by the next retry
   operation.result.status = Status::peer_gone;

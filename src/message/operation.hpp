@@ -31,8 +31,7 @@ class Schedule;
 // posted     in the list of posted receives, or of probes
 // matched    `head` is here: the asker takes what it carries
 // settled    the other side copied the last chunk
-// doomed     instead of announced or matched: part of a collective of which a third rank has died, or to a rank that
-// has
+// doomed     instead of announced or matched: in a collective of which a third rank has died, or for a rank that has
 //            left. The asker ends it, unless the other side has begun to copy
 enum class State : std::uint8_t { idle, held, announced, granted, copying, posted, matched, settled, doomed, complete };
 
@@ -45,18 +44,17 @@ struct Operation {
   Kind kind;
   SendMode mode = SendMode::standard;
   std::atomic<State> state{State::idle};
-  State seen = State::idle;         // by the asker: the state it has acted on
-  std::atomic<bool> waited{false};  // relaxed, to the holder: the asker stays until this is complete
-  std::atomic<bool> piece_waiting{
-      false};                        // by the holder: set after a piece is added; by the asker: cleared before taking
-  std::atomic<bool> launched{true};  // by whoever launches it: a head of it, once held, has left since
-  bool has_ticket = false;           // by whoever launches it; once it is, under the runtime's lock
-  bool closing = false;              // a send whose `finish` head is held
-  bool prepared = false;             // a piece in `head` found no room
-  bool followed = false;             // the payload went after its announcement: see Runtime::send_late
-  bool tended = false;               // from start to end: see Runtime::tend
-  bool busy = false;                 // under the runtime's lock: being tended
-  const void* asker = nullptr;       // under the runtime's lock, if tended: the thread
+  State seen = State::idle;                // by the asker: the state it has acted on
+  std::atomic<bool> waited{false};         // relaxed, to the holder: the asker stays until this is complete
+  std::atomic<bool> piece_waiting{false};  // set by the holder behind a piece, cleared by the asker before taking
+  std::atomic<bool> launched{true};        // false from when it is held until its announcement is in the peer's ring
+  bool has_ticket = false;                 // by whoever launches it; once it is, under the runtime's lock
+  bool closing = false;                    // a send whose `finish` head is held
+  bool prepared = false;                   // a piece in `head` found no room
+  bool followed = false;                   // the payload went after its announcement: see Runtime::send_late
+  bool tended = false;                     // from start to end: see Runtime::tend
+  bool busy = false;                       // under the runtime's lock: being tended
+  const void* asker = nullptr;             // under the runtime's lock, if tended: the thread
 
   Context* context;
   std::byte* buffer = nullptr;  // the user's; for a send it is only read

@@ -151,7 +151,9 @@ class Runtime final : public fabric::Layer {
   void withdraw_waiting(Operation& operation) noexcept {
     operation.kind == Operation::Kind::probe ? probes_.remove(operation) : posted_.withdraw(operation);
   }
-  void fail_send(Operation& operation, fabric::Sleeper*& to_wake) noexcept;
+  using Sleepers = std::vector<fabric::Sleeper*>;
+  void become(Operation& operation, State state, Sleepers& to_wake) noexcept;
+  void fail_send(Operation& operation, Sleepers& to_wake) noexcept;
   fabric::Step withdraw(Operation& operation) noexcept;
   fabric::Step abandon(Operation& operation) noexcept;
 

@@ -184,7 +184,8 @@ void Runtime::hold(Operation& operation) noexcept {
   engine_.rouse();
 }
 
-// Has room by its ticket, but for a moment: see Engine::send. If the peer died, died() tells.
+// Has room by its ticket, but for a moment (see Engine::send), or if the ticket is a name alone: then it is held. If
+// the peer died, died() tells.
 void Runtime::send_reply(int peer, const Head& head) noexcept {
   if (engine_.send(peer, head, Lane::reply) != Status::again) return;
   {

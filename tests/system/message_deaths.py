@@ -57,6 +57,7 @@ for each in ("receive", "anyone", "barrier", "reduce", "unclaimed", "room"):
     add(each)
 add("copy", kill=False)
 Deaths.test_what_it_had_sent_is_received = lambda self: self.check_others_go_on("sent", kill=False)
+Deaths.test_a_message_taken_of_it_answers_so = lambda self: self.check_others_go_on("matched", kill=False)
 
 if __name__ == "__main__":
     unittest.main()

@@ -7,6 +7,7 @@
 //   copy        rank 0 receives a long message from it, and kills it when the first bytes are there
 //   unclaimed   it claims a slot in the rings of both others and never publishes it
 //   sent        it has sent to both others, who receive only after its death
+//   matched     the others have taken a long message of it by a matched probe, and receive it only after its death
 //   room        rank 0 sends to it until there is no room
 //
 // With `live` as second argument the others have a death handler: they say "rank R saw STATUS", then exchange more
@@ -19,6 +20,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -57,6 +59,13 @@ Status survive(const std::string& phase, Communicator& world) {
     const Status first = world.receive(value, victim, 4).status;
     return first != Status::ok || value != victim ? Status::invalid : world.receive(value, victim, 4).status;
   }
+  if (phase == "matched") {
+    tonari::Message message = world.matched_probe(victim, 4);
+    if (world.send(value, victim, 5) != Status::ok) return Status::invalid;
+    while (!heard_of_death.load()) std::this_thread::yield();
+    std::vector<char> buffer(message.envelope().bytes);
+    return message.receive(buffer).status;
+  }
   if (phase == "anyone") return world.receive(value, tonari::any_source, never_sent).status;
   if (phase == "barrier") return world.barrier();
   if (phase == "reduce" && world.rank() == 2) return world.all_reduce(value);
@@ -93,6 +102,13 @@ Status survive(const std::string& phase, Communicator& world) {
       const auto claimed = tonari::fabric::claimed_count(tail.load());
       tail.store((claimed + 1) << tonari::fabric::count_shift | std::uint64_t{victim} << 1);
     }
+  }
+  if (phase == "matched") {
+    const std::vector<char> bytes(std::size_t{1} << 20);
+    const std::array sends{world.start_send(bytes, 0, 4), world.start_send(bytes, 2, 4)};
+    int taken = 0;
+    for (const int rank : {0, 2}) (void)world.receive(taken, rank, 5);
+    ::kill(::getpid(), SIGKILL);
   }
   if (phase == "sent") {
     for (const int rank : {0, 2}) (void)world.send(victim, rank, 4);
