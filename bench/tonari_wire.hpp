@@ -44,6 +44,9 @@ class TonariWire {
     if (result) check(result->status);
     return result.has_value();
   }
+  void cancel(Request& request) {
+    if (!request.cancel()) throw std::runtime_error("a receive that should wait has met a message");
+  }
   void barrier() { check(communicator_.barrier()); }
   void broadcast(std::span<std::byte> bytes, int root) { check(communicator_.broadcast_bytes(bytes, root)); }
   Request start_broadcast(std::span<std::byte> bytes, int root) {

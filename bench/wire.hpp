@@ -41,11 +41,13 @@ struct Arrived {
   friend bool operator==(const Arrived&, const Arrived&) = default;
 };
 
-/// Receives that tell what they took, and may take it from anybody.
+/// Receives that tell what they took, may take it from anybody, and can be taken back.
 template <class W>
-concept MatchWire = StartedWire<W> && requires(W& wire, std::span<std::byte> to, int rank, int tag) {
+concept MatchWire = StartedWire<W> &&
+    requires(W& wire, std::span<std::byte> to, int rank, int tag, typename W::Request& request) {
   { wire.receive_from(to, rank, tag) } -> std::same_as<Arrived>;
   { W::any_source } -> std::convertible_to<int>;
+  wire.cancel(request);  // of a receive that has met no message; it need not be waited for
 };
 
 }  // namespace tonari::bench

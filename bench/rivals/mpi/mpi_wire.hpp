@@ -81,6 +81,14 @@ class MpiWire {
     MPI_Test(&request, &complete, MPI_STATUS_IGNORE);
     return complete != 0;
   }
+  void cancel(Request& request) {
+    MPI_Cancel(&request);
+    MPI_Status status;
+    MPI_Wait(&request, &status);
+    int cancelled = 0;
+    MPI_Test_cancelled(&status, &cancelled);
+    if (cancelled == 0) throw std::runtime_error("a receive that should wait has met a message");
+  }
   void barrier() { MPI_Barrier(MPI_COMM_WORLD); }
   void broadcast(std::span<std::byte> bytes, int root) {
     MPI_Bcast(bytes.data(), count(bytes.size()), MPI_BYTE, root, MPI_COMM_WORLD);
