@@ -18,11 +18,10 @@
 //           in the processor's own work, and in receives. Check: the residual against LAPACK's bound.
 
 #include "lu_matrix.hpp"
+#include "phases.hpp"
 #include "placement.hpp"
 #include "wire.hpp"
 #include "worker.hpp"
-
-#include "base/clock.hpp"
 
 #include <array>
 #include <optional>
@@ -38,27 +37,6 @@ inline constexpr double residual_bound = 30;
 inline constexpr int tag_panel = 1;
 inline constexpr int tag_times = 2;
 inline constexpr int tag_columns = 3;
-
-/// Where a rank's time went, in s. Sent as it lies here.
-struct Times {
-  double all = 0;
-  double send = 0;
-  double compute = 0;
-  double wait = 0;
-};
-
-/// Adds the time since the last call, or since it was made, to one of the Times.
-class Watch {
- public:
-  void lap(double& seconds) noexcept {
-    const auto now = monotonic_ns();
-    seconds += static_cast<double>(now - last_) * 1e-9;
-    last_ = now;
-  }
-
- private:
-  std::uint64_t last_ = monotonic_ns();
-};
 
 enum class Mode : std::uint8_t { blocking, started_receive, started };
 
@@ -189,21 +167,6 @@ void gather_columns(W& wire, const Layout& layout, Columns& mine, Columns& whole
   }
 }
 
-/// Everyone's times, on rank 0.
-template <StartedWire W>
-std::vector<Times> gather_times(W& wire, const Times& mine) {
-  std::vector<Times> all{mine};
-  if (wire.rank() != 0) {
-    wire.send(std::as_bytes(std::span(all)), 0, tag_times);
-    return all;
-  }
-  all.resize(static_cast<std::size_t>(wire.size()));
-  for (int rank = 1; rank < wire.size(); ++rank) {
-    wire.receive(std::as_writable_bytes(std::span(&all[static_cast<std::size_t>(rank)], 1)), rank, tag_times);
-  }
-  return all;
-}
-
 struct Case {
   std::string label;
   Mode mode;
@@ -236,15 +199,15 @@ class Experiment {
 
   void run() {
     check();
+    PhaseSamples samples;
+    const double n = layout_.n;
     int repeats = 0;
     for (double seconds = 0; go_on(repeats == 0 || seconds < budget_s_); ++repeats) {
       fill(mine_, layout_, wire_.rank(), paper_);
-      seconds += note(gather_times(wire_, Factorisation<W>(wire_, layout_, mine_, case_.mode).run()));
+      const Times mine = Factorisation<W>(wire_, layout_, mine_, case_.mode).run();
+      seconds += samples.add(gather_values(wire_, wire_.size(), mine, tag_times), 2.0 / 3.0 * n * n * n);
     }
-    report("rate", "GFLOP/s", rates_);
-    report("send", "s", send_);
-    report("compute", "s", compute_);
-    report("wait", "s", wait_);
+    samples.report(output_, case_.label, x_, at_);
   }
 
  private:
@@ -266,23 +229,6 @@ class Experiment {
     return more;
   }
 
-  double note(const std::vector<Times>& all) {
-    double slowest = 0;
-    for (const auto& times : all) {
-      slowest = std::max(slowest, times.all);
-      send_.push_back(times.send);
-      compute_.push_back(times.compute);
-      wait_.push_back(times.wait);
-    }
-    const double n = layout_.n;
-    rates_.push_back(2.0 / 3.0 * n * n * n / slowest * 1e-9);
-    return slowest;
-  }
-
-  void report(const std::string& metric, const std::string& unit, const std::vector<double>& samples) {
-    output_.samples({case_.label, metric, unit, x_}, at_, samples);
-  }
-
   W& wire_;
   Layout layout_;
   Case case_;
@@ -292,7 +238,6 @@ class Experiment {
   double budget_s_;
   std::string x_;
   double at_;
-  std::vector<double> rates_, send_, compute_, wait_;
 };
 
 template <StartedWire W>

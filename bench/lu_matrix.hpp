@@ -1,12 +1,13 @@
 #pragma once
 
+#include "matrix.hpp"
+
 #include <cblas.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <numbers>
 #include <stdexcept>
 #include <vector>
 
@@ -30,56 +31,6 @@ struct Layout {
     return mine * block - (has_last ? block - width(panel - 1) : 0);
   }
   [[nodiscard]] int columns(int rank) const noexcept { return columns_before(panels(), rank); }
-};
-
-/// A part of a matrix, column by column. Columns lie `stride` apart: not a power of two, whose lines would share sets
-/// of the caches.
-class Columns {
- public:
-  Columns(int rows, int count)
-      : rows_(rows),
-        count_(count),
-        stride_((rows + 7) / 8 * 8 + ((rows + 7) / 8 % 64 == 0 ? 8 : 0)),
-        values_(static_cast<std::size_t>(stride_) * static_cast<std::size_t>(count)) {}
-
-  [[nodiscard]] double* at(int row, int column) noexcept {
-    return values_.data() + static_cast<std::ptrdiff_t>(column) * stride_ + row;
-  }
-  [[nodiscard]] int rows() const noexcept { return rows_; }
-  [[nodiscard]] int count() const noexcept { return count_; }
-  [[nodiscard]] int stride() const noexcept { return stride_; }
-
- private:
-  int rows_;
-  int count_;
-  int stride_;
-  std::vector<double> values_;
-};
-
-/// The paper's matrix: a(i, j) = sqrt(2 / (n + 1)) sin(pi i j / (n + 1)), i and j from 1. Orthogonal: its condition
-/// is 1.
-class PaperMatrix {
- public:
-  explicit PaperMatrix(int n) : period_(2 * (n + 1)), values_(static_cast<std::size_t>(period_)) {
-    const double scale = std::sqrt(2.0 / (n + 1));
-    for (int k = 0; k < period_; ++k)
-      values_[static_cast<std::size_t>(k)] = scale * std::sin(std::numbers::pi * k / (n + 1));
-  }
-
-  /// Fills column `to` of `part` with column `column` (from 0) of the matrix.
-  void fill(Columns& part, int to, int column) const noexcept {
-    double* const out = part.at(0, to);
-    int k = 0;
-    for (int row = 0; row < part.rows(); ++row) {
-      k += column + 1;
-      if (k >= period_) k -= period_;
-      out[row] = values_[static_cast<std::size_t>(k)];
-    }
-  }
-
- private:
-  int period_;  // sin(pi k / (n + 1)) repeats after it
-  std::vector<double> values_;
 };
 
 /// A factored panel as it travels: which rows were exchanged, then L from its diagonal downwards, column by column.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gather.hpp"
 #include "wire.hpp"
 
 #include <sched.h>
@@ -61,16 +62,7 @@ inline std::string distance(const Place& left, const Place& right) {
 template <Wire W>
 std::vector<Place> gather_places(W& wire) {
   constexpr int tag_place = 901;
-  std::vector<Place> places{place_of_this_rank()};
-  if (wire.rank() != 0) {
-    wire.send(std::as_bytes(std::span(places)), 0, tag_place);
-    return places;
-  }
-  places.resize(static_cast<std::size_t>(wire.size()));
-  for (int rank = 1; rank < wire.size(); ++rank) {
-    wire.receive(std::as_writable_bytes(std::span(&places[static_cast<std::size_t>(rank)], 1)), rank, tag_place);
-  }
-  return places;
+  return gather_values(wire, wire.size(), place_of_this_rank(), tag_place);
 }
 
 inline std::string processors(const std::vector<Place>& places) {

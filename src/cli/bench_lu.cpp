@@ -8,8 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace tonari::cli {
 
 namespace {
@@ -98,14 +96,7 @@ std::string Lu::tell(const Results& results) const {
   auto text = tell_metric(results, {"rate", Better::high});
   for (const auto* const metric : {"send", "compute", "wait"})
     text += tell_metric(results, {metric, Better::neither, true});
-  double largest = 0;
-  for (const auto& check : results.checks()) largest = check.value < largest ? largest : check.value;  // a NaN stays
-  const bool passed = std::ranges::all_of(results.checks(), &Check::passed);
-  return text +
-         fmt::format(
-             "\nresidual ||PA - LU|| / (n ||A|| eps): at most {} in {} factorisations; LAPACK's bound is {}: {}\n",
-             format_number(largest), results.checks().size(), results.checks().front().bound,
-             passed ? "passed" : "FAILED");
+  return text + tell_residuals(results, "||PA - LU|| / (n ||A|| eps)", "factorisations");
 }
 
 }  // namespace

@@ -75,18 +75,11 @@ class Match final : public Question {
   [[nodiscard]] std::string tell(const Results& results) const override;
 
  private:
-  [[nodiscard]] static std::vector<int> numbers(std::string_view option, const std::string& text, int max) {
-    auto all = parse_numbers(option, text, 0, max);
-    if (all.empty()) throw SetupError(fmt::format("{}: no number given; write some, such as 0,100", option));
-    std::ranges::sort(all);
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    return all;
-  }
   [[nodiscard]] std::vector<int> depths(const BenchOptions& options) const {
     const auto* const usual = options.quick ? "0,10,100,1000" : "0,10,100,1000,10000,100000";
-    return numbers("--depths", depths_.value_or(usual), depth_max);
+    return parse_ascending("--depths", depths_.value_or(usual), 0, depth_max);
   }
-  [[nodiscard]] std::vector<int> payloads() const { return numbers("--payloads", payloads_, payload_max); }
+  [[nodiscard]] std::vector<int> payloads() const { return parse_ascending("--payloads", payloads_, 0, payload_max); }
   [[nodiscard]] static double budget_us(const BenchOptions& options) { return options.quick ? 1000 : 4000; }
   [[nodiscard]] static int colds(const BenchOptions& options) { return options.quick ? 2 : 8; }
 

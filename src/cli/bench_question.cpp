@@ -84,4 +84,12 @@ std::vector<int> parse_numbers(std::string_view option, std::string_view text, i
   return numbers;
 }
 
+std::vector<int> parse_ascending(std::string_view option, std::string_view text, int min, int max) {
+  auto all = parse_numbers(option, text, min, max);
+  if (all.empty()) throw SetupError(fmt::format("{}: no number given; write some, such as {},{}", option, min, max));
+  std::ranges::sort(all);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
 }  // namespace tonari::cli

@@ -74,6 +74,8 @@ std::vector<std::string> parse_choices(std::string_view option, std::string_view
                                        const std::vector<std::string>& known);
 /// "0,16,32" as numbers from `min` to `max`. Throws SetupError, naming `option`, on anything else.
 std::vector<int> parse_numbers(std::string_view option, std::string_view text, int min, int max);
+/// As parse_numbers, in ascending order and each once; at least one.
+std::vector<int> parse_ascending(std::string_view option, std::string_view text, int min, int max);
 /// --key=1,2,3
 template <class Values>
 std::string worker_option(std::string_view key, const Values& values) {

@@ -88,11 +88,15 @@ void Results::add(const SeriesName& name, double x, std::vector<double> samples)
   found->points[x].push_back(std::move(samples));
 }
 
-double Results::median_beside(const SeriesName& name, std::string_view metric) const {
-  const auto found = std::ranges::find_if(series_, [&](const Series& series) {
+const Series& Results::beside(const SeriesName& name, std::string_view metric) const {
+  return *std::ranges::find_if(series_, [&](const Series& series) {
     return series.name.system == name.system && series.name.label == name.label && series.name.metric == metric;
   });
-  return found->summary(found->points.begin()->first).median;
+}
+
+double Results::median_beside(const SeriesName& name, std::string_view metric) const {
+  const auto& found = beside(name, metric);
+  return found.summary(found.points.begin()->first).median;
 }
 
 nlohmann::ordered_json Results::series_as_json() const {

@@ -55,7 +55,9 @@ class Results {
   [[nodiscard]] bool end_worker() const noexcept { return done_; }
 
   void add(const SeriesName& name, double x, std::vector<double> samples);
-  /// The median of another metric of the same system and case, at its first x. There must be one.
+  /// Another metric of the same system and case. There must be one.
+  [[nodiscard]] const Series& beside(const SeriesName& name, std::string_view metric) const;
+  /// Its median at its first x.
   [[nodiscard]] double median_beside(const SeriesName& name, std::string_view metric) const;
 
   [[nodiscard]] const std::vector<Series>& series() const noexcept { return series_; }
