@@ -10,6 +10,7 @@ namespace tonari::bench {
 void ask_pingpong(TonariWire& wire, const Options& options, Output& output);
 void ask_match(TonariWire& wire, const Options& options, Output& output);
 void ask_lu(TonariWire& wire, const Options& options, Output& output);
+void ask_overlap(TonariWire& wire, const Options& options, Output& output);
 
 /// The ping-pong of the bare ring: makes its own two processes.
 void ask_pingpong_of_ring(const Options& options);

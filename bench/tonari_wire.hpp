@@ -47,6 +47,12 @@ class TonariWire {
   void cancel(Request& request) {
     if (!request.cancel()) throw std::runtime_error("a receive that should wait has met a message");
   }
+  void send_when_posted(std::span<const std::byte> bytes, int rank, int tag) {
+    check(communicator_.send_bytes(bytes, rank, tag, SendMode::when_posted));
+  }
+  Request start_send_when_posted(std::span<const std::byte> bytes, int rank, int tag) {
+    return communicator_.start_send_bytes(bytes, rank, tag, SendMode::when_posted);
+  }
   void barrier() { check(communicator_.barrier()); }
   void broadcast(std::span<std::byte> bytes, int root) { check(communicator_.broadcast_bytes(bytes, root)); }
   Request start_broadcast(std::span<std::byte> bytes, int root) {
@@ -62,6 +68,6 @@ class TonariWire {
   Communicator& communicator_;
 };
 
-static_assert(MatchWire<TonariWire>);
+static_assert(MatchWire<TonariWire> && PostedWire<TonariWire>);
 
 }  // namespace tonari::bench

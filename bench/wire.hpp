@@ -50,4 +50,11 @@ concept MatchWire = StartedWire<W> &&
   wire.cancel(request);  // of a receive that has met no message; it need not be waited for
 };
 
+/// Sends that are done when the receive was found posted.
+template <class W>
+concept PostedWire = StartedWire<W> && requires(W& wire, std::span<const std::byte> from, int rank, int tag) {
+  wire.send_when_posted(from, rank, tag);
+  { wire.start_send_when_posted(from, rank, tag) } -> std::same_as<typename W::Request>;
+};
+
 }  // namespace tonari::bench

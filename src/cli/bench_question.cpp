@@ -36,6 +36,7 @@ std::vector<std::unique_ptr<Question>> all_questions() {
   all.push_back(make_pingpong());
   all.push_back(make_match());
   all.push_back(make_lu());
+  all.push_back(make_overlap());
   return all;
 }
 

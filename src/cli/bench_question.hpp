@@ -62,6 +62,7 @@ class Question {
 std::unique_ptr<Question> make_pingpong();
 std::unique_ptr<Question> make_match();
 std::unique_ptr<Question> make_lu();
+std::unique_ptr<Question> make_overlap();
 
 /// Every benchmark there is.
 std::vector<std::unique_ptr<Question>> all_questions();

@@ -17,6 +17,7 @@ class Listing(BenchTest):
         self.assertRegex(output, r"(?m)^ *pingpong +\S.*\?$")
         self.assertRegex(output, r"(?m)^ *match +\S.*\?$")
         self.assertRegex(output, r"(?m)^ *lu +\S.*\?$")
+        self.assertRegex(output, r"(?m)^ *overlap +\S.*\?$")
 
 
 class Refusal(BenchTest):
@@ -25,7 +26,7 @@ class Refusal(BenchTest):
         for name in ("nothing-like-it", "foo", "l"):
             error = self.refused(name)
             self.assertNotIn("did you mean", error)
-            self.assertIn("there are pingpong, match and lu", error)
+            self.assertRegex(error, r"there are pingpong, match, lu.* and \S+; ")
 
     def test_of_wrong_sizes_says_what_is_right(self):
         for sizes in ("8x", "0", "-8", "64-8", "", ",", "8,,16", "99999999999999999999", "17179869184G", "1T"):

@@ -89,6 +89,14 @@ class MpiWire {
     MPI_Test_cancelled(&status, &cancelled);
     if (cancelled == 0) throw std::runtime_error("a receive that should wait has met a message");
   }
+  void send_when_posted(std::span<const std::byte> bytes, int rank, int tag) {
+    MPI_Ssend(bytes.data(), count(bytes.size()), MPI_BYTE, rank, tag, MPI_COMM_WORLD);
+  }
+  Request start_send_when_posted(std::span<const std::byte> bytes, int rank, int tag) {
+    Request request;
+    MPI_Issend(bytes.data(), count(bytes.size()), MPI_BYTE, rank, tag, MPI_COMM_WORLD, &request);
+    return request;
+  }
   void barrier() { MPI_Barrier(MPI_COMM_WORLD); }
   void broadcast(std::span<std::byte> bytes, int root) {
     MPI_Bcast(bytes.data(), count(bytes.size()), MPI_BYTE, root, MPI_COMM_WORLD);
@@ -110,7 +118,7 @@ class MpiWire {
   int size_ = 0;
 };
 
-static_assert(MatchWire<MpiWire>);
+static_assert(MatchWire<MpiWire> && PostedWire<MpiWire>);
 
 /// main() of a rival: `question(wire, options, output)` between start and end of MPI.
 template <class Question>
