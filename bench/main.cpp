@@ -29,6 +29,7 @@ int run(const std::string& question, const Options& options) {
   const std::map<std::string, Ask> of_tonari{
       {"pingpong", ask_pingpong}, {"match", ask_match}, {"lu", ask_lu}, {"overlap", ask_overlap}};
   const std::map<std::pair<std::string, std::string>, void (*)(const Options&)> of_others{
+      {{"queue-depth", "tonari"}, ask_queue_depth},
       {{"pingpong", "ring"}, ask_pingpong_of_ring},
       {{"match", "lhs"}, ask_match_of_heads},
       {{"match", "no-lhs"}, ask_match_of_common_buffer}};

@@ -12,6 +12,8 @@ void ask_match(TonariWire& wire, const Options& options, Output& output);
 void ask_lu(TonariWire& wire, const Options& options, Output& output);
 void ask_overlap(TonariWire& wire, const Options& options, Output& output);
 
+/// Reads the counters of the Job, which it makes itself.
+void ask_queue_depth(const Options& options);
 /// The ping-pong of the bare ring: makes its own two processes.
 void ask_pingpong_of_ring(const Options& options);
 /// The searches that match's question is put to, each in a single process.

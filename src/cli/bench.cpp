@@ -135,7 +135,7 @@ int run_or_stop(const Question& question, const BenchOptions& options) {
 
 void list_questions() {
   fmt::print("Benchmarks, each with the question it answers:\n");
-  for (const auto& question : all_questions()) fmt::print("  {:<10} {}\n", question->name(), question->asks());
+  for (const auto& question : all_questions()) fmt::print("  {:<12} {}\n", question->name(), question->asks());
   fmt::print("\n`tonari bench NAME --help` tells more.\n");
 }
 

@@ -37,6 +37,7 @@ std::vector<std::unique_ptr<Question>> all_questions() {
   all.push_back(make_match());
   all.push_back(make_lu());
   all.push_back(make_overlap());
+  all.push_back(make_queue_depth());
   return all;
 }
 

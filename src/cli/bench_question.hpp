@@ -63,6 +63,7 @@ std::unique_ptr<Question> make_pingpong();
 std::unique_ptr<Question> make_match();
 std::unique_ptr<Question> make_lu();
 std::unique_ptr<Question> make_overlap();
+std::unique_ptr<Question> make_queue_depth();
 
 /// Every benchmark there is.
 std::vector<std::unique_ptr<Question>> all_questions();

@@ -18,6 +18,7 @@ class Listing(BenchTest):
         self.assertRegex(output, r"(?m)^ *match +\S.*\?$")
         self.assertRegex(output, r"(?m)^ *lu +\S.*\?$")
         self.assertRegex(output, r"(?m)^ *overlap +\S.*\?$")
+        self.assertRegex(output, r"(?m)^ *queue-depth +\S.*\?$")
 
 
 class Refusal(BenchTest):
