@@ -16,10 +16,9 @@
 //           Computation: each block once, ten times, or not at all, so that what is hidden behind it shows. One rank
 //           can be slowed, computing each block `slowed` times; and two more ranks can stream messages to each other.
 //           One product for each point and mode is not timed but checked; then repeats for some time.
-// Output:   rate in GFLOP/s (2 n^3 operations a computation, by the time of the slowest rank), a sample a product;
-// send,
-//           compute and wait in s, a sample a rank and product: time in sends, in the processor's own work, and in
-//           receives and checks of completion. Check: every element of C.
+// Output:   rate in GFLOP/s (2 n^3 operations a computation, by the time of the slowest rank), a sample a product.
+//           send, compute and wait in s, a sample a rank and product: time in sends, in the processor's own work, and
+//           in receives and checks of completion. Check: every element of C.
 
 #include "overlap_product.hpp"
 #include "overlap_traffic.hpp"

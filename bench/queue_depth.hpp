@@ -6,15 +6,13 @@
 //                                 other
 //             all-to-all-by-hand  the same as many an MPI does it: all receives are started, then all sends, the next
 //                                 rank first; then all are waited for
-//             sort                the integer sort of NPB (IS), ten iterations: buckets counted, their sizes
-//             all-reduced
-//                                 and keys exchanged by the library's collectives
+//             sort                the integer sort of NPB (IS), ten iterations: buckets are counted, their
+//                                 sizes all-reduced and keys exchanged by the library's collectives
 //             sort-by-hand        the same with the all-to-alls by hand
 //           What is exchanged is checked each time; the sort as NPB checks it: the ranks of five keys after every
 //           iteration, and in the end that no rank has lower keys than the one before it. No key may be lost.
-// Output:   unexpected and posted against ranks: the longest that each queue of a rank was, a sample a rank. Check:
-// items
-//           that are not as they should be.
+// Output:   unexpected and posted against ranks: the longest that each queue of a rank was, a sample a rank.
+//           Check: items that are not as they should be.
 
 #include "queue_depth_sort.hpp"
 #include "worker.hpp"

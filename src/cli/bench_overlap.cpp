@@ -28,9 +28,10 @@ class Overlap final : public Question {
   }
   [[nodiscard]] int default_ranks() const override { return 2; }
   [[nodiscard]] std::string_view examples() const override {
-    return "A matrix product whose blocks are passed round the ranks. Prints its rate in GFLOP/s, and at the last\n"
-           "point the milliseconds that ranks sent, computed and waited. Beside tonari: tonari-no-service, whose\n"
-           "messages move only while the program is in a call.\n"
+    return "A matrix product whose blocks are passed round the ranks. Prints its rate in\n"
+           "GFLOP/s, and at the last point the milliseconds that ranks sent, computed and\n"
+           "waited. Beside tonari: tonari-no-service, whose messages move only while the\n"
+           "program is in a call.\n"
            "\n"
            "Examples:\n"
            "  tonari bench overlap --quick\n"
@@ -106,11 +107,11 @@ void Overlap::add_options(CLI::App& command, BenchOptions& options) {
       ->group("The question");
   command
       .add_option("--modes", modes_,
-                  "SEND/RECEIVE. Sends are called before a block's computation. buffered: of a copy. blocking. posted: "
-                  "blocking, until the receive is found posted. started, started-posted: completed after the "
-                  "computation. Receives: blocking, after it; started, before it")
+                  "SEND/RECEIVE: buffered/blocking, blocking/started, posted/started, started/blocking, "
+                  "started/started, started-posted/started (default: all). Sends are called before a block's "
+                  "computation. buffered: of a copy. posted: until the receive is found posted. started: completed "
+                  "after it. Receives are blocking, after the computation, or started before it")
       ->type_name("LIST")
-      ->capture_default_str()
       ->group("The question");
   command
       .add_option("--computation", computation_,

@@ -27,10 +27,9 @@ class QueueDepth final : public Question {
   }
   [[nodiscard]] int default_ranks() const override { return 16; }
   [[nodiscard]] std::string_view examples() const override {
-    return "For 2, 4, 8, ... ranks, up to -n: prints the longest that the queues of a rank were, in all-to-alls and "
-           "in\n"
-           "the integer sort of the NAS Parallel Benchmarks (IS). MPI does not tell how long its queues are, so there\n"
-           "is nothing to ask --rival.\n"
+    return "For 2, 4, 8, ... ranks, up to -n: prints the longest that the queues of a rank\n"
+           "were, in all-to-alls and in the integer sort of the NAS Parallel Benchmarks\n"
+           "(IS). MPI does not tell how long its queues are: --rival has nothing to ask.\n"
            "\n"
            "Examples:\n"
            "  tonari bench queue-depth --quick\n"
