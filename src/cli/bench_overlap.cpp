@@ -153,8 +153,9 @@ std::vector<Launch> Overlap::plan(const BenchOptions& options, const std::vector
     auto alone = one;
     alone.launch.environment.emplace_back("TONARI_SERVICE_THREAD=off");
     alone.arguments.emplace_back("--name=tonari-no-service");
-    launches.push_back(
-        {std::move(alone), {{Family::tonari, false}}, note.empty() ? "no service" : "no service, " + note});
+    launches.push_back({std::move(alone),
+                        {{Family::tonari, false}},
+                        note.empty() ? "no service" : fmt::format("no service, {}", note)});
   };
   for (int ranks = over_ranks ? 1 : options.launch.ranks; ranks <= options.launch.ranks; ++ranks) {
     ask.launch.ranks = ranks;
@@ -162,7 +163,7 @@ std::vector<Launch> Overlap::plan(const BenchOptions& options, const std::vector
     const auto add_changed = [&](Ask changed, const std::string& how) {
       changed.arguments.emplace_back("--computation=once");  // the later one holds
       changed.arguments.push_back("--note= " + how);
-      add(changed, note.empty() ? how : how + ", " + note);
+      add(changed, note.empty() ? how : fmt::format("{}, {}", how, note));
     };
     add(ask, note);
     if (slowed() != 0) {
