@@ -8,7 +8,7 @@ namespace tonari::fabric {
 namespace {
 
 constexpr std::uint32_t spins_with_a_core_each = 4000;
-constexpr std::uint32_t spins_with_shared_cores = 20;
+constexpr std::uint32_t spins_with_shared_cores = 2;  // who is waited for may need this core
 constexpr std::uint32_t yields_with_a_core_each = 50;
 constexpr std::uint32_t yields_with_shared_cores = 400;
 
@@ -28,10 +28,11 @@ Engine::Engine(job::Session& session)
       block_(session.block()),
       shm_(rings_of(session), session.arena().header().ring_slots, reply_slots, session.rank(), Neighbours{this}),
       bulk_(Segment(session.arena().segment(session.rank())).bulk()),
-      tickets_(Segment(session.arena().segment(session.rank())).transfers()) {
-  const bool shared_cores = static_cast<std::uint32_t>(session.size()) > session.arena().header().cores;
-  spins_max_ = shared_cores ? spins_with_shared_cores : spins_with_a_core_each;
-  yields_max_ = shared_cores ? yields_with_shared_cores : yields_with_a_core_each;
+      tickets_(Segment(session.arena().segment(session.rank())).transfers()),
+      boards_(Segment(session.arena().segment(session.rank())).boards()) {
+  shared_cores_ = static_cast<std::uint32_t>(session.size()) > session.arena().header().cores;
+  spins_max_ = shared_cores_ ? spins_with_shared_cores : spins_with_a_core_each;
+  yields_max_ = shared_cores_ ? yields_with_shared_cores : yields_with_a_core_each;
 }
 
 Engine::~Engine() = default;

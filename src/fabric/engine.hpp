@@ -84,6 +84,8 @@ class Engine final : public job::Session::Attachment {
   Status send(int peer, const Head& head, Lane lane) noexcept { return shm_.send(peer, head, lane); }
   /// After `again`: has `peer` ring our bell when it makes room. True when there is room already.
   bool ask_for_room(int peer, Lane lane) noexcept { return shm_.ask_for_room(peer, lane); }
+  /// After something was shown on a board.
+  void wake_if_asleep(int peer) noexcept { shm_.wake_if_asleep(peer); }
   /// Has `peer`'s service thread look at its rings if nobody there does.
   void nudge(int peer) noexcept;
   /// Has another thread of this rank, which may sleep with the baton, retry what was held back just now.
@@ -95,13 +97,23 @@ class Engine final : public job::Session::Attachment {
   /// Returns once `waitable.step()` answers done.
   template <Waitable W>
   void wait(W& waitable) noexcept;
+  /// For what comes without a head, and most often soon: looks for it alone for a while, without the baton. With more
+  /// ranks than cores it lets others have the core between its looks. True once `waitable.step()` has answered done.
+  template <Waitable W>
+  [[nodiscard]] bool look_before_waiting(W& waitable) noexcept;
   /// One look at the rings, if nobody else is at it.
   void progress() noexcept;
 
+  /// There are more ranks than cores.
+  [[nodiscard]] bool shared_cores() const noexcept { return shared_cores_; }
   [[nodiscard]] job::Session& session() noexcept { return session_; }
   [[nodiscard]] job::Counters& counters() noexcept { return block_.counters; }
   [[nodiscard]] BulkOwner& bulk() noexcept { return bulk_; }
   [[nodiscard]] Tickets& tickets() noexcept { return tickets_; }
+  [[nodiscard]] Boards& boards() noexcept { return boards_; }
+  [[nodiscard]] BoardMemory& board_of(int peer, std::uint32_t index) const noexcept {
+    return Segment(session_.arena().segment(peer)).boards()[index];
+  }
   [[nodiscard]] BulkMemory& bulk_of(int peer) const noexcept { return Segment(session_.arena().segment(peer)).bulk(); }
   [[nodiscard]] TransferMemory& transfer_of(int peer, std::uint32_t ticket) const noexcept {
     return Segment(session_.arena().segment(peer)).transfers()[ticket];
@@ -165,11 +177,13 @@ class Engine final : public job::Session::Attachment {
 
   job::Session& session_;
   job::RankBlock& block_;
+  bool shared_cores_;  // more ranks than cores
   std::uint32_t spins_max_;
   std::uint32_t yields_max_;
   Shm<Neighbours> shm_;  // polled by the baton's holder
   BulkOwner bulk_;
   Tickets tickets_;
+  Boards boards_;
 
   std::atomic<std::uint32_t> empty_polls_{0};  // by the baton's holder: polls that found nothing
 
@@ -182,6 +196,20 @@ class Engine final : public job::Session::Attachment {
   std::array<std::unique_ptr<Layer>, layers_max> owned_layers_;
   std::array<std::atomic<Layer*>, layers_max> layers_{};
 };
+
+template <Waitable W>
+bool Engine::look_before_waiting(W& waitable) noexcept {
+  constexpr int turns = 64;
+  constexpr int turns_between_polls = 8;  // who waits for heads of ours must not wait for all of these
+  for (int turn = 1; turn <= turns; ++turn) {
+    if (shared_cores_) {
+      ::sched_yield();
+      if (turn % turns_between_polls == 0) progress();
+    }
+    if (waitable.ready() && waitable.step() == Step::done) return true;
+  }
+  return false;
+}
 
 template <Waitable W>
 void Engine::wait(W& waitable) noexcept {

@@ -27,7 +27,8 @@ void RingReader::give_back() noexcept {
 
 bool RingReader::fall_asleep() noexcept {
   // One modification order of `tail` decides: a claim before this one is seen here, a later one sees the bit.
-  const std::uint64_t tail = ring_->tail.fetch_or(asleep_bit, std::memory_order_relaxed);
+  // Sequentially consistent for what is waited for beside the ring: see reader_sleeps.
+  const std::uint64_t tail = ring_->tail.fetch_or(asleep_bit, std::memory_order_seq_cst);
   const bool quiet = claimed_count(tail) == position_;
   if (!quiet) expect_gap();
   return quiet;

@@ -66,6 +66,11 @@ class RingWriter {
   Pushed push(const Head& head) noexcept;
   /// Asks the reader to ring every bell once it has given back slots. True when there is room after all.
   [[gnu::cold]] bool ask_for_room() noexcept;
+  /// True when the reader may sleep. Sequentially consistent with fall_asleep: either this sees it asleep, or it sees
+  /// what was stored in that way before this was called.
+  [[nodiscard]] bool reader_sleeps() const noexcept {
+    return (ring_->tail.load(std::memory_order_seq_cst) & asleep_bit) != 0;
+  }
 
  private:
   [[gnu::cold, gnu::noinline]] bool refresh_room(std::uint64_t position) noexcept;

@@ -58,6 +58,12 @@ class Shm {
   /// After `again`: has `peer` tell everyone when it makes room (room_made). True when there is room already.
   bool ask_for_room(int peer, Lane lane) noexcept { return writer(peer, lane).ask_for_room(); }
 
+  /// Wakes `peer` if it sleeps: it may wait for what this rank has shown it (board.hpp).
+  void wake_if_asleep(int peer) noexcept {
+    if (requests_to_[static_cast<std::size_t>(peer)].reader_sleeps()) [[unlikely]]
+      neighbours_.wake(peer);
+  }
+
   template <class Handle>
   std::size_t poll(std::size_t heads_max, Handle&& handle) noexcept {
     const std::size_t replies = replies_.poll(heads_max, handle);

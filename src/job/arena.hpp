@@ -17,9 +17,9 @@
 namespace tonari::job {
 
 inline constexpr std::size_t cache_line_bytes = 64;
-inline constexpr std::uint32_t arena_version = 1;
+inline constexpr std::uint32_t arena_version = 2;
 /// What a rank's segment holds beside its request ring; src/fabric/segment.hpp proves that it suffices.
-inline constexpr std::size_t segment_fixed_bytes = 2 << 20;
+inline constexpr std::size_t segment_fixed_bytes = 4 << 20;
 inline constexpr int ranks_per_host_max = 1 << 14;  // the publish field of a head names a local rank in 14 bits
 
 /// Where a rank stands in its life. Only ever grows.

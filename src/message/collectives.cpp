@@ -5,7 +5,8 @@
 #include <bit>
 #include <cstring>
 
-// Barrier, broadcast and the reductions, each written down as a Schedule; the blocking form waits for the started one.
+// Barrier, broadcast and the reductions: through shared memory, or each written down as a Schedule, where the blocking
+// form waits for the started one.
 namespace tonari {
 
 using message::Context;
@@ -13,7 +14,10 @@ using message::is_rank;
 using message::Reduction;
 using message::refuse;
 using message::Schedule;
+using message::SharedCollective;
+using message::shares_data;
 using message::start_collective;
+using message::start_shared;
 
 namespace {
 
@@ -152,9 +156,17 @@ void write_scan(Schedule& schedule, const Context& context, std::span<std::byte>
   }
 }
 
+SharedCollective broadcast_of(Context& context, std::span<std::byte> bytes, int root) noexcept {
+  return is_rank(context, root) ? SharedCollective::broadcast(context, bytes, root)
+                                : SharedCollective::refused(context);
+}
+
 }  // namespace
 
 Request Communicator::start_barrier() noexcept {
+  if (context_->board() != nullptr) {
+    return start_shared(*context_, job::Wait::barrier, SharedCollective::barrier(*context_));
+  }
   return start_collective(*context_, job::Wait::barrier, [this](Schedule& schedule) {
     const int me = context_->rank();
     const int size = context_->size();
@@ -167,6 +179,9 @@ Request Communicator::start_barrier() noexcept {
 }
 
 Request Communicator::start_broadcast_bytes(std::span<std::byte> bytes, int root) noexcept {
+  if (shares_data(*context_)) {
+    return start_shared(*context_, job::Wait::broadcast, broadcast_of(*context_, bytes, root));
+  }
   if (!is_rank(*context_, root)) return refuse(*context_);
   return start_collective(*context_, job::Wait::broadcast,
                           [&](Schedule& schedule) { write_broadcast(schedule, *context_, bytes, root); });
@@ -186,6 +201,9 @@ Request Communicator::start_reduce_bytes(std::span<std::byte> values, int root, 
 }
 
 Request Communicator::start_all_reduce_bytes(std::span<std::byte> values, Reduction reduction) noexcept {
+  if (shares_data(*context_)) {
+    return start_shared(*context_, job::Wait::all_reduce, SharedCollective::all_reduce(*context_, values, reduction));
+  }
   return start_collective(*context_, job::Wait::all_reduce, [&](Schedule& schedule) {
     constexpr std::size_t doubling_bytes_max = 4096;
     constexpr int stretches_ranks_max = 32;
@@ -212,13 +230,27 @@ Request Communicator::start_scan_bytes(std::span<std::byte> values, Reduction re
   });
 }
 
-Status Communicator::barrier() noexcept { return start_barrier().wait().status; }
+Status Communicator::barrier() noexcept {
+  if (context_->board() != nullptr) {
+    auto barrier = SharedCollective::barrier(*context_);
+    return context_->runtime().play(barrier, job::Wait::barrier);
+  }
+  return start_barrier().wait().status;
+}
 
 Status Communicator::broadcast_bytes(std::span<std::byte> bytes, int root) noexcept {
+  if (shares_data(*context_)) {
+    auto broadcast = broadcast_of(*context_, bytes, root);
+    return context_->runtime().play(broadcast, job::Wait::broadcast);
+  }
   return start_broadcast_bytes(bytes, root).wait().status;
 }
 
 Status Communicator::all_reduce_bytes(std::span<std::byte> values, Reduction reduction) noexcept {
+  if (shares_data(*context_)) {
+    auto all_reduce = SharedCollective::all_reduce(*context_, values, reduction);
+    return context_->runtime().play(all_reduce, job::Wait::all_reduce);
+  }
   return start_all_reduce_bytes(values, reduction).wait().status;
 }
 

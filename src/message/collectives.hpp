@@ -29,6 +29,28 @@ Request start_collective(Context& context, job::Wait what, Write&& write) noexce
   return Requests::started(operation);
 }
 
+/// True when broadcasts and all-reduces of these ranks go through shared memory: without direct copies they cannot
+/// when they are long, and it must not depend on a length, which a program may get wrong on one rank.
+inline bool shares_data(const Context& context) noexcept {
+  return context.board() != nullptr && context.runtime().engine().session().direct_copies();
+}
+
+/// Starts one through shared memory.
+inline Request start_shared(Context& context, job::Wait what, SharedCollective collective) noexcept {
+  if (collective.step() == fabric::Step::done) return Requests::completed(collective.status());
+  Runtime& runtime = context.runtime();
+  Operation* operation = nullptr;
+  try {
+    operation = runtime.make_started(Operation::Kind::collective, context);
+    operation->schedule = std::make_unique<Schedule>(context, what, collective);
+  } catch (const std::bad_alloc&) {
+    if (operation != nullptr) runtime.free_operation(operation);
+    (void)runtime.play(collective, what);  // the others are with it already
+    return Requests::completed(collective.status());
+  }
+  return Requests::started(operation);
+}
+
 /// A collective that this rank got wrong has been one nevertheless: the other ranks may have begun it, and the next one
 /// must be the next one on all.
 inline Request refuse(Context& context) noexcept {

@@ -159,6 +159,7 @@ struct Choice {
   int key;
   int rank;  // in the parent
   std::uint32_t context_id;
+  fabric::BoardPlace place;  // one that it has free
 };
 
 // Ids are drawn from the host's arena, two each: one for collectives. 0 is the world's, and says that none is left.
@@ -180,29 +181,42 @@ void draw_context_ids(Runtime& runtime, std::span<Choice> choices) noexcept {
   }
 }
 
+// Puts the ranks of a new communicator in order. Where they meet, if they all have a board to spare and may.
+std::vector<fabric::BoardPlace> places_of(const Runtime& runtime, std::vector<Choice>& choices) {
+  std::ranges::stable_sort(choices, {}, &Choice::key);  // ranks are in order already
+  std::vector<fabric::BoardPlace> places;
+  const bool have_all = std::ranges::none_of(
+      choices, [](const Choice& choice) { return choice.place.index == fabric::BoardPlace::none; });
+  if (!have_all || !Context::may_meet(runtime, static_cast<int>(choices.size()))) return places;
+  for (const Choice& choice : choices) places.push_back(choice.place);
+  return places;
+}
+
 }  // namespace
 
 std::optional<Communicator> Communicator::split(int color, int key) {
   const auto size = static_cast<std::size_t>(context_->size());
   std::vector<Choice> choices(size);
-  const Choice mine{color, key, rank(), 0};
+  fabric::Boards& boards = context_->runtime().engine().boards();
+  const Choice mine{color, key, rank(), 0, boards.take()};
   Status status = gather(mine, choices, 0);
   if (rank() == 0) draw_context_ids(context_->runtime(), choices);
   if (status == Status::ok) status = broadcast(choices, 0);
-  if (status != Status::ok) {
+  if (status != Status::ok) {  // the board stays taken: others may have made the group
     throw SetupError("making a communicator of " + std::to_string(size) + " ranks: " + std::string(explain(status)));
   }
-  if (color < 0) return std::nullopt;
   std::erase_if(choices, [color](const Choice& choice) { return choice.color != color; });
+  const auto places = color < 0 ? std::vector<fabric::BoardPlace>() : places_of(context_->runtime(), choices);
+  if (places.empty()) boards.give_back(mine.place);
+  if (color < 0) return std::nullopt;
   if (choices.front().context_id == 0) {
     throw SetupError("no communicator number is left: 2^31 communicators have been made in this job");
   }
-  std::ranges::stable_sort(choices, {}, &Choice::key);  // ranks are in order already
   std::vector<int> ranks;
   ranks.reserve(choices.size());
   for (const Choice& choice : choices) ranks.push_back(context_->group().at(choice.rank));
   return Communicator(
-      std::make_shared<Context>(context_->runtime(), Group(std::move(ranks)), choices.front().context_id));
+      std::make_shared<Context>(context_->runtime(), Group(std::move(ranks)), choices.front().context_id, places));
 }
 
 Communicator Communicator::duplicate() { return std::move(*split(0, 0)); }

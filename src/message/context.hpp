@@ -1,9 +1,13 @@
 #pragma once
 
+#include "fabric/board.hpp"
+
 #include <tonari/job.hpp>
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <span>
 
 namespace tonari::message {
 
@@ -13,7 +17,12 @@ class Runtime;
 /// those of collectives `id + 1`.
 class Context {
  public:
-  Context(Runtime& runtime, Group group, std::uint32_t id);
+  /// `places`: where each of its ranks, in order, meets the others; empty when they do not.
+  Context(Runtime& runtime, Group group, std::uint32_t id, std::span<const fabric::BoardPlace> places);
+  ~Context();
+
+  /// Where a group of so many ranks may meet.
+  static bool may_meet(const Runtime& runtime, int ranks) noexcept;
 
   [[nodiscard]] Runtime& runtime() const noexcept { return runtime_; }
   [[nodiscard]] const Group& group() const noexcept { return group_; }
@@ -23,6 +32,8 @@ class Context {
   [[nodiscard]] std::uint32_t collective_id() const noexcept { return id_ + 1; }
   /// The tag of the next collective: the same on all ranks, since all start collectives in the same order.
   std::uint32_t next_collective() noexcept { return sequence_.fetch_add(1, std::memory_order_relaxed) & 0x7fffffff; }
+  /// Where its ranks meet for collectives through shared memory; null when they do not.
+  [[nodiscard]] fabric::Board* board() const noexcept { return board_.get(); }
 
  private:
   Runtime& runtime_;
@@ -30,6 +41,8 @@ class Context {
   int rank_;
   std::uint32_t id_;
   std::atomic<std::uint32_t> sequence_{0};  // relaxed: a number, ordered by the user's own order of collectives
+  fabric::BoardPlace place_;
+  std::unique_ptr<fabric::Board> board_;
 };
 
 }  // namespace tonari::message

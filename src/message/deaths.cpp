@@ -22,10 +22,13 @@ bool Runtime::cannot_complete(const Operation& operation) const noexcept {
   return peer_gone || has_a_dead_part(operation);
 }
 
-// Belongs to a collective of which a rank died. One that left has done its part.
+// Belongs to a collective of which a rank died.
 bool Runtime::has_a_dead_part(const Operation& operation) const noexcept {
-  if (operation.context_id != operation.context->collective_id()) return false;
-  return std::ranges::any_of(operation.context->group().ranks(), [this](int rank) {
+  return operation.context_id == operation.context->collective_id() && finds_dead(*operation.context);
+}
+
+bool Runtime::finds_dead(const Context& context) const noexcept {
+  return std::ranges::any_of(context.group().ranks(), [this](int rank) {
     return presence_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire) == Presence::dead;
   });
 }
@@ -71,6 +74,7 @@ void Runtime::died(int rank) noexcept {
     });
   }
   for (fabric::Sleeper* sleeper : to_wake) sleeper->wake();
+  wake_watchers();
 }
 
 // Its peer destroyed its Job. What it has begun goes on; what it would have to begin for us fails.
@@ -91,6 +95,7 @@ void Runtime::left(int rank) noexcept {
     });
   }
   for (fabric::Sleeper* sleeper : to_wake) sleeper->wake();
+  wake_watchers();
 }
 
 // Its receiver died; under the lock. The ticket is free at once, unless the asker is copying: it may be waiting for one

@@ -26,6 +26,7 @@ void Requests::give_up(Request& request) noexcept {
   Runtime& runtime = operation.context->runtime();
   runtime.adopt(operation);
   for_each_leaf(operation, [&runtime](Operation& leaf) { (void)runtime.cancel(leaf); });
+  if (operation.kind == Operation::Kind::collective) operation.schedule->give_up();
 }
 
 namespace {
@@ -77,6 +78,10 @@ struct WaitForSeveral {
       Operation* const one[] = {&leaf};
       none_ready = leaf.context->runtime().attach(one, sleeper) && none_ready;
     });
+    for (const Request& request : requests) {
+      const Operation* operation = Requests::operation(request);
+      if (operation != nullptr) none_ready = watch_shared(runtime, *operation, sleeper) && none_ready;
+    }
     return runtime.attach_tended(sleeper) && none_ready;
   }
   void slow() noexcept {

@@ -35,9 +35,6 @@ bool is_own_and_unfinished(const Operation& operation) noexcept {
 
 }  // namespace
 
-Context::Context(Runtime& runtime, Group group, std::uint32_t id)
-    : runtime_(runtime), group_(std::move(group)), rank_(group_.position(runtime.engine().session().rank())), id_(id) {}
-
 Runtime::Runtime(fabric::Engine& engine)
     : engine_(engine),
       self_(engine.session().rank()),
@@ -53,7 +50,10 @@ Runtime::Runtime(fabric::Engine& engine)
     if (!engine.session().alive(rank)) set_presence(rank, Presence::dead);
   }
   constexpr std::uint32_t world_id = 0;
-  world_ = std::make_shared<Context>(*this, Group(ranks_up_to(engine.session().size())), world_id);
+  const auto size = static_cast<std::size_t>(engine.session().size());
+  const fabric::BoardPlace first = engine.boards().take();  // the same on all ranks
+  const std::vector<fabric::BoardPlace> places(Context::may_meet(*this, engine.session().size()) ? size : 0, first);
+  world_ = std::make_shared<Context>(*this, Group(ranks_up_to(engine.session().size())), world_id, places);
 }
 
 Runtime::~Runtime() = default;
@@ -155,6 +155,42 @@ void Runtime::wait(Operation& operation, job::Wait what) noexcept {
   engine_.wait(waiting);
 }
 
+Status Runtime::play(SharedCollective& collective, job::Wait what) noexcept {
+  WaitForShared waiting{*this, collective, what};
+  if (collective.step() != Step::done && !engine_.look_before_waiting(waiting)) engine_.wait(waiting);
+  return collective.status();
+}
+
+bool Runtime::watch(const SharedCollective& collective, fabric::Sleeper* sleeper) noexcept {
+  const std::lock_guard guard(watched_lock_);
+  if (sleeper == nullptr) {
+    watched_count_.fetch_sub(static_cast<std::uint32_t>(std::erase_if(
+                                 watched_, [&](const Watched& each) { return each.collective == &collective; })),
+                             std::memory_order_relaxed);
+    return true;
+  }
+  try {
+    watched_.push_back({&collective, sleeper});
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  watched_count_.fetch_add(1, std::memory_order_relaxed);
+  return !collective.ready();
+}
+
+void Runtime::wake_watchers() noexcept {
+  for (std::size_t i = 0;;) {
+    fabric::Sleeper* to_wake = nullptr;
+    {
+      const std::lock_guard guard(watched_lock_);
+      while (i < watched_.size() && !watched_[i].collective->ready()) ++i;
+      if (i >= watched_.size()) return;
+      to_wake = watched_[i++].sleeper;
+    }
+    to_wake->wake();
+  }
+}
+
 Step Runtime::tend(Step step) noexcept {
   if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]]
     return step;
@@ -189,7 +225,7 @@ bool Runtime::attach_tended(fabric::Sleeper* sleeper) noexcept {
   for (Operation* operation : tended_) {
     if (!is_own_and_unfinished(*operation)) continue;
     for_each_leaf(*operation, [sleeper](Operation& leaf) { leaf.sleeper = sleeper; });
-    none_ready = none_ready && !operation->ready();
+    none_ready = watch_shared(*this, *operation, sleeper) && none_ready && !operation->ready();
   }
   return none_ready;
 }
@@ -245,12 +281,16 @@ void Runtime::release_ticket(Operation& operation) noexcept {
 }
 
 void Runtime::waits_long(const Operation& operation, job::Wait what) noexcept {
+  waits_long(operation.peer, operation.tag, what);
+  if (operation.kind == Operation::Kind::send && operation.peer >= 0) engine_.nudge(operation.peer);
+}
+
+void Runtime::waits_long(int peer, int tag, job::Wait what) noexcept {
   job::RankBlock& block = engine_.session().block();
-  block.wait_peer.store(operation.peer, std::memory_order_relaxed);
-  block.wait_tag.store(operation.tag, std::memory_order_relaxed);
+  block.wait_peer.store(peer, std::memory_order_relaxed);
+  block.wait_tag.store(tag, std::memory_order_relaxed);
   block.wait_since_ns.store(monotonic_ns(), std::memory_order_relaxed);
   block.wait.store(what, std::memory_order_relaxed);
-  if (operation.kind == Operation::Kind::send && operation.peer >= 0) engine_.nudge(operation.peer);
 }
 
 }  // namespace tonari::message

@@ -6,6 +6,7 @@
 #include "message/incoming.hpp"
 #include "message/operation.hpp"
 #include "message/posted.hpp"
+#include "message/shared.hpp"
 #include "message/tickets.hpp"
 #include "message/unexpected.hpp"
 
@@ -36,7 +37,7 @@ class Runtime final : public fabric::Layer {
   /// The session's messages, made on first use.
   static Runtime& of(job::Session& session);
 
-  [[nodiscard]] fabric::Engine& engine() noexcept { return engine_; }
+  [[nodiscard]] fabric::Engine& engine() const noexcept { return engine_; }
   /// The communicator of all ranks.
   [[nodiscard]] std::shared_ptr<Context> world();
 
@@ -68,6 +69,17 @@ class Runtime final : public fabric::Layer {
   fabric::Step advance(Operation& operation) noexcept;
   /// Waits for one operation.
   void wait(Operation& operation, job::Wait what) noexcept;
+  /// Plays it to its end.
+  Status play(SharedCollective& collective, job::Wait what) noexcept;
+  /// The rank died or left: nothing comes from it any more.
+  [[nodiscard]] bool is_gone(int rank) const noexcept {
+    return any_gone_.load(std::memory_order_relaxed) &&
+           presence_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire) != Presence::here;
+  }
+  /// A rank of the communicator died. One that left has done its part.
+  [[nodiscard]] bool has_lost_one(const Context& context) const noexcept {
+    return any_gone_.load(std::memory_order_relaxed) && finds_dead(context);
+  }
 
   // Only its asker may touch an operation's memory, so a thread that waits for one operation tends the others it has
   // started: collectives, and payloads that travel in pieces. Whoever waits for such an operation adopts it first.
@@ -81,8 +93,11 @@ class Runtime final : public fabric::Layer {
   bool cancel(Operation& operation) noexcept;
   /// Has `sleeper` woken when one of the operations changes; null: no longer. False: one has changed already.
   bool attach(std::span<Operation* const> operations, fabric::Sleeper* sleeper) noexcept;
+  /// The same for what no head announces: the baton's holder looks at it each time that it polls.
+  bool watch(const SharedCollective& collective, fabric::Sleeper* sleeper) noexcept;
   /// For status and for peers whose service thread must look: an asker has waited long.
   void waits_long(const Operation& operation, job::Wait what) noexcept;
+  void waits_long(int peer, int tag, job::Wait what) noexcept;
 
   /// Throws std::bad_alloc.
   Operation* make_operation(Operation::Kind kind, Context& context);
@@ -93,7 +108,9 @@ class Runtime final : public fabric::Layer {
   // fabric::Layer
   void receive(const fabric::Head& head) noexcept override;
   void retry() noexcept override;
-  [[nodiscard]] bool held_back() const noexcept override { return held_count_.load(std::memory_order_seq_cst) != 0; }
+  [[nodiscard]] bool held_back() const noexcept override {
+    return held_count_.load(std::memory_order_seq_cst) + watched_count_.load(std::memory_order_relaxed) != 0;
+  }
   void idle() noexcept override;
   void died(int rank) noexcept override;
   void left(int rank) noexcept override;
@@ -138,6 +155,7 @@ class Runtime final : public fabric::Layer {
   enum class Presence : std::uint8_t { here, left, dead };
   [[nodiscard]] bool cannot_complete(const Operation& operation) const noexcept;
   [[nodiscard]] bool has_a_dead_part(const Operation& operation) const noexcept;
+  [[nodiscard]] bool finds_dead(const Context& context) const noexcept;
   void set_presence(int rank, Presence presence) noexcept;
   template <class Visit>
   void for_each_waiting(Visit&& visit) noexcept {  // posted receives and probes; it may withdraw the one it is given
@@ -151,6 +169,7 @@ class Runtime final : public fabric::Layer {
   void withdraw_waiting(Operation& operation) noexcept {
     operation.kind == Operation::Kind::probe ? probes_.remove(operation) : posted_.withdraw(operation);
   }
+  void wake_watchers() noexcept;
   using Sleepers = std::vector<fabric::Sleeper*>;
   void become(Operation& operation, State state, Sleepers& to_wake) noexcept;
   void fail_send(Operation& operation, Sleepers& to_wake) noexcept;
@@ -187,6 +206,14 @@ class Runtime final : public fabric::Layer {
 
   std::vector<Operation*> tended_;            // under lock_
   std::atomic<std::size_t> tended_count_{0};  // relaxed: a thread sees its own
+
+  struct Watched {
+    const SharedCollective* collective;
+    fabric::Sleeper* sleeper;
+  };
+  SpinLock watched_lock_;  // of the next
+  std::vector<Watched> watched_;
+  std::atomic<std::uint32_t> watched_count_{0};  // relaxed: who raises it looks again, then sleeps
 
   struct Reply {
     int peer;

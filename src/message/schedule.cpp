@@ -81,6 +81,11 @@ bool Schedule::finish_running(bool& retry) noexcept {
 }
 
 Step Schedule::advance(Operation& self) noexcept {
+  if (shared_) {
+    const Step step = shared_->step();
+    if (step == Step::done) complete(self, shared_->status());
+    return step;
+  }
   for (; round_ < rounds_.size(); ++round_, round_started_ = false) {
     if (!round_started_) {
       try {
@@ -95,10 +100,14 @@ Step Schedule::advance(Operation& self) noexcept {
     if (status_ != Status::ok) break;  // only now: the others of the round still used their buffers
     for (const Local& local : rounds_[round_].locals) play(local);
   }
-  self.result.status = status_;
+  complete(self, status_);
+  return Step::done;
+}
+
+void Schedule::complete(Operation& self, Status status) noexcept {
+  self.result.status = status;
   self.seen = State::complete;
   self.state.store(State::complete, std::memory_order_relaxed);  // only its asker looks at it
-  return Step::done;
 }
 
 void Schedule::play(const Local& local) noexcept {
@@ -112,6 +121,7 @@ void Schedule::play(const Local& local) noexcept {
 }
 
 bool Schedule::ready() const noexcept {
+  if (shared_) return shared_->ready();
   for (const Operation* operation : running_) {
     if (operation->ready()) return true;
   }

@@ -3,11 +3,13 @@
 #include "job/arena.hpp"
 #include "message/context.hpp"
 #include "message/operation.hpp"
+#include "message/shared.hpp"
 
 #include <tonari/message.hpp>
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,6 +23,9 @@ class Schedule {
  public:
   Schedule(Context& context, job::Wait what) noexcept
       : context_(context), what_(what), tag_(static_cast<int>(context.next_collective())) {}
+  /// One through shared memory instead.
+  Schedule(Context& context, job::Wait what, const SharedCollective& shared) noexcept
+      : context_(context), what_(what), shared_(shared) {}
   ~Schedule();
 
   // Writing it down: all go into the last round; peers are ranks of the communicator. Throw std::bad_alloc.
@@ -41,6 +46,11 @@ class Schedule {
   [[nodiscard]] bool ready() const noexcept;
   /// Which collective it is, for status.
   [[nodiscard]] job::Wait what() const noexcept { return what_; }
+  [[nodiscard]] const SharedCollective* shared() const noexcept { return shared_ ? &*shared_ : nullptr; }
+  /// Ends one through shared memory before its time, if that can be.
+  void give_up() noexcept {
+    if (shared_) shared_->give_up();
+  }
   template <class Visit>
   void for_each_running(Visit&& visit) const noexcept {
     for (Operation* operation : running_) visit(*operation);
@@ -66,11 +76,13 @@ class Schedule {
 
   void start_round(bool waited);
   static void play(const Local& local) noexcept;
+  static void complete(Operation& self, Status status) noexcept;
   bool finish_running(bool& retry) noexcept;
 
   Context& context_;
   job::Wait what_;
-  int tag_;
+  std::optional<SharedCollective> shared_;
+  int tag_ = 0;
   std::vector<Round> rounds_{1};
   std::size_t round_ = 0;
   bool round_started_ = false;

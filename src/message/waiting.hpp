@@ -18,6 +18,12 @@ void for_each_leaf(Operation& operation, Visit&& visit) noexcept {
   }
 }
 
+/// Has `sleeper` woken for a collective on a board; null: no longer. False: it is ready already.
+inline bool watch_shared(Runtime& runtime, const Operation& operation, fabric::Sleeper* sleeper) noexcept {
+  const bool is_shared = operation.kind == Operation::Kind::collective && operation.schedule->shared() != nullptr;
+  return !is_shared || runtime.watch(*operation.schedule->shared(), sleeper);
+}
+
 /// What fabric::Engine::wait needs to know to wait for one operation.
 struct WaitForOne {
   Runtime& runtime;
@@ -35,6 +41,7 @@ struct WaitForOne {
       Operation* const one[] = {&leaf};
       none_ready = runtime.attach(one, sleeper) && none_ready;
     });
+    none_ready = watch_shared(runtime, operation, sleeper) && none_ready;
     return runtime.attach_tended(sleeper) && none_ready;
   }
   void slow() noexcept {
@@ -42,7 +49,26 @@ struct WaitForOne {
     for_each_leaf(operation, [&](Operation& leaf) {
       if (!std::exchange(told, true)) runtime.waits_long(leaf, what);
     });
+    if (!told) runtime.waits_long(any_source, any_tag, what);
   }
+};
+
+/// The same for a collective on a board.
+struct WaitForShared {
+  Runtime& runtime;
+  SharedCollective& collective;
+  job::Wait what;
+
+  fabric::Step step() noexcept {
+    const fabric::Step step = collective.step();
+    return step == fabric::Step::done ? step : runtime.tend(step);
+  }
+  [[nodiscard]] bool ready() const noexcept { return collective.ready() || runtime.tended_ready(); }
+  bool attach(fabric::Sleeper* sleeper) noexcept {
+    const bool none_ready = runtime.watch(collective, sleeper);
+    return runtime.attach_tended(sleeper) && none_ready;
+  }
+  void slow() noexcept { runtime.waits_long(collective.awaited(), any_tag, what); }
 };
 
 }  // namespace tonari::message

@@ -1,0 +1,70 @@
+#include "fabric/board.hpp"
+
+#include <bit>
+#include <mutex>
+
+namespace tonari::fabric {
+
+bool Board::have_all_ended(std::uint32_t round) noexcept {
+  for (std::size_t member = 0; member < members_.size(); ++member) {
+    if (!has_ended(member, round)) return false;
+  }
+  note_all_ended(round);
+  return true;
+}
+
+void Board::end(std::uint32_t round) noexcept {
+  const std::lock_guard guard(lock_);
+  const std::uint32_t ended = ended_.load(std::memory_order_relaxed);
+  const std::uint32_t early = number(self_, round) - ended - 1;  // rounds before it that have not ended
+  if (early >= 64) return;                                       // only where a rank died: no round after it ends well
+  ended_later_ |= std::uint64_t{1} << early;
+  const int in_turn = std::countr_one(ended_later_);
+  if (in_turn == 0) return;
+  ended_later_ = in_turn == 64 ? 0 : ended_later_ >> in_turn;
+  ended_.store(ended + static_cast<std::uint32_t>(in_turn), std::memory_order_relaxed);
+  // Sequentially consistent with a sleeper's has_ended(): either it sees this, or who ends sees it asleep. Release:
+  // what was read comes before its place is written again; pairs with has_ended().
+  members_[self_].memory->ended.store(ended + static_cast<std::uint32_t>(in_turn), std::memory_order_seq_cst);
+}
+
+bool Board::is_free() const noexcept {
+  const std::uint32_t last = begun_.load(std::memory_order_relaxed);
+  for (std::size_t member = 0; member < members_.size(); ++member) {
+    if (!has_ended(member, last)) return false;
+  }
+  return true;
+}
+
+BoardPlace Boards::take() noexcept {
+  std::unique_ptr<Board> done;  // freed without the lock
+  const std::lock_guard guard(lock_);
+  if (free_ == 0) {
+    for (Closing& each : closing_) {
+      if (!each.board->is_free()) continue;
+      free_ |= std::uint32_t{1} << each.index;
+      std::swap(each, closing_.back());
+      done = std::move(closing_.back().board);
+      closing_.pop_back();
+      break;
+    }
+  }
+  if (free_ == 0) return {};
+  const auto index = static_cast<std::uint32_t>(std::countr_zero(free_));
+  free_ &= free_ - 1;
+  // The number of the last round shown there, by this rank alone.
+  return {index, memory_[index].ended.load(std::memory_order_relaxed)};
+}
+
+void Boards::give_back(BoardPlace place) noexcept {
+  if (place.index == BoardPlace::none) return;
+  const std::lock_guard guard(lock_);
+  free_ |= std::uint32_t{1} << place.index;
+}
+
+void Boards::give_back(BoardPlace place, std::unique_ptr<Board> board) noexcept {
+  const std::lock_guard guard(lock_);
+  closing_.push_back({place.index, std::move(board)});
+}
+
+}  // namespace tonari::fabric

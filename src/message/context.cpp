@@ -1,0 +1,42 @@
+#include "message/context.hpp"
+
+#include "message/runtime.hpp"
+
+#include <new>
+#include <vector>
+
+namespace tonari::message {
+
+namespace {
+
+// Beyond, that each rank looks at the lines of all others costs more than the rounds of a tree. With more ranks than
+// cores it is turns on a core that cost, and a board needs fewest.
+constexpr int ranks_with_a_core_each_max = 16;
+constexpr int ranks_with_shared_cores_max = 64;
+
+}  // namespace
+
+bool Context::may_meet(const Runtime& runtime, int ranks) noexcept {
+  const job::Session& session = runtime.engine().session();
+  return session.hosts() == 1 && ranks > 1 &&
+         ranks <= (runtime.engine().shared_cores() ? ranks_with_shared_cores_max : ranks_with_a_core_each_max);
+}
+
+Context::Context(Runtime& runtime, Group group, std::uint32_t id, std::span<const fabric::BoardPlace> places)
+    : runtime_(runtime), group_(std::move(group)), rank_(group_.position(runtime.engine().session().rank())), id_(id) {
+  if (places.empty()) return;
+  std::vector<fabric::Board::Member> members;
+  members.reserve(places.size());
+  for (std::size_t member = 0; member < places.size(); ++member) {
+    const int rank = group_.at(static_cast<int>(member));
+    members.push_back({&runtime.engine().board_of(rank, places[member].index), places[member].base});
+  }
+  place_ = places[static_cast<std::size_t>(rank_)];
+  board_ = std::make_unique<fabric::Board>(std::move(members), static_cast<std::size_t>(rank_));
+}
+
+Context::~Context() {
+  if (board_ != nullptr) runtime_.engine().boards().give_back(place_, std::move(board_));
+}
+
+}  // namespace tonari::message

@@ -1,0 +1,113 @@
+#pragma once
+
+#include "fabric/board.hpp"
+#include "fabric/engine.hpp"
+#include "message/context.hpp"
+
+#include <tonari/message.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace tonari::message {
+
+/// A collective through shared memory, as one rank plays it on the boards of its communicator (fabric/board.hpp). Who
+/// is to read a rank's data finds them
+///
+///   in its line      up to 48 bytes
+///   in its block     up to 64 KiB; of two ranks 32
+///   in its program   above: the line tells the address, and whoever needs them copies them from there
+///
+/// Operands are combined in the order of ranks, whatever the length: each rank all of them; or, if that is much, one
+/// stretch of them, which it then gives to the others.
+///
+/// Threads: its asker's; ready() also another's, while the asker sleeps.
+class SharedCollective {
+ public:
+  /// The context must have a board. Beginning one takes the next round: all ranks must begin the same.
+  static SharedCollective barrier(Context& context) noexcept;
+  static SharedCollective broadcast(Context& context, std::span<std::byte> bytes, int root) noexcept;
+  static SharedCollective all_reduce(Context& context, std::span<std::byte> values, Reduction reduction) noexcept;
+  /// One that this rank got wrong. The others may have begun it, and must not wait.
+  static SharedCollective refused(Context& context) noexcept;
+
+  /// Plays on as far as it goes.
+  fabric::Step step() noexcept { return (this->*phase_)(); }
+  [[nodiscard]] bool ready() const noexcept;
+  [[nodiscard]] Status status() const noexcept { return status_; }
+  /// The rank of the job that it waits for.
+  [[nodiscard]] int awaited() const noexcept { return context_->group().at(static_cast<int>(next_)); }
+  /// Ends it before its time, unless other ranks may use this one's buffer still.
+  void give_up() noexcept;
+
+ private:
+  using Phase = fabric::Step (SharedCollective::*)() noexcept;
+  using Side = fabric::Board::Side;
+  enum class Awaited : std::uint8_t { nothing, room, entry, exit, ended };
+
+  SharedCollective(Context& context, std::span<std::byte> bytes, Phase first) noexcept
+      : context_(&context), board_(context.board()), round_(board_->begin()), phase_(first), bytes_(bytes) {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(context_->size()); }
+  [[nodiscard]] std::size_t self() const noexcept { return static_cast<std::size_t>(context_->rank()); }
+  [[nodiscard]] fabric::Engine& engine() const noexcept;
+  [[nodiscard]] std::size_t board_bytes_max() const noexcept;
+  [[nodiscard]] bool in_program() const noexcept { return bytes_.size() > board_bytes_max(); }
+  [[nodiscard]] bool has_room() const noexcept;
+  [[nodiscard]] std::span<std::byte> stretch_of(std::size_t member) const noexcept;
+
+  // Phases
+  fabric::Step enter_and_meet() noexcept;
+  fabric::Step meet() noexcept;
+  fabric::Step enter_as_root() noexcept;
+  fabric::Step await_readers() noexcept;
+  fabric::Step read_from_root() noexcept;
+  fabric::Step copy_from_root() noexcept;
+  fabric::Step leave() noexcept;
+  fabric::Step over() noexcept { return fabric::Step::done; }
+
+  // Their parts
+  [[nodiscard]] bool may_enter() noexcept;
+  void show_entry() noexcept;
+  fabric::Step show_exit(Status status) noexcept;
+  [[nodiscard]] bool is_gone(std::size_t member) const noexcept;
+  [[nodiscard]] bool has_lost_one() const noexcept;
+  fabric::Step wait_for(Awaited what) noexcept;
+  fabric::Step finish(Status status) noexcept;
+  void wake_others() noexcept;
+  void wake(std::size_t member) noexcept;
+  [[nodiscard]] bool are_all_there() noexcept;
+  fabric::Step miss_entry() noexcept;
+  bool withdraw() noexcept;
+  fabric::Step go_on_together() noexcept;
+  fabric::Step halve_broadcast() noexcept;
+  void combine_on_boards(std::span<std::byte> values) const noexcept;
+  fabric::Step combine_all() noexcept;
+  fabric::Step combine_stretch_on_boards() noexcept;
+  fabric::Step combine_stretch_in_programs() noexcept;
+  Status combine_pieces(std::span<std::byte> stretch, std::uint64_t offset) noexcept;
+  void take_stretches() noexcept;
+  [[nodiscard]] const std::byte* on_board(std::size_t member) const noexcept;
+  [[nodiscard]] std::uint64_t in_program_of(std::size_t member) const noexcept;
+  [[nodiscard]] fabric::DirectCopy direct_copy(std::size_t member) const noexcept;
+
+  Context* context_;
+  fabric::Board* board_;
+  std::uint32_t round_;
+  Phase phase_;
+  std::span<std::byte> bytes_;
+  Reduction reduction_{};
+  std::size_t root_ = no_root;
+  std::size_t next_ = 0;  // the first member that was not there yet
+  Awaited awaited_ = Awaited::nothing;
+  std::uint32_t lag_ = 0;      // rounds that who is farthest behind has not ended
+  bool first_look_ = true;     // nobody was missing so far
+  bool agreed_ = true;         // all show the same length
+  bool lends_buffer_ = false;  // others may read or write bytes_
+  Status status_ = Status::ok;
+
+  static constexpr std::size_t no_root = ~std::size_t{0};
+};
+
+}  // namespace tonari::message
