@@ -199,12 +199,14 @@ class Engine final : public job::Session::Attachment {
 
 template <Waitable W>
 bool Engine::look_before_waiting(W& waitable) noexcept {
-  constexpr int turns = 64;
-  constexpr int turns_between_polls = 8;  // who waits for heads of ours must not wait for all of these
-  for (int turn = 1; turn <= turns; ++turn) {
+  constexpr int looks_with_a_core_each = 500;
+  constexpr int looks_with_shared_cores = 64;
+  constexpr int looks_between_polls = 8;  // who waits for heads of ours must not wait for all of these
+  const int looks = shared_cores_ ? looks_with_shared_cores : looks_with_a_core_each;
+  for (int look = 1; look <= looks; ++look) {
     if (shared_cores_) {
       ::sched_yield();
-      if (turn % turns_between_polls == 0) progress();
+      if (look % looks_between_polls == 0) progress();
     }
     if (waitable.ready() && waitable.step() == Step::done) return true;
   }
