@@ -70,9 +70,12 @@ Request Communicator::start_send_bytes(std::span<const std::byte> bytes, int des
                                        SendMode mode) noexcept {
   if (!valid_send(*context_, bytes, destination, tag, mode)) return Requests::completed(Status::invalid);
   Runtime& runtime = context_->runtime();
+  const Runtime::Send what{bytes, context_->group().at(destination), tag, context_->id(), mode};
+  const Status status = runtime.send_at_once(what);
+  if (status != Status::again) return Requests::completed(status);
   try {
     Operation* operation = runtime.make_started(Operation::Kind::send, *context_);
-    runtime.start_send(*operation, {bytes, context_->group().at(destination), tag, context_->id(), mode});
+    runtime.start_send(*operation, what);
     return Requests::started(operation);
   } catch (const std::bad_alloc&) {
     return Requests::completed(Status::no_memory);

@@ -49,6 +49,8 @@ class Runtime final : public fabric::Layer {
     SendMode mode = SendMode::standard;
   };
   Status send(Context& context, const Send& what) noexcept;
+  /// What fits into a head, if there is room for it now. Answers again otherwise, and has sent nothing.
+  Status send_at_once(const Send& what) noexcept;
   void start_send(Operation& operation, const Send& what) noexcept;
 
   struct Receive {

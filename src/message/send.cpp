@@ -44,18 +44,25 @@ bool Runtime::way_is_free(int peer) const noexcept {
          engine_.session().arena().block(peer).full.load(std::memory_order_relaxed) == 0;
 }
 
-Status Runtime::send(Context& context, const Send& what) noexcept {
-  if (what.bytes.size() <= split_ && what.mode == SendMode::standard && way_is_free(what.peer)) [[likely]] {
-    Head head = envelope(Kind::message_inline, self_, what.context_id, what.tag);
-    head.inline_bytes = static_cast<std::uint8_t>(what.bytes.size());
-    copy_inline(head.payload.data(), what.bytes);
-    const Status status = engine_.send(what.peer, head, Lane::request);
-    if (status != Status::again) {
-      engine_.counters().messages_sent.fetch_add(1, std::memory_order_relaxed);
-      engine_.counters().bytes_sent.fetch_add(what.bytes.size(), std::memory_order_relaxed);
-      return status;
-    }
+Status Runtime::send_at_once(const Send& what) noexcept {
+  const bool fits = what.bytes.size() <= split_ && what.mode == SendMode::standard && way_is_free(what.peer);
+  if (!fits) [[unlikely]]
+    return Status::again;
+  Head head = envelope(Kind::message_inline, self_, what.context_id, what.tag);
+  head.inline_bytes = static_cast<std::uint8_t>(what.bytes.size());
+  copy_inline(head.payload.data(), what.bytes);
+  const Status status = engine_.send(what.peer, head, Lane::request);
+  if (status != Status::again) [[likely]] {
+    engine_.counters().messages_sent.fetch_add(1, std::memory_order_relaxed);
+    engine_.counters().bytes_sent.fetch_add(what.bytes.size(), std::memory_order_relaxed);
   }
+  return status;
+}
+
+Status Runtime::send(Context& context, const Send& what) noexcept {
+  const Status status = send_at_once(what);
+  if (status != Status::again) [[likely]]
+    return status;
   Operation operation(Operation::Kind::send, context);
   start_send(operation, what);
   wait(operation, job::Wait::send);
