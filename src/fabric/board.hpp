@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/cache.hpp"
 #include "base/lock.hpp"
 #include "fabric/head.hpp"
 
@@ -137,7 +138,7 @@ class Board {
   /// This rank reads nothing of the round any more, and is told nothing.
   void end(std::uint32_t round) noexcept;
   /// Fetches the line of the next round, for writing: others have it from an earlier one.
-  void expect(std::uint32_t round) const noexcept { __builtin_prefetch(&line(round, Side::entry), 1); }
+  void expect(std::uint32_t round) const noexcept { prefetch_to_write(&line(round, Side::entry)); }
 
   /// Everyone has ended all rounds of this rank: its board may be used by another group.
   [[nodiscard]] bool is_free() const noexcept;
