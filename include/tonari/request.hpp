@@ -63,9 +63,9 @@ class Request {
 };
 
 /// Waits until one request that was not complete before the call is complete, and answers its index. Answers
-/// requests.size() when all were complete already.
+/// requests.size() when all were complete already. The requests must be of one Job.
 std::size_t wait_any(std::span<Request> requests) noexcept;
-/// Waits for all. Answers ok, or the first failure in order of the span.
+/// Waits for all, which must be of one Job. Answers ok, or the first failure in order of the span.
 Status wait_all(std::span<Request> requests) noexcept;
 
 }  // namespace tonari

@@ -115,13 +115,6 @@ class RingReader {
   [[nodiscard]] bool published(std::uint64_t position, std::uint64_t word) const noexcept {
     return ((word ^ ((position >> lap_shift_) + 1)) & 3) == 0;
   }
-  static Head copy_of(const Head& slot, std::uint64_t word) noexcept {
-    Head head;
-    auto* to = reinterpret_cast<std::byte*>(&head);
-    std::memcpy(to, &word, sizeof word);  // the slot's first word may be read as an atomic only
-    std::memcpy(to + sizeof word, reinterpret_cast<const std::byte*>(&slot) + sizeof word, head_bytes - sizeof word);
-    return head;
-  }
   void step() noexcept {
     ++position_;
     if ((position_ & (mask_ >> 2)) == 0) give_back();
@@ -193,7 +186,7 @@ std::size_t RingReader::poll(std::size_t heads_max, Handle&& handle) noexcept {
     Head& next = slot(position_);
     const std::uint64_t word = first_word(next).load(std::memory_order_acquire);  // (2)
     if (!published(position_, word)) break;
-    const Head head = copy_of(next, word);
+    const Head head = next;  // whole: in parts it would be read again before they are written
     step();
     ++heads;
     handle(head);
@@ -217,7 +210,7 @@ std::size_t RingReader::poll_past_gap(std::size_t heads_max, Handle&& handle) no
     if (is_stepped_over(at)) continue;
     const std::uint64_t word = first_word(slot(at)).load(std::memory_order_acquire);  // as (2)
     if (published(at, word)) {
-      const Head head = copy_of(slot(at), word);
+      const Head head = slot(at);
       flip_stepped_over(at);
       ++gaps_;
       ++heads;

@@ -40,6 +40,9 @@ struct Operation {
 
   Operation(Kind what, Context& in) noexcept;
   ~Operation();
+  // They come and go at the rate of messages: each thread keeps some of the memory for its next ones.
+  static void* operator new(std::size_t bytes);
+  static void operator delete(void* memory) noexcept;
 
   Kind kind;
   SendMode mode = SendMode::standard;
@@ -72,13 +75,24 @@ struct Operation {
   std::uint64_t number = 0;   // of a posted receive: in order of posting
   Operation* next = nullptr;  // in the list that `state` names; under the runtime's lock
   Operation* previous = nullptr;
-  fabric::Sleeper* sleeper = nullptr;  // under the runtime's lock: whom to wake on a change
+  fabric::Sleeper* sleeper = nullptr;             // under the runtime's lock: whom to wake on a change
+  std::atomic<std::uint64_t>* changes = nullptr;  // under the runtime's lock: counts those of all that one wait is for
 
   std::vector<fabric::Piece> pieces;   // under the runtime's lock
   std::unique_ptr<Schedule> schedule;  // of a collective
   fabric::Head head;                   // send: to go; receive: as arrived
 
-  [[nodiscard]] bool ready() const noexcept;
+  /// Its asker would find something to do.
+  [[nodiscard]] bool ready() const noexcept {
+    const State now = state.load(std::memory_order_acquire);  // pairs with become()
+    if (now == State::complete) return true;
+    if (kind == Kind::collective) [[unlikely]]
+      return schedule_ready();
+    return now != seen || piece_waiting.load(std::memory_order_acquire);
+  }
+
+ private:
+  [[nodiscard]] bool schedule_ready() const noexcept;
 };
 
 /// A list through the operations' own links. Not synchronised.

@@ -8,8 +8,8 @@ namespace tonari::message {
 
 using fabric::Head;
 
-// A message that no receive waited for; under the lock.
-void Runtime::tell_probes(const Head& head, std::span<fabric::Sleeper*> to_wake) noexcept {
+// A message that no receive waited for; under the lock. Answers how many are to be woken.
+std::size_t Runtime::tell_probes(const Head& head, std::span<fabric::Sleeper*> to_wake) noexcept {
   std::size_t told = 0;
   for (Operation* probe = probes_.front(); probe != nullptr;) {
     Operation* const next = probe->next;
@@ -26,6 +26,7 @@ void Runtime::tell_probes(const Head& head, std::span<fabric::Sleeper*> to_wake)
     }
     probe = next;
   }
+  return told;
 }
 
 bool Runtime::cancel(Operation& operation) noexcept {

@@ -66,24 +66,24 @@ void Runtime::start_receive(Operation& operation, const Receive& what) noexcept 
 }
 
 void Runtime::arrive(const Head& head) noexcept {
-  std::array<fabric::Sleeper*, 8> to_wake{};
+  std::array<fabric::Sleeper*, probes_told_max> to_wake;  // as far as `sleepers`
+  std::size_t sleepers = 0;
   std::optional<fabric::Grant> grant;
   {
     const std::lock_guard guard(lock_);
     if (Operation* operation = posted_.take(head)) {
       engine_.counters().posted_now.store(posted_.size(), std::memory_order_relaxed);
       to_wake[0] = operation->sleeper;
+      sleepers = operation->sleeper != nullptr ? 1 : 0;
       grant = match(*operation, head);
     } else {
       keep(head);
       if (probes_.front() != nullptr) [[unlikely]]
-        tell_probes(head, to_wake);
+        sleepers = tell_probes(head, to_wake);
     }
   }
   if (grant) send_grant(static_cast<int>(head.source), *grant);
-  for (fabric::Sleeper* sleeper : to_wake) {
-    if (sleeper != nullptr) sleeper->wake();
-  }
+  for (std::size_t i = 0; i < sleepers; ++i) to_wake[i]->wake();
 }
 
 // A message meets its receive; under the lock. Afterwards the operation is its asker's. Answers a grant to be sent when
@@ -93,6 +93,7 @@ std::optional<fabric::Grant> Runtime::match(Operation& operation, const Head& he
   operation.head = head;
   if (operation.kind == Operation::Kind::matched_probe) {  // it meets its receive later
     operation.state.store(State::matched, std::memory_order_release);
+    count_change(operation);
     return std::nullopt;
   }
   std::optional<fabric::Grant> grant;
@@ -103,6 +104,7 @@ std::optional<fabric::Grant> Runtime::match(Operation& operation, const Head& he
     if (!incoming_.add(operation)) {  // a peer lies: its payload cannot be told from another's
       operation.result.status = Status::bounds;
       operation.state.store(State::settled, std::memory_order_release);
+      count_change(operation);
       return std::nullopt;
     }
     const bool direct = operation.grant.road == fabric::Road::direct;
@@ -117,6 +119,7 @@ std::optional<fabric::Grant> Runtime::match(Operation& operation, const Head& he
     add(counters.bytes_buffered, static_cast<std::int64_t>(bytes));
   }
   operation.state.store(State::matched, std::memory_order_release);
+  count_change(operation);
   return grant;
 }
 
@@ -359,6 +362,7 @@ void Runtime::piece(const Head& head) noexcept {
       operation->pieces.push_back(piece);
       to_wake = operation->sleeper;
       operation->piece_waiting.store(true, std::memory_order_release);
+      count_change(*operation);
       unwanted = false;
     }
   }

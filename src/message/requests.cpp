@@ -4,6 +4,7 @@
 #include "message/schedule.hpp"
 #include "message/waiting.hpp"
 
+#include <atomic>
 #include <exception>
 #include <utility>
 
@@ -39,33 +40,45 @@ job::Wait wait_of(const Operation& operation) noexcept {
   }
 }
 
-// Waits until one, or all, of several requests are complete.
+// Waits until one, or all, of several requests are complete. For all, their changes are counted: a step looks no
+// farther than for those that were new, which most often are the first.
 struct WaitForSeveral {
   Runtime& runtime;
   std::span<Request> requests;
   bool all;
-  std::size_t index = 0;  // of one that is complete
+  std::size_t index = 0;                  // of one that is complete
+  std::atomic<std::uint64_t> changes{0};  // of all's operations, by whoever makes them
+  std::uint64_t changes_seen = 0;
+  std::size_t first = 0;      // before it all are complete
+  bool looks_at_each = true;  // at first, and while one must be tried again or is a collective
 
   Step step() noexcept {
+    const std::uint64_t now = changes.load(std::memory_order_acquire);
+    std::uint64_t new_ones = now - changes_seen;
+    changes_seen = now;
+    const bool each = std::exchange(looks_at_each, !all);
     bool retry = false;
-    bool some_left = false;
-    for (std::size_t i = 0; i < requests.size(); ++i) {
+    for (std::size_t i = first; i < requests.size() && (each || new_ones != 0); ++i) {
       Operation* operation = Requests::operation(requests[i]);
-      if (operation == nullptr) continue;
+      if (operation == nullptr || (!each && !operation->ready())) continue;
+      if (new_ones != 0) --new_ones;
       const Step step = operation->context->runtime().advance(*operation);
       if (step == Step::done) {
         Requests::settle(requests[i]);
         index = i;
         if (!all) return Step::done;
       } else {
-        some_left = true;
         retry = retry || step == Step::retry;
+        looks_at_each = looks_at_each || step == Step::retry || operation->kind == Operation::Kind::collective;
       }
     }
-    if (!some_left) return Step::done;
+    while (first < requests.size() && Requests::operation(requests[first]) == nullptr) ++first;
+    if (first == requests.size()) return Step::done;
     return runtime.tend(retry ? Step::retry : Step::waiting);
   }
   [[nodiscard]] bool ready() const noexcept {
+    if (changes.load(std::memory_order_acquire) != changes_seen) return true;
+    if (!looks_at_each) return runtime.tended_ready();
     for (const Request& request : requests) {
       const Operation* operation = Requests::operation(request);
       if (operation != nullptr && operation->ready()) return true;
@@ -114,7 +127,8 @@ std::size_t wait_for(std::span<Request> requests, bool all) noexcept {
     if (all) operation->waited.store(true, std::memory_order_relaxed);
   }
   if (runtime == nullptr) return requests.size();
-  WaitForSeveral waiting{*runtime, requests, all};
+  WaitForSeveral waiting{.runtime = *runtime, .requests = requests, .all = all};
+  if (all) runtime->count_changes(requests, waiting.changes);
   runtime->engine().wait(waiting);
   return waiting.index;
 }

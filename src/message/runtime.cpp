@@ -1,5 +1,6 @@
 #include "message/runtime.hpp"
 
+#include "message/requests.hpp"
 #include "message/schedule.hpp"
 #include "message/waiting.hpp"
 
@@ -14,8 +15,6 @@ using fabric::Kind;
 using fabric::Step;
 
 namespace {
-
-constexpr std::size_t operations_pooled_max = 1024;
 
 std::vector<int> ranks_up_to(int size) {
   std::vector<int> ranks(static_cast<std::size_t>(size));
@@ -66,18 +65,7 @@ Runtime& Runtime::of(job::Session& session) {
 
 std::shared_ptr<Context> Runtime::world() { return world_; }
 
-Operation* Runtime::make_operation(Operation::Kind kind, Context& context) {
-  {
-    const std::lock_guard guard(pool_lock_);
-    if (!pool_.empty()) {
-      Operation* operation = pool_.back().release();
-      pool_.pop_back();
-      std::destroy_at(operation);
-      return std::construct_at(operation, kind, context);
-    }
-  }
-  return new Operation(kind, context);
-}
+Operation* Runtime::make_operation(Operation::Kind kind, Context& context) { return new Operation(kind, context); }
 
 Operation* Runtime::make_started(Operation::Kind kind, Context& context) {
   Operation* operation = make_operation(kind, context);
@@ -101,11 +89,7 @@ void Runtime::free_operation(Operation* operation) noexcept {
     std::erase(tended_, operation);
     tended_count_.fetch_sub(1, std::memory_order_relaxed);
   }
-  operation->schedule.reset();
-  std::unique_ptr<Operation> owned(operation);
-  const std::lock_guard guard(pool_lock_);
-  if (pool_.capacity() == 0) pool_.reserve(operations_pooled_max);
-  if (pool_.size() < operations_pooled_max) pool_.push_back(std::move(owned));
+  delete operation;
 }
 
 void Runtime::receive(const Head& head) noexcept {
@@ -241,6 +225,14 @@ void Runtime::adopt(Operation& operation) noexcept {
   }
 }
 
+void Runtime::count_changes(std::span<Request> requests, std::atomic<std::uint64_t>& changes) noexcept {
+  const std::lock_guard guard(lock_);
+  for (const Request& request : requests) {
+    Operation* const operation = Requests::operation(request);
+    if (operation != nullptr) operation->changes = &changes;
+  }
+}
+
 bool Runtime::attach(std::span<Operation* const> operations, fabric::Sleeper* sleeper) noexcept {
   const std::lock_guard guard(lock_);
   bool none_ready = true;
@@ -255,6 +247,7 @@ bool Runtime::attach(std::span<Operation* const> operations, fabric::Sleeper* sl
 void Runtime::become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept {
   to_wake = operation.sleeper;
   operation.state.store(state, std::memory_order_release);  // what the state promises comes first; pairs with advance()
+  count_change(operation);
 }
 
 void Runtime::complete(Operation& operation, Status status) noexcept {

@@ -95,7 +95,9 @@ class Runtime final : public fabric::Layer {
   bool cancel(Operation& operation) noexcept;
   /// Has `sleeper` woken when one of the operations changes; null: no longer. False: one has changed already.
   bool attach(std::span<Operation* const> operations, fabric::Sleeper* sleeper) noexcept;
-  /// The same for what no head announces: the baton's holder looks at it each time that it polls.
+  /// Has the changes of the operations counted in `changes`, until they are complete.
+  void count_changes(std::span<Request> requests, std::atomic<std::uint64_t>& changes) noexcept;
+  /// As attach, for what no head announces: the baton's holder looks at it each time that it polls.
   bool watch(const SharedCollective& collective, fabric::Sleeper* sleeper) noexcept;
   /// For status and for peers whose service thread must look: an asker has waited long.
   void waits_long(const Operation& operation, job::Wait what) noexcept;
@@ -147,7 +149,8 @@ class Runtime final : public fabric::Layer {
   fabric::Step complete_receive(Operation& operation, Status status) noexcept;
   void reply_done(int peer, std::uint32_t ticket, std::uint32_t generation, Status status) noexcept;
   void forget_incoming(Operation& operation) noexcept;
-  void tell_probes(const fabric::Head& head, std::span<fabric::Sleeper*> to_wake) noexcept;
+  static constexpr std::size_t probes_told_max = 8;
+  std::size_t tell_probes(const fabric::Head& head, std::span<fabric::Sleeper*> to_wake) noexcept;
   void count_unexpected(std::int64_t payload_bytes) noexcept;
   void give_back_soon(fabric::BulkMemory& bulk, fabric::BulkPlace place) noexcept;
   void give_back_now() noexcept;
@@ -187,6 +190,10 @@ class Runtime final : public fabric::Layer {
   Operation* outgoing(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
   void release_ticket(Operation& operation) noexcept;
   void become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept;
+  static void count_change(Operation& operation) noexcept {  // under the lock, so by one at a time
+    if (operation.changes != nullptr)
+      operation.changes->store(operation.changes->load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
   void complete(Operation& operation, Status status) noexcept;
 
   fabric::Engine& engine_;
@@ -242,9 +249,6 @@ class Runtime final : public fabric::Layer {
   SpinLock returns_lock_;  // of the next two
   std::array<Return, 16> returns_;
   std::size_t returns_count_ = 0;
-
-  SpinLock pool_lock_;
-  std::vector<std::unique_ptr<Operation>> pool_;
 };
 
 }  // namespace tonari::message

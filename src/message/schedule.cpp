@@ -9,16 +9,6 @@ namespace tonari::message {
 
 using fabric::Step;
 
-Operation::Operation(Kind what, Context& in) noexcept : kind(what), context(&in) {}
-Operation::~Operation() = default;  // where Schedule is whole
-
-bool Operation::ready() const noexcept {
-  const State now = state.load(std::memory_order_acquire);
-  if (now == State::complete) return true;
-  if (kind == Kind::collective) return schedule->ready();
-  return now != seen || piece_waiting.load(std::memory_order_acquire);
-}
-
 Schedule::~Schedule() {
   for (Operation* operation : running_) context_.runtime().free_operation(operation);
 }
