@@ -115,12 +115,12 @@ class Board {
   }
   /// Takes this rank's line back. Sequentially consistent as show().
   void hide(std::uint32_t round, Side side) noexcept {
-    line(round, side).word.store(number(self_, round) - 1, std::memory_order_seq_cst);  // belongs into another place
+    line(round, side).word.store(number(self_, round) ^ hidden, std::memory_order_seq_cst);
   }
   /// True when a member took its line back.
   [[nodiscard]] bool is_hidden(std::size_t member, std::uint32_t round, Side side) const noexcept {
     const auto word = line_of(member, round, side).word.load(std::memory_order_seq_cst);
-    return static_cast<std::uint32_t>(word) == number(member, round) - 1;
+    return static_cast<std::uint32_t>(word) == (number(member, round) ^ hidden);
   }
   /// The latest round before which `line` says that its rank has ended all.
   [[nodiscard]] std::uint32_t ended_by(std::size_t member, const Line& line) const noexcept {
@@ -144,6 +144,8 @@ class Board {
   [[nodiscard]] bool is_free() const noexcept;
 
  private:
+  static constexpr std::uint32_t hidden = std::uint32_t{1} << 31;  // no number that a line may have before this one
+
   // In the order of rounds, which wraps.
   static bool is_after(std::uint32_t left, std::uint32_t right) noexcept {
     return static_cast<std::int32_t>(left - right) > 0;

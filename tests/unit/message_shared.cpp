@@ -1,0 +1,235 @@
+#include "../support/random.hpp"
+#include "../support/ranks.hpp"
+
+#include <array>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+// Collectives through shared memory, where they are more than message_collectives.cpp asks of all.
+namespace tonari {
+namespace {
+
+using test::as_ranks;
+using test::pattern;
+
+// One for each way of the data: in a line, in a small or large block, between programs.
+constexpr std::array<std::size_t, 5> counts{1, 6, 100, 5000, 40000};
+
+std::vector<double> ones(std::size_t count) { return std::vector<double>(count, 1.0); }
+
+void expect_sum(Communicator& world, std::size_t count) {
+  auto values = ones(count);
+  ASSERT_EQ(world.all_reduce(values), Status::ok);
+  ASSERT_EQ(values, std::vector<double>(count, world.size()));
+}
+
+TEST(SharedCollectives, WithLengthsThatDisagreeAnswerInvalidToAllWhoSeeIt) {
+  for (const int ranks : {2, 3}) {
+    as_ranks(ranks, [](Communicator& world) {
+      const bool differs = world.rank() == 1;
+      for (const std::size_t count : counts) {
+        for (const std::size_t other : counts) {
+          if (count == other) continue;
+          auto values = ones(differs ? other : count);
+          EXPECT_EQ(world.all_reduce(values), Status::invalid) << count << ' ' << other;
+          values = ones(differs ? other : count);
+          const Status status = world.broadcast(values, 0);
+          EXPECT_EQ(status == Status::invalid, differs || (world.size() == 2 && status != Status::ok))
+              << count << ' ' << other;
+          ASSERT_NO_FATAL_FAILURE(expect_sum(world, count));
+        }
+      }
+    });
+  }
+}
+
+TEST(SharedCollectives, OfWhichTheRootGotItWrongAnswerInvalidToTheOthers) {
+  for (const std::size_t count : counts) {
+    as_ranks(3, [count](Communicator& world) {
+      auto values = ones(count);
+      EXPECT_EQ(world.broadcast(values, world.rank() == 0 ? 77 : 0), Status::invalid);
+      ASSERT_NO_FATAL_FAILURE(expect_sum(world, count));
+    });
+  }
+}
+
+TEST(SharedCollectives, ManyMoreThanABoardShowsGoOnAtOnceAndEndInAnyOrder) {
+  as_ranks(3, [](Communicator& world) {
+    constexpr std::size_t many = 150;
+    test::Random random(test::seed());
+    std::vector<std::vector<double>> values;
+    for (std::size_t i = 0; i < many; ++i) values.push_back(ones(counts[i % counts.size()] + i));
+    std::vector<Request> requests;
+    for (std::size_t i = 0; i < many; ++i) {
+      requests.push_back(i % 7 == 0 ? world.start_barrier() : world.start_all_reduce(values[i]));
+    }
+    for (std::size_t left = many; left > 0; --left) {  // in another order on each rank
+      const std::size_t i = (left * static_cast<std::size_t>(2 * world.rank() + 1) * 7) % many;
+      EXPECT_EQ(requests[i].wait().status, Status::ok);
+    }
+    EXPECT_EQ(wait_all(requests), Status::ok);
+    for (std::size_t i = 0; i < many; ++i) {
+      EXPECT_EQ(values[i], std::vector<double>(values[i].size(), i % 7 == 0 ? 1.0 : 3.0)) << i;
+    }
+  });
+}
+
+TEST(SharedCollectives, ARootMayRunAheadOfItsReaders) {
+  as_ranks(3, [](Communicator& world) {
+    for (int i = 0; i < 500; ++i) {
+      const std::size_t count = counts[static_cast<std::size_t>(i) % 4];
+      std::vector<int> values(count, world.rank() == 1 ? i : -1);
+      ASSERT_EQ(world.broadcast(values, 1), Status::ok);
+      ASSERT_EQ(values, std::vector<int>(count, i));
+    }
+  });
+}
+
+TEST(SharedCollectives, OfMoreCommunicatorsThanThereAreBoardsAllWork) {
+  as_ranks(3, [](Communicator& world) {
+    std::vector<Communicator> several;
+    for (int i = 0; i < 20; ++i) {
+      several.push_back(i % 2 == 0 ? world.duplicate() : std::move(*world.split(0, -world.rank())));
+      ASSERT_NO_FATAL_FAILURE(expect_sum(several.back(), 3));
+    }
+    for (Communicator& each : several) ASSERT_NO_FATAL_FAILURE(expect_sum(each, 2000));
+  });
+}
+
+// A rank may make the next group while another has not looked at the last line of the one before.
+TEST(SharedCollectives, OfGroupsThatFollowEachOtherOnTheSameBoardsDoNotMeet) {
+  as_ranks(4, [](Communicator& world) {
+    for (int i = 0; i < 60; ++i) {
+      auto half = world.split((world.rank() + i) % 2, 0);
+      int value = world.rank() == half->group().at(0) ? 1000 + i : 0;
+      ASSERT_EQ(half->broadcast(value, 0), Status::ok);
+      ASSERT_EQ(value, 1000 + i);
+      ASSERT_NO_FATAL_FAILURE(expect_sum(*half, counts[static_cast<std::size_t>(i) % counts.size()]));
+    }
+  });
+}
+
+/// Ranks that are threads of this process. One comes late: when the others sleep.
+class Sleepers {
+ public:
+  /// By who is about to wait.
+  void goes_to_sleep(Job& job) {
+    Rank& rank = ranks_[static_cast<std::size_t>(job.rank())];
+    rank.sleeps = job.statistics().sleeps;
+    rank.job.store(&job);
+  }
+  /// By who comes late.
+  void await(std::size_t index) {
+    Rank& rank = ranks_[index];
+    while (rank.job.load() == nullptr || rank.job.load()->statistics().sleeps == rank.sleeps) {
+      std::this_thread::yield();
+    }
+    rank.job.store(nullptr);
+  }
+
+ private:
+  struct Rank {
+    std::uint64_t sleeps = 0;  // before; published by `job`
+    std::atomic<Job*> job{nullptr};
+  };
+  std::array<Rank, 3> ranks_;
+};
+
+TEST(SharedCollectives, WakeWhoSleepsInThem) {
+  for (const std::size_t count : counts) {
+    Sleepers sleepers;
+    run_as_threads(3, [&](Job& job) {
+      Communicator world(job);
+      for (const bool broadcast : {false, true}) {
+        if (job.rank() != 0) sleepers.goes_to_sleep(job);
+        if (job.rank() == 0) {
+          sleepers.await(1);
+          sleepers.await(2);
+        }
+        const auto wake_ups = job.statistics().wake_ups;
+        auto values = ones(count);
+        EXPECT_EQ(broadcast ? world.broadcast(values, 0) : world.all_reduce(values), Status::ok);
+        if (job.rank() == 0) {
+          EXPECT_GE(job.statistics().wake_ups, wake_ups + 2);
+        }
+        EXPECT_EQ(world.barrier(), Status::ok);
+      }
+    });
+  }
+}
+
+// Another thread of the rank holds the baton: it sleeps in a receive, and what it is told of is the board's news for
+// the thread in the collective.
+TEST(SharedCollectives, GoOnBesideAThreadThatWaitsForAMessage) {
+  for (const bool started : {false, true}) {
+    as_ranks(2, [started](Communicator& world) {
+      const int peer = 1 - world.rank();
+      int message = 0;
+      std::thread receiver([&] { EXPECT_EQ(world.receive(message, peer, 5).status, Status::ok); });
+      for (int i = 0; i < 300; ++i) {
+        if (!started) {
+          ASSERT_EQ(world.barrier(), Status::ok);
+          continue;
+        }
+        double value = 1;
+        Request request = world.start_all_reduce(value);
+        ASSERT_EQ(request.wait().status, Status::ok);
+        ASSERT_EQ(value, 2);
+      }
+      EXPECT_EQ(world.send(peer + 40, peer, 5), Status::ok);
+      receiver.join();
+      EXPECT_EQ(message, world.rank() + 40);
+    });
+  }
+}
+
+struct Killed {};
+
+// The others wait for two ranks: one died, the other has failed already and does not come.
+TEST(SharedCollectives, OfLongValuesEndWhenARankDiedAndAnotherDoesNotCome) {
+  for (const std::size_t count : counts) {
+    for (const bool broadcast : {false, true}) {
+      EXPECT_THROW(as_ranks(4,
+                            [&](Communicator& world) {
+                              auto values = ones(count);
+                              if (world.rank() == 3) {
+                                // Part of it, and gone before it is over.
+                                int go = 0;
+                                ASSERT_EQ(world.receive(go, 2, 1).status, Status::ok);
+                                throw Killed{};
+                              }
+                              if (world.rank() == 2) {
+                                ASSERT_EQ(world.send(1, 3, 1), Status::ok);
+                                ASSERT_EQ(world.receive(values, 3, 2).status, Status::peer_gone);
+                                return;
+                              }
+                              const Status status = broadcast ? world.broadcast(values, 2) : world.all_reduce(values);
+                              EXPECT_EQ(status, Status::peer_gone);
+                            }),
+                   Killed);
+    }
+  }
+}
+
+TEST(SharedCollectives, AreGivenUpByAnException) {
+  for (const std::size_t count : counts) {
+    EXPECT_THROW(as_ranks(3,
+                          [&](Communicator& world) {
+                            auto values = ones(count);
+                            if (world.rank() == 0) {
+                              Request request = world.start_all_reduce(values);
+                              throw Killed{};
+                            }
+                            EXPECT_EQ(world.receive(values, 0, 1).status, Status::peer_gone);
+                            // It may have shown its part before.
+                            const Status status = world.all_reduce(values);
+                            EXPECT_TRUE(status == Status::peer_gone || (status == Status::ok && values[0] == 3));
+                            EXPECT_EQ(world.all_reduce(values), Status::peer_gone);
+                          }),
+                 Killed);
+  }
+}
+
+}  // namespace
+}  // namespace tonari
