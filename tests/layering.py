@@ -25,6 +25,7 @@ PUBLIC = {
     "status.hpp": "base",
     "job.hpp": "job",
     "window.hpp": "window",
+    "layout.hpp": "message",
     "message.hpp": "message",
     "request.hpp": "message",
     "share.hpp": "share",

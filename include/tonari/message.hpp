@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tonari/job.hpp>
+#include <tonari/layout.hpp>
 #include <tonari/request.hpp>
 #include <tonari/status.hpp>
 
@@ -64,6 +65,8 @@ class Message {
  private:
   friend class Communicator;
   Message(message::Operation* operation, Result result) noexcept : operation_(operation), result_(result) {}
+  Request start_receive_blocks(const message::Blocks& blocks) noexcept;
+  Request begin_receive(std::span<std::byte> buffer) noexcept;
 
   message::Operation* operation_;  // null when there is none, or it was received
   Result result_;
@@ -78,7 +81,7 @@ inline constexpr bool is_reference_wrapper<std::reference_wrapper<T>> = true;
 template <class T>
 concept Plain = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !std::is_member_pointer_v<T> &&
                 !std::is_null_pointer_v<T> && !std::ranges::view<T> && !std::input_or_output_iterator<T> &&
-                !is_reference_wrapper<T>;
+                !is_reference_wrapper<T> && !is_layout<T>;
 }  // namespace message
 
 /// What a message may carry: one value of a trivially copyable type, or a contiguous range of them (a vector, a span,
@@ -118,21 +121,30 @@ std::span<std::byte> writable_bytes_of(T& values) noexcept {
 }
 }  // namespace message
 
+/// A layout of what a message may carry: from where it may be sent, and into which it may be received.
+template <class T>
+concept SendableLayout = Layout<T> && message::Plain<std::remove_const_t<message::LayoutElement<T>>>;
+template <class T>
+concept ReceivableLayout = SendableLayout<T> && !std::is_const_v<message::LayoutElement<T>>;
+
 template <class T>
 Result Message::receive(T&& values) noexcept {
-  static_assert(Transferable<T>);
-  return receive_bytes(message::writable_bytes_of(values));
+  return start_receive(values).wait();
 }
 template <class T>
 Request Message::start_receive(T&& values) noexcept {
-  static_assert(Transferable<T>);
-  return start_receive_bytes(message::writable_bytes_of(values));
+  static_assert(Transferable<T> || ReceivableLayout<T>);
+  if constexpr (ReceivableLayout<T>) {
+    return start_receive_blocks(message::blocks_of(values));
+  } else {
+    return start_receive_bytes(message::writable_bytes_of(values));
+  }
 }
 
 class Communicator;
 
-/// A send or receive with its arguments, started again and again. It refers to the communicator and to the buffer,
-/// which must outlive it. Move-only; not while it is under way. Threads: one at a time.
+/// A send or receive with its arguments, started again and again. It refers to the communicator and to the buffer (and
+/// to the list of an Indexed), which must outlive it. Move-only; not while it is under way. Threads: one at a time.
 class PersistentRequest {
  public:
   /// Starts it once more. False, and nothing is started, while the last time is not complete.
@@ -145,12 +157,12 @@ class PersistentRequest {
 
  private:
   friend class Communicator;
-  PersistentRequest(Communicator& communicator, std::span<std::byte> bytes, int peer, int tag,
+  PersistentRequest(Communicator& communicator, const message::Blocks& blocks, int peer, int tag,
                     std::optional<SendMode> send) noexcept
-      : communicator_(&communicator), bytes_(bytes), peer_(peer), tag_(tag), send_(send) {}
+      : communicator_(&communicator), blocks_(blocks), peer_(peer), tag_(tag), send_(send) {}
 
   Communicator* communicator_;
-  std::span<std::byte> bytes_;  // of a send only read
+  message::Blocks blocks_;
   int peer_;
   int tag_;
   std::optional<SendMode> send_;  // nothing: a receive
@@ -225,6 +237,35 @@ class Communicator {
                                                SendMode mode = SendMode::standard) noexcept;
   template <Transferable T>
   [[nodiscard]] PersistentRequest prepare_receive(T&& values, int source = any_source, int tag = any_tag) noexcept;
+
+  // The same for what lies in several places: see layout.hpp. They answer bounds and no_memory too.
+  template <SendableLayout L>
+  Status send(const L& layout, int destination, int tag = 0, SendMode mode = SendMode::standard) noexcept {
+    return start_send(layout, destination, tag, mode).wait().status;
+  }
+  template <ReceivableLayout L>
+  Result receive(const L& layout, int source = any_source, int tag = any_tag) noexcept {
+    return start_receive(layout, source, tag).wait();
+  }
+  template <SendableLayout L>
+  [[nodiscard]] Request start_send(const L& layout, int destination, int tag = 0,
+                                   SendMode mode = SendMode::standard) noexcept {
+    return start_send_blocks(message::blocks_of(layout), destination, tag, mode);
+  }
+  template <ReceivableLayout L>
+  [[nodiscard]] Request start_receive(const L& layout, int source = any_source, int tag = any_tag) noexcept {
+    return start_receive_blocks(message::blocks_of(layout), source, tag);
+  }
+  template <SendableLayout L>
+  [[nodiscard]] PersistentRequest prepare_send(const L& layout, int destination, int tag = 0,
+                                               SendMode mode = SendMode::standard) noexcept {
+    return {*this, message::blocks_of(layout), destination, tag, mode};
+  }
+  template <ReceivableLayout L>
+  [[nodiscard]] PersistentRequest prepare_receive(const L& layout, int source = any_source,
+                                                  int tag = any_tag) noexcept {
+    return {*this, message::blocks_of(layout), source, tag, std::nullopt};
+  }
 
   /// Returns when every rank has called it.
   Status barrier() noexcept;
@@ -407,7 +448,10 @@ class Communicator {
   [[nodiscard]] std::optional<Communicator> split(int color, int key);
 
  private:
+  friend class PersistentRequest;
   explicit Communicator(std::shared_ptr<message::Context> context) noexcept;
+  Request start_send_blocks(const message::Blocks& blocks, int destination, int tag, SendMode mode) noexcept;
+  Request start_receive_blocks(const message::Blocks& blocks, int source, int tag) noexcept;
   Status all_reduce_bytes(std::span<std::byte> values, message::Reduction reduction) noexcept;
   Request start_all_reduce_bytes(std::span<std::byte> values, message::Reduction reduction) noexcept;
   Request start_reduce_bytes(std::span<std::byte> values, int root, message::Reduction reduction) noexcept;
@@ -442,16 +486,16 @@ class Communicator {
 template <Transferable T>
 PersistentRequest Communicator::prepare_send(const T& values, int destination, int tag, SendMode mode) noexcept {
   const auto bytes = message::bytes_of(values);
-  return {*this, {const_cast<std::byte*>(bytes.data()), bytes.size()}, destination, tag, mode};
+  return {*this, message::blocks_of({const_cast<std::byte*>(bytes.data()), bytes.size()}), destination, tag, mode};
 }
 template <Transferable T>
 PersistentRequest Communicator::prepare_receive(T&& values, int source, int tag) noexcept {
-  return {*this, message::writable_bytes_of(values), source, tag, std::nullopt};
+  return {*this, message::blocks_of(message::writable_bytes_of(values)), source, tag, std::nullopt};
 }
 inline bool PersistentRequest::start() noexcept {
   if (!request_.complete()) return false;
-  request_ = send_ ? communicator_->start_send_bytes(bytes_, peer_, tag_, *send_)
-                   : communicator_->start_receive_bytes(bytes_, peer_, tag_);
+  request_ = send_ ? communicator_->start_send_blocks(blocks_, peer_, tag_, *send_)
+                   : communicator_->start_receive_blocks(blocks_, peer_, tag_);
   return true;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tonari/status.hpp>
+
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -98,6 +100,11 @@ struct Grant {
   std::uint32_t chunk_bytes;
 };
 
+/// How many chunks its bytes are copied in.
+constexpr std::uint32_t chunks_of(const Grant& grant) noexcept {
+  return static_cast<std::uint32_t>((grant.bytes + grant.chunk_bytes - 1) / grant.chunk_bytes);
+}
+
 struct Piece {
   std::uint32_t ticket;
   std::uint32_t generation;
@@ -112,5 +119,13 @@ struct Outcome {
   std::uint32_t status;  ///< A tonari::Status.
   std::uint32_t reserved;
 };
+
+/// How a peer says that a copy went. Status::bounds when no copy goes so.
+constexpr Status status_of(std::uint32_t number) noexcept {
+  for (const Status each : {Status::ok, Status::bad_address, Status::peer_gone}) {
+    if (number == static_cast<std::uint32_t>(each)) return each;
+  }
+  return Status::bounds;
+}
 
 }  // namespace tonari::fabric

@@ -58,7 +58,11 @@ struct TransferMemory {
     if (status != Status::ok) failed.store(static_cast<std::uint32_t>(status), std::memory_order_relaxed);
     return done.fetch_add(1, std::memory_order_acq_rel) + 1 == chunks;
   }
-  [[nodiscard]] Status outcome() const noexcept { return static_cast<Status>(failed.load(std::memory_order_relaxed)); }
+  /// No chunk of `chunks` is being copied, nor ever will be.
+  [[nodiscard]] bool is_over(std::uint32_t generation, std::uint32_t chunks) noexcept {
+    return done.load(std::memory_order_acquire) >= chunks || close(generation);
+  }
+  [[nodiscard]] Status outcome() const noexcept { return status_of(failed.load(std::memory_order_relaxed)); }
 };
 static_assert(sizeof(TransferMemory) == 2 * head_bytes);
 

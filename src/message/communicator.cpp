@@ -1,6 +1,7 @@
 #include "job/session.hpp"
 #include "message/requests.hpp"
 #include "message/runtime.hpp"
+#include "message/scattered.hpp"
 #include "message/schedule.hpp"
 #include "message/waiting.hpp"
 
@@ -14,7 +15,9 @@
 
 namespace tonari {
 
+using message::Blocks;
 using message::Context;
+using message::Extent;
 using message::Operation;
 using message::Requests;
 using message::Runtime;
@@ -36,6 +39,40 @@ bool valid_receive(const Context& context, std::span<const std::byte> buffer, in
 }
 
 int job_rank(const Context& context, int rank) noexcept { return rank < 0 ? rank : context.group().at(rank); }
+
+// With `blocks` the bytes are scattered.
+Request begin_send(Context& context, std::span<const std::byte> bytes, const Blocks* blocks, int destination, int tag,
+                   SendMode mode) noexcept {
+  Runtime& runtime = context.runtime();
+  Operation* operation = nullptr;
+  try {
+    operation = runtime.make_started(Operation::Kind::send, context);
+    if (blocks != nullptr) runtime.scatter(*operation, *blocks);
+    runtime.start_send(*operation, {bytes, context.group().at(destination), tag, context.id(), mode});
+    return Requests::started(operation);
+  } catch (const std::bad_alloc&) {
+    if (operation != nullptr) runtime.free_operation(operation);
+    return Requests::completed(Status::no_memory);
+  }
+}
+
+Request begin_receive(Context& context, std::span<std::byte> buffer, const Blocks* blocks, int source,
+                      int tag) noexcept {
+  Runtime& runtime = context.runtime();
+  Operation* operation = nullptr;
+  try {
+    operation = runtime.make_started(Operation::Kind::receive, context);
+    if (blocks != nullptr) runtime.scatter(*operation, *blocks);
+    runtime.start_receive(*operation, {buffer, job_rank(context, source), tag, context.id()});
+    return Requests::started(operation);
+  } catch (const std::bad_alloc&) {
+    if (operation != nullptr) runtime.free_operation(operation);
+    return Requests::completed(Status::no_memory);
+  }
+}
+
+// The same bytes as a span of that length that nobody reads.
+std::span<std::byte> no_address(std::size_t bytes) noexcept { return {static_cast<std::byte*>(nullptr), bytes}; }
 
 }  // namespace
 
@@ -69,29 +106,31 @@ Result Communicator::receive_bytes(std::span<std::byte> buffer, int source, int 
 Request Communicator::start_send_bytes(std::span<const std::byte> bytes, int destination, int tag,
                                        SendMode mode) noexcept {
   if (!valid_send(*context_, bytes, destination, tag, mode)) return Requests::completed(Status::invalid);
-  Runtime& runtime = context_->runtime();
-  const Runtime::Send what{bytes, context_->group().at(destination), tag, context_->id(), mode};
-  const Status status = runtime.send_at_once(what);
+  const Status status =
+      context_->runtime().send_at_once({bytes, context_->group().at(destination), tag, context_->id(), mode});
   if (status != Status::again) return Requests::completed(status);
-  try {
-    Operation* operation = runtime.make_started(Operation::Kind::send, *context_);
-    runtime.start_send(*operation, what);
-    return Requests::started(operation);
-  } catch (const std::bad_alloc&) {
-    return Requests::completed(Status::no_memory);
-  }
+  return begin_send(*context_, bytes, nullptr, destination, tag, mode);
 }
 
 Request Communicator::start_receive_bytes(std::span<std::byte> buffer, int source, int tag) noexcept {
   if (!valid_receive(*context_, buffer, source, tag)) return Requests::completed(Status::invalid);
-  Runtime& runtime = context_->runtime();
-  try {
-    Operation* operation = runtime.make_started(Operation::Kind::receive, *context_);
-    runtime.start_receive(*operation, {buffer, job_rank(*context_, source), tag, context_->id()});
-    return Requests::started(operation);
-  } catch (const std::bad_alloc&) {
-    return Requests::completed(Status::no_memory);
-  }
+  return begin_receive(*context_, buffer, nullptr, source, tag);
+}
+
+Request Communicator::start_send_blocks(const Blocks& blocks, int destination, int tag, SendMode mode) noexcept {
+  const Extent extent = measure(blocks, false);
+  if (extent.status != Status::ok) return Requests::completed(extent.status);
+  if (extent.contiguous) return start_send_bytes({extent.first, extent.bytes}, destination, tag, mode);
+  if (!valid_send(*context_, {}, destination, tag, mode)) return Requests::completed(Status::invalid);
+  return begin_send(*context_, no_address(extent.bytes), &blocks, destination, tag, mode);
+}
+
+Request Communicator::start_receive_blocks(const Blocks& blocks, int source, int tag) noexcept {
+  const Extent extent = measure(blocks, true);
+  if (extent.status != Status::ok) return Requests::completed(extent.status);
+  if (extent.contiguous) return start_receive_bytes({extent.first, extent.bytes}, source, tag);
+  if (!valid_receive(*context_, {}, source, tag)) return Requests::completed(Status::invalid);
+  return begin_receive(*context_, no_address(extent.bytes), &blocks, source, tag);
 }
 
 Result Communicator::probe(int source, int tag) noexcept {
@@ -149,6 +188,22 @@ Message::~Message() {
 Request Message::start_receive_bytes(std::span<std::byte> buffer) noexcept {
   const bool is_one = operation_ != nullptr && (buffer.data() != nullptr || buffer.empty());
   if (!is_one) return Requests::completed(result_.status == Status::ok ? Status::invalid : result_.status);
+  return begin_receive(buffer);
+}
+
+Request Message::start_receive_blocks(const message::Blocks& blocks) noexcept {
+  const Extent extent = measure(blocks, true);
+  if (operation_ == nullptr || extent.contiguous) return start_receive_bytes({extent.first, extent.bytes});
+  if (extent.status != Status::ok) return Requests::completed(extent.status);
+  try {
+    operation_->context->runtime().scatter(*operation_, blocks);
+  } catch (const std::bad_alloc&) {
+    return Requests::completed(Status::no_memory);  // and the message can still be received
+  }
+  return begin_receive(no_address(extent.bytes));
+}
+
+Request Message::begin_receive(std::span<std::byte> buffer) noexcept {
   Operation* const operation = std::exchange(operation_, nullptr);
   result_ = {Status::invalid, {}};  // it is received once
   operation->context->runtime().receive_matched(*operation, buffer);

@@ -1,5 +1,6 @@
 #include "message/operation.hpp"
 
+#include "message/scattered.hpp"
 #include "message/schedule.hpp"
 
 #include <new>
@@ -54,7 +55,7 @@ void* Operation::operator new(std::size_t bytes) {
 void Operation::operator delete(void* memory) noexcept { kept.give(memory); }
 
 Operation::Operation(Kind what, Context& in) noexcept : kind(what), context(&in) {}
-Operation::~Operation() = default;  // where Schedule is whole
+Operation::~Operation() = default;  // where Schedule and Scattered are whole
 
 bool Operation::schedule_ready() const noexcept { return schedule->ready(); }
 

@@ -15,6 +15,7 @@ namespace tonari::message {
 
 class Context;
 class Schedule;
+class Scattered;
 
 // The life of an operation. The holder of the baton moves it along the upper arrows, under the runtime's lock; the
 // thread that waits for it (its asker) along the lower ones, and only the asker touches the user's memory.
@@ -78,9 +79,10 @@ struct Operation {
   fabric::Sleeper* sleeper = nullptr;             // under the runtime's lock: whom to wake on a change
   std::atomic<std::uint64_t>* changes = nullptr;  // under the runtime's lock: counts those of all that one wait is for
 
-  std::vector<fabric::Piece> pieces;   // under the runtime's lock
-  std::unique_ptr<Schedule> schedule;  // of a collective
-  fabric::Head head;                   // send: to go; receive: as arrived
+  std::vector<fabric::Piece> pieces;     // under the runtime's lock
+  std::unique_ptr<Schedule> schedule;    // of a collective
+  std::unique_ptr<Scattered> scattered;  // instead of `buffer`, when the user's data lie in several places
+  fabric::Head head;                     // send: to go; receive: as arrived
 
   /// Its asker would find something to do.
   [[nodiscard]] bool ready() const noexcept {

@@ -1,5 +1,6 @@
 #include "base/cache.hpp"
 #include "message/runtime.hpp"
+#include "message/scattered.hpp"
 #include "message/schedule.hpp"
 #include "message/waiting.hpp"
 
@@ -30,9 +31,39 @@ void set_with_max(job::Counters::Count& now, job::Counters::Count& max, std::uin
 // kernel, and is not always filled.
 void fetch_to_write(std::span<std::byte> buffer) noexcept {
   constexpr std::size_t bytes_max = 4096;
-  if (buffer.size() > bytes_max) return;
+  if (buffer.data() == nullptr || buffer.size() > bytes_max) return;
   for (std::size_t offset = 0; offset < buffer.size(); offset += fabric::head_bytes) prefetch_to_write(&buffer[offset]);
 }
+
+// Copies what arrived to bytes [offset, offset + bytes) of the user's.
+void copy_in(Operation& operation, std::size_t offset, const std::byte* from, std::size_t bytes) noexcept {
+  if (operation.scattered != nullptr) [[unlikely]] {
+    operation.scattered->unpack(offset, from, bytes);
+  } else if (bytes != 0) {
+    std::memcpy(operation.buffer + offset, from, bytes);
+  }
+}
+
+// The same straight out of the sender's memory, at `from`.
+[[gnu::noinline]] Status read_packed(Operation& operation, const fabric::DirectCopy& copy, std::size_t offset,
+                                     std::uint64_t from, std::size_t bytes) noexcept {
+  std::array<std::byte, packed_bytes_max> packed;
+  for (std::size_t done = 0; done < bytes; done += packed.size()) {
+    const std::size_t part = std::min(packed.size(), bytes - done);
+    const Status status = copy.read(packed.data(), from + done, part);
+    if (status != Status::ok) return status;
+    operation.scattered->unpack(offset + done, packed.data(), part);
+  }
+  return Status::ok;
+}
+Status read_direct(Operation& operation, const fabric::DirectCopy& copy, std::size_t offset, std::uint64_t from,
+                   std::size_t bytes) noexcept {
+  return operation.scattered != nullptr ? read_packed(operation, copy, offset, from, bytes)
+                                        : copy.read(operation.buffer + offset, from, bytes);
+}
+
+// A payload that has gaps is announced without an address, and written by its sender.
+bool has_gaps_there(const Head& head) noexcept { return head.as<fabric::Announced>().address == 0; }
 
 }  // namespace
 
@@ -66,6 +97,8 @@ void Runtime::start_receive(Operation& operation, const Receive& what) noexcept 
 }
 
 void Runtime::arrive(const Head& head) noexcept {
+  if (head.inline_bytes > fabric::inline_bytes_max || head.tag > tag_max) [[unlikely]]
+    return;                                               // a peer lies
   std::array<fabric::Sleeper*, probes_told_max> to_wake;  // as far as `sleepers`
   std::size_t sleepers = 0;
   std::optional<fabric::Grant> grant;
@@ -109,10 +142,10 @@ std::optional<fabric::Grant> Runtime::match(Operation& operation, const Head& he
     }
     const bool direct = operation.grant.road == fabric::Road::direct;
     add(direct ? counters.bytes_direct : counters.bytes_buffered, static_cast<std::int64_t>(bytes));
-    // One chunk, and somebody about to copy it: quicker done than said.
-    const bool alone =
-        direct && (!has_transfer(operation.grant.ticket) ||
-                   (bytes <= operation.grant.chunk_bytes && operation.waited.load(std::memory_order_relaxed)));
+    // One chunk, and somebody about to copy it: quicker done than said. Gaps only the asker knows.
+    const bool alone = direct && !has_gaps_there(head) &&
+                       (!has_transfer(operation.grant.ticket) || operation.scattered != nullptr ||
+                        (bytes <= operation.grant.chunk_bytes && operation.waited.load(std::memory_order_relaxed)));
     // A grant of nothing completes the send: its receive is found posted, and there is nothing to wait for.
     if (!alone || bytes == 0) grant = operation.grant;
   } else {
@@ -134,11 +167,14 @@ fabric::Grant Runtime::terms(const Operation& operation) const noexcept {
   constexpr std::uint64_t halves_bytes = 256 * 1024;
   const std::uint64_t chunks = bytes <= alone_bytes ? 1 : bytes <= halves_bytes ? 2 : 4;
   const std::uint64_t chunk = std::clamp<std::uint64_t>((bytes / chunks + 4095) / 4096 * 4096, 4096, chunk_bytes_max_);
+  // Both sides have gaps: both are tended, and each copies its own.
+  const bool in_pieces =
+      !engine_.session().direct_copies() || (operation.scattered != nullptr && has_gaps_there(operation.head));
   return {.ticket = announced.ticket,
           .generation = announced.generation,
           .address = reinterpret_cast<std::uint64_t>(operation.buffer),
           .bytes = bytes,
-          .road = engine_.session().direct_copies() ? fabric::Road::direct : fabric::Road::pieces,
+          .road = in_pieces ? fabric::Road::pieces : fabric::Road::direct,
           .chunk_bytes = static_cast<std::uint32_t>(chunk)};
 }
 
@@ -202,10 +238,10 @@ Step Runtime::take_payload(Operation& operation) noexcept {
   const std::size_t bytes = std::min(message_bytes(head), operation.bytes);
   switch (head.kind) {
     case Kind::message_inline:
-      if (bytes == 8) {
+      if (bytes == 8 && operation.scattered == nullptr) {
         std::memcpy(operation.buffer, head.payload.data(), 8);
-      } else if (bytes != 0) {
-        std::memcpy(operation.buffer, head.payload.data(), bytes);
+      } else {
+        copy_in(operation, 0, head.payload.data(), bytes);
       }
       break;
     case Kind::message_bulk: {
@@ -214,13 +250,13 @@ Step Runtime::take_payload(Operation& operation) noexcept {
       fabric::BulkMemory& bulk = engine_.bulk_of(static_cast<int>(head.source));
       const auto payload = fabric::BulkReader::look(bulk, place, tail.bytes);
       if (payload.empty()) return complete_receive(operation, Status::bounds);
-      if (bytes != 0) std::memcpy(operation.buffer, payload.data(), bytes);
+      copy_in(operation, 0, payload.data(), bytes);
       give_back_soon(bulk, place);
       break;
     }
     case Kind::kept: {
       const auto kept = head.as<Kept>();
-      if (bytes != 0) std::memcpy(operation.buffer, kept.payload, bytes);
+      copy_in(operation, 0, kept.payload, bytes);
       delete[] kept.payload;
       break;
     }
@@ -255,15 +291,16 @@ Step Runtime::copy_from_sender(Operation& operation) noexcept {
     forget_incoming(operation);
     return complete_receive(operation, Status::ok);  // the grant has told the sender
   }
+  if (has_gaps_there(operation.head)) return Step::waiting;  // for `finish`
   if (!has_transfer(grant.ticket)) return copy_alone(operation);
-  const auto chunks = static_cast<std::uint32_t>((grant.bytes + grant.chunk_bytes - 1) / grant.chunk_bytes);
+  const std::uint32_t chunks = chunks_of(grant);
   const std::uint64_t source = operation.head.as<fabric::Announced>().address;
   fabric::TransferMemory& transfer = engine_.transfer_of(peer, grant.ticket);
   const fabric::DirectCopy copy = engine_.direct_copy(peer);
   while (const auto chunk = transfer.take_chunk(grant.generation, chunks)) {
     const std::uint64_t offset = std::uint64_t{*chunk} * grant.chunk_bytes;
     const std::uint64_t bytes = std::min<std::uint64_t>(grant.chunk_bytes, grant.bytes - offset);
-    const Status status = copy.read(operation.buffer + offset, source + offset, bytes);
+    const Status status = read_direct(operation, copy, offset, source + offset, bytes);
     if (transfer.finish_chunk(chunks, status)) {
       const Status outcome = transfer.outcome();  // before `done`: the sender may use the ticket again
       forget_incoming(operation);
@@ -278,7 +315,7 @@ Step Runtime::copy_alone(Operation& operation) noexcept {
   const fabric::Grant& grant = operation.grant;
   const int peer = static_cast<int>(operation.head.source);
   const std::uint64_t source = operation.head.as<fabric::Announced>().address;
-  const Status status = engine_.direct_copy(peer).read(operation.buffer, source, grant.bytes);
+  const Status status = read_direct(operation, engine_.direct_copy(peer), 0, source, grant.bytes);
   forget_incoming(operation);
   reply_done(peer, grant.ticket, grant.generation, status);
   return complete_receive(operation, status);
@@ -299,7 +336,7 @@ Step Runtime::take_pieces(Operation& operation) noexcept {
     const bool fits =
         !payload.empty() && piece.offset == operation.moved && piece.bytes <= operation.grant.bytes - piece.offset;
     if (!fits) continue;  // a peer lies
-    std::memcpy(operation.buffer + piece.offset, payload.data(), payload.size());
+    copy_in(operation, piece.offset, payload.data(), payload.size());
     fabric::BulkReader::give_back(bulk, place);
     operation.moved += payload.size();
   }
@@ -346,7 +383,7 @@ void Runtime::finished(const Head& head) noexcept {
       return;
     }
     incoming_.remove(*operation);
-    operation->result.status = static_cast<Status>(outcome.status);
+    operation->result.status = fabric::status_of(outcome.status);
     become(*operation, State::settled, to_wake);
   }
   if (to_wake != nullptr) to_wake->wake();
@@ -358,7 +395,8 @@ void Runtime::piece(const Head& head) noexcept {
   bool unwanted = true;  // the receive was abandoned
   {
     const std::lock_guard guard(lock_);
-    if (Operation* operation = incoming_.find(head.source, piece.ticket, piece.generation)) {
+    Operation* const operation = incoming_.find(head.source, piece.ticket, piece.generation);
+    if (operation != nullptr && operation->grant.road == fabric::Road::pieces) {  // or a peer lies
       operation->pieces.push_back(piece);
       to_wake = operation->sleeper;
       operation->piece_waiting.store(true, std::memory_order_release);

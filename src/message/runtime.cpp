@@ -1,6 +1,7 @@
 #include "message/runtime.hpp"
 
 #include "message/requests.hpp"
+#include "message/scattered.hpp"
 #include "message/schedule.hpp"
 #include "message/waiting.hpp"
 
@@ -70,17 +71,29 @@ Operation* Runtime::make_operation(Operation::Kind kind, Context& context) { ret
 Operation* Runtime::make_started(Operation::Kind kind, Context& context) {
   Operation* operation = make_operation(kind, context);
   if (kind != Operation::Kind::collective && engine_.session().direct_copies()) return operation;
-  operation->asker = this_thread();
   try {
-    const std::lock_guard guard(lock_);
-    tended_.push_back(operation);
+    have_tended(*operation);
   } catch (const std::bad_alloc&) {
     free_operation(operation);
     throw;
   }
-  operation->tended = true;
-  tended_count_.fetch_add(1, std::memory_order_relaxed);
   return operation;
+}
+
+void Runtime::have_tended(Operation& operation) {
+  if (operation.tended) return;
+  operation.asker = this_thread();
+  {
+    const std::lock_guard guard(lock_);
+    tended_.push_back(&operation);
+  }
+  operation.tended = true;
+  tended_count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Runtime::scatter(Operation& operation, const Blocks& blocks) {
+  have_tended(operation);
+  operation.scattered = std::make_unique<Scattered>(blocks);
 }
 
 void Runtime::free_operation(Operation* operation) noexcept {

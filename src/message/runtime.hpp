@@ -42,8 +42,8 @@ class Runtime final : public fabric::Layer {
   [[nodiscard]] std::shared_ptr<Context> world();
 
   struct Send {
-    std::span<const std::byte> bytes;
-    int peer;  // rank of the job
+    std::span<const std::byte> bytes;  // without an address when they are scattered
+    int peer;                          // rank of the job
     int tag;
     std::uint32_t context_id;
     SendMode mode = SendMode::standard;
@@ -54,9 +54,9 @@ class Runtime final : public fabric::Layer {
   void start_send(Operation& operation, const Send& what) noexcept;
 
   struct Receive {
-    std::span<std::byte> buffer;
-    int peer;  // rank of the job, or -1
-    int tag;   // or -1
+    std::span<std::byte> buffer;  // as Send::bytes
+    int peer;                     // rank of the job, or -1
+    int tag;                      // or -1
     std::uint32_t context_id;
   };
   void start_receive(Operation& operation, const Receive& what) noexcept;
@@ -84,7 +84,8 @@ class Runtime final : public fabric::Layer {
   }
 
   // Only its asker may touch an operation's memory, so a thread that waits for one operation tends the others it has
-  // started: collectives, and payloads that travel in pieces. Whoever waits for such an operation adopts it first.
+  // started: collectives, and payloads that travel in pieces or have gaps. Whoever waits for such an operation adopts
+  // it first.
   /// Moves on what this thread has started. Answers retry if one of them needs it, otherwise `step`.
   fabric::Step tend(fabric::Step step) noexcept;
   [[nodiscard]] bool tended_ready() noexcept;
@@ -107,6 +108,8 @@ class Runtime final : public fabric::Layer {
   Operation* make_operation(Operation::Kind kind, Context& context);
   /// One that outlives the call that starts it.
   Operation* make_started(Operation::Kind kind, Context& context);
+  /// Before it is started: its data lie in several places. Throws std::bad_alloc.
+  void scatter(Operation& operation, const Blocks& blocks);
   void free_operation(Operation* operation) noexcept;
 
   // fabric::Layer
@@ -120,6 +123,8 @@ class Runtime final : public fabric::Layer {
   void left(int rank) noexcept override;
 
  private:
+  void have_tended(Operation& operation);
+
   // Sends
   [[nodiscard]] bool way_is_free(int peer) const noexcept;
   void prepare(Operation& operation, const Send& what) noexcept;
@@ -131,6 +136,7 @@ class Runtime final : public fabric::Layer {
   void hold(Operation& operation) noexcept;
   fabric::Step send_late(Operation& operation) noexcept;
   fabric::Step copy_to_receiver(Operation& operation) noexcept;
+  fabric::Step write_alone(Operation& operation) noexcept;
   fabric::Step send_pieces(Operation& operation) noexcept;
   fabric::Step finish_send(Operation& operation, Status status) noexcept;
 
@@ -184,6 +190,7 @@ class Runtime final : public fabric::Layer {
   // Heads about announced payloads
   void granted(const fabric::Head& head) noexcept;
   void done(const fabric::Head& head) noexcept;
+  [[nodiscard]] bool may_be_copying(const Operation& operation, State state) const noexcept;
   void finished(const fabric::Head& head) noexcept;
   void piece(const fabric::Head& head) noexcept;
   void late(const fabric::Head& head) noexcept;

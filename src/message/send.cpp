@@ -1,4 +1,5 @@
 #include "message/runtime.hpp"
+#include "message/scattered.hpp"
 #include "message/schedule.hpp"
 
 #include <algorithm>
@@ -32,6 +33,28 @@ void copy_inline(std::byte* to, std::span<const std::byte> from) noexcept {
   } else if (bytes != 0) {
     std::memcpy(to, from.data(), bytes);
   }
+}
+
+// Copies bytes [offset, offset + bytes) of what is sent.
+void copy_out(Operation& operation, std::size_t offset, std::byte* to, std::size_t bytes) noexcept {
+  if (operation.scattered != nullptr) [[unlikely]] {
+    operation.scattered->pack(offset, to, bytes);
+  } else {
+    std::memcpy(to, operation.buffer + offset, bytes);
+  }
+}
+
+// The same straight into the receiver's memory, at `to`.
+[[gnu::noinline]] Status write_packed(Operation& operation, const fabric::DirectCopy& copy, std::size_t offset,
+                                      std::uint64_t to, std::size_t bytes) noexcept {
+  std::array<std::byte, packed_bytes_max> packed;
+  Status status = Status::ok;
+  for (std::size_t done = 0; done < bytes && status == Status::ok; done += packed.size()) {
+    const std::size_t part = std::min(packed.size(), bytes - done);
+    operation.scattered->pack(offset + done, packed.data(), part);
+    status = copy.write(to + done, packed.data(), part);
+  }
+  return status;
 }
 
 }  // namespace
@@ -89,14 +112,18 @@ void Runtime::prepare(Operation& operation, const Send& what) noexcept {
   if (what.mode == SendMode::standard && !full && bytes <= split_) {
     operation.head = envelope(Kind::message_inline, self_, what.context_id, what.tag);
     operation.head.inline_bytes = static_cast<std::uint8_t>(bytes);
-    copy_inline(operation.head.payload.data(), what.bytes);
+    if (operation.scattered != nullptr) [[unlikely]] {
+      operation.scattered->pack(0, operation.head.payload.data(), bytes);
+    } else {
+      copy_inline(operation.head.payload.data(), what.bytes);
+    }
     return;
   }
   // Who must wait behind others takes no block along: they may need it to get on.
   const bool behind = held_to_[static_cast<std::size_t>(what.peer)].load(std::memory_order_acquire) != 0;
   if (what.mode == SendMode::standard && !full && !behind && bytes < direct_bytes_) {
     if (const auto place = engine_.bulk().allocate(bytes, what.peer)) {
-      std::memcpy(engine_.bulk().at(*place), what.bytes.data(), bytes);
+      copy_out(operation, 0, engine_.bulk().at(*place), bytes);
       operation.head = envelope(Kind::message_bulk, self_, what.context_id, what.tag);
       operation.head.set(fabric::Tail{bytes, place->value});
       return;
@@ -174,8 +201,8 @@ bool Runtime::take_ticket(Operation& operation) noexcept {
   operation.has_ticket = true;
   operation.ticket = ticket->index;
   operation.generation = ticket->generation;
-  operation.head.set(fabric::Announced{operation.bytes, reinterpret_cast<std::uint64_t>(operation.buffer),
-                                       ticket->index, ticket->generation});
+  const auto address = operation.scattered != nullptr ? 0 : reinterpret_cast<std::uint64_t>(operation.buffer);
+  operation.head.set(fabric::Announced{operation.bytes, address, ticket->index, ticket->generation});
   return true;
 }
 
@@ -252,7 +279,7 @@ Step Runtime::send_late(Operation& operation) noexcept {
   if (!operation.launched.load(std::memory_order_acquire)) return Step::retry;  // it would overtake its announcement
   const auto place = engine_.bulk().allocate(bytes, operation.peer);
   if (!place) return Step::retry;
-  std::memcpy(engine_.bulk().at(*place), operation.buffer, bytes);
+  copy_out(operation, 0, engine_.bulk().at(*place), bytes);
   Head head = envelope(Kind::late, self_, operation.context_id, operation.tag);
   head.set(fabric::Piece{operation.ticket, operation.generation, 0, place->value, bytes});
   const Status status = engine_.send(operation.peer, head, Lane::request);
@@ -261,7 +288,7 @@ Step Runtime::send_late(Operation& operation) noexcept {
   return status == Status::again ? Step::retry : Step::waiting;  // for `done`, or a grant
 }
 
-// The receive is posted: both sides copy, chunk by chunk.
+// The receive is posted: both sides copy, chunk by chunk; what has gaps this side alone.
 Step Runtime::copy_to_receiver(Operation& operation) noexcept {
   State expected = State::granted;
   if (!operation.state.compare_exchange_strong(expected, State::copying, std::memory_order_relaxed)) {
@@ -269,16 +296,26 @@ Step Runtime::copy_to_receiver(Operation& operation) noexcept {
   }
   operation.seen = State::copying;
   const fabric::Grant grant = operation.grant;
-  const auto chunks = static_cast<std::uint32_t>((grant.bytes + grant.chunk_bytes - 1) / grant.chunk_bytes);
+  if (!has_transfer(operation.ticket)) return write_alone(operation);
+  const std::uint32_t chunks = chunks_of(grant);
   fabric::TransferMemory& transfer = engine_.transfer_of(self_, operation.ticket);
   const fabric::DirectCopy copy = engine_.direct_copy(operation.peer);
   while (const auto chunk = transfer.take_chunk(operation.generation, chunks)) {
     const std::uint64_t offset = std::uint64_t{*chunk} * grant.chunk_bytes;
     const std::uint64_t bytes = std::min<std::uint64_t>(grant.chunk_bytes, grant.bytes - offset);
-    const Status status = copy.write(grant.address + offset, operation.buffer + offset, bytes);
+    const Status status = operation.scattered != nullptr
+                              ? write_packed(operation, copy, offset, grant.address + offset, bytes)
+                              : copy.write(grant.address + offset, operation.buffer + offset, bytes);
     if (transfer.finish_chunk(chunks, status)) return finish_send(operation, transfer.outcome());
   }
   return operation.ready() ? advance(operation) : Step::waiting;  // for `done`, from who copies the last chunk
+}
+
+// What has gaps, by a ticket that is a name alone.
+Step Runtime::write_alone(Operation& operation) noexcept {
+  const fabric::Grant& grant = operation.grant;
+  const fabric::DirectCopy copy = engine_.direct_copy(operation.peer);
+  return finish_send(operation, write_packed(operation, copy, 0, grant.address, grant.bytes));
 }
 
 // The last chunk was ours: the receiver is told, and the send is complete once that head is on its way.
@@ -309,7 +346,7 @@ Step Runtime::send_pieces(Operation& operation) noexcept {
     if (!operation.prepared) {
       const auto place = engine_.bulk().allocate(bytes, operation.peer);
       if (!place) return Step::retry;
-      std::memcpy(engine_.bulk().at(*place), operation.buffer + operation.moved, bytes);
+      copy_out(operation, operation.moved, engine_.bulk().at(*place), bytes);
       operation.head = envelope(Kind::piece, self_, operation.context_id, operation.tag);
       operation.head.set(fabric::Piece{operation.ticket, operation.generation, operation.moved, place->value, bytes});
       operation.prepared = true;
@@ -332,8 +369,8 @@ Operation* Runtime::outgoing(std::uint32_t source, std::uint32_t ticket, std::ui
 
 void Runtime::granted(const Head& head) noexcept {
   const auto grant = head.as<fabric::Grant>();
-  const bool sane =
-      grant.chunk_bytes != 0 && (grant.road == fabric::Road::direct || grant.road == fabric::Road::pieces);
+  const bool direct = grant.road == fabric::Road::direct && engine_.session().direct_copies();
+  const bool sane = grant.chunk_bytes != 0 && (direct || grant.road == fabric::Road::pieces);
   fabric::Sleeper* to_wake = nullptr;
   {
     const std::lock_guard guard(lock_);
@@ -341,6 +378,9 @@ void Runtime::granted(const Head& head) noexcept {
     if (operation == nullptr || operation->state.load(std::memory_order_relaxed) != State::announced || !sane ||
         grant.bytes > operation->bytes) {
       return;
+    }
+    if (direct && !has_transfer(grant.ticket) && operation->scattered == nullptr && grant.bytes != 0) {
+      return;  // a peer lies: this one it copies by itself
     }
     operation->grant = grant;
     if (grant.bytes == 0) {
@@ -353,6 +393,14 @@ void Runtime::granted(const Head& head) noexcept {
   if (to_wake != nullptr) to_wake->wake();
 }
 
+// Chunks of it are left, or being copied: who says that it is done lies, and its ticket may not become another's.
+bool Runtime::may_be_copying(const Operation& operation, State state) const noexcept {
+  const fabric::Grant& grant = operation.grant;
+  const bool shared = (state == State::granted || state == State::copying) && grant.road == fabric::Road::direct &&
+                      has_transfer(operation.ticket);
+  return shared && !engine_.transfer_of(self_, operation.ticket).is_over(operation.generation, chunks_of(grant));
+}
+
 void Runtime::done(const Head& head) noexcept {
   const auto outcome = head.as<fabric::Outcome>();
   fabric::Sleeper* to_wake = nullptr;
@@ -361,8 +409,8 @@ void Runtime::done(const Head& head) noexcept {
     Operation* operation = outgoing(head.source, outcome.ticket, outcome.generation);
     if (operation == nullptr) return;
     const State state = operation->state.load(std::memory_order_relaxed);
-    if (state == State::held || state == State::complete) return;
-    operation->result.status = static_cast<Status>(outcome.status);
+    if (state == State::held || state == State::complete || may_be_copying(*operation, state)) return;
+    operation->result.status = fabric::status_of(outcome.status);
     release_ticket(*operation);
     become(*operation, State::complete, to_wake);
   }

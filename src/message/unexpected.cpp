@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <new>
+#include <utility>
 
 namespace tonari::message {
 
@@ -57,7 +58,7 @@ UnexpectedQueue::~UnexpectedQueue() {
 void UnexpectedQueue::keep(const Head& head) {
   const auto position = static_cast<Position>(heads_.size());
   heads_.push_back(head);
-  keys_.push_back(pack(key_of(head, exact)));
+  if (position < keys_max_) keys_.push_back(pack(key_of(head, exact)));
   ++count_;
   if (head.kind == Kind::message_announced) note_announced(position);
   for (std::size_t shape = 0; shape < shapes; ++shape) {
@@ -74,17 +75,23 @@ UnexpectedQueue::Position UnexpectedQueue::search(const Operation& receive) noex
   return index.built() ? index.find(*this, key_of(receive), shape) : scan(receive);
 }
 
-UnexpectedQueue::Position UnexpectedQueue::scan(const Operation& receive) const noexcept {
-  const std::size_t shape = shape_of(receive);
-  const Key key = key_of(receive);
+// The first position from `at` on that may hold `key`. Without keys, where there was no memory for an index: `at`.
+std::size_t UnexpectedQueue::skip(std::size_t at, const Key& key, std::size_t shape) const noexcept {
   const std::uint64_t mask = mask_of(shape);
-  for (std::size_t at = first_; at < heads_.size();) {
+  while (at < keys_.size()) {
     const std::size_t count = keys_.contiguous(at);
     const std::size_t found = first_equal(&keys_[at], count, pack(key) & mask, mask);
     at += found;
-    if (found == count) continue;
+    if (found != count) break;
+  }
+  return at;
+}
+
+UnexpectedQueue::Position UnexpectedQueue::scan(const Operation& receive) const noexcept {
+  const std::size_t shape = shape_of(receive);
+  const Key key = key_of(receive);
+  for (std::size_t at = skip(first_, key, shape); at < heads_.size(); at = skip(at + 1, key, shape)) {
     if (heads_[at].kind != hole && key_of(heads_[at], shape) == key) return static_cast<Position>(at);
-    ++at;
   }
   return none;
 }
@@ -107,7 +114,7 @@ void UnexpectedQueue::remove(Position position) noexcept {
     if (indexes_[shape].built()) indexes_[shape].remove(position, key_of(heads_[position], shape));
   }
   heads_[position].kind = hole;
-  keys_[position] = key_of_hole;
+  if (position < keys_.size()) keys_[position] = key_of_hole;
   --count_;
   if (count_ == 0) {
     for (Index& index : indexes_) index.drop();
@@ -117,7 +124,6 @@ void UnexpectedQueue::remove(Position position) noexcept {
     return;
   }
   while (heads_[first_].kind == hole) ++first_;
-  constexpr std::size_t holes_worth_closing = 64;
   if (heads_.size() - count_ > count_ + holes_worth_closing) close_holes();
 }
 
@@ -126,12 +132,12 @@ void UnexpectedQueue::close_holes() noexcept {
   for (std::size_t at = first_; at < heads_.size(); ++at) {
     if (heads_[at].kind == hole) continue;
     heads_[to] = heads_[at];
-    keys_[to] = keys_[at];
+    if (to < keys_.size()) keys_[to] = pack(key_of(heads_[to], exact));
     if (heads_[to].kind == Kind::message_announced) note_announced(static_cast<Position>(to));
     ++to;
   }
   heads_.shrink(to);
-  keys_.shrink(to);
+  keys_.shrink(std::min(to, keys_.size()));
   first_ = 0;
   for (Index& index : indexes_) index.drop();  // made again by the next search, if the queue is still long
 }
@@ -162,7 +168,7 @@ bool UnexpectedQueue::forget_announced(std::uint32_t source, std::uint32_t ticke
 void UnexpectedQueue::Index::build(const UnexpectedQueue& queue, std::size_t shape) noexcept {
   const std::size_t places = std::bit_ceil(queue.count_ + 1);
   try {
-    places_.assign(places, {});
+    places_.assign(places, none);
     while (links_.size() < queue.heads_.size()) links_.push_back({none, none});
   } catch (const std::bad_alloc&) {
     return drop();
@@ -175,7 +181,7 @@ void UnexpectedQueue::Index::build(const UnexpectedQueue& queue, std::size_t sha
 }
 
 void UnexpectedQueue::Index::drop() noexcept {
-  places_ = {};
+  places_ = std::vector<Position>();  // `= {}` would keep its memory
   links_.shrink(0);
 }
 
@@ -190,24 +196,31 @@ void UnexpectedQueue::Index::add(const UnexpectedQueue& queue, Position position
 }
 
 void UnexpectedQueue::Index::append(Position position, const Key& key) noexcept {
-  Ends& place = places_[key.hash() >> shift_];
-  links_[position] = {place.last, none};
-  (place.last == none ? place.first : links_[place.last].next) = position;
-  place.last = position;
+  Position& first = places_[key.hash() >> shift_];
+  if (first == none) {
+    first = position;
+    links_[position] = {position, none};
+  } else {
+    const Position last = std::exchange(links_[first].previous, position);
+    links_[last].next = position;
+    links_[position] = {last, none};
+  }
   ++count_;
 }
 
 void UnexpectedQueue::Index::remove(Position position, const Key& key) noexcept {
   const Links links = links_[position];
-  Ends& place = places_[key.hash() >> shift_];
-  (links.previous == none ? place.first : links_[links.previous].next) = links.next;
-  (links.next == none ? place.last : links_[links.next].previous) = links.previous;
+  Position& first = places_[key.hash() >> shift_];
+  (position == first ? first : links_[links.previous].next) = links.next;
+  // Who follows it, or the first if it was the last, knows the one before it.
+  const Position follower = links.next != none ? links.next : first;
+  if (follower != none) links_[follower].previous = links.previous;
   --count_;
 }
 
 UnexpectedQueue::Position UnexpectedQueue::Index::find(const UnexpectedQueue& queue, const Key& key,
                                                        std::size_t shape) const noexcept {
-  Position at = places_[key.hash() >> shift_].first;
+  Position at = places_[key.hash() >> shift_];
   while (at != none && key_of(queue.heads_[at], shape) != key) at = links_[at].next;
   return at;
 }

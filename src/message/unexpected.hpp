@@ -60,11 +60,11 @@ class ChunkedArray {
 /// hash tables, one for each shape of receive that has searched it.
 ///
 ///   heads    | h0 | h1 | (taken) | h3 | h4 | ...      a head taken out of the middle leaves a hole, until there are
-///   keys     | k0 | k1 |         | k3 | k4 | ...      more holes than heads
+///   keys     | k0 | k1 |         | k3 | k4 |          more holes than heads; keys as far as a short queue reaches
 ///   index    places -> chains of positions, in order of arrival, doubly linked
 ///
 /// Threads: under the runtime's lock.
-/// Costs:   64 bytes a message, 8 for its key; 8 for its links and up to 16 for its place in an index.
+/// Costs:   64 bytes a message; while the queue is long 8 for its links and up to 8 for its place in an index.
 class UnexpectedQueue {
  public:
   /// Queues up to `scan_max` long are searched in order.
@@ -99,33 +99,33 @@ class UnexpectedQueue {
     [[nodiscard]] Position find(const UnexpectedQueue& queue, const Key& key, std::size_t shape) const noexcept;
 
    private:
-    struct Ends {
-      Position first = none;
-      Position last = none;
-    };
     struct Links {
-      Position previous;
+      Position previous;  // of the first in a chain: the last
       Position next;
     };
     void append(Position position, const Key& key) noexcept;
 
     int shift_ = 64;
     std::size_t count_ = 0;
-    std::vector<Ends> places_;
-    ChunkedArray<Links> links_;  // by position
+    std::vector<Position> places_;  // the first of each chain
+    ChunkedArray<Links> links_;     // by position
   };
 
   [[nodiscard]] Position search(const Operation& receive) noexcept;
   [[nodiscard]] Position scan(const Operation& receive) const noexcept;
+  [[nodiscard]] std::size_t skip(std::size_t at, const Key& key, std::size_t shape) const noexcept;
   void remove(Position position) noexcept;
   void close_holes() noexcept;
   [[nodiscard]] bool is_long() const noexcept { return heads_.size() - first_ > 2 * scan_max_ || count_ > scan_max_; }
   void note_announced(Position position);
 
+  static constexpr std::size_t holes_worth_closing = 64;
+
   const std::size_t scan_max_;
-  ChunkedArray<fabric::Head> heads_;  // a hole's kind is 0
-  ChunkedArray<std::uint64_t> keys_;
-  std::size_t first_ = 0;  // no head before it
+  const std::size_t keys_max_ = 2 * scan_max_ + holes_worth_closing + 2;  // so far do heads reach that are not many
+  ChunkedArray<fabric::Head> heads_;                                      // a hole's kind is 0
+  ChunkedArray<std::uint64_t> keys_;                                      // of the first keys_max_ heads
+  std::size_t first_ = 0;                                                 // no head before it
   std::size_t count_ = 0;
   std::array<Index, shapes> indexes_;
   ByTicket<Position> announced_;  // of what was announced last; whether it is still there the head tells

@@ -1,4 +1,4 @@
-"""Messages between real processes: every size, random traffic, bad buffers, forked children, and a death at any moment."""
+"""Messages between real processes: every size, random traffic, bad buffers, lies, forked children, a death at any moment."""
 
 import os
 import random
@@ -33,6 +33,19 @@ class Messages(JobTest):
 
     def test_bad_buffers_answer_on_both_sides_and_harm_nobody(self):
         self.run_program(2, "message_faults")
+
+    def test_longer_than_32_bits_count_arrive_whole(self):
+        needed = 1 << 20  # kB: twice 67 MiB, their page tables, and room for others
+        with open("/proc/meminfo") as file:
+            available = next(int(line.split()[1]) for line in file if line.startswith("MemAvailable:"))
+        if available < needed:
+            self.skipTest(f"{available} kB of memory are available, {needed} are needed")
+        for name in ("by_process_vm", "in_pieces"):
+            with self.subTest(name):
+                self.run_program(2, "message_large", **SETTINGS[name])
+
+    def test_addresses_that_a_peer_lies_about_harm_nobody(self):
+        self.run_program(2, "message_lies")
 
     def test_forked_children_leave_their_parents_messages_alone(self):
         self.run_program(2, "message_forks")

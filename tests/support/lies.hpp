@@ -1,0 +1,122 @@
+#pragma once
+
+#include "random.hpp"
+
+#include "fabric/engine.hpp"
+#include "fabric/head.hpp"
+
+#include <tonari/message.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <initializer_list>
+#include <span>
+#include <thread>
+
+// Heads that no rank of good faith sends: arbitrary bytes, and true ones of which something was changed.
+namespace tonari::test {
+
+/// What a liar may claim. It speaks in its own name, or in that of a rank that keeps silent or does not exist: a head's
+/// source is believed, so that in the name of another it could take back that one's messages.
+struct Claims {
+  int self;
+  int silent;
+  std::span<const std::byte> readable;  ///< An address that is claimed to be a source lies here, unless any may be.
+  std::span<std::byte> writable;        ///< The same of destinations.
+  bool any_address;                     ///< In threads of one process a wrong one would be read as it is.
+};
+
+class Liar {
+ public:
+  Liar(Job& job, const Claims& claims, std::uint64_t seed)
+      : engine_(fabric::Engine::of(job.session())), claims_(claims), random_(seed) {}
+
+  void tell(int victim) {
+    const auto [head, lane] = lie(victim);
+    while (engine_.send(victim, head, lane) == Status::again) {
+      engine_.progress();
+      std::this_thread::yield();
+    }
+    engine_.progress();  // as an honest rank does, or what is said to it would pile up
+  }
+
+ private:
+  using Head = fabric::Head;
+  using Kind = fabric::Kind;
+  using Lane = fabric::Lane;
+
+  std::uint64_t any() { return random_(); }
+  std::uint64_t one_of(std::initializer_list<std::uint64_t> choices) {
+    return *(choices.begin() + between(random_, 0, choices.size() - 1));
+  }
+  // Often near a power of two, or near what is right.
+  std::uint64_t number(std::uint64_t right) {
+    switch (between(random_, 0, 5)) {
+      case 0: return any();
+      case 1: return (std::uint64_t{1} << between(random_, 0, 63)) - between(random_, 0, 2);
+      case 2: return right + between(random_, 0, 2) - 1;
+      default: return right;
+    }
+  }
+  std::uint32_t number32(std::uint64_t right) { return static_cast<std::uint32_t>(number(right)); }
+  std::uint32_t ticket() { return number32(between(random_, 0, 8)); }
+  std::uint32_t generation() { return number32(between(random_, 0, 3)); }
+  // An address with so many bytes behind it as are claimed, if it must not be wrong.
+  std::uint64_t address(std::span<const std::byte> real, std::uint64_t& bytes) {
+    if (claims_.any_address) return number(reinterpret_cast<std::uint64_t>(real.data()));
+    bytes = std::min<std::uint64_t>(bytes, real.size());
+    return reinterpret_cast<std::uint64_t>(real.data());
+  }
+  std::uint64_t place(std::uint64_t bytes, int reader) {
+    const auto real = engine_.bulk().allocate(std::min(bytes, fabric::bulk_tail_bytes_max), reader);
+    return real ? number(real->value) : number(any() & 0x1ff);
+  }
+
+  std::pair<Head, Lane> lie(int victim) {
+    Head head;
+    for (std::byte& each : head.payload) each = static_cast<std::byte>(any());
+    head.kind = static_cast<Kind>(chance(random_, 90) ? between(random_, 0, 8) : any() & 0xff);
+    head.inline_bytes = static_cast<std::uint8_t>(number(between(random_, 0, fabric::inline_bytes_max)));
+    const auto none = static_cast<std::uint32_t>(engine_.session().size()) + number32(0);
+    head.source = static_cast<std::uint32_t>(
+        one_of({static_cast<std::uint64_t>(claims_.self), static_cast<std::uint64_t>(claims_.silent), none}));
+    if (head.source < static_cast<std::uint32_t>(claims_.self)) head.source = static_cast<std::uint32_t>(claims_.self);
+    // The world's, that of its collectives, or one that nobody has made.
+    head.context = static_cast<std::uint32_t>(one_of({0, 0, 0, 1, any() | 0x80000000}));
+    head.tag = number32(between(random_, 0, 2));
+    fill(head, victim);
+    const bool is_reply = head.kind == Kind::grant || head.kind == Kind::done;
+    return {head, is_reply != chance(random_, 5) ? Lane::reply : Lane::request};
+  }
+
+  void fill(Head& head, int victim) {
+    std::uint64_t bytes = number(between(random_, 0, 40000));
+    switch (head.kind) {
+      case Kind::message_bulk: return head.set(fabric::Tail{bytes, place(bytes, victim)});
+      case Kind::message_announced: {
+        const std::uint64_t from = address(claims_.readable, bytes);
+        // Sometimes a real ticket, whose chunks the receiver may claim.
+        const auto real = chance(random_, 20) ? engine_.tickets().take(8) : std::nullopt;
+        if (real) return head.set(fabric::Announced{bytes, from, real->index, real->generation});
+        return head.set(fabric::Announced{bytes, from, ticket(), generation()});
+      }
+      case Kind::piece:
+      case Kind::late: return head.set(fabric::Piece{ticket(), generation(), number(0), place(bytes, victim), bytes});
+      case Kind::grant: {
+        const std::uint64_t to = address(claims_.writable, bytes);
+        return head.set(fabric::Grant{ticket(), generation(), to, bytes,
+                                      static_cast<fabric::Road>(number32(between(random_, 1, 2))),
+                                      number32(std::uint64_t{4096} << between(random_, 0, 6))});
+      }
+      case Kind::finish:
+      case Kind::done: return head.set(fabric::Outcome{ticket(), generation(), number32(0), number32(0)});
+      default: return;  // arbitrary bytes
+    }
+  }
+
+  fabric::Engine& engine_;
+  Claims claims_;
+  Random random_;
+};
+
+}  // namespace tonari::test

@@ -1,0 +1,84 @@
+"""The guides under docs/guide say what is: their programs print what stands there, and what they name exists."""
+
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+from harness.guide import Guide
+from harness.jobs import BIN, PATIENCE, PROGRAMS, TONARI, JobTest, eventually
+
+ROOT = pathlib.Path(__file__).parents[2]
+MESSAGES = ROOT / "docs" / "guide" / "messages.md"
+
+
+def alike(status):
+    """What `tonari status` shows, without what is different each time: process ids, times, the width of columns."""
+    without_times = re.sub(r"\d+\.\d s", "N s", status)
+    return [re.sub(r"\d{3,}", "PID", " ".join(line.split())) for line in without_times.splitlines()]
+
+
+class Messages(JobTest):
+    def setUp(self):
+        super().setUp()
+        self.guide = Guide(MESSAGES)
+        self.folder = tempfile.TemporaryDirectory(prefix="guide-")
+        self.addCleanup(self.folder.cleanup)
+
+    def place_of(self, number):
+        """A directory in which the program that was extracted is this example, by either name that the guide uses."""
+        place = pathlib.Path(self.folder.name) / str(number)
+        place.mkdir()
+        for name in ("program", "piece"):
+            (place / name).symlink_to(os.path.abspath(os.path.join(PROGRAMS, "guide_messages")))
+        return place
+
+    def test_every_example_prints_what_it_says(self):
+        for number, example in enumerate(self.guide.examples):
+            with self.subTest(example.code):
+                self.assertIsNotNone(example.command, "nothing says what it prints")
+                self.assertTrue(example.command.startswith("tonari "), example.command)
+                if example.command.startswith("tonari run "):
+                    self.check_run(number, example)
+                else:
+                    self.check_status(number, example)
+
+    def check_run(self, number, example):
+        path = f"{os.path.abspath(BIN)}:{os.environ['PATH']}"
+        ended = subprocess.run(["sh", "-c", example.command], cwd=self.place_of(number), capture_output=True, text=True,
+                               timeout=PATIENCE, env={**self.environment(), "PATH": path})
+        # Ranks print in no order.
+        self.assertEqual((sorted(ended.stdout.splitlines()), ended.returncode), (sorted(example.printed), 0), ended.stderr)
+
+    def check_status(self, number, example):
+        job = self.start("run", "-n", 2, "./piece", cwd=self.place_of(number))
+
+        def shown():
+            status = subprocess.run([TONARI, "status", str(job.pid)], capture_output=True, text=True, timeout=PATIENCE)
+            return alike(status.stdout)
+
+        wanted = alike("\n".join(example.printed))
+        try:
+            eventually(lambda: shown() == wanted, f"status shows {wanted}")
+        except AssertionError:
+            self.assertEqual(shown(), wanted)
+        job.signal(2)
+        job.end()
+
+    def test_the_settings_it_names_exist(self):
+        shown = subprocess.run([TONARI, "info", "--settings"], capture_output=True, text=True, timeout=PATIENCE).stdout
+        named = set(re.findall(r"TONARI_[A-Z_]+", self.guide.text))
+        self.assertTrue(named)
+        self.assertEqual({name for name in named if name not in shown}, set())
+
+    def test_the_calls_it_names_exist(self):
+        headers = "".join(path.read_text() for path in (ROOT / "include" / "tonari").glob("*.hpp"))
+        named = set(re.findall(r"world\.([a-z_]+)\(", self.guide.text))
+        self.assertGreater(len(named), 20)
+        self.assertEqual({name for name in named if not re.search(rf"\b{name}\(", headers)}, set())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,92 @@
+// Addresses that are wrong, claimed by a peer: rank 1 announces payloads that lie nowhere, and grants rank 0 buffers
+// that lie nowhere. Rank 0 is answered bad_address, and what comes after it arrives. Between processes only: the kernel
+// tells.
+#include "../../support/exchange.hpp"
+
+#include "fabric/engine.hpp"
+
+#include <tonari/tonari.hpp>
+
+#include <array>
+#include <cstdio>
+#include <exception>
+
+namespace {
+
+using namespace tonari;
+using fabric::Head;
+using fabric::Kind;
+
+constexpr int tag = 7;
+constexpr int go_tag = 8;
+// But 0, which says that the sender itself will write.
+constexpr std::array<std::uint64_t, 5> nowhere{1, 4096, 0x7fff'ffff'f000, 0xffff'8000'0000'0000, ~std::uint64_t{0}};
+
+void tell(fabric::Engine& engine, Kind kind, const auto& what, fabric::Lane lane) {
+  Head head;
+  head.kind = kind;
+  head.source = 1;
+  head.context = 0;  // the communicator of all
+  head.tag = tag;
+  head.set(what);
+  while (engine.send(0, head, lane) == Status::again) engine.progress();
+}
+
+void expect_bad_address(Status status, std::uint64_t address) {
+  test::require(status == Status::bad_address,
+                "address " + std::to_string(address) + " answered " + std::string(to_string(status)));
+}
+
+// With a ticket whose chunks rank 0 claims, and with one that is a name alone.
+void announce(Job& job, Communicator& world, std::uint64_t address, bool shared) {
+  constexpr std::uint64_t bytes = 300'000;
+  if (world.rank() == 1) {
+    fabric::Engine& engine = fabric::Engine::of(job.session());
+    const auto taken = engine.tickets().take();
+    test::require(taken.has_value(), "a ticket");
+    const auto ticket = shared ? *taken : fabric::Tickets::Ticket{5000, 1};
+    tell(engine, Kind::message_announced, fabric::Announced{bytes, address, ticket.index, ticket.generation},
+         fabric::Lane::request);
+    test::require_ok(world.receive(std::span<int>(), 0, go_tag).status);
+    engine.tickets().give_back(taken->index);
+  } else {
+    std::vector<std::byte> buffer(bytes);
+    expect_bad_address(world.receive(buffer, 1, tag).status, address);
+    test::require_ok(world.send(std::span<const int>(), 1, go_tag));
+  }
+}
+
+// Rank 0's first announcement took its first ticket, and later ones take it again: that is how rank 1 knows its name.
+void grant(Job& job, Communicator& world, std::uint64_t address, std::uint32_t generation) {
+  constexpr std::uint64_t bytes = 300'000;
+  if (world.rank() == 1) {
+    test::require_ok(world.probe(0, tag).status);
+    tell(fabric::Engine::of(job.session()), Kind::grant,
+         fabric::Grant{0, generation, address, bytes, fabric::Road::direct, 1 << 18}, fabric::Lane::reply);
+    test::require_ok(world.receive(std::span<int>(), 0, go_tag).status);
+  } else {
+    const std::vector<std::byte> buffer(bytes);
+    expect_bad_address(world.send(buffer, 1, tag), address);
+    test::require_ok(world.send(std::span<const int>(), 1, go_tag));
+  }
+}
+
+}  // namespace
+
+int main() {
+  try {
+    Job job;
+    Communicator world(job);
+    std::uint32_t generation = 0;
+    for (const std::uint64_t address : nowhere) grant(job, world, address, ++generation);
+    for (const std::uint64_t address : nowhere) {
+      for (const bool shared : {true, false}) announce(job, world, address, shared);
+    }
+    test::exchange_all(world, 0, 1);
+    test::exchange_all(world, 1, 0);
+    std::printf("rank %d did it\n", world.rank());
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "%s\n", failure.what());
+    return 1;
+  }
+}

@@ -1,0 +1,203 @@
+#include "../support/random.hpp"
+#include "../support/ranks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <thread>
+#include <tuple>
+
+// Matching against a model, by several threads of each rank at once: posts and arrivals, wildcards, probes, matched
+// probes and cancels, in any order. Every message is received once; and where two receives of one thread could both
+// have taken either of two messages of one sender, the one that was posted first has the one that was sent first.
+namespace tonari {
+namespace {
+
+constexpr int ranks = 3;
+constexpr int threads = 3;
+constexpr int tags = 3;
+constexpr std::size_t sent_each = 30;  // by a thread to a rank
+constexpr std::array<std::size_t, 5> lengths{16, 40, 300, 6000, 20000};
+
+// Who sent it, and how many of that thread with that tag to that rank went before: a message begins with it.
+struct Name {
+  std::int32_t rank;
+  std::int32_t thread;
+  std::int32_t tag;
+  std::int32_t number;
+};
+using Stream = std::tuple<int, int, int>;
+
+class Actor {
+ public:
+  Actor(Communicator& world, std::atomic<std::size_t>& left, int thread, std::uint64_t seed)
+      : world_(world),
+        left_(left),
+        thread_(thread),
+        random_(seed + static_cast<std::uint64_t>(world.rank() * threads + thread)) {
+    left_to_send_.fill(sent_each);
+  }
+
+  void act() {
+    while (left_.load() != 0 || unsent() != 0) {
+      const std::size_t choice = test::between(random_, 0, 99);
+      if (choice < 30) {
+        send();
+      } else if (choice < 55) {
+        post();
+      } else if (choice < 60) {
+        look();
+      } else if (choice < 70) {
+        take();
+      } else if (choice < 75) {
+        cancel();
+      } else {
+        test_one();
+      }
+    }
+    for (Receive& each : receives_) {
+      EXPECT_TRUE(each.request.complete() || each.request.cancel()) << "it has met a message, and all were received";
+    }
+    EXPECT_EQ(wait_all(sends_), Status::ok);
+    check_order();
+  }
+
+ private:
+  static constexpr std::size_t receives_max = 8;
+  struct Receive {
+    std::size_t turn;  // in order of posting
+    int source;
+    int tag;
+    std::vector<std::byte> buffer;
+    Request request;
+  };
+  struct Received {
+    std::size_t turn;
+    int number;
+  };
+
+  [[nodiscard]] std::size_t unsent() const {
+    std::size_t sum = 0;
+    for (const std::size_t each : left_to_send_) sum += each;
+    return sum;
+  }
+  int any_rank() { return static_cast<int>(test::between(random_, 0, ranks - 1)); }
+  int a_tag() { return static_cast<int>(test::between(random_, 0, tags - 1)); }
+
+  void send() {
+    const int to = any_rank();
+    std::size_t& left = left_to_send_[static_cast<std::size_t>(to)];
+    if (left == 0) return;
+    --left;
+    const int tag = a_tag();
+    const Name name{world_.rank(), thread_, tag, numbers_[{to, tag}]++};
+    auto& sent = sent_.emplace_back(test::pattern(lengths[test::between(random_, 0, lengths.size() - 1)], 5));
+    std::memcpy(sent.data(), &name, sizeof name);
+    const auto mode = test::chance(random_, 20) ? SendMode::when_posted : SendMode::standard;
+    sends_.push_back(world_.start_send(sent, to, tag, mode));
+  }
+  void post() {
+    if (receives_.size() == receives_max) return test_one();
+    const int source = test::chance(random_, 40) ? any_source : any_rank();
+    const int tag = test::chance(random_, 40) ? any_tag : a_tag();
+    Receive& receive =
+        receives_.emplace_back(Receive{turns_++, source, tag, std::vector<std::byte>(lengths.back()), {}});
+    receive.request = world_.start_receive(receive.buffer, source, tag);
+  }
+  void look() {
+    const int source = any_rank();
+    const auto found = world_.probe_now(source, any_tag);
+    EXPECT_TRUE(!found || (found->source == source && found->tag >= 0 && found->tag < tags));
+  }
+  void take() {
+    if (receives_.size() == receives_max) return test_one();
+    const std::size_t turn = turns_++;
+    auto message = world_.matched_probe_now(any_source, a_tag());
+    if (!message) return;
+    const Envelope found = message->envelope();
+    Receive& receive =
+        receives_.emplace_back(Receive{turn, found.source, found.tag, std::vector<std::byte>(lengths.back()), {}});
+    receive.request = message->start_receive(receive.buffer);
+  }
+  void cancel() {
+    if (receives_.empty()) return;
+    const auto one = pick();
+    if (!one->request.cancel()) return;
+    EXPECT_EQ(one->request.wait().status, Status::cancelled);
+    receives_.erase(one);
+  }
+  void test_one() {
+    if (receives_.empty()) return;
+    const auto one = pick();
+    const auto result = one->request.test();
+    if (!result) return;
+    note(*one, *result);
+    receives_.erase(one);
+  }
+  std::deque<Receive>::iterator pick() {
+    return receives_.begin() + static_cast<std::ptrdiff_t>(test::between(random_, 0, receives_.size() - 1));
+  }
+
+  void note(const Receive& receive, const Result& result) {
+    Name name{};
+    std::memcpy(&name, receive.buffer.data(), sizeof name);
+    const auto& [source, tag, bytes] = result.envelope;
+    EXPECT_EQ(result.status, Status::ok);
+    EXPECT_TRUE(source == name.rank && tag == name.tag) << "it is not the message that its envelope says";
+    EXPECT_TRUE((receive.source == any_source || receive.source == source) &&
+                (receive.tag == any_tag || receive.tag == tag))
+        << "the receive does not take it";
+    const auto content = test::pattern(bytes, 5);
+    EXPECT_TRUE(std::equal(content.begin() + sizeof name, content.end(), receive.buffer.begin() + sizeof name));
+    received_[{name.rank, name.thread, name.tag}].push_back({receive.turn, name.number});
+    EXPECT_NE(left_.fetch_sub(1), 0U) << "a message too many came";
+  }
+  // Strictly: so none came twice either.
+  void check_order() {
+    for (auto& [stream, all] : received_) {
+      std::ranges::sort(all, {}, &Received::turn);
+      const auto wrong = std::ranges::adjacent_find(all, std::ranges::greater_equal{}, &Received::number);
+      EXPECT_TRUE(wrong == all.end()) << "number " << wrong->number << " of rank " << std::get<0>(stream) << ", thread "
+                                      << std::get<1>(stream) << ", tag " << std::get<2>(stream);
+    }
+  }
+
+  Communicator& world_;
+  std::atomic<std::size_t>& left_;  // that this rank has to receive
+  int thread_;
+  test::Random random_;
+  std::array<std::size_t, ranks> left_to_send_{};
+  std::map<std::pair<int, int>, int> numbers_;  // by destination and tag
+  std::deque<std::vector<std::byte>> sent_;
+  std::vector<Request> sends_;
+  std::size_t turns_ = 0;
+  std::deque<Receive> receives_;
+  std::map<Stream, std::vector<Received>> received_;
+};
+
+class Model : public test::OnEveryVariant {};
+INSTANTIATE_TEST_SUITE_P(On, Model, testing::ValuesIn(test::variants()), test::name_of);
+
+TEST_P(Model, IsWhatThreadsSeeThatPostProbeAndCancelAtOnce) {
+  TONARI_TRACE_SEED();
+  for (int turn = 0; turn < test::rounds(2); ++turn) {
+    const std::uint64_t seed = (test::seed() * 1000 + static_cast<std::uint64_t>(turn)) * 100;
+    run(ranks, [seed](Communicator& world) {
+      std::atomic<std::size_t> left{ranks * threads * sent_each};
+      {
+        std::vector<std::jthread> running;
+        for (int thread = 0; thread < threads; ++thread) {
+          running.emplace_back([&world, &left, thread, seed] { Actor(world, left, thread, seed).act(); });
+        }
+      }
+      EXPECT_EQ(world.barrier(), Status::ok);  // who leaves ends the others' receives from it
+      EXPECT_FALSE(world.probe_now(any_source, any_tag).has_value());
+    });
+  }
+}
+
+}  // namespace
+}  // namespace tonari
