@@ -148,7 +148,7 @@ class Helper {
   void run() {
     while (true) {
       Order order{};
-      wire_.receive(pingpong::bytes_of(order), 0, tag_order);
+      wire_.receive(bytes_of(order), 0, tag_order);
       switch (order.what) {
         case Order::What::end: return;
         case Order::What::queue: queue(order); break;
@@ -178,7 +178,7 @@ class Helper {
   }
   void probe(std::uint64_t count) {
     for (std::uint64_t i = 0; i < count; ++i, ++probes_) {
-      wire_.send(pingpong::bytes_of(std::as_const(probes_)), 0, tag_probe);
+      wire_.send(bytes_of(std::as_const(probes_)), 0, tag_probe);
     }
     wire_.send({}, 0, tag_ready);
   }
@@ -225,7 +225,7 @@ class Experiment {
                     samples_ns);
   }
 
-  void order(const Order& order) { wire_.send(pingpong::bytes_of(order), 1, tag_order); }
+  void order(const Order& order) { wire_.send(bytes_of(order), 1, tag_order); }
   void await_ready() { wire_.receive({}, 1, tag_ready); }
 
   /// Returns when messages 0 to depth - 1 are unexpected here. What tells of each portion is waited for before there
@@ -268,7 +268,7 @@ class Experiment {
 
     const auto start = monotonic_ns();
     for (std::size_t i = 0; i < count; ++i) {
-      arrived[i] = wire_.receive_from(pingpong::bytes_of(numbers[i]), source, tag_probe);
+      arrived[i] = wire_.receive_from(bytes_of(numbers[i]), source, tag_probe);
     }
     const auto end = monotonic_ns();
 

@@ -18,14 +18,13 @@
 // Output:   latency in us against bytes; case "warm", "cold", "warm posted", ...; with more than two ranks followed by
 //           the pair and its distance: "warm 0-1 same cache".
 
+#include "batches.hpp"
 #include "buffers.hpp"
 #include "placement.hpp"
 #include "wire.hpp"
 #include "worker.hpp"
 
 #include "base/clock.hpp"
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -42,8 +41,6 @@ inline constexpr int tag_control = 3;  // plans, and "ready"
 inline constexpr int tag_turn = 4;     // your turn to be measured, or (0) there is nothing left to do
 
 inline constexpr double batch_us = 20;
-inline constexpr std::uint64_t batches_min = 3;
-inline constexpr std::uint64_t batches_max = 1000;
 
 /// What rank 0 tells the other side before each series of exchanges. Sent as it lies here.
 struct Plan {
@@ -60,15 +57,6 @@ struct Side {
   Buffers out;
   Buffers in;
 };
-
-template <class T>
-std::span<const std::byte> bytes_of(const T& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-template <class T>
-std::span<std::byte> bytes_of(T& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
 
 // The three exchanges: batches * rounds round trips, and stamp() after each batch.
 
@@ -161,7 +149,6 @@ inline std::vector<double> latencies_us(const std::vector<std::uint64_t>& stamps
 }
 
 /// Rank 0's side of one size: finds how many round trips make a batch, then measures. Answers a sample a batch, in us.
-/// What a batch takes is judged by the fastest of three, so that an interruption does not shorten the measurement.
 template <class Exchange, Wire W>
 std::vector<double> measure(W& wire, Side& side, const Pools& pools, bool cold, double budget_us) {
   std::vector<std::uint64_t> stamps;
@@ -174,16 +161,10 @@ std::vector<double> measure(W& wire, Side& side, const Pools& pools, bool cold, 
   };
 
   play({.batches = 1, .rounds = 1, .check = 1});
-  std::uint32_t rounds = 1;
-  double round_us = 0;
-  for (bool enough = false; !enough; rounds *= 4) {
-    round_us = 2 * std::ranges::min(play({.batches = 3, .rounds = rounds}));
-    enough = rounds * round_us >= batch_us || rounds >= 4096;
-  }
-  rounds = static_cast<std::uint32_t>(std::clamp(batch_us / round_us, 1.0, 4096.0));
-  const auto batches =
-      std::clamp(static_cast<std::uint64_t>(budget_us / (rounds * round_us)), batches_min, batches_max);
-  auto samples = play({.batches = batches + 1, .rounds = rounds, .empty = cold});
+  const auto fitting = fit_batches(batch_us, budget_us, [&](std::uint32_t rounds) {
+    return 2 * std::ranges::min(play({.batches = 3, .rounds = rounds}));
+  });
+  auto samples = play({.batches = fitting.batches + 1, .rounds = fitting.operations, .empty = cold});
   wire.send(bytes_of(Plan{}), side.peer, tag_control);
   return samples;
 }
@@ -248,12 +229,10 @@ void run_pair(W& wire, int peer, const Task& task, const std::string& pair, Outp
   }
 }
 
-/// Waits for this rank's turn without using its core, which may be one that is being measured.
 template <StartedWire W>
 void wait_for_turn(W& wire) {
   char turn = 0;
-  auto request = wire.start_receive(bytes_of(turn), 0, tag_turn);
-  while (!wire.test(request)) ::usleep(1000);
+  receive_asleep(wire, bytes_of(turn), 0, tag_turn);
 }
 
 template <Wire W>

@@ -32,6 +32,20 @@ inline Place place_of_this_rank() {
   return place;
 }
 
+/// Binds this process to the `index`-th processor that it may use, if there are two.
+inline void bind_to_processor(int index) {
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) return;
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+    if (!CPU_ISSET(processor, &allowed) || index-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processor, &one);
+    ::sched_setaffinity(0, sizeof one, &one);
+    return;
+  }
+}
+
 /// True when the file FILE of both processors in sysfs says the same.
 inline bool same_in_sysfs(int left, int right, const std::string& file) {
   const auto read = [&](int processor) {

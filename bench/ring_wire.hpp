@@ -1,8 +1,9 @@
 #pragma once
 
+#include "placement.hpp"
+
 #include "base/clock.hpp"
 
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -87,20 +88,6 @@ class RingWire {
   struct Ring {
     std::array<Line, slots> lines;
   };
-
-  /// Binds this process to the `index`-th processor that it may use.
-  static void bind_to_processor(int index) {
-    cpu_set_t allowed;
-    if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) return;
-    for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
-      if (!CPU_ISSET(processor, &allowed) || index-- > 0) continue;
-      cpu_set_t one;
-      CPU_ZERO(&one);
-      CPU_SET(processor, &one);
-      ::sched_setaffinity(0, sizeof one, &one);
-      return;
-    }
-  }
 
   pid_t child_ = 0;
   int rank_ = 0;

@@ -39,6 +39,12 @@ class TonariWire {
     return communicator_.start_receive_bytes(bytes, rank, tag);
   }
   void wait(Request& request) { check(request.wait().status); }
+  void wait_all(std::span<Request> requests) { check(tonari::wait_all(requests)); }
+  std::size_t wait_any(std::span<Request> requests) {
+    const auto index = tonari::wait_any(requests);
+    check(requests[index].wait().status);
+    return index;
+  }
   bool test(Request& request) {
     const auto result = request.test();
     if (result) check(result->status);
@@ -58,6 +64,10 @@ class TonariWire {
   Request start_broadcast(std::span<std::byte> bytes, int root) {
     return communicator_.start_broadcast_bytes(bytes, root);
   }
+  void all_to_all(std::span<const std::byte> from, std::span<std::byte> to) {
+    check(communicator_.all_to_all(from, to));
+  }
+  void all_reduce(std::span<double> values) { check(communicator_.all_reduce(values)); }
 
  private:
   static void check(Status status) {
@@ -68,6 +78,6 @@ class TonariWire {
   Communicator& communicator_;
 };
 
-static_assert(MatchWire<TonariWire> && PostedWire<TonariWire>);
+static_assert(MatchWire<TonariWire> && PostedWire<TonariWire> && CollectiveWire<TonariWire>);
 
 }  // namespace tonari::bench

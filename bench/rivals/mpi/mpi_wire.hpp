@@ -76,6 +76,14 @@ class MpiWire {
     return request;
   }
   void wait(Request& request) { MPI_Wait(&request, MPI_STATUS_IGNORE); }
+  void wait_all(std::span<Request> requests) {
+    MPI_Waitall(count(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+  }
+  std::size_t wait_any(std::span<Request> requests) {
+    int index = 0;
+    MPI_Waitany(count(requests.size()), requests.data(), &index, MPI_STATUS_IGNORE);
+    return static_cast<std::size_t>(index);
+  }
   bool test(Request& request) {
     int complete = 0;
     MPI_Test(&request, &complete, MPI_STATUS_IGNORE);
@@ -106,6 +114,13 @@ class MpiWire {
     MPI_Ibcast(bytes.data(), count(bytes.size()), MPI_BYTE, root, MPI_COMM_WORLD, &request);
     return request;
   }
+  void all_to_all(std::span<const std::byte> from, std::span<std::byte> to) {
+    const auto part = count(from.size() / static_cast<std::size_t>(size_));
+    MPI_Alltoall(from.data(), part, MPI_BYTE, to.data(), part, MPI_BYTE, MPI_COMM_WORLD);
+  }
+  void all_reduce(std::span<double> values) {
+    MPI_Allreduce(MPI_IN_PLACE, values.data(), count(values.size()), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  }
 
  private:
   static int count(std::size_t bytes) {
@@ -118,7 +133,7 @@ class MpiWire {
   int size_ = 0;
 };
 
-static_assert(MatchWire<MpiWire> && PostedWire<MpiWire>);
+static_assert(MatchWire<MpiWire> && PostedWire<MpiWire> && CollectiveWire<MpiWire>);
 
 /// main() of a rival: `question(wire, options, output)` between start and end of MPI.
 template <class Question>
