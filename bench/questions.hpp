@@ -9,6 +9,10 @@ namespace tonari::bench {
 
 void ask_pingpong(TonariWire& wire, const Options& options, Output& output);
 void ask_match(TonariWire& wire, const Options& options, Output& output);
+void ask_barrier(TonariWire& wire, const Options& options, Output& output);
+void ask_broadcast(TonariWire& wire, const Options& options, Output& output);
+void ask_allreduce(TonariWire& wire, const Options& options, Output& output);
+void ask_alltoall(TonariWire& wire, const Options& options, Output& output);
 void ask_lu(TonariWire& wire, const Options& options, Output& output);
 void ask_overlap(TonariWire& wire, const Options& options, Output& output);
 

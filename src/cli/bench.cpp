@@ -173,7 +173,11 @@ std::size_t edit_distance(std::string_view left, std::string_view right) {
 }
 
 void add_common_options(CLI::App& command, BenchOptions& options, int default_ranks) {
-  add_rank_options(command, options.launch, std::to_string(default_ranks));
+  if (default_ranks == 0) {
+    add_placement_options(command, options.launch);
+  } else {
+    add_rank_options(command, options.launch, std::to_string(default_ranks));
+  }
   command
       .add_option("--rival", options.rivals,
                   "Ask these too, in turn: openmpi, mpich (each at its default and for any number of threads), or one "

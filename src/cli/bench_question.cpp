@@ -35,9 +35,13 @@ std::vector<std::unique_ptr<Question>> all_questions() {
   std::vector<std::unique_ptr<Question>> all;
   all.push_back(make_pingpong());
   all.push_back(make_match());
+  all.push_back(make_queue_depth());
+  all.push_back(make_barrier());
+  all.push_back(make_broadcast());
+  all.push_back(make_allreduce());
+  all.push_back(make_alltoall());
   all.push_back(make_lu());
   all.push_back(make_overlap());
-  all.push_back(make_queue_depth());
   return all;
 }
 
@@ -87,11 +91,11 @@ std::vector<int> parse_numbers(std::string_view option, std::string_view text, i
 }
 
 std::vector<int> parse_ascending(std::string_view option, std::string_view text, int min, int max) {
-  auto all = parse_numbers(option, text, min, max);
-  if (all.empty()) throw SetupError(fmt::format("{}: no number given; write some, such as {},{}", option, min, max));
-  std::ranges::sort(all);
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  return all;
+  auto numbers = parse_numbers(option, text, min, max);
+  if (numbers.empty()) throw SetupError(fmt::format("{}: no number given; write some from {} to {}", option, min, max));
+  std::ranges::sort(numbers);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
 }
 
 }  // namespace tonari::cli

@@ -43,6 +43,7 @@ class Question {
   [[nodiscard]] virtual std::string_view name() const = 0;
   /// In one line, ending in a question mark.
   [[nodiscard]] virtual std::string_view asks() const = 0;
+  /// 0: its own option says how many, as a list.
   [[nodiscard]] virtual int default_ranks() const = 0;
   /// For its help text: a heading, and indented lines.
   [[nodiscard]] virtual std::string_view examples() const = 0;
@@ -61,9 +62,13 @@ class Question {
 
 std::unique_ptr<Question> make_pingpong();
 std::unique_ptr<Question> make_match();
+std::unique_ptr<Question> make_queue_depth();
+std::unique_ptr<Question> make_barrier();
+std::unique_ptr<Question> make_broadcast();
+std::unique_ptr<Question> make_allreduce();
+std::unique_ptr<Question> make_alltoall();
 std::unique_ptr<Question> make_lu();
 std::unique_ptr<Question> make_overlap();
-std::unique_ptr<Question> make_queue_depth();
 
 /// Every benchmark there is.
 std::vector<std::unique_ptr<Question>> all_questions();

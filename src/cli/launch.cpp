@@ -29,6 +29,10 @@ void add_rank_options(CLI::App& command, LaunchOptions& options, const std::stri
       ->type_name("N")
       ->transform(whole_number("a number of ranks", 1, job::ranks_per_host_max))
       ->group("Ranks");
+  add_placement_options(command, options);
+}
+
+void add_placement_options(CLI::App& command, LaunchOptions& options) {
   command
       .add_option(
           "--bind", options.bind,

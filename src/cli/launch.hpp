@@ -24,6 +24,8 @@ struct LaunchOptions {
 /// Adds -n, --bind and --apart to a command: what every command that starts ranks takes. `default_ranks` is for the
 /// help text.
 void add_rank_options(CLI::App& command, LaunchOptions& options, const std::string& default_ranks = "one a core");
+/// Of these --bind and --apart alone.
+void add_placement_options(CLI::App& command, LaunchOptions& options);
 
 /// The settings that ranks started with these options will read, as far as we know them. Throws SetupError on those
 /// that no rank could start with.

@@ -1,0 +1,9 @@
+#include "alltoall.hpp"
+
+#include "questions.hpp"
+
+namespace tonari::bench {
+
+void ask_alltoall(TonariWire& wire, const Options& options, Output& output) { alltoall::run(wire, options, output); }
+
+}  // namespace tonari::bench
