@@ -28,6 +28,7 @@ void ask_tonari(const Ask& ask, const Options& options) {
 int run(const std::string& question, const Options& options) {
   const std::map<std::string, Ask> of_tonari{{"pingpong", ask_pingpong},
                                              {"match", ask_match},
+                                             {"rate", ask_rate},
                                              {"barrier", ask_barrier},
                                              {"broadcast", ask_broadcast},
                                              {"allreduce", ask_allreduce},

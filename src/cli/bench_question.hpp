@@ -63,6 +63,7 @@ class Question {
 std::unique_ptr<Question> make_pingpong();
 std::unique_ptr<Question> make_match();
 std::unique_ptr<Question> make_queue_depth();
+std::unique_ptr<Question> make_rate();
 std::unique_ptr<Question> make_barrier();
 std::unique_ptr<Question> make_broadcast();
 std::unique_ptr<Question> make_allreduce();

@@ -34,8 +34,8 @@ fs::path prefix() { return fs::read_symlink("/proc/self/exe").parent_path().pare
 
 fs::path worker() { return prefix() / "bin" / "tonari-bench"; }
 
-fs::path rival(Family family, std::string_view question) {
-  return prefix() / "libexec" / "tonari" / "rivals" / mpi_of(family).name / question;
+fs::path rival(std::string_view name, std::string_view question) {
+  return prefix() / "libexec" / "tonari" / "rivals" / name / question;
 }
 
 bool is_program(const fs::path& path) { return ::access(path.c_str(), X_OK) == 0; }
@@ -87,15 +87,19 @@ Command for_openmpi(const Ask& ask) {
   arguments.insert(arguments.end(), {"--bind-to", !bound(ask.launch) ? "none"
                                                   : crowded          ? "core:overload-allowed"
                                                                      : "core"});
-  arguments.push_back(rival(Family::openmpi, ask.question));
+  arguments.push_back(rival("openmpi", ask.question));
   if (::geteuid() == 0) command.environment = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"};
   return command;
 }
 
 Command for_mpich(const Ask& ask) {
   return {{"mpiexec.mpich", "-n", std::to_string(ask.launch.ranks), "-bind-to", bound(ask.launch) ? "core" : "none",
-           rival(Family::mpich, ask.question)},
+           rival("mpich", ask.question)},
           {}};
+}
+
+Command for_ucx(const Ask& ask) {
+  return {{rival("ucx", ask.question), bound(ask.launch) ? "--bind=core" : "--bind=none"}, {}};
 }
 
 Command for_family(Family family, const Ask& ask) {
@@ -103,7 +107,21 @@ Command for_family(Family family, const Ask& ask) {
     case Family::tonari: return for_tonari(ask);
     case Family::openmpi: return for_openmpi(ask);
     case Family::mpich: return for_mpich(ask);
+    case Family::ucx: return for_ucx(ask);
     default: return for_worker_alone(*name_in_worker(family), ask);
+  }
+}
+
+void check_ucx(std::string_view question) {
+  const auto program = rival("ucx", question);
+  if (question != "rate") throw SetupError("--rival ucx: ucx_perftest can be asked for the rate alone");
+  if (!is_program(program)) {
+    throw SetupError(
+        fmt::format("--rival ucx: {} is missing; build it with -DTONARI_BENCH=ON, or run `make`", program.string()));
+  }
+  for (const auto* const needed : {"ucx_perftest", "ucx_info"}) {
+    if (in_path(needed)) continue;
+    throw SetupError(fmt::format("--rival ucx: {} is not installed; install ucx-utils (`make bench` does)", needed));
   }
 }
 
@@ -122,10 +140,11 @@ std::vector<System> parse_rivals(const std::vector<std::string>& names) {
       if (name == family || name == family + "-default") add({mpi.family, false}), found = true;
       if (name == family || name == family + "-mt") add({mpi.family, true}), found = true;
     }
+    if (name == "ucx") add({Family::ucx, false}), found = true;
     if (!found && known == systems.size()) {
       throw SetupError(
-          fmt::format("--rival {}: no such rival; there are openmpi and mpich (both ways each), and "
-                      "openmpi-default, openmpi-mt, mpich-default, mpich-mt",
+          fmt::format("--rival {}: no such rival; there are openmpi and mpich (both ways each), "
+                      "openmpi-default, openmpi-mt, mpich-default, mpich-mt, and for the rate ucx",
                       name));
     }
   }
@@ -137,14 +156,16 @@ void check_installed(const System& system, std::string_view question) {
     if (is_program(worker())) return;
     throw SetupError(fmt::format("{} is missing; build it with -DTONARI_BENCH=ON, or run `make`", worker().string()));
   }
+  if (system.family == Family::ucx) return check_ucx(question);
   const auto& mpi = mpi_of(system.family);
+  const auto program = rival(mpi.name, question);
   if (!in_path(mpi.launcher)) {
     throw SetupError(fmt::format("--rival {}: {} is not installed; install {} (`make bench` does), then build again",
                                  mpi.name, mpi.launcher, mpi.packages));
   }
-  if (is_program(rival(system.family, question))) return;
+  if (is_program(program)) return;
   throw SetupError(fmt::format("--rival {}: {} is missing; install {}, then build again (`make bench` does both)",
-                               mpi.name, rival(system.family, question).string(), mpi.packages));
+                               mpi.name, program.string(), mpi.packages));
 }
 
 Command command_for(const System& system, const Ask& ask, const std::string& output) {
@@ -159,6 +180,7 @@ Command command_for(const System& system, const Ask& ask, const std::string& out
 
 std::string to_string(const System& system) {
   if (system.family == Family::tonari) return "tonari";
+  if (system.family == Family::ucx) return "ucx";
   if (const auto name = name_in_worker(system.family)) return std::string(*name);
   return std::string(mpi_of(system.family).name) + (system.thread_multiple ? " thread-multiple" : "");
 }

@@ -9,8 +9,9 @@
 
 namespace tonari::cli {
 
-/// Who can be asked a question. The ring and the searches are no runtimes: what they do alone is compared with.
-enum class Family : std::uint8_t { tonari, ring, lhs, no_lhs, openmpi, mpich };
+/// Who can be asked a question. The ring and the searches are no runtimes: what they do alone is compared with. UCX is
+/// asked by its own measurement, and few questions.
+enum class Family : std::uint8_t { tonari, ring, lhs, no_lhs, openmpi, mpich, ucx };
 
 struct System {
   Family family = Family::tonari;
@@ -27,7 +28,7 @@ struct Ask {
 };
 
 /// The systems that a list of rivals names: each MPI at its default and for any number of threads; "openmpi-default"
-/// and "openmpi-mt" ask for one of both. Throws SetupError on other names.
+/// and "openmpi-mt" ask for one of both; "ucx". Throws SetupError on other names.
 std::vector<System> parse_rivals(const std::vector<std::string>& names);
 
 /// Throws SetupError with the remedy when `system` cannot be asked `question` here.
