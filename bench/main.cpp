@@ -29,6 +29,7 @@ int run(const std::string& question, const Options& options) {
   const std::map<std::string, Ask> of_tonari{{"pingpong", ask_pingpong},
                                              {"match", ask_match},
                                              {"rate", ask_rate},
+                                             {"behind", ask_behind},
                                              {"barrier", ask_barrier},
                                              {"broadcast", ask_broadcast},
                                              {"allreduce", ask_allreduce},

@@ -10,6 +10,7 @@ namespace tonari::bench {
 void ask_pingpong(TonariWire& wire, const Options& options, Output& output);
 void ask_match(TonariWire& wire, const Options& options, Output& output);
 void ask_rate(TonariWire& wire, const Options& options, Output& output);
+void ask_behind(TonariWire& wire, const Options& options, Output& output);
 void ask_barrier(TonariWire& wire, const Options& options, Output& output);
 void ask_broadcast(TonariWire& wire, const Options& options, Output& output);
 void ask_allreduce(TonariWire& wire, const Options& options, Output& output);

@@ -37,6 +37,7 @@ std::vector<std::unique_ptr<Question>> all_questions() {
   all.push_back(make_match());
   all.push_back(make_queue_depth());
   all.push_back(make_rate());
+  all.push_back(make_behind());
   all.push_back(make_barrier());
   all.push_back(make_broadcast());
   all.push_back(make_allreduce());

@@ -64,6 +64,7 @@ std::unique_ptr<Question> make_pingpong();
 std::unique_ptr<Question> make_match();
 std::unique_ptr<Question> make_queue_depth();
 std::unique_ptr<Question> make_rate();
+std::unique_ptr<Question> make_behind();
 std::unique_ptr<Question> make_barrier();
 std::unique_ptr<Question> make_broadcast();
 std::unique_ptr<Question> make_allreduce();

@@ -9,8 +9,8 @@ import unittest
 from harness.bench import BenchTest, TONARI
 from harness.jobs import processes_marked, eventually
 
-QUESTIONS = ["pingpong", "match", "queue-depth", "rate", "barrier", "broadcast", "allreduce", "alltoall", "lu",
-             "overlap"]
+QUESTIONS = ["pingpong", "match", "queue-depth", "rate", "behind", "barrier", "broadcast", "allreduce", "alltoall",
+             "lu", "overlap"]
 
 
 class Listing(BenchTest):

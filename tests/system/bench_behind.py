@@ -1,0 +1,38 @@
+"""`tonari bench behind`, in quick form."""
+
+import unittest
+
+from harness.bench import BenchTest, has_rival
+
+
+class Behind(BenchTest):
+    def check(self, report, system):
+        self.assertEqual(self.cases(report, system, "latency"), ["alone", "behind"])
+        for case in ("alone", "behind"):
+            self.assertGreater(self.points(report, system, case, "latency")[8]["min"], 0)
+        for metric in ("stream", "flood"):
+            self.assertEqual(self.cases(report, system, metric), ["behind"])
+            self.assertGreaterEqual(self.points(report, system, "behind", metric)[8]["min"], 0)
+
+    def test_measures_alone_and_behind(self):
+        report, output, _ = self.bench("behind")
+        self.check(report, "tonari")
+        self.assertGreater(self.points(report, "tonari", "behind", "flood")[8]["min"], 0)
+        self.assertIn("behind: latency, us, median", output)
+
+    def test_needs_four_ranks(self):
+        for ranks in ("2", "5"):
+            self.assertIn("-n 4", self.refused("behind", "-n", ranks))
+
+    def test_rivals_are_asked_the_same(self):
+        for mpi in ("openmpi", "mpich"):
+            if not has_rival(mpi, "behind"):
+                continue
+            with self.subTest(mpi=mpi):
+                report, output, _ = self.bench("behind", "--rival", f"{mpi}-default")
+                self.check(report, next(s["system"] for s in report["series"] if s["system"].startswith(mpi)))
+                self.assertIn("vs best", output)
+
+
+if __name__ == "__main__":
+    unittest.main()
