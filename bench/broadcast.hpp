@@ -34,7 +34,6 @@ inline constexpr int tag_tree = 1;
 inline constexpr int tag_reply = 2;
 
 inline constexpr double batch_us = 500;
-inline constexpr double replies_min = 3;
 inline constexpr double replies_max = 1000;
 
 struct Library {
@@ -111,7 +110,7 @@ class Experiment {
   void report_replies() {
     replies_us();
     const auto all_us = largest_of_ranks(wire_, {std::ranges::max(replies_us())})[0];
-    const auto count = static_cast<std::size_t>(std::clamp(budget_us_ / all_us, replies_min, replies_max));
+    const auto count = static_cast<std::size_t>(std::clamp(budget_us_ / all_us, 1.0, replies_max));
     std::vector<std::vector<double>> samples(static_cast<std::size_t>(wire_.size()) - 1);
     for (std::size_t i = 0; i < count; ++i) {
       const auto times = replies_us();
