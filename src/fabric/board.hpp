@@ -106,6 +106,11 @@ class Board {
     const auto word = theirs.word.load(std::memory_order_seq_cst);  // and acquire: pairs with show()
     return static_cast<std::uint32_t>(word) == number(member, round) ? &theirs : nullptr;
   }
+  /// A member's line, whether it is there or not. What it carries stays readable until this rank ends the round.
+  [[nodiscard]] Line& line_of(std::size_t member, std::uint32_t round, Side side) const noexcept {
+    BoardMemory::Round& lines = members_[member].memory->rounds[number(member, round) % rounds_shown];
+    return side == Side::entry ? lines.entry : lines.exit;
+  }
   /// A member's block, once its line is there.
   [[nodiscard]] std::byte* block_of(std::size_t member, std::uint32_t round, std::uint64_t bytes) const noexcept {
     BoardMemory& memory = *members_[member].memory;
@@ -152,10 +157,6 @@ class Board {
   }
   [[nodiscard]] std::uint32_t number(std::size_t member, std::uint32_t round) const noexcept {
     return members_[member].base + round;
-  }
-  [[nodiscard]] Line& line_of(std::size_t member, std::uint32_t round, Side side) const noexcept {
-    BoardMemory::Round& lines = members_[member].memory->rounds[number(member, round) % rounds_shown];
-    return side == Side::entry ? lines.entry : lines.exit;
   }
   [[gnu::noinline]] bool have_all_ended(std::uint32_t round) noexcept;
 

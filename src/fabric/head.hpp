@@ -122,7 +122,7 @@ struct Outcome {
 
 /// How a peer says that a copy went. Status::bounds when no copy goes so.
 constexpr Status status_of(std::uint32_t number) noexcept {
-  for (const Status each : {Status::ok, Status::bad_address, Status::peer_gone}) {
+  for (const Status each : {Status::ok, Status::bad_address, Status::peer_gone, Status::no_memory}) {
     if (number == static_cast<std::uint32_t>(each)) return each;
   }
   return Status::bounds;

@@ -65,7 +65,8 @@ bool SharedCollective::ready() const noexcept {
     case Awaited::entry:
       return board_->look(next_, round_, Side::entry) != nullptr || board_->has_ended(next_, round_) ||
              is_gone(next_) || has_lost_one();
-    case Awaited::exit: return board_->look(next_, round_, Side::exit) != nullptr || is_gone(next_);
+    case Awaited::exit:
+      return board_->look(next_, round_, Side::exit) != nullptr || board_->has_ended(next_, round_) || is_gone(next_);
     case Awaited::ended: return board_->has_ended(next_, round_) || is_gone(next_) || (lends_buffer_ && has_lost_one());
     case Awaited::nothing: break;
   }
@@ -202,12 +203,13 @@ Step SharedCollective::go_on_together() noexcept {
 
 const std::byte* SharedCollective::on_board(std::size_t member) const noexcept {
   if (bytes_.size() > line_payload_max) return board_->block_of(member, round_, bytes_.size());
-  return board_->look(member, round_, Side::entry)->payload.data();
+  return board_->line_of(member, round_, Side::entry).payload.data();
 }
 
+// The line may be hidden for a moment, by a rank that has not seen yet that all are there.
 std::uint64_t SharedCollective::in_program_of(std::size_t member) const noexcept {
   std::uint64_t address = 0;
-  std::memcpy(&address, board_->look(member, round_, Side::entry)->payload.data(), sizeof address);
+  std::memcpy(&address, board_->line_of(member, round_, Side::entry).payload.data(), sizeof address);
   return address;
 }
 
@@ -231,11 +233,13 @@ Step SharedCollective::leave() noexcept {
   for (; next_ < size(); ++next_) {
     const fabric::Board::Line* line = board_->look(next_, round_, Side::exit);
     if (line == nullptr) {
-      // The others may still write into this rank's buffer: it does not end because one is lost.
-      const bool is_lost = is_gone(next_) && board_->look(next_, round_, Side::exit) == nullptr;
-      if (!is_lost) return wait_for(Awaited::exit);
+      // The others may still write into this rank's buffer: it does not end because one is lost, or gave up.
+      const bool is_over = is_gone(next_) || board_->has_ended(next_, round_);
+      line = is_over ? board_->look(next_, round_, Side::exit) : nullptr;  // it may have come before
+      if (line == nullptr && !is_over) return wait_for(Awaited::exit);
     }
-    const Status status = line == nullptr ? Status::peer_gone : static_cast<Status>(line->bytes);
+    const Status status =
+        line == nullptr ? Status::peer_gone : fabric::status_of(static_cast<std::uint32_t>(line->bytes));
     if (status_ == Status::ok) status_ = status;
   }
   if (first_look_) wake_others();
