@@ -125,8 +125,7 @@ std::optional<fabric::Grant> Runtime::match(Operation& operation, const Head& he
   job::Counters& counters = engine_.counters();
   operation.head = head;
   if (operation.kind == Operation::Kind::matched_probe) {  // it meets its receive later
-    operation.state.store(State::matched, std::memory_order_release);
-    count_change(operation);
+    set_state(operation, State::matched);
     return std::nullopt;
   }
   std::optional<fabric::Grant> grant;
@@ -136,8 +135,7 @@ std::optional<fabric::Grant> Runtime::match(Operation& operation, const Head& he
     operation.grant = terms(operation);
     if (!incoming_.add(operation)) {  // a peer lies: its payload cannot be told from another's
       operation.result.status = Status::bounds;
-      operation.state.store(State::settled, std::memory_order_release);
-      count_change(operation);
+      set_state(operation, State::settled);
       return std::nullopt;
     }
     const bool direct = operation.grant.road == fabric::Road::direct;
@@ -151,8 +149,7 @@ std::optional<fabric::Grant> Runtime::match(Operation& operation, const Head& he
   } else {
     add(counters.bytes_buffered, static_cast<std::int64_t>(bytes));
   }
-  operation.state.store(State::matched, std::memory_order_release);
-  count_change(operation);
+  set_state(operation, State::matched);
   return grant;
 }
 
@@ -400,7 +397,7 @@ void Runtime::piece(const Head& head) noexcept {
       operation->pieces.push_back(piece);
       to_wake = operation->sleeper;
       operation->piece_waiting.store(true, std::memory_order_release);
-      count_change(*operation);
+      count_change(operation->changes);
       unwanted = false;
     }
   }

@@ -130,6 +130,7 @@ std::size_t wait_for(std::span<Request> requests, bool all) noexcept {
   WaitForSeveral waiting{.runtime = *runtime, .requests = requests, .all = all};
   if (all) runtime->count_changes(requests, waiting.changes);
   runtime->engine().wait(waiting);
+  if (all) runtime->stop_counting();
   return waiting.index;
 }
 

@@ -259,8 +259,7 @@ bool Runtime::attach(std::span<Operation* const> operations, fabric::Sleeper* sl
 // Under the lock. The sleeper outlives the operation, so it may be woken once the lock is free.
 void Runtime::become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept {
   to_wake = operation.sleeper;
-  operation.state.store(state, std::memory_order_release);  // what the state promises comes first; pairs with advance()
-  count_change(operation);
+  set_state(operation, state);
 }
 
 void Runtime::complete(Operation& operation, Status status) noexcept {

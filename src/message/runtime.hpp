@@ -13,6 +13,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -96,8 +97,9 @@ class Runtime final : public fabric::Layer {
   bool cancel(Operation& operation) noexcept;
   /// Has `sleeper` woken when one of the operations changes; null: no longer. False: one has changed already.
   bool attach(std::span<Operation* const> operations, fabric::Sleeper* sleeper) noexcept;
-  /// Has the changes of the operations counted in `changes`, until they are complete.
+  /// Has the changes of the operations counted in `changes`, until they are complete and stop_counting() has returned.
   void count_changes(std::span<Request> requests, std::atomic<std::uint64_t>& changes) noexcept;
+  void stop_counting() noexcept { const std::lock_guard guard(lock_); }  // who changed the last is done with the count
   /// As attach, for what no head announces: the baton's holder looks at it each time that it polls.
   bool watch(const SharedCollective& collective, fabric::Sleeper* sleeper) noexcept;
   /// For status and for peers whose service thread must look: an asker has waited long.
@@ -197,9 +199,14 @@ class Runtime final : public fabric::Layer {
   Operation* outgoing(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
   void release_ticket(Operation& operation) noexcept;
   void become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept;
-  static void count_change(Operation& operation) noexcept {  // under the lock, so by one at a time
-    if (operation.changes != nullptr)
-      operation.changes->store(operation.changes->load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  // Under the lock. Afterwards the operation may be gone with its asker, but not the asker's count: see stop_counting.
+  static void set_state(Operation& operation, State state) noexcept {
+    std::atomic<std::uint64_t>* const changes = operation.changes;
+    operation.state.store(state, std::memory_order_release);  // what the state promises comes first; pairs with ready()
+    count_change(changes);
+  }
+  static void count_change(std::atomic<std::uint64_t>* changes) noexcept {
+    if (changes != nullptr) changes->store(changes->load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
   void complete(Operation& operation, Status status) noexcept;
 

@@ -173,8 +173,7 @@ Status Runtime::launch_announced(Operation& operation) noexcept {
     const std::lock_guard guard(lock_);  // before it is sent: its grant may be here before we are back
     if (cannot_complete(operation)) return Status::peer_gone;  // again: from here on died() finds it
     outgoing_.set(ticket, &operation);
-    operation.state.store(State::announced, std::memory_order_release);  // the ticket first: the asker sends it on
-    count_change(operation);
+    set_state(operation, State::announced);  // the ticket first: the asker sends it on
   }
   const Status status = engine_.send(peer, head, Lane::request);
   if (status == Status::ok && launched) return status;
