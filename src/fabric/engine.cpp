@@ -47,14 +47,18 @@ std::size_t Engine::poll() noexcept {
     if (above != nullptr) above->receive(head);
   };
   const std::size_t heads = shm_.poll(heads_a_poll, hand_up);
-  for (auto& slot : layers_) {
-    Layer* above = slot.load(std::memory_order_acquire);
-    if (above != nullptr && above->held_back()) above->retry();
-  }
+  retry_held_back();
   if (shm_.room_made()) [[unlikely]]
     session_.arena().ring_all_bells();
   if (heads == 0) empty_polls_.store(empty_polls_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   return heads;
+}
+
+void Engine::retry_held_back() noexcept {
+  for (auto& slot : layers_) {
+    Layer* above = slot.load(std::memory_order_acquire);
+    if (above != nullptr && above->held_back()) above->retry();
+  }
 }
 
 // By the service thread: takes what is in the rings, or sees that the baton's holder has, whom the bell rouses. Two
@@ -105,18 +109,20 @@ void Engine::serve() noexcept {
   drop_baton(true);
 }
 
-void Engine::died(int rank) noexcept {
-  if (layers_[0].load(std::memory_order_acquire) != nullptr) drain();  // what the dead had sent is delivered
+bool Engine::died(int rank) noexcept {
+  if (layers_[0].load(std::memory_order_acquire) == nullptr) return false;  // what it sent would have nowhere to go
+  drain();
   bulk_.reader_died(rank);
   for (auto& slot : layers_) {
     Layer* above = slot.load(std::memory_order_acquire);
     if (above != nullptr) above->died(rank);
   }
   ring_bell(block_.bell);
+  return true;
 }
 
 bool Engine::left(int rank) noexcept {
-  if (layers_[0].load(std::memory_order_acquire) == nullptr) return false;  // what it sent would have nowhere to go
+  if (layers_[0].load(std::memory_order_acquire) == nullptr) return false;  // as above
   drain();
   for (auto& slot : layers_) {
     Layer* above = slot.load(std::memory_order_acquire);

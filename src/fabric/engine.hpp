@@ -61,7 +61,7 @@ concept Waitable = requires(W& waitable, Sleeper* sleeper) {
   { waitable.ready() }
   noexcept->std::same_as<bool>;  // cheap: step() would find something to do
   { waitable.attach(sleeper) }
-  noexcept->std::same_as<bool>;  // wake it when ready; false: is ready; null: detach
+  noexcept->std::same_as<bool>;  // wake it when ready; false: is ready; null, after either: detach
   { waitable.slow() }
   noexcept;  // the wait has become long: tell peers, and status
 };
@@ -129,12 +129,13 @@ class Engine final : public job::Session::Attachment {
     if (!owned_layers_[index]) {
       owned_layers_[index] = make();
       layers_[index].store(owned_layers_[index].get(), std::memory_order_release);  // whole before the holder sees it
+      ring_bell(block_.service_bell);                                               // for deaths that came before it
     }
     return static_cast<T&>(*owned_layers_[index]);
   }
 
   void serve() noexcept override;
-  void died(int rank) noexcept override;
+  bool died(int rank) noexcept override;
   bool left(int rank) noexcept override;
   void settle() noexcept override;
 
@@ -156,7 +157,8 @@ class Engine final : public job::Session::Attachment {
     [[nodiscard]] bool alive(int rank) const noexcept { return engine->session_.alive(rank); }
     void wake(int rank) const noexcept { engine->wake(rank); }
   };
-  std::size_t poll() noexcept;  // by the holder
+  std::size_t poll() noexcept;      // by the holder
+  void retry_held_back() noexcept;  // by the holder
   [[nodiscard]] bool held_back() const noexcept;
   void drain() noexcept;
   [[gnu::noinline]] void idle() noexcept;  // by the holder
@@ -258,6 +260,7 @@ void Engine::sleep_on_bell(W& waitable, bool retry) noexcept {
   const std::uint32_t seen = block_.bell.load(std::memory_order_acquire);  // a bell rung from here on ends the sleep
   if (poll() != 0) return;  // what was held back before it was rung is retried here
   const bool rings_quiet = shm_.fall_asleep();
+  retry_held_back();  // others of this rank may wait for a line on a board: who shows one from here on wakes us
   if (!waitable.ready()) {
     // A slot that is claimed and not yet published comes without a bell.
     const bool quiet = rings_quiet && !retry;
@@ -277,11 +280,13 @@ void Engine::sleep_beside(W& waitable, bool retry) noexcept {
   Sleeper* sleeper = lie_down();
   // From here the baton counts us: a holder that drops it later hands it on.
   const bool held = (block_.baton.fetch_add(2, std::memory_order_acq_rel) & 1) != 0;
-  if (held && waitable.attach(sleeper)) {
-    block_.counters.sleeps.fetch_add(1, std::memory_order_relaxed);
-    futex_wait(sleeper->woken, 0,
-               retry ? std::chrono::nanoseconds(retry_sleep_max) : std::chrono::nanoseconds(sleep_max));
-    waitable.attach(nullptr);
+  if (held) {
+    if (waitable.attach(sleeper)) {
+      block_.counters.sleeps.fetch_add(1, std::memory_order_relaxed);
+      futex_wait(sleeper->woken, 0,
+                 retry ? std::chrono::nanoseconds(retry_sleep_max) : std::chrono::nanoseconds(sleep_max));
+    }
+    waitable.attach(nullptr);  // also where it was ready: what is watched may be gone with its asker
   }
   get_up(sleeper);
   block_.baton.fetch_sub(2, std::memory_order_acq_rel);

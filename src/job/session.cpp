@@ -207,7 +207,8 @@ void Session::tell_of_death(int dead, Attachment* layer) noexcept {
   }
   if (!handler && !threads()) stop_process();  // who started us says why, in one line for all ranks
 
-  if (layer != nullptr && std::exchange(attachment_told_[index], 1) == 0) layer->died(dead);
+  char& told = attachment_told_[index];
+  if (layer != nullptr && told == 0) told = layer->died(dead) ? 1 : 0;
   if (handler && std::exchange(handler_told_[index], 1) == 0) {
     const RankBlock& of = arena().block(dead);
     handler({.rank = dead,

@@ -79,8 +79,9 @@ class Session {
     virtual ~Attachment() = default;
     /// Runs on the service thread each time its bell rings and about twice a second. Must not block.
     virtual void serve() noexcept = 0;
-    /// Runs on the service thread, once for each rank that died, before the death handler.
-    virtual void died(int rank) noexcept = 0;
+    /// Runs on the service thread for each rank that died, before the death handler. Once it has answered true, no
+    /// longer.
+    virtual bool died(int rank) noexcept = 0;
     /// Runs on the service thread for each rank that leaves while this one stays: it calls nothing any more. Once it
     /// has answered true, no longer.
     virtual bool left(int rank) noexcept = 0;

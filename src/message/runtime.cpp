@@ -46,9 +46,6 @@ Runtime::Runtime(fabric::Engine& engine)
       presence_(static_cast<std::size_t>(engine.session().size())),
       held_to_(static_cast<std::size_t>(engine.session().size())),
       blocked_in_retry_(held_to_.size()) {
-  for (int rank = 0; rank < engine.session().size(); ++rank) {
-    if (!engine.session().alive(rank)) set_presence(rank, Presence::dead);
-  }
   constexpr std::uint32_t world_id = 0;
   const auto size = static_cast<std::size_t>(engine.session().size());
   const fabric::BoardPlace first = engine.boards().take();  // the same on all ranks
@@ -233,7 +230,9 @@ void Runtime::adopt(Operation& operation) noexcept {
   for (;; ::sched_yield()) {
     const std::lock_guard guard(lock_);
     if (operation.busy) continue;
+    if (operation.asker == this_thread()) return;
     operation.asker = this_thread();
+    (void)watch_shared(*this, operation, nullptr);  // who tended it may sleep, and detaches only what is its own
     return;
   }
 }

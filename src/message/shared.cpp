@@ -45,8 +45,7 @@ SharedCollective SharedCollective::all_reduce(Context& context, std::span<std::b
 }
 
 SharedCollective SharedCollective::refused(Context& context) noexcept {
-  SharedCollective made(context, {}, &SharedCollective::enter_as_root);
-  made.status_ = Status::invalid;
+  SharedCollective made(context, {}, &SharedCollective::refuse);
   return made;
 }
 
@@ -166,16 +165,15 @@ bool SharedCollective::are_all_there() noexcept {
   return true;
 }
 
-// The member may have ended without a line (it got the call wrong, or gave up), or be gone; or wait where a collective
-// that one of the ranks died in has failed already.
+// The member may be gone, or have ended without a line: it gave up, or knows of a death before this rank does; or it
+// waits where a collective that one of the ranks died in has failed already.
 Step SharedCollective::miss_entry() noexcept {
-  const bool lost_one = is_gone(next_) || has_lost_one();
-  if (!lost_one && !board_->has_ended(next_, round_)) return wait_for(Awaited::entry);
+  if (!is_gone(next_) && !has_lost_one() && !board_->has_ended(next_, round_)) return wait_for(Awaited::entry);
   if (board_->look(next_, round_, Side::entry) != nullptr || !withdraw()) {  // it came before
     awaited_ = Awaited::nothing;
     return Step::retry;
   }
-  return finish(lost_one ? Status::peer_gone : Status::invalid);
+  return finish(Status::peer_gone);
 }
 
 // True when no other rank will use this one's buffer: one has not come, or withdrew for good. Whoever comes finds this
@@ -285,13 +283,18 @@ Step SharedCollective::read_from_root() noexcept {
     line = is_over ? board_->look(root_, round_, Side::entry) : nullptr;  // it may have come before
     if (line == nullptr) return is_over ? finish(Status::peer_gone) : wait_for(Awaited::entry);
   }
-  if (line->bytes == bytes_.size() && in_program()) return copy_from_root();
-  const bool agree = line->bytes == bytes_.size();
-  const bool root_waits = line->bytes > board_bytes_max();
-  if (agree && !bytes_.empty()) std::memcpy(bytes_.data(), on_board(root_), bytes_.size());
-  (void)finish(agree ? Status::ok : Status::invalid);
-  if (root_waits) wake(root_);
-  return Step::done;
+  if (line->bytes != bytes_.size()) return refuse();
+  if (in_program()) return copy_from_root();
+  if (!bytes_.empty()) std::memcpy(bytes_.data(), on_board(root_), bytes_.size());
+  return finish(Status::ok);
+}
+
+// The root may wait for this rank, and of two for its line.
+Step SharedCollective::refuse() noexcept {
+  status_ = Status::invalid;
+  bytes_ = {};
+  phase_ = &SharedCollective::enter_as_root;
+  return enter_as_root();
 }
 
 // This rank's line says that it reads. Then the root does not go before it has ended.

@@ -63,6 +63,7 @@ class SharedCollective {
   fabric::Step enter_as_root() noexcept;
   fabric::Step await_readers() noexcept;
   fabric::Step read_from_root() noexcept;
+  fabric::Step refuse() noexcept;
   fabric::Step copy_from_root() noexcept;
   fabric::Step leave() noexcept;
   fabric::Step over() noexcept { return fabric::Step::done; }

@@ -37,9 +37,10 @@ bool eventually(const Condition& condition) {
 class Recorder final : public Session::Attachment {
  public:
   void serve() noexcept override { served.fetch_add(1); }
-  void died(int rank) noexcept override {
+  bool died(int rank) noexcept override {
     const std::lock_guard guard(mutex_);
     dead_.push_back(rank);
+    return true;
   }
   bool left(int) noexcept override { return true; }
   void settle() noexcept override {}
@@ -96,7 +97,7 @@ TEST(Threads, LeavingWaitsForTheLast) {
       Probe(std::atomic<bool>& left, std::atomic<int>& count) : left_(left), count_(count) {}
       ~Probe() override { count_ += left_ ? 0 : 1; }
       void serve() noexcept override {}
-      void died(int) noexcept override {}
+      bool died(int) noexcept override { return true; }
       bool left(int) noexcept override { return true; }
       void settle() noexcept override {}
       std::atomic<bool>& left_;

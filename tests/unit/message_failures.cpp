@@ -1,8 +1,10 @@
 #include "../support/collective.hpp"
 #include "../support/random.hpp"
 #include "../support/ranks.hpp"
+#include "fabric/engine.hpp"
 
 #include <array>
+#include <latch>
 #include <thread>
 
 namespace tonari {
@@ -81,6 +83,21 @@ TEST_P(Death, EndsEveryOperationThatNeedsTheDeadAndNoOther) {
         ASSERT_NO_FATAL_FAILURE(expect_exchange(world, 1, 0));
       },
       GetParam().settings);
+}
+
+TEST_P(Death, BeforeTheFirstCommunicatorIsKnownToIt) {
+  const auto body = [](Job& job) {
+    if (job.rank() == 0) throw Killed{};
+    std::latch heard{1};
+    (void)fabric::Engine::of(job.session());
+    job.on_death([&](const tonari::Death&) { heard.count_down(); });
+    heard.wait();
+    Communicator world(job);
+    int value = 0;
+    EXPECT_EQ(world.receive(value, 0).status, Status::peer_gone);
+    job.on_death(nullptr);
+  };
+  EXPECT_THROW(run_as_threads(2, body, GetParam().settings), Killed);
 }
 
 TEST_P(Death, WakesThoseWhoSleep) {
