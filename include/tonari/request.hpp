@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace tonari {
 
@@ -36,10 +37,12 @@ struct Requests;
 /// Threads: any thread may wait for it, one at a time.
 class Request {
  public:
-  Request() noexcept;  ///< Complete, with Status::ok.
-  Request(Request&& other) noexcept;
+  Request() noexcept = default;  ///< Complete, with Status::ok.
+  Request(Request&& other) noexcept : operation_(std::exchange(other.operation_, nullptr)), result_(other.result_) {}
   Request& operator=(Request&& other) noexcept;
-  ~Request();
+  ~Request() {
+    if (operation_ != nullptr) abandon();
+  }
 
   /// Waits until it is complete and answers how it went. Calling it again answers the same.
   Result wait() noexcept;
@@ -55,8 +58,9 @@ class Request {
   friend struct message::Requests;
   friend std::size_t wait_any(std::span<Request> requests) noexcept;
   friend Status wait_all(std::span<Request> requests) noexcept;
-  explicit Request(message::Operation* operation) noexcept;
-  explicit Request(Result result) noexcept;
+  explicit Request(message::Operation* operation) noexcept : operation_(operation) {}
+  explicit Request(Result result) noexcept : result_(result) {}
+  void abandon() noexcept;
 
   message::Operation* operation_ = nullptr;  // null when complete
   Result result_;

@@ -41,17 +41,27 @@ Engine& Engine::of(job::Session& session) {
   return session.attached<Engine>([&session] { return std::make_unique<Engine>(session); });
 }
 
+// Takes heads first and hands them up then: the lines of several are on their way at once.
 std::size_t Engine::poll() noexcept {
-  const auto hand_up = [this](const Head& head) {
-    Layer* above = layers_[layer_of(head.kind)].load(std::memory_order_acquire);
-    if (above != nullptr) above->receive(head);
-  };
-  const std::size_t heads = shm_.poll(heads_a_poll, hand_up);
+  std::size_t heads = 0;
+  shm_.poll(heads_a_poll, [this, &heads](const Head& head) noexcept { arrived_[heads++] = head; });
+  if (heads != 0) hand_up(std::span(arrived_).first(heads));
   retry_held_back();
   if (shm_.room_made()) [[unlikely]]
     session_.arena().ring_all_bells();
   if (heads == 0) empty_polls_.store(empty_polls_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   return heads;
+}
+
+void Engine::hand_up(std::span<const Head> heads) noexcept {
+  while (!heads.empty()) {
+    const std::size_t layer = layer_of(heads.front().kind);
+    const auto end = std::ranges::find_if(heads, [layer](const Head& head) { return layer_of(head.kind) != layer; });
+    const auto count = static_cast<std::size_t>(end - heads.begin());
+    Layer* const above = layers_[layer].load(std::memory_order_acquire);
+    if (above != nullptr) above->receive(heads.first(count));
+    heads = heads.subspan(count);
+  }
 }
 
 void Engine::retry_held_back() noexcept {

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace tonari::fabric {
@@ -24,8 +25,9 @@ namespace tonari::fabric {
 class Layer {
  public:
   virtual ~Layer() = default;
-  /// One head. Called by the baton's holder: must not block, nor touch a user's memory; sends at most one reply.
-  virtual void receive(const Head& head) noexcept = 0;
+  /// Heads, in their order. Called by the baton's holder: must not block, nor touch a user's memory; sends at most one
+  /// reply to each.
+  virtual void receive(std::span<const Head> heads) noexcept = 0;
   /// Tries again what found no room. Called by the baton's holder while `held_back() `.
   virtual void retry() noexcept = 0;
   [[nodiscard]] virtual bool held_back() const noexcept = 0;
@@ -158,6 +160,7 @@ class Engine final : public job::Session::Attachment {
     void wake(int rank) const noexcept { engine->wake(rank); }
   };
   std::size_t poll() noexcept;      // by the holder
+  void hand_up(std::span<const Head> heads) noexcept;
   void retry_held_back() noexcept;  // by the holder
   [[nodiscard]] bool held_back() const noexcept;
   void drain() noexcept;
@@ -187,6 +190,7 @@ class Engine final : public job::Session::Attachment {
   Tickets tickets_;
   Boards boards_;
 
+  std::array<Head, 2 * heads_a_poll> arrived_;  // by the baton's holder: what a poll takes out of both rings
   std::atomic<std::uint32_t> empty_polls_{0};  // by the baton's holder: polls that found nothing
 
   SpinLock sleepers_lock_;  // of the next three

@@ -100,7 +100,7 @@ Result Communicator::receive_bytes(std::span<std::byte> buffer, int source, int 
   operation.waited.store(true, std::memory_order_relaxed);
   runtime.start_receive(operation, {buffer, job_rank(*context_, source), tag, context_->id()});
   runtime.wait(operation, job::Wait::receive);
-  return operation.result;
+  return operation.result();
 }
 
 Request Communicator::start_send_bytes(std::span<const std::byte> bytes, int destination, int tag,

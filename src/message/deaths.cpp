@@ -53,7 +53,7 @@ void Runtime::died(int rank) noexcept {
       const bool from_anyone = operation.peer < 0 && operation.context->group().position(rank) >= 0;
       if (operation.peer != rank && !from_anyone && !is_part(operation)) return;
       withdraw_waiting(operation);
-      operation.result.status = Status::peer_gone;
+      operation.status = Status::peer_gone;
       become(operation, State::complete, to_wake);
     });
     outgoing_.for_each([&](Operation& operation) {
@@ -66,7 +66,7 @@ void Runtime::died(int rank) noexcept {
     incoming_.for_each([&](Operation& operation) {
       if (static_cast<int>(operation.head.source) == rank) {
         incoming_.remove(operation);
-        operation.result.status = Status::peer_gone;
+        operation.status = Status::peer_gone;
         become(operation, State::settled, to_wake);
       } else if (is_part(operation)) {
         become(operation, State::doomed, to_wake);  // its sender may have withdrawn it before it came
@@ -86,7 +86,7 @@ void Runtime::left(int rank) noexcept {
     for_each_waiting([&](Operation& operation) {
       if (operation.peer != rank) return;
       withdraw_waiting(operation);
-      operation.result.status = Status::peer_gone;
+      operation.status = Status::peer_gone;
       become(operation, State::complete, to_wake);
     });
     outgoing_.for_each([&](Operation& operation) {
@@ -103,7 +103,7 @@ void Runtime::left(int rank) noexcept {
 void Runtime::fail_send(Operation& operation, Sleepers& to_wake) noexcept {
   State state = operation.state.load(std::memory_order_relaxed);
   if (state == State::held || state == State::complete) return;  // what is held is failed by the next retry
-  operation.result.status = Status::peer_gone;
+  operation.status = Status::peer_gone;
   // No longer granted, so that the asker does not begin to copy.
   while (state != State::copying &&
          !operation.state.compare_exchange_weak(state, State::announced, std::memory_order_relaxed)) {

@@ -1,7 +1,9 @@
 #include "message/operation.hpp"
 
+#include "message/context.hpp"
 #include "message/scattered.hpp"
 #include "message/schedule.hpp"
+#include "message/unexpected.hpp"
 
 #include <new>
 
@@ -9,18 +11,18 @@ namespace tonari::message {
 
 namespace {
 
-constexpr unsigned kept_max = 256;
+constexpr unsigned spares_max = 256;
 
 /// Memory of operations that have ended, chained through its first words.
 ///
 /// Threads: one each; what one thread made may end in another.
-class Kept {
+class Spares {
  public:
-  Kept() noexcept = default;
-  Kept(Kept&&) = delete;
-  ~Kept() {
+  Spares() noexcept = default;
+  Spares(Spares&&) = delete;
+  ~Spares() {
     while (void* memory = take()) free(memory);
-    count_ = kept_max;  // what ends on this thread from here on is not kept
+    count_ = spares_max;  // what ends on this thread from here on is not kept
   }
   void* take() noexcept {
     void* const memory = first_;
@@ -30,7 +32,7 @@ class Kept {
     return memory;
   }
   void give(void* memory) noexcept {
-    if (count_ == kept_max) return free(memory);
+    if (count_ == spares_max) return free(memory);
     *static_cast<void**>(memory) = first_;
     first_ = memory;
     ++count_;
@@ -43,19 +45,25 @@ class Kept {
   unsigned count_ = 0;
 };
 
-thread_local Kept kept;
+thread_local Spares spares;
 
 }  // namespace
 
 void* Operation::operator new(std::size_t bytes) {
-  if (void* const memory = kept.take()) return memory;
+  if (void* const memory = spares.take()) return memory;
   return ::operator new (bytes, std::align_val_t{alignof(Operation)});
 }
 
-void Operation::operator delete(void* memory) noexcept { kept.give(memory); }
+void Operation::operator delete(void* memory) noexcept { spares.give(memory); }
 
 Operation::Operation(Kind what, Context& in) noexcept : kind(what), context(&in) {}
 Operation::~Operation() = default;  // where Schedule and Scattered are whole
+
+Result Operation::result() const noexcept {
+  if (!met) return {status, {}};
+  const int source = context->group().position(static_cast<int>(head.source));
+  return {status, {source, static_cast<int>(head.tag), message_bytes(head)}};
+}
 
 bool Operation::schedule_ready() const noexcept { return schedule->ready(); }
 

@@ -71,7 +71,8 @@ struct Operation {
   std::uint32_t generation = 0;
   std::uint64_t moved = 0;  // by the asker: bytes sent or taken in pieces
   fabric::Grant grant{};    // send, from granted on
-  Result result;            // by who completes it
+  Status status = Status::ok;  // by who completes it
+  bool met = false;            // by the asker, at the end: `head` is that of the message
 
   std::uint64_t number = 0;   // of a posted receive: in order of posting
   Operation* next = nullptr;  // in the list that `state` names; under the runtime's lock
@@ -84,6 +85,8 @@ struct Operation {
   std::unique_ptr<Scattered> scattered;  // instead of `buffer`, when the user's data lie in several places
   fabric::Head head;                     // send: to go; receive: as arrived
 
+  /// How it ended. Made from `head` each time, which is sooner read than a copy that was just written in parts.
+  [[nodiscard]] Result result() const noexcept;
   /// Its asker would find something to do.
   [[nodiscard]] bool ready() const noexcept {
     const State now = state.load(std::memory_order_acquire);  // pairs with become()

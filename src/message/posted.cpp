@@ -44,6 +44,7 @@ void PostedQueue::withdraw(Operation& operation) noexcept {
 }
 
 Operation* PostedQueue::take(const fabric::Head& head) noexcept {
+  if (count_ == 0) return nullptr;
   Operation* oldest = nullptr;
   for (std::size_t shape = 0; shape < shapes; ++shape) {
     if (tables_[shape].empty()) continue;

@@ -34,7 +34,7 @@ bool Runtime::cancel(Operation& operation) noexcept {
   if (operation.state.load(std::memory_order_relaxed) != State::posted) return false;
   posted_.withdraw(operation);
   engine_.counters().posted_now.store(posted_.size(), std::memory_order_relaxed);
-  operation.result.status = Status::cancelled;
+  operation.status = Status::cancelled;
   operation.state.store(State::complete, std::memory_order_relaxed);
   return true;
 }
@@ -60,7 +60,7 @@ std::optional<Result> Runtime::probe(Context& context, int peer, int tag, bool w
     }
   }
   wait(probe, job::Wait::probe);
-  return probe.result;
+  return probe.result();
 }
 
 std::optional<Result> Runtime::matched_probe(Operation& operation, int peer, int tag, bool wait_for_it) noexcept {
@@ -68,7 +68,7 @@ std::optional<Result> Runtime::matched_probe(Operation& operation, int peer, int
   start_receive(operation, {{}, peer, tag, operation.context->id()});
   if (!wait_for_it && cancel(operation)) return std::nullopt;
   wait(operation, job::Wait::probe);
-  return operation.result;
+  return operation.result();
 }
 
 void Runtime::receive_matched(Operation& operation, std::span<std::byte> buffer) noexcept {
@@ -77,17 +77,19 @@ void Runtime::receive_matched(Operation& operation, std::span<std::byte> buffer)
   operation.bytes = buffer.size();
   operation.seen = State::idle;
   operation.waited.store(false, std::memory_order_relaxed);  // for the probe it was
-  std::optional<fabric::Grant> grant;
+  fabric::Grant grant;
+  bool granted = false;
   {
     const std::lock_guard guard(lock_);
     operation.peer = static_cast<int>(operation.head.source);
     if (operation.head.kind == fabric::Kind::message_announced && cannot_complete(operation)) {
-      operation.result = {Status::peer_gone, {}};  // its payload went with its sender
+      operation.status = Status::peer_gone;  // its payload went with its sender
+      operation.met = false;
       return;
     }
-    grant = match(operation, operation.head);
+    granted = match(operation, operation.head, grant);
   }
-  if (grant) send_grant(operation.peer, *grant);
+  if (granted) send_grant(operation.peer, grant);
 }
 
 }  // namespace tonari::message

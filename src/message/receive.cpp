@@ -73,7 +73,8 @@ void Runtime::start_receive(Operation& operation, const Receive& what) noexcept 
   operation.context_id = what.context_id;
   operation.buffer = what.buffer.data();
   operation.bytes = what.buffer.size();
-  std::optional<fabric::Grant> grant;
+  fabric::Grant grant;
+  bool granted = false;
   {
     const std::lock_guard guard(lock_);
     const bool doomed = cannot_complete(operation);
@@ -82,9 +83,9 @@ void Runtime::start_receive(Operation& operation, const Receive& what) noexcept 
     const bool looks = !doomed || !has_a_dead_part(operation);
     if (const auto head = looks ? unexpected_.take(operation) : std::nullopt) {
       count_unexpected(-static_cast<std::int64_t>(head->kind == Kind::kept ? head->as<Kept>().bytes : 0));
-      grant = match(operation, *head);
+      granted = match(operation, *head, grant);
     } else if (doomed) {
-      operation.result.status = Status::peer_gone;
+      operation.status = Status::peer_gone;
       operation.state.store(State::complete, std::memory_order_relaxed);
     } else {
       operation.state.store(State::posted, std::memory_order_relaxed);
@@ -92,51 +93,76 @@ void Runtime::start_receive(Operation& operation, const Receive& what) noexcept 
       set_with_max(engine_.counters().posted_now, engine_.counters().posted_max, posted_.size());
     }
   }
-  if (grant) send_grant(static_cast<int>(operation.head.source), *grant);
+  if (granted) send_grant(static_cast<int>(operation.head.source), grant);
   if (operation.state.load(std::memory_order_relaxed) == State::posted) fetch_to_write(what.buffer);
 }
 
-void Runtime::arrive(const Head& head) noexcept {
-  if (head.inline_bytes > fabric::inline_bytes_max || head.tag > tag_max) [[unlikely]]
-    return;                                               // a peer lies
-  std::array<fabric::Sleeper*, probes_told_max> to_wake;  // as far as `sleepers`
-  std::size_t sleepers = 0;
-  std::optional<fabric::Grant> grant;
+// What follows from messages that arrived, once the lock is free.
+struct Runtime::Arrivals {
+  struct Granted {
+    int peer;
+    fabric::Grant grant;
+  };
+  static constexpr std::size_t grants_max = 8;
+  std::array<fabric::Sleeper*, 2 * probes_told_max> sleepers;  // as far as `sleeping`
+  std::array<Granted, grants_max> grants;                      // as far as `granted`
+  std::size_t sleeping = 0;
+  std::size_t granted = 0;
+
+  [[nodiscard]] bool has_room() const noexcept {
+    return granted < grants_max && sleeping + probes_told_max <= sleepers.size();
+  }
+};
+
+// Takes messages from the front, as many as there are, at one go. Answers how many.
+std::size_t Runtime::arrive(std::span<const Head> heads) noexcept {
+  Arrivals arrivals;
+  std::size_t taken = 0;
   {
     const std::lock_guard guard(lock_);
-    if (Operation* operation = posted_.take(head)) {
-      engine_.counters().posted_now.store(posted_.size(), std::memory_order_relaxed);
-      to_wake[0] = operation->sleeper;
-      sleepers = operation->sleeper != nullptr ? 1 : 0;
-      grant = match(*operation, head);
-    } else {
-      keep(head);
-      if (probes_.front() != nullptr) [[unlikely]]
-        sleepers = tell_probes(head, to_wake);
-    }
+    while (taken < heads.size() && is_message(heads[taken]) && arrivals.has_room()) arrive(heads[taken++], arrivals);
   }
-  if (grant) send_grant(static_cast<int>(head.source), *grant);
-  for (std::size_t i = 0; i < sleepers; ++i) to_wake[i]->wake();
+  for (std::size_t i = 0; i < arrivals.granted; ++i) send_grant(arrivals.grants[i].peer, arrivals.grants[i].grant);
+  for (std::size_t i = 0; i < arrivals.sleeping; ++i) arrivals.sleepers[i]->wake();
+  return taken;
 }
 
-// A message meets its receive; under the lock. Afterwards the operation is its asker's. Answers a grant to be sent when
-// the sender is to copy too.
-std::optional<fabric::Grant> Runtime::match(Operation& operation, const Head& head) noexcept {
+void Runtime::arrive(const Head& head, Arrivals& arrivals) noexcept {
+  const bool sane = head.source < static_cast<std::uint32_t>(engine_.session().size()) &&
+                    head.inline_bytes <= fabric::inline_bytes_max && head.tag <= tag_max;
+  if (!sane) [[unlikely]]
+    return;  // a peer lies
+  if (Operation* operation = posted_.take(head)) {
+    engine_.counters().posted_now.store(posted_.size(), std::memory_order_relaxed);
+    if (operation->sleeper != nullptr) arrivals.sleepers[arrivals.sleeping++] = operation->sleeper;
+    auto& granted = arrivals.grants[arrivals.granted];
+    granted.peer = static_cast<int>(head.source);
+    arrivals.granted += match(*operation, head, granted.grant) ? 1 : 0;
+  } else {
+    keep(head);
+    if (probes_.front() != nullptr) [[unlikely]]
+      arrivals.sleeping += tell_probes(head, std::span(arrivals.sleepers).subspan(arrivals.sleeping));
+  }
+}
+
+// A message meets its receive; under the lock. Afterwards the operation is its asker's. True with a grant that is to be
+// sent: the sender is to copy too.
+bool Runtime::match(Operation& operation, const Head& head, fabric::Grant& grant) noexcept {
   job::Counters& counters = engine_.counters();
   operation.head = head;
   if (operation.kind == Operation::Kind::matched_probe) {  // it meets its receive later
     set_state(operation, State::matched);
-    return std::nullopt;
+    return false;
   }
-  std::optional<fabric::Grant> grant;
+  bool granted = false;
   add(counters.messages_received, 1);
   const std::size_t bytes = std::min(message_bytes(head), operation.bytes);
   if (head.kind == Kind::message_announced) {
     operation.grant = terms(operation);
     if (!incoming_.add(operation)) {  // a peer lies: its payload cannot be told from another's
-      operation.result.status = Status::bounds;
+      operation.status = Status::bounds;
       set_state(operation, State::settled);
-      return std::nullopt;
+      return false;
     }
     const bool direct = operation.grant.road == fabric::Road::direct;
     add(direct ? counters.bytes_direct : counters.bytes_buffered, static_cast<std::int64_t>(bytes));
@@ -145,12 +171,13 @@ std::optional<fabric::Grant> Runtime::match(Operation& operation, const Head& he
                        (!has_transfer(operation.grant.ticket) || operation.scattered != nullptr ||
                         (bytes <= operation.grant.chunk_bytes && operation.waited.load(std::memory_order_relaxed)));
     // A grant of nothing completes the send: its receive is found posted, and there is nothing to wait for.
-    if (!alone || bytes == 0) grant = operation.grant;
+    granted = !alone || bytes == 0;
+    if (granted) grant = operation.grant;
   } else {
     add(counters.bytes_buffered, static_cast<std::int64_t>(bytes));
   }
   set_state(operation, State::matched);
-  return grant;
+  return granted;
 }
 
 // How the payload of an announced message is to move.
@@ -344,12 +371,10 @@ Step Runtime::take_pieces(Operation& operation) noexcept {
 }
 
 Step Runtime::complete_receive(Operation& operation, Status status) noexcept {
-  const Head& head = operation.head;
-  const std::size_t bytes = message_bytes(head);
-  const bool truncated = status == Status::ok && operation.kind == Operation::Kind::receive && bytes > operation.bytes;
-  operation.result = {
-      truncated ? Status::truncated : status,
-      {operation.context->group().position(static_cast<int>(head.source)), static_cast<int>(head.tag), bytes}};
+  const bool truncated = status == Status::ok && operation.kind == Operation::Kind::receive &&
+                         message_bytes(operation.head) > operation.bytes;
+  operation.status = truncated ? Status::truncated : status;
+  operation.met = true;
   // Only the asker looks at it from here on.
   operation.seen = State::complete;
   operation.state.store(State::complete, std::memory_order_relaxed);
@@ -380,7 +405,7 @@ void Runtime::finished(const Head& head) noexcept {
       return;
     }
     incoming_.remove(*operation);
-    operation->result.status = fabric::status_of(outcome.status);
+    operation->status = fabric::status_of(outcome.status);
     become(*operation, State::settled, to_wake);
   }
   if (to_wake != nullptr) to_wake->wake();

@@ -18,7 +18,7 @@ namespace message {
 
 void Requests::settle(Request& request) noexcept {
   Operation* operation = std::exchange(request.operation_, nullptr);
-  request.result_ = operation->result;
+  request.result_ = operation->result();
   operation->context->runtime().free_operation(operation);
 }
 
@@ -138,24 +138,18 @@ std::size_t wait_for(std::span<Request> requests, bool all) noexcept {
 
 }  // namespace message
 
-Request::Request() noexcept = default;
-Request::Request(message::Operation* operation) noexcept : operation_(operation) {}
-Request::Request(Result result) noexcept : result_(result) {}
-Request::Request(Request&& other) noexcept
-    : operation_(std::exchange(other.operation_, nullptr)), result_(std::exchange(other.result_, Result{})) {}
-
 Request& Request::operator=(Request&& other) noexcept {
   if (this != &other) {
     wait();
     operation_ = std::exchange(other.operation_, nullptr);
-    result_ = std::exchange(other.result_, Result{});
+    result_ = other.result_;
   }
   return *this;
 }
 
-Request::~Request() {
+void Request::abandon() noexcept {
   // The message may be one that only comes if this rank goes on, which an exception keeps it from.
-  if (operation_ != nullptr && std::uncaught_exceptions() != 0) Requests::give_up(*this);
+  if (std::uncaught_exceptions() != 0) Requests::give_up(*this);
   wait();
 }
 

@@ -102,19 +102,26 @@ void Runtime::free_operation(Operation* operation) noexcept {
   delete operation;
 }
 
-void Runtime::receive(const Head& head) noexcept {
+void Runtime::receive(std::span<const Head> heads) noexcept {
+  while (!heads.empty()) {
+    if (is_message(heads.front())) {
+      heads = heads.subspan(arrive(heads));
+    } else {
+      receive_other(heads.front());
+      heads = heads.subspan(1);
+    }
+  }
+}
+
+void Runtime::receive_other(const Head& head) noexcept {
   if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return;  // no such rank: a peer lies
   switch (head.kind) {
-    case Kind::message_inline:
-    case Kind::message_bulk:
-    case Kind::message_announced: return arrive(head);
     case Kind::piece: return piece(head);
     case Kind::late: return late(head);
     case Kind::finish: return finished(head);
     case Kind::grant: return granted(head);
     case Kind::done: return done(head);
-    case Kind::credit:
-    case Kind::kept: return;  // a peer lies
+    default: return;  // a peer lies
   }
 }
 
@@ -136,7 +143,7 @@ Step Runtime::advance(Operation& operation) noexcept {
       return operation.grant.road == fabric::Road::direct ? copy_to_receiver(operation) : send_pieces(operation);
     case State::matched: return take_payload(operation);
     case State::doomed: return operation.kind == Operation::Kind::send ? withdraw(operation) : abandon(operation);
-    case State::settled: return complete_receive(operation, operation.result.status);
+    case State::settled: return complete_receive(operation, operation.status);
     default: return Step::waiting;
   }
 }
@@ -265,7 +272,7 @@ void Runtime::complete(Operation& operation, Status status) noexcept {
   fabric::Sleeper* to_wake = nullptr;
   {
     const std::lock_guard guard(lock_);
-    operation.result.status = status;
+    operation.status = status;
     release_ticket(operation);
     become(operation, State::complete, to_wake);
   }

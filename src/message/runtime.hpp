@@ -20,6 +20,12 @@
 
 namespace tonari::message {
 
+/// A message of a user's, or its announcement.
+constexpr bool is_message(const fabric::Head& head) noexcept {
+  return head.kind == fabric::Kind::message_inline || head.kind == fabric::Kind::message_bulk ||
+         head.kind == fabric::Kind::message_announced;
+}
+
 /// Messages of one rank: which protocol a send takes, what a head that arrives means, and the asker's share of copying.
 ///
 ///   at most `split` bytes     message_inline: in the head
@@ -115,7 +121,7 @@ class Runtime final : public fabric::Layer {
   void free_operation(Operation* operation) noexcept;
 
   // fabric::Layer
-  void receive(const fabric::Head& head) noexcept override;
+  void receive(std::span<const fabric::Head> heads) noexcept override;
   void retry() noexcept override;
   [[nodiscard]] bool held_back() const noexcept override {
     return held_count_.load(std::memory_order_seq_cst) + watched_count_.load(std::memory_order_relaxed) != 0;
@@ -143,10 +149,13 @@ class Runtime final : public fabric::Layer {
   fabric::Step finish_send(Operation& operation, Status status) noexcept;
 
   // Receives
-  void arrive(const fabric::Head& head) noexcept;
+  void receive_other(const fabric::Head& head) noexcept;
+  struct Arrivals;
+  std::size_t arrive(std::span<const fabric::Head> heads) noexcept;
+  void arrive(const fabric::Head& head, Arrivals& arrivals) noexcept;
   void keep(const fabric::Head& head) noexcept;
   static bool keep_payload(fabric::Head& head, std::span<const std::byte> payload) noexcept;
-  [[nodiscard]] std::optional<fabric::Grant> match(Operation& operation, const fabric::Head& head) noexcept;
+  [[nodiscard]] bool match(Operation& operation, const fabric::Head& head, fabric::Grant& grant) noexcept;
   [[nodiscard]] fabric::Grant terms(const Operation& operation) const noexcept;
   void send_grant(int peer, const fabric::Grant& grant) noexcept;
   void send_reply(int peer, const fabric::Head& head) noexcept;

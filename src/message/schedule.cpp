@@ -60,9 +60,9 @@ bool Schedule::finish_running(bool& retry) noexcept {
     const Step step = runtime.advance(*operation);
     retry = retry || step == Step::retry;
     if (step != Step::done) return false;
-    if (status_ == Status::ok) status_ = operation->result.status;
+    if (status_ == Status::ok) status_ = operation->status;
     const bool is_short =
-        operation->kind == Operation::Kind::receive && operation->result.envelope.bytes < operation->bytes;
+        operation->kind == Operation::Kind::receive && operation->result().envelope.bytes < operation->bytes;
     if (status_ == Status::ok && is_short) status_ = Status::invalid;  // the ranks do not agree about sizes
     runtime.free_operation(operation);
     return true;
@@ -95,7 +95,7 @@ Step Schedule::advance(Operation& self) noexcept {
 }
 
 void Schedule::complete(Operation& self, Status status) noexcept {
-  self.result.status = status;
+  self.status = status;
   self.seen = State::complete;
   self.state.store(State::complete, std::memory_order_relaxed);  // only its asker looks at it
 }

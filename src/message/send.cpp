@@ -89,7 +89,7 @@ Status Runtime::send(Context& context, const Send& what) noexcept {
   Operation operation(Operation::Kind::send, context);
   start_send(operation, what);
   wait(operation, job::Wait::send);
-  return operation.result.status;
+  return operation.status;
 }
 
 void Runtime::start_send(Operation& operation, const Send& what) noexcept {
@@ -157,7 +157,7 @@ Status Runtime::launch(Operation& operation) noexcept {
 
 Status Runtime::launch_whole(Operation& operation) noexcept {
   const Status status = engine_.send(operation.peer, operation.head, Lane::request);
-  if (status == Status::ok) complete(operation, operation.result.status);
+  if (status == Status::ok) complete(operation, operation.status);
   return status;
 }
 
@@ -325,7 +325,7 @@ Step Runtime::finish_send(Operation& operation, Status status) noexcept {
     ours = operation.state.load(std::memory_order_relaxed) != State::complete;  // the receiver lives
     if (ours) {
       operation.state.store(State::held, std::memory_order_relaxed);  // now neither its death nor `done` touches it
-      operation.result.status = status;
+      operation.status = status;
     }
   }
   if (!ours) return advance(operation);
@@ -409,7 +409,7 @@ void Runtime::done(const Head& head) noexcept {
     if (operation == nullptr) return;
     const State state = operation->state.load(std::memory_order_relaxed);
     if (state == State::held || state == State::complete || may_be_copying(*operation, state)) return;
-    operation->result.status = fabric::status_of(outcome.status);
+    operation->status = fabric::status_of(outcome.status);
     release_ticket(*operation);
     become(*operation, State::complete, to_wake);
   }

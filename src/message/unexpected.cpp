@@ -39,16 +39,6 @@ std::size_t first_equal(const std::uint64_t* keys, std::size_t count, std::uint6
 
 }  // namespace
 
-std::size_t message_bytes(const Head& head) noexcept {
-  switch (head.kind) {
-    case Kind::message_inline: return head.inline_bytes;
-    case Kind::message_bulk: return head.as<fabric::Tail>().bytes;
-    case Kind::message_announced: return head.as<fabric::Announced>().bytes;
-    case Kind::kept: return head.as<Kept>().bytes;
-    default: return 0;
-  }
-}
-
 UnexpectedQueue::~UnexpectedQueue() {
   for (std::size_t at = first_; at < heads_.size(); ++at) {
     if (heads_[at].kind == Kind::kept) delete[] heads_[at].as<Kept>().payload;

@@ -23,7 +23,11 @@ struct Kept {
 };
 
 /// Length of the message a head announces.
-std::size_t message_bytes(const fabric::Head& head) noexcept;
+inline std::size_t message_bytes(const fabric::Head& head) noexcept {
+  static_assert(offsetof(fabric::Tail, bytes) == 0 && offsetof(fabric::Announced, bytes) == 0 &&
+                offsetof(Kept, bytes) == 0);
+  return head.kind == fabric::Kind::message_inline ? head.inline_bytes : head.as<std::uint64_t>();
+}
 
 /// An array that grows by chunks: elements stay where they are, and little is allocated that is not used.
 template <class T>
