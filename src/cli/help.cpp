@@ -6,6 +6,7 @@
 #include <cctype>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tonari::cli {
@@ -101,12 +102,24 @@ std::string usage_of(const CLI::App& command, bool has_commands) {
   return usage + (may_stand_alone ? " [NAME [OPTIONS]]" : " COMMAND [OPTIONS]");
 }
 
+// Paragraphs are wrapped anew, whatever the lines of the source.
 std::string footer_of(const CLI::App& command) {
   std::string text;
+  std::string paragraph;
+  const auto end_paragraph = [&] {
+    if (!paragraph.empty()) text += wrapped(std::exchange(paragraph, {}), 0) + "\n";
+  };
   std::istringstream lines{command.get_footer()};
   for (std::string line; std::getline(lines, line);) {
-    text += (line.starts_with(' ') ? line : wrapped(line, 0)) + "\n";
+    const bool stands_alone = line.empty() || line.starts_with(' ');
+    if (stands_alone) end_paragraph();
+    if (stands_alone) {
+      text += line + "\n";
+    } else {
+      paragraph += (paragraph.empty() ? "" : " ") + line;
+    }
   }
+  end_paragraph();
   return text.empty() ? text : "\n" + text;
 }
 

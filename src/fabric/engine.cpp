@@ -31,7 +31,8 @@ Engine::Engine(job::Session& session)
       tickets_(Segment(session.arena().segment(session.rank())).transfers()),
       boards_(Segment(session.arena().segment(session.rank())).boards()) {
   shared_cores_ = static_cast<std::uint32_t>(session.size()) > session.arena().header().cores;
-  spins_max_ = shared_cores_ ? spins_with_shared_cores : spins_with_a_core_each;
+  spins_min_ = shared_cores_ ? spins_with_shared_cores : spins_with_a_core_each;
+  spins_ = spins_min_;
   yields_max_ = shared_cores_ ? yields_with_shared_cores : yields_with_a_core_each;
 }
 
@@ -158,6 +159,14 @@ void Engine::settle() noexcept {
     void slow() noexcept {}
   } waiting{*this};
   wait(waiting);
+}
+
+// Two ranks that answer each other and each fall asleep meanwhile would go on like that for ever, since waking a core
+// takes as long as they spin, and longer. So who has slept a short time spins longer from then on, until a sleep is
+// long again.
+void Engine::adapt_spins(std::chrono::nanoseconds slept) noexcept {
+  if (shared_cores_) return;
+  spins_ = slept > short_sleep_max ? spins_min_ : std::min(2 * spins_, spins_growth_max * spins_min_);
 }
 
 void Engine::nudge(int peer) noexcept {

@@ -159,7 +159,7 @@ class Engine final : public job::Session::Attachment {
     [[nodiscard]] bool alive(int rank) const noexcept { return engine->session_.alive(rank); }
     void wake(int rank) const noexcept { engine->wake(rank); }
   };
-  std::size_t poll() noexcept;      // by the holder
+  std::size_t poll() noexcept;  // by the holder
   void hand_up(std::span<const Head> heads) noexcept;
   void retry_held_back() noexcept;  // by the holder
   [[nodiscard]] bool held_back() const noexcept;
@@ -169,6 +169,7 @@ class Engine final : public job::Session::Attachment {
   void watch_rings(W& waitable, bool retry, std::uint32_t& patience) noexcept;
   template <Waitable W>
   [[gnu::noinline]] void sleep_on_bell(W& waitable, bool retry) noexcept;
+  void adapt_spins(std::chrono::nanoseconds slept) noexcept;  // by the holder
   template <Waitable W>
   [[gnu::noinline]] void sleep_beside(W& waitable, bool retry) noexcept;
   [[gnu::cold, gnu::noinline]] void wake(int peer) noexcept;
@@ -179,11 +180,14 @@ class Engine final : public job::Session::Attachment {
   static constexpr std::size_t heads_a_poll = 32;
   static constexpr std::chrono::milliseconds sleep_max{500};       // a net under lost wakes, not a way to wait
   static constexpr std::chrono::microseconds retry_sleep_max{50};  // for what nobody announces
+  static constexpr std::chrono::milliseconds short_sleep_max{10};
+  static constexpr std::uint32_t spins_growth_max = 32;
 
   job::Session& session_;
   job::RankBlock& block_;
   bool shared_cores_;  // more ranks than cores
-  std::uint32_t spins_max_;
+  std::uint32_t spins_min_;
+  std::uint32_t spins_;  // by the baton's holder
   std::uint32_t yields_max_;
   Shm<Neighbours> shm_;  // polled by the baton's holder
   BulkOwner bulk_;
@@ -191,7 +195,7 @@ class Engine final : public job::Session::Attachment {
   Boards boards_;
 
   std::array<Head, 2 * heads_a_poll> arrived_;  // by the baton's holder: what a poll takes out of both rings
-  std::atomic<std::uint32_t> empty_polls_{0};  // by the baton's holder: polls that found nothing
+  std::atomic<std::uint32_t> empty_polls_{0};   // by the baton's holder: polls that found nothing
 
   SpinLock sleepers_lock_;  // of the next three
   std::deque<Sleeper> sleepers_;
@@ -236,7 +240,7 @@ void Engine::wait(W& waitable) noexcept {
   const std::uint32_t baton = block_.baton.load(std::memory_order_relaxed);
   if ((baton & 1) == 0 && baton != 0) [[unlikely]]
     hand_on();
-  if (patience > spins_max_) block_.wait.store(job::Wait::nothing, std::memory_order_relaxed);
+  if (patience >= spins_min_) block_.wait.store(job::Wait::nothing, std::memory_order_relaxed);
 }
 
 // By the holder, until something arrived or the wait is over. Spins, yields, then sleeps.
@@ -244,13 +248,13 @@ template <Waitable W>
 void Engine::watch_rings(W& waitable, bool retry, std::uint32_t& patience) noexcept {
   while (poll() == 0 && !waitable.ready()) {
     ++patience;
-    if (patience < spins_max_) {
+    if (patience < spins_) {
       if (patience == 1) idle();
       cpu_relax();
       continue;
     }
-    if (patience == spins_max_) waitable.slow();
-    if (patience < spins_max_ + yields_max_) {
+    if (patience == spins_) waitable.slow();
+    if (patience < spins_ + yields_max_) {
       ::sched_yield();
     } else {
       sleep_on_bell(waitable, retry);
@@ -269,8 +273,10 @@ void Engine::sleep_on_bell(W& waitable, bool retry) noexcept {
     // A slot that is claimed and not yet published comes without a bell.
     const bool quiet = rings_quiet && !retry;
     block_.counters.sleeps.fetch_add(1, std::memory_order_relaxed);
+    const std::uint64_t since_ns = monotonic_ns();
     futex_wait(block_.bell, seen,
                quiet ? std::chrono::nanoseconds(sleep_max) : std::chrono::nanoseconds(retry_sleep_max));
+    if (quiet) adapt_spins(std::chrono::nanoseconds(monotonic_ns() - since_ns));
   }
   shm_.wake_up();
 }
