@@ -97,9 +97,9 @@ std::string_view to_string(Wait wait) noexcept {
 
 Statistics Counters::read() const noexcept {
   const auto value = [](const Count& count) { return count.load(std::memory_order_relaxed); };
-  return {.messages_sent = value(messages_sent),
+  return {.messages_sent = value(messages_sent) + value(messages_sent_by_others),
           .messages_received = value(messages_received),
-          .bytes_sent = value(bytes_sent),
+          .bytes_sent = value(bytes_sent) + value(bytes_sent_by_others),
           .bytes_direct = value(bytes_direct),
           .bytes_buffered = value(bytes_buffered),
           .posted_now = value(posted_now),

@@ -17,7 +17,7 @@
 namespace tonari::job {
 
 inline constexpr std::size_t cache_line_bytes = 64;
-inline constexpr std::uint32_t arena_version = 2;
+inline constexpr std::uint32_t arena_version = 3;
 /// What a rank's segment holds beside its request ring; src/fabric/segment.hpp proves that it suffices.
 inline constexpr std::size_t segment_fixed_bytes = 4 << 20;
 inline constexpr int ranks_per_host_max = 1 << 14;  // the publish field of a head names a local rank in 14 bits
@@ -50,12 +50,18 @@ std::string_view to_string(Wait wait) noexcept;
 /// a count, and readers want each one whole, not all at one moment.
 struct Counters {
   using Count = std::atomic<std::uint64_t>;
-  Count messages_sent{0}, bytes_sent{0}, held_back{0}, wake_ups{0};  // by any thread that sends
-  alignas(cache_line_bytes) Count messages_received{0};              // from here on by the receiving side
+  Count messages_sent{0}, bytes_sent{0};                      // by the thread that made the rank's messages
+  Count messages_sent_by_others{0}, bytes_sent_by_others{0};  // by its other threads, as the next
+  Count held_back{0}, wake_ups{0};
+  alignas(cache_line_bytes) Count messages_received{0};  // from here on by the receiving side
   Count bytes_direct{0}, bytes_buffered{0}, posted_now{0}, posted_max{0}, unexpected_now{0}, unexpected_max{0},
       unexpected_bytes_now{0}, unexpected_bytes_max{0}, sleeps{0};
 
   [[nodiscard]] Statistics read() const noexcept;
+  /// Where one thread at a time counts: a read-modify-write would first wait for all stores before it.
+  static void add(Count& count, std::uint64_t value) noexcept {
+    count.store(count.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
+  }
 };
 
 /// What all ranks of a host may see of one rank. Offsets by cache line: identity; bells; what it waits for; counters.

@@ -21,6 +21,16 @@ Operation* PostedQueue::Table::find(const Key& key) const noexcept {
   return each;
 }
 
+Operation* PostedQueue::Table::take(const Key& key) noexcept {
+  OperationList& list = chain(key);
+  Operation* each = list.front();
+  while (each != nullptr && key_of(*each) != key) each = each->next;
+  if (each == nullptr) return nullptr;
+  list.remove(*each);
+  --count_;
+  return each;
+}
+
 // Without memory for more places, chains grow instead.
 void PostedQueue::Table::grow() noexcept {
   std::unique_ptr<OperationList[]> wider(new (std::nothrow) OperationList[places_ * 2]);
@@ -45,9 +55,19 @@ void PostedQueue::withdraw(Operation& operation) noexcept {
 
 Operation* PostedQueue::take(const fabric::Head& head) noexcept {
   if (count_ == 0) return nullptr;
+  if (tables_[exact].size() == count_) [[likely]] {
+    Operation* const found = tables_[exact].take(key_of(head, exact));
+    count_ -= found != nullptr ? 1 : 0;
+    return found;
+  }
+  return take_oldest(head);
+}
+
+// Where there are wildcards.
+Operation* PostedQueue::take_oldest(const fabric::Head& head) noexcept {
   Operation* oldest = nullptr;
   for (std::size_t shape = 0; shape < shapes; ++shape) {
-    if (tables_[shape].empty()) continue;
+    if (tables_[shape].size() == 0) continue;
     Operation* const found = tables_[shape].find(key_of(head, shape));
     if (found != nullptr && (oldest == nullptr || found->number < oldest->number)) oldest = found;
   }

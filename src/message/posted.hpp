@@ -33,7 +33,8 @@ class PostedQueue {
     void add(Operation& operation) noexcept;
     void remove(Operation& operation) noexcept;
     [[nodiscard]] Operation* find(const Key& key) const noexcept;
-    [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+    Operation* take(const Key& key) noexcept;
+    [[nodiscard]] std::size_t size() const noexcept { return count_; }
     template <class Visit>
     void for_each(Visit&& visit) noexcept {
       for (std::size_t place = 0; place < places_; ++place) {
@@ -57,6 +58,8 @@ class PostedQueue {
     std::array<OperationList, few> few_;
     std::unique_ptr<OperationList[]> many_;  // instead of few_, once there are more
   };
+
+  [[gnu::noinline]] Operation* take_oldest(const fabric::Head& head) noexcept;
 
   std::array<Table, shapes> tables_;
   std::size_t count_ = 0;

@@ -18,11 +18,10 @@ using fabric::Step;
 
 namespace {
 
-// Single writer at a time (under the runtime's lock), so no read-modify-write is needed.
-void add(job::Counters::Count& count, std::int64_t value) noexcept {
-  count.store(count.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(value), std::memory_order_relaxed);
-}
-void set_with_max(job::Counters::Count& now, job::Counters::Count& max, std::uint64_t value) noexcept {
+// Under the runtime's lock.
+using Count = job::Counters::Count;
+void add(Count& count, std::uint64_t value) noexcept { job::Counters::add(count, value); }
+void set_with_max(Count& now, Count& max, std::uint64_t value) noexcept {
   now.store(value, std::memory_order_relaxed);
   if (value > max.load(std::memory_order_relaxed)) max.store(value, std::memory_order_relaxed);
 }
@@ -77,24 +76,41 @@ void Runtime::start_receive(Operation& operation, const Receive& what) noexcept 
   bool granted = false;
   {
     const std::lock_guard guard(lock_);
-    const bool doomed = cannot_complete(operation);
-    // What has arrived from who is gone is delivered; but not to a collective with a dead rank, whose senders withdraw
-    // what they announced.
-    const bool looks = !doomed || !has_a_dead_part(operation);
-    if (const auto head = looks ? unexpected_.take(operation) : std::nullopt) {
-      count_unexpected(-static_cast<std::int64_t>(head->kind == Kind::kept ? head->as<Kept>().bytes : 0));
-      granted = match(operation, *head, grant);
-    } else if (doomed) {
-      operation.status = Status::peer_gone;
-      operation.state.store(State::complete, std::memory_order_relaxed);
+    if (unexpected_.size() == 0 && !any_gone_.load(std::memory_order_relaxed)) [[likely]] {
+      post(operation);
     } else {
-      operation.state.store(State::posted, std::memory_order_relaxed);
-      posted_.post(operation);
-      set_with_max(engine_.counters().posted_now, engine_.counters().posted_max, posted_.size());
+      granted = begin_receive(operation, grant);
     }
   }
-  if (granted) send_grant(static_cast<int>(operation.head.source), grant);
+  if (granted) [[unlikely]]
+    send_grant(static_cast<int>(operation.head.source), grant);
   if (operation.state.load(std::memory_order_relaxed) == State::posted) fetch_to_write(what.buffer);
+}
+
+void Runtime::post(Operation& operation) noexcept {
+  operation.seen = State::posted;
+  operation.state.store(State::posted, std::memory_order_relaxed);
+  posted_.post(operation);
+  set_with_max(engine_.counters().posted_now, engine_.counters().posted_max, posted_.size());
+}
+
+// Under the lock: meets a message that is here already, or fails, or is posted. True with a grant that is to be sent.
+bool Runtime::begin_receive(Operation& operation, fabric::Grant& grant) noexcept {
+  const bool doomed = cannot_complete(operation);
+  // What has arrived from who is gone is delivered; but not to a collective with a dead rank, whose senders withdraw
+  // what they announced.
+  const bool looks = !doomed || !has_a_dead_part(operation);
+  if (const auto head = looks ? unexpected_.take(operation) : std::nullopt) {
+    count_unexpected(-static_cast<std::int64_t>(head->kind == Kind::kept ? head->as<Kept>().bytes : 0));
+    return match(operation, *head, grant);
+  }
+  if (doomed) {
+    operation.status = Status::peer_gone;
+    operation.state.store(State::complete, std::memory_order_relaxed);
+  } else {
+    post(operation);
+  }
+  return false;
 }
 
 // What follows from messages that arrived, once the lock is free.
@@ -165,7 +181,7 @@ bool Runtime::match(Operation& operation, const Head& head, fabric::Grant& grant
       return false;
     }
     const bool direct = operation.grant.road == fabric::Road::direct;
-    add(direct ? counters.bytes_direct : counters.bytes_buffered, static_cast<std::int64_t>(bytes));
+    add(direct ? counters.bytes_direct : counters.bytes_buffered, bytes);
     // One chunk, and somebody about to copy it: quicker done than said. Gaps only the asker knows.
     const bool alone = direct && !has_gaps_there(head) &&
                        (!has_transfer(operation.grant.ticket) || operation.scattered != nullptr ||
@@ -174,7 +190,7 @@ bool Runtime::match(Operation& operation, const Head& head, fabric::Grant& grant
     granted = !alone || bytes == 0;
     if (granted) grant = operation.grant;
   } else {
-    add(counters.bytes_buffered, static_cast<std::int64_t>(bytes));
+    add(counters.bytes_buffered, bytes);
   }
   set_state(operation, State::matched);
   return granted;
@@ -229,7 +245,7 @@ void Runtime::keep(const Head& head) noexcept {
     }
   }
   unexpected_.keep(kept);
-  count_unexpected(static_cast<std::int64_t>(bytes));
+  count_unexpected(bytes);
 }
 
 // False when there is no memory for a copy.
@@ -256,18 +272,23 @@ void Runtime::count_unexpected(std::int64_t payload_bytes) noexcept {
 }
 
 // By the asker: the head is here, the payload is fetched.
+// By far the most messages.
+Step Runtime::take_short(Operation& operation) noexcept {
+  const std::size_t bytes = std::min<std::size_t>(operation.head.inline_bytes, operation.bytes);
+  if (bytes == 8) {
+    std::memcpy(operation.buffer, operation.head.payload.data(), 8);  // without a call
+  } else {
+    copy_in(operation, 0, operation.head.payload.data(), bytes);
+  }
+  return complete_receive(operation, Status::ok);
+}
+
 Step Runtime::take_payload(Operation& operation) noexcept {
   const Head& head = operation.head;
   if (operation.kind != Operation::Kind::receive) return complete_receive(operation, Status::ok);  // a probe
   const std::size_t bytes = std::min(message_bytes(head), operation.bytes);
   switch (head.kind) {
-    case Kind::message_inline:
-      if (bytes == 8 && operation.scattered == nullptr) {
-        std::memcpy(operation.buffer, head.payload.data(), 8);
-      } else {
-        copy_in(operation, 0, head.payload.data(), bytes);
-      }
-      break;
+    case Kind::message_inline: copy_in(operation, 0, head.payload.data(), bytes); break;
     case Kind::message_bulk: {
       const auto tail = head.as<fabric::Tail>();
       const fabric::BulkPlace place{tail.place};

@@ -60,7 +60,9 @@ struct WaitForSeveral {
     bool retry = false;
     for (std::size_t i = first; i < requests.size() && (each || new_ones != 0); ++i) {
       Operation* operation = Requests::operation(requests[i]);
-      if (operation == nullptr || (!each && !operation->ready())) continue;
+      if (operation == nullptr) continue;
+      const bool looks = each && operation->kind != Operation::Kind::receive;  // a receive is ready when there is a use
+      if (!looks && !operation->ready()) continue;
       if (new_ones != 0) --new_ones;
       const Step step = operation->context->runtime().advance(*operation);
       if (step == Step::done) {

@@ -23,11 +23,6 @@ std::vector<int> ranks_up_to(int size) {
   return ranks;
 }
 
-const void* this_thread() noexcept {
-  static thread_local const char mark = 0;
-  return &mark;
-}
-
 // Under the lock.
 bool is_own_and_unfinished(const Operation& operation) noexcept {
   return operation.asker == this_thread() && operation.state.load(std::memory_order_relaxed) != State::complete;
@@ -125,7 +120,7 @@ void Runtime::receive_other(const Head& head) noexcept {
   }
 }
 
-Step Runtime::advance(Operation& operation) noexcept {
+Step Runtime::advance_other(Operation& operation) noexcept {
   if (operation.kind == Operation::Kind::collective) return operation.schedule->advance(operation);
   const State state = operation.state.load(std::memory_order_acquire);  // pairs with become()
   operation.seen = state;

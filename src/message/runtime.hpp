@@ -20,6 +20,12 @@
 
 namespace tonari::message {
 
+/// A name of the calling thread, no other's while it lives.
+inline const void* this_thread() noexcept {
+  static thread_local const char mark = 0;
+  return &mark;
+}
+
 /// A message of a user's, or its announcement.
 constexpr bool is_message(const fabric::Head& head) noexcept {
   return head.kind == fabric::Kind::message_inline || head.kind == fabric::Kind::message_bulk ||
@@ -75,7 +81,12 @@ class Runtime final : public fabric::Layer {
   void receive_matched(Operation& operation, std::span<std::byte> buffer) noexcept;
 
   /// Moves an operation on as far as it goes; by its asker.
-  fabric::Step advance(Operation& operation) noexcept;
+  fabric::Step advance(Operation& operation) noexcept {
+    const bool is_short = operation.state.load(std::memory_order_acquire) == State::matched &&  // pairs with become()
+                          operation.head.kind == fabric::Kind::message_inline &&
+                          operation.kind == Operation::Kind::receive && operation.scattered == nullptr;
+    return is_short ? take_short(operation) : advance_other(operation);
+  }
   /// Waits for one operation.
   void wait(Operation& operation, job::Wait what) noexcept;
   /// Plays it to its end.
@@ -131,10 +142,12 @@ class Runtime final : public fabric::Layer {
   void left(int rank) noexcept override;
 
  private:
+  [[gnu::noinline]] fabric::Step advance_other(Operation& operation) noexcept;
   void have_tended(Operation& operation);
 
   // Sends
   [[nodiscard]] bool way_is_free(int peer) const noexcept;
+  void count_sent(std::size_t bytes) noexcept;
   void prepare(Operation& operation, const Send& what) noexcept;
   Status launch(Operation& operation) noexcept;
   Status launch_whole(Operation& operation) noexcept;
@@ -149,21 +162,24 @@ class Runtime final : public fabric::Layer {
   fabric::Step finish_send(Operation& operation, Status status) noexcept;
 
   // Receives
+  [[gnu::noinline]] bool begin_receive(Operation& operation, fabric::Grant& grant) noexcept;
   void receive_other(const fabric::Head& head) noexcept;
   struct Arrivals;
   std::size_t arrive(std::span<const fabric::Head> heads) noexcept;
   void arrive(const fabric::Head& head, Arrivals& arrivals) noexcept;
+  void post(Operation& operation) noexcept;
   void keep(const fabric::Head& head) noexcept;
   static bool keep_payload(fabric::Head& head, std::span<const std::byte> payload) noexcept;
   [[nodiscard]] bool match(Operation& operation, const fabric::Head& head, fabric::Grant& grant) noexcept;
   [[nodiscard]] fabric::Grant terms(const Operation& operation) const noexcept;
   void send_grant(int peer, const fabric::Grant& grant) noexcept;
   void send_reply(int peer, const fabric::Head& head) noexcept;
+  fabric::Step take_short(Operation& operation) noexcept;
   fabric::Step take_payload(Operation& operation) noexcept;
   fabric::Step copy_from_sender(Operation& operation) noexcept;
   fabric::Step copy_alone(Operation& operation) noexcept;
   fabric::Step take_pieces(Operation& operation) noexcept;
-  fabric::Step complete_receive(Operation& operation, Status status) noexcept;
+  static fabric::Step complete_receive(Operation& operation, Status status) noexcept;
   void reply_done(int peer, std::uint32_t ticket, std::uint32_t generation, Status status) noexcept;
   void forget_incoming(Operation& operation) noexcept;
   static constexpr std::size_t probes_told_max = 8;
@@ -220,6 +236,7 @@ class Runtime final : public fabric::Layer {
   void complete(Operation& operation, Status status) noexcept;
 
   fabric::Engine& engine_;
+  const void* const counting_thread_ = this_thread();
   const int self_;
   const std::size_t split_;
   const std::size_t direct_bytes_;

@@ -76,10 +76,20 @@ Status Runtime::send_at_once(const Send& what) noexcept {
   copy_inline(head.payload.data(), what.bytes);
   const Status status = engine_.send(what.peer, head, Lane::request);
   if (status != Status::again) [[likely]] {
-    engine_.counters().messages_sent.fetch_add(1, std::memory_order_relaxed);
-    engine_.counters().bytes_sent.fetch_add(what.bytes.size(), std::memory_order_relaxed);
+    count_sent(what.bytes.size());
   }
   return status;
+}
+
+void Runtime::count_sent(std::size_t bytes) noexcept {
+  job::Counters& counters = engine_.counters();
+  if (this_thread() == counting_thread_) [[likely]] {
+    job::Counters::add(counters.messages_sent, 1);
+    job::Counters::add(counters.bytes_sent, bytes);
+  } else {
+    counters.messages_sent_by_others.fetch_add(1, std::memory_order_relaxed);
+    counters.bytes_sent_by_others.fetch_add(bytes, std::memory_order_relaxed);
+  }
 }
 
 Status Runtime::send(Context& context, const Send& what) noexcept {
@@ -149,8 +159,7 @@ Status Runtime::launch(Operation& operation) noexcept {
   const Status status =
       operation.head.kind == Kind::message_announced ? launch_announced(operation) : launch_whole(operation);
   if (status == Status::ok && !closing) {
-    engine_.counters().messages_sent.fetch_add(1, std::memory_order_relaxed);
-    engine_.counters().bytes_sent.fetch_add(bytes, std::memory_order_relaxed);
+    count_sent(bytes);
   }
   return status;
 }
