@@ -472,12 +472,16 @@ class Communicator {
   template <class T, class Operation>
   static message::Reduction reduction(const Operation& operation) noexcept {
     static_assert(alignof(T) <= alignof(std::max_align_t), "parts of reductions lie in memory of ordinary alignment");
+    static_assert(std::is_invocable_r_v<T, const Operation&, const T&, const T&>,
+                  "an operation takes two elements and answers one; an object's operator() must be const");
+    // A function's address is no const void*, but can be turned into one and back (POSIX, dlsym).
     return {[](void* inout, const void* in, std::size_t count, const void* op) {
               auto* left = static_cast<T*>(inout);
               const auto* right = static_cast<const T*>(in);
-              for (std::size_t i = 0; i < count; ++i) left[i] = (*static_cast<const Operation*>(op))(left[i], right[i]);
+              auto* const combine = reinterpret_cast<std::add_pointer_t<const Operation>>(const_cast<void*>(op));
+              for (std::size_t i = 0; i < count; ++i) left[i] = (*combine)(left[i], right[i]);
             },
-            sizeof(T), &operation};
+            sizeof(T), reinterpret_cast<const void*>(&operation)};
   }
 
   std::shared_ptr<message::Context> context_;

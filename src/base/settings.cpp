@@ -130,13 +130,15 @@ const std::array table{
     Row{"TONARI_CHUNK_BYTES", Number{&Settings::chunk_bytes, Form::bytes, 24 * kib, gib},
         "the largest piece of a straight copy that sender and receiver claim at a time"},
     Row{"TONARI_UNEXPECTED_BYTES", Number{&Settings::unexpected_bytes, Form::bytes, 0, 1024 * gib},
-        "memory for messages that no receive waits for; at the limit sends wait for their receive"},
+        "memory for messages that no receive waits for; at the limit sends wait for their receive, with 64 bytes each "
+        "here"},
     Row{"TONARI_SCAN_DEPTH", Number{&Settings::scan_depth, Form::count, 0, 1ULL << 32},
         "queues of messages that no receive waits for, up to this long, are searched in order; longer ones by hash"},
     Row{"TONARI_JOIN_SECONDS", Number{&Settings::join_seconds, Form::count, 1, 86400},
         "how long the first rank to join waits for the last"},
     Row{"TONARI_WARN_SECONDS", Number{&Settings::warn_seconds, Form::count, 0, 86400},
-        "after how long a rank that waits for others to leave says so; 0: never"},
+        "after how long a rank says so that waits for others to leave, or to receive what they may keep no more of; 0: "
+        "never"},
     Row{"TONARI_DIRECT_COPIES", Switch{&Settings::direct_copies},
         "copy straight between the programs' memory (process_vm_readv) where the system allows it"},
     Row{"TONARI_SERVICE_THREAD", Switch{&Settings::service_thread},

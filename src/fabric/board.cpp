@@ -1,5 +1,6 @@
 #include "fabric/board.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <mutex>
 
@@ -15,17 +16,21 @@ bool Board::have_all_ended(std::uint32_t round) noexcept {
 
 void Board::end(std::uint32_t round) noexcept {
   const std::lock_guard guard(lock_);
-  const std::uint32_t ended = ended_.load(std::memory_order_relaxed);
-  const std::uint32_t early = number(self_, round) - ended - 1;  // rounds before it that have not ended
-  if (early >= 64) return;                                       // only where a rank died: no round after it ends well
-  ended_later_ |= std::uint64_t{1} << early;
-  const int in_turn = std::countr_one(ended_later_);
-  if (in_turn == 0) return;
-  ended_later_ = in_turn == 64 ? 0 : ended_later_ >> in_turn;
-  ended_.store(ended + static_cast<std::uint32_t>(in_turn), std::memory_order_relaxed);
+  std::uint32_t ended = ended_.load(std::memory_order_relaxed);
+  if (number(self_, round) != ended + 1) {
+    ended_early_.push_back(number(self_, round));
+    return std::push_heap(ended_early_.begin(), ended_early_.end(), is_after);
+  }
+  ++ended;
+  while (!ended_early_.empty() && ended_early_.front() == ended + 1) {
+    std::pop_heap(ended_early_.begin(), ended_early_.end(), is_after);
+    ended_early_.pop_back();
+    ++ended;
+  }
+  ended_.store(ended, std::memory_order_relaxed);
   // Sequentially consistent with a sleeper's has_ended(): either it sees this, or who ends sees it asleep. Release:
   // what was read comes before its place is written again; pairs with has_ended().
-  members_[self_].memory->ended.store(ended + static_cast<std::uint32_t>(in_turn), std::memory_order_seq_cst);
+  members_[self_].memory->ended.store(ended, std::memory_order_seq_cst);
 }
 
 bool Board::is_free() const noexcept {

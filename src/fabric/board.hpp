@@ -78,7 +78,9 @@ class Board {
 
   /// `members` in the order of the group, of which this rank is `self`.
   Board(std::vector<Member> members, std::size_t self) noexcept
-      : members_(std::move(members)), self_(self), ended_(members_[self].base) {}
+      : members_(std::move(members)), self_(self), ended_(members_[self].base) {
+    ended_early_.reserve(rounds_shown);
+  }
 
   /// The next round.
   std::uint32_t begin() noexcept { return begun_.fetch_add(1, std::memory_order_relaxed) + 1; }
@@ -165,9 +167,9 @@ class Board {
   std::atomic<std::uint32_t> begun_{0};      // relaxed: ordered by the user's own order of collectives
   std::atomic<std::uint32_t> all_ended_{0};  // relaxed, and perhaps old
 
-  SpinLock lock_;                     // of the next two, for writing
-  std::atomic<std::uint32_t> ended_;  // as on the board
-  std::uint64_t ended_later_ = 0;     // bit i: the round after the next i has ended before its turn
+  SpinLock lock_;                           // of the next two, for writing
+  std::atomic<std::uint32_t> ended_;        // as on the board
+  std::vector<std::uint32_t> ended_early_;  // numbers of rounds that have ended before their turn: a heap
 };
 
 /// The boards of a rank, given to one group after the other.

@@ -164,6 +164,7 @@ void Session::serve_until_stopped() noexcept {
     if (const auto now_ns = monotonic_ns(); now_ns - looked_ns >= heartbeat_ns) {
       looked_ns = now_ns;
       notice_leavers();
+      tell_of_full_peer(now_ns);
       if (!joining_->starter_alive()) {
         write_line(fmt::format("tonari: rank {} stops: the tonari run that started it is gone", rank()));
         stop_process();
@@ -196,6 +197,21 @@ void Session::notice_leavers() noexcept {
     char& told = left_told_[static_cast<std::size_t>(other)];
     if (leaves && told == 0) told = layer->left(other) ? 1 : 0;
   }
+}
+
+// Who sends more than its peer may keep waits until that receives; two that send so to each other, for ever.
+void Session::tell_of_full_peer(std::uint64_t now_ns) noexcept {
+  const RankBlock& own = block();
+  if (settings_.warn_seconds == 0 || own.wait.load(std::memory_order_acquire) != Wait::send) return;
+  const int peer = own.wait_peer.load(std::memory_order_relaxed);
+  const std::uint64_t since_ns = own.wait_since_ns.load(std::memory_order_relaxed);
+  const bool is_new = since_ns != told_of_wait_since_ns_ && now_ns - since_ns >= settings_.warn_seconds * 1'000'000'000;
+  if (peer < 0 || !is_new || arena().block(peer).full.load(std::memory_order_relaxed) == 0) return;
+  told_of_wait_since_ns_ = since_ns;
+  log_->warn(
+      "has waited {} s to send to rank {}, which keeps as many messages that it has not received as it may: it must "
+      "receive some, or be allowed more (TONARI_UNEXPECTED_BYTES, TONARI_WARN_SECONDS)",
+      settings_.warn_seconds, peer);
 }
 
 void Session::tell_of_death(int dead, Attachment* layer) noexcept {

@@ -103,6 +103,7 @@ class Session {
   void stop_service() noexcept;
   void notice_deaths() noexcept;
   void notice_leavers() noexcept;
+  void tell_of_full_peer(std::uint64_t now_ns) noexcept;
   void tell_of_death(int rank, Attachment* attachment) noexcept;
   void leave() noexcept;
   void wait_for_all_to_leave() noexcept;
@@ -129,6 +130,7 @@ class Session {
   std::vector<char> attachment_told_;
   std::vector<char> handler_told_;
   std::vector<char> left_told_;
+  std::uint64_t told_of_wait_since_ns_ = 0;
   std::thread service_;
 };
 

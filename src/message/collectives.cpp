@@ -2,6 +2,7 @@
 
 #include <tonari/message.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -67,41 +68,26 @@ void fold_before(Schedule& schedule, std::span<std::byte> values, std::span<std:
   schedule.copy(values, part);
 }
 
-// Recursive doubling (Thakur, Rabenseifner, Gropp 2005, section 4.1): in each round ranks whose numbers differ in one
-// bit exchange what they have. Where the number of ranks is no power of two, the first ones go in pairs, of which the
-// odd rank stands for both.
-void write_all_reduce_by_doubling(Schedule& schedule, const Context& context, std::span<std::byte> values,
-                                  Reduction reduction) {
-  const auto me = static_cast<unsigned>(context.rank());
-  const auto size = static_cast<unsigned>(context.size());
-  const unsigned some = std::bit_floor(size);
-  const unsigned paired = 2 * (size - some);
-  const auto part = schedule.scratch(values.size());
-  if (me < paired && me % 2 == 0) {
-    schedule.send(values, static_cast<int>(me + 1));
-    schedule.next_round();
-    schedule.receive(values, static_cast<int>(me + 1));
-    return;
-  }
-  if (me < paired) {
-    schedule.receive(part, static_cast<int>(me - 1));
-    fold_before(schedule, values, part, reduction);
+// Each rank gathers the values of all (Bruck and others 1997: in round k it has those of 2^k ranks, its own and the
+// next), and combines them all in the order of ranks.
+void write_all_reduce_by_gathering(Schedule& schedule, const Context& context, std::span<std::byte> values,
+                                   Reduction reduction) {
+  const int me = context.rank();
+  const int size = context.size();
+  const std::size_t bytes = values.size();
+  const auto all = schedule.scratch(static_cast<std::size_t>(size) * bytes);  // from this rank's on, which wraps
+  if (bytes != 0) std::memcpy(all.data(), values.data(), bytes);
+  for (int have = 1; have < size; have *= 2) {
+    const auto given = static_cast<std::size_t>(std::min(have, size - have)) * bytes;
+    schedule.send(all.first(given), (me - have + size) % size);
+    schedule.receive(all.subspan(static_cast<std::size_t>(have) * bytes, given), (me + have) % size);
     schedule.next_round();
   }
-  const unsigned place = me < paired ? me / 2 : me - paired / 2;
-  for (unsigned bit = 1; bit < some; bit <<= 1) {
-    const unsigned other = place ^ bit;
-    const auto peer = static_cast<int>(other < paired / 2 ? other * 2 + 1 : other + paired / 2);
-    schedule.send(values, peer);
-    schedule.receive(part, peer);
-    if (other < place) {
-      fold_before(schedule, values, part, reduction);
-    } else {
-      schedule.fold(values, part, reduction);
-    }
-    schedule.next_round();
-  }
-  if (me < paired) schedule.send(values, static_cast<int>(me - 1));
+  const auto of = [&](int rank) {
+    return all.subspan(static_cast<std::size_t>((rank - me + size) % size) * bytes, bytes);
+  };
+  schedule.copy(values, of(0));
+  for (int rank = 1; rank < size; ++rank) schedule.fold(values, of(rank), reduction);
 }
 
 // Each rank combines one stretch of the values, in the order of ranks, and gives it to all: two rounds, and each rank
@@ -205,15 +191,15 @@ Request Communicator::start_all_reduce_bytes(std::span<std::byte> values, Reduct
     return start_shared(*context_, job::Wait::all_reduce, SharedCollective::all_reduce(*context_, values, reduction));
   }
   return start_collective(*context_, job::Wait::all_reduce, [&](Schedule& schedule) {
-    constexpr std::size_t doubling_bytes_max = 4096;
-    constexpr int stretches_ranks_max = 32;
-    if (values.size() <= doubling_bytes_max) {
-      write_all_reduce_by_doubling(schedule, *context_, values, reduction);
-    } else if (context_->size() <= stretches_ranks_max) {
-      write_all_reduce_by_stretches(schedule, *context_, values, reduction);
-    } else {
+    constexpr std::size_t gathered_bytes_max = 4096;
+    // Up to as many ranks as may have a board, all ways combine in the order of ranks, so that they round the same.
+    if (context_->size() > message::ranks_on_a_board_max) {
       write_reduce_to_0(schedule, *context_, values, reduction);
       write_broadcast(schedule, *context_, values, 0);
+    } else if (values.size() <= gathered_bytes_max) {
+      write_all_reduce_by_gathering(schedule, *context_, values, reduction);
+    } else {
+      write_all_reduce_by_stretches(schedule, *context_, values, reduction);
     }
   });
 }

@@ -12,14 +12,13 @@ namespace {
 // Beyond, that each rank looks at the lines of all others costs more than the rounds of a tree. With more ranks than
 // cores it is turns on a core that cost, and a board needs fewest.
 constexpr int ranks_with_a_core_each_max = 16;
-constexpr int ranks_with_shared_cores_max = 64;
 
 }  // namespace
 
 bool Context::may_meet(const Runtime& runtime, int ranks) noexcept {
   const job::Session& session = runtime.engine().session();
   return session.hosts() == 1 && ranks > 1 &&
-         ranks <= (runtime.engine().shared_cores() ? ranks_with_shared_cores_max : ranks_with_a_core_each_max);
+         ranks <= (runtime.engine().shared_cores() ? ranks_on_a_board_max : ranks_with_a_core_each_max);
 }
 
 Context::Context(Runtime& runtime, Group group, std::uint32_t id, std::span<const fabric::BoardPlace> places)

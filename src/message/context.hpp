@@ -11,6 +11,9 @@
 
 namespace tonari::message {
 
+/// A communicator of more ranks meets by messages alone.
+inline constexpr int ranks_on_a_board_max = 64;
+
 class Runtime;
 
 /// What a communicator is made of. Its id separates its messages from all others': point-to-point ones carry `id`,

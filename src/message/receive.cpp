@@ -245,7 +245,7 @@ void Runtime::keep(const Head& head) noexcept {
     }
   }
   unexpected_.keep(kept);
-  count_unexpected(bytes);
+  count_unexpected(static_cast<std::int64_t>(bytes));
 }
 
 // False when there is no memory for a copy.

@@ -45,7 +45,8 @@ void Schedule::start_round(bool waited) {
     operation->waited.store(waited, std::memory_order_relaxed);
     const int peer = context_.group().at(message.peer);
     if (message.is_send) {
-      runtime.start_send(*operation, {{message.bytes, message.count}, peer, tag_, context_.collective_id()});
+      const std::size_t count = disagrees_ ? 0 : message.count;
+      runtime.start_send(*operation, {{message.bytes, count}, peer, tag_, context_.collective_id()});
     } else {
       runtime.start_receive(*operation, {{message.bytes, message.count}, peer, tag_, context_.collective_id()});
     }
@@ -60,10 +61,11 @@ bool Schedule::finish_running(bool& retry) noexcept {
     const Step step = runtime.advance(*operation);
     retry = retry || step == Step::retry;
     if (step != Step::done) return false;
-    if (status_ == Status::ok) status_ = operation->status;
-    const bool is_short =
-        operation->kind == Operation::Kind::receive && operation->result().envelope.bytes < operation->bytes;
-    if (status_ == Status::ok && is_short) status_ = Status::invalid;  // the ranks do not agree about sizes
+    const bool is_short = operation->status == Status::ok && operation->kind == Operation::Kind::receive &&
+                          operation->result().envelope.bytes < operation->bytes;
+    const bool disagrees = is_short || operation->status == Status::truncated;
+    disagrees_ = disagrees_ || disagrees;
+    if (status_ == Status::ok) status_ = disagrees ? Status::invalid : operation->status;
     runtime.free_operation(operation);
     return true;
   });
@@ -87,8 +89,10 @@ Step Schedule::advance(Operation& self) noexcept {
     }
     bool retry = false;
     if (!finish_running(retry)) return retry ? Step::retry : Step::waiting;
-    if (status_ != Status::ok) break;  // only now: the others of the round still used their buffers
-    for (const Local& local : rounds_[round_].locals) play(local);
+    if (status_ != Status::ok && !disagrees_) break;  // only now: the others of the round still used their buffers
+    for (const Local& local : rounds_[round_].locals) {
+      if (!disagrees_) play(local);
+    }
   }
   complete(self, status_);
   return Step::done;

@@ -41,7 +41,9 @@ class Schedule {
   /// Memory that lives as long as the schedule.
   std::span<std::byte> scratch(std::size_t bytes);
 
-  /// Plays on as far as it goes; completes `self` after the last round or at the first failure.
+  /// Plays on as far as it goes; completes `self` after the last round or at the first failure. Only where the ranks do
+  /// not agree about sizes it goes on, with empty messages, by which the others learn of it: they may wait for this
+  /// one.
   fabric::Step advance(Operation& self) noexcept;
   [[nodiscard]] bool ready() const noexcept;
   /// Which collective it is, for status.
@@ -87,6 +89,7 @@ class Schedule {
   std::size_t round_ = 0;
   bool round_started_ = false;
   Status status_ = Status::ok;
+  bool disagrees_ = false;  // a message was too long or too short
   std::vector<Operation*> running_;
   std::vector<std::unique_ptr<std::byte[]>> scratch_;
 };

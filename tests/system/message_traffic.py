@@ -44,6 +44,14 @@ class Messages(JobTest):
             with self.subTest(name):
                 self.run_program(2, "message_large", **SETTINGS[name])
 
+    def test_more_than_a_rank_may_keep_is_told_not_just_waited_for(self):
+        environment = self.environment(TONARI_WARN_SECONDS="1", TONARI_UNEXPECTED_BYTES="64K")
+        job = self.start("run", "-n", "2", os.path.join(PROGRAMS, "message_flood"), env=environment)
+        job.error.wait_for(r"^tonari\[[01]\]: has waited 1 s to send to rank [01], which keeps as many messages that it "
+                           r"has not received as it may: .*TONARI_UNEXPECTED_BYTES")
+        job.signal(signal.SIGTERM)
+        self.assertEqual(job.end()[0], 143)
+
     def test_addresses_that_a_peer_lies_about_harm_nobody(self):
         self.run_program(2, "message_lies")
 

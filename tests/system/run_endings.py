@@ -18,9 +18,9 @@ class ExitStatus(JobTest):
         self.assertEqual(self.actors(3, "join", "leave")[0], 0)
 
     def test_first_that_is_not_zero_counts(self):
-        program = "test $TONARI_RANK = 0 && { echo up; read LINE; }; exit $((TONARI_RANK + 3))"
+        program = "echo up; test $TONARI_RANK = 0 && read LINE; exit $((TONARI_RANK + 3))"
         job = self.start("run", "-n", "2", "sh", "-c", program, stdin=subprocess.PIPE)
-        job.output.wait_for("up")
+        job.output.wait_for("up", 2)
         eventually(lambda: len(processes_marked(self._mark)) == 2, "rank 1 has ended, run and rank 0 are left")
         job.process.stdin.close()
         self.assertEqual(job.end()[0], 4)

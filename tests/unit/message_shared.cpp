@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -182,6 +183,24 @@ TEST(SharedCollectives, GoOnBesideAThreadThatWaitsForAMessage) {
       EXPECT_EQ(message, world.rank() + 40);
     });
   }
+}
+
+TEST(SharedCollectives, ManyGivenUpLastFirstLeaveTheBoardsFree) {
+  as_ranks(2, [](Communicator& world) {
+    std::array<int, 100> values{};
+    try {
+      std::array<Request, 100> requests;  // destroyed last first
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        if (world.rank() == 1) requests[i] = world.start_broadcast(values[i], 0);
+      }
+      if (world.rank() == 1) throw std::runtime_error("given up");
+    } catch (const std::runtime_error&) {
+    }
+    if (world.rank() == 0) {
+      for (int& value : values) (void)world.broadcast(value, 0);
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_sum(world, 6));
+  });
 }
 
 struct Killed {};
