@@ -1,10 +1,12 @@
 #include "base/cache.hpp"
+#include "job/identity.hpp"
 #include "message/runtime.hpp"
 #include "message/scattered.hpp"
 #include "message/schedule.hpp"
 #include "message/waiting.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -59,6 +61,14 @@ Status read_direct(Operation& operation, const fabric::DirectCopy& copy, std::si
                    std::size_t bytes) noexcept {
   return operation.scattered != nullptr ? read_packed(operation, copy, offset, from, bytes)
                                         : copy.read(operation.buffer + offset, from, bytes);
+}
+
+// The head has nowhere to go, and its sender is done with it.
+[[noreturn, gnu::cold]] void end_without_memory() noexcept {
+  job::write_line(
+      "tonari: no memory is left for a message that no receive waits for, so this rank ends "
+      "(TONARI_UNEXPECTED_BYTES limits what waits)");
+  std::abort();
 }
 
 // A payload that has gaps is announced without an address, and written by its sender.
@@ -244,7 +254,11 @@ void Runtime::keep(const Head& head) noexcept {
       }
     }
   }
-  unexpected_.keep(kept);
+  try {
+    unexpected_.keep(kept);
+  } catch (const std::bad_alloc&) {
+    end_without_memory();
+  }
   count_unexpected(static_cast<std::int64_t>(bytes));
 }
 
