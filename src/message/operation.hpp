@@ -69,8 +69,8 @@ struct Operation {
 
   std::uint32_t ticket = 0;  // of an announced payload
   std::uint32_t generation = 0;
-  std::uint64_t moved = 0;  // by the asker: bytes sent or taken in pieces
-  fabric::Grant grant{};    // send, from granted on
+  std::uint64_t moved = 0;     // by the asker: bytes sent or taken in pieces
+  fabric::Grant grant{};       // send, from granted on
   Status status = Status::ok;  // by who completes it
   bool met = false;            // by the asker, at the end: `head` is that of the message
 
