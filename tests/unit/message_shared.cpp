@@ -138,23 +138,29 @@ class Sleepers {
 };
 
 TEST(SharedCollectives, WakeWhoSleepsInThem) {
+  constexpr int turns =
+      10;  // who has gone to sleep may be awake again for a moment: a late bell of the collective before
   for (const std::size_t count : counts) {
     Sleepers sleepers;
     run_as_threads(3, [&](Job& job) {
       Communicator world(job);
       for (const bool broadcast : {false, true}) {
-        if (job.rank() != 0) sleepers.goes_to_sleep(job);
-        if (job.rank() == 0) {
-          sleepers.await(1);
-          sleepers.await(2);
+        int both_woken = 0;
+        for (int turn = 0; turn < turns; ++turn) {
+          if (job.rank() != 0) sleepers.goes_to_sleep(job);
+          if (job.rank() == 0) {
+            sleepers.await(1);
+            sleepers.await(2);
+          }
+          const auto wake_ups = job.statistics().wake_ups;
+          auto values = ones(count);
+          EXPECT_EQ(broadcast ? world.broadcast(values, 0) : world.all_reduce(values), Status::ok);
+          both_woken += job.statistics().wake_ups >= wake_ups + 2 ? 1 : 0;
+          EXPECT_EQ(world.barrier(), Status::ok);
         }
-        const auto wake_ups = job.statistics().wake_ups;
-        auto values = ones(count);
-        EXPECT_EQ(broadcast ? world.broadcast(values, 0) : world.all_reduce(values), Status::ok);
         if (job.rank() == 0) {
-          EXPECT_GE(job.statistics().wake_ups, wake_ups + 2);
+          EXPECT_GT(both_woken, 0);
         }
-        EXPECT_EQ(world.barrier(), Status::ok);
       }
     });
   }
