@@ -94,13 +94,9 @@ void write_all_reduce_by_gathering(Schedule& schedule, const Context& context, s
 // moves what it must and no more.
 void write_all_reduce_by_stretches(Schedule& schedule, const Context& context, std::span<std::byte> values,
                                    Reduction reduction) {
-  const auto size = static_cast<std::size_t>(context.size());
-  const std::size_t count = values.size() / reduction.element_bytes;
   const auto stretch = [&](int rank) {
-    const auto at = static_cast<std::size_t>(rank);
-    const std::size_t first = count / size * at + std::min(at, count % size);
-    return values.subspan(first * reduction.element_bytes,
-                          (count / size + (at < count % size ? 1 : 0)) * reduction.element_bytes);
+    return message::stretch_of(values, reduction.element_bytes, static_cast<std::size_t>(rank),
+                               static_cast<std::size_t>(context.size()));
   };
   const int me = context.rank();
   const auto mine = stretch(me);

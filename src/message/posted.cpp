@@ -4,6 +4,16 @@
 
 namespace tonari::message {
 
+namespace {
+
+Operation* first_in(const OperationList& list, const Key& key) noexcept {
+  Operation* each = list.front();
+  while (each != nullptr && key_of(*each) != key) each = each->next;
+  return each;
+}
+
+}  // namespace
+
 void PostedQueue::Table::add(Operation& operation) noexcept {
   if (count_ == places_) grow();
   chain(key_of(operation)).push_back(operation);
@@ -16,19 +26,17 @@ void PostedQueue::Table::remove(Operation& operation) noexcept {
 }
 
 Operation* PostedQueue::Table::find(const Key& key) const noexcept {
-  Operation* each = const_cast<Table*>(this)->chain(key).front();
-  while (each != nullptr && key_of(*each) != key) each = each->next;
-  return each;
+  return first_in(const_cast<Table*>(this)->chain(key), key);
 }
 
+// Hashes once.
 Operation* PostedQueue::Table::take(const Key& key) noexcept {
   OperationList& list = chain(key);
-  Operation* each = list.front();
-  while (each != nullptr && key_of(*each) != key) each = each->next;
-  if (each == nullptr) return nullptr;
-  list.remove(*each);
+  Operation* const found = first_in(list, key);
+  if (found == nullptr) return nullptr;
+  list.remove(*found);
   --count_;
-  return each;
+  return found;
 }
 
 // Without memory for more places, chains grow instead.

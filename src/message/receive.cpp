@@ -20,10 +20,8 @@ using fabric::Step;
 
 namespace {
 
-// Under the runtime's lock.
-using Count = job::Counters::Count;
-void add(Count& count, std::uint64_t value) noexcept { job::Counters::add(count, value); }
-void set_with_max(Count& now, Count& max, std::uint64_t value) noexcept {
+// Under the runtime's lock, as job::Counters::add here.
+void set_with_max(job::Counters::Count& now, job::Counters::Count& max, std::uint64_t value) noexcept {
   now.store(value, std::memory_order_relaxed);
   if (value > max.load(std::memory_order_relaxed)) max.store(value, std::memory_order_relaxed);
 }
@@ -181,7 +179,7 @@ bool Runtime::match(Operation& operation, const Head& head, fabric::Grant& grant
     return false;
   }
   bool granted = false;
-  add(counters.messages_received, 1);
+  job::Counters::add(counters.messages_received, 1);
   const std::size_t bytes = std::min(message_bytes(head), operation.bytes);
   if (head.kind == Kind::message_announced) {
     operation.grant = terms(operation);
@@ -191,7 +189,7 @@ bool Runtime::match(Operation& operation, const Head& head, fabric::Grant& grant
       return false;
     }
     const bool direct = operation.grant.road == fabric::Road::direct;
-    add(direct ? counters.bytes_direct : counters.bytes_buffered, bytes);
+    job::Counters::add(direct ? counters.bytes_direct : counters.bytes_buffered, bytes);
     // One chunk, and somebody about to copy it: quicker done than said. Gaps only the asker knows.
     const bool alone = direct && !has_gaps_there(head) &&
                        (!has_transfer(operation.grant.ticket) || operation.scattered != nullptr ||
@@ -200,7 +198,7 @@ bool Runtime::match(Operation& operation, const Head& head, fabric::Grant& grant
     granted = !alone || bytes == 0;
     if (granted) grant = operation.grant;
   } else {
-    add(counters.bytes_buffered, bytes);
+    job::Counters::add(counters.bytes_buffered, bytes);
   }
   set_state(operation, State::matched);
   return granted;

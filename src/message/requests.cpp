@@ -61,8 +61,9 @@ struct WaitForSeveral {
     for (std::size_t i = first; i < requests.size() && (each || new_ones != 0); ++i) {
       Operation* operation = Requests::operation(requests[i]);
       if (operation == nullptr) continue;
-      const bool looks = each && operation->kind != Operation::Kind::receive;  // a receive is ready when there is a use
-      if (!looks && !operation->ready()) continue;
+      // A receive has something to do only when it says so; a send may find room at any time.
+      const bool may_move = each && operation->kind != Operation::Kind::receive;
+      if (!may_move && !operation->ready()) continue;
       if (new_ones != 0) --new_ones;
       const Step step = operation->context->runtime().advance(*operation);
       if (step == Step::done) {

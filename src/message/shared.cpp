@@ -321,13 +321,6 @@ Step SharedCollective::halve_broadcast() noexcept {
 
 // All-reduce.
 
-std::span<std::byte> SharedCollective::stretch_of(std::size_t member) const noexcept {
-  const std::size_t count = bytes_.size() / reduction_.element_bytes;
-  const std::size_t first = count / size() * member + std::min(member, count % size());
-  const std::size_t elements = count / size() + (member < count % size() ? 1 : 0);
-  return bytes_.subspan(first * reduction_.element_bytes, elements * reduction_.element_bytes);
-}
-
 // This rank's own values are on its board too, so that they can be overwritten.
 void SharedCollective::combine_on_boards(std::span<std::byte> values) const noexcept {
   const auto offset = static_cast<std::size_t>(values.data() - bytes_.data());
@@ -345,7 +338,7 @@ Step SharedCollective::combine_all() noexcept {
 }
 
 Step SharedCollective::combine_stretch_on_boards() noexcept {
-  const auto mine = stretch_of(self());
+  const auto mine = stretch(self());
   combine_on_boards(mine);
   // Of this block the others read all but this stretch until now, and from now on this stretch alone.
   if (!mine.empty())
@@ -355,7 +348,7 @@ Step SharedCollective::combine_stretch_on_boards() noexcept {
 
 void SharedCollective::take_stretches() noexcept {
   for (std::size_t member = 0; member < size(); ++member) {
-    const auto theirs = stretch_of(member);
+    const auto theirs = stretch(member);
     if (member == self() || theirs.empty()) continue;
     std::memcpy(theirs.data(), on_board(member) + (theirs.data() - bytes_.data()), theirs.size());
   }
@@ -363,7 +356,7 @@ void SharedCollective::take_stretches() noexcept {
 
 // This rank's stretch of all programs' values is read by this rank alone, which then writes the result there.
 Step SharedCollective::combine_stretch_in_programs() noexcept {
-  const auto mine = stretch_of(self());
+  const auto mine = stretch(self());
   const auto offset = static_cast<std::uint64_t>(mine.data() - bytes_.data());
   Status status = combine_pieces(mine, offset);
   for (std::size_t member = 0; member < size() && status == Status::ok; ++member) {

@@ -6,11 +6,22 @@
 
 #include <tonari/message.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace tonari::message {
+
+/// What one of `members` combines of all values: stretches in the order of members, of as many elements each, or one
+/// more.
+inline std::span<std::byte> stretch_of(std::span<std::byte> values, std::size_t element_bytes, std::size_t member,
+                                       std::size_t members) noexcept {
+  const std::size_t count = values.size() / element_bytes;
+  const std::size_t first = count / members * member + std::min(member, count % members);
+  const std::size_t elements = count / members + (member < count % members ? 1 : 0);
+  return values.subspan(first * element_bytes, elements * element_bytes);
+}
 
 /// A collective through shared memory, as one rank plays it on the boards of its communicator (fabric/board.hpp). Who
 /// is to read a rank's data finds them
@@ -55,7 +66,9 @@ class SharedCollective {
   [[nodiscard]] std::size_t board_bytes_max() const noexcept;
   [[nodiscard]] bool in_program() const noexcept { return bytes_.size() > board_bytes_max(); }
   [[nodiscard]] bool has_room() const noexcept;
-  [[nodiscard]] std::span<std::byte> stretch_of(std::size_t member) const noexcept;
+  [[nodiscard]] std::span<std::byte> stretch(std::size_t member) const noexcept {
+    return stretch_of(bytes_, reduction_.element_bytes, member, size());
+  }
 
   // Phases
   fabric::Step enter_and_meet() noexcept;

@@ -52,6 +52,15 @@ class Messages(JobTest):
         job.signal(signal.SIGTERM)
         self.assertEqual(job.end()[0], 143)
 
+    def test_without_memory_for_one_the_rank_ends_and_says_so(self):
+        program = os.path.join(PROGRAMS, "message_exhaustion")
+        environment = self.environment(TONARI_UNEXPECTED_BYTES="1G")
+        ended, output, error = self.run_job("run", "-n", "2", program, env=environment)
+        if "cannot be tried" in output:
+            self.skipTest("sanitizers need the address space that this test takes away")
+        self.assertEqual(ended, 128 + signal.SIGABRT, error)
+        self.assertRegex(error, r"(?m)^tonari: no memory is left for a message .*TONARI_UNEXPECTED_BYTES")
+
     def test_addresses_that_a_peer_lies_about_harm_nobody(self):
         self.run_program(2, "message_lies")
 

@@ -206,6 +206,26 @@ TEST(Flood, OfOneSenderLeavesAnothersMessagesAlone) {
           {"TONARI_UNEXPECTED_BYTES=1M"});
 }
 
+TEST(StatisticsOfARank, CountWhatAllItsThreadsSent) {
+  as_jobs(2, [](Job& job, Communicator& world) {
+    constexpr std::uint64_t each = 100;
+    const int value = 5;
+    int taken = 0;
+    if (world.rank() == 1) {
+      for (std::uint64_t i = 0; i < 3 * each; ++i) ASSERT_EQ(world.receive(taken, 0, any_tag).status, Status::ok);
+      return;
+    }
+    const auto send = [&](int tag) {
+      for (std::uint64_t i = 0; i < each; ++i) EXPECT_EQ(world.send(value, 1, tag), Status::ok);
+    };
+    std::array threads{std::thread(send, 1), std::thread(send, 2)};
+    send(0);
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(job.statistics().messages_sent, 3 * each);
+    EXPECT_EQ(job.statistics().bytes_sent, 3 * each * sizeof value);
+  });
+}
+
 TEST(StatisticsOfARank, CountWhatItDid) {
   as_jobs(2, [](Job& job, Communicator& world) {
     const auto long_one = pattern(1 << 20, 1);
