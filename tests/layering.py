@@ -24,6 +24,8 @@ BELOW = {
 PUBLIC = {
     "status.hpp": "base",
     "job.hpp": "job",
+    "address.hpp": "window",
+    "queue.hpp": "window",
     "window.hpp": "window",
     "layout.hpp": "message",
     "message.hpp": "message",

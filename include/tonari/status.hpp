@@ -19,6 +19,9 @@ enum class [[nodiscard]] Status : std::uint8_t {
   peer_gone,    ///< The peer died, or has left the job; every later call to it answers the same.
   cancelled,    ///< The operation was cancelled before it matched.
   no_memory,    ///< The system refused memory that the call needed.
+  denied,       ///< The owner of the memory gave this rank no right to do that.
+  timed_out,    ///< The time limit passed first, and nothing was taken.
+  holder_died,  ///< Done: this rank has the lock. Who had it before died, and may have left things half done.
 };
 // clang-format on
 

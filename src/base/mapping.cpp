@@ -19,8 +19,8 @@ namespace {
 
 }  // namespace
 
-Mapping::Mapping(int file, std::size_t bytes, const char* what) {
-  void* const start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+Mapping::Mapping(int file, std::size_t bytes, const char* what, std::uint64_t offset) {
+  void* const start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(offset));
   if (start == MAP_FAILED) refuse("mmap", bytes, what, "the file must be open for reading and writing");
   bytes_ = {static_cast<std::byte*>(start), bytes};
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 
@@ -10,8 +11,9 @@ namespace tonari {
 class Mapping {
  public:
   Mapping() noexcept = default;
-  /// Maps `bytes` of a file, readable, writable and shared. Throws SetupError that says what was mapped.
-  Mapping(int file, std::size_t bytes, const char* what);
+  /// Maps `bytes` of a file from `offset` on, readable, writable and shared. Throws SetupError that says what was
+  /// mapped.
+  Mapping(int file, std::size_t bytes, const char* what, std::uint64_t offset = 0);
   Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   Mapping& operator=(Mapping&& other) noexcept {
     std::swap(bytes_, other.bytes_);

@@ -13,6 +13,9 @@ std::string_view to_string(Status status) noexcept {
     case Status::peer_gone: return "peer_gone";
     case Status::cancelled: return "cancelled";
     case Status::no_memory: return "no_memory";
+    case Status::denied: return "denied";
+    case Status::timed_out: return "timed_out";
+    case Status::holder_died: return "holder_died";
   }
   return "unknown";
 }
@@ -31,6 +34,11 @@ std::string_view explain(Status status) noexcept {
     case Status::peer_gone: return "the peer died or has left the job: it cannot be reached any more";
     case Status::cancelled: return "the operation was cancelled before it matched: nothing was transferred";
     case Status::no_memory: return "the system refused memory that the call needed: free some, or raise the limit";
+    case Status::denied:
+      return "the owner of the memory gave this rank no right to do that: see WindowOptions, or ask for less";
+    case Status::timed_out: return "the time limit passed before the lock was free: try again, or wait longer";
+    case Status::holder_died:
+      return "the lock is held, but who held it before died and may have left what it protects half done: repair that";
   }
   return "unknown status: the number did not come from tonari";
 }

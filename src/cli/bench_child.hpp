@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/descriptor.hpp"
+#include "base/file_descriptor.hpp"
 
 #include <functional>
 #include <string>
@@ -41,7 +41,7 @@ class ResultFile {
   void read_lines(const std::function<void(std::string_view)>& take);
 
  private:
-  Descriptor file_;
+  FileDescriptor file_;
   std::string unfinished_;
   long offset_ = 0;
 };

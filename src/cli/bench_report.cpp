@@ -1,7 +1,7 @@
 #include "cli/bench_report.hpp"
 
-#include "base/descriptor.hpp"
 #include "base/error.hpp"
+#include "base/file_descriptor.hpp"
 
 #include <tonari/status.hpp>
 
@@ -43,7 +43,7 @@ class Draft {
     in_place_ = fs::exists(status) && !fs::is_regular_file(status);
     if (fs::is_symlink(fs::symlink_status(path_, ignored)) && !in_place_) path_ = fs::weakly_canonical(path_, ignored);
     draft_ = in_place_ ? path_ : path_ + fmt::format(".{}.tmp", ::getpid());
-    file_ = Descriptor(
+    file_ = FileDescriptor(
         ::open(draft_.c_str(), in_place_ ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!file_) refuse(path, errno);
   }
@@ -75,7 +75,7 @@ class Draft {
   std::string draft_;
   bool in_place_ = false;
   bool kept_ = false;
-  Descriptor file_;
+  FileDescriptor file_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "base/descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "cli/info.hpp"
 #include "job/ending.hpp"
 #include "job/memory.hpp"
@@ -50,7 +50,7 @@ struct FaultService {
   std::uint64_t features = 0;
 };
 
-std::uint64_t features_of(const Descriptor& faults) {
+std::uint64_t features_of(const FileDescriptor& faults) {
   uffdio_api api{};
   api.api = UFFD_API;
   return ::ioctl(faults.number(), UFFDIO_API, &api) == 0 ? api.features : 0;
@@ -58,17 +58,17 @@ std::uint64_t features_of(const Descriptor& faults) {
 
 FaultService try_fault_service() {
   constexpr int flags = O_CLOEXEC | O_NONBLOCK;
-  if (const Descriptor made{static_cast<int>(::syscall(SYS_userfaultfd, flags))}) {
+  if (const FileDescriptor made{static_cast<int>(::syscall(SYS_userfaultfd, flags))}) {
     return {Faults::all, 0, features_of(made)};
   }
   const int error = errno;
-  if (const Descriptor device{::open("/dev/userfaultfd", O_RDWR | O_CLOEXEC)}) {
+  if (const FileDescriptor device{::open("/dev/userfaultfd", O_RDWR | O_CLOEXEC)}) {
     constexpr auto make = _IO(0xAA, 0x00);  // USERFAULTFD_IOC_NEW, of Linux 6.1
-    const Descriptor made{::ioctl(device.number(), make, flags)};
+    const FileDescriptor made{::ioctl(device.number(), make, flags)};
     if (made) return {Faults::by_device, 0, features_of(made)};
   }
   constexpr int user_mode_only = 1;  // UFFD_USER_MODE_ONLY
-  if (const Descriptor made{static_cast<int>(::syscall(SYS_userfaultfd, flags | user_mode_only))}) {
+  if (const FileDescriptor made{static_cast<int>(::syscall(SYS_userfaultfd, flags | user_mode_only))}) {
     return {Faults::of_programs, error, features_of(made)};
   }
   return {Faults::none, error, 0};
@@ -129,8 +129,8 @@ int read_sibling() {
   static const std::uint64_t there = word;
   std::array<int, 2> ready{};
   if (::pipe2(ready.data(), O_CLOEXEC) != 0) return errno;
-  const Descriptor reader{ready[0]};
-  Descriptor writer{ready[1]};
+  const FileDescriptor reader{ready[0]};
+  FileDescriptor writer{ready[1]};
   const pid_t sibling = ::fork();
   if (sibling == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -230,14 +230,14 @@ Feature check_shared_huge_pages() {
 }
 
 Feature check_memory_files() {
-  const Descriptor made{::memfd_create("tonari-info", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+  const FileDescriptor made{::memfd_create("tonari-info", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
   if (made && ::fcntl(made.number(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) == 0) return {"memfd", true, ""};
   return {"memfd", false,
           std::generic_category().message(errno) + ": no job of more than one rank; use Linux 3.17 or later"};
 }
 
 Feature check_process_descriptors() {
-  const Descriptor made = job::open_process(::getpid());
+  const FileDescriptor made = job::open_process(::getpid());
   if (made) return {"pidfd", true, ""};
   return {"pidfd", false,
           std::generic_category().message(errno) + ": `tonari run` cannot watch its ranks; use Linux 5.3 or later"};

@@ -29,7 +29,7 @@ Forwarder::Forwarder(int ranks, bool tagged)
   if (!error.is_same_place(output_)) error_ = &own_error_.emplace(std::move(error));
 }
 
-void Forwarder::add(int rank, Descriptor output, Descriptor error) {
+void Forwarder::add(int rank, FileDescriptor output, FileDescriptor error) {
   const std::string prefix = tagged_ ? fmt::format("[{}] ", rank) : "";
   stream(2 * rank) = Stream{std::move(output), output_, 2 * rank, prefix};
   stream(2 * rank + 1) = Stream{std::move(error), *error_, 2 * rank + 1, prefix};

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "cli/launch_output.hpp"
 
 #include <array>
@@ -23,7 +23,7 @@ class Forwarder {
   /// `tagged`: each line begins with "[rank] ".
   Forwarder(int ranks, bool tagged);
 
-  void add(int rank, Descriptor output, Descriptor error);
+  void add(int rank, FileDescriptor output, FileDescriptor error);
   /// A line of our own on standard error.
   void say(std::string_view text);
 
@@ -51,7 +51,7 @@ class Forwarder {
 
   bool tagged_;
   bool at_terminal_;  // someone types at rank 0
-  Descriptor events_;
+  FileDescriptor events_;
   Outlet output_;
   std::optional<Outlet> own_error_;  // unless both lead to the same place
   Outlet* error_;

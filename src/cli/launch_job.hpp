@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "cli/launch.hpp"
 #include "cli/launch_forward.hpp"
 #include "cli/launch_program.hpp"
@@ -36,7 +36,7 @@ class LaunchedJob {
   struct Rank {
     pid_t pid = 0;
     bool own_group = true;  // it leads a process group
-    Descriptor process;
+    FileDescriptor process;
     std::optional<job::Ending> ending;
     bool explained = false;  // people have been told how it ended
   };
@@ -77,7 +77,7 @@ class LaunchedJob {
   job::Gatekeeper gatekeeper_;
   DescriptorLimit limit_;
   Forwarder forwarder_;
-  Descriptor events_;
+  FileDescriptor events_;
   Pipe report_;  // takes what exec says when it fails
   std::vector<Rank> ranks_;
 

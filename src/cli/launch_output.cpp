@@ -63,7 +63,7 @@ bool Outlet::is_same_place(const Outlet& other) const noexcept {
          mine.st_ino == others.st_ino;
 }
 
-Stream::Stream(Descriptor pipe, Outlet& outlet, int writer, std::string prefix)
+Stream::Stream(FileDescriptor pipe, Outlet& outlet, int writer, std::string prefix)
     : pipe_(std::move(pipe)), outlet_(&outlet), writer_(writer), prefix_(std::move(prefix)) {
   ::fcntl(pipe_.number(), F_SETFL, O_NONBLOCK);
 }

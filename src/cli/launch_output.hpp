@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/descriptor.hpp"
+#include "base/file_descriptor.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -52,10 +52,10 @@ class Stream {
 
   Stream() = default;
   /// `prefix` begins each line. `writer` tells the outlet's writers apart.
-  Stream(Descriptor pipe, Outlet& outlet, int writer, std::string prefix);
+  Stream(FileDescriptor pipe, Outlet& outlet, int writer, std::string prefix);
 
   [[nodiscard]] bool is_open() const noexcept { return static_cast<bool>(pipe_); }
-  [[nodiscard]] const Descriptor& pipe() const noexcept { return pipe_; }
+  [[nodiscard]] const FileDescriptor& pipe() const noexcept { return pipe_; }
   [[nodiscard]] const Outlet& outlet() const noexcept { return *outlet_; }
   /// Passes on what there is to read, as far as the outlet has room. Closes itself at the end.
   void read_on();
@@ -69,7 +69,7 @@ class Stream {
   void pass_lines();
   void pass(std::string_view piece);
 
-  Descriptor pipe_;
+  FileDescriptor pipe_;
   Outlet* outlet_ = nullptr;
   int writer_ = 0;
   std::string prefix_;

@@ -111,15 +111,15 @@ ProgramError explain_exec_failure(const std::string& program, int error) {
 Pipe make_pipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw_system_error("pipe2", "see ulimit -n");
-  return {.reader = Descriptor{ends[0]}, .writer = Descriptor{ends[1]}};
+  return {.reader = FileDescriptor{ends[0]}, .writer = FileDescriptor{ends[1]}};
 }
 
 Newborn give_birth(const Birth& birth) {
   Pipe output = make_pipe();
   Pipe error = make_pipe();
-  Descriptor nothing;
+  FileDescriptor nothing;
   if (!birth.keeps_input) {
-    nothing = Descriptor{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+    nothing = FileDescriptor{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
     if (!nothing) throw_system_error("opening /dev/null");
   }
   const pid_t parent = ::getpid();

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/descriptor.hpp"
+#include "base/file_descriptor.hpp"
 
 #include <sched.h>
 #include <signal.h>
@@ -44,9 +44,9 @@ struct ExecFailure {
 
 struct Newborn {
   pid_t pid = 0;
-  Descriptor process;  ///< Readable once it has ended.
-  Descriptor output;   ///< Read ends of its standard output and standard error.
-  Descriptor error;
+  FileDescriptor process;  ///< Readable once it has ended.
+  FileDescriptor output;   ///< Read ends of its standard output and standard error.
+  FileDescriptor error;
 };
 
 /// Starts one. Throws SetupError when the system gives no process, memory or descriptors.
@@ -54,8 +54,8 @@ Newborn give_birth(const Birth& birth);
 
 /// Both ends of a pipe that is closed by exec: first to read, then to write. Throws SetupError.
 struct Pipe {
-  Descriptor reader;
-  Descriptor writer;
+  FileDescriptor reader;
+  FileDescriptor writer;
 };
 Pipe make_pipe();
 

@@ -29,7 +29,7 @@ sigset_t signals_to_take() noexcept {
 
 SignalInbox::SignalInbox() {
   const sigset_t taken = signals_to_take();
-  descriptor_ = Descriptor{::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK)};
+  descriptor_ = FileDescriptor{::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK)};
   if (!descriptor_) throw_system_error("signalfd");
   ::sigprocmask(SIG_BLOCK, &taken, &mask_before_);
 

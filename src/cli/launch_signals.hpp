@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/descriptor.hpp"
+#include "base/file_descriptor.hpp"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -27,7 +27,7 @@ class SignalInbox {
  private:
   sigset_t mask_before_{};
   struct sigaction pipe_before_ {};
-  Descriptor descriptor_;
+  FileDescriptor descriptor_;
 };
 
 /// Room for the descriptors that `ranks` need, while it lives. Throws SetupError when the hard limit is too low.

@@ -45,6 +45,8 @@ Engine& Engine::of(job::Session& session) {
 // Takes heads first and hands them up then: the lines of several are on their way at once.
 std::size_t Engine::poll() noexcept {
   std::size_t heads = 0;
+  if (!strays_.empty()) [[unlikely]]
+    hand_up_strays();
   shm_.poll(heads_a_poll, [this, &heads](const Head& head) noexcept { arrived_[heads++] = head; });
   if (heads != 0) hand_up(std::span(arrived_).first(heads));
   retry_held_back();
@@ -60,12 +62,23 @@ void Engine::hand_up(std::span<const Head> heads) noexcept {
     const auto end = std::ranges::find_if(heads, [layer](const Head& head) { return layer_of(head.kind) != layer; });
     const auto count = static_cast<std::size_t>(end - heads.begin());
     Layer* const above = layers_[layer].load(std::memory_order_acquire);
-    if (above != nullptr) above->receive(heads.first(count));
+    if (above != nullptr) {
+      above->receive(heads.first(count));
+    } else {
+      strays_.insert(strays_.end(), heads.begin(), end);
+    }
     heads = heads.subspan(count);
   }
 }
 
+void Engine::hand_up_strays() noexcept {
+  std::vector<Head> strays;
+  strays.swap(strays_);
+  hand_up(strays);
+}
+
 void Engine::retry_held_back() noexcept {
+  if (watches_count_.load(std::memory_order_relaxed) != 0) wake_watchers();
   for (auto& slot : layers_) {
     Layer* above = slot.load(std::memory_order_acquire);
     if (above != nullptr && above->held_back()) above->retry();
@@ -103,13 +116,54 @@ void Engine::progress() noexcept {
   if (!take_baton()) return;
   poll();
   drop_baton(true);
+  run_errands();
+}
+
+bool Engine::watch(const Watched& what, Sleeper* sleeper) noexcept {
+  const std::lock_guard guard(watches_lock_);
+  if (sleeper == nullptr) {
+    const auto ended = std::erase_if(watches_, [&](const Watch& each) { return each.what == &what; });
+    watches_count_.fetch_sub(static_cast<std::uint32_t>(ended), std::memory_order_relaxed);
+    return true;
+  }
+  try {
+    watches_.push_back({&what, sleeper});
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  watches_count_.fetch_add(1, std::memory_order_relaxed);
+  return !what.ready();
+}
+
+void Engine::wake_watchers() noexcept {
+  for (std::size_t i = 0;;) {
+    Sleeper* to_wake = nullptr;
+    {
+      const std::lock_guard guard(watches_lock_);
+      while (i < watches_.size() && !watches_[i].what->ready()) ++i;
+      if (i >= watches_.size()) return;
+      to_wake = watches_[i++].sleeper;
+    }
+    to_wake->wake();
+  }
+}
+
+void Engine::run_all_errands() noexcept {
+  for (auto& slot : layers_) {
+    Layer* above = slot.load(std::memory_order_acquire);
+    if (above != nullptr) above->run_errands();
+  }
+}
+
+bool Engine::has_layers() const noexcept {
+  return std::ranges::any_of(layers_, [](const auto& slot) { return slot.load(std::memory_order_acquire) != nullptr; });
 }
 
 void Engine::serve() noexcept {
   // Only where no application thread comes by itself within a moment.
   constexpr std::chrono::microseconds moment{20};
   const std::uint32_t seen = block_.service_bell.load(std::memory_order_relaxed);
-  if (layers_[0].load(std::memory_order_acquire) == nullptr) return;  // heads would have nowhere to go
+  if (!has_layers()) return;  // heads would have nowhere to go
   if ((block_.baton.load(std::memory_order_relaxed) & 1) != 0) return;
   futex_wait(block_.service_bell, seen, moment);
   if (!take_baton()) return;
@@ -118,29 +172,34 @@ void Engine::serve() noexcept {
   } while (poll() != 0);
   idle();
   drop_baton(true);
+  run_errands();
 }
 
 bool Engine::died(int rank) noexcept {
-  if (layers_[0].load(std::memory_order_acquire) == nullptr) return false;  // what it sent would have nowhere to go
+  if (!has_layers()) return false;  // what it sent would have nowhere to go
   drain();
   bulk_.reader_died(rank);
-  for (auto& slot : layers_) {
-    Layer* above = slot.load(std::memory_order_acquire);
-    if (above != nullptr) above->died(rank);
-  }
-  ring_bell(block_.bell);
+  tell_layers(rank, &Layer::died);
   return true;
 }
 
 bool Engine::left(int rank) noexcept {
-  if (layers_[0].load(std::memory_order_acquire) == nullptr) return false;  // as above
+  if (!has_layers()) return false;  // as above
   drain();
-  for (auto& slot : layers_) {
-    Layer* above = slot.load(std::memory_order_acquire);
-    if (above != nullptr) above->left(rank);
-  }
-  ring_bell(block_.bell);
+  tell_layers(rank, &Layer::left);
   return true;
+}
+
+void Engine::tell_layers(int rank, void (Layer::*told)(int) noexcept) noexcept {
+  {
+    const std::lock_guard guard(layers_mutex_);
+    gone_.push_back({rank, told});
+    for (const auto& layer : owned_layers_) {
+      if (layer) (layer.get()->*told)(rank);
+    }
+  }
+  wake_watchers();
+  ring_bell(block_.bell);
 }
 
 bool Engine::held_back() const noexcept {

@@ -11,6 +11,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -37,6 +38,9 @@ class Layer {
   virtual void died(int rank) noexcept = 0;
   /// A rank leaves: it still takes part in what was begun, but begins nothing. Called by the service thread.
   virtual void left(int rank) noexcept = 0;
+  /// Does what heads asked of this rank and what may touch its program's memory. Called with nothing held, by any
+  /// thread in the library, while add_errand() was called more often than this has done something.
+  virtual void run_errands() noexcept {}
 };
 
 /// A thread that sleeps while another of its rank holds the baton. Never freed before its engine, so that a late wake
@@ -48,6 +52,16 @@ struct Sleeper {
     woken.store(1, std::memory_order_release);
     futex_wake(woken, 1);
   }
+};
+
+/// What a peer changes in shared memory, without a head.
+class Watched {
+ public:
+  /// Cheap: it has changed.
+  [[nodiscard]] virtual bool ready() const noexcept = 0;
+
+ protected:
+  ~Watched() = default;
 };
 
 /// What waiting for something has to be able to tell. All are called by the waiting thread, with no lock or baton held.
@@ -66,6 +80,12 @@ concept Waitable = requires(W& waitable, Sleeper* sleeper) {
   noexcept->std::same_as<bool>;  // wake it when ready; false: is ready; null, after either: detach
   { waitable.slow() }
   noexcept;  // the wait has become long: tell peers, and status
+};
+/// One that ends by itself after some time.
+template <class W>
+concept TimedWaitable = Waitable<W> && requires(const W& waitable) {
+  { waitable.time_left() }
+  noexcept->std::same_as<std::chrono::nanoseconds>;
 };
 
 /// The fabric of one rank: its rings, its progress, its waiting.
@@ -103,8 +123,21 @@ class Engine final : public job::Session::Attachment {
   /// ranks than cores it lets others have the core between its looks. True once `waitable.step()` has answered done.
   template <Waitable W>
   [[nodiscard]] bool look_before_waiting(W& waitable) noexcept;
+  /// For `tonari status`: a thread of this rank has waited long for `peer` (a rank of the job, or -1).
+  void tell_long_wait(job::Wait what, int peer, int tag) noexcept {
+    block_.wait_peer.store(peer, std::memory_order_relaxed);
+    block_.wait_tag.store(tag, std::memory_order_relaxed);
+    block_.wait_since_ns.store(monotonic_ns(), std::memory_order_relaxed);
+    block_.wait.store(what, std::memory_order_relaxed);
+  }
   /// One look at the rings, if nobody else is at it.
   void progress() noexcept;
+  /// Has `sleeper` woken when `what` is ready: the baton's holder looks at it each time that it polls. Null: no longer.
+  /// False: it is ready already.
+  bool watch(const Watched& what, Sleeper* sleeper) noexcept;
+  /// There is something for a layer's run_errands().
+  void add_errand() noexcept { errands_.fetch_add(1, std::memory_order_release); }  // with what there is to do
+  void finish_errand() noexcept { errands_.fetch_sub(1, std::memory_order_relaxed); }
 
   /// There are more ranks than cores.
   [[nodiscard]] bool shared_cores() const noexcept { return shared_cores_; }
@@ -130,6 +163,7 @@ class Engine final : public job::Session::Attachment {
     const std::lock_guard guard(layers_mutex_);
     if (!owned_layers_[index]) {
       owned_layers_[index] = make();
+      for (const auto& [rank, told] : gone_) (owned_layers_[index].get()->*told)(rank);
       layers_[index].store(owned_layers_[index].get(), std::memory_order_release);  // whole before the holder sees it
       ring_bell(block_.service_bell);                                               // for deaths that came before it
     }
@@ -161,12 +195,27 @@ class Engine final : public job::Session::Attachment {
   };
   std::size_t poll() noexcept;  // by the holder
   void hand_up(std::span<const Head> heads) noexcept;
+  [[gnu::cold]] void hand_up_strays() noexcept;
+  void tell_layers(int rank, void (Layer::*told)(int) noexcept) noexcept;
+  void wake_watchers() noexcept;
+  void run_errands() noexcept {
+    if (errands_.load(std::memory_order_acquire) != 0) [[unlikely]]
+      run_all_errands();
+  }
+  [[gnu::cold]] void run_all_errands() noexcept;
+  [[nodiscard]] bool has_layers() const noexcept;
   void retry_held_back() noexcept;  // by the holder
   [[nodiscard]] bool held_back() const noexcept;
   void drain() noexcept;
   [[gnu::noinline]] void idle() noexcept;  // by the holder
   template <Waitable W>
   void watch_rings(W& waitable, bool retry, std::uint32_t& patience) noexcept;
+  template <Waitable W>
+  static std::chrono::nanoseconds longest_sleep(const W& waitable, bool retry) noexcept {
+    const std::chrono::nanoseconds longest = retry ? std::chrono::nanoseconds(retry_sleep_max) : sleep_max;
+    if constexpr (TimedWaitable<W>) return std::clamp(waitable.time_left(), std::chrono::nanoseconds(1), longest);
+    return longest;
+  }
   template <Waitable W>
   [[gnu::noinline]] void sleep_on_bell(W& waitable, bool retry) noexcept;
   void adapt_spins(std::chrono::nanoseconds slept) noexcept;  // by the holder
@@ -202,9 +251,24 @@ class Engine final : public job::Session::Attachment {
   std::vector<Sleeper*> sleepers_free_;
   std::vector<Sleeper*> lying_;  // those the baton may be handed to
 
-  std::mutex layers_mutex_;
+  struct Watch {
+    const Watched* what;
+    Sleeper* sleeper;
+  };
+  SpinLock watches_lock_;  // of the next
+  std::vector<Watch> watches_;
+  std::atomic<std::uint32_t> watches_count_{0};  // relaxed: who raises it looks again, then sleeps
+  std::atomic<std::uint32_t> errands_{0};
+
+  struct Gone {
+    int rank;
+    void (Layer::*told)(int) noexcept;
+  };
+  std::mutex layers_mutex_;  // of the next two
   std::array<std::unique_ptr<Layer>, layers_max> owned_layers_;
+  std::vector<Gone> gone_;  // deaths and leavers that layers were told of, for those to come
   std::array<std::atomic<Layer*>, layers_max> layers_{};
+  std::vector<Head> strays_;  // by the baton's holder: heads for a layer that this rank has not made yet
 };
 
 template <Waitable W>
@@ -227,6 +291,7 @@ template <Waitable W>
 void Engine::wait(W& waitable) noexcept {
   std::uint32_t patience = 0;
   for (;;) {
+    run_errands();
     const Step step = waitable.step();
     if (step == Step::done) break;
     if (take_baton()) {
@@ -274,8 +339,7 @@ void Engine::sleep_on_bell(W& waitable, bool retry) noexcept {
     const bool quiet = rings_quiet && !retry;
     block_.counters.sleeps.fetch_add(1, std::memory_order_relaxed);
     const std::uint64_t since_ns = monotonic_ns();
-    futex_wait(block_.bell, seen,
-               quiet ? std::chrono::nanoseconds(sleep_max) : std::chrono::nanoseconds(retry_sleep_max));
+    futex_wait(block_.bell, seen, longest_sleep(waitable, !quiet));
     if (quiet) adapt_spins(std::chrono::nanoseconds(monotonic_ns() - since_ns));
   }
   shm_.wake_up();
@@ -293,8 +357,7 @@ void Engine::sleep_beside(W& waitable, bool retry) noexcept {
   if (held) {
     if (waitable.attach(sleeper)) {
       block_.counters.sleeps.fetch_add(1, std::memory_order_relaxed);
-      futex_wait(sleeper->woken, 0,
-                 retry ? std::chrono::nanoseconds(retry_sleep_max) : std::chrono::nanoseconds(sleep_max));
+      futex_wait(sleeper->woken, 0, longest_sleep(waitable, retry));
     }
     waitable.attach(nullptr);  // also where it was ready: what is watched may be gone with its asker
   }

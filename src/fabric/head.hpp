@@ -15,7 +15,7 @@ inline constexpr std::size_t head_bytes = 64;
 inline constexpr std::size_t envelope_bytes = 16;
 inline constexpr std::size_t inline_bytes_max = head_bytes - envelope_bytes;
 
-/// What a head means to who receives it. The two top bits name the layer it is for: 0 is message.
+/// What a head means to who receives it. The two top bits name the layer it is for: 0 is message, 1 is window.
 enum class Kind : std::uint8_t {
   message_inline = 1,     ///< The payload is in the head.
   message_bulk = 2,       ///< The payload is in the sender's bulk memory: Tail.
@@ -26,6 +26,10 @@ enum class Kind : std::uint8_t {
   done = 7,               ///< Reply: the receiver copied the last of an announced payload: Outcome.
   late = 8,               ///< All of an announced payload, now that bulk memory had room for it: Piece.
   credit = 62,            ///< Of an ordering transport, below the layers: never handed up (ordered.hpp).
+  window_join = 64,       ///< To the first rank of a group: this one makes a window with it (window/joining.hpp).
+  window_made = 65,       ///< From the first rank: here is the window.
+  window_access = 66,     ///< An access that only the owner of the memory can make (window/served.hpp).
+  window_done = 67,       ///< Reply: what became of it.
   kept = 63,  ///< Never sent: an unexpected message whose payload its receiver moved (message/unexpected.hpp).
 };
 inline constexpr std::size_t layers_max = 4;
@@ -122,7 +126,8 @@ struct Outcome {
 
 /// How a peer says that a copy went. Status::bounds when no copy goes so.
 constexpr Status status_of(std::uint32_t number) noexcept {
-  for (const Status each : {Status::ok, Status::bad_address, Status::peer_gone, Status::no_memory}) {
+  for (const Status each :
+       {Status::ok, Status::bad_address, Status::peer_gone, Status::no_memory, Status::invalid, Status::denied}) {
     if (number == static_cast<std::uint32_t>(each)) return each;
   }
   return Status::bounds;

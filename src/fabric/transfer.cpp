@@ -1,7 +1,5 @@
 #include "fabric/transfer.hpp"
 
-#include <sys/uio.h>
-
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -51,7 +49,36 @@ Status copy_by(VectorCall call, int pid, std::byte* here, std::uint64_t there, s
   return Status::ok;
 }
 
+// All at once, or if the kernel stops early, one by one.
+Status copy_by(VectorCall call, int pid, std::span<const iovec> here, std::span<const iovec> there) noexcept {
+  ssize_t bytes = 0;
+  for (const iovec& each : here) bytes += static_cast<ssize_t>(each.iov_len);
+  if (call(pid, here.data(), here.size(), there.data(), there.size(), 0) == bytes) return Status::ok;
+  Status status = Status::ok;
+  for (std::size_t i = 0; i < here.size() && status == Status::ok; ++i) {
+    status = copy_by(call, pid, static_cast<std::byte*>(here[i].iov_base),
+                     reinterpret_cast<std::uint64_t>(there[i].iov_base), here[i].iov_len);
+  }
+  return status;
+}
+
+void copy_here(std::span<const iovec> to, std::span<const iovec> from) noexcept {
+  for (std::size_t i = 0; i < to.size(); ++i) std::memcpy(to[i].iov_base, from[i].iov_base, from[i].iov_len);
+}
+
 }  // namespace
+
+Status DirectCopy::read(std::span<const iovec> here, std::span<const iovec> there) const noexcept {
+  if (!same_memory_) return copy_by(::process_vm_readv, pid_, here, there);
+  copy_here(here, there);
+  return Status::ok;
+}
+
+Status DirectCopy::write(std::span<const iovec> here, std::span<const iovec> there) const noexcept {
+  if (!same_memory_) return copy_by(::process_vm_writev, pid_, here, there);
+  copy_here(there, here);
+  return Status::ok;
+}
 
 Status DirectCopy::read(std::byte* to, std::uint64_t from, std::size_t bytes) const noexcept {
   if (same_memory_) {

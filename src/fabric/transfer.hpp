@@ -5,11 +5,14 @@
 
 #include <tonari/status.hpp>
 
+#include <sys/uio.h>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 namespace tonari::fabric {
 
@@ -95,6 +98,10 @@ class DirectCopy {
   /// Answers ok, bad_address (one of the two ranges is not readable or writable), or peer_gone.
   Status read(std::byte* to, std::uint64_t from, std::size_t bytes) const noexcept;
   Status write(std::uint64_t to, const std::byte* from, std::size_t bytes) const noexcept;
+  /// Several stretches, each here and there of one length, with one call of the system: at most stretches_max.
+  static constexpr std::size_t stretches_max = 64;
+  Status read(std::span<const iovec> here, std::span<const iovec> there) const noexcept;
+  Status write(std::span<const iovec> here, std::span<const iovec> there) const noexcept;
 
  private:
   int pid_;

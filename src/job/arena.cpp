@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,6 +40,20 @@ std::size_t arena_bytes(std::size_t ranks, std::size_t segment) noexcept {
   return whole_pages(Arena::blocks_bytes(ranks)) + ranks * segment;
 }
 
+// The pool begins at a granule of its own.
+std::uint64_t pool_start(std::size_t ranks, std::size_t segment) noexcept {
+  return (arena_bytes(ranks, segment) + pool_granule_bytes - 1) / pool_granule_bytes * pool_granule_bytes;
+}
+
+// As many as numbers, unless the process may not make so long a file.
+std::uint32_t pool_granules(std::uint64_t start) noexcept {
+  rlimit limit{};
+  const bool limited = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  if (!limited) return pool_granules_max;
+  const std::uint64_t room = limit.rlim_cur > start ? limit.rlim_cur - start : 0;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(room / pool_granule_bytes, pool_granules_max));
+}
+
 void check_size(int ranks, const Settings& settings) {
   if (ranks < 1 || ranks > ranks_per_host_max) {
     throw SetupError(fmt::format("{} ranks on one host: it takes 1 to {}", ranks, ranks_per_host_max));
@@ -54,8 +69,8 @@ void check_size(int ranks, const Settings& settings) {
   }
 }
 
-Descriptor make_memory(std::size_t bytes) {
-  Descriptor memory{::memfd_create("tonari-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+FileDescriptor make_memory(std::uint64_t bytes) {
+  FileDescriptor memory{::memfd_create("tonari-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
   if (!memory) throw_system_error("memfd_create for the arena");
   if (::ftruncate(memory.number(), static_cast<off_t>(bytes)) != 0) {
     throw_system_error(fmt::format("ftruncate of the arena to {} bytes", bytes), "use fewer ranks, or see ulimit -f");
@@ -67,7 +82,7 @@ Descriptor make_memory(std::size_t bytes) {
   return memory;
 }
 
-std::size_t sealed_bytes(const Descriptor& memory) {
+std::uint64_t sealed_bytes(const FileDescriptor& memory) {
   struct stat status;
   if (::fstat(memory.number(), &status) != 0) throw_system_error("fstat of the arena");
   const int seals = ::fcntl(memory.number(), F_GET_SEALS);
@@ -76,7 +91,7 @@ std::size_t sealed_bytes(const Descriptor& memory) {
         "what was handed over as the arena is no sealed memory of tonari's: is the program that started "
         "this one of the same version?");
   }
-  return static_cast<std::size_t>(status.st_size);
+  return static_cast<std::uint64_t>(status.st_size);
 }
 
 }  // namespace
@@ -88,9 +103,9 @@ std::string_view to_string(Phase phase) noexcept {
 }
 
 std::string_view to_string(Wait wait) noexcept {
-  constexpr std::array<std::string_view, 15> names{"nothing",   "send",       "receive",    "probe", "barrier",
-                                                   "broadcast", "reduce",     "all_reduce", "scan",  "gather",
-                                                   "scatter",   "all_gather", "all_to_all", "room",  "leave"};
+  constexpr std::array<std::string_view, 18> names{
+      "nothing", "send",    "receive",    "probe",      "barrier", "broadcast", "reduce",       "all_reduce", "scan",
+      "gather",  "scatter", "all_gather", "all_to_all", "room",    "lock",      "notification", "window",     "leave"};
   const auto index = static_cast<std::size_t>(wait);
   return index < names.size() ? names[index] : "unknown";
 }
@@ -118,7 +133,9 @@ std::size_t Arena::blocks_bytes(std::size_t ranks) noexcept { return sizeof(Aren
 Arena Arena::create(int ranks, const Settings& settings) {
   check_size(ranks, settings);
   const auto count = static_cast<std::size_t>(ranks);
-  Descriptor memory = make_memory(arena_bytes(count, segment_bytes(settings)));
+  const std::uint64_t start = pool_start(count, segment_bytes(settings));
+  const std::uint32_t granules = pool_granules(start);
+  FileDescriptor memory = make_memory(start + granules * pool_granule_bytes);
 
   const Mapping first{memory.number(), blocks_bytes(count), "the arena's first pages"};
   auto* const header = new (first.bytes().data()) ArenaHeader;
@@ -126,6 +143,7 @@ Arena Arena::create(int ranks, const Settings& settings) {
   header->segment_bytes = segment_bytes(settings);
   header->ring_slots = settings.ring_slots;
   header->created_ns = monotonic_ns();
+  header->pool_granules = granules;
   header->cores =
       std::max(1u, std::thread::hardware_concurrency());  // those its maker may use: ranks may be bound to one
   for (std::size_t rank = 0; rank < count; ++rank) new (first.bytes().data() + blocks_bytes(rank)) RankBlock;
@@ -133,10 +151,10 @@ Arena Arena::create(int ranks, const Settings& settings) {
   return Arena{std::move(memory)};
 }
 
-Arena::Arena(Descriptor memory) : memory_(std::move(memory)) {
+Arena::Arena(FileDescriptor memory) : memory_(std::move(memory)) {
   const auto bytes = sealed_bytes(memory_);
   if (bytes < sizeof(ArenaHeader)) throw SetupError(fmt::format("an arena of {} bytes is too short", bytes));
-  mapping_ = Mapping{memory_.number(), bytes, "the arena"};
+  mapping_ = Mapping{memory_.number(), sizeof(ArenaHeader), "the arena's header"};
 
   const ArenaHeader& found = header();
   if (found.version != arena_version) {
@@ -145,10 +163,14 @@ Arena::Arena(Descriptor memory) : memory_(std::move(memory)) {
                     "tonari command from the same version",
                     found.version, arena_version));
   }
-  if (found.ranks < 1 || found.ranks > ranks_per_host_max || bytes != arena_bytes(found.ranks, found.segment_bytes)) {
+  const std::uint64_t start = pool_start(found.ranks, found.segment_bytes);
+  const std::uint64_t fits = start + found.pool_granules * pool_granule_bytes;
+  if (found.ranks < 1 || found.ranks > ranks_per_host_max || bytes != fits) {
     throw SetupError(fmt::format("the arena has {} bytes, which does not fit {} ranks with {} bytes each", bytes,
                                  found.ranks, found.segment_bytes));
   }
+  mapping_ = Mapping{memory_.number(), arena_bytes(found.ranks, found.segment_bytes), "the arena"};
+  pool_ = std::make_unique<Pool>(memory_.number(), start, header());
 }
 
 std::span<std::byte> Arena::segment(int rank) const noexcept {

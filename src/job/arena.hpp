@@ -1,8 +1,9 @@
 #pragma once
 
-#include "base/descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "base/mapping.hpp"
 #include "base/settings.hpp"
+#include "job/pool.hpp"
 
 #include <tonari/job.hpp>
 
@@ -10,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <span>
 #include <string_view>
@@ -17,7 +19,7 @@
 namespace tonari::job {
 
 inline constexpr std::size_t cache_line_bytes = 64;
-inline constexpr std::uint32_t arena_version = 3;
+inline constexpr std::uint32_t arena_version = 4;
 /// What a rank's segment holds beside its request ring; src/fabric/segment.hpp proves that it suffices.
 inline constexpr std::size_t segment_fixed_bytes = 4 << 20;
 inline constexpr int ranks_per_host_max = 1 << 14;  // the publish field of a head names a local rank in 14 bits
@@ -42,6 +44,9 @@ enum class Wait : std::uint32_t {
   all_gather,
   all_to_all,
   room,
+  lock,
+  notification,
+  window,
   leave
 };
 std::string_view to_string(Wait wait) noexcept;
@@ -100,16 +105,19 @@ struct alignas(cache_line_bytes) ArenaHeader {
   alignas(cache_line_bytes) std::atomic<std::uint32_t> deaths{0};   // ranks that died; also a futex
   std::atomic<std::uint32_t> left{0};                               // ranks that left or died; also a futex
   alignas(cache_line_bytes) std::atomic<std::uint32_t> context{0};  // message: next free context
+  std::atomic<std::uint32_t> pool_taken{0};                         // granules of the pool; pool.hpp
+  std::uint32_t pool_granules = 0;                                  // there are, from the end of the segments on
 };
 
 /// The memory that the ranks of one host share: one memfd, mapped by all, gone with the last of them.
 ///
-///   header | rank block 0 .. N-1 | (page) segment 0 | segment 1 | .. | segment N-1
+///   header | rank block 0 .. N-1 | (page) segment 0 | segment 1 | .. | segment N-1 | (granule) pool
 ///
 /// A segment is its rank's rings and bulk memory: ring_slots * 64 + segment_fixed_bytes, laid out by
-/// src/fabric/segment.hpp. Fresh memory is zero, and zero is an empty ring.
+/// src/fabric/segment.hpp. Fresh memory is zero, and zero is an empty ring. The pool (pool.hpp) is mapped in parts, by
+/// who needs them.
 ///
-/// Owns:    the descriptor and one mapping of all of it, which forked children do not inherit.
+/// Owns:    the descriptor and one mapping of all but the pool, which forked children do not inherit.
 /// Threads: any thread, any process that maps it.
 /// Costs:   address space for all segments; memory only for what is touched.
 class Arena {
@@ -117,7 +125,7 @@ class Arena {
   /// Makes an arena for `ranks` ranks. Throws SetupError when the machine has not the memory for that many.
   static Arena create(int ranks, const Settings& settings);
   /// Maps one made by another process. Throws SetupError when it is not of this version or size.
-  explicit Arena(Descriptor memory);
+  explicit Arena(FileDescriptor memory);
 
   [[nodiscard]] int ranks() const noexcept { return static_cast<int>(header().ranks); }
   [[nodiscard]] ArenaHeader& header() const noexcept {
@@ -128,7 +136,12 @@ class Arena {
     return reinterpret_cast<RankBlock*>(start)[rank];
   }
   [[nodiscard]] std::span<std::byte> segment(int rank) const noexcept;
-  [[nodiscard]] const Descriptor& memory() const noexcept { return memory_; }
+  [[nodiscard]] const FileDescriptor& memory() const noexcept { return memory_; }
+  [[nodiscard]] Pool& pool() const noexcept { return *pool_; }
+  /// Where in the memory a byte of the header, a block or a segment lies.
+  [[nodiscard]] std::uint64_t place_of(const std::byte* byte) const noexcept {
+    return static_cast<std::uint64_t>(byte - mapping_.bytes().data());
+  }
   /// Bytes of the header and all rank blocks: what someone who only looks has to map.
   [[nodiscard]] static std::size_t blocks_bytes(std::size_t ranks) noexcept;
 
@@ -147,8 +160,9 @@ class Arena {
  private:
   void count_left() noexcept;
 
-  Descriptor memory_;
+  FileDescriptor memory_;
   Mapping mapping_;
+  std::unique_ptr<Pool> pool_;
 };
 
 }  // namespace tonari::job

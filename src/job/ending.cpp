@@ -35,7 +35,7 @@ std::optional<Ending> ending_of_child(pid_t id) noexcept {
 
 // A file of /proc's, as far as 4 KiB. Empty when its process has vanished, which may happen at any moment.
 std::string read_whole(const std::string& path) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  const FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   std::array<char, 4096> text;
   const auto bytes = file ? ::read(file.number(), text.data(), text.size()) : -1;
   return bytes > 0 ? std::string{text.data(), static_cast<std::size_t>(bytes)} : std::string{};
@@ -54,7 +54,7 @@ std::optional<Ending> ending_left_in_proc(pid_t id) {
 
 // After the parent has waited, the kernel tells from version 6.15 on. This is struct pidfd_info of linux/pidfd.h as it
 // was first published, which the headers of Debian 12 do not have.
-std::optional<Ending> ending_told_by_kernel(const Descriptor& process) noexcept {
+std::optional<Ending> ending_told_by_kernel(const FileDescriptor& process) noexcept {
   constexpr std::uint64_t want_ending = 1 << 3;  // PIDFD_INFO_EXIT
   struct Info {
     std::uint64_t mask = want_ending;
@@ -76,18 +76,18 @@ std::string describe(const Ending& ending) {
   return fmt::format("exited with status {}", ending.status);
 }
 
-Descriptor open_process(pid_t process) noexcept {
-  return Descriptor{static_cast<int>(::syscall(SYS_pidfd_open, process, 0))};  // close-on-exec by itself
+FileDescriptor open_process(pid_t process) noexcept {
+  return FileDescriptor{static_cast<int>(::syscall(SYS_pidfd_open, process, 0))};  // close-on-exec by itself
 }
 
-Ending ending_of(const Descriptor& process, pid_t id) noexcept {
+Ending ending_of(const FileDescriptor& process, pid_t id) noexcept {
   if (const auto ending = ending_of_child(id)) return *ending;
   if (const auto ending = ending_left_in_proc(id)) return *ending;
   if (const auto ending = ending_told_by_kernel(process)) return *ending;
   return {.signal = 0, .status = Ending::unknown};
 }
 
-void send_signal(const Descriptor& process, int signal) noexcept {
+void send_signal(const FileDescriptor& process, int signal) noexcept {
   if (process) ::syscall(SYS_pidfd_send_signal, process.number(), signal, nullptr, 0);
 }
 

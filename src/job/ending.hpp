@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/descriptor.hpp"
+#include "base/file_descriptor.hpp"
 
 #include <sys/types.h>
 
@@ -23,13 +23,13 @@ struct Ending {
 std::string describe(const Ending& ending);
 
 /// A descriptor that is readable once the process has ended. Empty with errno when there is no such process.
-Descriptor open_process(pid_t process) noexcept;
+FileDescriptor open_process(pid_t process) noexcept;
 
 /// How an ended process went. For a child of ours exact, and the child stays to be waited for; for another one as far
 /// as the kernel tells (always from Linux 6.15 on), else unknown.
-Ending ending_of(const Descriptor& process, pid_t id) noexcept;
+Ending ending_of(const FileDescriptor& process, pid_t id) noexcept;
 
 /// Sends a signal to a process that open_process() named. Does nothing once it has ended.
-void send_signal(const Descriptor& process, int signal) noexcept;
+void send_signal(const FileDescriptor& process, int signal) noexcept;
 
 }  // namespace tonari::job

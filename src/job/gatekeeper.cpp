@@ -30,25 +30,25 @@ std::string make_secret() {
   return digits.data();
 }
 
-Descriptor open_for_reading(const Descriptor& memory) {
-  Descriptor opened{::open(fmt::format("/proc/self/fd/{}", memory.number()).c_str(), O_RDONLY | O_CLOEXEC)};
+FileDescriptor open_for_reading(const FileDescriptor& memory) {
+  FileDescriptor opened{::open(fmt::format("/proc/self/fd/{}", memory.number()).c_str(), O_RDONLY | O_CLOEXEC)};
   if (!opened) throw_system_error("opening the arena for reading through /proc/self/fd", "is /proc mounted?");
   return opened;
 }
 
-Descriptor make_events() {
-  Descriptor made{::epoll_create1(EPOLL_CLOEXEC)};
+FileDescriptor make_events() {
+  FileDescriptor made{::epoll_create1(EPOLL_CLOEXEC)};
   if (!made) throw_system_error("epoll_create1");
   return made;
 }
 
-Descriptor make_timer() {
-  Descriptor made{::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)};
+FileDescriptor make_timer() {
+  FileDescriptor made{::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)};
   if (!made) throw_system_error("timerfd_create");
   return made;
 }
 
-void set_timer(const Descriptor& timer, std::uint64_t seconds) noexcept {  // 0 stops it
+void set_timer(const FileDescriptor& timer, std::uint64_t seconds) noexcept {  // 0 stops it
   const itimerspec once{.it_interval = {}, .it_value = {.tv_sec = static_cast<time_t>(seconds), .tv_nsec = 0}};
   ::timerfd_settime(timer.number(), 0, &once, nullptr);
 }
@@ -90,7 +90,7 @@ std::optional<Failure> Gatekeeper::next_failure() {
   return oldest;
 }
 
-void Gatekeeper::watch(const Descriptor& what, Watched kind, int index) {
+void Gatekeeper::watch(const FileDescriptor& what, Watched kind, int index) {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = static_cast<std::uint64_t>(kind) << 32 | static_cast<std::uint32_t>(index);
@@ -121,7 +121,7 @@ void Gatekeeper::handle(Watched kind, int index) {
 
 void Gatekeeper::accept_all() {
   while (strangers_.size() < strangers_max) {
-    Descriptor connection{::accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC)};
+    FileDescriptor connection{::accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC)};
     if (!connection) return;  // none is left
     const int number = connection.number();
     watch(connection, Watched::stranger, number);
@@ -138,7 +138,7 @@ void Gatekeeper::hear_stranger(int number) {
   if (received < 0 && errno == EAGAIN) return;
 
   if (strangers_.size() == strangers_max) watch(listener_, Watched::listener, 0);
-  Descriptor connection = std::move(found->second);
+  FileDescriptor connection = std::move(found->second);
   strangers_.erase(found);
   if (received == 0 || (received < 0 && errno != EMSGSIZE)) return;  // it has gone
   ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, number, nullptr);
@@ -146,7 +146,7 @@ void Gatekeeper::hear_stranger(int number) {
   answer(request, std::move(connection));
 }
 
-void Gatekeeper::answer(const Request& request, Descriptor connection) {
+void Gatekeeper::answer(const Request& request, FileDescriptor connection) {
   const Peer peer = peer_of(connection);
   if (const std::string why = objection(request, peer); !why.empty()) {
     Reply refusal = reply(Step::refused);
@@ -197,8 +197,8 @@ std::string Gatekeeper::objection(const Request& request, const Peer& peer) cons
       at.pid);
 }
 
-void Gatekeeper::admit(const Request& request, const Peer& peer, Descriptor connection) {
-  Descriptor process = open_process(peer.pid);
+void Gatekeeper::admit(const Request& request, const Peer& peer, FileDescriptor connection) {
+  FileDescriptor process = open_process(peer.pid);
   if (!process) return;  // it has ended meanwhile: as if it had never come
   Door& at = door(request.rank);
   at.state = State::admitted;
@@ -219,7 +219,7 @@ void Gatekeeper::admit(const Request& request, const Peer& peer, Descriptor conn
   look_for_the_missing();
 }
 
-void Gatekeeper::show_arena(const Descriptor& connection) const {
+void Gatekeeper::show_arena(const FileDescriptor& connection) const {
   const Reply welcome = reply(Step::welcome);
   send_message(connection, &welcome, sizeof welcome, arena_to_look_at_.number());
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "base/settings.hpp"
 #include "job/arena.hpp"
 #include "job/ending.hpp"
@@ -68,8 +68,8 @@ class Gatekeeper {
     bool reported = false;  // its failure, if any
     bool copies = false;
     pid_t pid = 0;
-    Descriptor connection;
-    Descriptor process;
+    FileDescriptor connection;
+    FileDescriptor process;
     std::optional<Ending> program;  // the ending of what was started for this rank
     pid_t program_pid = 0;
   };
@@ -84,14 +84,14 @@ class Gatekeeper {
   [[nodiscard]] bool is_complete() const noexcept { return admitted_ == ranks_; }
   [[nodiscard]] bool is_joining() const noexcept { return admitted_ > 0 && !open_ && !stopped_; }
 
-  void watch(const Descriptor& what, Watched kind, int index);
+  void watch(const FileDescriptor& what, Watched kind, int index);
   void handle(Watched kind, int index);
   void accept_all();
   void hear_stranger(int number);
-  void answer(const Request& request, Descriptor connection);
+  void answer(const Request& request, FileDescriptor connection);
   std::string objection(const Request& request, const Peer& peer) const;
-  void admit(const Request& request, const Peer& peer, Descriptor connection);
-  void show_arena(const Descriptor& connection) const;
+  void admit(const Request& request, const Peer& peer, FileDescriptor connection);
+  void show_arena(const FileDescriptor& connection) const;
   void hear_rank(int rank);
   void send_to_all(const Reply& reply) noexcept;
   void start_if_complete();
@@ -114,11 +114,11 @@ class Gatekeeper {
   std::string name_;    // of the socket
   std::string secret_;  // digits
   Arena arena_;
-  Descriptor arena_to_look_at_;  // the same memory, open for reading only
-  Descriptor events_;
-  Descriptor listener_;
-  Descriptor limit_;                     // a timer: when joining has taken too long
-  std::map<int, Descriptor> strangers_;  // connected, and silent so far; by number
+  FileDescriptor arena_to_look_at_;  // the same memory, open for reading only
+  FileDescriptor events_;
+  FileDescriptor listener_;
+  FileDescriptor limit_;                     // a timer: when joining has taken too long
+  std::map<int, FileDescriptor> strangers_;  // connected, and silent so far; by number
   std::vector<Door> doors_;
   int admitted_ = 0;
   int tested_ = 0;

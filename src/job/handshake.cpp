@@ -34,8 +34,8 @@ Address abstract_address(std::string_view name) {
   return address;
 }
 
-Descriptor make_socket() {
-  Descriptor made{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+FileDescriptor make_socket() {
+  FileDescriptor made{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
   if (!made) throw_system_error("socket(AF_UNIX, SOCK_SEQPACKET)");
   return made;
 }
@@ -49,8 +49,8 @@ struct alignas(cmsghdr) Attachment {
 
 std::string join_name(pid_t starter) { return fmt::format("tonari-run-{}", starter); }
 
-Descriptor listen_at(std::string_view name) {
-  Descriptor listener = make_socket();
+FileDescriptor listen_at(std::string_view name) {
+  FileDescriptor listener = make_socket();
   const Address address = abstract_address(name);
   if (::bind(listener.number(), reinterpret_cast<const sockaddr*>(&address.bytes), address.length) != 0 ||
       ::listen(listener.number(), SOMAXCONN) != 0) {
@@ -60,8 +60,8 @@ Descriptor listen_at(std::string_view name) {
   return listener;
 }
 
-Descriptor try_connect(std::string_view name) {
-  Descriptor connection = make_socket();
+FileDescriptor try_connect(std::string_view name) {
+  FileDescriptor connection = make_socket();
   const Address address = abstract_address(name);
   int failed = 0;
   do {
@@ -74,7 +74,7 @@ Descriptor try_connect(std::string_view name) {
   return connection;
 }
 
-Peer peer_of(const Descriptor& connection) {
+Peer peer_of(const FileDescriptor& connection) {
   ucred credentials{};
   socklen_t bytes = sizeof credentials;
   if (::getsockopt(connection.number(), SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) != 0) {
@@ -83,7 +83,7 @@ Peer peer_of(const Descriptor& connection) {
   return {.pid = credentials.pid, .user = credentials.uid};
 }
 
-bool send_message(const Descriptor& connection, const void* message, std::size_t bytes, int attached) noexcept {
+bool send_message(const FileDescriptor& connection, const void* message, std::size_t bytes, int attached) noexcept {
   iovec part{.iov_base = const_cast<void*>(message), .iov_len = bytes};
   msghdr header{};
   header.msg_iov = &part;
@@ -105,8 +105,8 @@ bool send_message(const Descriptor& connection, const void* message, std::size_t
   return sent == static_cast<ssize_t>(bytes);
 }
 
-ssize_t receive_message(const Descriptor& connection, void* message, std::size_t bytes, bool wait,
-                        Descriptor* attached) noexcept {
+ssize_t receive_message(const FileDescriptor& connection, void* message, std::size_t bytes, bool wait,
+                        FileDescriptor* attached) noexcept {
   iovec part{.iov_base = message, .iov_len = bytes};
   msghdr header{};
   header.msg_iov = &part;
@@ -120,12 +120,12 @@ ssize_t receive_message(const Descriptor& connection, void* message, std::size_t
   } while (received < 0 && errno == EINTR);
   if (received < 0) return errno == ECONNRESET ? 0 : -1;
 
-  Descriptor found;
+  FileDescriptor found;
   if (const cmsghdr* const control = CMSG_FIRSTHDR(&header);
       control != nullptr && control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS) {
     int number = -1;
     std::memcpy(&number, CMSG_DATA(control), sizeof number);
-    found = Descriptor{number};
+    found = FileDescriptor{number};
   }
   if (attached != nullptr) *attached = std::move(found);
   if ((header.msg_flags & MSG_TRUNC) != 0) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "job/identity.hpp"
 
 #include <sys/types.h>
@@ -80,22 +80,23 @@ constexpr std::uint64_t probe_value(int rank) noexcept {
 /// The name under which the `tonari run` with this process id listens.
 std::string join_name(pid_t starter);
 
-Descriptor listen_at(std::string_view name);    ///< Throws SetupError.
-Descriptor try_connect(std::string_view name);  ///< Empty, with errno, when nobody listens there. Throws SetupError.
+FileDescriptor listen_at(std::string_view name);  ///< Throws SetupError.
+FileDescriptor try_connect(
+    std::string_view name);  ///< Empty, with errno, when nobody listens there. Throws SetupError.
 
 /// Who is at the other end: for a listener's connection the process that connected, else the one that listens.
 struct Peer {
   pid_t pid = 0;
   uid_t user = 0;
 };
-Peer peer_of(const Descriptor& connection);  ///< Throws SetupError.
+Peer peer_of(const FileDescriptor& connection);  ///< Throws SetupError.
 
 /// Sends one message, with a descriptor when `attached` is not -1. False when the other side is gone or does not read.
-bool send_message(const Descriptor& connection, const void* message, std::size_t bytes, int attached = -1) noexcept;
+bool send_message(const FileDescriptor& connection, const void* message, std::size_t bytes, int attached = -1) noexcept;
 
 /// Answers the bytes of the next message, 0 when the other side is gone, -1 with errno else: EAGAIN when `wait` is
 /// false and none is there, EMSGSIZE when it is longer than `bytes`.
-ssize_t receive_message(const Descriptor& connection, void* message, std::size_t bytes, bool wait,
-                        Descriptor* attached = nullptr) noexcept;
+ssize_t receive_message(const FileDescriptor& connection, void* message, std::size_t bytes, bool wait,
+                        FileDescriptor* attached = nullptr) noexcept;
 
 }  // namespace tonari::job

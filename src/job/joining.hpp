@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/descriptor.hpp"
+#include "base/file_descriptor.hpp"
 #include "job/handshake.hpp"
 #include "job/session.hpp"
 
@@ -39,7 +39,7 @@ class JoiningRun final : public Joining {
   std::string secret_;
   int rank_;
   std::uint64_t probe_;  // neighbours try to read it
-  Descriptor connection_;
+  FileDescriptor connection_;
 };
 
 }  // namespace tonari::job

@@ -83,7 +83,7 @@ Arena JoiningRun::ask_for_arena() {
   send_message(connection_, &hello, sizeof hello);
 
   Reply welcome;
-  Descriptor memory;
+  FileDescriptor memory;
   const auto received = receive_message(connection_, &welcome, sizeof welcome, true, &memory);
   if (received == sizeof welcome && welcome.step == Step::stop) ::_exit(1);
   if (received == sizeof welcome && welcome.step == Step::refused) {

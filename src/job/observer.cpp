@@ -41,11 +41,11 @@ bool is_of_another(pid_t process) noexcept {
          status.st_uid != ::geteuid();
 }
 
-Descriptor connect_to_job_of(pid_t process) {
+FileDescriptor connect_to_job_of(pid_t process) {
   if (process <= 0 || (::kill(process, 0) != 0 && errno == ESRCH)) {
     throw SetupError(fmt::format("there is no process {}", process));
   }
-  if (Descriptor run = try_connect(join_name(process))) return run;
+  if (FileDescriptor run = try_connect(join_name(process))) return run;
   const std::string name = join_name_of(process);
   if (name.empty() && is_of_another(process)) {
     throw SetupError(fmt::format("process {} is another user's: only its own user can ask for its status", process));
@@ -56,7 +56,7 @@ Descriptor connect_to_job_of(pid_t process) {
                     "status` lists them; a program started without `tonari run` has nothing to show",
                     process));
   }
-  Descriptor connection = try_connect(name);
+  FileDescriptor connection = try_connect(name);
   if (!connection) {
     throw SetupError(
         fmt::format("process {} was started by the `tonari run` at @{}, which is gone or in another "
@@ -82,7 +82,7 @@ std::vector<pid_t> running_jobs() {
 }
 
 Observer::Observer(pid_t process) {
-  const Descriptor connection = connect_to_job_of(process);
+  const FileDescriptor connection = connect_to_job_of(process);
   const Peer starter = peer_of(connection);
   if (starter.user != ::geteuid()) {
     throw SetupError(
@@ -96,7 +96,7 @@ Observer::Observer(pid_t process) {
   send_message(connection, &look, sizeof look);
 
   Reply reply;
-  Descriptor memory;
+  FileDescriptor memory;
   const auto received = receive_message(connection, &reply, sizeof reply, true, &memory);
   if (received < 0 && errno == EAGAIN) {
     throw SetupError(fmt::format("`tonari run` (process {}) has not answered for {} s; is it stopped?", starter.pid,
@@ -113,7 +113,7 @@ Observer::Observer(pid_t process) {
   map(memory, static_cast<std::size_t>(reply.ranks));
 }
 
-void Observer::map(const Descriptor& memory, std::size_t ranks) {
+void Observer::map(const FileDescriptor& memory, std::size_t ranks) {
   const auto bytes = Arena::blocks_bytes(ranks);
   void* const start = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, memory.number(), 0);
   if (start == MAP_FAILED) throw_system_error(fmt::format("mmap of {} bytes of the job's arena", bytes));

@@ -33,7 +33,7 @@ class Observer {
     void operator()(std::byte* start) const noexcept;
   };
 
-  void map(const Descriptor& memory, std::size_t ranks);
+  void map(const FileDescriptor& memory, std::size_t ranks);
 
   pid_t starter_ = 0;
   std::unique_ptr<std::byte, Unmap> blocks_;

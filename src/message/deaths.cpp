@@ -74,7 +74,6 @@ void Runtime::died(int rank) noexcept {
     });
   }
   for (fabric::Sleeper* sleeper : to_wake) sleeper->wake();
-  wake_watchers();
 }
 
 // Its peer destroyed its Job. What it has begun goes on; what it would have to begin for us fails.
@@ -95,7 +94,6 @@ void Runtime::left(int rank) noexcept {
     });
   }
   for (fabric::Sleeper* sleeper : to_wake) sleeper->wake();
-  wake_watchers();
 }
 
 // Its receiver died; under the lock. The ticket is free at once, unless the asker is copying: it may be waiting for one

@@ -96,7 +96,7 @@ struct WaitForSeveral {
     });
     for (const Request& request : requests) {
       const Operation* operation = Requests::operation(request);
-      if (operation != nullptr) none_ready = watch_shared(runtime, *operation, sleeper) && none_ready;
+      if (operation != nullptr) none_ready = watch_shared(runtime.engine(), *operation, sleeper) && none_ready;
     }
     return runtime.attach_tended(sleeper) && none_ready;
   }

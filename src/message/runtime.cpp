@@ -157,36 +157,6 @@ Status Runtime::play(SharedCollective& collective, job::Wait what) noexcept {
   return collective.status();
 }
 
-bool Runtime::watch(const SharedCollective& collective, fabric::Sleeper* sleeper) noexcept {
-  const std::lock_guard guard(watched_lock_);
-  if (sleeper == nullptr) {
-    watched_count_.fetch_sub(static_cast<std::uint32_t>(std::erase_if(
-                                 watched_, [&](const Watched& each) { return each.collective == &collective; })),
-                             std::memory_order_relaxed);
-    return true;
-  }
-  try {
-    watched_.push_back({&collective, sleeper});
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
-  watched_count_.fetch_add(1, std::memory_order_relaxed);
-  return !collective.ready();
-}
-
-void Runtime::wake_watchers() noexcept {
-  for (std::size_t i = 0;;) {
-    fabric::Sleeper* to_wake = nullptr;
-    {
-      const std::lock_guard guard(watched_lock_);
-      while (i < watched_.size() && !watched_[i].collective->ready()) ++i;
-      if (i >= watched_.size()) return;
-      to_wake = watched_[i++].sleeper;
-    }
-    to_wake->wake();
-  }
-}
-
 Step Runtime::tend(Step step) noexcept {
   if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]]
     return step;
@@ -221,7 +191,7 @@ bool Runtime::attach_tended(fabric::Sleeper* sleeper) noexcept {
   for (Operation* operation : tended_) {
     if (!is_own_and_unfinished(*operation)) continue;
     for_each_leaf(*operation, [sleeper](Operation& leaf) { leaf.sleeper = sleeper; });
-    none_ready = watch_shared(*this, *operation, sleeper) && none_ready && !operation->ready();
+    none_ready = watch_shared(engine_, *operation, sleeper) && none_ready && !operation->ready();
   }
   return none_ready;
 }
@@ -234,7 +204,7 @@ void Runtime::adopt(Operation& operation) noexcept {
     if (operation.busy) continue;
     if (operation.asker == this_thread()) return;
     operation.asker = this_thread();
-    (void)watch_shared(*this, operation, nullptr);  // who tended it may sleep, and detaches only what is its own
+    (void)watch_shared(engine_, operation, nullptr);  // who tended it may sleep, and detaches only what is its own
     return;
   }
 }
@@ -291,12 +261,6 @@ void Runtime::waits_long(const Operation& operation, job::Wait what) noexcept {
   if (operation.kind == Operation::Kind::send && operation.peer >= 0) engine_.nudge(operation.peer);
 }
 
-void Runtime::waits_long(int peer, int tag, job::Wait what) noexcept {
-  job::RankBlock& block = engine_.session().block();
-  block.wait_peer.store(peer, std::memory_order_relaxed);
-  block.wait_tag.store(tag, std::memory_order_relaxed);
-  block.wait_since_ns.store(monotonic_ns(), std::memory_order_relaxed);
-  block.wait.store(what, std::memory_order_relaxed);
-}
+void Runtime::waits_long(int peer, int tag, job::Wait what) noexcept { engine_.tell_long_wait(what, peer, tag); }
 
 }  // namespace tonari::message

@@ -117,8 +117,6 @@ class Runtime final : public fabric::Layer {
   /// Has the changes of the operations counted in `changes`, until they are complete and stop_counting() has returned.
   void count_changes(std::span<Request> requests, std::atomic<std::uint64_t>& changes) noexcept;
   void stop_counting() noexcept { const std::lock_guard guard(lock_); }  // who changed the last is done with the count
-  /// As attach, for what no head announces: the baton's holder looks at it each time that it polls.
-  bool watch(const SharedCollective& collective, fabric::Sleeper* sleeper) noexcept;
   /// For status and for peers whose service thread must look: an asker has waited long.
   void waits_long(const Operation& operation, job::Wait what) noexcept;
   void waits_long(int peer, int tag, job::Wait what) noexcept;
@@ -134,9 +132,7 @@ class Runtime final : public fabric::Layer {
   // fabric::Layer
   void receive(std::span<const fabric::Head> heads) noexcept override;
   void retry() noexcept override;
-  [[nodiscard]] bool held_back() const noexcept override {
-    return held_count_.load(std::memory_order_seq_cst) + watched_count_.load(std::memory_order_relaxed) != 0;
-  }
+  [[nodiscard]] bool held_back() const noexcept override { return held_count_.load(std::memory_order_seq_cst) != 0; }
   void idle() noexcept override;
   void died(int rank) noexcept override;
   void left(int rank) noexcept override;
@@ -207,7 +203,6 @@ class Runtime final : public fabric::Layer {
   void withdraw_waiting(Operation& operation) noexcept {
     operation.kind == Operation::Kind::probe ? probes_.remove(operation) : posted_.withdraw(operation);
   }
-  void wake_watchers() noexcept;
   using Sleepers = std::vector<fabric::Sleeper*>;
   void become(Operation& operation, State state, Sleepers& to_wake) noexcept;
   void fail_send(Operation& operation, Sleepers& to_wake) noexcept;
@@ -255,14 +250,6 @@ class Runtime final : public fabric::Layer {
 
   std::vector<Operation*> tended_;            // under lock_
   std::atomic<std::size_t> tended_count_{0};  // relaxed: a thread sees its own
-
-  struct Watched {
-    const SharedCollective* collective;
-    fabric::Sleeper* sleeper;
-  };
-  SpinLock watched_lock_;  // of the next
-  std::vector<Watched> watched_;
-  std::atomic<std::uint32_t> watched_count_{0};  // relaxed: who raises it looks again, then sleeps
 
   struct Reply {
     int peer;

@@ -242,7 +242,6 @@ void Runtime::send_reply(int peer, const Head& head) noexcept {
 // By the baton's holder, who alone takes out of held_; others only append. So `previous` stays where it is while an
 // operation is out of the list to be launched.
 void Runtime::retry() noexcept {
-  if (watched_count_.load(std::memory_order_relaxed) != 0) wake_watchers();
   if (held_count_.load(std::memory_order_relaxed) == 0) return;
   ++retries_;
   std::unique_lock guard(held_lock_);

@@ -34,7 +34,7 @@ inline std::span<std::byte> stretch_of(std::span<std::byte> values, std::size_t 
 /// stretch of them, which it then gives to the others.
 ///
 /// Threads: its asker's; ready() also another's, while the asker sleeps.
-class SharedCollective {
+class SharedCollective final : public fabric::Watched {
  public:
   /// The context must have a board. Beginning one takes the next round: all ranks must begin the same.
   static SharedCollective barrier(Context& context) noexcept;
@@ -45,7 +45,7 @@ class SharedCollective {
 
   /// Plays on as far as it goes.
   fabric::Step step() noexcept { return (this->*phase_)(); }
-  [[nodiscard]] bool ready() const noexcept;
+  [[nodiscard]] bool ready() const noexcept override;
   [[nodiscard]] Status status() const noexcept { return status_; }
   /// The rank of the job that it waits for.
   [[nodiscard]] int awaited() const noexcept { return context_->group().at(static_cast<int>(next_)); }

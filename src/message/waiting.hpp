@@ -19,9 +19,9 @@ void for_each_leaf(Operation& operation, Visit&& visit) noexcept {
 }
 
 /// Has `sleeper` woken for a collective on a board; null: no longer. False: it is ready already.
-inline bool watch_shared(Runtime& runtime, const Operation& operation, fabric::Sleeper* sleeper) noexcept {
+inline bool watch_shared(fabric::Engine& engine, const Operation& operation, fabric::Sleeper* sleeper) noexcept {
   const bool is_shared = operation.kind == Operation::Kind::collective && operation.schedule->shared() != nullptr;
-  return !is_shared || runtime.watch(*operation.schedule->shared(), sleeper);
+  return !is_shared || engine.watch(*operation.schedule->shared(), sleeper);
 }
 
 /// What fabric::Engine::wait needs to know to wait for one operation.
@@ -41,7 +41,7 @@ struct WaitForOne {
       Operation* const one[] = {&leaf};
       none_ready = runtime.attach(one, sleeper) && none_ready;
     });
-    none_ready = watch_shared(runtime, operation, sleeper) && none_ready;
+    none_ready = watch_shared(runtime.engine(), operation, sleeper) && none_ready;
     return runtime.attach_tended(sleeper) && none_ready;
   }
   void slow() noexcept {
@@ -65,7 +65,7 @@ struct WaitForShared {
   }
   [[nodiscard]] bool ready() const noexcept { return collective.ready() || runtime.tended_ready(); }
   bool attach(fabric::Sleeper* sleeper) noexcept {
-    const bool none_ready = runtime.watch(collective, sleeper);
+    const bool none_ready = runtime.engine().watch(collective, sleeper);
     return runtime.attach_tended(sleeper) && none_ready;
   }
   void slow() noexcept { runtime.waits_long(collective.awaited(), any_tag, what); }

@@ -1,5 +1,5 @@
-#include "base/descriptor.hpp"
 #include "base/error.hpp"
+#include "base/file_descriptor.hpp"
 #include "base/futex.hpp"
 #include "base/mapping.hpp"
 
@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t page_bytes = 4096;
 
-Descriptor memory_file(std::size_t bytes) {
-  Descriptor file{::memfd_create("tonari-test", MFD_CLOEXEC)};
+FileDescriptor memory_file(std::size_t bytes) {
+  FileDescriptor file{::memfd_create("tonari-test", MFD_CLOEXEC)};
   EXPECT_EQ(::ftruncate(file.number(), static_cast<off_t>(bytes)), 0);
   return file;
 }
@@ -41,7 +41,7 @@ bool mapped(std::byte* address) {
 }
 
 TEST(BaseMapping, SharesOneFileBetweenMappings) {
-  const Descriptor file = memory_file(page_bytes);
+  const FileDescriptor file = memory_file(page_bytes);
   const Mapping one(file.number(), page_bytes, "a test");
   const Mapping other(file.number(), page_bytes, "a test");
 
@@ -51,7 +51,7 @@ TEST(BaseMapping, SharesOneFileBetweenMappings) {
 }
 
 TEST(BaseMapping, IsNotInheritedByForkedChildren) {
-  const Descriptor file = memory_file(page_bytes);
+  const FileDescriptor file = memory_file(page_bytes);
   const Mapping mapping(file.number(), page_bytes, "a test");
 
   const int mapped_in_child = exit_status_of_child([&] { return mapped(mapping.bytes().data()) ? 1 : 0; });
@@ -61,7 +61,7 @@ TEST(BaseMapping, IsNotInheritedByForkedChildren) {
 }
 
 TEST(BaseMapping, UnmapsOnceAndOnlyWhereItWasMovedTo) {
-  const Descriptor file = memory_file(page_bytes);
+  const FileDescriptor file = memory_file(page_bytes);
   Mapping outer;
   std::byte* address = nullptr;
   {
@@ -88,10 +88,10 @@ TEST(BaseMapping, SaysWhatCouldNotBeMappedAndWhy) {
 }
 
 TEST(BaseDescriptor, ClosesOnceAndOnlyWhereItWasMovedTo) {
-  Descriptor outer;
+  FileDescriptor outer;
   int number = -1;
   {
-    Descriptor inner = memory_file(page_bytes);
+    FileDescriptor inner = memory_file(page_bytes);
     number = inner.number();
     outer = std::move(inner);
     EXPECT_FALSE(inner);
@@ -99,7 +99,7 @@ TEST(BaseDescriptor, ClosesOnceAndOnlyWhereItWasMovedTo) {
   EXPECT_EQ(outer.number(), number);
   EXPECT_EQ(::lseek(number, 0, SEEK_CUR), 0);
 
-  outer = Descriptor{};
+  outer = FileDescriptor{};
 
   EXPECT_EQ(::lseek(number, 0, SEEK_CUR), -1);
 }
@@ -151,7 +151,7 @@ TEST(BaseFutex, ABellWakesASleepingThread) {
 }
 
 TEST(BaseFutex, ABellWakesASleepingProcess) {
-  const Descriptor file = memory_file(page_bytes);
+  const FileDescriptor file = memory_file(page_bytes);
   const Mapping ours(file.number(), page_bytes, "a test");
   auto& bell = *::new (ours.bytes().data()) std::atomic<std::uint32_t>{0};
   std::thread ringer([&] {

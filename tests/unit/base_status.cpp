@@ -7,7 +7,7 @@
 namespace tonari {
 namespace {
 
-constexpr int statuses = static_cast<int>(Status::no_memory) + 1;
+constexpr int statuses = static_cast<int>(Status::holder_died) + 1;
 
 TEST(BaseStatus, HasANameAndAnExplanationOfItsOwn) {
   std::set<std::string_view> names;

@@ -20,7 +20,9 @@ Settings small() {
   return settings;
 }
 
-Descriptor same(const Descriptor& memory) { return Descriptor{::fcntl(memory.number(), F_DUPFD_CLOEXEC, 0)}; }
+FileDescriptor same(const FileDescriptor& memory) {
+  return FileDescriptor{::fcntl(memory.number(), F_DUPFD_CLOEXEC, 0)};
+}
 
 std::string refusal_of(int ranks, const Settings& settings) {
   try {
@@ -78,9 +80,9 @@ TEST(Arena, NamesTheRemedyWhenMemoryDoesNotSuffice) {
 }
 
 TEST(Arena, RefusesMemoryThatIsNoArena) {
-  Descriptor unsealed{::memfd_create("not-an-arena", MFD_CLOEXEC)};
+  FileDescriptor unsealed{::memfd_create("not-an-arena", MFD_CLOEXEC)};
   ASSERT_EQ(::ftruncate(unsealed.number(), 1 << 20), 0);
-  Descriptor empty{::memfd_create("not-an-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+  FileDescriptor empty{::memfd_create("not-an-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
   ASSERT_EQ(::ftruncate(empty.number(), 1 << 20), 0);
   ASSERT_EQ(::fcntl(empty.number(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
 

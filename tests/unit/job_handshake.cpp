@@ -57,8 +57,8 @@ class GatekeeperTest : public testing::Test {
     return request;
   }
 
-  Descriptor send(const Request& request, std::size_t bytes = sizeof(Request)) {
-    Descriptor client = try_connect(join_name(::getpid()));
+  FileDescriptor send(const Request& request, std::size_t bytes = sizeof(Request)) {
+    FileDescriptor client = try_connect(join_name(::getpid()));
     EXPECT_TRUE(client);
     EXPECT_TRUE(send_message(client, &request, bytes));
     settle();
@@ -71,14 +71,14 @@ class GatekeeperTest : public testing::Test {
     while (::poll(&ready, 1, 0) > 0) gatekeeper_.step();
   }
 
-  static std::optional<Reply> answer(const Descriptor& client, Descriptor* memory = nullptr) {
+  static std::optional<Reply> answer(const FileDescriptor& client, FileDescriptor* memory = nullptr) {
     Reply reply;
     if (receive_message(client, &reply, sizeof reply, false, memory) != sizeof reply) return std::nullopt;
     return reply;
   }
 
   std::string refusal_of(const Request& request, std::size_t bytes = sizeof(Request)) {
-    const Descriptor client = send(request, bytes);
+    const FileDescriptor client = send(request, bytes);
     const auto reply = answer(client);
     return reply && reply->step == Step::refused ? reply->text.data() : "not refused";
   }
@@ -88,13 +88,13 @@ class GatekeeperTest : public testing::Test {
 };
 
 TEST_F(GatekeeperTest, StartsWhenAllHaveComeAndGoesWhenAllHaveTested) {
-  Descriptor memory;
-  const Descriptor first = send(hello(0));
+  FileDescriptor memory;
+  const FileDescriptor first = send(hello(0));
   EXPECT_EQ(answer(first, &memory)->step, Step::welcome);
   EXPECT_EQ(Arena{std::move(memory)}.ranks(), 2);
   EXPECT_FALSE(answer(first));
 
-  const Descriptor second = send(hello(1));
+  const FileDescriptor second = send(hello(1));
   EXPECT_EQ(answer(second)->step, Step::welcome);
   EXPECT_EQ(answer(first)->step, Step::start);
   EXPECT_EQ(answer(second)->step, Step::start);
@@ -150,15 +150,15 @@ TEST_F(GatekeeperTest, RefusesHostsThatDiffer) {
 }
 
 TEST_F(GatekeeperTest, RefusesASecondProcessForARank) {
-  const Descriptor first = send(hello(0));
+  const FileDescriptor first = send(hello(0));
 
   EXPECT_NE(refusal_of(hello(0)).find("is this rank already"), std::string::npos);
   EXPECT_EQ(answer(first)->step, Step::welcome);
 }
 
 TEST_F(GatekeeperTest, ShowsTheArenaForReadingAloneWithoutASecret) {
-  Descriptor memory;
-  const Descriptor looker = send(Request{.step = Step::look});
+  FileDescriptor memory;
+  const FileDescriptor looker = send(Request{.step = Step::look});
 
   const auto reply = answer(looker, &memory);
   ASSERT_TRUE(reply);
@@ -168,7 +168,7 @@ TEST_F(GatekeeperTest, ShowsTheArenaForReadingAloneWithoutASecret) {
 }
 
 TEST_F(GatekeeperTest, ReportsARankWhoseProgramEndsWhileOthersWait) {
-  const Descriptor first = send(hello(0));
+  const FileDescriptor first = send(hello(0));
   ASSERT_EQ(answer(first)->step, Step::welcome);
 
   gatekeeper_.program_ended(1, 4711, {.signal = 0, .status = 0});
@@ -196,7 +196,7 @@ TEST(Ending, IsExactForChildren) {
       act();
       ::_exit(0);
     }
-    const Descriptor process = open_process(child);
+    const FileDescriptor process = open_process(child);
     pollfd ended{.fd = process.number(), .events = POLLIN, .revents = 0};
     EXPECT_EQ(::poll(&ended, 1, 20'000), 1);
     const Ending ending = ending_of(process, child);
@@ -228,7 +228,7 @@ TEST(Ending, OfAnotherOnesChildIsExactOrUnknown) {
   }
   pid_t child = 0;
   ASSERT_EQ(::read(from_wrapper[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
-  const Descriptor process = open_process(child);
+  const FileDescriptor process = open_process(child);
   ASSERT_TRUE(process);
 
   ASSERT_EQ(::write(to_child[1], "x", 1), 1);

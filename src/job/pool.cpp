@@ -1,0 +1,64 @@
+#include "job/pool.hpp"
+
+#include "job/arena.hpp"
+#include "job/memory.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+
+namespace tonari::job {
+
+std::uint32_t Pool::take(std::uint64_t bytes) {
+  if (const auto available = available_memory_bytes(); bytes > available) {
+    throw SetupError(fmt::format("{} of shared memory were asked for, this machine has {} available",
+                                 memory_text(bytes), memory_text(available)));
+  }
+  const std::uint64_t granules = std::max<std::uint64_t>((bytes + pool_granule_bytes - 1) / pool_granule_bytes, 1);
+  std::uint32_t taken = header_->pool_taken.load(std::memory_order_relaxed);  // relaxed: only to be different
+  do {
+    if (granules > header_->pool_granules - taken) {
+      throw SetupError(
+          fmt::format("{} of shared memory do not fit any more into the {} that this job may ever use: "
+                      "see ulimit -f",
+                      memory_text(bytes), memory_text(header_->pool_granules * pool_granule_bytes)));
+    }
+  } while (!header_->pool_taken.compare_exchange_weak(taken, taken + static_cast<std::uint32_t>(granules),
+                                                      std::memory_order_relaxed));
+  return taken + 1;
+}
+
+bool Pool::is_taken(std::uint32_t granule) const noexcept {
+  return granule != 0 && granule <= header_->pool_taken.load(std::memory_order_relaxed);
+}
+
+std::shared_ptr<Mapping> Pool::map(std::uint32_t granule, std::uint64_t bytes) {
+  const std::lock_guard guard(mutex_);
+  std::weak_ptr<Mapping>& known = mapped_[granule];
+  if (auto mapping = known.lock()) return mapping;
+  const auto forget = [this, granule](Mapping* mapping) {
+    {
+      const std::lock_guard in_turn(mutex_);
+      if (const auto found = mapped_.find(granule); found != mapped_.end() && found->second.expired()) {
+        mapped_.erase(found);
+      }
+    }
+    delete mapping;
+  };
+  const std::shared_ptr<Mapping> mapping(new Mapping(look(granule, bytes)), forget);
+  known = mapping;
+  return mapping;
+}
+
+Mapping Pool::look(std::uint32_t granule, std::uint64_t bytes) const {
+  return {file_, bytes, "memory of a window", offset_of(granule)};
+}
+
+void Pool::give_back(std::uint32_t granule, std::uint64_t bytes) noexcept {
+  ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_of(granule)),
+              static_cast<off_t>(bytes));
+}
+
+}  // namespace tonari::job

@@ -1,0 +1,225 @@
+#include "window/access.hpp"
+
+#include "base/error.hpp"
+#include "job/pool.hpp"
+#include "window/runtime.hpp"
+
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+
+namespace tonari::window {
+
+namespace {
+
+constexpr int protection_of(Rights rights) noexcept {
+  if (includes(rights, Rights::write) || includes(rights, Rights::atomic)) return PROT_READ | PROT_WRITE;
+  return includes(rights, Rights::read) ? PROT_READ : PROT_NONE;
+}
+
+}  // namespace
+
+Access::Access(Runtime& runtime, Group group, std::shared_ptr<Mapping> memory, std::uint32_t number, const Offer& offer)
+    : runtime_(runtime),
+      engine_(runtime.engine()),
+      group_(std::move(group)),
+      self_(static_cast<std::size_t>(group_.position(runtime.engine().session().rank()))),
+      number_(number),
+      memory_(std::move(memory)),
+      layout_(memory_->bytes().data()),
+      parts_(static_cast<std::size_t>(runtime.engine().session().size())),
+      locks_(runtime.engine(), layout_, group_, self_) {
+  if (!offer.present) return;
+  complete_own_line(offer);
+  try {
+    if (offer.options.pinned) pin();
+  } catch (...) {
+    free_part();
+    throw;
+  }
+}
+
+void Access::complete_own_line(const Offer& offer) {
+  Member& own = layout_.member(self_);
+  own_ = offer.in_program ? offer.memory : layout_.at(own.place);
+  if (offer.in_program) own.place = reinterpret_cast<std::uint64_t>(offer.memory);
+  set_rights(offer.options, own);
+  own.state.store(PartState::present, std::memory_order_release);  // with the line, to whoever finds it complete
+}
+
+void Access::set_rights(const WindowOptions& options, Member& own) {
+  own.rights = options.rights;
+  if (own.rights_at == 0) return;
+  auto* const of_members = reinterpret_cast<Rights*>(layout_.at(own.rights_at));
+  std::fill_n(of_members, size(), options.rights);
+  for (const auto& [rank, rights] : options.rights_of) {
+    of_members[static_cast<std::size_t>(group_.position(rank))] = rights;
+  }
+}
+
+void Access::pin() {
+  runtime_.pins().pin(local());
+  pinned_ = local();
+}
+
+void Access::open() {
+  const job::Session& session = engine_.session();
+  for (std::size_t i = 0; i < size(); ++i) {
+    const Member& member = layout_.member(i);
+    if (member.state.load(std::memory_order_acquire) == PartState::absent) continue;  // pairs with complete_own_line()
+    Part& part = parts_[static_cast<std::size_t>(group_.at(static_cast<int>(i)))];
+    part.bytes = member.bytes;
+    part.state = &member.state;
+    part.rights = i == self_ ? Rights::all : layout_.rights(member, self_);
+    part.address = member.place;
+    if (i == self_) {
+      part.mapped = own_;
+    } else if (member.in_program == 0) {
+      part.mapped = layout_.at(member.place);
+    } else if (session.threads() && session.direct_copies()) {
+      part.mapped = reinterpret_cast<std::byte*>(member.place);  // in this very process
+    }
+  }
+  protect_parts();
+}
+
+// What this rank has no right to is not mapped so that it could, by mistake. Ranks that are threads share one mapping.
+void Access::protect_parts() {
+  ::madvise(memory_->bytes().data(), memory_->bytes().size(), MADV_HUGEPAGE);  // a hint
+  if (engine_.session().threads()) return;
+  for (std::size_t i = 0; i < size(); ++i) {
+    const Member& member = layout_.member(i);
+    const Part& part = parts_[static_cast<std::size_t>(group_.at(static_cast<int>(i)))];
+    const int protection = protection_of(part.rights);
+    if (member.in_program != 0 || member.bytes == 0 || part.state == nullptr ||
+        protection == (PROT_READ | PROT_WRITE)) {
+      continue;
+    }
+    if (::mprotect(layout_.at(member.place), member.bytes, protection) != 0) {
+      throw_system_error("mprotect of a part of a window",
+                         "see vm.max_map_count: each part without all rights is a "
+                         "mapping of its own");
+    }
+  }
+}
+
+Access::~Access() {
+  if (!engine_.session().in_own_process()) {
+    let_go();
+    return;
+  }
+  runtime_.remove(*this);
+  free_part();
+  const std::uint64_t bytes = layout_.header().bytes;
+  // Acquire and release: the last one sees that all others have done with it.
+  const bool last = layout_.header().holders.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  const bool unmapped = memory_.use_count() == 1;
+  memory_.reset();
+  if (last && unmapped) engine_.session().arena().pool().give_back(number_, bytes);
+}
+
+// In a forked child, which has none of it: kept for ever, since freeing would write what is not there.
+void Access::let_go() noexcept { new std::shared_ptr<Mapping>(std::move(memory_)); }
+
+void Access::free_part() noexcept {
+  Member& own = layout_.member(self_);
+  if (own.state.load(std::memory_order_relaxed) != PartState::present) return;
+  // Sequentially consistent with reach_program(): either it sees this, or we see its access under way.
+  own.state.store(PartState::freed, std::memory_order_seq_cst);
+  wake_others();
+  for (std::size_t i = 0; own.in_program != 0 && i < size(); ++i) {
+    while (layout_.accesses(i).load(std::memory_order_seq_cst) != 0 &&
+           engine_.session().alive(group_.at(static_cast<int>(i)))) {
+      ::sched_yield();
+    }
+  }
+  runtime_.pins().unpin(pinned_);
+  pinned_ = {};
+}
+
+void Access::wake_others() noexcept {
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (i != self_) engine_.wake_if_asleep(group_.at(static_cast<int>(i)));
+  }
+}
+
+std::span<std::byte> Access::local() const noexcept {
+  const Member& own = layout_.member(self_);
+  if (own.state.load(std::memory_order_relaxed) != PartState::present) return {};
+  return {own_, own.bytes};
+}
+
+std::uint64_t Access::bytes(int rank) const noexcept {
+  const auto index = static_cast<std::size_t>(rank);
+  return index < parts_.size() ? parts_[index].bytes : 0;
+}
+
+Status Access::check(GlobalAddress address, std::uint64_t bytes, Rights needed, const Part*& part) const noexcept {
+  if (address.window != number_ || address.rank >= parts_.size()) return Status::bounds;
+  const Part& found = parts_[address.rank];
+  if (found.state == nullptr || bytes > found.bytes || address.offset > found.bytes - bytes) return Status::bounds;
+  if (!includes(found.rights, needed)) return Status::denied;
+  if (!engine_.session().alive(static_cast<int>(address.rank))) return Status::peer_gone;
+  if (found.state->load(std::memory_order_acquire) != PartState::present) return Status::bounds;
+  part = &found;
+  return Status::ok;
+}
+
+Status Access::check_regions(std::span<const Region> regions, std::size_t bytes) noexcept {
+  const bool inside = std::ranges::all_of(regions, [bytes](const Region& region) {
+    return region.bytes <= bytes && region.offset <= bytes - region.bytes;
+  });
+  return inside ? Status::ok : Status::bounds;
+}
+
+Status Access::check_request(int peer, std::uint64_t offset, std::uint64_t bytes, Rights needed,
+                             std::byte*& there) const noexcept {
+  const Member& own = layout_.member(self_);
+  const int position = group_.position(peer);
+  if (position < 0 || own.state.load(std::memory_order_acquire) != PartState::present || bytes > own.bytes ||
+      offset > own.bytes - bytes) {
+    return Status::bounds;
+  }
+  if (!includes(layout_.rights(own, static_cast<std::size_t>(position)), needed)) return Status::denied;
+  there = own_ + offset;
+  return Status::ok;
+}
+
+bool Access::contains(GlobalAddress address, std::uint64_t bytes) const noexcept {
+  const Part* part = nullptr;
+  return check(address, bytes, Rights::none, part) == Status::ok;
+}
+
+std::optional<GlobalAddress> Access::global(const void* pointer) const noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  for (std::size_t i = 0; i < size(); ++i) {
+    const int rank = group_.at(static_cast<int>((self_ + i) % size()));  // most often it is this rank's own
+    const Part& part = parts_[static_cast<std::size_t>(rank)];
+    const std::uintptr_t offset = address - reinterpret_cast<std::uintptr_t>(part.mapped);
+    if (part.mapped != nullptr && offset < part.bytes) {
+      return GlobalAddress{number_, static_cast<std::uint32_t>(rank), offset};
+    }
+  }
+  return std::nullopt;
+}
+
+std::byte* Access::direct(GlobalAddress address, std::uint64_t bytes) const noexcept {
+  const Part* part = nullptr;
+  if (check(address, bytes, Rights::none, part) != Status::ok || part->mapped == nullptr) return nullptr;
+  return part->rights == Rights::none ? nullptr : place(*part, address);
+}
+
+bool Access::is_gone(std::size_t member) const noexcept {
+  const int rank = group_.at(static_cast<int>(member));
+  return !engine_.session().alive(rank) ||
+         layout_.member(member).state.load(std::memory_order_acquire) == PartState::freed;
+}
+
+// A death that came after `deaths` had been counted in the job.
+bool Access::has_lost_one_since(std::uint32_t deaths) const noexcept {
+  if (engine_.session().arena().header().deaths.load(std::memory_order_acquire) == deaths) return false;
+  return std::ranges::any_of(group_.ranks(), [this](int rank) { return !engine_.session().alive(rank); });
+}
+
+}  // namespace tonari::window

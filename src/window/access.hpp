@@ -1,0 +1,139 @@
+#pragma once
+
+#include "base/mapping.hpp"
+#include "fabric/engine.hpp"
+#include "window/layout.hpp"
+#include "window/locks.hpp"
+
+#include <tonari/queue.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace tonari::window {
+
+class Runtime;
+
+/// What a member gives: the arguments of Window's constructors.
+struct Offer {
+  std::uint64_t bytes = 0;
+  std::byte* memory = nullptr;  // of its program; null: tonari's
+  bool in_program = false;
+  WindowOptions options{};
+  bool present = true;  // false: it gives nothing, and reaches what another has
+};
+
+/// A rank's way to a window: the three tables of MLC-1. `parts_` says for a global address where its bytes are reached
+/// from here: at a pointer, if they are mapped, else by copies between programs or by the owner. `check` is what guards
+/// each access.
+///
+/// Owns:    a share of the mapping, the pins of its part, the locks' queues.
+/// Threads: any, but for construction and destruction.
+/// Costs:   an access to mapped memory makes no system call and takes no lock.
+class Access {
+ public:
+  /// Of a window in the pool whose header is made. Completes this rank's line of it, unless the offer is none. Throws
+  /// SetupError.
+  Access(Runtime& runtime, Group group, std::shared_ptr<Mapping> memory, std::uint32_t number, const Offer& offer);
+  Access(Access&&) = delete;
+  ~Access();  // frees the part: waits for accesses to it that are under way
+  /// Once all members' lines are complete.
+  void open();
+
+  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
+  [[nodiscard]] const Group& group() const noexcept { return group_; }
+  [[nodiscard]] Runtime& runtime() const noexcept { return runtime_; }
+  [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
+  [[nodiscard]] std::size_t self() const noexcept { return self_; }
+  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(group_.size()); }
+  [[nodiscard]] std::span<std::byte> local() const noexcept;
+  [[nodiscard]] std::uint64_t bytes(int rank) const noexcept;
+  [[nodiscard]] bool contains(GlobalAddress address, std::uint64_t bytes) const noexcept;
+  [[nodiscard]] std::optional<GlobalAddress> global(const void* pointer) const noexcept;
+  [[nodiscard]] std::byte* direct(GlobalAddress address, std::uint64_t bytes) const noexcept;
+
+  // copies.cpp
+  Status pull(std::span<std::byte> to, GlobalAddress from) noexcept;
+  Status pull_with_twin(std::span<std::byte> to, std::span<std::byte> twin, GlobalAddress from) noexcept;
+  Status pull_regions(std::span<std::byte> to, GlobalAddress from, std::span<const Region> regions) noexcept;
+  Status push(GlobalAddress to, std::span<const std::byte> from) noexcept;
+  Status push_regions(GlobalAddress to, std::span<const std::byte> from, std::span<const Region> regions) noexcept;
+  Difference push_diff(GlobalAddress to, std::span<const std::byte> from, std::span<const std::byte> twin) noexcept;
+  Status multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept;
+  Status multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept;
+  Status multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
+                           std::span<const Region> regions) noexcept;
+  Fetched<std::uint64_t> apply(GlobalAddress at, const AtomicWords& words) noexcept;
+
+  // meeting.cpp
+  Status push_notified(GlobalAddress to, std::span<const std::byte> from, std::uint32_t notification) noexcept;
+  [[nodiscard]] std::uint64_t notified(std::uint32_t notification) const noexcept;
+  Status wait_notified(std::uint32_t notification, std::uint64_t count) noexcept;
+  Status flush(int rank) noexcept;
+  Status flush() noexcept;
+  Status barrier() noexcept;
+  Status barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept;
+
+  [[nodiscard]] Locks& locks() noexcept { return locks_; }
+
+  /// For the service: whether rank `peer` may do that to this rank's own part, and where it is.
+  Status check_request(int peer, std::uint64_t offset, std::uint64_t bytes, Rights needed,
+                       std::byte*& there) const noexcept;
+
+ private:
+  /// A part as this rank reaches it.
+  struct Part {
+    std::byte* mapped = nullptr;                    // null: it is not
+    std::uint64_t bytes = 0;                        // 0: this rank has none
+    const std::atomic<PartState>* state = nullptr;  // null: as before
+    std::uint64_t address = 0;                      // in its program, when it is not mapped
+    Rights rights = Rights::none;                   // this rank's
+  };
+
+  Status check(GlobalAddress address, std::uint64_t bytes, Rights needed, const Part*& part) const noexcept;
+  static Status check_regions(std::span<const Region> regions, std::size_t bytes) noexcept;
+  [[nodiscard]] std::byte* place(const Part& part, GlobalAddress address) const noexcept {
+    return part.mapped + address.offset;
+  }
+  template <class Copy>
+  Status reach_program(GlobalAddress address, const Part& part, Copy copy) noexcept;
+  Status write(const Part& part, GlobalAddress to, std::span<const std::byte> from) noexcept;
+  Status read(const Part& part, std::span<std::byte> to, GlobalAddress from) noexcept;
+  Status write_regions(const Part& part, GlobalAddress to, std::span<const std::byte> from,
+                       std::span<const Region> regions) noexcept;
+  Difference write_difference(const Part& part, GlobalAddress to, std::span<const std::byte> from,
+                              std::span<const std::byte> twin) noexcept;
+
+  // Construction and its undoing
+  void complete_own_line(const Offer& offer);
+  void set_rights(const WindowOptions& options, Member& own);
+  void protect_parts();
+  void pin();
+  void free_part() noexcept;
+  void let_go() noexcept;
+
+  [[nodiscard]] bool is_gone(std::size_t member) const noexcept;
+  [[nodiscard]] bool has_lost_one_since(std::uint32_t deaths) const noexcept;
+  void wake_others() noexcept;
+
+  Runtime& runtime_;
+  fabric::Engine& engine_;
+  const Group group_;
+  const std::size_t self_;  // position in the group
+  const std::uint32_t number_;
+  std::shared_ptr<Mapping> memory_;
+  Layout layout_;
+  std::vector<Part> parts_;  // by rank of the job
+  std::byte* own_ = nullptr;
+  std::span<const std::byte> pinned_;
+  Locks locks_;
+  std::uint64_t barriers_ = 0;             // that this rank has come to; one at a time
+  std::atomic<std::uint64_t> flushes_{0};  // for its order alone: see flush()
+};
+
+}  // namespace tonari::window

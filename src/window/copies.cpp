@@ -1,0 +1,254 @@
+#include "window/access.hpp"
+#include "window/diff.hpp"
+#include "window/runtime.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <type_traits>
+
+// The primitives that move data.
+namespace tonari::window {
+
+namespace {
+
+// What is copied to several places stays in a first-level cache meanwhile.
+constexpr std::size_t multicast_piece_bytes = 16 * 1024;
+
+// Aligned words are copied whole, as the header promises.
+inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  switch (bytes) {
+    case 8: std::memcpy(to, from, 8); break;
+    case 4: std::memcpy(to, from, 4); break;
+    case 2: std::memcpy(to, from, 2); break;
+    case 1: *to = *from; break;
+    default: std::memcpy(to, from, bytes);
+  }
+}
+
+bool is_memory(std::span<const std::byte> bytes) noexcept { return bytes.data() != nullptr || bytes.empty(); }
+
+std::byte* writable(const std::byte* byte) noexcept { return const_cast<std::byte*>(byte); }
+
+// Calls `copy(here, there)` with as many regions at a time as go in one call of the system.
+template <class Copy>
+Status for_regions(std::byte* here, std::uint64_t there, std::span<const Region> regions, Copy copy) noexcept {
+  constexpr std::size_t count_max = fabric::DirectCopy::stretches_max;
+  std::array<iovec, count_max> locals;
+  std::array<iovec, count_max> remotes;
+  Status status = Status::ok;
+  while (!regions.empty() && status == Status::ok) {
+    const std::size_t count = std::min(regions.size(), count_max);
+    for (std::size_t i = 0; i < count; ++i) {
+      locals[i] = {here + regions[i].offset, regions[i].bytes};
+      remotes[i] = {reinterpret_cast<void*>(there + regions[i].offset), regions[i].bytes};
+    }
+    status = copy(std::span(locals).first(count), std::span(remotes).first(count));
+    regions = regions.subspan(count);
+  }
+  return status;
+}
+
+}  // namespace
+
+// Copies to or from memory that is mapped in its program alone: `copy(directly)` between the two programs if that is
+// permitted, else with the owner's help.
+template <class Copy>
+Status Access::reach_program(GlobalAddress address, const Part& part, Copy copy) noexcept {
+  std::atomic<std::uint64_t>& under_way = layout_.accesses(self_);
+  // Sequentially consistent with free_part(): either it sees the access under way, or we see that the part is gone.
+  under_way.fetch_add(1, std::memory_order_seq_cst);
+  Status status = Status::bounds;
+  if (part.state->load(std::memory_order_seq_cst) == PartState::present) {
+    status = copy(engine_.direct_copy(static_cast<int>(address.rank)), part.address + address.offset);
+  }
+  under_way.fetch_sub(1, std::memory_order_release);  // the copy comes before the memory is used for something else
+  return status;
+}
+
+Status Access::read(const Part& part, std::span<std::byte> to, GlobalAddress from) noexcept {
+  if (part.mapped != nullptr) [[likely]] {
+    copy_bytes(to.data(), place(part, from), to.size());
+    return Status::ok;
+  }
+  if (!engine_.session().direct_copies()) {
+    return runtime_.client().copy(Service::pull, number_, static_cast<int>(from.rank), from.offset, to.data(),
+                                  to.size());
+  }
+  return reach_program(from, part, [to](const fabric::DirectCopy& copy, std::uint64_t address) {
+    return copy.read(to.data(), address, to.size());
+  });
+}
+
+Status Access::write(const Part& part, GlobalAddress to, std::span<const std::byte> from) noexcept {
+  if (part.mapped != nullptr) [[likely]] {
+    copy_bytes(place(part, to), from.data(), from.size());
+    return Status::ok;
+  }
+  if (!engine_.session().direct_copies()) {
+    return runtime_.client().copy(Service::push, number_, static_cast<int>(to.rank), to.offset, writable(from.data()),
+                                  from.size());
+  }
+  return reach_program(to, part, [from](const fabric::DirectCopy& copy, std::uint64_t address) {
+    return copy.write(address, from.data(), from.size());
+  });
+}
+
+Status Access::pull(std::span<std::byte> to, GlobalAddress from) noexcept {
+  if (!is_memory(to)) return Status::invalid;
+  const Part* part = nullptr;
+  const Status status = check(from, to.size(), Rights::read, part);
+  return status == Status::ok ? read(*part, to, from) : status;
+}
+
+Status Access::push(GlobalAddress to, std::span<const std::byte> from) noexcept {
+  if (!is_memory(from)) return Status::invalid;
+  const Part* part = nullptr;
+  const Status status = check(to, from.size(), Rights::write, part);
+  return status == Status::ok ? write(*part, to, from) : status;
+}
+
+Status Access::pull_with_twin(std::span<std::byte> to, std::span<std::byte> twin, GlobalAddress from) noexcept {
+  if (!is_memory(to) || !is_memory(twin) || twin.size() != to.size()) return Status::invalid;
+  const Part* part = nullptr;
+  Status status = check(from, to.size(), Rights::read, part);
+  if (status != Status::ok) return status;
+  if (part->mapped != nullptr) {
+    copy_with_twin(to.data(), twin.data(), place(*part, from), to.size());
+    return Status::ok;
+  }
+  status = read(*part, to, from);
+  if (status == Status::ok && !to.empty()) std::memcpy(twin.data(), to.data(), to.size());
+  return status;
+}
+
+Status Access::pull_regions(std::span<std::byte> to, GlobalAddress from, std::span<const Region> regions) noexcept {
+  if (!is_memory(to)) return Status::invalid;
+  const Part* part = nullptr;
+  Status status = check(from, to.size(), Rights::read, part);
+  if (status == Status::ok) status = check_regions(regions, to.size());
+  if (status != Status::ok) return status;
+  if (part->mapped == nullptr && engine_.session().direct_copies()) {
+    return reach_program(from, *part, [&](const fabric::DirectCopy& copy, std::uint64_t address) {
+      return for_regions(to.data(), address, regions,
+                         [&copy](auto here, auto there) { return copy.read(here, there); });
+    });
+  }
+  for (auto region = regions.begin(); region != regions.end() && status == Status::ok; ++region) {
+    status = read(*part, to.subspan(region->offset, region->bytes), from + region->offset);
+  }
+  return status;
+}
+
+Status Access::write_regions(const Part& part, GlobalAddress to, std::span<const std::byte> from,
+                             std::span<const Region> regions) noexcept {
+  if (part.mapped == nullptr && engine_.session().direct_copies()) {
+    return reach_program(to, part, [&](const fabric::DirectCopy& copy, std::uint64_t address) {
+      return for_regions(writable(from.data()), address, regions,
+                         [&copy](auto here, auto there) { return copy.write(here, there); });
+    });
+  }
+  Status status = Status::ok;
+  for (auto region = regions.begin(); region != regions.end() && status == Status::ok; ++region) {
+    status = write(part, to + region->offset, from.subspan(region->offset, region->bytes));
+  }
+  return status;
+}
+
+Status Access::push_regions(GlobalAddress to, std::span<const std::byte> from,
+                            std::span<const Region> regions) noexcept {
+  if (!is_memory(from)) return Status::invalid;
+  const Part* part = nullptr;
+  Status status = check(to, from.size(), Rights::write, part);
+  if (status == Status::ok) status = check_regions(regions, from.size());
+  return status == Status::ok ? write_regions(*part, to, from, regions) : status;
+}
+
+// To another program's memory the runs of differing bytes go as regions, as many at a time as the stack holds.
+Difference Access::write_difference(const Part& part, GlobalAddress to, std::span<const std::byte> from,
+                                    std::span<const std::byte> twin) noexcept {
+  std::array<Region, fabric::DirectCopy::stretches_max> runs;
+  std::size_t count = 0;
+  Difference difference;
+  const auto send = [&] {
+    difference.status = write_regions(part, to, from, std::span(runs).first(count));
+    count = 0;
+    return difference.status == Status::ok;
+  };
+  for_each_run(from.data(), twin.data(), from.size(), [&](std::size_t offset, std::size_t bytes) {
+    runs[count++] = {offset, bytes};
+    difference.bytes += bytes;
+    return count < runs.size() || send();
+  });
+  if (difference.status == Status::ok && count != 0) (void)send();
+  return difference;
+}
+
+Difference Access::push_diff(GlobalAddress to, std::span<const std::byte> from,
+                             std::span<const std::byte> twin) noexcept {
+  if (!is_memory(from) || !is_memory(twin) || twin.size() != from.size()) return {Status::invalid, 0};
+  const Part* part = nullptr;
+  const Status status = check(to, from.size(), Rights::write, part);
+  if (status != Status::ok) return {status, 0};
+  if (part->mapped == nullptr) return write_difference(*part, to, from, twin);
+  return {Status::ok, store_differences(place(*part, to), from.data(), twin.data(), from.size())};
+}
+
+// Piece by piece to all of them, so that the source is read from memory once.
+Status Access::multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept {
+  if (!is_memory(from)) return Status::invalid;
+  Status first_failure = Status::ok;
+  std::size_t at = 0;
+  do {
+    const auto piece = from.subspan(at, std::min(multicast_piece_bytes, from.size() - at));
+    for (const GlobalAddress& target : to) {
+      const Part* part = nullptr;
+      Status status = check(target, from.size(), Rights::write, part);
+      if (status == Status::ok) status = write(*part, target + at, piece);
+      if (first_failure == Status::ok) first_failure = status;
+    }
+    at += piece.size();
+  } while (at < from.size());
+  return first_failure;
+}
+
+Status Access::multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept {
+  if (!is_memory(from)) return Status::invalid;
+  Status first_failure = Status::ok;
+  std::size_t at = 0;
+  do {
+    const auto piece = from.subspan(at, std::min(multicast_piece_bytes, from.size() - at));
+    for (const int rank : group_.ranks()) {
+      if (rank == engine_.session().rank()) continue;
+      const GlobalAddress target{number_, static_cast<std::uint32_t>(rank), offset};
+      const Part* part = nullptr;
+      Status status = check(target, from.size(), Rights::write, part);
+      if (status == Status::ok) status = write(*part, target + at, piece);
+      if (first_failure == Status::ok) first_failure = status;
+    }
+    at += piece.size();
+  } while (at < from.size());
+  return first_failure;
+}
+
+Status Access::multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
+                                 std::span<const Region> regions) noexcept {
+  Status first_failure = Status::ok;
+  for (const GlobalAddress& target : to) {
+    const Status status = push_regions(target, from, regions);
+    if (first_failure == Status::ok) first_failure = status;
+  }
+  return first_failure;
+}
+
+Fetched<std::uint64_t> Access::apply(GlobalAddress at, const AtomicWords& words) noexcept {
+  const Part* part = nullptr;
+  const Status status = check(at, words.bytes, Rights::atomic, part);
+  if (status != Status::ok) return {status, 0};
+  if (part->mapped == nullptr) return runtime_.client().apply(number_, static_cast<int>(at.rank), at.offset, words);
+  std::byte* const word = place(*part, at);
+  if (reinterpret_cast<std::uintptr_t>(word) % words.bytes != 0) return {Status::invalid, 0};
+  return {Status::ok, apply_to_word(word, words)};
+}
+
+}  // namespace tonari::window

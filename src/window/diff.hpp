@@ -1,0 +1,89 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace tonari::window {
+
+// A diff is what differs between data and their twin, a copy from before they were changed. Both belong to the caller:
+// nobody writes them meanwhile. It is exact to the byte: others store to the bytes beside those that differ, in the
+// same cache line and at the same time, and must lose nothing. So an unchanged byte is never stored, nor part of a run.
+//
+// I1  what is stored is what differs, no byte more     store_differences: whole words of a mask, then single bytes
+// I2  no byte beyond the end is read or written        mark: the last block is one that overlaps that before, or a copy
+
+/// Which bytes of a stretch of data differ from their twins: bit i of blocks says that some of block i do, and only
+/// then bit j of bytes[i] that its byte j does.
+struct DifferenceMap {
+  static constexpr std::size_t block_bytes = 64;
+  static constexpr std::size_t stretch_bytes = 64 * block_bytes;
+
+  std::uint64_t blocks;
+  std::array<std::uint64_t, 64> bytes;
+
+  [[nodiscard]] std::uint64_t of(std::size_t block) const noexcept {
+    return (blocks >> block & 1) != 0 ? bytes[block] : 0;
+  }
+};
+
+/// The work that vectors do, in one of the ways that processors can.
+struct DiffCode {
+  /// Of the first `bytes`, at most a stretch.
+  void (*mark)(const std::byte* data, const std::byte* twin, std::size_t bytes, DifferenceMap& map) noexcept;
+  /// Stores the bytes of a block that differ, by their bits.
+  void (*store)(std::byte* target, const std::byte* data, const DifferenceMap& map) noexcept;
+};
+
+enum class DiffLevel : std::uint8_t { words, sse2, avx2, avx512 };
+inline constexpr std::array diff_levels{DiffLevel::words, DiffLevel::sse2, DiffLevel::avx2, DiffLevel::avx512};
+
+/// The code of a level, or null when this processor cannot run it.
+const DiffCode* diff_code(DiffLevel level) noexcept;
+/// That of the highest level; found once.
+const DiffCode& diff_code() noexcept;
+
+/// The first byte at or after `from` that differs, or `bytes`.
+std::size_t next_difference(const std::byte* data, const std::byte* twin, std::size_t from, std::size_t bytes,
+                            const DiffCode& code = diff_code()) noexcept;
+/// The first byte at or after `from` that does not differ, or `bytes`.
+std::size_t next_equality(const std::byte* data, const std::byte* twin, std::size_t from, std::size_t bytes,
+                          const DiffCode& code = diff_code()) noexcept;
+
+/// Stores the bytes of `data` that differ, and no others, to the same places of `target`. Answers how many.
+std::size_t store_differences(std::byte* target, const std::byte* data, const std::byte* twin, std::size_t bytes,
+                              const DiffCode& code = diff_code()) noexcept;
+
+/// Copies `bytes` to two places, which are the same afterwards even if the source changes meanwhile.
+void copy_with_twin(std::byte* to, std::byte* twin, const std::byte* from, std::size_t bytes) noexcept;
+
+/// Calls visit(offset, length) for each run of bytes that differ, in order, each as long as it can be, until it answers
+/// false. Answers whether all were visited.
+template <class Visit>
+bool for_each_run(const std::byte* data, const std::byte* twin, std::size_t bytes, Visit visit,
+                  const DiffCode& code = diff_code()) {
+  DifferenceMap map;
+  std::size_t start = 0;     // of the run that has not ended
+  std::uint64_t in_run = 0;  // 1 if there is one
+  for (std::size_t at = 0; at < bytes; at += map.stretch_bytes) {
+    const std::size_t stretch = std::min(bytes - at, map.stretch_bytes);
+    code.mark(data + at, twin + at, stretch, map);
+    std::uint64_t blocks = map.blocks | map.blocks << 1 | in_run;  // runs end in blocks that are the same, too
+    for (; blocks != 0; blocks &= blocks - 1) {
+      const auto block = static_cast<std::size_t>(std::countr_zero(blocks));
+      const std::uint64_t differing = map.of(block);
+      std::uint64_t edges = differing ^ (differing << 1 | in_run);
+      for (; edges != 0; edges &= edges - 1) {
+        const std::size_t edge = at + block * map.block_bytes + static_cast<std::size_t>(std::countr_zero(edges));
+        if (in_run != 0 && !visit(start, edge - start)) return false;
+        start = edge;
+        in_run ^= 1;
+      }
+    }
+  }
+  return in_run == 0 || visit(start, bytes - start);
+}
+
+}  // namespace tonari::window

@@ -1,0 +1,69 @@
+#pragma once
+
+#include "base/lock.hpp"
+#include "fabric/head.hpp"
+#include "window/layout.hpp"
+
+#include <tonari/job.hpp>
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+namespace tonari::window {
+
+// How the ranks of a group agree on a window: each tells the first what it gives, and the first, once all have, makes
+// the window and tells them where it is. Which of a group's windows is meant is a number that all count alike.
+//
+//   rank 2      rank 1      rank 0
+//     |-- join -->|-- join -->|
+//     |           |           | makes it
+//     |<-------- made --------|
+struct Join {
+  std::uint64_t group;  // number_of(group)
+  std::uint64_t bytes;
+  std::uint32_t sequence;
+  std::uint32_t locks;
+  std::uint32_t notifications;
+  std::uint32_t flags;
+};
+struct Made {
+  std::uint64_t group;
+  std::uint64_t bytes;
+  std::uint32_t sequence;
+  std::uint32_t number;  // 0: it could not be made
+};
+inline constexpr std::uint32_t join_in_program = 1;
+inline constexpr std::uint32_t join_rights_differ = 2;
+inline constexpr std::uint32_t join_refused = 4;  // this rank got the call wrong
+
+/// The same for all ranks, and as good as never that of another group.
+std::uint64_t number_of(const Group& group) noexcept;
+
+/// What has come of joins and answers to them.
+///
+/// Threads: any.
+class Meetings {
+ public:
+  /// The number of this rank's next window with the group.
+  std::uint32_t next(std::uint64_t group);
+  void receive(const fabric::Head& head);
+  /// How many heads have come for it: joins to the first rank, or the answer to the others.
+  [[nodiscard]] std::size_t count(std::uint64_t group, std::uint32_t sequence) const noexcept;
+  [[nodiscard]] std::vector<fabric::Head> take(std::uint64_t group, std::uint32_t sequence);
+
+ private:
+  struct Key {
+    std::uint64_t group;
+    std::uint32_t sequence;
+
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+
+  mutable SpinLock lock_;  // of the next two
+  std::map<std::uint64_t, std::uint32_t> sequences_;
+  std::map<Key, std::vector<fabric::Head>> heads_;
+};
+
+}  // namespace tonari::window

@@ -1,0 +1,113 @@
+#pragma once
+
+#include "base/cache.hpp"
+
+#include <tonari/window.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+namespace tonari::window {
+
+inline constexpr std::size_t line_bytes = 64;
+inline constexpr std::uint64_t header_magic = 0x776f'646e'6977'a56f;
+
+// A window as it lies in the host's pool (job/pool.hpp), from a granule on whose number is the window's. *Members* are
+// the ranks that may reach it: its group. Each has a part, perhaps of no bytes.
+//
+//   0        64                                                                          page          page
+//   +--------+------------+--------------+--------------+---------------------------------+-------------+--
+//   | header | members: n | arrivals: n  | accesses: n  | of each part: rights, counters, | part 0 (if  | ..
+//   |        | lines      | lines        | lines        | locks                           | it is ours) |
+//   +--------+------------+--------------+--------------+---------------------------------+-------------+--
+//
+// Whoever makes the window lays it out. Each member completes its own line; from `ready` == members on, all is there.
+//
+// I1  a part is accessed only while it is present; accesses to a program's memory are counted while under way, so that
+//     whoever frees it can wait for them                                                 Access::begin,
+//     Access::free_part
+// I2  the memory is given back when the last of `holders` has gone, and its number is never used again
+struct alignas(line_bytes) Header {
+  std::uint64_t magic = 0;  // header_magic ^ number: no window has it by chance
+  std::uint32_t number = 0;
+  std::uint32_t members = 0;
+  std::uint64_t bytes = 0;              // of all of it
+  std::uint32_t alone = 0;              // 1: of one rank alone
+  std::atomic<std::uint32_t> ready{0};  // members that have completed their lines
+  std::atomic<std::uint32_t> failed{0};
+  std::atomic<std::uint32_t> holders{0};
+};
+
+enum class PartState : std::uint32_t { absent, present, freed };
+
+struct alignas(line_bytes) Member {
+  std::atomic<PartState> state{PartState::absent};
+  std::uint32_t in_program = 0;        // 1: memory of its own, which is mapped there alone
+  std::uint64_t bytes = 0;             // of the part
+  std::uint64_t place = 0;             // of the part, from the start of the window; its address there if in_program
+  std::uint64_t rights_at = 0;         // 0: all have `rights`; else a byte for each member
+  std::uint64_t notifications_at = 0;  // an 8-byte counter each
+  std::uint64_t locks_at = 0;
+  std::uint32_t notifications = 0;
+  std::uint32_t locks = 0;
+  Rights rights = Rights::none;
+};
+
+/// A number that one rank writes and others look at.
+struct alignas(line_bytes) Line {
+  std::atomic<std::uint64_t> value{0};
+};
+static_assert(sizeof(Header) == line_bytes && sizeof(Member) == line_bytes && sizeof(Line) == line_bytes);
+
+/// What a member gives, as far as the layout depends on it.
+struct Gift {
+  std::uint64_t bytes = 0;
+  std::uint32_t locks = 0;
+  std::uint32_t notifications = 0;
+  bool in_program = false;
+  bool rights_differ = false;
+  bool present = true;  // false: it only reaches the others' parts
+};
+
+/// Where everything is.
+class Layout {
+ public:
+  static std::uint64_t fixed_bytes(std::size_t members) noexcept {
+    return sizeof(Header) + members * (sizeof(Member) + 2 * sizeof(Line));
+  }
+  /// Sets places in `members` and answers the bytes of all; 0 when that is more than a number can say.
+  static std::uint64_t lay_out(std::span<const Gift> gifts, std::span<Member> members) noexcept;
+
+  Layout() noexcept = default;
+  explicit Layout(std::byte* start) noexcept : start_(start) {}
+
+  [[nodiscard]] Header& header() const noexcept { return *reinterpret_cast<Header*>(start_); }
+  [[nodiscard]] Member& member(std::size_t index) const noexcept {
+    return reinterpret_cast<Member*>(start_ + sizeof(Header))[index];
+  }
+  /// Barriers that a member has come to.
+  [[nodiscard]] std::atomic<std::uint64_t>& arrival(std::size_t index) const noexcept { return line(0, index); }
+  /// Accesses of a member to programs' memory that are under way.
+  [[nodiscard]] std::atomic<std::uint64_t>& accesses(std::size_t index) const noexcept { return line(1, index); }
+  [[nodiscard]] std::byte* at(std::uint64_t offset) const noexcept { return start_ + offset; }
+  [[nodiscard]] std::atomic<std::uint64_t>& notification(const Member& of, std::uint32_t number) const noexcept {
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(start_ + of.notifications_at)[number];
+  }
+  [[nodiscard]] Rights rights(const Member& of, std::size_t member) const noexcept {
+    return of.rights_at == 0 ? of.rights : reinterpret_cast<const Rights*>(start_ + of.rights_at)[member];
+  }
+
+ private:
+  [[nodiscard]] std::atomic<std::uint64_t>& line(std::size_t block, std::size_t index) const noexcept {
+    const std::size_t members = header().members;
+    std::byte* const lines = start_ + sizeof(Header) + members * sizeof(Member);
+    return reinterpret_cast<Line*>(lines)[block * members + index].value;
+  }
+
+  std::byte* start_ = nullptr;
+};
+
+}  // namespace tonari::window

@@ -1,0 +1,277 @@
+#include "window/served.hpp"
+
+#include "fabric/bulk.hpp"
+#include "window/access.hpp"
+#include "window/waiting.hpp"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+
+namespace tonari::window {
+
+using fabric::BulkPlace;
+using fabric::Head;
+using fabric::Kind;
+using fabric::Lane;
+using fabric::Step;
+
+namespace {
+
+constexpr std::size_t under_way_max = 8;
+
+/// Waits for something that nobody announces: looks again and again, and moves on what others wait for.
+template <class Try>
+struct TryUntilDone {
+  Try attempt;
+
+  Step step() noexcept { return attempt() ? Step::done : Step::retry; }
+  [[nodiscard]] bool ready() const noexcept { return false; }
+  bool attach(fabric::Sleeper*) noexcept { return true; }
+  void slow() noexcept {}
+};
+
+template <class Word>
+std::uint64_t apply_to(std::byte* word, const AtomicWords& words) noexcept {
+  std::atomic_ref<Word> at(*reinterpret_cast<Word*>(word));
+  const auto operand = static_cast<Word>(words.operand);
+  auto expected = static_cast<Word>(words.expected);
+  switch (words.operation) {  // sequentially consistent throughout: they order like a barrier
+    case AtomicOperation::add: return at.fetch_add(operand);
+    case AtomicOperation::swap: return at.exchange(operand);
+    case AtomicOperation::compare_and_swap: at.compare_exchange_strong(expected, operand); return expected;
+    case AtomicOperation::bit_and: return at.fetch_and(operand);
+    case AtomicOperation::bit_or: return at.fetch_or(operand);
+    case AtomicOperation::bit_xor: return at.fetch_xor(operand);
+  }
+  return 0;
+}
+
+// What a peer may have sent as one.
+bool is_operation(AtomicOperation operation) noexcept { return operation <= AtomicOperation::bit_xor; }
+
+// True when the page can be written, which is found out without writing. Where the kernel cannot tell (before 5.14), it
+// is believed.
+bool is_writable(std::byte* word) noexcept {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  auto* const start = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(word) / page * page);
+  return ::madvise(start, page, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
+}
+
+}  // namespace
+
+std::uint64_t apply_to_word(std::byte* word, const AtomicWords& words) noexcept {
+  return words.bytes == 4 ? apply_to<std::uint32_t>(word, words) : apply_to<std::uint64_t>(word, words);
+}
+
+// One request on its way.
+struct Client::Asked {
+  std::atomic<bool> done{true};
+  int peer = -1;
+  Status status = Status::ok;
+  std::uint64_t value = 0;
+  fabric::Tickets::Ticket ticket{};
+  BulkPlace place{};
+  std::byte* local = nullptr;  // of a copy
+  std::size_t bytes = 0;
+};
+
+// False when the peer is gone: nothing was asked.
+bool Client::ask(Asked& asked, int peer, std::uint32_t window, ServiceRequest request) noexcept {
+  TryUntilDone take{[&] {
+    const auto taken = engine_.tickets().take();
+    if (taken) asked.ticket = *taken;
+    return taken.has_value();
+  }};
+  engine_.wait(take);
+  asked.peer = peer;
+  asked.done.store(false, std::memory_order_relaxed);
+  {
+    const std::lock_guard guard(lock_);
+    asked_[asked.ticket.index] = &asked;
+  }
+  Head head;
+  head.kind = Kind::window_access;
+  head.inline_bytes = sizeof request;
+  head.source = static_cast<std::uint32_t>(engine_.session().rank());
+  head.context = window;
+  request.ticket = asked.ticket.index;
+  request.generation = asked.ticket.generation;
+  head.set(request);
+  Status sent = Status::ok;
+  TryUntilDone send{[&] { return (sent = engine_.send(peer, head, Lane::request)) != Status::again; }};
+  engine_.wait(send);
+  if (sent == Status::ok) {
+    engine_.nudge(peer);
+    return true;
+  }
+  gone(peer);  // this one too, unless the service thread was first
+  return false;
+}
+
+void Client::wait(Asked& asked) noexcept {
+  // Acquire: the reply's status and value, and what the owner copied.
+  wait_until(
+      engine_, [&asked] { return asked.done.load(std::memory_order_acquire); }, job::Wait::window, asked.peer);
+}
+
+void Client::receive(const Head& head) noexcept {
+  const auto reply = head.as<ServiceReply>();
+  if (reply.ticket >= fabric::tickets_max) return;  // a peer lies
+  const std::lock_guard guard(lock_);
+  Asked* const asked = asked_[reply.ticket];
+  const bool known =
+      asked != nullptr && asked->ticket.generation == reply.generation && asked->peer == static_cast<int>(head.source);
+  if (!known) return;
+  asked_[reply.ticket] = nullptr;
+  asked->value = reply.value;
+  asked->status = fabric::status_of(reply.status);
+  engine_.tickets().give_back(reply.ticket);
+  asked->done.store(true, std::memory_order_release);
+}
+
+void Client::gone(int rank) noexcept {
+  const std::lock_guard guard(lock_);
+  for (Asked*& each : asked_) {
+    if (each == nullptr || each->peer != rank) continue;
+    Asked* const asked = std::exchange(each, nullptr);
+    asked->status = Status::peer_gone;
+    engine_.tickets().give_back(asked->ticket.index);
+    asked->done.store(true, std::memory_order_release);
+  }
+}
+
+// Afterwards it may be asked again.
+void Client::end_copy(Asked& asked, Service service) noexcept {
+  if (asked.bytes == 0) return;
+  wait(asked);
+  if (service == Service::pull && asked.status == Status::ok) {
+    std::memcpy(asked.local, engine_.bulk().at(asked.place), asked.bytes);
+  }
+  fabric::BulkReader::give_back(engine_.bulk_of(engine_.session().rank()), asked.place);
+  asked.bytes = 0;
+}
+
+Status Client::copy(Service service, std::uint32_t window, int peer, std::uint64_t offset, std::byte* local,
+                    std::uint64_t bytes) noexcept {
+  std::array<Asked, under_way_max> under_way;
+  Status status = Status::ok;
+  std::uint64_t copied = 0;
+  const auto end = [&](Asked& asked) {
+    end_copy(asked, service);
+    if (status == Status::ok) status = asked.status;
+  };
+  for (std::size_t turn = 0; copied < bytes && status == Status::ok; ++turn) {
+    Asked& asked = under_way[turn % under_way_max];
+    end(asked);
+    if (status != Status::ok) break;
+    asked.bytes = std::min<std::uint64_t>(bytes - copied, fabric::bulk_tail_bytes_max);
+    asked.local = local + copied;
+    TryUntilDone allocate{[&] {  // this rank reads it in the end, whoever dies
+      const auto place = engine_.bulk().allocate(asked.bytes, engine_.session().rank());
+      if (place) asked.place = *place;
+      return place.has_value();
+    }};
+    engine_.wait(allocate);
+    if (service == Service::push) std::memcpy(engine_.bulk().at(asked.place), asked.local, asked.bytes);
+    ServiceRequest request{};
+    request.service = service;
+    request.offset = offset + copied;
+    request.place = asked.place.value;
+    request.bytes = static_cast<std::uint32_t>(asked.bytes);
+    (void)ask(asked, peer, window, request);
+    copied += asked.bytes;
+  }
+  for (Asked& asked : under_way) end(asked);
+  return status;
+}
+
+Fetched<std::uint64_t> Client::apply(std::uint32_t window, int peer, std::uint64_t offset,
+                                     const AtomicWords& words) noexcept {
+  Asked asked;
+  ServiceRequest request{};
+  request.service = Service::atomic;
+  request.offset = offset;
+  request.bytes = words.bytes;
+  request.operation = words.operation;
+  request.operand = words.operand;
+  request.expected = words.expected;
+  (void)ask(asked, peer, window, request);
+  wait(asked);
+  return {asked.status, asked.value};
+}
+
+void Server::receive(const Head& request) noexcept {
+  {
+    const std::lock_guard guard(lock_);
+    requests_.push_back(request);  // as many as all askers have tickets
+  }
+  engine_.add_errand();
+}
+
+bool Server::next(Head& request) noexcept {
+  {
+    const std::lock_guard guard(lock_);
+    if (requests_.empty()) return false;
+    request = requests_.front();
+    requests_.pop_front();
+  }
+  engine_.finish_errand();
+  return true;
+}
+
+void Server::serve(const Access* access, const Head& head) noexcept {
+  const auto request = head.as<ServiceRequest>();
+  const int peer = static_cast<int>(head.source);
+  if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return;  // a peer lies
+  ServiceReply reply{
+      .value = 0, .ticket = request.ticket, .generation = request.generation, .status = 0, .reserved = 0};
+  Status status = Status::bounds;  // no such window
+  std::byte* there = nullptr;
+  const AtomicWords words{request.operation, static_cast<std::uint8_t>(request.bytes), request.operand,
+                          request.expected};
+  if (access != nullptr) {
+    const Rights needed = request.service == Service::pull   ? Rights::read
+                          : request.service == Service::push ? Rights::write
+                                                             : Rights::atomic;
+    status = access->check_request(peer, request.offset, request.bytes, needed, there);
+  }
+  if (status == Status::ok && request.service == Service::atomic) {
+    const bool aligned = (request.bytes == 4 || request.bytes == 8) &&
+                         reinterpret_cast<std::uintptr_t>(there) % request.bytes == 0 && is_operation(words.operation);
+    status = !aligned ? Status::invalid : is_writable(there) ? Status::ok : Status::bad_address;
+    if (status == Status::ok) reply.value = apply_to_word(there, words);
+  } else if (status == Status::ok) {
+    status = copy(request, peer, there);
+  }
+  reply.status = static_cast<std::uint32_t>(status);
+
+  Head answer;
+  answer.kind = Kind::window_done;
+  answer.inline_bytes = sizeof reply;
+  answer.source = static_cast<std::uint32_t>(engine_.session().rank());
+  answer.context = head.context;
+  answer.set(reply);
+  while (engine_.send(peer, answer, Lane::reply) == Status::again) ::sched_yield();  // has room but for a moment
+}
+
+// Between this program's memory and the asker's bulk memory, by the kernel, which finds out whether the program's
+// memory can be read or written and answers instead of raising a signal.
+Status Server::copy(const ServiceRequest& request, int peer, std::byte* there) const noexcept {
+  fabric::BulkMemory& bulk = engine_.bulk_of(peer);
+  const auto block = fabric::BulkReader::look(bulk, {request.place}, request.bytes);
+  if (block.size() != request.bytes || request.service > Service::push) return Status::invalid;
+  const job::Arena& arena = engine_.session().arena();
+  const auto place = static_cast<off_t>(arena.place_of(block.data()));
+  const ssize_t copied = request.service == Service::push
+                             ? ::pread(arena.memory().number(), there, block.size(), place)
+                             : ::pwrite(arena.memory().number(), there, block.size(), place);
+  return copied == static_cast<ssize_t>(block.size()) ? Status::ok : Status::bad_address;
+}
+
+}  // namespace tonari::window

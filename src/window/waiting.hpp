@@ -1,0 +1,52 @@
+#pragma once
+
+#include "base/clock.hpp"
+#include "fabric/engine.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+namespace tonari::window {
+
+/// Waits for what others change in shared memory, or what heads bring: until `ready()`, which is cheap and may be
+/// called by any thread. Whoever makes it ready wakes this rank after that.
+template <class Ready>
+class WaitUntil final : public fabric::Watched {
+ public:
+  static constexpr std::uint64_t no_end = ~std::uint64_t{0};
+
+  /// Ends at `end_ns` of the monotonic clock at the latest.
+  WaitUntil(fabric::Engine& engine, Ready ready, job::Wait what, int peer, std::uint64_t end_ns = no_end) noexcept
+      : engine_(engine), ready_(std::move(ready)), what_(what), peer_(peer), end_ns_(end_ns) {}
+
+  fabric::Step step() noexcept { return ready() ? fabric::Step::done : fabric::Step::waiting; }
+  [[nodiscard]] bool ready() const noexcept override {
+    return ready_() || (end_ns_ != no_end && monotonic_ns() >= end_ns_);
+  }
+  bool attach(fabric::Sleeper* sleeper) noexcept { return engine_.watch(*this, sleeper); }
+  void slow() noexcept { engine_.tell_long_wait(what_, peer_, -1); }
+  [[nodiscard]] std::chrono::nanoseconds time_left() const noexcept {
+    constexpr std::uint64_t longest_ns = std::uint64_t{1} << 62;  // no_end is no number of the signed kind
+    const std::uint64_t now_ns = monotonic_ns();
+    return std::chrono::nanoseconds(now_ns < end_ns_ ? std::min(end_ns_ - now_ns, longest_ns) : 0);
+  }
+
+ private:
+  fabric::Engine& engine_;
+  Ready ready_;
+  job::Wait what_;
+  int peer_;
+  std::uint64_t end_ns_;
+};
+
+/// For what most often comes soon. `peer`: the rank of the job that is waited for, or -1.
+template <class Ready>
+void wait_until(fabric::Engine& engine, Ready ready, job::Wait what, int peer) noexcept {
+  WaitUntil waiting(engine, std::move(ready), what, peer);
+  if (waiting.ready() || engine.look_before_waiting(waiting)) return;
+  engine.wait(waiting);
+}
+
+}  // namespace tonari::window

@@ -1,0 +1,115 @@
+#include <tonari/window.hpp>
+
+#include "job/session.hpp"
+#include "window/access.hpp"
+#include "window/runtime.hpp"
+
+#include <utility>
+
+namespace tonari {
+
+using window::Access;
+using window::Offer;
+using window::Runtime;
+
+namespace {
+
+Offer ours(std::size_t bytes, const WindowOptions& options) { return {.bytes = bytes, .options = options}; }
+Offer of_program(std::span<std::byte> memory, const WindowOptions& options) {
+  return {.bytes = memory.size(), .memory = memory.data(), .in_program = true, .options = options};
+}
+
+}  // namespace
+
+Window::Window(Job& job, std::size_t bytes, const WindowOptions& options)
+    : Window(job, Group::first(job.size()), bytes, options) {}
+Window::Window(Job& job, const Group& group, std::size_t bytes, const WindowOptions& options)
+    : access_(Runtime::of(job.session()).make(group, ours(bytes, options))) {}
+Window::Window(Job& job, std::span<std::byte> memory, const WindowOptions& options)
+    : Window(job, Group::first(job.size()), memory, options) {}
+Window::Window(Job& job, const Group& group, std::span<std::byte> memory, const WindowOptions& options)
+    : access_(Runtime::of(job.session()).make(group, of_program(memory, options))) {}
+Window::Window(std::shared_ptr<Access> access) noexcept : access_(std::move(access)) {}
+
+Window Window::alone(Job& job, std::size_t bytes, const WindowOptions& options) {
+  return Window(Runtime::of(job.session()).make_alone(ours(bytes, options)));
+}
+Window Window::alone(Job& job, std::span<std::byte> memory, const WindowOptions& options) {
+  return Window(Runtime::of(job.session()).make_alone(of_program(memory, options)));
+}
+Window Window::reach(Job& job, GlobalAddress address) { return Window(Runtime::of(job.session()).reach(address)); }
+
+Window::Window(Window&&) noexcept = default;
+Window& Window::operator=(Window&&) noexcept = default;
+Window::~Window() = default;
+
+std::uint32_t Window::number() const noexcept { return access_->number(); }
+const Group& Window::group() const noexcept { return access_->group(); }
+std::span<std::byte> Window::local() const noexcept { return access_->local(); }
+std::uint64_t Window::bytes(int rank) const noexcept { return access_->bytes(rank); }
+bool Window::contains(GlobalAddress address, std::uint64_t bytes) const noexcept {
+  return access_->contains(address, bytes);
+}
+std::optional<GlobalAddress> Window::global(const void* pointer) const noexcept { return access_->global(pointer); }
+std::byte* Window::direct(GlobalAddress address, std::uint64_t bytes) const noexcept {
+  return access_->direct(address, bytes);
+}
+
+Status Window::pull(std::span<std::byte> to, GlobalAddress from) noexcept { return access_->pull(to, from); }
+Status Window::pull_with_twin(std::span<std::byte> to, std::span<std::byte> twin, GlobalAddress from) noexcept {
+  return access_->pull_with_twin(to, twin, from);
+}
+Status Window::pull_regions(std::span<std::byte> to, GlobalAddress from, std::span<const Region> regions) noexcept {
+  return access_->pull_regions(to, from, regions);
+}
+Status Window::push(GlobalAddress to, std::span<const std::byte> from) noexcept { return access_->push(to, from); }
+Status Window::push_regions(GlobalAddress to, std::span<const std::byte> from,
+                            std::span<const Region> regions) noexcept {
+  return access_->push_regions(to, from, regions);
+}
+Difference Window::push_diff(GlobalAddress to, std::span<const std::byte> from,
+                             std::span<const std::byte> twin) noexcept {
+  return access_->push_diff(to, from, twin);
+}
+Status Window::multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept {
+  return access_->multicast(to, from);
+}
+Status Window::multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept {
+  return access_->multicast(offset, from);
+}
+Status Window::multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
+                                 std::span<const Region> regions) noexcept {
+  return access_->multicast_regions(to, from, regions);
+}
+Status Window::push_notified(GlobalAddress to, std::span<const std::byte> from, std::uint32_t notification) noexcept {
+  return access_->push_notified(to, from, notification);
+}
+std::uint64_t Window::notified(std::uint32_t notification) const noexcept { return access_->notified(notification); }
+Status Window::wait_notified(std::uint32_t notification, std::uint64_t count) noexcept {
+  return access_->wait_notified(notification, count);
+}
+Status Window::flush(int rank) noexcept { return access_->flush(rank); }
+Status Window::flush() noexcept { return access_->flush(); }
+
+Status Window::lock(int home, std::uint32_t number, LockMode mode) noexcept {
+  return access_->locks().lock(home, number, mode);
+}
+Status Window::try_lock(int home, std::uint32_t number, LockMode mode) noexcept {
+  return access_->locks().try_lock(home, number, mode);
+}
+Status Window::lock_for(std::chrono::nanoseconds limit, int home, std::uint32_t number) noexcept {
+  return access_->locks().lock_for(limit, home, number);
+}
+Status Window::unlock(int home, std::uint32_t number) noexcept {
+  (void)access_->flush();
+  return access_->locks().unlock(home, number);
+}
+Status Window::barrier() noexcept { return access_->barrier(); }
+Status Window::barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept {
+  return access_->barrier_with_multicast(offset, from);
+}
+Fetched<std::uint64_t> Window::apply_words(GlobalAddress at, const window::AtomicWords& words) noexcept {
+  return access_->apply(at, words);
+}
+
+}  // namespace tonari
