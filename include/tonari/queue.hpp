@@ -31,30 +31,33 @@ enum class Primitive : std::uint8_t {
 };
 
 /// A primitive written down, as MLC-1 has it: in the caller's memory, with all that it needs, and where its outcome
-/// comes to lie. Made by the functions below, which check nothing; posting does. It and everything it points to belong
-/// to the queue from post() until it is complete; then it may be posted again. Must not lie in memory that is paged or
-/// shared by tonari.
+/// comes to lie. Made by the functions below, which check nothing; executing it does. It and everything it points to
+/// belong to the queue from post() until it is answered: by poll(), wait() or wait_all(), or by counting it. Then it
+/// may be posted again. Must not lie in memory that tonari pages.
 struct Descriptor {
   Primitive primitive = Primitive::none;
   LockMode mode = LockMode::exclusive;
   Status status = Status::ok;  ///< When complete.
   std::uint32_t number = 0;    ///< Of a lock or notification.
-  GlobalAddress address{};
-  std::byte* local = nullptr;
-  std::byte* twin = nullptr;
-  std::uint64_t bytes = 0;  ///< Of `local`.
+  GlobalAddress address{};     ///< `rank`: the home of a lock.
+  std::byte* local = nullptr;  ///< Read only by a push.
+  std::byte* twin = nullptr;   ///< Read only by a push.
+  std::uint64_t bytes = 0;     ///< Of `local`.
   std::span<const Region> regions{};
   std::span<const GlobalAddress> targets{};  ///< Of a multicast.
   window::AtomicWords words{};
   std::uint64_t result = 0;    ///< When complete: the word before an atomic operation; bytes of a push of differences.
-  std::uint32_t state = 0;     ///< The queue's: 0 when it is not in one. See complete().
-  Descriptor* next = nullptr;  ///< The queue's.
-  std::uint64_t progress = 0;  ///< The queue's.
+  std::uint32_t state = 0;     ///< The queue's, as the next.
+  Descriptor* next = nullptr;  ///< When complete and not answered yet, too.
 
-  /// True when it is not under way. Sees what it did.
+  static constexpr std::uint32_t idle = 0;
+  static constexpr std::uint32_t under_way = 1;
+  static constexpr std::uint32_t unanswered = 2;
+
+  /// True when it is not under way; then it shows what it did.
   [[nodiscard]] bool complete() const noexcept {
-    // Acquire: with its status, result and the data. atomic_ref of const is not in C++20.
-    return std::atomic_ref<std::uint32_t>(const_cast<std::uint32_t&>(state)).load(std::memory_order_acquire) == 0;
+    // Acquire: its status, its result and the data. (C++20 has no atomic_ref of const.)
+    return std::atomic_ref(const_cast<std::uint32_t&>(state)).load(std::memory_order_acquire) != under_way;
   }
 
   static Descriptor pull(std::span<std::byte> to, GlobalAddress from) noexcept;
@@ -75,40 +78,78 @@ struct Descriptor {
   static Descriptor barrier() noexcept;
   static Descriptor barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept;
   static Descriptor flush() noexcept;
+
   template <AtomicInteger T>
-  static Descriptor fetch_add(GlobalAddress at, T value) noexcept;
-  // swap, compare_and_swap, fetch_and, fetch_or, fetch_xor likewise
+  static Descriptor fetch_add(GlobalAddress at, T value) noexcept {
+    return atomic<T>(at, window::AtomicOperation::add, value);
+  }
+  template <AtomicWord T>
+  static Descriptor swap(GlobalAddress at, T value) noexcept {
+    return atomic<T>(at, window::AtomicOperation::swap, value);
+  }
+  template <AtomicWord T>
+  static Descriptor compare_and_swap(GlobalAddress at, T expected, T desired) noexcept {
+    return atomic<T>(at, window::AtomicOperation::compare_and_swap, desired, expected);
+  }
+  template <AtomicInteger T>
+  static Descriptor fetch_and(GlobalAddress at, T value) noexcept {
+    return atomic<T>(at, window::AtomicOperation::bit_and, value);
+  }
+  template <AtomicInteger T>
+  static Descriptor fetch_or(GlobalAddress at, T value) noexcept {
+    return atomic<T>(at, window::AtomicOperation::bit_or, value);
+  }
+  template <AtomicInteger T>
+  static Descriptor fetch_xor(GlobalAddress at, T value) noexcept {
+    return atomic<T>(at, window::AtomicOperation::bit_xor, value);
+  }
+
+ private:
+  template <AtomicWord T>
+  static Descriptor atomic(GlobalAddress at, window::AtomicOperation operation, T operand, T expected = {}) noexcept {
+    Descriptor made;
+    made.primitive = Primitive::atomic;
+    made.address = at;
+    made.words = {operation, sizeof(T), window::word_of(operand), window::word_of(expected)};
+    return made;
+  }
 };
+
+namespace window {
+class Work;
+}  // namespace window
 
 /// Works through descriptors of one window in the order in which they were posted, while the poster computes: a lock,
 /// what it protects, and its unlock can be posted at once. Short copies are made by post() itself; what is long, or has
-/// to wait, is left to a thread that the window has for this and that starts with the first need of it.
+/// to wait, is left to a thread of this rank's that starts with the first need of it, or to wait().
 ///
 /// Owns:    nothing of the caller's: see Descriptor.
-/// Threads: one at a time. A window may have any number of queues, and they do not wait for each other.
+/// Threads: one at a time. A window may have any number of queues, which do not wait for each other.
+/// Life:    may outlive its Window, whose part is freed when both are gone; not its Job.
 /// Costs:   posting, polling and completing allocate nothing.
 class Queue {
  public:
-  /// `completions`, if there is one, is incremented (release) with each descriptor that is complete: one to wait for
-  /// several queues. The window must outlive the queue.
-  explicit Queue(Window& window, std::atomic<std::uint64_t>* completions = nullptr);
+  /// Throws std::bad_alloc.
+  explicit Queue(Window& window);
+  /// Counts each complete descriptor on `completions` (with release), which must outlive the queue, and answers none:
+  /// what poll() and wait() would have answered is over when it is counted.
+  Queue(Window& window, std::atomic<std::uint64_t>& completions);
   Queue(Queue&&) = delete;
   ~Queue();  ///< Waits for all that was posted.
 
-  /// Posts them all, in their order. Answers ok, or invalid and posts nothing: one of them is under way or asks for
-  /// nothing that there is. Wrong addresses and arguments are told in each descriptor's status.
+  /// Posts them all, in their order. Answers ok; or invalid, and posts nothing, when one of them is in a queue already
+  /// or asks for nothing that there is. What else is wrong with one is told by its status.
   Status post(std::span<Descriptor> descriptors) noexcept;
   Status post(Descriptor& descriptor) noexcept { return post(std::span(&descriptor, 1)); }
-  /// The oldest complete descriptor that was not answered yet; null when none is. Does not block.
+  /// Answers the oldest complete descriptor that was not answered yet; null when there is none. Does not block.
   Descriptor* poll() noexcept;
-  /// The same, and waits for one; null when nothing is under way.
+  /// The same, but waits while one is under way.
   Descriptor* wait() noexcept;
-  /// Waits for all. Answers ok, or the first failure since the last call of it.
+  /// Waits for all and answers them all: ok, or the first failure since it was last called. holder_died is none.
   Status wait_all() noexcept;
 
  private:
-  class Work;
-  std::shared_ptr<Work> work_;
+  std::shared_ptr<window::Work> work_;
 };
 
 }  // namespace tonari

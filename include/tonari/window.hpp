@@ -70,7 +70,6 @@ struct Fetched {
 
 namespace window {
 class Access;
-class Part;
 enum class AtomicOperation : std::uint8_t { add, swap, compare_and_swap, bit_and, bit_or, bit_xor };
 struct AtomicWords {
   AtomicOperation operation;
@@ -78,6 +77,14 @@ struct AtomicWords {
   std::uint64_t operand;
   std::uint64_t expected;  // compare_and_swap
 };
+template <AtomicWord T>
+std::uint64_t word_of(T value) noexcept {
+  if constexpr (sizeof(T) == 4) {
+    return std::bit_cast<std::uint32_t>(value);
+  } else {
+    return std::bit_cast<std::uint64_t>(value);
+  }
+}
 }  // namespace window
 
 /// Memory of one or several ranks that the others reach without those ranks' help, and the primitives to do so: the
@@ -238,16 +245,9 @@ class Window {
   explicit Window(std::shared_ptr<window::Access> access) noexcept;
 
   template <AtomicWord T>
-  static std::uint64_t word_of(T value) noexcept {
-    if constexpr (sizeof(T) == 4) {
-      return std::bit_cast<std::uint32_t>(value);
-    } else {
-      return std::bit_cast<std::uint64_t>(value);
-    }
-  }
-  template <AtomicWord T>
   Fetched<T> apply(GlobalAddress at, window::AtomicOperation operation, T operand, T expected = {}) noexcept {
-    const auto [status, word] = apply_words(at, {operation, sizeof(T), word_of(operand), word_of(expected)});
+    const auto [status, word] =
+        apply_words(at, {operation, sizeof(T), window::word_of(operand), window::word_of(expected)});
     if constexpr (sizeof(T) == 4) {
       return {status, std::bit_cast<T>(static_cast<std::uint32_t>(word))};
     } else {

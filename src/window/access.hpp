@@ -78,7 +78,20 @@ class Access {
   Status flush() noexcept;
   Status barrier() noexcept;
   Status barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept;
+  /// A barrier that this rank has come to, and as far as it has seen the others come.
+  struct Meeting {
+    std::uint64_t round = 0;
+    std::size_t next = 0;
+    Status status = Status::ok;
+  };
+  /// Answers ok, or invalid: this window has none.
+  Status begin_barrier(Meeting& meeting) noexcept;
+  /// True when all have come, or are gone.
+  bool step_barrier(Meeting& meeting) const noexcept;
+  [[nodiscard]] bool barrier_ready(const Meeting& meeting) const noexcept;
 
+  /// A copy that takes long, or needs the owner's help.
+  [[nodiscard]] bool is_long(GlobalAddress address, std::uint64_t bytes) const noexcept;
   [[nodiscard]] Locks& locks() noexcept { return locks_; }
 
   /// For the service: whether rank `peer` may do that to this rank's own part, and where it is.

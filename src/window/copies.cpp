@@ -15,6 +15,9 @@ namespace {
 // What is copied to several places stays in a first-level cache meanwhile.
 constexpr std::size_t multicast_piece_bytes = 16 * 1024;
 
+// Longer ones take longer than it takes to wake a thread for them.
+constexpr std::size_t short_copy_bytes_max = 128 * 1024;
+
 // Aligned words are copied whole, as the header promises.
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   switch (bytes) {
@@ -92,6 +95,12 @@ Status Access::write(const Part& part, GlobalAddress to, std::span<const std::by
   return reach_program(to, part, [from](const fabric::DirectCopy& copy, std::uint64_t address) {
     return copy.write(address, from.data(), from.size());
   });
+}
+
+bool Access::is_long(GlobalAddress address, std::uint64_t bytes) const noexcept {
+  if (bytes > short_copy_bytes_max) return true;
+  const bool far = address.rank < parts_.size() && parts_[address.rank].mapped == nullptr;
+  return far && !engine_.session().direct_copies();
 }
 
 Status Access::pull(std::span<std::byte> to, GlobalAddress from) noexcept {

@@ -51,22 +51,40 @@ Status Access::flush(int rank) noexcept {
   return flush();
 }
 
-Status Access::barrier() noexcept {
+Status Access::begin_barrier(Meeting& meeting) noexcept {
   if (layout_.header().alone != 0) return Status::invalid;
-  const std::uint64_t round = ++barriers_;
+  meeting = {.round = ++barriers_};
   // Release: all that this rank did. Sequentially consistent with a sleeper's look: it sees this, or we see it asleep.
-  layout_.arrival(self_).store(round, std::memory_order_seq_cst);
+  layout_.arrival(self_).store(meeting.round, std::memory_order_seq_cst);
   wake_others();
-  Status status = Status::ok;
-  for (std::size_t i = 0; i < size(); ++i) {
-    const std::atomic<std::uint64_t>& arrival = layout_.arrival(i);
-    const auto has_come = [&arrival, round] { return arrival.load(std::memory_order_seq_cst) >= round; };
-    wait_until(
-        engine_, [this, has_come, i] { return has_come() || is_gone(i); }, job::Wait::barrier,
-        group_.at(static_cast<int>(i)));
-    if (!has_come()) status = Status::peer_gone;  // looked at again: it may have come and gone
+  return Status::ok;
+}
+
+bool Access::barrier_ready(const Meeting& meeting) const noexcept {
+  // Acquire: what that rank did before.
+  return layout_.arrival(meeting.next).load(std::memory_order_seq_cst) >= meeting.round || is_gone(meeting.next);
+}
+
+bool Access::step_barrier(Meeting& meeting) const noexcept {
+  for (; meeting.next < size(); ++meeting.next) {
+    if (!barrier_ready(meeting)) return false;
+    // Looked at again: it may have come, and gone then.
+    if (layout_.arrival(meeting.next).load(std::memory_order_seq_cst) < meeting.round) {
+      meeting.status = Status::peer_gone;
+    }
   }
-  return status;
+  return true;
+}
+
+Status Access::barrier() noexcept {
+  Meeting meeting;
+  const Status begun = begin_barrier(meeting);
+  if (begun != Status::ok) return begun;
+  while (!step_barrier(meeting)) {
+    wait_until(
+        engine_, [&] { return barrier_ready(meeting); }, job::Wait::barrier, group_.at(static_cast<int>(meeting.next)));
+  }
+  return meeting.status;
 }
 
 Status Access::barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept {

@@ -6,6 +6,7 @@
 #include "window/joining.hpp"
 #include "window/pins.hpp"
 #include "window/served.hpp"
+#include "window/work.hpp"
 
 #include <cstdint>
 #include <map>
@@ -19,13 +20,15 @@ namespace tonari::window {
 /// Threads: any.
 class Runtime final : public fabric::Layer {
  public:
-  explicit Runtime(fabric::Engine& engine) noexcept : engine_(engine), client_(engine), server_(engine) {}
+  explicit Runtime(fabric::Engine& engine) noexcept
+      : engine_(engine), client_(engine), server_(engine), worker_(engine) {}
   /// The session's windows, made on first use.
   static Runtime& of(job::Session& session);
 
   [[nodiscard]] fabric::Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] Pins& pins() noexcept { return pins_; }
   [[nodiscard]] Client& client() noexcept { return client_; }
+  [[nodiscard]] Worker& worker() noexcept { return worker_; }
 
   /// Collective over the group. Throws SetupError.
   std::shared_ptr<Access> make(const Group& group, const Offer& offer);
@@ -70,6 +73,8 @@ class Runtime final : public fabric::Layer {
   };
   SpinLock known_lock_;  // of the next
   std::map<std::uint32_t, Known> known_;
+
+  Worker worker_;  // the last: it ends first
 };
 
 }  // namespace tonari::window

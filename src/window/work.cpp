@@ -1,0 +1,298 @@
+#include "window/work.hpp"
+
+#include "base/futex.hpp"
+#include "job/signals.hpp"
+#include "window/runtime.hpp"
+
+#include <pthread.h>
+
+#include <utility>
+
+namespace tonari::window {
+
+using fabric::Step;
+
+namespace {
+
+void set_state(Descriptor& descriptor, std::uint32_t state) noexcept {
+  std::atomic_ref(descriptor.state).store(state, std::memory_order_release);  // pairs with Descriptor::complete()
+}
+
+// Puts it at the end of a list through the descriptors' own links.
+void append(Descriptor*& first, Descriptor*& last, Descriptor& descriptor) noexcept {
+  descriptor.next = nullptr;
+  (first != nullptr ? last->next : first) = &descriptor;
+  last = &descriptor;
+}
+
+bool may_be_posted(const Descriptor& descriptor) noexcept {
+  return descriptor.primitive > Primitive::none && descriptor.primitive <= Primitive::flush &&
+         descriptor.state == Descriptor::idle;
+}
+
+std::span<std::byte> local(const Descriptor& descriptor) noexcept { return {descriptor.local, descriptor.bytes}; }
+
+}  // namespace
+
+Status Work::post(std::span<Descriptor> descriptors) noexcept {
+  for (auto each = descriptors.begin(); each != descriptors.end(); ++each) {
+    if (!may_be_posted(*each)) {
+      while (each != descriptors.begin()) (--each)->state = Descriptor::idle;
+      return Status::invalid;
+    }
+    each->state = Descriptor::under_way;
+  }
+  const std::lock_guard guard(lock_);
+  for (Descriptor& each : descriptors) append(first_, last_, each);
+  return Status::ok;
+}
+
+bool Work::is_empty() const noexcept {
+  const std::lock_guard guard(lock_);
+  return first_ == nullptr;
+}
+
+Descriptor* Work::take_complete() noexcept {
+  Descriptor* oldest = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    oldest = first_complete_;
+    if (oldest == nullptr) return nullptr;
+    first_complete_ = oldest->next;
+  }
+  oldest->state = Descriptor::idle;
+  return oldest;
+}
+
+Status Work::take_failure() noexcept {
+  const std::lock_guard guard(lock_);
+  return std::exchange(failure_, Status::ok);
+}
+
+bool Work::can_run_locked() const noexcept {
+  if (first_ == nullptr || running_.load(std::memory_order_relaxed)) return false;  // who runs it looks again
+  switch (waits_) {
+    case Waits::for_lock: return request_.lock->ready(request_);
+    case Waits::for_barrier: return access_->barrier_ready(meeting_);
+    case Waits::for_nothing: break;
+  }
+  return true;
+}
+
+void Work::try_run(Effort effort) noexcept {
+  do {
+    if (running_.exchange(true, std::memory_order_acquire)) return;  // acquire: what the last to run it has left
+    run(effort);
+    running_.store(false, std::memory_order_release);
+  } while (effort == Effort::all && can_run());
+}
+
+void Work::run(Effort effort) noexcept {
+  Waits waited = Waits::for_nothing;
+  {
+    const std::lock_guard guard(lock_);
+    waited = std::exchange(waits_, Waits::for_nothing);
+  }
+  for (Descriptor* descriptor = oldest(); descriptor != nullptr; descriptor = oldest()) {
+    const bool resumed = waited != Waits::for_nothing;
+    if (!resumed && effort == Effort::short_ones && is_long(*descriptor)) return;
+    const Waits before = std::exchange(waited, Waits::for_nothing);
+    if (!(resumed ? resume(*descriptor, before) : execute(*descriptor))) return;
+    complete(*descriptor);
+  }
+}
+
+Descriptor* Work::oldest() noexcept {
+  const std::lock_guard guard(lock_);
+  return first_;
+}
+
+bool Work::is_long(const Descriptor& descriptor) const noexcept {
+  switch (descriptor.primitive) {
+    case Primitive::lock:
+    case Primitive::unlock:
+    case Primitive::barrier:
+    case Primitive::flush: return false;
+    case Primitive::multicast:
+    case Primitive::multicast_regions: {
+      const std::uint64_t bytes = descriptor.bytes * descriptor.targets.size();
+      return !descriptor.targets.empty() && access_->is_long(descriptor.targets.front(), bytes);
+    }
+    case Primitive::barrier_with_multicast: {
+      const auto self = static_cast<std::uint32_t>(access_->group().at(static_cast<int>(access_->self())));
+      return access_->is_long({access_->number(), self, 0}, descriptor.bytes * access_->size());
+    }
+    default: return access_->is_long(descriptor.address, descriptor.bytes);
+  }
+}
+
+// True when it is done.
+bool Work::execute(Descriptor& descriptor) noexcept {
+  switch (descriptor.primitive) {
+    case Primitive::lock: return begin_lock(descriptor);
+    case Primitive::barrier:
+    case Primitive::barrier_with_multicast: return begin_barrier(descriptor);
+    default: descriptor.status = perform(descriptor); return true;
+  }
+}
+
+bool Work::resume(Descriptor& descriptor, Waits waited) noexcept {
+  if (waited == Waits::for_lock) return step_lock(descriptor);
+  return step_barrier(descriptor);
+}
+
+bool Work::begin_lock(Descriptor& descriptor) noexcept {
+  descriptor.status =
+      access_->locks().begin(request_, static_cast<int>(descriptor.address.rank), descriptor.number, descriptor.mode);
+  return descriptor.status != Status::ok || step_lock(descriptor);
+}
+
+bool Work::step_lock(Descriptor& descriptor) noexcept {
+  if (!request_.lock->step(request_)) return wait_for(Waits::for_lock);
+  descriptor.status = Locks::status_of(request_);
+  return true;
+}
+
+bool Work::begin_barrier(Descriptor& descriptor) noexcept {
+  const bool gives = descriptor.primitive == Primitive::barrier_with_multicast && descriptor.bytes != 0;
+  descriptor.status = gives ? access_->multicast(descriptor.address.offset, local(descriptor)) : Status::ok;
+  const Status begun = access_->begin_barrier(meeting_);
+  if (begun != Status::ok) descriptor.status = begun;
+  return begun != Status::ok || step_barrier(descriptor);
+}
+
+bool Work::step_barrier(Descriptor& descriptor) noexcept {
+  if (!access_->step_barrier(meeting_)) return wait_for(Waits::for_barrier);
+  if (descriptor.status == Status::ok) descriptor.status = meeting_.status;
+  return true;
+}
+
+bool Work::wait_for(Waits what) noexcept {
+  const std::lock_guard guard(lock_);
+  waits_ = what;
+  return false;
+}
+
+// What does not wait for other ranks to come or leave.
+Status Work::perform(Descriptor& d) noexcept {
+  Access& access = *access_;
+  switch (d.primitive) {
+    case Primitive::pull: return access.pull(local(d), d.address);
+    case Primitive::pull_with_twin: return access.pull_with_twin(local(d), {d.twin, d.bytes}, d.address);
+    case Primitive::pull_regions: return access.pull_regions(local(d), d.address, d.regions);
+    case Primitive::push: return access.push(d.address, local(d));
+    case Primitive::push_regions: return access.push_regions(d.address, local(d), d.regions);
+    case Primitive::push_notified: return access.push_notified(d.address, local(d), d.number);
+    case Primitive::multicast: return access.multicast(d.targets, local(d));
+    case Primitive::multicast_regions: return access.multicast_regions(d.targets, local(d), d.regions);
+    case Primitive::flush: return access.flush();
+    case Primitive::unlock:
+      (void)access.flush();
+      return access.locks().unlock(static_cast<int>(d.address.rank), d.number);
+    case Primitive::push_diff: {
+      const Difference difference = access.push_diff(d.address, local(d), {d.twin, d.bytes});
+      d.result = difference.bytes;
+      return difference.status;
+    }
+    case Primitive::atomic: {
+      const auto [status, before] = access.apply(d.address, d.words);
+      d.result = before;
+      return status;
+    }
+    default: return Status::invalid;
+  }
+}
+
+void Work::complete(Descriptor& descriptor) noexcept {
+  {
+    const std::lock_guard guard(lock_);
+    first_ = descriptor.next;
+    const bool failed = descriptor.status != Status::ok && descriptor.status != Status::holder_died;
+    if (failed && failure_ == Status::ok) failure_ = descriptor.status;
+    if (completions_ == nullptr) append(first_complete_, last_complete_, descriptor);
+    set_state(descriptor, completions_ == nullptr ? Descriptor::unanswered : Descriptor::idle);
+  }
+  if (completions_ != nullptr) completions_->fetch_add(1, std::memory_order_release);
+  access_->runtime().engine().rouse();  // a thread of this rank may sleep until then
+}
+
+// Runs all queues that it has been given, as far as they go.
+struct Worker::Round final : fabric::Watched {
+  explicit Round(Worker& of) noexcept : worker(of) {}
+
+  Step step() noexcept {
+    seen = worker.added_.load(std::memory_order_acquire);
+    for (std::size_t i = 0;;) {
+      std::shared_ptr<Work> work;
+      {
+        const std::lock_guard guard(worker.mutex_);
+        if (i >= worker.works_.size()) {
+          return worker.works_.empty() || worker.stopping_.load(std::memory_order_relaxed) ? Step::done : Step::waiting;
+        }
+        work = worker.works_[i];
+      }
+      work->try_run(Work::Effort::all);
+      const std::lock_guard guard(worker.mutex_);
+      if (!work->is_empty()) {
+        ++i;
+        continue;
+      }
+      worker.works_[i] = std::move(worker.works_.back());  // only this thread takes any away
+      worker.works_.pop_back();
+    }
+  }
+  [[nodiscard]] bool ready() const noexcept override {
+    if (worker.added_.load(std::memory_order_acquire) != seen) return true;
+    const std::lock_guard guard(worker.mutex_);
+    for (const auto& work : worker.works_) {
+      if (work->can_run()) return true;
+    }
+    return false;
+  }
+  bool attach(fabric::Sleeper* sleeper) noexcept { return worker.engine_.watch(*this, sleeper); }
+  void slow() noexcept {}
+
+  Worker& worker;
+  std::uint32_t seen = 0;
+};
+
+Worker::~Worker() {
+  if (!thread_.joinable()) return;
+  stopping_.store(true, std::memory_order_relaxed);  // published by the count
+  ring_bell(added_);
+  engine_.rouse();
+  thread_.join();
+}
+
+void Worker::add(const std::shared_ptr<Work>& work) {
+  {
+    const std::lock_guard guard(mutex_);
+    for (const auto& each : works_) {
+      if (each == work) return;  // it will see that there is more
+    }
+    works_.push_back(work);
+    if (!thread_.joinable()) {
+      const job::AllSignalsBlocked none_for_the_new_thread;
+      thread_ = std::thread([this] { run(); });
+    }
+  }
+  ring_bell(added_);
+  engine_.rouse();
+}
+
+void Worker::run() noexcept {
+  ::pthread_setname_np(::pthread_self(), "tonari-worker");
+  constexpr std::chrono::seconds sleep_max{1};  // a net under lost wakes
+  for (;;) {
+    const std::uint32_t seen = added_.load(std::memory_order_acquire);
+    if (stopping_.load(std::memory_order_relaxed)) return;
+    Round round(*this);
+    if (round.step() == Step::waiting) {
+      engine_.wait(round);
+    } else {
+      futex_wait(added_, seen, sleep_max);
+    }
+  }
+}
+
+}  // namespace tonari::window
