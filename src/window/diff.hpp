@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace tonari::window {
 
@@ -12,8 +13,8 @@ namespace tonari::window {
 // nobody writes them meanwhile. It is exact to the byte: others store to the bytes beside those that differ, in the
 // same cache line and at the same time, and must lose nothing. So an unchanged byte is never stored, nor part of a run.
 //
-// I1  what is stored is what differs, no byte more     store_differences: whole words of a mask, then single bytes
-// I2  no byte beyond the end is read or written        mark: the last block is one that overlaps that before, or a copy
+// I1  what is stored is what differs, no byte more    DiffCode::store, by the bits of bytes
+// I2  nothing beyond the end is read or written       DiffCode::mark: the last block begins earlier, or is a copy
 
 /// Which bytes of a stretch of data differ from their twins: bit i of blocks says that some of block i do, and only
 /// then bit j of bytes[i] that its byte j does.
@@ -33,12 +34,17 @@ struct DifferenceMap {
 struct DiffCode {
   /// Of the first `bytes`, at most a stretch.
   void (*mark)(const std::byte* data, const std::byte* twin, std::size_t bytes, DifferenceMap& map) noexcept;
-  /// Stores the bytes of a block that differ, by their bits.
+  /// Stores what the map says of the same stretch.
   void (*store)(std::byte* target, const std::byte* data, const DifferenceMap& map) noexcept;
 };
 
 enum class DiffLevel : std::uint8_t { words, sse2, avx2, avx512 };
 inline constexpr std::array diff_levels{DiffLevel::words, DiffLevel::sse2, DiffLevel::avx2, DiffLevel::avx512};
+
+constexpr std::string_view to_string(DiffLevel level) noexcept {
+  constexpr std::array<std::string_view, diff_levels.size()> names{"words", "sse2", "avx2", "avx512"};
+  return names[static_cast<std::size_t>(level)];
+}
 
 /// The code of a level, or null when this processor cannot run it.
 const DiffCode* diff_code(DiffLevel level) noexcept;
