@@ -35,7 +35,10 @@ int run(const std::string& question, const Options& options) {
       {{"queue-depth", "tonari"}, ask_queue_depth},
       {{"pingpong", "ring"}, ask_pingpong_of_ring},
       {{"match", "lhs"}, ask_match_of_heads},
-      {{"match", "no-lhs"}, ask_match_of_common_buffer}};
+      {{"match", "no-lhs"}, ask_match_of_common_buffer},
+      {{"diff", "tonari"}, ask_diff},
+      {{"diff", "byte-loop"}, ask_diff_of_loop},
+      {{"diff", "memcmp"}, ask_diff_of_memcmp}};
   const auto system = options.text("system", "tonari");
   if (const auto found = of_tonari.find(question); system == "tonari" && found != of_tonari.end()) {
     ask_tonari(found->second, options);

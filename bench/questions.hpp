@@ -25,5 +25,9 @@ void ask_pingpong_of_ring(const Options& options);
 /// The searches that match's question is put to, each in a single process.
 void ask_match_of_heads(const Options& options);
 void ask_match_of_common_buffer(const Options& options);
+/// Differences between pages and their twins, by the runtime's code and by two others, each in a single process.
+void ask_diff(const Options& options);
+void ask_diff_of_loop(const Options& options);
+void ask_diff_of_memcmp(const Options& options);
 
 }  // namespace tonari::bench

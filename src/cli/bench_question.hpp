@@ -71,6 +71,7 @@ std::unique_ptr<Question> make_allreduce();
 std::unique_ptr<Question> make_alltoall();
 std::unique_ptr<Question> make_lu();
 std::unique_ptr<Question> make_overlap();
+std::unique_ptr<Question> make_diff();
 
 /// Every benchmark there is.
 std::vector<std::unique_ptr<Question>> all_questions();

@@ -69,6 +69,8 @@ std::optional<std::string_view> name_in_worker(Family family) {
     case Family::ring: return "ring";
     case Family::lhs: return "lhs";
     case Family::no_lhs: return "no-lhs";
+    case Family::byte_loop: return "byte-loop";
+    case Family::memcmp: return "memcmp";
     default: return std::nullopt;
   }
 }

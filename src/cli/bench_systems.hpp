@@ -9,9 +9,9 @@
 
 namespace tonari::cli {
 
-/// Who can be asked a question. The ring and the searches are no runtimes: what they do alone is compared with. UCX is
-/// asked by its own measurement, and few questions.
-enum class Family : std::uint8_t { tonari, ring, lhs, no_lhs, openmpi, mpich, ucx };
+/// Who can be asked a question. The ring, the searches and the loops that compare are no runtimes: what they do alone
+/// is compared with. UCX is asked by its own measurement, and few questions.
+enum class Family : std::uint8_t { tonari, ring, lhs, no_lhs, byte_loop, memcmp, openmpi, mpich, ucx };
 
 struct System {
   Family family = Family::tonari;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
 #include <vector>
@@ -22,7 +23,8 @@ std::string heading_of(std::string_view system) {
 
 /// What is no rival: floors, other designs, and tonari with other settings.
 bool is_reference(std::string_view system) {
-  return system == "ring" || system == "lhs" || system == "no-lhs" || system.starts_with("tonari");
+  static constexpr std::array<std::string_view, 5> others{"ring", "lhs", "no-lhs", "byte-loop", "memcmp"};
+  return std::ranges::find(others, system) != others.end() || system.starts_with("tonari");
 }
 
 /// Seconds are told as milliseconds.
