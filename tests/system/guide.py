@@ -11,7 +11,6 @@ from harness.guide import Guide
 from harness.jobs import BIN, PATIENCE, PROGRAMS, TONARI, JobTest, eventually
 
 ROOT = pathlib.Path(__file__).parents[2]
-MESSAGES = ROOT / "docs" / "guide" / "messages.md"
 
 
 def alike(status):
@@ -20,10 +19,12 @@ def alike(status):
     return [re.sub(r"\d{3,}", "PID", " ".join(line.split())) for line in without_times.splitlines()]
 
 
-class Messages(JobTest):
+class GuideTest:
+    """What holds for every guide. `name` is its file's, `calls` what a call is named after there."""
+
     def setUp(self):
         super().setUp()
-        self.guide = Guide(MESSAGES)
+        self.guide = Guide(ROOT / "docs" / "guide" / f"{self.name}.md")
         self.folder = tempfile.TemporaryDirectory(prefix="guide-")
         self.addCleanup(self.folder.cleanup)
 
@@ -32,7 +33,7 @@ class Messages(JobTest):
         place = pathlib.Path(self.folder.name) / str(number)
         place.mkdir()
         for name in ("program", "piece"):
-            (place / name).symlink_to(os.path.abspath(os.path.join(PROGRAMS, "guide_messages")))
+            (place / name).symlink_to(os.path.abspath(os.path.join(PROGRAMS, f"guide_{self.name}")))
         return place
 
     def test_every_example_prints_what_it_says(self):
@@ -67,17 +68,27 @@ class Messages(JobTest):
         job.signal(2)
         job.end()
 
+    def test_the_calls_it_names_exist(self):
+        headers = "".join(path.read_text() for path in (ROOT / "include" / "tonari").glob("*.hpp"))
+        named = set(re.findall(rf"\b{self.calls}\.([a-z_]+)\(", self.guide.text))
+        self.assertGreater(len(named), 10)
+        self.assertEqual({name for name in named if not re.search(rf"\b{name}\(", headers)}, set())
+
+
+class Windows(GuideTest, JobTest):
+    name = "windows"
+    calls = "window"
+
+
+class Messages(GuideTest, JobTest):
+    name = "messages"
+    calls = "world"
+
     def test_the_settings_it_names_exist(self):
         shown = subprocess.run([TONARI, "info", "--settings"], capture_output=True, text=True, timeout=PATIENCE).stdout
         named = set(re.findall(r"TONARI_[A-Z_]+", self.guide.text))
         self.assertTrue(named)
         self.assertEqual({name for name in named if name not in shown}, set())
-
-    def test_the_calls_it_names_exist(self):
-        headers = "".join(path.read_text() for path in (ROOT / "include" / "tonari").glob("*.hpp"))
-        named = set(re.findall(r"world\.([a-z_]+)\(", self.guide.text))
-        self.assertGreater(len(named), 20)
-        self.assertEqual({name for name in named if not re.search(rf"\b{name}\(", headers)}, set())
 
 
 if __name__ == "__main__":
