@@ -70,6 +70,7 @@ inline constexpr std::uint64_t granted = 2;
 inline constexpr std::uint64_t waiting_exclusive = 4;
 inline constexpr std::uint64_t waiting_shared = 8;
 inline constexpr std::uint64_t waiting = waiting_exclusive | waiting_shared;
+inline constexpr int per_line = 8;
 inline constexpr int ticket_shift = 4;  // of two waiters of one kind the one with the smaller slot came first
 }  // namespace lock_slot
 

@@ -1,9 +1,6 @@
 #pragma once
 
-#include "base/cache.hpp"
 #include "window/lock_memory.hpp"
-
-#include <tonari/window.hpp>
 
 #include <atomic>
 #include <cassert>
@@ -15,16 +12,18 @@ namespace tonari::window {
 /// What a lock must know of the other ranks, and do to them.
 template <class T>
 concept LockNeighbours = requires(const T& neighbours, int rank) {
-  // False: it will never execute another instruction, and what it wrote is seen (acquire). False for ever.
+  // False: it will never execute another instruction, and what it wrote is seen (acquire). False for ever, and to all
+  // ranks: who asks after another has seen it, sees it.
   { neighbours.alive(rank) }
   noexcept->std::same_as<bool>;
   // Has a rank that sleeps look at ready() again. Called after the (sequentially consistent) change it is to see. Who
-  // goes to sleep says so (sequentially consistent), looks at ready() once more, and only then sleeps; and all ranks
-  // look again when a death is known.
+  // goes to sleep says so (sequentially consistent), looks at ready() once more, and only then sleeps. When a rank has
+  // ceased to be alive, all others look again as if they had been woken.
   { neighbours.wake(rank) }
   noexcept;
 };
 
+enum class LockMode : std::uint8_t { exclusive, shared };
 enum class [[nodiscard]] LockAnswer : std::uint8_t{
     not_held, held,
     held_after_death,  ///< A rank died while it had the lock alone: what the lock protects may be half written.
@@ -49,12 +48,8 @@ class LockSide {
   LockAnswer request(LockMode mode) noexcept {
     assert(state_ == State::idle);
     if (mode == LockMode::shared) return request_shared();
-    std::uint64_t expected = 0;
-    // Acquire: what the last holder wrote. Sequentially consistent with the slots that drain() looks at: it sees the
-    // reader, or the reader sees it.
-    if (!memory_.word.compare_exchange_strong(expected, named_, std::memory_order_seq_cst)) [[unlikely]] {
+    if (!try_alone()) [[unlikely]]
       return wait_for(LockMode::exclusive);
-    }
     drained_ = 0;
     if (is_drained()) [[likely]] {
       state_ = State::alone;
@@ -67,54 +62,59 @@ class LockSide {
 
   /// Moves a request on.
   LockAnswer step() noexcept {
-    if (state_ == State::waiting) {
-      const std::uint64_t slot = look();
-      if (slot == lock_slot::reading) return entered(State::reading);
-      if (slot != lock_slot::granted) return LockAnswer::not_held;
-      name_self();
-      drained_ = 0;
-      state_ = State::draining;
-    }
-    assert(state_ == State::draining);
-    return drain();
+    if (state_ == State::waiting) look();
+    if (state_ == State::waiting || (state_ == State::draining && !is_drained())) return LockAnswer::not_held;
+    // Before unlock(), so that who passes on is not granted. Relaxed: read by others only if this rank dies.
+    if (state_ == State::draining) own().store(lock_slot::idle, std::memory_order_relaxed);
+    return entered(state_ == State::draining ? State::alone : State::reading);
   }
 
   /// True when step() would change something. For a last look before sleep, and now and then while spinning.
   [[nodiscard]] bool ready() const noexcept {
-    return called() || (state_ == State::waiting ? is_orphaned(memory_.word.load(std::memory_order_seq_cst))
-                                                 : !neighbours_.alive(drained_));
+    if (state_ == State::draining) return called() || !neighbours_.alive(drained_);
+    if (own().load(std::memory_order_seq_cst) == lock_slot::reading) return true;
+    const std::uint64_t word = memory_.word.load(std::memory_order_seq_cst);
+    return is_named(word) || is_orphaned(word);
   }
-  /// The part of ready() that needs nobody's death. For spinning: touches only the slot that will change.
+  /// What ready() begins with, for spinning: touches only the slot that will change, and overlooks deaths.
   [[nodiscard]] bool called() const noexcept {
     if (state_ == State::waiting) return (own().load(std::memory_order_seq_cst) & lock_slot::waiting) == 0;
     return memory_.slot(drained_).load(std::memory_order_seq_cst) != lock_slot::reading;
   }
 
-  /// Takes the request back: not_held. But who has the lock by now keeps it, and is told so.
-  LockAnswer abandon() noexcept {
+  /// Takes the request back. False: too late, it is being granted; call step() until it is held, or this again.
+  [[nodiscard]] bool abandon() noexcept {
     if (state_ == State::waiting) {
       std::uint64_t slot = own().load(std::memory_order_relaxed);
-      // Either this rank or who passes on to it changes the slot. Acquire: of what is granted.
+      // Either this rank or who passes on changes the slot. Relaxed: says only that nothing is wanted.
       if ((slot & lock_slot::waiting) != 0 &&
-          own().compare_exchange_strong(slot, lock_slot::idle, std::memory_order_acq_rel)) {
+          own().compare_exchange_strong(slot, lock_slot::idle, std::memory_order_relaxed)) {
         state_ = State::idle;
-        return LockAnswer::not_held;
+        return true;
       }
+      look();
     }
-    const LockAnswer answer = step();
-    if (answer == LockAnswer::not_held) leave_alone();  // it waits for readers only
-    return answer;
+    if (state_ != State::draining || is_drained()) return false;
+    leave_alone();
+    return true;
   }
 
   /// Locks at once or not at all. May fail though nobody has the lock, when two try at the same moment.
   LockAnswer try_lock(LockMode mode) noexcept {
     assert(state_ == State::idle);
     // Looks first, so that nobody who has the lock is disturbed by one who tries again and again.
-    if (!is_orphaned(memory_.word.load(std::memory_order_relaxed))) return LockAnswer::not_held;
+    const std::uint64_t word = memory_.word.load(std::memory_order_relaxed);
+    if (lock_word::holder(word) >= 0 && !is_orphaned(word)) return LockAnswer::not_held;
+    if (mode == LockMode::shared && lock_word::holder(word) < 0) return try_shared();
     drained_ = 0;
     if (mode == LockMode::exclusive && !is_drained()) return LockAnswer::not_held;
-    const LockAnswer answer = request(mode);
-    return answer == LockAnswer::not_held ? abandon() : answer;
+    if (!(word == 0 ? try_alone() : try_orphaned(word, mode))) return LockAnswer::not_held;
+    if (mode == LockMode::shared) return entered(State::reading);
+    drained_ = 0;
+    state_ = State::draining;
+    if (is_drained()) return entered(State::alone);
+    leave_alone();
+    return LockAnswer::not_held;
   }
 
   void unlock() noexcept {
@@ -124,7 +124,7 @@ class LockSide {
     // Release: what was read may be written from now on. Sequentially consistent with the word: who drains sees that
     // this rank has left, or it is seen here and woken.
     own().store(lock_slot::idle, std::memory_order_seq_cst);
-    wake_who_drains(memory_.word.load(std::memory_order_seq_cst));
+    wake_who_drains();
   }
 
   /// True if another rank waits for this one, as far as is known: it may have given up.
@@ -151,17 +151,45 @@ class LockSide {
 
   [[nodiscard]] Slot& own() const noexcept { return memory_.slot(self_); }
 
+  // Takes the word of a lock that nobody has alone.
+  bool try_alone() noexcept {
+    std::uint64_t expected = 0;
+    // Acquire: what the last holder wrote. Sequentially consistent with the slots that is_drained() looks at: it sees
+    // the reader, or the reader sees it.
+    return memory_.word.compare_exchange_strong(expected, named_, std::memory_order_seq_cst);
+  }
   LockAnswer request_shared() noexcept {
     // Looks first: who only waits should not be taken for a reader.
     if (lock_word::holder(memory_.word.load(std::memory_order_relaxed)) >= 0) return wait_for(LockMode::shared);
-    own().store(lock_slot::reading, std::memory_order_seq_cst);  // then the word: see request()
-    if (lock_word::holder(memory_.word.load(std::memory_order_seq_cst)) < 0) [[likely]] {
-      return entered(State::reading);  // acquire: what the last holder wrote
-    }
+    if (try_reading()) [[likely]]
+      return entered(State::reading);
     const LockAnswer answer = wait_for(LockMode::shared);
-    // Who drains may have seen a reader and sleep. One who is named only later sees that there is none.
-    wake_who_drains(memory_.word.load(std::memory_order_seq_cst));
+    wake_who_drains();
     return answer;
+  }
+  LockAnswer try_shared() noexcept {
+    if (try_reading()) return entered(State::reading);
+    own().store(lock_slot::idle, std::memory_order_seq_cst);
+    wake_who_drains();
+    return LockAnswer::not_held;
+  }
+  // Reads, unless somebody is named. But to one who drains it may have looked so: it is to be woken when that is over.
+  bool try_reading() noexcept {
+    own().store(lock_slot::reading, std::memory_order_seq_cst);                  // then the word: see try_alone()
+    return lock_word::holder(memory_.word.load(std::memory_order_seq_cst)) < 0;  // acquire, as there
+  }
+  // Takes the place of nobody, or of one who died, unless somebody waits. This rank is named then, or reads.
+  [[gnu::cold]] bool try_orphaned(std::uint64_t word, LockMode mode) noexcept {
+    if (!take_over(word)) return false;
+    const Next next = find_next();
+    const bool first = next.writer < 0 && !next.readers;
+    if (first && mode == LockMode::exclusive) {
+      memory_.word.fetch_and(~lock_word::passing_on, std::memory_order_seq_cst);  // it stays: as in try_alone()
+      return true;
+    }
+    if (first) own().store(lock_slot::reading, std::memory_order_seq_cst);  // who is named next will see it
+    pass_on();
+    return first;
   }
   [[gnu::noinline]] LockAnswer wait_for(LockMode mode) noexcept {
     enqueue(mode);
@@ -177,14 +205,23 @@ class LockSide {
     memory_.word.fetch_or(lock_word::waiters, std::memory_order_seq_cst);
   }
 
-  // This rank's slot, after it has done what nobody else is there to do.
-  std::uint64_t look() noexcept {
-    const std::uint64_t slot = own().load(std::memory_order_acquire);  // what was written before it was granted
-    if ((slot & lock_slot::waiting) == 0) return slot;
-    const std::uint64_t word = memory_.word.load(std::memory_order_acquire);
-    if (!is_orphaned(word) || !take_over(word)) return slot;
-    pass_on();
-    return own().load(std::memory_order_relaxed);  // perhaps by itself
+  // Whether what this rank waits for is there, after it has done what nobody else is there to do.
+  void look() noexcept {
+    if (own().load(std::memory_order_acquire) == lock_slot::reading) {  // acquire: what the last holder wrote
+      state_ = State::reading;
+      return;
+    }
+    const std::uint64_t word = memory_.word.load(std::memory_order_seq_cst);  // as in try_alone()
+    if (is_named(word)) {
+      drained_ = 0;
+      state_ = State::draining;
+    } else if (is_orphaned(word) && take_over(word)) {
+      pass_on();
+      look();  // it may be next itself
+    }
+  }
+  [[nodiscard]] bool is_named(std::uint64_t word) const noexcept {
+    return (word & ~(lock_word::waiters | lock_word::news)) == named_;
   }
   // Nobody alive has the lock alone or passes it on.
   [[nodiscard]] bool is_orphaned(std::uint64_t word) const noexcept {
@@ -210,23 +247,34 @@ class LockSide {
     do {
       for (Next next = find_next(); next.writer >= 0 || next.readers; next = find_next()) {
         if (next.readers && grant_readers(next)) next.others = true;
-        if (next.writer < 0) continue;
-        // The slot first: its rank may be taking its request back. Release: to the writer, what was done so far.
-        if (next.slot == lock_slot::granted ||
-            memory_.slot(next.writer)
-                .compare_exchange_strong(next.slot, lock_slot::granted, std::memory_order_seq_cst)) {
-          name(next.writer, next.others);
-          return;
-        }
+        if (next.writer >= 0 && grant(next) && !is_orphaned_by(next.writer)) return;
       }
     } while (!free());
+  }
+  // Whether the writer is granted the lock. If not, it has taken its request back.
+  bool grant(Next& next) noexcept {
+    // The slot first, which says who of the two was faster. Then the word, which hands over what was written.
+    if (next.slot != lock_slot::granted &&
+        !memory_.slot(next.writer).compare_exchange_strong(next.slot, lock_slot::granted, std::memory_order_relaxed)) {
+      return false;
+    }
+    name(next.writer, next.others);
+    return true;
+  }
+  // If its death was known before it was named, those who wait have looked, seen nothing, and sleep: nobody else will
+  // pass on in its place.
+  bool is_orphaned_by(int writer) noexcept {
+    if (writer == self_ || neighbours_.alive(writer)) [[likely]]
+      return false;
+    const std::uint64_t word = memory_.word.load(std::memory_order_relaxed);
+    return lock_word::holder(word) == writer && take_over(word);
   }
   // What the slots say. None waits who is not seen here, has others, or will set the bit.
   [[nodiscard]] Next find_next() noexcept {
     Next next;
     for (int rank = 0; rank < ranks_; ++rank) {
-      // Acquire: to this rank, what readers have seen is not needed; but the bit came after the slot: see enqueue().
-      const std::uint64_t slot = memory_.slot(rank).load(std::memory_order_acquire);
+      // Relaxed: who waited when the bit was cleared is seen, since that has acquired what was written before the bit.
+      const std::uint64_t slot = memory_.slot(rank).load(std::memory_order_relaxed);
       if ((slot & (lock_slot::waiting | lock_slot::granted)) == 0 || !is_alive_or_clear(rank)) continue;
       if (slot == lock_slot::granted) return {rank, slot, false, true};  // by one who died before it was named
       if ((slot & lock_slot::waiting_shared) != 0) {
@@ -255,27 +303,15 @@ class LockSide {
     }
     return left;
   }
-  // Names whose slot is granted, unless it has done so itself.
+  // Names the rank whose slot is granted. Nobody else takes the word from one who passes on and lives.
   void name(int rank, bool others) noexcept {
     const std::uint64_t word = lock_word::of(rank) | (others ? lock_word::waiters : 0);
     std::uint64_t seen = memory_.word.load(std::memory_order_relaxed);
-    // Release: to who takes over from it, should it die. Sequentially consistent: readers leave, see unlock().
-    while (is_passing_on(seen) &&
-           !memory_.word.compare_exchange_weak(seen, word | (seen & (lock_word::waiters | lock_word::news)),
+    // Release: what the last holder wrote. Sequentially consistent: of readers who leave, see unlock().
+    while (!memory_.word.compare_exchange_weak(seen, word | (seen & (lock_word::waiters | lock_word::news)),
                                                std::memory_order_seq_cst)) {
     }
     wake(rank);
-  }
-  // The same, by the one whose slot is granted: who granted it may be dead, or not so far.
-  void name_self() noexcept {
-    std::uint64_t seen = memory_.word.load(std::memory_order_acquire);
-    while ((seen & ~(lock_word::waiters | lock_word::news)) != named_ &&
-           !memory_.word.compare_exchange_weak(seen, named_ | lock_word::waiters | (seen & lock_word::news),
-                                               std::memory_order_seq_cst)) {  // it does not know who else waits
-    }
-  }
-  [[nodiscard]] bool is_passing_on(std::uint64_t word) const noexcept {
-    return (word & ~(lock_word::waiters | lock_word::news)) == (named_ | lock_word::passing_on);
   }
   // Names nobody, unless someone has come to wait. Release: what the last holder wrote.
   bool free() noexcept {
@@ -287,21 +323,26 @@ class LockSide {
     return false;
   }
 
-  LockAnswer drain() noexcept {
-    if (!is_drained()) return LockAnswer::not_held;
-    own().store(lock_slot::idle, std::memory_order_release);  // before unlock(): who passes on is not granted
-    return entered(State::alone);
-  }
   // Nobody alive reads. Goes on where it was. While this rank is named, no rank begins to read: one that seems to will
   // see the word.
   [[nodiscard]] bool is_drained() noexcept {
     for (; drained_ < ranks_; ++drained_) {
-      // Sequentially consistent: see request(). Acquire: readers are done with what is written now.
-      const std::uint64_t slot = memory_.slot(drained_).load(std::memory_order_seq_cst);
-      if (slot == lock_slot::reading && is_alive_or_clear(drained_)) [[unlikely]]
+      while (drained_ + lock_slot::per_line <= ranks_ && !reads_in_line(drained_)) drained_ += lock_slot::per_line;
+      // Sequentially consistent: see try_alone(). Acquire: readers are done with what is written now.
+      if (drained_ < ranks_ && memory_.slot(drained_).load(std::memory_order_seq_cst) == lock_slot::reading &&
+          is_alive_or_clear(drained_)) {
         return false;
+      }
     }
     return true;
+  }
+  // In so many slots from this one on. Without a branch for each: with 256 ranks this is what a lock costs.
+  [[nodiscard]] bool reads_in_line(int first) const noexcept {
+    std::uint64_t all = 0;
+    for (int rank = first; rank < first + lock_slot::per_line; ++rank) {
+      all |= memory_.slot(rank).load(std::memory_order_seq_cst);  // as in is_drained()
+    }
+    return (all & lock_slot::reading) != 0;
   }
   LockAnswer entered(State state) noexcept {
     state_ = state;
@@ -328,11 +369,13 @@ class LockSide {
     while (!memory_.word.compare_exchange_weak(seen, named_ | lock_word::passing_on | (seen & lock_word::news),
                                                std::memory_order_seq_cst)) {
     }
-    if (state_ == State::draining) own().store(lock_slot::idle, std::memory_order_release);
+    if (state_ == State::draining) own().store(lock_slot::idle, std::memory_order_relaxed);  // seen by who has the word
     state_ = State::idle;
   }
 
-  void wake_who_drains(std::uint64_t word) noexcept {
+  // After this rank's slot has ceased to read. Sequentially consistent: who is named later sees the slot.
+  void wake_who_drains() noexcept {
+    const std::uint64_t word = memory_.word.load(std::memory_order_seq_cst);
     if (lock_word::holder(word) >= 0 && (word & lock_word::passing_on) == 0) wake(lock_word::holder(word));
   }
   void wake(int rank) noexcept {

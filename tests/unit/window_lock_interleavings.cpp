@@ -1,0 +1,264 @@
+#include "../support/interleavings.hpp"
+
+#include "window/lock_side.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+// Every order in which ranks can touch the memory of a lock, and every place at which one can die.
+namespace tonari::window {
+namespace {
+
+template <class T>
+using Stepped = test::SteppedAtomic<T>;
+using test::Turns;
+
+struct Op {
+  enum class How : std::uint8_t {
+    lock,
+    try_lock,
+    abandon,  // unless it is there at once
+  } how;
+  LockMode mode;
+};
+constexpr Op lock_alone{Op::How::lock, LockMode::exclusive};
+constexpr Op lock_shared{Op::How::lock, LockMode::shared};
+constexpr Op try_alone{Op::How::try_lock, LockMode::exclusive};
+constexpr Op try_shared{Op::How::try_lock, LockMode::shared};
+constexpr Op abandon_alone{Op::How::abandon, LockMode::exclusive};
+constexpr Op abandon_shared{Op::How::abandon, LockMode::shared};
+
+/// Ranks that do what their scripts say, and what is then to be true.
+class World {
+ public:
+  using Script = std::vector<Op>;
+  static constexpr int ranks_max = 5;
+
+  World(Turns& turns, std::vector<Script> scripts) : turns_(turns), scripts_(std::move(scripts)) {}
+
+  void start() {
+    memory_.emplace();
+    for (int each = 0; each <= late(); ++each) {
+      Rank& rank = at(each);
+      // The actors need not look at the slot of one who comes when they have gone.
+      rank.side.emplace(memory_->lock, each < late() ? late() : each + 1, each, Neighbours{this});
+      rank.asleep.store(0);
+      rank.inside = rank.in_doubt = false;
+    }
+    damaged_ = told_in_doubt_ = over_ = false;
+    told_max_ = 0;
+  }
+
+  void act(int self) {
+    Rank& rank = at(self);
+    const Script& script = scripts_[static_cast<std::size_t>(self)];
+    for (std::size_t at = 0; at < script.size(); ++at) {
+      turns_.forget(at);
+      rank.mode = script[at].mode;
+      rank.in_doubt = true;
+      const LockAnswer answer = obtain(self, script[at]);
+      rank.in_doubt = answer != LockAnswer::not_held;
+      if (answer == LockAnswer::not_held) continue;
+      turns_.forget(0x100 + at);
+      enter(self, answer);
+      turns_.next();
+      rank.inside = false;
+      rank.side->unlock();
+      rank.in_doubt = false;
+    }
+    turns_.forget(0x200);
+  }
+  void killed(int self) {
+    Rank& rank = at(self);
+    const auto slot = memory_->lock.slot(self).peek();
+    if (rank.inside && rank.mode == LockMode::exclusive) damaged_ = true;
+    // It may have entered, or not yet left, though it is not inside.
+    if (rank.in_doubt && rank.mode == LockMode::exclusive && (slot & (lock_slot::waiting | lock_slot::granted)) == 0) {
+      ++told_max_;
+    }
+    if (rank.in_doubt) told_in_doubt_ = true;  // it may have been told, and told nobody
+    rank.inside = rank.in_doubt = false;
+  }
+  void rung(int rank) { at(rank).asleep.store(0); }
+  [[nodiscard]] std::uint64_t state() const {
+    std::uint64_t hash = (damaged_ ? 1u : 0u) + (told_in_doubt_ ? 2u : 0u) + static_cast<unsigned>(told_max_) * 4;
+    hash = Turns::mixed(hash, memory_->lock.word.peek());
+    hash = Turns::mixed(hash, memory_->lock.ticket.peek());
+    for (std::size_t each = 0; each < ranks_.size(); ++each) {
+      const Rank& rank = ranks_[each];
+      hash = Turns::mixed(hash, memory_->slots[each].peek());
+      hash = Turns::mixed(hash, rank.asleep.peek() + (rank.inside ? 2u : 0u) + (rank.in_doubt ? 4u : 0u));
+    }
+    return hash;
+  }
+  // All have gone: the lock is there for one who comes, who is told what is left to tell.
+  void ended() {
+    Rank& last = at(late());
+    last.mode = LockMode::exclusive;
+    over_ = true;
+    const LockAnswer answer = last.side->request(LockMode::exclusive);
+    if (answer == LockAnswer::not_held) turns_.fail("nobody has the lock, and it is not to be had");
+    if (answer == LockAnswer::not_held) return;
+    enter(late(), answer);
+    last.inside = false;
+    last.side->unlock();
+    over_ = false;
+    if (memory_->lock.word.peek() != 0) turns_.fail("something is left in the word");
+    for (int rank = 0; rank < late(); ++rank) {
+      if (!turns_.is_dead(rank) && memory_->lock.slot(rank).peek() != 0) turns_.fail("something is left in a slot");
+    }
+  }
+
+ private:
+  struct Neighbours {
+    World* world;
+    [[nodiscard]] bool alive(int rank) const noexcept {
+      return world->over_ ? rank == world->late() || !world->turns_.is_dead(rank) : !world->turns_.is_known_dead(rank);
+    }
+    void wake(int rank) const noexcept {
+      Rank& other = world->at(rank);
+      if (other.asleep.load() == 0) return;
+      other.asleep.store(0);
+      world->turns_.unpark(rank);
+    }
+  };
+  struct Rank {
+    std::optional<LockSide<Neighbours, Stepped>> side;
+    Stepped<std::uint32_t> asleep{};
+    LockMode mode{};
+    bool inside = false;
+    bool in_doubt = false;
+  };
+  struct Memory {
+    BasicLockMemory<Stepped> lock{};
+    std::array<Stepped<std::uint64_t>, (ranks_max + 7) / 8 * 8> slots{};
+  };
+  static_assert(sizeof(Memory) == lock_bytes(ranks_max));
+
+  Rank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] int late() const { return static_cast<int>(scripts_.size()); }
+
+  LockAnswer obtain(int self, const Op& op) {
+    auto& side = *at(self).side;
+    if (op.how == Op::How::try_lock) return side.try_lock(op.mode);
+    LockAnswer answer = side.request(op.mode);
+    while (answer == LockAnswer::not_held) {
+      if (op.how == Op::How::abandon && side.abandon()) return answer;
+      sleep(self);
+      answer = side.step();
+    }
+    return answer;
+  }
+  void sleep(int self) {
+    Rank& rank = at(self);
+    rank.asleep.store(1);
+    // Nobody comes between the look and the sleep, as with a futex.
+    if (!rank.side->ready() && rank.asleep.peek() == 1) turns_.park();
+    rank.asleep.store(0);
+  }
+  void enter(int self, LockAnswer answer) {
+    Rank& rank = at(self);
+    for (const Rank& other : ranks_) {
+      if (!other.inside || &other == &rank) continue;
+      if (rank.mode == LockMode::exclusive || other.mode == LockMode::exclusive) turns_.fail("two are inside");
+    }
+    rank.inside = true;
+    if (answer == LockAnswer::held_after_death) {
+      if (--told_max_ < 0) turns_.fail("a death was told that was none, or twice");
+      damaged_ = false;
+    } else if (damaged_ && rank.mode == LockMode::exclusive && !told_in_doubt_) {
+      turns_.fail("a death was not told");
+    }
+  }
+
+  Turns& turns_;
+  std::vector<Script> scripts_;
+  std::optional<Memory> memory_;
+  std::array<Rank, ranks_max> ranks_;
+  bool damaged_ = false;        // a death is to be told
+  bool told_in_doubt_ = false;  // or was told to one who died too
+  bool over_ = false;
+  int told_max_ = 0;
+};
+
+/// What several ranks do, and its name.
+struct Scene {
+  const char* name;
+  std::vector<World::Script> scripts;
+};
+
+// All executions of two ranks, with a death at every place or none.
+const std::vector<Scene> small_scenes{
+    {"two writers", {{lock_alone}, {lock_alone}}},
+    {"a writer and a reader", {{lock_alone}, {lock_shared}}},
+    {"two readers", {{lock_shared}, {lock_shared}}},
+    {"a writer who gives up", {{abandon_alone}, {lock_alone}}},
+    {"a writer who gives up, and a reader", {{abandon_alone}, {lock_shared}}},
+    {"a reader who gives up", {{abandon_shared}, {lock_alone}}},
+    {"a writer who tries", {{try_alone}, {lock_alone}}},
+    {"a writer who tries, and a reader", {{try_alone}, {lock_shared}}},
+    {"a reader who tries", {{try_shared}, {lock_alone}}},
+    {"two who try", {{try_shared}, {try_alone}}},
+};
+// Too many for all.
+const std::vector<Scene> large_scenes{
+    {"two who change sides", {{lock_alone, lock_shared}, {lock_shared, lock_alone}}},
+    {"three writers", {{lock_alone, lock_alone}, {lock_alone, lock_alone}, {lock_alone, lock_alone}}},
+    {"two writers and a reader", {{lock_alone, lock_alone}, {lock_alone}, {lock_shared, lock_shared}}},
+    {"a writer and two readers", {{lock_alone, lock_alone}, {lock_shared}, {lock_shared, lock_shared}}},
+    {"one gives up", {{lock_alone}, {abandon_alone, abandon_shared}, {lock_shared, lock_alone}}},
+    {"two give up", {{lock_alone, lock_alone}, {abandon_shared, abandon_alone}, {abandon_alone, abandon_alone}}},
+    {"two try", {{lock_alone, lock_shared}, {try_alone, try_shared, try_alone}, {try_shared, try_alone}}},
+    {"everything",
+     {{lock_alone, abandon_shared, lock_shared},
+      {lock_shared, lock_alone, try_alone},
+      {abandon_alone, try_shared, lock_alone},
+      {lock_alone, lock_shared, abandon_alone}}},
+};
+
+bool impossible() {
+#if defined(__SANITIZE_THREAD__)
+  return true;  // it does not know of stacks that change; and there is only one thread
+#else
+  return false;
+#endif
+}
+
+TEST(LockInterleavings, KeepEveryPromiseInAllOrdersOfTwoRanks) {
+  if (impossible()) GTEST_SKIP();
+  for (const Scene& scene : small_scenes) {
+    for (const int deaths : {0, 1, 2}) {
+      Turns turns(2);
+      World world(turns, scene.scripts);
+
+      const test::Explored explored = test::explore(world, turns, deaths, 1'000'000);
+
+      EXPECT_EQ(explored.failure, "") << scene.name;
+      EXPECT_TRUE(explored.complete) << scene.name;
+      EXPECT_GT(explored.states, 20u) << scene.name;
+    }
+  }
+}
+
+TEST(LockInterleavings, KeepEveryPromiseInRandomOrders) {
+  if (impossible()) GTEST_SKIP();
+  test::Random random(test::seed());
+  for (const Scene& scene : large_scenes) {
+    for (const int deaths : {0, 1, 3}) {
+      Turns turns(static_cast<int>(scene.scripts.size()));
+      World world(turns, scene.scripts);
+
+      const auto executions = static_cast<std::size_t>(test::rounds(400));
+      const test::Explored explored = test::explore_randomly(world, turns, deaths, executions, random);
+
+      EXPECT_EQ(explored.failure, "") << scene.name << ", seed " << test::seed();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tonari::window
