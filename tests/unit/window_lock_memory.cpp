@@ -26,6 +26,10 @@ struct House {
   struct Neighbours {
     House* house;
     [[nodiscard]] bool alive(int rank) const noexcept {
+      if (int looked_at = rank; house->dies_when_looked_at.compare_exchange_strong(looked_at, -1)) {
+        house->bury(rank);
+        return true;
+      }
       return !house->dead[static_cast<std::size_t>(rank)].load(std::memory_order_seq_cst);
     }
     void wake(int rank) const noexcept {
@@ -73,6 +77,7 @@ struct House {
     alignas(64) std::array<std::atomic<std::uint64_t>, ranks_max> slots;
   } memory{};
   static_assert(sizeof(Memory) == lock_bytes(ranks_max));
+  std::atomic<int> dies_when_looked_at{-1};  // and is buried before anything else happens
   std::array<std::atomic<bool>, ranks_max> dead{};
   std::array<std::atomic<bool>, ranks_max> asleep{};
   std::array<std::atomic<std::uint32_t>, ranks_max> bell{};
@@ -257,6 +262,22 @@ TEST(LockSide, SaysNothingOfOneWhoDiedBeforeItEntered) {
   house.bury(1);
 
   EXPECT_EQ(house[2].step(), LockAnswer::held);
+}
+
+// Who waits behind it has looked when it was buried, and sleeps.
+TEST(LockSide, PassesOnAgainIfTheNextIsBuriedBeforeItIsNamed) {
+  for (const LockMode mode : {exclusive, shared}) {
+    House house(3);
+    ASSERT_EQ(house[0].request(exclusive), LockAnswer::held);
+    ASSERT_EQ(house[1].request(exclusive), LockAnswer::not_held);
+    ASSERT_EQ(house[2].request(mode), LockAnswer::not_held);
+    house.dies_when_looked_at = 1;
+
+    house[0].unlock();
+
+    EXPECT_EQ(house.woken[2].load(), 1);
+    EXPECT_EQ(house[2].step(), LockAnswer::held);
+  }
 }
 
 // Readers and writers, some of whom give up or try, and sleep when they wait: nothing is lost, and nobody waits for
