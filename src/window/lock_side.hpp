@@ -2,6 +2,8 @@
 
 #include "window/lock_memory.hpp"
 
+#include <tonari/window.hpp>
+
 #include <atomic>
 #include <cassert>
 #include <concepts>
@@ -23,7 +25,6 @@ concept LockNeighbours = requires(const T& neighbours, int rank) {
   noexcept;
 };
 
-enum class LockMode : std::uint8_t { exclusive, shared };
 enum class [[nodiscard]] LockAnswer : std::uint8_t{
     not_held, held,
     held_after_death,  ///< A rank died while it had the lock alone: what the lock protects may be half written.
