@@ -56,8 +56,9 @@ bool LocalLock::give_up(LockRequest& request) noexcept {
     const std::lock_guard guard(lock_);
     if (request.granted.load(std::memory_order_relaxed)) return false;
     if (first_ == &request && std::exchange(asked_, false)) {
-      const LockAnswer answer = side_.abandon();
-      if (answer != LockAnswer::not_held) {
+      while (!side_.abandon()) {  // too late, but for a moment perhaps
+        const LockAnswer answer = side_.step();
+        if (answer == LockAnswer::not_held) continue;
         grant_first(answer == LockAnswer::held_after_death);
         return false;
       }
