@@ -75,12 +75,12 @@ class World {
   void killed(int self) {
     Rank& rank = at(self);
     const auto slot = memory_->lock.slot(self).peek();
+    if (damaged_ && rank.in_doubt && !rank.inside) told_in_doubt_ = true;  // it may have been told, and told nobody
     if (rank.inside && rank.mode == LockMode::exclusive) damaged_ = true;
     // It may have entered, or not yet left, though it is not inside.
     if (rank.in_doubt && rank.mode == LockMode::exclusive && (slot & (lock_slot::waiting | lock_slot::granted)) == 0) {
       ++told_max_;
     }
-    if (rank.in_doubt) told_in_doubt_ = true;  // it may have been told, and told nobody
     rank.inside = rank.in_doubt = false;
   }
   void rung(int rank) { at(rank).asleep.store(0); }
