@@ -62,6 +62,7 @@ std::string wait_text(const Sight& sight) {
   if (!sight.waits()) return "";
   std::string text{to_string(sight.wait)};
   if (sight.wait == Wait::leave) return "others to leave";
+  if (sight.wait == Wait::lock) return fmt::format("lock at {}", sight.peer);
   const bool sends = sight.wait == Wait::send || sight.wait == Wait::room;
   const bool has_peer = sends || sight.wait == Wait::receive || sight.wait == Wait::probe;
   if (has_peer) {
