@@ -287,7 +287,8 @@ class View {
   Status push(int rank, std::uint64_t index, const T& from) const noexcept {
     return push(rank, index, std::span(&from, 1));
   }
-  Fetched<T> fetch_add(int rank, std::uint64_t index, T value) const noexcept requires AtomicInteger<T> {
+  template <AtomicInteger Word = T>  // a template, so that there may be views of what is no such word
+  Fetched<Word> fetch_add(int rank, std::uint64_t index, std::type_identity_t<Word> value) const noexcept {
     return window_->fetch_add(at(rank, index), value);
   }
 

@@ -308,10 +308,11 @@ void Engine::wait(W& waitable) noexcept {
   if (patience >= spins_min_) block_.wait.store(job::Wait::nothing, std::memory_order_relaxed);
 }
 
-// By the holder, until something arrived or the wait is over. Spins, yields, then sleeps.
+// By the holder, until something arrived, is to be done or the wait is over. Spins, yields, then sleeps.
 template <Waitable W>
 void Engine::watch_rings(W& waitable, bool retry, std::uint32_t& patience) noexcept {
-  while (poll() == 0 && !waitable.ready()) {
+  // Errands too: the look before a sleep may have brought one.
+  while (poll() == 0 && !waitable.ready() && errands_.load(std::memory_order_relaxed) == 0) {
     ++patience;
     if (patience < spins_) {
       if (patience == 1) idle();

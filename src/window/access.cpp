@@ -30,14 +30,7 @@ Access::Access(Runtime& runtime, Group group, std::shared_ptr<Mapping> memory, s
       layout_(memory_->bytes().data()),
       parts_(static_cast<std::size_t>(runtime.engine().session().size())),
       locks_(runtime.engine(), layout_, group_, self_) {
-  if (!offer.present) return;
-  complete_own_line(offer);
-  try {
-    if (offer.options.pinned) pin();
-  } catch (...) {
-    free_part();
-    throw;
-  }
+  if (offer.present) complete_own_line(offer);
 }
 
 void Access::complete_own_line(const Offer& offer) {
@@ -64,7 +57,6 @@ void Access::pin() {
 }
 
 void Access::open() {
-  const job::Session& session = engine_.session();
   for (std::size_t i = 0; i < size(); ++i) {
     const Member& member = layout_.member(i);
     if (member.state.load(std::memory_order_acquire) == PartState::absent) continue;  // pairs with complete_own_line()
@@ -77,9 +69,7 @@ void Access::open() {
       part.mapped = own_;
     } else if (member.in_program == 0) {
       part.mapped = layout_.at(member.place);
-    } else if (session.threads() && session.direct_copies()) {
-      part.mapped = reinterpret_cast<std::byte*>(member.place);  // in this very process
-    }
+    }  // else it is its program's, also where that is this very process: who frees it waits for accesses under way
   }
   protect_parts();
 }
@@ -114,9 +104,8 @@ Access::~Access() {
   const std::uint64_t bytes = layout_.header().bytes;
   // Acquire and release: the last one sees that all others have done with it.
   const bool last = layout_.header().holders.fetch_sub(1, std::memory_order_acq_rel) == 1;
-  const bool unmapped = memory_.use_count() == 1;
   memory_.reset();
-  if (last && unmapped) engine_.session().arena().pool().give_back(number_, bytes);
+  if (last) engine_.session().arena().pool().give_back(number_, bytes);
 }
 
 // In a forked child, which has none of it: kept for ever, since freeing would write what is not there.

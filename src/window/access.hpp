@@ -37,11 +37,12 @@ struct Offer {
 /// Costs:   an access to mapped memory makes no system call and takes no lock.
 class Access {
  public:
-  /// Of a window in the pool whose header is made. Completes this rank's line of it, unless the offer is none. Throws
-  /// SetupError.
+  /// Of a window in the pool whose header is made. Completes this rank's line of it, unless the offer is none.
   Access(Runtime& runtime, Group group, std::shared_ptr<Mapping> memory, std::uint32_t number, const Offer& offer);
   Access(Access&&) = delete;
   ~Access();  // frees the part: waits for accesses to it that are under way
+  /// Keeps this rank's part in memory. Throws SetupError.
+  void pin();
   /// Once all members' lines are complete.
   void open();
 
@@ -126,7 +127,6 @@ class Access {
   void complete_own_line(const Offer& offer);
   void set_rights(const WindowOptions& options, Member& own);
   void protect_parts();
-  void pin();
   void free_part() noexcept;
   void let_go() noexcept;
 

@@ -134,7 +134,7 @@ Status Locks::find(int home, std::uint32_t number, LocalLock*& lock) noexcept {
   const int position = group_.position(home);
   if (position < 0) return Status::bounds;
   const Member& member = layout_.member(static_cast<std::size_t>(position));
-  if (member.state.load(std::memory_order_acquire) != PartState::present || number >= member.locks) {
+  if (member.state.load(std::memory_order_acquire) == PartState::absent || number >= member.locks) {
     return Status::bounds;
   }
   auto* const memory = reinterpret_cast<LockMemory*>(
@@ -151,11 +151,18 @@ Status Locks::find(int home, std::uint32_t number, LocalLock*& lock) noexcept {
   return Status::ok;
 }
 
-Status Locks::begin(LockRequest& request, int home, std::uint32_t number, LockMode mode) noexcept {
-  if (mode != LockMode::exclusive && mode != LockMode::shared) return Status::invalid;
-  const Status status = find(home, number, request.lock);
+Status Locks::find_home(int home, std::uint32_t number, LocalLock*& lock) noexcept {
+  const Status status = find(home, number, lock);
   if (status != Status::ok) return status;
   if (!engine_.session().alive(home)) return Status::peer_gone;
+  const Member& member = layout_.member(static_cast<std::size_t>(group_.position(home)));
+  return member.state.load(std::memory_order_acquire) == PartState::present ? Status::ok : Status::bounds;
+}
+
+Status Locks::begin(LockRequest& request, int home, std::uint32_t number, LockMode mode) noexcept {
+  if (mode != LockMode::exclusive && mode != LockMode::shared) return Status::invalid;
+  const Status status = find_home(home, number, request.lock);
+  if (status != Status::ok) return status;
   request.mode = mode;
   request.after_death = false;
   request.granted.store(false, std::memory_order_relaxed);
@@ -196,9 +203,8 @@ Status Locks::lock_for(std::chrono::nanoseconds limit, int home, std::uint32_t n
 Status Locks::try_lock(int home, std::uint32_t number, LockMode mode) noexcept {
   if (mode != LockMode::exclusive && mode != LockMode::shared) return Status::invalid;
   LockRequest request;
-  const Status status = find(home, number, request.lock);
+  const Status status = find_home(home, number, request.lock);
   if (status != Status::ok) return status;
-  if (!engine_.session().alive(home)) return Status::peer_gone;
   request.mode = mode;
   return request.lock->try_at_once(request) ? status_of(request) : Status::again;
 }

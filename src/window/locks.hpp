@@ -83,7 +83,10 @@ class Locks {
   Status unlock(int home, std::uint32_t number) noexcept;
 
  private:
+  /// Of a home that may be gone: its locks are still passed on by those who hold and await them.
   Status find(int home, std::uint32_t number, LocalLock*& lock) noexcept;
+  /// Of one that is there.
+  Status find_home(int home, std::uint32_t number, LocalLock*& lock) noexcept;
 
   fabric::Engine& engine_;
   const Layout& layout_;

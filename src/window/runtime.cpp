@@ -97,6 +97,9 @@ std::shared_ptr<Access> Runtime::make(const Group& group, const Offer& offer) {
   if (group.position(session.rank()) < 0) {
     throw SetupError(fmt::format("making a window: rank {} is not in the group that it makes it with", session.rank()));
   }
+  if (!std::ranges::all_of(group.ranks(), [&session](int rank) { return rank < session.size(); })) {
+    throw SetupError(fmt::format("making a window: its group has ranks that the job of {} has not", session.size()));
+  }
   const std::uint64_t name = number_of(group);
   const std::uint32_t sequence = meetings_.next(name);
   const std::string wrong = objection(group, offer);
@@ -106,21 +109,30 @@ std::shared_ptr<Access> Runtime::make(const Group& group, const Offer& offer) {
   if (!wrong.empty()) throw SetupError("making a window: " + wrong);
   if (made.number == 0) throw SetupError("making a window: another rank could not take part, and says why");
 
-  auto memory = session.arena().pool().map(made.number, made.bytes);
-  Header& header = Layout(memory->bytes().data()).header();
   std::shared_ptr<Access> access;
   try {
+    auto memory = session.arena().pool().map(made.number, made.bytes);
     access = std::make_shared<Access>(*this, group, std::move(memory), made.number, offer);
+    if (offer.options.pinned) access->pin();
     publish(access);
   } catch (...) {
-    header.failed.store(1, std::memory_order_seq_cst);
+    give_up(group, made.number);
     throw;
   }
+  Header& header = access->layout().header();
   // Release: this rank's line. Sequentially consistent with the others' falling asleep.
   header.ready.fetch_add(1, std::memory_order_seq_cst);
   wait_for_members(group, header);
   access->open();
   return access;
+}
+
+// Has the others not wait for this rank, which may not have mapped the window.
+void Runtime::give_up(const Group& group, std::uint32_t number) {
+  const auto bytes = Layout::fixed_bytes(static_cast<std::size_t>(group.size()));
+  const Mapping first = engine_.session().arena().pool().look(number, bytes);
+  Layout(first.bytes().data()).header().failed.store(1, std::memory_order_seq_cst);
+  for (const int rank : group.ranks()) engine_.wake_if_asleep(rank);
 }
 
 void Runtime::join(const Group& group, std::uint64_t name, std::uint32_t sequence, const Offer& offer, bool refused) {
@@ -239,6 +251,7 @@ std::shared_ptr<Access> Runtime::make_alone(const Offer& offer) {
   const Made made = lay_out(group, gifts, true);
   auto memory = session.arena().pool().map(made.number, made.bytes);
   auto access = std::make_shared<Access>(*this, group, std::move(memory), made.number, offer);
+  if (offer.options.pinned) access->pin();
   publish(access);
   access->open();
   return access;
@@ -253,6 +266,7 @@ std::shared_ptr<Access> Runtime::reach(GlobalAddress address) {
   if (!pool.is_taken(address.window) || address.rank >= static_cast<std::uint32_t>(session.size())) {
     refuse("there is no such window");
   }
+  if (address.rank == static_cast<std::uint32_t>(session.rank())) refuse("it would be this rank's own");
   const Mapping first = pool.look(address.window, Layout::fixed_bytes(static_cast<std::size_t>(session.size())));
   const Layout layout(first.bytes().data());
   Header& header = layout.header();

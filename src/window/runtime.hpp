@@ -54,6 +54,7 @@ class Runtime final : public fabric::Layer {
     std::uint64_t bytes = 0;
   };
   void send(int peer, const fabric::Head& head);
+  void give_up(const Group& group, std::uint32_t number);
   void join(const Group& group, std::uint64_t name, std::uint32_t sequence, const Offer& offer, bool refused);
   Made make_for_all(const Group& group, std::uint64_t name, std::uint32_t sequence);
   Made lay_out(const Group& group, std::span<const Gift> gifts, bool alone);

@@ -4,12 +4,12 @@
 #include "window/access.hpp"
 #include "window/waiting.hpp"
 
+#include <linux/futex.h>
 #include <sched.h>
-#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <mutex>
 
@@ -54,13 +54,13 @@ std::uint64_t apply_to(std::byte* word, const AtomicWords& words) noexcept {
 
 // What a peer may have sent as one.
 bool is_operation(AtomicOperation operation) noexcept { return operation <= AtomicOperation::bit_xor; }
+bool is_service(Service service) noexcept { return service >= Service::pull && service <= Service::atomic; }
 
-// True when the page can be written, which is found out without writing. Where the kernel cannot tell (before 5.14), it
-// is believed.
+// True when the word can be written. The kernel adds 0 to it, and answers where we would be sent a signal.
 bool is_writable(std::byte* word) noexcept {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  auto* const start = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(word) / page * page);
-  return ::madvise(start, page, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
+  constexpr long wakes = 0;
+  return ::syscall(SYS_futex, word, FUTEX_WAKE_OP_PRIVATE, wakes, wakes, word,
+                   FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0)) >= 0;
 }
 
 }  // namespace
@@ -235,7 +235,9 @@ void Server::serve(const Access* access, const Head& head) noexcept {
   std::byte* there = nullptr;
   const AtomicWords words{request.operation, static_cast<std::uint8_t>(request.bytes), request.operand,
                           request.expected};
-  if (access != nullptr) {
+  if (!is_service(request.service)) {
+    status = Status::invalid;  // a peer lies
+  } else if (access != nullptr) {
     const Rights needed = request.service == Service::pull   ? Rights::read
                           : request.service == Service::push ? Rights::write
                                                              : Rights::atomic;
@@ -265,7 +267,7 @@ void Server::serve(const Access* access, const Head& head) noexcept {
 Status Server::copy(const ServiceRequest& request, int peer, std::byte* there) const noexcept {
   fabric::BulkMemory& bulk = engine_.bulk_of(peer);
   const auto block = fabric::BulkReader::look(bulk, {request.place}, request.bytes);
-  if (block.size() != request.bytes || request.service > Service::push) return Status::invalid;
+  if (block.size() != request.bytes) return Status::invalid;
   const job::Arena& arena = engine_.session().arena();
   const auto place = static_cast<off_t>(arena.place_of(block.data()));
   const ssize_t copied = request.service == Service::push
