@@ -1,0 +1,75 @@
+"""What becomes of windows and locks when a rank dies in the middle of using them."""
+
+import os
+import signal
+import time
+import unittest
+
+from harness.jobs import PROGRAMS, JobTest, eventually, state_of
+
+PROGRAM = os.path.join(PROGRAMS, "window_deaths")
+VICTIM = 1
+SURVIVORS = (0, 2)
+BOUND = 3.0  # DESIGN.md: known within a second; the rest is for processes to end on a busy machine
+
+
+class Deaths(JobTest):
+    def start_phase(self, phase, sleepers, *arguments, **settings):
+        job = self.start("run", "-n", 3, PROGRAM, phase, *arguments, env=self.environment(**settings))
+        pids = [job.pid_of(rank) for rank in range(3)]
+        job.output.wait_for("is ready", 3)
+        for rank in sleepers:
+            eventually(lambda: state_of(pids[rank]) == "S", f"rank {rank} sleeps")
+        return job, pids
+
+    def kill(self, pids):
+        os.kill(pids[VICTIM], signal.SIGKILL)
+        return time.monotonic()
+
+    def check_everybody_stops(self, phase, sleepers, kill, **settings):
+        job, pids = self.start_phase(phase, sleepers, **settings)
+        since = self.kill(pids) if kill else time.monotonic()
+        status, output, error = job.end()
+        self.assertLess(time.monotonic() - since, BOUND if kill else BOUND + 10)
+        self.assertEqual(status, 128 + signal.SIGKILL)
+        self.assertRegex(error, r"^tonari: rank 1 \(pid \d+, host \S+\) was killed by signal 9 \(Killed\); "
+                                r"stopping the other 2 ranks\n$")
+        self.assertNotIn("went on", output)
+
+    def check_others_go_on(self, phase, answers, sleepers, kill, **settings):
+        job, pids = self.start_phase(phase, sleepers, "live", **settings)
+        since = self.kill(pids) if kill else time.monotonic()
+        for rank, answer in zip(SURVIVORS, answers):
+            job.output.wait_for(f"rank {rank} saw {answer}$")
+        if kill:
+            self.assertLess(time.monotonic() - since, BOUND)
+        for rank in SURVIVORS:
+            job.output.wait_for(f"rank {rank} went on")
+        self.assertEqual(job.end()[0], 128 + signal.SIGKILL)
+
+
+def add(phase, answers=("peer_gone", "peer_gone"), sleepers=SURVIVORS, kill=True, name="", **settings):
+    def stop(self):
+        self.check_everybody_stops(phase, sleepers, kill, **settings)
+
+    def go_on(self):
+        self.check_others_go_on(phase, answers, sleepers, kill, **settings)
+
+    setattr(Deaths, f"test_{phase}{name}_stops_everybody", stop)
+    setattr(Deaths, f"test_{phase}{name}_lets_others_go_on", go_on)
+
+
+IN_PIECES = {"name": "_in_pieces", "TONARI_DIRECT_COPIES": "off"}
+add("holding", answers=("holder_died", "holder_died"))
+add("reading", answers=("ok", "ok"))
+add("waiting", answers=("ok", "ok"), sleepers=(VICTIM, 2))
+add("barrier")
+add("notice")
+add("making")
+add("owner", sleepers=())
+add("owner", sleepers=(), **IN_PIECES)
+add("pushing", sleepers=(), kill=False)
+add("pushing", sleepers=(), kill=False, **IN_PIECES)
+
+if __name__ == "__main__":
+    unittest.main()

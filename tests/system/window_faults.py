@@ -1,0 +1,55 @@
+"""Windows between real processes: pages taken away, rights by mappings, pins, forks, and what is given back."""
+
+import os
+import unittest
+
+from harness.jobs import PROGRAMS, JobTest
+
+PROGRAM = os.path.join(PROGRAMS, "window_faults")
+IN_PIECES = {"TONARI_DIRECT_COPIES": "off"}
+
+
+class Windows(JobTest):
+    def run_program(self, ranks, test, **settings):
+        environment = self.environment(**settings)
+        ended, output, error = self.run_job("run", "-n", ranks, PROGRAM, test, env=environment)
+        self.assertEqual(ended, 0, error)
+        self.assertEqual(error, "")
+        self.assertEqual(sorted(output.splitlines()), [f"rank {rank} did it" for rank in range(ranks)])
+
+    def test_pages_that_are_protected_or_gone_answer_and_harm_nobody(self):
+        self.run_program(2, "pages")
+
+    def test_pages_that_are_protected_or_gone_answer_and_harm_nobody_in_pieces(self):
+        self.run_program(2, "pages", **IN_PIECES)
+
+    def test_what_a_rank_has_no_right_to_is_not_mapped_so(self):
+        self.run_program(3, "rights")
+
+    def test_a_target_that_computes_is_reached(self):
+        self.run_program(3, "computing")
+
+    def test_a_target_that_computes_is_reached_in_pieces(self):
+        self.run_program(3, "computing", **IN_PIECES)
+
+    def test_pinned_pages_are_locked_as_long_as_a_window_needs_them(self):
+        self.run_program(2, "pins")
+
+    def test_more_than_may_be_locked_is_told_to_all_ranks(self):
+        self.run_program(2, "limit")
+
+    def test_a_rank_without_room_for_a_window_is_told_to_all_ranks(self):
+        self.run_program(3, "room")
+
+    def test_forked_children_have_their_own_copy_and_disturb_nobody(self):
+        self.run_program(2, "forks")
+
+    def test_forked_children_have_their_own_copy_and_disturb_nobody_in_pieces(self):
+        self.run_program(2, "forks", **IN_PIECES)
+
+    def test_memory_of_freed_windows_is_given_back(self):
+        self.run_program(3, "memory")
+
+
+if __name__ == "__main__":
+    unittest.main()
