@@ -1,111 +1,816 @@
-#include <tonari/tonari.hpp>
+#include "../support/windows.hpp"
 
-#include "../support/ranks.hpp"
-
-#include <gtest/gtest.h>
-
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
+#include <latch>
 #include <numeric>
-#include <vector>
+#include <optional>
+#include <type_traits>
 
+// What the primitives promise, with ranks that are threads. Who may do what: window_protection.cpp; what is seen when:
+// window_order.cpp.
 namespace tonari {
 namespace {
 
-using test::OnEveryVariant;
+using test::between;
+using test::bytes_of;
+using test::Owner;
+using test::Part;
+using test::pattern;
+using test::writable_bytes_of;
 
-// Whose memory it is that a window is made of.
-enum class Owner : std::uint8_t { tonari, program };
+class Windows : public test::OnEveryWindow {};
+INSTANTIATE_TEST_SUITE_P(Each, Windows, test::windows_of(test::variants()), test::name_of_window);
 
-std::span<const std::byte> bytes_of(const auto& value) { return std::as_bytes(std::span(&value, 1)); }
-std::span<std::byte> writable(auto& value) { return std::as_writable_bytes(std::span(&value, 1)); }
+constexpr std::size_t part_bytes = 120'000;
+constexpr std::array<std::size_t, 21> sizes{0,  1,  2,   3,    4,    7,    8,     9,     15,    16,    63,
+                                            64, 65, 255, 4095, 4096, 4097, 16383, 16384, 16385, 100000};
+constexpr std::array<std::size_t, 5> offsets{0, 1, 7, 8, 4093};
 
-class Windows : public testing::TestWithParam<std::tuple<test::Variant, Owner>> {
- protected:
-  static constexpr std::size_t part_bytes = 100'000;
+/// What a part should contain, kept beside it.
+class Model {
+ public:
+  explicit Model(std::size_t bytes = part_bytes) : bytes_(bytes) {}
 
-  static void run(int ranks, const std::function<void(Job&, Window&)>& body, const WindowOptions& options = {}) {
-    const auto& [variant, owner] = GetParam();
-    run_as_threads(
-        ranks,
-        [&, owner = owner](Job& job) {
-          std::vector<std::byte> memory(owner == Owner::program ? part_bytes : 0);
-          Window window =
-              owner == Owner::tonari ? Window(job, part_bytes, options) : Window(job, std::span(memory), options);
-          body(job, window);
-          if (window.barrier() != Status::ok && !testing::Test::HasFailure()) ADD_FAILURE() << "the last barrier";
-        },
-        variant.settings);
+  void write(std::size_t offset, std::span<const std::byte> from) {
+    std::ranges::copy(from, bytes_.begin() + static_cast<std::ptrdiff_t>(offset));
   }
+  void write(std::size_t offset, std::span<const std::byte> from, std::span<const Region> regions) {
+    for (const Region& each : regions) write(offset + each.offset, from.subspan(each.offset, each.bytes));
+  }
+  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
+
+  void expect_at(Window& window, int rank) const {
+    std::vector<std::byte> there(bytes_.size());
+    ASSERT_EQ(window.pull(there, window.at(rank)), Status::ok);
+    ASSERT_TRUE(there == bytes_);
+  }
+  void expect_here(const Window& window) const { ASSERT_TRUE(std::ranges::equal(window.local(), bytes_)); }
+
+ private:
+  std::vector<std::byte> bytes_;
 };
 
-TEST_P(Windows, TakeAPushWithoutTheOwnersHelp) {
-  run(2, [](Job& job, Window& window) {
-    std::vector<std::byte> out(50'000);
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::byte>(i * 7);
-    if (job.rank() == 0) {
-      EXPECT_EQ(window.push(window.at(1, 123), out), Status::ok);
-    }
-    EXPECT_EQ(window.barrier(), Status::ok);
-    if (job.rank() == 1) {
-      EXPECT_EQ(std::memcmp(window.local().data() + 123, out.data(), out.size()), 0);
-    }
-    std::vector<std::byte> in(out.size());
-    EXPECT_EQ(window.pull(in, window.at(1, 123)), Status::ok);
-    EXPECT_EQ(in, out);
-  });
+std::vector<Region> random_regions(test::Random& random, std::size_t count, std::size_t bytes) {
+  std::vector<Region> regions;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t length = test::chance(random, 20) ? 0 : between(random, 0, std::min<std::size_t>(bytes, 300));
+    regions.push_back({between(random, 0, bytes - length), length});
+  }
+  return regions;
 }
 
-TEST_P(Windows, CountWithAllRanksAtOnce) {
-  run(4, [](Job&, Window& window) {
-    for (int i = 0; i < 200; ++i) EXPECT_EQ(window.fetch_add(window.at(2, 64), std::uint64_t{1}).status, Status::ok);
-    EXPECT_EQ(window.barrier(), Status::ok);
-    EXPECT_EQ(window.fetch_add(window.at(2, 64), std::uint64_t{0}).before, 800u);
-  });
-}
+// Copies.
 
-TEST_P(Windows, LockOutOthers) {
-  run(4, [](Job&, Window& window) {
-    for (int i = 0; i < 100; ++i) {
-      ASSERT_EQ(window.lock(1), Status::ok);
-      std::uint64_t count = 0;
-      EXPECT_EQ(window.pull(writable(count), window.at(0)), Status::ok);
-      ++count;
-      EXPECT_EQ(window.push(window.at(0), bytes_of(count)), Status::ok);
-      ASSERT_EQ(window.unlock(1), Status::ok);
-    }
-    EXPECT_EQ(window.barrier(), Status::ok);
-    std::uint64_t count = 0;
-    EXPECT_EQ(window.pull(writable(count), window.at(0)), Status::ok);
-    EXPECT_EQ(count, 400u);
-  });
-}
-
-TEST_P(Windows, TellOfAPush) {
-  run(2, [](Job& job, Window& window) {
-    for (std::uint64_t i = 1; i <= 500; ++i) {
-      const int other = 1 - job.rank();
+TEST_P(Windows, TakePushesOfEverySizeAtOddOffsets) {
+  run(2, part_bytes, [](Job& job, Window& window) {
+    Model model;
+    std::size_t seed = 0;
+    for (const std::size_t offset : offsets) {
+      for (const std::size_t bytes : sizes) {
+        const auto sent = pattern(bytes, ++seed);
+        model.write(offset, sent);
+        if (job.rank() != 0) continue;
+        ASSERT_EQ(window.push(window.at(1, offset), sent), Status::ok) << bytes << " at " << offset;
+      }
       if (job.rank() == 0) {
-        EXPECT_EQ(window.push_notified(window.at(other, 8), bytes_of(i), 3), Status::ok);
+        ASSERT_NO_FATAL_FAILURE(model.expect_at(window, 1)) << "at " << offset;
       }
-      EXPECT_EQ(window.wait_notified(3, i), Status::ok);
-      std::uint64_t got = 0;
-      std::memcpy(&got, window.local().data() + 8, 8);
-      EXPECT_EQ(got, i);
-      if (job.rank() == 1) {
-        EXPECT_EQ(window.push_notified(window.at(other, 8), bytes_of(i), 3), Status::ok);
+    }
+    ASSERT_EQ(window.barrier(), Status::ok);
+    if (job.rank() == 1) {
+      ASSERT_NO_FATAL_FAILURE(model.expect_here(window));
+    }
+  });
+}
+
+TEST_P(Windows, GivePullsOfEverySizeAtOddOffsets) {
+  run(2, part_bytes, [](Job& job, Window& window) {
+    constexpr std::byte guard{0xa5};
+    const auto all = pattern(part_bytes, 1);
+    std::ranges::copy(all, window.local().begin());
+    ASSERT_EQ(window.barrier(), Status::ok);
+    if (job.rank() != 0) return;
+    for (const std::size_t offset : offsets) {
+      for (const std::size_t bytes : sizes) {
+        const auto expected = std::span(all).subspan(offset, bytes);
+        std::vector<std::byte> to(bytes + 16, guard);
+        std::vector<std::byte> twin(bytes + 16, guard);
+        ASSERT_EQ(window.pull(std::span(to).subspan(8, bytes), window.at(1, offset)), Status::ok);
+        ASSERT_TRUE(std::ranges::equal(std::span(to).subspan(8, bytes), expected)) << bytes << " at " << offset;
+        std::ranges::fill(std::span(to).subspan(8, bytes), guard);
+        ASSERT_EQ(window.pull_with_twin(std::span(to).subspan(8, bytes), std::span(twin).subspan(8, bytes),
+                                        window.at(1, offset)),
+                  Status::ok);
+        ASSERT_TRUE(std::ranges::equal(std::span(to).subspan(8, bytes), expected)) << bytes << " at " << offset;
+        ASSERT_TRUE(to == twin);
+        for (std::size_t i = 0; i < 8; ++i) ASSERT_TRUE(to[i] == guard && to[bytes + 8 + i] == guard);
       }
     }
   });
 }
 
-std::string name_of_case(const testing::TestParamInfo<Windows::ParamType>& info) {
-  return std::get<0>(info.param).name + (std::get<1>(info.param) == Owner::tonari ? "Ours" : "Own");
+TEST_P(Windows, CopyToAndFromTheirOwnRank) {
+  run(1, part_bytes, [](Job&, Window& window) {
+    const auto sent = pattern(1000, 3);
+    ASSERT_EQ(window.push(window.at(0, 77), sent), Status::ok);
+    std::vector<std::byte> got(1000);
+    ASSERT_EQ(window.pull(got, window.at(0, 77)), Status::ok);
+    ASSERT_TRUE(got == sent);
+    ASSERT_EQ(window.multicast(0, sent), Status::ok);  // to nobody
+    ASSERT_EQ(window.local()[0], std::byte{0});
+  });
 }
-INSTANTIATE_TEST_SUITE_P(Each, Windows,
-                         testing::Combine(testing::ValuesIn(test::variants()),
-                                          testing::Values(Owner::tonari, Owner::program)),
-                         name_of_case);
+
+TEST_P(Windows, WriteTheNamedRegionsAndNothingElse) {
+  TONARI_TRACE_SEED();
+  run(2, part_bytes, [](Job& job, Window& window) {
+    test::Random random(test::seed());
+    Model model;
+    for (std::size_t turn = 0; turn < static_cast<std::size_t>(test::rounds(20)); ++turn) {
+      const std::size_t bytes = between(random, 1, 20'000);
+      const std::size_t offset = between(random, 0, part_bytes - bytes);
+      const auto from = pattern(bytes, turn + 1);
+      // More at a time than go in one call of the system; they overlap and some are empty.
+      auto regions = random_regions(random, between(random, 0, 200), bytes);
+      if (turn % 4 == 0) regions.push_back({bytes, 0});
+      model.write(offset, from, regions);
+      if (job.rank() != 0) continue;
+      ASSERT_EQ(window.push_regions(window.at(1, offset), from, regions), Status::ok);
+      regions.push_back({bytes, 1});  // not inside
+      const auto other = pattern(bytes, 1000 + turn);
+      ASSERT_EQ(window.push_regions(window.at(1, offset), other, regions), Status::bounds);
+      ASSERT_NO_FATAL_FAILURE(model.expect_at(window, 1));
+    }
+    ASSERT_EQ(window.barrier(), Status::ok);
+    if (job.rank() == 1) {
+      ASSERT_NO_FATAL_FAILURE(model.expect_here(window));
+    }
+  });
+}
+
+TEST_P(Windows, ReadTheNamedRegionsAndNothingElse) {
+  TONARI_TRACE_SEED();
+  run(2, part_bytes, [](Job& job, Window& window) {
+    const auto all = pattern(part_bytes, 5);
+    std::ranges::copy(all, window.local().begin());
+    ASSERT_EQ(window.barrier(), Status::ok);
+    if (job.rank() != 0) return;
+    test::Random random(test::seed());
+    for (int turn = 0; turn < test::rounds(20); ++turn) {
+      const std::size_t bytes = between(random, 1, 20'000);
+      const std::size_t offset = between(random, 0, part_bytes - bytes);
+      auto regions = random_regions(random, between(random, 0, 200), bytes);
+      std::vector<std::byte> to = pattern(bytes, 99);
+      Model expected(bytes);
+      expected.write(0, to);
+      expected.write(0, std::span(all).subspan(offset, bytes), regions);
+      ASSERT_EQ(window.pull_regions(to, window.at(1, offset), regions), Status::ok);
+      ASSERT_TRUE(std::ranges::equal(to, expected.bytes()));
+      regions.push_back({1, bytes});
+      ASSERT_EQ(window.pull_regions(to, window.at(1, offset), regions), Status::bounds);
+      ASSERT_TRUE(std::ranges::equal(to, expected.bytes()));
+    }
+  });
+}
+
+TEST_P(Windows, RefuseRegionsNearTheEndOfAllNumbers) {
+  run(2, 4096, [](Job& job, Window& window) {
+    if (job.rank() != 0) return;
+    constexpr std::uint64_t end = ~std::uint64_t{0};
+    std::vector<std::byte> local(4096, std::byte{1});
+    for (const Region& bad : {Region{end, 1}, Region{1, end}, Region{end, end}, Region{end - 8, 16}, Region{4096, 1},
+                              Region{0, 4097}, Region{4097, 0}, Region{end / 2 + 1, end / 2 + 1}}) {
+      const std::array regions{Region{0, 8}, bad};
+      EXPECT_EQ(window.push_regions(window.at(1), local, regions), Status::bounds) << bad.offset << ' ' << bad.bytes;
+      EXPECT_EQ(window.pull_regions(local, window.at(1), regions), Status::bounds) << bad.offset << ' ' << bad.bytes;
+      EXPECT_EQ(window.multicast_regions(std::array{window.at(1)}, local, regions), Status::bounds);
+    }
+    Model(4096).expect_at(window, 1);
+    EXPECT_EQ(local, std::vector<std::byte>(4096, std::byte{1}));
+  });
+}
+
+// Differences.
+
+TEST_P(Windows, TakeTheBytesThatDifferAndNoOthers) {
+  TONARI_TRACE_SEED();
+  run(2, part_bytes, [](Job& job, Window& window) {
+    test::Random random(test::seed());
+    Model model;
+    for (std::size_t turn = 0; turn < static_cast<std::size_t>(test::rounds(40)); ++turn) {
+      const std::size_t bytes = turn == 0 ? 0 : between(random, 1, test::chance(random, 80) ? 700 : 30'000);
+      const std::size_t offset = between(random, 0, part_bytes - bytes);
+      const auto twin = pattern(bytes, 2 * turn);
+      auto from = twin;
+      const unsigned percent = turn % 5 == 0 ? 0 : turn % 5 == 1 ? 100 : static_cast<unsigned>(between(random, 1, 99));
+      std::uint64_t differing = 0;
+      for (std::size_t i = 0; i < bytes; ++i) {
+        if (!test::chance(random, percent)) continue;
+        from[i] ^= std::byte{static_cast<unsigned char>(between(random, 1, 255))};
+        model.write(offset + i, std::span(from).subspan(i, 1));
+        ++differing;
+      }
+      if (job.rank() != 0) continue;
+      const auto kept = twin;
+      const Difference difference = window.push_diff(window.at(1, offset), from, twin);
+      ASSERT_EQ(difference.status, Status::ok);
+      ASSERT_EQ(difference.bytes, differing);
+      ASSERT_TRUE(twin == kept);
+      ASSERT_NO_FATAL_FAILURE(model.expect_at(window, 1));
+    }
+    ASSERT_EQ(window.barrier(), Status::ok);
+    if (job.rank() == 1) {
+      ASSERT_NO_FATAL_FAILURE(model.expect_here(window));
+    }
+  });
+}
+
+// Who of `ranks` writes byte i: neighbours at random, and now and then stretches.
+int writer_of(std::size_t i, std::size_t turn, int ranks) {
+  const std::uint64_t grain = turn % 3 == 0 ? i : turn % 3 == 1 ? i / 3 : i / 40;
+  std::uint64_t word = (grain + 1) * 0x9e3779b97f4a7c15 ^ (turn + test::seed()) * 0xbf58476d1ce4e5b9;
+  word ^= word >> 29;
+  return static_cast<int>(word * 0x94d049bb133111eb >> 33) % ranks;
+}
+
+TEST_P(Windows, LoseNothingOfSeveralWritersOfOneLine) {
+  TONARI_TRACE_SEED();
+  constexpr int ranks = 4;
+  constexpr std::size_t bytes = 600;
+  run(ranks, bytes, [](Job& job, Window& window) {
+    Model model(bytes);
+    std::vector<std::byte> mine(bytes);
+    std::vector<std::byte> twin(bytes);
+    for (std::size_t turn = 0; turn < static_cast<std::size_t>(Windows::turns(10)); ++turn) {
+      const int home = static_cast<int>(turn % 2);  // it writes like the others
+      ASSERT_EQ(window.pull_with_twin(mine, twin, window.at(home)), Status::ok);
+      ASSERT_EQ(window.barrier(), Status::ok);  // all have what was there
+      std::vector<Region> regions;
+      Model next(bytes);
+      next.write(0, twin);
+      for (std::size_t i = 0; i < bytes; ++i) {
+        const std::byte value{static_cast<unsigned char>(i * 7 + turn * 13 + 1)};
+        const int writer = writer_of(i, turn, ranks + 1);  // some bytes nobody writes
+        if (writer < ranks) next.write(i, std::span(&value, 1));
+        if (writer != job.rank()) continue;
+        mine[i] = value;
+        regions.push_back({i, 1});
+      }
+      if (turn % 2 == 0 || job.rank() != 1) {
+        ASSERT_EQ(window.push_diff(window.at(home), mine, twin).status, Status::ok);
+      } else {
+        ASSERT_EQ(window.push_regions(window.at(home), mine, regions), Status::ok);
+      }
+      ASSERT_EQ(window.barrier(), Status::ok);
+      if (job.rank() == home) {
+        ASSERT_NO_FATAL_FAILURE(next.expect_here(window)) << turn;
+      } else if (job.rank() == 3) {
+        ASSERT_NO_FATAL_FAILURE(next.expect_at(window, home)) << turn;
+      }
+      ASSERT_EQ(window.barrier(), Status::ok);
+    }
+  });
+}
+
+// Multicast.
+
+TEST_P(Windows, MulticastToEveryTargetThatTakesIt) {
+  constexpr int ranks = 5;
+  run(ranks, [](Job& job) {
+    WindowOptions options;
+    if (job.rank() == 2) options.rights_of = {{0, Rights::read}};
+    Part part = test::make_part(job, owner(), 70'000, options);
+    Window& window = part.window;
+    const auto sent = pattern(50'000, 1);
+    if (job.rank() == 0) {
+      const std::array targets{window.at(1, 3), window.at(2, 3), window.at(3, 40'000), window.at(4, 3)};
+      // Rank 2 denies it, and to rank 3 it does not fit: the first is told.
+      ASSERT_EQ(window.multicast(targets, sent), Status::denied);
+      ASSERT_EQ(window.multicast(std::span(targets).subspan(2), sent), Status::bounds);
+      ASSERT_EQ(window.multicast(std::array{targets[0], targets[3]}, std::span(sent).first(100)), Status::ok);
+      ASSERT_EQ(window.multicast(std::span<const GlobalAddress>(), sent), Status::ok);
+    }
+    ASSERT_EQ(window.barrier(), Status::ok);
+    Model expected(70'000);
+    if (job.rank() == 1 || job.rank() == 4) expected.write(3, sent);
+    ASSERT_NO_FATAL_FAILURE(expected.expect_here(window));
+    ASSERT_EQ(window.barrier(), Status::ok);
+  });
+}
+
+TEST_P(Windows, MulticastToTheSameOffsetOfAllOthers) {
+  constexpr int ranks = 4;
+  run(ranks, 70'000, [](Job& job, Window& window) {
+    for (int root = 0; root < ranks; ++root) {
+      const auto sent = pattern(16'385, static_cast<std::size_t>(root) + 1);
+      const std::uint64_t offset = 17'001 * static_cast<std::uint64_t>(root);
+      if (job.rank() == root) {
+        ASSERT_EQ(window.multicast(offset, sent), Status::ok);
+        ASSERT_EQ(window.multicast(70'000, {}), Status::ok);
+        ASSERT_EQ(window.multicast(53'616, sent), Status::bounds);
+      }
+    }
+    ASSERT_EQ(window.barrier(), Status::ok);
+    Model expected(70'000);
+    for (int root = 0; root < ranks; ++root) {
+      if (root == job.rank()) continue;
+      expected.write(17'001 * static_cast<std::size_t>(root), pattern(16'385, static_cast<std::size_t>(root) + 1));
+    }
+    ASSERT_NO_FATAL_FAILURE(expected.expect_here(window));
+  });
+}
+
+TEST_P(Windows, MulticastRegionsToEveryTargetThatTakesThem) {
+  run(4, 8192, [](Job& job, Window& window) {
+    const auto sent = pattern(5000, 1);
+    const std::array regions{Region{0, 10}, Region{4999, 1}, Region{100, 3000}, Region{200, 0}};
+    if (job.rank() == 0) {
+      const std::array targets{window.at(1, 1), window.at(2, 5000), window.at(3, 77)};
+      ASSERT_EQ(window.multicast_regions(targets, sent, regions), Status::bounds);
+    }
+    ASSERT_EQ(window.barrier(), Status::ok);
+    Model expected(8192);
+    if (job.rank() == 1) expected.write(1, sent, regions);
+    if (job.rank() == 3) expected.write(77, sent, regions);
+    ASSERT_NO_FATAL_FAILURE(expected.expect_here(window));
+  });
+}
+
+TEST_P(Windows, ExchangeWhatEachGivesInABarrier) {
+  constexpr int ranks = 4;
+  run(ranks, 8192, [](Job& job, Window& window) {
+    for (std::size_t turn = 0; turn < 10; ++turn) {
+      const auto offset_of = [turn](int rank) { return static_cast<std::uint64_t>(rank) * 2000 + turn; };
+      const auto sent = pattern(turn * 100, turn * 10 + static_cast<std::size_t>(job.rank()));
+      const bool gives = (static_cast<std::size_t>(job.rank()) + turn) % 3 != 0;
+      ASSERT_EQ(
+          window.barrier_with_multicast(offset_of(job.rank()), gives ? std::span(sent) : std::span(sent).first(0)),
+          Status::ok);
+      for (int rank = 0; rank < ranks; ++rank) {
+        if (rank == job.rank() || (static_cast<std::size_t>(rank) + turn) % 3 == 0) continue;
+        const auto expected = pattern(turn * 100, turn * 10 + static_cast<std::size_t>(rank));
+        ASSERT_TRUE(std::ranges::equal(window.local().subspan(offset_of(rank), expected.size()), expected));
+      }
+      ASSERT_EQ(window.barrier(), Status::ok);
+    }
+  });
+}
+
+TEST_P(Windows, MeetThoughWhatOneGivesDoesNotFit) {
+  run(3, 100, [](Job& job, Window& window) {
+    const std::byte value{7};
+    const Status status = window.barrier_with_multicast(
+        job.rank() == 1 ? 100 : 5 + static_cast<std::uint64_t>(job.rank()), std::span(&value, 1));
+    EXPECT_EQ(status, job.rank() == 1 ? Status::bounds : Status::ok);
+    EXPECT_EQ(window.local()[5], job.rank() == 0 ? std::byte{0} : value);
+    EXPECT_EQ(window.local()[6], std::byte{0});
+    EXPECT_EQ(window.local()[7], job.rank() == 2 ? std::byte{0} : value);
+  });
+}
+
+// Atomic operations.
+
+template <class T>
+void expect_atomics(Window& window, GlobalAddress at, T first, T second) {
+  SCOPED_TRACE(sizeof(T));
+  ASSERT_EQ(window.push(at, bytes_of(first)), Status::ok);
+  const auto expect = [&](Fetched<T> fetched, T before, T after) {
+    ASSERT_EQ(fetched.status, Status::ok);
+    ASSERT_EQ(std::memcmp(&fetched.before, &before, sizeof before), 0);
+    T now{};
+    ASSERT_EQ(window.pull(writable_bytes_of(now), at), Status::ok);
+    ASSERT_EQ(std::memcmp(&now, &after, sizeof now), 0);
+  };
+  expect(window.swap(at, second), first, second);
+  expect(window.compare_and_swap(at, first, first), second, second);  // it is not there
+  expect(window.compare_and_swap(at, second, first), second, first);
+  if constexpr (std::is_integral_v<T>) {
+    using Unsigned = std::make_unsigned_t<T>;
+    const auto sum = static_cast<T>(static_cast<Unsigned>(first) + static_cast<Unsigned>(second));
+    expect(window.fetch_add(at, second), first, sum);
+    expect(window.swap(at, first), sum, first);
+    expect(window.fetch_and(at, second), first, static_cast<T>(first & second));
+    expect(window.swap(at, first), static_cast<T>(first & second), first);
+    expect(window.fetch_or(at, second), first, static_cast<T>(first | second));
+    expect(window.swap(at, first), static_cast<T>(first | second), first);
+    expect(window.fetch_xor(at, second), first, static_cast<T>(first ^ second));
+  }
+}
+
+TEST_P(Windows, ApplyEveryAtomicOperationToEveryKindOfWord) {
+  run(2, 256, [](Job& job, Window& window) {
+    std::ranges::fill(window.local(), std::byte{0xee});
+    ASSERT_EQ(window.barrier(), Status::ok);
+    if (job.rank() == 0) {
+      for (const int rank : {1, 0}) {
+        expect_atomics<std::uint32_t>(window, window.at(rank, 4), 0xfffffff0, 0x0ff00021);
+        expect_atomics<std::int32_t>(window, window.at(rank, 12), -5, -2'000'000'000);
+        expect_atomics<std::uint64_t>(window, window.at(rank, 64), 0xffff'ffff'ffff'fff0, 0x0ff0'0000'0000'0021);
+        expect_atomics<std::int64_t>(window, window.at(rank, 72), -5, std::int64_t{-9'000'000'000'000'000'000});
+        expect_atomics<float>(window, window.at(rank, 252), -0.0F, 1.5e30F);
+        expect_atomics<double>(window, window.at(rank, 248 - 8), 0.1, -1e300);
+      }
+    }
+    ASSERT_EQ(window.barrier(), Status::ok);
+    for (const std::size_t beside : {0, 3, 8, 11, 16, 63, 80, 239, 248, 251}) {
+      ASSERT_EQ(window.local()[beside], std::byte{0xee}) << beside;
+    }
+  });
+}
+
+TEST_P(Windows, RefuseAtomicOperationsOnWordsThatAreNotAligned) {
+  run(2, 64, [](Job& job, Window& window) {
+    if (job.rank() != 0) return;
+    for (const int rank : {0, 1}) {
+      for (const std::uint64_t offset : {1, 2, 3, 5, 6, 7, 9}) {
+        EXPECT_EQ(window.fetch_add(window.at(rank, offset), std::uint32_t{1}).status, Status::invalid) << offset;
+        EXPECT_EQ(window.swap(window.at(rank, offset), 1.0F).status, Status::invalid) << offset;
+        EXPECT_EQ(window.fetch_add(window.at(rank, offset), std::uint64_t{1}).status, Status::invalid) << offset;
+      }
+      EXPECT_EQ(window.swap(window.at(rank, 4), 1.0).status, Status::invalid);
+      EXPECT_EQ(window.fetch_add(window.at(rank, 61), std::uint32_t{1}).status, Status::bounds);
+      EXPECT_EQ(window.fetch_add(window.at(rank, 60), std::uint64_t{1}).status, Status::bounds);
+      Model(64).expect_at(window, rank);
+    }
+  });
+}
+
+TEST_P(Windows, ApplyAtomicOperationsOfAllRanksAndThreadsWithoutLosingAny) {
+  constexpr int ranks = 3;
+  constexpr int threads = 2;
+  const int turns = Windows::turns(80, true);
+  run(ranks, 64, [turns](Job& job, Window& window) {
+    constexpr int home = 1;
+    std::array<std::atomic<std::uint64_t>, 2> seen{};  // of the tokens that this rank has swapped out
+    test::in_threads(threads, [&](int number) {
+      for (int turn = 0; turn < turns; ++turn) {
+        ASSERT_EQ(window.fetch_add(window.at(home, 0), std::uint64_t{1}).status, Status::ok);
+        ASSERT_EQ(window.fetch_add(window.at(home, 8), std::int32_t{-1}).status, Status::ok);
+        // Each adds one by compare-and-swap, in the end.
+        for (std::uint32_t expected = 0;;) {
+          const auto fetched = window.compare_and_swap(window.at(home, 12), expected, expected + 1);
+          ASSERT_EQ(fetched.status, Status::ok);
+          if (fetched.before == expected) break;
+          expected = fetched.before;
+        }
+        const std::uint32_t bit = std::uint32_t{1} << (job.rank() * threads + number);
+        const std::uint32_t before = window.fetch_xor(window.at(home, 16), bit).before;
+        ASSERT_EQ((before & bit) != 0, turn % 2 != 0);
+        ASSERT_EQ(window.fetch_or(window.at(home, 20), bit).before & bit, 0u);
+        ASSERT_EQ(window.fetch_and(window.at(home, 20), ~bit).before & bit, bit);
+        // A token is put in, and whichever was there is taken out.
+        const std::uint64_t token = static_cast<std::uint64_t>(job.rank() * threads + number) * 1'000'000 +
+                                    static_cast<std::uint64_t>(turn) + 1;
+        const auto swapped = window.swap(window.at(home, 24), token);
+        ASSERT_EQ(swapped.status, Status::ok);
+        seen[0] += token;
+        seen[1] += swapped.before;
+      }
+    });
+    const std::uint64_t in_minus_out = seen[0].load() - seen[1].load();
+    ASSERT_EQ(window.fetch_add(window.at(home, 32), in_minus_out).status, Status::ok);
+    ASSERT_EQ(window.barrier(), Status::ok);
+    const auto count = static_cast<std::uint64_t>(ranks * threads * turns);
+    EXPECT_EQ(window.fetch_add(window.at(home, 0), std::uint64_t{0}).before, count);
+    EXPECT_EQ(window.fetch_add(window.at(home, 8), std::int32_t{0}).before, -static_cast<std::int32_t>(count));
+    EXPECT_EQ(window.fetch_or(window.at(home, 12), std::uint32_t{0}).before, count);
+    EXPECT_EQ(window.fetch_or(window.at(home, 20), std::uint32_t{0}).before, 0u);
+    // Each token that went in came out, but for the one that is there.
+    EXPECT_EQ(window.fetch_or(window.at(home, 32), std::uint64_t{0}).before,
+              window.fetch_or(window.at(home, 24), std::uint64_t{0}).before);
+  });
+}
+
+// Wrong arguments.
+
+TEST_P(Windows, RefuseMemoryAtNoAddressAndTwinsOfAnotherLength) {
+  run(2, 4096, [](Job& job, Window& window) {
+    if (job.rank() != 0) return;
+    std::vector<std::byte> local(100, std::byte{1});
+    std::vector<std::byte> twin(99);
+    const std::span<std::byte> null(static_cast<std::byte*>(nullptr), 100);
+    const GlobalAddress at = window.at(1);
+    EXPECT_EQ(window.pull(null, at), Status::invalid);
+    EXPECT_EQ(window.push(at, null), Status::invalid);
+    EXPECT_EQ(window.pull_with_twin(local, null, at), Status::invalid);
+    EXPECT_EQ(window.pull_with_twin(null, local, at), Status::invalid);
+    EXPECT_EQ(window.pull_with_twin(local, twin, at), Status::invalid);
+    EXPECT_EQ(window.push_diff(at, local, twin).status, Status::invalid);
+    EXPECT_EQ(window.push_diff(at, null, local).status, Status::invalid);
+    EXPECT_EQ(window.push_diff(at, local, null).status, Status::invalid);
+    EXPECT_EQ(window.pull_regions(null, at, {}), Status::invalid);
+    EXPECT_EQ(window.push_regions(at, null, {}), Status::invalid);
+    EXPECT_EQ(window.multicast(std::array{at}, null), Status::invalid);
+    EXPECT_EQ(window.multicast(0, null), Status::invalid);
+    EXPECT_EQ(window.multicast_regions(std::array{at}, null, {}), Status::invalid);
+    EXPECT_EQ(window.push_notified(at, null, 0), Status::invalid);
+    EXPECT_EQ(window.pull({}, at), Status::ok);  // nothing needs no memory
+    EXPECT_EQ(window.push(at, {}), Status::ok);
+    EXPECT_EQ(window.push_diff(at, {}, {}).status, Status::ok);
+    Model(4096).expect_at(window, 1);
+  });
+}
+
+// Addresses.
+
+TEST(GlobalAddress, NeverWraps) {
+  constexpr std::uint64_t nowhere = GlobalAddress::nowhere;
+  constexpr GlobalAddress at{7, 3, 100};
+  static_assert((at + 5).offset == 105 && (at - 5).offset == 95 && (at - 100).offset == 0);
+  static_assert((at - 101).offset == nowhere && (at + nowhere).offset == nowhere);
+  static_assert((at + (nowhere - 100)).offset == nowhere && (at + (nowhere - 101)).offset == nowhere - 1);
+  static_assert((at - 101 + 50).offset == nowhere && (at - 101 - nowhere).offset == nowhere &&
+                (at - 101 - 1).offset == nowhere);
+  static_assert((at + 5).window == 7 && (at + 5).rank == 3);
+  static_assert(at < at + 1 && at < GlobalAddress{7, 4, 0} && GlobalAddress{7, 9, 9} < GlobalAddress{8, 0, 0});
+  EXPECT_EQ(at, (GlobalAddress{7, 3, 100}));
+}
+
+TEST_P(Windows, TranslateBothWays) {
+  run(3, 5000, [](Job& job, Window& window) {
+    const std::span<std::byte> local = window.local();
+    ASSERT_EQ(local.size(), 5000u);
+    for (int rank = 0; rank < 3; ++rank) {
+      ASSERT_EQ(window.bytes(rank), 5000u);
+      std::byte* const start = window.direct(window.at(rank), 5000);
+      if (rank == job.rank()) {
+        ASSERT_EQ(start, local.data());
+      }
+      if (owner() == Owner::tonari || rank == job.rank()) {
+        ASSERT_NE(start, nullptr);
+      }
+      if (start == nullptr) continue;
+      for (const std::uint64_t offset : {0, 1, 4999}) {
+        ASSERT_EQ(window.global(start + offset), window.at(rank, offset));
+        ASSERT_EQ(window.direct(window.at(rank, offset)), start + offset);
+      }
+      ASSERT_NE(window.global(start + 5000), window.at(rank, 5000));
+      ASSERT_EQ(window.direct(window.at(rank, 5000), 0), start + 5000);
+    }
+    const int other = (job.rank() + 1) % 3;
+    for (const int rank : {job.rank(), other}) {
+      EXPECT_EQ(window.direct(window.at(rank, 5000)), nullptr);
+      EXPECT_EQ(window.direct(window.at(rank, 1), 5000), nullptr);
+      EXPECT_EQ(window.direct(window.at(rank) - 1), nullptr);
+      EXPECT_EQ(window.direct(window.at(rank), ~std::uint64_t{0}), nullptr);
+      EXPECT_TRUE(window.contains(window.at(rank, 4999)));
+      EXPECT_TRUE(window.contains(window.at(rank, 5000), 0));
+      EXPECT_FALSE(window.contains(window.at(rank, 5000)));
+      EXPECT_FALSE(window.contains(window.at(rank, 1), 5000));
+      EXPECT_FALSE(window.contains(window.at(rank) + GlobalAddress::nowhere, 1));
+    }
+    const int on_stack = 0;
+    EXPECT_EQ(window.global(&on_stack), std::nullopt);
+    EXPECT_EQ(window.global(nullptr), std::nullopt);
+    EXPECT_EQ(window.bytes(3), 0u);
+    EXPECT_EQ(window.bytes(-1), 0u);
+    EXPECT_FALSE(window.contains(window.at(3)));
+    EXPECT_FALSE(window.contains(window.at(-1)));
+  });
+}
+
+TEST_P(Windows, AreArraysInAView) {
+  run(2, 103, [](Job& job, Window& window) {
+    const View<std::uint32_t> words(window);
+    const View<std::uint16_t> behind(window, 4);
+    ASSERT_EQ(words.local().size(), 25u);
+    ASSERT_EQ(behind.local().size(), 49u);
+    ASSERT_TRUE(View<int>(window, 1000).local().empty());
+    const int other = 1 - job.rank();
+    ASSERT_EQ(words.at(other, 3), window.at(other, 12));
+    ASSERT_EQ(words.push(other, 3, 0x12345678u), Status::ok);
+    ASSERT_EQ(words.fetch_add(other, 3, 1u).before, 0x12345678u);
+    ASSERT_EQ(window.barrier(), Status::ok);
+    ASSERT_EQ(words.local()[3], 0x12345679u);
+    ASSERT_EQ(behind.local()[4], 0x5679u);
+    std::array<std::uint32_t, 2> two{};
+    ASSERT_EQ(words.pull(two, other, 2), Status::ok);
+    ASSERT_EQ(two[1], 0x12345679u);
+    std::uint32_t one = 5;
+    ASSERT_EQ(words.pull(one, other, 25), Status::bounds);
+    ASSERT_EQ(words.push(other, std::uint64_t{1} << 62, one), Status::bounds);
+    ASSERT_EQ(words.push(other, ~std::uint64_t{0}, one), Status::bounds);
+  });
+}
+
+// Which windows there are.
+
+TEST_P(Windows, AreOfAnyGroup) {
+  run(5, [](Job& job) {
+    const std::array groups{Group({3, 1}), Group({4, 0, 2}), Group({2}), Group({1, 2, 3})};
+    std::vector<Part> parts;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      if (groups[i].position(job.rank()) < 0) continue;
+      parts.push_back(test::make_part(job, groups[i], owner(), 1000 * (i + 1)));
+    }
+    for (Part& part : parts) {
+      Window& window = part.window;
+      const Group& group = window.group();
+      const int next = group.at((group.position(job.rank()) + 1) % group.size());
+      const auto sent = pattern(900, static_cast<std::size_t>(job.rank()) * 7 + 1);
+      ASSERT_EQ(window.push(window.at(next, 5), sent), Status::ok);
+      ASSERT_EQ(window.barrier(), Status::ok);
+      const int before = group.at((group.position(job.rank()) + group.size() - 1) % group.size());
+      ASSERT_TRUE(
+          std::ranges::equal(window.local().subspan(5, 900), pattern(900, static_cast<std::size_t>(before) * 7 + 1)));
+      for (int rank = 0; rank < 5; ++rank) {
+        const bool member = group.position(rank) >= 0;
+        ASSERT_EQ(window.bytes(rank), member ? part.window.local().size() : 0);
+        if (member) continue;
+        ASSERT_EQ(window.push(window.at(rank), sent), Status::bounds);
+        ASSERT_EQ(window.flush(rank), Status::bounds);
+        ASSERT_EQ(window.lock(rank), Status::bounds);
+      }
+      ASSERT_EQ(window.barrier(), Status::ok);
+    }
+  });
+}
+
+TEST_P(Windows, HavePartsOfAnySizeEvenNone) {
+  run(4, [](Job& job) {
+    const std::array<std::size_t, 4> bytes{0, 1, 3'000'000, 10};
+    const auto own_bytes = bytes[static_cast<std::size_t>(job.rank())];
+    // Ranks differ in whose memory they give, too.
+    const Owner mine = job.rank() % 2 == 0 ? owner() : Owner::tonari;
+    Part part = test::make_part(job, mine, own_bytes);
+    Window& window = part.window;
+    ASSERT_EQ(window.local().size(), own_bytes);
+    ASSERT_TRUE(std::ranges::all_of(window.local(), [](std::byte each) { return each == std::byte{0}; }));
+    ASSERT_EQ(window.barrier(), Status::ok);
+    for (int rank = 0; rank < 4; ++rank) {
+      const std::uint64_t theirs = bytes[static_cast<std::size_t>(rank)];
+      ASSERT_EQ(window.bytes(rank), theirs);
+      const std::byte value{static_cast<unsigned char>(job.rank() + 1)};
+      ASSERT_EQ(window.push(window.at(rank, theirs), std::span(&value, 1)), Status::bounds);
+      ASSERT_EQ(window.push(window.at(rank, theirs), {}), Status::ok);
+      if (theirs < 4) continue;
+      ASSERT_EQ(window.push(window.at(rank, theirs - 1 - static_cast<std::uint64_t>(job.rank())), std::span(&value, 1)),
+                Status::ok);
+    }
+    ASSERT_EQ(window.lock(0), Status::ok);  // that lies with no bytes
+    ASSERT_EQ(window.unlock(0), Status::ok);
+    ASSERT_EQ(window.barrier(), Status::ok);
+    if (own_bytes >= 4) {
+      for (std::size_t rank = 0; rank < 4; ++rank) {
+        ASSERT_EQ(window.local()[own_bytes - 1 - rank], std::byte{static_cast<unsigned char>(rank + 1)});
+      }
+    }
+    ASSERT_EQ(window.barrier(), Status::ok);
+  });
+}
+
+TEST_P(Windows, OfOneRankAreReachedByWhoIsToldAnAddress) {
+  run(3, [](Job& job) {
+    Communicator world(job);
+    std::optional<Part> own;
+    GlobalAddress address;
+    if (job.rank() == 1) {
+      own.emplace(test::make_part_alone(job, owner(), 10'000));
+      address = own->window.at(1, 100);
+    }
+    ASSERT_EQ(world.broadcast(address, 1), Status::ok);
+    if (job.rank() != 1) {
+      Window there = Window::reach(job, address);
+      ASSERT_EQ(there.number(), address.window);
+      ASSERT_TRUE(there.local().empty());
+      ASSERT_EQ(there.bytes(1), 10'000u);
+      ASSERT_EQ(there.bytes(0), 0u);
+      const auto sent = pattern(3000, static_cast<std::size_t>(job.rank()) + 1);
+      ASSERT_EQ(there.push(address + static_cast<std::uint64_t>(job.rank()) * 2000, sent), Status::ok);
+      ASSERT_EQ(there.fetch_add(there.at(1, 8), 1u).status, Status::ok);
+      ASSERT_EQ(there.push(there.at(0), sent), Status::bounds);
+      ASSERT_EQ(there.lock(1), Status::ok);
+      ASSERT_EQ(there.push_notified(there.at(1, 16), bytes_of(std::uint64_t{1}), 5), Status::ok);
+      ASSERT_EQ(there.unlock(1), Status::ok);
+      ASSERT_EQ(there.barrier(), Status::invalid);
+      ASSERT_EQ(there.barrier_with_multicast(0, {}), Status::invalid);
+      ASSERT_EQ(there.wait_notified(0, 0), Status::invalid);
+      ASSERT_EQ(there.flush(), Status::ok);
+      Window again = Window::reach(job, address);  // as often as one likes
+      ASSERT_EQ(again.fetch_add(again.at(1, 8), 1u).status, Status::ok);
+    } else {
+      ASSERT_EQ(own->window.wait_notified(5, 2), Status::ok);
+      ASSERT_TRUE(std::ranges::equal(own->window.local().subspan(4100, 3000), pattern(3000, 3)));
+      ASSERT_TRUE(std::ranges::equal(own->window.local().subspan(100, 2000),
+                                     std::span<const std::byte>(pattern(3000, 1)).first(2000)));
+    }
+    ASSERT_EQ(world.barrier(), Status::ok);
+    if (job.rank() == 1) {
+      ASSERT_EQ(own->window.fetch_add(address - 92, 0u).before, 4u);
+    }
+  });
+}
+
+TEST_P(Windows, OfOneRankAreNotReachedAgainByTheirOwner) {
+  run(1, [](Job& job) {
+    Part own = test::make_part_alone(job, owner(), 100);
+    EXPECT_THROW((void)Window::reach(job, own.window.at(0)), SetupError);
+    EXPECT_EQ(own.window.push(own.window.at(0), bytes_of(1)), Status::ok);  // it is as before
+    EXPECT_EQ(own.window.local().size(), 100u);
+  });
+}
+
+TEST_P(Windows, ComeAndGoInAnyOrder) {
+  run(3, [](Job& job) {
+    std::vector<Part> parts;
+    std::vector<std::uint32_t> numbers;
+    test::Random random(test::seed());  // the same on all ranks
+    for (std::size_t turn = 0; turn < static_cast<std::size_t>(test::rounds(10)); ++turn) {
+      if (parts.size() < 3 || test::chance(random, 50)) {
+        parts.push_back(test::make_part(job, owner(), between(random, 0, 20'000)));
+        ASSERT_EQ(std::ranges::count(numbers, parts.back().window.number()), 0);  // never used again
+        numbers.push_back(parts.back().window.number());
+        ASSERT_TRUE(
+            std::ranges::all_of(parts.back().window.local(), [](std::byte each) { return each == std::byte{0}; }));
+        std::ranges::fill(parts.back().window.local(), std::byte{0xff});
+      } else {
+        const std::size_t which = between(random, 0, parts.size() - 1);
+        std::swap(parts[which], parts.back());
+        parts.pop_back();
+      }
+      // Of any window that is still there.
+      Window& window = parts[between(random, 0, parts.size() - 1)].window;
+      ASSERT_EQ(window.barrier(), Status::ok);
+    }
+  });
+}
+
+TEST_P(Windows, MoveWithoutTheOthersNoticing) {
+  run(2, [](Job& job) {
+    Part first = test::make_part(job, owner(), 100);
+    Part second = test::make_part(job, owner(), 200);
+    Window moved = std::move(first.window);
+    ASSERT_EQ(moved.push(moved.at(1 - job.rank(), 3), bytes_of(7)), Status::ok);
+    ASSERT_EQ(moved.barrier(), Status::ok);
+    second.window = std::move(moved);  // which frees the second
+    ASSERT_EQ(second.window.bytes(0), 100u);
+    ASSERT_EQ(second.window.barrier(), Status::ok);
+    int got = 0;
+    ASSERT_EQ(second.window.pull(writable_bytes_of(got), second.window.at(job.rank(), 3)), Status::ok);
+    ASSERT_EQ(got, 7);
+    ASSERT_EQ(second.window.barrier(), Status::ok);
+  });
+}
+
+TEST_P(Windows, ServeManyThreadsAtOnce) {
+  constexpr int threads = 4;
+  constexpr std::size_t slice = 20'000;
+  run(2, 2 * threads * slice, [](Job& job, Window& window) {
+    const int other = 1 - job.rank();
+    test::in_threads(threads, [&](int number) {
+      const auto index = static_cast<std::size_t>(number);
+      test::Random random(test::seed() + index);
+      std::uint64_t pushed = 0;
+      for (std::size_t turn = 0; turn < static_cast<std::size_t>(test::rounds(15)); ++turn) {
+        const std::size_t bytes = between(random, 0, test::chance(random, 80) ? 5000 : slice);
+        const std::uint64_t offset = index * slice + between(random, 0, slice - bytes);
+        const auto sent = pattern(bytes, turn * 10 + index);
+        std::vector<std::byte> got(bytes);
+        std::vector<std::byte> twin(bytes);
+        ASSERT_EQ(window.push(window.at(other, offset), sent), Status::ok);
+        ASSERT_EQ(window.pull_with_twin(got, twin, window.at(other, offset)), Status::ok);
+        ASSERT_TRUE(got == sent && twin == sent);
+        if (bytes == 0) continue;
+        got[bytes / 2] ^= std::byte{1};
+        ASSERT_EQ(window.push_diff(window.at(other, offset), got, twin).bytes, 1u);
+        ASSERT_EQ(window.pull(twin, window.at(other, offset)), Status::ok);
+        ASSERT_TRUE(got == twin);
+        ASSERT_EQ(window.push_notified(window.at(other, offset), got, static_cast<std::uint32_t>(number)), Status::ok);
+        ++pushed;
+      }
+      // The other's thread of this number has done the same.
+      ASSERT_EQ(window.wait_notified(static_cast<std::uint32_t>(number), pushed), Status::ok);
+      ASSERT_EQ(window.notified(static_cast<std::uint32_t>(number)), pushed);
+    });
+  });
+}
+
+TEST_P(Windows, CountNotificationsOnTheCounterThatIsNamed) {
+  WindowOptions options;
+  options.notifications = 3;
+  run(
+      2, 64,
+      [](Job& job, Window& window) {
+        if (job.rank() == 0) {
+          for (int i = 0; i < 5; ++i) ASSERT_EQ(window.push_notified(window.at(1), {}, 2), Status::ok);
+          ASSERT_EQ(window.push_notified(window.at(1), bytes_of(1), 0), Status::ok);
+          ASSERT_EQ(window.push_notified(window.at(1, 61), bytes_of(1), 0), Status::bounds);  // is not counted
+          ASSERT_NE(window.push_notified(window.at(1, 8), bytes_of(1), 3), Status::ok);       // nor written
+        }
+        ASSERT_EQ(window.barrier(), Status::ok);
+        EXPECT_EQ(window.notified(0), job.rank() == 1 ? 1u : 0u);
+        EXPECT_EQ(window.notified(1), 0u);
+        EXPECT_EQ(window.notified(2), job.rank() == 1 ? 5u : 0u);
+        EXPECT_EQ(window.notified(3), 0u);
+        EXPECT_EQ(window.wait_notified(3, 0), Status::invalid);
+        EXPECT_EQ(window.wait_notified(2, 0), Status::ok);
+        EXPECT_EQ(window.local()[8], std::byte{0});
+      },
+      options);
+}
 
 }  // namespace
 }  // namespace tonari

@@ -1,0 +1,202 @@
+#include "../support/require.hpp"
+#include "../support/windows.hpp"
+
+#include "fabric/engine.hpp"
+#include "window/joining.hpp"
+#include "window/served.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+// What windows decode from a peer: one rank lies to two that make, use and free windows with each other. It speaks in
+// its own name, or in that of ranks that do not exist: a head's source is believed.
+namespace tonari {
+namespace {
+
+using fabric::Head;
+using fabric::Kind;
+using fabric::Lane;
+using test::between;
+using test::chance;
+using test::Part;
+
+constexpr int honest_ranks = 2;
+constexpr int liar = 2;
+constexpr int ranks = 3;
+constexpr int heads_between_looks = 200;
+constexpr std::size_t part_bytes = 40'000;
+constexpr std::size_t margin = 4096;
+constexpr std::byte guard{0xa5};
+
+struct Exposed {};
+
+/// What the liar knows of the windows there are.
+struct Known {
+  std::uint32_t closed;  // number of a window whose memory it may not touch
+  std::uint32_t open;    // and of one that it may do everything to
+};
+
+class Liar {
+ public:
+  Liar(Job& job, const Known& known, std::uint64_t seed)
+      : engine_(fabric::Engine::of(job.session())), known_(known), random_(seed) {}
+
+  void tell(int victim) {
+    Head head;
+    for (std::byte& each : head.payload) each = static_cast<std::byte>(random_());
+    head.kind = static_cast<Kind>(chance(random_, 90) ? between(random_, 64, 67) : between(random_, 64, 127));
+    head.inline_bytes = static_cast<std::uint8_t>(number(fabric::inline_bytes_max));
+    head.source = chance(random_, 90) ? liar : static_cast<std::uint32_t>(liar + 1 + number(0) % 1'000'000);
+    head.context = number32(one_of({known_.closed, known_.open, known_.open, 0}));
+    switch (head.kind) {
+      case Kind::window_access: head.set(request(victim)); break;
+      case Kind::window_done:
+        head.set(window::ServiceReply{random_(), number32(between(random_, 0, 8)), number32(between(random_, 0, 3)),
+                                      number32(0), 0});
+        break;
+      case Kind::window_join:
+        head.set(window::Join{group(), number(part_bytes), number32(between(random_, 0, 30)), number32(1), number32(64),
+                              number32(0)});
+        break;
+      case Kind::window_made:
+        head.set(window::Made{group(), number(1 << 20), number32(between(random_, 0, 30)), number32(known_.open)});
+        break;
+      default: break;  // arbitrary bytes
+    }
+    const bool is_reply = head.kind == Kind::window_done;
+    const Lane lane = is_reply != chance(random_, 5) ? Lane::reply : Lane::request;
+    while (engine_.send(victim, head, lane) == Status::again) {
+      engine_.progress();
+      std::this_thread::yield();
+    }
+    engine_.progress();  // as an honest rank does, or what is said to it would pile up
+  }
+
+ private:
+  std::uint64_t one_of(std::initializer_list<std::uint64_t> choices) {
+    return *(choices.begin() + between(random_, 0, choices.size() - 1));
+  }
+  // Often near a power of two, or near what is right.
+  std::uint64_t number(std::uint64_t right) {
+    switch (between(random_, 0, 7)) {
+      case 0: return random_();
+      case 1: return (std::uint64_t{1} << between(random_, 0, 63)) - between(random_, 0, 2);
+      case 2: return right + between(random_, 0, 2) - 1;
+      default: return right;
+    }
+  }
+  std::uint32_t number32(std::uint64_t right) { return static_cast<std::uint32_t>(number(right)); }
+  // Of all, of the honest two, or of nobody.
+  std::uint64_t group() {
+    return one_of({window::number_of(Group::first(ranks)), window::number_of(Group::first(honest_ranks)), random_()});
+  }
+  window::ServiceRequest request(int victim) {
+    const std::size_t bytes = between(random_, 0, fabric::bulk_tail_bytes_max);
+    const auto place = engine_.bulk().allocate(bytes, victim);
+    if (place) fabric::BulkReader::give_back(engine_.bulk_of(liar), *place);  // nobody else will
+    window::ServiceRequest request{};
+    request.offset = number(between(random_, 0, 1) == 0 ? part_bytes - bytes : between(random_, 0, part_bytes));
+    request.place = number(place ? place->value : 0);
+    request.operand = random_();
+    request.expected = random_();
+    request.bytes = number32(chance(random_, 50) ? bytes : one_of({4, 8, 0, 1}));
+    request.ticket = number32(0);
+    request.generation = number32(1);
+    request.service = static_cast<window::Service>(number(between(random_, 0, 4)));
+    request.operation = static_cast<window::AtomicOperation>(number(between(random_, 0, 6)));
+    request.reserved = static_cast<std::uint16_t>(number(0));
+    return request;
+  }
+
+  fabric::Engine& engine_;
+  Known known_;
+  test::Random random_;
+};
+
+/// Memory of the program's, with a margin around it that nobody may write.
+class Guarded {
+ public:
+  explicit Guarded(std::byte content) : memory_(part_bytes + 2 * margin, guard) { std::ranges::fill(bytes(), content); }
+  [[nodiscard]] std::span<std::byte> bytes() { return std::span(memory_).subspan(margin, part_bytes); }
+  void expect_margins() const {
+    const auto untouched = [](std::byte each) { return each == guard; };
+    const std::span all(memory_);
+    EXPECT_TRUE(std::ranges::all_of(all.first(margin), untouched)) << "written in front of the window";
+    EXPECT_TRUE(std::ranges::all_of(all.subspan(margin + part_bytes), untouched)) << "written behind the window";
+  }
+
+ private:
+  std::vector<std::byte> memory_;
+};
+
+// An honest rank, with the other: what they push is what they pull, their counters count, their locks exclude, and new
+// windows come and go.
+void work(Job& job, Window& closed, std::uint64_t seed) {
+  const Group pair = Group::first(honest_ranks);
+  const int other = 1 - job.rank();
+  test::Random random(seed);  // the same on both
+  std::uint64_t counted = 0;
+  for (int turn = 0; turn < test::rounds(3); ++turn) {
+    Part part = test::make_part(job, pair, turn % 2 == 0 ? test::Owner::program : test::Owner::tonari, part_bytes);
+    for (Window* const window : {&part.window, &closed}) {
+      for (std::size_t i = 0; i < 6; ++i) {
+        const std::size_t bytes = between(random, 0, 20'000);
+        const std::uint64_t offset = 64 + between(random, 0, part_bytes - 64 - bytes);
+        const auto sent = test::pattern(bytes, i * 2 + static_cast<std::size_t>(job.rank()));
+        std::vector<std::byte> got(bytes);
+        ASSERT_EQ(window->push(window->at(other, offset), sent), Status::ok);
+        ASSERT_EQ(window->pull(got, window->at(other, offset)), Status::ok);
+        ASSERT_TRUE(got == sent);
+        ASSERT_EQ(window->lock(1), Status::ok);
+        ASSERT_EQ(window->unlock(1), Status::ok);
+      }
+    }
+    for (int i = 0; i < 10; ++i) {
+      const auto fetched = closed.fetch_add(closed.at(other, 8), std::uint64_t{1});
+      ASSERT_EQ(fetched.status, Status::ok);
+      ASSERT_EQ(fetched.before, counted++);
+    }
+    ASSERT_EQ(part.window.barrier(), Status::ok);
+  }
+}
+
+class WindowLies : public test::OnEveryVariant {};
+INSTANTIATE_TEST_SUITE_P(On, WindowLies, testing::ValuesIn(test::window_variants()), test::name_of);
+
+TEST_P(WindowLies, HarmNobodyButTheOneWhoTellsThem) {
+  TONARI_TRACE_SEED();
+  const auto body = [&](Job& job) {
+    Communicator world(job);
+    Communicator control = world.duplicate();
+    Guarded closed_memory{std::byte{0}};
+    Guarded open_memory{std::byte{0}};
+    WindowOptions options;
+    if (job.rank() != liar) options.rights_of = {{liar, Rights::read}};
+    Window closed(job, closed_memory.bytes(), options);
+    Window open(job, open_memory.bytes());
+    if (job.rank() == liar) {
+      Liar tongue(job, {closed.number(), open.number()}, test::seed());
+      const auto has_enough = [&](int rank) {
+        return !job.alive(rank) || control.probe_now(rank, any_tag).has_value();
+      };
+      while (!has_enough(0) || !has_enough(1)) {
+        for (int i = 0; i < heads_between_looks; ++i) tongue.tell(i % honest_ranks);
+      }
+      throw Exposed{};
+    }
+    work(job, closed, test::seed());
+    test::require(!testing::Test::HasFatalFailure(), "an honest rank failed");
+    test::require_ok(control.send(std::span<const int>(), liar));
+    EXPECT_EQ(control.receive(std::span<int>(), liar).status, Status::peer_gone);
+    closed_memory.expect_margins();
+    open_memory.expect_margins();
+    Part last = test::make_part(job, Group::first(honest_ranks), test::Owner::program, part_bytes);
+    EXPECT_EQ(last.window.barrier(), Status::ok);
+  };
+  EXPECT_THROW(run_as_threads(ranks, body, GetParam().settings), Exposed);
+}
+
+}  // namespace
+}  // namespace tonari

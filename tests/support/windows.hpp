@@ -1,0 +1,110 @@
+#pragma once
+
+#include "random.hpp"
+#include "ranks.hpp"
+
+#include <tonari/tonari.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+// Windows of either kind of memory, under every variant.
+namespace tonari::test {
+
+/// Whose memory it is that a window is made of.
+enum class Owner : std::uint8_t { tonari, program };
+
+/// A window, and the memory under it where that is the program's.
+struct Part {
+  std::vector<std::byte> memory;
+  Window window;
+};
+
+inline Part make_part(Job& job, const Group& group, Owner owner, std::size_t bytes, const WindowOptions& options = {}) {
+  std::vector<std::byte> memory(owner == Owner::program ? bytes : 0);
+  Window window =
+      owner == Owner::tonari ? Window(job, group, bytes, options) : Window(job, group, std::span(memory), options);
+  return {std::move(memory), std::move(window)};
+}
+inline Part make_part(Job& job, Owner owner, std::size_t bytes, const WindowOptions& options = {}) {
+  return make_part(job, Group::first(job.size()), owner, bytes, options);
+}
+inline Part make_part_alone(Job& job, Owner owner, std::size_t bytes, const WindowOptions& options = {}) {
+  std::vector<std::byte> memory(owner == Owner::program ? bytes : 0);
+  Window window =
+      owner == Owner::tonari ? Window::alone(job, bytes, options) : Window::alone(job, std::span(memory), options);
+  return {std::move(memory), std::move(window)};
+}
+
+/// Runs `body(job)` as ranks that are threads. A failed ASSERT in one ends that rank; the others learn of its death.
+inline void as_jobs(int ranks, const std::function<void(Job&)>& body, const Settings& settings = {}) {
+  run_as_threads(
+      ranks,
+      [&body](Job& job) {
+        body(job);
+        if (testing::Test::HasFatalFailure())
+          throw testing::AssertionException(
+              testing::TestPartResult(testing::TestPartResult::kFatalFailure, __FILE__, __LINE__, "a rank failed"));
+      },
+      settings);
+}
+
+/// A test that runs under every variant, with windows of both kinds of memory.
+class OnEveryWindow : public testing::TestWithParam<std::tuple<Variant, Owner>> {
+ protected:
+  static Owner owner() { return std::get<1>(GetParam()); }
+  /// How often a test does what it repeats: `usual` times where memory is mapped or copied between programs, less often
+  /// where each access needs the owner's help.
+  static int turns(int usual, bool atomics = false) {
+    const bool helped = owner() == Owner::program && (atomics || std::get<0>(GetParam()).name.starts_with("Pieces"));
+    return rounds(helped ? usual / 10 : usual);
+  }
+  static void run(int ranks, const std::function<void(Job&)>& body) {
+    as_jobs(ranks, body, std::get<0>(GetParam()).settings);
+  }
+  /// The same with a window of all ranks, each giving `bytes`, which all have until everybody is done.
+  static void run(int ranks, std::size_t bytes, const std::function<void(Job&, Window&)>& body,
+                  const WindowOptions& options = {}) {
+    run(ranks, [&](Job& job) {
+      Part part = make_part(job, owner(), bytes, options);
+      body(job, part.window);
+      if (!HasFatalFailure()) {
+        EXPECT_EQ(part.window.barrier(), Status::ok);
+      }
+    });
+  }
+};
+
+inline std::string name_of_window(const testing::TestParamInfo<OnEveryWindow::ParamType>& info) {
+  return std::get<0>(info.param).name + (std::get<1>(info.param) == Owner::tonari ? "Ours" : "Own");
+}
+/// The variants in which windows take other ways; in the others only messages do.
+inline std::vector<Variant> window_variants() {
+  std::vector<Variant> chosen = variants();
+  std::erase_if(chosen, [](const Variant& each) {
+    return each.name != "Plain" && each.name != "Pieces" && each.name != "PiecesOfAll" && each.name != "NoService";
+  });
+  return chosen;
+}
+inline auto windows_of(std::vector<Variant> chosen) {
+  return testing::Combine(testing::ValuesIn(std::move(chosen)), testing::Values(Owner::tonari, Owner::program));
+}
+
+inline std::span<const std::byte> bytes_of(const auto& value) { return std::as_bytes(std::span(&value, 1)); }
+inline std::span<std::byte> writable_bytes_of(auto& value) { return std::as_writable_bytes(std::span(&value, 1)); }
+
+/// Runs `body(number)` in `count` threads of this rank, itself being number 0.
+inline void in_threads(int count, const std::function<void(int)>& body) {
+  std::vector<std::jthread> others;
+  for (int number = 1; number < count; ++number) others.emplace_back([&body, number] { body(number); });
+  body(0);
+}
+
+}  // namespace tonari::test

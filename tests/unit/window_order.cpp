@@ -1,0 +1,494 @@
+#include "../support/windows.hpp"
+
+#include "job/session.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <optional>
+
+// What is seen when, and who waits for whom: litmus tests, each thousands of times, and locks.
+namespace tonari {
+namespace {
+
+using test::between;
+using test::bytes_of;
+using test::chance;
+using test::Owner;
+using test::Part;
+using test::writable_bytes_of;
+
+class Order : public test::OnEveryWindow {};
+INSTANTIATE_TEST_SUITE_P(Each, Order, test::windows_of(test::window_variants()), test::name_of_window);
+
+class WindowLocks : public test::OnEveryVariant {
+ protected:
+  static void run(int ranks, const std::function<void(Job&, Window&)>& body, const WindowOptions& options = {}) {
+    test::as_jobs(
+        ranks,
+        [&](Job& job) {
+          Window window(job, 64, options);
+          body(job, window);
+          if (!HasFatalFailure()) {
+            EXPECT_EQ(window.barrier(), Status::ok);
+          }
+        },
+        GetParam().settings);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(On, WindowLocks, testing::ValuesIn(test::window_variants()), test::name_of);
+
+/// Words that one copy writes, far from each other; all say the same if they are seen as they were written.
+using Words = std::array<std::uint64_t, 40>;
+Words words_of(std::uint64_t value) {
+  Words words;
+  words.fill(value);
+  return words;
+}
+void expect_words(std::span<const std::byte> bytes, std::uint64_t value) {
+  Words words;
+  std::memcpy(words.data(), bytes.data(), sizeof words);
+  ASSERT_EQ(words, words_of(value));
+}
+
+TEST_P(Order, WhoSeesTheNotificationSeesTheData) {
+  const auto turns = static_cast<std::uint64_t>(Order::turns(1000));
+  run(2, 4096, [turns](Job& job, Window& window) {
+    const int other = 1 - job.rank();
+    for (std::uint64_t turn = 1; turn <= turns; ++turn) {
+      if (job.rank() == 0) {
+        ASSERT_EQ(window.push(window.at(other, 1024), bytes_of(words_of(turn * 3))), Status::ok);
+        ASSERT_EQ(window.push_notified(window.at(other), bytes_of(words_of(turn)), 1), Status::ok);
+      }
+      ASSERT_EQ(window.wait_notified(1, turn), Status::ok);
+      ASSERT_NO_FATAL_FAILURE(expect_words(window.local(), turn));
+      if (job.rank() == 1) {
+        ASSERT_NO_FATAL_FAILURE(expect_words(window.local().subspan(1024), turn * 3));  // what was pushed before it
+        ASSERT_EQ(window.push_notified(window.at(other), bytes_of(words_of(turn)), 1), Status::ok);
+      }
+    }
+  });
+}
+
+TEST_P(Order, NotificationsOfSeveralWritersAreAllCounted) {
+  constexpr int ranks = 4;
+  const auto turns = static_cast<std::uint64_t>(Order::turns(200));
+  run(ranks, 4096, [turns](Job& job, Window& window) {
+    if (job.rank() != 0) {
+      const std::uint64_t place = static_cast<std::uint64_t>(job.rank()) * 512;
+      for (std::uint64_t turn = 1; turn <= turns; ++turn) {
+        ASSERT_EQ(window.push_notified(window.at(0, place), bytes_of(words_of(turn)), 0), Status::ok);
+      }
+      return;
+    }
+    for (std::uint64_t count = 1; count <= turns * 3; count += 7) {
+      ASSERT_EQ(window.wait_notified(0, count), Status::ok);
+      ASSERT_GE(window.notified(0), count);
+    }
+    ASSERT_EQ(window.wait_notified(0, turns * 3), Status::ok);
+    ASSERT_EQ(window.notified(0), turns * 3);
+    for (std::size_t rank = 1; rank < ranks; ++rank) {
+      ASSERT_NO_FATAL_FAILURE(expect_words(window.local().subspan(rank * 512), turns));
+    }
+  });
+}
+
+TEST_P(Order, WhoGetsTheLockSeesWhatWasPushedBeforeItsUnlock) {
+  constexpr int ranks = 3;
+  constexpr int data_at = 1;
+  constexpr int lock_at = 2;
+  const auto turns = static_cast<std::uint64_t>(Order::turns(150));
+  run(ranks, 4096, [turns](Job& job, Window& window) {
+    for (std::uint64_t turn = 0; turn < turns; ++turn) {
+      ASSERT_EQ(window.lock(lock_at), Status::ok);
+      Words words;
+      ASSERT_EQ(window.pull(writable_bytes_of(words), window.at(data_at, 8)), Status::ok);
+      ASSERT_EQ(words, words_of(words[0]));
+      if (job.rank() == data_at) {
+        ASSERT_NO_FATAL_FAILURE(expect_words(window.local().subspan(8), words[0]));  // in its memory, too
+      }
+      ASSERT_EQ(window.push(window.at(data_at, 8), bytes_of(words_of(words[0] + 1))), Status::ok);
+      ASSERT_EQ(window.unlock(lock_at), Status::ok);
+    }
+    ASSERT_EQ(window.barrier(), Status::ok);
+    Words words;
+    ASSERT_EQ(window.pull(writable_bytes_of(words), window.at(data_at, 8)), Status::ok);
+    ASSERT_EQ(words, words_of(turns * ranks));
+  });
+}
+
+TEST_P(Order, ABarrierShowsWhatWasPushedAndStored) {
+  constexpr int ranks = 3;
+  const auto turns = static_cast<std::uint64_t>(Order::turns(150));
+  run(ranks, 4096, [turns](Job& job, Window& window) {
+    const int next = (job.rank() + 1) % ranks;
+    const std::uint64_t there = 512 * static_cast<std::uint64_t>(job.rank());
+    std::byte* const direct = window.direct(window.at(next, there + 2048), sizeof(Words));
+    for (std::uint64_t turn = 1; turn <= turns; ++turn) {
+      ASSERT_EQ(window.push(window.at(next, there), bytes_of(words_of(turn))), Status::ok);
+      const Words stored = words_of(turn + 1000);
+      if (direct != nullptr) std::memcpy(direct, stored.data(), sizeof stored);
+      const Words mine = words_of(turn + 2000);
+      std::memcpy(window.local().data() + 3600, mine.data(), sizeof mine);
+      ASSERT_EQ(window.barrier(), Status::ok);
+      const std::size_t before = 512 * static_cast<std::size_t>((job.rank() + ranks - 1) % ranks);
+      ASSERT_NO_FATAL_FAILURE(expect_words(window.local().subspan(before), turn));
+      if (direct != nullptr) {
+        ASSERT_NO_FATAL_FAILURE(expect_words(window.local().subspan(before + 2048), turn + 1000));
+      }
+      Words theirs;  // that the owner stored into its own part
+      ASSERT_EQ(window.pull(writable_bytes_of(theirs), window.at(next, 3600)), Status::ok);
+      ASSERT_EQ(theirs, words_of(turn + 2000));
+      ASSERT_EQ(window.barrier(), Status::ok);
+    }
+  });
+}
+
+TEST_P(Order, ABarrierWithMulticastShowsWhatEachGave) {
+  constexpr int ranks = 4;
+  const auto turns = static_cast<std::uint64_t>(Order::turns(200));
+  run(ranks, 4096, [turns](Job& job, Window& window) {
+    for (std::uint64_t turn = 1; turn <= turns; ++turn) {
+      // Two halves in turn: who is ahead writes where nobody reads any more.
+      const std::uint64_t half = turn % 2 * 2048;
+      const std::uint64_t own = half + 512 * static_cast<std::uint64_t>(job.rank());
+      const Words words = words_of(turn * 10 + static_cast<std::uint64_t>(job.rank()));
+      ASSERT_EQ(window.barrier_with_multicast(own, bytes_of(words)), Status::ok);
+      for (std::uint64_t rank = 0; rank < ranks; ++rank) {
+        if (rank == static_cast<std::uint64_t>(job.rank())) continue;
+        ASSERT_NO_FATAL_FAILURE(expect_words(window.local().subspan(half + 512 * rank), turn * 10 + rank));
+      }
+    }
+  });
+}
+
+TEST_P(Order, AtomicsAreFlagsForWhatWasPushedBefore) {
+  // Flag and data lie with a third rank, which is in the library all the time: some variants have no service thread.
+  constexpr int home = 1;
+  const auto turns = static_cast<std::uint64_t>(Order::turns(150, true));
+  run(3, 4096, [turns](Job& job, Window& window) {
+    if (job.rank() == home) return;
+    const bool writes_first = job.rank() == 0;
+    for (std::uint64_t turn = 1; turn <= turns; ++turn) {
+      for (const bool writing : {writes_first, !writes_first}) {
+        const std::uint64_t flag = 2 * turn + (writing == writes_first ? 0 : 1);  // the other's, in the second half
+        if (writing) {
+          ASSERT_EQ(window.push(window.at(home, 64), bytes_of(words_of(flag))), Status::ok);
+          ASSERT_EQ(window.swap(window.at(home), flag).status, Status::ok);
+          continue;
+        }
+        for (std::uint64_t seen = 0; seen != flag;) {
+          const auto fetched = window.fetch_add(window.at(home), std::uint64_t{0});
+          ASSERT_EQ(fetched.status, Status::ok);
+          seen = fetched.before;
+          if (seen != flag) std::this_thread::yield();
+        }
+        Words words;
+        ASSERT_EQ(window.pull(writable_bytes_of(words), window.at(home, 64)), Status::ok);
+        ASSERT_EQ(words, words_of(flag));
+      }
+    }
+  });
+}
+
+// Store buffers may not hide what came before an atomic operation: of two ranks that each raise a flag and look at the
+// other's, one sees it.
+TEST_P(Order, AtomicsOfTwoRanksAreSeenInOneOrder) {
+  const int turns = Order::turns(150, true);
+  run(3, 256, [turns](Job& job, Window& window) {
+    for (int turn = 0; turn < turns; ++turn) {
+      const auto at = [&](int number) { return window.at(2, static_cast<std::uint64_t>(number) * 64); };
+      if (job.rank() < 2) {
+        ASSERT_EQ(window.fetch_add(at(job.rank()), 1u).status, Status::ok);
+        const auto other = window.fetch_add(at(1 - job.rank()), 0u);
+        ASSERT_EQ(other.status, Status::ok);
+        if (other.before == static_cast<std::uint32_t>(turn)) {
+          ASSERT_EQ(window.fetch_add(at(2), 1u).status, Status::ok);
+        }
+      }
+      ASSERT_EQ(window.barrier(), Status::ok);
+      if (job.rank() == 2) {
+        std::uint32_t blind = 0;
+        std::memcpy(&blind, window.local().data() + 128, sizeof blind);
+        ASSERT_LE(blind, 1u);
+        std::memset(window.local().data() + 128, 0, sizeof blind);
+      }
+      ASSERT_EQ(window.barrier(), Status::ok);
+    }
+  });
+}
+
+// Locks.
+
+TEST_P(WindowLocks, ExcludeRanksAndTheirThreads) {
+  constexpr int ranks = 8;
+  constexpr int threads = 2;
+  const int turns = test::rounds(15);
+  int count = 0;  // by who has the lock
+  std::atomic<int> inside{0};
+  run(ranks, [&](Job&, Window& window) {
+    test::in_threads(threads, [&](int) {
+      for (int turn = 0; turn < turns; ++turn) {
+        ASSERT_EQ(window.lock(3), Status::ok);
+        EXPECT_EQ(inside.fetch_add(1), 0);
+        ++count;
+        inside.fetch_sub(1);
+        ASSERT_EQ(window.unlock(3), Status::ok);
+      }
+    });
+  });
+  EXPECT_EQ(count, ranks * threads * turns);
+}
+
+TEST_P(WindowLocks, OfEveryKindOfRequestExcludeWritersFromAll) {
+  TONARI_TRACE_SEED();
+  constexpr int ranks = 4;
+  constexpr int threads = 2;
+  const int turns = test::rounds(60);
+  WindowOptions options;
+  options.locks = 2;
+  struct Guarded {
+    int value = 0;
+    std::atomic<int> readers{0};
+    std::atomic<int> writers{0};
+  };
+  std::array<Guarded, 2> guarded;
+  std::atomic<int> written{0};
+  run(
+      ranks,
+      [&](Job& job, Window& window) {
+        test::in_threads(threads, [&](int thread) {
+          test::Random random(test::seed() * 100 + static_cast<std::uint64_t>(job.rank() * threads + thread));
+          for (int turn = 0; turn < turns; ++turn) {
+            const auto number = static_cast<std::uint32_t>(between(random, 0, 1));
+            const auto mode = chance(random, 50) ? LockMode::shared : LockMode::exclusive;
+            bool exclusive = mode == LockMode::exclusive;
+            Status status = Status::ok;
+            switch (between(random, 0, 3)) {
+              case 0: status = window.try_lock(1, number, mode); break;
+              case 1:
+                status = window.lock_for(std::chrono::microseconds(between(random, 0, 300)), 1, number);
+                exclusive = true;
+                break;
+              default: status = window.lock(1, number, mode); ASSERT_EQ(status, Status::ok);
+            }
+            if (status == Status::again || status == Status::timed_out) continue;
+            ASSERT_EQ(status, Status::ok);
+            Guarded& mine = guarded.at(number);
+            if (exclusive) {
+              EXPECT_EQ(mine.writers.fetch_add(1), 0);
+              EXPECT_EQ(mine.readers.load(), 0);
+              ++mine.value;
+              ++written;
+              mine.writers.fetch_sub(1);
+            } else {
+              mine.readers.fetch_add(1);
+              EXPECT_EQ(mine.writers.load(), 0);
+              EXPECT_GE(mine.value, 0);  // a read, for ThreadSanitizer
+              mine.readers.fetch_sub(1);
+            }
+            ASSERT_EQ(window.unlock(1, number), Status::ok);
+          }
+        });
+        ASSERT_EQ(window.unlock(1, 0), Status::invalid);
+      },
+      options);
+  EXPECT_EQ(guarded[0].value + guarded[1].value, written.load());
+}
+
+void wait_until_it_waits(Job& job, int rank) {
+  while (job.session().arena().block(rank).wait.load() != job::Wait::lock) std::this_thread::yield();
+}
+
+TEST_P(WindowLocks, AreGivenInTheOrderOfAsking) {
+  constexpr int ranks = 8;
+  for (int turn = 0; turn < test::rounds(1); ++turn) {
+    std::vector<int> order;  // by who has the lock
+    std::atomic<int> asking{0};
+    run(ranks, [&](Job& job, Window& window) {
+      if (job.rank() == 0) {
+        ASSERT_EQ(window.lock(4), Status::ok);
+        asking.store(1);
+        asking.notify_all();
+        while (asking.load() != ranks) std::this_thread::yield();
+      } else {
+        while (asking.load() != job.rank()) std::this_thread::yield();
+        std::jthread next([&] {  // whose turn it is to ask once this rank waits
+          wait_until_it_waits(job, job.rank());
+          asking.fetch_add(1);
+        });
+        ASSERT_EQ(window.lock(4), Status::ok);
+        order.push_back(job.rank());
+      }
+      ASSERT_EQ(window.unlock(4), Status::ok);
+    });
+    EXPECT_EQ(order, (std::vector<int>{1, 2, 3, 4, 5, 6, 7}));
+  }
+}
+
+TEST_P(WindowLocks, LetReadersInTogetherButNotPastAWriterWhoCameFirst) {
+  // In the order of asking: 0 has it alone; 1 reads, 2 reads, 3 writes, 4 reads.
+  constexpr int ranks = 5;
+  std::atomic<int> asking{0};
+  std::atomic<int> reading{0};
+  std::atomic<bool> written{false};
+  run(ranks, [&](Job& job, Window& window) {
+    if (job.rank() == 0) {
+      ASSERT_EQ(window.lock(0), Status::ok);
+      asking.store(1);
+      while (asking.load() != ranks) std::this_thread::yield();
+      ASSERT_EQ(window.unlock(0), Status::ok);
+      return;
+    }
+    while (asking.load() != job.rank()) std::this_thread::yield();
+    std::jthread next([&] {
+      wait_until_it_waits(job, job.rank());
+      asking.fetch_add(1);
+    });
+    const auto mode = job.rank() == 3 ? LockMode::exclusive : LockMode::shared;
+    ASSERT_EQ(window.lock(0, 0, mode), Status::ok);
+    if (job.rank() <= 2) {
+      EXPECT_FALSE(written.load());
+      ++reading;
+      while (reading.load() != 2) std::this_thread::yield();  // for the other, who must be let in, too
+    } else if (job.rank() == 3) {
+      EXPECT_EQ(reading.load(), 2);
+      written.store(true);
+    } else {
+      EXPECT_TRUE(written.load());
+    }
+    ASSERT_EQ(window.unlock(0), Status::ok);
+  });
+}
+
+TEST_P(WindowLocks, LetNobodyStarve) {
+  // Whoever unlocks and asks again comes after those who wait: while one waits, no other gets the lock twice.
+  constexpr int ranks = 4;
+  std::atomic<int> others{0};
+  std::atomic<bool> over{false};
+  run(ranks, [&](Job& job, Window& window) {
+    if (job.rank() == 0) {
+      for (int turn = 0; turn < test::rounds(20); ++turn) {
+        ASSERT_EQ(window.lock(1), Status::ok);
+        ASSERT_EQ(window.unlock(1), Status::ok);
+      }
+      over.store(true);
+      return;
+    }
+    while (!over.load()) {  // ends only if rank 0 gets the lock again and again
+      ASSERT_EQ(window.lock(1), Status::ok);
+      ++others;
+      ASSERT_EQ(window.unlock(1), Status::ok);
+    }
+  });
+  EXPECT_GT(others.load(), 0);
+}
+
+TEST_P(WindowLocks, ThatAreTakenTimeOutAndCanBeTakenLater) {
+  run(3, [](Job& job, Window& window) {
+    using namespace std::chrono_literals;
+    for (const auto limit : {std::chrono::nanoseconds(-1), 0ns, 1ns, 100'000ns, 3'000'000ns}) {
+      if (job.rank() == 0) {
+        ASSERT_EQ(window.lock(2), Status::ok);
+      }
+      ASSERT_EQ(window.barrier(), Status::ok);
+      if (job.rank() != 0) {
+        const auto start = std::chrono::steady_clock::now();
+        EXPECT_EQ(window.lock_for(limit, 2), Status::timed_out);
+        EXPECT_GE(std::chrono::steady_clock::now() - start, limit);
+        EXPECT_EQ(window.try_lock(2), Status::again);
+        EXPECT_EQ(window.try_lock(2, 0, LockMode::shared), Status::again);
+        EXPECT_EQ(window.unlock(2), Status::invalid);  // it is another's
+      }
+      ASSERT_EQ(window.barrier(), Status::ok);
+      if (job.rank() == 0) {
+        ASSERT_EQ(window.unlock(2), Status::ok);
+        ASSERT_EQ(window.unlock(2), Status::invalid);
+      }
+      ASSERT_EQ(window.lock_for(std::chrono::nanoseconds::max(), 2), Status::ok);
+      ASSERT_EQ(window.unlock(2), Status::ok);
+      ASSERT_EQ(window.barrier(), Status::ok);
+      if (job.rank() == 1) {  // a free one needs no time
+        EXPECT_EQ(window.lock_for(0ns, 2), Status::ok);
+        EXPECT_EQ(window.unlock(2), Status::ok);
+        EXPECT_EQ(window.try_lock(2), Status::ok);
+        EXPECT_EQ(window.unlock(2), Status::ok);
+      }
+      ASSERT_EQ(window.barrier(), Status::ok);
+    }
+  });
+}
+
+TEST_P(WindowLocks, ThatAreSharedAreSharedByAllAndTakenByNobodyAlone) {
+  constexpr int ranks = 4;
+  run(ranks, [](Job& job, Window& window) {
+    ASSERT_EQ(window.lock(1, 0, LockMode::shared), Status::ok);
+    ASSERT_EQ(window.lock(1, 0, LockMode::shared), Status::ok);  // and again: it is this rank's twice
+    ASSERT_EQ(window.barrier(), Status::ok);                     // all have it at once
+    EXPECT_EQ(window.try_lock(1), Status::again);
+    if (job.rank() == 3) {
+      EXPECT_EQ(window.lock_for(std::chrono::microseconds(200), 1), Status::timed_out);
+    }
+    ASSERT_EQ(window.barrier(), Status::ok);
+    ASSERT_EQ(window.unlock(1), Status::ok);
+    EXPECT_EQ(window.try_lock(1), Status::again);
+    ASSERT_EQ(window.barrier(), Status::ok);
+    ASSERT_EQ(window.unlock(1), Status::ok);
+    EXPECT_EQ(window.unlock(1), Status::invalid);
+    ASSERT_EQ(window.barrier(), Status::ok);
+    if (job.rank() == 2) {
+      EXPECT_EQ(window.try_lock(1), Status::ok);
+    }
+    ASSERT_EQ(window.barrier(), Status::ok);
+    if (job.rank() != 2) {
+      EXPECT_EQ(window.try_lock(1, 0, LockMode::shared), Status::again);
+    }
+    ASSERT_EQ(window.barrier(), Status::ok);
+    if (job.rank() == 2) {
+      EXPECT_EQ(window.unlock(1), Status::ok);
+    }
+  });
+}
+
+TEST_P(WindowLocks, MayBeUnlockedByAnotherThreadOfTheirRank) {
+  run(2, [](Job&, Window& window) {
+    for (int turn = 0; turn < test::rounds(20); ++turn) {
+      ASSERT_EQ(window.lock(0), Status::ok);
+      std::jthread([&window] { EXPECT_EQ(window.unlock(0), Status::ok); });
+    }
+  });
+}
+
+TEST_P(WindowLocks, DoNotDependOnEachOther) {
+  WindowOptions options;
+  options.locks = 5;
+  run(
+      3,
+      [](Job& job, Window& window) {
+        for (int home = 0; home < 3; ++home) {
+          for (std::uint32_t number = 0; number < 5; ++number) {
+            const Status status = window.try_lock(home, number);
+            EXPECT_TRUE(status == Status::ok || status == Status::again);
+            if ((static_cast<int>(number) + home) % 3 == job.rank() && status != Status::ok) {
+              EXPECT_EQ(window.lock(home, number), Status::ok);
+            } else if (status == Status::ok && (static_cast<int>(number) + home) % 3 != job.rank()) {
+              EXPECT_EQ(window.unlock(home, number), Status::ok);
+            }
+          }
+          EXPECT_EQ(window.lock(home, 5), Status::bounds);
+        }
+        ASSERT_EQ(window.barrier(), Status::ok);
+        for (int home = 0; home < 3; ++home) {
+          for (std::uint32_t number = 0; number < 5; ++number) {
+            const bool mine = (static_cast<int>(number) + home) % 3 == job.rank();
+            EXPECT_EQ(window.unlock(home, number), mine ? Status::ok : Status::invalid);
+          }
+        }
+      },
+      options);
+}
+
+}  // namespace
+}  // namespace tonari

@@ -1,0 +1,469 @@
+#include "../support/windows.hpp"
+
+#include "job/session.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+
+// Who is refused, and that the target is left alone then.
+namespace tonari {
+namespace {
+
+using test::bytes_of;
+using test::Owner;
+using test::Part;
+using test::pattern;
+
+class Protection : public test::OnEveryWindow {};
+INSTANTIATE_TEST_SUITE_P(Each, Protection, test::windows_of(test::window_variants()), test::name_of_window);
+
+constexpr std::uint64_t end_of_numbers = std::numeric_limits<std::uint64_t>::max();
+
+/// What is answered to who reads, writes, and applies atomic operations.
+struct Expected {
+  Status read;
+  Status write;
+  Status atomic;
+};
+/// Tries every copy of `bytes` to and from `at`.
+void expect_copies(Window& window, GlobalAddress at, std::size_t bytes, const Expected& expected) {
+  SCOPED_TRACE(testing::Message() << bytes << " bytes at " << at.window << '.' << at.rank << '.' << at.offset);
+  std::vector<std::byte> local(bytes, std::byte{0xbb});
+  std::vector<std::byte> twin(bytes, std::byte{0xaa});
+  const Region first{0, std::min<std::uint64_t>(bytes, 1)};
+  EXPECT_EQ(window.push(at, local), expected.write);
+  EXPECT_EQ(window.push_regions(at, local, std::span(&first, 1)), expected.write);
+  EXPECT_EQ(window.push_diff(at, local, twin).status, expected.write);
+  EXPECT_EQ(window.multicast(std::span(&at, 1), local), expected.write);
+  EXPECT_EQ(window.multicast_regions(std::span(&at, 1), local, std::span(&first, 1)), expected.write);
+  EXPECT_EQ(window.push_notified(at, local, 0), expected.write);
+  EXPECT_EQ(window.pull(local, at), expected.read);
+  EXPECT_EQ(window.pull_with_twin(local, twin, at), expected.read);
+  EXPECT_EQ(window.pull_regions(local, at, std::span(&first, 1)), expected.read);
+}
+/// And every kind of atomic operation on what is there.
+void expect_all(Window& window, GlobalAddress at, std::size_t bytes, const Expected& expected) {
+  expect_copies(window, at, bytes, expected);
+  SCOPED_TRACE(testing::Message() << "at " << at.window << '.' << at.rank << '.' << at.offset);
+  EXPECT_EQ(window.fetch_add(at, std::uint64_t{1}).status, expected.atomic);
+  EXPECT_EQ(window.compare_and_swap(at, std::uint32_t{0}, std::uint32_t{1}).status, expected.atomic);
+  EXPECT_EQ(window.swap(at, 1.0F).status, expected.atomic);
+}
+void expect_all(Window& window, GlobalAddress at, std::size_t bytes, Status expected) {
+  expect_all(window, at, bytes, {expected, expected, expected});
+}
+
+bool is_zero(std::span<const std::byte> bytes) {
+  return std::ranges::all_of(bytes, [](std::byte each) { return each == std::byte{0}; });
+}
+
+constexpr Rights rights_of_number(int number) { return static_cast<Rights>(number); }
+Expected expected_of(Rights rights) {
+  const auto status = [rights](Rights needed) { return includes(rights, needed) ? Status::ok : Status::denied; };
+  return {status(Rights::read), status(Rights::write), status(Rights::atomic)};
+}
+
+TEST_P(Protection, GivesAllTheSameRights) {
+  for (int number = 0; number <= 7; ++number) {
+    WindowOptions options;
+    options.rights = rights_of_number(number);
+    run(
+        2, 64,
+        [number](Job& job, Window& window) {
+          if (job.rank() == 0) {
+            expect_all(window, window.at(1), 64, expected_of(rights_of_number(number)));
+            expect_all(window, window.at(0), 64, Status::ok);  // the owner may do everything
+          }
+          EXPECT_EQ(window.barrier(), Status::ok);
+          if (job.rank() == 1) {
+            EXPECT_EQ(is_zero(window.local()), (number & 6) == 0) << number;
+            EXPECT_EQ(window.notified(0), (number & 2) != 0 ? 1u : 0u);
+          }
+        },
+        options);
+  }
+}
+
+TEST_P(Protection, GivesEachItsOwnRights) {
+  constexpr int ranks = 9;
+  run(ranks, [](Job& job) {
+    WindowOptions options;
+    options.rights = Rights::read;
+    if (job.rank() == 8) {
+      for (int rank = 0; rank < 8; ++rank) options.rights_of.emplace_back(rank, rights_of_number(rank));
+    }
+    Part part = test::make_part(job, owner(), 64, options);
+    Window& window = part.window;
+    if (job.rank() < 8) {
+      expect_all(window, window.at(8), 64, expected_of(rights_of_number(job.rank())));
+      expect_all(window, window.at((job.rank() + 1) % 8), 64, expected_of(Rights::read));
+      const bool mapped = owner() == Owner::tonari;
+      EXPECT_EQ(window.direct(window.at(8)) != nullptr, mapped && job.rank() != 0);
+    }
+    EXPECT_EQ(window.barrier(), Status::ok);
+    if (job.rank() < 8) {
+      EXPECT_TRUE(is_zero(window.local()));
+    }
+  });
+}
+
+TEST_P(Protection, OfWhoHasNoRightsLeavesTheTargetAlone) {
+  WindowOptions options;
+  options.rights = Rights::none;
+  run(
+      2, 5000,
+      [](Job& job, Window& window) {
+        std::ranges::fill(window.local(), std::byte{0x11});
+        EXPECT_EQ(window.barrier(), Status::ok);
+        expect_all(window, window.at(1 - job.rank()), 4999, Status::denied);
+        EXPECT_EQ(window.direct(window.at(1 - job.rank())), nullptr);
+        EXPECT_EQ(window.multicast(0, pattern(10, 1)), Status::denied);
+        EXPECT_EQ(window.barrier_with_multicast(0, pattern(10, 1)), Status::denied);  // all meet nevertheless
+        EXPECT_TRUE(std::ranges::all_of(window.local(), [](std::byte each) { return each == std::byte{0x11}; }));
+        // Locks are no memory: who is in the group may lock.
+        EXPECT_EQ(window.lock(1 - job.rank()), Status::ok);
+        EXPECT_EQ(window.unlock(1 - job.rank()), Status::ok);
+      },
+      options);
+}
+
+TEST_P(Protection, HoldsOneBytePastTheEndAndNearTheEndOfAllNumbers) {
+  constexpr std::size_t bytes = 4096;
+  run(2, bytes, [](Job& job, Window& window) {
+    if (job.rank() == 0) {
+      constexpr Expected refused{Status::bounds, Status::bounds, Status::bounds};
+      for (const int rank : {1, 0}) {
+        for (const std::uint64_t offset :
+             {std::uint64_t{bytes} - 3, std::uint64_t{bytes}, std::uint64_t{bytes} + 1, std::uint64_t{1} << 31,
+              std::uint64_t{1} << 32, (std::uint64_t{1} << 32) + 8, std::uint64_t{1} << 63, end_of_numbers - 8,
+              end_of_numbers - 7, end_of_numbers - 1, end_of_numbers}) {
+          expect_all(window, window.at(rank, offset), 8, Status::bounds);
+        }
+        const auto eight = pattern(8, 1);
+        EXPECT_EQ(window.push(window.at(rank, bytes - 7), eight), Status::bounds);
+        EXPECT_EQ(window.fetch_add(window.at(rank, bytes - 4), std::uint64_t{1}).status, Status::bounds);
+        for (const std::size_t length : {bytes + 1, 2 * bytes}) expect_copies(window, window.at(rank), length, refused);
+        expect_copies(window, window.at(rank, 1), bytes, refused);
+        expect_all(window, window.at(rank) - 1, 8, Status::bounds);
+        expect_all(window, window.at(rank) + end_of_numbers + 8, 8, Status::bounds);
+        // Lengths that no memory has: nothing is touched, so a short buffer will do.
+        std::array<std::byte, 8> small{};
+        for (const std::size_t length :
+             {std::size_t{end_of_numbers}, std::size_t{end_of_numbers - bytes + 1}, std::size_t{1} << 63}) {
+          for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{bytes}}) {
+            const std::span<std::byte> vast(small.data(), length);
+            EXPECT_EQ(window.push(window.at(rank, offset), vast), Status::bounds);
+            EXPECT_EQ(window.pull(vast, window.at(rank, offset)), Status::bounds);
+            EXPECT_EQ(window.push_diff(window.at(rank, offset), vast, vast).status, Status::bounds);
+            EXPECT_EQ(window.pull_regions(vast, window.at(rank, offset), {}), Status::bounds);
+            EXPECT_FALSE(window.contains(window.at(rank, offset), length));
+            EXPECT_EQ(window.direct(window.at(rank, offset), length), nullptr);
+          }
+        }
+        for (const std::uint64_t offset : {std::uint64_t{bytes}, end_of_numbers}) {
+          EXPECT_EQ(window.multicast(offset, pattern(1, 1)), Status::bounds);
+        }
+      }
+    }
+    EXPECT_EQ(window.barrier(), Status::ok);
+    EXPECT_TRUE(is_zero(window.local()));
+    EXPECT_EQ(window.notified(0), 0u);
+  });
+}
+
+// Freed windows.
+
+TEST_P(Protection, OfAFreedPartAnswersBoundsToThoseWhoHoldItsAddresses) {
+  run(3, [](Job& job) {
+    Communicator world(job);
+    std::optional<Part> part = test::make_part(job, owner(), 4096);
+    const GlobalAddress at = part->window.at(1, 8);
+    const std::uint32_t number = part->window.number();
+    ASSERT_EQ(part->window.push(at, bytes_of(1)), Status::ok);
+    ASSERT_EQ(world.barrier(), Status::ok);
+    if (job.rank() == 1) part.reset();
+    ASSERT_EQ(world.barrier(), Status::ok);
+    if (job.rank() != 1) {
+      Window& window = part->window;
+      expect_all(window, at, 8, Status::bounds);
+      EXPECT_FALSE(window.contains(at));
+      EXPECT_EQ(window.direct(at), nullptr);
+      EXPECT_EQ(window.lock(1), Status::bounds);
+      EXPECT_EQ(window.try_lock(1), Status::bounds);
+      EXPECT_EQ(window.lock_for(std::chrono::seconds(100), 1), Status::bounds);
+      EXPECT_EQ(window.multicast(0, pattern(10, 1)), Status::bounds);
+      EXPECT_EQ(window.barrier(), Status::peer_gone);
+      // The others' parts are as before.
+      const int other = 2 - job.rank();
+      EXPECT_EQ(window.push(window.at(other, 16), bytes_of(7)), Status::ok);
+      EXPECT_EQ(window.lock(other), Status::ok);
+      EXPECT_EQ(window.unlock(other), Status::ok);
+    }
+    ASSERT_EQ(world.barrier(), Status::ok);
+    // The next window has another number, and takes no old address.
+    Part next = test::make_part(job, owner(), 4096);
+    EXPECT_NE(next.window.number(), number);
+    expect_all(next.window, at, 8, Status::bounds);
+    ASSERT_EQ(next.window.barrier(), Status::ok);
+    EXPECT_TRUE(is_zero(next.window.local()));
+  });
+}
+
+TEST_P(Protection, WaitsForAccessesUnderWayBeforeAPartIsFree) {
+  // The owner of a part uses its memory for something else as soon as it is freed, while others go on pushing.
+  run(3, [](Job& job) {
+    Communicator world(job);
+    for (int turn = 0; turn < test::rounds(10); ++turn) {
+      std::vector<std::byte> memory(20'000);
+      std::optional<Window> window;
+      if (owner() == Owner::program) {
+        window.emplace(job, std::span(memory));
+      } else {
+        window.emplace(job, memory.size());
+      }
+      if (job.rank() == 0) {
+        ASSERT_EQ(window->wait_notified(0, 4), Status::ok);  // they are at it
+        window.reset();
+        const auto mine = pattern(memory.size(), static_cast<std::size_t>(turn) + 1);
+        std::ranges::copy(mine, memory.begin());
+        ASSERT_EQ(world.barrier(), Status::ok);
+        ASSERT_TRUE(memory == mine);
+      } else {
+        const auto sent = pattern(20'000, 9999);
+        Status status = Status::ok;
+        while ((status = window->push_notified(window->at(0), sent, 0)) == Status::ok) {
+        }
+        EXPECT_EQ(status, Status::bounds);
+        ASSERT_EQ(world.barrier(), Status::ok);
+      }
+      ASSERT_EQ(world.barrier(), Status::ok);
+    }
+  });
+}
+
+TEST_P(Protection, KeepsALockThatItsHomeHasFreedUsableForThoseWhoHaveOrAwaitIt) {
+  run(3, [](Job& job) {
+    Communicator world(job);
+    std::optional<Part> part = test::make_part(job, owner(), 8);
+    Window& window = part->window;
+    if (job.rank() == 1) {
+      ASSERT_EQ(window.lock(0), Status::ok);
+    }
+    ASSERT_EQ(window.barrier(), Status::ok);
+    const job::RankBlock& waiter = job.session().arena().block(2);
+    if (job.rank() == 2) {
+      EXPECT_EQ(window.lock(0), Status::ok);
+      EXPECT_EQ(window.unlock(0), Status::ok);
+    } else if (job.rank() == 0) {
+      while (waiter.wait.load() != job::Wait::lock) std::this_thread::yield();
+      part.reset();
+      ASSERT_EQ(world.send(1, 1), Status::ok);
+    } else {
+      int go = 0;
+      ASSERT_EQ(world.receive(go, 0).status, Status::ok);
+      EXPECT_EQ(window.unlock(0), Status::ok);
+    }
+    ASSERT_EQ(world.barrier(), Status::ok);
+  });
+}
+
+TEST_P(Protection, OfAnAloneWindowEndsWithItsOwner) {
+  run(2, [](Job& job) {
+    Communicator world(job);
+    std::optional<Part> own;
+    GlobalAddress at;
+    if (job.rank() == 0) {
+      own.emplace(test::make_part_alone(job, owner(), 4096));
+      at = own->window.at(0);
+    }
+    ASSERT_EQ(world.broadcast(at, 0), Status::ok);
+    std::optional<Window> reached;
+    if (job.rank() == 1) {
+      reached.emplace(Window::reach(job, at));
+      ASSERT_EQ(reached->push(at, bytes_of(1)), Status::ok);
+    }
+    ASSERT_EQ(world.barrier(), Status::ok);
+    own.reset();
+    ASSERT_EQ(world.barrier(), Status::ok);
+    if (job.rank() == 1) {
+      expect_all(*reached, at, 8, Status::bounds);
+      EXPECT_THROW((void)Window::reach(job, at), SetupError);  // though it is still held here
+      reached.reset();
+      EXPECT_THROW((void)Window::reach(job, at), SetupError);
+    }
+  });
+}
+
+// Forged addresses.
+
+TEST_P(Protection, RefusesForgedAddresses) {
+  run(2, [](Job& job) {
+    Part big = test::make_part(job, owner(), 5 << 20);  // several granules: numbers between are of no window
+    Part small = test::make_part(job, owner(), 64);
+    Part alone = test::make_part_alone(job, owner(), 64);
+    Window& window = small.window;
+    const std::uint32_t number = window.number();
+    for (const std::uint32_t forged :
+         {std::uint32_t{0}, number + 1, number - 1, number + 100, big.window.number(), big.window.number() + 1,
+          alone.window.number(), std::uint32_t{1} << 31, ~std::uint32_t{0}}) {
+      if (forged == number) continue;  // it may be the one behind the first
+      expect_all(window, {forged, static_cast<std::uint32_t>(1 - job.rank()), 0}, 8, Status::bounds);
+    }
+    for (const std::uint32_t rank : {2u, 3u, 255u, 0x80000000u, 0xfffffffeu, 0xffffffffu}) {
+      expect_all(window, {number, rank, 0}, 8, Status::bounds);
+      EXPECT_EQ(window.flush(static_cast<int>(rank)), Status::bounds);
+      EXPECT_EQ(window.lock(static_cast<int>(rank)), Status::bounds);
+      EXPECT_EQ(window.try_lock(static_cast<int>(rank)), Status::bounds);
+      EXPECT_EQ(window.unlock(static_cast<int>(rank)), Status::bounds);
+      EXPECT_EQ(window.bytes(static_cast<int>(rank)), 0u);
+    }
+    EXPECT_EQ(window.lock(0, 1), Status::bounds);
+    EXPECT_EQ(window.lock(0, ~std::uint32_t{0}), Status::bounds);
+    EXPECT_EQ(window.lock_for(std::chrono::seconds(1), 0, 1), Status::bounds);
+    EXPECT_EQ(window.unlock(0), Status::invalid);
+    EXPECT_EQ(window.lock(0, 0, static_cast<LockMode>(7)), Status::invalid);
+    EXPECT_EQ(window.try_lock(0, 0, static_cast<LockMode>(7)), Status::invalid);
+    ASSERT_EQ(window.barrier(), Status::ok);
+    for (const Part* each : {&big, &small, &alone}) EXPECT_TRUE(is_zero(each->window.local()));
+    ASSERT_EQ(window.barrier(), Status::ok);
+  });
+}
+
+TEST_P(Protection, ReachesNothingByAForgedNumber) {
+  run(2, [](Job& job) {
+    Part big = test::make_part(job, Owner::tonari, 5 << 20);
+    Part alone = test::make_part_alone(job, owner(), 64);
+    // What lies there looks as if something were.
+    std::ranges::fill(big.window.local(), std::byte{0x6f});
+    const std::uint32_t first = big.window.number();
+    ASSERT_EQ(big.window.barrier(), Status::ok);
+    // A group's window, and numbers in its middle.
+    for (std::uint32_t number = first; number < first + 5; ++number) {
+      for (const std::uint32_t rank : {0u, 1u}) {
+        EXPECT_THROW((void)Window::reach(job, {number, rank, 0}), SetupError) << number;
+      }
+    }
+    for (const std::uint32_t number : {0u, first + 1000, 0x7fffffffu, 0xffffffffu}) {
+      EXPECT_THROW((void)Window::reach(job, {number, 0, 0}), SetupError) << number;
+    }
+    const std::uint32_t own = alone.window.number();
+    for (const std::uint32_t rank : {static_cast<std::uint32_t>(1 - job.rank()), 2u, 0xffffffffu}) {
+      EXPECT_THROW((void)Window::reach(job, {own, rank, 0}), SetupError) << rank;
+    }
+    ASSERT_EQ(big.window.barrier(), Status::ok);
+  });
+}
+
+// Constructors that are called wrongly, by one or by all.
+
+struct Mistake {
+  std::string name;
+  std::function<void(WindowOptions&, std::size_t& bytes)> make;
+};
+const std::array mistakes{
+    Mistake{"rights of a rank outside",
+            [](WindowOptions& options, std::size_t&) {
+              options.rights_of = {{3, Rights::all}};
+            }},
+    Mistake{"rights of a negative rank",
+            [](WindowOptions& options, std::size_t&) {
+              options.rights_of = {{-1, Rights::all}};
+            }},
+    Mistake{"rights twice",
+            [](WindowOptions& options, std::size_t&) {
+              options.rights_of = {{0, Rights::all}, {1, Rights::read}, {0, Rights::all}};
+            }},
+    Mistake{"too large", [](WindowOptions&, std::size_t& bytes) { bytes = end_of_numbers; }},
+    Mistake{"larger than any machine", [](WindowOptions&, std::size_t& bytes) { bytes = std::size_t{1} << 46; }},
+    Mistake{"too many locks", [](WindowOptions& options, std::size_t&) { options.locks = ~std::uint32_t{0}; }},
+    Mistake{"too many notifications",
+            [](WindowOptions& options, std::size_t&) { options.notifications = ~std::uint32_t{0}; }},
+};
+
+TEST_P(Protection, HasAllRanksThrowWhenOneGetsItsCallWrong) {
+  constexpr int ranks = 3;
+  run(ranks, [](Job& job) {
+    for (const Mistake& mistake : mistakes) {
+      for (const int culprit : {0, 2, ranks}) {  // the last turn: all of them
+        WindowOptions options;
+        std::size_t bytes = 100;
+        if (culprit == job.rank() || culprit == ranks) mistake.make(options, bytes);
+        EXPECT_THROW(Window(job, bytes, options), SetupError) << mistake.name << " by " << culprit;
+        if (bytes == 100) {
+          std::vector<std::byte> memory(bytes);
+          EXPECT_THROW(Window(job, std::span(memory), options), SetupError) << mistake.name << " by " << culprit;
+        } else {
+          EXPECT_THROW(Window(job, bytes, options), SetupError) << mistake.name << " by " << culprit;
+        }
+        Part next = test::make_part(job, owner(), 100);
+        ASSERT_EQ(next.window.barrier(), Status::ok);
+        ASSERT_EQ(next.window.push(next.window.at((job.rank() + 1) % ranks), bytes_of(job.rank())), Status::ok);
+        ASSERT_EQ(next.window.barrier(), Status::ok);
+      }
+    }
+  });
+}
+
+TEST_P(Protection, HasAllRanksThrowWhenOneGivesMemoryAtNoAddress) {
+  run(3, [](Job& job) {
+    const std::span<std::byte> nothing(static_cast<std::byte*>(nullptr), job.rank() == 1 ? 100 : 0);
+    EXPECT_THROW(Window(job, nothing), SetupError);
+    Part next = test::make_part(job, owner(), 100);
+    ASSERT_EQ(next.window.barrier(), Status::ok);
+  });
+}
+
+TEST_P(Protection, ThrowsAtWhoIsNotInTheGroupAndLeavesTheOthersAlone) {
+  run(3, [](Job& job) {
+    const Group pair({2, 0});
+    if (job.rank() == 1) {
+      EXPECT_THROW(Window(job, pair, 100), SetupError);
+    } else {
+      Part part = test::make_part(job, pair, owner(), 100);
+      EXPECT_EQ(part.window.barrier(), Status::ok);
+    }
+    EXPECT_THROW(Window(job, Group({0, 1, 2, 3}), 100), SetupError);  // there is no rank 3
+    EXPECT_THROW(Window(job, Group({1000000, 0, 1, 2}), 100), SetupError);
+    EXPECT_THROW(Window(job, Group(), 100), SetupError);
+    Part next = test::make_part(job, owner(), 100);
+    EXPECT_EQ(next.window.barrier(), Status::ok);
+  });
+}
+
+TEST_P(Protection, ThrowsAtAWrongWindowAlone) {
+  run(2, [](Job& job) {
+    for (const Mistake& mistake : mistakes) {
+      WindowOptions options;
+      std::size_t bytes = 100;
+      mistake.make(options, bytes);
+      EXPECT_THROW((void)Window::alone(job, bytes, options), SetupError) << mistake.name;
+    }
+    const std::span<std::byte> nothing(static_cast<std::byte*>(nullptr), 100);
+    EXPECT_THROW((void)Window::alone(job, nothing), SetupError);
+    Part alone = test::make_part_alone(job, owner(), 100);
+    EXPECT_EQ(alone.window.push(alone.window.at(job.rank()), bytes_of(1)), Status::ok);
+  });
+}
+
+struct Killed {};
+
+TEST_P(Protection, EndsAConstructionThatADeadRankWillNeverJoin) {
+  for (int victim = 0; victim < 3; ++victim) {
+    const auto body = [victim](Job& job) {
+      if (job.rank() == victim) throw Killed{};
+      EXPECT_THROW((void)test::make_part(job, owner(), 100), SetupError);
+      // The others can go on without it.
+      const Group others({(victim + 1) % 3, (victim + 2) % 3});
+      Part part = test::make_part(job, others, owner(), 100);
+      EXPECT_EQ(part.window.barrier(), Status::ok);
+    };
+    EXPECT_THROW(test::as_jobs(3, body, std::get<0>(GetParam()).settings), Killed);
+  }
+}
+
+}  // namespace
+}  // namespace tonari
