@@ -36,6 +36,7 @@ Access::Access(Runtime& runtime, Group group, std::shared_ptr<Mapping> memory, s
 void Access::complete_own_line(const Offer& offer) {
   Member& own = layout_.member(self_);
   own_ = offer.in_program ? offer.memory : layout_.at(own.place);
+  own_bytes_ = offer.bytes;
   if (offer.in_program) own.place = reinterpret_cast<std::uint64_t>(offer.memory);
   set_rights(offer.options, own);
   own.state.store(PartState::present, std::memory_order_release);  // with the line, to whoever finds it complete
@@ -43,12 +44,12 @@ void Access::complete_own_line(const Offer& offer) {
 
 void Access::set_rights(const WindowOptions& options, Member& own) {
   own.rights = options.rights;
-  if (own.rights_at == 0) return;
-  auto* const of_members = reinterpret_cast<Rights*>(layout_.at(own.rights_at));
-  std::fill_n(of_members, size(), options.rights);
+  given_.assign(size(), options.rights);
   for (const auto& [rank, rights] : options.rights_of) {
-    of_members[static_cast<std::size_t>(group_.position(rank))] = rights;
+    given_[static_cast<std::size_t>(group_.position(rank))] = rights;
   }
+  if (own.rights_at == 0) return;
+  std::ranges::copy(given_, reinterpret_cast<Rights*>(layout_.at(own.rights_at)));
 }
 
 void Access::pin() {
@@ -101,7 +102,7 @@ Access::~Access() {
   }
   runtime_.remove(*this);
   free_part();
-  const std::uint64_t bytes = layout_.header().bytes;
+  const std::uint64_t bytes = memory_->bytes().size();
   // Acquire and release: the last one sees that all others have done with it.
   const bool last = layout_.header().holders.fetch_sub(1, std::memory_order_acq_rel) == 1;
   memory_.reset();
@@ -136,7 +137,7 @@ void Access::wake_others() noexcept {
 std::span<std::byte> Access::local() const noexcept {
   const Member& own = layout_.member(self_);
   if (own.state.load(std::memory_order_relaxed) != PartState::present) return {};
-  return {own_, own.bytes};
+  return {own_, own_bytes_};
 }
 
 std::uint64_t Access::bytes(int rank) const noexcept {
@@ -166,11 +167,11 @@ Status Access::check_request(int peer, std::uint64_t offset, std::uint64_t bytes
                              std::byte*& there) const noexcept {
   const Member& own = layout_.member(self_);
   const int position = group_.position(peer);
-  if (position < 0 || own.state.load(std::memory_order_acquire) != PartState::present || bytes > own.bytes ||
-      offset > own.bytes - bytes) {
+  if (position < 0 || own.state.load(std::memory_order_acquire) != PartState::present || bytes > own_bytes_ ||
+      offset > own_bytes_ - bytes) {
     return Status::bounds;
   }
-  if (!includes(layout_.rights(own, static_cast<std::size_t>(position)), needed)) return Status::denied;
+  if (!includes(given_[static_cast<std::size_t>(position)], needed)) return Status::denied;
   there = own_ + offset;
   return Status::ok;
 }

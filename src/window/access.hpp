@@ -142,7 +142,10 @@ class Access {
   std::shared_ptr<Mapping> memory_;
   Layout layout_;
   std::vector<Part> parts_;  // by rank of the job
+  // This rank's own part, kept here: what others can write by mistake, its line, is not believed.
   std::byte* own_ = nullptr;
+  std::uint64_t own_bytes_ = 0;
+  std::vector<Rights> given_;  // by member
   std::span<const std::byte> pinned_;
   Locks locks_;
   std::uint64_t barriers_ = 0;             // that this rank has come to; one at a time

@@ -3,8 +3,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <mutex>
-#include <utility>
 
 namespace tonari::window {
 
@@ -20,22 +20,30 @@ std::uint32_t Meetings::next(std::uint64_t group) {
 
 void Meetings::receive(const fabric::Head& head) {
   const bool is_join = head.kind == fabric::Kind::window_join;
-  const Key key = is_join ? Key{head.as<Join>().group, head.as<Join>().sequence}
-                          : Key{head.as<Made>().group, head.as<Made>().sequence};
+  const Key key = is_join ? Key{head.as<Join>().group, head.as<Join>().sequence, head.kind}
+                          : Key{head.as<Made>().group, head.as<Made>().sequence, head.kind};
   const std::lock_guard guard(lock_);
-  heads_[key].push_back(head);
+  heads_[key].try_emplace(head.source, head);
 }
 
-std::size_t Meetings::count(std::uint64_t group, std::uint32_t sequence) const noexcept {
+bool Meetings::has_all(const Key& key, std::span<const int> ranks) const noexcept {
   const std::lock_guard guard(lock_);
-  const auto found = heads_.find({group, sequence});
-  return found == heads_.end() ? 0 : found->second.size();
+  const auto found = heads_.find(key);
+  if (found == heads_.end() || found->second.size() < ranks.size()) return false;
+  return std::ranges::all_of(ranks,
+                             [&found](int rank) { return found->second.contains(static_cast<std::uint32_t>(rank)); });
 }
 
-std::vector<fabric::Head> Meetings::take(std::uint64_t group, std::uint32_t sequence) {
+std::vector<fabric::Head> Meetings::take(const Key& key, std::span<const int> ranks) {
   const std::lock_guard guard(lock_);
-  const auto node = heads_.extract({group, sequence});
-  return node.empty() ? std::vector<fabric::Head>() : std::move(node.mapped());
+  const auto node = heads_.extract(key);
+  std::vector<fabric::Head> heads;
+  for (const int rank : ranks) {
+    if (node.empty()) break;
+    const auto found = node.mapped().find(static_cast<std::uint32_t>(rank));
+    if (found != node.mapped().end()) heads.push_back(found->second);
+  }
+  return heads;
 }
 
 }  // namespace tonari::window

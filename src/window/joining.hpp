@@ -49,21 +49,26 @@ class Meetings {
   /// The number of this rank's next window with the group.
   std::uint32_t next(std::uint64_t group);
   void receive(const fabric::Head& head);
-  /// How many heads have come for it: joins to the first rank, or the answer to the others.
-  [[nodiscard]] std::size_t count(std::uint64_t group, std::uint32_t sequence) const noexcept;
-  [[nodiscard]] std::vector<fabric::Head> take(std::uint64_t group, std::uint32_t sequence);
 
- private:
+  /// Which heads are meant.
   struct Key {
     std::uint64_t group;
     std::uint32_t sequence;
+    fabric::Kind kind;  // window_join or window_made
 
     friend auto operator<=>(const Key&, const Key&) = default;
   };
+  /// True when one has come from each of these ranks. What others send, or send again, is nobody's.
+  [[nodiscard]] bool has_all(const Key& key, std::span<const int> ranks) const noexcept;
+  /// Those that have come from these ranks.
+  [[nodiscard]] std::vector<fabric::Head> take(const Key& key, std::span<const int> ranks);
+
+ private:
+  using BySource = std::map<std::uint32_t, fabric::Head>;
 
   mutable SpinLock lock_;  // of the next two
   std::map<std::uint64_t, std::uint32_t> sequences_;
-  std::map<Key, std::vector<fabric::Head>> heads_;
+  std::map<Key, BySource> heads_;
 };
 
 }  // namespace tonari::window

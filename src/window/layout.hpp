@@ -82,7 +82,7 @@ class Layout {
   static std::uint64_t lay_out(std::span<const Gift> gifts, std::span<Member> members) noexcept;
 
   Layout() noexcept = default;
-  explicit Layout(std::byte* start) noexcept : start_(start) {}
+  explicit Layout(std::byte* start) noexcept : start_(start), members_(header().members) {}
 
   [[nodiscard]] Header& header() const noexcept { return *reinterpret_cast<Header*>(start_); }
   [[nodiscard]] Member& member(std::size_t index) const noexcept {
@@ -102,12 +102,12 @@ class Layout {
 
  private:
   [[nodiscard]] std::atomic<std::uint64_t>& line(std::size_t block, std::size_t index) const noexcept {
-    const std::size_t members = header().members;
-    std::byte* const lines = start_ + sizeof(Header) + members * sizeof(Member);
-    return reinterpret_cast<Line*>(lines)[block * members + index].value;
+    std::byte* const lines = start_ + sizeof(Header) + members_ * sizeof(Member);
+    return reinterpret_cast<Line*>(lines)[block * members_ + index].value;
   }
 
   std::byte* start_ = nullptr;
+  std::size_t members_ = 0;
 };
 
 }  // namespace tonari::window

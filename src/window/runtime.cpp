@@ -8,6 +8,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <new>
 #include <set>
@@ -152,15 +153,15 @@ void Runtime::join(const Group& group, std::uint64_t name, std::uint32_t sequenc
 Runtime::Made Runtime::make_for_all(const Group& group, std::uint64_t name, std::uint32_t sequence) {
   const auto size = static_cast<std::size_t>(group.size());
   const job::Session& session = engine_.session();
+  const Meetings::Key key{name, sequence, Kind::window_join};
   wait_until(
-      engine_, [&] { return meetings_.count(name, sequence) >= size || first_gone(session, group) >= 0; },
+      engine_, [&] { return meetings_.has_all(key, group.ranks()) || first_gone(session, group) >= 0; },
       job::Wait::window, -1);
   std::vector<Gift> gifts(size);
   bool refused = false;
   std::size_t joined = 0;
-  for (const Head& head : meetings_.take(name, sequence)) {
+  for (const Head& head : meetings_.take(key, group.ranks())) {
     const int position = group.position(static_cast<int>(head.source));
-    if (position < 0) continue;  // a peer lies
     const auto join = head.as<Join>();
     gifts[static_cast<std::size_t>(position)] = gift_of(join);
     refused = refused || (join.flags & join_refused) != 0;
@@ -218,10 +219,12 @@ Runtime::Made Runtime::lay_out(const Group& group, std::span<const Gift> gifts, 
 
 Runtime::Made Runtime::wait_for_first(const Group& group, std::uint64_t name, std::uint32_t sequence) {
   const job::Session& session = engine_.session();
+  const Meetings::Key key{name, sequence, Kind::window_made};
+  const std::array<int, 1> first{group.at(0)};
   wait_until(
-      engine_, [&] { return meetings_.count(name, sequence) != 0 || first_gone(session, group) >= 0; },
-      job::Wait::window, group.at(0));
-  const std::vector<Head> heads = meetings_.take(name, sequence);
+      engine_, [&] { return meetings_.has_all(key, first) || first_gone(session, group) >= 0; }, job::Wait::window,
+      group.at(0));
+  const std::vector<Head> heads = meetings_.take(key, first);
   if (heads.empty()) throw_if_gone(session, group);
   const auto told = heads.front().as<window::Made>();
   return {told.number, told.bytes};
