@@ -98,16 +98,16 @@ std::uint64_t word_of(T value) noexcept {
 /// Order:   what a rank does to one part takes place in the order of its calls. Aligned words of 1, 2, 4 and 8 bytes
 ///          in tonari's memory are copied whole.
 /// Checks:  every access is checked against bounds and rights before anything is touched. Answers ok; bounds (no such
-///          window or rank, outside the part, or the part was freed); denied (no right); bad_address (one side's memory
-///          is not mapped, or protected by its program); invalid (a wrong argument: a null pointer, a misaligned word,
-///          a length that differs from its twin's); peer_gone (the owner died). When not ok, part of a copy may be
-///          done.
+///          window, rank or counter, outside the part, or the part was freed); denied (no right); bad_address (the
+///          owner, whose own memory it is, has unmapped or protected it; or so has the caller, reaching such memory);
+///          invalid (a wrong argument: a null pointer, a misaligned word, a length that differs from its twin's);
+///          peer_gone (the owner died). When not ok, part of a copy may be done.
 /// Freeing: each rank frees its part by destroying its Window, without waiting for the others, whose accesses answer
-///          bounds from then on; those under way are waited for. tonari's memory stays until the last rank has freed.
-/// Memory:  the program's own must live as long as its Window. If it is unmapped or protected all the same, accesses
-///          answer bad_address.
-/// Fork:    a forked child has no tonari memory; the program's own stays with the parent, which the child has a copy
-/// of. Threads: any thread may call anything, but for construction and destruction.
+///          bounds from then on; those under way are waited for. Call barrier() before, if others may still need it,
+///          and unlock what is locked. tonari's memory stays until the last rank has freed.
+/// Memory:  the program's own must live as long as its Window.
+/// Fork:    a forked child has no tonari memory, and a copy of the program's own; the window's is the parent's.
+/// Threads: any thread may call anything, but for construction and destruction.
 class Window {
  public:
   /// Collective over all ranks of the job, or over a group in which this rank is: each gives `bytes` (0: none) of
@@ -171,7 +171,7 @@ class Window {
   /// PPBCast: writes the same to several places. Writes to all that take it, and answers the first failure.
   Status multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept;
   /// To the same offset of every other rank's part.
-  Status multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept;
+  Status multicast_to_all(std::uint64_t offset, std::span<const std::byte> from) noexcept;
   /// PPBCastRegions: push_regions to several places.
   Status multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
                            std::span<const Region> regions) noexcept;
@@ -180,8 +180,8 @@ class Window {
   Status push_notified(GlobalAddress to, std::span<const std::byte> from, std::uint32_t notification) noexcept;
   /// What has been counted on a counter of this rank's part. Never falls.
   [[nodiscard]] std::uint64_t notified(std::uint32_t notification) const noexcept;
-  /// Waits until at least `count` has been counted. Answers ok, invalid, or peer_gone when a rank of the group has died
-  /// meanwhile.
+  /// Waits until at least `count` has been counted. Answers ok; bounds, where this rank's part has no such counter; or
+  /// peer_gone when a rank of the group has died meanwhile.
   Status wait_notified(std::uint32_t notification, std::uint64_t count) noexcept;
 
   /// Returns when all that this rank has pushed to a rank's part, or to all, is visible there.
@@ -219,7 +219,8 @@ class Window {
 
   // Locks. Each part has its own, numbered from 0; they protect what the program says they do. Fair: in the order of
   // asking, but that readers who wait side by side enter together. They are the rank's: any of its threads may unlock,
-  // and threads of one rank exclude each other like ranks. Whoever gets a lock sees what was pushed before its unlock.
+  // and threads of one rank exclude each other like ranks. They need no rights. Whoever gets a lock sees what was
+  // pushed before its unlock.
 
   /// Answers ok; holder_died: this rank *has the lock*, and the last one to hold it exclusively died, so that what it
   /// protects may be half done; bounds when there is no such lock; peer_gone when its home died.

@@ -66,7 +66,7 @@ class Access {
   Status push_regions(GlobalAddress to, std::span<const std::byte> from, std::span<const Region> regions) noexcept;
   Difference push_diff(GlobalAddress to, std::span<const std::byte> from, std::span<const std::byte> twin) noexcept;
   Status multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept;
-  Status multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept;
+  Status multicast_to_all(std::uint64_t offset, std::span<const std::byte> from) noexcept;
   Status multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
                            std::span<const Region> regions) noexcept;
   Fetched<std::uint64_t> apply(GlobalAddress at, const AtomicWords& words) noexcept;
@@ -118,6 +118,8 @@ class Access {
   Status reach_program(GlobalAddress address, const Part& part, Copy copy) noexcept;
   Status write(const Part& part, GlobalAddress to, std::span<const std::byte> from) noexcept;
   Status read(const Part& part, std::span<std::byte> to, GlobalAddress from) noexcept;
+  template <class Target>
+  Status multicast_to_each(std::size_t targets, Target target, std::span<const std::byte> from) noexcept;
   Status write_regions(const Part& part, GlobalAddress to, std::span<const std::byte> from,
                        std::span<const Region> regions) noexcept;
   Difference write_difference(const Part& part, GlobalAddress to, std::span<const std::byte> from,

@@ -12,8 +12,8 @@ namespace tonari::window {
 
 namespace {
 
-// What is copied to several places stays in a first-level cache meanwhile.
-constexpr std::size_t multicast_piece_bytes = 16 * 1024;
+// What is copied to several places stays in a cache meanwhile, and is long enough for a system call.
+constexpr std::size_t multicast_piece_bytes = 128 * 1024;
 
 // Longer ones take longer than it takes to wake a thread for them.
 constexpr std::size_t short_copy_bytes_max = 128 * 1024;
@@ -203,17 +203,19 @@ Difference Access::push_diff(GlobalAddress to, std::span<const std::byte> from,
   return {Status::ok, store_differences(place(*part, to), from.data(), twin.data(), from.size())};
 }
 
-// Piece by piece to all of them, so that the source is read from memory once.
-Status Access::multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept {
+// Piece by piece to all of them, so that the source is read from memory once. `target(i)`: the i-th, or one nowhere.
+template <class Target>
+Status Access::multicast_to_each(std::size_t targets, Target target, std::span<const std::byte> from) noexcept {
   if (!is_memory(from)) return Status::invalid;
   Status first_failure = Status::ok;
   std::size_t at = 0;
   do {
     const auto piece = from.subspan(at, std::min(multicast_piece_bytes, from.size() - at));
-    for (const GlobalAddress& target : to) {
+    for (std::size_t i = 0; i < targets; ++i) {
+      const GlobalAddress to = target(i);
       const Part* part = nullptr;
-      Status status = check(target, from.size(), Rights::write, part);
-      if (status == Status::ok) status = write(*part, target + at, piece);
+      Status status = check(to, from.size(), Rights::write, part);
+      if (status == Status::ok) status = write(*part, to + at, piece);
       if (first_failure == Status::ok) first_failure = status;
     }
     at += piece.size();
@@ -221,23 +223,17 @@ Status Access::multicast(std::span<const GlobalAddress> to, std::span<const std:
   return first_failure;
 }
 
-Status Access::multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept {
-  if (!is_memory(from)) return Status::invalid;
-  Status first_failure = Status::ok;
-  std::size_t at = 0;
-  do {
-    const auto piece = from.subspan(at, std::min(multicast_piece_bytes, from.size() - at));
-    for (const int rank : group_.ranks()) {
-      if (rank == engine_.session().rank()) continue;
-      const GlobalAddress target{number_, static_cast<std::uint32_t>(rank), offset};
-      const Part* part = nullptr;
-      Status status = check(target, from.size(), Rights::write, part);
-      if (status == Status::ok) status = write(*part, target + at, piece);
-      if (first_failure == Status::ok) first_failure = status;
-    }
-    at += piece.size();
-  } while (at < from.size());
-  return first_failure;
+Status Access::multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept {
+  return multicast_to_each(
+      to.size(), [to](std::size_t i) { return to[i]; }, from);
+}
+
+Status Access::multicast_to_all(std::uint64_t offset, std::span<const std::byte> from) noexcept {
+  const auto other = [this, offset](std::size_t i) {  // beginning with the next
+    const auto rank = static_cast<std::uint32_t>(group_.at(static_cast<int>((self_ + 1 + i) % size())));
+    return GlobalAddress{number_, rank, offset};
+  };
+  return multicast_to_each(size() - 1, other, from);
 }
 
 Status Access::multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,

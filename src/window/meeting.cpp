@@ -28,7 +28,7 @@ std::uint64_t Access::notified(std::uint32_t notification) const noexcept {
 
 Status Access::wait_notified(std::uint32_t notification, std::uint64_t count) noexcept {
   const Member& own = layout_.member(self_);
-  if (notification >= own.notifications) return Status::invalid;
+  if (notification >= own.notifications) return Status::bounds;
   const std::atomic<std::uint64_t>& counted = layout_.notification(own, notification);
   const std::uint32_t deaths = engine_.session().arena().header().deaths.load(std::memory_order_acquire);
   const auto has_come = [&counted, count] { return counted.load(std::memory_order_seq_cst) >= count; };
@@ -89,7 +89,7 @@ Status Access::barrier() noexcept {
 
 Status Access::barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept {
   if (layout_.header().alone != 0) return Status::invalid;
-  const Status given = from.empty() ? Status::ok : multicast(offset, from);
+  const Status given = from.empty() ? Status::ok : multicast_to_all(offset, from);
   const Status met = barrier();
   return given == Status::ok ? met : given;
 }

@@ -74,8 +74,8 @@ Difference Window::push_diff(GlobalAddress to, std::span<const std::byte> from,
 Status Window::multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept {
   return access_->multicast(to, from);
 }
-Status Window::multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept {
-  return access_->multicast(offset, from);
+Status Window::multicast_to_all(std::uint64_t offset, std::span<const std::byte> from) noexcept {
+  return access_->multicast_to_all(offset, from);
 }
 Status Window::multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
                                  std::span<const Region> regions) noexcept {

@@ -155,7 +155,7 @@ bool Work::step_lock(Descriptor& descriptor) noexcept {
 
 bool Work::begin_barrier(Descriptor& descriptor) noexcept {
   const bool gives = descriptor.primitive == Primitive::barrier_with_multicast && descriptor.bytes != 0;
-  descriptor.status = gives ? access_->multicast(descriptor.address.offset, local(descriptor)) : Status::ok;
+  descriptor.status = gives ? access_->multicast_to_all(descriptor.address.offset, local(descriptor)) : Status::ok;
   const Status begun = access_->begin_barrier(meeting_);
   if (begun != Status::ok) descriptor.status = begun;
   return begun != Status::ok || step_barrier(descriptor);

@@ -123,7 +123,7 @@ TEST_P(Protection, OfWhoHasNoRightsLeavesTheTargetAlone) {
         EXPECT_EQ(window.barrier(), Status::ok);
         expect_all(window, window.at(1 - job.rank()), 4999, Status::denied);
         EXPECT_EQ(window.direct(window.at(1 - job.rank())), nullptr);
-        EXPECT_EQ(window.multicast(0, pattern(10, 1)), Status::denied);
+        EXPECT_EQ(window.multicast_to_all(0, pattern(10, 1)), Status::denied);
         EXPECT_EQ(window.barrier_with_multicast(0, pattern(10, 1)), Status::denied);  // all meet nevertheless
         EXPECT_TRUE(std::ranges::all_of(window.local(), [](std::byte each) { return each == std::byte{0x11}; }));
         // Locks are no memory: who is in the group may lock.
@@ -167,7 +167,7 @@ TEST_P(Protection, HoldsOneBytePastTheEndAndNearTheEndOfAllNumbers) {
           }
         }
         for (const std::uint64_t offset : {std::uint64_t{bytes}, end_of_numbers}) {
-          EXPECT_EQ(window.multicast(offset, pattern(1, 1)), Status::bounds);
+          EXPECT_EQ(window.multicast_to_all(offset, pattern(1, 1)), Status::bounds);
         }
       }
     }
@@ -199,7 +199,7 @@ TEST_P(Protection, OfAFreedPartAnswersBoundsToThoseWhoHoldItsAddresses) {
       EXPECT_EQ(window.lock(1), Status::bounds);
       EXPECT_EQ(window.try_lock(1), Status::bounds);
       EXPECT_EQ(window.lock_for(std::chrono::seconds(100), 1), Status::bounds);
-      EXPECT_EQ(window.multicast(0, pattern(10, 1)), Status::bounds);
+      EXPECT_EQ(window.multicast_to_all(0, pattern(10, 1)), Status::bounds);
       EXPECT_EQ(window.barrier(), Status::peer_gone);
       // The others' parts are as before.
       const int other = 2 - job.rank();

@@ -80,10 +80,12 @@ TEST_P(Queues, HoldALockAroundWhatWasPostedWithIt) {
     std::uint64_t second = 0;
     std::uint64_t last = 0;
     for (std::uint64_t i = 0; i < rounds; ++i) {
-      std::array batch{Descriptor::lock(0), Descriptor::fetch_add(window.at(1), std::uint64_t{1}),
+      std::array batch{Descriptor::lock(0),
+                       Descriptor::fetch_add(window.at(1), std::uint64_t{1}),
                        Descriptor::pull(writable(first), window.at(1)),
                        Descriptor::fetch_add(window.at(2), std::uint64_t{1}),
-                       Descriptor::pull(writable(second), window.at(2)), Descriptor::unlock(0)};
+                       Descriptor::pull(writable(second), window.at(2)),
+                       Descriptor::unlock(0)};
       ASSERT_EQ(queue.post(batch), Status::ok);
       ASSERT_EQ(queue.wait_all(), Status::ok);
       EXPECT_EQ(first, second);
@@ -128,7 +130,8 @@ TEST_P(Queues, DoEveryPrimitive) {
     std::vector<std::byte> in(4096);
     std::vector<std::byte> twin_in(4096);
     std::vector<std::byte> parts_in(4096);
-    const std::array targets{window.at(other, 8192), window.at(job.rank(), 8192)};
+    const std::uint64_t mine = 200'000 + 8192 * static_cast<std::uint64_t>(job.rank());
+    const std::array targets{window.at(other, mine), window.at(job.rank(), mine)};
     std::array batch{Descriptor::push_regions(window.at(other, 65536), data, regions),
                      Descriptor::push_diff(window.at(other, 70000), data, twin),
                      Descriptor::barrier(),
@@ -160,7 +163,7 @@ TEST_P(Queues, DoEveryPrimitive) {
     EXPECT_EQ(window.local()[70017], std::byte{0xff});
     EXPECT_EQ(window.local()[70016], std::byte{0});
     EXPECT_EQ(std::memcmp(window.local().data() + 16384 + 64 * other, data.data(), 64), 0);
-    EXPECT_EQ(std::memcmp(window.local().data() + 8192, data.data(), data.size()), 0);
+    EXPECT_EQ(std::memcmp(window.local().data() + mine, data.data(), data.size()), 0);
   });
 }
 
@@ -170,8 +173,7 @@ TEST_P(Queues, TellWhatWasWrongWithADescriptorAndGoOn) {
     const std::uint64_t value = 5;
     std::array batch{Descriptor::push(window.at(other, part_bytes - 7), bytes_of(value)),
                      Descriptor::push(window.at(other), {static_cast<const std::byte*>(nullptr), 8}),
-                     Descriptor::unlock(other),
-                     Descriptor::lock(other, 99),
+                     Descriptor::unlock(other), Descriptor::lock(other, 99),
                      Descriptor::push(window.at(other), bytes_of(value))};
     Queue queue(window);
 
