@@ -63,7 +63,9 @@ Status copy_by(VectorCall call, int pid, std::span<const iovec> here, std::span<
 }
 
 void copy_here(std::span<const iovec> to, std::span<const iovec> from) noexcept {
-  for (std::size_t i = 0; i < to.size(); ++i) std::memcpy(to[i].iov_base, from[i].iov_base, from[i].iov_len);
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    if (to[i].iov_len != 0) std::memcpy(to[i].iov_base, from[i].iov_base, to[i].iov_len);
+  }
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) 
     case 4: std::memcpy(to, from, 4); break;
     case 2: std::memcpy(to, from, 2); break;
     case 1: *to = *from; break;
+    case 0: break;  // perhaps from or to no address
     default: std::memcpy(to, from, bytes);
   }
 }
@@ -74,6 +75,7 @@ Status Access::read(const Part& part, std::span<std::byte> to, GlobalAddress fro
     copy_bytes(to.data(), place(part, from), to.size());
     return Status::ok;
   }
+  if (to.empty()) return Status::ok;
   if (!engine_.session().direct_copies()) {
     return runtime_.client().copy(Service::pull, number_, static_cast<int>(from.rank), from.offset, to.data(),
                                   to.size());
@@ -88,6 +90,7 @@ Status Access::write(const Part& part, GlobalAddress to, std::span<const std::by
     copy_bytes(place(part, to), from.data(), from.size());
     return Status::ok;
   }
+  if (from.empty()) return Status::ok;
   if (!engine_.session().direct_copies()) {
     return runtime_.client().copy(Service::push, number_, static_cast<int>(to.rank), to.offset, writable(from.data()),
                                   from.size());
