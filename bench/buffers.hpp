@@ -89,7 +89,23 @@ inline std::size_t cold_pool_bytes() {
   return std::min(4 * last_level_cache_bytes(), memory / 16);
 }
 
-/// The pools of one rank, and a region whose reading drives everything else out of the caches.
+/// Memory whose reading drives everything else out of the caches.
+class OtherMemory {
+ public:
+  explicit OtherMemory(bool cold) : memory_(cold ? cold_pool_bytes() : 0) {}
+
+  void read() const noexcept {
+    std::uint64_t sum = 0;
+    for (std::size_t at = 0; at < memory_.bytes().size(); at += line_bytes)
+      sum += static_cast<std::uint64_t>(memory_.bytes()[at]);
+    asm volatile("" : : "r"(sum));
+  }
+
+ private:
+  Memory memory_;
+};
+
+/// The pools of one rank.
 class Pools {
  public:
   /// A cold pool is cold_pool_bytes() large, and has room for two of the longest buffers.
@@ -97,24 +113,19 @@ class Pools {
       : bytes_(cold ? std::max(cold_pool_bytes(), 2 * buffer_bytes_max) : buffer_bytes_max),
         out_(bytes_),
         in_(bytes_),
-        other_(cold ? cold_pool_bytes() : 0) {}
+        other_(cold) {}
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] Buffers out(std::size_t bytes, bool cold) const noexcept { return {out_.bytes(), bytes, cold}; }
   [[nodiscard]] Buffers in(std::size_t bytes, bool cold) const noexcept { return {in_.bytes(), bytes, cold}; }
 
-  void empty_caches() const noexcept {
-    std::uint64_t sum = 0;
-    for (std::size_t at = 0; at < other_.bytes().size(); at += line_bytes)
-      sum += static_cast<std::uint64_t>(other_.bytes()[at]);
-    asm volatile("" : : "r"(sum));
-  }
+  void empty_caches() const noexcept { other_.read(); }
 
  private:
   std::size_t bytes_;
   Memory out_;
   Memory in_;
-  Memory other_;
+  OtherMemory other_;
 };
 
 /// Bytes that tell one sender from another and one place from another, and whether a buffer holds them.

@@ -13,12 +13,12 @@ namespace {
 
 using namespace tonari::bench;
 
-using Ask = std::function<void(TonariWire&, const Options&, Output&)>;
+using Ask = std::function<void(TonariOneSidedWire&, const Options&, Output&)>;
 
 void ask_tonari(const Ask& ask, const Options& options) {
   tonari::Job job;
   tonari::Communicator communicator(job);
-  TonariWire wire(communicator);
+  TonariOneSidedWire wire(job, communicator);
   Output output(options, wire.rank());
   output.system(options.text("name", wire.system()));
   ask(wire, options, output);
@@ -27,10 +27,11 @@ void ask_tonari(const Ask& ask, const Options& options) {
 
 int run(const std::string& question, const Options& options) {
   const std::map<std::string, Ask> of_tonari{
-      {"pingpong", ask_pingpong},   {"match", ask_match},       {"rate", ask_rate},
-      {"behind", ask_behind},       {"barrier", ask_barrier},   {"broadcast", ask_broadcast},
-      {"allreduce", ask_allreduce}, {"alltoall", ask_alltoall}, {"lu", ask_lu},
-      {"overlap", ask_overlap}};
+      {"pingpong", ask_pingpong},   {"match", ask_match},         {"rate", ask_rate},
+      {"behind", ask_behind},       {"barrier", ask_barrier},     {"broadcast", ask_broadcast},
+      {"allreduce", ask_allreduce}, {"alltoall", ask_alltoall},   {"lu", ask_lu},
+      {"overlap", ask_overlap},     {"window", ask_window},       {"atomics", ask_atomics},
+      {"lock", ask_lock},           {"multicast", ask_multicast}, {"register", ask_register}};
   const std::map<std::pair<std::string, std::string>, void (*)(const Options&)> of_others{
       {{"queue-depth", "tonari"}, ask_queue_depth},
       {{"pingpong", "ring"}, ask_pingpong_of_ring},
@@ -38,7 +39,9 @@ int run(const std::string& question, const Options& options) {
       {{"match", "no-lhs"}, ask_match_of_common_buffer},
       {{"diff", "tonari"}, ask_diff},
       {{"diff", "byte-loop"}, ask_diff_of_loop},
-      {{"diff", "memcmp"}, ask_diff_of_memcmp}};
+      {{"diff", "memcmp"}, ask_diff_of_memcmp},
+      {{"window", "memcpy"}, ask_window_of_memcpy},
+      {{"window", "process-vm"}, ask_window_of_process_vm}};
   const auto system = options.text("system", "tonari");
   if (const auto found = of_tonari.find(question); system == "tonari" && found != of_tonari.end()) {
     ask_tonari(found->second, options);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tonari_one_sided.hpp"
 #include "tonari_wire.hpp"
 #include "worker.hpp"
 
@@ -17,11 +18,19 @@ void ask_allreduce(TonariWire& wire, const Options& options, Output& output);
 void ask_alltoall(TonariWire& wire, const Options& options, Output& output);
 void ask_lu(TonariWire& wire, const Options& options, Output& output);
 void ask_overlap(TonariWire& wire, const Options& options, Output& output);
+void ask_window(TonariOneSidedWire& wire, const Options& options, Output& output);
+void ask_atomics(TonariOneSidedWire& wire, const Options& options, Output& output);
+void ask_lock(TonariOneSidedWire& wire, const Options& options, Output& output);
+void ask_multicast(TonariOneSidedWire& wire, const Options& options, Output& output);
+void ask_register(TonariOneSidedWire& wire, const Options& options, Output& output);
 
 /// Reads the counters of the Job, which it makes itself.
 void ask_queue_depth(const Options& options);
 /// The ping-pong of the bare ring: makes its own two processes.
 void ask_pingpong_of_ring(const Options& options);
+/// Bare copies: make their own two processes.
+void ask_window_of_memcpy(const Options& options);
+void ask_window_of_process_vm(const Options& options);
 /// The searches that match's question is put to, each in a single process.
 void ask_match_of_heads(const Options& options);
 void ask_match_of_common_buffer(const Options& options);

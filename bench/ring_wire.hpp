@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -57,7 +58,12 @@ class RingWire {
   }
   RingWire(RingWire&&) = delete;
   ~RingWire() {
-    if (child_ > 0) ::waitpid(child_, nullptr, 0);
+    if (child_ <= 0) return;
+    if (std::uncaught_exceptions() != 0) {  // it would wait for us
+      std::signal(SIGCHLD, SIG_DFL);
+      ::kill(child_, SIGKILL);
+    }
+    ::waitpid(child_, nullptr, 0);
   }
 
   int rank() const noexcept { return rank_; }

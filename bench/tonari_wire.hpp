@@ -69,12 +69,13 @@ class TonariWire {
   }
   void all_reduce(std::span<double> values) { check(communicator_.all_reduce(values)); }
 
- private:
+ protected:
   static void check(Status status) {
     if (status != Status::ok) [[unlikely]]
       throw std::runtime_error(std::string(explain(status)));
   }
 
+ private:
   Communicator& communicator_;
 };
 

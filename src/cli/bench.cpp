@@ -181,7 +181,7 @@ void add_common_options(CLI::App& command, BenchOptions& options, int default_ra
   command
       .add_option("--rival", options.rivals,
                   "Ask these too, in turn: openmpi, mpich (each at its default and for any number of threads), or one "
-                  "way of them: openmpi-default, openmpi-mt, mpich-default, mpich-mt; for the rate also ucx")
+                  "way of them: openmpi-default, openmpi-mt, mpich-default, mpich-mt; for rate, window and atomics also ucx")
       ->type_name("NAME,...")
       ->expected(1)
       ->allow_extra_args(false)

@@ -74,14 +74,8 @@ class CollectiveQuestion final : public Question {
   std::optional<std::string> ranks_;
 };
 
-/// Two, four and eight, but not so many that the processors only change between them.
 std::vector<int> CollectiveQuestion::ranks() const {
-  if (ranks_) return parse_ascending("--ranks", *ranks_, 2, job::ranks_per_host_max);
-  std::vector<int> usual{2};
-  for (const int ranks : {4, 8}) {
-    if (ranks <= 4 * usable_cores()) usual.push_back(ranks);
-  }
-  return usual;
+  return ranks_ ? parse_ascending("--ranks", *ranks_, 2, job::ranks_per_host_max) : usual_ranks();
 }
 
 std::vector<std::size_t> CollectiveQuestion::sizes(const BenchOptions& options) const {

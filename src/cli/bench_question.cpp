@@ -11,6 +11,8 @@ namespace tonari::cli {
 
 namespace {
 
+constexpr std::size_t steps_max = 1000;
+
 std::vector<std::string> split_at_commas(std::string_view text) {
   std::vector<std::string> parts;
   std::istringstream all{std::string(text)};
@@ -45,6 +47,11 @@ std::vector<std::unique_ptr<Question>> all_questions() {
   all.push_back(make_lu());
   all.push_back(make_overlap());
   all.push_back(make_diff());
+  all.push_back(make_window());
+  all.push_back(make_atomics());
+  all.push_back(make_lock());
+  all.push_back(make_multicast());
+  all.push_back(make_register());
   return all;
 }
 
@@ -52,15 +59,18 @@ std::vector<std::size_t> parse_sizes(std::string_view option, std::string_view t
   std::vector<std::size_t> sizes;
   for (const auto& part : split_at_commas(text)) {
     const auto dash = part.find('-');
+    const auto plus = dash == part.npos ? dash : part.find('+', dash);
     const auto first = parse_size(std::string_view(part).substr(0, dash));
-    const auto last = dash == part.npos ? first : parse_size(std::string_view(part).substr(dash + 1));
-    if (first == 0 || last < first) {
+    const auto last = dash == part.npos ? first : parse_size(std::string_view(part).substr(dash + 1, plus - dash - 1));
+    const auto step = plus == part.npos ? 0 : parse_size(std::string_view(part).substr(plus + 1));
+    const bool steps = plus != part.npos;
+    if (first == 0 || last < first || (steps && (step == 0 || (last - first) / step >= steps_max))) {
       throw SetupError(
-          fmt::format("{} {}: '{}' is no size; write sizes above 0 such as 8,40,4K, and ranges that double "
-                      "such as 64-1M",
-                      option, text, part));
+          fmt::format("{} {}: '{}' is no size; write sizes above 0 such as 8,40,4K, ranges that double such as 64-1M, "
+                      "and ranges in steps such as 4K-12K+256, of at most {}",
+                      option, text, part, steps_max));
     }
-    for (auto size = first; size <= last; size *= 2) sizes.push_back(size);
+    for (auto size = first; size <= last; size = steps ? size + step : size * 2) sizes.push_back(size);
   }
   if (sizes.empty()) throw SetupError(fmt::format("{}: no size given; write sizes such as 8,40,4K", option));
   return sizes;
@@ -99,6 +109,36 @@ std::vector<int> parse_ascending(std::string_view option, std::string_view text,
   std::ranges::sort(numbers);
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   return numbers;
+}
+
+std::vector<int> usual_ranks() {
+  std::vector<int> usual{2};
+  for (const int ranks : {4, 8}) {
+    if (ranks <= 4 * usable_cores()) usual.push_back(ranks);
+  }
+  return usual;
+}
+
+Launch without_rdma(Ask ask, const std::vector<System>& systems) {
+  ask.openmpi_arguments = {"--mca", "osc", "^rdma"};
+  ask.arguments.emplace_back("--variant=no-rdma");
+  Launch launch{std::move(ask), {}, ""};
+  std::ranges::copy_if(systems, std::back_inserter(launch.systems),
+                       [](const System& system) { return system.family == Family::openmpi; });
+  return launch;
+}
+
+std::vector<System> at_default(const std::vector<System>& systems) {
+  std::vector<System> rest;
+  std::ranges::copy_if(systems, std::back_inserter(rest), [](const System& system) { return !system.thread_multiple; });
+  return rest;
+}
+
+std::vector<System> without(const std::vector<System>& systems, Family family) {
+  std::vector<System> rest;
+  std::ranges::copy_if(systems, std::back_inserter(rest),
+                       [&](const System& system) { return system.family != family; });
+  return rest;
 }
 
 }  // namespace tonari::cli

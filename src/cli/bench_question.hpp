@@ -72,12 +72,17 @@ std::unique_ptr<Question> make_alltoall();
 std::unique_ptr<Question> make_lu();
 std::unique_ptr<Question> make_overlap();
 std::unique_ptr<Question> make_diff();
+std::unique_ptr<Question> make_window();
+std::unique_ptr<Question> make_atomics();
+std::unique_ptr<Question> make_lock();
+std::unique_ptr<Question> make_multicast();
+std::unique_ptr<Question> make_register();
 
 /// Every benchmark there is.
 std::vector<std::unique_ptr<Question>> all_questions();
 
-/// "8,40,4K" and ranges that double, "64-1M", as numbers. K, M, G are powers of 1024. Throws SetupError, naming
-/// `option`, on anything else.
+/// "8,40,4K", ranges that double, "64-1M", and ranges in steps, "4K-12K+256", as numbers. K, M, G are powers of 1024.
+/// Throws SetupError, naming `option`, on anything else.
 std::vector<std::size_t> parse_sizes(std::string_view option, std::string_view text);
 /// Parts of "warm,cold". Throws SetupError, naming `option`, on a part that is not among `known`, or without parts.
 std::vector<std::string> parse_choices(std::string_view option, std::string_view text,
@@ -91,5 +96,15 @@ template <class Values>
 std::string worker_option(std::string_view key, const Values& values) {
   return fmt::format("--{}={}", key, fmt::join(values, ","));
 }
+
+/// Two, four and eight, but not so many that the processors only change between them.
+std::vector<int> usual_ranks();
+/// `ask` put to those of `systems` that are Open MPI, without its one-sided component rdma, which it chooses by itself:
+/// without it, it is quicker in its own memory; in it, 4.1.4 crashes when it compares and swaps.
+Launch without_rdma(Ask ask, const std::vector<System>& systems);
+/// Those that are not for any number of threads.
+std::vector<System> at_default(const std::vector<System>& systems);
+/// The others of them.
+std::vector<System> without(const std::vector<System>& systems, Family family);
 
 }  // namespace tonari::cli

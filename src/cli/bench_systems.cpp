@@ -3,6 +3,7 @@
 #include <tonari/status.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +29,9 @@ constexpr Mpi mpis[]{{Family::openmpi, "openmpi", "mpirun.openmpi", "openmpi-bin
                      {Family::mpich, "mpich", "mpiexec.mpich", "mpich libmpich-dev"}};
 
 const Mpi& mpi_of(Family family) { return family == Family::openmpi ? mpis[0] : mpis[1]; }
+
+/// Questions that UCX's own measurement knows.
+constexpr std::string_view of_ucx[]{"rate", "window", "atomics"};
 
 /// The folder above the one that this program lies in: programs find each other from there, built or installed.
 fs::path prefix() { return fs::read_symlink("/proc/self/exe").parent_path().parent_path(); }
@@ -71,6 +75,8 @@ std::optional<std::string_view> name_in_worker(Family family) {
     case Family::no_lhs: return "no-lhs";
     case Family::byte_loop: return "byte-loop";
     case Family::memcmp: return "memcmp";
+    case Family::bare_memcpy: return "memcpy";
+    case Family::process_vm: return "process-vm";
     default: return std::nullopt;
   }
 }
@@ -89,6 +95,7 @@ Command for_openmpi(const Ask& ask) {
   arguments.insert(arguments.end(), {"--bind-to", !bound(ask.launch) ? "none"
                                                   : crowded          ? "core:overload-allowed"
                                                                      : "core"});
+  arguments.insert(arguments.end(), ask.openmpi_arguments.begin(), ask.openmpi_arguments.end());
   arguments.push_back(rival("openmpi", ask.question));
   if (::geteuid() == 0) command.environment = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"};
   return command;
@@ -116,7 +123,10 @@ Command for_family(Family family, const Ask& ask) {
 
 void check_ucx(std::string_view question) {
   const auto program = rival("ucx", question);
-  if (question != "rate") throw SetupError("--rival ucx: ucx_perftest can be asked for the rate alone");
+  if (std::ranges::find(of_ucx, question) == std::end(of_ucx)) {
+    throw SetupError(
+        fmt::format("--rival ucx: ucx_perftest cannot be asked {}; it knows {}", question, fmt::join(of_ucx, ", ")));
+  }
   if (!is_program(program)) {
     throw SetupError(
         fmt::format("--rival ucx: {} is missing; build it with -DTONARI_BENCH=ON, or run `make`", program.string()));
@@ -146,7 +156,7 @@ std::vector<System> parse_rivals(const std::vector<std::string>& names) {
     if (!found && known == systems.size()) {
       throw SetupError(
           fmt::format("--rival {}: no such rival; there are openmpi and mpich (both ways each), "
-                      "openmpi-default, openmpi-mt, mpich-default, mpich-mt, and for the rate ucx",
+                      "openmpi-default, openmpi-mt, mpich-default, mpich-mt, and for some questions ucx",
                       name));
     }
   }

@@ -9,9 +9,21 @@
 
 namespace tonari::cli {
 
-/// Who can be asked a question. The ring, the searches and the loops that compare are no runtimes: what they do alone
-/// is compared with. UCX is asked by its own measurement, and few questions.
-enum class Family : std::uint8_t { tonari, ring, lhs, no_lhs, byte_loop, memcmp, openmpi, mpich, ucx };
+/// Who can be asked a question. The ring, the searches, the loops that compare and the bare copies are no runtimes:
+/// what they do alone is compared with. UCX is asked by its own measurement, and few questions.
+enum class Family : std::uint8_t {
+  tonari,
+  ring,
+  lhs,
+  no_lhs,
+  byte_loop,
+  memcmp,
+  bare_memcpy,
+  process_vm,
+  openmpi,
+  mpich,
+  ucx
+};
 
 struct System {
   Family family = Family::tonari;
@@ -23,8 +35,9 @@ struct System {
 /// What a worker is asked, of whatever system.
 struct Ask {
   std::string question;
-  LaunchOptions launch;                ///< Ranks, binding, hosts; environment for tonari alone.
-  std::vector<std::string> arguments;  ///< For the worker: --key=value.
+  LaunchOptions launch;                          ///< Ranks, binding, hosts; environment for tonari alone.
+  std::vector<std::string> arguments;            ///< For the worker: --key=value.
+  std::vector<std::string> openmpi_arguments{};  ///< For Open MPI's launcher.
 };
 
 /// The systems that a list of rivals names: each MPI at its default and for any number of threads; "openmpi-default"

@@ -122,12 +122,13 @@ class MpiWire {
     MPI_Allreduce(MPI_IN_PLACE, values.data(), count(values.size()), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   }
 
- private:
+ protected:
   static int count(std::size_t bytes) {
     if (bytes > INT_MAX) throw std::invalid_argument("this MPI counts with int: no message of 2 GiB or more");
     return static_cast<int>(bytes);
   }
 
+ private:
   bool thread_multiple_;
   int rank_ = 0;
   int size_ = 0;
@@ -136,14 +137,15 @@ class MpiWire {
 static_assert(MatchWire<MpiWire> && PostedWire<MpiWire> && CollectiveWire<MpiWire>);
 
 /// main() of a rival: `question(wire, options, output)` between start and end of MPI.
-template <class Question>
+template <class W = MpiWire, class Question>
 int run_rival(int argc, char** argv, Question question) {
   try {
     const Options options(argc, argv, 1);
-    MpiWire wire(argc, argv, options.text("threads", "default") == "multiple");
+    W wire(argc, argv, options.text("threads", "default") == "multiple");
     try {
       Output output(options, wire.rank());
-      output.system(wire.system());
+      const auto variant = options.text("variant", "");
+      output.system(wire.system() + (variant.empty() ? "" : " " + variant));
       question(wire, options, output);
       output.done();
     } catch (const std::exception& error) {

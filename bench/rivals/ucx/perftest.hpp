@@ -1,6 +1,7 @@
 #pragma once
 
 #include "placement.hpp"
+#include "worker.hpp"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -15,9 +16,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace tonari::bench::ucx {
@@ -91,6 +94,18 @@ class Child {
   std::unique_ptr<std::FILE, Close> output_;
 };
 
+/// main() of a worker: `question(options)`.
+template <class Question>
+int run_worker(int argc, char** argv, Question question) {
+  try {
+    question(Options(argc, argv, 1));
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
+    return 1;
+  }
+}
+
 /// A port of 127.0.0.1 that nobody has.
 inline int free_port() {
   const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -120,18 +135,26 @@ inline std::string version() {
   return found;
 }
 
-/// One run of ucx_perftest with so many messages.
-inline double million_messages_a_second(double messages, bool bind) {
+/// What one run of ucx_perftest found.
+struct Figures {
+  double latency_us;
+  double mebibytes_a_second;
+  double messages_a_second;
+};
+
+/// One run of it, of so many iterations: `test` is its arguments beyond those.
+inline Figures run_perftest(const std::vector<std::string>& test, double iterations, bool bind) {
   const auto port = std::to_string(free_port());
   Child server({"ucx_perftest", "-p", port}, bind ? 0 : -1);
   std::string line;
   while (line.find("Waiting for connection") == line.npos) {
     if (!server.next_line(line)) throw std::runtime_error("ucx_perftest cannot listen on port " + port);
   }
-  Child client(
-      {"ucx_perftest", "127.0.0.1", "-p", port, "-t", "tag_bw", "-s", "8", "-O", "64", "-n",
-       std::to_string(static_cast<long>(messages)), "-w", std::to_string(static_cast<long>(messages / 10)), "-f", "-v"},
-      bind ? 1 : -1);
+  std::vector<std::string> arguments{"ucx_perftest", "127.0.0.1", "-p", port, "-f", "-v"};
+  arguments.insert(arguments.end(), {"-n", std::to_string(static_cast<long>(iterations))});
+  arguments.insert(arguments.end(), {"-w", std::to_string(static_cast<long>(iterations / 10))});
+  arguments.insert(arguments.end(), test.begin(), test.end());
+  Child client(std::move(arguments), bind ? 1 : -1);
   std::string last;
   while (client.next_line(line)) last = line;
   while (server.next_line(line)) {
@@ -139,10 +162,11 @@ inline double million_messages_a_second(double messages, bool bind) {
   client.join();
   server.join();
   // iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr
-  const auto comma = last.rfind(',');
-  const double rate = comma == last.npos ? 0 : std::strtod(last.c_str() + comma + 1, nullptr);
-  if (!(rate > 0)) throw std::runtime_error("ucx_perftest told no message rate: '" + last + "'");
-  return rate / 1e6;
+  std::vector<double> fields;
+  std::istringstream all(last);
+  for (std::string field; std::getline(all, field, ',');) fields.push_back(std::strtod(field.c_str(), nullptr));
+  if (fields.size() != 8 || !(fields[7] > 0)) throw std::runtime_error("ucx_perftest told no rate: '" + last + "'");
+  return {fields[3], fields[5], fields[7]};
 }
 
 }  // namespace tonari::bench::ucx

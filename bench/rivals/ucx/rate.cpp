@@ -11,11 +11,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <exception>
 #include <vector>
 
 namespace tonari::bench::ucx {
+
+double million_messages_a_second(double messages, bool bind) {
+  return run_perftest({"-t", "tag_bw", "-s", "8", "-O", "64"}, messages, bind).messages_a_second / 1e6;
+}
 
 constexpr double messages_first = 10'000;
 constexpr double messages_max = 10'000'000;
@@ -38,13 +40,4 @@ void run(const Options& options) {
 
 }  // namespace tonari::bench::ucx
 
-int main(int argc, char** argv) {
-  using namespace tonari::bench;
-  try {
-    ucx::run(Options(argc, argv, 1));
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return tonari::bench::ucx::run_worker(argc, argv, tonari::bench::ucx::run); }
