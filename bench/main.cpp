@@ -34,6 +34,7 @@ int run(const std::string& question, const Options& options) {
       {"lock", ask_lock},           {"multicast", ask_multicast}, {"register", ask_register}};
   const std::map<std::pair<std::string, std::string>, void (*)(const Options&)> of_others{
       {{"queue-depth", "tonari"}, ask_queue_depth},
+      {{"splash_fft", "tonari"}, ask_splash_fft},
       {{"pingpong", "ring"}, ask_pingpong_of_ring},
       {{"match", "lhs"}, ask_match_of_heads},
       {{"match", "no-lhs"}, ask_match_of_common_buffer},

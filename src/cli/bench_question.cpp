@@ -46,6 +46,7 @@ std::vector<std::unique_ptr<Question>> all_questions() {
   all.push_back(make_alltoall());
   all.push_back(make_lu());
   all.push_back(make_overlap());
+  all.push_back(make_splash_fft());
   all.push_back(make_diff());
   all.push_back(make_window());
   all.push_back(make_atomics());

@@ -71,6 +71,7 @@ std::unique_ptr<Question> make_allreduce();
 std::unique_ptr<Question> make_alltoall();
 std::unique_ptr<Question> make_lu();
 std::unique_ptr<Question> make_overlap();
+std::unique_ptr<Question> make_splash_fft();
 std::unique_ptr<Question> make_diff();
 std::unique_ptr<Question> make_window();
 std::unique_ptr<Question> make_atomics();

@@ -114,12 +114,14 @@ std::string tell_metric(const Results& results, const Shown& shown) {
   return text;
 }
 
-std::string tell_residuals(const Results& results, std::string_view what, std::string_view things) {
+std::string tell_residuals(const Results& results, std::string_view what, std::string_view things,
+                           std::string_view whose) {
   double largest = 0;
   for (const auto& check : results.checks()) largest = check.value < largest ? largest : check.value;  // a NaN stays
   const bool passed = std::ranges::all_of(results.checks(), &Check::passed);
-  return fmt::format("\nresidual {}: at most {} in {} {}; LAPACK's bound is {}: {}\n", what, format_number(largest),
-                     results.checks().size(), things, results.checks().front().bound, passed ? "passed" : "FAILED");
+  return fmt::format("\nresidual {}: at most {} in {} {}; {}'s bound is {}: {}\n", what, format_number(largest),
+                     results.checks().size(), things, whose, results.checks().front().bound,
+                     passed ? "passed" : "FAILED");
 }
 
 }  // namespace tonari::cli

@@ -21,7 +21,9 @@ struct Shown {
 /// best rival. No rivals are floors ("ring"), other designs ("lhs"), and tonari with other settings.
 std::string tell_metric(const Results& results, const Shown& shown);
 
-/// The largest residual, of so many `things`, and whether all have passed: a line, set off.
-std::string tell_residuals(const Results& results, std::string_view what, std::string_view things);
+/// The largest residual, of so many `things`, and whether all are below the bound that `whose` test has: a line, set
+/// off.
+std::string tell_residuals(const Results& results, std::string_view what, std::string_view things,
+                           std::string_view whose = "LAPACK");
 
 }  // namespace tonari::cli
