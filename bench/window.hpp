@@ -131,34 +131,48 @@ class Experiment {
     check<Operation>(point, 0);
     check<Operation>(point, pool_.size() - point.bytes);
 
-    const auto alone = [&](Buffers& here, Buffers& there) {
-      Operation::start(window_, here.next(), offset(there.next()));
-      Operation::complete(window_);
-    };
-    const auto samples = time<Operation>(point, pool_, point.cold, alone);
-    output_.samples({point.label, "latency", "us", "bytes"}, static_cast<double>(point.bytes), samples);
-
-    const auto many = [&](Buffers& here, Buffers& there) {
-      for (std::size_t i = 0; i < together; ++i) Operation::start(window_, here.next(), offset(there.next()));
-      Operation::complete(window_);
-    };
-    // Warm, the 16 come out of a pool of 16.
-    const auto few = together * ((point.bytes + line_bytes - 1) / line_bytes * line_bytes);
-    auto rates = time<Operation>(point, point.cold ? pool_ : pool_.first(few), true, many);
-    for (double& rate : rates) rate = static_cast<double>(together * point.bytes) / rate / 1000;
-    output_.samples({point.label, "rate", "GB/s", "bytes"}, static_cast<double>(point.bytes), rates);
-  }
-
-  template <class Operation, class Perform>
-  std::vector<double> time(const Point& point, std::span<std::byte> pool, bool changing, Perform perform) {
     if (point.cold) {
       owner_.order({.what = Order::What::empty_caches});
       other_.read();
     }
-    Buffers here(pool, point.bytes, changing);
-    Buffers there(pool, point.bytes, changing);
+    Places places(pool_, point.bytes, point.cold);
+    const auto alone = [&] {
+      start<Operation>(places);
+      Operation::complete(window_);
+    };
+    const auto samples = time(point, alone);
+    output_.samples({point.label, "latency", "us", "bytes"}, static_cast<double>(point.bytes), samples);
+
+    // Cold, they go on where the others ended. Warm, they come out of pools that hold 16.
+    const auto few = together * ((point.bytes + line_bytes - 1) / line_bytes * line_bytes);
+    if (!point.cold) places = Places(pool_.first(few), point.bytes, true);
+    const auto many = [&] {
+      for (std::size_t i = 0; i < together; ++i) start<Operation>(places);
+      Operation::complete(window_);
+    };
+    auto rates = time(point, many);
+    for (double& rate : rates) rate = static_cast<double>(together * point.bytes) / rate / 1000;
+    output_.samples({point.label, "rate", "GB/s", "bytes"}, static_cast<double>(point.bytes), rates);
+  }
+
+  /// Of both sides: where the next copy begins and ends.
+  struct Places {
+    Places(std::span<std::byte> pool, std::size_t bytes, bool changing)
+        : here(pool, bytes, changing), there(pool, bytes, changing) {}
+
+    Buffers here;
+    Buffers there;
+  };
+
+  template <class Operation>
+  void start(Places& places) {
+    Operation::start(window_, places.here.next(), offset(places.there.next()));
+  }
+
+  template <class Perform>
+  std::vector<double> time(const Point& point, Perform perform) {
     const auto repeat = [&](std::uint32_t operations) {
-      for (std::uint32_t i = 0; i < operations; ++i) perform(here, there);
+      for (std::uint32_t i = 0; i < operations; ++i) perform();
     };
     return point.computing ? owner_.time_computing_us(task_.effort, repeat)
                            : owner_.time_waiting_us(task_.effort, repeat);
@@ -202,7 +216,7 @@ void run_window(W& wire, typename W::Window& window, const Task& task, const std
   const OtherMemory other(task.cold());
   bool touched = true;
   if (wire.rank() != 0) {
-    fill_pattern(window.local(), 7);
+    std::ranges::fill(window.local(), std::byte{7});
     wire.send(bytes_of(std::as_const(touched)), 0, tag_order);
     return serve(wire, window, other, tag_order);
   }

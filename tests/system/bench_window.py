@@ -35,16 +35,21 @@ class OneSidedTest(BenchTest):
 
 
 class Window(OneSidedTest):
-    def test_all_cases_are_measured_at_every_size(self):
-        report, output, _ = self.bench("window", "--sizes", "1,8,4K-5K+512")
-        cases = [f"{operation} {memory} {owner}{buffers}" for memory in ("ours", "own") for buffers in ("", " cold")
+    def check_cases(self, buffers, ending, sizes, x):
+        report, output, _ = self.bench("window", "--sizes", sizes, "--buffers", buffers)
+        cases = [f"{operation} {memory} {owner}{ending}" for memory in ("ours", "own")
                  for owner in ("waiting", "computing") for operation in ("push", "pull")]
-        for metric in ("latency", "rate"):
+        for metric, unit in (("latency", "us"), ("rate", "GB/s")):
             self.assertEqual(self.cases(report, "tonari", metric), cases)
             for case in cases:
-                self.check_positive(self.points(report, "tonari", case, metric), [1, 8, 4096, 4608, 5120])
-        self.assertIn("push own computing: latency, us, median", output)
-        self.assertIn("pull ours waiting cold: rate, GB/s, median", output)
+                self.check_positive(self.points(report, "tonari", case, metric), x)
+                self.assertIn(f"{case}: {metric}, {unit}, median", output)
+
+    def test_all_cases_are_measured_at_every_size(self):
+        self.check_cases("warm", "", "1,8,4K-5K+512", [1, 8, 4096, 4608, 5120])
+
+    def test_all_cases_are_measured_out_of_reach_of_the_caches(self):
+        self.check_cases("cold", " cold", "8", [8])
 
     def test_no_operation_waits_for_an_owner_that_computes(self):
         report, _, _ = self.bench("window", "--sizes", "8,64K", "--owner", "computing", "--buffers", "warm")
