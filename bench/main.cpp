@@ -33,16 +33,11 @@ int run(const std::string& question, const Options& options) {
       {"overlap", ask_overlap},     {"window", ask_window},       {"atomics", ask_atomics},
       {"lock", ask_lock},           {"multicast", ask_multicast}, {"register", ask_register}};
   const std::map<std::pair<std::string, std::string>, void (*)(const Options&)> of_others{
-      {{"queue-depth", "tonari"}, ask_queue_depth},
-      {{"splash_fft", "tonari"}, ask_splash_fft},
-      {{"pingpong", "ring"}, ask_pingpong_of_ring},
-      {{"match", "lhs"}, ask_match_of_heads},
-      {{"match", "no-lhs"}, ask_match_of_common_buffer},
-      {{"diff", "tonari"}, ask_diff},
-      {{"diff", "byte-loop"}, ask_diff_of_loop},
-      {{"diff", "memcmp"}, ask_diff_of_memcmp},
-      {{"window", "memcpy"}, ask_window_of_memcpy},
-      {{"window", "process-vm"}, ask_window_of_process_vm}};
+      {{"queue-depth", "tonari"}, ask_queue_depth},      {{"splash_fft", "tonari"}, ask_splash_fft},
+      {{"pingpong", "ring"}, ask_pingpong_of_ring},      {{"match", "lhs"}, ask_match_of_heads},
+      {{"match", "no-lhs"}, ask_match_of_common_buffer}, {{"diff", "tonari"}, ask_diff},
+      {{"diff", "byte-loop"}, ask_diff_of_loop},         {{"diff", "memcmp"}, ask_diff_of_memcmp},
+      {{"window", "memcpy"}, ask_window_of_memcpy},      {{"window", "process-vm"}, ask_window_of_process_vm}};
   const auto system = options.text("system", "tonari");
   if (const auto found = of_tonari.find(question); system == "tonari" && found != of_tonari.end()) {
     ask_tonari(found->second, options);

@@ -32,7 +32,9 @@ class TonariOneSidedWire : public TonariWire {
       check(window_.pull(to, window_.at(rank, offset)));
     }
     void finish_pulls(int) const noexcept {}
-    void multicast(std::span<const std::byte> from, std::size_t offset) { check(window_.multicast_to_all(offset, from)); }
+    void multicast(std::span<const std::byte> from, std::size_t offset) {
+      check(window_.multicast_to_all(offset, from));
+    }
     std::uint64_t fetch_add(std::uint64_t value, int rank, std::size_t offset) {
       return before(window_.fetch_add(window_.at(rank, offset), value));
     }

@@ -179,9 +179,10 @@ void add_common_options(CLI::App& command, BenchOptions& options, int default_ra
     add_rank_options(command, options.launch, std::to_string(default_ranks));
   }
   command
-      .add_option("--rival", options.rivals,
-                  "Ask these too, in turn: openmpi, mpich (each at its default and for any number of threads), or one "
-                  "way of them: openmpi-default, openmpi-mt, mpich-default, mpich-mt; for rate, window and atomics also ucx")
+      .add_option(
+          "--rival", options.rivals,
+          "Ask these too, in turn: openmpi, mpich (each at its default and for any number of threads), or one "
+          "way of them: openmpi-default, openmpi-mt, mpich-default, mpich-mt; for rate, window and atomics also ucx")
       ->type_name("NAME,...")
       ->expected(1)
       ->allow_extra_args(false)
