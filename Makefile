@@ -12,7 +12,8 @@ all:
 	@scripts/build release
 
 test:
-	@scripts/test dev
+	@scripts/test dev -L 'unit|contract|fuzz|house' -j "$$(nproc)"
+	@scripts/test dev -L system
 
 demo: all
 	@scripts/demo
