@@ -45,7 +45,7 @@ Engine& Engine::of(job::Session& session) {
 // Takes heads first and hands them up then: the lines of several are on their way at once.
 std::size_t Engine::poll() noexcept {
   std::size_t heads = 0;
-  if (!strays_.empty()) [[unlikely]]
+  if (has_strays_) [[unlikely]]
     hand_up_strays();
   shm_.poll(heads_a_poll, [this, &heads](const Head& head) noexcept { arrived_[heads++] = head; });
   if (heads != 0) hand_up(std::span(arrived_).first(heads));
@@ -61,20 +61,32 @@ void Engine::hand_up(std::span<const Head> heads) noexcept {
     const std::size_t layer = layer_of(heads.front().kind);
     const auto end = std::ranges::find_if(heads, [layer](const Head& head) { return layer_of(head.kind) != layer; });
     const auto count = static_cast<std::size_t>(end - heads.begin());
-    Layer* const above = layers_[layer].load(std::memory_order_acquire);
-    if (above != nullptr) {
-      above->receive(heads.first(count));
-    } else {
-      strays_.insert(strays_.end(), heads.begin(), end);
-    }
+    if (layer < layers_count) hand_up(layer, heads.first(count));  // or a peer lies
     heads = heads.subspan(count);
   }
 }
 
+void Engine::hand_up(std::size_t layer, std::span<const Head> heads) noexcept {
+  Layer* const above = layers_[layer].load(std::memory_order_acquire);
+  std::vector<Head>& strays = strays_[layer];
+  if (above != nullptr && strays.empty()) [[likely]] {  // or they would overtake
+    above->receive(heads);
+  } else {
+    strays.insert(strays.end(), heads.begin(), heads.end());
+    has_strays_ = true;
+  }
+}
+
 void Engine::hand_up_strays() noexcept {
-  std::vector<Head> strays;
-  strays.swap(strays_);
-  hand_up(strays);
+  has_strays_ = false;
+  for (std::size_t layer = 0; layer < layers_count; ++layer) {
+    Layer* const above = layers_[layer].load(std::memory_order_acquire);
+    if (above != nullptr) {
+      above->receive(strays_[layer]);
+      strays_[layer] = {};
+    }
+    has_strays_ = has_strays_ || !strays_[layer].empty();
+  }
 }
 
 void Engine::retry_held_back() noexcept {

@@ -195,6 +195,7 @@ class Engine final : public job::Session::Attachment {
   };
   std::size_t poll() noexcept;  // by the holder
   void hand_up(std::span<const Head> heads) noexcept;
+  void hand_up(std::size_t layer, std::span<const Head> heads) noexcept;
   [[gnu::cold]] void hand_up_strays() noexcept;
   void tell_layers(int rank, void (Layer::*told)(int) noexcept) noexcept;
   void wake_watchers() noexcept;
@@ -265,10 +266,12 @@ class Engine final : public job::Session::Attachment {
     void (Layer::*told)(int) noexcept;
   };
   std::mutex layers_mutex_;  // of the next two
-  std::array<std::unique_ptr<Layer>, layers_max> owned_layers_;
+  std::array<std::unique_ptr<Layer>, layers_count> owned_layers_;
   std::vector<Gone> gone_;  // deaths and leavers that layers were told of, for those to come
-  std::array<std::atomic<Layer*>, layers_max> layers_{};
-  std::vector<Head> strays_;  // by the baton's holder: heads for a layer that this rank has not made yet
+  std::array<std::atomic<Layer*>, layers_count> layers_{};
+  // By the baton's holder: heads for layers that this rank has not made yet, and whether there are any.
+  std::array<std::vector<Head>, layers_count> strays_;
+  bool has_strays_ = false;
 };
 
 template <Waitable W>

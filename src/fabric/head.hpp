@@ -32,7 +32,7 @@ enum class Kind : std::uint8_t {
   window_done = 67,       ///< Reply: what became of it.
   kept = 63,  ///< Never sent: an unexpected message whose payload its receiver moved (message/unexpected.hpp).
 };
-inline constexpr std::size_t layers_max = 4;
+inline constexpr std::size_t layers_count = 2;
 constexpr std::size_t layer_of(Kind kind) noexcept { return static_cast<std::uint8_t>(kind) >> 6; }
 
 // The unit of arrival: one cache line, little-endian. Offsets in bytes.

@@ -35,6 +35,7 @@ struct Exposed {};
 /// What the liar knows of the windows there are.
 struct Known {
   std::uint32_t closed;  // number of a window whose memory it may not touch
+  std::uint32_t shown;   // of one that it may read
   std::uint32_t open;    // and of one that it may do everything to
 };
 
@@ -49,7 +50,7 @@ class Liar {
     head.kind = static_cast<Kind>(chance(random_, 90) ? between(random_, 64, 67) : between(random_, 64, 127));
     head.inline_bytes = static_cast<std::uint8_t>(number(fabric::inline_bytes_max));
     head.source = chance(random_, 90) ? liar : static_cast<std::uint32_t>(liar + 1 + number(0) % 1'000'000);
-    head.context = number32(one_of({known_.closed, known_.open, known_.open, 0}));
+    head.context = number32(one_of({known_.closed, known_.shown, known_.open, known_.open, 0}));
     switch (head.kind) {
       case Kind::window_access: head.set(request(victim)); break;
       case Kind::window_done:
@@ -170,14 +171,19 @@ TEST_P(WindowLies, HarmNobodyButTheOneWhoTellsThem) {
   const auto body = [&](Job& job) {
     Communicator world(job);
     Communicator control = world.duplicate();
+    const auto options = [&](Rights of_liar) {
+      WindowOptions made;
+      if (job.rank() != liar) made.rights_of = {{liar, of_liar}};
+      return made;
+    };
     Guarded closed_memory{std::byte{0}};
+    Guarded shown_memory{std::byte{1}};
     Guarded open_memory{std::byte{0}};
-    WindowOptions options;
-    if (job.rank() != liar) options.rights_of = {{liar, Rights::read}};
-    Window closed(job, closed_memory.bytes(), options);
+    Window closed(job, closed_memory.bytes(), options(Rights::none));
+    Window shown(job, shown_memory.bytes(), options(Rights::read));
     Window open(job, open_memory.bytes());
     if (job.rank() == liar) {
-      Liar tongue(job, {closed.number(), open.number()}, test::seed());
+      Liar tongue(job, {closed.number(), shown.number(), open.number()}, test::seed());
       const auto has_enough = [&](int rank) {
         return !job.alive(rank) || control.probe_now(rank, any_tag).has_value();
       };
@@ -191,6 +197,8 @@ TEST_P(WindowLies, HarmNobodyButTheOneWhoTellsThem) {
     test::require_ok(control.send(std::span<const int>(), liar));
     EXPECT_EQ(control.receive(std::span<int>(), liar).status, Status::peer_gone);
     closed_memory.expect_margins();
+    shown_memory.expect_margins();
+    EXPECT_TRUE(std::ranges::all_of(shown_memory.bytes(), [](std::byte each) { return each == std::byte{1}; }));
     open_memory.expect_margins();
     Part last = test::make_part(job, Group::first(honest_ranks), test::Owner::program, part_bytes);
     EXPECT_EQ(last.window.barrier(), Status::ok);
