@@ -13,16 +13,16 @@ namespace tonari::cli {
 
 namespace {
 
-constexpr std::size_t columns = 80;
+constexpr std::size_t columns_max = 80;
 constexpr std::size_t text_column = 24;  // where what an option means begins
 
-/// Lines of at most columns - indent characters, each after the first with `indent` spaces in front.
+/// Lines of at most columns_max - indent characters, each after the first with `indent` spaces in front.
 std::string wrapped(std::string_view text, std::size_t indent) {
   std::string all;
   std::size_t used = indent;
   std::istringstream words{std::string(text)};
   for (std::string word; words >> word;) {
-    if (!all.empty() && used + 1 + word.size() > columns) {
+    if (!all.empty() && used + 1 + word.size() > columns_max) {
       all += "\n" + std::string(indent, ' ');
       used = indent;
     } else if (!all.empty()) {

@@ -14,7 +14,7 @@ namespace tonari::cli {
 
 namespace {
 
-constexpr auto footer =
+constexpr auto info_footer =
     "Each feature is `ok`, or its line says what the lack costs and what helps.\n"
     "\n"
     "Settings are environment variables. Sizes take K, M, G and T, powers of 1024; an empty variable counts as none; "
@@ -47,7 +47,7 @@ void print_settings() {
   for (const std::string& line : unknown_settings()) fmt::print(stderr, "tonari info: {}\n", line);
 }
 
-nlohmann::ordered_json machine_as_json() {
+nlohmann::ordered_json machine_and_features_as_json() {
   nlohmann::ordered_json machine;
   for (const auto& [name, text] : describe_machine()) machine[name] = text;
   auto features = nlohmann::ordered_json::array();
@@ -77,10 +77,10 @@ void add_info(CLI::App& app, int&) {
   info.add_flag("--settings", *settings, "Show every setting instead: its value, its default, where it came from")
       ->disable_flag_override();
   info.add_flag("--json", *as_json, "Print JSON")->disable_flag_override();
-  info.footer(footer);
+  info.footer(info_footer);
   info.callback([settings, as_json] {
     if (*as_json) {
-      fmt::print("{}\n", (*settings ? settings_as_json() : machine_as_json()).dump(2));
+      fmt::print("{}\n", (*settings ? settings_as_json() : machine_and_features_as_json()).dump(2));
     } else {
       *settings ? print_settings() : print_machine();
     }

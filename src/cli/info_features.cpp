@@ -112,7 +112,7 @@ Feature check_move(const FaultService& service) {
 
 // ---- Reading a neighbour's memory ----
 
-constexpr std::uint64_t word = 0x6e65'6967'6862'6f75;
+constexpr std::uint64_t marker = 0x6e65'6967'6862'6f75;
 
 // Runs `work` in a child and answers its status; -1 when it was killed or could not be started.
 template <class Work>
@@ -126,7 +126,7 @@ int in_child(const Work& work) {
 
 // As ranks do it: one child reads another one's memory, so that neither is the other's parent. Answers 0 or an errno.
 int read_sibling() {
-  static const std::uint64_t there = word;
+  static const std::uint64_t there = marker;
   std::array<int, 2> ready{};
   if (::pipe2(ready.data(), O_CLOEXEC) != 0) return errno;
   const FileDescriptor reader{ready[0]};
@@ -148,7 +148,7 @@ int read_sibling() {
     const iovec to{.iov_base = &found, .iov_len = sizeof found};
     const iovec from{.iov_base = const_cast<std::uint64_t*>(&there), .iov_len = sizeof found};
     const auto bytes = ::process_vm_readv(sibling, &to, 1, &from, 1, 0);
-    return bytes == sizeof found && found == word ? 0 : errno;
+    return bytes == sizeof found && found == marker ? 0 : errno;
   });
   ::kill(sibling, SIGKILL);
   ::waitpid(sibling, nullptr, 0);

@@ -1,35 +1,21 @@
 #include "cli/info.hpp"
+#include "cli/topology.hpp"
 #include "job/identity.hpp"
 #include "job/memory.hpp"
 
 #include <tonari/status.hpp>
 
 #include <fmt/format.h>
-#include <hwloc.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <array>
 #include <fstream>
-#include <memory>
 #include <string_view>
 
 namespace tonari::cli {
 
 namespace {
-
-struct FreeTopology {
-  void operator()(hwloc_topology* topology) const noexcept { ::hwloc_topology_destroy(topology); }
-};
-using Topology = std::unique_ptr<hwloc_topology, FreeTopology>;
-
-Topology load_topology() {
-  hwloc_topology_t made = nullptr;
-  if (::hwloc_topology_init(&made) != 0) throw SetupError("hwloc cannot be initialised");
-  Topology topology{made};
-  if (::hwloc_topology_load(made) != 0) throw SetupError("hwloc cannot read the machine's topology");
-  return topology;
-}
 
 std::string processor_model() {
   std::ifstream file{"/proc/cpuinfo"};
@@ -73,7 +59,7 @@ std::string kernel_text() {
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> describe_machine() {
-  const Topology topology = load_topology();
+  const Topology topology = load_topology(false);
   const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const auto memory_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * page_bytes;
   return {{"host", job::this_host_name()},

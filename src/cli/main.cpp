@@ -20,7 +20,7 @@ namespace {
 
 constexpr int usage_error = 2;
 
-constexpr auto footer =
+constexpr auto main_footer =
     "Examples:\n"
     "  tonari run -n 4 ./program\n"
     "  tonari bench pingpong --quick\n"
@@ -62,7 +62,7 @@ int run_command(int count, char** arguments) {
   app.formatter_fn([](const CLI::App* of, const std::string&, CLI::AppFormatMode) { return help_text(*of); });
   app.set_help_flag("-h,--help", "Print this text");  // of commands too
   app.set_version_flag("--version", "tonari " TONARI_VERSION, "Print the version");
-  app.footer(footer);
+  app.footer(main_footer);
   app.require_subcommand(1);
   std::vector<std::string> program;
   tonari::cli::add_run(app, program, exit_status);

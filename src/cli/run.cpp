@@ -8,7 +8,7 @@ namespace tonari::cli {
 
 namespace {
 
-constexpr auto footer =
+constexpr auto run_footer =
     "Output: lines stay whole; one longer than 64 KiB may be passed on in pieces. Standard input goes to rank 0.\n"
     "\n"
     "Signals: SIGINT (Ctrl-C) and SIGTERM reach every rank; a second one kills.\n"
@@ -67,7 +67,7 @@ void add_run(CLI::App& app, const std::vector<std::string>& program, int& exit_s
   run.add_flag("--stats", options->statistics, "Print every rank's counters to standard error at the end")
       ->disable_flag_override()
       ->group("Output");
-  run.footer(footer);
+  run.footer(run_footer);
   run.callback([options, &program, &exit_status] {
     options->program = program;
     exit_status = launch(*options);

@@ -26,7 +26,7 @@ using job::Wait;
 
 constexpr int process_id_max = 1 << 22;  // the kernel's own limit
 
-constexpr auto footer =
+constexpr auto status_footer =
     "A rank that waits shows it once the wait has become long. The counts are the rank's own: receives that wait for a "
     "message (posted), messages that wait for a receive (unexpected), each now and at most; messages sent and "
     "received; sends that found no room (held back).\n"
@@ -178,7 +178,7 @@ void add_status(CLI::App& app, int&) {
       ->transform(whole_number("a process id", 1, process_id_max))
       ->option_text("[PID]")
       ->group("Job");
-  status.footer(footer);
+  status.footer(status_footer);
   status.callback([process] { *process == 0 ? list_jobs() : print_status(Observer{*process}); });
 }
 
