@@ -4,14 +4,18 @@
 #include "tonari_wire.hpp"
 
 #include <tonari/job.hpp>
+#include <tonari/queue.hpp>
 #include <tonari/window.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace tonari::bench {
 
@@ -32,6 +36,18 @@ class TonariOneSidedWire : public TonariWire {
       check(window_.pull(to, window_.at(rank, offset)));
     }
     void finish_pulls(int) const noexcept {}
+    // What is mapped is there at once; the rest is written down first, and posted together.
+    void start_push(std::span<const std::byte> from, int rank, std::size_t offset) {
+      start(Descriptor::push(window_.at(rank, offset), from), from.size());
+    }
+    void start_pull(std::span<std::byte> to, int rank, std::size_t offset) {
+      start(Descriptor::pull(to, window_.at(rank, offset)), to.size());
+    }
+    void finish_started() {
+      if (started_ == 0) return;
+      check(queue_->post(std::span(descriptors_).first(std::exchange(started_, 0))));
+      check(queue_->wait_all());
+    }
     void multicast(std::span<const std::byte> from, std::size_t offset) {
       check(window_.multicast_to_all(offset, from));
     }
@@ -50,7 +66,20 @@ class TonariOneSidedWire : public TonariWire {
       return fetched.before;
     }
 
+    void start(const Descriptor& descriptor, std::size_t bytes) {
+      if (window_.direct(descriptor.address, bytes) != nullptr) {
+        check(descriptor.primitive == Primitive::push ? window_.push(descriptor.address, {descriptor.local, bytes})
+                                                      : window_.pull({descriptor.local, bytes}, descriptor.address));
+        return;
+      }
+      if (started_ == descriptors_.size()) finish_started();
+      descriptors_[started_++] = descriptor;
+    }
+
     tonari::Window window_;
+    std::unique_ptr<Queue> queue_ = std::make_unique<Queue>(window_);
+    std::array<Descriptor, 16> descriptors_{};
+    std::size_t started_ = 0;
   };
 
   class Alone {

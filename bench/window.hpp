@@ -63,6 +63,12 @@ struct Task {
   }
 };
 
+// A window may have a way of its own to start several at a time: start_push(), start_pull() and finish_started().
+template <class Window>
+concept StartsSeveral = requires(Window& window) {
+  window.finish_started();
+};
+
 struct Push {
   template <class Window>
   static void start(Window& window, std::span<std::byte> here, std::size_t there) {
@@ -71,6 +77,10 @@ struct Push {
   template <class Window>
   static void complete(Window& window) {
     window.flush(1);
+  }
+  template <StartsSeveral Window>
+  static void start_one_of_several(Window& window, std::span<std::byte> here, std::size_t there) {
+    window.start_push(here, 1, there);
   }
 };
 
@@ -82,6 +92,10 @@ struct Pull {
   template <class Window>
   static void complete(Window& window) {
     window.finish_pulls(1);
+  }
+  template <StartsSeveral Window>
+  static void start_one_of_several(Window& window, std::span<std::byte> here, std::size_t there) {
+    window.start_pull(here, 1, there);
   }
 };
 
@@ -147,7 +161,8 @@ class Experiment {
     const auto few = together * ((point.bytes + line_bytes - 1) / line_bytes * line_bytes);
     if (!point.cold) places = Places(pool_.first(few), point.bytes, true);
     const auto many = [&] {
-      for (std::size_t i = 0; i < together; ++i) start<Operation>(places);
+      for (std::size_t i = 0; i < together; ++i) start_one_of_several<Operation>(places);
+      if constexpr (StartsSeveral<typename W::Window>) window_.finish_started();
       Operation::complete(window_);
     };
     auto rates = time(point, many);
@@ -167,6 +182,15 @@ class Experiment {
   template <class Operation>
   void start(Places& places) {
     Operation::start(window_, places.here.next(), offset(places.there.next()));
+  }
+
+  template <class Operation>
+  void start_one_of_several(Places& places) {
+    if constexpr (StartsSeveral<typename W::Window>) {
+      Operation::start_one_of_several(window_, places.here.next(), offset(places.there.next()));
+    } else {
+      start<Operation>(places);
+    }
   }
 
   template <class Perform>

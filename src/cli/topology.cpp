@@ -15,7 +15,8 @@ Topology load_topology(bool cores_alone) {
     ::hwloc_topology_set_type_filter(made, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
   }
   if (::hwloc_topology_load(made) != 0) {
-    throw SetupError(std::string("hwloc cannot read the machine's topology") + (cores_alone ? "; use --bind none" : ""));
+    throw SetupError(std::string("hwloc cannot read the machine's topology") +
+                     (cores_alone ? "; use --bind none" : ""));
   }
   return topology;
 }

@@ -88,6 +88,13 @@ concept TimedWaitable = Waitable<W> && requires(const W& waitable) {
   noexcept->std::same_as<std::chrono::nanoseconds>;
 };
 
+/// What a rank does about what is sent to it.
+enum class Attention : std::uint8_t {
+  elsewhere,  ///< None of its threads waits for anything.
+  asleep,     ///< One waits, and has to be woken.
+  looking,    ///< One waits and looks, on a core of its own: it will most often do at once what it is asked for.
+};
+
 /// The fabric of one rank: its rings, its progress, its waiting.
 ///
 /// The baton: whoever holds it polls the rings for the whole rank. The others sleep beside it, each until its own wait
@@ -108,6 +115,13 @@ class Engine final : public job::Session::Attachment {
   bool ask_for_room(int peer, Lane lane) noexcept { return shm_.ask_for_room(peer, lane); }
   /// After something was shown on a board.
   void wake_if_asleep(int peer) noexcept { shm_.wake_if_asleep(peer); }
+  /// What `peer` is at just now, as far as one can see from here. Nobody can be counted on with more ranks than cores.
+  [[nodiscard]] Attention attention(int peer) const noexcept {
+    if (shared_cores_ || (session_.arena().block(peer).baton.load(std::memory_order_relaxed) & 1) == 0) {
+      return Attention::elsewhere;
+    }
+    return shm_.is_asleep(peer) ? Attention::asleep : Attention::looking;
+  }
   /// Has `peer`'s service thread look at its rings if nobody there does.
   void nudge(int peer) noexcept;
   /// Has another thread of this rank, which may sleep with the baton, retry what was held back just now.

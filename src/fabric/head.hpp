@@ -30,6 +30,7 @@ enum class Kind : std::uint8_t {
   window_made = 65,       ///< From the first rank: here is the window.
   window_access = 66,     ///< An access that only the owner of the memory can make (window/served.hpp).
   window_done = 67,       ///< Reply: what became of it.
+  window_help = 68,       ///< A long access under way, of which the owner may copy chunks: no reply.
   kept = 63,  ///< Never sent: an unexpected message whose payload its receiver moved (message/unexpected.hpp).
 };
 inline constexpr std::size_t layers_count = 2;
@@ -103,11 +104,6 @@ struct Grant {
   Road road;
   std::uint32_t chunk_bytes;
 };
-
-/// How many chunks its bytes are copied in.
-constexpr std::uint32_t chunks_of(const Grant& grant) noexcept {
-  return static_cast<std::uint32_t>((grant.bytes + grant.chunk_bytes - 1) / grant.chunk_bytes);
-}
 
 struct Piece {
   std::uint32_t ticket;

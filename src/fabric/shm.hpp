@@ -58,9 +58,12 @@ class Shm {
   /// After `again`: has `peer` tell everyone when it makes room (room_made). True when there is room already.
   bool ask_for_room(int peer, Lane lane) noexcept { return writer(peer, lane).ask_for_room(); }
 
+  [[nodiscard]] bool is_asleep(int peer) const noexcept {
+    return requests_to_[static_cast<std::size_t>(peer)].reader_sleeps();
+  }
   /// Wakes `peer` if it sleeps: it may wait for what this rank has shown it (board.hpp).
   void wake_if_asleep(int peer) noexcept {
-    if (requests_to_[static_cast<std::size_t>(peer)].reader_sleeps()) [[unlikely]]
+    if (is_asleep(peer)) [[unlikely]]
       neighbours_.wake(peer);
   }
 

@@ -208,13 +208,6 @@ bool Runtime::match(Operation& operation, const Head& head, fabric::Grant& grant
 fabric::Grant Runtime::terms(const Operation& operation) const noexcept {
   const auto announced = operation.head.as<fabric::Announced>();
   const std::uint64_t bytes = std::min<std::uint64_t>(announced.bytes, operation.bytes);
-  // A call costs 0.5 us alone and 2.4 us beside the other side's (both want the same locks of the kernel), so chunks
-  // are few: one up to where a second call no longer pays, then as many as double with the size, up to the setting's
-  // size.
-  constexpr std::uint64_t alone_bytes = 24 * 1024;
-  constexpr std::uint64_t halves_bytes = 256 * 1024;
-  const std::uint64_t chunks = bytes <= alone_bytes ? 1 : bytes <= halves_bytes ? 2 : 4;
-  const std::uint64_t chunk = std::clamp<std::uint64_t>((bytes / chunks + 4095) / 4096 * 4096, 4096, chunk_bytes_max_);
   // Both sides have gaps: both are tended, and each copies its own.
   const bool in_pieces =
       !engine_.session().direct_copies() || (operation.scattered != nullptr && has_gaps_there(operation.head));
@@ -223,7 +216,7 @@ fabric::Grant Runtime::terms(const Operation& operation) const noexcept {
           .address = reinterpret_cast<std::uint64_t>(operation.buffer),
           .bytes = bytes,
           .road = in_pieces ? fabric::Road::pieces : fabric::Road::direct,
-          .chunk_bytes = static_cast<std::uint32_t>(chunk)};
+          .chunk_bytes = static_cast<std::uint32_t>(fabric::chunk_bytes_of(bytes, chunk_bytes_max_))};
 }
 
 void Runtime::send_grant(int peer, const fabric::Grant& grant) noexcept {
@@ -350,20 +343,17 @@ Step Runtime::copy_from_sender(Operation& operation) noexcept {
   }
   if (has_gaps_there(operation.head)) return Step::waiting;  // for `finish`
   if (!has_transfer(grant.ticket)) return copy_alone(operation);
-  const std::uint32_t chunks = chunks_of(grant);
   const std::uint64_t source = operation.head.as<fabric::Announced>().address;
   fabric::TransferMemory& transfer = engine_.transfer_of(peer, grant.ticket);
   const fabric::DirectCopy copy = engine_.direct_copy(peer);
-  while (const auto chunk = transfer.take_chunk(grant.generation, chunks)) {
-    const std::uint64_t offset = std::uint64_t{*chunk} * grant.chunk_bytes;
-    const std::uint64_t bytes = std::min<std::uint64_t>(grant.chunk_bytes, grant.bytes - offset);
-    const Status status = read_direct(operation, copy, offset, source + offset, bytes);
-    if (transfer.finish_chunk(chunks, status)) {
-      const Status outcome = transfer.outcome();  // before `done`: the sender may use the ticket again
-      forget_incoming(operation);
-      reply_done(peer, grant.ticket, grant.generation, outcome);
-      return complete_receive(operation, outcome);
-    }
+  const auto read = [&](std::uint64_t offset, std::uint64_t bytes) {
+    return read_direct(operation, copy, offset, source + offset, bytes);
+  };
+  if (transfer.copy_chunks(grant.generation, grant.bytes, grant.chunk_bytes, read)) {
+    const Status outcome = transfer.outcome();  // before `done`: the sender may use the ticket again
+    forget_incoming(operation);
+    reply_done(peer, grant.ticket, grant.generation, outcome);
+    return complete_receive(operation, outcome);
   }
   return operation.ready() ? advance(operation) : Step::waiting;  // for `finish`, from the sender
 }

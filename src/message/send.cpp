@@ -304,16 +304,14 @@ Step Runtime::copy_to_receiver(Operation& operation) noexcept {
   operation.seen = State::copying;
   const fabric::Grant grant = operation.grant;
   if (!has_transfer(operation.ticket)) return write_alone(operation);
-  const std::uint32_t chunks = chunks_of(grant);
   fabric::TransferMemory& transfer = engine_.transfer_of(self_, operation.ticket);
   const fabric::DirectCopy copy = engine_.direct_copy(operation.peer);
-  while (const auto chunk = transfer.take_chunk(operation.generation, chunks)) {
-    const std::uint64_t offset = std::uint64_t{*chunk} * grant.chunk_bytes;
-    const std::uint64_t bytes = std::min<std::uint64_t>(grant.chunk_bytes, grant.bytes - offset);
-    const Status status = operation.scattered != nullptr
-                              ? write_packed(operation, copy, offset, grant.address + offset, bytes)
-                              : copy.write(grant.address + offset, operation.buffer + offset, bytes);
-    if (transfer.finish_chunk(chunks, status)) return finish_send(operation, transfer.outcome());
+  const auto write = [&](std::uint64_t offset, std::uint64_t bytes) {
+    return operation.scattered != nullptr ? write_packed(operation, copy, offset, grant.address + offset, bytes)
+                                          : copy.write(grant.address + offset, operation.buffer + offset, bytes);
+  };
+  if (transfer.copy_chunks(operation.generation, grant.bytes, grant.chunk_bytes, write)) {
+    return finish_send(operation, transfer.outcome());
   }
   return operation.ready() ? advance(operation) : Step::waiting;  // for `done`, from who copies the last chunk
 }
@@ -405,7 +403,8 @@ bool Runtime::may_be_copying(const Operation& operation, State state) const noex
   const fabric::Grant& grant = operation.grant;
   const bool shared = (state == State::granted || state == State::copying) && grant.road == fabric::Road::direct &&
                       has_transfer(operation.ticket);
-  return shared && !engine_.transfer_of(self_, operation.ticket).is_over(operation.generation, chunks_of(grant));
+  return shared && !engine_.transfer_of(self_, operation.ticket)
+                        .is_over(operation.generation, fabric::chunks_of(grant.bytes, grant.chunk_bytes));
 }
 
 void Runtime::done(const Head& head) noexcept {

@@ -4,8 +4,11 @@
 #include "fabric/engine.hpp"
 #include "window/layout.hpp"
 #include "window/locks.hpp"
+#include "window/served.hpp"
 
 #include <tonari/queue.hpp>
+
+#include <sys/uio.h>
 
 #include <array>
 #include <atomic>
@@ -70,6 +73,7 @@ class Access {
   Status multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
                            std::span<const Region> regions) noexcept;
   Fetched<std::uint64_t> apply(GlobalAddress at, const AtomicWords& words) noexcept;
+  class Batch;
 
   // meeting.cpp
   Status push_notified(GlobalAddress to, std::span<const std::byte> from, std::uint32_t notification) noexcept;
@@ -91,6 +95,10 @@ class Access {
   bool step_barrier(Meeting& meeting) const noexcept;
   [[nodiscard]] bool barrier_ready(const Meeting& meeting) const noexcept;
 
+  /// Of a rank whose part is mapped in its program alone.
+  [[nodiscard]] bool is_elsewhere(GlobalAddress address) const noexcept {
+    return address.rank < parts_.size() && parts_[address.rank].mapped == nullptr;
+  }
   /// A copy that takes long, or needs the owner's help.
   [[nodiscard]] bool is_long(GlobalAddress address, std::uint64_t bytes) const noexcept;
   [[nodiscard]] Locks& locks() noexcept { return locks_; }
@@ -116,6 +124,8 @@ class Access {
   }
   template <class Copy>
   Status reach_program(GlobalAddress address, const Part& part, Copy copy) noexcept;
+  Status copy_elsewhere(Service service, const Part& part, GlobalAddress address, std::byte* local,
+                        std::uint64_t bytes) noexcept;
   Status write(const Part& part, GlobalAddress to, std::span<const std::byte> from) noexcept;
   Status read(const Part& part, std::span<std::byte> to, GlobalAddress from) noexcept;
   template <class Target>
@@ -152,6 +162,29 @@ class Access {
   Locks locks_;
   std::uint64_t barriers_ = 0;             // that this rank has come to; one at a time
   std::atomic<std::uint64_t> flushes_{0};  // for its order alone: see flush()
+};
+
+/// Short pulls, or pushes, of one rank's memory that is mapped in its program alone: together they are one call of the
+/// system, in which they are copied in their order.
+class Access::Batch {
+ public:
+  /// `needed`: read for pulls, write for pushes.
+  Batch(Access& access, Rights needed) noexcept : access_(access), needed_(needed) {}
+  /// False: it is no such copy, or does not fit with those that are there.
+  bool add(GlobalAddress address, std::span<std::byte> local) noexcept;
+  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+  /// Unless it answers ok, some may have been copied and some not.
+  Status copy() noexcept;
+
+ private:
+  Access& access_;
+  Rights needed_;
+  const Part* part_ = nullptr;
+  GlobalAddress first_{};
+  std::size_t count_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::array<iovec, fabric::DirectCopy::stretches_max> here_;
+  std::array<iovec, fabric::DirectCopy::stretches_max> there_;
 };
 
 }  // namespace tonari::window

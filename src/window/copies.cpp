@@ -1,6 +1,7 @@
 #include "window/access.hpp"
 #include "window/diff.hpp"
 #include "window/runtime.hpp"
+#include "window/together.hpp"
 
 #include <algorithm>
 #include <array>
@@ -70,40 +71,36 @@ Status Access::reach_program(GlobalAddress address, const Part& part, Copy copy)
   return status;
 }
 
-Status Access::read(const Part& part, std::span<std::byte> to, GlobalAddress from) noexcept {
-  if (part.mapped != nullptr) [[likely]] {
-    copy_bytes(to.data(), place(part, from), to.size());
-    return Status::ok;
-  }
-  if (to.empty()) return Status::ok;
+// Between `local` and another program's memory.
+Status Access::copy_elsewhere(Service service, const Part& part, GlobalAddress address, std::byte* local,
+                              std::uint64_t bytes) noexcept {
+  if (bytes == 0) return Status::ok;
+  const int owner = static_cast<int>(address.rank);
   if (!engine_.session().direct_copies()) {
-    return runtime_.client().copy(Service::pull, number_, static_cast<int>(from.rank), from.offset, to.data(),
-                                  to.size());
+    return runtime_.client().copy(service, number_, owner, address.offset, local, bytes);
   }
-  return reach_program(from, part, [to](const fabric::DirectCopy& copy, std::uint64_t address) {
-    return copy.read(to.data(), address, to.size());
+  return reach_program(address, part, [&](const fabric::DirectCopy& copy, std::uint64_t there) {
+    const auto together = copy_together(engine_, {service, number_, owner, address.offset, there, local, bytes});
+    if (together) return *together;
+    return service == Service::pull ? copy.read(local, there, bytes) : copy.write(there, local, bytes);
   });
 }
 
+Status Access::read(const Part& part, std::span<std::byte> to, GlobalAddress from) noexcept {
+  if (part.mapped == nullptr) return copy_elsewhere(Service::pull, part, from, to.data(), to.size());
+  copy_bytes(to.data(), place(part, from), to.size());
+  return Status::ok;
+}
+
 Status Access::write(const Part& part, GlobalAddress to, std::span<const std::byte> from) noexcept {
-  if (part.mapped != nullptr) [[likely]] {
-    copy_bytes(place(part, to), from.data(), from.size());
-    return Status::ok;
-  }
-  if (from.empty()) return Status::ok;
-  if (!engine_.session().direct_copies()) {
-    return runtime_.client().copy(Service::push, number_, static_cast<int>(to.rank), to.offset, writable(from.data()),
-                                  from.size());
-  }
-  return reach_program(to, part, [from](const fabric::DirectCopy& copy, std::uint64_t address) {
-    return copy.write(address, from.data(), from.size());
-  });
+  if (part.mapped == nullptr) return copy_elsewhere(Service::push, part, to, writable(from.data()), from.size());
+  copy_bytes(place(part, to), from.data(), from.size());
+  return Status::ok;
 }
 
 bool Access::is_long(GlobalAddress address, std::uint64_t bytes) const noexcept {
   if (bytes > short_copy_bytes_max) return true;
-  const bool far = address.rank < parts_.size() && parts_[address.rank].mapped == nullptr;
-  return far && !engine_.session().direct_copies();
+  return is_elsewhere(address) && !engine_.session().direct_copies();
 }
 
 Status Access::pull(std::span<std::byte> to, GlobalAddress from) noexcept {
@@ -247,6 +244,31 @@ Status Access::multicast_regions(std::span<const GlobalAddress> to, std::span<co
     if (first_failure == Status::ok) first_failure = status;
   }
   return first_failure;
+}
+
+bool Access::Batch::add(GlobalAddress address, std::span<std::byte> local) noexcept {
+  if (count_ == here_.size() || local.data() == nullptr || bytes_ + local.size() > short_copy_bytes_max) return false;
+  const Part* part = nullptr;
+  if (access_.check(address, local.size(), needed_, part) != Status::ok) return false;
+  if (part->mapped != nullptr || !access_.engine_.session().direct_copies()) return false;
+  if (count_ == 0) {
+    part_ = part;
+    first_ = address;
+  } else if (part != part_) {
+    return false;
+  }
+  here_[count_] = {local.data(), local.size()};
+  there_[count_++] = {reinterpret_cast<void*>(part->address + address.offset), local.size()};
+  bytes_ += local.size();
+  return true;
+}
+
+Status Access::Batch::copy() noexcept {
+  return access_.reach_program(first_, *part_, [this](const fabric::DirectCopy& copy, std::uint64_t) {
+    const std::span here = std::span(here_).first(count_);
+    const std::span there = std::span(there_).first(count_);
+    return needed_ == Rights::read ? copy.read(here, there) : copy.write(here, there);
+  });
 }
 
 Fetched<std::uint64_t> Access::apply(GlobalAddress at, const AtomicWords& words) noexcept {

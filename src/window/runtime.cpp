@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "job/pool.hpp"
+#include "window/together.hpp"
 #include "window/waiting.hpp"
 
 #include <fmt/format.h>
@@ -317,7 +318,8 @@ void Runtime::receive(std::span<const Head> heads) noexcept {
     switch (head.kind) {
       case Kind::window_join:
       case Kind::window_made: meetings_.receive(head); break;
-      case Kind::window_access: server_.receive(head); break;
+      case Kind::window_access:
+      case Kind::window_help: server_.receive(head); break;
       case Kind::window_done: client_.receive(head); break;
       default: break;  // a peer lies
     }
@@ -335,7 +337,11 @@ void Runtime::run_errands() noexcept {
   Head request;
   while (server_.next(request)) {
     const Access* const access = use(request.context, 1);
-    server_.serve(access, request);
+    if (request.kind == Kind::window_help) {
+      help(engine_, access, request);
+    } else {
+      server_.serve(access, request);
+    }
     if (access != nullptr) use(request.context, ~std::uint32_t{0});
   }
 }

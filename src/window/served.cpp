@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <mutex>
 
@@ -56,11 +57,22 @@ std::uint64_t apply_to(std::byte* word, const AtomicWords& words) noexcept {
 bool is_operation(AtomicOperation operation) noexcept { return operation <= AtomicOperation::bit_xor; }
 bool is_service(Service service) noexcept { return service >= Service::pull && service <= Service::atomic; }
 
-// True when the word can be written. The kernel adds 0 to it, and answers where we would be sent a signal.
-bool is_writable(std::byte* word) noexcept {
-  constexpr long wakes = 0;
-  return ::syscall(SYS_futex, word, FUTEX_WAKE_OP_PRIVATE, wakes, wakes, word,
-                   FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0)) >= 0;
+// True when `bytes` at `there`, on two pages at most, can be read, or also written. The kernel looks at a word on each
+// page, or adds 0 to it, and answers where we would be sent a signal: half as dear as a copy by it.
+bool is_reachable(std::byte* there, std::size_t bytes, bool to_write) noexcept {
+  constexpr std::uintptr_t page_bytes = 4096;
+  constexpr long nobody = 0;
+  const auto is_word_reachable = [to_write](std::uintptr_t at) {
+    auto* const word = reinterpret_cast<std::uint32_t*>(at & ~std::uintptr_t{3});
+    if (to_write) {
+      return ::syscall(SYS_futex, word, FUTEX_WAKE_OP_PRIVATE, nobody, nobody, word,
+                       FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0)) >= 0;
+    }
+    return ::syscall(SYS_futex, word, FUTEX_CMP_REQUEUE_PRIVATE, nobody, nobody, word, 0) >= 0 || errno == EAGAIN;
+  };
+  const auto first = reinterpret_cast<std::uintptr_t>(there);
+  const std::uintptr_t last = first + bytes - 1;
+  return is_word_reachable(first) && (first / page_bytes == last / page_bytes || is_word_reachable(last));
 }
 
 }  // namespace
@@ -74,7 +86,7 @@ struct Client::Asked {
   std::atomic<bool> done{true};
   int peer = -1;
   Status status = Status::ok;
-  std::uint64_t value = 0;
+  Carried words{};
   fabric::Tickets::Ticket ticket{};
   BulkPlace place{};
   std::byte* local = nullptr;  // of a copy
@@ -129,7 +141,7 @@ void Client::receive(const Head& head) noexcept {
       asked != nullptr && asked->ticket.generation == reply.generation && asked->peer == static_cast<int>(head.source);
   if (!known) return;
   asked_[reply.ticket] = nullptr;
-  asked->value = reply.value;
+  asked->words = reply.words;
   asked->status = fabric::status_of(reply.status);
   engine_.tickets().give_back(reply.ticket);
   asked->done.store(true, std::memory_order_release);
@@ -159,6 +171,7 @@ void Client::end_copy(Asked& asked, Service service) noexcept {
 
 Status Client::copy(Service service, std::uint32_t window, int peer, std::uint64_t offset, std::byte* local,
                     std::uint64_t bytes) noexcept {
+  if (bytes <= carried_bytes_max) return copy_few(service, window, peer, offset, local, bytes);
   std::array<Asked, under_way_max> under_way;
   Status status = Status::ok;
   std::uint64_t copied = 0;
@@ -182,13 +195,28 @@ Status Client::copy(Service service, std::uint32_t window, int peer, std::uint64
     ServiceRequest request{};
     request.service = service;
     request.offset = offset + copied;
-    request.place = asked.place.value;
+    request.words[0] = asked.place.value;
     request.bytes = static_cast<std::uint32_t>(asked.bytes);
     (void)ask(asked, peer, window, request);
     copied += asked.bytes;
   }
   for (Asked& asked : under_way) end(asked);
   return status;
+}
+
+Status Client::copy_few(Service service, std::uint32_t window, int peer, std::uint64_t offset, std::byte* local,
+                        std::size_t bytes) noexcept {
+  Asked asked;
+  ServiceRequest request{};
+  request.service = service;
+  request.offset = offset;
+  request.bytes = static_cast<std::uint32_t>(bytes);
+  request.carried = 1;
+  if (service == Service::push) std::memcpy(request.words.data(), local, bytes);
+  (void)ask(asked, peer, window, request);
+  wait(asked);
+  if (service == Service::pull && asked.status == Status::ok) std::memcpy(local, asked.words.data(), bytes);
+  return asked.status;
 }
 
 Fetched<std::uint64_t> Client::apply(std::uint32_t window, int peer, std::uint64_t offset,
@@ -199,11 +227,10 @@ Fetched<std::uint64_t> Client::apply(std::uint32_t window, int peer, std::uint64
   request.offset = offset;
   request.bytes = words.bytes;
   request.operation = words.operation;
-  request.operand = words.operand;
-  request.expected = words.expected;
+  request.words = {words.operand, words.expected};
   (void)ask(asked, peer, window, request);
   wait(asked);
-  return {asked.status, asked.value};
+  return {asked.status, asked.words[0]};
 }
 
 void Server::receive(const Head& request) noexcept {
@@ -230,26 +257,15 @@ void Server::serve(const Access* access, const Head& head) noexcept {
   const int peer = static_cast<int>(head.source);
   if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return;  // a peer lies
   ServiceReply reply{
-      .value = 0, .ticket = request.ticket, .generation = request.generation, .status = 0, .reserved = 0};
-  Status status = Status::bounds;  // no such window
-  std::byte* there = nullptr;
-  const AtomicWords words{request.operation, static_cast<std::uint8_t>(request.bytes), request.operand,
-                          request.expected};
-  if (!is_service(request.service)) {
-    status = Status::invalid;  // a peer lies
-  } else if (access != nullptr) {
+      .words = {}, .ticket = request.ticket, .generation = request.generation, .status = 0, .reserved = 0};
+  Status status = is_service(request.service) ? Status::bounds : Status::invalid;  // no such window; or a peer lies
+  if (status == Status::bounds && access != nullptr) {
     const Rights needed = request.service == Service::pull   ? Rights::read
                           : request.service == Service::push ? Rights::write
                                                              : Rights::atomic;
+    std::byte* there = nullptr;
     status = access->check_request(peer, request.offset, request.bytes, needed, there);
-  }
-  if (status == Status::ok && request.service == Service::atomic) {
-    const bool aligned = (request.bytes == 4 || request.bytes == 8) &&
-                         reinterpret_cast<std::uintptr_t>(there) % request.bytes == 0 && is_operation(words.operation);
-    status = !aligned ? Status::invalid : is_writable(there) ? Status::ok : Status::bad_address;
-    if (status == Status::ok) reply.value = apply_to_word(there, words);
-  } else if (status == Status::ok) {
-    status = copy(request, peer, there);
+    if (status == Status::ok) status = perform(request, peer, there, reply);
   }
   reply.status = static_cast<std::uint32_t>(status);
 
@@ -262,11 +278,32 @@ void Server::serve(const Access* access, const Head& head) noexcept {
   while (engine_.send(peer, answer, Lane::reply) == Status::again) ::sched_yield();  // has room but for a moment
 }
 
+Status Server::perform(const ServiceRequest& request, int peer, std::byte* there, ServiceReply& reply) const noexcept {
+  const std::size_t bytes = request.bytes;
+  if (request.service == Service::atomic) {
+    const bool aligned = (bytes == 4 || bytes == 8) && reinterpret_cast<std::uintptr_t>(there) % bytes == 0;
+    if (!aligned || !is_operation(request.operation)) return Status::invalid;
+    if (!is_reachable(there, bytes, true)) return Status::bad_address;
+    reply.words[0] =
+        apply_to_word(there, {request.operation, static_cast<std::uint8_t>(bytes), request.words[0], request.words[1]});
+    return Status::ok;
+  }
+  if (request.carried != 1) return copy(request, peer, there);
+  if (bytes == 0 || bytes > carried_bytes_max) return Status::invalid;  // a peer lies
+  if (!is_reachable(there, bytes, request.service == Service::push)) return Status::bad_address;
+  if (request.service == Service::push) {
+    std::memcpy(there, request.words.data(), bytes);
+  } else {
+    std::memcpy(reply.words.data(), there, bytes);
+  }
+  return Status::ok;
+}
+
 // Between this program's memory and the asker's bulk memory, by the kernel, which finds out whether the program's
 // memory can be read or written and answers instead of raising a signal.
 Status Server::copy(const ServiceRequest& request, int peer, std::byte* there) const noexcept {
   fabric::BulkMemory& bulk = engine_.bulk_of(peer);
-  const auto block = fabric::BulkReader::look(bulk, {request.place}, request.bytes);
+  const auto block = fabric::BulkReader::look(bulk, {request.words[0]}, request.bytes);
   if (block.size() != request.bytes) return Status::invalid;
   const job::Arena& arena = engine_.session().arena();
   const auto place = static_cast<off_t>(arena.place_of(block.data()));

@@ -19,26 +19,30 @@ class Access;
 // memory may be far, and take its time to come.
 enum class Service : std::uint8_t { pull = 1, push = 2, atomic = 3 };
 
+// Copies of so few bytes travel in the heads themselves.
+inline constexpr std::size_t carried_bytes_max = 24;
+using Carried = std::array<std::uint64_t, carried_bytes_max / 8>;
+
 struct ServiceRequest {
   std::uint64_t offset;  // in the owner's part
-  std::uint64_t place;   // fabric::BulkPlace in the asker's bulk memory, for copies
-  std::uint64_t operand;
-  std::uint64_t expected;
+  Carried
+      words;  // a push: its bytes, if they are few; an atomic operation: operand, expected; else a fabric::BulkPlace
   std::uint32_t bytes;
   std::uint32_t ticket;  // reserves room for the reply
   std::uint32_t generation;
   Service service;
   AtomicOperation operation;
-  std::uint16_t reserved;
+  std::uint8_t carried;  // 1: a copy whose bytes are in the heads
+  std::uint8_t reserved;
 };
 struct ServiceReply {
-  std::uint64_t value;
+  Carried words;  // a pull: its bytes, if they are few; an atomic operation: what was there
   std::uint32_t ticket;
   std::uint32_t generation;
   std::uint32_t status;
   std::uint32_t reserved;
 };
-static_assert(sizeof(ServiceRequest) == fabric::inline_bytes_max && sizeof(ServiceReply) == 24);
+static_assert(sizeof(ServiceRequest) == fabric::inline_bytes_max && sizeof(ServiceReply) == 40);
 
 /// Applies an atomic operation to an aligned word of 4 or 8 bytes; answers what was there.
 std::uint64_t apply_to_word(std::byte* word, const AtomicWords& words) noexcept;
@@ -61,6 +65,8 @@ class Client {
 
  private:
   struct Asked;
+  Status copy_few(Service service, std::uint32_t window, int peer, std::uint64_t offset, std::byte* local,
+                  std::size_t bytes) noexcept;
   bool ask(Asked& asked, int peer, std::uint32_t window, ServiceRequest request) noexcept;
   void wait(Asked& asked) noexcept;
   void end_copy(Asked& asked, Service service) noexcept;
@@ -84,6 +90,7 @@ class Server {
   void serve(const Access* access, const fabric::Head& request) noexcept;
 
  private:
+  Status perform(const ServiceRequest& request, int peer, std::byte* there, ServiceReply& reply) const noexcept;
   Status copy(const ServiceRequest& request, int peer, std::byte* there) const noexcept;
 
   fabric::Engine& engine_;

@@ -25,9 +25,11 @@ void append(Descriptor*& first, Descriptor*& last, Descriptor& descriptor) noexc
   last = &descriptor;
 }
 
-bool may_be_posted(const Descriptor& descriptor) noexcept {
+bool may_be_posted(Descriptor& descriptor) noexcept {
+  // Acquire, with set_state(): if it is in another queue, some thread may be completing it just now.
+  const std::uint32_t state = std::atomic_ref(descriptor.state).load(std::memory_order_acquire);
   return descriptor.primitive > Primitive::none && descriptor.primitive <= Primitive::flush &&
-         descriptor.state == Descriptor::idle;
+         state == Descriptor::idle;
 }
 
 std::span<std::byte> local(const Descriptor& descriptor) noexcept { return {descriptor.local, descriptor.bytes}; }
@@ -96,6 +98,7 @@ void Work::run(Effort effort) noexcept {
   for (Descriptor* descriptor = oldest(); descriptor != nullptr; descriptor = oldest()) {
     const bool resumed = waited != Waits::for_nothing;
     if (!resumed && effort == Effort::short_ones && is_long(*descriptor)) return;
+    if (!resumed && execute_together(*descriptor)) continue;
     const Waits before = std::exchange(waited, Waits::for_nothing);
     if (!(resumed ? resume(*descriptor, before) : execute(*descriptor))) return;
     complete(*descriptor);
@@ -134,6 +137,30 @@ bool Work::execute(Descriptor& descriptor) noexcept {
     case Primitive::barrier_with_multicast: return begin_barrier(descriptor);
     default: descriptor.status = perform(descriptor); return true;
   }
+}
+
+// Executes and completes `first` and those behind it that go with it in one call of the system. False: there are none.
+bool Work::execute_together(Descriptor& first) noexcept {
+  const Primitive primitive = first.primitive;
+  if (primitive != Primitive::pull && primitive != Primitive::push) return false;
+  if (!access_->is_elsewhere(first.address)) return false;
+  Access::Batch batch(*access_, primitive == Primitive::pull ? Rights::read : Rights::write);
+  {
+    const std::lock_guard guard(lock_);
+    for (Descriptor* each = &first; each != nullptr && each->primitive == primitive; each = each->next) {
+      if (!batch.add(each->address, local(*each))) break;
+    }
+  }
+  if (batch.size() < 2) return false;
+  const Status status = batch.copy();
+  Descriptor* each = &first;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    Descriptor* const next = i + 1 < batch.size() ? each->next : nullptr;  // once complete it is no longer ours
+    each->status = status == Status::ok ? status : perform(*each);         // which of them failed, each finds out alone
+    complete(*each);
+    each = next;
+  }
+  return true;
 }
 
 bool Work::resume(Descriptor& descriptor, Waits waited) noexcept {

@@ -57,6 +57,7 @@ class Work final : public fabric::Watched {
   [[nodiscard]] Descriptor* oldest() noexcept;
   [[nodiscard]] bool is_long(const Descriptor& descriptor) const noexcept;
   bool execute(Descriptor& descriptor) noexcept;
+  bool execute_together(Descriptor& first) noexcept;
   bool resume(Descriptor& descriptor, Waits waited) noexcept;
   bool begin_lock(Descriptor& descriptor) noexcept;
   bool step_lock(Descriptor& descriptor) noexcept;

@@ -124,6 +124,29 @@ TEST_P(Windows, CopyToAndFromTheirOwnRank) {
   });
 }
 
+TEST_P(Windows, AreCopiedWholeByAnOwnerThatComesAndGoes) {
+  TONARI_TRACE_SEED();
+  run(2, part_bytes, [](Job& job, Window& window) {
+    test::Random random(test::seed());
+    Model model;
+    for (int turn = 0; turn < turns(100); ++turn) {
+      const std::size_t bytes = between(random, 20'000, part_bytes);
+      const std::size_t offset = between(random, 0, part_bytes - bytes);
+      const auto sent = pattern(bytes, static_cast<std::size_t>(turn));
+      const std::size_t computing = between(random, 0, 20'000);
+      if (job.rank() == 0) {
+        model.write(offset, sent);
+        ASSERT_EQ(window.push(window.at(1, offset), sent), Status::ok);
+        ASSERT_NO_FATAL_FAILURE(model.expect_at(window, 1));
+      } else {
+        for (std::atomic<std::size_t> i = 0; i < computing; ++i) {
+        }
+      }
+      ASSERT_EQ(window.barrier(), Status::ok);  // where rank 1 waits, and may help
+    }
+  });
+}
+
 TEST_P(Windows, WriteTheNamedRegionsAndNothingElse) {
   TONARI_TRACE_SEED();
   run(2, part_bytes, [](Job& job, Window& window) {

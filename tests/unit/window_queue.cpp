@@ -72,6 +72,34 @@ TEST_P(Queues, AnswerInTheOrderOfPosting) {
   });
 }
 
+TEST_P(Queues, CopyManyInTheirOrderAndEachFailsAlone) {
+  run(2, [](Job& job, Window& window) {
+    if (job.rank() != 0) return;
+    constexpr std::uint64_t many = 200;  // more than go in one call of the system
+    constexpr std::uint64_t wrong = 70;
+    std::array<std::uint64_t, many> values{};
+    std::array<std::uint64_t, many> seen{};
+    std::vector<Descriptor> batch;
+    for (std::uint64_t i = 0; i < many; ++i) {
+      values[i] = i + 1;
+      const std::uint64_t offset = i == wrong ? part_bytes - 4 : 8 * (i / 2);  // each place twice
+      batch.push_back(Descriptor::push(window.at(1, offset), bytes_of(values[i])));
+    }
+    for (std::uint64_t i = 0; i < many; ++i) {
+      batch.push_back(Descriptor::pull(writable(seen[i]), window.at(1, 8 * i)));
+    }
+    Queue queue(window);
+
+    ASSERT_EQ(queue.post(batch), Status::ok);
+    EXPECT_EQ(queue.wait_all(), Status::bounds);
+
+    for (std::uint64_t i = 0; i < 2 * many; ++i) {
+      EXPECT_EQ(batch[i].status, i == wrong ? Status::bounds : Status::ok) << i;
+    }
+    for (std::uint64_t i = 0; i < many; ++i) EXPECT_EQ(seen[i], i < many / 2 ? 2 * (i + 1) : 0) << i;
+  });
+}
+
 TEST_P(Queues, HoldALockAroundWhatWasPostedWithIt) {
   run(3, [](Job&, Window& window) {
     constexpr std::uint64_t rounds = 50;
