@@ -120,6 +120,8 @@ class DirectCopy {
  public:
   /// `same_memory`: the ranks are threads of one process.
   DirectCopy(int peer_pid, bool same_memory) noexcept : pid_(peer_pid), same_memory_(same_memory) {}
+  /// Between memory that is mapped here: addresses "there" are addresses here.
+  static DirectCopy here() noexcept { return {0, true}; }
 
   /// Answers ok, bad_address (one of the two ranges is not readable or writable), or peer_gone.
   Status read(std::byte* to, std::uint64_t from, std::size_t bytes) const noexcept;

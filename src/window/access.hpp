@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -124,6 +125,8 @@ class Access {
   }
   template <class Copy>
   Status reach_program(GlobalAddress address, const Part& part, Copy copy) noexcept;
+  std::optional<Status> copy_mapped(Service service, const Part& part, GlobalAddress address, std::byte* local,
+                                    std::uint64_t bytes) noexcept;
   Status copy_elsewhere(Service service, const Part& part, GlobalAddress address, std::byte* local,
                         std::uint64_t bytes) noexcept;
   Status write(const Part& part, GlobalAddress to, std::span<const std::byte> from) noexcept;

@@ -80,20 +80,35 @@ Status Access::copy_elsewhere(Service service, const Part& part, GlobalAddress a
     return runtime_.client().copy(service, number_, owner, address.offset, local, bytes);
   }
   return reach_program(address, part, [&](const fabric::DirectCopy& copy, std::uint64_t there) {
-    const auto together = copy_together(engine_, {service, number_, owner, address.offset, there, local, bytes});
+    const auto together = copy_together(engine_, {service, number_, owner, address.offset, there, false, local, bytes});
     if (together) return *together;
     return service == Service::pull ? copy.read(local, there, bytes) : copy.write(there, local, bytes);
   });
 }
 
+// A long access to memory that is mapped here, with the owner if it comes; else not at all.
+std::optional<Status> Access::copy_mapped(Service service, const Part& part, GlobalAddress address, std::byte* local,
+                                          std::uint64_t bytes) noexcept {
+  return copy_together(engine_, {service, number_, static_cast<int>(address.rank), address.offset,
+                                 reinterpret_cast<std::uint64_t>(place(part, address)), true, local, bytes});
+}
+
 Status Access::read(const Part& part, std::span<std::byte> to, GlobalAddress from) noexcept {
   if (part.mapped == nullptr) return copy_elsewhere(Service::pull, part, from, to.data(), to.size());
+  if (to.size() >= mapped_together_bytes_min) [[unlikely]] {
+    if (const auto together = copy_mapped(Service::pull, part, from, to.data(), to.size())) return *together;
+  }
   copy_bytes(to.data(), place(part, from), to.size());
   return Status::ok;
 }
 
 Status Access::write(const Part& part, GlobalAddress to, std::span<const std::byte> from) noexcept {
   if (part.mapped == nullptr) return copy_elsewhere(Service::push, part, to, writable(from.data()), from.size());
+  if (from.size() >= mapped_together_bytes_min) [[unlikely]] {
+    if (const auto together = copy_mapped(Service::push, part, to, writable(from.data()), from.size())) {
+      return *together;
+    }
+  }
   copy_bytes(place(part, to), from.data(), from.size());
   return Status::ok;
 }

@@ -13,15 +13,14 @@ namespace {
 // Messages come first: they cannot do without.
 constexpr unsigned tickets_spared = fabric::tickets_max / 2;
 
-// One that sleeps is woken by the offer, which takes some time.
-bool pays(std::uint64_t bytes, fabric::Attention owner) noexcept {
+// An owner that sleeps is woken by the offer, which takes some time.
+bool pays(fabric::Engine& engine, const LongAccess& access) noexcept {
   constexpr std::uint64_t wake_bytes_min = 64 * 1024;
-  switch (owner) {
-    case fabric::Attention::looking: return bytes > fabric::alone_bytes_max;
-    case fabric::Attention::asleep: return bytes >= wake_bytes_min;
-    case fabric::Attention::elsewhere: break;
-  }
-  return false;
+  if (access.bytes <= fabric::alone_bytes_max || (access.mapped && access.bytes < mapped_together_bytes_min))
+    return false;
+  if (!engine.session().direct_copies() || access.peer == engine.session().rank()) return false;
+  const fabric::Attention owner = engine.attention(access.peer);
+  return owner == fabric::Attention::looking || (owner == fabric::Attention::asleep && access.bytes >= wake_bytes_min);
 }
 
 bool offer(fabric::Engine& engine, const LongAccess& access, fabric::Tickets::Ticket ticket,
@@ -45,7 +44,7 @@ bool offer(fabric::Engine& engine, const LongAccess& access, fabric::Tickets::Ti
 }  // namespace
 
 std::optional<Status> copy_together(fabric::Engine& engine, const LongAccess& access) noexcept {
-  if (!pays(access.bytes, engine.attention(access.peer))) return std::nullopt;
+  if (!pays(engine, access)) return std::nullopt;
   const auto ticket = engine.tickets().take(tickets_spared);
   if (!ticket) return std::nullopt;
   const auto chunk_bytes = fabric::chunk_bytes_of(access.bytes, engine.session().settings().chunk_bytes);
@@ -54,7 +53,7 @@ std::optional<Status> copy_together(fabric::Engine& engine, const LongAccess& ac
     return std::nullopt;
   }
   TransferMemory& transfer = engine.transfer_of(engine.session().rank(), ticket->index);
-  const fabric::DirectCopy copy = engine.direct_copy(access.peer);
+  const fabric::DirectCopy copy = access.mapped ? fabric::DirectCopy::here() : engine.direct_copy(access.peer);
   (void)transfer.copy_chunks(ticket->generation, access.bytes, chunk_bytes, [&](auto offset, auto bytes) {
     return access.service == Service::pull ? copy.read(access.local + offset, access.there + offset, bytes)
                                            : copy.write(access.there + offset, access.local + offset, bytes);

@@ -3,6 +3,7 @@
 #include "fabric/engine.hpp"
 #include "window/served.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,9 +12,12 @@ namespace tonari::window {
 
 class Access;
 
-// Long accesses to another program's memory while a thread of the owner's waits for something. The asker offers it a
+// Long accesses while a thread of the owner's waits for something. The asker offers it a
 // part in them, and both copy, chunk by chunk (fabric/transfer.hpp): each is copied by who comes first, so that an
 // owner that turns to something else delays nobody. Two cores copy up to 2.7 times as fast as one.
+
+/// What is mapped one copies without the system, so that it pays later.
+inline constexpr std::uint64_t mapped_together_bytes_min = 512 * 1024;
 
 struct HelpRequest {
   std::uint64_t offset;   // in the owner's part
@@ -27,13 +31,15 @@ struct HelpRequest {
 };
 static_assert(sizeof(HelpRequest) == fabric::inline_bytes_max);
 
-/// One access: `bytes` between `local` and `offset` of rank `peer`'s part, which lies at `there` in its program.
+/// One access: `bytes` between `local` and `offset` of rank `peer`'s part, which lies at `there`: in its program, or
+/// here if it is mapped.
 struct LongAccess {
   Service service;
   std::uint32_t window;
   int peer;
   std::uint64_t offset;
   std::uint64_t there;
+  bool mapped;
   std::byte* local;  // only read by a push
   std::uint64_t bytes;
 };

@@ -126,12 +126,13 @@ TEST_P(Windows, CopyToAndFromTheirOwnRank) {
 
 TEST_P(Windows, AreCopiedWholeByAnOwnerThatComesAndGoes) {
   TONARI_TRACE_SEED();
-  run(2, part_bytes, [](Job& job, Window& window) {
+  constexpr std::size_t long_part_bytes = 1'200'000;
+  run(2, long_part_bytes, [](Job& job, Window& window) {
     test::Random random(test::seed());
-    Model model;
-    for (int turn = 0; turn < turns(100); ++turn) {
-      const std::size_t bytes = between(random, 20'000, part_bytes);
-      const std::size_t offset = between(random, 0, part_bytes - bytes);
+    Model model(long_part_bytes);
+    for (int turn = 0; turn < turns(40); ++turn) {
+      const std::size_t bytes = between(random, 20'000, turn % 2 == 0 ? 100'000 : long_part_bytes);
+      const std::size_t offset = between(random, 0, long_part_bytes - bytes);
       const auto sent = pattern(bytes, static_cast<std::size_t>(turn));
       const std::size_t computing = between(random, 0, 20'000);
       if (job.rank() == 0) {
