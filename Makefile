@@ -14,6 +14,7 @@ all:
 test:
 	@scripts/test dev -L 'unit|contract|fuzz|house' -j "$$(nproc)"
 	@scripts/test dev -L system
+	@scripts/test dev -L cluster
 
 demo: all
 	@scripts/demo
