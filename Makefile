@@ -1,5 +1,6 @@
 # make            build into build/release; the command is build/release/bin/tonari
 # make test       build with assertions and run all tests
+# make test-verbs  tests over RDMA verbs, in a virtual machine
 # make demo       a tour of what works now, in under two minutes
 # make bench      measure against the MPIs of this machine
 # make soak       the long forms of the tests
@@ -15,6 +16,10 @@ test:
 	@scripts/test dev -L 'unit|contract|fuzz|house' -j "$$(nproc)"
 	@scripts/test dev -L system
 	@scripts/test dev -L cluster
+
+test-verbs:
+	@scripts/setup verbs
+	@scripts/test dev -L verbs
 
 demo: all
 	@scripts/demo
@@ -40,4 +45,4 @@ lint:
 install: all
 	@cmake --install build/release --prefix '$(PREFIX)'
 
-.PHONY: all test demo bench soak format lint install
+.PHONY: all test test-verbs demo bench soak format lint install
