@@ -49,7 +49,8 @@ class World(ClusterTest):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             with self.subTest(signal=number.name):
                 mark = uuid.uuid4().hex
-                job = self.start_hosts(mark, "sh", "-c", "setsid sleep 1000 & on h1 'sleep 1000 & echo up; wait'")
+                elsewhere = f"{MARK}={mark} sleep 1000 & echo up; wait"
+                job = self.start_hosts(mark, "sh", "-c", f"setsid sleep 1000 & on h1 '{elsewhere}'")
                 self.assertEqual(job.stdout.readline(), "up\n")
                 self.assertGreaterEqual(len(processes_marked(mark)), 5)
 
@@ -62,7 +63,6 @@ class World(ClusterTest):
     def test_leaves_nothing_when_its_command_ends(self):
         before = self.outside()
         mark = uuid.uuid4().hex
-
         files = [f"{folder}/{mark}" for folder in ("/tmp", "/run", "/dev/shm", SHARED)]
 
         job = self.start_hosts(mark, "sh", "-c", 'setsid sleep 1000 & touch "$@" && exit 7', "", *files)
@@ -82,10 +82,10 @@ class Host(ClusterTest):
     def test_is_apart_from_the_others(self):
         hosts = self.make_hosts(3)
         self.assertEqual([hosts.run(host, "hostname").stdout for host in range(3)], ["h0\n", "h1\n", "h2\n"])
-        marks = ["cat /proc/sys/kernel/random/boot_id", *(f"readlink /proc/self/ns/{kind}" for kind in ("net", "ipc", "uts"))]
-        for mark in marks:
-            with self.subTest(mark=mark):
-                self.assertEqual(len({hosts.run(host, *mark.split()).stdout for host in range(3)}), 3)
+        spaces = [f"readlink /proc/self/ns/{kind}" for kind in ("net", "ipc", "uts")]
+        for question in ("cat /proc/sys/kernel/random/boot_id", *spaces):
+            with self.subTest(question):
+                self.assertEqual(len({hosts.run(host, *question.split()).stdout for host in range(3)}), 3)
         for folder in ("/tmp", "/run", "/dev/shm"):
             with self.subTest(folder=folder):
                 self.assertEqual(hosts.run(0, "touch", f"{folder}/mine").returncode, 0)
@@ -128,6 +128,9 @@ class Network(ClusterTest):
 
     def reaches(self, hosts, source, target):
         return self.ping(hosts, source, target).returncode == 0
+
+    def round_trip_ms(self, hosts):
+        return float(self.ping(hosts, 0, 1, "-c3", "-i0.1").stdout.split("= ")[1].split("/")[0])
 
     def transfer(self, hosts, source, target, size):
         """Sends so many bytes; answers the seconds that it took."""
@@ -180,19 +183,17 @@ class Network(ClusterTest):
 
     def test_delays(self):
         hosts = self.make_hosts(2)
-        hosts.delay(0, 40)
-        shortest = float(self.ping(hosts, 0, 1, "-c3", "-i0.1").stdout.split("= ")[1].split("/")[0])
-        self.assertTrue(40 <= shortest < 80, shortest)
+        hosts.delay(0, 100)
+        self.assertGreaterEqual(self.round_trip_ms(hosts), 100)
         hosts.delay(0, None)
-        shortest = float(self.ping(hosts, 0, 1, "-c3", "-i0.1").stdout.split("= ")[1].split("/")[0])
-        self.assertLess(shortest, 40)
+        self.assertLess(self.round_trip_ms(hosts), 100)
 
     def test_limits_the_rate(self):
         hosts = self.make_hosts(2)
         hosts.limit(1, 16_000_000)
         self.assertGreater(self.transfer(hosts, 0, 1, 1_000_000), 0.4)
         hosts.limit(1, None)
-        self.transfer(hosts, 0, 1, 100_000_000)  # in less than the time a command may take, which is 50 s at the limit
+        self.assertLess(self.transfer(hosts, 0, 1, 20_000_000), 10)
 
     def test_counts_what_crosses_each_cable(self):
         hosts = self.make_hosts(3)

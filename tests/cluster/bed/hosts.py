@@ -27,7 +27,7 @@ PORT = "eth0"
 # As state_of() has it: waited for by nobody yet, or gone.
 DEAD = ("Z", "X", None)
 
-# One table of hosts for all, and of what each has for itself. /tmp is covered, and the project shows through if it lies there.
+# What each host has for itself, and one table of hosts for all. The project shows through if it lies in /tmp.
 SETUP = f"""
 hostname "$NAME"
 mount -t tmpfs run /run
@@ -116,7 +116,8 @@ class Hosts:
         """The processes that are alive on a host."""
         keeper = self._keepers[host].pid
         network = os.readlink(f"/proc/{keeper}/ns/net")
-        return [pid for pid in _processes() if pid != keeper and _network_of(pid) == network and state_of(pid) not in DEAD]
+        found = [pid for pid in _processes() if pid != keeper and _network_of(pid) == network]
+        return [pid for pid in found if state_of(pid) not in DEAD]
 
     def kill(self, host):
         """Ends all processes of a host; the host stays, as after a restart."""
@@ -154,7 +155,7 @@ class Hosts:
         self._filter()
 
     def delay(self, host, milliseconds):
-        """What a host sends is under way for so much longer."""
+        """What a host sends is under way for so much longer; None is no longer."""
         self._queue(self._in(host), PORT, milliseconds and ["netem", "delay", f"{milliseconds}ms"])
 
     def limit(self, host, bits_per_second):
@@ -185,10 +186,7 @@ class Hosts:
             tell("ip", "link", "del", "switch")
 
     def _make_bridge(self):
-        done = subprocess.run(["ip", "link", "add", "switch", "type", "bridge", "forward_delay", "0", "mcast_snooping", "0"],
-                              capture_output=True, text=True)
-        if done.returncode != 0:
-            raise Missing(f"needs the kernel module bridge: {done.stderr.strip()}")
+        _add_link("bridge", "switch", "forward_delay", "0", "mcast_snooping", "0")
         self._bridged = True
         _without_ipv6([], "switch")
         tell("ip", "link", "set", "switch", "up")
@@ -204,14 +202,12 @@ class Hosts:
         with open(os.path.join(KEEPERS, name), "w") as file:
             file.write(f"{keeper.pid}\n")
 
-        done = subprocess.run(["ip", "link", "add", name, "type", "veth", "peer", "name", PORT, "netns", str(keeper.pid)],
-                              capture_output=True, text=True)
-        if done.returncode != 0:
-            raise Missing(f"needs the kernel module veth: {done.stderr.strip()}")
+        _add_link("veth", name, "peer", "name", PORT, "netns", str(keeper.pid))
         _without_ipv6([], name)
         _without_ipv6(self._in(host), PORT)
         tell("ip", "link", "set", name, "master", "switch", "up")
-        tell(*self._in(host), "ip", "-batch", "-", text=f"addr add {self.address(host)}/24 dev {PORT}\nlink set {PORT} up\n")
+        tell(*self._in(host), "ip", "addr", "add", f"{self.address(host)}/24", "dev", PORT)
+        tell(*self._in(host), "ip", "link", "set", PORT, "up")
 
     def _in(self, host):
         return ["nsenter", f"--target={self._keepers[host].pid}", "--net", "--mount"]
@@ -228,12 +224,20 @@ class Hosts:
         tell("nft", "-f", "-", text=f"{table} {{\n}}\ndelete {table}\n{table} {{\nchain forward {{\n{chain}\n}}\n}}\n")
 
     def _queue(self, where, port, discipline):
-        change = ["replace", "dev", port, "root", *discipline] if discipline else ["del", "dev", port, "root"]
-        done = subprocess.run([*where, "tc", "qdisc", *change], capture_output=True, text=True)
-        if "kind is unknown" in done.stderr:
-            raise Missing(f"needs the kernel module sch_{discipline[0]}")
-        if done.returncode != 0:
-            raise RuntimeError(f"tc qdisc {' '.join(change)}: {done.stderr.strip()}")
+        discipline = discipline or ["noqueue"]
+        try:
+            tell(*where, "tc", "qdisc", "replace", "dev", port, "root", *discipline)
+        except RuntimeError as error:
+            if "kind is unknown" in str(error):
+                raise Missing(f"needs the kernel module sch_{discipline[0]}") from error
+            raise
+
+
+def _add_link(kind, name, *options):
+    try:
+        tell("ip", "link", "add", name, "type", kind, *options)
+    except RuntimeError as error:
+        raise Missing(f"needs the kernel module {kind}: {error}") from error
 
 
 def _without_ipv6(where, port):

@@ -2,11 +2,12 @@
 
 import os
 
+from bed import CACHE
 from bed.hosts import ON
 from bed.world import SHARED, need
 
 # Open MPI 5 is not Debian's yet: scripts/setup puts PyPI's into a virtual environment of its own.
-OPENMPI5 = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tonari", "openmpi5")
+OPENMPI5 = os.path.join(CACHE, "openmpi5")
 
 
 def openmpi4():

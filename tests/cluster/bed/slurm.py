@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 
-from bed.world import SHARED, need
+from bed.world import SHARED, Missing, need
 from harness.jobs import eventually
 
 CONFIGURATION = """
@@ -32,6 +32,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SwitchType=switch/none
 ReturnToService=2
+SlurmdTimeout=30
 KillWait=2
 SchedulerParameters=sched_interval=1
 JobCompType=jobcomp/none
@@ -54,6 +55,9 @@ class Slurm:
         self._configure(slots)
         self._daemons = {}
         self._start_munge()
+        known = self.run("srun", "--mpi=list")
+        if "pmix" not in known.stdout + known.stderr:
+            raise Missing("this Slurm was built without PMIx")
         self._start(0, "slurmctld", "slurmctld", "-D", "-c")
         for host in range(hosts.count):
             self._start(host, hosts.name(host), "slurmd", "-D", "-N", hosts.name(host))
@@ -85,8 +89,8 @@ class Slurm:
         eventually(lambda: os.path.exists(f"{path}/socket"), "munge listens")
 
     def _configure(self, slots):
-        nodes = "\n".join(f"NodeName={self.hosts.name(host)} NodeAddr={self.hosts.address(host)} CPUs={slots} State=UNKNOWN"
-                          for host in range(self.hosts.count))
+        places = [(self.hosts.name(host), self.hosts.address(host)) for host in range(self.hosts.count)]
+        nodes = "\n".join(f"NodeName={name} NodeAddr={address} CPUs={slots}" for name, address in places)
         with open(self.environment["SLURM_CONF"], "w") as file:
             file.write(CONFIGURATION.format(controller=self.hosts.name(0), address=self.hosts.address(0),
                                             folder=self.folder, nodes=nodes))

@@ -1,7 +1,7 @@
 """A machine with a verbs device: Soft-RoCE in a virtual machine, which runs one command and is gone.
 
 It sees the files of this machine, but what it writes is forgotten, other than in the project's folder. With /dev/kvm it is as
-fast as this machine, without it ten times as slow. It is for worlds of bed.world: /srv holds what is said to it.
+fast as this machine, without it ten times as slow. It is for worlds of bed.world: what it is told lies in /srv.
 """
 
 import os
@@ -12,10 +12,8 @@ import shlex
 import shutil
 import subprocess
 
-from bed import FOLDER, PROJECT
+from bed import CACHE, FOLDER, PROJECT
 from bed.world import SHARED, Missing, need
-
-CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tonari", "vm")
 
 # UCX's ud_verbs drops every packet of Soft-RoCE's unless told not to look whom it was for.
 ENVIRONMENT = {"UCX_UD_ETH_DGID_CHECK": "n", "LANG": "C.UTF-8"}
@@ -24,20 +22,21 @@ ENVIRONMENT = {"UCX_UD_ETH_DGID_CHECK": "n", "LANG": "C.UTF-8"}
 def run(*words, timeout=300, memory_mib=2048):
     """Runs a command in the machine. Answers as subprocess.run() does."""
     need("qemu-system-x86_64", install="scripts/setup verbs")
-    kernel, files = (os.path.join(CACHE, name) for name in ("vmlinuz", "initrd"))
+    kernel, files = (os.path.join(CACHE, "vm", name) for name in ("vmlinuz", "initrd"))
     if not os.path.exists(kernel):
-        raise Missing(f"no kernel for a virtual machine in {CACHE}: scripts/setup verbs")
+        raise Missing(f"no kernel for a virtual machine in {CACHE}/vm: scripts/setup verbs")
 
     control = pathlib.Path(SHARED, "vm")
     shutil.rmtree(control, ignore_errors=True)
     control.mkdir()
     shutil.copy(FOLDER / "vm" / "boot", control)
     variables = {**ENVIRONMENT, "PROJECT": str(PROJECT), "PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
-    (control / "environment").write_text("".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()))
+    exports = [f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()]
+    (control / "environment").write_text("".join(exports))
     (control / "command").write_text(shlex.join(map(str, words)) + "\n")
 
-    command = ["qemu-system-x86_64", *_acceleration(), "-machine", "q35", "-smp", "2", "-m", str(memory_mib),
-               "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial", f"file:{control}/console",
+    machine = ["-machine", "q35", "-smp", "2", "-m", str(memory_mib), "-nodefaults", "-no-user-config", "-no-reboot"]
+    command = ["qemu-system-x86_64", *_acceleration(), *machine, "-display", "none", "-serial", f"file:{control}/console",
                "-kernel", kernel, "-initrd", files, "-append", "console=ttyS0 quiet panic=-1 mitigations=off",
                *_share("files", "/", "readonly=on"), *_share("project", PROJECT), *_share("control", control),
                "-netdev", "hubport,id=net,hubid=0", "-device", "virtio-net-pci,netdev=net"]

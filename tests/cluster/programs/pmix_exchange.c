@@ -1,5 +1,5 @@
-/* What a job needs of its launcher, and nothing else: each rank puts its address, all wait for all, and each rank gets what
- * the others have put. Prints one line a rank. With an argument, it then sleeps for so many seconds. */
+// What a job needs of its launcher, and nothing else: each rank puts its address, all wait for all, and each rank gets
+// what the others have put. Prints one line a rank. With an argument, it then sleeps for so many seconds.
 
 #include <pmix.h>
 #include <stdio.h>
@@ -9,25 +9,25 @@
 
 #define KEY "exchange.address"
 
-static void check(pmix_status_t status, const char *what) {
+static void check(pmix_status_t status, const char* what) {
   if (status == PMIX_SUCCESS) return;
   fprintf(stderr, "%s: %s\n", what, PMIx_Error_string(status));
   exit(1);
 }
 
-static unsigned job_number(const pmix_proc_t *job, const char *key) {
-  pmix_value_t *value;
+static unsigned job_number(const pmix_proc_t* job, const char* key) {
+  pmix_value_t* value;
   check(PMIx_Get(job, key, NULL, 0, &value), key);
   const unsigned number = value->data.uint32;
   PMIX_VALUE_RELEASE(value);
   return number;
 }
 
-static void address_of(unsigned rank, const char *host, char address[64]) {
+static void address_of(unsigned rank, const char* host, char address[64]) {
   snprintf(address, 64, "rank %u on %s", rank, host);
 }
 
-int main(int count, char **arguments) {
+int main(int count, char** arguments) {
   pmix_proc_t me;
   check(PMIx_Init(&me, NULL, 0), "PMIx_Init");
   pmix_proc_t job;
@@ -53,7 +53,7 @@ int main(int count, char **arguments) {
   for (unsigned rank = 0; rank < ranks; ++rank) {
     pmix_proc_t peer;
     PMIX_LOAD_PROCID(&peer, me.nspace, rank);
-    pmix_value_t *theirs;
+    pmix_value_t* theirs;
     check(PMIx_Get(&peer, KEY, NULL, 0, &theirs), "PMIx_Get");
     char expected[64];
     address_of(rank, host, expected);
