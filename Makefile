@@ -1,6 +1,7 @@
 # make            build into build/release; the command is build/release/bin/tonari
 # make test       build with assertions and run all tests
-# make test-verbs  tests over RDMA verbs, in a virtual machine
+# make test-cluster, make test-verbs
+#                 tests on hosts made of namespaces; over RDMA verbs, in a virtual machine
 # make demo       a tour of what works now, in under two minutes
 # make bench      measure against the MPIs of this machine
 # make soak       the long forms of the tests
@@ -15,6 +16,9 @@ all:
 test:
 	@scripts/test dev -L 'unit|contract|fuzz|house' -j "$$(nproc)"
 	@scripts/test dev -L system
+
+test-cluster:
+	@scripts/setup cluster
 	@scripts/test dev -L cluster
 
 test-verbs:
@@ -45,4 +49,4 @@ lint:
 install: all
 	@cmake --install build/release --prefix '$(PREFIX)'
 
-.PHONY: all test test-verbs demo bench soak format lint install
+.PHONY: all test test-cluster test-verbs demo bench soak format lint install
