@@ -106,7 +106,8 @@ std::uint64_t word_of(T value) noexcept {
 ///          bounds from then on; those under way are waited for. Call barrier() before, if others may still need it,
 ///          and unlock what is locked. tonari's memory stays until the last rank has freed.
 /// Memory:  the program's own must live as long as its Window.
-/// Fork:    a forked child has no tonari memory, and a copy of the program's own; the window's is the parent's.
+/// Fork:    a forked child has no tonari memory, and a copy of the program's own; the window's is the parent's, and the
+///          child may call nothing of it.
 /// Threads: any thread may call anything, but for construction and destruction.
 class Window {
  public:
@@ -122,8 +123,8 @@ class Window {
   /// A window of this rank alone, that all ranks of the job may reach. Not collective. Throws SetupError.
   static Window alone(Job& job, std::size_t bytes, const WindowOptions& options = {});
   static Window alone(Job& job, std::span<std::byte> memory, const WindowOptions& options = {});
-  /// Another rank's window alone, of which this rank has been told an address. Throws SetupError when there is none, or
-  /// no longer.
+  /// Another rank's window alone, of which this rank has been told an address. Reached again, it is the same window: its
+  /// locks know ranks, not Windows. Throws SetupError when there is none, or no longer.
   static Window reach(Job& job, GlobalAddress address);
 
   Window(Window&&) noexcept;
@@ -181,7 +182,7 @@ class Window {
   /// What has been counted on a counter of this rank's part. Never falls.
   [[nodiscard]] std::uint64_t notified(std::uint32_t notification) const noexcept;
   /// Waits until at least `count` has been counted. Answers ok; bounds, where this rank's part has no such counter; or
-  /// peer_gone when a rank of the group has died meanwhile.
+  /// peer_gone when a rank of the group has died: once for each death, also for one that came before the call.
   Status wait_notified(std::uint32_t notification, std::uint64_t count) noexcept;
 
   /// Returns when all that this rank has pushed to a rank's part, or to all, is visible there.

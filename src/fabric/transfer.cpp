@@ -49,13 +49,20 @@ Status copy_by(VectorCall call, int pid, std::byte* here, std::uint64_t there, s
   return Status::ok;
 }
 
-// All at once, or if the kernel stops early, one by one.
+// How many are copied whole by one call, which stops early at a page that it cannot reach.
+std::size_t copy_first_by(VectorCall call, int pid, std::span<const iovec> here,
+                          std::span<const iovec> there) noexcept {
+  const ssize_t copied = call(pid, here.data(), here.size(), there.data(), there.size(), 0);
+  std::size_t left = copied < 0 ? 0 : static_cast<std::size_t>(copied);
+  std::size_t whole = 0;
+  while (whole < here.size() && here[whole].iov_len <= left) left -= here[whole++].iov_len;
+  return copied < 0 ? 0 : whole;
+}
+
+// All at once, or if the kernel stops early, the others one by one.
 Status copy_by(VectorCall call, int pid, std::span<const iovec> here, std::span<const iovec> there) noexcept {
-  ssize_t bytes = 0;
-  for (const iovec& each : here) bytes += static_cast<ssize_t>(each.iov_len);
-  if (call(pid, here.data(), here.size(), there.data(), there.size(), 0) == bytes) return Status::ok;
   Status status = Status::ok;
-  for (std::size_t i = 0; i < here.size() && status == Status::ok; ++i) {
+  for (std::size_t i = copy_first_by(call, pid, here, there); i < here.size() && status == Status::ok; ++i) {
     status = copy_by(call, pid, static_cast<std::byte*>(here[i].iov_base),
                      reinterpret_cast<std::uint64_t>(there[i].iov_base), here[i].iov_len);
   }
@@ -80,6 +87,18 @@ Status DirectCopy::write(std::span<const iovec> here, std::span<const iovec> the
   if (!same_memory_) return copy_by(::process_vm_writev, pid_, here, there);
   copy_here(there, here);
   return Status::ok;
+}
+
+std::size_t DirectCopy::read_first(std::span<const iovec> here, std::span<const iovec> there) const noexcept {
+  if (!same_memory_) return copy_first_by(::process_vm_readv, pid_, here, there);
+  copy_here(here, there);
+  return here.size();
+}
+
+std::size_t DirectCopy::write_first(std::span<const iovec> here, std::span<const iovec> there) const noexcept {
+  if (!same_memory_) return copy_first_by(::process_vm_writev, pid_, here, there);
+  copy_here(there, here);
+  return here.size();
 }
 
 Status DirectCopy::read(std::byte* to, std::uint64_t from, std::size_t bytes) const noexcept {

@@ -76,16 +76,23 @@ struct TransferMemory {
     if (status != Status::ok) failed.store(static_cast<std::uint32_t>(status), std::memory_order_relaxed);
     return done.fetch_add(1, std::memory_order_acq_rel) + 1 == chunks;
   }
-  /// Copies what nobody has claimed, each chunk by `copy(offset, bytes)`, which answers a Status. True for the
+  enum class Chunk : std::uint8_t { none, copied, last };
+  /// Copies a chunk that nobody has claimed by `copy(offset, bytes)`, which answers a Status. `last`: the caller is the
   /// finisher.
   template <class Copy>
-  bool copy_chunks(std::uint32_t generation, std::uint64_t bytes, std::uint64_t chunk_bytes, Copy copy) noexcept {
+  Chunk copy_chunk(std::uint32_t generation, std::uint64_t bytes, std::uint64_t chunk_bytes, Copy copy) noexcept {
     const std::uint32_t chunks = chunks_of(bytes, chunk_bytes);
-    while (const auto chunk = take_chunk(generation, chunks)) {
-      const std::uint64_t offset = *chunk * chunk_bytes;
-      if (finish_chunk(chunks, copy(offset, std::min(chunk_bytes, bytes - offset)))) return true;
-    }
-    return false;
+    const auto chunk = take_chunk(generation, chunks);
+    if (!chunk) return Chunk::none;
+    const std::uint64_t offset = *chunk * chunk_bytes;
+    return finish_chunk(chunks, copy(offset, std::min(chunk_bytes, bytes - offset))) ? Chunk::last : Chunk::copied;
+  }
+  /// The same with all that are left. True for the finisher.
+  template <class Copy>
+  bool copy_chunks(std::uint32_t generation, std::uint64_t bytes, std::uint64_t chunk_bytes, Copy copy) noexcept {
+    Chunk chunk = Chunk::copied;
+    while (chunk == Chunk::copied) chunk = copy_chunk(generation, bytes, chunk_bytes, copy);
+    return chunk == Chunk::last;
   }
   /// No chunk of `chunks` is being copied, nor ever will be.
   [[nodiscard]] bool is_over(std::uint32_t generation, std::uint32_t chunks) noexcept {
@@ -130,6 +137,9 @@ class DirectCopy {
   static constexpr std::size_t stretches_max = 64;
   Status read(std::span<const iovec> here, std::span<const iovec> there) const noexcept;
   Status write(std::span<const iovec> here, std::span<const iovec> there) const noexcept;
+  /// Answer how many were copied whole, from the first on, until one could not be reached.
+  std::size_t read_first(std::span<const iovec> here, std::span<const iovec> there) const noexcept;
+  std::size_t write_first(std::span<const iovec> here, std::span<const iovec> there) const noexcept;
 
  private:
   int pid_;

@@ -66,6 +66,7 @@ void Access::open() {
     part.state = &member.state;
     part.rights = i == self_ ? Rights::all : layout_.rights(member, self_);
     part.address = member.place;
+    part.member = i;
     if (i == self_) {
       part.mapped = own_;
     } else if (member.in_program == 0) {
@@ -119,7 +120,7 @@ void Access::free_part() noexcept {
   own.state.store(PartState::freed, std::memory_order_seq_cst);
   wake_others();
   for (std::size_t i = 0; own.in_program != 0 && i < size(); ++i) {
-    while (layout_.accesses(i).load(std::memory_order_seq_cst) != 0 &&
+    while (layout_.accesses(i, self_).load(std::memory_order_seq_cst) != 0 &&
            engine_.session().alive(group_.at(static_cast<int>(i)))) {
       ::sched_yield();
     }
@@ -206,10 +207,10 @@ bool Access::is_gone(std::size_t member) const noexcept {
          layout_.member(member).state.load(std::memory_order_acquire) == PartState::freed;
 }
 
-// A death that came after `deaths` had been counted in the job.
-bool Access::has_lost_one_since(std::uint32_t deaths) const noexcept {
-  if (engine_.session().arena().header().deaths.load(std::memory_order_acquire) == deaths) return false;
-  return std::ranges::any_of(group_.ranks(), [this](int rank) { return !engine_.session().alive(rank); });
+std::size_t Access::count_gone() const noexcept {
+  if (engine_.session().arena().header().deaths.load(std::memory_order_acquire) == 0) return 0;
+  return static_cast<std::size_t>(
+      std::ranges::count_if(group_.ranks(), [this](int rank) { return !engine_.session().alive(rank); }));
 }
 
 }  // namespace tonari::window

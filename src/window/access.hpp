@@ -115,6 +115,7 @@ class Access {
     std::uint64_t bytes = 0;                        // 0: this rank has none
     const std::atomic<PartState>* state = nullptr;  // null: as before
     std::uint64_t address = 0;                      // in its program, when it is not mapped
+    std::size_t member = 0;                         // whose it is
     Rights rights = Rights::none;                   // this rank's
   };
 
@@ -146,7 +147,8 @@ class Access {
   void let_go() noexcept;
 
   [[nodiscard]] bool is_gone(std::size_t member) const noexcept;
-  [[nodiscard]] bool has_lost_one_since(std::uint32_t deaths) const noexcept;
+  /// Members that have died.
+  [[nodiscard]] std::size_t count_gone() const noexcept;
   void wake_others() noexcept;
 
   Runtime& runtime_;
@@ -164,6 +166,7 @@ class Access {
   std::span<const std::byte> pinned_;
   Locks locks_;
   std::uint64_t barriers_ = 0;             // that this rank has come to; one at a time
+  std::atomic<std::size_t> gone_told_{0};  // relaxed: deaths that wait_notified() has answered
   std::atomic<std::uint64_t> flushes_{0};  // for its order alone: see flush()
 };
 
@@ -176,8 +179,8 @@ class Access::Batch {
   /// False: it is no such copy, or does not fit with those that are there.
   bool add(GlobalAddress address, std::span<std::byte> local) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
-  /// Unless it answers ok, some may have been copied and some not.
-  Status copy() noexcept;
+  /// Answers how many were copied, from the first on, until one failed.
+  std::size_t copy() noexcept;
 
  private:
   Access& access_;

@@ -60,7 +60,7 @@ Status for_regions(std::byte* here, std::uint64_t there, std::span<const Region>
 // permitted, else with the owner's help.
 template <class Copy>
 Status Access::reach_program(GlobalAddress address, const Part& part, Copy copy) noexcept {
-  std::atomic<std::uint64_t>& under_way = layout_.accesses(self_);
+  std::atomic<std::uint64_t>& under_way = layout_.accesses(self_, part.member);
   // Sequentially consistent with free_part(): either it sees the access under way, or we see that the part is gone.
   under_way.fetch_add(1, std::memory_order_seq_cst);
   Status status = Status::bounds;
@@ -278,15 +278,19 @@ bool Access::Batch::add(GlobalAddress address, std::span<std::byte> local) noexc
   return true;
 }
 
-Status Access::Batch::copy() noexcept {
-  return access_.reach_program(first_, *part_, [this](const fabric::DirectCopy& copy, std::uint64_t) {
+std::size_t Access::Batch::copy() noexcept {
+  std::size_t copied = 0;
+  (void)access_.reach_program(first_, *part_, [this, &copied](const fabric::DirectCopy& copy, std::uint64_t) {
     const std::span here = std::span(here_).first(count_);
     const std::span there = std::span(there_).first(count_);
-    return needed_ == Rights::read ? copy.read(here, there) : copy.write(here, there);
+    copied = needed_ == Rights::read ? copy.read_first(here, there) : copy.write_first(here, there);
+    return Status::ok;
   });
+  return copied;
 }
 
 Fetched<std::uint64_t> Access::apply(GlobalAddress at, const AtomicWords& words) noexcept {
+  if (!is_sane(words)) return {Status::invalid, 0};  // a descriptor says it
   const Part* part = nullptr;
   const Status status = check(at, words.bytes, Rights::atomic, part);
   if (status != Status::ok) return {status, 0};

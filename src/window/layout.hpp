@@ -4,6 +4,7 @@
 
 #include <tonari/window.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -60,7 +61,13 @@ struct alignas(line_bytes) Member {
 struct alignas(line_bytes) Line {
   std::atomic<std::uint64_t> value{0};
 };
-static_assert(sizeof(Header) == line_bytes && sizeof(Member) == line_bytes && sizeof(Line) == line_bytes);
+/// Accesses of one rank to programs' memory that are under way: to members whose index leaves this remainder. So who
+/// frees its part need not wait for a moment in which nobody reaches any other.
+struct alignas(line_bytes) Accesses {
+  std::array<std::atomic<std::uint64_t>, 8> to{};
+};
+static_assert(sizeof(Header) == line_bytes && sizeof(Member) == line_bytes && sizeof(Line) == line_bytes &&
+              sizeof(Accesses) == line_bytes);
 
 /// What a member gives, as far as the layout depends on it.
 struct Gift {
@@ -76,7 +83,7 @@ struct Gift {
 class Layout {
  public:
   static std::uint64_t fixed_bytes(std::size_t members) noexcept {
-    return sizeof(Header) + members * (sizeof(Member) + 2 * sizeof(Line));
+    return sizeof(Header) + members * (sizeof(Member) + sizeof(Line) + sizeof(Accesses));
   }
   /// Sets places in `members` and answers the bytes of all; 0 when that is more than a number can say.
   static std::uint64_t lay_out(std::span<const Gift> gifts, std::span<Member> members) noexcept;
@@ -89,9 +96,14 @@ class Layout {
     return reinterpret_cast<Member*>(start_ + sizeof(Header))[index];
   }
   /// Barriers that a member has come to.
-  [[nodiscard]] std::atomic<std::uint64_t>& arrival(std::size_t index) const noexcept { return line(0, index); }
-  /// Accesses of a member to programs' memory that are under way.
-  [[nodiscard]] std::atomic<std::uint64_t>& accesses(std::size_t index) const noexcept { return line(1, index); }
+  [[nodiscard]] std::atomic<std::uint64_t>& arrival(std::size_t index) const noexcept {
+    return reinterpret_cast<Line*>(lines())[index].value;
+  }
+  /// Accesses of a member to the program's memory of another, and perhaps of some more, that are under way.
+  [[nodiscard]] std::atomic<std::uint64_t>& accesses(std::size_t index, std::size_t to) const noexcept {
+    Accesses& of = reinterpret_cast<Accesses*>(lines() + members_ * sizeof(Line))[index];
+    return of.to[to % of.to.size()];
+  }
   [[nodiscard]] std::byte* at(std::uint64_t offset) const noexcept { return start_ + offset; }
   [[nodiscard]] std::atomic<std::uint64_t>& notification(const Member& of, std::uint32_t number) const noexcept {
     return reinterpret_cast<std::atomic<std::uint64_t>*>(start_ + of.notifications_at)[number];
@@ -101,10 +113,7 @@ class Layout {
   }
 
  private:
-  [[nodiscard]] std::atomic<std::uint64_t>& line(std::size_t block, std::size_t index) const noexcept {
-    std::byte* const lines = start_ + sizeof(Header) + members_ * sizeof(Member);
-    return reinterpret_cast<Line*>(lines)[block * members_ + index].value;
-  }
+  [[nodiscard]] std::byte* lines() const noexcept { return start_ + sizeof(Header) + members_ * sizeof(Member); }
 
   std::byte* start_ = nullptr;
   std::size_t members_ = 0;

@@ -30,12 +30,14 @@ Status Access::wait_notified(std::uint32_t notification, std::uint64_t count) no
   const Member& own = layout_.member(self_);
   if (notification >= own.notifications) return Status::bounds;
   const std::atomic<std::uint64_t>& counted = layout_.notification(own, notification);
-  const std::uint32_t deaths = engine_.session().arena().header().deaths.load(std::memory_order_acquire);
+  // Each death is told once, also where it came before the call: who wanted to notify may be the one.
+  const std::size_t told = gone_told_.load(std::memory_order_relaxed);
   const auto has_come = [&counted, count] { return counted.load(std::memory_order_seq_cst) >= count; };
   wait_until(
-      engine_, [this, has_come, deaths] { return has_come() || has_lost_one_since(deaths); }, job::Wait::notification,
-      -1);
-  return has_come() ? Status::ok : Status::peer_gone;
+      engine_, [this, has_come, told] { return has_come() || count_gone() > told; }, job::Wait::notification, -1);
+  if (has_come()) return Status::ok;
+  gone_told_.store(count_gone(), std::memory_order_relaxed);  // threads that wait at once are all told
+  return Status::peer_gone;
 }
 
 // In a host all pushes are made by the processor that runs this: they have only to be ordered before what comes next.

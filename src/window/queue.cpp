@@ -19,6 +19,8 @@ Descriptor copy(Primitive primitive, GlobalAddress address, const std::byte* loc
   return made;
 }
 
+window::Worker& worker_of(Work& work) noexcept { return work.access().runtime().worker(); }
+
 // Who posted waits long for what its queue waits for.
 template <class Ready>
 void wait_for_work(Work& work, Ready ready) noexcept {
@@ -115,16 +117,23 @@ Descriptor Descriptor::flush() noexcept {
   return made;
 }
 
-Queue::Queue(Window& window) : work_(std::make_shared<Work>(window.access_, nullptr)) {}
+Queue::Queue(Window& window) : work_(std::make_shared<Work>(window.access_, nullptr)) {
+  worker_of(*work_).enter(*work_);
+}
 Queue::Queue(Window& window, std::atomic<std::uint64_t>& completions)
-    : work_(std::make_shared<Work>(window.access_, &completions)) {}
-Queue::~Queue() { (void)wait_all(); }
+    : work_(std::make_shared<Work>(window.access_, &completions)) {
+  worker_of(*work_).enter(*work_);
+}
+Queue::~Queue() {
+  (void)wait_all();
+  worker_of(*work_).leave(*work_);
+}
 
 Status Queue::post(std::span<Descriptor> descriptors) noexcept {
   const Status status = work_->post(descriptors);
   if (status != Status::ok) return status;
   work_->try_run(Work::Effort::short_ones);
-  if (!work_->is_empty()) work_->access().runtime().worker().add(work_);
+  if (!work_->is_empty()) (void)worker_of(*work_).wake();  // without one, it is left to poll() and wait()
   return Status::ok;
 }
 
@@ -133,6 +142,8 @@ Descriptor* Queue::poll() noexcept {
   if (work_->is_empty()) return nullptr;
   work_->access().runtime().engine().progress();
   work_->try_run(Work::Effort::short_ones);
+  // What is long now: the worker may have looked while it was run here, and sleep.
+  if (work_->can_run() && !worker_of(*work_).wake()) work_->try_run(Work::Effort::all);
   return work_->take_complete();
 }
 

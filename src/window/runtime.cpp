@@ -261,7 +261,21 @@ std::shared_ptr<Access> Runtime::make_alone(const Offer& offer) {
   return access;
 }
 
+// One for all of this rank that reach it: in its locks a rank has one voice.
 std::shared_ptr<Access> Runtime::reach(GlobalAddress address) {
+  const std::lock_guard guard(reached_mutex_);
+  std::erase_if(reached_, [](const auto& each) { return each.second.expired(); });
+  const auto found = reached_.find(address.window);
+  if (found != reached_.end()) {
+    auto access = found->second.lock();
+    if (access && access->contains({address.window, address.rank, 0}, 0)) return access;
+  }
+  auto access = reach_anew(address);
+  reached_[address.window] = access;
+  return access;
+}
+
+std::shared_ptr<Access> Runtime::reach_anew(GlobalAddress address) {
   job::Session& session = engine_.session();
   job::Pool& pool = session.arena().pool();
   const auto refuse = [address](std::string_view why) {
@@ -286,15 +300,16 @@ std::shared_ptr<Access> Runtime::reach(GlobalAddress address) {
     let_go();
     refuse("it was freed, or is another rank's");
   }
+  std::shared_ptr<Access> access;
   try {
-    auto access = std::make_shared<Access>(*this, Group::first(session.size()), pool.map(address.window, header.bytes),
-                                           address.window, Offer{.options = {}, .present = false});
-    access->open();
-    return access;
+    access = std::make_shared<Access>(*this, Group::first(session.size()), pool.map(address.window, header.bytes),
+                                      address.window, Offer{.options = {}, .present = false});
   } catch (...) {
-    let_go();
+    let_go();  // from here on its destructor does
     throw;
   }
+  access->open();
+  return access;
 }
 
 void Runtime::publish(const std::shared_ptr<Access>& access) {
@@ -337,12 +352,11 @@ void Runtime::run_errands() noexcept {
   Head request;
   while (server_.next(request)) {
     const Access* const access = use(request.context, 1);
-    if (request.kind == Kind::window_help) {
-      help(engine_, access, request);
-    } else {
-      server_.serve(access, request);
-    }
+    const bool is_offer = request.kind == Kind::window_help;
+    const bool is_more = is_offer && help(engine_, access, request);
+    if (!is_offer) server_.serve(access, request);
     if (access != nullptr) use(request.context, ~std::uint32_t{0});
+    if (is_more) return server_.receive(request);  // who waits looks whether it has to
   }
 }
 

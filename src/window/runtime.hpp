@@ -61,6 +61,7 @@ class Runtime final : public fabric::Layer {
   Made wait_for_first(const Group& group, std::uint64_t name, std::uint32_t sequence);
   void wait_for_members(const Group& group, const Header& header);
   void publish(const std::shared_ptr<Access>& access);
+  std::shared_ptr<Access> reach_anew(GlobalAddress address);
 
   fabric::Engine& engine_;
   Meetings meetings_;
@@ -74,6 +75,9 @@ class Runtime final : public fabric::Layer {
   };
   SpinLock known_lock_;  // of the next
   std::map<std::uint32_t, Known> known_;
+
+  std::mutex reached_mutex_;  // of the next
+  std::map<std::uint32_t, std::weak_ptr<Access>> reached_;
 
   Worker worker_;  // the last: it ends first
 };

@@ -25,6 +25,7 @@ using fabric::Step;
 namespace {
 
 constexpr std::size_t under_way_max = 8;
+constexpr std::size_t offers_max = 64;
 
 /// Waits for something that nobody announces: looks again and again, and moves on what others wait for.
 template <class Try>
@@ -54,7 +55,6 @@ std::uint64_t apply_to(std::byte* word, const AtomicWords& words) noexcept {
 }
 
 // What a peer may have sent as one.
-bool is_operation(AtomicOperation operation) noexcept { return operation <= AtomicOperation::bit_xor; }
 bool is_service(Service service) noexcept { return service >= Service::pull && service <= Service::atomic; }
 
 // True when `bytes` at `there`, on two pages at most, can be read, or also written. The kernel looks at a word on each
@@ -73,6 +73,17 @@ bool is_reachable(std::byte* there, std::size_t bytes, bool to_write) noexcept {
   const auto first = reinterpret_cast<std::uintptr_t>(there);
   const std::uintptr_t last = first + bytes - 1;
   return is_word_reachable(first) && (first / page_bytes == last / page_bytes || is_word_reachable(last));
+}
+
+// Between a program's memory and bulk memory, by the kernel, which finds out whether the program's can be read or
+// written and answers instead of raising a signal.
+Status copy_by_kernel(fabric::Engine& engine, std::byte* memory, std::span<const std::byte> bulk,
+                      bool to_memory) noexcept {
+  const job::Arena& arena = engine.session().arena();
+  const auto place = static_cast<off_t>(arena.place_of(bulk.data()));
+  const ssize_t copied = to_memory ? ::pread(arena.memory().number(), memory, bulk.size(), place)
+                                   : ::pwrite(arena.memory().number(), memory, bulk.size(), place);
+  return copied == static_cast<ssize_t>(bulk.size()) ? Status::ok : Status::bad_address;
 }
 
 }  // namespace
@@ -163,8 +174,12 @@ void Client::end_copy(Asked& asked, Service service) noexcept {
   if (asked.bytes == 0) return;
   wait(asked);
   if (service == Service::pull && asked.status == Status::ok) {
-    std::memcpy(asked.local, engine_.bulk().at(asked.place), asked.bytes);
+    asked.status = copy_by_kernel(engine_, asked.local, {engine_.bulk().at(asked.place), asked.bytes}, true);
   }
+  give_back(asked);
+}
+
+void Client::give_back(Asked& asked) noexcept {
   fabric::BulkReader::give_back(engine_.bulk_of(engine_.session().rank()), asked.place);
   asked.bytes = 0;
 }
@@ -191,7 +206,13 @@ Status Client::copy(Service service, std::uint32_t window, int peer, std::uint64
       return place.has_value();
     }};
     engine_.wait(allocate);
-    if (service == Service::push) std::memcpy(engine_.bulk().at(asked.place), asked.local, asked.bytes);
+    if (service == Service::push) {
+      status = copy_by_kernel(engine_, asked.local, {engine_.bulk().at(asked.place), asked.bytes}, false);
+      if (status != Status::ok) {
+        give_back(asked);
+        break;
+      }
+    }
     ServiceRequest request{};
     request.service = service;
     request.offset = offset + copied;
@@ -212,6 +233,7 @@ Status Client::copy_few(Service service, std::uint32_t window, int peer, std::ui
   request.offset = offset;
   request.bytes = static_cast<std::uint32_t>(bytes);
   request.carried = 1;
+  if (!is_reachable(local, bytes, service == Service::pull)) return Status::bad_address;
   if (service == Service::push) std::memcpy(request.words.data(), local, bytes);
   (void)ask(asked, peer, window, request);
   wait(asked);
@@ -236,7 +258,9 @@ Fetched<std::uint64_t> Client::apply(std::uint32_t window, int peer, std::uint64
 void Server::receive(const Head& request) noexcept {
   {
     const std::lock_guard guard(lock_);
-    requests_.push_back(request);  // as many as all askers have tickets
+    // Accesses are as many as all askers have tickets; an offer may outlive its ticket, and need not be taken up.
+    if (request.kind == Kind::window_help && requests_.size() >= offers_max) return;
+    requests_.push_back(request);
   }
   engine_.add_errand();
 }
@@ -281,11 +305,11 @@ void Server::serve(const Access* access, const Head& head) noexcept {
 Status Server::perform(const ServiceRequest& request, int peer, std::byte* there, ServiceReply& reply) const noexcept {
   const std::size_t bytes = request.bytes;
   if (request.service == Service::atomic) {
-    const bool aligned = (bytes == 4 || bytes == 8) && reinterpret_cast<std::uintptr_t>(there) % bytes == 0;
-    if (!aligned || !is_operation(request.operation)) return Status::invalid;
+    if (bytes > 8) return Status::invalid;
+    const AtomicWords words{request.operation, static_cast<std::uint8_t>(bytes), request.words[0], request.words[1]};
+    if (!is_sane(words) || reinterpret_cast<std::uintptr_t>(there) % bytes != 0) return Status::invalid;
     if (!is_reachable(there, bytes, true)) return Status::bad_address;
-    reply.words[0] =
-        apply_to_word(there, {request.operation, static_cast<std::uint8_t>(bytes), request.words[0], request.words[1]});
+    reply.words[0] = apply_to_word(there, words);
     return Status::ok;
   }
   if (request.carried != 1) return copy(request, peer, there);
@@ -299,18 +323,11 @@ Status Server::perform(const ServiceRequest& request, int peer, std::byte* there
   return Status::ok;
 }
 
-// Between this program's memory and the asker's bulk memory, by the kernel, which finds out whether the program's
-// memory can be read or written and answers instead of raising a signal.
+// Between this program's memory and the asker's bulk memory.
 Status Server::copy(const ServiceRequest& request, int peer, std::byte* there) const noexcept {
-  fabric::BulkMemory& bulk = engine_.bulk_of(peer);
-  const auto block = fabric::BulkReader::look(bulk, {request.words[0]}, request.bytes);
+  const auto block = fabric::BulkReader::look(engine_.bulk_of(peer), {request.words[0]}, request.bytes);
   if (block.size() != request.bytes) return Status::invalid;
-  const job::Arena& arena = engine_.session().arena();
-  const auto place = static_cast<off_t>(arena.place_of(block.data()));
-  const ssize_t copied = request.service == Service::push
-                             ? ::pread(arena.memory().number(), there, block.size(), place)
-                             : ::pwrite(arena.memory().number(), there, block.size(), place);
-  return copied == static_cast<ssize_t>(block.size()) ? Status::ok : Status::bad_address;
+  return copy_by_kernel(engine_, there, block, request.service == Service::push);
 }
 
 }  // namespace tonari::window

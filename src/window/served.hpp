@@ -44,6 +44,10 @@ struct ServiceReply {
 };
 static_assert(sizeof(ServiceRequest) == fabric::inline_bytes_max && sizeof(ServiceReply) == 40);
 
+/// What a peer, or a descriptor, may say as one: 4 or 8 bytes, an operation that there is.
+constexpr bool is_sane(const AtomicWords& words) noexcept {
+  return (words.bytes == 4 || words.bytes == 8) && words.operation <= AtomicOperation::bit_xor;
+}
 /// Applies an atomic operation to an aligned word of 4 or 8 bytes; answers what was there.
 std::uint64_t apply_to_word(std::byte* word, const AtomicWords& words) noexcept;
 
@@ -70,6 +74,7 @@ class Client {
   bool ask(Asked& asked, int peer, std::uint32_t window, ServiceRequest request) noexcept;
   void wait(Asked& asked) noexcept;
   void end_copy(Asked& asked, Service service) noexcept;
+  void give_back(Asked& asked) noexcept;
 
   fabric::Engine& engine_;
   SpinLock lock_;  // of the next

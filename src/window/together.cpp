@@ -68,26 +68,27 @@ std::optional<Status> copy_together(fabric::Engine& engine, const LongAccess& ac
   return status;
 }
 
-void help(fabric::Engine& engine, const Access* access, const Head& head) noexcept {
+bool help(fabric::Engine& engine, const Access* access, const Head& head) noexcept {
   const auto request = head.as<HelpRequest>();
   const int peer = static_cast<int>(head.source);
   const bool sane = head.source < static_cast<std::uint32_t>(engine.session().size()) &&
                     request.ticket < fabric::tickets_max && request.chunk_bytes != 0 &&
                     request.bytes / request.chunk_bytes < 0xffffffff &&
                     (request.service == Service::pull || request.service == Service::push);
-  if (access == nullptr || !sane || !engine.session().direct_copies()) return;  // a peer lies, or the window is gone
+  if (access == nullptr || !sane || !engine.session().direct_copies())
+    return false;  // a peer lies, or the window is gone
   const Rights needed = request.service == Service::pull ? Rights::read : Rights::write;
   std::byte* own = nullptr;
-  if (access->check_request(peer, request.offset, request.bytes, needed, own) != Status::ok) return;
+  if (access->check_request(peer, request.offset, request.bytes, needed, own) != Status::ok) return false;
   TransferMemory& transfer = engine.transfer_of(peer, request.ticket);
   const fabric::DirectCopy copy = engine.direct_copy(peer);
   const auto copy_chunk = [&](std::uint64_t offset, std::uint64_t bytes) {
     return request.service == Service::pull ? copy.write(request.address + offset, own + offset, bytes)
                                             : copy.read(own + offset, request.address + offset, bytes);
   };
-  if (transfer.copy_chunks(request.generation, request.bytes, request.chunk_bytes, copy_chunk)) {
-    engine.wake_if_asleep(peer);
-  }
+  const auto chunk = transfer.copy_chunk(request.generation, request.bytes, request.chunk_bytes, copy_chunk);
+  if (chunk == TransferMemory::Chunk::last) engine.wake_if_asleep(peer);
+  return chunk == TransferMemory::Chunk::copied;
 }
 
 }  // namespace tonari::window

@@ -50,9 +50,10 @@ struct LongAccess {
 /// Threads: any.
 std::optional<Status> copy_together(fabric::Engine& engine, const LongAccess& access) noexcept;
 
-/// The owner's side. `access`: to the window that is named, or null when there is none.
+/// The owner's side: copies one chunk, since what it waits for may have come. `access`: to the window that is named, or
+/// null when there is none. True when there may be more to copy.
 ///
 /// Threads: any, with nothing held.
-void help(fabric::Engine& engine, const Access* access, const fabric::Head& head) noexcept;
+bool help(fabric::Engine& engine, const Access* access, const fabric::Head& head) noexcept;
 
 }  // namespace tonari::window

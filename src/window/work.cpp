@@ -5,7 +5,10 @@
 #include "window/runtime.hpp"
 
 #include <pthread.h>
+#include <sched.h>
 
+#include <algorithm>
+#include <system_error>
 #include <utility>
 
 namespace tonari::window {
@@ -152,11 +155,11 @@ bool Work::execute_together(Descriptor& first) noexcept {
     }
   }
   if (batch.size() < 2) return false;
-  const Status status = batch.copy();
+  const std::size_t copied = batch.copy();
   Descriptor* each = &first;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     Descriptor* const next = i + 1 < batch.size() ? each->next : nullptr;  // once complete it is no longer ours
-    each->status = status == Status::ok ? status : perform(*each);         // which of them failed, each finds out alone
+    each->status = i < copied ? Status::ok : perform(*each);
     complete(*each);
     each = next;
   }
@@ -238,43 +241,45 @@ void Work::complete(Descriptor& descriptor) noexcept {
     if (failed && failure_ == Status::ok) failure_ = descriptor.status;
     if (completions_ == nullptr) append(first_complete_, last_complete_, descriptor);
     set_state(descriptor, completions_ == nullptr ? Descriptor::unanswered : Descriptor::idle);
+    // Within the lock: whoever finds the queue empty finds it counted, and the counter may end with the queue.
+    if (completions_ != nullptr) completions_->fetch_add(1, std::memory_order_release);
   }
-  if (completions_ != nullptr) completions_->fetch_add(1, std::memory_order_release);
   access_->runtime().engine().rouse();  // a thread of this rank may sleep until then
 }
 
-// Runs all queues that it has been given, as far as they go.
+// The next to run, or null: there are no more. Until end() it is not let go.
+Work* Worker::begin(std::size_t index) noexcept {
+  const std::lock_guard guard(mutex_);
+  Work* const next = index < works_.size() ? works_[index] : nullptr;
+  runs_ = next;
+  return next;
+}
+
+// True when it is empty.
+bool Worker::end(const Work& work) noexcept {
+  const std::lock_guard guard(mutex_);
+  runs_ = nullptr;
+  return work.is_empty();
+}
+
+// Runs all queues, as far as they go.
 struct Worker::Round final : fabric::Watched {
   explicit Round(Worker& of) noexcept : worker(of) {}
 
   Step step() noexcept {
-    seen = worker.added_.load(std::memory_order_acquire);
-    for (std::size_t i = 0;;) {
-      std::shared_ptr<Work> work;
-      {
-        const std::lock_guard guard(worker.mutex_);
-        if (i >= worker.works_.size()) {
-          return worker.works_.empty() || worker.stopping_.load(std::memory_order_relaxed) ? Step::done : Step::waiting;
-        }
-        work = worker.works_[i];
-      }
+    seen = worker.changes_.load(std::memory_order_acquire);
+    bool all_empty = true;
+    std::size_t index = 0;
+    while (Work* const work = worker.begin(index++)) {  // if one leaves, that is a change, and there is another round
       work->try_run(Work::Effort::all);
-      const std::lock_guard guard(worker.mutex_);
-      if (!work->is_empty()) {
-        ++i;
-        continue;
-      }
-      worker.works_[i] = std::move(worker.works_.back());  // only this thread takes any away
-      worker.works_.pop_back();
+      all_empty = worker.end(*work) && all_empty;
     }
+    return all_empty || worker.stopping_.load(std::memory_order_relaxed) ? Step::done : Step::waiting;
   }
   [[nodiscard]] bool ready() const noexcept override {
-    if (worker.added_.load(std::memory_order_acquire) != seen) return true;
+    if (worker.changes_.load(std::memory_order_acquire) != seen) return true;
     const std::lock_guard guard(worker.mutex_);
-    for (const auto& work : worker.works_) {
-      if (work->can_run()) return true;
-    }
-    return false;
+    return std::ranges::any_of(worker.works_, [](const Work* each) { return each->can_run(); });
   }
   bool attach(fabric::Sleeper* sleeper) noexcept { return worker.engine_.watch(*this, sleeper); }
   void slow() noexcept {}
@@ -286,38 +291,52 @@ struct Worker::Round final : fabric::Watched {
 Worker::~Worker() {
   if (!thread_.joinable()) return;
   stopping_.store(true, std::memory_order_relaxed);  // published by the count
-  ring_bell(added_);
+  ring_bell(changes_);
   engine_.rouse();
   thread_.join();
 }
 
-void Worker::add(const std::shared_ptr<Work>& work) {
+void Worker::enter(Work& work) {
+  const std::lock_guard guard(mutex_);
+  works_.push_back(&work);
+}
+
+bool Worker::wake() noexcept {
   {
     const std::lock_guard guard(mutex_);
-    for (const auto& each : works_) {
-      if (each == work) return;  // it will see that there is more
-    }
-    works_.push_back(work);
     if (!thread_.joinable()) {
-      const job::AllSignalsBlocked none_for_the_new_thread;
-      thread_ = std::thread([this] { run(); });
+      try {
+        const job::AllSignalsBlocked none_for_the_new_thread;
+        thread_ = std::thread([this] { run(); });
+      } catch (const std::system_error&) {
+        return false;
+      }
     }
   }
-  ring_bell(added_);
+  ring_bell(changes_);
   engine_.rouse();
+  return true;
+}
+
+void Worker::leave(const Work& work) noexcept {
+  for (;; ::sched_yield()) {
+    const std::lock_guard guard(mutex_);
+    if (std::erase(works_, &work) != 0) changes_.fetch_add(1, std::memory_order_release);
+    if (runs_ != &work) return;
+  }
 }
 
 void Worker::run() noexcept {
   ::pthread_setname_np(::pthread_self(), "tonari-worker");
   constexpr std::chrono::seconds sleep_max{1};  // a net under lost wakes
   for (;;) {
-    const std::uint32_t seen = added_.load(std::memory_order_acquire);
+    const std::uint32_t seen = changes_.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_relaxed)) return;
     Round round(*this);
     if (round.step() == Step::waiting) {
       engine_.wait(round);
     } else {
-      futex_wait(added_, seen, sleep_max);
+      futex_wait(changes_, seen, sleep_max);
     }
   }
 }

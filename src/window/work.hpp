@@ -83,25 +83,32 @@ class Work final : public fabric::Watched {
   Status failure_ = Status::ok;
 };
 
-/// The thread that runs queues when nobody else does. Starts with the first; sleeps while there is none.
+/// The thread that runs queues when nobody else does. Starts when first woken; sleeps while they are all empty.
 ///
 /// Threads: any.
 class Worker {
  public:
   explicit Worker(fabric::Engine& engine) noexcept : engine_(engine) {}
   ~Worker();
-  /// Has it run this until it is empty. `work` stays alive until then.
-  void add(const std::shared_ptr<Work>& work);
+  /// From now on it may run `work`. Throws std::bad_alloc.
+  void enter(Work& work);
+  /// There is something to run. False: there can be no thread for it.
+  bool wake() noexcept;
+  /// Returns once it neither runs `work` nor will.
+  void leave(const Work& work) noexcept;
 
  private:
   struct Round;
   void run() noexcept;
+  [[nodiscard]] Work* begin(std::size_t index) noexcept;
+  [[nodiscard]] bool end(const Work& work) noexcept;
 
   fabric::Engine& engine_;
-  std::mutex mutex_;  // of the next two
-  std::vector<std::shared_ptr<Work>> works_;
+  std::mutex mutex_;  // of the next three
+  std::vector<Work*> works_;
+  const Work* runs_ = nullptr;
   std::thread thread_;
-  std::atomic<std::uint32_t> added_{0};  // futex, and a count of changes; release: with works_
+  std::atomic<std::uint32_t> changes_{0};  // futex, and their count; release: with works_, and what is posted
   std::atomic<bool> stopping_{false};
 };
 

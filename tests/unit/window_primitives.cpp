@@ -708,6 +708,7 @@ TEST_P(Windows, OfOneRankAreReachedByWhoIsToldAnAddress) {
       ASSERT_EQ(there.push(there.at(0), sent), Status::bounds);
       ASSERT_EQ(there.lock(1), Status::ok);
       ASSERT_EQ(there.push_notified(there.at(1, 16), bytes_of(std::uint64_t{1}), 5), Status::ok);
+      ASSERT_EQ(Window::reach(job, address).try_lock(1), Status::again);
       ASSERT_EQ(there.unlock(1), Status::ok);
       ASSERT_EQ(there.barrier(), Status::invalid);
       ASSERT_EQ(there.barrier_with_multicast(0, {}), Status::invalid);

@@ -456,6 +456,27 @@ TEST_P(Protection, ThrowsAtAWrongWindowAlone) {
 
 struct Killed {};
 
+TEST_P(Protection, TellsADeathOnceToWhoWaitsForANotification) {
+  constexpr int victim = 1;
+  const auto body = [](Job& job) {
+    Part part = test::make_part(job, owner(), 100);
+    Window& window = part.window;
+    ASSERT_EQ(window.barrier(), Status::ok);
+    if (job.rank() == victim) throw Killed{};
+    while (job.alive(victim)) std::this_thread::yield();
+    if (job.rank() == 0) {
+      EXPECT_EQ(window.wait_notified(0, 1), Status::peer_gone);  // who might have notified died before
+      EXPECT_EQ(window.push_notified(window.at(2), bytes_of(1), 1), Status::ok);
+      EXPECT_EQ(window.wait_notified(0, 1), Status::ok);
+    } else {
+      while (window.notified(1) == 0) std::this_thread::yield();
+      EXPECT_EQ(window.push_notified(window.at(0), bytes_of(1), 0), Status::ok);
+    }
+    EXPECT_EQ(window.barrier(), Status::peer_gone);
+  };
+  EXPECT_THROW(test::as_jobs(3, body, std::get<0>(GetParam()).settings), Killed);
+}
+
 TEST_P(Protection, EndsAConstructionThatADeadRankWillNeverJoin) {
   for (int victim = 0; victim < 3; ++victim) {
     const auto body = [victim](Job& job) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -97,6 +98,53 @@ TEST_P(Queues, CopyManyInTheirOrderAndEachFailsAlone) {
       EXPECT_EQ(batch[i].status, i == wrong ? Status::bounds : Status::ok) << i;
     }
     for (std::uint64_t i = 0; i < many; ++i) EXPECT_EQ(seen[i], i < many / 2 ? 2 * (i + 1) : 0) << i;
+  });
+}
+
+TEST_P(Queues, LetTheirWindowGoWhenTheyEnd) {
+  run(2, [](Job& job, Window& control) {
+    const auto from = pattern(part_bytes / 2, 1);
+    for (int turn = 0; turn < 30; ++turn) {
+      std::vector<std::byte> memory(part_bytes);
+      std::optional<Window> window(std::in_place, job, std::span(memory));
+      const GlobalAddress other = window->at(1 - job.rank());
+      if (job.rank() == 0) {
+        {
+          std::array batch{Descriptor::push(other, from), Descriptor::barrier()};
+          Queue queue(*window);
+          ASSERT_EQ(queue.post(batch), Status::ok);
+          ASSERT_EQ(queue.wait_all(), Status::ok);
+        }
+        window.reset();
+      } else {
+        ASSERT_EQ(window->barrier(), Status::ok);
+      }
+      ASSERT_EQ(control.barrier(), Status::ok);
+      if (job.rank() == 1) {
+        ASSERT_EQ(window->push(other, std::span(from).first(8)), Status::bounds);
+      }
+      ASSERT_EQ(control.barrier(), Status::ok);
+    }
+  });
+}
+
+TEST_P(Queues, CheckAtomicsThatWereWrittenDownWrongly) {
+  run(2, [](Job& job, Window& window) {
+    if (job.rank() != 0) return;
+    Queue queue(window);
+    for (const int bytes : {0, 1, 2, 3, 5, 16, 255}) {
+      Descriptor wrong = Descriptor::fetch_add(window.at(1), std::uint64_t{1});
+      wrong.words.bytes = static_cast<std::uint8_t>(bytes);
+      ASSERT_EQ(queue.post(wrong), Status::ok);
+      EXPECT_EQ(queue.wait_all(), Status::invalid);
+    }
+    Descriptor wrong = Descriptor::fetch_add(window.at(1), std::uint64_t{1});
+    wrong.words.operation = static_cast<window::AtomicOperation>(77);
+    ASSERT_EQ(queue.post(wrong), Status::ok);
+    EXPECT_EQ(queue.wait_all(), Status::invalid);
+    std::uint64_t word = 1;
+    EXPECT_EQ(window.pull(writable(word), window.at(1)), Status::ok);
+    EXPECT_EQ(word, 0U);
   });
 }
 
