@@ -123,8 +123,8 @@ class Window {
   /// A window of this rank alone, that all ranks of the job may reach. Not collective. Throws SetupError.
   static Window alone(Job& job, std::size_t bytes, const WindowOptions& options = {});
   static Window alone(Job& job, std::span<std::byte> memory, const WindowOptions& options = {});
-  /// Another rank's window alone, of which this rank has been told an address. Reached again, it is the same window: its
-  /// locks know ranks, not Windows. Throws SetupError when there is none, or no longer.
+  /// Another rank's window alone, of which this rank has been told an address. Reached again, it is the same window:
+  /// its locks know ranks, not Windows. Throws SetupError when there is none, or no longer.
   static Window reach(Job& job, GlobalAddress address);
 
   Window(Window&&) noexcept;
