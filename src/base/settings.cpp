@@ -151,6 +151,8 @@ const std::array table{
 constexpr auto runtime_names = std::to_array<std::string_view>(
     {"TONARI_RANK", "TONARI_SIZE", "TONARI_JOIN", "TONARI_SECRET", "TONARI_BIN", "TONARI_TEST_BIN", "TONARI_SOAK"});
 
+constexpr std::string_view ucx_prefix = "TONARI_UCX_";  // UCX's own settings, which UCX reads (fabric/ucx/worker.cpp)
+
 std::size_t edit_distance(std::string_view left, std::string_view right) {
   std::vector<std::size_t> row(right.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -242,7 +244,8 @@ std::vector<std::string> unknown_settings() {
   for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view pair{*entry};
     const auto name = pair.substr(0, pair.find('='));
-    if (!name.starts_with("TONARI_") || std::ranges::find(runtime_names, name) != runtime_names.end() ||
+    if (!name.starts_with("TONARI_") || name.starts_with(ucx_prefix) ||
+        std::ranges::find(runtime_names, name) != runtime_names.end() ||
         std::ranges::find(table, name, &Row::name) != table.end()) {
       continue;
     }
