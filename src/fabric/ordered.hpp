@@ -78,6 +78,9 @@ class Ordered {
     return heads;
   }
 
+  /// Nothing waits here: no head to be handed up, no credit to be sent. By the poller, before it sleeps.
+  [[nodiscard]] bool quiet() const noexcept { return ways_[0].count == 0 && ways_[1].count == 0 && owing_.empty(); }
+
   /// Heads that named no number of the window, or one that was here: a peer lies, or the wire doubles.
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_; }
 
