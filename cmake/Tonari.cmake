@@ -15,6 +15,10 @@ include(TonariPackages)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 pkg_check_modules(hwloc REQUIRED QUIET IMPORTED_TARGET hwloc)
+pkg_check_modules(ucx QUIET IMPORTED_TARGET ucx>=1.13)
+if(NOT TARGET PkgConfig::ucx)
+  message(STATUS "UCX 1.13 or later is not installed (libucx-dev): tonari is built without network")
+endif()
 
 # Output has the shape of an installed tree, so that programs find each other in the same way in both.
 set(TONARI_BIN_DIR ${PROJECT_BINARY_DIR}/bin)

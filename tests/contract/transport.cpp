@@ -1,5 +1,6 @@
 #include "fabric/transport.hpp"
 
+#include "ucx_world.hpp"
 #include "worlds.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,8 @@
 namespace tonari::fabric {
 namespace {
 
-static_assert(Transport<Shm<Neighbours>> && Transport<SlowWire> && Transport<Ordered<ShufflingWire>>);
+static_assert(Transport<Shm<Neighbours>> && Transport<SlowWire> && Transport<Ordered<ShufflingWire>> &&
+              Transport<Ordered<ucx::Wire>>);
 
 constexpr std::uint64_t seed = 20240917;
 constexpr int polls_max = 200'000;  // that find nothing, where something must come
@@ -49,6 +51,11 @@ class TransportContract : public testing::Test {
  public:
   TransportContract() : trace_(__FILE__, __LINE__, testing::Message() << "seed " << seed) {}
 
+  void SetUp() override {
+    if constexpr (requires { World::why_not(); }) {
+      if (!World::why_not().empty()) GTEST_SKIP() << World::why_not();
+    }
+  }
   static void poll_until(typename World::Wire& wire, Log& log, std::size_t heads) {
     for (int nothing = 0; log.heads < heads && nothing < polls_max;) {
       if (wire.poll(16, [&](const Head& head) noexcept { log.add(head); }) == 0) ++nothing;
@@ -75,7 +82,7 @@ class TransportContract : public testing::Test {
   testing::ScopedTrace trace_;
 };
 
-using Worlds = testing::Types<ShmWorld<1024>, ShmWorld<64>, SlowWorld, OrderedWorld>;
+using Worlds = testing::Types<ShmWorld<1024>, ShmWorld<64>, SlowWorld, OrderedWorld, UcxWorld>;
 struct WorldNames {
   template <class World>
   static std::string GetName(int) {
@@ -83,6 +90,7 @@ struct WorldNames {
     if constexpr (std::is_same_v<World, ShmWorld<64>>) return "ShmSmallest";
     if constexpr (std::is_same_v<World, SlowWorld>) return "Slow";
     if constexpr (std::is_same_v<World, OrderedWorld>) return "OrderedOverShuffling";
+    if constexpr (std::is_same_v<World, UcxWorld>) return "OrderedOverUcx";
   }
 };
 TYPED_TEST_SUITE(TransportContract, Worlds, WorldNames);

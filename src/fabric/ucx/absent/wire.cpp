@@ -1,0 +1,28 @@
+#include "fabric/ucx/wire.hpp"
+
+#include <tonari/status.hpp>
+
+// What stands for the network in a tonari that was built without UCX's headers.
+namespace tonari::fabric::ucx {
+
+class Worker {};
+struct Library {};
+
+namespace {
+
+constexpr Library none;
+
+}  // namespace
+
+Wire::Wire(const Settings& /*settings*/) : ucx_(none), most_{0, 0}, process_(0) {
+  throw SetupError("no network: tonari was built without UCX; install libucx-dev 1.13 or later and build it again");
+}
+Wire::~Wire() = default;
+void Wire::introduce(int /*peer*/, std::vector<std::byte> /*address*/) {}
+Status Wire::send(int /*peer*/, const Head& /*head*/, Lane /*lane*/) noexcept { return Status::peer_gone; }
+std::size_t Wire::poll(const Sink& /*sink*/) noexcept { return 0; }
+bool Wire::arm() noexcept { return true; }
+void Wire::forget(int /*peer*/) noexcept {}
+std::string_view Wire::reason(int /*peer*/) const noexcept { return {}; }
+
+}  // namespace tonari::fabric::ucx

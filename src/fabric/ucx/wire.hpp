@@ -1,0 +1,170 @@
+#pragma once
+
+#include "fabric/transport.hpp"
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+struct ucp_ep;  // UCX's, so that only this folder needs its headers
+
+namespace tonari::fabric::ucx {
+
+class Worker;
+struct Library;
+
+// What is sent: the header of an active message with no data. Offsets in bytes.
+//
+//   0                                                     64                  72
+//   +-----------------------------------------------------+-------------------+
+//   | head                                                | proof             |
+//   +-----------------------------------------------------+-------------------+
+//
+// proof: what only a member of the job can know (proof.hpp), for this sender and this receiver. It is in every head,
+// since UCX does not say over which connection a message came unless each carries as many bytes to tell.
+//
+// A tail will be the data of the same message, under an active message number of its own. The receiver keeps UCX's
+// handle of it, and writes that handle's number over `place` of the head's Tail before it hands the head up; so tails
+// pass through Ordered unseen. Who takes the head asks for the bytes, which are here (eager) or are fetched into a
+// buffer (rendezvous), or drops them.
+struct Frame {
+  std::byte head[head_bytes];
+  std::uint64_t proof;
+};
+static_assert(sizeof(Frame) == 72 && offsetof(Frame, proof) == 64 && std::has_unique_object_representations_v<Frame>);
+
+/// A wire (ordered.hpp) over the network, by UCX's active messages: TCP, or verbs where they are.
+///
+/// What the job's secret guards: a head is acted upon only when its sender knows the secret, so neither another job
+/// nor a stranger who speaks UCX is taken for a rank. What it does not: heads are neither encrypted nor signed, so who
+/// can read the network can copy a proof; and UCX believes whoever connects to it. Its TCP transport writes where a
+/// packet says, below everything that is asked of it here, so who can reach the port can write this process's memory.
+/// The network of a job must be trusted, as for MPI.
+///
+/// Owns:    a UCX worker, connections made on first use, in_flight frames for each peer.
+/// Threads: any may send. One at a time polls. introduce() before the first send to that peer.
+/// Costs:   a send copies a head and takes a lock; it never waits for the network. A poll is one look at it.
+class Wire {
+ public:
+  struct Settings {
+    std::string network = "any";        ///< tcp, rc, ud or any that UCX finds, but never shared memory.
+    std::string devices;                ///< As UCX_NET_DEVICES; empty for all.
+    std::span<const std::byte> secret;  ///< The job's, 16 bytes at least.
+    int ranks = 0;
+    int self = 0;
+    std::size_t requests = 0;  ///< To each peer under way at a time: accepted, and not yet taken by the system.
+    std::size_t replies = 0;   ///< The same; with Ordered, credits need five of them.
+  };
+
+  /// Throws SetupError.
+  explicit Wire(const Settings& settings);
+  Wire(Wire&&) = delete;  // UCX calls back
+  /// Sends what was accepted, for as long as a second, then closes. Peers see that as a death: first agree to leave.
+  ~Wire();
+
+  /// For peers to be introduced with.
+  [[nodiscard]] std::span<const std::byte> address() const noexcept { return address_; }
+  /// `address`: from that rank, by a way that can be trusted. UCX crashes on bytes that are no address.
+  void introduce(int peer, std::vector<std::byte> address);
+
+  Status send(int peer, const Head& head, Lane lane) noexcept;
+  /// Hands up whatever one look at the network brings, which may be more than `heads_max`: Ordered has room for it.
+  /// `handle` must not send. Answers 0 when another thread has the lock.
+  template <class Handle>
+  std::size_t poll(std::size_t /*heads_max*/, Handle&& handle) noexcept {
+    using Target = std::remove_reference_t<Handle>;
+    const Sink sink{const_cast<void*>(static_cast<const void*>(&handle)),
+                    [](void* target, const Head& head) noexcept { (*static_cast<Target*>(target))(head); }};
+    return poll(sink);
+  }
+
+  /// Readable when poll() has something to do, once arm() has answered true.
+  [[nodiscard]] int event_descriptor() const noexcept { return event_descriptor_; }
+  /// Before sleeping. False: something came, poll first. Each sleep needs an arm() of its own.
+  bool arm() noexcept;
+
+  /// The peer is known to be dead, from elsewhere.
+  void forget(int peer) noexcept;
+  /// It failed or was forgotten; for ever.
+  [[nodiscard]] bool gone(int peer) const noexcept {
+    return of(peer).gone.load(std::memory_order_acquire);  // with the reason
+  }
+  /// How many have gone: changes when there is one more to look for.
+  [[nodiscard]] std::uint32_t gone_count() const noexcept { return gone_count_.load(std::memory_order_acquire); }
+  /// What UCX said of a peer that has gone.
+  [[nodiscard]] std::string_view reason(int peer) const noexcept;
+  /// Active messages that were no head of a member of this job.
+  [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Peer {
+    Wire* wire = nullptr;
+    ucp_ep* endpoint = nullptr;  // under the lock, as all but `gone`
+    std::uint64_t proof_to = 0;
+    std::uint64_t proof_from = 0;
+    std::size_t under_way[2] = {0, 0};  // frames, by lane
+    std::atomic<bool> gone{false};
+    bool heard = false;  // it has sent a head
+    int reason = 0;      // ucs_status_t; written before `gone`
+    std::vector<std::byte> address;
+  };
+  struct Flight {  // a frame that UCX may still read
+    Frame frame;
+    Peer* to;
+    Lane lane;
+    Flight* next;
+  };
+  struct Sink {
+    void* target;
+    void (*hand_up)(void* target, const Head& head) noexcept;
+  };
+  struct Callbacks;  // what UCX calls
+
+  Peer& of(int peer) noexcept { return peers_[static_cast<std::size_t>(peer)]; }
+  [[nodiscard]] const Peer& of(int peer) const noexcept { return peers_[static_cast<std::size_t>(peer)]; }
+  std::size_t poll(const Sink& sink) noexcept;
+  void lock_to_send() noexcept;
+
+  // Under the lock:
+  Status start(Flight& flight) noexcept;
+  void take(std::span<const std::byte> header, std::size_t data_bytes) noexcept;
+  void refuse() noexcept { refused_.fetch_add(1, std::memory_order_relaxed); }
+  Flight* take_flight(Peer& to, Lane lane) noexcept;
+  void give_back(Flight& flight) noexcept;
+  bool open(Peer& peer) noexcept;
+  void close(Peer& peer) noexcept;
+  void fail(Peer& peer, int reason) noexcept;
+  void tidy() noexcept;
+  void say_goodbye() noexcept;
+  void progress_until(auto done) noexcept;
+
+  const Library& ucx_;
+  std::vector<Peer> peers_;  // by rank
+  std::size_t most_[2];      // frames under way to a peer, by lane
+  std::unique_ptr<Worker> worker_;
+  std::vector<std::byte> address_;
+  int event_descriptor_ = -1;
+  pid_t process_;
+
+  std::mutex mutex_;                       // of UCX's worker and the next six
+  std::vector<Flight> flights_;            // all there are
+  Flight* free_ = nullptr;                 // those that carry nothing
+  const Sink* sink_ = nullptr;             // while polling
+  std::size_t heads_ = 0;                  // handed up by this poll
+  std::uint32_t closing_ = 0;              // endpoints
+  bool untidy_ = false;                    // an endpoint is to be made or closed
+  std::atomic<std::uint32_t> senders_{0};  // waiting for the lock: relaxed, a hint for the poller to stay away
+  std::atomic<std::uint32_t> gone_count_{0};
+  std::atomic<std::uint64_t> refused_{0};  // relaxed: a figure for people
+};
+
+}  // namespace tonari::fabric::ucx

@@ -1,0 +1,100 @@
+#include "fabric/ucx/worker.hpp"
+
+#include "job/signals.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <span>
+
+namespace tonari::fabric::ucx {
+
+namespace {
+
+constexpr const char* prefix = "TONARI";  // UCX adds _UCX_ to it
+
+/// UCX's settings: what TONARI_UCX_NAME says, else what we say, else what UCX_NAME says, else UCX's own.
+class Config {
+ public:
+  explicit Config(const Library& ucx) : ucx_(ucx) {
+    require(ucx_.config_read(prefix, nullptr, &config_), "reading TONARI_UCX_... settings", "`ucx_info -f` lists them");
+  }
+  Config(Config&&) = delete;
+  ~Config() { ucx_.config_release(config_); }
+
+  void set(const std::string& name, const std::string& value) {
+    if (std::getenv(fmt::format("{}_UCX_{}", prefix, name).c_str()) != nullptr) return;
+    require(ucx_.config_modify(config_, name.c_str(), value.c_str()), fmt::format("setting UCX's {}={}", name, value),
+            "use another version of UCX");
+  }
+  [[nodiscard]] const ucp_config_t* get() const noexcept { return config_; }
+
+ private:
+  const Library& ucx_;
+  ucp_config_t* config_ = nullptr;
+};
+
+// TCP's own settings are called by their short names in 1.13, by their long ones in later versions. The one that a
+// version does not know is left aside.
+void set_for_tcp(Config& config, const std::string& name, const std::string& value) {
+  config.set(name, value);
+  config.set("TCP_" + name, value);
+}
+
+void choose(Config& config, const std::string& network, const std::string& devices) {
+  config.set("TLS", network == "any" ? "^sm" : network);  // shared memory is ours
+  if (!devices.empty()) config.set("NET_DEVICES", devices);
+  set_for_tcp(config, "CONN_NB", "y");  // or a send waits for a host that does not answer
+}
+
+}  // namespace
+
+Worker::Worker(const std::string& network, const std::string& devices, int peers) : ucx_(library()) {
+  Config config(ucx_);
+  choose(config, network, devices);
+  ucp_params_t params{};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
+  params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  params.estimated_num_eps = static_cast<std::size_t>(peers);
+  params.mt_workers_shared = 0;  // a context has one worker
+  require(ucx_.init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config.get(), &context_),
+          fmt::format("starting UCX for network {}", network),
+          "TONARI_UCX_TLS and TONARI_UCX_NET_DEVICES choose; `ucx_info -d` lists what is here");
+  try {
+    make_worker();
+  } catch (...) {
+    ucx_.cleanup(context_);
+    throw;
+  }
+}
+
+void Worker::make_worker() {
+  const job::AllSignalsBlocked blocked;  // for the thread that UCX starts here
+  ucp_worker_params_t params{};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;  // under Wire's lock
+  require(ucx_.worker_create(context_, &params, &worker_), "making a UCX worker", "see ulimit -n");
+}
+
+Worker::~Worker() {
+  ucx_.worker_destroy(worker_);
+  ucx_.cleanup(context_);
+}
+
+std::vector<std::byte> Worker::address() const {
+  ucp_address_t* packed = nullptr;
+  std::size_t bytes = 0;
+  require(ucx_.worker_get_address(worker_, &packed, &bytes), "asking UCX for our address", "see `ucx_info -d`");
+  const auto* const first = reinterpret_cast<const std::byte*>(packed);
+  std::vector<std::byte> copy(first, first + bytes);
+  ucx_.worker_release_address(worker_, packed);
+  return copy;
+}
+
+int Worker::event_descriptor() const {
+  int number = -1;
+  require(ucx_.worker_get_efd(worker_, &number), "asking UCX for a descriptor to sleep on", "see ulimit -n");
+  return number;
+}
+
+}  // namespace tonari::fabric::ucx

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "fabric/ucx/library.hpp"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace tonari::fabric::ucx {
+
+/// A context and a worker of UCX's, for active messages and for nothing else.
+///
+/// Threads: one at a time.
+class Worker {
+ public:
+  /// `network`: tcp, rc, ud or any. `devices`: as UCX_NET_DEVICES; empty for all. Throws SetupError.
+  Worker(const std::string& network, const std::string& devices, int peers);
+  Worker(Worker&&) = delete;  // C callbacks know its address
+  ~Worker();
+
+  [[nodiscard]] ucp_worker_h handle() const noexcept { return worker_; }
+  [[nodiscard]] std::vector<std::byte> address() const;  ///< Throws SetupError.
+  [[nodiscard]] int event_descriptor() const;            ///< Throws SetupError.
+
+ private:
+  void make_worker();
+
+  const Library& ucx_;
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+};
+
+}  // namespace tonari::fabric::ucx

@@ -1,0 +1,370 @@
+#include "fabric/ucx/wire.hpp"
+
+#include "base/file_descriptor.hpp"
+#include "ucx_world.hpp"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+// What only the network promises: deaths, strangers, floods, sleeping and leaving.
+namespace tonari::fabric {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr auto ignore = [](const Head&) noexcept {};
+
+Head head_of(int source, std::uint32_t number) {
+  Head head{};
+  head.kind = Kind{1};
+  head.source = static_cast<std::uint32_t>(source);
+  head.tag = number;
+  return head;
+}
+
+/// Repeats `step` until it answers true. False when that takes too long.
+template <class Step>
+bool repeat_until(std::chrono::milliseconds limit, Step step) {
+  const auto until = Clock::now() + limit;
+  while (!step()) {
+    if (Clock::now() > until) return false;
+  }
+  return true;
+}
+
+struct Ucx : testing::Test {
+  void SetUp() override {
+    if (!no_ucx().empty()) GTEST_SKIP() << no_ucx();
+  }
+};
+
+/// Status 0 of a child that answers true: UCX is loaded once a process.
+template <class Work>
+int in_child(Work work) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(work() ? 0 : 1);
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+/// Its tests look for the network in their children alone.
+struct UcxLoading : testing::Test {
+  void SetUp() override {
+    if (in_child([] { return no_ucx().empty(); }) != 0) GTEST_SKIP() << "no network here";
+  }
+};
+
+std::size_t entries_of(const char* directory) {
+  const std::filesystem::directory_iterator entries(directory);
+  return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+/// Rank 1, in a process of its own that polls until it is killed, and sends `heads` to rank 0, which is ours.
+class Child {
+ public:
+  explicit Child(std::uint32_t heads) {
+    int to_child[2];
+    int to_parent[2];
+    if (::pipe(to_child) != 0 || ::pipe(to_parent) != 0) std::abort();
+    pid_ = ::fork();  // before we have a wire
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      live(to_child[0], to_parent[1], heads);
+    }
+    const FileDescriptor ends[] = {FileDescriptor{to_child[0]}, FileDescriptor{to_parent[1]}};
+    const FileDescriptor out{to_child[1]};
+    const FileDescriptor in{to_parent[0]};
+    wire = std::make_unique<ucx::Wire>(ucx_settings(2, 0));
+    tell(out.number(), *wire);
+    wire->introduce(1, hear(in.number()));
+  }
+  ~Child() { kill(); }
+
+  void kill() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+    pid_ = 0;
+  }
+
+  std::unique_ptr<ucx::Wire> wire;
+
+ private:
+  [[noreturn]] static void live(int in, int out, std::uint32_t heads) {
+    ucx::Wire wire(ucx_settings(2, 1));
+    tell(out, wire);
+    wire.introduce(0, hear(in));
+    for (std::uint32_t sent = 0;;) {
+      if (sent < heads && wire.send(0, head_of(1, sent), Lane::request) == Status::ok) ++sent;
+      wire.poll(16, ignore);
+    }
+  }
+  static void tell(int to, const ucx::Wire& wire) {
+    const std::size_t bytes = wire.address().size();
+    if (::write(to, &bytes, sizeof bytes) != sizeof bytes) std::abort();
+    if (::write(to, wire.address().data(), bytes) != static_cast<ssize_t>(bytes)) std::abort();
+  }
+  static std::vector<std::byte> hear(int from) {
+    std::size_t bytes = 0;
+    if (::read(from, &bytes, sizeof bytes) != sizeof bytes) std::abort();
+    std::vector<std::byte> address(bytes);
+    if (::read(from, address.data(), bytes) != static_cast<ssize_t>(bytes)) std::abort();
+    return address;
+  }
+
+  pid_t pid_ = 0;
+};
+
+void expect_gone(ucx::Wire& wire) {
+  EXPECT_TRUE(repeat_until(1000ms, [&] {
+    wire.poll(16, ignore);
+    return wire.gone(1);
+  })) << "a second after its death";
+  EXPECT_EQ(wire.send(1, head_of(0, 0), Lane::request), Status::peer_gone);
+  EXPECT_EQ(wire.send(1, head_of(0, 0), Lane::reply), Status::peer_gone);
+  EXPECT_EQ(wire.gone_count(), 1U);
+  EXPECT_FALSE(wire.reason(1).empty());
+}
+
+TEST_F(Ucx, AKilledPeerIsToldToWhoSendsToIt) {
+  Child child(1);
+  ucx::Wire& wire = *child.wire;
+  std::uint32_t sent = 0;
+  std::size_t heard = 0;
+  ASSERT_TRUE(repeat_until(10s, [&] {
+    if (wire.send(1, head_of(0, sent), Lane::request) == Status::ok) ++sent;
+    wire.poll(16, [&](const Head&) noexcept { ++heard; });
+    return heard == 1 && sent > 10'000;
+  }));
+
+  child.kill();
+
+  EXPECT_TRUE(repeat_until(1000ms, [&] {
+    wire.poll(16, ignore);
+    return wire.send(1, head_of(0, sent), Lane::request) == Status::peer_gone;
+  })) << "a second after its death";
+  expect_gone(wire);
+}
+
+TEST_F(Ucx, AKilledPeerIsToldToWhoOnlyListens) {
+  Child child(1);
+  std::size_t heard = 0;
+  ASSERT_TRUE(repeat_until(10s, [&] {
+    child.wire->poll(16, [&](const Head&) noexcept { ++heard; });
+    return heard == 1;
+  }));
+  for (int polls = 0; polls < 1000; ++polls) child.wire->poll(16, ignore);
+
+  child.kill();
+
+  expect_gone(*child.wire);
+}
+
+TEST_F(Ucx, APeerThatDiedBeforeTheFirstHeadIsTold) {
+  Child child(0);
+  child.kill();
+
+  EXPECT_TRUE(repeat_until(1000ms, [&] {
+    child.wire->poll(16, ignore);
+    return child.wire->send(1, head_of(0, 0), Lane::request) == Status::peer_gone;
+  }));
+  expect_gone(*child.wire);
+}
+
+TEST_F(Ucx, AForgottenPeerIsGoneAndTheOthersAreNot) {
+  UcxWires wires(3);
+  wires.greet();
+
+  wires[0].forget(1);
+
+  EXPECT_EQ(wires[0].send(1, head_of(0, 0), Lane::request), Status::peer_gone);
+  EXPECT_EQ(wires[0].send(2, head_of(0, 7), Lane::request), Status::ok);
+  std::uint32_t got = 0;
+  EXPECT_TRUE(repeat_until(10s, [&] {
+    wires[0].poll(16, ignore);
+    wires[2].poll(16, [&](const Head& head) noexcept { got = head.tag; });
+    return got == 7;
+  }));
+}
+
+TEST_F(Ucx, WhoDoesNotKnowTheSecretIsNotActedUpon) {
+  constexpr std::array<std::byte, 32> other{std::byte{1}};
+  auto settings = ucx_settings(2, 1);
+  settings.secret = other;
+  ucx::Wire mine(ucx_settings(2, 0));
+  ucx::Wire stranger(settings);
+  stranger.introduce(0, address_of(mine));
+  mine.introduce(1, address_of(stranger));
+  for (std::uint32_t i = 0; i < 3; ++i) ASSERT_EQ(stranger.send(0, head_of(1, i), Lane::request), Status::ok);
+
+  std::size_t heads = 0;
+  EXPECT_TRUE(repeat_until(10s, [&] {
+    stranger.poll(16, ignore);
+    mine.poll(16, [&](const Head&) noexcept { ++heads; });
+    return mine.refused() == 3;
+  }));
+
+  EXPECT_EQ(heads, 0U);
+}
+
+TEST_F(Ucx, WhoSaysItIsAnotherRankIsNotActedUpon) {
+  UcxWires wires(3);
+  wires.greet();
+  ASSERT_EQ(wires[1].send(0, head_of(2, 0), Lane::request), Status::ok);
+  ASSERT_EQ(wires[1].send(0, head_of(3, 0), Lane::request), Status::ok);
+
+  std::size_t heads = 0;
+  EXPECT_TRUE(repeat_until(10s, [&] {
+    wires[1].poll(16, ignore);
+    wires[0].poll(16, [&](const Head&) noexcept { ++heads; });
+    return wires[0].refused() == 2;
+  }));
+
+  EXPECT_EQ(heads, 0U);
+}
+
+TEST_F(Ucx, AShortSecretIsRefused) {
+  constexpr std::array<std::byte, 8> few{};
+  auto settings = ucx_settings(2, 1);
+  settings.secret = few;
+
+  EXPECT_THROW(ucx::Wire{settings}, SetupError);
+}
+
+TEST_F(Ucx, AFloodIsToldAgainAndTakesNoMemory) {
+  constexpr std::uint32_t most = 4'000'000;
+  constexpr std::size_t enough = 1 << 20;
+  UcxWires wires(2);
+  wires.greet();
+  std::uint32_t sent = 0;
+  while (sent < most && wires[0].send(1, head_of(0, sent), Lane::request) == Status::ok) ++sent;
+  ASSERT_LT(sent, most) << "memory without bounds";  // the system's buffers, then ours
+
+  const std::size_t before = ::mallinfo2().uordblks;
+  for (int i = 0; i < 100'000; ++i) {
+    wires[0].poll(16, ignore);
+    if (wires[0].send(1, head_of(0, sent), Lane::request) == Status::ok) ++sent;
+  }
+  EXPECT_LT(::mallinfo2().uordblks, before + enough);
+  EXPECT_EQ(wires[0].send(1, head_of(0, 0), Lane::reply), Status::ok) << "replies have room of their own";
+
+  std::size_t wrong = 0;
+  std::uint32_t requests = 0;
+  std::uint32_t replies = 0;
+  EXPECT_TRUE(repeat_until(60s, [&] {
+    wires[0].poll(16, ignore);
+    wires[1].poll(16, [&](const Head& head) noexcept {
+      if (replies == 0 && head.tag == requests) {
+        ++requests;
+      } else if (head.tag == 0 && requests == sent) {
+        ++replies;
+      } else {
+        ++wrong;
+      }
+    });
+    return requests == sent && replies == 1;
+  }));
+  EXPECT_EQ(wrong, 0U);
+}
+
+TEST_F(Ucx, ASleeperIsWokenByEachHead) {
+  constexpr std::uint32_t rounds = 2000;
+  UcxWires wires(2);
+  wires.greet();
+  std::atomic<std::uint32_t> taken{0};
+  std::thread writer([&] {
+    for (std::uint32_t i = 0; i < rounds; ++i) {
+      while (taken.load() != i) wires[1].poll(16, ignore);  // the reader has nothing left: it may be falling asleep
+      while (wires[1].send(0, head_of(1, i), Lane::request) != Status::ok) wires[1].poll(16, ignore);
+    }
+  });
+
+  std::size_t sleeps = 0;
+  bool woken = true;
+  while (taken.load() < rounds && woken) {
+    if (wires[0].poll(16, [&](const Head&) noexcept { taken.fetch_add(1); }) != 0) continue;
+    if (!wires[0].arm()) continue;
+    pollfd event{.fd = wires[0].event_descriptor(), .events = POLLIN, .revents = 0};
+    woken = ::poll(&event, 1, 10'000) == 1;
+    ++sleeps;
+  }
+  taken.store(rounds - 1);  // lets a writer go whose head was lost
+  writer.join();
+
+  EXPECT_TRUE(woken) << "a lost wake-up";
+  EXPECT_GT(sleeps, 0U);
+}
+
+TEST_F(Ucx, LeavesNothingBehind) {
+  const std::size_t descriptors = entries_of("/proc/self/fd");
+  const std::size_t threads = entries_of("/proc/self/task");
+  for (int round = 0; round < 3; ++round) {
+    UcxWires wires(3);
+    wires.greet();
+  }
+
+  EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
+  EXPECT_EQ(entries_of("/proc/self/task"), threads);
+}
+
+TEST_F(Ucx, HeadsAcceptedBeforeLeavingArrive) {
+  UcxWires wires(2);
+  wires.greet();
+  constexpr std::uint32_t heads = 32;
+  for (std::uint32_t i = 0; i < heads; ++i) ASSERT_EQ(wires[0].send(1, head_of(0, i), Lane::request), Status::ok);
+
+  wires.all[0].reset();
+
+  std::uint32_t arrived = 0;
+  EXPECT_TRUE(repeat_until(10s, [&] {
+    wires[1].poll(16, [&](const Head&) noexcept { ++arrived; });
+    return arrived == heads;
+  }));
+}
+
+TEST_F(UcxLoading, LeavesTheProgramsSignalsAlone) {
+  EXPECT_EQ(in_child([] {
+              const auto handler = [](int) {};
+              for (const int number : {SIGSEGV, SIGBUS, SIGHUP}) ::signal(number, handler);
+              const ucx::Wire wire(ucx_settings(1, 0));
+              return std::ranges::all_of(std::array{SIGSEGV, SIGBUS, SIGHUP},
+                                         [&](int number) { return ::signal(number, SIG_DFL) == +handler; });
+            }),
+            0);
+}
+
+TEST_F(UcxLoading, LeavesTheProgramsCallsForMemoryAlone) {
+  EXPECT_EQ(in_child([] {
+              using Code = std::array<std::byte, 16>;
+              void* const libc = ::dlopen("libc.so.6", RTLD_NOW);  // a sanitizer may stand before it
+              const auto code_of = [libc](const char* name) {
+                Code code;
+                std::memcpy(code.data(), ::dlsym(libc, name), code.size());
+                return code;
+              };
+              const std::array names{"mmap", "munmap", "mremap", "madvise"};
+              std::array<Code, names.size()> before;
+              std::ranges::transform(names, before.begin(), code_of);
+              const ucx::Wire wire(ucx_settings(1, 0));
+              return std::ranges::equal(names, before, {}, code_of);
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace tonari::fabric

@@ -1,0 +1,107 @@
+#pragma once
+
+#include "fabric/ordered.hpp"
+#include "fabric/ucx/wire.hpp"
+
+#include <tonari/status.hpp>
+
+#include <sched.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+// The network as the contract is tested on it: each rank a UCX context and worker of its own, TCP on the loopback
+// device.
+namespace tonari::fabric {
+
+inline constexpr std::array<std::byte, 32> ucx_secret{std::byte{0x5e}, std::byte{0xc2}, std::byte{0xe7}};
+inline constexpr Ordered<ucx::Wire>::Windows ucx_windows{.requests = 32, .replies = 64};
+inline constexpr std::size_t credits_max = 5;  // of a peer under way: ordered.hpp
+
+inline ucx::Wire::Settings ucx_settings(int ranks, int self) {
+  return {.network = "tcp",
+          .devices = "lo",
+          .secret = ucx_secret,
+          .ranks = ranks,
+          .self = self,
+          .requests = ucx_windows.requests,
+          .replies = ucx_windows.replies + credits_max};
+}
+
+/// Why there is no network here, or nothing.
+inline const std::string& no_ucx() {
+  static const std::string why = [] {
+    try {
+      const ucx::Wire wire(ucx_settings(1, 0));
+      return std::string{};
+    } catch (const SetupError& error) {
+      return std::string(error.what());
+    }
+  }();
+  return why;
+}
+
+inline std::vector<std::byte> address_of(const ucx::Wire& wire) {
+  return {wire.address().begin(), wire.address().end()};
+}
+
+/// Wires that know each other's addresses, and have no connection yet.
+struct UcxWires {
+  explicit UcxWires(int ranks) {
+    for (int rank = 0; rank < ranks; ++rank) all.push_back(std::make_unique<ucx::Wire>(ucx_settings(ranks, rank)));
+    for (const auto& wire : all) {
+      for (int peer = 0; peer < ranks; ++peer) wire->introduce(peer, address_of((*this)[peer]));
+    }
+  }
+  ucx::Wire& operator[](int rank) { return *all[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] int size() const noexcept { return static_cast<int>(all.size()); }
+
+  /// Connects each with each: one head both ways. Throws when that takes too long.
+  void greet() {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    int awaited = 0;
+    for (int from = 0; from < size(); ++from) {
+      for (int to = 0; to < size(); ++to) {
+        if (to == from) continue;
+        Head head{};
+        head.source = static_cast<std::uint32_t>(from);
+        if ((*this)[from].send(to, head, Lane::request) == Status::ok) ++awaited;
+      }
+    }
+    if (awaited != size() * (size() - 1)) throw std::runtime_error("a first head was not accepted");
+    while (awaited != 0) {
+      for (const auto& wire : all) wire->poll(16, [&](const Head&) noexcept { --awaited; });
+      if (std::chrono::steady_clock::now() > until) throw std::runtime_error("ranks do not hear of each other");
+    }
+  }
+
+  std::vector<std::unique_ptr<ucx::Wire>> all;
+};
+
+class UcxWorld {
+ public:
+  using Wire = Ordered<ucx::Wire>;
+  static constexpr std::size_t replies_reserved = 48;
+  static constexpr std::size_t overtaken_max = 2 * ucx_windows.requests;  // each sender has a connection of its own
+
+  static const std::string& why_not() { return no_ucx(); }
+
+  UcxWorld(int ranks, std::uint64_t) : below_(ranks) {
+    below_.greet();
+    for (int rank = 0; rank < ranks; ++rank) {
+      wires_.push_back(std::make_unique<Wire>(below_[rank], ranks, rank, ucx_windows));
+    }
+  }
+  Wire& operator[](int rank) { return *wires_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  UcxWires below_;
+  std::vector<std::unique_ptr<Wire>> wires_;
+};
+
+}  // namespace tonari::fabric
