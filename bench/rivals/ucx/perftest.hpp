@@ -37,7 +37,7 @@ inline constexpr const char* transports = "posix,sysv,cma,self";
 class Child {
  public:
   /// Bound to the `processor`-th processor that we may use, unless that is negative.
-  Child(std::vector<std::string> arguments, int processor) : name_(arguments[0]) {
+  Child(std::vector<std::string> arguments, int processor, const char* over = transports) : name_(arguments[0]) {
     arguments.insert(arguments.begin(), {"stdbuf", "-oL"});  // else its lines would stay in its memory until the end
     std::vector<char*> words;
     for (auto& argument : arguments) words.push_back(argument.data());
@@ -51,7 +51,7 @@ class Child {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (::getppid() != parent) ::_exit(1);
       if (processor >= 0) bind_to_processor(processor);
-      ::setenv("UCX_TLS", transports, 1);
+      ::setenv("UCX_TLS", over, 1);
       ::dup2(ends[1], STDOUT_FILENO);
       ::execvp(words[0], words.data());
       ::_exit(127);
@@ -138,14 +138,16 @@ inline std::string version() {
 /// What one run of ucx_perftest found.
 struct Figures {
   double latency_us;
+  double latency_median_us;
   double mebibytes_a_second;
   double messages_a_second;
 };
 
-/// One run of it, of so many iterations: `test` is its arguments beyond those.
-inline Figures run_perftest(const std::vector<std::string>& test, double iterations, bool bind) {
+/// One run of it, of so many iterations: `test` is its arguments beyond those, `over` the transports it may use.
+inline Figures run_perftest(const std::vector<std::string>& test, double iterations, bool bind,
+                            const char* over = transports) {
   const auto port = std::to_string(free_port());
-  Child server({"ucx_perftest", "-p", port}, bind ? 0 : -1);
+  Child server({"ucx_perftest", "-p", port}, bind ? 0 : -1, over);
   std::string line;
   while (line.find("Waiting for connection") == line.npos) {
     if (!server.next_line(line)) throw std::runtime_error("ucx_perftest cannot listen on port " + port);
@@ -154,7 +156,7 @@ inline Figures run_perftest(const std::vector<std::string>& test, double iterati
   arguments.insert(arguments.end(), {"-n", std::to_string(static_cast<long>(iterations))});
   arguments.insert(arguments.end(), {"-w", std::to_string(static_cast<long>(iterations / 10))});
   arguments.insert(arguments.end(), test.begin(), test.end());
-  Child client(std::move(arguments), bind ? 1 : -1);
+  Child client(std::move(arguments), bind ? 1 : -1, over);
   std::string last;
   while (client.next_line(line)) last = line;
   while (server.next_line(line)) {
@@ -166,7 +168,7 @@ inline Figures run_perftest(const std::vector<std::string>& test, double iterati
   std::istringstream all(last);
   for (std::string field; std::getline(all, field, ',');) fields.push_back(std::strtod(field.c_str(), nullptr));
   if (fields.size() != 8 || !(fields[7] > 0)) throw std::runtime_error("ucx_perftest told no rate: '" + last + "'");
-  return {fields[3], fields[5], fields[7]};
+  return {fields[3], fields[1], fields[5], fields[7]};
 }
 
 }  // namespace tonari::bench::ucx
