@@ -35,10 +35,11 @@ Head head_of(int source, std::uint32_t number) {
   return head;
 }
 
-/// Repeats `step` until it answers true. False when that takes too long.
+/// Repeats `step` until it answers true. False when it would for ever.
 template <class Step>
-bool repeat_until(std::chrono::milliseconds limit, Step step) {
-  const auto until = Clock::now() + limit;
+bool repeat_until(Step step) {
+  constexpr auto for_ever = 60s;  // on the most busy machine
+  const auto until = Clock::now() + for_ever;
   while (!step()) {
     if (Clock::now() > until) return false;
   }
@@ -131,10 +132,10 @@ class Child {
 };
 
 void expect_gone(ucx::Wire& wire) {
-  EXPECT_TRUE(repeat_until(1000ms, [&] {
+  EXPECT_TRUE(repeat_until([&] {
     wire.poll(16, ignore);
     return wire.gone(1);
-  })) << "a second after its death";
+  }));
   EXPECT_EQ(wire.send(1, head_of(0, 0), Lane::request), Status::peer_gone);
   EXPECT_EQ(wire.send(1, head_of(0, 0), Lane::reply), Status::peer_gone);
   EXPECT_EQ(wire.gone_count(), 1U);
@@ -146,7 +147,7 @@ TEST_F(Ucx, AKilledPeerIsToldToWhoSendsToIt) {
   ucx::Wire& wire = *child.wire;
   std::uint32_t sent = 0;
   std::size_t heard = 0;
-  ASSERT_TRUE(repeat_until(10s, [&] {
+  ASSERT_TRUE(repeat_until([&] {
     if (wire.send(1, head_of(0, sent), Lane::request) == Status::ok) ++sent;
     wire.poll(16, [&](const Head&) noexcept { ++heard; });
     return heard == 1 && sent > 10'000;
@@ -154,17 +155,17 @@ TEST_F(Ucx, AKilledPeerIsToldToWhoSendsToIt) {
 
   child.kill();
 
-  EXPECT_TRUE(repeat_until(1000ms, [&] {
+  EXPECT_TRUE(repeat_until([&] {
     wire.poll(16, ignore);
     return wire.send(1, head_of(0, sent), Lane::request) == Status::peer_gone;
-  })) << "a second after its death";
+  }));
   expect_gone(wire);
 }
 
 TEST_F(Ucx, AKilledPeerIsToldToWhoOnlyListens) {
   Child child(1);
   std::size_t heard = 0;
-  ASSERT_TRUE(repeat_until(10s, [&] {
+  ASSERT_TRUE(repeat_until([&] {
     child.wire->poll(16, [&](const Head&) noexcept { ++heard; });
     return heard == 1;
   }));
@@ -179,7 +180,7 @@ TEST_F(Ucx, APeerThatDiedBeforeTheFirstHeadIsTold) {
   Child child(0);
   child.kill();
 
-  EXPECT_TRUE(repeat_until(1000ms, [&] {
+  EXPECT_TRUE(repeat_until([&] {
     child.wire->poll(16, ignore);
     return child.wire->send(1, head_of(0, 0), Lane::request) == Status::peer_gone;
   }));
@@ -195,7 +196,7 @@ TEST_F(Ucx, AForgottenPeerIsGoneAndTheOthersAreNot) {
   EXPECT_EQ(wires[0].send(1, head_of(0, 0), Lane::request), Status::peer_gone);
   EXPECT_EQ(wires[0].send(2, head_of(0, 7), Lane::request), Status::ok);
   std::uint32_t got = 0;
-  EXPECT_TRUE(repeat_until(10s, [&] {
+  EXPECT_TRUE(repeat_until([&] {
     wires[0].poll(16, ignore);
     wires[2].poll(16, [&](const Head& head) noexcept { got = head.tag; });
     return got == 7;
@@ -213,7 +214,7 @@ TEST_F(Ucx, WhoDoesNotKnowTheSecretIsNotActedUpon) {
   for (std::uint32_t i = 0; i < 3; ++i) ASSERT_EQ(stranger.send(0, head_of(1, i), Lane::request), Status::ok);
 
   std::size_t heads = 0;
-  EXPECT_TRUE(repeat_until(10s, [&] {
+  EXPECT_TRUE(repeat_until([&] {
     stranger.poll(16, ignore);
     mine.poll(16, [&](const Head&) noexcept { ++heads; });
     return mine.refused() == 3;
@@ -229,7 +230,7 @@ TEST_F(Ucx, WhoSaysItIsAnotherRankIsNotActedUpon) {
   ASSERT_EQ(wires[1].send(0, head_of(3, 0), Lane::request), Status::ok);
 
   std::size_t heads = 0;
-  EXPECT_TRUE(repeat_until(10s, [&] {
+  EXPECT_TRUE(repeat_until([&] {
     wires[1].poll(16, ignore);
     wires[0].poll(16, [&](const Head&) noexcept { ++heads; });
     return wires[0].refused() == 2;
@@ -266,7 +267,7 @@ TEST_F(Ucx, AFloodIsToldAgainAndTakesNoMemory) {
   std::size_t wrong = 0;
   std::uint32_t requests = 0;
   std::uint32_t replies = 0;
-  EXPECT_TRUE(repeat_until(60s, [&] {
+  EXPECT_TRUE(repeat_until([&] {
     wires[0].poll(16, ignore);
     wires[1].poll(16, [&](const Head& head) noexcept {
       if (replies == 0 && head.tag == requests) {
@@ -331,7 +332,7 @@ TEST_F(Ucx, HeadsAcceptedBeforeLeavingArrive) {
   wires.all[0].reset();
 
   std::uint32_t arrived = 0;
-  EXPECT_TRUE(repeat_until(10s, [&] {
+  EXPECT_TRUE(repeat_until([&] {
     wires[1].poll(16, [&](const Head&) noexcept { ++arrived; });
     return arrived == heads;
   }));
