@@ -6,8 +6,9 @@
 
 namespace tonari::fabric::ucx {
 
-/// UCX's functions, found when a job first needs the network. A program that linked with UCX instead would have its mmap,
-/// munmap and others patched and its handlers of SIGSEGV, SIGBUS and others replaced before its main, and start later.
+/// UCX's functions, found when a job first needs the network. A program that linked with UCX instead would have its
+/// mmap, munmap and others patched and its handlers of SIGSEGV, SIGBUS and others replaced before its main, and start
+/// later.
 struct Library {
   decltype(&::ucp_get_version) get_version;
   decltype(&::ucp_config_read) config_read;
