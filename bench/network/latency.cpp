@@ -3,7 +3,7 @@
 // round
 //           trip, on average over a run; a first tenth is dropped. Our head has 72 bytes on the wire and 8 of the
 //           program's; ucx_perftest's ucp_am_lat is asked for 8 bytes. The two take turns.
-// Output:   CSV round, tonari_us, ucx_us; then the medians and their ratio. --smoke: one short round of ours alone.
+// Output:   CSV round, tonari_us, ucx_us; then the medians and their ratio.
 
 #include "fabric/ordered.hpp"
 #include "fabric/ucx/wire.hpp"
@@ -17,7 +17,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <string_view>
 
 namespace tonari::bench {
 
@@ -147,12 +146,8 @@ void run(const Options& options) {
 int main(int argc, char** argv) {
   using namespace tonari::bench;
   try {
-    if (argc == 2 && std::string_view(argv[1]) == "--smoke") {
-      std::printf("tonari_us,%.3f\n", run_ours(1000));
-    } else {
-      ::setenv("UCX_NET_DEVICES", "lo", 1);
-      run(Options(argc, argv, 1));
-    }
+    ::setenv("UCX_NET_DEVICES", "lo", 1);
+    run(Options(argc, argv, 1));
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", argv[0], error.what());

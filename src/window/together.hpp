@@ -12,9 +12,9 @@ namespace tonari::window {
 
 class Access;
 
-// Long accesses while a thread of the owner's waits for something. The asker offers it a
-// part in them, and both copy, chunk by chunk (fabric/transfer.hpp): each is copied by who comes first, so that an
-// owner that turns to something else delays nobody. Two cores copy up to 2.7 times as fast as one.
+// Long accesses while a thread of the owner's waits for something. The asker offers it a part in them, and both copy,
+// chunk by chunk (fabric/transfer.hpp): each is copied by who comes first, so that an owner that turns to something
+// else delays nobody. Two cores copy up to 2.4 times as fast as one.
 
 /// What is mapped one copies without the system, so that it pays later.
 inline constexpr std::uint64_t mapped_together_bytes_min = 512 * 1024;

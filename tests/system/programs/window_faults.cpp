@@ -119,6 +119,11 @@ void pages(Job& job) {
     const Ground here(2 * page);
     here.protect(1, PROT_NONE);
     require_status(window.push(window.at(0), here.bytes().first(page)), Status::ok, "a push");
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{24}, std::size_t{25}, page}) {
+      const auto bad = here.bytes().subspan(page, bytes);
+      require_status(window.push(window.at(0), bad), Status::bad_address, "a push of what cannot be read");
+      require_status(window.pull(bad, window.at(0)), Status::bad_address, "a pull to what cannot be written");
+    }
   }
   require_ok(window.barrier());
   if (job.rank() == 0) {  // and back to good ones
