@@ -344,6 +344,8 @@ void Engine::watch_rings(W& waitable, bool retry, std::uint32_t& patience) noexc
     }
     if (retry) return;
   }
+  // What came may be the first of many: it looks again for a moment before it sleeps, however long it has waited.
+  if (!shared_cores_) patience = std::min(patience, spins_);
 }
 
 template <Waitable W>
