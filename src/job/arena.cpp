@@ -179,6 +179,13 @@ std::span<std::byte> Arena::segment(int rank) const noexcept {
   return mapping_.bytes().subspan(first + static_cast<std::size_t>(rank) * bytes, bytes);
 }
 
+void Arena::keep_far_ranks(const std::vector<bool>& is_far) {
+  far_.resize(is_far.size());
+  for (std::size_t rank = 0; rank < is_far.size(); ++rank) {
+    if (is_far[rank]) far_[rank] = std::make_unique<RankBlock>();
+  }
+}
+
 Phase Arena::advance(int rank, Phase phase) noexcept {
   auto& current = block(rank).phase;
   Phase seen = current.load(std::memory_order_relaxed);

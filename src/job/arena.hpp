@@ -15,11 +15,14 @@
 #include <new>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace tonari::job {
 
 inline constexpr std::size_t cache_line_bytes = 64;
-inline constexpr std::uint32_t arena_version = 4;
+inline constexpr std::uint32_t arena_version = 5;
+/// The longest address of a network that ranks exchange in an arena.
+inline constexpr std::size_t card_bytes_max = 2040;
 /// What a rank's segment holds beside its request ring; src/fabric/segment.hpp proves that it suffices.
 inline constexpr std::size_t segment_fixed_bytes = 4 << 20;
 inline constexpr int ranks_per_host_max = 1 << 14;  // the publish field of a head names a local rank in 14 bits
@@ -91,6 +94,13 @@ struct alignas(cache_line_bytes) RankBlock {
   std::atomic<std::uint64_t> wait_since_ns{0};  // CLOCK_MONOTONIC
 
   alignas(cache_line_bytes) Counters counters;
+
+  /// The rank's address in the network, for the others.
+  struct Card {
+    std::atomic<std::uint32_t> bytes{0};  // published with what it counts; 0: not there yet
+    std::array<std::byte, card_bytes_max> address;
+  };
+  alignas(cache_line_bytes) Card card;
 };
 
 /// The first bytes of an arena.
@@ -103,13 +113,15 @@ struct alignas(cache_line_bytes) ArenaHeader {
   std::uint32_t cores = 1;          // that the ranks may run on: more ranks than cores wait differently
 
   alignas(cache_line_bytes) std::atomic<std::uint32_t> deaths{0};   // ranks that died; also a futex
+  std::atomic<std::uint32_t> cards{0};                              // ranks whose address is there; also a futex
   std::atomic<std::uint32_t> left{0};                               // ranks that left or died; also a futex
   alignas(cache_line_bytes) std::atomic<std::uint32_t> context{0};  // message: next free context
   std::atomic<std::uint32_t> pool_taken{0};                         // granules of the pool; pool.hpp
   std::uint32_t pool_granules = 0;                                  // there are, from the end of the segments on
 };
 
-/// The memory that the ranks of one host share: one memfd, mapped by all, gone with the last of them.
+/// The memory that the ranks of one host share: one memfd, mapped by all, gone with the last of them. It has room for
+/// all ranks of the job, and what is kept for those of other hosts is not touched.
 ///
 ///   header | rank block 0 .. N-1 | (page) segment 0 | segment 1 | .. | segment N-1 | (granule) pool
 ///
@@ -131,7 +143,9 @@ class Arena {
   [[nodiscard]] ArenaHeader& header() const noexcept {
     return *std::launder(reinterpret_cast<ArenaHeader*>(mapping_.bytes().data()));
   }
+  /// Of a rank of another host: what this rank alone knows of it, once keep_far_ranks() was called.
   [[nodiscard]] RankBlock& block(int rank) const noexcept {
+    if (!far_.empty() && far_[static_cast<std::size_t>(rank)]) return *far_[static_cast<std::size_t>(rank)];
     std::byte* const start = mapping_.bytes().data() + sizeof(ArenaHeader);
     return reinterpret_cast<RankBlock*>(start)[rank];
   }
@@ -144,6 +158,9 @@ class Arena {
   }
   /// Bytes of the header and all rank blocks: what someone who only looks has to map.
   [[nodiscard]] static std::size_t blocks_bytes(std::size_t ranks) noexcept;
+
+  /// Those ranks are on other hosts, and are told of to this process alone, rank by rank.
+  void keep_far_ranks(const std::vector<bool>& is_far);
 
   /// Moves a rank on to a later phase and answers the one it was in. Does nothing when it is there already, or further.
   Phase advance(int rank, Phase phase) noexcept;
@@ -163,6 +180,7 @@ class Arena {
   FileDescriptor memory_;
   Mapping mapping_;
   std::unique_ptr<Pool> pool_;
+  std::vector<std::unique_ptr<RankBlock>> far_;  // by rank; empty where there is one host
 };
 
 }  // namespace tonari::job

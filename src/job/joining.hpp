@@ -14,6 +14,7 @@ namespace tonari::job {
 class JoiningAlone final : public Joining {
  public:
   Membership join(const Settings& settings) override;
+  Addresses exchange(std::span<const std::byte> address) override;
 };
 
 /// A process under `tonari run`, however many wrappers lie between. docs/job.md draws the sequence.
@@ -27,6 +28,7 @@ class JoiningRun final : public Joining {
 
   JoiningRun(std::string name, std::string secret, int rank);
   Membership join(const Settings& settings) override;
+  Addresses exchange(std::span<const std::byte> address) override;
   bool starter_alive() noexcept override;
 
  private:
@@ -39,7 +41,12 @@ class JoiningRun final : public Joining {
   std::string secret_;
   int rank_;
   std::uint64_t probe_;  // neighbours try to read it
+  std::shared_ptr<Arena> arena_;
   FileDescriptor connection_;
 };
+
+/// Exchanges addresses by the ranks' blocks, where all ranks have one arena. Throws SetupError when a rank dies
+/// meanwhile, or the address is too long.
+Addresses exchange_in_arena(Arena& arena, int rank, std::span<const std::byte> address);
 
 }  // namespace tonari::job

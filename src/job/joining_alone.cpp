@@ -8,8 +8,12 @@ Membership JoiningAlone::join(const Settings& settings) {
   auto arena = std::make_shared<Arena>(Arena::create(1, settings));
   arena->block(0).pid.store(::getpid(), std::memory_order_relaxed);  // published by the phase
   arena->advance(0, Phase::joined);
-  return {.rank = 0, .size = 1, .arena = std::move(arena), .threads = false, .direct_copies = settings.direct_copies};
+  Membership member{.rank = 0, .size = 1, .arena = std::move(arena)};
+  member.direct_copies = settings.direct_copies;
+  return member;
 }
+
+Addresses JoiningAlone::exchange(std::span<const std::byte> address) { return {{address.begin(), address.end()}}; }
 
 std::unique_ptr<Joining> detect_joining() {
   if (auto joining = JoiningRun::if_started_so()) return joining;

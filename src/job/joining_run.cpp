@@ -56,8 +56,16 @@ Membership JoiningRun::join(const Settings& settings) {
   tested.copies = settings.direct_copies && can_copy_from_neighbour(*arena) ? 1 : 0;
   send_message(connection_, &tested, sizeof tested);
   const Reply go = wait_for(Step::go);
-  const int size = arena->ranks();
-  return {.rank = rank_, .size = size, .arena = std::move(arena), .threads = false, .direct_copies = go.copies != 0};
+  arena_ = arena;
+  Membership member{.rank = rank_, .size = arena->ranks(), .arena = std::move(arena)};
+  member.direct_copies = go.copies != 0;
+  const auto digits = std::as_bytes(std::span(secret_));
+  member.secret.assign(digits.begin(), digits.end());
+  return member;
+}
+
+Addresses JoiningRun::exchange(std::span<const std::byte> address) {
+  return exchange_in_arena(*arena_, rank_, address);
 }
 
 void JoiningRun::connect() {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,18 +22,29 @@ namespace tonari::job {
 struct Membership {
   int rank = 0;
   int size = 1;
-  std::shared_ptr<Arena> arena;  // one a process and job; ranks that are threads share it
+  std::shared_ptr<Arena> arena;  // one a process and job, for all ranks of this host; ranks that are threads share it
   bool threads = false;          // the other ranks are threads of this process: their memory is ours
-  bool direct_copies = false;    // process_vm_readv and _writev work between all ranks (or they are threads)
+  bool direct_copies = false;  // process_vm_readv and _writev work between all ranks of this host (or they are threads)
+  std::vector<int> hosts{};    // by rank, numbered from 0 in the order of their first ranks; empty: there is one
+  std::vector<std::string> host_names{};  // by host; empty: as this one's
+  std::vector<std::byte> secret{};  // that all ranks of the job know and nobody else; empty where there is one host
 };
 
-/// One way of being started: alone, by `tonari run`, as threads; later PMIx. Joins, and tells when who started us is
-/// gone.
+/// Addresses by rank, as exchanged while joining.
+using Addresses = std::vector<std::vector<std::byte>>;
+
+/// One way of being started: alone, by `tonari run`, as threads, by a launcher that has PMIx. Joins, and tells when who
+/// started us is gone.
 class Joining {
  public:
   virtual ~Joining() = default;
   /// Returns when all ranks of the job have joined. Throws SetupError.
   virtual Membership join(const Settings& settings) = 0;
+  /// Gives all ranks ours and answers theirs. Called by all ranks of a job that needs the network, once and after
+  /// join(). Throws SetupError.
+  virtual Addresses exchange(std::span<const std::byte> address) = 0;
+  /// Whether who started us says why the job ends when a rank has died; else each rank does.
+  virtual bool starter_reports_deaths() const noexcept { return true; }
   /// Asked about twice a second by the service thread. Once false, the process stops.
   virtual bool starter_alive() noexcept { return true; }
 };

@@ -1,3 +1,4 @@
+#include "job/joining.hpp"
 #include "job/session.hpp"
 
 #include <unistd.h>
@@ -39,11 +40,13 @@ class JoiningThreads final : public job::Joining {
     team_.arena->block(rank_).pid.store(::getpid(), std::memory_order_relaxed);  // published by the phase
     team_.arena->advance(rank_, job::Phase::joined);
     team_.joining.arrive_and_wait();
-    return {.rank = rank_,
-            .size = team_.arena->ranks(),
-            .arena = team_.arena,
-            .threads = true,
-            .direct_copies = settings.direct_copies};
+    job::Membership member{.rank = rank_, .size = team_.arena->ranks(), .arena = team_.arena, .threads = true};
+    member.direct_copies = settings.direct_copies;
+    member.secret.resize(job::secret_bytes);  // this process's own, so that zeros do
+    return member;
+  }
+  job::Addresses exchange(std::span<const std::byte> address) override {
+    return job::exchange_in_arena(*team_.arena, rank_, address);
   }
 
  private:

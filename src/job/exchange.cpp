@@ -1,0 +1,55 @@
+#include "base/error.hpp"
+#include "base/futex.hpp"
+#include "job/joining.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <cstring>
+
+namespace tonari::job {
+
+namespace {
+
+constexpr std::chrono::milliseconds look_up{100};  // to see deaths
+
+void wait_for_card(Arena& arena, int rank) {
+  const RankBlock& block = arena.block(rank);
+  std::atomic<std::uint32_t>& cards = arena.header().cards;
+  for (auto seen = cards.load(std::memory_order_acquire); block.card.bytes.load(std::memory_order_acquire) == 0;
+       seen = cards.load(std::memory_order_acquire)) {
+    if (block.phase.load(std::memory_order_acquire) >= Phase::leaving) {
+      throw SetupError(fmt::format("rank {} ended while it joined, before it had told its address", rank));
+    }
+    futex_wait(cards, seen, look_up);
+  }
+}
+
+}  // namespace
+
+Addresses exchange_in_arena(Arena& arena, int rank, std::span<const std::byte> address) {
+  if (address.empty() || address.size() > card_bytes_max) {
+    throw SetupError(
+        fmt::format("this rank's address in the network has {} bytes, there is room for {}: choose fewer "
+                    "devices with TONARI_UCX_NET_DEVICES",
+                    address.size(), card_bytes_max));
+  }
+  RankBlock::Card& own = arena.block(rank).card;
+  std::ranges::copy(address, own.address.begin());
+  own.bytes.store(static_cast<std::uint32_t>(address.size()), std::memory_order_release);  // with the address
+  arena.header().cards.fetch_add(1, std::memory_order_release);                            // after the card
+  futex_wake(arena.header().cards, INT_MAX);
+
+  Addresses all;
+  for (int other = 0; other < arena.ranks(); ++other) {
+    wait_for_card(arena, other);
+    const RankBlock::Card& card = arena.block(other).card;
+    const auto bytes = std::min<std::size_t>(card.bytes.load(std::memory_order_acquire), card_bytes_max);
+    all.emplace_back(card.address.begin(), card.address.begin() + static_cast<std::ptrdiff_t>(bytes));
+  }
+  return all;
+}
+
+}  // namespace tonari::job
