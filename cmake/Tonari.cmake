@@ -20,6 +20,11 @@ if(NOT TARGET PkgConfig::ucx)
   message(STATUS "UCX 1.13 or later is not installed (libucx-dev): tonari is built without network")
 endif()
 
+pkg_check_modules(pmix QUIET IMPORTED_TARGET pmix>=4)
+if(NOT TARGET PkgConfig::pmix)
+  message(STATUS "PMIx 4 or later is not installed (libpmix-dev): tonari is built without joining by launchers")
+endif()
+
 # Output has the shape of an installed tree, so that programs find each other in the same way in both.
 set(TONARI_BIN_DIR ${PROJECT_BINARY_DIR}/bin)
 set(TONARI_LIBEXEC_DIR ${PROJECT_BINARY_DIR}/libexec/tonari)

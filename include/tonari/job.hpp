@@ -68,10 +68,11 @@ class Session;
 
 /// A process's membership in a job: N ranks, 0 to N - 1, on hosts.
 ///
-/// Joining finds out by itself how the program was started: by `tonari run`, or alone (a job of one).
-/// Owns:    the mapping of the host's arena, one service thread, and whatever the layers above attach.
-/// Threads: any thread may call anything; construction and destruction happen once each.
-/// Leaving: the destructor waits until every rank leaves; what others still wait for from this one answers peer_gone,
+/// Joining finds out by itself how the program was started: by `tonari run`, by a launcher that has PMIx (mpirun,
+/// prterun, srun --mpi=pmix), or alone (a job of one). Owns:    the mapping of the host's arena, one service thread,
+/// and whatever the layers above attach. Threads: any thread may call anything; construction and destruction happen
+/// once each. Leaving: the destructor waits until every rank leaves; what others still wait for from this one answers
+/// peer_gone,
 ///          half a second later. A rank whose Job is destroyed by an exception in flight, or
 ///          that exits without destroying it, counts as dead, and the other ranks stop (see on_death).
 /// Fork:    a forked child must not use the parent's Job; destroying it there does nothing.

@@ -121,6 +121,9 @@ const std::array table{
     Row{"TONARI_APART", Choice{&Settings::apart, "none|memory|network"},
         "make every rank a host of its own: for the sharing protocol alone (memory), or for the transport too "
         "(network)"},
+    Row{"TONARI_NETWORK", Choice{&Settings::network, "any|tcp|rc|ud"},
+        "what connects ranks of different hosts: any that there is, TCP, or verbs with reliable connections (rc) or "
+        "with datagrams (ud)"},
     Row{"TONARI_SPLIT", Number{&Settings::split, Form::count, 0, 48},
         "the longest message that travels in its head; a longer one goes through bulk memory whole"},
     Row{"TONARI_RING_SLOTS", Number{&Settings::ring_slots, Form::power_of_two, 64, 65536},

@@ -7,8 +7,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sodium.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -143,6 +145,7 @@ Arena Arena::create(int ranks, const Settings& settings) {
   header->segment_bytes = segment_bytes(settings);
   header->ring_slots = settings.ring_slots;
   header->created_ns = monotonic_ns();
+  ::randombytes_buf(&header->name, sizeof header->name);
   header->pool_granules = granules;
   header->cores =
       std::max(1u, std::thread::hardware_concurrency());  // those its maker may use: ranks may be bound to one
@@ -151,7 +154,9 @@ Arena Arena::create(int ranks, const Settings& settings) {
   return Arena{std::move(memory)};
 }
 
-Arena::Arena(FileDescriptor memory) : memory_(std::move(memory)) {
+Arena::Arena(FileDescriptor memory)
+    : memory_(std::move(memory)), ringer_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+  if (!ringer_) throw_system_error("making a socket", "see ulimit -n");
   const auto bytes = sealed_bytes(memory_);
   if (bytes < sizeof(ArenaHeader)) throw SetupError(fmt::format("an arena of {} bytes is too short", bytes));
   mapping_ = Mapping{memory_.number(), sizeof(ArenaHeader), "the arena's header"};
@@ -198,7 +203,7 @@ Phase Arena::advance(int rank, Phase phase) noexcept {
 void Arena::count_left() noexcept {
   // Release: whoever sees the last one counted sees all that the leavers did before.
   const auto before = header().left.fetch_add(1, std::memory_order_release);
-  if (before + 1 >= header().ranks) futex_wake(header().left, INT_MAX);
+  if (before + 1 >= header().ranks || !far_.empty()) futex_wake(header().left, INT_MAX);
 }
 
 void Arena::mark_leaving(int rank) noexcept {
@@ -206,7 +211,8 @@ void Arena::mark_leaving(int rank) noexcept {
 }
 
 bool Arena::all_leave() const noexcept {
-  if (header().left.load(std::memory_order_acquire) >= header().ranks) return true;
+  // The count is of what this host's ranks know of all.
+  if (far_.empty() && header().left.load(std::memory_order_acquire) >= header().ranks) return true;
   // A rank that was killed between the two steps of mark_leaving is not in the count.
   for (int rank = 0; rank < ranks(); ++rank) {
     if (block(rank).phase.load(std::memory_order_acquire) < Phase::leaving) return false;
@@ -231,8 +237,8 @@ void Arena::ring_all_bells() noexcept {
   futex_wake(header().deaths, INT_MAX);
   futex_wake(header().left, INT_MAX);
   for (int rank = 0; rank < ranks(); ++rank) {
-    ring_bell(block(rank).bell);
-    ring_bell(block(rank).service_bell);
+    ring_bell(rank);
+    ring_service_bell(rank);
   }
 }
 

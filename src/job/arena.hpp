@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/file_descriptor.hpp"
+#include "base/futex.hpp"
 #include "base/mapping.hpp"
 #include "base/settings.hpp"
 #include "job/pool.hpp"
@@ -86,7 +87,9 @@ struct alignas(cache_line_bytes) RankBlock {
 
   alignas(cache_line_bytes) std::atomic<std::uint32_t> bell{0};          // futex: the holder of the baton sleeps on it
   std::atomic<std::uint32_t> baton{0};                                   // fabric/engine.hpp
+  std::atomic<std::uint32_t> bell_socket{0};                             // 1: it sleeps on a socket instead
   alignas(cache_line_bytes) std::atomic<std::uint32_t> service_bell{0};  // futex: its service thread sleeps on it
+  std::atomic<std::uint32_t> service_bell_socket{0};                     // as above
 
   alignas(cache_line_bytes) std::atomic<Wait> wait{Wait::nothing};
   std::atomic<std::int32_t> wait_peer{-1};  // rank of the job, or -1: any
@@ -110,6 +113,7 @@ struct alignas(cache_line_bytes) ArenaHeader {
   std::uint64_t segment_bytes = 0;  // of each rank, whole pages
   std::uint64_t ring_slots = 0;     // fabric's own numbers, fixed by who made the arena
   std::uint64_t created_ns = 0;     // CLOCK_MONOTONIC
+  std::uint64_t name = 0;           // no other arena's of this host
   std::uint32_t cores = 1;          // that the ranks may run on: more ranks than cores wait differently
 
   alignas(cache_line_bytes) std::atomic<std::uint32_t> deaths{0};   // ranks that died; also a futex
@@ -171,13 +175,35 @@ class Arena {
   /// Records a death once (later calls for the rank do nothing, nor does a call for one that has left) and wakes
   /// everyone who may wait for it. Called by the rank itself, or by another process once the rank's is gone.
   void mark_dead(int rank, int signal, int exit_status) noexcept;
+  /// Wakes the thread of a rank of this host that sleeps on its bell, or its service thread.
+  void ring_bell(int rank) noexcept { ring(rank, block(rank).bell, block(rank).bell_socket, Bell::waiting); }
+  void ring_service_bell(int rank) noexcept {
+    ring(rank, block(rank).service_bell, block(rank).service_bell_socket, Bell::service);
+  }
   /// Wakes every rank's waiting and service threads.
   void ring_all_bells() noexcept;
 
+  /// Which of a rank's two bells.
+  enum class Bell : std::uint8_t { waiting, service };
+  /// A socket that becomes readable when the bell rings while the rank says that it sleeps there: for who has to wait
+  /// for other descriptors too. One a bell. Throws SetupError.
+  [[nodiscard]] FileDescriptor open_bell(int rank, Bell bell) const;
+
  private:
   void count_left() noexcept;
+  void ring(int rank, std::atomic<std::uint32_t>& bell, const std::atomic<std::uint32_t>& socket, Bell which) noexcept {
+    // Sequentially consistent with who falls asleep: either it sees the bell rung, or we see where it sleeps. Release,
+    // so with what it is rung for.
+    bell.fetch_add(1, std::memory_order_seq_cst);
+    if (socket.load(std::memory_order_seq_cst) != 0) [[unlikely]]
+      ring_socket(rank, which);
+    else
+      futex_wake(bell, 0x7fffffff);
+  }
+  [[gnu::cold]] void ring_socket(int rank, Bell bell) const noexcept;
 
   FileDescriptor memory_;
+  FileDescriptor ringer_;  // a socket to send from
   Mapping mapping_;
   std::unique_ptr<Pool> pool_;
   std::vector<std::unique_ptr<RankBlock>> far_;  // by rank; empty where there is one host

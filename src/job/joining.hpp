@@ -1,11 +1,15 @@
 #pragma once
 
 #include "base/file_descriptor.hpp"
+#include "job/death_watch.hpp"
 #include "job/handshake.hpp"
+#include "job/pmix/client.hpp"
 #include "job/session.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace tonari::job {
@@ -22,9 +26,8 @@ class JoiningAlone final : public Joining {
 /// Owns: the connection, which stays open until the rank has left: each side learns from it that the other is gone.
 class JoiningRun final : public Joining {
  public:
-  /// One, when the environment says that `tonari run` started this process; else nothing. Throws SetupError when the
-  /// environment says it only in part.
-  static std::unique_ptr<JoiningRun> if_started_so();
+  /// Where the environment says that `tonari run` started this process. Throws SetupError when it says so only in part.
+  static std::unique_ptr<JoiningRun> from_environment();
 
   JoiningRun(std::string name, std::string secret, int rank);
   Membership join(const Settings& settings) override;
@@ -35,7 +38,6 @@ class JoiningRun final : public Joining {
   void connect();
   Arena ask_for_arena();
   Reply wait_for(Step step);
-  bool can_copy_from_neighbour(const Arena& arena) const noexcept;
 
   std::string name_;
   std::string secret_;
@@ -43,6 +45,23 @@ class JoiningRun final : public Joining {
   std::uint64_t probe_;  // neighbours try to read it
   std::shared_ptr<Arena> arena_;
   FileDescriptor connection_;
+};
+
+/// A process that a launcher with PMIx started: mpirun, prterun, srun. The one way for a job to span hosts; docs/job.md
+/// draws the sequence.
+///
+/// Owns: the connection to the launcher, and the watch over the other ranks of this host.
+class JoiningPmix final : public Joining {
+ public:
+  Membership join(const Settings& settings) override;
+  Addresses exchange(std::span<const std::byte> address) override;
+  bool starter_reports_deaths() const noexcept override { return false; }
+  bool starter_alive() noexcept override;
+
+ private:
+  std::chrono::seconds limit_{0};
+  std::optional<pmix::Client> client_;
+  std::optional<DeathWatch> watch_;  // where other ranks are on this host
 };
 
 /// Exchanges addresses by the ranks' blocks, where all ranks have one arena. Throws SetupError when a rank dies

@@ -1,6 +1,9 @@
 #include "job/joining.hpp"
+#include "job/starter.hpp"
 
 #include <unistd.h>
+
+#include <cstdlib>
 
 namespace tonari::job {
 
@@ -16,7 +19,11 @@ Membership JoiningAlone::join(const Settings& settings) {
 Addresses JoiningAlone::exchange(std::span<const std::byte> address) { return {{address.begin(), address.end()}}; }
 
 std::unique_ptr<Joining> detect_joining() {
-  if (auto joining = JoiningRun::if_started_so()) return joining;
+  switch (find_starter([](const char* name) -> const char* { return std::getenv(name); })) {
+    case Starter::run: return JoiningRun::from_environment();
+    case Starter::pmix: return std::make_unique<JoiningPmix>();
+    case Starter::nobody: break;
+  }
   return std::make_unique<JoiningAlone>();
 }
 

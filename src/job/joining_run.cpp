@@ -1,10 +1,9 @@
 #include "base/error.hpp"
 #include "job/joining.hpp"
+#include "job/neighbour.hpp"
 
 #include <fmt/format.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -22,14 +21,10 @@ std::string_view variable(const char* name) noexcept {
   return text == nullptr ? std::string_view{} : std::string_view{text};
 }
 
-// Where Yama restricts ptrace to descendants, neighbours would be refused: let any process of this user in.
-void admit_neighbours() noexcept { ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); }  // fails without Yama
-
 }  // namespace
 
-std::unique_ptr<JoiningRun> JoiningRun::if_started_so() {
+std::unique_ptr<JoiningRun> JoiningRun::from_environment() {
   const auto name = variable("TONARI_JOIN");
-  if (name.empty()) return nullptr;
   const auto rank_text = variable("TONARI_RANK");
   int rank = -1;
   const auto [end, error] = std::from_chars(rank_text.data(), rank_text.data() + rank_text.size(), rank);
@@ -53,7 +48,7 @@ Membership JoiningRun::join(const Settings& settings) {
   wait_for(Step::start);
 
   Request tested{.step = Step::tested, .rank = rank_};
-  tested.copies = settings.direct_copies && can_copy_from_neighbour(*arena) ? 1 : 0;
+  tested.copies = settings.direct_copies && can_copy_from(*arena, (rank_ + 1) % arena->ranks()) ? 1 : 0;
   send_message(connection_, &tested, sizeof tested);
   const Reply go = wait_for(Step::go);
   arena_ = arena;
@@ -117,19 +112,6 @@ Reply JoiningRun::wait_for(Step step) {
   if (received == sizeof reply && reply.step == Step::stop) ::_exit(1);
   throw SetupError(
       fmt::format("`tonari run` at @{} ended while rank {} waited for the other ranks to join", name_, rank_));
-}
-
-bool JoiningRun::can_copy_from_neighbour(const Arena& arena) const noexcept {
-  const int neighbour = (rank_ + 1) % arena.ranks();
-  const RankBlock& block = arena.block(neighbour);
-  // Written by run before it sent start.
-  const auto address = block.probe.load(std::memory_order_relaxed);
-  const auto process = block.pid.load(std::memory_order_relaxed);
-
-  std::uint64_t found = 0;
-  const iovec here{.iov_base = &found, .iov_len = sizeof found};
-  const iovec there{.iov_base = reinterpret_cast<void*>(address), .iov_len = sizeof found};
-  return ::process_vm_readv(process, &here, 1, &there, 1, 0) == sizeof found && found == probe_value(neighbour);
 }
 
 bool JoiningRun::starter_alive() noexcept {

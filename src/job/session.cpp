@@ -3,7 +3,9 @@
 #include "base/clock.hpp"
 #include "base/futex.hpp"
 #include "base/log.hpp"
+#include "job/ending.hpp"
 #include "job/identity.hpp"
+#include "job/network.hpp"
 #include "job/signals.hpp"
 
 #include <fmt/format.h>
@@ -11,6 +13,7 @@
 #include <spdlog/logger.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <utility>
@@ -27,21 +30,12 @@ constexpr std::chrono::milliseconds leave_look{100};  // how often a leaving ran
 
 }  // namespace
 
-void check_apart(const Settings& settings) {
-  if (settings.apart == "network") {
-    throw SetupError(
-        "TONARI_APART=network needs a network transport, which this build does not have; "
-        "use --apart memory");
-  }
-}
-
 Session::Session(std::unique_ptr<Joining> joining, Settings settings)
     : joining_(std::move(joining)),
       settings_(std::move(settings)),
       host_name_(this_host_name()),
       process_(::getpid()),
       exceptions_(std::uncaught_exceptions()) {
-  check_apart(settings_);
   member_ = joining_->join(settings_);
   try {
     log_ = make_logger(rank(), settings_.log);
@@ -51,11 +45,22 @@ Session::Session(std::unique_ptr<Joining> joining, Settings settings)
     attachment_told_.resize(static_cast<std::size_t>(size()));
     handler_told_.resize(static_cast<std::size_t>(size()));
     left_told_.resize(static_cast<std::size_t>(size()));
+    start_network();
     arena().advance(rank(), Phase::running);
     start_service();
+    if (network_ != nullptr) attach_fabric(*this);
   } catch (...) {
     arena().mark_dead(rank(), 0, 1);  // it has joined, and the others count on it
     throw;
+  }
+}
+
+void Session::start_network() {
+  if (member_.hosts.empty() && settings_.apart != "network") return;
+  network_ = make_network(member_, settings_);
+  Addresses addresses = joining_->exchange(network_->address());
+  for (int other = 0; other < size(); ++other) {
+    if (is_far(other)) network_->introduce(other, std::move(addresses[static_cast<std::size_t>(other)]));
   }
 }
 
@@ -66,12 +71,13 @@ Session::~Session() {
   }
 
   if (std::uncaught_exceptions() > exceptions_) {
+    stop_service();  // first: it may be reading what others take back from the dead
     arena().mark_dead(rank(), 0, 1);
-    stop_service();
   } else {
     leave();
   }
   attachment_.reset();
+  network_.reset();
   arena().advance(rank(), Phase::left);
 }
 
@@ -83,7 +89,7 @@ void Session::leave() noexcept {
   own.wait.store(Wait::leave, std::memory_order_release);  // with its time
   leaving_.store(true, std::memory_order_release);
   arena().mark_leaving(rank());
-  ring_bell(own.service_bell);
+  arena().ring_service_bell(rank());
 
   wait_for_all_to_leave();
   own.wait.store(Wait::nothing, std::memory_order_relaxed);
@@ -119,12 +125,24 @@ void Session::forget() noexcept {
   new std::unique_ptr<Joining>(std::move(joining_));
   new std::shared_ptr<Arena>(std::move(member_.arena));
   new std::unique_ptr<Attachment>(std::move(attachment_));
+  new std::unique_ptr<Network>(std::move(network_));
   new std::thread(std::move(service_));
 }
 
-int Session::host(int of_rank) const noexcept { return settings_.apart == "none" ? 0 : of_rank; }
+int Session::host(int of_rank) const noexcept {
+  if (settings_.apart != "none") return of_rank;
+  return member_.hosts.empty() ? 0 : member_.hosts[static_cast<std::size_t>(of_rank)];
+}
 
-int Session::hosts() const noexcept { return settings_.apart == "none" ? 1 : size(); }
+int Session::hosts() const noexcept {
+  if (settings_.apart != "none") return size();
+  return member_.hosts.empty() ? 1 : static_cast<int>(member_.host_names.size());
+}
+
+int Session::ranks_here() const noexcept {
+  if (member_.hosts.empty()) return size();
+  return static_cast<int>(std::ranges::count(member_.hosts, member_.hosts[static_cast<std::size_t>(rank())]));
+}
 
 bool Session::in_own_process() const noexcept { return ::getpid() == process_; }
 
@@ -134,7 +152,7 @@ void Session::on_death(std::function<void(const Death&)> handler) {
     block().lives_on.store(handler ? 1 : 0, std::memory_order_release);
     handler_ = std::move(handler);
   }
-  ring_bell(block().service_bell);  // for deaths that came before it
+  arena().ring_service_bell(rank());  // for deaths that came before it
 }
 
 Session::Attachment* Session::attachment() noexcept {
@@ -149,7 +167,7 @@ void Session::start_service() {
 
 void Session::stop_service() noexcept {
   stopping_.store(true, std::memory_order_release);
-  ring_bell(block().service_bell);
+  arena().ring_service_bell(rank());
   service_.join();
 }
 
@@ -174,7 +192,8 @@ void Session::serve_until_stopped() noexcept {
     if (settings_.service_thread || leaving_.load(std::memory_order_acquire)) {
       if (Attachment* const layer = attachment()) layer->serve();
     }
-    futex_wait(bell, seen, heartbeat);
+    Attachment* const layer = attachment();
+    if (layer == nullptr || !layer->rest(seen, heartbeat)) futex_wait(bell, seen, heartbeat);
   }
 }
 
@@ -214,6 +233,19 @@ void Session::tell_of_full_peer(std::uint64_t now_ns) noexcept {
       settings_.warn_seconds, peer);
 }
 
+void Session::say_why_it_stops(int dead) const noexcept {
+  const RankBlock& of = arena().block(dead);
+  const int signal = of.death_signal.load(std::memory_order_relaxed);  // published by the phase
+  const int status = of.death_status.load(std::memory_order_relaxed);
+  const std::string how = signal != 0 || status != Ending::unknown ? describe({signal, status}) : "has gone";
+  write_line(fmt::format("tonari: rank {} stops, since rank {} (host {}) {}", rank(), dead, host_name_of(dead), how));
+}
+
+const std::string& Session::host_name_of(int of_rank) const noexcept {
+  const auto number = static_cast<std::size_t>(member_.hosts.empty() ? 0 : host(of_rank));
+  return number < member_.host_names.size() ? member_.host_names[number] : host_name_;
+}
+
 void Session::tell_of_death(int dead, Attachment* layer) noexcept {
   const auto index = static_cast<std::size_t>(dead);
   std::function<void(const Death&)> handler;
@@ -221,14 +253,17 @@ void Session::tell_of_death(int dead, Attachment* layer) noexcept {
     const std::lock_guard guard(handler_mutex_);
     handler = handler_;
   }
-  if (!handler && !threads()) stop_process();  // who started us says why, in one line for all ranks
+  if (!handler && !threads()) {
+    if (!joining_->starter_reports_deaths()) say_why_it_stops(dead);
+    stop_process();  // else who started us says why, in one line for all ranks
+  }
 
   char& told = attachment_told_[index];
   if (layer != nullptr && told == 0) told = layer->died(dead) ? 1 : 0;
   if (handler && std::exchange(handler_told_[index], 1) == 0) {
     const RankBlock& of = arena().block(dead);
     handler({.rank = dead,
-             .host = host_name_,
+             .host = host_name_of(dead),
              .signal = of.death_signal.load(std::memory_order_relaxed),  // published by the phase
              .exit_status = of.death_status.load(std::memory_order_relaxed)});
   }

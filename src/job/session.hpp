@@ -8,6 +8,7 @@
 #include <spdlog/fwd.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,8 @@
 #include <vector>
 
 namespace tonari::job {
+
+class Network;
 
 /// What joining gives a rank.
 struct Membership {
@@ -72,6 +75,19 @@ class Session {
   [[nodiscard]] Arena& arena() const noexcept { return *member_.arena; }
   [[nodiscard]] RankBlock& block() const noexcept { return arena().block(rank()); }
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
+  /// The ranks' way to other hosts; null where there is none.
+  [[nodiscard]] Network* network() const noexcept { return network_.get(); }
+  /// Reached by the network alone, not by this host's memory.
+  [[nodiscard]] bool is_far(int other) const noexcept {
+    return network_ != nullptr && other != rank() && (settings_.apart == "network" || is_on_other_host(other));
+  }
+  /// What it is at is known by the network alone, not by the arena.
+  [[nodiscard]] bool is_on_other_host(int other) const noexcept {
+    return !member_.hosts.empty() &&
+           member_.hosts[static_cast<std::size_t>(other)] != member_.hosts[static_cast<std::size_t>(rank())];
+  }
+  /// Ranks of the job that run on this machine, this one too.
+  [[nodiscard]] int ranks_here() const noexcept;
   [[nodiscard]] int host(int rank) const noexcept;
   [[nodiscard]] int hosts() const noexcept;
   [[nodiscard]] const std::string& host_name() const noexcept { return host_name_; }
@@ -98,8 +114,11 @@ class Session {
     /// has answered true, no longer.
     virtual bool left(int rank) noexcept = 0;
     /// Runs on the thread that leaves, before the others can know of it: returns when all is on its way that was held
-    /// back and that others may wait for.
+    /// back and that others may wait for, and ranks of other hosts are told.
     virtual void settle() noexcept = 0;
+    /// Runs on the service thread when it has nothing to do: sleeps until the service bell is no longer `seen`, or
+    /// something came by the network, or for so long. False: it has nothing but the bell to sleep for.
+    virtual bool rest(std::uint32_t /*seen*/, std::chrono::nanoseconds /*longest*/) noexcept { return false; }
   };
   /// The attachment of type T, made by `make()` on first use. Thread-safe; one attachment a session suffices so far.
   template <class T, class Make>
@@ -110,6 +129,7 @@ class Session {
   }
 
  private:
+  void start_network();
   void start_service();
   void serve_until_stopped() noexcept;  // the service thread
   void stop_service() noexcept;
@@ -117,6 +137,8 @@ class Session {
   void notice_leavers() noexcept;
   void tell_of_full_peer(std::uint64_t now_ns) noexcept;
   void tell_of_death(int rank, Attachment* attachment) noexcept;
+  void say_why_it_stops(int dead) const noexcept;
+  [[nodiscard]] const std::string& host_name_of(int rank) const noexcept;
   void leave() noexcept;
   void wait_for_all_to_leave() noexcept;
   [[nodiscard]] int first_that_stays() const noexcept;
@@ -126,6 +148,7 @@ class Session {
   std::unique_ptr<Joining> joining_;
   Settings settings_;
   Membership member_;
+  std::unique_ptr<Network> network_;
   std::string host_name_;
   std::shared_ptr<spdlog::logger> log_;
   int process_;     // that joined
@@ -145,8 +168,5 @@ class Session {
   std::uint64_t told_of_wait_since_ns_ = 0;
   std::thread service_;
 };
-
-/// Throws SetupError when the settings ask for what this build or way of starting cannot do.
-void check_apart(const Settings& settings);
 
 }  // namespace tonari::job

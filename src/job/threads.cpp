@@ -72,7 +72,6 @@ void run_rank(Team& team, int rank, const std::function<void(Job&)>& body, const
 
 void run_as_threads(int ranks, const std::function<void(Job&)>& body, const std::vector<std::string>& settings) {
   const Settings read = read_settings(settings);
-  job::check_apart(read);
   Team team{ranks, read};
   std::vector<std::jthread> threads;
   threads.reserve(static_cast<std::size_t>(ranks));

@@ -211,7 +211,7 @@ TEST(Threads, RefuseWhatCannotBe) {
 
   EXPECT_THROW(run_as_threads(0, nothing), SetupError);
   EXPECT_THROW(run_as_threads(-3, nothing), SetupError);
-  EXPECT_THROW(run_as_threads(2, nothing, {"TONARI_APART=network"}), SetupError);
+  EXPECT_THROW(run_as_threads(2, nothing, {"TONARI_NETWORK=pigeons"}), SetupError);
   EXPECT_THROW(run_as_threads(2, nothing, {"TONARI_NO_SUCH_SETTING=1"}), SetupError);
 }
 

@@ -1,0 +1,65 @@
+#include "job/introduction.hpp"
+#include "job/joining.hpp"
+#include "job/meeting.hpp"
+
+#include <tonari/status.hpp>
+
+#include <atomic>
+
+namespace tonari::job {
+
+namespace {
+
+// What was given under a key stays with the launcher, so that a second joining would find the first one's answers.
+void check_is_first() {
+  static std::atomic<bool> has_joined{false};
+  if (!has_joined.exchange(true, std::memory_order_relaxed)) return;
+  throw SetupError(
+      "this process has joined the launcher's job already: under a launcher a rank makes one tonari::Job in its life; "
+      "unset PMIX_NAMESPACE to run alone");
+}
+
+std::span<const std::byte> bytes_of(const Introduction& self) noexcept { return std::as_bytes(std::span(&self, 1)); }
+
+void part_from_far_ranks(Arena& arena, const Hosts& hosts, int own_host) {
+  std::vector<bool> is_far;
+  for (const int host : hosts.of) is_far.push_back(host != own_host);
+  arena.keep_far_ranks(is_far);
+  for (std::size_t rank = 0; rank < is_far.size(); ++rank) {
+    if (is_far[rank]) arena.advance(static_cast<int>(rank), Phase::running);
+  }
+}
+
+}  // namespace
+
+Membership JoiningPmix::join(const Settings& settings) {
+  check_is_first();
+  limit_ = std::chrono::seconds{settings.join_seconds};
+  client_.emplace();
+  const int rank = client_->rank();
+  const Introduction self = introduce_self(rank);
+  Meeting meeting{rank, self};
+  const auto ranks = read_introductions(client_->exchange("tonari.introduction", bytes_of(self), limit_));
+  const Hosts hosts = group_by_host(ranks);
+  const int own_host = hosts.of[static_cast<std::size_t>(rank)];
+
+  Meeting::Outcome met = meeting.meet(ranks, hosts.ranks_on(own_host), settings);
+  Membership member{.rank = rank, .size = client_->size(), .arena = std::move(met.arena)};
+  member.direct_copies = met.direct_copies;
+  member.secret.assign(ranks[0].secret.begin(), ranks[0].secret.end());
+  if (hosts.names.size() > 1) {
+    part_from_far_ranks(*member.arena, hosts, own_host);
+    member.hosts = hosts.of;
+    member.host_names = hosts.names;
+  }
+  if (!met.neighbours.empty()) watch_.emplace(member.arena, std::move(met.neighbours));
+  return member;
+}
+
+Addresses JoiningPmix::exchange(std::span<const std::byte> address) {
+  return client_->exchange("tonari.address", address, limit_);
+}
+
+bool JoiningPmix::starter_alive() noexcept { return pmix::Client::connected(); }
+
+}  // namespace tonari::job

@@ -1,0 +1,222 @@
+#include "job/pmix/client.hpp"
+
+#include "job/pmix/library.hpp"
+#include "job/signals.hpp"
+
+#include <tonari/status.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+
+namespace tonari::job::pmix {
+
+namespace {
+
+constexpr std::size_t no_handler = std::numeric_limits<std::size_t>::max();
+
+// Of the process, as PMIx and its one connection are.
+std::atomic<bool> server_lost{false};
+
+void require(pmix_status_t status, std::string_view what, std::string_view remedy) {
+  if (status == PMIX_SUCCESS || status == PMIX_OPERATION_SUCCEEDED) return;
+  throw SetupError(fmt::format("{}: {}; {}", what, library().error_string(status), remedy));
+}
+
+pmix_proc_t process(std::string_view job, pmix_rank_t rank) noexcept {
+  pmix_proc_t named{};
+  job.copy(named.nspace, sizeof named.nspace - 1);
+  named.rank = rank;
+  return named;
+}
+
+pmix_info_t yes(std::string_view key) noexcept {
+  pmix_info_t info{};
+  key.copy(info.key, sizeof info.key - 1);
+  info.value.type = PMIX_BOOL;
+  info.value.data.flag = true;
+  return info;
+}
+
+pmix_info_t within(std::chrono::seconds limit) noexcept {
+  pmix_info_t info{};
+  std::string_view{PMIX_TIMEOUT}.copy(info.key, sizeof info.key - 1);
+  info.value.type = PMIX_INT;
+  info.value.data.integer = static_cast<int>(limit.count());
+  return info;
+}
+
+/// The answer to something PMIx does meanwhile. Shared with its thread, which may be later than our patience.
+template <class Value>
+class Answer {
+ public:
+  void give(Value value) {
+    const std::lock_guard guard(mutex_);
+    value_ = value;
+    given_.notify_all();
+  }
+  std::optional<Value> wait(std::chrono::seconds limit) {
+    std::unique_lock lock(mutex_);
+    given_.wait_for(lock, limit, [this] { return value_.has_value(); });
+    return value_;
+  }
+
+  /// What is handed to PMIx, and taken back by its thread.
+  static void* ticket(const std::shared_ptr<Answer>& answer) { return new std::shared_ptr<Answer>(answer); }
+  static std::unique_ptr<std::shared_ptr<Answer>> redeem(void* ticket) noexcept {
+    return std::unique_ptr<std::shared_ptr<Answer>>(static_cast<std::shared_ptr<Answer>*>(ticket));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable given_;
+  std::optional<Value> value_;
+};
+
+using Done = Answer<pmix_status_t>;
+using Registered = Answer<std::size_t>;
+
+void is_done(pmix_status_t status, void* ticket) { (*Done::redeem(ticket))->give(status); }
+
+void is_registered(pmix_status_t status, std::size_t handler, void* ticket) {
+  (*Registered::redeem(ticket))->give(status == PMIX_SUCCESS ? handler : no_handler);
+}
+
+void lose_server(std::size_t /*handler*/, pmix_status_t /*status*/, const pmix_proc_t* /*source*/,
+                 pmix_info_t* /*info*/, std::size_t /*infos*/, pmix_info_t* /*results*/, std::size_t /*result_count*/,
+                 pmix_event_notification_cbfunc_fn_t go_on, void* data) {
+  server_lost.store(true, std::memory_order_release);
+  if (go_on != nullptr) go_on(PMIX_SUCCESS, nullptr, 0, nullptr, nullptr, data);  // MPI may want to hear of it too
+}
+
+}  // namespace
+
+std::string why_absent() {
+  try {
+    library();
+    return {};
+  } catch (const SetupError& error) {
+    return error.what();
+  }
+}
+
+Client::Client() : handler_(no_handler) {
+  if (const std::string why = why_absent(); !why.empty()) {
+    throw SetupError(
+        fmt::format("a launcher with PMIx started this process, which cannot join its job: {}, or unset "
+                    "PMIX_NAMESPACE to run alone",
+                    why));
+  }
+  const Library& pmix = library();
+  pmix_proc_t self{};
+  {
+    const AllSignalsBlocked none_for_its_thread;
+    require(pmix.init(&self, nullptr, 0), "connecting to the launcher by PMIx (PMIX_NAMESPACE is set)",
+            "either it has ended, or this process was moved to where it cannot be reached; unset PMIX_NAMESPACE to run "
+            "alone");
+  }
+  try {
+    job_ = self.nspace;
+    rank_ = static_cast<int>(self.rank);
+    const pmix_proc_t all = process(job_, PMIX_RANK_WILDCARD);
+    pmix_value_t* size = nullptr;
+    require(pmix.get(&all, PMIX_JOB_SIZE, nullptr, 0, &size), "asking the launcher for the size of the job",
+            "use another launcher: mpirun of Open MPI, srun --mpi=pmix, or `tonari run`");
+    size_ = static_cast<int>(size->data.uint32);
+    std::free(size);
+    watch_server();
+  } catch (...) {
+    pmix.finalize(nullptr, 0);
+    throw;
+  }
+}
+
+Client::~Client() {
+  const Library& pmix = library();
+  if (handler_ != no_handler && connected()) {  // else nobody would answer
+    const auto done = std::make_shared<Done>();
+    const auto status = pmix.deregister_event_handler(handler_, is_done, Done::ticket(done));
+    if (status == PMIX_SUCCESS) done->wait(std::chrono::seconds{1});
+  }
+  pmix.finalize(nullptr, 0);
+}
+
+std::vector<std::vector<std::byte>> Client::exchange(const char* key, std::span<const std::byte> bytes,
+                                                     std::chrono::seconds limit) {
+  put(key, bytes);
+  wait_for_all(limit);
+  std::vector<std::vector<std::byte>> all;
+  all.reserve(static_cast<std::size_t>(size_));
+  for (int rank = 0; rank < size_; ++rank) all.push_back(get(rank, key, limit));
+  return all;
+}
+
+void Client::put(const char* key, std::span<const std::byte> bytes) {
+  const Library& pmix = library();
+  std::vector<std::byte> copy{bytes.begin(), bytes.end()};  // PMIx takes it as not const
+  pmix_value_t value{};
+  value.type = PMIX_BYTE_OBJECT;
+  value.data.bo.bytes = reinterpret_cast<char*>(copy.data());
+  value.data.bo.size = copy.size();
+  require(pmix.put(PMIX_GLOBAL, key, &value), "PMIx_Put", "is the launcher still there?");
+  require(pmix.commit(), "PMIx_Commit", "is the launcher still there?");
+}
+
+void Client::wait_for_all(std::chrono::seconds limit) {
+  const pmix_proc_t all = process(job_, PMIX_RANK_WILDCARD);
+  const auto done = std::make_shared<Done>();
+  // Kept until PMIx has answered, which may be after we have given up.
+  static const pmix_info_t collect = yes(PMIX_COLLECT_DATA);
+  const auto started = library().fence_nb(&all, 1, &collect, 1, is_done, Done::ticket(done));
+  if (started == PMIX_OPERATION_SUCCEEDED) return;  // a job of one
+  constexpr auto remedy = "is the launcher still there, and are the other ranks?";
+  require(started, "PMIx_Fence", remedy);
+  const std::optional<pmix_status_t> status = done->wait(limit);
+  if (!status) {
+    throw SetupError(
+        fmt::format("rank {} has waited {} s, and not all {} ranks have joined: every rank must make a tonari::Job, or "
+                    "none; if the program needs longer before it does, set TONARI_JOIN_SECONDS higher",
+                    rank_, limit.count(), size_));
+  }
+  require(*status, fmt::format("waiting for all {} ranks to join (PMIx_Fence)", size_), remedy);
+}
+
+std::vector<std::byte> Client::get(int rank, const char* key, std::chrono::seconds limit) const {
+  const Library& pmix = library();
+  const pmix_proc_t whose = process(job_, static_cast<pmix_rank_t>(rank));
+  // Not with PMIX_IMMEDIATE: Open MPI 5 collects what comes from other hosts only when it is asked for.
+  const pmix_info_t patience = within(limit);
+  pmix_value_t* value = nullptr;
+  require(pmix.get(&whose, key, &patience, 1, &value), fmt::format("asking for what rank {} gives as {}", rank, key),
+          "every rank must be of one version of tonari, and make its tonari::Job and call MPI_Init in the same order");
+  std::vector<std::byte> bytes;
+  if (value->type == PMIX_BYTE_OBJECT) {
+    const auto* const first = reinterpret_cast<const std::byte*>(value->data.bo.bytes);
+    bytes.assign(first, first + value->data.bo.size);
+    std::free(value->data.bo.bytes);
+  }
+  std::free(value);
+  return bytes;
+}
+
+// Without the handler, PMIx would end the process itself.
+void Client::watch_server() noexcept {
+  const auto registered = std::make_shared<Registered>();
+  // Kept until PMIx has answered.
+  static pmix_status_t lost = PMIX_ERR_LOST_CONNECTION;
+  const auto started = library().register_event_handler(&lost, 1, nullptr, 0, lose_server, is_registered,
+                                                        Registered::ticket(registered));
+  if (started == PMIX_SUCCESS) handler_ = registered->wait(std::chrono::seconds{10}).value_or(no_handler);
+}
+
+bool Client::connected() noexcept { return !server_lost.load(std::memory_order_acquire); }
+
+}  // namespace tonari::job::pmix

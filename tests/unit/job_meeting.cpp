@@ -1,0 +1,224 @@
+#include "job/meeting.hpp"
+
+#include "job/death_watch.hpp"
+#include "job/ending.hpp"
+
+#include <tonari/status.hpp>
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+namespace tonari::job {
+namespace {
+
+// A process that waits until it is told to go on, so that its number is known before it does anything.
+class Child {
+ public:
+  explicit Child(const std::function<void(int go)>& body) {
+    if (::pipe(ends_.data()) != 0) throw_failure();
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::close(ends_[1]);
+      body(ends_[0]);
+      ::_exit(0);
+    }
+    ::close(ends_[0]);
+  }
+  Child(Child&&) = delete;
+  ~Child() {
+    ::close(ends_[1]);
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+  void tell(const void* what, std::size_t bytes) const {
+    ASSERT_EQ(::write(ends_[1], what, bytes), static_cast<ssize_t>(bytes));
+  }
+  // Its status once it has ended; the number stays its own.
+  [[nodiscard]] int status() const {
+    siginfo_t info{};
+    ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
+    return info.si_status;
+  }
+
+ private:
+  [[noreturn]] static void throw_failure() { throw std::runtime_error("pipe"); }
+
+  std::array<int, 2> ends_{};
+  pid_t pid_ = 0;
+};
+
+using Ranks = std::array<Introduction, 2>;
+constexpr std::array<int, 2> both{0, 1};
+
+Settings patient() { return read_settings(); }
+
+// What rank 1 does in its process: 0 when it has met the other, 1 when it was refused.
+int follow(const Ranks& ranks, const Introduction& self) {
+  try {
+    Meeting meeting{1, self};
+    const auto met = meeting.meet(ranks, both, patient());
+    return met.arena->block(1).pid.load() == ::getpid() && met.neighbours.size() == 1 ? 0 : 2;
+  } catch (const SetupError&) {
+    return 1;
+  }
+}
+
+// As follow(), with the introductions that the parent sends; `change` is made to them before.
+std::function<void(int)> follower(const std::function<void(Ranks&)>& change = [](Ranks&) {}) {
+  return [change](int go) {
+    Ranks ranks;
+    if (::read(go, static_cast<void*>(&ranks), sizeof ranks) != sizeof ranks) ::_exit(3);
+    change(ranks);
+    ::_exit(follow(ranks, ranks[1]));
+  };
+}
+
+Ranks introduce(pid_t other) {
+  Ranks ranks{introduce_self(0), introduce_self(1)};
+  ranks[1].pid = other;
+  return ranks;
+}
+
+std::string refusal_of(Meeting& meeting, const Ranks& ranks, const Settings& settings = patient()) {
+  try {
+    meeting.meet(ranks, both, settings);
+  } catch (const SetupError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(Meeting, GivesAllRanksOfAHostOneArena) {
+  const Child other{follower()};
+  const Ranks ranks = introduce(other.pid());
+  Meeting meeting{0, ranks[0]};
+  other.tell(&ranks, sizeof ranks);
+
+  const Meeting::Outcome met = meeting.meet(ranks, both, patient());
+
+  EXPECT_EQ(other.status(), 0);
+  EXPECT_EQ(met.arena->ranks(), 2);
+  EXPECT_EQ(met.arena->block(0).pid.load(), ::getpid());
+  EXPECT_EQ(met.arena->block(1).pid.load(), other.pid());
+  EXPECT_EQ(met.arena->block(1).phase.load(), Phase::joined);
+  ASSERT_EQ(met.neighbours.size(), 1U);
+  EXPECT_EQ(met.neighbours[0].rank, 1);
+}
+
+TEST(Meeting, IsNotHeldUpByASilentStranger) {
+  const Child other{follower()};
+  const Ranks ranks = introduce(other.pid());
+  Meeting meeting{0, ranks[0]};
+  const Child stranger{[&](int go) {
+    const FileDescriptor connection = try_connect(listener_name(ranks[0]));
+    char byte = 0;
+    static_cast<void>(!::read(go, &byte, 1));  // until the parent ends it
+  }};
+  other.tell(&ranks, sizeof ranks);
+
+  EXPECT_EQ(refusal_of(meeting, ranks), "none");
+  EXPECT_EQ(other.status(), 0);
+}
+
+TEST(Meeting, RefusesWhoDoesNotKnowTheSecret) {
+  const Child other{follower([](Ranks& ranks) { ranks[0].secret[0] ^= std::byte{1}; })};
+  const Ranks ranks = introduce(other.pid());
+  Meeting meeting{0, ranks[0]};
+  other.tell(&ranks, sizeof ranks);
+
+  EXPECT_EQ(refusal_of(meeting, ranks), "rank 1, on the same host, ended while the ranks of this host joined");
+  EXPECT_EQ(other.status(), 1);
+}
+
+TEST(Meeting, SaysWhoEndedInsteadOfComing) {
+  const Child other{[](int) {}};
+  const Ranks ranks = introduce(other.pid());
+  Meeting meeting{0, ranks[0]};
+
+  EXPECT_EQ(refusal_of(meeting, ranks), "rank 1, on the same host, ended while the ranks of this host joined");
+}
+
+TEST(Meeting, DoesNotWaitForEver) {
+  const Child other{follower()};  // is never told to go on
+  const Ranks ranks = introduce(other.pid());
+  Meeting meeting{0, ranks[0]};
+  Settings settings = patient();
+  settings.join_seconds = 1;
+
+  EXPECT_EQ(refusal_of(meeting, ranks, settings),
+            "rank 1, on the same host, did not come while the ranks of this host joined");
+}
+
+TEST(Meeting, IsCalledOffWhenTheFirstRankIsGone) {
+  const Child other{follower()};
+  const Ranks ranks = introduce(other.pid());
+  other.tell(&ranks, sizeof ranks);  // and nobody listens
+
+  EXPECT_EQ(other.status(), 1);
+}
+
+// ---- What comes after ----
+
+Neighbour neighbour(int rank, const Child& child) {
+  return {.rank = rank, .pid = child.pid(), .process = open_process(child.pid())};
+}
+
+void wait_for_end(int go) {
+  char byte = 0;
+  static_cast<void>(!::read(go, &byte, 1));
+  ::_exit(5);
+}
+
+TEST(DeathWatch, RecordsHowNeighboursEnded) {
+  const auto arena = std::make_shared<Arena>(Arena::create(4, patient()));
+  const Child killed{wait_for_end};
+  const Child returning{wait_for_end};
+  const Child leaver{wait_for_end};
+  std::vector<Neighbour> neighbours;
+  neighbours.push_back(neighbour(1, leaver));  // looked at first
+  neighbours.push_back(neighbour(2, killed));
+  neighbours.push_back(neighbour(3, returning));
+  for (int rank = 0; rank < 4; ++rank) arena->advance(rank, Phase::running);
+  const DeathWatch watch{arena, std::move(neighbours)};
+
+  arena->advance(1, Phase::left);
+  leaver.tell("", 1);
+  EXPECT_EQ(leaver.status(), 5);
+  ::kill(killed.pid(), SIGKILL);
+  returning.tell("", 1);
+  while (arena->header().deaths.load(std::memory_order_acquire) < 2) std::this_thread::yield();
+
+  EXPECT_EQ(arena->block(1).phase.load(), Phase::left);
+  EXPECT_EQ(arena->block(2).death_signal.load(), SIGKILL);
+  EXPECT_EQ(arena->block(3).death_signal.load(), 0);
+  EXPECT_EQ(arena->block(3).death_status.load(), 5);
+}
+
+TEST(DeathWatch, TakesNoEndForADeathOnceAllLeave) {
+  const auto arena = std::make_shared<Arena>(Arena::create(2, patient()));
+  const Child leaver{wait_for_end};
+  std::vector<Neighbour> neighbours;
+  neighbours.push_back(neighbour(1, leaver));
+  arena->mark_leaving(0);
+  arena->mark_leaving(1);
+  {
+    const DeathWatch watch{arena, std::move(neighbours)};
+    leaver.tell("", 1);
+    EXPECT_EQ(leaver.status(), 5);
+  }  // it looks at what has ended before it stops
+
+  EXPECT_EQ(arena->block(1).phase.load(), Phase::leaving);
+}
+
+}  // namespace
+}  // namespace tonari::job
