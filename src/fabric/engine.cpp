@@ -1,5 +1,10 @@
 #include "fabric/engine.hpp"
 
+#include "job/ending.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <mutex>
 
@@ -30,10 +35,19 @@ Engine::Engine(job::Session& session)
       bulk_(Segment(session.arena().segment(session.rank())).bulk()),
       tickets_(Segment(session.arena().segment(session.rank())).transfers()),
       boards_(Segment(session.arena().segment(session.rank())).boards()) {
-  shared_cores_ = static_cast<std::uint32_t>(session.size()) > session.arena().header().cores;
+  shared_cores_ = static_cast<std::uint32_t>(session.ranks_here()) > session.arena().header().cores;
   spins_min_ = shared_cores_ ? spins_with_shared_cores : spins_with_a_core_each;
   spins_ = spins_min_;
   yields_max_ = shared_cores_ ? yields_with_shared_cores : yields_with_a_core_each;
+  if (session.network() == nullptr) return;
+  bell_ = session.arena().open_bell(session.rank(), job::Arena::Bell::waiting);
+  service_bell_ = session.arena().open_bell(session.rank(), job::Arena::Bell::service);
+  const auto size = static_cast<std::size_t>(session.size());
+  for (int rank = 0; rank < session.size(); ++rank) far_.push_back(session.is_far(rank) ? 1 : 0);
+  has_neighbours_ = std::ranges::count(far_, 0) > 1;
+  leaves_ = std::vector<std::atomic<char>>(size);
+  full_told_to_ = session.size();
+  network_ = static_cast<Network*>(session.network());
 }
 
 Engine::~Engine() = default;
@@ -49,6 +63,7 @@ std::size_t Engine::poll() noexcept {
     hand_up_strays();
   shm_.poll(heads_a_poll, [this, &heads](const Head& head) noexcept { arrived_[heads++] = head; });
   if (heads != 0) hand_up(std::span(arrived_).first(heads));
+  if (network_ != nullptr) heads += poll_network();
   retry_held_back();
   if (shm_.room_made()) [[unlikely]]
     session_.arena().ring_all_bells();
@@ -56,12 +71,69 @@ std::size_t Engine::poll() noexcept {
   return heads;
 }
 
+// A look at the network costs as much as tens of looks at the rings.
+std::size_t Engine::poll_network() noexcept {
+  if (++polls_without_network_ < polls_without_network_max && has_neighbours_) return 0;
+  polls_without_network_ = 0;
+  std::size_t heads = 0;
+  network_->poll(heads_a_poll, [this, &heads](const Head& head) noexcept { arrived_[heads++] = head; });
+  if (heads != 0) hand_up(std::span(arrived_).first(heads));
+  if (network_->gone_count() != gone_seen_) [[unlikely]]
+    notice_gone();
+  tell_if_full();
+  return heads;
+}
+
+// Other hosts cannot look into this rank's block. Where there is no room for it, the next poll goes on.
+void Engine::tell_if_full() noexcept {
+  const std::uint32_t full = block_.full.load(std::memory_order_relaxed);
+  if (full != full_told_) [[unlikely]] {
+    full_told_ = full;
+    full_told_to_ = 0;
+  }
+  const auto ranks = static_cast<int>(far_.size());
+  Head head{};
+  head.kind = Kind::rank_full;
+  head.source = static_cast<std::uint32_t>(session_.rank());
+  head.tag = full_told_;
+  for (; full_told_to_ < ranks; ++full_told_to_) {
+    const bool cannot_look = is_far(full_told_to_) && session_.is_on_other_host(full_told_to_);
+    if (cannot_look && send(full_told_to_, head, Lane::request) == Status::again) return;
+  }
+}
+
+void Engine::notice_gone() noexcept {
+  gone_seen_ = network_->gone_count();
+  for (int rank = 0; rank < session_.size(); ++rank) {
+    if (!is_far(rank) || !session_.is_on_other_host(rank) || !network_->gone(rank)) continue;
+    const bool stays = session_.arena().block(rank).phase.load(std::memory_order_acquire) < job::Phase::leaving;
+    if (stays) session_.arena().mark_dead(rank, 0, job::Ending::unknown);
+  }
+}
+
+// What is for the engine itself.
+void Engine::take_up(const Head& head) noexcept {
+  const auto rank = static_cast<int>(head.source);
+  if (head.source >= far_.size() || !is_far(rank)) return;     // a peer lies
+  const bool has_own_block = session_.is_on_other_host(rank);  // here, for this rank alone
+  if (head.kind == Kind::rank_full && has_own_block) {
+    session_.arena().block(rank).full.store(head.tag, std::memory_order_relaxed);  // a hint
+  } else if (head.kind == Kind::rank_leaves) {
+    leaves_[head.source].store(1, std::memory_order_release);  // with what came before it; pairs with left()
+    if (has_own_block) session_.arena().mark_leaving(rank);
+  }
+}
+
 void Engine::hand_up(std::span<const Head> heads) noexcept {
   while (!heads.empty()) {
     const std::size_t layer = layer_of(heads.front().kind);
     const auto end = std::ranges::find_if(heads, [layer](const Head& head) { return layer_of(head.kind) != layer; });
     const auto count = static_cast<std::size_t>(end - heads.begin());
-    if (layer < layers_count) hand_up(layer, heads.first(count));  // or a peer lies
+    if (layer < layers_count) {
+      hand_up(layer, heads.first(count));
+    } else {
+      for (const Head& head : heads.first(count)) take_up(head);
+    }
     heads = heads.subspan(count);
   }
 }
@@ -106,10 +178,10 @@ void Engine::drain() noexcept {
   for (int look = 0; look < looks_max && empty_polls_.load(std::memory_order_acquire) - before < 2; ++look) {
     if (take_baton()) {
       shm_.expect_gap();
-      poll();
+      poll_all();
       drop_baton(true);
     } else {
-      ring_bell(block_.bell);
+      ring_own_bell();
       ::sched_yield();
     }
   }
@@ -181,7 +253,7 @@ void Engine::serve() noexcept {
   if (!take_baton()) return;
   do {
     shm_.expect_gap();
-  } while (poll() != 0);
+  } while (poll_all() != 0);
   idle();
   drop_baton(true);
   run_errands();
@@ -190,13 +262,18 @@ void Engine::serve() noexcept {
 bool Engine::died(int rank) noexcept {
   if (!has_layers()) return false;  // what it sent would have nowhere to go
   drain();
-  bulk_.reader_died(rank);
+  if (is_far(rank)) {
+    network_->forget(rank);  // which gives back what it read of ours
+  } else {
+    bulk_.reader_died(rank);
+  }
   tell_layers(rank, &Layer::died);
   return true;
 }
 
 bool Engine::left(int rank) noexcept {
   if (!has_layers()) return false;  // as above
+  if (is_far(rank) && leaves_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire) == 0) return false;
   drain();
   tell_layers(rank, &Layer::left);
   return true;
@@ -211,7 +288,7 @@ void Engine::tell_layers(int rank, void (Layer::*told)(int) noexcept) noexcept {
     }
   }
   wake_watchers();
-  ring_bell(block_.bell);
+  ring_own_bell();
 }
 
 bool Engine::held_back() const noexcept {
@@ -230,6 +307,66 @@ void Engine::settle() noexcept {
     void slow() noexcept {}
   } waiting{*this};
   wait(waiting);
+  Head leaving{};
+  leaving.kind = Kind::rank_leaves;
+  leaving.source = static_cast<std::uint32_t>(session_.rank());
+  tell_far_ranks(leaving);
+}
+
+// Returns when the head is on its way to all of them that live.
+void Engine::tell_far_ranks(const Head& head) noexcept {
+  struct Telling {
+    Engine& engine;
+    const Head& head;
+    int next = 0;
+    Step step() noexcept {
+      for (; next < static_cast<int>(engine.far_.size()); ++next) {
+        if (engine.is_far(next) && engine.send(next, head, Lane::request) == Status::again) return Step::retry;
+      }
+      return Step::done;
+    }
+    [[nodiscard]] bool ready() const noexcept { return false; }
+    bool attach(Sleeper*) noexcept { return true; }  // it looks again by itself
+    void slow() noexcept {}
+  } telling{*this, head};
+  if (network_ != nullptr) wait(telling);
+}
+
+void Engine::sleep_on(job::Arena::Bell which, std::uint32_t seen, std::chrono::nanoseconds longest) noexcept {
+  const bool is_service = which == job::Arena::Bell::service;
+  const std::atomic<std::uint32_t>& bell = is_service ? block_.service_bell : block_.bell;
+  if (network_ == nullptr) return futex_wait(bell, seen, longest);
+  if (!network_->arm()) return;
+  std::atomic<std::uint32_t>& on_socket = is_service ? block_.service_bell_socket : block_.bell_socket;
+  const int socket = (is_service ? service_bell_ : bell_).number();
+  on_socket.store(1, std::memory_order_seq_cst);  // before the bell is looked at again: pairs with Arena::ring()
+  if (bell.load(std::memory_order_seq_cst) == seen) {
+    pollfd ready[2] = {{network_->descriptor(), POLLIN, 0}, {socket, POLLIN, 0}};
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(longest);
+    const timespec limit{.tv_sec = static_cast<time_t>(seconds.count()),
+                         .tv_nsec = static_cast<long>((longest - seconds).count())};
+    ::ppoll(ready, 2, &limit, nullptr);
+  }
+  on_socket.store(0, std::memory_order_relaxed);  // a ring for nothing does no harm
+  char drained[64];
+  while (::recv(socket, drained, sizeof drained, MSG_DONTWAIT) > 0) {
+  }
+}
+
+// By the service thread. While some other thread of this rank is in the library, that one looks at the network: two on
+// one descriptor would wake for each message both.
+bool Engine::rest(std::uint32_t seen, std::chrono::nanoseconds longest) noexcept {
+  if (network_ == nullptr || !session_.settings().service_thread) return false;
+  if (!take_baton()) {
+    futex_wait(block_.service_bell, seen, nap_);
+    nap_ = std::min(2 * nap_, nap_max);
+    return true;
+  }
+  nap_ = std::chrono::milliseconds(1);
+  const bool quiet = network_->quiet() && !held_back();
+  drop_baton(true);
+  if (quiet) sleep_on(job::Arena::Bell::service, seen, longest);
+  return true;
 }
 
 // Two ranks that answer each other and each fall asleep meanwhile would go on like that for ever, since waking a core
@@ -241,12 +378,13 @@ void Engine::adapt_spins(std::chrono::nanoseconds slept) noexcept {
 }
 
 void Engine::nudge(int peer) noexcept {
+  if (is_far(peer)) return;  // its service thread looks at the network
   job::RankBlock& block = session_.arena().block(peer);
-  if ((block.baton.load(std::memory_order_relaxed) & 1) == 0) ring_bell(block.service_bell);
+  if ((block.baton.load(std::memory_order_relaxed) & 1) == 0) session_.arena().ring_service_bell(peer);
 }
 
 void Engine::wake(int peer) noexcept {
-  ring_bell(session_.arena().block(peer).bell);
+  session_.arena().ring_bell(peer);
   block_.counters.wake_ups.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -4,6 +4,7 @@
 #include "base/futex.hpp"
 #include "base/lock.hpp"
 #include "fabric/bulk.hpp"
+#include "fabric/network.hpp"
 #include "fabric/segment.hpp"
 #include "fabric/shm.hpp"
 #include "fabric/transfer.hpp"
@@ -110,14 +111,43 @@ class Engine final : public job::Session::Attachment {
 
   /// Sends a head. Answers ok, again (no room, nothing was sent), peer_gone. A reply has room by its reservation, but
   /// for the moment in which another rank has claimed a slot and lost its core before publishing it.
-  Status send(int peer, const Head& head, Lane lane) noexcept { return shm_.send(peer, head, lane); }
+  Status send(int peer, const Head& head, Lane lane) noexcept {
+    if (is_far(peer)) [[unlikely]]
+      return send_far(peer, head, lane);
+    return shm_.send(peer, head, lane);
+  }
   /// After `again`: has `peer` ring our bell when it makes room. True when there is room already.
-  bool ask_for_room(int peer, Lane lane) noexcept { return shm_.ask_for_room(peer, lane); }
+  bool ask_for_room(int peer, Lane lane) noexcept {
+    return !is_far(peer) && shm_.ask_for_room(peer, lane);  // a far one tells it by the network
+  }
   /// After something was shown on a board.
-  void wake_if_asleep(int peer) noexcept { shm_.wake_if_asleep(peer); }
+  void wake_if_asleep(int peer) noexcept {
+    if (!is_far(peer)) shm_.wake_if_asleep(peer);
+  }
+  /// The tail that a head from `peer` names. Empty when it names none: the peer lies.
+  [[nodiscard]] std::span<const std::byte> look(int peer, std::uint64_t place, std::uint64_t bytes) const noexcept {
+    if (is_far(peer)) [[unlikely]]
+      return Network::look(place, bytes);
+    return BulkReader::look(bulk_of(peer), {place}, bytes);
+  }
+  /// It has been read.
+  void give_back(int peer, std::uint64_t place) noexcept {
+    if (is_far(peer)) [[unlikely]]
+      return network_->give_back(place);
+    BulkReader::give_back(bulk_of(peer), {place});
+  }
+  /// On another host, or as if it were: what this host's memory has of it means nothing.
+  [[nodiscard]] bool is_far(int peer) const noexcept {
+    return network_ != nullptr && far_[static_cast<std::size_t>(peer)] != 0;
+  }
+  /// Copies between this program's memory and that of `peer` work.
+  [[nodiscard]] bool copies_directly(int peer) const noexcept { return session_.direct_copies() && !is_far(peer); }
+  /// They work with all ranks.
+  [[nodiscard]] bool copies_directly() const noexcept { return session_.direct_copies() && network_ == nullptr; }
   /// What `peer` is at just now, as far as one can see from here. Nobody can be counted on with more ranks than cores.
   [[nodiscard]] Attention attention(int peer) const noexcept {
-    if (shared_cores_ || (session_.arena().block(peer).baton.load(std::memory_order_relaxed) & 1) == 0) {
+    if (is_far(peer) || shared_cores_ ||
+        (session_.arena().block(peer).baton.load(std::memory_order_relaxed) & 1) == 0) {
       return Attention::elsewhere;
     }
     return shm_.is_asleep(peer) ? Attention::asleep : Attention::looking;
@@ -127,7 +157,7 @@ class Engine final : public job::Session::Attachment {
   /// Has another thread of this rank, which may sleep with the baton, retry what was held back just now.
   void rouse() noexcept {
     // Sequentially consistent with sleep_on_bell: either it retries after what was held back, or we see its baton.
-    if ((block_.baton.load(std::memory_order_seq_cst) & 1) != 0) ring_bell(block_.bell);
+    if ((block_.baton.load(std::memory_order_seq_cst) & 1) != 0) ring_own_bell();
   }
 
   /// Returns once `waitable.step()` answers done.
@@ -179,7 +209,7 @@ class Engine final : public job::Session::Attachment {
       owned_layers_[index] = make();
       for (const auto& [rank, told] : gone_) (owned_layers_[index].get()->*told)(rank);
       layers_[index].store(owned_layers_[index].get(), std::memory_order_release);  // whole before the holder sees it
-      ring_bell(block_.service_bell);                                               // for deaths that came before it
+      session_.arena().ring_service_bell(session_.rank());                          // for deaths that came before it
     }
     return static_cast<T&>(*owned_layers_[index]);
   }
@@ -188,6 +218,7 @@ class Engine final : public job::Session::Attachment {
   bool died(int rank) noexcept override;
   bool left(int rank) noexcept override;
   void settle() noexcept override;
+  bool rest(std::uint32_t seen, std::chrono::nanoseconds longest) noexcept override;
 
  private:
   // The baton, in the rank's block so that peers see whether someone looks: bit 0 held, above it twice the sleepers.
@@ -207,7 +238,20 @@ class Engine final : public job::Session::Attachment {
     [[nodiscard]] bool alive(int rank) const noexcept { return engine->session_.alive(rank); }
     void wake(int rank) const noexcept { engine->wake(rank); }
   };
-  std::size_t poll() noexcept;  // by the holder
+  void ring_own_bell() noexcept { session_.arena().ring_bell(session_.rank()); }
+  std::size_t poll() noexcept;  // by the holder, as the next five
+  std::size_t poll_network() noexcept;
+  void take_up(const Head& head) noexcept;
+  void tell_if_full() noexcept;
+  void notice_gone() noexcept;
+  std::size_t poll_all() noexcept {
+    polls_without_network_ = polls_without_network_max;
+    return poll();
+  }
+  Status send_far(int peer, const Head& head, Lane lane) noexcept { return network_->send(peer, head, lane); }
+  void tell_far_ranks(const Head& head) noexcept;
+  /// Sleeps until the rank's bell is no longer `seen`, or something came by the network, or for so long.
+  void sleep_on(job::Arena::Bell bell, std::uint32_t seen, std::chrono::nanoseconds longest) noexcept;
   void hand_up(std::span<const Head> heads) noexcept;
   void hand_up(std::size_t layer, std::span<const Head> heads) noexcept;
   [[gnu::cold]] void hand_up_strays() noexcept;
@@ -246,6 +290,8 @@ class Engine final : public job::Session::Attachment {
   static constexpr std::chrono::microseconds retry_sleep_max{50};  // for what nobody announces
   static constexpr std::chrono::milliseconds short_sleep_max{10};
   static constexpr std::uint32_t spins_growth_max = 32;
+  static constexpr std::uint32_t polls_without_network_max = 8;  // of the rings, a look at which costs a fraction
+  static constexpr std::chrono::milliseconds nap_max{8};
 
   job::Session& session_;
   job::RankBlock& block_;
@@ -257,6 +303,17 @@ class Engine final : public job::Session::Attachment {
   BulkOwner bulk_;
   Tickets tickets_;
   Boards boards_;
+
+  Network* network_ = nullptr;               // the session's; null where there is none
+  std::vector<char> far_;                    // by rank: is_far()
+  bool has_neighbours_ = false;              // that are not
+  std::vector<std::atomic<char>> leaves_;    // by rank: far, and has said so; with what it sent before
+  FileDescriptor bell_, service_bell_;       // sockets
+  std::uint32_t polls_without_network_ = 0;  // by the baton's holder, as the next
+  std::uint32_t gone_seen_ = 0;
+  std::uint32_t full_told_ = 0;       // what the ranks of other hosts know, up to
+  int full_told_to_ = 0;              // this one
+  std::chrono::milliseconds nap_{1};  // by the service thread
 
   std::array<Head, 2 * heads_a_poll> arrived_;  // by the baton's holder: what a poll takes out of both rings
   std::atomic<std::uint32_t> empty_polls_{0};   // by the baton's holder: polls that found nothing
@@ -351,7 +408,7 @@ void Engine::watch_rings(W& waitable, bool retry, std::uint32_t& patience) noexc
 template <Waitable W>
 void Engine::sleep_on_bell(W& waitable, bool retry) noexcept {
   const std::uint32_t seen = block_.bell.load(std::memory_order_acquire);  // a bell rung from here on ends the sleep
-  if (poll() != 0) return;  // what was held back before it was rung is retried here
+  if (poll_all() != 0) return;  // what was held back before it was rung is retried here
   const bool rings_quiet = shm_.fall_asleep();
   retry_held_back();  // others of this rank may wait for a line on a board: who shows one from here on wakes us
   if (!waitable.ready()) {
@@ -359,7 +416,7 @@ void Engine::sleep_on_bell(W& waitable, bool retry) noexcept {
     const bool quiet = rings_quiet && !retry;
     block_.counters.sleeps.fetch_add(1, std::memory_order_relaxed);
     const std::uint64_t since_ns = monotonic_ns();
-    futex_wait(block_.bell, seen, longest_sleep(waitable, !quiet));
+    sleep_on(job::Arena::Bell::waiting, seen, longest_sleep(waitable, !quiet));
     if (quiet) adapt_spins(std::chrono::nanoseconds(monotonic_ns() - since_ns));
   }
   shm_.wake_up();

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 
 namespace tonari::fabric {
@@ -15,7 +16,8 @@ inline constexpr std::size_t head_bytes = 64;
 inline constexpr std::size_t envelope_bytes = 16;
 inline constexpr std::size_t inline_bytes_max = head_bytes - envelope_bytes;
 
-/// What a head means to who receives it. The two top bits name the layer it is for: 0 is message, 1 is window.
+/// What a head means to who receives it. The two top bits name the layer it is for: 0 is message, 1 is window, 3
+/// the engine itself.
 enum class Kind : std::uint8_t {
   message_inline = 1,     ///< The payload is in the head.
   message_bulk = 2,       ///< The payload is in the sender's bulk memory: Tail.
@@ -31,6 +33,8 @@ enum class Kind : std::uint8_t {
   window_access = 66,     ///< An access that only the owner of the memory can make (window/served.hpp).
   window_done = 67,       ///< Reply: what became of it.
   window_help = 68,       ///< A long access under way, of which the owner may copy chunks: no reply.
+  rank_leaves = 192,      ///< To ranks of other hosts, the last of this one's: it calls nothing any more.
+  rank_full = 193,        ///< To ranks of other hosts: it keeps all the unexpected messages it may (tag 1), or not (0).
   kept = 63,  ///< Never sent: an unexpected message whose payload its receiver moved (message/unexpected.hpp).
 };
 inline constexpr std::size_t layers_count = 2;
@@ -119,6 +123,29 @@ struct Outcome {
   std::uint32_t status;  ///< A tonari::Status.
   std::uint32_t reserved;
 };
+
+/// Where a head names the tail that goes with it: as offsets in its payload, of 8 bytes each.
+struct TailName {
+  std::size_t bytes;
+  std::size_t place;
+};
+/// Nothing for kinds that have no tail.
+constexpr std::optional<TailName> tail_name(Kind kind) noexcept {
+  switch (kind) {
+    case Kind::message_bulk: return TailName{offsetof(Tail, bytes), offsetof(Tail, place)};
+    case Kind::piece:
+    case Kind::late: return TailName{offsetof(Piece, bytes), offsetof(Piece, place)};
+    default: return std::nullopt;
+  }
+}
+inline std::uint64_t read_payload(const Head& head, std::size_t offset) noexcept {
+  std::uint64_t word = 0;
+  std::memcpy(&word, head.payload.data() + offset, sizeof word);
+  return word;
+}
+inline void write_payload(Head& head, std::size_t offset, std::uint64_t word) noexcept {
+  std::memcpy(head.payload.data() + offset, &word, sizeof word);
+}
 
 /// How a peer says that a copy went. Status::bounds when no copy goes so.
 constexpr Status status_of(std::uint32_t number) noexcept {

@@ -18,7 +18,7 @@ struct Credit {
 };
 
 /// A transport that keeps order, made of a wire that does not: one that has send() and poll() as Transport has, loses,
-/// doubles and changes nothing, but may deliver any two heads in either order.
+/// doubles and changes nothing, but may deliver any two heads in either order. Its gone() says which peers died.
 ///
 /// A head's `publish` carries its lane and its number in this lane between these two ranks, modulo 2^15. The receiver
 /// keeps what came before its turn in a window for each lane and peer, allocated when this is made: memory grows with
@@ -56,15 +56,18 @@ class Ordered {
   }
   Ordered(Ordered&&) = delete;  // locks live here
 
-  Status send(int peer, const Head& head, Lane lane) noexcept {
+  /// `tail`: what the wire takes beside the head.
+  template <class... Tail>
+  Status send(int peer, const Head& head, Lane lane, const Tail&... tail) noexcept {
     Outbound& to = of(lane).outbound[static_cast<std::size_t>(peer)];
     const std::lock_guard guard(to.lock);
     // Relaxed: the count hands over nothing but itself. A peer that lies in its credit finds its window overrun, and
     // refuses what it has no place for.
-    if (to.sent - to.acknowledged.load(std::memory_order_relaxed) >= of(lane).window) return Status::again;
+    if (to.sent - to.acknowledged.load(std::memory_order_relaxed) >= of(lane).window) [[unlikely]]
+      return wire_.gone(peer) ? Status::peer_gone : Status::again;
     Head numbered = head;
     numbered.publish = static_cast<std::uint16_t>((to.sent & number_mask) << 1 | static_cast<unsigned>(lane));
-    const Status status = wire_.send(peer, numbered, lane);
+    const Status status = wire_.send(peer, numbered, lane, tail...);
     if (status == Status::ok) ++to.sent;
     return status;
   }

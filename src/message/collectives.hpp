@@ -32,7 +32,7 @@ Request start_collective(Context& context, job::Wait what, Write&& write) noexce
 /// True when broadcasts and all-reduces of these ranks go through shared memory: without direct copies they cannot
 /// when they are long, and it must not depend on a length, which a program may get wrong on one rank.
 inline bool shares_data(const Context& context) noexcept {
-  return context.board() != nullptr && context.runtime().engine().session().direct_copies();
+  return context.board() != nullptr && context.runtime().engine().copies_directly();
 }
 
 /// Starts one through shared memory.

@@ -220,14 +220,18 @@ struct Choice {
   fabric::BoardPlace place;  // one that it has free
 };
 
-// Ids are drawn from the host's arena, two each: one for collectives. 0 is the world's, and says that none is left.
+// Ids are drawn from the host's arena, two each: one for collectives. Hosts take turns, so that no two draw the same. 0
+// is the world's, and says that none is left.
 std::uint32_t draw_context_id(Runtime& runtime) noexcept {
-  constexpr std::uint32_t last = 0xfffffff0;
-  std::atomic<std::uint32_t>& drawn = runtime.engine().session().arena().header().context;
+  const job::Session& session = runtime.engine().session();
+  const auto hosts = static_cast<std::uint32_t>(session.hosts());
+  const auto host = static_cast<std::uint32_t>(session.host(session.rank()));
+  const std::uint32_t last = 0x7ffffff0 / hosts - 1;
+  std::atomic<std::uint32_t>& drawn = session.arena().header().context;
   std::uint32_t seen = drawn.load(std::memory_order_relaxed);  // relaxed: only to be different
-  while (seen < last && !drawn.compare_exchange_weak(seen, seen + 2, std::memory_order_relaxed)) {
+  while (seen < last && !drawn.compare_exchange_weak(seen, seen + 1, std::memory_order_relaxed)) {
   }
-  return seen < last ? seen + 2 : 0;
+  return seen < last ? 2 * (seen * hosts + host + 1) : 0;
 }
 
 // The same id for all that chose the same color.

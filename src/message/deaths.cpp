@@ -114,7 +114,7 @@ void Runtime::fail_send(Operation& operation, Sleepers& to_wake) noexcept {
 // has left: nobody copies.
 Step Runtime::withdraw(Operation& operation) noexcept {
   if (!operation.launched.load(std::memory_order_acquire)) return Step::retry;  // `finish` would overtake it
-  const bool may_be_copied = engine_.session().direct_copies() && has_transfer(operation.ticket);
+  const bool may_be_copied = engine_.copies_directly(operation.peer) && has_transfer(operation.ticket);
   if (may_be_copied && !engine_.transfer_of(self_, operation.ticket).close(operation.generation)) {
     return Step::waiting;  // for `done`: the receiver copies
   }
@@ -125,7 +125,7 @@ Step Runtime::withdraw(Operation& operation) noexcept {
 Step Runtime::abandon(Operation& operation) noexcept {
   const int peer = static_cast<int>(operation.head.source);
   const fabric::Grant& grant = operation.grant;
-  const bool names_one = grant.ticket < fabric::tickets_max;  // or a peer lies
+  const bool names_one = grant.ticket < fabric::tickets_max && !engine_.is_far(peer);  // or a peer lies
   if (names_one && !engine_.transfer_of(peer, grant.ticket).close(grant.generation))
     return Step::waiting;  // for `finish`
   std::vector<fabric::Piece> pieces;

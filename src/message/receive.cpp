@@ -182,6 +182,11 @@ bool Runtime::match(Operation& operation, const Head& head, fabric::Grant& grant
   job::Counters::add(counters.messages_received, 1);
   const std::size_t bytes = std::min(message_bytes(head), operation.bytes);
   if (head.kind == Kind::message_announced) {
+    if (any_gone_.load(std::memory_order_relaxed) && presence_[head.source] == Presence::dead) [[unlikely]] {
+      operation.status = Status::peer_gone;  // its payload went with it, and died() was here before
+      set_state(operation, State::settled);
+      return false;
+    }
     operation.grant = terms(operation);
     if (!incoming_.add(operation)) {  // a peer lies: its payload cannot be told from another's
       operation.status = Status::bounds;
@@ -209,8 +214,8 @@ fabric::Grant Runtime::terms(const Operation& operation) const noexcept {
   const auto announced = operation.head.as<fabric::Announced>();
   const std::uint64_t bytes = std::min<std::uint64_t>(announced.bytes, operation.bytes);
   // Both sides have gaps: both are tended, and each copies its own.
-  const bool in_pieces =
-      !engine_.session().direct_copies() || (operation.scattered != nullptr && has_gaps_there(operation.head));
+  const bool in_pieces = !engine_.copies_directly(static_cast<int>(operation.head.source)) ||
+                         (operation.scattered != nullptr && has_gaps_there(operation.head));
   return {.ticket = announced.ticket,
           .generation = announced.generation,
           .address = reinterpret_cast<std::uint64_t>(operation.buffer),
@@ -234,13 +239,12 @@ void Runtime::keep(const Head& head) noexcept {
   std::size_t bytes = 0;
   if (head.kind == Kind::message_bulk) {
     const auto tail = head.as<fabric::Tail>();
-    const fabric::BulkPlace place{tail.place};
-    fabric::BulkMemory& bulk = engine_.bulk_of(static_cast<int>(head.source));
-    const auto payload = fabric::BulkReader::look(bulk, place, tail.bytes);
+    const int source = static_cast<int>(head.source);
+    const auto payload = engine_.look(source, tail.place, tail.bytes);
     if (payload.empty()) return;  // names no block: a peer lies
     if (unexpected_bytes_ < unexpected_bytes_max_) {
       if (keep_payload(kept, payload)) {
-        fabric::BulkReader::give_back(bulk, place);
+        engine_.give_back(source, tail.place);
         bytes = payload.size();
       }
     }
@@ -296,12 +300,11 @@ Step Runtime::take_payload(Operation& operation) noexcept {
     case Kind::message_inline: copy_in(operation, 0, head.payload.data(), bytes); break;
     case Kind::message_bulk: {
       const auto tail = head.as<fabric::Tail>();
-      const fabric::BulkPlace place{tail.place};
-      fabric::BulkMemory& bulk = engine_.bulk_of(static_cast<int>(head.source));
-      const auto payload = fabric::BulkReader::look(bulk, place, tail.bytes);
+      const int source = static_cast<int>(head.source);
+      const auto payload = engine_.look(source, tail.place, tail.bytes);
       if (payload.empty()) return complete_receive(operation, Status::bounds);
       copy_in(operation, 0, payload.data(), bytes);
-      give_back_soon(bulk, place);
+      give_back_soon(source, tail.place);
       break;
     }
     case Kind::kept: {
@@ -315,9 +318,9 @@ Step Runtime::take_payload(Operation& operation) noexcept {
   return complete_receive(operation, Status::ok);
 }
 
-void Runtime::give_back_soon(fabric::BulkMemory& bulk, fabric::BulkPlace place) noexcept {
+void Runtime::give_back_soon(int peer, std::uint64_t place) noexcept {
   const std::lock_guard guard(returns_lock_);
-  returns_[returns_count_++] = {&bulk, place};
+  returns_[returns_count_++] = {peer, place};
   if (returns_count_ == returns_.size()) give_back_now();
 }
 
@@ -325,7 +328,7 @@ void Runtime::give_back_soon(fabric::BulkMemory& bulk, fabric::BulkPlace place) 
 void Runtime::give_back_now() noexcept {
   while (returns_count_ != 0) {
     const Return& each = returns_[--returns_count_];
-    fabric::BulkReader::give_back(*each.bulk, each.place);
+    engine_.give_back(each.peer, each.place);
   }
 }
 
@@ -376,15 +379,13 @@ Step Runtime::take_pieces(Operation& operation) noexcept {
     pieces.swap(operation.pieces);
   }
   const int peer = static_cast<int>(operation.head.source);
-  fabric::BulkMemory& bulk = engine_.bulk_of(peer);
   for (const fabric::Piece& piece : pieces) {
-    const fabric::BulkPlace place{piece.place};
-    const auto payload = fabric::BulkReader::look(bulk, place, piece.bytes);
+    const auto payload = engine_.look(peer, piece.place, piece.bytes);
     const bool fits =
         !payload.empty() && piece.offset == operation.moved && piece.bytes <= operation.grant.bytes - piece.offset;
     if (!fits) continue;  // a peer lies
     copy_in(operation, piece.offset, payload.data(), payload.size());
-    fabric::BulkReader::give_back(bulk, place);
+    engine_.give_back(peer, piece.place);
     operation.moved += payload.size();
   }
   if (operation.moved < operation.grant.bytes) return operation.ready() ? Step::retry : Step::waiting;
@@ -457,9 +458,8 @@ void Runtime::piece(const Head& head) noexcept {
 // the payload moves as granted, and this copy is not needed.
 void Runtime::late(const Head& head) noexcept {
   const auto piece = head.as<fabric::Piece>();
-  const fabric::BulkPlace place{piece.place};
-  fabric::BulkMemory& bulk = engine_.bulk_of(static_cast<int>(head.source));
-  const auto payload = fabric::BulkReader::look(bulk, place, piece.bytes);
+  const int source = static_cast<int>(head.source);
+  const auto payload = engine_.look(source, piece.place, piece.bytes);
   if (payload.empty()) return;  // names no block: a peer lies
   bool kept = false;
   {
@@ -471,14 +471,12 @@ void Runtime::late(const Head& head) noexcept {
       count_unexpected(kept ? static_cast<std::int64_t>(payload.size()) : 0);
     }
   }
-  fabric::BulkReader::give_back(bulk, place);
-  if (kept) reply_done(static_cast<int>(head.source), piece.ticket, piece.generation, Status::ok);
+  engine_.give_back(source, piece.place);
+  if (kept) reply_done(source, piece.ticket, piece.generation, Status::ok);
 }
 
 void Runtime::give_back(int peer, const fabric::Piece& piece) noexcept {
-  const fabric::BulkPlace place{piece.place};
-  fabric::BulkMemory& bulk = engine_.bulk_of(peer);
-  if (!fabric::BulkReader::look(bulk, place, piece.bytes).empty()) fabric::BulkReader::give_back(bulk, place);
+  if (!engine_.look(peer, piece.place, piece.bytes).empty()) engine_.give_back(peer, piece.place);
 }
 
 }  // namespace tonari::message

@@ -62,7 +62,7 @@ Operation* Runtime::make_operation(Operation::Kind kind, Context& context) { ret
 
 Operation* Runtime::make_started(Operation::Kind kind, Context& context) {
   Operation* operation = make_operation(kind, context);
-  if (kind != Operation::Kind::collective && engine_.session().direct_copies()) return operation;
+  if (kind != Operation::Kind::collective && engine_.copies_directly()) return operation;
   try {
     have_tended(*operation);
   } catch (const std::bad_alloc&) {

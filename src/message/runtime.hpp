@@ -143,6 +143,7 @@ class Runtime final : public fabric::Layer {
 
   // Sends
   [[nodiscard]] bool way_is_free(int peer) const noexcept;
+  [[nodiscard]] bool goes_unasked(int peer, std::size_t bytes) const noexcept;
   void count_sent(std::size_t bytes) noexcept;
   void prepare(Operation& operation, const Send& what) noexcept;
   Status launch(Operation& operation) noexcept;
@@ -181,7 +182,7 @@ class Runtime final : public fabric::Layer {
   static constexpr std::size_t probes_told_max = 8;
   std::size_t tell_probes(const fabric::Head& head, std::span<fabric::Sleeper*> to_wake) noexcept;
   void count_unexpected(std::int64_t payload_bytes) noexcept;
-  void give_back_soon(fabric::BulkMemory& bulk, fabric::BulkPlace place) noexcept;
+  void give_back_soon(int peer, std::uint64_t place) noexcept;
   void give_back_now() noexcept;
   void give_back(int peer, const fabric::Piece& piece) noexcept;
 
@@ -270,8 +271,8 @@ class Runtime final : public fabric::Layer {
   // Blocks of peers' bulk memory that were read. Giving one back writes a line its owner reads: that would delay the
   // next send, which is likely the answer, so it waits for a spare moment.
   struct Return {
-    fabric::BulkMemory* bulk;
-    fabric::BulkPlace place;
+    int peer;
+    std::uint64_t place;
   };
   SpinLock returns_lock_;  // of the next two
   std::array<Return, 16> returns_;

@@ -67,6 +67,12 @@ bool Runtime::way_is_free(int peer) const noexcept {
          engine_.session().arena().block(peer).full.load(std::memory_order_relaxed) == 0;
 }
 
+// Short enough to be copied before its receive is posted. To another host as long as a head can take it along: asking
+// first costs two journeys more.
+bool Runtime::goes_unasked(int peer, std::size_t bytes) const noexcept {
+  return engine_.is_far(peer) ? bytes <= fabric::bulk_tail_bytes_max : bytes < direct_bytes_;
+}
+
 Status Runtime::send_at_once(const Send& what) noexcept {
   const bool fits = what.bytes.size() <= split_ && what.mode == SendMode::standard && way_is_free(what.peer);
   if (!fits) [[unlikely]]
@@ -131,7 +137,7 @@ void Runtime::prepare(Operation& operation, const Send& what) noexcept {
   }
   // Who must wait behind others takes no block along: they may need it to get on.
   const bool behind = held_to_[static_cast<std::size_t>(what.peer)].load(std::memory_order_acquire) != 0;
-  if (what.mode == SendMode::standard && !full && !behind && bytes < direct_bytes_) {
+  if (what.mode == SendMode::standard && !full && !behind && goes_unasked(what.peer, bytes)) {
     if (const auto place = engine_.bulk().allocate(bytes, what.peer)) {
       copy_out(operation, 0, engine_.bulk().at(*place), bytes);
       operation.head = envelope(Kind::message_bulk, self_, what.context_id, what.tag);
@@ -281,7 +287,7 @@ void Runtime::retry() noexcept {
 Step Runtime::send_late(Operation& operation) noexcept {
   const bool full = engine_.session().arena().block(operation.peer).full.load(std::memory_order_relaxed) != 0;
   const std::size_t bytes = operation.bytes;
-  const bool is_short = operation.mode == SendMode::standard && bytes < direct_bytes_ && bytes != 0;
+  const bool is_short = operation.mode == SendMode::standard && goes_unasked(operation.peer, bytes) && bytes != 0;
   if (!is_short || full || operation.followed) return Step::waiting;
   if (!operation.launched.load(std::memory_order_acquire)) return Step::retry;  // it would overtake its announcement
   const auto place = engine_.bulk().allocate(bytes, operation.peer);
@@ -374,7 +380,7 @@ Operation* Runtime::outgoing(std::uint32_t source, std::uint32_t ticket, std::ui
 
 void Runtime::granted(const Head& head) noexcept {
   const auto grant = head.as<fabric::Grant>();
-  const bool direct = grant.road == fabric::Road::direct && engine_.session().direct_copies();
+  const bool direct = grant.road == fabric::Road::direct && engine_.copies_directly(static_cast<int>(head.source));
   const bool sane = grant.chunk_bytes != 0 && (direct || grant.road == fabric::Road::pieces);
   fabric::Sleeper* to_wake = nullptr;
   {

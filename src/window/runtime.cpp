@@ -28,6 +28,12 @@ constexpr std::uint64_t part_bytes_max = std::uint64_t{1} << 47;  // no process 
 constexpr std::uint32_t locks_max = 1 << 20;
 constexpr std::uint32_t notifications_max = 1 << 20;
 
+// Windows lie in memory that all their ranks can map.
+bool spans_hosts(fabric::Engine& engine, const Group& group) noexcept {
+  const int self = engine.session().rank();
+  return std::ranges::any_of(group.ranks(), [&](int rank) { return rank != self && engine.is_far(rank); });
+}
+
 // What is wrong with an offer; empty when nothing is.
 std::string objection(const Group& group, const Offer& offer) {
   const WindowOptions& options = offer.options;
@@ -101,6 +107,11 @@ std::shared_ptr<Access> Runtime::make(const Group& group, const Offer& offer) {
   }
   if (!std::ranges::all_of(group.ranks(), [&session](int rank) { return rank < session.size(); })) {
     throw SetupError(fmt::format("making a window: its group has ranks that the job of {} has not", session.size()));
+  }
+  if (spans_hosts(engine_, group)) {  // as all of them see
+    throw SetupError(
+        "making a window: its ranks are on several hosts, which windows cannot span yet; make one of the "
+        "ranks of each host");
   }
   const std::uint64_t name = number_of(group);
   const std::uint32_t sequence = meetings_.next(name);
@@ -281,7 +292,9 @@ std::shared_ptr<Access> Runtime::reach_anew(GlobalAddress address) {
   const auto refuse = [address](std::string_view why) {
     throw SetupError(fmt::format("reaching window {} of rank {}: {}", address.window, address.rank, why));
   };
-  if (!pool.is_taken(address.window) || address.rank >= static_cast<std::uint32_t>(session.size())) {
+  const auto is_rank = address.rank < static_cast<std::uint32_t>(session.size());
+  if (is_rank && engine_.is_far(static_cast<int>(address.rank))) refuse("it is on another host");
+  if (!pool.is_taken(address.window) || !is_rank) {
     refuse("there is no such window");
   }
   if (address.rank == static_cast<std::uint32_t>(session.rank())) refuse("it would be this rank's own");

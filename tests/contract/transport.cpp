@@ -20,8 +20,9 @@ constexpr std::uint64_t seed = 20240917;
 constexpr int polls_max = 200'000;  // that find nothing, where something must come
 
 // The tests' own heads: who sent it in which thread, its number there, and whether it asks for a reply.
-constexpr Kind kind_request{1};
-constexpr Kind kind_reply{2};
+// Of kinds without a tail.
+constexpr Kind kind_request = Kind::message_inline;
+constexpr Kind kind_reply = Kind::done;
 
 Head head_of(int source, int thread, std::uint32_t number, Kind kind = kind_request, std::uint64_t wants_reply = 0) {
   Head head{};

@@ -203,6 +203,100 @@ TEST_F(Ucx, AForgottenPeerIsGoneAndTheOthersAreNot) {
   }));
 }
 
+TEST_F(Ucx, AFullWindowOfAPeerThatHasGoneIsNotWaitedFor) {
+  UcxWires wires(2);
+  wires.greet();
+  Ordered<ucx::Wire> ordered(wires[0], 2, 0, ucx_windows);
+  for (std::uint32_t i = 0; i < ucx_windows.requests; ++i) {
+    ASSERT_EQ(ordered.send(1, head_of(0, i), Lane::request), Status::ok);
+  }
+  ASSERT_EQ(ordered.send(1, head_of(0, 0), Lane::request), Status::again);
+
+  wires[0].forget(1);
+
+  EXPECT_EQ(ordered.send(1, head_of(0, 0), Lane::request), Status::peer_gone);
+}
+
+struct Tails : Ucx {
+  void SetUp() override {
+    Ucx::SetUp();
+    if (IsSkipped()) return;
+    auto settings = ucx_settings(2, 0);
+    settings.owner = &sent;
+    settings.tail_sent = [](void* places, std::uint64_t place) noexcept {
+      static_cast<std::vector<std::uint64_t>*>(places)->push_back(place);
+    };
+    sent.reserve(16);
+    from = std::make_unique<ucx::Wire>(settings);
+    to = std::make_unique<ucx::Wire>(ucx_settings(2, 1));
+    from->introduce(1, address_of(*to));
+    to->introduce(0, address_of(*from));
+  }
+  void send(std::span<const std::byte> bytes, std::uint64_t place, std::uint64_t bytes_said) {
+    Head head = head_of(0, 0);
+    head.kind = Kind::message_bulk;
+    head.set(Tail{bytes_said, place});
+    ASSERT_EQ(from->send(1, head, Lane::request, {bytes, place}), Status::ok);
+  }
+  bool poll_until(auto done) {
+    return repeat_until([&] {
+      from->poll(16, ignore);
+      to->poll(16, [this](const Head& head) noexcept { came[heads++] = head.as<Tail>(); });
+      return done();
+    });
+  }
+
+  std::vector<std::uint64_t> sent;
+  std::array<Tail, 16> came;
+  std::size_t heads = 0;
+  std::unique_ptr<ucx::Wire> from, to;
+};
+
+TEST_F(Tails, ComeWithTheirHeadsAndStayUntilGivenBack) {
+  const std::array<std::size_t, 4> lengths{1, 300, 5000, 16384};
+  std::vector<std::vector<std::byte>> tails;
+  for (const std::size_t bytes : lengths) {
+    tails.emplace_back(bytes, static_cast<std::byte>(bytes));
+    send(tails.back(), tails.size(), bytes);
+  }
+
+  ASSERT_TRUE(poll_until([&] { return heads == lengths.size() && sent.size() == lengths.size(); }));
+
+  std::ranges::sort(sent);
+  EXPECT_EQ(sent, (std::vector<std::uint64_t>{1, 2, 3, 4}));
+  std::ranges::sort(came.begin(), came.begin() + heads, {}, &Tail::bytes);  // the wire keeps no order
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    EXPECT_TRUE(std::ranges::equal(ucx::Wire::look(came[i].place, came[i].bytes), tails[i])) << lengths[i];
+    to->give_back(came[i].place);
+  }
+}
+
+TEST_F(Tails, OfAnotherLengthThanTheirHeadSaysAreRefused) {
+  const std::array<std::byte, 100> bytes{};
+  send(bytes, 1, 101);
+  send(bytes, 2, 99);
+  send({}, 3, 100);
+  send(bytes, 4, 100);
+
+  ASSERT_TRUE(poll_until([&] { return heads == 1 && to->refused() == 3; }));
+
+  to->give_back(came[0].place);
+}
+
+TEST_F(Tails, ToAPeerThatHasGoneAreTheirSendersAgain) {
+  const std::array<std::byte, 16384> bytes{};
+  std::size_t accepted = 0;
+  Head head = head_of(0, 0);
+  head.kind = Kind::message_bulk;
+  head.set(Tail{bytes.size(), 0});
+  while (accepted < 16 && from->send(1, head, Lane::request, {bytes, accepted}) == Status::ok) ++accepted;
+  ASSERT_GT(accepted, 0U);
+
+  from->forget(1);
+
+  EXPECT_TRUE(poll_until([&] { return sent.size() == accepted; }));
+}
+
 TEST_F(Ucx, WhoDoesNotKnowTheSecretIsNotActedUpon) {
   constexpr std::array<std::byte, 32> other{std::byte{1}};
   auto settings = ucx_settings(2, 1);

@@ -171,6 +171,7 @@ struct ShufflingWire {
     net->poll(rank, heads_max, handle);
     return 0;
   }
+  [[nodiscard]] static bool gone(int /*peer*/) noexcept { return false; }
 };
 
 class OrderedWorld {

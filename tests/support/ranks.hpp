@@ -53,6 +53,14 @@ inline std::vector<Variant> variants() {
   };
 }
 
+/// And between hosts.
+inline std::vector<Variant> variants_and_network() {
+  std::vector<Variant> all = variants();
+  all.push_back({"Network", {"TONARI_APART=network", "TONARI_NETWORK=tcp"}});
+  all.push_back({"NetworkNoService", {"TONARI_APART=network", "TONARI_NETWORK=tcp", "TONARI_SERVICE_THREAD=off"}});
+  return all;
+}
+
 /// A test that runs under every variant.
 class OnEveryVariant : public testing::TestWithParam<Variant> {
  protected:

@@ -13,7 +13,7 @@ using test::as_ranks;
 using test::pattern;
 
 class Collectives : public test::OnEveryVariant {};
-INSTANTIATE_TEST_SUITE_P(On, Collectives, testing::ValuesIn(test::variants()), test::name_of);
+INSTANTIATE_TEST_SUITE_P(On, Collectives, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
 constexpr std::array<std::size_t, 7> sizes{0, 1, 8, 49, 1000, 9001, 100003};
 constexpr int ranks_max = 9;

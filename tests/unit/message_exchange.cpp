@@ -26,7 +26,7 @@ static_assert(!Transferable<std::vector<int>::iterator> && !Transferable<std::re
 static_assert(!Transferable<std::ranges::ref_view<std::list<int>>> && !Transferable<std::vector<std::string_view>>);
 
 class Message : public test::OnEveryVariant {};
-INSTANTIATE_TEST_SUITE_P(On, Message, testing::ValuesIn(test::variants()), test::name_of);
+INSTANTIATE_TEST_SUITE_P(On, Message, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
 TEST_P(Message, OfEverySizeArrivesWholeInEveryManner) {
   run(2, [](Communicator& world) { test::exchange_all(world, 0, 1); });

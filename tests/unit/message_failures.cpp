@@ -13,10 +13,10 @@ namespace {
 using test::pattern;
 
 class Death : public test::OnEveryVariant {};
-INSTANTIATE_TEST_SUITE_P(On, Death, testing::ValuesIn(test::variants()), test::name_of);
+INSTANTIATE_TEST_SUITE_P(On, Death, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
 class Leaver : public test::OnEveryVariant {};
-INSTANTIATE_TEST_SUITE_P(On, Leaver, testing::ValuesIn(test::variants()), test::name_of);
+INSTANTIATE_TEST_SUITE_P(On, Leaver, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
 struct Killed {};
 

@@ -10,7 +10,7 @@ namespace tonari {
 namespace {
 
 class LayoutOf : public test::OnEveryVariant {};
-INSTANTIATE_TEST_SUITE_P(On, LayoutOf, testing::ValuesIn(test::variants()), test::name_of);
+INSTANTIATE_TEST_SUITE_P(On, LayoutOf, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
 // A random layout of elements of type T in memory of its own, and the reference: the position of each element in order.
 template <class T>

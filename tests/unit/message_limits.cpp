@@ -66,7 +66,7 @@ TEST(UnexpectedLimit, KeepsTheReceiversMemoryBoundedAndDeliversAllInOrder) {
 }
 
 class ManyAnnounced : public test::OnEveryVariant {};
-INSTANTIATE_TEST_SUITE_P(On, ManyAnnounced, testing::ValuesIn(test::variants()), test::name_of);
+INSTANTIATE_TEST_SUITE_P(On, ManyAnnounced, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
 constexpr int more_than_tickets = 3 * static_cast<int>(fabric::tickets_max);
 

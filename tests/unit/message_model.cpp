@@ -179,7 +179,7 @@ class Actor {
 };
 
 class Model : public test::OnEveryVariant {};
-INSTANTIATE_TEST_SUITE_P(On, Model, testing::ValuesIn(test::variants()), test::name_of);
+INSTANTIATE_TEST_SUITE_P(On, Model, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
 TEST_P(Model, IsWhatThreadsSeeThatPostProbeAndCancelAtOnce) {
   TONARI_TRACE_SEED();

@@ -11,7 +11,7 @@ namespace {
 using test::pattern;
 
 class Probe : public test::OnEveryVariant {};
-INSTANTIATE_TEST_SUITE_P(On, Probe, testing::ValuesIn(test::variants()), test::name_of);
+INSTANTIATE_TEST_SUITE_P(On, Probe, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
 TEST_P(Probe, TellsTheLengthAndLeavesTheMessage) {
   run(2, [](Communicator& world) {
@@ -131,7 +131,7 @@ TEST(ProbeArguments, ThatAreWrongAnswerInvalid) {
 }
 
 class Cancel : public test::OnEveryVariant {};
-INSTANTIATE_TEST_SUITE_P(On, Cancel, testing::ValuesIn(test::variants()), test::name_of);
+INSTANTIATE_TEST_SUITE_P(On, Cancel, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
 TEST_P(Cancel, TakesBackWhatHasMetNothing) {
   run(2, [](Communicator& world) {

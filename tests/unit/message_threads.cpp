@@ -12,7 +12,7 @@ namespace {
 using test::pattern;
 
 class Threads : public test::OnEveryVariant {};
-INSTANTIATE_TEST_SUITE_P(On, Threads, testing::ValuesIn(test::variants()), test::name_of);
+INSTANTIATE_TEST_SUITE_P(On, Threads, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
 /// Runs `body(number)` in `count` threads of this rank, itself being number 0.
 void in_threads(int count, const std::function<void(int)>& body) {

@@ -7,7 +7,7 @@ namespace tonari {
 namespace {
 
 class Traffic : public test::OnEveryVariant {};
-INSTANTIATE_TEST_SUITE_P(On, Traffic, testing::ValuesIn(test::variants()), test::name_of);
+INSTANTIATE_TEST_SUITE_P(On, Traffic, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
 TEST_P(Traffic, OfEightRanksAtRandomArrivesWholeAndInOrder) {
   TONARI_TRACE_SEED();

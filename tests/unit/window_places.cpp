@@ -36,6 +36,18 @@ TEST(GlobalAddress, NeverWraps) {
   EXPECT_EQ(at, (GlobalAddress{7, 3, 100}));
 }
 
+TEST(WindowHosts, CannotBeSpannedYet) {
+  run_as_threads(2,
+                 [](Job& job) {
+                   EXPECT_THROW(Window(job, 100), SetupError);
+                   const Window own(job, Group({job.rank()}), 100);
+                   EXPECT_EQ(own.bytes(job.rank()), 100U);
+                   EXPECT_THROW((void)Window::reach(job, {own.number(), static_cast<std::uint32_t>(1 - job.rank()), 0}),
+                                SetupError);
+                 },
+                 {"TONARI_APART=network", "TONARI_NETWORK=tcp"});
+}
+
 TEST_P(WindowPlaces, TranslateBothWays) {
   run(3, 5000, [](Job& job, Window& window) {
     const std::span<std::byte> local = window.local();

@@ -110,6 +110,7 @@ Library load() {
   find(handle, "ucp_ep_create", found.ep_create);
   find(handle, "ucp_ep_close_nbx", found.ep_close_nbx);
   find(handle, "ucp_am_send_nbx", found.am_send_nbx);
+  find(handle, "ucp_am_data_release", found.am_data_release);
   find(handle, "ucp_request_check_status", found.request_check_status);
   find(handle, "ucp_request_free", found.request_free);
   find(handle, "ucs_status_string", found.status_string);

@@ -28,6 +28,7 @@ struct Library {
   decltype(&::ucp_ep_create) ep_create;
   decltype(&::ucp_ep_close_nbx) ep_close_nbx;
   decltype(&::ucp_am_send_nbx) am_send_nbx;
+  decltype(&::ucp_am_data_release) am_data_release;
   decltype(&::ucp_request_check_status) request_check_status;
   decltype(&::ucp_request_free) request_free;
   decltype(&::ucs_status_string) status_string;

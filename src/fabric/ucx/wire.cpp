@@ -16,22 +16,27 @@ namespace tonari::fabric::ucx {
 
 namespace {
 
-constexpr unsigned head_id = 0;  // of the active messages that are heads
+// Of active messages.
+constexpr unsigned head_id = 0;
+constexpr unsigned tail_id = 1;  // a head and its tail
 constexpr std::uint64_t goodbye_ns_max = 1'000'000'000;
 
 }  // namespace
 
 // All are called from within UCX's functions, so by who has the lock.
 struct Wire::Callbacks {
-  static ucs_status_t arrived(void* wire, const void* header, std::size_t header_bytes, void* /*data*/,
-                              std::size_t data_bytes, const ucp_am_recv_param_t* /*about*/) noexcept {
-    static_cast<Wire*>(wire)->take(std::span(static_cast<const std::byte*>(header), header_bytes), data_bytes);
-    return UCS_OK;  // the data, which no head has, are dropped
+  static ucs_status_t arrived(void* wire, const void* header, std::size_t header_bytes, void* data,
+                              std::size_t data_bytes, const ucp_am_recv_param_t* about) noexcept {
+    const bool is_here = data_bytes == 0 || (about->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA) != 0;
+    const bool kept = static_cast<Wire*>(wire)->take(std::span(static_cast<const std::byte*>(header), header_bytes),
+                                                     is_here ? data : nullptr, data_bytes);
+    return kept ? UCS_INPROGRESS : UCS_OK;  // else they are dropped
   }
   static void sent(void* request, ucs_status_t status, void* flight) noexcept {
     Flight& landed = *static_cast<Flight*>(flight);
     Wire& wire = *landed.to->wire;
     if (status != UCS_OK) wire.fail(*landed.to, status);
+    wire.end_tail(landed);
     wire.give_back(landed);
     wire.ucx_.request_free(request);
   }
@@ -50,6 +55,8 @@ Wire::Wire(const Settings& settings)
     : ucx_(library()),
       peers_(static_cast<std::size_t>(settings.ranks)),
       most_{settings.requests, settings.replies},
+      tail_sent_(settings.tail_sent),
+      owner_(settings.owner),
       worker_(std::make_unique<Worker>(settings.network, settings.devices, settings.ranks)),
       address_(worker_->address()),
       event_descriptor_(worker_->event_descriptor()),
@@ -63,11 +70,16 @@ Wire::Wire(const Settings& settings)
     peer.proof_from = proofs.of(rank, settings.self);
   }
   for (Flight& flight : flights_) flight.next = std::exchange(free_, &flight);
+  accept(head_id, UCP_AM_FLAG_WHOLE_MSG);
+  accept(tail_id, UCP_AM_FLAG_WHOLE_MSG | UCP_AM_FLAG_PERSISTENT_DATA);
+}
+
+void Wire::accept(unsigned number, unsigned flags) {
   ucp_am_handler_param_t handler{};
   handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
                        UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
-  handler.id = head_id;
-  handler.flags = UCP_AM_FLAG_WHOLE_MSG;
+  handler.id = number;
+  handler.flags = flags;
   handler.cb = Callbacks::arrived;
   handler.arg = this;
   require(ucx_.worker_set_am_recv_handler(worker_->handle(), &handler), "asking UCX for active messages",
@@ -91,7 +103,7 @@ void Wire::introduce(int peer, std::vector<std::byte> address) {
   untidy_ = true;  // it may have been heard before
 }
 
-Status Wire::send(int peer, const Head& head, Lane lane) noexcept {
+Status Wire::send(int peer, const Head& head, Lane lane, const Outgoing& tail) noexcept {
   Peer& to = of(peer);
   if (to.gone.load(std::memory_order_relaxed)) [[unlikely]]
     return Status::peer_gone;  // it hands over nothing here
@@ -105,20 +117,25 @@ Status Wire::send(int peer, const Head& head, Lane lane) noexcept {
     return Status::again;
   std::memcpy(flight->frame.head, &head, sizeof head);
   flight->frame.proof = to.proof_to;
+  flight->tail = tail;
   return start(*flight);
 }
 
 Status Wire::start(Flight& flight) noexcept {
   ucp_request_param_t how;  // UCX reads what the mask names
-  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
   how.cb.send = Callbacks::sent;
   how.user_data = &flight;
-  void* const request =
-      ucx_.am_send_nbx(flight.to->endpoint, head_id, &flight.frame, sizeof flight.frame, nullptr, 0, &how);
+  how.flags = UCP_AM_SEND_FLAG_EAGER;
+  const auto tail = flight.tail.bytes;
+  void* const request = ucx_.am_send_nbx(flight.to->endpoint, tail.empty() ? head_id : tail_id, &flight.frame,
+                                         sizeof flight.frame, tail.data(), tail.size(), &how);
   if (UCS_PTR_IS_PTR(request)) return Status::ok;  // sent() gives the frame back
 
-  give_back(flight);
   const ucs_status_t status = UCS_PTR_STATUS(request);
+  if (status == UCS_OK) [[likely]]
+    end_tail(flight);
+  give_back(flight);
   if (status == UCS_OK) [[likely]]
     return Status::ok;
   if (status == UCS_ERR_NO_MEMORY || status == UCS_ERR_NO_RESOURCE) return Status::again;
@@ -131,22 +148,27 @@ std::size_t Wire::poll(const Sink& sink) noexcept {
   const std::lock_guard guard(mutex_, std::adopt_lock);
   sink_ = &sink;
   heads_ = 0;
-  ucx_.worker_progress(worker_->handle());
+  if (ucx_.worker_progress(worker_->handle()) == 0) worker_->look_for_silence();
   sink_ = nullptr;
   if (untidy_) [[unlikely]]
     tidy();
   return heads_;
 }
 
-// One active message. Whatever it holds was written by someone we do not know yet.
-void Wire::take(std::span<const std::byte> header, std::size_t data_bytes) noexcept {
-  if (sink_ == nullptr) return;  // saying goodbye: there is nobody to take it
-  if (header.size() != sizeof(Frame) || data_bytes != 0) return refuse();
+void Wire::end_tail(const Flight& flight) noexcept {
+  if (!flight.tail.bytes.empty()) tail_sent_(owner_, flight.tail.place);
+}
+
+// One active message. Whatever it holds was written by someone we do not know yet. True when its data are kept.
+bool Wire::take(std::span<const std::byte> header, void* data, std::size_t data_bytes) noexcept {
+  if (sink_ == nullptr) return false;  // saying goodbye: there is nobody to take it
+  if (header.size() != sizeof(Frame)) return refuse();
   Head head;
   std::uint64_t proof;
   std::memcpy(&head, header.data(), sizeof head);
   std::memcpy(&proof, header.data() + offsetof(Frame, proof), sizeof proof);
   if (head.source >= peers_.size() || proof != peers_[head.source].proof_from) return refuse();
+  if (!take_tail(head, data, data_bytes)) return refuse();
 
   if (!peers_[head.source].heard) [[unlikely]] {
     peers_[head.source].heard = true;
@@ -154,11 +176,28 @@ void Wire::take(std::span<const std::byte> header, std::size_t data_bytes) noexc
   }
   ++heads_;
   sink_->hand_up(sink_->target, head);
+  return data_bytes != 0;
+}
+
+// False when the message has another tail than its head says.
+bool Wire::take_tail(Head& head, void* data, std::size_t data_bytes) noexcept {
+  const auto name = tail_name(head.kind);
+  if (!name) return data_bytes == 0;
+  if (data == nullptr || data_bytes == 0 || read_payload(head, name->bytes) != data_bytes) return false;
+  write_payload(head, name->place, reinterpret_cast<std::uint64_t>(data));
+  return true;
+}
+
+void Wire::give_back(std::uint64_t place) noexcept {
+  lock_to_send();
+  const std::lock_guard guard(mutex_, std::adopt_lock);
+  ucx_.am_data_release(worker_->handle(), reinterpret_cast<void*>(place));
 }
 
 bool Wire::arm() noexcept {
   lock_to_send();
   const std::lock_guard guard(mutex_, std::adopt_lock);
+  worker_->look_for_silence();
   return !untidy_ && ucx_.worker_arm(worker_->handle()) == UCS_OK;
 }
 

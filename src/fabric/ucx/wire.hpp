@@ -22,7 +22,7 @@ namespace tonari::fabric::ucx {
 class Worker;
 struct Library;
 
-// What is sent: the header of an active message with no data. Offsets in bytes.
+// What is sent: the header of an active message. Offsets in bytes.
 //
 //   0                                                     64                  72
 //   +-----------------------------------------------------+-------------------+
@@ -32,10 +32,9 @@ struct Library;
 // proof: what only a member of the job can know (proof.hpp), for this sender and this receiver. It is in every head,
 // since UCX does not say over which connection a message came unless each carries as many bytes to tell.
 //
-// A tail will be the data of the same message, under an active message number of its own. The receiver keeps UCX's
-// handle of it, and writes that handle's number over `place` of the head's Tail before it hands the head up; so tails
-// pass through Ordered unseen. Who takes the head asks for the bytes, which are here (eager) or are fetched into a
-// buffer (rendezvous), or drops them.
+// A tail is the data of the same message, under an active message number of its own. The receiver writes over `place`
+// where it keeps the bytes before it hands the head up, so tails pass through Ordered unseen. Who takes the head reads
+// them there and gives them back.
 struct Frame {
   std::byte head[head_bytes];
   std::uint64_t proof;
@@ -63,6 +62,13 @@ class Wire {
     int self = 0;
     std::size_t requests = 0;  ///< To each peer under way at a time: accepted, and not yet taken by the system.
     std::size_t replies = 0;   ///< The same; with Ordered, credits need five of them.
+    void (*tail_sent)(void* owner, std::uint64_t place) noexcept = nullptr;  ///< It may be reused. Must not call us.
+    void* owner = nullptr;
+  };
+  /// Bytes that go with a head, which names their number: tail_name().
+  struct Outgoing {
+    std::span<const std::byte> bytes;  ///< Stay as they are from when send() answers ok until `tail_sent`.
+    std::uint64_t place = 0;           ///< For `tail_sent`.
   };
 
   /// Throws SetupError.
@@ -76,7 +82,8 @@ class Wire {
   /// `address`: from that rank, by a way that can be trusted. UCX crashes on bytes that are no address.
   void introduce(int peer, std::vector<std::byte> address);
 
-  Status send(int peer, const Head& head, Lane lane) noexcept;
+  Status send(int peer, const Head& head, Lane lane) noexcept { return send(peer, head, lane, {}); }
+  Status send(int peer, const Head& head, Lane lane, const Outgoing& tail) noexcept;
   /// Hands up whatever one look at the network brings, which may be more than `heads_max`: Ordered has room for it.
   /// `handle` must not send. Answers 0 when another thread has the lock.
   template <class Handle>
@@ -86,6 +93,13 @@ class Wire {
                     [](void* target, const Head& head) noexcept { (*static_cast<Target*>(target))(head); }};
     return poll(sink);
   }
+
+  /// The bytes of a tail that was handed up with a head, by the place in it. Any thread.
+  [[nodiscard]] static std::span<const std::byte> look(std::uint64_t place, std::uint64_t bytes) noexcept {
+    return {reinterpret_cast<const std::byte*>(place), bytes};
+  }
+  /// They are not needed any more. Any thread, once.
+  void give_back(std::uint64_t place) noexcept;
 
   /// Readable when poll() has something to do, once arm() has answered true.
   [[nodiscard]] int event_descriptor() const noexcept { return event_descriptor_; }
@@ -119,6 +133,7 @@ class Wire {
   };
   struct Flight {  // a frame that UCX may still read
     Frame frame;
+    Outgoing tail;
     Peer* to;
     Lane lane;
     Flight* next;
@@ -136,8 +151,14 @@ class Wire {
 
   // Under the lock:
   Status start(Flight& flight) noexcept;
-  void take(std::span<const std::byte> header, std::size_t data_bytes) noexcept;
-  void refuse() noexcept { refused_.fetch_add(1, std::memory_order_relaxed); }
+  bool take(std::span<const std::byte> header, void* data, std::size_t data_bytes) noexcept;
+  bool take_tail(Head& head, void* data, std::size_t data_bytes) noexcept;
+  void accept(unsigned number, unsigned flags);
+  void end_tail(const Flight& flight) noexcept;
+  bool refuse() noexcept {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
   Flight* take_flight(Peer& to, Lane lane) noexcept;
   void give_back(Flight& flight) noexcept;
   bool open(Peer& peer) noexcept;
@@ -150,6 +171,8 @@ class Wire {
   const Library& ucx_;
   std::vector<Peer> peers_;  // by rank
   std::size_t most_[2];      // frames under way to a peer, by lane
+  void (*tail_sent_)(void* owner, std::uint64_t place) noexcept;
+  void* owner_;
   std::unique_ptr<Worker> worker_;
   std::vector<std::byte> address_;
   int event_descriptor_ = -1;

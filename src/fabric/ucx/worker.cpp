@@ -1,10 +1,12 @@
 #include "fabric/ucx/worker.hpp"
 
+#include "base/clock.hpp"
 #include "job/signals.hpp"
 
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <exception>
 #include <span>
 
 namespace tonari::fabric::ucx {
@@ -22,8 +24,14 @@ class Config {
   Config(Config&&) = delete;
   ~Config() { ucx_.config_release(config_); }
 
+  /// What TONARI_UCX_NAME says; null if nothing.
+  [[nodiscard]] static const char* given(const std::string& name) noexcept {
+    return std::getenv(fmt::format("{}_UCX_{}", prefix, name).c_str());
+  }
   void set(const std::string& name, const std::string& value) {
-    if (std::getenv(fmt::format("{}_UCX_{}", prefix, name).c_str()) != nullptr) return;
+    if (given(name) == nullptr) modify(name, value);
+  }
+  void modify(const std::string& name, const std::string& value) {
     require(ucx_.config_modify(config_, name.c_str(), value.c_str()), fmt::format("setting UCX's {}={}", name, value),
             "use another version of UCX");
   }
@@ -34,17 +42,23 @@ class Config {
   ucp_config_t* config_ = nullptr;
 };
 
-// TCP's own settings are called by their short names in 1.13, by their long ones in later versions. The one that a
-// version does not know is left aside.
+// TCP's own settings are called by their short names in 1.13, by their long ones in later versions and in
+// TONARI_UCX_..., where 1.13 does not look for them. The name that a version does not know is left aside.
 void set_for_tcp(Config& config, const std::string& name, const std::string& value) {
-  config.set(name, value);
-  config.set("TCP_" + name, value);
+  const std::string long_name = "TCP_" + name;
+  const char* const given = Config::given(long_name);
+  config.modify(name, given != nullptr ? given : value);
+  config.modify(long_name, given != nullptr ? given : value);
 }
 
 void choose(Config& config, const std::string& network, const std::string& devices) {
   config.set("TLS", network == "any" ? "^sm" : network);  // shared memory is ours
   if (!devices.empty()) config.set("NET_DEVICES", devices);
   set_for_tcp(config, "CONN_NB", "y");  // or a send waits for a host that does not answer
+  // A host is taken for dead after 10 s of silence, the sum of these (silence.hpp). UCX has 16 s.
+  set_for_tcp(config, "KEEPIDLE", "4s");
+  set_for_tcp(config, "KEEPCNT", "3");
+  set_for_tcp(config, "KEEPINTVL", "2s");
 }
 
 }  // namespace
@@ -74,6 +88,14 @@ void Worker::make_worker() {
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;  // under Wire's lock
   require(ucx_.worker_create(context_, &params, &worker_), "making a UCX worker", "see ulimit -n");
+}
+
+void Worker::look_for_silence() noexcept {
+  try {
+    if (!silence_) silence_.emplace(event_descriptor());
+    silence_->look(monotonic_ns());
+  } catch (const std::exception&) {  // no memory or descriptors: the next look may have some
+  }
 }
 
 Worker::~Worker() {

@@ -1,8 +1,10 @@
 #pragma once
 
 #include "fabric/ucx/library.hpp"
+#include "fabric/ucx/silence.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,12 +24,16 @@ class Worker {
   [[nodiscard]] std::vector<std::byte> address() const;  ///< Throws SetupError.
   [[nodiscard]] int event_descriptor() const;            ///< Throws SetupError.
 
+  /// Ends connections to hosts that are silent. To be called often, while nobody makes progress.
+  void look_for_silence() noexcept;
+
  private:
   void make_worker();
 
   const Library& ucx_;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
+  std::optional<Silence> silence_;
 };
 
 }  // namespace tonari::fabric::ucx

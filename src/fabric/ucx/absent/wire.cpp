@@ -14,12 +14,15 @@ constexpr Library none;
 
 }  // namespace
 
-Wire::Wire(const Settings& /*settings*/) : ucx_(none), most_{0, 0}, process_(0) {
+Wire::Wire(const Settings& /*settings*/) : ucx_(none), most_{0, 0}, tail_sent_(nullptr), owner_(nullptr), process_(0) {
   throw SetupError("no network: tonari was built without UCX; install libucx-dev 1.13 or later and build it again");
 }
 Wire::~Wire() = default;
 void Wire::introduce(int /*peer*/, std::vector<std::byte> /*address*/) {}
-Status Wire::send(int /*peer*/, const Head& /*head*/, Lane /*lane*/) noexcept { return Status::peer_gone; }
+Status Wire::send(int /*peer*/, const Head& /*head*/, Lane /*lane*/, const Outgoing& /*tail*/) noexcept {
+  return Status::peer_gone;
+}
+void Wire::give_back(std::uint64_t /*place*/) noexcept {}
 std::size_t Wire::poll(const Sink& /*sink*/) noexcept { return 0; }
 bool Wire::arm() noexcept { return true; }
 void Wire::forget(int /*peer*/) noexcept {}

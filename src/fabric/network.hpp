@@ -1,0 +1,66 @@
+#pragma once
+
+#include "base/settings.hpp"
+#include "fabric/bulk.hpp"
+#include "fabric/ordered.hpp"
+#include "fabric/transfer.hpp"
+#include "fabric/ucx/wire.hpp"
+#include "job/network.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace tonari::fabric {
+
+/// The transport between hosts: UCX's wire, put in order.
+///
+/// Tails of heads travel with them. Their sender keeps the bytes in its bulk memory, as within a host, and the block is
+/// free again once the network has them. Their receiver reads them where the wire keeps them.
+///
+/// Threads: send(), look(), give_back(): any. The rest: one at a time, the same as polls, but for arm().
+class Network final : public job::Network {
+ public:
+  /// Throws SetupError.
+  Network(const job::Membership& member, const Settings& settings);
+
+  [[nodiscard]] std::span<const std::byte> address() const noexcept override { return wire_.address(); }
+  void introduce(int rank, std::vector<std::byte> address) override { wire_.introduce(rank, std::move(address)); }
+
+  /// As Transport. The tail that a head names lies in this rank's bulk memory.
+  Status send(int peer, const Head& head, Lane lane) noexcept {
+    const auto name = tail_name(head.kind);
+    return name ? send_with_tail(peer, head, lane, *name) : ordered_.send(peer, head, lane);
+  }
+  template <class Handle>
+  std::size_t poll(std::size_t heads_max, Handle&& handle) noexcept {
+    return ordered_.poll(heads_max, handle);
+  }
+  /// The tail of a head that was handed up; and that it is read.
+  [[nodiscard]] static std::span<const std::byte> look(std::uint64_t place, std::uint64_t bytes) noexcept {
+    return ucx::Wire::look(place, bytes);
+  }
+  void give_back(std::uint64_t place) noexcept { wire_.give_back(place); }
+
+  /// Nothing is here that a poll would hand up, or send.
+  [[nodiscard]] bool quiet() const noexcept { return ordered_.quiet(); }
+  /// Before sleeping until the descriptor is readable. False: something came, poll first.
+  bool arm() noexcept { return wire_.arm(); }
+  [[nodiscard]] int descriptor() const noexcept { return wire_.event_descriptor(); }
+
+  // Deaths, as the wire has them
+  void forget(int peer) noexcept { wire_.forget(peer); }
+  [[nodiscard]] bool gone(int peer) const noexcept { return wire_.gone(peer); }
+  [[nodiscard]] std::uint32_t gone_count() const noexcept { return wire_.gone_count(); }
+
+ private:
+  Status send_with_tail(int peer, const Head& head, Lane lane, TailName name) noexcept;
+
+  BulkMemory& bulk_;
+  ucx::Wire wire_;
+  Ordered<ucx::Wire> ordered_;
+};
+
+}  // namespace tonari::fabric
