@@ -88,6 +88,7 @@ nlohmann::ordered_json report_of(const Question& question, const BenchOptions& o
   nlohmann::ordered_json parameters{{"ranks", options.launch.ranks},
                                     {"bind", options.launch.bind.empty() ? "default" : options.launch.bind},
                                     {"apart", options.launch.apart.empty() ? "none" : options.launch.apart},
+                                    {"network", options.launch.network.empty() ? "any" : options.launch.network},
                                     {"rounds", rounds_of(options)},
                                     {"quick", options.quick},
                                     {"samples_kept_max", Results::samples_max}};
@@ -179,10 +180,10 @@ void add_common_options(CLI::App& command, BenchOptions& options, int default_ra
     add_rank_options(command, options.launch, std::to_string(default_ranks));
   }
   command
-      .add_option(
-          "--rival", options.rivals,
-          "Ask these too, in turn: openmpi, mpich (each at its default and for any number of threads), or one "
-          "way of them: openmpi-default, openmpi-mt, mpich-default, mpich-mt; for rate, window and atomics also ucx")
+      .add_option("--rival", options.rivals,
+                  "Ask these too, in turn: openmpi, mpich (each at its default and for any number of threads), or one "
+                  "way of them: openmpi-default, openmpi-mt, mpich-default, mpich-mt; for pingpong, rate, window and "
+                  "atomics also ucx")
       ->type_name("NAME,...")
       ->expected(1)
       ->allow_extra_args(false)

@@ -29,7 +29,8 @@ class Pingpong final : public Question {
            "Examples:\n"
            "  tonari bench pingpong --quick\n"
            "  tonari bench pingpong --sizes 8,64-4K --receivers posted --split 0,16,32\n"
-           "  tonari bench pingpong --rival openmpi,mpich --json pingpong.json";
+           "  tonari bench pingpong --rival openmpi,mpich --json pingpong.json\n"
+           "  tonari bench pingpong --apart network --network tcp --rival openmpi,mpich,ucx";
   }
 
   void add_options(CLI::App& command, BenchOptions& options) override {
@@ -91,8 +92,13 @@ std::vector<Launch> Pingpong::plan(const BenchOptions& options, const std::vecto
       worker_option("buffers", parse_choices("--buffers", buffers_, {"warm", "cold"})),
       worker_option("receivers", parse_choices("--receivers", receivers_, {"blocking", "posted", "unexpected"})),
       fmt::format("--budget-us={}", budget_us(options))};
-  std::vector<Launch> launches{{ask, systems, ""}};
-
+  std::vector<Launch> launches;
+  const auto add = [&](std::vector<System> of) {
+    if (!of.empty()) launches.push_back({ask, std::move(of), ""});
+  };
+  add(without(systems, Family::ucx));
+  const bool asks_ucx = std::ranges::find(systems, System{Family::ucx, false}) != systems.end();
+  if (asks_ucx && buffers_.find("warm") != buffers_.npos) add({{Family::ucx, false}});
   const bool asks_tonari = systems.front().family == Family::tonari;
   for (const int split : asks_tonari ? splits() : std::vector<int>{}) {
     auto changed = ask;

@@ -31,7 +31,7 @@ constexpr Mpi mpis[]{{Family::openmpi, "openmpi", "mpirun.openmpi", "openmpi-bin
 const Mpi& mpi_of(Family family) { return family == Family::openmpi ? mpis[0] : mpis[1]; }
 
 /// Questions that UCX's own measurement knows.
-constexpr std::string_view of_ucx[]{"rate", "window", "atomics"};
+constexpr std::string_view of_ucx[]{"pingpong", "rate", "window", "atomics"};
 
 /// The folder above the one that this program lies in: programs find each other from there, built or installed.
 fs::path prefix() { return fs::read_symlink("/proc/self/exe").parent_path().parent_path(); }
@@ -62,6 +62,7 @@ Command for_tonari(const Ask& ask) {
   auto& arguments = command.arguments;
   arguments.insert(arguments.end(), {"--bind", bound(ask.launch) ? "core" : "none"});
   if (!ask.launch.apart.empty()) arguments.insert(arguments.end(), {"--apart", ask.launch.apart});
+  if (!ask.launch.network.empty()) arguments.insert(arguments.end(), {"--network", ask.launch.network});
   arguments.insert(arguments.end(), {"--", worker(), ask.question});
   command.environment = ask.launch.environment;
   return command;
@@ -87,6 +88,19 @@ Command for_worker_alone(std::string_view system, const Ask& ask) {
       {}};
 }
 
+/// What has an MPI's ranks on one machine speak as hosts do: by TCP over the loopback device, or by verbs.
+std::vector<std::string> apart_environment(Family family, const LaunchOptions& launch) {
+  if (launch.apart != "network") return {};
+  const bool by_verbs = launch.network == "rc" || launch.network == "ud";
+  if (family == Family::openmpi && !by_verbs) {
+    return {"OMPI_MCA_pml=ob1", "OMPI_MCA_btl=tcp,self", "OMPI_MCA_btl_tcp_if_include=lo"};
+  }
+  std::vector<std::string> environment{fmt::format("UCX_TLS={},self", by_verbs ? launch.network : "tcp")};
+  if (family == Family::openmpi) environment.emplace_back("OMPI_MCA_pml=ucx");
+  if (family == Family::mpich) environment.emplace_back("MPIR_CVAR_NOLOCAL=1");
+  return environment;
+}
+
 Command for_openmpi(const Ask& ask) {
   Command command{{"mpirun.openmpi", "-n", std::to_string(ask.launch.ranks)}, {}};
   auto& arguments = command.arguments;
@@ -97,18 +111,27 @@ Command for_openmpi(const Ask& ask) {
                                                                      : "core"});
   arguments.insert(arguments.end(), ask.openmpi_arguments.begin(), ask.openmpi_arguments.end());
   arguments.push_back(rival("openmpi", ask.question));
-  if (::geteuid() == 0) command.environment = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"};
+  command.environment = apart_environment(Family::openmpi, ask.launch);
+  if (::geteuid() == 0) {
+    command.environment.insert(command.environment.end(),
+                               {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"});
+  }
   return command;
 }
 
 Command for_mpich(const Ask& ask) {
   return {{"mpiexec.mpich", "-n", std::to_string(ask.launch.ranks), "-bind-to", bound(ask.launch) ? "core" : "none",
            rival("mpich", ask.question)},
-          {}};
+          apart_environment(Family::mpich, ask.launch)};
 }
 
 Command for_ucx(const Ask& ask) {
-  return {{rival("ucx", ask.question), bound(ask.launch) ? "--bind=core" : "--bind=none"}, {}};
+  Command command{{rival("ucx", ask.question), bound(ask.launch) ? "--bind=core" : "--bind=none"}, {}};
+  if (ask.launch.apart == "network") {
+    const bool chosen = !ask.launch.network.empty() && ask.launch.network != "any";
+    command.arguments.push_back("--transports=" + (chosen ? ask.launch.network : "tcp"));
+  }
+  return command;
 }
 
 Command for_family(Family family, const Ask& ask) {

@@ -1,7 +1,9 @@
 #include "base/file_descriptor.hpp"
 #include "cli/info.hpp"
+#include "cli/launch_hosts.hpp"
 #include "job/ending.hpp"
 #include "job/memory.hpp"
+#include "job/pmix/client.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -243,6 +245,21 @@ Feature check_process_descriptors() {
           std::generic_category().message(errno) + ": `tonari run` cannot watch its ranks; use Linux 5.3 or later"};
 }
 
+// ---- Several hosts ----
+
+Feature check_pmix() {
+  const std::string why = job::pmix::why_absent();
+  return why.empty() ? Feature{"PMIx", true, ""} : Feature{"PMIx", false, why + ": no job spans hosts"};
+}
+
+Feature check_launchers() {
+  std::string found;
+  for (const Launcher& launcher : find_launchers()) found += (found.empty() ? "" : ", ") + launcher.text;
+  if (!found.empty()) return {"launchers", true, found};
+  return {"launchers", false,
+          "none with PMIx: ranks start on this machine alone; apt-get install openmpi-bin, or use srun of Slurm"};
+}
+
 }  // namespace
 
 std::vector<Feature> check_features() {
@@ -258,7 +275,9 @@ std::vector<Feature> check_features() {
           check_huge_pages(),
           check_shared_huge_pages(),
           check_memory_files(),
-          check_process_descriptors()};
+          check_process_descriptors(),
+          check_pmix(),
+          check_launchers()};
 }
 
 }  // namespace tonari::cli

@@ -1,5 +1,6 @@
 #include "cli/launch.hpp"
 
+#include "cli/launch_hosts.hpp"
 #include "cli/launch_job.hpp"
 #include "cli/launch_statistics.hpp"
 #include "cli/options.hpp"
@@ -48,10 +49,18 @@ void add_placement_options(CLI::App& command, LaunchOptions& options) {
       ->type_name("memory|network")
       ->check(one_of({"memory", "network"}))
       ->group("Ranks");
+  command
+      .add_option("--network", options.network,
+                  "What goes between hosts: TCP, or verbs by reliable connections (rc) or datagrams (ud), or the best "
+                  "there is (default: any)")
+      ->type_name("any|tcp|rc|ud")
+      ->check(one_of({"any", "tcp", "rc", "ud"}))
+      ->group("Ranks");
 }
 
 int launch(const LaunchOptions& options) {
   if (options.program.empty()) throw SetupError("there is no program to run; see tonari run --help");
+  if (!options.hosts.empty()) return launch_on_hosts(options);
   if (const auto error = check_program(options.program.front())) {
     fmt::print(stderr, "tonari run: {}\n", error->text);
     return error->exit_status;

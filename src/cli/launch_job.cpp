@@ -28,9 +28,8 @@ Settings settings_of_ranks(const LaunchOptions& options) {
     if (std::ranges::any_of(known, is_named)) overrides.push_back(pair);
   }
   if (!options.apart.empty()) overrides.push_back("TONARI_APART=" + options.apart);
-  Settings settings = read_settings(overrides);
-  job::check_apart(settings);
-  return settings;
+  if (!options.network.empty()) overrides.push_back("TONARI_NETWORK=" + options.network);
+  return read_settings(overrides);
 }
 
 LaunchedJob::LaunchedJob(const LaunchOptions& options, int ranks)

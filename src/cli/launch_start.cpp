@@ -50,6 +50,7 @@ std::vector<std::string> LaunchedJob::environment_of_all() const {
   std::vector<std::string> ours = gatekeeper_.environment();
   ours.push_back(fmt::format("TONARI_SIZE={}", count()));
   if (!options_.apart.empty()) ours.push_back("TONARI_APART=" + options_.apart);
+  if (!options_.network.empty()) ours.push_back("TONARI_NETWORK=" + options_.network);
   for (const std::string& asked : options_.environment) {
     if (asked.find('=') != asked.npos) {
       ours.push_back(asked);

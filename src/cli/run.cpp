@@ -13,12 +13,19 @@ constexpr auto run_footer =
     "\n"
     "Signals: SIGINT (Ctrl-C) and SIGTERM reach every rank; a second one kills.\n"
     "\n"
+    "Several hosts: --hosts hands over to the launcher that is installed: srun inside a Slurm allocation, else mpirun "
+    "of "
+    "Open MPI or prterun. Output, signals and the exit status are its own then. Of the environment, TONARI_... and "
+    "what "
+    "--env names reach the other hosts; the program must be there under the same name.\n"
+    "\n"
     "Exit status: the first of a rank that is not zero; 128 + the signal for a rank that was killed; 124 after "
     "--timeout; 126 or 127 when the program cannot be started; 2 for a wrong command line.\n"
     "\n"
     "Examples:\n"
     "  tonari run -n 4 ./lu 2000\n"
     "  tonari run -n 2 --env TONARI_SPLIT=16 --stats ./lu 2000\n"
+    "  tonari run -n 8 --hosts node1,node2 ./lu 2000\n"
     "  tonari run -n 2 --tag-output gdb -batch -ex run -ex bt ./lu";
 
 }  // namespace
@@ -40,7 +47,8 @@ std::vector<std::string> take_program(const CLI::App& command, std::vector<std::
 }
 
 void add_run(CLI::App& app, const std::vector<std::string>& program, int& exit_status) {
-  CLI::App& run = *app.add_subcommand("run", "Run a program as N ranks on this machine.")->group("Commands");
+  CLI::App& run =
+      *app.add_subcommand("run", "Run a program as N ranks, on this machine or on several hosts.")->group("Commands");
   const auto options = std::make_shared<LaunchOptions>();
   // For the help text: take_program() has taken it away.
   run.add_option_function<std::vector<std::string>>(
@@ -48,6 +56,11 @@ void add_run(CLI::App& app, const std::vector<std::string>& program, int& exit_s
       ->option_text("[--] PROGRAM [ARGUMENTS...]")
       ->group("Program");
   add_rank_options(run, *options);
+  run.add_option("--hosts", options->hosts,
+                 "Start the ranks on these hosts, or on so many of those that the launcher knows, through the launcher "
+                 "that is installed; -n is for all hosts together (default: one rank a host)")
+      ->type_name("LIST|N")
+      ->group("Ranks");
   run.add_option("--env", options->environment,
                  "Set NAME for every rank; without a value it must be set here. What is set here is passed on anyway. "
                  "May be given more than once")

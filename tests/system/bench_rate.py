@@ -55,8 +55,8 @@ class Refusal(BenchTest):
                       self.refused("rate", "--rivals-only", "--rival", "mpich-default", "--threads", "2,4"))
 
     def test_of_ucx_for_other_questions(self):
-        self.assertIn("--rival ucx: ucx_perftest cannot be asked pingpong; it knows rate, window, atomics",
-                      self.refused("pingpong", "--rival", "ucx"))
+        self.assertIn("--rival ucx: ucx_perftest cannot be asked lu; it knows pingpong, rate, window, atomics",
+                      self.refused("lu", "--rival", "ucx"))
 
     def test_of_ucx_that_is_not_installed_names_the_package(self):
         self.assertTrue(os.access(os.path.join(BIN, "..", "libexec", "tonari", "rivals", "ucx", "rate"), os.X_OK))

@@ -116,10 +116,12 @@ class Lock(OneSidedTest):
                          ["uncontended", "uncontended computing home", "handover"])
         for case in ("uncontended", "uncontended computing home"):
             self.check_positive(self.points(report, "tonari", case, "latency"), [2])
-        for metric in ("latency", "change", "fairness"):
+        for metric in ("latency", "change"):
             self.check_positive(self.points(report, "tonari", "handover", metric), [2, 3])
-        for point in self.points(report, "tonari", "handover", "fairness").values():
-            self.assertLessEqual(point["max"], 1)
+        fairness = self.points(report, "tonari", "handover", "fairness")
+        self.assertEqual(list(fairness), [2, 3])
+        for point in fairness.values():  # on a busy machine a rank may get no turn at all
+            self.assertTrue(0 <= point["min"] <= point["max"] <= 1, point)
         self.assertIn("handover: change, us, median", output)
 
     def test_one_case_is_measured_alone(self):
@@ -189,7 +191,7 @@ class Refusal(OneSidedTest):
     def test_of_ucx_where_it_has_no_answer(self):
         if shutil.which("ucx_perftest") is None:
             self.skipTest("ucx-utils is not installed")
-        self.assertIn("it knows rate, window, atomics", self.refused("lock", "--rival", "ucx"))
+        self.assertIn("it knows pingpong, rate, window, atomics", self.refused("lock", "--rival", "ucx"))
         self.assertIn("add ours to --memory",
                       self.refused("atomics", "--rivals-only", "--rival", "ucx", "--memory", "own"))
 

@@ -84,7 +84,8 @@ class Arguments(JobTest):
     def test_help_names_every_option(self):
         status, output, _ = self.run_job("run", "--help")
         self.assertEqual(status, 0)
-        for option in ("-n", "--bind", "--tag-output", "--timeout", "--env", "--apart", "--stats", "Examples:"):
+        for option in ("-n", "--bind", "--tag-output", "--timeout", "--env", "--apart", "--network", "--stats", "--hosts",
+                       "Examples:"):
             self.assertIn(option, output)
 
 
@@ -163,9 +164,14 @@ class Environment(JobTest):
 
     def test_apart(self):
         self.assertEqual(self.run_job("run", "-n", "1", "--apart", "memory", "printenv", "TONARI_APART")[1], "memory\n")
-        status, _, error = self.run_job("run", "-n", "1", "--apart", "network", "true")
-        self.assertEqual(status, 2)
-        self.assertIn("needs a network transport, which this build does not have; use --apart memory", error)
+        self.assertEqual(self.run_job("run", "-n", "1", "--apart", "network", "printenv", "TONARI_APART")[1],
+                         "network\n")
+
+    def test_network(self):
+        self.assertEqual(self.run_job("run", "-n", "1", "--network", "tcp", "printenv", "TONARI_NETWORK")[1], "tcp\n")
+        self.assertIn("--network: it takes any or tcp or rc or ud; 'x' is none of these",
+                      self.run_job("run", "-n", "1", "--network", "x", "true")[2])
+        self.assertEqual(self.actors(2, "join", "leave", options=["--apart", "network", "--network", "tcp"])[0], 0)
 
 
 class Binding(JobTest):

@@ -32,12 +32,15 @@ inline constexpr const char* transports = "posix,sysv,cma,self";
   throw std::system_error(errno, std::generic_category(), what);
 }
 
+/// Those, or what `--transports` names: between hosts.
+inline std::string transports_of(const Options& options) { return options.text("transports", transports); }
+
 /// A program that writes to a pipe of ours, a line at a time. Ended, if it still runs, when this is destroyed, and when
 /// we die.
 class Child {
  public:
   /// Bound to the `processor`-th processor that we may use, unless that is negative.
-  Child(std::vector<std::string> arguments, int processor, const char* over = transports) : name_(arguments[0]) {
+  Child(std::vector<std::string> arguments, int processor, const std::string& over = transports) : name_(arguments[0]) {
     arguments.insert(arguments.begin(), {"stdbuf", "-oL"});  // else its lines would stay in its memory until the end
     std::vector<char*> words;
     for (auto& argument : arguments) words.push_back(argument.data());
@@ -51,7 +54,7 @@ class Child {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (::getppid() != parent) ::_exit(1);
       if (processor >= 0) bind_to_processor(processor);
-      ::setenv("UCX_TLS", over, 1);
+      ::setenv("UCX_TLS", over.c_str(), 1);
       ::dup2(ends[1], STDOUT_FILENO);
       ::execvp(words[0], words.data());
       ::_exit(127);
@@ -145,7 +148,7 @@ struct Figures {
 
 /// One run of it, of so many iterations: `test` is its arguments beyond those, `over` the transports it may use.
 inline Figures run_perftest(const std::vector<std::string>& test, double iterations, bool bind,
-                            const char* over = transports) {
+                            const std::string& over = transports) {
   const auto port = std::to_string(free_port());
   Child server({"ucx_perftest", "-p", port}, bind ? 0 : -1, over);
   std::string line;

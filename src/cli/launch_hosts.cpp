@@ -1,0 +1,216 @@
+#include "cli/launch_hosts.hpp"
+
+#include "cli/launch_program.hpp"
+
+#include <tonari/status.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <set>
+#include <string_view>
+
+namespace tonari::cli {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr int hosts_max = 1 << 14;
+constexpr auto takes_hosts =
+    "--hosts takes the names of hosts with commas between, or how many hosts of the launcher's";
+
+/// What --hosts asks for: names, or a number alone.
+struct Hosts {
+  Words names;
+  int count = 0;
+};
+
+bool is_name(std::string_view text) noexcept {
+  constexpr std::string_view others = "-._";
+  const auto fits = [&](unsigned char c) {
+    return std::isalnum(c) != 0 || others.find(static_cast<char>(c)) != others.npos;
+  };
+  return !text.empty() && text.front() != '-' && std::ranges::all_of(text, fits);
+}
+
+Hosts read_hosts(std::string_view text) {
+  Hosts hosts;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hosts.count);
+  if (error == std::errc{} && end == text.data() + text.size()) {
+    if (hosts.count >= 1 && hosts.count <= hosts_max) return hosts;
+    throw SetupError(fmt::format("{}; '{}' is none of these", takes_hosts, text));
+  }
+  for (std::string_view rest = text;;) {
+    const auto comma = rest.find(',');
+    const auto name = rest.substr(0, comma);
+    if (!is_name(name)) throw SetupError(fmt::format("{}; '{}' is none of these", takes_hosts, text));
+    hosts.names.emplace_back(name);
+    if (comma == rest.npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  hosts.count = static_cast<int>(hosts.names.size());
+  return hosts;
+}
+
+// What a command prints; empty when it does not start or fails. `words` are of ours, not of the user's.
+std::string output_of(const std::string& words) {
+  const auto close = [](std::FILE* pipe) { ::pclose(pipe); };
+  const std::unique_ptr<std::FILE, decltype(close)> pipe{::popen((words + " 2>&1").c_str(), "re"), close};
+  std::string all;
+  std::array<char, 4096> part;
+  for (std::size_t bytes = 1; pipe && bytes > 0;) {
+    bytes = std::fread(part.data(), 1, part.size(), pipe.get());
+    all.append(part.data(), bytes);
+  }
+  return all;
+}
+
+bool is_installed(const char* command) { return !check_program(command); }
+
+// "mpirun (Open MPI) 4.1.4": MPICH's mpirun says other things.
+void add_open_mpi(std::vector<Launcher>& found, const char* command) {
+  if (!is_installed(command)) return;
+  constexpr std::string_view maker = "(Open MPI) ";
+  const std::string said = output_of(std::string{command} + " --version");
+  const auto at = said.find(maker);
+  if (at == said.npos) return;
+  const std::string version =
+      said.substr(at + maker.size(), said.find_first_of(" \n", at + maker.size()) - at - maker.size());
+  const auto kind = std::atoi(version.c_str()) >= 5 ? Launcher::Kind::open_mpi_5 : Launcher::Kind::open_mpi_4;
+  found.push_back({.kind = kind, .command = command, .text = fmt::format("{} (Open MPI {})", command, version)});
+}
+
+bool is_in_allocation() { return std::getenv("SLURM_JOB_ID") != nullptr; }
+
+// ---- What the launchers have in common: each variable by its name alone, since its value is in our environment ----
+
+// Sets what ranks are to find, takes away what would make them ranks of another job, and answers the names to pass on.
+std::set<std::string> settle_environment(const LaunchOptions& options) {
+  for (const char* const name : {"TONARI_RANK", "TONARI_SIZE", "TONARI_JOIN", "TONARI_SECRET"}) ::unsetenv(name);
+  if (!options.apart.empty()) ::setenv("TONARI_APART", options.apart.c_str(), 1);
+  if (!options.network.empty()) ::setenv("TONARI_NETWORK", options.network.c_str(), 1);
+  std::set<std::string> names;
+  for (const std::string& asked : options.environment) {
+    const auto equals = asked.find('=');
+    const std::string name = asked.substr(0, equals);
+    if (equals != asked.npos) ::setenv(name.c_str(), asked.c_str() + equals + 1, 1);
+    if (std::getenv(name.c_str()) == nullptr) {
+      throw SetupError(
+          fmt::format("--env {}: {} is not set here; write --env {}=VALUE, or leave it out", name, name, name));
+    }
+    names.insert(name);
+  }
+  for (char** entry = ::environ; *entry != nullptr; ++entry) {
+    const std::string_view pair{*entry};
+    const std::string name{pair.substr(0, pair.find('='))};
+    if (name.starts_with("TONARI_")) names.insert(name);
+  }
+  return names;
+}
+
+// ---- Open MPI and PRRTE ----
+
+// "h0:2,h1:1": the first hosts get one more when the ranks do not come out even.
+std::string slots(const Hosts& hosts, int ranks) {
+  std::string text;
+  for (int host = 0; host < hosts.count; ++host) {
+    const int here = ranks / hosts.count + (host < ranks % hosts.count ? 1 : 0);
+    text += fmt::format("{}{}:{}", host == 0 ? "" : ",", hosts.names[static_cast<std::size_t>(host)], here);
+  }
+  return text;
+}
+
+Words words_for_mpirun(const Launcher& launcher, const LaunchOptions& options, const Hosts& hosts, int ranks) {
+  Words words{launcher.command, "-n", std::to_string(ranks)};
+  if (!hosts.names.empty()) {
+    words.insert(words.end(), {"--host", slots(hosts, ranks)});
+  } else if (ranks % hosts.count == 0) {
+    words.insert(words.end(), {"--map-by", fmt::format("ppr:{}:node", ranks / hosts.count)});
+  } else {
+    throw SetupError(
+        fmt::format("-n {}: {} takes as many ranks on each of {} hosts; name the hosts, or use a multiple of {}", ranks,
+                    launcher.command, hosts.count, hosts.count));
+  }
+  if (!options.bind.empty()) words.insert(words.end(), {"--bind-to", options.bind});
+  if (options.tag_output && launcher.kind == Launcher::Kind::open_mpi_4) words.emplace_back("--tag-output");
+  if (options.tag_output && launcher.kind != Launcher::Kind::open_mpi_4) words.insert(words.end(), {"--output", "tag"});
+  for (const std::string& name : settle_environment(options)) words.insert(words.end(), {"-x", name});
+  return words;
+}
+
+// ---- Slurm ----
+
+Words words_for_srun(const Launcher& launcher, const LaunchOptions& options, const Hosts& hosts, int ranks) {
+  Words words{launcher.command, "--mpi=pmix", fmt::format("--nodes={}", hosts.count),
+              fmt::format("--ntasks={}", ranks)};
+  if (!hosts.names.empty()) words.push_back(fmt::format("--nodelist={}", fmt::join(hosts.names, ",")));
+  if (!options.bind.empty()) words.push_back(options.bind == "core" ? "--cpu-bind=cores" : "--cpu-bind=none");
+  if (options.tag_output) words.emplace_back("--label");
+  settle_environment(options);
+  words.emplace_back("--export=ALL");
+  return words;
+}
+
+void refuse_what_launchers_cannot(const LaunchOptions& options) {
+  if (options.statistics)
+    throw SetupError("--stats shows the ranks of this machine alone: leave out --hosts, or --stats");
+  if (options.timeout_seconds > 0) {
+    throw SetupError("--timeout is for ranks of this machine; with --hosts: timeout SECONDS tonari run --hosts ...");
+  }
+}
+
+Launcher choose_launcher() {
+  const std::vector<Launcher> found = find_launchers();
+  if (!found.empty()) return found.front();
+  throw SetupError(
+      "--hosts needs a launcher with PMIx, and none is here: mpirun of Open MPI (apt-get install openmpi-bin), "
+      "prterun, "
+      "or srun inside a Slurm allocation");
+}
+
+}  // namespace
+
+std::vector<Launcher> find_launchers() {
+  std::vector<Launcher> found;
+  if (is_in_allocation() && is_installed("srun") && output_of("srun --mpi=list").find("pmix") != std::string::npos) {
+    found.push_back({.kind = Launcher::Kind::srun, .command = "srun", .text = "srun"});
+  }
+  add_open_mpi(found, "mpirun");
+  if (found.empty()) add_open_mpi(found, "mpirun.openmpi");  // Debian's, where mpirun is MPICH's
+  if (is_installed("prterun"))
+    found.push_back({.kind = Launcher::Kind::prterun, .command = "prterun", .text = "prterun"});
+  return found;
+}
+
+int launch_on_hosts(const LaunchOptions& options) {
+  const Hosts hosts = read_hosts(options.hosts);
+  const int ranks = options.ranks > 0 ? options.ranks : hosts.count;
+  if (ranks < hosts.count)
+    throw SetupError(fmt::format("-n {}: {} hosts take a rank each at least", ranks, hosts.count));
+  refuse_what_launchers_cannot(options);
+
+  const Launcher launcher = choose_launcher();
+  const bool by_slurm = launcher.kind == Launcher::Kind::srun;
+  Words words = (by_slurm ? words_for_srun : words_for_mpirun)(launcher, options, hosts, ranks);
+  words.insert(words.end(), options.program.begin(), options.program.end());
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  std::fflush(nullptr);
+  ::execvp(arguments.front(), arguments.data());
+  const ProgramError error = explain_exec_failure(launcher.command, errno);
+  fmt::print(stderr, "tonari run: {}\n", error.text);
+  return error.exit_status;
+}
+
+}  // namespace tonari::cli

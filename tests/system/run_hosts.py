@@ -1,0 +1,129 @@
+"""`tonari run --hosts` builds the command line of the launcher that is installed. Those here only say what they get."""
+
+import os
+import tempfile
+import unittest
+
+from harness.jobs import JobTest
+
+LAUNCHER = """#!/bin/sh
+case $1 in
+--version) echo "{version}"; exit ;;
+--mpi=list) echo "{kinds}"; exit ;;
+esac
+printf '%s\\n' "$@"
+/usr/bin/env | /usr/bin/grep -E '^(TONARI_|GIVEN=)' | /usr/bin/sort
+exit 7
+"""
+
+OPEN_MPI_4 = {"mpirun": "mpirun (Open MPI) 4.1.4"}
+OPEN_MPI_5 = {"mpirun": "mpirun (Open MPI) 5.0.11"}
+MPICH = {"mpirun": "HYDRA build details:"}
+
+
+class OnHosts(JobTest):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def install(self, launchers, kinds="pmix"):
+        for name, version in launchers.items():
+            path = os.path.join(self.folder, name)
+            with open(path, "w") as file:
+                file.write(LAUNCHER.format(version=version, kinds=kinds))
+            os.chmod(path, 0o755)
+
+    def launched(self, *words, **variables):
+        """The words and variables that the launcher got."""
+        status, output, error = self.launch(*words, **variables)
+        self.assertEqual((status, error), (7, ""))
+        return output.splitlines()
+
+    def refused(self, *words, **variables):
+        status, output, error = self.launch(*words, **variables)
+        self.assertEqual((status, output, len(error.splitlines())), (2, "", 1), error)
+        return error
+
+    def launch(self, *words, **variables):
+        plain = {name: value for name, value in self.environment().items() if not name.startswith("SLURM")}
+        return self.run_job("run", *words, env={**plain, "PATH": self.folder, **variables})
+
+    def test_open_mpi_4(self):
+        self.install(OPEN_MPI_4)
+        got = self.launched("--hosts", "a,b", "-n", "5", "--bind", "core", "--tag-output", "./prog", "-n", "x y", "")
+        wanted = ["-n", "5", "--host", "a:3,b:2", "--bind-to", "core", "--tag-output", "./prog", "-n", "x y", ""]
+        self.assertEqual(got, wanted)
+
+    def test_open_mpi_5(self):
+        self.install(OPEN_MPI_5)
+        self.assertEqual(self.launched("--hosts", "2", "-n", "4", "--tag-output", "./prog"),
+                         ["-n", "4", "--map-by", "ppr:2:node", "--output", "tag", "./prog"])
+
+    def test_default_is_a_rank_a_host(self):
+        self.install(OPEN_MPI_4)
+        self.assertEqual(self.launched("--hosts", "a,b,c", "./prog")[:4], ["-n", "3", "--host", "a:1,b:1,c:1"])
+        self.assertEqual(self.launched("--hosts", "3", "./prog")[:4], ["-n", "3", "--map-by", "ppr:1:node"])
+
+    def test_mpich_is_passed_over(self):
+        self.install({**MPICH, "mpirun.openmpi": "mpirun.openmpi (Open MPI) 4.1.4"})
+        self.assertEqual(self.launched("--hosts", "a", "./prog"), ["-n", "1", "--host", "a:1", "./prog"])
+
+    def test_prterun_when_there_is_nothing_else(self):
+        self.install({**MPICH, "prterun": "prterun (PRRTE) 3.0.1"})
+        self.assertEqual(self.launched("--hosts", "a", "--tag-output", "./prog"),
+                         ["-n", "1", "--host", "a:1", "--output", "tag", "./prog"])
+
+    def test_srun_inside_an_allocation_alone(self):
+        self.install({**OPEN_MPI_4, "srun": ""})
+        words = ["--hosts", "a,b", "-n", "3", "--bind", "core", "--tag-output", "./prog", "x"]
+        self.assertEqual(self.launched(*words)[0], "-n")
+        got = self.launched(*words, SLURM_JOB_ID="1")
+        self.assertEqual(got, ["--mpi=pmix", "--nodes=2", "--ntasks=3", "--nodelist=a,b", "--cpu-bind=cores", "--label",
+                               "--export=ALL", "./prog", "x"])
+        self.assertEqual(self.launched("--hosts", "2", "./prog", SLURM_JOB_ID="1")[1:3], ["--nodes=2", "--ntasks=2"])
+
+    def test_srun_without_pmix_is_passed_over(self):
+        self.install({**OPEN_MPI_4, "srun": ""}, kinds="none pmi2")
+        self.assertEqual(self.launched("--hosts", "a", "./prog", SLURM_JOB_ID="1")[0], "-n")
+
+    def test_passes_settings_on(self):
+        self.install(OPEN_MPI_4)
+        got = self.launched("--hosts", "a", "--env", "GIVEN=b, c=d", "--apart", "memory", "./prog", TONARI_SPLIT="16")
+        wanted = [word for name in ("GIVEN", "TONARI_APART", "TONARI_SPLIT") for word in ("-x", name)]
+        self.assertEqual(got, ["-n", "1", "--host", "a:1", *wanted, "./prog",
+                               "GIVEN=b, c=d", "TONARI_APART=memory", "TONARI_SPLIT=16"])
+
+    def test_does_not_pass_on_what_belongs_to_another_job(self):
+        self.install(OPEN_MPI_4)
+        others = {"TONARI_JOIN": "x", "TONARI_SECRET": "y", "TONARI_RANK": "0", "TONARI_SIZE": "1"}
+        got = self.launched("--hosts", "a", "./prog", **others)
+        self.assertEqual(got, ["-n", "1", "--host", "a:1", "./prog"])
+
+    def test_no_launcher(self):
+        self.install(MPICH)
+        self.assertIn("--hosts needs a launcher with PMIx, and none is here", self.refused("--hosts", "a", "./prog"))
+
+    def test_what_is_wrong(self):
+        self.install(OPEN_MPI_4)
+        for text in ("0", "99999", "a,,b", "a b", "a:2", "-a", ",a", "a,"):
+            with self.subTest(text=text):
+                self.assertIn("'", self.refused(f"--hosts={text}", "./prog"))
+        self.assertIn("2 hosts take a rank each at least", self.refused("--hosts", "a,b", "-n", "1", "./prog"))
+        self.assertIn("use a multiple of 2", self.refused("--hosts", "2", "-n", "3", "./prog"))
+        self.assertIn("--stats", self.refused("--hosts", "a", "--stats", "./prog"))
+        self.assertIn("--timeout", self.refused("--hosts", "a", "--timeout", "1", "./prog"))
+        self.assertIn("MISSING is not set here", self.refused("--hosts", "a", "--env", "MISSING", "./prog"))
+        self.assertIn("there is no program to run", self.refused("--hosts", "a"))
+
+    def test_a_launcher_that_does_not_start(self):
+        path = os.path.join(self.folder, "prterun")
+        with open(path, "w") as file:
+            file.write("#!/nowhere\n")
+        os.chmod(path, 0o755)
+        self.assertEqual(self.launch("--hosts", "a", "./prog")[0], 127)
+
+
+if __name__ == "__main__":
+    unittest.main()
