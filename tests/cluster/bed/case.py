@@ -4,9 +4,12 @@ import os
 import subprocess
 import unittest
 
-from bed import FOLDER
+from bed import FOLDER, launchers
 from bed.hosts import Hosts, tell
 from bed.world import SHARED, Missing, need
+from harness.jobs import BIN, PATIENCE, eventually
+
+HELLO = os.path.join(BIN, os.pardir, "examples", "hello")
 
 
 class ClusterTest(unittest.TestCase):
@@ -24,6 +27,41 @@ class ClusterTest(unittest.TestCase):
         met = f"{here} here, {ranks - here} elsewhere"
         lines = [f"rank {rank} of {ranks} on h{rank // here}: {met}" for rank in range(ranks)]
         self.assertCountEqual(output.splitlines(), lines)
+
+
+class LauncherTest(ClusterTest):
+    """A test whose jobs leave nothing behind on the hosts."""
+
+    def start(self, hosts, launcher, *words, **options):
+        options = {"env": {**os.environ, **launchers.environment(hosts)}, **options}
+        before = {host: hosts.processes(host) for host in range(hosts.count)}
+        job = hosts.start(0, *launcher, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+        self.addCleanup(self.check_nothing_left, hosts, before)
+        self.addCleanup(self.stop, job)
+        return job
+
+    def stop(self, job):
+        if job.poll() is None:
+            job.terminate()
+            job.wait(PATIENCE)
+        for pipe in (job.stdout, job.stderr):
+            pipe.close()
+
+    def run_to_end(self, *arguments, **options):
+        """Answers the exit status, output and error output."""
+        job = self.start(*arguments, **options)
+        output, error = job.communicate(timeout=PATIENCE)
+        # Now and then Open MPI loses a race against its own child, and says so.
+        error = "".join(line for line in error.splitlines(True) if "sh: Warning: setpgid" not in line)
+        return job.returncode, output, error
+
+    def check_nothing_left(self, hosts, before):
+        for host in range(hosts.count):
+            eventually(lambda: set(hosts.processes(host)) <= set(before[host]), f"{hosts.name(host)} is as before")
+            self.assertNotIn("tonari", hosts.run(host, "cat", "/proc/net/unix").stdout)
+            for folder in ("/tmp", "/dev/shm"):
+                names = os.listdir(hosts.file(host, folder))
+                self.assertFalse([name for name in names if "tonari" in name])
 
 
 def compiled(name):

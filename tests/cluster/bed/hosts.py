@@ -177,8 +177,10 @@ class Hosts:
                 keeper.wait()
             keeper.stdout.close()
         self._keepers = []
-        self._cuts.clear()
-        self._losses.clear()
+        if self._cuts or self._losses:
+            self._cuts.clear()
+            self._losses.clear()
+            self._filter()  # or the next hosts, of the same names, would have them too
         if self._bridged:
             self._bridged = False
             for host in range(self.count):

@@ -1,13 +1,12 @@
 // What a job needs of its launcher, and nothing else: each rank puts its address, all wait for all, and each rank gets
-// what the others have put. Prints one line a rank. With an argument, it then sleeps for so many seconds.
+// what the others have put. Prints one line a rank. With an argument, it then sleeps for so many seconds. EXCHANGE_KEY
+// is another name for what is put.
 
 #include <pmix.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define KEY "exchange.address"
 
 static void check(pmix_status_t status, const char* what) {
   if (status == PMIX_SUCCESS) return;
@@ -35,12 +34,13 @@ int main(int count, char** arguments) {
   const unsigned ranks = job_number(&job, PMIX_JOB_SIZE);
   const unsigned neighbours = job_number(&job, PMIX_LOCAL_SIZE);
 
+  const char* const key = getenv("EXCHANGE_KEY") ? getenv("EXCHANGE_KEY") : "exchange.address";
   char host[32] = "";
   gethostname(host, sizeof host - 1);
   char mine[64];
   address_of(me.rank, host, mine);
   pmix_value_t value = {.type = PMIX_STRING, .data.string = mine};
-  check(PMIx_Put(PMIX_GLOBAL, KEY, &value), "PMIx_Put");
+  check(PMIx_Put(PMIX_GLOBAL, key, &value), "PMIx_Put");
   check(PMIx_Commit(), "PMIx_Commit");
 
   pmix_info_t collect;
@@ -54,7 +54,7 @@ int main(int count, char** arguments) {
     pmix_proc_t peer;
     PMIX_LOAD_PROCID(&peer, me.nspace, rank);
     pmix_value_t* theirs;
-    check(PMIx_Get(&peer, KEY, NULL, 0, &theirs), "PMIx_Get");
+    check(PMIx_Get(&peer, key, NULL, 0, &theirs), "PMIx_Get");
     char expected[64];
     address_of(rank, host, expected);
     elsewhere += strcmp(theirs->data.string, expected) != 0;
