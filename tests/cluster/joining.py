@@ -80,13 +80,6 @@ class ByOpenMpi(JoiningTest):
             lines = [f"rank {rank} of 2 heard: good morning from rank {1 - rank}" for rank in range(2)]
             self.assertEqual((status, sorted(output.splitlines()), error), (0, lines, ""))
 
-    def test_one_program_after_the_other(self):
-        hosts = self.make_hosts(2)
-        for launcher in (launchers.openmpi4(), launchers.openmpi5()):
-            twice = f"{JOINING} join exchange 100 && {JOINING} join exchange 100"
-            status, output, error = self.run_to_end(hosts, launcher, "-n", "4", "sh", "-c", twice)
-            self.assertEqual((status, output.count("exchanged")), (0, 8), error)
-
     def test_a_forked_child_leaves_its_parent_in_the_job(self):
         hosts = self.make_hosts(2)
         words = ["join", "fork", "exchange", "100", "leave"]

@@ -17,7 +17,7 @@ ACTOR = os.path.join(PROGRAMS, "job_actor")
 MARK = "JOB_TEST_MARK"
 
 # How long something may take that takes no time at all on an idle machine.
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 def eventually(condition, what, seconds=PATIENCE):
