@@ -87,7 +87,8 @@ class Job {
 
   [[nodiscard]] int rank() const noexcept;
   [[nodiscard]] int size() const noexcept;
-  /// Number of the host that a rank is on, from 0. With TONARI_APART every rank is a host of its own.
+  /// Number of the host that a rank is on, from 0. With TONARI_APART every rank is a host of its own,
+  /// or as many as TONARI_APART_RANKS says.
   [[nodiscard]] int host(int rank) const noexcept;
   [[nodiscard]] int hosts() const noexcept;
   [[nodiscard]] const std::string& host_name() const noexcept;

@@ -11,6 +11,7 @@ namespace tonari {
 /// Every setting of tonari, with its default. Read once, when a job is joined; immutable from then on.
 struct Settings {
   std::string apart = "none";
+  std::uint64_t apart_ranks = 1;
   std::string network = "any";
   std::uint64_t split = 48;
   std::uint64_t ring_slots = 1024;

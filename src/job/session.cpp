@@ -130,12 +130,14 @@ void Session::forget() noexcept {
 }
 
 int Session::host(int of_rank) const noexcept {
-  if (settings_.apart != "none") return of_rank;
+  if (settings_.apart != "none") {
+    return member_.hosts.empty() ? of_rank / static_cast<int>(settings_.apart_ranks) : of_rank;
+  }
   return member_.hosts.empty() ? 0 : member_.hosts[static_cast<std::size_t>(of_rank)];
 }
 
 int Session::hosts() const noexcept {
-  if (settings_.apart != "none") return size();
+  if (settings_.apart != "none") return host(size() - 1) + 1;
   return member_.hosts.empty() ? 1 : static_cast<int>(member_.host_names.size());
 }
 

@@ -3,14 +3,16 @@
 #include <tonari/message.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
+#include <ranges>
+#include <vector>
 
 // Barrier, broadcast and the reductions: through shared memory, or each written down as a Schedule, where the blocking
 // form waits for the started one.
 namespace tonari {
 
 using message::Context;
+using message::HostGroups;
 using message::is_rank;
 using message::Reduction;
 using message::refuse;
@@ -19,45 +21,59 @@ using message::SharedCollective;
 using message::shares_data;
 using message::start_collective;
 using message::start_shared;
+using message::Tree;
 
 namespace {
 
-// Rank as seen from the root: the root is 0.
-int from_root(const Context& context, int rank, int root) noexcept {
-  return (rank - root + context.size()) % context.size();
+// The hosts, where operands stay in the order of ranks when each host combines its own first.
+HostGroups hosts_in_order(const Context& context) {
+  return context.hosts().in_order() ? context.hosts() : HostGroups::each_alone(context.size());
 }
-int to_rank(const Context& context, int relative, int root) noexcept { return (relative + root) % context.size(); }
 
-// Binomial tree: rank r (seen from the root) has its data from r without its lowest set bit, and passes them on to r +
-// bit for every lower bit, farthest first.
-void write_broadcast(Schedule& schedule, const Context& context, std::span<std::byte> bytes, int root) {
-  const auto me = static_cast<unsigned>(from_root(context, context.rank(), root));
-  const auto size = static_cast<unsigned>(context.size());
-  if (me != 0) {
-    schedule.receive(bytes, to_rank(context, static_cast<int>(me & (me - 1)), root));
+// The farthest first: it has most to pass on.
+void write_broadcast(Schedule& schedule, const Tree& tree, std::span<std::byte> bytes) {
+  if (tree.parent >= 0) {
+    schedule.receive(bytes, tree.parent);
     schedule.next_round();
   }
-  const unsigned below = me == 0 ? std::bit_ceil(size) : me & -me;
-  for (unsigned bit = below >> 1; bit != 0; bit >>= 1) {
-    if (me + bit < size) schedule.send(bytes, to_rank(context, static_cast<int>(me + bit), root));
-  }
+  for (const int child : std::views::reverse(tree.children)) schedule.send(bytes, child);
 }
 
-// The same tree towards rank 0, in place. A rank folds its neighbours' parts in from the nearest to the farthest, so
-// that operands stay in the order of ranks.
-void write_reduce_to_0(Schedule& schedule, const Context& context, std::span<std::byte> values, Reduction reduction) {
-  const auto me = static_cast<unsigned>(context.rank());
-  const auto size = static_cast<unsigned>(context.size());
-  for (unsigned bit = 1; bit < size; bit <<= 1) {
-    if ((me & bit) != 0) {
-      schedule.send(values, static_cast<int>(me - bit));
-      schedule.next_round();
-      return;
-    }
-    if (me + bit >= size) continue;
+// In place.
+void write_reduce(Schedule& schedule, const Tree& tree, std::span<std::byte> values, Reduction reduction) {
+  for (const int child : tree.children) {
     const auto part = schedule.scratch(values.size());
-    schedule.receive(part, static_cast<int>(me + bit));
+    schedule.receive(part, child);
     schedule.fold(values, part, reduction);
+  }
+  schedule.next_round();
+  if (tree.parent < 0) return;
+  schedule.send(values, tree.parent);
+  schedule.next_round();
+}
+
+// Some ranks of a communicator, as one of them sees them that is at `position`.
+struct Circle {
+  std::vector<int> ranks;
+  std::size_t position;
+
+  [[nodiscard]] std::size_t size() const noexcept { return ranks.size(); }
+  [[nodiscard]] int after(std::size_t distance) const noexcept { return ranks[(position + distance) % size()]; }
+  [[nodiscard]] int before(std::size_t distance) const noexcept { return ranks[(position + size() - distance) % size()]; }
+};
+
+// The first of each group, as the first of this rank's sees them.
+Circle leaders_of(const HostGroups& groups, int rank) {
+  Circle circle{{}, groups.group_of(rank)};
+  for (std::size_t group = 0; group < groups.count(); ++group) circle.ranks.push_back(groups.members(group).front());
+  return circle;
+}
+
+// Dissemination (Hensgen, Finkel, Manber 1988).
+void write_barrier(Schedule& schedule, const Circle& circle) {
+  for (std::size_t distance = 1; distance < circle.size(); distance *= 2) {
+    schedule.send({}, circle.after(distance));
+    schedule.receive({}, circle.before(distance));
     schedule.next_round();
   }
 }
@@ -70,46 +86,45 @@ void fold_before(Schedule& schedule, std::span<std::byte> values, std::span<std:
 
 // Each rank gathers the values of all (Bruck and others 1997: in round k it has those of 2^k ranks, its own and the
 // next), and combines them all in the order of ranks.
-void write_all_reduce_by_gathering(Schedule& schedule, const Context& context, std::span<std::byte> values,
+void write_all_reduce_by_gathering(Schedule& schedule, const Circle& circle, std::span<std::byte> values,
                                    Reduction reduction) {
-  const int me = context.rank();
-  const int size = context.size();
+  const std::size_t size = circle.size();
   const std::size_t bytes = values.size();
-  const auto all = schedule.scratch(static_cast<std::size_t>(size) * bytes);  // from this rank's on, which wraps
-  if (bytes != 0) std::memcpy(all.data(), values.data(), bytes);
-  for (int have = 1; have < size; have *= 2) {
-    const auto given = static_cast<std::size_t>(std::min(have, size - have)) * bytes;
-    schedule.send(all.first(given), (me - have + size) % size);
-    schedule.receive(all.subspan(static_cast<std::size_t>(have) * bytes, given), (me + have) % size);
+  const auto all = schedule.scratch(size * bytes);  // from this rank's on, which wraps
+  schedule.copy(all.first(bytes), values);
+  schedule.next_round();
+  for (std::size_t have = 1; have < size; have *= 2) {
+    const auto given = std::min(have, size - have) * bytes;
+    schedule.send(all.first(given), circle.before(have));
+    schedule.receive(all.subspan(have * bytes, given), circle.after(have));
     schedule.next_round();
   }
-  const auto of = [&](int rank) {
-    return all.subspan(static_cast<std::size_t>((rank - me + size) % size) * bytes, bytes);
+  const auto of = [&](std::size_t member) {
+    return all.subspan((member + size - circle.position) % size * bytes, bytes);
   };
   schedule.copy(values, of(0));
-  for (int rank = 1; rank < size; ++rank) schedule.fold(values, of(rank), reduction);
+  for (std::size_t member = 1; member < size; ++member) schedule.fold(values, of(member), reduction);
 }
 
 // Each rank combines one stretch of the values, in the order of ranks, and gives it to all: two rounds, and each rank
 // moves what it must and no more.
-void write_all_reduce_by_stretches(Schedule& schedule, const Context& context, std::span<std::byte> values,
+void write_all_reduce_by_stretches(Schedule& schedule, const Circle& circle, std::span<std::byte> values,
                                    Reduction reduction) {
-  const auto stretch = [&](int rank) {
-    return message::stretch_of(values, reduction.element_bytes, static_cast<std::size_t>(rank),
-                               static_cast<std::size_t>(context.size()));
+  const std::size_t size = circle.size();
+  const auto stretch = [&](std::size_t member) {
+    return message::stretch_of(values, reduction.element_bytes, member, size);
   };
-  const int me = context.rank();
-  const auto mine = stretch(me);
+  const auto mine = stretch(circle.position);
   std::span<std::byte> sum;  // of the ranks before the one at hand
-  for (int rank = 0; rank < context.size(); ++rank) {
-    if (rank == me) {
+  for (std::size_t member = 0; member < size; ++member) {
+    if (member == circle.position) {
       if (!sum.empty()) fold_before(schedule, mine, sum, reduction);
       sum = mine;
       continue;
     }
-    schedule.send(stretch(rank), rank);
+    schedule.send(stretch(member), circle.ranks[member]);
     const auto part = schedule.scratch(mine.size());
-    schedule.receive(part, rank);
+    schedule.receive(part, circle.ranks[member]);
     if (!sum.empty()) {
       schedule.fold(sum, part, reduction);
     } else {
@@ -117,11 +132,36 @@ void write_all_reduce_by_stretches(Schedule& schedule, const Context& context, s
     }
   }
   schedule.next_round();
-  for (int rank = 0; rank < context.size(); ++rank) {
-    if (rank == me) continue;
-    schedule.send(mine, rank);
-    schedule.receive(stretch(rank), rank);
+  for (std::size_t member = 0; member < size; ++member) {
+    if (member == circle.position) continue;
+    schedule.send(mine, circle.ranks[member]);
+    schedule.receive(stretch(member), circle.ranks[member]);
   }
+  schedule.next_round();
+}
+
+// Each host combines its own, one rank of each combines those of all hosts, and each host has them from its own. Up to
+// as many ranks as may have a board, all ways combine in the same order, so that they round the same.
+void write_all_reduce(Schedule& schedule, const Context& context, std::span<std::byte> values, Reduction reduction) {
+  constexpr std::size_t gathered_bytes_max = 4096;
+  const HostGroups groups = hosts_in_order(context);
+  if (context.size() > message::ranks_on_a_board_max) {
+    const Tree tree = Tree::of_all(groups, context.rank(), 0);
+    write_reduce(schedule, tree, values, reduction);
+    return write_broadcast(schedule, tree, values);
+  }
+  const Tree tree = Tree::of_group(groups, context.rank());
+  write_reduce(schedule, tree, values, reduction);
+  if (tree.parent < 0) {
+    const Circle leaders = leaders_of(groups, context.rank());
+    if (values.size() <= gathered_bytes_max) {
+      write_all_reduce_by_gathering(schedule, leaders, values, reduction);
+    } else {
+      write_all_reduce_by_stretches(schedule, leaders, values, reduction);
+    }
+    schedule.next_round();
+  }
+  write_broadcast(schedule, tree, values);
 }
 
 // After round k (Hillis, Steele 1986) a rank has combined the 2^k ranks up to itself.
@@ -150,13 +190,10 @@ Request Communicator::start_barrier() noexcept {
     return start_shared(*context_, job::Wait::barrier, SharedCollective::barrier(*context_));
   }
   return start_collective(*context_, job::Wait::barrier, [this](Schedule& schedule) {
-    const int me = context_->rank();
-    const int size = context_->size();
-    for (int distance = 1; distance < size; distance *= 2) {  // dissemination (Hensgen, Finkel, Manber 1988)
-      schedule.send({}, (me + distance) % size);
-      schedule.receive({}, (me - distance % size + size) % size);
-      schedule.next_round();
-    }
+    const Tree tree = Tree::of_group(context_->hosts(), context_->rank());
+    write_reduce(schedule, tree, {}, {});
+    if (tree.parent < 0) write_barrier(schedule, leaders_of(context_->hosts(), context_->rank()));
+    write_broadcast(schedule, tree, {});
   });
 }
 
@@ -165,8 +202,9 @@ Request Communicator::start_broadcast_bytes(std::span<std::byte> bytes, int root
     return start_shared(*context_, job::Wait::broadcast, broadcast_of(*context_, bytes, root));
   }
   if (!is_rank(*context_, root)) return refuse(*context_);
-  return start_collective(*context_, job::Wait::broadcast,
-                          [&](Schedule& schedule) { write_broadcast(schedule, *context_, bytes, root); });
+  return start_collective(*context_, job::Wait::broadcast, [&](Schedule& schedule) {
+    write_broadcast(schedule, Tree::of_all(context_->hosts(), context_->rank(), root), bytes);
+  });
 }
 
 Request Communicator::start_reduce_bytes(std::span<std::byte> values, int root, Reduction reduction) noexcept {
@@ -175,7 +213,7 @@ Request Communicator::start_reduce_bytes(std::span<std::byte> values, int root, 
     const bool in_place = context_->rank() == root && root == 0;
     const auto sum = in_place ? values : schedule.scratch(values.size());
     if (!in_place && !values.empty()) std::memcpy(sum.data(), values.data(), values.size());
-    write_reduce_to_0(schedule, *context_, sum, reduction);
+    write_reduce(schedule, Tree::of_all(hosts_in_order(*context_), context_->rank(), 0), sum, reduction);
     if (root == 0) return;
     if (context_->rank() == 0) schedule.send(sum, root);
     if (context_->rank() == root) schedule.receive(values, 0);
@@ -187,16 +225,7 @@ Request Communicator::start_all_reduce_bytes(std::span<std::byte> values, Reduct
     return start_shared(*context_, job::Wait::all_reduce, SharedCollective::all_reduce(*context_, values, reduction));
   }
   return start_collective(*context_, job::Wait::all_reduce, [&](Schedule& schedule) {
-    constexpr std::size_t gathered_bytes_max = 4096;
-    // Up to as many ranks as may have a board, all ways combine in the order of ranks, so that they round the same.
-    if (context_->size() > message::ranks_on_a_board_max) {
-      write_reduce_to_0(schedule, *context_, values, reduction);
-      write_broadcast(schedule, *context_, values, 0);
-    } else if (values.size() <= gathered_bytes_max) {
-      write_all_reduce_by_gathering(schedule, *context_, values, reduction);
-    } else {
-      write_all_reduce_by_stretches(schedule, *context_, values, reduction);
-    }
+    write_all_reduce(schedule, *context_, values, reduction);
   });
 }
 

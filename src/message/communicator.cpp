@@ -243,13 +243,13 @@ void draw_context_ids(Runtime& runtime, std::span<Choice> choices) noexcept {
   }
 }
 
-// Puts the ranks of a new communicator in order. Where they meet, if they all have a board to spare and may.
-std::vector<fabric::BoardPlace> places_of(const Runtime& runtime, std::vector<Choice>& choices) {
-  std::ranges::stable_sort(choices, {}, &Choice::key);  // ranks are in order already
+// Where the ranks of a new communicator meet, if they all have a board to spare and may.
+std::vector<fabric::BoardPlace> places_of(const Runtime& runtime, std::span<const Choice> choices,
+                                          std::span<const int> ranks) {
   std::vector<fabric::BoardPlace> places;
   const bool have_all = std::ranges::none_of(
       choices, [](const Choice& choice) { return choice.place.index == fabric::BoardPlace::none; });
-  if (!have_all || !Context::may_meet(runtime, static_cast<int>(choices.size()))) return places;
+  if (!have_all || !Context::may_meet(runtime, ranks)) return places;
   for (const Choice& choice : choices) places.push_back(choice.place);
   return places;
 }
@@ -267,16 +267,20 @@ std::optional<Communicator> Communicator::split(int color, int key) {
   if (status != Status::ok) {  // the board stays taken: others may have made the group
     throw SetupError("making a communicator of " + std::to_string(size) + " ranks: " + std::string(explain(status)));
   }
-  std::erase_if(choices, [color](const Choice& choice) { return choice.color != color; });
-  const auto places = color < 0 ? std::vector<fabric::BoardPlace>() : places_of(context_->runtime(), choices);
-  if (places.empty()) boards.give_back(mine.place);
-  if (color < 0) return std::nullopt;
-  if (choices.front().context_id == 0) {
-    throw SetupError("no communicator number is left: 2^31 communicators have been made in this job");
+  if (color < 0) {
+    boards.give_back(mine.place);
+    return std::nullopt;
   }
+  std::erase_if(choices, [color](const Choice& choice) { return choice.color != color; });
+  std::ranges::stable_sort(choices, {}, &Choice::key);  // ranks are in order already
   std::vector<int> ranks;
   ranks.reserve(choices.size());
   for (const Choice& choice : choices) ranks.push_back(context_->group().at(choice.rank));
+  const auto places = places_of(context_->runtime(), choices, ranks);
+  if (places.empty()) boards.give_back(mine.place);
+  if (choices.front().context_id == 0) {
+    throw SetupError("no communicator number is left: 2^31 communicators have been made in this job");
+  }
   return Communicator(
       std::make_shared<Context>(context_->runtime(), Group(std::move(ranks)), choices.front().context_id, places));
 }

@@ -2,6 +2,7 @@
 
 #include "message/runtime.hpp"
 
+#include <algorithm>
 #include <new>
 #include <vector>
 
@@ -15,14 +16,20 @@ constexpr int ranks_with_a_core_each_max = 16;
 
 }  // namespace
 
-bool Context::may_meet(const Runtime& runtime, int ranks) noexcept {
+bool Context::may_meet(const Runtime& runtime, std::span<const int> ranks) noexcept {
   const job::Session& session = runtime.engine().session();
-  return session.hosts() == 1 && ranks > 1 &&
-         ranks <= (runtime.engine().shared_cores() ? ranks_on_a_board_max : ranks_with_a_core_each_max);
+  const int most = runtime.engine().shared_cores() ? ranks_on_a_board_max : ranks_with_a_core_each_max;
+  const int here = session.host(session.rank());
+  return ranks.size() > 1 && ranks.size() <= static_cast<std::size_t>(most) &&
+         std::ranges::all_of(ranks, [&](int rank) { return session.host(rank) == here; });
 }
 
 Context::Context(Runtime& runtime, Group group, std::uint32_t id, std::span<const fabric::BoardPlace> places)
-    : runtime_(runtime), group_(std::move(group)), rank_(group_.position(runtime.engine().session().rank())), id_(id) {
+    : runtime_(runtime),
+      group_(std::move(group)),
+      rank_(group_.position(runtime.engine().session().rank())),
+      hosts_(runtime.engine().session(), group_),
+      id_(id) {
   if (places.empty()) return;
   std::vector<fabric::Board::Member> members;
   members.reserve(places.size());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fabric/board.hpp"
+#include "message/host_groups.hpp"
 
 #include <tonari/job.hpp>
 
@@ -24,8 +25,8 @@ class Context {
   Context(Runtime& runtime, Group group, std::uint32_t id, std::span<const fabric::BoardPlace> places);
   ~Context();
 
-  /// Where a group of so many ranks may meet.
-  static bool may_meet(const Runtime& runtime, int ranks) noexcept;
+  /// Where these ranks may meet: all on this host, and not too many.
+  static bool may_meet(const Runtime& runtime, std::span<const int> ranks) noexcept;
 
   [[nodiscard]] Runtime& runtime() const noexcept { return runtime_; }
   [[nodiscard]] const Group& group() const noexcept { return group_; }
@@ -37,11 +38,13 @@ class Context {
   std::uint32_t next_collective() noexcept { return sequence_.fetch_add(1, std::memory_order_relaxed) & 0x7fffffff; }
   /// Where its ranks meet for collectives through shared memory; null when they do not.
   [[nodiscard]] fabric::Board* board() const noexcept { return board_.get(); }
+  [[nodiscard]] const HostGroups& hosts() const noexcept { return hosts_; }
 
  private:
   Runtime& runtime_;
   Group group_;
   int rank_;
+  HostGroups hosts_;
   std::uint32_t id_;
   std::atomic<std::uint32_t> sequence_{0};  // relaxed: a number, ordered by the user's own order of collectives
   fabric::BoardPlace place_;

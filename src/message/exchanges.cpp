@@ -12,6 +12,7 @@ namespace tonari {
 
 using message::Context;
 using message::Counts;
+using message::HostGroups;
 using message::is_rank;
 using message::refuse;
 using message::Schedule;
@@ -37,6 +38,15 @@ class Parts {
       left -= count;
     }
     return Parts(counts.of_ranks, counts.element_bytes);
+  }
+
+  /// By rank.
+  template <class Byte>
+  [[nodiscard]] std::vector<std::span<Byte>> of(std::span<Byte> bytes, int ranks) const {
+    std::vector<std::span<Byte>> all;
+    all.reserve(static_cast<std::size_t>(ranks));
+    for_each(ranks, [&](int, std::size_t offset, std::size_t count) { all.push_back(bytes.subspan(offset, count)); });
+    return all;
   }
 
   /// Visits (rank, offset, bytes) in order of rank.
@@ -85,19 +95,11 @@ void write_scatter(Schedule& schedule, const Context& context, std::span<const s
 // In round k a rank sends to those k * peers_a_round + 1 and more behind it, and receives from those as far before it:
 // no rank is everybody's first.
 void write_exchange(Schedule& schedule, const Context& context, std::span<const std::byte> sent,
-                    const Parts* sent_parts, std::span<std::byte> received, const Parts& received_parts) {
+                    const Parts& sent_parts, std::span<std::byte> received, const Parts& received_parts) {
   const int size = context.size();
   const int me = context.rank();
-  std::vector<std::span<const std::byte>> to(static_cast<std::size_t>(size), sent);
-  std::vector<std::span<std::byte>> from(static_cast<std::size_t>(size));
-  if (sent_parts != nullptr) {
-    sent_parts->for_each(size, [&](int rank, std::size_t offset, std::size_t bytes) {
-      to[static_cast<std::size_t>(rank)] = sent.subspan(offset, bytes);
-    });
-  }
-  received_parts.for_each(size, [&](int rank, std::size_t offset, std::size_t bytes) {
-    from[static_cast<std::size_t>(rank)] = received.subspan(offset, bytes);
-  });
+  const auto to = sent_parts.of(sent, size);
+  const auto from = received_parts.of(received, size);
   copy_own(from[static_cast<std::size_t>(me)], to[static_cast<std::size_t>(me)]);
   for (int distance = 1; distance < size; ++distance) {
     const int behind = (me + distance) % size;
@@ -107,6 +109,72 @@ void write_exchange(Schedule& schedule, const Context& context, std::span<const 
     if (distance % peers_a_round == 0) schedule.next_round();
   }
 }
+
+// All-gather as one rank plays it. A part crosses each link between hosts once: its owner gives it to its neighbours on
+// its own host and to one rank of each other, which gives it to its neighbours.
+class AllGather {
+ public:
+  AllGather(const HostGroups& groups, int rank, std::vector<std::span<std::byte>> parts) noexcept
+      : groups_(groups),
+        rank_(rank),
+        parts_(std::move(parts)),
+        own_(groups.group_of(rank)),
+        neighbours_(groups.members(own_)),
+        place_(static_cast<std::size_t>(std::ranges::lower_bound(neighbours_, rank) - neighbours_.begin())) {}
+
+  void write(Schedule& schedule, std::span<const std::byte> mine) const {
+    copy_own(part(rank_), mine);
+    for (const int neighbour : neighbours_) {
+      if (neighbour == rank_) continue;
+      schedule.receive(part(neighbour), neighbour);
+      schedule.send(mine, neighbour);
+    }
+    for (std::size_t distance = 1; distance < groups_.count(); ++distance) {  // no host is everybody's first
+      cross(schedule, mine, distance);
+      if (distance % peers_a_round == 0) schedule.next_round();
+    }
+    schedule.next_round();
+    if (neighbours_.size() > 1) pass_on(schedule);
+  }
+
+ private:
+  [[nodiscard]] std::span<std::byte> part(int rank) const noexcept { return parts_[static_cast<std::size_t>(rank)]; }
+  // Which of this rank's host is given the part of another host's rank.
+  [[nodiscard]] int taker(std::size_t index) const noexcept { return neighbours_[index % neighbours_.size()]; }
+
+  void cross(Schedule& schedule, std::span<const std::byte> mine, std::size_t distance) const {
+    const auto behind = groups_.members((own_ + distance) % groups_.count());
+    const auto before = groups_.members((own_ + groups_.count() - distance) % groups_.count());
+    for (std::size_t index = place_; index < before.size(); index += neighbours_.size()) {
+      schedule.receive(part(before[index]), before[index]);
+    }
+    schedule.send(mine, behind[place_ % behind.size()]);
+  }
+
+  void pass_on(Schedule& schedule) const {
+    std::size_t parts = 0;
+    for (std::size_t group = 0; group < groups_.count(); ++group) {
+      const auto members = groups_.members(group);
+      for (std::size_t index = 0; group != own_ && index < members.size(); ++index) {
+        if (taker(index) == rank_) {
+          for (const int neighbour : neighbours_) {
+            if (neighbour != rank_) schedule.send(part(members[index]), neighbour);
+          }
+        } else {
+          schedule.receive(part(members[index]), taker(index));
+        }
+        if (++parts % peers_a_round == 0) schedule.next_round();
+      }
+    }
+  }
+
+  const HostGroups& groups_;
+  int rank_;
+  std::vector<std::span<std::byte>> parts_;
+  std::size_t own_;
+  std::span<const int> neighbours_;
+  std::size_t place_;
+};
 
 // Where the arguments of a rank do not fit, it answers invalid, but plays its part with empty messages: the others get
 // on, and who expected more answers invalid too.
@@ -139,13 +207,23 @@ Request scatter_parts(Context& context, std::span<const std::byte> all, std::spa
   });
 }
 
-// Without `sent_parts` every rank is sent the whole.
 Request exchange_parts(Context& context, std::span<const std::byte> sent, const std::optional<Parts>& sent_parts,
-                       std::span<std::byte> received, const std::optional<Parts>& received_parts, bool fits) noexcept {
-  const job::Wait what = sent_parts ? job::Wait::all_to_all : job::Wait::all_gather;
-  return start_collective(context, what, [&](Schedule& schedule) {
-    if (!fits || !received_parts) return write_nothing_to_and_from_all(schedule, context, true, true);
-    write_exchange(schedule, context, sent, sent_parts ? &*sent_parts : nullptr, received, *received_parts);
+                       std::span<std::byte> received, const std::optional<Parts>& received_parts) noexcept {
+  return start_collective(context, job::Wait::all_to_all, [&](Schedule& schedule) {
+    if (!sent_parts || !received_parts) return write_nothing_to_and_from_all(schedule, context, true, true);
+    write_exchange(schedule, context, sent, *sent_parts, received, *received_parts);
+  });
+}
+
+// Without `parts`, whatever this rank passes on is empty.
+Request gather_all_parts(Context& context, std::span<const std::byte> mine, std::span<std::byte> all,
+                         const std::optional<Parts>& parts) noexcept {
+  return start_collective(context, job::Wait::all_gather, [&](Schedule& schedule) {
+    const int size = context.size();
+    if (parts) return AllGather(context.hosts(), context.rank(), parts->of(all, size)).write(schedule, mine);
+    schedule.fail(Status::invalid);
+    std::vector<std::span<std::byte>> nothing(static_cast<std::size_t>(size));
+    AllGather(context.hosts(), context.rank(), std::move(nothing)).write(schedule, {});
   });
 }
 
@@ -171,29 +249,29 @@ Request Communicator::start_scatter_v_bytes(std::span<const std::byte> all, Coun
 }
 
 Request Communicator::start_all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) noexcept {
-  return exchange_parts(*context_, mine, {}, all, Parts::equal(*context_, all.size(), mine.size()), true);
+  return gather_all_parts(*context_, mine, all, Parts::equal(*context_, all.size(), mine.size()));
 }
 
 Request Communicator::start_all_gather_v_bytes(std::span<const std::byte> mine, std::span<std::byte> all,
                                                Counts counts) noexcept {
-  const auto parts = Parts::counted(*context_, all.size(), counts);
-  const bool fits = parts && counts.of_ranks[static_cast<std::size_t>(rank())] * counts.element_bytes == mine.size();
-  return exchange_parts(*context_, mine, {}, all, parts, fits);
+  auto parts = Parts::counted(*context_, all.size(), counts);
+  if (parts && counts.of_ranks[static_cast<std::size_t>(rank())] * counts.element_bytes != mine.size()) parts.reset();
+  return gather_all_parts(*context_, mine, all, parts);
 }
 
 Request Communicator::start_all_to_all_bytes(std::span<const std::byte> sent, std::span<std::byte> received,
                                              std::size_t element_bytes) noexcept {
   const std::size_t part = sent.size() / element_bytes / static_cast<std::size_t>(size()) * element_bytes;
   const bool fits = part * static_cast<std::size_t>(size()) == sent.size() && received.size() >= sent.size();
-  const auto parts = Parts::equal(*context_, sent.size(), part);
-  return exchange_parts(*context_, sent, parts, received, parts, fits);
+  const auto parts = fits ? Parts::equal(*context_, sent.size(), part) : std::nullopt;
+  return exchange_parts(*context_, sent, parts, received, parts);
 }
 
 Request Communicator::start_all_to_all_v_bytes(std::span<const std::byte> sent, Counts sent_counts,
                                                std::span<std::byte> received, Counts received_counts) noexcept {
   const auto sent_parts = Parts::counted(*context_, sent.size(), sent_counts);
   const auto received_parts = Parts::counted(*context_, received.size(), received_counts);
-  return exchange_parts(*context_, sent, sent_parts, received, received_parts, sent_parts.has_value());
+  return exchange_parts(*context_, sent, sent_parts, received, received_parts);
 }
 
 Status Communicator::gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all, int root) noexcept {

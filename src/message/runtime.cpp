@@ -42,10 +42,10 @@ Runtime::Runtime(fabric::Engine& engine)
       held_to_(static_cast<std::size_t>(engine.session().size())),
       blocked_in_retry_(held_to_.size()) {
   constexpr std::uint32_t world_id = 0;
-  const auto size = static_cast<std::size_t>(engine.session().size());
   const fabric::BoardPlace first = engine.boards().take();  // the same on all ranks
-  const std::vector<fabric::BoardPlace> places(Context::may_meet(*this, engine.session().size()) ? size : 0, first);
-  world_ = std::make_shared<Context>(*this, Group(ranks_up_to(engine.session().size())), world_id, places);
+  std::vector<int> all = ranks_up_to(engine.session().size());
+  const std::vector<fabric::BoardPlace> places(Context::may_meet(*this, all) ? all.size() : 0, first);
+  world_ = std::make_shared<Context>(*this, Group(std::move(all)), world_id, places);
 }
 
 Runtime::~Runtime() = default;

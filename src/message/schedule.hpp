@@ -36,8 +36,11 @@ class Schedule {
   /// The same, into = from.
   void copy(std::span<std::byte> into, std::span<const std::byte> from);
   void next_round() { rounds_.emplace_back(); }
-  /// Ends with this status after the first round, whatever becomes of that.
-  void fail(Status status) noexcept { status_ = status; }
+  /// Ends with this status, and plays its part with empty messages until then: the others may wait for them.
+  void fail(Status status) noexcept {
+    status_ = status;
+    disagrees_ = true;
+  }
   /// Memory that lives as long as the schedule.
   std::span<std::byte> scratch(std::size_t bytes);
 

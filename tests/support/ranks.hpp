@@ -57,6 +57,7 @@ inline std::vector<Variant> variants() {
 inline std::vector<Variant> variants_and_network() {
   std::vector<Variant> all = variants();
   all.push_back({"Network", {"TONARI_APART=network", "TONARI_NETWORK=tcp"}});
+  all.push_back({"TwoAHost", {"TONARI_APART=network", "TONARI_APART_RANKS=2", "TONARI_NETWORK=tcp"}});
   all.push_back({"NetworkNoService", {"TONARI_APART=network", "TONARI_NETWORK=tcp", "TONARI_SERVICE_THREAD=off"}});
   return all;
 }
