@@ -97,6 +97,21 @@ class Traffic(MessagesTest):
         self.check_done(hosts, openmpi4("--map-by", "node"), 4, "collectives")
         self.check_done(hosts, openmpi5("--map-by", "node"), 4, "traffic", "5")
 
+    # Each host is sent what it needs of the others once, however many ranks it has: of a broadcast and an all-reduce of 1
+    # MiB the whole, of an all-gather the other half.
+    def test_collectives_cross_the_link_once(self):
+        hosts = self.make_hosts(2)
+        times = 32
+        for mapping in ("slot", "node"):
+            for what, share in (("broadcast", 1.0), ("all_reduce", 1.0), ("all_gather", 0.5)):
+                if (what, mapping) == ("all_reduce", "node"):
+                    continue  # the order of operands goes before
+                before = hosts.traffic(1).received + hosts.traffic(0).received
+                self.check_done(hosts, openmpi4("--map-by", mapping), 4, what, times)
+                crossed = (hosts.traffic(1).received + hosts.traffic(0).received - before) / times / 2**20
+                least = 1.0 if what == "broadcast" else 2.0 * share
+                self.assertTrue(least <= crossed < 1.2 * least, f"{what}: {crossed:.2f} MiB by {mapping}")
+
     def test_with_other_settings(self):
         hosts = self.make_hosts(2)
         for setting in ("TONARI_SERVICE_THREAD=off", "TONARI_DIRECT_COPIES=off"):

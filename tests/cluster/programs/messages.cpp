@@ -4,6 +4,7 @@
 //   traffic SEED      random messages between all ranks, then collectives
 //   announced         long messages and replies to them, many at once, before anybody receives; found by probes
 //   collectives       every collective, on the world and on communicators that were split off it
+//   broadcast N, all_reduce N, all_gather N   N times, so that each rank has 1 MiB in the end
 //   leave             the last rank sends and leaves; the others receive that, and go on among themselves
 //   wait              two ranks wait for each other in vain, until each takes the other for dead
 //   rounds [RANK...]  messages between all ranks, round after round, until those ranks have died and all others know.
@@ -250,6 +251,39 @@ void collectives(Communicator& world) {
   }
 }
 
+constexpr std::size_t mebibyte = 1 << 20;
+
+void broadcast(Communicator& world, int times) {
+  for (int time = 0; time < times; ++time) {
+    const auto sent = pattern(mebibyte, static_cast<std::size_t>(time));
+    auto bytes = world.rank() == 1 ? sent : std::vector<std::byte>(mebibyte);
+    require_ok(world.broadcast(bytes, 1));
+    require(bytes == sent, "a broadcast came changed");
+  }
+}
+
+void all_reduce(Communicator& world, int times) {
+  for (int time = 0; time < times; ++time) {
+    std::vector<int> values(mebibyte / sizeof(int), world.rank() + time);
+    require_ok(world.all_reduce(values));
+    const int sum = world.size() * (world.size() - 1) / 2 + world.size() * time;
+    require(values == std::vector<int>(values.size(), sum), "a sum is wrong");
+  }
+}
+
+void all_gather(Communicator& world, int times) {
+  const std::size_t part = mebibyte / static_cast<std::size_t>(world.size());
+  for (int time = 0; time < times; ++time) {
+    std::vector<std::byte> all(part * static_cast<std::size_t>(world.size()));
+    require_ok(world.all_gather(pattern(part, static_cast<std::size_t>(world.rank() + time)), all));
+    for (std::size_t rank = 0; rank < static_cast<std::size_t>(world.size()); ++rank) {
+      const auto its = pattern(part, rank + static_cast<std::size_t>(time));
+      require(std::equal(its.begin(), its.end(), all.begin() + static_cast<std::ptrdiff_t>(rank * part)),
+              "a part came changed");
+    }
+  }
+}
+
 // ---- leave
 
 constexpr int sent_before_leaving = 30;
@@ -401,6 +435,9 @@ void act(Job& job, Communicator& world, const std::vector<std::string>& words) {
   if (what == "traffic") return traffic(world, static_cast<std::uint64_t>(numbers.at(0)));
   if (what == "announced") return announced(world);
   if (what == "collectives") return collectives(world);
+  if (what == "broadcast") return broadcast(world, numbers.at(0));
+  if (what == "all_reduce") return all_reduce(world, numbers.at(0));
+  if (what == "all_gather") return all_gather(world, numbers.at(0));
   if (what == "leave") return leave(world);
   if (what == "wait") return wait(job, world);
   if (what == "rounds") return Rounds(job, world, numbers).play();
