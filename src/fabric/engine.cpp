@@ -17,6 +17,13 @@ constexpr std::uint32_t spins_with_shared_cores = 2;  // who is waited for may n
 constexpr std::uint32_t yields_with_a_core_each = 50;
 constexpr std::uint32_t yields_with_shared_cores = 400;
 
+bool has_other_hosts(const job::Session& session) noexcept {
+  for (int rank = 0; rank < session.size(); ++rank) {
+    if (session.is_on_other_host(rank)) return true;
+  }
+  return false;
+}
+
 std::vector<Rings> rings_of(job::Session& session) {
   std::vector<Rings> result;
   for (int rank = 0; rank < session.size(); ++rank) {
@@ -47,6 +54,7 @@ Engine::Engine(job::Session& session)
   has_neighbours_ = std::ranges::count(far_, 0) > 1;
   leaves_ = std::vector<std::atomic<char>>(size);
   full_told_to_ = session.size();
+  if (has_other_hosts(session)) vigil_.emplace(session);
   network_ = static_cast<Network*>(session.network());
 }
 
@@ -81,7 +89,17 @@ std::size_t Engine::poll_network() noexcept {
   if (network_->gone_count() != gone_seen_) [[unlikely]]
     notice_gone();
   tell_if_full();
+  if (vigil_) keep_vigil();
   return heads;
+}
+
+void Engine::keep_vigil() noexcept {
+  const std::uint32_t deaths = session_.arena().header().deaths.load(std::memory_order_acquire);  // with the phases
+  if (deaths != deaths_seen_) [[unlikely]] {
+    deaths_seen_ = deaths;
+    vigil_->look_after_orphans();
+  }
+  vigil_->tell([this](int peer, const Head& head) noexcept { return send(peer, head, Lane::request); });
 }
 
 // Other hosts cannot look into this rank's block. Where there is no room for it, the next poll goes on.
@@ -107,12 +125,23 @@ void Engine::notice_gone() noexcept {
   for (int rank = 0; rank < session_.size(); ++rank) {
     if (!is_far(rank) || !session_.is_on_other_host(rank) || !network_->gone(rank)) continue;
     const bool stays = session_.arena().block(rank).phase.load(std::memory_order_acquire) < job::Phase::leaving;
-    if (stays) session_.arena().mark_dead(rank, 0, job::Ending::unknown);
+    if (!stays) continue;
+    if (vigil_) vigil_->found_dead(rank);
+    session_.arena().mark_dead(rank, 0, job::Ending::unknown);
   }
+}
+
+// From its watcher. What is at stake on this host, the arena says itself.
+void Engine::hear_of_death(std::uint32_t rank) noexcept {
+  if (rank >= far_.size() || !session_.is_on_other_host(static_cast<int>(rank))) return;  // a peer lies
+  const auto dead = static_cast<int>(rank);
+  const bool stays = session_.arena().block(dead).phase.load(std::memory_order_acquire) < job::Phase::leaving;
+  if (stays) session_.arena().mark_dead(dead, 0, job::Ending::unknown);
 }
 
 // What is for the engine itself.
 void Engine::take_up(const Head& head) noexcept {
+  if (head.kind == Kind::rank_died) return hear_of_death(head.tag);  // from a neighbour, too
   const auto rank = static_cast<int>(head.source);
   if (head.source >= far_.size() || !is_far(rank)) return;     // a peer lies
   const bool has_own_block = session_.is_on_other_host(rank);  // here, for this rank alone

@@ -8,6 +8,7 @@
 #include "fabric/segment.hpp"
 #include "fabric/shm.hpp"
 #include "fabric/transfer.hpp"
+#include "fabric/vigil.hpp"
 #include "job/session.hpp"
 
 #include <sched.h>
@@ -18,6 +19,7 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -244,6 +246,8 @@ class Engine final : public job::Session::Attachment {
   void take_up(const Head& head) noexcept;
   void tell_if_full() noexcept;
   void notice_gone() noexcept;
+  void hear_of_death(std::uint32_t rank) noexcept;
+  void keep_vigil() noexcept;
   std::size_t poll_all() noexcept {
     polls_without_network_ = polls_without_network_max;
     return poll();
@@ -311,6 +315,8 @@ class Engine final : public job::Session::Attachment {
   FileDescriptor bell_, service_bell_;       // sockets
   std::uint32_t polls_without_network_ = 0;  // by the baton's holder, as the next
   std::uint32_t gone_seen_ = 0;
+  std::optional<Vigil> vigil_;  // where there are several hosts
+  std::uint32_t deaths_seen_ = 0;
   std::uint32_t full_told_ = 0;       // what the ranks of other hosts know, up to
   int full_told_to_ = 0;              // this one
   std::chrono::milliseconds nap_{1};  // by the service thread

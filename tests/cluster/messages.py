@@ -145,6 +145,13 @@ class Deaths(MessagesTest):
         self.check_survivors(output, {3: "h1"}, (0, 1, 2), time.monotonic(), DEATH_BOUND)
         job.wait(PATIENCE)
 
+    def test_of_one_that_a_rank_has_never_sent_to(self):
+        hosts = self.make_hosts(2)
+        job, output, pids = self.start_rounds(hosts, openmpi5("--enable-recovery"), 4, MESSAGES, "quiet")
+        os.kill(pids[3], signal.SIGKILL)
+        self.check_survivors(output, {3: "h1"}, (0, 1, 2), time.monotonic(), DEATH_BOUND)
+        job.wait(PATIENCE)
+
     def test_of_all_ranks_of_a_host(self):
         hosts = self.make_hosts(2)
         launcher = openmpi5("--enable-recovery")

@@ -7,6 +7,7 @@
 //   broadcast N, all_reduce N, all_gather N   N times, so that each rank has 1 MiB in the end
 //   leave             the last rank sends and leaves; the others receive that, and go on among themselves
 //   wait              two ranks wait for each other in vain, until each takes the other for dead
+//   quiet             all wait for the last of four ranks, which only the second has a connection to, until it has died
 //   rounds [RANK...]  messages between all ranks, round after round, until those ranks have died and all others know.
 //                     Without any: for ever, and without a death handler. Says "R is PID", then "rank R is ready"
 #include "../../support/collective.hpp"
@@ -330,6 +331,27 @@ void wait(Job& job, Communicator& world) {
   require(request.wait().status == Status::peer_gone, "the other is not gone");
 }
 
+// ---- quiet
+
+void tell_deaths(Job& job) {
+  job.on_death([rank = job.rank()](const Death& death) {
+    say(name(rank) + " heard that " + std::to_string(death.rank) + " of " + death.host + " died");
+  });
+}
+
+void quiet(Job& job, Communicator& world) {
+  tell_deaths(job);
+  say(std::to_string(world.rank()) + " is " + std::to_string(::getpid()));
+  const int watching = world.rank() ^ 2;  // connected, so that no connection is half made when the last rank dies
+  int value = 0;
+  require_ok(world.send(value, watching, 1));
+  require_ok(world.receive(value, watching, 1).status);
+  say(name(world.rank()) + " is ready");
+  if (world.rank() == 3) ::pause();
+  require(world.receive(value, 3, 2).status == Status::peer_gone, "the last rank is not gone");
+  say(name(world.rank()) + " saw peer_gone of 3");
+}
+
 // ---- rounds
 
 /// What a rank says in each round to each other one, besides some bytes.
@@ -349,11 +371,7 @@ class Rounds {
   }
 
   void play() {
-    if (!victims_.empty()) {
-      job_.on_death([rank = world_.rank()](const Death& death) {
-        say(name(rank) + " heard that " + std::to_string(death.rank) + " of " + death.host + " died");
-      });
-    }
+    if (!victims_.empty()) tell_deaths(job_);
     say(std::to_string(world_.rank()) + " is " + std::to_string(::getpid()));
     std::uint64_t round = 0;
     do {
@@ -440,6 +458,7 @@ void act(Job& job, Communicator& world, const std::vector<std::string>& words) {
   if (what == "all_gather") return all_gather(world, numbers.at(0));
   if (what == "leave") return leave(world);
   if (what == "wait") return wait(job, world);
+  if (what == "quiet") return quiet(job, world);
   if (what == "rounds") return Rounds(job, world, numbers).play();
   throw std::invalid_argument("messages does not know the word " + what);
 }
