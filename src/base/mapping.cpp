@@ -19,9 +19,17 @@ namespace {
 
 }  // namespace
 
-Mapping::Mapping(int file, std::size_t bytes, const char* what, std::uint64_t offset) {
-  void* const start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(offset));
-  if (start == MAP_FAILED) refuse("mmap", bytes, what, "the file must be open for reading and writing");
+Mapping::Mapping(int file, std::size_t bytes, const char* what, std::uint64_t offset)
+    : Mapping(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(offset)), bytes, what,
+              "the file must be open for reading and writing") {}
+
+Mapping Mapping::of_zeros(std::size_t bytes, const char* what) {
+  return {::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), bytes, what,
+          "free memory"};
+}
+
+Mapping::Mapping(void* start, std::size_t bytes, const char* what, const char* remedy) {
+  if (start == MAP_FAILED) refuse("mmap", bytes, what, remedy);
   bytes_ = {static_cast<std::byte*>(start), bytes};
 
   if (::madvise(start, bytes, MADV_DONTFORK) != 0) {

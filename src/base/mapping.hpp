@@ -14,6 +14,8 @@ class Mapping {
   /// Maps `bytes` of a file from `offset` on, readable, writable and shared. Throws SetupError that says what was
   /// mapped.
   Mapping(int file, std::size_t bytes, const char* what, std::uint64_t offset = 0);
+  /// Maps `bytes` of zeros that are this process's alone. Throws SetupError.
+  static Mapping of_zeros(std::size_t bytes, const char* what);
   Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   Mapping& operator=(Mapping&& other) noexcept {
     std::swap(bytes_, other.bytes_);
@@ -24,6 +26,8 @@ class Mapping {
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
 
  private:
+  Mapping(void* start, std::size_t bytes, const char* what, const char* remedy);
+
   std::span<std::byte> bytes_;
 };
 

@@ -392,7 +392,7 @@ bool Engine::rest(std::uint32_t seen, std::chrono::nanoseconds longest) noexcept
     return true;
   }
   nap_ = std::chrono::milliseconds(1);
-  const bool quiet = network_->quiet() && !held_back();
+  const bool quiet = network_->quiet() && !held_back() && errands_.load(std::memory_order_relaxed) == 0;
   drop_baton(true);
   if (quiet) sleep_on(job::Arena::Bell::service, seen, longest);
   return true;

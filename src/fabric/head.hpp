@@ -33,6 +33,15 @@ enum class Kind : std::uint8_t {
   window_access = 66,     ///< An access that only the owner of the memory can make (window/served.hpp).
   window_done = 67,       ///< Reply: what became of it.
   window_help = 68,       ///< A long access under way, of which the owner may copy chunks: no reply.
+  // Windows between hosts:
+  window_told = 69,     ///< What this rank gives to a window that is being made (window/joining.hpp).
+  window_ready = 70,    ///< It has the window, or could not take part.
+  window_push = 71,     ///< As window_access, with a tail.
+  window_data = 72,     ///< Reply: as window_done, with a tail.
+  window_freed = 73,    ///< This rank has freed its part.
+  window_met = 74,      ///< This host has come to a barrier (window/barrier.hpp).
+  window_lock = 75,     ///< To a lock's home: a step of this rank's (window/far_locks.hpp).
+  window_granted = 76,  ///< From a lock's home: what has come of it.
   rank_leaves = 192,      ///< To ranks of other hosts, the last of this one's: it calls nothing any more.
   rank_full = 193,        ///< To ranks of other hosts: it keeps all the unexpected messages it may (tag 1), or not (0).
   rank_watches = 194,     ///< To a rank of another host: a connection is all that it makes (vigil.hpp).
@@ -137,6 +146,8 @@ constexpr std::optional<TailName> tail_name(Kind kind) noexcept {
     case Kind::message_bulk: return TailName{offsetof(Tail, bytes), offsetof(Tail, place)};
     case Kind::piece:
     case Kind::late: return TailName{offsetof(Piece, bytes), offsetof(Piece, place)};
+    case Kind::window_push: return TailName{8, 16};  // where window/served.hpp has them
+    case Kind::window_data: return TailName{0, 8};
     default: return std::nullopt;
   }
 }

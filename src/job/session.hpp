@@ -86,6 +86,16 @@ class Session {
     return !member_.hosts.empty() &&
            member_.hosts[static_cast<std::size_t>(other)] != member_.hosts[static_cast<std::size_t>(rank())];
   }
+  /// Ranks are in one *island* if they reach each other by memory: a host, or each its own by `--apart network`. Numbered
+  /// from 0.
+  [[nodiscard]] int island(int other) const noexcept {
+    if (network_ == nullptr) return 0;
+    return settings_.apart == "network" ? other : member_.hosts[static_cast<std::size_t>(other)];
+  }
+  [[nodiscard]] int islands() const noexcept {
+    if (network_ == nullptr) return 1;
+    return settings_.apart == "network" ? size() : static_cast<int>(member_.host_names.size());
+  }
   /// Ranks of the job that run on this machine, this one too.
   [[nodiscard]] int ranks_here() const noexcept;
   [[nodiscard]] int host(int rank) const noexcept;

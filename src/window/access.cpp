@@ -20,23 +20,53 @@ constexpr int protection_of(Rights rights) noexcept {
 
 }  // namespace
 
-Access::Access(Runtime& runtime, Group group, std::shared_ptr<Mapping> memory, std::uint32_t number, const Offer& offer)
+Access::Access(Runtime& runtime, Group group, Place place, const Offer& offer)
     : runtime_(runtime),
       engine_(runtime.engine()),
       group_(std::move(group)),
       self_(static_cast<std::size_t>(group_.position(runtime.engine().session().rank()))),
-      number_(number),
-      memory_(std::move(memory)),
-      layout_(memory_->bytes().data()),
+      place_(std::move(place)),
+      layout_(place_.memory->bytes().data()),
       parts_(static_cast<std::size_t>(runtime.engine().session().size())),
+      host_barrier_(runtime.engine(), runtime.outbox()),
       locks_(runtime.engine(), layout_, group_, self_) {
+  find_hosts();
   if (offer.present) complete_own_line(offer);
+}
+
+// Which members are of this host, and who leads each of the others.
+void Access::find_hosts() {
+  const job::Session& session = engine_.session();
+  std::vector<int> leaders;
+  std::vector<int> islands;
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (!engine_.is_far(rank_of(i))) here_.push_back(i);
+    const int island = session.island(rank_of(i));
+    if (std::ranges::find(islands, island) != islands.end()) continue;
+    islands.push_back(island);
+    leaders.push_back(rank_of(i));
+  }
+  if (leaders.size() == 1) return;
+  far_ = std::make_unique<FarMember[]>(size());
+  host_barrier_.open(std::move(leaders), place_.number);
+  locks_.reach_far(runtime_.outbox(), runtime_.lock_homes(), place_.number, far_.get());
+  const bool alone = layout_.header().alone != 0;  // then those who reach it count on it
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (engine_.is_far(rank_of(i))) far_[i].counts_on_us.store(!alone, std::memory_order_relaxed);
+  }
+}
+
+void Access::tell(int rank, const FarPart& told) noexcept {
+  FarMember& member = far_[static_cast<std::size_t>(group_.position(rank))];
+  static_cast<FarPart&>(member) = told;
+  member.state.store(PartState::present, std::memory_order_release);
 }
 
 void Access::complete_own_line(const Offer& offer) {
   Member& own = layout_.member(self_);
   own_ = offer.in_program ? offer.memory : layout_.at(own.place);
   own_bytes_ = offer.bytes;
+  own_in_program_ = offer.in_program;
   if (offer.in_program) own.place = reinterpret_cast<std::uint64_t>(offer.memory);
   set_rights(offer.options, own);
   own.state.store(PartState::present, std::memory_order_release);  // with the line, to whoever finds it complete
@@ -59,30 +89,48 @@ void Access::pin() {
 
 void Access::open() {
   for (std::size_t i = 0; i < size(); ++i) {
-    const Member& member = layout_.member(i);
-    if (member.state.load(std::memory_order_acquire) == PartState::absent) continue;  // pairs with complete_own_line()
-    Part& part = parts_[static_cast<std::size_t>(group_.at(static_cast<int>(i)))];
-    part.bytes = member.bytes;
-    part.state = &member.state;
-    part.rights = i == self_ ? Rights::all : layout_.rights(member, self_);
-    part.address = member.place;
+    Part& part = parts_[static_cast<std::size_t>(rank_of(i))];
     part.member = i;
-    if (i == self_) {
-      part.mapped = own_;
-    } else if (member.in_program == 0) {
-      part.mapped = layout_.at(member.place);
-    }  // else it is its program's, also where that is this very process: who frees it waits for accesses under way
+    if (engine_.is_far(rank_of(i))) {
+      open_far(i, part);
+    } else {
+      open_near(i, part);
+    }
   }
   protect_parts();
 }
 
+void Access::open_near(std::size_t index, Part& part) const noexcept {
+  const Member& member = layout_.member(index);
+  if (member.state.load(std::memory_order_acquire) == PartState::absent) return;  // pairs with complete_own_line()
+  part.bytes = member.bytes;
+  part.state = &member.state;
+  part.rights = index == self_ ? Rights::all : layout_.rights(member, self_);
+  part.address = member.place;
+  if (index == self_) {
+    part.mapped = own_;
+  } else if (member.in_program == 0) {
+    part.mapped = layout_.at(member.place);
+  }  // else it is its program's, also where that is this very process: who frees it waits for accesses under way
+}
+
+void Access::open_far(std::size_t index, Part& part) const noexcept {
+  const FarMember& member = far_[index];
+  part.far = true;
+  if (member.state.load(std::memory_order_acquire) == PartState::absent) return;
+  part.bytes = member.bytes;
+  part.state = &member.state;
+  part.rights = member.rights;
+}
+
 // What this rank has no right to is not mapped so that it could, by mistake. Ranks that are threads share one mapping.
 void Access::protect_parts() {
-  ::madvise(memory_->bytes().data(), memory_->bytes().size(), MADV_HUGEPAGE);  // a hint
+  const std::span<std::byte> all = place_.memory->bytes();
+  ::madvise(all.data(), all.size(), MADV_HUGEPAGE);  // a hint
   if (engine_.session().threads()) return;
   for (std::size_t i = 0; i < size(); ++i) {
     const Member& member = layout_.member(i);
-    const Part& part = parts_[static_cast<std::size_t>(group_.at(static_cast<int>(i)))];
+    const Part& part = parts_[static_cast<std::size_t>(rank_of(i))];
     const int protection = protection_of(part.rights);
     if (member.in_program != 0 || member.bytes == 0 || part.state == nullptr ||
         protection == (PROT_READ | PROT_WRITE)) {
@@ -103,15 +151,15 @@ Access::~Access() {
   }
   runtime_.remove(*this);
   free_part();
-  const std::uint64_t bytes = memory_->bytes().size();
+  const std::uint64_t bytes = place_.memory->bytes().size();
   // Acquire and release: the last one sees that all others have done with it.
   const bool last = layout_.header().holders.fetch_sub(1, std::memory_order_acq_rel) == 1;
-  memory_.reset();
-  if (last) engine_.session().arena().pool().give_back(number_, bytes);
+  place_.memory.reset();
+  if (last && place_.granule != 0) engine_.session().arena().pool().give_back(place_.granule, bytes);
 }
 
 // In a forked child, which has none of it: kept for ever, since freeing would write what is not there.
-void Access::let_go() noexcept { new std::shared_ptr<Mapping>(std::move(memory_)); }
+void Access::let_go() noexcept { new std::shared_ptr<Mapping>(std::move(place_.memory)); }
 
 void Access::free_part() noexcept {
   Member& own = layout_.member(self_);
@@ -119,14 +167,60 @@ void Access::free_part() noexcept {
   // Sequentially consistent with reach_program(): either it sees this, or we see its access under way.
   own.state.store(PartState::freed, std::memory_order_seq_cst);
   wake_others();
-  for (std::size_t i = 0; own.in_program != 0 && i < size(); ++i) {
-    while (layout_.accesses(i, self_).load(std::memory_order_seq_cst) != 0 &&
-           engine_.session().alive(group_.at(static_cast<int>(i)))) {
-      ::sched_yield();
-    }
+  if (own.in_program != 0) wait_for_accesses();
+  if (far_ != nullptr) {
+    runtime_.lock_homes().close(place_.number);
+    tell_far_ranks_freed();
   }
   runtime_.pins().unpin(pinned_);
   pinned_ = {};
+}
+
+// Of this host's ranks. Those of others are made by this process, and over: Runtime::remove().
+void Access::wait_for_accesses() const noexcept {
+  for (std::size_t i = 0; i < size(); ++i) {
+    while (layout_.accesses(i, self_).load(std::memory_order_seq_cst) != 0 && engine_.session().alive(rank_of(i))) {
+      ::sched_yield();
+    }
+  }
+}
+
+void Access::tell_far_ranks_freed() noexcept {
+  fabric::Head head{};
+  head.kind = fabric::Kind::window_freed;
+  head.source = static_cast<std::uint32_t>(engine_.session().rank());
+  head.context = place_.number;
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (!far_[i].counts_on_us.load(std::memory_order_relaxed)) continue;
+    runtime_.outbox().post(rank_of(i), head, fabric::Lane::request);
+  }
+}
+
+void Access::take_freed(int rank) noexcept {
+  const int position = group_.position(rank);
+  if (far_ == nullptr || position < 0 || !engine_.is_far(rank)) return;  // a peer lies
+  far_[static_cast<std::size_t>(position)].state.store(PartState::freed, std::memory_order_release);
+}
+
+Status Access::admit(int rank, Reached& reached) noexcept {
+  const int position = group_.position(rank);
+  const Member& own = layout_.member(self_);
+  if (layout_.header().alone == 0 || position < 0 || far_ == nullptr) return Status::bounds;
+  if (own.state.load(std::memory_order_acquire) != PartState::present) return Status::bounds;
+  const auto index = static_cast<std::size_t>(position);
+  far_[index].counts_on_us.store(true, std::memory_order_relaxed);  // before this rank frees it: Runtime::remove()
+  reached = {.bytes = own_bytes_,
+             .locks = own.locks,
+             .notifications = own.notifications,
+             .rights = given_[index],
+             .in_program = own_in_program_ ? std::uint8_t{1} : std::uint8_t{0},
+             .reserved = {}};
+  return Status::ok;
+}
+
+std::unique_ptr<LockHome> Access::make_lock_home() const {
+  if (far_ == nullptr || layout_.member(self_).state.load(std::memory_order_acquire) != PartState::present) return {};
+  return std::make_unique<LockHome>(engine_, runtime_.outbox(), group_, place_.memory, place_.number, place_.granule);
 }
 
 void Access::wake_others() noexcept {
@@ -147,7 +241,7 @@ std::uint64_t Access::bytes(int rank) const noexcept {
 }
 
 Status Access::check(GlobalAddress address, std::uint64_t bytes, Rights needed, const Part*& part) const noexcept {
-  if (address.window != number_ || address.rank >= parts_.size()) return Status::bounds;
+  if (address.window != place_.number || address.rank >= parts_.size()) return Status::bounds;
   const Part& found = parts_[address.rank];
   if (found.state == nullptr || bytes > found.bytes || address.offset > found.bytes - bytes) return Status::bounds;
   if (!includes(found.rights, needed)) return Status::denied;
@@ -189,7 +283,7 @@ std::optional<GlobalAddress> Access::global(const void* pointer) const noexcept 
     const Part& part = parts_[static_cast<std::size_t>(rank)];
     const std::uintptr_t offset = address - reinterpret_cast<std::uintptr_t>(part.mapped);
     if (part.mapped != nullptr && offset < part.bytes) {
-      return GlobalAddress{number_, static_cast<std::uint32_t>(rank), offset};
+      return GlobalAddress{place_.number, static_cast<std::uint32_t>(rank), offset};
     }
   }
   return std::nullopt;
@@ -202,7 +296,10 @@ std::byte* Access::direct(GlobalAddress address, std::uint64_t bytes) const noex
 }
 
 bool Access::is_gone(std::size_t member) const noexcept {
-  const int rank = group_.at(static_cast<int>(member));
+  const int rank = rank_of(member);
+  if (engine_.is_far(rank)) {  // with all that it said before
+    return runtime_.has_gone(rank) || far_[member].state.load(std::memory_order_acquire) == PartState::freed;
+  }
   return !engine_.session().alive(rank) ||
          layout_.member(member).state.load(std::memory_order_acquire) == PartState::freed;
 }

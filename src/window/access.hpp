@@ -2,6 +2,8 @@
 
 #include "base/mapping.hpp"
 #include "fabric/engine.hpp"
+#include "window/barrier.hpp"
+#include "window/far.hpp"
 #include "window/layout.hpp"
 #include "window/locks.hpp"
 #include "window/served.hpp"
@@ -32,6 +34,13 @@ struct Offer {
   bool present = true;  // false: it gives nothing, and reaches what another has
 };
 
+/// A window as this host has it.
+struct Place {
+  std::shared_ptr<Mapping> memory;
+  std::uint32_t number;   // of the window, on all hosts
+  std::uint32_t granule;  // of the host's pool; 0: none, it is another host's
+};
+
 /// A rank's way to a window: the three tables of MLC-1. `parts_` says for a global address where its bytes are reached
 /// from here: at a pointer, if they are mapped, else by copies between programs or by the owner. `check` is what guards
 /// each access.
@@ -42,15 +51,17 @@ struct Offer {
 class Access {
  public:
   /// Of a window in the pool whose header is made. Completes this rank's line of it, unless the offer is none.
-  Access(Runtime& runtime, Group group, std::shared_ptr<Mapping> memory, std::uint32_t number, const Offer& offer);
+  Access(Runtime& runtime, Group group, Place place, const Offer& offer);
   Access(Access&&) = delete;
   ~Access();  // frees the part: waits for accesses to it that are under way
   /// Keeps this rank's part in memory. Throws SetupError.
   void pin();
+  /// What a rank of another host has told of its part. Before open().
+  void tell(int rank, const FarPart& told) noexcept;
   /// Once all members' lines are complete.
   void open();
 
-  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
+  [[nodiscard]] std::uint32_t number() const noexcept { return place_.number; }
   [[nodiscard]] const Group& group() const noexcept { return group_; }
   [[nodiscard]] Runtime& runtime() const noexcept { return runtime_; }
   [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
@@ -87,13 +98,15 @@ class Access {
   /// A barrier that this rank has come to, and as far as it has seen the others come.
   struct Meeting {
     std::uint64_t round = 0;
-    std::size_t next = 0;
+    std::size_t next = 0;         // of the members of this host
+    std::size_t exchange = 0;     // with other hosts; the next
+    bool told = false;            // it has begun
     Status status = Status::ok;
   };
   /// Answers ok, or invalid: this window has none.
   Status begin_barrier(Meeting& meeting) noexcept;
   /// True when all have come, or are gone.
-  bool step_barrier(Meeting& meeting) const noexcept;
+  bool step_barrier(Meeting& meeting) noexcept;
   [[nodiscard]] bool barrier_ready(const Meeting& meeting) const noexcept;
 
   /// Of a rank whose part is mapped in its program alone.
@@ -103,6 +116,23 @@ class Access {
   /// A copy that takes long, or needs the owner's help.
   [[nodiscard]] bool is_long(GlobalAddress address, std::uint64_t bytes) const noexcept;
   [[nodiscard]] Locks& locks() noexcept { return locks_; }
+
+  /// It has ranks of other hosts.
+  [[nodiscard]] bool spans_hosts() const noexcept { return far_ != nullptr; }
+
+  // What ranks of other hosts have said
+  void take_freed(int rank) noexcept;
+  void take_met(int rank, const Met& met) noexcept { host_barrier_.take(rank, met); }
+  /// Another host wants to reach this rank's window alone.
+  Status admit(int rank, Reached& reached) noexcept;
+  [[nodiscard]] bool has_notification(std::uint32_t notification) const noexcept {
+    return notification < layout_.member(self_).notifications;
+  }
+  void count_notification(std::uint32_t notification) noexcept;
+  /// This rank's own part is its program's memory.
+  [[nodiscard]] bool is_in_program() const noexcept { return own_in_program_; }
+  /// Its locks, as far ranks are to use them.
+  [[nodiscard]] std::unique_ptr<LockHome> make_lock_home() const;
 
   /// For the service: whether rank `peer` may do that to this rank's own part, and where it is.
   Status check_request(int peer, std::uint64_t offset, std::uint64_t bytes, Rights needed,
@@ -115,6 +145,7 @@ class Access {
     std::uint64_t bytes = 0;                        // 0: this rank has none
     const std::atomic<PartState>* state = nullptr;  // null: as before
     std::uint64_t address = 0;                      // in its program, when it is not mapped
+    bool far = false;                               // on another host
     std::size_t member = 0;                         // whose it is
     Rights rights = Rights::none;                   // this rank's
   };
@@ -128,10 +159,24 @@ class Access {
   Status reach_program(GlobalAddress address, const Part& part, Copy copy) noexcept;
   std::optional<Status> copy_mapped(Service service, const Part& part, GlobalAddress address, std::byte* local,
                                     std::uint64_t bytes) noexcept;
+  Status copy_far(Service service, const Part& part, GlobalAddress address, std::byte* local,
+                  std::span<const Region> regions) noexcept;
+  [[nodiscard]] FarCopies::Target target_of(const Part& part, GlobalAddress address) const noexcept {
+    return {static_cast<int>(address.rank), address.offset, far_[part.member].in_program};
+  }
+  [[nodiscard]] bool copies_directly(const Part& part) const noexcept {
+    return part.mapped == nullptr && !part.far && engine_.session().direct_copies();
+  }
+  Status push_notified_far(const Part& part, GlobalAddress to, std::span<const std::byte> from,
+                           std::uint32_t notification) noexcept;
   Status copy_elsewhere(Service service, const Part& part, GlobalAddress address, std::byte* local,
                         std::uint64_t bytes) noexcept;
   Status write(const Part& part, GlobalAddress to, std::span<const std::byte> from) noexcept;
   Status read(const Part& part, std::span<std::byte> to, GlobalAddress from) noexcept;
+  Status start_push(std::optional<FarCopies>& copies, const Part& part, GlobalAddress to,
+                    std::span<const std::byte> from) noexcept;
+  Status start_push(std::optional<FarCopies>& copies, const Part& part, GlobalAddress to,
+                    std::span<const std::byte> from, std::span<const Region> regions) noexcept;
   template <class Target>
   Status multicast_to_each(std::size_t targets, Target target, std::span<const std::byte> from) noexcept;
   Status write_regions(const Part& part, GlobalAddress to, std::span<const std::byte> from,
@@ -140,13 +185,26 @@ class Access {
                               std::span<const std::byte> twin) noexcept;
 
   // Construction and its undoing
+  void find_hosts();
   void complete_own_line(const Offer& offer);
   void set_rights(const WindowOptions& options, Member& own);
   void protect_parts();
+  void open_near(std::size_t index, Part& part) const noexcept;
+  void open_far(std::size_t index, Part& part) const noexcept;
   void free_part() noexcept;
+  void wait_for_accesses() const noexcept;
+  void tell_far_ranks_freed() noexcept;
   void let_go() noexcept;
 
+  [[nodiscard]] int rank_of(std::size_t member) const noexcept { return group_.at(static_cast<int>(member)); }
   [[nodiscard]] bool is_gone(std::size_t member) const noexcept;
+  [[nodiscard]] bool is_leader() const noexcept { return here_.front() == self_; }
+  [[nodiscard]] int awaited(const Meeting& meeting) const noexcept;
+  bool step_barrier_here(Meeting& meeting) const noexcept;
+  bool step_barrier_between_hosts(Meeting& meeting) noexcept;
+  [[nodiscard]] bool released(std::uint64_t round) const noexcept {
+    return round_of(layout_.header().released.load(std::memory_order_seq_cst)) >= round;
+  }
   /// Members that have died.
   [[nodiscard]] std::size_t count_gone() const noexcept;
   void wake_others() noexcept;
@@ -155,13 +213,16 @@ class Access {
   fabric::Engine& engine_;
   const Group group_;
   const std::size_t self_;  // position in the group
-  const std::uint32_t number_;
-  std::shared_ptr<Mapping> memory_;
+  Place place_;
   Layout layout_;
-  std::vector<Part> parts_;  // by rank of the job
+  std::vector<Part> parts_;              // by rank of the job
+  std::vector<std::size_t> here_;        // members of this host
+  std::unique_ptr<FarMember[]> far_;     // by member; null: all are of this host
+  HostBarrier host_barrier_;
   // This rank's own part, kept here: what others can write by mistake, its line, is not believed.
   std::byte* own_ = nullptr;
   std::uint64_t own_bytes_ = 0;
+  bool own_in_program_ = false;
   std::vector<Rights> given_;  // by member
   std::span<const std::byte> pinned_;
   Locks locks_;

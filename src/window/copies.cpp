@@ -19,18 +19,6 @@ constexpr std::size_t multicast_piece_bytes = 128 * 1024;
 // Longer ones take longer than it takes to wake a thread for them.
 constexpr std::size_t short_copy_bytes_max = 128 * 1024;
 
-// Aligned words are copied whole, as the header promises.
-inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-  switch (bytes) {
-    case 8: std::memcpy(to, from, 8); break;
-    case 4: std::memcpy(to, from, 4); break;
-    case 2: std::memcpy(to, from, 2); break;
-    case 1: *to = *from; break;
-    case 0: break;  // perhaps from or to no address
-    default: std::memcpy(to, from, bytes);
-  }
-}
-
 bool is_memory(std::span<const std::byte> bytes) noexcept { return bytes.data() != nullptr || bytes.empty(); }
 
 std::byte* writable(const std::byte* byte) noexcept { return const_cast<std::byte*>(byte); }
@@ -71,16 +59,32 @@ Status Access::reach_program(GlobalAddress address, const Part& part, Copy copy)
   return status;
 }
 
+// To or from a rank of another host.
+Status Access::copy_far(Service service, const Part& part, GlobalAddress address, std::byte* local,
+                        std::span<const Region> regions) noexcept {
+  FarCopies copies(engine_.session(), runtime_.client(), place_.number);
+  if (service == Service::pull) {
+    copies.pull(target_of(part, address), local, regions);
+  } else {
+    copies.push(target_of(part, address), local, regions);
+  }
+  return copies.end();
+}
+
 // Between `local` and another program's memory.
 Status Access::copy_elsewhere(Service service, const Part& part, GlobalAddress address, std::byte* local,
                               std::uint64_t bytes) noexcept {
   if (bytes == 0) return Status::ok;
+  if (part.far) {
+    const Region all{0, bytes};
+    return copy_far(service, part, address, local, std::span(&all, 1));
+  }
   const int owner = static_cast<int>(address.rank);
   if (!engine_.session().direct_copies()) {
-    return runtime_.client().copy(service, number_, owner, address.offset, local, bytes);
+    return runtime_.client().copy(service, place_.number, owner, address.offset, local, bytes);
   }
   return reach_program(address, part, [&](const fabric::DirectCopy& copy, std::uint64_t there) {
-    const auto together = copy_together(engine_, {service, number_, owner, address.offset, there, false, local, bytes});
+    const auto together = copy_together(engine_, {service, place_.number, owner, address.offset, there, false, local, bytes});
     if (together) return *together;
     return service == Service::pull ? copy.read(local, there, bytes) : copy.write(there, local, bytes);
   });
@@ -89,7 +93,7 @@ Status Access::copy_elsewhere(Service service, const Part& part, GlobalAddress a
 // A long access to memory that is mapped here, with the owner if it comes; else not at all.
 std::optional<Status> Access::copy_mapped(Service service, const Part& part, GlobalAddress address, std::byte* local,
                                           std::uint64_t bytes) noexcept {
-  return copy_together(engine_, {service, number_, static_cast<int>(address.rank), address.offset,
+  return copy_together(engine_, {service, place_.number, static_cast<int>(address.rank), address.offset,
                                  reinterpret_cast<std::uint64_t>(place(part, address)), true, local, bytes});
 }
 
@@ -115,7 +119,7 @@ Status Access::write(const Part& part, GlobalAddress to, std::span<const std::by
 
 bool Access::is_long(GlobalAddress address, std::uint64_t bytes) const noexcept {
   if (bytes > short_copy_bytes_max) return true;
-  return is_elsewhere(address) && !engine_.session().direct_copies();
+  return is_elsewhere(address) && (!engine_.session().direct_copies() || engine_.is_far(static_cast<int>(address.rank)));
 }
 
 Status Access::pull(std::span<std::byte> to, GlobalAddress from) noexcept {
@@ -152,7 +156,8 @@ Status Access::pull_regions(std::span<std::byte> to, GlobalAddress from, std::sp
   Status status = check(from, to.size(), Rights::read, part);
   if (status == Status::ok) status = check_regions(regions, to.size());
   if (status != Status::ok) return status;
-  if (part->mapped == nullptr && engine_.session().direct_copies()) {
+  if (part->far) return copy_far(Service::pull, *part, from, to.data(), regions);
+  if (copies_directly(*part)) {
     return reach_program(from, *part, [&](const fabric::DirectCopy& copy, std::uint64_t address) {
       return for_regions(to.data(), address, regions,
                          [&copy](auto here, auto there) { return copy.read(here, there); });
@@ -166,7 +171,8 @@ Status Access::pull_regions(std::span<std::byte> to, GlobalAddress from, std::sp
 
 Status Access::write_regions(const Part& part, GlobalAddress to, std::span<const std::byte> from,
                              std::span<const Region> regions) noexcept {
-  if (part.mapped == nullptr && engine_.session().direct_copies()) {
+  if (part.far) return copy_far(Service::push, part, to, writable(from.data()), regions);
+  if (copies_directly(part)) {
     return reach_program(to, part, [&](const fabric::DirectCopy& copy, std::uint64_t address) {
       return for_regions(writable(from.data()), address, regions,
                          [&copy](auto here, auto there) { return copy.write(here, there); });
@@ -218,10 +224,12 @@ Difference Access::push_diff(GlobalAddress to, std::span<const std::byte> from,
   return {Status::ok, store_differences(place(*part, to), from.data(), twin.data(), from.size())};
 }
 
-// Piece by piece to all of them, so that the source is read from memory once. `target(i)`: the i-th, or one nowhere.
+// Piece by piece to all of them, so that the source is read from memory once; to those of other hosts all at once.
+// `target(i)`: the i-th, or one nowhere.
 template <class Target>
 Status Access::multicast_to_each(std::size_t targets, Target target, std::span<const std::byte> from) noexcept {
   if (!is_memory(from)) return Status::invalid;
+  std::optional<FarCopies> far;  // made where it is needed
   Status first_failure = Status::ok;
   std::size_t at = 0;
   do {
@@ -230,12 +238,26 @@ Status Access::multicast_to_each(std::size_t targets, Target target, std::span<c
       const GlobalAddress to = target(i);
       const Part* part = nullptr;
       Status status = check(to, from.size(), Rights::write, part);
-      if (status == Status::ok) status = write(*part, to + at, piece);
+      if (status == Status::ok) status = part->far ? start_push(far, *part, to + at, piece) : write(*part, to + at, piece);
       if (first_failure == Status::ok) first_failure = status;
     }
     at += piece.size();
   } while (at < from.size());
-  return first_failure;
+  const Status pushed = far ? far->end() : Status::ok;
+  return first_failure == Status::ok ? pushed : first_failure;
+}
+
+// Answers ok: how it ends, all of them tell together.
+Status Access::start_push(std::optional<FarCopies>& copies, const Part& part, GlobalAddress to,
+                          std::span<const std::byte> from) noexcept {
+  const Region all{0, from.size()};
+  return start_push(copies, part, to, from, std::span(&all, 1));
+}
+Status Access::start_push(std::optional<FarCopies>& copies, const Part& part, GlobalAddress to,
+                          std::span<const std::byte> from, std::span<const Region> regions) noexcept {
+  if (!copies) copies.emplace(engine_.session(), runtime_.client(), place_.number);
+  copies->push(target_of(part, to), from.data(), regions, true);
+  return Status::ok;
 }
 
 Status Access::multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept {
@@ -246,26 +268,34 @@ Status Access::multicast(std::span<const GlobalAddress> to, std::span<const std:
 Status Access::multicast_to_all(std::uint64_t offset, std::span<const std::byte> from) noexcept {
   const auto other = [this, offset](std::size_t i) {  // beginning with the next
     const auto rank = static_cast<std::uint32_t>(group_.at(static_cast<int>((self_ + 1 + i) % size())));
-    return GlobalAddress{number_, rank, offset};
+    return GlobalAddress{place_.number, rank, offset};
   };
   return multicast_to_each(size() - 1, other, from);
 }
 
 Status Access::multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
                                  std::span<const Region> regions) noexcept {
+  if (!is_memory(from)) return to.empty() ? Status::ok : Status::invalid;
+  std::optional<FarCopies> far;  // as for multicast()
   Status first_failure = Status::ok;
   for (const GlobalAddress& target : to) {
-    const Status status = push_regions(target, from, regions);
+    const Part* part = nullptr;
+    Status status = check(target, from.size(), Rights::write, part);
+    if (status == Status::ok) status = check_regions(regions, from.size());
+    if (status == Status::ok) {
+      status = part->far ? start_push(far, *part, target, from, regions) : write_regions(*part, target, from, regions);
+    }
     if (first_failure == Status::ok) first_failure = status;
   }
-  return first_failure;
+  const Status pushed = far ? far->end() : Status::ok;
+  return first_failure == Status::ok ? pushed : first_failure;
 }
 
 bool Access::Batch::add(GlobalAddress address, std::span<std::byte> local) noexcept {
   if (count_ == here_.size() || local.data() == nullptr || bytes_ + local.size() > short_copy_bytes_max) return false;
   const Part* part = nullptr;
   if (access_.check(address, local.size(), needed_, part) != Status::ok) return false;
-  if (part->mapped != nullptr || !access_.engine_.session().direct_copies()) return false;
+  if (!access_.copies_directly(*part)) return false;
   if (count_ == 0) {
     part_ = part;
     first_ = address;
@@ -294,7 +324,7 @@ Fetched<std::uint64_t> Access::apply(GlobalAddress at, const AtomicWords& words)
   const Part* part = nullptr;
   const Status status = check(at, words.bytes, Rights::atomic, part);
   if (status != Status::ok) return {status, 0};
-  if (part->mapped == nullptr) return runtime_.client().apply(number_, static_cast<int>(at.rank), at.offset, words);
+  if (part->mapped == nullptr) return runtime_.client().apply(place_.number, static_cast<int>(at.rank), at.offset, words);
   std::byte* const word = place(*part, at);
   if (reinterpret_cast<std::uintptr_t>(word) % words.bytes != 0) return {Status::invalid, 0};
   return {Status::ok, apply_to_word(word, words)};

@@ -13,15 +13,33 @@ std::uint64_t number_of(const Group& group) noexcept {
   return XXH3_64bits(ranks.data(), ranks.size());
 }
 
+namespace {
+
+template <class Body>
+Meetings::Key key_of(const fabric::Head& head) noexcept {
+  const auto body = head.as<Body>();
+  return {body.group, body.sequence, head.kind};
+}
+Meetings::Key key_of(const fabric::Head& head) noexcept {
+  switch (head.kind) {
+    case fabric::Kind::window_join: return key_of<Join>(head);
+    case fabric::Kind::window_made: return key_of<Made>(head);
+    case fabric::Kind::window_told: return key_of<Told>(head);
+    default: return key_of<Ready>(head);
+  }
+}
+
+}  // namespace
+
 std::uint32_t Meetings::next(std::uint64_t group) {
   const std::lock_guard guard(lock_);
-  return sequences_[group]++;
+  const std::uint32_t next = sequences_[group]++;
+  std::erase_if(heads_, [&](const auto& each) { return each.first.group == group && each.first.sequence < next; });
+  return next;
 }
 
 void Meetings::receive(const fabric::Head& head) {
-  const bool is_join = head.kind == fabric::Kind::window_join;
-  const Key key = is_join ? Key{head.as<Join>().group, head.as<Join>().sequence, head.kind}
-                          : Key{head.as<Made>().group, head.as<Made>().sequence, head.kind};
+  const Key key = key_of(head);
   const std::lock_guard guard(lock_);
   heads_[key].try_emplace(head.source, head);
 }

@@ -20,6 +20,10 @@ namespace tonari::window {
 //     |-- join -->|-- join -->|
 //     |           |           | makes it
 //     |<-------- made --------|
+//
+// On several hosts this happens on each, with its first member. Then each rank tells each of those on other hosts what it
+// gives (told), the group's first also the number; and when it has the window (ready). Whoever could not take part says
+// so instead, so that all learn it.
 struct Join {
   std::uint64_t group;  // number_of(group)
   std::uint64_t bytes;
@@ -32,7 +36,22 @@ struct Made {
   std::uint64_t group;
   std::uint64_t bytes;
   std::uint32_t sequence;
-  std::uint32_t number;  // 0: it could not be made
+  std::uint32_t granule;  // where it is in the host's pool; 0: it could not be made
+};
+struct Told {
+  std::uint64_t group;
+  std::uint64_t bytes;
+  std::uint32_t sequence;
+  std::uint32_t number;  // of the window, as the group's first says it
+  std::uint32_t locks;
+  std::uint32_t notifications;
+  std::uint32_t rights;  // of whom it is told to
+  std::uint32_t flags;
+};
+struct Ready {
+  std::uint64_t group;
+  std::uint32_t sequence;
+  std::uint32_t flags;
 };
 inline constexpr std::uint32_t join_in_program = 1;
 inline constexpr std::uint32_t join_rights_differ = 2;
@@ -46,7 +65,7 @@ std::uint64_t number_of(const Group& group) noexcept;
 /// Threads: any.
 class Meetings {
  public:
-  /// The number of this rank's next window with the group.
+  /// The number of this rank's next window with the group. Forgets what came for earlier ones.
   std::uint32_t next(std::uint64_t group);
   void receive(const fabric::Head& head);
 
@@ -54,7 +73,7 @@ class Meetings {
   struct Key {
     std::uint64_t group;
     std::uint32_t sequence;
-    fabric::Kind kind;  // window_join or window_made
+    fabric::Kind kind;  // window_join, window_made, window_told or window_ready
 
     friend auto operator<=>(const Key&, const Key&) = default;
   };

@@ -16,8 +16,9 @@ namespace tonari::window {
 inline constexpr std::size_t line_bytes = 64;
 inline constexpr std::uint64_t header_magic = 0x776f'646e'6977'a56f;
 
-// A window as it lies in the host's pool (job/pool.hpp), from a granule on whose number is the window's. *Members* are
-// the ranks that may reach it: its group. Each has a part, perhaps of no bytes.
+// A window as it lies in a host's pool (job/pool.hpp), from a granule on whose number makes the window's. *Members* are
+// the ranks that may reach it: its group. Each has a part, perhaps of no bytes. A window that spans hosts lies so on
+// each of them, for the members there; the lines of the others stay empty (far.hpp), but their slots in locks are used.
 //
 //   0        64                                                                          page          page
 //   +--------+------------+--------------+--------------+---------------------------------+-------------+--
@@ -25,21 +26,22 @@ inline constexpr std::uint64_t header_magic = 0x776f'646e'6977'a56f;
 //   |        | lines      | lines        | lines        | locks                           | it is ours) |
 //   +--------+------------+--------------+--------------+---------------------------------+-------------+--
 //
-// Whoever makes the window lays it out. Each member completes its own line; from `ready` == members on, all is there.
+// Whoever makes the window lays it out. Each member completes its own line; from `ready` == here on, all is there.
 //
 // I1  a part is accessed only while it is present; accesses to a program's memory are counted while under way, so that
 //     whoever frees it can wait for them                                                 Access::begin,
 //     Access::free_part
 // I2  the memory is given back when the last of `holders` has gone, and its number is never used again
 struct alignas(line_bytes) Header {
-  std::uint64_t magic = 0;  // header_magic ^ number: no window has it by chance
-  std::uint32_t number = 0;
+  std::uint64_t magic = 0;  // header_magic ^ granule: no window has it by chance
+  std::uint32_t here = 0;  // members of this host
   std::uint32_t members = 0;
   std::uint64_t bytes = 0;              // of all of it
   std::uint32_t alone = 0;              // 1: of one rank alone
-  std::atomic<std::uint32_t> ready{0};  // members that have completed their lines
+  std::atomic<std::uint32_t> ready{0};  // members of this host that have completed their lines
   std::atomic<std::uint32_t> failed{0};
   std::atomic<std::uint32_t> holders{0};
+  std::atomic<std::uint64_t> released{0};  // between hosts: a Met, the last barrier that all hosts have come to
 };
 
 enum class PartState : std::uint32_t { absent, present, freed };
@@ -76,7 +78,7 @@ struct Gift {
   std::uint32_t notifications = 0;
   bool in_program = false;
   bool rights_differ = false;
-  bool present = true;  // false: it only reaches the others' parts
+  bool present = true;  // false: it only reaches the others' parts, or gives its own on another host
 };
 
 /// Where everything is.

@@ -128,6 +128,17 @@ class LockSide {
     wake_who_drains();
   }
 
+  /// For a rank that died, by who moved its requests on: gives back what it has or waits for. If it had the lock alone,
+  /// whoever gets it next is told.
+  void bury() noexcept {
+    while (state_ == State::waiting || state_ == State::draining) {
+      if (!abandon()) (void)step();
+    }
+    if (state_ == State::idle) return;
+    if (state_ == State::alone) memory_.word.fetch_or(lock_word::news, std::memory_order_relaxed);  // with what follows
+    unlock();
+  }
+
   /// True if another rank waits for this one, as far as is known: it may have given up.
   [[nodiscard]] bool contended() const noexcept {
     const std::uint64_t word = memory_.word.load(std::memory_order_relaxed);  // a hint

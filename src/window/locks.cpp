@@ -19,13 +19,22 @@ void LocalLock::begin(LockRequest& request) noexcept {
 
 bool LocalLock::try_at_once(LockRequest& request) noexcept {
   const std::lock_guard guard(lock_);
+  request.failure = first_ != nullptr ? Status::again : Status::ok;
   if (first_ != nullptr) return false;
   if (holders_ != 0) {
     const bool joins = may_share(request.mode);
     holders_ += joins ? 1 : 0;
+    if (!joins) request.failure = Status::again;
     return joins;
   }
-  const LockAnswer answer = side_.try_lock(request.mode);
+  if (far_) {
+    request.once = true;
+    *end_ = &request;
+    end_ = &request.next;
+    (void)advance();
+    return false;
+  }
+  const LockAnswer answer = side_->try_lock(request.mode);
   if (answer == LockAnswer::not_held) return false;
   holders_ = 1;
   held_ = request.mode;
@@ -47,7 +56,7 @@ bool LocalLock::step(const LockRequest& request) noexcept {
 bool LocalLock::ready(const LockRequest& request) noexcept {
   if (request.granted.load(std::memory_order_acquire)) return true;
   const std::lock_guard guard(lock_);
-  return first_ == &request && asked_ && side_.ready();
+  return first_ == &request && asked_ && (far_ ? far_->ready() : side_->ready());
 }
 
 bool LocalLock::give_up(LockRequest& request) noexcept {
@@ -55,9 +64,13 @@ bool LocalLock::give_up(LockRequest& request) noexcept {
   {
     const std::lock_guard guard(lock_);
     if (request.granted.load(std::memory_order_relaxed)) return false;
+    if (far_ && first_ == &request && asked_) {
+      far_->abandon();
+      return false;
+    }
     if (first_ == &request && std::exchange(asked_, false)) {
-      while (!side_.abandon()) {  // too late, but for a moment perhaps
-        const LockAnswer answer = side_.step();
+      while (!side_->abandon()) {  // too late, but for a moment perhaps
+        const LockAnswer answer = side_->step();
         if (answer == LockAnswer::not_held) continue;
         grant_first(answer == LockAnswer::held_after_death);
         return false;
@@ -77,12 +90,12 @@ bool LocalLock::unlock() noexcept {
     if (holders_ == 0) return false;
     if (--holders_ != 0) return true;
     const bool stays =
-        first_ != nullptr && held_ == LockMode::exclusive && first_->mode == LockMode::exclusive && !side_.contended();
+        first_ != nullptr && held_ == LockMode::exclusive && first_->mode == LockMode::exclusive && !contended();
     if (stays) {
       grant_first(false);
       granted = true;
     } else {
-      side_.unlock();
+      far_ ? far_->unlock() : side_->unlock();
       granted = advance();
     }
   }
@@ -92,7 +105,13 @@ bool LocalLock::unlock() noexcept {
 
 // Another thread of this rank has it, and no other rank waits.
 bool LocalLock::may_share(LockMode mode) const noexcept {
-  return held_ == LockMode::shared && mode == LockMode::shared && !side_.contended();
+  return held_ == LockMode::shared && mode == LockMode::shared && !contended();
+}
+
+// Others wait. On another host they may, whenever the lock could change hands.
+bool LocalLock::contended() const noexcept {
+  if (far_) return held_ == LockMode::exclusive || far_->wanted();
+  return side_->contended();
 }
 
 // Gives the lock to the first of the queue, and to those behind it that may share it, as far as others leave it. True
@@ -102,7 +121,12 @@ bool LocalLock::advance() noexcept {
   while (first_ != nullptr) {
     LockAnswer answer = LockAnswer::held;
     if (holders_ == 0) {
-      answer = std::exchange(asked_, true) ? side_.step() : side_.request(first_->mode);
+      LockRequest* const asks = first_;
+      answer = ask(*asks);
+      if (first_ != asks) {  // it has failed, and the next asks
+        granted = true;
+        continue;
+      }
       if (answer == LockAnswer::not_held) break;
       asked_ = false;
     } else if (!may_share(first_->mode)) {
@@ -112,6 +136,34 @@ bool LocalLock::advance() noexcept {
     granted = true;
   }
   return granted;
+}
+
+// For the first of the queue, or again for it.
+LockAnswer LocalLock::ask(LockRequest& first) noexcept {
+  if (far_) return ask_far(first);
+  return std::exchange(asked_, true) ? side_->step() : side_->request(first.mode);
+}
+
+LockAnswer LocalLock::ask_far(LockRequest& first) noexcept {
+  if (!std::exchange(asked_, true)) far_->request(first.mode, first.once);
+  switch (far_->step()) {
+    case LockOutcomeKind::granted: return LockAnswer::held;
+    case LockOutcomeKind::granted_after_death: return LockAnswer::held_after_death;
+    case LockOutcomeKind::refused: fail_first(Status::again); break;
+    case LockOutcomeKind::abandoned: fail_first(Status::timed_out); break;
+    case LockOutcomeKind::no_lock: fail_first(Status::bounds); break;
+    default:
+      if (far_->is_gone()) fail_first(Status::peer_gone);
+  }
+  return LockAnswer::not_held;
+}
+
+void LocalLock::fail_first(Status failure) noexcept {
+  LockRequest& request = *first_;
+  asked_ = false;
+  remove(request);
+  request.failure = failure;
+  request.granted.store(true, std::memory_order_release);  // it may be gone from here on
 }
 
 void LocalLock::grant_first(bool after_death) noexcept {
@@ -130,21 +182,29 @@ void LocalLock::remove(LockRequest& request) noexcept {
   if (end_ == &request.next) end_ = at;
 }
 
+PartState Locks::state_of(std::size_t position) const noexcept {
+  return (is_far(position) ? far_members_[position].state : layout_.member(position).state)
+      .load(std::memory_order_acquire);
+}
+
 Status Locks::find(int home, std::uint32_t number, LocalLock*& lock) noexcept {
   const int position = group_.position(home);
   if (position < 0) return Status::bounds;
-  const Member& member = layout_.member(static_cast<std::size_t>(position));
-  if (member.state.load(std::memory_order_acquire) == PartState::absent || number >= member.locks) {
-    return Status::bounds;
-  }
-  auto* const memory = reinterpret_cast<LockMemory*>(
-      layout_.at(member.locks_at + number * lock_bytes(static_cast<std::size_t>(group_.size()))));
-  const std::uint64_t name = static_cast<std::uint64_t>(position) << 32 | number;
+  const auto index = static_cast<std::size_t>(position);
+  const Member& member = layout_.member(index);
+  const bool far = is_far(index);
+  const std::uint32_t locks = far ? far_members_[index].locks : member.locks;
+  if (state_of(index) == PartState::absent || number >= locks) return Status::bounds;
+  const std::uint64_t name = name_of(position, number);
   try {
     const std::lock_guard guard(lock_);
-    lock = &locks_
-                .try_emplace(name, engine_, *memory, group_, self_)  // stays where it is
-                .first->second;
+    if (far) {
+      lock = &locks_.try_emplace(name, engine_, *outbox_, window_, home, number).first->second;
+    } else {
+      auto* const memory = reinterpret_cast<LockMemory*>(
+          layout_.at(member.locks_at + number * lock_bytes(static_cast<std::size_t>(group_.size()))));
+      lock = &locks_.try_emplace(name, engine_, *memory, group_, self_, home).first->second;  // stays where it is
+    }
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
   }
@@ -155,8 +215,19 @@ Status Locks::find_home(int home, std::uint32_t number, LocalLock*& lock) noexce
   const Status status = find(home, number, lock);
   if (status != Status::ok) return status;
   if (!engine_.session().alive(home)) return Status::peer_gone;
-  const Member& member = layout_.member(static_cast<std::size_t>(group_.position(home)));
-  return member.state.load(std::memory_order_acquire) == PartState::present ? Status::ok : Status::bounds;
+  return state_of(static_cast<std::size_t>(group_.position(home))) == PartState::present ? Status::ok : Status::bounds;
+}
+
+void Locks::take(int home, const LockOutcome& outcome) noexcept {
+  const std::lock_guard guard(lock_);
+  const auto found = locks_.find(name_of(group_.position(home), outcome.number));
+  if (found != locks_.end()) found->second.take(outcome);
+}
+
+// Perhaps one of them is next. Without a service thread they are heard here, however often this rank takes its lock.
+void Locks::hear_far_ranks() noexcept {
+  homes_->retry();
+  if (!engine_.session().settings().service_thread) engine_.progress();
 }
 
 Status Locks::begin(LockRequest& request, int home, std::uint32_t number, LockMode mode) noexcept {
@@ -165,6 +236,8 @@ Status Locks::begin(LockRequest& request, int home, std::uint32_t number, LockMo
   if (status != Status::ok) return status;
   request.mode = mode;
   request.after_death = false;
+  request.failure = Status::ok;
+  request.once = false;
   request.granted.store(false, std::memory_order_relaxed);
   request.lock->begin(request);
   return Status::ok;
@@ -174,12 +247,16 @@ Status Locks::lock(int home, std::uint32_t number, LockMode mode) noexcept {
   LockRequest request;
   const Status status = begin(request, home, number, mode);
   if (status != Status::ok) return status;
-  // What it waits for may become ready without being granted yet: then this thread moves it on.
+  wait_for(request, home);
+  return status_of(request);
+}
+
+// What it waits for may become ready without being granted yet: then this thread moves it on.
+void Locks::wait_for(LockRequest& request, int home) noexcept {
   while (!request.lock->step(request)) {
     wait_until(
         engine_, [&request] { return request.lock->ready(request); }, job::Wait::lock, home);
   }
-  return status_of(request);
 }
 
 Status Locks::lock_for(std::chrono::nanoseconds limit, int home, std::uint32_t number) noexcept {
@@ -191,6 +268,7 @@ Status Locks::lock_for(std::chrono::nanoseconds limit, int home, std::uint32_t n
   while (!request.lock->step(request)) {
     if (monotonic_ns() - now_ns >= limit_ns) {
       if (request.lock->give_up(request)) return Status::timed_out;
+      wait_for(request, home);
       break;
     }
     WaitUntil waiting(
@@ -206,14 +284,19 @@ Status Locks::try_lock(int home, std::uint32_t number, LockMode mode) noexcept {
   const Status status = find_home(home, number, request.lock);
   if (status != Status::ok) return status;
   request.mode = mode;
-  return request.lock->try_at_once(request) ? status_of(request) : Status::again;
+  if (request.lock->try_at_once(request)) return status_of(request);
+  if (request.failure != Status::ok || !request.lock->is_far()) return Status::again;
+  wait_for(request, home);
+  return status_of(request);
 }
 
 Status Locks::unlock(int home, std::uint32_t number) noexcept {
   LocalLock* lock = nullptr;
   const Status status = find(home, number, lock);
   if (status != Status::ok) return status;
-  return lock->unlock() ? Status::ok : Status::invalid;
+  if (!lock->unlock()) return Status::invalid;
+  if (homes_ != nullptr && home == engine_.session().rank()) hear_far_ranks();
+  return Status::ok;
 }
 
 }  // namespace tonari::window

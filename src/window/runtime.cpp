@@ -28,12 +28,6 @@ constexpr std::uint64_t part_bytes_max = std::uint64_t{1} << 47;  // no process 
 constexpr std::uint32_t locks_max = 1 << 20;
 constexpr std::uint32_t notifications_max = 1 << 20;
 
-// Windows lie in memory that all their ranks can map.
-bool spans_hosts(fabric::Engine& engine, const Group& group) noexcept {
-  const int self = engine.session().rank();
-  return std::ranges::any_of(group.ranks(), [&](int rank) { return rank != self && engine.is_far(rank); });
-}
-
 // What is wrong with an offer; empty when nothing is.
 std::string objection(const Group& group, const Offer& offer) {
   const WindowOptions& options = offer.options;
@@ -69,20 +63,6 @@ Join join_of(const Offer& offer) noexcept {
       .flags = (offer.in_program ? join_in_program : 0) | (offer.options.rights_of.empty() ? 0 : join_rights_differ)};
 }
 
-// A rank that died or left, of which something is awaited; -1 when there is none.
-int first_gone(const job::Session& session, const Group& group) noexcept {
-  if (session.arena().header().left.load(std::memory_order_acquire) == 0) return -1;  // the dead are counted as well
-  const auto found = std::ranges::find_if(group.ranks(), [&session](int rank) {
-    return session.arena().block(rank).phase.load(std::memory_order_acquire) >= job::Phase::leaving;
-  });
-  return found == group.ranks().end() ? -1 : *found;
-}
-
-void throw_if_gone(const job::Session& session, const Group& group) {
-  const int gone = first_gone(session, group);
-  if (gone >= 0) throw SetupError(fmt::format("making a window: rank {} died or left meanwhile", gone));
-}
-
 template <class Payload>
 Head head_of(Kind kind, int source, const Payload& payload) noexcept {
   Head head;
@@ -108,71 +88,99 @@ std::shared_ptr<Access> Runtime::make(const Group& group, const Offer& offer) {
   if (!std::ranges::all_of(group.ranks(), [&session](int rank) { return rank < session.size(); })) {
     throw SetupError(fmt::format("making a window: its group has ranks that the job of {} has not", session.size()));
   }
-  if (spans_hosts(engine_, group)) {  // as all of them see
-    throw SetupError(
-        "making a window: its ranks are on several hosts, which windows cannot span yet; make one of the "
-        "ranks of each host");
+  const Making making = begin(group);
+  Made made;
+  FarParts parts;
+  try {
+    made = make_here(making, offer, objection(group, offer));
+  } catch (...) {
+    tell_far(making, 0, offer, join_refused);
+    throw;
   }
-  const std::uint64_t name = number_of(group);
-  const std::uint32_t sequence = meetings_.next(name);
-  const std::string wrong = objection(group, offer);
-  join(group, name, sequence, offer, !wrong.empty());
-  const bool first = group.at(0) == session.rank();
-  const Made made = first ? make_for_all(group, name, sequence) : wait_for_first(group, name, sequence);
-  if (!wrong.empty()) throw SetupError("making a window: " + wrong);
-  if (made.number == 0) throw SetupError("making a window: another rank could not take part, and says why");
+  const std::uint32_t number = agree(making, number_of_granule(made.granule), offer, parts);
+  return take_part(making, made, number, offer, parts);
+}
 
+Runtime::Making Runtime::begin(const Group& group) {
+  Making making{group, number_of(group)};
+  making.sequence = meetings_.next(making.name);
+  for (const int rank : group.ranks()) (engine_.is_far(rank) ? making.far : making.here).push_back(rank);
+  return making;
+}
+
+// With those of this host.
+Runtime::Made Runtime::make_here(const Making& making, const Offer& offer, const std::string& wrong) {
+  join(making, offer, !wrong.empty());
+  const bool first = making.here.front() == engine_.session().rank();
+  const Made made = first ? make_for_all(making) : wait_for_first(making);
+  if (!wrong.empty()) throw SetupError("making a window: " + wrong);
+  if (made.granule == 0) throw SetupError("making a window: another rank could not take part, and says why");
+  return made;
+}
+
+// Once all have said that they will.
+std::shared_ptr<Access> Runtime::take_part(const Making& making, const Made& made, std::uint32_t number,
+                                           const Offer& offer, const FarParts& parts) {
   std::shared_ptr<Access> access;
   try {
-    auto memory = session.arena().pool().map(made.number, made.bytes);
-    access = std::make_shared<Access>(*this, group, std::move(memory), made.number, offer);
+    const Place place{engine_.session().arena().pool().map(made.granule, made.bytes), number, made.granule};
+    access = std::make_shared<Access>(*this, making.group, place, offer);
+    for (const auto& [rank, part] : parts) access->tell(rank, part);
     if (offer.options.pinned) access->pin();
     publish(access);
   } catch (...) {
-    give_up(group, made.number);
+    give_up(making, made.granule);
     throw;
   }
   Header& header = access->layout().header();
   // Release: this rank's line. Sequentially consistent with the others' falling asleep.
   header.ready.fetch_add(1, std::memory_order_seq_cst);
-  wait_for_members(group, header);
+  try {
+    wait_for_members(making, header);
+  } catch (...) {
+    tell_ready(making, join_refused);
+    throw;
+  }
+  tell_ready(making, 0);
+  wait_for_far(making);
   access->open();
   return access;
 }
 
 // Has the others not wait for this rank, which may not have mapped the window.
-void Runtime::give_up(const Group& group, std::uint32_t number) {
-  const auto bytes = Layout::fixed_bytes(static_cast<std::size_t>(group.size()));
-  const Mapping first = engine_.session().arena().pool().look(number, bytes);
+void Runtime::give_up(const Making& making, std::uint32_t granule) {
+  const auto bytes = Layout::fixed_bytes(static_cast<std::size_t>(making.group.size()));
+  const Mapping first = engine_.session().arena().pool().look(granule, bytes);
   Layout(first.bytes().data()).header().failed.store(1, std::memory_order_seq_cst);
-  for (const int rank : group.ranks()) engine_.wake_if_asleep(rank);
+  for (const int rank : making.here) engine_.wake_if_asleep(rank);
+  tell_ready(making, join_refused);
 }
 
-void Runtime::join(const Group& group, std::uint64_t name, std::uint32_t sequence, const Offer& offer, bool refused) {
+void Runtime::join(const Making& making, const Offer& offer, bool refused) {
   Join mine = join_of(offer);
-  mine.group = name;
-  mine.sequence = sequence;
+  mine.group = making.name;
+  mine.sequence = making.sequence;
   if (refused) mine.flags |= join_refused;
   const Head head = head_of(Kind::window_join, engine_.session().rank(), mine);
-  if (group.at(0) == engine_.session().rank()) {
+  if (making.here.front() == engine_.session().rank()) {
     meetings_.receive(head);
   } else {
-    send(group.at(0), head);
+    send(making.here.front(), head);
   }
 }
 
-// By the first of the group: tells the others, whatever comes of it.
-Runtime::Made Runtime::make_for_all(const Group& group, std::uint64_t name, std::uint32_t sequence) {
-  const auto size = static_cast<std::size_t>(group.size());
+// By the first of this host: tells the others there, whatever comes of it.
+Runtime::Made Runtime::make_for_all(const Making& making) {
+  const Group& group = making.group;
   const job::Session& session = engine_.session();
-  const Meetings::Key key{name, sequence, Kind::window_join};
+  const Meetings::Key key{making.name, making.sequence, Kind::window_join};
   wait_until(
-      engine_, [&] { return meetings_.has_all(key, group.ranks()) || first_gone(session, group) >= 0; },
-      job::Wait::window, -1);
-  std::vector<Gift> gifts(size);
+      engine_, [&] { return meetings_.has_all(key, making.here) || first_gone(making.here) >= 0; }, job::Wait::window,
+      -1);
+  std::vector<Gift> gifts(static_cast<std::size_t>(group.size()), Gift{.present = false});
   bool refused = false;
   std::size_t joined = 0;
-  for (const Head& head : meetings_.take(key, group.ranks())) {
+  for (const Head& head : meetings_.take(key, making.here)) {
     const int position = group.position(static_cast<int>(head.source));
     const auto join = head.as<Join>();
     gifts[static_cast<std::size_t>(position)] = gift_of(join);
@@ -182,14 +190,15 @@ Runtime::Made Runtime::make_for_all(const Group& group, std::uint64_t name, std:
   Made made;
   std::exception_ptr failure;
   try {
-    if (joined < size) throw_if_gone(session, group);
+    if (joined < making.here.size()) throw_if_gone(making.here);
     if (!refused) made = lay_out(group, gifts, false);
   } catch (...) {
     failure = std::current_exception();
   }
-  const window::Made told{.group = name, .bytes = made.bytes, .sequence = sequence, .number = made.number};
+  const window::Made told{
+      .group = making.name, .bytes = made.bytes, .sequence = making.sequence, .granule = made.granule};
   const Head head = head_of(Kind::window_made, session.rank(), told);
-  for (const int rank : group.ranks()) {
+  for (const int rank : making.here) {
     if (rank != session.rank()) send(rank, head);
   }
   if (failure) std::rethrow_exception(failure);
@@ -204,8 +213,8 @@ Runtime::Made Runtime::lay_out(const Group& group, std::span<const Gift> gifts, 
         fmt::format("making a window: what its {} ranks give is more than a program can reach", group.size()));
   }
   job::Pool& pool = engine_.session().arena().pool();
-  const std::uint32_t number = pool.take(bytes);
-  const std::shared_ptr<Mapping> memory = pool.map(number, bytes);
+  const std::uint32_t granule = pool.take(bytes);
+  const std::shared_ptr<Mapping> memory = pool.map(granule, bytes);
   const Layout layout(memory->bytes().data());
   for (std::size_t i = 0; i < members.size(); ++i) {
     Member& member = layout.member(i);
@@ -219,40 +228,57 @@ Runtime::Made Runtime::lay_out(const Group& group, std::span<const Gift> gifts, 
     member.locks = members[i].locks;
   }
   Header& header = layout.header();
-  header.number = number;
+  header.here = static_cast<std::uint32_t>(std::ranges::count(gifts, true, &Gift::present));
   header.members = static_cast<std::uint32_t>(gifts.size());
   header.bytes = bytes;
   header.alone = alone ? 1 : 0;
-  header.holders.store(alone ? 1 : header.members,
+  header.holders.store(alone ? 1 : header.here,
                        std::memory_order_relaxed);  // published by the head that tells of it
-  header.magic = header_magic ^ number;
-  return {number, bytes};
+  header.magic = header_magic ^ granule;
+  return {granule, bytes};
 }
 
-Runtime::Made Runtime::wait_for_first(const Group& group, std::uint64_t name, std::uint32_t sequence) {
-  const job::Session& session = engine_.session();
-  const Meetings::Key key{name, sequence, Kind::window_made};
-  const std::array<int, 1> first{group.at(0)};
+Runtime::Made Runtime::wait_for_first(const Making& making) {
+  const Meetings::Key key{making.name, making.sequence, Kind::window_made};
+  const std::array<int, 1> first{making.here.front()};
   wait_until(
-      engine_, [&] { return meetings_.has_all(key, first) || first_gone(session, group) >= 0; }, job::Wait::window,
-      group.at(0));
+      engine_, [&] { return meetings_.has_all(key, first) || first_gone(making.here) >= 0; }, job::Wait::window,
+      first.front());
   const std::vector<Head> heads = meetings_.take(key, first);
-  if (heads.empty()) throw_if_gone(session, group);
+  if (heads.empty()) throw_if_gone(making.here);
   const auto told = heads.front().as<window::Made>();
-  return {told.number, told.bytes};
+  return {told.granule, told.bytes};
 }
 
-void Runtime::wait_for_members(const Group& group, const Header& header) {
-  const job::Session& session = engine_.session();
-  for (const int rank : group.ranks()) engine_.wake_if_asleep(rank);
+void Runtime::wait_for_members(const Making& making, const Header& header) {
+  for (const int rank : making.here) engine_.wake_if_asleep(rank);
   const auto all_are = [&header] {
-    return header.ready.load(std::memory_order_seq_cst) == header.members;  // acquire: their lines
+    return header.ready.load(std::memory_order_seq_cst) == header.here;  // acquire: their lines
   };
   const auto one_is_not = [&header] { return header.failed.load(std::memory_order_seq_cst) != 0; };
   wait_until(
-      engine_, [&] { return all_are() || one_is_not() || first_gone(session, group) >= 0; }, job::Wait::window, -1);
+      engine_, [&] { return all_are() || one_is_not() || first_gone(making.here) >= 0; }, job::Wait::window, -1);
   if (one_is_not()) throw SetupError("making a window: another rank could not take part, and says why");
-  if (!all_are()) throw_if_gone(session, group);
+  if (!all_are()) throw_if_gone(making.here);
+}
+
+// Died or left, so that nothing can be awaited of it.
+bool Runtime::is_gone(int rank) const noexcept {
+  if (engine_.is_far(rank)) return has_gone(rank);
+  return engine_.session().arena().block(rank).phase.load(std::memory_order_acquire) >= job::Phase::leaving;
+}
+
+// -1 when there is none.
+int Runtime::first_gone(std::span<const int> ranks) const noexcept {
+  // The dead are counted as well.
+  if (engine_.session().arena().header().left.load(std::memory_order_acquire) == 0) return -1;
+  const auto found = std::ranges::find_if(ranks, [this](int rank) { return is_gone(rank); });
+  return found == ranks.end() ? -1 : *found;
+}
+
+void Runtime::throw_if_gone(std::span<const int> ranks) const {
+  const int gone = first_gone(ranks);
+  if (gone >= 0) throw SetupError(fmt::format("making a window: rank {} died or left meanwhile", gone));
 }
 
 std::shared_ptr<Access> Runtime::make_alone(const Offer& offer) {
@@ -261,11 +287,12 @@ std::shared_ptr<Access> Runtime::make_alone(const Offer& offer) {
   if (const std::string wrong = objection(group, offer); !wrong.empty()) {
     throw SetupError("making a window: " + wrong);
   }
-  std::vector<Gift> gifts(static_cast<std::size_t>(session.size()));
+  std::vector<Gift> gifts(static_cast<std::size_t>(session.size()), Gift{.present = false});
   gifts[static_cast<std::size_t>(session.rank())] = gift_of(join_of(offer));
   const Made made = lay_out(group, gifts, true);
-  auto memory = session.arena().pool().map(made.number, made.bytes);
-  auto access = std::make_shared<Access>(*this, group, std::move(memory), made.number, offer);
+  auto memory = session.arena().pool().map(made.granule, made.bytes);
+  const Place place{std::move(memory), number_of_granule(made.granule), made.granule};
+  auto access = std::make_shared<Access>(*this, group, place, offer);
   if (offer.options.pinned) access->pin();
   publish(access);
   access->open();
@@ -287,21 +314,27 @@ std::shared_ptr<Access> Runtime::reach(GlobalAddress address) {
 }
 
 std::shared_ptr<Access> Runtime::reach_anew(GlobalAddress address) {
+  const job::Session& session = engine_.session();
+  const bool is_rank = address.rank < static_cast<std::uint32_t>(session.size());
+  const bool far = is_rank && engine_.is_far(static_cast<int>(address.rank));
+  return far ? reach_far(address) : reach_here(address);
+}
+
+std::shared_ptr<Access> Runtime::reach_here(GlobalAddress address) {
   job::Session& session = engine_.session();
   job::Pool& pool = session.arena().pool();
+  const std::uint32_t granule = address.window / static_cast<std::uint32_t>(session.islands());
   const auto refuse = [address](std::string_view why) {
     throw SetupError(fmt::format("reaching window {} of rank {}: {}", address.window, address.rank, why));
   };
   const auto is_rank = address.rank < static_cast<std::uint32_t>(session.size());
-  if (is_rank && engine_.is_far(static_cast<int>(address.rank))) refuse("it is on another host");
-  if (!pool.is_taken(address.window) || !is_rank) {
-    refuse("there is no such window");
-  }
+  const bool is_here = island_of(address.window) == session.island(session.rank());
+  if (!pool.is_taken(granule) || !is_rank || !is_here) refuse("there is no such window");
   if (address.rank == static_cast<std::uint32_t>(session.rank())) refuse("it would be this rank's own");
-  const Mapping first = pool.look(address.window, Layout::fixed_bytes(static_cast<std::size_t>(session.size())));
+  const Mapping first = pool.look(granule, Layout::fixed_bytes(static_cast<std::size_t>(session.size())));
   const Layout layout(first.bytes().data());
   Header& header = layout.header();
-  if (header.magic != (header_magic ^ address.window)) refuse("there is no such window, or it was freed");
+  if (header.magic != (header_magic ^ granule)) refuse("there is no such window, or it was freed");
   if (header.alone == 0) refuse("it belongs to a group, whose ranks make it together");
   std::uint32_t holders = header.holders.load(std::memory_order_relaxed);
   // Not once the last has gone: then the memory is gone, too. Acquire: what was made.
@@ -315,8 +348,9 @@ std::shared_ptr<Access> Runtime::reach_anew(GlobalAddress address) {
   }
   std::shared_ptr<Access> access;
   try {
-    access = std::make_shared<Access>(*this, Group::first(session.size()), pool.map(address.window, header.bytes),
-                                      address.window, Offer{.options = {}, .present = false});
+    const Place place{pool.map(granule, header.bytes), address.window, granule};
+    access =
+        std::make_shared<Access>(*this, Group::first(session.size()), place, Offer{.options = {}, .present = false});
   } catch (...) {
     let_go();  // from here on its destructor does
     throw;
@@ -342,35 +376,97 @@ void Runtime::remove(const Access& access) noexcept {
 }
 
 void Runtime::receive(std::span<const Head> heads) noexcept {
+  const auto ranks = static_cast<std::uint32_t>(engine_.session().size());
   for (const Head& head : heads) {
-    switch (head.kind) {
-      case Kind::window_join:
-      case Kind::window_made: meetings_.receive(head); break;
-      case Kind::window_access:
-      case Kind::window_help: server_.receive(head); break;
-      case Kind::window_done: client_.receive(head); break;
-      default: break;  // a peer lies
-    }
+    if (head.source < ranks) receive(head);  // else a peer lies
   }
 }
 
+void Runtime::receive(const Head& head) noexcept {
+  const int peer = static_cast<int>(head.source);
+  switch (head.kind) {
+    case Kind::window_join:
+    case Kind::window_made:
+    case Kind::window_told:
+    case Kind::window_ready: meetings_.receive(head); break;
+    case Kind::window_access:
+    case Kind::window_push: receive_request(head); break;
+    case Kind::window_help: server_.receive(head); break;
+    case Kind::window_done:
+    case Kind::window_data: client_.receive(head); break;
+    case Kind::window_freed: with(head.context, [peer](Access& access) { access.take_freed(peer); }); break;
+    case Kind::window_met:
+      with(head.context, [&](Access& access) { access.take_met(peer, head.as<Met>()); });
+      break;
+    case Kind::window_lock: receive_lock(head); break;
+    case Kind::window_granted:
+      with(head.context, [&](Access& access) { access.locks().take(peer, head.as<LockOutcome>()); });
+      break;
+    default: break;  // a peer lies
+  }
+}
+
+// What touches no program's memory is done at once, if it comes from another host: there nobody else can.
+void Runtime::receive_request(const Head& head) noexcept {
+  bool served = false;
+  if (engine_.is_far(static_cast<int>(head.source))) {
+    Access* const access = use(head.context);
+    if (access == nullptr || !access->is_in_program()) served = server_.serve(access, head);
+    if (access != nullptr) leave(head.context);
+  }
+  if (!served) server_.receive(head);
+}
+
+void Runtime::receive_lock(const Head& head) noexcept {
+  if (!engine_.is_far(static_cast<int>(head.source))) return;  // a peer lies
+  lock_homes_.receive(head, [&] {
+    std::unique_ptr<LockHome> home;
+    with(head.context, [&home](const Access& access) { home = access.make_lock_home(); });
+    return home;
+  });
+}
+
+Access* Runtime::use(std::uint32_t window) noexcept {
+  const std::lock_guard guard(known_lock_);
+  const auto found = known_.find(window);
+  if (found == known_.end()) return nullptr;
+  ++found->second.users;
+  return found->second.access;
+}
+
+void Runtime::leave(std::uint32_t window) noexcept {
+  const std::lock_guard guard(known_lock_);
+  --known_.find(window)->second.users;  // it stays as long as it is used
+}
+
 void Runtime::run_errands() noexcept {
-  const auto use = [this](std::uint32_t window, std::uint32_t users) -> Access* {
-    const std::lock_guard guard(known_lock_);
-    const auto found = known_.find(window);
-    if (found == known_.end()) return nullptr;
-    found->second.users += users;
-    return found->second.access;
-  };
   Head request;
   while (server_.next(request)) {
-    const Access* const access = use(request.context, 1);
-    const bool is_offer = request.kind == Kind::window_help;
-    const bool is_more = is_offer && help(engine_, access, request);
-    if (!is_offer) server_.serve(access, request);
-    if (access != nullptr) use(request.context, ~std::uint32_t{0});
+    Access* const access = use(request.context);
+    bool is_more = false;
+    if (request.kind == Kind::window_help) {
+      is_more = help(engine_, access, request);
+    } else {
+      is_more = !server_.serve(access, request);
+    }
+    if (access != nullptr) leave(request.context);
     if (is_more) return server_.receive(request);  // who waits looks whether it has to
   }
+}
+
+void Runtime::retry() noexcept {
+  outbox_.retry();
+  lock_homes_.retry();
+}
+
+void Runtime::died(int rank) noexcept {
+  left(rank);
+  lock_homes_.died(rank);
+}
+
+void Runtime::left(int rank) noexcept {
+  gone_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
+  client_.gone(rank);
 }
 
 // A rank that is gone needs no head.

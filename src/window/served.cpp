@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -38,24 +39,8 @@ struct TryUntilDone {
   void slow() noexcept {}
 };
 
-template <class Word>
-std::uint64_t apply_to(std::byte* word, const AtomicWords& words) noexcept {
-  std::atomic_ref<Word> at(*reinterpret_cast<Word*>(word));
-  const auto operand = static_cast<Word>(words.operand);
-  auto expected = static_cast<Word>(words.expected);
-  switch (words.operation) {  // sequentially consistent throughout: they order like a barrier
-    case AtomicOperation::add: return at.fetch_add(operand);
-    case AtomicOperation::swap: return at.exchange(operand);
-    case AtomicOperation::compare_and_swap: at.compare_exchange_strong(expected, operand); return expected;
-    case AtomicOperation::bit_and: return at.fetch_and(operand);
-    case AtomicOperation::bit_or: return at.fetch_or(operand);
-    case AtomicOperation::bit_xor: return at.fetch_xor(operand);
-  }
-  return 0;
-}
-
 // What a peer may have sent as one.
-bool is_service(Service service) noexcept { return service >= Service::pull && service <= Service::atomic; }
+bool is_service(Service service) noexcept { return service >= Service::pull && service <= Service::reach; }
 
 // True when `bytes` at `there`, on two pages at most, can be read, or also written. The kernel looks at a word on each
 // page, or adds 0 to it, and answers where we would be sent a signal: half as dear as a copy by it.
@@ -88,24 +73,37 @@ Status copy_by_kernel(fabric::Engine& engine, std::byte* memory, std::span<const
 
 }  // namespace
 
-std::uint64_t apply_to_word(std::byte* word, const AtomicWords& words) noexcept {
-  return words.bytes == 4 ? apply_to<std::uint32_t>(word, words) : apply_to<std::uint64_t>(word, words);
+// By the kernel, or where that is not permitted, after it has looked at each page.
+Status copy_guarded(const job::Session& session, std::byte* memory, std::byte* other, std::size_t bytes,
+                    bool to_memory) noexcept {
+  if (session.direct_copies()) {
+    const fabric::DirectCopy copy(::getpid(), false);
+    const auto there = reinterpret_cast<std::uint64_t>(memory);
+    return to_memory ? copy.write(there, other, bytes) : copy.read(other, there, bytes);
+  }
+  constexpr std::size_t looked_at_most = 4096;  // two pages at most
+  for (std::size_t at = 0; at < bytes;) {
+    const std::size_t piece = std::min(bytes - at, looked_at_most);
+    if (!is_reachable(memory + at, piece, to_memory)) return Status::bad_address;
+    copy_bytes(to_memory ? memory + at : other + at, to_memory ? other + at : memory + at, piece);
+    at += piece;
+  }
+  return Status::ok;
 }
 
-// One request on its way.
-struct Client::Asked {
-  std::atomic<bool> done{true};
-  int peer = -1;
-  Status status = Status::ok;
-  Carried words{};
-  fabric::Tickets::Ticket ticket{};
-  BulkPlace place{};
-  std::byte* local = nullptr;  // of a copy
-  std::size_t bytes = 0;
-};
+BulkPlace Client::allocate(std::size_t bytes, int peer) noexcept {
+  BulkPlace found;
+  TryUntilDone attempt{[&] {
+    const auto place = engine_.bulk().allocate(bytes, peer);
+    if (place) found = *place;
+    return place.has_value();
+  }};
+  engine_.wait(attempt);
+  return found;
+}
 
-// False when the peer is gone: nothing was asked.
-bool Client::ask(Asked& asked, int peer, std::uint32_t window, ServiceRequest request) noexcept {
+// When the peer is gone, that is the answer.
+void Client::ask(Asked& asked, int peer, std::uint32_t window, ServiceRequest request, Kind kind) noexcept {
   TryUntilDone take{[&] {
     const auto taken = engine_.tickets().take();
     if (taken) asked.ticket = *taken;
@@ -113,28 +111,40 @@ bool Client::ask(Asked& asked, int peer, std::uint32_t window, ServiceRequest re
   }};
   engine_.wait(take);
   asked.peer = peer;
+  asked.has_tail = false;
   asked.done.store(false, std::memory_order_relaxed);
   {
     const std::lock_guard guard(lock_);
     asked_[asked.ticket.index] = &asked;
   }
+  request.ticket = asked.ticket.index;
+  request.generation = asked.ticket.generation;
   Head head;
-  head.kind = Kind::window_access;
+  head.kind = kind;
   head.inline_bytes = sizeof request;
   head.source = static_cast<std::uint32_t>(engine_.session().rank());
   head.context = window;
-  request.ticket = asked.ticket.index;
-  request.generation = asked.ticket.generation;
   head.set(request);
   Status sent = Status::ok;
   TryUntilDone send{[&] { return (sent = engine_.send(peer, head, Lane::request)) != Status::again; }};
   engine_.wait(send);
-  if (sent == Status::ok) {
-    engine_.nudge(peer);
-    return true;
-  }
+  if (sent == Status::ok) return engine_.nudge(peer);
+  if (const auto tail = fabric::tail_name(kind)) give_back(BulkPlace{fabric::read_payload(head, tail->place)});
   gone(peer);  // this one too, unless the service thread was first
-  return false;
+}
+
+void Client::give_back(BulkPlace block) noexcept {
+  fabric::BulkReader::give_back(engine_.bulk_of(engine_.session().rank()), block);
+}
+
+std::span<const std::byte> Client::data_of(const Asked& asked) const noexcept {
+  if (asked.has_tail) return engine_.look(asked.peer, asked.words[1], asked.words[0]);
+  return std::as_bytes(std::span(asked.words));
+}
+
+void Client::give_back_data(Asked& asked) noexcept {
+  engine_.give_back(asked.peer, asked.words[1]);
+  asked.has_tail = false;
 }
 
 void Client::wait(Asked& asked) noexcept {
@@ -145,17 +155,27 @@ void Client::wait(Asked& asked) noexcept {
 
 void Client::receive(const Head& head) noexcept {
   const auto reply = head.as<ServiceReply>();
-  if (reply.ticket >= fabric::tickets_max) return;  // a peer lies
+  const bool has_tail = head.kind == Kind::window_data;
+  if (!take(head, reply, has_tail) && has_tail && head.source < static_cast<std::uint32_t>(engine_.session().size())) {
+    engine_.give_back(static_cast<int>(head.source), reply.words[1]);
+  }
+}
+
+// False: nobody asked for it, or does no longer.
+bool Client::take(const Head& head, const ServiceReply& reply, bool has_tail) noexcept {
+  if (reply.ticket >= fabric::tickets_max) return false;  // a peer lies
   const std::lock_guard guard(lock_);
   Asked* const asked = asked_[reply.ticket];
   const bool known =
       asked != nullptr && asked->ticket.generation == reply.generation && asked->peer == static_cast<int>(head.source);
-  if (!known) return;
+  if (!known) return false;
   asked_[reply.ticket] = nullptr;
   asked->words = reply.words;
+  asked->has_tail = has_tail;
   asked->status = fabric::status_of(reply.status);
   engine_.tickets().give_back(reply.ticket);
   asked->done.store(true, std::memory_order_release);
+  return true;
 }
 
 void Client::gone(int rank) noexcept {
@@ -180,7 +200,7 @@ void Client::end_copy(Asked& asked, Service service) noexcept {
 }
 
 void Client::give_back(Asked& asked) noexcept {
-  fabric::BulkReader::give_back(engine_.bulk_of(engine_.session().rank()), asked.place);
+  give_back(asked.place);
   asked.bytes = 0;
 }
 
@@ -200,12 +220,7 @@ Status Client::copy(Service service, std::uint32_t window, int peer, std::uint64
     if (status != Status::ok) break;
     asked.bytes = std::min<std::uint64_t>(bytes - copied, fabric::bulk_tail_bytes_max);
     asked.local = local + copied;
-    TryUntilDone allocate{[&] {  // this rank reads it in the end, whoever dies
-      const auto place = engine_.bulk().allocate(asked.bytes, engine_.session().rank());
-      if (place) asked.place = *place;
-      return place.has_value();
-    }};
-    engine_.wait(allocate);
+    asked.place = allocate(asked.bytes, engine_.session().rank());  // which reads it in the end, whoever dies
     if (service == Service::push) {
       status = copy_by_kernel(engine_, asked.local, {engine_.bulk().at(asked.place), asked.bytes}, false);
       if (status != Status::ok) {
@@ -218,7 +233,7 @@ Status Client::copy(Service service, std::uint32_t window, int peer, std::uint64
     request.offset = offset + copied;
     request.words[0] = asked.place.value;
     request.bytes = static_cast<std::uint32_t>(asked.bytes);
-    (void)ask(asked, peer, window, request);
+    ask(asked, peer, window, request);
     copied += asked.bytes;
   }
   for (Asked& asked : under_way) end(asked);
@@ -235,7 +250,7 @@ Status Client::copy_few(Service service, std::uint32_t window, int peer, std::ui
   request.carried = 1;
   if (!is_reachable(local, bytes, service == Service::pull)) return Status::bad_address;
   if (service == Service::push) std::memcpy(request.words.data(), local, bytes);
-  (void)ask(asked, peer, window, request);
+  ask(asked, peer, window, request);
   wait(asked);
   if (service == Service::pull && asked.status == Status::ok) std::memcpy(local, asked.words.data(), bytes);
   return asked.status;
@@ -250,7 +265,7 @@ Fetched<std::uint64_t> Client::apply(std::uint32_t window, int peer, std::uint64
   request.bytes = words.bytes;
   request.operation = words.operation;
   request.words = {words.operand, words.expected};
-  (void)ask(asked, peer, window, request);
+  ask(asked, peer, window, request);
   wait(asked);
   return {asked.status, asked.words[0]};
 }
@@ -276,30 +291,186 @@ bool Server::next(Head& request) noexcept {
   return true;
 }
 
-void Server::serve(const Access* access, const Head& head) noexcept {
+/// What a request is answered by: words, or a tail.
+struct Server::Answer {
+  ServiceReply reply{};
+  std::optional<BulkPlace> data;
+};
+
+/// What of the owner's part a request from another host names, and the data that come with it.
+class Server::Named {
+ public:
+  Named(const ServiceRequest& request, std::span<const std::byte> tail) noexcept : first_{request.offset, request.bytes} {
+    std::memcpy(&beside_, &request.words.back(), sizeof beside_);
+    const bool carried = tail.empty() && request.service == Service::push;
+    if (carried) tail = std::as_bytes(std::span(request.words)).first(std::min<std::size_t>(request.bytes, 16));
+    const std::uint64_t list_bytes = std::uint64_t{beside_.stretches} * sizeof(Stretch);
+    if (list_bytes > tail.size()) {
+      beside_.stretches = 0;
+      bytes_ = ~std::uint64_t{0};  // a peer lies
+      return;
+    }
+    list_ = tail.first(list_bytes);
+    data_ = tail.subspan(list_bytes);
+    for (std::size_t i = 0; i < count(); ++i) bytes_ += at(i).bytes;
+  }
+  struct Place {
+    std::uint64_t offset;
+    std::uint64_t bytes;
+  };
+  [[nodiscard]] std::size_t count() const noexcept { return beside_.stretches == 0 ? 1 : beside_.stretches; }
+  [[nodiscard]] Place at(std::size_t index) const noexcept {
+    if (beside_.stretches == 0) return first_;
+    Stretch stretch;
+    std::memcpy(&stretch, list_.data() + index * sizeof stretch, sizeof stretch);
+    const std::uint64_t offset = first_.offset + stretch.offset;
+    return {offset < first_.offset ? ~std::uint64_t{0} : offset, stretch.bytes};
+  }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::span<const std::byte> data() const noexcept { return data_; }
+  [[nodiscard]] std::uint32_t notification() const noexcept { return beside_.notification; }
+
+ private:
+  Place first_;
+  Beside beside_{};
+  std::span<const std::byte> list_;
+  std::span<const std::byte> data_;
+  std::uint64_t bytes_ = 0;
+};
+
+namespace {
+
+Rights needed_for(Service service) noexcept {
+  switch (service) {
+    case Service::pull: return Rights::read;
+    case Service::push: return Rights::write;
+    default: return Rights::atomic;
+  }
+}
+
+// Between a part and what travels with heads.
+Status copy_part(const job::Session& session, const Access& access, std::byte* there, std::byte* other,
+                 std::size_t bytes, bool to_part) noexcept {
+  if (bytes == 0) return Status::ok;
+  if (access.is_in_program()) return copy_guarded(session, there, other, bytes, to_part);
+  copy_bytes(to_part ? there : other, to_part ? other : there, bytes);
+  return Status::ok;
+}
+
+}  // namespace
+
+bool Server::serve(Access* access, const Head& head) noexcept {
   const auto request = head.as<ServiceRequest>();
   const int peer = static_cast<int>(head.source);
-  if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return;  // a peer lies
-  ServiceReply reply{
-      .words = {}, .ticket = request.ticket, .generation = request.generation, .status = 0, .reserved = 0};
+  if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return true;  // a peer lies
+  const bool has_tail = head.kind == Kind::window_push;
+  Answer answer;
+  answer.reply.ticket = request.ticket;
+  answer.reply.generation = request.generation;
   Status status = is_service(request.service) ? Status::bounds : Status::invalid;  // no such window; or a peer lies
   if (status == Status::bounds && access != nullptr) {
-    const Rights needed = request.service == Service::pull   ? Rights::read
-                          : request.service == Service::push ? Rights::write
-                                                             : Rights::atomic;
-    std::byte* there = nullptr;
-    status = access->check_request(peer, request.offset, request.bytes, needed, there);
-    if (status == Status::ok) status = perform(request, peer, there, reply);
+    if (engine_.is_far(peer)) {
+      const auto tail =
+          has_tail ? engine_.look(peer, request.words[1], request.words[0]) : std::span<const std::byte>();
+      status = perform_far(*access, request, peer, tail, answer);
+    } else {
+      status = has_tail ? Status::invalid : perform_near(*access, request, peer, answer);
+    }
   }
-  reply.status = static_cast<std::uint32_t>(status);
+  if (status == Status::again) return false;
+  if (has_tail) engine_.give_back(peer, request.words[1]);
+  answer.reply.status = static_cast<std::uint32_t>(status);
+  reply(head, answer);
+  return true;
+}
 
-  Head answer;
-  answer.kind = Kind::window_done;
-  answer.inline_bytes = sizeof reply;
-  answer.source = static_cast<std::uint32_t>(engine_.session().rank());
-  answer.context = head.context;
-  answer.set(reply);
-  while (engine_.send(peer, answer, Lane::reply) == Status::again) ::sched_yield();  // has room but for a moment
+void Server::reply(const Head& request, const Answer& answer) noexcept {
+  Head head;
+  head.kind = answer.data ? Kind::window_data : Kind::window_done;
+  head.inline_bytes = sizeof answer.reply;
+  head.source = static_cast<std::uint32_t>(engine_.session().rank());
+  head.context = request.context;
+  head.set(answer.reply);
+  const int peer = static_cast<int>(request.source);
+  if (engine_.is_far(peer)) return outbox_.post(peer, head, Lane::reply);
+  while (engine_.send(peer, head, Lane::reply) == Status::again) ::sched_yield();  // has room but for a moment
+}
+
+Status Server::perform_near(const Access& access, const ServiceRequest& request, int peer,
+                            Answer& answer) const noexcept {
+  if (request.service == Service::reach) return Status::invalid;  // a peer lies
+  std::byte* there = nullptr;
+  const Status status =
+      access.check_request(peer, request.offset, request.bytes, needed_for(request.service), there);
+  return status == Status::ok ? perform(request, peer, there, answer.reply) : status;
+}
+
+Status Server::perform_far(Access& access, const ServiceRequest& request, int peer, std::span<const std::byte> tail,
+                           Answer& answer) noexcept {
+  switch (request.service) {
+    case Service::atomic: return perform_near(access, request, peer, answer);
+    case Service::reach: {
+      Reached reached{};
+      const Status status = access.admit(peer, reached);
+      answer.reply.words = std::bit_cast<Carried>(reached);
+      return status;
+    }
+    case Service::push: return take(access, request, peer, Named(request, tail));
+    case Service::pull: return give(access, peer, Named(request, tail), answer);
+  }
+  return Status::invalid;
+}
+
+// A push: nothing is written unless all may be.
+Status Server::take(Access& access, const ServiceRequest& request, int peer, const Named& named) noexcept {
+  if (named.bytes() != named.data().size() || request.bytes != named.bytes()) return Status::invalid;  // a peer lies
+  std::byte* there = nullptr;
+  for (std::size_t i = 0; i < named.count(); ++i) {
+    const Status status = access.check_request(peer, named.at(i).offset, named.at(i).bytes, Rights::write, there);
+    if (status != Status::ok) return status;
+  }
+  const bool counts = named.notification() != 0;
+  if (counts && !access.has_notification(named.notification() - 1)) return Status::bounds;
+  auto* from = const_cast<std::byte*>(named.data().data());  // only read
+  for (std::size_t i = 0; i < named.count(); ++i) {
+    const auto [offset, bytes] = named.at(i);
+    // A part that is freed meanwhile is not free before this is over: Runtime::remove().
+    Status status = access.check_request(peer, offset, bytes, Rights::write, there);
+    if (status == Status::ok) status = copy_part(engine_.session(), access, there, from, bytes, true);
+    if (status != Status::ok) return status;
+    from += bytes;
+  }
+  if (counts) access.count_notification(named.notification() - 1);
+  return Status::ok;
+}
+
+// A pull.
+Status Server::give(const Access& access, int peer, const Named& named, Answer& answer) noexcept {
+  if (named.bytes() > fabric::bulk_tail_bytes_max) return Status::invalid;  // a peer lies
+  std::byte* there = nullptr;
+  for (std::size_t i = 0; i < named.count(); ++i) {
+    const Status status = access.check_request(peer, named.at(i).offset, named.at(i).bytes, Rights::read, there);
+    if (status != Status::ok) return status;
+  }
+  auto* to = reinterpret_cast<std::byte*>(answer.reply.words.data());
+  if (named.bytes() > carried_bytes_max) {
+    answer.data = engine_.bulk().allocate(named.bytes(), peer);
+    if (!answer.data) return Status::again;
+    answer.reply.words = {named.bytes(), answer.data->value, 0};
+    to = engine_.bulk().at(*answer.data);
+  }
+  Status status = Status::ok;
+  for (std::size_t i = 0; i < named.count() && status == Status::ok; ++i) {
+    const auto [offset, bytes] = named.at(i);
+    status = access.check_request(peer, offset, bytes, Rights::read, there);
+    if (status == Status::ok) status = copy_part(engine_.session(), access, there, to, bytes, false);
+    to += bytes;
+  }
+  if (status != Status::ok && answer.data) {
+    fabric::BulkReader::give_back(engine_.bulk_of(engine_.session().rank()), *answer.data);
+    answer.data.reset();
+  }
+  return status;
 }
 
 Status Server::perform(const ServiceRequest& request, int peer, std::byte* there, ServiceReply& reply) const noexcept {

@@ -2,8 +2,11 @@
 
 #include "fabric/engine.hpp"
 #include "window/layout.hpp"
+#include "window/outbox.hpp"
+#include "window/words.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -13,21 +16,24 @@ namespace tonari::window {
 
 class Access;
 
-// Accesses that only the owner of the memory can make: where one program may not copy from another, and atomic
-// operations on a program's own memory. The asker sends a request and waits for its reply; what is copied passes
-// through the asker's bulk memory. The owner checks everything again, and does it with no lock or baton held: the
-// memory may be far, and take its time to come.
-enum class Service : std::uint8_t { pull = 1, push = 2, atomic = 3 };
+// Accesses that only the owner of the memory can make: where one program may not copy from another, atomic operations on
+// a program's own memory, and everything between hosts. The asker sends a request and waits for its reply. In a host
+// what is copied passes through the asker's bulk memory; between hosts it travels with the heads. The owner checks
+// everything again. A program's memory it touches with no lock or baton held: that may be far, and take its time to come.
+enum class Service : std::uint8_t { pull = 1, push = 2, atomic = 3, reach = 4 };
 
 // Copies of so few bytes travel in the heads themselves.
 inline constexpr std::size_t carried_bytes_max = 24;
 using Carried = std::array<std::uint64_t, carried_bytes_max / 8>;
+/// Of a push to another host, which has something to say beside: Beside, in the last word.
+inline constexpr std::size_t far_carried_bytes_max = 16;
 
 struct ServiceRequest {
   std::uint64_t offset;  // in the owner's part
-  Carried
-      words;  // a push: its bytes, if they are few; an atomic operation: operand, expected; else a fabric::BulkPlace
-  std::uint32_t bytes;
+  // A push: its bytes, if they are few; an atomic operation: operand, expected; else a fabric::BulkPlace. Between hosts:
+  // bytes and place of the tail, where there is one, and Beside.
+  Carried words;
+  std::uint32_t bytes;   // of all that is copied
   std::uint32_t ticket;  // reserves room for the reply
   std::uint32_t generation;
   Service service;
@@ -36,20 +42,55 @@ struct ServiceRequest {
   std::uint8_t reserved;
 };
 struct ServiceReply {
-  Carried words;  // a pull: its bytes, if they are few; an atomic operation: what was there
+  // A pull: its bytes, if they are few, else bytes and place of the tail; an atomic operation: what was there.
+  Carried words;
   std::uint32_t ticket;
   std::uint32_t generation;
   std::uint32_t status;
   std::uint32_t reserved;
 };
 static_assert(sizeof(ServiceRequest) == fabric::inline_bytes_max && sizeof(ServiceReply) == 40);
+static_assert(offsetof(ServiceRequest, words) == fabric::tail_name(fabric::Kind::window_push)->bytes);
+static_assert(offsetof(ServiceReply, words) == fabric::tail_name(fabric::Kind::window_data)->bytes);
 
-/// What a peer, or a descriptor, may say as one: 4 or 8 bytes, an operation that there is.
-constexpr bool is_sane(const AtomicWords& words) noexcept {
-  return (words.bytes == 4 || words.bytes == 8) && words.operation <= AtomicOperation::bit_xor;
-}
-/// Applies an atomic operation to an aligned word of 4 or 8 bytes; answers what was there.
-std::uint64_t apply_to_word(std::byte* word, const AtomicWords& words) noexcept;
+/// The last word of a request from another host.
+struct Beside {
+  std::uint32_t stretches;     ///< That the tail begins with; 0: what is copied is one, at the request's offset.
+  std::uint32_t notification;  ///< Of a push: 1 + the counter that counts it; 0: none.
+};
+/// Of the owner's part, from the request's offset on.
+struct Stretch {
+  std::uint32_t offset;
+  std::uint32_t bytes;
+};
+
+/// What `reach` answers, in the words of its reply.
+struct Reached {
+  std::uint64_t bytes;
+  std::uint32_t locks;
+  std::uint32_t notifications;
+  Rights rights;
+  std::uint8_t in_program;
+  std::array<std::uint8_t, 6> reserved;
+};
+static_assert(sizeof(Reached) == sizeof(Carried));
+
+/// Copies to or from memory of this program that may be unmapped or protected: bad_address then. With nothing held.
+Status copy_guarded(const job::Session& session, std::byte* memory, std::byte* other, std::size_t bytes,
+                    bool to_memory) noexcept;
+
+/// One request on its way. In its asker's memory until done.
+struct Asked {
+  std::atomic<bool> done{true};
+  int peer = -1;
+  Status status = Status::ok;
+  bool has_tail = false;  // the reply; named by its words, and to be given back
+  Carried words{};
+  fabric::Tickets::Ticket ticket{};
+  fabric::BulkPlace place{};
+  std::byte* local = nullptr;  // of a copy
+  std::size_t bytes = 0;
+};
 
 /// The asker's side.
 ///
@@ -64,15 +105,27 @@ class Client {
               std::uint64_t bytes) noexcept;
   Fetched<std::uint64_t> apply(std::uint32_t window, int peer, std::uint64_t offset, const AtomicWords& words) noexcept;
 
+  // To another host: a step each, so that several are on their way at once (far.hpp).
+  /// A block for a tail to `peer`.
+  fabric::BulkPlace allocate(std::size_t bytes, int peer) noexcept;
+  /// Sends a request: of kind window_access, or window_push if a tail goes with it, which is its reader's then.
+  void ask(Asked& asked, int peer, std::uint32_t window, ServiceRequest request,
+           fabric::Kind kind = fabric::Kind::window_access) noexcept;
+  void wait(Asked& asked) noexcept;
+  [[nodiscard]] std::byte* at(fabric::BulkPlace block) const noexcept { return engine_.bulk().at(block); }
+  /// A block that was not sent.
+  void give_back(fabric::BulkPlace block) noexcept;
+  /// What came with the reply, which the asker gives back then.
+  [[nodiscard]] std::span<const std::byte> data_of(const Asked& asked) const noexcept;
+  void give_back_data(Asked& asked) noexcept;
+
   void receive(const fabric::Head& reply) noexcept;  // by the baton's holder
   void gone(int rank) noexcept;
 
  private:
-  struct Asked;
   Status copy_few(Service service, std::uint32_t window, int peer, std::uint64_t offset, std::byte* local,
                   std::size_t bytes) noexcept;
-  bool ask(Asked& asked, int peer, std::uint32_t window, ServiceRequest request) noexcept;
-  void wait(Asked& asked) noexcept;
+  bool take(const fabric::Head& head, const ServiceReply& reply, bool has_tail) noexcept;
   void end_copy(Asked& asked, Service service) noexcept;
   void give_back(Asked& asked) noexcept;
 
@@ -83,22 +136,33 @@ class Client {
 
 /// The owner's side.
 ///
-/// Threads: receive() by the baton's holder; the rest by any with nothing held.
+/// Threads: receive() by the baton's holder; serve() by it too, where no program's memory is touched; the rest by any
+///          with nothing held.
 class Server {
  public:
-  explicit Server(fabric::Engine& engine) noexcept : engine_(engine) {}
+  Server(fabric::Engine& engine, Outbox& outbox) noexcept : engine_(engine), outbox_(outbox) {}
 
   void receive(const fabric::Head& request) noexcept;
   /// Takes the next request; false: there is none.
   bool next(fabric::Head& request) noexcept;
-  /// Does what it asks for and replies. `access`: to the window that it names, or null when there is none.
-  void serve(const Access* access, const fabric::Head& request) noexcept;
+  /// Does what it asks for and replies. `access`: to the window that it names, or null when there is none. False: there
+  /// is no room for what it reads, ask again.
+  bool serve(Access* access, const fabric::Head& request) noexcept;
 
  private:
+  struct Answer;
+  class Named;
   Status perform(const ServiceRequest& request, int peer, std::byte* there, ServiceReply& reply) const noexcept;
   Status copy(const ServiceRequest& request, int peer, std::byte* there) const noexcept;
+  Status perform_near(const Access& access, const ServiceRequest& request, int peer, Answer& answer) const noexcept;
+  Status perform_far(Access& access, const ServiceRequest& request, int peer, std::span<const std::byte> tail,
+                     Answer& answer) noexcept;
+  Status take(Access& access, const ServiceRequest& request, int peer, const Named& named) noexcept;
+  Status give(const Access& access, int peer, const Named& named, Answer& answer) noexcept;
+  void reply(const fabric::Head& request, const Answer& answer) noexcept;
 
   fabric::Engine& engine_;
+  Outbox& outbox_;
   SpinLock lock_;  // of the next
   std::deque<fabric::Head> requests_;
 };

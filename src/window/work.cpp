@@ -122,11 +122,13 @@ bool Work::is_long(const Descriptor& descriptor) const noexcept {
     case Primitive::multicast:
     case Primitive::multicast_regions: {
       const std::uint64_t bytes = descriptor.bytes * descriptor.targets.size();
-      return !descriptor.targets.empty() && access_->is_long(descriptor.targets.front(), bytes);
+      return std::ranges::any_of(descriptor.targets,
+                                 [&](const GlobalAddress& each) { return access_->is_long(each, bytes); });
     }
     case Primitive::barrier_with_multicast: {
       const auto self = static_cast<std::uint32_t>(access_->group().at(static_cast<int>(access_->self())));
-      return access_->is_long({access_->number(), self, 0}, descriptor.bytes * access_->size());
+      return access_->is_long({access_->number(), self, 0}, descriptor.bytes * access_->size()) ||
+             (access_->spans_hosts() && descriptor.bytes != 0);
     }
     default: return access_->is_long(descriptor.address, descriptor.bytes);
   }

@@ -62,6 +62,9 @@ inline std::vector<Variant> variants_and_network() {
   return all;
 }
 
+/// Between hosts, and without a thread that serves: a rank that is not in the library hears nobody.
+inline bool hears_only_in_calls(const Variant& variant) { return variant.name == "NetworkNoService"; }
+
 /// A test that runs under every variant.
 class OnEveryVariant : public testing::TestWithParam<Variant> {
  protected:

@@ -60,10 +60,12 @@ inline void as_jobs(int ranks, const std::function<void(Job&)>& body, const Sett
 class OnEveryWindow : public testing::TestWithParam<std::tuple<Variant, Owner>> {
  protected:
   static Owner owner() { return std::get<1>(GetParam()); }
+  static bool between_hosts() { return std::get<0>(GetParam()).name.starts_with("Network"); }
   /// How often a test does what it repeats: `usual` times where memory is mapped or copied between programs, less often
   /// where each access needs the owner's help.
   static int turns(int usual, bool atomics = false) {
-    const bool helped = owner() == Owner::program && (atomics || std::get<0>(GetParam()).name.starts_with("Pieces"));
+    const bool pieces = std::get<0>(GetParam()).name.starts_with("Pieces");
+    const bool helped = between_hosts() || (owner() == Owner::program && (atomics || pieces));
     return rounds(helped ? usual / 10 : usual);
   }
   static void run(int ranks, const std::function<void(Job&)>& body) {
@@ -87,10 +89,9 @@ inline std::string name_of_window(const testing::TestParamInfo<OnEveryWindow::Pa
 }
 /// The variants in which windows take other ways; in the others only messages do.
 inline std::vector<Variant> window_variants() {
-  std::vector<Variant> chosen = variants();
-  std::erase_if(chosen, [](const Variant& each) {
-    return each.name != "Plain" && each.name != "Pieces" && each.name != "PiecesOfAll" && each.name != "NoService";
-  });
+  std::vector<Variant> chosen = variants_and_network();
+  std::erase_if(chosen, [](const Variant& each) { return each.name == "SmallestRing" || each.name == "NothingInHeads" ||
+                                                         each.name == "SmallChunks"; });
   return chosen;
 }
 inline auto windows_of(std::vector<Variant> chosen) {

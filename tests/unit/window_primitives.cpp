@@ -22,7 +22,7 @@ using test::pattern;
 using test::writable_bytes_of;
 
 class Windows : public test::OnEveryWindow {};
-INSTANTIATE_TEST_SUITE_P(Each, Windows, test::windows_of(test::variants()), test::name_of_window);
+INSTANTIATE_TEST_SUITE_P(Each, Windows, test::windows_of(test::variants_and_network()), test::name_of_window);
 
 constexpr std::size_t part_bytes = 120'000;
 constexpr std::array<std::size_t, 21> sizes{0,  1,  2,   3,    4,    7,    8,     9,     15,    16,    63,

@@ -103,7 +103,7 @@ TEST_P(Protection, GivesEachItsOwnRights) {
       expect_all(window, window.at(8, static_cast<std::uint64_t>(job.rank()) * slot), slot,
                  expected_of(rights_of_number(job.rank())));
       expect_all(window, window.at((job.rank() + 1) % 8), 64, expected_of(Rights::read));
-      const bool mapped = owner() == Owner::tonari;
+      const bool mapped = owner() == Owner::tonari && !between_hosts();
       EXPECT_EQ(window.direct(window.at(8)) != nullptr, mapped && job.rank() != 0);
     }
     EXPECT_EQ(window.barrier(), Status::ok);
@@ -251,6 +251,7 @@ TEST_P(Protection, WaitsForAccessesUnderWayBeforeAPartIsFree) {
 }
 
 TEST_P(Protection, KeepsALockThatItsHomeHasFreedUsableForThoseWhoHaveOrAwaitIt) {
+  if (test::hears_only_in_calls(std::get<0>(GetParam()))) GTEST_SKIP() << "its home hears of who awaits it too late";
   run(3, [](Job& job) {
     Communicator world(job);
     std::optional<Part> part = test::make_part(job, owner(), 8);
