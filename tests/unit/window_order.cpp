@@ -318,6 +318,7 @@ TEST_P(WindowLocks, AreGivenInTheOrderOfAsking) {
         while (asking.load() != job.rank()) std::this_thread::yield();
         std::jthread next([&] {  // whose turn it is to ask once this rank waits
           wait_until_it_waits(job, job.rank());
+          ASSERT_EQ(window.fetch_add(window.at(4), 0u).status, Status::ok);  // behind what it asked its home before
           asking.fetch_add(1);
         });
         ASSERT_EQ(window.lock(4), Status::ok);
@@ -347,6 +348,7 @@ TEST_P(WindowLocks, LetReadersInTogetherButNotPastAWriterWhoCameFirst) {
     while (asking.load() != job.rank()) std::this_thread::yield();
     std::jthread next([&] {
       wait_until_it_waits(job, job.rank());
+      ASSERT_EQ(window.fetch_add(window.at(0), 0u).status, Status::ok);  // as above
       asking.fetch_add(1);
     });
     const auto mode = job.rank() == 3 ? LockMode::exclusive : LockMode::shared;

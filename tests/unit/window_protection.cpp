@@ -252,7 +252,8 @@ TEST_P(Protection, WaitsForAccessesUnderWayBeforeAPartIsFree) {
 
 TEST_P(Protection, KeepsALockThatItsHomeHasFreedUsableForThoseWhoHaveOrAwaitIt) {
   if (test::hears_only_in_calls(std::get<0>(GetParam()))) GTEST_SKIP() << "its home hears of who awaits it too late";
-  run(3, [](Job& job) {
+  std::atomic<bool> waits{false};
+  run(3, [&waits](Job& job) {
     Communicator world(job);
     std::optional<Part> part = test::make_part(job, owner(), 8);
     Window& window = part->window;
@@ -262,10 +263,15 @@ TEST_P(Protection, KeepsALockThatItsHomeHasFreedUsableForThoseWhoHaveOrAwaitIt) 
     ASSERT_EQ(window.barrier(), Status::ok);
     const job::RankBlock& waiter = job.session().arena().block(2);
     if (job.rank() == 2) {
+      std::jthread teller([&] {
+        while (waiter.wait.load() != job::Wait::lock) std::this_thread::yield();
+        EXPECT_EQ(window.fetch_add(window.at(0), 0u).status, Status::ok);  // behind what it asked its home before
+        waits.store(true);
+      });
       EXPECT_EQ(window.lock(0), Status::ok);
       EXPECT_EQ(window.unlock(0), Status::ok);
     } else if (job.rank() == 0) {
-      while (waiter.wait.load() != job::Wait::lock) std::this_thread::yield();
+      while (!waits.load()) std::this_thread::yield();
       part.reset();
       ASSERT_EQ(world.send(1, 1), Status::ok);
     } else {
