@@ -394,8 +394,19 @@ bool Engine::rest(std::uint32_t seen, std::chrono::nanoseconds longest) noexcept
   nap_ = std::chrono::milliseconds(1);
   const bool quiet = network_->quiet() && !held_back() && errands_.load(std::memory_order_relaxed) == 0;
   drop_baton(true);
-  if (quiet) sleep_on(job::Arena::Bell::service, seen, longest);
+  if (!quiet) return true;
+  sleep_on(job::Arena::Bell::service, seen, longest);
+  if (block_.service_bell.load(std::memory_order_relaxed) == seen) serve_network();
   return true;
+}
+
+// What has woken the service thread came by the network: there is nobody to leave it to, as serve() does.
+void Engine::serve_network() noexcept {
+  if (!take_baton()) return;
+  while (poll_all() != 0) {
+  }
+  drop_baton(true);
+  run_errands();
 }
 
 // Two ranks that answer each other and each fall asleep meanwhile would go on like that for ever, since waking a core

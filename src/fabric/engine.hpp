@@ -256,6 +256,7 @@ class Engine final : public job::Session::Attachment {
   void tell_far_ranks(const Head& head) noexcept;
   /// Sleeps until the rank's bell is no longer `seen`, or something came by the network, or for so long.
   void sleep_on(job::Arena::Bell bell, std::uint32_t seen, std::chrono::nanoseconds longest) noexcept;
+  void serve_network() noexcept;
   void hand_up(std::span<const Head> heads) noexcept;
   void hand_up(std::size_t layer, std::span<const Head> heads) noexcept;
   [[gnu::cold]] void hand_up_strays() noexcept;

@@ -88,6 +88,7 @@ FarCopies::Cursor FarCopies::plan(Piece& piece, Cursor cursor) noexcept {
 
 void FarCopies::ask(Piece& piece, Service service, const Target& target, std::uint32_t notification) noexcept {
   piece.is_pull = service == Service::pull;
+  piece.asked.takes_tail = piece.is_pull;
   const bool listed = piece.stretches > 1;
   const std::uint64_t place = piece.start.regions.empty() ? 0 : piece.start.place();
   const std::uint64_t base = listed ? base_of(place) : place;

@@ -391,7 +391,9 @@ void Runtime::receive(const Head& head) noexcept {
     case Kind::window_ready: meetings_.receive(head); break;
     case Kind::window_access:
     case Kind::window_push: receive_request(head); break;
-    case Kind::window_help: server_.receive(head); break;
+    case Kind::window_help:
+      if (!engine_.is_far(peer)) server_.receive(head);  // else a peer lies
+      break;
     case Kind::window_done:
     case Kind::window_data: client_.receive(head); break;
     case Kind::window_freed: with(head.context, [peer](Access& access) { access.take_freed(peer); }); break;

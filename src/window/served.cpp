@@ -161,7 +161,7 @@ void Client::receive(const Head& head) noexcept {
   }
 }
 
-// False: nobody asked for it, or does no longer.
+// False: nobody asked for it, or does no longer, or not for a tail.
 bool Client::take(const Head& head, const ServiceReply& reply, bool has_tail) noexcept {
   if (reply.ticket >= fabric::tickets_max) return false;  // a peer lies
   const std::lock_guard guard(lock_);
@@ -169,13 +169,14 @@ bool Client::take(const Head& head, const ServiceReply& reply, bool has_tail) no
   const bool known =
       asked != nullptr && asked->ticket.generation == reply.generation && asked->peer == static_cast<int>(head.source);
   if (!known) return false;
+  const bool takes_tail = !has_tail || asked->takes_tail;  // else a peer lies
   asked_[reply.ticket] = nullptr;
   asked->words = reply.words;
-  asked->has_tail = has_tail;
-  asked->status = fabric::status_of(reply.status);
+  asked->has_tail = has_tail && takes_tail;
+  asked->status = takes_tail ? fabric::status_of(reply.status) : Status::invalid;
   engine_.tickets().give_back(reply.ticket);
   asked->done.store(true, std::memory_order_release);
-  return true;
+  return takes_tail;
 }
 
 void Client::gone(int rank) noexcept {

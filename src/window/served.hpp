@@ -84,7 +84,8 @@ struct Asked {
   std::atomic<bool> done{true};
   int peer = -1;
   Status status = Status::ok;
-  bool has_tail = false;  // the reply; named by its words, and to be given back
+  bool takes_tail = false;  // a reply may have one
+  bool has_tail = false;    // it has: named by its words, and to be given back
   Carried words{};
   fabric::Tickets::Ticket ticket{};
   fabric::BulkPlace place{};

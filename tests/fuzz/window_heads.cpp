@@ -2,6 +2,8 @@
 #include "../support/windows.hpp"
 
 #include "fabric/engine.hpp"
+#include "window/barrier.hpp"
+#include "window/far_locks.hpp"
 #include "window/joining.hpp"
 #include "window/served.hpp"
 #include "window/together.hpp"
@@ -55,13 +57,30 @@ class Liar {
   void tell(int victim) {
     Head head;
     for (std::byte& each : head.payload) each = static_cast<std::byte>(random_());
-    head.kind = static_cast<Kind>(chance(random_, 90) ? between(random_, 64, 68) : between(random_, 64, 127));
+    head.kind = static_cast<Kind>(chance(random_, 90) ? between(random_, 64, 76) : between(random_, 64, 127));
     head.inline_bytes = static_cast<std::uint8_t>(number(fabric::inline_bytes_max));
     head.source = chance(random_, 90) ? liar : static_cast<std::uint32_t>(liar + 1 + number(0) % 1'000'000);
     head.context = number32(one_of({known_.closed, known_.shown, known_.open, known_.open, 0}));
     switch (head.kind) {
       case Kind::window_access: head.set(request(victim)); break;
       case Kind::window_help: head.set(help_request()); break;
+      case Kind::window_push: head.set(request_with_tail(victim)); break;
+      case Kind::window_data: head.set(reply_with_tail(victim)); break;
+      case Kind::window_lock: head.set(lock_step()); break;
+      case Kind::window_granted:
+        head.set(window::LockOutcome{number32(0), number32(between(random_, 0, 20)),
+                                     static_cast<window::LockOutcomeKind>(number(between(random_, 0, 7))), {}});
+        break;
+      case Kind::window_met:
+        head.set(window::Met{number(between(random_, 0, 9)), number32(between(random_, 0, 2)), number32(0)});
+        break;
+      case Kind::window_told:
+        head.set(window::Told{group(), number(part_bytes), number32(between(random_, 0, 30)), number32(known_.open),
+                              number32(1), number32(64), number32(7), number32(0)});
+        break;
+      case Kind::window_ready:
+        head.set(window::Ready{group(), number32(between(random_, 0, 30)), number32(0)});
+        break;
       case Kind::window_done:
         head.set(window::ServiceReply{{random_(), random_(), random_()},
                                       number32(between(random_, 0, 8)),
@@ -78,7 +97,7 @@ class Liar {
         break;
       default: break;  // arbitrary bytes
     }
-    const bool is_reply = head.kind == Kind::window_done;
+    const bool is_reply = head.kind == Kind::window_done || head.kind == Kind::window_data;
     const Lane lane = is_reply != chance(random_, 5) ? Lane::reply : Lane::request;
     while (engine_.send(victim, head, lane) == Status::again) {
       engine_.progress();
@@ -120,6 +139,47 @@ class Liar {
     request.carried = static_cast<std::uint8_t>(number(1));
     request.reserved = static_cast<std::uint8_t>(number(0));
     return request;
+  }
+
+  // Of what travels with a head, the length is right: the transport refuses any other.
+  fabric::BulkPlace tail(int victim, std::size_t bytes) {
+    auto place = engine_.bulk().allocate(bytes, victim);
+    while (!place) {
+      engine_.progress();
+      place = engine_.bulk().allocate(bytes, victim);
+    }
+    for (std::size_t at = 0; at + sizeof(window::Stretch) <= bytes; at += sizeof(window::Stretch)) {
+      const window::Stretch stretch{number32(between(random_, 0, part_bytes)), number32(between(random_, 0, 64))};
+      std::memcpy(engine_.bulk().at(*place) + at, &stretch, sizeof stretch);
+    }
+    if (!engine_.is_far(victim)) fabric::BulkReader::give_back(engine_.bulk_of(liar), *place);  // nobody else will
+    return *place;
+  }
+  window::ServiceRequest request_with_tail(int victim) {
+    const std::size_t bytes = between(random_, 1, chance(random_, 50) ? 200 : fabric::bulk_tail_bytes_max);
+    const std::uint64_t stretches = chance(random_, 40) ? 0 : bytes / between(random_, 8, 40);
+    const window::Beside beside{number32(stretches), number32(between(random_, 0, 2))};
+    window::ServiceRequest made = request(victim);
+    made.service = static_cast<window::Service>(chance(random_, 90) ? between(random_, 1, 2) : number(3));
+    made.offset = chance(random_, 50) ? 0 : made.offset;
+    made.bytes = number32(bytes - std::min<std::uint64_t>(bytes, stretches * sizeof(window::Stretch)));
+    made.words = {bytes, tail(victim, bytes).value, 0};
+    std::memcpy(&made.words[2], &beside, sizeof beside);
+    return made;
+  }
+  window::ServiceReply reply_with_tail(int victim) {
+    const std::size_t bytes = between(random_, 1, 5000);
+    return {{bytes, tail(victim, bytes).value, random_()},
+            number32(between(random_, 0, 8)),
+            number32(between(random_, 0, 300)),
+            number32(0),
+            0};
+  }
+  // Not of the lock that the honest use: who has that may keep them waiting.
+  window::LockStep lock_step() {
+    const auto lock = static_cast<std::uint32_t>(chance(random_, 90) ? 1 : number(1) | 1);
+    return {lock, number32(between(random_, 0, 4)), static_cast<window::LockStepKind>(number(between(random_, 0, 5))),
+            static_cast<LockMode>(number(between(random_, 0, 2))), 0};
   }
 
   // Its own memory it names rightly: where ranks are threads nobody else could find out.
@@ -200,6 +260,7 @@ TEST_P(WindowLies, HarmNobodyButTheOneWhoTellsThem) {
     Communicator control = world.duplicate();
     const auto options = [&](Rights of_liar) {
       WindowOptions made;
+      made.locks = 2;
       if (job.rank() != liar) made.rights_of = {{liar, of_liar}};
       return made;
     };

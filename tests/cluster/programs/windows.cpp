@@ -1,0 +1,310 @@
+// Windows between real hosts, checked. WHAT is the first argument; each rank says "rank R did it" when all went well.
+//
+//   copies SEED       every way to push and pull, by all ranks in all parts, checked after barriers
+//   locks             counters that locks guard, of every rank by every rank; readers among them; time limits
+//   words             atomic operations and notifications of all ranks
+//   barriers          what was pushed before a barrier is seen behind it, round after round
+//   alone             windows of one rank, reached by all others; and refused ones
+//   mistakes          a rank gets its call wrong: all throw, and go on
+//   freed             a rank frees its part, and is asked for it
+//   dies VICTIM       that rank dies with a lock. Says "R is PID", then "rank R is ready"
+#include "../../support/random.hpp"
+#include "../../support/require.hpp"
+
+#include <tonari/tonari.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace tonari;
+using test::between;
+using test::pattern;
+using test::require;
+using test::require_ok;
+
+void say(const std::string& text) {
+  std::printf("%s\n", text.c_str());
+  std::fflush(stdout);
+}
+
+std::string name(int rank) { return "rank " + std::to_string(rank); }
+
+/// Windows of both kinds of memory, with as many bytes of each rank.
+template <class Body>
+void on_both(Job& job, std::size_t bytes, const Body& body) {
+  std::vector<std::byte> memory(bytes);
+  Window own(job, std::span(memory));
+  Window ours(job, bytes);
+  body(own);
+  body(ours);
+  require_ok(own.barrier());
+  require_ok(ours.barrier());
+}
+
+// ---- copies: each rank writes its own slice of every part, and knows what the others write
+
+constexpr std::size_t slice_bytes = 150'000;
+
+void push_somehow(Window& window, GlobalAddress to, std::span<const std::byte> from, std::size_t way) {
+  std::vector<std::byte> twin(from.begin(), from.end());
+  std::vector<Region> regions;
+  for (std::size_t at = 0; at < from.size(); at += 700) regions.push_back({at, std::min<std::size_t>(700, from.size() - at)});
+  switch (way % 4) {
+    case 0: return require_ok(window.push(to, from));
+    case 1: return require_ok(window.push_regions(to, from, regions));
+    case 2: return require_ok(window.multicast(std::span(&to, 1), from));
+    default:
+      for (std::byte& each : twin) each ^= std::byte{1};
+      return require_ok(window.push_diff(to, from, twin).status);
+  }
+}
+
+void copies(Job& job, std::uint64_t seed) {
+  const auto ranks = static_cast<std::size_t>(job.size());
+  on_both(job, ranks * slice_bytes, [&](Window& window) {
+    test::Random random(seed);  // the same on all
+    for (std::size_t turn = 0; turn < 12; ++turn) {
+      const std::size_t bytes = between(random, 0, turn % 3 == 0 ? slice_bytes : 3000);
+      const std::size_t offset = between(random, 0, slice_bytes - bytes);
+      const auto self = static_cast<std::size_t>(job.rank());
+      const auto mine = pattern(bytes, turn * 100 + self + 1);
+      for (int rank = 0; rank < job.size(); ++rank) {
+        push_somehow(window, window.at(rank, self * slice_bytes + offset), mine, turn + static_cast<std::size_t>(rank));
+      }
+      require_ok(window.barrier());
+      for (std::size_t writer = 0; writer < ranks; ++writer) {
+        const auto theirs = pattern(bytes, turn * 100 + writer + 1);
+        require(std::ranges::equal(window.local().subspan(writer * slice_bytes + offset, bytes), theirs), "here");
+        std::vector<std::byte> got(bytes);
+        std::vector<std::byte> twin(bytes);
+        const auto from = window.at(static_cast<int>((self + turn) % ranks), writer * slice_bytes + offset);
+        require_ok(window.pull_with_twin(got, twin, from));
+        require(got == theirs && twin == theirs, "there");
+      }
+      require_ok(window.barrier_with_multicast(self * slice_bytes, pattern(100, turn)));
+    }
+  });
+}
+
+// ---- locks
+
+void locks(Job& job) {
+  constexpr int turns = 25;
+  on_both(job, 64, [&](Window& window) {
+    for (int turn = 0; turn < turns; ++turn) {
+      for (int home = 0; home < job.size(); ++home) {
+        std::uint64_t count = 0;
+        require_ok(window.lock(home));
+        require_ok(window.pull(std::as_writable_bytes(std::span(&count, 1)), window.at(home)));
+        ++count;
+        require_ok(window.push(window.at(home), std::as_bytes(std::span(&count, 1))));
+        require_ok(window.push(window.at(home, 8), std::as_bytes(std::span(&count, 1))));
+        require_ok(window.unlock(home));
+        std::array<std::uint64_t, 2> both{};
+        require_ok(window.lock(home, 0, LockMode::shared));
+        require_ok(window.pull(std::as_writable_bytes(std::span(both)), window.at(home)));
+        require_ok(window.unlock(home));
+        require(both[0] == both[1], "a reader saw what a writer had not finished");
+        const Status tried = window.try_lock(home);
+        require(tried == Status::ok || tried == Status::again, "tried");
+        if (tried == Status::ok) require_ok(window.unlock(home));
+        const Status limited = window.lock_for(std::chrono::microseconds(200), home);
+        require(limited == Status::ok || limited == Status::timed_out, "limited");
+        if (limited == Status::ok) require_ok(window.unlock(home));
+      }
+    }
+    require_ok(window.barrier());
+    std::uint64_t count = 0;
+    std::memcpy(&count, window.local().data(), sizeof count);
+    require(count == static_cast<std::uint64_t>(turns) * static_cast<std::uint64_t>(job.size()), "counts were lost");
+  });
+}
+
+// ---- words
+
+void words(Job& job) {
+  constexpr std::uint64_t turns = 100;
+  on_both(job, 64, [&](Window& window) {
+    const auto ranks = static_cast<std::uint64_t>(job.size());
+    for (std::uint64_t turn = 1; turn <= turns; ++turn) {
+      for (int rank = 0; rank < job.size(); ++rank) {
+        // One kind of memory's owner, or its host's processors: never both.
+        require_ok(window.fetch_add(window.at(rank), std::uint64_t{1}).status);
+        require_ok(window.fetch_add(window.at(rank, 8), std::int32_t{-1}).status);
+      }
+      const int next = (job.rank() + 1) % job.size();
+      require_ok(window.push_notified(window.at(next, 16), std::as_bytes(std::span(&turn, 1)), 3));
+      require_ok(window.wait_notified(3, turn));
+      std::uint64_t seen = 0;
+      std::memcpy(&seen, window.local().data() + 16, sizeof seen);
+      require(seen >= turn, "a notification came before its data");
+    }
+    require_ok(window.barrier());
+    require(window.fetch_add(window.at(job.rank()), std::uint64_t{0}).before == ranks * turns, "a count was lost");
+  });
+}
+
+// ---- barriers
+
+void barriers(Job& job) {
+  constexpr std::uint64_t rounds = 300;
+  on_both(job, static_cast<std::size_t>(job.size()) * 8, [&](Window& window) {
+    for (std::uint64_t round = 1; round <= rounds; ++round) {
+      const int to = static_cast<int>((static_cast<std::uint64_t>(job.rank()) + round) % static_cast<std::uint64_t>(job.size()));
+      const auto at = static_cast<std::uint64_t>(job.rank()) * 8;
+      require_ok(window.push(window.at(to, at), std::as_bytes(std::span(&round, 1))));
+      require_ok(window.barrier());
+      const int from = static_cast<int>((static_cast<std::uint64_t>(job.rank()) + static_cast<std::uint64_t>(job.size()) -
+                                         round % static_cast<std::uint64_t>(job.size())) %
+                                        static_cast<std::uint64_t>(job.size()));
+      std::uint64_t seen = 0;
+      std::memcpy(&seen, window.local().data() + static_cast<std::size_t>(from) * 8, sizeof seen);
+      require(seen == round, "a barrier let what was pushed before it come late");
+      require_ok(window.barrier());
+    }
+  });
+}
+
+// ---- alone
+
+bool is_refused(Job& job, GlobalAddress address) {
+  try {
+    (void)Window::reach(job, address);
+    return false;
+  } catch (const SetupError&) {
+    return true;
+  }
+}
+
+void alone(Job& job) {
+  Communicator world(job);
+  const auto others = static_cast<std::uint64_t>(job.size() - 1);
+  for (int owner = 0; owner < job.size(); ++owner) {
+    std::vector<Window> own;
+    GlobalAddress address;
+    if (job.rank() == owner) {
+      own.push_back(Window::alone(job, 10'000));
+      address = own.front().at(owner, 100);
+    }
+    require_ok(world.broadcast(address, owner));
+    if (job.rank() == owner) {
+      require_ok(own.front().wait_notified(2, others));
+      require(own.front().fetch_add(own.front().at(owner, 8), std::uint64_t{0}).before == others, "a count was lost");
+    } else {
+      Window there = Window::reach(job, address);
+      require(there.bytes(owner) == 10'000 && there.number() == address.window, "is another");
+      require_ok(there.lock(owner));
+      require_ok(there.fetch_add(there.at(owner, 8), std::uint64_t{1}).status);
+      require_ok(there.unlock(owner));
+      require(is_refused(job, {address.window, static_cast<std::uint32_t>((owner + 1) % job.size()), 0}), "another's");
+      require(is_refused(job, {address.window + 1000, address.rank, 0}), "no window");
+      require_ok(there.push_notified(address, pattern(5000, 1), 2));
+    }
+    require_ok(world.barrier());
+    own.clear();
+    require_ok(world.barrier());
+    if (job.rank() != owner) require(is_refused(job, address), "was freed");
+  }
+}
+
+// ---- mistakes, freed
+
+void mistakes(Job& job) {
+  for (int culprit = 0; culprit < job.size(); ++culprit) {
+    WindowOptions options;
+    if (job.rank() == culprit) options.rights_of = {{-1, Rights::all}};
+    try {
+      const Window window(job, 100, options);
+      require(false, "was made");
+    } catch (const SetupError&) {
+    }
+    Window next(job, 100);
+    require_ok(next.barrier());
+  }
+}
+
+void freed(Job& job) {
+  Communicator world(job);
+  for (int owner = 0; owner < job.size(); ++owner) {
+    WindowOptions options;
+    if (job.rank() == owner) options.rights_of = {{(owner + 1) % job.size(), Rights::read}};
+    std::vector<Window> window;
+    window.emplace_back(job, 1000, options);
+    const GlobalAddress there = window.front().at(owner);
+    const auto sent = pattern(100, 1);
+    if (job.rank() == (owner + 1) % job.size()) {
+      require(window.front().push(there, sent) == Status::denied, "has no right");
+    }
+    require_ok(world.barrier());
+    if (job.rank() == owner) window.clear();
+    require_ok(world.barrier());
+    if (job.rank() != owner) {
+      require(window.front().push(there + 8, sent) != Status::ok, "was freed");
+      require(window.front().lock(owner) == Status::bounds, "was freed with it");
+      require(window.front().barrier() == Status::peer_gone, "has not come");
+    }
+    require_ok(world.barrier());
+  }
+}
+
+// ---- dies
+
+void dies(Job& job, int victim) {
+  job.on_death([](const Death&) {});
+  Window window(job, 100);
+  if (job.rank() == victim) require_ok(window.lock(0));
+  require_ok(window.barrier());
+  say(std::to_string(job.rank()) + " is " + std::to_string(::getpid()));
+  say(name(job.rank()) + " is ready");
+  if (job.rank() == victim) {
+    for (;;) ::pause();
+  }
+  const Status locked = window.lock(0);
+  say(name(job.rank()) + " was told " + std::string(to_string(locked)));
+  require(locked == Status::ok || locked == Status::holder_died, "the lock");
+  require_ok(window.unlock(0));
+  require(window.push(window.at(victim), pattern(100, 1)) == Status::peer_gone, "a push to it");
+  require(window.fetch_add(window.at(victim), std::uint64_t{1}).status == Status::peer_gone, "an atomic operation on it");
+  require(window.lock(victim) == Status::peer_gone, "its lock");
+  require(window.barrier() == Status::peer_gone, "a barrier with it");
+  say(name(job.rank()) + " saw peer_gone of " + std::to_string(victim));
+}
+
+void act(Job& job, const std::vector<std::string>& arguments) {
+  const std::string& what = arguments.at(0);
+  if (what == "copies") return copies(job, std::stoull(arguments.at(1)));
+  if (what == "locks") return locks(job);
+  if (what == "words") return words(job);
+  if (what == "barriers") return barriers(job);
+  if (what == "alone") return alone(job);
+  if (what == "mistakes") return mistakes(job);
+  if (what == "freed") return freed(job);
+  if (what == "dies") return dies(job, std::stoi(arguments.at(1)));
+  throw std::invalid_argument("windows does not know the word " + what);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    Job job;
+    try {
+      act(job, {argv + 1, argv + argc});
+      say(name(job.rank()) + " did it");
+    } catch (const std::exception& failure) {  // said before the Job goes and the others end
+      std::fprintf(stderr, "%s: %s\n", name(job.rank()).c_str(), failure.what());
+      throw;
+    }
+  } catch (const std::exception&) {
+    return 1;
+  }
+}
