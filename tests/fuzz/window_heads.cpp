@@ -59,7 +59,9 @@ class Liar {
     for (std::byte& each : head.payload) each = static_cast<std::byte>(random_());
     head.kind = static_cast<Kind>(chance(random_, 90) ? between(random_, 64, 76) : between(random_, 64, 127));
     head.inline_bytes = static_cast<std::uint8_t>(number(fabric::inline_bytes_max));
-    head.source = chance(random_, 90) ? liar : static_cast<std::uint32_t>(liar + 1 + number(0) % 1'000'000);
+    // A transport between hosts takes nothing in another's name.
+    const bool own_name = engine_.is_far(victim) || chance(random_, 90);
+    head.source = own_name ? liar : static_cast<std::uint32_t>(liar + 1 + number(0) % 1'000'000);
     head.context = number32(one_of({known_.closed, known_.shown, known_.open, known_.open, 0}));
     switch (head.kind) {
       case Kind::window_access: head.set(request(victim)); break;

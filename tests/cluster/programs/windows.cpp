@@ -98,7 +98,7 @@ void copies(Job& job, std::uint64_t seed) {
 // ---- locks
 
 void locks(Job& job) {
-  constexpr int turns = 25;
+  constexpr int turns = 10;
   on_both(job, 64, [&](Window& window) {
     for (int turn = 0; turn < turns; ++turn) {
       for (int home = 0; home < job.size(); ++home) {
@@ -132,7 +132,7 @@ void locks(Job& job) {
 // ---- words
 
 void words(Job& job) {
-  constexpr std::uint64_t turns = 100;
+  constexpr std::uint64_t turns = 40;
   on_both(job, 64, [&](Window& window) {
     const auto ranks = static_cast<std::uint64_t>(job.size());
     for (std::uint64_t turn = 1; turn <= turns; ++turn) {
@@ -156,7 +156,7 @@ void words(Job& job) {
 // ---- barriers
 
 void barriers(Job& job) {
-  constexpr std::uint64_t rounds = 300;
+  constexpr std::uint64_t rounds = 60;
   on_both(job, static_cast<std::size_t>(job.size()) * 8, [&](Window& window) {
     for (std::uint64_t round = 1; round <= rounds; ++round) {
       const int to = static_cast<int>((static_cast<std::uint64_t>(job.rank()) + round) % static_cast<std::uint64_t>(job.size()));
