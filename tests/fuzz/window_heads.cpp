@@ -145,16 +145,13 @@ class Liar {
 
   // Of what travels with a head, the length is right: the transport refuses any other.
   fabric::BulkPlace tail(int victim, std::size_t bytes) {
+    // Whoever it is sent to gives it back. Where that is not so any more, one that is in use will do.
     auto place = engine_.bulk().allocate(bytes, victim);
-    while (!place) {
-      engine_.progress();
-      place = engine_.bulk().allocate(bytes, victim);
-    }
+    if (!place) place = fabric::BulkPlace{3 << 6 | between(random_, 0, 63)};
     for (std::size_t at = 0; at + sizeof(window::Stretch) <= bytes; at += sizeof(window::Stretch)) {
       const window::Stretch stretch{number32(between(random_, 0, part_bytes)), number32(between(random_, 0, 64))};
       std::memcpy(engine_.bulk().at(*place) + at, &stretch, sizeof stretch);
     }
-    if (!engine_.is_far(victim)) fabric::BulkReader::give_back(engine_.bulk_of(liar), *place);  // nobody else will
     return *place;
   }
   window::ServiceRequest request_with_tail(int victim) {

@@ -1,0 +1,220 @@
+#include "../support/windows.hpp"
+
+#include "job/session.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <set>
+
+// What is particular to windows between hosts, with each rank a host of its own. What all windows promise the other
+// suites try there as well; hosts of several ranks: tests/cluster/windows.py.
+namespace tonari {
+namespace {
+
+using test::bytes_of;
+using test::pattern;
+using test::Variant;
+using test::writable_bytes_of;
+
+class WindowHosts : public test::OnEveryVariant {
+ protected:
+  static void run(int ranks, const std::function<void(Job&)>& body) {
+    test::as_jobs(ranks, body, GetParam().settings);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(
+    Over, WindowHosts,
+    testing::Values(Variant{"Tcp", {"TONARI_APART=network", "TONARI_NETWORK=tcp"}},
+                    Variant{"NoDirectCopies",
+                            {"TONARI_APART=network", "TONARI_NETWORK=tcp", "TONARI_DIRECT_COPIES=off"}}),
+    test::name_of);
+
+TEST_P(WindowHosts, GiveAWindowOneNumberThatNoOtherHas) {
+  constexpr int ranks = 3;
+  run(ranks, [](Job& job) {
+    Communicator world(job);
+    std::vector<Window> windows;
+    std::vector<std::uint32_t> numbers;
+    for (int turn = 0; turn < 4; ++turn) {
+      windows.push_back(Window::alone(job, 10));
+      std::array<std::uint32_t, ranks> of_each{};
+      ASSERT_EQ(world.all_gather(std::array{windows.back().number()}, of_each), Status::ok);
+      numbers.insert(numbers.end(), of_each.begin(), of_each.end());
+      windows.emplace_back(job, turn % 2 == 0 ? Group({2, 0, 1}) : Group({1, 2, 0}), 10);
+      ASSERT_EQ(world.all_gather(std::array{windows.back().number()}, of_each), Status::ok);
+      ASSERT_EQ(std::set(of_each.begin(), of_each.end()).size(), 1u);
+      numbers.push_back(windows.back().number());
+    }
+    EXPECT_EQ(std::set(numbers.begin(), numbers.end()).size(), numbers.size());
+    ASSERT_EQ(world.barrier(), Status::ok);
+  });
+}
+
+TEST_P(WindowHosts, AreReachedWhileTheirOwnerComputes) {
+  std::atomic<bool> over{false};
+  run(2, [&over](Job& job) {
+    std::vector<std::byte> memory(100'000);
+    Window own(job, std::span(memory));
+    Window ours(job, memory.size());
+    ASSERT_EQ(own.barrier(), Status::ok);
+    if (job.rank() == 1) {
+      while (!over.load()) std::this_thread::yield();
+    }
+    for (Window* const window : {&own, &ours}) {
+      if (job.rank() == 1) break;
+      const auto sent = pattern(memory.size() - 64, 1);
+      std::vector<std::byte> got(sent.size());
+      EXPECT_EQ(window->push(window->at(1, 64), sent), Status::ok);
+      EXPECT_EQ(window->pull(got, window->at(1, 64)), Status::ok);
+      EXPECT_TRUE(got == sent);
+      EXPECT_EQ(window->fetch_add(window->at(1), std::uint64_t{5}).before, 0u);
+      EXPECT_EQ(window->push_notified(window->at(1, 8), bytes_of(1), 0), Status::ok);
+      EXPECT_EQ(window->lock(1), Status::ok);
+      EXPECT_EQ(window->unlock(1), Status::ok);
+      EXPECT_EQ(window->flush(1), Status::ok);
+    }
+    over.store(true);
+    ASSERT_EQ(ours.barrier(), Status::ok);
+    if (job.rank() == 1) {
+      EXPECT_EQ(own.notified(0), 1u);
+      EXPECT_EQ(ours.notified(0), 1u);
+    }
+  });
+}
+
+TEST_P(WindowHosts, LeaveProtectedPagesAlone) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  run(2, [page](Job& job) {
+    void* const mapped = ::mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(mapped, MAP_FAILED);
+    auto* const memory = static_cast<std::byte*>(mapped);
+    {
+      Window window(job, std::span(memory, 3 * page));
+      ASSERT_EQ(::mprotect(memory + page, page, PROT_READ), 0);
+      ASSERT_EQ(::mprotect(memory + 2 * page, page, PROT_NONE), 0);
+      ASSERT_EQ(window.barrier(), Status::ok);
+      const int other = 1 - job.rank();
+      const auto sent = pattern(100, 3);
+      std::vector<std::byte> got(100);
+      EXPECT_EQ(window.push(window.at(other, 8), sent), Status::ok);
+      EXPECT_EQ(window.push(window.at(other, page + 8), sent), Status::bad_address);
+      EXPECT_EQ(window.push(window.at(other, page + 8), bytes_of(7)), Status::bad_address);
+      EXPECT_EQ(window.push_notified(window.at(other, page + 8), sent, 0), Status::bad_address);
+      EXPECT_EQ(window.pull(got, window.at(other, page + 8)), Status::ok);
+      EXPECT_EQ(window.pull(got, window.at(other, 2 * page + 8)), Status::bad_address);
+      EXPECT_EQ(window.fetch_add(window.at(other, page), std::uint64_t{1}).status, Status::bad_address);
+      const std::array regions{Region{0, 8}, Region{page, 8}};
+      std::vector<std::byte> all(2 * page, std::byte{9});
+      EXPECT_EQ(window.push_regions(window.at(other, page), all, regions), Status::bad_address);
+      ASSERT_EQ(window.barrier(), Status::ok);
+      EXPECT_TRUE(std::all_of(memory + page, memory + 2 * page, [](std::byte each) { return each == std::byte{0}; }));
+      EXPECT_EQ(window.notified(0), 0u);
+      ASSERT_EQ(window.barrier(), Status::ok);
+    }
+    ::munmap(mapped, 3 * page);
+  });
+}
+
+TEST_P(WindowHosts, MulticastToAllAtOnceThoughOneRefuses) {
+  constexpr int ranks = 4;
+  run(ranks, [](Job& job) {
+    WindowOptions options;
+    if (job.rank() == 2) options.rights = Rights::read;
+    Window window(job, 300'000, options);
+    const auto sent = pattern(290'000, 5);
+    std::vector<Region> regions;
+    for (std::size_t at = 0; at < sent.size(); at += 1000) regions.push_back({at, at % 3 == 0 ? 999u : 1u});
+    if (job.rank() == 0) {
+      EXPECT_EQ(window.multicast_to_all(7, sent), Status::denied);
+      const std::array targets{window.at(1), window.at(2), window.at(3)};
+      EXPECT_EQ(window.multicast_regions(targets, pattern(290'000, 6), regions), Status::denied);
+    }
+    ASSERT_EQ(window.barrier(), Status::ok);
+    std::vector<std::byte> expected(300'000);
+    if (job.rank() % 2 == 1) {
+      std::ranges::copy(sent, expected.begin() + 7);
+      const auto other = pattern(290'000, 6);
+      for (const Region& each : regions) {
+        std::copy_n(other.begin() + static_cast<std::ptrdiff_t>(each.offset), each.bytes,
+                    expected.begin() + static_cast<std::ptrdiff_t>(each.offset));
+      }
+    }
+    EXPECT_TRUE(std::ranges::equal(window.local(), expected));
+    ASSERT_EQ(window.barrier(), Status::ok);
+  });
+}
+
+TEST_P(WindowHosts, MeetInAnyNumber) {
+  for (int ranks = 2; ranks <= 7; ++ranks) {
+    run(ranks, [ranks](Job& job) {
+      Window window(job, static_cast<std::size_t>(ranks) * 8);
+      for (std::uint64_t round = 1; round <= 10; ++round) {
+        const auto at = static_cast<std::uint64_t>(job.rank()) * 8;
+        ASSERT_EQ(window.barrier_with_multicast(at, bytes_of(round)), Status::ok);
+        for (int rank = 0; rank < ranks; ++rank) {
+          std::uint64_t seen = 0;
+          ASSERT_EQ(window.pull(writable_bytes_of(seen), window.at(job.rank(), static_cast<std::uint64_t>(rank) * 8)),
+                    Status::ok);
+          ASSERT_EQ(seen, rank == job.rank() ? 0 : round);
+        }
+        ASSERT_EQ(window.barrier(), Status::ok);
+      }
+    });
+  }
+}
+
+struct Killed {};
+
+TEST_P(WindowHosts, PassOnTheLockOfARankThatDies) {
+  constexpr int victim = 1;
+  std::atomic<int> told{0};
+  const auto body = [&told](Job& job) {
+    Window window(job, 64);
+    if (job.rank() == victim) {
+      ASSERT_EQ(window.lock(0), Status::ok);
+    }
+    ASSERT_EQ(window.barrier(), Status::ok);
+    if (job.rank() == victim) throw Killed{};
+    const Status status = window.lock(0);
+    EXPECT_TRUE(status == Status::ok || status == Status::holder_died) << to_string(status);
+    if (status == Status::holder_died) ++told;
+    EXPECT_EQ(window.unlock(0), Status::ok);
+    EXPECT_EQ(window.push(window.at(victim), bytes_of(1)), Status::peer_gone);
+    EXPECT_EQ(window.fetch_add(window.at(victim), 1u).status, Status::peer_gone);
+    EXPECT_EQ(window.lock(victim), Status::peer_gone);
+    EXPECT_EQ(window.barrier(), Status::peer_gone);
+  };
+  EXPECT_THROW(run(4, body), Killed);
+  EXPECT_EQ(told, 1);
+}
+
+TEST_P(WindowHosts, TellThoseWhoWaitForALockThatItsHomeHasDied) {
+  constexpr int home = 2;
+  std::atomic<bool> waits{false};
+  const auto body = [&waits](Job& job) {
+    Window window(job, 64);
+    if (job.rank() == home) {
+      ASSERT_EQ(window.lock(home), Status::ok);
+    }
+    ASSERT_EQ(window.barrier(), Status::ok);
+    if (job.rank() == home) {
+      while (!waits.load()) std::this_thread::yield();
+      throw Killed{};
+    }
+    std::jthread teller([&] {
+      if (job.rank() != 0) return;
+      while (job.session().arena().block(0).wait.load() != job::Wait::lock) std::this_thread::yield();
+      waits.store(true);
+    });
+    EXPECT_EQ(window.lock(home), Status::peer_gone);
+    EXPECT_EQ(window.unlock(home), Status::invalid);
+  };
+  EXPECT_THROW(run(3, body), Killed);
+}
+
+}  // namespace
+}  // namespace tonari
