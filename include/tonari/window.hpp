@@ -90,13 +90,15 @@ std::uint64_t word_of(T value) noexcept {
 /// Memory of one or several ranks that the others reach without those ranks' help, and the primitives to do so: the
 /// eleven of MLC-1 (Sudoh et al.), and what has become common since. docs/window.md has the drawings.
 ///
-/// A window has a *part* of each rank that gives memory to it: tonari's memory, which is mapped wherever it may be
-/// reached, or memory the program already has. An owner need not do anything for an access, and may compute.
+/// A window has a *part* of each rank that gives memory to it: tonari's memory, which is mapped on its host wherever it
+/// may be reached, or memory the program already has. An owner need not do anything for an access, and may compute: on
+/// other hosts' behalf a thread of tonari's does (but with TONARI_SERVICE_THREAD=off, only its calls).
 ///
 /// Copies:  blocking primitives return when the local memory may be used again. What was pushed is visible to the owner
 ///          after flush(), unlock(), barrier() or a notification that it has seen; before, perhaps.
 /// Order:   what a rank does to one part takes place in the order of its calls. Aligned words of 1, 2, 4 and 8 bytes
 ///          in tonari's memory are copied whole.
+/// Hosts:   all is the same between hosts, but that an access is a round trip, and that direct() answers null.
 /// Checks:  every access is checked against bounds and rights before anything is touched. Answers ok; bounds (no such
 ///          window, rank or counter, outside the part, or the part was freed); denied (no right); bad_address (the
 ///          owner, whose own memory it is, has unmapped or protected it; or so has the caller, reaching such memory);

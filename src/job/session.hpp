@@ -86,8 +86,8 @@ class Session {
     return !member_.hosts.empty() &&
            member_.hosts[static_cast<std::size_t>(other)] != member_.hosts[static_cast<std::size_t>(rank())];
   }
-  /// Ranks are in one *island* if they reach each other by memory: a host, or each its own by `--apart network`. Numbered
-  /// from 0.
+  /// Ranks are in one *island* if they reach each other by memory: a host, or each its own by `--apart network`.
+  /// Numbered from 0.
   [[nodiscard]] int island(int other) const noexcept {
     if (network_ == nullptr) return 0;
     return settings_.apart == "network" ? other : member_.hosts[static_cast<std::size_t>(other)];

@@ -98,9 +98,9 @@ class Access {
   /// A barrier that this rank has come to, and as far as it has seen the others come.
   struct Meeting {
     std::uint64_t round = 0;
-    std::size_t next = 0;         // of the members of this host
-    std::size_t exchange = 0;     // with other hosts; the next
-    bool told = false;            // it has begun
+    std::size_t next = 0;      // of the members of this host
+    std::size_t exchange = 0;  // with other hosts; the next
+    bool told = false;         // it has begun
     Status status = Status::ok;
   };
   /// Answers ok, or invalid: this window has none.
@@ -215,9 +215,9 @@ class Access {
   const std::size_t self_;  // position in the group
   Place place_;
   Layout layout_;
-  std::vector<Part> parts_;              // by rank of the job
-  std::vector<std::size_t> here_;        // members of this host
-  std::unique_ptr<FarMember[]> far_;     // by member; null: all are of this host
+  std::vector<Part> parts_;           // by rank of the job
+  std::vector<std::size_t> here_;     // members of this host
+  std::unique_ptr<FarMember[]> far_;  // by member; null: all are of this host
   HostBarrier host_barrier_;
   // This rank's own part, kept here: what others can write by mistake, its line, is not believed.
   std::byte* own_ = nullptr;

@@ -84,7 +84,8 @@ Status Access::copy_elsewhere(Service service, const Part& part, GlobalAddress a
     return runtime_.client().copy(service, place_.number, owner, address.offset, local, bytes);
   }
   return reach_program(address, part, [&](const fabric::DirectCopy& copy, std::uint64_t there) {
-    const auto together = copy_together(engine_, {service, place_.number, owner, address.offset, there, false, local, bytes});
+    const auto together =
+        copy_together(engine_, {service, place_.number, owner, address.offset, there, false, local, bytes});
     if (together) return *together;
     return service == Service::pull ? copy.read(local, there, bytes) : copy.write(there, local, bytes);
   });
@@ -119,7 +120,8 @@ Status Access::write(const Part& part, GlobalAddress to, std::span<const std::by
 
 bool Access::is_long(GlobalAddress address, std::uint64_t bytes) const noexcept {
   if (bytes > short_copy_bytes_max) return true;
-  return is_elsewhere(address) && (!engine_.session().direct_copies() || engine_.is_far(static_cast<int>(address.rank)));
+  return is_elsewhere(address) &&
+         (!engine_.session().direct_copies() || engine_.is_far(static_cast<int>(address.rank)));
 }
 
 Status Access::pull(std::span<std::byte> to, GlobalAddress from) noexcept {
@@ -238,7 +240,8 @@ Status Access::multicast_to_each(std::size_t targets, Target target, std::span<c
       const GlobalAddress to = target(i);
       const Part* part = nullptr;
       Status status = check(to, from.size(), Rights::write, part);
-      if (status == Status::ok) status = part->far ? start_push(far, *part, to + at, piece) : write(*part, to + at, piece);
+      if (status == Status::ok)
+        status = part->far ? start_push(far, *part, to + at, piece) : write(*part, to + at, piece);
       if (first_failure == Status::ok) first_failure = status;
     }
     at += piece.size();
@@ -324,7 +327,8 @@ Fetched<std::uint64_t> Access::apply(GlobalAddress at, const AtomicWords& words)
   const Part* part = nullptr;
   const Status status = check(at, words.bytes, Rights::atomic, part);
   if (status != Status::ok) return {status, 0};
-  if (part->mapped == nullptr) return runtime_.client().apply(place_.number, static_cast<int>(at.rank), at.offset, words);
+  if (part->mapped == nullptr)
+    return runtime_.client().apply(place_.number, static_cast<int>(at.rank), at.offset, words);
   std::byte* const word = place(*part, at);
   if (reinterpret_cast<std::uintptr_t>(word) % words.bytes != 0) return {Status::invalid, 0};
   return {Status::ok, apply_to_word(word, words)};

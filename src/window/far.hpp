@@ -27,7 +27,7 @@ struct FarPart {
 
 struct FarMember : FarPart {
   std::atomic<PartState> state{PartState::absent};  // as far as its heads have come; it is asked in any case
-  std::atomic<bool> counts_on_us{false};  // it is to be told when this rank's part is freed
+  std::atomic<bool> counts_on_us{false};            // it is to be told when this rank's part is freed
 };
 
 /// Copies that are on their way together, in pieces of a tail at most: short regions share one, long ones take several.
@@ -48,8 +48,8 @@ class FarCopies {
     std::uint64_t offset;
     bool in_program;  // then local memory is touched as in a host: what cannot be is told
   };
-  /// Starts to copy the named regions of `local` to or from the same places behind the target's offset. Once a piece has
-  /// failed no other is begun, unless `go_on`.
+  /// Starts to copy the named regions of `local` to or from the same places behind the target's offset. Once a piece
+  /// has failed no other is begun, unless `go_on`.
   void push(const Target& target, const std::byte* local, std::span<const Region> regions, bool go_on = false) noexcept;
   void pull(const Target& target, std::byte* local, std::span<const Region> regions) noexcept;
   /// Starts to push at most far_notified_bytes_max, and has that counted: 1 + the counter.

@@ -86,8 +86,7 @@ LockHome::Proxy& LockHome::proxy_of(const Name& name) {
   auto* const memory = reinterpret_cast<LockMemory*>(
       layout_.at(layout_.member(static_cast<std::size_t>(position_)).locks_at + name.first * lock_bytes(ranks)));
   const LockGroup neighbours{&engine_, &group_, engine_.session().rank()};
-  return proxies_
-      .emplace(name, Proxy{LockSide<LockGroup>(*memory, group_.size(), name.second, neighbours)})
+  return proxies_.emplace(name, Proxy{LockSide<LockGroup>(*memory, group_.size(), name.second, neighbours)})
       .first->second;
 }
 
@@ -143,8 +142,7 @@ void LockHome::unlock(Proxy& proxy) noexcept {
 void LockHome::settle(Proxy& proxy, const Name& name, LockAnswer answer) noexcept {
   if (answer == LockAnswer::not_held) return;
   set_state(proxy, State::held);
-  tell(name, proxy.token,
-       answer == LockAnswer::held ? LockOutcomeKind::granted : LockOutcomeKind::granted_after_death);
+  tell(name, proxy.token, answer == LockAnswer::held ? LockOutcomeKind::granted : LockOutcomeKind::granted_after_death);
 }
 
 void LockHome::set_state(Proxy& proxy, State state) noexcept {
@@ -155,8 +153,8 @@ void LockHome::set_state(Proxy& proxy, State state) noexcept {
 
 void LockHome::tell(const Name& name, std::uint32_t token, LockOutcomeKind kind) noexcept {
   const LockOutcome outcome{name.first, token, kind, {}};
-  outbox_.post(group_.at(name.second),
-               head_of(Kind::window_granted, engine_.session().rank(), window_, outcome), Lane::request);
+  outbox_.post(group_.at(name.second), head_of(Kind::window_granted, engine_.session().rank(), window_, outcome),
+               Lane::request);
 }
 
 bool LockHome::ready() const noexcept {

@@ -20,9 +20,9 @@
 
 namespace tonari::window {
 
-// Locks between hosts. A lock lies in memory of its home's host. A rank of another host takes each step by a head to the
-// home, which takes it in that rank's place and in that rank's own slot: so the far and the near queue together, and
-// who passes the lock on does not care who is which. What comes of it the home tells by a head of its own.
+// Locks between hosts. A lock lies in memory of its home's host. A rank of another host takes each step by a head to
+// the home, which takes it in that rank's place and in that rank's own slot: so the far and the near queue together,
+// and who passes the lock on does not care who is which. What comes of it the home tells by a head of its own.
 //
 //   far rank            home                                near ranks
 //      |-- lock ---------->| LockSide of the far rank's slot    | LockSide of their own
@@ -44,10 +44,10 @@ enum class LockOutcomeKind : std::uint8_t {
   none,
   granted,
   granted_after_death,
-  refused,    ///< Of try_lock: it would have to wait.
+  refused,  ///< Of try_lock: it would have to wait.
   abandoned,
-  no_lock,    ///< There is none, or no longer.
-  wanted,     ///< Others wait while it is shared.
+  no_lock,  ///< There is none, or no longer.
+  wanted,   ///< Others wait while it is shared.
 };
 struct LockOutcome {
   std::uint32_t number;
@@ -106,7 +106,7 @@ class FarSide {
   std::uint32_t number_;
   LockMode mode_ = LockMode::exclusive;
   bool abandoned_ = false;
-  std::atomic<std::uint32_t> token_{0};  // relaxed: who is asked has it by a head
+  std::atomic<std::uint32_t> token_{0};                          // relaxed: who is asked has it by a head
   std::atomic<LockOutcomeKind> outcome_{LockOutcomeKind::none};  // release: what the last holder wrote is seen
   std::atomic<bool> wanted_{false};
 };

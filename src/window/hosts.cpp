@@ -76,7 +76,8 @@ std::vector<Head> Runtime::wait_for_all(const Making& making, Kind kind) {
   if (making.far.empty()) return {};
   const Meetings::Key key{making.name, making.sequence, kind};
   wait_until(
-      engine_, [&] { return meetings_.has_all(key, making.far) || first_gone(making.far) >= 0; }, job::Wait::window, -1);
+      engine_, [&] { return meetings_.has_all(key, making.far) || first_gone(making.far) >= 0; }, job::Wait::window,
+      -1);
   std::vector<Head> heads = meetings_.take(key, making.far);
   if (heads.size() < making.far.size()) throw_if_gone(making.far);
   return heads;
@@ -119,8 +120,9 @@ std::shared_ptr<Access> Runtime::reach_far(GlobalAddress address) {
   client_.ask(asked, owner, address.window, request);
   client_.wait(asked);
   if (asked.status != Status::ok) {
-    throw SetupError(fmt::format("reaching window {} of rank {}, which is on another host: {}", address.window, owner,
-                                 asked.status == Status::peer_gone ? "that rank is gone" : "there is none, or no longer"));
+    throw SetupError(
+        fmt::format("reaching window {} of rank {}, which is on another host: {}", address.window, owner,
+                    asked.status == Status::peer_gone ? "that rank is gone" : "there is none, or no longer"));
   }
   const auto reached = std::bit_cast<Reached>(asked.words);
   const auto members = static_cast<std::size_t>(session.size());

@@ -21,9 +21,9 @@ namespace tonari::window {
 //     |           |           | makes it
 //     |<-------- made --------|
 //
-// On several hosts this happens on each, with its first member. Then each rank tells each of those on other hosts what it
-// gives (told), the group's first also the number; and when it has the window (ready). Whoever could not take part says
-// so instead, so that all learn it.
+// On several hosts this happens on each, with its first member. Then each rank tells each of those on other hosts what
+// it gives (told), the group's first also the number; and when it has the window (ready). Whoever could not take part
+// says so instead, so that all learn it.
 struct Join {
   std::uint64_t group;  // number_of(group)
   std::uint64_t bytes;

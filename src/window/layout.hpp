@@ -34,7 +34,7 @@ inline constexpr std::uint64_t header_magic = 0x776f'646e'6977'a56f;
 // I2  the memory is given back when the last of `holders` has gone, and its number is never used again
 struct alignas(line_bytes) Header {
   std::uint64_t magic = 0;  // header_magic ^ granule: no window has it by chance
-  std::uint32_t here = 0;  // members of this host
+  std::uint32_t here = 0;   // members of this host
   std::uint32_t members = 0;
   std::uint64_t bytes = 0;              // of all of it
   std::uint32_t alone = 0;              // 1: of one rank alone

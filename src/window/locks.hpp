@@ -31,7 +31,8 @@ struct LockRequest {
 class LocalLock {
  public:
   LocalLock(fabric::Engine& engine, LockMemory& memory, const Group& group, std::size_t self, int home) noexcept
-      : engine_(engine), side_(std::in_place, memory, group.size(), static_cast<int>(self), LockGroup{&engine, &group, home}) {}
+      : engine_(engine),
+        side_(std::in_place, memory, group.size(), static_cast<int>(self), LockGroup{&engine, &group, home}) {}
   /// Of a home on another host.
   LocalLock(fabric::Engine& engine, Outbox& outbox, std::uint32_t window, int home, std::uint32_t number) noexcept
       : engine_(engine), far_(std::in_place, engine, outbox, window, home, number) {}

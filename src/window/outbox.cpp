@@ -9,8 +9,8 @@ void Outbox::post(int peer, const fabric::Head& head, fabric::Lane lane) noexcep
   const Waiting each{peer, lane, head};
   {
     const std::lock_guard guard(mutex_);
-    const bool stands_behind = std::ranges::any_of(
-        waiting_, [&](const Waiting& other) { return other.peer == peer && other.lane == lane; });
+    const bool stands_behind =
+        std::ranges::any_of(waiting_, [&](const Waiting& other) { return other.peer == peer && other.lane == lane; });
     if (!stands_behind && send(each)) return;
     waiting_.push_back(each);
     count_.store(waiting_.size(), std::memory_order_relaxed);

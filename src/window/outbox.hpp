@@ -9,8 +9,8 @@
 
 namespace tonari::window {
 
-/// Heads that nobody waits to have sent. Those to one rank go in their order, at once or when there is room again; those
-/// to a rank that is gone are dropped.
+/// Heads that nobody waits to have sent. Those to one rank go in their order, at once or when there is room again;
+/// those to a rank that is gone are dropped.
 ///
 /// Threads: any.
 /// Costs:   a lock and a send; allocates where there is no room.

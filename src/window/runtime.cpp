@@ -397,9 +397,7 @@ void Runtime::receive(const Head& head) noexcept {
     case Kind::window_done:
     case Kind::window_data: client_.receive(head); break;
     case Kind::window_freed: with(head.context, [peer](Access& access) { access.take_freed(peer); }); break;
-    case Kind::window_met:
-      with(head.context, [&](Access& access) { access.take_met(peer, head.as<Met>()); });
-      break;
+    case Kind::window_met: with(head.context, [&](Access& access) { access.take_met(peer, head.as<Met>()); }); break;
     case Kind::window_lock: receive_lock(head); break;
     case Kind::window_granted:
       with(head.context, [&](Access& access) { access.locks().take(peer, head.as<LockOutcome>()); });

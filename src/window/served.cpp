@@ -301,7 +301,8 @@ struct Server::Answer {
 /// What of the owner's part a request from another host names, and the data that come with it.
 class Server::Named {
  public:
-  Named(const ServiceRequest& request, std::span<const std::byte> tail) noexcept : first_{request.offset, request.bytes} {
+  Named(const ServiceRequest& request, std::span<const std::byte> tail) noexcept
+      : first_{request.offset, request.bytes} {
     std::memcpy(&beside_, &request.words.back(), sizeof beside_);
     const bool carried = tail.empty() && request.service == Service::push;
     if (carried) tail = std::as_bytes(std::span(request.words)).first(std::min<std::size_t>(request.bytes, 16));
@@ -401,8 +402,7 @@ Status Server::perform_near(const Access& access, const ServiceRequest& request,
                             Answer& answer) const noexcept {
   if (request.service == Service::reach) return Status::invalid;  // a peer lies
   std::byte* there = nullptr;
-  const Status status =
-      access.check_request(peer, request.offset, request.bytes, needed_for(request.service), there);
+  const Status status = access.check_request(peer, request.offset, request.bytes, needed_for(request.service), there);
   return status == Status::ok ? perform(request, peer, there, answer.reply) : status;
 }
 

@@ -16,10 +16,11 @@ namespace tonari::window {
 
 class Access;
 
-// Accesses that only the owner of the memory can make: where one program may not copy from another, atomic operations on
-// a program's own memory, and everything between hosts. The asker sends a request and waits for its reply. In a host
+// Accesses that only the owner of the memory can make: where one program may not copy from another, atomic operations
+// on a program's own memory, and everything between hosts. The asker sends a request and waits for its reply. In a host
 // what is copied passes through the asker's bulk memory; between hosts it travels with the heads. The owner checks
-// everything again. A program's memory it touches with no lock or baton held: that may be far, and take its time to come.
+// everything again. A program's memory it touches with no lock or baton held: that may be far, and take its time to
+// come.
 enum class Service : std::uint8_t { pull = 1, push = 2, atomic = 3, reach = 4 };
 
 // Copies of so few bytes travel in the heads themselves.
@@ -30,8 +31,8 @@ inline constexpr std::size_t far_carried_bytes_max = 16;
 
 struct ServiceRequest {
   std::uint64_t offset;  // in the owner's part
-  // A push: its bytes, if they are few; an atomic operation: operand, expected; else a fabric::BulkPlace. Between hosts:
-  // bytes and place of the tail, where there is one, and Beside.
+  // A push: its bytes, if they are few; an atomic operation: operand, expected; else a fabric::BulkPlace. Between
+  // hosts: bytes and place of the tail, where there is one, and Beside.
   Carried words;
   std::uint32_t bytes;   // of all that is copied
   std::uint32_t ticket;  // reserves room for the reply

@@ -70,8 +70,10 @@ class Liar {
       case Kind::window_data: head.set(reply_with_tail(victim)); break;
       case Kind::window_lock: head.set(lock_step()); break;
       case Kind::window_granted:
-        head.set(window::LockOutcome{number32(0), number32(between(random_, 0, 20)),
-                                     static_cast<window::LockOutcomeKind>(number(between(random_, 0, 7))), {}});
+        head.set(window::LockOutcome{number32(0),
+                                     number32(between(random_, 0, 20)),
+                                     static_cast<window::LockOutcomeKind>(number(between(random_, 0, 7))),
+                                     {}});
         break;
       case Kind::window_met:
         head.set(window::Met{number(between(random_, 0, 9)), number32(between(random_, 0, 2)), number32(0)});
@@ -80,9 +82,7 @@ class Liar {
         head.set(window::Told{group(), number(part_bytes), number32(between(random_, 0, 30)), number32(known_.open),
                               number32(1), number32(64), number32(7), number32(0)});
         break;
-      case Kind::window_ready:
-        head.set(window::Ready{group(), number32(between(random_, 0, 30)), number32(0)});
-        break;
+      case Kind::window_ready: head.set(window::Ready{group(), number32(between(random_, 0, 30)), number32(0)}); break;
       case Kind::window_done:
         head.set(window::ServiceReply{{random_(), random_(), random_()},
                                       number32(between(random_, 0, 8)),

@@ -90,8 +90,9 @@ inline std::string name_of_window(const testing::TestParamInfo<OnEveryWindow::Pa
 /// The variants in which windows take other ways; in the others only messages do.
 inline std::vector<Variant> window_variants() {
   std::vector<Variant> chosen = variants_and_network();
-  std::erase_if(chosen, [](const Variant& each) { return each.name == "SmallestRing" || each.name == "NothingInHeads" ||
-                                                         each.name == "SmallChunks"; });
+  std::erase_if(chosen, [](const Variant& each) {
+    return each.name == "SmallestRing" || each.name == "NothingInHeads" || each.name == "SmallChunks";
+  });
   return chosen;
 }
 inline auto windows_of(std::vector<Variant> chosen) {

@@ -22,16 +22,14 @@ using test::writable_bytes_of;
 
 class WindowHosts : public test::OnEveryVariant {
  protected:
-  static void run(int ranks, const std::function<void(Job&)>& body) {
-    test::as_jobs(ranks, body, GetParam().settings);
-  }
+  static void run(int ranks, const std::function<void(Job&)>& body) { test::as_jobs(ranks, body, GetParam().settings); }
 };
-INSTANTIATE_TEST_SUITE_P(
-    Over, WindowHosts,
-    testing::Values(Variant{"Tcp", {"TONARI_APART=network", "TONARI_NETWORK=tcp"}},
-                    Variant{"NoDirectCopies",
-                            {"TONARI_APART=network", "TONARI_NETWORK=tcp", "TONARI_DIRECT_COPIES=off"}}),
-    test::name_of);
+INSTANTIATE_TEST_SUITE_P(Over, WindowHosts,
+                         testing::Values(Variant{"Tcp", {"TONARI_APART=network", "TONARI_NETWORK=tcp"}},
+                                         Variant{"NoDirectCopies",
+                                                 {"TONARI_APART=network", "TONARI_NETWORK=tcp",
+                                                  "TONARI_DIRECT_COPIES=off"}}),
+                         test::name_of);
 
 TEST_P(WindowHosts, GiveAWindowOneNumberThatNoOtherHas) {
   constexpr int ranks = 3;

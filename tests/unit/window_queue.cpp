@@ -309,7 +309,8 @@ TEST_P(Queues, DoNotWaitForEachOther) {
 std::string name_of_case(const testing::TestParamInfo<Queues::ParamType>& info) {
   return std::get<0>(info.param).name + (std::get<1>(info.param) ? "Own" : "Ours");
 }
-INSTANTIATE_TEST_SUITE_P(Each, Queues, testing::Combine(testing::ValuesIn(test::variants_and_network()), testing::Bool()),
+INSTANTIATE_TEST_SUITE_P(Each, Queues,
+                         testing::Combine(testing::ValuesIn(test::variants_and_network()), testing::Bool()),
                          name_of_case);
 
 }  // namespace

@@ -57,7 +57,8 @@ constexpr std::size_t slice_bytes = 150'000;
 void push_somehow(Window& window, GlobalAddress to, std::span<const std::byte> from, std::size_t way) {
   std::vector<std::byte> twin(from.begin(), from.end());
   std::vector<Region> regions;
-  for (std::size_t at = 0; at < from.size(); at += 700) regions.push_back({at, std::min<std::size_t>(700, from.size() - at)});
+  for (std::size_t at = 0; at < from.size(); at += 700)
+    regions.push_back({at, std::min<std::size_t>(700, from.size() - at)});
   switch (way % 4) {
     case 0: return require_ok(window.push(to, from));
     case 1: return require_ok(window.push_regions(to, from, regions));
@@ -159,13 +160,15 @@ void barriers(Job& job) {
   constexpr std::uint64_t rounds = 60;
   on_both(job, static_cast<std::size_t>(job.size()) * 8, [&](Window& window) {
     for (std::uint64_t round = 1; round <= rounds; ++round) {
-      const int to = static_cast<int>((static_cast<std::uint64_t>(job.rank()) + round) % static_cast<std::uint64_t>(job.size()));
+      const int to =
+          static_cast<int>((static_cast<std::uint64_t>(job.rank()) + round) % static_cast<std::uint64_t>(job.size()));
       const auto at = static_cast<std::uint64_t>(job.rank()) * 8;
       require_ok(window.push(window.at(to, at), std::as_bytes(std::span(&round, 1))));
       require_ok(window.barrier());
-      const int from = static_cast<int>((static_cast<std::uint64_t>(job.rank()) + static_cast<std::uint64_t>(job.size()) -
-                                         round % static_cast<std::uint64_t>(job.size())) %
-                                        static_cast<std::uint64_t>(job.size()));
+      const int from =
+          static_cast<int>((static_cast<std::uint64_t>(job.rank()) + static_cast<std::uint64_t>(job.size()) -
+                            round % static_cast<std::uint64_t>(job.size())) %
+                           static_cast<std::uint64_t>(job.size()));
       std::uint64_t seen = 0;
       std::memcpy(&seen, window.local().data() + static_cast<std::size_t>(from) * 8, sizeof seen);
       require(seen == round, "a barrier let what was pushed before it come late");
@@ -273,7 +276,8 @@ void dies(Job& job, int victim) {
   require(locked == Status::ok || locked == Status::holder_died, "the lock");
   require_ok(window.unlock(0));
   require(window.push(window.at(victim), pattern(100, 1)) == Status::peer_gone, "a push to it");
-  require(window.fetch_add(window.at(victim), std::uint64_t{1}).status == Status::peer_gone, "an atomic operation on it");
+  require(window.fetch_add(window.at(victim), std::uint64_t{1}).status == Status::peer_gone,
+          "an atomic operation on it");
   require(window.lock(victim) == Status::peer_gone, "its lock");
   require(window.barrier() == Status::peer_gone, "a barrier with it");
   say(name(job.rank()) + " saw peer_gone of " + std::to_string(victim));
