@@ -90,11 +90,11 @@ class Session {
   /// Numbered from 0.
   [[nodiscard]] int island(int other) const noexcept {
     if (network_ == nullptr) return 0;
-    return settings_.apart == "network" ? other : member_.hosts[static_cast<std::size_t>(other)];
+    return settings_.apart == "network" ? host(other) : member_.hosts[static_cast<std::size_t>(other)];
   }
   [[nodiscard]] int islands() const noexcept {
     if (network_ == nullptr) return 1;
-    return settings_.apart == "network" ? size() : static_cast<int>(member_.host_names.size());
+    return settings_.apart == "network" ? hosts() : static_cast<int>(member_.host_names.size());
   }
   /// Ranks of the job that run on this machine, this one too.
   [[nodiscard]] int ranks_here() const noexcept;

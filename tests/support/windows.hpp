@@ -60,7 +60,10 @@ inline void as_jobs(int ranks, const std::function<void(Job&)>& body, const Sett
 class OnEveryWindow : public testing::TestWithParam<std::tuple<Variant, Owner>> {
  protected:
   static Owner owner() { return std::get<1>(GetParam()); }
-  static bool between_hosts() { return std::get<0>(GetParam()).name.starts_with("Network"); }
+  static bool between_hosts() {
+    const std::string& name = std::get<0>(GetParam()).name;
+    return name.starts_with("Network") || name == "TwoAHost";
+  }
   /// How often a test does what it repeats: `usual` times where memory is mapped or copied between programs, less often
   /// where each access needs the owner's help.
   static int turns(int usual, bool atomics = false) {
