@@ -133,9 +133,10 @@ TEST_P(Order, ABarrierShowsWhatWasPushedAndStored) {
       const Words mine = words_of(turn + 2000);
       std::memcpy(window.local().data() + 3600, mine.data(), sizeof mine);
       ASSERT_EQ(window.barrier(), Status::ok);
-      const std::size_t before = 512 * static_cast<std::size_t>((job.rank() + ranks - 1) % ranks);
+      const int previous = (job.rank() + ranks - 1) % ranks;
+      const std::size_t before = 512 * static_cast<std::size_t>(previous);
       ASSERT_NO_FATAL_FAILURE(expect_words(window.local().subspan(before), turn));
-      if (direct != nullptr) {
+      if (window.direct(window.at(previous)) != nullptr) {  // so it stored here
         ASSERT_NO_FATAL_FAILURE(expect_words(window.local().subspan(before + 2048), turn + 1000));
       }
       Words theirs;  // that the owner stored into its own part
