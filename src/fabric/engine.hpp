@@ -118,6 +118,12 @@ class Engine final : public job::Session::Attachment {
       return send_far(peer, head, lane);
     return shm_.send(peer, head, lane);
   }
+  /// Sends a head that names a tail, to a far rank, with the tail from where it lies. The bytes stay as they are until
+  /// `under_way` is what it was: meanwhile it is one more.
+  Status send_from(int peer, const Head& head, std::span<const std::byte> bytes,
+                   std::atomic<std::uint32_t>& under_way) noexcept {
+    return network_->send_from(peer, head, bytes, under_way);
+  }
   /// After `again`: has `peer` ring our bell when it makes room. True when there is room already.
   bool ask_for_room(int peer, Lane lane) noexcept {
     return !is_far(peer) && shm_.ask_for_room(peer, lane);  // a far one tells it by the network
@@ -398,6 +404,7 @@ void Engine::watch_rings(W& waitable, bool retry, std::uint32_t& patience) noexc
     if (patience < spins_) {
       if (patience == 1) idle();
       cpu_relax();
+      if (retry && network_ != nullptr) return;  // it makes room without a head that a poll would count
       continue;
     }
     if (patience == spins_) waitable.slow();

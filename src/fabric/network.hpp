@@ -7,6 +7,7 @@
 #include "fabric/ucx/wire.hpp"
 #include "job/network.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,10 +16,14 @@
 
 namespace tonari::fabric {
 
+/// The longest tail from where it lies: with its head it fits into what UCX takes out of a TCP socket at a time, 64 KiB,
+/// so that it stays whole.
+inline constexpr std::size_t far_piece_bytes_max = 60 * 1024;
+
 /// The transport between hosts: UCX's wire, put in order.
 ///
 /// Tails of heads travel with them. Their sender keeps the bytes in its bulk memory, as within a host, and the block is
-/// free again once the network has them. Their receiver reads them where the wire keeps them.
+/// free again once the network has them; or where the program has them. Their receiver reads them where the wire keeps them.
 ///
 /// Threads: send(), look(), give_back(): any. The rest: one at a time, the same as polls, but for arm().
 class Network final : public job::Network {
@@ -34,6 +39,9 @@ class Network final : public job::Network {
     const auto name = tail_name(head.kind);
     return name ? send_with_tail(peer, head, lane, *name) : ordered_.send(peer, head, lane);
   }
+  /// As Engine has it.
+  Status send_from(int peer, const Head& head, std::span<const std::byte> bytes,
+                   std::atomic<std::uint32_t>& under_way) noexcept;
   template <class Handle>
   std::size_t poll(std::size_t heads_max, Handle&& handle) noexcept {
     return ordered_.poll(heads_max, handle);

@@ -51,6 +51,7 @@ struct Operation {
   State seen = State::idle;                // by the asker: the state it has acted on
   std::atomic<bool> waited{false};         // relaxed, to the holder: the asker stays until this is complete
   std::atomic<bool> piece_waiting{false};  // set by the holder behind a piece, cleared by the asker before taking
+  std::atomic<std::uint32_t> under_way{0};  // pieces of `buffer` that the network may still read
   std::atomic<bool> launched{true};        // false from when it is held until its announcement is in the peer's ring
   bool has_ticket = false;                 // by whoever launches it; once it is, under the runtime's lock
   bool closing = false;                    // a send whose `finish` head is held

@@ -126,6 +126,9 @@ Step Runtime::advance_other(Operation& operation) noexcept {
   operation.seen = state;
   switch (state) {
     case State::complete:
+      // The peer died, or gave up. Acquire: the network reads the buffer no more; pairs with Network's release.
+      if (operation.under_way.load(std::memory_order_acquire) != 0) [[unlikely]]
+        return Step::retry;
       if (operation.has_ticket) [[unlikely]] {  // the peer died
         const std::lock_guard guard(lock_);
         release_ticket(operation);

@@ -156,6 +156,7 @@ class Runtime final : public fabric::Layer {
   fabric::Step copy_to_receiver(Operation& operation) noexcept;
   fabric::Step write_alone(Operation& operation) noexcept;
   fabric::Step send_pieces(Operation& operation) noexcept;
+  fabric::Step send_far_pieces(Operation& operation) noexcept;
   fabric::Step finish_send(Operation& operation, Status status) noexcept;
 
   // Receives

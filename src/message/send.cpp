@@ -349,8 +349,25 @@ Step Runtime::finish_send(Operation& operation, Status status) noexcept {
   return operation.ready() ? advance(operation) : Step::waiting;
 }
 
+// To another host, from where the bytes lie: as far as the network has room.
+Step Runtime::send_far_pieces(Operation& operation) noexcept {
+  const fabric::Grant& grant = operation.grant;
+  while (operation.moved < grant.bytes) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(fabric::far_piece_bytes_max, grant.bytes - operation.moved);
+    Head head = envelope(Kind::piece, self_, operation.context_id, operation.tag);
+    head.set(fabric::Piece{operation.ticket, operation.generation, operation.moved, 0, bytes});
+    const Status status =
+        engine_.send_from(operation.peer, head, {operation.buffer + operation.moved, bytes}, operation.under_way);
+    if (status == Status::again) return Step::retry;
+    if (status != Status::ok) break;  // died() completes the operation
+    operation.moved += bytes;
+  }
+  return operation.ready() ? advance(operation) : Step::waiting;  // for `done`
+}
+
 // Where direct copies are not permitted: through bulk memory, as far as there is room.
 Step Runtime::send_pieces(Operation& operation) noexcept {
+  if (engine_.is_far(operation.peer) && operation.scattered == nullptr) return send_far_pieces(operation);
   const fabric::Grant& grant = operation.grant;
   while (operation.moved < grant.bytes) {
     const std::uint64_t bytes = std::min<std::uint64_t>(fabric::bulk_tail_bytes_max, grant.bytes - operation.moved);

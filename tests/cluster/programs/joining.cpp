@@ -18,6 +18,7 @@
 #include "base/settings.hpp"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,7 +76,7 @@ class Actor {
     if (word == "only") return skip_unless(number() == rank());
     if (word == "mpi-begin") return static_cast<void>(mpi("mpi_begin"));
     if (word == "mpi-end") return static_cast<void>(mpi("mpi_end"));
-    if (word == "mpi-sum") return say("sum " + std::to_string(mpi("mpi_sum")));
+    if (word == "mpi-sum") return say(fmt::format("sum {}", mpi("mpi_sum")));
     throw std::invalid_argument("joining does not know the word " + word);
   }
 
@@ -133,10 +134,9 @@ class Actor {
       while (block.full.load() == 0) std::this_thread::yield();
       if (block.pid.load() == 0 || block.phase.load() != Phase::joined)
         throw std::runtime_error("a block is not filled");
-      seen += " " + std::to_string(other);
+      seen += fmt::format(" {}", other);
     }
-    say(seen + ", cores " + std::to_string(arena.header().cores) + ", direct " +
-        (member_.direct_copies ? "yes" : "no"));
+    say(fmt::format("{}, cores {}, direct {}", seen, arena.header().cores, member_.direct_copies ? "yes" : "no"));
   }
 
   void wait_for_death() {
@@ -180,7 +180,7 @@ class Actor {
     if (child == 0) std::exit(7);
     int status = 0;
     ::waitpid(child, &status, 0);
-    say("child ended with " + std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status)));
+    say(fmt::format("child ended with {}", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status)));
   }
 
   std::vector<std::string> words_;
