@@ -378,8 +378,8 @@ class Communicator {
   }
 
   // Reductions. The operation must be associative; it need not commute: operands stay in the order of ranks. How they
-  // are combined depends on the number of ranks and of elements, and between hosts on which ranks share one, so the same
-  // numbers give the same rounding.
+  // are combined depends on the number of ranks and of elements, and between hosts on which ranks share one, so the
+  // same numbers give the same rounding.
 
   /// Combines values[i] of all ranks by `operation` into the root's `values`; the others' stay as they are.
   template <Transferable T, class Operation = std::plus<>>

@@ -119,7 +119,8 @@ constexpr std::uint64_t gib = kib * kib * kib;
 
 const std::array table{
     Row{"TONARI_APART", Choice{&Settings::apart, "none|memory|network"},
-        "make ranks of one machine hosts of their own: for the sharing protocol alone (memory), or for the transport too "
+        "make ranks of one machine hosts of their own: for the sharing protocol alone (memory), or for the transport "
+        "too "
         "(network)"},
     Row{"TONARI_APART_RANKS", Number{&Settings::apart_ranks, Form::count, 1, 65536},
         "how many neighbouring ranks of one machine TONARI_APART makes one host"},

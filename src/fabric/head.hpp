@@ -42,10 +42,10 @@ enum class Kind : std::uint8_t {
   window_met = 74,      ///< This host has come to a barrier (window/barrier.hpp).
   window_lock = 75,     ///< To a lock's home: a step of this rank's (window/far_locks.hpp).
   window_granted = 76,  ///< From a lock's home: what has come of it.
-  rank_leaves = 192,      ///< To ranks of other hosts, the last of this one's: it calls nothing any more.
-  rank_full = 193,        ///< To ranks of other hosts: it keeps all the unexpected messages it may (tag 1), or not (0).
-  rank_watches = 194,     ///< To a rank of another host: a connection is all that it makes (vigil.hpp).
-  rank_died = 195,        ///< To all: the rank that `tag` names, of another host than its watcher, has died.
+  rank_leaves = 192,    ///< To ranks of other hosts, the last of this one's: it calls nothing any more.
+  rank_full = 193,      ///< To ranks of other hosts: it keeps all the unexpected messages it may (tag 1), or not (0).
+  rank_watches = 194,   ///< To a rank of another host: a connection is all that it makes (vigil.hpp).
+  rank_died = 195,      ///< To all: the rank that `tag` names, of another host than its watcher, has died.
   kept = 63,  ///< Never sent: an unexpected message whose payload its receiver moved (message/unexpected.hpp).
 };
 inline constexpr std::size_t layers_count = 2;

@@ -16,14 +16,15 @@
 
 namespace tonari::fabric {
 
-/// The longest tail from where it lies: with its head it fits into what UCX takes out of a TCP socket at a time, 64 KiB,
-/// so that it stays whole.
+/// The longest tail from where it lies: with its head it fits into what UCX takes out of a TCP socket at a time, 64
+/// KiB, so that it stays whole.
 inline constexpr std::size_t far_piece_bytes_max = 60 * 1024;
 
 /// The transport between hosts: UCX's wire, put in order.
 ///
 /// Tails of heads travel with them. Their sender keeps the bytes in its bulk memory, as within a host, and the block is
-/// free again once the network has them; or where the program has them. Their receiver reads them where the wire keeps them.
+/// free again once the network has them; or where the program has them. Their receiver reads them where the wire keeps
+/// them.
 ///
 /// Threads: send(), look(), give_back(): any. The rest: one at a time, the same as polls, but for arm().
 class Network final : public job::Network {

@@ -79,7 +79,8 @@ class Session {
   [[nodiscard]] Network* network() const noexcept { return network_.get(); }
   /// Reached by the network alone, not by this host's memory.
   [[nodiscard]] bool is_far(int other) const noexcept {
-    return network_ != nullptr && other != rank() && (settings_.apart == "network" ? host(other) != host(rank()) : is_on_other_host(other));
+    return network_ != nullptr && other != rank() &&
+           (settings_.apart == "network" ? host(other) != host(rank()) : is_on_other_host(other));
   }
   /// What it is at is known by the network alone, not by the arena.
   [[nodiscard]] bool is_on_other_host(int other) const noexcept {

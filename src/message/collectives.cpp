@@ -59,7 +59,9 @@ struct Circle {
 
   [[nodiscard]] std::size_t size() const noexcept { return ranks.size(); }
   [[nodiscard]] int after(std::size_t distance) const noexcept { return ranks[(position + distance) % size()]; }
-  [[nodiscard]] int before(std::size_t distance) const noexcept { return ranks[(position + size() - distance) % size()]; }
+  [[nodiscard]] int before(std::size_t distance) const noexcept {
+    return ranks[(position + size() - distance) % size()];
+  }
 };
 
 // The first of each group, as the first of this rank's sees them.
@@ -224,9 +226,8 @@ Request Communicator::start_all_reduce_bytes(std::span<std::byte> values, Reduct
   if (shares_data(*context_)) {
     return start_shared(*context_, job::Wait::all_reduce, SharedCollective::all_reduce(*context_, values, reduction));
   }
-  return start_collective(*context_, job::Wait::all_reduce, [&](Schedule& schedule) {
-    write_all_reduce(schedule, *context_, values, reduction);
-  });
+  return start_collective(*context_, job::Wait::all_reduce,
+                          [&](Schedule& schedule) { write_all_reduce(schedule, *context_, values, reduction); });
 }
 
 Request Communicator::start_scan_bytes(std::span<std::byte> values, Reduction reduction, bool exclusive) noexcept {

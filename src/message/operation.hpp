@@ -48,18 +48,18 @@ struct Operation {
   Kind kind;
   SendMode mode = SendMode::standard;
   std::atomic<State> state{State::idle};
-  State seen = State::idle;                // by the asker: the state it has acted on
-  std::atomic<bool> waited{false};         // relaxed, to the holder: the asker stays until this is complete
-  std::atomic<bool> piece_waiting{false};  // set by the holder behind a piece, cleared by the asker before taking
+  State seen = State::idle;                 // by the asker: the state it has acted on
+  std::atomic<bool> waited{false};          // relaxed, to the holder: the asker stays until this is complete
+  std::atomic<bool> piece_waiting{false};   // set by the holder behind a piece, cleared by the asker before taking
   std::atomic<std::uint32_t> under_way{0};  // pieces of `buffer` that the network may still read
-  std::atomic<bool> launched{true};        // false from when it is held until its announcement is in the peer's ring
-  bool has_ticket = false;                 // by whoever launches it; once it is, under the runtime's lock
-  bool closing = false;                    // a send whose `finish` head is held
-  bool prepared = false;                   // a piece in `head` found no room
-  bool followed = false;                   // the payload went after its announcement: see Runtime::send_late
-  bool tended = false;                     // from start to end: see Runtime::tend
-  bool busy = false;                       // under the runtime's lock: being tended
-  const void* asker = nullptr;             // under the runtime's lock, if tended: the thread
+  std::atomic<bool> launched{true};         // false from when it is held until its announcement is in the peer's ring
+  bool has_ticket = false;                  // by whoever launches it; once it is, under the runtime's lock
+  bool closing = false;                     // a send whose `finish` head is held
+  bool prepared = false;                    // a piece in `head` found no room
+  bool followed = false;                    // the payload went after its announcement: see Runtime::send_late
+  bool tended = false;                      // from start to end: see Runtime::tend
+  bool busy = false;                        // under the runtime's lock: being tended
+  const void* asker = nullptr;              // under the runtime's lock, if tended: the thread
 
   Context* context;
   std::byte* buffer = nullptr;  // the user's; for a send it is only read

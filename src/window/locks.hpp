@@ -64,7 +64,7 @@ class LocalLock {
   void remove(LockRequest& request) noexcept;
 
   fabric::Engine& engine_;
-  SpinLock lock_;  // of the rest
+  SpinLock lock_;                            // of the rest
   std::optional<LockSide<LockGroup>> side_;  // one of these two
   std::optional<FarSide> far_;
   bool asked_ = false;  // side_ has begun a request for the first of the queue

@@ -247,8 +247,8 @@ TEST_P(Collectives, ReduceToOneAndScanInTheOrderOfRanks) {
   }
 }
 
-// Whatever way they take: in a line, in a block, between programs, as messages where no board is left. Each host combines
-// its own first.
+// Whatever way they take: in a line, in a block, between programs, as messages where no board is left. Each host
+// combines its own first.
 TEST_P(Collectives, RoundTheSameEachTimeAndOnEveryRank) {
   const auto value_of = [](int rank, std::size_t i) { return 1.0 / (1.0 + static_cast<double>(i) + 1e6 * rank); };
   const int of_host = GetParam().name == "TwoAHost" ? 2 : 1;

@@ -181,11 +181,11 @@ void Client::wait_for_all(std::chrono::seconds limit) {
   require(started, "PMIx_Fence", remedy);
   const std::optional<pmix_status_t> status = done->wait(limit);
   if (!status) {
-    throw SetupError(
-        fmt::format("rank {} has waited {} s, and not all {} ranks have joined: every rank must make a tonari::Job, or "
-                    "none; if the program needs longer before it does, set TONARI_JOIN_SECONDS higher; of programs that "
-                    "follow each other in one launch, only the first can join",
-                    rank_, limit.count(), size_));
+    throw SetupError(fmt::format(
+        "rank {} has waited {} s, and not all {} ranks have joined: every rank must make a tonari::Job, or "
+        "none; if the program needs longer before it does, set TONARI_JOIN_SECONDS higher; of programs that "
+        "follow each other in one launch, only the first can join",
+        rank_, limit.count(), size_));
   }
   require(*status, fmt::format("waiting for all {} ranks to join (PMIx_Fence)", size_), remedy);
 }
@@ -196,9 +196,10 @@ std::vector<std::byte> Client::get(int rank, const char* key, std::chrono::secon
   // Not with PMIX_IMMEDIATE: Open MPI 5 collects what comes from other hosts only when it is asked for.
   const pmix_info_t patience = within(limit);
   pmix_value_t* value = nullptr;
-  require(pmix.get(&whose, key, &patience, 1, &value), fmt::format("asking for what rank {} gives as {}", rank, key),
-          "every rank must be of one version of tonari, make its tonari::Job and call MPI_Init in the same order, and be "
-          "the only program that joins in its place of the launch");
+  require(
+      pmix.get(&whose, key, &patience, 1, &value), fmt::format("asking for what rank {} gives as {}", rank, key),
+      "every rank must be of one version of tonari, make its tonari::Job and call MPI_Init in the same order, and be "
+      "the only program that joins in its place of the launch");
   std::vector<std::byte> bytes;
   if (value->type == PMIX_BYTE_OBJECT) {
     const auto* const first = reinterpret_cast<const std::byte*>(value->data.bo.bytes);
