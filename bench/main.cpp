@@ -26,12 +26,22 @@ void ask_tonari(const Ask& ask, const Options& options) {
 }
 
 int run(const std::string& question, const Options& options) {
-  const std::map<std::string, Ask> of_tonari{
-      {"pingpong", ask_pingpong},   {"match", ask_match},         {"rate", ask_rate},
-      {"behind", ask_behind},       {"barrier", ask_barrier},     {"broadcast", ask_broadcast},
-      {"allreduce", ask_allreduce}, {"alltoall", ask_alltoall},   {"lu", ask_lu},
-      {"overlap", ask_overlap},     {"window", ask_window},       {"atomics", ask_atomics},
-      {"lock", ask_lock},           {"multicast", ask_multicast}, {"register", ask_register}};
+  const std::map<std::string, Ask> of_tonari{{"pingpong", ask_pingpong},
+                                             {"match", ask_match},
+                                             {"rate", ask_rate},
+                                             {"behind", ask_behind},
+                                             {"barrier", ask_barrier},
+                                             {"broadcast", ask_broadcast},
+                                             {"allreduce", ask_allreduce},
+                                             {"alltoall", ask_alltoall},
+                                             {"contention", ask_contention},
+                                             {"lu", ask_lu},
+                                             {"overlap", ask_overlap},
+                                             {"window", ask_window},
+                                             {"atomics", ask_atomics},
+                                             {"lock", ask_lock},
+                                             {"multicast", ask_multicast},
+                                             {"register", ask_register}};
   const std::map<std::pair<std::string, std::string>, void (*)(const Options&)> of_others{
       {{"queue-depth", "tonari"}, ask_queue_depth},      {{"splash_fft", "tonari"}, ask_splash_fft},
       {{"pingpong", "ring"}, ask_pingpong_of_ring},      {{"match", "lhs"}, ask_match_of_heads},

@@ -16,6 +16,7 @@ void ask_barrier(TonariWire& wire, const Options& options, Output& output);
 void ask_broadcast(TonariWire& wire, const Options& options, Output& output);
 void ask_allreduce(TonariWire& wire, const Options& options, Output& output);
 void ask_alltoall(TonariWire& wire, const Options& options, Output& output);
+void ask_contention(TonariWire& wire, const Options& options, Output& output);
 void ask_lu(TonariWire& wire, const Options& options, Output& output);
 void ask_overlap(TonariWire& wire, const Options& options, Output& output);
 void ask_window(TonariOneSidedWire& wire, const Options& options, Output& output);

@@ -44,6 +44,7 @@ std::vector<std::unique_ptr<Question>> all_questions() {
   all.push_back(make_broadcast());
   all.push_back(make_allreduce());
   all.push_back(make_alltoall());
+  all.push_back(make_contention());
   all.push_back(make_lu());
   all.push_back(make_overlap());
   all.push_back(make_splash_fft());

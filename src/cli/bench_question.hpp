@@ -69,6 +69,7 @@ std::unique_ptr<Question> make_barrier();
 std::unique_ptr<Question> make_broadcast();
 std::unique_ptr<Question> make_allreduce();
 std::unique_ptr<Question> make_alltoall();
+std::unique_ptr<Question> make_contention();
 std::unique_ptr<Question> make_lu();
 std::unique_ptr<Question> make_overlap();
 std::unique_ptr<Question> make_splash_fft();

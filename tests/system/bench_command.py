@@ -10,7 +10,7 @@ from harness.bench import BenchTest, TONARI
 from harness.jobs import processes_marked, eventually
 
 QUESTIONS = ["pingpong", "match", "queue-depth", "rate", "behind", "barrier", "broadcast", "allreduce", "alltoall",
-             "lu", "overlap", "splash_fft", "diff", "window", "atomics", "lock", "multicast", "register"]
+             "contention", "lu", "overlap", "splash_fft", "diff", "window", "atomics", "lock", "multicast", "register"]
 
 
 class Listing(BenchTest):

@@ -1,0 +1,9 @@
+#include "contention.hpp"
+
+#include "questions.hpp"
+
+namespace tonari::bench {
+
+void ask_contention(TonariWire& wire, const Options& options, Output& output) { contention::run(wire, options, output); }
+
+}  // namespace tonari::bench
