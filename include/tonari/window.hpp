@@ -228,7 +228,8 @@ class Window {
   /// Answers ok; holder_died: this rank *has the lock*, and the last one to hold it exclusively died, so that what it
   /// protects may be half done; bounds when there is no such lock; peer_gone when its home died.
   Status lock(int home, std::uint32_t number = 0, LockMode mode = LockMode::exclusive) noexcept;
-  /// Answers again where it would have to wait.
+  /// Answers again where it would have to wait. Between hosts that is also for a moment after another rank's unlock,
+  /// until the lock's home knows of it, even behind a barrier.
   Status try_lock(int home, std::uint32_t number = 0, LockMode mode = LockMode::exclusive) noexcept;
   /// An exclusive lock, or timed_out.
   Status lock_for(std::chrono::nanoseconds limit, int home, std::uint32_t number = 0) noexcept;
