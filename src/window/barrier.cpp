@@ -1,5 +1,7 @@
 #include "window/barrier.hpp"
 
+#include "window/heads.hpp"
+
 #include <algorithm>
 #include <bit>
 
@@ -17,14 +19,9 @@ std::size_t HostBarrier::exchanges() const noexcept {
 }
 
 void HostBarrier::tell(std::size_t exchange, std::uint64_t round, bool gone) noexcept {
-  fabric::Head head;
-  head.kind = fabric::Kind::window_met;
-  head.inline_bytes = sizeof(Met);
-  head.source = static_cast<std::uint32_t>(engine_.session().rank());
-  head.context = window_;
-  head.set(Met{met_of(round, gone), static_cast<std::uint32_t>(exchange), 0});
+  const Met met{met_of(round, gone), static_cast<std::uint32_t>(exchange), 0};
   const int to = leaders_[(self_ + (std::size_t{1} << exchange)) % leaders_.size()];
-  outbox_.post(to, head, fabric::Lane::request);
+  outbox_.post(to, head_of(fabric::Kind::window_met, engine_.session().rank(), met, window_), fabric::Lane::request);
 }
 
 void HostBarrier::take(int rank, const Met& met) noexcept {

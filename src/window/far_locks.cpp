@@ -1,30 +1,15 @@
 #include "window/far_locks.hpp"
 
 #include "job/pool.hpp"
+#include "window/heads.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 namespace tonari::window {
 
 using fabric::Head;
 using fabric::Kind;
 using fabric::Lane;
-
-namespace {
-
-template <class Body>
-Head head_of(Kind kind, int source, std::uint32_t window, const Body& body) noexcept {
-  Head head;
-  head.kind = kind;
-  head.inline_bytes = sizeof body;
-  head.source = static_cast<std::uint32_t>(source);
-  head.context = window;
-  head.set(body);
-  return head;
-}
-
-}  // namespace
 
 void FarSide::request(LockMode mode, bool once) noexcept {
   mode_ = mode;
@@ -44,7 +29,7 @@ void FarSide::unlock() noexcept { send(LockStepKind::unlock); }
 
 void FarSide::send(LockStepKind kind) noexcept {
   const LockStep step{number_, token_.load(std::memory_order_relaxed), kind, mode_, 0};
-  outbox_.post(home_, head_of(Kind::window_lock, engine_.session().rank(), window_, step), Lane::request);
+  outbox_.post(home_, head_of(Kind::window_lock, engine_.session().rank(), step, window_), Lane::request);
 }
 
 void FarSide::take(const LockOutcome& outcome) noexcept {
@@ -153,7 +138,7 @@ void LockHome::set_state(Proxy& proxy, State state) noexcept {
 
 void LockHome::tell(const Name& name, std::uint32_t token, LockOutcomeKind kind) noexcept {
   const LockOutcome outcome{name.first, token, kind, {}};
-  outbox_.post(group_.at(name.second), head_of(Kind::window_granted, engine_.session().rank(), window_, outcome),
+  outbox_.post(group_.at(name.second), head_of(Kind::window_granted, engine_.session().rank(), outcome, window_),
                Lane::request);
 }
 
@@ -192,7 +177,7 @@ void LockHomes::refuse(const Head& head) noexcept {
   if (step.kind == LockStepKind::unlock || !engine_.is_far(static_cast<int>(head.source))) return;
   const LockOutcome outcome{step.number, step.token, LockOutcomeKind::no_lock, {}};
   outbox_.post(static_cast<int>(head.source),
-               head_of(Kind::window_granted, engine_.session().rank(), head.context, outcome), Lane::request);
+               head_of(Kind::window_granted, engine_.session().rank(), outcome, head.context), Lane::request);
 }
 
 // What one unlocks another gets: until nothing moves.

@@ -1,3 +1,4 @@
+#include "window/heads.hpp"
 #include "window/runtime.hpp"
 #include "window/waiting.hpp"
 
@@ -14,16 +15,6 @@ using fabric::Head;
 using fabric::Kind;
 
 namespace {
-
-template <class Payload>
-Head head_of(Kind kind, int source, const Payload& payload) noexcept {
-  Head head;
-  head.kind = kind;
-  head.inline_bytes = sizeof payload;
-  head.source = static_cast<std::uint32_t>(source);
-  head.set(payload);
-  return head;
-}
 
 Rights rights_for(const WindowOptions& options, int rank) noexcept {
   const auto found = std::ranges::find(options.rights_of, rank, [](const auto& each) { return each.first; });

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "job/pool.hpp"
+#include "window/heads.hpp"
 #include "window/together.hpp"
 #include "window/waiting.hpp"
 
@@ -61,16 +62,6 @@ Join join_of(const Offer& offer) noexcept {
       .locks = offer.options.locks,
       .notifications = offer.options.notifications,
       .flags = (offer.in_program ? join_in_program : 0) | (offer.options.rights_of.empty() ? 0 : join_rights_differ)};
-}
-
-template <class Payload>
-Head head_of(Kind kind, int source, const Payload& payload) noexcept {
-  Head head;
-  head.kind = kind;
-  head.inline_bytes = sizeof payload;
-  head.source = static_cast<std::uint32_t>(source);
-  head.set(payload);
-  return head;
 }
 
 }  // namespace
