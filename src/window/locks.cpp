@@ -1,5 +1,6 @@
 #include "window/locks.hpp"
 
+#include "base/clock.hpp"
 #include "window/waiting.hpp"
 
 #include <algorithm>
@@ -224,10 +225,13 @@ void Locks::take(int home, const LockOutcome& outcome) noexcept {
   if (found != locks_.end()) found->second.take(outcome);
 }
 
-// Perhaps one of them is next. Without a service thread they are heard here, however often this rank takes its lock.
+// Perhaps one of them is next. Who takes its lock again and again may be the only thread that could hear of them.
 void Locks::hear_far_ranks() noexcept {
   homes_->retry();
-  if (!engine_.session().settings().service_thread) engine_.progress();
+  const std::uint64_t now_ns = monotonic_ns();
+  if (now_ns - heard_ns_.load(std::memory_order_relaxed) < hear_ns) return;
+  engine_.progress();
+  heard_ns_.store(monotonic_ns(), std::memory_order_relaxed);
 }
 
 Status Locks::begin(LockRequest& request, int home, std::uint32_t number, LockMode mode) noexcept {

@@ -127,6 +127,8 @@ class Locks {
   LockHomes* homes_ = nullptr;
   std::uint32_t window_ = 0;
   const FarMember* far_members_ = nullptr;  // null: there are none
+  static constexpr std::uint64_t hear_ns = 5'000;
+  std::atomic<std::uint64_t> heard_ns_{0};  // when, last; relaxed: only that it is not too often
   SpinLock lock_;                           // of the next
   std::unordered_map<std::uint64_t, LocalLock> locks_;
 };
