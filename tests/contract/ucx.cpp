@@ -1,6 +1,8 @@
 #include "fabric/ucx/wire.hpp"
 
+#include "../support/random.hpp"
 #include "base/file_descriptor.hpp"
+#include "fabric/ucx/library.hpp"
 #include "ucx_world.hpp"
 
 #include <dlfcn.h>
@@ -17,6 +19,7 @@
 #include <chrono>
 #include <filesystem>
 #include <thread>
+#include <utility>
 
 // What only the network promises: deaths, strangers, floods, sleeping and leaving.
 namespace tonari::fabric {
@@ -51,6 +54,14 @@ struct Ucx : testing::Test {
     if (!no_ucx().empty()) GTEST_SKIP() << no_ucx();
   }
 };
+
+std::pair<unsigned, unsigned> ucx_version() {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  ucx::library().get_version(&major, &minor, &release);
+  return {major, minor};
+}
 
 /// Status 0 of a child that answers true: UCX is loaded once a process.
 template <class Work>
@@ -150,7 +161,7 @@ TEST_F(Ucx, AKilledPeerIsToldToWhoSendsToIt) {
   ASSERT_TRUE(repeat_until([&] {
     if (wire.send(1, head_of(0, sent), Lane::request) == Status::ok) ++sent;
     wire.poll(16, [&](const Head&) noexcept { ++heard; });
-    return heard == 1 && sent > 10'000;
+    return heard == 1 && sent > static_cast<std::uint32_t>(test::rounds(10'000));
   }));
 
   child.kill();
@@ -177,6 +188,9 @@ TEST_F(Ucx, AKilledPeerIsToldToWhoOnlyListens) {
 }
 
 TEST_F(Ucx, APeerThatDiedBeforeTheFirstHeadIsTold) {
+  if (ucx_network() != "tcp" && ucx_version() < std::pair(1U, 14U)) {
+    GTEST_SKIP() << "this UCX ends the process that gives up connecting to a dead one (openucx/ucx#8175)";
+  }
   Child child(0);
   child.kill();
 
@@ -351,7 +365,7 @@ TEST_F(Ucx, AFloodIsToldAgainAndTakesNoMemory) {
   ASSERT_LT(sent, most) << "memory without bounds";  // the system's buffers, then ours
 
   const std::size_t before = ::mallinfo2().uordblks;
-  for (int i = 0; i < 100'000; ++i) {
+  for (int i = 0; i < test::rounds(100'000); ++i) {
     wires[0].poll(16, ignore);
     if (wires[0].send(1, head_of(0, sent), Lane::request) == Status::ok) ++sent;
   }
@@ -378,7 +392,7 @@ TEST_F(Ucx, AFloodIsToldAgainAndTakesNoMemory) {
 }
 
 TEST_F(Ucx, ASleeperIsWokenByEachHead) {
-  constexpr std::uint32_t rounds = 2000;
+  const auto rounds = static_cast<std::uint32_t>(test::rounds(2000));
   UcxWires wires(2);
   wires.greet();
   std::atomic<std::uint32_t> taken{0};
@@ -423,13 +437,14 @@ TEST_F(Ucx, HeadsAcceptedBeforeLeavingArrive) {
   constexpr std::uint32_t heads = 32;
   for (std::uint32_t i = 0; i < heads; ++i) ASSERT_EQ(wires[0].send(1, head_of(0, i), Lane::request), Status::ok);
 
-  wires.all[0].reset();
+  std::thread leaver([&] { wires.all[0].reset(); });
 
   std::uint32_t arrived = 0;
   EXPECT_TRUE(repeat_until([&] {
     wires[1].poll(16, [&](const Head&) noexcept { ++arrived; });
     return arrived == heads;
   }));
+  leaver.join();
 }
 
 TEST_F(UcxLoading, LeavesTheProgramsSignalsAlone) {

@@ -10,22 +10,36 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-// The network as the contract is tested on it: each rank a UCX context and worker of its own, TCP on the loopback
-// device.
+// The network as the contract is tested on it: each rank a UCX context and worker of its own. TCP on the loopback
+// device, or what TONARI_TEST_NETWORK and TONARI_TEST_DEVICES, one for each rank in turn, name instead.
 namespace tonari::fabric {
 
 inline constexpr std::array<std::byte, 32> ucx_secret{std::byte{0x5e}, std::byte{0xc2}, std::byte{0xe7}};
 inline constexpr Ordered<ucx::Wire>::Windows ucx_windows{.requests = 32, .replies = 64};
 inline constexpr std::size_t credits_max = 5;  // of a peer under way: ordered.hpp
 
+inline std::string ucx_network() {
+  const char* const network = std::getenv("TONARI_TEST_NETWORK");
+  return network != nullptr ? network : "tcp";
+}
+inline std::string ucx_device(int rank) {
+  const char* const devices = std::getenv("TONARI_TEST_DEVICES");
+  std::istringstream list(devices != nullptr ? devices : "lo");
+  std::vector<std::string> all;
+  for (std::string each; std::getline(list, each, ',');) all.push_back(each);
+  return all.at(static_cast<std::size_t>(rank) % all.size());
+}
+
 inline ucx::Wire::Settings ucx_settings(int ranks, int self) {
-  return {.network = "tcp",
-          .devices = "lo",
+  return {.network = ucx_network(),
+          .devices = ucx_device(self),
           .secret = ucx_secret,
           .ranks = ranks,
           .self = self,

@@ -17,8 +17,14 @@ inline std::uint64_t number_from_environment(const char* name, std::uint64_t oth
   return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-/// How often a test does what it repeats: `usual` times, and TONARI_SOAK times as often under `make soak`.
-inline int rounds(int usual) { return usual * static_cast<int>(number_from_environment("TONARI_SOAK", 1)); }
+/// How many times as slow this machine is as usual, emulated perhaps: TONARI_TEST_SLOWNESS.
+inline int slowness() { return static_cast<int>(number_from_environment("TONARI_TEST_SLOWNESS", 1)); }
+
+/// How often a test does what it repeats: `usual` times, TONARI_SOAK times as often under `make soak`, less often on a
+/// slow machine.
+inline int rounds(int usual) {
+  return std::max(usual * static_cast<int>(number_from_environment("TONARI_SOAK", 1)) / slowness(), 1);
+}
 
 /// The seed of a random test: TONARI_SEED if it is set, under `make soak` a new one, otherwise always the same.
 inline std::uint64_t seed() {

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
@@ -53,12 +54,19 @@ inline std::vector<Variant> variants() {
   };
 }
 
+/// The setting for a network: TCP, or what TONARI_TEST_NETWORK names.
+inline std::string network_setting() {
+  const char* const chosen = std::getenv("TONARI_TEST_NETWORK");
+  return std::string("TONARI_NETWORK=") + (chosen != nullptr ? chosen : "tcp");
+}
+
 /// And between hosts.
 inline std::vector<Variant> variants_and_network() {
+  const std::string network = network_setting();
   std::vector<Variant> all = variants();
-  all.push_back({"Network", {"TONARI_APART=network", "TONARI_NETWORK=tcp"}});
-  all.push_back({"TwoAHost", {"TONARI_APART=network", "TONARI_APART_RANKS=2", "TONARI_NETWORK=tcp"}});
-  all.push_back({"NetworkNoService", {"TONARI_APART=network", "TONARI_NETWORK=tcp", "TONARI_SERVICE_THREAD=off"}});
+  all.push_back({"Network", {"TONARI_APART=network", network}});
+  all.push_back({"TwoAHost", {"TONARI_APART=network", "TONARI_APART_RANKS=2", network}});
+  all.push_back({"NetworkNoService", {"TONARI_APART=network", network, "TONARI_SERVICE_THREAD=off"}});
   return all;
 }
 

@@ -25,9 +25,9 @@ class WindowHosts : public test::OnEveryVariant {
   static void run(int ranks, const std::function<void(Job&)>& body) { test::as_jobs(ranks, body, GetParam().settings); }
 };
 INSTANTIATE_TEST_SUITE_P(Over, WindowHosts,
-                         testing::Values(Variant{"Tcp", {"TONARI_APART=network", "TONARI_NETWORK=tcp"}},
-                                         Variant{"NoDirectCopies",
-                                                 {"TONARI_APART=network", "TONARI_NETWORK=tcp",
+                         testing::Values(Variant{"Network", {"TONARI_APART=network", test::network_setting()}},
+                                         Variant{"NetworkNoDirectCopies",
+                                                 {"TONARI_APART=network", test::network_setting(),
                                                   "TONARI_DIRECT_COPIES=off"}}),
                          test::name_of);
 
@@ -208,7 +208,9 @@ TEST_P(WindowHosts, TellThoseWhoWaitForALockThatItsHomeHasDied) {
       while (job.session().arena().block(0).wait.load() != job::Wait::lock) std::this_thread::yield();
       waits.store(true);
     });
-    EXPECT_EQ(window.lock(home), Status::peer_gone);
+    const Status status = window.lock(home);
+    const bool freed_first = status == Status::bounds;  // what ends the home frees its part, and that may be heard first
+    EXPECT_TRUE(status == Status::peer_gone || freed_first) << to_string(status);
     EXPECT_EQ(window.unlock(home), Status::invalid);
   };
   EXPECT_THROW(run(3, body), Killed);

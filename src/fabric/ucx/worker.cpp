@@ -59,6 +59,7 @@ void choose(Config& config, const std::string& network, const std::string& devic
   set_for_tcp(config, "KEEPIDLE", "4s");
   set_for_tcp(config, "KEEPCNT", "3");
   set_for_tcp(config, "KEEPINTVL", "2s");
+  config.set("KEEPALIVE_INTERVAL", "4s");  // over verbs, where the time until UCX gives up comes on top; UCX has 20 s
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ def run(*words, timeout=300, memory_mib=2048):
     command = ["qemu-system-x86_64", *_acceleration(), *machine, "-display", "none", "-serial", f"file:{control}/console",
                "-kernel", kernel, "-initrd", files, "-append", "console=ttyS0 quiet panic=-1 mitigations=off",
                *_share("files", "/", "readonly=on"), *_share("project", PROJECT), *_share("control", control),
-               "-netdev", "hubport,id=net,hubid=0", "-device", "virtio-net-pci,netdev=net"]
+               *_port("left"), *_port("right")]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
     if not (control / "status").exists():
         raise RuntimeError(f"the machine ended early: {done.stderr}\n{(control / 'console').read_text(errors='replace')}")
@@ -53,6 +53,10 @@ def _acceleration():
     if platform.machine() == "x86_64" and virtual and os.access("/dev/kvm", os.W_OK):
         return ["-accel", "kvm", "-cpu", "host"]
     return ["-accel", "tcg,thread=multi", "-cpu", "max"]
+
+
+def _port(name):
+    return ["-netdev", f"hubport,id={name},hubid=0", "-device", f"virtio-net-pci,netdev={name}"]
 
 
 def _share(name, folder, *options):

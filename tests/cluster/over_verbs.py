@@ -1,0 +1,73 @@
+"""All that spans hosts, over RDMA verbs: by connections (rc) and by datagrams (ud), also where packets are lost.
+
+In a virtual machine with two Soft-RoCE devices, whose ports are joined by a cable. Ranks that are threads of one program
+share a device; what is between ranks of different devices can be lost.
+"""
+
+from bed import PROJECT, vm
+from bed.case import ClusterTest
+from bed.world import main
+from harness.jobs import PROGRAMS, TONARI
+
+import os
+
+SUITES = os.path.dirname(PROGRAMS)
+# Emulated, the machine and its devices are about so much slower.
+SETTINGS = "export TONARI_TEST_SLOWNESS=20 TONARI_TEST_DEVICES=rxe0:1,rxe1:1"
+LOSSES = "for port in eth0 eth1; do tc qdisc add dev $port root netem loss 1%; done"
+PACKETS = "cat /sys/class/infiniband/rxe?/ports/1/hw_counters/sent_pkts /sys/class/net/eth?/statistics/tx_packets"
+LOST = "tc -s qdisc show | grep -o 'dropped [0-9]*'"
+
+CONTRACT = "'TransportContract/OrderedOverUcx.*:Ucx.*'"
+# Deaths that no launcher tells of take UCX half a minute.
+CONTRACT_WITH_LOSSES = "'TransportContract/OrderedOverUcx.*:Ucx.ASleeper*:Ucx.HeadsAccepted*'"
+WINDOWS = "'*Window*/Network*'"
+MESSAGES = "'On/Message.*/Network:Over/WindowHosts.*/Network'"
+
+
+def suite(name, tests):
+    return f"{os.path.join(SUITES, name)} --gtest_brief=1 --gtest_filter={tests} 2>&1"
+
+
+def job(network, *words):
+    """Two ranks, each with a device of its own."""
+    program = " ".join([os.path.join(PROGRAMS, words[0]), *words[1:]])
+    with_device = f"TONARI_UCX_NET_DEVICES=rxe$TONARI_RANK:1 exec {program}"
+    return f"{TONARI} run -n 2 --apart network --network {network} sh -c '{with_device}' 2>&1"
+
+
+class OverVerbs(ClusterTest):
+    def check(self, network, *commands):
+        """All of them succeed, one after the other. What they say, by lines."""
+        lines = ["set -e", f"cd {PROJECT}", SETTINGS, f"export TONARI_TEST_NETWORK={network}", *commands, PACKETS]
+        done = vm.run("sh", "-c", "\n".join(lines), timeout=1200)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        *said, device0, device1, port0, port1 = done.stdout.splitlines()
+        self.assertGreater(int(device0) + int(device1), 1000, "the devices sent nothing")
+        return said, int(port0) + int(port1)
+
+    def check_suites(self, network):
+        self.check(network, suite("contract", CONTRACT), suite("unit", MESSAGES), suite("unit", WINDOWS))
+
+    def check_with_losses(self, network):
+        programs = [job(network, "messages", "traffic", "1"), job(network, "messages", "exchange"),
+                    *(job(network, "windows", *words) for words in (("copies", "1"), ("locks",), ("words",)))]
+        said, sent = self.check(network, LOSSES, suite("contract", CONTRACT_WITH_LOSSES), *programs, LOST)
+        lost = sum(int(line.split()[1]) for line in said if line.startswith("dropped "))
+        self.assertGreater(lost, sent / 300)
+
+    def test_by_connections(self):
+        self.check_suites("rc")
+
+    def test_by_datagrams(self):
+        self.check_suites("ud")
+
+    def test_by_connections_that_lose_packets(self):
+        self.check_with_losses("rc")
+
+    def test_by_datagrams_that_are_lost(self):
+        self.check_with_losses("ud")
+
+
+if __name__ == "__main__":
+    main()
