@@ -1,4 +1,5 @@
 #include "job/joining.hpp"
+#include "job/neighbour.hpp"
 #include "job/starter.hpp"
 
 #include <unistd.h>
@@ -12,7 +13,7 @@ Membership JoiningAlone::join(const Settings& settings) {
   arena->block(0).pid.store(::getpid(), std::memory_order_relaxed);  // published by the phase
   arena->advance(0, Phase::joined);
   Membership member{.rank = 0, .size = 1, .arena = std::move(arena)};
-  member.direct_copies = settings.direct_copies;
+  member.direct_copies = settings.direct_copies && can_copy_here();
   return member;
 }
 

@@ -4,8 +4,20 @@
 
 #include <sys/prctl.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 namespace tonari::job {
+
+namespace {
+
+bool can_copy(pid_t process, std::uint64_t address, std::uint64_t expected) noexcept {
+  std::uint64_t found = 0;
+  const iovec here{.iov_base = &found, .iov_len = sizeof found};
+  const iovec there{.iov_base = reinterpret_cast<void*>(address), .iov_len = sizeof found};
+  return ::process_vm_readv(process, &here, 1, &there, 1, 0) == sizeof found && found == expected;
+}
+
+}  // namespace
 
 void admit_neighbours() noexcept { ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); }  // fails without Yama
 
@@ -14,11 +26,12 @@ bool can_copy_from(const Arena& arena, int rank) noexcept {
   // Written before the message that asks to try.
   const auto address = block.probe.load(std::memory_order_relaxed);
   const auto process = block.pid.load(std::memory_order_relaxed);
+  return can_copy(process, address, probe_value(rank));
+}
 
-  std::uint64_t found = 0;
-  const iovec here{.iov_base = &found, .iov_len = sizeof found};
-  const iovec there{.iov_base = reinterpret_cast<void*>(address), .iov_len = sizeof found};
-  return ::process_vm_readv(process, &here, 1, &there, 1, 0) == sizeof found && found == probe_value(rank);
+bool can_copy_here() noexcept {
+  const std::uint64_t word = probe_value(0);
+  return can_copy(::getpid(), reinterpret_cast<std::uint64_t>(&word), word);
 }
 
 }  // namespace tonari::job

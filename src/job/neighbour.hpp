@@ -21,4 +21,7 @@ void admit_neighbours() noexcept;
 /// block tells of.
 bool can_copy_from(const Arena& arena, int rank) noexcept;
 
+/// The same of this process itself: under qemu-user, or where a container filters system calls, it cannot.
+bool can_copy_here() noexcept;
+
 }  // namespace tonari::job

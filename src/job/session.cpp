@@ -5,6 +5,7 @@
 #include "base/log.hpp"
 #include "job/ending.hpp"
 #include "job/identity.hpp"
+#include "job/neighbour.hpp"
 #include "job/network.hpp"
 #include "job/signals.hpp"
 
@@ -37,6 +38,7 @@ Session::Session(std::unique_ptr<Joining> joining, Settings settings)
       process_(::getpid()),
       exceptions_(std::uncaught_exceptions()) {
   member_ = joining_->join(settings_);
+  guarded_copies_ = member_.direct_copies && (!member_.threads || can_copy_here());  // processes have tried
   try {
     log_ = make_logger(rank(), settings_.log);
     if (rank() == 0 && !threads()) {

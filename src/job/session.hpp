@@ -72,6 +72,8 @@ class Session {
   [[nodiscard]] int size() const noexcept { return member_.size; }
   [[nodiscard]] bool threads() const noexcept { return member_.threads; }
   [[nodiscard]] bool direct_copies() const noexcept { return member_.direct_copies; }
+  /// process_vm_readv and _writev work on this process's own memory: they answer where an access would raise a signal.
+  [[nodiscard]] bool guarded_copies() const noexcept { return guarded_copies_; }
   [[nodiscard]] Arena& arena() const noexcept { return *member_.arena; }
   [[nodiscard]] RankBlock& block() const noexcept { return arena().block(rank()); }
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
@@ -159,6 +161,7 @@ class Session {
   std::unique_ptr<Joining> joining_;
   Settings settings_;
   Membership member_;
+  bool guarded_copies_ = false;
   std::unique_ptr<Network> network_;
   std::string host_name_;
   std::shared_ptr<spdlog::logger> log_;

@@ -76,7 +76,7 @@ Status copy_by_kernel(fabric::Engine& engine, std::byte* memory, std::span<const
 // By the kernel, or where that is not permitted, after it has looked at each page.
 Status copy_guarded(const job::Session& session, std::byte* memory, std::byte* other, std::size_t bytes,
                     bool to_memory) noexcept {
-  if (session.direct_copies()) {
+  if (session.guarded_copies()) {
     const fabric::DirectCopy copy(::getpid(), false);
     const auto there = reinterpret_cast<std::uint64_t>(memory);
     return to_memory ? copy.write(there, other, bytes) : copy.read(other, there, bytes);

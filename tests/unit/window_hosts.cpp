@@ -2,13 +2,20 @@
 
 #include "job/session.hpp"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
 #include <set>
+#include <thread>
 
 // What is particular to windows between hosts, with each rank a host of its own. What all windows promise the other
 // suites try there as well; hosts of several ranks: tests/cluster/windows.py.
@@ -214,6 +221,41 @@ TEST_P(WindowHosts, TellThoseWhoWaitForALockThatItsHomeHasDied) {
     EXPECT_EQ(window.unlock(home), Status::invalid);
   };
   EXPECT_THROW(run(3, body), Killed);
+}
+
+// Has the kernel refuse copies between programs to this thread and those that it starts. False where it cannot.
+bool refuse_direct_copies() {
+  std::array<sock_filter, 5> filter{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog program{.len = static_cast<unsigned short>(filter.size()), .filter = filter.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+// As in a container that filters system calls.
+TEST_P(WindowHosts, WorkWhereTheKernelRefusesDirectCopies) {
+  bool refused = false;
+  std::thread([&] {
+    refused = refuse_direct_copies();
+    if (!refused) return;
+    run(2, [](Job& job) {
+      std::vector<std::byte> memory(20'000);
+      Window window(job, std::span(memory));
+      const auto sent = pattern(memory.size(), 1);
+      std::vector<std::byte> got(sent.size());
+      if (job.rank() == 0) {
+        EXPECT_EQ(window.push(window.at(1), sent), Status::ok);
+        EXPECT_EQ(window.pull(got, window.at(1)), Status::ok);
+        EXPECT_TRUE(got == sent);
+      }
+      EXPECT_EQ(window.barrier(), Status::ok);
+    });
+  }).join();
+  if (!refused) GTEST_SKIP() << "no filter of system calls here";
 }
 
 }  // namespace
