@@ -1,7 +1,7 @@
 # make            build into build/release; the command is build/release/bin/tonari
 # make test       build with assertions and run all tests
-# make test-cluster, make test-verbs
-#                 tests on hosts made of namespaces; over RDMA verbs, in a virtual machine
+# make test-cluster, make test-verbs, make test-aarch64
+#                 tests on hosts made of namespaces; over RDMA verbs, in a virtual machine; with ranks of another processor
 # make demo       a tour of what works now, in under two minutes
 # make bench      measure against the MPIs of this machine
 # make soak       the long forms of the tests
@@ -24,6 +24,11 @@ test-cluster:
 test-verbs:
 	@scripts/setup verbs
 	@scripts/test dev -L verbs
+
+test-aarch64:
+	@scripts/setup aarch64
+	@scripts/test aarch64 -L 'contract|fuzz'
+	@scripts/test dev -L aarch64
 
 demo: all
 	@scripts/demo
@@ -49,4 +54,4 @@ lint:
 install: all
 	@cmake --install build/release --prefix '$(PREFIX)'
 
-.PHONY: all test test-cluster test-verbs demo bench soak format lint install
+.PHONY: all test test-cluster test-verbs test-aarch64 demo bench soak format lint install

@@ -203,7 +203,7 @@ TEST_F(Ucx, APeerThatDiedBeforeTheFirstHeadIsTold) {
 
 TEST_F(Ucx, AForgottenPeerIsGoneAndTheOthersAreNot) {
   UcxWires wires(3);
-  wires.greet();
+  greet(wires);
 
   wires[0].forget(1);
 
@@ -219,7 +219,7 @@ TEST_F(Ucx, AForgottenPeerIsGoneAndTheOthersAreNot) {
 
 TEST_F(Ucx, AFullWindowOfAPeerThatHasGoneIsNotWaitedFor) {
   UcxWires wires(2);
-  wires.greet();
+  greet(wires);
   Ordered<ucx::Wire> ordered(wires[0], 2, 0, ucx_windows);
   for (std::uint32_t i = 0; i < ucx_windows.requests; ++i) {
     ASSERT_EQ(ordered.send(1, head_of(0, i), Lane::request), Status::ok);
@@ -333,7 +333,7 @@ TEST_F(Ucx, WhoDoesNotKnowTheSecretIsNotActedUpon) {
 
 TEST_F(Ucx, WhoSaysItIsAnotherRankIsNotActedUpon) {
   UcxWires wires(3);
-  wires.greet();
+  greet(wires);
   ASSERT_EQ(wires[1].send(0, head_of(2, 0), Lane::request), Status::ok);
   ASSERT_EQ(wires[1].send(0, head_of(3, 0), Lane::request), Status::ok);
 
@@ -359,7 +359,7 @@ TEST_F(Ucx, AFloodIsToldAgainAndTakesNoMemory) {
   constexpr std::uint32_t most = 4'000'000;
   constexpr std::size_t enough = 1 << 20;
   UcxWires wires(2);
-  wires.greet();
+  greet(wires);
   std::uint32_t sent = 0;
   while (sent < most && wires[0].send(1, head_of(0, sent), Lane::request) == Status::ok) ++sent;
   ASSERT_LT(sent, most) << "memory without bounds";  // the system's buffers, then ours
@@ -394,7 +394,7 @@ TEST_F(Ucx, AFloodIsToldAgainAndTakesNoMemory) {
 TEST_F(Ucx, ASleeperIsWokenByEachHead) {
   const auto rounds = static_cast<std::uint32_t>(test::rounds(2000));
   UcxWires wires(2);
-  wires.greet();
+  greet(wires);
   std::atomic<std::uint32_t> taken{0};
   std::thread writer([&] {
     for (std::uint32_t i = 0; i < rounds; ++i) {
@@ -424,7 +424,7 @@ TEST_F(Ucx, LeavesNothingBehind) {
   const std::size_t threads = entries_of("/proc/self/task");
   for (int round = 0; round < 3; ++round) {
     UcxWires wires(3);
-    wires.greet();
+    greet(wires);
   }
 
   EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
@@ -433,7 +433,7 @@ TEST_F(Ucx, LeavesNothingBehind) {
 
 TEST_F(Ucx, HeadsAcceptedBeforeLeavingArrive) {
   UcxWires wires(2);
-  wires.greet();
+  greet(wires);
   constexpr std::uint32_t heads = 32;
   for (std::uint32_t i = 0; i < heads; ++i) ASSERT_EQ(wires[0].send(1, head_of(0, i), Lane::request), Status::ok);
 

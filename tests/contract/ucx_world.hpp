@@ -64,6 +64,26 @@ inline std::vector<std::byte> address_of(const ucx::Wire& wire) {
   return {wire.address().begin(), wire.address().end()};
 }
 
+/// Connects each of the wires with each: one head both ways. Throws when that takes too long.
+template <class Wires>
+void greet(Wires& wires) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  int awaited = 0;
+  for (int from = 0; from < wires.size(); ++from) {
+    for (int to = 0; to < wires.size(); ++to) {
+      if (to == from) continue;
+      Head head{};
+      head.source = static_cast<std::uint32_t>(from);
+      if (wires[from].send(to, head, Lane::request) == Status::ok) ++awaited;
+    }
+  }
+  if (awaited != wires.size() * (wires.size() - 1)) throw std::runtime_error("a first head was not accepted");
+  while (awaited != 0) {
+    for (int rank = 0; rank < wires.size(); ++rank) wires[rank].poll(16, [&](const Head&) noexcept { --awaited; });
+    if (std::chrono::steady_clock::now() > until) throw std::runtime_error("ranks do not hear of each other");
+  }
+}
+
 /// Wires that know each other's addresses, and have no connection yet.
 struct UcxWires {
   explicit UcxWires(int ranks) {
@@ -74,25 +94,6 @@ struct UcxWires {
   }
   ucx::Wire& operator[](int rank) { return *all[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] int size() const noexcept { return static_cast<int>(all.size()); }
-
-  /// Connects each with each: one head both ways. Throws when that takes too long.
-  void greet() {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    int awaited = 0;
-    for (int from = 0; from < size(); ++from) {
-      for (int to = 0; to < size(); ++to) {
-        if (to == from) continue;
-        Head head{};
-        head.source = static_cast<std::uint32_t>(from);
-        if ((*this)[from].send(to, head, Lane::request) == Status::ok) ++awaited;
-      }
-    }
-    if (awaited != size() * (size() - 1)) throw std::runtime_error("a first head was not accepted");
-    while (awaited != 0) {
-      for (const auto& wire : all) wire->poll(16, [&](const Head&) noexcept { --awaited; });
-      if (std::chrono::steady_clock::now() > until) throw std::runtime_error("ranks do not hear of each other");
-    }
-  }
 
   std::vector<std::unique_ptr<ucx::Wire>> all;
 };
@@ -106,7 +107,7 @@ class UcxWorld {
   static const std::string& why_not() { return no_ucx(); }
 
   UcxWorld(int ranks, std::uint64_t) : below_(ranks) {
-    below_.greet();
+    greet(below_);
     for (int rank = 0; rank < ranks; ++rank) {
       wires_.push_back(std::make_unique<Wire>(below_[rank], ranks, rank, ucx_windows));
     }
