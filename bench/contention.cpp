@@ -4,6 +4,8 @@
 
 namespace tonari::bench {
 
-void ask_contention(TonariWire& wire, const Options& options, Output& output) { contention::run(wire, options, output); }
+void ask_contention(TonariWire& wire, const Options& options, Output& output) {
+  contention::run(wire, options, output);
+}
 
 }  // namespace tonari::bench

@@ -6,6 +6,7 @@
 
 int main(int argc, char** argv) {
   using namespace tonari::bench;
-  return run_rival(
-      argc, argv, [](MpiWire& wire, const Options& options, Output& output) { contention::run(wire, options, output); });
+  return run_rival(argc, argv, [](MpiWire& wire, const Options& options, Output& output) {
+    contention::run(wire, options, output);
+  });
 }

@@ -40,7 +40,12 @@ def run(*words, timeout=300, memory_mib=2048):
                "-kernel", kernel, "-initrd", files, "-append", "console=ttyS0 quiet panic=-1 mitigations=off",
                *_share("files", "/", "readonly=on"), *_share("project", PROJECT), *_share("control", control),
                *_port("left"), *_port("right")]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        parts = [control / name for name in ("output", "error")]
+        said = "".join(part.read_text(errors="replace") for part in parts if part.exists())
+        raise RuntimeError(f"the machine was not done after {timeout} s; it said: {said}") from None
     if not (control / "status").exists():
         raise RuntimeError(f"the machine ended early: {done.stderr}\n{(control / 'console').read_text(errors='replace')}")
     return subprocess.CompletedProcess(words, int((control / "status").read_text()), (control / "output").read_text(),
