@@ -104,11 +104,12 @@ std::vector<Launch> Atomics::plan(const BenchOptions& options, const std::vector
   ask.arguments.push_back(worker_option("memory", memory));
   ask.arguments.push_back(worker_option("owner", parse_choices("--owner", owner_, {"waiting", "computing"})));
 
-  auto others = without(systems, Family::openmpi);
+  auto openmpi = without_rdma(ask, systems);
+  auto others = openmpi.systems.empty() ? systems : without(systems, Family::openmpi);
   if (std::ranges::find(memory, "ours") == memory.end()) others = without(others, Family::ucx);
   std::vector<Launch> launches;
   if (!others.empty()) launches.push_back({ask, std::move(others), ""});
-  if (auto openmpi = without_rdma(ask, systems); !openmpi.systems.empty()) launches.push_back(std::move(openmpi));
+  if (!openmpi.systems.empty()) launches.push_back(std::move(openmpi));
   if (launches.empty()) throw SetupError("--rival ucx: ucx_perftest knows its own memory alone; add ours to --memory");
   return launches;
 }

@@ -122,6 +122,7 @@ std::vector<int> usual_ranks() {
 }
 
 Launch without_rdma(Ask ask, const std::vector<System>& systems) {
+  if (ask.launch.apart == "network") return {};
   ask.openmpi_arguments = {"--mca", "osc", "^rdma"};
   ask.arguments.emplace_back("--variant=no-rdma");
   Launch launch{std::move(ask), {}, ""};

@@ -102,7 +102,8 @@ std::string worker_option(std::string_view key, const Values& values) {
 /// Two, four and eight, but not so many that the processors only change between them.
 std::vector<int> usual_ranks();
 /// `ask` put to those of `systems` that are Open MPI, without its one-sided component rdma, which it chooses by itself:
-/// without it, it is quicker in its own memory; in it, 4.1.4 crashes when it compares and swaps.
+/// without it, it is quicker in its own memory; in it, 4.1.4 crashes when it compares and swaps. To nobody between ranks
+/// that speak as hosts do: there it does not choose (bench_systems.cpp).
 Launch without_rdma(Ask ask, const std::vector<System>& systems);
 /// Those that are not for any number of threads.
 std::vector<System> at_default(const std::vector<System>& systems);

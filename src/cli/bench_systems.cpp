@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
 #include <sstream>
 
@@ -88,20 +89,28 @@ Command for_worker_alone(std::string_view system, const Ask& ask) {
       {}};
 }
 
-/// What has an MPI's ranks on one machine speak as hosts do: by TCP over the loopback device, or by verbs.
-std::vector<std::string> apart_environment(Family family, const LaunchOptions& launch) {
+/// What has an MPI's ranks on one machine speak as hosts do: by TCP over the loopback device, or by verbs. Open MPI is
+/// told its one-sided component too: Debian's settings (osc = ^ucx,pt2pt) leave it sm, which is shared memory, and
+/// rdma, which cannot use btl tcp. pt2pt sends messages by the btl, but refuses MPI_THREAD_MULTIPLE.
+std::vector<std::string> apart_environment(const System& system, const LaunchOptions& launch) {
   if (launch.apart != "network") return {};
   const bool by_verbs = launch.network == "rc" || launch.network == "ud";
-  if (family == Family::openmpi && !by_verbs) {
-    return {"OMPI_MCA_pml=ob1", "OMPI_MCA_btl=tcp,self", "OMPI_MCA_btl_tcp_if_include=lo"};
-  }
   std::vector<std::string> environment{fmt::format("UCX_TLS={},self", by_verbs ? launch.network : "tcp")};
-  if (family == Family::openmpi) environment.emplace_back("OMPI_MCA_pml=ucx");
-  if (family == Family::mpich) environment.emplace_back("MPIR_CVAR_NOLOCAL=1");
+  const auto add = [&](std::initializer_list<const char*> more) {
+    environment.insert(environment.end(), more.begin(), more.end());
+  };
+  if (system.family == Family::mpich) {
+    add({"MPIR_CVAR_NOLOCAL=1"});
+  } else if (by_verbs) {
+    add({"OMPI_MCA_pml=ucx", "OMPI_MCA_osc=ucx"});
+  } else {
+    add({"OMPI_MCA_pml=ob1", "OMPI_MCA_btl=tcp,self", "OMPI_MCA_btl_tcp_if_include=lo"});
+    add({system.thread_multiple ? "OMPI_MCA_osc=ucx" : "OMPI_MCA_osc=pt2pt"});
+  }
   return environment;
 }
 
-Command for_openmpi(const Ask& ask) {
+Command for_openmpi(const System& system, const Ask& ask) {
   Command command{{"mpirun.openmpi", "-n", std::to_string(ask.launch.ranks)}, {}};
   auto& arguments = command.arguments;
   const bool crowded = ask.launch.ranks > usable_cores();
@@ -111,7 +120,7 @@ Command for_openmpi(const Ask& ask) {
                                                                      : "core"});
   arguments.insert(arguments.end(), ask.openmpi_arguments.begin(), ask.openmpi_arguments.end());
   arguments.push_back(rival("openmpi", ask.question));
-  command.environment = apart_environment(Family::openmpi, ask.launch);
+  command.environment = apart_environment(system, ask.launch);
   if (::geteuid() == 0) {
     command.environment.insert(command.environment.end(),
                                {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"});
@@ -119,10 +128,10 @@ Command for_openmpi(const Ask& ask) {
   return command;
 }
 
-Command for_mpich(const Ask& ask) {
+Command for_mpich(const System& system, const Ask& ask) {
   return {{"mpiexec.mpich", "-n", std::to_string(ask.launch.ranks), "-bind-to", bound(ask.launch) ? "core" : "none",
            rival("mpich", ask.question)},
-          apart_environment(Family::mpich, ask.launch)};
+          apart_environment(system, ask.launch)};
 }
 
 Command for_ucx(const Ask& ask) {
@@ -134,13 +143,13 @@ Command for_ucx(const Ask& ask) {
   return command;
 }
 
-Command for_family(Family family, const Ask& ask) {
-  switch (family) {
+Command for_system(const System& system, const Ask& ask) {
+  switch (system.family) {
     case Family::tonari: return for_tonari(ask);
-    case Family::openmpi: return for_openmpi(ask);
-    case Family::mpich: return for_mpich(ask);
+    case Family::openmpi: return for_openmpi(system, ask);
+    case Family::mpich: return for_mpich(system, ask);
     case Family::ucx: return for_ucx(ask);
-    default: return for_worker_alone(*name_in_worker(family), ask);
+    default: return for_worker_alone(*name_in_worker(system.family), ask);
   }
 }
 
@@ -204,7 +213,7 @@ void check_installed(const System& system, std::string_view question) {
 }
 
 Command command_for(const System& system, const Ask& ask, const std::string& output) {
-  auto command = for_family(system.family, ask);
+  auto command = for_system(system, ask);
   auto& arguments = command.arguments;
   arguments.push_back("--output=" + output);
   arguments.insert(arguments.end(), ask.arguments.begin(), ask.arguments.end());

@@ -76,6 +76,20 @@ class Window(OneSidedTest):
             self.assertEqual(len(systems), 2 if mpi == "openmpi" else 1)
             self.assertTrue(mpi != "openmpi" or systems[1] == systems[0] + " no-rdma")
 
+    def test_rivals_between_hosts_copy_nothing_through_shared_memory(self):
+        apart = ("--apart", "network", "--network", "tcp", "--sizes", "8", "--owner", "waiting", "--buffers", "warm")
+        for mpi in MPIS:
+            if not has_rival(mpi, "window"):
+                continue
+            with self.subTest(mpi=mpi):
+                report, _, _ = self.bench("window", *apart, "--rivals-only", "--rival", mpi)
+                systems = {s["system"] for s in report["series"] if s["system"].startswith(mpi)}
+                self.assertEqual(len(systems), 2, systems)
+                for system in systems:
+                    for case in ("push ours waiting", "pull ours waiting", "push own waiting", "pull own waiting"):
+                        point = self.points(report, system, case, "latency")[8]
+                        self.assertGreater(point["min"], 2, f"{system}, {case}: TCP takes longer")
+
     def test_ucx_measures_by_itself(self):
         if shutil.which("ucx_perftest") is None:
             self.skipTest("ucx-utils is not installed")
