@@ -1,5 +1,6 @@
 // tonari-bench QUESTION --key=value...: a worker of `tonari bench`, which starts it. See worker.hpp.
 
+#include "placement.hpp"
 #include "questions.hpp"
 
 #include <cstdio>
@@ -16,6 +17,7 @@ using namespace tonari::bench;
 using Ask = std::function<void(TonariOneSidedWire&, const Options&, Output&)>;
 
 void ask_tonari(const Ask& ask, const Options& options) {
+  bind_as_told(options);
   tonari::Job job;
   tonari::Communicator communicator(job);
   TonariOneSidedWire wire(job, communicator);

@@ -2,15 +2,15 @@
 
 // Question: how long does a message of N bytes take from one rank to another?
 // Method:   ping-pong between rank 0 and each other rank in turn, half the round trip. Short ones are timed in batches
-//           of about 20 us, and a batch is one sample; the first batch of a size is dropped. Before it, one exchange is
-//           checked byte by byte. Buffers:
+//           of about 20 us, and a batch is one sample; with --exchanges, each round trip of so many is one. The first
+//           sample of a size is dropped. Before it, one exchange is checked byte by byte. Buffers:
 //             warm   the same one each time: data and buffers are in the caches
 //             cold   another one each time, on both sides, out of pools of four times the last-level cache; caches are
 //                    emptied before each size
 //           Receivers:
 //             blocking    each rank sends, then calls receive, as most programs do; the message may come before or
-//             after posted      each rank starts its receive for the next ball before it sends its own, so that no
-//             message
+//                         after
+//             posted      each rank starts its receive for the next ball before it sends its own, so that no message
 //                         can arrive before its receive is posted
 //             unexpected  behind each ball (a started send) comes an empty message with another tag, which is received
 //                         first; messages between two ranks arrive in order, so the ball, or the announcement of a long
@@ -148,11 +148,13 @@ inline std::vector<double> latencies_us(const std::vector<std::uint64_t>& stamps
   return samples;
 }
 
-/// Rank 0's side of one size: finds how many round trips make a batch, then measures. Answers a sample a batch, in us.
+/// Rank 0's side of one size: finds how many round trips make a batch, then measures. Answers a sample a batch, in us:
+/// as many as the budget allows, or `exchanges`, each of one round trip.
 template <class Exchange, Wire W>
-std::vector<double> measure(W& wire, Side& side, const Pools& pools, bool cold, double budget_us) {
+std::vector<double> measure(W& wire, Side& side, const Pools& pools, bool cold, double budget_us,
+                            std::uint64_t exchanges = 0) {
   std::vector<std::uint64_t> stamps;
-  stamps.reserve(batches_max + 2);
+  stamps.reserve(std::max(batches_max, exchanges) + 2);
   const auto play = [&](const Plan& plan) {
     stamps.clear();
     wire.send(bytes_of(plan), side.peer, tag_control);
@@ -161,9 +163,10 @@ std::vector<double> measure(W& wire, Side& side, const Pools& pools, bool cold, 
   };
 
   play({.batches = 1, .rounds = 1, .check = 1});
-  const auto fitting = fit_batches(batch_us, budget_us, [&](std::uint32_t rounds) {
+  const auto operation_us = [&](std::uint32_t rounds) {
     return 2 * std::ranges::min(play({.batches = 3, .rounds = rounds}));
-  });
+  };
+  const auto fitting = exchanges != 0 ? Batches{1, exchanges} : fit_batches(batch_us, budget_us, operation_us);
   auto samples = play({.batches = fitting.batches + 1, .rounds = fitting.operations, .empty = cold});
   wire.send(bytes_of(Plan{}), side.peer, tag_control);
   return samples;
@@ -187,13 +190,15 @@ struct Task {
   std::vector<std::string> receivers;  // blocking, posted, unexpected
   std::string note;                    // ends the name of every case
   double budget_us;                    // for each size of each case
+  std::uint64_t exchanges;             // samples, each of one round trip; 0: batches, as many as the budget allows
 
   explicit Task(const Options& options)
       : sizes(options.sizes("sizes", "8,64,4096")),
         buffers(options.list("buffers", "warm,cold")),
         receivers(options.list("receivers", "blocking")),
         note(options.text("note", "")),
-        budget_us(options.number("budget-us", 20000)) {}
+        budget_us(options.number("budget-us", 20000)),
+        exchanges(static_cast<std::uint64_t>(options.number("exchanges", 0))) {}
 };
 
 /// All sizes of one case, between this rank and `peer`, one of which is rank 0.
@@ -203,7 +208,7 @@ void run_case(W& wire, int peer, const Task& task, const Pools& pools, bool cold
   for (const auto bytes : task.sizes) {
     Side side{wire.rank() == 0, peer, pools.out(bytes, cold), pools.in(bytes, cold)};
     if (side.first) {
-      const auto samples = measure<Exchange>(wire, side, pools, cold, task.budget_us);
+      const auto samples = measure<Exchange>(wire, side, pools, cold, task.budget_us, task.exchanges);
       output.samples({label, "latency", "us", "bytes"}, static_cast<double>(bytes), samples);
     } else {
       follow<Exchange>(wire, side, pools);

@@ -2,14 +2,19 @@
 
 #include "gather.hpp"
 #include "wire.hpp"
+#include "worker.hpp"
 
 #include <sched.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace tonari::bench {
@@ -30,6 +35,25 @@ inline Place place_of_this_rank() {
     }
   }
   return place;
+}
+
+/// Binds this process to the processor that --processors names for its rank, if the option is there. To be called
+/// before the system is started, so that its threads and memory are where the rank is; which rank, the launchers tell.
+inline void bind_as_told(const Options& options) {
+  const auto told = options.sizes("processors", "");
+  if (told.empty()) return;
+  for (const char* const name : {"TONARI_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}) {
+    const char* const rank = std::getenv(name);
+    if (rank == nullptr) continue;
+    const auto processor = told.at(std::stoull(rank));
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processor, &one);
+    if (::sched_setaffinity(0, sizeof one, &one) == 0) return;
+    throw std::system_error(errno, std::generic_category(),
+                            "sched_setaffinity to processor " + std::to_string(processor));
+  }
+  throw std::runtime_error("--processors: the launcher did not tell this process its rank");
 }
 
 /// Binds this process to the `index`-th processor that it may use, if there are two.

@@ -110,7 +110,7 @@ int run(const Question& question, BenchOptions options) {
   const auto launches = question.plan(options, systems_of(options));
   for (const auto& launch : launches) {
     for (const auto& system : launch.systems) {
-      check_installed(system, question.name());
+      check_installed(system, launch.ask.question);
       if (system.family == Family::tonari) static_cast<void>(settings_of_ranks(launch.ask.launch));
     }
   }

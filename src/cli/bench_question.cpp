@@ -36,6 +36,7 @@ std::size_t parse_size(std::string_view text) {
 std::vector<std::unique_ptr<Question>> all_questions() {
   std::vector<std::unique_ptr<Question>> all;
   all.push_back(make_pingpong());
+  all.push_back(make_series());
   all.push_back(make_match());
   all.push_back(make_queue_depth());
   all.push_back(make_rate());

@@ -61,6 +61,7 @@ class Question {
 };
 
 std::unique_ptr<Question> make_pingpong();
+std::unique_ptr<Question> make_series();
 std::unique_ptr<Question> make_match();
 std::unique_ptr<Question> make_queue_depth();
 std::unique_ptr<Question> make_rate();

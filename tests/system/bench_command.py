@@ -9,8 +9,9 @@ import unittest
 from harness.bench import BenchTest, TONARI
 from harness.jobs import processes_marked, eventually
 
-QUESTIONS = ["pingpong", "match", "queue-depth", "rate", "behind", "barrier", "broadcast", "allreduce", "alltoall",
-             "contention", "lu", "overlap", "splash_fft", "diff", "window", "atomics", "lock", "multicast", "register"]
+QUESTIONS = ["pingpong", "series", "match", "queue-depth", "rate", "behind", "barrier", "broadcast", "allreduce",
+             "alltoall", "contention", "lu", "overlap", "splash_fft", "diff", "window", "atomics", "lock", "multicast",
+             "register"]
 
 
 class Listing(BenchTest):

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "placement.hpp"
 #include "wire.hpp"
 #include "worker.hpp"
 
@@ -141,6 +142,7 @@ template <class W = MpiWire, class Question>
 int run_rival(int argc, char** argv, Question question) {
   try {
     const Options options(argc, argv, 1);
+    bind_as_told(options);
     W wire(argc, argv, options.text("threads", "default") == "multiple");
     try {
       Output output(options, wire.rank());
