@@ -98,6 +98,7 @@ void Access::open() {
     }
   }
   protect_parts();
+  is_open_.store(true, std::memory_order_release);
 }
 
 void Access::open_near(std::size_t index, Part& part) const noexcept {

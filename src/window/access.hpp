@@ -23,6 +23,7 @@
 
 namespace tonari::window {
 
+class Relays;
 class Runtime;
 
 /// What a member gives: the arguments of Window's constructors.
@@ -134,6 +135,9 @@ class Access {
   /// Its locks, as far ranks are to use them.
   [[nodiscard]] std::unique_ptr<LockHome> make_lock_home() const;
 
+  /// For rank `peer` of another host, whose rights count: a push to a member of this host. Nothing where this rank may
+  /// not do it, or only with that member's help.
+  std::optional<Status> push_for(int peer, GlobalAddress to, std::span<const std::byte> from) noexcept;
   /// For the service: whether rank `peer` may do that to this rank's own part, and where it is.
   Status check_request(int peer, std::uint64_t offset, std::uint64_t bytes, Rights needed,
                        std::byte*& there) const noexcept;
@@ -173,10 +177,8 @@ class Access {
                         std::uint64_t bytes) noexcept;
   Status write(const Part& part, GlobalAddress to, std::span<const std::byte> from) noexcept;
   Status read(const Part& part, std::span<std::byte> to, GlobalAddress from) noexcept;
-  Status start_push(std::optional<FarCopies>& copies, const Part& part, GlobalAddress to,
-                    std::span<const std::byte> from) noexcept;
-  Status start_push(std::optional<FarCopies>& copies, const Part& part, GlobalAddress to,
-                    std::span<const std::byte> from, std::span<const Region> regions) noexcept;
+  template <class Target>
+  Status multicast_far(Relays& relays, std::size_t targets, Target target, std::span<const std::byte> from) noexcept;
   template <class Target>
   Status multicast_to_each(std::size_t targets, Target target, std::span<const std::byte> from) noexcept;
   Status write_regions(const Part& part, GlobalAddress to, std::span<const std::byte> from,
@@ -216,6 +218,7 @@ class Access {
   Place place_;
   Layout layout_;
   std::vector<Part> parts_;           // by rank of the job
+  std::atomic<bool> is_open_{false};  // release: the parts; for who serves, perhaps before
   std::vector<std::size_t> here_;     // members of this host
   std::unique_ptr<FarMember[]> far_;  // by member; null: all are of this host
   HostBarrier host_barrier_;

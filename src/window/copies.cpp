@@ -1,5 +1,6 @@
 #include "window/access.hpp"
 #include "window/diff.hpp"
+#include "window/relay.hpp"
 #include "window/runtime.hpp"
 #include "window/together.hpp"
 
@@ -226,13 +227,49 @@ Difference Access::push_diff(GlobalAddress to, std::span<const std::byte> from,
   return {Status::ok, store_differences(place(*part, to), from.data(), twin.data(), from.size())};
 }
 
-// Piece by piece to all of them, so that the source is read from memory once; to those of other hosts all at once.
-// `target(i)`: the i-th, or one nowhere.
+// To those of other hosts: each host's together.
+template <class Target>
+Status Access::multicast_far(Relays& relays, std::size_t targets, Target target,
+                             std::span<const std::byte> from) noexcept {
+  const job::Session& session = engine_.session();
+  Status first_failure = Status::ok;
+  for (int island = 0; island < session.islands(); ++island) {
+    std::array<Relayed, relayed_max> together;
+    std::size_t count = 0;
+    bool in_program = false;
+    const auto push = [&] {
+      if (count != 0) relays.push(std::span(together).first(count), from, in_program);
+      count = 0;
+    };
+    for (std::size_t i = 0; i < targets; ++i) {
+      const GlobalAddress to = target(i);
+      if (to.rank >= parts_.size() || !parts_[to.rank].far || session.island(static_cast<int>(to.rank)) != island) {
+        continue;
+      }
+      const Part* part = nullptr;
+      const Status status = check(to, from.size(), Rights::write, part);
+      if (first_failure == Status::ok) first_failure = status;
+      if (status != Status::ok) continue;
+      together[count++] = {to.offset, to.rank, 0};
+      in_program = in_program || far_[part->member].in_program;
+      if (count == together.size()) push();
+    }
+    push();
+  }
+  return first_failure;
+}
+
+// To those of other hosts first, and meanwhile piece by piece to all of this one, so that the source is read from
+// memory once. `target(i)`: the i-th, or one nowhere.
 template <class Target>
 Status Access::multicast_to_each(std::size_t targets, Target target, std::span<const std::byte> from) noexcept {
   if (!is_memory(from)) return Status::invalid;
-  std::optional<FarCopies> far;  // made where it is needed
+  std::optional<Relays> relays;
   Status first_failure = Status::ok;
+  if (far_ != nullptr && !from.empty()) {
+    relays.emplace(engine_.session(), runtime_.client(), place_.number);
+    first_failure = multicast_far(*relays, targets, target, from);
+  }
   std::size_t at = 0;
   do {
     const auto piece = from.subspan(at, std::min(multicast_piece_bytes, from.size() - at));
@@ -240,27 +277,34 @@ Status Access::multicast_to_each(std::size_t targets, Target target, std::span<c
       const GlobalAddress to = target(i);
       const Part* part = nullptr;
       Status status = check(to, from.size(), Rights::write, part);
-      if (status == Status::ok)
-        status = part->far ? start_push(far, *part, to + at, piece) : write(*part, to + at, piece);
+      if (status == Status::ok && !part->far) status = write(*part, to + at, piece);
       if (first_failure == Status::ok) first_failure = status;
     }
     at += piece.size();
   } while (at < from.size());
-  const Status pushed = far ? far->end() : Status::ok;
+  const Status pushed = relays ? relays->end() : Status::ok;
   return first_failure == Status::ok ? pushed : first_failure;
 }
 
-// Answers ok: how it ends, all of them tell together.
-Status Access::start_push(std::optional<FarCopies>& copies, const Part& part, GlobalAddress to,
-                          std::span<const std::byte> from) noexcept {
-  const Region all{0, from.size()};
-  return start_push(copies, part, to, from, std::span(&all, 1));
-}
-Status Access::start_push(std::optional<FarCopies>& copies, const Part& part, GlobalAddress to,
-                          std::span<const std::byte> from, std::span<const Region> regions) noexcept {
-  if (!copies) copies.emplace(engine_.session(), runtime_.client(), place_.number);
-  copies->push(target_of(part, to), from.data(), regions, true);
-  return Status::ok;
+// For a rank of another host.
+std::optional<Status> Access::push_for(int peer, GlobalAddress to, std::span<const std::byte> from) noexcept {
+  if (static_cast<int>(to.rank) == rank_of(self_)) {
+    std::byte* there = nullptr;
+    const Status status = check_request(peer, to.offset, from.size(), Rights::write, there);
+    if (status != Status::ok) return status;
+    return copy_local(engine_.session(), own_in_program_, there, writable(from.data()), from.size(), true);
+  }
+  if (!is_open_.load(std::memory_order_acquire)) return std::nullopt;  // others may have the window a moment earlier
+  const int position = group_.position(peer);
+  if (position < 0 || to.rank >= parts_.size()) return Status::bounds;
+  const Part* part = &parts_[to.rank];
+  if (part->state == nullptr || part->far) return Status::bounds;
+  const Rights rights = layout_.rights(layout_.member(part->member), static_cast<std::size_t>(position));
+  if (!includes(rights, Rights::write)) return Status::denied;
+  if (part->mapped == nullptr && !copies_directly(*part)) return std::nullopt;
+  const Status status = check(to, from.size(), Rights::write, part);
+  if (status == Status::denied) return std::nullopt;
+  return status == Status::ok ? write(*part, to, from) : status;
 }
 
 Status Access::multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept {
@@ -279,14 +323,17 @@ Status Access::multicast_to_all(std::uint64_t offset, std::span<const std::byte>
 Status Access::multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
                                  std::span<const Region> regions) noexcept {
   if (!is_memory(from)) return to.empty() ? Status::ok : Status::invalid;
-  std::optional<FarCopies> far;  // as for multicast()
+  std::optional<FarCopies> far;  // made where it is needed; all at once, each by itself
   Status first_failure = Status::ok;
   for (const GlobalAddress& target : to) {
     const Part* part = nullptr;
     Status status = check(target, from.size(), Rights::write, part);
     if (status == Status::ok) status = check_regions(regions, from.size());
-    if (status == Status::ok) {
-      status = part->far ? start_push(far, *part, target, from, regions) : write_regions(*part, target, from, regions);
+    if (status == Status::ok && part->far) {
+      if (!far) far.emplace(engine_.session(), runtime_.client(), place_.number);
+      far->push(target_of(*part, target), from.data(), regions, true);
+    } else if (status == Status::ok) {
+      status = write_regions(*part, target, from, regions);
     }
     if (first_failure == Status::ok) first_failure = status;
   }

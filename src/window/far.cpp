@@ -137,7 +137,7 @@ Status FarCopies::fill(const Piece& piece, std::byte* tail, std::uint64_t base, 
       list += sizeof stretch;
     }
     if (with_data) {
-      status = copy_local(piece, piece.start.local + place, tail, bytes, false);
+      status = copy_local(session_, piece.in_program, piece.start.local + place, tail, bytes, false);
       tail += bytes;
     }
   }
@@ -164,17 +164,10 @@ Status FarCopies::take_data(Piece& piece) noexcept {
     const std::uint64_t place = cursor.place();
     const std::uint64_t bytes = cursor.take(left);
     left -= bytes;
-    const Status status = copy_local(piece, piece.start.local + place, from, bytes, true);
+    const Status status = copy_local(session_, piece.in_program, piece.start.local + place, from, bytes, true);
     if (status != Status::ok) return status;
     from += bytes;
   }
-  return Status::ok;
-}
-
-Status FarCopies::copy_local(const Piece& piece, std::byte* local, std::byte* other, std::size_t bytes,
-                             bool to_local) noexcept {
-  if (piece.in_program) return copy_guarded(session_, local, other, bytes, to_local);
-  copy_bytes(to_local ? local : other, to_local ? other : local, bytes);
   return Status::ok;
 }
 

@@ -91,7 +91,6 @@ class FarCopies {
   Status fill(const Piece& piece, std::byte* tail, std::uint64_t base, bool with_data) noexcept;
   void end(Piece& piece) noexcept;
   Status take_data(Piece& piece) noexcept;
-  Status copy_local(const Piece& piece, std::byte* local, std::byte* other, std::size_t bytes, bool to_local) noexcept;
 
   const job::Session& session_;
   Client& client_;

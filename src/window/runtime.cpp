@@ -397,12 +397,14 @@ void Runtime::receive(const Head& head) noexcept {
   }
 }
 
-// What touches no program's memory is done at once, if it comes from another host: there nobody else can.
+// What touches no program's memory is done at once, if it comes from another host: there nobody else can. A relay may
+// touch that of others.
 void Runtime::receive_request(const Head& head) noexcept {
   bool served = false;
   if (engine_.is_far(static_cast<int>(head.source))) {
     Access* const access = use(head.context);
-    if (access == nullptr || !access->is_in_program()) served = server_.serve(access, head);
+    const bool relays = head.as<ServiceRequest>().service == Service::relay;
+    if (access == nullptr || (!relays && !access->is_in_program())) served = server_.serve(access, head);
     if (access != nullptr) leave(head.context);
   }
   if (!served) server_.receive(head);

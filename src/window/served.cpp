@@ -2,6 +2,7 @@
 
 #include "fabric/bulk.hpp"
 #include "window/access.hpp"
+#include "window/relay.hpp"
 #include "window/waiting.hpp"
 
 #include <linux/futex.h>
@@ -40,7 +41,7 @@ struct TryUntilDone {
 };
 
 // What a peer may have sent as one.
-bool is_service(Service service) noexcept { return service >= Service::pull && service <= Service::reach; }
+bool is_service(Service service) noexcept { return service >= Service::pull && service <= Service::relay; }
 
 // True when `bytes` at `there`, on two pages at most, can be read, or also written. The kernel looks at a word on each
 // page, or adds 0 to it, and answers where we would be sent a signal: half as dear as a copy by it.
@@ -88,6 +89,14 @@ Status copy_guarded(const job::Session& session, std::byte* memory, std::byte* o
     copy_bytes(to_memory ? memory + at : other + at, to_memory ? other + at : memory + at, piece);
     at += piece;
   }
+  return Status::ok;
+}
+
+Status copy_local(const job::Session& session, bool in_program, std::byte* local, std::byte* other, std::size_t bytes,
+                  bool to_local) noexcept {
+  if (bytes == 0) return Status::ok;
+  if (in_program) return copy_guarded(session, local, other, bytes, to_local);
+  copy_bytes(to_local ? local : other, to_local ? other : local, bytes);
   return Status::ok;
 }
 
@@ -350,15 +359,6 @@ Rights needed_for(Service service) noexcept {
   }
 }
 
-// Between a part and what travels with heads.
-Status copy_part(const job::Session& session, const Access& access, std::byte* there, std::byte* other,
-                 std::size_t bytes, bool to_part) noexcept {
-  if (bytes == 0) return Status::ok;
-  if (access.is_in_program()) return copy_guarded(session, there, other, bytes, to_part);
-  copy_bytes(to_part ? there : other, to_part ? other : there, bytes);
-  return Status::ok;
-}
-
 }  // namespace
 
 bool Server::serve(Access* access, const Head& head) noexcept {
@@ -369,6 +369,7 @@ bool Server::serve(Access* access, const Head& head) noexcept {
   Answer answer;
   answer.reply.ticket = request.ticket;
   answer.reply.generation = request.generation;
+  if (request.service == Service::relay) answer.reply.words[0] = all_left;
   Status status = is_service(request.service) ? Status::bounds : Status::invalid;  // no such window; or a peer lies
   if (status == Status::bounds && access != nullptr) {
     if (engine_.is_far(peer)) {
@@ -400,7 +401,7 @@ void Server::reply(const Head& request, const Answer& answer) noexcept {
 
 Status Server::perform_near(const Access& access, const ServiceRequest& request, int peer,
                             Answer& answer) const noexcept {
-  if (request.service == Service::reach) return Status::invalid;  // a peer lies
+  if (request.service > Service::atomic) return Status::invalid;  // a peer lies
   std::byte* there = nullptr;
   const Status status = access.check_request(peer, request.offset, request.bytes, needed_for(request.service), there);
   return status == Status::ok ? perform(request, peer, there, answer.reply) : status;
@@ -418,6 +419,10 @@ Status Server::perform_far(Access& access, const ServiceRequest& request, int pe
     }
     case Service::push: return take(access, request, peer, Named(request, tail));
     case Service::pull: return give(access, peer, Named(request, tail), answer);
+    case Service::relay: {
+      const auto beside = std::bit_cast<Beside>(request.words.back());
+      return relay(access, peer, tail, beside.stretches, answer.reply.words[0]);
+    }
   }
   return Status::invalid;
 }
@@ -437,7 +442,7 @@ Status Server::take(Access& access, const ServiceRequest& request, int peer, con
     const auto [offset, bytes] = named.at(i);
     // A part that is freed meanwhile is not free before this is over: Runtime::remove().
     Status status = access.check_request(peer, offset, bytes, Rights::write, there);
-    if (status == Status::ok) status = copy_part(engine_.session(), access, there, from, bytes, true);
+    if (status == Status::ok) status = copy_local(engine_.session(), access.is_in_program(), there, from, bytes, true);
     if (status != Status::ok) return status;
     from += bytes;
   }
@@ -464,7 +469,7 @@ Status Server::give(const Access& access, int peer, const Named& named, Answer& 
   for (std::size_t i = 0; i < named.count() && status == Status::ok; ++i) {
     const auto [offset, bytes] = named.at(i);
     status = access.check_request(peer, offset, bytes, Rights::read, there);
-    if (status == Status::ok) status = copy_part(engine_.session(), access, there, to, bytes, false);
+    if (status == Status::ok) status = copy_local(engine_.session(), access.is_in_program(), there, to, bytes, false);
     to += bytes;
   }
   if (status != Status::ok && answer.data) {

@@ -21,7 +21,7 @@ class Access;
 // what is copied passes through the asker's bulk memory; between hosts it travels with the heads. The owner checks
 // everything again. A program's memory it touches with no lock or baton held: that may be far, and take its time to
 // come.
-enum class Service : std::uint8_t { pull = 1, push = 2, atomic = 3, reach = 4 };
+enum class Service : std::uint8_t { pull = 1, push = 2, atomic = 3, reach = 4, relay = 5 };
 
 // Copies of so few bytes travel in the heads themselves.
 inline constexpr std::size_t carried_bytes_max = 24;
@@ -56,7 +56,8 @@ static_assert(offsetof(ServiceReply, words) == fabric::tail_name(fabric::Kind::w
 
 /// The last word of a request from another host.
 struct Beside {
-  std::uint32_t stretches;     ///< That the tail begins with; 0: what is copied is one, at the request's offset.
+  /// That the tail begins with; 0: what is copied is one, at the request's offset. Of a relay: its targets (relay.hpp).
+  std::uint32_t stretches;
   std::uint32_t notification;  ///< Of a push: 1 + the counter that counts it; 0: none.
 };
 /// Of the owner's part, from the request's offset on.
@@ -79,6 +80,10 @@ static_assert(sizeof(Reached) == sizeof(Carried));
 /// Copies to or from memory of this program that may be unmapped or protected: bad_address then. With nothing held.
 Status copy_guarded(const job::Session& session, std::byte* memory, std::byte* other, std::size_t bytes,
                     bool to_memory) noexcept;
+
+/// Between memory of this rank's own and what travels with heads. `in_program`: guarded, as above.
+Status copy_local(const job::Session& session, bool in_program, std::byte* local, std::byte* other, std::size_t bytes,
+                  bool to_local) noexcept;
 
 /// One request on its way. In its asker's memory until done.
 struct Asked {

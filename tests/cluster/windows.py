@@ -56,6 +56,15 @@ class Primitives(WindowsTest):
         for words in (("copies", "4"), ("locks",), ("barriers",)):
             self.check_done(hosts, openmpi4("--map-by", "node"), 4, *words)
 
+    # However many ranks a host has, of both kinds of memory.
+    def test_multicasts_cross_the_link_once(self):
+        hosts = self.make_hosts(2)
+        times = 16
+        before = hosts.traffic(1).received + hosts.traffic(0).received
+        self.check_done(hosts, openmpi4("--host", "h0:2,h1:3"), 5, "multicast", str(times))
+        crossed = (hosts.traffic(1).received + hosts.traffic(0).received - before) / (2 * times) / 2**20
+        self.assertTrue(1.0 <= crossed < 1.2, f"{crossed:.2f} times")
+
     def test_with_other_settings(self):
         hosts = self.make_hosts(2)
         for setting in ("TONARI_SERVICE_THREAD=off", "TONARI_DIRECT_COPIES=off"):

@@ -124,6 +124,41 @@ TEST_P(WindowHosts, LeaveProtectedPagesAlone) {
   });
 }
 
+// Of two hosts with three ranks each. Rank 3, to whom it comes first, may not write to rank 4 itself.
+TEST_P(WindowHosts, MulticastThroughOneRankOfAHost) {
+  test::Settings settings = GetParam().settings;
+  settings.emplace_back("TONARI_APART_RANKS=3");
+  test::as_jobs(
+      6,
+      [](Job& job) {
+        constexpr std::size_t bytes = 100'000;
+        WindowOptions options;
+        if (job.rank() == 4) options.rights_of = {{3, Rights::read}};
+        const auto sent = pattern(40'000, 3);
+        for (const auto owner : {test::Owner::tonari, test::Owner::program}) {
+          test::Part part = test::make_part(job, owner, bytes, options);
+          Window& window = part.window;
+          if (job.rank() == 0) {
+            const std::array targets{window.at(5, 60'000), window.at(3, 1), window.at(1, 2), window.at(4, 59'999)};
+            EXPECT_EQ(window.multicast(targets, sent), Status::ok);
+            EXPECT_EQ(window.multicast_to_all(50'000, std::span(sent).first(9'000)), Status::ok);
+            EXPECT_EQ(window.multicast(std::array{window.at(4), window.at(3, bytes), window.at(5)}, bytes_of('x')),
+                      Status::bounds);
+          }
+          ASSERT_EQ(window.barrier(), Status::ok);
+          std::vector<std::byte> expected(bytes);
+          constexpr std::array<std::ptrdiff_t, 6> at{-1, 2, -1, 1, 59'999, 60'000};
+          const auto offset = at[static_cast<std::size_t>(job.rank())];
+          if (offset >= 0) std::ranges::copy(sent, expected.begin() + offset);
+          if (job.rank() != 0) std::copy_n(sent.begin(), 9'000, expected.begin() + 50'000);
+          if (job.rank() > 3) expected[0] = std::byte{'x'};
+          EXPECT_TRUE(std::ranges::equal(window.local(), expected)) << job.rank();
+          ASSERT_EQ(window.barrier(), Status::ok);
+        }
+      },
+      settings);
+}
+
 TEST_P(WindowHosts, MulticastToAllAtOnceThoughOneRefuses) {
   constexpr int ranks = 4;
   run(ranks, [](Job& job) {

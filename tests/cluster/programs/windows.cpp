@@ -3,6 +3,7 @@
 //   copies SEED       every way to push and pull, by all ranks in all parts, checked after barriers
 //   locks             counters that locks guard, of every rank by every rank; readers among them; time limits
 //   words             atomic operations and notifications of all ranks
+//   multicast TIMES   rank 1 writes as many mebibytes to all others
 //   barriers          what was pushed before a barrier is seen behind it, round after round
 //   alone             windows of one rank, reached by all others; and refused ones
 //   mistakes          a rank gets its call wrong: all throw, and go on
@@ -283,11 +284,25 @@ void dies(Job& job, int victim) {
   say(name(job.rank()) + " saw peer_gone of " + std::to_string(victim));
 }
 
+void multicast(Job& job, int times) {
+  constexpr std::size_t bytes = 1 << 20;
+  on_both(job, bytes, [&](Window& window) {
+    for (int time = 0; time < times; ++time) {
+      const auto sent = pattern(bytes, static_cast<std::size_t>(time));
+      if (job.rank() == 1) require_ok(window.multicast_to_all(0, sent));
+      require_ok(window.barrier());
+      require(job.rank() == 1 || std::ranges::equal(window.local(), sent), "a multicast came changed");
+      require_ok(window.barrier());
+    }
+  });
+}
+
 void act(Job& job, const std::vector<std::string>& arguments) {
   const std::string& what = arguments.at(0);
   if (what == "copies") return copies(job, std::stoull(arguments.at(1)));
   if (what == "locks") return locks(job);
   if (what == "words") return words(job);
+  if (what == "multicast") return multicast(job, std::stoi(arguments.at(1)));
   if (what == "barriers") return barriers(job);
   if (what == "alone") return alone(job);
   if (what == "mistakes") return mistakes(job);
