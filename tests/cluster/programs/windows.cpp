@@ -22,6 +22,7 @@
 #include <exception>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -276,6 +277,7 @@ void dies(Job& job, int victim) {
   say(name(job.rank()) + " was told " + std::string(to_string(locked)));
   require(locked == Status::ok || locked == Status::holder_died, "the lock");
   require_ok(window.unlock(0));
+  while (job.alive(victim)) std::this_thread::yield();  // the lock's home may have heard of it earlier
   require(window.push(window.at(victim), pattern(100, 1)) == Status::peer_gone, "a push to it");
   require(window.fetch_add(window.at(victim), std::uint64_t{1}).status == Status::peer_gone,
           "an atomic operation on it");
