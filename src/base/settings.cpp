@@ -146,7 +146,8 @@ const std::array table{
         "after how long a rank says so that waits for others to leave, or to receive what they may keep no more of; 0: "
         "never"},
     Row{"TONARI_DIRECT_COPIES", Switch{&Settings::direct_copies},
-        "copy straight between the programs' memory (process_vm_readv) where the system allows it"},
+        "copy straight to and from other programs' memory where the system (process_vm_readv) or the network (RDMA) "
+        "can"},
     Row{"TONARI_SERVICE_THREAD", Switch{&Settings::service_thread},
         "serve other ranks by a thread while the program computes"},
     Row{"TONARI_LOG", Choice{&Settings::log, "trace|debug|info|warn|error|critical|off"},

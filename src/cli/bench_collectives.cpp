@@ -48,12 +48,7 @@ class CollectiveQuestion final : public Question {
         ->default_str(fmt::format("{}", fmt::join(ranks(), ",")))
         ->group("Ranks");
     if (!collective_.sizes) return;
-    command
-        .add_option("--sizes", options.sizes,
-                    fmt::format("{}: a list with K, M, G for powers of 1024, and ranges that double (default: {})",
-                                collective_.sizes->meaning, collective_.sizes->usual))
-        ->type_name("LIST")
-        ->group("The question");
+    add_sizes(command, options, collective_.sizes->meaning, collective_.sizes->usual);
   }
 
   [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options,

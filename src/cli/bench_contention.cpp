@@ -11,8 +11,6 @@ namespace tonari::cli {
 
 namespace {
 
-constexpr std::string_view usual_sizes = "64K,1M";
-
 class Contention final : public Question {
  public:
   [[nodiscard]] std::string_view name() const override { return "contention"; }
@@ -31,13 +29,7 @@ class Contention final : public Question {
   }
 
   void add_options(CLI::App& command, BenchOptions& options) override {
-    command
-        .add_option("--sizes", options.sizes,
-                    fmt::format("Bytes a message: a list with K, M, G for powers of 1024, and ranges that double "
-                                "(default: {})",
-                                usual_sizes))
-        ->type_name("LIST")
-        ->group("The question");
+    add_sizes(command, options, "Bytes a message", usual_sizes);
   }
 
   [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options,
@@ -56,8 +48,10 @@ class Contention final : public Question {
   }
 
  private:
+  static constexpr const char* usual_sizes = "64K,1M";
+
   [[nodiscard]] static std::vector<std::size_t> sizes(const BenchOptions& options) {
-    return parse_sizes("--sizes", options.sizes.value_or(std::string(usual_sizes)));
+    return parse_sizes("--sizes", options.sizes.value_or(usual_sizes));
   }
   [[nodiscard]] static double budget_us(const BenchOptions& options) { return options.quick ? 30'000 : 300'000; }
 };

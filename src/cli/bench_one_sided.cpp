@@ -20,15 +20,6 @@ void add_list(CLI::App& command, const char* option, std::string& value, const c
   command.add_option(option, value, meaning)->type_name("LIST")->capture_default_str()->group("The question");
 }
 
-void add_sizes(CLI::App& command, BenchOptions& options, std::string_view meaning, std::string_view usual) {
-  command
-      .add_option("--sizes", options.sizes,
-                  fmt::format("{}: a list with K, M, G for powers of 1024, and ranges that double (default: {})",
-                              meaning, usual))
-      ->type_name("LIST")
-      ->group("The question");
-}
-
 double budget_us(const BenchOptions& options) { return options.quick ? 3000 : 10000; }
 double computing_us(const BenchOptions& options) { return options.quick ? 5000 : 20000; }
 int computations(const BenchOptions& options) { return options.quick ? 2 : 3; }

@@ -34,12 +34,7 @@ class Pingpong final : public Question {
   }
 
   void add_options(CLI::App& command, BenchOptions& options) override {
-    command
-        .add_option("--sizes", options.sizes,
-                    "Bytes a message: a list with K, M, G for powers of 1024, and ranges that double (default: "
-                    "8,40,64-64M)")
-        ->type_name("LIST")
-        ->group("The question");
+    add_sizes(command, options, "Bytes a message", usual_sizes);
     command
         .add_option("--buffers", buffers_, "warm: the same buffer each time. cold: another, out of the caches' reach")
         ->type_name("LIST")
@@ -67,8 +62,10 @@ class Pingpong final : public Question {
   [[nodiscard]] std::string tell(const Results& results) const override;
 
  private:
+  static constexpr const char* usual_sizes = "8,40,64-64M";
+
   [[nodiscard]] static std::vector<std::size_t> sizes(const BenchOptions& options) {
-    const auto* const usual = options.quick ? "8,40,64,512,4K,16K,64K,1M" : "8,40,64-64M";
+    const auto* const usual = options.quick ? "8,40,64,512,4K,16K,64K,1M" : usual_sizes;
     return parse_sizes("--sizes", options.sizes.value_or(usual));
   }
   [[nodiscard]] static double budget_us(const BenchOptions& options) { return options.quick ? 4000 : 12000; }

@@ -114,6 +114,15 @@ std::vector<int> parse_ascending(std::string_view option, std::string_view text,
   return numbers;
 }
 
+void add_sizes(CLI::App& command, BenchOptions& options, std::string_view meaning, std::string_view usual) {
+  command
+      .add_option("--sizes", options.sizes,
+                  fmt::format("{}: a list with K, M, G for powers of 1024, and ranges that double (default: {})",
+                              meaning, usual))
+      ->type_name("LIST")
+      ->group("The question");
+}
+
 std::vector<int> usual_ranks() {
   std::vector<int> usual{2};
   for (const int ranks : {4, 8}) {

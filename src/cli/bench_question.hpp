@@ -87,6 +87,8 @@ std::vector<std::unique_ptr<Question>> all_questions();
 /// "8,40,4K", ranges that double, "64-1M", and ranges in steps, "4K-12K+256", as numbers. K, M, G are powers of 1024.
 /// Throws SetupError, naming `option`, on anything else.
 std::vector<std::size_t> parse_sizes(std::string_view option, std::string_view text);
+/// The option --sizes of a question. `meaning`: what has so many bytes.
+void add_sizes(CLI::App& command, BenchOptions& options, std::string_view meaning, std::string_view usual);
 /// Parts of "warm,cold". Throws SetupError, naming `option`, on a part that is not among `known`, or without parts.
 std::vector<std::string> parse_choices(std::string_view option, std::string_view text,
                                        const std::vector<std::string>& known);
@@ -103,8 +105,8 @@ std::string worker_option(std::string_view key, const Values& values) {
 /// Two, four and eight, but not so many that the processors only change between them.
 std::vector<int> usual_ranks();
 /// `ask` put to those of `systems` that are Open MPI, without its one-sided component rdma, which it chooses by itself:
-/// without it, it is quicker in its own memory; in it, 4.1.4 crashes when it compares and swaps. To nobody between ranks
-/// that speak as hosts do: there it does not choose (bench_systems.cpp).
+/// without it, it is quicker in its own memory; in it, 4.1.4 crashes when it compares and swaps. To nobody between
+/// ranks that speak as hosts do: there it does not choose (bench_systems.cpp).
 Launch without_rdma(Ask ask, const std::vector<System>& systems);
 /// Those that are not for any number of threads.
 std::vector<System> at_default(const std::vector<System>& systems);

@@ -13,12 +13,12 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 
 namespace tonari::cli {
 
 namespace {
 
-constexpr std::string_view usual_sizes = "1M";
 constexpr int exchanges_max = 1000;
 
 /// The processors of two cores, as the system numbers them.
@@ -79,13 +79,7 @@ class SeriesQuestion final : public Question {
   }
 
   void add_options(CLI::App& command, BenchOptions& options) override {
-    command
-        .add_option("--sizes", options.sizes,
-                    fmt::format("Bytes a message: a list with K, M, G for powers of 1024, and ranges that double "
-                                "(default: {})",
-                                usual_sizes))
-        ->type_name("LIST")
-        ->group("The question");
+    add_sizes(command, options, "Bytes a message", usual_sizes);
     command
         .add_option("--exchanges", exchanges_,
                     fmt::format("Round trips of a series, each timed by itself, from 1 to {}", exchanges_max))
@@ -98,27 +92,33 @@ class SeriesQuestion final : public Question {
         ->type_name("LIST")
         ->capture_default_str()
         ->group("The question");
-    command.add_option("--cores", cores_, "near: two that share a cache. far: two that share none")
+    command
+        .add_option("--cores", cores_,
+                    fmt::format("near: two that share a cache. far: two that share none (default: {})", usual_cores))
         ->type_name("LIST")
-        ->capture_default_str()
         ->group("The question");
   }
 
   [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options,
                                          const std::vector<System>& systems) const override;
   [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override {
-    return {{"sizes", sizes(options)}, {"exchanges", exchanges_}, {"buffers", buffers_}, {"cores", cores_}};
+    return {{"sizes", sizes(options)}, {"exchanges", exchanges_}, {"buffers", buffers_}, {"cores", cores()}};
   }
   [[nodiscard]] std::string tell(const Results& results) const override;
 
  private:
+  static constexpr const char* usual_sizes = "1M";
+  static constexpr const char* usual_cores = "near,far";
+
   [[nodiscard]] static std::vector<std::size_t> sizes(const BenchOptions& options) {
-    return parse_sizes("--sizes", options.sizes.value_or(std::string(usual_sizes)));
+    return parse_sizes("--sizes", options.sizes.value_or(usual_sizes));
   }
+
+  [[nodiscard]] std::string cores() const { return cores_.value_or(usual_cores); }
 
   int exchanges_ = 100;
   std::string buffers_ = "warm,cold";
-  std::string cores_ = "near,far";
+  std::optional<std::string> cores_;
 };
 
 std::vector<Launch> SeriesQuestion::plan(const BenchOptions& options, const std::vector<System>& systems) const {
@@ -126,17 +126,19 @@ std::vector<Launch> SeriesQuestion::plan(const BenchOptions& options, const std:
   if (without(systems, Family::ucx).size() != systems.size()) {
     throw SetupError("--rival ucx: ucx_perftest tells no single times; `tonari bench pingpong` asks it");
   }
-  const auto cores = parse_choices("--cores", cores_, {"near", "far"});
+  const bool binds = options.launch.bind != "none";
+  if (!binds && cores_) throw SetupError("--cores binds the ranks, and --bind none does not: leave one of them out");
+  const auto chosen = parse_choices("--cores", cores(), {"near", "far"});
   const Ask ask{"pingpong",
                 options.launch,
                 {worker_option("sizes", sizes(options)),
                  worker_option("buffers", parse_choices("--buffers", buffers_, {"warm", "cold"})),
                  fmt::format("--exchanges={}", exchanges_)}};
-  if (options.launch.bind == "none") return {{ask, systems, ""}};
+  if (!binds) return {{ask, systems, ""}};
 
   const auto pairs = pairs_here();
   std::vector<Launch> launches;
-  for (const auto& name : cores) {
+  for (const auto& name : chosen) {
     const auto pair = pairs.find(name);
     if (pair == pairs.end()) continue;
     auto pinned = ask;
@@ -146,7 +148,7 @@ std::vector<Launch> SeriesQuestion::plan(const BenchOptions& options, const std:
     launches.push_back({std::move(pinned), systems, name});
   }
   if (launches.empty()) {
-    throw SetupError(fmt::format("--cores {}: there are no such two cores here; --bind none asks without", cores_));
+    throw SetupError(fmt::format("--cores {}: there are no such two cores here; --bind none asks without", cores()));
   }
   return launches;
 }
@@ -180,8 +182,9 @@ std::string SeriesQuestion::tell(const Results& results) const {
     return std::ranges::any_of(results.series(),
                                [&](const auto& series) { return series.name.label.ends_with(cores); });
   };
+  const std::string chosen = this->cores();
   const auto missed = [&](std::string_view cores, std::string_view other) {
-    return cores_.find(cores.substr(1)) != cores_.npos && measured(other) && !measured(cores);
+    return chosen.find(cores.substr(1)) != chosen.npos && measured(other) && !measured(cores);
   };
   if (missed(" far", " near")) text += "\nfar: not measured, all cores that may be used share a cache\n";
   if (missed(" near", " far")) text += "\nnear: not measured, no two cores that may be used share a cache\n";

@@ -94,6 +94,7 @@ class Refusal(SeriesTest):
             self.assertIn("--exchanges: it takes a number of round trips from 1 to 1000",
                           self.refused("series", "--exchanges", number))
         self.assertIn("choose among near,far", self.refused("series", "--cores", "close"))
+        self.assertIn("leave one of them out", self.refused("series", "--bind", "none", "--cores", "near"))
         self.assertIn("ucx_perftest tells no single times", self.refused("series", "--rival", "ucx"))
 
     def test_of_cores_that_the_machine_has_not(self):
