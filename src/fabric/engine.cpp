@@ -75,16 +75,25 @@ std::size_t Engine::poll() noexcept {
   retry_held_back();
   if (shm_.room_made()) [[unlikely]]
     session_.arena().ring_all_bells();
-  if (heads == 0) empty_polls_.store(empty_polls_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  count_poll(heads == 0 && network_empty_);
   return heads;
+}
+
+// Release: with what the poll has handed up. Pairs with drain().
+void Engine::count_poll(bool empty) noexcept {
+  polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  if (empty) empty_polls_.store(empty_polls_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
 // A look at the network costs as much as tens of looks at the rings.
 std::size_t Engine::poll_network() noexcept {
+  network_empty_ = false;
   if (++polls_without_network_ < polls_without_network_max && has_neighbours_) return 0;
   polls_without_network_ = 0;
   std::size_t heads = 0;
+  const std::uint64_t empty_looks = network_->empty_looks();
   network_->poll(heads_a_poll, [this, &heads](const Head& head) noexcept { arrived_[heads++] = head; });
+  network_empty_ = network_->empty_looks() != empty_looks;  // else it had something, or a sender has its lock
   if (heads != 0) hand_up(std::span(arrived_).first(heads));
   if (network_->gone_count() != gone_seen_) [[unlikely]]
     notice_gone();
@@ -198,13 +207,23 @@ void Engine::retry_held_back() noexcept {
   }
 }
 
-// By the service thread: takes what is in the rings, or sees that the baton's holder has, whom the bell rouses. Two
-// empty polls, since the first may have begun before. Where others never pause, enough has been taken after so many
-// looks.
+// By the service thread, before layers are told that a rank has died or leaves: what lies here of that rank is handed
+// up, by this thread or by the baton's holder, whom the bell rouses.
+//
+// Promised: what lay in our rings, or of a far rank in this host's sockets, as far as UCX still reads a connection that
+// has broken, when we learned of it. Not promised: what was on its way from another host. A rank's own connection
+// breaks behind all that came over it, but its watcher's word comes over another one, and may overtake. Then the layers
+// learn of the death first, and get what comes late, or it is lost with the connection: of what the dead have sent
+// nobody can count on the last.
+//
+// Two empty polls, since the first may have begun before. Where others never pause, so many polls have taken more than
+// rings and sockets hold. The holder's polls count, not our looks at it: it may be without a core for a while.
 void Engine::drain() noexcept {
-  constexpr int looks_max = 10'000;
-  const std::uint32_t before = empty_polls_.load(std::memory_order_acquire);
-  for (int look = 0; look < looks_max && empty_polls_.load(std::memory_order_acquire) - before < 2; ++look) {
+  constexpr std::uint32_t polls_max = 2000;
+  const std::uint32_t polls = polls_.load(std::memory_order_acquire);
+  const std::uint32_t empty_polls = empty_polls_.load(std::memory_order_acquire);
+  while (empty_polls_.load(std::memory_order_acquire) - empty_polls < 2 &&
+         polls_.load(std::memory_order_acquire) - polls < polls_max) {
     if (take_baton()) {
       shm_.expect_gap();
       poll_all();
@@ -385,7 +404,7 @@ void Engine::sleep_on(job::Arena::Bell which, std::uint32_t seen, std::chrono::n
 // By the service thread. While some other thread of this rank is in the library, that one looks at the network: two on
 // one descriptor would wake for each message both.
 bool Engine::rest(std::uint32_t seen, std::chrono::nanoseconds longest) noexcept {
-  if (network_ == nullptr || !session_.settings().service_thread) return false;
+  if (network_ == nullptr) return false;
   if (!take_baton()) {
     futex_wait(block_.service_bell, seen, nap_);
     nap_ = std::min(2 * nap_, nap_max);

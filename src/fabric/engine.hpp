@@ -152,6 +152,10 @@ class Engine final : public job::Session::Attachment {
   [[nodiscard]] bool copies_directly(int peer) const noexcept { return session_.direct_copies() && !is_far(peer); }
   /// They work with all ranks.
   [[nodiscard]] bool copies_directly() const noexcept { return session_.direct_copies() && network_ == nullptr; }
+  /// Copies by key to and from far ranks; null where the network has none.
+  [[nodiscard]] ucx::Wire* by_key() noexcept {
+    return network_ != nullptr && network_->by_key().has_keys() ? &network_->by_key() : nullptr;
+  }
   /// What `peer` is at just now, as far as one can see from here. Nobody can be counted on with more ranks than cores.
   [[nodiscard]] Attention attention(int peer) const noexcept {
     if (is_far(peer) || shared_cores_ ||
@@ -247,8 +251,9 @@ class Engine final : public job::Session::Attachment {
     void wake(int rank) const noexcept { engine->wake(rank); }
   };
   void ring_own_bell() noexcept { session_.arena().ring_bell(session_.rank()); }
-  std::size_t poll() noexcept;  // by the holder, as the next five
+  std::size_t poll() noexcept;  // by the holder, as the next seven
   std::size_t poll_network() noexcept;
+  void count_poll(bool empty) noexcept;
   void take_up(const Head& head) noexcept;
   void tell_if_full() noexcept;
   void notice_gone() noexcept;
@@ -320,7 +325,8 @@ class Engine final : public job::Session::Attachment {
   bool has_neighbours_ = false;              // that are not
   std::vector<std::atomic<char>> leaves_;    // by rank: far, and has said so; with what it sent before
   FileDescriptor bell_, service_bell_;       // sockets
-  std::uint32_t polls_without_network_ = 0;  // by the baton's holder, as the next
+  std::uint32_t polls_without_network_ = 0;  // by the baton's holder, as the next two
+  bool network_empty_ = true;                // the last poll has asked the network, if there is one: it had nothing
   std::uint32_t gone_seen_ = 0;
   std::optional<Vigil> vigil_;  // where there are several hosts
   std::uint32_t deaths_seen_ = 0;
@@ -329,7 +335,8 @@ class Engine final : public job::Session::Attachment {
   std::chrono::milliseconds nap_{1};  // by the service thread
 
   std::array<Head, 2 * heads_a_poll> arrived_;  // by the baton's holder: what a poll takes out of both rings
-  std::atomic<std::uint32_t> empty_polls_{0};   // by the baton's holder: polls that found nothing
+  std::atomic<std::uint32_t> polls_{0};         // by the baton's holder, as the next: for drain()
+  std::atomic<std::uint32_t> empty_polls_{0};   // that have looked everywhere and found nothing
 
   SpinLock sleepers_lock_;  // of the next three
   std::deque<Sleeper> sleepers_;

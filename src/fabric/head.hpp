@@ -34,18 +34,19 @@ enum class Kind : std::uint8_t {
   window_done = 67,       ///< Reply: what became of it.
   window_help = 68,       ///< A long access under way, of which the owner may copy chunks: no reply.
   // Windows between hosts:
-  window_told = 69,     ///< What this rank gives to a window that is being made (window/joining.hpp).
-  window_ready = 70,    ///< It has the window, or could not take part.
-  window_push = 71,     ///< As window_access, with a tail.
-  window_data = 72,     ///< Reply: as window_done, with a tail.
-  window_freed = 73,    ///< This rank has freed its part.
-  window_met = 74,      ///< This host has come to a barrier (window/barrier.hpp).
-  window_lock = 75,     ///< To a lock's home: a step of this rank's (window/far_locks.hpp).
-  window_granted = 76,  ///< From a lock's home: what has come of it.
-  rank_leaves = 192,    ///< To ranks of other hosts, the last of this one's: it calls nothing any more.
-  rank_full = 193,      ///< To ranks of other hosts: it keeps all the unexpected messages it may (tag 1), or not (0).
-  rank_watches = 194,   ///< To a rank of another host: a connection is all that it makes (vigil.hpp).
-  rank_died = 195,      ///< To all: the rank that `tag` names, of another host than its watcher, has died.
+  window_told = 69,      ///< What this rank gives to a window that is being made (window/joining.hpp).
+  window_ready = 70,     ///< It has the window, or could not take part.
+  window_push = 71,      ///< As window_access, with a tail.
+  window_data = 72,      ///< Reply: as window_done, with a tail.
+  window_freed = 73,     ///< This rank has freed its part.
+  window_met = 74,       ///< This host has come to a barrier (window/barrier.hpp).
+  window_lock = 75,      ///< To a lock's home: a step of this rank's (window/far_locks.hpp).
+  window_granted = 76,   ///< From a lock's home: what has come of it.
+  window_returned = 77,  ///< To the owner of a part: this rank uses its key no more (window/keys.hpp).
+  rank_leaves = 192,     ///< To ranks of other hosts, the last of this one's: it calls nothing any more.
+  rank_full = 193,       ///< To ranks of other hosts: it keeps all the unexpected messages it may (tag 1), or not (0).
+  rank_watches = 194,    ///< To a rank of another host: a connection is all that it makes (vigil.hpp).
+  rank_died = 195,       ///< To all: the rank that `tag` names, of another host than its watcher, has died.
   kept = 63,  ///< Never sent: an unexpected message whose payload its receiver moved (message/unexpected.hpp).
 };
 inline constexpr std::size_t layers_count = 2;

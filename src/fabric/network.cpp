@@ -34,6 +34,7 @@ ucx::Wire::Settings wire_settings(const job::Membership& member, const Settings&
   wire.replies = windows.replies + credits_max;
   wire.owner = &bulk;
   wire.tail_sent = tail_sent;
+  if (settings.direct_copies) wire.staging = {reinterpret_cast<std::byte*>(&bulk), bulk_memory_bytes};
   return wire;
 }
 

@@ -47,11 +47,16 @@ class Network final : public job::Network {
   std::size_t poll(std::size_t heads_max, Handle&& handle) noexcept {
     return ordered_.poll(heads_max, handle);
   }
+  /// How often a poll has asked the network, and it had nothing. By the poller.
+  [[nodiscard]] std::uint64_t empty_looks() const noexcept { return wire_.empty_looks(); }
   /// The tail of a head that was handed up; and that it is read.
   [[nodiscard]] static std::span<const std::byte> look(std::uint64_t place, std::uint64_t bytes) noexcept {
     return ucx::Wire::look(place, bytes);
   }
   void give_back(std::uint64_t place) noexcept { wire_.give_back(place); }
+
+  /// Copies by key, of which it may have none.
+  [[nodiscard]] ucx::Wire& by_key() noexcept { return wire_; }
 
   /// Nothing is here that a poll would hand up, or send.
   [[nodiscard]] bool quiet() const noexcept { return ordered_.quiet(); }

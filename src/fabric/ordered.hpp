@@ -61,14 +61,14 @@ class Ordered {
   Status send(int peer, const Head& head, Lane lane, const Tail&... tail) noexcept {
     Outbound& to = of(lane).outbound[static_cast<std::size_t>(peer)];
     const std::lock_guard guard(to.lock);
-    // Relaxed: the count hands over nothing but itself. A peer that lies in its credit finds its window overrun, and
-    // refuses what it has no place for.
-    if (to.sent - to.acknowledged.load(std::memory_order_relaxed) >= of(lane).window) [[unlikely]]
+    const std::uint64_t sent = to.sent.load(std::memory_order_relaxed);
+    // Relaxed: the count hands over nothing but itself.
+    if (sent >= to.acknowledged.load(std::memory_order_relaxed) + of(lane).window) [[unlikely]]
       return wire_.gone(peer) ? Status::peer_gone : Status::again;
     Head numbered = head;
-    numbered.publish = static_cast<std::uint16_t>((to.sent & number_mask) << 1 | static_cast<unsigned>(lane));
+    numbered.publish = static_cast<std::uint16_t>((sent & number_mask) << 1 | static_cast<unsigned>(lane));
     const Status status = wire_.send(peer, numbered, lane, tail...);
-    if (status == Status::ok) ++to.sent;
+    if (status == Status::ok) to.sent.store(sent + 1, std::memory_order_relaxed);
     return status;
   }
 
@@ -84,15 +84,17 @@ class Ordered {
   /// Nothing waits here: no head to be handed up, no credit to be sent. By the poller, before it sleeps.
   [[nodiscard]] bool quiet() const noexcept { return ways_[0].count == 0 && ways_[1].count == 0 && owing_.empty(); }
 
-  /// Heads that named no number of the window, or one that was here: a peer lies, or the wire doubles.
+  /// Heads that named no number of the window, or one that was here, and credits for more than was sent: a peer lies,
+  /// or the wire doubles.
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_; }
 
  private:
   static constexpr std::uint64_t number_mask = 0x7fff;
 
   struct Outbound {
+    // Held while the wire sends: who else sends to this peer would only wait for the wire's own lock instead.
     SpinLock lock;
-    std::uint64_t sent = 0;                      // under the lock
+    std::atomic<std::uint64_t> sent{0};          // written under the lock
     std::atomic<std::uint64_t> acknowledged{0};  // by the poller
   };
   struct Early {
@@ -172,9 +174,16 @@ class Ordered {
   void take_credit(const Head& head) noexcept {
     if (head.source >= owes_.size()) return refuse();
     const auto credit = head.as<Credit>();
-    acknowledge(of(Lane::request).outbound[head.source], credit.requests);
-    acknowledge(of(Lane::reply).outbound[head.source], credit.replies);
+    Outbound& requests = of(Lane::request).outbound[head.source];
+    Outbound& replies = of(Lane::reply).outbound[head.source];
+    if (credit.requests > sent_max(requests) || credit.replies > sent_max(replies)) return refuse();
+    acknowledge(requests, credit.requests);
+    acknowledge(replies, credit.replies);
   }
+  // No more have been sent, but for one that is counted once the wire has it: its credit may be here before. A peer
+  // that lies by it finds its window overrun, and refuses what it has no place for. Relaxed: the wire orders what came
+  // before a head was sent before a poll that brings the credit for it.
+  static std::uint64_t sent_max(const Outbound& to) noexcept { return to.sent.load(std::memory_order_relaxed) + 1; }
   // Credits overtake each other: the highest counts.
   static void acknowledge(Outbound& to, std::uint64_t taken) noexcept {
     if (taken > to.acknowledged.load(std::memory_order_relaxed)) {

@@ -192,11 +192,11 @@ void Session::serve_until_stopped() noexcept {
         stop_process();
       }
     }
-    // While the rank leaves no other thread of it makes progress, so this one serves whatever the setting says.
-    if (settings_.service_thread || leaving_.load(std::memory_order_acquire)) {
-      if (Attachment* const layer = attachment()) layer->serve();
-    }
-    Attachment* const layer = attachment();
+    // While the rank leaves no other thread of it makes progress, so this one serves whatever the setting says, and
+    // wakes for what comes by the network.
+    const bool serves = settings_.service_thread || leaving_.load(std::memory_order_acquire);
+    Attachment* const layer = serves ? attachment() : nullptr;
+    if (layer != nullptr) layer->serve();
     if (layer == nullptr || !layer->rest(seen, heartbeat)) futex_wait(bell, seen, heartbeat);
   }
 }

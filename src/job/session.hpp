@@ -118,7 +118,8 @@ class Session {
   class Attachment {
    public:
     virtual ~Attachment() = default;
-    /// Runs on the service thread each time its bell rings and about twice a second. Must not block.
+    /// Runs on the service thread each time its bell rings and about twice a second; with TONARI_SERVICE_THREAD=off,
+    /// while the rank leaves, as rest(). Must not block.
     virtual void serve() noexcept = 0;
     /// Runs on the service thread for each rank that died, before the death handler. Once it has answered true, no
     /// longer.

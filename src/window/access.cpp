@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "job/pool.hpp"
+#include "window/heads.hpp"
 #include "window/runtime.hpp"
 
 #include <sched.h>
@@ -151,6 +152,7 @@ Access::~Access() {
     return;
   }
   runtime_.remove(*this);
+  close_keys();  // first: their owners may wait for them as this rank waits for its own
   free_part();
   const std::uint64_t bytes = place_.memory->bytes().size();
   // Acquire and release: the last one sees that all others have done with it.
@@ -172,6 +174,7 @@ void Access::free_part() noexcept {
   if (far_ != nullptr) {
     runtime_.lock_homes().close(place_.number);
     tell_far_ranks_freed();
+    runtime_.given_keys().take_back(place_.number);
   }
   runtime_.pins().unpin(pinned_);
   pinned_ = {};
@@ -187,20 +190,33 @@ void Access::wait_for_accesses() const noexcept {
 }
 
 void Access::tell_far_ranks_freed() noexcept {
-  fabric::Head head{};
-  head.kind = fabric::Kind::window_freed;
-  head.source = static_cast<std::uint32_t>(engine_.session().rank());
-  head.context = place_.number;
+  const fabric::Head head = plain_head(fabric::Kind::window_freed, engine_.session().rank(), place_.number);
   for (std::size_t i = 0; i < size(); ++i) {
     if (!far_[i].counts_on_us.load(std::memory_order_relaxed)) continue;
     runtime_.outbox().post(rank_of(i), head, fabric::Lane::request);
   }
 }
 
+void Access::close_keys() noexcept {
+  if (far_ == nullptr) return;
+  for (std::size_t i = 0; i < size(); ++i) far_[i].key.close(runtime_);
+}
+
 void Access::take_freed(int rank) noexcept {
   const int position = group_.position(rank);
   if (far_ == nullptr || position < 0 || !engine_.is_far(rank)) return;  // a peer lies
-  far_[static_cast<std::size_t>(position)].state.store(PartState::freed, std::memory_order_release);
+  FarMember& member = far_[static_cast<std::size_t>(position)];
+  member.state.store(PartState::freed, std::memory_order_release);
+  member.key.close(runtime_);
+}
+
+std::vector<std::byte> Access::key_for(int peer) {
+  const bool for_all = std::ranges::all_of(
+      given_, [](Rights rights) { return includes(rights, Rights::read) && includes(rights, Rights::write); });
+  std::byte* there = nullptr;
+  const Status allowed = check_request(peer, 0, own_bytes_, Rights::read, there);
+  if (!for_all || allowed != Status::ok) return {};
+  return runtime_.given_keys().give(place_.number, {there, own_bytes_}, peer);
 }
 
 Status Access::admit(int rank, Reached& reached) noexcept {

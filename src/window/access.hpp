@@ -130,6 +130,8 @@ class Access {
     return notification < layout_.member(self_).notifications;
   }
   void count_notification(std::uint32_t notification) noexcept;
+  /// What GivenKeys::give() answers. Empty, too, where not all may read and write this rank's part.
+  [[nodiscard]] std::vector<std::byte> key_for(int peer);
   /// This rank's own part is its program's memory.
   [[nodiscard]] bool is_in_program() const noexcept { return own_in_program_; }
   /// Its locks, as far ranks are to use them.
@@ -196,6 +198,7 @@ class Access {
   void free_part() noexcept;
   void wait_for_accesses() const noexcept;
   void tell_far_ranks_freed() noexcept;
+  void close_keys() noexcept;
   void let_go() noexcept;
 
   [[nodiscard]] int rank_of(std::size_t member) const noexcept { return group_.at(static_cast<int>(member)); }

@@ -1,5 +1,6 @@
 #include "window/access.hpp"
 #include "window/diff.hpp"
+#include "window/key_copies.hpp"
 #include "window/relay.hpp"
 #include "window/runtime.hpp"
 #include "window/together.hpp"
@@ -63,6 +64,14 @@ Status Access::reach_program(GlobalAddress address, const Part& part, Copy copy)
 // To or from a rank of another host.
 Status Access::copy_far(Service service, const Part& part, GlobalAddress address, std::byte* local,
                         std::span<const Region> regions) noexcept {
+  FarMember& owner = far_[part.member];
+  if (regions.size() == 1 && owner.key.use(runtime_, rank_of(part.member), place_.number)) {
+    const auto [offset, bytes] = regions.front();
+    const Status status =
+        copy_by_key(runtime_, owner.key, service, address.offset + offset, {local + offset, bytes}, owner.in_program);
+    owner.key.leave(runtime_);
+    return status;
+  }
   FarCopies copies(engine_.session(), runtime_.client(), place_.number);
   if (service == Service::pull) {
     copies.pull(target_of(part, address), local, regions);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "window/keys.hpp"
 #include "window/layout.hpp"
 #include "window/served.hpp"
 
@@ -28,6 +29,7 @@ struct FarPart {
 struct FarMember : FarPart {
   std::atomic<PartState> state{PartState::absent};  // as far as its heads have come; it is asked in any case
   std::atomic<bool> counts_on_us{false};            // it is to be told when this rank's part is freed
+  PartKey key;
 };
 
 /// Copies that are on their way together, in pieces of a tail at most: short regions share one, long ones take several.

@@ -71,7 +71,7 @@ LockHome::Proxy& LockHome::proxy_of(const Name& name) {
   auto* const memory = reinterpret_cast<LockMemory*>(
       layout_.at(layout_.member(static_cast<std::size_t>(position_)).locks_at + name.first * lock_bytes(ranks)));
   const LockGroup neighbours{&engine_, &group_, engine_.session().rank()};
-  return proxies_.emplace(name, Proxy{LockSide<LockGroup>(*memory, group_.size(), name.second, neighbours)})
+  return proxies_.emplace(name, Proxy{name, LockSide<LockGroup>(*memory, group_.size(), name.second, neighbours)})
       .first->second;
 }
 
@@ -88,34 +88,34 @@ void LockHome::take(int peer, const LockStep& step) noexcept {
   if (step.mode != LockMode::exclusive && step.mode != LockMode::shared) return;  // as above
   Proxy& proxy = proxy_of(name);
   if (begins) {
-    if (proxy.state == State::idle) begin(proxy, name, step);
+    if (proxy.state == State::idle) begin(proxy, step);
   } else if (proxy.token == step.token && step.kind == LockStepKind::abandon) {
-    abandon(proxy, name);
+    abandon(proxy);
   } else if (proxy.token == step.token && step.kind == LockStepKind::unlock) {
     unlock(proxy);
   }
 }
 
-void LockHome::begin(Proxy& proxy, const Name& name, const LockStep& step) noexcept {
+void LockHome::begin(Proxy& proxy, const LockStep& step) noexcept {
   proxy.token = step.token;
   proxy.mode = step.mode;
   proxy.told_wanted = false;
   if (step.kind == LockStepKind::lock) {
     set_state(proxy, State::waiting);
-    return settle(proxy, name, proxy.side.request(step.mode));
+    return settle(proxy, proxy.side.request(step.mode));
   }
   const LockAnswer answer = proxy.side.try_lock(step.mode);
-  if (answer == LockAnswer::not_held) return tell(name, proxy.token, LockOutcomeKind::refused);
-  settle(proxy, name, answer);
+  if (answer == LockAnswer::not_held) return tell(proxy.name, proxy.token, LockOutcomeKind::refused);
+  settle(proxy, answer);
 }
 
-void LockHome::abandon(Proxy& proxy, const Name& name) noexcept {
+void LockHome::abandon(Proxy& proxy) noexcept {
   if (proxy.state != State::waiting) return;  // it has been told that it is granted
   if (proxy.side.abandon()) {
     set_state(proxy, State::idle);
-    return tell(name, proxy.token, LockOutcomeKind::abandoned);
+    return tell(proxy.name, proxy.token, LockOutcomeKind::abandoned);
   }
-  settle(proxy, name, proxy.side.step());  // or is granted in a moment
+  settle(proxy, proxy.side.step());  // or is granted in a moment
 }
 
 void LockHome::unlock(Proxy& proxy) noexcept {
@@ -124,15 +124,16 @@ void LockHome::unlock(Proxy& proxy) noexcept {
   proxy.side.unlock();
 }
 
-void LockHome::settle(Proxy& proxy, const Name& name, LockAnswer answer) noexcept {
+void LockHome::settle(Proxy& proxy, LockAnswer answer) noexcept {
   if (answer == LockAnswer::not_held) return;
   set_state(proxy, State::held);
-  tell(name, proxy.token, answer == LockAnswer::held ? LockOutcomeKind::granted : LockOutcomeKind::granted_after_death);
+  tell(proxy.name, proxy.token,
+       answer == LockAnswer::held ? LockOutcomeKind::granted : LockOutcomeKind::granted_after_death);
 }
 
 void LockHome::set_state(Proxy& proxy, State state) noexcept {
-  if (proxy.state == State::idle && state != State::idle) ++active_;
-  if (proxy.state != State::idle && state == State::idle) --active_;
+  if (proxy.state == State::idle && state != State::idle) active_.push_back(&proxy);
+  if (proxy.state != State::idle && state == State::idle) std::erase(active_, &proxy);
   proxy.state = state;
 }
 
@@ -142,33 +143,34 @@ void LockHome::tell(const Name& name, std::uint32_t token, LockOutcomeKind kind)
                Lane::request);
 }
 
+bool LockHome::is_to_be_told_wanted(const Proxy& proxy) noexcept {
+  return proxy.state == State::held && proxy.mode == LockMode::shared && !proxy.told_wanted && proxy.side.contended();
+}
+
 bool LockHome::ready() const noexcept {
-  return active_ != 0 && std::ranges::any_of(proxies_, [](const auto& each) {
-           const Proxy& proxy = each.second;
-           if (proxy.state == State::waiting) return proxy.side.ready();
-           return proxy.state == State::held && proxy.mode == LockMode::shared && !proxy.told_wanted &&
-                  proxy.side.contended();
-         });
+  return std::ranges::any_of(active_, [](const Proxy* proxy) {
+    return proxy->state == State::waiting ? proxy->side.ready() : is_to_be_told_wanted(*proxy);
+  });
 }
 
 void LockHome::advance() noexcept {
-  for (auto& [name, proxy] : proxies_) {
-    if (proxy.state == State::waiting && proxy.side.ready()) settle(proxy, name, proxy.side.step());
-    const bool shares = proxy.state == State::held && proxy.mode == LockMode::shared;
-    if (shares && !proxy.told_wanted && proxy.side.contended()) {
-      proxy.told_wanted = true;
-      tell(name, proxy.token, LockOutcomeKind::wanted);
+  for (Proxy* const proxy : active_) {
+    if (proxy->state == State::waiting && proxy->side.ready()) settle(*proxy, proxy->side.step());
+    if (is_to_be_told_wanted(*proxy)) {
+      proxy->told_wanted = true;
+      tell(proxy->name, proxy->token, LockOutcomeKind::wanted);
     }
   }
 }
 
 void LockHome::bury(int rank) noexcept {
   const int position = group_.position(rank);
-  for (auto& [name, proxy] : proxies_) {
-    if (name.second != position || proxy.state == State::idle) continue;
-    set_state(proxy, State::idle);
-    proxy.side.bury();
-  }
+  std::erase_if(active_, [position](Proxy* proxy) {
+    if (proxy->name.second != position) return false;
+    proxy->state = State::idle;
+    proxy->side.bury();
+    return true;
+  });
 }
 
 // Who asks for a lock where there is none, or no longer.

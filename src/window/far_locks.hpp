@@ -129,24 +129,26 @@ class LockHome {
   void bury(int rank) noexcept;
   /// The part has been freed: those who have or await a lock go on, nobody else comes.
   void close() noexcept { closed_ = true; }
-  [[nodiscard]] std::size_t active() const noexcept { return active_; }
-  [[nodiscard]] bool is_over() const noexcept { return closed_ && active_ == 0; }
+  [[nodiscard]] std::size_t active() const noexcept { return active_.size(); }
+  [[nodiscard]] bool is_over() const noexcept { return closed_ && active_.empty(); }
 
  private:
   enum class State : std::uint8_t { idle, waiting, held };
+  using Name = std::pair<std::uint32_t, int>;  // lock, position
   struct Proxy {
+    Name name;
     LockSide<LockGroup> side;
     State state = State::idle;
     LockMode mode = LockMode::exclusive;
     std::uint32_t token = 0;
     bool told_wanted = false;
   };
-  using Name = std::pair<std::uint32_t, int>;  // lock, position
 
-  void begin(Proxy& proxy, const Name& name, const LockStep& step) noexcept;
-  void abandon(Proxy& proxy, const Name& name) noexcept;
+  void begin(Proxy& proxy, const LockStep& step) noexcept;
+  void abandon(Proxy& proxy) noexcept;
   void unlock(Proxy& proxy) noexcept;
-  void settle(Proxy& proxy, const Name& name, LockAnswer answer) noexcept;
+  void settle(Proxy& proxy, LockAnswer answer) noexcept;
+  static bool is_to_be_told_wanted(const Proxy& proxy) noexcept;
   void set_state(Proxy& proxy, State state) noexcept;
   Proxy& proxy_of(const Name& name);
   void tell(const Name& name, std::uint32_t token, LockOutcomeKind kind) noexcept;
@@ -160,8 +162,8 @@ class LockHome {
   std::uint32_t granule_;
   int position_;  // of this rank
   bool closed_ = false;
-  std::size_t active_ = 0;  // proxies that are not idle
-  std::map<Name, Proxy> proxies_;
+  std::map<Name, Proxy> proxies_;  // all that there ever were
+  std::vector<Proxy*> active_;     // those of them that are not idle
 };
 
 /// All of a rank.

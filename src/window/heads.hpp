@@ -18,4 +18,13 @@ fabric::Head head_of(fabric::Kind kind, int source, const Body& body, std::uint3
   return head;
 }
 
+/// One that says all by its kind.
+inline fabric::Head plain_head(fabric::Kind kind, int source, std::uint32_t window) noexcept {
+  fabric::Head head{};
+  head.kind = kind;
+  head.source = static_cast<std::uint32_t>(source);
+  head.context = window;
+  return head;
+}
+
 }  // namespace tonari::window

@@ -21,8 +21,6 @@ Rights rights_for(const WindowOptions& options, int rank) noexcept {
   return found == options.rights_of.end() ? options.rights : found->second;
 }
 
-constexpr std::uint64_t part_bytes_max = std::uint64_t{1} << 47;  // as where it is offered
-
 FarPart part_of(const Told& told) noexcept {
   return {.bytes = std::min(told.bytes, part_bytes_max),
           .locks = told.locks,
@@ -67,10 +65,9 @@ std::vector<Head> Runtime::wait_for_all(const Making& making, Kind kind) {
   if (making.far.empty()) return {};
   const Meetings::Key key{making.name, making.sequence, kind};
   wait_until(
-      engine_, [&] { return meetings_.has_all(key, making.far) || first_gone(making.far) >= 0; }, job::Wait::window,
-      -1);
+      engine_, [&] { return meetings_.has_all(key, making.far) || first_gone(making) >= 0; }, job::Wait::window, -1);
   std::vector<Head> heads = meetings_.take(key, making.far);
-  if (heads.size() < making.far.size()) throw_if_gone(making.far);
+  if (heads.size() < making.far.size()) throw_if_gone(making);
   return heads;
 }
 
@@ -89,9 +86,15 @@ std::uint32_t Runtime::agree(const Making& making, std::uint32_t number, const O
   return number;
 }
 
+// Neighbours see it in the window's lines when all is well.
 void Runtime::tell_ready(const Making& making, std::uint32_t flags) {
-  const Ready ready{.group = making.name, .sequence = making.sequence, .flags = flags};
-  for (const int rank : making.far) send(rank, head_of(Kind::window_ready, engine_.session().rank(), ready));
+  const int self = engine_.session().rank();
+  const Head head =
+      head_of(Kind::window_ready, self, Ready{.group = making.name, .sequence = making.sequence, .flags = flags});
+  for (const int rank : making.group.ranks()) {
+    const bool must_know = engine_.is_far(rank) || (flags & join_refused) != 0;
+    if (must_know && rank != self) send(rank, head);
+  }
 }
 
 void Runtime::wait_for_far(const Making& making) {
@@ -105,6 +108,9 @@ void Runtime::wait_for_far(const Making& making) {
 std::shared_ptr<Access> Runtime::reach_far(GlobalAddress address) {
   const job::Session& session = engine_.session();
   const int owner = static_cast<int>(address.rank);
+  if (island_of(address.window) != session.island(owner)) {
+    throw SetupError(fmt::format("reaching window {} of rank {}: that rank has no such window", address.window, owner));
+  }
   Asked asked;
   ServiceRequest request{};
   request.service = Service::reach;

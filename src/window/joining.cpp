@@ -52,6 +52,16 @@ bool Meetings::has_all(const Key& key, std::span<const int> ranks) const noexcep
                              [&found](int rank) { return found->second.contains(static_cast<std::uint32_t>(rank)); });
 }
 
+bool Meetings::is_refused(const Key& key, std::span<const int> ranks) const noexcept {
+  const std::lock_guard guard(lock_);
+  const auto found = heads_.find(key);
+  if (found == heads_.end()) return false;
+  return std::ranges::any_of(ranks, [&found](int rank) {
+    const auto head = found->second.find(static_cast<std::uint32_t>(rank));
+    return head != found->second.end() && (head->second.as<Ready>().flags & join_refused) != 0;
+  });
+}
+
 std::vector<fabric::Head> Meetings::take(const Key& key, std::span<const int> ranks) {
   const std::lock_guard guard(lock_);
   const auto node = heads_.extract(key);

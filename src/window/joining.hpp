@@ -79,6 +79,8 @@ class Meetings {
   };
   /// True when one has come from each of these ranks. What others send, or send again, is nobody's.
   [[nodiscard]] bool has_all(const Key& key, std::span<const int> ranks) const noexcept;
+  /// True when one of these ranks has said join_refused. Of window_ready.
+  [[nodiscard]] bool is_refused(const Key& key, std::span<const int> ranks) const noexcept;
   /// Those that have come from these ranks.
   [[nodiscard]] std::vector<fabric::Head> take(const Key& key, std::span<const int> ranks);
 

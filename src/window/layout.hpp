@@ -29,8 +29,7 @@ inline constexpr std::uint64_t header_magic = 0x776f'646e'6977'a56f;
 // Whoever makes the window lays it out. Each member completes its own line; from `ready` == here on, all is there.
 //
 // I1  a part is accessed only while it is present; accesses to a program's memory are counted while under way, so that
-//     whoever frees it can wait for them                                                 Access::begin,
-//     Access::free_part
+//     whoever frees it can wait for them                          Access::reach_program, Access::free_part
 // I2  the memory is given back when the last of `holders` has gone, and its number is never used again
 struct alignas(line_bytes) Header {
   std::uint64_t magic = 0;  // header_magic ^ granule: no window has it by chance
@@ -39,10 +38,11 @@ struct alignas(line_bytes) Header {
   std::uint64_t bytes = 0;              // of all of it
   std::uint32_t alone = 0;              // 1: of one rank alone
   std::atomic<std::uint32_t> ready{0};  // members of this host that have completed their lines
-  std::atomic<std::uint32_t> failed{0};
   std::atomic<std::uint32_t> holders{0};
   std::atomic<std::uint64_t> released{0};  // between hosts: a Met, the last barrier that all hosts have come to
 };
+
+inline constexpr std::uint64_t part_bytes_max = std::uint64_t{1} << 47;  // no process has more addresses
 
 enum class PartState : std::uint32_t { absent, present, freed };
 

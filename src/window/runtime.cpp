@@ -25,7 +25,6 @@ using fabric::Kind;
 namespace {
 
 constexpr std::size_t layer_index = 1;
-constexpr std::uint64_t part_bytes_max = std::uint64_t{1} << 47;  // no process has more addresses
 constexpr std::uint32_t locks_max = 1 << 20;
 constexpr std::uint32_t notifications_max = 1 << 20;
 
@@ -80,55 +79,18 @@ std::shared_ptr<Access> Runtime::make(const Group& group, const Offer& offer) {
     throw SetupError(fmt::format("making a window: its group has ranks that the job of {} has not", session.size()));
   }
   const Making making = begin(group);
-  Made made;
-  FarParts parts;
-  try {
-    made = make_here(making, offer, objection(group, offer));
-  } catch (...) {
-    tell_far(making, 0, offer, join_refused);
-    throw;
-  }
-  const std::uint32_t number = agree(making, number_of_granule(made.granule), offer, parts);
-  return take_part(making, made, number, offer, parts);
-}
-
-Runtime::Making Runtime::begin(const Group& group) {
-  Making making{group, number_of(group)};
-  making.sequence = meetings_.next(making.name);
-  for (const int rank : group.ranks()) (engine_.is_far(rank) ? making.far : making.here).push_back(rank);
-  return making;
-}
-
-// With those of this host.
-Runtime::Made Runtime::make_here(const Making& making, const Offer& offer, const std::string& wrong) {
-  join(making, offer, !wrong.empty());
-  const bool first = making.here.front() == engine_.session().rank();
-  const Made made = first ? make_for_all(making) : wait_for_first(making);
-  if (!wrong.empty()) throw SetupError("making a window: " + wrong);
-  if (made.granule == 0) throw SetupError("making a window: another rank could not take part, and says why");
-  return made;
-}
-
-// Once all have said that they will.
-std::shared_ptr<Access> Runtime::take_part(const Making& making, const Made& made, std::uint32_t number,
-                                           const Offer& offer, const FarParts& parts) {
+  const LaidOut memory = make_here(making, offer, objection(group, offer));
   std::shared_ptr<Access> access;
   try {
-    const Place place{engine_.session().arena().pool().map(made.granule, made.bytes), number, made.granule};
-    access = std::make_shared<Access>(*this, making.group, place, offer);
+    FarParts parts;
+    const std::uint32_t number = agree(making, number_of_granule(memory.granule), offer, parts);
+    access = std::make_shared<Access>(*this, group, place_of(memory, number), offer);
     for (const auto& [rank, part] : parts) access->tell(rank, part);
     if (offer.options.pinned) access->pin();
     publish(access);
+    wait_for_members(making, access->layout().header());
   } catch (...) {
-    give_up(making, made.granule);
-    throw;
-  }
-  Header& header = access->layout().header();
-  // Release: this rank's line. Sequentially consistent with the others' falling asleep.
-  header.ready.fetch_add(1, std::memory_order_seq_cst);
-  try {
-    wait_for_members(making, header);
-  } catch (...) {
+    if (!access) let_go(memory);  // else it does so itself
     tell_ready(making, join_refused);
     throw;
   }
@@ -138,13 +100,44 @@ std::shared_ptr<Access> Runtime::take_part(const Making& making, const Made& mad
   return access;
 }
 
-// Has the others not wait for this rank, which may not have mapped the window.
-void Runtime::give_up(const Making& making, std::uint32_t granule) {
-  const auto bytes = Layout::fixed_bytes(static_cast<std::size_t>(making.group.size()));
-  const Mapping first = engine_.session().arena().pool().look(granule, bytes);
-  Layout(first.bytes().data()).header().failed.store(1, std::memory_order_seq_cst);
-  for (const int rank : making.here) engine_.wake_if_asleep(rank);
-  tell_ready(making, join_refused);
+Runtime::Making Runtime::begin(const Group& group) {
+  Making making{group, number_of(group)};
+  making.sequence = meetings_.next(making.name);
+  for (const int rank : group.ranks()) (engine_.is_far(rank) ? making.far : making.here).push_back(rank);
+  return making;
+}
+
+// With those of this host. Whoever fails here has told all others.
+Runtime::LaidOut Runtime::make_here(const Making& making, const Offer& offer, const std::string& wrong) {
+  try {
+    join(making, offer, !wrong.empty());
+    const bool first = making.here.front() == engine_.session().rank();
+    const LaidOut memory = first ? make_for_all(making) : wait_for_first(making);
+    if (!wrong.empty()) throw SetupError("making a window: " + wrong);
+    if (memory.granule != 0) return memory;
+    throw_if_gone(making);
+    throw SetupError("making a window: another rank could not take part, and says why");
+  } catch (...) {
+    tell_far(making, 0, offer, join_refused);
+    throw;
+  }
+}
+
+Place Runtime::place_of(const LaidOut& memory, std::uint32_t number) const {
+  return {engine_.session().arena().pool().map(memory.granule, memory.bytes), number, memory.granule};
+}
+
+// Of a window that this rank was to hold, and does not. Where not even its first lines can be mapped, the memory stays
+// until the job ends.
+void Runtime::let_go(const LaidOut& memory) noexcept {
+  job::Pool& pool = engine_.session().arena().pool();
+  try {
+    const Mapping lines = pool.look(memory.granule, sizeof(Header));
+    // Acquire and release: as where an Access ends.
+    const bool last = Layout(lines.bytes().data()).header().holders.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    if (last) pool.give_back(memory.granule, memory.bytes);
+  } catch (const SetupError&) {
+  }
 }
 
 void Runtime::join(const Making& making, const Offer& offer, bool refused) {
@@ -161,13 +154,12 @@ void Runtime::join(const Making& making, const Offer& offer, bool refused) {
 }
 
 // By the first of this host: tells the others there, whatever comes of it.
-Runtime::Made Runtime::make_for_all(const Making& making) {
+Runtime::LaidOut Runtime::make_for_all(const Making& making) {
   const Group& group = making.group;
   const job::Session& session = engine_.session();
   const Meetings::Key key{making.name, making.sequence, Kind::window_join};
   wait_until(
-      engine_, [&] { return meetings_.has_all(key, making.here) || first_gone(making.here) >= 0; }, job::Wait::window,
-      -1);
+      engine_, [&] { return meetings_.has_all(key, making.here) || first_gone(making) >= 0; }, job::Wait::window, -1);
   std::vector<Gift> gifts(static_cast<std::size_t>(group.size()), Gift{.present = false});
   bool refused = false;
   std::size_t joined = 0;
@@ -178,10 +170,10 @@ Runtime::Made Runtime::make_for_all(const Making& making) {
     refused = refused || (join.flags & join_refused) != 0;
     ++joined;
   }
-  Made made;
+  LaidOut made;
   std::exception_ptr failure;
   try {
-    if (joined < making.here.size()) throw_if_gone(making.here);
+    if (joined < making.here.size()) throw_if_gone(making);
     if (!refused) made = lay_out(group, gifts, false);
   } catch (...) {
     failure = std::current_exception();
@@ -196,7 +188,7 @@ Runtime::Made Runtime::make_for_all(const Making& making) {
   return made;
 }
 
-Runtime::Made Runtime::lay_out(const Group& group, std::span<const Gift> gifts, bool alone) {
+Runtime::LaidOut Runtime::lay_out(const Group& group, std::span<const Gift> gifts, bool alone) {
   std::vector<Member> members(gifts.size());
   const std::uint64_t bytes = Layout::lay_out(gifts, members);
   if (bytes == 0 || bytes > part_bytes_max) {
@@ -205,6 +197,7 @@ Runtime::Made Runtime::lay_out(const Group& group, std::span<const Gift> gifts, 
   }
   job::Pool& pool = engine_.session().arena().pool();
   const std::uint32_t granule = pool.take(bytes);
+  static_cast<void>(number_of_granule(granule));  // there is one, for all of this host
   const std::shared_ptr<Mapping> memory = pool.map(granule, bytes);
   const Layout layout(memory->bytes().data());
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -229,28 +222,33 @@ Runtime::Made Runtime::lay_out(const Group& group, std::span<const Gift> gifts, 
   return {granule, bytes};
 }
 
-Runtime::Made Runtime::wait_for_first(const Making& making) {
+Runtime::LaidOut Runtime::wait_for_first(const Making& making) {
   const Meetings::Key key{making.name, making.sequence, Kind::window_made};
   const std::array<int, 1> first{making.here.front()};
   wait_until(
-      engine_, [&] { return meetings_.has_all(key, first) || first_gone(making.here) >= 0; }, job::Wait::window,
+      engine_, [&] { return meetings_.has_all(key, first) || first_gone(making) >= 0; }, job::Wait::window,
       first.front());
   const std::vector<Head> heads = meetings_.take(key, first);
-  if (heads.empty()) throw_if_gone(making.here);
+  if (heads.empty()) throw_if_gone(making);
   const auto told = heads.front().as<window::Made>();
   return {told.granule, told.bytes};
 }
 
-void Runtime::wait_for_members(const Making& making, const Header& header) {
+// Says that this rank's line is complete, and waits for those of the others of this host.
+void Runtime::wait_for_members(const Making& making, Header& header) {
+  // Release: this rank's line. Sequentially consistent with the others' falling asleep.
+  header.ready.fetch_add(1, std::memory_order_seq_cst);
   for (const int rank : making.here) engine_.wake_if_asleep(rank);
   const auto all_are = [&header] {
     return header.ready.load(std::memory_order_seq_cst) == header.here;  // acquire: their lines
   };
-  const auto one_is_not = [&header] { return header.failed.load(std::memory_order_seq_cst) != 0; };
+  const auto one_is_not = [&] {
+    return meetings_.is_refused({making.name, making.sequence, Kind::window_ready}, making.group.ranks());
+  };
   wait_until(
-      engine_, [&] { return all_are() || one_is_not() || first_gone(making.here) >= 0; }, job::Wait::window, -1);
+      engine_, [&] { return all_are() || one_is_not() || first_gone(making) >= 0; }, job::Wait::window, -1);
   if (one_is_not()) throw SetupError("making a window: another rank could not take part, and says why");
-  if (!all_are()) throw_if_gone(making.here);
+  if (!all_are()) throw_if_gone(making);
 }
 
 // Died or left, so that nothing can be awaited of it.
@@ -259,16 +257,18 @@ bool Runtime::is_gone(int rank) const noexcept {
   return engine_.session().arena().block(rank).phase.load(std::memory_order_acquire) >= job::Phase::leaving;
 }
 
-// -1 when there is none.
-int Runtime::first_gone(std::span<const int> ranks) const noexcept {
+// Of all hosts: where one is gone nobody can make the window, and some may have found that out and wait no more. -1
+// when there is none.
+int Runtime::first_gone(const Making& making) const noexcept {
   // The dead are counted as well.
   if (engine_.session().arena().header().left.load(std::memory_order_acquire) == 0) return -1;
+  const std::span<const int> ranks = making.group.ranks();
   const auto found = std::ranges::find_if(ranks, [this](int rank) { return is_gone(rank); });
   return found == ranks.end() ? -1 : *found;
 }
 
-void Runtime::throw_if_gone(std::span<const int> ranks) const {
-  const int gone = first_gone(ranks);
+void Runtime::throw_if_gone(const Making& making) const {
+  const int gone = first_gone(making);
   if (gone >= 0) throw SetupError(fmt::format("making a window: rank {} died or left meanwhile", gone));
 }
 
@@ -280,10 +280,14 @@ std::shared_ptr<Access> Runtime::make_alone(const Offer& offer) {
   }
   std::vector<Gift> gifts(static_cast<std::size_t>(session.size()), Gift{.present = false});
   gifts[static_cast<std::size_t>(session.rank())] = gift_of(join_of(offer));
-  const Made made = lay_out(group, gifts, true);
-  auto memory = session.arena().pool().map(made.granule, made.bytes);
-  const Place place{std::move(memory), number_of_granule(made.granule), made.granule};
-  auto access = std::make_shared<Access>(*this, group, place, offer);
+  const LaidOut memory = lay_out(group, gifts, true);
+  std::shared_ptr<Access> access;
+  try {
+    access = std::make_shared<Access>(*this, group, place_of(memory, number_of_granule(memory.granule)), offer);
+  } catch (...) {
+    let_go(memory);
+    throw;
+  }
   if (offer.options.pinned) access->pin();
   publish(access);
   access->open();
@@ -293,12 +297,13 @@ std::shared_ptr<Access> Runtime::make_alone(const Offer& offer) {
 // One for all of this rank that reach it: in its locks a rank has one voice.
 std::shared_ptr<Access> Runtime::reach(GlobalAddress address) {
   const std::lock_guard guard(reached_mutex_);
-  std::erase_if(reached_, [](const auto& each) { return each.second.expired(); });
   const auto found = reached_.find(address.window);
   if (found != reached_.end()) {
     auto access = found->second.lock();
     if (access && access->contains({address.window, address.rank, 0}, 0)) return access;
+    while (!access && is_known(address.window)) ::sched_yield();  // another thread is just ending it
   }
+  std::erase_if(reached_, [](const auto& each) { return each.second.expired(); });
   auto access = reach_anew(address);
   reached_[address.window] = access;
   return access;
@@ -355,6 +360,11 @@ void Runtime::publish(const std::shared_ptr<Access>& access) {
   known_.emplace(access->number(), Known{access.get(), 0});
 }
 
+bool Runtime::is_known(std::uint32_t window) noexcept {
+  const std::lock_guard guard(known_lock_);
+  return known_.contains(window);
+}
+
 void Runtime::remove(const Access& access) noexcept {
   for (;; ::sched_yield()) {
     const std::lock_guard guard(known_lock_);
@@ -387,6 +397,7 @@ void Runtime::receive(const Head& head) noexcept {
       break;
     case Kind::window_done:
     case Kind::window_data: client_.receive(head); break;
+    case Kind::window_returned: given_keys_.returned(head.context, peer); break;
     case Kind::window_freed: with(head.context, [peer](Access& access) { access.take_freed(peer); }); break;
     case Kind::window_met: with(head.context, [&](Access& access) { access.take_met(peer, head.as<Met>()); }); break;
     case Kind::window_lock: receive_lock(head); break;
@@ -398,13 +409,14 @@ void Runtime::receive(const Head& head) noexcept {
 }
 
 // What touches no program's memory is done at once, if it comes from another host: there nobody else can. A relay may
-// touch that of others.
+// touch that of others; to give a key takes long.
 void Runtime::receive_request(const Head& head) noexcept {
   bool served = false;
   if (engine_.is_far(static_cast<int>(head.source))) {
     Access* const access = use(head.context);
-    const bool relays = head.as<ServiceRequest>().service == Service::relay;
-    if (access == nullptr || (!relays && !access->is_in_program())) served = server_.serve(access, head);
+    const Service service = head.as<ServiceRequest>().service;
+    const bool may_wait = service == Service::relay || service == Service::key || (access && access->is_in_program());
+    if (access == nullptr || !may_wait) served = server_.serve(access, head);
     if (access != nullptr) leave(head.context);
   }
   if (!served) server_.receive(head);

@@ -4,6 +4,7 @@
 #include "fabric/engine.hpp"
 #include "window/access.hpp"
 #include "window/joining.hpp"
+#include "window/keys.hpp"
 #include "window/pins.hpp"
 #include "window/served.hpp"
 #include "window/work.hpp"
@@ -29,6 +30,7 @@ class Runtime final : public fabric::Layer {
         client_(engine),
         server_(engine, outbox_),
         lock_homes_(engine, outbox_),
+        given_keys_(*this),
         gone_(static_cast<std::size_t>(engine.session().size())),
         worker_(engine) {}
   /// The session's windows, made on first use.
@@ -39,6 +41,7 @@ class Runtime final : public fabric::Layer {
   [[nodiscard]] Outbox& outbox() noexcept { return outbox_; }
   [[nodiscard]] Client& client() noexcept { return client_; }
   [[nodiscard]] LockHomes& lock_homes() noexcept { return lock_homes_; }
+  [[nodiscard]] GivenKeys& given_keys() noexcept { return given_keys_; }
   /// A rank has died or left, and all that it sent before is here.
   [[nodiscard]] bool has_gone(int rank) const noexcept {
     return gone_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
@@ -64,7 +67,8 @@ class Runtime final : public fabric::Layer {
   void run_errands() noexcept override;
 
  private:
-  struct Made {
+  /// Of the host's pool.
+  struct LaidOut {
     std::uint32_t granule = 0;
     std::uint64_t bytes = 0;
   };
@@ -80,21 +84,21 @@ class Runtime final : public fabric::Layer {
 
   void send(int peer, const fabric::Head& head);
   [[nodiscard]] Making begin(const Group& group);
-  void give_up(const Making& making, std::uint32_t granule);
   void join(const Making& making, const Offer& offer, bool refused);
-  Made make_here(const Making& making, const Offer& offer, const std::string& wrong);
-  Made make_for_all(const Making& making);
-  Made lay_out(const Group& group, std::span<const Gift> gifts, bool alone);
-  Made wait_for_first(const Making& making);
-  void wait_for_members(const Making& making, const Header& header);
-  std::shared_ptr<Access> take_part(const Making& making, const Made& made, std::uint32_t number, const Offer& offer,
-                                    const FarParts& parts);
+  LaidOut make_here(const Making& making, const Offer& offer, const std::string& wrong);
+  LaidOut make_for_all(const Making& making);
+  LaidOut lay_out(const Group& group, std::span<const Gift> gifts, bool alone);
+  LaidOut wait_for_first(const Making& making);
+  [[nodiscard]] Place place_of(const LaidOut& memory, std::uint32_t number) const;
+  void let_go(const LaidOut& memory) noexcept;
+  void wait_for_members(const Making& making, Header& header);
   void publish(const std::shared_ptr<Access>& access);
+  [[nodiscard]] bool is_known(std::uint32_t window) noexcept;
   std::shared_ptr<Access> reach_anew(GlobalAddress address);
   std::shared_ptr<Access> reach_here(GlobalAddress address);
   [[nodiscard]] bool is_gone(int rank) const noexcept;
-  [[nodiscard]] int first_gone(std::span<const int> ranks) const noexcept;
-  void throw_if_gone(std::span<const int> ranks) const;
+  [[nodiscard]] int first_gone(const Making& making) const noexcept;
+  void throw_if_gone(const Making& making) const;
 
   // hosts.cpp
   void tell_far(const Making& making, std::uint32_t number, const Offer& offer, std::uint32_t flags);
@@ -126,6 +130,7 @@ class Runtime final : public fabric::Layer {
   Client client_;
   Server server_;
   LockHomes lock_homes_;
+  GivenKeys given_keys_;
   std::vector<std::atomic<bool>> gone_;  // by rank
 
   struct Known {

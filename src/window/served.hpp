@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fabric/engine.hpp"
+#include "window/guarded.hpp"
 #include "window/layout.hpp"
 #include "window/outbox.hpp"
 #include "window/words.hpp"
@@ -21,7 +22,7 @@ class Access;
 // what is copied passes through the asker's bulk memory; between hosts it travels with the heads. The owner checks
 // everything again. A program's memory it touches with no lock or baton held: that may be far, and take its time to
 // come.
-enum class Service : std::uint8_t { pull = 1, push = 2, atomic = 3, reach = 4, relay = 5 };
+enum class Service : std::uint8_t { pull = 1, push = 2, atomic = 3, reach = 4, relay = 5, key = 6 };
 
 // Copies of so few bytes travel in the heads themselves.
 inline constexpr std::size_t carried_bytes_max = 24;
@@ -76,14 +77,6 @@ struct Reached {
   std::array<std::uint8_t, 6> reserved;
 };
 static_assert(sizeof(Reached) == sizeof(Carried));
-
-/// Copies to or from memory of this program that may be unmapped or protected: bad_address then. With nothing held.
-Status copy_guarded(const job::Session& session, std::byte* memory, std::byte* other, std::size_t bytes,
-                    bool to_memory) noexcept;
-
-/// Between memory of this rank's own and what travels with heads. `in_program`: guarded, as above.
-Status copy_local(const job::Session& session, bool in_program, std::byte* local, std::byte* other, std::size_t bytes,
-                  bool to_local) noexcept;
 
 /// One request on its way. In its asker's memory until done.
 struct Asked {
@@ -166,6 +159,7 @@ class Server {
                      Answer& answer) noexcept;
   Status take(Access& access, const ServiceRequest& request, int peer, const Named& named) noexcept;
   Status give(const Access& access, int peer, const Named& named, Answer& answer) noexcept;
+  Status give_key(Access& access, int peer, Answer& answer) noexcept;
   void reply(const fabric::Head& request, const Answer& answer) noexcept;
 
   fabric::Engine& engine_;

@@ -5,7 +5,6 @@
 #include "fabric/ucx/library.hpp"
 #include "ucx_world.hpp"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <poll.h>
@@ -17,6 +16,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <thread>
 #include <utility>
@@ -62,23 +62,6 @@ std::pair<unsigned, unsigned> ucx_version() {
   ucx::library().get_version(&major, &minor, &release);
   return {major, minor};
 }
-
-/// Status 0 of a child that answers true: UCX is loaded once a process.
-template <class Work>
-int in_child(Work work) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(work() ? 0 : 1);
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  return status;
-}
-
-/// Its tests look for the network in their children alone.
-struct UcxLoading : testing::Test {
-  void SetUp() override {
-    if (in_child([] { return no_ucx().empty(); }) != 0) GTEST_SKIP() << "no network here";
-  }
-};
 
 std::size_t entries_of(const char* directory) {
   const std::filesystem::directory_iterator entries(directory);
@@ -445,35 +428,6 @@ TEST_F(Ucx, HeadsAcceptedBeforeLeavingArrive) {
     return arrived == heads;
   }));
   leaver.join();
-}
-
-TEST_F(UcxLoading, LeavesTheProgramsSignalsAlone) {
-  EXPECT_EQ(in_child([] {
-              const auto handler = [](int) {};
-              for (const int number : {SIGSEGV, SIGBUS, SIGHUP}) ::signal(number, handler);
-              const ucx::Wire wire(ucx_settings(1, 0));
-              return std::ranges::all_of(std::array{SIGSEGV, SIGBUS, SIGHUP},
-                                         [&](int number) { return ::signal(number, SIG_DFL) == +handler; });
-            }),
-            0);
-}
-
-TEST_F(UcxLoading, LeavesTheProgramsCallsForMemoryAlone) {
-  EXPECT_EQ(in_child([] {
-              using Code = std::array<std::byte, 16>;
-              void* const libc = ::dlopen("libc.so.6", RTLD_NOW);  // a sanitizer may stand before it
-              const auto code_of = [libc](const char* name) {
-                Code code;
-                std::memcpy(code.data(), ::dlsym(libc, name), code.size());
-                return code;
-              };
-              const std::array names{"mmap", "munmap", "mremap", "madvise"};
-              std::array<Code, names.size()> before;
-              std::ranges::transform(names, before.begin(), code_of);
-              const ucx::Wire wire(ucx_settings(1, 0));
-              return std::ranges::equal(names, before, {}, code_of);
-            }),
-            0);
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ class Liar {
   void tell(int victim) {
     Head head;
     for (std::byte& each : head.payload) each = static_cast<std::byte>(random_());
-    head.kind = static_cast<Kind>(chance(random_, 90) ? between(random_, 64, 76) : between(random_, 64, 127));
+    head.kind = static_cast<Kind>(chance(random_, 90) ? between(random_, 64, 77) : between(random_, 64, 127));
     head.inline_bytes = static_cast<std::uint8_t>(number(fabric::inline_bytes_max));
     // A transport between hosts takes nothing in another's name.
     const bool own_name = engine_.is_far(victim) || chance(random_, 90);
@@ -136,7 +136,7 @@ class Liar {
     request.bytes = number32(chance(random_, 50) ? bytes : one_of({4, 8, 0, 1, window::carried_bytes_max}));
     request.ticket = number32(0);
     request.generation = number32(1);
-    request.service = static_cast<window::Service>(number(between(random_, 0, 4)));
+    request.service = static_cast<window::Service>(number(between(random_, 0, 6)));
     request.operation = static_cast<window::AtomicOperation>(number(between(random_, 0, 6)));
     request.carried = static_cast<std::uint8_t>(number(1));
     request.reserved = static_cast<std::uint8_t>(number(0));
@@ -192,7 +192,7 @@ class Liar {
     request.chunk_bytes = one_of({number(4096), 1, own_.size()});
     request.ticket = number32(ticket ? ticket->index : 0);
     request.generation = number32(ticket ? ticket->generation : 0);
-    request.service = static_cast<window::Service>(number(between(random_, 0, 4)));
+    request.service = static_cast<window::Service>(number(between(random_, 0, 6)));
     return request;
   }
 

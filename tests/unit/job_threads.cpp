@@ -130,6 +130,57 @@ TEST(Threads, ServiceCanBeTurnedOff) {
                  {"TONARI_SERVICE_THREAD=off"});
 }
 
+/// Of one rank's service thread: how often it looked for deaths, and rested.
+struct Counts {
+  std::atomic<int> looks{0};
+  std::atomic<int> rests{0};
+  std::atomic<int> rests_while_leaving{0};
+};
+
+class Counter final : public Session::Attachment {
+ public:
+  explicit Counter(Counts& counts) : counts_(counts) {}
+  void serve() noexcept override {}
+  bool died(int) noexcept override {
+    counts_.looks.fetch_add(1);
+    return false;  // so it is told again at the next look
+  }
+  bool left(int) noexcept override { return true; }
+  void settle() noexcept override { leaves_ = true; }
+  bool rest(std::uint32_t, std::chrono::nanoseconds) noexcept override {
+    (leaves_ ? counts_.rests_while_leaving : counts_.rests).fetch_add(1);
+    return false;
+  }
+
+ private:
+  Counts& counts_;
+  std::atomic<bool> leaves_{false};
+};
+
+TEST(Threads, ServiceThatIsTurnedOffRestsAtTheNetworkWhileItsRankLeaves) {
+  Counts counts;
+
+  const auto run = [&] {
+    run_as_threads(3,
+                   [&](Job& job) {
+                     if (job.rank() == 2) throw std::runtime_error("for the looks");
+                     if (job.rank() == 1) {
+                       EXPECT_TRUE(eventually([&] { return counts.rests_while_leaving > 0; }));
+                       return;
+                     }
+                     job.session().attached<Counter>([&] { return std::make_unique<Counter>(counts); });
+                     EXPECT_TRUE(eventually([&] {
+                       job.session().arena().ring_service_bell(0);
+                       return counts.looks > 2;
+                     }));
+                     EXPECT_EQ(counts.rests, 0);
+                   },
+                   {"TONARI_SERVICE_THREAD=off"});
+  };
+
+  EXPECT_THROW(run(), std::runtime_error);
+}
+
 TEST(Threads, ExceptionOfARankIsThrownAgainAndToldToTheOthers) {
   std::atomic<int> told{0};
 

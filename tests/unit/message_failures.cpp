@@ -3,8 +3,16 @@
 #include "../support/ranks.hpp"
 #include "fabric/engine.hpp"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <filesystem>
 #include <latch>
+#include <string>
 #include <thread>
 
 namespace tonari {
@@ -98,6 +106,75 @@ TEST_P(Death, BeforeTheFirstCommunicatorIsKnownToIt) {
     job.on_death(nullptr);
   };
   EXPECT_THROW(run_as_threads(2, body, GetParam().settings), Killed);
+}
+
+/// True when all that this process has sent over TCP lies with its receivers.
+bool nothing_is_on_its_way() {
+  return std::ranges::all_of(std::filesystem::directory_iterator("/proc/self/fd"), [](const auto& entry) {
+    tcp_info info{};
+    socklen_t bytes = sizeof info;
+    const int number = std::stoi(entry.path().filename());
+    return ::getsockopt(number, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0 || info.tcpi_unacked == 0;
+  });
+}
+
+/// Waits for rank 0 to be told of a death, and keeps its thread between two polls until that has happened and the
+/// service thread waits for this one's polls.
+struct HeldBetweenPolls {
+  job::Arena& arena;
+  int victim;
+  std::atomic<bool>& held;
+  const std::atomic<bool>& told;
+
+  fabric::Step step() noexcept { return told ? fabric::Step::done : fabric::Step::waiting; }
+  [[nodiscard]] bool ready() const noexcept {
+    if (!held.exchange(true)) hold();
+    return told;
+  }
+  bool attach(fabric::Sleeper*) noexcept { return !told; }
+  void slow() noexcept {}
+
+ private:
+  void hold() const noexcept {
+    constexpr std::uint32_t rings = 100;  // more than a death has by itself
+    while (arena.block(victim).phase.load() != job::Phase::dead) std::this_thread::yield();
+    const std::uint32_t before = arena.block(0).bell.load();
+    while (arena.block(0).bell.load() - before < rings && !told) std::this_thread::yield();
+  }
+};
+
+TEST(FarDeath, IsToldBehindWhatLiesInTheSocket) {
+  constexpr int victim = 2;
+  constexpr std::size_t messages = 100;  // more than a look at the network hands up
+  std::atomic<bool> held{false};
+  std::atomic<bool> told{false};
+  const auto body = [&](Job& job) {
+    Communicator world(job);
+    int value = 0;
+    if (job.rank() == victim) {
+      ASSERT_EQ(world.send(value, 0), Status::ok);  // connects
+      ASSERT_EQ(world.receive(value, 0).status, Status::ok);
+      while (!held) std::this_thread::yield();
+      for (std::size_t i = 0; i < messages; ++i) EXPECT_EQ(world.send(value, 0, 1), Status::ok);
+      while (!nothing_is_on_its_way()) std::this_thread::yield();
+      throw Killed{};
+    }
+    if (job.rank() != 0) return;  // a neighbour: rank 0 looks at the network at each eighth poll only
+    job.on_death([&](const tonari::Death&) { told = true; });
+    ASSERT_EQ(world.receive(value, victim).status, Status::ok);
+    std::array<int, messages> values{};
+    std::vector<Request> requests;
+    for (int& each : values) requests.push_back(world.start_receive(each, victim, 1));
+    ASSERT_EQ(world.send(value, victim), Status::ok);
+
+    HeldBetweenPolls waiting{job.session().arena(), victim, held, told};
+    fabric::Engine::of(job.session()).wait(waiting);
+
+    for (Request& request : requests) EXPECT_EQ(request.wait().status, Status::ok);
+    job.on_death(nullptr);
+  };
+  const test::Settings settings{"TONARI_APART=network", "TONARI_APART_RANKS=2", "TONARI_NETWORK=tcp"};
+  EXPECT_THROW(run_as_threads(3, body, settings), Killed);
 }
 
 TEST_P(Death, WakesThoseWhoSleep) {

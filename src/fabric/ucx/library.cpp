@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <list>
 #include <vector>
 
 namespace tonari::fabric::ucx {
@@ -75,8 +76,9 @@ class LoadingEnvironment {
 
 void* open_library() {
   const KeptSignals kept;  // SIGHUP is taken whatever the settings say
-  static LoadingEnvironment environment;
-  void* const handle = environment.open_library();
+  // A new one for each attempt: the program may have changed its environment since the last failed.
+  static std::list<LoadingEnvironment> environments;
+  void* const handle = environments.emplace_back().open_library();
   if (handle == nullptr) throw SetupError(fmt::format("no network: {}; {}", ::dlerror(), remedy));
   return handle;
 }
@@ -111,6 +113,15 @@ Library load() {
   find(handle, "ucp_ep_close_nbx", found.ep_close_nbx);
   find(handle, "ucp_am_send_nbx", found.am_send_nbx);
   find(handle, "ucp_am_data_release", found.am_data_release);
+  find(handle, "ucp_mem_map", found.mem_map);
+  find(handle, "ucp_mem_unmap", found.mem_unmap);
+  find(handle, "ucp_rkey_pack", found.rkey_pack);
+  find(handle, "ucp_rkey_buffer_release", found.rkey_buffer_release);
+  find(handle, "ucp_ep_rkey_unpack", found.ep_rkey_unpack);
+  find(handle, "ucp_rkey_destroy", found.rkey_destroy);
+  find(handle, "ucp_put_nbx", found.put_nbx);
+  find(handle, "ucp_get_nbx", found.get_nbx);
+  find(handle, "ucp_ep_flush_nbx", found.ep_flush_nbx);
   find(handle, "ucp_request_check_status", found.request_check_status);
   find(handle, "ucp_request_free", found.request_free);
   find(handle, "ucs_status_string", found.status_string);

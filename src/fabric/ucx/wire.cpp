@@ -72,6 +72,7 @@ Wire::Wire(const Settings& settings)
   for (Flight& flight : flights_) flight.next = std::exchange(free_, &flight);
   accept(head_id, UCP_AM_FLAG_WHOLE_MSG);
   accept(tail_id, UCP_AM_FLAG_WHOLE_MSG | UCP_AM_FLAG_PERSISTENT_DATA);
+  if (worker_->reaches_memory() && !settings.staging.empty()) staging_ = pin(settings.staging);
 }
 
 void Wire::accept(unsigned number, unsigned flags) {
@@ -95,6 +96,7 @@ Wire::~Wire() {
   say_goodbye();
   for (Peer& peer : peers_) close(peer);
   progress_until([this] { return closing_ == 0; });
+  if (staging_ != nullptr) ucx_.mem_unmap(worker_->context(), staging_);
 }
 
 void Wire::introduce(int peer, std::vector<std::byte> address) {
@@ -148,7 +150,10 @@ std::size_t Wire::poll(const Sink& sink) noexcept {
   const std::lock_guard guard(mutex_, std::adopt_lock);
   sink_ = &sink;
   heads_ = 0;
-  if (ucx_.worker_progress(worker_->handle()) == 0) worker_->look_for_silence();
+  if (ucx_.worker_progress(worker_->handle()) == 0) {
+    ++empty_looks_;
+    worker_->look_for_silence();
+  }
   sink_ = nullptr;
   if (untidy_) [[unlikely]]
     tidy();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "fabric/by_key.hpp"
 #include "fabric/transport.hpp"
 
 #include <sys/types.h>
@@ -64,6 +65,7 @@ class Wire {
     std::size_t replies = 0;   ///< The same; with Ordered, credits need five of them.
     void (*tail_sent)(void* owner, std::uint64_t place) noexcept = nullptr;  ///< It may be reused. Must not call us.
     void* owner = nullptr;
+    std::span<std::byte> staging{};  ///< What put() reads from and get() writes to.
   };
   /// Bytes that go with a head, which names their number: tail_name().
   struct Outgoing {
@@ -93,6 +95,8 @@ class Wire {
                     [](void* target, const Head& head) noexcept { (*static_cast<Target*>(target))(head); }};
     return poll(sink);
   }
+  /// How often poll() had the lock, and the network nothing. By the poller.
+  [[nodiscard]] std::uint64_t empty_looks() const noexcept { return empty_looks_; }
 
   /// The bytes of a tail that was handed up with a head, by the place in it. Any thread.
   [[nodiscard]] static std::span<const std::byte> look(std::uint64_t place, std::uint64_t bytes) noexcept {
@@ -119,6 +123,23 @@ class Wire {
   /// Active messages that were no head of a member of this job.
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
 
+  // Copies by key (by_key.cpp). Threads: any.
+
+  /// Else there are none, and the rest is not called.
+  [[nodiscard]] bool has_keys() const noexcept { return staging_ != nullptr; }
+  /// May take long: the pages are brought in and pinned.
+  [[nodiscard]] Exposed expose(std::span<std::byte> memory) noexcept;
+  /// Once no peer uses its key: a copy that is under way then would end the connection.
+  void withdraw(const Exposed& exposed) noexcept;
+  /// Null: it cannot be used. Ours, until close_key().
+  [[nodiscard]] RemoteKey* open_key(int peer, std::span<const std::byte> key) noexcept;
+  void close_key(RemoteKey* key) noexcept;
+  /// Start a copy between memory of `staging` and an address in what the key opens. What was put is there once a
+  /// flush() that was started after it is done.
+  void put(int peer, RemoteKey* key, std::uint64_t there, std::span<const std::byte> from, Landing& landing) noexcept;
+  void get(int peer, RemoteKey* key, std::uint64_t there, std::span<std::byte> to, Landing& landing) noexcept;
+  void flush(int peer, Landing& landing) noexcept;
+
  private:
   struct Peer {
     Wire* wire = nullptr;
@@ -143,14 +164,17 @@ class Wire {
     void (*hand_up)(void* target, const Head& head) noexcept;
   };
   struct Callbacks;  // what UCX calls
+  struct LandingCallback;
 
   Peer& of(int peer) noexcept { return peers_[static_cast<std::size_t>(peer)]; }
   [[nodiscard]] const Peer& of(int peer) const noexcept { return peers_[static_cast<std::size_t>(peer)]; }
   std::size_t poll(const Sink& sink) noexcept;
   void lock_to_send() noexcept;
+  void start(int peer, Landing& landing, auto post) noexcept;
 
   // Under the lock:
   Status start(Flight& flight) noexcept;
+  ucp_mem* pin(std::span<std::byte> memory) noexcept;
   bool take(std::span<const std::byte> header, void* data, std::size_t data_bytes) noexcept;
   bool take_tail(Head& head, void* data, std::size_t data_bytes) noexcept;
   void accept(unsigned number, unsigned flags);
@@ -176,6 +200,7 @@ class Wire {
   std::unique_ptr<Worker> worker_;
   std::vector<std::byte> address_;
   int event_descriptor_ = -1;
+  ucp_mem* staging_ = nullptr;  // null: there are no keys
   pid_t process_;
 
   std::mutex mutex_;                       // of UCX's worker and the next six
@@ -185,6 +210,7 @@ class Wire {
   std::size_t heads_ = 0;                  // handed up by this poll
   std::uint32_t closing_ = 0;              // endpoints
   bool untidy_ = false;                    // an endpoint is to be made or closed
+  std::uint64_t empty_looks_ = 0;          // by the poller
   std::atomic<std::uint32_t> senders_{0};  // waiting for the lock: relaxed, a hint for the poller to stay away
   std::atomic<std::uint32_t> gone_count_{0};
   std::atomic<std::uint64_t> refused_{0};  // relaxed: a figure for people

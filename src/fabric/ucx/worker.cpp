@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <span>
 
 namespace tonari::fabric::ucx {
@@ -62,14 +63,24 @@ void choose(Config& config, const std::string& network, const std::string& devic
   config.set("KEEPALIVE_INTERVAL", "4s");  // over verbs, where the time until UCX gives up comes on top; UCX has 20 s
 }
 
+// Datagrams cannot, and of the networks that UCX finds only cards of this class can.
+bool has_rdma(const std::string& network) {
+  if (network == "rc") return true;
+  std::error_code none;
+  const std::filesystem::directory_iterator cards("/sys/class/infiniband", none);
+  return network == "any" && !none && cards != std::filesystem::directory_iterator();
+}
+
 }  // namespace
 
-Worker::Worker(const std::string& network, const std::string& devices, int peers) : ucx_(library()) {
+Worker::Worker(const std::string& network, const std::string& devices, int peers)
+    : ucx_(library()), reaches_memory_(has_rdma(network)) {
   Config config(ucx_);
   choose(config, network, devices);
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  if (reaches_memory_) params.features |= UCP_FEATURE_RMA;
   params.estimated_num_eps = static_cast<std::size_t>(peers);
   params.mt_workers_shared = 0;  // a context has one worker
   require(ucx_.init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config.get(), &context_),

@@ -10,7 +10,7 @@
 
 namespace tonari::fabric::ucx {
 
-/// A context and a worker of UCX's, for active messages and for nothing else.
+/// A context and a worker of UCX's, for active messages, and for the memory of peers where the network is RDMA.
 ///
 /// Threads: one at a time.
 class Worker {
@@ -20,7 +20,10 @@ class Worker {
   Worker(Worker&&) = delete;  // C callbacks know its address
   ~Worker();
 
+  [[nodiscard]] ucp_context_h context() const noexcept { return context_; }
   [[nodiscard]] ucp_worker_h handle() const noexcept { return worker_; }
+  /// The network card reads and writes the memory of peers. Else UCX would have them do so, wherever a packet says.
+  [[nodiscard]] bool reaches_memory() const noexcept { return reaches_memory_; }
   [[nodiscard]] std::vector<std::byte> address() const;  ///< Throws SetupError.
   [[nodiscard]] int event_descriptor() const;            ///< Throws SetupError.
 
@@ -33,6 +36,7 @@ class Worker {
   const Library& ucx_;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
+  bool reaches_memory_;
   std::optional<Silence> silence_;
 };
 

@@ -26,6 +26,15 @@ void Wire::give_back(std::uint64_t /*place*/) noexcept {}
 std::size_t Wire::poll(const Sink& /*sink*/) noexcept { return 0; }
 bool Wire::arm() noexcept { return true; }
 void Wire::forget(int /*peer*/) noexcept {}
+Exposed Wire::expose(std::span<std::byte> /*memory*/) noexcept { return {}; }
+void Wire::withdraw(const Exposed& /*exposed*/) noexcept {}
+RemoteKey* Wire::open_key(int /*peer*/, std::span<const std::byte> /*key*/) noexcept { return nullptr; }
+void Wire::close_key(RemoteKey* /*key*/) noexcept {}
+void Wire::put(int /*peer*/, RemoteKey* /*key*/, std::uint64_t /*there*/, std::span<const std::byte> /*from*/,
+               Landing& /*landing*/) noexcept {}
+void Wire::get(int /*peer*/, RemoteKey* /*key*/, std::uint64_t /*there*/, std::span<std::byte> /*to*/,
+               Landing& /*landing*/) noexcept {}
+void Wire::flush(int /*peer*/, Landing& /*landing*/) noexcept {}
 std::string_view Wire::reason(int /*peer*/) const noexcept { return {}; }
 
 }  // namespace tonari::fabric::ucx

@@ -1,0 +1,95 @@
+#include "fabric/ucx/library.hpp"
+#include "fabric/ucx/wire.hpp"
+#include "ucx_world.hpp"
+
+#include <tonari/status.hpp>
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+
+// What loading the network leaves as the program has it.
+namespace tonari::fabric {
+namespace {
+
+/// Status 0 of a child that answers true: UCX is loaded once a process.
+template <class Work>
+int in_child(Work work) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(work() ? 0 : 1);
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+/// Its tests look for the network in their children alone.
+struct UcxLoading : testing::Test {
+  void SetUp() override {
+    if (in_child([] { return no_ucx().empty(); }) != 0) GTEST_SKIP() << "no network here";
+  }
+};
+
+TEST_F(UcxLoading, LeavesTheProgramsSignalsAlone) {
+  EXPECT_EQ(in_child([] {
+              const auto handler = [](int) {};
+              for (const int number : {SIGSEGV, SIGBUS, SIGHUP}) ::signal(number, handler);
+              const ucx::Wire wire(ucx_settings(1, 0));
+              return std::ranges::all_of(std::array{SIGSEGV, SIGBUS, SIGHUP},
+                                         [&](int number) { return ::signal(number, SIG_DFL) == +handler; });
+            }),
+            0);
+}
+
+TEST_F(UcxLoading, KeepsWhatTheProgramSetsBetweenAFailedAttemptAndTheNext) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "its sanitizers need descriptors to look at an exception";
+#endif
+  EXPECT_EQ(in_child([] {
+              rlimit files{};
+              ::getrlimit(RLIMIT_NOFILE, &files);
+              const rlimit none{.rlim_cur = 0, .rlim_max = files.rlim_max};
+              ::setrlimit(RLIMIT_NOFILE, &none);  // so that the library cannot be opened
+              bool failed = false;
+              try {
+                ucx::library();
+              } catch (const SetupError&) {
+                failed = true;
+              }
+              ::setrlimit(RLIMIT_NOFILE, &files);
+              ::setenv("TONARI_TEST_MEANWHILE", "1", 1);
+              ucx::library();
+              return failed && std::getenv("TONARI_TEST_MEANWHILE") != nullptr;
+            }),
+            0);
+}
+
+TEST_F(UcxLoading, LeavesTheProgramsCallsForMemoryAlone) {
+  EXPECT_EQ(in_child([] {
+              using Code = std::array<std::byte, 16>;
+              void* const libc = ::dlopen("libc.so.6", RTLD_NOW);  // a sanitizer may stand before it
+              const auto code_of = [libc](const char* name) {
+                Code code;
+                std::memcpy(code.data(), ::dlsym(libc, name), code.size());
+                return code;
+              };
+              const std::array names{"mmap", "munmap", "mremap", "madvise"};
+              std::array<Code, names.size()> before;
+              std::ranges::transform(names, before.begin(), code_of);
+              const ucx::Wire wire(ucx_settings(1, 0));
+              return std::ranges::equal(names, before, {}, code_of);
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace tonari::fabric

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <tonari/job.hpp>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+// What programs have in common of which a test starts ranks, and reads what they say.
+namespace tonari::test {
+
+inline void say(const std::string& text) {
+  std::printf("%s\n", text.c_str());
+  std::fflush(stdout);
+}
+
+inline std::string name(int rank) { return "rank " + std::to_string(rank); }
+
+/// For main(): has `act(job, arguments)` done in a job. Says "rank R did it", or what went wrong, before the job is
+/// left and the others end.
+template <class Act>
+int run_rank(int argc, char** argv, const Act& act) {
+  try {
+    Job job;
+    try {
+      act(job, std::vector<std::string>(argv + 1, argv + argc));
+      say(name(job.rank()) + " did it");
+    } catch (const std::exception& failure) {
+      std::fprintf(stderr, "%s: %s\n", name(job.rank()).c_str(), failure.what());
+      throw;
+    }
+  } catch (const std::exception&) {
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace tonari::test
