@@ -3,9 +3,7 @@
 import pathlib
 import subprocess
 
-from bed.case import ClusterTest, compiled
-from bed.hosts import Hosts
-from bed.slurm import Slurm
+from bed.case import ClusterTest, OnSlurm, compiled
 from bed.world import main
 from harness.jobs import PATIENCE, eventually
 
@@ -18,13 +16,8 @@ def name_of(pid):
         return None
 
 
-class SlurmTest(ClusterTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.hosts = Hosts(3)
-        cls.addClassCleanup(cls.hosts.close)
-        cls.slurm = Slurm(cls.hosts)
-        cls.addClassCleanup(cls.slurm.close)
+class SlurmTest(OnSlurm, ClusterTest):
+    HOSTS = 3
 
     def test_starts_ranks_on_all_hosts(self):
         done = self.slurm.run("srun", "-n", "6", "--mpi=pmix", "hostname")

@@ -6,9 +6,8 @@ import signal
 import subprocess
 
 from bed import FOLDER, launchers
-from bed.case import HELLO, LauncherTest, compiled
-from bed.hosts import Hosts, tell
-from bed.slurm import Slurm
+from bed.case import HELLO, LauncherTest, OnSlurm, compiled
+from bed.hosts import tell
 from bed.world import SHARED, Missing, main, need
 from harness.jobs import PATIENCE, PROGRAMS, TONARI, Lines, eventually
 
@@ -207,14 +206,7 @@ class WithMpi(JoiningTest):
         self.check_5("mpi-begin", "join", "exchange", "9", "leave", "mpi-sum", "mpi-end")
 
 
-class BySlurm(JoiningTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.hosts = Hosts(2)
-        cls.addClassCleanup(cls.hosts.close)
-        cls.slurm = Slurm(cls.hosts)
-        cls.addClassCleanup(cls.slurm.close)
-
+class BySlurm(OnSlurm, JoiningTest):
     def srun(self, *words):
         return self.run_to_end(self.hosts, ["srun", "-Q"], *words, env=self.slurm.environment)
 

@@ -8,30 +8,22 @@ import signal
 import time
 
 from bed import launchers
-from bed.case import HELLO, LauncherTest
-from bed.hosts import Hosts
-from bed.slurm import Slurm
+from bed.case import HELLO, LauncherTest, OnSlurm
+from bed.deaths import DEATH_BOUND, IMPATIENT, IMPATIENT_BOUND, SILENCE_BOUND
+from bed.hosts import SLOW, Hosts
 from bed.world import main
 from harness.jobs import PATIENCE, PROGRAMS, TONARI, Lines
 
 MESSAGES = os.path.join(PROGRAMS, "messages")
 DEATHS = os.path.join(PROGRAMS, "message_deaths")
 
-# Of a process on another host: its connections break at once. DESIGN.md has a second; the rest is for a busy machine.
-DEATH_BOUND = 4.0
-# Of a host that is silent: docs/fabric.md has ten seconds, and how to have four.
-SILENCE_BOUND = 14.0
-IMPATIENT = [word for name, value in (("KEEPIDLE", "1s"), ("KEEPCNT", "3"), ("KEEPINTVL", "1s"))
-             for word in ("-x", f"TONARI_UCX_TCP_{name}={value}")]
-IMPATIENT_BOUND = 8.0
-
 
 def openmpi4(*options):
-    return [*launchers.openmpi4(), "--bind-to", "none", *options]
+    return launchers.unbound(launchers.openmpi4(), *options)
 
 
 def openmpi5(*options):
-    return [*launchers.openmpi5(), "--bind-to", "none", *options]
+    return launchers.unbound(launchers.openmpi5(), *options)
 
 
 class MessagesTest(LauncherTest):
@@ -129,6 +121,13 @@ class Traffic(MessagesTest):
         for host in (0, 1):
             hosts.lose(host, 0.02)
         self.check_done(hosts, openmpi4(), 4, "traffic", "8")
+
+    def test_over_a_slow_link(self):
+        hosts = self.make_hosts(2)
+        for host in (0, 1):
+            hosts.limit(host, SLOW)
+        for words in (("announced",), ("traffic", "10"), ("broadcast", "16")):
+            self.check_done(hosts, openmpi4(), 4, *words)
 
     def test_a_rank_that_leaves_early(self):
         hosts = self.make_hosts(2)
@@ -245,29 +244,23 @@ class Ends(MessagesTest):
             self.assertNotEqual(job.returncode, 0)
 
 
-class BySlurm(MessagesTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.hosts = Hosts(2)
-        cls.addClassCleanup(cls.hosts.close)
-        cls.slurm = Slurm(cls.hosts)
-        cls.addClassCleanup(cls.slurm.close)
-        cls.srun = ["srun", "-Q", "-N", "2", "--mpi=pmix"]
+class BySlurm(OnSlurm, MessagesTest):
+    SRUN = ["srun", "-Q", "-N", "2", "--mpi=pmix"]
 
     def test_traffic(self):
-        self.check_hello(self.hosts, self.srun, 4, env=self.slurm.environment)
+        self.check_hello(self.hosts, self.SRUN, 4, env=self.slurm.environment)
         for words in (["announced"], ["collectives"], ["traffic", "9"]):
-            self.check_done(self.hosts, self.srun, 4, *words, env=self.slurm.environment)
+            self.check_done(self.hosts, self.SRUN, 4, *words, env=self.slurm.environment)
 
     def test_the_death_of_a_rank(self):
         words = [MESSAGES, "rounds", "3"]
-        job, output, pids = self.start_rounds(self.hosts, self.srun, 4, *words, env=self.slurm.environment)
+        job, output, pids = self.start_rounds(self.hosts, self.SRUN, 4, *words, env=self.slurm.environment)
         os.kill(pids[3], signal.SIGKILL)
         self.check_survivors(output, {3: "h1"}, (0, 1, 2), time.monotonic(), DEATH_BOUND)
         job.wait(PATIENCE)
 
     def test_scancel(self):
-        job, _, _ = self.start_rounds(self.hosts, self.srun, 4, env=self.slurm.environment)
+        job, _, _ = self.start_rounds(self.hosts, self.SRUN, 4, env=self.slurm.environment)
         self.slurm.run("scancel", *self.slurm.jobs())
         job.wait(PATIENCE)
         self.assertNotEqual(job.returncode, 0)

@@ -5,10 +5,11 @@ Every second host is an aarch64 machine as far as its ranks can tell: qemu runs 
 
 import os
 
+import contract
 import messages
 import windows
 from bed import CACHE, PROJECT
-from bed.case import HELLO, LauncherTest
+from bed.case import HELLO
 from bed.world import SHARED, Missing, main, need
 from harness.jobs import PROGRAMS
 
@@ -41,19 +42,15 @@ def setUpModule():
     messages.DEATHS = mixed("message_deaths")
     messages.HELLO = mixed("hello", os.path.dirname(HELLO), "examples")
     windows.WINDOWS = mixed("windows")
+    windows.DEATHS = mixed("window_deaths")
+    windows.ROUNDS = mixed("window_rounds")
 
 
-class Contract(LauncherTest):
+class Contract(contract.ContractTest):
     """The suite of every transport, tests/contract, between ranks of both processors."""
 
     def test_on_two_hosts(self):
-        hosts = self.make_hosts(2)
-        launcher = [*messages.openmpi5("--map-by", "node", "-x", "TONARI_TEST_SLOWNESS=5"), "-n", "4"]
-        status, output, error = self.run_to_end(hosts, launcher, mixed("contract"), "--gtest_color=no")
-        self.assertEqual((status, error), (0, ""), output)
-        for rank, processor in enumerate(("x86_64", "aarch64", "x86_64", "aarch64")):
-            self.assertIn(f"rank {rank} is {processor}\n", output)
-        self.assertIn("[  PASSED  ] 8 tests", output)
+        self.check_contract(self.make_hosts(2), ["x86_64", "aarch64"], program=mixed("contract"))
 
 
 # Their tests, with the programs above.

@@ -56,13 +56,19 @@ class OverVerbs(ClusterTest):
         self.check(network, suite("contract", CONTRACT), suite("unit", MESSAGES), suite("unit", WINDOWS))
 
     def check_with_losses(self, network):
-        programs = [job(network, "messages", "traffic", "1"), *(job(network, "windows", *words) for words in (("copies", "1"), ("locks",), ("words",)))]
+        programs = [job(network, *words) for words in (("messages", "traffic", "1"), ("windows", "copies", "1"),
+                                                       ("windows", "locks"), ("windows", "words"))]
         said, sent = self.check(network, LOSSES, suite("contract", CONTRACT_WITH_LOSSES), *programs, LOST)
         lost = sum(int(line.split()[1]) for line in said if line.startswith("dropped "))
         self.assertGreater(lost, sent / 300)
 
     def test_by_connections(self):
         self.check_suites("rc")
+
+    # What rank 0 does not do itself, its card does; whose key it gives and takes back.
+    def test_by_key(self):
+        alone = "export TONARI_SERVICE_THREAD=off"
+        self.check("rc", job("rc", "windows", "freed"), alone, job("rc", "windows", "by_key"))
 
     def test_by_datagrams(self):
         self.check_suites("ud")

@@ -6,6 +6,7 @@ import unittest
 
 from bed import FOLDER, launchers
 from bed.hosts import Hosts, tell
+from bed.slurm import Slurm
 from bed.world import SHARED, Missing, need
 from harness.jobs import BIN, PATIENCE, eventually
 
@@ -62,6 +63,19 @@ class LauncherTest(ClusterTest):
             for folder in ("/tmp", "/dev/shm"):
                 names = os.listdir(hosts.file(host, folder))
                 self.assertFalse([name for name in names if "tonari" in name])
+
+
+class OnSlurm:
+    """Beside a test case: hosts with a private Slurm, for all of its tests."""
+
+    HOSTS = 2
+
+    @classmethod
+    def setUpClass(cls):
+        cls.hosts = Hosts(cls.HOSTS)
+        cls.addClassCleanup(cls.hosts.close)
+        cls.slurm = Slurm(cls.hosts)
+        cls.addClassCleanup(cls.slurm.close)
 
 
 def compiled(name):

@@ -24,6 +24,9 @@ KEEPERS = os.path.join(SHARED, "hosts")
 NAMES = os.path.join(SHARED, "names")
 PORT = "eth0"
 
+# Bits in a second of a slow link: a hundredth of what this one does by itself.
+SLOW = 100_000_000
+
 # As state_of() has it: waited for by nobody yet, or gone.
 DEAD = ("Z", "X", None)
 
@@ -150,7 +153,10 @@ class Hosts:
         self._filter()
 
     def lose(self, host, share):
-        """Of the packets that a host sends, this share is lost, by chance: from 0 to 1."""
+        """Of the packets that a host sends, this share is lost, by chance: from 0 to 1. TCP repeats soon."""
+        # After 200 ms it would otherwise, and a test with many losses would do little but wait.
+        tell(*self._in(host), "ip", "route", "change", "10.99.0.0/24", "dev", PORT, "src", self.address(host),
+             "proto", "kernel", "scope", "link", "rto_min", "10ms")
         self._losses[host] = share
         self._filter()
 

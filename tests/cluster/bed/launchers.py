@@ -21,6 +21,11 @@ def openmpi5():
     return [mpirun]
 
 
+def unbound(launcher, *options):
+    """Its ranks run on any core: the bed's hosts have all of the machine's, and a job more ranks than those."""
+    return [*launcher, "--bind-to", "none", *options]
+
+
 def prterun():
     """What mpirun is since Open MPI 5. It does not know where it was installed."""
     command = os.path.join(OPENMPI5, "bin", "prterun")

@@ -12,14 +12,13 @@
 //                     Without any: for ever, and without a death handler. Says "R is PID", then "rank R is ready"
 #include "../../support/collective.hpp"
 #include "../../support/exchange.hpp"
+#include "../../support/rank.hpp"
 #include "../../support/traffic.hpp"
 
 #include <tonari/tonari.hpp>
 
 #include <unistd.h>
 
-#include <cstdio>
-#include <exception>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -27,16 +26,11 @@
 namespace {
 
 using namespace tonari;
+using test::name;
 using test::pattern;
 using test::require;
 using test::require_ok;
-
-void say(const std::string& text) {
-  std::printf("%s\n", text.c_str());
-  std::fflush(stdout);
-}
-
-std::string name(int rank) { return "rank " + std::to_string(rank); }
+using test::say;
 
 // ---- exchange, traffic
 
@@ -466,17 +460,8 @@ void act(Job& job, Communicator& world, const std::vector<std::string>& words) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    Job job;
+  return test::run_rank(argc, argv, [](Job& job, const std::vector<std::string>& arguments) {
     Communicator world(job);
-    try {
-      act(job, world, {argv + 1, argv + argc});
-      say(name(world.rank()) + " did it");
-    } catch (const std::exception& failure) {  // said before the Job goes and the others end
-      std::fprintf(stderr, "%s: %s\n", name(world.rank()).c_str(), failure.what());
-      throw;
-    }
-  } catch (const std::exception&) {
-    return 1;
-  }
+    act(job, world, arguments);
+  });
 }

@@ -2,24 +2,29 @@
 //
 //   copies SEED       every way to push and pull, by all ranks in all parts, checked after barriers
 //   locks             counters that locks guard, of every rank by every rank; readers among them; time limits
+//   queues            what is posted to the others at once, in its order; counted, failed and met at barriers
 //   words             atomic operations and notifications of all ranks
 //   multicast TIMES   rank 1 writes as many mebibytes to all others
 //   barriers          what was pushed before a barrier is seen behind it, round after round
 //   alone             windows of one rank, reached by all others; and refused ones
 //   mistakes          a rank gets its call wrong: all throw, and go on
 //   freed             a rank frees its part, and is asked for it
+//   by_key            rank 1 reaches rank 0, which is outside of the library. Hangs where the network is not RDMA
+//   dies_making VICTIM MICROSECONDS   the others give up the window that is being made, and make one without it
 //   dies VICTIM       that rank dies with a lock. Says "R is PID", then "rank R is ready"
 #include "../../support/random.hpp"
+#include "../../support/rank.hpp"
 #include "../../support/require.hpp"
 
 #include <tonari/tonari.hpp>
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
-#include <cstdio>
-#include <exception>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -29,16 +34,11 @@ namespace {
 
 using namespace tonari;
 using test::between;
+using test::name;
 using test::pattern;
 using test::require;
 using test::require_ok;
-
-void say(const std::string& text) {
-  std::printf("%s\n", text.c_str());
-  std::fflush(stdout);
-}
-
-std::string name(int rank) { return "rank " + std::to_string(rank); }
+using test::say;
 
 /// Windows of both kinds of memory, with as many bytes of each rank.
 template <class Body>
@@ -56,11 +56,15 @@ void on_both(Job& job, std::size_t bytes, const Body& body) {
 
 constexpr std::size_t slice_bytes = 150'000;
 
+std::vector<Region> regions_of(std::size_t bytes) {
+  std::vector<Region> regions;
+  for (std::size_t at = 0; at < bytes; at += 700) regions.push_back({at, std::min<std::size_t>(700, bytes - at)});
+  return regions;
+}
+
 void push_somehow(Window& window, GlobalAddress to, std::span<const std::byte> from, std::size_t way) {
   std::vector<std::byte> twin(from.begin(), from.end());
-  std::vector<Region> regions;
-  for (std::size_t at = 0; at < from.size(); at += 700)
-    regions.push_back({at, std::min<std::size_t>(700, from.size() - at)});
+  const std::vector<Region> regions = regions_of(from.size());
   switch (way % 4) {
     case 0: return require_ok(window.push(to, from));
     case 1: return require_ok(window.push_regions(to, from, regions));
@@ -69,6 +73,18 @@ void push_somehow(Window& window, GlobalAddress to, std::span<const std::byte> f
       for (std::byte& each : twin) each ^= std::byte{1};
       return require_ok(window.push_diff(to, from, twin).status);
   }
+}
+
+std::vector<std::byte> pulled_somehow(Window& window, GlobalAddress from, std::size_t bytes, std::size_t way) {
+  std::vector<std::byte> got(bytes);
+  std::vector<std::byte> twin(bytes);
+  const std::vector<Region> regions = regions_of(bytes);
+  switch (way % 3) {
+    case 0: require_ok(window.pull(got, from)); break;
+    case 1: require_ok(window.pull_regions(got, from, regions)); break;
+    default: require_ok(window.pull_with_twin(got, twin, from)); require(got == twin, "a twin differs");
+  }
+  return got;
 }
 
 void copies(Job& job, std::uint64_t seed) {
@@ -87,11 +103,8 @@ void copies(Job& job, std::uint64_t seed) {
       for (std::size_t writer = 0; writer < ranks; ++writer) {
         const auto theirs = pattern(bytes, turn * 100 + writer + 1);
         require(std::ranges::equal(window.local().subspan(writer * slice_bytes + offset, bytes), theirs), "here");
-        std::vector<std::byte> got(bytes);
-        std::vector<std::byte> twin(bytes);
         const auto from = window.at(static_cast<int>((self + turn) % ranks), writer * slice_bytes + offset);
-        require_ok(window.pull_with_twin(got, twin, from));
-        require(got == theirs && twin == theirs, "there");
+        require(pulled_somehow(window, from, bytes, turn + writer) == theirs, "there");
       }
       require_ok(window.barrier_with_multicast(self * slice_bytes, pattern(100, turn)));
     }
@@ -129,6 +142,94 @@ void locks(Job& job) {
     std::uint64_t count = 0;
     std::memcpy(&count, window.local().data(), sizeof count);
     require(count == static_cast<std::uint64_t>(turns) * static_cast<std::uint64_t>(job.size()), "counts were lost");
+  });
+}
+
+// ---- queues
+
+/// To one rank's part: all is there and in order, and what is wrong fails alone.
+void post_to(Window& window, int other, GlobalAddress slice, std::size_t seed) {
+  constexpr std::size_t bytes = 50'000;
+  const auto first = pattern(bytes, seed);
+  const auto second = pattern(700, seed + 1);
+  auto both = first;
+  std::ranges::copy(second, both.begin() + 700);
+  std::vector<std::byte> got(bytes);
+  std::vector<std::byte> gaps(bytes);
+  const std::array<Region, 2> regions{Region{700, 700}, Region{40'000, 10'000}};
+  const std::uint64_t beyond = window.bytes(other);
+  std::array all{
+      Descriptor::lock(other),
+      Descriptor::push(slice, first),
+      Descriptor::push(window.at(other, beyond), first),
+      Descriptor::push(slice + 700, second),
+      Descriptor::fetch_add(window.at(other), std::uint64_t{1}),
+      Descriptor::pull(got, slice),
+      Descriptor::pull_regions(gaps, slice, regions),
+      Descriptor::flush(),
+      Descriptor::unlock(other),
+  };
+  Queue queue(window);
+  require_ok(queue.post(all));
+  for (Descriptor& each : all) {
+    require(queue.wait() == &each, "answered in another order");
+    const bool wrong = each.primitive == Primitive::push && each.address.offset == beyond;
+    require(each.status == (wrong ? Status::bounds : Status::ok), "its status");
+  }
+  require(queue.wait() == nullptr && queue.wait_all() == Status::bounds, "nothing is left but that one failed");
+  require(got == both, "a pull did not see the pushes before it");
+  for (std::size_t i = 0; i < bytes; ++i) {
+    const bool asked_for = std::ranges::any_of(
+        regions, [i](const Region& region) { return region.offset <= i && i < region.offset + region.bytes; });
+    require(gaps[i] == (asked_for ? both[i] : std::byte{0}), "regions");
+  }
+}
+
+/// Counts, by descriptors that a counter tells of and that cross those of all others.
+void count_everywhere(Job& job, Window& window, std::uint64_t times) {
+  std::atomic<std::uint64_t> completions{0};
+  std::vector<Descriptor> all;
+  for (std::uint64_t time = 0; time < times; ++time) {
+    for (int rank = 0; rank < job.size(); ++rank) all.push_back(Descriptor::fetch_add(window.at(rank, 8), 1U));
+  }
+  Queue queue(window, completions);
+  require_ok(queue.post(all));
+  while (completions.load(std::memory_order_acquire) != all.size()) {
+    require(queue.poll() == nullptr, "what is counted is not answered");
+    std::this_thread::yield();
+  }
+  for (const Descriptor& each : all) require_ok(each.status);
+}
+
+/// What is posted before a barrier that is posted is seen behind it.
+void meet(Job& job, Window& window) {
+  const int next = (job.rank() + 1) % job.size();
+  for (std::uint64_t turn = 1; turn <= 10; ++turn) {
+    std::uint64_t seen = 0;
+    std::array all{Descriptor::push(window.at(next, 16), std::as_bytes(std::span(&turn, 1))), Descriptor::barrier(),
+                   Descriptor::pull(std::as_writable_bytes(std::span(&seen, 1)), window.at(job.rank(), 16)),
+                   Descriptor::barrier()};
+    Queue queue(window);
+    require_ok(queue.post(all));
+    require_ok(queue.wait_all());
+    require(seen == turn, "a barrier let what was posted before it come late");
+  }
+}
+
+void queues(Job& job) {
+  constexpr std::size_t words_bytes = 64;
+  constexpr std::uint64_t times = 10;
+  const auto ranks = static_cast<std::uint64_t>(job.size());
+  on_both(job, words_bytes + ranks * slice_bytes, [&](Window& window) {
+    const auto self = static_cast<std::size_t>(job.rank());
+    for (int rank = 0; rank < job.size(); ++rank) {
+      post_to(window, rank, window.at(rank, words_bytes + self * slice_bytes), self * 100 + 1);
+    }
+    count_everywhere(job, window, times);
+    require_ok(window.barrier());
+    require(window.fetch_add(window.at(job.rank()), std::uint64_t{0}).before == ranks, "a count was lost");
+    require(window.fetch_add(window.at(job.rank(), 8), 0U).before == times * ranks, "a count was lost");
+    meet(job, window);
   });
 }
 
@@ -266,6 +367,8 @@ void freed(Job& job) {
 void dies(Job& job, int victim) {
   job.on_death([](const Death&) {});
   Window window(job, 100);
+  // No connection is half made when it dies: UCX 1.13 would end the others.
+  require_ok(window.fetch_add(window.at(victim), 0U).status);
   if (job.rank() == victim) require_ok(window.lock(0));
   require_ok(window.barrier());
   say(std::to_string(job.rank()) + " is " + std::to_string(::getpid()));
@@ -286,6 +389,59 @@ void dies(Job& job, int victim) {
   say(name(job.rank()) + " saw peer_gone of " + std::to_string(victim));
 }
 
+// ---- dies_making
+
+// At a moment that nobody knows; the others' windows are made or refused, and nobody waits for ever.
+void dies_making(Job& job, int victim, int microseconds) {
+  job.on_death([](const Death&) {});
+  Communicator world(job);
+  const Status begun = world.barrier();
+  require(begun == Status::ok || begun == Status::peer_gone, "begun together");  // it may be dead by now
+  if (job.rank() == victim) {
+    std::thread([microseconds] {
+      std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+      ::kill(::getpid(), SIGKILL);
+    }).detach();
+  }
+  try {
+    for (;;) Window(job, 5000, {.locks = 1});
+  } catch (const SetupError&) {
+  }
+  std::vector<int> living(static_cast<std::size_t>(job.size()));
+  std::iota(living.begin(), living.end(), 0);
+  std::erase(living, victim);
+  Window window(job, Group(living), 100);
+  require_ok(window.barrier());
+}
+
+// ---- by_key
+
+// Without a service thread: who is outside of the library does nothing for others.
+void by_key(Job& job) {
+  constexpr std::size_t bytes = 1 << 20;
+  on_both(job, bytes, [&](Window& window) {
+    const auto sent = pattern(bytes, 7);
+    const GlobalAddress there = window.at(0);
+    if (job.rank() == 1) require_ok(window.push(there, pattern(bytes, 1)));  // which fetches the key
+    require_ok(window.barrier());
+    if (job.rank() == 0) {
+      auto* const last = reinterpret_cast<unsigned char*>(&window.local().back());
+      while (std::atomic_ref(*last).load() != static_cast<unsigned char>(sent.back())) {
+      }
+    } else {
+      std::vector<std::byte> came(bytes);
+      require_ok(window.push(there, std::span(sent).first(bytes - 1)));
+      require_ok(window.pull(came, there));
+      require(std::ranges::equal(std::span(sent).first(bytes - 1), std::span(came).first(bytes - 1)),
+              "it came changed");
+      require_ok(window.push(there + (bytes - 1), std::span(sent).last(1)));  // until here rank 0 has not been back
+    }
+    require_ok(window.barrier());
+    require(job.rank() == 1 || std::ranges::equal(window.local(), sent), "what was pushed is not there");
+    require_ok(window.barrier());
+  });
+}
+
 void multicast(Job& job, int times) {
   constexpr std::size_t bytes = 1 << 20;
   on_both(job, bytes, [&](Window& window) {
@@ -303,29 +459,19 @@ void act(Job& job, const std::vector<std::string>& arguments) {
   const std::string& what = arguments.at(0);
   if (what == "copies") return copies(job, std::stoull(arguments.at(1)));
   if (what == "locks") return locks(job);
+  if (what == "queues") return queues(job);
   if (what == "words") return words(job);
   if (what == "multicast") return multicast(job, std::stoi(arguments.at(1)));
   if (what == "barriers") return barriers(job);
   if (what == "alone") return alone(job);
   if (what == "mistakes") return mistakes(job);
   if (what == "freed") return freed(job);
+  if (what == "by_key") return by_key(job);
+  if (what == "dies_making") return dies_making(job, std::stoi(arguments.at(1)), std::stoi(arguments.at(2)));
   if (what == "dies") return dies(job, std::stoi(arguments.at(1)));
   throw std::invalid_argument("windows does not know the word " + what);
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    Job job;
-    try {
-      act(job, {argv + 1, argv + argc});
-      say(name(job.rank()) + " did it");
-    } catch (const std::exception& failure) {  // said before the Job goes and the others end
-      std::fprintf(stderr, "%s: %s\n", name(job.rank()).c_str(), failure.what());
-      throw;
-    }
-  } catch (const std::exception&) {
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return test::run_rank(argc, argv, act); }

@@ -1,0 +1,138 @@
+// Whose turn it is at a lock that ranks of several hosts ask for. WHAT is the first argument; each rank says "rank R
+// did it" when all went well.
+//
+//   order   ranks ask one after the other, and get it one after the other
+//   fair    ranks ask for it again and again: while one waits, each of the others gets it once at most
+//   home    its home, rank 2 of four, dies while rank 0 of another host has it, and rank 1 there and rank 3 beside the
+//           home wait for it. Says "R is PID", then "rank R is ready", then what those that wait were told
+#include "../../support/rank.hpp"
+#include "../../support/require.hpp"
+
+#include <tonari/tonari.hpp>
+
+#include <unistd.h>
+
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace tonari;
+using test::name;
+using test::require;
+using test::require_ok;
+using test::say;
+
+/// Asks for a rank's lock, and returns when the lock's home knows.
+class Asked {
+ public:
+  Asked(Window& window, int home) : queue_(window), lock_(Descriptor::lock(home)) {
+    require_ok(queue_.post(lock_));
+    require_ok(window.fetch_add(window.at(home), std::uint64_t{0}).status);  // comes there behind it
+  }
+  [[nodiscard]] bool complete() const { return lock_.complete(); }
+  Status wait() {
+    require(queue_.wait() == &lock_, "another was answered");
+    return lock_.status;
+  }
+
+ private:
+  Queue queue_;
+  Descriptor lock_;
+};
+
+/// Counts one at a lock's home; answers what there was.
+std::uint64_t count(Window& window, int home, std::uint64_t one = 1) {
+  const auto counted = window.fetch_add(window.at(home), one);
+  require_ok(counted.status);
+  return counted.before;
+}
+
+void order(Job& job) {
+  Communicator world(job);
+  const int ranks = job.size();
+  for (int home = 0; home < ranks; ++home) {
+    Window window(job, 8);
+    // Rank 0 has it; then they ask from the first to the last, or the other way round.
+    const int place = home % 2 == 0 ? job.rank() : (ranks - job.rank()) % ranks;
+    const auto rank_at = [&](int at) { return home % 2 == 0 ? at % ranks : (ranks - at) % ranks; };
+    int token = 0;
+    if (place == 0) {
+      require_ok(window.lock(home));
+      require_ok(world.send(token, rank_at(1)));
+      require_ok(world.receive(token, rank_at(ranks - 1)).status);
+      require(count(window, home) == 0, "another got the lock, which rank 0 has");
+    } else {
+      require_ok(world.receive(token, rank_at(place - 1)).status);
+      Asked asked(window, home);
+      require_ok(world.send(token, rank_at(place + 1)));
+      require_ok(asked.wait());
+      require(count(window, home) == static_cast<std::uint64_t>(place), "it was another's turn");
+    }
+    require_ok(window.unlock(home));
+    require_ok(window.barrier());
+  }
+}
+
+void fair(Job& job) {
+  constexpr int turns = 30;
+  Window window(job, 16);
+  const auto others = static_cast<std::uint64_t>(job.size()) - 1;
+  for (const int home : {0, job.size() - 1}) {
+    const GlobalAddress satisfied = window.at(home, 8);
+    std::uint64_t over = 0;
+    for (int turn = 1; over <= others; ++turn) {  // all are active until all have had theirs
+      Asked asked(window, home);
+      const std::uint64_t before = count(window, home, 0);
+      require_ok(asked.wait());
+      const std::uint64_t overtaken = count(window, home) - before;
+      require_ok(window.unlock(home));
+      require(overtaken <= others, "overtaken " + std::to_string(overtaken) + " times");
+      const auto told = window.fetch_add(satisfied, std::uint64_t{turn == turns ? 1U : 0U});
+      require_ok(told.status);
+      over = told.before + (turn == turns ? 1 : 0);
+    }
+    require_ok(window.barrier());
+  }
+}
+
+void home(Job& job) {
+  constexpr int victim = 2;
+  job.on_death([](const Death&) {});
+  Window window(job, 8);
+  say(std::to_string(job.rank()) + " is " + std::to_string(::getpid()));
+  if (job.rank() == 0) require_ok(window.lock(victim));
+  require_ok(window.barrier());
+  if (job.rank() == 0 || job.rank() == victim) {
+    say(name(job.rank()) + " is ready");
+    while (job.alive(victim)) std::this_thread::yield();
+    require_ok(window.unlock(victim));
+  } else {
+    Asked asked(window, victim);
+    require(!asked.complete(), "rank 0 has it");
+    say(name(job.rank()) + " is ready");
+    const Status status = asked.wait();
+    say(name(job.rank()) + " was told " + std::string(to_string(status)));
+    if (status == Status::holder_died) require_ok(window.unlock(victim));
+    while (job.alive(victim)) std::this_thread::yield();
+  }
+  require(window.lock(victim) == Status::peer_gone, "its home is gone");
+  Window next(job, Group({0, 1, 3}), 8);
+  require_ok(next.lock(3));
+  require_ok(next.unlock(3));
+  require_ok(next.barrier());
+}
+
+void act(Job& job, const std::vector<std::string>& arguments) {
+  const std::string& what = arguments.at(0);
+  if (what == "order") return order(job);
+  if (what == "fair") return fair(job);
+  if (what == "home") return home(job);
+  throw std::invalid_argument("window_locks does not know the word " + what);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return test::run_rank(argc, argv, act); }
