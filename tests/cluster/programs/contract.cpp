@@ -7,7 +7,9 @@
 
 #include <tonari/tonari.hpp>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -37,9 +39,9 @@ struct Answer {
 
 template <class T>
 Bytes joined(const T& first, std::span<const std::byte> behind) {
-  const auto bytes = std::as_bytes(std::span(&first, 1));
-  Bytes all(bytes.begin(), bytes.end());
-  all.insert(all.end(), behind.begin(), behind.end());
+  Bytes all(sizeof first + behind.size());
+  std::memcpy(all.data(), &first, sizeof first);
+  std::ranges::copy(behind, all.begin() + sizeof first);
   return all;
 }
 
