@@ -219,6 +219,8 @@ std::vector<std::byte> Access::key_for(int peer) {
   return runtime_.given_keys().give(place_.number, {there, own_bytes_}, peer);
 }
 
+void Access::key_not_given(int peer) noexcept { runtime_.given_keys().returned(place_.number, peer); }
+
 Status Access::admit(int rank, Reached& reached) noexcept {
   const int position = group_.position(rank);
   const Member& own = layout_.member(self_);

@@ -132,6 +132,7 @@ class Access {
   void count_notification(std::uint32_t notification) noexcept;
   /// What GivenKeys::give() answers. Empty, too, where not all may read and write this rank's part.
   [[nodiscard]] std::vector<std::byte> key_for(int peer);
+  void key_not_given(int peer) noexcept;
   /// This rank's own part is its program's memory.
   [[nodiscard]] bool is_in_program() const noexcept { return own_in_program_; }
   /// Its locks, as far ranks are to use them.

@@ -1,8 +1,8 @@
 #include "window/served.hpp"
+#include "window/under_way.hpp"
 #include "window/waiting.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <mutex>
 #include <utility>
@@ -134,42 +134,33 @@ void Client::gone(int rank) noexcept {
 
 // Afterwards it may be asked again.
 void Client::end_copy(Asked& asked, Service service) noexcept {
-  if (asked.bytes == 0) return;
   wait(asked);
   if (service == Service::pull && asked.status == Status::ok) {
     asked.status = copy_by_kernel(engine_, asked.local, {engine_.bulk().at(asked.place), asked.bytes}, true);
   }
-  give_back(asked);
-}
-
-void Client::give_back(Asked& asked) noexcept {
   give_back(asked.place);
-  asked.bytes = 0;
 }
 
 Status Client::copy(Service service, std::uint32_t window, int peer, std::uint64_t offset, std::byte* local,
                     std::uint64_t bytes) noexcept {
   if (bytes <= carried_bytes_max) return copy_few(service, window, peer, offset, local, bytes);
-  std::array<Asked, under_way_max> under_way;
+  UnderWay<Asked, under_way_max> under_way;
   Status status = Status::ok;
-  std::uint64_t copied = 0;
   const auto end = [&](Asked& asked) {
     end_copy(asked, service);
     if (status == Status::ok) status = asked.status;
   };
-  for (std::size_t turn = 0; copied < bytes && status == Status::ok; ++turn) {
-    Asked& asked = under_way[turn % under_way_max];
-    end(asked);
-    if (status != Status::ok) break;
+  for (std::uint64_t copied = 0; copied < bytes && status == Status::ok;) {
+    Asked& asked = under_way.next(end);
     asked.bytes = std::min<std::uint64_t>(bytes - copied, fabric::bulk_tail_bytes_max);
     asked.local = local + copied;
-    asked.place = allocate(asked.bytes, engine_.session().rank());  // which reads it in the end, whoever dies
-    if (service == Service::push) {
+    asked.place = allocate_or([&] { return under_way.end_oldest(end); }, asked.bytes);
+    if (service == Service::push && status == Status::ok) {
       status = copy_by_kernel(engine_, asked.local, {engine_.bulk().at(asked.place), asked.bytes}, false);
-      if (status != Status::ok) {
-        give_back(asked);
-        break;
-      }
+    }
+    if (status != Status::ok) {
+      give_back(asked.place);
+      break;
     }
     ServiceRequest request{};
     request.service = service;
@@ -177,9 +168,10 @@ Status Client::copy(Service service, std::uint32_t window, int peer, std::uint64
     request.words[0] = asked.place.value;
     request.bytes = static_cast<std::uint32_t>(asked.bytes);
     ask(asked, peer, window, request);
+    under_way.begin();
     copied += asked.bytes;
   }
-  for (Asked& asked : under_way) end(asked);
+  under_way.end_all(end);
   return status;
 }
 

@@ -57,15 +57,12 @@ void FarCopies::push_notified(const Target& target, std::span<const std::byte> f
 }
 
 Status FarCopies::end() noexcept {
-  for (Piece& piece : pieces_) end(piece);
+  under_way_.end_all([this](Piece& piece) { end(piece); });
   return status_;
 }
 
-// The oldest, once it is done.
 FarCopies::Piece& FarCopies::next_piece() noexcept {
-  Piece& piece = pieces_[turn_++ % pieces_max];
-  end(piece);
-  return piece;
+  return under_way_.next([this](Piece& piece) { end(piece); });
 }
 
 // One stretch that fills a tail, or as many as share one. Answers where the next piece begins.
@@ -119,6 +116,7 @@ void FarCopies::ask(Piece& piece, Service service, const Target& target, std::ui
     piece.stretches = 0;
     piece.asked.status = filled;  // as if the owner had said it
   }
+  under_way_.begin();
 }
 
 // Writes a tail: the list of stretches, where there are several, and what is pushed.

@@ -3,10 +3,10 @@
 #include "window/keys.hpp"
 #include "window/layout.hpp"
 #include "window/served.hpp"
+#include "window/under_way.hpp"
 
 #include <tonari/window.hpp>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -97,8 +97,7 @@ class FarCopies {
   const job::Session& session_;
   Client& client_;
   std::uint32_t window_;
-  std::array<Piece, pieces_max> pieces_;
-  std::size_t turn_ = 0;
+  UnderWay<Piece, pieces_max> under_way_;
   Status status_ = Status::ok;
 };
 

@@ -2,10 +2,10 @@
 
 #include "window/guarded.hpp"
 #include "window/runtime.hpp"
+#include "window/under_way.hpp"
 #include "window/waiting.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace tonari::window {
 
@@ -15,6 +15,17 @@ namespace {
 
 // The network reads and writes bulk memory: it is pinned, while touching the program's may fault.
 class KeyCopy {
+  static constexpr std::size_t pieces_max = 16;
+  struct Piece {
+    Landing landing;
+    std::span<std::byte> local;
+    fabric::BulkPlace block;
+  };
+
+  auto ender() noexcept {
+    return [this](Piece& piece) { end(piece); };
+  }
+
  public:
   KeyCopy(Runtime& runtime, const PartKey& key, Service service, bool in_program) noexcept
       : runtime_(runtime),
@@ -26,10 +37,10 @@ class KeyCopy {
 
   void start(std::uint64_t there, std::span<std::byte> local) noexcept {
     while (!local.empty() && status_ == Status::ok) {
-      Piece& piece = pieces_[turn_++ % pieces_.size()];
-      end(piece);
+      Piece& piece = under_way_.next(ender());
       const std::size_t bytes = std::min(local.size(), fabric::bulk_tail_bytes_max);
       start(piece, there, local.first(bytes));
+      under_way_.begin();
       there += bytes;
       local = local.subspan(bytes);
     }
@@ -37,7 +48,7 @@ class KeyCopy {
 
   /// When all is where it was to go.
   Status end() noexcept {
-    for (Piece& piece : pieces_) end(piece);
+    under_way_.end_all(ender());
     if (is_pull_ || status_ != Status::ok) return status_;
     Landing flushed;
     wire_.flush(key_.owner(), flushed);
@@ -46,16 +57,9 @@ class KeyCopy {
   }
 
  private:
-  static constexpr std::size_t pieces_max = 16;
-  struct Piece {
-    Landing landing;
-    std::span<std::byte> local;  // empty: it is over
-    fabric::BulkPlace block;
-  };
-
   void start(Piece& piece, std::uint64_t there, std::span<std::byte> local) noexcept {
     Client& client = runtime_.client();
-    piece.block = client.allocate(local.size(), runtime_.engine().session().rank());  // which gives it back
+    piece.block = client.allocate_or([this] { return under_way_.end_oldest(ender()); }, local.size());
     piece.local = local;
     const std::span block(client.at(piece.block), local.size());
     if (is_pull_) return wire_.get(key_.owner(), key_.key(), there, block, piece.landing);
@@ -65,7 +69,6 @@ class KeyCopy {
   }
 
   void end(Piece& piece) noexcept {
-    if (piece.local.empty()) return;
     wait(piece.landing);
     Status status = piece.landing.status;
     if (is_pull_ && status == Status::ok) {
@@ -73,7 +76,6 @@ class KeyCopy {
                           runtime_.client().at(piece.block), piece.local.size(), true);
     }
     runtime_.client().give_back(piece.block);
-    piece.local = {};
     if (status_ == Status::ok) status_ = status;
   }
 
@@ -89,8 +91,7 @@ class KeyCopy {
   const PartKey& key_;
   const bool is_pull_;
   const bool in_program_;
-  std::array<Piece, pieces_max> pieces_;
-  std::size_t turn_ = 0;
+  UnderWay<Piece, pieces_max> under_way_;
   Status status_ = Status::ok;
 };
 

@@ -232,7 +232,10 @@ Status Server::give_key(Access& access, int peer, Answer& answer) noexcept {
   const std::vector<std::byte> key = access.key_for(peer);
   if (key.empty()) return Status::denied;
   answer.data = engine_.bulk().allocate(key.size(), peer);
-  if (!answer.data) return Status::again;
+  if (!answer.data) {
+    access.key_not_given(peer);  // it asks again, or never has it: nobody is to wait for it then
+    return Status::again;
+  }
   std::ranges::copy(key, engine_.bulk().at(*answer.data));
   answer.reply.words = {key.size(), answer.data->value, 0};
   return Status::ok;

@@ -106,8 +106,18 @@ class Client {
   Fetched<std::uint64_t> apply(std::uint32_t window, int peer, std::uint64_t offset, const AtomicWords& words) noexcept;
 
   // To another host: a step each, so that several are on their way at once (far.hpp).
-  /// A block for a tail to `peer`.
+  /// A block for a tail to `peer`. The caller holds none that only itself gives back: others may wait for those.
   fabric::BulkPlace allocate(std::size_t bytes, int peer) noexcept;
+  /// A block that is read here. Where there is none, `end_oldest()` gives back one that the caller holds, or answers
+  /// false; so nobody holds any while waiting.
+  template <class EndOldest>
+  fabric::BulkPlace allocate_or(const EndOldest& end_oldest, std::size_t bytes) noexcept {
+    const int reader = engine_.session().rank();  // who reads it in the end, whoever dies
+    do {
+      if (const auto place = engine_.bulk().allocate(bytes, reader)) return *place;
+    } while (end_oldest());
+    return allocate(bytes, reader);
+  }
   /// Sends a request: of kind window_access, or window_push if a tail goes with it, which is its reader's then.
   void ask(Asked& asked, int peer, std::uint32_t window, ServiceRequest request,
            fabric::Kind kind = fabric::Kind::window_access) noexcept;
@@ -127,7 +137,6 @@ class Client {
                   std::size_t bytes) noexcept;
   bool take(const fabric::Head& head, const ServiceReply& reply, bool has_tail) noexcept;
   void end_copy(Asked& asked, Service service) noexcept;
-  void give_back(Asked& asked) noexcept;
 
   fabric::Engine& engine_;
   SpinLock lock_;  // of the next

@@ -220,6 +220,23 @@ class Silence(MessagesTest):
         output.wait_for("^rank 1 did it")
         job.wait(PATIENCE)
 
+    # Whoever made the connection: UCX has the kernel ask only on that side.
+    def test_of_either_host(self):
+        hosts = self.make_hosts(3)
+        for victim in (1, 2):
+            with self.subTest(victim=victim):
+                launcher = openmpi5("--enable-recovery", *IMPATIENT, "--host", "h1,h2")
+                job = self.start(hosts, launcher, "-n", "2", MESSAGES, "wait")
+                output = Lines(job.stdout)
+                output.wait_for("is ready", 2)
+                hosts.unplug(victim)
+                since = time.monotonic()
+                output.wait_for(f"^rank {2 - victim} did it")
+                self.check_latency(since, IMPATIENT_BOUND)
+                hosts.plug(victim)
+                output.wait_for(f"^rank {victim - 1} did it")
+                job.wait(PATIENCE)
+
     # Its daemon lives, unlike under Hosts.crash(): the launcher would end the job when it has lost one.
     def test_of_all_ranks_of_a_host_that_nobody_reaches(self):
         hosts = self.make_hosts(2)

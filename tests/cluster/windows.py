@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-from bed import launchers
+from bed import FOLDER, launchers
 from bed.case import LauncherTest, OnSlurm
 from bed.deaths import DEATH_BOUND, IMPATIENT
 from bed.hosts import SLOW
@@ -15,6 +15,7 @@ WINDOWS = os.path.join(PROGRAMS, "windows")
 LOCKS = os.path.join(PROGRAMS, "window_locks")
 ROUNDS = os.path.join(PROGRAMS, "window_rounds")
 DEATHS = os.path.join(PROGRAMS, "window_deaths")
+WITH_A_CARD = os.path.join(FOLDER, "with_a_card")
 
 
 def openmpi4(*options):
@@ -99,6 +100,17 @@ class Primitives(WindowsTest):
         hosts = self.make_hosts(2)
         for setting in ("TONARI_SERVICE_THREAD=off", "TONARI_DIRECT_COPIES=off"):
             self.check_done(hosts, openmpi4("-x", setting), 4, "copies", "5")
+
+    def test_by_many_threads(self):
+        hosts = self.make_hosts(2)
+        self.check_done(hosts, openmpi4(), 2, "crowd")
+        self.check_done(hosts, openmpi4("-x", "TONARI_DIRECT_COPIES=off", "--host", "h0:2"), 2, "crowd")
+
+    # The code for cards, without one: UCX then has the owner copy.
+    def test_by_key(self):
+        hosts = self.make_hosts(2)
+        for words in (("copies", "7"), ("queues",), ("freed",), ("crowd",)):
+            self.check_done(hosts, openmpi4(), 4, WINDOWS, *words, program=WITH_A_CARD)
 
 
     def test_over_a_link_that_loses(self):

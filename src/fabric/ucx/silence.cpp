@@ -62,28 +62,33 @@ bool ask(int socket, int level, int option, Value& value) noexcept {
   return ::getsockopt(socket, level, option, &value, &bytes) == 0;
 }
 
-/// How long its keepalive waits; 0: for ever.
-std::uint64_t patience_ns(int socket) noexcept {
-  int on = 0;
-  int idle_s = 0;
-  int count = 0;
-  int interval_s = 0;
-  if (!ask(socket, SOL_SOCKET, SO_KEEPALIVE, on) || on == 0 || !ask(socket, IPPROTO_TCP, TCP_KEEPIDLE, idle_s) ||
-      !ask(socket, IPPROTO_TCP, TCP_KEEPCNT, count) || !ask(socket, IPPROTO_TCP, TCP_KEEPINTVL, interval_s)) {
-    return 0;
-  }
-  return (static_cast<std::uint64_t>(idle_s) + static_cast<std::uint64_t>(count) * interval_s) * second_ns;
+template <class Value>
+void set(int socket, int level, int option, const Value& value) noexcept {
+  ::setsockopt(socket, level, option, &value, sizeof value);  // else it is asked for when its data are not answered
 }
 
-void end(int socket) noexcept {
+void keep_alive(int socket, const Silence::Keepalive& how) noexcept {
+  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, how.idle_s);
+  set(socket, IPPROTO_TCP, TCP_KEEPCNT, how.count);
+  set(socket, IPPROTO_TCP, TCP_KEEPINTVL, how.interval_s);
+  set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
+/// If it is the same file still: UCX's own thread may have closed it.
+void end(int socket, ino_t file) noexcept {
+  const auto about = look_at(socket);
+  if (!about || about->stx_ino != file) return;
   const linger at_once{.l_onoff = 1, .l_linger = 0};  // the kernel need not go on with what nobody answers
-  ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  set(socket, SOL_SOCKET, SO_LINGER, at_once);
   ::shutdown(socket, SHUT_RDWR);
 }
 
 }  // namespace
 
 void Silence::end_silent(std::uint64_t now_ns) {
+  if (!keepalive_) return;
+  const auto longest_ns =
+      second_ns * static_cast<std::uint64_t>(keepalive_->idle_s + keepalive_->count * keepalive_->interval_s);
   std::vector<int> sockets;
   find_sockets(descriptor_, nesting_max, sockets);
   std::vector<Connection> found;
@@ -91,21 +96,23 @@ void Silence::end_silent(std::uint64_t now_ns) {
     const auto about = look_at(number);
     tcp_info info{};
     if (!about || !ask(number, IPPROTO_TCP, TCP_INFO, info)) continue;
+    const auto before = heard_before(number, about->stx_ino);
+    if (!before) keep_alive(number, *keepalive_);
     const bool waits = info.tcpi_unacked != 0 || info.tcpi_probes >= probes_of_room;
     const std::uint64_t ago_ns = std::uint64_t{info.tcpi_last_ack_recv} * 1'000'000;  // long, if it never heard any
     const std::uint64_t kernel_ns = now_ns - std::min(now_ns, ago_ns);
-    const std::uint64_t heard_ns = waits ? std::max(kernel_ns, last_heard(number, about->stx_ino, now_ns)) : now_ns;
+    const std::uint64_t heard_ns = waits ? std::max(kernel_ns, before.value_or(now_ns)) : now_ns;
     found.push_back({number, about->stx_ino, heard_ns});
-    const std::uint64_t longest_ns = patience_ns(number);
-    if (longest_ns != 0 && now_ns - heard_ns >= longest_ns) end(number);
+    if (now_ns - heard_ns >= longest_ns) end(number, about->stx_ino);
   }
   connections_ = std::move(found);
 }
 
-std::uint64_t Silence::last_heard(int number, ino_t file, std::uint64_t otherwise_ns) const noexcept {
+std::optional<std::uint64_t> Silence::heard_before(int number, ino_t file) const noexcept {
   const auto same = [&](const Connection& each) { return each.number == number && each.file == file; };
   const auto before = std::ranges::find_if(connections_, same);
-  return before == connections_.end() ? otherwise_ns : before->heard_ns;
+  if (before == connections_.end()) return std::nullopt;
+  return before->heard_ns;
 }
 
 }  // namespace tonari::fabric::ucx

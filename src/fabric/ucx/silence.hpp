@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace tonari::fabric::ucx {
@@ -14,15 +15,24 @@ namespace tonari::fabric::ucx {
 /// earlier, but also the connection of a peer that lives and does not read, since it computes or a debugger holds it.
 /// Such a peer's kernel answers; so what counts here is when the kernel last heard anything.
 ///
-/// How long is what the connection's own keepalive would take: idle time + probes x interval (TONARI_UCX_TCP_KEEPIDLE,
-/// _KEEPCNT, _KEEPINTVL). UCX finds a connection that is ended here broken, as when its peer has died.
+/// How long is what a keepalive takes: idle time + probes x interval. It is set here too: UCX sets it, rounded, on the
+/// connections that it makes, but not on those that it accepts (1.13). UCX finds a connection that is ended here
+/// broken, as when its peer has died.
 ///
 /// Threads: one at a time, while UCX makes no progress: it might close a connection that is looked at.
 /// Costs:   a look reads /proc and asks the kernel three things of each connection; there is one a second at most.
 class Silence {
  public:
-  /// `descriptor`: UCX's, under which all its connections are to be found.
-  explicit Silence(int descriptor) noexcept : descriptor_(descriptor) {}
+  struct Keepalive {
+    int idle_s;
+    int count;
+    int interval_s;
+  };
+
+  /// `descriptor`: UCX's, under which all its connections are to be found. Without `keepalive`, hosts may be silent for
+  /// ever.
+  Silence(int descriptor, std::optional<Keepalive> keepalive) noexcept
+      : descriptor_(descriptor), keepalive_(keepalive) {}
 
   /// To be called often, with the time.
   void look(std::uint64_t now_ns) {
@@ -42,9 +52,11 @@ class Silence {
   };
 
   void end_silent(std::uint64_t now_ns);
-  [[nodiscard]] std::uint64_t last_heard(int number, ino_t file, std::uint64_t otherwise_ns) const noexcept;
+  /// Of the last look; nothing if it was not there.
+  [[nodiscard]] std::optional<std::uint64_t> heard_before(int number, ino_t file) const noexcept;
 
   int descriptor_;
+  std::optional<Keepalive> keepalive_;
   std::uint64_t looked_ns_ = 0;
   std::vector<Connection> connections_;  // of the last look
 };

@@ -20,17 +20,23 @@ namespace {
 constexpr unsigned head_id = 0;
 constexpr unsigned tail_id = 1;  // a head and its tail
 constexpr std::uint64_t goodbye_ns_max = 1'000'000'000;
+constexpr unsigned busy_looks_between = 256;
 
 }  // namespace
 
 // All are called from within UCX's functions, so by who has the lock.
 struct Wire::Callbacks {
-  static ucs_status_t arrived(void* wire, const void* header, std::size_t header_bytes, void* data,
-                              std::size_t data_bytes, const ucp_am_recv_param_t* about) noexcept {
-    const bool is_here = data_bytes == 0 || (about->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA) != 0;
-    const bool kept = static_cast<Wire*>(wire)->take(std::span(static_cast<const std::byte*>(header), header_bytes),
+  static ucs_status_t head_arrived(void* wire, const void* header, std::size_t header_bytes, void* /*data*/,
+                                   std::size_t data_bytes, const ucp_am_recv_param_t* /*about*/) noexcept {
+    static_cast<Wire*>(wire)->take({static_cast<const std::byte*>(header), header_bytes}, nullptr, data_bytes);
+    return UCS_OK;  // data would be dropped
+  }
+  static ucs_status_t tail_arrived(void* wire, const void* header, std::size_t header_bytes, void* data,
+                                   std::size_t data_bytes, const ucp_am_recv_param_t* about) noexcept {
+    const bool is_here = (about->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA) != 0;  // until we give them back
+    const bool kept = static_cast<Wire*>(wire)->take({static_cast<const std::byte*>(header), header_bytes},
                                                      is_here ? data : nullptr, data_bytes);
-    return kept ? UCS_INPROGRESS : UCS_OK;  // else they are dropped
+    return kept ? UCS_INPROGRESS : UCS_OK;
   }
   static void sent(void* request, ucs_status_t status, void* flight) noexcept {
     Flight& landed = *static_cast<Flight*>(flight);
@@ -70,18 +76,18 @@ Wire::Wire(const Settings& settings)
     peer.proof_from = proofs.of(rank, settings.self);
   }
   for (Flight& flight : flights_) flight.next = std::exchange(free_, &flight);
-  accept(head_id, UCP_AM_FLAG_WHOLE_MSG);
-  accept(tail_id, UCP_AM_FLAG_WHOLE_MSG | UCP_AM_FLAG_PERSISTENT_DATA);
+  accept(head_id, UCP_AM_FLAG_WHOLE_MSG, Callbacks::head_arrived);
+  accept(tail_id, UCP_AM_FLAG_WHOLE_MSG | UCP_AM_FLAG_PERSISTENT_DATA, Callbacks::tail_arrived);
   if (worker_->reaches_memory() && !settings.staging.empty()) staging_ = pin(settings.staging);
 }
 
-void Wire::accept(unsigned number, unsigned flags) {
+void Wire::accept(unsigned number, unsigned flags, auto arrived) {
   ucp_am_handler_param_t handler{};
   handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
                        UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
   handler.id = number;
   handler.flags = flags;
-  handler.cb = Callbacks::arrived;
+  handler.cb = arrived;
   handler.arg = this;
   require(ucx_.worker_set_am_recv_handler(worker_->handle(), &handler), "asking UCX for active messages",
           "use another version of UCX");
@@ -150,10 +156,10 @@ std::size_t Wire::poll(const Sink& sink) noexcept {
   const std::lock_guard guard(mutex_, std::adopt_lock);
   sink_ = &sink;
   heads_ = 0;
-  if (ucx_.worker_progress(worker_->handle()) == 0) {
-    ++empty_looks_;
-    worker_->look_for_silence();
-  }
+  const bool empty = ucx_.worker_progress(worker_->handle()) == 0;
+  if (empty) ++empty_looks_;
+  // Also where others never leave off: they are not who is silent.
+  if (empty || ++busy_looks_ % busy_looks_between == 0) worker_->look_for_silence();
   sink_ = nullptr;
   if (untidy_) [[unlikely]]
     tidy();

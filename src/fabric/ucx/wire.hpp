@@ -177,7 +177,7 @@ class Wire {
   ucp_mem* pin(std::span<std::byte> memory) noexcept;
   bool take(std::span<const std::byte> header, void* data, std::size_t data_bytes) noexcept;
   bool take_tail(Head& head, void* data, std::size_t data_bytes) noexcept;
-  void accept(unsigned number, unsigned flags);
+  void accept(unsigned number, unsigned flags, auto arrived);
   void end_tail(const Flight& flight) noexcept;
   bool refuse() noexcept {
     refused_.fetch_add(1, std::memory_order_relaxed);
@@ -211,6 +211,7 @@ class Wire {
   std::uint32_t closing_ = 0;              // endpoints
   bool untidy_ = false;                    // an endpoint is to be made or closed
   std::uint64_t empty_looks_ = 0;          // by the poller
+  unsigned busy_looks_ = 0;                // also
   std::atomic<std::uint32_t> senders_{0};  // waiting for the lock: relaxed, a hint for the poller to stay away
   std::atomic<std::uint32_t> gone_count_{0};
   std::atomic<std::uint64_t> refused_{0};  // relaxed: a figure for people

@@ -1,20 +1,24 @@
 #include "fabric/ucx/worker.hpp"
 
 #include "base/clock.hpp"
+#include "fabric/ucx/cards.hpp"
 #include "job/signals.hpp"
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <span>
+#include <string_view>
+#include <system_error>
 
 namespace tonari::fabric::ucx {
 
 namespace {
 
 constexpr const char* prefix = "TONARI";  // UCX adds _UCX_ to it
+constexpr int keepalive_max = 10000;      // of each of its numbers: the kernel takes up to 32767, and 127 probes
 
 /// UCX's settings: what TONARI_UCX_NAME says, else what we say, else what UCX_NAME says, else UCX's own.
 class Config {
@@ -52,29 +56,54 @@ void set_for_tcp(Config& config, const std::string& name, const std::string& val
   config.modify(long_name, given != nullptr ? given : value);
 }
 
+// A host is taken for dead after 10 s of silence, the sum of these (silence.hpp). UCX has 16 s.
+constexpr Silence::Keepalive usual_keepalive{.idle_s = 4, .count = 3, .interval_s = 2};
+
+// A number that TONARI_UCX_TCP_... gives, of seconds if it is a time. Nothing if it says something else, as "inf".
+std::optional<int> number_of(const char* name, int otherwise) noexcept {
+  const char* const given = Config::given(name);
+  if (given == nullptr) return otherwise;
+  const std::string_view text(given);
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  if (error != std::errc{} || number <= 0 || number > keepalive_max || !(unit.empty() || unit == "s"))
+    return std::nullopt;
+  return number;
+}
+
+std::optional<Silence::Keepalive> keepalive() noexcept {
+  const auto idle_s = number_of("TCP_KEEPIDLE", usual_keepalive.idle_s);
+  const auto count = number_of("TCP_KEEPCNT", usual_keepalive.count);
+  const auto interval_s = number_of("TCP_KEEPINTVL", usual_keepalive.interval_s);
+  if (!idle_s || !count || !interval_s) return std::nullopt;
+  return Silence::Keepalive{*idle_s, *count, *interval_s};
+}
+
 void choose(Config& config, const std::string& network, const std::string& devices) {
   config.set("TLS", network == "any" ? "^sm" : network);  // shared memory is ours
   if (!devices.empty()) config.set("NET_DEVICES", devices);
   set_for_tcp(config, "CONN_NB", "y");  // or a send waits for a host that does not answer
-  // A host is taken for dead after 10 s of silence, the sum of these (silence.hpp). UCX has 16 s.
-  set_for_tcp(config, "KEEPIDLE", "4s");
-  set_for_tcp(config, "KEEPCNT", "3");
-  set_for_tcp(config, "KEEPINTVL", "2s");
+  set_for_tcp(config, "KEEPIDLE", fmt::format("{}s", usual_keepalive.idle_s));
+  set_for_tcp(config, "KEEPCNT", fmt::format("{}", usual_keepalive.count));
+  set_for_tcp(config, "KEEPINTVL", fmt::format("{}s", usual_keepalive.interval_s));
   config.set("KEEPALIVE_INTERVAL", "4s");  // over verbs, where the time until UCX gives up comes on top; UCX has 20 s
 }
 
-// Datagrams cannot, and of the networks that UCX finds only cards of this class can.
-bool has_rdma(const std::string& network) {
-  if (network == "rc") return true;
-  std::error_code none;
-  const std::filesystem::directory_iterator cards("/sys/class/infiniband", none);
-  return network == "any" && !none && cards != std::filesystem::directory_iterator();
+// Otherwise UCX would have the peer copy, wherever a packet says: it is not asked to.
+bool has_rdma(const std::string& network, const std::string& devices) {
+  if (network != "rc" && network != "any") return false;  // datagrams cannot
+  const char* given = Config::given("NET_DEVICES");
+  if (given == nullptr && !devices.empty()) given = devices.c_str();
+  if (given == nullptr) given = std::getenv("UCX_NET_DEVICES");
+  const char* const transports = Config::given("TLS");
+  return finds_rdma_card(transports != nullptr ? transports : "all", given != nullptr ? given : "all");
 }
 
 }  // namespace
 
 Worker::Worker(const std::string& network, const std::string& devices, int peers)
-    : ucx_(library()), reaches_memory_(has_rdma(network)) {
+    : ucx_(library()), reaches_memory_(has_rdma(network, devices)), keepalive_(keepalive()) {
   Config config(ucx_);
   choose(config, network, devices);
   ucp_params_t params{};
@@ -104,7 +133,7 @@ void Worker::make_worker() {
 
 void Worker::look_for_silence() noexcept {
   try {
-    if (!silence_) silence_.emplace(event_descriptor());
+    if (!silence_) silence_.emplace(event_descriptor(), keepalive_);
     silence_->look(monotonic_ns());
   } catch (const std::exception&) {  // no memory or descriptors: the next look may have some
   }

@@ -37,6 +37,7 @@ class Worker {
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   bool reaches_memory_;
+  std::optional<Silence::Keepalive> keepalive_;
   std::optional<Silence> silence_;
 };
 

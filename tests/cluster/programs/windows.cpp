@@ -9,6 +9,7 @@
 //   alone             windows of one rank, reached by all others; and refused ones
 //   mistakes          a rank gets its call wrong: all throw, and go on
 //   freed             a rank frees its part, and is asked for it
+//   crowd             many threads of each rank copy at once, more than there is memory for all their pieces
 //   by_key            rank 1 reaches rank 0, which is outside of the library. Hangs where the network is not RDMA
 //   dies_making VICTIM MICROSECONDS   the others give up the window that is being made, and make one without it
 //   dies VICTIM       that rank dies with a lock. Says "R is PID", then "rank R is ready"
@@ -414,6 +415,32 @@ void dies_making(Job& job, int victim, int microseconds) {
   require_ok(window.barrier());
 }
 
+// ---- crowd: each thread has a stretch of the next rank's part for itself
+
+void crowd(Job& job) {
+  constexpr std::size_t threads = 12;
+  constexpr std::size_t bytes = 400'000;
+  on_both(job, threads * bytes, [&](Window& window) {
+    const int next = (job.rank() + 1) % job.size();
+    std::atomic<int> failures{0};
+    const auto copy = [&](std::size_t thread) {
+      const GlobalAddress there = window.at(next, thread * bytes);
+      std::vector<std::byte> came(bytes);
+      for (std::size_t round = 0; round < 8; ++round) {
+        const auto sent = pattern(bytes, thread + round);
+        if (window.push(there, sent) != Status::ok || window.pull(came, there) != Status::ok || came != sent)
+          ++failures;
+      }
+    };
+    {
+      std::vector<std::jthread> all;
+      for (std::size_t thread = 0; thread < threads; ++thread) all.emplace_back(copy, thread);
+    }
+    require(failures == 0, "a thread's copy failed, or came changed");
+    require_ok(window.barrier());
+  });
+}
+
 // ---- by_key
 
 // Without a service thread: who is outside of the library does nothing for others.
@@ -466,6 +493,7 @@ void act(Job& job, const std::vector<std::string>& arguments) {
   if (what == "alone") return alone(job);
   if (what == "mistakes") return mistakes(job);
   if (what == "freed") return freed(job);
+  if (what == "crowd") return crowd(job);
   if (what == "by_key") return by_key(job);
   if (what == "dies_making") return dies_making(job, std::stoi(arguments.at(1)), std::stoi(arguments.at(2)));
   if (what == "dies") return dies(job, std::stoi(arguments.at(1)));

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+namespace tonari::window {
+
+/// The pieces of a copy that are on their way, at most `pieces_max`, in the order in which they were begun.
+///
+/// Threads: one, whose copy it is.
+template <class Piece, std::size_t pieces_max>
+class UnderWay {
+ public:
+  /// The place of a piece that is not begun yet. When all are, the oldest is ended by `end(piece)`.
+  template <class End>
+  Piece& next(const End& end) noexcept {
+    if (begun_ - ended_ == pieces_max) end_oldest(end);
+    return pieces_[begun_ % pieces_max];
+  }
+  /// The one that next() answered.
+  void begin() noexcept { ++begun_; }
+  /// False: there is none.
+  template <class End>
+  bool end_oldest(const End& end) noexcept {
+    if (ended_ == begun_) return false;
+    end(pieces_[ended_++ % pieces_max]);
+    return true;
+  }
+  template <class End>
+  void end_all(const End& end) noexcept {
+    while (end_oldest(end)) {
+    }
+  }
+
+ private:
+  std::array<Piece, pieces_max> pieces_{};
+  std::size_t begun_ = 0;
+  std::size_t ended_ = 0;
+};
+
+}  // namespace tonari::window
