@@ -68,7 +68,8 @@ class OverVerbs(ClusterTest):
     # What rank 0 does not do itself, its card does; whose key it gives and takes back.
     def test_by_key(self):
         alone = "export TONARI_SERVICE_THREAD=off"
-        self.check("rc", job("rc", "windows", "freed"), alone, job("rc", "windows", "by_key"))
+        served = [job("rc", "windows", word) for word in ("freed", "crowd")]
+        self.check("rc", *served, alone, job("rc", "windows", "by_key"))
 
     def test_by_datagrams(self):
         self.check_suites("ud")
