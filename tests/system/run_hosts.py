@@ -101,6 +101,13 @@ class OnHosts(JobTest):
         got = self.launched("--hosts", "a", "./prog", **others)
         self.assertEqual(got, ["-n", "1", "--host", "a:1", "./prog"])
 
+    def test_a_launcher_that_cannot_say_its_version_is_passed_over(self):
+        self.install({**OPEN_MPI_5, "prterun": "prterun (PRRTE) 3.0.1"})
+        with open(os.path.join(self.folder, "mpirun"), "w") as file:
+            file.write("#!/bin/sh\necho 'mpirun (Open MPI) 5.0.11'\nexit 1\n")
+        self.assertEqual(self.launched("--hosts", "a", "--tag-output", "./prog")[-4:],
+                         ["a:1", "--output", "tag", "./prog"])
+
     def test_no_launcher(self):
         self.install(MPICH)
         self.assertIn("--hosts needs a launcher with PMIx, and none is here", self.refused("--hosts", "a", "./prog"))
