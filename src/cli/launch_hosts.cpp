@@ -195,7 +195,7 @@ std::vector<Launcher> find_launchers() {
 }
 
 int launch_on_hosts(const LaunchOptions& options) {
-  const Hosts hosts = read_hosts(options.hosts);
+  const Hosts hosts = read_hosts(options.hosts.value_or(""));
   const int ranks = options.ranks > 0 ? options.ranks : hosts.count;
   if (ranks < hosts.count)
     throw SetupError(fmt::format("-n {}: {} hosts take a rank each at least", ranks, hosts.count));

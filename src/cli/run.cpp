@@ -56,9 +56,11 @@ void add_run(CLI::App& app, const std::vector<std::string>& program, int& exit_s
       ->option_text("[--] PROGRAM [ARGUMENTS...]")
       ->group("Program");
   add_rank_options(run, *options);
-  run.add_option("--hosts", options->hosts,
-                 "Start the ranks on these hosts, or on so many of those that the launcher knows, through the launcher "
-                 "that is installed; -n is for all hosts together (default: one rank a host)")
+  // By a function, since CLI11 takes an empty text for no value of a std::optional.
+  run.add_option_function<std::string>(
+         "--hosts", [options](const std::string& text) { options->hosts = text; },
+         "Start the ranks on these hosts, or on so many of those that the launcher knows, through the launcher "
+         "that is installed; -n is for all hosts together (default: one rank a host)")
       ->type_name("LIST|N")
       ->group("Ranks");
   run.add_option("--env", options->environment,

@@ -114,9 +114,11 @@ class OnHosts(JobTest):
 
     def test_what_is_wrong(self):
         self.install(OPEN_MPI_4)
-        for text in ("0", "99999", "a,,b", "a b", "a:2", "-a", ",a", "a,"):
+        for text in ("", "0", "99999", "a,,b", "a b", "a:2", "-a", ",a", "a,"):
             with self.subTest(text=text):
-                self.assertIn("'", self.refused(f"--hosts={text}", "./prog"))
+                words = [f"--hosts={text}"] if text else ["--hosts", ""]
+                self.assertIn(f"--hosts takes the names of hosts with commas between, or how many hosts of the launcher's; "
+                              f"'{text}' is none of these", self.refused(*words, "./prog"))
         self.assertIn("2 hosts take a rank each at least", self.refused("--hosts", "a,b", "-n", "1", "./prog"))
         self.assertIn("use a multiple of 2", self.refused("--hosts", "2", "-n", "3", "./prog"))
         self.assertIn("--stats", self.refused("--hosts", "a", "--stats", "./prog"))
