@@ -115,7 +115,7 @@ std::set<std::string> settle_environment(const LaunchOptions& options) {
   for (char** entry = ::environ; *entry != nullptr; ++entry) {
     const std::string_view pair{*entry};
     const std::string name{pair.substr(0, pair.find('='))};
-    if (name.starts_with("TONARI_")) names.insert(name);
+    if (name.starts_with("TONARI_") || name.starts_with("UCX_")) names.insert(name);
   }
   return names;
 }

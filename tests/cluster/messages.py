@@ -116,6 +116,30 @@ class Traffic(MessagesTest):
             env = {**os.environ, **launchers.environment(hosts), "PATH": path}
             self.check_done(hosts, [TONARI, "run", "--hosts", "2"], 4, "traffic", "7", env=env)
 
+    def test_with_the_ports_that_a_firewall_lets_through(self):
+        hosts = self.make_hosts(2)
+        for launcher in (launchers.openmpi4(), launchers.openmpi5()):
+            path = f"{os.path.dirname(launcher[0])}:{os.environ['PATH']}".lstrip(":")
+            env = {**os.environ, **launchers.environment(hosts), "PATH": path, "UCX_TCP_PORT_RANGE": "20000-20999"}
+            job = self.start(hosts, [TONARI, "run", "--hosts", "h0,h1"], MESSAGES, "wait", env=env)
+            Lines(job.stdout).wait_for("is ready", 2)
+            for host in (0, 1):
+                ports = self.listened_at(hosts, host)
+                self.assertTrue(any(20000 <= port <= 20999 for port in ports), f"host {host}: {ports}")
+            job.terminate()
+            job.wait(PATIENCE)
+
+    def test_with_too_few_ports(self):
+        hosts = self.make_hosts(1)
+        words = ["-x", "TONARI_APART=network", "-n", "2", HELLO]
+        _, _, error = self.run_to_end(hosts, openmpi4("-x", "UCX_TCP_PORT_RANGE=20000-20000"), *words)
+        self.assertIn("Device is busy; see ulimit -n and, where UCX_TCP_PORT_RANGE is set, whether it has free ports", error)
+
+    def listened_at(self, hosts, host):
+        """The TCP ports of a host at which somebody listens."""
+        rows = [line.split() for line in hosts.run(host, "cat", "/proc/net/tcp").stdout.splitlines()[1:]]
+        return [int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A"]
+
     def test_over_a_link_that_loses(self):
         hosts = self.make_hosts(2)
         for host in (0, 1):

@@ -12,7 +12,7 @@ case $1 in
 --mpi=list) echo "{kinds}"; exit ;;
 esac
 printf '%s\\n' "$@"
-/usr/bin/env | /usr/bin/grep -E '^(TONARI_|GIVEN=)' | /usr/bin/sort
+/usr/bin/env | /usr/bin/grep -E '^(TONARI_|UCX_|GIVEN=)' | /usr/bin/sort
 exit 7
 """
 
@@ -90,10 +90,11 @@ class OnHosts(JobTest):
 
     def test_passes_settings_on(self):
         self.install(OPEN_MPI_4)
-        got = self.launched("--hosts", "a", "--env", "GIVEN=b, c=d", "--apart", "memory", "./prog", TONARI_SPLIT="16")
-        wanted = [word for name in ("GIVEN", "TONARI_APART", "TONARI_SPLIT") for word in ("-x", name)]
+        got = self.launched("--hosts", "a", "--env", "GIVEN=b, c=d", "--apart", "memory", "./prog", TONARI_SPLIT="16", UCX_TCP_PORT_RANGE="20000-20999")
+        names = ("GIVEN", "TONARI_APART", "TONARI_SPLIT", "UCX_TCP_PORT_RANGE")
+        wanted = [word for name in names for word in ("-x", name)]
         self.assertEqual(got, ["-n", "1", "--host", "a:1", *wanted, "./prog",
-                               "GIVEN=b, c=d", "TONARI_APART=memory", "TONARI_SPLIT=16"])
+                               "GIVEN=b, c=d", "TONARI_APART=memory", "TONARI_SPLIT=16", "UCX_TCP_PORT_RANGE=20000-20999"])
 
     def test_does_not_pass_on_what_belongs_to_another_job(self):
         self.install(OPEN_MPI_4)

@@ -99,7 +99,8 @@ void Worker::make_worker() {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;  // under Wire's lock
-  require(ucx_.worker_create(context_, &params, &worker_), "making a UCX worker", "see ulimit -n");
+  require(ucx_.worker_create(context_, &params, &worker_), "making a UCX worker",
+          "see ulimit -n and, where UCX_TCP_PORT_RANGE is set, whether it has free ports for all ranks of a host");
 }
 
 void Worker::look_for_silence() noexcept {
