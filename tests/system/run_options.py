@@ -182,6 +182,16 @@ class Environment(JobTest):
                       self.run_job("run", "-n", "1", "--network", "x", "true")[2])
         self.assertEqual(self.actors(2, "join", "leave", options=["--apart", "network", "--network", "tcp"])[0], 0)
 
+    def test_settings_of_ucx(self):
+        def play(**variables):
+            return self.actors(2, "join", "leave", options=["--apart", "network"], env=self.environment(**variables))
+        for name in ("BOGUS", "TCP_PORT_RANGE"):
+            status, _, error = play(**{f"TONARI_UCX_{name}": "1"})
+            self.assertNotEqual(status, 0)
+            self.assertIn(f"TONARI_UCX_{name} would do nothing: UCX has no {name} among the settings", error)
+            self.assertIn(f"takes effect as UCX_{name}\n", error)
+        self.assertEqual(play(TONARI_UCX_TLS="tcp", TONARI_UCX_TCP_KEEPIDLE="3s", TONARI_UCX_RNDV_THRESH="64K")[0], 0)
+
 
 class Binding(JobTest):
     def places(self, ranks, *options):

@@ -1,10 +1,12 @@
 #include "fabric/ucx/worker.hpp"
 
 #include "base/clock.hpp"
+#include "fabric/ucx/names.hpp"
 #include "job/signals.hpp"
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -15,12 +17,16 @@ namespace tonari::fabric::ucx {
 namespace {
 
 constexpr const char* prefix = "TONARI";  // UCX adds _UCX_ to it
+// What we see to ourselves: set_for_tcp(), library.cpp.
+constexpr auto names_seen_to =
+    std::to_array<std::string_view>({"TCP_CONN_NB", "TCP_KEEPIDLE", "TCP_KEEPCNT", "TCP_KEEPINTVL", "LOG_LEVEL"});
 
 /// UCX's settings: what TONARI_UCX_NAME says, else what we say, else what UCX_NAME says, else UCX's own.
 class Config {
  public:
   explicit Config(const Library& ucx) : ucx_(ucx) {
-    require(ucx_.config_read(prefix, nullptr, &config_), "reading TONARI_UCX_... settings", "`ucx_info -f` lists them");
+    require(ucx_.config_read(prefix, nullptr, &config_), "reading TONARI_UCX_... settings",
+            "TONARI_UCX_LOG_LEVEL=warn has UCX say which, `ucx_info -f` lists them");
   }
   Config(Config&&) = delete;
   ~Config() { ucx_.config_release(config_); }
@@ -76,6 +82,7 @@ bool has_rdma(const std::string& network) {
 Worker::Worker(const std::string& network, const std::string& devices, int peers)
     : ucx_(library()), reaches_memory_(has_rdma(network)) {
   Config config(ucx_);
+  check_names(config.get(), prefix, names_seen_to);
   choose(config, network, devices);
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
