@@ -213,8 +213,8 @@ void Wire::forget(int peer) noexcept {
 }
 
 std::string_view Wire::reason(int peer) const noexcept {
-  const bool forgotten = of(peer).reason == UCS_ERR_CANCELED;
-  return gone(peer) && !forgotten ? ucx_.status_string(static_cast<ucs_status_t>(of(peer).reason)) : "";
+  if (!gone(peer) || of(peer).reason == UCS_ERR_CANCELED) return "";
+  return ucx_.status_string(static_cast<ucs_status_t>(of(peer).reason));
 }
 
 bool Wire::was_reached(int peer) const noexcept {
