@@ -107,6 +107,7 @@ nlohmann::ordered_json report_of(const Question& question, const BenchOptions& o
 
 int run(const Question& question, BenchOptions options) {
   if (options.launch.ranks == 0) options.launch.ranks = question.default_ranks();
+  check_network_is_used(options.launch);
   const auto launches = question.plan(options, systems_of(options));
   for (const auto& launch : launches) {
     for (const auto& system : launch.systems) {

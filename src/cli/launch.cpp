@@ -58,9 +58,18 @@ void add_placement_options(CLI::App& command, LaunchOptions& options) {
       ->group("Ranks");
 }
 
+void check_network_is_used(const LaunchOptions& options) {
+  if (options.network.empty() || settings_of_ranks(options).apart == "network") return;
+  throw SetupError(fmt::format(
+      "--network {}: ranks of one machine use its memory, not the network; add --apart network to make each "
+      "a host of its own, or leave out --network",
+      options.network));
+}
+
 int launch(const LaunchOptions& options) {
   if (options.program.empty()) throw SetupError("there is no program to run; see tonari run --help");
-  if (!options.hosts.empty()) return launch_on_hosts(options);
+  if (options.hosts) return launch_on_hosts(options);
+  check_network_is_used(options);
   if (const auto error = check_program(options.program.front())) {
     fmt::print(stderr, "tonari run: {}\n", error->text);
     return error->exit_status;

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace tonari::cli {
 struct LaunchOptions {
   int ranks = 0;                         ///< 0: as many as there are cores to use.
   std::string bind = "";                 ///< "core", "none", or empty: core when there are no more ranks than cores.
-  std::string hosts = "";                ///< Names with commas between, or a number; empty: this machine alone.
+  std::optional<std::string> hosts;      ///< Names with commas between, or a number; none: this machine alone.
   std::string apart = "";                ///< "memory", "network", or empty: as TONARI_APART says.
   std::string network = "";              ///< any, tcp, rc, ud, or empty: as TONARI_NETWORK says.
   bool tag_output = false;               ///< Each line of output begins with "[rank] ".
@@ -32,6 +33,9 @@ void add_placement_options(CLI::App& command, LaunchOptions& options);
 /// The settings that ranks started with these options will read, as far as we know them. Throws SetupError on those
 /// that no rank could start with.
 Settings settings_of_ranks(const LaunchOptions& options);
+
+/// Throws SetupError where --network is given, but the ranks of this machine would use its memory.
+void check_network_is_used(const LaunchOptions& options);
 
 /// Starts the ranks, forwards output and signals, waits for their end, and answers the exit status: the first that is
 /// not zero, 128 + the signal for a rank that was killed. With hosts, becomes their launcher instead. May be called any

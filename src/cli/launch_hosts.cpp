@@ -15,7 +15,6 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <set>
 #include <string_view>
 
@@ -62,17 +61,20 @@ Hosts read_hosts(std::string_view text) {
   return hosts;
 }
 
-// What a command prints; empty when it does not start or fails. `words` are of ours, not of the user's.
+// What a command prints, also to standard error, where some versions of srun list their kinds of MPI. Empty when it
+// does not start or fails. `words` are of ours, not of the user's.
 std::string output_of(const std::string& words) {
-  const auto close = [](std::FILE* pipe) { ::pclose(pipe); };
-  const std::unique_ptr<std::FILE, decltype(close)> pipe{::popen((words + " 2>&1").c_str(), "re"), close};
+  std::FILE* const pipe = ::popen((words + " 2>&1").c_str(), "re");
+  if (pipe == nullptr) return {};
   std::string all;
   std::array<char, 4096> part;
-  for (std::size_t bytes = 1; pipe && bytes > 0;) {
-    bytes = std::fread(part.data(), 1, part.size(), pipe.get());
+  for (std::size_t bytes = 1; bytes > 0;) {
+    bytes = std::fread(part.data(), 1, part.size(), pipe);
     all.append(part.data(), bytes);
   }
-  return all;
+  const int status = ::pclose(pipe);
+  const bool unknown = status == -1;  // where our parent has us ignore SIGCHLD
+  return status == 0 || unknown ? all : std::string{};
 }
 
 bool is_installed(const char* command) { return !check_program(command); }
@@ -113,7 +115,7 @@ std::set<std::string> settle_environment(const LaunchOptions& options) {
   for (char** entry = ::environ; *entry != nullptr; ++entry) {
     const std::string_view pair{*entry};
     const std::string name{pair.substr(0, pair.find('='))};
-    if (name.starts_with("TONARI_")) names.insert(name);
+    if (name.starts_with("TONARI_") || name.starts_with("UCX_")) names.insert(name);
   }
   return names;
 }
@@ -193,7 +195,7 @@ std::vector<Launcher> find_launchers() {
 }
 
 int launch_on_hosts(const LaunchOptions& options) {
-  const Hosts hosts = read_hosts(options.hosts);
+  const Hosts hosts = read_hosts(options.hosts.value_or(""));
   const int ranks = options.ranks > 0 ? options.ranks : hosts.count;
   if (ranks < hosts.count)
     throw SetupError(fmt::format("-n {}: {} hosts take a rank each at least", ranks, hosts.count));

@@ -15,9 +15,8 @@ constexpr auto run_footer =
     "\n"
     "Several hosts: --hosts hands over to the launcher that is installed: srun inside a Slurm allocation, else mpirun "
     "of "
-    "Open MPI or prterun. Output, signals and the exit status are its own then. Of the environment, TONARI_... and "
-    "what "
-    "--env names reach the other hosts; the program must be there under the same name.\n"
+    "Open MPI or prterun. Output, signals and the exit status are its own then. Of the environment, TONARI_..., "
+    "UCX_... and what --env names reach the other hosts; the program must be there under the same name.\n"
     "\n"
     "Exit status: the first of a rank that is not zero; 128 + the signal for a rank that was killed; 124 after "
     "--timeout; 126 or 127 when the program cannot be started; 2 for a wrong command line.\n"
@@ -56,9 +55,11 @@ void add_run(CLI::App& app, const std::vector<std::string>& program, int& exit_s
       ->option_text("[--] PROGRAM [ARGUMENTS...]")
       ->group("Program");
   add_rank_options(run, *options);
-  run.add_option("--hosts", options->hosts,
-                 "Start the ranks on these hosts, or on so many of those that the launcher knows, through the launcher "
-                 "that is installed; -n is for all hosts together (default: one rank a host)")
+  // By a function, since CLI11 takes an empty text for no value of a std::optional.
+  run.add_option_function<std::string>(
+         "--hosts", [options](const std::string& text) { options->hosts = text; },
+         "Start the ranks on these hosts, or on so many of those that the launcher knows, through the launcher "
+         "that is installed; -n is for all hosts together (default: one rank a host)")
       ->type_name("LIST|N")
       ->group("Ranks");
   run.add_option("--env", options->environment,

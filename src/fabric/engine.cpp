@@ -135,6 +135,7 @@ void Engine::notice_gone() noexcept {
     if (!is_far(rank) || !session_.is_on_other_host(rank) || !network_->gone(rank)) continue;
     const bool stays = session_.arena().block(rank).phase.load(std::memory_order_acquire) < job::Phase::leaving;
     if (!stays) continue;
+    network_->say_if_out_of_reach(rank);
     if (vigil_) vigil_->found_dead(rank);
     session_.arena().mark_dead(rank, 0, job::Ending::unknown);
   }

@@ -1,7 +1,11 @@
 #include "fabric/network.hpp"
 
+#include "base/log.hpp"
 #include "fabric/engine.hpp"
 #include "fabric/segment.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/logger.h>
 
 #include <memory>
 
@@ -43,7 +47,34 @@ ucx::Wire::Settings wire_settings(const job::Membership& member, const Settings&
 Network::Network(const job::Membership& member, const Settings& settings)
     : bulk_(Segment(member.arena->segment(member.rank)).bulk()),
       wire_(wire_settings(member, settings, bulk_)),
-      ordered_(wire_, member.size, member.rank, windows) {}
+      ordered_(wire_, member.size, member.rank, windows),
+      hosts_(member.hosts),
+      host_names_(member.host_names),
+      log_(make_logger(member.rank, settings.log)) {}
+
+std::optional<job::Loss> Network::loss(int rank) const noexcept {
+  const std::string_view reason = wire_.reason(rank);
+  if (reason.empty()) return std::nullopt;
+  return job::Loss{.reason = reason, .was_reached = wire_.was_reached(rank)};
+}
+
+// The program may end on the answer to its first send, before anybody else could say this. Of one peer: where there are
+// many, most others cannot be reached either.
+void Network::say_if_out_of_reach(int peer) noexcept {
+  if (said_.load(std::memory_order_relaxed)) return;
+  const auto lost = loss(peer);
+  if (!lost || lost->was_reached || said_.exchange(true, std::memory_order_relaxed)) return;
+  log_->warn(
+      "rank {}{} cannot be reached ({}) and counts as dead: unless it has ended, a link is down, a firewall is in the "
+      "way, or the hosts speak through interfaces that do not lead to each other; TONARI_UCX_NET_DEVICES chooses "
+      "them, `ucx_info -d` lists what a host has",
+      peer, host_of(peer), lost->reason);
+}
+
+std::string Network::host_of(int rank) const {
+  if (hosts_.empty()) return {};
+  return fmt::format(" (host {})", host_names_[static_cast<std::size_t>(hosts_[static_cast<std::size_t>(rank)])]);
+}
 
 Status Network::send_with_tail(int peer, const Head& head, Lane lane, TailName name) noexcept {
   const BulkPlace place{read_payload(head, name.place)};
@@ -58,6 +89,7 @@ Status Network::send_from(int peer, const Head& head, std::span<const std::byte>
   const auto place = counted | reinterpret_cast<std::uint64_t>(&under_way);
   const Status status = ordered_.send(peer, head, Lane::request, ucx::Wire::Outgoing{bytes, place});
   if (status != Status::ok) under_way.fetch_sub(1, std::memory_order_relaxed);  // as send_with_tail's place
+  if (status == Status::peer_gone) say_if_out_of_reach(peer);
   return status;
 }
 

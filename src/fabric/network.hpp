@@ -7,10 +7,15 @@
 #include "fabric/ucx/wire.hpp"
 #include "job/network.hpp"
 
+#include <spdlog/fwd.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -38,7 +43,10 @@ class Network final : public job::Network {
   /// As Transport. The tail that a head names lies in this rank's bulk memory.
   Status send(int peer, const Head& head, Lane lane) noexcept {
     const auto name = tail_name(head.kind);
-    return name ? send_with_tail(peer, head, lane, *name) : ordered_.send(peer, head, lane);
+    const Status status = name ? send_with_tail(peer, head, lane, *name) : ordered_.send(peer, head, lane);
+    if (status == Status::peer_gone) [[unlikely]]
+      say_if_out_of_reach(peer);
+    return status;
   }
   /// As Engine has it.
   Status send_from(int peer, const Head& head, std::span<const std::byte> bytes,
@@ -65,16 +73,25 @@ class Network final : public job::Network {
   [[nodiscard]] int descriptor() const noexcept { return wire_.event_descriptor(); }
 
   // Deaths, as the wire has them
+  [[nodiscard]] std::optional<job::Loss> loss(int rank) const noexcept override;
+  /// Warns, once in the life of the process, that a rank which has gone was never there for the network. Any thread.
+  [[gnu::cold]] void say_if_out_of_reach(int peer) noexcept;
   void forget(int peer) noexcept { wire_.forget(peer); }
   [[nodiscard]] bool gone(int peer) const noexcept { return wire_.gone(peer); }
   [[nodiscard]] std::uint32_t gone_count() const noexcept { return wire_.gone_count(); }
 
  private:
   Status send_with_tail(int peer, const Head& head, Lane lane, TailName name) noexcept;
+  [[nodiscard]] std::string host_of(int rank) const;
 
   BulkMemory& bulk_;
   ucx::Wire wire_;
   Ordered<ucx::Wire> ordered_;
+  // For what is said to people
+  std::vector<int> hosts_;
+  std::vector<std::string> host_names_;
+  std::shared_ptr<spdlog::logger> log_;
+  std::atomic<bool> said_{false};
 };
 
 }  // namespace tonari::fabric

@@ -5,18 +5,30 @@
 #include <tonari/status.hpp>
 
 #include <atomic>
+#include <cstdint>
 
 namespace tonari::job {
 
 namespace {
 
-// What was given under a key stays with the launcher, so that a second joining would find the first one's answers.
+// How far this process has come. What was given under a key stays with the launcher, so that a second joining would
+// find the first one's answers, and so would the others.
+enum class Progress : std::uint8_t { none, introduced, joined };
+std::atomic<Progress> progress{Progress::none};
+
 void check_is_first() {
-  static std::atomic<bool> has_joined{false};
-  if (!has_joined.exchange(true, std::memory_order_relaxed)) return;
-  throw SetupError(
-      "this process has joined the launcher's job already: under a launcher a rank makes one tonari::Job in its life; "
-      "unset PMIX_NAMESPACE to run alone");
+  const Progress seen = progress.load(std::memory_order_relaxed);
+  if (seen == Progress::joined) {
+    throw SetupError(
+        "this process has joined the launcher's job already: under a launcher a rank makes one tonari::Job in its "
+        "life; "
+        "unset PMIX_NAMESPACE to run alone");
+  }
+  if (seen == Progress::introduced) {
+    throw SetupError(
+        "this process has tried to join the launcher's job before, and what it told the other ranks then cannot be "
+        "taken back: start the job again");
+  }
 }
 
 std::span<const std::byte> bytes_of(const Introduction& self) noexcept { return std::as_bytes(std::span(&self, 1)); }
@@ -38,6 +50,7 @@ Membership JoiningPmix::join(const Settings& settings) {
   client_.emplace();
   const int rank = client_->rank();
   const Introduction self = introduce_self(rank);
+  progress.store(Progress::introduced, std::memory_order_relaxed);
   Meeting meeting{rank, self};
   const auto ranks = read_introductions(client_->exchange("tonari.introduction", bytes_of(self), limit_));
   const Hosts hosts = group_by_host(ranks);
@@ -52,6 +65,7 @@ Membership JoiningPmix::join(const Settings& settings) {
     member.hosts = hosts.of;
     member.host_names = hosts.names;
   }
+  progress.store(Progress::joined, std::memory_order_relaxed);
   if (!met.neighbours.empty()) watch_.emplace(member.arena, std::move(met.neighbours));
   return member;
 }

@@ -4,11 +4,19 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 // What joining needs of the fabric, which stands above: declared here, defined there (fabric/network.cpp).
 namespace tonari::job {
+
+/// How the network lost a rank.
+struct Loss {
+  std::string_view reason;  ///< In the network's words.
+  bool was_reached;         ///< Else that rank may well live, where this one's network does not lead.
+};
 
 /// A rank's way to ranks of other hosts.
 class Network {
@@ -18,6 +26,8 @@ class Network {
   [[nodiscard]] virtual std::span<const std::byte> address() const noexcept = 0;
   /// Before anything is sent there. The address must come by a way that can be trusted.
   virtual void introduce(int rank, std::vector<std::byte> address) = 0;
+  /// Nothing for a rank that it has not lost itself: others have told of that one's death. Any thread.
+  [[nodiscard]] virtual std::optional<Loss> loss(int rank) const noexcept = 0;
 };
 
 /// Throws SetupError.

@@ -237,12 +237,20 @@ void Session::tell_of_full_peer(std::uint64_t now_ns) noexcept {
       settings_.warn_seconds, peer);
 }
 
-void Session::say_why_it_stops(int dead) const noexcept {
+// Of one on another host only the connection tells. The network has warned where it never had one: that rank may live.
+std::string Session::how_it_went(int dead) const {
   const RankBlock& of = arena().block(dead);
   const int signal = of.death_signal.load(std::memory_order_relaxed);  // published by the phase
   const int status = of.death_status.load(std::memory_order_relaxed);
-  const std::string how = signal != 0 || status != Ending::unknown ? describe({signal, status}) : "has gone";
-  write_line(fmt::format("tonari: rank {} stops, since rank {} (host {}) {}", rank(), dead, host_name_of(dead), how));
+  if (signal != 0 || status != Ending::unknown) return describe({signal, status});
+  const auto loss = network_ != nullptr ? network_->loss(dead) : std::nullopt;
+  if (!loss) return "has gone";
+  return fmt::format("{} ({})", loss->was_reached ? "has gone" : "could not be reached", loss->reason);
+}
+
+void Session::say_why_it_stops(int dead) const noexcept {
+  write_line(fmt::format("tonari: rank {} stops, since rank {} (host {}) {}", rank(), dead, host_name_of(dead),
+                         how_it_went(dead)));
 }
 
 const std::string& Session::host_name_of(int of_rank) const noexcept {

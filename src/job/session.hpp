@@ -151,6 +151,7 @@ class Session {
   void notice_leavers() noexcept;
   void tell_of_full_peer(std::uint64_t now_ns) noexcept;
   void tell_of_death(int rank, Attachment* attachment) noexcept;
+  [[nodiscard]] std::string how_it_went(int dead) const;
   void say_why_it_stops(int dead) const noexcept;
   [[nodiscard]] const std::string& host_name_of(int rank) const noexcept;
   void leave() noexcept;

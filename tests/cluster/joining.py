@@ -107,6 +107,19 @@ class Refusals(JoiningTest):
         self.assertNotEqual(status, 0)
         self.assertIn("rank 0 has waited 1 s, and not all 2 ranks have joined", error)
 
+    def test_a_second_try_after_a_joining_that_failed(self):
+        lazy = f'[ $PMIX_RANK = 1 ] && exec sleep 1000; TONARI_JOIN_SECONDS=1 exec {JOINING} again again exit 1'
+        _, output, error = self.run_to_end(self.make_hosts(2), launchers.openmpi4(), "-n", "2", "sh", "-c", lazy)
+        lines = output.splitlines()
+        self.assertEqual(len(lines), 2, output + error)
+        self.assertIn("rank 0 has waited 1 s", lines[0])
+        self.assertIn("this process has tried to join the launcher's job before", lines[1])
+
+    def test_a_second_try_where_the_launcher_was_not_reached(self):
+        env = {**os.environ, "PMIX_NAMESPACE": "gone", "PMIX_RANK": "0"}
+        lines = self.make_hosts(1).run(0, JOINING, "again", "again", env=env).stdout.splitlines()
+        self.assertEqual([line.count("connecting to the launcher by PMIx") for line in lines], [1, 1], lines)
+
     def test_a_launcher_that_is_gone(self):
         hosts = self.make_hosts(1)
         done = hosts.run(0, HELLO, env={**os.environ, "PMIX_NAMESPACE": "gone", "PMIX_RANK": "0"})

@@ -116,6 +116,30 @@ class Traffic(MessagesTest):
             env = {**os.environ, **launchers.environment(hosts), "PATH": path}
             self.check_done(hosts, [TONARI, "run", "--hosts", "2"], 4, "traffic", "7", env=env)
 
+    def test_with_the_ports_that_a_firewall_lets_through(self):
+        hosts = self.make_hosts(2)
+        for launcher in (launchers.openmpi4(), launchers.openmpi5()):
+            path = f"{os.path.dirname(launcher[0])}:{os.environ['PATH']}".lstrip(":")
+            env = {**os.environ, **launchers.environment(hosts), "PATH": path, "UCX_TCP_PORT_RANGE": "20000-20999"}
+            job = self.start(hosts, [TONARI, "run", "--hosts", "h0,h1"], MESSAGES, "wait", env=env)
+            Lines(job.stdout).wait_for("is ready", 2)
+            for host in (0, 1):
+                ports = self.listened_at(hosts, host)
+                self.assertTrue(any(20000 <= port <= 20999 for port in ports), f"host {host}: {ports}")
+            job.terminate()
+            job.wait(PATIENCE)
+
+    def test_with_too_few_ports(self):
+        hosts = self.make_hosts(1)
+        words = ["-x", "TONARI_APART=network", "-n", "2", HELLO]
+        _, _, error = self.run_to_end(hosts, openmpi4("-x", "UCX_TCP_PORT_RANGE=20000-20000"), *words)
+        self.assertIn("Device is busy; see ulimit -n and, where UCX_TCP_PORT_RANGE is set, whether it has free ports", error)
+
+    def listened_at(self, hosts, host):
+        """The TCP ports of a host at which somebody listens."""
+        rows = [line.split() for line in hosts.run(host, "cat", "/proc/net/tcp").stdout.splitlines()[1:]]
+        return [int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A"]
+
     def test_over_a_link_that_loses(self):
         hosts = self.make_hosts(2)
         for host in (0, 1):
@@ -184,7 +208,7 @@ class Deaths(MessagesTest):
         job.wait(PATIENCE)
         error = job.stderr.read()
         # The first to know stops; others may know only of that one's end.
-        how = r"(has gone|was killed by signal 9 \(Killed\))"
+        how = r"(has gone( \(.+\))?|was killed by signal 9 \(Killed\))"
         self.assertRegex(error, rf"(?m)^tonari: rank \d stops, since rank 3 \(host h1\) {how}$")
         self.assertNotEqual(job.returncode, 0)
 
@@ -249,6 +273,35 @@ class Silence(MessagesTest):
         self.check_survivors(output, {2: "h1", 3: "h1"}, (0, 1), since, IMPATIENT_BOUND)
         hosts.plug(1)
         job.wait(PATIENCE)
+
+
+class OutOfReach(MessagesTest):
+    """The ranks live, and the network does not lead from one to the other."""
+
+    def check(self, hosts, launcher, setting=":"):
+        words = ["--host", "h0,h1", "-n", "2", "sh", "-c", f"{setting}; exec {MESSAGES} exchange"]
+        status, _, error = self.run_to_end(hosts, launcher, *words)
+        self.assertNotEqual(status, 0)
+        told = r"(?m)^tonari\[\d\]: rank (\d) \(host h\1\) cannot be reached \([\w ]+\) and counts as dead: .*" \
+               r"TONARI_UCX_NET_DEVICES chooses them"
+        self.assertRegex(error, told)
+        self.assertNotIn("has gone", error)
+
+    def test_by_devices_that_are_not_there_or_lead_nowhere(self):
+        hosts = self.make_hosts(2)
+        for device in ("eth7", "lo"):
+            with self.subTest(device):
+                self.check(hosts, openmpi4("-x", f"TONARI_UCX_NET_DEVICES={device}"))
+
+    def test_by_another_device_of_one_rank(self):
+        self.check(self.make_hosts(2), openmpi5(), "[ $PMIX_RANK = 1 ] && export TONARI_UCX_NET_DEVICES=lo")
+
+    def test_by_a_firewall(self):
+        hosts = self.make_hosts(2)
+        rules = ("table inet wall { chain in { type filter hook input priority 0; tcp dport 20000-20999 drop; }; "
+                 "chain out { type filter hook output priority 0; tcp dport 20000-20999 drop; }; }")
+        self.assertEqual(hosts.run(1, "nft", rules).returncode, 0)
+        self.check(hosts, openmpi4("-x", "UCX_TCP_PORT_RANGE=20000-20999", *IMPATIENT))
 
 
 class Ends(MessagesTest):

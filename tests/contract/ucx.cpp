@@ -191,6 +191,8 @@ TEST_F(Ucx, AForgottenPeerIsGoneAndTheOthersAreNot) {
   wires[0].forget(1);
 
   EXPECT_EQ(wires[0].send(1, head_of(0, 0), Lane::request), Status::peer_gone);
+  EXPECT_TRUE(wires[0].was_reached(1));
+  EXPECT_TRUE(wires[0].reason(1).empty()) << "others know why, not the network";
   EXPECT_EQ(wires[0].send(2, head_of(0, 7), Lane::request), Status::ok);
   std::uint32_t got = 0;
   EXPECT_TRUE(repeat_until([&] {

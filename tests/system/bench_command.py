@@ -35,6 +35,11 @@ class Refusal(BenchTest):
             with self.subTest(sizes=sizes):
                 self.assertRegex(self.refused("pingpong", "--sizes", sizes), "--sizes.* (size|needs a value)")
 
+    def test_of_a_network_that_nothing_would_go_by(self):
+        for name in ("pingpong", "lock"):
+            self.assertIn("--network tcp: ranks of one machine use its memory, not the network; add --apart network",
+                          self.refused(name, "--network", "tcp"))
+
     def test_of_wrong_choices_lists_the_right_ones(self):
         self.assertIn("choose among warm,cold", self.refused("pingpong", "--buffers", "tepid"))
         self.assertIn("blocking,posted,unexpected", self.refused("pingpong", "--receivers", "blocking,lost"))

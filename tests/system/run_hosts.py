@@ -12,7 +12,7 @@ case $1 in
 --mpi=list) echo "{kinds}"; exit ;;
 esac
 printf '%s\\n' "$@"
-/usr/bin/env | /usr/bin/grep -E '^(TONARI_|GIVEN=)' | /usr/bin/sort
+/usr/bin/env | /usr/bin/grep -E '^(TONARI_|UCX_|GIVEN=)' | /usr/bin/sort
 exit 7
 """
 
@@ -90,10 +90,11 @@ class OnHosts(JobTest):
 
     def test_passes_settings_on(self):
         self.install(OPEN_MPI_4)
-        got = self.launched("--hosts", "a", "--env", "GIVEN=b, c=d", "--apart", "memory", "./prog", TONARI_SPLIT="16")
-        wanted = [word for name in ("GIVEN", "TONARI_APART", "TONARI_SPLIT") for word in ("-x", name)]
+        got = self.launched("--hosts", "a", "--env", "GIVEN=b, c=d", "--apart", "memory", "./prog", TONARI_SPLIT="16", UCX_TCP_PORT_RANGE="20000-20999")
+        names = ("GIVEN", "TONARI_APART", "TONARI_SPLIT", "UCX_TCP_PORT_RANGE")
+        wanted = [word for name in names for word in ("-x", name)]
         self.assertEqual(got, ["-n", "1", "--host", "a:1", *wanted, "./prog",
-                               "GIVEN=b, c=d", "TONARI_APART=memory", "TONARI_SPLIT=16"])
+                               "GIVEN=b, c=d", "TONARI_APART=memory", "TONARI_SPLIT=16", "UCX_TCP_PORT_RANGE=20000-20999"])
 
     def test_does_not_pass_on_what_belongs_to_another_job(self):
         self.install(OPEN_MPI_4)
@@ -101,15 +102,24 @@ class OnHosts(JobTest):
         got = self.launched("--hosts", "a", "./prog", **others)
         self.assertEqual(got, ["-n", "1", "--host", "a:1", "./prog"])
 
+    def test_a_launcher_that_cannot_say_its_version_is_passed_over(self):
+        self.install({**OPEN_MPI_5, "prterun": "prterun (PRRTE) 3.0.1"})
+        with open(os.path.join(self.folder, "mpirun"), "w") as file:
+            file.write("#!/bin/sh\necho 'mpirun (Open MPI) 5.0.11'\nexit 1\n")
+        self.assertEqual(self.launched("--hosts", "a", "--tag-output", "./prog")[-4:],
+                         ["a:1", "--output", "tag", "./prog"])
+
     def test_no_launcher(self):
         self.install(MPICH)
         self.assertIn("--hosts needs a launcher with PMIx, and none is here", self.refused("--hosts", "a", "./prog"))
 
     def test_what_is_wrong(self):
         self.install(OPEN_MPI_4)
-        for text in ("0", "99999", "a,,b", "a b", "a:2", "-a", ",a", "a,"):
+        for text in ("", "0", "99999", "a,,b", "a b", "a:2", "-a", ",a", "a,"):
             with self.subTest(text=text):
-                self.assertIn("'", self.refused(f"--hosts={text}", "./prog"))
+                words = [f"--hosts={text}"] if text else ["--hosts", ""]
+                self.assertIn(f"--hosts takes the names of hosts with commas between, or how many hosts of the launcher's; "
+                              f"'{text}' is none of these", self.refused(*words, "./prog"))
         self.assertIn("2 hosts take a rank each at least", self.refused("--hosts", "a,b", "-n", "1", "./prog"))
         self.assertIn("use a multiple of 2", self.refused("--hosts", "2", "-n", "3", "./prog"))
         self.assertIn("--stats", self.refused("--hosts", "a", "--stats", "./prog"))

@@ -67,6 +67,13 @@ class Arguments(JobTest):
         self.assertIn("--bind: it takes core or none; 'x' is none of these", self.refused("--bind", "x", "true"))
         self.assertIn("--apart: it takes memory or network; 'x' is none of these", self.refused("--apart=x", "true"))
 
+    def test_network_that_nothing_would_go_by(self):
+        for apart in ([], ["--apart", "memory"]):
+            self.assertIn("--network tcp: ranks of one machine use its memory, not the network; add --apart network",
+                          self.refused(*apart, "--network", "tcp", "true"))
+        env = self.environment(TONARI_NETWORK="tcp")
+        self.assertEqual(self.run_job("run", "-n", "1", "true", env=env)[0], 0)
+
     def test_missing_and_needless_values(self):
         self.assertIn("--timeout needs a value: SECONDS;", self.refused("--timeout"))
         self.assertIn("--tag-output takes no value;", self.refused("--tag-output=7", "true"))
@@ -168,10 +175,22 @@ class Environment(JobTest):
                          "network\n")
 
     def test_network(self):
-        self.assertEqual(self.run_job("run", "-n", "1", "--network", "tcp", "printenv", "TONARI_NETWORK")[1], "tcp\n")
+        words = ["-n", "1", "--network", "tcp", "printenv", "TONARI_NETWORK"]
+        self.assertEqual(self.run_job("run", "--apart", "network", *words)[1], "tcp\n")
+        self.assertEqual(self.run_job("run", *words, env=self.environment(TONARI_APART="network"))[1], "tcp\n")
         self.assertIn("--network: it takes any or tcp or rc or ud; 'x' is none of these",
                       self.run_job("run", "-n", "1", "--network", "x", "true")[2])
         self.assertEqual(self.actors(2, "join", "leave", options=["--apart", "network", "--network", "tcp"])[0], 0)
+
+    def test_settings_of_ucx(self):
+        def play(**variables):
+            return self.actors(2, "join", "leave", options=["--apart", "network"], env=self.environment(**variables))
+        for name in ("BOGUS", "TCP_PORT_RANGE"):
+            status, _, error = play(**{f"TONARI_UCX_{name}": "1"})
+            self.assertNotEqual(status, 0)
+            self.assertIn(f"TONARI_UCX_{name} would do nothing: UCX has no {name} among the settings", error)
+            self.assertIn(f"takes effect as UCX_{name}\n", error)
+        self.assertEqual(play(TONARI_UCX_TLS="tcp", TONARI_UCX_TCP_KEEPIDLE="3s", TONARI_UCX_RNDV_THRESH="64K")[0], 0)
 
 
 class Binding(JobTest):

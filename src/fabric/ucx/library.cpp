@@ -97,6 +97,7 @@ Library load() {
   find(handle, "ucp_get_version", found.get_version);
   find(handle, "ucp_config_read", found.config_read);
   find(handle, "ucp_config_modify", found.config_modify);
+  find(handle, "ucp_config_print", found.config_print);
   find(handle, "ucp_config_release", found.config_release);
   find(handle, "ucp_init_version", found.init_version);
   find(handle, "ucp_cleanup", found.cleanup);

@@ -181,8 +181,8 @@ bool Wire::take(std::span<const std::byte> header, void* data, std::size_t data_
   if (head.source >= peers_.size() || proof != peers_[head.source].proof_from) return refuse();
   if (!take_tail(head, data, data_bytes)) return refuse();
 
-  if (!peers_[head.source].heard) [[unlikely]] {
-    peers_[head.source].heard = true;
+  if (!peers_[head.source].heard.load(std::memory_order_relaxed)) [[unlikely]] {
+    peers_[head.source].heard.store(true, std::memory_order_relaxed);
     untidy_ = true;
   }
   ++heads_;
@@ -219,7 +219,13 @@ void Wire::forget(int peer) noexcept {
 }
 
 std::string_view Wire::reason(int peer) const noexcept {
-  return gone(peer) ? ucx_.status_string(static_cast<ucs_status_t>(of(peer).reason)) : "";
+  if (!gone(peer) || of(peer).reason == UCS_ERR_CANCELED) return "";
+  return ucx_.status_string(static_cast<ucs_status_t>(of(peer).reason));
+}
+
+bool Wire::was_reached(int peer) const noexcept {
+  if (of(peer).heard.load(std::memory_order_relaxed)) return true;
+  return gone(peer) && of(peer).reason == UCS_ERR_CONNECTION_RESET;
 }
 
 // The poller has the lock most of the time, and would take it again before a sender that sleeps has woken.
@@ -294,7 +300,7 @@ void Wire::tidy() noexcept {
   for (Peer& peer : peers_) {
     if (peer.gone.load(std::memory_order_relaxed)) {
       close(peer);
-    } else if (peer.heard && peer.endpoint == nullptr && !peer.address.empty()) {
+    } else if (peer.heard.load(std::memory_order_relaxed) && peer.endpoint == nullptr && !peer.address.empty()) {
       open(peer);
     }
   }

@@ -118,8 +118,10 @@ class Wire {
   }
   /// How many have gone: changes when there is one more to look for.
   [[nodiscard]] std::uint32_t gone_count() const noexcept { return gone_count_.load(std::memory_order_acquire); }
-  /// What UCX said of a peer that has gone.
+  /// What UCX said of a peer that has gone; empty for one that was forgotten.
   [[nodiscard]] std::string_view reason(int peer) const noexcept;
+  /// It was there at least: it has sent a head, or its system has ended the connection.
+  [[nodiscard]] bool was_reached(int peer) const noexcept;
   /// Active messages that were no head of a member of this job.
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
 
@@ -143,13 +145,13 @@ class Wire {
  private:
   struct Peer {
     Wire* wire = nullptr;
-    ucp_ep* endpoint = nullptr;  // under the lock, as all but `gone`
+    ucp_ep* endpoint = nullptr;  // under the lock, as all but the atomics
     std::uint64_t proof_to = 0;
     std::uint64_t proof_from = 0;
     std::size_t under_way[2] = {0, 0};  // frames, by lane
     std::atomic<bool> gone{false};
-    bool heard = false;  // it has sent a head
-    int reason = 0;      // ucs_status_t; written before `gone`
+    std::atomic<bool> heard{false};  // it has sent a head; relaxed: was_reached() is for people
+    int reason = 0;                  // ucs_status_t; written before `gone`
     std::vector<std::byte> address;
   };
   struct Flight {  // a frame that UCX may still read

@@ -2,10 +2,14 @@
 
 #include "base/clock.hpp"
 #include "fabric/ucx/cards.hpp"
+#include "fabric/ucx/names.hpp"
 #include "job/signals.hpp"
+
+#include <tonari/status.hpp>
 
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <exception>
@@ -18,13 +22,20 @@ namespace tonari::fabric::ucx {
 namespace {
 
 constexpr const char* prefix = "TONARI";  // UCX adds _UCX_ to it
-constexpr int keepalive_max = 10000;      // of each of its numbers: the kernel takes up to 32767, and 127 probes
+// The kernel takes no more.
+constexpr int keepalive_s_max = 32767;
+constexpr int keepalive_probes_max = 127;
+
+// What we see to ourselves: set_for_tcp(), library.cpp.
+constexpr auto names_seen_to =
+    std::to_array<std::string_view>({"TCP_CONN_NB", "TCP_KEEPIDLE", "TCP_KEEPCNT", "TCP_KEEPINTVL", "LOG_LEVEL"});
 
 /// UCX's settings: what TONARI_UCX_NAME says, else what we say, else what UCX_NAME says, else UCX's own.
 class Config {
  public:
   explicit Config(const Library& ucx) : ucx_(ucx) {
-    require(ucx_.config_read(prefix, nullptr, &config_), "reading TONARI_UCX_... settings", "`ucx_info -f` lists them");
+    require(ucx_.config_read(prefix, nullptr, &config_), "reading TONARI_UCX_... settings",
+            "TONARI_UCX_LOG_LEVEL=warn has UCX say which, `ucx_info -f` lists them");
   }
   Config(Config&&) = delete;
   ~Config() { ucx_.config_release(config_); }
@@ -59,23 +70,26 @@ void set_for_tcp(Config& config, const std::string& name, const std::string& val
 // A host is taken for dead after 10 s of silence, the sum of these (silence.hpp). UCX has 16 s.
 constexpr Silence::Keepalive usual_keepalive{.idle_s = 4, .count = 3, .interval_s = 2};
 
-// A number that TONARI_UCX_TCP_... gives, of seconds if it is a time. Nothing if it says something else, as "inf".
-std::optional<int> number_of(const char* name, int otherwise) noexcept {
+// What TONARI_UCX_TCP_... gives, in whole seconds if it is a time. Nothing if it says "inf": for ever.
+std::optional<int> number_of(const char* name, int otherwise, int most) {
   const char* const given = Config::given(name);
   if (given == nullptr) return otherwise;
   const std::string_view text(given);
+  if (text == "inf") return std::nullopt;
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  if (error != std::errc{} || number <= 0 || number > keepalive_max || !(unit.empty() || unit == "s"))
-    return std::nullopt;
+  if (error != std::errc{} || number <= 0 || number > most || !(unit.empty() || unit == "s")) {
+    throw SetupError(fmt::format("{}_UCX_{} is {}; give a number from 1 to {}, of seconds if it is a time, or inf",
+                                 prefix, name, text, most));
+  }
   return number;
 }
 
-std::optional<Silence::Keepalive> keepalive() noexcept {
-  const auto idle_s = number_of("TCP_KEEPIDLE", usual_keepalive.idle_s);
-  const auto count = number_of("TCP_KEEPCNT", usual_keepalive.count);
-  const auto interval_s = number_of("TCP_KEEPINTVL", usual_keepalive.interval_s);
+std::optional<Silence::Keepalive> keepalive() {
+  const auto idle_s = number_of("TCP_KEEPIDLE", usual_keepalive.idle_s, keepalive_s_max);
+  const auto count = number_of("TCP_KEEPCNT", usual_keepalive.count, keepalive_probes_max);
+  const auto interval_s = number_of("TCP_KEEPINTVL", usual_keepalive.interval_s, keepalive_s_max);
   if (!idle_s || !count || !interval_s) return std::nullopt;
   return Silence::Keepalive{*idle_s, *count, *interval_s};
 }
@@ -105,6 +119,7 @@ bool has_rdma(const std::string& network, const std::string& devices) {
 Worker::Worker(const std::string& network, const std::string& devices, int peers)
     : ucx_(library()), reaches_memory_(has_rdma(network, devices)), keepalive_(keepalive()) {
   Config config(ucx_);
+  check_names(config.get(), prefix, names_seen_to);
   choose(config, network, devices);
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
@@ -128,7 +143,8 @@ void Worker::make_worker() {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;  // under Wire's lock
-  require(ucx_.worker_create(context_, &params, &worker_), "making a UCX worker", "see ulimit -n");
+  require(ucx_.worker_create(context_, &params, &worker_), "making a UCX worker",
+          "see ulimit -n and, where UCX_TCP_PORT_RANGE is set, whether it has free ports for all ranks of a host");
 }
 
 void Worker::look_for_silence() noexcept {

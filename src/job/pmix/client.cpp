@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <memory>
@@ -69,8 +70,14 @@ class Answer {
     return value_;
   }
 
-  /// What is handed to PMIx, and taken back by its thread.
-  static void* ticket(const std::shared_ptr<Answer>& answer) { return new std::shared_ptr<Answer>(answer); }
+  /// `ask(ticket)` asks PMIx, whose thread redeems the ticket if that answers PMIX_SUCCESS, and else nobody.
+  template <class Ask>
+  static pmix_status_t start(const std::shared_ptr<Answer>& answer, Ask ask) {
+    auto ticket = std::make_unique<std::shared_ptr<Answer>>(answer);
+    const pmix_status_t status = ask(ticket.get());
+    if (status == PMIX_SUCCESS) static_cast<void>(ticket.release());
+    return status;
+  }
   static std::unique_ptr<std::shared_ptr<Answer>> redeem(void* ticket) noexcept {
     return std::unique_ptr<std::shared_ptr<Answer>>(static_cast<std::shared_ptr<Answer>*>(ticket));
   }
@@ -126,12 +133,7 @@ Client::Client() : handler_(no_handler) {
   try {
     job_ = self.nspace;
     rank_ = static_cast<int>(self.rank);
-    const pmix_proc_t all = process(job_, PMIX_RANK_WILDCARD);
-    pmix_value_t* size = nullptr;
-    require(pmix.get(&all, PMIX_JOB_SIZE, nullptr, 0, &size), "asking the launcher for the size of the job",
-            "use another launcher: mpirun of Open MPI, srun --mpi=pmix, or `tonari run`");
-    size_ = static_cast<int>(size->data.uint32);
-    std::free(size);
+    size_ = ask_for_size();
     watch_server();
   } catch (...) {
     pmix.finalize(nullptr, 0);
@@ -143,10 +145,23 @@ Client::~Client() {
   const Library& pmix = library();
   if (handler_ != no_handler && connected()) {  // else nobody would answer
     const auto done = std::make_shared<Done>();
-    const auto status = pmix.deregister_event_handler(handler_, is_done, Done::ticket(done));
+    const auto status =
+        Done::start(done, [&](void* ticket) { return pmix.deregister_event_handler(handler_, is_done, ticket); });
     if (status == PMIX_SUCCESS) done->wait(std::chrono::seconds{1});
   }
   pmix.finalize(nullptr, 0);
+}
+
+int Client::ask_for_size() const {
+  constexpr auto what = "asking the launcher for the size of the job";
+  constexpr auto remedy = "use another launcher: mpirun of Open MPI, srun --mpi=pmix, or `tonari run`";
+  const pmix_proc_t all = process(job_, PMIX_RANK_WILDCARD);
+  pmix_value_t* value = nullptr;
+  require(library().get(&all, PMIX_JOB_SIZE, nullptr, 0, &value), what, remedy);
+  const std::uint32_t size = value->type == PMIX_UINT32 ? value->data.uint32 : 0;
+  std::free(value);
+  if (size > 0 && size <= std::numeric_limits<int>::max()) return static_cast<int>(size);
+  throw SetupError(fmt::format("{}: the answer is no number of ranks; {}", what, remedy));
 }
 
 std::vector<std::vector<std::byte>> Client::exchange(const char* key, std::span<const std::byte> bytes,
@@ -175,7 +190,8 @@ void Client::wait_for_all(std::chrono::seconds limit) {
   const auto done = std::make_shared<Done>();
   // Kept until PMIx has answered, which may be after we have given up.
   static const pmix_info_t collect = yes(PMIX_COLLECT_DATA);
-  const auto started = library().fence_nb(&all, 1, &collect, 1, is_done, Done::ticket(done));
+  const auto started =
+      Done::start(done, [&](void* ticket) { return library().fence_nb(&all, 1, &collect, 1, is_done, ticket); });
   if (started == PMIX_OPERATION_SUCCEEDED) return;  // a job of one
   constexpr auto remedy = "is the launcher still there, and are the other ranks?";
   require(started, "PMIx_Fence", remedy);
@@ -215,8 +231,9 @@ void Client::watch_server() noexcept {
   const auto registered = std::make_shared<Registered>();
   // Kept until PMIx has answered.
   static pmix_status_t lost = PMIX_ERR_LOST_CONNECTION;
-  const auto started = library().register_event_handler(&lost, 1, nullptr, 0, lose_server, is_registered,
-                                                        Registered::ticket(registered));
+  const auto started = Registered::start(registered, [](void* ticket) {
+    return library().register_event_handler(&lost, 1, nullptr, 0, lose_server, is_registered, ticket);
+  });
   if (started == PMIX_SUCCESS) handler_ = registered->wait(std::chrono::seconds{10}).value_or(no_handler);
 }
 

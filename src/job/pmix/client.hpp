@@ -35,6 +35,7 @@ class Client {
   [[nodiscard]] static bool connected() noexcept;
 
  private:
+  [[nodiscard]] int ask_for_size() const;
   void put(const char* key, std::span<const std::byte> bytes);
   void wait_for_all(std::chrono::seconds limit);
   [[nodiscard]] std::vector<std::byte> get(int rank, const char* key, std::chrono::seconds limit) const;

@@ -36,5 +36,6 @@ void Wire::get(int /*peer*/, RemoteKey* /*key*/, std::uint64_t /*there*/, std::s
                Landing& /*landing*/) noexcept {}
 void Wire::flush(int /*peer*/, Landing& /*landing*/) noexcept {}
 std::string_view Wire::reason(int /*peer*/) const noexcept { return {}; }
+bool Wire::was_reached(int /*peer*/) const noexcept { return false; }
 
 }  // namespace tonari::fabric::ucx
