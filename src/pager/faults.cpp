@@ -1,0 +1,131 @@
+#include "base/clock.hpp"
+#include "pager/pager.hpp"
+
+#include <poll.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+// The fault thread: it answers at once what can be, and leaves to the movers what a stream will want.
+namespace tonari::pager {
+
+namespace {
+
+// A fault is often followed by the next, and to be woken on another processor takes 20 to 40 us on virtual machines. So
+// the thread looks again for a while before it sleeps, if that has been worth it lately.
+class Lookout {
+ public:
+  void saw_fault() noexcept {
+    const std::uint64_t now = monotonic_ns();
+    patience_ = std::min(now - last_ < look_ns ? patience_ + 1 : patience_ / 2, patience_max);
+    last_ = now;
+  }
+  [[nodiscard]] bool is_worth_it() const noexcept {
+    return patience_ > patience_max / 2 && monotonic_ns() - last_ < look_ns;
+  }
+
+ private:
+  static constexpr std::uint64_t look_ns = 50'000;
+  static constexpr unsigned patience_max = 16;
+  std::uint64_t last_ = 0;
+  unsigned patience_ = 0;
+};
+
+}  // namespace
+
+void Pager::serve_faults(Desk& desk) noexcept {
+  std::array<pollfd, 2> wait{pollfd{space_.faults().number(), POLLIN, 0}, {stop_bell_.number(), POLLIN, 0}};
+  Lookout lookout;
+  for (;;) {
+    const auto faults = space_.faults().read();
+    for (const Fault& fault : faults) serve(fault, desk);
+    if (!faults.empty()) lookout.saw_fault();
+    if (lookout.is_worth_it()) {
+      ::sched_yield();
+      continue;
+    }
+    if (::poll(wait.data(), wait.size(), -1) < 0 && errno != EINTR) return;
+    if ((wait[1].revents & POLLIN) != 0) return;
+  }
+}
+
+void Pager::serve(const Fault& fault, Desk& desk) noexcept {
+  const std::uint64_t start = monotonic_ns();
+  const auto region = regions_.find(fault.address);
+  if (!region) return;  // it is being removed, which wakes who waits
+  const std::size_t block = (*region)->block_at(fault.address);
+  if (!(*region)->block(block).try_hold_or_want()) {
+    Counters::add(porter_.counters().faults_met_held);
+    return;  // whoever holds it wakes who waits
+  }
+  {
+    const Hold hold(space_, **region, block, Hold::Adopt::adopt);
+    answer(fault, **region, desk);
+  }
+  Counters::add(porter_.counters().faults);
+  porter_.counters().fault_took(monotonic_ns() - start);
+}
+
+void Pager::answer(const Fault& fault, Region& region, Desk& desk) noexcept {
+  const std::size_t index = region.block_at(fault.address);
+  const std::size_t page = (fault.address - region.address_of(index)) / page_bytes;
+  Block& block = region.block(index);
+  if (block.lost.has(page)) {
+    (void)space_.faults().poison(fault.address, page_bytes);
+    space_.faults().wake(fault.address, page_bytes);
+    return;
+  }
+  if (block.here.has(page)) {
+    // Another fault has brought it meanwhile; or the program has given it back to the kernel without a word, and gets
+    // zeros, as it would elsewhere. Which of the two is the kernel's to decide.
+    Counters::add(porter_.counters().faults_late);
+    (void)space_.faults().zero(fault.address, page_bytes);
+    return;
+  }
+
+  const bool whole = may_come_whole(region, index);
+  const Advice advice = streams_.fault(fault.address / page_bytes, fault.thread, whole);
+  const bool left_to_mover = advice.chunk == Advice::Chunk::block && block.beside.is_empty() &&
+                             requests_.add({Request::What::block, &region, index, page});
+  if (!left_to_mover) bring(region, index, page, advice.chunk, desk);
+  follow(advice);
+  if (porter_.resident() > porter_.marks().high) requests_.ask_for_room();
+}
+
+bool Pager::may_come_whole(Region& region, std::size_t index) const noexcept {
+  const Block& block = region.block(index);
+  return whole_blocks_ && block.here.is_empty() && block.lost.is_empty() &&
+         (block.beside.is_empty() || block.beside.is_whole()) && region.valid(index).is_whole();
+}
+
+// By the block's holder.
+void Pager::bring(Region& region, std::size_t index, std::size_t page, Advice::Chunk chunk, Desk& desk) noexcept {
+  const PageSet wanted =
+      chunk == Advice::Chunk::page ? PageSet::of(page, 1) : PageSet::of(page / slice_pages * slice_pages, slice_pages);
+  if (region.block(index).beside.has(page)) {
+    porter_.bring_back(region, index, wanted, page);
+  } else {
+    porter_.bring_in(region, index, wanted, page, desk);
+  }
+}
+
+void Pager::follow(const Advice& advice) noexcept {
+  if (advice.passed) {
+    const Address address = *advice.passed * page_bytes;
+    if (const auto region = regions_.find(address)) porter_.passed(**region, (*region)->block_at(address));
+  }
+  std::uint64_t page = advice.ahead;
+  for (unsigned i = 0; i < advice.count; ++i, page += static_cast<std::uint64_t>(advice.step)) {
+    const Address address = page * page_bytes;
+    const auto region = regions_.find(address);
+    if (!region) return;
+    const std::size_t block = (*region)->block_at(address);
+    const auto what = advice.chunk == Advice::Chunk::block ? Request::What::block_ahead : Request::What::page_ahead;
+    const Address base = (*region)->address_of(block);
+    if (!requests_.add({what, &**region, block, (address - base) / page_bytes})) return;
+  }
+}
+
+}  // namespace tonari::pager

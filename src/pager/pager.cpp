@@ -1,0 +1,143 @@
+#include "pager/pager.hpp"
+
+#include "base/error.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <string>
+
+namespace tonari::pager {
+
+namespace {
+
+constexpr std::size_t pages_in(std::size_t bytes) noexcept { return bytes / page_bytes; }
+
+Marks marks_for(std::size_t limit_bytes) {
+  if (limit_bytes < Options::limit_bytes_min) {
+    throw SetupError("a pager with " + std::to_string(limit_bytes) + " bytes: give it " +
+                     std::to_string(Options::limit_bytes_min) + " or more");
+  }
+  const std::size_t limit = pages_in(limit_bytes);
+  const std::size_t margin = std::clamp<std::size_t>(limit / 16, 16, 4 * block_pages);
+  return {limit, limit - margin, limit - 2 * margin};
+}
+
+// A thread that is made meanwhile takes no signals: they are the program's.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() noexcept {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  SignalsBlocked(SignalsBlocked&&) = delete;
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+std::size_t buffers_for(std::size_t limit_bytes) noexcept {
+  return std::clamp<std::size_t>(limit_bytes / block_bytes / 4, 8, 64);
+}
+
+Pager::Pager(Space& space, const Options& options)
+    : space_(space),
+      whole_blocks_(options.whole_blocks && marks_for(options.limit_bytes).have_room_for_blocks()),
+      process_(::getpid()),
+      porter_(space, marks_for(options.limit_bytes), options.on_failure),
+      stop_bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!stop_bell_) throw_system_error("eventfd", "raise the limit of open files: see ulimit -n");
+  if (options.movers == 0) requests_.stop();  // nobody would perform them
+  const SignalsBlocked blocked;
+  try {
+    start("pager-faults", [this](Desk& desk) {
+      desk.reserve = Buffer{0};
+      serve_faults(desk);
+    });
+    for (unsigned mover = 0; mover < options.movers; ++mover) {
+      start("pager-mover", [this](Desk& desk) { move_pages(desk); });
+    }
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+Pager::~Pager() {
+  if (::getpid() != process_) {
+    // A forked child: the threads are not here.
+    for (std::jthread& each : threads_) each.detach();
+    return;
+  }
+  while (const auto start = regions_.first()) (void)remove(*start);
+  stop();
+}
+
+template <class Body>
+void Pager::start(const char* name, Body body) {
+  Desk& desk = *desks_.emplace_back(std::make_unique<Desk>());
+  threads_.emplace_back([body, name, &desk] {
+    ::pthread_setname_np(::pthread_self(), name);
+    body(desk);
+  });
+}
+
+void Pager::stop() noexcept {
+  requests_.stop();
+  const std::uint64_t one = 1;
+  (void)!::write(stop_bell_.number(), &one, sizeof one);
+  threads_.clear();
+}
+
+void Pager::add(Address start, std::size_t bytes, Source& source, Contents contents) {
+  Region& region = regions_.add(std::make_unique<Region>(start, bytes, source, contents));
+  try {
+    space_.prepare(region.start(), region.bytes());
+    space_.faults().watch(region.start(), region.bytes());
+  } catch (...) {
+    regions_.remove(start);
+    throw;
+  }
+}
+
+Status Pager::remove(Address start) noexcept {
+  const std::unique_ptr<Region> region = regions_.remove(start);
+  if (region == nullptr) return Status::invalid;
+  porter_.forget(*region);
+  space_.faults().unwatch(region->start(), region->bytes());
+  return Status::ok;
+}
+
+Status Pager::discard(Address start, std::size_t bytes) noexcept {
+  if (start % page_bytes != 0 || bytes % page_bytes != 0) return Status::invalid;
+  const auto region = regions_.find(start);
+  if (!region || bytes > (*region)->end() - start) return Status::bounds;
+  Status result = Status::ok;
+  for (Address at = start; at < start + bytes;) {
+    const std::size_t block = (*region)->block_at(at);
+    const Address base = (*region)->address_of(block);
+    const Address end = std::min(start + bytes, base + block_bytes);
+    while (!(*region)->block(block).try_hold()) std::this_thread::yield();
+    const Hold hold(space_, **region, block, Hold::Adopt::adopt);
+    const Status status = porter_.discard(**region, block, PageSet::of(pages_in(at - base), pages_in(end - at)));
+    if (status != Status::ok) result = status;
+    at = end;
+  }
+  return result;
+}
+
+Statistics Pager::statistics() const noexcept {
+  Statistics result = porter_.counters().read();
+  result.resident_bytes = porter_.resident() * page_bytes;
+  return result;
+}
+
+}  // namespace tonari::pager

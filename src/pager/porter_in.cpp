@@ -1,0 +1,208 @@
+#include "pager/porter.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tonari::pager {
+
+void Porter::bring_in(Region& region, std::size_t index, const PageSet& wanted, std::size_t page, Desk& desk) noexcept {
+  Block& block = region.block(index);
+  const PageSet pages = wanted & (region.valid(index) - block.here - block.beside - block.lost);
+  if (!make_room(pages.count(), marks_.limit, desk)) {
+    (void)take_out(region, index, Beside::drop, desk);  // nothing else could go: this block's other pages
+    if (resident() + pages.count() > marks_.limit) Counters::add(counters_.times_over_limit);
+  }
+
+  bool done = true;
+  for_each_run(pages, slice_pages,
+               [&](std::size_t first, std::size_t count) { done = done && place(region, index, first, count, desk); });
+  // One of its neighbours may be to blame.
+  if (!done && !block.here.has(page) && !place(region, index, page, 1, desk)) lose(region, index, page);
+  const std::lock_guard guard(mutex_);
+  policy_.came(block.entry);
+}
+
+// Pages of zeros need no bytes.
+bool Porter::place(Region& region, std::size_t index, std::size_t first, std::size_t count, Desk& desk) noexcept {
+  const auto sums = region.checksums(index, first, count);
+  for (std::size_t done = 0; done < count;) {
+    const bool zeros = sums[done].is_of_zeros();
+    std::size_t end = done + 1;
+    while (end < count && sums[end].is_of_zeros() == zeros) ++end;
+    if (zeros) {
+      const Address at = region.address_of(index) + (first + done) * page_bytes;
+      const Answer answer = space_.faults().zero(at, (end - done) * page_bytes);
+      if (answer != Answer::ok && answer != Answer::there) {
+        space_.faults().wake(at, (end - done) * page_bytes);
+        return true;
+      }
+      region.block(index).here |= PageSet::of(first + done, end - done);
+      resident_.fetch_add(end - done, std::memory_order_relaxed);
+    } else if (!place_bytes(region, index, first + done, end - done, desk)) {
+      return false;
+    }
+    done = end;
+  }
+  return true;
+}
+
+bool Porter::place_bytes(Region& region, std::size_t index, std::size_t first, std::size_t count, Desk& desk) noexcept {
+  const std::uint64_t at_source = region.place(index, first);
+  const std::size_t bytes = count * page_bytes;
+  std::span<const std::byte> from = region.source().look(at_source, bytes);
+  if (from.empty()) {
+    const std::span into = std::span(desk.slice).first(bytes);
+    const Status status = region.source().fetch(at_source, into);
+    if (status != Status::ok) {
+      fail(Failure::What::fetch, status, region, index, first);
+      return false;
+    }
+    from = into;
+  }
+  if (!is_as_stored(region, index, first, from)) return false;
+
+  const Address to = region.address_of(index) + first * page_bytes;
+  const auto copy = [&](std::size_t done, std::size_t pages) {
+    const Answer answer =
+        space_.faults().copy(to + done * page_bytes, from.data() + done * page_bytes, pages * page_bytes);
+    if (answer != Answer::ok && answer != Answer::there) return false;
+    region.block(index).here |= PageSet::of(first + done, pages);
+    resident_.fetch_add(pages, std::memory_order_relaxed);
+    Counters::add(counters_.pages_in, pages);
+    return true;
+  };
+  if (copy(0, count)) return true;
+  // Unmapped, or no memory just now: who waits finds out, or asks again. What has come is known page by page.
+  for (std::size_t done = 0; done < count && copy(done, 1);) ++done;
+  space_.faults().wake(to, bytes);
+  return true;
+}
+
+bool Porter::is_as_stored(Region& region, std::size_t index, std::size_t first,
+                          std::span<const std::byte> bytes) noexcept {
+  const auto sums = region.checksums(index, first, bytes.size() / page_bytes);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const Checksum found = checksum_of(bytes.data() + i * page_bytes);
+    if (sums[i] == unknown_checksum) sums[i] = found;
+    if (sums[i] == found) continue;
+    fail(Failure::What::wrong_bytes, Status::ok, region, index, first + i);
+    return false;
+  }
+  return true;
+}
+
+void Porter::lose(Region& region, std::size_t index, std::size_t page) noexcept {
+  (void)space_.faults().poison(region.address_of(index) + page * page_bytes, page_bytes);
+  region.block(index).lost |= PageSet::of(page, 1);
+}
+
+void Porter::bring_back(Region& region, std::size_t index, const PageSet& wanted, std::size_t page) noexcept {
+  Block& block = region.block(index);
+  const bool whole = block.beside.is_whole() && block.here.is_empty();
+  const PageSet pages = whole ? block.beside : block.beside & (wanted | PageSet::of(page, 1));
+  const PageSet came = space_.move_in(region.address_of(index), pages, block.buffer);
+  if (came != pages) {
+    // Unmapped, or pinned by whoever reads the buffer: who waits finds out, or asks again.
+    space_.faults().wake(region.address_of(index), block_bytes);
+    if (came.is_empty()) return;
+  }
+  block.here |= came;
+  block.beside -= came;
+
+  const std::lock_guard guard(mutex_);
+  if (pool_.is_ahead(block.buffer)) {
+    Counters::add(counters_.read_ahead_hits);
+    policy_.came(block.entry);
+  } else {
+    Counters::add(counters_.second_chances, came.count());
+    policy_.wanted_again(block.entry);
+  }
+  if (block.beside.is_empty()) {
+    pool_.give_back(block.buffer, false);
+    block.buffer = no_buffer;
+  }
+}
+
+bool Porter::read_block(Region& region, std::size_t index, Wanted wanted, Desk& desk) noexcept {
+  Block& block = region.block(index);
+  const Buffer buffer = stocked_buffer(wanted, desk);
+  if (buffer == no_buffer) return false;
+  for (std::size_t first = 0; first < block_pages; first += slice_pages) {
+    if (fill_slice(region, index, first, buffer)) continue;
+    const std::lock_guard guard(mutex_);
+    pool_.give_back(buffer, true);
+    return false;
+  }
+  block.beside = PageSet::of(0, block_pages);
+  block.buffer = buffer;
+  Counters::add(counters_.blocks_read_ahead);
+  const std::lock_guard guard(mutex_);
+  pool_.keep(buffer, block.entry, Pool::Kind::ahead);
+  return true;
+}
+
+bool Porter::fill_slice(Region& region, std::size_t index, std::size_t first, Buffer buffer) noexcept {
+  const auto sums = region.checksums(index, first, slice_pages);
+  for (std::size_t done = 0; done < slice_pages;) {
+    const bool zeros = sums[done].is_of_zeros();
+    std::size_t end = done + 1;
+    while (end < slice_pages && sums[end].is_of_zeros() == zeros) ++end;
+    if (zeros) {
+      const std::size_t bytes = (end - done) * page_bytes;
+      std::memset(space_.look(buffer, (first + done) * page_bytes, bytes), 0, bytes);
+    } else if (!fill(region, index, first + done, end - done, buffer)) {
+      return false;
+    }
+    done = end;
+  }
+  space_.put(buffer, first * page_bytes, slice_bytes);
+  return true;
+}
+
+bool Porter::fill(Region& region, std::size_t index, std::size_t first, std::size_t count, Buffer buffer) noexcept {
+  const std::uint64_t at_source = region.place(index, first);
+  const std::size_t bytes = count * page_bytes;
+  const std::span into(space_.look(buffer, first * page_bytes, bytes), bytes);
+  if (const auto from = region.source().look(at_source, bytes); !from.empty()) {
+    std::memcpy(into.data(), from.data(), bytes);
+  } else if (const Status status = region.source().fetch(at_source, into); status != Status::ok) {
+    fail(Failure::What::fetch, status, region, index, first);
+    return false;
+  }
+  if (!is_as_stored(region, index, first, into)) return false;
+  Counters::add(counters_.pages_in, count);
+  return true;
+}
+
+// One that can be filled at once. In the steady state of streams each block that is taken out leaves one.
+Buffer Porter::stocked_buffer(Wanted wanted, Desk& desk) noexcept {
+  constexpr int tries_max = 8;
+  for (int tries = 0; tries < tries_max; ++tries) {
+    std::optional<Buffer> buffer;
+    bool forgotten = false;
+    {
+      const std::lock_guard guard(mutex_);
+      if (wanted == Wanted::soon && pool_.kept(Pool::Kind::ahead) >= ahead_max_) {
+        forgotten = pool_.age(Pool::Kind::ahead) > 4 * ahead_max_;  // its stream has gone elsewhere
+        if (!forgotten) return no_buffer;
+      }
+      if ((buffer = pool_.take_stocked())) return *buffer;
+      if (resident() + block_pages <= marks_.high) buffer = pool_.take_empty();
+    }
+    if (buffer) {
+      if (space_.stock(*buffer)) {
+        resident_.fetch_add(block_pages, std::memory_order_relaxed);
+        return *buffer;
+      }
+      const std::lock_guard guard(mutex_);
+      pool_.give_back(*buffer, false);
+      return no_buffer;
+    }
+    if (forgotten && drop_oldest(Pool::Kind::ahead)) continue;
+    if (take_one_out(desk) || drop_oldest(Pool::Kind::taken_out)) continue;
+    if (wanted == Wanted::soon || !drop_oldest(Pool::Kind::ahead)) return no_buffer;
+  }
+  return no_buffer;
+}
+
+}  // namespace tonari::pager

@@ -1,0 +1,85 @@
+#include "pager/requests.hpp"
+
+#include "base/futex.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+
+namespace tonari::pager {
+
+bool Requests::add(const Request& request) noexcept {
+  {
+    const std::lock_guard guard(mutex_);
+    if (stopped_) return false;
+    const std::span waiting(requests_.data(), count_);
+    const auto same = std::ranges::find_if(waiting, [&](const Request& each) {
+      return each.region == request.region && each.block == request.block &&
+             (each.what != Request::What::page_ahead || each.page == request.page);
+    });
+    if (same != waiting.end()) {
+      if (request.what == Request::What::block) {
+        same->what = request.what;
+        same->page = request.page;
+      }
+      return true;
+    }
+    if (count_ == requests_max) return false;
+    request.region->users.fetch_add(1, std::memory_order_relaxed);  // whoever adds it is one, too
+    requests_[count_++] = request;
+    if (asleep_ == 0) return true;
+  }
+  wake_one();
+  return true;
+}
+
+void Requests::ask_for_room() noexcept {
+  {
+    const std::lock_guard guard(mutex_);
+    room_wanted_ = true;
+    if (asleep_ == 0) return;
+  }
+  wake_one();
+}
+
+void Requests::stop() noexcept {
+  {
+    const std::lock_guard guard(mutex_);
+    stopped_ = true;
+  }
+  ring_bell(bell_);
+}
+
+Requests::Work Requests::next(bool busy) noexcept {
+  std::unique_lock lock(mutex_);
+  while (!busy && count_ == 0 && !room_wanted_ && !stopped_) {
+    const std::uint32_t seen = bell_.load(std::memory_order_relaxed);  // the lock orders it: it is rung after a change
+    ++asleep_;
+    lock.unlock();
+    futex_wait(bell_, seen, std::chrono::hours(1));
+    lock.lock();
+    --asleep_;
+  }
+  room_wanted_ = false;
+  if (auto urgent = take(true)) return {urgent, false};
+  if (auto any = take(false)) return {any, false};
+  return {std::nullopt, stopped_};
+}
+
+void Requests::wake_one() noexcept {
+  bell_.fetch_add(1, std::memory_order_relaxed);  // what it tells of is under the lock
+  futex_wake(bell_, 1);
+}
+
+std::optional<Request> Requests::take(bool waited_for) noexcept {
+  const auto end = requests_.begin() + static_cast<std::ptrdiff_t>(count_);
+  const auto found = std::find_if(
+      requests_.begin(), end, [&](const Request& each) { return !waited_for || each.what == Request::What::block; });
+  if (found == end) return std::nullopt;
+  const Request request = *found;
+  std::move(found + 1, end, found);
+  --count_;
+  return request;
+}
+
+}  // namespace tonari::pager

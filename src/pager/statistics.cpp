@@ -1,0 +1,30 @@
+#include "pager/statistics.hpp"
+
+#include "pager/page.hpp"
+
+namespace tonari::pager {
+
+Statistics Counters::read() const noexcept {
+  const auto get = [](const Count& count) { return count.load(std::memory_order_relaxed); };
+  Statistics result;
+  result.faults = get(faults);
+  result.faults_met_held = get(faults_met_held);
+  result.faults_late = get(faults_late);
+  result.second_chances = get(second_chances);
+  result.blocks_read_ahead = get(blocks_read_ahead);
+  result.read_ahead_hits = get(read_ahead_hits);
+  result.bytes_in = get(pages_in) * page_bytes;
+  result.bytes_out = get(pages_out) * page_bytes;
+  result.pages_clean = get(pages_clean);
+  result.pages_of_zeros = get(pages_of_zeros);
+  result.pages_kept = get(pages_kept);
+  result.blocks_taken_out = get(blocks_taken_out);
+  result.blocks_taken_out_by_faults = get(blocks_taken_out_by_faults);
+  result.times_over_limit = get(times_over_limit);
+  result.failures = get(failures);
+  result.fault_ns = get(fault_ns_);
+  for (std::size_t i = 0; i < histogram_.size(); ++i) result.fault_ns_histogram[i] = get(histogram_[i]);
+  return result;
+}
+
+}  // namespace tonari::pager

@@ -1,0 +1,140 @@
+#include "pager/streams.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace tonari::pager {
+
+namespace {
+
+constexpr std::int64_t distance(std::uint64_t from, std::uint64_t to) noexcept {
+  return static_cast<std::int64_t>(to - from);
+}
+constexpr std::uint64_t round_down(std::uint64_t page, std::uint64_t to) noexcept { return page / to * to; }
+
+}  // namespace
+
+Advice Streams::fault(std::uint64_t page, std::uint32_t thread, bool is_block_absent) noexcept {
+  ++faults_;
+  if (Stream* const stream = find(page, thread)) return go_on(*stream, page, is_block_absent);
+  if (Stream* const stream = find_strided(page, thread)) return go_on_in_strides(*stream, page);
+  Stream* const third = find_third(page, thread);
+  begin(page, thread);
+  return third != nullptr ? go_on_in_strides(*third, page) : Advice{};
+}
+
+// One that goes on here: the next page or, for the same thread, one a little further.
+Streams::Stream* Streams::find(std::uint64_t page, std::uint32_t thread) noexcept {
+  const auto goes_on = [&](const Stream& each) {
+    if (!each.exists || each.step != 0) return false;
+    if (each.pages < pages_before_blocks && faults_ - each.used > faults_until_old) return false;
+    const bool forwards = page >= each.high;
+    if (!forwards && page >= each.low) return false;
+    const std::uint64_t gap = forwards ? page - each.high : each.low - 1 - page;
+    if (each.thread != thread) return gap == 0;
+    if (gap <= slack_pages) return true;
+    // Blocks that are still here from an earlier time are passed without a fault.
+    const bool enters_block = page % block_pages == (forwards ? 0 : block_pages - 1);
+    return enters_block && each.pages >= pages_before_blocks && gap <= slack_pages_by_blocks;
+  };
+  if (const auto found = std::ranges::find_if(proven_, goes_on); found != proven_.end()) return &*found;
+  const auto found = std::ranges::find_if(candidates_, goes_on);
+  if (found == candidates_.end()) return nullptr;
+  Stream& place = promote(*found);
+  *found = {};
+  return &place;
+}
+
+// A strided one of this thread that comes by here: at the next page not read ahead, or earlier, if that was too slow.
+Streams::Stream* Streams::find_strided(std::uint64_t page, std::uint32_t thread) noexcept {
+  const auto comes_by = [&](const Stream& each) {
+    if (!each.exists || each.step == 0 || each.thread != thread) return false;
+    const std::int64_t came = distance(each.last, page);
+    const std::int64_t steps = came / each.step;
+    return came % each.step == 0 && steps > 0 && steps <= distance(each.last, each.far) / each.step + 1;
+  };
+  const auto found = std::ranges::find_if(proven_, comes_by);
+  return found != proven_.end() ? &*found : nullptr;
+}
+
+// Two earlier faults of this thread that lead here in equal strides.
+Streams::Stream* Streams::find_third(std::uint64_t page, std::uint32_t thread) noexcept {
+  for (const Stream& second : candidates_) {
+    const std::int64_t step = distance(second.last, page);
+    if (!second.exists || second.thread != thread || step == 0 || std::abs(step) > stride_pages_max) continue;
+    const std::uint64_t start = second.last - static_cast<std::uint64_t>(step);
+    const auto is_first = [&](const Stream& each) {
+      return each.exists && each.thread == thread && each.last == start && each.used < second.used;
+    };
+    if (std::ranges::none_of(candidates_, is_first)) continue;
+    Stream strided = second;
+    strided.step = step;
+    strided.far = second.last;
+    return &promote(strided);
+  }
+  return nullptr;
+}
+
+// Takes the place of whichever has been quiet for longest.
+Streams::Stream& Streams::promote(const Stream& stream) noexcept {
+  Stream& place = *std::ranges::min_element(proven_, {}, &Stream::used);
+  return place = stream;
+}
+
+void Streams::begin(std::uint64_t page, std::uint32_t thread) noexcept {
+  *std::ranges::min_element(candidates_, {}, &Stream::used) = {.exists = true,
+                                                               .thread = thread,
+                                                               .used = faults_,
+                                                               .last = page,
+                                                               .low = page,
+                                                               .high = page + 1,
+                                                               .step = 0,
+                                                               .far = 0,
+                                                               .pages = 1,
+                                                               .depth = 0};
+}
+
+Advice Streams::go_on(Stream& stream, std::uint64_t page, bool is_block_absent) noexcept {
+  Advice advice;
+  advice.backwards = page < stream.low;
+  advice.chunk = stream.pages < pages_before_blocks || !is_block_absent ? Advice::Chunk::slice : Advice::Chunk::block;
+  const bool by_blocks = advice.chunk == Advice::Chunk::block;
+  const std::uint64_t unit = by_blocks ? block_pages : slice_pages;
+  const std::uint64_t first = round_down(page, unit);
+
+  if (by_blocks) {
+    stream.depth = std::clamp(stream.depth * 2, 1U, blocks_ahead_max);
+    advice.step = advice.backwards ? -static_cast<std::int64_t>(block_pages) : static_cast<std::int64_t>(block_pages);
+    advice.ahead = first + static_cast<std::uint64_t>(advice.step);
+    advice.count = stream.depth;
+  }
+  // It has come to another block: the one before is done with.
+  if (round_down(stream.last, block_pages) != round_down(page, block_pages)) advice.passed = stream.last;
+  stream.last = page;
+  // Others may have brought some of it; what counts is where the next fault is to be expected.
+  if (advice.backwards) {
+    stream.low = first;
+  } else {
+    stream.high = first + unit;
+  }
+  stream.used = faults_;
+  stream.pages += unit;
+  return advice;
+}
+
+Advice Streams::go_on_in_strides(Stream& stream, std::uint64_t page) noexcept {
+  stream.used = faults_;
+  stream.depth = std::clamp(stream.depth * 2, 2U, strides_ahead_max);
+  const std::uint64_t from = distance(page, stream.far) / stream.step > 0 ? stream.far : page;
+  const std::uint64_t to = page + static_cast<std::uint64_t>(stream.step * static_cast<std::int64_t>(stream.depth));
+  stream.last = page;
+  if (distance(from, to) / stream.step > 0) stream.far = to;
+
+  Advice advice;
+  advice.step = stream.step;
+  advice.ahead = from + static_cast<std::uint64_t>(stream.step);
+  advice.count = static_cast<unsigned>(std::max<std::int64_t>(distance(from, to) / stream.step, 0));
+  return advice;
+}
+
+}  // namespace tonari::pager

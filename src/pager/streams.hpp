@@ -1,0 +1,77 @@
+#pragma once
+
+#include "pager/page.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace tonari::pager {
+
+/// What a fault tells about those to come. Pages are numbered through the whole address space.
+struct Advice {
+  enum class Chunk : std::uint8_t { page, slice, block };
+
+  Chunk chunk = Chunk::page;  // what to bring for this fault, around its page
+  bool backwards = false;
+  // Then page `ahead`, and so on in steps of `step` pages, `count` in all: blocks, where the chunk is one.
+  std::uint64_t ahead = 0;
+  std::int64_t step = 0;
+  unsigned count = 0;
+  std::optional<std::uint64_t> passed;  // a page of the block that the stream has left behind
+};
+
+/// Finds streams among faults: forwards, backwards, and in strides, several at once, each told by where it goes on and,
+/// in doubt, by its thread. The longer one has lasted, the more is brought at a time and ahead of it.
+///
+///    a fault anywhere               a page
+///    the next where it goes on      a slice of 64 KiB
+///    after 256 KiB                  the rest of its block by slices, then whole blocks, 1, 2, 4 ahead of it
+///    the third of equal strides     a page each, 2, 4, .. 16 strides ahead
+///
+/// Threads: one. Costs: some tens of ns for a fault, no allocation.
+class Streams {
+ public:
+  static constexpr std::size_t streams_max = 16;     // that have proved themselves
+  static constexpr std::size_t candidates_max = 32;  // faults that may become one
+
+  /// `is_block_absent`: nothing of the fault's block is here, so that it may come as a whole.
+  Advice fault(std::uint64_t page, std::uint32_t thread, bool is_block_absent) noexcept;
+
+ private:
+  struct Stream {
+    bool exists = false;
+    std::uint32_t thread = 0;
+    std::uint64_t used = 0;  // the fault's number
+    std::uint64_t last = 0;  // page that faulted
+    std::uint64_t low = 0;   // covered: pages low to high - 1
+    std::uint64_t high = 0;
+    std::int64_t step = 0;    // of a strided one; +1 and -1 are not strides
+    std::uint64_t far = 0;    // a strided one has been read ahead to here
+    std::uint64_t pages = 0;  // brought for it
+    unsigned depth = 0;       // how far ahead
+  };
+  static constexpr std::uint64_t slack_pages = 8;         // that a stream may leave out
+  static constexpr std::uint64_t faults_until_old = 256;  // then one that is not by blocks yet was chance
+  static constexpr std::uint64_t slack_pages_by_blocks = 16 * block_pages;
+  static constexpr std::int64_t stride_pages_max =
+      block_pages - 1;                                      // beyond, streams by blocks would look like strides
+  static constexpr std::uint64_t pages_before_blocks = 64;  // 256 KiB
+  static constexpr unsigned blocks_ahead_max = 4;
+  static constexpr unsigned strides_ahead_max = 16;
+
+  Stream* find(std::uint64_t page, std::uint32_t thread) noexcept;
+  Stream* find_strided(std::uint64_t page, std::uint32_t thread) noexcept;
+  Stream* find_third(std::uint64_t page, std::uint32_t thread) noexcept;
+  Stream& promote(const Stream& stream) noexcept;
+  Advice go_on(Stream& stream, std::uint64_t page, bool is_block_absent) noexcept;
+  Advice go_on_in_strides(Stream& stream, std::uint64_t page) noexcept;
+  void begin(std::uint64_t page, std::uint32_t thread) noexcept;
+
+  std::array<Stream, streams_max> proven_{};
+  std::array<Stream, candidates_max> candidates_{};
+  std::uint64_t faults_ = 0;
+};
+
+}  // namespace tonari::pager

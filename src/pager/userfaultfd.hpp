@@ -1,0 +1,85 @@
+#pragma once
+
+#include "base/file_descriptor.hpp"
+#include "pager/page.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace tonari::pager {
+
+/// What the kernel says to an operation on absent pages. None is an error of ours.
+enum class Answer : std::uint8_t {
+  ok,
+  there,      ///< A page is there already: somebody was faster.
+  gone,       ///< The range, or all of its process, is unmapped.
+  busy,       ///< A page is pinned, or shared with a forked child: it cannot be moved now.
+  no_memory,  ///< The kernel has no page.
+  refused,    ///< Anything else.
+};
+
+/// Whose touches of absent pages are told: all, or only those that a program makes itself (then a system call that
+/// meets an absent page fails with EFAULT).
+enum class Reach : std::uint8_t { everything, user_mode };
+
+/// A thread waits for a page.
+struct Fault {
+  Address address;
+  std::uint32_t thread;  // as the kernel numbers threads
+  bool is_write;
+};
+
+/// Owns a userfaultfd: the kernel's word that a page is absent, and the means to place it.
+///
+/// Threads: any; faults are read by one.
+/// Errors:  construction and watch() throw SetupError with cause and remedy. EAGAIN is retried here.
+class Userfaultfd {
+ public:
+  /// What becomes of a thread that touches an absent page: it waits for us, or gets SIGBUS.
+  enum class Touch : std::uint8_t { waits, signals };
+  struct Options {
+    Touch touch = Touch::waits;
+    Reach widest = Reach::everything;  // no wider than that
+  };
+  /// How far an operation came; the answer is why it went no further.
+  struct Progress {
+    std::size_t bytes;
+    Answer answer;
+  };
+  enum class Holes : std::uint8_t { refused, allowed };
+  static constexpr std::size_t batch_max = 16;
+
+  explicit Userfaultfd(const Options& options);
+  Userfaultfd() : Userfaultfd(Options{}) {}
+
+  [[nodiscard]] int number() const noexcept { return descriptor_.number(); }
+  [[nodiscard]] Reach reach() const noexcept { return reach_; }
+
+  /// From now on touches of pages that are absent in the range are told. The range is private anonymous memory.
+  void watch(Address start, std::size_t bytes);
+  /// No longer; who waits there goes on, and finds zeros.
+  void unwatch(Address start, std::size_t bytes) noexcept;
+
+  /// The faults that are waiting to be read, up to a batch; none when there are none.
+  std::span<const Fault> read() noexcept;
+
+  /// Places pages with these bytes, where none are, and wakes who waits for them.
+  Answer copy(Address to, const std::byte* from, std::size_t bytes) noexcept;
+  /// Places pages of zeros, likewise.
+  Answer zero(Address to, std::size_t bytes) noexcept;
+  /// Takes pages away at `from` and places them at `to`, a huge page as one. Wakes who waits at `to`.
+  Progress move(Address to, Address from, std::size_t bytes, Holes holes) noexcept;
+  /// Whoever touches these pages gets SIGBUS, or EFAULT from a system call: their data are lost.
+  Answer poison(Address at, std::size_t bytes) noexcept;
+  /// Who waits in the range goes on, to fault again if its page is still absent.
+  void wake(Address start, std::size_t bytes) noexcept;
+
+ private:
+  FileDescriptor descriptor_;
+  Reach reach_ = Reach::everything;
+  std::array<Fault, batch_max> batch_{};
+};
+
+}  // namespace tonari::pager

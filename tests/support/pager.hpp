@@ -1,0 +1,118 @@
+#pragma once
+
+#include "random.hpp"
+
+#include "base/mapping.hpp"
+#include "pager/own_space.hpp"
+#include "pager/pager.hpp"
+#include "pager/source.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace tonari::test {
+
+/// A source in ordinary memory, which can be made to fail.
+class MemorySource : public pager::Source {
+ public:
+  explicit MemorySource(std::size_t size, bool lets_look = true)
+      : memory_(Mapping::of_zeros(size, "a test's source")), lets_look_(lets_look) {}
+
+  Status fetch(std::uint64_t place, std::span<std::byte> into) noexcept override {
+    if (gone) return Status::peer_gone;
+    const std::lock_guard guard(mutex_);
+    std::memcpy(into.data(), bytes().data() + place, into.size());
+    return Status::ok;
+  }
+  Status store(std::uint64_t place, std::span<const std::byte> from) noexcept override {
+    if (gone) return Status::peer_gone;
+    if (full) return Status::no_memory;
+    const std::lock_guard guard(mutex_);
+    std::memcpy(bytes().data() + place, from.data(), from.size());
+    stored += from.size();
+    return Status::ok;
+  }
+  Status discard(std::uint64_t place, std::uint64_t length) noexcept override {
+    if (gone) return Status::peer_gone;
+    const std::lock_guard guard(mutex_);
+    std::memset(bytes().data() + place, 0xdd, length);  // the pager must not ask for it again
+    return Status::ok;
+  }
+  std::span<const std::byte> look(std::uint64_t place, std::uint64_t length) noexcept override {
+    if (!lets_look_ || gone) return {};
+    const std::lock_guard guard(mutex_);  // what spoil() did comes before
+    return bytes().subspan(place, length);
+  }
+  /// Makes a byte wrong.
+  void spoil(std::size_t place) {
+    const std::lock_guard guard(mutex_);
+    bytes()[place] ^= std::byte{1};
+  }
+  [[nodiscard]] std::span<std::byte> bytes() const noexcept { return memory_.bytes(); }
+
+  std::atomic<bool> gone{false};
+  std::atomic<bool> full{false};
+  std::atomic<std::size_t> stored{0};
+
+ private:
+  Mapping memory_;
+  bool lets_look_;
+  std::mutex mutex_;  // for the order that ThreadSanitizer cannot see through the kernel
+};
+
+/// Memory for a region: aligned to huge pages, plus `offset` bytes.
+class RegionMemory {
+ public:
+  explicit RegionMemory(std::size_t size, std::size_t offset = 0)
+      : memory_(Mapping::of_zeros(size + offset + pager::block_bytes, "a test's region")) {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory_.bytes().data());
+    const std::size_t skip = (pager::block_bytes - address % pager::block_bytes) % pager::block_bytes + offset;
+    bytes_ = memory_.bytes().subspan(skip, size);
+  }
+  [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
+  [[nodiscard]] pager::Address start() const noexcept { return reinterpret_cast<pager::Address>(bytes_.data()); }
+
+ private:
+  Mapping memory_;
+  std::span<std::byte> bytes_;
+};
+
+/// A pager of this process with one region.
+struct Paged {
+  Paged(std::size_t size, std::size_t limit, pager::Options options = {}, bool lets_look = true,
+        pager::Contents contents = pager::Contents::zeros, std::size_t offset = 0)
+      : source(size, lets_look), memory(size, offset), space(pager::buffers_for(limit)), pager(space, [&] {
+          options.limit_bytes = limit;
+          if (!options.on_failure) options.on_failure = [this](const pager::Failure& each) { note(each); };
+          return options;
+        }()) {
+    pager.add(memory.start(), size, source, contents);
+  }
+  [[nodiscard]] std::span<std::byte> bytes() const noexcept { return memory.bytes(); }
+  [[nodiscard]] std::vector<pager::Failure> failures() {
+    const std::lock_guard guard(mutex);
+    return noted;
+  }
+
+  MemorySource source;
+  RegionMemory memory;
+  pager::OwnSpace space;
+  std::mutex mutex;
+  std::vector<pager::Failure> noted;
+  pager::Pager pager;
+
+ private:
+  void note(const pager::Failure& each) {
+    const std::lock_guard guard(mutex);
+    noted.push_back(each);
+  }
+};
+
+}  // namespace tonari::test

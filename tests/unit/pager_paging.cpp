@@ -1,0 +1,338 @@
+#include "../support/pager.hpp"
+
+#include <tonari/status.hpp>
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csetjmp>
+#include <csignal>
+#include <cstdio>
+#include <thread>
+
+// A program whose regions are larger than the memory there is for them.
+namespace tonari {
+namespace {
+
+using pager::block_bytes;
+using pager::Failure;
+using pager::page_bytes;
+using test::Paged;
+
+constexpr std::size_t mib = 1 << 20;
+
+void write_all(std::span<std::byte> bytes, std::uint64_t seed) {
+  for (std::size_t at = 0; at < bytes.size(); at += page_bytes) {
+    const auto page = test::pattern(page_bytes, seed + at);
+    std::memcpy(bytes.data() + at, page.data(), page_bytes);
+  }
+}
+
+std::size_t wrong_pages(std::span<const std::byte> bytes, std::uint64_t seed) {
+  std::size_t wrong = 0;
+  for (std::size_t at = 0; at < bytes.size(); at += page_bytes) {
+    const auto page = test::pattern(page_bytes, seed + at);
+    wrong += std::memcmp(bytes.data() + at, page.data(), page_bytes) != 0 ? 1 : 0;
+  }
+  return wrong;
+}
+
+TEST(PagerPaging, KeepsWhatWasWrittenWithinItsLimit) {
+  for (const bool lets_look : {true, false}) {
+    for (const std::size_t limit : {2 * mib, 40 * mib}) {
+      Paged paged(100 * mib, limit, {}, lets_look);
+
+      write_all(paged.bytes(), 1);
+      const std::size_t wrong = wrong_pages(paged.bytes(), 1);
+
+      EXPECT_EQ(wrong, 0U);
+      const auto statistics = paged.pager.statistics();
+      EXPECT_LE(statistics.resident_bytes, limit);
+      EXPECT_EQ(statistics.times_over_limit, 0U);
+      EXPECT_GE(statistics.bytes_out, paged.bytes().size() - limit);
+      EXPECT_TRUE(paged.failures().empty());
+    }
+  }
+}
+
+TEST(PagerPaging, UntouchedMemoryIsZerosAndNeverSent) {
+  Paged paged(64 * mib, 4 * mib);
+
+  for (const std::byte& each : paged.bytes()) ASSERT_EQ(each, std::byte{0});
+
+  EXPECT_EQ(paged.pager.statistics().bytes_out, 0U);
+  EXPECT_EQ(paged.pager.statistics().bytes_in, 0U);
+}
+
+TEST(PagerPaging, WhatIsOnlyReadIsNotSentBack) {
+  Paged paged(64 * mib, 4 * mib);
+  write_all(paged.bytes(), 1);
+  EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
+  const std::size_t sent = paged.source.stored;
+
+  EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
+
+  EXPECT_EQ(paged.source.stored, sent);
+}
+
+TEST(PagerPaging, ARegionMayBeginAnywhereAndStartAsItsSource) {
+  const std::size_t size = 8 * mib + 3 * page_bytes;
+  Paged paged(size, 2 * mib, {}, true, pager::Contents::at_source, 5 * page_bytes);
+  write_all(paged.source.bytes(), 7);
+
+  EXPECT_EQ(wrong_pages(paged.bytes(), 7), 0U);
+  write_all(paged.bytes(), 8);
+
+  EXPECT_EQ(wrong_pages(paged.bytes(), 8), 0U);
+}
+
+TEST(PagerPaging, DiscardedPagesAreZeros) {
+  Paged paged(16 * mib, 4 * mib);
+  write_all(paged.bytes(), 1);
+  const std::size_t first = 3 * mib + 5 * page_bytes;
+  const std::size_t size = 6 * mib;
+
+  EXPECT_EQ(paged.pager.discard(paged.memory.start() + first, size), Status::ok);
+
+  for (const std::byte& each : paged.bytes().subspan(first, size)) ASSERT_EQ(each, std::byte{0});
+  for (std::size_t at = 0; at < paged.bytes().size(); at += page_bytes) {
+    if (at >= first && at < first + size) continue;
+    const auto page = test::pattern(page_bytes, 1 + at);
+    ASSERT_EQ(std::memcmp(paged.bytes().data() + at, page.data(), page_bytes), 0) << at;
+  }
+  EXPECT_EQ(paged.pager.discard(paged.memory.start() + 1, page_bytes), Status::invalid);
+  EXPECT_EQ(paged.pager.discard(paged.memory.start(), 17 * mib), Status::bounds);
+}
+
+TEST(PagerPaging, MemoryGivenBackWithoutAWordIsZerosToo) {
+  Paged paged(16 * mib, 2 * mib);
+  write_all(paged.bytes(), 1);
+  const auto some = paged.bytes().last(mib);  // among it what is here
+
+  ASSERT_EQ(::madvise(some.data(), some.size(), MADV_DONTNEED), 0);
+  for (std::size_t at = 0; at < some.size(); at += page_bytes) {
+    const auto page = test::pattern(page_bytes, 1 + 15 * mib + at);
+    const bool is_zero = some[at + 100] == std::byte{0} && some[at + 101] == std::byte{0};
+    EXPECT_TRUE(is_zero || std::memcmp(some.data() + at, page.data(), page_bytes) == 0);
+  }
+  write_all(paged.bytes(), 2);
+
+  EXPECT_EQ(wrong_pages(paged.bytes(), 2), 0U);
+}
+
+TEST(PagerPaging, SystemCallsReachAbsentPages) {
+  Paged paged(16 * mib, 2 * mib);
+  if (paged.space.faults().reach() != pager::Reach::everything)
+    GTEST_SKIP() << "only the program's own touches are told";
+  write_all(paged.bytes(), 1);
+  std::FILE* const file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  const int number = ::fileno(file);
+
+  std::size_t done = 0;
+  while (done < paged.bytes().size()) {
+    const ssize_t more = ::write(number, paged.bytes().data() + done, paged.bytes().size() - done);
+    ASSERT_GT(more, 0);
+    done += static_cast<std::size_t>(more);
+  }
+  std::ranges::fill(paged.bytes(), std::byte{9});
+  for (done = 0; done < paged.bytes().size();) {
+    const ssize_t more =
+        ::pread(number, paged.bytes().data() + done, paged.bytes().size() - done, static_cast<off_t>(done));
+    ASSERT_GT(more, 0);
+    done += static_cast<std::size_t>(more);
+  }
+
+  EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
+  std::fclose(file);
+}
+
+TEST(PagerPaging, RemovingARegionLeavesNoThreadStuck) {
+  for (int round = 0; round < test::rounds(5); ++round) {
+    Paged paged(16 * mib, 2 * mib);
+    write_all(paged.bytes(), 1);
+    std::atomic<bool> stop{false};
+    std::vector<std::jthread> threads;
+    for (unsigned i = 0; i < 3; ++i) {
+      threads.emplace_back([&, i] {
+        test::Random random(i);
+        while (!stop) {
+          const std::size_t at = test::between(random, 0, paged.bytes().size() - 1);
+          reinterpret_cast<volatile char*>(paged.bytes().data())[at] = 1;
+        }
+      });
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+
+    EXPECT_EQ(paged.pager.remove(paged.memory.start()), Status::ok);
+
+    stop = true;
+    threads.clear();  // joined: nobody is stuck
+    EXPECT_EQ(paged.pager.statistics().resident_bytes, 0U);
+    EXPECT_EQ(paged.pager.remove(paged.memory.start()), Status::invalid);
+  }
+}
+
+TEST(PagerPaging, RegionsComeAndGoWhileOthersAreUsed) {
+  constexpr std::size_t limit = 3 * mib;
+  pager::OwnSpace space(pager::buffers_for(limit));
+  pager::Pager pager(space, {.limit_bytes = limit});
+
+  std::vector<std::jthread> threads;
+  for (unsigned i = 0; i < 3; ++i) {
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < test::rounds(8); ++round) {
+        test::MemorySource source(4 * mib);
+        const test::RegionMemory memory(4 * mib);
+        pager.add(memory.start(), 4 * mib, source);
+        write_all(memory.bytes(), i);
+        EXPECT_EQ(wrong_pages(memory.bytes(), i), 0U);
+        EXPECT_EQ(pager.remove(memory.start()), Status::ok);
+      }
+    });
+  }
+  threads.clear();
+
+  EXPECT_EQ(pager.statistics().resident_bytes, 0U);
+}
+
+sigjmp_buf after_signal;
+void jump(int /*signal*/) { siglongjmp(after_signal, 1); }
+
+// Whether a touch of this byte is answered by a signal.
+bool signals(const std::byte& byte, int signal) {
+  struct sigaction before {};
+  struct sigaction ours {};
+  ours.sa_handler = jump;
+  ::sigaction(signal, &ours, &before);
+  volatile bool signalled = false;
+  if (sigsetjmp(after_signal, 1) == 0) {
+    (void)*reinterpret_cast<const volatile char*>(&byte);
+  } else {
+    signalled = true;
+  }
+  ::sigaction(signal, &before, nullptr);
+  return signalled;
+}
+
+TEST(PagerPaging, AWrongByteFromTheSourceIsToldAndReachesNobody) {
+  for (const bool lets_look : {true, false}) {
+    Paged paged(16 * mib, 2 * mib, {}, lets_look);
+    write_all(paged.bytes(), 1);
+    constexpr std::size_t wrong = 700;  // a page that has gone long ago
+    paged.source.spoil(wrong * page_bytes + 17);
+
+    EXPECT_TRUE(signals(paged.bytes()[wrong * page_bytes], SIGBUS));
+
+    const auto failures = paged.failures();
+    ASSERT_FALSE(failures.empty());
+    EXPECT_EQ(failures.back().what, Failure::What::wrong_bytes);
+    EXPECT_EQ(failures.back().region, paged.memory.start());
+    EXPECT_EQ(failures.back().page, wrong);
+    EXPECT_TRUE(signals(paged.bytes()[wrong * page_bytes], SIGBUS)) << "it stays lost";
+    // Its neighbours are not, and the page itself can be used again once it is discarded.
+    EXPECT_EQ(wrong_pages(paged.bytes().first(page_bytes * wrong), 1), 0U);
+    EXPECT_EQ(paged.pager.discard(paged.memory.start() + wrong * page_bytes, page_bytes), Status::ok);
+    EXPECT_EQ(paged.bytes()[wrong * page_bytes + 17], std::byte{0});
+  }
+}
+
+TEST(PagerPaging, ASourceThatIsGoneIsASignalAndNotAHang) {
+  Paged paged(16 * mib, 2 * mib);
+  write_all(paged.bytes(), 1);
+
+  paged.source.gone = true;
+
+  EXPECT_TRUE(signals(paged.bytes()[mib], SIGBUS));
+  const auto failures = paged.failures();
+  ASSERT_FALSE(failures.empty());
+  EXPECT_EQ(failures.back().status, Status::peer_gone);
+  if (paged.space.faults().reach() == pager::Reach::everything) {
+    std::array<int, 2> pipe{};
+    ASSERT_EQ(::pipe(pipe.data()), 0);
+    EXPECT_EQ(::write(pipe[1], &paged.bytes()[mib], 1), -1);
+    EXPECT_EQ(errno, EFAULT);
+    ::close(pipe[0]);
+    ::close(pipe[1]);
+  }
+}
+
+TEST(PagerPaging, ASourceThatIsFullLosesNothing) {
+  Paged paged(4 * mib, 2 * mib);
+  paged.source.full = true;
+
+  write_all(paged.bytes(), 1);
+
+  EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
+  EXPECT_GT(paged.pager.statistics().times_over_limit, 0U);
+  EXPECT_EQ(paged.failures().front().what, Failure::What::store);
+  EXPECT_EQ(paged.failures().front().status, Status::no_memory);
+  paged.source.full = false;
+  EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
+}
+
+TEST(PagerPaging, AForkedChildFaultsCleanlyAndItsParentGoesOn) {
+  Paged paged(16 * mib, 2 * mib);
+  write_all(paged.bytes(), 1);
+
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGSEGV, SIG_DFL);
+    for (const std::size_t at : {std::size_t{0}, paged.bytes().size() - 1}) {
+      (void)*reinterpret_cast<const volatile char*>(&paged.bytes()[at]);
+    }
+    ::_exit(0);
+  }
+  EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
+  write_all(paged.bytes(), 2);
+  EXPECT_EQ(wrong_pages(paged.bytes(), 2), 0U);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+#endif
+  EXPECT_NE(status, 0);
+}
+
+TEST(PagerPaging, AChildMayForgetThePager) {
+  auto paged = std::make_unique<Paged>(4 * mib, 2 * mib);
+  write_all(paged->bytes(), 1);
+
+  const pid_t child = ::fork();
+  if (child == 0) {
+    paged.reset();
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(wrong_pages(paged->bytes(), 1), 0U);
+}
+
+TEST(PagerPaging, StreamsComeAsHugePagesAheadOfTheirProgram) {
+  Paged paged(256 * mib, 64 * mib);
+  write_all(paged.bytes(), 1);
+
+  EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
+
+  const auto statistics = paged.pager.statistics();
+  EXPECT_GT(statistics.blocks_read_ahead, 100U);
+  EXPECT_GT(statistics.read_ahead_hits, 100U);
+  EXPECT_LT(statistics.faults, 2000U);
+}
+
+TEST(PagerPaging, RefusesWhatCannotBeARegion) {
+  Paged paged(4 * mib, 2 * mib);
+  const test::RegionMemory other(mib);
+
+  EXPECT_THROW(paged.pager.add(other.start() + 1, mib, paged.source), SetupError);
+  EXPECT_THROW(paged.pager.add(paged.memory.start() + mib, mib, paged.source), SetupError);
+  EXPECT_THROW(pager::Pager(paged.space, {.limit_bytes = 1000}), SetupError);
+}
+
+}  // namespace
+}  // namespace tonari

@@ -1,0 +1,129 @@
+#include "pager/policy.hpp"
+
+#include "../support/random.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <set>
+#include <vector>
+
+// Which blocks are taken out. Blocks are numbers here; a small cache is played with what the policy says.
+namespace tonari {
+namespace {
+
+using pager::Policy;
+using pager::PolicyEntry;
+
+class Cache {
+ public:
+  Cache(std::size_t blocks, std::size_t room, std::size_t beside_max)
+      : entries_(blocks), room_(room), beside_max_(beside_max) {}
+
+  /// True: it was here, or beside.
+  bool touch(std::size_t block) {
+    PolicyEntry& entry = entries_[block];
+    if (here_.contains(block)) return true;
+    const bool hit = std::erase(beside_, block) != 0;
+    here_.insert(block);
+    if (hit) {
+      policy_.wanted_again(entry);
+    } else {
+      policy_.came(entry);
+    }
+    while (here_.size() + beside_.size() > room_) make_room();
+    return hit;
+  }
+  void pass(std::size_t block) { policy_.passed(entries_[block]); }
+  [[nodiscard]] bool has(std::size_t block) const { return here_.contains(block); }
+
+ private:
+  void make_room() {
+    if (beside_.size() == beside_max_ || here_.empty()) {
+      const std::size_t gone = beside_.front();
+      beside_.pop_front();
+      policy_.went(entries_[gone]);
+      return;
+    }
+    PolicyEntry* const victim = policy_.take_victim();
+    ASSERT_NE(victim, nullptr);
+    const auto block = static_cast<std::size_t>(victim - entries_.data());
+    ASSERT_EQ(here_.erase(block), 1U);
+    if (victim->came_from == PolicyEntry::Queue::passed) {
+      policy_.went(*victim);
+    } else {
+      beside_.push_back(block);
+    }
+  }
+
+  std::vector<PolicyEntry> entries_;
+  Policy policy_;
+  std::size_t room_;
+  std::size_t beside_max_;
+  std::set<std::size_t> here_;
+  std::deque<std::size_t> beside_;
+};
+
+TEST(PagerPolicy, WhatIsUsedOftenOutlivesAScan) {
+  Cache cache(10'000, 100, 10);
+  test::Random random(test::seed());
+  for (int i = 0; i < 20'000; ++i) cache.touch(test::between(random, 0, 59));
+
+  for (std::size_t block = 1000; block < 9000; ++block) {
+    cache.touch(block);
+    if (block % 4 == 0) cache.touch(test::between(random, 0, 59));
+  }
+
+  std::size_t kept = 0;
+  for (std::size_t block = 0; block < 60; ++block) kept += cache.has(block) ? 1 : 0;
+  EXPECT_GT(kept, 40U);
+}
+
+TEST(PagerPolicy, WhatAStreamHasPassedGoesFirst) {
+  Cache cache(100, 20, 2);
+  for (std::size_t block = 0; block < 18; ++block) cache.touch(block);
+  cache.pass(15);
+  cache.pass(9);
+
+  for (std::size_t block = 50; block < 54; ++block) cache.touch(block);
+
+  EXPECT_FALSE(cache.has(15));
+  EXPECT_FALSE(cache.has(9));
+}
+
+TEST(PagerPolicy, WhoComesBackSoonIsProven) {
+  Policy policy;
+  std::vector<PolicyEntry> entries(3);
+  for (PolicyEntry& each : entries) policy.came(each);
+  PolicyEntry* const victim = policy.take_victim();
+  ASSERT_EQ(victim, entries.data());
+  policy.went(*victim);
+  EXPECT_EQ(victim->queue, PolicyEntry::Queue::ghost);
+
+  policy.came(*victim);
+
+  EXPECT_EQ(victim->queue, PolicyEntry::Queue::proven);
+  EXPECT_EQ(policy.take_victim(), &entries[1]) << "recent ones go first";
+}
+
+TEST(PagerPolicy, ForgettingLeavesTheOthers) {
+  Policy policy;
+  std::vector<PolicyEntry> entries(5);
+  for (PolicyEntry& each : entries) policy.came(each);
+  policy.passed(entries[4]);
+
+  policy.forget(entries[0]);
+  policy.forget(entries[2]);
+  policy.forget(entries[2]);
+
+  EXPECT_EQ(policy.size(), 3U);
+  EXPECT_EQ(policy.take_victim(), &entries[4]);
+  EXPECT_EQ(policy.take_victim(), &entries[1]);
+  EXPECT_EQ(policy.take_victim(), &entries[3]);
+  EXPECT_EQ(policy.take_victim(), nullptr);
+  policy.could_not_go(entries[3]);
+  EXPECT_EQ(policy.take_victim(), &entries[3]);
+}
+
+}  // namespace
+}  // namespace tonari

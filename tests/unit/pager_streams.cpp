@@ -1,0 +1,157 @@
+#include "pager/streams.hpp"
+
+#include "../support/random.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+// How streams are found among faults. The program is played: a page that was advised is there, any other faults.
+namespace tonari {
+namespace {
+
+using pager::Advice;
+using pager::block_pages;
+using pager::slice_pages;
+using pager::Streams;
+
+constexpr std::uint64_t start = 1ULL << 30;
+
+class Program {
+ public:
+  void touch(std::uint64_t page, std::uint32_t thread = 1) {
+    if (here_.contains(page)) return;
+    ++faults;
+    const bool whole = untouched(page / block_pages);
+    last = streams_.fault(page, thread, whole);
+    switch (last.chunk) {
+      case Advice::Chunk::page: add(page, 1); break;
+      case Advice::Chunk::slice: add(page / slice_pages * slice_pages, slice_pages); break;
+      case Advice::Chunk::block: add(page / block_pages * block_pages, block_pages); break;
+    }
+    if (last.chunk == Advice::Chunk::block) return;  // what is read ahead waits beside, and faults all the same
+    for (unsigned i = 0; i < last.count; ++i) {
+      add(last.ahead + static_cast<std::uint64_t>(last.step * static_cast<std::int64_t>(i)), 1);
+    }
+  }
+
+  unsigned faults = 0;
+  Advice last;
+
+ private:
+  void add(std::uint64_t first, std::uint64_t count) {
+    for (std::uint64_t page = first; page < first + count; ++page) here_.insert(page);
+  }
+  [[nodiscard]] bool untouched(std::uint64_t block) const {
+    const auto next = here_.lower_bound(block * block_pages);
+    return next == here_.end() || *next >= (block + 1) * block_pages;
+  }
+
+  Streams streams_;
+  std::set<std::uint64_t> here_;
+};
+
+TEST(PagerStreams, AForwardStreamGrowsToBlocksAheadOfIt) {
+  Program program;
+  program.touch(start);
+  EXPECT_EQ(program.last.chunk, Advice::Chunk::page);
+  program.touch(start + 1);
+  EXPECT_EQ(program.last.chunk, Advice::Chunk::slice);
+
+  for (std::uint64_t page = start; page < start + 8 * block_pages; ++page) program.touch(page);
+
+  EXPECT_EQ(program.last.chunk, Advice::Chunk::block);
+  EXPECT_EQ(program.last.ahead, start + 8 * block_pages);
+  EXPECT_EQ(program.last.step, static_cast<std::int64_t>(block_pages));
+  EXPECT_EQ(program.last.count, 4U);
+  EXPECT_EQ(program.last.passed.value_or(0) / block_pages, start / block_pages + 6);
+  EXPECT_LT(program.faults, 2 + block_pages / slice_pages + 8);
+}
+
+TEST(PagerStreams, ABackwardStreamDoesToo) {
+  Program program;
+
+  for (std::uint64_t page = start + 8 * block_pages; page-- > start;) program.touch(page);
+
+  EXPECT_EQ(program.last.chunk, Advice::Chunk::block);
+  EXPECT_TRUE(program.last.backwards);
+  EXPECT_EQ(program.last.ahead, start - block_pages);
+  EXPECT_EQ(program.last.step, -static_cast<std::int64_t>(block_pages));
+}
+
+TEST(PagerStreams, EightAtOnceAreToldApartInOneThread) {
+  Program program;
+
+  for (std::uint64_t page = 0; page < 4 * block_pages; ++page) {
+    for (std::uint64_t stream = 0; stream < 8; ++stream) program.touch(start + stream * 100 * block_pages + page);
+  }
+
+  EXPECT_EQ(program.last.chunk, Advice::Chunk::block);
+  EXPECT_LT(program.faults, 8 * (2 + block_pages / slice_pages + 4));
+}
+
+TEST(PagerStreams, AStreamLastsAmongRandomTouches) {
+  Program program;
+  test::Random random(test::seed());
+
+  for (std::uint64_t page = 0; page < 6 * block_pages; ++page) {
+    program.touch(start + page);
+    program.touch(2 * start + test::between(random, 0, 1 << 24), 2);
+  }
+  const unsigned before = program.faults;
+  for (std::uint64_t page = 0; page < block_pages; ++page) program.touch(start + 6 * block_pages + page);
+
+  EXPECT_EQ(program.faults - before, 1U) << "it still comes by blocks";
+}
+
+TEST(PagerStreams, BlocksThatAreHereAlreadyDoNotEndAStream) {
+  Program program;
+  for (std::uint64_t page = start; page < start + 4 * block_pages; ++page) program.touch(page);
+
+  for (std::uint64_t page = start + 7 * block_pages; page < start + 9 * block_pages; ++page) program.touch(page);
+
+  EXPECT_EQ(program.last.chunk, Advice::Chunk::block);
+  EXPECT_EQ(program.last.ahead, start + 9 * block_pages);
+}
+
+TEST(PagerStreams, RandomTouchesBringLittleMoreThanTheirPage) {
+  Streams streams;
+  test::Random random(test::seed());
+  std::size_t pages = 0;
+  constexpr std::size_t faults = 20'000;
+
+  for (std::size_t i = 0; i < faults; ++i) {
+    const Advice advice = streams.fault(start + test::between(random, 0, 1 << 18), 1, true);
+    pages += (advice.chunk == Advice::Chunk::page ? 1 : slice_pages) + advice.count;
+    EXPECT_NE(advice.chunk, Advice::Chunk::block);
+  }
+
+  EXPECT_LT(pages, faults + faults / 10);
+}
+
+TEST(PagerStreams, StridesAreReadAhead) {
+  for (const std::int64_t step : {37L, -37L, 500L}) {
+    Program program;
+    std::uint64_t page = start;
+    for (int i = 0; i < 400; ++i, page += static_cast<std::uint64_t>(step)) program.touch(page);
+
+    EXPECT_EQ(program.last.step, step);
+    EXPECT_EQ(program.last.count, 16U);
+    EXPECT_LT(program.faults, 40U);
+  }
+}
+
+TEST(PagerStreams, SeveralStridesAreToldApart) {
+  Program program;
+
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    for (std::uint64_t stream = 0; stream < 4; ++stream) program.touch(start + stream * 1'000'003 + i * (20 + stream));
+  }
+
+  EXPECT_LT(program.faults, 4 * 40U);
+}
+
+}  // namespace
+}  // namespace tonari

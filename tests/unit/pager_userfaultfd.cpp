@@ -1,0 +1,162 @@
+#include "pager/userfaultfd.hpp"
+
+#include "../support/pager.hpp"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+
+#include <thread>
+
+// What the kernel offers, and how it answers.
+namespace tonari {
+namespace {
+
+using pager::Answer;
+using pager::block_bytes;
+using pager::Buffer;
+using pager::page_bytes;
+using pager::PageSet;
+using pager::Reach;
+using pager::Userfaultfd;
+
+constexpr std::size_t size = 8 * page_bytes;
+
+pager::Fault wait_for_fault(Userfaultfd& faults) {
+  pollfd wait{faults.number(), POLLIN, 0};
+  EXPECT_EQ(::poll(&wait, 1, 10'000), 1);
+  const auto batch = faults.read();
+  EXPECT_EQ(batch.size(), 1U);
+  return batch.empty() ? pager::Fault{} : batch[0];
+}
+
+TEST(PagerUserfaultfd, TellsWhoTouchedWhatAndHow) {
+  Userfaultfd faults;
+  const test::RegionMemory memory(size);
+  faults.watch(memory.start(), size);
+  const auto page = test::pattern(page_bytes, 5);
+
+  std::jthread reader([&] { EXPECT_EQ(memory.bytes()[page_bytes + 9], page[9]); });
+  const pager::Fault read = wait_for_fault(faults);
+  EXPECT_EQ(faults.copy(memory.start() + page_bytes, page.data(), page_bytes), Answer::ok);
+  reader.join();
+  std::jthread writer([&] { memory.bytes()[5 * page_bytes] = std::byte{1}; });
+  const pager::Fault write = wait_for_fault(faults);
+  EXPECT_EQ(faults.zero(memory.start() + 5 * page_bytes, page_bytes), Answer::ok);
+  writer.join();
+
+  EXPECT_EQ(read.address, memory.start() + page_bytes);
+  EXPECT_FALSE(read.is_write);
+  EXPECT_EQ(write.address, memory.start() + 5 * page_bytes);
+  EXPECT_TRUE(write.is_write);
+  EXPECT_NE(read.thread, write.thread);
+  EXPECT_TRUE(faults.read().empty());
+}
+
+TEST(PagerUserfaultfd, AnswersWhatIsThereAndWhatIsGone) {
+  Userfaultfd faults;
+  const test::RegionMemory memory(size);
+  faults.watch(memory.start(), size);
+  const auto pages = test::pattern(size, 5);
+  ASSERT_EQ(faults.copy(memory.start() + 2 * page_bytes, pages.data() + 2 * page_bytes, page_bytes), Answer::ok);
+
+  // It goes on behind the page that is there.
+  EXPECT_EQ(faults.copy(memory.start(), pages.data(), size), Answer::there);
+  EXPECT_TRUE(std::ranges::equal(memory.bytes(), pages));
+  EXPECT_EQ(faults.zero(memory.start(), size), Answer::there);
+
+  const test::RegionMemory unwatched(size);
+  EXPECT_EQ(faults.copy(unwatched.start(), pages.data(), size), Answer::gone);
+  ASSERT_EQ(::munmap(memory.bytes().data(), page_bytes), 0);
+  EXPECT_EQ(faults.copy(memory.start(), pages.data(), page_bytes), Answer::gone);
+  EXPECT_THROW(Userfaultfd{}.watch(memory.start() + page_bytes, page_bytes), SetupError) << "another watches it";
+  ASSERT_NE(::mmap(memory.bytes().data(), page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+            MAP_FAILED);
+}
+
+TEST(PagerUserfaultfd, UnwatchingWakesWhoWaits) {
+  Userfaultfd faults;
+  const test::RegionMemory memory(size);
+  faults.watch(memory.start(), size);
+
+  std::jthread reader([&] { EXPECT_EQ(memory.bytes()[0], std::byte{0}); });
+  (void)wait_for_fault(faults);
+
+  faults.unwatch(memory.start(), size);
+}
+
+TEST(PagerUserfaultfd, MayBeConfinedToTheProgramsOwnTouches) {
+  const Userfaultfd faults({.touch = Userfaultfd::Touch::waits, .widest = Reach::user_mode});
+
+  EXPECT_EQ(faults.reach(), Reach::user_mode);
+}
+
+class PagerSpace : public testing::Test {
+ protected:
+  void SetUp() override {
+    space_.prepare(memory_.start(), block_bytes);
+    space_.faults().watch(memory_.start(), block_bytes);
+  }
+  // From smaps: how much of the region is huge pages.
+  [[nodiscard]] std::size_t huge_kib() const {
+    std::FILE* const file = std::fopen("/proc/self/smaps", "r");
+    std::array<char, 512> line{};
+    std::size_t result = 0;
+    bool ours = false;
+    while (std::fgets(line.data(), line.size(), file) != nullptr) {
+      unsigned long from = 0;
+      unsigned long to = 0;
+      std::size_t kib = 0;
+      if (std::sscanf(line.data(), "%lx-%lx", &from, &to) == 2) {
+        ours = from <= memory_.start() && memory_.start() < to;
+      } else if (ours && std::sscanf(line.data(), "AnonHugePages: %zu", &kib) == 1) {
+        result = kib;
+      }
+    }
+    std::fclose(file);
+    return result;
+  }
+
+  test::RegionMemory memory_{block_bytes};
+  pager::OwnSpace space_{2};
+  PageSet all_ = PageSet::of(0, pager::block_pages);
+};
+
+TEST_F(PagerSpace, AHugePageStaysOneOnItsWayInAndOut) {
+  ASSERT_TRUE(space_.stock(Buffer{0}));
+  const auto bytes = test::pattern(block_bytes, 3);
+  std::ranges::copy(bytes, space_.look(Buffer{0}, 0, block_bytes));
+
+  ASSERT_EQ(space_.move_in(memory_.start(), all_, Buffer{0}), all_);
+  const std::size_t huge = huge_kib();
+  EXPECT_TRUE(std::ranges::equal(memory_.bytes(), bytes));
+  const PageSet taken = space_.take_out(memory_.start(), all_, Buffer{1});
+
+  EXPECT_TRUE(taken.is_whole());
+  EXPECT_EQ(std::memcmp(space_.look(Buffer{1}, 0, block_bytes), bytes.data(), block_bytes), 0);
+  ASSERT_EQ(space_.move_in(memory_.start(), all_, Buffer{1}), all_);
+  EXPECT_EQ(huge_kib(), huge) << "where the machine has huge pages to give, 2048";
+}
+
+TEST_F(PagerSpace, ScatteredPagesComeOutAndHolesAreZeros) {
+  const auto bytes = test::pattern(block_bytes, 3);
+  const PageSet some = PageSet::of(3, 1) | PageSet::of(100, 20) | PageSet::of(511, 1);
+  for_each_run(some, pager::block_pages, [&](std::size_t first, std::size_t count) {
+    ASSERT_EQ(space_.faults().copy(memory_.start() + first * page_bytes, bytes.data() + first * page_bytes,
+                                   count * page_bytes),
+              Answer::ok);
+  });
+  ASSERT_EQ(::madvise(memory_.bytes().data() + 105 * page_bytes, page_bytes, MADV_DONTNEED), 0);
+
+  EXPECT_EQ(space_.take_out(memory_.start(), some, Buffer{0}), some);
+
+  const std::byte* const out = space_.look(Buffer{0}, 0, block_bytes);
+  for_each_run(some, 1, [&](std::size_t page, std::size_t /*one*/) {
+    const std::vector<std::byte> zeros(page_bytes);
+    const std::byte* const expected = page == 105 ? zeros.data() : bytes.data() + page * page_bytes;
+    EXPECT_EQ(std::memcmp(out + page * page_bytes, expected, page_bytes), 0) << page;
+  });
+}
+
+}  // namespace
+}  // namespace tonari
