@@ -7,6 +7,8 @@
 #include "pager/pager.hpp"
 #include "pager/source.hpp"
 
+#include <tonari/status.hpp>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,6 +20,17 @@
 #include <vector>
 
 namespace tonari::test {
+
+/// Skips its tests where the kernel grants no userfaultfd, or not all that the pager needs of it.
+struct NeedsPaging : testing::Test {
+  void SetUp() override {
+    try {
+      const pager::Userfaultfd needed;
+    } catch (const SetupError& failure) {
+      GTEST_SKIP() << failure.what();
+    }
+  }
+};
 
 /// A source in ordinary memory, which can be made to fail.
 class MemorySource : public pager::Source {

@@ -39,7 +39,9 @@ std::size_t wrong_pages(std::span<const std::byte> bytes, std::uint64_t seed) {
   return wrong;
 }
 
-TEST(PagerPaging, KeepsWhatWasWrittenWithinItsLimit) {
+struct PagerPaging : test::NeedsPaging {};
+
+TEST_F(PagerPaging, KeepsWhatWasWrittenWithinItsLimit) {
   for (const bool lets_look : {true, false}) {
     for (const std::size_t limit : {2 * mib, 40 * mib}) {
       Paged paged(100 * mib, limit, {}, lets_look);
@@ -57,7 +59,7 @@ TEST(PagerPaging, KeepsWhatWasWrittenWithinItsLimit) {
   }
 }
 
-TEST(PagerPaging, UntouchedMemoryIsZerosAndNeverSent) {
+TEST_F(PagerPaging, UntouchedMemoryIsZerosAndNeverSent) {
   Paged paged(64 * mib, 4 * mib);
 
   for (const std::byte& each : paged.bytes()) ASSERT_EQ(each, std::byte{0});
@@ -66,7 +68,7 @@ TEST(PagerPaging, UntouchedMemoryIsZerosAndNeverSent) {
   EXPECT_EQ(paged.pager.statistics().bytes_in, 0U);
 }
 
-TEST(PagerPaging, WhatIsOnlyReadIsNotSentBack) {
+TEST_F(PagerPaging, WhatIsOnlyReadIsNotSentBack) {
   Paged paged(64 * mib, 4 * mib);
   write_all(paged.bytes(), 1);
   EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
@@ -77,7 +79,7 @@ TEST(PagerPaging, WhatIsOnlyReadIsNotSentBack) {
   EXPECT_EQ(paged.source.stored, sent);
 }
 
-TEST(PagerPaging, ARegionMayBeginAnywhereAndStartAsItsSource) {
+TEST_F(PagerPaging, ARegionMayBeginAnywhereAndStartAsItsSource) {
   const std::size_t size = 8 * mib + 3 * page_bytes;
   Paged paged(size, 2 * mib, {}, true, pager::Contents::at_source, 5 * page_bytes);
   write_all(paged.source.bytes(), 7);
@@ -88,7 +90,7 @@ TEST(PagerPaging, ARegionMayBeginAnywhereAndStartAsItsSource) {
   EXPECT_EQ(wrong_pages(paged.bytes(), 8), 0U);
 }
 
-TEST(PagerPaging, DiscardedPagesAreZeros) {
+TEST_F(PagerPaging, DiscardedPagesAreZeros) {
   Paged paged(16 * mib, 4 * mib);
   write_all(paged.bytes(), 1);
   const std::size_t first = 3 * mib + 5 * page_bytes;
@@ -106,7 +108,7 @@ TEST(PagerPaging, DiscardedPagesAreZeros) {
   EXPECT_EQ(paged.pager.discard(paged.memory.start(), 17 * mib), Status::bounds);
 }
 
-TEST(PagerPaging, MemoryGivenBackWithoutAWordIsZerosToo) {
+TEST_F(PagerPaging, MemoryGivenBackWithoutAWordIsZerosToo) {
   Paged paged(16 * mib, 2 * mib);
   write_all(paged.bytes(), 1);
   const auto some = paged.bytes().last(mib);  // among it what is here
@@ -122,7 +124,7 @@ TEST(PagerPaging, MemoryGivenBackWithoutAWordIsZerosToo) {
   EXPECT_EQ(wrong_pages(paged.bytes(), 2), 0U);
 }
 
-TEST(PagerPaging, SystemCallsReachAbsentPages) {
+TEST_F(PagerPaging, SystemCallsReachAbsentPages) {
   Paged paged(16 * mib, 2 * mib);
   if (paged.space.faults().reach() != pager::Reach::everything)
     GTEST_SKIP() << "only the program's own touches are told";
@@ -149,7 +151,7 @@ TEST(PagerPaging, SystemCallsReachAbsentPages) {
   std::fclose(file);
 }
 
-TEST(PagerPaging, RemovingARegionLeavesNoThreadStuck) {
+TEST_F(PagerPaging, RemovingARegionLeavesNoThreadStuck) {
   for (int round = 0; round < test::rounds(5); ++round) {
     Paged paged(16 * mib, 2 * mib);
     write_all(paged.bytes(), 1);
@@ -175,7 +177,7 @@ TEST(PagerPaging, RemovingARegionLeavesNoThreadStuck) {
   }
 }
 
-TEST(PagerPaging, RegionsComeAndGoWhileOthersAreUsed) {
+TEST_F(PagerPaging, RegionsComeAndGoWhileOthersAreUsed) {
   constexpr std::size_t limit = 3 * mib;
   pager::OwnSpace space(pager::buffers_for(limit));
   pager::Pager pager(space, {.limit_bytes = limit});
@@ -217,7 +219,7 @@ bool signals(const std::byte& byte, int signal) {
   return signalled;
 }
 
-TEST(PagerPaging, AWrongByteFromTheSourceIsToldAndReachesNobody) {
+TEST_F(PagerPaging, AWrongByteFromTheSourceIsToldAndReachesNobody) {
   for (const bool lets_look : {true, false}) {
     Paged paged(16 * mib, 2 * mib, {}, lets_look);
     write_all(paged.bytes(), 1);
@@ -239,7 +241,7 @@ TEST(PagerPaging, AWrongByteFromTheSourceIsToldAndReachesNobody) {
   }
 }
 
-TEST(PagerPaging, ASourceThatIsGoneIsASignalAndNotAHang) {
+TEST_F(PagerPaging, ASourceThatIsGoneIsASignalAndNotAHang) {
   Paged paged(16 * mib, 2 * mib);
   write_all(paged.bytes(), 1);
 
@@ -259,7 +261,7 @@ TEST(PagerPaging, ASourceThatIsGoneIsASignalAndNotAHang) {
   }
 }
 
-TEST(PagerPaging, ASourceThatIsFullLosesNothing) {
+TEST_F(PagerPaging, ASourceThatIsFullLosesNothing) {
   Paged paged(4 * mib, 2 * mib);
   paged.source.full = true;
 
@@ -273,7 +275,7 @@ TEST(PagerPaging, ASourceThatIsFullLosesNothing) {
   EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
 }
 
-TEST(PagerPaging, AForkedChildFaultsCleanlyAndItsParentGoesOn) {
+TEST_F(PagerPaging, AForkedChildFaultsCleanlyAndItsParentGoesOn) {
   Paged paged(16 * mib, 2 * mib);
   write_all(paged.bytes(), 1);
 
@@ -297,7 +299,7 @@ TEST(PagerPaging, AForkedChildFaultsCleanlyAndItsParentGoesOn) {
   EXPECT_NE(status, 0);
 }
 
-TEST(PagerPaging, AChildMayForgetThePager) {
+TEST_F(PagerPaging, AChildMayForgetThePager) {
   auto paged = std::make_unique<Paged>(4 * mib, 2 * mib);
   write_all(paged->bytes(), 1);
 
@@ -313,7 +315,7 @@ TEST(PagerPaging, AChildMayForgetThePager) {
   EXPECT_EQ(wrong_pages(paged->bytes(), 1), 0U);
 }
 
-TEST(PagerPaging, StreamsComeAsHugePagesAheadOfTheirProgram) {
+TEST_F(PagerPaging, StreamsComeAsHugePagesAheadOfTheirProgram) {
   Paged paged(256 * mib, 64 * mib);
   write_all(paged.bytes(), 1);
 
@@ -325,7 +327,7 @@ TEST(PagerPaging, StreamsComeAsHugePagesAheadOfTheirProgram) {
   EXPECT_LT(statistics.faults, 2000U);
 }
 
-TEST(PagerPaging, RefusesWhatCannotBeARegion) {
+TEST_F(PagerPaging, RefusesWhatCannotBeARegion) {
   Paged paged(4 * mib, 2 * mib);
   const test::RegionMemory other(mib);
 

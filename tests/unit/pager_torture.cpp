@@ -146,12 +146,14 @@ void torture(const Shape& shape) {
   }
 }
 
-TEST(PagerTorture, NeighbouringBytesOfFewPages) { torture({8 * mib, 1 * mib, 4, 1, 1, true}); }
-TEST(PagerTorture, NeighbouringBytesWithMoreRoom) { torture({8 * mib, 4 * mib, 3, 3, 2, false}); }
-TEST(PagerTorture, NeighbouringWords) { torture({32 * mib, 6 * mib, 6, 8, 1, false}); }
-TEST(PagerTorture, NeighbouringPages) { torture({64 * mib, 8 * mib, 4, page_bytes, 2, true}); }
-TEST(PagerTorture, HugePages) { torture({128 * mib, 40 * mib, 3, 100'000, 2, true}); }
-TEST(PagerTorture, NobodyMakesRoomButTheFaultThread) { torture({16 * mib, 2 * mib, 4, 5, 0, true}); }
+struct PagerTorture : test::NeedsPaging {};
+
+TEST_F(PagerTorture, NeighbouringBytesOfFewPages) { torture({8 * mib, 1 * mib, 4, 1, 1, true}); }
+TEST_F(PagerTorture, NeighbouringBytesWithMoreRoom) { torture({8 * mib, 4 * mib, 3, 3, 2, false}); }
+TEST_F(PagerTorture, NeighbouringWords) { torture({32 * mib, 6 * mib, 6, 8, 1, false}); }
+TEST_F(PagerTorture, NeighbouringPages) { torture({64 * mib, 8 * mib, 4, page_bytes, 2, true}); }
+TEST_F(PagerTorture, HugePages) { torture({128 * mib, 40 * mib, 3, 100'000, 2, true}); }
+TEST_F(PagerTorture, NobodyMakesRoomButTheFaultThread) { torture({16 * mib, 2 * mib, 4, 5, 0, true}); }
 
 }  // namespace
 }  // namespace tonari

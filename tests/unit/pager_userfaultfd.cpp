@@ -6,6 +6,8 @@
 #include <poll.h>
 #include <sys/mman.h>
 
+#include <optional>
+
 #include <thread>
 
 // What the kernel offers, and how it answers.
@@ -30,7 +32,9 @@ pager::Fault wait_for_fault(Userfaultfd& faults) {
   return batch.empty() ? pager::Fault{} : batch[0];
 }
 
-TEST(PagerUserfaultfd, TellsWhoTouchedWhatAndHow) {
+struct PagerUserfaultfd : test::NeedsPaging {};
+
+TEST_F(PagerUserfaultfd, TellsWhoTouchedWhatAndHow) {
   Userfaultfd faults;
   const test::RegionMemory memory(size);
   faults.watch(memory.start(), size);
@@ -53,7 +57,7 @@ TEST(PagerUserfaultfd, TellsWhoTouchedWhatAndHow) {
   EXPECT_TRUE(faults.read().empty());
 }
 
-TEST(PagerUserfaultfd, AnswersWhatIsThereAndWhatIsGone) {
+TEST_F(PagerUserfaultfd, AnswersWhatIsThereAndWhatIsGone) {
   Userfaultfd faults;
   const test::RegionMemory memory(size);
   faults.watch(memory.start(), size);
@@ -74,7 +78,7 @@ TEST(PagerUserfaultfd, AnswersWhatIsThereAndWhatIsGone) {
             MAP_FAILED);
 }
 
-TEST(PagerUserfaultfd, UnwatchingWakesWhoWaits) {
+TEST_F(PagerUserfaultfd, UnwatchingWakesWhoWaits) {
   Userfaultfd faults;
   const test::RegionMemory memory(size);
   faults.watch(memory.start(), size);
@@ -85,17 +89,20 @@ TEST(PagerUserfaultfd, UnwatchingWakesWhoWaits) {
   faults.unwatch(memory.start(), size);
 }
 
-TEST(PagerUserfaultfd, MayBeConfinedToTheProgramsOwnTouches) {
+TEST_F(PagerUserfaultfd, MayBeConfinedToTheProgramsOwnTouches) {
   const Userfaultfd faults({.touch = Userfaultfd::Touch::waits, .widest = Reach::user_mode});
 
   EXPECT_EQ(faults.reach(), Reach::user_mode);
 }
 
-class PagerSpace : public testing::Test {
+class PagerSpace : public test::NeedsPaging {
  protected:
   void SetUp() override {
-    space_.prepare(memory_.start(), block_bytes);
-    space_.faults().watch(memory_.start(), block_bytes);
+    NeedsPaging::SetUp();
+    if (IsSkipped()) return;
+    space_.emplace(2);
+    space_->prepare(memory_.start(), block_bytes);
+    space_->faults().watch(memory_.start(), block_bytes);
   }
   // From smaps: how much of the region is huge pages.
   [[nodiscard]] std::size_t huge_kib() const {
@@ -118,23 +125,23 @@ class PagerSpace : public testing::Test {
   }
 
   test::RegionMemory memory_{block_bytes};
-  pager::OwnSpace space_{2};
+  std::optional<pager::OwnSpace> space_;
   PageSet all_ = PageSet::of(0, pager::block_pages);
 };
 
 TEST_F(PagerSpace, AHugePageStaysOneOnItsWayInAndOut) {
-  ASSERT_TRUE(space_.stock(Buffer{0}));
+  ASSERT_TRUE(space_->stock(Buffer{0}));
   const auto bytes = test::pattern(block_bytes, 3);
-  std::ranges::copy(bytes, space_.look(Buffer{0}, 0, block_bytes));
+  std::ranges::copy(bytes, space_->look(Buffer{0}, 0, block_bytes));
 
-  ASSERT_EQ(space_.move_in(memory_.start(), all_, Buffer{0}), all_);
+  ASSERT_EQ(space_->move_in(memory_.start(), all_, Buffer{0}), all_);
   const std::size_t huge = huge_kib();
   EXPECT_TRUE(std::ranges::equal(memory_.bytes(), bytes));
-  const PageSet taken = space_.take_out(memory_.start(), all_, Buffer{1});
+  const PageSet taken = space_->take_out(memory_.start(), all_, Buffer{1});
 
   EXPECT_TRUE(taken.is_whole());
-  EXPECT_EQ(std::memcmp(space_.look(Buffer{1}, 0, block_bytes), bytes.data(), block_bytes), 0);
-  ASSERT_EQ(space_.move_in(memory_.start(), all_, Buffer{1}), all_);
+  EXPECT_EQ(std::memcmp(space_->look(Buffer{1}, 0, block_bytes), bytes.data(), block_bytes), 0);
+  ASSERT_EQ(space_->move_in(memory_.start(), all_, Buffer{1}), all_);
   EXPECT_EQ(huge_kib(), huge) << "where the machine has huge pages to give, 2048";
 }
 
@@ -142,15 +149,15 @@ TEST_F(PagerSpace, ScatteredPagesComeOutAndHolesAreZeros) {
   const auto bytes = test::pattern(block_bytes, 3);
   const PageSet some = PageSet::of(3, 1) | PageSet::of(100, 20) | PageSet::of(511, 1);
   for_each_run(some, pager::block_pages, [&](std::size_t first, std::size_t count) {
-    ASSERT_EQ(space_.faults().copy(memory_.start() + first * page_bytes, bytes.data() + first * page_bytes,
-                                   count * page_bytes),
+    ASSERT_EQ(space_->faults().copy(memory_.start() + first * page_bytes, bytes.data() + first * page_bytes,
+                                    count * page_bytes),
               Answer::ok);
   });
   ASSERT_EQ(::madvise(memory_.bytes().data() + 105 * page_bytes, page_bytes, MADV_DONTNEED), 0);
 
-  EXPECT_EQ(space_.take_out(memory_.start(), some, Buffer{0}), some);
+  EXPECT_EQ(space_->take_out(memory_.start(), some, Buffer{0}), some);
 
-  const std::byte* const out = space_.look(Buffer{0}, 0, block_bytes);
+  const std::byte* const out = space_->look(Buffer{0}, 0, block_bytes);
   for_each_run(some, 1, [&](std::size_t page, std::size_t /*one*/) {
     const std::vector<std::byte> zeros(page_bytes);
     const std::byte* const expected = page == 105 ? zeros.data() : bytes.data() + page * page_bytes;
