@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 
 #include <optional>
-
 #include <thread>
 
 // What the kernel offers, and how it answers.
