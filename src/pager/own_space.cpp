@@ -4,7 +4,7 @@
 
 #include <sys/mman.h>
 
-#include <array>
+#include <cstring>
 
 namespace tonari::pager {
 
@@ -25,9 +25,27 @@ OwnSpace::OwnSpace(std::size_t buffers, Userfaultfd::Options options)
       memory_(Mapping::of_zeros((buffers + 1) * block_bytes, "the pager's buffers")),
       start_(align(memory_.bytes().data())),
       nursery_memory_(Mapping::of_zeros(2 * block_bytes, "the pager's huge pages")),
-      nursery_(align(nursery_memory_.bytes().data())) {
-  (void)::madvise(nursery_, block_bytes, MADV_HUGEPAGE);  // refused: then they are small, which is slower
+      placing_({&watch_, &faults()}, reinterpret_cast<Address>(align(nursery_memory_.bytes().data()))) {
+  (void)::madvise(align(nursery_memory_.bytes().data()), block_bytes,
+                  MADV_HUGEPAGE);  // refused: then they are small, which is slower
   watch_.watch(reinterpret_cast<Address>(start_), buffers * block_bytes);
+}
+
+Progress OwnSpace::Calls::move_out(Address to, Address from, std::size_t bytes, Holes holes) const noexcept {
+  return watch->move(to, from, bytes, holes);
+}
+Progress OwnSpace::Calls::move_in(Address to, Address from, std::size_t bytes, Holes holes) const noexcept {
+  return faults->move(to, from, bytes, holes);
+}
+void OwnSpace::Calls::zero(Address to, std::size_t bytes) const noexcept { (void)watch->zero(to, bytes); }
+void OwnSpace::Calls::drop(Address start, std::size_t bytes) noexcept {
+  (void)::madvise(pointer(start), bytes, MADV_DONTNEED);  // refused: it is unmapped already
+}
+bool OwnSpace::Calls::populate(Address start, std::size_t bytes) noexcept {
+  return ::madvise(pointer(start), bytes, MADV_POPULATE_WRITE) == 0;
+}
+bool OwnSpace::Calls::look_up(Address start, std::size_t bytes, unsigned char* pages) noexcept {
+  return ::mincore(pointer(start), bytes, pages) == 0;
 }
 
 void OwnSpace::prepare(Address start, std::size_t bytes) {
@@ -36,88 +54,33 @@ void OwnSpace::prepare(Address start, std::size_t bytes) {
   }
 }
 
-void OwnSpace::drop(Address start, std::size_t bytes) noexcept {
-  (void)::madvise(pointer(start), bytes, MADV_DONTNEED);  // refused: it is unmapped already
-}
+void OwnSpace::drop(Address start, std::size_t bytes) noexcept { Calls::drop(start, bytes); }
 
 PageSet OwnSpace::take_out(Address block, const PageSet& pages, Buffer buffer) noexcept {
-  constexpr int refusals_max = 16;  // a block of which that many pages are pinned is left as it is
-  empty(buffer);
-  PageSet refused;
-  std::size_t last = 0;
-  for_each_run(pages, block_pages, [&](std::size_t first, std::size_t count) { last = first + count; });
-
-  int refusals = 0;
-  for (std::size_t page = pages.next(0); page < last; ++page) {
-    const auto [bytes, answer] = watch_.move(address_of(buffer) + page * page_bytes, block + page * page_bytes,
-                                             (last - page) * page_bytes, Userfaultfd::Holes::allowed);
-    page += bytes / page_bytes;
-    if (answer == Answer::ok) break;
-    const bool all_at_once = pages.is_whole() && page == 0;  // a huge page, which would be split to try each
-    if (all_at_once || ++refusals == refusals_max) {
-      refused |= PageSet::of(page, block_pages - page);
-      break;
-    }
-    refused |= PageSet::of(page, 1);
-  }
-  // What is where is looked up, not counted: Linux 6.18 was seen to answer EEXIST for a page that had left the block,
-  // when the program was just writing it for the first time (decision 13).
-  const PageSet came = present(address_of(buffer));
-  return came | fill_holes(block, buffer, pages - refused - came);
-}
-
-// Pages that should have come and did not. One that the program has given back to the kernel without a word is a hole,
-// and is filled with zeros, as the program would find it. One that is still in the block stays there. Answers those
-// that have come after all.
-PageSet OwnSpace::fill_holes(Address block, Buffer buffer, const PageSet& missing) noexcept {
-  if (missing.is_empty()) return {};
-  const PageSet holes = missing - present(block);
-  for_each_run(holes, block_pages, [&](std::size_t first, std::size_t count) {
-    // One that is only swapped out is there, and stays as it is.
-    (void)watch_.zero(address_of(buffer) + first * page_bytes, count * page_bytes);
-  });
-  return holes;
-}
-
-PageSet OwnSpace::present(Address block) noexcept {
-  std::array<unsigned char, block_pages> there{};
-  // Where a part is not mapped, all of it is asked for page by page: the first and the last block of a region.
-  if (::mincore(pointer(block), block_bytes, there.data()) != 0) {
-    for (std::size_t page = 0; page < block_pages; ++page) {
-      if (::mincore(pointer(block + page * page_bytes), page_bytes, &there[page]) != 0) there[page] = 0;
-    }
-  }
-  PageSet result;
-  for (std::size_t page = 0; page < block_pages; ++page) {
-    if ((there[page] & 1) != 0) result |= PageSet::of(page, 1);
-  }
-  return result;
+  return placing_.take_out(block, pages, address_of(buffer));
 }
 
 PageSet OwnSpace::move_in(Address block, const PageSet& pages, Buffer buffer) noexcept {
-  // A huge page stays one only where there is no table for small ones: with nothing there, this frees it.
-  if (pages.is_whole()) drop(block, block_bytes);
-  bool complete = true;
-  for_each_run(pages, block_pages, [&](std::size_t first, std::size_t count) {
-    const auto [bytes, answer] = faults().move(block + first * page_bytes, address_of(buffer) + first * page_bytes,
-                                               count * page_bytes, Userfaultfd::Holes::refused);
-    complete = complete && answer == Answer::ok;
-  });
-  return complete ? pages : pages & present(block);
+  return placing_.move_in(block, pages, address_of(buffer));
 }
 
 bool OwnSpace::stock(Buffer buffer) noexcept {
-  empty(buffer);
   const std::lock_guard guard(nursery_mutex_);
-  if (::madvise(nursery_, block_bytes, MADV_POPULATE_WRITE) != 0) return false;
-  const auto from = reinterpret_cast<Address>(nursery_);
-  return watch_.move(address_of(buffer), from, block_bytes, Userfaultfd::Holes::refused).answer == Answer::ok;
+  return placing_.stock(address_of(buffer));
 }
 
-void OwnSpace::empty(Buffer buffer) noexcept { drop(address_of(buffer), block_bytes); }
+void OwnSpace::empty(Buffer buffer) noexcept { placing_.empty(address_of(buffer)); }
 
-std::byte* OwnSpace::look(Buffer buffer, std::size_t place, std::size_t /*bytes*/) noexcept {
-  return start_of(buffer) + place;
+std::byte* OwnSpace::view(Buffer buffer, std::size_t place) noexcept { return start_of(buffer) + place; }
+
+bool OwnSpace::read(Buffer buffer, std::size_t place, std::span<std::byte> into) noexcept {
+  std::memcpy(into.data(), view(buffer, place), into.size());
+  return true;
+}
+
+bool OwnSpace::write(Buffer buffer, std::size_t place, std::span<const std::byte> from) noexcept {
+  std::memcpy(view(buffer, place), from.data(), from.size());
+  return true;
 }
 
 std::byte* OwnSpace::start_of(Buffer buffer) const noexcept {

@@ -1,10 +1,12 @@
 #pragma once
 
 #include "base/mapping.hpp"
+#include "pager/placing.hpp"
 #include "pager/space.hpp"
 
 #include <cstddef>
 #include <mutex>
+#include <span>
 
 namespace tonari::pager {
 
@@ -27,14 +29,24 @@ class OwnSpace final : public Space {
   PageSet move_in(Address block, const PageSet& pages, Buffer buffer) noexcept override;
   bool stock(Buffer buffer) noexcept override;
   void empty(Buffer buffer) noexcept override;
-  std::byte* look(Buffer buffer, std::size_t place, std::size_t bytes) noexcept override;
-  void put(Buffer /*buffer*/, std::size_t /*place*/, std::size_t /*bytes*/) noexcept override {}
+  std::byte* view(Buffer buffer, std::size_t place) noexcept override;
+  bool read(Buffer buffer, std::size_t place, std::span<std::byte> into) noexcept override;
+  bool write(Buffer buffer, std::size_t place, std::span<const std::byte> from) noexcept override;
 
  private:
+  struct Calls {
+    Userfaultfd* watch;
+    Userfaultfd* faults;
+    [[nodiscard]] Progress move_out(Address to, Address from, std::size_t bytes, Holes holes) const noexcept;
+    [[nodiscard]] Progress move_in(Address to, Address from, std::size_t bytes, Holes holes) const noexcept;
+    void zero(Address to, std::size_t bytes) const noexcept;
+    static void drop(Address start, std::size_t bytes) noexcept;
+    static bool populate(Address start, std::size_t bytes) noexcept;
+    static bool look_up(Address start, std::size_t bytes, unsigned char* pages) noexcept;
+  };
+
   [[nodiscard]] std::byte* start_of(Buffer buffer) const noexcept;
   [[nodiscard]] Address address_of(Buffer buffer) const noexcept;
-  PageSet fill_holes(Address block, Buffer buffer, const PageSet& missing) noexcept;
-  static PageSet present(Address block) noexcept;
 
   // The kernel moves pages only to where it watches for faults. Nobody answers those in buffers: a read of an absent
   // page there is our bug, and a signal.
@@ -45,7 +57,7 @@ class OwnSpace final : public Space {
   // A watched range never gets a huge page from the kernel; this block is not watched, gets one, and passes it on.
   std::mutex nursery_mutex_;
   Mapping nursery_memory_;
-  std::byte* nursery_;
+  Placing<Calls> placing_;
 };
 
 }  // namespace tonari::pager

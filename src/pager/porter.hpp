@@ -109,8 +109,9 @@ class Porter {
   bool place_bytes(Region& region, std::size_t block, std::size_t first, std::size_t count, Desk& desk) noexcept;
   bool is_as_stored(Region& region, std::size_t block, std::size_t first, std::span<const std::byte> bytes) noexcept;
   void lose(Region& region, std::size_t block, std::size_t page) noexcept;
-  bool fill_slice(Region& region, std::size_t block, std::size_t first, Buffer buffer) noexcept;
-  bool fill(Region& region, std::size_t block, std::size_t first, std::size_t count, Buffer buffer) noexcept;
+  bool fill_slice(Region& region, std::size_t block, std::size_t first, Buffer buffer, Desk& desk) noexcept;
+  bool fill(Region& region, std::size_t block, std::size_t first, std::size_t count, Buffer buffer,
+            Desk& desk) noexcept;
   Buffer stocked_buffer(Wanted wanted, Desk& desk) noexcept;
 
   void relieve_of_stock() noexcept;
@@ -118,9 +119,9 @@ class Porter {
   enum class Beside : std::uint8_t { keep, drop };
   bool take_out(Region& region, std::size_t block, Beside beside, Desk& desk) noexcept;
   Buffer buffer_to_take_out(Region& region, std::size_t block, Desk& desk) noexcept;
-  PageSet settle(Region& region, std::size_t block, const PageSet& pages, Buffer buffer) noexcept;
+  PageSet settle(Region& region, std::size_t block, const PageSet& pages, Buffer buffer, Desk& desk) noexcept;
   void settle_slice(Region& region, std::size_t block, std::size_t first, std::size_t count, Buffer buffer,
-                    PageSet& unsaved) noexcept;
+                    PageSet& unsaved, Desk& desk) noexcept;
   bool drop_oldest(Pool::Kind kind) noexcept;
   void drop_beside(Region& region, std::size_t block, Desk* desk) noexcept;
   void fail(Failure::What what, Status status, Region& region, std::size_t block, std::size_t page) noexcept;

@@ -128,7 +128,7 @@ bool Porter::read_block(Region& region, std::size_t index, Wanted wanted, Desk& 
   const Buffer buffer = stocked_buffer(wanted, desk);
   if (buffer == no_buffer) return false;
   for (std::size_t first = 0; first < block_pages; first += slice_pages) {
-    if (fill_slice(region, index, first, buffer)) continue;
+    if (fill_slice(region, index, first, buffer, desk)) continue;
     const std::lock_guard guard(mutex_);
     pool_.give_back(buffer, true);
     return false;
@@ -141,35 +141,43 @@ bool Porter::read_block(Region& region, std::size_t index, Wanted wanted, Desk& 
   return true;
 }
 
-bool Porter::fill_slice(Region& region, std::size_t index, std::size_t first, Buffer buffer) noexcept {
+bool Porter::fill_slice(Region& region, std::size_t index, std::size_t first, Buffer buffer, Desk& desk) noexcept {
+  static constexpr std::array<std::byte, slice_bytes> zeros{};
   const auto sums = region.checksums(index, first, slice_pages);
   for (std::size_t done = 0; done < slice_pages;) {
-    const bool zeros = sums[done].is_of_zeros();
+    const bool is_zeros = sums[done].is_of_zeros();
     std::size_t end = done + 1;
-    while (end < slice_pages && sums[end].is_of_zeros() == zeros) ++end;
-    if (zeros) {
-      const std::size_t bytes = (end - done) * page_bytes;
-      std::memset(space_.look(buffer, (first + done) * page_bytes, bytes), 0, bytes);
-    } else if (!fill(region, index, first + done, end - done, buffer)) {
+    while (end < slice_pages && sums[end].is_of_zeros() == is_zeros) ++end;
+    if (is_zeros) {
+      const std::size_t place = (first + done) * page_bytes;
+      if (!space_.write(buffer, place, std::span(zeros).first((end - done) * page_bytes))) return false;
+    } else if (!fill(region, index, first + done, end - done, buffer, desk)) {
       return false;
     }
     done = end;
   }
-  space_.put(buffer, first * page_bytes, slice_bytes);
   return true;
 }
 
-bool Porter::fill(Region& region, std::size_t index, std::size_t first, std::size_t count, Buffer buffer) noexcept {
+bool Porter::fill(Region& region, std::size_t index, std::size_t first, std::size_t count, Buffer buffer,
+                  Desk& desk) noexcept {
   const std::uint64_t at_source = region.place(index, first);
   const std::size_t bytes = count * page_bytes;
-  const std::span into(space_.look(buffer, first * page_bytes, bytes), bytes);
-  if (const auto from = region.source().look(at_source, bytes); !from.empty()) {
-    std::memcpy(into.data(), from.data(), bytes);
-  } else if (const Status status = region.source().fetch(at_source, into); status != Status::ok) {
-    fail(Failure::What::fetch, status, region, index, first);
+  std::byte* const seen = space_.view(buffer, first * page_bytes);
+  std::span<const std::byte> from = region.source().look(at_source, bytes);
+  if (from.empty()) {
+    const std::span<std::byte> into(seen != nullptr ? seen : desk.slice.data(), bytes);
+    if (const Status status = region.source().fetch(at_source, into); status != Status::ok) {
+      fail(Failure::What::fetch, status, region, index, first);
+      return false;
+    }
+    from = into;
+  }
+  // Copied first, and then looked at: the second finds it in the cache.
+  if (from.data() != seen && !space_.write(buffer, first * page_bytes, from)) return false;
+  if (!is_as_stored(region, index, first, seen != nullptr ? std::span<const std::byte>(seen, bytes) : from)) {
     return false;
   }
-  if (!is_as_stored(region, index, first, into)) return false;
   Counters::add(counters_.pages_in, count);
   return true;
 }

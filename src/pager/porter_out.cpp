@@ -89,7 +89,7 @@ bool Porter::take_out(Region& region, std::size_t index, Beside beside, Desk& de
     resident_.fetch_add((taken - block.here).count(), std::memory_order_relaxed);  // found there unexpectedly
     block.here -= taken;
     block.buffer = buffer;
-    const PageSet unsaved = settle(region, index, taken, buffer);
+    const PageSet unsaved = settle(region, index, taken, buffer, desk);
     if (!unsaved.is_empty()) {
       const PageSet kept = space_.move_in(region.address_of(index), unsaved, buffer);
       Counters::add(counters_.pages_kept, kept.count());
@@ -130,18 +130,22 @@ Buffer Porter::buffer_to_take_out(Region& region, std::size_t index, Desk& desk)
 }
 
 // Answers those that neither are at the source as they are, nor could be stored there.
-PageSet Porter::settle(Region& region, std::size_t index, const PageSet& pages, Buffer buffer) noexcept {
+PageSet Porter::settle(Region& region, std::size_t index, const PageSet& pages, Buffer buffer, Desk& desk) noexcept {
   PageSet unsaved;
   for_each_run(pages, slice_pages, [&](std::size_t first, std::size_t count) {
-    settle_slice(region, index, first, count, buffer, unsaved);
+    settle_slice(region, index, first, count, buffer, unsaved, desk);
   });
   return unsaved;
 }
 
 void Porter::settle_slice(Region& region, std::size_t index, std::size_t first, std::size_t count, Buffer buffer,
-                          PageSet& unsaved) noexcept {
+                          PageSet& unsaved, Desk& desk) noexcept {
   const auto sums = region.checksums(index, first, count);
-  const std::byte* const bytes = space_.look(buffer, first * page_bytes, count * page_bytes);
+  const std::byte* bytes = space_.view(buffer, first * page_bytes);
+  if (bytes == nullptr) {
+    if (!space_.read(buffer, first * page_bytes, std::span(desk.slice).first(count * page_bytes))) return;
+    bytes = desk.slice.data();
+  }
   std::array<Checksum, slice_pages> found;
   for (std::size_t i = 0; i < count; ++i) found[i] = checksum_of(bytes + i * page_bytes);
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace tonari::pager {
 
@@ -44,9 +45,11 @@ class Space {
   virtual bool stock(Buffer buffer) noexcept = 0;
   /// Gives all its pages back to the kernel.
   virtual void empty(Buffer buffer) noexcept = 0;
-  /// Some bytes of a buffer as they are seen here, to be read, or to be changed and then put().
-  virtual std::byte* look(Buffer buffer, std::size_t place, std::size_t bytes) noexcept = 0;
-  virtual void put(Buffer buffer, std::size_t place, std::size_t bytes) noexcept = 0;
+  /// Where a byte of a buffer, and those that follow, are in this process; null: they are in another's, and are copied.
+  virtual std::byte* view(Buffer buffer, std::size_t place) noexcept = 0;
+  /// Copy bytes from a buffer, and to it. False: the process has ended.
+  virtual bool read(Buffer buffer, std::size_t place, std::span<std::byte> into) noexcept = 0;
+  virtual bool write(Buffer buffer, std::size_t place, std::span<const std::byte> from) noexcept = 0;
 
  private:
   Userfaultfd faults_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/file_descriptor.hpp"
+#include "pager/kernel.hpp"
 #include "pager/page.hpp"
 
 #include <array>
@@ -9,16 +10,6 @@
 #include <span>
 
 namespace tonari::pager {
-
-/// What the kernel says to an operation on absent pages. None is an error of ours.
-enum class Answer : std::uint8_t {
-  ok,
-  there,      ///< A page is there already: somebody was faster.
-  gone,       ///< The range, or all of its process, is unmapped.
-  busy,       ///< A page is pinned, or shared with a forked child: it cannot be moved now.
-  no_memory,  ///< The kernel has no page.
-  refused,    ///< Anything else.
-};
 
 /// Whose touches of absent pages are told: all, or only those that a program makes itself (then a system call that
 /// meets an absent page fails with EFAULT).
@@ -43,12 +34,6 @@ class Userfaultfd {
     Touch touch = Touch::waits;
     Reach widest = Reach::everything;  // no wider than that
   };
-  /// How far an operation came; the answer is why it went no further.
-  struct Progress {
-    std::size_t bytes;
-    Answer answer;
-  };
-  enum class Holes : std::uint8_t { refused, allowed };
   static constexpr std::size_t batch_max = 16;
 
   explicit Userfaultfd(const Options& options);

@@ -131,7 +131,7 @@ class PagerSpace : public test::NeedsPaging {
 TEST_F(PagerSpace, AHugePageStaysOneOnItsWayInAndOut) {
   ASSERT_TRUE(space_->stock(Buffer{0}));
   const auto bytes = test::pattern(block_bytes, 3);
-  std::ranges::copy(bytes, space_->look(Buffer{0}, 0, block_bytes));
+  std::ranges::copy(bytes, space_->view(Buffer{0}, 0));
 
   ASSERT_EQ(space_->move_in(memory_.start(), all_, Buffer{0}), all_);
   const std::size_t huge = huge_kib();
@@ -139,7 +139,7 @@ TEST_F(PagerSpace, AHugePageStaysOneOnItsWayInAndOut) {
   const PageSet taken = space_->take_out(memory_.start(), all_, Buffer{1});
 
   EXPECT_TRUE(taken.is_whole());
-  EXPECT_EQ(std::memcmp(space_->look(Buffer{1}, 0, block_bytes), bytes.data(), block_bytes), 0);
+  EXPECT_EQ(std::memcmp(space_->view(Buffer{1}, 0), bytes.data(), block_bytes), 0);
   ASSERT_EQ(space_->move_in(memory_.start(), all_, Buffer{1}), all_);
   EXPECT_EQ(huge_kib(), huge) << "where the machine has huge pages to give, 2048";
 }
@@ -156,7 +156,7 @@ TEST_F(PagerSpace, ScatteredPagesComeOutAndHolesAreZeros) {
 
   EXPECT_EQ(space_->take_out(memory_.start(), some, Buffer{0}), some);
 
-  const std::byte* const out = space_->look(Buffer{0}, 0, block_bytes);
+  const std::byte* const out = space_->view(Buffer{0}, 0);
   for_each_run(some, 1, [&](std::size_t page, std::size_t /*one*/) {
     const std::vector<std::byte> zeros(page_bytes);
     const std::byte* const expected = page == 105 ? zeros.data() : bytes.data() + page * page_bytes;

@@ -1,0 +1,118 @@
+#pragma once
+
+#include "pager/page.hpp"
+
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+// What is asked of the kernel, and how long. Headers alone: a program's agent (far/preload) has nothing else.
+namespace tonari::pager {
+
+/// What the kernel says to an operation on absent pages. None is an error of ours.
+enum class Answer : std::uint8_t {
+  ok,
+  there,      ///< A page is there already: somebody was faster.
+  gone,       ///< The range, or all of its process, is unmapped.
+  busy,       ///< A page is pinned, or shared with a forked child: it cannot be moved now.
+  no_memory,  ///< The kernel has no page.
+  refused,    ///< Anything else.
+};
+
+/// How far an operation came; the answer is why it went no further.
+struct Progress {
+  std::size_t bytes;
+  Answer answer;
+};
+enum class Holes : std::uint8_t { refused, allowed };
+
+namespace kernel {
+
+// What the headers of Linux 6.1 do not have yet; ours have other names, should newer ones be used.
+inline constexpr std::uint64_t feature_poison = 1 << 14;  // Linux 6.6
+inline constexpr std::uint64_t feature_move = 1 << 16;    // Linux 6.8
+inline constexpr std::uint64_t move_allows_holes = 1 << 1;
+
+struct MoveRequest {
+  std::uint64_t to;
+  std::uint64_t from;
+  std::uint64_t bytes;
+  std::uint64_t mode;
+  std::int64_t moved;
+};
+struct PoisonRequest {
+  uffdio_range range;
+  std::uint64_t mode;
+  std::int64_t poisoned;
+};
+static_assert(sizeof(MoveRequest) == 40 && sizeof(PoisonRequest) == 32);
+inline constexpr unsigned long request_move = _IOWR(UFFDIO, 0x05, MoveRequest);
+inline constexpr unsigned long request_poison = _IOWR(UFFDIO, 0x08, PoisonRequest);
+
+constexpr Answer answer_to(int error) noexcept {
+  switch (error) {
+    case 0: return Answer::ok;
+    case EEXIST: return Answer::there;
+    case ENOENT:
+    case ESRCH: return Answer::gone;
+    case EBUSY: return Answer::busy;
+    case ENOMEM: return Answer::no_memory;
+    default: return Answer::refused;
+  }
+}
+
+/// Makes requests, `make(done)` each, until all `bytes` are done or one answers anything but EAGAIN (the mappings are
+/// being changed, or a page is locked for a moment). `progress` reads from a request how far it came. `System` has
+/// control(code, request), which answers an error number, and yield().
+template <class System, class Make, class Progressed>
+Progress go_on(System system, unsigned long code, std::size_t bytes, Make make, Progressed progress) noexcept {
+  constexpr int tries_max = 100'000;  // what never ends is somebody's bug
+  std::size_t done = 0;
+  for (int tries = 0; done < bytes && tries < tries_max;) {
+    auto request = make(done);
+    const int error = system.control(code, request);
+    if (error == 0) return {bytes, Answer::ok};
+    if (error != EAGAIN) return {done, answer_to(error)};
+    const std::int64_t came = progress(request);
+    if (came > 0) {
+      done += static_cast<std::size_t>(came);
+      tries = 0;
+    } else if (++tries % 16 == 0) {
+      system.yield();
+    }
+  }
+  return {done, done == bytes ? Answer::ok : Answer::busy};
+}
+
+/// Takes pages away at `from` and places them at `to`.
+template <class System>
+Progress move(System system, Address to, Address from, std::size_t bytes, Holes holes) noexcept {
+  const std::uint64_t mode = holes == Holes::allowed ? move_allows_holes : 0;
+  const auto make = [&](std::size_t done) { return MoveRequest{to + done, from + done, bytes - done, mode, 0}; };
+  return go_on(system, request_move, bytes, make, [](const MoveRequest& each) { return each.moved; });
+}
+
+/// Places pages of zeros where none are. there: some were.
+template <class System>
+Answer zero(System system, Address to, std::size_t bytes) noexcept {
+  bool met = false;
+  for (std::size_t done = 0; done < bytes; done += page_bytes) {
+    const auto make = [&](std::size_t more) {
+      return uffdio_zeropage{.range = {to + done + more, bytes - done - more}, .mode = 0, .zeropage = 0};
+    };
+    const auto [more, answer] =
+        go_on(system, UFFDIO_ZEROPAGE, bytes - done, make, [](const uffdio_zeropage& each) { return each.zeropage; });
+    done += more;
+    if (answer == Answer::ok) break;
+    if (answer != Answer::there) return answer;
+    met = true;  // the page at `done`: step over it
+  }
+  return met ? Answer::there : Answer::ok;
+}
+
+}  // namespace kernel
+
+}  // namespace tonari::pager

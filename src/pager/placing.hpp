@@ -1,0 +1,105 @@
+#pragma once
+
+#include "pager/kernel.hpp"
+#include "pager/page.hpp"
+
+#include <array>
+#include <cstddef>
+
+namespace tonari::pager {
+
+/// What of Space can only be done inside the address space: by this process for its own, by an agent in another's.
+/// `Calls` are the system calls, of which each side has its own:
+///
+///    move_out(to, from, bytes, holes), move_in(...)   Progress; pages go to buffers, or to where faults are watched
+///    zero(to, bytes)                                  of a buffer
+///    drop(start, bytes)                               madvise(MADV_DONTNEED)
+///    populate(start, bytes)                           madvise(MADV_POPULATE_WRITE); true if it could
+///    look_up(start, bytes, bytes_a_page)              mincore; false where something is not mapped
+///
+/// Threads: as Space; stock() one at a time.
+template <class Calls>
+class Placing {
+ public:
+  Placing(Calls calls, Address nursery) noexcept : calls_(calls), nursery_(nursery) {}
+
+  PageSet take_out(Address block, const PageSet& pages, Address buffer) noexcept {
+    constexpr int refusals_max = 16;  // a block of which that many pages are pinned is left as it is
+    empty(buffer);
+    PageSet refused;
+    std::size_t last = 0;
+    for_each_run(pages, block_pages, [&](std::size_t first, std::size_t count) { last = first + count; });
+
+    int refusals = 0;
+    for (std::size_t page = pages.next(0); page < last; ++page) {
+      const auto [bytes, answer] = calls_.move_out(buffer + page * page_bytes, block + page * page_bytes,
+                                                   (last - page) * page_bytes, Holes::allowed);
+      page += bytes / page_bytes;
+      if (answer == Answer::ok) break;
+      const bool all_at_once = pages.is_whole() && page == 0;  // a huge page, which would be split to try each
+      if (all_at_once || ++refusals == refusals_max) {
+        refused |= PageSet::of(page, block_pages - page);
+        break;
+      }
+      refused |= PageSet::of(page, 1);
+    }
+    // What is where is looked up, not counted: Linux 6.18 was seen to answer EEXIST for a page that had left the block,
+    // when the program was just writing it for the first time (decision 13).
+    const PageSet came = present(buffer);
+    return came | fill_holes(block, buffer, pages - refused - came);
+  }
+
+  PageSet move_in(Address block, const PageSet& pages, Address buffer) noexcept {
+    // A huge page stays one only where there is no table for small ones: with nothing there, this frees it.
+    if (pages.is_whole()) calls_.drop(block, block_bytes);
+    bool complete = true;
+    for_each_run(pages, block_pages, [&](std::size_t first, std::size_t count) {
+      const auto [bytes, answer] =
+          calls_.move_in(block + first * page_bytes, buffer + first * page_bytes, count * page_bytes, Holes::refused);
+      complete = complete && answer == Answer::ok;
+    });
+    return complete ? pages : pages & present(block);
+  }
+
+  bool stock(Address buffer) noexcept {
+    empty(buffer);
+    if (!calls_.populate(nursery_, block_bytes)) return false;
+    return calls_.move_out(buffer, nursery_, block_bytes, Holes::refused).answer == Answer::ok;
+  }
+
+  void empty(Address buffer) noexcept { calls_.drop(buffer, block_bytes); }
+
+ private:
+  // Pages that should have come and did not. One that the program has given back to the kernel without a word is a
+  // hole, and is filled with zeros, as the program would find it. One that is still in the block stays there. Answers
+  // those that have come after all.
+  PageSet fill_holes(Address block, Address buffer, const PageSet& missing) noexcept {
+    if (missing.is_empty()) return {};
+    const PageSet holes = missing - present(block);
+    for_each_run(holes, block_pages, [&](std::size_t first, std::size_t count) {
+      // One that is only swapped out is there, and stays as it is.
+      calls_.zero(buffer + first * page_bytes, count * page_bytes);
+    });
+    return holes;
+  }
+
+  PageSet present(Address block) noexcept {
+    std::array<unsigned char, block_pages> there{};
+    // Where a part is not mapped, all of it is asked for page by page: the first and the last block of a region.
+    if (!calls_.look_up(block, block_bytes, there.data())) {
+      for (std::size_t page = 0; page < block_pages; ++page) {
+        if (!calls_.look_up(block + page * page_bytes, page_bytes, &there[page])) there[page] = 0;
+      }
+    }
+    PageSet result;
+    for (std::size_t page = 0; page < block_pages; ++page) {
+      if ((there[page] & 1) != 0) result |= PageSet::of(page, 1);
+    }
+    return result;
+  }
+
+  Calls calls_;
+  Address nursery_;
+};
+
+}  // namespace tonari::pager
