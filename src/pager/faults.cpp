@@ -96,7 +96,7 @@ void Pager::answer(const Fault& fault, Region& region, Desk& desk) noexcept {
 
 bool Pager::may_come_whole(Region& region, std::size_t index) const noexcept {
   const Block& block = region.block(index);
-  return whole_blocks_ && block.here.is_empty() && block.lost.is_empty() &&
+  return whole_blocks_ && porter_.marks().have_room_for_blocks() && block.here.is_empty() && block.lost.is_empty() &&
          (block.beside.is_empty() || block.beside.is_whole()) && region.valid(index).is_whole();
 }
 

@@ -1,12 +1,18 @@
 #include "pager/pager.hpp"
 
+#include <algorithm>
+#include <chrono>
+
 // The movers: they read ahead for streams, and make room before it is needed.
 namespace tonari::pager {
 
 void Pager::move_pages(Desk& desk) noexcept {
+  using std::chrono_literals::operator""ms;
   bool making_room = false;
   for (;;) {
-    const auto [request, stopped] = requests_.next(making_room);
+    // What could not go may be able to later, and nobody may ask again: a limit that was lowered is to hold.
+    const auto patience = porter_.resident() > porter_.marks().limit ? 100ms : Requests::forever;
+    const auto [request, stopped] = requests_.next(making_room ? 0ms : patience);
     if (request) {
       const RegionUse use(*request->region);
       if (!use->leaves.load(std::memory_order_relaxed)) perform(*request, desk);
@@ -14,7 +20,7 @@ void Pager::move_pages(Desk& desk) noexcept {
       return;
     }
     // From the high mark down to the low one, a step between any two requests.
-    const Marks& marks = porter_.marks();
+    const Marks marks = porter_.marks();
     const std::size_t resident = porter_.resident();
     making_room = resident > (making_room ? marks.low : marks.high);
     if (making_room) making_room = porter_.make_room(0, std::max(resident - 1, marks.low), desk);

@@ -17,14 +17,10 @@ namespace {
 
 constexpr std::size_t pages_in(std::size_t bytes) noexcept { return bytes / page_bytes; }
 
-Marks marks_for(std::size_t limit_bytes) {
-  if (limit_bytes < Options::limit_bytes_min) {
-    throw SetupError("a pager with " + std::to_string(limit_bytes) + " bytes: give it " +
-                     std::to_string(Options::limit_bytes_min) + " or more");
-  }
-  const std::size_t limit = pages_in(limit_bytes);
-  const std::size_t margin = std::clamp<std::size_t>(limit / 16, 16, 4 * block_pages);
-  return {limit, limit - margin, limit - 2 * margin};
+std::size_t checked_limit(std::size_t limit_bytes) {
+  if (limit_bytes >= Options::limit_bytes_min) return limit_bytes;
+  throw SetupError("a pager with " + std::to_string(limit_bytes) + " bytes: give it " +
+                   std::to_string(Options::limit_bytes_min) + " or more");
 }
 
 // A thread that is made meanwhile takes no signals: they are the program's.
@@ -44,15 +40,11 @@ class SignalsBlocked {
 
 }  // namespace
 
-std::size_t buffers_for(std::size_t limit_bytes) noexcept {
-  return std::clamp<std::size_t>(limit_bytes / block_bytes / 4, 8, 64);
-}
-
 Pager::Pager(Space& space, const Options& options)
     : space_(space),
-      whole_blocks_(options.whole_blocks && marks_for(options.limit_bytes).have_room_for_blocks()),
+      whole_blocks_(options.whole_blocks),
       process_(::getpid()),
-      porter_(space, marks_for(options.limit_bytes), options.on_failure),
+      porter_(space, checked_limit(options.limit_bytes), options.on_failure),
       stop_bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!stop_bell_) throw_system_error("eventfd", "raise the limit of open files: see ulimit -n");
   if (options.movers == 0) requests_.stop();  // nobody would perform them
@@ -132,6 +124,11 @@ Status Pager::discard(Address start, std::size_t bytes) noexcept {
     at = end;
   }
   return result;
+}
+
+void Pager::set_limit(std::size_t bytes) noexcept {
+  porter_.set_limit(std::max(bytes, Options::limit_bytes_min));
+  requests_.ask_for_room();
 }
 
 Statistics Pager::statistics() const noexcept {

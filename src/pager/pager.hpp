@@ -33,10 +33,6 @@ struct Options {
   std::function<void(const Failure&)> on_failure{};
 };
 
-/// How many buffers a space should have for a pager of that limit. They take memory only while they are used, and what
-/// they take counts.
-std::size_t buffers_for(std::size_t limit_bytes) noexcept;
-
 /// Lets a program use more memory than there is room for: the pages of its regions come when they are touched, and go
 /// to their source when there are too many.
 ///
@@ -63,6 +59,10 @@ class Pager {
   /// The bytes of these pages are zeros from now on: what madvise(MADV_DONTNEED) is to other memory. Waits for those
   /// who work on them. Answers ok; invalid: not whole pages; bounds: not all of one region; what the source answers.
   Status discard(Address start, std::size_t bytes) noexcept;
+
+  /// Less than limit_bytes_min counts as that. What is above the limit goes in the background; without movers, a block
+  /// or two with each fault. A pager whose limit may rise needs a space with buffers for the highest.
+  void set_limit(std::size_t bytes) noexcept;
 
   [[nodiscard]] Statistics statistics() const noexcept;
 

@@ -9,6 +9,7 @@
 
 #include <tonari/status.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -33,8 +34,13 @@ struct Failure {
   std::uint64_t page;  // in it, from 0
 };
 
-/// How many pages may be in memory.
+/// How many pages may be in memory, and what follows from that.
 struct Marks {
+  static constexpr Marks of(std::size_t limit) noexcept {
+    const std::size_t margin = std::clamp<std::size_t>(limit / 16, 16, 4 * block_pages);
+    return {limit, limit - margin, limit - 2 * margin};
+  }
+
   std::size_t limit;  // never more, if it can be helped
   std::size_t high;   // from here on room is made in the background
   std::size_t low;    // until here
@@ -66,6 +72,10 @@ class Hold {
   std::size_t block_;
 };
 
+/// How many buffers a space should have for a pager of that limit, and how many are used where there are more. They
+/// take memory only while they are used, and what they take counts.
+std::size_t buffers_for(std::size_t limit_bytes) noexcept;
+
 /// Carries pages: in, from their source; out, and to their source if they were changed; back, if they are still beside.
 ///
 /// A page was changed if, once it has been taken out and nobody can write it any more, its checksum is not that of the
@@ -76,11 +86,14 @@ class Hold {
 /// Costs:   no allocation. Touches no paged memory, but buffers only.
 class Porter {
  public:
-  Porter(Space& space, const Marks& marks, std::function<void(const Failure&)> on_failure);
+  Porter(Space& space, std::size_t limit_bytes, std::function<void(const Failure&)> on_failure);
+
+  /// Nothing goes by itself: make_room() has it held.
+  void set_limit(std::size_t limit_bytes) noexcept;
 
   [[nodiscard]] Counters& counters() noexcept { return counters_; }
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
-  [[nodiscard]] const Marks& marks() const noexcept { return marks_; }
+  [[nodiscard]] Marks marks() const noexcept { return Marks::of(limit_.load(std::memory_order_relaxed)); }
   [[nodiscard]] std::size_t resident() const noexcept { return resident_.load(std::memory_order_relaxed); }
 
   // In: porter_in.cpp. All by the block's holder.
@@ -140,10 +153,11 @@ class Porter {
   };
 
   Space& space_;
-  Marks marks_;
   std::function<void(const Failure&)> on_failure_;
-  std::size_t second_chances_max_;  // blocks taken out that are kept beside
-  std::size_t ahead_max_;
+  // Relaxed: each is right by itself, and one that is seen late is met late.
+  std::atomic<std::size_t> limit_;               // in pages
+  std::atomic<std::size_t> second_chances_max_;  // blocks taken out that are kept beside
+  std::atomic<std::size_t> ahead_max_;
   Counters counters_;
   std::atomic<std::size_t> resident_{0};  // relaxed: pages; a limit that is met a page early or late is met
 

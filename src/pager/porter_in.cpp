@@ -8,9 +8,12 @@ namespace tonari::pager {
 void Porter::bring_in(Region& region, std::size_t index, const PageSet& wanted, std::size_t page, Desk& desk) noexcept {
   Block& block = region.block(index);
   const PageSet pages = wanted & (region.valid(index) - block.here - block.beside - block.lost);
-  if (!make_room(pages.count(), marks_.limit, desk)) {
+  // After the limit was lowered one fault need not wait for all that has to go.
+  const std::size_t limit = marks().limit;
+  const std::size_t mark = std::max(limit, resident() - std::min(resident(), block_pages));
+  if (!make_room(pages.count(), mark, desk)) {
     (void)take_out(region, index, Beside::drop, desk);  // nothing else could go: this block's other pages
-    if (resident() + pages.count() > marks_.limit) Counters::add(counters_.times_over_limit);
+    if (resident() + pages.count() > mark) Counters::add(counters_.times_over_limit);
   }
 
   bool done = true;
@@ -190,12 +193,13 @@ Buffer Porter::stocked_buffer(Wanted wanted, Desk& desk) noexcept {
     bool forgotten = false;
     {
       const std::lock_guard guard(mutex_);
-      if (wanted == Wanted::soon && pool_.kept(Pool::Kind::ahead) >= ahead_max_) {
-        forgotten = pool_.age(Pool::Kind::ahead) > 4 * ahead_max_;  // its stream has gone elsewhere
+      const std::size_t ahead_max = ahead_max_.load(std::memory_order_relaxed);
+      if (wanted == Wanted::soon && pool_.kept(Pool::Kind::ahead) >= ahead_max) {
+        forgotten = pool_.age(Pool::Kind::ahead) > 4 * ahead_max;  // its stream has gone elsewhere
         if (!forgotten) return no_buffer;
       }
       if ((buffer = pool_.take_stocked())) return *buffer;
-      if (resident() + block_pages <= marks_.high) buffer = pool_.take_empty();
+      if (resident() + block_pages <= marks().high) buffer = pool_.take_empty();
     }
     if (buffer) {
       if (space_.stock(*buffer)) {

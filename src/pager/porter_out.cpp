@@ -7,13 +7,21 @@
 
 namespace tonari::pager {
 
-Porter::Porter(Space& space, const Marks& marks, std::function<void(const Failure&)> on_failure)
-    : space_(space),
-      marks_(marks),
-      on_failure_(std::move(on_failure)),
-      second_chances_max_(std::max<std::size_t>(space.buffers() / 4, 1)),
-      ahead_max_(space.buffers() / 8 * 5),
-      pool_(1, space.buffers()) {}  // buffer 0 is the fault thread's
+std::size_t buffers_for(std::size_t limit_bytes) noexcept {
+  return std::clamp<std::size_t>(limit_bytes / block_bytes / 4, 8, 64);
+}
+
+Porter::Porter(Space& space, std::size_t limit_bytes, std::function<void(const Failure&)> on_failure)
+    : space_(space), on_failure_(std::move(on_failure)), pool_(1, space.buffers()) {  // buffer 0 is the fault thread's
+  set_limit(limit_bytes);
+}
+
+void Porter::set_limit(std::size_t limit_bytes) noexcept {
+  const std::size_t buffers = std::min(space_.buffers(), buffers_for(limit_bytes));
+  limit_.store(limit_bytes / page_bytes, std::memory_order_relaxed);
+  second_chances_max_.store(std::max<std::size_t>(buffers / 4, 1), std::memory_order_relaxed);
+  ahead_max_.store(buffers / 8 * 5, std::memory_order_relaxed);
+}
 
 bool Porter::make_room(std::size_t pages, std::size_t mark, Desk& desk) noexcept {
   constexpr int refusals_max = 16;
@@ -34,12 +42,12 @@ bool Porter::make_room(std::size_t pages, std::size_t mark, Desk& desk) noexcept
   return resident() + pages <= mark;
 }
 
-// Stocked buffers are memory, too. One is left for the next block that is read.
+// Stocked buffers are memory, too. One is left for the next block that is read, if any may come.
 void Porter::relieve_of_stock() noexcept {
   std::optional<Buffer> buffer;
   {
     const std::lock_guard guard(mutex_);
-    if (pool_.stocked() > 1) buffer = pool_.take_stocked();
+    if (pool_.stocked() > (marks().have_room_for_blocks() ? 1 : 0)) buffer = pool_.take_stocked();
   }
   if (!buffer) return;
   space_.empty(*buffer);
@@ -52,17 +60,19 @@ void Porter::relieve_of_stock() noexcept {
 bool Porter::take_one_out(Desk& desk) noexcept {
   const Carrying carrying(carrying_);
   PolicyEntry* victim = nullptr;
-  bool enough = false;
+  std::size_t too_many = 0;
   {
     const std::lock_guard guard(mutex_);
     victim = policy_.take_victim();
-    enough = pool_.kept(Pool::Kind::taken_out) >= second_chances_max_;
+    const std::size_t kept_max = second_chances_max_.load(std::memory_order_relaxed);
+    const std::size_t kept = pool_.kept(Pool::Kind::taken_out);
+    if (kept >= kept_max) too_many = kept - kept_max + 1;  // more than one after the limit was lowered
     if (victim != nullptr) {
       if (victim->region->leaves.load(std::memory_order_relaxed)) return true;  // it is forgotten all the same
       victim->region->users.fetch_add(1, std::memory_order_relaxed);            // under the lock that forget() takes
     }
   }
-  if (enough) drop_oldest(Pool::Kind::taken_out);
+  for (; too_many > 0; --too_many) drop_oldest(Pool::Kind::taken_out);
   if (victim == nullptr) return false;
 
   Region& region = *victim->region;
@@ -203,7 +213,7 @@ void Porter::drop_beside(Region& region, std::size_t index, Desk* desk) noexcept
   Block& block = region.block(index);
   const Buffer buffer = block.buffer;
   const bool is_reserve = desk != nullptr && buffer == desk->reserve;
-  const bool stocked = block.beside.is_whole() && !is_reserve && marks_.have_room_for_blocks();
+  const bool stocked = block.beside.is_whole() && !is_reserve && marks().have_room_for_blocks();
   if (!stocked) {
     space_.empty(buffer);
     resident_.fetch_sub(block.beside.count(), std::memory_order_relaxed);

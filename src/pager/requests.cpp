@@ -3,7 +3,6 @@
 #include "base/futex.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <span>
 
 namespace tonari::pager {
@@ -50,15 +49,16 @@ void Requests::stop() noexcept {
   ring_bell(bell_);
 }
 
-Requests::Work Requests::next(bool busy) noexcept {
+Requests::Work Requests::next(std::chrono::milliseconds patience) noexcept {
   std::unique_lock lock(mutex_);
-  while (!busy && count_ == 0 && !room_wanted_ && !stopped_) {
+  while (patience.count() > 0 && count_ == 0 && !room_wanted_ && !stopped_) {
     const std::uint32_t seen = bell_.load(std::memory_order_relaxed);  // the lock orders it: it is rung after a change
     ++asleep_;
     lock.unlock();
-    futex_wait(bell_, seen, std::chrono::hours(1));
+    futex_wait(bell_, seen, patience);
     lock.lock();
     --asleep_;
+    if (patience < forever) break;
   }
   room_wanted_ = false;
   if (auto urgent = take(true)) return {urgent, false};

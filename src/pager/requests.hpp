@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -39,8 +40,9 @@ class Requests {
     std::optional<Request> request;
     bool stopped = false;
   };
-  /// The most urgent. Waits for one, unless `busy`: there is other work.
-  Work next(bool busy) noexcept;
+  static constexpr std::chrono::milliseconds forever = std::chrono::hours(1);
+  /// The most urgent. Waits for one, or for ask_for_room(), but not much longer than that.
+  Work next(std::chrono::milliseconds patience) noexcept;
 
  private:
   static constexpr std::size_t requests_max = 64;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csetjmp>
 #include <csignal>
 #include <cstdio>
@@ -325,6 +326,74 @@ TEST_F(PagerPaging, StreamsComeAsHugePagesAheadOfTheirProgram) {
   EXPECT_GT(statistics.blocks_read_ahead, 100U);
   EXPECT_GT(statistics.read_ahead_hits, 100U);
   EXPECT_LT(statistics.faults, 2000U);
+}
+
+bool falls_to(const pager::Pager& pager, std::size_t bytes) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (pager.statistics().resident_bytes > bytes && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return pager.statistics().resident_bytes <= bytes;
+}
+
+TEST_F(PagerPaging, TheLimitMayChangeWhileThreadsWork) {
+  Paged paged(96 * mib, 64 * mib);
+  write_all(paged.bytes(), 1);
+  std::atomic<bool> stop{false};
+  std::vector<std::jthread> threads;
+  for (unsigned i = 0; i < 3; ++i) {
+    threads.emplace_back([&, i] {
+      const auto part = paged.bytes().subspan(i * 32 * mib, 32 * mib);
+      for (std::uint64_t round = 2; !stop; ++round) {
+        write_all(part, round);
+        EXPECT_EQ(wrong_pages(part, round), 0U);
+      }
+      write_all(part, 1 + i * 32 * mib);
+    });
+  }
+
+  for (const std::size_t limit : {2 * mib, 48 * mib, 1 * mib, 5 * mib}) {
+    paged.pager.set_limit(limit);
+    EXPECT_TRUE(falls_to(paged.pager, limit)) << limit;
+  }
+  paged.pager.set_limit(64 * mib);
+
+  stop = true;
+  threads.clear();
+  EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
+  EXPECT_GT(paged.pager.statistics().resident_bytes, 48 * mib) << "what was given back is used";
+  EXPECT_TRUE(paged.failures().empty());
+}
+
+TEST_F(PagerPaging, ALoweredLimitHoldsWithoutAFault) {
+  for (const unsigned movers : {1U, 0U}) {
+    Paged paged(96 * mib, 64 * mib, {.limit_bytes = 0, .movers = movers});
+    write_all(paged.bytes(), 1);
+    const auto before = paged.pager.statistics();
+
+    paged.pager.set_limit(0);
+
+    EXPECT_EQ(movers == 0 ? wrong_pages(paged.bytes(), 1) : 0, 0U);
+    EXPECT_TRUE(falls_to(paged.pager, pager::Options::limit_bytes_min));
+    EXPECT_TRUE(movers == 0 || paged.pager.statistics().faults <= before.faults + 1) << "the last may be counted late";
+    EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
+  }
+}
+
+TEST_F(PagerPaging, BlocksComeWholeOnlyWhileTheLimitHasRoomForThem) {
+  Paged paged(128 * mib, 64 * mib);
+  write_all(paged.bytes(), 1);
+  paged.pager.set_limit(8 * mib);
+  EXPECT_TRUE(falls_to(paged.pager, 8 * mib));
+  const auto before = paged.pager.statistics();
+
+  EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
+  const auto narrow = paged.pager.statistics();
+  paged.pager.set_limit(64 * mib);
+  EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
+
+  EXPECT_EQ(narrow.blocks_read_ahead, before.blocks_read_ahead);
+  EXPECT_GT(paged.pager.statistics().blocks_read_ahead, narrow.blocks_read_ahead);
 }
 
 TEST_F(PagerPaging, RefusesWhatCannotBeARegion) {
