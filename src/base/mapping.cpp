@@ -28,6 +28,11 @@ Mapping Mapping::of_zeros(std::size_t bytes, const char* what) {
           "free memory"};
 }
 
+Mapping Mapping::of_sparse_zeros(std::size_t bytes, const char* what) {
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  return {::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0), bytes, what, "free memory"};
+}
+
 Mapping::Mapping(void* start, std::size_t bytes, const char* what, const char* remedy) {
   if (start == MAP_FAILED) refuse("mmap", bytes, what, remedy);
   bytes_ = {static_cast<std::byte*>(start), bytes};

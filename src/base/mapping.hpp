@@ -16,6 +16,8 @@ class Mapping {
   Mapping(int file, std::size_t bytes, const char* what, std::uint64_t offset = 0);
   /// Maps `bytes` of zeros that are this process's alone. Throws SetupError.
   static Mapping of_zeros(std::size_t bytes, const char* what);
+  /// The same for a table of which little may ever be touched: may be larger than memory.
+  static Mapping of_sparse_zeros(std::size_t bytes, const char* what);
   Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   Mapping& operator=(Mapping&& other) noexcept {
     std::swap(bytes_, other.bytes_);

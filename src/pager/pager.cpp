@@ -134,6 +134,7 @@ void Pager::set_limit(std::size_t bytes) noexcept {
 Statistics Pager::statistics() const noexcept {
   Statistics result = porter_.counters().read();
   result.resident_bytes = porter_.resident() * page_bytes;
+  result.touched_bytes = porter_.touched() * block_bytes;
   return result;
 }
 

@@ -60,7 +60,9 @@ class Hold {
  public:
   enum class Adopt : std::uint8_t { adopt };
   Hold(Space& space, Region& region, std::size_t block, Adopt /*held already*/) noexcept
-      : space_(space), region_(region), block_(block) {}
+      : space_(space), region_(region), block_(block) {
+    region.know(block);
+  }
   Hold(Hold&&) = delete;
   ~Hold() {
     if (region_.block(block_).let_go()) space_.faults().wake(region_.address_of(block_), block_bytes);
@@ -95,6 +97,7 @@ class Porter {
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
   [[nodiscard]] Marks marks() const noexcept { return Marks::of(limit_.load(std::memory_order_relaxed)); }
   [[nodiscard]] std::size_t resident() const noexcept { return resident_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::size_t touched() const noexcept { return touched_.load(std::memory_order_relaxed); }
 
   // In: porter_in.cpp. All by the block's holder.
 
@@ -121,6 +124,7 @@ class Porter {
   bool place(Region& region, std::size_t block, std::size_t first, std::size_t count, Desk& desk) noexcept;
   bool place_bytes(Region& region, std::size_t block, std::size_t first, std::size_t count, Desk& desk) noexcept;
   bool is_as_stored(Region& region, std::size_t block, std::size_t first, std::span<const std::byte> bytes) noexcept;
+  void touch(Block& block, bool touched) noexcept;
   void lose(Region& region, std::size_t block, std::size_t page) noexcept;
   bool fill_slice(Region& region, std::size_t block, std::size_t first, Buffer buffer, Desk& desk) noexcept;
   bool fill(Region& region, std::size_t block, std::size_t first, std::size_t count, Buffer buffer,
@@ -159,6 +163,7 @@ class Porter {
   std::atomic<std::size_t> second_chances_max_;  // blocks taken out that are kept beside
   std::atomic<std::size_t> ahead_max_;
   Counters counters_;
+  std::atomic<std::size_t> touched_{0};   // relaxed: blocks; only told
   std::atomic<std::size_t> resident_{0};  // relaxed: pages; a limit that is met a page early or late is met
 
   std::atomic<int> carrying_{0};  // relaxed: only for a guess whether to wait for others

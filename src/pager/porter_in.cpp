@@ -21,6 +21,7 @@ void Porter::bring_in(Region& region, std::size_t index, const PageSet& wanted, 
                [&](std::size_t first, std::size_t count) { done = done && place(region, index, first, count, desk); });
   // One of its neighbours may be to blame.
   if (!done && !block.here.has(page) && !place(region, index, page, 1, desk)) lose(region, index, page);
+  touch(block, true);
   const std::lock_guard guard(mutex_);
   policy_.came(block.entry);
 }
@@ -94,6 +95,16 @@ bool Porter::is_as_stored(Region& region, std::size_t index, std::size_t first,
   return true;
 }
 
+void Porter::touch(Block& block, bool touched) noexcept {
+  if (block.touched == touched) return;
+  block.touched = touched;
+  if (touched) {
+    touched_.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    touched_.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
 void Porter::lose(Region& region, std::size_t index, std::size_t page) noexcept {
   (void)space_.faults().poison(region.address_of(index) + page * page_bytes, page_bytes);
   region.block(index).lost |= PageSet::of(page, 1);
@@ -138,6 +149,7 @@ bool Porter::read_block(Region& region, std::size_t index, Wanted wanted, Desk& 
   }
   block.beside = PageSet::of(0, block_pages);
   block.buffer = buffer;
+  touch(block, true);
   Counters::add(counters_.blocks_read_ahead);
   const std::lock_guard guard(mutex_);
   pool_.keep(buffer, block.entry, Pool::Kind::ahead);

@@ -242,6 +242,12 @@ Status Porter::discard(Region& region, std::size_t index, const PageSet& pages) 
   resident_.fetch_sub((block.here & pages).count(), std::memory_order_relaxed);
   block.here -= pages;
   block.lost -= pages;
+  // What is discarded piece by piece is discarded as a whole, too.
+  if (block.touched && (block.here | block.lost).is_empty()) {
+    const PageSet all = region.valid(index);
+    const std::size_t first = all.next(0);
+    if (std::ranges::all_of(region.checksums(index, first, all.count()), &Checksum::is_of_zeros)) touch(block, false);
+  }
   const std::lock_guard guard(mutex_);
   if (block.here.is_empty()) policy_.forget(block.entry);
   return result;
@@ -253,10 +259,11 @@ void Porter::passed(Region& region, std::size_t index) noexcept {
 }
 
 void Porter::forget(Region& region) noexcept {
-  for (std::size_t index = 0; index < region.blocks(); ++index) {
+  for (std::size_t index = region.next_known(0); index < region.blocks(); index = region.next_known(index + 1)) {
     Block& block = region.block(index);
     if (block.buffer != no_buffer) drop_beside(region, index, nullptr);
     resident_.fetch_sub(block.here.count(), std::memory_order_relaxed);
+    touch(block, false);
     const std::lock_guard guard(mutex_);
     policy_.forget(block.entry);
   }

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
 namespace tonari::pager {
@@ -22,6 +21,9 @@ enum class Contents : std::uint8_t {
 /// A range of addresses whose pages may be absent, with what is known of them. Blocks are aligned as huge pages are, so
 /// that the first and the last may have pages that are not the region's.
 ///
+/// What is known lies in tables of zeros, which take memory only where somebody has held a block: a region may be of
+/// terabytes.
+///
 /// Threads: see Block; `users` counts who works on it, and it goes only when nobody does.
 class Region {
  public:
@@ -32,12 +34,25 @@ class Region {
   [[nodiscard]] Address end() const noexcept { return start_ + bytes_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] Source& source() const noexcept { return source_; }
+  [[nodiscard]] Contents contents() const noexcept { return contents_; }
   [[nodiscard]] bool contains(Address address) const noexcept { return address >= start_ && address < end(); }
 
   [[nodiscard]] std::size_t blocks() const noexcept { return count_; }
   [[nodiscard]] Block& block(std::size_t index) noexcept { return blocks_[index]; }
   [[nodiscard]] std::size_t block_at(Address address) const noexcept { return (address - base_) / block_bytes; }
   [[nodiscard]] Address address_of(std::size_t block) const noexcept { return base_ + block * block_bytes; }
+  /// By whoever has got hold of the block, before anything else.
+  void know(std::size_t index) noexcept {
+    Block& block = blocks_[index];
+    if (block.entry.region != nullptr) return;
+    block.buffer = no_buffer;
+    block.entry.region = this;
+    block.entry.block = index;
+    known_[index / 64].fetch_or(1ULL << index % 64, std::memory_order_relaxed);  // see next_known()
+  }
+  /// The first block at or after `index` that anybody ever held, or blocks(). Relaxed: one that is held for the first
+  /// time just now may be passed over; whoever saw a page of it come was woken after it was known.
+  [[nodiscard]] std::size_t next_known(std::size_t index) const noexcept;
   /// Those pages of a block that are the region's.
   [[nodiscard]] PageSet valid(std::size_t block) const noexcept;
   /// Of a page, in the source.
@@ -57,10 +72,14 @@ class Region {
   std::size_t bytes_;
   Address base_;
   Source& source_;
+  Contents contents_;
   std::size_t count_;
-  std::unique_ptr<Block[]> blocks_;
-  Mapping checksum_memory_;  // of zeros, which say that all pages are
-  Checksum* checksums_;
+  Mapping block_memory_;
+  Mapping known_memory_;
+  Mapping checksum_memory_;
+  Block* blocks_;                      // all bytes 0: free, and nothing known
+  std::atomic<std::uint64_t>* known_;  // a bit a block
+  Checksum* checksums_;                // all bytes 0: the page is zeros
 };
 
 }  // namespace tonari::pager

@@ -35,7 +35,7 @@ namespace tonari::pager {
 //     ^                    |                                   |
 //     +------let_go--------+-----------let_go: wakes-----------+
 
-/// What is known of 2 MiB of a region.
+/// What is known of 2 MiB of a region. All bytes 0 it is free; Region::know() does the rest for its first holder.
 class alignas(64) Block {
  public:
   /// For a fault, which comes again when the block is free: pairs with let_go().
@@ -63,6 +63,8 @@ class alignas(64) Block {
   PageSet beside;
   PageSet lost;
   Buffer buffer = no_buffer;  // of what is beside
+
+  bool touched = false;  // something has come, and not all is discarded
 
   PolicyEntry entry;  // the policy's
 

@@ -12,7 +12,9 @@ namespace tonari::pager {
 struct Statistics {
   static constexpr std::size_t buckets = 32;
 
-  std::uint64_t resident_bytes = 0;   ///< In regions and in buffers: what the limit is about.
+  std::uint64_t resident_bytes = 0;  ///< In regions and in buffers: what the limit is about.
+  /// Blocks of 2 MiB of which something ever came, and that have not been discarded as a whole since.
+  std::uint64_t touched_bytes = 0;
   std::uint64_t faults = 0;           ///< Answered; those below are among them.
   std::uint64_t faults_met_held = 0;  ///< Had to come again, since somebody was at work on the block. Not answered yet.
   std::uint64_t faults_late = 0;      ///< The page was there when the fault was read.

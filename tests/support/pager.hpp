@@ -36,7 +36,7 @@ struct NeedsPaging : testing::Test {
 class MemorySource : public pager::Source {
  public:
   explicit MemorySource(std::size_t size, bool lets_look = true)
-      : memory_(Mapping::of_zeros(size, "a test's source")), lets_look_(lets_look) {}
+      : memory_(Mapping::of_sparse_zeros(size, "a test's source")), lets_look_(lets_look) {}
 
   Status fetch(std::uint64_t place, std::span<std::byte> into) noexcept override {
     if (gone) return Status::peer_gone;
@@ -84,7 +84,7 @@ class MemorySource : public pager::Source {
 class RegionMemory {
  public:
   explicit RegionMemory(std::size_t size, std::size_t offset = 0)
-      : memory_(Mapping::of_zeros(size + offset + pager::block_bytes, "a test's region")) {
+      : memory_(Mapping::of_sparse_zeros(size + offset + pager::block_bytes, "a test's region")) {
     const auto address = reinterpret_cast<std::uintptr_t>(memory_.bytes().data());
     const std::size_t skip = (pager::block_bytes - address % pager::block_bytes) % pager::block_bytes + offset;
     bytes_ = memory_.bytes().subspan(skip, size);

@@ -396,6 +396,53 @@ TEST_F(PagerPaging, BlocksComeWholeOnlyWhileTheLimitHasRoomForThem) {
   EXPECT_GT(paged.pager.statistics().blocks_read_ahead, narrow.blocks_read_ahead);
 }
 
+// How many pages of this process's memory are in use.
+std::size_t pages_in_use() {
+  std::size_t all = 0;
+  std::size_t used = 0;
+  std::FILE* const file = std::fopen("/proc/self/statm", "r");
+  EXPECT_EQ(std::fscanf(file, "%zu %zu", &all, &used), 2);
+  std::fclose(file);
+  return used;
+}
+
+TEST_F(PagerPaging, ARegionOfATerabyteCostsWhatIsTouchedOfIt) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer has a shadow of all";
+#endif
+  constexpr std::size_t size = 1ULL << 40;
+  const std::size_t before = pages_in_use();
+  Paged paged(size, 4 * mib);
+
+  for (std::size_t at = 0; at < size; at += size / 64) paged.bytes()[at] = std::byte{7};
+
+  EXPECT_EQ(paged.pager.statistics().touched_bytes, 64 * block_bytes);
+  EXPECT_LT(pages_in_use() - before, 20 * mib / page_bytes);
+  for (std::size_t at = 0; at < size; at += size / 64) ASSERT_EQ(paged.bytes()[at], std::byte{7});
+  EXPECT_EQ(paged.pager.discard(paged.memory.start(), size), Status::ok);
+  EXPECT_EQ(paged.pager.statistics().touched_bytes, 0U);
+  EXPECT_LT(pages_in_use() - before, 20 * mib / page_bytes);
+  for (std::size_t at = 0; at < size; at += size / 64) ASSERT_EQ(paged.bytes()[at], std::byte{0});
+  EXPECT_EQ(paged.pager.remove(paged.memory.start()), Status::ok);
+  EXPECT_EQ(paged.pager.statistics().touched_bytes, 0U);
+}
+
+TEST_F(PagerPaging, WhatWasTouchedIsCountedUntilAllOfItsBlockIsDiscarded) {
+  Paged paged(16 * mib, 4 * mib);
+  const auto touched = [&] { return paged.pager.statistics().touched_bytes; };
+  EXPECT_EQ(touched(), 0U);
+
+  write_all(paged.bytes(), 1);
+  EXPECT_EQ(touched(), 16 * mib);
+
+  EXPECT_EQ(paged.pager.discard(paged.memory.start() + mib, 4 * mib), Status::ok);
+  EXPECT_EQ(touched(), 14 * mib) << "one block is gone, and halves of two are left";
+  EXPECT_EQ(paged.pager.discard(paged.memory.start() + 5 * mib, mib), Status::ok);
+  EXPECT_EQ(touched(), 12 * mib) << "two halves are a block";
+  EXPECT_EQ(paged.pager.remove(paged.memory.start()), Status::ok);
+  EXPECT_EQ(touched(), 0U);
+}
+
 TEST_F(PagerPaging, RefusesWhatCannotBeARegion) {
   Paged paged(4 * mib, 2 * mib);
   const test::RegionMemory other(mib);
