@@ -17,7 +17,7 @@ namespace tonari::pager {
 ///
 /// Owns:    its buffers, which take memory as far as they have pages.
 /// Costs:   a system call for each operation; take_out() two.
-class OwnSpace final : public Space {
+class OwnSpace : public Space {
  public:
   /// Throws SetupError.
   explicit OwnSpace(std::size_t buffers, Userfaultfd::Options options = {});

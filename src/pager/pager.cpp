@@ -114,7 +114,12 @@ Status Pager::discard(Address start, std::size_t bytes) noexcept {
   if (!region || bytes > (*region)->end() - start) return Status::bounds;
   Status result = Status::ok;
   for (Address at = start; at < start + bytes;) {
-    const std::size_t block = (*region)->block_at(at);
+    std::size_t block = (*region)->block_at(at);
+    if ((*region)->contents() == Contents::zeros) {  // they are that wherever nobody has been
+      block = (*region)->next_known(block);
+      at = std::max(at, (*region)->address_of(block));
+      if (at >= start + bytes) break;
+    }
     const Address base = (*region)->address_of(block);
     const Address end = std::min(start + bytes, base + block_bytes);
     while (!(*region)->block(block).try_hold()) std::this_thread::yield();

@@ -229,8 +229,9 @@ Status Porter::discard(Region& region, std::size_t index, const PageSet& pages) 
   Block& block = region.block(index);
   Status result = Status::ok;
   if (block.buffer != no_buffer) drop_beside(region, index, nullptr);
+  const PageSet mapped = (block.here | block.lost) & pages;
   for_each_run(pages, block_pages, [&](std::size_t first, std::size_t count) {
-    space_.drop(region.address_of(index) + first * page_bytes, count * page_bytes);
+    if (!mapped.is_empty()) space_.drop(region.address_of(index) + first * page_bytes, count * page_bytes);
     const auto sums = region.checksums(index, first, count);
     if (std::ranges::all_of(sums, &Checksum::is_of_zeros)) return;
     std::ranges::fill(sums, Checksum{});

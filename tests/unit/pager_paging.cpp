@@ -443,6 +443,29 @@ TEST_F(PagerPaging, WhatWasTouchedIsCountedUntilAllOfItsBlockIsDiscarded) {
   EXPECT_EQ(touched(), 0U);
 }
 
+TEST_F(PagerPaging, WhatIsDiscardedAsksTheKernelOnlyForWhatIsHere) {
+  struct CountingSpace : pager::OwnSpace {
+    using OwnSpace::OwnSpace;
+    void drop(pager::Address start, std::size_t bytes) noexcept override {
+      ++drops;
+      OwnSpace::drop(start, bytes);
+    }
+    int drops = 0;
+  };
+  constexpr std::size_t size = 256 * mib;
+  test::MemorySource source(size);
+  const test::RegionMemory memory(size);
+  CountingSpace space(pager::buffers_for(2 * mib));
+  pager::Pager pager(space, {.limit_bytes = 2 * mib});
+  pager.add(memory.start(), size, source);
+  write_all(memory.bytes().first(64 * mib), 1);
+
+  EXPECT_EQ(pager.discard(memory.start(), size), Status::ok);
+
+  EXPECT_LE(space.drops, 3);
+  for (std::size_t at = 0; at < size; at += page_bytes) ASSERT_EQ(memory.bytes()[at + 9], std::byte{0});
+}
+
 TEST_F(PagerPaging, RefusesWhatCannotBeARegion) {
   Paged paged(4 * mib, 2 * mib);
   const test::RegionMemory other(mib);
