@@ -1,4 +1,5 @@
 #include "cli/bench_question.hpp"
+#include "cli/options.hpp"
 
 #include <tonari/status.hpp>
 
@@ -18,17 +19,6 @@ std::vector<std::string> split_at_commas(std::string_view text) {
   std::istringstream all{std::string(text)};
   for (std::string part; std::getline(all, part, ',');) parts.push_back(part);
   return parts;
-}
-
-/// "64K" as 65536; 0 on what is no size.
-std::size_t parse_size(std::string_view text) {
-  std::size_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{}) return 0;
-  const std::string_view unit(end, text.data() + text.size());
-  const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
-  if (shift < 0 || value > std::numeric_limits<std::size_t>::max() >> (shift + 1)) return 0;
-  return value << shift;
 }
 
 }  // namespace

@@ -13,6 +13,8 @@ namespace tonari::cli {
 
 // `program` is what stands behind the options: see take_program().
 void add_run(CLI::App& app, const std::vector<std::string>& program, int& exit_status);  // run.cpp
+void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_status);  // far.cpp
+void add_serve(CLI::App& app, int& exit_status);                                         // serve.cpp
 void add_bench(CLI::App& app, int& exit_status);                                         // bench.cpp
 void add_info(CLI::App& app, int& exit_status);                                          // info.cpp
 void add_status(CLI::App& app, int& exit_status);                                        // status.cpp

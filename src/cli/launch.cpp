@@ -42,6 +42,10 @@ void add_placement_options(CLI::App& command, LaunchOptions& options) {
       ->type_name("core|none")
       ->check(one_of({"core", "none"}))
       ->group("Ranks");
+  add_network_options(command, options);
+}
+
+void add_network_options(CLI::App& command, LaunchOptions& options) {
   command
       .add_option("--apart", options.apart,
                   "Make every rank a host of its own: for the sharing protocol alone (memory), or for the transport "

@@ -29,6 +29,8 @@ struct LaunchOptions {
 void add_rank_options(CLI::App& command, LaunchOptions& options, const std::string& default_ranks = "one a core");
 /// All of these but -n.
 void add_placement_options(CLI::App& command, LaunchOptions& options);
+/// --apart and --network alone.
+void add_network_options(CLI::App& command, LaunchOptions& options);
 
 /// The settings that ranks started with these options will read, as far as we know them. Throws SetupError on those
 /// that no rank could start with.

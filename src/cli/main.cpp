@@ -23,6 +23,7 @@ constexpr int usage_error = 2;
 constexpr auto main_footer =
     "Examples:\n"
     "  tonari run -n 4 ./program\n"
+    "  tonari far --local 20% -- ./program\n"
     "  tonari bench pingpong --quick\n"
     "\n"
     "Settings are environment variables, TONARI_...: `tonari info --settings` lists them.";
@@ -66,6 +67,8 @@ int run_command(int count, char** arguments) {
   app.require_subcommand(1);
   std::vector<std::string> program;
   tonari::cli::add_run(app, program, exit_status);
+  tonari::cli::add_far(app, program, exit_status);
+  tonari::cli::add_serve(app, exit_status);
   tonari::cli::add_bench(app, exit_status);
   tonari::cli::add_info(app, exit_status);
   tonari::cli::add_status(app, exit_status);
@@ -77,7 +80,7 @@ int run_command(int count, char** arguments) {
   const bool is_option = name.starts_with('-');
   if (!is_option && !has_command(app, name)) return refuse("", "there is no command " + name + "; see tonari --help");
   try {
-    if (name == "run") {
+    if (name == "run" || name == "far") {
       rest.erase(rest.begin());
       program = tonari::cli::take_program(*app.get_subcommand(name), rest);
       rest.insert(rest.begin(), name);

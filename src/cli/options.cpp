@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 #include <optional>
 
 namespace tonari::cli {
@@ -29,6 +30,28 @@ CLI::Validator whole_number(std::string_view what, std::uint64_t min, std::uint6
             const auto value = read_whole<std::uint64_t>(text);
             if (!value || *value < min || *value > max) return fmt::format("{}; '{}' is none", takes, text);
             text = std::to_string(*value);
+            return std::string();
+          },
+          ""};
+}
+
+std::size_t parse_size(std::string_view text) noexcept {
+  constexpr std::string_view units = "KMGT";
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{}) return 0;
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const auto power = unit.size() == 1 ? units.find(unit.front()) : units.npos;
+  if (!unit.empty() && power == units.npos) return 0;
+  const auto shift = unit.empty() ? 0 : 10 * (power + 1);
+  return value > std::numeric_limits<std::size_t>::max() >> (shift + 1) ? 0 : value << shift;
+}
+
+CLI::Validator size_in_bytes() {
+  return {[](std::string& text) {
+            const std::size_t bytes = parse_size(text);
+            if (bytes == 0) return fmt::format("it takes a size, such as 512M or 4G; '{}' is none", text);
+            text = std::to_string(bytes);
             return std::string();
           },
           ""};

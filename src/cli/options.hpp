@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,6 +16,10 @@ namespace tonari::cli {
 /// Digits alone, as a number from `min` to `max`; `what` names it: "a number of ranks". For Option::transform(): CLI11
 /// would take 010 for eight.
 CLI::Validator whole_number(std::string_view what, std::uint64_t min, std::uint64_t max);
+/// "64K" as 65536; units K, M, G and T. 0 on what is no size.
+std::size_t parse_size(std::string_view text) noexcept;
+/// Bytes with such a unit, not 0; the option gets the number.
+CLI::Validator size_in_bytes();
 /// A length of time: "60", "0.5".
 CLI::Validator seconds();
 /// One of so many words.

@@ -97,8 +97,8 @@ struct Channel {
   // By the keeper, before the program starts.
   std::uint32_t version = channel_version;
   std::uint32_t buffers = 0;
-  std::uint64_t arena_bytes = 0;  // to be reserved: whole blocks
-  std::uint64_t min_bytes = 0;    // of an allocation that goes to the arena
+  std::uint64_t arena_bytes = 0;   // to be reserved: whole blocks
+  std::uint64_t min_bytes = 0;     // of an allocation that goes to the arena
   std::uint32_t is_inherited = 0;  // by the program's children: the environment stays as it is
 
   // Counted when there is something to do; a futex, on which agent and keeper sleep.

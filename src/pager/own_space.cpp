@@ -20,7 +20,7 @@ void* pointer(Address address) noexcept { return reinterpret_cast<void*>(address
 }  // namespace
 
 OwnSpace::OwnSpace(std::size_t buffers, Userfaultfd::Options options)
-    : Space(options),
+    : Space(Userfaultfd(options)),
       count_(buffers),
       memory_(Mapping::of_zeros((buffers + 1) * block_bytes, "the pager's buffers")),
       start_(align(memory_.bytes().data())),

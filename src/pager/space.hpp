@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace tonari::pager {
 
@@ -22,7 +23,7 @@ inline constexpr Buffer no_buffer{~0U};
 /// Threads: any; one at a time for each block and each buffer.
 class Space {
  public:
-  explicit Space(Userfaultfd::Options options = {}) : faults_(options) {}
+  explicit Space(Userfaultfd faults = {}) : faults_(std::move(faults)) {}
   Space(Space&&) = delete;
   virtual ~Space() = default;
 

@@ -59,6 +59,18 @@ std::uint64_t known_features() {
   return api.features;
 }
 
+void check_kernel() {
+  const std::uint64_t known = known_features();
+  for (const auto& [feature, what] : {std::pair{kernel::feature_move, "UFFDIO_MOVE, which is in Linux 6.8 and later"},
+                                      {kernel::feature_poison, "UFFDIO_POISON, which is in Linux 6.6 and later"}}) {
+    if ((known & feature) == 0) throw SetupError("paging needs " + std::string{what} + ": use a newer kernel");
+  }
+  if (::sysconf(_SC_PAGESIZE) != static_cast<long>(page_bytes)) {
+    throw SetupError("paging needs pages of 4096 bytes, and here they have " + std::to_string(::sysconf(_SC_PAGESIZE)) +
+                     ": use a kernel made for 4 KiB pages");
+  }
+}
+
 struct System {
   int descriptor;
   template <class Request>
@@ -71,22 +83,23 @@ struct System {
 }  // namespace
 
 Userfaultfd::Userfaultfd(const Options& options) {
-  const std::uint64_t known = known_features();
-  for (const auto& [feature, what] : {std::pair{kernel::feature_move, "UFFDIO_MOVE, which is in Linux 6.8 and later"},
-                                      {kernel::feature_poison, "UFFDIO_POISON, which is in Linux 6.6 and later"}}) {
-    if ((known & feature) == 0) throw SetupError("paging needs " + std::string{what} + ": use a newer kernel");
-  }
-  if (::sysconf(_SC_PAGESIZE) != static_cast<long>(page_bytes)) {
-    throw SetupError("paging needs pages of 4096 bytes, and here they have " + std::to_string(::sysconf(_SC_PAGESIZE)) +
-                     ": use a kernel made for 4 KiB pages");
-  }
-
+  check_kernel();
   auto [descriptor, reach] = open_within(options.widest);
   descriptor_ = std::move(descriptor);
   reach_ = reach;
-  uffdio_api api{
-      .api = UFFD_API, .features = kernel::feature_move | kernel::feature_poison | UFFD_FEATURE_THREAD_ID, .ioctls = 0};
-  if (options.touch == Touch::signals) api.features |= UFFD_FEATURE_SIGBUS;
+  introduce(options.touch);
+}
+
+Userfaultfd::Userfaultfd(FileDescriptor opened, Reach reach) : descriptor_(std::move(opened)), reach_(reach) {
+  check_kernel();
+  introduce(Touch::waits);
+}
+
+void Userfaultfd::introduce(Touch touch) {
+  uffdio_api api{.api = UFFD_API,
+                 .features = kernel::feature_move | kernel::feature_poison | UFFD_FEATURE_THREAD_ID,
+                 .ioctls = 0};
+  if (touch == Touch::signals) api.features |= UFFD_FEATURE_SIGBUS;
   if (::ioctl(number(), UFFDIO_API, &api) != 0) throw_system_error("UFFDIO_API", remedy_to_open);
 }
 

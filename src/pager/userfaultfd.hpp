@@ -38,6 +38,8 @@ class Userfaultfd {
 
   explicit Userfaultfd(const Options& options);
   Userfaultfd() : Userfaultfd(Options{}) {}
+  /// Another process's, which has opened it with that reach, and done nothing else with it.
+  Userfaultfd(FileDescriptor opened, Reach reach);
 
   [[nodiscard]] int number() const noexcept { return descriptor_.number(); }
   [[nodiscard]] Reach reach() const noexcept { return reach_; }
@@ -62,6 +64,8 @@ class Userfaultfd {
   void wake(Address start, std::size_t bytes) noexcept;
 
  private:
+  void introduce(Touch touch);
+
   FileDescriptor descriptor_;
   Reach reach_ = Reach::everything;
   std::array<Fault, batch_max> batch_{};

@@ -1,0 +1,114 @@
+#include "cli/command.hpp"
+#include "cli/far_run.hpp"
+#include "cli/launch_program.hpp"
+#include "cli/options.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+namespace tonari::cli {
+
+namespace {
+
+constexpr auto far_footer =
+    "What goes there: allocations and anonymous mappings of at least --min-size, made by malloc, operator new, mmap "
+    "and "
+    "their kin. Smaller ones, stacks and files stay local. The program is not changed; it must be dynamically linked. "
+    "What it starts runs without far memory.\n"
+    "\n"
+    "Where it is: servers are processes that lend memory, on this machine or on other hosts. --memory says how much "
+    "each may hold; it takes it as it is needed.\n"
+    "\n"
+    "Exit status: the program's; 128 + the signal that killed it; 137 when it was ended since its memory was lost or "
+    "full; 126 or 127 when it cannot be started; 2 for a wrong command line, or servers that do not start.\n"
+    "\n"
+    "Examples:\n"
+    "  tonari far --local 20% -- ./program\n"
+    "  tonari far --local 4G --servers node1,node2 --replicas 2 --stats -- ./program big.dat";
+
+CLI::Validator share_or_size() {
+  return {[](std::string& text) {
+            const bool is_share = text.ends_with('%');
+            const std::size_t value = parse_size(is_share ? text.substr(0, text.size() - 1) : text);
+            if (value != 0 && (!is_share || value <= 100)) return std::string();
+            return fmt::format("it takes a share, 1% to 100%, or a size, such as 512M; '{}' is neither", text);
+          },
+          ""};
+}
+
+far::Limit limit_of(std::string text) {
+  if (!text.ends_with('%')) return {.bytes = parse_size(text)};
+  text.pop_back();
+  return {.percent = static_cast<std::uint32_t>(parse_size(text))};
+}
+
+int run_far(const FarOptions& options) {
+  if (options.program.empty()) throw SetupError("the program is missing; see tonari far --help");
+  if (const auto error = check_program(options.program.front())) {
+    fmt::print(stderr, "tonari far: {}\n", error->text);
+    return error->exit_status;
+  }
+  return FarRun(options).run();
+}
+
+}  // namespace
+
+void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_status) {
+  CLI::App& far = *app.add_subcommand("far", "Run a program, as it is, with memory of other processes and hosts.")
+                       ->group("Commands");
+  const auto options = std::make_shared<FarOptions>();
+  far.add_option_function<std::vector<std::string>>(
+         "PROGRAM", [](const auto&) {}, "What to run, and its arguments; tonari's options come before it")
+      ->option_text("[--] PROGRAM [ARGUMENTS...]")
+      ->group("Program");
+  far.add_option_function<std::string>(
+         "--local", [options](const std::string& text) { options->local = limit_of(text); },
+         "How much of its large data the program may have in its own memory: a size, or a share of what it has "
+         "touched (default: 50%; at least 8 MiB)")
+      ->type_name("SIZE|P%")
+      ->check(share_or_size())
+      ->group("Memory");
+  far.add_option("--servers", options->servers,
+                 "How many processes lend memory on this machine, or the hosts where one each does (default: 1)")
+      ->type_name("N|HOSTS")
+      ->check([](const std::string& text) { return text == "0" ? "it takes one server or more" : ""; })
+      ->group("Memory");
+  far.add_option_function<std::uint64_t>(
+         "--memory", [options](std::uint64_t bytes) { options->memory = bytes; },
+         "How much each server lends (default: what its host has available, less a tenth)")
+      ->type_name("SIZE")
+      ->transform(size_in_bytes())
+      ->group("Memory");
+  far.add_option("--replicas", options->replicas, "Keep each page on so many servers: with 2, one may die (default: 1)")
+      ->type_name("1|2")
+      ->check(one_of({"1", "2"}))
+      ->group("Memory");
+  far.add_option("--min-size", options->min_bytes, "Allocations from this size on go to far memory (default: 1M)")
+      ->type_name("SIZE")
+      ->transform(size_in_bytes())
+      ->group("Memory");
+  add_network_options(far, options->placement);
+  far.add_option_function<std::string>(
+         "--stats",
+         [options](const std::string& text) {
+           options->statistics = text == "json" ? FarOptions::Tell::json : FarOptions::Tell::text;
+         },
+         "Print what happened to standard error at the end, as text or as JSON")
+      ->type_name("text|json")
+      ->expected(0, 1)
+      ->default_str("text")
+      ->check(one_of({"text", "json"}))
+      ->group("Output");
+  far.add_flag("--progress", options->progress, "Print a line a second to standard error")
+      ->disable_flag_override()
+      ->group("Output");
+  far.footer(far_footer);
+  far.callback([options, &program, &exit_status] {
+    options->program = program;
+    exit_status = run_far(*options);
+  });
+}
+
+}  // namespace tonari::cli

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace tonari::cli {
+
+/// Why the preload library would not get into a program, in one sentence that begins with its name; nothing when it
+/// would, or when that cannot be told. `path`: of the file.
+std::optional<std::string> why_not_preloaded(const std::string& path);
+
+/// Where `program` is, as execvp would find it; empty when it would not.
+std::string path_of_program(const std::string& program);
+
+}  // namespace tonari::cli

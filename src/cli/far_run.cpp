@@ -1,0 +1,317 @@
+#include "cli/far_run.hpp"
+
+#include "base/error.hpp"
+#include "cli/far_binary.hpp"
+#include "cli/far_statistics.hpp"
+#include "cli/launch_program.hpp"
+#include "far/channel.hpp"
+#include "job/ending.hpp"
+#include "job/handshake.hpp"
+#include "pager/page.hpp"
+
+#include <tonari/status.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <sodium.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+namespace tonari::cli {
+
+namespace {
+
+constexpr int setup_failed = 2;
+constexpr int killed_by_us = 128 + SIGKILL;
+constexpr std::uint64_t arena_bytes_min = 64ULL << 30;  // addresses cost nothing
+constexpr std::uint64_t arena_bytes_max = 16ULL << 40;
+
+std::filesystem::path own_path() { return std::filesystem::read_symlink("/proc/self/exe"); }
+
+std::string preload_path() {
+  const auto prefix = own_path().parent_path().parent_path();
+  for (const char* const folder : {TONARI_LIBDIR, "lib"}) {
+    auto path = prefix / folder / "tonari" / "libtonari_far_preload.so";
+    if (std::filesystem::exists(path)) return path;
+  }
+  throw SetupError(fmt::format("libtonari_far_preload.so is not in {}: install all of tonari",
+                               (prefix / TONARI_LIBDIR / "tonari").string()));
+}
+
+std::string random_name() {
+  std::array<unsigned char, 16> bytes{};
+  ::randombytes_buf(bytes.data(), bytes.size());
+  return fmt::format("tonari-far-{:02x}", fmt::join(bytes, ""));
+}
+
+std::uint64_t arena_bytes_for(std::uint64_t capacity) {
+  const std::uint64_t wanted = std::clamp(4 * capacity, arena_bytes_min, arena_bytes_max);
+  return wanted / pager::block_bytes * pager::block_bytes;
+}
+
+std::vector<char*> pointers_of(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// How many servers; and where, when it is hosts that are named: the keeper's first, which is this one.
+struct Places {
+  std::size_t servers = 0;
+  std::string hosts;
+};
+
+Places places_of(const std::string& text) {
+  if (std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; })) {
+    return {.servers = std::stoul(text), .hosts = {}};
+  }
+  return {.servers = static_cast<std::size_t>(std::ranges::count(text, ',') + 1), .hosts = "localhost," + text};
+}
+
+std::vector<std::string> words_of_servers(const FarOptions& options, const std::string& name) {
+  const std::string self = own_path();
+  const auto [servers, hosts] = places_of(options.servers);
+  if (options.replicas > servers) {
+    throw SetupError(fmt::format("--replicas {} needs as many servers, and --servers says {}: they must lie apart",
+                                 options.replicas, servers));
+  }
+  std::vector<std::string> words{self, "run", "-n", std::to_string(servers + 1), "--bind", "none"};
+  if (!hosts.empty()) words.insert(words.end(), {"--hosts", hosts});
+  if (!options.placement.apart.empty()) words.insert(words.end(), {"--apart", options.placement.apart});
+  if (!options.placement.network.empty()) words.insert(words.end(), {"--network", options.placement.network});
+  words.insert(words.end(), {"--", self, "serve", "--for", name});
+  if (options.memory) words.insert(words.end(), {"--memory", std::to_string(*options.memory)});
+  return words;
+}
+
+// The environment of the program: ours, the preload library first of those that are there.
+std::vector<std::string> environment_of_program(int socket) {
+  std::vector<std::string> all;
+  std::string preload = "LD_PRELOAD=" + preload_path();
+  for (char** each = ::environ; *each != nullptr; ++each) {
+    const std::string_view pair{*each};
+    constexpr std::string_view preloads = "LD_PRELOAD=";
+    if (!pair.starts_with(preloads)) {
+      all.emplace_back(pair);
+    } else if (pair.size() > preloads.size()) {
+      preload += fmt::format(":{}", pair.substr(preloads.size()));
+    }
+  }
+  all.push_back(preload);
+  all.push_back(fmt::format("{}={}", far::socket_variable, socket));
+  return all;
+}
+
+}  // namespace
+
+FarRun::FarRun(const FarOptions& options)
+    : options_(options), clock_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
+  if (!clock_) throw_system_error("timerfd_create");
+  if (const auto why = why_not_preloaded(path_of_program(options.program.front()))) throw SetupError(*why);
+  (void)preload_path();
+  const std::string name = random_name();
+  listener_ = job::listen_at(name);
+  start_servers(name);
+  wait_for_keeper();
+}
+
+// The keeper leaves when the connection closes, and the servers with it.
+FarRun::~FarRun() {
+  if (program_ != 0) {
+    ::kill(program_, SIGKILL);
+    ::waitpid(program_, nullptr, 0);
+  }
+  keeper_ = {};
+  if (servers_ == 0) return;
+  constexpr int patience_ms = 5000;
+  pollfd wait{servers_process_.number(), POLLIN, 0};
+  if (::poll(&wait, 1, patience_ms) != 1) ::kill(-servers_, SIGKILL);
+  ::waitpid(servers_, nullptr, 0);
+}
+
+void FarRun::start_servers(const std::string& name) {
+  std::vector<std::string> words = words_of_servers(options_, name);
+  const std::vector<char*> arguments = pointers_of(words);
+  const pid_t parent = ::getpid();
+  servers_ = ::fork();
+  if (servers_ < 0) throw_system_error("starting the servers", "raise the limit of processes: see ulimit -u");
+  if (servers_ == 0) {
+    ::setpgid(0, 0);  // what a terminal sends is for the program
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() != parent) ::_exit(1);
+    ::close(STDIN_FILENO);
+    ::dup2(STDERR_FILENO, STDOUT_FILENO);
+    ::signal(SIGPIPE, SIG_DFL);
+    ::sigprocmask(SIG_SETMASK, &signals_.mask_before(), nullptr);
+    ::execv(arguments[0], arguments.data());
+    ::_exit(setup_failed);
+  }
+  ::setpgid(servers_, servers_);
+  servers_process_ = job::open_process(servers_);
+}
+
+void FarRun::wait_for_keeper() {
+  while (!keeper_) {
+    std::array<pollfd, 3> wait{pollfd{listener_.number(), POLLIN, 0},
+                               {servers_process_.number(), POLLIN, 0},
+                               {signals_.descriptor(), POLLIN, 0}};
+    if (::poll(wait.data(), wait.size(), -1) < 0 && errno != EINTR) throw_system_error("poll");
+    if (wait[2].revents != 0) throw SetupError("stopped before the servers were ready");
+    if (wait[1].revents != 0) throw SetupError("the servers did not start; what they said stands above");
+    if (wait[0].revents == 0) continue;
+    FileDescriptor connection{::accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC)};
+    if (connection && job::peer_of(connection).user == ::geteuid()) keeper_ = std::move(connection);
+  }
+  listener_ = {};
+  far::Report report;
+  if (job::receive_message(keeper_, &report, sizeof report, true) != sizeof report) {
+    throw SetupError("the keeper of far memory has gone; what it said stands above");
+  }
+  at_start_ = report.statistics;
+}
+
+std::optional<ProgramError> FarRun::start_program() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) throw_system_error("socketpair");
+  const FileDescriptor ours{ends[0]};
+  const FileDescriptor programs{ends[1]};
+  std::vector<std::string> words = options_.program;
+  const std::vector<char*> arguments = pointers_of(words);
+  std::vector<std::string> environment = environment_of_program(programs.number());
+  const std::vector<char*> variables = pointers_of(environment);
+  Pipe report = make_pipe();
+
+  const pid_t parent = ::getpid();
+  program_ = ::fork();
+  if (program_ < 0) throw_system_error("starting the program", "raise the limit of processes: see ulimit -u");
+  if (program_ == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // without us nobody would answer its faults for long
+    if (::getppid() != parent) ::_exit(1);
+    ::fcntl(programs.number(), F_SETFD, 0);
+    ::signal(SIGPIPE, SIG_DFL);
+    ::sigprocmask(SIG_SETMASK, &signals_.mask_before(), nullptr);
+    ::execvpe(arguments[0], arguments.data(), variables.data());
+    const int error = errno;
+    [[maybe_unused]] const auto written = ::write(report.writer.number(), &error, sizeof error);
+    ::_exit(127);
+  }
+  program_process_ = job::open_process(program_);
+  report.writer = {};
+  int error = 0;
+  if (::read(report.reader.number(), &error, sizeof error) == sizeof error) {
+    return explain_exec_failure(options_.program.front(), error);
+  }
+  const far::Order order{.what = far::Order::What::keep,
+                         .program = program_,
+                         .limit = options_.local,
+                         .min_bytes = options_.min_bytes,
+                         .arena_bytes = arena_bytes_for(at_start_.capacity_bytes),
+                         .replicas = static_cast<std::uint32_t>(options_.replicas),
+                         .is_inherited = options_.is_inherited};
+  job::send_message(keeper_, &order, sizeof order, ours.number());
+  return std::nullopt;
+}
+
+int FarRun::run() {
+  if (const auto error = start_program()) {
+    fmt::print(stderr, "tonari far: {}\n", error->text);
+    return error->exit_status;
+  }
+  if (options_.progress) {
+    constexpr itimerspec each_second{.it_interval = {1, 0}, .it_value = {1, 0}};
+    ::timerfd_settime(clock_.number(), 0, &each_second, nullptr);
+  }
+  for (;;) {
+    std::array<pollfd, 5> wait{pollfd{program_process_.number(), POLLIN, 0},
+                               {signals_.descriptor(), POLLIN, 0},
+                               {keeper_.number(), POLLIN, 0},
+                               {servers_process_.number(), POLLIN, 0},
+                               {clock_.number(), POLLIN, 0}};
+    if (::poll(wait.data(), wait.size(), -1) < 0 && errno != EINTR) throw_system_error("poll");
+    if (wait[1].revents != 0) hear_signals();
+    if (wait[2].revents != 0) hear_keeper();
+    if (wait[3].revents != 0) end_program("the servers have ended, and with them what they had of the program's data");
+    if (wait[4].revents != 0) show_progress();
+    if (wait[0].revents != 0) break;
+  }
+  const job::Ending ending = job::ending_of(program_process_, program_);
+  ::waitpid(program_, nullptr, 0);
+  program_ = 0;
+  if (!failed_ && !kept_) {
+    fmt::print(stderr,
+               "tonari far: the program has ended without loading the preload library: all its memory was local\n");
+  }
+  if (kept_ && options_.statistics != FarOptions::Tell::nothing) show_statistics();
+  return failed_ ? killed_by_us : ending.exit_status();
+}
+
+void FarRun::hear_signals() {
+  while (const auto signal = signals_.next()) {
+    if (!signal->from_terminal) ::kill(program_, signal->number);
+    if (signal->number == SIGTSTP) ::raise(SIGSTOP);
+  }
+}
+
+void FarRun::hear_keeper() {
+  far::Report report;
+  const ssize_t bytes = job::receive_message(keeper_, &report, sizeof report, false);
+  if (bytes < 0) return;
+  if (bytes != sizeof report) {
+    keeper_ = {};
+    return end_program("the keeper has gone, which answers the program's faults; what it said stands above");
+  }
+  if (report.what == far::Report::What::kept) kept_ = true;
+  if (report.what == far::Report::What::failed) end_program(report.text.data());
+}
+
+void FarRun::end_program(const std::string& why) noexcept {
+  if (std::exchange(failed_, true)) return;
+  fmt::print(stderr, "tonari far: {}\n", why);
+  ::kill(program_, SIGKILL);
+}
+
+std::optional<far::Statistics> FarRun::ask_for_statistics() {
+  const far::Order order{.what = far::Order::What::report};
+  job::send_message(keeper_, &order, sizeof order);
+  far::Report report;
+  while (job::receive_message(keeper_, &report, sizeof report, true) == sizeof report) {
+    if (report.what == far::Report::What::statistics) return report.statistics;
+    if (report.what == far::Report::What::kept) kept_ = true;
+    if (report.what == far::Report::What::failed) end_program(report.text.data());
+  }
+  return std::nullopt;
+}
+
+void FarRun::show_progress() {
+  std::uint64_t ticks = 0;
+  (void)!::read(clock_.number(), &ticks, sizeof ticks);
+  if (!kept_) return;
+  const auto now = ask_for_statistics();
+  if (!now) return;
+  fmt::print(stderr, "tonari far: {}\n", progress_text(*now, seen_));
+  seen_ = *now;
+}
+
+void FarRun::show_statistics() {
+  const auto statistics = ask_for_statistics();
+  if (!statistics) return;
+  const bool as_json = options_.statistics == FarOptions::Tell::json;
+  fmt::print(stderr, "{}\n", as_json ? statistics_as_json(*statistics) : statistics_text(*statistics));
+}
+
+}  // namespace tonari::cli

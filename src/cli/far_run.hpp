@@ -1,0 +1,72 @@
+#pragma once
+
+#include "base/file_descriptor.hpp"
+#include "cli/launch.hpp"
+#include "cli/launch_program.hpp"
+#include "cli/launch_signals.hpp"
+#include "far/control.hpp"
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tonari::cli {
+
+/// What `tonari far` runs and how.
+struct FarOptions {
+  enum class Tell : std::uint8_t { nothing, text, json };
+
+  far::Limit local{.bytes = 0, .percent = 50};
+  std::string servers = "1";            ///< How many processes lend memory; or the hosts where one each does.
+  std::optional<std::uint64_t> memory;  ///< That each lends; none: what its host has available.
+  std::uint64_t replicas = 1;
+  std::uint64_t min_bytes = 1 << 20;
+  bool is_inherited = false;
+  Tell statistics = Tell::nothing;
+  bool progress = false;
+  LaunchOptions placement;  ///< Of the servers.
+  std::vector<std::string> program;
+};
+
+/// One run of a program with far memory: the servers' job, which the keeper belongs to, and the program.
+///
+/// Owns:    both, as processes: neither survives it.
+/// Threads: one.
+class FarRun {
+ public:
+  explicit FarRun(const FarOptions& options);  ///< Starts the servers, and waits for the keeper. Throws SetupError.
+  ~FarRun();
+  FarRun(FarRun&&) = delete;
+
+  int run();  ///< Until the program has ended. Answers its exit status, as shells count.
+
+ private:
+  void start_servers(const std::string& name);
+  void wait_for_keeper();
+  std::optional<ProgramError> start_program();
+  void hear_signals();
+  void hear_keeper();
+  void end_program(const std::string& why) noexcept;
+  void show_progress();
+  void show_statistics();
+  std::optional<far::Statistics> ask_for_statistics();
+
+  const FarOptions& options_;
+  SignalInbox signals_;
+  FileDescriptor listener_;
+  FileDescriptor keeper_;
+  FileDescriptor clock_;
+  pid_t servers_ = 0;
+  FileDescriptor servers_process_;
+  pid_t program_ = 0;
+  FileDescriptor program_process_;
+  far::Statistics at_start_{};
+  far::Statistics seen_{};  // at the last line of progress
+  bool kept_ = false;       // the keeper has the program
+  bool failed_ = false;     // the program was ended by us
+};
+
+}  // namespace tonari::cli

@@ -1,0 +1,80 @@
+#include "cli/far_statistics.hpp"
+
+#include "job/memory.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace tonari::cli {
+
+namespace {
+
+using job::memory_text;
+
+// The time that so many of a hundred faults did not exceed, from its bucket's upper end.
+double fault_us(const pager::Statistics& statistics, double percent) {
+  std::uint64_t all = 0;
+  for (const std::uint64_t count : statistics.fault_ns_histogram) all += count;
+  std::uint64_t passed = 0;
+  for (std::size_t i = 0; i < pager::Statistics::buckets; ++i) {
+    passed += statistics.fault_ns_histogram[i];
+    if (static_cast<double>(passed) * 100 >= static_cast<double>(all) * percent) {
+      return static_cast<double>(std::uint64_t{2} << i) / 1000;
+    }
+  }
+  return 0;
+}
+
+double seconds_of(std::uint64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+}  // namespace
+
+std::string statistics_text(const far::Statistics& all) {
+  const pager::Statistics& pager = all.pager;
+  return fmt::format(
+      "far memory: {} in use, {} local (limit {}), {} of {} at {} server{}\n"
+      "faults:     {}, answered in {:.3f} s; half within {:.1f} us, 99 % within {:.1f} us\n"
+      "read ahead: {} blocks of 2 MiB, {} of them wanted; {} pages came back before they had gone\n"
+      "carried:    {} in, {} out; {} pages were unchanged and {} were zeros, and were not sent",
+      memory_text(all.in_use_bytes), memory_text(pager.resident_bytes), memory_text(all.limit_bytes),
+      memory_text(all.stored_bytes), memory_text(all.capacity_bytes), all.servers, all.servers == 1 ? "" : "s",
+      pager.faults, seconds_of(pager.fault_ns), fault_us(pager, 50), fault_us(pager, 99), pager.blocks_read_ahead,
+      pager.read_ahead_hits, pager.second_chances, memory_text(pager.bytes_in), memory_text(pager.bytes_out),
+      pager.pages_clean, pager.pages_of_zeros);
+}
+
+std::string statistics_as_json(const far::Statistics& all) {
+  const pager::Statistics& pager = all.pager;
+  nlohmann::ordered_json json{{"in_use_bytes", all.in_use_bytes},
+                              {"resident_bytes", pager.resident_bytes},
+                              {"limit_bytes", all.limit_bytes},
+                              {"stored_bytes", all.stored_bytes},
+                              {"capacity_bytes", all.capacity_bytes},
+                              {"servers", all.servers},
+                              {"system_calls_fault", all.reaches_everything != 0},
+                              {"faults", pager.faults},
+                              {"fault_seconds", seconds_of(pager.fault_ns)},
+                              {"fault_ns_histogram", pager.fault_ns_histogram},
+                              {"blocks_read_ahead", pager.blocks_read_ahead},
+                              {"read_ahead_hits", pager.read_ahead_hits},
+                              {"second_chances", pager.second_chances},
+                              {"bytes_in", pager.bytes_in},
+                              {"bytes_out", pager.bytes_out},
+                              {"pages_clean", pager.pages_clean},
+                              {"pages_of_zeros", pager.pages_of_zeros},
+                              {"pages_kept", pager.pages_kept},
+                              {"blocks_taken_out", pager.blocks_taken_out},
+                              {"blocks_taken_out_by_faults", pager.blocks_taken_out_by_faults},
+                              {"times_over_limit", pager.times_over_limit},
+                              {"failures", pager.failures}};
+  return json.dump();
+}
+
+std::string progress_text(const far::Statistics& now, const far::Statistics& before) {
+  return fmt::format("{} local of {} in use (limit {}), {} faults, {} in, {} out in the last second",
+                     memory_text(now.pager.resident_bytes), memory_text(now.in_use_bytes), memory_text(now.limit_bytes),
+                     now.pager.faults - before.pager.faults, memory_text(now.pager.bytes_in - before.pager.bytes_in),
+                     memory_text(now.pager.bytes_out - before.pager.bytes_out));
+}
+
+}  // namespace tonari::cli

@@ -1,0 +1,79 @@
+#include "cli/command.hpp"
+#include "cli/options.hpp"
+#include "far/keeper.hpp"
+#include "job/memory.hpp"
+#include "pager/page.hpp"
+
+#include <tonari/job.hpp>
+#include <tonari/status.hpp>
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace tonari::cli {
+
+namespace {
+
+constexpr auto serve_footer =
+    "A server is a rank of a job, and lends its memory to that job's rank 0, the keeper of a program's far memory. "
+    "`tonari far` starts both; by hand it is of use only to try how much a host can lend.\n"
+    "\n"
+    "Examples:\n"
+    "  tonari far --servers node1,node2 --memory 32G -- ./program";
+
+struct ServeOptions {
+  std::optional<std::uint64_t> memory;
+  std::string front;
+  bool at_once = false;
+};
+
+std::uint64_t bytes_to_lend(const ServeOptions& options, const Job& job) {
+  const std::uint64_t available = job::available_memory_bytes();
+  if (options.memory) {
+    if (*options.memory <= available) return *options.memory;
+    throw SetupError(fmt::format("--memory {}: this host has {} available", job::memory_text(*options.memory),
+                                 job::memory_text(available)));
+  }
+  std::uint64_t servers_here = 0;
+  for (int rank = 1; rank < job.size(); ++rank) {
+    if (job.host(rank) == job.host(job.rank())) ++servers_here;
+  }
+  return available / 10 * 9 / std::max<std::uint64_t>(servers_here, 1) / pager::block_bytes * pager::block_bytes;
+}
+
+void serve(const ServeOptions& options) {
+  Job job;
+  if (job.size() < 2) {
+    throw SetupError("a server needs a job whose memory it lends to: use tonari far, which starts servers");
+  }
+  if (job.rank() == 0) {
+    far::Keeper(job, options.front).run();
+  } else {
+    far::lend(job, bytes_to_lend(options, job), options.at_once);
+  }
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, int&) {
+  CLI::App& command = *app.add_subcommand("serve", "Lend memory to a job: what tonari far starts.")->group("Commands");
+  const auto options = std::make_shared<ServeOptions>();
+  command
+      .add_option_function<std::uint64_t>(
+          "--memory", [options](std::uint64_t bytes) { options->memory = bytes; },
+          "How much to lend (default: what this host has available, less a tenth, shared by its servers)")
+      ->type_name("SIZE")
+      ->transform(size_in_bytes());
+  command.add_flag("--at-once", options->at_once, "Take all of it at the start, or fail, instead of as it is needed")
+      ->disable_flag_override();
+  command.add_option("--for", options->front, "Where the tonari far listens whose program rank 0 keeps")
+      ->type_name("NAME")
+      ->required();
+  command.footer(serve_footer);
+  command.callback([options] { serve(*options); });
+}
+
+}  // namespace tonari::cli

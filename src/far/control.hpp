@@ -1,0 +1,66 @@
+#pragma once
+
+#include "pager/statistics.hpp"
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+// What `tonari far`, the program's parent, and the keeper say to each other: whole messages over a SOCK_SEQPACKET
+// connection in the abstract namespace. Both are one executable, on one host.
+//
+//   tonari far                                   keeper: rank 0 of the servers' job
+//     listens, starts the job
+//       <----------------------------------- connects; Report::ready, or failed
+//     starts the program; Order::keep, with the keeper's end of a socket to it
+//       <----------------------------------- Report::kept: the program runs; or failed
+//     Order::report ----------------------->
+//       <----------------------------------- Report::statistics
+//       <----------------------------------- Report::failed: the program cannot go on
+//     closes the connection: all leave
+namespace tonari::far {
+
+/// How much of its far data a program may have in its own memory.
+struct Limit {
+  std::uint64_t bytes = 0;
+  std::uint32_t percent = 0;  // of what it has touched; 0: `bytes` counts
+  std::uint32_t reserved = 0;
+};
+
+struct Order {
+  enum class What : std::uint32_t { keep, report };
+  What what = What::keep;
+  pid_t program = 0;
+  Limit limit{};
+  std::uint64_t min_bytes = 0;
+  std::uint64_t arena_bytes = 0;  // 0: as the servers' memory says
+  std::uint32_t replicas = 1;
+  std::uint32_t is_inherited = 0;
+};
+static_assert(std::is_trivially_copyable_v<Order>);
+
+struct Statistics {
+  pager::Statistics pager{};
+  std::uint64_t in_use_bytes = 0;  // allocated in the arena
+  std::uint64_t limit_bytes = 0;
+  std::uint64_t stored_bytes = 0;  // at servers, in whole chunks
+  std::uint64_t capacity_bytes = 0;
+  std::uint32_t servers = 0;
+  std::uint32_t reaches_everything = 0;  // faults of system calls are answered
+};
+
+struct Report {
+  enum class What : std::uint32_t { ready, kept, statistics, failed };
+  What what = What::ready;
+  std::array<char, 508> text{};  // failed: why; zeros behind it, at least one
+  Statistics statistics{};
+
+  void say(std::string_view words) noexcept { words.copy(text.data(), text.size() - 1); }
+};
+static_assert(std::is_trivially_copyable_v<Report>);
+
+}  // namespace tonari::far
