@@ -26,6 +26,8 @@ namespace {
 
 constexpr std::uint64_t limit_bytes_min = 8ULL << 20;  // for less there is no room to work in
 constexpr std::uint32_t buffers = 64;
+constexpr std::uint32_t leave = 0;  // the notification that lets servers go
+constexpr int keeper_rank = 0;
 constexpr long tick_ns = 10'000'000;
 
 FileDescriptor connect_to(std::string_view front) {
@@ -68,7 +70,10 @@ Keeper::Keeper(Job& job, std::string_view front)
   job::send_message(control_, &ready, sizeof ready);
 }
 
-Keeper::~Keeper() { program_has_gone(); }
+Keeper::~Keeper() {
+  program_has_gone();
+  for (const int rank : servers_) (void)window_.push_notified(window_.at(rank), {}, leave);  // who is dead need not hear
+}
 
 void Keeper::run() {
   while (!closed_) {
@@ -251,11 +256,14 @@ int Keeper::answer(const Request& request) noexcept {
 
 void lend(Job& job, std::uint64_t bytes, bool at_once) {
   job.on_death([](const Death&) {});  // the keeper decides what the death of another server means
-  const Window window(job, bytes);
+  Window window(job, bytes);
   if (at_once && ::madvise(window.local().data(), window.local().size(), MADV_POPULATE_WRITE) != 0) {
     throw_system_error(fmt::format("taking {} of memory at once", job::memory_text(bytes)),
                        "lend less, or leave --at-once out");
   }
-}  // the window stays until all have freed theirs, and the job until all have left
+  // Each death of another server is told, too.
+  while (window.wait_notified(leave, 1) != Status::ok && job.alive(keeper_rank)) {
+  }
+}
 
 }  // namespace tonari::far

@@ -28,12 +28,12 @@ FileDescriptor make_channel_file() {
   return file;
 }
 
-// The kernel may refuse a look into a process of the same user.
+// The kernel may refuse a look into a process of the same user. That nothing is there yet, it says to whom it lets.
 void check_memory_is_reached(pid_t process, std::uint64_t address) {
   std::uint64_t word = 0;
   const iovec here{&word, sizeof word};
   const iovec there{reinterpret_cast<void*>(address), sizeof word};
-  if (::process_vm_readv(process, &here, 1, &there, 1, 0) == sizeof word) return;
+  if (::process_vm_readv(process, &here, 1, &there, 1, 0) >= 0 || errno == EFAULT) return;
   throw_system_error("reading the program's memory (process_vm_readv)",
                      "the system must let a process look into its user's others: see kernel.yama.ptrace_scope, and a "
                      "container's filter of system calls");

@@ -1,0 +1,159 @@
+"""Programs of Debian's, as they are, with a tenth of their memory: each says what it says without tonari."""
+
+import hashlib
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+from harness.jobs import PATIENCE, TONARI, JobTest, eventually  # noqa: E402
+
+PYTHON = "/usr/bin/python3"  # Debian's, which has NumPy
+NUMPY = """
+import hashlib, numpy
+numbers = numpy.random.default_rng(1).random(4_000_000)
+numbers.sort()
+print(hashlib.sha256(numbers.tobytes()).hexdigest())
+print(hashlib.sha256(numpy.fft.ifft(numpy.fft.fft(numbers[::2])).real.round(6).tobytes()).hexdigest())
+square = numpy.random.default_rng(2).integers(0, 9, (1000, 1000)).astype(float)
+print(hashlib.sha256((square @ square).tobytes()).hexdigest())
+"""
+SQLITE = """
+import sqlite3
+base = sqlite3.connect(":memory:")
+base.execute("create table t (n integer primary key, half text, square integer)")
+base.executemany("insert into t values (?, ?, ?)", ((n, str(n / 2) * 5, n * n) for n in range(400_000)))
+base.execute("create index i on t (half)")
+base.execute("delete from t where n % 7 = 3")
+print(base.execute("select count(*), sum(square), max(half), min(half) from t").fetchone())
+print(base.execute("select * from t order by half limit 5 offset 100000").fetchall())
+"""
+
+
+def far(local="10%"):
+    return [TONARI, "far", "--local", local, "--min-size", "256K", "--"]
+
+
+class RealPrograms(JobTest):
+    """As root. The same as an ordinary user below."""
+
+    user = None
+
+    def setUp(self):
+        super().setUp()
+        self.folder = tempfile.mkdtemp(prefix="real-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        os.chmod(self.folder, 0o777)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def need(self, program):
+        if shutil.which(program) is None and not os.path.exists(program):
+            self.skipTest(f"{program} is not installed: scripts/setup far")
+
+    def run_program(self, words, **options):
+        done = subprocess.run(
+            words, capture_output=True, timeout=10 * PATIENCE, env=self.environment(), cwd=self.folder, user=self.user, **options
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    def compare(self, words, local="10%", **options):
+        """Runs the program without far memory and with it; answers what both printed."""
+        self.need(words[0])
+        expected = self.run_program(words, **options)
+        self.assertEqual(expected[0], 0, expected[2])
+        self.assertEqual(self.run_program(far(local) + words, **options), expected)
+        return expected[1]
+
+    def write_lines(self, name, count):
+        numbers = random.Random(1)
+        with open(self.path(name), "w") as file:
+            file.writelines(f"{numbers.getrandbits(64):x} {i}\n" for i in range(count))
+
+    def test_sort(self):
+        self.write_lines("lines", 1_000_000)
+        self.compare(["sort", "-S", "200M", "--parallel=2", "lines"])
+
+    def test_gzip_and_xz(self):
+        self.write_lines("lines", 300_000)
+        packed = self.compare(["xz", "-2", "-c", "lines"], local="60%")  # it looks everywhere all the time
+        with open(self.path("packed.xz"), "wb") as file:
+            file.write(packed)
+        unpacked = self.compare(["xz", "-d", "-c", "packed.xz"])
+        with open(self.path("lines"), "rb") as file:
+            self.assertEqual(hashlib.sha256(unpacked).digest(), hashlib.sha256(file.read()).digest())
+        self.compare(["gzip", "-n", "-c", "lines"])
+
+    def test_numpy(self):
+        self.compare([PYTHON, "-c", NUMPY])
+
+    def test_sqlite(self):
+        self.compare([PYTHON, "-c", SQLITE])
+
+    def test_a_compiler(self):
+        program = subprocess.run(["g++", "-print-prog-name=cc1plus"], capture_output=True, text=True, check=True)
+        with open(self.path("hello.cpp"), "w") as file:
+            file.write("#include <algorithm>\n#include <iostream>\n#include <map>\n#include <regex>\n#include <string>\n"
+                       "int main() { std::map<std::string, int> m; std::regex r(\"a*\"); std::cout << m.size(); }\n")
+        source, result = self.path("hello.ii"), self.path("hello.s")
+        subprocess.run(["g++", "-E", self.path("hello.cpp"), "-o", source], check=True)
+        words = [program.stdout.strip(), "-quiet", "-O2", "-fpreprocessed", source, "-o", result]
+        self.compare(words)
+        with open(result) as file:
+            with_far_memory = file.read()
+        self.assertEqual(self.run_program(words)[0], 0)
+        with open(result) as file:
+            self.assertEqual(file.read(), with_far_memory)
+
+    def test_redis(self):
+        self.need("redis-server")
+        name = self.path("redis")
+        words = ["redis-server", "--port", "0", "--unixsocket", name, "--unixsocketperm", "777", "--save", "", "--dir", self.folder]
+        server = subprocess.Popen(far() + words, stdout=subprocess.DEVNULL, env=self.environment(), cwd=self.folder, user=self.user)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        eventually(lambda: os.path.exists(name) or server.poll() is not None, "redis listens")
+        values = {b"key:%d" % n: hashlib.sha256(b"%d" % n).hexdigest().encode() * (1 + n % 60) for n in range(40_000)}
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(name)
+            stream = connection.makefile("rwb")
+            self.ask_all(stream, ((b"SET", key, value) for key, value in values.items()), lambda found, _: found == b"OK")
+            keys = list(values)
+            random.Random(2).shuffle(keys)
+            self.ask_all(stream, ((b"GET", key) for key in keys), lambda found, words: found == values[words[1]])
+            stream.write(b"SHUTDOWN NOSAVE\r\n")
+            stream.flush()
+        self.assertEqual(server.wait(timeout=PATIENCE), 0)
+
+    def ask_all(self, stream, commands, is_right):
+        """Sends commands, a hundred at a time, and looks at each answer."""
+        batch = []
+
+        def send():
+            for words in batch:
+                stream.write(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words))
+            stream.flush()
+            for words in batch:
+                line = stream.readline().rstrip()
+                found = line[1:]
+                if line.startswith(b"$") and line != b"$-1":
+                    found = stream.read(int(line[1:]) + 2)[:-2]
+                self.assertTrue(is_right(found, words), (words, line))
+            batch.clear()
+
+        for words in commands:
+            batch.append(words)
+            if len(batch) == 100:
+                send()
+        send()
+
+
+if __name__ == "__main__":
+    unittest.main()

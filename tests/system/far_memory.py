@@ -1,0 +1,171 @@
+"""`tonari far`: an unchanged program whose large memory is mostly elsewhere."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from harness.jobs import PROGRAMS, JobTest, processes_marked
+
+TORTURE = os.path.join(PROGRAMS, "far_torture")
+
+
+def has_far_memory():
+    """Whether the system lets programs have it: MOVE of userfaultfd for faults of system calls, too."""
+    probe = subprocess.run(
+        [os.path.join(PROGRAMS, "../../bin/tonari"), "info", "--json"], capture_output=True, text=True, check=True
+    )
+    works = {feature["name"]: feature["works"] for feature in json.loads(probe.stdout)["features"]}
+    return works["userfaultfd"] and works["page moves"]
+
+
+class FarTest(JobTest):
+    def setUp(self):
+        if not has_far_memory():
+            self.skipTest("no userfaultfd for system calls here: see tonari info")
+        super().setUp()
+
+    def torture(self, *options, seed=1, threads=4, rounds=200, mib=96):
+        """Runs the torture to its end; answers what happened to its memory."""
+        status, output, error = self.run_job("far", "--stats=json", *options, "--", TORTURE, seed, threads, rounds, mib)
+        self.assertEqual((status, output), (0, "ok\n"), error)
+        return json.loads(error)
+
+    def start_torture(self, *options):
+        job = self.start("far", *options, "--", TORTURE, 1, 2, 0, 64, "wait", stdin=subprocess.PIPE)
+        job.output.wait_for("ready")
+        return job
+
+    def server_of(self, job, rank):
+        """The process that is a rank of the servers' job."""
+        for pid in processes_marked(job.mark):
+            with open(f"/proc/{pid}/environ") as file, open(f"/proc/{pid}/cmdline") as command:
+                if f"TONARI_RANK={rank}\0" in file.read() and "\0serve\0" in command.read():
+                    return pid
+        self.fail(f"no server {rank}")
+
+
+class Memory(FarTest):
+    def test_is_what_it_would_be_locally(self):
+        for share in ("10%", "50%", "100%"):
+            with self.subTest(local=share):
+                found = self.torture("--local", share)
+                self.assertGreater(found["faults"], 100)
+                self.assertEqual(found["failures"], 0)
+
+    def test_is_carried_away_and_back(self):
+        found = self.torture("--local", "16M")
+        self.assertGreater(found["bytes_out"], 80 << 20)
+        self.assertGreater(found["bytes_in"], 80 << 20)
+        self.assertLess(found["resident_bytes"], 18 << 20)
+        self.assertEqual(found["limit_bytes"], 16 << 20)
+
+    def test_lies_on_several_servers(self):
+        found = self.torture("--local", "16M", "--servers", "3", "--memory", "128M")
+        self.assertEqual((found["servers"], found["capacity_bytes"]), (3, 3 * 128 << 20))
+
+    def test_goes_over_the_network(self):
+        self.torture("--local", "32M", "--apart", "network", "--memory", "512M", rounds=20)
+
+    def test_that_is_full_ends_the_program(self):
+        status, output, error = self.run_job("far", "--local", "8M", "--memory", "32M", TORTURE, 1, 2, 10, 96)
+        self.assertEqual((status, output), (137, ""))
+        self.assertRegex(error, r"tonari far: out of memory: the servers' 32 MiB are full.*--memory")
+
+
+class Endings(FarTest):
+    def test_status_and_output_are_the_programs(self):
+        for text, status in (("echo a; echo b >&2; exit 0", 0), ("exit 3", 3), ("kill -9 $$", 137), ("kill -15 $$", 143)):
+            with self.subTest(text=text):
+                found = self.run_job("far", "--", "sh", "-c", text)
+                self.assertEqual(found[0], status)
+                if "echo" in text:
+                    self.assertEqual(found[1:], ("a\n", "b\n"))
+
+    def test_interrupted(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(signal=number):
+                job = self.start_torture("--local", "16M")
+                job.signal(number)
+                self.assertEqual(job.end()[0], 128 + number)
+
+    def test_killed_with_all_that_it_started(self):
+        job = self.start_torture("--local", "16M")
+        job.signal(signal.SIGKILL)
+        job.process.wait()  # JobTest looks for what is left
+
+    def test_the_program_may_become_another(self):
+        found = self.run_job("far", "--", "python3", "-c", "import os; x = bytearray(64 << 20); os.execlp('echo', 'echo', 'other')")
+        self.assertEqual(found, (0, "other\n", ""))
+
+    def test_the_keeper_dies(self):
+        job = self.start_torture("--local", "16M")
+        os.kill(self.server_of(job, 0), signal.SIGKILL)
+        status, _, error = job.end()
+        self.assertEqual(status, 137)
+        self.assertIn("the keeper has gone", error)
+
+
+class Deaths(FarTest):
+    def test_of_the_only_server_with_data_ends_the_program(self):
+        job = self.start_torture("--local", "16M", "--apart", "network", "--memory", "256M")
+        os.kill(self.server_of(job, 1), signal.SIGKILL)
+        start = time.monotonic()
+        status, _, error = job.end()
+        self.assertEqual(status, 137)
+        self.assertRegex(error, r"tonari far: server 1 .* is gone, and with it .*--replicas 2")
+        self.assertLess(time.monotonic() - start, 60)
+
+    def test_of_one_server_of_two_loses_nothing(self):
+        options = ["--servers", "2", "--replicas", "2", "--memory", "256M", "--progress"]
+        job = self.start_torture("--local", "16M", "--apart", "network", *options)
+        os.kill(self.server_of(job, 2), signal.SIGKILL)
+        job.error.wait_for("faults", len(job.error.seen) + 2)  # it goes on for a while without that server
+        job.process.stdin.close()
+        status, output, error = job.end()
+        self.assertEqual((status, output), (0, "ready\nok\n"), error)
+
+
+class Refusals(FarTest):
+    def test_what_cannot_be_preloaded(self):
+        with tempfile.TemporaryDirectory() as folder:
+            plain = os.path.join(folder, "plain.cpp")
+            static = os.path.join(folder, "static")
+            with open(plain, "w") as file:
+                file.write("int main() {}\n")
+            subprocess.run([os.environ.get("CXX", "g++"), "-static", plain, "-o", static], check=True)
+            status, _, error = self.run_job("far", "--", static)
+            self.assertEqual(status, 2)
+            self.assertIn("is statically linked", error)
+            other = os.path.join(folder, "other_users")
+            shutil.copy("/bin/true", other)
+            os.chown(other, 65534, 65534)
+            os.chmod(other, 0o4755)
+            status, _, error = self.run_job("far", "--", other)
+            self.assertEqual(status, 2)
+            self.assertIn("setuid", error)
+
+    def test_wrong_words(self):
+        for words, said in (
+            (["--local", "0%"], "--local: it takes a share"),
+            (["--local", "101%"], "--local: it takes a share"),
+            (["--servers", "0"], "--servers: it takes one server or more"),
+            (["--replicas", "2"], "--replicas 2 needs as many servers"),
+            (["--replicas", "3"], "--replicas: it takes 1 or 2"),
+            (["--memory", "x"], "--memory: it takes a size"),
+            (["--memory", "1000T"], "this host has"),
+        ):
+            with self.subTest(words=words):
+                status, _, error = self.run_job("far", *words, "--", "true")
+                self.assertEqual(status, 2)
+                self.assertIn(said, error)
+        self.assertEqual(self.run_job("far", "--", "/nowhere/at/all")[0], 127)
+        self.assertEqual(self.run_job("far")[0], 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
