@@ -1,0 +1,134 @@
+#include "far/preload/exported.hpp"
+#include "far/preload/memory.hpp"
+#include "far/preload/real.hpp"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+// malloc and its relatives: what is large goes to the arena; everything else, and what finds no room there, to the
+// function that the program would have called, which also says what is wrong with the arguments.
+namespace tonari::far {
+
+namespace {
+
+// Null: it does not go there.
+void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
+  if (bytes < program.bytes_min.load(std::memory_order_relaxed)) [[likely]]
+    return nullptr;  // see Program
+  return is_ready() ? pointer_to(take(bytes, alignment)) : nullptr;
+}
+
+void* allocate_anywhere(std::size_t bytes) noexcept {
+  void* const start = allocate(bytes, page_bytes);
+  return start != nullptr ? start : real().malloc(bytes);
+}
+
+void free_far(void* start) noexcept {
+  if (is_ready()) give_back(allocation_at(start));  // else it is not a forked child's to free
+}
+
+void* reallocate_far(void* start, std::size_t bytes) noexcept {
+  if (!is_ready()) {  // a forked child, which ends here: children.cpp
+    void* const to = real().malloc(bytes);
+    return to != nullptr ? std::memcpy(to, start, bytes) : to;
+  }
+  const Extents::Extent before = allocation_at(start);
+  if (bytes > PTRDIFF_MAX) return failed(ENOMEM, nullptr);
+  const std::size_t whole = to_whole_pages(bytes);
+  if (whole <= before.bytes) {
+    give_back({before.start + whole, before.bytes - whole});
+    return whole != 0 ? start : nullptr;
+  }
+  if (extend(before.end(), whole - before.bytes)) return start;
+  void* const to = allocate_anywhere(bytes);
+  if (to == nullptr) return nullptr;
+  std::memcpy(to, start, before.bytes);
+  give_back(before);
+  return to;
+}
+
+void* reallocate(void* start, std::size_t bytes) noexcept {
+  if (start == nullptr) return allocate_anywhere(bytes);
+  if (is_in_arena(start)) return reallocate_far(start, bytes);
+  if (is_early(start)) {
+    void* const to = allocate_anywhere(bytes);
+    return to != nullptr ? std::memcpy(to, start, std::min(bytes, early_bytes(start))) : to;
+  }
+  void* const to = allocate(bytes, page_bytes);
+  if (to == nullptr) return real().realloc(start, bytes);
+  std::memcpy(to, start, std::min(bytes, real().malloc_usable_size(start)));
+  real().free(start);
+  return to;
+}
+
+// Null also if the alignment is one of which the real functions know what to do.
+void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
+  return std::has_single_bit(alignment) ? allocate(bytes, alignment) : nullptr;
+}
+
+}  // namespace
+
+}  // namespace tonari::far
+
+using namespace tonari::far;
+
+TONARI_FAR_EXPORTED void* malloc(std::size_t bytes) noexcept { return allocate_anywhere(bytes); }
+
+TONARI_FAR_EXPORTED void* calloc(std::size_t count, std::size_t bytes) noexcept {
+  std::size_t all = 0;
+  if (__builtin_mul_overflow(count, bytes, &all)) return failed(ENOMEM, nullptr);
+  void* const start = allocate(all, page_bytes);  // of zeros
+  return start != nullptr ? start : real().calloc(count, bytes);
+}
+
+TONARI_FAR_EXPORTED void* realloc(void* start, std::size_t bytes) noexcept { return reallocate(start, bytes); }
+
+TONARI_FAR_EXPORTED void* reallocarray(void* start, std::size_t count, std::size_t bytes) noexcept {
+  std::size_t all = 0;
+  return __builtin_mul_overflow(count, bytes, &all) ? failed(ENOMEM, nullptr) : reallocate(start, all);
+}
+
+TONARI_FAR_EXPORTED void free(void* start) noexcept {
+  if (is_in_arena(start)) return free_far(start);
+  if (!is_early(start)) real().free(start);
+}
+
+TONARI_FAR_EXPORTED void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
+  void* const start = allocate_aligned(alignment, bytes);
+  return start != nullptr ? start : real().memalign(alignment, bytes);
+}
+
+TONARI_FAR_EXPORTED void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
+  void* const start = allocate_aligned(alignment, bytes);
+  return start != nullptr ? start : real().aligned_alloc(alignment, bytes);
+}
+
+TONARI_FAR_EXPORTED int posix_memalign(void** start, std::size_t alignment, std::size_t bytes) noexcept {
+  if (alignment % sizeof(void*) == 0) {
+    if (void* const far = allocate_aligned(alignment, bytes)) {
+      *start = far;
+      return 0;
+    }
+  }
+  return real().posix_memalign(start, alignment, bytes);
+}
+
+TONARI_FAR_EXPORTED void* valloc(std::size_t bytes) noexcept {
+  void* const start = allocate(bytes, page_bytes);
+  return start != nullptr ? start : real().valloc(bytes);
+}
+
+TONARI_FAR_EXPORTED void* pvalloc(std::size_t bytes) noexcept {
+  void* const start = allocate(bytes, page_bytes);
+  return start != nullptr ? start : real().pvalloc(bytes);
+}
+
+TONARI_FAR_EXPORTED std::size_t malloc_usable_size(void* start) noexcept {
+  if (is_in_arena(start)) return is_ready() ? allocation_at(start).bytes : 0;
+  return is_early(start) ? early_bytes(start) : real().malloc_usable_size(start);
+}
