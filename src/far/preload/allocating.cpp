@@ -20,7 +20,7 @@ namespace {
 void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
   if (bytes < program.bytes_min.load(std::memory_order_relaxed)) [[likely]]
     return nullptr;  // see Program
-  return is_ready() ? pointer_to(take(bytes, alignment)) : nullptr;
+  return is_ready() ? pointer_to(take(bytes, alignment, Extents::is_allocated)) : nullptr;
 }
 
 void* allocate_anywhere(std::size_t bytes) noexcept {
@@ -28,16 +28,31 @@ void* allocate_anywhere(std::size_t bytes) noexcept {
   return start != nullptr ? start : real().malloc(bytes);
 }
 
-void free_far(void* start) noexcept {
-  if (is_ready()) give_back(allocation_at(start));  // else it is not a forked child's to free
+// What allocate() gave; empty for anything else. An allocator that the program brings along has its own small pieces in
+// the arena, if it maps its memory, and they are freed all the time: only what begins a page is looked up.
+Extents::Extent allocation_at(const void* start) noexcept {
+  if (!is_in_arena(start)) [[likely]]
+    return {};
+  if (address_of(start) % page_bytes != 0 || !is_ready()) return {};
+  const Guard guard(program.lock);
+  const Extents::Extent extent = program.extents.find(address_of(start));
+  const bool is_ours = extent.start == address_of(start) && (extent.marks & Extents::is_allocated) != 0;
+  return is_ours ? extent : Extents::Extent{};
 }
 
-void* reallocate_far(void* start, std::size_t bytes) noexcept {
-  if (!is_ready()) {  // a forked child, which ends here: children.cpp
-    void* const to = real().malloc(bytes);
-    return to != nullptr ? std::memcpy(to, start, bytes) : to;
-  }
-  const Extents::Extent before = allocation_at(start);
+void release(void* start) noexcept {
+  if (const Extents::Extent extent = allocation_at(start); !extent.is_empty()) return give_back(extent);
+  const bool is_of_parent = is_in_arena(start) && !is_ready();  // a forked child has nothing there to free
+  if (!is_early(start) && !is_of_parent) real().free(start);
+}
+
+std::size_t usable_bytes(void* start) noexcept {
+  if (is_early(start)) return early_bytes(start);
+  return is_in_arena(start) && !is_ready() ? 0 : real().malloc_usable_size(start);
+}
+
+void* reallocate_far(const Extents::Extent& before, std::size_t bytes) noexcept {
+  void* const start = pointer_to(before.start);
   if (bytes > PTRDIFF_MAX) return failed(ENOMEM, nullptr);
   const std::size_t whole = to_whole_pages(bytes);
   if (whole <= before.bytes) {
@@ -54,15 +69,11 @@ void* reallocate_far(void* start, std::size_t bytes) noexcept {
 
 void* reallocate(void* start, std::size_t bytes) noexcept {
   if (start == nullptr) return allocate_anywhere(bytes);
-  if (is_in_arena(start)) return reallocate_far(start, bytes);
-  if (is_early(start)) {
-    void* const to = allocate_anywhere(bytes);
-    return to != nullptr ? std::memcpy(to, start, std::min(bytes, early_bytes(start))) : to;
-  }
-  void* const to = allocate(bytes, page_bytes);
-  if (to == nullptr) return real().realloc(start, bytes);
-  std::memcpy(to, start, std::min(bytes, real().malloc_usable_size(start)));
-  real().free(start);
+  if (const Extents::Extent before = allocation_at(start); !before.is_empty()) return reallocate_far(before, bytes);
+  void* const to = is_early(start) ? allocate_anywhere(bytes) : allocate(bytes, page_bytes);
+  if (to == nullptr) return is_early(start) ? nullptr : real().realloc(start, bytes);
+  std::memcpy(to, start, std::min(bytes, usable_bytes(start)));
+  release(start);
   return to;
 }
 
@@ -93,10 +104,7 @@ TONARI_FAR_EXPORTED void* reallocarray(void* start, std::size_t count, std::size
   return __builtin_mul_overflow(count, bytes, &all) ? failed(ENOMEM, nullptr) : reallocate(start, all);
 }
 
-TONARI_FAR_EXPORTED void free(void* start) noexcept {
-  if (is_in_arena(start)) return free_far(start);
-  if (!is_early(start)) real().free(start);
-}
+TONARI_FAR_EXPORTED void free(void* start) noexcept { release(start); }
 
 TONARI_FAR_EXPORTED void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
   void* const start = allocate_aligned(alignment, bytes);
@@ -129,6 +137,6 @@ TONARI_FAR_EXPORTED void* pvalloc(std::size_t bytes) noexcept {
 }
 
 TONARI_FAR_EXPORTED std::size_t malloc_usable_size(void* start) noexcept {
-  if (is_in_arena(start)) return is_ready() ? allocation_at(start).bytes : 0;
-  return is_early(start) ? early_bytes(start) : real().malloc_usable_size(start);
+  const Extents::Extent extent = allocation_at(start);
+  return extent.is_empty() ? usable_bytes(start) : extent.bytes;
 }

@@ -11,7 +11,7 @@ using namespace tonari::far;
 /// Memory of the arena, however little. Else, and where there is no room, of malloc. To be freed by free, too.
 TONARI_FAR_EXPORTED void* tonari_far_malloc(std::size_t bytes) noexcept {
   if (is_ready() && bytes != 0) {
-    if (const Address start = take(bytes, page_bytes)) return pointer_to(start);
+    if (const Address start = take(bytes, page_bytes, Extents::is_allocated)) return pointer_to(start);
   }
   return std::malloc(bytes);
 }

@@ -16,7 +16,7 @@ void end_with_message(int signal, siginfo_t* info, void* /*context*/) noexcept {
   constexpr std::string_view message =
       "tonari far: a forked child touched far memory, which children do not have: use posix_spawn or exec, or "
       "--min-size so that this stays local\n";
-  if (info->si_code > 0 && is_in_arena(info->si_addr)) {  // not by somebody's kill()
+  if (info->si_code > 0 && is_in_arena(info->si_addr) && !is_ready()) {  // in a child, and not by somebody's kill()
     (void)system_call(SYS_write, STDERR_FILENO, message.data(), message.size());
   }
   struct sigaction usual {};
@@ -25,23 +25,42 @@ void end_with_message(int signal, siginfo_t* info, void* /*context*/) noexcept {
   if (info->si_code <= 0) (void)::raise(signal);
 }
 
-void begin_as_child() noexcept {
-  // The hole where the arena was is not for the child's own memory: its addresses would be taken for far ones.
-  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
-  const Range hole = arena();
-  (void)system_call(SYS_mmap, hole.start, hole.bytes, PROT_NONE, flags, -1, 0);
+bool has_usual_end(const struct sigaction& action) noexcept {
+  return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_DFL;
+}
 
+void watch_segmentation() noexcept {
   struct sigaction before {};
-  if (::sigaction(SIGSEGV, nullptr, &before) != 0) return;
-  if ((before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL) return;  // the program's own business
+  if (::sigaction(SIGSEGV, nullptr, &before) != 0 || !has_usual_end(before)) return;  // the program's own business
   struct sigaction ending {};
   ending.sa_sigaction = end_with_message;
   ending.sa_flags = SA_SIGINFO | SA_ONSTACK;
   (void)::sigaction(SIGSEGV, &ending, nullptr);
 }
 
+// Before the fork already: an allocator that has its memory from the arena touches it before we are called in the
+// child.
+void prepare() noexcept { watch_segmentation(); }
+
+void go_on_as_parent() noexcept {
+  struct sigaction now {};
+  if (::sigaction(SIGSEGV, nullptr, &now) != 0) return;
+  if ((now.sa_flags & SA_SIGINFO) == 0 || now.sa_sigaction != end_with_message) return;
+  struct sigaction usual {};
+  usual.sa_handler = SIG_DFL;
+  (void)::sigaction(SIGSEGV, &usual, nullptr);
+}
+
+void begin_as_child() noexcept {
+  // The hole where the arena was is not for the child's own memory: its addresses would be taken for far ones.
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  const Range hole = arena();
+  (void)system_call(SYS_mmap, hole.start, hole.bytes, PROT_NONE, flags, -1, 0);
+  watch_segmentation();  // another thread, which forked too, may have undone what prepare() did
+}
+
 }  // namespace
 
-int watch_for_children() noexcept { return ::pthread_atfork(nullptr, nullptr, begin_as_child); }
+int watch_for_children() noexcept { return ::pthread_atfork(prepare, go_on_as_parent, begin_as_child); }
 
 }  // namespace tonari::far

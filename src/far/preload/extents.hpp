@@ -55,6 +55,7 @@ class Extents {
   enum Mark : std::uint32_t {
     was_protected = 1,  ///< By mprotect: to be undone before it is used again.
     is_foreign = 2,     ///< Something else is mapped there: never to be used again.
+    is_allocated = 4,   ///< By malloc, to be freed by free. Else it is mapped.
   };
   /// A range in use: all of an extent, or the part that was asked for. Empty: there is none.
   struct Extent : Range {
@@ -68,7 +69,7 @@ class Extents {
 
   /// Answers an address that `alignment`, a power of two, divides, and a block, too, if there are that many bytes; or
   /// 0.
-  Address allocate(std::size_t bytes, std::size_t alignment) noexcept;
+  Address allocate(std::size_t bytes, std::size_t alignment, std::uint32_t marks = 0) noexcept;
   /// False: some of it is in use, or outside.
   bool allocate_at(Range range) noexcept;
   /// Makes the extent that ends at `end` longer. False: there is none, or no room.
@@ -126,7 +127,7 @@ class Extents {
   } tried_;
 };
 
-inline Address Extents::allocate(std::size_t bytes, std::size_t alignment) noexcept {
+inline Address Extents::allocate(std::size_t bytes, std::size_t alignment, std::uint32_t marks) noexcept {
   if (bytes == 0 || bytes > pages_ * page_bytes || count_ == table_.size()) return 0;
   const std::uint64_t pages = to_whole_pages(bytes) / page_bytes;
   alignment = std::max(alignment, bytes >= block_bytes ? block_bytes : page_bytes);
@@ -138,7 +139,7 @@ inline Address Extents::allocate(std::size_t bytes, std::size_t alignment) noexc
     place = search(pages, alignment, false);
   }
   if (!place.is_found) return 0;
-  insert(place.index, {static_cast<std::uint32_t>(place.first), static_cast<std::uint32_t>(pages), 0, 0});
+  insert(place.index, {static_cast<std::uint32_t>(place.first), static_cast<std::uint32_t>(pages), 0, marks});
   set_room(table_[place.index], room);
   return start_ + place.first * page_bytes;
 }

@@ -69,7 +69,7 @@ int map_over(Range range, int protection, int flags, int descriptor, off_t offse
     return map_foreign(range, protection, flags, descriptor, offset);
   }
   if (const int error = ask(Request::What::discard, range)) return error;
-  if (protection == usual_protection && marks == 0) return 0;
+  if (protection == usual_protection && (marks & Extents::was_protected) == 0) return 0;
   {
     const Guard guard(program.lock);
     program.extents.mark(range, Extents::was_protected);
@@ -135,7 +135,7 @@ void* remap(const Parts& parts, std::size_t bytes, std::size_t wanted, int flags
     whole = program.extents.find(before.start);
   }
   if (before.bytes != to_whole_pages(bytes) || before.end() > whole.end()) return failed(EFAULT, MAP_FAILED);
-  if (whole.marks == Extents::is_foreign) return failed(EINVAL, MAP_FAILED);
+  if ((whole.marks & Extents::is_foreign) != 0) return failed(EINVAL, MAP_FAILED);
 
   void* const start = pointer_to(before.start);
   if (wanted > PTRDIFF_MAX) return failed(ENOMEM, MAP_FAILED);
@@ -146,7 +146,7 @@ void* remap(const Parts& parts, std::size_t bytes, std::size_t wanted, int flags
   }
   if (before.end() == whole.end() && extend(before.end(), after - before.bytes)) return start;
   // Pages that cannot be read cannot be copied.
-  if ((flags & MREMAP_MAYMOVE) == 0 || whole.marks != 0) return failed(ENOMEM, MAP_FAILED);
+  if ((flags & MREMAP_MAYMOVE) == 0 || (whole.marks & Extents::was_protected) != 0) return failed(ENOMEM, MAP_FAILED);
   return move({before, 0}, wanted);
 }
 

@@ -1,12 +1,6 @@
 #include "far/preload/memory.hpp"
 
-#include "far/preload/real.hpp"
 #include "far/preload/requests.hpp"
-
-#include <unistd.h>
-
-#include <cstdlib>
-#include <string_view>
 
 namespace tonari::far {
 
@@ -44,11 +38,11 @@ void give_back_part(const Extents::Extent& part) noexcept {
 
 }  // namespace
 
-Address take(std::size_t bytes, std::size_t alignment) noexcept {
+Address take(std::size_t bytes, std::size_t alignment, std::uint32_t marks) noexcept {
   Range range{0, to_whole_pages(bytes)};
   {
     const Guard guard(program.lock);
-    range.start = program.extents.allocate(bytes, alignment);
+    range.start = program.extents.allocate(bytes, alignment, marks);
   }
   return range.start != 0 && is_lent(range) ? range.start : 0;
 }
@@ -83,17 +77,5 @@ bool extend(Address end, std::size_t bytes) noexcept {
 }
 
 void give_back(Range range) noexcept { (void)for_each_used(range, give_back_part); }
-
-Extents::Extent allocation_at(const void* start) noexcept {
-  Extents::Extent extent;
-  {
-    const Guard guard(program.lock);
-    extent = program.extents.find(address_of(start));
-  }
-  if (extent.start == address_of(start) && !extent.is_empty()) return extent;
-  constexpr std::string_view message = "tonari far: free of what was not allocated, or is freed already\n";
-  (void)system_call(SYS_write, STDERR_FILENO, message.data(), message.size());
-  std::abort();
-}
 
 }  // namespace tonari::far

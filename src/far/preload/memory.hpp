@@ -8,7 +8,8 @@
 namespace tonari::far {
 
 /// Answers the address of zeros, or 0: the arena, or who lends the memory, has no room for `bytes`.
-Address take(std::size_t bytes, std::size_t alignment) noexcept;
+/// `marks` are of Extents::Mark.
+Address take(std::size_t bytes, std::size_t alignment, std::uint32_t marks = 0) noexcept;
 /// False: some of it is in use, or there is no room.
 bool take_at(Range range) noexcept;
 /// What is not in use of it. False: there is no room.
@@ -19,9 +20,6 @@ bool extend(Address end, std::size_t bytes) noexcept;
 /// Whatever of `range` is in use. The addresses stay mapped, for the next who takes them: reading there afterwards is a
 /// mistake of the program that no signal tells.
 void give_back(Range range) noexcept;
-
-/// The extent that begins there. A program that frees anything else is ended, as libc does.
-Extents::Extent allocation_at(const void* start) noexcept;
 
 /// Calls visit(extent) for each part of `range` that is in use. Answers whether all of it is.
 template <class Visit>
