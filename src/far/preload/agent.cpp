@@ -1,0 +1,161 @@
+#include "far/preload/agent.hpp"
+
+#include "far/preload/lock.hpp"
+#include "pager/placing.hpp"
+
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <climits>
+
+namespace tonari::far {
+
+namespace {
+
+using pager::Address;
+using pager::block_bytes;
+using pager::Holes;
+using pager::Progress;
+
+struct System {
+  int descriptor;
+  template <class Wanted>
+  [[nodiscard]] int control(unsigned long code, Wanted& request) const noexcept {
+    return error_of(system_call(SYS_ioctl, descriptor, code, &request));
+  }
+  static void yield() noexcept { (void)system_call(SYS_sched_yield); }
+};
+
+struct Calls {
+  System watch;
+  System faults;
+
+  [[nodiscard]] Progress move_out(Address to, Address from, std::size_t bytes, Holes holes) const noexcept {
+    return pager::kernel::move(watch, to, from, bytes, holes);
+  }
+  [[nodiscard]] Progress move_in(Address to, Address from, std::size_t bytes, Holes holes) const noexcept {
+    return pager::kernel::move(faults, to, from, bytes, holes);
+  }
+  void zero(Address to, std::size_t bytes) const noexcept { (void)pager::kernel::zero(watch, to, bytes); }
+  static void drop(Address start, std::size_t bytes) noexcept {
+    (void)system_call(SYS_madvise, start, bytes, MADV_DONTNEED);  // refused: something else is mapped there
+  }
+  static bool populate(Address start, std::size_t bytes) noexcept {
+    return system_call(SYS_madvise, start, bytes, MADV_POPULATE_WRITE) == 0;
+  }
+  static bool look_up(Address start, std::size_t bytes, unsigned char* pages) noexcept {
+    return system_call(SYS_mincore, start, bytes, pages) == 0;
+  }
+};
+
+struct Agent {
+  AgentTools tools;
+  std::atomic<std::uint32_t> is_settled{0};
+};
+constinit Agent agent{};
+alignas(16) constinit std::array<std::byte, 64 * 1024> stack{};
+
+void close_all_others() noexcept {
+  std::array<int, 3> kept{agent.tools.faults, agent.tools.watch, agent.tools.socket};
+  std::ranges::sort(kept);
+  int first = 0;
+  for (const int each : kept) {
+    if (first < each) (void)system_call(SYS_close_range, first, each - 1, 0);
+    first = each + 1;
+  }
+  (void)system_call(SYS_close_range, first, INT_MAX, 0);
+}
+
+void carry_out(pager::Placing<Calls>& placing, Command& command) noexcept {
+  const Address buffer = agent.tools.buffers + command.buffer * block_bytes;
+  switch (command.what) {
+    case Command::What::take_out: command.pages = placing.take_out(command.address, command.pages, buffer); break;
+    case Command::What::move_in: command.pages = placing.move_in(command.address, command.pages, buffer); break;
+    case Command::What::stock: command.done = placing.stock(buffer) ? 1 : 0; break;
+    case Command::What::empty: placing.empty(buffer); break;
+    case Command::What::drop: Calls::drop(command.address, command.bytes); break;
+  }
+}
+
+bool carry_out_all(pager::Placing<Calls>& placing) noexcept {
+  bool met = false;
+  for (Command& command : agent.tools.channel->commands) {
+    if (command.state.load(std::memory_order_acquire) != Command::asked) continue;  // then all of it is there
+    carry_out(placing, command);
+    command.state.store(Command::answered, std::memory_order_release);
+    wake(command.state, INT_MAX, With::keeper);
+    met = true;
+  }
+  return met;
+}
+
+[[noreturn]] void serve() noexcept {
+  (void)system_call(SYS_prctl, PR_SET_NAME, "tonari-agent", 0, 0, 0);
+  close_all_others();
+  agent.is_settled.store(1, std::memory_order_release);  // pairs with start_agent
+  wake(agent.is_settled, 1, With::threads);
+
+  pager::Placing<Calls> placing({{agent.tools.watch}, {agent.tools.faults}}, agent.tools.nursery);
+  std::atomic<std::uint32_t>& bell = agent.tools.channel->agent_bell;
+  for (;;) {
+    const std::uint32_t seen = bell.load(std::memory_order_acquire);  // before looking: no command is slept over
+    if (!carry_out_all(placing)) wait_on(bell, seen, With::keeper);
+  }
+}
+
+// A thread beside those of libc: it borrows the thread-local memory of the one that starts it, and does not use it.
+long clone_to(void (*function)() noexcept, std::byte* stack_end) noexcept {
+  constexpr long flags = CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+#if defined(__x86_64__)
+  long result = SYS_clone;
+  register long tls asm("r8") = 0;
+  register long child asm("r10") = 0;
+  register auto target asm("r12") = function;
+  asm volatile(
+      "syscall\n\t"
+      "test %%rax, %%rax\n\t"
+      "jnz 1f\n\t"
+      "xor %%ebp, %%ebp\n\t"  // debuggers see the last frame
+      "call *%[target]\n\t"
+      "ud2\n"
+      "1:"
+      : "+a"(result)
+      : "D"(flags), "S"(stack_end), "d"(0L), "r"(child), "r"(tls), [target] "r"(target)
+      : "rcx", "r11", "memory");
+  return result;
+#else
+  register long which asm("x8") = SYS_clone;
+  register long result asm("x0") = flags;
+  register long stack asm("x1") = reinterpret_cast<long>(stack_end);
+  register long parent asm("x2") = 0;
+  register long tls asm("x3") = 0;
+  register long child asm("x4") = 0;
+  register auto target asm("x9") = function;
+  asm volatile(
+      "svc #0\n\t"
+      "cbnz x0, 1f\n\t"
+      "mov x29, xzr\n\t"
+      "mov x30, xzr\n\t"
+      "blr %[target]\n\t"
+      "brk #1\n"
+      "1:"
+      : "+r"(result)
+      : "r"(which), "r"(stack), "r"(parent), "r"(tls), "r"(child), [target] "r"(target)
+      : "memory");
+  return result;
+#endif
+}
+
+}  // namespace
+
+int start_agent(const AgentTools& tools) noexcept {
+  agent.tools = tools;
+  const WithoutSignals inherited;
+  const long thread = clone_to(serve, stack.data() + stack.size());
+  if (is_error(thread)) return error_of(thread);
+  while (agent.is_settled.load(std::memory_order_acquire) == 0) wait_on(agent.is_settled, 0, With::threads);
+  return 0;
+}
+
+}  // namespace tonari::far

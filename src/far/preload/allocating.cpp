@@ -1,0 +1,142 @@
+#include "far/preload/exported.hpp"
+#include "far/preload/memory.hpp"
+#include "far/preload/real.hpp"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+// malloc and its relatives: what is large goes to the arena; everything else, and what finds no room there, to the
+// function that the program would have called, which also says what is wrong with the arguments.
+namespace tonari::far {
+
+namespace {
+
+// Null: it does not go there.
+void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
+  if (bytes < program.bytes_min.load(std::memory_order_relaxed)) [[likely]]
+    return nullptr;  // see Program
+  return is_ready() ? pointer_to(take(bytes, alignment, Extents::is_allocated)) : nullptr;
+}
+
+void* allocate_anywhere(std::size_t bytes) noexcept {
+  void* const start = allocate(bytes, page_bytes);
+  return start != nullptr ? start : real().malloc(bytes);
+}
+
+// What allocate() gave; empty for anything else. An allocator that the program brings along has its own small pieces in
+// the arena, if it maps its memory, and they are freed all the time: only what begins a page is looked up.
+Extents::Extent allocation_at(const void* start) noexcept {
+  if (!is_in_arena(start)) [[likely]]
+    return {};
+  if (address_of(start) % page_bytes != 0 || !is_ready()) return {};
+  const Guard guard(program.lock);
+  const Extents::Extent extent = program.extents.find(address_of(start));
+  const bool is_ours = extent.start == address_of(start) && (extent.marks & Extents::is_allocated) != 0;
+  return is_ours ? extent : Extents::Extent{};
+}
+
+void release(void* start) noexcept {
+  if (const Extents::Extent extent = allocation_at(start); !extent.is_empty()) return give_back(extent);
+  const bool is_of_parent = is_in_arena(start) && !is_ready();  // a forked child has nothing there to free
+  if (!is_early(start) && !is_of_parent) real().free(start);
+}
+
+std::size_t usable_bytes(void* start) noexcept {
+  if (is_early(start)) return early_bytes(start);
+  return is_in_arena(start) && !is_ready() ? 0 : real().malloc_usable_size(start);
+}
+
+void* reallocate_far(const Extents::Extent& before, std::size_t bytes) noexcept {
+  void* const start = pointer_to(before.start);
+  if (bytes > PTRDIFF_MAX) return failed(ENOMEM, nullptr);
+  const std::size_t whole = to_whole_pages(bytes);
+  if (whole <= before.bytes) {
+    give_back({before.start + whole, before.bytes - whole});
+    return whole != 0 ? start : nullptr;
+  }
+  if (extend(before.end(), whole - before.bytes)) return start;
+  void* const to = allocate_anywhere(bytes);
+  if (to == nullptr) return nullptr;
+  std::memcpy(to, start, before.bytes);
+  give_back(before);
+  return to;
+}
+
+void* reallocate(void* start, std::size_t bytes) noexcept {
+  if (start == nullptr) return allocate_anywhere(bytes);
+  if (const Extents::Extent before = allocation_at(start); !before.is_empty()) return reallocate_far(before, bytes);
+  void* const to = is_early(start) ? allocate_anywhere(bytes) : allocate(bytes, page_bytes);
+  if (to == nullptr) return is_early(start) ? nullptr : real().realloc(start, bytes);
+  std::memcpy(to, start, std::min(bytes, usable_bytes(start)));
+  release(start);
+  return to;
+}
+
+// Null also if the alignment is one of which the real functions know what to do.
+void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
+  return std::has_single_bit(alignment) ? allocate(bytes, alignment) : nullptr;
+}
+
+}  // namespace
+
+}  // namespace tonari::far
+
+using namespace tonari::far;
+
+TONARI_FAR_EXPORTED void* malloc(std::size_t bytes) noexcept { return allocate_anywhere(bytes); }
+
+TONARI_FAR_EXPORTED void* calloc(std::size_t count, std::size_t bytes) noexcept {
+  std::size_t all = 0;
+  if (__builtin_mul_overflow(count, bytes, &all)) return failed(ENOMEM, nullptr);
+  void* const start = allocate(all, page_bytes);  // of zeros
+  return start != nullptr ? start : real().calloc(count, bytes);
+}
+
+TONARI_FAR_EXPORTED void* realloc(void* start, std::size_t bytes) noexcept { return reallocate(start, bytes); }
+
+TONARI_FAR_EXPORTED void* reallocarray(void* start, std::size_t count, std::size_t bytes) noexcept {
+  std::size_t all = 0;
+  return __builtin_mul_overflow(count, bytes, &all) ? failed(ENOMEM, nullptr) : reallocate(start, all);
+}
+
+TONARI_FAR_EXPORTED void free(void* start) noexcept { release(start); }
+
+TONARI_FAR_EXPORTED void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
+  void* const start = allocate_aligned(alignment, bytes);
+  return start != nullptr ? start : real().memalign(alignment, bytes);
+}
+
+TONARI_FAR_EXPORTED void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
+  void* const start = allocate_aligned(alignment, bytes);
+  return start != nullptr ? start : real().aligned_alloc(alignment, bytes);
+}
+
+TONARI_FAR_EXPORTED int posix_memalign(void** start, std::size_t alignment, std::size_t bytes) noexcept {
+  if (alignment % sizeof(void*) == 0) {
+    if (void* const far = allocate_aligned(alignment, bytes)) {
+      *start = far;
+      return 0;
+    }
+  }
+  return real().posix_memalign(start, alignment, bytes);
+}
+
+TONARI_FAR_EXPORTED void* valloc(std::size_t bytes) noexcept {
+  void* const start = allocate(bytes, page_bytes);
+  return start != nullptr ? start : real().valloc(bytes);
+}
+
+TONARI_FAR_EXPORTED void* pvalloc(std::size_t bytes) noexcept {
+  void* const start = allocate(bytes, page_bytes);
+  return start != nullptr ? start : real().pvalloc(bytes);
+}
+
+TONARI_FAR_EXPORTED std::size_t malloc_usable_size(void* start) noexcept {
+  const Extents::Extent extent = allocation_at(start);
+  return extent.is_empty() ? usable_bytes(start) : extent.bytes;
+}

@@ -1,0 +1,46 @@
+#include "far/preload/exported.hpp"
+#include "far/preload/memory.hpp"
+#include "far/preload/real.hpp"
+#include "far/preload/requests.hpp"
+
+#include <cstdlib>
+
+// What a program that knows of far memory calls. It declares them weak: without us they are null.
+using namespace tonari::far;
+
+/// Memory of the arena, however little. Else, and where there is no room, of malloc. To be freed by free, too.
+TONARI_FAR_EXPORTED void* tonari_far_malloc(std::size_t bytes) noexcept {
+  if (is_ready() && bytes != 0) {
+    if (const Address start = take(bytes, page_bytes, Extents::is_allocated)) return pointer_to(start);
+  }
+  return std::malloc(bytes);
+}
+
+TONARI_FAR_EXPORTED void tonari_far_free(void* start) noexcept { std::free(start); }
+
+/// What the program is about to do with the pages that `start` to `start` + `bytes` are in: a number of Request::What.
+/// will_need (3): use it soon; done_with (4): not use it soon; sequential (5), random (6): go through it so, from now
+/// on. discard (0): forget its contents, for zeros; only whole pages. Answers 0 or an error number: ENOMEM if some of
+/// it is not far memory, which is no harm.
+TONARI_FAR_EXPORTED int tonari_far_advise(void* start, std::size_t bytes, int what) noexcept {
+  const Range bounds{address_of(start), bytes};
+  const Address first = bounds.start / page_bytes * page_bytes;
+  const Range range = Range{first, to_whole_pages(bounds.end() - first)}.cut_to(arena());
+  const auto wanted = static_cast<Request::What>(what);
+  switch (wanted) {
+    case Request::What::discard:
+      if (range != bounds) return EINVAL;
+      break;
+    case Request::What::will_need:
+    case Request::What::done_with:
+    case Request::What::sequential:
+    case Request::What::random: break;
+    default: return EINVAL;
+  }
+  if (range.is_empty() || !is_ready()) return ENOMEM;
+  int error = 0;
+  const bool is_whole = for_each_used(range, [&](const Extents::Extent& part) {
+    if ((part.marks & Extents::is_foreign) == 0 && error == 0) error = ask(wanted, part);
+  });
+  return error == 0 && !is_whole ? ENOMEM : error;
+}

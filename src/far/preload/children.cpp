@@ -1,0 +1,66 @@
+#include "far/preload/children.hpp"
+
+#include "far/preload/program.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string_view>
+
+namespace tonari::far {
+
+namespace {
+
+void end_with_message(int signal, siginfo_t* info, void* /*context*/) noexcept {
+  constexpr std::string_view message =
+      "tonari far: a forked child touched far memory, which children do not have: use posix_spawn or exec, or "
+      "--min-size so that this stays local\n";
+  if (info->si_code > 0 && is_in_arena(info->si_addr) && !is_ready()) {  // in a child, and not by somebody's kill()
+    (void)system_call(SYS_write, STDERR_FILENO, message.data(), message.size());
+  }
+  struct sigaction usual {};
+  usual.sa_handler = SIG_DFL;
+  (void)::sigaction(signal, &usual, nullptr);  // back to what it did, which ends it now
+  if (info->si_code <= 0) (void)::raise(signal);
+}
+
+bool has_usual_end(const struct sigaction& action) noexcept {
+  return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_DFL;
+}
+
+void watch_segmentation() noexcept {
+  struct sigaction before {};
+  if (::sigaction(SIGSEGV, nullptr, &before) != 0 || !has_usual_end(before)) return;  // the program's own business
+  struct sigaction ending {};
+  ending.sa_sigaction = end_with_message;
+  ending.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  (void)::sigaction(SIGSEGV, &ending, nullptr);
+}
+
+// Before the fork already: an allocator that has its memory from the arena touches it before we are called in the
+// child.
+void prepare() noexcept { watch_segmentation(); }
+
+void go_on_as_parent() noexcept {
+  struct sigaction now {};
+  if (::sigaction(SIGSEGV, nullptr, &now) != 0) return;
+  if ((now.sa_flags & SA_SIGINFO) == 0 || now.sa_sigaction != end_with_message) return;
+  struct sigaction usual {};
+  usual.sa_handler = SIG_DFL;
+  (void)::sigaction(SIGSEGV, &usual, nullptr);
+}
+
+void begin_as_child() noexcept {
+  // The hole where the arena was is not for the child's own memory: its addresses would be taken for far ones.
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  const Range hole = arena();
+  (void)system_call(SYS_mmap, hole.start, hole.bytes, PROT_NONE, flags, -1, 0);
+  watch_segmentation();  // another thread, which forked too, may have undone what prepare() did
+}
+
+}  // namespace
+
+int watch_for_children() noexcept { return ::pthread_atfork(prepare, go_on_as_parent, begin_as_child); }
+
+}  // namespace tonari::far

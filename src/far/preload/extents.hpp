@@ -1,0 +1,294 @@
+#pragma once
+
+#include "pager/page.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace tonari::far {
+
+using pager::Address;
+using pager::block_bytes;
+using pager::page_bytes;
+
+constexpr std::size_t to_whole_pages(std::size_t bytes) noexcept {
+  return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+/// A part of the address space, in whole pages.
+struct Range {
+  Address start = 0;
+  std::size_t bytes = 0;
+
+  [[nodiscard]] constexpr Address end() const noexcept { return start + bytes; }
+  [[nodiscard]] constexpr bool is_empty() const noexcept { return bytes == 0; }
+  /// What is in both; empty where there is nothing.
+  [[nodiscard]] constexpr Range cut_to(Range other) const noexcept {
+    const Address first = std::max(start, other.start);
+    const Address last = std::min(end(), other.end());
+    return {first, last > first ? last - first : 0};
+  }
+  friend constexpr bool operator==(Range, Range) noexcept = default;
+};
+
+/// Which ranges of the arena are in use. Logic alone: it touches nothing of the arena.
+///
+/// Extents lie in order of their addresses, and neighbours stay apart: each ends where its allocation ended. A large
+/// one has room behind it, which others use last, so that it can grow without being copied.
+///
+/// Owns:    nothing; its table is given to it.
+/// Threads: one at a time.
+/// Costs:   finding is a binary search, changing moves what lies behind in the table. A place is looked for from the
+///          lowest address upward, so that freed addresses are used again, which have their page tables already; not
+///          from the beginning if the last search was for no more.
+class Extents {
+ public:
+  struct Entry {
+    std::uint32_t first;  // page of the arena
+    std::uint32_t pages;
+    std::uint32_t room;  // pages behind it: end + room <= first of the next
+    std::uint32_t marks;
+  };
+  enum Mark : std::uint32_t {
+    was_protected = 1,  ///< By mprotect: to be undone before it is used again.
+    is_foreign = 2,     ///< Something else is mapped there: never to be used again.
+    is_allocated = 4,   ///< By malloc, to be freed by free. Else it is mapped.
+  };
+  /// A range in use: all of an extent, or the part that was asked for. Empty: there is none.
+  struct Extent : Range {
+    std::uint32_t marks = 0;
+  };
+
+  constexpr Extents() noexcept = default;
+  /// Nothing of `arena` is in use; it has at most 2^32 pages. It takes no more extents than `table` has entries.
+  Extents(Range arena, std::span<Entry> table) noexcept
+      : start_(arena.start), pages_(arena.bytes / page_bytes), table_(table) {}
+
+  /// Answers an address that `alignment`, a power of two, divides, and a block, too, if there are that many bytes; or
+  /// 0.
+  Address allocate(std::size_t bytes, std::size_t alignment, std::uint32_t marks = 0) noexcept;
+  /// False: some of it is in use, or outside.
+  bool allocate_at(Range range) noexcept;
+  /// Makes the extent that ends at `end` longer. False: there is none, or no room.
+  bool grow(Address end, std::size_t bytes) noexcept;
+  /// `range` is some or all of one extent. False: the table has no entry left for the second of two ends.
+  bool free(Range range) noexcept;
+
+  /// The extent that `at` is in.
+  [[nodiscard]] Extent find(Address at) const noexcept;
+  /// The first part of `range` that is in use; the first that is not.
+  [[nodiscard]] Extent first_used(Range range) const noexcept;
+  [[nodiscard]] Range first_free(Range range) const noexcept;
+
+  /// Makes an extent end and another begin at `at`. False: the table is full.
+  bool split(Address at) noexcept;
+  /// Every extent that has some of `range`.
+  void mark(Range range, Mark mark) noexcept;
+
+ private:
+  struct Place {
+    std::size_t index;  // of the entry that it would be
+    std::uint64_t first;
+    bool is_found;
+  };
+  static std::uint64_t end_of(const Entry& entry) noexcept { return std::uint64_t{entry.first} + entry.pages; }
+  [[nodiscard]] std::uint64_t page_of(Address at) const noexcept { return (at - start_) / page_bytes; }
+  [[nodiscard]] Extent extent_of(const Entry& entry) const noexcept {
+    return {{start_ + entry.first * page_bytes, entry.pages * page_bytes}, entry.marks};
+  }
+  // How many entries begin at or before `page`.
+  [[nodiscard]] std::size_t upto(std::uint64_t page) const noexcept {
+    const auto used = table_.first(count_);
+    const auto found = std::ranges::upper_bound(used, page, {}, &Entry::first);
+    return static_cast<std::size_t>(found - used.begin());
+  }
+  [[nodiscard]] std::uint64_t gap_end(std::size_t index) const noexcept {
+    return index == count_ ? pages_ : table_[index].first;
+  }
+  [[nodiscard]] std::uint64_t room_for(std::uint64_t pages) const noexcept;
+  [[nodiscard]] Place search(std::uint64_t pages, std::size_t alignment, bool keep_rooms) noexcept;
+  void insert(std::size_t index, Entry entry) noexcept;
+  void erase(std::size_t index) noexcept;
+  void set_room(Entry& entry, std::uint64_t pages) noexcept;
+
+  Address start_ = 0;
+  std::uint64_t pages_ = 0;
+  std::uint64_t taken_ = 0;  // pages in use, and rooms
+  std::span<Entry> table_;
+  std::size_t count_ = 0;
+  // No gap before entry `index` has, its room kept, as many pages in such a place.
+  struct {
+    std::uint64_t pages = 0;
+    std::size_t alignment = 0;
+    std::size_t index = 0;
+  } tried_;
+};
+
+inline Address Extents::allocate(std::size_t bytes, std::size_t alignment, std::uint32_t marks) noexcept {
+  if (bytes == 0 || bytes > pages_ * page_bytes || count_ == table_.size()) return 0;
+  const std::uint64_t pages = to_whole_pages(bytes) / page_bytes;
+  alignment = std::max(alignment, bytes >= block_bytes ? block_bytes : page_bytes);
+
+  std::uint64_t room = room_for(pages);
+  Place place = search(pages + room, alignment, true);
+  if (!place.is_found) {
+    room = 0;
+    place = search(pages, alignment, false);
+  }
+  if (!place.is_found) return 0;
+  insert(place.index, {static_cast<std::uint32_t>(place.first), static_cast<std::uint32_t>(pages), 0, marks});
+  set_room(table_[place.index], room);
+  return start_ + place.first * page_bytes;
+}
+
+inline bool Extents::allocate_at(Range range) noexcept {
+  if (range.is_empty() || range.start < start_ || count_ == table_.size()) return false;
+  const std::uint64_t first = page_of(range.start);
+  const std::uint64_t pages = range.bytes / page_bytes;
+  const std::size_t index = upto(first);
+  if (index != 0 && end_of(table_[index - 1]) > first) return false;
+  const std::uint64_t end = gap_end(index);
+  if (first >= end || pages > end - first) return false;
+  insert(index, {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(pages), 0, 0});
+  return true;
+}
+
+inline bool Extents::grow(Address end, std::size_t bytes) noexcept {
+  const std::uint64_t page = page_of(end);
+  const std::size_t index = upto(page - 1);
+  if (index == 0 || end_of(table_[index - 1]) != page) return false;
+  Entry& entry = table_[index - 1];
+  const std::uint64_t gap = gap_end(index) - page;
+  if (bytes > gap * page_bytes) return false;
+  const std::uint64_t pages = to_whole_pages(bytes) / page_bytes;
+
+  set_room(entry, 0);
+  entry.pages += static_cast<std::uint32_t>(pages);
+  taken_ += pages;
+  set_room(entry, std::min(gap - pages, room_for(entry.pages)));
+  return true;
+}
+
+inline bool Extents::free(Range range) noexcept {
+  const std::uint64_t first = page_of(range.start);
+  const std::uint64_t end = page_of(range.end());
+  const std::size_t index = upto(first) - 1;
+  Entry& entry = table_[index];
+  if (end < end_of(entry)) {
+    if (!split(range.end())) return false;
+  } else {
+    set_room(entry, 0);
+  }
+  if (first == entry.first) {
+    erase(index);
+    return true;
+  }
+  taken_ -= end - first;
+  entry.pages = static_cast<std::uint32_t>(first - entry.first);
+  tried_.index = std::min(tried_.index, index);
+  return true;
+}
+
+inline Extents::Extent Extents::find(Address at) const noexcept {
+  const std::uint64_t page = page_of(at);
+  const std::size_t index = upto(page);
+  if (index == 0 || end_of(table_[index - 1]) <= page) return {};
+  return extent_of(table_[index - 1]);
+}
+
+inline Extents::Extent Extents::first_used(Range range) const noexcept {
+  Extent extent = find(range.start);
+  if (extent.is_empty()) {
+    const std::size_t index = upto(page_of(range.start));
+    if (index == count_) return {};
+    extent = extent_of(table_[index]);
+  }
+  static_cast<Range&>(extent) = extent.cut_to(range);
+  return extent;
+}
+
+inline Range Extents::first_free(Range range) const noexcept {
+  while (!range.is_empty()) {
+    const Extent used = first_used(range);
+    if (used.is_empty()) return range;
+    if (used.start > range.start) return {range.start, used.start - range.start};
+    range = {used.end(), range.bytes - used.bytes};
+  }
+  return {};
+}
+
+inline bool Extents::split(Address at) noexcept {
+  const Extent extent = find(at);
+  if (extent.is_empty() || extent.start == at) return true;
+  if (count_ == table_.size()) return false;
+  const std::uint64_t page = page_of(at);
+  const std::size_t index = upto(page);
+  Entry& low = table_[index - 1];
+  const Entry high{static_cast<std::uint32_t>(page), static_cast<std::uint32_t>(end_of(low) - page), low.room,
+                   low.marks};
+  set_room(low, 0);
+  low.pages -= high.pages;
+  taken_ -= high.pages;
+  insert(index, {high.first, high.pages, 0, high.marks});
+  set_room(table_[index], high.room);
+  return true;
+}
+
+inline void Extents::mark(Range range, Mark mark) noexcept {
+  for (Extent each = first_used(range); !each.is_empty(); each = first_used(range)) {
+    table_[upto(page_of(each.start)) - 1].marks |= mark;
+    range = {each.end(), range.end() - each.end()};
+  }
+}
+
+// As much again for what has grown to a block already, as long as half of the arena is left.
+inline std::uint64_t Extents::room_for(std::uint64_t pages) const noexcept {
+  return pages >= pager::block_pages && taken_ + 2 * pages <= pages_ / 2 ? pages : 0;
+}
+
+inline Extents::Place Extents::search(std::uint64_t pages, std::size_t alignment, bool keep_rooms) noexcept {
+  const std::uint64_t step = alignment / page_bytes;
+  const std::uint64_t base = start_ / page_bytes;
+  const bool goes_on = keep_rooms && pages >= tried_.pages && alignment >= tried_.alignment;
+  std::size_t index = goes_on ? tried_.index : 0;
+  Place place{count_, 0, false};
+  for (; index <= count_ && !place.is_found; ++index) {
+    const Entry before = index == 0 ? Entry{} : table_[index - 1];
+    const std::uint64_t gap = end_of(before) + (keep_rooms ? before.room : 0);
+    const std::uint64_t first = ((base + gap + step - 1) & ~(step - 1)) - base;
+    if (first + pages <= gap_end(index)) place = {index, first, true};
+  }
+  if (keep_rooms) tried_ = {pages, alignment, place.index};
+  return place;
+}
+
+inline void Extents::insert(std::size_t index, Entry entry) noexcept {
+  if (index != 0) {
+    Entry& before = table_[index - 1];
+    set_room(before, std::min<std::uint64_t>(before.room, entry.first - end_of(before)));
+  }
+  std::memmove(table_.data() + index + 1, table_.data() + index, (count_ - index) * sizeof(Entry));
+  table_[index] = entry;
+  ++count_;
+  taken_ += entry.pages;
+  if (index < tried_.index) ++tried_.index;
+}
+
+inline void Extents::erase(std::size_t index) noexcept {
+  set_room(table_[index], 0);
+  taken_ -= table_[index].pages;
+  --count_;
+  std::memmove(table_.data() + index, table_.data() + index + 1, (count_ - index) * sizeof(Entry));
+  tried_.index = std::min(tried_.index, index);
+}
+
+inline void Extents::set_room(Entry& entry, std::uint64_t pages) noexcept {
+  if (pages < entry.room) tried_.index = std::min(tried_.index, static_cast<std::size_t>(&entry - table_.data()));
+  taken_ = taken_ - entry.room + pages;
+  entry.room = static_cast<std::uint32_t>(pages);
+}
+
+}  // namespace tonari::far

@@ -1,0 +1,58 @@
+#pragma once
+
+#include "far/preload/system_calls.hpp"
+
+#include <csignal>
+#include <cstdint>
+
+namespace tonari::far {
+
+/// Blocks all signals of the calling thread while it lives.
+class WithoutSignals {
+ public:
+  WithoutSignals() noexcept {
+    const std::uint64_t all = ~0ULL;
+    (void)system_call(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before_, sizeof before_);
+  }
+  WithoutSignals(const WithoutSignals&) = delete;
+  WithoutSignals& operator=(const WithoutSignals&) = delete;
+  ~WithoutSignals() { (void)system_call(SYS_rt_sigprocmask, SIG_SETMASK, &before_, nullptr, sizeof before_); }
+
+ private:
+  std::uint64_t before_ = 0;  // as the kernel has it: a bit a signal
+};
+
+/// Nobody holds it for longer than a search. Of a forked child nobody takes it.
+class Lock {
+ public:
+  void lock() noexcept {
+    std::uint32_t seen = is_free;
+    if (state_.compare_exchange_strong(seen, is_held, std::memory_order_acquire)) return;  // (1) pairs with (2)
+    while (state_.exchange(has_sleepers, std::memory_order_acquire) != is_free) {
+      wait_on(state_, has_sleepers, With::threads);
+    }
+  }
+  void unlock() noexcept {
+    if (state_.exchange(is_free, std::memory_order_release) == has_sleepers) wake(state_, 1, With::threads);  // (2)
+  }
+
+ private:
+  enum : std::uint32_t { is_free, is_held, has_sleepers };
+  std::atomic<std::uint32_t> state_{is_free};
+};
+
+/// Holds `lock` without signals: a handler may unmap memory, which is one system call without us, and must not wait for
+/// the thread it interrupts.
+class Guard {
+ public:
+  explicit Guard(Lock& lock) noexcept : lock_(lock) { lock_.lock(); }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+  ~Guard() { lock_.unlock(); }
+
+ private:
+  WithoutSignals without_signals_;
+  Lock& lock_;
+};
+
+}  // namespace tonari::far

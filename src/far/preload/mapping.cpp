@@ -1,0 +1,259 @@
+#include "far/preload/exported.hpp"
+#include "far/preload/memory.hpp"
+#include "far/preload/real.hpp"
+#include "far/preload/requests.hpp"
+
+#include <sys/mman.h>
+
+#include <cstdarg>
+#include <cstring>
+
+// mmap and its relatives. A range may lie half in the arena: each part goes its own way. What the arguments are wrong
+// about is the kernel's to say.
+namespace tonari::far {
+
+namespace {
+
+constexpr int usual_protection = PROT_READ | PROT_WRITE;
+
+struct Parts {
+  Range before;
+  Range inside;  // of the arena: whole pages
+  Range after;
+};
+
+// All of a range that makes no sense is `before`.
+Parts parts_of(const void* start, std::size_t bytes) noexcept {
+  const Range range{address_of(start), bytes};
+  const Range inside = Range{range.start, to_whole_pages(bytes)}.cut_to(arena());
+  if (inside.is_empty() || range.start % page_bytes != 0) return {.before = range, .inside = {}, .after = {}};
+  const std::size_t low = inside.start - range.start;
+  const bool goes_beyond = range.end() > inside.end();
+  return {{range.start, low}, inside, {inside.end(), goes_beyond ? range.end() - inside.end() : 0}};
+}
+
+// Private memory of nobody else, of which nothing special is asked.
+bool is_plain(int flags) noexcept {
+  constexpr int harmless = MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK | MAP_FIXED | MAP_FIXED_NOREPLACE;
+  return (flags & ~harmless) == (MAP_PRIVATE | MAP_ANONYMOUS);
+}
+
+bool is_fixed(int flags) noexcept { return (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0; }
+
+void* map_in_arena(void* hint, std::size_t bytes) noexcept {
+  if (is_in_arena(hint)) {
+    const Range wanted{address_of(hint) / page_bytes * page_bytes, to_whole_pages(bytes)};
+    if (take_at(wanted)) return pointer_to(wanted.start);
+  }
+  return pointer_to(take(bytes, page_bytes));
+}
+
+// Something else than paged memory comes to `range`, which is in use and stays so for ever.
+int map_foreign(Range range, int protection, int flags, int descriptor, off_t offset) noexcept {
+  {
+    const Guard guard(program.lock);
+    if (!program.extents.split(range.start) || !program.extents.split(range.end())) return ENOMEM;
+    program.extents.mark(range, Extents::is_foreign);
+  }
+  (void)ask(Request::What::stop_using, range);  // refused: the keeper counts what nobody has
+  void* const start = real().mmap(pointer_to(range.start), range.bytes, protection, flags, descriptor, offset);
+  return start == MAP_FAILED ? errno : 0;
+}
+
+// MAP_FIXED: `range` of the arena begins anew.
+int map_over(Range range, int protection, int flags, int descriptor, off_t offset) noexcept {
+  if (!take_the_rest(range)) return ENOMEM;
+  std::uint32_t marks = 0;
+  (void)for_each_used(range, [&](const Extents::Extent& part) { marks |= part.marks; });
+  if (!is_plain(flags) || (marks & Extents::is_foreign) != 0) {
+    return map_foreign(range, protection, flags, descriptor, offset);
+  }
+  if (const int error = ask(Request::What::discard, range)) return error;
+  if (protection == usual_protection && (marks & Extents::was_protected) == 0) return 0;
+  {
+    const Guard guard(program.lock);
+    program.extents.mark(range, Extents::was_protected);
+  }
+  return error_of(system_call(SYS_mprotect, range.start, range.bytes, protection));
+}
+
+void* map_fixed(const Parts& parts, int protection, int flags, int descriptor, off_t offset) noexcept {
+  const auto map_outside = [&](Range range) {
+    if (range.is_empty()) return true;
+    const auto skipped = static_cast<off_t>(range.start - parts.before.start);
+    return real().mmap(pointer_to(range.start), range.bytes, protection, flags, descriptor, offset + skipped) !=
+           MAP_FAILED;
+  };
+  if (!map_outside(parts.before) || !map_outside(parts.after)) return MAP_FAILED;
+  const auto skipped = static_cast<off_t>(parts.before.bytes);
+  const int error = map_over(parts.inside, protection, flags, descriptor, offset + skipped);
+  return error != 0 ? failed(error, MAP_FAILED) : pointer_to(parts.before.start);
+}
+
+void* map(void* hint, std::size_t bytes, int protection, int flags, int descriptor, off_t offset) noexcept {
+  if (bytes >= program.bytes_min.load(std::memory_order_relaxed) || is_in_arena(hint) || is_fixed(flags)) {  // Program
+    if (!is_fixed(flags) && bytes >= program.bytes_min.load(std::memory_order_relaxed) && is_plain(flags) &&
+        protection == usual_protection && (hint == nullptr || is_in_arena(hint)) && is_ready()) {
+      if (void* const start = map_in_arena(hint, bytes)) return start;
+    }
+    const Parts parts = parts_of(hint, bytes);
+    // With MAP_FIXED_NOREPLACE the kernel finds the arena there.
+    const bool replaces = (flags & MAP_FIXED) != 0 && (flags & MAP_FIXED_NOREPLACE) != MAP_FIXED_NOREPLACE;
+    if (replaces && !parts.inside.is_empty() && is_ready()) {
+      return map_fixed(parts, protection, flags, descriptor, offset);
+    }
+  }
+  return real().mmap(hint, bytes, protection, flags, descriptor, offset);
+}
+
+int unmap(void* start, std::size_t bytes) noexcept {
+  const Parts parts = parts_of(start, bytes);
+  if (parts.inside.is_empty()) return real().munmap(start, bytes);
+  if (is_ready()) give_back(parts.inside);
+  for (const Range& range : {parts.before, parts.after}) {
+    if (!range.is_empty() && real().munmap(pointer_to(range.start), range.bytes) != 0) return -1;
+  }
+  return 0;
+}
+
+// What moves with mremap stays memory of the arena, if there is room.
+void* move(const Extents::Extent& from, std::size_t wanted) noexcept {
+  void* to = pointer_to(take(wanted, page_bytes));
+  if (to == nullptr) to = real().mmap(nullptr, wanted, usual_protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (to == MAP_FAILED) return to;
+  std::memcpy(to, pointer_to(from.start), from.bytes);
+  give_back(from);
+  return to;
+}
+
+void* remap(const Parts& parts, std::size_t bytes, std::size_t wanted, int flags) noexcept {
+  if (wanted == 0 || (flags & ~MREMAP_MAYMOVE) != 0) return failed(EINVAL, MAP_FAILED);
+  const Range before = parts.inside;
+  Extents::Extent whole;
+  if (is_ready()) {
+    const Guard guard(program.lock);
+    whole = program.extents.find(before.start);
+  }
+  if (before.bytes != to_whole_pages(bytes) || before.end() > whole.end()) return failed(EFAULT, MAP_FAILED);
+  if ((whole.marks & Extents::is_foreign) != 0) return failed(EINVAL, MAP_FAILED);
+
+  void* const start = pointer_to(before.start);
+  if (wanted > PTRDIFF_MAX) return failed(ENOMEM, MAP_FAILED);
+  const std::size_t after = to_whole_pages(wanted);
+  if (after <= before.bytes) {
+    give_back({before.start + after, before.bytes - after});
+    return start;
+  }
+  if (before.end() == whole.end() && extend(before.end(), after - before.bytes)) return start;
+  // Pages that cannot be read cannot be copied.
+  if ((flags & MREMAP_MAYMOVE) == 0 || (whole.marks & Extents::was_protected) != 0) return failed(ENOMEM, MAP_FAILED);
+  return move({before, 0}, wanted);
+}
+
+// Answers 0 or an error number, as the kernel would for such memory. What it should only know is not refused.
+int advise(Range range, int advice) noexcept {
+  const auto each = [range](Request::What what, bool is_needed) {
+    int error = 0;
+    const bool is_whole = for_each_used(range, [&](const Extents::Extent& part) {
+      if ((part.marks & Extents::is_foreign) != 0) return;
+      const int answer = ask(what, part);
+      if (is_needed && answer != 0) error = answer;
+    });
+    return error == 0 && !is_whole ? ENOMEM : error;
+  };
+  switch (advice) {
+    case MADV_DONTNEED:
+    case MADV_FREE: return each(Request::What::discard, true);
+    case MADV_WILLNEED: return each(Request::What::will_need, false);
+    case MADV_COLD:
+    case MADV_PAGEOUT: return each(Request::What::done_with, false);
+    case MADV_SEQUENTIAL: return each(Request::What::sequential, false);
+    case MADV_RANDOM: return each(Request::What::random, false);
+    case MADV_POPULATE_READ:
+    case MADV_POPULATE_WRITE: return error_of(system_call(SYS_madvise, range.start, range.bytes, advice));
+    // Either so already, or a promise that nothing depends on. Passed on, they would split the arena's mapping.
+    case MADV_NORMAL:
+    case MADV_DONTFORK:
+    case MADV_DOFORK:
+    case MADV_HUGEPAGE:
+    case MADV_NOHUGEPAGE:
+    case MADV_MERGEABLE:
+    case MADV_UNMERGEABLE:
+    case MADV_DONTDUMP:
+    case MADV_DODUMP:
+    case MADV_KEEPONFORK: return 0;
+    default: return EINVAL;  // MADV_REMOVE, which is for shared memory; MADV_WIPEONFORK, which no child would see
+  }
+}
+
+// With `real_one` for what is outside; both have answers of their own.
+template <class Outside>
+int advise_parts(const Parts& parts, int advice, Outside outside) noexcept {
+  int error = is_ready() ? advise(parts.inside, advice) : ENOMEM;  // a forked child has nothing mapped there
+  for (const Range& range : {parts.before, parts.after}) {
+    if (range.is_empty()) continue;
+    const int answer = outside(pointer_to(range.start), range.bytes);
+    if (error == 0) error = answer;
+  }
+  return error;
+}
+
+}  // namespace
+
+}  // namespace tonari::far
+
+using namespace tonari::far;
+
+TONARI_FAR_EXPORTED void* mmap(void* start, std::size_t bytes, int protection, int flags, int descriptor,
+                               off_t offset) noexcept {
+  return map(start, bytes, protection, flags, descriptor, offset);
+}
+
+TONARI_FAR_EXPORTED void* mmap64(void* start, std::size_t bytes, int protection, int flags, int descriptor,
+                                 off64_t offset) noexcept {
+  return map(start, bytes, protection, flags, descriptor, offset);
+}
+
+TONARI_FAR_EXPORTED int munmap(void* start, std::size_t bytes) noexcept { return unmap(start, bytes); }
+
+TONARI_FAR_EXPORTED void* mremap(void* start, std::size_t bytes, std::size_t wanted, int flags, ...) noexcept {
+  va_list rest;
+  va_start(rest, flags);
+  void* const to = (flags & MREMAP_FIXED) != 0 ? va_arg(rest, void*) : nullptr;
+  va_end(rest);
+  const Parts parts = parts_of(start, bytes);
+  if (!parts.inside.is_empty()) return remap(parts, bytes, wanted, flags);
+  if (to != nullptr && !parts_of(to, wanted).inside.is_empty()) return failed(EINVAL, MAP_FAILED);
+  return real().mremap(start, bytes, wanted, flags, to);
+}
+
+TONARI_FAR_EXPORTED int madvise(void* start, std::size_t bytes, int advice) noexcept {
+  const Parts parts = parts_of(start, bytes);
+  if (parts.inside.is_empty()) return real().madvise(start, bytes, advice);
+  const int error = advise_parts(parts, advice, [advice](void* part, std::size_t part_bytes) {
+    return real().madvise(part, part_bytes, advice) == 0 ? 0 : errno;
+  });
+  return error == 0 ? 0 : failed(error, -1);
+}
+
+TONARI_FAR_EXPORTED int posix_madvise(void* start, std::size_t bytes, int advice) noexcept {
+  const Parts parts = parts_of(start, bytes);
+  if (parts.inside.is_empty() || advice == POSIX_MADV_DONTNEED) return real().posix_madvise(start, bytes, advice);
+  static_assert(POSIX_MADV_WILLNEED == MADV_WILLNEED && POSIX_MADV_SEQUENTIAL == MADV_SEQUENTIAL &&
+                POSIX_MADV_RANDOM == MADV_RANDOM && POSIX_MADV_NORMAL == MADV_NORMAL);
+  return advise_parts(parts, advice, [advice](void* part, std::size_t part_bytes) {
+    return real().posix_madvise(part, part_bytes, advice);
+  });
+}
+
+TONARI_FAR_EXPORTED int mprotect(void* start, std::size_t bytes, int protection) noexcept {
+  const Parts parts = parts_of(start, bytes);
+  if (!parts.inside.is_empty()) {
+    if (!is_ready()) return failed(ENOMEM, -1);  // a forked child would find zeros there
+    if (protection != usual_protection) {
+      const Guard guard(program.lock);
+      program.extents.mark(parts.inside, Extents::was_protected);
+    }
+  }
+  return real().mprotect(start, bytes, protection);
+}

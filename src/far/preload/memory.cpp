@@ -1,0 +1,81 @@
+#include "far/preload/memory.hpp"
+
+#include "far/preload/requests.hpp"
+
+namespace tonari::far {
+
+namespace {
+
+void forget(Range range) noexcept {
+  const Guard guard(program.lock);
+  // A table too full for one more end: the range, which is zeros by now, stays in use.
+  (void)program.extents.free(range);
+}
+
+// Nobody has touched the range yet: it needs no discarding.
+bool is_lent(Range range) noexcept {
+  if (ask(Request::What::use, range) == 0) return true;
+  forget(range);
+  return false;
+}
+
+void give_back_part(const Extents::Extent& part) noexcept {
+  constexpr int usual = PROT_READ | PROT_WRITE;
+  if ((part.marks & Extents::is_foreign) != 0) {
+    // No hole, in which the kernel would place what is nothing of the arena's.
+    constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+    (void)system_call(SYS_mmap, part.start, part.bytes, PROT_NONE, flags, -1, 0);
+    return;
+  }
+  // Discarded before anybody else can have it. What cannot be is not given to anybody.
+  if (ask(Request::What::stop_using, part) != 0) return;
+  if ((part.marks & Extents::was_protected) != 0 &&
+      is_error(system_call(SYS_mprotect, part.start, part.bytes, usual))) {
+    return;
+  }
+  forget(part);
+}
+
+}  // namespace
+
+Address take(std::size_t bytes, std::size_t alignment, std::uint32_t marks) noexcept {
+  Range range{0, to_whole_pages(bytes)};
+  {
+    const Guard guard(program.lock);
+    range.start = program.extents.allocate(bytes, alignment, marks);
+  }
+  return range.start != 0 && is_lent(range) ? range.start : 0;
+}
+
+bool take_at(Range range) noexcept {
+  {
+    const Guard guard(program.lock);
+    if (!program.extents.allocate_at(range)) return false;
+  }
+  return is_lent(range);
+}
+
+bool take_the_rest(Range range) noexcept {
+  for (;;) {
+    Range gap;
+    {
+      const Guard guard(program.lock);
+      gap = program.extents.first_free(range);
+      if (gap.is_empty()) return true;
+      if (!program.extents.allocate_at(gap)) return false;
+    }
+    if (!is_lent(gap)) return false;
+  }
+}
+
+bool extend(Address end, std::size_t bytes) noexcept {
+  {
+    const Guard guard(program.lock);
+    if (!program.extents.grow(end, bytes)) return false;
+  }
+  return is_lent({end, bytes});
+}
+
+void give_back(Range range) noexcept { (void)for_each_used(range, give_back_part); }
+
+}  // namespace tonari::far

@@ -1,0 +1,45 @@
+#pragma once
+
+#include "far/channel.hpp"
+#include "far/preload/extents.hpp"
+#include "far/preload/lock.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+// The program that the preload is in. Nothing here has a constructor to run: the program allocates before ours.
+namespace tonari::far {
+
+struct Program {
+  // By start(), once. Who has an address of the arena has it from somebody who saw the program ready, and who asks with
+  // another address may see nothing yet: relaxed.
+  std::atomic<Address> arena_start{0};
+  std::atomic<std::size_t> arena_bytes{0};
+  std::atomic<std::size_t> bytes_min{~std::size_t{0}};  // of an allocation that goes to the arena
+  // Points to a page that forked children find zeroed: they see a program that is not ready, whatever forked them.
+  std::atomic<std::atomic<std::uint32_t>*> ready{nullptr};
+  Channel* channel = nullptr;
+
+  Lock lock;
+  Extents extents;  // under `lock`
+};
+extern constinit Program program;
+
+/// The arena can be used. Not yet before start() is done, and never in a forked child.
+inline bool is_ready() noexcept {
+  const auto* const ready = program.ready.load(std::memory_order_acquire);
+  return ready != nullptr && ready->load(std::memory_order_acquire) != 0;  // the program as start() left it
+}
+
+inline Range arena() noexcept {
+  return {program.arena_start.load(std::memory_order_relaxed), program.arena_bytes.load(std::memory_order_relaxed)};
+}
+
+inline Address address_of(const void* pointer) noexcept { return reinterpret_cast<Address>(pointer); }
+inline void* pointer_to(Address address) noexcept { return reinterpret_cast<void*>(address); }
+
+/// True also in a forked child, which does not have what is there.
+inline bool is_in_arena(const void* pointer) noexcept { return address_of(pointer) - arena().start < arena().bytes; }
+
+}  // namespace tonari::far

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cerrno>
+#include <cstddef>
+
+namespace tonari::far {
+
+/// What the program would call if we were not here: libc's, or those of an allocator that it brings along.
+struct Real {
+  void* (*malloc)(std::size_t bytes);
+  void* (*calloc)(std::size_t count, std::size_t bytes);
+  void* (*realloc)(void* start, std::size_t bytes);
+  void (*free)(void* start);
+  void* (*memalign)(std::size_t alignment, std::size_t bytes);
+  void* (*aligned_alloc)(std::size_t alignment, std::size_t bytes);
+  int (*posix_memalign)(void** start, std::size_t alignment, std::size_t bytes);
+  void* (*valloc)(std::size_t bytes);
+  void* (*pvalloc)(std::size_t bytes);
+  std::size_t (*malloc_usable_size)(void* start);
+
+  void* (*mmap)(void* start, std::size_t bytes, int protection, int flags, int descriptor, off_t offset);
+  int (*munmap)(void* start, std::size_t bytes);
+  void* (*mremap)(void* start, std::size_t bytes, std::size_t wanted, int flags, ...);
+  int (*madvise)(void* start, std::size_t bytes, int advice);
+  int (*posix_madvise)(void* start, std::size_t bytes, int advice);
+  int (*mprotect)(void* start, std::size_t bytes, int protection);
+};
+
+/// Looks them up at the first call. What the looking up itself allocates is early memory: little, and never freed.
+const Real& real() noexcept;
+
+bool is_early(const void* start) noexcept;
+std::size_t early_bytes(const void* start) noexcept;
+
+/// What a libc call answers when it fails.
+template <class Answer>
+Answer failed(int error, Answer answer) noexcept {
+  errno = error;
+  return answer;
+}
+
+}  // namespace tonari::far

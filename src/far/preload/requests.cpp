@@ -1,0 +1,49 @@
+#include "far/preload/requests.hpp"
+
+#include "far/preload/program.hpp"
+
+#include <ctime>
+
+namespace tonari::far {
+
+namespace {
+
+Request& take_request() noexcept {
+  static constinit std::atomic<std::uint32_t> next{0};
+  for (std::uint32_t tries = 1;; ++tries) {
+    // relaxed: it only spreads the threads
+    const std::uint32_t index = next.fetch_add(1, std::memory_order_relaxed) % Channel::requests_max;
+    Request& request = program.channel->requests[index];
+    std::uint32_t seen = Request::idle;
+    // acquire: whoever had it before has read the answer
+    if (request.state.compare_exchange_strong(seen, Request::taken, std::memory_order_acquire)) return request;
+    if (tries % Channel::requests_max != 0) continue;
+    constexpr timespec pause{.tv_sec = 0, .tv_nsec = 50'000};  // all are taken, each for about as long
+    (void)system_call(SYS_nanosleep, &pause, nullptr);
+  }
+}
+
+}  // namespace
+
+int ask(Request::What what, Range range) noexcept {
+  Request& request = take_request();
+  request.what = what;
+  request.start = range.start;
+  request.bytes = range.bytes;
+
+  request.state.store(Request::asked, std::memory_order_release);
+  std::atomic<std::uint32_t>& bell = program.channel->keeper_bell;
+  bell.fetch_add(1, std::memory_order_release);  // after the request: who reads the bell before looking finds it
+  wake(bell, 1, With::keeper);
+
+  for (;;) {
+    const std::uint32_t state = request.state.load(std::memory_order_acquire);  // the answer is there
+    if (state == Request::answered) break;
+    wait_on(request.state, state, With::keeper);
+  }
+  const int error = request.error;
+  request.state.store(Request::idle, std::memory_order_release);
+  return error;
+}
+
+}  // namespace tonari::far

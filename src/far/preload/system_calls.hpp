@@ -1,0 +1,75 @@
+#pragma once
+
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+// System calls as the kernel has them: without errno, which is the program's, or in the agent somebody else's.
+namespace tonari::far {
+
+/// Answers what the kernel does: a negative error number if it failed.
+inline long system_call_of_six(long number, const std::array<long, 6>& words) noexcept {
+#if defined(__x86_64__)
+  long result = number;
+  register long fourth asm("r10") = words[3];
+  register long fifth asm("r8") = words[4];
+  register long sixth asm("r9") = words[5];
+  asm volatile("syscall"
+               : "+a"(result)
+               : "D"(words[0]), "S"(words[1]), "d"(words[2]), "r"(fourth), "r"(fifth), "r"(sixth)
+               : "rcx", "r11", "memory");
+  return result;
+#elif defined(__aarch64__)
+  register long which asm("x8") = number;
+  register long result asm("x0") = words[0];
+  register long second asm("x1") = words[1];
+  register long third asm("x2") = words[2];
+  register long fourth asm("x3") = words[3];
+  register long fifth asm("x4") = words[4];
+  register long sixth asm("x5") = words[5];
+  asm volatile("svc #0"
+               : "+r"(result)
+               : "r"(which), "r"(second), "r"(third), "r"(fourth), "r"(fifth), "r"(sixth)
+               : "memory");
+  return result;
+#else
+#error "far memory knows the system calls of x86-64 and aarch64"
+#endif
+}
+
+template <class... Arguments>
+long system_call(long number, Arguments... arguments) noexcept {
+  [[maybe_unused]] const auto word = [](auto argument) {
+    if constexpr (std::is_null_pointer_v<decltype(argument)>) {
+      return 0L;
+    } else if constexpr (std::is_pointer_v<decltype(argument)>) {
+      return reinterpret_cast<long>(argument);
+    } else {
+      return static_cast<long>(argument);
+    }
+  };
+  return system_call_of_six(number, {word(arguments)...});
+}
+
+constexpr bool is_error(long answer) noexcept { return answer < 0 && answer >= -4095; }
+/// 0 if it did not fail.
+constexpr int error_of(long answer) noexcept { return is_error(answer) ? static_cast<int>(-answer) : 0; }
+
+/// Among this program's threads, or with the keeper.
+enum class With : int { threads = FUTEX_PRIVATE_FLAG, keeper = 0 };
+
+/// Sleeps while `word` is `seen`; may return early.
+inline void wait_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, With with) noexcept {
+  (void)system_call(SYS_futex, &word, FUTEX_WAIT | static_cast<int>(with), seen, nullptr, nullptr, 0);
+}
+inline void wake(std::atomic<std::uint32_t>& word, int sleepers, With with) noexcept {
+  (void)system_call(SYS_futex, &word, FUTEX_WAKE | static_cast<int>(with), sleepers, nullptr, nullptr, 0);
+}
+
+}  // namespace tonari::far
