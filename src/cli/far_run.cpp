@@ -244,7 +244,8 @@ int FarRun::run() {
                                {clock_.number(), POLLIN, 0}};
     if (::poll(wait.data(), wait.size(), -1) < 0 && errno != EINTR) throw_system_error("poll");
     if (wait[1].revents != 0) hear_signals();
-    if (wait[2].revents != 0) hear_keeper();
+    while (hear_keeper()) {  // also when the program has ended: the keeper may know why
+    }
     if (wait[3].revents != 0) end_program("the servers have ended, and with them what they had of the program's data");
     if (wait[4].revents != 0) show_progress();
     if (wait[0].revents != 0) break;
@@ -267,16 +268,18 @@ void FarRun::hear_signals() {
   }
 }
 
-void FarRun::hear_keeper() {
+bool FarRun::hear_keeper() {
   far::Report report;
   const ssize_t bytes = job::receive_message(keeper_, &report, sizeof report, false);
-  if (bytes < 0) return;
+  if (bytes < 0) return false;  // nothing now
   if (bytes != sizeof report) {
     keeper_ = {};
-    return end_program("the keeper has gone, which answers the program's faults; what it said stands above");
+    end_program("the keeper has gone, which answers the program's faults; what it said stands above");
+    return false;
   }
   if (report.what == far::Report::What::kept) kept_ = true;
   if (report.what == far::Report::What::failed) end_program(report.text.data());
+  return true;
 }
 
 void FarRun::end_program(const std::string& why) noexcept {

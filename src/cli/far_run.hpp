@@ -48,7 +48,7 @@ class FarRun {
   void wait_for_keeper();
   std::optional<ProgramError> start_program();
   void hear_signals();
-  void hear_keeper();
+  bool hear_keeper();
   void end_program(const std::string& why) noexcept;
   void show_progress();
   void show_statistics();

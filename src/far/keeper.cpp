@@ -28,6 +28,7 @@ constexpr std::uint64_t limit_bytes_min = 8ULL << 20;  // for less there is no r
 constexpr std::uint32_t buffers = 64;
 constexpr std::uint32_t leave = 0;  // the notification that lets servers go
 constexpr int keeper_rank = 0;
+constexpr auto second_copy = "--replicas 2 keeps a second copy of all";
 constexpr long tick_ns = 10'000'000;
 
 FileDescriptor connect_to(std::string_view front) {
@@ -72,7 +73,8 @@ Keeper::Keeper(Job& job, std::string_view front)
 
 Keeper::~Keeper() {
   program_has_gone();
-  for (const int rank : servers_) (void)window_.push_notified(window_.at(rank), {}, leave);  // who is dead need not hear
+  for (const int rank : servers_)
+    (void)window_.push_notified(window_.at(rank), {}, leave);  // who is dead need not hear
 }
 
 void Keeper::run() {
@@ -200,6 +202,9 @@ void Keeper::fail(std::string_view why) noexcept {
 void Keeper::page_failed(const pager::Failure& failure) noexcept {
   using What = pager::Failure::What;
   const auto at = failure.region + failure.page * pager::page_bytes;
+  if (failure.status == Status::peer_gone) {
+    return fail(fmt::format("a server is gone, and with it the page at {:#x}; {}", at, second_copy));
+  }
   switch (failure.what) {
     case What::wrong_bytes:
       return fail(fmt::format("a server gave other bytes for the page at {:#x} than it was given", at));
