@@ -1,7 +1,7 @@
 # make            build into build/release; the command is build/release/bin/tonari
 # make test       build with assertions and run all tests
-# make test-cluster, make test-verbs, make test-aarch64
-#                 tests on hosts made of namespaces; over RDMA verbs, in a virtual machine; with ranks of another processor
+# make test-far, make test-cluster, make test-verbs, make test-aarch64
+#                 tests with programs of others; on hosts made of namespaces; over RDMA verbs, in a virtual machine; with ranks of another processor
 # make demo       a tour of what works now, in under two minutes
 # make bench      measure against the MPIs of this machine
 # make soak       the long forms of the tests
@@ -16,6 +16,10 @@ all:
 test:
 	@scripts/test dev -L 'unit|contract|fuzz|house' -j "$$(nproc)"
 	@scripts/test dev -L system
+
+test-far:
+	@scripts/setup far
+	@scripts/test dev -L far
 
 test-cluster:
 	@scripts/setup cluster
@@ -54,4 +58,4 @@ lint:
 install: all
 	@cmake --install build/release --prefix '$(PREFIX)'
 
-.PHONY: all test test-cluster test-verbs test-aarch64 demo bench soak format lint install
+.PHONY: all test test-far test-cluster test-verbs test-aarch64 demo bench soak format lint install
