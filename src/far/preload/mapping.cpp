@@ -59,13 +59,16 @@ void* map_in_arena(void* hint, std::size_t bytes) noexcept {
 
 // Something else than paged memory comes to `range`, which is in use and stays so for ever.
 int map_foreign(Range range, int protection, int flags, int descriptor, off_t offset) noexcept {
+  (void)for_each_used(range, [](const Extents::Extent& part) {
+    if ((part.marks & Extents::is_foreign) != 0) return;
+    unlock_and_drop(part);
+    (void)ask(Request::What::stop_using, part);  // refused: the keeper counts what nobody has
+  });
   {
     const Guard guard(program.lock);
     if (!program.extents.split(range.start) || !program.extents.split(range.end())) return ENOMEM;
     program.extents.mark(range, Extents::is_foreign);
   }
-  unlock_and_drop(range);
-  (void)ask(Request::What::stop_using, range);  // refused: the keeper counts what nobody has
   void* const start = real().mmap(pointer_to(range.start), range.bytes, protection, flags, descriptor, offset);
   return start == MAP_FAILED ? errno : 0;
 }
