@@ -21,6 +21,7 @@
 //     Command -> agent: moves pages
 //       <-------------------------------- Request of any thread: a range is given back
 //
+// The socket keeps messages apart (SOCK_SEQPACKET); the channel's descriptor comes with one byte.
 // The program's end of the socket is the agent's alone: who reads an end of file on the other side knows that the
 // address space is gone, by an exit or by another exec.
 namespace tonari::far {

@@ -92,6 +92,16 @@ TEST_F(FarExtents, MarksStayWithBothPartsOfASplit) {
   EXPECT_EQ(extents.find(at + 3 * page_bytes).marks, Extents::was_protected);
 }
 
+TEST_F(FarExtents, WhatIsNotInUseCannotBeFreed) {
+  begin(8);
+  const Address at = extents.allocate(4 * page_bytes, 1);
+
+  EXPECT_FALSE(extents.free({at + 3 * page_bytes, 2 * page_bytes}));
+  EXPECT_FALSE(extents.free({at + 4 * page_bytes, page_bytes}));
+  EXPECT_TRUE(extents.free({at, 4 * page_bytes}));
+  EXPECT_FALSE(extents.free({at, 4 * page_bytes}));
+}
+
 TEST_F(FarExtents, AFullTableRefusesWithoutHarm) {
   begin(8, 2);
   const Address first = extents.allocate(3 * page_bytes, 1);
@@ -102,110 +112,126 @@ TEST_F(FarExtents, AFullTableRefusesWithoutHarm) {
   EXPECT_EQ(extents.find(first), (Range{first, 3 * page_bytes}));
 }
 
-// Random operations against the owner of each page.
+// The owner of each page: 0 for none.
 class Model {
  public:
-  explicit Model(std::size_t pages) : owners_(pages, 0) {}
+  explicit Model(Range arena) : arena_(arena), owners_(arena.bytes / page_bytes, 0) {}
 
   [[nodiscard]] bool is_free(Range range) const {
     return std::all_of(at(range.start), at(range.end()), [](int owner) { return owner == 0; });
   }
-  void set(Range range, int owner) { std::fill(at(range.start), at(range.end()), owner); }
-  int add(Range range) {
-    set(range, ++last_);
-    return last_;
+  [[nodiscard]] bool has_place(std::size_t bytes, std::size_t alignment) const {
+    const Range first{(arena_.start + alignment - 1) / alignment * alignment, far::to_whole_pages(bytes)};
+    for (Range each = first; each.end() <= arena_.end(); each.start += alignment) {
+      if (is_free(each)) return true;
+    }
+    return false;
   }
-  [[nodiscard]] int owner(Address address) const { return *at(address); }
   [[nodiscard]] Range extent(Address address) const {
-    const int owner = this->owner(address);
+    const int owner = *at(address);
     if (owner == 0) return {};
     auto first = at(address);
     auto last = first;
     while (first != owners_.begin() && *(first - 1) == owner) --first;
     while (last != owners_.end() && *last == owner) ++last;
-    return {start + static_cast<Address>(first - owners_.begin()) * page_bytes,
+    return {arena_.start + static_cast<Address>(first - owners_.begin()) * page_bytes,
             static_cast<std::size_t>(last - first) * page_bytes};
   }
-  void renumber(Range range) {
-    if (!range.is_empty()) add(range);
-  }
+
+  void add(Range range) { set(range, ++last_); }
+  void free(Range range) { set(range, 0); }
+  void grow(Range extent, Range more) { set(more, *at(extent.start)); }
 
  private:
-  [[nodiscard]] std::vector<int>::const_iterator at(Address address) const {
-    return owners_.begin() + static_cast<std::ptrdiff_t>((address - start) / page_bytes);
+  void set(Range range, int owner) {
+    std::fill_n(owners_.begin() + index(range.start), range.bytes / page_bytes, owner);
   }
-  [[nodiscard]] std::vector<int>::iterator at(Address address) {
-    return owners_.begin() + static_cast<std::ptrdiff_t>((address - start) / page_bytes);
+  [[nodiscard]] std::ptrdiff_t index(Address address) const {
+    return static_cast<std::ptrdiff_t>((address - arena_.start) / page_bytes);
   }
+  [[nodiscard]] std::vector<int>::const_iterator at(Address address) const { return owners_.begin() + index(address); }
 
+  Range arena_;
   std::vector<int> owners_;
   int last_ = 0;
 };
 
-TEST_F(FarExtents, AgreesWithAListOfOwnersWhateverIsDone) {
+class FarExtentsModel : public FarExtents {
+ protected:
+  void allocate() {
+    const std::size_t bytes = test::between(random, 1, test::chance(random, 30) ? 3 * block_bytes : 64 * page_bytes);
+    const std::size_t wanted = std::size_t{1} << test::between(random, 0, 23);
+    const std::size_t alignment = std::max(wanted, bytes >= block_bytes ? block_bytes : page_bytes);
+    const Range got{extents.allocate(bytes, wanted), far::to_whole_pages(bytes)};
+    ASSERT_EQ(got.start != 0, model.has_place(bytes, alignment));
+    if (got.start == 0) return;
+    ASSERT_EQ(got.start % alignment, 0U);
+    ASSERT_EQ(got.cut_to(arena), got);
+    ASSERT_TRUE(model.is_free(got));
+    model.add(got);
+  }
+  void allocate_at() {
+    const Range range = some_range();
+    ASSERT_EQ(extents.allocate_at(range), model.is_free(range));
+    if (model.is_free(range)) model.add(range);
+  }
+  void grow() {
+    const Range extent = model.extent(some_place());
+    if (extent.is_empty()) return;
+    const Range more{extent.end(), test::between(random, 1, 600) * page_bytes};
+    const bool has_room = more.end() <= arena.end() && model.is_free(more);
+    ASSERT_EQ(extents.grow(extent.end(), more.bytes), has_room);
+    if (has_room) model.grow(extent, more);
+  }
+  void free() {
+    const Range extent = model.extent(some_place());
+    const Range part = test::chance(random, 60) ? extent : extent.cut_to(some_range());
+    if (part.is_empty()) return;
+    ASSERT_TRUE(extents.free(part));
+    model.free(part);
+    model.add({part.end(), extent.end() - part.end()});
+  }
+  void split() {
+    const Address at = some_place();
+    const Range extent = model.extent(at);
+    ASSERT_TRUE(extents.split(at));
+    if (!extent.is_empty() && extent.start != at) model.add({at, extent.end() - at});
+  }
+  void compare() {
+    const Address at = some_place();
+    ASSERT_EQ(static_cast<Range>(extents.find(at)), model.extent(at));
+    const Range range = some_range();
+    const Range used = extents.first_used(range);
+    const Address free_end = used.is_empty() ? range.end() : used.start;
+    ASSERT_TRUE(model.is_free({range.start, free_end - range.start}));
+    ASSERT_TRUE(model.is_free(extents.first_free(range)));
+    if (!used.is_empty()) {
+      ASSERT_EQ(used, model.extent(used.start).cut_to(range));
+    }
+  }
+  void step() {
+    const std::size_t what = test::between(random, 0, 99);
+    if (what < 40) return allocate();
+    if (what < 50) return allocate_at();
+    if (what < 60) return grow();
+    return what < 95 ? free() : split();
+  }
+
+  Address some_place() { return start + test::between(random, 0, arena.bytes / page_bytes - 1) * page_bytes; }
+  Range some_range() { return Range{some_place(), test::between(random, 1, 1500) * page_bytes}.cut_to(arena); }
+
+  test::Random random{test::seed()};
+  Model model{{}};
+};
+
+TEST_F(FarExtentsModel, AgreesWithAListOfOwnersWhateverIsDone) {
   SCOPED_TRACE(testing::Message() << "TONARI_SEED=" << test::seed());
-  test::Random random(test::seed());
   for (int round = 0; round < test::rounds(20); ++round) {
     begin(test::between(random, 4, 40));
-    Model model(arena.bytes / page_bytes);
-    const auto place = [&] { return start + test::between(random, 0, arena.bytes / page_bytes - 1) * page_bytes; };
-    const auto range = [&] { return Range{place(), test::between(random, 1, 1500) * page_bytes}.cut_to(arena); };
-
-    for (int step = 0; step < 600; ++step) {
-      const unsigned what = static_cast<unsigned>(test::between(random, 0, 99));
-      if (what < 40) {
-        const std::size_t bytes =
-            test::between(random, 1, test::chance(random, 30) ? 3 * block_bytes : 64 * page_bytes);
-        const std::size_t alignment = std::size_t{1} << test::between(random, 0, 23);
-        const Address at = extents.allocate(bytes, alignment);
-        if (at == 0) {  // then there is no such place
-          const std::size_t step_bytes = std::max(alignment, bytes >= block_bytes ? block_bytes : page_bytes);
-          for (Address each = (start + step_bytes - 1) / step_bytes * step_bytes;
-               each + far::to_whole_pages(bytes) <= arena.end(); each += step_bytes) {
-            ASSERT_FALSE(model.is_free({each, far::to_whole_pages(bytes)}));
-          }
-          continue;
-        }
-        const Range got{at, far::to_whole_pages(bytes)};
-        ASSERT_EQ(at % alignment, 0U);
-        ASSERT_EQ(got.cut_to(arena), got);
-        ASSERT_TRUE(model.is_free(got));
-        model.add(got);
-      } else if (what < 50) {
-        const Range at = range();
-        const bool was_free = model.is_free(at);
-        ASSERT_EQ(extents.allocate_at(at), was_free);
-        if (was_free) model.add(at);
-      } else if (what < 60) {
-        const Range extent = model.extent(place());
-        if (extent.is_empty()) continue;
-        const Range more = Range{extent.end(), test::between(random, 1, 600) * page_bytes};
-        const bool has_room = more.end() <= arena.end() && model.is_free(more);
-        ASSERT_EQ(extents.grow(extent.end(), more.bytes), has_room);
-        if (has_room) model.set(more, model.owner(extent.start));
-      } else if (what < 90) {
-        const Range extent = model.extent(place());
-        if (extent.is_empty()) continue;
-        const Range part = test::chance(random, 60) ? extent : extent.cut_to(range());
-        if (part.is_empty()) continue;
-        ASSERT_TRUE(extents.free(part));
-        model.set(part, 0);
-        model.renumber({part.end(), extent.end() - part.end()});
-      } else if (what < 95) {
-        const Address at = place();
-        const Range extent = model.extent(at);
-        ASSERT_TRUE(extents.split(at));
-        if (!extent.is_empty() && extent.start != at) model.renumber({at, extent.end() - at});
-      }
-      const Address at = place();
-      ASSERT_EQ(static_cast<Range>(extents.find(at)), model.extent(at));
-      const Range part = range();
-      const Range used = extents.first_used(part);
-      const Range before{part.start, (used.is_empty() ? part.end() : used.start) - part.start};
-      ASSERT_TRUE(model.is_free(before));
-      if (!used.is_empty()) {
-        ASSERT_EQ(used, model.extent(used.start).cut_to(part));
-      }
+    model = Model(arena);
+    for (int i = 0; i < 600; ++i) {
+      ASSERT_NO_FATAL_FAILURE(step());
+      ASSERT_NO_FATAL_FAILURE(compare());
     }
   }
 }

@@ -127,7 +127,7 @@ long clone_to(void (*function)() noexcept, std::byte* stack_end) noexcept {
 #else
   register long which asm("x8") = SYS_clone;
   register long result asm("x0") = flags;
-  register long stack asm("x1") = reinterpret_cast<long>(stack_end);
+  register long top asm("x1") = reinterpret_cast<long>(stack_end);
   register long parent asm("x2") = 0;
   register long tls asm("x3") = 0;
   register long child asm("x4") = 0;
@@ -141,7 +141,7 @@ long clone_to(void (*function)() noexcept, std::byte* stack_end) noexcept {
       "brk #1\n"
       "1:"
       : "+r"(result)
-      : "r"(which), "r"(stack), "r"(parent), "r"(tls), "r"(child), [target] "r"(target)
+      : "r"(which), "r"(top), "r"(parent), "r"(tls), "r"(child), [target] "r"(target)
       : "memory");
   return result;
 #endif

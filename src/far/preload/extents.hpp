@@ -74,7 +74,8 @@ class Extents {
   bool allocate_at(Range range) noexcept;
   /// Makes the extent that ends at `end` longer. False: there is none, or no room.
   bool grow(Address end, std::size_t bytes) noexcept;
-  /// `range` is some or all of one extent. False: the table has no entry left for the second of two ends.
+  /// Some or all of one extent. False: it is not that (two threads may have freed it at once), or the table has no
+  /// entry left for the second of two ends.
   bool free(Range range) noexcept;
 
   /// The extent that `at` is in.
@@ -176,6 +177,7 @@ inline bool Extents::free(Range range) noexcept {
   const std::uint64_t first = page_of(range.start);
   const std::uint64_t end = page_of(range.end());
   const std::size_t index = upto(first) - 1;
+  if (range.is_empty() || find(range.start).end() < range.end()) return false;
   Entry& entry = table_[index];
   if (end < end_of(entry)) {
     if (!split(range.end())) return false;

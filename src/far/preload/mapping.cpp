@@ -40,6 +40,15 @@ bool is_plain(int flags) noexcept {
 
 bool is_fixed(int flags) noexcept { return (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0; }
 
+// With MAP_FIXED_NOREPLACE the kernel finds the arena there.
+bool replaces(int flags) noexcept { return (flags & MAP_FIXED) != 0 && (flags & MAP_FIXED_NOREPLACE) == 0; }
+
+bool goes_to_arena(const void* hint, std::size_t bytes, int protection, int flags) noexcept {
+  return bytes >= program.bytes_min.load(std::memory_order_relaxed) &&  // see Program
+         is_plain(flags) && !is_fixed(flags) && protection == usual_protection &&
+         (hint == nullptr || is_in_arena(hint)) && is_ready();
+}
+
 void* map_in_arena(void* hint, std::size_t bytes) noexcept {
   if (is_in_arena(hint)) {
     const Range wanted{address_of(hint) / page_bytes * page_bytes, to_whole_pages(bytes)};
@@ -50,12 +59,16 @@ void* map_in_arena(void* hint, std::size_t bytes) noexcept {
 
 // Something else than paged memory comes to `range`, which is in use and stays so for ever.
 int map_foreign(Range range, int protection, int flags, int descriptor, off_t offset) noexcept {
+  (void)for_each_used(range, [](const Extents::Extent& part) {
+    if ((part.marks & Extents::is_foreign) != 0) return;
+    unlock_and_drop(part);
+    (void)ask(Request::What::stop_using, part);  // refused: the keeper counts what nobody has
+  });
   {
     const Guard guard(program.lock);
     if (!program.extents.split(range.start) || !program.extents.split(range.end())) return ENOMEM;
     program.extents.mark(range, Extents::is_foreign);
   }
-  (void)ask(Request::What::stop_using, range);  // refused: the keeper counts what nobody has
   void* const start = real().mmap(pointer_to(range.start), range.bytes, protection, flags, descriptor, offset);
   return start == MAP_FAILED ? errno : 0;
 }
@@ -68,6 +81,7 @@ int map_over(Range range, int protection, int flags, int descriptor, off_t offse
   if (!is_plain(flags) || (marks & Extents::is_foreign) != 0) {
     return map_foreign(range, protection, flags, descriptor, offset);
   }
+  unlock_and_drop(range);
   if (const int error = ask(Request::What::discard, range)) return error;
   if (protection == usual_protection && (marks & Extents::was_protected) == 0) return 0;
   {
@@ -91,17 +105,12 @@ void* map_fixed(const Parts& parts, int protection, int flags, int descriptor, o
 }
 
 void* map(void* hint, std::size_t bytes, int protection, int flags, int descriptor, off_t offset) noexcept {
-  if (bytes >= program.bytes_min.load(std::memory_order_relaxed) || is_in_arena(hint) || is_fixed(flags)) {  // Program
-    if (!is_fixed(flags) && bytes >= program.bytes_min.load(std::memory_order_relaxed) && is_plain(flags) &&
-        protection == usual_protection && (hint == nullptr || is_in_arena(hint)) && is_ready()) {
-      if (void* const start = map_in_arena(hint, bytes)) return start;
-    }
+  if (goes_to_arena(hint, bytes, protection, flags)) {
+    if (void* const start = map_in_arena(hint, bytes)) return start;
+  }
+  if (replaces(flags)) {
     const Parts parts = parts_of(hint, bytes);
-    // With MAP_FIXED_NOREPLACE the kernel finds the arena there.
-    const bool replaces = (flags & MAP_FIXED) != 0 && (flags & MAP_FIXED_NOREPLACE) != MAP_FIXED_NOREPLACE;
-    if (replaces && !parts.inside.is_empty() && is_ready()) {
-      return map_fixed(parts, protection, flags, descriptor, offset);
-    }
+    if (!parts.inside.is_empty() && is_ready()) return map_fixed(parts, protection, flags, descriptor, offset);
   }
   return real().mmap(hint, bytes, protection, flags, descriptor, offset);
 }
@@ -156,7 +165,8 @@ int advise(Range range, int advice) noexcept {
     int error = 0;
     const bool is_whole = for_each_used(range, [&](const Extents::Extent& part) {
       if ((part.marks & Extents::is_foreign) != 0) return;
-      const int answer = ask(what, part);
+      const int locked = what == Request::What::discard ? drop(part) : 0;
+      const int answer = locked != 0 ? locked : ask(what, part);
       if (is_needed && answer != 0) error = answer;
     });
     return error == 0 && !is_whole ? ENOMEM : error;
@@ -186,7 +196,7 @@ int advise(Range range, int advice) noexcept {
   }
 }
 
-// With `real_one` for what is outside; both have answers of their own.
+// outside(start, bytes) says the same to the memory that is not the arena's.
 template <class Outside>
 int advise_parts(const Parts& parts, int advice, Outside outside) noexcept {
   int error = is_ready() ? advise(parts.inside, advice) : ENOMEM;  // a forked child has nothing mapped there

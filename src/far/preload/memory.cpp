@@ -1,5 +1,6 @@
 #include "far/preload/memory.hpp"
 
+#include "far/preload/real.hpp"
 #include "far/preload/requests.hpp"
 
 namespace tonari::far {
@@ -27,6 +28,7 @@ void give_back_part(const Extents::Extent& part) noexcept {
     (void)system_call(SYS_mmap, part.start, part.bytes, PROT_NONE, flags, -1, 0);
     return;
   }
+  unlock_and_drop(part);
   // Discarded before anybody else can have it. What cannot be is not given to anybody.
   if (ask(Request::What::stop_using, part) != 0) return;
   if ((part.marks & Extents::was_protected) != 0 &&
@@ -74,6 +76,19 @@ bool extend(Address end, std::size_t bytes) noexcept {
     if (!program.extents.grow(end, bytes)) return false;
   }
   return is_lent({end, bytes});
+}
+
+int drop(Range range) noexcept {
+  const int before = errno;
+  const int error = real().madvise(pointer_to(range.start), range.bytes, MADV_DONTNEED) == 0 ? 0 : errno;
+  errno = before;
+  return error;
+}
+
+void unlock_and_drop(Range range) noexcept {
+  if (drop(range) == 0) return;
+  (void)system_call(SYS_munlock, range.start, range.bytes);
+  (void)drop(range);  // refused: something else is mapped there
 }
 
 void give_back(Range range) noexcept { (void)for_each_used(range, give_back_part); }

@@ -21,6 +21,12 @@ bool extend(Address end, std::size_t bytes) noexcept;
 /// mistake of the program that no signal tells.
 void give_back(Range range) noexcept;
 
+/// Drops the pages of `range` that are here; those that are not are the keeper's to discard. By libc's own function:
+/// who remembers which pages are where, as UCX does, watches it. 0, or an error number: they are locked in memory.
+int drop(Range range) noexcept;
+/// Locked or not, as unmapping does.
+void unlock_and_drop(Range range) noexcept;
+
 /// Calls visit(extent) for each part of `range` that is in use. Answers whether all of it is.
 template <class Visit>
 bool for_each_used(Range range, Visit visit) noexcept {

@@ -26,6 +26,8 @@ Request& take_request() noexcept {
 }  // namespace
 
 int ask(Request::What what, Range range) noexcept {
+  // A handler may ask, too: it must find a request, though threads hold them that wait for their handlers.
+  const WithoutSignals until_answered;
   Request& request = take_request();
   request.what = what;
   request.start = range.start;
