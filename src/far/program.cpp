@@ -50,7 +50,8 @@ Program::Program(FileDescriptor socket, pid_t process, const Terms& terms)
   channel_->arena_bytes = terms.arena_bytes;
   channel_->min_bytes = terms.min_bytes;
   channel_->is_inherited = terms.is_inherited ? 1 : 0;
-  job::send_message(socket_, &channel_version, sizeof channel_version, file.number());  // who has ended shows in hear()
+  constexpr std::byte nothing{};
+  job::send_message(socket_, &nothing, sizeof nothing, file.number());  // a program that has ended shows in hear()
 }
 
 bool Program::hear() {
