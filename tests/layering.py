@@ -31,6 +31,7 @@ PUBLIC = {
     "message.hpp": "message",
     "request.hpp": "message",
     "share.hpp": "share",
+    "far.h": "far",
     "far.hpp": "far",
     "tonari.hpp": "cli",
     "tonari.h": "cli",

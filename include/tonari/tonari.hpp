@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tonari/address.hpp>
+#include <tonari/far.hpp>
 #include <tonari/job.hpp>
 #include <tonari/layout.hpp>
 #include <tonari/message.hpp>

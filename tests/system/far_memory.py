@@ -77,6 +77,13 @@ class Memory(FarTest):
         self.assertRegex(error, r"tonari far: out of memory: the servers' 32 MiB are full.*--memory")
 
 
+    def test_is_asked_for_by_name(self):
+        calls = os.path.join(PROGRAMS, "far_calls")
+        self.assertEqual(self.run_job("far", "--local", "8M", "--", calls), (0, "far\nok\n", ""))
+        alone = subprocess.run([calls], capture_output=True, text=True)
+        self.assertEqual((alone.returncode, alone.stdout), (0, "local\nok\n"))
+
+
 class Endings(FarTest):
     def test_status_and_output_are_the_programs(self):
         for text, status in (("echo a; echo b >&2; exit 0", 0), ("exit 3", 3), ("kill -9 $$", 137), ("kill -15 $$", 143)):

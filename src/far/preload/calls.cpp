@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-// What a program that knows of far memory calls. It declares them weak: without us they are null.
+// What a program that knows of far memory calls: tonari/far.h, which libtonari passes on to us.
 using namespace tonari::far;
 
 /// Memory of the arena, however little. Else, and where there is no room, of malloc. To be freed by free, too.
@@ -15,6 +15,8 @@ TONARI_FAR_EXPORTED void* tonari_far_malloc(std::size_t bytes) noexcept {
   }
   return std::malloc(bytes);
 }
+
+TONARI_FAR_EXPORTED int tonari_far_available() noexcept { return is_ready() ? 1 : 0; }
 
 TONARI_FAR_EXPORTED void tonari_far_free(void* start) noexcept { std::free(start); }
 

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <tonari/far.h>
+
+#include <cstddef>
+#include <limits>
+#include <new>
+#include <span>
+
+/// Far memory by its name: for data that a program wants there however small they are, and for hints. Nothing of it is
+/// needed to run a program under `tonari far`; without that it is ordinary memory. docs/guide/far-memory.md.
+///
+/// Threads: any.
+namespace tonari::far {
+
+enum class Hint : int {
+  discard = TONARI_FAR_DISCARD,        ///< Its bytes may be forgotten: zeros from now on. Whole pages only.
+  will_need = TONARI_FAR_WILL_NEED,    ///< It is used soon: bring it.
+  done_with = TONARI_FAR_DONE_WITH,    ///< It is not used soon: take it away first.
+  sequential = TONARI_FAR_SEQUENTIAL,  ///< From now on it is gone through from one end to the other.
+  random = TONARI_FAR_RANDOM,          ///< From now on it is read here and there: bring single pages.
+};
+
+/// True in a program that `tonari far` has started.
+[[nodiscard]] inline bool available() noexcept { return tonari_far_available() != 0; }
+
+/// Says what the program is about to do with `range`. Answers 0, or an error number: see tonari_far_advise.
+template <class T>
+int advise(std::span<T> range, Hint hint) noexcept {
+  return tonari_far_advise(const_cast<void*>(static_cast<const void*>(range.data())), range.size_bytes(),
+                           static_cast<int>(hint));
+}
+
+/// Allocates far memory for containers: std::vector<double, tonari::far::allocator<double>>. Each allocation takes whole
+/// pages, so it is for large ones. Throws std::bad_alloc.
+template <class T>
+struct allocator {
+  using value_type = T;
+
+  allocator() noexcept = default;
+  template <class Other>
+  explicit(false) allocator(const allocator<Other>& /*other*/) noexcept {}
+
+  [[nodiscard]] T* allocate(std::size_t count) {
+    static_assert(alignof(T) <= 16, "what malloc gives is aligned to 16 bytes, far memory to a page");
+    if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_array_new_length();
+    if (void* const start = tonari_far_malloc(count * sizeof(T))) return static_cast<T*>(start);
+    throw std::bad_alloc();
+  }
+  void deallocate(T* start, std::size_t /*count*/) noexcept { tonari_far_free(start); }
+
+  template <class Other>
+  friend bool operator==(const allocator& /*one*/, const allocator<Other>& /*other*/) noexcept {
+    return true;
+  }
+};
+
+}  // namespace tonari::far

@@ -1,0 +1,42 @@
+#include "far/channel.hpp"
+
+#include <tonari/far.h>
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+// What a program that is linked with libtonari calls. The preload has functions of the same names; a program that was
+// linked with a static libtonari finds these first, and they pass on to those.
+namespace {
+
+using What = tonari::far::Request::What;
+static_assert(static_cast<int>(What::discard) == TONARI_FAR_DISCARD &&
+              static_cast<int>(What::will_need) == TONARI_FAR_WILL_NEED &&
+              static_cast<int>(What::done_with) == TONARI_FAR_DONE_WITH &&
+              static_cast<int>(What::sequential) == TONARI_FAR_SEQUENTIAL &&
+              static_cast<int>(What::random) == TONARI_FAR_RANDOM);
+
+template <class Function>
+Function* preloaded(const char* name) noexcept {
+  return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+void* tonari_far_malloc(std::size_t bytes) {
+  static auto* const real = preloaded<decltype(tonari_far_malloc)>("tonari_far_malloc");
+  return real != nullptr ? real(bytes) : std::malloc(bytes);
+}
+
+void tonari_far_free(void* start) { std::free(start); }  // the preload's, if it is there
+
+int tonari_far_advise(void* start, std::size_t bytes, int hint) {
+  static auto* const real = preloaded<decltype(tonari_far_advise)>("tonari_far_advise");
+  return real != nullptr ? real(start, bytes, hint) : 0;
+}
+
+int tonari_far_available(void) {
+  static auto* const real = preloaded<decltype(tonari_far_available)>("tonari_far_available");
+  return real != nullptr ? real() : 0;
+}
