@@ -16,12 +16,12 @@ void Porter::bring_in(Region& region, std::size_t index, const PageSet& wanted, 
     if (resident() + pages.count() > mark) Counters::add(counters_.times_over_limit);
   }
 
+  touch(block, true);  // before anybody sees the page
   bool done = true;
   for_each_run(pages, slice_pages,
                [&](std::size_t first, std::size_t count) { done = done && place(region, index, first, count, desk); });
   // One of its neighbours may be to blame.
   if (!done && !block.here.has(page) && !place(region, index, page, 1, desk)) lose(region, index, page);
-  touch(block, true);
   const std::lock_guard guard(mutex_);
   policy_.came(block.entry);
 }

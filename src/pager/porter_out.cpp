@@ -60,6 +60,7 @@ void Porter::relieve_of_stock() noexcept {
 bool Porter::take_one_out(Desk& desk) noexcept {
   const Carrying carrying(carrying_);
   PolicyEntry* victim = nullptr;
+  bool passed = false;
   std::size_t too_many = 0;
   {
     const std::lock_guard guard(mutex_);
@@ -68,6 +69,7 @@ bool Porter::take_one_out(Desk& desk) noexcept {
     const std::size_t kept = pool_.kept(Pool::Kind::taken_out);
     if (kept >= kept_max) too_many = kept - kept_max + 1;  // more than one after the limit was lowered
     if (victim != nullptr) {
+      passed = victim->came_from == PolicyEntry::Queue::passed;                 // the next who takes it writes that
       if (victim->region->leaves.load(std::memory_order_relaxed)) return true;  // it is forgotten all the same
       victim->region->users.fetch_add(1, std::memory_order_relaxed);            // under the lock that forget() takes
     }
@@ -79,7 +81,6 @@ bool Porter::take_one_out(Desk& desk) noexcept {
   bool done = false;
   if (region.block(victim->block).try_hold()) {
     const Hold hold(space_, region, victim->block, Hold::Adopt::adopt);
-    const bool passed = victim->came_from == PolicyEntry::Queue::passed;
     done = take_out(region, victim->block, passed ? Beside::drop : Beside::keep, desk);
   } else {
     const std::lock_guard guard(mutex_);
