@@ -76,7 +76,6 @@ struct alignas(64) Request {
     done_with,
     sequential,
     random,
-    statistics,  ///< Into the channel.
   };
   static constexpr std::uint32_t idle = 0;
   static constexpr std::uint32_t taken = 1;

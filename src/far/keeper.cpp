@@ -255,8 +255,14 @@ int Keeper::answer(const Request& request) noexcept {
       in_use_.fetch_sub(std::min(request.bytes, in_use_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
       [[fallthrough]];
     case Request::What::discard: return pager_->discard(request.start, request.bytes) == Status::ok ? 0 : EINVAL;
-    default: return 0;  // a hint, not taken yet
+    case Request::What::will_need: pager_->will_need(request.start, request.bytes); return 0;
+    case Request::What::done_with: pager_->done_with(request.start, request.bytes); return 0;
+    case Request::What::sequential:
+      pager_->expect(request.start, request.bytes, pager::Pager::Pattern::usual);
+      return 0;
+    case Request::What::random: pager_->expect(request.start, request.bytes, pager::Pager::Pattern::random); return 0;
   }
+  return EINVAL;
 }
 
 void lend(Job& job, std::uint64_t bytes, bool at_once) {

@@ -63,6 +63,7 @@ void Pager::serve(const Fault& fault, Desk& desk) noexcept {
   {
     const Hold hold(space_, **region, block, Hold::Adopt::adopt);
     answer(fault, **region, desk);
+    if (porter_.resident() > porter_.marks().high) requests_.ask_for_room();
   }
   Counters::add(porter_.counters().faults);
   porter_.counters().fault_took(monotonic_ns() - start);
@@ -85,13 +86,13 @@ void Pager::answer(const Fault& fault, Region& region, Desk& desk) noexcept {
     return;
   }
 
+  if (random_.has(fault.address)) return bring(region, index, page, Advice::Chunk::page, desk);
   const bool whole = may_come_whole(region, index);
   const Advice advice = streams_.fault(fault.address / page_bytes, fault.thread, whole);
   const bool left_to_mover = advice.chunk == Advice::Chunk::block && block.beside.is_empty() &&
                              requests_.add({Request::What::block, &region, index, page});
   if (!left_to_mover) bring(region, index, page, advice.chunk, desk);
   follow(advice);
-  if (porter_.resident() > porter_.marks().high) requests_.ask_for_room();
 }
 
 bool Pager::may_come_whole(Region& region, std::size_t index) const noexcept {
@@ -105,7 +106,7 @@ void Pager::bring(Region& region, std::size_t index, std::size_t page, Advice::C
   const PageSet wanted =
       chunk == Advice::Chunk::page ? PageSet::of(page, 1) : PageSet::of(page / slice_pages * slice_pages, slice_pages);
   if (region.block(index).beside.has(page)) {
-    porter_.bring_back(region, index, wanted, page);
+    porter_.bring_back(region, index, wanted, page, desk);
   } else {
     porter_.bring_in(region, index, wanted, page, desk);
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/file_descriptor.hpp"
+#include "pager/expected.hpp"
 #include "pager/page.hpp"
 #include "pager/porter.hpp"
 #include "pager/regions.hpp"
@@ -16,6 +17,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -64,6 +66,16 @@ class Pager {
   /// or two with each fault. A pager whose limit may rise needs a space with buffers for the highest.
   void set_limit(std::size_t bytes) noexcept;
 
+  // What the program says of a range: hints.cpp. Ranges that are not of one region are cut, or ignored.
+
+  /// It is used soon: what there is room for is brought.
+  void will_need(Address start, std::size_t bytes) noexcept;
+  /// It is not used soon: its whole blocks go first, unless they have been wanted again and again.
+  void done_with(Address start, std::size_t bytes) noexcept;
+  enum class Pattern : std::uint8_t { usual, random };
+  /// random: single pages are brought, and streams not looked for. usual: that is forgotten.
+  void expect(Address start, std::size_t bytes, Pattern pattern) noexcept;
+
   [[nodiscard]] Statistics statistics() const noexcept;
 
  private:
@@ -89,6 +101,7 @@ class Pager {
   Porter porter_;
   Requests requests_;
   Streams streams_;  // the fault thread's
+  ExpectedRandom random_;
   FileDescriptor stop_bell_;
   std::vector<std::unique_ptr<Desk>> desks_;
   std::vector<std::jthread> threads_;

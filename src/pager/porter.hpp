@@ -104,7 +104,7 @@ class Porter {
   /// Copies in those of `wanted` that are away. If that fails `page` is lost, the others are left away.
   void bring_in(Region& region, std::size_t block, const PageSet& wanted, std::size_t page, Desk& desk) noexcept;
   /// Moves in `page`, which is beside, and with it what is in `wanted`, or all if they are a huge page.
-  void bring_back(Region& region, std::size_t block, const PageSet& wanted, std::size_t page) noexcept;
+  void bring_back(Region& region, std::size_t block, const PageSet& wanted, std::size_t page, Desk& desk) noexcept;
   enum class Wanted : std::uint8_t { soon, now };
   /// Reads a block of which nothing is here: all of it is beside then. False: there is no room, or the source failed.
   bool read_block(Region& region, std::size_t block, Wanted wanted, Desk& desk) noexcept;
@@ -129,6 +129,7 @@ class Porter {
   bool fill_slice(Region& region, std::size_t block, std::size_t first, Buffer buffer, Desk& desk) noexcept;
   bool fill(Region& region, std::size_t block, std::size_t first, std::size_t count, Buffer buffer,
             Desk& desk) noexcept;
+  PageSet copy_back(Region& region, std::size_t block, std::size_t page, Desk& desk) noexcept;
   Buffer stocked_buffer(Wanted wanted, Desk& desk) noexcept;
 
   void relieve_of_stock() noexcept;

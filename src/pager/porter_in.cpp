@@ -110,11 +110,13 @@ void Porter::lose(Region& region, std::size_t index, std::size_t page) noexcept 
   region.block(index).lost |= PageSet::of(page, 1);
 }
 
-void Porter::bring_back(Region& region, std::size_t index, const PageSet& wanted, std::size_t page) noexcept {
+void Porter::bring_back(Region& region, std::size_t index, const PageSet& wanted, std::size_t page,
+                        Desk& desk) noexcept {
   Block& block = region.block(index);
   const bool whole = block.beside.is_whole() && block.here.is_empty();
   const PageSet pages = whole ? block.beside : block.beside & (wanted | PageSet::of(page, 1));
-  const PageSet came = space_.move_in(region.address_of(index), pages, block.buffer);
+  PageSet came = space_.move_in(region.address_of(index), pages, block.buffer);
+  if (!came.has(page)) came |= copy_back(region, index, page, desk);
   if (came != pages) {
     // Unmapped, or pinned by whoever reads the buffer: who waits finds out, or asks again.
     space_.faults().wake(region.address_of(index), block_bytes);
@@ -135,6 +137,14 @@ void Porter::bring_back(Region& region, std::size_t index, const PageSet& wanted
     pool_.give_back(block.buffer, false);
     block.buffer = no_buffer;
   }
+}
+
+// Where the program has protected its range pages cannot be moved, but copied. What is left in the buffer goes with it.
+PageSet Porter::copy_back(Region& region, std::size_t index, std::size_t page, Desk& desk) noexcept {
+  const std::span bytes = std::span(desk.slice).first(page_bytes);
+  if (!space_.read(region.block(index).buffer, page * page_bytes, bytes)) return {};
+  const Answer answer = space_.faults().copy(region.address_of(index) + page * page_bytes, bytes.data(), bytes.size());
+  return answer == Answer::ok ? PageSet::of(page, 1) : PageSet{};
 }
 
 bool Porter::read_block(Region& region, std::size_t index, Wanted wanted, Desk& desk) noexcept {

@@ -96,9 +96,8 @@ Userfaultfd::Userfaultfd(FileDescriptor opened, Reach reach) : descriptor_(std::
 }
 
 void Userfaultfd::introduce(Touch touch) {
-  uffdio_api api{.api = UFFD_API,
-                 .features = kernel::feature_move | kernel::feature_poison | UFFD_FEATURE_THREAD_ID,
-                 .ioctls = 0};
+  uffdio_api api{
+      .api = UFFD_API, .features = kernel::feature_move | kernel::feature_poison | UFFD_FEATURE_THREAD_ID, .ioctls = 0};
   if (touch == Touch::signals) api.features |= UFFD_FEATURE_SIGBUS;
   if (::ioctl(number(), UFFDIO_API, &api) != 0) throw_system_error("UFFDIO_API", remedy_to_open);
 }
