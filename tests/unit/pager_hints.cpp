@@ -88,7 +88,8 @@ TEST_F(PagerHints, WhereRandomReadsAreExpectedNoStreamIsFollowed) {
   EXPECT_EQ(wrong_pages(paged.bytes()), 0U);
 
   const auto after = paged.pager.statistics();
-  EXPECT_EQ(after.blocks_read_ahead, before.blocks_read_ahead);
+  constexpr std::uint64_t asked_for_before = 8;  // by the stream that wrote; all at once 128 would come
+  EXPECT_LE(after.blocks_read_ahead, before.blocks_read_ahead + asked_for_before);
   EXPECT_GE(after.faults - before.faults, (paged.bytes().size() - 64 * mib) / page_bytes / 2);
 }
 
