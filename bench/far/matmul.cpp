@@ -68,7 +68,7 @@ double residual(const double* a, const double* b, const double* c, std::size_t n
 }
 
 void measure(const Options& options, Output& output) {
-  const auto n = static_cast<std::size_t>(options.number("size", 2048));
+  const auto n = static_cast<std::size_t>(options.number("size", 3072));
   const double budget_s = options.number("budget-s", 0);
   const Data data(options, 3 * n * n * sizeof(double));
   auto* const a = data.array<double>(0, 3);

@@ -60,7 +60,7 @@ constexpr FarKind stream_kind{
     "Examples:\n"
     "  tonari bench stream --quick\n"
     "  tonari bench stream --local 20 --rival swap-zram,swap-file,mmap --json stream.json\n"
-    "  tonari bench stream --cases remote --apart network --network tcp --interface lo"};
+    "  tonari bench stream --cases remote --apart network --network tcp --interface lo --rival ucx"};
 
 constexpr FarKind matmul_kind{
     "matmul",
@@ -69,7 +69,7 @@ constexpr FarKind matmul_kind{
     false,
     false,
     "The matrices' order, a multiple of 16; the DLM paper's is 4096",
-    2048,
+    3072,
     512,
     [](std::uint64_t n) { return 3 * n * n * 8; },
     0,
@@ -204,13 +204,13 @@ class FarQuestion final : public Question {
   [[nodiscard]] int default_ranks() const override { return no_ranks; }
   [[nodiscard]] std::string_view rivals() const override {
     return "swap-zram and swap-file, the kernel's swapping, in a memory cgroup of the same size; mmap, the data as a "
-           "file that is mapped, in such a cgroup. They need root, and switch swap on for the whole machine meanwhile";
+           "file that is mapped, in such a cgroup. They need root, and switch swap on for the whole machine meanwhile. "
+           "Of stream also ucx: what ucx_perftest sends over the link; with --apart network and --interface";
   }
   [[nodiscard]] std::string_view examples() const override { return kind_.examples; }
 
   void add_options(CLI::App& command, BenchOptions& options) override;
-  [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options,
-                                         const std::vector<System>& systems) const override;
+  [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options, const std::vector<System>& asked) const override;
   [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override;
   [[nodiscard]] std::string tell(const Results& results) const override;
 
@@ -235,6 +235,7 @@ class FarQuestion final : public Question {
                  std::vector<Launch>& to) const;
   void check_size(const BenchOptions& options) const;
   [[nodiscard]] static std::string tell_latency(const Results& results, const std::string& label);
+  [[nodiscard]] std::string tell_wire(const Results& results) const;
   [[nodiscard]] std::string tell_speed_up(const Results& results) const;
 
   const FarKind& kind_;
@@ -335,9 +336,16 @@ void FarQuestion::plan_case(const Ask& asked, int percent_max, const BenchOption
   }
 }
 
-std::vector<Launch> FarQuestion::plan(const BenchOptions& options, const std::vector<System>& systems) const {
+std::vector<Launch> FarQuestion::plan(const BenchOptions& options, const std::vector<System>& asked) const {
   check_size(options);
   std::vector<Launch> launches;
+  const auto systems = is(stream_kind) ? without(asked, Family::ucx) : asked;
+  if (systems.size() != asked.size()) {
+    if (interface_.empty() || options.launch.apart != "network") {
+      throw SetupError("--rival ucx: it tells what the link carries; add --apart network and --interface");
+    }
+    launches.push_back({ask(options), {{Family::ucx, false}}, "link"});
+  }
   for (const auto& what : cases()) {
     if (what == "remote") {
       auto remote = ask(options);
@@ -380,11 +388,8 @@ std::string FarQuestion::tell(const Results& results) const {
     text += fmt::format("\n{}: {}, {}, median (share of the speed that `local` has)\n{}", label, kind_.metric,
                         table.unit(), table.text());
     if (is(fault_kind)) text += tell_latency(results, label);
-    if (!interface_.empty()) {
-      text += fmt::format("\n{}: on {}, GB/s, median\n{}", label, interface_,
-                          FarTable(results, label, "wire", true).text());
-    }
   }
+  if (!interface_.empty()) text += tell_wire(results);
   if (!is(fault_kind)) text += tell_speed_up(results);
   const bool passed = std::ranges::all_of(results.checks(), &Check::passed);
   return text +
@@ -398,6 +403,25 @@ std::string FarQuestion::tell_latency(const Results& results, const std::string&
                        const auto said = series.summary(x);
                        return fmt::format("{} / {}", format_number(said.median), format_number(said.p99));
                      }));
+}
+
+/// What the interface has carried, in and out, and what share that is of what UCX's own measurement sends.
+std::string FarQuestion::tell_wire(const Results& results) const {
+  double link = 0;
+  std::string text;
+  for (const auto& series : results.series()) {
+    if (series.name.label == "link") link = series.summary(FarTable::all_local).median;
+  }
+  for (const auto& label : labels_of(results, "wire")) {
+    const FarTable table(results, label, "wire", true);
+    text += fmt::format("\n{}: wire on {}, {}, median{}\n{}", label, interface_, table.unit(),
+                        link == 0 ? "" : " (share of the link)", table.text([&](const Series& series, double x) {
+                          const double median = series.summary(x).median;
+                          if (link == 0 || label == "link") return format_number(median);
+                          return fmt::format("{} ({:.3f})", format_number(median), median / link);
+                        }));
+  }
+  return text;
 }
 
 /// As figures 1 to 3 of the DLM paper, a line for each share; and figure 4, the time that all is compared with.

@@ -32,7 +32,7 @@ constexpr Mpi mpis[]{{Family::openmpi, "openmpi", "mpirun.openmpi", "openmpi-bin
 const Mpi& mpi_of(Family family) { return family == Family::openmpi ? mpis[0] : mpis[1]; }
 
 /// Questions that UCX's own measurement knows.
-constexpr std::string_view of_ucx[]{"pingpong", "rate", "window", "atomics"};
+constexpr std::string_view of_ucx[]{"pingpong", "rate", "window", "atomics", "stream"};
 
 /// Those whose workers are programs of far memory.
 constexpr std::string_view of_far[]{"stream", "matmul", "stencil", "fft3d", "fault"};
@@ -207,7 +207,7 @@ Command for_far(const System& system, const Ask& ask) {
 }
 
 Command for_system(const System& system, const Ask& ask) {
-  if (ask.far) return for_far(system, ask);
+  if (ask.far && system.family != Family::ucx) return for_far(system, ask);
   switch (system.family) {
     case Family::tonari: return for_tonari(ask);
     case Family::openmpi: return for_openmpi(system, ask);
@@ -224,8 +224,8 @@ void check_far(const System& system, std::string_view question) {
                                  to_string(system), question));
   }
   if (!is_program(far_program(question))) {
-    throw SetupError(fmt::format("{} is missing; build it with -DTONARI_BENCH=ON, or run `make`",
-                                 far_program(question).string()));
+    throw SetupError(
+        fmt::format("{} is missing; build it with -DTONARI_BENCH=ON, or run `make`", far_program(question).string()));
   }
   if (way == nullptr) return;
   try {
@@ -281,7 +281,8 @@ std::vector<System> parse_rivals(const std::vector<std::string>& names) {
 }
 
 void check_installed(const System& system, std::string_view question) {
-  if (std::ranges::find(of_far, question) != std::end(of_far)) return check_far(system, question);
+  const bool is_link = system.family == Family::ucx && question == "stream";
+  if (!is_link && std::ranges::find(of_far, question) != std::end(of_far)) return check_far(system, question);
   if (const auto* const way = kernel_way(system.family)) {
     throw SetupError(fmt::format("--rival {}: the kernel's ways of far memory can be asked {}", way->name,
                                  fmt::join(of_far, ", ")));
