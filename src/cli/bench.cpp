@@ -46,6 +46,7 @@ class Progress {
 void launch_workers(const Launch& launch, const System& system, Results& results, Progress& progress) {
   ResultFile file;
   const auto command = command_for(system, launch.ask, file.path());
+  const auto surroundings = make_surroundings(system, launch.ask);
   results.begin_worker(launch.note);
   const int status = run_child(command, [&] {
     file.read_lines([&](std::string_view line) { results.take(line); });
@@ -106,7 +107,7 @@ nlohmann::ordered_json report_of(const Question& question, const BenchOptions& o
 }
 
 int run(const Question& question, BenchOptions options) {
-  if (options.launch.ranks == 0) options.launch.ranks = question.default_ranks();
+  if (options.launch.ranks == 0) options.launch.ranks = std::max(question.default_ranks(), 0);
   check_network_is_used(options.launch);
   const auto launches = question.plan(options, systems_of(options));
   for (const auto& launch : launches) {
@@ -174,17 +175,18 @@ std::size_t edit_distance(std::string_view left, std::string_view right) {
                                name, hint, fmt::join(known, ", "), last));
 }
 
-void add_common_options(CLI::App& command, BenchOptions& options, int default_ranks) {
-  if (default_ranks == 0) {
+void add_common_options(CLI::App& command, BenchOptions& options, const Question& question) {
+  const int default_ranks = question.default_ranks();
+  if (default_ranks == Question::no_ranks) {
+    add_network_options(command, options.launch);
+  } else if (default_ranks == 0) {
     add_placement_options(command, options.launch);
   } else {
     add_rank_options(command, options.launch, std::to_string(default_ranks));
   }
   command
       .add_option("--rival", options.rivals,
-                  "Ask these too, in turn: openmpi, mpich (each at its default and for any number of threads), or one "
-                  "way of them: openmpi-default, openmpi-mt, mpich-default, mpich-mt; for pingpong, rate, window and "
-                  "atomics also ucx")
+                  fmt::format("Ask these too, in turn: {}", question.rivals()))
       ->type_name("NAME,...")
       ->expected(1)
       ->allow_extra_args(false)
@@ -226,7 +228,7 @@ void add_bench(CLI::App& app, int& exit_status) {
         *bench.add_subcommand(std::string(question->name()), std::string(question->asks()))->group("Benchmarks");
     const auto options = std::make_shared<BenchOptions>();
     question->add_options(command, *options);
-    add_common_options(command, *options, question->default_ranks());
+    add_common_options(command, *options, *question);
     command.footer(std::string(question->examples()));
     command.callback([question, options, &exit_status] { exit_status = run_or_stop(*question, *options); });
   }

@@ -45,6 +45,11 @@ std::vector<std::unique_ptr<Question>> all_questions() {
   all.push_back(make_lock());
   all.push_back(make_multicast());
   all.push_back(make_register());
+  all.push_back(make_stream());
+  all.push_back(make_matmul());
+  all.push_back(make_stencil());
+  all.push_back(make_fft3d());
+  all.push_back(make_fault());
   return all;
 }
 

@@ -43,8 +43,14 @@ class Question {
   [[nodiscard]] virtual std::string_view name() const = 0;
   /// In one line, ending in a question mark.
   [[nodiscard]] virtual std::string_view asks() const = 0;
-  /// 0: its own option says how many, as a list.
+  /// 0: its own option says how many, as a list. no_ranks: it has none.
   [[nodiscard]] virtual int default_ranks() const = 0;
+  static constexpr int no_ranks = -1;
+  /// What --rival takes, for its help text.
+  [[nodiscard]] virtual std::string_view rivals() const {
+    return "openmpi, mpich (each at its default and for any number of threads), or one way of them: openmpi-default, "
+           "openmpi-mt, mpich-default, mpich-mt; for pingpong, rate, window and atomics also ucx";
+  }
   /// For its help text: a heading, and indented lines.
   [[nodiscard]] virtual std::string_view examples() const = 0;
   /// Adds what only this benchmark takes, with the meaning of --sizes, to its command.
@@ -80,6 +86,11 @@ std::unique_ptr<Question> make_atomics();
 std::unique_ptr<Question> make_lock();
 std::unique_ptr<Question> make_multicast();
 std::unique_ptr<Question> make_register();
+std::unique_ptr<Question> make_stream();
+std::unique_ptr<Question> make_matmul();
+std::unique_ptr<Question> make_stencil();
+std::unique_ptr<Question> make_fft3d();
+std::unique_ptr<Question> make_fault();
 
 /// Every benchmark there is.
 std::vector<std::unique_ptr<Question>> all_questions();

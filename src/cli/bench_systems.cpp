@@ -32,7 +32,25 @@ constexpr Mpi mpis[]{{Family::openmpi, "openmpi", "mpirun.openmpi", "openmpi-bin
 const Mpi& mpi_of(Family family) { return family == Family::openmpi ? mpis[0] : mpis[1]; }
 
 /// Questions that UCX's own measurement knows.
-constexpr std::string_view of_ucx[]{"pingpong", "rate", "window", "atomics"};
+constexpr std::string_view of_ucx[]{"pingpong", "rate", "window", "atomics", "stream"};
+
+/// Those whose workers are programs of far memory.
+constexpr std::string_view of_far[]{"stream", "matmul", "stencil", "fft3d", "fault"};
+
+/// Ways in which the kernel alone has data elsewhere.
+struct KernelWay {
+  Family family;
+  std::string_view name;
+  Overflow overflow;
+};
+constexpr KernelWay kernel_ways[]{{Family::swap_zram, "swap-zram", Overflow::swap_zram},
+                                  {Family::swap_file, "swap-file", Overflow::swap_file},
+                                  {Family::mmap, "mmap", Overflow::file}};
+
+const KernelWay* kernel_way(Family family) {
+  const auto* const found = std::ranges::find(kernel_ways, family, &KernelWay::family);
+  return found == std::end(kernel_ways) ? nullptr : found;
+}
 
 /// The folder above the one that this program lies in: programs find each other from there, built or installed.
 fs::path prefix() { return fs::read_symlink("/proc/self/exe").parent_path().parent_path(); }
@@ -42,6 +60,8 @@ fs::path worker() { return prefix() / "bin" / "tonari-bench"; }
 fs::path rival(std::string_view name, std::string_view question) {
   return prefix() / "libexec" / "tonari" / "rivals" / name / question;
 }
+
+fs::path far_program(std::string_view question) { return prefix() / "libexec" / "tonari" / "far" / question; }
 
 bool is_program(const fs::path& path) { return ::access(path.c_str(), X_OK) == 0; }
 
@@ -143,13 +163,75 @@ Command for_ucx(const Ask& ask) {
   return command;
 }
 
+std::uint64_t local_bytes(const FarAsk& far) {
+  return far.data_bytes / 100 * static_cast<std::uint64_t>(far.local_percent);
+}
+
+/// Beside its data a program has code, stacks and tables of pages, which a cgroup counts too and `tonari far` does not.
+constexpr std::uint64_t beside_data_bytes = 8 << 20;
+
+TightMemory tight_memory(const KernelWay& way, const FarAsk& far) {
+  return {.overflow = way.overflow,
+          .limit_bytes = local_bytes(far) + beside_data_bytes,
+          .overflow_bytes = far.data_bytes / 4096 * 4096 + (64 << 20),
+          .folder = far.folder};
+}
+
+/// The limit is a size: a share would be one of what the program has touched so far, and begin low. Where all is local
+/// there must be no limit to be felt, also by what is beside the data.
+std::vector<std::string> before_far_program(const Ask& ask) {
+  const auto limit_bytes = ask.far->local_percent == 100 ? 2 * ask.far->data_bytes : local_bytes(*ask.far);
+  std::vector<std::string> words{fs::read_symlink("/proc/self/exe"), "far", "--local", std::to_string(limit_bytes)};
+  if (!ask.far->servers.empty()) words.insert(words.end(), {"--servers", ask.far->servers});
+  if (!ask.launch.apart.empty()) words.insert(words.end(), {"--apart", ask.launch.apart});
+  if (!ask.launch.network.empty()) words.insert(words.end(), {"--network", ask.launch.network});
+  words.emplace_back("--");
+  return words;
+}
+
+Command for_far(const System& system, const Ask& ask) {
+  Command command{{far_program(ask.question), fmt::format("--system={}", to_string(system)),
+                   fmt::format("--local={}", ask.far->local_percent)},
+                  ask.launch.environment};
+  if (const auto* const way = kernel_way(system.family)) {
+    if (way->overflow == Overflow::file) {
+      command.arguments.push_back("--file=" + mapped_file(tight_memory(*way, *ask.far)).string());
+    }
+    return in_cgroup(std::move(command));
+  }
+  if (system.family == Family::tonari) {
+    const auto words = before_far_program(ask);
+    command.arguments.insert(command.arguments.begin(), words.begin(), words.end());
+  }
+  return command;
+}
+
 Command for_system(const System& system, const Ask& ask) {
+  if (ask.far && system.family != Family::ucx) return for_far(system, ask);
   switch (system.family) {
     case Family::tonari: return for_tonari(ask);
     case Family::openmpi: return for_openmpi(system, ask);
     case Family::mpich: return for_mpich(system, ask);
     case Family::ucx: return for_ucx(ask);
     default: return for_worker_alone(*name_in_worker(system.family), ask);
+  }
+}
+
+void check_far(const System& system, std::string_view question) {
+  const auto* const way = kernel_way(system.family);
+  if (way == nullptr && system.family != Family::tonari && system.family != Family::local) {
+    throw SetupError(fmt::format("--rival {}: it has no far memory; {} can be asked of swap-zram, swap-file and mmap",
+                                 to_string(system), question));
+  }
+  if (!is_program(far_program(question))) {
+    throw SetupError(
+        fmt::format("{} is missing; build it with -DTONARI_BENCH=ON, or run `make`", far_program(question).string()));
+  }
+  if (way == nullptr) return;
+  try {
+    check_tight_memory(way->overflow);
+  } catch (const SetupError& error) {
+    throw SetupError(fmt::format("--rival {}: {}", way->name, error.what()));
   }
 }
 
@@ -185,10 +267,13 @@ std::vector<System> parse_rivals(const std::vector<std::string>& names) {
       if (name == family || name == family + "-mt") add({mpi.family, true}), found = true;
     }
     if (name == "ucx") add({Family::ucx, false}), found = true;
+    const auto* const way = std::ranges::find(kernel_ways, name, &KernelWay::name);
+    if (way != std::end(kernel_ways)) add({way->family, false}), found = true;
     if (!found && known == systems.size()) {
       throw SetupError(
           fmt::format("--rival {}: no such rival; there are openmpi and mpich (both ways each), "
-                      "openmpi-default, openmpi-mt, mpich-default, mpich-mt, and for some questions ucx",
+                      "openmpi-default, openmpi-mt, mpich-default, mpich-mt, for some questions ucx, and for those about far "
+                      "memory swap-zram, swap-file and mmap",
                       name));
     }
   }
@@ -196,6 +281,12 @@ std::vector<System> parse_rivals(const std::vector<std::string>& names) {
 }
 
 void check_installed(const System& system, std::string_view question) {
+  const bool is_link = system.family == Family::ucx && question == "stream";
+  if (!is_link && std::ranges::find(of_far, question) != std::end(of_far)) return check_far(system, question);
+  if (const auto* const way = kernel_way(system.family)) {
+    throw SetupError(fmt::format("--rival {}: the kernel's ways of far memory can be asked {}", way->name,
+                                 fmt::join(of_far, ", ")));
+  }
   if (system.family == Family::tonari || name_in_worker(system.family)) {
     if (is_program(worker())) return;
     throw SetupError(fmt::format("{} is missing; build it with -DTONARI_BENCH=ON, or run `make`", worker().string()));
@@ -222,7 +313,14 @@ Command command_for(const System& system, const Ask& ask, const std::string& out
   return command;
 }
 
+std::unique_ptr<MadeTight> make_surroundings(const System& system, const Ask& ask) {
+  const auto* const way = kernel_way(system.family);
+  return way == nullptr ? nullptr : std::make_unique<MadeTight>(tight_memory(*way, *ask.far));
+}
+
 std::string to_string(const System& system) {
+  if (system.family == Family::local) return "local";
+  if (const auto* const way = kernel_way(system.family)) return std::string(way->name);
   if (system.family == Family::tonari) return "tonari";
   if (system.family == Family::ucx) return "ucx";
   if (const auto name = name_in_worker(system.family)) return std::string(*name);
