@@ -186,6 +186,7 @@ void Keeper::follow_use() noexcept {
 }
 
 std::uint64_t Keeper::limit_for(std::uint64_t touched_bytes) const noexcept {
+  if (order_.limit.percent == 100) return order_.arena_bytes;  // all of what it may ever touch
   const std::uint64_t share = touched_bytes / 100 * order_.limit.percent;
   return std::max(order_.limit.percent != 0 ? share : order_.limit.bytes, limit_bytes_min);
 }
