@@ -78,7 +78,7 @@ class Memory(FarTest):
 
 
     def test_is_asked_for_by_name(self):
-        calls = os.path.join(PROGRAMS, "far_calls")
+        calls = os.path.join(PROGRAMS, "far_by_name")
         self.assertEqual(self.run_job("far", "--local", "8M", "--", calls), (0, "far\nok\n", ""))
         alone = subprocess.run([calls], capture_output=True, text=True)
         self.assertEqual((alone.returncode, alone.stdout), (0, "local\nok\n"))
