@@ -8,6 +8,7 @@
 #include "job/ending.hpp"
 #include "job/handshake.hpp"
 #include "pager/page.hpp"
+#include "pager/userfaultfd.hpp"
 
 #include <tonari/status.hpp>
 
@@ -277,9 +278,19 @@ bool FarRun::hear_keeper() {
     end_program("the keeper has gone, which answers the program's faults; what it said stands above");
     return false;
   }
-  if (report.what == far::Report::What::kept) kept_ = true;
+  if (report.what == far::Report::What::kept) program_is_kept(report.statistics);
   if (report.what == far::Report::What::failed) end_program(report.text.data());
   return true;
+}
+
+void FarRun::program_is_kept(const far::Statistics& now) noexcept {
+  kept_ = true;
+  if (now.reaches_everything != 0) return;
+  fmt::print(
+      stderr,
+      "tonari far: the kernel tells this user no faults of system calls: what they read and write in far memory is "
+      "copied, and a few fail with EFAULT; to change that: {}\n",
+      pager::remedy_for_reach);
 }
 
 void FarRun::end_program(const std::string& why) noexcept {
@@ -294,7 +305,7 @@ std::optional<far::Statistics> FarRun::ask_for_statistics() {
   far::Report report;
   while (job::receive_message(keeper_, &report, sizeof report, true) == sizeof report) {
     if (report.what == far::Report::What::statistics) return report.statistics;
-    if (report.what == far::Report::What::kept) kept_ = true;
+    if (report.what == far::Report::What::kept) program_is_kept(report.statistics);
     if (report.what == far::Report::What::failed) end_program(report.text.data());
   }
   return std::nullopt;

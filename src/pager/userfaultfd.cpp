@@ -23,9 +23,6 @@ namespace {
 
 constexpr const char* remedy_to_open =
     "the kernel needs CONFIG_USERFAULTFD, and a container's filter must let the system call through";
-constexpr const char* remedy_for_reach =
-    "for faults in system calls run as root or with CAP_SYS_PTRACE, set vm.unprivileged_userfaultfd=1, or give "
-    "/dev/userfaultfd to a group by a udev rule (KERNEL==\"userfaultfd\", GROUP=\"...\", MODE=\"0660\")";
 
 // With a device the kernel asks for the file's rights, without one for the process's.
 FileDescriptor open_widely() noexcept {
@@ -40,7 +37,9 @@ FileDescriptor open_widely() noexcept {
 
 FileDescriptor open_for_user_mode() {
   FileDescriptor opened{static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY))};
-  if (!opened) throw_system_error("userfaultfd", std::string{remedy_to_open} + "; " + remedy_for_reach);
+  if (!opened)
+    throw_system_error("userfaultfd",
+                       std::string{remedy_to_open} + "; for faults in system calls: " + remedy_for_reach);
   return opened;
 }
 
@@ -96,9 +95,8 @@ Userfaultfd::Userfaultfd(FileDescriptor opened, Reach reach) : descriptor_(std::
 }
 
 void Userfaultfd::introduce(Touch touch) {
-  uffdio_api api{.api = UFFD_API,
-                 .features = kernel::feature_move | kernel::feature_poison | UFFD_FEATURE_THREAD_ID,
-                 .ioctls = 0};
+  uffdio_api api{
+      .api = UFFD_API, .features = kernel::feature_move | kernel::feature_poison | UFFD_FEATURE_THREAD_ID, .ioctls = 0};
   if (touch == Touch::signals) api.features |= UFFD_FEATURE_SIGBUS;
   if (::ioctl(number(), UFFDIO_API, &api) != 0) throw_system_error("UFFDIO_API", remedy_to_open);
 }
