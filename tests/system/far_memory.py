@@ -9,25 +9,31 @@ import tempfile
 import time
 import unittest
 
+from harness.far import NOBODY, faults_told, need_faults, without_notice
 from harness.jobs import PROGRAMS, JobTest, processes_marked
 
 TORTURE = os.path.join(PROGRAMS, "far_torture")
 
 
-def has_far_memory():
-    """Whether the system lets programs have it: MOVE of userfaultfd for faults of system calls, too."""
-    probe = subprocess.run(
-        [os.path.join(PROGRAMS, "../../bin/tonari"), "info", "--json"], capture_output=True, text=True, check=True
-    )
-    works = {feature["name"]: feature["works"] for feature in json.loads(probe.stdout)["features"]}
-    return works["userfaultfd"] and works["page moves"]
-
-
 class FarTest(JobTest):
+    user = None  # who runs the tests
+
     def setUp(self):
-        if not has_far_memory():
-            self.skipTest("no userfaultfd for system calls here: see tonari info")
+        need_faults(self.user)
         super().setUp()
+
+    def start(self, *arguments, env=None, **options):
+        if self.user is not None:
+            folder = tempfile.mkdtemp(prefix="far-")
+            self.addCleanup(shutil.rmtree, folder)
+            os.chown(folder, self.user, self.user)
+            options = {"user": self.user, "group": self.user, "extra_groups": [], "cwd": folder, **options}
+            env = {**(env or self.environment()), "TMPDIR": folder, "HOME": folder}
+        return super().start(*arguments, env=env, **options)
+
+    def run_job(self, *arguments, **options):
+        status, output, error = super().run_job(*arguments, **options)
+        return status, output, without_notice(error)
 
     def torture(self, *options, seed=1, threads=4, rounds=200, mib=96):
         """Runs the torture to its end; answers what happened to its memory."""
@@ -108,6 +114,21 @@ class Endings(FarTest):
         status, _, error = job.end()
         self.assertEqual(status, 137)
         self.assertIn("the keeper has gone", error)
+
+
+class MemoryOfAnOrdinaryUser(Memory):
+    user = NOBODY
+
+    def test_is_of_the_kind_that_tonari_says(self):
+        kind = faults_told(self.user)
+        job = self.start("far", "--stats=json", "--", "true")
+        _, _, error = job.end()
+        self.assertEqual(without_notice(error) != error, kind == "programs")
+        self.assertEqual(json.loads(without_notice(error))["system_calls_fault"], kind == "all")
+
+
+class EndingsOfAnOrdinaryUser(Endings):
+    user = NOBODY
 
 
 class Deaths(FarTest):
