@@ -13,6 +13,7 @@ from harness.far import NOBODY, faults_told, need_faults, without_notice
 from harness.jobs import PROGRAMS, JobTest, processes_marked
 
 TORTURE = os.path.join(PROGRAMS, "far_torture")
+CALLS = os.path.join(PROGRAMS, "far_calls")
 
 
 class FarTest(JobTest):
@@ -69,6 +70,11 @@ class Memory(FarTest):
         self.assertGreater(found["bytes_in"], 80 << 20)
         self.assertLess(found["resident_bytes"], 18 << 20)
         self.assertEqual(found["limit_bytes"], 16 << 20)
+
+    def test_is_there_for_system_calls(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o777)
+            self.assertEqual(self.run_job("far", "--local", "8M", "--", CALLS, cwd=folder), (0, "ok\n", ""))
 
     def test_lies_on_several_servers(self):
         found = self.torture("--local", "16M", "--servers", "3", "--memory", "128M")
