@@ -65,20 +65,20 @@ void Local::unmap(void* local) noexcept {
   (void)system_call(SYS_munmap, self.start_, self.bytes_ + 1);
 }
 
-bool is_unreached(Parts parts) noexcept {
+bool is_unreached(Pieces parts) noexcept {
   if (program.unreached_bytes.load(std::memory_order_relaxed) == 0) [[likely]]
     return false;
   return is_unreached(parts.data(), parts.size_bytes()) ||
          std::ranges::any_of(parts, [](const iovec& part) { return is_unreached(part.iov_base, part.iov_len); });
 }
 
-std::size_t bytes_of(Parts parts) noexcept {
+std::size_t bytes_of(Pieces parts) noexcept {
   std::size_t all = 0;
   for (const iovec& part : parts) all += std::min(part.iov_len, Local::bytes_max);  // there are no more than IOV_MAX
   return all;
 }
 
-void gather(Parts from, std::byte* to, std::size_t bytes) noexcept {
+void gather(Pieces from, std::byte* to, std::size_t bytes) noexcept {
   for (const iovec& part : from) {
     const std::size_t some = std::min(part.iov_len, bytes);
     if (some != 0) std::memcpy(to, part.iov_base, some);
@@ -87,7 +87,7 @@ void gather(Parts from, std::byte* to, std::size_t bytes) noexcept {
   }
 }
 
-void scatter(const std::byte* from, std::size_t bytes, Parts to) noexcept {
+void scatter(const std::byte* from, std::size_t bytes, Pieces to) noexcept {
   for (const iovec& part : to) {
     const std::size_t some = std::min(part.iov_len, bytes);
     if (some != 0) std::memcpy(part.iov_base, from, some);

@@ -121,16 +121,16 @@ class Mirrored {
   Value here_;
 };
 
-using Parts = std::span<const iovec>;
+using Pieces = std::span<const iovec>;
 
-[[nodiscard]] bool is_unreached(Parts parts) noexcept;
-[[nodiscard]] std::size_t bytes_of(Parts parts) noexcept;
-void gather(Parts from, std::byte* to, std::size_t bytes) noexcept;
-void scatter(const std::byte* from, std::size_t bytes, Parts to) noexcept;
+[[nodiscard]] bool is_unreached(Pieces parts) noexcept;
+[[nodiscard]] std::size_t bytes_of(Pieces parts) noexcept;
+void gather(Pieces from, std::byte* to, std::size_t bytes) noexcept;
+void scatter(const std::byte* from, std::size_t bytes, Pieces to) noexcept;
 
 /// call(start, bytes) fills local memory and answers how much, or -1; that much goes to `parts`.
 template <class Call>
-[[gnu::cold, gnu::noinline]] ssize_t fill_locally(Parts parts, Call call) {
+[[gnu::cold, gnu::noinline]] ssize_t fill_locally(Pieces parts, Call call) {
   Local local(bytes_of(parts));
   if (local.start() == nullptr) return failed(ENOMEM, ssize_t{-1});
   const ssize_t answer = local.during([&] { return call(local.start(), local.bytes()); });
@@ -140,7 +140,7 @@ template <class Call>
 
 /// call(start, bytes) takes what was in `parts`.
 template <class Call>
-[[gnu::cold, gnu::noinline]] ssize_t take_locally(Parts parts, Call call, bool is_kept_by_kernel = false) {
+[[gnu::cold, gnu::noinline]] ssize_t take_locally(Pieces parts, Call call, bool is_kept_by_kernel = false) {
   Local local(bytes_of(parts), is_kept_by_kernel);
   if (local.start() == nullptr) return failed(ENOMEM, ssize_t{-1});
   gather(parts, local.start(), local.bytes());

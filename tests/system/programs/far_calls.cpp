@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <spawn.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -56,6 +57,15 @@ T* far(const T& value) {
 }
 char* far_text(std::string_view text) { return std::strncpy(fresh(), std::string(text).c_str(), text.size() + 1); }
 bool holds(const char* memory, std::string_view text) { return std::string_view(memory, text.size()) == text; }
+
+void mappings() {
+  auto* const start = static_cast<char*>(
+      ::mmap(nullptr, far_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
+  check(start != MAP_FAILED && start[5000] == 0, "mmap");
+  check(::madvise(start, far_bytes, MADV_DONTNEED) == 0, "madvise to give back");
+  check(::madvise(start, far_bytes, MADV_POPULATE_WRITE) == 0, "madvise to have at once");
+  check(::munmap(start, far_bytes) == 0, "munmap");
+}
 
 void files() {
   char* const path = far_text("calls_of_far_memory");
@@ -288,6 +298,7 @@ void cancellation() {
 }  // namespace
 
 int main() {
+  mappings();
   files();
   folders();
   sockets();
