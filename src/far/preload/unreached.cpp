@@ -19,6 +19,28 @@ Range unreached_part(Bytes bytes) noexcept {
   return Range{address_of(bytes.start), bytes.bytes}.cut_to(arena());
 }
 
+// Memory that stays, since mapping and unmapping takes longer than most calls. Whoever finds none maps his own.
+constexpr std::size_t slot_bytes = 1 << 20;
+constexpr std::size_t slots_max = 8;
+alignas(page_bytes) constinit std::array<std::array<std::byte, slot_bytes>, slots_max> slots{};
+constinit std::array<std::atomic<bool>, slots_max> slots_in_use{};
+
+std::byte* take_slot() noexcept {
+  for (std::size_t i = 0; i < slots_max; ++i) {
+    if (!slots_in_use[i].exchange(true, std::memory_order_acquire)) return slots[i].data();  // pairs with give_back
+  }
+  return nullptr;
+}
+
+std::byte* map(std::size_t bytes) noexcept {
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  const std::size_t whole = to_whole_pages(bytes + 1);
+  const long at = system_call(SYS_mmap, nullptr, whole, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (is_error(at)) return nullptr;
+  (void)system_call(SYS_madvise, at, whole, MADV_HUGEPAGE);  // refused: small pages, slower
+  return static_cast<std::byte*>(pointer_to(static_cast<Address>(at)));
+}
+
 }  // namespace
 
 void find_all_next() noexcept {
@@ -50,19 +72,25 @@ bool touch(Texts texts) noexcept {
 }
 
 Local::Local(std::size_t bytes, bool is_kept_by_kernel) noexcept : bytes_(std::min(bytes, bytes_max)) {
-  if (bytes_ <= small_.size() && !is_kept_by_kernel) {
+  if (is_kept_by_kernel || bytes_ > slot_bytes) {
+    start_ = map(bytes_);
+  } else if (bytes_ <= small_.size()) {
     start_ = small_.data();
-    return;
+  } else {
+    start_ = take_slot();
+    if (start_ == nullptr) start_ = map(bytes_);
   }
-  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  const long at = system_call(SYS_mmap, nullptr, bytes_ + 1, PROT_READ | PROT_WRITE, flags, -1, 0);
-  if (!is_error(at)) start_ = static_cast<std::byte*>(pointer_to(static_cast<Address>(at)));
 }
 
-void Local::unmap(void* local) noexcept {
+void Local::give_back(void* local) noexcept {
   const Local& self = *static_cast<const Local*>(local);
   if (self.start_ == nullptr || self.start_ == self.small_.data()) return;
-  (void)system_call(SYS_munmap, self.start_, self.bytes_ + 1);
+  const std::size_t place = address_of(self.start_) - address_of(slots.data());
+  if (place < sizeof slots) {
+    slots_in_use[place / slot_bytes].store(false, std::memory_order_release);  // who takes it finds nothing of ours
+  } else {
+    (void)system_call(SYS_munmap, self.start_, to_whole_pages(self.bytes_ + 1));
+  }
 }
 
 bool is_unreached(Pieces parts) noexcept {

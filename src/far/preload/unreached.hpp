@@ -64,7 +64,7 @@ auto repeated(Call call, Memory... memory) {
 
 // ---- Local ----
 
-/// Memory that is here, for `bytes` or for a part: on the stack, or of its own.
+/// Memory that is here, for `bytes` or for a part: on the stack, one of a few large pieces, or of its own.
 class Local {
  public:
   static constexpr std::size_t bytes_max = 64 << 20;  // more is done in pieces
@@ -72,7 +72,7 @@ class Local {
   explicit Local(std::size_t bytes, bool is_kept_by_kernel = false) noexcept;
   Local(const Local&) = delete;
   Local& operator=(const Local&) = delete;
-  ~Local() { unmap(this); }
+  ~Local() { give_back(this); }
 
   /// Null: there is no memory.
   [[nodiscard]] std::byte* start() const noexcept { return start_; }
@@ -83,14 +83,14 @@ class Local {
   auto during(Call call) {
     if (start_ == small_.data()) return call();
     decltype(call()) answer;
-    pthread_cleanup_push(&Local::unmap, this);
+    pthread_cleanup_push(&Local::give_back, this);
     answer = call();
     pthread_cleanup_pop(0);
     return answer;
   }
 
  private:
-  static void unmap(void* local) noexcept;
+  static void give_back(void* local) noexcept;
 
   std::byte* start_ = nullptr;
   std::size_t bytes_;
