@@ -118,6 +118,16 @@ std::vector<std::string> environment_of_program(int socket) {
   return all;
 }
 
+// As the program will find it: it is the same user's. Throws where there are none at all.
+void say_which_faults_are_told() {
+  if (pager::Userfaultfd().reach() == pager::Reach::everything) return;
+  fmt::print(
+      stderr,
+      "tonari far: the kernel tells this user no faults of system calls: what they read and write in far memory is "
+      "copied, and a few fail with EFAULT; to change that: {}\n",
+      pager::remedy_for_reach);
+}
+
 }  // namespace
 
 FarRun::FarRun(const FarOptions& options)
@@ -125,6 +135,7 @@ FarRun::FarRun(const FarOptions& options)
   if (!clock_) throw_system_error("timerfd_create");
   if (const auto why = why_not_preloaded(path_of_program(options.program.front()))) throw SetupError(*why);
   (void)preload_path();
+  say_which_faults_are_told();
   const std::string name = random_name();
   listener_ = job::listen_at(name);
   start_servers(name);
@@ -278,19 +289,9 @@ bool FarRun::hear_keeper() {
     end_program("the keeper has gone, which answers the program's faults; what it said stands above");
     return false;
   }
-  if (report.what == far::Report::What::kept) program_is_kept(report.statistics);
+  if (report.what == far::Report::What::kept) kept_ = true;
   if (report.what == far::Report::What::failed) end_program(report.text.data());
   return true;
-}
-
-void FarRun::program_is_kept(const far::Statistics& now) noexcept {
-  kept_ = true;
-  if (now.reaches_everything != 0) return;
-  fmt::print(
-      stderr,
-      "tonari far: the kernel tells this user no faults of system calls: what they read and write in far memory is "
-      "copied, and a few fail with EFAULT; to change that: {}\n",
-      pager::remedy_for_reach);
 }
 
 void FarRun::end_program(const std::string& why) noexcept {
@@ -305,7 +306,7 @@ std::optional<far::Statistics> FarRun::ask_for_statistics() {
   far::Report report;
   while (job::receive_message(keeper_, &report, sizeof report, true) == sizeof report) {
     if (report.what == far::Report::What::statistics) return report.statistics;
-    if (report.what == far::Report::What::kept) program_is_kept(report.statistics);
+    if (report.what == far::Report::What::kept) kept_ = true;
     if (report.what == far::Report::What::failed) end_program(report.text.data());
   }
   return std::nullopt;

@@ -49,7 +49,6 @@ class FarRun {
   std::optional<ProgramError> start_program();
   void hear_signals();
   bool hear_keeper();
-  void program_is_kept(const far::Statistics& now) noexcept;
   void end_program(const std::string& why) noexcept;
   void show_progress();
   void show_statistics();
