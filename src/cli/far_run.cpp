@@ -8,6 +8,7 @@
 #include "job/ending.hpp"
 #include "job/handshake.hpp"
 #include "pager/page.hpp"
+#include "pager/userfaultfd.hpp"
 
 #include <tonari/status.hpp>
 
@@ -117,6 +118,16 @@ std::vector<std::string> environment_of_program(int socket) {
   return all;
 }
 
+// As the program will find it: it is the same user's. Throws where there are none at all.
+void say_which_faults_are_told() {
+  if (pager::Userfaultfd().reach() == pager::Reach::everything) return;
+  fmt::print(
+      stderr,
+      "tonari far: the kernel tells this user no faults of system calls: what they read and write in far memory is "
+      "copied, and a few fail with EFAULT; to change that: {}\n",
+      pager::remedy_for_reach);
+}
+
 }  // namespace
 
 FarRun::FarRun(const FarOptions& options)
@@ -124,6 +135,7 @@ FarRun::FarRun(const FarOptions& options)
   if (!clock_) throw_system_error("timerfd_create");
   if (const auto why = why_not_preloaded(path_of_program(options.program.front()))) throw SetupError(*why);
   (void)preload_path();
+  say_which_faults_are_told();
   const std::string name = random_name();
   listener_ = job::listen_at(name);
   start_servers(name);

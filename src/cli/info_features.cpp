@@ -4,6 +4,7 @@
 #include "job/ending.hpp"
 #include "job/memory.hpp"
 #include "job/pmix/client.hpp"
+#include "pager/userfaultfd.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -77,26 +78,27 @@ FaultService try_fault_service() {
 }
 
 Feature check_userfaultfd(const FaultService& service) {
-  const std::string system = "sysctl vm.unprivileged_userfaultfd=1, or access to /dev/userfaultfd, or CAP_SYS_PTRACE";
   const bool is_root = ::geteuid() == 0;
   switch (service.faults) {
     case Faults::all:
       return {"userfaultfd", true,
               read_setting("/proc/sys/vm/unprivileged_userfaultfd") == "1"
                   ? "every user may use it"
-                  : fmt::format("by {}; other users need {}", is_root ? "root" : "CAP_SYS_PTRACE", system)};
+                  : fmt::format("by {}; for other users: {}", is_root ? "root" : "CAP_SYS_PTRACE",
+                                pager::remedy_for_reach)};
     case Faults::by_device: return {"userfaultfd", true, "by access to /dev/userfaultfd"};
     case Faults::of_programs:
-      return {
-          "userfaultfd", false,
-          "faults of programs alone: system calls on absent pages must be wrapped, which costs a copy; to allow all: " +
-              system};
+      return {"userfaultfd", false,
+              fmt::format("faults of programs alone: `tonari far` copies what system calls read and write; to allow "
+                          "all: {}",
+                          pager::remedy_for_reach)};
     case Faults::none: break;
   }
   const std::string cause = std::generic_category().message(service.error);
   return {"userfaultfd", false,
           fmt::format("{}: no far memory and no shared arrays; {}", cause,
-                      service.error == ENOSYS ? "use a kernel with CONFIG_USERFAULTFD" : "to allow it: " + system)};
+                      service.error == ENOSYS ? "use a kernel with CONFIG_USERFAULTFD"
+                                              : fmt::format("to allow it: {}", pager::remedy_for_reach))};
 }
 
 Feature check_write_protection(const FaultService& service) {

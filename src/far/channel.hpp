@@ -26,7 +26,7 @@
 // address space is gone, by an exit or by another exec.
 namespace tonari::far {
 
-inline constexpr std::uint32_t channel_version = 1;
+inline constexpr std::uint32_t channel_version = 2;
 /// Names the number of the socket in the program's environment. The preload takes it out, and itself from LD_PRELOAD.
 inline constexpr const char* socket_variable = "TONARI_FAR";
 
@@ -100,6 +100,7 @@ struct Channel {
   std::uint64_t arena_bytes = 0;   // to be reserved: whole blocks
   std::uint64_t min_bytes = 0;     // of an allocation that goes to the arena
   std::uint32_t is_inherited = 0;  // by the program's children: the environment stays as it is
+  std::int32_t keeper = 0;         // its process, which looks into the program's memory
 
   // Counted when there is something to do; a futex, on which agent and keeper sleep.
   alignas(64) std::atomic<std::uint32_t> agent_bell{0};

@@ -23,9 +23,6 @@ namespace {
 
 constexpr const char* remedy_to_open =
     "the kernel needs CONFIG_USERFAULTFD, and a container's filter must let the system call through";
-constexpr const char* remedy_for_reach =
-    "for faults in system calls run as root or with CAP_SYS_PTRACE, set vm.unprivileged_userfaultfd=1, or give "
-    "/dev/userfaultfd to a group by a udev rule (KERNEL==\"userfaultfd\", GROUP=\"...\", MODE=\"0660\")";
 
 // With a device the kernel asks for the file's rights, without one for the process's.
 FileDescriptor open_widely() noexcept {
@@ -40,7 +37,9 @@ FileDescriptor open_widely() noexcept {
 
 FileDescriptor open_for_user_mode() {
   FileDescriptor opened{static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY))};
-  if (!opened) throw_system_error("userfaultfd", std::string{remedy_to_open} + "; " + remedy_for_reach);
+  if (!opened)
+    throw_system_error("userfaultfd",
+                       std::string{remedy_to_open} + "; for faults in system calls: " + remedy_for_reach);
   return opened;
 }
 

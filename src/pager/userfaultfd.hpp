@@ -14,6 +14,11 @@ namespace tonari::pager {
 /// Whose touches of absent pages are told: all, or only those that a program makes itself (then a system call that
 /// meets an absent page fails with EFAULT).
 enum class Reach : std::uint8_t { everything, user_mode };
+/// What an administrator does, or a user asks for, to have everything.
+inline constexpr const char* remedy_for_reach =
+    "sysctl vm.unprivileged_userfaultfd=1, or give /dev/userfaultfd to a group by a udev rule "
+    "(KERNEL==\"userfaultfd\", "
+    "GROUP=\"...\", MODE=\"0660\"), or run with CAP_SYS_PTRACE";
 
 /// A thread waits for a page.
 struct Fault {

@@ -12,6 +12,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+from harness.far import NOBODY, need_faults, without_notice  # noqa: E402
 from harness.jobs import PATIENCE, TONARI, JobTest, eventually  # noqa: E402
 
 PYTHON = "/usr/bin/python3"  # Debian's, which has NumPy
@@ -36,6 +37,47 @@ print(base.execute("select * from t order by half limit 5 offset 100000").fetcha
 """
 
 
+FILES = """
+import hashlib, os, random, socket, subprocess, tempfile, threading
+import numpy
+os.chdir(tempfile.mkdtemp(dir="."))
+size = 24 << 20
+content = random.Random(1).randbytes(size)
+open("content", "wb", buffering=0).write(content)
+print(hashlib.sha256(open("content", "rb").read()).hexdigest())
+room = memoryview(bytearray(size))
+with open("content", "rb", buffering=0) as file:
+    done = 0
+    while done < size:
+        done += file.readinto(room[done:])
+print(hashlib.sha256(room).hexdigest())
+away = bytearray(size)
+print(os.preadv(os.open("content", os.O_RDONLY), [memoryview(away)[:3_000_000], room[5:9_000_000]], 7))
+print(hashlib.sha256(away).hexdigest(), hashlib.sha256(room).hexdigest())
+for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
+    here, there = socket.socketpair(socket.AF_UNIX, kind)
+    def send():
+        for start in range(0, size, 1 << 16):
+            here.sendmsg([room[start : start + 100], room[start + 100 : start + (1 << 16)]])
+        here.close()
+    thread = threading.Thread(target=send)
+    thread.start()
+    done = 0
+    while got := there.recv_into(memoryview(away)[done : done + (1 << 17)]):
+        done += got
+    thread.join()
+    print(done, hashlib.sha256(away).hexdigest())
+texts = [str(n) * 7 for n in range(300_000)]
+for n in range(0, 300_000, 1000):
+    os.mkdir(texts[n])
+print(sorted(os.listdir("."))[:5], all(os.path.isdir(text) for text in texts[::1000]))
+print(subprocess.run(["sh", "-c", "echo " + texts[77]], env={text: text * 9 for text in texts[:300]}, capture_output=True).stdout)
+numbers = numpy.fromfile("content", dtype=numpy.uint8)
+numbers[::2].tofile("numbers")
+print(hashlib.sha256(open("numbers", "rb").read()).hexdigest())
+"""
+
+
 def far(local="10%"):
     return [TONARI, "far", "--local", local, "--min-size", "256K", "--"]
 
@@ -46,6 +88,7 @@ class RealPrograms(JobTest):
     user = None
 
     def setUp(self):
+        need_faults(self.user)
         super().setUp()
         self.folder = tempfile.mkdtemp(prefix="real-")
         self.addCleanup(shutil.rmtree, self.folder)
@@ -69,7 +112,8 @@ class RealPrograms(JobTest):
         self.need(words[0])
         expected = self.run_program(words, **options)
         self.assertEqual(expected[0], 0, expected[2])
-        self.assertEqual(self.run_program(far(local) + words, **options), expected)
+        status, output, error = self.run_program(far(local) + words, **options)
+        self.assertEqual((status, output, without_notice(error.decode()).encode()), expected)
         return expected[1]
 
     def write_lines(self, name, count):
@@ -93,6 +137,9 @@ class RealPrograms(JobTest):
 
     def test_numpy(self):
         self.compare([PYTHON, "-c", NUMPY])
+
+    def test_files_and_sockets(self):
+        self.compare([PYTHON, "-c", FILES])
 
     def test_sqlite(self):
         self.compare([PYTHON, "-c", SQLITE])
@@ -153,6 +200,12 @@ class RealPrograms(JobTest):
             if len(batch) == 100:
                 send()
         send()
+
+
+class OfAnOrdinaryUser(RealPrograms):
+    """Whose system calls do not fault where the kernel keeps to its defaults."""
+
+    user = NOBODY
 
 
 if __name__ == "__main__":

@@ -9,25 +9,32 @@ import tempfile
 import time
 import unittest
 
+from harness.far import NOBODY, faults_told, need_faults, without_notice
 from harness.jobs import PROGRAMS, JobTest, processes_marked
 
 TORTURE = os.path.join(PROGRAMS, "far_torture")
-
-
-def has_far_memory():
-    """Whether the system lets programs have it: MOVE of userfaultfd for faults of system calls, too."""
-    probe = subprocess.run(
-        [os.path.join(PROGRAMS, "../../bin/tonari"), "info", "--json"], capture_output=True, text=True, check=True
-    )
-    works = {feature["name"]: feature["works"] for feature in json.loads(probe.stdout)["features"]}
-    return works["userfaultfd"] and works["page moves"]
+CALLS = os.path.join(PROGRAMS, "far_calls")
 
 
 class FarTest(JobTest):
+    user = None  # who runs the tests
+
     def setUp(self):
-        if not has_far_memory():
-            self.skipTest("no userfaultfd for system calls here: see tonari info")
+        need_faults(self.user)
         super().setUp()
+
+    def start(self, *arguments, env=None, **options):
+        if self.user is not None:
+            folder = tempfile.mkdtemp(prefix="far-")
+            self.addCleanup(shutil.rmtree, folder)
+            os.chown(folder, self.user, self.user)
+            options = {"user": self.user, "group": self.user, "extra_groups": [], "cwd": folder, **options}
+            env = {**(env or self.environment()), "TMPDIR": folder, "HOME": folder}
+        return super().start(*arguments, env=env, **options)
+
+    def run_job(self, *arguments, **options):
+        status, output, error = super().run_job(*arguments, **options)
+        return status, output, without_notice(error)
 
     def torture(self, *options, seed=1, threads=4, rounds=200, mib=96):
         """Runs the torture to its end; answers what happened to its memory."""
@@ -63,6 +70,11 @@ class Memory(FarTest):
         self.assertGreater(found["bytes_in"], 80 << 20)
         self.assertLess(found["resident_bytes"], 18 << 20)
         self.assertEqual(found["limit_bytes"], 16 << 20)
+
+    def test_is_there_for_system_calls(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o777)
+            self.assertEqual(self.run_job("far", "--local", "8M", "--", CALLS, cwd=folder), (0, "ok\n", ""))
 
     def test_lies_on_several_servers(self):
         found = self.torture("--local", "16M", "--servers", "3", "--memory", "128M")
@@ -117,6 +129,21 @@ class Endings(FarTest):
         self.assertIn("the keeper has gone", error)
 
 
+class MemoryOfAnOrdinaryUser(Memory):
+    user = NOBODY
+
+    def test_is_of_the_kind_that_tonari_says(self):
+        kind = faults_told(self.user)
+        job = self.start("far", "--stats=json", "--", "true")
+        _, _, error = job.end()
+        self.assertEqual(without_notice(error) != error, kind == "programs")
+        self.assertEqual(json.loads(without_notice(error))["system_calls_fault"], kind == "all")
+
+
+class EndingsOfAnOrdinaryUser(Endings):
+    user = NOBODY
+
+
 class Deaths(FarTest):
     def test_of_the_only_server_with_data_ends_the_program(self):
         job = self.start_torture("--local", "16M", "--apart", "network", "--memory", "256M")
@@ -124,7 +151,7 @@ class Deaths(FarTest):
         start = time.monotonic()
         status, _, error = job.end()
         self.assertEqual(status, 137)
-        self.assertRegex(error, r"tonari far: (a server|server 1) is gone, and with it .*--replicas 2")
+        self.assertRegex(error, r"tonari far: (a server|server 1 on host \S+) is gone, and with it .*--replicas 2")
         self.assertLess(time.monotonic() - start, 60)
 
     def test_of_one_server_of_two_loses_nothing(self):

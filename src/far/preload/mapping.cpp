@@ -2,6 +2,7 @@
 #include "far/preload/memory.hpp"
 #include "far/preload/real.hpp"
 #include "far/preload/requests.hpp"
+#include "far/preload/unreached.hpp"
 
 #include <sys/mman.h>
 
@@ -180,7 +181,9 @@ int advise(Range range, int advice) noexcept {
     case MADV_SEQUENTIAL: return each(Request::What::sequential, false);
     case MADV_RANDOM: return each(Request::What::random, false);
     case MADV_POPULATE_READ:
-    case MADV_POPULATE_WRITE: return error_of(system_call(SYS_madvise, range.start, range.bytes, advice));
+    case MADV_POPULATE_WRITE:
+      if (touch(Bytes{pointer_to(range.start), range.bytes})) return 0;  // the kernel could not
+      return error_of(system_call(SYS_madvise, range.start, range.bytes, advice));
     // Either so already, or a promise that nothing depends on. Passed on, they would split the arena's mapping.
     case MADV_NORMAL:
     case MADV_DONTFORK:

@@ -16,6 +16,9 @@ struct Program {
   // another address may see nothing yet: relaxed.
   std::atomic<Address> arena_start{0};
   std::atomic<std::size_t> arena_bytes{0};
+  // The arena where system calls fail on absent pages; nothing where they do not (unreached.hpp).
+  std::atomic<Address> unreached_start{0};
+  std::atomic<std::size_t> unreached_bytes{0};
   std::atomic<std::size_t> bytes_min{~std::size_t{0}};  // of an allocation that goes to the arena
   // Points to a page that forked children find zeroed: they see a program that is not ready, whatever forked them.
   std::atomic<std::atomic<std::uint32_t>*> ready{nullptr};

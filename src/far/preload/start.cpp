@@ -1,13 +1,16 @@
 #include "far/channel.hpp"
 #include "far/preload/agent.hpp"
 #include "far/preload/children.hpp"
+#include "far/preload/next.hpp"
 #include "far/preload/program.hpp"
 #include "far/preload/real.hpp"
+#include "far/preload/streams.hpp"
 #include "far/preload/system_calls.hpp"
 #include "pager/kernel.hpp"
 
 #include <fcntl.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -105,6 +108,12 @@ void send_hello(const Start& start) noexcept {
     std::memcpy(CMSG_DATA(header), &start.tools.faults, sizeof(int));
   }
   (void)insist(SYS_sendmsg, start.tools.socket, &message, MSG_NOSIGNAL);  // refused: nobody will say Go
+}
+
+// Yama lets look into a process who started it, or whom it names. The keeper did not. Without Yama it is refused.
+void let_keeper_look(const Start& start) noexcept {
+  if (start.tools.channel != nullptr)
+    (void)system_call(SYS_prctl, PR_SET_PTRACER, start.tools.channel->keeper, 0, 0, 0);
 }
 
 // Who may not begin does not: the keeper ends it, or is gone.
@@ -217,6 +226,11 @@ void open_arena(const Start& start) noexcept {
   program.extents = Extents(start.arena, start.table);
   program.arena_start.store(start.arena.start, std::memory_order_relaxed);
   program.arena_bytes.store(start.arena.bytes, std::memory_order_relaxed);
+  if (start.hello.reaches_everything == 0) {
+    program.unreached_start.store(start.arena.start, std::memory_order_relaxed);
+    program.unreached_bytes.store(start.arena.bytes, std::memory_order_relaxed);
+    buffer_standard_streams();
+  }
   start.ready->store(1, std::memory_order_relaxed);
   program.ready.store(start.ready, std::memory_order_release);  // all of the above before it: pairs with is_ready
   program.bytes_min.store(start.tools.channel->min_bytes, std::memory_order_relaxed);
@@ -231,6 +245,7 @@ void close_all(const Start& start) noexcept {
 
 [[gnu::constructor]] void start_program() noexcept {
   (void)real();
+  find_all_next();
   const char* const number = std::getenv(socket_variable);
   if (number == nullptr) return;
   Start start;
@@ -241,6 +256,7 @@ void close_all(const Start& start) noexcept {
   const bool can_be = map_channel(start) && reserve_all(start) && map_ready(start) && open_faults(start) &&
                       watch_buffers(start) && start_helpers(start);
   if (can_be && start.tools.channel->is_inherited == 0) leave_environment();
+  let_keeper_look(start);
   send_hello(start);
   wait_for_go(start);
   close_all(start);

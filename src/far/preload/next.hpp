@@ -1,0 +1,70 @@
+#pragma once
+
+#include "far/preload/real.hpp"
+
+#include <dlfcn.h>
+
+#include <atomic>
+
+// The functions behind those that we wrap, one object each, which is called as they are.
+namespace tonari::far {
+
+class AnyNext {
+ public:
+  constexpr explicit AnyNext(const char* name) noexcept : name_(name) {}
+
+  /// Null: this libc has none.
+  [[nodiscard]] void* find() noexcept {
+    if (void* const known = function_.load(std::memory_order_relaxed)) return known;  // libc was ready before us
+    void* const symbol = ::dlsym(RTLD_NEXT, name_);
+    function_.store(symbol, std::memory_order_relaxed);
+    return symbol;
+  }
+
+ private:
+  const char* name_;
+  std::atomic<void*> function_{nullptr};
+};
+
+template <class Function>
+struct Next;
+template <class Answer, class... Arguments>
+struct Next<Answer(Arguments...)> : AnyNext {
+  using AnyNext::AnyNext;
+  Answer operator()(Arguments... arguments) {
+    void* const symbol = find();
+    if (symbol == nullptr) [[unlikely]]
+      return failed(ENOSYS, Answer{});
+    return reinterpret_cast<Answer (*)(Arguments...)>(symbol)(arguments...);
+  }
+};
+template <class Answer, class... Arguments>
+struct Next<Answer(Arguments...) noexcept> : Next<Answer(Arguments...)> {
+  using Next<Answer(Arguments...)>::Next;
+};
+template <class Answer, class... Arguments>
+struct Next<Answer(Arguments..., ...)> : AnyNext {
+  using AnyNext::AnyNext;
+  template <class... Others>
+  Answer operator()(Arguments... arguments, Others... others) {
+    void* const symbol = find();
+    if (symbol == nullptr) [[unlikely]]
+      return failed(ENOSYS, Answer{});
+    return reinterpret_cast<Answer (*)(Arguments..., ...)>(symbol)(arguments..., others...);
+  }
+};
+template <class Answer, class... Arguments>
+struct Next<Answer(Arguments..., ...) noexcept> : Next<Answer(Arguments..., ...)> {
+  using Next<Answer(Arguments..., ...)>::Next;
+};
+
+/// Finds all that TONARI_FAR_NEXT names, before the program has signal handlers and threads that fork.
+void find_all_next() noexcept;
+
+}  // namespace tonari::far
+
+/// Defines next::NAME. All lie in one section, so that they can be found before they are called.
+#define TONARI_FAR_NEXT(NAME)                                                                  \
+  namespace tonari::far::next {                                                                \
+  [[gnu::section("tonari_far_next"), gnu::used]] constinit Next<decltype(::NAME)> NAME{#NAME}; \
+  }

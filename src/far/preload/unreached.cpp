@@ -1,0 +1,127 @@
+#include "far/preload/unreached.hpp"
+
+#include "far/preload/next.hpp"
+
+#include <sys/mman.h>
+
+extern "C" {
+[[gnu::visibility("hidden")]] extern tonari::far::AnyNext start_of_next[] asm("__start_tonari_far_next");
+[[gnu::visibility("hidden")]] extern tonari::far::AnyNext end_of_next[] asm("__stop_tonari_far_next");
+}
+
+namespace tonari::far {
+
+namespace {
+
+// The part that may be absent, and is not a forked child's, which would end here; else the kernel says what is wrong.
+Range unreached_part(Bytes bytes) noexcept {
+  if (bytes.start == nullptr || !is_unreached(bytes.start, bytes.bytes) || !is_ready()) return {};
+  return Range{address_of(bytes.start), bytes.bytes}.cut_to(arena());
+}
+
+// Memory that stays, since mapping and unmapping takes longer than most calls. Whoever finds none maps his own.
+constexpr std::size_t slot_bytes = 1 << 20;
+constexpr std::size_t slots_max = 8;
+alignas(page_bytes) constinit std::array<std::array<std::byte, slot_bytes>, slots_max> slots{};
+constinit std::array<std::atomic<bool>, slots_max> slots_in_use{};
+
+std::byte* take_slot() noexcept {
+  for (std::size_t i = 0; i < slots_max; ++i) {
+    if (!slots_in_use[i].exchange(true, std::memory_order_acquire)) return slots[i].data();  // pairs with give_back
+  }
+  return nullptr;
+}
+
+std::byte* map(std::size_t bytes) noexcept {
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  const std::size_t whole = to_whole_pages(bytes + 1);
+  const long at = system_call(SYS_mmap, nullptr, whole, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (is_error(at)) return nullptr;
+  (void)system_call(SYS_madvise, at, whole, MADV_HUGEPAGE);  // refused: small pages, slower
+  return static_cast<std::byte*>(pointer_to(static_cast<Address>(at)));
+}
+
+}  // namespace
+
+void find_all_next() noexcept {
+  const int before = errno;
+  for (AnyNext* each = start_of_next; each != end_of_next; ++each) (void)each->find();
+  errno = before;
+}
+
+bool touch(Bytes bytes) noexcept {
+  const Range part = unreached_part(bytes);
+  if (part.is_empty()) return false;
+  for (Address at = part.start; at < part.end(); at = (at / page_bytes + 1) * page_bytes) {
+    (void)*static_cast<volatile const std::byte*>(pointer_to(at));
+  }
+  return true;
+}
+
+bool touch(Text text) noexcept {
+  if (unreached_part({text.text, 1}).is_empty()) return false;
+  return touch(Bytes{text.text, std::strlen(text.text) + 1});
+}
+
+bool touch(Texts texts) noexcept {
+  if (texts.list == nullptr) return false;
+  bool met = false;
+  std::size_t count = 0;
+  for (; texts.list[count] != nullptr; ++count) met |= touch(Text{texts.list[count]});
+  return touch(Bytes{texts.list, (count + 1) * sizeof(char*)}) || met;
+}
+
+Local::Local(std::size_t bytes, bool is_kept_by_kernel) noexcept : bytes_(std::min(bytes, bytes_max)) {
+  if (is_kept_by_kernel || bytes_ > slot_bytes) {
+    start_ = map(bytes_);
+  } else if (bytes_ <= small_.size()) {
+    start_ = small_.data();
+  } else {
+    start_ = take_slot();
+    if (start_ == nullptr) start_ = map(bytes_);
+  }
+}
+
+void Local::give_back(void* local) noexcept {
+  const Local& self = *static_cast<const Local*>(local);
+  if (self.start_ == nullptr || self.start_ == self.small_.data()) return;
+  const std::size_t place = address_of(self.start_) - address_of(slots.data());
+  if (place < sizeof slots) {
+    slots_in_use[place / slot_bytes].store(false, std::memory_order_release);  // who takes it finds nothing of ours
+  } else {
+    (void)system_call(SYS_munmap, self.start_, to_whole_pages(self.bytes_ + 1));
+  }
+}
+
+bool is_unreached(Pieces parts) noexcept {
+  if (program.unreached_bytes.load(std::memory_order_relaxed) == 0) [[likely]]
+    return false;
+  return is_unreached(parts.data(), parts.size_bytes()) ||
+         std::ranges::any_of(parts, [](const iovec& part) { return is_unreached(part.iov_base, part.iov_len); });
+}
+
+std::size_t bytes_of(Pieces parts) noexcept {
+  std::size_t all = 0;
+  for (const iovec& part : parts) all += std::min(part.iov_len, Local::bytes_max);  // there are no more than IOV_MAX
+  return all;
+}
+
+void gather(Pieces from, std::byte* to, std::size_t bytes) noexcept {
+  for (const iovec& part : from) {
+    const std::size_t some = std::min(part.iov_len, bytes);
+    if (some != 0) std::memcpy(to, part.iov_base, some);
+    to += some;
+    bytes -= some;
+  }
+}
+
+void scatter(const std::byte* from, std::size_t bytes, Pieces to) noexcept {
+  for (const iovec& part : to) {
+    const std::size_t some = std::min(part.iov_len, bytes);
+    if (some != 0) std::memcpy(part.iov_base, from, some);
+    from += some;
+    bytes -= some;
+  }
+}
+
+}  // namespace tonari::far

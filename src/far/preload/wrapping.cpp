@@ -1,0 +1,377 @@
+#include "far/preload/exported.hpp"
+#include "far/preload/next.hpp"
+#include "far/preload/unreached.hpp"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// Calls that take or give data, where the kernel tells only faults of the program itself (see unreached.hpp): what they
+// work with is local. repeating.cpp has those that can be made again, streams.cpp has stdio. Nowhere else do they cost
+// more than the comparison of an address.
+//
+// Not covered, so that far memory that is not there is an EFAULT:
+//   - ioctl, fcntl with a structure, sigaction, clock_nanosleep, mlock, vmsplice, process_vm_readv by others (MPI's
+//     single copies), aio, io_uring, and whatever makes system calls without libc: syscall(), Go
+//   - the kernel's own reading and writing: signal frames on an alternate stack in far memory; stacks that a program
+//     gives to its threads from there, which have libc's rseq and the word that pthread_join waits for
+//   - printf of a string as long as a stream's buffer or longer; execl and its kin; the *xstat of before glibc 2.33
+//   - futexes: FUTEX_WAIT looks at its word. libc touches it just before (a compare and exchange, a load), so that it
+//     is absent only if it leaves within that time, some 100 ns. Then glibc 2.36 ends the program: "The futex facility
+//     returned an unexpected error code." Waking does not look at it, and who waits already is not disturbed. Seen once
+//     in 24 s of 32 threads with contended mutexes in memory that is driven out at 300 MB/s; never where only large
+//     arrays are far, since malloc has small objects, and their mutexes, elsewhere.
+// A program that gives the kernel far memory that mprotect has closed has a SIGSEGV where it had EFAULT.
+namespace tonari::far {
+
+namespace {
+
+template <class Call>
+ssize_t fill(void* start, std::size_t bytes, Call call) {
+  if (!is_unreached(start, bytes)) [[likely]]
+    return call(start, bytes);
+  const iovec part{start, bytes};
+  return fill_locally({&part, 1}, call);
+}
+
+template <class Call>
+ssize_t take_from(const void* start, std::size_t bytes, Call call) {
+  if (!is_unreached(start, bytes)) [[likely]]
+    return call(start, bytes);
+  const iovec part{const_cast<void*>(start), bytes};
+  return take_locally({&part, 1}, call);
+}
+
+// call(parts, count); what the count is wrong about is the kernel's to say.
+bool are_unreached(const iovec* parts, int count) noexcept {
+  return count > 0 && count <= IOV_MAX && is_unreached(Pieces(parts, static_cast<std::size_t>(count)));
+}
+
+template <class Call>
+ssize_t fill(const iovec* parts, int count, Call call) {
+  if (!are_unreached(parts, count)) [[likely]]
+    return call(parts, count);
+  return fill_locally({parts, static_cast<std::size_t>(count)}, [&](std::byte* start, std::size_t bytes) {
+    const iovec one{start, bytes};
+    return call(&one, 1);
+  });
+}
+
+template <class Call>
+ssize_t take_from(const iovec* parts, int count, Call call) {
+  if (!are_unreached(parts, count)) [[likely]]
+    return call(parts, count);
+  return take_locally({parts, static_cast<std::size_t>(count)}, [&](std::byte* start, std::size_t bytes) {
+    const iovec one{start, bytes};
+    return call(&one, 1);
+  });
+}
+
+Pieces parts_of(const msghdr& message) noexcept { return {message.msg_iov, message.msg_iovlen}; }
+
+bool is_message_unreached(const msghdr* message) noexcept {
+  if (program.unreached_bytes.load(std::memory_order_relaxed) == 0 || message == nullptr) [[likely]]
+    return false;
+  return message->msg_iovlen <= IOV_MAX &&
+         (is_unreached(message, sizeof *message) || is_unreached(message->msg_name, message->msg_namelen) ||
+          is_unreached(message->msg_control, message->msg_controllen) || is_unreached(parts_of(*message)));
+}
+
+// A message's name and control, here; its parts are the caller's business.
+class LocalMessage {
+ public:
+  explicit LocalMessage(const msghdr& message) noexcept
+      : name_(static_cast<sockaddr_storage*>(message.msg_name), message.msg_namelen),
+        control_(std::min<std::size_t>(message.msg_controllen, Local::bytes_max)),
+        message_(message) {
+    message_.msg_name = name_.get();
+    if (!has_control(message)) return;
+    message_.msg_control = control_.start();
+    message_.msg_controllen = control_.bytes();
+    std::memcpy(control_.start(), message.msg_control, control_.bytes());
+  }
+
+  // Of one part.
+  msghdr* with(iovec& part) noexcept {
+    message_.msg_iov = &part;
+    message_.msg_iovlen = 1;
+    return &message_;
+  }
+  void tell(msghdr& message) const noexcept {
+    if (has_control(message)) {
+      std::memcpy(message.msg_control, control_.start(), std::min(message_.msg_controllen, control_.bytes()));
+    }
+    message.msg_namelen = message_.msg_namelen;
+    message.msg_controllen = message_.msg_controllen;
+    message.msg_flags = message_.msg_flags;
+  }
+
+ private:
+  [[nodiscard]] bool has_control(const msghdr& message) const noexcept {
+    return message.msg_control != nullptr && control_.start() != nullptr;
+  }
+
+  Mirrored<sockaddr_storage> name_;
+  Local control_;
+  msghdr message_;
+};
+
+}  // namespace
+
+}  // namespace tonari::far
+
+TONARI_FAR_NEXT(recvmsg)
+TONARI_FAR_NEXT(sendmsg)
+
+namespace tonari::far {
+
+namespace {
+
+[[gnu::cold, gnu::noinline]] ssize_t receive_locally(int socket, msghdr& message, int flags) {
+  LocalMessage local(message);
+  const ssize_t answer = fill_locally(parts_of(message), [&](std::byte* start, std::size_t bytes) {
+    iovec part{start, bytes};
+    return next::recvmsg(socket, local.with(part), flags);
+  });
+  if (answer >= 0) local.tell(message);
+  return answer;
+}
+
+// What the kernel sends later, without having copied it, must not be written to again.
+[[gnu::cold, gnu::noinline]] ssize_t send_locally(int socket, const msghdr& message, int flags) {
+  LocalMessage local(message);
+  const auto call = [&](std::byte* start, std::size_t bytes) {
+    iovec part{start, bytes};
+    return next::sendmsg(socket, local.with(part), flags);
+  };
+  return take_locally(parts_of(message), call, (flags & MSG_ZEROCOPY) != 0);
+}
+
+}  // namespace
+
+}  // namespace tonari::far
+
+using namespace tonari::far;
+
+extern "C" [[noreturn]] void __chk_fail() noexcept;
+
+// ---- Files and pipes ----
+
+TONARI_FAR_NEXT(read)
+TONARI_FAR_NEXT(pread)
+TONARI_FAR_NEXT(readv)
+TONARI_FAR_NEXT(preadv)
+TONARI_FAR_NEXT(preadv2)
+TONARI_FAR_NEXT(write)
+TONARI_FAR_NEXT(pwrite)
+TONARI_FAR_NEXT(writev)
+TONARI_FAR_NEXT(pwritev)
+TONARI_FAR_NEXT(pwritev2)
+
+TONARI_FAR_EXPORTED ssize_t read(int file, void* to, std::size_t bytes) {
+  return fill(to, bytes, [&](void* start, std::size_t some) { return next::read(file, start, some); });
+}
+TONARI_FAR_EXPORTED ssize_t pread(int file, void* to, std::size_t bytes, off_t offset) {
+  return fill(to, bytes, [&](void* start, std::size_t some) { return next::pread(file, start, some, offset); });
+}
+TONARI_FAR_EXPORTED ssize_t readv(int file, const iovec* parts, int count) {
+  return fill(parts, count, [&](const iovec* some, int several) { return next::readv(file, some, several); });
+}
+TONARI_FAR_EXPORTED ssize_t preadv(int file, const iovec* parts, int count, off_t offset) {
+  return fill(parts, count, [&](const iovec* some, int several) { return next::preadv(file, some, several, offset); });
+}
+TONARI_FAR_EXPORTED ssize_t preadv2(int file, const iovec* parts, int count, off_t offset, int flags) {
+  return fill(parts, count,
+              [&](const iovec* some, int several) { return next::preadv2(file, some, several, offset, flags); });
+}
+TONARI_FAR_EXPORTED ssize_t write(int file, const void* from, std::size_t bytes) {
+  return take_from(from, bytes, [&](const void* start, std::size_t some) { return next::write(file, start, some); });
+}
+TONARI_FAR_EXPORTED ssize_t pwrite(int file, const void* from, std::size_t bytes, off_t offset) {
+  return take_from(from, bytes,
+                   [&](const void* start, std::size_t some) { return next::pwrite(file, start, some, offset); });
+}
+TONARI_FAR_EXPORTED ssize_t writev(int file, const iovec* parts, int count) {
+  return take_from(parts, count, [&](const iovec* some, int several) { return next::writev(file, some, several); });
+}
+TONARI_FAR_EXPORTED ssize_t pwritev(int file, const iovec* parts, int count, off_t offset) {
+  return take_from(parts, count,
+                   [&](const iovec* some, int several) { return next::pwritev(file, some, several, offset); });
+}
+TONARI_FAR_EXPORTED ssize_t pwritev2(int file, const iovec* parts, int count, off_t offset, int flags) {
+  return take_from(parts, count,
+                   [&](const iovec* some, int several) { return next::pwritev2(file, some, several, offset, flags); });
+}
+
+static_assert(sizeof(off_t) == sizeof(off64_t));
+TONARI_FAR_EXPORTED ssize_t pread64(int file, void* to, std::size_t bytes, off64_t offset) {
+  return pread(file, to, bytes, offset);
+}
+TONARI_FAR_EXPORTED ssize_t preadv64(int file, const iovec* parts, int count, off64_t offset) {
+  return preadv(file, parts, count, offset);
+}
+TONARI_FAR_EXPORTED ssize_t preadv64v2(int file, const iovec* parts, int count, off64_t offset, int flags) {
+  return preadv2(file, parts, count, offset, flags);
+}
+TONARI_FAR_EXPORTED ssize_t pwrite64(int file, const void* from, std::size_t bytes, off64_t offset) {
+  return pwrite(file, from, bytes, offset);
+}
+TONARI_FAR_EXPORTED ssize_t pwritev64(int file, const iovec* parts, int count, off64_t offset) {
+  return pwritev(file, parts, count, offset);
+}
+TONARI_FAR_EXPORTED ssize_t pwritev64v2(int file, const iovec* parts, int count, off64_t offset, int flags) {
+  return pwritev2(file, parts, count, offset, flags);
+}
+TONARI_FAR_EXPORTED ssize_t __read_chk(int file, void* to, std::size_t bytes, std::size_t room) {
+  if (bytes > room) __chk_fail();
+  return read(file, to, bytes);
+}
+TONARI_FAR_EXPORTED ssize_t __pread_chk(int file, void* to, std::size_t bytes, off_t offset, std::size_t room) {
+  if (bytes > room) __chk_fail();
+  return pread(file, to, bytes, offset);
+}
+TONARI_FAR_EXPORTED ssize_t __pread64_chk(int file, void* to, std::size_t bytes, off64_t offset, std::size_t room) {
+  if (bytes > room) __chk_fail();
+  return pread(file, to, bytes, offset);
+}
+
+// ---- Sockets ----
+
+TONARI_FAR_NEXT(recv)
+TONARI_FAR_NEXT(recvfrom)
+TONARI_FAR_NEXT(recvmmsg)
+TONARI_FAR_NEXT(send)
+TONARI_FAR_NEXT(sendto)
+TONARI_FAR_NEXT(sendmmsg)
+TONARI_FAR_NEXT(accept)
+TONARI_FAR_NEXT(accept4)
+
+TONARI_FAR_EXPORTED ssize_t recvmsg(int socket, msghdr* message, int flags) {
+  if (!is_message_unreached(message)) [[likely]]
+    return next::recvmsg(socket, message, flags);
+  return receive_locally(socket, *message, flags);
+}
+TONARI_FAR_EXPORTED ssize_t sendmsg(int socket, const msghdr* message, int flags) {
+  if (!is_message_unreached(message)) [[likely]]
+    return next::sendmsg(socket, message, flags);
+  return send_locally(socket, *message, flags);
+}
+TONARI_FAR_EXPORTED ssize_t recv(int socket, void* to, std::size_t bytes, int flags) {
+  return fill(to, bytes, [&](void* start, std::size_t some) { return next::recv(socket, start, some, flags); });
+}
+TONARI_FAR_EXPORTED ssize_t recvfrom(int socket, void* to, std::size_t bytes, int flags, sockaddr* name,
+                                     socklen_t* name_bytes) {
+  if (!is_unreached(to, bytes) && !is_unreached(name, 1) && !is_unreached(name_bytes, 1)) [[likely]]
+    return next::recvfrom(socket, to, bytes, flags, name, name_bytes);
+  iovec part{to, bytes};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_name = name;
+  if (name != nullptr) message.msg_namelen = *name_bytes;
+  const ssize_t answer = receive_locally(socket, message, flags);
+  if (answer >= 0 && name != nullptr) *name_bytes = message.msg_namelen;
+  return answer;
+}
+TONARI_FAR_EXPORTED ssize_t send(int socket, const void* from, std::size_t bytes, int flags) {
+  return sendto(socket, from, bytes, flags, nullptr, 0);
+}
+TONARI_FAR_EXPORTED ssize_t sendto(int socket, const void* from, std::size_t bytes, int flags, const sockaddr* name,
+                                   socklen_t name_bytes) {
+  if (!is_unreached(from, bytes) && !is_unreached(name, name_bytes)) [[likely]]
+    return next::sendto(socket, from, bytes, flags, name, name_bytes);
+  iovec part{const_cast<void*>(from), bytes};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_name = const_cast<sockaddr*>(name);
+  message.msg_namelen = name_bytes;
+  return send_locally(socket, message, flags);
+}
+
+// One message of several, which both may answer.
+TONARI_FAR_EXPORTED int recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
+  const auto is_far = [](const mmsghdr& each) { return is_message_unreached(&each.msg_hdr); };
+  if (program.unreached_bytes.load(std::memory_order_relaxed) == 0 || std::none_of(messages, messages + count, is_far))
+      [[likely]]
+    return next::recvmmsg(socket, messages, count, flags, timeout);
+  const ssize_t bytes = receive_locally(socket, messages->msg_hdr, flags & ~MSG_WAITFORONE);
+  if (bytes < 0) return -1;
+  messages->msg_len = static_cast<unsigned>(bytes);
+  return 1;
+}
+TONARI_FAR_EXPORTED int sendmmsg(int socket, mmsghdr* messages, unsigned count, int flags) {
+  const auto is_far = [](const mmsghdr& each) { return is_message_unreached(&each.msg_hdr); };
+  if (program.unreached_bytes.load(std::memory_order_relaxed) == 0 || std::none_of(messages, messages + count, is_far))
+      [[likely]]
+    return next::sendmmsg(socket, messages, count, flags);
+  const ssize_t bytes = send_locally(socket, messages->msg_hdr, flags);
+  if (bytes < 0) return -1;
+  messages->msg_len = static_cast<unsigned>(bytes);
+  return 1;
+}
+
+TONARI_FAR_EXPORTED int accept(int socket, sockaddr* name, socklen_t* bytes) {
+  Mirrored<sockaddr_storage> local(reinterpret_cast<sockaddr_storage*>(name), name != nullptr ? *bytes : 0);
+  Mirrored<socklen_t> local_bytes(bytes);
+  return next::accept(socket, reinterpret_cast<sockaddr*>(local.get()), local_bytes.get());
+}
+TONARI_FAR_EXPORTED int accept4(int socket, sockaddr* name, socklen_t* bytes, int flags) {
+  Mirrored<sockaddr_storage> local(reinterpret_cast<sockaddr_storage*>(name), name != nullptr ? *bytes : 0);
+  Mirrored<socklen_t> local_bytes(bytes);
+  return next::accept4(socket, reinterpret_cast<sockaddr*>(local.get()), local_bytes.get(), flags);
+}
+TONARI_FAR_EXPORTED ssize_t __recv_chk(int socket, void* to, std::size_t bytes, std::size_t room, int flags) {
+  if (bytes > room) __chk_fail();
+  return recv(socket, to, bytes, flags);
+}
+TONARI_FAR_EXPORTED ssize_t __recvfrom_chk(int socket, void* to, std::size_t bytes, std::size_t room, int flags,
+                                           sockaddr* name, socklen_t* name_bytes) {
+  if (bytes > room) __chk_fail();
+  return recvfrom(socket, to, bytes, flags, name, name_bytes);
+}
+
+// ---- Small values that are told once ----
+
+TONARI_FAR_NEXT(wait)
+TONARI_FAR_NEXT(waitpid)
+TONARI_FAR_NEXT(wait3)
+TONARI_FAR_NEXT(wait4)
+TONARI_FAR_NEXT(waitid)
+TONARI_FAR_NEXT(select)
+
+TONARI_FAR_EXPORTED pid_t wait(int* status) {
+  Mirrored<int> local(status);
+  return next::wait(local.get());
+}
+TONARI_FAR_EXPORTED pid_t waitpid(pid_t process, int* status, int options) {
+  Mirrored<int> local(status);
+  return next::waitpid(process, local.get(), options);
+}
+TONARI_FAR_EXPORTED pid_t wait3(int* status, int options, rusage* usage) noexcept {
+  Mirrored<int> local(status);
+  Mirrored<rusage> local_usage(usage);
+  return next::wait3(local.get(), options, local_usage.get());
+}
+TONARI_FAR_EXPORTED pid_t wait4(pid_t process, int* status, int options, rusage* usage) noexcept {
+  Mirrored<int> local(status);
+  Mirrored<rusage> local_usage(usage);
+  return next::wait4(process, local.get(), options, local_usage.get());
+}
+TONARI_FAR_EXPORTED int waitid(idtype_t what, id_t which, siginfo_t* info, int options) {
+  Mirrored<siginfo_t> local(info);
+  return next::waitid(what, which, local.get(), options);
+}
+TONARI_FAR_EXPORTED int select(int count, fd_set* reads, fd_set* writes, fd_set* exceptions, timeval* timeout) {
+  if (count > FD_SETSIZE) return next::select(count, reads, writes, exceptions, timeout);
+  Mirrored<fd_set> local_reads(reads);
+  Mirrored<fd_set> local_writes(writes);
+  Mirrored<fd_set> local_exceptions(exceptions);
+  Mirrored<timeval> local_timeout(timeout);
+  return next::select(count, local_reads.get(), local_writes.get(), local_exceptions.get(), local_timeout.get());
+}

@@ -1,0 +1,310 @@
+// A program that knows nothing of tonari: system calls of all kinds, with all that they read and write in large memory
+// that has never been touched, or not for a while. Prints "ok", or says which call went wrong.
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+extern "C" ssize_t __read_chk(int file, void* to, size_t bytes, size_t room);
+extern "C" size_t __fread_chk(void* to, size_t room, size_t size, size_t count, FILE* stream);
+
+namespace {
+
+constexpr std::size_t far_bytes = 2 << 20;
+
+void check(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "%s: %s\n", what, std::strerror(errno));
+  std::_Exit(1);
+}
+
+/// Memory that nobody has touched, and that begins as no page does.
+template <class T = char>
+T* fresh() {
+  return reinterpret_cast<T*>(static_cast<char*>(std::malloc(far_bytes)) + 64);
+}
+
+/// Touches so much that what has been touched before leaves.
+void sweep() {
+  constexpr std::size_t all = 48 << 20;
+  static volatile char* const memory = static_cast<char*>(std::malloc(all));
+  for (std::size_t i = 0; i < all; i += 4096) memory[i] = 1;
+}
+
+template <class T>
+T* far(const T& value) {
+  return new (fresh<T>()) T(value);
+}
+char* far_text(std::string_view text) { return std::strncpy(fresh(), std::string(text).c_str(), text.size() + 1); }
+bool holds(const char* memory, std::string_view text) { return std::string_view(memory, text.size()) == text; }
+
+void mappings() {
+  auto* const start = static_cast<char*>(
+      ::mmap(nullptr, far_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
+  check(start != MAP_FAILED && start[5000] == 0, "mmap");
+  check(::madvise(start, far_bytes, MADV_DONTNEED) == 0, "madvise to give back");
+  check(::madvise(start, far_bytes, MADV_POPULATE_WRITE) == 0, "madvise to have at once");
+  check(::munmap(start, far_bytes) == 0, "munmap");
+}
+
+void files() {
+  char* const path = far_text("calls_of_far_memory");
+  char* const text = far_text("abcdefghij");
+  sweep();
+  const int file = ::open(path, O_CREAT | O_RDWR | O_TRUNC, 0600);
+  check(file >= 0, "open");
+  check(::write(file, text, 10) == 10, "write");
+  check(::pwrite(file, text, 10, 10) == 10, "pwrite");
+  auto* parts = far(std::array<iovec, 2>{iovec{text, 3}, iovec{text + 5, 5}});
+  sweep();
+  check(::pwritev(file, parts->data(), 2, 20) == 8, "pwritev");
+  ::lseek(file, 28, SEEK_SET);
+  sweep();
+  check(::writev(file, parts->data(), 2) == 8, "writev");
+  constexpr std::string_view all = "abcdefghijabcdefghijabcfghijabcfghij";
+
+  char* to = fresh();
+  check(::pread(file, to, 100, 0) == 36 && holds(to, all), "pread");
+  ::lseek(file, 0, SEEK_SET);
+  to = fresh();
+  check(::read(file, to, far_bytes / 2) == 36 && holds(to, all) && to[36] == 0, "read");
+  ::lseek(file, 0, SEEK_SET);
+  to = fresh();
+  check(__read_chk(file, to, 100, 100) == 36 && holds(to, all), "__read_chk");
+  auto* rooms = far(std::array<iovec, 2>{iovec{fresh(), 10}, iovec{fresh(), 100}});
+  check(::preadv(file, rooms->data(), 2, 0) == 36, "preadv");
+  check(holds(static_cast<char*>((*rooms)[1].iov_base), all.substr(10)), "preadv's second part");
+  check(::preadv2(file, rooms->data(), 2, 10, 0) == 26, "preadv2");
+  ::lseek(file, 0, SEEK_SET);
+  check(::readv(file, rooms->data(), 2) == 36, "readv");
+
+  struct stat* status = fresh<struct stat>();
+  check(::fstat(file, status) == 0 && status->st_size == 36, "fstat");
+  status = fresh<struct stat>();
+  sweep();
+  check(::stat(path, status) == 0 && status->st_size == 36, "stat");
+  check(::statx(AT_FDCWD, path, 0, STATX_SIZE, fresh<struct statx>()) == 0, "statx");
+  char* const other = far_text("calls_of_far_memory.other");
+  sweep();
+  check(::symlink(path, other) == 0, "symlink");
+  check(::readlink(other, fresh(), 1000) == 19, "readlink");
+  sweep();
+  check(::rename(other, path) == 0 && ::unlink(path) == 0, "rename and unlink");
+  check(::getcwd(fresh(), 4096) != nullptr, "getcwd");
+  errno = 0;
+  check(::access(reinterpret_cast<const char*>(8), F_OK) == -1 && errno == EFAULT, "access of a wrong address");
+  check(::read(-1, fresh(), 5) == -1 && errno == EBADF, "read of nothing");
+  ::close(file);
+}
+
+void folders() {
+  DIR* const folder = ::opendir(far_text("/usr"));
+  check(folder != nullptr, "opendir");
+  errno = 0;
+  int entries = 0;
+  while (::readdir(folder) != nullptr) ++entries;
+  check(entries > 3 && errno == 0, "readdir");
+  ::closedir(folder);
+}
+
+void sockets() {
+  std::array<int, 2>& ends = *fresh<std::array<int, 2>>();
+  check(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends.data()) == 0, "socketpair");
+  char* const text = far_text("message");
+  sweep();
+  check(::send(ends[0], text, 7, 0) == 7, "send");
+  char* to = fresh();
+  check(::recv(ends[1], to, 100, 0) == 7 && holds(to, "message"), "recv");
+  check(::write(ends[0], "a longer message", 16) == 16, "write to a socket");
+  to = fresh();
+  check(::recv(ends[1], to, 8, MSG_TRUNC) == 16 && holds(to, "a longer") && to[8] == 0, "recv of a part");
+
+  // A descriptor as control.
+  auto* control = fresh<std::array<char, CMSG_SPACE(sizeof(int))>>();
+  auto* message = fresh<msghdr>();
+  message->msg_iov = far(iovec{text, 7});
+  message->msg_iovlen = 1;
+  message->msg_control = control->data();
+  message->msg_controllen = control->size();
+  cmsghdr* const header = CMSG_FIRSTHDR(message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &ends[0], sizeof(int));
+  sweep();
+  check(::sendmsg(ends[0], message, 0) == 7, "sendmsg");
+  message->msg_iov = far(iovec{fresh(), 100});
+  message->msg_control = fresh();
+  message->msg_controllen = control->size();
+  check(::recvmsg(ends[1], message, 0) == 7 && holds(static_cast<char*>(message->msg_iov->iov_base), "message"),
+        "recvmsg");
+  int received = -1;
+  check(message->msg_controllen >= CMSG_LEN(sizeof(int)) && CMSG_FIRSTHDR(message)->cmsg_type == SCM_RIGHTS,
+        "recvmsg's control");
+  std::memcpy(&received, CMSG_DATA(CMSG_FIRSTHDR(message)), sizeof received);
+  check(::write(received, "x", 1) == 1 && ::read(ends[1], fresh(), 1) == 1, "the descriptor that came");
+  ::close(received);
+
+  auto* several = fresh<std::array<mmsghdr, 2>>();
+  for (mmsghdr& each : *several) {
+    each.msg_hdr.msg_iov = far(iovec{text, 7});
+    each.msg_hdr.msg_iovlen = 1;
+  }
+  sweep();
+  int sent = 0;
+  while (sent < 2) {
+    const int more = ::sendmmsg(ends[0], several->data() + sent, static_cast<unsigned>(2 - sent), 0);
+    check(more > 0, "sendmmsg");
+    sent += more;
+  }
+  for (mmsghdr& each : *several) each.msg_hdr.msg_iov = far(iovec{fresh(), 100});
+  const int came = ::recvmmsg(ends[1], several->data(), 2, 0, nullptr);
+  check(came > 0 && (*several)[0].msg_len == 7, "recvmmsg");
+  if (came == 1) check(::recv(ends[1], fresh(), 10, 0) == 7, "the second message");
+
+  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  auto* name =
+      far(sockaddr_in{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero{}});
+  auto* bytes = far<socklen_t>(sizeof *name);
+  sweep();
+  check(::bind(listener, reinterpret_cast<sockaddr*>(name), sizeof *name) == 0, "bind");
+  check(::listen(listener, 5) == 0, "listen");
+  sweep();
+  check(::getsockname(listener, reinterpret_cast<sockaddr*>(name), bytes) == 0, "getsockname");
+  const int client = ::socket(AF_INET, SOCK_STREAM, 0);
+  sweep();
+  check(::connect(client, reinterpret_cast<sockaddr*>(name), sizeof *name) == 0, "connect");
+  auto* peer = fresh<sockaddr_in>();
+  const int server = ::accept(listener, reinterpret_cast<sockaddr*>(peer), bytes);
+  check(server >= 0 && peer->sin_family == AF_INET && *bytes == sizeof *peer, "accept");
+  check(::getsockopt(server, SOL_SOCKET, SO_ERROR, fresh<int>(), far<socklen_t>(4)) == 0, "getsockopt");
+
+  const int datagrams = ::socket(AF_INET, SOCK_DGRAM, 0);
+  name->sin_port = 0;
+  check(::bind(datagrams, reinterpret_cast<sockaddr*>(name), sizeof *name) == 0, "bind");
+  check(::getsockname(datagrams, reinterpret_cast<sockaddr*>(name), bytes) == 0, "getsockname");
+  sweep();
+  check(::sendto(datagrams, text, 7, 0, reinterpret_cast<sockaddr*>(name), sizeof *name) == 7, "sendto");
+  to = fresh();
+  peer = fresh<sockaddr_in>();
+  check(::recvfrom(datagrams, to, 100, 0, reinterpret_cast<sockaddr*>(peer), bytes) == 7, "recvfrom");
+  check(holds(to, "message") && peer->sin_port == name->sin_port, "what recvfrom brought");
+
+  auto* waiting = far(std::array<pollfd, 2>{pollfd{server, POLLIN, 0}, pollfd{client, POLLOUT, 0}});
+  sweep();
+  check(::poll(waiting->data(), 2, 1000) == 1 && (*waiting)[1].revents == POLLOUT, "poll");
+  auto* set = fresh<fd_set>();
+  FD_SET(client, set);
+  sweep();
+  check(::select(client + 1, nullptr, set, nullptr, nullptr) == 1 && FD_ISSET(client, set), "select");
+  const int events = ::epoll_create1(0);
+  auto* event = far(epoll_event{.events = EPOLLOUT, .data{.u64 = 77}});
+  sweep();
+  check(::epoll_ctl(events, EPOLL_CTL_ADD, client, event) == 0, "epoll_ctl");
+  auto* happened = fresh<epoll_event>();
+  check(::epoll_wait(events, happened, 1000, -1) == 1 && happened->data.u64 == 77, "epoll_wait");
+  for (const int each : {ends[0], ends[1], listener, client, server, datagrams, events}) ::close(each);
+}
+
+void streams() {
+  constexpr std::size_t bytes = 300'001;
+  char* const content = fresh();
+  for (std::size_t i = 0; i < bytes; ++i) content[i] = static_cast<char>('a' + i % 26);
+  std::FILE* const file = std::tmpfile();
+  check(file != nullptr, "tmpfile");
+  sweep();
+  check(std::fwrite(content, 3, bytes / 3, file) == bytes / 3, "fwrite");
+  content[bytes / 3 * 3] = '\0';
+  sweep();
+  check(std::fputs(content, file) != EOF && std::fflush(file) == 0, "fputs");
+  for (const bool is_checked : {false, true}) {
+    std::rewind(file);
+    char* const to = fresh();
+    const std::size_t got =
+        is_checked ? __fread_chk(to, far_bytes / 2, 1, far_bytes / 2, file) : std::fread(to, 1, far_bytes / 2, file);
+    check(got == bytes / 3 * 6 && std::feof(file), "fread");
+    check(std::memcmp(to, content, bytes / 3 * 3) == 0 && std::memcmp(to + got / 2, content, got / 2) == 0, "content");
+  }
+  check(std::freopen(far_text("/dev/zero"), "r", file) == file && std::fread(fresh(), 1, 5000, file) == 5000,
+        "freopen");
+  check(std::setvbuf(file, fresh(), _IOFBF, 1 << 16) == 0 && std::fgetc(file) == 0, "setvbuf");
+  std::fclose(file);
+  std::FILE* const command = ::popen(far_text("echo from a command"), "r");
+  char* const line = fresh();
+  check(command != nullptr && std::fgets(line, 100, command) != nullptr && holds(line, "from a command\n"), "popen");
+  check(::pclose(command) == 0, "pclose");
+}
+
+void processes() {
+  const auto arguments_of = [](std::string_view text) {
+    return far(std::array<char*, 4>{far_text("sh"), far_text("-c"), far_text(text), nullptr})->data();
+  };
+  char** const variables = far(std::array<char*, 2>{far_text("SAID=7"), nullptr})->data();
+  char* const shell = far_text("/bin/sh");
+  char** arguments = arguments_of("exit $SAID");
+  sweep();
+  auto* process = fresh<pid_t>();
+  auto* status = fresh<int>();
+  check(::posix_spawn(process, shell, nullptr, nullptr, arguments, variables) == 0, "posix_spawn");
+  check(::waitpid(*process, status, 0) == *process && WEXITSTATUS(*status) == 7, "waitpid");
+  sweep();
+  const pid_t child = ::vfork();
+  if (child == 0) {
+    ::execve(shell, arguments, variables);
+    ::_exit(1);
+  }
+  status = fresh<int>();
+  check(::waitpid(child, status, 0) == child && WEXITSTATUS(*status) == 7, "execve");
+  check(WEXITSTATUS(std::system(far_text("exit 5"))) == 5, "system");
+  char* const random = fresh();
+  check(::getrandom(random, 10'000, 0) == 10'000 && random[9'000] + random[9'001] + random[9'002] != 0, "getrandom");
+}
+
+void cancellation() {
+  std::array<int, 2> ends{};
+  check(::pipe(ends.data()) == 0, "pipe");
+  pthread_t thread{};
+  const auto wait = [](void* end) -> void* {
+    (void)!::read(*static_cast<int*>(end), fresh(), far_bytes / 2);
+    return nullptr;
+  };
+  check(::pthread_create(&thread, nullptr, wait, ends.data()) == 0, "pthread_create");
+  ::usleep(50'000);
+  check(::pthread_cancel(thread) == 0, "pthread_cancel");
+  void* result = nullptr;
+  check(::pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED, "a cancelled read");
+}
+
+}  // namespace
+
+int main() {
+  mappings();
+  files();
+  folders();
+  sockets();
+  streams();
+  processes();
+  cancellation();
+  std::puts(far_text("ok"));
+  return 0;
+}
