@@ -18,7 +18,7 @@ from harness.jobs import PATIENCE, TONARI, JobTest, eventually  # noqa: E402
 PYTHON = "/usr/bin/python3"  # Debian's, which has NumPy
 NUMPY = """
 import hashlib, numpy
-numbers = numpy.random.default_rng(1).random(4_000_000)
+numbers = numpy.random.default_rng(1).random(2_000_000)
 numbers.sort()
 print(hashlib.sha256(numbers.tobytes()).hexdigest())
 print(hashlib.sha256(numpy.fft.ifft(numpy.fft.fft(numbers[::2])).real.round(6).tobytes()).hexdigest())
@@ -122,11 +122,11 @@ class RealPrograms(JobTest):
             file.writelines(f"{numbers.getrandbits(64):x} {i}\n" for i in range(count))
 
     def test_sort(self):
-        self.write_lines("lines", 1_000_000)
+        self.write_lines("lines", 500_000)
         self.compare(["sort", "-S", "200M", "--parallel=2", "lines"])
 
     def test_gzip_and_xz(self):
-        self.write_lines("lines", 300_000)
+        self.write_lines("lines", 150_000)
         packed = self.compare(["xz", "-2", "-c", "lines"], local="60%")  # it looks everywhere all the time
         with open(self.path("packed.xz"), "wb") as file:
             file.write(packed)
@@ -147,12 +147,12 @@ class RealPrograms(JobTest):
     def test_a_compiler(self):
         program = subprocess.run(["g++", "-print-prog-name=cc1plus"], capture_output=True, text=True, check=True)
         with open(self.path("hello.cpp"), "w") as file:
-            file.write("#include <algorithm>\n#include <iostream>\n#include <map>\n#include <regex>\n#include <string>\n"
-                       "int main() { std::map<std::string, int> m; std::regex r(\"a*\"); std::cout << m.size(); }\n")
+            file.write("#include <iostream>\n#include <map>\n#include <string>\n"
+                       "int main() { std::map<std::string, int> m; std::cout << m.size(); }\n")
         source, result = self.path("hello.ii"), self.path("hello.s")
         subprocess.run(["g++", "-E", self.path("hello.cpp"), "-o", source], check=True)
         words = [program.stdout.strip(), "-quiet", "-O2", "-fpreprocessed", source, "-o", result]
-        self.compare(words)
+        self.compare(words, local="40%")  # it needs some two thirds of it all the time
         with open(result) as file:
             with_far_memory = file.read()
         self.assertEqual(self.run_program(words)[0], 0)

@@ -11,7 +11,7 @@ from harness.jobs import processes_marked, eventually
 
 QUESTIONS = ["pingpong", "series", "match", "queue-depth", "rate", "behind", "barrier", "broadcast", "allreduce",
              "alltoall", "contention", "lu", "overlap", "splash_fft", "diff", "window", "atomics", "lock", "multicast",
-             "register"]
+             "register", "stream", "matmul", "stencil", "fft3d", "fault"]
 
 
 class Listing(BenchTest):

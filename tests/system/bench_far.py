@@ -5,8 +5,8 @@ import os
 import signal
 import unittest
 
-from far_memory import has_far_memory
 from harness.bench import BenchTest
+from harness.far import need_faults
 from harness.jobs import eventually
 
 TIMED = {"matmul": "512", "stencil": "640", "fft3d": "96"}
@@ -38,8 +38,7 @@ def made_for_rivals():
 
 class FarBenchTest(BenchTest):
     def setUp(self):
-        if not has_far_memory():
-            self.skipTest("no userfaultfd for system calls here: see tonari info")
+        need_faults()
         super().setUp()
 
     def check_case(self, report, case, metric, systems=(), percents=(20, 100)):
