@@ -31,8 +31,8 @@ int advise(std::span<T> range, Hint hint) noexcept {
                            static_cast<int>(hint));
 }
 
-/// Allocates far memory for containers: std::vector<double, tonari::far::allocator<double>>. Each allocation takes whole
-/// pages, so it is for large ones. Throws std::bad_alloc.
+/// Allocates far memory for containers: std::vector<double, tonari::far::allocator<double>>. Each allocation takes
+/// whole pages, so it is for large ones. Throws std::bad_alloc.
 template <class T>
 struct allocator {
   using value_type = T;
