@@ -184,9 +184,7 @@ void add_common_options(CLI::App& command, BenchOptions& options, const Question
   } else {
     add_rank_options(command, options.launch, std::to_string(default_ranks));
   }
-  command
-      .add_option("--rival", options.rivals,
-                  fmt::format("Ask these too, in turn: {}", question.rivals()))
+  command.add_option("--rival", options.rivals, fmt::format("Ask these too, in turn: {}", question.rivals()))
       ->type_name("NAME,...")
       ->expected(1)
       ->allow_extra_args(false)
