@@ -2,9 +2,12 @@
 #include "cli/far_run.hpp"
 #include "cli/launch_program.hpp"
 #include "cli/options.hpp"
+#include "job/arena.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <memory>
 
@@ -34,6 +37,14 @@ CLI::Validator share_or_size() {
             const std::size_t value = parse_size(is_share ? text.substr(0, text.size() - 1) : text);
             if (value != 0 && (!is_share || value <= 100)) return std::string();
             return fmt::format("it takes a share, 1% to 100%, or a size, such as 512M; '{}' is neither", text);
+          },
+          ""};
+}
+
+CLI::Validator servers_or_hosts() {
+  return {[number = whole_number("a number of servers", 1, job::ranks_per_host_max - 1)](std::string& text) {
+            const bool is_number = std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+            return is_number ? number(text) : std::string();  // hosts are looked at when they are started
           },
           ""};
 }
@@ -73,13 +84,16 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
   far.add_option("--servers", options->servers,
                  "How many processes lend memory on this machine, or the hosts where one each does (default: 1)")
       ->type_name("N|HOSTS")
-      ->check([](const std::string& text) { return text == "0" ? "it takes one server or more" : ""; })
+      ->check(servers_or_hosts())
       ->group("Memory");
   far.add_option_function<std::uint64_t>(
          "--memory", [options](std::uint64_t bytes) { options->memory = bytes; },
          "How much each server lends (default: what its host has available, less a tenth)")
       ->type_name("SIZE")
       ->transform(size_in_bytes())
+      ->group("Memory");
+  far.add_flag("--at-once", options->at_once, "Servers take it before the program starts, instead of as it is needed")
+      ->disable_flag_override()
       ->group("Memory");
   far.add_option("--replicas", options->replicas, "Keep each page on so many servers: with 2, one may die (default: 1)")
       ->type_name("1|2")

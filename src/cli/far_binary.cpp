@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string_view>
@@ -84,21 +83,6 @@ std::optional<std::string> why_not_preloaded(const std::string& path) {
         path);
   }
   return std::nullopt;
-}
-
-std::string path_of_program(const std::string& program) {
-  if (program.find('/') != program.npos) return ::access(program.c_str(), X_OK) == 0 ? program : std::string{};
-  const char* const variable = std::getenv("PATH");
-  std::string_view rest = variable == nullptr ? "/bin:/usr/bin" : variable;
-  for (;;) {
-    const auto colon = rest.find(':');
-    const auto folder = rest.substr(0, colon);
-    std::string path = fmt::format("{}/{}", folder.empty() ? "." : folder, program);
-    struct stat status;
-    if (::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0) return path;
-    if (colon == rest.npos) return {};
-    rest.remove_prefix(colon + 1);
-  }
 }
 
 }  // namespace tonari::cli

@@ -9,7 +9,4 @@ namespace tonari::cli {
 /// would, or when that cannot be told. `path`: of the file.
 std::optional<std::string> why_not_preloaded(const std::string& path);
 
-/// Where `program` is, as execvp would find it; empty when it would not.
-std::string path_of_program(const std::string& program);
-
 }  // namespace tonari::cli

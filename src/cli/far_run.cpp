@@ -97,6 +97,7 @@ std::vector<std::string> words_of_servers(const FarOptions& options, const std::
   if (!options.placement.network.empty()) words.insert(words.end(), {"--network", options.placement.network});
   words.insert(words.end(), {"--", self, "serve", "--for", name});
   if (options.memory) words.insert(words.end(), {"--memory", std::to_string(*options.memory)});
+  if (options.at_once) words.emplace_back("--at-once");
   return words;
 }
 
@@ -233,8 +234,7 @@ std::optional<ProgramError> FarRun::start_program() {
                          .limit = options_.local,
                          .min_bytes = options_.min_bytes,
                          .arena_bytes = arena_bytes_for(at_start_.capacity_bytes),
-                         .replicas = static_cast<std::uint32_t>(options_.replicas),
-                         .is_inherited = options_.is_inherited};
+                         .replicas = static_cast<std::uint32_t>(options_.replicas)};
   job::send_message(keeper_, &order, sizeof order, ours.number());
   return std::nullopt;
 }

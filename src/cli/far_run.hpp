@@ -22,9 +22,9 @@ struct FarOptions {
   far::Limit local{.bytes = 0, .percent = 50};
   std::string servers = "1";            ///< How many processes lend memory; or the hosts where one each does.
   std::optional<std::uint64_t> memory;  ///< That each lends; none: what its host has available.
+  bool at_once = false;                 ///< They take it before the program starts.
   std::uint64_t replicas = 1;
   std::uint64_t min_bytes = 1 << 20;
-  bool is_inherited = false;
   Tell statistics = Tell::nothing;
   bool progress = false;
   LaunchOptions placement;  ///< Of the servers.

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace tonari::cli {
 
@@ -33,14 +34,21 @@ Found look_at(const std::string& path) noexcept {
   return ::access(path.c_str(), X_OK) == 0 ? Found::executable : Found::file;
 }
 
-Found look_in_path(const std::string& program) {
+/// The best that is in PATH, and where.
+struct Place {
+  Found found = Found::nothing;
+  std::string path;
+};
+
+Place look_in_path(const std::string& program) {
   const char* const variable = std::getenv("PATH");
   std::string_view rest = variable == nullptr ? "/bin:/usr/bin" : variable;
-  Found best = Found::nothing;
+  Place best;
   while (true) {
     const auto colon = rest.find(':');
     const std::string folder{colon == 0 || rest.empty() ? "." : rest.substr(0, colon)};
-    if (const Found found = look_at(fmt::format("{}/{}", folder, program)); found > best) best = found;
+    std::string path = fmt::format("{}/{}", folder, program);
+    if (const Found found = look_at(path); found > best.found) best = {found, std::move(path)};
     if (colon == rest.npos) return best;
     rest.remove_prefix(colon + 1);
   }
@@ -86,7 +94,7 @@ ProgramError not_there(const std::string& program, bool has_folder) {
 std::optional<ProgramError> check_program(const std::string& program) {
   if (program.empty()) return ProgramError{"the program's name is empty", not_found};
   const bool has_folder = program.find('/') != program.npos;
-  switch (has_folder ? look_at(program) : look_in_path(program)) {
+  switch (has_folder ? look_at(program) : look_in_path(program).found) {
     case Found::nothing: return not_there(program, has_folder);
     case Found::directory: return ProgramError{fmt::format("{} is a folder, not a program", program), not_executable};
     case Found::file:
@@ -95,6 +103,10 @@ std::optional<ProgramError> check_program(const std::string& program) {
     case Found::executable: return std::nullopt;
   }
   return std::nullopt;
+}
+
+std::string path_of_program(const std::string& program) {
+  return program.find('/') != program.npos ? program : look_in_path(program).path;
 }
 
 ProgramError explain_exec_failure(const std::string& program, int error) {

@@ -21,6 +21,8 @@ struct ProgramError {
 
 /// Looks for what execvp() would run. Nothing when it would find something executable.
 std::optional<ProgramError> check_program(const std::string& program);
+/// Where execvp() would find what check_program() has found.
+std::string path_of_program(const std::string& program);
 /// The same for one that was found and did not start.
 ProgramError explain_exec_failure(const std::string& program, int error);
 

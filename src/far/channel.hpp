@@ -26,7 +26,7 @@
 // address space is gone, by an exit or by another exec.
 namespace tonari::far {
 
-inline constexpr std::uint32_t channel_version = 2;
+inline constexpr std::uint32_t channel_version = 3;
 /// Names the number of the socket in the program's environment. The preload takes it out, and itself from LD_PRELOAD.
 inline constexpr const char* socket_variable = "TONARI_FAR";
 
@@ -47,16 +47,19 @@ struct Go {
   std::uint32_t taken = 0;  // 0: it may not; the keeper says why, and ends it
 };
 
-/// To the agent, from a thread of the keeper, which waits for the answer.
-struct alignas(64) Command {
-  enum class What : std::uint32_t { take_out, move_in, stock, empty, drop };
-  // Release by whoever changes it: what it wrote into the command is there. Futexes wait on it.
-  //   idle -keeper-> taken -keeper-> asked -agent-> answered -keeper-> idle
+/// What both sides do to a slot: idle -asker-> taken -asker-> asked -other-> answered -asker-> idle.
+struct Slot {
   static constexpr std::uint32_t idle = 0;
   static constexpr std::uint32_t taken = 1;
   static constexpr std::uint32_t asked = 2;
   static constexpr std::uint32_t answered = 3;
+  // Release by whoever changes it: what it wrote into the slot is there. Futexes wait on it.
   std::atomic<std::uint32_t> state{idle};
+};
+
+/// To the agent, from a thread of the keeper, which waits for the answer.
+struct alignas(64) Command : Slot {
+  enum class What : std::uint32_t { take_out, move_in, stock, empty, drop };
 
   What what{};
   std::uint32_t buffer = 0;
@@ -67,7 +70,7 @@ struct alignas(64) Command {
 };
 
 /// To the keeper, from a thread of the program, which waits for the answer.
-struct alignas(64) Request {
+struct alignas(64) Request : Slot {
   enum class What : std::uint32_t {
     discard,     ///< The bytes are zeros from now on.
     use,         ///< The range is allocated: nothing to do but to count.
@@ -77,11 +80,6 @@ struct alignas(64) Request {
     sequential,
     random,
   };
-  static constexpr std::uint32_t idle = 0;
-  static constexpr std::uint32_t taken = 1;
-  static constexpr std::uint32_t asked = 2;
-  static constexpr std::uint32_t answered = 3;
-  std::atomic<std::uint32_t> state{idle};
 
   What what{};
   std::int32_t error = 0;  // the answer: 0, or an error number
@@ -97,10 +95,9 @@ struct Channel {
   // By the keeper, before the program starts.
   std::uint32_t version = channel_version;
   std::uint32_t buffers = 0;
-  std::uint64_t arena_bytes = 0;   // to be reserved: whole blocks
-  std::uint64_t min_bytes = 0;     // of an allocation that goes to the arena
-  std::uint32_t is_inherited = 0;  // by the program's children: the environment stays as it is
-  std::int32_t keeper = 0;         // its process, which looks into the program's memory
+  std::uint64_t arena_bytes = 0;  // to be reserved: whole blocks
+  std::uint64_t min_bytes = 0;    // of an allocation that goes to the arena
+  std::int32_t keeper = 0;        // its process, which looks into the program's memory
 
   // Counted when there is something to do; a futex, on which agent and keeper sleep.
   alignas(64) std::atomic<std::uint32_t> agent_bell{0};

@@ -37,9 +37,9 @@ struct Order {
   pid_t program = 0;
   Limit limit{};
   std::uint64_t min_bytes = 0;
-  std::uint64_t arena_bytes = 0;  // 0: as the servers' memory says
+  std::uint64_t arena_bytes = 0;  // addresses for the program's far memory
   std::uint32_t replicas = 1;
-  std::uint32_t is_inherited = 0;
+  std::uint32_t reserved = 0;
 };
 static_assert(std::is_trivially_copyable_v<Order>);
 

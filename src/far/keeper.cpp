@@ -65,6 +65,7 @@ Keeper::Keeper(Job& job, std::string_view front)
       servers_(servers_of(job)) {
   if (!*deaths_ || !clock_) throw_system_error("eventfd, timerfd", "raise the limit of open files: see ulimit -n");
   job.on_death([deaths = deaths_](const Death&) { ring(*deaths); });
+  if (window_.barrier() != Status::ok) throw SetupError("a server has gone before it had its memory; see what it said");
   Report ready{.what = Report::What::ready};
   for (const int rank : servers_) ready.statistics.capacity_bytes += window_.bytes(rank);
   ready.statistics.servers = static_cast<std::uint32_t>(servers_.size());
@@ -107,11 +108,9 @@ void Keeper::hear_order() {
 void Keeper::begin(const Order& order, FileDescriptor socket) {
   order_ = order;
   try {
-    program_.emplace(std::move(socket), order.program,
-                     Program::Terms{.arena_bytes = order.arena_bytes,
-                                    .min_bytes = order.min_bytes,
-                                    .buffers = buffers,
-                                    .is_inherited = order.is_inherited != 0});
+    program_.emplace(
+        std::move(socket), order.program,
+        Program::Terms{.arena_bytes = order.arena_bytes, .min_bytes = order.min_bytes, .buffers = buffers});
   } catch (const SetupError& error) {
     fail(error.what());
   }
@@ -129,8 +128,7 @@ void Keeper::hear_program() {
     pager_->add(program_->hello().arena, order_.arena_bytes, *store_);
   } catch (const SetupError& error) {
     fail(error.what());
-    program_.reset();
-    return;
+    return program_has_gone();  // as far as we are concerned: its parent ends it
   }
   listener_ = std::jthread([this] { serve_requests(); });
   if (order_.limit.percent != 0) {
@@ -168,10 +166,8 @@ void Keeper::count_the_dead() {
     }
     const std::uint64_t lost = store_ ? store_->server_died(rank) : 0;
     if (lost == 0 && !servers_.empty()) continue;
-    fail(
-        fmt::format("server {} on host {} is gone, and with it {} of the program's data; --replicas 2 keeps a second "
-                    "copy of all",
-                    rank, job_.host(rank), job::memory_text(lost)));
+    fail(fmt::format("server {} is gone, and with it {} of the program's data; {}", rank, job::memory_text(lost),
+                     second_copy));
   }
   if (servers_.empty()) fail("no server is left");
 }
@@ -273,6 +269,7 @@ void lend(Job& job, std::uint64_t bytes, bool at_once) {
     throw_system_error(fmt::format("taking {} of memory at once", job::memory_text(bytes)),
                        "lend less, or leave --at-once out");
   }
+  (void)window.barrier();  // if another has gone meanwhile, the keeper says so and goes
   // Each death of another server is told, too.
   while (window.wait_notified(leave, 1) != Status::ok && job.alive(keeper_rank)) {
   }

@@ -49,7 +49,6 @@ Program::Program(FileDescriptor socket, pid_t process, const Terms& terms)
   channel_->buffers = terms.buffers;
   channel_->arena_bytes = terms.arena_bytes;
   channel_->min_bytes = terms.min_bytes;
-  channel_->is_inherited = terms.is_inherited ? 1 : 0;
   channel_->keeper = ::getpid();
   constexpr std::byte nothing{};
   job::send_message(socket_, &nothing, sizeof nothing, file.number());  // a program that has ended shows in hear()

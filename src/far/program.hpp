@@ -23,7 +23,6 @@ class Program {
     std::uint64_t arena_bytes;
     std::uint64_t min_bytes;
     std::uint32_t buffers;
-    bool is_inherited;
   };
   /// Sends the program its channel. Throws SetupError.
   Program(FileDescriptor socket, pid_t process, const Terms& terms);

@@ -80,6 +80,14 @@ class Memory(FarTest):
         found = self.torture("--local", "16M", "--servers", "3", "--memory", "128M")
         self.assertEqual((found["servers"], found["capacity_bytes"]), (3, 3 * 128 << 20))
 
+    def test_may_be_taken_at_once(self):
+        job = self.start_torture("--local", "16M", "--memory", "128M", "--at-once")
+        with open(f"/proc/{self.server_of(job, 1)}/status") as status:
+            shared = next(int(line.split()[1]) for line in status if line.startswith("RssShmem"))
+        self.assertGreaterEqual(shared, 128 << 10)
+        job.process.stdin.close()
+        self.assertEqual(job.end()[:2], (0, "ready\nok\n"))
+
     def test_goes_over_the_network(self):
         self.torture("--local", "32M", "--apart", "network", "--memory", "512M", rounds=20)
 
@@ -187,7 +195,9 @@ class Refusals(FarTest):
         for words, said in (
             (["--local", "0%"], "--local: it takes a share"),
             (["--local", "101%"], "--local: it takes a share"),
-            (["--servers", "0"], "--servers: it takes one server or more"),
+            (["--servers", "0"], "--servers: it takes a number of servers"),
+            (["--servers", ""], "--servers"),
+            (["--servers", "99999999999999999999"], "--servers: it takes a number of servers"),
             (["--replicas", "2"], "--replicas 2 needs as many servers"),
             (["--replicas", "3"], "--replicas: it takes 1 or 2"),
             (["--memory", "x"], "--memory: it takes a size"),

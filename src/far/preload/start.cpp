@@ -255,7 +255,7 @@ void close_all(const Start& start) noexcept {
 
   const bool can_be = map_channel(start) && reserve_all(start) && map_ready(start) && open_faults(start) &&
                       watch_buffers(start) && start_helpers(start);
-  if (can_be && start.tools.channel->is_inherited == 0) leave_environment();
+  if (can_be) leave_environment();
   let_keeper_look(start);
   send_hello(start);
   wait_for_go(start);
