@@ -135,9 +135,9 @@ void Keeper::hear_program() {
     const itimerspec often{.it_interval = {0, tick_ns}, .it_value = {0, tick_ns}};
     ::timerfd_settime(clock_.number(), 0, &often, nullptr);
   }
-  program_->go();
   const Report kept{.what = Report::What::kept, .statistics = statistics()};
-  job::send_message(control_, &kept, sizeof kept);
+  job::send_message(control_, &kept, sizeof kept);  // before the program can have ended
+  program_->go();
 }
 
 // Its address space is gone, with all that waits in it. What it has done is asked for later.
