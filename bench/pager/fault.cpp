@@ -32,11 +32,15 @@ class MemorySource final : public pager::Source {
     return Status::ok;
   }
   Status store(std::uint64_t place, std::span<const std::byte> from) noexcept override {
-    std::memcpy(memory_.bytes().data() + place, from.data(), from.size());
+    if (from.data() != memory_.bytes().data() + place)
+      std::memcpy(memory_.bytes().data() + place, from.data(), from.size());
     return Status::ok;
   }
   Status discard(std::uint64_t /*place*/, std::uint64_t /*bytes*/) noexcept override { return Status::ok; }
   std::span<const std::byte> look(std::uint64_t place, std::uint64_t bytes) noexcept override {
+    return memory_.bytes().subspan(place, bytes);
+  }
+  std::span<std::byte> room(std::uint64_t place, std::uint64_t bytes) noexcept override {
     return memory_.bytes().subspan(place, bytes);
   }
 

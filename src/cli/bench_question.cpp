@@ -63,7 +63,8 @@ std::vector<std::size_t> parse_sizes(std::string_view option, std::string_view t
     const auto last = dash == part.npos ? first : parse_size(std::string_view(part).substr(dash + 1, plus - dash - 1));
     const auto step = plus == part.npos ? 0 : parse_size(std::string_view(part).substr(plus + 1));
     const bool steps = plus != part.npos;
-    if (first == 0 || last < first || last >= size_max || (steps && (step == 0 || (last - first) / step >= steps_max))) {
+    if (first == 0 || last < first || last >= size_max ||
+        (steps && (step == 0 || (last - first) / step >= steps_max))) {
       throw SetupError(
           fmt::format("{} {}: '{}' is no size; write sizes above 0 such as 8,40,4K, ranges that double such as 64-1M, "
                       "and ranges in steps such as 4K-12K+256, of at most {}",

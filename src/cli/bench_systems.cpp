@@ -270,11 +270,11 @@ std::vector<System> parse_rivals(const std::vector<std::string>& names) {
     const auto* const way = std::ranges::find(kernel_ways, name, &KernelWay::name);
     if (way != std::end(kernel_ways)) add({way->family, false}), found = true;
     if (!found && known == systems.size()) {
-      throw SetupError(
-          fmt::format("--rival {}: no such rival; there are openmpi and mpich (both ways each), "
-                      "openmpi-default, openmpi-mt, mpich-default, mpich-mt, for some questions ucx, and for those about far "
-                      "memory swap-zram, swap-file and mmap",
-                      name));
+      throw SetupError(fmt::format(
+          "--rival {}: no such rival; there are openmpi and mpich (both ways each), "
+          "openmpi-default, openmpi-mt, mpich-default, mpich-mt, for some questions ucx, and for those about far "
+          "memory swap-zram, swap-file and mmap",
+          name));
     }
   }
   return systems;
@@ -284,8 +284,8 @@ void check_installed(const System& system, std::string_view question) {
   const bool is_link = system.family == Family::ucx && question == "stream";
   if (!is_link && std::ranges::find(of_far, question) != std::end(of_far)) return check_far(system, question);
   if (const auto* const way = kernel_way(system.family)) {
-    throw SetupError(fmt::format("--rival {}: the kernel's ways of far memory can be asked {}", way->name,
-                                 fmt::join(of_far, ", ")));
+    throw SetupError(
+        fmt::format("--rival {}: the kernel's ways of far memory can be asked {}", way->name, fmt::join(of_far, ", ")));
   }
   if (system.family == Family::tonari || name_in_worker(system.family)) {
     if (is_program(worker())) return;

@@ -230,7 +230,6 @@ std::optional<ProgramError> FarRun::start_program() {
     return explain_exec_failure(options_.program.front(), error);
   }
   const far::Order order{.what = far::Order::What::keep,
-                         .program = program_,
                          .limit = options_.local,
                          .min_bytes = options_.min_bytes,
                          .arena_bytes = arena_bytes_for(at_start_.capacity_bytes),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "pager/checksum.hpp"
 #include "pager/page.hpp"
 
 #include <array>
@@ -11,22 +12,23 @@
 //
 //   keeper (tonari far)                                     program (preload)
 //     makes the channel, a memfd, and a socket pair
-//     sends the channel's descriptor; starts the program,
-//     which inherits the other end: TONARI_FAR=NUMBER
-//                                                             maps the channel; reserves arena and buffers;
-//                                                             opens a userfaultfd; starts the agent
+//     sends the channel's descriptor, and that of what
+//     servers on this host lend; starts the program, which
+//     inherits the other end: TONARI_FAR=NUMBER
+//                                                             maps both; reserves arena and buffers; opens a
+//                                                             userfaultfd; starts the agents
 //       <------------------------------------------ Hello, with the userfaultfd
 //     watches the arena
 //     Go --------------------------------------------------->
-//     Command -> agent: moves pages
+//     Command -> agents: move pages, copy them
 //       <-------------------------------- Request of any thread: a range is given back
 //
-// The socket keeps messages apart (SOCK_SEQPACKET); the channel's descriptor comes with one byte.
-// The program's end of the socket is the agent's alone: who reads an end of file on the other side knows that the
+// The socket keeps messages apart (SOCK_SEQPACKET); each descriptor comes with one byte.
+// The program's end of the socket is the agents' alone: who reads an end of file on the other side knows that the
 // address space is gone, by an exit or by another exec.
 namespace tonari::far {
 
-inline constexpr std::uint32_t channel_version = 3;
+inline constexpr std::uint32_t channel_version = 4;
 /// Names the number of the socket in the program's environment. The preload takes it out, and itself from LD_PRELOAD.
 inline constexpr const char* socket_variable = "TONARI_FAR";
 
@@ -47,26 +49,33 @@ struct Go {
   std::uint32_t taken = 0;  // 0: it may not; the keeper says why, and ends it
 };
 
-/// What both sides do to a slot: idle -asker-> taken -asker-> asked -other-> answered -asker-> idle.
+/// What both sides do to a slot: idle -asker-> taken -asker-> asked -other-> [at_work -other->] answered -asker-> idle.
 struct Slot {
   static constexpr std::uint32_t idle = 0;
   static constexpr std::uint32_t taken = 1;
   static constexpr std::uint32_t asked = 2;
-  static constexpr std::uint32_t answered = 3;
+  static constexpr std::uint32_t at_work = 3;  // where others might take it up, too
+  static constexpr std::uint32_t answered = 4;
   // Release by whoever changes it: what it wrote into the slot is there. Futexes wait on it.
   std::atomic<std::uint32_t> state{idle};
 };
 
-/// To the agent, from a thread of the keeper, which waits for the answer.
+/// Memory that both sides see; places in it are bytes from its start.
+enum class Shared : std::uint32_t { scratch, lent };
+
+/// To the agents, from a thread of the keeper, which waits for the answer.
 struct alignas(64) Command : Slot {
-  enum class What : std::uint32_t { take_out, move_in, stock, empty, drop };
+  enum class What : std::uint32_t { take_out, move_in, stock, empty, drop, fill, read };
 
   What what{};
   std::uint32_t buffer = 0;
-  std::uint32_t done = 0;     // stock: 1 if it could
-  std::uint64_t address = 0;  // of a block; drop: of pages
-  std::uint64_t bytes = 0;    // drop
-  pager::PageSet pages;       // asked for; then those that came
+  std::uint32_t done = 0;                                // stock: 1 if it could
+  std::uint64_t address = 0;                             // of a block; drop: of pages; read: a place in the buffer
+  std::uint64_t bytes = 0;                               // drop, read
+  Shared shared{};                                       // fill: where a block is; read: where the pages go
+  std::uint64_t place = 0;                               // in `shared`
+  pager::PageSet pages;                                  // asked for; then those that came
+  std::array<pager::Checksum, pager::block_pages> sums;  // the answer of take_out and fill, of those pages
 };
 
 /// To the keeper, from a thread of the program, which waits for the answer.
@@ -87,7 +96,7 @@ struct alignas(64) Request : Slot {
   std::uint64_t bytes = 0;
 };
 
-/// Shared by program and keeper.
+/// Shared by program and keeper. Scratch memory follows, from scratch_offset on, a block for each worker.
 struct Channel {
   static constexpr std::size_t commands_max = 16;
   static constexpr std::size_t requests_max = 32;
@@ -95,16 +104,22 @@ struct Channel {
   // By the keeper, before the program starts.
   std::uint32_t version = channel_version;
   std::uint32_t buffers = 0;
+  std::uint32_t agents = 0;       // as many as threads of the keeper may ask at a time
   std::uint64_t arena_bytes = 0;  // to be reserved: whole blocks
   std::uint64_t min_bytes = 0;    // of an allocation that goes to the arena
-  std::int32_t keeper = 0;        // its process, which looks into the program's memory
+  std::uint64_t lent_offset = 0;  // of what servers on this host lend, in its descriptor
+  std::uint64_t lent_bytes = 0;   // 0: nothing, and no descriptor
 
-  // Counted when there is something to do; a futex, on which agent and keeper sleep.
+  // Counted when there is something to do; a futex, on which agents and keeper sleep.
   alignas(64) std::atomic<std::uint32_t> agent_bell{0};
   alignas(64) std::atomic<std::uint32_t> keeper_bell{0};
 
   std::array<Command, commands_max> commands{};
   std::array<Request, requests_max> requests{};
 };
+
+inline constexpr std::uint64_t scratch_offset =
+    (sizeof(Channel) + pager::page_bytes - 1) / pager::page_bytes * pager::page_bytes;
+inline constexpr std::uint64_t channel_bytes = scratch_offset + pager::workers_max * pager::block_bytes;
 
 }  // namespace tonari::far

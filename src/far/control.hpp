@@ -2,8 +2,6 @@
 
 #include "pager/statistics.hpp"
 
-#include <sys/types.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -34,7 +32,6 @@ struct Limit {
 struct Order {
   enum class What : std::uint32_t { keep, report };
   What what = What::keep;
-  pid_t program = 0;
   Limit limit{};
   std::uint64_t min_bytes = 0;
   std::uint64_t arena_bytes = 0;  // addresses for the program's far memory

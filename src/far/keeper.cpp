@@ -2,8 +2,10 @@
 
 #include "base/error.hpp"
 #include "base/futex.hpp"
+#include "job/arena.hpp"
 #include "job/handshake.hpp"
 #include "job/memory.hpp"
+#include "job/session.hpp"
 
 #include <tonari/status.hpp>
 
@@ -26,7 +28,9 @@ namespace {
 
 constexpr std::uint64_t limit_bytes_min = 8ULL << 20;  // for less there is no room to work in
 constexpr std::uint32_t buffers = 64;
-constexpr std::uint32_t leave = 0;  // the notification that lets servers go
+constexpr unsigned movers = 2;                // one waits for an agent while the other does not
+constexpr std::uint32_t agents = movers + 2;  // one for the fault thread, and one for requests
+constexpr std::uint32_t leave = 0;            // the notification that lets servers go
 constexpr int keeper_rank = 0;
 constexpr auto second_copy = "--replicas 2 keeps a second copy of all";
 constexpr long tick_ns = 10'000'000;
@@ -109,11 +113,29 @@ void Keeper::begin(const Order& order, FileDescriptor socket) {
   order_ = order;
   try {
     program_.emplace(
-        std::move(socket), order.program,
-        Program::Terms{.arena_bytes = order.arena_bytes, .min_bytes = order.min_bytes, .buffers = buffers});
+        std::move(socket),
+        Program::Terms{
+            .arena_bytes = order.arena_bytes, .min_bytes = order.min_bytes, .buffers = buffers, .agents = agents},
+        lent());
   } catch (const SetupError& error) {
     fail(error.what());
   }
+}
+
+// All servers of this host have their parts in one piece of its arena.
+Program::Lent Keeper::lent() noexcept {
+  std::byte* first = nullptr;
+  std::byte* end = nullptr;
+  for (const int rank : servers_) {
+    std::byte* const part = window_.direct(window_.at(rank), window_.bytes(rank));
+    if (part == nullptr) continue;
+    first = first == nullptr ? part : std::min(first, part);
+    end = std::max(end, part + window_.bytes(rank));
+  }
+  job::Arena& arena = job_.session().arena();
+  const auto offset = first == nullptr ? std::nullopt : arena.pool().place_of(first);
+  if (!offset) return {};
+  return {.memory = {first, end}, .file = arena.memory().number(), .offset = *offset};
 }
 
 void Keeper::hear_program() {
@@ -124,6 +146,7 @@ void Keeper::hear_program() {
     store_.emplace(window_, servers_, order_.replicas, order_.arena_bytes);
     limit_.store(limit_for(0), std::memory_order_relaxed);
     pager_.emplace(*program_->space(), pager::Options{.limit_bytes = limit_.load(std::memory_order_relaxed),
+                                                      .movers = movers,
                                                       .on_failure = [this](const auto& what) { page_failed(what); }});
     pager_->add(program_->hello().arena, order_.arena_bytes, *store_);
   } catch (const SetupError& error) {

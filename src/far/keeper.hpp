@@ -44,6 +44,7 @@ class Keeper {
   void page_failed(const pager::Failure& failure) noexcept;
   void serve_requests() noexcept;
   [[nodiscard]] int answer(const Request& request) noexcept;
+  [[nodiscard]] Program::Lent lent() noexcept;
   [[nodiscard]] Statistics statistics() const noexcept;
   [[nodiscard]] std::uint64_t limit_for(std::uint64_t touched_bytes) const noexcept;
 

@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,37 +20,29 @@ namespace {
 
 FileDescriptor make_channel_file() {
   FileDescriptor file{::memfd_create("tonari-far", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
-  if (!file || ::ftruncate(file.number(), sizeof(Channel)) != 0 ||
+  if (!file || ::ftruncate(file.number(), channel_bytes) != 0 ||
       ::fcntl(file.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     throw_system_error("the memory that a program and its keeper share");
   }
   return file;
 }
 
-// The kernel may refuse a look into a process of the same user. That nothing is there yet, it says to whom it lets.
-void check_memory_is_reached(pid_t process, std::uint64_t address) {
-  std::uint64_t word = 0;
-  const iovec here{&word, sizeof word};
-  const iovec there{reinterpret_cast<void*>(address), sizeof word};
-  if (::process_vm_readv(process, &here, 1, &there, 1, 0) >= 0 || errno == EFAULT) return;
-  throw_system_error("reading the program's memory (process_vm_readv)",
-                     "the system must let a process look into its user's others: see kernel.yama.ptrace_scope, and a "
-                     "container's filter of system calls");
-}
-
 }  // namespace
 
-Program::Program(FileDescriptor socket, pid_t process, const Terms& terms)
-    : socket_(std::move(socket)), process_(process) {
+Program::Program(FileDescriptor socket, const Terms& terms, const Lent& lent)
+    : socket_(std::move(socket)), lent_(lent.memory) {
   const FileDescriptor file = make_channel_file();
-  memory_ = Mapping(file.number(), sizeof(Channel), "the memory that a program and its keeper share");
+  memory_ = Mapping(file.number(), channel_bytes, "the memory that a program and its keeper share");
   channel_ = std::construct_at(reinterpret_cast<Channel*>(memory_.bytes().data()));
   channel_->buffers = terms.buffers;
+  channel_->agents = terms.agents;
   channel_->arena_bytes = terms.arena_bytes;
   channel_->min_bytes = terms.min_bytes;
-  channel_->keeper = ::getpid();
+  channel_->lent_offset = lent.offset;
+  channel_->lent_bytes = lent.memory.size();
   constexpr std::byte nothing{};
   job::send_message(socket_, &nothing, sizeof nothing, file.number());  // a program that has ended shows in hear()
+  if (!lent.memory.empty()) job::send_message(socket_, &nothing, sizeof nothing, lent.file);
 }
 
 bool Program::hear() {
@@ -72,10 +63,9 @@ bool Program::hear() {
     throw_system_error(hello.error, std::string("in the program: ") + hello.what.data());
   }
   if (!faults) throw SetupError("the program sent no userfaultfd: raise the limit of open files, see ulimit -n");
-  check_memory_is_reached(process_, hello.buffers);
   hello_ = hello;
   const auto reach = hello.reaches_everything != 0 ? pager::Reach::everything : pager::Reach::user_mode;
-  space_.emplace(pager::Userfaultfd(std::move(faults), reach), *channel_, hello_, process_);
+  space_.emplace(pager::Userfaultfd(std::move(faults), reach), memory_.bytes(), lent_);
   return true;
 }
 

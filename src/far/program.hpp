@@ -5,15 +5,14 @@
 #include "far/channel.hpp"
 #include "far/remote_space.hpp"
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 namespace tonari::far {
 
-/// The keeper's tie to a program: the channel, and the socket whose other end only the program's agent has.
+/// The keeper's tie to a program: the channel, and the socket whose other end only the program's agents have.
 ///
 /// Owns:    both. The space is made by its Hello, and lives as long.
 /// Threads: one.
@@ -23,9 +22,16 @@ class Program {
     std::uint64_t arena_bytes;
     std::uint64_t min_bytes;
     std::uint32_t buffers;
+    std::uint32_t agents;
   };
-  /// Sends the program its channel. Throws SetupError.
-  Program(FileDescriptor socket, pid_t process, const Terms& terms);
+  /// What servers on this host lend: where it is here, and where in a file.
+  struct Lent {
+    std::span<std::byte> memory;
+    int file;
+    std::uint64_t offset;
+  };
+  /// Sends the program its channel, and what is lent. Throws SetupError.
+  Program(FileDescriptor socket, const Terms& terms, const Lent& lent);
 
   /// Readable when the program has said hello, or when its address space is gone.
   [[nodiscard]] int descriptor() const noexcept { return socket_.number(); }
@@ -41,8 +47,8 @@ class Program {
 
  private:
   FileDescriptor socket_;
-  pid_t process_;
   Mapping memory_;
+  std::span<std::byte> lent_;
   Channel* channel_;
   Hello hello_{};
   std::optional<RemoteSpace> space_;

@@ -2,9 +2,9 @@
 
 #include "base/futex.hpp"
 
-#include <sys/uio.h>
-
+#include <algorithm>
 #include <chrono>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -15,8 +15,11 @@ using pager::block_bytes;
 using pager::Buffer;
 using pager::PageSet;
 
-RemoteSpace::RemoteSpace(pager::Userfaultfd faults, Channel& channel, const Hello& hello, pid_t program) noexcept
-    : Space(std::move(faults)), channel_(channel), buffers_(hello.buffers), program_(program) {}
+RemoteSpace::RemoteSpace(pager::Userfaultfd faults, std::span<std::byte> memory, std::span<std::byte> lent) noexcept
+    : Space(std::move(faults)),
+      channel_(*std::launder(reinterpret_cast<Channel*>(memory.data()))),
+      scratch_(memory.subspan(scratch_offset)),
+      lent_(lent) {}
 
 // The preload has done it, for all that may become a region.
 void RemoteSpace::prepare(Address /*start*/, std::size_t /*bytes*/) {}
@@ -25,8 +28,8 @@ void RemoteSpace::drop(Address start, std::size_t bytes) noexcept {
   (void)ask({.what = Command::What::drop, .address = start, .bytes = bytes});
 }
 
-PageSet RemoteSpace::take_out(Address block, const PageSet& pages, Buffer buffer) noexcept {
-  return ask({.what = Command::What::take_out, .buffer = buffer, .address = block, .pages = pages}).pages;
+PageSet RemoteSpace::take_out(Address block, const PageSet& pages, Buffer buffer, Sums sums) noexcept {
+  return ask({.what = Command::What::take_out, .buffer = buffer, .address = block, .pages = pages}, sums).pages;
 }
 
 PageSet RemoteSpace::move_in(Address block, const PageSet& pages, Buffer buffer) noexcept {
@@ -37,40 +40,55 @@ bool RemoteSpace::stock(Buffer buffer) noexcept { return ask({.what = Command::W
 
 void RemoteSpace::empty(Buffer buffer) noexcept { (void)ask({.what = Command::What::empty, .buffer = buffer}); }
 
-std::byte* RemoteSpace::view(Buffer /*buffer*/, std::size_t /*place*/) noexcept { return nullptr; }
+std::byte* RemoteSpace::view(Buffer /*buffer*/) noexcept { return nullptr; }
+
+std::span<std::byte, block_bytes> RemoteSpace::scratch(std::size_t worker) noexcept {
+  return scratch_.subspan(worker * block_bytes).first<block_bytes>();
+}
+
+bool RemoteSpace::fill(Buffer buffer, const std::byte* from, const PageSet& pages, Sums sums) noexcept {
+  return ask({.what = Command::What::fill, .buffer = buffer, .shared = from, .pages = pages}, sums).done;
+}
 
 bool RemoteSpace::read(Buffer buffer, std::size_t place, std::span<std::byte> into) noexcept {
-  const iovec here{into.data(), into.size()};
-  const iovec there{reinterpret_cast<void*>(address_of(buffer, place)), into.size()};
-  return ::process_vm_readv(program_, &here, 1, &there, 1, 0) == static_cast<ssize_t>(into.size());
+  return ask({.what = Command::What::read,
+              .buffer = buffer,
+              .address = place,
+              .bytes = into.size(),
+              .shared = into.data()})
+      .done;
 }
 
-bool RemoteSpace::write(Buffer buffer, std::size_t place, std::span<const std::byte> from) noexcept {
-  const iovec here{const_cast<std::byte*>(from.data()), from.size()};
-  const iovec there{reinterpret_cast<void*>(address_of(buffer, place)), from.size()};
-  return ::process_vm_writev(program_, &here, 1, &there, 1, 0) == static_cast<ssize_t>(from.size());
-}
-
-Address RemoteSpace::address_of(Buffer buffer, std::size_t place) const noexcept {
-  return buffers_ + static_cast<std::size_t>(buffer) * block_bytes + place;
-}
-
-RemoteSpace::Reply RemoteSpace::ask(const Question& question) noexcept {
+RemoteSpace::Reply RemoteSpace::ask(const Question& question, std::optional<Sums> sums) noexcept {
   Command& command = take();
-  command.what = question.what;
-  command.buffer = static_cast<std::uint32_t>(question.buffer);
-  command.address = question.address;
-  command.bytes = question.bytes;
-  command.pages = question.pages;
+  put(question, command);
   // In one order with the load of `ended_` in wait(), as end() has them the other way round: one of the two sees the
   // other. It also publishes the command.
   command.state.store(Command::asked, std::memory_order_seq_cst);
-  ring_bell(channel_.agent_bell);
+  channel_.agent_bell.fetch_add(1, std::memory_order_release);
+  futex_wake(channel_.agent_bell, 1);  // any of them will do
   wait(command);
-  const Reply reply =
-      has_ended() ? Reply{} : Reply{.done = command.done != 0, .pages = command.pages};  // who ended has not answered
+  Reply reply;  // who has ended has not answered
+  if (!has_ended()) {
+    reply = {.done = command.done != 0, .pages = command.pages};
+    if (sums) std::ranges::copy(command.sums, sums->begin());
+  }
   command.state.store(Command::idle, std::memory_order_release);
   return reply;
+}
+
+void RemoteSpace::put(const Question& question, Command& command) const noexcept {
+  command.what = question.what;
+  command.buffer = static_cast<std::uint32_t>(question.buffer);
+  command.done = 0;
+  command.address = question.address;
+  command.bytes = question.bytes;
+  command.pages = question.pages;
+  if (question.shared == nullptr) return;
+  const auto lent = static_cast<std::size_t>(question.shared - lent_.data());
+  const bool is_lent = !lent_.empty() && question.shared >= lent_.data() && lent < lent_.size();
+  command.shared = is_lent ? Shared::lent : Shared::scratch;
+  command.place = is_lent ? lent : static_cast<std::size_t>(question.shared - scratch_.data());
 }
 
 // There are more commands than threads of a keeper that ask at a time, but for moments.
@@ -89,17 +107,19 @@ Command& RemoteSpace::take() noexcept {
 
 void RemoteSpace::wait(Command& command) noexcept {
   constexpr std::chrono::hours long_time{1};
-  while (command.state.load(std::memory_order_acquire) == Command::asked) {
-    if (ended_.load(std::memory_order_seq_cst)) return;
-    futex_wait(command.state, Command::asked, long_time);
+  for (;;) {
+    const std::uint32_t seen = command.state.load(std::memory_order_acquire);
+    if (seen == Command::answered || ended_.load(std::memory_order_seq_cst)) return;
+    futex_wait(command.state, seen, long_time);
   }
 }
 
 void RemoteSpace::end() noexcept {
   ended_.store(true, std::memory_order_seq_cst);
   for (Command& each : channel_.commands) {
-    std::uint32_t expected = Command::asked;
-    each.state.compare_exchange_strong(expected, Command::answered, std::memory_order_seq_cst);
+    for (std::uint32_t unanswered : {Command::asked, Command::at_work}) {
+      each.state.compare_exchange_strong(unanswered, Command::answered, std::memory_order_seq_cst);
+    }
     futex_wake(each.state, 1);
   }
 }

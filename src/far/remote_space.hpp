@@ -3,22 +3,22 @@
 #include "far/channel.hpp"
 #include "pager/space.hpp"
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <cstddef>
+#include <optional>
 #include <span>
 
 namespace tonari::far {
 
-/// A program's address space, seen from its keeper. What only works inside is asked of the agent there; bytes of
-/// buffers are copied by the kernel (process_vm_readv, process_vm_writev).
+/// A program's address space, seen from its keeper. What only works inside is asked of the agents there, and so are
+/// copies: between buffers, which are theirs, and memory that both sides see, which is the scratch memory and what
+/// servers on this host lend. A source that lets look, or has room, does so there.
 ///
-/// Owns:    nothing of the program's. The channel outlives it.
-/// Costs:   two wake-ups between processes for each operation of the agent's.
+/// Owns:    nothing of the program's. The channel, in `memory`, and `lent` outlive it.
+/// Costs:   two wake-ups between processes for each operation.
 class RemoteSpace final : public pager::Space {
  public:
-  RemoteSpace(pager::Userfaultfd faults, Channel& channel, const Hello& hello, pid_t program) noexcept;
+  RemoteSpace(pager::Userfaultfd faults, std::span<std::byte> memory, std::span<std::byte> lent) noexcept;
 
   /// The address space is gone: whoever waits for the agent goes on, and nobody waits any more. Any thread.
   void end() noexcept;
@@ -27,13 +27,15 @@ class RemoteSpace final : public pager::Space {
   [[nodiscard]] std::size_t buffers() const noexcept override { return channel_.buffers; }
   void prepare(pager::Address start, std::size_t bytes) override;
   void drop(pager::Address start, std::size_t bytes) noexcept override;
-  pager::PageSet take_out(pager::Address block, const pager::PageSet& pages, pager::Buffer buffer) noexcept override;
+  pager::PageSet take_out(pager::Address block, const pager::PageSet& pages, pager::Buffer buffer,
+                          Sums sums) noexcept override;
   pager::PageSet move_in(pager::Address block, const pager::PageSet& pages, pager::Buffer buffer) noexcept override;
   bool stock(pager::Buffer buffer) noexcept override;
   void empty(pager::Buffer buffer) noexcept override;
-  std::byte* view(pager::Buffer buffer, std::size_t place) noexcept override;
+  std::byte* view(pager::Buffer buffer) noexcept override;
+  std::span<std::byte, pager::block_bytes> scratch(std::size_t worker) noexcept override;
+  bool fill(pager::Buffer buffer, const std::byte* from, const pager::PageSet& pages, Sums sums) noexcept override;
   bool read(pager::Buffer buffer, std::size_t place, std::span<std::byte> into) noexcept override;
-  bool write(pager::Buffer buffer, std::size_t place, std::span<const std::byte> from) noexcept override;
 
  private:
   struct Question {
@@ -41,20 +43,21 @@ class RemoteSpace final : public pager::Space {
     pager::Buffer buffer = pager::no_buffer;
     pager::Address address = 0;
     std::size_t bytes = 0;
+    const std::byte* shared = nullptr;
     pager::PageSet pages{};
   };
   struct Reply {
     bool done = false;
     pager::PageSet pages{};
   };
-  Reply ask(const Question& question) noexcept;
+  Reply ask(const Question& question, std::optional<Sums> sums = std::nullopt) noexcept;
+  void put(const Question& question, Command& command) const noexcept;
   Command& take() noexcept;
   void wait(Command& command) noexcept;
-  [[nodiscard]] pager::Address address_of(pager::Buffer buffer, std::size_t place) const noexcept;
 
   Channel& channel_;
-  pager::Address buffers_;
-  pid_t program_;
+  std::span<std::byte> scratch_;
+  std::span<std::byte> lent_;
   std::atomic<bool> ended_{false};  // see end()
 };
 

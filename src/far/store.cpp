@@ -64,22 +64,34 @@ Status Store::fetch(std::uint64_t place, std::span<std::byte> into) noexcept {
 }
 
 std::span<const std::byte> Store::look(std::uint64_t place, std::uint64_t bytes) noexcept {
-  for (const auto& each : chunk_at(place).copies) {
+  return mapped(chunk_at(place), place, bytes);
+}
+
+std::span<std::byte> Store::room(std::uint64_t place, std::uint64_t bytes) noexcept {
+  Chunk& chunk = chunk_at(place);
+  if (!chunk.is_taken() && !take(chunk)) return {};
+  return mapped(chunk, place, bytes);
+}
+
+std::span<std::byte> Store::mapped(const Chunk& chunk, std::uint64_t place, std::uint64_t bytes) const noexcept {
+  for (const auto& each : chunk.copies) {
     const Copy copy = each.load(std::memory_order_relaxed);
     if (!is_alive(copy)) continue;
-    if (const std::byte* const mapped = window_.direct(address_of(copy, place), bytes)) return {mapped, bytes};
+    if (std::byte* const found = window_.direct(address_of(copy, place), bytes)) return {found, bytes};
   }
   return {};
 }
 
 Status Store::store(std::uint64_t place, std::span<const std::byte> from) noexcept {
   Chunk& chunk = chunk_at(place);
-  if (chunk.stored.is_empty() && !take(chunk)) return Status::no_memory;
+  if (!chunk.is_taken() && !take(chunk)) return Status::no_memory;
   Status status = Status::peer_gone;
   for (const auto& each : chunk.copies) {
     const Copy copy = each.load(std::memory_order_relaxed);
     if (!is_alive(copy)) continue;
-    const Status answer = window_.push(address_of(copy, place), from);
+    const GlobalAddress to = address_of(copy, place);
+    const bool is_there = window_.direct(to, from.size()) == from.data();  // written where there was room
+    const Status answer = is_there ? Status::ok : window_.push(to, from);
     if (answer == Status::ok || status != Status::ok) status = answer;  // one copy is enough
   }
   if (status == Status::ok) chunk.stored |= pages_at(place, from.size());

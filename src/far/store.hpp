@@ -35,6 +35,7 @@ class Store final : public pager::Source {
   Status store(std::uint64_t place, std::span<const std::byte> from) noexcept override;
   Status discard(std::uint64_t place, std::uint64_t bytes) noexcept override;
   std::span<const std::byte> look(std::uint64_t place, std::uint64_t bytes) noexcept override;
+  std::span<std::byte> room(std::uint64_t place, std::uint64_t bytes) noexcept override;
 
   /// No longer asked. Answers the bytes of chunks that were on it alone: lost.
   std::uint64_t server_died(int rank) noexcept;
@@ -49,6 +50,7 @@ class Store final : public pager::Source {
   struct alignas(64) Chunk {
     std::array<std::atomic<Copy>, replicas_max> copies{};  // relaxed: changed by the block's holder; a look from others
     pager::PageSet stored;                                 // the holder's: not zeros
+    [[nodiscard]] bool is_taken() const noexcept { return copies.front().load(std::memory_order_relaxed) != 0; }
   };
   struct Server {
     int rank = 0;
@@ -62,6 +64,8 @@ class Store final : public pager::Source {
   [[nodiscard]] GlobalAddress address_of(Copy copy, std::uint64_t place) const noexcept;
   [[nodiscard]] Server& server_of(Copy copy) const noexcept { return (*servers_)[(copy >> 32) - 1]; }
   [[nodiscard]] bool is_alive(Copy copy) const noexcept;
+  [[nodiscard]] std::span<std::byte> mapped(const Chunk& chunk, std::uint64_t place,
+                                            std::uint64_t bytes) const noexcept;
   bool take(Chunk& chunk) noexcept;
   Server* roomiest(const Server* other_than) noexcept;
   void give_back(Chunk& chunk) noexcept;

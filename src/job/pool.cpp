@@ -56,6 +56,17 @@ Mapping Pool::look(std::uint32_t granule, std::uint64_t bytes) const {
   return {file_, bytes, "memory of a window", offset_of(granule)};
 }
 
+std::optional<std::uint64_t> Pool::place_of(const std::byte* byte) {
+  const std::lock_guard guard(mutex_);
+  for (const auto& [granule, known] : mapped_) {
+    const auto mapping = known.lock();
+    if (!mapping) continue;
+    const auto place = static_cast<std::uint64_t>(byte - mapping->bytes().data());
+    if (byte >= mapping->bytes().data() && place < mapping->bytes().size()) return offset_of(granule) + place;
+  }
+  return std::nullopt;
+}
+
 void Pool::give_back(std::uint32_t granule, std::uint64_t bytes) noexcept {
   ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_of(granule)),
               static_cast<off_t>(bytes));

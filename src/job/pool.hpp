@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 namespace tonari::job {
 
@@ -37,6 +38,8 @@ class Pool {
   [[nodiscard]] std::shared_ptr<Mapping> map(std::uint32_t granule, std::uint64_t bytes);
   /// One of its own, for a look.
   [[nodiscard]] Mapping look(std::uint32_t granule, std::uint64_t bytes) const;
+  /// Where in the arena's file a byte lies that this process has mapped.
+  [[nodiscard]] std::optional<std::uint64_t> place_of(const std::byte* byte);
   /// Gives the memory back to the system. Its content is lost to all.
   void give_back(std::uint32_t granule, std::uint64_t bytes) noexcept;
 

@@ -26,16 +26,21 @@ Hash fastest_hash() noexcept {
   return hash_plain;
 }
 
-constexpr std::array<std::byte, page_bytes> zeros{};
-
-const Hash hash = fastest_hash();
-const Checksum hash_of_zeros = hash_plain(zeros.data());
+struct Hasher {
+  Hash hash = fastest_hash();
+  Checksum of_zeros;
+  Hasher() noexcept {
+    constexpr std::array<std::byte, page_bytes> zeros{};
+    of_zeros = hash_plain(zeros.data());
+  }
+};
 
 }  // namespace
 
 Checksum checksum_of(const std::byte* page) noexcept {
-  const Checksum found = hash(page);
-  return {found.low ^ hash_of_zeros.low, found.high ^ hash_of_zeros.high};
+  static const Hasher hasher;
+  const Checksum found = hasher.hash(page);
+  return {found.low ^ hasher.of_zeros.low, found.high ^ hasher.of_zeros.high};
 }
 
 }  // namespace tonari::pager

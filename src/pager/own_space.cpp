@@ -1,10 +1,9 @@
 #include "pager/own_space.hpp"
 
 #include "base/error.hpp"
+#include "pager/copying.hpp"
 
 #include <sys/mman.h>
-
-#include <cstring>
 
 namespace tonari::pager {
 
@@ -24,6 +23,7 @@ OwnSpace::OwnSpace(std::size_t buffers, Userfaultfd::Options options)
       count_(buffers),
       memory_(Mapping::of_zeros((buffers + 1) * block_bytes, "the pager's buffers")),
       start_(align(memory_.bytes().data())),
+      scratch_(Mapping::of_sparse_zeros(workers_max * block_bytes, "the pager's scratch memory")),
       nursery_memory_(Mapping::of_zeros(2 * block_bytes, "the pager's huge pages")),
       placing_({&watch_, &faults()}, reinterpret_cast<Address>(align(nursery_memory_.bytes().data()))) {
   (void)::madvise(align(nursery_memory_.bytes().data()), block_bytes,
@@ -56,8 +56,10 @@ void OwnSpace::prepare(Address start, std::size_t bytes) {
 
 void OwnSpace::drop(Address start, std::size_t bytes) noexcept { Calls::drop(start, bytes); }
 
-PageSet OwnSpace::take_out(Address block, const PageSet& pages, Buffer buffer) noexcept {
-  return placing_.take_out(block, pages, address_of(buffer));
+PageSet OwnSpace::take_out(Address block, const PageSet& pages, Buffer buffer, Sums sums) noexcept {
+  const PageSet taken = placing_.take_out(block, pages, address_of(buffer));
+  sum_pages(view(buffer), taken, sums);
+  return taken;
 }
 
 PageSet OwnSpace::move_in(Address block, const PageSet& pages, Buffer buffer) noexcept {
@@ -71,22 +73,24 @@ bool OwnSpace::stock(Buffer buffer) noexcept {
 
 void OwnSpace::empty(Buffer buffer) noexcept { placing_.empty(address_of(buffer)); }
 
-std::byte* OwnSpace::view(Buffer buffer, std::size_t place) noexcept { return start_of(buffer) + place; }
+std::byte* OwnSpace::view(Buffer buffer) noexcept { return start_ + static_cast<std::size_t>(buffer) * block_bytes; }
+
+std::span<std::byte, block_bytes> OwnSpace::scratch(std::size_t worker) noexcept {
+  return scratch_.bytes().subspan(worker * block_bytes).first<block_bytes>();
+}
+
+bool OwnSpace::fill(Buffer buffer, const std::byte* from, const PageSet& pages, Sums sums) noexcept {
+  fill_pages(view(buffer), from, pages, sums);
+  return true;
+}
 
 bool OwnSpace::read(Buffer buffer, std::size_t place, std::span<std::byte> into) noexcept {
-  std::memcpy(into.data(), view(buffer, place), into.size());
+  copy_pages(into.data(), {view(buffer) + place, into.size()});
   return true;
 }
 
-bool OwnSpace::write(Buffer buffer, std::size_t place, std::span<const std::byte> from) noexcept {
-  std::memcpy(view(buffer, place), from.data(), from.size());
-  return true;
+Address OwnSpace::address_of(Buffer buffer) const noexcept {
+  return reinterpret_cast<Address>(start_) + static_cast<std::size_t>(buffer) * block_bytes;
 }
-
-std::byte* OwnSpace::start_of(Buffer buffer) const noexcept {
-  return start_ + static_cast<std::size_t>(buffer) * block_bytes;
-}
-
-Address OwnSpace::address_of(Buffer buffer) const noexcept { return reinterpret_cast<Address>(start_of(buffer)); }
 
 }  // namespace tonari::pager

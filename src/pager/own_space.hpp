@@ -25,13 +25,14 @@ class OwnSpace : public Space {
   [[nodiscard]] std::size_t buffers() const noexcept override { return count_; }
   void prepare(Address start, std::size_t bytes) override;
   void drop(Address start, std::size_t bytes) noexcept override;
-  PageSet take_out(Address block, const PageSet& pages, Buffer buffer) noexcept override;
+  PageSet take_out(Address block, const PageSet& pages, Buffer buffer, Sums sums) noexcept override;
   PageSet move_in(Address block, const PageSet& pages, Buffer buffer) noexcept override;
   bool stock(Buffer buffer) noexcept override;
   void empty(Buffer buffer) noexcept override;
-  std::byte* view(Buffer buffer, std::size_t place) noexcept override;
+  std::byte* view(Buffer buffer) noexcept override;
+  std::span<std::byte, block_bytes> scratch(std::size_t worker) noexcept override;
+  bool fill(Buffer buffer, const std::byte* from, const PageSet& pages, Sums sums) noexcept override;
   bool read(Buffer buffer, std::size_t place, std::span<std::byte> into) noexcept override;
-  bool write(Buffer buffer, std::size_t place, std::span<const std::byte> from) noexcept override;
 
  private:
   struct Calls {
@@ -45,7 +46,6 @@ class OwnSpace : public Space {
     static bool look_up(Address start, std::size_t bytes, unsigned char* pages) noexcept;
   };
 
-  [[nodiscard]] std::byte* start_of(Buffer buffer) const noexcept;
   [[nodiscard]] Address address_of(Buffer buffer) const noexcept;
 
   // The kernel moves pages only to where it watches for faults. Nobody answers those in buffers: a read of an absent
@@ -54,6 +54,7 @@ class OwnSpace : public Space {
   std::size_t count_;
   Mapping memory_;
   std::byte* start_;
+  Mapping scratch_;
   // A watched range never gets a huge page from the kernel; this block is not watched, gets one, and passes it on.
   std::mutex nursery_mutex_;
   Mapping nursery_memory_;

@@ -11,12 +11,14 @@ namespace tonari::pager {
 using Address = std::uint64_t;
 
 inline constexpr std::size_t page_bytes = 4096;
-/// What is fetched, hashed and copied at once: small enough that the next pass finds it in the second-level cache.
+/// What comes for a fault where a stream begins.
 inline constexpr std::size_t slice_pages = 16;
-inline constexpr std::size_t slice_bytes = slice_pages * page_bytes;
 /// A huge page, and the unit of which somebody takes hold.
 inline constexpr std::size_t block_pages = 512;
 inline constexpr std::size_t block_bytes = block_pages * page_bytes;
+
+/// Threads of a pager that carry pages.
+inline constexpr std::size_t workers_max = 8;
 
 /// Some of the pages of a block.
 class PageSet {

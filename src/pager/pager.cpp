@@ -47,6 +47,7 @@ Pager::Pager(Space& space, const Options& options)
       porter_(space, checked_limit(options.limit_bytes), options.on_failure),
       stop_bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!stop_bell_) throw_system_error("eventfd", "raise the limit of open files: see ulimit -n");
+  if (options.movers >= workers_max) throw SetupError("a pager with so many movers: give it fewer");
   if (options.movers == 0) requests_.stop();  // nobody would perform them
   const SignalsBlocked blocked;
   try {
@@ -75,7 +76,7 @@ Pager::~Pager() {
 
 template <class Body>
 void Pager::start(const char* name, Body body) {
-  Desk& desk = *desks_.emplace_back(std::make_unique<Desk>());
+  Desk& desk = *desks_.emplace_back(std::make_unique<Desk>(space_.scratch(desks_.size())));
   threads_.emplace_back([body, name, &desk] {
     ::pthread_setname_np(::pthread_self(), name);
     body(desk);

@@ -25,11 +25,19 @@ PolicyEntry* Policy::take_victim() noexcept {
   if (list(queue).count == 0) {
     queue = proven == 0 || recent * 100 > (recent + proven) * recent_percent ? Queue::recent : Queue::proven;
   }
-  PolicyEntry* const victim = list(queue).oldest;
+  PolicyEntry* const victim = queue == Queue::passed ? newest_but_some() : list(queue).oldest;
   if (victim == nullptr) return nullptr;
   forget(*victim);
   victim->came_from = queue;
   return victim;
+}
+
+// The few are for other streams that come close behind.
+PolicyEntry* Policy::newest_but_some() const noexcept {
+  constexpr int spared = 8;
+  PolicyEntry* entry = list(Queue::passed).newest;
+  for (int i = 0; i < spared && entry->older != nullptr; ++i) entry = entry->older;
+  return entry;
 }
 
 void Policy::could_not_go(PolicyEntry& entry) noexcept {

@@ -21,8 +21,9 @@ struct PolicyEntry {
 };
 
 /// Which block to take out next: S3-FIFO. A block that comes is *recent*; one that is wanted again soon after it was
-/// taken out is *proven*, and stays longer than any scan lasts; one that a stream has *passed* goes first. Those that
-/// went while they were recent leave a *ghost*: if they come back before it fades, they are proven.
+/// taken out is *proven*, and stays longer than any scan lasts; one that a stream has *passed* goes first, the newest
+/// of them but for a few: who goes round over the same data needs next what was passed longest ago. Those that went
+/// while they were recent leave a *ghost*: if they come back before it fades, they are proven.
 ///
 ///    comes --> recent --victim--> [beside] --nobody wants it--> ghost --comes--> proven
 ///                 |                   +--wanted again--> proven --victim--> [beside] --nobody wants it--> forgotten
@@ -62,6 +63,7 @@ class Policy {
   };
   [[nodiscard]] List& list(Queue queue) noexcept { return lists_[static_cast<std::size_t>(queue)]; }
   [[nodiscard]] const List& list(Queue queue) const noexcept { return lists_[static_cast<std::size_t>(queue)]; }
+  [[nodiscard]] PolicyEntry* newest_but_some() const noexcept;
   void append(Queue queue, PolicyEntry& entry) noexcept;
   void move_to(Queue queue, PolicyEntry& entry) noexcept;
 

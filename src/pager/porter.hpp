@@ -51,8 +51,9 @@ struct Marks {
 
 /// What a thread of the pager has for itself, made before it starts.
 struct Desk {
-  std::array<std::byte, slice_bytes> slice;
-  Buffer reserve = no_buffer;  // the fault thread's: so that it can always take something out
+  std::span<std::byte, block_bytes> scratch;
+  std::array<Checksum, block_pages> sums{};  // of the block that is just carried
+  Buffer reserve = no_buffer;                // the fault thread's: so that it can always take something out
 };
 
 /// Holds a block, and lets go of it.
@@ -123,12 +124,12 @@ class Porter {
  private:
   bool place(Region& region, std::size_t block, std::size_t first, std::size_t count, Desk& desk) noexcept;
   bool place_bytes(Region& region, std::size_t block, std::size_t first, std::size_t count, Desk& desk) noexcept;
-  bool is_as_stored(Region& region, std::size_t block, std::size_t first, std::span<const std::byte> bytes) noexcept;
+  bool is_as_stored(Region& region, std::size_t block, std::size_t page, const Checksum& found) noexcept;
   void touch(Block& block, bool touched) noexcept;
   void lose(Region& region, std::size_t block, std::size_t page) noexcept;
-  bool fill_slice(Region& region, std::size_t block, std::size_t first, Buffer buffer, Desk& desk) noexcept;
-  bool fill(Region& region, std::size_t block, std::size_t first, std::size_t count, Buffer buffer,
-            Desk& desk) noexcept;
+  const std::byte* stored_bytes(Region& region, std::size_t block, const PageSet& stored, Buffer buffer,
+                                Desk& desk) noexcept;
+  bool fill(Region& region, std::size_t block, Buffer buffer, Desk& desk) noexcept;
   PageSet copy_back(Region& region, std::size_t block, std::size_t page, Desk& desk) noexcept;
   Buffer stocked_buffer(Wanted wanted, Desk& desk) noexcept;
 
@@ -138,8 +139,8 @@ class Porter {
   bool take_out(Region& region, std::size_t block, Beside beside, Desk& desk) noexcept;
   Buffer buffer_to_take_out(Region& region, std::size_t block, Desk& desk) noexcept;
   PageSet settle(Region& region, std::size_t block, const PageSet& pages, Buffer buffer, Desk& desk) noexcept;
-  void settle_slice(Region& region, std::size_t block, std::size_t first, std::size_t count, Buffer buffer,
-                    PageSet& unsaved, Desk& desk) noexcept;
+  Status store(Region& region, std::size_t block, std::size_t first, std::size_t count, Buffer buffer,
+               Desk& desk) noexcept;
   bool drop_oldest(Pool::Kind kind) noexcept;
   void drop_beside(Region& region, std::size_t block, Desk* desk) noexcept;
   void fail(Failure::What what, Status status, Region& region, std::size_t block, std::size_t page) noexcept;

@@ -55,7 +55,7 @@ bool Porter::place_bytes(Region& region, std::size_t index, std::size_t first, s
   const std::size_t bytes = count * page_bytes;
   std::span<const std::byte> from = region.source().look(at_source, bytes);
   if (from.empty()) {
-    const std::span into = std::span(desk.slice).first(bytes);
+    const std::span<std::byte> into = desk.scratch.first(bytes);
     const Status status = region.source().fetch(at_source, into);
     if (status != Status::ok) {
       fail(Failure::What::fetch, status, region, index, first);
@@ -63,7 +63,9 @@ bool Porter::place_bytes(Region& region, std::size_t index, std::size_t first, s
     }
     from = into;
   }
-  if (!is_as_stored(region, index, first, from)) return false;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!is_as_stored(region, index, first + i, checksum_of(from.data() + i * page_bytes))) return false;
+  }
 
   const Address to = region.address_of(index) + first * page_bytes;
   const auto copy = [&](std::size_t done, std::size_t pages) {
@@ -82,17 +84,12 @@ bool Porter::place_bytes(Region& region, std::size_t index, std::size_t first, s
   return true;
 }
 
-bool Porter::is_as_stored(Region& region, std::size_t index, std::size_t first,
-                          std::span<const std::byte> bytes) noexcept {
-  const auto sums = region.checksums(index, first, bytes.size() / page_bytes);
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    const Checksum found = checksum_of(bytes.data() + i * page_bytes);
-    if (sums[i] == unknown_checksum) sums[i] = found;
-    if (sums[i] == found) continue;
-    fail(Failure::What::wrong_bytes, Status::ok, region, index, first + i);
-    return false;
-  }
-  return true;
+bool Porter::is_as_stored(Region& region, std::size_t index, std::size_t page, const Checksum& found) noexcept {
+  Checksum& known = region.checksums(index, page, 1).front();
+  if (known == unknown_checksum) known = found;
+  if (known == found) return true;
+  fail(Failure::What::wrong_bytes, Status::ok, region, index, page);
+  return false;
 }
 
 void Porter::touch(Block& block, bool touched) noexcept {
@@ -141,7 +138,7 @@ void Porter::bring_back(Region& region, std::size_t index, const PageSet& wanted
 
 // Where the program has protected its range pages cannot be moved, but copied. What is left in the buffer goes with it.
 PageSet Porter::copy_back(Region& region, std::size_t index, std::size_t page, Desk& desk) noexcept {
-  const std::span bytes = std::span(desk.slice).first(page_bytes);
+  const std::span<std::byte> bytes = desk.scratch.first(page_bytes);
   if (!space_.read(region.block(index).buffer, page * page_bytes, bytes)) return {};
   const Answer answer = space_.faults().copy(region.address_of(index) + page * page_bytes, bytes.data(), bytes.size());
   return answer == Answer::ok ? PageSet::of(page, 1) : PageSet{};
@@ -151,8 +148,7 @@ bool Porter::read_block(Region& region, std::size_t index, Wanted wanted, Desk& 
   Block& block = region.block(index);
   const Buffer buffer = stocked_buffer(wanted, desk);
   if (buffer == no_buffer) return false;
-  for (std::size_t first = 0; first < block_pages; first += slice_pages) {
-    if (fill_slice(region, index, first, buffer, desk)) continue;
+  if (!fill(region, index, buffer, desk)) {
     const std::lock_guard guard(mutex_);
     pool_.give_back(buffer, true);
     return false;
@@ -166,45 +162,36 @@ bool Porter::read_block(Region& region, std::size_t index, Wanted wanted, Desk& 
   return true;
 }
 
-bool Porter::fill_slice(Region& region, std::size_t index, std::size_t first, Buffer buffer, Desk& desk) noexcept {
-  static constexpr std::array<std::byte, slice_bytes> zeros{};
-  const auto sums = region.checksums(index, first, slice_pages);
-  for (std::size_t done = 0; done < slice_pages;) {
-    const bool is_zeros = sums[done].is_of_zeros();
-    std::size_t end = done + 1;
-    while (end < slice_pages && sums[end].is_of_zeros() == is_zeros) ++end;
-    if (is_zeros) {
-      const std::size_t place = (first + done) * page_bytes;
-      if (!space_.write(buffer, place, std::span(zeros).first((end - done) * page_bytes))) return false;
-    } else if (!fill(region, index, first + done, end - done, buffer, desk)) {
-      return false;
-    }
-    done = end;
+bool Porter::fill(Region& region, std::size_t index, Buffer buffer, Desk& desk) noexcept {
+  const auto sums = region.checksums(index, 0, block_pages);
+  PageSet stored;
+  for (std::size_t page = 0; page < block_pages; ++page) {
+    if (!sums[page].is_of_zeros()) stored |= PageSet::of(page, 1);
   }
+  const std::byte* const from = stored_bytes(region, index, stored, buffer, desk);
+  if (from == nullptr || !space_.fill(buffer, from, stored, desk.sums)) return false;
+  for (std::size_t page = stored.next(0); page < block_pages; page = stored.next(page + 1)) {
+    if (!is_as_stored(region, index, page, desk.sums[page])) return false;
+  }
+  Counters::add(counters_.pages_in, stored.count());
   return true;
 }
 
-bool Porter::fill(Region& region, std::size_t index, std::size_t first, std::size_t count, Buffer buffer,
-                  Desk& desk) noexcept {
-  const std::uint64_t at_source = region.place(index, first);
-  const std::size_t bytes = count * page_bytes;
-  std::byte* const seen = space_.view(buffer, first * page_bytes);
-  std::span<const std::byte> from = region.source().look(at_source, bytes);
-  if (from.empty()) {
-    const std::span<std::byte> into(seen != nullptr ? seen : desk.slice.data(), bytes);
-    if (const Status status = region.source().fetch(at_source, into); status != Status::ok) {
-      fail(Failure::What::fetch, status, region, index, first);
-      return false;
-    }
-    from = into;
-  }
-  // Copied first, and then looked at: the second finds it in the cache.
-  if (from.data() != seen && !space_.write(buffer, first * page_bytes, from)) return false;
-  if (!is_as_stored(region, index, first, seen != nullptr ? std::span<const std::byte>(seen, bytes) : from)) {
-    return false;
-  }
-  Counters::add(counters_.pages_in, count);
-  return true;
+// A block, of which the pages in `stored` are as the source has them. Null: it failed.
+const std::byte* Porter::stored_bytes(Region& region, std::size_t index, const PageSet& stored, Buffer buffer,
+                                      Desk& desk) noexcept {
+  Source& source = region.source();
+  const std::span<const std::byte> seen = source.look(region.place(index, 0), block_bytes);
+  if (!seen.empty()) return seen.data();
+  std::byte* const view = space_.view(buffer);
+  std::byte* const block = view != nullptr ? view : desk.scratch.data();
+  Status status = Status::ok;
+  for_each_run(stored, block_pages, [&](std::size_t first, std::size_t count) {
+    if (status != Status::ok) return;
+    status = source.fetch(region.place(index, first), {block + first * page_bytes, count * page_bytes});
+    if (status != Status::ok) fail(Failure::What::fetch, status, region, index, first);
+  });
+  return status == Status::ok ? block : nullptr;
 }
 
 // One that can be filled at once. In the steady state of streams each block that is taken out leaves one.

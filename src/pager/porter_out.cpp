@@ -95,7 +95,7 @@ bool Porter::take_out(Region& region, std::size_t index, Beside beside, Desk& de
   const Buffer buffer = block.lost.is_empty() ? buffer_to_take_out(region, index, desk) : no_buffer;
   PageSet taken;
   if (buffer != no_buffer) {
-    taken = space_.take_out(region.address_of(index), block.here, buffer);
+    taken = space_.take_out(region.address_of(index), block.here, buffer, desk.sums);
     Counters::add(counters_.pages_kept, (block.here - taken).count());
     resident_.fetch_add((taken - block.here).count(), std::memory_order_relaxed);  // found there unexpectedly
     block.here -= taken;
@@ -142,51 +142,49 @@ Buffer Porter::buffer_to_take_out(Region& region, std::size_t index, Desk& desk)
 
 // Answers those that neither are at the source as they are, nor could be stored there.
 PageSet Porter::settle(Region& region, std::size_t index, const PageSet& pages, Buffer buffer, Desk& desk) noexcept {
+  const auto known = [&](std::size_t page) -> Checksum& { return region.checksums(index, page, 1).front(); };
+  PageSet zeros;
+  PageSet changed;
+  for (std::size_t page = pages.next(0); page < block_pages; page = pages.next(page + 1)) {
+    if (desk.sums[page] == known(page)) continue;
+    (desk.sums[page].is_of_zeros() ? zeros : changed) |= PageSet::of(page, 1);
+  }
+  Counters::add(counters_.pages_clean, (pages - zeros - changed).count());
+  Counters::add(counters_.pages_of_zeros, zeros.count());
+
+  const auto settled = [&](std::size_t first, std::size_t count) {
+    for (std::size_t page = first; page < first + count; ++page) known(page) = desk.sums[page];
+  };
+  for_each_run(zeros, block_pages, [&](std::size_t first, std::size_t count) {
+    const Status status = region.source().discard(region.place(index, first), count * page_bytes);
+    if (status != Status::ok) fail(Failure::What::discard, status, region, index, first);
+    settled(first, count);  // it is not asked for them any more
+  });
   PageSet unsaved;
-  for_each_run(pages, slice_pages, [&](std::size_t first, std::size_t count) {
-    settle_slice(region, index, first, count, buffer, unsaved, desk);
+  for_each_run(changed, block_pages, [&](std::size_t first, std::size_t count) {
+    if (const Status status = store(region, index, first, count, buffer, desk); status != Status::ok) {
+      fail(Failure::What::store, status, region, index, first);
+      unsaved |= PageSet::of(first, count);
+      return;
+    }
+    Counters::add(counters_.pages_out, count);
+    settled(first, count);
   });
   return unsaved;
 }
 
-void Porter::settle_slice(Region& region, std::size_t index, std::size_t first, std::size_t count, Buffer buffer,
-                          PageSet& unsaved, Desk& desk) noexcept {
-  const auto sums = region.checksums(index, first, count);
-  const std::byte* bytes = space_.view(buffer, first * page_bytes);
-  if (bytes == nullptr) {
-    if (!space_.read(buffer, first * page_bytes, std::span(desk.slice).first(count * page_bytes))) return;
-    bytes = desk.slice.data();
+Status Porter::store(Region& region, std::size_t index, std::size_t first, std::size_t count, Buffer buffer,
+                     Desk& desk) noexcept {
+  const std::uint64_t place = region.place(index, first);
+  const std::size_t bytes = count * page_bytes;
+  std::span<std::byte> into = region.source().room(place, bytes);
+  if (into.empty()) {
+    const std::byte* const view = space_.view(buffer);
+    if (view != nullptr) return region.source().store(place, {view + first * page_bytes, bytes});
+    into = desk.scratch.first(bytes);
   }
-  std::array<Checksum, slice_pages> found;
-  for (std::size_t i = 0; i < count; ++i) found[i] = checksum_of(bytes + i * page_bytes);
-
-  for (std::size_t i = 0; i < count;) {
-    const bool clean = found[i] == sums[i];
-    const bool zeros = found[i].is_of_zeros();
-    std::size_t end = i + 1;
-    while (end < count && (found[end] == sums[end]) == clean && found[end].is_of_zeros() == zeros) ++end;
-    const std::uint64_t place = region.place(index, first + i);
-    Status status = Status::ok;
-    if (clean) {
-      Counters::add(counters_.pages_clean, end - i);
-    } else if (zeros) {
-      Counters::add(counters_.pages_of_zeros, end - i);
-      status = region.source().discard(place, (end - i) * page_bytes);
-      if (status != Status::ok) fail(Failure::What::discard, status, region, index, first + i);
-      status = Status::ok;  // it is not asked for them any more
-    } else {
-      status = region.source().store(place, {bytes + i * page_bytes, (end - i) * page_bytes});
-      if (status == Status::ok) Counters::add(counters_.pages_out, end - i);
-      if (status != Status::ok) fail(Failure::What::store, status, region, index, first + i);
-    }
-    if (status == Status::ok) {
-      std::copy(found.begin() + static_cast<std::ptrdiff_t>(i), found.begin() + static_cast<std::ptrdiff_t>(end),
-                sums.begin() + static_cast<std::ptrdiff_t>(i));
-    } else {
-      unsaved |= PageSet::of(first + i, end - i);
-    }
-    i = end;
-  }
+  if (!space_.read(buffer, first * page_bytes, into)) return Status::ok;  // nobody will ask for them
+  return region.source().store(place, into);
 }
 
 bool Porter::drop_oldest(Pool::Kind kind) noexcept {

@@ -26,6 +26,9 @@ class Source {
   /// The bytes where they are mapped here, so that they need not be copied twice; empty where they are not. They stay
   /// as they are until the next store or discard.
   virtual std::span<const std::byte> look(std::uint64_t /*place*/, std::uint64_t /*bytes*/) noexcept { return {}; }
+  /// Where these bytes are to be stored, if that is mapped here; else empty. Who writes there calls store() with them
+  /// next, which then need not copy them. What was there is of no use any more.
+  virtual std::span<std::byte> room(std::uint64_t /*place*/, std::uint64_t /*bytes*/) noexcept { return {}; }
 };
 
 }  // namespace tonari::pager

@@ -48,7 +48,7 @@ class MemorySource : public pager::Source {
     if (gone) return Status::peer_gone;
     if (full) return Status::no_memory;
     const std::lock_guard guard(mutex_);
-    std::memcpy(bytes().data() + place, from.data(), from.size());
+    std::memmove(bytes().data() + place, from.data(), from.size());  // may be there already: see room()
     stored += from.size();
     return Status::ok;
   }
@@ -62,6 +62,9 @@ class MemorySource : public pager::Source {
     if (!lets_look_ || gone) return {};
     const std::lock_guard guard(mutex_);  // what spoil() did comes before
     return bytes().subspan(place, length);
+  }
+  std::span<std::byte> room(std::uint64_t place, std::uint64_t length) noexcept override {
+    return !lets_look_ || gone || full ? std::span<std::byte>{} : bytes().subspan(place, length);
   }
   /// Makes a byte wrong.
   void spoil(std::size_t place) {

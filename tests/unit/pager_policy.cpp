@@ -91,6 +91,29 @@ TEST(PagerPolicy, WhatAStreamHasPassedGoesFirst) {
   EXPECT_FALSE(cache.has(9));
 }
 
+TEST(PagerPolicy, WhoGoesRoundComesToWhatWasPassedLongestAgo) {
+  constexpr std::size_t room = 50;
+  constexpr std::size_t blocks = 100;
+  Cache cache(blocks, room, 2);
+  std::size_t hits = 0;
+  for (std::size_t i = 0; i < 10 * blocks; ++i) {
+    if (cache.has(i % blocks)) ++hits;
+    cache.touch(i % blocks);
+    cache.pass(i % blocks);
+  }
+  EXPECT_GT(hits, 10 * blocks * (room - 20) / blocks) << "the oldest first would be none at all";
+}
+
+TEST(PagerPolicy, WhatWasPassedJustNowIsSpared) {
+  Policy policy;
+  std::vector<PolicyEntry> entries(20);
+  for (PolicyEntry& each : entries) {
+    policy.came(each);
+    policy.passed(each);
+  }
+  for (std::size_t expected = 11; expected > 6; --expected) EXPECT_EQ(policy.take_victim(), &entries[expected]);
+}
+
 TEST(PagerPolicy, WhoComesBackSoonIsProven) {
   Policy policy;
   std::vector<PolicyEntry> entries(3);

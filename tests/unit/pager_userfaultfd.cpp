@@ -126,20 +126,21 @@ class PagerSpace : public test::NeedsPaging {
   test::RegionMemory memory_{block_bytes};
   std::optional<pager::OwnSpace> space_;
   PageSet all_ = PageSet::of(0, pager::block_pages);
+  std::array<pager::Checksum, pager::block_pages> sums_{};
 };
 
 TEST_F(PagerSpace, AHugePageStaysOneOnItsWayInAndOut) {
   ASSERT_TRUE(space_->stock(Buffer{0}));
   const auto bytes = test::pattern(block_bytes, 3);
-  std::ranges::copy(bytes, space_->view(Buffer{0}, 0));
+  std::ranges::copy(bytes, space_->view(Buffer{0}));
 
   ASSERT_EQ(space_->move_in(memory_.start(), all_, Buffer{0}), all_);
   const std::size_t huge = huge_kib();
   EXPECT_TRUE(std::ranges::equal(memory_.bytes(), bytes));
-  const PageSet taken = space_->take_out(memory_.start(), all_, Buffer{1});
+  const PageSet taken = space_->take_out(memory_.start(), all_, Buffer{1}, sums_);
 
   EXPECT_TRUE(taken.is_whole());
-  EXPECT_EQ(std::memcmp(space_->view(Buffer{1}, 0), bytes.data(), block_bytes), 0);
+  EXPECT_EQ(std::memcmp(space_->view(Buffer{1}), bytes.data(), block_bytes), 0);
   ASSERT_EQ(space_->move_in(memory_.start(), all_, Buffer{1}), all_);
   EXPECT_EQ(huge_kib(), huge) << "where the machine has huge pages to give, 2048";
 }
@@ -154,14 +155,36 @@ TEST_F(PagerSpace, ScatteredPagesComeOutAndHolesAreZeros) {
   });
   ASSERT_EQ(::madvise(memory_.bytes().data() + 105 * page_bytes, page_bytes, MADV_DONTNEED), 0);
 
-  EXPECT_EQ(space_->take_out(memory_.start(), some, Buffer{0}), some);
+  EXPECT_EQ(space_->take_out(memory_.start(), some, Buffer{0}, sums_), some);
 
-  const std::byte* const out = space_->view(Buffer{0}, 0);
+  const std::byte* const out = space_->view(Buffer{0});
   for_each_run(some, 1, [&](std::size_t page, std::size_t /*one*/) {
     const std::vector<std::byte> zeros(page_bytes);
     const std::byte* const expected = page == 105 ? zeros.data() : bytes.data() + page * page_bytes;
     EXPECT_EQ(std::memcmp(out + page * page_bytes, expected, page_bytes), 0) << page;
+    EXPECT_EQ(sums_[page], pager::checksum_of(expected)) << page;
   });
+}
+
+TEST_F(PagerSpace, ABufferIsFilledWithPagesAndZerosAndCopiedFrom) {
+  ASSERT_TRUE(space_->stock(Buffer{0}));
+  const auto old = test::pattern(block_bytes, 3);
+  std::ranges::copy(old, space_->view(Buffer{0}));
+  const auto from = space_->scratch(pager::workers_max - 1);
+  std::ranges::copy(test::pattern(block_bytes, 4), from.begin());
+  const PageSet some = PageSet::of(0, 1) | PageSet::of(200, 30) | PageSet::of(511, 1);
+
+  ASSERT_TRUE(space_->fill(Buffer{0}, from.data(), some, sums_));
+  const auto into = space_->scratch(0);
+  ASSERT_TRUE(space_->read(Buffer{0}, 0, into));
+
+  const std::vector<std::byte> zeros(page_bytes);
+  for (std::size_t page = 0; page < pager::block_pages; ++page) {
+    const std::byte* const expected = some.has(page) ? from.data() + page * page_bytes : zeros.data();
+    ASSERT_EQ(std::memcmp(into.data() + page * page_bytes, expected, page_bytes), 0) << page;
+    if (!some.has(page)) continue;
+    EXPECT_EQ(sums_[page], pager::checksum_of(expected)) << page;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "far/preload/agent.hpp"
 
 #include "far/preload/lock.hpp"
+#include "far/preload/program.hpp"
+#include "pager/copying.hpp"
 #include "pager/placing.hpp"
 
 #include <sched.h>
@@ -16,6 +18,7 @@ namespace {
 using pager::Address;
 using pager::block_bytes;
 using pager::Holes;
+using pager::page_bytes;
 using pager::Progress;
 
 struct System {
@@ -49,15 +52,17 @@ struct Calls {
   }
 };
 
-struct Agent {
+constexpr std::size_t stack_bytes = 32 << 10;
+
+struct Agents {
   AgentTools tools;
-  std::atomic<std::uint32_t> is_settled{0};
+  std::atomic<std::uint32_t> settled{0};  // how many; the next has that number
 };
-constinit Agent agent{};
-alignas(16) constinit std::array<std::byte, 64 * 1024> stack{};
+constinit Agents agents{};
+alignas(16) constinit std::array<std::array<std::byte, stack_bytes>, agents_max> stacks{};
 
 void close_all_others() noexcept {
-  std::array<int, 3> kept{agent.tools.faults, agent.tools.watch, agent.tools.socket};
+  std::array<int, 3> kept{agents.tools.faults, agents.tools.watch, agents.tools.socket};
   std::ranges::sort(kept);
   int first = 0;
   for (const int each : kept) {
@@ -67,21 +72,42 @@ void close_all_others() noexcept {
   (void)system_call(SYS_close_range, first, INT_MAX, 0);
 }
 
+std::byte* shared_place(const Command& command) noexcept {
+  std::byte* const start = command.shared == Shared::lent
+                               ? agents.tools.lent
+                               : reinterpret_cast<std::byte*>(agents.tools.channel) + scratch_offset;
+  return start + command.place;
+}
+
 void carry_out(pager::Placing<Calls>& placing, Command& command) noexcept {
-  const Address buffer = agent.tools.buffers + command.buffer * block_bytes;
+  const Address buffer = agents.tools.buffers + command.buffer * block_bytes;
+  auto* const bytes = static_cast<std::byte*>(pointer_to(buffer));
   switch (command.what) {
-    case Command::What::take_out: command.pages = placing.take_out(command.address, command.pages, buffer); break;
+    case Command::What::take_out:
+      command.pages = placing.take_out(command.address, command.pages, buffer);
+      pager::sum_pages(bytes, command.pages, command.sums);
+      break;
     case Command::What::move_in: command.pages = placing.move_in(command.address, command.pages, buffer); break;
     case Command::What::stock: command.done = placing.stock(buffer) ? 1 : 0; break;
     case Command::What::empty: placing.empty(buffer); break;
     case Command::What::drop: Calls::drop(command.address, command.bytes); break;
+    case Command::What::fill:
+      pager::fill_pages(bytes, shared_place(command), command.pages, command.sums);
+      command.done = 1;
+      break;
+    case Command::What::read:
+      pager::copy_pages(shared_place(command), {bytes + command.address, command.bytes});
+      command.done = 1;
+      break;
   }
 }
 
 bool carry_out_all(pager::Placing<Calls>& placing) noexcept {
   bool met = false;
-  for (Command& command : agent.tools.channel->commands) {
-    if (command.state.load(std::memory_order_acquire) != Command::asked) continue;  // then all of it is there
+  for (Command& command : agents.tools.channel->commands) {
+    std::uint32_t expected = Command::asked;
+    // Acquire: what was asked for is there. One agent has it.
+    if (!command.state.compare_exchange_strong(expected, Command::at_work, std::memory_order_acquire)) continue;
     carry_out(placing, command);
     command.state.store(Command::answered, std::memory_order_release);
     wake(command.state, INT_MAX, With::keeper);
@@ -93,11 +119,12 @@ bool carry_out_all(pager::Placing<Calls>& placing) noexcept {
 [[noreturn]] void serve() noexcept {
   (void)system_call(SYS_prctl, PR_SET_NAME, "tonari-agent", 0, 0, 0);
   close_all_others();
-  agent.is_settled.store(1, std::memory_order_release);  // pairs with start_agent
-  wake(agent.is_settled, 1, With::threads);
+  const Address nursery = agents.tools.nurseries + agents.settled.load(std::memory_order_relaxed) * block_bytes;
+  agents.settled.fetch_add(1, std::memory_order_release);  // pairs with start_agents
+  wake(agents.settled, 1, With::threads);
 
-  pager::Placing<Calls> placing({{agent.tools.watch}, {agent.tools.faults}}, agent.tools.nursery);
-  std::atomic<std::uint32_t>& bell = agent.tools.channel->agent_bell;
+  pager::Placing<Calls> placing({{agents.tools.watch}, {agents.tools.faults}}, nursery);
+  std::atomic<std::uint32_t>& bell = agents.tools.channel->agent_bell;
   for (;;) {
     const std::uint32_t seen = bell.load(std::memory_order_acquire);  // before looking: no command is slept over
     if (!carry_out_all(placing)) wait_on(bell, seen, With::keeper);
@@ -149,12 +176,16 @@ long clone_to(void (*function)() noexcept, std::byte* stack_end) noexcept {
 
 }  // namespace
 
-int start_agent(const AgentTools& tools) noexcept {
-  agent.tools = tools;
+int start_agents(const AgentTools& tools) noexcept {
+  agents.tools = tools;
+  constexpr std::array<std::byte, page_bytes> zeros{};
+  (void)pager::checksum_of(zeros.data());  // finds what the processor can, before there are several who ask
   const WithoutSignals inherited;
-  const long thread = clone_to(serve, stack.data() + stack.size());
-  if (is_error(thread)) return error_of(thread);
-  while (agent.is_settled.load(std::memory_order_acquire) == 0) wait_on(agent.is_settled, 0, With::threads);
+  for (std::uint32_t settled = 0; settled < std::min<std::uint32_t>(tools.channel->agents, agents_max); ++settled) {
+    const long thread = clone_to(serve, stacks[settled].data() + stack_bytes);
+    if (is_error(thread)) return error_of(thread);
+    while (agents.settled.load(std::memory_order_acquire) == settled) wait_on(agents.settled, settled, With::threads);
+  }
   return 0;
 }
 

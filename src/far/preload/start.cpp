@@ -32,6 +32,7 @@ constexpr std::string_view own_name = "libtonari_far_preload.so";
 struct Start {
   AgentTools tools;
   int memory = -1;  // the channel's descriptor
+  int lent = -1;    // that of what servers lend
   Range arena;
   std::span<Extents::Entry> table;
   std::atomic<std::uint32_t>* ready = nullptr;
@@ -74,8 +75,8 @@ void leave_environment() noexcept {
   if (*list == '\0') ::unsetenv("LD_PRELOAD");
 }
 
-// The channel's descriptor comes with one byte. -1: it is not there, or this is not the keeper's socket.
-int receive_channel(int socket) noexcept {
+// It comes with one byte. -1: it is not there, or this is not the keeper's socket.
+int receive_descriptor(int socket) noexcept {
   char byte = 0;
   iovec part{.iov_base = &byte, .iov_len = 1};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
@@ -110,12 +111,6 @@ void send_hello(const Start& start) noexcept {
   (void)insist(SYS_sendmsg, start.tools.socket, &message, MSG_NOSIGNAL);  // refused: nobody will say Go
 }
 
-// Yama lets look into a process who started it, or whom it names. The keeper did not. Without Yama it is refused.
-void let_keeper_look(const Start& start) noexcept {
-  if (start.tools.channel != nullptr)
-    (void)system_call(SYS_prctl, PR_SET_PTRACER, start.tools.channel->keeper, 0, 0, 0);
-}
-
 // Who may not begin does not: the keeper ends it, or is gone.
 void wait_for_go(const Start& start) noexcept {
   Go go;
@@ -124,14 +119,39 @@ void wait_for_go(const Start& start) noexcept {
   while (go.taken == 0) (void)system_call(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);
 }
 
+// Not for forked children, nor for dumps.
+Address map_shared(Start& start, int descriptor, std::size_t bytes, std::uint64_t offset,
+                   std::string_view what) noexcept {
+  const long at = system_call(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, offset);
+  if (is_error(at)) {
+    (void)fail(start, error_of(at), what);
+    return 0;
+  }
+  (void)system_call(SYS_madvise, at, bytes, MADV_DONTFORK);
+  (void)system_call(SYS_madvise, at, bytes, MADV_DONTDUMP);
+  return static_cast<Address>(at);
+}
+
 bool map_channel(Start& start) noexcept {
-  const long at = system_call(SYS_mmap, nullptr, sizeof(Channel), PROT_READ | PROT_WRITE, MAP_SHARED, start.memory, 0);
-  if (is_error(at)) return fail(start, error_of(at), "mmap of the channel");
-  (void)system_call(SYS_madvise, at, sizeof(Channel), MADV_DONTFORK);
-  start.tools.channel = static_cast<Channel*>(pointer_to(static_cast<Address>(at)));
+  const Address at = map_shared(start, start.memory, channel_bytes, 0, "mmap of the channel");
+  if (at == 0) return false;
+  start.tools.channel = static_cast<Channel*>(pointer_to(at));
   if (start.tools.channel->version != channel_version)
     return fail(start, EPROTO, "keeper and preload differ in version");
   if (::getauxval(AT_PAGESZ) != page_bytes) return fail(start, ENOTSUP, "paging, which needs pages of 4096 bytes");
+  return true;
+}
+
+bool map_lent(Start& start) noexcept {
+  const Channel& channel = *start.tools.channel;
+  if (channel.lent_bytes == 0) return true;
+  start.lent = receive_descriptor(start.tools.socket);
+  if (start.lent < 0) return fail(start, EBADF, "receiving the descriptor of what servers lend");
+  const std::uint64_t offset = channel.lent_offset / page_bytes * page_bytes;
+  const std::uint64_t before = channel.lent_offset - offset;
+  const Address at = map_shared(start, start.lent, channel.lent_bytes + before, offset, "mmap of what servers lend");
+  if (at == 0) return false;
+  start.tools.lent = static_cast<std::byte*>(pointer_to(at + before));
   return true;
 }
 
@@ -158,9 +178,9 @@ bool reserve_all(Start& start) noexcept {
   if (start.arena.start == 0) return false;
   start.tools.buffers = reserve(start, channel.buffers * block_bytes, "mmap of the buffers");
   if (start.tools.buffers == 0) return false;
-  start.tools.nursery = reserve(start, block_bytes, "mmap of a huge page");
-  if (start.tools.nursery == 0) return false;
-  (void)system_call(SYS_madvise, start.tools.nursery, block_bytes, MADV_HUGEPAGE);  // refused: small ones, slower
+  start.tools.nurseries = reserve(start, agents_max * block_bytes, "mmap of huge pages");
+  if (start.tools.nurseries == 0) return false;
+  (void)system_call(SYS_madvise, start.tools.nurseries, agents_max * block_bytes, MADV_HUGEPAGE);  // refused: slower
 
   constexpr std::size_t extents_max = 1 << 20;
   const std::size_t extents = std::min(channel.arena_bytes / page_bytes, extents_max);
@@ -217,7 +237,7 @@ bool watch_buffers(Start& start) noexcept {
 
 bool start_helpers(Start& start) noexcept {
   if (const int error = watch_for_children()) return fail(start, error, "pthread_atfork");
-  if (const int error = start_agent(start.tools)) return fail(start, error, "clone of the agent");
+  if (const int error = start_agents(start.tools)) return fail(start, error, "clone of an agent");
   return true;
 }
 
@@ -236,9 +256,9 @@ void open_arena(const Start& start) noexcept {
   program.bytes_min.store(start.tools.channel->min_bytes, std::memory_order_relaxed);
 }
 
-// The agent has its own of all but the channel's, which is mapped.
+// The agents have their own; what is mapped needs none.
 void close_all(const Start& start) noexcept {
-  for (const int each : {start.tools.socket, start.tools.faults, start.tools.watch, start.memory}) {
+  for (const int each : {start.tools.socket, start.tools.faults, start.tools.watch, start.memory, start.lent}) {
     if (each >= 0) (void)system_call(SYS_close, each);
   }
 }
@@ -250,13 +270,12 @@ void close_all(const Start& start) noexcept {
   if (number == nullptr) return;
   Start start;
   start.tools.socket = std::atoi(number);
-  start.memory = receive_channel(start.tools.socket);
+  start.memory = receive_descriptor(start.tools.socket);
   if (start.memory < 0) return;  // it was meant for the parent
 
-  const bool can_be = map_channel(start) && reserve_all(start) && map_ready(start) && open_faults(start) &&
-                      watch_buffers(start) && start_helpers(start);
+  const bool can_be = map_channel(start) && map_lent(start) && reserve_all(start) && map_ready(start) &&
+                      open_faults(start) && watch_buffers(start) && start_helpers(start);
   if (can_be) leave_environment();
-  let_keeper_look(start);
   send_hello(start);
   wait_for_go(start);
   close_all(start);

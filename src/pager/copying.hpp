@@ -1,0 +1,76 @@
+#pragma once
+
+#include "pager/checksum.hpp"
+#include "pager/page.hpp"
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+// How blocks are copied: by this process for its own space, by an agent in another's.
+namespace tonari::pager {
+
+/// Past the cache, where the processor can: a block is larger than what would stay there, and to write a line without
+/// reading it first is twice as fast (8 and 17 GB/s where it was measured). finish_copies() comes after the last page.
+/// Both are aligned to 16 bytes.
+inline void copy_page(std::byte* to, const std::byte* from) noexcept {
+#if defined(__SSE2__)
+  constexpr std::size_t line = 64;
+  for (std::size_t at = 0; at < page_bytes; at += line) {
+    const auto* const source = reinterpret_cast<const __m128i*>(from + at);
+    auto* const target = reinterpret_cast<__m128i*>(to + at);
+    const __m128i first = _mm_load_si128(source);
+    const __m128i second = _mm_load_si128(source + 1);
+    const __m128i third = _mm_load_si128(source + 2);
+    const __m128i fourth = _mm_load_si128(source + 3);
+    _mm_stream_si128(target, first);
+    _mm_stream_si128(target + 1, second);
+    _mm_stream_si128(target + 2, third);
+    _mm_stream_si128(target + 3, fourth);
+  }
+#else
+  std::memcpy(to, from, page_bytes);
+#endif
+}
+
+/// What was copied is there for others before what this thread says next.
+inline void finish_copies() noexcept {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+/// Copies whole pages.
+inline void copy_pages(std::byte* to, std::span<const std::byte> from) noexcept {
+  for (std::size_t at = 0; at < from.size(); at += page_bytes) copy_page(to + at, from.data() + at);
+  finish_copies();
+}
+
+/// Of those pages of the block at `block`.
+inline void sum_pages(const std::byte* block, const PageSet& pages, std::span<Checksum, block_pages> sums) noexcept {
+  for (std::size_t page = pages.next(0); page < block_pages; page = pages.next(page + 1)) {
+    sums[page] = checksum_of(block + page * page_bytes);
+  }
+}
+
+/// Fills the block at `to`: those of `pages` are as in the block at `from`, and their checksums told; the others are
+/// zeros. `from` may be `to`.
+inline void fill_pages(std::byte* to, const std::byte* from, const PageSet& pages,
+                       std::span<Checksum, block_pages> sums) noexcept {
+  for (std::size_t page = 0; page < block_pages; ++page) {
+    std::byte* const target = to + page * page_bytes;
+    if (!pages.has(page)) {
+      std::memset(target, 0, page_bytes);
+      continue;
+    }
+    sums[page] = checksum_of(from + page * page_bytes);  // reads it into the first cache, from where it is copied
+    if (to != from) copy_page(target, from + page * page_bytes);
+  }
+  finish_copies();
+}
+
+}  // namespace tonari::pager
