@@ -61,15 +61,15 @@ void Pager::serve(const Fault& fault, Desk& desk) noexcept {
     return;  // whoever holds it wakes who waits
   }
   {
-    const Hold hold(space_, **region, block, Hold::Adopt::adopt);
-    answer(fault, **region, desk);
+    Hold hold(space_, **region, block, Hold::Adopt::adopt);
+    answer(fault, **region, hold, desk);
     if (porter_.resident() > porter_.marks().high) requests_.ask_for_room();
   }
   Counters::add(porter_.counters().faults);
   porter_.counters().fault_took(monotonic_ns() - start);
 }
 
-void Pager::answer(const Fault& fault, Region& region, Desk& desk) noexcept {
+void Pager::answer(const Fault& fault, Region& region, Hold& hold, Desk& desk) noexcept {
   const std::size_t index = region.block_at(fault.address);
   const std::size_t page = (fault.address - region.address_of(index)) / page_bytes;
   Block& block = region.block(index);
@@ -87,11 +87,14 @@ void Pager::answer(const Fault& fault, Region& region, Desk& desk) noexcept {
   }
 
   if (random_.has(fault.address)) return bring(region, index, page, Advice::Chunk::page, desk);
-  const bool whole = may_come_whole(region, index);
-  const Advice advice = streams_.fault(fault.address / page_bytes, fault.thread, whole);
-  const bool left_to_mover = advice.chunk == Advice::Chunk::block && block.beside.is_empty() &&
-                             requests_.add({Request::What::block, &region, index, page});
-  if (!left_to_mover) bring(region, index, page, advice.chunk, desk);
+  const bool by_block = may_come_whole(region, index) || rest_may_come(region, index);
+  const Advice advice = streams_.fault(fault.address / page_bytes, fault.thread, by_block);
+  if (advice.chunk == Advice::Chunk::block && block.beside.is_empty() &&
+      requests_.add({Request::What::block, &region, index, page})) {
+    hold.pass_on();  // a mover may have adopted it already
+  } else {
+    bring(region, index, page, advice.chunk, desk);
+  }
   follow(advice);
 }
 
@@ -99,6 +102,14 @@ bool Pager::may_come_whole(Region& region, std::size_t index) const noexcept {
   const Block& block = region.block(index);
   return whole_blocks_ && porter_.marks().have_room_for_blocks() && block.here.is_empty() && block.lost.is_empty() &&
          (block.beside.is_empty() || block.beside.is_whole()) && region.valid(index).is_whole();
+}
+
+// Where much is away: single slices take longer than all of it by a buffer.
+bool Pager::rest_may_come(Region& region, std::size_t index) const noexcept {
+  constexpr std::size_t away_min = 128;
+  const Block& block = region.block(index);
+  return whole_blocks_ && porter_.marks().have_room_for_blocks() && block.beside.is_empty() && block.lost.is_empty() &&
+         !block.here.is_empty() && block.here.count() <= block_pages - away_min && region.valid(index).is_whole();
 }
 
 // By the block's holder.

@@ -15,7 +15,7 @@ void Pager::move_pages(Desk& desk) noexcept {
     const auto [request, stopped] = requests_.next(making_room ? 0ms : patience);
     if (request) {
       const RegionUse use(*request->region);
-      if (!use->leaves.load(std::memory_order_relaxed)) perform(*request, desk);
+      perform(*request, desk);
     } else if (stopped) {
       return;
     }
@@ -30,33 +30,31 @@ void Pager::move_pages(Desk& desk) noexcept {
 void Pager::perform(const Request& request, Desk& desk) noexcept {
   Region& region = *request.region;
   Block& block = region.block(request.block);
-  if (request.what == Request::What::block) {
-    bring_block(request, desk);
-    return;
-  }
-  if (!block.try_hold()) return;
+  if (request.what == Request::What::block) return bring_block(request, desk);
+  if (region.leaves.load(std::memory_order_relaxed) || !block.try_hold()) return;
   const Hold hold(space_, region, request.block, Hold::Adopt::adopt);
   if (request.what == Request::What::block_ahead) {
-    if (block.beside.is_empty() && may_come_whole(region, request.block)) {
+    if (!block.beside.is_empty()) return;
+    if (may_come_whole(region, request.block)) {
       (void)porter_.read_block(region, request.block, Porter::Wanted::soon, desk);
+    } else if (rest_may_come(region, request.block)) {
+      (void)porter_.bring_rest(region, request.block, Porter::Wanted::soon, desk);
     }
   } else if (!(block.here | block.beside | block.lost).has(request.page)) {
     porter_.bring_in(region, request.block, PageSet::of(request.page, 1), request.page, desk);
   }
 }
 
-// A thread waits. If somebody holds the block it is woken by them, and asks again.
+// A thread waits, and the block is held.
 void Pager::bring_block(const Request& request, Desk& desk) noexcept {
   Region& region = *request.region;
-  Block& block = region.block(request.block);
-  if (!block.try_hold_or_want()) return;
   const Hold hold(space_, region, request.block, Hold::Adopt::adopt);
-  if ((block.here | block.lost).has(request.page)) {
-    space_.faults().wake(region.address_of(request.block), block_bytes);
-    return;
-  }
-  if (block.beside.is_empty() && may_come_whole(region, request.block)) {
+  if (region.leaves.load(std::memory_order_relaxed)) return;  // which wakes who waits
+  if (may_come_whole(region, request.block)) {
     (void)porter_.read_block(region, request.block, Porter::Wanted::now, desk);
+  } else if (rest_may_come(region, request.block) &&
+             porter_.bring_rest(region, request.block, Porter::Wanted::now, desk)) {
+    return;
   }
   bring(region, request.block, request.page, Advice::Chunk::slice, desk);
 }

@@ -65,14 +65,17 @@ class Hold {
     region.know(block);
   }
   Hold(Hold&&) = delete;
+  /// Somebody else adopts it.
+  void pass_on() noexcept { passed_on_ = true; }
   ~Hold() {
-    if (region_.block(block_).let_go()) space_.faults().wake(region_.address_of(block_), block_bytes);
+    if (!passed_on_ && region_.block(block_).let_go()) space_.faults().wake(region_.address_of(block_), block_bytes);
   }
 
  private:
   Space& space_;
   Region& region_;
   std::size_t block_;
+  bool passed_on_ = false;
 };
 
 /// How many buffers a space should have for a pager of that limit, and how many are used where there are more. They
@@ -109,6 +112,8 @@ class Porter {
   enum class Wanted : std::uint8_t { soon, now };
   /// Reads a block of which nothing is here: all of it is beside then. False: there is no room, or the source failed.
   bool read_block(Region& region, std::size_t block, Wanted wanted, Desk& desk) noexcept;
+  /// Brings all that is away of a block of which nothing is beside. False: likewise.
+  bool bring_rest(Region& region, std::size_t block, Wanted wanted, Desk& desk) noexcept;
 
   // Out: porter_out.cpp
 
@@ -129,7 +134,7 @@ class Porter {
   void lose(Region& region, std::size_t block, std::size_t page) noexcept;
   const std::byte* stored_bytes(Region& region, std::size_t block, const PageSet& stored, Buffer buffer,
                                 Desk& desk) noexcept;
-  bool fill(Region& region, std::size_t block, Buffer buffer, Desk& desk) noexcept;
+  bool fill(Region& region, std::size_t block, const PageSet& pages, Buffer buffer, Desk& desk) noexcept;
   PageSet copy_back(Region& region, std::size_t block, std::size_t page, Desk& desk) noexcept;
   Buffer stocked_buffer(Wanted wanted, Desk& desk) noexcept;
 

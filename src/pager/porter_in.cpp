@@ -148,7 +148,7 @@ bool Porter::read_block(Region& region, std::size_t index, Wanted wanted, Desk& 
   Block& block = region.block(index);
   const Buffer buffer = stocked_buffer(wanted, desk);
   if (buffer == no_buffer) return false;
-  if (!fill(region, index, buffer, desk)) {
+  if (!fill(region, index, PageSet::of(0, block_pages), buffer, desk)) {
     const std::lock_guard guard(mutex_);
     pool_.give_back(buffer, true);
     return false;
@@ -162,10 +162,29 @@ bool Porter::read_block(Region& region, std::size_t index, Wanted wanted, Desk& 
   return true;
 }
 
-bool Porter::fill(Region& region, std::size_t index, Buffer buffer, Desk& desk) noexcept {
+bool Porter::bring_rest(Region& region, std::size_t index, Wanted wanted, Desk& desk) noexcept {
+  Block& block = region.block(index);
+  const PageSet away = PageSet::of(0, block_pages) - block.here;
+  const Buffer buffer = stocked_buffer(wanted, desk);
+  if (buffer == no_buffer) return false;
+  const bool filled = fill(region, index, away, buffer, desk);
+  const PageSet came = filled ? space_.move_in(region.address_of(index), away, buffer) : PageSet{};
+  if (came != away) space_.faults().wake(region.address_of(index), block_bytes);  // who waits asks again
+  touch(block, true);
+  block.here |= came;
+  space_.empty(buffer);
+  resident_.fetch_sub(block_pages - came.count(), std::memory_order_relaxed);
+  const std::lock_guard guard(mutex_);
+  pool_.give_back(buffer, false);
+  policy_.came(block.entry);
+  return filled;
+}
+
+// Those of `pages`; all others in the buffer are zeros.
+bool Porter::fill(Region& region, std::size_t index, const PageSet& pages, Buffer buffer, Desk& desk) noexcept {
   const auto sums = region.checksums(index, 0, block_pages);
   PageSet stored;
-  for (std::size_t page = 0; page < block_pages; ++page) {
+  for (std::size_t page = pages.next(0); page < block_pages; page = pages.next(page + 1)) {
     if (!sums[page].is_of_zeros()) stored |= PageSet::of(page, 1);
   }
   const std::byte* const from = stored_bytes(region, index, stored, buffer, desk);

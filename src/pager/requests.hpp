@@ -15,7 +15,7 @@ namespace tonari::pager {
 /// What the fault thread asks of the movers. Each request counts as a user of its region until it is done.
 struct Request {
   enum class What : std::uint8_t {
-    block,        ///< A thread waits for `page` of this block, which is to come as a whole.
+    block,        ///< A thread waits for `page` of this block, which is to come at once. The block is held for it.
     block_ahead,  ///< This block will be wanted soon.
     page_ahead,   ///< This page will.
   };

@@ -14,9 +14,9 @@ constexpr std::uint64_t round_down(std::uint64_t page, std::uint64_t to) noexcep
 
 }  // namespace
 
-Advice Streams::fault(std::uint64_t page, std::uint32_t thread, bool is_block_absent) noexcept {
+Advice Streams::fault(std::uint64_t page, std::uint32_t thread, bool by_block) noexcept {
   ++faults_;
-  if (Stream* const stream = find(page, thread)) return go_on(*stream, page, is_block_absent);
+  if (Stream* const stream = find(page, thread)) return go_on(*stream, page, by_block);
   if (Stream* const stream = find_strided(page, thread)) return go_on_in_strides(*stream, page);
   Stream* const third = find_third(page, thread);
   begin(page, thread);
@@ -94,11 +94,11 @@ void Streams::begin(std::uint64_t page, std::uint32_t thread) noexcept {
                                                                .depth = 0};
 }
 
-Advice Streams::go_on(Stream& stream, std::uint64_t page, bool is_block_absent) noexcept {
+Advice Streams::go_on(Stream& stream, std::uint64_t page, bool by_block) noexcept {
   Advice advice;
   advice.backwards = page < stream.low;
-  advice.chunk = stream.pages < pages_before_blocks || !is_block_absent ? Advice::Chunk::slice : Advice::Chunk::block;
-  const bool by_blocks = advice.chunk == Advice::Chunk::block;
+  const bool by_blocks = by_block && stream.pages >= pages_before_blocks;
+  advice.chunk = by_blocks ? Advice::Chunk::block : Advice::Chunk::slice;
   const std::uint64_t unit = by_blocks ? block_pages : slice_pages;
   const std::uint64_t first = round_down(page, unit);
 

@@ -27,7 +27,8 @@ struct Advice {
 ///
 ///    a fault anywhere               a page
 ///    the next where it goes on      a slice of 64 KiB
-///    after 256 KiB                  the rest of its block by slices, then whole blocks, 1, 2, 4 ahead of it
+///    after 256 KiB                  the rest of its block, by slices if that is little; then whole blocks, 1, 2, 4
+///                                   ahead of it
 ///    the third of equal strides     a page each, 2, 4, .. 16 strides ahead
 ///
 /// Threads: one. Costs: some tens of ns for a fault, no allocation.
@@ -36,8 +37,8 @@ class Streams {
   static constexpr std::size_t streams_max = 16;     // that have proved themselves
   static constexpr std::size_t candidates_max = 32;  // faults that may become one
 
-  /// `is_block_absent`: nothing of the fault's block is here, so that it may come as a whole.
-  Advice fault(std::uint64_t page, std::uint32_t thread, bool is_block_absent) noexcept;
+  /// `by_block`: the fault's block, or what is away of it, may come at once.
+  Advice fault(std::uint64_t page, std::uint32_t thread, bool by_block) noexcept;
 
  private:
   struct Stream {
@@ -65,7 +66,7 @@ class Streams {
   Stream* find_strided(std::uint64_t page, std::uint32_t thread) noexcept;
   Stream* find_third(std::uint64_t page, std::uint32_t thread) noexcept;
   Stream& promote(const Stream& stream) noexcept;
-  Advice go_on(Stream& stream, std::uint64_t page, bool is_block_absent) noexcept;
+  Advice go_on(Stream& stream, std::uint64_t page, bool by_block) noexcept;
   Advice go_on_in_strides(Stream& stream, std::uint64_t page) noexcept;
   void begin(std::uint64_t page, std::uint32_t thread) noexcept;
 

@@ -336,6 +336,21 @@ bool falls_to(const pager::Pager& pager, std::size_t bytes) {
   return pager.statistics().resident_bytes <= bytes;
 }
 
+TEST_F(PagerPaging, AStreamBringsTheRestOfABlockOfWhichSomeIsHereAtOnce) {
+  Paged paged(256 * mib, 64 * mib);
+  write_all(paged.bytes(), 1);
+  const std::span blocks = paged.bytes().subspan(64 * block_bytes, 4 * block_bytes);  // written long ago, but not first
+  for (std::size_t at = 300 * page_bytes; at < blocks.size(); at += block_bytes) {
+    ASSERT_EQ(wrong_pages(blocks.subspan(at, page_bytes), 1 + 64 * block_bytes + at), 0U);
+  }
+
+  const auto before = paged.pager.statistics().faults;
+  EXPECT_EQ(wrong_pages(blocks, 1 + 64 * block_bytes), 0U);
+
+  EXPECT_LE(paged.pager.statistics().faults - before, 32U) << "by slices each block would be as many";
+  EXPECT_TRUE(paged.failures().empty());
+}
+
 TEST_F(PagerPaging, TheLimitMayChangeWhileThreadsWork) {
   Paged paged(96 * mib, 64 * mib);
   write_all(paged.bytes(), 1);
