@@ -85,8 +85,15 @@ std::span<std::byte> Store::mapped(const Chunk& chunk, std::uint64_t place, std:
 Status Store::store(std::uint64_t place, std::span<const std::byte> from) noexcept {
   Chunk& chunk = chunk_at(place);
   if (!chunk.is_taken() && !take(chunk)) return Status::no_memory;
+  const Status status = write(place, from);
+  if (status == Status::ok) chunk.stored |= pages_at(place, from.size());
+  if (chunk.stored.is_empty()) give_back(chunk);
+  return status;
+}
+
+Status Store::write(std::uint64_t place, std::span<const std::byte> from) noexcept {
   Status status = Status::peer_gone;
-  for (const auto& each : chunk.copies) {
+  for (const auto& each : chunk_at(place).copies) {
     const Copy copy = each.load(std::memory_order_relaxed);
     if (!is_alive(copy)) continue;
     const GlobalAddress to = address_of(copy, place);
@@ -94,8 +101,6 @@ Status Store::store(std::uint64_t place, std::span<const std::byte> from) noexce
     const Status answer = is_there ? Status::ok : window_.push(to, from);
     if (answer == Status::ok || status != Status::ok) status = answer;  // one copy is enough
   }
-  if (status == Status::ok) chunk.stored |= pages_at(place, from.size());
-  if (chunk.stored.is_empty()) give_back(chunk);
   return status;
 }
 

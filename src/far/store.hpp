@@ -37,6 +37,15 @@ class Store final : public pager::Source {
   std::span<const std::byte> look(std::uint64_t place, std::uint64_t bytes) noexcept override;
   std::span<std::byte> room(std::uint64_t place, std::uint64_t bytes) noexcept override;
 
+  // A plain place of bytes, for who decides by himself which chunks are taken: any bytes of such a chunk are written,
+  // fetched and looked at, by any threads at once. He never calls store() or discard().
+
+  /// The chunk at `place`. False: no server has room.
+  bool take_chunk(std::uint64_t place) noexcept { return take(chunk_at(place)); }
+  Status write(std::uint64_t place, std::span<const std::byte> from) noexcept;
+  void give_back_chunk(std::uint64_t place) noexcept { give_back(chunk_at(place)); }
+  [[nodiscard]] std::uint64_t chunks() const noexcept { return count_; }
+
   /// No longer asked. Answers the bytes of chunks that were on it alone: lost.
   std::uint64_t server_died(int rank) noexcept;
 

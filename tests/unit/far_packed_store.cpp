@@ -1,0 +1,248 @@
+#include "far/packed_store.hpp"
+
+#include "../support/windows.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+// Pages that are kept compressed, in memory of other ranks.
+namespace tonari {
+namespace {
+
+using far::PackedStore;
+using far::Piece;
+using far::Store;
+using pager::block_bytes;
+using pager::block_pages;
+using pager::page_bytes;
+using test::between;
+using test::Random;
+
+using Bytes = std::vector<std::byte>;
+
+constexpr std::size_t mib = 1 << 20;
+constexpr std::uint64_t arena_bytes = 256 * mib;
+
+// So many bytes of each page cannot be compressed: a slot of any size.
+Bytes pages_of(Random& random, std::size_t pages, std::size_t dense_bytes) {
+  Bytes bytes(pages * page_bytes, static_cast<std::byte>(between(random, 1, 255)));
+  for (std::size_t page = 0; page < pages; ++page) {
+    std::ranges::copy(test::pattern(dense_bytes, random()),
+                      bytes.begin() + static_cast<std::ptrdiff_t>(page * page_bytes));
+  }
+  return bytes;
+}
+Bytes some_pages(Random& random, std::size_t pages) {
+  Bytes all;
+  for (std::size_t page = 0; page < pages; ++page) {
+    const Bytes one = pages_of(random, 1, between(random, 0, page_bytes));
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  return all;
+}
+
+/// What servers keep: two of 32 MiB, unless it says otherwise.
+class FarPackedStore : public testing::TestWithParam<test::Variant> {
+ protected:
+  struct Servers {
+    int count = 2;
+    unsigned replicas = 1;
+    std::uint64_t bytes = 32 * mib;
+  };
+  /// By rank 0, which is none of them.
+  static void run(const Servers& servers, const std::function<void(Window&, Store&, PackedStore&)>& body) {
+    const auto of_rank = [&](Job& job) {
+      Window window(job, job.rank() == 0 ? 0 : servers.bytes);
+      if (job.rank() == 0) {
+        std::vector<int> ranks;
+        for (int rank = 1; rank <= servers.count; ++rank) ranks.push_back(rank);
+        Store store(window, ranks, servers.replicas, static_cast<std::uint64_t>(servers.count) * servers.bytes);
+        PackedStore packed(store, arena_bytes);
+        body(window, store, packed);
+      }
+      EXPECT_EQ(window.barrier(), Status::ok);
+    };
+    test::as_jobs(servers.count + 1, of_rank, GetParam().settings);
+  }
+
+  static Bytes fetched(PackedStore& packed, std::uint64_t place, std::size_t bytes) {
+    Bytes into(bytes, std::byte{0x77});
+    EXPECT_EQ(packed.fetch(place, into), Status::ok);
+    return into;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Servers, FarPackedStore,
+                         testing::Values(test::Variant{"Here", {}},
+                                         test::Variant{"Elsewhere", {"TONARI_APART=network", test::network_setting()}}),
+                         test::name_of);
+
+TEST(FarPiece, IsAWordOfPlaceAndBytes) {
+  EXPECT_EQ(std::bit_cast<std::uint64_t>(Piece(5 * 256, 300)), 5 * 256 << 13 | 300);
+  EXPECT_EQ(Piece(0, 300).slot_bytes(), 512u);
+  EXPECT_EQ(Piece(0, page_bytes).slot_bytes(), page_bytes);
+  EXPECT_FALSE(Piece().exists());
+  EXPECT_TRUE(Piece(512, 100).follows(Piece(0, 300)));
+  EXPECT_FALSE(Piece(block_bytes, 4096).follows(Piece(block_bytes - 4096, 4096)));  // another chunk
+}
+
+TEST_P(FarPackedStore, TakesLessRoomThanThePages) {
+  run({}, [](Window&, Store& store, PackedStore& packed) {
+    Random random(test::seed());
+    const Bytes pages = pages_of(random, 16 * block_pages, 100);
+
+    ASSERT_EQ(packed.store(block_bytes, pages), Status::ok);
+
+    EXPECT_EQ(packed.kept_bytes(), 32 * mib);
+    EXPECT_EQ(packed.packed_bytes(), 2 * mib);
+    EXPECT_EQ(store.used_bytes(), 2 * mib);
+    EXPECT_EQ(fetched(packed, block_bytes, pages.size()), pages);
+  });
+}
+
+TEST_P(FarPackedStore, UsesSlotsAgain) {
+  run({}, [](Window&, Store& store, PackedStore& packed) {
+    Random random(test::seed());
+    Bytes pages;
+    for (int i = 0; i < 20; ++i) {
+      pages = pages_of(random, block_pages, 1000);
+      ASSERT_EQ(packed.store(0, pages), Status::ok);
+    }
+    EXPECT_EQ(store.used_bytes(), 2 * mib);
+    EXPECT_EQ(fetched(packed, 0, pages.size()), pages);
+  });
+}
+
+TEST_P(FarPackedStore, ThatIsFullKeepsWhatItHas) {
+  run({.count = 1, .bytes = 8 * mib}, [](Window&, Store& store, PackedStore& packed) {
+    Random random(test::seed());
+    const Bytes pages = pages_of(random, 4 * block_pages, page_bytes);
+    ASSERT_EQ(packed.store(0, pages), Status::ok);
+    ASSERT_EQ(packed.packed_bytes(), 8 * mib);
+
+    EXPECT_EQ(packed.store(3 * page_bytes, pages_of(random, 2, page_bytes)), Status::no_memory);
+    EXPECT_EQ(packed.store(8 * mib, pages_of(random, 1, 0)), Status::no_memory);
+    EXPECT_EQ(packed.packed_bytes(), 8 * mib);
+    EXPECT_EQ(fetched(packed, 0, pages.size()), pages);
+
+    ASSERT_EQ(packed.discard(block_bytes, 2 * block_bytes), Status::ok);
+    EXPECT_EQ(store.used_bytes(), 6 * mib);  // one is spare
+    const Bytes others = pages_of(random, 1, 0);
+    EXPECT_EQ(packed.store(8 * mib, others), Status::ok);
+    EXPECT_EQ(fetched(packed, 8 * mib, page_bytes), others);
+  });
+}
+
+// Of the three pages two find room: none of them is stored.
+TEST_P(FarPackedStore, StoresAllOrNothing) {
+  run({.count = 1, .bytes = 2 * mib}, [](Window&, Store&, PackedStore& packed) {
+    Random random(test::seed());
+    const Bytes pages = pages_of(random, block_pages - 2, page_bytes);
+    ASSERT_EQ(packed.store(0, pages), Status::ok);
+
+    EXPECT_EQ(packed.store(page_bytes, pages_of(random, 3, page_bytes)), Status::no_memory);
+
+    EXPECT_EQ(fetched(packed, 0, pages.size()), pages);
+    EXPECT_EQ(packed.kept_bytes(), pages.size());
+    EXPECT_EQ(packed.store(page_bytes, pages_of(random, 2, page_bytes)), Status::ok);
+  });
+}
+
+TEST_P(FarPackedStore, AnswersOtherBytesForThoseOfALiar) {
+  run({.count = 1}, [](Window& window, Store&, PackedStore& packed) {
+    Random random(test::seed());
+    const Bytes pages = some_pages(random, block_pages);
+    ASSERT_EQ(packed.store(0, pages), Status::ok);
+    for (std::uint64_t at = 0; at < window.bytes(1); at += mib) {
+      ASSERT_EQ(window.push(window.at(1, at), test::pattern(mib, random())), Status::ok);
+    }
+    for (std::size_t page = 0; page < block_pages; ++page) {
+      const Bytes found = fetched(packed, page * page_bytes, page_bytes);
+      const auto right = std::span(pages).subspan(page * page_bytes, page_bytes);
+      EXPECT_FALSE(std::ranges::equal(found, right)) << page;
+    }
+  });
+}
+
+TEST_P(FarPackedStore, OutlivesOneOfTwoServers) {
+  run({.replicas = 2}, [](Window&, Store& store, PackedStore& packed) {
+    Random random(test::seed());
+    const Bytes pages = some_pages(random, 700);
+    ASSERT_EQ(packed.store(0, pages), Status::ok);
+    ASSERT_EQ(store.server_died(1), 0u);
+    EXPECT_EQ(fetched(packed, 0, pages.size()), pages);
+    const Bytes others = some_pages(random, 700);
+    EXPECT_EQ(packed.store(0, others), Status::ok);
+    EXPECT_EQ(fetched(packed, 0, others.size()), others);
+  });
+}
+
+/// The pages of one thread, and what they must be.
+class Model {
+ public:
+  Model(PackedStore& packed, std::size_t first, std::size_t pages, std::uint64_t seed)
+      : packed_(packed), first_(first), pages_(pages, Bytes(page_bytes)), random_(seed) {}
+
+  void step() {
+    const std::size_t first = between(random_, 0, pages_.size() - 1);
+    const std::size_t count = between(random_, 1, std::min<std::size_t>(pages_.size() - first, 300));
+    switch (between(random_, 0, 3)) {
+      case 0: return discard(first, count);
+      case 1: return compare(first, count);
+      default: return store(first, count);
+    }
+  }
+  void discard(std::size_t first, std::size_t count) {
+    ASSERT_EQ(packed_.discard(place(first), count * page_bytes), Status::ok);
+    for (std::size_t page = first; page < first + count; ++page) pages_[page] = Bytes(page_bytes);
+  }
+  void compare(std::size_t first, std::size_t count) {
+    Bytes found(count * page_bytes, std::byte{0x77});
+    ASSERT_EQ(packed_.fetch(place(first), found), Status::ok);
+    for (std::size_t page = 0; page < count; ++page) {
+      ASSERT_TRUE(std::ranges::equal(std::span(found).subspan(page * page_bytes, page_bytes), pages_[first + page]))
+          << first_ + first + page;
+    }
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t place(std::size_t page) const { return (first_ + page) * page_bytes; }
+  void store(std::size_t first, std::size_t count) {
+    const Bytes bytes = test::chance(random_, 50) ? some_pages(random_, count)
+                                                  : pages_of(random_, count, between(random_, 0, page_bytes));
+    ASSERT_EQ(packed_.store(place(first), bytes), Status::ok);
+    for (std::size_t page = 0; page < count; ++page) {
+      std::ranges::copy(std::span(bytes).subspan(page * page_bytes, page_bytes), pages_[first + page].begin());
+    }
+  }
+
+  PackedStore& packed_;
+  std::size_t first_;
+  std::vector<Bytes> pages_;
+  Random random_;
+};
+
+TEST_P(FarPackedStore, IsWhatThePagesWereWhateverThreadsDo) {
+  TONARI_TRACE_SEED();
+  run({.count = 2, .replicas = 2, .bytes = 64 * mib}, [](Window&, Store& store, PackedStore& packed) {
+    constexpr std::size_t pages = 1200;  // threads have different pages, but not different blocks
+    test::in_threads(3, [&](int thread) {
+      const auto number = static_cast<std::size_t>(thread);
+      Model model(packed, number * pages, pages, test::seed() * 3 + number);
+      for (int i = 0; i < test::rounds(60); ++i) model.step();
+      model.compare(0, pages);
+      model.discard(0, pages);
+    });
+    EXPECT_EQ(packed.kept_bytes(), 0u);
+    EXPECT_EQ(packed.packed_bytes(), 0u);
+    EXPECT_EQ(store.used_bytes(), 0u);
+  });
+}
+
+}  // namespace
+}  // namespace tonari
