@@ -29,6 +29,7 @@ constexpr auto far_footer =
     "\n"
     "Examples:\n"
     "  tonari far --local 20% -- ./program\n"
+    "  tonari far --local 20% --store lz4 -- ./program\n"
     "  tonari far --local 4G --servers node1,node2 --replicas 2 --stats -- ./program big.dat";
 
 CLI::Validator share_or_size() {
@@ -98,6 +99,16 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
   far.add_option("--replicas", options->replicas, "Keep each page on so many servers: with 2, one may die (default: 1)")
       ->type_name("1|2")
       ->check(one_of({"1", "2"}))
+      ->group("Memory");
+  far.add_option_function<std::string>(
+         "--store",
+         [options](const std::string& text) {
+           options->store = text == "lz4" ? far::StoreKind::lz4 : far::StoreKind::ram;
+         },
+         "How servers keep pages: as they are, or compressed, which gives one machine alone more than it has "
+         "(default: ram)")
+      ->type_name("ram|lz4")
+      ->check(one_of({"ram", "lz4"}))
       ->group("Memory");
   far.add_option("--min-size", options->min_bytes, "Allocations from this size on go to far memory (default: 1M)")
       ->type_name("SIZE")

@@ -59,8 +59,10 @@ std::string random_name() {
   return fmt::format("tonari-far-{:02x}", fmt::join(bytes, ""));
 }
 
-std::uint64_t arena_bytes_for(std::uint64_t capacity) {
-  const std::uint64_t wanted = std::clamp(4 * capacity, arena_bytes_min, arena_bytes_max);
+// More than may ever be there: compressed, a page takes a sixteenth of itself at least.
+std::uint64_t arena_bytes_for(std::uint64_t capacity, far::StoreKind store) {
+  const std::uint64_t times = store == far::StoreKind::lz4 ? 32 : 4;
+  const std::uint64_t wanted = std::clamp(times * capacity, arena_bytes_min, arena_bytes_max);
   return wanted / pager::block_bytes * pager::block_bytes;
 }
 
@@ -232,8 +234,9 @@ std::optional<ProgramError> FarRun::start_program() {
   const far::Order order{.what = far::Order::What::keep,
                          .limit = options_.local,
                          .min_bytes = options_.min_bytes,
-                         .arena_bytes = arena_bytes_for(at_start_.capacity_bytes),
-                         .replicas = static_cast<std::uint32_t>(options_.replicas)};
+                         .arena_bytes = arena_bytes_for(at_start_.capacity_bytes, options_.store),
+                         .replicas = static_cast<std::uint32_t>(options_.replicas),
+                         .store = options_.store};
   job::send_message(keeper_, &order, sizeof order, ours.number());
   return std::nullopt;
 }

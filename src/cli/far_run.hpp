@@ -24,6 +24,7 @@ struct FarOptions {
   std::optional<std::uint64_t> memory;  ///< That each lends; none: what its host has available.
   bool at_once = false;                 ///< They take it before the program starts.
   std::uint64_t replicas = 1;
+  far::StoreKind store = far::StoreKind::ram;
   std::uint64_t min_bytes = 1 << 20;
   Tell statistics = Tell::nothing;
   bool progress = false;

@@ -25,6 +25,12 @@ double fault_us(const pager::Statistics& statistics, double percent) {
   return 0;
 }
 
+std::string packed_text(const far::Statistics& all) {
+  if (all.packed_bytes_out == 0) return {};
+  return fmt::format("\npacked:     kept {} in {} (lz4); all that went out took {}", memory_text(all.kept_bytes),
+                     memory_text(all.packed_bytes), memory_text(all.packed_bytes_out));
+}
+
 double seconds_of(std::uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
 }  // namespace
@@ -35,12 +41,12 @@ std::string statistics_text(const far::Statistics& all) {
       "far memory: {} in use, {} local (limit {}), {} of {} at {} server{}\n"
       "faults:     {}, answered in {:.3f} s; half within {:.1f} us, 99 % within {:.1f} us\n"
       "read ahead: {} blocks of 2 MiB, {} of them wanted; {} pages came back before they had gone\n"
-      "carried:    {} in, {} out; {} pages were unchanged and {} were zeros, and were not sent",
+      "carried:    {} in, {} out; {} pages were unchanged and {} were zeros, and were not sent{}",
       memory_text(all.in_use_bytes), memory_text(pager.resident_bytes), memory_text(all.limit_bytes),
       memory_text(all.stored_bytes), memory_text(all.capacity_bytes), all.servers, all.servers == 1 ? "" : "s",
       pager.faults, seconds_of(pager.fault_ns), fault_us(pager, 50), fault_us(pager, 99), pager.blocks_read_ahead,
       pager.read_ahead_hits, pager.second_chances, memory_text(pager.bytes_in), memory_text(pager.bytes_out),
-      pager.pages_clean, pager.pages_of_zeros);
+      pager.pages_clean, pager.pages_of_zeros, packed_text(all));
 }
 
 std::string statistics_as_json(const far::Statistics& all) {
@@ -50,6 +56,9 @@ std::string statistics_as_json(const far::Statistics& all) {
                               {"limit_bytes", all.limit_bytes},
                               {"stored_bytes", all.stored_bytes},
                               {"capacity_bytes", all.capacity_bytes},
+                              {"kept_bytes", all.kept_bytes},
+                              {"packed_bytes", all.packed_bytes},
+                              {"packed_bytes_out", all.packed_bytes_out},
                               {"servers", all.servers},
                               {"system_calls_fault", all.reaches_everything != 0},
                               {"faults", pager.faults},

@@ -29,6 +29,12 @@ struct Limit {
   std::uint32_t reserved = 0;
 };
 
+/// How the servers keep a program's pages.
+enum class StoreKind : std::uint32_t {
+  ram,  ///< As they are.
+  lz4,  ///< Compressed, each by itself.
+};
+
 struct Order {
   enum class What : std::uint32_t { keep, report };
   What what = What::keep;
@@ -36,7 +42,7 @@ struct Order {
   std::uint64_t min_bytes = 0;
   std::uint64_t arena_bytes = 0;  // addresses for the program's far memory
   std::uint32_t replicas = 1;
-  std::uint32_t reserved = 0;
+  StoreKind store = StoreKind::ram;
 };
 static_assert(std::is_trivially_copyable_v<Order>);
 
@@ -46,6 +52,10 @@ struct Statistics {
   std::uint64_t limit_bytes = 0;
   std::uint64_t stored_bytes = 0;  // at servers, in whole chunks
   std::uint64_t capacity_bytes = 0;
+  // With StoreKind::lz4; otherwise 0.
+  std::uint64_t kept_bytes = 0;        // the program's, at servers
+  std::uint64_t packed_bytes = 0;      // that those take
+  std::uint64_t packed_bytes_out = 0;  // that all took which were ever sent
   std::uint32_t servers = 0;
   std::uint32_t reaches_everything = 0;  // faults of system calls are answered
 };

@@ -71,7 +71,7 @@ Keeper::Keeper(Job& job, std::string_view front)
   job.on_death([deaths = deaths_](const Death&) { ring(*deaths); });
   if (window_.barrier() != Status::ok) throw SetupError("a server has gone before it had its memory; see what it said");
   Report ready{.what = Report::What::ready};
-  for (const int rank : servers_) ready.statistics.capacity_bytes += window_.bytes(rank);
+  ready.statistics.capacity_bytes = lent_bytes();
   ready.statistics.servers = static_cast<std::uint32_t>(servers_.size());
   job::send_message(control_, &ready, sizeof ready);
 }
@@ -122,6 +122,12 @@ void Keeper::begin(const Order& order, FileDescriptor socket) {
   }
 }
 
+std::uint64_t Keeper::lent_bytes() const noexcept {
+  std::uint64_t bytes = 0;
+  for (const int rank : servers_) bytes += window_.bytes(rank);
+  return bytes;
+}
+
 // All servers of this host have their parts in one piece of its arena.
 Program::Lent Keeper::lent() noexcept {
   std::byte* first = nullptr;
@@ -143,12 +149,12 @@ void Keeper::hear_program() {
     const bool had_space = program_->space() != nullptr;
     if (!program_->hear()) return program_has_gone();
     if (had_space || program_->space() == nullptr) return;
-    store_.emplace(window_, servers_, order_.replicas, order_.arena_bytes);
+    pager::Source& source = make_source();
     limit_.store(limit_for(0), std::memory_order_relaxed);
     pager_.emplace(*program_->space(), pager::Options{.limit_bytes = limit_.load(std::memory_order_relaxed),
                                                       .movers = movers,
                                                       .on_failure = [this](const auto& what) { page_failed(what); }});
-    pager_->add(program_->hello().arena, order_.arena_bytes, *store_);
+    pager_->add(program_->hello().arena, order_.arena_bytes, source);
   } catch (const SetupError& error) {
     fail(error.what());
     return program_has_gone();  // as far as we are concerned: its parent ends it
@@ -163,6 +169,13 @@ void Keeper::hear_program() {
   program_->go();
 }
 
+pager::Source& Keeper::make_source() {
+  const bool is_packed = order_.store == StoreKind::lz4;
+  store_.emplace(window_, servers_, order_.replicas, is_packed ? lent_bytes() : order_.arena_bytes);
+  if (!is_packed) return *store_;
+  return packed_.emplace(*store_, order_.arena_bytes);
+}
+
 // Its address space is gone, with all that waits in it. What it has done is asked for later.
 void Keeper::program_has_gone() noexcept {
   if (!program_) return;
@@ -173,6 +186,7 @@ void Keeper::program_has_gone() noexcept {
   }
   if (pager_) at_end_ = statistics();
   pager_.reset();
+  packed_.reset();
   store_.reset();
   program_.reset();
   constexpr itimerspec never{};
@@ -248,6 +262,9 @@ Statistics Keeper::statistics() const noexcept {
           .limit_bytes = limit_.load(std::memory_order_relaxed),
           .stored_bytes = store_->used_bytes(),
           .capacity_bytes = store_->capacity_bytes(),
+          .kept_bytes = packed_ ? packed_->kept_bytes() : 0,
+          .packed_bytes = packed_ ? packed_->packed_bytes() : 0,
+          .packed_bytes_out = packed_ ? packed_->packed_bytes_out() : 0,
           .servers = static_cast<std::uint32_t>(servers_.size()),
           .reaches_everything = program_->hello().reaches_everything};
 }

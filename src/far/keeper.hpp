@@ -2,6 +2,7 @@
 
 #include "base/file_descriptor.hpp"
 #include "far/control.hpp"
+#include "far/packed_store.hpp"
 #include "far/program.hpp"
 #include "far/store.hpp"
 #include "pager/pager.hpp"
@@ -44,6 +45,8 @@ class Keeper {
   void page_failed(const pager::Failure& failure) noexcept;
   void serve_requests() noexcept;
   [[nodiscard]] int answer(const Request& request) noexcept;
+  pager::Source& make_source();
+  [[nodiscard]] std::uint64_t lent_bytes() const noexcept;
   [[nodiscard]] Program::Lent lent() noexcept;
   [[nodiscard]] Statistics statistics() const noexcept;
   [[nodiscard]] std::uint64_t limit_for(std::uint64_t touched_bytes) const noexcept;
@@ -58,6 +61,7 @@ class Keeper {
   Statistics at_end_{};
   std::vector<int> servers_;  // that live
   std::optional<Store> store_;
+  std::optional<PackedStore> packed_;  // in it, if the order is so
   std::optional<Program> program_;
   std::optional<pager::Pager> pager_;
   std::atomic<std::uint64_t> in_use_{0};  // relaxed: a count

@@ -14,6 +14,15 @@ from harness.jobs import PROGRAMS, JobTest, processes_marked
 
 TORTURE = os.path.join(PROGRAMS, "far_torture")
 CALLS = os.path.join(PROGRAMS, "far_calls")
+PYTHON = "/usr/bin/python3"  # no wrapper that executes another, which would have no far memory
+# 88 MiB that are there to the end.
+COMPRESSIBLE = """
+import os
+x = b'far memory ' * (8 << 20)
+assert all(x.count(b'memory') == 8 << 20 for turn in range(3))
+print('ok', flush=True)
+os._exit(0)
+"""
 
 
 class FarTest(JobTest):
@@ -96,6 +105,24 @@ class Memory(FarTest):
         self.assertEqual((status, output), (137, ""))
         self.assertRegex(error, r"tonari far: out of memory: the servers' 32 MiB are full.*--memory")
 
+    def test_may_be_kept_compressed(self):
+        for options in ([], ["--servers", "2", "--replicas", "2"], ["--apart", "network"]):
+            with self.subTest(options=options):
+                found = self.torture("--store", "lz4", "--local", "16M", "--memory", "512M", *options, rounds=50)
+                self.assertGreater(found["packed_bytes_out"], 80 << 20)
+                self.assertEqual(found["failures"], 0)
+
+    def test_compressed_is_more_than_there_is_room_for(self):
+        options = ["--local", "8M", "--memory", "32M", "--stats=json"]
+        words = [PYTHON, "-c", COMPRESSIBLE]
+        self.assertEqual(self.run_job("far", *options, "--", *words)[0], 137)
+        status, output, error = self.run_job("far", "--store", "lz4", *options, "--", *words)
+        self.assertEqual((status, output), (0, "ok\n"), error)
+        found = json.loads(error)
+        self.assertGreater(found["kept_bytes"], 64 << 20)
+        self.assertLess(found["packed_bytes"], found["kept_bytes"] / 8)
+        self.assertGreaterEqual(found["stored_bytes"], found["packed_bytes"])
+        self.assertLess(found["stored_bytes"], 32 << 20)
 
     def test_is_asked_for_by_name(self):
         calls = os.path.join(PROGRAMS, "far_by_name")
@@ -200,6 +227,7 @@ class Refusals(FarTest):
             (["--servers", "99999999999999999999"], "--servers: it takes a number of servers"),
             (["--replicas", "2"], "--replicas 2 needs as many servers"),
             (["--replicas", "3"], "--replicas: it takes 1 or 2"),
+            (["--store", "zip"], "--store: it takes ram or lz4"),
             (["--memory", "x"], "--memory: it takes a size"),
             (["--memory", "1000T"], "this host has"),
         ):
