@@ -129,7 +129,7 @@ std::uint64_t Keeper::lent_bytes() const noexcept {
 }
 
 // All servers of this host have their parts in one piece of its arena.
-Program::Lent Keeper::lent() noexcept {
+Program::Lent Keeper::lent() {
   std::byte* first = nullptr;
   std::byte* end = nullptr;
   for (const int rank : servers_) {
@@ -138,9 +138,10 @@ Program::Lent Keeper::lent() noexcept {
     first = first == nullptr ? part : std::min(first, part);
     end = std::max(end, part + window_.bytes(rank));
   }
+  if (first == nullptr) return {};
   job::Arena& arena = job_.session().arena();
-  const auto offset = first == nullptr ? std::nullopt : arena.pool().place_of(first);
-  if (!offset) return {};
+  const auto offset = arena.pool().place_of(first);
+  if (!offset) throw SetupError("what servers on this host lend is not where programs can map it: that is our bug");
   return {.memory = {first, end}, .file = arena.memory().number(), .offset = *offset};
 }
 
@@ -202,7 +203,7 @@ void Keeper::count_the_dead() {
       continue;
     }
     const std::uint64_t lost = store_ ? store_->server_died(rank) : 0;
-    if (lost == 0 && !servers_.empty()) continue;
+    if (lost == 0) continue;
     fail(fmt::format("server {} is gone, and with it {} of the program's data; {}", rank, job::memory_text(lost),
                      second_copy));
   }
@@ -248,6 +249,9 @@ void Keeper::page_failed(const pager::Failure& failure) noexcept {
   }
   if (failure.status != Status::no_memory) {
     return fail(fmt::format("no server takes the page at {:#x}: {}", at, explain(failure.status)));
+  }
+  if (store_->capacity_bytes() == 0) {
+    return fail(fmt::format("a server is gone, and with it the last place for the page at {:#x}; {}", at, second_copy));
   }
   fail(fmt::format(
       "out of memory: the servers' {} are full, and so are the {} that the program may have locally; give "

@@ -47,7 +47,7 @@ class Keeper {
   [[nodiscard]] int answer(const Request& request) noexcept;
   pager::Source& make_source();
   [[nodiscard]] std::uint64_t lent_bytes() const noexcept;
-  [[nodiscard]] Program::Lent lent() noexcept;
+  [[nodiscard]] Program::Lent lent();
   [[nodiscard]] Statistics statistics() const noexcept;
   [[nodiscard]] std::uint64_t limit_for(std::uint64_t touched_bytes) const noexcept;
 

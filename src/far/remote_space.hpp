@@ -20,7 +20,7 @@ class RemoteSpace final : public pager::Space {
  public:
   RemoteSpace(pager::Userfaultfd faults, std::span<std::byte> memory, std::span<std::byte> lent) noexcept;
 
-  /// The address space is gone: whoever waits for the agent goes on, and nobody waits any more. Any thread.
+  /// The address space is gone: whoever waits for an agent goes on, and nobody waits any more. Any thread.
   void end() noexcept;
   [[nodiscard]] bool has_ended() const noexcept { return ended_.load(std::memory_order_relaxed); }
 

@@ -31,6 +31,12 @@ Store::Store(Window& window, const std::vector<int>& servers, unsigned replicas,
   }
 }
 
+// As many as there are servers for: a second copy on the only one that is left guards against nothing.
+unsigned Store::copies_now() const noexcept {
+  const auto is_alive = [](const Server& each) { return each.alive.load(std::memory_order_relaxed); };
+  return std::min(replicas_, static_cast<unsigned>(std::ranges::count_if(*servers_, is_alive)));
+}
+
 std::uint64_t Store::capacity_bytes() const noexcept {
   std::uint64_t chunks = 0;
   std::uint64_t largest = 0;
@@ -39,7 +45,7 @@ std::uint64_t Store::capacity_bytes() const noexcept {
     chunks += each.chunks;
     largest = std::max<std::uint64_t>(largest, each.chunks);
   }
-  return (replicas_ == 1 ? chunks : std::min(chunks / 2, chunks - largest)) * block_bytes;
+  return (copies_now() < 2 ? chunks : std::min(chunks / 2, chunks - largest)) * block_bytes;
 }
 
 std::uint64_t Store::used_bytes() const noexcept { return used_.load(std::memory_order_relaxed) * block_bytes; }
@@ -120,14 +126,14 @@ Status Store::discard(std::uint64_t place, std::uint64_t bytes) noexcept {
 bool Store::take(Chunk& chunk) noexcept {
   const std::lock_guard guard(mutex_);
   std::array<Server*, replicas_max> chosen{};
-  const Server* last = nullptr;
-  for (unsigned i = 0; i < replicas_; ++i) {
-    chosen[i] = roomiest(last);
-    // A second copy on the only server that is left guards against nothing.
-    if (chosen[i] == nullptr && (i == 0 || servers_->size() == 1)) return false;
-    last = chosen[i];
+  unsigned copies = 0;
+  while (copies < replicas_) {
+    chosen[copies] = roomiest(copies == 0 ? nullptr : chosen[copies - 1]);
+    if (chosen[copies] == nullptr) break;
+    ++copies;
   }
-  for (unsigned i = 0; i < replicas_ && chosen[i] != nullptr; ++i) {
+  if (copies == 0 || copies < copies_now()) return false;
+  for (unsigned i = 0; i < copies; ++i) {
     Server& server = *chosen[i];
     std::uint32_t number = server.never_used;
     if (server.free.empty()) {

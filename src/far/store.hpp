@@ -18,8 +18,8 @@
 namespace tonari::far {
 
 /// Where a program's data are while they are not with it: chunks of 2 MiB in the servers' parts of a window, each on
-/// as many servers as there are replicas. A chunk is taken when its first page is stored, and given back when all of
-/// its pages are zeros again.
+/// as many servers as there are replicas, or on the one that is left. A chunk is taken when its first page is stored,
+/// and given back when all of its pages are zeros again.
 ///
 /// Owns:    what it keeps of chunks; the window outlives it.
 /// Threads: as pager::Source; server_died() any.
@@ -75,6 +75,7 @@ class Store final : public pager::Source {
   [[nodiscard]] bool is_alive(Copy copy) const noexcept;
   [[nodiscard]] std::span<std::byte> mapped(const Chunk& chunk, std::uint64_t place,
                                             std::uint64_t bytes) const noexcept;
+  [[nodiscard]] unsigned copies_now() const noexcept;
   bool take(Chunk& chunk) noexcept;
   Server* roomiest(const Server* other_than) noexcept;
   void give_back(Chunk& chunk) noexcept;

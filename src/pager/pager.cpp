@@ -47,7 +47,10 @@ Pager::Pager(Space& space, const Options& options)
       porter_(space, checked_limit(options.limit_bytes), options.on_failure),
       stop_bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!stop_bell_) throw_system_error("eventfd", "raise the limit of open files: see ulimit -n");
-  if (options.movers >= workers_max) throw SetupError("a pager with so many movers: give it fewer");
+  if (options.movers >= workers_max) {
+    throw SetupError("a pager with " + std::to_string(options.movers) + " movers: give it fewer than " +
+                     std::to_string(workers_max));
+  }
   if (options.movers == 0) requests_.stop();  // nobody would perform them
   const SignalsBlocked blocked;
   try {

@@ -170,7 +170,6 @@ bool Porter::bring_rest(Region& region, std::size_t index, Wanted wanted, Desk& 
   const bool filled = fill(region, index, away, buffer, desk);
   const PageSet came = filled ? space_.move_in(region.address_of(index), away, buffer) : PageSet{};
   if (came != away) space_.faults().wake(region.address_of(index), block_bytes);  // who waits asks again
-  touch(block, true);
   block.here |= came;
   space_.empty(buffer);
   resident_.fetch_sub(block_pages - came.count(), std::memory_order_relaxed);

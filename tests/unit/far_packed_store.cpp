@@ -174,12 +174,26 @@ TEST_P(FarPackedStore, OutlivesOneOfTwoServers) {
     Random random(test::seed());
     const Bytes pages = some_pages(random, 700);
     ASSERT_EQ(packed.store(0, pages), Status::ok);
+    EXPECT_EQ(store.capacity_bytes(), 32 * mib);  // each page twice
     ASSERT_EQ(store.server_died(1), 0u);
+    EXPECT_EQ(store.capacity_bytes(), 32 * mib);  // each page once, on the one that is left
     EXPECT_EQ(fetched(packed, 0, pages.size()), pages);
     const Bytes others = some_pages(random, 700);
     EXPECT_EQ(packed.store(0, others), Status::ok);
     EXPECT_EQ(fetched(packed, 0, others.size()), others);
   });
+}
+
+TEST_P(FarPackedStore, KeepsTwoCopiesOrNone) {
+  for (const int dead : {1, 2, 3}) {
+    run({.count = 3, .replicas = 2, .bytes = 4 * mib}, [&](Window&, Store& store, PackedStore&) {
+      EXPECT_EQ(store.capacity_bytes(), 6 * mib);
+      std::uint64_t chunks = 0;
+      while (store.take_chunk(chunks * block_bytes)) ++chunks;
+      EXPECT_EQ(chunks, 3u);
+      EXPECT_EQ(store.server_died(dead), 0u);
+    });
+  }
 }
 
 /// The pages of one thread, and what they must be.

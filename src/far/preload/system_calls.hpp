@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
-// System calls as the kernel has them: without errno, which is the program's, or in the agent somebody else's.
+// System calls as the kernel has them: without errno, which is the program's, or in an agent somebody else's.
 namespace tonari::far {
 
 /// Answers what the kernel does: a negative error number if it failed.
