@@ -19,7 +19,7 @@ constexpr auto far_footer =
     "What goes there: allocations and anonymous mappings of at least --min-size, made by malloc, operator new, mmap "
     "and "
     "their kin. Smaller ones, stacks and files stay local. The program is not changed; it must be dynamically linked. "
-    "What it starts runs without far memory.\n"
+    "What it starts has far memory only with --children.\n"
     "\n"
     "Where it is: servers are processes that lend memory, on this machine or on other hosts. --memory says how much "
     "each may hold; it takes it as it is needed.\n"
@@ -30,6 +30,7 @@ constexpr auto far_footer =
     "Examples:\n"
     "  tonari far --local 20% -- ./program\n"
     "  tonari far --local 20% --store lz4 -- ./program\n"
+    "  tonari far --local 20% --children -- sh -c './first | ./second'\n"
     "  tonari far --local 4G --servers node1,node2 --replicas 2 --stats -- ./program big.dat";
 
 CLI::Validator share_or_size() {
@@ -113,6 +114,11 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
   far.add_option("--min-size", options->min_bytes, "Allocations from this size on go to far memory (default: 1M)")
       ->type_name("SIZE")
       ->transform(size_in_bytes())
+      ->group("Memory");
+  far.add_flag("--children", options->with_children,
+               "What the program starts has far memory, too, each process its own; a --local that is a size is for all "
+               "of them together")
+      ->disable_flag_override()
       ->group("Memory");
   add_network_options(far, options->placement);
   far.add_option_function<std::string>(

@@ -104,12 +104,13 @@ std::vector<std::string> words_of_servers(const FarOptions& options, const std::
 }
 
 // The environment of the program: ours, the preload library first of those that are there.
-std::vector<std::string> environment_of_program(int socket) {
+std::vector<std::string> environment_of_program(const FarOptions& options, int socket, const std::string& name) {
   std::vector<std::string> all;
   std::string preload = "LD_PRELOAD=" + preload_path();
   for (char** each = ::environ; *each != nullptr; ++each) {
     const std::string_view pair{*each};
     constexpr std::string_view preloads = "LD_PRELOAD=";
+    if (pair.starts_with(far::door_variable)) continue;  // of a `tonari far` that has started us
     if (!pair.starts_with(preloads)) {
       all.emplace_back(pair);
     } else if (pair.size() > preloads.size()) {
@@ -118,6 +119,9 @@ std::vector<std::string> environment_of_program(int socket) {
   }
   all.push_back(preload);
   all.push_back(fmt::format("{}={}", far::socket_variable, socket));
+  if (options.with_children) {
+    all.push_back(fmt::format("{}={}@{}", far::door_variable, options.min_bytes, far::door_of(name)));
+  }
   return all;
 }
 
@@ -134,14 +138,13 @@ void say_which_faults_are_told() {
 }  // namespace
 
 FarRun::FarRun(const FarOptions& options)
-    : options_(options), clock_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
+    : options_(options), name_(random_name()), clock_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
   if (!clock_) throw_system_error("timerfd_create");
   if (const auto why = why_not_preloaded(path_of_program(options.program.front()))) throw SetupError(*why);
   (void)preload_path();
   say_which_faults_are_told();
-  const std::string name = random_name();
-  listener_ = job::listen_at(name);
-  start_servers(name);
+  listener_ = job::listen_at(name_);
+  start_servers();
   wait_for_keeper();
 }
 
@@ -159,8 +162,8 @@ FarRun::~FarRun() {
   ::waitpid(servers_, nullptr, 0);
 }
 
-void FarRun::start_servers(const std::string& name) {
-  std::vector<std::string> words = words_of_servers(options_, name);
+void FarRun::start_servers() {
+  std::vector<std::string> words = words_of_servers(options_, name_);
   const std::vector<char*> arguments = pointers_of(words);
   const pid_t parent = ::getpid();
   servers_ = ::fork();
@@ -207,7 +210,7 @@ std::optional<ProgramError> FarRun::start_program() {
   const FileDescriptor programs{ends[1]};
   std::vector<std::string> words = options_.program;
   const std::vector<char*> arguments = pointers_of(words);
-  std::vector<std::string> environment = environment_of_program(programs.number());
+  std::vector<std::string> environment = environment_of_program(options_, programs.number(), name_);
   const std::vector<char*> variables = pointers_of(environment);
   Pipe report = make_pipe();
 
@@ -236,7 +239,8 @@ std::optional<ProgramError> FarRun::start_program() {
                          .min_bytes = options_.min_bytes,
                          .arena_bytes = arena_bytes_for(at_start_.capacity_bytes, options_.store),
                          .replicas = static_cast<std::uint32_t>(options_.replicas),
-                         .store = options_.store};
+                         .store = options_.store,
+                         .with_children = options_.with_children ? 1U : 0U};
   job::send_message(keeper_, &order, sizeof order, ours.number());
   return std::nullopt;
 }
@@ -250,7 +254,7 @@ int FarRun::run() {
     constexpr itimerspec each_second{.it_interval = {1, 0}, .it_value = {1, 0}};
     ::timerfd_settime(clock_.number(), 0, &each_second, nullptr);
   }
-  for (;;) {
+  while (program_ != 0 || (options_.with_children && kept_ && !all_gone_ && !failed_)) {
     std::array<pollfd, 5> wait{pollfd{program_process_.number(), POLLIN, 0},
                                {signals_.descriptor(), POLLIN, 0},
                                {keeper_.number(), POLLIN, 0},
@@ -262,22 +266,29 @@ int FarRun::run() {
     }
     if (wait[3].revents != 0) end_program("the servers have ended, and with them what they had of the program's data");
     if (wait[4].revents != 0) show_progress();
-    if (wait[0].revents != 0) break;
+    if (wait[0].revents != 0) program_has_ended();
   }
-  const job::Ending ending = job::ending_of(program_process_, program_);
-  ::waitpid(program_, nullptr, 0);
-  program_ = 0;
   if (!failed_ && !kept_) {
     fmt::print(stderr,
                "tonari far: the program has ended without loading the preload library: all its memory was local\n");
   }
   if (kept_ && options_.statistics != FarOptions::Tell::nothing) show_statistics();
-  return failed_ ? killed_by_us : ending.exit_status();
+  return failed_ ? killed_by_us : exit_status_;
+}
+
+void FarRun::program_has_ended() {
+  exit_status_ = job::ending_of(program_process_, program_).exit_status();
+  ::waitpid(program_, nullptr, 0);
+  program_ = 0;
+  program_process_ = {};
+  (void)ask_for_statistics();  // what the keeper has said until now comes before them
 }
 
 void FarRun::hear_signals() {
   while (const auto signal = signals_.next()) {
-    if (!signal->from_terminal) ::kill(program_, signal->number);
+    const bool ends = signal->number == SIGINT || signal->number == SIGTERM || signal->number == SIGHUP;
+    if (program_ != 0 && !signal->from_terminal) ::kill(program_, signal->number);
+    if (program_ == 0 && ends) end_program("stopped, and with it what the program had left running");
     if (signal->number == SIGTSTP) ::raise(SIGSTOP);
   }
 }
@@ -291,15 +302,21 @@ bool FarRun::hear_keeper() {
     end_program("the keeper has gone, which answers the program's faults; what it said stands above");
     return false;
   }
-  if (report.what == far::Report::What::kept) kept_ = true;
-  if (report.what == far::Report::What::failed) end_program(report.text.data());
+  hear(report);
   return true;
+}
+
+void FarRun::hear(const far::Report& report) noexcept {
+  using What = far::Report::What;
+  if (report.what == What::kept) kept_ = true;
+  if (report.what == What::failed) end_program(report.text.data());
+  all_gone_ = report.statistics.living == 0;
 }
 
 void FarRun::end_program(const std::string& why) noexcept {
   if (std::exchange(failed_, true)) return;
   fmt::print(stderr, "tonari far: {}\n", why);
-  ::kill(program_, SIGKILL);
+  if (program_ != 0) ::kill(program_, SIGKILL);
 }
 
 std::optional<far::Statistics> FarRun::ask_for_statistics() {
@@ -307,9 +324,8 @@ std::optional<far::Statistics> FarRun::ask_for_statistics() {
   job::send_message(keeper_, &order, sizeof order);
   far::Report report;
   while (job::receive_message(keeper_, &report, sizeof report, true) == sizeof report) {
+    hear(report);
     if (report.what == far::Report::What::statistics) return report.statistics;
-    if (report.what == far::Report::What::kept) kept_ = true;
-    if (report.what == far::Report::What::failed) end_program(report.text.data());
   }
   return std::nullopt;
 }

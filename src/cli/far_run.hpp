@@ -26,6 +26,7 @@ struct FarOptions {
   std::uint64_t replicas = 1;
   far::StoreKind store = far::StoreKind::ram;
   std::uint64_t min_bytes = 1 << 20;
+  bool with_children = false;  ///< What the program starts has far memory, too.
   Tell statistics = Tell::nothing;
   bool progress = false;
   LaunchOptions placement;  ///< Of the servers.
@@ -42,14 +43,17 @@ class FarRun {
   ~FarRun();
   FarRun(FarRun&&) = delete;
 
-  int run();  ///< Until the program has ended. Answers its exit status, as shells count.
+  /// Until the program has ended, and what it started and has far memory. Answers its exit status, as shells count.
+  int run();
 
  private:
-  void start_servers(const std::string& name);
+  void start_servers();
   void wait_for_keeper();
   std::optional<ProgramError> start_program();
+  void program_has_ended();
   void hear_signals();
   bool hear_keeper();
+  void hear(const far::Report& report) noexcept;
   void end_program(const std::string& why) noexcept;
   void show_progress();
   void show_statistics();
@@ -57,6 +61,7 @@ class FarRun {
 
   const FarOptions& options_;
   SignalInbox signals_;
+  std::string name_;  // where we listen
   FileDescriptor listener_;
   FileDescriptor keeper_;
   FileDescriptor clock_;
@@ -66,7 +71,9 @@ class FarRun {
   FileDescriptor program_process_;
   far::Statistics at_start_{};
   far::Statistics seen_{};  // at the last line of progress
+  int exit_status_ = 0;     // of the program, once it has ended
   bool kept_ = false;       // the keeper has the program
+  bool all_gone_ = false;   // it has no process any more
   bool failed_ = false;     // the program was ended by us
 };
 

@@ -31,6 +31,10 @@ std::string packed_text(const far::Statistics& all) {
                      memory_text(all.packed_bytes), memory_text(all.packed_bytes_out));
 }
 
+std::string processes_text(const far::Statistics& all) {
+  return all.processes < 2 ? std::string() : fmt::format("; {} processes had some", all.processes);
+}
+
 double seconds_of(std::uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
 }  // namespace
@@ -38,15 +42,15 @@ double seconds_of(std::uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 std::string statistics_text(const far::Statistics& all) {
   const pager::Statistics& pager = all.pager;
   return fmt::format(
-      "far memory: {} in use, {} local (limit {}), {} of {} at {} server{}\n"
+      "far memory: {} in use, {} local (limit {}), {} of {} at {} server{}{}\n"
       "faults:     {}, answered in {:.3f} s; half within {:.1f} us, 99 % within {:.1f} us\n"
       "read ahead: {} blocks of 2 MiB, {} of them wanted; {} pages came back before they had gone\n"
       "carried:    {} in, {} out; {} pages were unchanged and {} were zeros, and were not sent{}",
       memory_text(all.in_use_bytes), memory_text(pager.resident_bytes), memory_text(all.limit_bytes),
       memory_text(all.stored_bytes), memory_text(all.capacity_bytes), all.servers, all.servers == 1 ? "" : "s",
-      pager.faults, seconds_of(pager.fault_ns), fault_us(pager, 50), fault_us(pager, 99), pager.blocks_read_ahead,
-      pager.read_ahead_hits, pager.second_chances, memory_text(pager.bytes_in), memory_text(pager.bytes_out),
-      pager.pages_clean, pager.pages_of_zeros, packed_text(all));
+      processes_text(all), pager.faults, seconds_of(pager.fault_ns), fault_us(pager, 50), fault_us(pager, 99),
+      pager.blocks_read_ahead, pager.read_ahead_hits, pager.second_chances, memory_text(pager.bytes_in),
+      memory_text(pager.bytes_out), pager.pages_clean, pager.pages_of_zeros, packed_text(all));
 }
 
 std::string statistics_as_json(const far::Statistics& all) {
@@ -60,6 +64,7 @@ std::string statistics_as_json(const far::Statistics& all) {
                               {"packed_bytes", all.packed_bytes},
                               {"packed_bytes_out", all.packed_bytes_out},
                               {"servers", all.servers},
+                              {"processes", all.processes},
                               {"system_calls_fault", all.reaches_everything != 0},
                               {"faults", pager.faults},
                               {"fault_seconds", seconds_of(pager.fault_ns)},

@@ -28,9 +28,13 @@
 // address space is gone, by an exit or by another exec.
 namespace tonari::far {
 
-inline constexpr std::uint32_t channel_version = 4;
-/// Names the number of the socket in the program's environment. The preload takes it out, and itself from LD_PRELOAD.
+inline constexpr std::uint32_t channel_version = 5;
+/// The number of the socket, in the program's environment. The preload takes it out; and itself from LD_PRELOAD, unless
+/// what the program starts is to have far memory, too.
 inline constexpr const char* socket_variable = "TONARI_FAR";
+/// Where the keeper listens for such: MIN_BYTES@NAME, a name of the abstract namespace. A process connects when it
+/// first asks for so much memory; its end of the connection is as the socket above.
+inline constexpr const char* door_variable = "TONARI_FAR_CHILDREN";
 
 /// The first that the program says.
 struct Hello {
@@ -109,6 +113,8 @@ struct Channel {
   std::uint64_t min_bytes = 0;    // of an allocation that goes to the arena
   std::uint64_t lent_offset = 0;  // of what servers on this host lend, in its descriptor
   std::uint64_t lent_bytes = 0;   // 0: nothing, and no descriptor
+
+  std::atomic<std::uint32_t> ended{0};  // not 0: the keeper leaves, and nobody answers faults any more
 
   // Counted when there is something to do; a futex, on which agents and keeper sleep.
   alignas(64) std::atomic<std::uint32_t> agent_bell{0};

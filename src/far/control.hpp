@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -19,6 +20,7 @@
 //     Order::report ----------------------->
 //       <----------------------------------- Report::statistics
 //       <----------------------------------- Report::failed: the program cannot go on
+//       <----------------------------------- Report::all_gone: no process with far memory is left
 //     closes the connection: all leave
 namespace tonari::far {
 
@@ -35,6 +37,9 @@ enum class StoreKind : std::uint32_t {
   lz4,  ///< Compressed, each by itself.
 };
 
+/// The name at which a keeper listens whose `tonari far` listens at `front`.
+inline std::string door_of(std::string_view front) { return std::string(front) + "-children"; }
+
 struct Order {
   enum class What : std::uint32_t { keep, report };
   What what = What::keep;
@@ -43,9 +48,12 @@ struct Order {
   std::uint64_t arena_bytes = 0;  // addresses for the program's far memory
   std::uint32_t replicas = 1;
   StoreKind store = StoreKind::ram;
+  std::uint32_t with_children = 0;  // what the program starts may come, too: door_of() is open
+  std::uint32_t reserved = 0;
 };
 static_assert(std::is_trivially_copyable_v<Order>);
 
+/// Of all processes together; what they have now, only of those that live. When none does: of the last one.
 struct Statistics {
   pager::Statistics pager{};
   std::uint64_t in_use_bytes = 0;  // allocated in the arena
@@ -57,11 +65,13 @@ struct Statistics {
   std::uint64_t packed_bytes = 0;      // that those take
   std::uint64_t packed_bytes_out = 0;  // that all took which were ever sent
   std::uint32_t servers = 0;
+  std::uint32_t processes = 0;           // that ever had far memory
+  std::uint32_t living = 0;              // of them
   std::uint32_t reaches_everything = 0;  // faults of system calls are answered
 };
 
 struct Report {
-  enum class What : std::uint32_t { ready, kept, statistics, failed };
+  enum class What : std::uint32_t { ready, kept, statistics, failed, all_gone };
   What what = What::ready;
   std::array<char, 508> text{};  // failed: why; zeros behind it, at least one
   Statistics statistics{};

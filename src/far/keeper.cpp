@@ -1,7 +1,6 @@
 #include "far/keeper.hpp"
 
 #include "base/error.hpp"
-#include "base/futex.hpp"
 #include "job/arena.hpp"
 #include "job/handshake.hpp"
 #include "job/memory.hpp"
@@ -13,26 +12,23 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
+#include <span>
 #include <utility>
+#include <vector>
 
 namespace tonari::far {
 
 namespace {
 
-constexpr std::uint64_t limit_bytes_min = 8ULL << 20;  // for less there is no room to work in
-constexpr std::uint32_t buffers = 64;
-constexpr unsigned movers = 2;                // one waits for an agent while the other does not
-constexpr std::uint32_t agents = movers + 2;  // one for the fault thread, and one for requests
-constexpr std::uint32_t leave = 0;            // the notification that lets servers go
+constexpr std::uint32_t leave = 0;  // the notification that lets servers go
 constexpr int keeper_rank = 0;
-constexpr auto second_copy = "--replicas 2 keeps a second copy of all";
 constexpr long tick_ns = 10'000'000;
 
 FileDescriptor connect_to(std::string_view front) {
@@ -58,41 +54,64 @@ std::vector<int> servers_of(const Job& job) {
   return ranks;
 }
 
+// What it has now goes with a process; what it has done stays counted.
+void forget_what_it_has(Statistics& of) noexcept {
+  of.pager.resident_bytes = of.pager.touched_bytes = 0;
+  of.in_use_bytes = of.limit_bytes = of.kept_bytes = of.packed_bytes = 0;
+}
+
+void add(Statistics& to, const Statistics& one) noexcept {
+  to.pager += one.pager;
+  to.in_use_bytes += one.in_use_bytes;
+  to.limit_bytes += one.limit_bytes;
+  to.kept_bytes += one.kept_bytes;
+  to.packed_bytes += one.packed_bytes;
+  to.packed_bytes_out += one.packed_bytes_out;
+  to.processes += one.processes;
+  to.reaches_everything |= one.reaches_everything;
+}
+
 }  // namespace
 
 Keeper::Keeper(Job& job, std::string_view front)
     : job_(job),
       window_(job, 0),
+      front_(front),
       control_(connect_to(front)),
       deaths_(std::make_shared<FileDescriptor>(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))),
-      clock_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
-      servers_(servers_of(job)) {
+      clock_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
   if (!*deaths_ || !clock_) throw_system_error("eventfd, timerfd", "raise the limit of open files: see ulimit -n");
   job.on_death([deaths = deaths_](const Death&) { ring(*deaths); });
   if (window_.barrier() != Status::ok) throw SetupError("a server has gone before it had its memory; see what it said");
   Report ready{.what = Report::What::ready};
-  ready.statistics.capacity_bytes = lent_bytes();
-  ready.statistics.servers = static_cast<std::uint32_t>(servers_.size());
-  job::send_message(control_, &ready, sizeof ready);
+  for (const int rank : servers_of(job)) ready.statistics.capacity_bytes += window_.bytes(rank);
+  tell(ready);
 }
 
 Keeper::~Keeper() {
-  program_has_gone();
-  for (const int rank : servers_)
+  clients_.clear();
+  for (const int rank : servers_of(job_)) {
     (void)window_.push_notified(window_.at(rank), {}, leave);  // who is dead need not hear
+  }
 }
 
 void Keeper::run() {
   while (!closed_) {
-    std::array<pollfd, 4> wait{pollfd{control_.number(), POLLIN, 0},
-                               {deaths_->number(), POLLIN, 0},
-                               {clock_.number(), POLLIN, 0},
-                               {program_ ? program_->descriptor() : -1, POLLIN, 0}};
+    std::vector<pollfd> wait{{control_.number(), POLLIN, 0},
+                             {deaths_->number(), POLLIN, 0},
+                             {clock_.number(), POLLIN, 0},
+                             {door_.number(), POLLIN, 0}};
+    for (const Client& each : clients_) wait.push_back({each.descriptor(), POLLIN, 0});
     if (::poll(wait.data(), wait.size(), -1) < 0 && errno != EINTR) throw_system_error("poll");
+    auto client = clients_.begin();
+    for (const pollfd& each : std::span(wait).subspan(4)) {
+      const auto one = client++;
+      if (each.revents != 0) hear(one);
+    }
     if (wait[0].revents != 0) hear_order();
     if (wait[1].revents != 0) count_the_dead();
-    if (wait[2].revents != 0) follow_use();
-    if (wait[3].revents != 0) hear_program();
+    if (wait[2].revents != 0) share_limit();
+    if (wait[3].revents != 0) admit_child();
   }
 }
 
@@ -104,35 +123,70 @@ void Keeper::hear_order() {
   } else if (order.what == Order::What::keep) {
     begin(order, std::move(attached));
   } else {
-    const Report report{.what = Report::What::statistics, .statistics = statistics()};
-    job::send_message(control_, &report, sizeof report);
+    tell({.what = Report::What::statistics, .statistics = statistics()});
   }
 }
 
+void Keeper::tell(const Report& report) noexcept { job::send_message(control_, &report, sizeof report); }
+
 void Keeper::begin(const Order& order, FileDescriptor socket) {
   order_ = order;
+  servers_.emplace(window_, servers_of(job_), order.replicas);
+  ring(*deaths_);  // who has died before that
+  if (order.with_children != 0) door_ = job::listen_at(door_of(front_));
+  if (order.with_children != 0 || (order.limit.percent != 0 && order.limit.percent != 100)) {
+    const itimerspec often{.it_interval = {0, tick_ns}, .it_value = {0, tick_ns}};
+    ::timerfd_settime(clock_.number(), 0, &often, nullptr);
+  }
+  add_client(std::move(socket));
+}
+
+void Keeper::admit_child() {
+  FileDescriptor connection{::accept4(door_.number(), nullptr, nullptr, SOCK_CLOEXEC)};
+  if (!connection && (errno == EMFILE || errno == ENFILE)) {
+    return fail("the keeper cannot have so many processes: raise the limit of open files, see ulimit -n");
+  }
+  if (!connection || job::peer_of(connection).user != ::geteuid()) return;
+  add_client(std::move(connection));
+}
+
+void Keeper::add_client(FileDescriptor socket) {
   try {
-    program_.emplace(
-        std::move(socket),
-        Program::Terms{
-            .arena_bytes = order.arena_bytes, .min_bytes = order.min_bytes, .buffers = buffers, .agents = agents},
-        lent());
+    clients_.emplace_back(std::move(socket), *servers_, order_, lent(), [this](std::string_view why) { fail(why); });
   } catch (const SetupError& error) {
     fail(error.what());
   }
 }
 
-std::uint64_t Keeper::lent_bytes() const noexcept {
-  std::uint64_t bytes = 0;
-  for (const int rank : servers_) bytes += window_.bytes(rank);
-  return bytes;
+void Keeper::hear(Clients::iterator client) {
+  try {
+    const Client::Heard heard = client->hear();
+    if (heard == Client::Heard::gone) return remove(client);
+    if (heard == Client::Heard::nothing) return;
+  } catch (const SetupError& error) {
+    fail(error.what());
+    return remove(client);  // as far as we are concerned: `tonari far` ends it
+  }
+  share_limit();
+  tell({.what = Report::What::kept, .statistics = statistics()});  // before the program can have ended
+  client->go();
+}
+
+void Keeper::remove(Clients::iterator client) {
+  if (client->has_begun()) {
+    forget_what_it_has(ended_);
+    add(ended_, client->statistics());
+    if (door_) client->give_all_back();
+  }
+  clients_.erase(client);
+  if (clients_.empty()) tell({.what = Report::What::all_gone});  // living: 0
 }
 
 // All servers of this host have their parts in one piece of its arena.
 Program::Lent Keeper::lent() {
   std::byte* first = nullptr;
   std::byte* end = nullptr;
-  for (const int rank : servers_) {
+  for (const int rank : servers_of(job_)) {
     std::byte* const part = window_.direct(window_.at(rank), window_.bytes(rank));
     if (part == nullptr) continue;
     first = first == nullptr ? part : std::min(first, part);
@@ -145,165 +199,69 @@ Program::Lent Keeper::lent() {
   return {.memory = {first, end}, .file = arena.memory().number(), .offset = *offset};
 }
 
-void Keeper::hear_program() {
-  try {
-    const bool had_space = program_->space() != nullptr;
-    if (!program_->hear()) return program_has_gone();
-    if (had_space || program_->space() == nullptr) return;
-    pager::Source& source = make_source();
-    limit_.store(limit_for(0), std::memory_order_relaxed);
-    pager_.emplace(*program_->space(), pager::Options{.limit_bytes = limit_.load(std::memory_order_relaxed),
-                                                      .movers = movers,
-                                                      .on_failure = [this](const auto& what) { page_failed(what); }});
-    pager_->add(program_->hello().arena, order_.arena_bytes, source);
-  } catch (const SetupError& error) {
-    fail(error.what());
-    return program_has_gone();  // as far as we are concerned: its parent ends it
-  }
-  listener_ = std::jthread([this] { serve_requests(); });
-  if (order_.limit.percent != 0) {
-    const itimerspec often{.it_interval = {0, tick_ns}, .it_value = {0, tick_ns}};
-    ::timerfd_settime(clock_.number(), 0, &often, nullptr);
-  }
-  const Report kept{.what = Report::What::kept, .statistics = statistics()};
-  job::send_message(control_, &kept, sizeof kept);  // before the program can have ended
-  program_->go();
-}
-
-pager::Source& Keeper::make_source() {
-  const bool is_packed = order_.store == StoreKind::lz4;
-  store_.emplace(window_, servers_, order_.replicas, is_packed ? lent_bytes() : order_.arena_bytes);
-  if (!is_packed) return *store_;
-  return packed_.emplace(*store_, order_.arena_bytes);
-}
-
-// Its address space is gone, with all that waits in it. What it has done is asked for later.
-void Keeper::program_has_gone() noexcept {
-  if (!program_) return;
-  if (RemoteSpace* const space = program_->space()) space->end();
-  if (listener_.joinable()) {
-    ring_bell(program_->channel().keeper_bell);
-    listener_.join();
-  }
-  if (pager_) at_end_ = statistics();
-  pager_.reset();
-  packed_.reset();
-  store_.reset();
-  program_.reset();
-  constexpr itimerspec never{};
-  ::timerfd_settime(clock_.number(), 0, &never, nullptr);
-}
-
 void Keeper::count_the_dead() {
   std::uint64_t count = 0;
   (void)!::read(deaths_->number(), &count, sizeof count);
-  for (const int rank : std::exchange(servers_, {})) {
+  if (!servers_) return;
+  int last = 0;
+  bool some_live = false;
+  for (const int rank : servers_of(job_)) {
     if (job_.alive(rank)) {
-      servers_.push_back(rank);
-      continue;
+      some_live = true;
+    } else {
+      servers_->died(rank);
+      last = rank;
     }
-    const std::uint64_t lost = store_ ? store_->server_died(rank) : 0;
-    if (lost == 0) continue;
-    fail(fmt::format("server {} is gone, and with it {} of the program's data; {}", rank, job::memory_text(lost),
-                     second_copy));
   }
-  if (servers_.empty()) fail("no server is left");
+  std::uint64_t lost = 0;
+  for (const Client& each : clients_) lost += each.lost_bytes();
+  if (lost != 0) {
+    fail(fmt::format("server {} is gone, and with it {} of the program's data; {}", last, job::memory_text(lost),
+                     second_copy));
+  } else if (!some_live) {
+    fail("no server is left");
+  }
 }
 
-void Keeper::follow_use() noexcept {
+// A share is of what each has touched. A size is for all: each has of it as it has touched of all.
+void Keeper::share_limit() {
   std::uint64_t ticks = 0;
   (void)!::read(clock_.number(), &ticks, sizeof ticks);
-  if (!pager_) return;
-  const std::uint64_t limit = limit_for(pager_->statistics().touched_bytes);
-  if (limit == limit_.exchange(limit, std::memory_order_relaxed)) return;
-  pager_->set_limit(limit);
+  std::uint64_t touched_by_all = 0;
+  for (const Client& each : clients_) touched_by_all += each.touched_bytes();
+  for (Client& each : clients_) {
+    if (each.has_begun()) each.set_limit(limit_for(each.touched_bytes(), touched_by_all));
+  }
 }
 
-std::uint64_t Keeper::limit_for(std::uint64_t touched_bytes) const noexcept {
-  if (order_.limit.percent == 100) return order_.arena_bytes;  // all of what it may ever touch
-  const std::uint64_t share = touched_bytes / 100 * order_.limit.percent;
-  return std::max(order_.limit.percent != 0 ? share : order_.limit.bytes, limit_bytes_min);
+std::uint64_t Keeper::limit_for(std::uint64_t touched, std::uint64_t touched_by_all) const noexcept {
+  const Limit& limit = order_.limit;
+  if (limit.percent == 100) return order_.arena_bytes;  // all of what it may ever touch
+  if (limit.percent != 0) return std::max(touched / 100 * limit.percent, limit_bytes_min);
+  if (touched == touched_by_all) return std::max(limit.bytes, limit_bytes_min);
+  const double share = static_cast<double>(touched) / static_cast<double>(touched_by_all);
+  return std::max(static_cast<std::uint64_t>(static_cast<double>(limit.bytes) * share), limit_bytes_min);
 }
 
-// The program cannot go on. Whoever waits for a page waits until `tonari far` has ended it.
+// By any thread. The program cannot go on: whoever waits for a page waits until `tonari far` has ended it.
 void Keeper::fail(std::string_view why) noexcept {
   if (failed_.exchange(true, std::memory_order_relaxed)) return;
   Report report{.what = Report::What::failed};
+  report.statistics.living = 1;  // whatever it is: it is ended
   report.say(why);
-  job::send_message(control_, &report, sizeof report);
-}
-
-// By a thread of the pager.
-void Keeper::page_failed(const pager::Failure& failure) noexcept {
-  using What = pager::Failure::What;
-  const auto at = failure.region + failure.page * pager::page_bytes;
-  if (failure.status == Status::peer_gone) {
-    return fail(fmt::format("a server is gone, and with it the page at {:#x}; {}", at, second_copy));
-  }
-  switch (failure.what) {
-    case What::wrong_bytes:
-      return fail(fmt::format("a server gave other bytes for the page at {:#x} than it was given", at));
-    case What::fetch: return fail(fmt::format("the page at {:#x} does not come back: {}", at, explain(failure.status)));
-    case What::discard: return;  // it reads as zeros all the same
-    case What::store: break;
-  }
-  if (failure.status != Status::no_memory) {
-    return fail(fmt::format("no server takes the page at {:#x}: {}", at, explain(failure.status)));
-  }
-  if (store_->capacity_bytes() == 0) {
-    return fail(fmt::format("a server is gone, and with it the last place for the page at {:#x}; {}", at, second_copy));
-  }
-  fail(fmt::format(
-      "out of memory: the servers' {} are full, and so are the {} that the program may have locally; give "
-      "the servers more (--memory), use more of them, or raise --local",
-      job::memory_text(store_->capacity_bytes()), job::memory_text(limit_.load(std::memory_order_relaxed))));
+  tell(report);
 }
 
 Statistics Keeper::statistics() const noexcept {
-  if (!pager_) return at_end_;
-  return {.pager = pager_->statistics(),
-          .in_use_bytes = in_use_.load(std::memory_order_relaxed),
-          .limit_bytes = limit_.load(std::memory_order_relaxed),
-          .stored_bytes = store_->used_bytes(),
-          .capacity_bytes = store_->capacity_bytes(),
-          .kept_bytes = packed_ ? packed_->kept_bytes() : 0,
-          .packed_bytes = packed_ ? packed_->packed_bytes() : 0,
-          .packed_bytes_out = packed_ ? packed_->packed_bytes_out() : 0,
-          .servers = static_cast<std::uint32_t>(servers_.size()),
-          .reaches_everything = program_->hello().reaches_everything};
-}
-
-void Keeper::serve_requests() noexcept {
-  constexpr std::chrono::hours long_time{1};
-  Channel& channel = program_->channel();
-  for (;;) {
-    const std::uint32_t seen = channel.keeper_bell.load(std::memory_order_acquire);
-    for (Request& each : channel.requests) {
-      if (each.state.load(std::memory_order_acquire) != Request::asked) continue;
-      each.error = answer(each);
-      each.state.store(Request::answered, std::memory_order_release);
-      futex_wake(each.state, 1);
-    }
-    if (program_->space()->has_ended()) return;
-    futex_wait(channel.keeper_bell, seen, long_time);
-  }
-}
-
-int Keeper::answer(const Request& request) noexcept {
-  switch (request.what) {
-    case Request::What::use: in_use_.fetch_add(request.bytes, std::memory_order_relaxed); return 0;
-    case Request::What::stop_using:
-      in_use_.fetch_sub(std::min(request.bytes, in_use_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
-      [[fallthrough]];
-    case Request::What::discard: return pager_->discard(request.start, request.bytes) == Status::ok ? 0 : EINVAL;
-    case Request::What::will_need: pager_->will_need(request.start, request.bytes); return 0;
-    case Request::What::done_with: pager_->done_with(request.start, request.bytes); return 0;
-    case Request::What::sequential:
-      pager_->expect(request.start, request.bytes, pager::Pager::Pattern::usual);
-      return 0;
-    case Request::What::random: pager_->expect(request.start, request.bytes, pager::Pager::Pattern::random); return 0;
-  }
-  return EINVAL;
+  Statistics all = ended_;
+  all.living = static_cast<std::uint32_t>(clients_.size());
+  if (std::ranges::any_of(clients_, &Client::has_begun)) forget_what_it_has(all);
+  for (const Client& each : clients_) add(all, each.statistics());
+  all.stored_bytes = servers_ ? servers_->used_bytes() : 0;
+  all.capacity_bytes = servers_ ? servers_->capacity_bytes() : 0;
+  all.servers = static_cast<std::uint32_t>(
+      std::ranges::count_if(servers_of(job_), [this](int rank) { return job_.alive(rank); }));
+  return all;
 }
 
 void lend(Job& job, std::uint64_t bytes, bool at_once) {

@@ -1,6 +1,7 @@
 #include "far/program.hpp"
 
 #include "base/error.hpp"
+#include "base/futex.hpp"
 #include "job/handshake.hpp"
 
 #include <tonari/status.hpp>
@@ -72,6 +73,11 @@ bool Program::hear() {
 void Program::go() noexcept {
   const Go go{.taken = 1};
   job::send_message(socket_, &go, sizeof go);
+}
+
+void Program::end() noexcept {
+  channel_->ended.store(1, std::memory_order_relaxed);  // the bell publishes it
+  ring_bell(channel_->agent_bell);
 }
 
 }  // namespace tonari::far

@@ -40,6 +40,8 @@ class Program {
   bool hear();
   /// The program may begin.
   void go() noexcept;
+  /// Nobody answers it any more: what is alive of it ends.
+  void end() noexcept;
 
   [[nodiscard]] RemoteSpace* space() noexcept { return space_ ? &*space_ : nullptr; }
   [[nodiscard]] Channel& channel() noexcept { return *channel_; }

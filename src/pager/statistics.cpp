@@ -4,6 +4,29 @@
 
 namespace tonari::pager {
 
+Statistics& Statistics::operator+=(const Statistics& other) noexcept {
+  resident_bytes += other.resident_bytes;
+  touched_bytes += other.touched_bytes;
+  faults += other.faults;
+  faults_met_held += other.faults_met_held;
+  faults_late += other.faults_late;
+  second_chances += other.second_chances;
+  blocks_read_ahead += other.blocks_read_ahead;
+  read_ahead_hits += other.read_ahead_hits;
+  bytes_in += other.bytes_in;
+  bytes_out += other.bytes_out;
+  pages_clean += other.pages_clean;
+  pages_of_zeros += other.pages_of_zeros;
+  pages_kept += other.pages_kept;
+  blocks_taken_out += other.blocks_taken_out;
+  blocks_taken_out_by_faults += other.blocks_taken_out_by_faults;
+  times_over_limit += other.times_over_limit;
+  failures += other.failures;
+  fault_ns += other.fault_ns;
+  for (std::size_t i = 0; i < buckets; ++i) fault_ns_histogram[i] += other.fault_ns_histogram[i];
+  return *this;
+}
+
 Statistics Counters::read() const noexcept {
   const auto get = [](const Count& count) { return count.load(std::memory_order_relaxed); };
   Statistics result;

@@ -33,6 +33,8 @@ struct Statistics {
   std::uint64_t fault_ns = 0;                    ///< From reading a fault to having answered it, all together.
   /// How many faults took 2^i to 2^(i + 1) - 1 ns.
   std::array<std::uint64_t, buckets> fault_ns_histogram{};
+
+  Statistics& operator+=(const Statistics& other) noexcept;  ///< Of two pagers together.
 };
 
 /// The same while it is counted. All relaxed: nothing follows from a count.

@@ -38,6 +38,16 @@ print(base.execute("select * from t order by half limit 5 offset 100000").fetcha
 """
 
 
+PROCESSES = """
+import hashlib, multiprocessing, numpy
+def work(seed):
+    numbers = numpy.random.default_rng(seed).random(1_000_000)
+    numbers.sort()
+    return hashlib.sha256(numbers.tobytes()).hexdigest()
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        print(pool.map(work, range(4)))
+"""
 FILES = """
 import hashlib, os, random, socket, subprocess, tempfile, threading
 import numpy
@@ -108,13 +118,13 @@ class RealPrograms(JobTest):
         )
         return done.returncode, done.stdout, done.stderr
 
-    def compare(self, words, is_small=False, **memory):
+    def compare(self, words, *options, is_small=False, **memory):
         """Runs the program without far memory and with it; answers what both printed. Unless it is small, some of its
         memory has been away."""
         self.need(words[0])
         expected = self.run_program(words)
         self.assertEqual(expected[0], 0, expected[2])
-        status, output, error = self.run_program(far("--stats=json", **memory) + words)
+        status, output, error = self.run_program(far("--stats=json", *options, **memory) + words)
         *said, statistics = without_notice(error.decode()).splitlines(keepends=True)
         self.assertEqual((status, output, "".join(said).encode()), expected)
         if not is_small:
@@ -163,6 +173,23 @@ class RealPrograms(JobTest):
         self.assertEqual(self.run_program(words)[0], 0)
         with open(result) as file:
             self.assertEqual(file.read(), with_far_memory)
+
+    def test_a_compiler_that_starts_its_parts(self):
+        with open(self.path("one.cpp"), "w") as file:
+            file.write("#include <cstdio>\n#include <string>\nint main(int n, char** w) { std::puts((std::string(w[n - 1]) + '!').c_str()); }\n")
+        words = ["g++", "-O2", self.path("one.cpp"), "-o", self.path("one")]
+        self.compare(words, "--children", local="40%")
+        self.assertEqual(subprocess.run([self.path("one"), "a"], capture_output=True).stdout, b"a!\n")
+
+    def test_processes_of_python(self):
+        with open(self.path("work.py"), "w") as file:
+            file.write(PROCESSES)
+        self.compare([PYTHON, self.path("work.py")], "--children")
+
+    def test_stress(self):
+        self.need("stress-ng")
+        words = ["stress-ng", "--quiet", "--vm", "2", "--vm-bytes", "64M", "--vm-ops", "2000", "--verify", "--temp-path", self.folder]
+        self.compare(words, "--children", local="20%")
 
     def test_redis(self):
         self.need("redis-server")

@@ -15,6 +15,7 @@ from harness.jobs import PROGRAMS, JobTest, processes_marked
 
 SOAK = int(os.environ.get("TONARI_SOAK", "1"))
 TORTURE = os.path.join(PROGRAMS, "far_torture")
+CHILDREN = os.path.join(PROGRAMS, "far_children")
 CALLS = os.path.join(PROGRAMS, "far_calls")
 PYTHON = "/usr/bin/python3"  # no wrapper that executes another, which would have no far memory
 # 88 MiB that are there to the end.
@@ -164,6 +165,61 @@ class Endings(FarTest):
         status, _, error = job.end()
         self.assertEqual(status, 137)
         self.assertIn("the keeper has gone", error)
+
+
+class Children(FarTest):
+    def far(self, *words):
+        status, output, error = self.run_job("far", "--stats=json", *words)
+        self.assertEqual(status, 0, error)
+        return output, json.loads(error)
+
+    def test_of_wrappers(self):
+        for wrapper in (["env", "A=b"], ["sh", "-c", '"$@"; exit $?', "sh"], ["nice"]):
+            with self.subTest(wrapper=wrapper[0]):
+                output, found = self.far("--children", "--local", "10%", "--", *wrapper, TORTURE, "1", "2", "10", "64")
+                self.assertEqual(output, "ok\n")
+                self.assertGreater(found["bytes_out"], 50 << 20)
+                self.assertEqual(found["processes"], 2)
+
+    def test_have_memory_of_their_own(self):
+        for options in (["--local", "20%"], ["--local", "24M", "--store", "lz4"], ["--local", "16M", "--apart", "network"]):
+            with self.subTest(options=options):
+                output, found = self.far("--children", *options, "--memory", "512M", "--", CHILDREN, "tree", "2", "16")
+                self.assertEqual(output, "ok\n")
+                self.assertEqual(found["processes"], 7)
+                self.assertGreater(found["bytes_out"], 7 * 8 << 20)
+                self.assertEqual((found["failures"], found["stored_bytes"]), (0, 0))
+
+    def test_that_are_not_to_have_it_have_none(self):
+        output, found = self.far("--local", "10%", "--", "env", TORTURE, "1", "2", "10", "64")
+        self.assertEqual((output, found["processes"]), ("ok\n", 1))
+        self.assertEqual(found["bytes_out"], 0)
+
+    def test_that_are_left_are_waited_for(self):
+        output, found = self.far("--children", "--local", "16M", "--", CHILDREN, "left", "64")
+        self.assertEqual((output, found["processes"]), ("left ok\n", 2))
+
+    def start_waiting(self):
+        job = self.start("far", "--children", "--local", "16M", "--", CHILDREN, "waiting", "64", stdin=subprocess.PIPE)
+        job.output.wait_for("ready")
+        return job
+
+    def test_end_when_the_keeper_has_gone(self):
+        job = self.start_waiting()
+        os.kill(self.server_of(job, 0), signal.SIGKILL)
+        status, output, error = job.end()
+        self.assertEqual((status, output), (137, "ready\n"))
+        self.assertIn("the keeper has gone", error)  # JobTest looks for what is left
+
+    def test_end_when_a_server_has_gone(self):
+        job = self.start_waiting()
+        os.kill(self.server_of(job, 1), signal.SIGKILL)
+        status, output, error = job.end()
+        self.assertEqual((status, output), (137, "ready\n"), error)
+
+
+class ChildrenOfAnOrdinaryUser(Children):
+    user = NOBODY
 
 
 class MemoryOfAnOrdinaryUser(Memory):

@@ -16,6 +16,7 @@ namespace {
 
 using far::PackedStore;
 using far::Piece;
+using far::Servers;
 using far::Store;
 using pager::block_bytes;
 using pager::block_pages;
@@ -49,25 +50,26 @@ Bytes some_pages(Random& random, std::size_t pages) {
 /// What servers keep: two of 32 MiB, unless it says otherwise.
 class FarPackedStore : public testing::TestWithParam<test::Variant> {
  protected:
-  struct Servers {
+  struct Order {
     int count = 2;
     unsigned replicas = 1;
     std::uint64_t bytes = 32 * mib;
   };
   /// By rank 0, which is none of them.
-  static void run(const Servers& servers, const std::function<void(Window&, Store&, PackedStore&)>& body) {
+  static void run(const Order& order, const std::function<void(Servers&, Store&, PackedStore&)>& body) {
     const auto of_rank = [&](Job& job) {
-      Window window(job, job.rank() == 0 ? 0 : servers.bytes);
+      Window window(job, job.rank() == 0 ? 0 : order.bytes);
       if (job.rank() == 0) {
         std::vector<int> ranks;
-        for (int rank = 1; rank <= servers.count; ++rank) ranks.push_back(rank);
-        Store store(window, ranks, servers.replicas, static_cast<std::uint64_t>(servers.count) * servers.bytes);
+        for (int rank = 1; rank <= order.count; ++rank) ranks.push_back(rank);
+        Servers lent(window, ranks, order.replicas);
+        Store store(lent, static_cast<std::uint64_t>(order.count) * order.bytes);
         PackedStore packed(store, arena_bytes);
-        body(window, store, packed);
+        body(lent, store, packed);
       }
       EXPECT_EQ(window.barrier(), Status::ok);
     };
-    test::as_jobs(servers.count + 1, of_rank, GetParam().settings);
+    test::as_jobs(order.count + 1, of_rank, GetParam().settings);
   }
 
   static Bytes fetched(PackedStore& packed, std::uint64_t place, std::size_t bytes) {
@@ -92,7 +94,7 @@ TEST(FarPiece, IsAWordOfPlaceAndBytes) {
 }
 
 TEST_P(FarPackedStore, TakesLessRoomThanThePages) {
-  run({}, [](Window&, Store& store, PackedStore& packed) {
+  run({}, [](Servers& servers, Store&, PackedStore& packed) {
     Random random(test::seed());
     const Bytes pages = pages_of(random, 16 * block_pages, 100);
 
@@ -100,26 +102,26 @@ TEST_P(FarPackedStore, TakesLessRoomThanThePages) {
 
     EXPECT_EQ(packed.kept_bytes(), 32 * mib);
     EXPECT_EQ(packed.packed_bytes(), 2 * mib);
-    EXPECT_EQ(store.used_bytes(), 2 * mib);
+    EXPECT_EQ(servers.used_bytes(), 2 * mib);
     EXPECT_EQ(fetched(packed, block_bytes, pages.size()), pages);
   });
 }
 
 TEST_P(FarPackedStore, UsesSlotsAgain) {
-  run({}, [](Window&, Store& store, PackedStore& packed) {
+  run({}, [](Servers& servers, Store&, PackedStore& packed) {
     Random random(test::seed());
     Bytes pages;
     for (int i = 0; i < 20; ++i) {
       pages = pages_of(random, block_pages, 1000);
       ASSERT_EQ(packed.store(0, pages), Status::ok);
     }
-    EXPECT_EQ(store.used_bytes(), 2 * mib);
+    EXPECT_EQ(servers.used_bytes(), 2 * mib);
     EXPECT_EQ(fetched(packed, 0, pages.size()), pages);
   });
 }
 
 TEST_P(FarPackedStore, ThatIsFullKeepsWhatItHas) {
-  run({.count = 1, .bytes = 8 * mib}, [](Window&, Store& store, PackedStore& packed) {
+  run({.count = 1, .bytes = 8 * mib}, [](Servers& servers, Store&, PackedStore& packed) {
     Random random(test::seed());
     const Bytes pages = pages_of(random, 4 * block_pages, page_bytes);
     ASSERT_EQ(packed.store(0, pages), Status::ok);
@@ -131,7 +133,7 @@ TEST_P(FarPackedStore, ThatIsFullKeepsWhatItHas) {
     EXPECT_EQ(fetched(packed, 0, pages.size()), pages);
 
     ASSERT_EQ(packed.discard(block_bytes, 2 * block_bytes), Status::ok);
-    EXPECT_EQ(store.used_bytes(), 6 * mib);  // one is spare
+    EXPECT_EQ(servers.used_bytes(), 6 * mib);  // one is spare
     const Bytes others = pages_of(random, 1, 0);
     EXPECT_EQ(packed.store(8 * mib, others), Status::ok);
     EXPECT_EQ(fetched(packed, 8 * mib, page_bytes), others);
@@ -140,7 +142,7 @@ TEST_P(FarPackedStore, ThatIsFullKeepsWhatItHas) {
 
 // Of the three pages two find room: none of them is stored.
 TEST_P(FarPackedStore, StoresAllOrNothing) {
-  run({.count = 1, .bytes = 2 * mib}, [](Window&, Store&, PackedStore& packed) {
+  run({.count = 1, .bytes = 2 * mib}, [](Servers&, Store&, PackedStore& packed) {
     Random random(test::seed());
     const Bytes pages = pages_of(random, block_pages - 2, page_bytes);
     ASSERT_EQ(packed.store(0, pages), Status::ok);
@@ -154,7 +156,8 @@ TEST_P(FarPackedStore, StoresAllOrNothing) {
 }
 
 TEST_P(FarPackedStore, AnswersOtherBytesForThoseOfALiar) {
-  run({.count = 1}, [](Window& window, Store&, PackedStore& packed) {
+  run({.count = 1}, [](Servers& servers, Store&, PackedStore& packed) {
+    Window& window = servers.window();
     Random random(test::seed());
     const Bytes pages = some_pages(random, block_pages);
     ASSERT_EQ(packed.store(0, pages), Status::ok);
@@ -170,13 +173,14 @@ TEST_P(FarPackedStore, AnswersOtherBytesForThoseOfALiar) {
 }
 
 TEST_P(FarPackedStore, OutlivesOneOfTwoServers) {
-  run({.replicas = 2}, [](Window&, Store& store, PackedStore& packed) {
+  run({.replicas = 2}, [](Servers& servers, Store& store, PackedStore& packed) {
     Random random(test::seed());
     const Bytes pages = some_pages(random, 700);
     ASSERT_EQ(packed.store(0, pages), Status::ok);
-    EXPECT_EQ(store.capacity_bytes(), 32 * mib);  // each page twice
-    ASSERT_EQ(store.server_died(1), 0u);
-    EXPECT_EQ(store.capacity_bytes(), 32 * mib);  // each page once, on the one that is left
+    EXPECT_EQ(servers.capacity_bytes(), 32 * mib);  // each page twice
+    servers.died(1);
+    ASSERT_EQ(store.lost_bytes(), 0u);
+    EXPECT_EQ(servers.capacity_bytes(), 32 * mib);  // each page once, on the one that is left
     EXPECT_EQ(fetched(packed, 0, pages.size()), pages);
     const Bytes others = some_pages(random, 700);
     EXPECT_EQ(packed.store(0, others), Status::ok);
@@ -186,14 +190,29 @@ TEST_P(FarPackedStore, OutlivesOneOfTwoServers) {
 
 TEST_P(FarPackedStore, KeepsTwoCopiesOrNone) {
   for (const int dead : {1, 2, 3}) {
-    run({.count = 3, .replicas = 2, .bytes = 4 * mib}, [&](Window&, Store& store, PackedStore&) {
-      EXPECT_EQ(store.capacity_bytes(), 6 * mib);
+    run({.count = 3, .replicas = 2, .bytes = 4 * mib}, [&](Servers& servers, Store& store, PackedStore&) {
+      EXPECT_EQ(servers.capacity_bytes(), 6 * mib);
       std::uint64_t chunks = 0;
       while (store.take_chunk(chunks * block_bytes)) ++chunks;
       EXPECT_EQ(chunks, 3u);
-      EXPECT_EQ(store.server_died(dead), 0u);
+      servers.died(dead);
+      EXPECT_EQ(store.lost_bytes(), 0u);
     });
   }
+}
+
+TEST_P(FarPackedStore, LeavesAllToTheNext) {
+  run({}, [](Servers& servers, Store& store, PackedStore& packed) {
+    Random random(test::seed());
+    ASSERT_EQ(packed.store(0, some_pages(random, 3000)), Status::ok);
+    EXPECT_GT(servers.used_bytes(), 2 * mib);
+    store.give_all_back();
+    EXPECT_EQ(servers.used_bytes(), 0u);
+    Store next(servers, 64 * mib);
+    std::uint64_t chunks = 0;
+    while (next.take_chunk(chunks * block_bytes)) ++chunks;
+    EXPECT_EQ(chunks * block_bytes, servers.capacity_bytes());
+  });
 }
 
 /// The pages of one thread, and what they must be.
@@ -243,7 +262,7 @@ class Model {
 
 TEST_P(FarPackedStore, IsWhatThePagesWereWhateverThreadsDo) {
   TONARI_TRACE_SEED();
-  run({.count = 2, .replicas = 2, .bytes = 64 * mib}, [](Window&, Store& store, PackedStore& packed) {
+  run({.count = 2, .replicas = 2, .bytes = 64 * mib}, [](Servers& servers, Store&, PackedStore& packed) {
     constexpr std::size_t pages = 1200;  // threads have different pages, but not different blocks
     test::in_threads(3, [&](int thread) {
       const auto number = static_cast<std::size_t>(thread);
@@ -254,7 +273,7 @@ TEST_P(FarPackedStore, IsWhatThePagesWereWhateverThreadsDo) {
     });
     EXPECT_EQ(packed.kept_bytes(), 0u);
     EXPECT_EQ(packed.packed_bytes(), 0u);
-    EXPECT_EQ(store.used_bytes(), 0u);
+    EXPECT_EQ(servers.used_bytes(), 0u);
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <climits>
@@ -116,6 +117,17 @@ bool carry_out_all(pager::Placing<Calls>& placing) noexcept {
   return met;
 }
 
+// How long the first agent waits before it looks whether there is a keeper.
+constexpr timespec patience{.tv_sec = 1, .tv_nsec = 0};
+
+bool keeper_has_gone() noexcept {
+  std::byte nothing{};
+  return system_call(SYS_recvfrom, agents.tools.socket, &nothing, 1, MSG_PEEK | MSG_DONTWAIT, 0, 0) == 0;
+}
+
+// What is not here is gone, and so is who would bring it. Who has started the program says why.
+void end_program() noexcept { (void)system_call(SYS_kill, system_call(SYS_getpid), SIGKILL); }
+
 [[noreturn]] void serve() noexcept {
   (void)system_call(SYS_prctl, PR_SET_NAME, "tonari-agent", 0, 0, 0);
   close_all_others();
@@ -124,10 +136,15 @@ bool carry_out_all(pager::Placing<Calls>& placing) noexcept {
   wake(agents.settled, 1, With::threads);
 
   pager::Placing<Calls> placing({{agents.tools.watch}, {agents.tools.faults}}, nursery);
+  const bool is_first = nursery == agents.tools.nurseries;
+  const Channel& channel = *agents.tools.channel;
   std::atomic<std::uint32_t>& bell = agents.tools.channel->agent_bell;
   for (;;) {
     const std::uint32_t seen = bell.load(std::memory_order_acquire);  // before looking: no command is slept over
-    if (!carry_out_all(placing)) wait_on(bell, seen, With::keeper);
+    if (carry_out_all(placing)) continue;
+    const bool waited_out = wait_on(bell, seen, With::keeper, is_first ? &patience : nullptr);
+    // relaxed: the bell has published it
+    if (channel.ended.load(std::memory_order_relaxed) != 0 || (waited_out && keeper_has_gone())) end_program();
   }
 }
 
@@ -178,6 +195,7 @@ long clone_to(void (*function)() noexcept, std::byte* stack_end) noexcept {
 
 int start_agents(const AgentTools& tools) noexcept {
   agents.tools = tools;
+  agents.settled.store(0, std::memory_order_relaxed);  // in a forked child they are its parent's
   constexpr std::array<std::byte, page_bytes> zeros{};
   (void)pager::checksum_of(zeros.data());  // finds what the processor can, before there are several who ask
   const WithoutSignals inherited;

@@ -20,7 +20,7 @@ struct AgentTools {
 /// Starts the threads that do the keeper's commands, which only work from inside the address space. They are none that
 /// libc knows of, have no signals and tables of descriptors of their own: the program can close nothing of them, and
 /// they keep nothing of the program open. Answers once they have closed what is not theirs: 0, or an error number.
-/// Once.
+/// Once, and once more in a forked child.
 int start_agents(const AgentTools& tools) noexcept;
 
 }  // namespace tonari::far

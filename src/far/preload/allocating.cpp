@@ -1,3 +1,4 @@
+#include "far/preload/begin.hpp"
 #include "far/preload/exported.hpp"
 #include "far/preload/memory.hpp"
 #include "far/preload/real.hpp"
@@ -20,7 +21,7 @@ namespace {
 void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
   if (bytes < program.bytes_min.load(std::memory_order_relaxed)) [[likely]]
     return nullptr;  // see Program
-  return is_ready() ? pointer_to(take(bytes, alignment, Extents::is_allocated)) : nullptr;
+  return make_ready() ? pointer_to(take(bytes, alignment, Extents::is_allocated)) : nullptr;
 }
 
 void* allocate_anywhere(std::size_t bytes) noexcept {
@@ -42,13 +43,12 @@ Extents::Extent allocation_at(const void* start) noexcept {
 
 void release(void* start) noexcept {
   if (const Extents::Extent extent = allocation_at(start); !extent.is_empty()) return give_back(extent);
-  const bool is_of_parent = is_in_arena(start) && !is_ready();  // a forked child has nothing there to free
-  if (!is_early(start) && !is_of_parent) real().free(start);
+  if (!is_early(start) && !is_of_parent(start)) real().free(start);
 }
 
 std::size_t usable_bytes(void* start) noexcept {
   if (is_early(start)) return early_bytes(start);
-  return is_in_arena(start) && !is_ready() ? 0 : real().malloc_usable_size(start);
+  return is_of_parent(start) ? 0 : real().malloc_usable_size(start);
 }
 
 void* reallocate_far(const Extents::Extent& before, std::size_t bytes) noexcept {

@@ -1,3 +1,4 @@
+#include "far/preload/begin.hpp"
 #include "far/preload/exported.hpp"
 #include "far/preload/memory.hpp"
 #include "far/preload/real.hpp"
@@ -10,13 +11,13 @@ using namespace tonari::far;
 
 /// Memory of the arena, however little. Else, and where there is no room, of malloc. To be freed by free, too.
 TONARI_FAR_EXPORTED void* tonari_far_malloc(std::size_t bytes) noexcept {
-  if (is_ready() && bytes != 0) {
+  if (bytes != 0 && make_ready()) {
     if (const Address start = take(bytes, page_bytes, Extents::is_allocated)) return pointer_to(start);
   }
   return std::malloc(bytes);
 }
 
-TONARI_FAR_EXPORTED int tonari_far_available() noexcept { return is_ready() ? 1 : 0; }
+TONARI_FAR_EXPORTED int tonari_far_available() noexcept { return make_ready() ? 1 : 0; }
 
 TONARI_FAR_EXPORTED void tonari_far_free(void* start) noexcept { std::free(start); }
 

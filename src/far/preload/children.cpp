@@ -1,6 +1,6 @@
 #include "far/preload/children.hpp"
 
-#include "far/preload/program.hpp"
+#include "far/preload/begin.hpp"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -14,9 +14,9 @@ namespace {
 
 void end_with_message(int signal, siginfo_t* info, void* /*context*/) noexcept {
   constexpr std::string_view message =
-      "tonari far: a forked child touched far memory, which children do not have: use posix_spawn or exec, or "
-      "--min-size so that this stays local\n";
-  if (info->si_code > 0 && is_in_arena(info->si_addr) && !is_ready()) {  // in a child, and not by somebody's kill()
+      "tonari far: a forked child touched far memory of its parent, which children do not have: use posix_spawn or "
+      "exec, or --min-size so that this stays local\n";
+  if (info->si_code > 0 && is_of_parent(info->si_addr)) {  // and not by somebody's kill()
     (void)system_call(SYS_write, STDERR_FILENO, message.data(), message.size());
   }
   struct sigaction usual {};
@@ -40,9 +40,12 @@ void watch_segmentation() noexcept {
 
 // Before the fork already: an allocator that has its memory from the arena touches it before we are called in the
 // child.
-void prepare() noexcept { watch_segmentation(); }
+void prepare() noexcept {
+  if (is_ready()) watch_segmentation();
+}
 
 void go_on_as_parent() noexcept {
+  if (!is_ready() || program.lost_count != 0) return;  // there is a parent's memory that it may touch itself
   struct sigaction now {};
   if (::sigaction(SIGSEGV, nullptr, &now) != 0) return;
   if ((now.sa_flags & SA_SIGINFO) == 0 || now.sa_sigaction != end_with_message) return;
@@ -55,7 +58,8 @@ void begin_as_child() noexcept {
   // The hole where the arena was is not for the child's own memory: its addresses would be taken for far ones.
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
   const Range hole = arena();
-  (void)system_call(SYS_mmap, hole.start, hole.bytes, PROT_NONE, flags, -1, 0);
+  if (!hole.is_empty()) (void)system_call(SYS_mmap, hole.start, hole.bytes, PROT_NONE, flags, -1, 0);
+  begin_anew();
   watch_segmentation();  // another thread, which forked too, may have undone what prepare() did
 }
 

@@ -22,7 +22,7 @@ class WithoutSignals {
   std::uint64_t before_ = 0;  // as the kernel has it: a bit a signal
 };
 
-/// Nobody holds it for longer than a search. Of a forked child nobody takes it.
+/// Futexes. A forked child begins with new ones, or takes none.
 class Lock {
  public:
   void lock() noexcept {

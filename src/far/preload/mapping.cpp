@@ -1,3 +1,4 @@
+#include "far/preload/begin.hpp"
 #include "far/preload/exported.hpp"
 #include "far/preload/memory.hpp"
 #include "far/preload/real.hpp"
@@ -47,7 +48,7 @@ bool replaces(int flags) noexcept { return (flags & MAP_FIXED) != 0 && (flags & 
 bool goes_to_arena(const void* hint, std::size_t bytes, int protection, int flags) noexcept {
   return bytes >= program.bytes_min.load(std::memory_order_relaxed) &&  // see Program
          is_plain(flags) && !is_fixed(flags) && protection == usual_protection &&
-         (hint == nullptr || is_in_arena(hint)) && is_ready();
+         (hint == nullptr || is_in_arena(hint)) && make_ready();
 }
 
 void* map_in_arena(void* hint, std::size_t bytes) noexcept {
@@ -118,7 +119,7 @@ void* map(void* hint, std::size_t bytes, int protection, int flags, int descript
 
 int unmap(void* start, std::size_t bytes) noexcept {
   const Parts parts = parts_of(start, bytes);
-  if (parts.inside.is_empty()) return real().munmap(start, bytes);
+  if (parts.inside.is_empty()) return is_of_parent(start) ? 0 : real().munmap(start, bytes);
   if (is_ready()) give_back(parts.inside);
   for (const Range& range : {parts.before, parts.after}) {
     if (!range.is_empty() && real().munmap(pointer_to(range.start), range.bytes) != 0) return -1;
@@ -236,6 +237,7 @@ TONARI_FAR_EXPORTED void* mremap(void* start, std::size_t bytes, std::size_t wan
   va_end(rest);
   const Parts parts = parts_of(start, bytes);
   if (!parts.inside.is_empty()) return remap(parts, bytes, wanted, flags);
+  if (is_of_parent(start)) return failed(EFAULT, MAP_FAILED);
   if (to != nullptr && !parts_of(to, wanted).inside.is_empty()) return failed(EINVAL, MAP_FAILED);
   return real().mremap(start, bytes, wanted, flags, to);
 }
@@ -261,8 +263,8 @@ TONARI_FAR_EXPORTED int posix_madvise(void* start, std::size_t bytes, int advice
 
 TONARI_FAR_EXPORTED int mprotect(void* start, std::size_t bytes, int protection) noexcept {
   const Parts parts = parts_of(start, bytes);
+  if (is_of_parent(start)) return failed(ENOMEM, -1);  // a forked child would find zeros there
   if (!parts.inside.is_empty()) {
-    if (!is_ready()) return failed(ENOMEM, -1);  // a forked child would find zeros there
     if (protection != usual_protection) {
       const Guard guard(program.lock);
       program.extents.mark(parts.inside, Extents::was_protected);

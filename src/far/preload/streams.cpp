@@ -64,11 +64,12 @@ class Buffers {
 };
 constinit Buffers buffers{};
 
-bool is_wrapped() noexcept { return program.unreached_bytes.load(std::memory_order_relaxed) != 0; }
+// Before main(), by buffer_standard_streams(), or never.
+constinit bool is_wrapped = false;
 
 // As libc would have made it: a terminal's goes out with each line.
 FILE* buffered(FILE* stream) noexcept {
-  if (stream == nullptr || !is_wrapped()) return stream;
+  if (stream == nullptr || !is_wrapped) return stream;
   const int before = errno;
   if (std::byte* const buffer = buffers.take(stream)) {
     const int file = ::fileno(stream);
@@ -81,7 +82,7 @@ FILE* buffered(FILE* stream) noexcept {
 
 template <class Close>
 int close(FILE* stream, Close close_it) {
-  const FILE** const place = is_wrapped() ? buffers.find(stream) : nullptr;
+  const FILE** const place = is_wrapped ? buffers.find(stream) : nullptr;
   if (place == nullptr) return close_it(stream);
   buffers.rename(place);  // the next stream may lie where this was, before we come to release it
   const int answer = close_it(stream);
@@ -112,6 +113,8 @@ bool is_local_needed(const void* start, std::size_t size, std::size_t count, std
 }  // namespace
 
 void buffer_standard_streams() noexcept {
+  if (is_wrapped) return;
+  is_wrapped = true;
   (void)buffered(stdin);
   (void)buffered(stdout);
 }

@@ -64,9 +64,11 @@ constexpr int error_of(long answer) noexcept { return is_error(answer) ? static_
 /// Among this program's threads, or with the keeper.
 enum class With : int { threads = FUTEX_PRIVATE_FLAG, keeper = 0 };
 
-/// Sleeps while `word` is `seen`; may return early.
-inline void wait_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, With with) noexcept {
-  (void)system_call(SYS_futex, &word, FUTEX_WAIT | static_cast<int>(with), seen, nullptr, nullptr, 0);
+/// Sleeps while `word` is `seen`, not for longer than `limit` if there is one; may return early. Answers whether the
+/// limit was reached.
+inline bool wait_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, With with,
+                    const timespec* limit = nullptr) noexcept {
+  return system_call(SYS_futex, &word, FUTEX_WAIT | static_cast<int>(with), seen, limit, nullptr, 0) == -ETIMEDOUT;
 }
 inline void wake(std::atomic<std::uint32_t>& word, int sleepers, With with) noexcept {
   (void)system_call(SYS_futex, &word, FUTEX_WAKE | static_cast<int>(with), sleepers, nullptr, nullptr, 0);

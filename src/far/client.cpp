@@ -1,0 +1,164 @@
+#include "far/client.hpp"
+
+#include "base/error.hpp"
+#include "base/futex.hpp"
+#include "job/memory.hpp"
+
+#include <tonari/status.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+namespace tonari::far {
+
+namespace {
+
+constexpr std::uint32_t buffers = 64;
+constexpr unsigned movers = 2;                // one waits for an agent while the other does not
+constexpr std::uint32_t agents = movers + 2;  // one for the fault thread, and one for requests
+
+// Compressed pages lie anywhere in what is lent; others where they are in the arena.
+std::uint64_t bytes_of_store(const Servers& servers, const Order& order) {
+  return order.store == StoreKind::lz4 ? servers.lent_bytes() : order.arena_bytes;
+}
+
+}  // namespace
+
+Client::Client(FileDescriptor socket, Servers& servers, const Order& order, const Program::Lent& lent,
+               OnFailure on_failure)
+    : servers_(servers),
+      order_(order),
+      on_failure_(std::move(on_failure)),
+      program_(std::move(socket),
+               {.arena_bytes = order.arena_bytes, .min_bytes = order.min_bytes, .buffers = buffers, .agents = agents},
+               lent),
+      store_(servers, bytes_of_store(servers, order)) {
+  if (order.store == StoreKind::lz4) packed_.emplace(store_, order.arena_bytes);
+}
+
+Client::~Client() {
+  program_.end();
+  end();
+}
+
+Client::Heard Client::hear() {
+  const bool had_begun = has_begun();
+  if (!program_.hear()) {
+    end();
+    return Heard::gone;
+  }
+  if (had_begun || program_.space() == nullptr) return Heard::nothing;
+  begin();
+  return Heard::begun;
+}
+
+void Client::begin() {
+  limit_.store(limit_bytes_min, std::memory_order_relaxed);
+  pager_.emplace(*program_.space(), pager::Options{.limit_bytes = limit_bytes_min,
+                                                   .movers = movers,
+                                                   .on_failure = [this](const auto& what) { page_failed(what); }});
+  pager::Source& source = packed_ ? static_cast<pager::Source&>(*packed_) : store_;
+  pager_->add(program_.hello().arena, order_.arena_bytes, source);
+  listener_ = std::jthread([this] { serve_requests(); });
+}
+
+// Its address space is gone, with all that waits in it. What it has done is asked for later.
+void Client::end() noexcept {
+  RemoteSpace* const space = program_.space();
+  if (space == nullptr) return;
+  space->end();
+  if (!listener_.joinable()) return;
+  ring_bell(program_.channel().keeper_bell);
+  listener_.join();
+}
+
+void Client::give_all_back() noexcept {
+  pager_.reset();
+  packed_.reset();
+  store_.give_all_back();
+}
+
+void Client::set_limit(std::uint64_t bytes) noexcept {
+  if (bytes != limit_.exchange(bytes, std::memory_order_relaxed)) pager_->set_limit(bytes);
+}
+
+std::uint64_t Client::touched_bytes() const noexcept { return pager_ ? pager_->statistics().touched_bytes : 0; }
+
+// By a thread of the pager.
+void Client::page_failed(const pager::Failure& failure) noexcept {
+  using What = pager::Failure::What;
+  const auto at = failure.region + failure.page * pager::page_bytes;
+  if (failure.status == Status::peer_gone) {
+    return on_failure_(fmt::format("a server is gone, and with it the page at {:#x}; {}", at, second_copy));
+  }
+  switch (failure.what) {
+    case What::wrong_bytes:
+      return on_failure_(fmt::format("a server gave other bytes for the page at {:#x} than it was given", at));
+    case What::fetch:
+      return on_failure_(fmt::format("the page at {:#x} does not come back: {}", at, explain(failure.status)));
+    case What::discard: return;  // it reads as zeros all the same
+    case What::store: break;
+  }
+  if (failure.status != Status::no_memory) {
+    return on_failure_(fmt::format("no server takes the page at {:#x}: {}", at, explain(failure.status)));
+  }
+  if (servers_.capacity_bytes() == 0) {
+    return on_failure_(
+        fmt::format("a server is gone, and with it the last place for the page at {:#x}; {}", at, second_copy));
+  }
+  on_failure_(fmt::format(
+      "out of memory: the servers' {} are full, and so are the {} that the program may have locally; give "
+      "the servers more (--memory), use more of them, or raise --local",
+      job::memory_text(servers_.capacity_bytes()), job::memory_text(limit_.load(std::memory_order_relaxed))));
+}
+
+Statistics Client::statistics() const noexcept {
+  if (!pager_) return {};
+  return {.pager = pager_->statistics(),
+          .in_use_bytes = in_use_.load(std::memory_order_relaxed),
+          .limit_bytes = limit_.load(std::memory_order_relaxed),
+          .kept_bytes = packed_ ? packed_->kept_bytes() : 0,
+          .packed_bytes = packed_ ? packed_->packed_bytes() : 0,
+          .packed_bytes_out = packed_ ? packed_->packed_bytes_out() : 0,
+          .processes = 1,
+          .reaches_everything = program_.hello().reaches_everything};
+}
+
+void Client::serve_requests() noexcept {
+  constexpr std::chrono::hours long_time{1};
+  Channel& channel = program_.channel();
+  for (;;) {
+    const std::uint32_t seen = channel.keeper_bell.load(std::memory_order_acquire);
+    for (Request& each : channel.requests) {
+      if (each.state.load(std::memory_order_acquire) != Request::asked) continue;
+      each.error = answer(each);
+      each.state.store(Request::answered, std::memory_order_release);
+      futex_wake(each.state, 1);
+    }
+    if (program_.space()->has_ended()) return;
+    futex_wait(channel.keeper_bell, seen, long_time);
+  }
+}
+
+int Client::answer(const Request& request) noexcept {
+  switch (request.what) {
+    case Request::What::use: in_use_.fetch_add(request.bytes, std::memory_order_relaxed); return 0;
+    case Request::What::stop_using:
+      in_use_.fetch_sub(std::min(request.bytes, in_use_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+      [[fallthrough]];
+    case Request::What::discard: return pager_->discard(request.start, request.bytes) == Status::ok ? 0 : EINVAL;
+    case Request::What::will_need: pager_->will_need(request.start, request.bytes); return 0;
+    case Request::What::done_with: pager_->done_with(request.start, request.bytes); return 0;
+    case Request::What::sequential:
+      pager_->expect(request.start, request.bytes, pager::Pager::Pattern::usual);
+      return 0;
+    case Request::What::random: pager_->expect(request.start, request.bytes, pager::Pager::Pattern::random); return 0;
+  }
+  return EINVAL;
+}
+
+}  // namespace tonari::far

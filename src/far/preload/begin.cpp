@@ -1,0 +1,339 @@
+#include "far/preload/begin.hpp"
+
+#include "far/preload/agent.hpp"
+#include "far/preload/children.hpp"
+#include "far/preload/streams.hpp"
+#include "pager/kernel.hpp"
+
+#include <fcntl.h>
+#include <sys/auxv.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string_view>
+
+// How a process becomes one with far memory.
+namespace tonari::far {
+
+constinit Program program{};
+
+namespace {
+
+// One step after the other, until one fails: then Hello says which.
+struct Start {
+  AgentTools tools{};
+  int memory = -1;  // the channel's descriptor
+  int lent = -1;    // that of what servers lend
+  Range arena{};
+  std::span<Extents::Entry> table{};
+  std::atomic<std::uint32_t>* ready = nullptr;
+  Hello hello{};
+};
+// Here, and not on a stack: what is open of it in the moment of a fork is open in the child, which closes it.
+constinit Start starting{};
+
+bool fail(Start& start, int error, std::string_view what) noexcept {
+  start.hello.error = error;
+  std::ranges::copy(what.substr(0, start.hello.what.size() - 1), start.hello.what.begin());
+  return false;
+}
+
+template <class... Arguments>
+long insist(long number, Arguments... arguments) noexcept {
+  for (;;) {
+    const long answer = system_call(number, arguments...);
+    if (answer != -EINTR) return answer;
+  }
+}
+
+// It comes with one byte. -1: it is not there, or this is not the keeper's socket.
+int receive_descriptor(int socket) noexcept {
+  char byte = 0;
+  iovec part{.iov_base = &byte, .iov_len = 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  if (insist(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC) < 0) return -1;
+  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) return -1;
+  int descriptor = -1;
+  std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+  return descriptor;
+}
+
+void send_hello(const Start& start) noexcept {
+  iovec part{.iov_base = const_cast<Hello*>(&start.hello), .iov_len = sizeof(Hello)};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (start.hello.error == 0) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &start.tools.faults, sizeof(int));
+  }
+  (void)insist(SYS_sendmsg, start.tools.socket, &message, MSG_NOSIGNAL);  // refused: nobody will say Go
+}
+
+// Who may not begin does not: the keeper ends it, or is gone.
+void wait_for_go(const Start& start) noexcept {
+  Go go;
+  const long got = insist(SYS_recvfrom, start.tools.socket, &go, sizeof go, MSG_WAITALL, nullptr, nullptr);
+  if (got != sizeof go) ::_exit(127);
+  while (go.taken == 0) (void)system_call(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);
+}
+
+// Not for forked children, nor for dumps.
+Address map_shared(Start& start, int descriptor, std::size_t bytes, std::uint64_t offset,
+                   std::string_view what) noexcept {
+  const long at = system_call(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, offset);
+  if (is_error(at)) {
+    (void)fail(start, error_of(at), what);
+    return 0;
+  }
+  (void)system_call(SYS_madvise, at, bytes, MADV_DONTFORK);
+  (void)system_call(SYS_madvise, at, bytes, MADV_DONTDUMP);
+  return static_cast<Address>(at);
+}
+
+bool map_channel(Start& start) noexcept {
+  const Address at = map_shared(start, start.memory, channel_bytes, 0, "mmap of the channel");
+  if (at == 0) return false;
+  start.tools.channel = static_cast<Channel*>(pointer_to(at));
+  if (start.tools.channel->version != channel_version)
+    return fail(start, EPROTO, "keeper and preload differ in version");
+  if (::getauxval(AT_PAGESZ) != page_bytes) return fail(start, ENOTSUP, "paging, which needs pages of 4096 bytes");
+  return true;
+}
+
+bool map_lent(Start& start) noexcept {
+  const Channel& channel = *start.tools.channel;
+  if (channel.lent_bytes == 0) return true;
+  start.lent = receive_descriptor(start.tools.socket);
+  if (start.lent < 0) return fail(start, EBADF, "receiving the descriptor of what servers lend");
+  const std::uint64_t offset = channel.lent_offset / page_bytes * page_bytes;
+  const std::uint64_t before = channel.lent_offset - offset;
+  const Address at = map_shared(start, start.lent, channel.lent_bytes + before, offset, "mmap of what servers lend");
+  if (at == 0) return false;
+  start.tools.lent = static_cast<std::byte*>(pointer_to(at + before));
+  return true;
+}
+
+// Address space that begins at a block. Forked children do not have it; a dump of it would be long and empty.
+Address reserve(Start& start, std::size_t bytes, std::string_view what) noexcept {
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  const long got = system_call(SYS_mmap, nullptr, bytes + block_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (is_error(got)) {
+    (void)fail(start, error_of(got), what);
+    return 0;
+  }
+  const auto first = static_cast<Address>(got);
+  const Address aligned = (first + block_bytes - 1) / block_bytes * block_bytes;
+  if (aligned != first) (void)system_call(SYS_munmap, first, aligned - first);
+  (void)system_call(SYS_munmap, aligned + bytes, first + block_bytes - aligned);
+  (void)system_call(SYS_madvise, aligned, bytes, MADV_DONTFORK);
+  (void)system_call(SYS_madvise, aligned, bytes, MADV_DONTDUMP);
+  return aligned;
+}
+
+bool reserve_all(Start& start) noexcept {
+  const Channel& channel = *start.tools.channel;
+  start.arena = {reserve(start, channel.arena_bytes, "mmap of the arena"), channel.arena_bytes};
+  if (start.arena.start == 0) return false;
+  start.tools.buffers = reserve(start, channel.buffers * block_bytes, "mmap of the buffers");
+  if (start.tools.buffers == 0) return false;
+  start.tools.nurseries = reserve(start, agents_max * block_bytes, "mmap of huge pages");
+  if (start.tools.nurseries == 0) return false;
+  (void)system_call(SYS_madvise, start.tools.nurseries, agents_max * block_bytes, MADV_HUGEPAGE);  // refused: slower
+
+  constexpr std::size_t extents_max = 1 << 20;
+  const std::size_t extents = std::min(channel.arena_bytes / page_bytes, extents_max);
+  const Address table = reserve(start, to_whole_pages(extents * sizeof(Extents::Entry)), "mmap of the arena's table");
+  if (table == 0) return false;
+  start.table = {static_cast<Extents::Entry*>(pointer_to(table)), extents};
+  start.hello.arena = start.arena.start;
+  start.hello.buffers = start.tools.buffers;
+  return true;
+}
+
+bool map_ready(Start& start) noexcept {
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+  const long at = system_call(SYS_mmap, nullptr, page_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (is_error(at)) return fail(start, error_of(at), "mmap of a page");
+  const long wiped = system_call(SYS_madvise, at, page_bytes, MADV_WIPEONFORK);
+  if (is_error(wiped)) return fail(start, error_of(wiped), "madvise(MADV_WIPEONFORK)");
+  start.ready = static_cast<std::atomic<std::uint32_t>*>(pointer_to(static_cast<Address>(at)));
+  return true;
+}
+
+// As pager/userfaultfd.cpp: with a device the kernel asks for the file's rights, without one for the process's.
+bool open_faults(Start& start) noexcept {
+  constexpr int flags = O_CLOEXEC | O_NONBLOCK;
+  const long device = insist(SYS_openat, AT_FDCWD, "/dev/userfaultfd", O_RDWR | O_CLOEXEC, 0);
+  long opened = -1;
+  if (!is_error(device)) {
+    opened = system_call(SYS_ioctl, device, USERFAULTFD_IOC_NEW, flags);
+    (void)system_call(SYS_close, device);
+  }
+  if (is_error(opened)) opened = system_call(SYS_userfaultfd, flags);
+  start.hello.reaches_everything = is_error(opened) ? 0 : 1;
+  if (is_error(opened)) opened = system_call(SYS_userfaultfd, flags | UFFD_USER_MODE_ONLY);
+  if (is_error(opened)) return fail(start, error_of(opened), "userfaultfd");
+  start.tools.faults = static_cast<int>(opened);
+  return true;
+}
+
+// Pages are moved only to where somebody watches. Nobody waits for these: who touches what is not there has a signal.
+bool watch_buffers(Start& start) noexcept {
+  const long opened = system_call(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+  if (is_error(opened)) return fail(start, error_of(opened), "userfaultfd");
+  start.tools.watch = static_cast<int>(opened);
+  uffdio_api api{.api = UFFD_API, .features = pager::kernel::feature_move | UFFD_FEATURE_SIGBUS, .ioctls = 0};
+  const long agreed = system_call(SYS_ioctl, opened, UFFDIO_API, &api);
+  if (is_error(agreed))
+    return fail(start, error_of(agreed), "UFFDIO_API for UFFDIO_MOVE, which Linux 6.8 and later has");
+  uffdio_register request{.range = {start.tools.buffers, start.tools.channel->buffers * block_bytes},
+                          .mode = UFFDIO_REGISTER_MODE_MISSING,
+                          .ioctls = 0};
+  const long registered = system_call(SYS_ioctl, opened, UFFDIO_REGISTER, &request);
+  return !is_error(registered) || fail(start, error_of(registered), "UFFDIO_REGISTER of the buffers");
+}
+
+bool start_helpers(Start& start) noexcept {
+  // Who may begin by himself does so already.
+  if (const int error = program.door == nullptr ? watch_for_children() : 0) return fail(start, error, "pthread_atfork");
+  if (const int error = start_agents(start.tools)) return fail(start, error, "clone of an agent");
+  return true;
+}
+
+void open_arena(const Start& start) noexcept {
+  program.channel = start.tools.channel;
+  program.extents = Extents(start.arena, start.table);
+  program.arena_start.store(start.arena.start, std::memory_order_relaxed);
+  program.arena_bytes.store(start.arena.bytes, std::memory_order_relaxed);
+  if (start.hello.reaches_everything == 0) {
+    program.unreached_start.store(start.arena.start, std::memory_order_relaxed);
+    program.unreached_bytes.store(start.arena.bytes, std::memory_order_relaxed);
+    buffer_standard_streams();
+  }
+  start.ready->store(1, std::memory_order_relaxed);
+  program.ready.store(start.ready, std::memory_order_release);  // all of the above before it: pairs with is_ready
+  program.bytes_min.store(start.tools.channel->min_bytes, std::memory_order_relaxed);
+}
+
+// The agents have their own; what is mapped needs none.
+void close_all(Start& start) noexcept {
+  for (int* each : {&start.tools.socket, &start.tools.faults, &start.tools.watch, &start.memory, &start.lent}) {
+    if (*each >= 0) (void)system_call(SYS_close, *each);
+    *each = -1;
+  }
+}
+
+bool prepare(Start& start) noexcept {
+  return map_channel(start) && map_lent(start) && reserve_all(start) && map_ready(start) && open_faults(start) &&
+         watch_buffers(start) && start_helpers(start);
+}
+
+void finish(Start& start) noexcept {
+  send_hello(start);
+  wait_for_go(start);
+  close_all(start);
+  open_arena(start);
+}
+
+// -1: nobody listens there any more. The process goes on without.
+int connect_to_door() noexcept {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::size_t length = std::strlen(program.door);
+  if (length + 1 > sizeof address.sun_path) return -1;
+  std::memcpy(address.sun_path + 1, program.door, length);
+  const long socket = system_call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (is_error(socket)) return -1;
+  if (!is_error(insist(SYS_connect, socket, &address, offsetof(sockaddr_un, sun_path) + 1 + length))) {
+    return static_cast<int>(socket);
+  }
+  (void)system_call(SYS_close, socket);
+  return -1;
+}
+
+void say_why_not(const Hello& hello) noexcept {
+  const char* const why = ::strerrordesc_np(hello.error);
+  const auto part = [](std::string_view text) { return iovec{const_cast<char*>(text.data()), text.size()}; };
+  const std::array parts{part("tonari far: a process stays with local memory: "), part(hello.what.data()), part(": "),
+                         part(why != nullptr ? why : "an unknown error"), part("\n")};
+  (void)system_call(SYS_writev, STDERR_FILENO, parts.data(), parts.size());
+}
+
+}  // namespace
+
+bool begin(int socket) noexcept {
+  starting.tools.socket = socket;
+  starting.memory = receive_descriptor(socket);
+  if (starting.memory < 0) return false;
+  const bool can_be = prepare(starting);
+  finish(starting);
+  return can_be;
+}
+
+void may_begin(const char* name, std::size_t bytes_min) noexcept {
+  if (watch_for_children() != 0) return;  // no memory, before there was any
+  const long opened = system_call(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+  if (is_error(opened)) {
+    buffer_standard_streams();  // before they are used
+  } else {
+    (void)system_call(SYS_close, opened);
+  }
+  program.door = name;
+  program.bytes_min.store(bytes_min, std::memory_order_relaxed);
+  program.may_begin.store(true, std::memory_order_relaxed);
+}
+
+bool begin_at_door() noexcept {
+  const Guard guard(program.beginning);
+  if (is_ready()) return true;
+  if (!program.may_begin.exchange(false, std::memory_order_relaxed)) return false;
+  starting = {};
+  starting.tools.socket = connect_to_door();
+  if (starting.tools.socket < 0) return false;
+  starting.memory = receive_descriptor(starting.tools.socket);
+  const bool can_be = starting.memory >= 0 && prepare(starting);
+  if (can_be) {
+    finish(starting);
+  } else {
+    if (starting.hello.error != 0) say_why_not(starting.hello);
+    close_all(starting);
+  }
+  return can_be;
+}
+
+void begin_anew() noexcept {
+  if (program.door == nullptr) return;
+  close_all(starting);
+  std::construct_at(&program.lock);
+  std::construct_at(&program.beginning);
+  if (!arena().is_empty()) {
+    if (program.lost_count == program.lost.size()) return;  // enough is enough: it stays with local memory
+    program.lost[program.lost_count++] = arena();
+  }
+  program.arena_start.store(0, std::memory_order_relaxed);
+  program.arena_bytes.store(0, std::memory_order_relaxed);
+  program.unreached_bytes.store(0, std::memory_order_relaxed);
+  program.ready.store(nullptr, std::memory_order_relaxed);
+  program.may_begin.store(true, std::memory_order_relaxed);
+}
+
+}  // namespace tonari::far
