@@ -54,7 +54,8 @@ struct TransferMemory {
   void open(std::uint32_t generation) noexcept {
     done.store(0, std::memory_order_relaxed);
     failed.store(0, std::memory_order_relaxed);
-    claim.store(std::uint64_t{generation} << 32, std::memory_order_relaxed);
+    // Release: what this side copied of the generation before is seen by whose close() finds this one.
+    claim.store(std::uint64_t{generation} << 32, std::memory_order_release);
   }
   /// The next chunk of `chunks`, for the caller alone; nothing when all are claimed or the generation is over.
   std::optional<std::uint32_t> take_chunk(std::uint32_t generation, std::uint32_t chunks) noexcept {
@@ -64,11 +65,13 @@ struct TransferMemory {
     } while (!claim.compare_exchange_weak(seen, seen + 1, std::memory_order_relaxed));
     return static_cast<std::uint32_t>(seen);
   }
-  /// Has neither side copy anything, unless one has begun: then false, and it must be brought to its end.
+  /// Has neither side copy anything, unless one has begun: then false, and it must be brought to its end. True also
+  /// when that came before: the caller, the receiver, then sees all that was copied.
   bool close(std::uint32_t generation) noexcept {
     constexpr std::uint64_t closed = 0xffffffff;
     std::uint64_t seen = std::uint64_t{generation} << 32;
-    if (claim.compare_exchange_strong(seen, seen | closed, std::memory_order_relaxed)) return true;
+    // Acquire: pairs with open() of a later generation.
+    if (claim.compare_exchange_strong(seen, seen | closed, std::memory_order_acquire)) return true;
     return seen >> 32 != generation || (seen & 0xffffffff) == closed;
   }
   /// Says that a claimed chunk is copied. True for the finisher, who then sees all that both sides copied.

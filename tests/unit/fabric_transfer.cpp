@@ -32,6 +32,23 @@ TEST(FabricTransfer, WhoComesLateTakesNothingOfALaterTransfer) {
   EXPECT_EQ(transfer.take_chunk(4, 8), 0U);
 }
 
+TEST(FabricTransfer, WhoClosesOneThatIsOverSeesAllThatWasCopied) {
+  fabric::TransferMemory transfer{};
+  transfer.open(1);
+  int copied = 0;
+  std::jthread sender([&] {
+    (void)transfer.copy_chunks(1, 1, 1, [&](std::uint64_t, std::uint64_t) {
+      copied = 7;
+      return Status::ok;
+    });
+    transfer.open(2);
+  });
+  while (transfer.take_chunk(2, 1) == std::nullopt) std::this_thread::yield();  // learns nothing of the copy
+
+  EXPECT_TRUE(transfer.close(1));
+  EXPECT_EQ(copied, 7);
+}
+
 TEST(FabricTransfer, AFailureOfOneSideIsTheOutcome) {
   TransferMemory transfer{};
   transfer.open(1);
