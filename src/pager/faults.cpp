@@ -86,14 +86,13 @@ void Pager::answer(const Fault& fault, Region& region, Hold& hold, Desk& desk) n
     return;
   }
 
-  if (random_.has(fault.address)) return bring(region, index, page, Advice::Chunk::page, desk);
+  if (random_.has(fault.address)) return bring(region, index, page, PageSet::of(page, 1), desk);
   const bool by_block = may_come_whole(region, index) || rest_may_come(region, index);
   const Advice advice = streams_.fault(fault.address / page_bytes, fault.thread, by_block);
-  if (advice.chunk == Advice::Chunk::block && block.beside.is_empty() &&
-      requests_.add({Request::What::block, &region, index, page})) {
+  if (advice.by_block && block.beside.is_empty() && requests_.add({Request::What::block, &region, index, page})) {
     hold.pass_on();  // a mover may have adopted it already
   } else {
-    bring(region, index, page, advice.chunk, desk);
+    bring(region, index, page, PageSet::of(advice.first % block_pages, advice.pages), desk);
   }
   follow(advice);
 }
@@ -113,9 +112,7 @@ bool Pager::rest_may_come(Region& region, std::size_t index) const noexcept {
 }
 
 // By the block's holder.
-void Pager::bring(Region& region, std::size_t index, std::size_t page, Advice::Chunk chunk, Desk& desk) noexcept {
-  const PageSet wanted =
-      chunk == Advice::Chunk::page ? PageSet::of(page, 1) : PageSet::of(page / slice_pages * slice_pages, slice_pages);
+void Pager::bring(Region& region, std::size_t index, std::size_t page, const PageSet& wanted, Desk& desk) noexcept {
   if (region.block(index).beside.has(page)) {
     porter_.bring_back(region, index, wanted, page, desk);
   } else {
@@ -134,7 +131,7 @@ void Pager::follow(const Advice& advice) noexcept {
     const auto region = regions_.find(address);
     if (!region) return;
     const std::size_t block = (*region)->block_at(address);
-    const auto what = advice.chunk == Advice::Chunk::block ? Request::What::block_ahead : Request::What::page_ahead;
+    const auto what = advice.by_block ? Request::What::block_ahead : Request::What::page_ahead;
     const Address base = (*region)->address_of(block);
     if (!requests_.add({what, &**region, block, (address - base) / page_bytes})) return;
   }

@@ -40,7 +40,7 @@ void Pager::perform(const Request& request, Desk& desk) noexcept {
     } else if (rest_may_come(region, request.block)) {
       (void)porter_.bring_rest(region, request.block, Porter::Wanted::soon, desk);
     }
-  } else if (!(block.here | block.beside | block.lost).has(request.page)) {
+  } else if (block.touched && !(block.here | block.beside | block.lost).has(request.page)) {
     porter_.bring_in(region, request.block, PageSet::of(request.page, 1), request.page, desk);
   }
 }
@@ -56,7 +56,8 @@ void Pager::bring_block(const Request& request, Desk& desk) noexcept {
              porter_.bring_rest(region, request.block, Porter::Wanted::now, desk)) {
     return;
   }
-  bring(region, request.block, request.page, Advice::Chunk::slice, desk);
+  const PageSet slice = PageSet::of(request.page / slice_pages * slice_pages, slice_pages);
+  bring(region, request.block, request.page, slice, desk);
 }
 
 }  // namespace tonari::pager

@@ -82,7 +82,7 @@ class Pager {
   void serve_faults(Desk& desk) noexcept;
   void serve(const Fault& fault, Desk& desk) noexcept;
   void answer(const Fault& fault, Region& region, Hold& hold, Desk& desk) noexcept;
-  void bring(Region& region, std::size_t block, std::size_t page, Advice::Chunk chunk, Desk& desk) noexcept;
+  void bring(Region& region, std::size_t block, std::size_t page, const PageSet& wanted, Desk& desk) noexcept;
   void follow(const Advice& advice) noexcept;
   [[nodiscard]] bool may_come_whole(Region& region, std::size_t block) const noexcept;
   [[nodiscard]] bool rest_may_come(Region& region, std::size_t block) const noexcept;

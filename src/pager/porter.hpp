@@ -139,6 +139,7 @@ class Porter {
   Buffer stocked_buffer(Wanted wanted, Desk& desk) noexcept;
 
   void relieve_of_stock() noexcept;
+  [[nodiscard]] bool is_forgotten() noexcept;
   bool take_one_out(Desk& desk) noexcept;
   enum class Beside : std::uint8_t { keep, drop };
   bool take_out(Region& region, std::size_t block, Beside beside, Desk& desk) noexcept;

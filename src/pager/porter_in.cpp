@@ -119,6 +119,7 @@ void Porter::bring_back(Region& region, std::size_t index, const PageSet& wanted
     space_.faults().wake(region.address_of(index), block_bytes);
     if (came.is_empty()) return;
   }
+  touch(block, true);
   block.here |= came;
   block.beside -= came;
 
@@ -155,7 +156,6 @@ bool Porter::read_block(Region& region, std::size_t index, Wanted wanted, Desk& 
   }
   block.beside = PageSet::of(0, block_pages);
   block.buffer = buffer;
-  touch(block, true);
   Counters::add(counters_.blocks_read_ahead);
   const std::lock_guard guard(mutex_);
   pool_.keep(buffer, block.entry, Pool::Kind::ahead);

@@ -30,6 +30,7 @@ bool Porter::make_room(std::size_t pages, std::size_t mark, Desk& desk) noexcept
   for (int waits = 0; resident() + pages > mark && refusals < refusals_max && waits < waits_max;) {
     relieve_of_stock();
     if (resident() + pages <= mark) break;
+    if (is_forgotten() && drop_oldest(Pool::Kind::ahead)) continue;
     if (take_one_out(desk) || drop_oldest(Pool::Kind::taken_out) || drop_oldest(Pool::Kind::ahead)) continue;
     // All that could go is in the hands of others: they wait for nobody, so this ends.
     if (carrying_.load(std::memory_order_relaxed) > 0) {
@@ -54,6 +55,12 @@ void Porter::relieve_of_stock() noexcept {
   resident_.fetch_sub(block_pages, std::memory_order_relaxed);
   const std::lock_guard guard(mutex_);
   pool_.give_back(*buffer, false);
+}
+
+// What was read ahead, and its stream has gone elsewhere.
+bool Porter::is_forgotten() noexcept {
+  const std::lock_guard guard(mutex_);
+  return pool_.age(Pool::Kind::ahead) > 4 * ahead_max_.load(std::memory_order_relaxed);
 }
 
 // Its pages are beside then, and those that were taken out before it are dropped if there are enough of them.

@@ -18,24 +18,32 @@ Advice Streams::fault(std::uint64_t page, std::uint32_t thread, bool by_block) n
   ++faults_;
   if (Stream* const stream = find(page, thread)) return go_on(*stream, page, by_block);
   if (Stream* const stream = find_strided(page, thread)) return go_on_in_strides(*stream, page);
-  Stream* const third = find_third(page, thread);
+  find_third(page, thread);
   begin(page, thread);
-  return third != nullptr ? go_on_in_strides(*third, page) : Advice{};
+  return {.first = page};
 }
 
-// One that goes on here: the next page or, for the same thread, one a little further.
+bool Streams::Stream::is_strided() const noexcept { return std::abs(step) > static_cast<std::int64_t>(slack_pages); }
+
+// Is the page just where it would go on, `gap` pages from what was brought?
+bool Streams::Stream::is_next(std::uint64_t page, std::uint64_t gap) const noexcept {
+  return gap == 0 || (gap < static_cast<std::uint64_t>(std::abs(step)) && distance(last, page) % step == 0);
+}
+
+// One that goes on here or, for the same thread, a little further.
 Streams::Stream* Streams::find(std::uint64_t page, std::uint32_t thread) noexcept {
   const auto goes_on = [&](const Stream& each) {
-    if (!each.exists || each.step != 0) return false;
-    if (each.pages < pages_before_blocks && faults_ - each.used > faults_until_old) return false;
+    if (!each.exists || each.is_strided()) return false;
+    if (faults_ - each.used > faults_until_old) return false;
     const bool forwards = page >= each.high;
     if (!forwards && page >= each.low) return false;
     const std::uint64_t gap = forwards ? page - each.high : each.low - 1 - page;
     if (each.thread != thread) return gap == 0;
-    if (gap <= slack_pages) return true;
+    if (gap <= slack_pages) return each.run > 1 || each.is_next(page, gap);
     // Blocks that are still here from an earlier time are passed without a fault.
-    const bool enters_block = page % block_pages == (forwards ? 0 : block_pages - 1);
-    return enters_block && each.pages >= pages_before_blocks && gap <= slack_pages_by_blocks;
+    const std::uint64_t in_block = page % block_pages;
+    const bool enters_block = (forwards ? in_block : block_pages - 1 - in_block) < slack_pages;
+    return enters_block && each.run == block_pages && gap <= slack_pages_by_blocks;
   };
   if (const auto found = std::ranges::find_if(proven_, goes_on); found != proven_.end()) return &*found;
   const auto found = std::ranges::find_if(candidates_, goes_on);
@@ -48,7 +56,7 @@ Streams::Stream* Streams::find(std::uint64_t page, std::uint32_t thread) noexcep
 // A strided one of this thread that comes by here: at the next page not read ahead, or earlier, if that was too slow.
 Streams::Stream* Streams::find_strided(std::uint64_t page, std::uint32_t thread) noexcept {
   const auto comes_by = [&](const Stream& each) {
-    if (!each.exists || each.step == 0 || each.thread != thread) return false;
+    if (!each.exists || !each.is_strided() || each.thread != thread) return false;
     const std::int64_t came = distance(each.last, page);
     const std::int64_t steps = came / each.step;
     return came % each.step == 0 && steps > 0 && steps <= distance(each.last, each.far) / each.step + 1;
@@ -57,8 +65,8 @@ Streams::Stream* Streams::find_strided(std::uint64_t page, std::uint32_t thread)
   return found != proven_.end() ? &*found : nullptr;
 }
 
-// Two earlier faults of this thread that lead here in equal strides.
-Streams::Stream* Streams::find_third(std::uint64_t page, std::uint32_t thread) noexcept {
+// Do two earlier faults of this thread lead here in equal strides? That may be chance: the fourth is read ahead of.
+void Streams::find_third(std::uint64_t page, std::uint32_t thread) noexcept {
   for (const Stream& second : candidates_) {
     const std::int64_t step = distance(second.last, page);
     if (!second.exists || second.thread != thread || step == 0 || std::abs(step) > stride_pages_max) continue;
@@ -69,10 +77,11 @@ Streams::Stream* Streams::find_third(std::uint64_t page, std::uint32_t thread) n
     if (std::ranges::none_of(candidates_, is_first)) continue;
     Stream strided = second;
     strided.step = step;
-    strided.far = second.last;
-    return &promote(strided);
+    strided.last = strided.far = strided.low = page;
+    strided.high = page + 1;
+    (void)promote(strided);
+    return;
   }
-  return nullptr;
 }
 
 // Takes the place of whichever has been quiet for longest.
@@ -88,21 +97,35 @@ void Streams::begin(std::uint64_t page, std::uint32_t thread) noexcept {
                                                                .last = page,
                                                                .low = page,
                                                                .high = page + 1,
-                                                               .step = 0,
+                                                               .step = 1,
                                                                .far = 0,
-                                                               .pages = 1,
+                                                               .run = 1,
                                                                .depth = 0};
 }
 
 Advice Streams::go_on(Stream& stream, std::uint64_t page, bool by_block) noexcept {
   Advice advice;
   advice.backwards = page < stream.low;
-  const bool by_blocks = by_block && stream.pages >= pages_before_blocks;
-  advice.chunk = by_blocks ? Advice::Chunk::block : Advice::Chunk::slice;
-  const std::uint64_t unit = by_blocks ? block_pages : slice_pages;
-  const std::uint64_t first = round_down(page, unit);
+  const std::uint64_t gap = advice.backwards ? stream.low - 1 - page : page - stream.high;
+  const bool goes_on = stream.is_next(page, gap) || stream.run == block_pages;
+  stream.run = goes_on ? std::min<unsigned>(stream.run * 2, block_pages) : std::max(stream.run / 2, 1U);
+  advice.by_block = by_block && stream.run == block_pages;
+  const std::uint64_t unit = by_block ? stream.run : std::min<unsigned>(stream.run, slice_pages);
+  std::uint64_t first = round_down(page, unit);
+  std::uint64_t end = first + unit;
+  if (!advice.by_block) {
+    const std::uint64_t block = round_down(page, block_pages);
+    const std::uint64_t between = goes_on && gap <= slack_pages ? gap : 0;  // of a short stride: wanted soon
+    if (advice.backwards) {
+      end = std::min(page + 1 + between, block + block_pages);
+    } else {
+      first = std::max(page - between, block);
+    }
+  }
+  advice.first = first;
+  advice.pages = static_cast<unsigned>(end - first);
 
-  if (by_blocks) {
+  if (advice.by_block) {
     stream.depth = std::clamp(stream.depth * 2, 1U, blocks_ahead_max);
     advice.step = advice.backwards ? -static_cast<std::int64_t>(block_pages) : static_cast<std::int64_t>(block_pages);
     advice.ahead = first + static_cast<std::uint64_t>(advice.step);
@@ -115,22 +138,23 @@ Advice Streams::go_on(Stream& stream, std::uint64_t page, bool by_block) noexcep
   if (advice.backwards) {
     stream.low = first;
   } else {
-    stream.high = first + unit;
+    stream.high = end;
   }
   stream.used = faults_;
-  stream.pages += unit;
   return advice;
 }
 
 Advice Streams::go_on_in_strides(Stream& stream, std::uint64_t page) noexcept {
   stream.used = faults_;
-  stream.depth = std::clamp(stream.depth * 2, 2U, strides_ahead_max);
+  // Earlier than just behind what was read ahead: it comes too slowly, or by chance.
+  const bool is_next = page == stream.far + static_cast<std::uint64_t>(stream.step);
+  if (is_next) stream.depth = std::clamp(stream.depth * 2, 2U, strides_ahead_max);
   const std::uint64_t from = distance(page, stream.far) / stream.step > 0 ? stream.far : page;
   const std::uint64_t to = page + static_cast<std::uint64_t>(stream.step * static_cast<std::int64_t>(stream.depth));
   stream.last = page;
   if (distance(from, to) / stream.step > 0) stream.far = to;
 
-  Advice advice;
+  Advice advice{.first = page};
   advice.step = stream.step;
   advice.ahead = from + static_cast<std::uint64_t>(stream.step);
   advice.count = static_cast<unsigned>(std::max<std::int64_t>(distance(from, to) / stream.step, 0));

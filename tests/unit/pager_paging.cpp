@@ -328,6 +328,26 @@ TEST_F(PagerPaging, StreamsComeAsHugePagesAheadOfTheirProgram) {
   EXPECT_LT(statistics.faults, 2000U);
 }
 
+TEST_F(PagerPaging, WhatWasReadAheadOfAStreamThatEndedGoes) {
+  Paged paged(192 * mib, 40 * mib);
+  write_all(paged.bytes(), 1);
+  const auto page_at = [&](std::size_t block, std::size_t page) {
+    return wrong_pages(paged.bytes().subspan(block * block_bytes + page * page_bytes, page_bytes),
+                       1 + block * block_bytes + page * page_bytes);
+  };
+  constexpr std::size_t end = 16;
+  EXPECT_EQ(wrong_pages(paged.bytes().first(end * block_bytes), 1), 0U);
+
+  test::Random random(test::seed());
+  for (int i = 0; i < 20'000; ++i) {
+    ASSERT_EQ(page_at(test::between(random, 32, 95), test::between(random, 0, pager::block_pages - 1)), 0U);
+  }
+  const std::uint64_t hits = paged.pager.statistics().read_ahead_hits;
+  for (std::size_t block = end; block < end + 8; ++block) EXPECT_EQ(page_at(block, 3), 0U);
+
+  EXPECT_EQ(paged.pager.statistics().read_ahead_hits, hits);
+}
+
 bool falls_to(const pager::Pager& pager, std::size_t bytes) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (pager.statistics().resident_bytes > bytes && std::chrono::steady_clock::now() < end) {

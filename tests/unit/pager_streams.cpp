@@ -26,12 +26,10 @@ class Program {
     ++faults;
     const bool whole = untouched(page / block_pages);
     last = streams_.fault(page, thread, whole);
-    switch (last.chunk) {
-      case Advice::Chunk::page: add(page, 1); break;
-      case Advice::Chunk::slice: add(page / slice_pages * slice_pages, slice_pages); break;
-      case Advice::Chunk::block: add(page / block_pages * block_pages, block_pages); break;
-    }
-    if (last.chunk == Advice::Chunk::block) return;  // what is read ahead waits beside, and faults all the same
+    EXPECT_EQ(last.first / block_pages, page / block_pages);
+    EXPECT_TRUE(last.first <= page && page < last.first + last.pages);
+    add(last.first, last.pages);
+    if (last.by_block) return;  // what is read ahead waits beside, and faults all the same
     for (unsigned i = 0; i < last.count; ++i) {
       add(last.ahead + static_cast<std::uint64_t>(last.step * static_cast<std::int64_t>(i)), 1);
     }
@@ -56,18 +54,21 @@ class Program {
 TEST(PagerStreams, AForwardStreamGrowsToBlocksAheadOfIt) {
   Program program;
   program.touch(start);
-  EXPECT_EQ(program.last.chunk, Advice::Chunk::page);
+  EXPECT_EQ(program.last.pages, 1U);
   program.touch(start + 1);
-  EXPECT_EQ(program.last.chunk, Advice::Chunk::slice);
+  program.touch(start + 2);
+  EXPECT_EQ(program.last.pages, 2U);
+  program.touch(start + 4);
+  EXPECT_EQ(program.last.pages, 4U);
 
   for (std::uint64_t page = start; page < start + 8 * block_pages; ++page) program.touch(page);
 
-  EXPECT_EQ(program.last.chunk, Advice::Chunk::block);
+  EXPECT_TRUE(program.last.by_block);
   EXPECT_EQ(program.last.ahead, start + 8 * block_pages);
   EXPECT_EQ(program.last.step, static_cast<std::int64_t>(block_pages));
   EXPECT_EQ(program.last.count, 4U);
   EXPECT_EQ(program.last.passed.value_or(0) / block_pages, start / block_pages + 6);
-  EXPECT_LT(program.faults, 2 + block_pages / slice_pages + 8);
+  EXPECT_LT(program.faults, 7 + block_pages / slice_pages + 8);
 }
 
 TEST(PagerStreams, ABackwardStreamDoesToo) {
@@ -75,7 +76,7 @@ TEST(PagerStreams, ABackwardStreamDoesToo) {
 
   for (std::uint64_t page = start + 8 * block_pages; page-- > start;) program.touch(page);
 
-  EXPECT_EQ(program.last.chunk, Advice::Chunk::block);
+  EXPECT_TRUE(program.last.by_block);
   EXPECT_TRUE(program.last.backwards);
   EXPECT_EQ(program.last.ahead, start - block_pages);
   EXPECT_EQ(program.last.step, -static_cast<std::int64_t>(block_pages));
@@ -88,8 +89,8 @@ TEST(PagerStreams, EightAtOnceAreToldApartInOneThread) {
     for (std::uint64_t stream = 0; stream < 8; ++stream) program.touch(start + stream * 100 * block_pages + page);
   }
 
-  EXPECT_EQ(program.last.chunk, Advice::Chunk::block);
-  EXPECT_LT(program.faults, 8 * (2 + block_pages / slice_pages + 4));
+  EXPECT_TRUE(program.last.by_block);
+  EXPECT_LT(program.faults, 8 * (7 + block_pages / slice_pages + 4));
 }
 
 TEST(PagerStreams, AStreamLastsAmongRandomTouches) {
@@ -98,12 +99,24 @@ TEST(PagerStreams, AStreamLastsAmongRandomTouches) {
 
   for (std::uint64_t page = 0; page < 6 * block_pages; ++page) {
     program.touch(start + page);
-    program.touch(2 * start + test::between(random, 0, 1 << 24), 2);
+    if (page % 4 == 0) program.touch(2 * start + test::between(random, 0, 1 << 24), 2);
   }
   const unsigned before = program.faults;
   for (std::uint64_t page = 0; page < block_pages; ++page) program.touch(start + 6 * block_pages + page);
 
   EXPECT_EQ(program.faults - before, 1U) << "it still comes by blocks";
+}
+
+TEST(PagerStreams, AStreamThatRestedBeginsAnew) {
+  Program program;
+  test::Random random(test::seed());
+  for (std::uint64_t page = 0; page < 4 * block_pages; ++page) program.touch(start + page);
+  ASSERT_TRUE(program.last.by_block);
+
+  for (int i = 0; i < 300; ++i) program.touch(2 * start + test::between(random, 0, 1 << 24));
+  program.touch(start + 4 * block_pages);
+
+  EXPECT_EQ(program.last.pages, 1U) << "whatever led there";
 }
 
 TEST(PagerStreams, BlocksThatAreHereAlreadyDoNotEndAStream) {
@@ -112,7 +125,7 @@ TEST(PagerStreams, BlocksThatAreHereAlreadyDoNotEndAStream) {
 
   for (std::uint64_t page = start + 7 * block_pages; page < start + 9 * block_pages; ++page) program.touch(page);
 
-  EXPECT_EQ(program.last.chunk, Advice::Chunk::block);
+  EXPECT_TRUE(program.last.by_block);
   EXPECT_EQ(program.last.ahead, start + 9 * block_pages);
 }
 
@@ -124,11 +137,28 @@ TEST(PagerStreams, RandomTouchesBringLittleMoreThanTheirPage) {
 
   for (std::size_t i = 0; i < faults; ++i) {
     const Advice advice = streams.fault(start + test::between(random, 0, 1 << 18), 1, true);
-    pages += (advice.chunk == Advice::Chunk::page ? 1 : slice_pages) + advice.count;
-    EXPECT_NE(advice.chunk, Advice::Chunk::block);
+    pages += advice.pages + advice.count;
+    EXPECT_FALSE(advice.by_block);
   }
 
   EXPECT_LT(pages, faults + faults / 10);
+}
+
+TEST(PagerStreams, SoDoTouchesThatAreNearEachOther) {
+  Program program;
+  test::Random random(test::seed());
+  std::size_t pages = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const std::uint64_t place = start + test::between(random, 0, 1 << 18);
+    for (int near = 0; near < 10; ++near) {
+      const unsigned before = program.faults;
+      program.touch(place + test::between(random, 0, 30));
+      if (program.faults == before) continue;
+      pages += program.last.pages + program.last.count;
+      EXPECT_FALSE(program.last.by_block);
+    }
+  }
+  EXPECT_LT(pages, program.faults * 2);
 }
 
 TEST(PagerStreams, StridesAreReadAhead) {
@@ -141,6 +171,30 @@ TEST(PagerStreams, StridesAreReadAhead) {
     EXPECT_EQ(program.last.count, 16U);
     EXPECT_LT(program.faults, 40U);
   }
+}
+
+TEST(PagerStreams, ShortStridesAreStreams) {
+  for (const std::int64_t step : {6L, -2L}) {
+    Program program;
+    std::uint64_t page = start + 3;
+    for (int i = 0; i < 2000; ++i, page += static_cast<std::uint64_t>(step)) program.touch(page);
+
+    EXPECT_TRUE(program.last.by_block);
+    EXPECT_LT(program.faults, 80U);
+  }
+}
+
+// Rows of 6 pages, 16 at a time, from left to right.
+TEST(PagerStreams, SoAreRowsOfABlockedMatrix) {
+  Program program;
+  for (std::uint64_t rows = 0; rows < 100; ++rows) {
+    for (std::uint64_t column = 0; column < 6; ++column) {
+      for (std::uint64_t row = 0; row < 16; ++row) program.touch(start + (rows * 16 + row) * 6 + column);
+    }
+  }
+
+  EXPECT_TRUE(program.last.by_block);
+  EXPECT_LT(program.faults, 150U);
 }
 
 TEST(PagerStreams, SeveralStridesAreToldApart) {
