@@ -7,6 +7,7 @@
  * free, and hints do nothing, so that a program may always call them. Any thread may. */
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,6 +33,24 @@ int tonari_far_advise(void* start, size_t bytes, int hint);
 
 /* 1 in a program that has far memory. */
 int tonari_far_available(void);
+
+/* What far memory has done for this process so far. */
+struct tonari_far_statistics {
+  uint64_t in_use_bytes;      /* allocated */
+  uint64_t local_bytes;       /* in this host's memory for the process: in place or in buffers */
+  uint64_t limit_bytes;       /* that those may be, now */
+  uint64_t faults;            /* touches of what was not in place */
+  uint64_t fault_ns;          /* that answering them took, all together */
+  uint64_t blocks_read_ahead; /* of 2 MiB */
+  uint64_t read_ahead_hits;   /* of these, those that were touched then */
+  uint64_t bytes_in;          /* from servers */
+  uint64_t bytes_out;         /* to servers */
+};
+
+/* Writes the first `bytes` of them, which is sizeof(struct tonari_far_statistics): a program may be older than what it
+ * runs under, or newer, whose rest is 0 then. All are 0 where there is no far memory. Takes as long as a fault. 0; or
+ * EINVAL: `into` is null. */
+int tonari_far_get_statistics(struct tonari_far_statistics* into, size_t bytes);
 
 #ifdef __cplusplus
 }

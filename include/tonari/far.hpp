@@ -24,6 +24,13 @@ enum class Hint : int {
 /// True in a program that `tonari far` has started.
 [[nodiscard]] inline bool available() noexcept { return tonari_far_available() != 0; }
 
+/// What far memory has done for this process so far; zeros if it has none.
+[[nodiscard]] inline tonari_far_statistics statistics() noexcept {
+  tonari_far_statistics found{};
+  (void)tonari_far_get_statistics(&found, sizeof found);
+  return found;
+}
+
 /// Says what the program is about to do with `range`. Answers 0, or an error number: see tonari_far_advise.
 template <class T>
 int advise(std::span<T> range, Hint hint) noexcept {

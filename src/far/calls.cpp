@@ -4,7 +4,9 @@
 
 #include <dlfcn.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 // What a program that is linked with libtonari calls. The preload has functions of the same names; a program that was
 // linked with a static libtonari finds these first, and they pass on to those.
@@ -39,4 +41,12 @@ int tonari_far_advise(void* start, std::size_t bytes, int hint) {
 int tonari_far_available(void) {
   static auto* const real = preloaded<decltype(tonari_far_available)>("tonari_far_available");
   return real != nullptr ? real() : 0;
+}
+
+int tonari_far_get_statistics(tonari_far_statistics* into, std::size_t bytes) {
+  static auto* const real = preloaded<decltype(tonari_far_get_statistics)>("tonari_far_get_statistics");
+  if (real != nullptr) return real(into, bytes);
+  if (into == nullptr) return EINVAL;
+  std::memset(into, 0, bytes);
+  return 0;
 }

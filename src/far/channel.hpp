@@ -3,6 +3,8 @@
 #include "pager/checksum.hpp"
 #include "pager/page.hpp"
 
+#include <tonari/far.h>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -28,7 +30,7 @@
 // address space is gone, by an exit or by another exec.
 namespace tonari::far {
 
-inline constexpr std::uint32_t channel_version = 5;
+inline constexpr std::uint32_t channel_version = 6;
 /// The number of the socket, in the program's environment. The preload takes it out; and itself from LD_PRELOAD, unless
 /// what the program starts is to have far memory, too.
 inline constexpr const char* socket_variable = "TONARI_FAR";
@@ -92,12 +94,14 @@ struct alignas(64) Request : Slot {
     done_with,
     sequential,
     random,
+    statistics,
   };
 
   What what{};
   std::int32_t error = 0;  // the answer: 0, or an error number
   std::uint64_t start = 0;
   std::uint64_t bytes = 0;
+  tonari_far_statistics statistics{};  // the answer to that
 };
 
 /// Shared by program and keeper. Scratch memory follows, from scratch_offset on, a block for each worker.

@@ -144,7 +144,7 @@ void Client::serve_requests() noexcept {
   }
 }
 
-int Client::answer(const Request& request) noexcept {
+int Client::answer(Request& request) noexcept {
   switch (request.what) {
     case Request::What::use: in_use_.fetch_add(request.bytes, std::memory_order_relaxed); return 0;
     case Request::What::stop_using:
@@ -157,6 +157,19 @@ int Client::answer(const Request& request) noexcept {
       pager_->expect(request.start, request.bytes, pager::Pager::Pattern::usual);
       return 0;
     case Request::What::random: pager_->expect(request.start, request.bytes, pager::Pager::Pattern::random); return 0;
+    case Request::What::statistics: {
+      const Statistics now = statistics();
+      request.statistics = {.in_use_bytes = now.in_use_bytes,
+                            .local_bytes = now.pager.resident_bytes,
+                            .limit_bytes = now.limit_bytes,
+                            .faults = now.pager.faults,
+                            .fault_ns = now.pager.fault_ns,
+                            .blocks_read_ahead = now.pager.blocks_read_ahead,
+                            .read_ahead_hits = now.pager.read_ahead_hits,
+                            .bytes_in = now.pager.bytes_in,
+                            .bytes_out = now.pager.bytes_out};
+      return 0;
+    }
   }
   return EINVAL;
 }

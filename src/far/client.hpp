@@ -57,7 +57,7 @@ class Client {
   void end() noexcept;
   void page_failed(const pager::Failure& failure) noexcept;
   void serve_requests() noexcept;
-  [[nodiscard]] int answer(const Request& request) noexcept;
+  [[nodiscard]] int answer(Request& request) noexcept;
 
   Servers& servers_;
   Order order_;

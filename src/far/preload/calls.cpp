@@ -4,28 +4,32 @@
 #include "far/preload/real.hpp"
 #include "far/preload/requests.hpp"
 
+#include <tonari/far.h>
+
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 // What a program that knows of far memory calls: tonari/far.h, which libtonari passes on to us.
 using namespace tonari::far;
 
 /// Memory of the arena, however little. Else, and where there is no room, of malloc. To be freed by free, too.
-TONARI_FAR_EXPORTED void* tonari_far_malloc(std::size_t bytes) noexcept {
+TONARI_FAR_EXPORTED void* tonari_far_malloc(std::size_t bytes) {
   if (bytes != 0 && make_ready()) {
     if (const Address start = take(bytes, page_bytes, Extents::is_allocated)) return pointer_to(start);
   }
   return std::malloc(bytes);
 }
 
-TONARI_FAR_EXPORTED int tonari_far_available() noexcept { return make_ready() ? 1 : 0; }
+TONARI_FAR_EXPORTED int tonari_far_available() { return make_ready() ? 1 : 0; }
 
-TONARI_FAR_EXPORTED void tonari_far_free(void* start) noexcept { std::free(start); }
+TONARI_FAR_EXPORTED void tonari_far_free(void* start) { std::free(start); }
 
 /// What the program is about to do with the pages that `start` to `start` + `bytes` are in: a number of Request::What.
 /// will_need (3): use it soon; done_with (4): not use it soon; sequential (5), random (6): go through it so, from now
 /// on. discard (0): forget its contents, for zeros; only whole pages. Answers 0 or an error number: ENOMEM if some of
 /// it is not far memory, which is no harm.
-TONARI_FAR_EXPORTED int tonari_far_advise(void* start, std::size_t bytes, int what) noexcept {
+TONARI_FAR_EXPORTED int tonari_far_advise(void* start, std::size_t bytes, int what) {
   const Range bounds{address_of(start), bytes};
   const Address first = bounds.start / page_bytes * page_bytes;
   const Range range = Range{first, to_whole_pages(bounds.end() - first)}.cut_to(arena());
@@ -46,4 +50,13 @@ TONARI_FAR_EXPORTED int tonari_far_advise(void* start, std::size_t bytes, int wh
     if ((part.marks & Extents::is_foreign) == 0 && error == 0) error = ask(wanted, part);
   });
   return error == 0 && !is_whole ? ENOMEM : error;
+}
+
+TONARI_FAR_EXPORTED int tonari_far_get_statistics(tonari_far_statistics* into, std::size_t bytes) {
+  if (into == nullptr) return EINVAL;
+  std::memset(into, 0, bytes);
+  if (!make_ready()) return 0;
+  const tonari_far_statistics found = ask_for_statistics();
+  std::memcpy(into, &found, std::min(bytes, sizeof found));
+  return 0;
 }

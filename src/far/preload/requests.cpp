@@ -23,9 +23,9 @@ Request& take_request() noexcept {
   }
 }
 
-}  // namespace
-
-int ask(Request::What what, Range range) noexcept {
+// Calls read(request) with the answer.
+template <class Read>
+void ask(Request::What what, Range range, Read read) noexcept {
   // A handler may ask, too: it must find a request, though threads hold them that wait for their handlers.
   const WithoutSignals until_answered;
   Request& request = take_request();
@@ -43,9 +43,22 @@ int ask(Request::What what, Range range) noexcept {
     if (state == Request::answered) break;
     wait_on(request.state, state, With::keeper);
   }
-  const int error = request.error;
+  read(request);
   request.state.store(Request::idle, std::memory_order_release);
+}
+
+}  // namespace
+
+int ask(Request::What what, Range range) noexcept {
+  int error = 0;
+  ask(what, range, [&](const Request& answer) { error = answer.error; });
   return error;
+}
+
+tonari_far_statistics ask_for_statistics() noexcept {
+  tonari_far_statistics found{};
+  ask(Request::What::statistics, {}, [&](const Request& answer) { found = answer.statistics; });
+  return found;
 }
 
 }  // namespace tonari::far

@@ -30,6 +30,15 @@ int main() {
     if (far::advise(std::span(&local, 1), far::Hint::will_need) != ENOMEM) return 6;
     if (tonari_far_advise(all.data(), 8, 99) != EINVAL) return 7;
   }
+  const tonari_far_statistics found = far::statistics();
+  if (is_far != (found.in_use_bytes >= all.size_bytes() && found.limit_bytes != 0 && found.local_bytes != 0)) return 9;
+  if (is_far != (found.faults != 0 && found.fault_ns != 0 && found.bytes_out >= 16 << 20)) return 10;
+  std::uint64_t first_alone[2] = {1, 1};
+  auto* const first = reinterpret_cast<tonari_far_statistics*>(first_alone);
+  if (tonari_far_get_statistics(first, 8) != 0 || first_alone[0] != found.in_use_bytes || first_alone[1] != 1)
+    return 11;
+  if (tonari_far_get_statistics(nullptr, 8) != EINVAL) return 12;
+
   void* const little = tonari_far_malloc(10);
   if (little == nullptr || is_far != (reinterpret_cast<std::uintptr_t>(little) % 4096 == 0)) return 8;
   tonari_far_free(little);
