@@ -16,6 +16,7 @@ from harness.jobs import PROGRAMS, JobTest, processes_marked
 SOAK = int(os.environ.get("TONARI_SOAK", "1"))
 TORTURE = os.path.join(PROGRAMS, "far_torture")
 CHILDREN = os.path.join(PROGRAMS, "far_children")
+SANDBOXED = os.path.join(PROGRAMS, "sandboxed")
 CALLS = os.path.join(PROGRAMS, "far_calls")
 PYTHON = "/usr/bin/python3"  # no wrapper that executes another, which would have no far memory
 # 88 MiB that are there to the end.
@@ -235,6 +236,33 @@ class MemoryOfAnOrdinaryUser(Memory):
 
 class EndingsOfAnOrdinaryUser(Endings):
     user = NOBODY
+
+
+class InASandbox(FarTest):
+    within = (SANDBOXED, "--allow-userfaultfd")
+
+    def test_it_is_as_elsewhere(self):
+        self.torture("--local", "32M", rounds=20 * SOAK)
+
+    def test_system_calls_and_children_are_as_elsewhere(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o777)
+            self.assertEqual(self.run_job("far", "--local", "8M", "--", CALLS, cwd=folder), (0, "ok\n", ""))
+        self.assertEqual(self.run_job("far", "--children", "--local", "32M", "--", CHILDREN, "tree", 1, 24)[:2], (0, "ok\n"))
+
+
+class InASandboxOfAnOrdinaryUser(InASandbox):
+    user = NOBODY
+
+
+class InASandboxWithoutFaults(FarTest):
+    within = (SANDBOXED,)
+
+    def test_it_is_said_what_is_missing(self):
+        status, output, error = self.run_job("far", "--", "echo", "never")
+        self.assertEqual((status, output), (2, ""))
+        self.assertRegex(error, "^tonari far: userfaultfd: Operation not permitted; .*a container's filter must let")
+        self.assertEqual(error.count("\n"), 1)
 
 
 class Deaths(FarTest):

@@ -144,12 +144,14 @@ class JobTest(unittest.TestCase):
         self._jobs = []
         self.addCleanup(self._check_nothing_left)
 
+    within = ()  # what starts `tonari`
+
     def environment(self, **variables):
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TONARI_")}
         return {**kept, MARK: self._mark, **variables}
 
     def start(self, *arguments, env=None, stdin=subprocess.DEVNULL, **options):
-        job = Job([TONARI, *map(str, arguments)], self._mark, env=env or self.environment(), stdin=stdin, **options)
+        job = Job([*self.within, TONARI, *map(str, arguments)], self._mark, env=env or self.environment(), stdin=stdin, **options)
         self._jobs.append(job)
         return job
 
