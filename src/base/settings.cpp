@@ -156,8 +156,8 @@ const std::array table{
 
 // Variables that the runtime sets, or its tests; they configure nothing.
 constexpr auto runtime_names = std::to_array<std::string_view>(
-    {"TONARI_RANK", "TONARI_SIZE", "TONARI_JOIN", "TONARI_SECRET", "TONARI_BIN", "TONARI_TEST_BIN",
-     "TONARI_TEST_NETWORK", "TONARI_TEST_DEVICES", "TONARI_TEST_SLOWNESS", "TONARI_SOAK"});
+    {"TONARI_RANK", "TONARI_SIZE", "TONARI_JOIN", "TONARI_SECRET", "TONARI_FAR", "TONARI_FAR_CHILDREN", "TONARI_BIN",
+     "TONARI_TEST_BIN", "TONARI_TEST_NETWORK", "TONARI_TEST_DEVICES", "TONARI_TEST_SLOWNESS", "TONARI_SOAK"});
 
 constexpr std::string_view ucx_prefix = "TONARI_UCX_";  // UCX's own settings, which UCX reads (fabric/ucx/worker.cpp)
 

@@ -3,6 +3,8 @@
 #include "cli/launch_program.hpp"
 #include "cli/options.hpp"
 #include "job/arena.hpp"
+#include "job/memory.hpp"
+#include "pager/page.hpp"
 
 #include <fmt/format.h>
 
@@ -37,6 +39,11 @@ CLI::Validator share_or_size() {
   return {[](std::string& text) {
             const bool is_share = text.ends_with('%');
             const std::size_t value = parse_size(is_share ? text.substr(0, text.size() - 1) : text);
+            constexpr std::size_t bytes_min = 1 << 20;
+            if (!is_share && value != 0 && value < bytes_min) {
+              return fmt::format("{} bytes are less than any program can do with{}", value,
+                                 value <= 100 ? fmt::format("; {}% is a share", value) : std::string());
+            }
             if (value != 0 && (!is_share || value <= 100)) return std::string();
             return fmt::format("it takes a share, 1% to 100%, or a size, such as 512M; '{}' is neither", text);
           },
@@ -59,6 +66,10 @@ far::Limit limit_of(std::string text) {
 
 int run_far(const FarOptions& options) {
   if (options.program.empty()) throw SetupError("the program is missing; see tonari far --help");
+  if (options.memory && *options.memory < pager::block_bytes) {
+    throw SetupError(fmt::format("--memory {}: a server lends whole pieces of {}, one at least",
+                                 job::memory_text(*options.memory), job::memory_text(pager::block_bytes)));
+  }
   if (const auto error = check_program(options.program.front())) {
     fmt::print(stderr, "tonari far: {}\n", error->text);
     return error->exit_status;
@@ -126,8 +137,8 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
          [options](const std::string& text) {
            options->statistics = text == "json" ? FarOptions::Tell::json : FarOptions::Tell::text;
          },
-         "Print what happened to standard error at the end, as text or as JSON")
-      ->type_name("text|json")
+         "Print what happened to standard error at the end, as text or as JSON: --stats, --stats=json")
+      ->type_name("[=text|json]")
       ->expected(0, 1)
       ->default_str("text")
       ->check(one_of({"text", "json"}))

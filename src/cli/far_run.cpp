@@ -183,24 +183,35 @@ void FarRun::start_servers() {
   servers_process_ = job::open_process(servers_);
 }
 
+// It connects, and reports once all servers have their memory.
 void FarRun::wait_for_keeper() {
-  while (!keeper_) {
-    std::array<pollfd, 3> wait{pollfd{listener_.number(), POLLIN, 0},
+  constexpr int patience_ms = 2000;
+  for (bool said = false;;) {
+    std::array<pollfd, 3> wait{pollfd{keeper_ ? keeper_.number() : listener_.number(), POLLIN, 0},
                                {servers_process_.number(), POLLIN, 0},
                                {signals_.descriptor(), POLLIN, 0}};
-    if (::poll(wait.data(), wait.size(), -1) < 0 && errno != EINTR) throw_system_error("poll");
+    const int ready = ::poll(wait.data(), wait.size(), said ? -1 : patience_ms);
+    if (ready < 0 && errno != EINTR) throw_system_error("poll");
+    if (ready == 0) {
+      fmt::print(stderr, "tonari far: waiting for the servers to start{}\n",
+                 options_.at_once ? " and to take their memory" : "");
+      said = true;
+    }
     if (wait[2].revents != 0) throw SetupError("stopped before the servers were ready");
+    if (wait[0].revents != 0 && !keeper_) {
+      FileDescriptor connection{::accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC)};
+      if (connection && job::peer_of(connection).user == ::geteuid()) keeper_ = std::move(connection);
+    } else if (wait[0].revents != 0) {
+      far::Report report;
+      if (job::receive_message(keeper_, &report, sizeof report, true) != sizeof report) {
+        throw SetupError("the keeper of far memory has gone; what it said stands near here");
+      }
+      listener_ = {};
+      at_start_ = report.statistics;
+      return;
+    }
     if (wait[1].revents != 0) throw SetupError("the servers did not start; what they said stands above");
-    if (wait[0].revents == 0) continue;
-    FileDescriptor connection{::accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC)};
-    if (connection && job::peer_of(connection).user == ::geteuid()) keeper_ = std::move(connection);
   }
-  listener_ = {};
-  far::Report report;
-  if (job::receive_message(keeper_, &report, sizeof report, true) != sizeof report) {
-    throw SetupError("the keeper of far memory has gone; what it said stands above");
-  }
-  at_start_ = report.statistics;
 }
 
 std::optional<ProgramError> FarRun::start_program() {
@@ -273,7 +284,8 @@ int FarRun::run() {
                "tonari far: the program has ended without loading the preload library: all its memory was local\n");
   }
   if (kept_ && options_.statistics != FarOptions::Tell::nothing) show_statistics();
-  return failed_ ? killed_by_us : exit_status_;
+  if (failed_) return kept_ ? killed_by_us : setup_failed;
+  return exit_status_;
 }
 
 void FarRun::program_has_ended() {
@@ -289,7 +301,9 @@ void FarRun::hear_signals() {
     const bool ends = signal->number == SIGINT || signal->number == SIGTERM || signal->number == SIGHUP;
     if (program_ != 0 && !signal->from_terminal) ::kill(program_, signal->number);
     if (program_ == 0 && ends) end_program("stopped, and with it what the program had left running");
-    if (signal->number == SIGTSTP) ::raise(SIGSTOP);
+    if (signal->number != SIGTSTP) continue;
+    ::raise(SIGSTOP);
+    if (program_ != 0 && !signal->from_terminal) ::kill(program_, SIGCONT);  // somebody has continued us
   }
 }
 
@@ -299,7 +313,7 @@ bool FarRun::hear_keeper() {
   if (bytes < 0) return false;  // nothing now
   if (bytes != sizeof report) {
     keeper_ = {};
-    end_program("the keeper has gone, which answers the program's faults; what it said stands above");
+    end_program("the keeper has gone, which answers the program's faults; what it said stands near here");
     return false;
   }
   hear(report);
@@ -320,14 +334,22 @@ void FarRun::end_program(const std::string& why) noexcept {
 }
 
 std::optional<far::Statistics> FarRun::ask_for_statistics() {
+  if (!keeper_) return std::nullopt;
   const far::Order order{.what = far::Order::What::report};
   job::send_message(keeper_, &order, sizeof order);
-  far::Report report;
-  while (job::receive_message(keeper_, &report, sizeof report, true) == sizeof report) {
+  for (;;) {
+    constexpr int patience_ms = 10'000;
+    pollfd wait{keeper_.number(), POLLIN, 0};
+    if (::poll(&wait, 1, patience_ms) == 0) {
+      keeper_ = {};
+      end_program("the keeper does not answer: is it stopped?");
+      return std::nullopt;
+    }
+    far::Report report;
+    if (job::receive_message(keeper_, &report, sizeof report, true) != sizeof report) return std::nullopt;
     hear(report);
     if (report.what == far::Report::What::statistics) return report.statistics;
   }
-  return std::nullopt;
 }
 
 void FarRun::show_progress() {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr auto serve_footer =
     "A server is a rank of a job, and lends its memory to that job's rank 0, the keeper of a program's far memory. "
-    "`tonari far` starts both; by hand it is of use only to try how much a host can lend.\n"
+    "`tonari far` starts both, and tells them by --for where it listens: by hand it is of no use.\n"
     "\n"
     "Examples:\n"
     "  tonari far --servers node1,node2 --memory 32G -- ./program";

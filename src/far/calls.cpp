@@ -35,7 +35,9 @@ void tonari_far_free(void* start) { std::free(start); }  // the preload's, if it
 
 int tonari_far_advise(void* start, std::size_t bytes, int hint) {
   static auto* const real = preloaded<decltype(tonari_far_advise)>("tonari_far_advise");
-  return real != nullptr ? real(start, bytes, hint) : 0;
+  if (real != nullptr) return real(start, bytes, hint);
+  const bool exists = hint == TONARI_FAR_DISCARD || (hint >= TONARI_FAR_WILL_NEED && hint <= TONARI_FAR_RANDOM);
+  return exists ? 0 : EINVAL;
 }
 
 int tonari_far_available(void) {

@@ -93,7 +93,7 @@ void Client::page_failed(const pager::Failure& failure) noexcept {
   using What = pager::Failure::What;
   const auto at = failure.region + failure.page * pager::page_bytes;
   if (failure.status == Status::peer_gone) {
-    return on_failure_(fmt::format("a server is gone, and with it the page at {:#x}; {}", at, second_copy));
+    return on_failure_(fmt::format("a server is gone, and with it the page at {:#x}; {}", at, second_copy(order_)));
   }
   switch (failure.what) {
     case What::wrong_bytes:
@@ -108,7 +108,7 @@ void Client::page_failed(const pager::Failure& failure) noexcept {
   }
   if (servers_.capacity_bytes() == 0) {
     return on_failure_(
-        fmt::format("a server is gone, and with it the last place for the page at {:#x}; {}", at, second_copy));
+        fmt::format("a server is gone, and with it the last place for the page at {:#x}; {}", at, second_copy(order_)));
   }
   on_failure_(fmt::format(
       "out of memory: the servers' {} are full, and so are the {} that the program may have locally; give "

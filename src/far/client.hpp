@@ -74,6 +74,8 @@ class Client {
 /// What any limit is at least: for less there is no room to work in.
 inline constexpr std::uint64_t limit_bytes_min = 8ULL << 20;
 /// What to say to who has lost a page.
-inline constexpr auto second_copy = "--replicas 2 keeps a second copy of all";
+constexpr const char* second_copy(const Order& order) noexcept {
+  return order.replicas == 1 ? "--replicas 2 keeps a second copy of all" : "both copies are gone";
+}
 
 }  // namespace tonari::far

@@ -217,7 +217,7 @@ void Keeper::count_the_dead() {
   for (const Client& each : clients_) lost += each.lost_bytes();
   if (lost != 0) {
     fail(fmt::format("server {} is gone, and with it {} of the program's data; {}", last, job::memory_text(lost),
-                     second_copy));
+                     second_copy(order_)));
   } else if (!some_live) {
     fail("no server is left");
   }

@@ -28,6 +28,16 @@ FileDescriptor make_channel_file() {
   return file;
 }
 
+// For what a program cannot do at its start.
+const char* remedy_for(int error) noexcept {
+  switch (error) {
+    case ENOMEM: return "it needs addresses, 64 GiB at least, but no memory for them: see ulimit -v";
+    case EMFILE:
+    case ENFILE: return "raise the limit of open files: see ulimit -n";
+    default: return "";
+  }
+}
+
 }  // namespace
 
 Program::Program(FileDescriptor socket, const Terms& terms, const Lent& lent)
@@ -61,7 +71,7 @@ bool Program::hear() {
   }
   if (hello.error != 0) {
     hello.what.back() = '\0';
-    throw_system_error(hello.error, std::string("in the program: ") + hello.what.data());
+    throw_system_error(hello.error, std::string("in the program: ") + hello.what.data(), remedy_for(hello.error));
   }
   if (!faults) throw SetupError("the program sent no userfaultfd: raise the limit of open files, see ulimit -n");
   hello_ = hello;

@@ -83,12 +83,12 @@ Servers::Server* Servers::roomiest(const Server* other_than) noexcept {
 
 // Where the memory is this machine's it goes back to the system, until the chunk is taken again.
 void Servers::give_back(const Copies& copies) noexcept {
-  const std::lock_guard guard(mutex_);
   for (const Copy copy : copies) {
     if (!is_alive(copy)) continue;
     if (std::byte* const mapped = window_.direct(address_of(copy, 0), block_bytes)) {
       (void)::madvise(mapped, block_bytes, MADV_REMOVE);  // refused: it stays taken, and is written over
     }
+    const std::lock_guard guard(mutex_);
     server_of(copy).free.push_back(static_cast<std::uint32_t>(copy));
   }
   used_.fetch_sub(1, std::memory_order_relaxed);

@@ -37,9 +37,13 @@ FileDescriptor open_widely() noexcept {
 
 FileDescriptor open_for_user_mode() {
   FileDescriptor opened{static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY))};
-  if (!opened)
+  if (!opened && (errno == EMFILE || errno == ENFILE)) {
+    throw_system_error("userfaultfd", "raise the limit of open files: see ulimit -n");
+  }
+  if (!opened) {
     throw_system_error("userfaultfd",
                        std::string{remedy_to_open} + "; for faults in system calls: " + remedy_for_reach);
+  }
   return opened;
 }
 

@@ -11,7 +11,7 @@ import time
 import unittest
 
 from harness.far import NOBODY, faults_told, need_faults, without_notice
-from harness.jobs import PROGRAMS, JobTest, processes_marked
+from harness.jobs import PROGRAMS, JobTest, eventually, processes_marked
 
 SOAK = int(os.environ.get("TONARI_SOAK", "1"))
 TORTURE = os.path.join(PROGRAMS, "far_torture")
@@ -27,6 +27,11 @@ assert all(x.count(b'memory') == 8 << 20 for turn in range(3))
 print('ok', flush=True)
 os._exit(0)
 """
+
+
+def cat(path):
+    with open(path) as file:
+        return file.read()
 
 
 class FarTest(JobTest):
@@ -151,6 +156,20 @@ class Endings(FarTest):
                 job.signal(number)
                 self.assertEqual(job.end()[0], 128 + number)
 
+    def test_stopped_and_continued(self):
+        job = self.start_torture("--local", "16M")
+        own = [pid for pid in processes_marked(job.mark) if cat(f"/proc/{pid}/comm") == "far_torture\n"]
+
+        def are_stopped():
+            return [cat(f"/proc/{pid}/stat").rsplit(") ", 1)[1][0] == "T" for pid in (job.pid, *own)]
+
+        job.signal(signal.SIGTSTP)
+        eventually(lambda: all(are_stopped()), "it and the program are stopped")
+        job.signal(signal.SIGCONT)
+        eventually(lambda: not any(are_stopped()), "they go on")
+        job.process.stdin.close()
+        self.assertEqual(job.end()[:2], (0, "ready\nok\n"))
+
     def test_killed_with_all_that_it_started(self):
         job = self.start_torture("--local", "16M")
         job.signal(signal.SIGKILL)
@@ -238,7 +257,14 @@ class EndingsOfAnOrdinaryUser(Endings):
     user = NOBODY
 
 
-class InASandbox(FarTest):
+class SandboxTest(FarTest):
+    def environment(self, **variables):
+        # Sanitizers look for leaks by a ptrace, which is refused.
+        asan = ":".join(filter(None, (os.environ.get("ASAN_OPTIONS"), "detect_leaks=0")))
+        return super().environment(ASAN_OPTIONS=asan, **variables)
+
+
+class InASandbox(SandboxTest):
     within = (SANDBOXED, "--allow-userfaultfd")
 
     def test_it_is_as_elsewhere(self):
@@ -255,7 +281,7 @@ class InASandboxOfAnOrdinaryUser(InASandbox):
     user = NOBODY
 
 
-class InASandboxWithoutFaults(FarTest):
+class InASandboxWithoutFaults(SandboxTest):
     within = (SANDBOXED,)
 
     def test_it_is_said_what_is_missing(self):
@@ -324,6 +350,7 @@ class Refusals(FarTest):
         for words, said in (
             (["--local", "0%"], "--local: it takes a share"),
             (["--local", "101%"], "--local: it takes a share"),
+            (["--local", "20"], "20% is a share"),
             (["--servers", "0"], "--servers: it takes a number of servers"),
             (["--servers", ""], "--servers"),
             (["--servers", "99999999999999999999"], "--servers: it takes a number of servers"),
@@ -332,6 +359,7 @@ class Refusals(FarTest):
             (["--store", "zip"], "--store: it takes ram or lz4"),
             (["--memory", "x"], "--memory: it takes a size"),
             (["--memory", "1000T"], "this host has"),
+            (["--memory", "1M"], "whole pieces of 2.0 MiB"),
         ):
             with self.subTest(words=words):
                 status, _, error = self.run_job("far", *words, "--", "true")

@@ -25,10 +25,7 @@ TONARI_FAR_EXPORTED int tonari_far_available() { return make_ready() ? 1 : 0; }
 
 TONARI_FAR_EXPORTED void tonari_far_free(void* start) { std::free(start); }
 
-/// What the program is about to do with the pages that `start` to `start` + `bytes` are in: a number of Request::What.
-/// will_need (3): use it soon; done_with (4): not use it soon; sequential (5), random (6): go through it so, from now
-/// on. discard (0): forget its contents, for zeros; only whole pages. Answers 0 or an error number: ENOMEM if some of
-/// it is not far memory, which is no harm.
+/// `what` is a number of Request::What.
 TONARI_FAR_EXPORTED int tonari_far_advise(void* start, std::size_t bytes, int what) {
   const Range bounds{address_of(start), bytes};
   const Address first = bounds.start / page_bytes * page_bytes;

@@ -42,7 +42,11 @@ bool is_plain(int flags) noexcept {
 
 bool is_fixed(int flags) noexcept { return (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0; }
 
-// With MAP_FIXED_NOREPLACE the kernel finds the arena there.
+// With MAP_FIXED_NOREPLACE the kernel would find the arena there, used or not.
+bool goes_to_free_place(const void* hint, std::size_t bytes, int protection, int flags) noexcept {
+  return (flags & MAP_FIXED_NOREPLACE) != 0 && is_plain(flags) && protection == usual_protection && bytes != 0 &&
+         is_in_arena(hint) && address_of(hint) % page_bytes == 0 && is_ready();
+}
 bool replaces(int flags) noexcept { return (flags & MAP_FIXED) != 0 && (flags & MAP_FIXED_NOREPLACE) == 0; }
 
 bool goes_to_arena(const void* hint, std::size_t bytes, int protection, int flags) noexcept {
@@ -109,6 +113,10 @@ void* map_fixed(const Parts& parts, int protection, int flags, int descriptor, o
 void* map(void* hint, std::size_t bytes, int protection, int flags, int descriptor, off_t offset) noexcept {
   if (goes_to_arena(hint, bytes, protection, flags)) {
     if (void* const start = map_in_arena(hint, bytes)) return start;
+  }
+  if (goes_to_free_place(hint, bytes, protection, flags)) {
+    const Range wanted{address_of(hint), to_whole_pages(bytes)};
+    if (wanted == wanted.cut_to(arena()) && take_at(wanted)) return hint;
   }
   if (replaces(flags)) {
     const Parts parts = parts_of(hint, bytes);

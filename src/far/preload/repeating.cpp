@@ -141,7 +141,6 @@ REPEATED_NX(int, socketpair, (int family, int type, int protocol, int* ends), (f
 
 // ---- The rest ----
 
-REPEATED(ssize_t, getrandom, (void* to, std::size_t bytes, unsigned flags), (to, bytes, flags), Bytes{to, bytes})
 REPEATED(int, getentropy, (void* to, std::size_t bytes), (to, bytes), Bytes{to, bytes})
 REPEATED(ssize_t, getdents64, (int file, void* to, std::size_t bytes), (file, to, bytes), Bytes{to, bytes})
 REPEATED_NX(int, gethostname, (char* to, std::size_t bytes), (to, bytes), Bytes{to, bytes})

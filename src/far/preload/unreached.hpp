@@ -21,6 +21,8 @@ namespace tonari::far {
 
 /// The kernel may fail to reach some of it: it is far memory, and of system calls no faults are told.
 inline bool is_unreached(const void* start, std::size_t bytes) noexcept {
+  // One comparison for three: some of [start, start + bytes) is in the range. What lies in front of it wraps around,
+  // and is small again only if it reaches into it.
   const Address place = address_of(start) - program.unreached_start.load(std::memory_order_relaxed);
   return place + bytes < program.unreached_bytes.load(std::memory_order_relaxed) + bytes;
 }

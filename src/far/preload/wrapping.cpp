@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -12,15 +13,15 @@
 #include <unistd.h>
 
 // Calls that take or give data, where the kernel tells only faults of the program itself (see unreached.hpp): what they
-// work with is local. repeating.cpp has those that can be made again, streams.cpp has stdio. Nowhere else do they cost
-// more than the comparison of an address.
+// work with is local. repeating.cpp has those that can be made again, streams.cpp and printing.cpp have stdio. Nowhere
+// else do they cost more than the comparison of an address.
 //
 // Not covered, so that far memory that is not there is an EFAULT:
-//   - ioctl, fcntl with a structure, sigaction, clock_nanosleep, mlock, vmsplice, process_vm_readv by others (MPI's
-//     single copies), aio, io_uring, and whatever makes system calls without libc: syscall(), Go
+//   - ioctl, fcntl with a structure, sigaction, clock_nanosleep, mlock, vmsplice, process_vm_readv by itself
+//     and by others (MPI's single copies), aio, io_uring, and whatever makes system calls without libc: syscall(), Go
 //   - the kernel's own reading and writing: signal frames on an alternate stack in far memory; stacks that a program
 //     gives to its threads from there, which have libc's rseq and the word that pthread_join waits for
-//   - printf of a string as long as a stream's buffer or longer; execl and its kin; the *xstat of before glibc 2.33
+//   - execl and its kin; the *xstat of before glibc 2.33
 //   - futexes: FUTEX_WAIT looks at its word. libc touches it just before (a compare and exchange, a load), so that it
 //     is absent only if it leaves within that time, some 100 ns. Then glibc 2.36 ends the program: "The futex facility
 //     returned an unexpected error code." Waking does not look at it, and who waits already is not disturbed. Seen once
@@ -206,6 +207,12 @@ TONARI_FAR_EXPORTED ssize_t pwritev(int file, const iovec* parts, int count, off
 TONARI_FAR_EXPORTED ssize_t pwritev2(int file, const iovec* parts, int count, off_t offset, int flags) {
   return take_from(parts, count,
                    [&](const iovec* some, int several) { return next::pwritev2(file, some, several, offset, flags); });
+}
+
+// It would give less than it is asked for where it meets an absent page on its way.
+TONARI_FAR_NEXT(getrandom)
+TONARI_FAR_EXPORTED ssize_t getrandom(void* to, std::size_t bytes, unsigned flags) {
+  return fill(to, bytes, [&](void* start, std::size_t some) { return next::getrandom(start, some, flags); });
 }
 
 static_assert(sizeof(off_t) == sizeof(off64_t));

@@ -28,8 +28,8 @@ int main() {
     if (all[0] != 0 || all[(1 << 20) - 1] != 0 || all[1 << 20] != (1 << 20) + 1) return 5;
     int local = 0;
     if (far::advise(std::span(&local, 1), far::Hint::will_need) != ENOMEM) return 6;
-    if (tonari_far_advise(all.data(), 8, 99) != EINVAL) return 7;
   }
+  if (tonari_far_advise(all.data(), 8, 99) != EINVAL || tonari_far_advise(all.data(), 8, 1) != EINVAL) return 7;
   const tonari_far_statistics found = far::statistics();
   if (is_far != (found.in_use_bytes >= all.size_bytes() && found.limit_bytes != 0 && found.local_bytes != 0)) return 9;
   if (is_far != (found.faults != 0 && found.fault_ns != 0 && found.bytes_out >= 16 << 20)) return 10;
