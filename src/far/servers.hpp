@@ -45,6 +45,8 @@ class Servers {
 
   /// No longer asked.
   void died(int rank) noexcept;
+  /// Nor is the server of this copy, which has not what another has.
+  void no_longer_ask(Copy copy) noexcept { server_of(copy).alive.store(false, std::memory_order_relaxed); }
 
   [[nodiscard]] std::uint64_t lent_bytes() const noexcept;      ///< By all that ever were.
   [[nodiscard]] std::uint64_t capacity_bytes() const noexcept;  ///< Of data, however often each is kept.

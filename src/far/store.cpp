@@ -64,14 +64,17 @@ Status Store::store(std::uint64_t place, std::span<const std::byte> from) noexce
 
 Status Store::write(std::uint64_t place, std::span<const std::byte> from) noexcept {
   Status status = Status::peer_gone;
+  Copy stale = 0;
   for (const auto& each : chunk_at(place).copies) {
     const Copy copy = each.load(std::memory_order_relaxed);
     if (!servers_.is_alive(copy)) continue;
     const GlobalAddress to = servers_.address_of(copy, place % block_bytes);
     const bool is_there = servers_.window().direct(to, from.size()) == from.data();  // written where there was room
     const Status answer = is_there ? Status::ok : servers_.window().push(to, from);
+    if (answer != Status::ok) stale = copy;
     if (answer == Status::ok || status != Status::ok) status = answer;  // one copy is enough
   }
+  if (status == Status::ok && stale != 0) servers_.no_longer_ask(stale);
   return status;
 }
 

@@ -2,19 +2,14 @@
 
 import json
 import os
-import random
 import shutil
-import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
-from harness.far import NOBODY, faults_told, need_faults, without_notice
-from harness.jobs import PROGRAMS, JobTest, eventually, processes_marked
+from harness.far import NOBODY, SOAK, TORTURE, FarTest, faults_told, without_notice
+from harness.jobs import PROGRAMS
 
-SOAK = int(os.environ.get("TONARI_SOAK", "1"))
-TORTURE = os.path.join(PROGRAMS, "far_torture")
 CHILDREN = os.path.join(PROGRAMS, "far_children")
 SANDBOXED = os.path.join(PROGRAMS, "sandboxed")
 CALLS = os.path.join(PROGRAMS, "far_calls")
@@ -27,51 +22,6 @@ assert all(x.count(b'memory') == 8 << 20 for turn in range(3))
 print('ok', flush=True)
 os._exit(0)
 """
-
-
-def cat(path):
-    with open(path) as file:
-        return file.read()
-
-
-class FarTest(JobTest):
-    user = None  # who runs the tests
-
-    def setUp(self):
-        need_faults(self.user)
-        super().setUp()
-
-    def start(self, *arguments, env=None, **options):
-        if self.user is not None:
-            folder = tempfile.mkdtemp(prefix="far-")
-            self.addCleanup(shutil.rmtree, folder)
-            os.chown(folder, self.user, self.user)
-            options = {"user": self.user, "group": self.user, "extra_groups": [], "cwd": folder, **options}
-            env = {**(env or self.environment()), "TMPDIR": folder, "HOME": folder}
-        return super().start(*arguments, env=env, **options)
-
-    def run_job(self, *arguments, **options):
-        status, output, error = super().run_job(*arguments, **options)
-        return status, output, without_notice(error)
-
-    def torture(self, *options, seed=1, threads=4, rounds=60 * SOAK, mib=96):
-        """Runs the torture to its end; answers what happened to its memory."""
-        status, output, error = self.run_job("far", "--stats=json", *options, "--", TORTURE, seed, threads, rounds, mib)
-        self.assertEqual((status, output), (0, "ok\n"), error)
-        return json.loads(error)
-
-    def start_torture(self, *options, seed=1):
-        job = self.start("far", *options, "--", TORTURE, seed, 2, 0, 64, "wait", stdin=subprocess.PIPE)
-        job.output.wait_for("ready")
-        return job
-
-    def server_of(self, job, rank):
-        """The process that is a rank of the servers' job."""
-        for pid in processes_marked(job.mark):
-            with open(f"/proc/{pid}/environ") as file, open(f"/proc/{pid}/cmdline") as command:
-                if f"TONARI_RANK={rank}\0" in file.read() and "\0serve\0" in command.read():
-                    return pid
-        self.fail(f"no server {rank}")
 
 
 class Memory(FarTest):
@@ -140,108 +90,6 @@ class Memory(FarTest):
         self.assertEqual((alone.returncode, alone.stdout), (0, "local\nok\n"))
 
 
-class Endings(FarTest):
-    def test_status_and_output_are_the_programs(self):
-        for text, status in (("echo a; echo b >&2; exit 0", 0), ("exit 3", 3), ("kill -9 $$", 137), ("kill -15 $$", 143)):
-            with self.subTest(text=text):
-                found = self.run_job("far", "--", "sh", "-c", text)
-                self.assertEqual(found[0], status)
-                if "echo" in text:
-                    self.assertEqual(found[1:], ("a\n", "b\n"))
-
-    def test_interrupted(self):
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with self.subTest(signal=number):
-                job = self.start_torture("--local", "16M")
-                job.signal(number)
-                self.assertEqual(job.end()[0], 128 + number)
-
-    def test_stopped_and_continued(self):
-        job = self.start_torture("--local", "16M")
-        own = [pid for pid in processes_marked(job.mark) if cat(f"/proc/{pid}/comm") == "far_torture\n"]
-
-        def are_stopped():
-            return [cat(f"/proc/{pid}/stat").rsplit(") ", 1)[1][0] == "T" for pid in (job.pid, *own)]
-
-        job.signal(signal.SIGTSTP)
-        eventually(lambda: all(are_stopped()), "it and the program are stopped")
-        job.signal(signal.SIGCONT)
-        eventually(lambda: not any(are_stopped()), "they go on")
-        job.process.stdin.close()
-        self.assertEqual(job.end()[:2], (0, "ready\nok\n"))
-
-    def test_killed_with_all_that_it_started(self):
-        job = self.start_torture("--local", "16M")
-        job.signal(signal.SIGKILL)
-        job.process.wait()  # JobTest looks for what is left
-
-    def test_the_program_may_become_another(self):
-        found = self.run_job("far", "--", "python3", "-c", "import os; x = bytearray(64 << 20); os.execlp('echo', 'echo', 'other')")
-        self.assertEqual(found, (0, "other\n", ""))
-
-    def test_the_keeper_dies(self):
-        job = self.start_torture("--local", "16M")
-        os.kill(self.server_of(job, 0), signal.SIGKILL)
-        status, _, error = job.end()
-        self.assertEqual(status, 137)
-        self.assertIn("the keeper has gone", error)
-
-
-class Children(FarTest):
-    def far(self, *words):
-        status, output, error = self.run_job("far", "--stats=json", *words)
-        self.assertEqual(status, 0, error)
-        return output, json.loads(error)
-
-    def test_of_wrappers(self):
-        for wrapper in (["env", "A=b"], ["sh", "-c", '"$@"; exit $?', "sh"], ["nice"]):
-            with self.subTest(wrapper=wrapper[0]):
-                output, found = self.far("--children", "--local", "10%", "--", *wrapper, TORTURE, "1", "2", "10", "64")
-                self.assertEqual(output, "ok\n")
-                self.assertGreater(found["bytes_out"], 50 << 20)
-                self.assertEqual(found["processes"], 2)
-
-    def test_have_memory_of_their_own(self):
-        for options in (["--local", "20%"], ["--local", "24M", "--store", "lz4"], ["--local", "16M", "--apart", "network"]):
-            with self.subTest(options=options):
-                output, found = self.far("--children", *options, "--memory", "512M", "--", CHILDREN, "tree", "2", "16")
-                self.assertEqual(output, "ok\n")
-                self.assertEqual(found["processes"], 7)
-                self.assertGreater(found["bytes_out"], 7 * 8 << 20)
-                self.assertEqual((found["failures"], found["stored_bytes"]), (0, 0))
-
-    def test_that_are_not_to_have_it_have_none(self):
-        output, found = self.far("--local", "10%", "--", "env", TORTURE, "1", "2", "10", "64")
-        self.assertEqual((output, found["processes"]), ("ok\n", 1))
-        self.assertEqual(found["bytes_out"], 0)
-
-    def test_that_are_left_are_waited_for(self):
-        output, found = self.far("--children", "--local", "16M", "--", CHILDREN, "left", "64")
-        self.assertEqual((output, found["processes"]), ("left ok\n", 2))
-
-    def start_waiting(self):
-        job = self.start("far", "--children", "--local", "16M", "--", CHILDREN, "waiting", "64", stdin=subprocess.PIPE)
-        job.output.wait_for("ready")
-        return job
-
-    def test_end_when_the_keeper_has_gone(self):
-        job = self.start_waiting()
-        os.kill(self.server_of(job, 0), signal.SIGKILL)
-        status, output, error = job.end()
-        self.assertEqual((status, output), (137, "ready\n"))
-        self.assertIn("the keeper has gone", error)  # JobTest looks for what is left
-
-    def test_end_when_a_server_has_gone(self):
-        job = self.start_waiting()
-        os.kill(self.server_of(job, 1), signal.SIGKILL)
-        status, output, error = job.end()
-        self.assertEqual((status, output), (137, "ready\n"), error)
-
-
-class ChildrenOfAnOrdinaryUser(Children):
-    user = NOBODY
-
-
 class MemoryOfAnOrdinaryUser(Memory):
     user = NOBODY
 
@@ -251,10 +99,6 @@ class MemoryOfAnOrdinaryUser(Memory):
         _, _, error = job.end()
         self.assertEqual(without_notice(error) != error, kind == "programs")
         self.assertEqual(json.loads(without_notice(error))["system_calls_fault"], kind == "all")
-
-
-class EndingsOfAnOrdinaryUser(Endings):
-    user = NOBODY
 
 
 class SandboxTest(FarTest):
@@ -289,42 +133,6 @@ class InASandboxWithoutFaults(SandboxTest):
         self.assertEqual((status, output), (2, ""))
         self.assertRegex(error, "^tonari far: userfaultfd: Operation not permitted; .*a container's filter must let")
         self.assertEqual(error.count("\n"), 1)
-
-
-class Deaths(FarTest):
-    def test_of_the_only_server_with_data_ends_the_program(self):
-        job = self.start_torture("--local", "16M", "--apart", "network", "--memory", "256M")
-        os.kill(self.server_of(job, 1), signal.SIGKILL)
-        start = time.monotonic()
-        status, _, error = job.end()
-        self.assertEqual(status, 137)
-        self.assertRegex(error, r"tonari far: (a server|server 1) is gone, and with it .*--replicas 2")
-        self.assertLess(time.monotonic() - start, 60)
-
-    def test_of_one_server_of_two_loses_nothing(self):
-        options = ["--servers", "2", "--replicas", "2", "--memory", "256M", "--progress"]
-        for store in ("ram", "lz4"):
-            with self.subTest(store=store):
-                job = self.start_torture("--local", "16M", "--apart", "network", "--store", store, *options)
-                os.kill(self.server_of(job, 2), signal.SIGKILL)
-                job.error.wait_for("faults", len(job.error.seen) + 2)  # it goes on for a while without that server
-                job.process.stdin.close()
-                status, output, error = job.end()
-                self.assertEqual((status, output), (0, "ready\nok\n"), error)
-
-    def test_of_some_server_at_some_time_loses_nothing(self):
-        for seed in range(1, 1 + 2 * SOAK):
-            chance = random.Random(seed)
-            store = chance.choice(("ram", "lz4"))
-            with self.subTest(seed=seed, store=store):
-                options = ["--servers", "3", "--replicas", "2", "--memory", "256M", "--apart", "network", "--store", store]
-                job = self.start_torture("--local", "16M", *options, seed=seed)
-                time.sleep(chance.uniform(0, 0.5))  # any moment will do
-                os.kill(self.server_of(job, chance.randint(1, 3)), signal.SIGKILL)
-                time.sleep(chance.uniform(0, 0.5))
-                job.process.stdin.close()
-                status, output, error = job.end()
-                self.assertEqual((status, output), (0, "ready\nok\n"), error)
 
 
 class Refusals(FarTest):

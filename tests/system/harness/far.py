@@ -1,14 +1,18 @@
-"""Who may have far memory, and of which kind."""
+"""Far memory in tests: who may have it, and of which kind; jobs that have it."""
 
 import json
 import os
 import re
+import shutil
 import subprocess
+import tempfile
 import unittest
 
-from harness.jobs import TONARI
+from harness.jobs import PROGRAMS, TONARI, JobTest, processes_marked
 
 NOBODY = 65534
+SOAK = int(os.environ.get("TONARI_SOAK", "1"))
+TORTURE = os.path.join(PROGRAMS, "far_torture")
 SAID = re.compile(r"^tonari far: the kernel tells .*vm.unprivileged_userfaultfd=1.*\n")
 
 
@@ -37,3 +41,43 @@ def need_faults(user=None):
 def without_notice(error):
     """What was said, but for the notice that system calls do not fault."""
     return SAID.sub("", error, count=1)
+
+
+class FarTest(JobTest):
+    user = None  # who runs the tests
+
+    def setUp(self):
+        need_faults(self.user)
+        super().setUp()
+
+    def start(self, *arguments, env=None, **options):
+        if self.user is not None:
+            folder = tempfile.mkdtemp(prefix="far-")
+            self.addCleanup(shutil.rmtree, folder)
+            os.chown(folder, self.user, self.user)
+            options = {"user": self.user, "group": self.user, "extra_groups": [], "cwd": folder, **options}
+            env = {**(env or self.environment()), "TMPDIR": folder, "HOME": folder}
+        return super().start(*arguments, env=env, **options)
+
+    def run_job(self, *arguments, **options):
+        status, output, error = super().run_job(*arguments, **options)
+        return status, output, without_notice(error)
+
+    def torture(self, *options, seed=1, threads=4, rounds=60 * SOAK, mib=96):
+        """Runs the torture to its end; answers what happened to its memory."""
+        status, output, error = self.run_job("far", "--stats=json", *options, "--", TORTURE, seed, threads, rounds, mib)
+        self.assertEqual((status, output), (0, "ok\n"), error)
+        return json.loads(error)
+
+    def start_torture(self, *options, seed=1):
+        job = self.start("far", *options, "--", TORTURE, seed, 2, 0, 64, "wait", stdin=subprocess.PIPE)
+        job.output.wait_for("ready")
+        return job
+
+    def server_of(self, job, rank):
+        """The process that is a rank of the servers' job."""
+        for pid in processes_marked(job.mark):
+            with open(f"/proc/{pid}/environ") as file, open(f"/proc/{pid}/cmdline") as command:
+                if f"TONARI_RANK={rank}\0" in file.read() and "\0serve\0" in command.read():
+                    return pid
+        self.fail(f"no server {rank}")

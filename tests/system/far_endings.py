@@ -1,0 +1,167 @@
+"""How `tonari far` ends: with its program, with what that started, with a server."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+import unittest
+
+from harness.far import NOBODY, SOAK, TORTURE, FarTest
+from harness.jobs import PROGRAMS, eventually
+
+CHILDREN = os.path.join(PROGRAMS, "far_children")
+
+
+def cat(path):
+    with open(path) as file:
+        return file.read()
+
+
+class Endings(FarTest):
+    def test_status_and_output_are_the_programs(self):
+        for text, status in (("echo a; echo b >&2; exit 0", 0), ("exit 3", 3), ("kill -9 $$", 137), ("kill -15 $$", 143)):
+            with self.subTest(text=text):
+                found = self.run_job("far", "--", "sh", "-c", text)
+                self.assertEqual(found[0], status)
+                if "echo" in text:
+                    self.assertEqual(found[1:], ("a\n", "b\n"))
+
+    def test_interrupted(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(signal=number):
+                job = self.start_torture("--local", "16M")
+                job.signal(number)
+                self.assertEqual(job.end()[0], 128 + number)
+
+    def test_stopped_and_continued(self):
+        job = self.start_torture("--local", "16M")
+        children = map(int, cat(f"/proc/{job.pid}/task/{job.pid}/children").split())
+        program = [pid for pid in children if cat(f"/proc/{pid}/comm") == "far_torture\n"]
+        self.assertEqual(len(program), 1)
+
+        def are_stopped():
+            return [cat(f"/proc/{pid}/stat").rsplit(") ", 1)[1][0] == "T" for pid in (job.pid, *program)]
+
+        job.signal(signal.SIGTSTP)
+        eventually(lambda: all(are_stopped()), "it and the program are stopped")
+        job.signal(signal.SIGCONT)
+        eventually(lambda: not any(are_stopped()), "they go on")
+        job.process.stdin.close()
+        self.assertEqual(job.end()[:2], (0, "ready\nok\n"))
+
+    def test_killed_with_all_that_it_started(self):
+        job = self.start_torture("--local", "16M")
+        job.signal(signal.SIGKILL)
+        job.process.wait()  # JobTest looks for what is left
+
+    def test_the_program_may_become_another(self):
+        found = self.run_job("far", "--", "python3", "-c", "import os; x = bytearray(64 << 20); os.execlp('echo', 'echo', 'other')")
+        self.assertEqual(found, (0, "other\n", ""))
+
+    def test_the_keeper_dies(self):
+        job = self.start_torture("--local", "16M")
+        os.kill(self.server_of(job, 0), signal.SIGKILL)
+        status, _, error = job.end()
+        self.assertEqual(status, 137)
+        self.assertIn("the keeper has gone", error)
+
+
+class EndingsOfAnOrdinaryUser(Endings):
+    user = NOBODY
+
+
+class Children(FarTest):
+    def far(self, *words):
+        status, output, error = self.run_job("far", "--stats=json", *words)
+        self.assertEqual(status, 0, error)
+        return output, json.loads(error)
+
+    def test_of_wrappers(self):
+        for wrapper in (["env", "A=b"], ["sh", "-c", '"$@"; exit $?', "sh"], ["nice"]):
+            with self.subTest(wrapper=wrapper[0]):
+                output, found = self.far("--children", "--local", "10%", "--", *wrapper, TORTURE, "1", "2", "10", "64")
+                self.assertEqual(output, "ok\n")
+                self.assertGreater(found["bytes_out"], 50 << 20)
+                self.assertEqual(found["processes"], 2)
+
+    def test_have_memory_of_their_own(self):
+        for options in (["--local", "20%"], ["--local", "24M", "--store", "lz4"], ["--local", "16M", "--apart", "network"]):
+            with self.subTest(options=options):
+                output, found = self.far("--children", *options, "--memory", "512M", "--", CHILDREN, "tree", "2", "16")
+                self.assertEqual(output, "ok\n")
+                self.assertEqual(found["processes"], 7)
+                self.assertGreater(found["bytes_out"], 7 * 8 << 20)
+                self.assertEqual((found["failures"], found["stored_bytes"]), (0, 0))
+
+    def test_that_are_not_to_have_it_have_none(self):
+        output, found = self.far("--local", "10%", "--", "env", TORTURE, "1", "2", "10", "64")
+        self.assertEqual((output, found["processes"]), ("ok\n", 1))
+        self.assertEqual(found["bytes_out"], 0)
+
+    def test_that_are_left_are_waited_for(self):
+        output, found = self.far("--children", "--local", "16M", "--", CHILDREN, "left", "64")
+        self.assertEqual((output, found["processes"]), ("left ok\n", 2))
+
+    def start_waiting(self):
+        job = self.start("far", "--children", "--local", "16M", "--", CHILDREN, "waiting", "64", stdin=subprocess.PIPE)
+        job.output.wait_for("ready")
+        return job
+
+    def test_end_when_the_keeper_has_gone(self):
+        job = self.start_waiting()
+        os.kill(self.server_of(job, 0), signal.SIGKILL)
+        status, output, error = job.end()
+        self.assertEqual((status, output), (137, "ready\n"))
+        self.assertIn("the keeper has gone", error)  # JobTest looks for what is left
+
+    def test_end_when_a_server_has_gone(self):
+        job = self.start_waiting()
+        os.kill(self.server_of(job, 1), signal.SIGKILL)
+        status, output, error = job.end()
+        self.assertEqual((status, output), (137, "ready\n"), error)
+
+
+class ChildrenOfAnOrdinaryUser(Children):
+    user = NOBODY
+
+
+class Deaths(FarTest):
+    def test_of_the_only_server_with_data_ends_the_program(self):
+        job = self.start_torture("--local", "16M", "--apart", "network", "--memory", "256M")
+        os.kill(self.server_of(job, 1), signal.SIGKILL)
+        start = time.monotonic()
+        status, _, error = job.end()
+        self.assertEqual(status, 137)
+        self.assertRegex(error, r"tonari far: (a server|server 1) is gone, and with it .*--replicas 2")
+        self.assertLess(time.monotonic() - start, 60)
+
+    def test_of_one_server_of_two_loses_nothing(self):
+        options = ["--servers", "2", "--replicas", "2", "--memory", "256M", "--progress"]
+        for store in ("ram", "lz4"):
+            with self.subTest(store=store):
+                job = self.start_torture("--local", "16M", "--apart", "network", "--store", store, *options)
+                os.kill(self.server_of(job, 2), signal.SIGKILL)
+                job.error.wait_for("faults", len(job.error.seen) + 2)  # it goes on for a while without that server
+                job.process.stdin.close()
+                status, output, error = job.end()
+                self.assertEqual((status, output), (0, "ready\nok\n"), error)
+
+    def test_of_some_server_at_some_time_loses_nothing(self):
+        for seed in range(1, 1 + 2 * SOAK):
+            chance = random.Random(seed)
+            store = chance.choice(("ram", "lz4"))
+            with self.subTest(seed=seed, store=store):
+                options = ["--servers", "3", "--replicas", "2", "--memory", "256M", "--apart", "network", "--store", store]
+                job = self.start_torture("--local", "16M", *options, seed=seed)
+                time.sleep(chance.uniform(0, 0.5))  # any moment will do
+                os.kill(self.server_of(job, chance.randint(1, 3)), signal.SIGKILL)
+                time.sleep(chance.uniform(0, 0.5))
+                job.process.stdin.close()
+                status, output, error = job.end()
+                self.assertEqual((status, output), (0, "ready\nok\n"), error)
+
+
+if __name__ == "__main__":
+    unittest.main()
