@@ -132,7 +132,8 @@ constexpr FarKind fault_kind{
     3,
     0.3,
     "Prints how many accesses one thread makes a second, to whole pages that are chosen at random; and how long one "
-    "takes, median and 99th percentile, whether its page was local or not.\n"
+    "takes, median and 99th percentile, whether its page was local or not. tonari-core is `tonari far --bind core`: a "
+    "fault wakes no other processor.\n"
     "\n"
     "Examples:\n"
     "  tonari bench fault --quick\n"
@@ -330,8 +331,11 @@ void FarQuestion::plan_case(const Ask& asked, int percent_max, const BenchOption
     auto far = asked;
     far.far->local_percent = percent;
     std::vector<System> asks;
-    std::ranges::copy_if(systems, std::back_inserter(asks),
-                         [&](const System& system) { return percent < 100 || system.family == Family::tonari; });
+    for (const System& system : systems) {
+      const bool is_ours = system.family == Family::tonari;
+      if (is_ours || percent < 100) asks.push_back(system);
+      if (is_ours && is(fault_kind)) asks.push_back({Family::tonari_core, false});  // it has one thread
+    }
     to.push_back({std::move(far), std::move(asks), fmt::format("{} local {}", what, percent)});
   }
 }

@@ -179,12 +179,13 @@ TightMemory tight_memory(const KernelWay& way, const FarAsk& far) {
 
 /// The limit is a size: a share would be one of what the program has touched so far, and begin low. Where all is local
 /// there must be no limit to be felt, also by what is beside the data.
-std::vector<std::string> before_far_program(const Ask& ask) {
+std::vector<std::string> before_far_program(const System& system, const Ask& ask) {
   const auto limit_bytes = ask.far->local_percent == 100 ? 2 * ask.far->data_bytes : local_bytes(*ask.far);
   std::vector<std::string> words{fs::read_symlink("/proc/self/exe"), "far", "--local", std::to_string(limit_bytes)};
   if (!ask.far->servers.empty()) words.insert(words.end(), {"--servers", ask.far->servers});
   if (!ask.launch.apart.empty()) words.insert(words.end(), {"--apart", ask.launch.apart});
   if (!ask.launch.network.empty()) words.insert(words.end(), {"--network", ask.launch.network});
+  if (system.family == Family::tonari_core) words.insert(words.end(), {"--bind", "core"});
   words.emplace_back("--");
   return words;
 }
@@ -199,8 +200,8 @@ Command for_far(const System& system, const Ask& ask) {
     }
     return in_cgroup(std::move(command));
   }
-  if (system.family == Family::tonari) {
-    const auto words = before_far_program(ask);
+  if (system.family != Family::local) {
+    const auto words = before_far_program(system, ask);
     command.arguments.insert(command.arguments.begin(), words.begin(), words.end());
   }
   return command;
@@ -219,7 +220,8 @@ Command for_system(const System& system, const Ask& ask) {
 
 void check_far(const System& system, std::string_view question) {
   const auto* const way = kernel_way(system.family);
-  if (way == nullptr && system.family != Family::tonari && system.family != Family::local) {
+  constexpr Family ours[]{Family::tonari, Family::tonari_core, Family::local};
+  if (way == nullptr && std::ranges::find(ours, system.family) == std::end(ours)) {
     throw SetupError(fmt::format("--rival {}: it has no far memory; {} can be asked of swap-zram, swap-file and mmap",
                                  to_string(system), question));
   }
@@ -322,6 +324,7 @@ std::string to_string(const System& system) {
   if (system.family == Family::local) return "local";
   if (const auto* const way = kernel_way(system.family)) return std::string(way->name);
   if (system.family == Family::tonari) return "tonari";
+  if (system.family == Family::tonari_core) return "tonari-core";
   if (system.family == Family::ucx) return "ucx";
   if (const auto name = name_in_worker(system.family)) return std::string(*name);
   return std::string(mpi_of(system.family).name) + (system.thread_multiple ? " thread-multiple" : "");

@@ -13,10 +13,11 @@
 namespace tonari::cli {
 
 /// Who can be asked a question. The ring, the searches, the loops that compare and the bare copies are no runtimes:
-/// what they do alone is compared with; local is a program of far memory by itself, in as much memory as it likes. UCX
-/// is asked by its own measurement, and few questions.
+/// what they do alone is compared with; local is a program of far memory by itself, in as much memory as it likes;
+/// tonari_core is `tonari far --bind core`. UCX is asked by its own measurement, and few questions.
 enum class Family : std::uint8_t {
   tonari,
+  tonari_core,
   ring,
   lhs,
   no_lhs,

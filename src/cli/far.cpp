@@ -131,6 +131,13 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
                "of them together")
       ->disable_flag_override()
       ->group("Memory");
+  far.add_option_function<std::string>(
+         "--bind", [options](const std::string& text) { options->on_one_core = text == "core"; },
+         "core: the program, its keeper and this machine's servers on one processor, so that a fault wakes no other: "
+         "for a program of one thread that goes here and there (default: none)")
+      ->type_name("core|none")
+      ->check(one_of({"core", "none"}))
+      ->group("Program");
   add_network_options(far, options->placement);
   far.add_option_function<std::string>(
          "--stats",

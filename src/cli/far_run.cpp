@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
+#include <sched.h>
 #include <sodium.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -135,6 +136,18 @@ void say_which_faults_are_told() {
       pager::remedy_for_reach);
 }
 
+// The one we are on: the scheduler has seen to it that others have theirs. What we start inherits it.
+void stay_on_this_core() {
+  cpu_set_t here;
+  CPU_ZERO(&here);
+  const int processor = ::sched_getcpu();
+  if (processor < 0 || processor >= CPU_SETSIZE) {
+    throw SetupError("--bind core: this machine has more processors than can be named; use taskset");
+  }
+  CPU_SET(static_cast<unsigned>(processor), &here);
+  if (::sched_setaffinity(0, sizeof here, &here) != 0) throw_system_error("--bind core: sched_setaffinity");
+}
+
 }  // namespace
 
 FarRun::FarRun(const FarOptions& options)
@@ -143,6 +156,7 @@ FarRun::FarRun(const FarOptions& options)
   if (const auto why = why_not_preloaded(path_of_program(options.program.front()))) throw SetupError(*why);
   (void)preload_path();
   say_which_faults_are_told();
+  if (options.on_one_core) stay_on_this_core();
   listener_ = job::listen_at(name_);
   start_servers();
   wait_for_keeper();

@@ -27,6 +27,7 @@ struct FarOptions {
   far::StoreKind store = far::StoreKind::ram;
   std::uint64_t min_bytes = 1 << 20;
   bool with_children = false;  ///< What the program starts has far memory, too.
+  bool on_one_core = false;    ///< The program, and all of ours on this machine.
   Tell statistics = Tell::nothing;
   bool progress = false;
   LaunchOptions placement;  ///< Of the servers.

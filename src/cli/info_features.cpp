@@ -247,6 +247,20 @@ Feature check_process_descriptors() {
           std::generic_category().message(errno) + ": `tonari run` cannot watch its ranks; use Linux 5.3 or later"};
 }
 
+// ---- Processors ----
+
+// A guest that halts an idle processor has to ask its host to wake it: some tens of microseconds, at every fault.
+Feature check_idle_processors() {
+  const std::string name = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
+  const std::string patience = read_setting(name.c_str());
+  const std::string driver = read_setting("/sys/devices/system/cpu/cpuidle/current_driver");
+  if (driver != "haltpoll" || patience != "0") return {"idle processors", true, driver};
+  return {"idle processors", false,
+          fmt::format("halt at once, and to wake one takes a virtual machine long: faults of far memory take twice as "
+                      "long; echo 200000 > {}, or tonari far --bind core",
+                      name)};
+}
+
 // ---- Several hosts ----
 
 Feature check_pmix() {
@@ -278,6 +292,7 @@ std::vector<Feature> check_features() {
           check_shared_huge_pages(),
           check_memory_files(),
           check_process_descriptors(),
+          check_idle_processors(),
           check_pmix(),
           check_launchers()};
 }

@@ -41,9 +41,11 @@ class FarBenchTest(BenchTest):
         need_faults()
         super().setUp()
 
-    def check_case(self, report, case, metric, systems=(), percents=(20, 100)):
+    def check_case(self, report, case, metric, systems=(), percents=(20, 100), on_one_core=()):
         """That case of every system has this metric at its shares, and nothing that was computed is wrong."""
         expected = {"local": [100], "tonari": list(percents), **{system: [20] for system in systems}}
+        if on_one_core:
+            expected["tonari-core"] = list(on_one_core)
         for system, at in expected.items():
             points = self.points(report, system, case, metric)
             self.assertEqual(list(points), at)
@@ -74,8 +76,8 @@ class FarMemory(FarBenchTest):
     def test_faults_are_told_by_latency_and_rate(self):
         report, output, _ = self.bench("fault", "--size", "32M", "--local", "50")
         for case in ("random-read", "random-write"):
-            self.check_case(report, case, "latency", percents=[50])
-            self.check_case(report, case, "rate", percents=[50])
+            for metric in ("latency", "rate"):
+                self.check_case(report, case, metric, percents=[50], on_one_core=[50])
         self.assertIn("random-write: latency, us, median / 99 %", output)
 
     def test_servers_may_be_apart(self):

@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 from harness.far import NOBODY, SOAK, TORTURE, FarTest, faults_told, without_notice
-from harness.jobs import PROGRAMS
+from harness.jobs import PROGRAMS, processes_marked
 
 CHILDREN = os.path.join(PROGRAMS, "far_children")
 SANDBOXED = os.path.join(PROGRAMS, "sandboxed")
@@ -55,6 +55,16 @@ class Memory(FarTest):
         self.assertGreaterEqual(shared, 128 << 10)
         job.process.stdin.close()
         self.assertEqual(job.end()[:2], (0, "ready\nok\n"))
+
+    def test_may_be_on_one_core(self):
+        for words, is_one in (([], False), (["--bind", "none"], False), (["--bind", "core"], True)):
+            with self.subTest(words=words):
+                job = self.start_torture("--local", "16M", *words)
+                allowed = [os.sched_getaffinity(pid) for pid in processes_marked(job.mark)]
+                self.assertGreaterEqual(len(allowed), 4)  # the program, its parent, the keeper, a server
+                self.assertEqual(len(set.union(*allowed)) == 1, is_one or len(os.sched_getaffinity(0)) == 1)
+                job.process.stdin.close()
+                self.assertEqual(job.end()[:2], (0, "ready\nok\n"))
 
     def test_goes_over_the_network(self):
         self.torture("--local", "32M", "--apart", "network", "--memory", "512M", rounds=20)
@@ -165,6 +175,7 @@ class Refusals(FarTest):
             (["--replicas", "2"], "--replicas 2 needs as many servers"),
             (["--replicas", "3"], "--replicas: it takes 1 or 2"),
             (["--store", "zip"], "--store: it takes ram or lz4"),
+            (["--bind", "cores"], "--bind: it takes core or none"),
             (["--memory", "x"], "--memory: it takes a size"),
             (["--memory", "1000T"], "this host has"),
             (["--memory", "1M"], "whole pieces of 2.0 MiB"),

@@ -97,7 +97,7 @@ class Info(JobTest):
         features = shown.stdout.split("features\n")[1].splitlines()
         names = {line[2:22].strip() for line in features}
         self.assertLessEqual({"userfaultfd", "process_vm", "Yama", "locked memory", "descriptors", "huge pages", "memfd",
-                              "pidfd"}, names)
+                              "pidfd", "idle processors"}, names)
         for line in features:
             self.assertTrue(line[22:].startswith("ok") or ";" in line, line)
 
