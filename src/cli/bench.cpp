@@ -6,6 +6,7 @@
 #include "cli/bench_report.hpp"
 #include "cli/command.hpp"
 #include "cli/options.hpp"
+#include "cli/saying.hpp"
 
 #include <tonari/status.hpp>
 
@@ -25,16 +26,16 @@ class Progress {
  public:
   void begin(const std::string& what) {
     what_ = what;
-    if (!terminal_) fmt::print(stderr, "{}\n", what);
+    if (!terminal_) say("{}\n", what);
     show("");
   }
   void show(const std::string& detail) {
     if (!terminal_) return;
-    fmt::print(stderr, "\r\033[K{}  {}", what_, detail);
+    say("\r\033[K{}  {}", what_, detail);
     std::fflush(stderr);
   }
   void end() const {
-    if (terminal_) fmt::print(stderr, "\r\033[K");
+    if (terminal_) say("\r\033[K");
   }
 
  private:
@@ -131,7 +132,7 @@ int run_or_stop(const Question& question, const BenchOptions& options) {
   try {
     return run(question, options);
   } catch (const Interrupted& stop) {
-    fmt::print(stderr, "\ntonari bench: stopped by signal {}; nothing was written\n", stop.signal);
+    say("\ntonari bench: stopped by signal {}; nothing was written\n", stop.signal);
     return 128 + stop.signal;
   }
 }

@@ -1,4 +1,5 @@
 #include "cli/bench_tight.hpp"
+#include "cli/saying.hpp"
 
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
@@ -147,7 +148,7 @@ class ZramDevice final : public MadeTight::Part {
       write_setting(folder() / "reset", "1");
       write_setting(fs::path(zram_control) / "hot_remove", number_);
     } catch (const std::exception& error) {
-      fmt::print(stderr, "tonari bench: zram{} stays behind: {}\n", number_, error.what());
+      say("tonari bench: zram{} stays behind: {}\n", number_, error.what());
     }
   }
 

@@ -2,6 +2,7 @@
 #include "cli/far_run.hpp"
 #include "cli/launch_program.hpp"
 #include "cli/options.hpp"
+#include "cli/saying.hpp"
 #include "job/arena.hpp"
 #include "job/memory.hpp"
 #include "pager/page.hpp"
@@ -71,7 +72,7 @@ int run_far(const FarOptions& options) {
                                  job::memory_text(*options.memory), job::memory_text(pager::block_bytes)));
   }
   if (const auto error = check_program(options.program.front())) {
-    fmt::print(stderr, "tonari far: {}\n", error->text);
+    say("tonari far: {}\n", error->text);
     return error->exit_status;
   }
   return FarRun(options).run();
@@ -122,7 +123,7 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
       ->type_name("ram|lz4")
       ->check(one_of({"ram", "lz4"}))
       ->group("Memory");
-  far.add_option("--min-size", options->min_bytes, "Allocations from this size on go to far memory (default: 1M)")
+  far.add_option("--min-size", options->min_bytes, "Allocations from this size on go to far memory (default: all above 1M)")
       ->type_name("SIZE")
       ->transform(size_in_bytes())
       ->group("Memory");

@@ -4,6 +4,7 @@
 #include "cli/far_binary.hpp"
 #include "cli/far_statistics.hpp"
 #include "cli/launch_program.hpp"
+#include "cli/saying.hpp"
 #include "far/channel.hpp"
 #include "job/ending.hpp"
 #include "job/handshake.hpp"
@@ -39,7 +40,7 @@ namespace {
 
 constexpr int setup_failed = 2;
 constexpr int killed_by_us = 128 + SIGKILL;
-constexpr std::uint64_t arena_bytes_min = 64ULL << 30;  // addresses cost nothing
+constexpr std::uint64_t arena_bytes_min = 1ULL << 40;  // addresses cost nothing
 constexpr std::uint64_t arena_bytes_max = 16ULL << 40;
 
 std::filesystem::path own_path() { return std::filesystem::read_symlink("/proc/self/exe"); }
@@ -129,9 +130,7 @@ std::vector<std::string> environment_of_program(const FarOptions& options, int s
 // As the program will find it: it is the same user's. Throws where there are none at all.
 void say_which_faults_are_told() {
   if (pager::Userfaultfd().reach() == pager::Reach::everything) return;
-  fmt::print(
-      stderr,
-      "tonari far: the kernel tells this user no faults of system calls: what they read and write in far memory is "
+  say("tonari far: the kernel tells this user no faults of system calls: what they read and write in far memory is "
       "copied, and a few fail with EFAULT; to change that: {}\n",
       pager::remedy_for_reach);
 }
@@ -152,7 +151,7 @@ void stay_on_this_core() {
 
 FarRun::FarRun(const FarOptions& options)
     : options_(options), name_(random_name()), clock_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
-  if (!clock_) throw_system_error("timerfd_create");
+  if (!clock_) throw_system_error("timerfd_create", "raise the limit of open files: see ulimit -n");
   if (const auto why = why_not_preloaded(path_of_program(options.program.front()))) throw SetupError(*why);
   (void)preload_path();
   say_which_faults_are_told();
@@ -194,7 +193,7 @@ void FarRun::start_servers() {
     ::_exit(setup_failed);
   }
   ::setpgid(servers_, servers_);
-  servers_process_ = job::open_process(servers_);
+  servers_process_ = job::open_own_process(servers_);
 }
 
 // It connects, and reports once all servers have their memory.
@@ -207,7 +206,7 @@ void FarRun::wait_for_keeper() {
     const int ready = ::poll(wait.data(), wait.size(), said ? -1 : patience_ms);
     if (ready < 0 && errno != EINTR) throw_system_error("poll");
     if (ready == 0) {
-      fmt::print(stderr, "tonari far: waiting for the servers to start{}\n",
+      say("tonari far: waiting for the servers to start{}\n",
                  options_.at_once ? " and to take their memory" : "");
       said = true;
     }
@@ -253,7 +252,7 @@ std::optional<ProgramError> FarRun::start_program() {
     [[maybe_unused]] const auto written = ::write(report.writer.number(), &error, sizeof error);
     ::_exit(127);
   }
-  program_process_ = job::open_process(program_);
+  program_process_ = job::open_own_process(program_);
   report.writer = {};
   int error = 0;
   if (::read(report.reader.number(), &error, sizeof error) == sizeof error) {
@@ -272,7 +271,7 @@ std::optional<ProgramError> FarRun::start_program() {
 
 int FarRun::run() {
   if (const auto error = start_program()) {
-    fmt::print(stderr, "tonari far: {}\n", error->text);
+    say("tonari far: {}\n", error->text);
     return error->exit_status;
   }
   if (options_.progress) {
@@ -294,8 +293,7 @@ int FarRun::run() {
     if (wait[0].revents != 0) program_has_ended();
   }
   if (!failed_ && !kept_) {
-    fmt::print(stderr,
-               "tonari far: the program has ended without loading the preload library: all its memory was local\n");
+    say("tonari far: the program has ended without loading the preload library: all its memory was local\n");
   }
   if (kept_ && options_.statistics != FarOptions::Tell::nothing) show_statistics();
   if (failed_) return kept_ ? killed_by_us : setup_failed;
@@ -343,7 +341,7 @@ void FarRun::hear(const far::Report& report) noexcept {
 
 void FarRun::end_program(const std::string& why) noexcept {
   if (std::exchange(failed_, true)) return;
-  fmt::print(stderr, "tonari far: {}\n", why);
+  say("tonari far: {}\n", why);
   if (program_ != 0) ::kill(program_, SIGKILL);
 }
 
@@ -372,7 +370,7 @@ void FarRun::show_progress() {
   if (!kept_) return;
   const auto now = ask_for_statistics();
   if (!now) return;
-  fmt::print(stderr, "tonari far: {}\n", progress_text(*now, seen_));
+  say("tonari far: {}\n", progress_text(*now, seen_));
   seen_ = *now;
 }
 
@@ -380,7 +378,7 @@ void FarRun::show_statistics() {
   const auto statistics = ask_for_statistics();
   if (!statistics) return;
   const bool as_json = options_.statistics == FarOptions::Tell::json;
-  fmt::print(stderr, "{}\n", as_json ? statistics_as_json(*statistics) : statistics_text(*statistics));
+  say("{}\n", as_json ? statistics_as_json(*statistics) : statistics_text(*statistics));
 }
 
 }  // namespace tonari::cli

@@ -1,6 +1,7 @@
 #include "cli/launch_hosts.hpp"
 
 #include "cli/launch_program.hpp"
+#include "cli/saying.hpp"
 
 #include <tonari/status.hpp>
 
@@ -211,7 +212,7 @@ int launch_on_hosts(const LaunchOptions& options) {
   std::fflush(nullptr);
   ::execvp(arguments.front(), arguments.data());
   const ProgramError error = explain_exec_failure(launcher.command, errno);
-  fmt::print(stderr, "tonari run: {}\n", error.text);
+  say("tonari run: {}\n", error.text);
   return error.exit_status;
 }
 

@@ -145,7 +145,7 @@ Newborn give_birth(const Birth& birth) {
 
   if (birth.own_group) ::setpgid(pid, pid);  // both do it: whoever comes first
   return {.pid = pid,
-          .process = job::open_process(pid),
+          .process = job::open_own_process(pid),
           .output = std::move(output.reader),
           .error = std::move(error.reader)};
 }

@@ -1,6 +1,7 @@
 #include "cli/command.hpp"
 #include "cli/help.hpp"
 #include "cli/options.hpp"
+#include "cli/saying.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -38,9 +39,10 @@ void open_missing_descriptors() {
 using tonari::cli::command_path;
 using tonari::cli::explain;
 using tonari::cli::help_text;
+using tonari::cli::say;
 
 int refuse(const std::string& command, const std::string& why) {
-  fmt::print(stderr, "tonari{}{}: {}\n", command.empty() ? "" : " ", command, why);
+  say("tonari{}{}: {}\n", command.empty() ? "" : " ", command, why);
   return usage_error;
 }
 
@@ -52,7 +54,7 @@ bool has_command(const CLI::App& app, const std::string& name) {
 int finish(int exit_status) {
   std::cout.flush();
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_status;
-  fmt::print(stderr, "tonari: cannot write standard output: {}\n", std::generic_category().message(errno));
+  say("tonari: cannot write standard output: {}\n", std::generic_category().message(errno));
   return exit_status == 0 ? 1 : exit_status;
 }
 

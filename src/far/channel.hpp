@@ -12,11 +12,12 @@
 
 // What a program's preload and its keeper say to each other. Both are built from one tree, which `version` checks.
 //
-//   keeper (tonari far)                                     program (preload)
-//     makes the channel, a memfd, and a socket pair
-//     sends the channel's descriptor, and that of what
-//     servers on this host lend; starts the program, which
-//     inherits the other end: TONARI_FAR=NUMBER
+//   keeper (decision 14)                                    program (preload)
+//     is given one end of a socket pair by the program's
+//     parent (tonari far); the program inherits the other:
+//     TONARI_FAR=NUMBER. Makes the channel, a memfd, and
+//     sends its descriptor, and that of what servers on this
+//     host lend
 //                                                             maps both; reserves arena and buffers; opens a
 //                                                             userfaultfd; starts the agents
 //       <------------------------------------------ Hello, with the userfaultfd

@@ -13,6 +13,7 @@ Servers::Servers(Window& window, const std::vector<int>& ranks, unsigned replica
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     (*servers_)[i].rank = ranks[i];
     (*servers_)[i].chunks = static_cast<std::uint32_t>(window.bytes(ranks[i]) / block_bytes);
+    (*servers_)[i].free.reserve((*servers_)[i].chunks);  // give_back() allocates nothing
   }
 }
 

@@ -1,5 +1,7 @@
 #include "job/ending.hpp"
 
+#include "base/error.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -78,6 +80,16 @@ std::string describe(const Ending& ending) {
 
 FileDescriptor open_process(pid_t process) noexcept {
   return FileDescriptor{static_cast<int>(::syscall(SYS_pidfd_open, process, 0))};  // close-on-exec by itself
+}
+
+FileDescriptor open_own_process(pid_t process) {
+  FileDescriptor opened = open_process(process);
+  if (!opened) {
+    throw_system_error("pidfd_open", errno == EMFILE || errno == ENFILE
+                                         ? "raise the limit of open files: see ulimit -n"
+                                         : "use Linux 5.3 or later; a container's filter must let the call through");
+  }
+  return opened;
 }
 
 Ending ending_of(const FileDescriptor& process, pid_t id) noexcept {

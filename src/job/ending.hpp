@@ -24,6 +24,8 @@ std::string describe(const Ending& ending);
 
 /// A descriptor that is readable once the process has ended. Empty with errno when there is no such process.
 FileDescriptor open_process(pid_t process) noexcept;
+/// Of one that we have started. Throws SetupError.
+FileDescriptor open_own_process(pid_t process);
 
 /// How an ended process went. For a child of ours exact, and the child stays to be waited for; for another one as far
 /// as the kernel tells (always from Linux 6.15 on), else unknown.

@@ -35,11 +35,15 @@ FileDescriptor open_widely() noexcept {
   return FileDescriptor{static_cast<int>(::syscall(SYS_userfaultfd, flags))};
 }
 
-FileDescriptor open_for_user_mode() {
-  FileDescriptor opened{static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY))};
-  if (!opened && (errno == EMFILE || errno == ENFILE)) {
+void check_descriptors() {
+  if (errno == EMFILE || errno == ENFILE) {
     throw_system_error("userfaultfd", "raise the limit of open files: see ulimit -n");
   }
+}
+
+FileDescriptor open_for_user_mode() {
+  FileDescriptor opened{static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY))};
+  if (!opened) check_descriptors();
   if (!opened) {
     throw_system_error("userfaultfd",
                        std::string{remedy_to_open} + "; for faults in system calls: " + remedy_for_reach);
@@ -50,6 +54,7 @@ FileDescriptor open_for_user_mode() {
 std::pair<FileDescriptor, Reach> open_within(Reach widest) {
   if (widest == Reach::everything) {
     if (FileDescriptor opened = open_widely()) return {std::move(opened), Reach::everything};
+    check_descriptors();  // the user may well have the right
   }
   return {open_for_user_mode(), Reach::user_mode};
 }

@@ -9,9 +9,30 @@ import time
 import unittest
 
 from harness.far import NOBODY, SOAK, TORTURE, FarTest
-from harness.jobs import PROGRAMS, eventually
+from harness.jobs import PATIENCE, PROGRAMS, TONARI, eventually
 
 CHILDREN = os.path.join(PROGRAMS, "far_children")
+PYTHON = "/usr/bin/python3"  # no wrapper that executes another, which would have no far memory
+# All that there is now is locked, if the user may; what comes later is paged all the same.
+LOCKING = """
+import ctypes, os
+lock_now = 1
+ctypes.CDLL(None).mlockall(lock_now)
+x = bytearray(b"locked? ") * (8 << 20)
+assert all(x.count(b"?") == 8 << 20 for turn in range(2))
+status = open("/proc/self/status").read()
+locked = int(status.split("VmLck:")[1].split()[0])
+assert locked < 1 << 20, status
+print("ok", flush=True)
+os._exit(0)
+"""
+TOUCHING = """
+import os
+x = bytearray(64 << 20)
+if os.fork() == 0:
+    print(x[5 << 20])
+print(os.waitstatus_to_exitcode(os.wait()[1]) * -1)
+"""
 
 
 def cat(path):
@@ -59,6 +80,33 @@ class Endings(FarTest):
     def test_the_program_may_become_another(self):
         found = self.run_job("far", "--", "python3", "-c", "import os; x = bytearray(64 << 20); os.execlp('echo', 'echo', 'other')")
         self.assertEqual(found, (0, "other\n", ""))
+
+    def test_what_nobody_can_read_ends_nothing(self):
+        with open("/dev/full", "w") as full:
+            for options in (["--stats"], ["--progress"]):
+                words = [TONARI, "far", *options, "--", PYTHON, "-c", "x = bytearray(64 << 20); print(len(x))"]
+                done = subprocess.run(words, stdout=subprocess.PIPE, stderr=full, env=self.environment(), user=self.user)
+                self.assertEqual((done.returncode, done.stdout), (0, b"%d\n" % (64 << 20)))
+
+    def test_too_few_descriptors_are_named(self):
+        for limit in (4, 6, 8):
+            words = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", TONARI, "far", "--", "true"]
+            done = subprocess.run(words, capture_output=True, text=True, env=self.environment(), user=self.user, timeout=PATIENCE)
+            self.assertEqual(done.returncode, 2)
+            self.assertRegex(done.stderr, "tonari [a-z]*: .*(ulimit -n|open files)")
+
+    def test_locked_memory_is_not_all_of_the_arena(self):
+        status, output, error = self.run_job("far", "--stats=json", "--local", "16M", "--", PYTHON, "-c", LOCKING)
+        self.assertEqual((status, output), (0, "ok\n"), error)
+        self.assertGreater(json.loads(error)["bytes_out"], 32 << 20)
+
+    def test_a_forked_child_is_told_also_where_the_program_has_a_handler(self):
+        for options in ([], ["-X", "faulthandler"]):
+            with self.subTest(options=options):
+                status, output, error = self.run_job("far", "--", PYTHON, *options, "-c", TOUCHING)
+                self.assertEqual((status, output), (0, f"{signal.SIGSEGV}\n"), error)
+                self.assertIn("a forked child touched far memory of its parent", error)
+                self.assertEqual("Fatal Python error: Segmentation fault" in error, bool(options))
 
     def test_the_keeper_dies(self):
         job = self.start_torture("--local", "16M")

@@ -221,6 +221,9 @@ bool start_helpers(Start& start) noexcept {
 
 void open_arena(const Start& start) noexcept {
   program.channel = start.tools.channel;
+  program.beside = {Range{start.tools.buffers, start.tools.channel->buffers * block_bytes},
+                    Range{start.tools.nurseries, agents_max * block_bytes},
+                    Range{address_of(start.tools.lent), start.tools.channel->lent_bytes}};
   program.extents = Extents(start.arena, start.table);
   program.arena_start.store(start.arena.start, std::memory_order_relaxed);
   program.arena_bytes.store(start.arena.bytes, std::memory_order_relaxed);

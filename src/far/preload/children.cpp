@@ -12,16 +12,17 @@ namespace tonari::far {
 
 namespace {
 
+// What the program had, to which it is left: the touch is repeated, or the signal sent again.
+constinit struct sigaction before {};
+
 void end_with_message(int signal, siginfo_t* info, void* /*context*/) noexcept {
   constexpr std::string_view message =
       "tonari far: a forked child touched far memory of its parent, which children do not have: use posix_spawn or "
-      "exec, or --min-size so that this stays local\n";
+      "exec, or a larger --min-size, so that this stays local\n";
   if (info->si_code > 0 && is_of_parent(info->si_addr)) {  // and not by somebody's kill()
     (void)system_call(SYS_write, STDERR_FILENO, message.data(), message.size());
   }
-  struct sigaction usual {};
-  usual.sa_handler = SIG_DFL;
-  (void)::sigaction(signal, &usual, nullptr);  // back to what it did, which ends it now
+  (void)::sigaction(signal, &before, nullptr);
   if (info->si_code <= 0) (void)::raise(signal);
 }
 
@@ -29,9 +30,13 @@ bool has_usual_end(const struct sigaction& action) noexcept {
   return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_DFL;
 }
 
-void watch_segmentation() noexcept {
-  struct sigaction before {};
-  if (::sigaction(SIGSEGV, nullptr, &before) != 0 || !has_usual_end(before)) return;  // the program's own business
+bool is_watched(const struct sigaction& action) noexcept {
+  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == end_with_message;
+}
+
+void watch_segmentation(const struct sigaction& now) noexcept {
+  if (is_watched(now)) return;
+  before = now;
   struct sigaction ending {};
   ending.sa_sigaction = end_with_message;
   ending.sa_flags = SA_SIGINFO | SA_ONSTACK;
@@ -39,28 +44,27 @@ void watch_segmentation() noexcept {
 }
 
 // Before the fork already: an allocator that has its memory from the arena touches it before we are called in the
-// child.
+// child. A handler of the program's own stays while it is the parent.
 void prepare() noexcept {
-  if (is_ready()) watch_segmentation();
+  struct sigaction now {};
+  if (is_ready() && ::sigaction(SIGSEGV, nullptr, &now) == 0 && has_usual_end(now)) watch_segmentation(now);
 }
 
 void go_on_as_parent() noexcept {
   if (!is_ready() || program.lost_count != 0) return;  // there is a parent's memory that it may touch itself
   struct sigaction now {};
-  if (::sigaction(SIGSEGV, nullptr, &now) != 0) return;
-  if ((now.sa_flags & SA_SIGINFO) == 0 || now.sa_sigaction != end_with_message) return;
-  struct sigaction usual {};
-  usual.sa_handler = SIG_DFL;
-  (void)::sigaction(SIGSEGV, &usual, nullptr);
+  if (::sigaction(SIGSEGV, nullptr, &now) == 0 && is_watched(now)) (void)::sigaction(SIGSEGV, &before, nullptr);
 }
 
 void begin_as_child() noexcept {
   // The hole where the arena was is not for the child's own memory: its addresses would be taken for far ones.
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
   const Range hole = arena();
+  const bool had_memory = !hole.is_empty() || program.lost_count != 0;
   if (!hole.is_empty()) (void)system_call(SYS_mmap, hole.start, hole.bytes, PROT_NONE, flags, -1, 0);
   begin_anew();
-  watch_segmentation();  // another thread, which forked too, may have undone what prepare() did
+  struct sigaction now {};
+  if (had_memory && ::sigaction(SIGSEGV, nullptr, &now) == 0) watch_segmentation(now);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "far/preload/begin.hpp"
 #include "far/preload/exported.hpp"
 #include "far/preload/memory.hpp"
+#include "far/preload/next.hpp"
 #include "far/preload/real.hpp"
 #include "far/preload/requests.hpp"
 #include "far/preload/unreached.hpp"
@@ -225,6 +226,19 @@ int advise_parts(const Parts& parts, int advice, Outside outside) noexcept {
 }  // namespace tonari::far
 
 using namespace tonari::far;
+
+TONARI_FAR_NEXT(mlockall)
+
+// To lock the arena were to bring all of its addresses, and nothing could go again: it stays as it is, and all else is
+// locked as far as it is there, and as it comes.
+TONARI_FAR_EXPORTED int mlockall(int flags) noexcept {
+  if ((flags & MCL_CURRENT) == 0 || !is_ready()) return next::mlockall(flags);
+  if (next::mlockall(flags | MCL_ONFAULT) != 0) return -1;
+  const auto unlock = [](Range range) { (void)system_call(SYS_munlock, range.start, range.bytes); };
+  unlock(arena());
+  for (const Range& range : program.beside) unlock(range);
+  return 0;
+}
 
 TONARI_FAR_EXPORTED void* mmap(void* start, std::size_t bytes, int protection, int flags, int descriptor,
                                off_t offset) noexcept {

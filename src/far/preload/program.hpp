@@ -24,6 +24,7 @@ struct Program {
   // Points to a page that forked children find zeroed: they see a program that is not ready, whatever forked them.
   std::atomic<std::atomic<std::uint32_t>*> ready{nullptr};
   Channel* channel = nullptr;
+  std::array<Range, 3> beside{};  // what pages are moved and copied through. By begin(), before `ready`
 
   Lock lock;
   Extents extents;  // under `lock`

@@ -10,6 +10,11 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <time.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -144,6 +149,12 @@ REPEATED_NX(int, socketpair, (int family, int type, int protocol, int* ends), (f
 REPEATED(int, getentropy, (void* to, std::size_t bytes), (to, bytes), Bytes{to, bytes})
 REPEATED(ssize_t, getdents64, (int file, void* to, std::size_t bytes), (file, to, bytes), Bytes{to, bytes})
 REPEATED_NX(int, gethostname, (char* to, std::size_t bytes), (to, bytes), Bytes{to, bytes})
+REPEATED_NX(int, uname, (utsname* to), (to), value(to))
+REPEATED_NX(int, sysinfo, (struct sysinfo* to), (to), value(to))
+REPEATED_NX(int, sched_getaffinity, (pid_t thread, std::size_t bytes, cpu_set_t* to), (thread, bytes, to), Bytes{to, bytes})
+REPEATED_NX(int, sched_setaffinity, (pid_t thread, std::size_t bytes, const cpu_set_t* from), (thread, bytes, from), Bytes{from, bytes})
+REPEATED_NX(int, sigprocmask, (int how, const sigset_t* from, sigset_t* to), (how, from, to), value(from), value(to))
+REPEATED(int, nanosleep, (const timespec* time, timespec* rest), (time, rest), value(time), value(rest))
 REPEATED_NX(int, getrusage, (__rusage_who_t who, rusage* to), (who, to), value(to))
 REPEATED_NX(int, getrlimit, (__rlimit_resource_t what, rlimit* to), (what, to), value(to))
 REPEATED_NX(int, getrlimit64, (__rlimit_resource_t what, rlimit64* to), (what, to), value(to))
