@@ -123,7 +123,8 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
       ->type_name("ram|lz4")
       ->check(one_of({"ram", "lz4"}))
       ->group("Memory");
-  far.add_option("--min-size", options->min_bytes, "Allocations from this size on go to far memory (default: all above 1M)")
+  far.add_option("--min-size", options->min_bytes,
+                 "Allocations from this size on go to far memory (default: all above 1M)")
       ->type_name("SIZE")
       ->transform(size_in_bytes())
       ->group("Memory");

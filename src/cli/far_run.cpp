@@ -206,8 +206,7 @@ void FarRun::wait_for_keeper() {
     const int ready = ::poll(wait.data(), wait.size(), said ? -1 : patience_ms);
     if (ready < 0 && errno != EINTR) throw_system_error("poll");
     if (ready == 0) {
-      say("tonari far: waiting for the servers to start{}\n",
-                 options_.at_once ? " and to take their memory" : "");
+      say("tonari far: waiting for the servers to start{}\n", options_.at_once ? " and to take their memory" : "");
       said = true;
     }
     if (wait[2].revents != 0) throw SetupError("stopped before the servers were ready");

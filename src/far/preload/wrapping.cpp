@@ -18,8 +18,8 @@
 //
 // Not covered, so that far memory that is not there is an EFAULT:
 //   - ioctl, fcntl with a structure, sigaction, clock_nanosleep, the processor clocks of clock_gettime, extended
-//     attributes, the offsets of sendfile and copy_file_range, mlock, vmsplice, process_vm_readv by itself and by others
-//     (MPI's single copies), aio, io_uring, and whatever makes system calls without libc: syscall(), Go
+//     attributes, the offsets of sendfile and copy_file_range, mlock, vmsplice, process_vm_readv by itself and by
+//     others (MPI's single copies), aio, io_uring, and whatever makes system calls without libc: syscall(), Go
 //   - the kernel's own reading and writing: signal frames on an alternate stack in far memory; stacks that a program
 //     gives to its threads from there, which have libc's rseq and the word that pthread_join waits for
 //   - execl and its kin; the *xstat of before glibc 2.33
