@@ -1,8 +1,8 @@
 #include "cli/bench_tight.hpp"
-#include "cli/saying.hpp"
 
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
+#include "cli/saying.hpp"
 
 #include <tonari/status.hpp>
 

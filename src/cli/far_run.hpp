@@ -25,8 +25,8 @@ struct FarOptions {
   bool at_once = false;                 ///< They take it before the program starts.
   std::uint64_t replicas = 1;
   far::StoreKind store = far::StoreKind::ram;
-  std::uint64_t min_bytes =
-      (1 << 20) + 1;           ///< Python has its small objects in mappings of 1 MiB: they are no large data.
+  /// Python has its small objects in mappings of 1 MiB: they are no large data.
+  std::uint64_t min_bytes = (1 << 20) + 1;
   bool with_children = false;  ///< What the program starts has far memory, too.
   bool on_one_core = false;    ///< The program, and all of ours on this machine.
   Tell statistics = Tell::nothing;
