@@ -5,24 +5,43 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
 namespace tonari::cli {
 
 namespace {
 
 using job::memory_text;
+using Histogram = decltype(pager::Statistics::fault_ns_histogram);
 
-// The time that so many of a hundred faults did not exceed, from its bucket's upper end.
-double fault_us(const pager::Statistics& statistics, double percent) {
-  std::uint64_t all = 0;
-  for (const std::uint64_t count : statistics.fault_ns_histogram) all += count;
-  std::uint64_t passed = 0;
-  for (std::size_t i = 0; i < pager::Statistics::buckets; ++i) {
-    passed += statistics.fault_ns_histogram[i];
-    if (static_cast<double>(passed) * 100 >= static_cast<double>(all) * percent) {
-      return static_cast<double>(std::uint64_t{2} << i) / 1000;
-    }
+// A bucket's upper end.
+double end_us(std::size_t bucket) { return static_cast<double>(std::uint64_t{2} << bucket) / 1000; }
+
+// The time that so many of a hundred faults did not exceed, as far as buckets tell.
+double fault_us(const Histogram& histogram, double percent) {
+  const auto all = static_cast<double>(std::accumulate(histogram.begin(), histogram.end(), std::uint64_t{0}));
+  if (all == 0) return 0;
+  std::size_t bucket = 0;
+  for (std::uint64_t passed = histogram[0]; static_cast<double>(passed) * 100 < all * percent;) {
+    passed += histogram[++bucket];
   }
-  return 0;
+  return end_us(bucket);
+}
+
+// What share of the faults took no longer, where that changes by a hundredth or more.
+std::string histogram_text(const Histogram& histogram) {
+  const std::uint64_t all = std::accumulate(histogram.begin(), histogram.end(), std::uint64_t{0});
+  std::string text;
+  std::uint64_t passed = 0;
+  for (std::size_t bucket = 0; bucket < histogram.size(); ++bucket) {
+    passed += histogram[bucket];
+    if (histogram[bucket] == 0 || histogram[bucket] * 100 < all) continue;
+    text += fmt::format("{}{:.0f} % in {:.1f} us", text.empty() ? "\nlatency:    " : ", ",
+                        100.0 * static_cast<double>(passed) / static_cast<double>(all), end_us(bucket));
+  }
+  return text;
 }
 
 std::string packed_text(const far::Statistics& all) {
@@ -43,14 +62,15 @@ std::string statistics_text(const far::Statistics& all) {
   const pager::Statistics& pager = all.pager;
   return fmt::format(
       "far memory: {} in use, {} local (limit {}), {} of {} at {} server{}{}\n"
-      "faults:     {}, answered in {:.3f} s; half within {:.1f} us, 99 % within {:.1f} us\n"
+      "faults:     {}, answered in {:.3f} s; half within {:.1f} us, 99 % within {:.1f} us{}\n"
       "read ahead: {} blocks of 2 MiB, {} of them wanted; {} pages came back before they had gone\n"
       "carried:    {} in, {} out; {} pages were unchanged and {} were zeros, and were not sent{}",
       memory_text(all.in_use_bytes), memory_text(pager.resident_bytes), memory_text(all.limit_bytes),
       memory_text(all.stored_bytes), memory_text(all.capacity_bytes), all.servers, all.servers == 1 ? "" : "s",
-      processes_text(all), pager.faults, seconds_of(pager.fault_ns), fault_us(pager, 50), fault_us(pager, 99),
-      pager.blocks_read_ahead, pager.read_ahead_hits, pager.second_chances, memory_text(pager.bytes_in),
-      memory_text(pager.bytes_out), pager.pages_clean, pager.pages_of_zeros, packed_text(all));
+      processes_text(all), pager.faults, seconds_of(pager.fault_ns), fault_us(pager.fault_ns_histogram, 50),
+      fault_us(pager.fault_ns_histogram, 99), histogram_text(pager.fault_ns_histogram), pager.blocks_read_ahead,
+      pager.read_ahead_hits, pager.second_chances, memory_text(pager.bytes_in), memory_text(pager.bytes_out),
+      pager.pages_clean, pager.pages_of_zeros, packed_text(all));
 }
 
 std::string statistics_as_json(const far::Statistics& all) {
@@ -85,10 +105,16 @@ std::string statistics_as_json(const far::Statistics& all) {
 }
 
 std::string progress_text(const far::Statistics& now, const far::Statistics& before) {
-  return fmt::format("{} local of {} in use (limit {}), {} faults, {} in, {} out in the last second",
-                     memory_text(now.pager.resident_bytes), memory_text(now.in_use_bytes), memory_text(now.limit_bytes),
-                     now.pager.faults - before.pager.faults, memory_text(now.pager.bytes_in - before.pager.bytes_in),
-                     memory_text(now.pager.bytes_out - before.pager.bytes_out));
+  const pager::Statistics& pager = now.pager;
+  Histogram faults{};
+  std::ranges::transform(pager.fault_ns_histogram, before.pager.fault_ns_histogram, faults.begin(), std::minus{});
+  return fmt::format(
+      "{} local of {} in use (limit {}); in the last second {} faults in {:.0f} ms, 99 % within {:.1f} us, {} blocks "
+      "read ahead wanted, {} in, {} out",
+      memory_text(pager.resident_bytes), memory_text(now.in_use_bytes), memory_text(now.limit_bytes),
+      pager.faults - before.pager.faults, seconds_of(pager.fault_ns - before.pager.fault_ns) * 1000,
+      fault_us(faults, 99), pager.read_ahead_hits - before.pager.read_ahead_hits,
+      memory_text(pager.bytes_in - before.pager.bytes_in), memory_text(pager.bytes_out - before.pager.bytes_out));
 }
 
 }  // namespace tonari::cli

@@ -195,6 +195,7 @@ class Deaths(FarTest):
                 job.process.stdin.close()
                 status, output, error = job.end()
                 self.assertEqual((status, output), (0, "ready\nok\n"), error)
+                self.assertRegex(error, r"in the last second \d+ faults in \d+ ms, 99 % within \S+ us, \d+ blocks read ahead wanted")
 
     def test_of_some_server_at_some_time_loses_nothing(self):
         for seed in range(1, 1 + 2 * SOAK):
