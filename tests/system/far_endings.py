@@ -83,10 +83,9 @@ class Endings(FarTest):
 
     def test_what_nobody_can_read_ends_nothing(self):
         with open("/dev/full", "w") as full:
-            for options in (["--stats"], ["--progress"]):
-                words = [TONARI, "far", *options, "--", PYTHON, "-c", "x = bytearray(64 << 20); print(len(x))"]
-                done = subprocess.run(words, stdout=subprocess.PIPE, stderr=full, env=self.environment(), user=self.user)
-                self.assertEqual((done.returncode, done.stdout), (0, b"%d\n" % (64 << 20)))
+            words = [TONARI, "far", "--stats", "--", PYTHON, "-c", "x = bytearray(64 << 20); print(len(x))"]
+            done = subprocess.run(words, stdout=subprocess.PIPE, stderr=full, env=self.environment(), user=self.user)
+            self.assertEqual((done.returncode, done.stdout), (0, b"%d\n" % (64 << 20)))
 
     def test_too_few_descriptors_are_named(self):
         for limit in (4, 6, 8):
@@ -107,6 +106,12 @@ class Endings(FarTest):
                 self.assertEqual((status, output), (0, f"{signal.SIGSEGV}\n"), error)
                 self.assertIn("a forked child touched far memory of its parent", error)
                 self.assertEqual("Fatal Python error: Segmentation fault" in error, bool(options))
+
+    def test_a_forked_child_of_python_has_its_small_objects(self):
+        code = "import os; x = [str(n) for n in range(50_000)]; os.fork() and os.wait(); len(''.join(x)); os._exit(0)"
+        self.assertEqual(self.run_job("far", "--", PYTHON, "-c", code), (0, "", ""))
+        _, _, error = self.run_job("far", "--min-size", "1M", "--", PYTHON, "-c", code)
+        self.assertIn("a forked child touched far memory", error)  # so that the first shows something
 
     def test_the_keeper_dies(self):
         job = self.start_torture("--local", "16M")

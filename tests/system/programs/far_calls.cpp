@@ -6,6 +6,8 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -13,8 +15,11 @@
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <sys/uio.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -304,6 +309,20 @@ void processes() {
   check(std::memcmp(random + 9'000, zeros.data(), zeros.size()) != 0, "what getrandom gave");
 }
 
+void questions() {
+  check(::uname(fresh<utsname>()) == 0, "uname");
+  check(::sysinfo(fresh<struct sysinfo>()) == 0, "sysinfo");
+  auto* const processors = fresh<cpu_set_t>();
+  check(::sched_getaffinity(0, sizeof *processors, processors) == 0, "sched_getaffinity");
+  auto* const signals = fresh<sigset_t>();
+  check(::sigprocmask(SIG_BLOCK, nullptr, signals) == 0, "sigprocmask, what is blocked");
+  auto* const moment = far(timespec{.tv_sec = 0, .tv_nsec = 1});
+  sweep();
+  check(::sched_setaffinity(0, sizeof *processors, processors) == 0, "sched_setaffinity");
+  check(::sigprocmask(SIG_SETMASK, signals, nullptr) == 0, "sigprocmask, what is to be blocked");
+  check(::nanosleep(moment, nullptr) == 0, "nanosleep");
+}
+
 void cancellation() {
   std::array<int, 2> ends{};
   check(::pipe(ends.data()) == 0, "pipe");
@@ -328,6 +347,7 @@ int main() {
   sockets();
   streams();
   processes();
+  questions();
   cancellation();
   std::puts(far_text("ok"));
   return 0;
