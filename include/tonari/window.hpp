@@ -239,7 +239,7 @@ class Window {
   // Collective over the group of a collective window; invalid on any other. One at a time.
 
   /// Returns when all ranks have come, and what any of them had pushed is visible. Answers ok, or peer_gone when one
-  /// died or freed its part without coming.
+  /// died, left its job or freed its part without coming.
   Status barrier() noexcept;
   /// BarrierWithPPBCast: what each rank gives (perhaps nothing) is in all other parts, at its `offset`, when it
   /// returns.

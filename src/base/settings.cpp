@@ -145,11 +145,15 @@ const std::array table{
     Row{"TONARI_WARN_SECONDS", Number{&Settings::warn_seconds, Form::count, 0, 86400},
         "after how long a rank says so that waits for others to leave, or to receive what they may keep no more of; 0: "
         "never"},
+    Row{"TONARI_SHARE_BYTES", Number{&Settings::share_bytes, Form::bytes, 2 * kib* kib, 64 * kib* gib},
+        "addresses that shared memory may lie at, the same in all ranks"},
     Row{"TONARI_DIRECT_COPIES", Switch{&Settings::direct_copies},
         "copy straight to and from other programs' memory where the system (process_vm_readv) or the network (RDMA) "
         "can"},
     Row{"TONARI_SERVICE_THREAD", Switch{&Settings::service_thread},
         "serve other ranks by a thread while the program computes"},
+    Row{"TONARI_NEWEST_KERNEL", Switch{&Settings::newest_kernel},
+        "let shared arrays use what came with Linux 6.4 and 6.6 where it is there; off: do as where it is not"},
     Row{"TONARI_LOG", Choice{&Settings::log, "trace|debug|info|warn|error|critical|off"},
         "what is written to standard error: lines of this level and above"},
 };

@@ -21,8 +21,10 @@ struct Settings {
   std::uint64_t scan_depth = 64;
   std::uint64_t join_seconds = 30;
   std::uint64_t warn_seconds = 10;
+  std::uint64_t share_bytes = 1ULL << 40;
   bool direct_copies = true;
   bool service_thread = true;
+  bool newest_kernel = true;
   std::string log = "warn";
 };
 

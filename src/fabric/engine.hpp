@@ -84,6 +84,9 @@ concept Waitable = requires(W& waitable, Sleeper* sleeper) {
   { waitable.slow() }
   noexcept;  // the wait has become long: tell peers, and status
 };
+/// One whose thread must never touch a program's memory: it runs no errands.
+template <class W>
+concept TouchesNothing = Waitable<W> && requires { typename W::touches_nothing; };
 /// One that ends by itself after some time.
 template <class W>
 concept TimedWaitable = Waitable<W> && requires(const W& waitable) {
@@ -385,7 +388,7 @@ template <Waitable W>
 void Engine::wait(W& waitable) noexcept {
   std::uint32_t patience = 0;
   for (;;) {
-    run_errands();
+    if constexpr (!TouchesNothing<W>) run_errands();
     const Step step = waitable.step();
     if (step == Step::done) break;
     if (take_baton()) {
@@ -406,7 +409,8 @@ void Engine::wait(W& waitable) noexcept {
 template <Waitable W>
 void Engine::watch_rings(W& waitable, bool retry, std::uint32_t& patience) noexcept {
   // Errands too: the look before a sleep may have brought one.
-  while (poll() == 0 && !waitable.ready() && errands_.load(std::memory_order_relaxed) == 0) {
+  const auto has_errands = [this] { return !TouchesNothing<W> && errands_.load(std::memory_order_relaxed) != 0; };
+  while (poll() == 0 && !waitable.ready() && !has_errands()) {
     ++patience;
     if (patience < spins_) {
       if (patience == 1) idle();
@@ -423,7 +427,7 @@ void Engine::watch_rings(W& waitable, bool retry, std::uint32_t& patience) noexc
     if (retry) return;
   }
   // What came may be the first of many: it looks again for a moment before it sleeps, however long it has waited.
-  if (!shared_cores_) patience = std::min(patience, spins_);
+  if (!shared_cores_) patience = std::min(patience, spins_ - spins_ / 4);
 }
 
 template <Waitable W>

@@ -16,8 +16,8 @@ inline constexpr std::size_t head_bytes = 64;
 inline constexpr std::size_t envelope_bytes = 16;
 inline constexpr std::size_t inline_bytes_max = head_bytes - envelope_bytes;
 
-/// What a head means to who receives it. The two top bits name the layer it is for: 0 is message, 1 is window, 3
-/// the engine itself.
+/// What a head means to who receives it. The two top bits name the layer it is for: 0 is message, 1 is window, 2 is
+/// share, 3 the engine itself.
 enum class Kind : std::uint8_t {
   message_inline = 1,     ///< The payload is in the head.
   message_bulk = 2,       ///< The payload is in the sender's bulk memory: Tail.
@@ -43,13 +43,40 @@ enum class Kind : std::uint8_t {
   window_lock = 75,      ///< To a lock's home: a step of this rank's (window/far_locks.hpp).
   window_granted = 76,   ///< From a lock's home: what has come of it.
   window_returned = 77,  ///< To the owner of a part: this rank uses its key no more (window/keys.hpp).
-  rank_leaves = 192,     ///< To ranks of other hosts, the last of this one's: it calls nothing any more.
-  rank_full = 193,       ///< To ranks of other hosts: it keeps all the unexpected messages it may (tag 1), or not (0).
-  rank_watches = 194,    ///< To a rank of another host: a connection is all that it makes (vigil.hpp).
-  rank_died = 195,       ///< To all: the rank that `tag` names, of another host than its watcher, has died.
-  kept = 63,  ///< Never sent: an unexpected message whose payload its receiver moved (message/unexpected.hpp).
+  // Shared arrays (share/asking.hpp):
+  share_fetch = 128,    ///< To a page's home: a copy, please.
+  share_pages = 129,    ///< Reply, with a tail: here they are.
+  share_moved = 130,    ///< Reply: another rank is their home.
+  share_changes = 131,  ///< To a home, with a tail: what this rank has changed.
+  share_taken = 132,    ///< Reply: done, and nobody has copies.
+  share_copies = 133,   ///< Reply, with a tail: done, and these have copies.
+  share_notice = 134,   ///< To who may have copies of pages: they have changed.
+  share_notices = 135,  ///< The same, with a tail.
+  share_noted = 136,    ///< Reply to a notice.
+  share_update = 138,   ///< To who may have copies, with a tail: what has changed.
+  share_told = 137,     ///< To a home, with a tail: who has been told; no reply.
+  // Guarded data (share/guard_heads.hpp):
+  guard_want = 160,        ///< To a variable's home: this rank wants to read or to write it, or drops its copy.
+  guard_deed = 161,        ///< From the home to who owns it last, as far as was asked: serve that one.
+  guard_given = 162,       ///< To who asked: leave to read, or ownership; perhaps with the data.
+  guard_given_tail = 163,  ///< The same, with data as its tail, or part of them.
+  guard_fetch = 164,       ///< To who has the data: put them, please.
+  guard_more = 165,        ///< To who puts many pieces: some have been taken.
+  guard_stop = 166,        ///< To readers: leave to read ends.
+  guard_stopped = 167,     ///< From a reader, and all behind it: nobody reads.
+  guard_inherit = 168,     ///< To the next owner: these are to be updated.
+  guard_has = 169,         ///< To the home: this rank is the owner now.
+  guard_waits = 170,       ///< To the home, after a death: this rank still waits.
+  guard_lost = 171,        ///< To the home, and from it to all: the newest data died with a rank.
+  guard_freed = 172,       ///< To the home: this rank needs it no more.
+  guard_over = 173,        ///< From the home: nor does any other.
+  rank_leaves = 192,       ///< To ranks of other hosts, the last of this one's: it calls nothing any more.
+  rank_full = 193,     ///< To ranks of other hosts: it keeps all the unexpected messages it may (tag 1), or not (0).
+  rank_watches = 194,  ///< To a rank of another host: a connection is all that it makes (vigil.hpp).
+  rank_died = 195,     ///< To all: the rank that `tag` names, of another host than its watcher, has died.
+  kept = 63,           ///< Never sent: an unexpected message whose payload its receiver moved (message/unexpected.hpp).
 };
-inline constexpr std::size_t layers_count = 2;
+inline constexpr std::size_t layers_count = 3;
 constexpr std::size_t layer_of(Kind kind) noexcept { return static_cast<std::uint8_t>(kind) >> 6; }
 
 // The unit of arrival: one cache line, little-endian. Offsets in bytes.
@@ -148,7 +175,14 @@ constexpr std::optional<TailName> tail_name(Kind kind) noexcept {
     case Kind::piece:
     case Kind::late: return TailName{offsetof(Piece, bytes), offsetof(Piece, place)};
     case Kind::window_push: return TailName{8, 16};  // where window/served.hpp has them
-    case Kind::window_data: return TailName{0, 8};
+    case Kind::window_data:
+    case Kind::share_pages:
+    case Kind::share_changes:
+    case Kind::share_copies:
+    case Kind::share_notices:
+    case Kind::share_update:
+    case Kind::share_told:                               // where share/asking.hpp has them
+    case Kind::guard_given_tail: return TailName{0, 8};  // and share/guard_heads.hpp
     default: return std::nullopt;
   }
 }

@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 #include "base/futex.hpp"
 #include "job/memory.hpp"
+#include "job/signals.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -74,6 +75,7 @@ void check_size(int ranks, const Settings& settings) {
 FileDescriptor make_memory(std::uint64_t bytes) {
   FileDescriptor memory{::memfd_create("tonari-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
   if (!memory) throw_system_error("memfd_create for the arena");
+  const FileSizeSignalHeld held;
   if (::ftruncate(memory.number(), static_cast<off_t>(bytes)) != 0) {
     throw_system_error(fmt::format("ftruncate of the arena to {} bytes", bytes), "use fewer ranks, or see ulimit -f");
   }

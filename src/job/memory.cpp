@@ -40,7 +40,7 @@ std::uint64_t control_group_bytes() {
 std::uint64_t available_memory_bytes() { return std::min(system_bytes(), control_group_bytes()); }
 
 std::string memory_text(std::uint64_t bytes) {
-  constexpr std::array<std::string_view, 5> units{"bytes", "KiB", "MiB", "GiB", "TiB"};
+  constexpr std::array<std::string_view, 7> units{"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   auto value = static_cast<double>(bytes);
   std::size_t unit = 0;
   for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;

@@ -1,10 +1,12 @@
 #include "job/pool.hpp"
 
+#include "base/error.hpp"
 #include "job/arena.hpp"
 #include "job/memory.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
@@ -54,6 +56,15 @@ std::shared_ptr<Mapping> Pool::map(std::uint32_t granule, std::uint64_t bytes) {
 
 Mapping Pool::look(std::uint32_t granule, std::uint64_t bytes) const {
   return {file_, bytes, "memory of a window", offset_of(granule)};
+}
+
+void Pool::map_at(std::byte* address, std::uint64_t place, std::uint64_t bytes) const {
+  constexpr int rights = PROT_READ | PROT_WRITE;
+  void* const got = ::mmap(address, bytes, rights, MAP_SHARED | MAP_FIXED, file_, static_cast<off_t>(place));
+  if (got == MAP_FAILED || ::madvise(got, bytes, MADV_DONTFORK) != 0) {
+    throw_system_error(fmt::format("mmap of {} bytes of the job's memory", bytes),
+                       "free memory, or raise the limit: see ulimit -v and vm.max_map_count");
+  }
 }
 
 std::optional<std::uint64_t> Pool::place_of(const std::byte* byte) {

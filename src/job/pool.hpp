@@ -38,6 +38,9 @@ class Pool {
   [[nodiscard]] std::shared_ptr<Mapping> map(std::uint32_t granule, std::uint64_t bytes);
   /// One of its own, for a look.
   [[nodiscard]] Mapping look(std::uint32_t granule, std::uint64_t bytes) const;
+  /// Maps `bytes` of the arena's file, from byte `place` of it on, at an address that the caller has. Throws
+  /// SetupError.
+  void map_at(std::byte* address, std::uint64_t place, std::uint64_t bytes) const;
   /// Where in the arena's file a byte lies that this process has mapped.
   [[nodiscard]] std::optional<std::uint64_t> place_of(const std::byte* byte);
   /// Gives the memory back to the system. Its content is lost to all.

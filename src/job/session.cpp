@@ -205,7 +205,7 @@ void Session::notice_deaths() noexcept {
   if (arena().header().deaths.load(std::memory_order_acquire) == 0) return;
   Attachment* const layer = attachment();
   for (int other = 0; other < size(); ++other) {
-    if (other != rank() && !alive(other)) tell_of_death(other, layer);
+    if (other != rank() && is_dead(other)) tell_of_death(other, layer);
   }
 }
 
@@ -248,9 +248,26 @@ std::string Session::how_it_went(int dead) const {
   return fmt::format("{} ({})", loss->was_reached ? "has gone" : "could not be reached", loss->reason);
 }
 
-void Session::say_why_it_stops(int dead) const noexcept {
-  write_line(fmt::format("tonari: rank {} stops, since rank {} (host {}) {}", rank(), dead, host_name_of(dead),
-                         how_it_went(dead)));
+bool Session::outlives_deaths() const noexcept {
+  return threads() || arena().block(rank()).lives_on.load(std::memory_order_acquire) != 0;
+}
+
+// By any thread. Who started us says why in one line for all ranks, where it can.
+void Session::stop_for(int dead) const noexcept {
+  while (stops_.test_and_set(std::memory_order_relaxed)) ::pause();  // another thread ends the process
+  if (!joining_->starter_reports_deaths()) {
+    write_line(fmt::format("tonari: rank {} stops, since rank {} (host {}) {}", rank(), dead, host_name_of(dead),
+                           how_it_went(dead)));
+  }
+  stop_process();
+}
+
+bool Session::somebody_died() const noexcept {
+  if (arena().header().deaths.load(std::memory_order_acquire) == 0) return false;
+  for (int other = 0; other < size(); ++other) {
+    if (!alive(other)) return true;
+  }
+  return false;
 }
 
 const std::string& Session::host_name_of(int of_rank) const noexcept {
@@ -265,10 +282,7 @@ void Session::tell_of_death(int dead, Attachment* layer) noexcept {
     const std::lock_guard guard(handler_mutex_);
     handler = handler_;
   }
-  if (!handler && !threads()) {
-    if (!joining_->starter_reports_deaths()) say_why_it_stops(dead);
-    stop_process();  // else who started us says why, in one line for all ranks
-  }
+  if (!handler && !threads()) stop_for(dead);
 
   char& told = attachment_told_[index];
   if (layer != nullptr && told == 0) told = layer->died(dead) ? 1 : 0;

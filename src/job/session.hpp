@@ -107,10 +107,16 @@ class Session {
   [[nodiscard]] spdlog::logger& log() const noexcept { return *log_; }
 
   void on_death(std::function<void(const Death&)> handler);
+  /// False: it died, and this process outlives that. It does not return where a death ends the process, so that no call
+  /// answers peer_gone just before.
   [[nodiscard]] bool alive(int rank) const noexcept {
-    return arena().block(rank).phase.load(std::memory_order_acquire) !=
-           Phase::dead;  // acquire: with the cause of death
+    if (!is_dead(rank)) [[likely]]
+      return true;
+    if (!outlives_deaths()) stop_for(rank);
+    return false;
   }
+  /// As !alive(rank) of any rank.
+  [[nodiscard]] bool somebody_died() const noexcept;
   /// True in the process that joined, false in its forked children.
   [[nodiscard]] bool in_own_process() const noexcept;
 
@@ -151,8 +157,13 @@ class Session {
   void notice_leavers() noexcept;
   void tell_of_full_peer(std::uint64_t now_ns) noexcept;
   void tell_of_death(int rank, Attachment* attachment) noexcept;
+  [[nodiscard]] bool is_dead(int rank) const noexcept {
+    return arena().block(rank).phase.load(std::memory_order_acquire) ==
+           Phase::dead;  // acquire: with the cause of death
+  }
+  [[nodiscard]] bool outlives_deaths() const noexcept;
+  [[noreturn]] void stop_for(int dead) const noexcept;
   [[nodiscard]] std::string how_it_went(int dead) const;
-  void say_why_it_stops(int dead) const noexcept;
   [[nodiscard]] const std::string& host_name_of(int rank) const noexcept;
   void leave() noexcept;
   void wait_for_all_to_leave() noexcept;
@@ -174,6 +185,7 @@ class Session {
   std::unique_ptr<Attachment> attachment_;
   std::mutex handler_mutex_;
   std::function<void(const Death&)> handler_;
+  mutable std::atomic_flag stops_;  // by who ends the process; nothing is published by it
 
   std::atomic<bool> leaving_{false};   // by the destructor, for the service thread
   std::atomic<bool> stopping_{false};  // by the destructor, for the service thread

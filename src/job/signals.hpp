@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 
 namespace tonari::job {
 
@@ -18,6 +19,31 @@ class AllSignalsBlocked {
 
  private:
   sigset_t before_;
+};
+
+/// While it lives, a file that would grow beyond `ulimit -f` by the calling thread is an error (EFBIG) with a message,
+/// and not a signal, which ends the program without one.
+class FileSizeSignalHeld {
+ public:
+  FileSizeSignalHeld() noexcept {
+    ::sigemptyset(&it_);
+    ::sigaddset(&it_, SIGXFSZ);
+    sigset_t pending;
+    ::sigpending(&pending);
+    was_pending_ = ::sigismember(&pending, SIGXFSZ) == 1;
+    ::pthread_sigmask(SIG_BLOCK, &it_, &before_);
+  }
+  ~FileSizeSignalHeld() {
+    constexpr timespec at_once{};
+    if (!was_pending_) ::sigtimedwait(&it_, nullptr, &at_once);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  FileSizeSignalHeld(FileSizeSignalHeld&&) = delete;
+
+ private:
+  sigset_t it_;
+  sigset_t before_;
+  bool was_pending_;  // by another, whose it stays
 };
 
 }  // namespace tonari::job

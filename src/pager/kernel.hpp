@@ -32,8 +32,10 @@ enum class Holes : std::uint8_t { refused, allowed };
 namespace kernel {
 
 // What the headers of Linux 6.1 do not have yet; ours have other names, should newer ones be used.
-inline constexpr std::uint64_t feature_poison = 1 << 14;  // Linux 6.6
-inline constexpr std::uint64_t feature_move = 1 << 16;    // Linux 6.8
+inline constexpr std::uint64_t feature_protect_absent = 1 << 13;  // Linux 6.4: UFFD_FEATURE_WP_UNPOPULATED
+inline constexpr std::uint64_t feature_poison = 1 << 14;          // Linux 6.6
+inline constexpr std::uint64_t feature_move = 1 << 16;            // Linux 6.8
+inline constexpr std::uint64_t resume_protected = 1 << 1;         // Linux 6.4: UFFDIO_CONTINUE_MODE_WP
 inline constexpr std::uint64_t move_allows_holes = 1 << 1;
 
 struct MoveRequest {
@@ -95,22 +97,28 @@ Progress move(System system, Address to, Address from, std::size_t bytes, Holes 
   return go_on(system, request_move, bytes, make, [](const MoveRequest& each) { return each.moved; });
 }
 
-/// Places pages of zeros where none are. there: some were.
-template <class System>
-Answer zero(System system, Address to, std::size_t bytes) noexcept {
+/// Makes requests for all of `bytes`, stepping over the pages that are there. there: some were.
+template <class System, class Make, class Progressed>
+Answer place(System system, unsigned long code, std::size_t bytes, Make make, Progressed progress) noexcept {
   bool met = false;
   for (std::size_t done = 0; done < bytes; done += page_bytes) {
-    const auto make = [&](std::size_t more) {
-      return uffdio_zeropage{.range = {to + done + more, bytes - done - more}, .mode = 0, .zeropage = 0};
-    };
-    const auto [more, answer] =
-        go_on(system, UFFDIO_ZEROPAGE, bytes - done, make, [](const uffdio_zeropage& each) { return each.zeropage; });
+    const auto make_more = [&](std::size_t more) { return make(done + more); };
+    const auto [more, answer] = go_on(system, code, bytes - done, make_more, progress);
     done += more;
     if (answer == Answer::ok) break;
     if (answer != Answer::there) return answer;
-    met = true;  // the page at `done`: step over it
+    met = true;  // the page at `done`
   }
   return met ? Answer::there : Answer::ok;
+}
+
+/// Places pages of zeros where none are. there: some were.
+template <class System>
+Answer zero(System system, Address to, std::size_t bytes) noexcept {
+  const auto make = [&](std::size_t done) {
+    return uffdio_zeropage{.range = {to + done, bytes - done}, .mode = 0, .zeropage = 0};
+  };
+  return place(system, UFFDIO_ZEROPAGE, bytes, make, [](const uffdio_zeropage& each) { return each.zeropage; });
 }
 
 }  // namespace kernel

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -67,16 +68,33 @@ std::uint64_t known_features() {
   return api.features;
 }
 
-void check_kernel() {
+struct Feature {
+  std::uint64_t bit;
+  const char* what;
+};
+constexpr Feature poison{kernel::feature_poison, "UFFDIO_POISON, which is in Linux 6.6 and later"};
+constexpr std::array needed_anonymous{Feature{kernel::feature_move, "UFFDIO_MOVE, which is in Linux 6.8 and later"},
+                                      poison};
+constexpr std::array needed_of_file{
+    Feature{UFFD_FEATURE_MINOR_SHMEM, "UFFD_FEATURE_MINOR_SHMEM, which is in Linux 5.14 and later"},
+    Feature{UFFD_FEATURE_WP_HUGETLBFS_SHMEM, "UFFD_FEATURE_WP_HUGETLBFS_SHMEM, which is in Linux 5.19 and later"}};
+
+std::span<const Feature> needed_for(Userfaultfd::Pages pages) noexcept {
+  if (pages == Userfaultfd::Pages::of_file) return needed_of_file;
+  return needed_anonymous;
+}
+
+/// Answers what it knows, if that is enough.
+std::uint64_t check_kernel(Userfaultfd::Pages pages) {
   const std::uint64_t known = known_features();
-  for (const auto& [feature, what] : {std::pair{kernel::feature_move, "UFFDIO_MOVE, which is in Linux 6.8 and later"},
-                                      {kernel::feature_poison, "UFFDIO_POISON, which is in Linux 6.6 and later"}}) {
+  for (const auto& [feature, what] : needed_for(pages)) {
     if ((known & feature) == 0) throw SetupError("paging needs " + std::string{what} + ": use a newer kernel");
   }
   if (::sysconf(_SC_PAGESIZE) != static_cast<long>(page_bytes)) {
     throw SetupError("paging needs pages of 4096 bytes, and here they have " + std::to_string(::sysconf(_SC_PAGESIZE)) +
                      ": use a kernel made for 4 KiB pages");
   }
+  return known;
 }
 
 struct System {
@@ -90,8 +108,12 @@ struct System {
 
 }  // namespace
 
-Userfaultfd::Userfaultfd(const Options& options) {
-  check_kernel();
+Userfaultfd::Userfaultfd(const Options& options) : pages_(options.pages) {
+  const std::uint64_t known = check_kernel(pages_);
+  if (pages_ == Pages::of_file) {
+    resumes_protected_ = options.newest && (known & kernel::feature_protect_absent) != 0;
+    poisons_ = options.newest && (known & kernel::feature_poison) != 0;
+  }
   auto [descriptor, reach] = open_within(options.widest);
   descriptor_ = std::move(descriptor);
   reach_ = reach;
@@ -99,22 +121,26 @@ Userfaultfd::Userfaultfd(const Options& options) {
 }
 
 Userfaultfd::Userfaultfd(FileDescriptor opened, Reach reach) : descriptor_(std::move(opened)), reach_(reach) {
-  check_kernel();
+  (void)check_kernel(pages_);
   introduce(Touch::waits);
 }
 
 void Userfaultfd::introduce(Touch touch) {
-  uffdio_api api{
-      .api = UFFD_API, .features = kernel::feature_move | kernel::feature_poison | UFFD_FEATURE_THREAD_ID, .ioctls = 0};
+  uffdio_api api{.api = UFFD_API, .features = UFFD_FEATURE_THREAD_ID, .ioctls = 0};
+  for (const Feature& feature : needed_for(pages_)) api.features |= feature.bit;
+  if (resumes_protected_) api.features |= kernel::feature_protect_absent;
+  if (poisons_) api.features |= kernel::feature_poison;
   if (touch == Touch::signals) api.features |= UFFD_FEATURE_SIGBUS;
   if (::ioctl(number(), UFFDIO_API, &api) != 0) throw_system_error("UFFDIO_API", remedy_to_open);
 }
 
 void Userfaultfd::watch(Address start, std::size_t bytes) {
-  uffdio_register request{.range = {start, bytes}, .mode = UFFDIO_REGISTER_MODE_MISSING, .ioctls = 0};
+  std::uint64_t mode = UFFDIO_REGISTER_MODE_MISSING;
+  if (pages_ == Pages::of_file) mode |= UFFDIO_REGISTER_MODE_MINOR | UFFDIO_REGISTER_MODE_WP;
+  uffdio_register request{.range = {start, bytes}, .mode = mode, .ioctls = 0};
   if (::ioctl(number(), UFFDIO_REGISTER, &request) != 0) {
     throw_system_error("UFFDIO_REGISTER of " + std::to_string(bytes) + " bytes",
-                       "the range must be whole pages of private anonymous memory that nobody else watches");
+                       "the range must be whole pages of memory of its kind that nobody else watches");
   }
 }
 
@@ -132,48 +158,71 @@ std::span<const Fault> Userfaultfd::read() noexcept {
     const uffd_msg& message = messages[i];
     if (message.event != UFFD_EVENT_PAGEFAULT) continue;
     batch_[faults++] = {message.arg.pagefault.address / page_bytes * page_bytes, message.arg.pagefault.feat.ptid,
-                        (message.arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_WRITE) != 0};
+                        (message.arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_WRITE) != 0,
+                        (message.arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_WP) != 0};
   }
   return {batch_.data(), faults};
 }
 
+// Who was faster may have come before somebody began to wait.
+Answer Userfaultfd::wake_where_there(Answer answer, Address at, std::size_t bytes) noexcept {
+  if (answer == Answer::there) wake(at, bytes);
+  return answer;
+}
+
 Answer Userfaultfd::copy(Address to, const std::byte* from, std::size_t bytes) noexcept {
-  bool met = false;
-  for (std::size_t done = 0; done < bytes; done += page_bytes) {
-    const auto make = [&](std::size_t more) {
-      return uffdio_copy{.dst = to + done + more,
-                         .src = reinterpret_cast<std::uint64_t>(from) + done + more,
-                         .len = bytes - done - more,
-                         .mode = 0,
-                         .copy = 0};
-    };
-    const auto [more, answer] = kernel::go_on(System{number()}, UFFDIO_COPY, bytes - done, make,
-                                              [](const uffdio_copy& each) { return each.copy; });
-    done += more;
-    if (answer == Answer::ok) break;
-    if (answer != Answer::there) return answer;
-    met = true;  // the page at `done`: step over it
-  }
-  if (!met) return Answer::ok;
-  wake(to, bytes);  // who was faster may have come before somebody began to wait
-  return Answer::there;
+  const auto make = [&](std::size_t done) {
+    return uffdio_copy{.dst = to + done,
+                       .src = reinterpret_cast<std::uint64_t>(from) + done,
+                       .len = bytes - done,
+                       .mode = 0,
+                       .copy = 0};
+  };
+  const auto progress = [](const uffdio_copy& each) { return each.copy; };
+  return wake_where_there(kernel::place(System{number()}, UFFDIO_COPY, bytes, make, progress), to, bytes);
 }
 
 Answer Userfaultfd::zero(Address to, std::size_t bytes) noexcept {
-  const Answer answer = kernel::zero(System{number()}, to, bytes);
-  if (answer == Answer::there) wake(to, bytes);
-  return answer;
+  return wake_where_there(kernel::zero(System{number()}, to, bytes), to, bytes);
 }
 
 Progress Userfaultfd::move(Address to, Address from, std::size_t bytes, Holes holes) noexcept {
   return kernel::move(System{number()}, to, from, bytes, holes);
 }
 
+Answer Userfaultfd::resume(Address at, std::size_t bytes, Writes writes) noexcept {
+  const std::uint64_t mode = writes == Writes::wait && resumes_protected_ ? kernel::resume_protected : 0;
+  const auto make = [&](std::size_t done) {
+    return uffdio_continue{.range = {at + done, bytes - done}, .mode = mode, .mapped = 0};
+  };
+  const auto progress = [](const uffdio_continue& each) { return each.mapped; };
+  return wake_where_there(kernel::place(System{number()}, UFFDIO_CONTINUE, bytes, make, progress), at, bytes);
+}
+
+Answer Userfaultfd::protect(Address at, std::size_t bytes, Writes writes) noexcept {
+  uffdio_writeprotect request{.range = {at, bytes}, .mode = 0};
+  if (writes == Writes::wait) request.mode = UFFDIO_WRITEPROTECT_MODE_WP;
+  const auto nothing = [](const uffdio_writeprotect&) { return std::int64_t{0}; };
+  const auto again = [&](std::size_t) { return request; };
+  return kernel::go_on(System{number()}, UFFDIO_WRITEPROTECT, bytes, again, nothing).answer;
+}
+
+// A file without pages: touching them is SIGBUS, too.
+Answer Userfaultfd::map_nothing(Address at, std::size_t bytes) noexcept {
+  const FileDescriptor empty{::memfd_create("tonari-lost", MFD_CLOEXEC)};
+  constexpr int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
+  void* const got = ::mmap(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE, flags, empty.number(), 0);
+  wake(at, bytes);
+  return got == MAP_FAILED ? Answer::refused : Answer::ok;
+}
+
 Answer Userfaultfd::poison(Address at, std::size_t bytes) noexcept {
-  kernel::PoisonRequest request{.range = {at, bytes}, .mode = 0, .poisoned = 0};
-  const Answer answer = kernel::answer_to(System{number()}.control(kernel::request_poison, request));
-  if (answer == Answer::there) wake(at, bytes);
-  return answer;
+  if (!poisons_) return map_nothing(at, bytes);
+  const auto make = [&](std::size_t done) {
+    return kernel::PoisonRequest{.range = {at + done, bytes - done}, .mode = 0, .poisoned = 0};
+  };
+  const auto progress = [](const kernel::PoisonRequest& each) { return each.poisoned; };
+  return wake_where_there(kernel::place(System{number()}, kernel::request_poison, bytes, make, progress), at, bytes);
 }
 
 void Userfaultfd::wake(Address start, std::size_t bytes) noexcept {

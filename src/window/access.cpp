@@ -319,7 +319,7 @@ bool Access::is_gone(std::size_t member) const noexcept {
   if (engine_.is_far(rank)) {  // with all that it said before
     return runtime_.has_gone(rank) || far_[member].state.load(std::memory_order_acquire) == PartState::freed;
   }
-  return !engine_.session().alive(rank) ||
+  return !engine_.session().alive(rank) || runtime_.has_gone(rank) ||
          layout_.member(member).state.load(std::memory_order_acquire) == PartState::freed;
 }
 

@@ -14,22 +14,10 @@ using fabric::BulkPlace;
 using fabric::Head;
 using fabric::Kind;
 using fabric::Lane;
-using fabric::Step;
 
 namespace {
 
 constexpr std::size_t under_way_max = 8;
-
-/// Waits for something that nobody announces: looks again and again, and moves on what others wait for.
-template <class Try>
-struct TryUntilDone {
-  Try attempt;
-
-  Step step() noexcept { return attempt() ? Step::done : Step::retry; }
-  [[nodiscard]] bool ready() const noexcept { return false; }
-  bool attach(fabric::Sleeper*) noexcept { return true; }
-  void slow() noexcept {}
-};
 
 }  // namespace
 

@@ -13,7 +13,7 @@ namespace tonari::window {
 /// Waits for what others change in shared memory, or what heads bring: until `ready()`, which is cheap and may be
 /// called by any thread. Whoever makes it ready wakes this rank after that.
 template <class Ready>
-class WaitUntil final : public fabric::Watched {
+class WaitUntil : public fabric::Watched {
  public:
   static constexpr std::uint64_t no_end = ~std::uint64_t{0};
 
@@ -48,5 +48,16 @@ void wait_until(fabric::Engine& engine, Ready ready, job::Wait what, int peer) n
   if (waiting.ready() || engine.look_before_waiting(waiting)) return;
   engine.wait(waiting);
 }
+
+/// Waits for something that nobody announces: looks again and again, and moves on what others wait for.
+template <class Try>
+struct TryUntilDone {
+  Try attempt;
+
+  fabric::Step step() noexcept { return attempt() ? fabric::Step::done : fabric::Step::retry; }
+  [[nodiscard]] bool ready() const noexcept { return false; }
+  bool attach(fabric::Sleeper*) noexcept { return true; }
+  void slow() noexcept {}
+};
 
 }  // namespace tonari::window

@@ -1,6 +1,7 @@
 #include "job/arena.hpp"
 
 #include "base/error.hpp"
+#include "job/memory.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -31,6 +33,13 @@ std::string refusal_of(int ranks, const Settings& settings) {
     return error.what();
   }
   return "made";
+}
+
+TEST(Memory, IsToldInTheUnitThatFits) {
+  EXPECT_EQ(memory_text(0), "0 bytes");
+  EXPECT_EQ(memory_text(3 << 10), "3.0 KiB");
+  EXPECT_EQ(memory_text(std::uint64_t{1} << 47), "128 TiB");
+  EXPECT_EQ(memory_text(~std::uint64_t{0}), "16 EiB");
 }
 
 TEST(Arena, IsSeenByWhoeverMapsIt) {

@@ -77,6 +77,23 @@ TEST_F(PagerUserfaultfd, AnswersWhatIsThereAndWhatIsGone) {
             MAP_FAILED);
 }
 
+TEST_F(PagerUserfaultfd, PoisonsAroundWhatIsThere) {
+  Userfaultfd faults;
+  const test::RegionMemory memory(size);
+  faults.watch(memory.start(), size);
+  const auto page = test::pattern(page_bytes, 5);
+  ASSERT_EQ(faults.copy(memory.start() + 2 * page_bytes, page.data(), page_bytes), Answer::ok);
+
+  if (faults.poison(memory.start(), size) == Answer::refused) GTEST_SKIP() << "UFFDIO_POISON needs Linux 6.6";
+  EXPECT_EQ(faults.poison(memory.start(), size), Answer::there);
+
+  for (std::size_t i = 0; i < 8; ++i) {
+    const bool is_there = ::madvise(memory.bytes().data() + i * page_bytes, page_bytes, MADV_POPULATE_READ) == 0;
+    EXPECT_TRUE(i == 2 ? is_there : !is_there && errno == EHWPOISON) << i;
+  }
+  EXPECT_TRUE(std::ranges::equal(memory.bytes().subspan(2 * page_bytes, page_bytes), page));
+}
+
 TEST_F(PagerUserfaultfd, UnwatchingWakesWhoWaits) {
   Userfaultfd faults;
   const test::RegionMemory memory(size);

@@ -128,8 +128,9 @@ TEST_P(WindowDiff, NothingDiffersWithoutAChange) {
 }
 
 TEST_P(WindowDiff, OneByteIsFoundWhereverItIs) {
+  const auto odd_step = static_cast<std::size_t>(2 * test::slowness() - 1);
   for (const std::size_t bytes : {1U, 7U, 64U, 100U, 300U, 4096U, 4150U}) {
-    for (std::size_t at = 0; at < bytes; ++at) {
+    for (std::size_t at = 0; at < bytes; at += bytes < 4096 ? 1 : odd_step) {
       SCOPED_TRACE(std::to_string(at) + " of " + std::to_string(bytes));
       ASSERT_NO_FATAL_FAILURE(check_changed(bytes, [&](std::byte* data) { change(data[at]); }));
     }
