@@ -1,7 +1,9 @@
 # make            build into build/release; the command is build/release/bin/tonari
 # make test       build with assertions and run all tests
 # make test-far, make test-cluster, make test-verbs, make test-aarch64
-#                 tests with programs of others; on hosts made of namespaces; over RDMA verbs, in a virtual machine; with ranks of another processor
+#                 tests with programs of others, and the benchmark of far memory; on hosts made of namespaces; over RDMA verbs, in a virtual machine; with ranks of another processor
+# make check-model
+#                 every interleaving of guarded data's protocol, with spin
 # make demo       a tour of what works now, in under two minutes
 # make bench      measure against the MPIs of this machine
 # make soak       the long forms of the tests
@@ -34,6 +36,10 @@ test-aarch64:
 	@scripts/test aarch64 -L 'contract|fuzz'
 	@scripts/test dev -L aarch64
 
+check-model:
+	@scripts/setup model
+	@tests/model/check
+
 demo: all
 	@scripts/demo
 
@@ -58,4 +64,4 @@ lint:
 install: all
 	@cmake --install build/release --prefix '$(PREFIX)'
 
-.PHONY: all test test-far test-cluster test-verbs test-aarch64 demo bench soak format lint install
+.PHONY: all test test-far test-cluster test-verbs test-aarch64 check-model demo bench soak format lint install

@@ -23,6 +23,8 @@ CONTRACT = "'*/TransportContract/OrderedOverUcx.*' 'Ucx.*'"
 CONTRACT_WITH_LOSSES = "'*/TransportContract/OrderedOverUcx.*' 'Ucx.ASleeper*' 'Ucx.HeadsAccepted*'"
 WINDOWS = "'*/Window*.*/Network*'"
 MESSAGES = "'On/Message.*/Network'"
+# On the kernel of the machine, which is older than Linux 6.4.
+SHARED = "'*/SharedArrays.CarryWhat*/ApartNetwork' '*/SharedArrays.LetRanks*/ApartNetwork' '*/Guarded.MovesSpans*/Network*Gets'"
 
 
 def suite(name, tests):
@@ -53,7 +55,7 @@ class OverVerbs(ClusterTest):
         return said, int(port0) + int(port1)
 
     def check_suites(self, network):
-        self.check(network, suite("contract", CONTRACT), suite("unit", MESSAGES), suite("unit", WINDOWS))
+        self.check(network, suite("contract", CONTRACT), suite("unit", MESSAGES), suite("unit", WINDOWS), suite("unit", SHARED))
 
     def check_with_losses(self, network):
         programs = [job(network, *words) for words in (("messages", "traffic", "1"), ("windows", "copies", "1"),

@@ -1,0 +1,244 @@
+#pragma once
+
+#include <tonari/job.hpp>
+#include <tonari/status.hpp>
+
+#include <algorithm>
+#include <cassert>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+// Memory that all ranks of a job share, on whatever hosts they are: ordinary loads and stores, and synchronisation that
+// makes them meet. Fagus and MLC-1 (Sudoh et al.); docs/share.md has the drawings.
+//
+// Consistency: as between threads. A program without data races (conflicting accesses by different ranks or threads
+//              that no barrier, mutex, flag or counter of this header orders) sees what it would see if all ran on one
+//              processor, in turn. Bytes are the unit: ranks may write neighbouring bytes at once.
+// Hosts:       where all ranks are on one host, shared memory is mapped in all of them, and costs nothing. Ranks on
+//              several hosts have copies of what they use (release consistency, several writers of a page); so have,
+//              with TONARI_APART=memory or network, ranks of one host.
+// Calls:       of the system work on shared memory, where this program may have faults in them handled: see
+//              docs/share.md. Elsewhere they fail with EFAULT until the program has touched what they use.
+// Threads:     any thread of a rank may load, store and synchronise; "collective" calls are made by one at a time, in
+//              the same order in all ranks.
+// Death:       of a rank ends the job, unless Job::on_death is used: then synchronisation answers peer_gone, and
+//              touching what only the dead had raises SIGBUS.
+namespace tonari {
+
+/// Where the parts of an array have their home: the rank that always has them, and that others ask for copies.
+enum class Placement : std::uint8_t {
+  block,        ///< One part a rank, of equal sizes, in the order of ranks.
+  cyclic,       ///< ArrayOptions::cyclic_bytes at each rank in turn.
+  first_touch,  ///< At whichever rank is the first to use a page.
+  by_function,  ///< As ArrayOptions::home says.
+};
+
+/// The same in all ranks.
+struct ArrayOptions {
+  Placement placement = Placement::block;
+  std::uint64_t cyclic_bytes = 64 * 1024;           ///< Rounded up to whole pages. Not 0.
+  std::function<int(std::uint64_t offset)> home{};  ///< The rank where the page that begins at this byte has its home.
+  /// Pages move to the rank that alone writes them. Not of more than 64 ranks.
+  bool homes_move = true;
+  /// The program names all that it writes, by wrote(), before any thread of its rank synchronises: then no write has to
+  /// be noticed, and no copy kept to compare with. What it does not name is lost.
+  bool writes_are_named = false;
+  /// Who has copies is sent what was changed, when it is released, instead of asking for it at the next fault: for data
+  /// that the same ranks read again and again. Of what a home writes itself, only what it names.
+  bool updates = false;
+};
+
+namespace share {
+
+/// A stretch of shared memory. Made and destroyed collectively.
+class Memory {
+ public:
+  Memory(Memory&&) = delete;
+  virtual ~Memory() = default;
+
+  [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
+  /// Where the page with this byte had its home at first. Beyond the end: misuse, which builds with assertions name.
+  [[nodiscard]] virtual int home_of(std::uint64_t offset) const noexcept = 0;
+  virtual void wrote(std::uint64_t offset, std::uint64_t bytes) noexcept = 0;
+  virtual void prefetch(std::uint64_t offset, std::uint64_t bytes) noexcept = 0;
+  virtual Status barrier_with_multicast(std::uint64_t offset, std::uint64_t bytes) noexcept = 0;
+
+ protected:
+  explicit Memory(std::span<std::byte> bytes) noexcept : bytes_(bytes) {}
+
+ private:
+  std::span<std::byte> bytes_;
+};
+
+/// Collective. Throws SetupError: no addresses, no memory, a missing kernel feature, ranks that disagree.
+std::shared_ptr<Memory> make_memory(Job& job, std::uint64_t bytes, const ArrayOptions& options);
+
+/// Collective. What any rank wrote before it, all see after it. Answers ok, or peer_gone: a rank died.
+Status barrier(Job& job) noexcept;
+/// For synchronisation by other means, such as messages: what this rank has written is there for whoever acquires
+/// later.
+Status release(Job& job) noexcept;
+/// The other end: this rank sees what others have released.
+Status acquire(Job& job) noexcept;
+
+class SyncPlace;  // where a mutex, a flag or a counter lies
+
+/// A lock over all ranks and threads of the job; readers enter together. Works with std::lock_guard, std::unique_lock
+/// and std::shared_lock. It must be unlocked when it is destroyed.
+///
+/// Making:  it, and the next two, is collective. Each rank destroys its own, without waiting, once it needs it no
+///          longer. A job of N ranks has 4096 N of them at once, else SetupError; when so many have been made, making
+///          one may be a barrier, to use again the places of those that all ranks have destroyed.
+/// Misuse:  where tonari was built with assertions, unlocking what this rank has not locked, destroying what it has, a
+///          flag that is set to less, and using what was moved from end the program with a line that names it.
+/// Answers: ok; holder_died: this rank has it, and the last one to hold it died, or one that had what was written under
+///          it; peer_gone: its home died; unlock: invalid, when this rank does not hold it.
+class mutex {
+ public:
+  explicit mutex(Job& job);
+  mutex(mutex&&) noexcept;
+  ~mutex();
+
+  Status lock() noexcept;
+  bool try_lock() noexcept;
+  Status unlock() noexcept;
+  Status lock_shared() noexcept;
+  bool try_lock_shared() noexcept;
+  Status unlock_shared() noexcept { return unlock(); }
+
+ private:
+  std::unique_ptr<SyncPlace> place_;
+};
+
+/// A number that only grows, and that others wait for: whoever has seen it, sees what was written before it was set.
+/// Starts at 0; made as a mutex is.
+class flag {
+ public:
+  explicit flag(Job& job);
+  flag(flag&&) noexcept;
+  ~flag();
+
+  /// By one thread at a time. To what it was at least.
+  Status set(std::uint64_t value) noexcept;
+  [[nodiscard]] std::uint64_t get() noexcept;
+  /// Returns once it is at least `value`; or peer_gone when a rank of the job has died.
+  Status wait(std::uint64_t value) noexcept;
+
+ private:
+  std::unique_ptr<SyncPlace> place_;
+};
+
+/// A number that all may add to; each addition is ordered among all of them, and with what was written before.
+/// Starts at 0; made as a mutex is.
+class counter {
+ public:
+  explicit counter(Job& job);
+  counter(counter&&) noexcept;
+  ~counter();
+
+  /// Answers what it was before.
+  std::uint64_t fetch_add(std::uint64_t value) noexcept;
+  [[nodiscard]] std::uint64_t get() noexcept { return fetch_add(0); }
+
+ private:
+  std::unique_ptr<SyncPlace> place_;
+};
+
+/// The part of [0, count) that is a rank's: parts are as equal as can be, in the order of ranks.
+struct Part {
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+constexpr Part part_of(std::size_t count, int rank, int ranks) noexcept {
+  const auto position = static_cast<std::size_t>(rank);
+  const auto parts = static_cast<std::size_t>(ranks);
+  const std::size_t each = count / parts;
+  const std::size_t larger = count % parts;
+  return {position * each + std::min(position, larger), each + (position < larger ? 1 : 0)};
+}
+
+/// Collective: body(i) for each i of [0, count), each in one rank, as part_of has it; then barrier().
+template <std::invocable<std::size_t> Body>
+Status parallel_for(Job& job, std::size_t count, Body body) {
+  const Part part = part_of(count, job.rank(), job.size());
+  for (std::size_t i = part.first; i < part.first + part.count; ++i) body(i);
+  return barrier(job);
+}
+
+}  // namespace share
+
+/// An array of T that all ranks share, at the same address in each (but for ranks that are threads of one process).
+/// Zero at first. Made and destroyed collectively: nobody may use it once the first destroys it.
+///
+/// Errors: making it throws SetupError in all ranks: out of addresses (TONARI_SHARE_BYTES), out of memory, ranks that
+///         ask for different arrays or have made different mutexes, flags and counters before, a missing right or
+///         kernel feature. A home that has no memory left while the program runs ends the job with a message.
+template <class T>
+class shared_array {
+  static_assert(std::is_trivially_copyable_v<T>, "shared memory carries bytes: T must be trivially copyable");
+
+ public:
+  shared_array(Job& job, std::size_t count, const ArrayOptions& options = {})
+      : job_(&job), count_(count), memory_(share::make_memory(job, bytes_of(count), options)) {}
+
+  [[nodiscard]] T* data() const noexcept { return reinterpret_cast<T*>(memory().bytes().data()); }
+  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+  [[nodiscard]] T& operator[](std::size_t index) const noexcept { return data()[index]; }
+  [[nodiscard]] T* begin() const noexcept { return data(); }
+  [[nodiscard]] T* end() const noexcept { return data() + count_; }
+  [[nodiscard]] std::span<T> span() const noexcept { return {data(), count_}; }
+
+  /// The rank at which an element (its first byte) had its home at first.
+  [[nodiscard]] int home_of(std::size_t index) const noexcept { return memory().home_of(bytes_of(index)); }
+  /// Names what this rank has written since it last synchronised: see ArrayOptions::writes_are_named. Elsewhere it does
+  /// nothing.
+  void wrote(std::size_t first, std::size_t count) const noexcept {
+    memory().wrote(first * sizeof(T), count * sizeof(T));
+  }
+  /// Brings what this rank will read, all at once.
+  void prefetch(std::size_t first, std::size_t count) const noexcept {
+    memory().prefetch(first * sizeof(T), count * sizeof(T));
+  }
+  /// Collective. As share::barrier(), and all ranks have copies of what each names here: for data that everyone reads
+  /// next. They are sent straight to their places, down trees, in place of a notice and a fault a page and reader. Each
+  /// rank names neighbours, of any number, none too, that no other has written since the last barrier. While it
+  /// lasts no thread uses the array. Answers ok; bounds: what this rank named is not in the array, and the others have
+  /// passed a barrier; peer_gone; no_memory. After all but ok what was named may be lost.
+  ///
+  /// MLC-1's barrier_with_multicast (Sudoh et al.).
+  Status barrier_with_multicast(std::size_t first, std::size_t count) const noexcept {
+    constexpr std::uint64_t nowhere = ~std::uint64_t{0};
+    const bool is_in = first <= count_ && count <= count_ - first;
+    return memory().barrier_with_multicast(is_in ? first * sizeof(T) : nowhere, is_in ? count * sizeof(T) : nowhere);
+  }
+  /// body(index, element) for each element that has its home here, in order. Not collective.
+  template <std::invocable<std::size_t, T&> Body>
+  void for_each_own(Body body) const {
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (home_of(i) == job_->rank()) body(i, data()[i]);
+    }
+  }
+
+ private:
+  [[nodiscard]] share::Memory& memory() const noexcept {
+    assert(memory_ != nullptr && "a shared_array is used that was moved from");
+    return *memory_;
+  }
+  static std::uint64_t bytes_of(std::size_t count) noexcept {
+    constexpr std::uint64_t too_many = ~std::uint64_t{0};  // which is refused
+    return count > too_many / sizeof(T) ? too_many : count * sizeof(T);
+  }
+
+  Job* job_;
+  std::size_t count_;
+  std::shared_ptr<share::Memory> memory_;
+};
+
+}  // namespace tonari

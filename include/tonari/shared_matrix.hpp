@@ -1,0 +1,123 @@
+#pragma once
+
+#include <tonari/job.hpp>
+#include <tonari/share.hpp>
+#include <tonari/status.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <ranges>
+#include <span>
+#include <type_traits>
+
+namespace tonari {
+
+/// The same in all ranks.
+struct MatrixOptions {
+  /// Each row begins with a page, so that no page has rows of two ranks: nothing is falsely shared. It costs up to a
+  /// page a row, and neighbours in a column begin at the same place of caches. Without it rows lie side by side, as in
+  /// an array, and two ranks share one page at most where their rows meet: rather so where a rank has many pages.
+  bool rows_on_pages = false;
+  bool homes_move = true;         ///< As in ArrayOptions, and so the next.
+  bool writes_are_named = false;  ///< By wrote_rows().
+  bool updates = false;
+};
+
+namespace share {
+
+/// The rank whose part of [0, count) has `index`: see part_of.
+constexpr int rank_with(std::size_t index, std::size_t count, int ranks) noexcept {
+  const auto parts = static_cast<std::size_t>(ranks);
+  const std::size_t each = count / parts;
+  const std::size_t larger = count % parts;
+  const std::size_t in_larger = larger * (each + 1);
+  return static_cast<int>(index < in_larger ? index / (each + 1) : larger + (index - in_larger) / each);
+}
+
+}  // namespace share
+
+/// Rows of T that all ranks share. Each rank has its part of them, as part_of says, and so parallel_for over the rows
+/// works on them where they are: their pages have their home at that rank. Zero at first. Made and destroyed
+/// collectively, as a shared_array, whose consistency and errors it has.
+template <class T>
+class shared_matrix {
+  static_assert(std::is_trivially_copyable_v<T>, "shared memory carries bytes: T must be trivially copyable");
+  static constexpr std::size_t page_bytes = 4096;
+  static_assert(alignof(T) <= page_bytes);
+
+ public:
+  shared_matrix(Job& job, std::size_t rows, std::size_t columns, const MatrixOptions& options = {})
+      : rank_(job.rank()),
+        ranks_(job.size()),
+        rows_(rows),
+        columns_(columns),
+        row_bytes_(row_bytes_of(columns, options)),
+        memory_(share::make_memory(job, product(rows, row_bytes_), options_of(options))) {}
+
+  [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
+  [[nodiscard]] std::size_t columns() const noexcept { return columns_; }
+  [[nodiscard]] std::span<T> row(std::size_t i) const noexcept {
+    return {reinterpret_cast<T*>(memory_->bytes().data() + i * row_bytes_), columns_};
+  }
+  /// So that matrix[i][j] is an element.
+  [[nodiscard]] std::span<T> operator[](std::size_t i) const noexcept { return row(i); }
+  [[nodiscard]] T& operator()(std::size_t i, std::size_t j) const noexcept { return row(i)[j]; }
+  /// From one row to the next.
+  [[nodiscard]] std::size_t row_bytes() const noexcept { return row_bytes_; }
+
+  [[nodiscard]] share::Part rows_of(int rank) const noexcept { return share::part_of(rows_, rank, ranks_); }
+  /// This rank's: for (std::size_t i : matrix.own_rows()).
+  [[nodiscard]] auto own_rows() const noexcept {
+    const share::Part own = rows_of(rank_);
+    return std::views::iota(own.first, own.first + own.count);
+  }
+
+  /// Brings rows that this rank will read, all at once: its neighbours' next to its own, for instance.
+  void prefetch_rows(std::size_t first, std::size_t count) const noexcept {
+    memory_->prefetch(first * row_bytes_, count * row_bytes_);
+  }
+  /// Collective. As shared_array::barrier_with_multicast, of rows.
+  Status barrier_with_multicast(std::size_t first, std::size_t count) const noexcept {
+    const bool is_in = first <= rows_ && count <= rows_ - first;
+    return memory_->barrier_with_multicast(is_in ? first * row_bytes_ : too_many,
+                                           is_in ? count * row_bytes_ : too_many);
+  }
+  /// Names rows that this rank has written since it last synchronised: see ArrayOptions::writes_are_named.
+  void wrote_rows(std::size_t first, std::size_t count) const noexcept {
+    memory_->wrote(first * row_bytes_, count * row_bytes_);
+  }
+
+ private:
+  static constexpr std::uint64_t too_many = ~std::uint64_t{0};  // bytes, which are refused
+
+  static std::uint64_t product(std::uint64_t count, std::uint64_t each) noexcept {
+    return each != 0 && count > too_many / each ? too_many : count * each;
+  }
+  static std::uint64_t row_bytes_of(std::size_t columns, const MatrixOptions& options) noexcept {
+    const std::uint64_t bytes = product(columns, sizeof(T));
+    if (!options.rows_on_pages || bytes > too_many - page_bytes) return bytes;
+    return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+  }
+  // A page that rows of two ranks share is at home with the first of them.
+  [[nodiscard]] ArrayOptions options_of(const MatrixOptions& options) const {
+    ArrayOptions all;
+    all.placement = Placement::by_function;
+    all.home = [row_bytes = row_bytes_, rows = rows_, ranks = ranks_](std::uint64_t offset) {
+      return row_bytes == 0 || rows == 0 ? 0 : share::rank_with(offset / row_bytes, rows, ranks);
+    };
+    all.homes_move = options.homes_move;
+    all.writes_are_named = options.writes_are_named;
+    all.updates = options.updates;
+    return all;
+  }
+
+  int rank_;
+  int ranks_;
+  std::size_t rows_;
+  std::size_t columns_;
+  std::uint64_t row_bytes_;
+  std::shared_ptr<share::Memory> memory_;
+};
+
+}  // namespace tonari

@@ -1,0 +1,104 @@
+#pragma once
+
+#include "fabric/bulk.hpp"
+#include "fabric/head.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+// What the heads of guarded data carry. Each names its variable in `context`.
+namespace tonari::share {
+
+/// Ranks in heads.
+using ShortRank = std::uint16_t;
+
+enum class GuardAct : std::uint32_t { read, write, drop };
+
+/// guard_want, guard_deed.
+struct GuardWant {
+  std::uint64_t have;    // version of the asker's bytes, 0: none
+  std::uint64_t number;  // counts what the asker asks for
+  std::uint32_t rank;    // who asks
+  GuardAct act;
+};
+
+/// What comes with a guard_given, in the head's `tag`.
+struct GivenTag {
+  enum What : std::uint32_t { copy, ownership, data };
+  What what = copy;
+  bool asked_for = false;
+  bool has_data = false;
+  std::uint32_t listed = 0;
+
+  [[nodiscard]] std::uint32_t packed() const noexcept {
+    return what | (asked_for ? 4u : 0u) | (has_data ? 8u : 0u) | listed << 8;
+  }
+  static GivenTag unpacked(std::uint32_t tag) noexcept {
+    return {static_cast<What>(tag & 3), (tag & 4) != 0, (tag & 8) != 0, tag >> 8};
+  }
+};
+
+/// guard_given: the data if they are few; or none, and then perhaps ranks that are to be given the same.
+struct GuardGiven {
+  static constexpr std::size_t data_bytes_max = 32;
+  static constexpr std::size_t listed_max = data_bytes_max / sizeof(ShortRank);
+  std::uint64_t version;
+  std::uint32_t epoch;
+  ShortRank source;  // who has the data
+  std::uint16_t reserved;
+  std::array<std::byte, data_bytes_max> rest;
+};
+/// guard_given_tail.
+struct GuardPiece {
+  static constexpr std::size_t bytes_max = fabric::bulk_tail_bytes_max;
+  static constexpr std::size_t listed_max = 7;
+  std::uint64_t tail_bytes;
+  std::uint64_t tail_place;
+  std::uint64_t version;
+  std::uint32_t epoch;
+  std::uint32_t number;  // of pieces of bytes_max
+  ShortRank source;
+  std::array<ShortRank, listed_max> listed;  // of the last piece
+};
+/// guard_waits: the rank that died. guard_has: the number of the request that is fulfilled.
+struct GuardWord {
+  std::uint64_t value;
+};
+/// guard_stop.
+struct GuardStop {
+  static constexpr std::size_t listed_max = 20;
+  std::uint32_t epoch;
+  std::uint16_t is_updated_later;
+  std::uint16_t count;
+  std::array<ShortRank, listed_max> listed;  // to be told by the receiver
+};
+/// guard_inherit; how many, `tag` says.
+struct GuardList {
+  static constexpr std::size_t listed_max = 24;
+  std::array<ShortRank, listed_max> listed;
+};
+static_assert(sizeof(GuardGiven) == fabric::inline_bytes_max && sizeof(GuardPiece) == fabric::inline_bytes_max);
+static_assert(sizeof(GuardStop) == fabric::inline_bytes_max && sizeof(GuardList) == fabric::inline_bytes_max);
+static_assert(offsetof(GuardPiece, tail_bytes) == fabric::tail_name(fabric::Kind::guard_given_tail)->bytes);
+static_assert(offsetof(GuardPiece, tail_place) == fabric::tail_name(fabric::Kind::guard_given_tail)->place);
+
+/// Into so many groups ranks that are to be told something are divided: telling n takes log2(n) steps.
+inline constexpr std::size_t branches_usual = 2;
+
+/// Visits `ranks` in groups whose first one tells the others, at most `listed_max` of them: in `branches`, where that
+/// is enough.
+template <class Visit>
+void in_groups(std::span<const ShortRank> ranks, std::size_t branches, std::size_t listed_max, Visit visit) {
+  const std::size_t least = std::min(ranks.size(), branches);
+  std::size_t groups = std::max(least, (ranks.size() + listed_max) / (listed_max + 1));
+  for (; groups != 0; --groups) {
+    const std::size_t count = (ranks.size() + groups - 1) / groups;
+    visit(ranks.front(), ranks.subspan(1, count - 1));
+    ranks = ranks.subspan(count);
+  }
+}
+
+}  // namespace tonari::share

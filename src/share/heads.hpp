@@ -1,0 +1,37 @@
+#pragma once
+
+#include "fabric/head.hpp"
+#include "fabric/transfer.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tonari::share {
+
+/// What each head of this layer carries. Which of it means something, its kind says.
+struct Words {
+  std::uint64_t tail_bytes = 0;  // of a tail, where its kind has one
+  std::uint64_t tail_place = 0;
+  std::uint32_t ticket = 0;  // of a request, repeated by its reply
+  std::uint32_t generation = 0;
+  std::uint32_t object = 0;  // the array, as all ranks number them
+  std::uint32_t count = 0;
+  std::uint64_t first = 0;
+  std::uint64_t extra = 0;
+};
+static_assert(sizeof(Words) == fabric::inline_bytes_max);
+static_assert(offsetof(Words, tail_bytes) == fabric::tail_name(fabric::Kind::share_pages)->bytes);
+static_assert(offsetof(Words, tail_place) == fabric::tail_name(fabric::Kind::share_pages)->place);
+
+inline fabric::Head head_of(fabric::Kind kind, int source, const Words& words) noexcept {
+  fabric::Head head;
+  head.kind = kind;
+  head.inline_bytes = sizeof words;
+  head.source = static_cast<std::uint32_t>(source);
+  head.context = 0;
+  head.tag = 0;
+  head.set(words);
+  return head;
+}
+
+}  // namespace tonari::share

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "job/identity.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+namespace tonari::share {
+
+/// tonari was built with assertions: what a program does wrong is looked for, and named.
+inline constexpr bool has_assertions =
+#ifdef NDEBUG
+    false;
+#else
+    true;
+#endif
+
+/// Ends the program with a line; without assertions it returns.
+template <class... Arguments>
+[[gnu::cold]] void name_misuse(int rank, fmt::format_string<Arguments...> what, Arguments&&... arguments) {
+  if (!has_assertions) return;
+  job::write_line(fmt::format("tonari: rank {}: {}", rank, fmt::format(what, std::forward<Arguments>(arguments)...)));
+  std::abort();
+}
+
+/// What a handle of the program's stands for, if nothing was moved from it: else likewise.
+template <class T>
+T& used(const std::unique_ptr<T>& handle, std::string_view what) {
+  if (has_assertions && handle == nullptr) [[unlikely]] {
+    job::write_line(fmt::format("tonari: {} is used that was moved from", what));
+    std::abort();
+  }
+  return *handle;
+}
+
+}  // namespace tonari::share

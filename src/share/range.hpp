@@ -1,0 +1,43 @@
+#pragma once
+
+#include "job/session.hpp"
+
+#include <tonari/message.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+namespace tonari::share {
+
+/// Addresses that this rank keeps free, the same in all ranks of the job: what is shared lies there, so that a pointer
+/// to it means the same everywhere. Ranks that are threads of one process have different ones.
+///
+/// Owns:    the addresses, mapped without any right until there is something.
+/// Threads: any.
+class Range {
+ public:
+  /// Collective. Throws SetupError, in all ranks, when there are no such addresses.
+  Range(job::Session& session, Communicator& ranks);
+  Range(Range&&) = delete;
+  ~Range();
+
+  /// Throws SetupError when so many could not be had even if all were free.
+  void expect_room_for(std::uint64_t bytes) const;
+  /// Whole pages. Answers the same in all ranks, if all have taken and given back in the same order. Throws SetupError.
+  [[nodiscard]] std::byte* take(std::uint64_t bytes);
+  /// What is mapped there is no longer.
+  void give_back(std::byte* start) noexcept;
+
+ private:
+  [[nodiscard]] std::byte* agree(job::Session& session, Communicator& ranks) const;
+  [[noreturn]] void refuse(std::uint64_t bytes) const;
+
+  std::uint64_t bytes_;
+  std::byte* start_ = nullptr;
+  std::mutex mutex_;                             // of the next
+  std::map<std::byte*, std::uint64_t> taken_{};  // by where it begins: bytes of it
+};
+
+}  // namespace tonari::share

@@ -1,0 +1,43 @@
+#include <tonari/share.hpp>
+#include <tonari/shared_reduce.hpp>
+
+#include "job/session.hpp"
+#include "share/runtime.hpp"
+#include "share/sharing.hpp"
+
+namespace tonari::share {
+
+namespace {
+
+// Without any shared memory there is nothing to synchronise but the ranks; then the first call makes it, in all.
+Status with_sharing(Job& job, Status (Sharing::*call)()) noexcept {
+  try {
+    return (Runtime::of(job.session()).sharing(job).*call)();
+  } catch (const SetupError&) {
+    return Status::peer_gone;
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Memory> make_memory(Job& job, std::uint64_t bytes, const ArrayOptions& options) {
+  return Runtime::of(job.session()).sharing(job).make(job, bytes, options);
+}
+
+Communicator& ranks_of(Job& job) { return Runtime::of(job.session()).sharing(job).ranks(); }
+
+Status barrier(Job& job) noexcept { return with_sharing(job, &Sharing::barrier); }
+
+Status release(Job& job) noexcept {
+  Sharing* const sharing = Runtime::of(job.session()).sharing();
+  return sharing != nullptr ? sharing->release() : Status::ok;
+}
+
+Status acquire(Job& job) noexcept {
+  Sharing* const sharing = Runtime::of(job.session()).sharing();
+  return sharing != nullptr ? sharing->acquire() : Status::ok;
+}
+
+}  // namespace tonari::share

@@ -1,0 +1,122 @@
+#include <tonari/share.hpp>
+
+#include "fabric/engine.hpp"
+#include "job/session.hpp"
+#include "share/misuse.hpp"
+#include "share/sharing.hpp"
+#include "share/sync_place.hpp"
+#include "window/waiting.hpp"
+
+#include <sched.h>
+
+#include <atomic>
+#include <exception>
+#include <memory>
+
+// Mutexes, flags and counters: locks and words of the window for synchronisation, around which this rank releases and
+// acquires.
+namespace tonari::share {
+
+namespace {
+
+SyncPlace& place_of_mutex(const std::unique_ptr<SyncPlace>& place) { return used(place, "a share::mutex"); }
+SyncPlace& place_of_flag(const std::unique_ptr<SyncPlace>& place) { return used(place, "a share::flag"); }
+
+// Has the lock, and what was written under it; unless that was lost with a rank.
+Status after_lock(SyncPlace& place, Status locked) noexcept {
+  if (locked != Status::ok && locked != Status::holder_died) return locked;
+  if (has_assertions) place.holds().fetch_add(1, std::memory_order_relaxed);
+  return place.sharing().acquire() == Status::ok ? locked : Status::holder_died;
+}
+
+Status lock_at(SyncPlace& place, LockMode mode) noexcept {
+  return after_lock(place, place.window().lock(place.home(), place.lock(), mode));
+}
+bool try_lock_at(SyncPlace& place, LockMode mode) noexcept {
+  const Status status = after_lock(place, place.window().try_lock(place.home(), place.lock(), mode));
+  return status == Status::ok || status == Status::holder_died;
+}
+
+}  // namespace
+
+mutex::mutex(Job& job) : place_(std::make_unique<SyncPlace>(job)) {}
+mutex::mutex(mutex&&) noexcept = default;
+
+mutex::~mutex() {
+  if (!has_assertions || !place_ || place_->holds().load(std::memory_order_relaxed) <= 0) return;
+  if (std::uncaught_exceptions() != 0) return;
+  name_misuse(place_->rank(), "a share::mutex is destroyed that this rank has locked");
+}
+
+Status mutex::lock() noexcept { return lock_at(place_of_mutex(place_), LockMode::exclusive); }
+Status mutex::lock_shared() noexcept { return lock_at(place_of_mutex(place_), LockMode::shared); }
+bool mutex::try_lock() noexcept { return try_lock_at(place_of_mutex(place_), LockMode::exclusive); }
+bool mutex::try_lock_shared() noexcept { return try_lock_at(place_of_mutex(place_), LockMode::shared); }
+
+Status mutex::unlock() noexcept {
+  SyncPlace& place = place_of_mutex(place_);
+  const Status released = place.sharing().release();
+  if (has_assertions) place.holds().fetch_sub(1, std::memory_order_relaxed);
+  const Status unlocked = place.window().unlock(place.home(), place.lock());
+  if (unlocked == Status::invalid) {
+    name_misuse(place.rank(), "a share::mutex is unlocked that this rank has not locked");
+  }
+  return released == Status::ok ? unlocked : released;
+}
+
+flag::flag(Job& job) : place_(std::make_unique<SyncPlace>(job)) {}
+flag::flag(flag&&) noexcept = default;
+flag::~flag() = default;
+
+Status flag::set(std::uint64_t value) noexcept {
+  SyncPlace& place = place_of_flag(place_);
+  Sharing& sharing = place.sharing();
+  if (const Status status = sharing.release(); status != Status::ok) return status;
+  const auto [status, before] = place.window().swap(place.word(), value);
+  if (status == Status::ok && before > value) {
+    name_misuse(place.rank(), "a share::flag is set to {}, which was {} before: flags only grow", value, before);
+  }
+  for (int rank = 0; rank < sharing.size(); ++rank) sharing.engine().wake_if_asleep(rank);  // who watches the word
+  return status;
+}
+
+std::uint64_t flag::get() noexcept {
+  SyncPlace& place = place_of_flag(place_);
+  const auto found = place.window().fetch_add(place.word(), std::uint64_t{0});
+  (void)place.sharing().acquire();  // peer_gone: the next wait tells
+  return found.before;
+}
+
+Status flag::wait(std::uint64_t value) noexcept {
+  SyncPlace& place = place_of_flag(place_);
+  Sharing& sharing = place.sharing();
+  if (std::byte* const word = place.window().direct(place.word(), sizeof value)) {
+    // Sequentially consistent with falling asleep, as what set() does; acquire: what was released before.
+    std::atomic_ref watched(*reinterpret_cast<std::uint64_t*>(word));
+    const auto is_set = [&] { return watched.load(std::memory_order_seq_cst) >= value; };
+    const auto is_over = [&] { return is_set() || sharing.somebody_died(); };
+    window::wait_until(sharing.engine(), is_over, job::Wait::window, place.home());
+    return is_set() ? sharing.acquire() : Status::peer_gone;
+  }
+  for (;;) {  // the home is on another host: it is asked again and again
+    const auto found = place.window().fetch_add(place.word(), std::uint64_t{0});
+    if (found.status != Status::ok) return found.status;
+    if (found.before >= value) return sharing.acquire();
+    if (sharing.somebody_died()) return Status::peer_gone;
+    ::sched_yield();
+  }
+}
+
+counter::counter(Job& job) : place_(std::make_unique<SyncPlace>(job)) {}
+counter::counter(counter&&) noexcept = default;
+counter::~counter() = default;
+
+std::uint64_t counter::fetch_add(std::uint64_t value) noexcept {
+  SyncPlace& place = used(place_, "a share::counter");
+  (void)place.sharing().release();  // peer_gone: so does the next barrier
+  const auto found = place.window().fetch_add(place.word(), value);
+  (void)place.sharing().acquire();
+  return found.before;
+}
+
+}  // namespace tonari::share

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "share/places.hpp"
+#include "share/runtime.hpp"
+#include "share/sharing.hpp"
+
+#include <tonari/address.hpp>
+#include <tonari/job.hpp>
+#include <tonari/window.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace tonari::share {
+
+/// Where a mutex, a flag or a counter lies: a lock and a word, 0 at first, of the window for synchronisation. Made
+/// collectively. As many as there are ranks, made one after the other, are one at each, until places are used again.
+class SyncPlace {
+ public:
+  explicit SyncPlace(Job& job)
+      : sharing_(Runtime::of(job.session()).sharing(job)),
+        places_(sharing_.places()),
+        number_(sharing_.take_place()),
+        home_(static_cast<int>(number_ % static_cast<std::uint32_t>(job.size()))),
+        index_(number_ / static_cast<std::uint32_t>(job.size())),
+        rank_(job.rank()) {}
+  SyncPlace(SyncPlace&&) = delete;
+  ~SyncPlace() { places_->give_back(number_); }
+
+  [[nodiscard]] Sharing& sharing() const noexcept { return sharing_; }
+  [[nodiscard]] Window& window() const noexcept { return sharing_.window(); }
+  [[nodiscard]] int home() const noexcept { return home_; }
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] std::uint32_t lock() const noexcept { return index_; }
+  [[nodiscard]] GlobalAddress word() const noexcept { return window().at(home_, index_ * place_bytes); }
+  /// How often this rank has the lock now; of builds with assertions. Orders nothing.
+  [[nodiscard]] std::atomic<int>& holds() noexcept { return holds_; }
+
+ private:
+  Sharing& sharing_;
+  std::shared_ptr<Places> places_;  // which outlives the job, as this may
+  std::uint32_t number_;
+  int home_;
+  std::uint32_t index_;
+  int rank_;
+  std::atomic<int> holds_{0};
+};
+
+}  // namespace tonari::share

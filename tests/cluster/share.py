@@ -1,0 +1,75 @@
+"""Shared arrays between hosts: one address in all processes, whatever launcher has started them; a host's rank that dies.
+Guarded data whose windows have keys."""
+
+import os
+import time
+
+from bed import FOLDER, launchers
+from bed.case import LauncherTest
+from bed.deaths import DEATH_BOUND
+from bed.world import main
+from harness.jobs import BIN, PROGRAMS, TONARI
+
+PROGRAM = os.path.join(PROGRAMS, "shared_array")
+WORKER = os.path.join(BIN, "tonari-bench")
+WITH_A_CARD = os.path.join(FOLDER, "with_a_card")
+
+
+def openmpi4(*options):
+    return launchers.unbound(launchers.openmpi4(), *options)
+
+
+def openmpi5(*options):
+    return launchers.unbound(launchers.openmpi5(), *options)
+
+
+class Shared(LauncherTest):
+    def check_pointers(self, hosts, launcher, ranks):
+        with self.subTest(launcher=os.path.basename(launcher[0]), ranks=ranks):
+            status, output, error = self.run_to_end(hosts, launcher, "-n", str(ranks), PROGRAM, "pointers")
+            self.assertEqual((status, error), (0, ""))
+            self.assertCountEqual(output.splitlines(), [f"rank {rank} found {100 * ranks}" for rank in range(ranks)])
+
+    def test_pointers_mean_the_same_on_two_hosts(self):
+        hosts = self.make_hosts(2)
+        self.check_pointers(hosts, openmpi4(), 4)
+        self.check_pointers(hosts, openmpi4("--host", "h0:1,h1:2"), 3)
+
+    def test_pointers_mean_the_same_on_four_hosts(self):
+        self.check_pointers(self.make_hosts(4), openmpi5("--host", "h0,h1,h2,h3"), 4)
+
+    def test_a_rank_that_dies_ends_the_job(self):
+        hosts = self.make_hosts(3)
+        launcher = openmpi5("--host", "h0,h1,h2")
+        since = time.monotonic()
+        status, _, error = self.run_to_end(hosts, launcher, "-n", "3", PROGRAM, "death")
+        self.assertLess(time.monotonic() - since, DEATH_BOUND + 10)  # which is for starting
+        self.assertNotEqual(status, 0)
+        self.assertRegex(error, r"rank 1\b.*host h1\b")
+
+    def test_what_only_the_dead_had_is_named(self):
+        hosts = self.make_hosts(3)
+        launcher = openmpi5("--enable-recovery", "--host", "h0,h1,h2")
+        _, output, error = self.run_to_end(hosts, launcher, "-n", "3", PROGRAM, "lost")  # its status tells nothing
+        self.assertIn("rank 0: barrier peer_gone", output)
+        self.assertNotIn("found", output)
+        self.assertIn("pages of a shared array are lost with rank 1, their home: touching them raises SIGBUS", error)
+
+
+class Guarded(LauncherTest):
+    def test_is_measured_on_two_hosts(self):
+        cases = "--cases=guarded-handover,guarded-read,invalidate,update"
+        words = [WORKER, "coherence", cases, "--rounds=4", "--output=/dev/null"]
+        done = self.run_to_end(self.make_hosts(2), openmpi4("--map-by", "node"), "-n", "2", *words)
+        self.assertEqual(done, (0, "", ""))
+
+    def test_ends_with_the_job_where_its_windows_have_keys(self):
+        hosts = self.make_hosts(1)
+        words = ["coherence", "--cases=guarded-handover", "--bytes=4096", "--rounds=4", "--output=/dev/null"]
+        for _ in range(8):  # whether the last word about the data comes before the job ends or meanwhile differs
+            done = hosts.run(0, WITH_A_CARD, TONARI, "run", "-n", "2", "--apart", "network", "--", WORKER, *words)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+if __name__ == "__main__":
+    main()

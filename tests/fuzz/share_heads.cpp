@@ -1,0 +1,469 @@
+#include "../support/require.hpp"
+#include "../support/shared.hpp"
+
+#include "fabric/engine.hpp"
+#include "share/changes.hpp"
+#include "share/entries.hpp"
+#include "share/guard_heads.hpp"
+#include "share/heads.hpp"
+
+#include <tonari/guarded.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+// What shared arrays and guarded data decode from a peer: one rank lies to two that use them with each other. It speaks
+// in its own name, or in that of ranks that do not exist: a head's source is believed.
+//
+// Promised is: no lie ends a rank, or writes where no shared memory is; and arrays and data that it does not name stay
+// what they were and go on. Those that it names it may fill with anything, as any rank may, and hold for as long as it
+// likes: a home moved to it, data owned by it. So honest ranks only try to lock such data, and wait for such pages only
+// where a lie cannot send them round and round: of homes that do not move, and of the liar's own, one of them alone.
+namespace tonari {
+namespace {
+
+using fabric::Head;
+using fabric::Kind;
+using fabric::Lane;
+using share::Entry;
+using share::PageRun;
+using share::ShortRank;
+using share::Words;
+using test::between;
+using test::chance;
+using test::Random;
+using test::require_ok;
+
+constexpr int honest_ranks = 2;
+constexpr int liar = 2;
+constexpr int ranks = 3;
+constexpr int heads_between_looks = 200;
+constexpr std::size_t stride = 134;  // of words that a rank writes
+constexpr std::size_t page_words = share::page_bytes / sizeof(std::uint64_t);
+
+struct Exposed {};
+
+/// Arrays, by the numbers that all ranks know them by.
+enum Object : std::uint32_t { shown, sure, updated, of_liar, wandering, objects };
+constexpr std::array<std::size_t, objects> pages_of{200, 130, 70, 70, 100};
+/// And guarded data: the first two and the last are not named by the liar.
+constexpr std::uint32_t sure_data = 2;
+constexpr std::uint32_t tried_data = 6;
+constexpr std::uint32_t late = sure_data + tried_data;
+constexpr std::size_t long_bytes = 20'000;
+
+/// A ticket that each honest rank is about to use, or one near it.
+struct Hints {
+  std::array<std::atomic<std::uint64_t>, honest_ranks> tickets{};
+
+  void show(Job& job) {
+    fabric::Tickets& all = fabric::Engine::of(job.session()).tickets();
+    const auto ticket = all.take();
+    if (!ticket) return;
+    all.give_back(ticket->index);
+    tickets[static_cast<std::size_t>(job.rank())] = std::uint64_t{ticket->generation} << 32 | ticket->index;
+  }
+};
+
+class Liar {
+ public:
+  Liar(Job& job, const Hints& hints, std::uint64_t seed)
+      : engine_(fabric::Engine::of(job.session())), one_host_(job.hosts() == 1), hints_(hints), random_(seed) {}
+
+  void tell(int victim) {
+    Head head;
+    for (std::byte& each : head.payload) each = static_cast<std::byte>(random_());
+    head.inline_bytes = static_cast<std::uint8_t>(number(fabric::inline_bytes_max));
+    // A transport between hosts takes nothing in another's name.
+    const bool own_name = engine_.is_far(victim) || chance(random_, 90);
+    head.source = own_name ? liar : static_cast<std::uint32_t>(liar + 1 + number(0) % 1'000'000);
+    head.tag = number32(0);
+    if (chance(random_, 50)) {
+      head.kind = static_cast<Kind>(chance(random_, 95) ? between(random_, 128, 138) : between(random_, 128, 159));
+      head.context = number32(0);
+      head.set(words(head.kind, victim));
+    } else {
+      head.kind = static_cast<Kind>(chance(random_, 95) ? between(random_, 160, 173) : between(random_, 160, 191));
+      head.context = not_sure([&] { return number32(between(random_, sure_data, late - 1)); },
+                              [](std::uint32_t each) { return each < sure_data || each == late; });
+      fill(head, victim);
+    }
+    const bool is_reply = head.kind == Kind::share_pages || head.kind == Kind::share_moved ||
+                          head.kind == Kind::share_taken || head.kind == Kind::share_copies ||
+                          head.kind == Kind::share_noted;
+    const Lane lane = is_reply != chance(random_, 5) ? Lane::reply : Lane::request;
+    const auto tail = change_tail(head, victim);
+    while (engine_.send(victim, head, lane) == Status::again) rest();
+    if (tail) fabric::BulkReader::give_back(engine_.bulk_of(liar), *tail);
+    // As an honest rank does, or what is said to it would pile up; not always at once, so that a lie can be first.
+    if (chance(random_, 30)) engine_.progress();
+  }
+
+ private:
+  void rest() {
+    engine_.progress();
+    std::this_thread::yield();
+  }
+  std::uint64_t one_of(std::initializer_list<std::uint64_t> choices) {
+    return *(choices.begin() + between(random_, 0, choices.size() - 1));
+  }
+  // Often near a power of two, or near what is right.
+  std::uint64_t number(std::uint64_t right) {
+    switch (between(random_, 0, 9)) {
+      case 0: return random_();
+      case 1: return (std::uint64_t{1} << between(random_, 0, 63)) - between(random_, 0, 2);
+      case 2: return right + between(random_, 0, 2) - 1;
+      default: return right;
+    }
+  }
+  std::uint32_t number32(std::uint64_t right) { return static_cast<std::uint32_t>(number(right)); }
+  ShortRank rank16() { return static_cast<ShortRank>(number(between(random_, 0, ranks - 1))); }
+  template <class Choose, class IsSure>
+  std::uint32_t not_sure(Choose choose, IsSure is_sure) {
+    for (;;) {
+      if (const std::uint32_t chosen = choose(); !is_sure(chosen)) return chosen;
+    }
+  }
+
+  // Arrays
+
+  Words words(Kind kind, int victim) {
+    const std::uint64_t hint = hints_.tickets[static_cast<std::size_t>(victim)];
+    Words made;
+    made.object = not_sure([&] { return number32(between(random_, 0, objects - 1)); },
+                           [](std::uint32_t each) { return each == sure; });
+    made.ticket = number32((hint & 0xffffffff) + between(random_, 0, 1));
+    made.generation = number32((hint >> 32) + between(random_, 0, 4));
+    made.first = number(page());
+    made.extra = number(between(random_, 0, 7));
+    made.count = number32(between(random_, 1, 4));
+    const std::size_t few = between(random_, 1, chance(random_, 90) ? 9 : 600);
+    switch (kind) {
+      case Kind::share_pages: put_tail(made, victim, std::vector<std::byte>(data_bytes())); break;
+      case Kind::share_changes:
+      case Kind::share_update: {
+        std::vector<std::byte> all;
+        const std::size_t count = between(random_, 1, 6);
+        for (std::size_t i = 0; i < count; ++i) add_change(all);
+        made.count = number32(count);
+        put_tail(made, victim, std::move(all));
+        break;
+      }
+      case Kind::share_told:
+      case Kind::share_copies: put_tail(made, victim, entries(few)); break;
+      case Kind::share_notices: put_tail(made, victim, several([this] { return run(); }, few)); break;
+      default: break;
+    }
+    return made;
+  }
+  std::uint64_t page() { return between(random_, 0, pages_of[between(random_, 0, objects - 1)] - 1); }
+  std::size_t data_bytes() {
+    return chance(random_, 70) ? between(random_, 1, 4) * share::page_bytes
+                               : between(random_, 1, fabric::bulk_tail_bytes_max);
+  }
+  PageRun run() { return {number(page()), number(between(random_, 1, 70))}; }
+  // Of some pages; or of all, so that those are among them that were asked about.
+  std::vector<std::byte> entries(std::size_t few) {
+    if (chance(random_, 70)) return several([this] { return entry(number(page())); }, few);
+    std::uint64_t next = 0;
+    return several([&] { return entry(next++); }, pages_of[of_liar]);
+  }
+  Entry entry(std::uint64_t page) {
+    return {page, random_() & random_(), number32(between(random_, 0, 5)),
+            static_cast<share::Said>(number(between(random_, 1, 3)))};
+  }
+  template <class Make>
+  std::vector<std::byte> several(Make make, std::size_t count) {
+    std::vector<std::byte> all;
+    for (; count != 0; --count) {
+      const auto each = make();
+      const auto bytes = test::bytes_of(each);
+      all.insert(all.end(), bytes.begin(), bytes.end());
+    }
+    return all;
+  }
+  // Whose lines and masks say more or less than there is, sometimes.
+  void add_change(std::vector<std::byte>& all) {
+    const std::uint64_t lines = chance(random_, 80) ? random_() & random_() & random_() : number(3);
+    const std::array<std::uint64_t, 2> front{number(page()), lines};
+    const auto head = std::as_bytes(std::span(front));
+    all.insert(all.end(), head.begin(), head.end());
+    const std::size_t claimed = static_cast<std::size_t>(std::popcount(lines)) * (8 + share::line_bytes);
+    const std::size_t bytes = chance(random_, 90) ? claimed : between(random_, 0, claimed);
+    for (std::size_t i = 0; i < bytes; ++i) all.push_back(static_cast<std::byte>(random_()));
+  }
+
+  std::uint64_t tail(int victim, std::vector<std::byte>& bytes) {
+    if (chance(random_, 10)) bytes.resize(between(random_, 1, bytes.size() + 1));
+    if (bytes.empty()) bytes.resize(1);
+    if (bytes.size() > fabric::bulk_tail_bytes_max) bytes.resize(fabric::bulk_tail_bytes_max);
+    auto place = engine_.bulk().allocate(bytes.size(), victim);
+    for (; !place; place = engine_.bulk().allocate(bytes.size(), victim)) rest();
+    std::memcpy(engine_.bulk().at(*place), bytes.data(), bytes.size());
+    return place->value;
+  }
+  // To lie about its length and place, too: a transport between hosts refuses that. Answers what the receiver, which
+  // does not know whose it is, will not give back.
+  std::optional<fabric::BulkPlace> change_tail(Head& head, int victim) {
+    const auto name = fabric::tail_name(head.kind);
+    if (!name || engine_.is_far(victim)) return std::nullopt;
+    const fabric::BulkPlace place{fabric::read_payload(head, name->place)};
+    if (chance(random_, 10)) fabric::write_payload(head, name->place, place.value | random_() << 9);  // no such block
+    if (chance(random_, 10)) fabric::write_payload(head, name->bytes, number(fabric::read_payload(head, name->bytes)));
+    const bool is_stray = head.kind == Kind::guard_given_tail && (one_host_ || head.context >= late);
+    const bool is_kept = head.source != liar || is_stray;
+    return is_kept ? std::optional(place) : std::nullopt;
+  }
+  void put_tail(Words& made, int victim, std::vector<std::byte> bytes) {
+    made.tail_place = tail(victim, bytes);
+    made.tail_bytes = bytes.size();
+  }
+
+  // Guarded data
+
+  void fill(Head& head, int victim) {
+    switch (head.kind) {
+      case Kind::guard_want:
+      case Kind::guard_deed:
+        return head.set(share::GuardWant{number(between(random_, 0, 9)), number(between(random_, 0, 9)),
+                                         number32(between(random_, 0, ranks - 1)),
+                                         static_cast<share::GuardAct>(number(between(random_, 0, 2)))});
+      case Kind::guard_given: {
+        share::GuardGiven given{version(), epoch(), rank16(), 0, {}};
+        for (std::byte& each : given.rest) each = static_cast<std::byte>(chance(random_, 50) ? random_() : rank16());
+        head.tag = given_tag(share::GuardGiven::listed_max);
+        return head.set(given);
+      }
+      case Kind::guard_given_tail: {
+        std::vector<std::byte> bytes(std::size_t{
+            one_of({fabric::bulk_tail_bytes_max, 8, data_bytes(), long_bytes - fabric::bulk_tail_bytes_max})});
+        const std::uint64_t place = tail(victim, bytes);
+        share::GuardPiece piece{bytes.size(), place, version(), epoch(), number32(between(random_, 0, 1)),
+                                rank16(),     {}};
+        for (ShortRank& each : piece.listed) each = rank16();
+        head.tag = given_tag(share::GuardPiece::listed_max);
+        return head.set(piece);
+      }
+      case Kind::guard_stop: {
+        share::GuardStop stop{epoch(),
+                              static_cast<std::uint16_t>(number(1)),
+                              static_cast<std::uint16_t>(number(between(random_, 0, ranks))),
+                              {}};
+        for (ShortRank& each : stop.listed) each = rank16();
+        return head.set(stop);
+      }
+      case Kind::guard_inherit: {
+        share::GuardList list{};
+        for (ShortRank& each : list.listed) each = rank16();
+        head.tag = number32(between(random_, 0, ranks));
+        return head.set(list);
+      }
+      // Whose truth would end what the other lies are about.
+      case Kind::guard_lost:
+      case Kind::guard_freed:
+      case Kind::guard_over:
+        if (between(random_, 1, 200) != 1) head.kind = Kind::guard_fetch;
+        return;
+      default: return head.set(share::GuardWord{number(between(random_, 0, 9))});
+    }
+  }
+  std::uint64_t version() { return number(between(random_, 1, 30)); }
+  std::uint32_t epoch() { return number32(between(random_, 0, 9)); }
+  std::uint32_t given_tag(std::size_t listed_max) {
+    return static_cast<std::uint32_t>(between(random_, 0, 15)) | number32(between(random_, 0, listed_max)) << 8;
+  }
+
+  fabric::Engine& engine_;
+  const bool one_host_;  // where there are no variables that heads could be for
+  const Hints& hints_;
+  Random random_;
+};
+
+GuardedOptions options_of(std::uint32_t number) {
+  return {number % 2 == 0 ? OnWrite::invalidate : OnWrite::update, static_cast<Mover>(number % 3),
+          static_cast<int>(number / 2 % ranks)};
+}
+
+/// What the ranks share. Mutexes and flags lie at the ranks in turn: not those that are used at the liar.
+struct Shared {
+  explicit Shared(Job& job)
+      : arrays{{array_of(job, shown), array_of(job, sure), array_of(job, updated), array_of(job, of_liar),
+                array_of(job, wandering)}},
+        lock(job),
+        came{share::flag(job), share::flag(job), share::flag(job)},
+        count(job, 0),
+        values(job, long_bytes / sizeof(std::uint64_t), {OnWrite::update, Mover::owner_puts, 1}) {
+    for (std::uint32_t i = 0; i < tried_data; ++i) tried.emplace_back(job, i % 4 < 2 ? 8 : long_bytes, options_of(i));
+  }
+  static shared_array<std::uint64_t> array_of(Job& job, Object object) {
+    ArrayOptions options;
+    options.placement = Placement::by_function;
+    options.home = [object](std::uint64_t offset) {
+      return object == of_liar ? liar : static_cast<int>(offset / share::page_bytes / 3 % honest_ranks);
+    };
+    options.homes_move = object == sure || object == wandering;
+    options.writes_are_named = options.updates = object == updated;
+    if (object == wandering) options.placement = Placement::first_touch;
+    return {job, pages_of[object] * page_words, options};
+  }
+
+  std::array<shared_array<std::uint64_t>, objects> arrays;
+  share::mutex lock;
+  std::array<share::flag, 3> came;
+  guarded<std::uint64_t> count;
+  guarded_span<std::uint64_t> values;
+  std::vector<guarded_span<std::byte>> tried{};
+};
+
+/// An honest rank, with the other.
+class Honest {
+ public:
+  Honest(Job& job, Shared& shared, Hints& hints, std::uint64_t seed)
+      : job_(job), shared_(shared), hints_(hints), random_(seed + static_cast<std::uint64_t>(job.rank())) {}
+
+  void turn() {
+    ++turn_;
+    write_sure();
+    use_named();
+    count_up();
+    meet();
+    expect_sure();
+    use_named();
+    for (int i = 0; i < 4; ++i) use_tried();
+    meet();
+  }
+  // In each other's pages, and one word by both.
+  void write_sure() {
+    for (std::size_t i = first(); i < array(sure).size(); i += stride) array(sure)[i] = turn_ * i;
+    require_ok(shared_.lock.lock());
+    ++array(sure)[0];
+    require_ok(shared_.lock.unlock());
+  }
+  void expect_sure() {
+    ASSERT_EQ(array(sure)[0], honest_ranks * turn_);
+    for (std::size_t i = 1; i < array(sure).size(); ++i) {
+      const bool is_written = i % stride == 2 || i % stride == 3;
+      ASSERT_EQ(array(sure)[i], is_written ? turn_ * i : 0) << "word " << i;
+    }
+    ASSERT_EQ(*shared_.count.read(), honest_ranks * turn_);
+    const auto values = shared_.values.read();
+    ASSERT_TRUE(std::ranges::all_of(values, [&](std::uint64_t each) { return each == values[0]; }));
+  }
+  void count_up() {
+    ++*shared_.count.write();
+    const auto values = shared_.values.write();
+    ASSERT_TRUE(std::ranges::all_of(values, [&](std::uint64_t each) { return each == values[0]; }));
+    std::ranges::fill(values, values[0] + 1);
+  }
+
+ private:
+  [[nodiscard]] shared_array<std::uint64_t>& array(Object object) { return shared_.arrays[object]; }
+  [[nodiscard]] std::size_t first() const { return 2 + static_cast<std::size_t>(job_.rank()); }
+
+  // Whatever the liar has written there.
+  void use_named() {
+    for (const Object object : {shown, updated, of_liar}) {
+      if (object == of_liar && job_.rank() != 0) continue;
+      for (int i = 0; i < 10; ++i) {
+        const std::size_t at = between(random_, 0, array(object).size() - 1);
+        hints_.show(job_);
+        seen_ += array(object)[at];
+        if (chance(random_, 50)) {
+          array(object)[at] = seen_;
+          array(object).wrote(at, 1);
+        }
+      }
+      hints_.show(job_);
+      require_ok(share::release(job_));
+      require_ok(share::acquire(job_));
+    }
+  }
+  // It may be lost: the liar may say so.
+  void use_tried() {
+    auto& data = shared_.tried[between(random_, 0, shared_.tried.size() - 1)];
+    switch (between(random_, 0, 3)) {
+      case 0:
+        if (!data.try_lock()) return;
+        std::ranges::fill(data.values(), static_cast<std::byte>(random_()));
+        if (chance(random_, 30)) (void)data.update_now();
+        (void)data.unlock();
+        return;
+      case 1:
+        if (!data.try_lock_shared()) return;
+        seen_ += static_cast<std::uint64_t>(std::ranges::count(std::as_const(data).values(), std::byte{7}));
+        (void)data.unlock_shared();
+        return;
+      case 2: return data.prefetch();
+      default: return data.drop();
+    }
+  }
+  void meet() {
+    ++met_;
+    const std::size_t own = job_.rank() == 0 ? 2 : 0;
+    require_ok(shared_.came[own].set(met_));
+    require_ok(shared_.came[2 - own].wait(met_));
+  }
+
+  Job& job_;
+  Shared& shared_;
+  Hints& hints_;
+  Random random_;
+  std::uint64_t turn_ = 0;
+  std::uint64_t met_ = 0;
+  std::uint64_t seen_ = 0;
+};
+
+class ShareLies : public test::OnEveryWayToShare {};
+INSTANTIATE_TEST_SUITE_P(Over, ShareLies, testing::ValuesIn(test::ways_to_share()), test::name_of);
+
+TEST_P(ShareLies, HarmNobodyButTheOneWhoTellsThem) {
+  TONARI_TRACE_SEED();
+  Hints hints;
+  const auto body = [&](Job& job) {
+    Communicator world(job);
+    Communicator control = world.duplicate();
+    Shared shared(job);
+    if (job.rank() == liar) {
+      Liar tongue(job, hints, test::seed());
+      const auto has_enough = [&](int rank) {
+        return !job.alive(rank) || control.probe_now(rank, any_tag).has_value();
+      };
+      while (!has_enough(0) || !has_enough(1)) {
+        for (int i = 0; i < heads_between_looks; ++i) tongue.tell(i % honest_ranks);
+      }
+      std::optional<guarded<int>> made_late;
+      if (job.hosts() > 1) made_late.emplace(job, 0);
+      for (const int rank : {0, 0, 1, 1}) (void)control.receive(std::span<int>(), rank);  // they have made it, too
+      throw Exposed{};
+    }
+    Honest honest(job, shared, hints, test::seed());
+    for (int turn = 0; turn < test::rounds(8) && !HasFatalFailure(); ++turn) honest.turn();
+    test::require(!HasFatalFailure(), "an honest rank failed");
+    require_ok(control.send(std::span<const int>(), liar));
+    std::optional<guarded<int>> made_late;
+    if (job.hosts() > 1) made_late.emplace(job, 0);
+    require_ok(control.send(std::span<const int>(), liar));
+    EXPECT_EQ(control.receive(std::span<int>(), liar).status, Status::peer_gone);
+
+    honest.expect_sure();
+    if (!made_late) return;
+    ++*made_late->write();
+    const int other = 1 - job.rank();
+    require_ok(control.send(std::span<const int>(), other));
+    require_ok(control.receive(std::span<int>(), other).status);
+    EXPECT_EQ(*made_late->read(), honest_ranks);
+    require_ok(control.send(std::span<const int>(), other));  // who ends first takes its part of all along
+    require_ok(control.receive(std::span<int>(), other).status);
+  };
+  EXPECT_THROW(run_as_threads(ranks, body, GetParam().settings), Exposed);
+}
+
+}  // namespace
+}  // namespace tonari

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "windows.hpp"
+
+#include <tonari/share.hpp>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+// Shared memory under every way of sharing.
+namespace tonari::test {
+
+inline std::vector<Variant> ways_to_share() {
+  return {
+      {"OneHost", {}},
+      {"Apart", {"TONARI_APART=memory"}},
+      {"ApartNetwork", {"TONARI_APART=network", network_setting()}},
+  };
+}
+
+/// And as on kernels before Linux 6.4.
+inline std::vector<Variant> ways_to_share_and_kernels() {
+  auto all = ways_to_share();
+  all.push_back({"ApartOldKernel", {"TONARI_APART=memory", "TONARI_NEWEST_KERNEL=off"}});
+  return all;
+}
+
+class OnEveryWayToShare : public testing::TestWithParam<Variant> {
+ protected:
+  static void run(int ranks, const std::function<void(Job&)>& body) { as_jobs(ranks, body, GetParam().settings); }
+  /// How often a test does what it repeats.
+  static int turns(int usual) { return rounds(GetParam().name == "ApartNetwork" ? std::max(usual / 10, 1) : usual); }
+};
+
+}  // namespace tonari::test

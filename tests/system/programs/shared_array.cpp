@@ -1,0 +1,103 @@
+// Ranks that are processes share an array. By its first argument:
+//
+//   pointers   a list is linked through the array by all ranks in turn; each walks it, and says "rank R found N"
+//   death      rank 1 dies by a signal while the others wait for it at a barrier
+//   lost       the others survive that, and rank 0 touches what only rank 1 had
+//   unlock     a mutex is unlocked that nobody has locked
+//   large      an array of more bytes than there are addresses for it
+//   after      a rank ends without destroying its array, by an exception, while the others wait
+#include <tonari/tonari.hpp>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+
+namespace {
+
+using namespace tonari;
+
+struct Node {
+  Node* next;
+  int rank;
+};
+
+void meet(Job& job) {
+  if (share::barrier(job) != Status::ok) throw std::runtime_error("barrier: a rank is gone");
+}
+
+void link_pointers(Job& job) {
+  constexpr std::size_t nodes_a_rank = 100;
+  const auto ranks = static_cast<std::size_t>(job.size());
+  const shared_array<Node> nodes(job, nodes_a_rank * ranks);
+  const shared_array<Node*> first(job, 1);
+  share::mutex mutex(job);
+  for (std::size_t i = 0; i < nodes_a_rank; ++i) {
+    Node& node = nodes[i * ranks + static_cast<std::size_t>(job.rank())];
+    const std::lock_guard guard(mutex);
+    node = {first[0], job.rank()};
+    first[0] = &node;
+  }
+  meet(job);
+  std::size_t found = 0;
+  for (const Node* node = first[0]; node != nullptr; node = node->next) ++found;
+  std::printf("rank %d found %zu\n", job.rank(), found);
+  meet(job);
+}
+
+void die(Job& job) {
+  const shared_array<int> array(job, 100'000);
+  array[static_cast<std::size_t>(job.rank())] = 1;
+  meet(job);
+  if (job.rank() == 1) std::raise(SIGKILL);
+  meet(job);
+}
+
+void lose(Job& job) {
+  job.on_death([](const Death&) {});
+  ArrayOptions at_rank_1;
+  at_rank_1.placement = Placement::by_function;
+  at_rank_1.home = [](std::uint64_t) { return 1; };
+  const shared_array<int> array(job, 100'000, at_rank_1);
+  if (job.rank() == 1) std::raise(SIGKILL);
+  const Status status = share::barrier(job);
+  std::printf("rank %d: barrier %s\n", job.rank(), std::string(to_string(status)).c_str());
+  std::fflush(stdout);
+  if (job.rank() == 0) std::printf("found %d\n", array[50'000]);
+  std::fflush(stdout);
+}
+
+void unlock(Job& job) {
+  share::mutex mutex(job);
+  const Status status = mutex.unlock();
+  std::printf("unlock: %s\n", std::string(to_string(status)).c_str());
+}
+
+void make_large(Job& job) { const shared_array<char> array(job, std::size_t{1} << 30); }
+
+void leave_by_exception(Job& job) {
+  const shared_array<int> array(job, 10);
+  if (job.rank() == 1) throw std::runtime_error("rank 1 had enough");
+  meet(job);
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+  const std::map<std::string, std::function<void(Job&)>> phases{
+      {"pointers", link_pointers}, {"death", die},        {"lost", lose},
+      {"unlock", unlock},          {"large", make_large}, {"after", leave_by_exception}};
+  try {
+    Job job;
+    phases.at(arguments[1])(job);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

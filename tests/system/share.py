@@ -1,0 +1,86 @@
+"""Shared arrays of ranks that are processes: addresses, deaths, misuse."""
+
+import os
+import signal
+import unittest
+
+from harness.jobs import PROGRAMS, JobTest
+
+PROGRAM = os.path.join(PROGRAMS, "shared_array")
+WAYS = ([], ["--apart", "memory"], ["--apart", "network", "--network", "tcp"])
+
+
+class Share(JobTest):
+    def run_phase(self, phase, way=(), ranks=3, **settings):
+        return self.run_job("run", "-n", ranks, *way, PROGRAM, phase, env=self.environment(**settings))
+
+    def test_pointers_mean_the_same_everywhere(self):
+        for way in WAYS:
+            with self.subTest(way=way):
+                status, output, error = self.run_phase("pointers", way)
+                self.assertEqual((status, error), (0, ""))
+                self.assertEqual(sorted(output.splitlines()), [f"rank {rank} found 300" for rank in range(3)])
+
+    def test_a_death_ends_the_job_with_one_line(self):
+        for way in WAYS:
+            with self.subTest(way=way):
+                status, _, error = self.run_phase("death", way)
+                self.assertEqual(status, 128 + signal.SIGKILL)
+                self.assertRegex(error, r"^tonari: rank 1 \(pid \d+, host \S+\) was killed by signal 9 \(Killed\); "
+                                        r"stopping the other 2 ranks\n$")
+
+    def test_what_only_the_dead_had_raises_a_signal_and_is_named(self):
+        for way in WAYS[1:]:
+            with self.subTest(way=way):
+                status, output, error = self.run_phase("lost", way)
+                self.assertNotEqual(status, 0)
+                self.assertIn("rank 0: barrier peer_gone", output)
+                self.assertNotIn("found", output)
+                self.assertRegex(error, r"pages of a shared array are lost with rank 1, their home: touching them raises SIGBUS")
+
+    def test_on_an_older_kernel_what_only_the_dead_had_raises_a_signal_too(self):
+        status, output, error = self.run_phase("lost", WAYS[1], TONARI_NEWEST_KERNEL="off")
+        self.assertEqual(status, 128 + signal.SIGKILL)
+        self.assertIn("rank 0: barrier peer_gone", output)
+        self.assertNotIn("found", output)
+
+    def test_a_mutex_unlocked_by_who_has_it_not_is_named(self):
+        for way in WAYS:
+            with self.subTest(way=way):
+                status, output, error = self.run_phase("unlock", way, ranks=1)
+                if status == 0:
+                    self.assertIn("unlock: invalid", output)
+                else:
+                    self.assertIn("a share::mutex is unlocked that this rank has not locked", error)
+
+    def test_too_many_addresses_are_refused_by_all(self):
+        for way in WAYS:
+            with self.subTest(way=way):
+                status, _, error = self.run_phase("large", way, TONARI_SHARE_BYTES="64M")
+                self.assertEqual(status, 1)
+                self.assertRegex(error, r"1\.0 GiB of shared memory were asked for, and of the 64 MiB of addresses .* "
+                                        r"set TONARI_SHARE_BYTES higher")
+
+    def test_a_limit_of_addresses_is_named(self):
+        with open(PROGRAM, "rb") as file:
+            text = file.read()
+        if b"__asan_init" in text or b"__tsan_init" in text:
+            self.skipTest("sanitizers need more addresses")
+        for way in WAYS[:2]:
+            with self.subTest(way=way):
+                status, _, error = self.run_job("run", "-n", 2, *way, "sh", "-c", 'ulimit -v 4000000; exec "$0" pointers', PROGRAM,
+                                                env=self.environment())
+                self.assertEqual(status, 1)
+                self.assertRegex(error, r"shared memory: it keeps 1\.0 TiB of addresses .* raise ulimit -v \(here: 3\.8 GiB\), "
+                                        r"or set TONARI_SHARE_BYTES to what the arrays need")
+
+    def test_leaving_by_an_exception_does_not_wait_for_the_others(self):
+        for way in WAYS:
+            with self.subTest(way=way):
+                status, _, error = self.run_phase("after", way)
+                self.assertNotEqual(status, 0)
+                self.assertIn("rank 1 had enough", error)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,518 @@
+#include "../support/shared.hpp"
+
+#include "base/file_descriptor.hpp"
+#include "fabric/engine.hpp"
+#include "share/runtime.hpp"
+#include "share/sharing.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+
+// What shared arrays promise, one rank after the other.
+namespace tonari {
+namespace {
+
+using test::OnEveryWayToShare;
+
+class SharedArrays : public OnEveryWayToShare {};
+INSTANTIATE_TEST_SUITE_P(Over, SharedArrays, testing::ValuesIn(test::ways_to_share_and_kernels()), test::name_of);
+
+constexpr std::size_t page_words = 4096 / sizeof(std::uint64_t);
+
+TEST_P(SharedArrays, AreZeroAtFirst) {
+  run(3, [](Job& job) {
+    const shared_array<std::uint64_t> array(job, 300 * page_words);
+
+    EXPECT_EQ(std::accumulate(array.begin(), array.end(), std::uint64_t{0}), 0u);
+  });
+}
+
+TEST_P(SharedArrays, ShowAfterABarrierWhatAnyRankWroteBefore) {
+  run(3, [](Job& job) {
+    const shared_array<std::uint64_t> array(job, 100 * page_words);
+    const auto self = static_cast<std::size_t>(job.rank());
+    for (std::uint64_t turn = 1; turn < 20; ++turn) {
+      for (std::size_t i = self; i < array.size(); i += 3) array[i] = turn * i;
+      ASSERT_EQ(share::barrier(job), Status::ok);
+
+      for (std::size_t i = 0; i < array.size(); ++i) ASSERT_EQ(array[i], turn * i) << "in turn " << turn;
+      ASSERT_EQ(share::barrier(job), Status::ok);
+    }
+  });
+}
+
+TEST_P(SharedArrays, LetRanksWriteNeighbouringBytes) {
+  run(4, [](Job& job) {
+    const shared_array<std::uint8_t> array(job, 5 * 4096);
+    const auto self = static_cast<std::size_t>(job.rank());
+    for (std::uint8_t turn = 1; turn < 50; ++turn) {
+      for (std::size_t i = self; i < array.size(); i += 4) array[i] = static_cast<std::uint8_t>(turn + i);
+      ASSERT_EQ(share::barrier(job), Status::ok);
+      for (std::size_t i = 0; i < array.size(); ++i) ASSERT_EQ(array[i], static_cast<std::uint8_t>(turn + i));
+      ASSERT_EQ(share::barrier(job), Status::ok);
+    }
+  });
+}
+
+TEST_P(SharedArrays, CountUnderAMutex) {
+  constexpr int ranks = 3;
+  const int each = turns(300);
+  run(ranks, [each](Job& job) {
+    const shared_array<std::uint64_t> array(job, 2 * page_words);
+    share::mutex mutex(job);
+    for (int turn = 0; turn < each; ++turn) {
+      const std::lock_guard guard(mutex);
+      ++array[0];
+      array[page_words] += array[0];
+    }
+    ASSERT_EQ(share::barrier(job), Status::ok);
+
+    const auto all = static_cast<std::uint64_t>(ranks * each);
+    EXPECT_EQ(array[0], all);
+    EXPECT_EQ(array[page_words], all * (all + 1) / 2);
+    ASSERT_EQ(share::barrier(job), Status::ok);
+  });
+}
+
+TEST_P(SharedArrays, CarryWhatWasWrittenBeforeAFlagWasSet) {
+  const auto last = static_cast<std::uint64_t>(turns(200));
+  run(2, [last](Job& job) {
+    const shared_array<std::uint64_t> array(job, 4 * page_words);
+    share::flag there(job);
+    share::flag back(job);
+    for (std::uint64_t turn = 1; turn <= last; ++turn) {
+      if (job.rank() == 0) {
+        array[page_words + turn % page_words] = turn;
+        ASSERT_EQ(there.set(turn), Status::ok);
+        ASSERT_EQ(back.wait(turn), Status::ok);
+        ASSERT_EQ(array[3 * page_words], turn);
+      } else {
+        ASSERT_EQ(there.wait(turn), Status::ok);
+        ASSERT_EQ(array[page_words + turn % page_words], turn);
+        array[3 * page_words] = turn;
+        ASSERT_EQ(back.set(turn), Status::ok);
+      }
+    }
+    ASSERT_EQ(share::barrier(job), Status::ok);
+  });
+}
+
+TEST_P(SharedArrays, AreVisitedByTheirHomesAndPrefetched) {
+  run(2, [](Job& job) {
+    const shared_array<std::uint64_t> array(job, 20 * page_words + 1);
+    array.for_each_own([](std::size_t i, std::uint64_t& each) { each += i + 1; });
+    ASSERT_EQ(share::barrier(job), Status::ok);
+
+    array.prefetch(0, array.size());
+    for (std::size_t i = 0; i < array.size(); ++i) ASSERT_EQ(array[i], i + 1);
+    ASSERT_EQ(share::barrier(job), Status::ok);
+  });
+}
+
+TEST_P(SharedArrays, TryToLock) {
+  run(2, [](Job& job) {
+    const shared_array<int> array(job, 1);
+    share::mutex mutex(job);
+    if (job.rank() == 0) {
+      ASSERT_EQ(mutex.lock(), Status::ok);
+      array[0] = 7;
+    }
+    ASSERT_EQ(share::barrier(job), Status::ok);
+    if (job.rank() == 1) {
+      EXPECT_FALSE(mutex.try_lock());
+      EXPECT_FALSE(mutex.try_lock_shared());
+    }
+    ASSERT_EQ(share::barrier(job), Status::ok);
+    if (job.rank() == 0) {
+      ASSERT_EQ(mutex.unlock(), Status::ok);
+    } else {
+      while (!mutex.try_lock_shared()) std::this_thread::yield();
+      EXPECT_EQ(array[0], 7);
+      ASSERT_EQ(mutex.unlock_shared(), Status::ok);
+    }
+    ASSERT_EQ(share::barrier(job), Status::ok);
+  });
+}
+
+TEST_P(SharedArrays, LieWhereTheirPlacementSays) {
+  run(3, [](Job& job) {
+    const auto home_at = [&](Placement placement, std::size_t page) {
+      ArrayOptions options;
+      options.placement = placement;
+      options.cyclic_bytes = 8192;
+      options.home = [](std::uint64_t offset) { return static_cast<int>(offset / 4096 * 7 % 3); };
+      const shared_array<std::uint64_t> array(job, 12 * page_words, options);
+      return array.home_of(page * page_words);
+    };
+    EXPECT_EQ(home_at(Placement::block, 3), 0);
+    EXPECT_EQ(home_at(Placement::block, 4), 1);
+    EXPECT_EQ(home_at(Placement::block, 11), 2);
+    EXPECT_EQ(home_at(Placement::cyclic, 1), 0);
+    EXPECT_EQ(home_at(Placement::cyclic, 2), 1);
+    EXPECT_EQ(home_at(Placement::cyclic, 6), 0);
+    EXPECT_EQ(home_at(Placement::by_function, 5), 2);
+  });
+}
+
+TEST_P(SharedArrays, WorkUnderEveryPlacementWhileHomesMove) {
+  for (const Placement placement :
+       {Placement::block, Placement::cyclic, Placement::first_touch, Placement::by_function}) {
+    run(3, [placement](Job& job) {
+      ArrayOptions options;
+      options.placement = placement;
+      options.cyclic_bytes = 4096;
+      options.home = [](std::uint64_t offset) { return offset / 4096 % 2 == 0 ? 2 : 1; };
+      const shared_array<std::uint64_t> array(job, 90 * page_words, options);
+      for (std::uint64_t turn = 1; turn < 12; ++turn) {
+        // Who writes a page stays the same for four turns.
+        const auto writer = static_cast<std::uint64_t>(job.rank()) + turn / 4;
+        for (std::size_t i = 0; i < array.size(); ++i) {
+          if (i / page_words % 3 == writer % 3) array[i] += turn + i;
+        }
+        ASSERT_EQ(share::barrier(job), Status::ok);
+        const std::uint64_t sum = turn * (turn + 1) / 2;
+        for (std::size_t i = 0; i < array.size(); i += 7) ASSERT_EQ(array[i], sum + turn * i);
+        ASSERT_EQ(share::barrier(job), Status::ok);
+      }
+    });
+  }
+}
+
+/// Whether this rank is home of a page of the job's first array. On one host no page has one.
+bool is_home(Job& job, std::uint64_t page) {
+  bool is = false;
+  share::Runtime::of(job.session()).sharing()->with(0, [&](share::Array& array) { is = array.is_home(page); });
+  return is;
+}
+
+TEST_P(SharedArrays, HaveTheirHomesMoveToWhoAloneWritesThem) {
+  for (const bool homes_move : {true, false}) {
+    run(2, [homes_move](Job& job) {
+      ArrayOptions options;
+      options.homes_move = homes_move;
+      const shared_array<std::uint64_t> array(job, 4 * page_words, options);  // pages 0 and 1 at rank 0
+      for (std::uint64_t turn = 1; turn <= 4; ++turn) {
+        if (job.rank() == 1) array[0] = turn;
+        array[page_words + static_cast<std::size_t>(job.rank())] = turn;  // both write it
+        ASSERT_EQ(share::barrier(job), Status::ok);
+      }
+      if (job.hosts() > 1) {
+        EXPECT_EQ(is_home(job, 0), job.rank() == (homes_move ? 1 : 0));
+      }
+      ASSERT_EQ(share::barrier(job), Status::ok);
+      EXPECT_EQ(array[0], 4u);
+      EXPECT_EQ(array[page_words], 4u);
+      EXPECT_EQ(array[page_words + 1], 4u);
+      ASSERT_EQ(share::barrier(job), Status::ok);
+    });
+  }
+}
+
+TEST_P(SharedArrays, HaveTheirHomesWithWhoTouchesThemFirst) {
+  run(2, [](Job& job) {
+    ArrayOptions options;
+    options.placement = Placement::first_touch;
+    const shared_array<std::uint64_t> array(job, 8 * page_words, options);
+    for (std::size_t page = 0; page < 8; ++page) {
+      if (static_cast<int>(page % 2) != job.rank()) continue;
+      array[page * page_words] = page;
+    }
+    ASSERT_EQ(share::barrier(job), Status::ok);
+    for (std::size_t page = 0; page < 8 && job.hosts() > 1; ++page) {
+      EXPECT_EQ(is_home(job, page), static_cast<int>(page % 2) == job.rank()) << page;
+    }
+    ASSERT_EQ(share::barrier(job), Status::ok);
+  });
+}
+
+TEST_P(SharedArrays, ShowNamedWrites) {
+  run(3, [](Job& job) {
+    ArrayOptions options;
+    options.writes_are_named = true;
+    const shared_array<std::uint32_t> array(job, 40'000, options);
+    const auto self = static_cast<std::size_t>(job.rank());
+    for (std::uint32_t turn = 1; turn < 20; ++turn) {
+      for (std::size_t first = self * 100; first < array.size(); first += 300) {
+        for (std::size_t i = first; i < first + 100; ++i) array[i] = turn + static_cast<std::uint32_t>(i);
+        array.wrote(first, 100);
+      }
+      ASSERT_EQ(share::barrier(job), Status::ok);
+      for (std::size_t i = 0; i < array.size(); ++i) ASSERT_EQ(array[i], turn + i);
+      ASSERT_EQ(share::barrier(job), Status::ok);
+    }
+  });
+}
+
+TEST_P(SharedArrays, UpdateCopiesWhereAsked) {
+  run(3, [](Job& job) {
+    ArrayOptions options;
+    options.writes_are_named = true;
+    options.updates = true;
+    const shared_array<std::uint32_t> array(job, 40'000, options);
+    const auto self = static_cast<std::size_t>(job.rank());
+    for (std::uint32_t turn = 1; turn < 30; ++turn) {
+      for (std::size_t i = self; i < array.size(); i += 300) {
+        array[i] = turn;
+        array.wrote(i, 1);
+      }
+      ASSERT_EQ(share::barrier(job), Status::ok);
+      for (std::size_t i = 0; i < array.size(); ++i) ASSERT_EQ(array[i], i % 300 < 3 ? turn : 0);
+      ASSERT_EQ(share::barrier(job), Status::ok);
+    }
+  });
+}
+
+// Each names a part that begins and ends within pages, and keeps something for itself at the end of it.
+TEST_P(SharedArrays, BringEverybodyWhatIsMulticastAtABarrier) {
+  run(4, [](Job& job) {
+    for (const bool named : {false, true}) {
+      ArrayOptions options;
+      options.placement = Placement::cyclic;
+      options.cyclic_bytes = 4096;
+      options.writes_are_named = named;
+      const shared_array<std::uint64_t> array(job, 70 * page_words, options);
+      for (std::uint64_t turn = 1; turn < 20; ++turn) {
+        const share::Part own = share::part_of(array.size(), job.rank(), job.size());
+        for (std::size_t i = own.first; i < own.first + own.count; ++i) array[i] = turn * i;
+        const std::size_t kept = turn % 3 == 0 ? own.count / 2 : 100;
+        array.wrote(own.first + own.count - kept, kept);
+        ASSERT_EQ(array.barrier_with_multicast(own.first, own.count - kept), Status::ok);
+
+        for (std::size_t i = 0; i < array.size(); ++i) ASSERT_EQ(array[i], turn * i) << "in turn " << turn;
+        ASSERT_EQ(share::barrier(job), Status::ok);
+      }
+    }
+  });
+}
+
+/// Touching it is no fault.
+bool is_mapped(const void* byte) {
+  const FileDescriptor map{::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)};
+  std::uint64_t page = 0;
+  const auto place = static_cast<off_t>(reinterpret_cast<std::uintptr_t>(byte) / 4096 * sizeof page);
+  return ::pread(map.number(), &page, sizeof page, place) == sizeof page && page >> 63 != 0;
+}
+
+TEST_P(SharedArrays, MulticastFromOneToManyAndAreWrittenByOthersAfterwards) {
+  const bool arrive_clean =
+      GetParam().name != "ApartOldKernel";  // where homes tell of what they got, as if they wrote it
+  run(5, [arrive_clean](Job& job) {
+    const shared_array<std::uint64_t> array(job, 200 * page_words);
+    for (std::uint64_t turn = 0; turn < 20; ++turn) {
+      const auto root = turn % 5;
+      const bool is_root = static_cast<std::uint64_t>(job.rank()) == root;
+      if (is_root) std::ranges::fill(array.span(), turn);
+      ASSERT_EQ(array.barrier_with_multicast(0, is_root ? array.size() : 0), Status::ok);
+      for (std::size_t page = 0; job.hosts() > 1 && arrive_clean && page < 200; ++page) {
+        ASSERT_TRUE(is_mapped(&array[page * page_words])) << "page " << page << " at rank " << job.rank();
+      }
+
+      ASSERT_TRUE(std::ranges::all_of(array.span(), [&](std::uint64_t each) { return each == turn; }));
+      ASSERT_EQ(share::barrier(job), Status::ok);
+    }
+  });
+}
+
+TEST_P(SharedArrays, KeepCopiesThatAreUpdatedAndNoOthers) {
+  run(2, [](Job& job) {
+    for (const bool updates : {false, true}) {
+      ArrayOptions options;
+      options.writes_are_named = true;
+      options.updates = updates;
+      const shared_array<int> array(job, 2 * page_words, options);
+      EXPECT_EQ(array[0], 0);
+      ASSERT_EQ(share::barrier(job), Status::ok);
+      if (array.home_of(0) == job.rank()) {
+        array[0] = 7;
+        array.wrote(0, 1);
+      }
+      ASSERT_EQ(share::barrier(job), Status::ok);
+
+      const bool is_copy = job.rank() == 1 && job.hosts() > 1;
+      EXPECT_EQ(is_mapped(&array[0]), !is_copy || updates);
+      EXPECT_EQ(array[0], 7);
+      ASSERT_EQ(share::barrier(job), Status::ok);
+    }
+  });
+}
+
+TEST_P(SharedArrays, AreBroughtAheadOfWhoReadsThemInOrder) {
+  run(2, [](Job& job) {
+    ArrayOptions options;
+    options.placement = Placement::by_function;
+    options.home = [](std::uint64_t) { return 0; };
+    const shared_array<std::uint64_t> array(job, 64 * page_words, options);
+    if (job.rank() == 1) {
+      for (std::size_t page = 0; page < 2; ++page) EXPECT_EQ(array[page * page_words], 0U);
+      while (job.hosts() > 1 && !is_mapped(&array[3 * page_words])) std::this_thread::yield();
+    }
+    ASSERT_EQ(share::barrier(job), Status::ok);
+  });
+}
+
+TEST_P(SharedArrays, TellManyReadersDownATree) {
+  if (GetParam().name == "ApartOldKernel") GTEST_SKIP() << "there a home's look may end the copies";
+  auto settings = GetParam().settings;
+  settings.emplace_back("TONARI_SHARE_BYTES=64M");
+  std::atomic<int> passed_on{0};
+  const auto body = [&](Job& job) {
+    const shared_array<int> array(job, 1);
+    EXPECT_EQ(array[0], 0);
+    ASSERT_EQ(share::barrier(job), Status::ok);
+    if (job.rank() == 0) array[0] = 7;
+    ASSERT_EQ(share::barrier(job), Status::ok);
+    EXPECT_EQ(array[0], 7);
+    if (share::Runtime::of(job.session()).sharing()->relays().most_at_once() != 0) ++passed_on;
+    ASSERT_EQ(share::barrier(job), Status::ok);
+    // Of 11 readers three tell another each.
+    EXPECT_EQ(passed_on, job.hosts() > 1 ? 3 : 0);
+  };
+  test::as_jobs(12, body, settings);
+}
+
+TEST_P(SharedArrays, AreNotWaitedForWithWhoHasLeft) {
+  run(3, [](Job& job) {
+    ASSERT_EQ(share::barrier(job), Status::ok);
+    if (job.rank() == 1) return;
+    EXPECT_EQ(share::barrier(job), Status::peer_gone);
+  });
+}
+
+TEST_P(SharedArrays, RefuseToMulticastWhatTheyHaveNot) {
+  run(3, [](Job& job) {
+    const shared_array<int> array(job, 5000);
+    if (job.rank() == 0) array[0] = 7;
+    const bool wrong = job.rank() == 1;
+    EXPECT_EQ(array.barrier_with_multicast(0, job.rank() == 0 ? 1
+                                              : wrong         ? 5001
+                                                              : 0),
+              wrong ? Status::bounds : Status::ok);
+    EXPECT_EQ(array[0], 7);
+    ASSERT_EQ(share::barrier(job), Status::ok);
+  });
+}
+
+// More readers than one rank tells itself, and more ranks than there are bits for them: they are told down a tree.
+TEST_P(SharedArrays, TellManyReaders) {
+  auto settings = GetParam().settings;
+  settings.emplace_back("TONARI_SHARE_BYTES=64M");  // all are in one process, whose addresses sanitizers need, too
+  for (const int ranks : {12, 70}) {
+    if (ranks == 70 && GetParam().name == "ApartNetwork") continue;  // they would have some thousand connections
+    for (const bool updates : {false, true}) {
+      const auto body = [updates](Job& job) {
+        ArrayOptions options;
+        options.updates = updates;
+        options.writes_are_named = updates;
+        const shared_array<std::uint64_t> array(job, 8 * page_words, options);
+        const auto size = static_cast<std::uint64_t>(job.size());
+        for (std::uint64_t turn = 1; turn < 8; ++turn) {
+          const auto writer =
+              static_cast<int>(turn * 67 % size);  // home of some or of none, with a bit of its own or not
+          for (std::size_t page = 0; job.rank() == writer && page < 8; page += 1 + turn % 2) {
+            array[page * page_words + turn] = turn;
+            array.wrote(page * page_words + turn, 1);
+          }
+          ASSERT_EQ(share::barrier(job), Status::ok);
+          for (std::size_t page = 0; page < 8; page += 1 + turn % 2) {
+            for (std::uint64_t each = 1; each <= turn; ++each) {
+              const bool written = page % (1 + each % 2) == 0;
+              ASSERT_EQ(array[page * page_words + each], written ? each : 0) << "page " << page << ", turn " << turn;
+            }
+          }
+          ASSERT_EQ(share::barrier(job), Status::ok);
+        }
+      };
+      test::as_jobs(ranks, body, settings);
+    }
+  }
+}
+
+// Of twelve, rank 1 tells rank 2 what rank 0 has written; of seventy rank 65, too, which shares its bit.
+TEST_P(SharedArrays, TellThoseBehindADeadRankToo) {
+  const bool all_have_copies = GetParam().name != "ApartOldKernel";  // where the home's look may have ended them
+  auto settings = GetParam().settings;
+  settings.emplace_back("TONARI_SHARE_BYTES=64M");
+  for (const int ranks : {12, 70}) {
+    if (ranks == 70 && GetParam().name == "ApartNetwork") continue;  // they would have some thousand connections
+    std::atomic<bool> released{false};
+    std::atomic<int> seen{0};
+    try {
+      const auto body = [&](Job& job) {
+        job.on_death([](const Death&) {});
+        const auto wait_until = [&job](auto is_so) {
+          while (!is_so()) {
+            fabric::Engine::of(job.session()).progress();
+            std::this_thread::yield();
+          }
+        };
+        const shared_array<int> array(job, 1);
+        ASSERT_EQ(share::barrier(job), Status::ok);
+        EXPECT_EQ(array[0], 0);
+        ASSERT_EQ(share::barrier(job), Status::ok);
+        if (job.rank() == 1) throw std::runtime_error("dies on purpose");
+        if (job.rank() == 0) {
+          wait_until([&] { return !job.alive(1); });
+          array[0] = 7;
+          const Status told = share::release(job);
+          if (all_have_copies) {
+            EXPECT_EQ(told, job.hosts() > 1 ? Status::peer_gone : Status::ok);
+          }
+          released.store(true);
+        }
+        wait_until([&] { return released.load(); });
+        EXPECT_EQ(share::acquire(job), Status::ok);
+        EXPECT_EQ(array[0], 7) << "at rank " << job.rank();
+        seen.fetch_add(1);
+        wait_until([&] { return seen.load() == ranks - 1; });
+      };
+      test::as_jobs(ranks, body, settings);
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "dies on purpose");
+    }
+  }
+}
+
+TEST_P(SharedArrays, MayBeManyAndComeAndGo) {
+  run(2, [](Job& job) {
+    for (int turn = 0; turn < 5; ++turn) {
+      const shared_array<int> first(job, 10'000);
+      const shared_array<int> second(job, 100);
+      if (job.rank() == turn % 2) first[9'999] = second[99] = turn;
+      ASSERT_EQ(share::barrier(job), Status::ok);
+      EXPECT_EQ(first[9'999], turn);
+      EXPECT_EQ(second[99], turn);
+    }
+  });
+}
+
+TEST_P(SharedArrays, AreReadAndWrittenByTheSystem) {
+  run(2, [](Job& job) {
+    const shared_array<std::uint64_t> array(job, 64 * page_words);
+    if (job.rank() == 1) std::iota(array.begin(), array.end(), std::uint64_t{1});
+    ASSERT_EQ(share::barrier(job), Status::ok);
+    const int file = ::memfd_create("copy", 0);
+    const auto bytes = static_cast<ssize_t>(array.size() * sizeof array[0]);
+    if (job.rank() == 0) {
+      EXPECT_EQ(::pwrite(file, array.data(), array.size() * sizeof array[0], 0), bytes);
+      array[5] = 0;
+      EXPECT_EQ(::pread(file, array.data(), array.size() * sizeof array[0], 0), bytes);
+    }
+    ::close(file);
+    ASSERT_EQ(share::barrier(job), Status::ok);
+    for (std::size_t i = 0; i < array.size(); ++i) ASSERT_EQ(array[i], i + 1);
+    ASSERT_EQ(share::barrier(job), Status::ok);
+  });
+}
+
+}  // namespace
+}  // namespace tonari

@@ -1,0 +1,553 @@
+#include "../support/windows.hpp"
+
+#include "fabric/engine.hpp"
+
+#include <tonari/guarded.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <numeric>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace tonari {
+namespace {
+
+using test::Random;
+using test::Variant;
+
+struct Setting {
+  Variant variant;
+  OnWrite on_write;
+  Mover mover;
+};
+void PrintTo(const Setting& setting, std::ostream* stream) { *stream << setting.variant.name; }
+
+std::string name_of_setting(const testing::TestParamInfo<Setting>& info) {
+  constexpr std::array movers{"OwnerPuts", "AskerAsks", "AskerGets"};
+  return info.param.variant.name + (info.param.on_write == OnWrite::update ? "Update" : "Invalidate") +
+         movers[static_cast<std::size_t>(info.param.mover)];
+}
+
+std::vector<Variant> guarded_variants() {
+  const std::string network = test::network_setting();
+  return {
+      {"OneHost", {}},
+      {"Memory", {"TONARI_APART=memory"}},
+      {"Network", {"TONARI_APART=network", network}},
+      {"MemoryNoService", {"TONARI_APART=memory", "TONARI_SERVICE_THREAD=off"}},
+  };
+}
+
+// Every combination by memory and by network; two where options change nothing (one host) or little (who progresses).
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
+  for (const Variant& variant : guarded_variants()) {
+    const bool every = variant.name == "Memory" || variant.name == "Network";
+    for (const OnWrite on_write : {OnWrite::invalidate, OnWrite::update}) {
+      for (const Mover mover : {Mover::owner_puts, Mover::asker_asks, Mover::asker_gets}) {
+        const bool opposite = (on_write == OnWrite::update) == (mover == Mover::asker_gets);
+        if (every || (opposite && mover != Mover::asker_asks)) all.push_back({variant, on_write, mover});
+      }
+    }
+  }
+  return all;
+}
+
+class Guarded : public testing::TestWithParam<Setting> {
+ protected:
+  static void run(int ranks, const std::function<void(Job&)>& body) {
+    test::as_jobs(ranks, body, GetParam().variant.settings);
+  }
+  static GuardedOptions options(int home = 0) { return {GetParam().on_write, GetParam().mover, home}; }
+  static int turns(int usual) { return test::rounds(GetParam().variant.name == "Network" ? usual / 4 : usual); }
+  static Status meet(Job& job) { return Communicator(job).barrier(); }
+};
+INSTANTIATE_TEST_SUITE_P(Over, Guarded, testing::ValuesIn(settings()), name_of_setting);
+
+TEST_P(Guarded, BeginsAsItsHomeSays) {
+  for (const int home : {0, 2}) {
+    run(3, [home](Job& job) {
+      guarded<int> value(job, 10 + job.rank(), options(home));
+      guarded_span<char> zeros(job, 100, options(home));
+      EXPECT_EQ(*value.read(), 10 + home);
+      EXPECT_EQ(std::ranges::count(zeros.read(), '\0'), 100);
+      EXPECT_EQ(zeros.size(), 100u);
+    });
+  }
+}
+
+TEST_P(Guarded, LosesNoUpdateOfRanksAndThreads) {
+  constexpr int ranks = 4;
+  constexpr int threads = 2;
+  const int each = turns(200);
+  run(ranks, [each](Job& job) {
+    guarded<std::uint64_t> counter(job, 0, options(1));
+    test::in_threads(threads, [&](int) {
+      for (int turn = 0; turn < each; ++turn) ++*counter.write();
+    });
+    ASSERT_EQ(meet(job), Status::ok);
+    EXPECT_EQ(*counter.read(), static_cast<std::uint64_t>(ranks * threads * each));
+  });
+}
+
+// All of it is of one write, and what a rank has seen once it does not unsee.
+TEST_P(Guarded, ShowsReadersWholeValuesInOrder) {
+  for (const std::size_t count : {1u, 3u, 5u, 32u, 33u, 1000u, 20'000u}) {
+    run(3, [count](Job& job) {
+      guarded_span<std::uint64_t> values(job, count, options());
+      std::uint64_t seen = 0;
+      const int rounds = turns(count > 1000 ? 20 : 60);
+      Random random(test::seed() * 7 + static_cast<std::uint64_t>(job.rank()));
+      for (int round = 0; round < rounds; ++round) {
+        if (test::chance(random, 40)) {
+          const auto access = values.write();
+          ASSERT_TRUE(std::ranges::all_of(access, [&](auto each) { return each == access[0]; }));
+          ASSERT_GE(access[0], seen);
+          seen = access[0] + 1;
+          std::ranges::fill(access, seen);
+        } else {
+          const auto access = values.read();
+          ASSERT_TRUE(std::ranges::all_of(access, [&](auto each) { return each == access[0]; }));
+          ASSERT_GE(access[0], seen);
+          seen = access[0];
+        }
+      }
+    });
+  }
+}
+
+// What happened before is seen after, though it was told by other ways.
+TEST_P(Guarded, IsNeverStale) {
+  constexpr int ranks = 3;
+  run(ranks, [](Job& job) {
+    Communicator world(job);
+    guarded<std::array<int, 20>> values(job, {}, options());
+    for (int round = 1; round <= turns(40); ++round) {
+      if (job.rank() == round % ranks) (*values.write())[3] = round;
+      ASSERT_EQ(world.barrier(), Status::ok);
+      ASSERT_EQ((*values.read())[3], round);
+      ASSERT_EQ((*values.read())[3], round);
+      ASSERT_EQ(world.barrier(), Status::ok);
+    }
+  });
+}
+
+TEST_P(Guarded, MovesSpansOfEverySize) {
+  for (const std::size_t bytes : {1u, 31u, 32u, 33u, 255u, 4096u, 16'384u, 16'385u, 100'000u, 3'000'001u}) {
+    run(3, [bytes](Job& job) {
+      Communicator world(job);
+      guarded_span<std::byte> span(job, bytes, options());
+      for (int round = 0; round < 4; ++round) {
+        const auto expected = test::pattern(bytes, static_cast<std::size_t>(round) + 1);
+        if (job.rank() == (round + 1) % 3) std::ranges::copy(expected, span.write().begin());
+        ASSERT_EQ(world.barrier(), Status::ok);
+        EXPECT_TRUE(std::ranges::equal(span.read(), expected)) << bytes;
+        ASSERT_EQ(world.barrier(), Status::ok);
+      }
+    });
+  }
+}
+
+TEST_P(Guarded, LetsReadersInTogether) {
+  run(3, [](Job& job) {
+    guarded<int> value(job, 5, options());
+    Communicator world(job);
+    const auto one = value.read();
+    ASSERT_TRUE(one);
+    ASSERT_EQ(world.barrier(), Status::ok);  // all ranks have it
+    EXPECT_EQ(*one, 5);
+    ASSERT_EQ(world.barrier(), Status::ok);
+  });
+}
+
+TEST_P(Guarded, KeepsWritersAndReadersApart) {
+  run(3, [](Job& job) {
+    guarded<std::array<std::uint64_t, 2>> pair(job, {}, options(2));
+    guarded<std::uint64_t> inside(job, 0, options(0));
+    for (int turn = 0; turn < turns(100); ++turn) {
+      if ((turn + job.rank()) % 3 == 0) {
+        auto access = pair.write();
+        ++(*access)[0];
+        ++*inside.write();
+        ++(*access)[1];
+      } else {
+        const auto access = pair.read();
+        ASSERT_EQ((*access)[0], (*access)[1]);
+        ASSERT_EQ((*access)[0], *inside.read());  // nobody is half way
+      }
+    }
+  });
+}
+
+TEST_P(Guarded, IsFairToWhoAsksWhileAnotherLocksAgainAndAgain) {
+  run(2, [](Job& job) {
+    guarded<int> flag(job, 0, options());
+    if (job.rank() == 0) {
+      while (*flag.write() == 0) {
+      }
+    } else {
+      *flag.write() = 1;
+    }
+  });
+}
+
+TEST_P(Guarded, IsFairToReadersAmongWriters) {
+  run(3, [](Job& job) {
+    guarded<std::array<int, 2>> values(job, {}, options());
+    if (job.rank() == 2) {
+      for (int seen = 0; seen < turns(20);) seen += (*values.read())[0] >= 0 ? 1 : 0;
+      (*values.write())[1] = 1;
+      return;
+    }
+    for (;;) {
+      const auto access = values.write();
+      if ((*access)[1] == 1) break;
+      ++(*access)[0];
+    }
+  });
+}
+
+TEST_P(Guarded, WorksWithTheStandardsLocks) {
+  run(2, [](Job& job) {
+    guarded<int> a(job, 0, options(0));
+    guarded<int> b(job, 0, options(1));
+    for (int turn = 0; turn < turns(20); ++turn) {
+      {
+        const std::lock_guard guard(a);
+        ++a.value();
+      }
+      {
+        const std::shared_lock guard(a);
+        EXPECT_GT(std::as_const(a).value(), turn);
+      }
+      const std::scoped_lock both(a, b);
+      ++b.value();
+    }
+    ASSERT_EQ(meet(job), Status::ok);
+    EXPECT_EQ(*a.read(), 2 * turns(20));
+    EXPECT_EQ(*b.read(), 2 * turns(20));
+  });
+}
+
+TEST_P(Guarded, TriesInVainAndThenNot) {
+  run(2, [](Job& job) {
+    Communicator world(job);
+    guarded<int> value(job, 0, options());
+    if (job.rank() == 0) {
+      ASSERT_TRUE(value.try_lock());
+      EXPECT_FALSE(value.try_lock_shared());
+    }
+    ASSERT_EQ(world.barrier(), Status::ok);
+    if (job.rank() == 1) {
+      EXPECT_FALSE(value.try_lock());
+    }
+    ASSERT_EQ(world.barrier(), Status::ok);
+    if (job.rank() == 0) {
+      EXPECT_EQ(value.unlock(), Status::ok);
+    } else {
+      while (!value.try_lock()) std::this_thread::yield();
+      ++value.value();
+      EXPECT_EQ(value.unlock(), Status::ok);
+    }
+    while (!value.try_lock_shared()) std::this_thread::yield();
+    EXPECT_GE(std::as_const(value).value(), 0);
+    EXPECT_EQ(value.unlock_shared(), Status::ok);
+    ASSERT_EQ(world.barrier(), Status::ok);
+    while (job.rank() == 0 && !value.try_lock()) std::this_thread::yield();
+    if (job.rank() == 0) {
+      EXPECT_EQ(value.value(), 1);
+      EXPECT_EQ(value.unlock(), Status::ok);
+    }
+  });
+}
+
+TEST_P(Guarded, TakesHintsThatChangeNoResult) {
+  constexpr int ranks = 4;
+  run(ranks, [](Job& job) {
+    Communicator world(job);
+    guarded_span<int> values(job, 5'000, options(3));
+    Random random(test::seed() * 11 + static_cast<std::uint64_t>(job.rank()));
+    int own = 0;
+    for (int turn = 0; turn < turns(150); ++turn) {
+      switch (test::between(random, 0, 6)) {
+        case 0: values.prefetch(); break;
+        case 1: EXPECT_EQ(values.update_now(), Status::ok); break;
+        case 2: values.drop(); break;
+        case 3: {
+          const auto access = values.write();
+          for (int& each : access) ++each;
+          if (test::chance(random, 30)) {
+            EXPECT_EQ(values.update_now(), Status::ok);
+          }
+          ++own;
+          break;
+        }
+        default: {
+          const auto access = values.read();
+          ASSERT_EQ(std::ranges::count(access, access[0]), 5'000);
+        }
+      }
+    }
+    ASSERT_EQ(world.barrier(), Status::ok);
+    ASSERT_EQ(world.all_reduce(std::span(&own, 1)), Status::ok);
+    EXPECT_EQ(values.read()[4'999], own);
+  });
+}
+
+// Ranks of a tree more than two deep, and of lists that fill more than one head.
+TEST_P(Guarded, TellsManyReaders) {
+  constexpr int ranks = 12;
+  run(ranks, [](Job& job) {
+    Communicator world(job);
+    guarded_span<int> few(job, 2, options(0));
+    guarded_span<int> many(job, 6'000, options(5));
+    for (int round = 1; round <= turns(12); ++round) {
+      for (guarded_span<int>* const each : {&few, &many}) {
+        if (job.rank() == round % ranks) std::ranges::fill(each->write(), round);
+        ASSERT_EQ(world.barrier(), Status::ok);
+        const auto access = each->read();
+        ASSERT_EQ(access[0], round);
+        ASSERT_EQ(access[access.size() - 1], round);
+      }
+      ASSERT_EQ(world.barrier(), Status::ok);
+    }
+  });
+}
+
+TEST_P(Guarded, MayBeFreedByEachWhenItNeedsItNoMore) {
+  run(3, [](Job& job) {
+    for (int turn = 0; turn < 5; ++turn) {
+      guarded_span<int> values(job, 10'000, options(turn % 3));
+      auto access = values.write();
+      EXPECT_EQ(access[0], access[9'999]);
+      for (int& each : access) ++each;
+    }
+  });
+}
+
+/// A guarded_span<int> that is asked for.
+struct Asked {
+  std::size_t count;
+  GuardedOptions options;
+  std::string_view refusal{};  // is in the text of its SetupError
+};
+void expect_refusal(Job& job, const Asked& asked, std::string_view words) {
+  std::string said = "nothing";
+  try {
+    const guarded_span<int> made(job, asked.count, asked.options);
+  } catch (const SetupError& error) {
+    said = error.what();
+  }
+  EXPECT_NE(said.find(words), std::string::npos) << "\"" << words << "\" is not in \"" << said << "\"";
+}
+void expect_it_works(Job& job, const GuardedOptions& options) {
+  guarded<int> counter(job, 0, options);
+  ++*counter.write();
+  ASSERT_EQ(Communicator(job).barrier(), Status::ok);
+  EXPECT_EQ(*counter.read(), job.size());
+  ASSERT_EQ(Communicator(job).barrier(), Status::ok);
+}
+
+TEST_P(Guarded, RefusesNonsenseInAllRanksThoughOneAloneAsksForIt) {
+  constexpr auto most = static_cast<std::size_t>(-1);
+  const std::vector<Asked> all{
+      {2, options(2), "GuardedOptions::home is 2, no rank of the job of 2"},
+      {2, options(-1), "GuardedOptions::home is -1, no rank of the job of 2"},
+      {2, {static_cast<OnWrite>(9)}, "GuardedOptions::on_write is 9, and none of invalidate, update"},
+      {2, {OnWrite::update, static_cast<Mover>(9)}, "GuardedOptions::mover is 9, and none of owner_puts, asker_asks, "},
+      {0, options(), "there are no bytes to guard"},
+      {most, options(), "18446744073709551615 elements of 4 bytes: no program has so many bytes"},
+      {most / 2, options(), "no program has so many bytes"},
+      {std::size_t{1} << 44, options(), "64 TiB were asked for"},
+  };
+  run(2, [&all](Job& job) {
+    for (const Asked& asked : all) {
+      expect_refusal(job, asked, asked.refusal);
+      if (job.rank() == 1) {
+        expect_refusal(job, asked, asked.refusal);
+      } else {
+        expect_refusal(job, {2, options()}, "another rank could not, and says why");
+      }
+    }
+    expect_it_works(job, options());
+  });
+}
+
+TEST_P(Guarded, RefusesWhatRanksDisagreeAbout) {
+  GuardedOptions other = options();
+  other.on_write = other.on_write == OnWrite::update ? OnWrite::invalidate : OnWrite::update;
+  GuardedOptions moved = options();
+  moved.mover = moved.mover == Mover::asker_gets ? Mover::owner_puts : Mover::asker_gets;
+  const std::vector<Asked> all{
+      {4, options(), "bytes from 8 to 16, here "},
+      {2, other, "on_write from invalidate to update, here "},
+      {2, moved, "mover from "},
+      {2, options(1), "home from 0 to 1, here "},
+      {1, options(1), "bytes from 4 to 8, here "},
+  };
+  run(2, [&all](Job& job) {
+    for (const Asked& asked : all) {
+      expect_refusal(job, job.rank() == 1 ? asked : Asked{2, options()}, asked.refusal);
+    }
+    expect_refusal(job, {job.rank() == 0 ? 2u : 5u, options(job.rank())},
+                   job.rank() == 0 ? "the ranks ask for different ones: bytes from 8 to 20, here 8; home from 0 to 1, "
+                                     "here 0; they must be the same in all"
+                                   : "bytes from 8 to 20, here 20; home from 0 to 1, here 1; ");
+    expect_it_works(job, options(1));
+  });
+}
+
+TEST_P(Guarded, IsNotMadeWithoutARankThatDied) {
+  std::atomic<int> ready{0};
+  try {
+    run(3, [&ready](Job& job) {
+      job.on_death([](const Death&) {});
+      expect_it_works(job, options(2));
+      ready.fetch_add(1);
+      if (job.rank() == 2) {
+        while (ready.load() < 3) fabric::Engine::of(job.session()).progress();
+        throw std::runtime_error("dies on purpose");
+      }
+      expect_refusal(job, {2, options()}, "a rank died or left meanwhile");
+    });
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "dies on purpose");
+  }
+}
+
+// A rank that dies with the newest data takes them along; others get an answer, now and later.
+TEST_P(Guarded, AnswersWhoNeedsADeadOwner) {
+  std::atomic<int> asking{0};
+  try {
+    run(3, [&asking](Job& job) {
+      job.on_death([](const Death&) {});
+      Communicator world(job);
+      guarded<int> value(job, 0, options());
+      if (job.rank() == 1) {
+        ASSERT_EQ(value.lock(), Status::ok);
+        value.value() = 1;
+      }
+      ASSERT_EQ(world.barrier(), Status::ok);
+      if (job.rank() == 1) {
+        while (asking.load() < 2) fabric::Engine::of(job.session()).progress();
+        throw std::runtime_error("dies on purpose");
+      }
+      asking.fetch_add(1);
+      for (int turn = 0; turn < 3; ++turn) {
+        const Status status = job.rank() == 0 ? value.lock() : value.lock_shared();
+        if (job.hosts() > 1) {
+          EXPECT_EQ(status, Status::peer_gone);
+        } else {
+          EXPECT_TRUE(status == Status::ok || status == Status::holder_died);
+          EXPECT_EQ(job.rank() == 0 ? value.unlock() : value.unlock_shared(), Status::ok);
+        }
+      }
+    });
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "dies on purpose");
+  }
+}
+
+// One that only read takes nothing along.
+TEST_P(Guarded, OutlivesReaders) {
+  std::atomic<int> come{0};
+  std::atomic<int> left{0};
+  try {
+    run(4, [&come, &left](Job& job) {
+      job.on_death([](const Death&) {});
+      Communicator world(job);
+      guarded_span<int> values(job, 100, options());
+      { const auto access = values.read(); }
+      ASSERT_EQ(world.barrier(), Status::ok);
+      come.fetch_add(1);
+      if (job.rank() == 3) {
+        while (come.load() < 4) fabric::Engine::of(job.session()).progress();
+        throw std::runtime_error("dies on purpose");
+      }
+      for (int turn = 0; turn < turns(100); ++turn) {
+        auto access = values.write();
+        ASSERT_EQ(access.status(), Status::ok);
+        ++access[50];
+        ASSERT_EQ(access.unlock(), Status::ok);
+        ASSERT_TRUE(values.read());
+      }
+      const auto wait_for = [&](int count) {
+        left.fetch_add(1);
+        while (left.load() < count) fabric::Engine::of(job.session()).progress();
+      };
+      wait_for(3);
+      EXPECT_EQ(values.read()[50], 3 * turns(100));
+      wait_for(6);
+    });
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "dies on purpose");
+  }
+}
+
+void misuse(const Variant& variant, const std::function<void(guarded<int>&)>& act) {
+  test::as_jobs(
+      2,
+      [&act](Job& job) {
+        guarded<int> value(job, 0);
+        if (job.rank() == 0) act(value);
+      },
+      variant.settings);
+}
+
+#ifdef NDEBUG
+TEST(GuardedMisuse, IsAnswered) {
+  for (const Variant& variant : guarded_variants()) {
+    misuse(variant, [](guarded<int>& value) {
+      EXPECT_EQ(value.unlock(), Status::invalid);
+      EXPECT_EQ(value.unlock_shared(), Status::invalid);
+      auto access = value.write();
+      EXPECT_EQ(access.unlock(), Status::ok);
+      EXPECT_EQ(access.unlock(), Status::ok);
+      EXPECT_EQ(value.unlock(), Status::invalid);
+    });
+  }
+}
+#else
+TEST(GuardedMisuseDeathTest, IsNamed) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const std::string not_locked = "guarded data is unlocked and was not locked";
+  const std::string no_lock = "guarded data is looked at without its lock";
+  for (const Variant& variant : {guarded_variants()[0], guarded_variants()[1]}) {
+    EXPECT_DEATH(misuse(variant, [](auto& value) { (void)value.unlock(); }), not_locked);
+    EXPECT_DEATH(misuse(variant,
+                        [](auto& value) {
+                          const auto access = value.read();
+                          (void)value.unlock();
+                        }),
+                 not_locked);
+    EXPECT_DEATH(misuse(variant, [](auto& value) { ++value.value(); }), no_lock);
+    EXPECT_DEATH(misuse(variant,
+                        [](auto& value) {
+                          auto access = value.write();
+                          (void)access.unlock();
+                          ++*access;
+                        }),
+                 no_lock);
+    EXPECT_DEATH(misuse(variant, [](auto& value) { (void)value.lock(); }), "guarded data is freed while it is locked");
+    EXPECT_DEATH(misuse(variant,
+                        [](auto& value) {
+                          auto& moved = value;
+                          const guarded<int> elsewhere = std::move(value);
+                          (void)moved.lock();
+                        }),
+                 "guarded data is used that was moved from");
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace tonari

@@ -1,0 +1,281 @@
+#include "../support/shared.hpp"
+
+#include <sched.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <shared_mutex>
+
+// Litmus tests of the consistency that share.hpp promises: small programs whose outcomes tell whether somebody saw less
+// than one processor would show. Each turn begins with random delays, so that the steps of the ranks meet in many ways.
+namespace tonari {
+namespace {
+
+using test::OnEveryWayToShare;
+using test::Random;
+
+constexpr std::size_t page_words = 4096 / sizeof(std::uint64_t);
+
+class SharedLitmus : public OnEveryWayToShare {
+ protected:
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  static constexpr int usual_turns = 100;  // an order of magnitude slower each
+#else
+  static constexpr int usual_turns = 1000;
+#endif
+};
+INSTANTIATE_TEST_SUITE_P(Over, SharedLitmus, testing::ValuesIn(test::ways_to_share_and_kernels()), test::name_of);
+
+/// Keeps the processor, or gives it up, for a random while.
+class Delay {
+ public:
+  explicit Delay(const Job& job) : random_(test::seed() * 64 + static_cast<std::uint64_t>(job.rank())) {}
+  void operator()() {
+    for (std::size_t left = test::between(random_, 0, 200); left != 0; --left)
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (test::chance(random_, 20)) ::sched_yield();
+  }
+
+ private:
+  Random random_;
+};
+
+/// Places for x and y: of one page, or of pages with homes at different ranks.
+struct Words {
+  Words(Job& job, bool on_one_page)
+      : array(job, 4 * page_words), x(array[0]), y(array[on_one_page ? 1 : 3 * page_words]) {}
+  shared_array<std::uint64_t> array;
+  std::uint64_t& x;
+  std::uint64_t& y;
+};
+
+void end_turn(Job& job) { ASSERT_EQ(share::barrier(job), Status::ok); }
+
+TEST_P(SharedLitmus, MessagePassing) {
+  const int last = turns(usual_turns);
+  for (const bool on_one_page : {true, false}) {
+    run(2, [&](Job& job) {
+      Words words(job, on_one_page);
+      share::flag flag(job);
+      Delay delay(job);
+      for (std::uint64_t turn = 1; turn <= static_cast<std::uint64_t>(last); ++turn) {
+        delay();
+        if (job.rank() == 0) {
+          words.x = turn;
+          words.y = 2 * turn;
+          ASSERT_EQ(flag.set(turn), Status::ok);
+        } else if (flag.get() == turn) {
+          ASSERT_EQ(words.x, turn);
+          ASSERT_EQ(words.y, 2 * turn);
+        } else {
+          ASSERT_EQ(flag.wait(turn), Status::ok);
+          ASSERT_EQ(words.y, 2 * turn);
+        }
+        end_turn(job);
+      }
+    });
+  }
+}
+
+TEST_P(SharedLitmus, StoreBufferingWithLocks) {
+  const int last = turns(usual_turns);
+  for (const bool on_one_page : {true, false}) {
+    run(2, [&](Job& job) {
+      Words words(job, on_one_page);
+      const shared_array<std::uint64_t> seen(job, 2);
+      share::mutex of_x(job);
+      share::mutex of_y(job);
+      Delay delay(job);
+      const auto self = static_cast<std::size_t>(job.rank());
+      for (std::uint64_t turn = 1; turn <= static_cast<std::uint64_t>(last); ++turn) {
+        delay();
+        {
+          const std::lock_guard guard(self == 0 ? of_x : of_y);
+          (self == 0 ? words.x : words.y) = turn;
+        }
+        delay();
+        {
+          const std::lock_guard guard(self == 0 ? of_y : of_x);
+          seen[self] = self == 0 ? words.y : words.x;
+        }
+        end_turn(job);
+        ASSERT_TRUE(seen[0] == turn || seen[1] == turn) << "both read what was there before in turn " << turn;
+        end_turn(job);
+      }
+    });
+  }
+}
+
+TEST_P(SharedLitmus, StoreBufferingWithFlags) {
+  const int last = turns(usual_turns);
+  run(2, [&](Job& job) {
+    share::flag x(job);
+    share::flag y(job);
+    const shared_array<std::uint64_t> seen(job, 2);
+    Delay delay(job);
+    const auto self = static_cast<std::size_t>(job.rank());
+    for (std::uint64_t turn = 1; turn <= static_cast<std::uint64_t>(last); ++turn) {
+      delay();
+      ASSERT_EQ((self == 0 ? x : y).set(turn), Status::ok);
+      seen[self] = (self == 0 ? y : x).get();
+      end_turn(job);
+      ASSERT_TRUE(seen[0] == turn || seen[1] == turn);
+      end_turn(job);
+    }
+  });
+}
+
+// Two write, two read in opposite orders: they must not disagree about which came first.
+TEST_P(SharedLitmus, IndependentReadsOfIndependentWritesWithLocks) {
+  const int last = turns(usual_turns / 4);
+  run(4, [&](Job& job) {
+    Words words(job, false);
+    const shared_array<std::uint64_t> seen(job, 4);
+    share::mutex of_x(job);
+    share::mutex of_y(job);
+    Delay delay(job);
+    const auto read = [&](share::mutex& mutex, const std::uint64_t& word) {
+      const std::shared_lock guard(mutex);
+      return word;
+    };
+    for (std::uint64_t turn = 1; turn <= static_cast<std::uint64_t>(last); ++turn) {
+      delay();
+      if (job.rank() == 0) {
+        const std::lock_guard guard(of_x);
+        words.x = turn;
+      } else if (job.rank() == 1) {
+        const std::lock_guard guard(of_y);
+        words.y = turn;
+      } else if (job.rank() == 2) {
+        seen[0] = read(of_x, words.x);
+        seen[1] = read(of_y, words.y);
+      } else {
+        seen[2] = read(of_y, words.y);
+        seen[3] = read(of_x, words.x);
+      }
+      end_turn(job);
+      const bool x_first = seen[0] == turn && seen[1] < turn;
+      const bool y_first = seen[2] == turn && seen[3] < turn;
+      ASSERT_FALSE(x_first && y_first) << "in turn " << turn;
+      end_turn(job);
+    }
+  });
+}
+
+TEST_P(SharedLitmus, IndependentReadsOfIndependentWritesWithFlags) {
+  const int last = turns(usual_turns / 4);
+  run(4, [&](Job& job) {
+    Words words(job, true);
+    share::flag x(job);
+    share::flag y(job);
+    const shared_array<std::uint64_t> seen(job, 4);
+    Delay delay(job);
+    for (std::uint64_t turn = 1; turn <= static_cast<std::uint64_t>(last); ++turn) {
+      delay();
+      if (job.rank() == 0) {
+        words.x = turn;
+        ASSERT_EQ(x.set(turn), Status::ok);
+      } else if (job.rank() == 1) {
+        words.y = turn;
+        ASSERT_EQ(y.set(turn), Status::ok);
+      } else if (job.rank() == 2) {
+        seen[0] = x.get();
+        if (seen[0] == turn) {
+          ASSERT_EQ(words.x, turn);
+        }
+        seen[1] = y.get();
+      } else {
+        seen[2] = y.get();
+        if (seen[2] == turn) {
+          ASSERT_EQ(words.y, turn);
+        }
+        seen[3] = x.get();
+      }
+      end_turn(job);
+      ASSERT_FALSE(seen[0] == turn && seen[1] < turn && seen[2] == turn && seen[3] < turn) << "in turn " << turn;
+      end_turn(job);
+    }
+  });
+}
+
+TEST_P(SharedLitmus, NoUpdateIsLost) {
+  const int each = turns(usual_turns / 4);
+  run(3, [&](Job& job) {
+    Words words(job, true);
+    share::mutex of_x(job);
+    share::mutex of_y(job);
+    share::counter counter(job);
+    Delay delay(job);
+    for (int turn = 0; turn < each; ++turn) {
+      delay();
+      const bool is_x = turn % 2 == 0;
+      const std::lock_guard guard(is_x ? of_x : of_y);  // two locks, one page
+      ++(is_x ? words.x : words.y);
+      counter.fetch_add(1);
+    }
+    end_turn(job);
+    EXPECT_EQ(words.x + words.y, static_cast<std::uint64_t>(3 * each));
+    EXPECT_EQ(words.x, static_cast<std::uint64_t>(3 * ((each + 1) / 2)));
+    EXPECT_EQ(counter.get(), static_cast<std::uint64_t>(3 * each));
+    end_turn(job);
+  });
+}
+
+TEST_P(SharedLitmus, WritersOfOnePageUnderLocksOfTheirOwn) {
+  constexpr std::size_t ranks = 3;
+  const int last = turns(usual_turns / 4);
+  run(ranks, [&](Job& job) {
+    const shared_array<std::uint8_t> bytes(job, 4096);
+    std::vector<share::mutex> mutexes;
+    for (std::size_t i = 0; i < ranks; ++i) mutexes.emplace_back(job);
+    const auto self = static_cast<std::size_t>(job.rank());
+    std::array<unsigned, ranks> seen{};
+    Delay delay(job);
+    for (int turn = 0; turn < last; ++turn) {
+      {
+        const std::lock_guard guard(mutexes[self]);
+        ++bytes[self];
+        ASSERT_EQ(bytes[self], static_cast<std::uint8_t>(turn + 1));
+      }
+      delay();
+      const std::size_t other = (self + 1 + static_cast<std::size_t>(turn) % 2) % ranks;
+      const std::shared_lock guard(mutexes[other]);
+      seen[other] += static_cast<std::uint8_t>(bytes[other] - seen[other]);
+      ASSERT_LE(seen[other], static_cast<unsigned>(last));  // as it would not if the byte had gone back
+    }
+    end_turn(job);
+    for (std::size_t i = 0; i < ranks; ++i) EXPECT_EQ(bytes[i], static_cast<std::uint8_t>(last));
+    end_turn(job);
+  });
+}
+
+TEST_P(SharedLitmus, TheHomeWritesWhileOthersHaveCopies) {
+  const int last = turns(usual_turns / 2);
+  run(3, [&](Job& job) {
+    Words words(job, true);  // at home in rank 0
+    share::mutex mutex(job);
+    std::uint64_t before = 0;
+    Delay delay(job);
+    for (int turn = 0; turn < last; ++turn) {
+      delay();
+      if (job.rank() == 0) {
+        const std::lock_guard guard(mutex);
+        ++words.x;
+        words.y = 3 * words.x;
+      } else {
+        const std::shared_lock guard(mutex);
+        ASSERT_GE(words.x, before);
+        before = words.x;
+        ASSERT_EQ(words.y, 3 * before);
+      }
+    }
+    end_turn(job);
+    EXPECT_EQ(words.x, static_cast<std::uint64_t>(last));
+    end_turn(job);
+  });
+}
+
+}  // namespace
+}  // namespace tonari
