@@ -45,11 +45,21 @@ int run(const std::string& question, const Options& options) {
                                              {"multicast", ask_multicast},
                                              {"register", ask_register}};
   const std::map<std::pair<std::string, std::string>, void (*)(const Options&)> of_others{
-      {{"queue-depth", "tonari"}, ask_queue_depth},      {{"splash_fft", "tonari"}, ask_splash_fft},
-      {{"pingpong", "ring"}, ask_pingpong_of_ring},      {{"match", "lhs"}, ask_match_of_heads},
-      {{"match", "no-lhs"}, ask_match_of_common_buffer}, {{"diff", "tonari"}, ask_diff},
-      {{"diff", "byte-loop"}, ask_diff_of_loop},         {{"diff", "memcmp"}, ask_diff_of_memcmp},
-      {{"window", "memcpy"}, ask_window_of_memcpy},      {{"window", "process-vm"}, ask_window_of_process_vm}};
+      {{"coherence", "tonari"}, ask_coherence},
+      {{"queue-depth", "tonari"}, ask_queue_depth},
+      {{"splash_fft", "tonari"}, ask_splash_fft},
+      {{"jacobi", "tonari"}, ask_jacobi},
+      {{"himeno", "tonari"}, ask_himeno},
+      {{"sor", "tonari"}, ask_sor},
+      {{"is", "tonari"}, ask_is},
+      {{"pingpong", "ring"}, ask_pingpong_of_ring},
+      {{"match", "lhs"}, ask_match_of_heads},
+      {{"match", "no-lhs"}, ask_match_of_common_buffer},
+      {{"diff", "tonari"}, ask_diff},
+      {{"diff", "byte-loop"}, ask_diff_of_loop},
+      {{"diff", "memcmp"}, ask_diff_of_memcmp},
+      {{"window", "memcpy"}, ask_window_of_memcpy},
+      {{"window", "process-vm"}, ask_window_of_process_vm}};
   const auto system = options.text("system", "tonari");
   if (const auto found = of_tonari.find(question); system == "tonari" && found != of_tonari.end()) {
     ask_tonari(found->second, options);

@@ -27,8 +27,13 @@ void ask_register(TonariOneSidedWire& wire, const Options& options, Output& outp
 
 /// Reads the counters of the Job, which it makes itself.
 void ask_queue_depth(const Options& options);
-/// Shares memory through the Job, which it makes itself.
+/// They share memory through the Job, which they make themselves.
 void ask_splash_fft(const Options& options);
+void ask_coherence(const Options& options);
+void ask_jacobi(const Options& options);
+void ask_himeno(const Options& options);
+void ask_sor(const Options& options);
+void ask_is(const Options& options);
 /// The ping-pong of the bare ring: makes its own two processes.
 void ask_pingpong_of_ring(const Options& options);
 /// Bare copies: make their own two processes.

@@ -51,6 +51,7 @@ inline constexpr std::array<SortClass, 3> sort_classes{
       -1}}};
 
 inline constexpr int iterations_max = 10;
+inline constexpr int changing_keys = 2 * iterations_max + 1;  // they are among so many first ones of the sequence
 
 /// NPB's generator: x = 5^13 x modulo 2^46, read as a fraction.
 class Generator {
@@ -120,6 +121,7 @@ class Sort {
         ranks_(static_cast<std::size_t>(ranks)),
         first_(first_key(sort, rank, ranks)),
         keys_(make_keys(sort, first_, first_key(sort, rank + 1, ranks))),
+        changed_(keys_.begin(), keys_.begin() + std::min<std::ptrdiff_t>(std::ssize(keys_), changing_keys)),
         sums_(sort.buckets() + sort.test_index.size()),
         last_bucket_(ranks_) {}
 
@@ -134,6 +136,9 @@ class Sort {
     rank_keys();
     return misplaced_tests(iteration);
   }
+
+  /// Back to before iteration 1.
+  void restart() { std::ranges::copy(changed_, keys_.begin()); }
 
   /// What proves, taken over all ranks, that the keys are sorted and are still the same.
   [[nodiscard]] Sorted sorted() const {
@@ -244,6 +249,7 @@ class Sort {
   std::size_t ranks_;
   std::size_t first_;
   std::vector<int> keys_;
+  std::vector<int> changed_;              // the first keys as they were: those that iterations change are among them
   std::vector<std::int64_t> sums_;        // keys of each bucket, then the five keys
   std::vector<std::size_t> last_bucket_;  // of each rank, and one
   std::vector<int> received_;

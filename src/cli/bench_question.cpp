@@ -39,12 +39,17 @@ std::vector<std::unique_ptr<Question>> all_questions() {
   all.push_back(make_lu());
   all.push_back(make_overlap());
   all.push_back(make_splash_fft());
+  all.push_back(make_jacobi());
+  all.push_back(make_himeno());
+  all.push_back(make_sor());
+  all.push_back(make_is());
   all.push_back(make_diff());
   all.push_back(make_window());
   all.push_back(make_atomics());
   all.push_back(make_lock());
   all.push_back(make_multicast());
   all.push_back(make_register());
+  all.push_back(make_coherence());
   all.push_back(make_stream());
   all.push_back(make_matmul());
   all.push_back(make_stencil());

@@ -10,8 +10,8 @@ from harness.bench import BenchTest, TONARI
 from harness.jobs import processes_marked, eventually
 
 QUESTIONS = ["pingpong", "series", "match", "queue-depth", "rate", "behind", "barrier", "broadcast", "allreduce",
-             "alltoall", "contention", "lu", "overlap", "splash_fft", "diff", "window", "atomics", "lock", "multicast",
-             "register", "stream", "matmul", "stencil", "fft3d", "fault"]
+             "alltoall", "contention", "lu", "overlap", "splash_fft", "jacobi", "himeno", "sor", "is", "diff", "window",
+             "atomics", "lock", "multicast", "register", "coherence", "stream", "matmul", "stencil", "fft3d", "fault"]
 
 
 class Listing(BenchTest):

@@ -10,11 +10,11 @@ EXAMPLES = os.path.join(BIN, "..", "examples")
 
 
 class Examples(JobTest):
-    def run_example(self, ranks, name, *arguments):
+    def run_example(self, ranks, name, *arguments, way=()):
         path = os.path.join(EXAMPLES, name)
         if not os.access(path, os.X_OK):
             self.skipTest("examples are not built")
-        status, output, error = self.run_job("run", "-n", ranks, path, *arguments)
+        status, output, error = self.run_job("run", "-n", ranks, *way, path, *arguments)
         self.assertEqual((status, error), (0, ""), output)
         return output
 
@@ -31,8 +31,16 @@ class Examples(JobTest):
             with self.subTest(ranks=ranks, rows=rows):
                 self.assertIn("largest error", self.run_example(ranks, "heat", rows, 100))
 
+    def test_a_tree_is_the_same_for_all_ranks(self):
+        for way in ([], ["--apart", "memory"], ["--apart", "network", "--network", "tcp"]):
+            for ranks in (1, 3):
+                with self.subTest(way=way, ranks=ranks):
+                    output = self.run_example(ranks, "tree", 2000, way=way)
+                    self.assertRegex(output, rf"^tree: 2000 words, \d+ different ones, counted by {ranks} ranks; "
+                                             rf"{ranks} see the same tree\n$")
+
     def test_say_why_they_cannot_join(self):
-        for name in ("hello", "heat"):
+        for name in ("hello", "heat", "restart", "tree"):
             path = os.path.join(EXAMPLES, name)
             if not os.access(path, os.X_OK):
                 self.skipTest("examples are not built")

@@ -3,11 +3,13 @@
 import glob
 import os
 import signal
+import sys
 import unittest
 
-from harness.bench import BenchTest
-from harness.far import need_faults
-from harness.jobs import eventually
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+from harness.bench import BenchTest  # noqa: E402
+from harness.far import need_faults  # noqa: E402
+from harness.jobs import eventually  # noqa: E402
 
 TIMED = {"matmul": "512", "stencil": "640", "fft3d": "96"}
 RIVALS = ["swap-zram", "swap-file", "mmap"]

@@ -1,0 +1,27 @@
+"""`tonari bench sor`, in quick form."""
+
+import unittest
+
+from harness.steps import StepsTest
+
+CASES = ["message", "share", "share-apart", "share-apart-unnamed", "share-apart-rows", "guarded"]
+
+
+class Sor(StepsTest):
+    question = "sor"
+
+    def test_is_right_on_one_to_three_ranks(self):
+        self.ask("--size", "25", cases=CASES, ranks=[1, 2, 3])
+
+    def test_is_right_when_each_has_one_column(self):
+        self.ask("--size", "2", cases=CASES, ranks=[2])
+
+    def test_threads_compute_the_same(self):
+        self.ask_threads()
+
+    def test_rivals_compute_the_same(self):
+        self.check_rivals()
+
+
+if __name__ == "__main__":
+    unittest.main()
