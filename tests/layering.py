@@ -15,8 +15,9 @@ BELOW = {
     "window": ["base", "job", "fabric"],
     "message": ["base", "job", "fabric"],
     "pager": ["base"],
-    "share": ["base", "job", "fabric", "window", "message", "pager"],
-    "far": ["base", "job", "fabric", "window", "message", "pager"],
+    "preload": ["pager"],
+    "share": ["base", "job", "fabric", "window", "message", "pager", "preload"],
+    "far": ["base", "job", "fabric", "window", "message", "pager", "preload"],
     "cli": ["base", "job", "fabric", "window", "message", "pager", "share", "far"],
 }
 

@@ -24,8 +24,9 @@
 // Hosts:       where all ranks are on one host, shared memory is mapped in all of them, and costs nothing. Ranks on
 //              several hosts have copies of what they use (release consistency, several writers of a page); so have,
 //              with TONARI_APART=memory or network, ranks of one host.
-// Calls:       of the system work on shared memory, where this program may have faults in them handled: see
-//              docs/share.md. Elsewhere they fail with EFAULT until the program has touched what they use.
+// Calls:       of the system work on shared memory; for users to whom the kernel does not tell faults in them, those of
+//              libc, where `tonari run` has started the program: docs/share.md, "System calls". Else they fail with
+//              EFAULT until the program has touched what they use.
 // Threads:     any thread of a rank may load, store and synchronise; "collective" calls are made by one at a time, in
 //              the same order in all ranks.
 // Death:       of a rank ends the job, unless Job::on_death is used: then synchronisation answers peer_gone, and

@@ -154,6 +154,10 @@ const std::array table{
         "serve other ranks by a thread while the program computes"},
     Row{"TONARI_NEWEST_KERNEL", Switch{&Settings::newest_kernel},
         "let shared arrays use what came with Linux 6.4 and 6.6 where it is there; off: do as where it is not"},
+    Row{"TONARI_WRAP_CALLS", Switch{&Settings::wrap_calls},
+        "let tonari run load wrappers of libc's calls into ranks of users whose system calls would fail on shared "
+        "memory "
+        "that is not there"},
     Row{"TONARI_LOG", Choice{&Settings::log, "trace|debug|info|warn|error|critical|off"},
         "what is written to standard error: lines of this level and above"},
 };

@@ -25,6 +25,7 @@ struct Settings {
   bool direct_copies = true;
   bool service_thread = true;
   bool newest_kernel = true;
+  bool wrap_calls = true;
   std::string log = "warn";
 };
 

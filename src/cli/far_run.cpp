@@ -1,9 +1,10 @@
 #include "cli/far_run.hpp"
 
 #include "base/error.hpp"
-#include "cli/far_binary.hpp"
+#include "cli/binary.hpp"
 #include "cli/far_statistics.hpp"
 #include "cli/launch_program.hpp"
+#include "cli/preload.hpp"
 #include "cli/saying.hpp"
 #include "far/channel.hpp"
 #include "job/ending.hpp"
@@ -38,22 +39,13 @@ namespace tonari::cli {
 
 namespace {
 
+constexpr std::string_view preload_name = "libtonari_far_preload.so";
 constexpr int setup_failed = 2;
 constexpr int killed_by_us = 128 + SIGKILL;
 constexpr std::uint64_t arena_bytes_min = 1ULL << 40;  // addresses cost nothing
 constexpr std::uint64_t arena_bytes_max = 16ULL << 40;
 
 std::filesystem::path own_path() { return std::filesystem::read_symlink("/proc/self/exe"); }
-
-std::string preload_path() {
-  const auto prefix = own_path().parent_path().parent_path();
-  for (const char* const folder : {TONARI_LIBDIR, "lib"}) {
-    auto path = prefix / folder / "tonari" / "libtonari_far_preload.so";
-    if (std::filesystem::exists(path)) return path;
-  }
-  throw SetupError(fmt::format("libtonari_far_preload.so is not in {}: install all of tonari",
-                               (prefix / TONARI_LIBDIR / "tonari").string()));
-}
 
 std::string random_name() {
   std::array<unsigned char, 16> bytes{};
@@ -108,18 +100,18 @@ std::vector<std::string> words_of_servers(const FarOptions& options, const std::
 // The environment of the program: ours, the preload library first of those that are there.
 std::vector<std::string> environment_of_program(const FarOptions& options, int socket, const std::string& name) {
   std::vector<std::string> all;
-  std::string preload = "LD_PRELOAD=" + preload_path();
+  std::string_view preloads_before;
   for (char** each = ::environ; *each != nullptr; ++each) {
     const std::string_view pair{*each};
     constexpr std::string_view preloads = "LD_PRELOAD=";
     if (pair.starts_with(far::door_variable)) continue;  // of a `tonari far` that has started us
     if (!pair.starts_with(preloads)) {
       all.emplace_back(pair);
-    } else if (pair.size() > preloads.size()) {
-      preload += fmt::format(":{}", pair.substr(preloads.size()));
+    } else {
+      preloads_before = pair.substr(preloads.size());
     }
   }
-  all.push_back(preload);
+  all.push_back("LD_PRELOAD=" + with_preload(preload_path(preload_name), preloads_before));
   all.push_back(fmt::format("{}={}", far::socket_variable, socket));
   if (options.with_children) {
     all.push_back(fmt::format("{}={}@{}", far::door_variable, options.min_bytes, far::door_of(name)));
@@ -153,7 +145,7 @@ FarRun::FarRun(const FarOptions& options)
     : options_(options), name_(random_name()), clock_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
   if (!clock_) throw_system_error("timerfd_create", "raise the limit of open files: see ulimit -n");
   if (const auto why = why_not_preloaded(path_of_program(options.program.front()))) throw SetupError(*why);
-  (void)preload_path();
+  (void)preload_path(preload_name);
   say_which_faults_are_told();
   if (options.on_one_core) stay_on_this_core();
   listener_ = job::listen_at(name_);

@@ -1,6 +1,7 @@
 #include "cli/launch_hosts.hpp"
 
 #include "cli/launch_program.hpp"
+#include "cli/preload.hpp"
 #include "cli/saying.hpp"
 
 #include <tonari/status.hpp>
@@ -148,6 +149,7 @@ Words words_for_mpirun(const Launcher& launcher, const LaunchOptions& options, c
   if (options.tag_output && launcher.kind == Launcher::Kind::open_mpi_4) words.emplace_back("--tag-output");
   if (options.tag_output && launcher.kind != Launcher::Kind::open_mpi_4) words.insert(words.end(), {"--output", "tag"});
   for (const std::string& name : settle_environment(options)) words.insert(words.end(), {"-x", name});
+  if (const auto preload = preload_of_ranks(options)) words.insert(words.end(), {"-x", "LD_PRELOAD=" + *preload});
   return words;
 }
 
@@ -160,7 +162,8 @@ Words words_for_srun(const Launcher& launcher, const LaunchOptions& options, con
   if (!options.bind.empty()) words.push_back(options.bind == "core" ? "--cpu-bind=cores" : "--cpu-bind=none");
   if (options.tag_output) words.emplace_back("--label");
   settle_environment(options);
-  words.emplace_back("--export=ALL");
+  const auto preload = preload_of_ranks(options);
+  words.push_back(preload ? fmt::format("--export=ALL,LD_PRELOAD={}", *preload) : "--export=ALL");
   return words;
 }
 

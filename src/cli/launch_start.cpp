@@ -2,6 +2,7 @@
 
 #include "cli/launch_binding.hpp"
 #include "cli/launch_job.hpp"
+#include "cli/preload.hpp"
 
 #include <tonari/status.hpp>
 
@@ -48,6 +49,7 @@ std::vector<cpu_set_t> choose_places(const LaunchOptions& options, int ranks) {
 
 std::vector<std::string> LaunchedJob::environment_of_all() const {
   std::vector<std::string> ours = gatekeeper_.environment();
+  if (const auto preload = preload_of_ranks(options_)) ours.push_back("LD_PRELOAD=" + *preload);
   ours.push_back(fmt::format("TONARI_SIZE={}", count()));
   if (!options_.apart.empty()) ours.push_back("TONARI_APART=" + options_.apart);
   if (!options_.network.empty()) ours.push_back("TONARI_NETWORK=" + options_.network);

@@ -2,7 +2,9 @@
 
 #include "base/error.hpp"
 #include "job/memory.hpp"
+#include "pager/userfaultfd.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -10,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <system_error>
 
 namespace tonari::share {
 
@@ -85,7 +88,23 @@ std::byte* Range::agree(job::Session& session, Communicator& ranks) const {
   return nullptr;
 }
 
-Range::~Range() { ::munmap(start_, bytes_); }
+// Ranks that are threads have a range each, and nobody loads anything into their process.
+void Range::tell_unreached(const job::Session& session) {
+  auto* const tell =
+      session.threads() ? nullptr : reinterpret_cast<TellUnreached*>(::dlsym(RTLD_DEFAULT, name_of_unreached));
+  const int error = tell != nullptr ? tell(start_, bytes_) : 0;
+  if (tell != nullptr && error == 0) tell_ = tell;
+  if (tell_ != nullptr || session.rank() != 0) return;
+  session.log().info(
+      "system calls that meet shared memory which is not here yet will fail{}: start the program with "
+      "tonari run, without TONARI_WRAP_CALLS=off, or {}",
+      error != 0 ? fmt::format(" ({})", std::generic_category().message(error)) : "", pager::remedy_for_reach);
+}
+
+Range::~Range() {
+  if (tell_ != nullptr) (void)tell_(nullptr, 0);
+  ::munmap(start_, bytes_);
+}
 
 void Range::expect_room_for(std::uint64_t bytes) const {
   if (bytes > bytes_) refuse(bytes);

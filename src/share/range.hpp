@@ -1,6 +1,7 @@
 #pragma once
 
 #include "job/session.hpp"
+#include "share/preload/unreached.hpp"
 
 #include <tonari/message.hpp>
 
@@ -27,6 +28,8 @@ class Range {
   void expect_room_for(std::uint64_t bytes) const;
   /// Whole pages. Answers the same in all ranks, if all have taken and given back in the same order. Throws SetupError.
   [[nodiscard]] std::byte* take(std::uint64_t bytes);
+  /// Here the kernel tells no faults of system calls: lets the calls of libc be wrapped, or says what will fail.
+  void tell_unreached(const job::Session& session);
   /// What is mapped there is no longer.
   void give_back(std::byte* start) noexcept;
 
@@ -36,6 +39,7 @@ class Range {
 
   std::uint64_t bytes_;
   std::byte* start_ = nullptr;
+  TellUnreached* tell_ = nullptr;                // the preload's, if it has been told
   std::mutex mutex_;                             // of the next
   std::map<std::byte*, std::uint64_t> taken_{};  // by where it begins: bytes of it
 };

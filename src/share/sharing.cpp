@@ -96,10 +96,7 @@ Sharing::Sharing(Job& job, fabric::Engine& engine, Communicator& ranks, Asking& 
     stop_fault_thread();
     throw;
   }
-  if (faults_->reach() == pager::Reach::user_mode && rank_ == 0) {
-    engine_.session().log().info("system calls that meet shared memory which is not here yet will fail: {}",
-                                 pager::remedy_for_reach);
-  }
+  if (faults_->reach() == pager::Reach::user_mode) range_.tell_unreached(engine_.session());
 }
 
 Sharing::~Sharing() { stop_fault_thread(); }

@@ -1,9 +1,9 @@
 #include "far/preload/agent.hpp"
 
-#include "far/preload/lock.hpp"
 #include "far/preload/program.hpp"
 #include "pager/copying.hpp"
 #include "pager/placing.hpp"
+#include "preload/lock.hpp"
 
 #include <sched.h>
 #include <sys/prctl.h>

@@ -1,7 +1,7 @@
 #include "far/preload/begin.hpp"
-#include "far/preload/exported.hpp"
 #include "far/preload/memory.hpp"
 #include "far/preload/real.hpp"
+#include "preload/exported.hpp"
 
 #include <malloc.h>
 
@@ -88,35 +88,35 @@ void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
 
 using namespace tonari::far;
 
-TONARI_FAR_EXPORTED void* malloc(std::size_t bytes) noexcept { return allocate_anywhere(bytes); }
+TONARI_EXPORTED void* malloc(std::size_t bytes) noexcept { return allocate_anywhere(bytes); }
 
-TONARI_FAR_EXPORTED void* calloc(std::size_t count, std::size_t bytes) noexcept {
+TONARI_EXPORTED void* calloc(std::size_t count, std::size_t bytes) noexcept {
   std::size_t all = 0;
   if (__builtin_mul_overflow(count, bytes, &all)) return failed(ENOMEM, nullptr);
   void* const start = allocate(all, page_bytes);  // of zeros
   return start != nullptr ? start : real().calloc(count, bytes);
 }
 
-TONARI_FAR_EXPORTED void* realloc(void* start, std::size_t bytes) noexcept { return reallocate(start, bytes); }
+TONARI_EXPORTED void* realloc(void* start, std::size_t bytes) noexcept { return reallocate(start, bytes); }
 
-TONARI_FAR_EXPORTED void* reallocarray(void* start, std::size_t count, std::size_t bytes) noexcept {
+TONARI_EXPORTED void* reallocarray(void* start, std::size_t count, std::size_t bytes) noexcept {
   std::size_t all = 0;
   return __builtin_mul_overflow(count, bytes, &all) ? failed(ENOMEM, nullptr) : reallocate(start, all);
 }
 
-TONARI_FAR_EXPORTED void free(void* start) noexcept { release(start); }
+TONARI_EXPORTED void free(void* start) noexcept { release(start); }
 
-TONARI_FAR_EXPORTED void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
+TONARI_EXPORTED void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
   void* const start = allocate_aligned(alignment, bytes);
   return start != nullptr ? start : real().memalign(alignment, bytes);
 }
 
-TONARI_FAR_EXPORTED void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
+TONARI_EXPORTED void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
   void* const start = allocate_aligned(alignment, bytes);
   return start != nullptr ? start : real().aligned_alloc(alignment, bytes);
 }
 
-TONARI_FAR_EXPORTED int posix_memalign(void** start, std::size_t alignment, std::size_t bytes) noexcept {
+TONARI_EXPORTED int posix_memalign(void** start, std::size_t alignment, std::size_t bytes) noexcept {
   if (alignment % sizeof(void*) == 0) {
     if (void* const far = allocate_aligned(alignment, bytes)) {
       *start = far;
@@ -126,17 +126,17 @@ TONARI_FAR_EXPORTED int posix_memalign(void** start, std::size_t alignment, std:
   return real().posix_memalign(start, alignment, bytes);
 }
 
-TONARI_FAR_EXPORTED void* valloc(std::size_t bytes) noexcept {
+TONARI_EXPORTED void* valloc(std::size_t bytes) noexcept {
   void* const start = allocate(bytes, page_bytes);
   return start != nullptr ? start : real().valloc(bytes);
 }
 
-TONARI_FAR_EXPORTED void* pvalloc(std::size_t bytes) noexcept {
+TONARI_EXPORTED void* pvalloc(std::size_t bytes) noexcept {
   void* const start = allocate(bytes, page_bytes);
   return start != nullptr ? start : real().pvalloc(bytes);
 }
 
-TONARI_FAR_EXPORTED std::size_t malloc_usable_size(void* start) noexcept {
+TONARI_EXPORTED std::size_t malloc_usable_size(void* start) noexcept {
   const Extents::Extent extent = allocation_at(start);
   return extent.is_empty() ? usable_bytes(start) : extent.bytes;
 }

@@ -2,8 +2,9 @@
 
 #include "far/preload/agent.hpp"
 #include "far/preload/children.hpp"
-#include "far/preload/streams.hpp"
 #include "pager/kernel.hpp"
+#include "preload/streams.hpp"
+#include "preload/unreached.hpp"
 
 #include <fcntl.h>
 #include <sys/auxv.h>
@@ -228,8 +229,9 @@ void open_arena(const Start& start) noexcept {
   program.arena_start.store(start.arena.start, std::memory_order_relaxed);
   program.arena_bytes.store(start.arena.bytes, std::memory_order_relaxed);
   if (start.hello.reaches_everything == 0) {
-    program.unreached_start.store(start.arena.start, std::memory_order_relaxed);
-    program.unreached_bytes.store(start.arena.bytes, std::memory_order_relaxed);
+    unreached.is_here.store(start.ready, std::memory_order_relaxed);
+    unreached.start.store(start.arena.start, std::memory_order_relaxed);
+    unreached.bytes.store(start.arena.bytes, std::memory_order_relaxed);
     buffer_standard_streams();
   }
   start.ready->store(1, std::memory_order_relaxed);
@@ -334,7 +336,7 @@ void begin_anew() noexcept {
   }
   program.arena_start.store(0, std::memory_order_relaxed);
   program.arena_bytes.store(0, std::memory_order_relaxed);
-  program.unreached_bytes.store(0, std::memory_order_relaxed);
+  unreached.bytes.store(0, std::memory_order_relaxed);
   program.ready.store(nullptr, std::memory_order_relaxed);
   program.may_begin.store(true, std::memory_order_relaxed);
 }

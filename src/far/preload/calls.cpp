@@ -1,8 +1,8 @@
 #include "far/preload/begin.hpp"
-#include "far/preload/exported.hpp"
 #include "far/preload/memory.hpp"
 #include "far/preload/real.hpp"
 #include "far/preload/requests.hpp"
+#include "preload/exported.hpp"
 
 #include <tonari/far.h>
 
@@ -14,19 +14,19 @@
 using namespace tonari::far;
 
 /// Memory of the arena, however little. Else, and where there is no room, of malloc. To be freed by free, too.
-TONARI_FAR_EXPORTED void* tonari_far_malloc(std::size_t bytes) {
+TONARI_EXPORTED void* tonari_far_malloc(std::size_t bytes) {
   if (bytes != 0 && make_ready()) {
     if (const Address start = take(bytes, page_bytes, Extents::is_allocated)) return pointer_to(start);
   }
   return std::malloc(bytes);
 }
 
-TONARI_FAR_EXPORTED int tonari_far_available() { return make_ready() ? 1 : 0; }
+TONARI_EXPORTED int tonari_far_available() { return make_ready() ? 1 : 0; }
 
-TONARI_FAR_EXPORTED void tonari_far_free(void* start) { std::free(start); }
+TONARI_EXPORTED void tonari_far_free(void* start) { std::free(start); }
 
 /// `what` is a number of Request::What.
-TONARI_FAR_EXPORTED int tonari_far_advise(void* start, std::size_t bytes, int what) {
+TONARI_EXPORTED int tonari_far_advise(void* start, std::size_t bytes, int what) {
   const Range bounds{address_of(start), bytes};
   const Address first = bounds.start / page_bytes * page_bytes;
   const Range range = Range{first, to_whole_pages(bounds.end() - first)}.cut_to(arena());
@@ -49,7 +49,7 @@ TONARI_FAR_EXPORTED int tonari_far_advise(void* start, std::size_t bytes, int wh
   return error == 0 && !is_whole ? ENOMEM : error;
 }
 
-TONARI_FAR_EXPORTED int tonari_far_get_statistics(tonari_far_statistics* into, std::size_t bytes) {
+TONARI_EXPORTED int tonari_far_get_statistics(tonari_far_statistics* into, std::size_t bytes) {
   if (into == nullptr) return EINVAL;
   std::memset(into, 0, bytes);
   if (!make_ready()) return 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pager/page.hpp"
+#include "preload/address.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -10,13 +10,10 @@
 
 namespace tonari::far {
 
-using pager::Address;
 using pager::block_bytes;
-using pager::page_bytes;
-
-constexpr std::size_t to_whole_pages(std::size_t bytes) noexcept {
-  return (bytes + page_bytes - 1) / page_bytes * page_bytes;
-}
+using preload::Address;
+using preload::page_bytes;
+using preload::to_whole_pages;
 
 /// A part of the address space, in whole pages.
 struct Range {

@@ -1,10 +1,10 @@
 #include "far/preload/begin.hpp"
-#include "far/preload/exported.hpp"
 #include "far/preload/memory.hpp"
-#include "far/preload/next.hpp"
 #include "far/preload/real.hpp"
 #include "far/preload/requests.hpp"
-#include "far/preload/unreached.hpp"
+#include "preload/exported.hpp"
+#include "preload/next.hpp"
+#include "preload/unreached.hpp"
 
 #include <sys/mman.h>
 
@@ -227,11 +227,11 @@ int advise_parts(const Parts& parts, int advice, Outside outside) noexcept {
 
 using namespace tonari::far;
 
-TONARI_FAR_NEXT(mlockall)
+TONARI_NEXT(mlockall)
 
 // To lock the arena were to bring all of its addresses, and nothing could go again: it stays as it is, and all else is
 // locked as far as it is there, and as it comes.
-TONARI_FAR_EXPORTED int mlockall(int flags) noexcept {
+TONARI_EXPORTED int mlockall(int flags) noexcept {
   if ((flags & MCL_CURRENT) == 0 || !is_ready()) return next::mlockall(flags);
   if (next::mlockall(flags | MCL_ONFAULT) != 0) return -1;
   const auto unlock = [](Range range) { (void)system_call(SYS_munlock, range.start, range.bytes); };
@@ -240,19 +240,19 @@ TONARI_FAR_EXPORTED int mlockall(int flags) noexcept {
   return 0;
 }
 
-TONARI_FAR_EXPORTED void* mmap(void* start, std::size_t bytes, int protection, int flags, int descriptor,
-                               off_t offset) noexcept {
+TONARI_EXPORTED void* mmap(void* start, std::size_t bytes, int protection, int flags, int descriptor,
+                           off_t offset) noexcept {
   return map(start, bytes, protection, flags, descriptor, offset);
 }
 
-TONARI_FAR_EXPORTED void* mmap64(void* start, std::size_t bytes, int protection, int flags, int descriptor,
-                                 off64_t offset) noexcept {
+TONARI_EXPORTED void* mmap64(void* start, std::size_t bytes, int protection, int flags, int descriptor,
+                             off64_t offset) noexcept {
   return map(start, bytes, protection, flags, descriptor, offset);
 }
 
-TONARI_FAR_EXPORTED int munmap(void* start, std::size_t bytes) noexcept { return unmap(start, bytes); }
+TONARI_EXPORTED int munmap(void* start, std::size_t bytes) noexcept { return unmap(start, bytes); }
 
-TONARI_FAR_EXPORTED void* mremap(void* start, std::size_t bytes, std::size_t wanted, int flags, ...) noexcept {
+TONARI_EXPORTED void* mremap(void* start, std::size_t bytes, std::size_t wanted, int flags, ...) noexcept {
   va_list rest;
   va_start(rest, flags);
   void* const to = (flags & MREMAP_FIXED) != 0 ? va_arg(rest, void*) : nullptr;
@@ -264,7 +264,7 @@ TONARI_FAR_EXPORTED void* mremap(void* start, std::size_t bytes, std::size_t wan
   return real().mremap(start, bytes, wanted, flags, to);
 }
 
-TONARI_FAR_EXPORTED int madvise(void* start, std::size_t bytes, int advice) noexcept {
+TONARI_EXPORTED int madvise(void* start, std::size_t bytes, int advice) noexcept {
   const Parts parts = parts_of(start, bytes);
   if (parts.inside.is_empty()) return real().madvise(start, bytes, advice);
   const int error = advise_parts(parts, advice, [advice](void* part, std::size_t part_bytes) {
@@ -273,7 +273,7 @@ TONARI_FAR_EXPORTED int madvise(void* start, std::size_t bytes, int advice) noex
   return error == 0 ? 0 : failed(error, -1);
 }
 
-TONARI_FAR_EXPORTED int posix_madvise(void* start, std::size_t bytes, int advice) noexcept {
+TONARI_EXPORTED int posix_madvise(void* start, std::size_t bytes, int advice) noexcept {
   const Parts parts = parts_of(start, bytes);
   if (parts.inside.is_empty() || advice == POSIX_MADV_DONTNEED) return real().posix_madvise(start, bytes, advice);
   static_assert(POSIX_MADV_WILLNEED == MADV_WILLNEED && POSIX_MADV_SEQUENTIAL == MADV_SEQUENTIAL &&
@@ -283,7 +283,7 @@ TONARI_FAR_EXPORTED int posix_madvise(void* start, std::size_t bytes, int advice
   });
 }
 
-TONARI_FAR_EXPORTED int mprotect(void* start, std::size_t bytes, int protection) noexcept {
+TONARI_EXPORTED int mprotect(void* start, std::size_t bytes, int protection) noexcept {
   const Parts parts = parts_of(start, bytes);
   if (is_of_parent(start)) return failed(ENOMEM, -1);  // a forked child would find zeros there
   if (!parts.inside.is_empty()) {

@@ -2,7 +2,7 @@
 
 #include "far/channel.hpp"
 #include "far/preload/extents.hpp"
-#include "far/preload/lock.hpp"
+#include "preload/lock.hpp"
 
 #include <array>
 #include <atomic>
@@ -12,14 +12,13 @@
 // The program that the preload is in. Nothing here has a constructor to run: the program allocates before ours.
 namespace tonari::far {
 
+using namespace preload;  // its tools
+
 struct Program {
   // By begin(), once. Who has an address of the arena has it from somebody who saw the program ready, and who asks with
   // another address may see nothing yet: relaxed.
   std::atomic<Address> arena_start{0};
   std::atomic<std::size_t> arena_bytes{0};
-  // The arena where system calls fail on absent pages; nothing where they do not (unreached.hpp).
-  std::atomic<Address> unreached_start{0};
-  std::atomic<std::size_t> unreached_bytes{0};
   std::atomic<std::size_t> bytes_min{~std::size_t{0}};  // of an allocation that goes to the arena
   // Points to a page that forked children find zeroed: they see a program that is not ready, whatever forked them.
   std::atomic<std::atomic<std::uint32_t>*> ready{nullptr};
@@ -48,9 +47,6 @@ inline bool is_ready() noexcept {
 inline Range arena() noexcept {
   return {program.arena_start.load(std::memory_order_relaxed), program.arena_bytes.load(std::memory_order_relaxed)};
 }
-
-inline Address address_of(const void* pointer) noexcept { return reinterpret_cast<Address>(pointer); }
-inline void* pointer_to(Address address) noexcept { return reinterpret_cast<void*>(address); }
 
 /// True also in a forked child, which does not have what is there.
 inline bool is_in_arena(const void* pointer) noexcept { return address_of(pointer) - arena().start < arena().bytes; }

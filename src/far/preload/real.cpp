@@ -1,6 +1,6 @@
 #include "far/preload/real.hpp"
 
-#include "far/preload/system_calls.hpp"
+#include "preload/system_calls.hpp"
 
 #include <dlfcn.h>
 
@@ -10,6 +10,8 @@
 #include <cstring>
 
 namespace tonari::far {
+
+using namespace preload;  // its tools
 
 namespace {
 

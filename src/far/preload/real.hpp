@@ -2,7 +2,6 @@
 
 #include <sys/types.h>
 
-#include <cerrno>
 #include <cstddef>
 
 namespace tonari::far {
@@ -33,12 +32,5 @@ const Real& real() noexcept;
 
 bool is_early(const void* start) noexcept;
 std::size_t early_bytes(const void* start) noexcept;
-
-/// What a libc call answers when it fails.
-template <class Answer>
-Answer failed(int error, Answer answer) noexcept {
-  errno = error;
-  return answer;
-}
 
 }  // namespace tonari::far

@@ -1,7 +1,7 @@
 #include "far/channel.hpp"
 #include "far/preload/begin.hpp"
-#include "far/preload/next.hpp"
 #include "far/preload/real.hpp"
+#include "preload/next.hpp"
 
 #include <cstdlib>
 #include <cstring>

@@ -3,9 +3,7 @@
 import json
 import os
 import re
-import shutil
 import subprocess
-import tempfile
 import unittest
 
 from harness.jobs import PROGRAMS, TONARI, JobTest, processes_marked
@@ -44,20 +42,9 @@ def without_notice(error):
 
 
 class FarTest(JobTest):
-    user = None  # who runs the tests
-
     def setUp(self):
         need_faults(self.user)
         super().setUp()
-
-    def start(self, *arguments, env=None, **options):
-        if self.user is not None:
-            folder = tempfile.mkdtemp(prefix="far-")
-            self.addCleanup(shutil.rmtree, folder)
-            os.chown(folder, self.user, self.user)
-            options = {"user": self.user, "group": self.user, "extra_groups": [], "cwd": folder, **options}
-            env = {**(env or self.environment()), "TMPDIR": folder, "HOME": folder}
-        return super().start(*arguments, env=env, **options)
 
     def run_job(self, *arguments, **options):
         status, output, error = super().run_job(*arguments, **options)

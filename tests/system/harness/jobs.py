@@ -3,8 +3,10 @@
 import os
 import queue
 import re
+import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 import unittest
@@ -145,12 +147,19 @@ class JobTest(unittest.TestCase):
         self.addCleanup(self._check_nothing_left)
 
     within = ()  # what starts `tonari`
+    user = None  # who runs it: whoever runs the tests
 
     def environment(self, **variables):
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TONARI_")}
         return {**kept, MARK: self._mark, **variables}
 
     def start(self, *arguments, env=None, stdin=subprocess.DEVNULL, **options):
+        if self.user is not None:
+            folder = tempfile.mkdtemp(prefix="user-")
+            self.addCleanup(shutil.rmtree, folder)
+            os.chown(folder, self.user, self.user)
+            options = {"user": self.user, "group": self.user, "extra_groups": [], "cwd": folder, **options}
+            env = {**(env or self.environment()), "TMPDIR": folder, "HOME": folder}
         job = Job([*self.within, TONARI, *map(str, arguments)], self._mark, env=env or self.environment(), stdin=stdin, **options)
         self._jobs.append(job)
         return job

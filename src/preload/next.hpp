@@ -1,13 +1,19 @@
 #pragma once
 
-#include "far/preload/real.hpp"
-
 #include <dlfcn.h>
 
 #include <atomic>
+#include <cerrno>
 
 // The functions behind those that we wrap, one object each, which is called as they are.
-namespace tonari::far {
+namespace tonari::preload {
+
+/// What a libc call answers when it fails.
+template <class Answer>
+Answer failed(int error, Answer answer) noexcept {
+  errno = error;
+  return answer;
+}
 
 class AnyNext {
  public:
@@ -58,13 +64,13 @@ struct Next<Answer(Arguments..., ...) noexcept> : Next<Answer(Arguments..., ...)
   using Next<Answer(Arguments..., ...)>::Next;
 };
 
-/// Finds all that TONARI_FAR_NEXT names, before the program has signal handlers and threads that fork.
+/// Finds all that TONARI_NEXT names, before the program has signal handlers and threads that fork.
 void find_all_next() noexcept;
 
-}  // namespace tonari::far
+}  // namespace tonari::preload
 
 /// Defines next::NAME. All lie in one section, so that they can be found before they are called.
-#define TONARI_FAR_NEXT(NAME)                                                                  \
-  namespace tonari::far::next {                                                                \
-  [[gnu::section("tonari_far_next"), gnu::used]] constinit Next<decltype(::NAME)> NAME{#NAME}; \
+#define TONARI_NEXT(NAME)                                                                  \
+  namespace tonari::preload::next {                                                        \
+  [[gnu::section("tonari_next"), gnu::used]] constinit Next<decltype(::NAME)> NAME{#NAME}; \
   }

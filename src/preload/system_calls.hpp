@@ -11,7 +11,7 @@
 #include <type_traits>
 
 // System calls as the kernel has them: without errno, which is the program's, or in an agent somebody else's.
-namespace tonari::far {
+namespace tonari::preload {
 
 /// Answers what the kernel does: a negative error number if it failed.
 inline long system_call_of_six(long number, const std::array<long, 6>& words) noexcept {
@@ -39,7 +39,7 @@ inline long system_call_of_six(long number, const std::array<long, 6>& words) no
                : "memory");
   return result;
 #else
-#error "far memory knows the system calls of x86-64 and aarch64"
+#error "preloads know the system calls of x86-64 and aarch64"
 #endif
 }
 
@@ -74,4 +74,4 @@ inline void wake(std::atomic<std::uint32_t>& word, int sleepers, With with) noex
   (void)system_call(SYS_futex, &word, FUTEX_WAKE | static_cast<int>(with), sleepers, nullptr, nullptr, 0);
 }
 
-}  // namespace tonari::far
+}  // namespace tonari::preload

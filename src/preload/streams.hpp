@@ -1,9 +1,9 @@
 #pragma once
 
-namespace tonari::far {
+namespace tonari::preload {
 
 /// Standard input and output read and write through local memory. Once, before main(), if system calls do not reach
-/// far memory.
+/// unreached memory.
 void buffer_standard_streams() noexcept;
 
-}  // namespace tonari::far
+}  // namespace tonari::preload

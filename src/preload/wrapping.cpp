@@ -1,6 +1,6 @@
-#include "far/preload/exported.hpp"
-#include "far/preload/next.hpp"
-#include "far/preload/unreached.hpp"
+#include "preload/exported.hpp"
+#include "preload/next.hpp"
+#include "preload/unreached.hpp"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -16,11 +16,11 @@
 // work with is local. repeating.cpp has those that can be made again, streams.cpp and printing.cpp have stdio. Nowhere
 // else do they cost more than the comparison of an address.
 //
-// Not covered, so that far memory that is not there is an EFAULT:
+// Not covered, so that memory that is not there is an EFAULT:
 //   - ioctl, fcntl with a structure, sigaction, clock_nanosleep, the processor clocks of clock_gettime, extended
 //     attributes, the offsets of sendfile and copy_file_range, mlock, vmsplice, process_vm_readv by itself and by
 //     others (MPI's single copies), aio, io_uring, and whatever makes system calls without libc: syscall(), Go
-//   - the kernel's own reading and writing: signal frames on an alternate stack in far memory; stacks that a program
+//   - the kernel's own reading and writing: signal frames on an alternate stack in such memory; stacks that a program
 //     gives to its threads from there, which have libc's rseq and the word that pthread_join waits for
 //   - execl and its kin; the *xstat of before glibc 2.33
 //   - futexes: FUTEX_WAIT looks at its word. libc touches it just before (a compare and exchange, a load), so that it
@@ -28,8 +28,8 @@
 //     returned an unexpected error code." Waking does not look at it, and who waits already is not disturbed. Seen once
 //     in 24 s of 32 threads with contended mutexes in memory that is driven out at 300 MB/s; never where only large
 //     arrays are far, since malloc has small objects, and their mutexes, elsewhere.
-// A program that gives the kernel far memory that mprotect has closed has a SIGSEGV where it had EFAULT.
-namespace tonari::far {
+// A program that gives the kernel memory that mprotect has closed has a SIGSEGV where it had EFAULT.
+namespace tonari::preload {
 
 namespace {
 
@@ -77,7 +77,7 @@ ssize_t take_from(const iovec* parts, int count, Call call) {
 Pieces parts_of(const msghdr& message) noexcept { return {message.msg_iov, message.msg_iovlen}; }
 
 bool is_message_unreached(const msghdr* message) noexcept {
-  if (program.unreached_bytes.load(std::memory_order_relaxed) == 0 || message == nullptr) [[likely]]
+  if (!may_be_unreached() || message == nullptr) [[likely]]
     return false;
   return message->msg_iovlen <= IOV_MAX &&
          (is_unreached(message, sizeof *message) || is_unreached(message->msg_name, message->msg_namelen) ||
@@ -125,12 +125,12 @@ class LocalMessage {
 
 }  // namespace
 
-}  // namespace tonari::far
+}  // namespace tonari::preload
 
-TONARI_FAR_NEXT(recvmsg)
-TONARI_FAR_NEXT(sendmsg)
+TONARI_NEXT(recvmsg)
+TONARI_NEXT(sendmsg)
 
-namespace tonari::far {
+namespace tonari::preload {
 
 namespace {
 
@@ -156,124 +156,124 @@ namespace {
 
 }  // namespace
 
-}  // namespace tonari::far
+}  // namespace tonari::preload
 
-using namespace tonari::far;
+using namespace tonari::preload;
 
 extern "C" [[noreturn]] void __chk_fail() noexcept;
 
 // ---- Files and pipes ----
 
-TONARI_FAR_NEXT(read)
-TONARI_FAR_NEXT(pread)
-TONARI_FAR_NEXT(readv)
-TONARI_FAR_NEXT(preadv)
-TONARI_FAR_NEXT(preadv2)
-TONARI_FAR_NEXT(write)
-TONARI_FAR_NEXT(pwrite)
-TONARI_FAR_NEXT(writev)
-TONARI_FAR_NEXT(pwritev)
-TONARI_FAR_NEXT(pwritev2)
+TONARI_NEXT(read)
+TONARI_NEXT(pread)
+TONARI_NEXT(readv)
+TONARI_NEXT(preadv)
+TONARI_NEXT(preadv2)
+TONARI_NEXT(write)
+TONARI_NEXT(pwrite)
+TONARI_NEXT(writev)
+TONARI_NEXT(pwritev)
+TONARI_NEXT(pwritev2)
 
-TONARI_FAR_EXPORTED ssize_t read(int file, void* to, std::size_t bytes) {
+TONARI_EXPORTED ssize_t read(int file, void* to, std::size_t bytes) {
   return fill(to, bytes, [&](void* start, std::size_t some) { return next::read(file, start, some); });
 }
-TONARI_FAR_EXPORTED ssize_t pread(int file, void* to, std::size_t bytes, off_t offset) {
+TONARI_EXPORTED ssize_t pread(int file, void* to, std::size_t bytes, off_t offset) {
   return fill(to, bytes, [&](void* start, std::size_t some) { return next::pread(file, start, some, offset); });
 }
-TONARI_FAR_EXPORTED ssize_t readv(int file, const iovec* parts, int count) {
+TONARI_EXPORTED ssize_t readv(int file, const iovec* parts, int count) {
   return fill(parts, count, [&](const iovec* some, int several) { return next::readv(file, some, several); });
 }
-TONARI_FAR_EXPORTED ssize_t preadv(int file, const iovec* parts, int count, off_t offset) {
+TONARI_EXPORTED ssize_t preadv(int file, const iovec* parts, int count, off_t offset) {
   return fill(parts, count, [&](const iovec* some, int several) { return next::preadv(file, some, several, offset); });
 }
-TONARI_FAR_EXPORTED ssize_t preadv2(int file, const iovec* parts, int count, off_t offset, int flags) {
+TONARI_EXPORTED ssize_t preadv2(int file, const iovec* parts, int count, off_t offset, int flags) {
   return fill(parts, count,
               [&](const iovec* some, int several) { return next::preadv2(file, some, several, offset, flags); });
 }
-TONARI_FAR_EXPORTED ssize_t write(int file, const void* from, std::size_t bytes) {
+TONARI_EXPORTED ssize_t write(int file, const void* from, std::size_t bytes) {
   return take_from(from, bytes, [&](const void* start, std::size_t some) { return next::write(file, start, some); });
 }
-TONARI_FAR_EXPORTED ssize_t pwrite(int file, const void* from, std::size_t bytes, off_t offset) {
+TONARI_EXPORTED ssize_t pwrite(int file, const void* from, std::size_t bytes, off_t offset) {
   return take_from(from, bytes,
                    [&](const void* start, std::size_t some) { return next::pwrite(file, start, some, offset); });
 }
-TONARI_FAR_EXPORTED ssize_t writev(int file, const iovec* parts, int count) {
+TONARI_EXPORTED ssize_t writev(int file, const iovec* parts, int count) {
   return take_from(parts, count, [&](const iovec* some, int several) { return next::writev(file, some, several); });
 }
-TONARI_FAR_EXPORTED ssize_t pwritev(int file, const iovec* parts, int count, off_t offset) {
+TONARI_EXPORTED ssize_t pwritev(int file, const iovec* parts, int count, off_t offset) {
   return take_from(parts, count,
                    [&](const iovec* some, int several) { return next::pwritev(file, some, several, offset); });
 }
-TONARI_FAR_EXPORTED ssize_t pwritev2(int file, const iovec* parts, int count, off_t offset, int flags) {
+TONARI_EXPORTED ssize_t pwritev2(int file, const iovec* parts, int count, off_t offset, int flags) {
   return take_from(parts, count,
                    [&](const iovec* some, int several) { return next::pwritev2(file, some, several, offset, flags); });
 }
 
 // It would give less than it is asked for where it meets an absent page on its way.
-TONARI_FAR_NEXT(getrandom)
-TONARI_FAR_EXPORTED ssize_t getrandom(void* to, std::size_t bytes, unsigned flags) {
+TONARI_NEXT(getrandom)
+TONARI_EXPORTED ssize_t getrandom(void* to, std::size_t bytes, unsigned flags) {
   return fill(to, bytes, [&](void* start, std::size_t some) { return next::getrandom(start, some, flags); });
 }
 
 static_assert(sizeof(off_t) == sizeof(off64_t));
-TONARI_FAR_EXPORTED ssize_t pread64(int file, void* to, std::size_t bytes, off64_t offset) {
+TONARI_EXPORTED ssize_t pread64(int file, void* to, std::size_t bytes, off64_t offset) {
   return pread(file, to, bytes, offset);
 }
-TONARI_FAR_EXPORTED ssize_t preadv64(int file, const iovec* parts, int count, off64_t offset) {
+TONARI_EXPORTED ssize_t preadv64(int file, const iovec* parts, int count, off64_t offset) {
   return preadv(file, parts, count, offset);
 }
-TONARI_FAR_EXPORTED ssize_t preadv64v2(int file, const iovec* parts, int count, off64_t offset, int flags) {
+TONARI_EXPORTED ssize_t preadv64v2(int file, const iovec* parts, int count, off64_t offset, int flags) {
   return preadv2(file, parts, count, offset, flags);
 }
-TONARI_FAR_EXPORTED ssize_t pwrite64(int file, const void* from, std::size_t bytes, off64_t offset) {
+TONARI_EXPORTED ssize_t pwrite64(int file, const void* from, std::size_t bytes, off64_t offset) {
   return pwrite(file, from, bytes, offset);
 }
-TONARI_FAR_EXPORTED ssize_t pwritev64(int file, const iovec* parts, int count, off64_t offset) {
+TONARI_EXPORTED ssize_t pwritev64(int file, const iovec* parts, int count, off64_t offset) {
   return pwritev(file, parts, count, offset);
 }
-TONARI_FAR_EXPORTED ssize_t pwritev64v2(int file, const iovec* parts, int count, off64_t offset, int flags) {
+TONARI_EXPORTED ssize_t pwritev64v2(int file, const iovec* parts, int count, off64_t offset, int flags) {
   return pwritev2(file, parts, count, offset, flags);
 }
-TONARI_FAR_EXPORTED ssize_t __read_chk(int file, void* to, std::size_t bytes, std::size_t room) {
+TONARI_EXPORTED ssize_t __read_chk(int file, void* to, std::size_t bytes, std::size_t room) {
   if (bytes > room) __chk_fail();
   return read(file, to, bytes);
 }
-TONARI_FAR_EXPORTED ssize_t __pread_chk(int file, void* to, std::size_t bytes, off_t offset, std::size_t room) {
+TONARI_EXPORTED ssize_t __pread_chk(int file, void* to, std::size_t bytes, off_t offset, std::size_t room) {
   if (bytes > room) __chk_fail();
   return pread(file, to, bytes, offset);
 }
-TONARI_FAR_EXPORTED ssize_t __pread64_chk(int file, void* to, std::size_t bytes, off64_t offset, std::size_t room) {
+TONARI_EXPORTED ssize_t __pread64_chk(int file, void* to, std::size_t bytes, off64_t offset, std::size_t room) {
   if (bytes > room) __chk_fail();
   return pread(file, to, bytes, offset);
 }
 
 // ---- Sockets ----
 
-TONARI_FAR_NEXT(recv)
-TONARI_FAR_NEXT(recvfrom)
-TONARI_FAR_NEXT(recvmmsg)
-TONARI_FAR_NEXT(send)
-TONARI_FAR_NEXT(sendto)
-TONARI_FAR_NEXT(sendmmsg)
-TONARI_FAR_NEXT(accept)
-TONARI_FAR_NEXT(accept4)
+TONARI_NEXT(recv)
+TONARI_NEXT(recvfrom)
+TONARI_NEXT(recvmmsg)
+TONARI_NEXT(send)
+TONARI_NEXT(sendto)
+TONARI_NEXT(sendmmsg)
+TONARI_NEXT(accept)
+TONARI_NEXT(accept4)
 
-TONARI_FAR_EXPORTED ssize_t recvmsg(int socket, msghdr* message, int flags) {
+TONARI_EXPORTED ssize_t recvmsg(int socket, msghdr* message, int flags) {
   if (!is_message_unreached(message)) [[likely]]
     return next::recvmsg(socket, message, flags);
   return receive_locally(socket, *message, flags);
 }
-TONARI_FAR_EXPORTED ssize_t sendmsg(int socket, const msghdr* message, int flags) {
+TONARI_EXPORTED ssize_t sendmsg(int socket, const msghdr* message, int flags) {
   if (!is_message_unreached(message)) [[likely]]
     return next::sendmsg(socket, message, flags);
   return send_locally(socket, *message, flags);
 }
-TONARI_FAR_EXPORTED ssize_t recv(int socket, void* to, std::size_t bytes, int flags) {
+TONARI_EXPORTED ssize_t recv(int socket, void* to, std::size_t bytes, int flags) {
   return fill(to, bytes, [&](void* start, std::size_t some) { return next::recv(socket, start, some, flags); });
 }
-TONARI_FAR_EXPORTED ssize_t recvfrom(int socket, void* to, std::size_t bytes, int flags, sockaddr* name,
-                                     socklen_t* name_bytes) {
+TONARI_EXPORTED ssize_t recvfrom(int socket, void* to, std::size_t bytes, int flags, sockaddr* name,
+                                 socklen_t* name_bytes) {
   if (!is_unreached(to, bytes) && !is_unreached(name, 1) && !is_unreached(name_bytes, 1)) [[likely]]
     return next::recvfrom(socket, to, bytes, flags, name, name_bytes);
   iovec part{to, bytes};
@@ -286,11 +286,11 @@ TONARI_FAR_EXPORTED ssize_t recvfrom(int socket, void* to, std::size_t bytes, in
   if (answer >= 0 && name != nullptr) *name_bytes = message.msg_namelen;
   return answer;
 }
-TONARI_FAR_EXPORTED ssize_t send(int socket, const void* from, std::size_t bytes, int flags) {
+TONARI_EXPORTED ssize_t send(int socket, const void* from, std::size_t bytes, int flags) {
   return sendto(socket, from, bytes, flags, nullptr, 0);
 }
-TONARI_FAR_EXPORTED ssize_t sendto(int socket, const void* from, std::size_t bytes, int flags, const sockaddr* name,
-                                   socklen_t name_bytes) {
+TONARI_EXPORTED ssize_t sendto(int socket, const void* from, std::size_t bytes, int flags, const sockaddr* name,
+                               socklen_t name_bytes) {
   if (!is_unreached(from, bytes) && !is_unreached(name, name_bytes)) [[likely]]
     return next::sendto(socket, from, bytes, flags, name, name_bytes);
   iovec part{const_cast<void*>(from), bytes};
@@ -303,20 +303,18 @@ TONARI_FAR_EXPORTED ssize_t sendto(int socket, const void* from, std::size_t byt
 }
 
 // One message of several, which both may answer.
-TONARI_FAR_EXPORTED int recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
-  const auto is_far = [](const mmsghdr& each) { return is_message_unreached(&each.msg_hdr); };
-  if (program.unreached_bytes.load(std::memory_order_relaxed) == 0 || std::none_of(messages, messages + count, is_far))
-      [[likely]]
+TONARI_EXPORTED int recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
+  const auto is_meant = [](const mmsghdr& each) { return is_message_unreached(&each.msg_hdr); };
+  if (!may_be_unreached() || std::none_of(messages, messages + count, is_meant)) [[likely]]
     return next::recvmmsg(socket, messages, count, flags, timeout);
   const ssize_t bytes = receive_locally(socket, messages->msg_hdr, flags & ~MSG_WAITFORONE);
   if (bytes < 0) return -1;
   messages->msg_len = static_cast<unsigned>(bytes);
   return 1;
 }
-TONARI_FAR_EXPORTED int sendmmsg(int socket, mmsghdr* messages, unsigned count, int flags) {
-  const auto is_far = [](const mmsghdr& each) { return is_message_unreached(&each.msg_hdr); };
-  if (program.unreached_bytes.load(std::memory_order_relaxed) == 0 || std::none_of(messages, messages + count, is_far))
-      [[likely]]
+TONARI_EXPORTED int sendmmsg(int socket, mmsghdr* messages, unsigned count, int flags) {
+  const auto is_meant = [](const mmsghdr& each) { return is_message_unreached(&each.msg_hdr); };
+  if (!may_be_unreached() || std::none_of(messages, messages + count, is_meant)) [[likely]]
     return next::sendmmsg(socket, messages, count, flags);
   const ssize_t bytes = send_locally(socket, messages->msg_hdr, flags);
   if (bytes < 0) return -1;
@@ -324,58 +322,58 @@ TONARI_FAR_EXPORTED int sendmmsg(int socket, mmsghdr* messages, unsigned count, 
   return 1;
 }
 
-TONARI_FAR_EXPORTED int accept(int socket, sockaddr* name, socklen_t* bytes) {
+TONARI_EXPORTED int accept(int socket, sockaddr* name, socklen_t* bytes) {
   Mirrored<sockaddr_storage> local(reinterpret_cast<sockaddr_storage*>(name), name != nullptr ? *bytes : 0);
   Mirrored<socklen_t> local_bytes(bytes);
   return next::accept(socket, reinterpret_cast<sockaddr*>(local.get()), local_bytes.get());
 }
-TONARI_FAR_EXPORTED int accept4(int socket, sockaddr* name, socklen_t* bytes, int flags) {
+TONARI_EXPORTED int accept4(int socket, sockaddr* name, socklen_t* bytes, int flags) {
   Mirrored<sockaddr_storage> local(reinterpret_cast<sockaddr_storage*>(name), name != nullptr ? *bytes : 0);
   Mirrored<socklen_t> local_bytes(bytes);
   return next::accept4(socket, reinterpret_cast<sockaddr*>(local.get()), local_bytes.get(), flags);
 }
-TONARI_FAR_EXPORTED ssize_t __recv_chk(int socket, void* to, std::size_t bytes, std::size_t room, int flags) {
+TONARI_EXPORTED ssize_t __recv_chk(int socket, void* to, std::size_t bytes, std::size_t room, int flags) {
   if (bytes > room) __chk_fail();
   return recv(socket, to, bytes, flags);
 }
-TONARI_FAR_EXPORTED ssize_t __recvfrom_chk(int socket, void* to, std::size_t bytes, std::size_t room, int flags,
-                                           sockaddr* name, socklen_t* name_bytes) {
+TONARI_EXPORTED ssize_t __recvfrom_chk(int socket, void* to, std::size_t bytes, std::size_t room, int flags,
+                                       sockaddr* name, socklen_t* name_bytes) {
   if (bytes > room) __chk_fail();
   return recvfrom(socket, to, bytes, flags, name, name_bytes);
 }
 
 // ---- Small values that are told once ----
 
-TONARI_FAR_NEXT(wait)
-TONARI_FAR_NEXT(waitpid)
-TONARI_FAR_NEXT(wait3)
-TONARI_FAR_NEXT(wait4)
-TONARI_FAR_NEXT(waitid)
-TONARI_FAR_NEXT(select)
+TONARI_NEXT(wait)
+TONARI_NEXT(waitpid)
+TONARI_NEXT(wait3)
+TONARI_NEXT(wait4)
+TONARI_NEXT(waitid)
+TONARI_NEXT(select)
 
-TONARI_FAR_EXPORTED pid_t wait(int* status) {
+TONARI_EXPORTED pid_t wait(int* status) {
   Mirrored<int> local(status);
   return next::wait(local.get());
 }
-TONARI_FAR_EXPORTED pid_t waitpid(pid_t process, int* status, int options) {
+TONARI_EXPORTED pid_t waitpid(pid_t process, int* status, int options) {
   Mirrored<int> local(status);
   return next::waitpid(process, local.get(), options);
 }
-TONARI_FAR_EXPORTED pid_t wait3(int* status, int options, rusage* usage) noexcept {
+TONARI_EXPORTED pid_t wait3(int* status, int options, rusage* usage) noexcept {
   Mirrored<int> local(status);
   Mirrored<rusage> local_usage(usage);
   return next::wait3(local.get(), options, local_usage.get());
 }
-TONARI_FAR_EXPORTED pid_t wait4(pid_t process, int* status, int options, rusage* usage) noexcept {
+TONARI_EXPORTED pid_t wait4(pid_t process, int* status, int options, rusage* usage) noexcept {
   Mirrored<int> local(status);
   Mirrored<rusage> local_usage(usage);
   return next::wait4(process, local.get(), options, local_usage.get());
 }
-TONARI_FAR_EXPORTED int waitid(idtype_t what, id_t which, siginfo_t* info, int options) {
+TONARI_EXPORTED int waitid(idtype_t what, id_t which, siginfo_t* info, int options) {
   Mirrored<siginfo_t> local(info);
   return next::waitid(what, which, local.get(), options);
 }
-TONARI_FAR_EXPORTED int select(int count, fd_set* reads, fd_set* writes, fd_set* exceptions, timeval* timeout) {
+TONARI_EXPORTED int select(int count, fd_set* reads, fd_set* writes, fd_set* exceptions, timeval* timeout) {
   if (count > FD_SETSIZE) return next::select(count, reads, writes, exceptions, timeout);
   Mirrored<fd_set> local_reads(reads);
   Mirrored<fd_set> local_writes(writes);

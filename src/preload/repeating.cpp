@@ -1,6 +1,6 @@
-#include "far/preload/exported.hpp"
-#include "far/preload/next.hpp"
-#include "far/preload/unreached.hpp"
+#include "preload/exported.hpp"
+#include "preload/next.hpp"
+#include "preload/unreached.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -30,28 +30,30 @@
 // repetition would not do. A line has the answer, the name, the parameters, the arguments, and what is given to the
 // kernel. When they do not fail they cost nothing.
 #define REPEATED(ANSWER, NAME, PARAMETERS, ARGUMENTS, ...)              \
-  TONARI_FAR_NEXT(NAME)                                                 \
-  TONARI_FAR_EXPORTED ANSWER NAME PARAMETERS {                          \
+  TONARI_NEXT(NAME)                                                     \
+  TONARI_EXPORTED ANSWER NAME PARAMETERS {                              \
     return repeated([&] { return next::NAME ARGUMENTS; }, __VA_ARGS__); \
   }
 // noexcept, as libc declares it
 #define REPEATED_NX(ANSWER, NAME, PARAMETERS, ARGUMENTS, ...)           \
-  TONARI_FAR_NEXT(NAME)                                                 \
-  TONARI_FAR_EXPORTED ANSWER NAME PARAMETERS noexcept {                 \
+  TONARI_NEXT(NAME)                                                     \
+  TONARI_EXPORTED ANSWER NAME PARAMETERS noexcept {                     \
     return repeated([&] { return next::NAME ARGUMENTS; }, __VA_ARGS__); \
   }
 
-using namespace tonari::far;
+using namespace tonari::preload;
 
 namespace {
 
 template <class Value>
-Bytes value(Value* start) {
+Bytes value(const Value* start) {
   return {start, sizeof(Value)};
 }
-Bytes room_of(const void* start, const socklen_t* bytes) {
-  return {start, bytes != nullptr && start != nullptr ? *bytes : 0};
+template <class Value>
+Room room(Value* start) {
+  return {start, sizeof(Value)};
 }
+Room room(void* start, const socklen_t* bytes) { return {start, bytes != nullptr && start != nullptr ? *bytes : 0}; }
 
 // The mode that comes with a file that may be made.
 template <class Call>
@@ -69,27 +71,27 @@ int open_with_mode(int flags, va_list rest, const char* path, Call call) {
 
 REPEATED(int, creat, (const char* path, mode_t mode), (path, mode), Text{path})
 REPEATED(int, creat64, (const char* path, mode_t mode), (path, mode), Text{path})
-REPEATED_NX(int, stat, (const char* path, struct stat* to), (path, to), Text{path}, value(to))
-REPEATED_NX(int, stat64, (const char* path, struct stat64* to), (path, to), Text{path}, value(to))
-REPEATED_NX(int, lstat, (const char* path, struct stat* to), (path, to), Text{path}, value(to))
-REPEATED_NX(int, lstat64, (const char* path, struct stat64* to), (path, to), Text{path}, value(to))
-REPEATED_NX(int, fstat, (int file, struct stat* to), (file, to), value(to))
-REPEATED_NX(int, fstat64, (int file, struct stat64* to), (file, to), value(to))
-REPEATED_NX(int, fstatat, (int at, const char* path, struct stat* to, int flags), (at, path, to, flags), Text{path}, value(to))
-REPEATED_NX(int, fstatat64, (int at, const char* path, struct stat64* to, int flags), (at, path, to, flags), Text{path}, value(to))
-REPEATED_NX(int, statx, (int at, const char* path, int flags, unsigned mask, struct statx* to), (at, path, flags, mask, to), Text{path}, value(to))
-REPEATED_NX(int, statfs, (const char* path, struct statfs* to), (path, to), Text{path}, value(to))
-REPEATED_NX(int, statfs64, (const char* path, struct statfs64* to), (path, to), Text{path}, value(to))
-REPEATED_NX(int, fstatfs, (int file, struct statfs* to), (file, to), value(to))
-REPEATED_NX(int, fstatfs64, (int file, struct statfs64* to), (file, to), value(to))
+REPEATED_NX(int, stat, (const char* path, struct stat* to), (path, to), Text{path}, room(to))
+REPEATED_NX(int, stat64, (const char* path, struct stat64* to), (path, to), Text{path}, room(to))
+REPEATED_NX(int, lstat, (const char* path, struct stat* to), (path, to), Text{path}, room(to))
+REPEATED_NX(int, lstat64, (const char* path, struct stat64* to), (path, to), Text{path}, room(to))
+REPEATED_NX(int, fstat, (int file, struct stat* to), (file, to), room(to))
+REPEATED_NX(int, fstat64, (int file, struct stat64* to), (file, to), room(to))
+REPEATED_NX(int, fstatat, (int at, const char* path, struct stat* to, int flags), (at, path, to, flags), Text{path}, room(to))
+REPEATED_NX(int, fstatat64, (int at, const char* path, struct stat64* to, int flags), (at, path, to, flags), Text{path}, room(to))
+REPEATED_NX(int, statx, (int at, const char* path, int flags, unsigned mask, struct statx* to), (at, path, flags, mask, to), Text{path}, room(to))
+REPEATED_NX(int, statfs, (const char* path, struct statfs* to), (path, to), Text{path}, room(to))
+REPEATED_NX(int, statfs64, (const char* path, struct statfs64* to), (path, to), Text{path}, room(to))
+REPEATED_NX(int, fstatfs, (int file, struct statfs* to), (file, to), room(to))
+REPEATED_NX(int, fstatfs64, (int file, struct statfs64* to), (file, to), room(to))
 REPEATED_NX(int, statvfs, (const char* path, struct statvfs* to), (path, to), Text{path})
 REPEATED_NX(int, statvfs64, (const char* path, struct statvfs64* to), (path, to), Text{path})
 REPEATED_NX(int, access, (const char* path, int mode), (path, mode), Text{path})
 REPEATED_NX(int, faccessat, (int at, const char* path, int mode, int flags), (at, path, mode, flags), Text{path})
-REPEATED_NX(ssize_t, readlink, (const char* path, char* to, std::size_t bytes), (path, to, bytes), Text{path}, Bytes{to, bytes})
-REPEATED_NX(ssize_t, readlinkat, (int at, const char* path, char* to, std::size_t bytes), (at, path, to, bytes), Text{path}, Bytes{to, bytes})
-REPEATED_NX(char*, realpath, (const char* path, char* to), (path, to), Text{path}, Bytes{to, PATH_MAX})
-REPEATED_NX(char*, getcwd, (char* to, std::size_t bytes), (to, bytes), Bytes{to, bytes})
+REPEATED_NX(ssize_t, readlink, (const char* path, char* to, std::size_t bytes), (path, to, bytes), Text{path}, Room{to, bytes})
+REPEATED_NX(ssize_t, readlinkat, (int at, const char* path, char* to, std::size_t bytes), (at, path, to, bytes), Text{path}, Room{to, bytes})
+REPEATED_NX(char*, realpath, (const char* path, char* to), (path, to), Text{path}, Room{to, PATH_MAX})
+REPEATED_NX(char*, getcwd, (char* to, std::size_t bytes), (to, bytes), Room{to, bytes})
 REPEATED_NX(int, chdir, (const char* path), (path), Text{path})
 REPEATED_NX(int, chmod, (const char* path, mode_t mode), (path, mode), Text{path})
 REPEATED_NX(int, fchmodat, (int at, const char* path, mode_t mode, int flags), (at, path, mode, flags), Text{path})
@@ -126,38 +128,38 @@ REPEATED_NX(int, fexecve, (int file, char* const* arguments, char* const* variab
 
 // ---- Waiting ----
 
-REPEATED(int, poll, (pollfd* set, nfds_t count, int timeout_ms), (set, count, timeout_ms), Bytes{set, count * sizeof(pollfd)})
-REPEATED(int, ppoll, (pollfd* set, nfds_t count, const timespec* timeout, const sigset_t* mask), (set, count, timeout, mask), Bytes{set, count * sizeof(pollfd)}, value(mask))
-REPEATED(int, epoll_wait, (int file, epoll_event* to, int count, int timeout_ms), (file, to, count, timeout_ms), Bytes{to, static_cast<unsigned>(count) * sizeof(epoll_event)})
-REPEATED(int, epoll_pwait, (int file, epoll_event* to, int count, int timeout_ms, const sigset_t* mask), (file, to, count, timeout_ms, mask), Bytes{to, static_cast<unsigned>(count) * sizeof(epoll_event)}, value(mask))
+REPEATED(int, poll, (pollfd* set, nfds_t count, int timeout_ms), (set, count, timeout_ms), Room{set, count * sizeof(pollfd)})
+REPEATED(int, ppoll, (pollfd* set, nfds_t count, const timespec* timeout, const sigset_t* mask), (set, count, timeout, mask), Room{set, count * sizeof(pollfd)}, value(mask))
+REPEATED(int, epoll_wait, (int file, epoll_event* to, int count, int timeout_ms), (file, to, count, timeout_ms), Room{to, static_cast<unsigned>(count) * sizeof(epoll_event)})
+REPEATED(int, epoll_pwait, (int file, epoll_event* to, int count, int timeout_ms, const sigset_t* mask), (file, to, count, timeout_ms, mask), Room{to, static_cast<unsigned>(count) * sizeof(epoll_event)}, value(mask))
 REPEATED_NX(int, epoll_ctl, (int file, int what, int descriptor, epoll_event* event), (file, what, descriptor, event), value(event))
 
 // ---- Sockets and pipes ----
 
 REPEATED(int, connect, (int socket, const sockaddr* name, socklen_t bytes), (socket, name, bytes), Bytes{name, bytes})
 REPEATED_NX(int, bind, (int socket, const sockaddr* name, socklen_t bytes), (socket, name, bytes), Bytes{name, bytes})
-REPEATED_NX(int, getsockname, (int socket, sockaddr* to, socklen_t* bytes), (socket, to, bytes), value(bytes), room_of(to, bytes))
-REPEATED_NX(int, getpeername, (int socket, sockaddr* to, socklen_t* bytes), (socket, to, bytes), value(bytes), room_of(to, bytes))
+REPEATED_NX(int, getsockname, (int socket, sockaddr* to, socklen_t* bytes), (socket, to, bytes), room(bytes), room(to, bytes))
+REPEATED_NX(int, getpeername, (int socket, sockaddr* to, socklen_t* bytes), (socket, to, bytes), room(bytes), room(to, bytes))
 REPEATED_NX(int, setsockopt, (int socket, int level, int name, const void* from, socklen_t bytes), (socket, level, name, from, bytes), Bytes{from, bytes})
-REPEATED_NX(int, getsockopt, (int socket, int level, int name, void* to, socklen_t* bytes), (socket, level, name, to, bytes), value(bytes), room_of(to, bytes))
-REPEATED_NX(int, pipe, (int* ends), (ends), Bytes{ends, 2 * sizeof(int)})
-REPEATED_NX(int, pipe2, (int* ends, int flags), (ends, flags), Bytes{ends, 2 * sizeof(int)})
-REPEATED_NX(int, socketpair, (int family, int type, int protocol, int* ends), (family, type, protocol, ends), Bytes{ends, 2 * sizeof(int)})
+REPEATED_NX(int, getsockopt, (int socket, int level, int name, void* to, socklen_t* bytes), (socket, level, name, to, bytes), room(bytes), room(to, bytes))
+REPEATED_NX(int, pipe, (int* ends), (ends), Room{ends, 2 * sizeof(int)})
+REPEATED_NX(int, pipe2, (int* ends, int flags), (ends, flags), Room{ends, 2 * sizeof(int)})
+REPEATED_NX(int, socketpair, (int family, int type, int protocol, int* ends), (family, type, protocol, ends), Room{ends, 2 * sizeof(int)})
 
 // ---- The rest ----
 
-REPEATED(int, getentropy, (void* to, std::size_t bytes), (to, bytes), Bytes{to, bytes})
-REPEATED(ssize_t, getdents64, (int file, void* to, std::size_t bytes), (file, to, bytes), Bytes{to, bytes})
-REPEATED_NX(int, gethostname, (char* to, std::size_t bytes), (to, bytes), Bytes{to, bytes})
-REPEATED_NX(int, uname, (utsname* to), (to), value(to))
-REPEATED_NX(int, sysinfo, (struct sysinfo* to), (to), value(to))
-REPEATED_NX(int, sched_getaffinity, (pid_t thread, std::size_t bytes, cpu_set_t* to), (thread, bytes, to), Bytes{to, bytes})
+REPEATED(int, getentropy, (void* to, std::size_t bytes), (to, bytes), Room{to, bytes})
+REPEATED(ssize_t, getdents64, (int file, void* to, std::size_t bytes), (file, to, bytes), Room{to, bytes})
+REPEATED_NX(int, gethostname, (char* to, std::size_t bytes), (to, bytes), Room{to, bytes})
+REPEATED_NX(int, uname, (utsname* to), (to), room(to))
+REPEATED_NX(int, sysinfo, (struct sysinfo* to), (to), room(to))
+REPEATED_NX(int, sched_getaffinity, (pid_t thread, std::size_t bytes, cpu_set_t* to), (thread, bytes, to), Room{to, bytes})
 REPEATED_NX(int, sched_setaffinity, (pid_t thread, std::size_t bytes, const cpu_set_t* from), (thread, bytes, from), Bytes{from, bytes})
-REPEATED_NX(int, sigprocmask, (int how, const sigset_t* from, sigset_t* to), (how, from, to), value(from), value(to))
-REPEATED(int, nanosleep, (const timespec* time, timespec* rest), (time, rest), value(time), value(rest))
-REPEATED_NX(int, getrusage, (__rusage_who_t who, rusage* to), (who, to), value(to))
-REPEATED_NX(int, getrlimit, (__rlimit_resource_t what, rlimit* to), (what, to), value(to))
-REPEATED_NX(int, getrlimit64, (__rlimit_resource_t what, rlimit64* to), (what, to), value(to))
+REPEATED_NX(int, sigprocmask, (int how, const sigset_t* from, sigset_t* to), (how, from, to), value(from), room(to))
+REPEATED(int, nanosleep, (const timespec* time, timespec* rest), (time, rest), value(time), room(rest))
+REPEATED_NX(int, getrusage, (__rusage_who_t who, rusage* to), (who, to), room(to))
+REPEATED_NX(int, getrlimit, (__rlimit_resource_t what, rlimit* to), (what, to), room(to))
+REPEATED_NX(int, getrlimit64, (__rlimit_resource_t what, rlimit64* to), (what, to), room(to))
 REPEATED_NX(int, setrlimit, (__rlimit_resource_t what, const rlimit* from), (what, from), value(from))
 REPEATED_NX(int, setrlimit64, (__rlimit_resource_t what, const rlimit64* from), (what, from), value(from))
 
@@ -165,37 +167,37 @@ REPEATED_NX(int, setrlimit64, (__rlimit_resource_t what, const rlimit64* from), 
 
 // ---- Of other shapes ----
 
-TONARI_FAR_NEXT(open)
-TONARI_FAR_NEXT(open64)
-TONARI_FAR_NEXT(openat)
-TONARI_FAR_NEXT(openat64)
-TONARI_FAR_NEXT(readdir)
-TONARI_FAR_NEXT(readdir64)
-TONARI_FAR_NEXT(posix_spawn)
-TONARI_FAR_NEXT(posix_spawnp)
+TONARI_NEXT(open)
+TONARI_NEXT(open64)
+TONARI_NEXT(openat)
+TONARI_NEXT(openat64)
+TONARI_NEXT(readdir)
+TONARI_NEXT(readdir64)
+TONARI_NEXT(posix_spawn)
+TONARI_NEXT(posix_spawnp)
 
-TONARI_FAR_EXPORTED int open(const char* path, int flags, ...) {
+TONARI_EXPORTED int open(const char* path, int flags, ...) {
   va_list rest;
   va_start(rest, flags);
   const int file = open_with_mode(flags, rest, path, [&](mode_t mode) { return next::open(path, flags, mode); });
   va_end(rest);
   return file;
 }
-TONARI_FAR_EXPORTED int open64(const char* path, int flags, ...) {
+TONARI_EXPORTED int open64(const char* path, int flags, ...) {
   va_list rest;
   va_start(rest, flags);
   const int file = open_with_mode(flags, rest, path, [&](mode_t mode) { return next::open64(path, flags, mode); });
   va_end(rest);
   return file;
 }
-TONARI_FAR_EXPORTED int openat(int at, const char* path, int flags, ...) {
+TONARI_EXPORTED int openat(int at, const char* path, int flags, ...) {
   va_list rest;
   va_start(rest, flags);
   const int file = open_with_mode(flags, rest, path, [&](mode_t mode) { return next::openat(at, path, flags, mode); });
   va_end(rest);
   return file;
 }
-TONARI_FAR_EXPORTED int openat64(int at, const char* path, int flags, ...) {
+TONARI_EXPORTED int openat64(int at, const char* path, int flags, ...) {
   va_list rest;
   va_start(rest, flags);
   const int file =
@@ -205,34 +207,34 @@ TONARI_FAR_EXPORTED int openat64(int at, const char* path, int flags, ...) {
 }
 
 // What _FORTIFY_SOURCE makes of open() without a mode, and of calls with a buffer of a size that is known.
-TONARI_FAR_EXPORTED int __open_2(const char* path, int flags) { return open(path, flags); }
-TONARI_FAR_EXPORTED int __open64_2(const char* path, int flags) { return open64(path, flags); }
-TONARI_FAR_EXPORTED int __openat_2(int at, const char* path, int flags) { return openat(at, path, flags); }
-TONARI_FAR_EXPORTED int __openat64_2(int at, const char* path, int flags) { return openat64(at, path, flags); }
+TONARI_EXPORTED int __open_2(const char* path, int flags) { return open(path, flags); }
+TONARI_EXPORTED int __open64_2(const char* path, int flags) { return open64(path, flags); }
+TONARI_EXPORTED int __openat_2(int at, const char* path, int flags) { return openat(at, path, flags); }
+TONARI_EXPORTED int __openat64_2(int at, const char* path, int flags) { return openat64(at, path, flags); }
 
 extern "C" [[noreturn]] void __chk_fail() noexcept;
-TONARI_FAR_EXPORTED int __poll_chk(pollfd* set, nfds_t count, int timeout_ms, std::size_t room) {
+TONARI_EXPORTED int __poll_chk(pollfd* set, nfds_t count, int timeout_ms, std::size_t room) {
   if (room / sizeof(pollfd) < count) __chk_fail();
   return poll(set, count, timeout_ms);
 }
-TONARI_FAR_EXPORTED int __ppoll_chk(pollfd* set, nfds_t count, const timespec* timeout, const sigset_t* mask,
-                                    std::size_t room) {
+TONARI_EXPORTED int __ppoll_chk(pollfd* set, nfds_t count, const timespec* timeout, const sigset_t* mask,
+                                std::size_t room) {
   if (room / sizeof(pollfd) < count) __chk_fail();
   return ppoll(set, count, timeout, mask);
 }
-TONARI_FAR_EXPORTED ssize_t __readlink_chk(const char* path, char* to, std::size_t bytes, std::size_t room) {
+TONARI_EXPORTED ssize_t __readlink_chk(const char* path, char* to, std::size_t bytes, std::size_t room) {
   if (room < bytes) __chk_fail();
   return readlink(path, to, bytes);
 }
-TONARI_FAR_EXPORTED ssize_t __readlinkat_chk(int at, const char* path, char* to, std::size_t bytes, std::size_t room) {
+TONARI_EXPORTED ssize_t __readlinkat_chk(int at, const char* path, char* to, std::size_t bytes, std::size_t room) {
   if (room < bytes) __chk_fail();
   return readlinkat(at, path, to, bytes);
 }
-TONARI_FAR_EXPORTED char* __getcwd_chk(char* to, std::size_t bytes, std::size_t room) {
+TONARI_EXPORTED char* __getcwd_chk(char* to, std::size_t bytes, std::size_t room) {
   if (room < bytes) __chk_fail();
   return getcwd(to, bytes);
 }
-TONARI_FAR_EXPORTED char* __realpath_chk(const char* path, char* to, std::size_t room) {
+TONARI_EXPORTED char* __realpath_chk(const char* path, char* to, std::size_t room) {
   if (room < PATH_MAX) __chk_fail();
   return realpath(path, to);
 }
@@ -240,17 +242,16 @@ TONARI_FAR_EXPORTED char* __realpath_chk(const char* path, char* to, std::size_t
 // A folder's entries lie behind its DIR, which an allocator of the program's own may have from the arena. glibc reads
 // 32 KiB at a time, and more if the file system likes it.
 constexpr std::size_t folder_bytes = 256 << 10;
-TONARI_FAR_EXPORTED dirent* readdir(DIR* folder) {
+TONARI_EXPORTED dirent* readdir(DIR* folder) {
   return repeated([&] { return next::readdir(folder); }, Bytes{folder, folder_bytes});
 }
-TONARI_FAR_EXPORTED dirent64* readdir64(DIR* folder) {
+TONARI_EXPORTED dirent64* readdir64(DIR* folder) {
   return repeated([&] { return next::readdir64(folder); }, Bytes{folder, folder_bytes});
 }
 
 // They answer the error, and what fails in the child is told as they tell it.
-TONARI_FAR_EXPORTED int posix_spawn(pid_t* process, const char* path, const posix_spawn_file_actions_t* actions,
-                                    const posix_spawnattr_t* attributes, char* const* arguments,
-                                    char* const* variables) {
+TONARI_EXPORTED int posix_spawn(pid_t* process, const char* path, const posix_spawn_file_actions_t* actions,
+                                const posix_spawnattr_t* attributes, char* const* arguments, char* const* variables) {
   const auto call = [&] {
     errno = next::posix_spawn(process, path, actions, attributes, arguments, variables);
     return errno == 0 ? 0 : -1;
@@ -260,9 +261,8 @@ TONARI_FAR_EXPORTED int posix_spawn(pid_t* process, const char* path, const posi
   errno = before;
   return error;
 }
-TONARI_FAR_EXPORTED int posix_spawnp(pid_t* process, const char* path, const posix_spawn_file_actions_t* actions,
-                                     const posix_spawnattr_t* attributes, char* const* arguments,
-                                     char* const* variables) {
+TONARI_EXPORTED int posix_spawnp(pid_t* process, const char* path, const posix_spawn_file_actions_t* actions,
+                                 const posix_spawnattr_t* attributes, char* const* arguments, char* const* variables) {
   const auto call = [&] {
     errno = next::posix_spawnp(process, path, actions, attributes, arguments, variables);
     return errno == 0 ? 0 : -1;

@@ -1,4 +1,4 @@
-#include "cli/far_binary.hpp"
+#include "cli/binary.hpp"
 
 #include <elf.h>
 #include <fmt/format.h>
@@ -6,6 +6,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <fstream>
@@ -22,13 +23,48 @@ bool read_at(std::ifstream& file, std::uint64_t offset, T& into) {
   return static_cast<bool>(file.read(reinterpret_cast<char*>(&into), sizeof into));
 }
 
-bool has_interpreter(std::ifstream& file, const Elf64_Ehdr& header) {
-  for (unsigned i = 0; i < header.e_phnum; ++i) {
-    Elf64_Phdr part;
-    if (!read_at(file, header.e_phoff + std::uint64_t{i} * header.e_phentsize, part)) return true;  // exec will tell
-    if (part.p_type == PT_INTERP) return true;
+std::vector<Elf64_Phdr> parts_of(std::ifstream& file, const Elf64_Ehdr& header) {
+  std::vector<Elf64_Phdr> parts(header.e_phnum);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!read_at(file, header.e_phoff + i * header.e_phentsize, parts[i])) return {};
   }
-  return false;
+  return parts;
+}
+
+// Where in the file it is that will lie at `address`; 0 if nowhere.
+std::uint64_t place_of(Elf64_Addr address, const std::vector<Elf64_Phdr>& parts) {
+  for (const Elf64_Phdr& part : parts) {
+    if (part.p_type == PT_LOAD && address - part.p_vaddr < part.p_filesz) return part.p_offset + address - part.p_vaddr;
+  }
+  return 0;
+}
+
+// Calls visit(name) for each library that a dynamic program is linked with.
+template <class Visit>
+void for_each_library(std::ifstream& file, const Elf64_Ehdr& header, Visit visit) {
+  const std::vector<Elf64_Phdr> parts = parts_of(file, header);
+  std::vector<Elf64_Xword> names;  // where in the table of strings
+  std::uint64_t strings = 0;
+  for (const Elf64_Phdr& part : parts) {
+    if (part.p_type != PT_DYNAMIC) continue;
+    Elf64_Dyn entry;
+    for (std::uint64_t at = 0; at < part.p_filesz && read_at(file, part.p_offset + at, entry); at += sizeof entry) {
+      if (entry.d_tag == DT_NEEDED) names.push_back(entry.d_un.d_val);
+      if (entry.d_tag == DT_STRTAB) strings = place_of(entry.d_un.d_ptr, parts);
+    }
+  }
+  for (const Elf64_Xword name : names) {
+    std::string text;
+    file.clear();
+    file.seekg(static_cast<std::streamoff>(strings + name));
+    if (std::getline(file, text, '\0')) visit(std::string_view(text));
+  }
+}
+
+bool has_interpreter(std::ifstream& file, const Elf64_Ehdr& header) {
+  const std::vector<Elf64_Phdr> parts = parts_of(file, header);
+  if (parts.empty()) return true;  // exec will tell
+  return std::ranges::any_of(parts, [](const Elf64_Phdr& part) { return part.p_type == PT_INTERP; });
 }
 
 // "#!/usr/bin/env python3" runs env, which runs python3.
@@ -83,6 +119,18 @@ std::optional<std::string> why_not_preloaded(const std::string& path) {
         path);
   }
   return std::nullopt;
+}
+
+bool insists_on_its_libraries(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  Elf64_Ehdr header;
+  if (!read_at(file, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return false;
+  if (header.e_ident[EI_CLASS] != ELFCLASS64) return false;
+  bool insists = false;
+  for_each_library(file, header, [&](std::string_view name) {
+    insists = insists || name.starts_with("libasan.so") || name.starts_with("libtsan.so");
+  });
+  return insists;
 }
 
 }  // namespace tonari::cli

@@ -1,14 +1,16 @@
 #pragma once
 
-#include "far/preload/program.hpp"
-#include "far/preload/real.hpp"
+#include "preload/address.hpp"
+#include "preload/next.hpp"
 
 #include <pthread.h>
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <span>
 #include <type_traits>
@@ -17,23 +19,41 @@
 // Two ways out. A call that can be made again is: once it has failed so, its memory is touched, and it goes on (the
 // pages may leave again in between, then again). One that cannot, since data would be lost or cut, works with local
 // memory, from or to which they are copied.
-namespace tonari::far {
+namespace tonari::preload {
 
-/// The kernel may fail to reach some of it: it is far memory, and of system calls no faults are told.
+/// The memory of which the kernel may fail to reach some, since of system calls no faults are told.
+struct Unreached {
+  // Who has an address of it has it from somebody who saw it set, and who asks with another may see nothing yet:
+  // relaxed.
+  std::atomic<Address> start{0};
+  std::atomic<std::size_t> bytes{0};  // 0: there is none
+  // Points to a page that forked children find zeroed: the memory is not theirs, and touching it would end them.
+  std::atomic<const std::atomic<std::uint32_t>*> is_here{nullptr};
+};
+extern constinit Unreached unreached;
+
+inline bool may_be_unreached() noexcept { return unreached.bytes.load(std::memory_order_relaxed) != 0; }
+
 inline bool is_unreached(const void* start, std::size_t bytes) noexcept {
   // One comparison for three: some of [start, start + bytes) is in the range. What lies in front of it wraps around,
   // and is small again only if it reaches into it.
-  const Address place = address_of(start) - program.unreached_start.load(std::memory_order_relaxed);
-  return place + bytes < program.unreached_bytes.load(std::memory_order_relaxed) + bytes;
+  const Address place = address_of(start) - unreached.start.load(std::memory_order_relaxed);
+  return place + bytes < unreached.bytes.load(std::memory_order_relaxed) + bytes;
 }
 
 // ---- Again ----
 
-/// What a call gives to the kernel.
+/// What a call gives to the kernel to read,
 struct Bytes {
   const void* start;
   std::size_t bytes;
 };
+/// to write,
+struct Room {
+  void* start;
+  std::size_t bytes;
+};
+/// and to read up to a zero.
 struct Text {
   const char* text;
 };
@@ -41,8 +61,9 @@ struct Texts {
   char* const* list;
 };
 
-/// Reads a byte of each page that is unreached; the answer is whether some were.
+/// Reads a byte of each page that is unreached, or writes one as it is; the answer is whether some were.
 bool touch(Bytes bytes) noexcept;
+bool touch(Room room) noexcept;
 bool touch(Text text) noexcept;
 bool touch(Texts texts) noexcept;
 
@@ -149,4 +170,4 @@ template <class Call>
   return local.during([&] { return call(local.start(), local.bytes()); });
 }
 
-}  // namespace tonari::far
+}  // namespace tonari::preload

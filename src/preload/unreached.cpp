@@ -1,22 +1,37 @@
-#include "far/preload/unreached.hpp"
+#include "preload/unreached.hpp"
 
-#include "far/preload/next.hpp"
+#include "preload/system_calls.hpp"
 
 #include <sys/mman.h>
 
+#include <atomic>
+
 extern "C" {
-[[gnu::visibility("hidden")]] extern tonari::far::AnyNext start_of_next[] asm("__start_tonari_far_next");
-[[gnu::visibility("hidden")]] extern tonari::far::AnyNext end_of_next[] asm("__stop_tonari_far_next");
+[[gnu::visibility("hidden")]] extern tonari::preload::AnyNext start_of_next[] asm("__start_tonari_next");
+[[gnu::visibility("hidden")]] extern tonari::preload::AnyNext end_of_next[] asm("__stop_tonari_next");
 }
 
-namespace tonari::far {
+namespace tonari::preload {
+
+constinit Unreached unreached{};
 
 namespace {
 
-// The part that may be absent, and is not a forked child's, which would end here; else the kernel says what is wrong.
-Range unreached_part(Bytes bytes) noexcept {
-  if (bytes.start == nullptr || !is_unreached(bytes.start, bytes.bytes) || !is_ready()) return {};
-  return Range{address_of(bytes.start), bytes.bytes}.cut_to(arena());
+bool is_here() noexcept {
+  const auto* const here = unreached.is_here.load(std::memory_order_acquire);
+  return here != nullptr && here->load(std::memory_order_acquire) != 0;
+}
+
+// Calls visit(pointer) for a byte of each page that may be absent, and is not a forked child's, which would end here:
+// else the kernel says what is wrong. Answers whether there are some.
+template <class Visit>
+bool for_each_page(const void* start, std::size_t bytes, Visit visit) noexcept {
+  if (start == nullptr || !is_unreached(start, bytes) || !is_here()) return false;
+  const Address from = unreached.start.load(std::memory_order_relaxed);
+  const Address first = std::max(address_of(start), from);
+  const Address end = std::min(address_of(start) + bytes, from + unreached.bytes.load(std::memory_order_relaxed));
+  for (Address at = first; at < end; at = (at / page_bytes + 1) * page_bytes) visit(pointer_to(at));
+  return first < end;
 }
 
 // Memory that stays, since mapping and unmapping takes longer than most calls. Whoever finds none maps his own.
@@ -50,16 +65,22 @@ void find_all_next() noexcept {
 }
 
 bool touch(Bytes bytes) noexcept {
-  const Range part = unreached_part(bytes);
-  if (part.is_empty()) return false;
-  for (Address at = part.start; at < part.end(); at = (at / page_bytes + 1) * page_bytes) {
-    (void)*static_cast<volatile const std::byte*>(pointer_to(at));
-  }
-  return true;
+  return for_each_page(bytes.start, bytes.bytes,
+                       [](void* byte) { (void)*static_cast<volatile const std::byte*>(byte); });
+}
+
+// Pages that came to be read are protected, where who writes them is to be known.
+bool touch(Room room) noexcept {
+  return for_each_page(room.start, room.bytes, [](void* start) {
+    std::atomic_ref byte(*static_cast<unsigned char*>(start));
+    unsigned char value = byte.load(std::memory_order_relaxed);
+    while (!byte.compare_exchange_weak(value, value, std::memory_order_relaxed)) {  // what others write there stays
+    }
+  });
 }
 
 bool touch(Text text) noexcept {
-  if (unreached_part({text.text, 1}).is_empty()) return false;
+  if (!touch(Bytes{text.text, 1})) return false;
   return touch(Bytes{text.text, std::strlen(text.text) + 1});
 }
 
@@ -94,7 +115,7 @@ void Local::give_back(void* local) noexcept {
 }
 
 bool is_unreached(Pieces parts) noexcept {
-  if (program.unreached_bytes.load(std::memory_order_relaxed) == 0) [[likely]]
+  if (!may_be_unreached()) [[likely]]
     return false;
   return is_unreached(parts.data(), parts.size_bytes()) ||
          std::ranges::any_of(parts, [](const iovec& part) { return is_unreached(part.iov_base, part.iov_len); });
@@ -124,4 +145,4 @@ void scatter(const std::byte* from, std::size_t bytes, Pieces to) noexcept {
   }
 }
 
-}  // namespace tonari::far
+}  // namespace tonari::preload

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "far/preload/system_calls.hpp"
+#include "preload/system_calls.hpp"
 
 #include <csignal>
 #include <cstdint>
 
-namespace tonari::far {
+namespace tonari::preload {
 
 /// Blocks all signals of the calling thread while it lives.
 class WithoutSignals {
@@ -55,4 +55,4 @@ class Guard {
   Lock& lock_;
 };
 
-}  // namespace tonari::far
+}  // namespace tonari::preload

@@ -1,8 +1,8 @@
-#include "far/preload/streams.hpp"
+#include "preload/streams.hpp"
 
-#include "far/preload/exported.hpp"
-#include "far/preload/next.hpp"
-#include "far/preload/unreached.hpp"
+#include "preload/exported.hpp"
+#include "preload/next.hpp"
+#include "preload/unreached.hpp"
 
 #include <unistd.h>
 
@@ -12,8 +12,8 @@
 
 // stdio, where the kernel tells only faults of the program itself. glibc calls the kernel from within: with a stream's
 // buffer, which an allocator of the program's own may have from the arena, and with the caller's memory, if it is
-// larger than the buffer. So streams have buffers of ours, and what comes from far memory comes through local memory.
-namespace tonari::far {
+// larger than the buffer. So streams have buffers of ours, and what comes from unreached memory comes through local memory.
+namespace tonari::preload {
 
 namespace {
 
@@ -119,29 +119,29 @@ void buffer_standard_streams() noexcept {
   (void)buffered(stdout);
 }
 
-}  // namespace tonari::far
+}  // namespace tonari::preload
 
-using namespace tonari::far;
+using namespace tonari::preload;
 
-TONARI_FAR_NEXT(fread)
-TONARI_FAR_NEXT(fread_unlocked)
-TONARI_FAR_NEXT(fwrite)
-TONARI_FAR_NEXT(fwrite_unlocked)
-TONARI_FAR_NEXT(fputs)
-TONARI_FAR_NEXT(fputs_unlocked)
-TONARI_FAR_NEXT(puts)
-TONARI_FAR_NEXT(fopen)
-TONARI_FAR_NEXT(fopen64)
-TONARI_FAR_NEXT(freopen)
-TONARI_FAR_NEXT(freopen64)
-TONARI_FAR_NEXT(fdopen)
-TONARI_FAR_NEXT(popen)
-TONARI_FAR_NEXT(tmpfile)
-TONARI_FAR_NEXT(tmpfile64)
-TONARI_FAR_NEXT(fclose)
-TONARI_FAR_NEXT(pclose)
-TONARI_FAR_NEXT(setvbuf)
-TONARI_FAR_NEXT(system)
+TONARI_NEXT(fread)
+TONARI_NEXT(fread_unlocked)
+TONARI_NEXT(fwrite)
+TONARI_NEXT(fwrite_unlocked)
+TONARI_NEXT(fputs)
+TONARI_NEXT(fputs_unlocked)
+TONARI_NEXT(puts)
+TONARI_NEXT(fopen)
+TONARI_NEXT(fopen64)
+TONARI_NEXT(freopen)
+TONARI_NEXT(freopen64)
+TONARI_NEXT(fdopen)
+TONARI_NEXT(popen)
+TONARI_NEXT(tmpfile)
+TONARI_NEXT(tmpfile64)
+TONARI_NEXT(fclose)
+TONARI_NEXT(pclose)
+TONARI_NEXT(setvbuf)
+TONARI_NEXT(system)
 
 namespace {
 
@@ -171,45 +171,45 @@ std::size_t write_pieces(const void* from, std::size_t all, FILE* stream) {
 
 }  // namespace
 
-TONARI_FAR_EXPORTED std::size_t fread(void* to, std::size_t size, std::size_t count, FILE* stream) {
+TONARI_EXPORTED std::size_t fread(void* to, std::size_t size, std::size_t count, FILE* stream) {
   std::size_t all = 0;
   if (!is_local_needed(to, size, count, all)) [[likely]]
     return next::fread(to, size, count, stream);
   const Held held(stream);
   return read_pieces(to, all, stream) / size;
 }
-TONARI_FAR_EXPORTED std::size_t fread_unlocked(void* to, std::size_t size, std::size_t count, FILE* stream) {
+TONARI_EXPORTED std::size_t fread_unlocked(void* to, std::size_t size, std::size_t count, FILE* stream) {
   std::size_t all = 0;
   if (!is_local_needed(to, size, count, all)) [[likely]]
     return next::fread_unlocked(to, size, count, stream);
   return read_pieces(to, all, stream) / size;
 }
-TONARI_FAR_EXPORTED std::size_t fwrite(const void* from, std::size_t size, std::size_t count, FILE* stream) {
+TONARI_EXPORTED std::size_t fwrite(const void* from, std::size_t size, std::size_t count, FILE* stream) {
   std::size_t all = 0;
   if (!is_local_needed(from, size, count, all)) [[likely]]
     return next::fwrite(from, size, count, stream);
   const Held held(stream);
   return write_pieces(from, all, stream) / size;
 }
-TONARI_FAR_EXPORTED std::size_t fwrite_unlocked(const void* from, std::size_t size, std::size_t count, FILE* stream) {
+TONARI_EXPORTED std::size_t fwrite_unlocked(const void* from, std::size_t size, std::size_t count, FILE* stream) {
   std::size_t all = 0;
   if (!is_local_needed(from, size, count, all)) [[likely]]
     return next::fwrite_unlocked(from, size, count, stream);
   return write_pieces(from, all, stream) / size;
 }
-TONARI_FAR_EXPORTED int fputs(const char* text, FILE* stream) {
+TONARI_EXPORTED int fputs(const char* text, FILE* stream) {
   if (!is_unreached(text, 1)) [[likely]]
     return next::fputs(text, stream);
   const std::size_t bytes = std::strlen(text);
   return fwrite(text, 1, bytes, stream) == bytes ? 1 : EOF;
 }
-TONARI_FAR_EXPORTED int fputs_unlocked(const char* text, FILE* stream) {
+TONARI_EXPORTED int fputs_unlocked(const char* text, FILE* stream) {
   if (!is_unreached(text, 1)) [[likely]]
     return next::fputs_unlocked(text, stream);
   const std::size_t bytes = std::strlen(text);
   return fwrite_unlocked(text, 1, bytes, stream) == bytes ? 1 : EOF;
 }
-TONARI_FAR_EXPORTED int puts(const char* text) {
+TONARI_EXPORTED int puts(const char* text) {
   if (!is_unreached(text, 1)) [[likely]]
     return next::puts(text);
   const Held held(stdout);
@@ -217,62 +217,61 @@ TONARI_FAR_EXPORTED int puts(const char* text) {
 }
 
 extern "C" [[noreturn]] void __chk_fail() noexcept;
-TONARI_FAR_EXPORTED std::size_t __fread_chk(void* to, std::size_t room, std::size_t size, std::size_t count,
-                                            FILE* stream) {
+TONARI_EXPORTED std::size_t __fread_chk(void* to, std::size_t room, std::size_t size, std::size_t count, FILE* stream) {
   std::size_t all = 0;
   if (__builtin_mul_overflow(size, count, &all) || all > room) __chk_fail();
   return fread(to, size, count, stream);
 }
-TONARI_FAR_EXPORTED std::size_t __fread_unlocked_chk(void* to, std::size_t room, std::size_t size, std::size_t count,
-                                                     FILE* stream) {
+TONARI_EXPORTED std::size_t __fread_unlocked_chk(void* to, std::size_t room, std::size_t size, std::size_t count,
+                                                 FILE* stream) {
   std::size_t all = 0;
   if (__builtin_mul_overflow(size, count, &all) || all > room) __chk_fail();
   return fread_unlocked(to, size, count, stream);
 }
 
-TONARI_FAR_EXPORTED FILE* fopen(const char* path, const char* mode) {
+TONARI_EXPORTED FILE* fopen(const char* path, const char* mode) {
   return buffered(repeated([&] { return next::fopen(path, mode); }, Text{path}));
 }
-TONARI_FAR_EXPORTED FILE* fopen64(const char* path, const char* mode) {
+TONARI_EXPORTED FILE* fopen64(const char* path, const char* mode) {
   return buffered(repeated([&] { return next::fopen64(path, mode); }, Text{path}));
 }
 // It closes the stream whatever the path: which must be there.
-TONARI_FAR_EXPORTED FILE* freopen(const char* path, const char* mode, FILE* stream) {
+TONARI_EXPORTED FILE* freopen(const char* path, const char* mode, FILE* stream) {
   (void)touch(Text{path});
   return buffered(next::freopen(path, mode, stream));
 }
-TONARI_FAR_EXPORTED FILE* freopen64(const char* path, const char* mode, FILE* stream) {
+TONARI_EXPORTED FILE* freopen64(const char* path, const char* mode, FILE* stream) {
   (void)touch(Text{path});
   return buffered(next::freopen64(path, mode, stream));
 }
-TONARI_FAR_EXPORTED FILE* fdopen(int file, const char* mode) noexcept { return buffered(next::fdopen(file, mode)); }
-TONARI_FAR_EXPORTED FILE* popen(const char* command, const char* mode) {
+TONARI_EXPORTED FILE* fdopen(int file, const char* mode) noexcept { return buffered(next::fdopen(file, mode)); }
+TONARI_EXPORTED FILE* popen(const char* command, const char* mode) {
   return buffered(repeated([&] { return next::popen(command, mode); }, Text{command}));
 }
-TONARI_FAR_EXPORTED FILE* tmpfile() { return buffered(next::tmpfile()); }
-TONARI_FAR_EXPORTED FILE* tmpfile64() { return buffered(next::tmpfile64()); }
-TONARI_FAR_EXPORTED int fclose(FILE* stream) {
-  return tonari::far::close(stream, [](FILE* each) { return next::fclose(each); });
+TONARI_EXPORTED FILE* tmpfile() { return buffered(next::tmpfile()); }
+TONARI_EXPORTED FILE* tmpfile64() { return buffered(next::tmpfile64()); }
+TONARI_EXPORTED int fclose(FILE* stream) {
+  return tonari::preload::close(stream, [](FILE* each) { return next::fclose(each); });
 }
-TONARI_FAR_EXPORTED int pclose(FILE* stream) {
-  return tonari::far::close(stream, [](FILE* each) { return next::pclose(each); });
+TONARI_EXPORTED int pclose(FILE* stream) {
+  return tonari::preload::close(stream, [](FILE* each) { return next::pclose(each); });
 }
 
 // A buffer that the kernel may not reach stays the program's, unused.
-TONARI_FAR_EXPORTED int setvbuf(FILE* stream, char* buffer, int mode, std::size_t bytes) noexcept {
+TONARI_EXPORTED int setvbuf(FILE* stream, char* buffer, int mode, std::size_t bytes) noexcept {
   if (buffer == nullptr || mode == _IONBF || !is_unreached(buffer, bytes)) {
     return next::setvbuf(stream, buffer, mode, bytes);
   }
   std::byte* const ours = buffers.take(stream);
   return next::setvbuf(stream, reinterpret_cast<char*>(ours), mode, ours != nullptr ? Buffers::buffer_bytes : 0);
 }
-TONARI_FAR_EXPORTED void setbuffer(FILE* stream, char* buffer, std::size_t bytes) noexcept {
+TONARI_EXPORTED void setbuffer(FILE* stream, char* buffer, std::size_t bytes) noexcept {
   (void)setvbuf(stream, buffer, buffer != nullptr ? _IOFBF : _IONBF, bytes);
 }
-TONARI_FAR_EXPORTED void setbuf(FILE* stream, char* buffer) noexcept { setbuffer(stream, buffer, BUFSIZ); }
-TONARI_FAR_EXPORTED void setlinebuf(FILE* stream) noexcept { (void)setvbuf(stream, nullptr, _IOLBF, 0); }
+TONARI_EXPORTED void setbuf(FILE* stream, char* buffer) noexcept { setbuffer(stream, buffer, BUFSIZ); }
+TONARI_EXPORTED void setlinebuf(FILE* stream) noexcept { (void)setvbuf(stream, nullptr, _IOLBF, 0); }
 
-TONARI_FAR_EXPORTED int system(const char* command) {
+TONARI_EXPORTED int system(const char* command) {
   (void)touch(Text{command});
   return next::system(command);
 }

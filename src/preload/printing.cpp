@@ -1,6 +1,6 @@
-#include "far/preload/exported.hpp"
-#include "far/preload/next.hpp"
-#include "far/preload/program.hpp"
+#include "preload/exported.hpp"
+#include "preload/next.hpp"
+#include "preload/unreached.hpp"
 
 #include <unistd.h>
 
@@ -17,18 +17,16 @@ extern "C" int __vsnprintf_chk(char* to, std::size_t bytes, int flag, std::size_
 extern "C" int __vfprintf_chk(FILE* stream, int flag, const char* format, std::va_list arguments);
 extern "C" int __vdprintf_chk(int file, int flag, const char* format, std::va_list arguments);
 
-using namespace tonari::far;
+using namespace tonari::preload;
 
-TONARI_FAR_NEXT(vfprintf)
-TONARI_FAR_NEXT(vdprintf)
-TONARI_FAR_NEXT(__vfprintf_chk)
-TONARI_FAR_NEXT(__vdprintf_chk)
+TONARI_NEXT(vfprintf)
+TONARI_NEXT(vdprintf)
+TONARI_NEXT(__vfprintf_chk)
+TONARI_NEXT(__vdprintf_chk)
 
 namespace {
 
 constexpr int unchecked = 0;  // the flag of the functions that look for mistakes is larger
-
-bool may_be_unreached() noexcept { return program.unreached_bytes.load(std::memory_order_relaxed) != 0; }
 
 /// What printf would write: here, or in memory of its own.
 class Printed {
@@ -77,65 +75,63 @@ int print(int file, int flag, const char* format, std::va_list arguments) {
 
 }  // namespace
 
-TONARI_FAR_EXPORTED int vfprintf(FILE* stream, const char* format, std::va_list arguments) {
+TONARI_EXPORTED int vfprintf(FILE* stream, const char* format, std::va_list arguments) {
   // A stream of wide characters refuses.
   if (!may_be_unreached() || std::fwide(stream, 0) > 0) return next::vfprintf(stream, format, arguments);
   return print(stream, unchecked, format, arguments);
 }
-TONARI_FAR_EXPORTED int __vfprintf_chk(FILE* stream, int flag, const char* format, std::va_list arguments) {
+TONARI_EXPORTED int __vfprintf_chk(FILE* stream, int flag, const char* format, std::va_list arguments) {
   if (!may_be_unreached() || std::fwide(stream, 0) > 0) return next::__vfprintf_chk(stream, flag, format, arguments);
   return print(stream, flag, format, arguments);
 }
-TONARI_FAR_EXPORTED int vdprintf(int file, const char* format, std::va_list arguments) {
+TONARI_EXPORTED int vdprintf(int file, const char* format, std::va_list arguments) {
   return may_be_unreached() ? print(file, unchecked, format, arguments) : next::vdprintf(file, format, arguments);
 }
-TONARI_FAR_EXPORTED int __vdprintf_chk(int file, int flag, const char* format, std::va_list arguments) {
+TONARI_EXPORTED int __vdprintf_chk(int file, int flag, const char* format, std::va_list arguments) {
   return may_be_unreached() ? print(file, flag, format, arguments)
                             : next::__vdprintf_chk(file, flag, format, arguments);
 }
-TONARI_FAR_EXPORTED int vprintf(const char* format, std::va_list arguments) {
-  return vfprintf(stdout, format, arguments);
-}
-TONARI_FAR_EXPORTED int __vprintf_chk(int flag, const char* format, std::va_list arguments) {
+TONARI_EXPORTED int vprintf(const char* format, std::va_list arguments) { return vfprintf(stdout, format, arguments); }
+TONARI_EXPORTED int __vprintf_chk(int flag, const char* format, std::va_list arguments) {
   return __vfprintf_chk(stdout, flag, format, arguments);
 }
 
-TONARI_FAR_EXPORTED int printf(const char* format, ...) {
+TONARI_EXPORTED int printf(const char* format, ...) {
   std::va_list arguments;
   va_start(arguments, format);
   const int answer = vfprintf(stdout, format, arguments);
   va_end(arguments);
   return answer;
 }
-TONARI_FAR_EXPORTED int __printf_chk(int flag, const char* format, ...) {
+TONARI_EXPORTED int __printf_chk(int flag, const char* format, ...) {
   std::va_list arguments;
   va_start(arguments, format);
   const int answer = __vfprintf_chk(stdout, flag, format, arguments);
   va_end(arguments);
   return answer;
 }
-TONARI_FAR_EXPORTED int fprintf(FILE* stream, const char* format, ...) {
+TONARI_EXPORTED int fprintf(FILE* stream, const char* format, ...) {
   std::va_list arguments;
   va_start(arguments, format);
   const int answer = vfprintf(stream, format, arguments);
   va_end(arguments);
   return answer;
 }
-TONARI_FAR_EXPORTED int __fprintf_chk(FILE* stream, int flag, const char* format, ...) {
+TONARI_EXPORTED int __fprintf_chk(FILE* stream, int flag, const char* format, ...) {
   std::va_list arguments;
   va_start(arguments, format);
   const int answer = __vfprintf_chk(stream, flag, format, arguments);
   va_end(arguments);
   return answer;
 }
-TONARI_FAR_EXPORTED int dprintf(int file, const char* format, ...) {
+TONARI_EXPORTED int dprintf(int file, const char* format, ...) {
   std::va_list arguments;
   va_start(arguments, format);
   const int answer = vdprintf(file, format, arguments);
   va_end(arguments);
   return answer;
 }
-TONARI_FAR_EXPORTED int __dprintf_chk(int file, int flag, const char* format, ...) {
+TONARI_EXPORTED int __dprintf_chk(int file, int flag, const char* format, ...) {
   std::va_list arguments;
   va_start(arguments, format);
   const int answer = __vdprintf_chk(file, flag, format, arguments);

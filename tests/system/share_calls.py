@@ -1,0 +1,81 @@
+"""System calls on shared memory that is not here: of root, and of users to whom the kernel tells only their own faults."""
+
+import json
+import os
+import re
+import subprocess
+import unittest
+
+from harness.far import NOBODY
+from harness.jobs import PROGRAMS, TONARI, JobTest
+
+PROGRAM = os.path.join(PROGRAMS, "shared_calls")
+APART = ["--apart", "memory"]
+ALL_RIGHT = re.compile(r"rank 1: (\d+) of \1 calls\n")
+
+
+def has_sanitizer():
+    with open(PROGRAM, "rb") as file:
+        text = file.read()
+    return b"__asan_init" in text or b"__tsan_init" in text
+
+
+class Calls(JobTest):
+    def setUp(self):
+        super().setUp()
+        probe = subprocess.run([TONARI, "info", "--json"], capture_output=True, text=True, check=True, user=self.user)
+        features = {feature["name"]: feature for feature in json.loads(probe.stdout)["features"]}
+        self.all_faults_told = features["userfaultfd"]["works"]
+
+    def run_calls(self, *words, way=(), **settings):
+        return self.run_job("run", "-n", 2, *way, *words, env=self.environment(**settings))
+
+    def test_they_work(self):
+        for way in ([], APART, ["--apart", "network", "--network", "tcp"]):
+            with self.subTest(way=way):
+                status, output, error = self.run_calls(PROGRAM, way=way)
+                self.assertEqual((status, error), (0, ""), output)
+                self.assertRegex(output, ALL_RIGHT)
+                self.assertIn("rank 0: all is there\n", output)
+
+
+class CallsOfAnOrdinaryUser(Calls):
+    user = NOBODY
+
+    def setUp(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can become another user")
+        if has_sanitizer():
+            self.skipTest("a sanitizer's library wants to be the first that is loaded")
+        super().setUp()
+        if self.all_faults_told:
+            self.skipTest("here the kernel tells every user all faults")
+
+    def test_what_a_script_starts_has_them_too(self):
+        status, output, error = self.run_calls("sh", "-c", 'exec "$0"', PROGRAM, way=APART)
+        self.assertEqual((status, error), (0, ""), output)
+        self.assertRegex(output, ALL_RIGHT)
+
+    def test_other_preloads_stay(self):
+        status, output, error = self.run_calls("sh", "-c", 'echo "$LD_PRELOAD"', way=APART, LD_PRELOAD="libm.so.6")
+        self.assertEqual((status, error), (0, ""))
+        self.assertRegex(output, r"\A(\S+/libtonari_share_preload\.so:libm\.so\.6\n){2}\Z")
+
+    def test_without_the_wrappers_they_fail_and_it_is_told(self):
+        status, output, error = self.run_calls(PROGRAM, way=APART, TONARI_WRAP_CALLS="off", TONARI_LOG="info")
+        self.assertEqual(status, 0, error)
+        self.assertIn("pwrite (Bad address)", output)
+        self.assertRegex(error, r"system calls that meet shared memory which is not here yet will fail: start the program "
+                                r"with tonari run, .*vm\.unprivileged_userfaultfd=1")
+
+    def test_calls_without_libc_fail(self):
+        status, output, _ = self.run_calls(PROGRAM, "raw", way=APART)
+        self.assertEqual((status, output), (0, "rank 1: Bad address\n"))
+
+    def test_where_all_is_on_one_host_nothing_is_loaded(self):
+        status, output, _ = self.run_calls("sh", "-c", 'echo "<$LD_PRELOAD>"')
+        self.assertEqual((status, output), (0, "<>\n<>\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
