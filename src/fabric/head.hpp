@@ -128,15 +128,17 @@ struct Tail {
 /// in all that follows.
 struct Announced {
   std::uint64_t bytes;
-  std::uint64_t address;  ///< In the sender's address space.
+  std::uint64_t address;  ///< In the sender's address space; or one of the next two.
   std::uint32_t ticket;
   std::uint32_t generation;
 };
+inline constexpr std::uint64_t has_gaps = 0;                        ///< Only the sender knows where it all lies.
+inline constexpr std::uint64_t in_pieces_only = ~std::uint64_t{0};  ///< Only the sender reaches all of it.
 
 /// How an announced payload moves.
 enum class Road : std::uint32_t {
   direct = 1,  ///< Straight between the two programs' memory, by both sides at once.
-  pieces = 2,  ///< Through the sender's bulk memory, where direct copies are not permitted.
+  pieces = 2,  ///< Through the sender's bulk memory, where direct copies are not permitted, or do not reach.
 };
 
 struct Grant {

@@ -74,6 +74,19 @@ class Session {
   [[nodiscard]] bool direct_copies() const noexcept { return member_.direct_copies; }
   /// process_vm_readv and _writev work on this process's own memory: they answer where an access would raise a signal.
   [[nodiscard]] bool guarded_copies() const noexcept { return guarded_copies_; }
+  /// Where shared memory lies of which pages may be absent that only this process's own touches bring: the kernel tells
+  /// no faults of system calls here, neither of ours nor of other processes' copies. Once, before there is such memory.
+  void set_unreached(const void* start, std::size_t bytes) noexcept {
+    unreached_start_.store(reinterpret_cast<std::uintptr_t>(start), std::memory_order_relaxed);
+    unreached_bytes_.store(bytes, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool has_unreached() const noexcept { return unreached_bytes_.load(std::memory_order_relaxed) != 0; }
+  /// Some of it is there, or all.
+  [[nodiscard]] bool is_unreached(const void* start, std::size_t bytes) const noexcept {
+    const std::uintptr_t place =
+        reinterpret_cast<std::uintptr_t>(start) - unreached_start_.load(std::memory_order_relaxed);
+    return place + bytes < unreached_bytes_.load(std::memory_order_relaxed) + bytes;  // in front of it: wraps around
+  }
   [[nodiscard]] Arena& arena() const noexcept { return *member_.arena; }
   [[nodiscard]] RankBlock& block() const noexcept { return arena().block(rank()); }
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
@@ -175,6 +188,9 @@ class Session {
   Settings settings_;
   Membership member_;
   bool guarded_copies_ = false;
+  // Set by one thread; whoever has an address of it has it from that one: relaxed.
+  std::atomic<std::uintptr_t> unreached_start_{0};
+  std::atomic<std::size_t> unreached_bytes_{0};
   std::unique_ptr<Network> network_;
   std::string host_name_;
   std::shared_ptr<spdlog::logger> log_;

@@ -30,9 +30,11 @@ Request start_collective(Context& context, job::Wait what, Write&& write) noexce
 }
 
 /// True when broadcasts and all-reduces of these ranks go through shared memory: without direct copies they cannot
-/// when they are long, and it must not depend on a length, which a program may get wrong on one rank.
+/// when they are long, nor where buffers may be out of others' reach, and it must not depend on a length, which a
+/// program may get wrong on one rank.
 inline bool shares_data(const Context& context) noexcept {
-  return context.board() != nullptr && context.runtime().engine().copies_directly();
+  fabric::Engine& engine = context.runtime().engine();
+  return context.board() != nullptr && engine.copies_directly() && !engine.session().has_unreached();
 }
 
 /// Starts one through shared memory.

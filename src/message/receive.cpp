@@ -70,7 +70,7 @@ Status read_direct(Operation& operation, const fabric::DirectCopy& copy, std::si
 }
 
 // A payload that has gaps is announced without an address, and written by its sender.
-bool has_gaps_there(const Head& head) noexcept { return head.as<fabric::Announced>().address == 0; }
+bool has_gaps_there(const Head& head) noexcept { return head.as<fabric::Announced>().address == fabric::has_gaps; }
 
 }  // namespace
 
@@ -215,6 +215,7 @@ fabric::Grant Runtime::terms(const Operation& operation) const noexcept {
   const std::uint64_t bytes = std::min<std::uint64_t>(announced.bytes, operation.bytes);
   // Both sides have gaps: both are tended, and each copies its own.
   const bool in_pieces = !engine_.copies_directly(static_cast<int>(operation.head.source)) ||
+                         announced.address == fabric::in_pieces_only || is_unreached(operation) ||
                          (operation.scattered != nullptr && has_gaps_there(operation.head));
   return {.ticket = announced.ticket,
           .generation = announced.generation,
@@ -222,6 +223,13 @@ fabric::Grant Runtime::terms(const Operation& operation) const noexcept {
           .bytes = bytes,
           .road = in_pieces ? fabric::Road::pieces : fabric::Road::direct,
           .chunk_bytes = static_cast<std::uint32_t>(fabric::chunk_bytes_of(bytes, chunk_bytes_max_))};
+}
+
+// Copies by others do not reach all of its memory. Of data in several places that is not looked at.
+bool Runtime::is_unreached(const Operation& operation) const noexcept {
+  const job::Session& session = engine_.session();
+  return operation.scattered != nullptr ? session.has_unreached()
+                                        : session.is_unreached(operation.buffer, operation.bytes);
 }
 
 void Runtime::send_grant(int peer, const fabric::Grant& grant) noexcept {

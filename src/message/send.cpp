@@ -215,7 +215,9 @@ bool Runtime::take_ticket(Operation& operation) noexcept {
   operation.has_ticket = true;
   operation.ticket = ticket->index;
   operation.generation = ticket->generation;
-  const auto address = operation.scattered != nullptr ? 0 : reinterpret_cast<std::uint64_t>(operation.buffer);
+  const auto address = is_unreached(operation)          ? fabric::in_pieces_only
+                       : operation.scattered != nullptr ? fabric::has_gaps
+                                                        : reinterpret_cast<std::uint64_t>(operation.buffer);
   operation.head.set(fabric::Announced{operation.bytes, address, ticket->index, ticket->generation});
   return true;
 }

@@ -1,6 +1,7 @@
 #include "preload/streams.hpp"
 
 #include "preload/exported.hpp"
+#include "preload/lock.hpp"
 #include "preload/next.hpp"
 #include "preload/unreached.hpp"
 

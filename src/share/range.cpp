@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <spdlog/logger.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -88,8 +89,9 @@ std::byte* Range::agree(job::Session& session, Communicator& ranks) const {
   return nullptr;
 }
 
-// Ranks that are threads have a range each, and nobody loads anything into their process.
-void Range::tell_unreached(const job::Session& session) {
+// Ranks that are threads have a range each, and nobody loads anything into their process, nor copies from another.
+void Range::tell_unreached(job::Session& session) {
+  if (!session.threads()) session.set_unreached(start_, bytes_);
   auto* const tell =
       session.threads() ? nullptr : reinterpret_cast<TellUnreached*>(::dlsym(RTLD_DEFAULT, name_of_unreached));
   const int error = tell != nullptr ? tell(start_, bytes_) : 0;

@@ -29,7 +29,7 @@ class Range {
   /// Whole pages. Answers the same in all ranks, if all have taken and given back in the same order. Throws SetupError.
   [[nodiscard]] std::byte* take(std::uint64_t bytes);
   /// Here the kernel tells no faults of system calls: lets the calls of libc be wrapped, or says what will fail.
-  void tell_unreached(const job::Session& session);
+  void tell_unreached(job::Session& session);
   /// What is mapped there is no longer.
   void give_back(std::byte* start) noexcept;
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "preload/next.hpp"
+
 #include <sys/types.h>
 
 #include <cstddef>

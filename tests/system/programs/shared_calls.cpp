@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -118,7 +119,7 @@ void Calls::move_data() {  // pieces 0 to 5
   check("socketpair", ::socketpair(AF_UNIX, SOCK_DGRAM, 0, ends.data()) == 0);
   char* const received = absent();
   check("send", ::send(ends[0], out, some, 0) == bytes);
-  check("recv", ::recv(ends[1], received, some, 0) == bytes && std::memcmp(received, out, some) == 0);
+  check("recv", ::recv(ends[1], received, some, MSG_DONTWAIT) == bytes && std::memcmp(received, out, some) == 0);
   for (const int end : ends) ::close(end);
 }
 
@@ -165,7 +166,7 @@ void Calls::fork_a_child() {  // 16
   check("access in a child", ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
 
-void Calls::send_messages() {  // 17 and 18
+void Calls::send_messages() {  // 17 to 19
   constexpr std::size_t much = 4 * page;
   Communicator ranks(job_);
   next_ = 17;
@@ -177,11 +178,14 @@ void Calls::send_messages() {  // 17 and 18
     check("receive of a message",
           ranks.receive(std::span(other, much), 0).status == Status::ok && std::memcmp(start, other, much) == 0);
   } else if (job_.rank() == 0) {
-    if (ranks.receive(std::span(here), 1).status != Status::ok || std::memcmp(here.data(), start, much) != 0) {
-      throw std::runtime_error("what rank 1 sent is not what it has");
-    }
+    const Status status = ranks.receive(std::span(here), 1).status;
+    if (status != Status::ok) throw std::runtime_error("receive: " + std::string(to_string(status)));
+    if (std::memcmp(here.data(), start, much) != 0) throw std::runtime_error("what rank 1 sent is not what it has");
     if (ranks.send(std::span<const char>(here), 1) != Status::ok) throw std::runtime_error("send");
   }
+  char* const own = &array_[piece * (job_.rank() == 0 ? 17 : 19) + 50];
+  const Status status = ranks.broadcast(std::span(own, much), 0);
+  if (job_.rank() == 1) check("broadcast", status == Status::ok && std::memcmp(own, start, much) == 0);
 }
 
 void Calls::look_at_home() const {
