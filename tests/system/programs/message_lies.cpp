@@ -19,8 +19,8 @@ using fabric::Kind;
 
 constexpr int tag = 7;
 constexpr int go_tag = 8;
-// But 0, which says that the sender itself will write.
-constexpr std::array<std::uint64_t, 5> nowhere{1, 4096, 0x7fff'ffff'f000, 0xffff'8000'0000'0000, ~std::uint64_t{0}};
+// But 0, which says that the sender itself will write, and the last, which says that it will send pieces.
+constexpr std::array<std::uint64_t, 5> nowhere{1, 4096, 0x7fff'ffff'f000, 0xffff'8000'0000'0000, ~std::uint64_t{1}};
 
 void tell(fabric::Engine& engine, Kind kind, const auto& what, fabric::Lane lane) {
   Head head;
