@@ -7,13 +7,14 @@
 
 namespace tonari::fabric {
 
-std::optional<BulkPlace> BulkOwner::allocate(std::size_t bytes, int reader) noexcept {
+std::optional<BulkPlace> BulkOwner::allocate(std::size_t bytes, int reader, std::size_t spared) noexcept {
   for (std::size_t size_class = 0; size_class < bulk_classes; ++size_class) {
     if (bytes > bulk_block_bytes[size_class]) continue;
     Class& own = classes_[size_class];
+    const auto left = static_cast<int>(size_class + 1 == bulk_classes ? spared : 0);
     const std::lock_guard guard(own.lock);
-    if (own.free == 0) reclaim(size_class);
-    if (own.free == 0) continue;  // a larger block will do
+    if (std::popcount(own.free) <= left) reclaim(size_class);
+    if (std::popcount(own.free) <= left) continue;  // a larger block will do
     // The lowest free block: used last, so most likely still in the caches.
     const auto index = static_cast<std::size_t>(std::countr_zero(own.free));
     const std::uint64_t bit = std::uint64_t{1} << index;

@@ -25,6 +25,8 @@ inline constexpr std::size_t bulk_blocks = 64;
 inline constexpr std::array<std::size_t, 4> bulk_block_bytes{256, 1024, 4096, 16384};
 inline constexpr std::size_t bulk_classes = bulk_block_bytes.size();
 inline constexpr std::size_t bulk_tail_bytes_max = bulk_block_bytes.back();
+/// Of the largest, for what answers page faults: whoever is to give the others back may be in one.
+inline constexpr std::size_t bulk_blocks_spared = 4;
 
 struct BulkMemory {
   struct alignas(head_bytes) Returned {
@@ -59,8 +61,9 @@ class BulkOwner {
  public:
   explicit BulkOwner(BulkMemory& memory) noexcept : memory_(&memory) {}
 
-  /// A block for `bytes` (at most bulk_tail_bytes_max) that `reader` will free, or nothing when all are taken.
-  std::optional<BulkPlace> allocate(std::size_t bytes, int reader) noexcept;
+  /// A block for `bytes` (at most bulk_tail_bytes_max) that `reader` will free, or nothing when all are taken but those
+  /// that are `spared`.
+  std::optional<BulkPlace> allocate(std::size_t bytes, int reader, std::size_t spared = bulk_blocks_spared) noexcept;
   [[nodiscard]] std::byte* at(BulkPlace place) const noexcept {
     return memory_->block(place.size_class(), place.index());
   }

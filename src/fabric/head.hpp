@@ -133,12 +133,12 @@ struct Announced {
   std::uint32_t generation;
 };
 inline constexpr std::uint64_t has_gaps = 0;                        ///< Only the sender knows where it all lies.
-inline constexpr std::uint64_t in_pieces_only = ~std::uint64_t{0};  ///< Only the sender reaches all of it.
+inline constexpr std::uint64_t in_pieces_only = ~std::uint64_t{0};  ///< Only the sender may touch it: it is paged.
 
 /// How an announced payload moves.
 enum class Road : std::uint32_t {
   direct = 1,  ///< Straight between the two programs' memory, by both sides at once.
-  pieces = 2,  ///< Through the sender's bulk memory, where direct copies are not permitted, or do not reach.
+  pieces = 2,  ///< Through the sender's bulk memory, where direct copies are not permitted, or may not be.
 };
 
 struct Grant {

@@ -74,18 +74,19 @@ class Session {
   [[nodiscard]] bool direct_copies() const noexcept { return member_.direct_copies; }
   /// process_vm_readv and _writev work on this process's own memory: they answer where an access would raise a signal.
   [[nodiscard]] bool guarded_copies() const noexcept { return guarded_copies_; }
-  /// Where shared memory lies of which pages may be absent that only this process's own touches bring: the kernel tells
-  /// no faults of system calls here, neither of ours nor of other processes' copies. Once, before there is such memory.
-  void set_unreached(const void* start, std::size_t bytes) noexcept {
-    unreached_start_.store(reinterpret_cast<std::uintptr_t>(start), std::memory_order_relaxed);
-    unreached_bytes_.store(bytes, std::memory_order_relaxed);
+  /// Where shared memory lies that has copies: pages of it may be absent, and first writes are noticed. The program's
+  /// own accesses are to bring and to change it, with no lock and no baton held: other processes' copies (which change
+  /// a page by its frame, unnoticed), network cards and the progress of the fabric stay away. Once, before there is
+  /// any.
+  void set_paged(const void* start, std::size_t bytes) noexcept {
+    paged_start_.store(reinterpret_cast<std::uintptr_t>(start), std::memory_order_relaxed);
+    paged_bytes_.store(bytes, std::memory_order_relaxed);
   }
-  [[nodiscard]] bool has_unreached() const noexcept { return unreached_bytes_.load(std::memory_order_relaxed) != 0; }
+  [[nodiscard]] bool has_paged() const noexcept { return paged_bytes_.load(std::memory_order_relaxed) != 0; }
   /// Some of it is there, or all.
-  [[nodiscard]] bool is_unreached(const void* start, std::size_t bytes) const noexcept {
-    const std::uintptr_t place =
-        reinterpret_cast<std::uintptr_t>(start) - unreached_start_.load(std::memory_order_relaxed);
-    return place + bytes < unreached_bytes_.load(std::memory_order_relaxed) + bytes;  // in front of it: wraps around
+  [[nodiscard]] bool is_paged(const void* start, std::size_t bytes) const noexcept {
+    const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(start) - paged_start_.load(std::memory_order_relaxed);
+    return place + bytes < paged_bytes_.load(std::memory_order_relaxed) + bytes;  // in front of it: wraps around
   }
   [[nodiscard]] Arena& arena() const noexcept { return *member_.arena; }
   [[nodiscard]] RankBlock& block() const noexcept { return arena().block(rank()); }
@@ -189,8 +190,8 @@ class Session {
   Membership member_;
   bool guarded_copies_ = false;
   // Set by one thread; whoever has an address of it has it from that one: relaxed.
-  std::atomic<std::uintptr_t> unreached_start_{0};
-  std::atomic<std::size_t> unreached_bytes_{0};
+  std::atomic<std::uintptr_t> paged_start_{0};
+  std::atomic<std::size_t> paged_bytes_{0};
   std::unique_ptr<Network> network_;
   std::string host_name_;
   std::shared_ptr<spdlog::logger> log_;

@@ -34,7 +34,7 @@ Request start_collective(Context& context, job::Wait what, Write&& write) noexce
 /// program may get wrong on one rank.
 inline bool shares_data(const Context& context) noexcept {
   fabric::Engine& engine = context.runtime().engine();
-  return context.board() != nullptr && engine.copies_directly() && !engine.session().has_unreached();
+  return context.board() != nullptr && engine.copies_directly() && !engine.session().has_paged();
 }
 
 /// Starts one through shared memory.

@@ -215,7 +215,7 @@ fabric::Grant Runtime::terms(const Operation& operation) const noexcept {
   const std::uint64_t bytes = std::min<std::uint64_t>(announced.bytes, operation.bytes);
   // Both sides have gaps: both are tended, and each copies its own.
   const bool in_pieces = !engine_.copies_directly(static_cast<int>(operation.head.source)) ||
-                         announced.address == fabric::in_pieces_only || is_unreached(operation) ||
+                         announced.address == fabric::in_pieces_only || is_paged(operation) ||
                          (operation.scattered != nullptr && has_gaps_there(operation.head));
   return {.ticket = announced.ticket,
           .generation = announced.generation,
@@ -225,11 +225,10 @@ fabric::Grant Runtime::terms(const Operation& operation) const noexcept {
           .chunk_bytes = static_cast<std::uint32_t>(fabric::chunk_bytes_of(bytes, chunk_bytes_max_))};
 }
 
-// Copies by others do not reach all of its memory. Of data in several places that is not looked at.
-bool Runtime::is_unreached(const Operation& operation) const noexcept {
+// Of data in several places that is not looked at.
+bool Runtime::is_paged(const Operation& operation) const noexcept {
   const job::Session& session = engine_.session();
-  return operation.scattered != nullptr ? session.has_unreached()
-                                        : session.is_unreached(operation.buffer, operation.bytes);
+  return operation.scattered != nullptr ? session.has_paged() : session.is_paged(operation.buffer, operation.bytes);
 }
 
 void Runtime::send_grant(int peer, const fabric::Grant& grant) noexcept {

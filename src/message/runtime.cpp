@@ -62,7 +62,7 @@ Operation* Runtime::make_operation(Operation::Kind kind, Context& context) { ret
 
 Operation* Runtime::make_started(Operation::Kind kind, Context& context) {
   Operation* operation = make_operation(kind, context);
-  const bool by_others = engine_.copies_directly() && !engine_.session().has_unreached();
+  const bool by_others = engine_.copies_directly() && !engine_.session().has_paged();
   if (kind != Operation::Kind::collective && by_others) return operation;
   try {
     have_tended(*operation);

@@ -170,7 +170,7 @@ class Runtime final : public fabric::Layer {
   static bool keep_payload(fabric::Head& head, std::span<const std::byte> payload) noexcept;
   [[nodiscard]] bool match(Operation& operation, const fabric::Head& head, fabric::Grant& grant) noexcept;
   [[nodiscard]] fabric::Grant terms(const Operation& operation) const noexcept;
-  [[nodiscard]] bool is_unreached(const Operation& operation) const noexcept;
+  [[nodiscard]] bool is_paged(const Operation& operation) const noexcept;
   void send_grant(int peer, const fabric::Grant& grant) noexcept;
   void send_reply(int peer, const fabric::Head& head) noexcept;
   fabric::Step take_short(Operation& operation) noexcept;

@@ -215,7 +215,7 @@ bool Runtime::take_ticket(Operation& operation) noexcept {
   operation.has_ticket = true;
   operation.ticket = ticket->index;
   operation.generation = ticket->generation;
-  const auto address = is_unreached(operation)          ? fabric::in_pieces_only
+  const auto address = is_paged(operation)              ? fabric::in_pieces_only
                        : operation.scattered != nullptr ? fabric::has_gaps
                                                         : reinterpret_cast<std::uint64_t>(operation.buffer);
   operation.head.set(fabric::Announced{operation.bytes, address, ticket->index, ticket->generation});
@@ -367,9 +367,11 @@ Step Runtime::send_far_pieces(Operation& operation) noexcept {
   return operation.ready() ? advance(operation) : Step::waiting;  // for `done`
 }
 
-// Where direct copies are not permitted: through bulk memory, as far as there is room.
+// Where direct copies are not permitted, nor from the buffer by the network: through bulk memory, as far as there is
+// room.
 Step Runtime::send_pieces(Operation& operation) noexcept {
-  if (engine_.is_far(operation.peer) && operation.scattered == nullptr) return send_far_pieces(operation);
+  const bool by_network = engine_.is_far(operation.peer) && operation.scattered == nullptr && !is_paged(operation);
+  if (by_network) return send_far_pieces(operation);
   const fabric::Grant& grant = operation.grant;
   while (operation.moved < grant.bytes) {
     const std::uint64_t bytes = std::min<std::uint64_t>(fabric::bulk_tail_bytes_max, grant.bytes - operation.moved);

@@ -78,7 +78,8 @@ bool Array::serve_fetch(int peer, const Words& request) noexcept {
   Words reply = reply_to(request);
   const bool sane = page < plan_.pages() && request.count - 1 < Fetch::pages_max &&
                     i + request.count <= pages_a_block && request.count <= plan_.pages() - page;
-  const auto room = sane ? sharing_.engine().bulk().allocate(request.count * page_bytes, peer) : BulkPlace{};
+  // None is spared: who would give back what others have taken may wait for this page.
+  const auto room = sane ? sharing_.engine().bulk().allocate(request.count * page_bytes, peer, 0) : BulkPlace{};
   if (!room) return false;
   const int rank = sharing_.rank();
   std::size_t count = 0;
@@ -134,7 +135,7 @@ void Array::give(Block& block, Mask pages, std::uint64_t first, int peer) noexce
 
 bool Array::serve_changes(int peer, const Words& request, std::span<const std::byte> changes) noexcept {
   if (request.count == 0 || request.count > entries_max) return true;  // a peer lies
-  const auto room = sharing_.engine().bulk().allocate(request.count * sizeof(Entry), peer);
+  const auto room = sharing_.engine().bulk().allocate(request.count * sizeof(Entry), peer, 0);
   if (!room) return false;
   std::byte* const entries = sharing_.asking().at(*room);
   std::size_t said = 0;

@@ -89,9 +89,8 @@ std::byte* Range::agree(job::Session& session, Communicator& ranks) const {
   return nullptr;
 }
 
-// Ranks that are threads have a range each, and nobody loads anything into their process, nor copies from another.
-void Range::tell_unreached(job::Session& session) {
-  if (!session.threads()) session.set_unreached(start_, bytes_);
+// Ranks that are threads have a range each, and nobody loads anything into their process.
+void Range::tell_unreached(const job::Session& session) {
   auto* const tell =
       session.threads() ? nullptr : reinterpret_cast<TellUnreached*>(::dlsym(RTLD_DEFAULT, name_of_unreached));
   const int error = tell != nullptr ? tell(start_, bytes_) : 0;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <span>
 
 namespace tonari::share {
 
@@ -24,12 +25,13 @@ class Range {
   Range(Range&&) = delete;
   ~Range();
 
+  [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {start_, bytes_}; }
   /// Throws SetupError when so many could not be had even if all were free.
   void expect_room_for(std::uint64_t bytes) const;
   /// Whole pages. Answers the same in all ranks, if all have taken and given back in the same order. Throws SetupError.
   [[nodiscard]] std::byte* take(std::uint64_t bytes);
   /// Here the kernel tells no faults of system calls: lets the calls of libc be wrapped, or says what will fail.
-  void tell_unreached(job::Session& session);
+  void tell_unreached(const job::Session& session);
   /// What is mapped there is no longer.
   void give_back(std::byte* start) noexcept;
 

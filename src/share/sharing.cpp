@@ -96,6 +96,7 @@ Sharing::Sharing(Job& job, fabric::Engine& engine, Communicator& ranks, Asking& 
     stop_fault_thread();
     throw;
   }
+  engine_.session().set_paged(range_.bytes().data(), range_.bytes().size());
   if (faults_->reach() == pager::Reach::user_mode) range_.tell_unreached(engine_.session());
 }
 
@@ -116,6 +117,14 @@ void Sharing::stop_fault_thread() noexcept {
   const std::uint64_t one = 1;
   (void)!::write(stop_bell_.number(), &one, sizeof one);
   fault_thread_.join();
+}
+
+bool Sharing::is_alone() const noexcept {
+  const job::Arena& arena = engine_.session().arena();
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != rank_ && arena.block(rank).phase.load(std::memory_order_acquire) < job::Phase::leaving) return false;
+  }
+  return size_ > 1;
 }
 
 bool Sharing::unwinds() const noexcept { return std::uncaught_exceptions() > exceptions_; }

@@ -69,6 +69,8 @@ class Sharing {
   [[nodiscard]] bool unwinds() const noexcept;
   /// In this job.
   [[nodiscard]] bool somebody_died() const noexcept { return engine_.session().somebody_died(); }
+  /// All other ranks have left the job: nobody will set what is waited for.
+  [[nodiscard]] bool is_alone() const noexcept;
   void add(Array& array);
   void remove(Array& array) noexcept;
   void has_dirty() noexcept { dirty_.store(true, std::memory_order_release); }

@@ -171,8 +171,9 @@ class Access {
   [[nodiscard]] FarCopies::Target target_of(const Part& part, GlobalAddress address) const noexcept {
     return {static_cast<int>(address.rank), address.offset, far_[part.member].in_program};
   }
-  [[nodiscard]] bool copies_directly(const Part& part) const noexcept {
-    return part.mapped == nullptr && !part.far && engine_.session().direct_copies();
+  [[nodiscard]] bool copies_directly(const Part& part, std::span<const std::byte> local) const noexcept {
+    return part.mapped == nullptr && !part.far && engine_.session().direct_copies() &&
+           !engine_.session().is_paged(local.data(), local.size());
   }
   Status push_notified_far(const Part& part, GlobalAddress to, std::span<const std::byte> from,
                            std::uint32_t notification) noexcept;

@@ -171,7 +171,8 @@ Status Client::copy_few(Service service, std::uint32_t window, int peer, std::ui
   request.offset = offset;
   request.bytes = static_cast<std::uint32_t>(bytes);
   request.carried = 1;
-  if (!is_reachable(local, bytes, service == Service::pull)) return Status::bad_address;
+  const bool is_paged = engine_.session().is_paged(local, bytes);  // an access brings what the kernel may not reach
+  if (!is_paged && !is_reachable(local, bytes, service == Service::pull)) return Status::bad_address;
   if (service == Service::push) std::memcpy(request.words.data(), local, bytes);
   ask(asked, peer, window, request);
   wait(asked);

@@ -90,7 +90,7 @@ Status Access::copy_elsewhere(Service service, const Part& part, GlobalAddress a
     return copy_far(service, part, address, local, std::span(&all, 1));
   }
   const int owner = static_cast<int>(address.rank);
-  if (!engine_.session().direct_copies()) {
+  if (!copies_directly(part, {local, bytes})) {
     return runtime_.client().copy(service, place_.number, owner, address.offset, local, bytes);
   }
   return reach_program(address, part, [&](const fabric::DirectCopy& copy, std::uint64_t there) {
@@ -169,7 +169,7 @@ Status Access::pull_regions(std::span<std::byte> to, GlobalAddress from, std::sp
   if (status == Status::ok) status = check_regions(regions, to.size());
   if (status != Status::ok) return status;
   if (part->far) return copy_far(Service::pull, *part, from, to.data(), regions);
-  if (copies_directly(*part)) {
+  if (copies_directly(*part, to)) {
     return reach_program(from, *part, [&](const fabric::DirectCopy& copy, std::uint64_t address) {
       return for_regions(to.data(), address, regions,
                          [&copy](auto here, auto there) { return copy.read(here, there); });
@@ -184,7 +184,7 @@ Status Access::pull_regions(std::span<std::byte> to, GlobalAddress from, std::sp
 Status Access::write_regions(const Part& part, GlobalAddress to, std::span<const std::byte> from,
                              std::span<const Region> regions) noexcept {
   if (part.far) return copy_far(Service::push, part, to, writable(from.data()), regions);
-  if (copies_directly(part)) {
+  if (copies_directly(part, from)) {
     return reach_program(to, part, [&](const fabric::DirectCopy& copy, std::uint64_t address) {
       return for_regions(writable(from.data()), address, regions,
                          [&copy](auto here, auto there) { return copy.write(here, there); });
@@ -310,7 +310,7 @@ std::optional<Status> Access::push_for(int peer, GlobalAddress to, std::span<con
   if (part->state == nullptr || part->far) return Status::bounds;
   const Rights rights = layout_.rights(layout_.member(part->member), static_cast<std::size_t>(position));
   if (!includes(rights, Rights::write)) return Status::denied;
-  if (part->mapped == nullptr && !copies_directly(*part)) return std::nullopt;
+  if (part->mapped == nullptr && !copies_directly(*part, from)) return std::nullopt;
   const Status status = check(to, from.size(), Rights::write, part);
   if (status == Status::denied) return std::nullopt;
   return status == Status::ok ? write(*part, to, from) : status;
@@ -354,7 +354,7 @@ bool Access::Batch::add(GlobalAddress address, std::span<std::byte> local) noexc
   if (count_ == here_.size() || local.data() == nullptr || bytes_ + local.size() > short_copy_bytes_max) return false;
   const Part* part = nullptr;
   if (access_.check(address, local.size(), needed_, part) != Status::ok) return false;
-  if (!access_.copies_directly(*part)) return false;
+  if (!access_.copies_directly(*part, local)) return false;
   if (count_ == 0) {
     part_ = part;
     first_ = address;

@@ -29,8 +29,13 @@ constexpr std::uint32_t locks_max = 1 << 20;
 constexpr std::uint32_t notifications_max = 1 << 20;
 
 // What is wrong with an offer; empty when nothing is.
-std::string objection(const Group& group, const Offer& offer) {
+std::string objection(const job::Session& session, const Group& group, const Offer& offer) {
   const WindowOptions& options = offer.options;
+  if (offer.in_program && session.is_paged(offer.memory, offer.bytes)) {
+    return "a window over a shared array or heap: ranks have copies of it, which would not hear of what is pushed "
+           "there; "
+           "let the array be read and written instead";
+  }
   if (offer.in_program && offer.memory == nullptr && offer.bytes != 0) return "a window over memory at no address";
   if (offer.bytes > part_bytes_max) return fmt::format("a window of {} bytes: no program has so many", offer.bytes);
   if (options.locks > locks_max || options.notifications > notifications_max) {
@@ -79,7 +84,7 @@ std::shared_ptr<Access> Runtime::make(const Group& group, const Offer& offer) {
     throw SetupError(fmt::format("making a window: its group has ranks that the job of {} has not", session.size()));
   }
   const Making making = begin(group);
-  const LaidOut memory = make_here(making, offer, objection(group, offer));
+  const LaidOut memory = make_here(making, offer, objection(engine_.session(), group, offer));
   std::shared_ptr<Access> access;
   try {
     FarParts parts;
@@ -275,7 +280,7 @@ void Runtime::throw_if_gone(const Making& making) const {
 std::shared_ptr<Access> Runtime::make_alone(const Offer& offer) {
   job::Session& session = engine_.session();
   const Group group = Group::first(session.size());
-  if (const std::string wrong = objection(group, offer); !wrong.empty()) {
+  if (const std::string wrong = objection(engine_.session(), group, offer); !wrong.empty()) {
     throw SetupError("making a window: " + wrong);
   }
   std::vector<Gift> gifts(static_cast<std::size_t>(session.size()), Gift{.present = false});

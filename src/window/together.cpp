@@ -19,6 +19,7 @@ bool pays(fabric::Engine& engine, const LongAccess& access) noexcept {
   if (access.bytes <= fabric::alone_bytes_max || (access.mapped && access.bytes < mapped_together_bytes_min))
     return false;
   if (!engine.session().direct_copies() || access.peer == engine.session().rank()) return false;
+  if (engine.session().is_paged(access.local, access.bytes)) return false;  // the owner may not touch it
   const fabric::Attention owner = engine.attention(access.peer);
   return owner == fabric::Attention::looking || (owner == fabric::Attention::asleep && access.bytes >= wake_bytes_min);
 }

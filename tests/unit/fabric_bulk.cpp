@@ -25,7 +25,7 @@ struct FabricBulk : testing::Test {
 
   std::vector<BulkPlace> take_all(std::size_t size, int reader) {
     std::vector<BulkPlace> places;
-    while (const auto place = owner.allocate(size, reader)) places.push_back(*place);
+    while (const auto place = owner.allocate(size, reader, 0)) places.push_back(*place);
     return places;
   }
 };
@@ -35,7 +35,14 @@ TEST_F(FabricBulk, TakesTheSmallestClassThatFitsAndThenLargerOnes) {
 
   ASSERT_EQ(places.size(), bulk_blocks * bulk_classes);
   for (std::size_t i = 0; i < places.size(); ++i) EXPECT_EQ(places[i].size_class(), i / bulk_blocks);
-  EXPECT_FALSE(owner.allocate(1, 1).has_value());
+  EXPECT_FALSE(owner.allocate(1, 1, 0).has_value());
+}
+
+TEST_F(FabricBulk, SomeOfTheLargestAreLeftForWhatAnswersFaults) {
+  std::size_t taken = 0;
+  while (owner.allocate(bulk_tail_bytes_max, 1)) ++taken;
+  EXPECT_EQ(taken, bulk_blocks - bulk_blocks_spared);
+  EXPECT_EQ(take_all(bulk_tail_bytes_max, 1).size(), bulk_blocks_spared);
 }
 
 TEST_F(FabricBulk, BlocksThatAreOutOverlapNowhere) {
@@ -60,11 +67,11 @@ TEST_F(FabricBulk, ABlockIsFreeOnceItsTurnIsReturnedRoundAfterRound) {
     for (BulkPlace& place : places) {
       BulkReader::give_back(memory, place);
 
-      const auto again = owner.allocate(bulk_tail_bytes_max, 1);
+      const auto again = owner.allocate(bulk_tail_bytes_max, 1, 0);
       ASSERT_TRUE(again.has_value()) << "round " << round;
       ASSERT_EQ(again->index(), place.index());
       ASSERT_NE(again->turn(), place.turn());
-      ASSERT_FALSE(owner.allocate(bulk_tail_bytes_max, 1).has_value());
+      ASSERT_FALSE(owner.allocate(bulk_tail_bytes_max, 1, 0).has_value());
       place = *again;
     }
   }
@@ -76,7 +83,7 @@ TEST_F(FabricBulk, TidyTakesBackWhatReadersReturned) {
 
   owner.tidy();
 
-  const auto place = owner.allocate(200, 1);
+  const auto place = owner.allocate(200, 1, 0);
   ASSERT_TRUE(place.has_value());
   EXPECT_EQ(place->size_class(), 0U);
   EXPECT_EQ(place->index(), 0U);
@@ -86,7 +93,7 @@ TEST_F(FabricBulk, ADeadReadersBlocksComeBackAndOthersDoNot) {
   std::vector<BulkPlace> of_one;
   std::vector<BulkPlace> of_two;
   for (std::size_t i = 0; i < bulk_blocks; ++i) {
-    (i % 2 == 0 ? of_one : of_two).push_back(*owner.allocate(bulk_tail_bytes_max, i % 2 == 0 ? 1 : 2));
+    (i % 2 == 0 ? of_one : of_two).push_back(*owner.allocate(bulk_tail_bytes_max, i % 2 == 0 ? 1 : 2, 0));
   }
 
   owner.reader_died(1);
@@ -97,7 +104,7 @@ TEST_F(FabricBulk, ADeadReadersBlocksComeBackAndOthersDoNot) {
 }
 
 TEST_F(FabricBulk, LookFindsWhatTheOwnerWrote) {
-  const auto place = owner.allocate(5000, 1);
+  const auto place = owner.allocate(5000, 1, 0);
   ASSERT_TRUE(place.has_value());
   std::memset(owner.at(*place), 0x5a, 5000);
 
