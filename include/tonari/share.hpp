@@ -81,7 +81,8 @@ class Memory {
 /// Collective. Throws SetupError: no addresses, no memory, a missing kernel feature, ranks that disagree.
 std::shared_ptr<Memory> make_memory(Job& job, std::uint64_t bytes, const ArrayOptions& options);
 
-/// Collective. What any rank wrote before it, all see after it. Answers ok, or peer_gone: a rank died.
+/// Collective. What any rank wrote before it, all see after it. Answers ok, or peer_gone: a rank died or has left; or
+/// no_memory, where it is the first use of shared memory and that cannot be: the log says why.
 Status barrier(Job& job) noexcept;
 /// For synchronisation by other means, such as messages: what this rank has written is there for whoever acquires
 /// later.
@@ -129,7 +130,7 @@ class flag {
   /// By one thread at a time. To what it was at least.
   Status set(std::uint64_t value) noexcept;
   [[nodiscard]] std::uint64_t get() noexcept;
-  /// Returns once it is at least `value`; or peer_gone when a rank of the job has died.
+  /// Returns once it is at least `value`; or peer_gone when a rank of the job has died, or all others have left it.
   Status wait(std::uint64_t value) noexcept;
 
  private:
@@ -199,13 +200,11 @@ class shared_array {
   /// The rank at which an element (its first byte) had its home at first.
   [[nodiscard]] int home_of(std::size_t index) const noexcept { return memory().home_of(bytes_of(index)); }
   /// Names what this rank has written since it last synchronised: see ArrayOptions::writes_are_named. Elsewhere it does
-  /// nothing.
-  void wrote(std::size_t first, std::size_t count) const noexcept {
-    memory().wrote(first * sizeof(T), count * sizeof(T));
-  }
+  /// nothing. Beyond the end: misuse, which builds with assertions name.
+  void wrote(std::size_t first, std::size_t count) const noexcept { memory().wrote(bytes_of(first), bytes_of(count)); }
   /// Brings what this rank will read, all at once.
   void prefetch(std::size_t first, std::size_t count) const noexcept {
-    memory().prefetch(first * sizeof(T), count * sizeof(T));
+    memory().prefetch(bytes_of(first), bytes_of(count));
   }
   /// Collective. As share::barrier(), and all ranks have copies of what each names here: for data that everyone reads
   /// next. They are sent straight to their places, down trees, in place of a notice and a fault a page and reader. Each

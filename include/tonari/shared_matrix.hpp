@@ -4,6 +4,7 @@
 #include <tonari/share.hpp>
 #include <tonari/status.hpp>
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -58,7 +59,7 @@ class shared_matrix {
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::size_t columns() const noexcept { return columns_; }
   [[nodiscard]] std::span<T> row(std::size_t i) const noexcept {
-    return {reinterpret_cast<T*>(memory_->bytes().data() + i * row_bytes_), columns_};
+    return {reinterpret_cast<T*>(memory().bytes().data() + i * row_bytes_), columns_};
   }
   /// So that matrix[i][j] is an element.
   [[nodiscard]] std::span<T> operator[](std::size_t i) const noexcept { return row(i); }
@@ -75,17 +76,17 @@ class shared_matrix {
 
   /// Brings rows that this rank will read, all at once: its neighbours' next to its own, for instance.
   void prefetch_rows(std::size_t first, std::size_t count) const noexcept {
-    memory_->prefetch(first * row_bytes_, count * row_bytes_);
+    memory().prefetch(product(first, row_bytes_), product(count, row_bytes_));
   }
   /// Collective. As shared_array::barrier_with_multicast, of rows.
   Status barrier_with_multicast(std::size_t first, std::size_t count) const noexcept {
     const bool is_in = first <= rows_ && count <= rows_ - first;
-    return memory_->barrier_with_multicast(is_in ? first * row_bytes_ : too_many,
+    return memory().barrier_with_multicast(is_in ? first * row_bytes_ : too_many,
                                            is_in ? count * row_bytes_ : too_many);
   }
   /// Names rows that this rank has written since it last synchronised: see ArrayOptions::writes_are_named.
   void wrote_rows(std::size_t first, std::size_t count) const noexcept {
-    memory_->wrote(first * row_bytes_, count * row_bytes_);
+    memory().wrote(product(first, row_bytes_), product(count, row_bytes_));
   }
 
  private:
@@ -110,6 +111,10 @@ class shared_matrix {
     all.writes_are_named = options.writes_are_named;
     all.updates = options.updates;
     return all;
+  }
+  [[nodiscard]] share::Memory& memory() const noexcept {
+    assert(memory_ != nullptr && "a shared_matrix is used that was moved from");
+    return *memory_;
   }
 
   int rank_;

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "job/memory.hpp"
 #include "job/signals.hpp"
+#include "share/misuse.hpp"
 #include "share/sharing.hpp"
 #include "window/access.hpp"
 
@@ -59,6 +60,7 @@ Array::Array(Sharing& sharing, std::uint32_t number, std::byte* start, Plan plan
 
 // Others may still need what has its home here, until all have come.
 Array::~Array() {
+  if (!sharing_.engine().session().in_own_process()) return;   // all else is the parent's
   if (!sharing_.unwinds()) (void)sharing_.window().barrier();  // a rank died: nobody needs it
   sharing_.remove(*this);
   sharing_.faults().unwatch(address_of(0), bytes().size());
@@ -92,7 +94,12 @@ bool Array::is_home(std::uint64_t page) noexcept {
 int Array::home_of(std::uint64_t offset) const noexcept { return plan_.home_of_byte(offset, sharing_.rank()); }
 
 void Array::wrote(std::uint64_t offset, std::uint64_t count) noexcept {
-  if (!named_ || count == 0 || offset >= bytes().size()) return;
+  if (!named_ || count == 0) return;
+  const std::uint64_t end = bytes().size();
+  if (offset > end || count > end - offset) {
+    name_misuse(sharing_.rank(), "wrote() names {} bytes from byte {} on of a shared array of {}", count, offset, end);
+  }
+  if (offset >= end) return;
   count = std::min(count, bytes().size() - offset);
   {
     const std::lock_guard guard(named_mutex_);

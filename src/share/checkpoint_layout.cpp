@@ -73,13 +73,17 @@ void check_header(const CheckpointHeader& header, std::uint64_t file_bytes) {
   if (header.magic != CheckpointHeader::magic_of_all) {
     throw SetupError(fmt::format("this is no checkpoint of tonari, or its beginning is torn; {}", remedy));
   }
-  if (header.version != CheckpointHeader::version_now) {
+  const bool is_of_now = header.version == CheckpointHeader::version_now;
+  if (header.header_digest != header.digest()) {
+    throw SetupError(is_of_now
+                         ? fmt::format("its header is torn; {}", remedy)
+                         : fmt::format("its header is torn, or of version {}, and this tonari reads version {}; {}",
+                                       header.version, CheckpointHeader::version_now, remedy));
+  }
+  if (!is_of_now) {
     throw SetupError(
         fmt::format("it says version {}, and this tonari reads version {}: load it with the one that saved it",
                     header.version, CheckpointHeader::version_now));
-  }
-  if (header.header_digest != header.digest()) {
-    throw SetupError(fmt::format("its header is torn; {}", remedy));
   }
   if (header.file_bytes != file_bytes) {
     throw SetupError(fmt::format("it has {} bytes, and should have {}; {}", file_bytes, header.file_bytes, remedy));

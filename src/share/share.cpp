@@ -5,6 +5,10 @@
 #include "share/runtime.hpp"
 #include "share/sharing.hpp"
 
+#include <spdlog/logger.h>
+
+#include <exception>
+
 namespace tonari::share {
 
 namespace {
@@ -13,10 +17,9 @@ namespace {
 Status with_sharing(Job& job, Status (Sharing::*call)()) noexcept {
   try {
     return (Runtime::of(job.session()).sharing(job).*call)();
-  } catch (const SetupError&) {
-    return Status::peer_gone;
-  } catch (const std::bad_alloc&) {
-    return Status::no_memory;
+  } catch (const std::exception& failure) {
+    job.session().log().error("{}", failure.what());
+    return job.session().somebody_died() ? Status::peer_gone : Status::no_memory;
   }
 }
 

@@ -94,7 +94,7 @@ Status flag::wait(std::uint64_t value) noexcept {
     // Sequentially consistent with falling asleep, as what set() does; acquire: what was released before.
     std::atomic_ref watched(*reinterpret_cast<std::uint64_t*>(word));
     const auto is_set = [&] { return watched.load(std::memory_order_seq_cst) >= value; };
-    const auto is_over = [&] { return is_set() || sharing.somebody_died(); };
+    const auto is_over = [&] { return is_set() || sharing.somebody_died() || sharing.is_alone(); };
     window::wait_until(sharing.engine(), is_over, job::Wait::window, place.home());
     return is_set() ? sharing.acquire() : Status::peer_gone;
   }
@@ -102,7 +102,7 @@ Status flag::wait(std::uint64_t value) noexcept {
     const auto found = place.window().fetch_add(place.word(), std::uint64_t{0});
     if (found.status != Status::ok) return found.status;
     if (found.before >= value) return sharing.acquire();
-    if (sharing.somebody_died()) return Status::peer_gone;
+    if (sharing.somebody_died() || sharing.is_alone()) return Status::peer_gone;
     ::sched_yield();
   }
 }

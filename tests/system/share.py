@@ -74,6 +74,19 @@ class Share(JobTest):
                 self.assertRegex(error, r"shared memory: it keeps 1\.0 TiB of addresses .* raise ulimit -v \(here: 3\.8 GiB\), "
                                         r"or set TONARI_SHARE_BYTES to what the arrays need")
 
+    def test_who_waits_for_a_flag_of_ranks_that_have_left_is_told(self):
+        for way in WAYS:
+            with self.subTest(way=way):
+                status, output, error = self.run_phase("alone", way)
+                self.assertEqual((status, output, error), (0, "rank 0: wait peer_gone\n", ""))
+
+    def test_a_forked_child_unwinds_and_leaves_the_parents_memory_alone(self):
+        for way in WAYS:
+            with self.subTest(way=way):
+                status, output, error = self.run_phase("fork", way)
+                self.assertEqual((status, error), (0, ""))
+                self.assertEqual(sorted(output.splitlines()), [f"rank {rank} sees 3" for rank in range(3)])
+
     def test_leaving_by_an_exception_does_not_wait_for_the_others(self):
         for way in WAYS:
             with self.subTest(way=way):

@@ -6,7 +6,12 @@
 //   unlock     a mutex is unlocked that nobody has locked
 //   large      an array of more bytes than there are addresses for it
 //   after      a rank ends without destroying its array, by an exception, while the others wait
+//   alone      rank 0 waits for a flag that the others, who leave the job, have not set
+//   fork       a child, which has none of it, destroys its array and its job as any process does
 #include <tonari/tonari.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -14,7 +19,10 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <numeric>
+
 #include <stdexcept>
 #include <string>
 
@@ -86,12 +94,34 @@ void leave_by_exception(Job& job) {
   meet(job);
 }
 
+void wait_alone(Job& job) {
+  share::flag flag(job);
+  if (job.rank() == 0) std::printf("rank 0: wait %s\n", std::string(to_string(flag.wait(1))).c_str());
+}
+
+// The parent's is as it was.
+void fork_a_child(Job& job) {
+  auto array = std::make_unique<shared_array<int>>(job, 100'000);
+  (*array)[static_cast<std::size_t>(job.rank())] = 1;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    array.reset();
+    return;
+  }
+  int status = -1;
+  if (::waitpid(child, &status, 0) != child || status != 0) throw std::runtime_error("the child did not end well");
+  meet(job);
+  std::printf("rank %d sees %d\n", job.rank(), std::accumulate(array->data(), array->data() + job.size(), 0));
+  meet(job);
+}
+
 }  // namespace
 
 int main(int, char** arguments) {
   const std::map<std::string, std::function<void(Job&)>> phases{
       {"pointers", link_pointers}, {"death", die},        {"lost", lose},
-      {"unlock", unlock},          {"large", make_large}, {"after", leave_by_exception}};
+      {"unlock", unlock},          {"large", make_large}, {"after", leave_by_exception},
+      {"alone", wait_alone},       {"fork", fork_a_child}};
   try {
     Job job;
     phases.at(arguments[1])(job);
