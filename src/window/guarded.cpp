@@ -29,8 +29,21 @@ bool is_reachable(std::byte* there, std::size_t bytes, bool to_write) noexcept {
   return is_word_reachable(first) && (first / page_bytes == last / page_bytes || is_word_reachable(last));
 }
 
+namespace {
+
+// By who asked: an access brings what the kernel may not reach.
+Status copy_paged(std::byte* memory, std::byte* other, std::size_t bytes, bool to_memory) noexcept {
+  copy_bytes(to_memory ? memory : other, to_memory ? other : memory, bytes);
+  return Status::ok;
+}
+
+}  // namespace
+
 Status copy_by_kernel(fabric::Engine& engine, std::byte* memory, std::span<const std::byte> bulk,
                       bool to_memory) noexcept {
+  if (engine.session().is_paged(memory, bulk.size())) {
+    return copy_paged(memory, const_cast<std::byte*>(bulk.data()), bulk.size(), to_memory);
+  }
   const job::Arena& arena = engine.session().arena();
   const auto place = static_cast<off_t>(arena.place_of(bulk.data()));
   const ssize_t copied = to_memory ? ::pread(arena.memory().number(), memory, bulk.size(), place)
@@ -40,10 +53,7 @@ Status copy_by_kernel(fabric::Engine& engine, std::byte* memory, std::span<const
 
 Status copy_guarded(const job::Session& session, std::byte* memory, std::byte* other, std::size_t bytes,
                     bool to_memory) noexcept {
-  if (session.is_paged(memory, bytes)) {  // by who asked: an access brings what the kernel may not reach
-    copy_bytes(to_memory ? memory : other, to_memory ? other : memory, bytes);
-    return Status::ok;
-  }
+  if (session.is_paged(memory, bytes)) return copy_paged(memory, other, bytes, to_memory);
   if (session.guarded_copies()) {
     const fabric::DirectCopy copy(::getpid(), false);
     const auto there = reinterpret_cast<std::uint64_t>(memory);
