@@ -86,7 +86,9 @@ concept Waitable = requires(W& waitable, Sleeper* sleeper) {
 };
 /// One whose thread must never touch a program's memory: it runs no errands.
 template <class W>
-concept TouchesNothing = Waitable<W> && requires { typename W::touches_nothing; };
+concept TouchesNothing = Waitable<W> && requires {
+  typename W::touches_nothing;
+};
 /// One that ends by itself after some time.
 template <class W>
 concept TimedWaitable = Waitable<W> && requires(const W& waitable) {

@@ -13,7 +13,8 @@
 
 // stdio, where the kernel tells only faults of the program itself. glibc calls the kernel from within: with a stream's
 // buffer, which an allocator of the program's own may have from the arena, and with the caller's memory, if it is
-// larger than the buffer. So streams have buffers of ours, and what comes from unreached memory comes through local memory.
+// larger than the buffer. So streams have buffers of ours, and what comes from unreached memory comes through local
+// memory.
 namespace tonari::preload {
 
 namespace {
