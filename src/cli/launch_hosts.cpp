@@ -148,8 +148,11 @@ Words words_for_mpirun(const Launcher& launcher, const LaunchOptions& options, c
   if (!options.bind.empty()) words.insert(words.end(), {"--bind-to", options.bind});
   if (options.tag_output && launcher.kind == Launcher::Kind::open_mpi_4) words.emplace_back("--tag-output");
   if (options.tag_output && launcher.kind != Launcher::Kind::open_mpi_4) words.insert(words.end(), {"--output", "tag"});
-  for (const std::string& name : settle_environment(options)) words.insert(words.end(), {"-x", name});
-  if (const auto preload = preload_of_ranks(options)) words.insert(words.end(), {"-x", "LD_PRELOAD=" + *preload});
+  const auto preload = preload_of_ranks(options);
+  for (const std::string& name : settle_environment(options)) {
+    if (!preload || name != "LD_PRELOAD") words.insert(words.end(), {"-x", name});
+  }
+  if (preload) words.insert(words.end(), {"-x", "LD_PRELOAD=" + *preload});
   return words;
 }
 

@@ -49,7 +49,6 @@ std::vector<cpu_set_t> choose_places(const LaunchOptions& options, int ranks) {
 
 std::vector<std::string> LaunchedJob::environment_of_all() const {
   std::vector<std::string> ours = gatekeeper_.environment();
-  if (const auto preload = preload_of_ranks(options_)) ours.push_back("LD_PRELOAD=" + *preload);
   ours.push_back(fmt::format("TONARI_SIZE={}", count()));
   if (!options_.apart.empty()) ours.push_back("TONARI_APART=" + options_.apart);
   if (!options_.network.empty()) ours.push_back("TONARI_NETWORK=" + options_.network);
@@ -59,6 +58,10 @@ std::vector<std::string> LaunchedJob::environment_of_all() const {
     } else {
       check_is_set(asked);
     }
+  }
+  if (const auto preload = preload_of_ranks(options_)) {  // with what --env and our environment say
+    std::erase_if(ours, [](const std::string& pair) { return name_of(pair) == "LD_PRELOAD"; });
+    ours.push_back("LD_PRELOAD=" + *preload);
   }
   std::vector<std::string> all;
   for (char** inherited = ::environ; *inherited != nullptr; ++inherited) {

@@ -58,6 +58,16 @@ std::byte* map(std::size_t bytes) noexcept {
 
 }  // namespace
 
+std::atomic<std::uint32_t>* map_word_of_this_process() noexcept {
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+  const long at = system_call(SYS_mmap, nullptr, page_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (is_error(at)) return failed(error_of(at), nullptr);
+  const long wiped = system_call(SYS_madvise, at, page_bytes, MADV_WIPEONFORK);
+  if (!is_error(wiped)) return static_cast<std::atomic<std::uint32_t>*>(pointer_to(static_cast<Address>(at)));
+  (void)system_call(SYS_munmap, at, page_bytes);
+  return failed(error_of(wiped), nullptr);
+}
+
 void find_all_next() noexcept {
   const int before = errno;
   for (AnyNext* each = start_of_next; each != end_of_next; ++each) (void)each->find();

@@ -32,6 +32,9 @@ struct Unreached {
 };
 extern constinit Unreached unreached;
 
+/// A zero in a page of its own, which forked children find zeroed whatever was stored. Null: errno says why.
+std::atomic<std::uint32_t>* map_word_of_this_process() noexcept;
+
 inline bool may_be_unreached() noexcept { return unreached.bytes.load(std::memory_order_relaxed) != 0; }
 
 inline bool is_unreached(const void* start, std::size_t bytes) noexcept {

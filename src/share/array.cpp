@@ -3,7 +3,6 @@
 #include "base/error.hpp"
 #include "job/memory.hpp"
 #include "job/signals.hpp"
-#include "share/misuse.hpp"
 #include "share/sharing.hpp"
 #include "window/access.hpp"
 
@@ -94,12 +93,8 @@ bool Array::is_home(std::uint64_t page) noexcept {
 int Array::home_of(std::uint64_t offset) const noexcept { return plan_.home_of_byte(offset, sharing_.rank()); }
 
 void Array::wrote(std::uint64_t offset, std::uint64_t count) noexcept {
-  if (!named_ || count == 0) return;
-  const std::uint64_t end = bytes().size();
-  if (offset > end || count > end - offset) {
-    name_misuse(sharing_.rank(), "wrote() names {} bytes from byte {} on of a shared array of {}", count, offset, end);
-  }
-  if (offset >= end) return;
+  plan_.expect_inside(offset, count, sharing_.rank());
+  if (!named_ || count == 0 || offset >= bytes().size()) return;
   count = std::min(count, bytes().size() - offset);
   {
     const std::lock_guard guard(named_mutex_);
@@ -121,6 +116,10 @@ MappedArray::MappedArray(Job& job, Sharing& sharing, std::byte* start, Plan plan
   const auto place = pool.place_of(window_.direct(window_.at(0)));
   if (!place) throw SetupError("a shared array: its memory is not mapped here");
   pool.map_at(start, *place, plan_.bytes());
+}
+
+void MappedArray::wrote(std::uint64_t offset, std::uint64_t count) noexcept {
+  plan_.expect_inside(offset, count, sharing_.rank());
 }
 
 int MappedArray::home_of(std::uint64_t offset) const noexcept { return plan_.home_of_byte(offset, sharing_.rank()); }

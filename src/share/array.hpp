@@ -169,7 +169,7 @@ class MappedArray final : public Memory {
   ~MappedArray() override;
 
   [[nodiscard]] int home_of(std::uint64_t offset) const noexcept override;
-  void wrote(std::uint64_t, std::uint64_t) noexcept override {}
+  void wrote(std::uint64_t offset, std::uint64_t bytes) noexcept override;
   void prefetch(std::uint64_t, std::uint64_t) noexcept override {}
   Status barrier_with_multicast(std::uint64_t offset, std::uint64_t bytes) noexcept override;
 

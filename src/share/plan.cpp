@@ -60,6 +60,11 @@ int Plan::home_of(std::uint64_t page) const noexcept {
   return static_cast<int>(page / stripe_pages_ % ranks_);
 }
 
+void Plan::expect_inside(std::uint64_t offset, std::uint64_t bytes, int own_rank) const noexcept {
+  if (!has_assertions || (offset <= bytes_ && bytes <= bytes_ - offset)) return;
+  name_misuse(own_rank, "wrote() names {} bytes from byte {} on of a shared array of {}", bytes, offset, asked_bytes_);
+}
+
 int Plan::home_of_byte(std::uint64_t offset, int own_rank) const noexcept {
   if (has_assertions && offset >= asked_bytes_) {
     name_misuse(own_rank, "home_of() is asked about byte {} of a shared array of {} bytes", offset, asked_bytes_);

@@ -19,6 +19,8 @@ class Plan {
   [[nodiscard]] int home_of(std::uint64_t page) const noexcept;
   /// Of the page with a byte. Beyond the array's end it is misuse; without assertions, the last page's.
   [[nodiscard]] int home_of_byte(std::uint64_t offset, int own_rank) const noexcept;
+  /// Names what a program says that it has written, and that is not in the array's pages.
+  void expect_inside(std::uint64_t offset, std::uint64_t bytes, int own_rank) const noexcept;
   /// The pages from `page` on that have the same home, up to the array's end.
   [[nodiscard]] std::uint64_t run_at(std::uint64_t page) const noexcept;
   /// A number that differs where plans do.

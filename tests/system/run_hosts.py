@@ -4,6 +4,7 @@ import os
 import tempfile
 import unittest
 
+from harness.far import NOBODY, faults_told
 from harness.jobs import JobTest
 
 LAUNCHER = """#!/bin/sh
@@ -133,6 +134,20 @@ class OnHosts(JobTest):
             file.write("#!/nowhere\n")
         os.chmod(path, 0o755)
         self.assertEqual(self.launch("--hosts", "a", "./prog")[0], 127)
+
+    def test_ranks_of_ordinary_users_get_wrappers_of_their_calls(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can become another user")
+        if faults_told(NOBODY) != "programs":
+            self.skipTest("here the kernel tells every user all faults, or none")
+        self.user = NOBODY
+        os.chmod(self.folder, 0o755)
+        self.install({**OPEN_MPI_4, "srun": ""})
+        got = self.launched("--hosts", "a", "--env", "LD_PRELOAD=libm.so.6", "./prog")
+        self.assertRegex(" ".join(got), r"^-n 1 --host a:1 -x LD_PRELOAD=/\S+/libtonari_share_preload\.so:libm\.so\.6 \./prog$")
+        got = self.launched("--hosts", "a", "./prog", SLURM_JOB_ID="1")
+        self.assertRegex(got[4], r"^--export=ALL,LD_PRELOAD=/\S+/libtonari_share_preload\.so$")
+        self.assertNotIn("LD_PRELOAD", " ".join(self.launched("--hosts", "a", "./prog", TONARI_WRAP_CALLS="off")))
 
 
 if __name__ == "__main__":

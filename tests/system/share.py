@@ -71,8 +71,13 @@ class Share(JobTest):
                 status, _, error = self.run_job("run", "-n", 2, *way, "sh", "-c", 'ulimit -v 4000000; exec "$0" pointers', PROGRAM,
                                                 env=self.environment())
                 self.assertEqual(status, 1)
-                self.assertRegex(error, r"shared memory: it keeps 1\.0 TiB of addresses .* raise ulimit -v \(here: 3\.8 GiB\), "
-                                        r"or set TONARI_SHARE_BYTES to what the arrays need")
+                why = (r"shared memory: it keeps 1\.0 TiB of addresses .* raise ulimit -v \(here: 3\.8 GiB\), "
+                       r"or set TONARI_SHARE_BYTES to what the arrays need")
+                self.assertRegex(error, why)
+                status, output, error = self.run_job("run", "-n", 2, *way, "sh", "-c", 'ulimit -v 4000000; exec "$0" barrier', PROGRAM,
+                                                     env=self.environment())
+                self.assertEqual((status, output), (0, 2 * "barrier: no_memory\n"))
+                self.assertRegex(error, why)
 
     def test_who_waits_for_a_flag_of_ranks_that_have_left_is_told(self):
         for way in WAYS:

@@ -61,6 +61,11 @@ class CallsOfAnOrdinaryUser(Calls):
         self.assertEqual((status, error), (0, ""))
         self.assertRegex(output, r"\A(\S+/libtonari_share_preload\.so:libm\.so\.6\n){2}\Z")
 
+    def test_so_do_those_that_env_names(self):
+        status, output, error = self.run_calls("--env", "LD_PRELOAD=libm.so.6", "sh", "-c", "env | grep -a LD_PRELOAD", way=APART)
+        self.assertEqual((status, error), (0, ""))
+        self.assertRegex(output, r"\A(LD_PRELOAD=\S+/libtonari_share_preload\.so:libm\.so\.6\n){2}\Z")
+
     def test_without_the_wrappers_they_fail_and_it_is_told(self):
         status, output, error = self.run_calls(PROGRAM, way=APART, TONARI_WRAP_CALLS="off", TONARI_LOG="info")
         self.assertEqual(status, 0, error)

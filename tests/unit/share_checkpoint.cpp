@@ -209,6 +209,14 @@ TEST_P(Checkpoint, TornAtAnyByteIsRefusedAndThePreviousOneStillLoads) {
       torn[place] = static_cast<char>(torn[place] ^ 1 << test::between(random, 0, 7));
       expect_refusal(torn, "byte " + std::to_string(place) + " changed");
     };
+    if (job.rank() == 0) {
+      File other_version = whole;
+      other_version[8] = static_cast<char>(other_version[8] ^ 64);
+      write_file(path("torn"), other_version);
+    }
+    ASSERT_EQ(share::barrier(job), Status::ok);
+    EXPECT_NE(refusal([&] { return share::load(job, path("torn")); }).find("its header is torn, or of version"),
+              std::string::npos);
     const auto cut = [&](std::size_t bytes) {
       File torn = whole;
       torn.resize(bytes);

@@ -175,6 +175,13 @@ TEST(SharedMisuseDeathTest, IsNamed) {
   };
   EXPECT_DEATH(misuse(ways[0], ask_for_a_home_beyond_the_end), "home_of.. is asked about byte 400 of .* 400 bytes");
   EXPECT_DEATH(misuse(ways[1], ask_for_a_home_beyond_the_end), "home_of.. is asked about byte 400 of .* 400 bytes");
+  const auto name_too_many = [](Job& job) {
+    ArrayOptions named;
+    named.writes_are_named = true;
+    const shared_array<int> array(job, 100, named);
+    array.wrote(90, 1000);
+  };
+  EXPECT_DEATH(misuse(ways[0], name_too_many), "wrote.. names 4000 bytes from byte 360 on of a shared array of 400");
   EXPECT_DEATH(misuse(ways[0], destroy_locked), "rank 0: a share::mutex is destroyed that this rank has locked");
   EXPECT_DEATH(misuse(ways[0], set_to_less), "rank 0: a share::flag is set to 1, which was 2 before: flags only grow");
 }
@@ -192,6 +199,12 @@ TEST(SharedMisuseDeathTest, OfWhatWasMovedFromIsNamed) {
     const share::mutex there(std::move(mutex));
     (void)mutex.lock();  // NOLINT(bugprone-use-after-move): on purpose
   };
+  const auto use_matrix = [](Job& job) {
+    shared_matrix<int> matrix(job, 10, 10);
+    const shared_matrix<int> there(std::move(matrix));
+    matrix[0][0] = 1;  // NOLINT(bugprone-use-after-move): on purpose
+  };
+  EXPECT_DEATH(misuse(way, use_matrix), "a shared_matrix is used that was moved from");
   EXPECT_DEATH(misuse(way, use_array), "a shared_array is used that was moved from");
   EXPECT_DEATH(misuse(way, use_mutex), "a share::mutex is used that was moved from");
 }

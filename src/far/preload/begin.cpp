@@ -171,13 +171,8 @@ bool reserve_all(Start& start) noexcept {
 }
 
 bool map_ready(Start& start) noexcept {
-  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-  const long at = system_call(SYS_mmap, nullptr, page_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-  if (is_error(at)) return fail(start, error_of(at), "mmap of a page");
-  const long wiped = system_call(SYS_madvise, at, page_bytes, MADV_WIPEONFORK);
-  if (is_error(wiped)) return fail(start, error_of(wiped), "madvise(MADV_WIPEONFORK)");
-  start.ready = static_cast<std::atomic<std::uint32_t>*>(pointer_to(static_cast<Address>(at)));
-  return true;
+  start.ready = map_word_of_this_process();
+  return start.ready != nullptr || fail(start, errno, "mmap or madvise(MADV_WIPEONFORK) of a page");
 }
 
 // As pager/userfaultfd.cpp: with a device the kernel asks for the file's rights, without one for the process's.

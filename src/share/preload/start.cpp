@@ -1,11 +1,11 @@
 #include "preload/exported.hpp"
 #include "preload/next.hpp"
 #include "preload/streams.hpp"
-#include "preload/system_calls.hpp"
 #include "preload/unreached.hpp"
 #include "share/preload/unreached.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 
 // Ranks of ordinary users, of which the kernel tells no faults of system calls, have the calls of libc wrapped
@@ -14,19 +14,6 @@
 using namespace tonari::preload;
 
 namespace {
-
-using Word = std::atomic<std::uint32_t>;
-
-// Forked children, which do not have the memory, find it zeroed.
-Word* map_word() noexcept {
-  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-  const long at = system_call(SYS_mmap, nullptr, page_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-  if (is_error(at)) return failed(error_of(at), nullptr);
-  const long wiped = system_call(SYS_madvise, at, page_bytes, MADV_WIPEONFORK);
-  if (!is_error(wiped)) return static_cast<Word*>(pointer_to(static_cast<Address>(at)));
-  (void)system_call(SYS_munmap, at, page_bytes);
-  return failed(error_of(wiped), nullptr);
-}
 
 [[gnu::constructor]] void start_wrapping() noexcept {
   find_all_next();
@@ -38,8 +25,8 @@ Word* map_word() noexcept {
 TONARI_EXPORTED int tonari_share_unreached(void* start, std::size_t bytes) noexcept {
   unreached.bytes.store(0, std::memory_order_relaxed);
   if (bytes == 0) return 0;
-  static constinit Word* word = nullptr;
-  if (word == nullptr) word = map_word();
+  static constinit std::atomic<std::uint32_t>* word = nullptr;
+  if (word == nullptr) word = map_word_of_this_process();
   if (word == nullptr) return errno;
   word->store(1, std::memory_order_relaxed);
   unreached.is_here.store(word, std::memory_order_release);  // the word is 1: pairs with touch()

@@ -6,6 +6,7 @@
 //   unlock     a mutex is unlocked that nobody has locked
 //   large      an array of more bytes than there are addresses for it
 //   after      a rank ends without destroying its array, by an exception, while the others wait
+//   barrier    a barrier is the first that ranks do with shared memory
 //   alone      rank 0 waits for a flag that the others, who leave the job, have not set
 //   fork       a child, which has none of it, destroys its array and its job as any process does
 #include <tonari/tonari.hpp>
@@ -94,6 +95,8 @@ void leave_by_exception(Job& job) {
   meet(job);
 }
 
+void meet_first(Job& job) { std::printf("barrier: %s\n", std::string(to_string(share::barrier(job))).c_str()); }
+
 void wait_alone(Job& job) {
   share::flag flag(job);
   if (job.rank() == 0) std::printf("rank 0: wait %s\n", std::string(to_string(flag.wait(1))).c_str());
@@ -121,7 +124,7 @@ int main(int, char** arguments) {
   const std::map<std::string, std::function<void(Job&)>> phases{
       {"pointers", link_pointers}, {"death", die},        {"lost", lose},
       {"unlock", unlock},          {"large", make_large}, {"after", leave_by_exception},
-      {"alone", wait_alone},       {"fork", fork_a_child}};
+      {"barrier", meet_first},     {"alone", wait_alone}, {"fork", fork_a_child}};
   try {
     Job job;
     phases.at(arguments[1])(job);
