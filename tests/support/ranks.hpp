@@ -33,6 +33,9 @@ inline void as_ranks(int ranks, const std::function<void(Communicator&)>& body, 
       settings);
 }
 
+/// What a rank throws that dies on purpose.
+struct Killed {};
+
 /// A named choice of settings that tests run under.
 struct Variant {
   std::string name;

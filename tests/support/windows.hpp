@@ -3,8 +3,11 @@
 #include "random.hpp"
 #include "ranks.hpp"
 
+#include "fabric/engine.hpp"
+
 #include <tonari/tonari.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -54,6 +57,23 @@ inline void as_jobs(int ranks, const std::function<void(Job&)>& body, const Sett
               testing::TestPartResult(testing::TestPartResult::kFatalFailure, __FILE__, __LINE__, "a rank failed"));
       },
       settings);
+}
+
+/// Waits until `is_so()`, and lets the job go on meanwhile.
+template <class Condition>
+void wait_until(Job& job, Condition is_so) {
+  while (!is_so()) {
+    fabric::Engine::of(job.session()).progress();
+    std::this_thread::yield();
+  }
+}
+
+/// Where `victim` dies: when all have come (counted in `come`), since those still in a call before may need it there.
+inline void let_die(Job& job, int victim, std::atomic<int>& come) {
+  come.fetch_add(1);
+  if (job.rank() != victim) return;
+  wait_until(job, [&] { return come.load() == job.size(); });
+  throw Killed{};
 }
 
 /// A test that runs under every variant, with windows of both kinds of memory.

@@ -18,6 +18,7 @@
 namespace tonari {
 namespace {
 
+using test::Killed;
 using test::pattern;
 
 class Death : public test::OnEveryVariant {};
@@ -25,8 +26,6 @@ INSTANTIATE_TEST_SUITE_P(On, Death, testing::ValuesIn(test::variants_and_network
 
 class Leaver : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, Leaver, testing::ValuesIn(test::variants_and_network()), test::name_of);
-
-struct Killed {};
 
 /// Runs `body` as ranks of which one throws Killed.
 void as_ranks_with_a_death(int ranks, const std::function<void(Communicator&)>& body, const test::Settings& settings) {

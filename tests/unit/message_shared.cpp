@@ -12,6 +12,7 @@ namespace tonari {
 namespace {
 
 using test::as_ranks;
+using test::Killed;
 using test::pattern;
 
 // One for each way of the data: in a line, in a small or large block, between programs.
@@ -208,8 +209,6 @@ TEST(SharedCollectives, ManyGivenUpLastFirstLeaveTheBoardsFree) {
     ASSERT_NO_FATAL_FAILURE(expect_sum(world, 6));
   });
 }
-
-struct Killed {};
 
 // The others wait for two ranks: one died, the other has failed already and does not come.
 TEST(SharedCollectives, OfLongValuesEndWhenARankDiedAndAnotherDoesNotCome) {

@@ -1,7 +1,6 @@
 #include "../support/shared.hpp"
 
 #include "base/file_descriptor.hpp"
-#include "fabric/engine.hpp"
 #include "share/runtime.hpp"
 #include "share/sharing.hpp"
 
@@ -15,7 +14,6 @@
 #include <cstdint>
 #include <mutex>
 #include <numeric>
-#include <stdexcept>
 #include <thread>
 
 // What shared arrays promise, one rank after the other.
@@ -444,41 +442,32 @@ TEST_P(SharedArrays, TellThoseBehindADeadRankToo) {
   settings.emplace_back("TONARI_SHARE_BYTES=64M");
   for (const int ranks : {12, 70}) {
     if (ranks == 70 && GetParam().name == "ApartNetwork") continue;  // they would have some thousand connections
+    std::atomic<int> come{0};
     std::atomic<bool> released{false};
     std::atomic<int> seen{0};
-    try {
-      const auto body = [&](Job& job) {
-        job.on_death([](const Death&) {});
-        const auto wait_until = [&job](auto is_so) {
-          while (!is_so()) {
-            fabric::Engine::of(job.session()).progress();
-            std::this_thread::yield();
-          }
-        };
-        const shared_array<int> array(job, 1);
-        ASSERT_EQ(share::barrier(job), Status::ok);
-        EXPECT_EQ(array[0], 0);
-        ASSERT_EQ(share::barrier(job), Status::ok);
-        if (job.rank() == 1) throw std::runtime_error("dies on purpose");
-        if (job.rank() == 0) {
-          wait_until([&] { return !job.alive(1); });
-          array[0] = 7;
-          const Status told = share::release(job);
-          if (all_have_copies) {
-            EXPECT_EQ(told, job.hosts() > 1 ? Status::peer_gone : Status::ok);
-          }
-          released.store(true);
+    const auto body = [&](Job& job) {
+      job.on_death([](const Death&) {});
+      const shared_array<int> array(job, 1);
+      ASSERT_EQ(share::barrier(job), Status::ok);
+      EXPECT_EQ(array[0], 0);
+      ASSERT_EQ(share::barrier(job), Status::ok);
+      test::let_die(job, 1, come);
+      if (job.rank() == 0) {
+        test::wait_until(job, [&] { return !job.alive(1); });
+        array[0] = 7;
+        const Status told = share::release(job);
+        if (all_have_copies) {
+          EXPECT_EQ(told, job.hosts() > 1 ? Status::peer_gone : Status::ok);
         }
-        wait_until([&] { return released.load(); });
-        EXPECT_EQ(share::acquire(job), Status::ok);
-        EXPECT_EQ(array[0], 7) << "at rank " << job.rank();
-        seen.fetch_add(1);
-        wait_until([&] { return seen.load() == ranks - 1; });
-      };
-      test::as_jobs(ranks, body, settings);
-    } catch (const std::runtime_error& error) {
-      EXPECT_STREQ(error.what(), "dies on purpose");
-    }
+        released.store(true);
+      }
+      test::wait_until(job, [&] { return released.load(); });
+      EXPECT_EQ(share::acquire(job), Status::ok);
+      EXPECT_EQ(array[0], 7) << "at rank " << job.rank();
+      seen.fetch_add(1);
+      test::wait_until(job, [&] { return seen.load() == ranks - 1; });
+    };
+    EXPECT_THROW(test::as_jobs(ranks, body, settings), test::Killed);
   }
 }
 

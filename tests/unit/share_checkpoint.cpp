@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -14,7 +15,6 @@
 #include <iterator>
 #include <numeric>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -387,24 +387,21 @@ TEST_P(Checkpoint, NeedsAFileSystemThatAllRanksShare) {
 }
 
 TEST_P(Checkpoint, SaysWhoIsDeadAndMakesItImpossible) {
-  try {
-    run(3, [this](Job& job) {
-      job.on_death([](const Death&) {});
-      const shared_array<int> array(job, 10);
-      ASSERT_EQ(share::barrier(job), Status::ok);
-      if (job.rank() == 2) throw std::runtime_error("dies on purpose");
-      while (share::barrier(job) != Status::peer_gone) {
-      }
-      const std::string why = refusal([&] {
-        share::save(job, path());
-        return 0;
-      });
-      EXPECT_EQ(why, "saving " + path() + ": rank 2, on host " + std::to_string(job.host(2)) +
-                         ", has died; all ranks must take part: start the job anew, and load what was saved last");
+  std::atomic<int> come{0};
+  const auto body = [this, &come](Job& job) {
+    job.on_death([](const Death&) {});
+    const shared_array<int> array(job, 10);
+    ASSERT_EQ(share::barrier(job), Status::ok);
+    test::let_die(job, 2, come);
+    EXPECT_EQ(share::barrier(job), Status::peer_gone);
+    const std::string why = refusal([&] {
+      share::save(job, path());
+      return 0;
     });
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "dies on purpose");
-  }
+    EXPECT_EQ(why, "saving " + path() + ": rank 2, on host " + std::to_string(job.host(2)) +
+                       ", has died; all ranks must take part: start the job anew, and load what was saved last");
+  };
+  EXPECT_THROW(run(3, body), test::Killed);
 }
 
 TEST_P(Checkpoint, RemovesWhatACrashHasLeft) {

@@ -1,7 +1,5 @@
 #include "../support/windows.hpp"
 
-#include "fabric/engine.hpp"
-
 #include <tonari/guarded.hpp>
 
 #include <gtest/gtest.h>
@@ -407,90 +405,69 @@ TEST_P(Guarded, RefusesWhatRanksDisagreeAbout) {
 }
 
 TEST_P(Guarded, IsNotMadeWithoutARankThatDied) {
-  std::atomic<int> ready{0};
-  try {
-    run(3, [&ready](Job& job) {
-      job.on_death([](const Death&) {});
-      expect_it_works(job, options(2));
-      ready.fetch_add(1);
-      if (job.rank() == 2) {
-        while (ready.load() < 3) fabric::Engine::of(job.session()).progress();
-        throw std::runtime_error("dies on purpose");
-      }
-      expect_refusal(job, {2, options()}, "a rank died or left meanwhile");
-    });
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "dies on purpose");
-  }
+  std::atomic<int> come{0};
+  const auto body = [&come](Job& job) {
+    job.on_death([](const Death&) {});
+    expect_it_works(job, options(2));
+    test::let_die(job, 2, come);
+    expect_refusal(job, {2, options()}, "a rank died or left meanwhile");
+  };
+  EXPECT_THROW(run(3, body), test::Killed);
 }
 
 // A rank that dies with the newest data takes them along; others get an answer, now and later.
 TEST_P(Guarded, AnswersWhoNeedsADeadOwner) {
-  std::atomic<int> asking{0};
-  try {
-    run(3, [&asking](Job& job) {
-      job.on_death([](const Death&) {});
-      Communicator world(job);
-      guarded<int> value(job, 0, options());
-      if (job.rank() == 1) {
-        ASSERT_EQ(value.lock(), Status::ok);
-        value.value() = 1;
+  std::atomic<int> come{0};
+  const auto body = [&come](Job& job) {
+    job.on_death([](const Death&) {});
+    Communicator world(job);
+    guarded<int> value(job, 0, options());
+    if (job.rank() == 1) {
+      ASSERT_EQ(value.lock(), Status::ok);
+      value.value() = 1;
+    }
+    ASSERT_EQ(world.barrier(), Status::ok);
+    test::let_die(job, 1, come);
+    for (int turn = 0; turn < 3; ++turn) {
+      const Status status = job.rank() == 0 ? value.lock() : value.lock_shared();
+      if (job.hosts() > 1) {
+        EXPECT_EQ(status, Status::peer_gone);
+      } else {
+        EXPECT_TRUE(status == Status::ok || status == Status::holder_died);
+        EXPECT_EQ(job.rank() == 0 ? value.unlock() : value.unlock_shared(), Status::ok);
       }
-      ASSERT_EQ(world.barrier(), Status::ok);
-      if (job.rank() == 1) {
-        while (asking.load() < 2) fabric::Engine::of(job.session()).progress();
-        throw std::runtime_error("dies on purpose");
-      }
-      asking.fetch_add(1);
-      for (int turn = 0; turn < 3; ++turn) {
-        const Status status = job.rank() == 0 ? value.lock() : value.lock_shared();
-        if (job.hosts() > 1) {
-          EXPECT_EQ(status, Status::peer_gone);
-        } else {
-          EXPECT_TRUE(status == Status::ok || status == Status::holder_died);
-          EXPECT_EQ(job.rank() == 0 ? value.unlock() : value.unlock_shared(), Status::ok);
-        }
-      }
-    });
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "dies on purpose");
-  }
+    }
+  };
+  EXPECT_THROW(run(3, body), test::Killed);
 }
 
 // One that only read takes nothing along.
 TEST_P(Guarded, OutlivesReaders) {
   std::atomic<int> come{0};
   std::atomic<int> left{0};
-  try {
-    run(4, [&come, &left](Job& job) {
-      job.on_death([](const Death&) {});
-      Communicator world(job);
-      guarded_span<int> values(job, 100, options());
-      { const auto access = values.read(); }
-      ASSERT_EQ(world.barrier(), Status::ok);
-      come.fetch_add(1);
-      if (job.rank() == 3) {
-        while (come.load() < 4) fabric::Engine::of(job.session()).progress();
-        throw std::runtime_error("dies on purpose");
-      }
-      for (int turn = 0; turn < turns(100); ++turn) {
-        auto access = values.write();
-        ASSERT_EQ(access.status(), Status::ok);
-        ++access[50];
-        ASSERT_EQ(access.unlock(), Status::ok);
-        ASSERT_TRUE(values.read());
-      }
-      const auto wait_for = [&](int count) {
-        left.fetch_add(1);
-        while (left.load() < count) fabric::Engine::of(job.session()).progress();
-      };
-      wait_for(3);
-      EXPECT_EQ(values.read()[50], 3 * turns(100));
-      wait_for(6);
-    });
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "dies on purpose");
-  }
+  const auto body = [&come, &left](Job& job) {
+    job.on_death([](const Death&) {});
+    Communicator world(job);
+    guarded_span<int> values(job, 100, options());
+    { const auto access = values.read(); }
+    ASSERT_EQ(world.barrier(), Status::ok);
+    test::let_die(job, 3, come);
+    for (int turn = 0; turn < turns(100); ++turn) {
+      auto access = values.write();
+      ASSERT_EQ(access.status(), Status::ok);
+      ++access[50];
+      ASSERT_EQ(access.unlock(), Status::ok);
+      ASSERT_TRUE(values.read());
+    }
+    const auto wait_for = [&](int count) {
+      left.fetch_add(1);
+      test::wait_until(job, [&] { return left.load() >= count; });
+    };
+    wait_for(3);
+    EXPECT_EQ(values.read()[50], 3 * turns(100));
+    wait_for(6);
+  };
+  EXPECT_THROW(run(4, body), test::Killed);
 }
 
 void misuse(const Variant& variant, const std::function<void(guarded<int>&)>& act) {

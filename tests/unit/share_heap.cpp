@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <barrier>
 #include <cstddef>
 #include <cstdint>
@@ -391,20 +392,17 @@ TEST_P(SharedHeap, KeepsWhatARankAllocatesAtHomeThere) {
 }
 
 TEST_P(SharedHeap, ServesWhoOutlivesAnotherRank) {
-  try {
-    run(3, [](Job& job) {
-      job.on_death([](const Death&) {});
-      shared_heap heap(job, 3 << 20);
-      meet(job);
-      if (job.rank() == 2) throw std::runtime_error("dies on purpose");
-      while (share::barrier(job) != Status::peer_gone) {
-      }
-      // Its own part, at least, and nothing else is touched.
-      for (int i = 0; i < 10'000; ++i) ASSERT_EQ(*new_shared<int>(heap, i), i);
-    });
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "dies on purpose");
-  }
+  std::atomic<int> come{0};
+  const auto body = [&come](Job& job) {
+    job.on_death([](const Death&) {});
+    shared_heap heap(job, 3 << 20);
+    meet(job);
+    test::let_die(job, 2, come);
+    EXPECT_EQ(share::barrier(job), Status::peer_gone);
+    // Its own part, at least, and nothing else is touched.
+    for (int i = 0; i < 10'000; ++i) ASSERT_EQ(*new_shared<int>(heap, i), i);
+  };
+  EXPECT_THROW(run(3, body), test::Killed);
 }
 
 void misuse(const test::Variant& variant, const std::function<void(shared_heap&, Job&)>& act) {

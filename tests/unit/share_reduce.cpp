@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <set>
-#include <stdexcept>
 
 // Reductions, which synchronise shared memory.
 namespace tonari {
@@ -119,16 +119,14 @@ TEST_P(SharedReductions, GoOverALoop) {
 }
 
 TEST_P(SharedReductions, AnswerPeerGoneAfterADeath) {
-  try {
-    run(3, [](Job& job) {
-      job.on_death([](const Death&) {});
-      ASSERT_EQ(share::sum(job, 1).value, 3);
-      if (job.rank() == 1) throw std::runtime_error("dies on purpose");
-      EXPECT_EQ(share::sum(job, 1).status, Status::peer_gone);
-    });
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "dies on purpose");
-  }
+  std::atomic<int> come{0};
+  const auto body = [&come](Job& job) {
+    job.on_death([](const Death&) {});
+    ASSERT_EQ(share::sum(job, 1).value, 3);
+    test::let_die(job, 1, come);
+    EXPECT_EQ(share::sum(job, 1).status, Status::peer_gone);
+  };
+  EXPECT_THROW(run(3, body), test::Killed);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ namespace tonari {
 namespace {
 
 using test::bytes_of;
+using test::Killed;
 using test::pattern;
 using test::Variant;
 using test::writable_bytes_of;
@@ -207,18 +208,17 @@ TEST_P(WindowHosts, MeetInAnyNumber) {
   }
 }
 
-struct Killed {};
-
 TEST_P(WindowHosts, PassOnTheLockOfARankThatDies) {
   constexpr int victim = 1;
+  std::atomic<int> come{0};
   std::atomic<int> told{0};
-  const auto body = [&told](Job& job) {
+  const auto body = [&come, &told](Job& job) {
     Window window(job, 64);
     if (job.rank() == victim) {
       ASSERT_EQ(window.lock(0), Status::ok);
     }
     ASSERT_EQ(window.barrier(), Status::ok);
-    if (job.rank() == victim) throw Killed{};
+    test::let_die(job, victim, come);
     const Status status = window.lock(0);
     EXPECT_TRUE(status == Status::ok || status == Status::holder_died) << to_string(status);
     if (status == Status::holder_died) ++told;

@@ -14,6 +14,7 @@ namespace tonari {
 namespace {
 
 using test::bytes_of;
+using test::Killed;
 using test::Owner;
 using test::Part;
 using test::pattern;
@@ -460,15 +461,14 @@ TEST_P(Protection, ThrowsAtAWrongWindowAlone) {
   });
 }
 
-struct Killed {};
-
 TEST_P(Protection, TellsADeathOnceToWhoWaitsForANotification) {
   constexpr int victim = 1;
-  const auto body = [](Job& job) {
+  std::atomic<int> come{0};
+  const auto body = [&come](Job& job) {
     Part part = test::make_part(job, owner(), 100);
     Window& window = part.window;
     ASSERT_EQ(window.barrier(), Status::ok);
-    if (job.rank() == victim) throw Killed{};
+    test::let_die(job, victim, come);
     while (job.alive(victim)) std::this_thread::yield();
     if (job.rank() == 0) {
       EXPECT_EQ(window.wait_notified(0, 1), Status::peer_gone);  // who might have notified died before
