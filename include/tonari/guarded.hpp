@@ -17,7 +17,8 @@ enum class OnWrite : std::uint8_t {
   update,      ///< The newest data are sent to all who had a copy, when the writer unlocks.
 };
 
-/// Who moves the data: the two kinds of update of the Fagus paper (Araki et al., 5.2).
+/// Who moves the data: the two kinds of update of the Fagus paper (Araki et al., 5.2). What is put goes straight into
+/// place where the network is RDMA, from TONARI_PUT_BYTES on; else in messages.
 enum class Mover : std::uint8_t {
   owner_puts,  ///< (a) The owner, unasked: ownership, leave to read and updates bring the data along.
   asker_asks,  ///< (b) Ownership and leave to read come alone; who then needs the data asks, and their holder puts

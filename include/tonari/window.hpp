@@ -70,6 +70,7 @@ struct Fetched {
 
 namespace window {
 class Access;
+class Put;
 enum class AtomicOperation : std::uint8_t { add, swap, compare_and_swap, bit_and, bit_or, bit_xor };
 struct AtomicWords {
   AtomicOperation operation;
@@ -247,6 +248,7 @@ class Window {
 
  private:
   friend class Queue;
+  friend class window::Put;
   explicit Window(std::shared_ptr<window::Access> access) noexcept;
 
   template <AtomicWord T>

@@ -133,6 +133,8 @@ const std::array table{
         "heads that may wait in a rank's ring before its senders have to"},
     Row{"TONARI_DIRECT_BYTES", Number{&Settings::direct_bytes, Form::bytes, 0, 1024 * gib},
         "from this size on, a message's bytes are copied straight between the programs"},
+    Row{"TONARI_PUT_BYTES", Number{&Settings::put_bytes, Form::bytes, 0, 1024 * gib},
+        "from this size on, guarded data are put straight into place between hosts where the network is RDMA"},
     Row{"TONARI_CHUNK_BYTES", Number{&Settings::chunk_bytes, Form::bytes, 24 * kib, gib},
         "the largest piece of a straight copy that sender and receiver claim at a time"},
     Row{"TONARI_UNEXPECTED_BYTES", Number{&Settings::unexpected_bytes, Form::bytes, 0, 1024 * gib},

@@ -25,8 +25,11 @@ Guard::Guard(fabric::Engine& engine, window::Outbox& outbox, std::atomic<std::si
   if (is_home(self_)) home_.emplace(self_, engine.session().size());
 }
 
-void Guard::open(std::span<const std::byte> initial, std::optional<Window> window) noexcept {
+void Guard::open(std::span<const std::byte> initial, std::optional<Window> window,
+                 std::unique_ptr<window::Put> put) noexcept {
   window_ = std::move(window);
+  put_ = std::move(put);
+  if (window_) memory_.reset();
   data_ = window_ ? window_->local().data() : memory_.get();
   std::memset(data_, 0, plan_.bytes);
   if (!home_) return;
@@ -222,6 +225,7 @@ void Guard::drop() noexcept {
   const std::lock_guard guard(mutex_);
   const bool has_nothing = owner_ || (!valid_ && !awaits_update_);
   if (has_nothing || readers_ != 0 || asked_ != Asked::nothing || fetching_ || stopping_ || home_gone_) return;
+  if (!sendings_.empty()) return;  // G9
   valid_ = awaits_update_ = false;
   dropped_ = true;
   post(plan_.options.home, fabric::Kind::guard_want,
@@ -237,7 +241,7 @@ void Guard::free() noexcept {
 
 bool Guard::is_over() noexcept {
   const std::lock_guard guard(mutex_);
-  return over_;
+  return over_ && all_is_sent();
 }
 
 // Does all that can be done, with mutex_ held.
@@ -255,7 +259,7 @@ void Guard::advance() noexcept {
       moved = true;
     }
   }
-  if (counted_ == !sendings_.empty()) return;
+  if (counted_ == !all_is_sent()) return;
   counted_ = !counted_;
   held_.fetch_add(counted_ ? 1 : static_cast<std::size_t>(-1), std::memory_order_relaxed);
   if (!counted_) return;

@@ -3,6 +3,7 @@
 #include "share/guard_home.hpp"
 #include "share/rank_set.hpp"
 #include "window/outbox.hpp"
+#include "window/put.hpp"
 
 #include <tonari/guarded.hpp>
 #include <tonari/window.hpp>
@@ -38,18 +39,21 @@ struct GuardPlan {
 /// Invariants (tests/model/guarded.pml): G1 one rank is the owner, or ownership is on its way to one. G2 who may read
 /// is the owner, or in its copies_, or is being told that it may, or that it may no more. G3 while one writes, copies_
 /// is empty and nobody stops. G4 nobody has bytes of a version that is not written yet, and a version's bytes stay
-/// where they are as long as somebody may need them.
+/// where they are as long as somebody may need them. G9 who puts data is the owner, or in copies_, or stops: so nothing
+/// is being put while one writes.
 ///
 /// Threads: any. receive() and retry() by the baton's holder, or in the place of it.
 class Guard {
  public:
-  /// Has its memory, unless askers get: then that comes with open().
+  /// Has its memory, unless that comes with open().
   Guard(fabric::Engine& engine, window::Outbox& outbox, std::atomic<std::size_t>& held, const GuardPlan& plan);
   Guard(Guard&&) = delete;
   ~Guard();
 
-  /// All ranks have made it. Before anything else is called. `initial`: at the home.
-  void open(std::span<const std::byte> initial, std::optional<Window> window) noexcept;
+  /// All ranks have made it. Before anything else is called. `initial`: at the home. `window`: of all copies, where
+  /// data are not sent; `put`: how they are put there, else askers get them.
+  void open(std::span<const std::byte> initial, std::optional<Window> window,
+            std::unique_ptr<window::Put> put) noexcept;
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   Status enter(Use use) noexcept;
   Status try_enter(Use use) noexcept;
@@ -61,7 +65,7 @@ class Guard {
   void drop() noexcept;
   /// The program needs it no more: from now on it is there for others.
   void free() noexcept;
-  /// No rank needs it.
+  /// No rank needs it, nor is anything being sent.
   [[nodiscard]] bool is_over() noexcept;
 
   void receive(const fabric::Head& head) noexcept;
@@ -89,6 +93,7 @@ class Guard {
     std::uint32_t epoch;
     ShortRank source;
     std::vector<ShortRank> listed{};
+    bool begun = false;  // to be put
     std::uint32_t piece = 0;
     std::uint32_t allowed = pieces_ahead_max;  // pieces that may be sent
   };
@@ -124,11 +129,15 @@ class Guard {
   void take_deed(int peer, const GuardWant& want) noexcept;
   void take_given(const fabric::Head& head) noexcept;
   void take_piece(const fabric::Head& head) noexcept;
+  void take_in_place(std::uint64_t version) noexcept;
+  void relay(GivenTag tag, std::uint64_t version, std::uint32_t epoch, ShortRank source,
+             std::span<const ShortRank> listed) noexcept;
   void take_gift(const GivenTag& tag, std::uint64_t version, std::uint32_t epoch, ShortRank source,
                  std::span<const ShortRank> listed) noexcept;
   void store(std::uint64_t version, std::uint32_t piece, std::span<const std::byte> bytes) noexcept;
   void take_stop(int parent, const GuardStop& stop) noexcept;
   void take_over() noexcept;
+  void be_over() noexcept;
   void lose() noexcept;
   void tell_lost() noexcept;
 
@@ -141,7 +150,9 @@ class Guard {
   void give(int rank, GivenTag tag, std::uint64_t have) noexcept;
   bool send() noexcept;
   bool send_front() noexcept;
+  bool send_pieces(Sending& sending) noexcept;
   bool send_piece(Sending& sending) noexcept;
+  Status put(Sending& sending) noexcept;
   void send_to_groups(std::span<const ShortRank> ranks, const Sending& pattern) noexcept;
   void update_copies() noexcept;
   bool stop_readers(int except) noexcept;
@@ -155,20 +166,23 @@ class Guard {
   }
   [[nodiscard]] bool updates() const noexcept { return plan_.options.on_write == OnWrite::update; }
   [[nodiscard]] Mover mover() const noexcept { return plan_.options.mover; }
+  /// Nothing is being sent, nor put for one that has died.
+  [[nodiscard]] bool all_is_sent() const noexcept { return sendings_.empty() && !(put_ && put_->is_under_way()); }
 
   fabric::Engine& engine_;
   window::Outbox& outbox_;
   std::atomic<std::size_t>& held_;  // variables with something to send; relaxed: whoever raises it rings a bell
   const GuardPlan plan_;
   const int self_;
-  std::optional<Window> window_;  // of all copies, where askers get
+  std::optional<Window> window_;  // of all copies, where they are not sent
   struct Freeing {
     void operator()(std::byte* bytes) const noexcept;
   };
   std::unique_ptr<std::byte, Freeing> memory_;  // where they do not
   std::byte* data_ = nullptr;
 
-  std::mutex mutex_;  // of the rest
+  std::mutex mutex_;                  // of the rest
+  std::unique_ptr<window::Put> put_;  // null: askers get, or data are sent; set by open()
   std::deque<Turn> queue_;
   std::uint32_t readers_ = 0;  // threads of this rank that have entered
   bool writing_ = false;       // one has

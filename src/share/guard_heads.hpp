@@ -31,17 +31,19 @@ struct GivenTag {
   What what = copy;
   bool asked_for = false;
   bool has_data = false;
+  bool in_place = false;  // the data, already
   std::uint32_t listed = 0;
 
   [[nodiscard]] std::uint32_t packed() const noexcept {
-    return what | (asked_for ? 4u : 0u) | (has_data ? 8u : 0u) | listed << 8;
+    return what | (asked_for ? 4u : 0u) | (has_data ? 8u : 0u) | (in_place ? 16u : 0u) | listed << 8;
   }
   static GivenTag unpacked(std::uint32_t tag) noexcept {
-    return {static_cast<What>(tag & 3), (tag & 4) != 0, (tag & 8) != 0, tag >> 8};
+    return {static_cast<What>(tag & 3), (tag & 4) != 0, (tag & 8) != 0, (tag & 16) != 0, tag >> 8};
   }
 };
 
-/// guard_given: the data if they are few; or none, and then perhaps ranks that are to be given the same.
+/// guard_given: the data if they are few; or none, or data in place, and then perhaps ranks that are to be given the
+/// same.
 struct GuardGiven {
   static constexpr std::size_t data_bytes_max = 32;
   static constexpr std::size_t listed_max = data_bytes_max / sizeof(ShortRank);

@@ -53,6 +53,7 @@ bool Guard::send() noexcept {
     sendings_.pop_front();
     sent = true;
   }
+  if (sendings_.empty() && put_) (void)put_->end();
   return sent;
 }
 
@@ -60,16 +61,16 @@ bool Guard::send() noexcept {
 bool Guard::send_front() noexcept {
   Sending& sending = sendings_.front();
   if (!is_alive(sending.rank)) return true;
-  const bool fits = plan_.bytes <= GuardGiven::data_bytes_max && sending.listed.empty();
-  if (sending.tag.has_data && !fits) {
-    for (; sending.piece < pieces(); ++sending.piece) {
-      if (sending.piece == sending.allowed || !send_piece(sending)) return false;
-    }
-    return true;
-  }
-  GuardGiven given{sending.version, sending.epoch, sending.source, 0, {}};
   GivenTag tag = sending.tag;
-  if (tag.has_data) {
+  if (tag.has_data && put_) {
+    const Status status = put(sending);
+    if (status != Status::ok) return status != Status::again;  // who has gone needs no head
+    tag.in_place = true;
+  }
+  const bool fits = plan_.bytes <= GuardGiven::data_bytes_max && sending.listed.empty();
+  if (tag.has_data && !tag.in_place && !fits) return send_pieces(sending);
+  GuardGiven given{sending.version, sending.epoch, sending.source, 0, {}};
+  if (tag.has_data && !tag.in_place) {
     std::memcpy(given.rest.data(), data_, plan_.bytes);
   } else {
     tag.listed = static_cast<std::uint32_t>(sending.listed.size());
@@ -77,6 +78,24 @@ bool Guard::send_front() noexcept {
     std::ranges::copy(listed, given.rest.begin());
   }
   post(sending.rank, Kind::guard_given, given, tag.packed());
+  return true;
+}
+
+// Answers again until the data are in place.
+Status Guard::put(Sending& sending) noexcept {
+  if (!sending.begun) {
+    if (put_->end() == Status::again) return Status::again;  // for one that has died
+    put_->start(sending.rank);
+  }
+  const Status status = put_->end();
+  sending.begun = status != Status::no_memory;
+  return sending.begun ? status : Status::again;
+}
+
+bool Guard::send_pieces(Sending& sending) noexcept {
+  for (; sending.piece < pieces(); ++sending.piece) {
+    if (sending.piece == sending.allowed || !send_piece(sending)) return false;
+  }
   return true;
 }
 

@@ -20,7 +20,7 @@ void Guard::receive(const Head& head) noexcept {
 void Guard::retry() noexcept {
   {
     const std::lock_guard guard(mutex_);
-    if (sendings_.empty()) return;
+    if (all_is_sent()) return;
     advance();
     if (!std::exchange(woke_, false)) return;
   }
@@ -60,7 +60,7 @@ void Guard::take(const Head& head) noexcept {
       if (home_ && home_->frees(peer)) take_over();
       return;
     case Kind::guard_over:
-      if (is_home(peer)) over_ = true;
+      if (is_home(peer)) be_over();
       return;
     default: return;  // a peer lies
   }
@@ -86,11 +86,13 @@ void Guard::take_deed(int peer, const GuardWant& want) noexcept {
 void Guard::take_given(const Head& head) noexcept {
   const auto given = head.as<GuardGiven>();
   const auto tag = GivenTag::unpacked(head.tag);
-  if (tag.has_data && mover() == Mover::asker_gets) return;  // a peer lies
+  if ((tag.has_data && mover() == Mover::asker_gets) || (tag.in_place && !put_)) return;  // a peer lies
+  const bool comes_along = tag.has_data && !tag.in_place;
   std::array<ShortRank, GuardGiven::listed_max> listed;
   std::memcpy(listed.data(), given.rest.data(), sizeof listed);
-  const std::size_t count = tag.has_data ? 0 : std::min<std::size_t>(tag.listed, listed.size());
-  if (tag.has_data) store(given.version, 0, std::span(given.rest).first(std::min(plan_.bytes, given.rest.size())));
+  const std::size_t count = comes_along ? 0 : std::min<std::size_t>(tag.listed, listed.size());
+  if (tag.in_place) take_in_place(given.version);
+  if (comes_along) store(given.version, 0, std::span(given.rest).first(std::min(plan_.bytes, given.rest.size())));
   take_gift(tag, given.version, given.epoch, given.source, std::span(listed).first(count));
 }
 
@@ -124,6 +126,21 @@ void Guard::store(std::uint64_t version, std::uint32_t piece, std::span<const st
   if (++next_piece_ == pieces()) have_ = version;
 }
 
+void Guard::take_in_place(std::uint64_t version) noexcept {
+  if (version <= have_ || readers_ != 0 || writing_) return;
+  coming_ = have_ = version;
+}
+
+// To those who are to be given the same; not by who writes: it has had them all stopped. Where data are put, G9 holds:
+// a stop that has overtaken this has gone to them, too; and nobody would stop one that has dropped.
+void Guard::relay(GivenTag tag, std::uint64_t version, std::uint32_t epoch, ShortRank source,
+                  std::span<const ShortRank> listed) noexcept {
+  if (writing_ || (put_ && epoch < epoch_)) return;
+  tag.in_place = false;
+  if (put_ && dropped_) tag.has_data = false;  // they are to ask for themselves
+  if (!tag.has_data || have_ == version) send_to_groups(alive_others(listed), {-1, tag, version, epoch, source});
+}
+
 void Guard::take_gift(const GivenTag& tag, std::uint64_t version, std::uint32_t epoch, ShortRank source,
                       std::span<const ShortRank> listed) noexcept {
   if (lost_) return;
@@ -139,14 +156,16 @@ void Guard::take_gift(const GivenTag& tag, std::uint64_t version, std::uint32_t 
     stopped_.remove(self_);
     post(plan_.options.home, Kind::guard_has, GuardWord{asks_});
   } else {
-    // Not by who writes: it has had them all stopped.
-    if (!writing_ && (!tag.has_data || have_ == version))
-      send_to_groups(alive_others(listed), {-1, tag, version, epoch, source});
+    relay(tag, version, epoch, source, listed);
     if (tag.asked_for) dropped_ = false;
     // Leave to read from before a stop that has overtaken it is void: asked for again, if need be.
     const bool is_void = epoch < epoch_ || owner_ || dropped_;
     if (tag.asked_for && asked_ == Asked::to_read) asked_ = Asked::nothing;
     if (is_void) return;
+    if (mover() == Mover::owner_puts && !tag.has_data && have_ != version) {  // who was to pass it on has dropped it
+      awaits_update_ = false;
+      return;
+    }
     valid_ = true;
     awaits_update_ = false;
   }
@@ -171,7 +190,12 @@ void Guard::take_stop(int parent, const GuardStop& body) noexcept {
 // At the home: nobody needs it any more.
 void Guard::take_over() noexcept {
   tell_all(Kind::guard_over);
+  be_over();
+}
+
+void Guard::be_over() noexcept {
   over_ = true;
+  sendings_.clear();
 }
 
 void Guard::tell_lost() noexcept { post(plan_.options.home, Kind::guard_lost); }

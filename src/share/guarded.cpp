@@ -71,18 +71,24 @@ void expect_memory(std::size_t bytes, int copies) {
   if (all > little_bytes && all > job::available_memory_bytes()) throw no_memory(bytes, copies);
 }
 
-// Throws in all ranks where one cannot go on, or they ask for different things.
-void agree_on(Communicator& ranks, const std::exception_ptr& failure, std::size_t bytes,
-              const GuardedOptions& options) {
+// Whether this rank could put the data.
+bool may_put(job::Session& session, std::size_t bytes, const GuardedOptions& options) {
+  return options.mover != Mover::asker_gets && bytes >= session.settings().put_bytes &&
+         bytes > GuardGiven::data_bytes_max && fabric::Engine::of(session).by_key() != nullptr;
+}
+
+// Throws in all ranks where one cannot go on, or they ask for different things. Answers whether all may put.
+bool agree_on(Communicator& ranks, const std::exception_ptr& failure, std::size_t bytes, const GuardedOptions& options,
+              bool puts) {
   struct Asked {
     std::string_view name;
     Names names;
   };
   constexpr std::array<Asked, 4> asked{
       {{"bytes", {}}, {"on_write", on_write_names}, {"mover", mover_names}, {"home", {}}}};
-  const std::array<std::uint64_t, asked.size()> mine{bytes, static_cast<std::uint64_t>(options.on_write),
-                                                     static_cast<std::uint64_t>(options.mover),
-                                                     static_cast<std::uint64_t>(options.home)};
+  const std::array<std::uint64_t, asked.size() + 1> mine{bytes, static_cast<std::uint64_t>(options.on_write),
+                                                         static_cast<std::uint64_t>(options.mover),
+                                                         static_cast<std::uint64_t>(options.home), puts ? 1u : 0u};
   const auto said = agree(ranks, failure, "guarded data", mine);
   std::string differing;
   for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -91,7 +97,7 @@ void agree_on(Communicator& ranks, const std::exception_ptr& failure, std::size_
     differing += fmt::format("{} from {} to {}, here {}; ", asked[i].name, text(said[i].least), text(said[i].greatest),
                              text(mine[i]));
   }
-  if (differing.empty()) return;
+  if (differing.empty()) return said.back().least != 0;
   throw SetupError(
       fmt::format("making guarded data: the ranks ask for different ones: {}they must be the same in all", differing));
 }
@@ -102,6 +108,30 @@ WindowOptions window_options() {
   WindowOptions options;
   options.notifications = 0;
   return options;
+}
+
+/// How data get to other ranks; nothing: in messages.
+struct Way {
+  std::optional<Window> window;
+  std::unique_ptr<window::Put> put;
+};
+
+// The same in all ranks: where some data were put and some sent, older ones could come last.
+Way make_way(Job& job, Communicator& ranks, std::size_t bytes, const GuardedOptions& options, bool puts) {
+  Way way;
+  const bool gets = options.mover == Mover::asker_gets;
+  if (!gets && !puts) return way;
+  try {
+    way.window.emplace(job, bytes, window_options());
+  } catch (const SetupError&) {
+    if (gets) throw;
+    return way;  // messages need no window
+  }
+  if (gets) return way;
+  way.put = std::make_unique<window::Put>(*way.window);
+  const std::array<std::uint64_t, 1> opened{way.put->open() ? 1u : 0u};
+  if (agree(ranks, {}, "guarded data", opened)[0].least == 0) way.put.reset();
+  return way;
 }
 
 }  // namespace
@@ -126,14 +156,13 @@ Guarded::Guarded(Job& job, std::size_t count, std::size_t element_bytes, const G
   } catch (...) {
     failure = std::current_exception();
   }
-  agree_on(ranks, failure, bytes, options);
+  const bool puts = agree_on(ranks, failure, bytes, options, !failure && may_put(session_, bytes, options));
   try {
     if (is_mapped) {
       map(job, bytes, initial);
     } else {
-      std::optional<Window> window;
-      if (options.mover == Mover::asker_gets) window.emplace(job, bytes, window_options());
-      runtime.guards().open(made, initial, std::move(window));
+      Way way = make_way(job, ranks, bytes, options, puts);
+      runtime.guards().open(made, initial, std::move(way.window), std::move(way.put));
       guard_ = std::move(made);
     }
   } catch (const std::bad_alloc&) {  // what fails here, a window, does so in all

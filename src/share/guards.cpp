@@ -17,9 +17,9 @@ std::shared_ptr<Guard> Guards::make(std::size_t bytes, const GuardedOptions& opt
   return std::make_shared<Guard>(engine_, outbox_, held_, plan);
 }
 
-void Guards::open(const std::shared_ptr<Guard>& made, std::span<const std::byte> initial,
-                  std::optional<Window> window) noexcept {
-  made->open(initial, std::move(window));
+void Guards::open(const std::shared_ptr<Guard>& made, std::span<const std::byte> initial, std::optional<Window> window,
+                  std::unique_ptr<window::Put> put) noexcept {
+  made->open(initial, std::move(window), std::move(put));
   const std::lock_guard guard(mutex_);
   const std::size_t number = guards_.size();
   guards_.push_back(made);
@@ -87,9 +87,13 @@ void Guards::receive(const Head& head) noexcept {
   }
   if (found == nullptr) return drop(head);
   found->receive(head);
-  if (head.kind != fabric::Kind::guard_over && head.kind != fabric::Kind::guard_freed) return;
+  if (head.kind == fabric::Kind::guard_over || head.kind == fabric::Kind::guard_freed) put_aside(head.context);
+}
+
+void Guards::put_aside(std::uint32_t number) noexcept {
   const std::lock_guard guard(mutex_);
-  if (found->is_over()) over_.push_back(std::exchange(guards_[head.context], nullptr));
+  auto& each = guards_[number];
+  if (each != nullptr && each->is_over()) over_.push_back(std::exchange(each, nullptr));
 }
 
 // False: a peer lies, but for others there is still room.
@@ -116,7 +120,9 @@ void Guards::retry() noexcept {
       if (number >= guards_.size()) return;
       each = guards_[number];
     }
-    if (each != nullptr) each->retry();
+    if (each == nullptr) continue;
+    each->retry();
+    put_aside(number);
   }
 }
 

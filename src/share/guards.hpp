@@ -23,9 +23,9 @@ class Guards {
 
   /// One that others do not find yet. By one thread at a time, as the next. Throws std::bad_alloc.
   std::shared_ptr<Guard> make(std::size_t bytes, const GuardedOptions& options);
-  /// The one made last, once all ranks have made it. `initial`: at the home.
-  void open(const std::shared_ptr<Guard>& made, std::span<const std::byte> initial,
-            std::optional<Window> window) noexcept;
+  /// The one made last, once all ranks have made it. The rest: as Guard::open().
+  void open(const std::shared_ptr<Guard>& made, std::span<const std::byte> initial, std::optional<Window> window,
+            std::unique_ptr<window::Put> put) noexcept;
   void free(const std::shared_ptr<Guard>& guard) noexcept;
   /// Of what is made from now on: as many as there are ranks tell them one by one. For the benchmark that compares
   /// that.
@@ -51,6 +51,8 @@ class Guards {
     std::function<bool(Window&)> needs;
   };
   void free_what_is_over() noexcept;
+  /// If nobody needs it: to be freed by a thread of the program.
+  void put_aside(std::uint32_t number) noexcept;
   bool keep_stray(const fabric::Head& head) noexcept;
   void drop(const fabric::Head& head) noexcept;
 

@@ -133,6 +133,8 @@ class Access {
   /// What GivenKeys::give() answers. Empty, too, where not all may read and write this rank's part.
   [[nodiscard]] std::vector<std::byte> key_for(int peer);
   void key_not_given(int peer) noexcept;
+  /// Of a far rank's part, for this rank.
+  [[nodiscard]] PartKey& key_of(int rank) noexcept { return far_[static_cast<std::size_t>(group_.position(rank))].key; }
   /// This rank's own part is its program's memory.
   [[nodiscard]] bool is_in_program() const noexcept { return own_in_program_; }
   /// Its locks, as far ranks are to use them.

@@ -14,14 +14,17 @@ namespace tonari::window {
 
 bool PartKey::use(Runtime& runtime, int owner, std::uint32_t window) noexcept {
   if (runtime.engine().by_key() == nullptr) return false;
-  std::uint32_t seen = word_.load(std::memory_order_relaxed);
-  if ((seen & asked) == 0 && (word_.fetch_or(asked, std::memory_order_relaxed) & asked) == 0) {
+  if ((word_.load(std::memory_order_relaxed) & asked) == 0 &&
+      (word_.fetch_or(asked, std::memory_order_relaxed) & asked) == 0) {
     owner_ = owner;
     window_ = window;
     fetch(runtime);
-    seen = word_.load(std::memory_order_relaxed);
   }
-  if ((seen & (held | closed)) != held) return false;
+  return use_here(runtime);
+}
+
+bool PartKey::use_here(Runtime& runtime) noexcept {
+  if ((word_.load(std::memory_order_relaxed) & (held | closed)) != held) return false;
   // Acquire: the key.
   if ((word_.fetch_add(user, std::memory_order_acquire) & (held | closed)) == held) return true;
   leave(runtime);
@@ -109,11 +112,19 @@ void GivenKeys::returned(std::uint32_t window, int peer) noexcept {
   if (found != given_.end()) std::erase(found->second.holders, peer);
 }
 
+ucp_mem* GivenKeys::memory_of(std::uint32_t window) noexcept {
+  const std::lock_guard guard(lock_);
+  const auto found = given_.find(window);
+  return found != given_.end() ? found->second.exposed.memory : nullptr;
+}
+
+// Who has closed its connection uses no key either. What it said last may be lost with that, once all have left.
 bool GivenKeys::is_held(std::uint32_t window) noexcept {
   const std::lock_guard guard(lock_);
   const auto found = given_.find(window);
-  return found != given_.end() &&
-         std::ranges::any_of(found->second.holders, [this](int rank) { return !runtime_.has_gone(rank); });
+  return found != given_.end() && std::ranges::any_of(found->second.holders, [this](int rank) {
+           return !runtime_.has_gone(rank) && !runtime_.engine().by_key()->gone(rank);
+         });
 }
 
 void GivenKeys::take_back(std::uint32_t window) noexcept {

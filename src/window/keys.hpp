@@ -45,6 +45,8 @@ class PartKey {
 
   /// Asks for it, the first time. False: there is none, or not yet; copy by heads. True: until leave().
   bool use(Runtime& runtime, int owner, std::uint32_t window) noexcept;
+  /// The same, without asking: false where it was not asked for.
+  bool use_here(Runtime& runtime) noexcept;
   void leave(Runtime& runtime) noexcept;
   /// Gives it back, once nobody uses it. It is never used again.
   void close(Runtime& runtime) noexcept;
@@ -83,6 +85,8 @@ class GivenKeys {
   /// is none. May take long: the part is pinned.
   [[nodiscard]] std::vector<std::byte> give(std::uint32_t window, std::span<std::byte> part, int peer);
   void returned(std::uint32_t window, int peer) noexcept;
+  /// This rank's part, as the network knows it. Null: nobody has asked for its key. Until take_back().
+  [[nodiscard]] ucp_mem* memory_of(std::uint32_t window) noexcept;
   /// Waits until nobody has the part's key any more. Nobody is given it from now on.
   void take_back(std::uint32_t window) noexcept;
 

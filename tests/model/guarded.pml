@@ -1,5 +1,6 @@
 /* The protocol of guarded data: src/share/guard.hpp. `make check-model` checks every interleaving, with RANKS ranks that
-   each do OPERATIONS operations, chosen freely, once with invalidation and once, with -DUPDATE, with updates.
+   each do OPERATIONS operations, chosen freely: with invalidation or, with -DUPDATE, with updates; the data in messages
+   or, with -DPUT, put in place by who gives them, which takes time, and a message behind them.
 
    Checked: at most one writer, and no reader beside it; nobody reads or writes bytes that are not the newest; whoever
    asks gets what it asked for: when nothing moves any more, nobody waits.
@@ -11,9 +12,12 @@
      last                     the end of GuardHome::chain_
      stop to the first of two, who tells the other: what trees of more ranks are made of; so with updates
      version, have            data are the number of the write they are of; a copy carries them (Mover::owner_puts)
+     sendings[rank]           Guard::sendings_: where data are put, else what is sent is sent at once
+     bytes[rank]              what lies in place; 0: half of a put
+     flying[rank]             puts to it that have begun and not ended, and of which write
      truth                    what a read must see
 
-   Left out: deaths, data in pieces, tries, several threads of a rank, and askers that fetch: there permission is the
+   Left out: deaths, data in pieces of which some find no room, tries, several threads of a rank, and askers that fetch: there permission is the
    same, and a rank without its data counts as one that has not entered, whose answer to a stop waits (fetching_). */
 
 #ifndef RANKS
@@ -43,11 +47,23 @@ typedef Guard {
 
 Guard at[RANKS];
 chan to[RANKS * RANKS] = [6] of { mtype, byte, byte, byte, byte };
-chan queue[RANKS] = [6] of { byte, byte };
+chan queue[RANKS] = [6] of { byte, byte, byte };
 byte last = HOME;
 byte truth = 1;
 bool waits[RANKS];
 byte left[RANKS];
+#ifdef PUT
+chan sendings[RANKS] = [6] of { mtype, byte, byte, byte, byte, byte };
+bool putting[RANKS];
+byte bytes[RANKS], flying[RANKS], flying_version[RANKS];
+#define ALL_SENT(rank) (len(sendings[rank]) == 0)
+#define GIVE(from, peer, kind, a, b, c, d) assert(nfull(sendings[from])); sendings[from]!kind, peer, a, b, c, d
+#else
+#define ALL_SENT(rank) true
+#define GIVE(from, peer, kind, a, b, c, d) POST(from, peer, kind, a, b, c, d)
+#endif
+#define ASKED 1   /* of c, of what is given */
+#define NO_DATA 2
 
 #define POST(from, peer, kind, a, b, c, d) assert(nfull(to[(from) * RANKS + (peer)])); to[(from) * RANKS + (peer)]!kind, a, b, c, d
 
@@ -85,11 +101,11 @@ inline stop_readers(me, except) {
 }
 
 /* Guard::send_to_groups, of a chain as above */
-inline tell_update(me, set, version_, epoch_) {
+inline tell_update(me, set, version_, epoch_, flags) {
   if
   :: (set) ->
      lowest(set, first);
-     POST(me, first, COPY, version_, epoch_, 0, (set) & ~BIT(first))
+     GIVE(me, first, COPY, version_, epoch_, flags, (set) & ~BIT(first))
   :: else
   fi
 }
@@ -98,20 +114,23 @@ inline update_copies(me) {
   some = at[me].stopped;
   at[me].copies = at[me].copies | some;
   at[me].stopped = 0;
-  tell_update(me, some, at[me].version, at[me].epoch)
+  tell_update(me, some, at[me].version, at[me].epoch, 0)
 }
 
 inline ask(me, act) {
   if
   :: (!at[me].asked && !(act == L_READ && at[me].awaits_update)) ->
      at[me].asked = true;
-     POST(me, HOME, WANT, me, act, 0, 0)
+     POST(me, HOME, WANT, me, act, at[me].have, 0)
   :: else
   fi
 }
 
 inline check_entry(me, writes) {
   assert(at[me].have == truth);
+#ifdef PUT
+  assert(bytes[me] == truth && (flying[me] == 0 || (!writes && flying_version[me] == truth)));
+#endif
   other = 0;
   do
   :: (other < RANKS) ->
@@ -126,43 +145,51 @@ inline check_entry(me, writes) {
 inline steps(me) {
   do
   :: nempty(queue[me]) ->
-     queue[me]?<turn, who>;
+     queue[me]?<turn, who, had>;
      if
      :: (turn == L_READ && !at[me].owner && !at[me].valid) -> ask(me, L_READ); break
      :: (turn == L_READ && (at[me].owner || at[me].valid)) ->
-        queue[me]?turn, who;
+        queue[me]?turn, who, had;
         check_entry(me, false);
         at[me].reading = true;
         at[me].has_read = true;
         waits[me] = false
      :: (turn == L_WRITE && !at[me].owner) -> ask(me, L_WRITE); break
      :: (turn == L_WRITE && at[me].owner) ->
+        if
+        :: ALL_SENT(me)
+        :: !ALL_SENT(me) -> break
+        fi;
         stop_readers(me, 0);
         if
         :: (at[me].children) -> break
         :: else
         fi;
-        queue[me]?turn, who;
+        queue[me]?turn, who, had;
         check_entry(me, true);
         at[me].writing = true;
         waits[me] = false
      :: (turn >= R_COPY && (!at[me].owner || at[me].writing)) -> break
      :: (turn == R_COPY && at[me].owner && !at[me].writing) ->
-        queue[me]?turn, who;
+        queue[me]?turn, who, had;
         at[me].stopped = at[me].stopped & ~BIT(who);
         at[me].copies = at[me].copies | BIT(who);
-        POST(me, who, COPY, at[me].version, at[me].epoch, 1, 0)
+        GIVE(me, who, COPY, at[me].version, at[me].epoch, ASKED | (had == at[me].version -> NO_DATA : 0), 0)
      :: (turn == R_DROP && at[me].owner && !at[me].writing) ->
-        queue[me]?turn, who;
+        queue[me]?turn, who, had;
         at[me].stopped = at[me].stopped & ~BIT(who);
         at[me].copies = at[me].copies & ~BIT(who)
      :: (turn == R_OWNERSHIP && at[me].owner && !at[me].writing) ->
+        if
+        :: ALL_SENT(me)
+        :: !ALL_SENT(me) -> break
+        fi;
         stop_readers(me, BIT(who));
         if
         :: (at[me].children || at[me].reading) -> break
         :: else
         fi;
-        queue[me]?turn, who;
+        queue[me]?turn, who, had;
         at[me].stopped = at[me].stopped & ~BIT(who);
 #ifdef UPDATE
         at[me].awaits_update = at[me].has_read;
@@ -173,7 +200,7 @@ inline steps(me) {
 #else
         at[me].stopped = 0;
 #endif
-        POST(me, who, OWNERSHIP, at[me].version, at[me].epoch, at[me].stopped, 0);
+        GIVE(me, who, OWNERSHIP, at[me].version, at[me].epoch, (had == at[me].version -> NO_DATA : 0), at[me].stopped);
         at[me].stopped = 0;
         at[me].owner = false;
         at[me].valid = false;
@@ -195,7 +222,7 @@ inline advance(me) {
   :: (at[me].owner && !at[me].writing && at[me].stopped) ->
      turn = R_COPY;
      if
-     :: nempty(queue[me]) -> queue[me]?<turn, who>
+     :: nempty(queue[me]) -> queue[me]?<turn, who, had>
      :: else
      fi;
      if
@@ -206,17 +233,17 @@ inline advance(me) {
   fi;
 #endif
   if
-  :: (at[me].stopping && !at[me].reading && at[me].children == 0) ->
+  :: (at[me].stopping && !at[me].reading && at[me].children == 0 && ALL_SENT(me)) ->
      at[me].stopping = false;
      POST(me, at[me].parent, STOPPED, 0, 0, 0, 0)
   :: else
   fi
 }
 
-/* Guard::store: never older bytes over newer ones, nor under a reader */
+/* Guard::store: never older bytes over newer ones, nor under a reader; where they are put, Guard::take_in_place */
 inline store(me, version_) {
   if
-  :: (version_ > at[me].have) -> assert(!at[me].reading && !at[me].writing); at[me].have = version_
+  :: (!(c & NO_DATA) && version_ > at[me].have) -> assert(!at[me].reading && !at[me].writing); at[me].have = version_
   :: else
   fi
 }
@@ -227,23 +254,32 @@ inline take(me, peer) {
   if
   :: (kind == WANT) ->
      assert(last != a);
-     POST(me, last, DEED, a, b, 0, 0);
+     POST(me, last, DEED, a, b, c, 0);
      if
      :: (b == L_WRITE) -> last = a
      :: else
      fi
-  :: (kind == DEED && b == L_READ) -> queue[me]!R_COPY, a
-  :: (kind == DEED && b == L_WRITE) -> queue[me]!R_OWNERSHIP, a
-  :: (kind == DEED && b == R_DROP) -> queue[me]!R_DROP, a
+  :: (kind == DEED && b == L_READ) -> queue[me]!R_COPY, a, c
+  :: (kind == DEED && b == L_WRITE) -> queue[me]!R_OWNERSHIP, a, c
+  :: (kind == DEED && b == R_DROP) -> queue[me]!R_DROP, a, c
   :: (kind == COPY) ->
      store(me, a);
-     tell_update(me, d, a, b);
+#ifdef PUT
+     /* A stop that has overtaken it has gone to those behind this rank, too. Nobody would stop one that has dropped. */
      if
-     :: (c) -> at[me].asked = false; at[me].dropped = false
+     :: (b >= at[me].epoch) -> tell_update(me, d, a, b, (at[me].dropped -> NO_DATA : c & NO_DATA))
+     :: else
+     fi;
+#else
+     tell_update(me, d, a, b, 0);
+#endif
+     if
+     :: (c & ASKED) -> at[me].asked = false; at[me].dropped = false
      :: else
      fi;
      if
-     :: (b >= at[me].epoch && !at[me].owner && !at[me].dropped) ->
+     :: ((c & NO_DATA) && at[me].have != a) -> at[me].awaits_update = false
+     :: (!((c & NO_DATA) && at[me].have != a) && b >= at[me].epoch && !at[me].owner && !at[me].dropped) ->
         at[me].valid = true;
         at[me].version = a;
         at[me].epoch = b;
@@ -262,7 +298,7 @@ inline take(me, peer) {
      :: (b > at[me].epoch) -> at[me].epoch = b
      :: else
      fi;
-     at[me].stopped = c & ~BIT(me)
+     at[me].stopped = d & ~BIT(me)
   :: (kind == STOP) ->
      assert(!at[me].owner);
      if
@@ -279,14 +315,48 @@ inline take(me, peer) {
   fi
 }
 
-inline clear() { turn = 0; who = 0; first = 0; some = 0; other = 0; kind = 0; a = 0; b = 0; c = 0; d = 0 }
+#ifdef PUT
+/* Guard::send_front, until it waits */
+inline begin_to_send(me) {
+  sendings[me]?<kind, who, a, b, c, d>;
+  if
+  :: (c & NO_DATA) ->
+     sendings[me]?kind, who, a, b, c, d;
+     POST(me, who, kind, a, b, c, d);
+     advance(me)
+  :: else ->
+     assert(!at[who].writing && bytes[me] == a);
+     assert(flying[who] == 0 || flying_version[who] == a);
+     if
+     :: (bytes[who] != a) -> assert(!at[who].reading); bytes[who] = 0
+     :: else
+     fi;
+     flying[who]++;
+     flying_version[who] = a;
+     putting[me] = true
+  fi
+}
+
+/* The rest of it. */
+inline end_to_send(me) {
+  sendings[me]?kind, who, a, b, c, d;
+  assert(!at[who].writing && bytes[me] == a && (bytes[who] == a || bytes[who] == 0));
+  bytes[who] = a;
+  flying[who]--;
+  putting[me] = false;
+  POST(me, who, kind, a, b, c, d);
+  advance(me)
+}
+#endif
+
+inline clear() { turn = 0; who = 0; had = 0; first = 0; some = 0; other = 0; kind = 0; a = 0; b = 0; c = 0; d = 0 }
 
 inline handle(me, peer) {
   (peer < RANKS && nempty(to[peer * RANKS + me])) -> take(me, peer); advance(me); clear()
 }
 
 proctype Rank(byte me) {
-  byte turn, who, first, some, other, a, b, c, d;
+  byte turn, who, had, first, some, other, a, b, c, d;
   mtype kind;
 end:
   do
@@ -296,22 +366,29 @@ end:
   :: d_step { handle(me, 2) }
 #endif
   :: d_step { (left[me] && !waits[me] && !at[me].reading && !at[me].writing) ->
-       left[me]--; waits[me] = true; queue[me]!L_READ, me; advance(me); clear() }
+       left[me]--; waits[me] = true; queue[me]!L_READ, me, 0; advance(me); clear() }
   :: d_step { (left[me] && !waits[me] && !at[me].reading && !at[me].writing) ->
-       left[me]--; waits[me] = true; queue[me]!L_WRITE, me; advance(me); clear() }
+       left[me]--; waits[me] = true; queue[me]!L_WRITE, me, 0; advance(me); clear() }
   :: d_step { (at[me].reading) -> at[me].reading = false; advance(me); clear() }
   :: d_step { (at[me].writing) ->
        at[me].writing = false;
        at[me].version++;
        at[me].have = at[me].version;
        truth = at[me].version;
+#ifdef PUT
+       bytes[me] = truth;
+#endif
 #ifdef UPDATE
        update_copies(me);
 #endif
        advance(me); clear() }
+#ifdef PUT
+  :: d_step { (nempty(sendings[me]) && !putting[me]) -> begin_to_send(me); clear() }
+  :: d_step { putting[me] -> end_to_send(me); clear() }
+#endif
   /* Guard::drop */
   :: d_step { (!at[me].owner && (at[me].valid || at[me].awaits_update) && !at[me].reading && !at[me].asked &&
-               !at[me].stopping && left[me]) ->
+               !at[me].stopping && ALL_SENT(me) && left[me]) ->
        left[me]--;
        at[me].valid = false;
        at[me].awaits_update = false;
@@ -327,6 +404,9 @@ init {
     at[HOME].owner = true;
     at[HOME].version = 1;
     at[HOME].have = 1;
+#ifdef PUT
+    bytes[HOME] = 1;
+#endif
     do
     :: (rank < RANKS) -> left[rank] = OPERATIONS; run Rank(rank); rank++
     :: else -> break

@@ -94,11 +94,11 @@ void Wire::start(int peer, Landing& landing, auto post) noexcept {
   land(landing, Status::peer_gone);
 }
 
-void Wire::put(int peer, RemoteKey* key, std::uint64_t there, std::span<const std::byte> from,
-               Landing& landing) noexcept {
+void Wire::put(int peer, RemoteKey* key, std::uint64_t there, std::span<const std::byte> from, Landing& landing,
+               ucp_mem* exposed) noexcept {
   start(peer, landing, [&](ucp_ep* endpoint, ucp_request_param_t& how) {
     how.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
-    how.memh = staging_;
+    how.memh = exposed != nullptr ? exposed : staging_;
     return ucx_.put_nbx(endpoint, from.data(), from.size(), there, key, &how);
   });
 }
