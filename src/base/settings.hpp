@@ -16,7 +16,7 @@ struct Settings {
   std::uint64_t split = 48;
   std::uint64_t ring_slots = 1024;
   std::uint64_t direct_bytes = 12 * 1024;
-  std::uint64_t put_bytes = 16 * 1024;
+  std::uint64_t put_bytes = 32 * 1024;
   std::uint64_t chunk_bytes = 256 * 1024;
   std::uint64_t unexpected_bytes = 64 << 20;
   std::uint64_t scan_depth = 64;

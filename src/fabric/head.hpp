@@ -55,6 +55,10 @@ enum class Kind : std::uint8_t {
   share_noted = 136,    ///< Reply to a notice.
   share_update = 138,   ///< To who may have copies, with a tail: what has changed.
   share_told = 137,     ///< To a home, with a tail: who has been told; no reply.
+  // Flags (share/flag_home.hpp):
+  share_await = 139,    ///< To a flag's home: tell this rank once it is at least that.
+  share_reached = 140,  ///< Reply: it is.
+  share_set = 141,      ///< To a flag's home: it was set, look whom to tell; no reply.
   // Guarded data (share/guard_heads.hpp):
   guard_want = 160,        ///< To a variable's home: this rank wants to read or to write it, or drops its copy.
   guard_deed = 161,        ///< From the home to who owns it last, as far as was asked: serve that one.

@@ -19,6 +19,7 @@ bool is_reply_to(Kind request, Kind reply) noexcept {
   switch (request) {
     case Kind::share_fetch: return reply == Kind::share_pages || reply == Kind::share_moved;
     case Kind::share_changes: return reply == Kind::share_taken || reply == Kind::share_copies;
+    case Kind::share_await: return reply == Kind::share_reached;
     default: return false;
   }
 }
@@ -77,8 +78,8 @@ void Asking::ask(Asked& asked, int peer, Kind kind, Words words, Waiter waiter) 
   if (send(peer, head_of(kind, engine_.session().rank(), words), waiter) != Status::ok) gone(peer);
 }
 
-bool Asking::try_ask(Asked& asked, int peer, Kind kind, Words words) noexcept {
-  const auto ticket = engine_.tickets().take();
+bool Asking::try_ask(Asked& asked, int peer, Kind kind, Words words, unsigned spare) noexcept {
+  const auto ticket = engine_.tickets().take(spare);
   if (!ticket) return false;
   expect(asked, peer, kind, *ticket, words);
   const Status sent = engine_.send(peer, head_of(kind, engine_.session().rank(), words), Lane::request);
@@ -92,7 +93,13 @@ bool Asking::try_ask(Asked& asked, int peer, Kind kind, Words words) noexcept {
   return true;
 }
 
-// False: it was answered meanwhile, since its peer has gone.
+bool Asking::abandon(Asked& asked) noexcept {
+  if (forget(asked)) return true;
+  wait(asked);  // the reply is being taken just now
+  return false;
+}
+
+// False: it was answered meanwhile.
 bool Asking::forget(Asked& asked) noexcept {
   const std::lock_guard guard(lock_);
   if (asked_[asked.ticket_.index] != &asked) return false;

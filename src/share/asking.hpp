@@ -66,9 +66,12 @@ class Asking {
 
   /// Sends a request, with its tail if its kind has one. The rest of `words` is the caller's; when done, so is `asked`.
   void ask(Asked& asked, int peer, fabric::Kind kind, Words words, Waiter waiter = Waiter::program) noexcept;
-  /// As ask(), by who must not wait. False: there is no room, and the tail is still the caller's.
-  bool try_ask(Asked& asked, int peer, fabric::Kind kind, Words words) noexcept;
+  /// As ask(), by who must not wait. False: there is no room, or no more than `spare` tickets are left, and the tail is
+  /// still the caller's.
+  bool try_ask(Asked& asked, int peer, fabric::Kind kind, Words words, unsigned spare = 0) noexcept;
   void wait(const Asked& asked, Waiter waiter = Waiter::program) noexcept;
+  /// Waits no longer: when it returns, `asked` is done. False: a reply has come.
+  bool abandon(Asked& asked) noexcept;
   /// Sends a head that has no reply.
   void tell(int peer, fabric::Kind kind, const Words& words) noexcept;
 

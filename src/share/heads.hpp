@@ -34,4 +34,11 @@ inline fabric::Head head_of(fabric::Kind kind, int source, const Words& words) n
   return head;
 }
 
+inline Words reply_to(const Words& request) noexcept {
+  Words reply;
+  reply.ticket = request.ticket;
+  reply.generation = request.generation;
+  return reply;
+}
+
 }  // namespace tonari::share

@@ -19,13 +19,6 @@ namespace {
 
 constexpr std::uint8_t streak_to_move = 2;  // changes by one rank, in releases that follow each other
 
-Words reply_to(const Words& request) noexcept {
-  Words reply;
-  reply.ticket = request.ticket;
-  reply.generation = request.generation;
-  return reply;
-}
-
 }  // namespace
 
 bool Array::serve(Kind kind, int peer, const Words& request, std::span<const std::byte> tail) noexcept {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
-
 namespace tonari::share {
 
 namespace {
@@ -49,7 +47,7 @@ void Places::renew(Communicator& ranks, Window& window) {
     renewed_.push_back(place);
     if (place % size != static_cast<std::uint32_t>(ranks.rank())) continue;
     std::byte* const word = window.local().data() + place / size * place_bytes;
-    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(word)).store(0, std::memory_order_relaxed);  // before the barrier
+    atomic_word(word).store(0, std::memory_order_relaxed);  // before the barrier
   }
   if (status == Status::ok) status = window.barrier();
   if (status != Status::ok) {

@@ -3,6 +3,7 @@
 #include <tonari/message.hpp>
 #include <tonari/window.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -11,7 +12,11 @@
 namespace tonari::share {
 
 inline constexpr std::uint32_t places_a_rank = 4096;
-inline constexpr std::uint64_t place_bytes = 64;  // a cache line each
+inline constexpr std::uint64_t place_bytes = 64;  // a cache line each: its word,
+inline constexpr std::uint64_t awaited_at = 8;    // and 1 once a rank of another host has waited for that, for ever
+inline std::atomic_ref<std::uint64_t> atomic_word(std::byte* at) noexcept {
+  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at));
+}
 
 /// Where mutexes, flags and counters lie: place i at rank i % ranks. All ranks make them in the same order, so all take
 /// the same places: first those that never were used, then those that renew() has found.

@@ -37,6 +37,7 @@ Sharing& Runtime::sharing(Job& job) {
   if (!sharing_) {
     sharing_ = std::make_unique<Sharing>(job, engine_, ranks_of(job), asking_, outbox_);
     shared_.store(sharing_.get(), std::memory_order_release);
+    flags_.open(sharing_->window().local());
   }
   return *sharing_;
 }
@@ -47,7 +48,10 @@ void Runtime::receive(const Head& head) noexcept {
     case Kind::share_moved:
     case Kind::share_taken:
     case Kind::share_copies:
-    case Kind::share_noted: return asking_.receive(head);
+    case Kind::share_noted:
+    case Kind::share_reached: return asking_.receive(head);
+    case Kind::share_await:
+    case Kind::share_set: return flags_.receive(head);
     case Kind::guard_want:
     case Kind::guard_deed:
     case Kind::guard_given:
@@ -92,9 +96,7 @@ bool Runtime::serve(const Head& head) noexcept {
 
 // There is no such array: it was destroyed, or a peer lies.
 void Runtime::refuse(int peer, const Words& request) noexcept {
-  Words reply;
-  reply.ticket = request.ticket;
-  reply.generation = request.generation;
+  Words reply = reply_to(request);
   reply.extra = static_cast<std::uint64_t>(engine_.session().rank());
   outbox_.post(peer, head_of(Kind::share_noted, engine_.session().rank(), reply), fabric::Lane::reply);
 }

@@ -2,6 +2,7 @@
 
 #include "fabric/engine.hpp"
 #include "share/asking.hpp"
+#include "share/flag_home.hpp"
 #include "share/guards.hpp"
 #include "share/sharing.hpp"
 #include "window/outbox.hpp"
@@ -24,8 +25,11 @@ namespace tonari::share {
 class Runtime final : public fabric::Layer {
  public:
   explicit Runtime(fabric::Engine& engine)
-      : engine_(engine), outbox_(engine), asking_(engine), guards_(engine, outbox_) {}
-  ~Runtime() override { guards_.end(); }  // while the rest is there: who waits in it receives heads
+      : engine_(engine), outbox_(engine), asking_(engine), flags_(engine, outbox_), guards_(engine, outbox_) {}
+  ~Runtime() override {  // while the rest is there: who waits in it receives heads
+    guards_.end();
+    flags_.close();
+  }
   /// The session's, made on first use.
   static Runtime& of(job::Session& session);
 
@@ -38,6 +42,7 @@ class Runtime final : public fabric::Layer {
   Sharing& sharing(Job& job);
   /// If it has been made.
   [[nodiscard]] Sharing* sharing() const noexcept { return shared_.load(std::memory_order_acquire); }
+  [[nodiscard]] FlagHome& flags() noexcept { return flags_; }
   [[nodiscard]] Guards& guards() noexcept { return guards_; }
 
   // fabric::Layer
@@ -48,10 +53,13 @@ class Runtime final : public fabric::Layer {
   }
   void idle() noexcept override {}
   void died(int rank) noexcept override {
-    asking_.gone(rank);
+    left(rank);
     guards_.died(rank);
   }
-  void left(int rank) noexcept override { asking_.gone(rank); }
+  void left(int rank) noexcept override {
+    asking_.gone(rank);
+    flags_.gone(rank);
+  }
 
  private:
   Communicator& ranks_of(Job& job);  // with sharing_mutex_ held
@@ -62,6 +70,7 @@ class Runtime final : public fabric::Layer {
   fabric::Engine& engine_;
   window::Outbox outbox_;
   Asking asking_;
+  FlagHome flags_;
   Guards guards_;
   std::deque<fabric::Head> waiting_;           // by the baton's holder: requests to which no reply had room
   std::atomic<std::size_t> waiting_count_{0};  // relaxed: who sees none, looks again

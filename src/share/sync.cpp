@@ -17,6 +17,8 @@
 // acquires.
 namespace tonari::share {
 
+using fabric::Kind;
+
 namespace {
 
 SyncPlace& place_of_mutex(const std::unique_ptr<SyncPlace>& place) { return used(place, "a share::mutex"); }
@@ -30,11 +32,36 @@ Status after_lock(SyncPlace& place, Status locked) noexcept {
 }
 
 Status lock_at(SyncPlace& place, LockMode mode) noexcept {
-  return after_lock(place, place.window().lock(place.home(), place.lock(), mode));
+  return after_lock(place, place.window().lock(place.home(), place.index(), mode));
 }
 bool try_lock_at(SyncPlace& place, LockMode mode) noexcept {
-  const Status status = after_lock(place, place.window().try_lock(place.home(), place.lock(), mode));
+  const Status status = after_lock(place, place.window().try_lock(place.home(), place.index(), mode));
   return status == Status::ok || status == Status::holder_died;
+}
+
+// Ranks of other hosts wait for a word of its home's.
+void tell_home(SyncPlace& place) noexcept {
+  std::byte* const awaited = place.window().direct(place.word() + awaited_at, sizeof(std::uint64_t));
+  if (awaited != nullptr && atomic_word(awaited).load(std::memory_order_seq_cst) == 0) return;  // as FlagHome has it
+  if (place.home() == place.rank()) return place.flags().look(place.index());
+  Words words;
+  words.first = place.index();
+  place.sharing().asking().tell(place.home(), Kind::share_set, words);
+}
+
+// Waits until the home, on another host, says that a flag is at least `value`. False: somebody died, or all others have
+// left; or too many threads of this rank wait so: it has to ask again and again.
+bool is_told(SyncPlace& place, std::uint64_t value) noexcept {
+  constexpr unsigned tickets_spared = fabric::tickets_max / 2;  // for what ends sooner, and what is waited for may need
+  Sharing& sharing = place.sharing();
+  Words words;
+  words.first = place.index();
+  words.extra = value;
+  Asked asked;
+  if (!sharing.asking().try_ask(asked, place.home(), Kind::share_await, words, tickets_spared)) return false;
+  const auto is_over = [&] { return asked.is_done() || sharing.somebody_died() || sharing.is_alone(); };
+  window::wait_until(sharing.engine(), is_over, job::Wait::window, place.home());
+  return !sharing.asking().abandon(asked) && asked.status() == Status::ok;
 }
 
 }  // namespace
@@ -57,7 +84,7 @@ Status mutex::unlock() noexcept {
   SyncPlace& place = place_of_mutex(place_);
   const Status released = place.sharing().release();
   if (has_assertions) place.holds().fetch_sub(1, std::memory_order_relaxed);
-  const Status unlocked = place.window().unlock(place.home(), place.lock());
+  const Status unlocked = place.window().unlock(place.home(), place.index());
   if (unlocked == Status::invalid) {
     name_misuse(place.rank(), "a share::mutex is unlocked that this rank has not locked");
   }
@@ -77,6 +104,7 @@ Status flag::set(std::uint64_t value) noexcept {
     name_misuse(place.rank(), "a share::flag is set to {}, which was {} before: flags only grow", value, before);
   }
   for (int rank = 0; rank < sharing.size(); ++rank) sharing.engine().wake_if_asleep(rank);  // who watches the word
+  tell_home(place);
   return status;
 }
 
@@ -92,13 +120,15 @@ Status flag::wait(std::uint64_t value) noexcept {
   Sharing& sharing = place.sharing();
   if (std::byte* const word = place.window().direct(place.word(), sizeof value)) {
     // Sequentially consistent with falling asleep, as what set() does; acquire: what was released before.
-    std::atomic_ref watched(*reinterpret_cast<std::uint64_t*>(word));
-    const auto is_set = [&] { return watched.load(std::memory_order_seq_cst) >= value; };
+    const auto is_set = [watched = atomic_word(word), value] {
+      return watched.load(std::memory_order_seq_cst) >= value;
+    };
     const auto is_over = [&] { return is_set() || sharing.somebody_died() || sharing.is_alone(); };
     window::wait_until(sharing.engine(), is_over, job::Wait::window, place.home());
     return is_set() ? sharing.acquire() : Status::peer_gone;
   }
-  for (;;) {  // the home is on another host: it is asked again and again
+  for (;;) {  // the home is on another host
+    if (is_told(place, value)) return sharing.acquire();
     const auto found = place.window().fetch_add(place.word(), std::uint64_t{0});
     if (found.status != Status::ok) return found.status;
     if (found.before >= value) return sharing.acquire();

@@ -24,7 +24,8 @@ class SyncPlace {
         number_(sharing_.take_place()),
         home_(static_cast<int>(number_ % static_cast<std::uint32_t>(job.size()))),
         index_(number_ / static_cast<std::uint32_t>(job.size())),
-        rank_(job.rank()) {}
+        rank_(job.rank()),
+        flags_(Runtime::of(job.session()).flags()) {}
   SyncPlace(SyncPlace&&) = delete;
   ~SyncPlace() { places_->give_back(number_); }
 
@@ -32,8 +33,9 @@ class SyncPlace {
   [[nodiscard]] Window& window() const noexcept { return sharing_.window(); }
   [[nodiscard]] int home() const noexcept { return home_; }
   [[nodiscard]] int rank() const noexcept { return rank_; }
-  [[nodiscard]] std::uint32_t lock() const noexcept { return index_; }
+  [[nodiscard]] std::uint32_t index() const noexcept { return index_; }  ///< Of its home's; also the lock's number.
   [[nodiscard]] GlobalAddress word() const noexcept { return window().at(home_, index_ * place_bytes); }
+  [[nodiscard]] FlagHome& flags() const noexcept { return flags_; }  ///< Of this rank.
   /// How often this rank has the lock now; of builds with assertions. Orders nothing.
   [[nodiscard]] std::atomic<int>& holds() noexcept { return holds_; }
 
@@ -44,6 +46,7 @@ class SyncPlace {
   int home_;
   std::uint32_t index_;
   int rank_;
+  FlagHome& flags_;
   std::atomic<int> holds_{0};
 };
 

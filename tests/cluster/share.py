@@ -63,6 +63,12 @@ class Guarded(LauncherTest):
         done = self.run_to_end(self.make_hosts(2), openmpi4("--map-by", "node"), "-n", "2", *words)
         self.assertEqual(done, (0, "", ""))
 
+    def test_guarded_data_are_put_where_the_network_can(self):
+        tests = [os.path.join(os.path.dirname(PROGRAMS), "unit"), "--gtest_brief=1", "--gtest_filter=*/Guarded.*/Network*"]
+        settings = {"TONARI_TEST_NETWORK": "any", "TONARI_PUT_BYTES": "0"}
+        done = self.make_hosts(1).run(0, WITH_A_CARD, *tests, env={**os.environ, **settings})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_ends_with_the_job_where_its_windows_have_keys(self):
         hosts = self.make_hosts(1)
         words = ["coherence", "--cases=guarded-handover", "--bytes=4096", "--rounds=4", "--output=/dev/null"]

@@ -86,7 +86,7 @@ class Liar {
     head.source = own_name ? liar : static_cast<std::uint32_t>(liar + 1 + number(0) % 1'000'000);
     head.tag = number32(0);
     if (chance(random_, 50)) {
-      head.kind = static_cast<Kind>(chance(random_, 95) ? between(random_, 128, 138) : between(random_, 128, 159));
+      head.kind = static_cast<Kind>(chance(random_, 95) ? between(random_, 128, 141) : between(random_, 128, 159));
       head.context = number32(0);
       head.set(words(head.kind, victim));
     } else {
@@ -97,7 +97,7 @@ class Liar {
     }
     const bool is_reply = head.kind == Kind::share_pages || head.kind == Kind::share_moved ||
                           head.kind == Kind::share_taken || head.kind == Kind::share_copies ||
-                          head.kind == Kind::share_noted;
+                          head.kind == Kind::share_noted || head.kind == Kind::share_reached;
     const Lane lane = is_reply != chance(random_, 5) ? Lane::reply : Lane::request;
     const auto tail = change_tail(head, victim);
     while (engine_.send(victim, head, lane) == Status::again) rest();
