@@ -2,6 +2,7 @@
 
 #include <tonari/job.hpp>
 #include <tonari/status.hpp>
+#include <tonari/window.hpp>
 
 #include <algorithm>
 #include <cassert>
@@ -129,7 +130,8 @@ class flag {
 
   /// By one thread at a time. To what it was at least.
   Status set(std::uint64_t value) noexcept;
-  [[nodiscard]] std::uint64_t get() noexcept;
+  /// `before`: what it is now. Answers ok; or peer_gone, as counter::fetch_add().
+  [[nodiscard]] Fetched<std::uint64_t> get() noexcept;
   /// Returns once it is at least `value`; or peer_gone when a rank of the job has died, or all others have left it.
   Status wait(std::uint64_t value) noexcept;
 
@@ -145,9 +147,10 @@ class counter {
   counter(counter&&) noexcept;
   ~counter();
 
-  /// Answers what it was before.
-  std::uint64_t fetch_add(std::uint64_t value) noexcept;
-  [[nodiscard]] std::uint64_t get() noexcept { return fetch_add(0); }
+  /// Answers what it was before, and ok; or peer_gone: its home has died, and there is no number, or another rank has,
+  /// and what was written before may be lost.
+  Fetched<std::uint64_t> fetch_add(std::uint64_t value) noexcept;
+  [[nodiscard]] Fetched<std::uint64_t> get() noexcept { return fetch_add(0); }
 
  private:
   std::unique_ptr<SyncPlace> place_;

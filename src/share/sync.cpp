@@ -24,6 +24,8 @@ namespace {
 SyncPlace& place_of_mutex(const std::unique_ptr<SyncPlace>& place) { return used(place, "a share::mutex"); }
 SyncPlace& place_of_flag(const std::unique_ptr<SyncPlace>& place) { return used(place, "a share::flag"); }
 
+Status first_failure(Status one, Status other) noexcept { return one != Status::ok ? one : other; }
+
 // Has the lock, and what was written under it; unless that was lost with a rank.
 Status after_lock(SyncPlace& place, Status locked) noexcept {
   if (locked != Status::ok && locked != Status::holder_died) return locked;
@@ -88,7 +90,7 @@ Status mutex::unlock() noexcept {
   if (unlocked == Status::invalid) {
     name_misuse(place.rank(), "a share::mutex is unlocked that this rank has not locked");
   }
-  return released == Status::ok ? unlocked : released;
+  return first_failure(released, unlocked);
 }
 
 flag::flag(Job& job) : place_(std::make_unique<SyncPlace>(job)) {}
@@ -108,11 +110,10 @@ Status flag::set(std::uint64_t value) noexcept {
   return status;
 }
 
-std::uint64_t flag::get() noexcept {
+Fetched<std::uint64_t> flag::get() noexcept {
   SyncPlace& place = place_of_flag(place_);
-  const auto found = place.window().fetch_add(place.word(), std::uint64_t{0});
-  (void)place.sharing().acquire();  // peer_gone: the next wait tells
-  return found.before;
+  const auto [status, now] = place.window().fetch_add(place.word(), std::uint64_t{0});
+  return {first_failure(status, place.sharing().acquire()), now};
 }
 
 Status flag::wait(std::uint64_t value) noexcept {
@@ -141,12 +142,11 @@ counter::counter(Job& job) : place_(std::make_unique<SyncPlace>(job)) {}
 counter::counter(counter&&) noexcept = default;
 counter::~counter() = default;
 
-std::uint64_t counter::fetch_add(std::uint64_t value) noexcept {
+Fetched<std::uint64_t> counter::fetch_add(std::uint64_t value) noexcept {
   SyncPlace& place = used(place_, "a share::counter");
-  (void)place.sharing().release();  // peer_gone: so does the next barrier
-  const auto found = place.window().fetch_add(place.word(), value);
-  (void)place.sharing().acquire();
-  return found.before;
+  const Status released = place.sharing().release();
+  const auto [status, before] = place.window().fetch_add(place.word(), value);
+  return {first_failure(status, first_failure(released, place.sharing().acquire())), before};
 }
 
 }  // namespace tonari::share

@@ -165,6 +165,10 @@ TEST_P(SharedFlags, EndAWaitWhenARankDies) {
 
     EXPECT_EQ(flags[victim].wait(1), Status::peer_gone);
     EXPECT_EQ(flags[victim].wait(1), Status::peer_gone);
+    if (job.hosts() > 1) {
+      EXPECT_EQ(flags[victim].get().status, Status::peer_gone);
+    }
+    EXPECT_EQ(flags[0].get().status, Status::ok);
     EXPECT_EQ(flags[0].wait(1), Status::ok);
     for (std::size_t i = 0; i < fabric::tickets_max; ++i) ASSERT_EQ(flags[0].wait(2), Status::peer_gone);
     gave_up.fetch_add(1);

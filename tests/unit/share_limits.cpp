@@ -108,7 +108,7 @@ TEST_P(SharedLimits, OfMutexesFlagsAndCountersAreOfThoseThatThereAre) {
       share::flag flag(job);
       share::mutex mutex(job);
       share::counter counter(job);
-      ASSERT_LT(counter.fetch_add(static_cast<std::uint64_t>(turn)), static_cast<std::uint64_t>(turn) + 1);
+      ASSERT_LT(counter.fetch_add(static_cast<std::uint64_t>(turn)).before, static_cast<std::uint64_t>(turn) + 1);
       if (job.rank() == 0) {
         array[0] = turn;
         ASSERT_EQ(flag.set(1), Status::ok);
@@ -131,7 +131,7 @@ TEST_P(SharedLimits, OfMutexesFlagsAndCountersAreOfThoseThatThereAre) {
     }
     late.reset();
     share::flag one_more(job);
-    EXPECT_EQ(one_more.get(), 0u);
+    EXPECT_EQ(one_more.get().before, 0u);
     ASSERT_EQ(share::barrier(job), Status::ok);
     EXPECT_EQ(array[1], 2 * last);
     ASSERT_EQ(share::barrier(job), Status::ok);

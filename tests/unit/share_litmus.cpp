@@ -66,7 +66,7 @@ TEST_P(SharedLitmus, MessagePassing) {
           words.x = turn;
           words.y = 2 * turn;
           ASSERT_EQ(flag.set(turn), Status::ok);
-        } else if (flag.get() == turn) {
+        } else if (flag.get().before == turn) {
           ASSERT_EQ(words.x, turn);
           ASSERT_EQ(words.y, 2 * turn);
         } else {
@@ -119,7 +119,7 @@ TEST_P(SharedLitmus, StoreBufferingWithFlags) {
     for (std::uint64_t turn = 1; turn <= static_cast<std::uint64_t>(last); ++turn) {
       delay();
       ASSERT_EQ((self == 0 ? x : y).set(turn), Status::ok);
-      seen[self] = (self == 0 ? y : x).get();
+      seen[self] = (self == 0 ? y : x).get().before;
       end_turn(job);
       ASSERT_TRUE(seen[0] == turn || seen[1] == turn);
       end_turn(job);
@@ -181,17 +181,17 @@ TEST_P(SharedLitmus, IndependentReadsOfIndependentWritesWithFlags) {
         words.y = turn;
         ASSERT_EQ(y.set(turn), Status::ok);
       } else if (job.rank() == 2) {
-        seen[0] = x.get();
+        seen[0] = x.get().before;
         if (seen[0] == turn) {
           ASSERT_EQ(words.x, turn);
         }
-        seen[1] = y.get();
+        seen[1] = y.get().before;
       } else {
-        seen[2] = y.get();
+        seen[2] = y.get().before;
         if (seen[2] == turn) {
           ASSERT_EQ(words.y, turn);
         }
-        seen[3] = x.get();
+        seen[3] = x.get().before;
       }
       end_turn(job);
       ASSERT_FALSE(seen[0] == turn && seen[1] < turn && seen[2] == turn && seen[3] < turn) << "in turn " << turn;
@@ -213,12 +213,12 @@ TEST_P(SharedLitmus, NoUpdateIsLost) {
       const bool is_x = turn % 2 == 0;
       const std::lock_guard guard(is_x ? of_x : of_y);  // two locks, one page
       ++(is_x ? words.x : words.y);
-      counter.fetch_add(1);
+      EXPECT_EQ(counter.fetch_add(1).status, Status::ok);
     }
     end_turn(job);
     EXPECT_EQ(words.x + words.y, static_cast<std::uint64_t>(3 * each));
     EXPECT_EQ(words.x, static_cast<std::uint64_t>(3 * ((each + 1) / 2)));
-    EXPECT_EQ(counter.get(), static_cast<std::uint64_t>(3 * each));
+    EXPECT_EQ(counter.get().before, static_cast<std::uint64_t>(3 * each));
     end_turn(job);
   });
 }
