@@ -314,7 +314,7 @@ bool Guard::step_local(const Turn& turn) noexcept {
 }
 
 bool Guard::step_ownership(const Turn& turn) noexcept {
-  if (!owner_ || writing_ || !sendings_.empty() || !stop_readers(turn.rank) || readers_ != 0) return false;
+  if (!owner_ || writing_ || fetching_ || !sendings_.empty() || !stop_readers(turn.rank) || readers_ != 0) return false;
   stopped_.remove(turn.rank);
   if (updates()) {
     awaits_update_ = has_read_;

@@ -126,11 +126,14 @@ Way make_way(Job& job, Communicator& ranks, std::size_t bytes, const GuardedOpti
   } catch (const SetupError&) {
     if (gets) throw;
     return way;  // messages need no window
+  } catch (const std::bad_alloc&) {
+    if (gets) throw;
+    return way;
   }
   if (gets) return way;
   way.put = std::make_unique<window::Put>(*way.window);
   const std::array<std::uint64_t, 1> opened{way.put->open() ? 1u : 0u};
-  if (agree(ranks, {}, "guarded data", opened)[0].least == 0) way.put.reset();
+  if (agree(ranks, {}, "guarded data", opened)[0].least == 0) return {};
   return way;
 }
 

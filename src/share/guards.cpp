@@ -87,13 +87,18 @@ void Guards::receive(const Head& head) noexcept {
   }
   if (found == nullptr) return drop(head);
   found->receive(head);
-  if (head.kind == fabric::Kind::guard_over || head.kind == fabric::Kind::guard_freed) put_aside(head.context);
+  let_go(head.context, std::move(found));
 }
 
-void Guards::put_aside(std::uint32_t number) noexcept {
+void Guards::let_go(std::uint32_t number, std::shared_ptr<Guard> used) noexcept {
   const std::lock_guard guard(mutex_);
-  auto& each = guards_[number];
-  if (each != nullptr && each->is_over()) over_.push_back(std::exchange(each, nullptr));
+  auto& kept = guards_[number];
+  if (kept == used && used->is_over()) kept.reset();
+  if (kept == used) {
+    used.reset();  // while it is kept
+  } else {
+    over_.push_back(std::move(used));
+  }
 }
 
 // False: a peer lies, but for others there is still room.
@@ -122,7 +127,7 @@ void Guards::retry() noexcept {
     }
     if (each == nullptr) continue;
     each->retry();
-    put_aside(number);
+    let_go(number, std::move(each));
   }
 }
 
@@ -133,8 +138,10 @@ void Guards::died(int rank) noexcept {
     dead_.push_back(rank);
     all = guards_;
   }
-  for (const auto& each : all) {
-    if (each != nullptr) each->died(rank);
+  for (std::uint32_t number = 0; number < all.size(); ++number) {
+    if (all[number] == nullptr) continue;
+    all[number]->died(rank);
+    let_go(number, std::move(all[number]));
   }
 }
 

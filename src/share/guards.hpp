@@ -51,8 +51,9 @@ class Guards {
     std::function<bool(Window&)> needs;
   };
   void free_what_is_over() noexcept;
-  /// If nobody needs it: to be freed by a thread of the program.
-  void put_aside(std::uint32_t number) noexcept;
+  /// By who hears of others, and may not be the last to have it: to free it may mean to wait. If nobody needs it, it is
+  /// put aside for a thread of the program.
+  void let_go(std::uint32_t number, std::shared_ptr<Guard> used) noexcept;
   bool keep_stray(const fabric::Head& head) noexcept;
   void drop(const fabric::Head& head) noexcept;
 

@@ -31,7 +31,7 @@ void Wire::withdraw(const Exposed& /*exposed*/) noexcept {}
 RemoteKey* Wire::open_key(int /*peer*/, std::span<const std::byte> /*key*/) noexcept { return nullptr; }
 void Wire::close_key(RemoteKey* /*key*/) noexcept {}
 void Wire::put(int /*peer*/, RemoteKey* /*key*/, std::uint64_t /*there*/, std::span<const std::byte> /*from*/,
-               Landing& /*landing*/) noexcept {}
+               Landing& /*landing*/, ucp_mem* /*exposed*/) noexcept {}
 void Wire::get(int /*peer*/, RemoteKey* /*key*/, std::uint64_t /*there*/, std::span<std::byte> /*to*/,
                Landing& /*landing*/) noexcept {}
 void Wire::flush(int /*peer*/, Landing& /*landing*/) noexcept {}
