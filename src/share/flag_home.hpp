@@ -14,18 +14,13 @@
 namespace tonari::share {
 
 /// The home's part of flags: which ranks of other hosts wait for them. Ranks of its own host watch the word.
-///
-///   who waits                  home                   who sets it
-///      |-- share_await: 7 ------->| remembers             |
-///      |                          |<-- swap: 7 -----------|
-///      |                          |<-- share_set ---------|
-///      |<-- share_reached --------|
+/// docs/share.md has the drawing.
 ///
 /// It looks at the word after it has remembered, and after each share_set, which comes behind its swap: so one of the
 /// two looks sees it. Who gives up says nothing: what comes late is for nobody, since its ticket is no longer that.
 ///
 /// Threads: any.
-/// Costs:   an entry for each ticket of other ranks, at most.
+/// Costs:   an entry for each ticket of other ranks, at most; each look goes over all of them.
 class FlagHome {
  public:
   FlagHome(fabric::Engine& engine, window::Outbox& outbox) noexcept : engine_(engine), outbox_(outbox) {}

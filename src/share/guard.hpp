@@ -178,7 +178,7 @@ class Guard {
   struct Freeing {
     void operator()(std::byte* bytes) const noexcept;
   };
-  std::unique_ptr<std::byte, Freeing> memory_;  // where they do not
+  std::unique_ptr<std::byte, Freeing> memory_;  // where they are
   std::byte* data_ = nullptr;
 
   std::mutex mutex_;                  // of the rest

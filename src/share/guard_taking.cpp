@@ -127,8 +127,7 @@ void Guard::store(std::uint64_t version, std::uint32_t piece, std::span<const st
 }
 
 void Guard::take_in_place(std::uint64_t version) noexcept {
-  if (version <= have_ || readers_ != 0 || writing_) return;
-  coming_ = have_ = version;
+  if (version > have_ && readers_ == 0 && !writing_) have_ = version;
 }
 
 // To those who are to be given the same; not by who writes: it has had them all stopped. Where data are put, G9 holds:

@@ -2,6 +2,7 @@
 
 #include "job/memory.hpp"
 #include "share/agreement.hpp"
+#include "share/guard_heads.hpp"
 #include "share/misuse.hpp"
 #include "share/runtime.hpp"
 #include "window/layout.hpp"
@@ -123,16 +124,13 @@ Way make_way(Job& job, Communicator& ranks, std::size_t bytes, const GuardedOpti
   if (!gets && !puts) return way;
   try {
     way.window.emplace(job, bytes, window_options());
-  } catch (const SetupError&) {
+  } catch (const std::exception&) {  // in one rank that there is no memory, in the others that one has failed
     if (gets) throw;
     return way;  // messages need no window
-  } catch (const std::bad_alloc&) {
-    if (gets) throw;
-    return way;
   }
   if (gets) return way;
-  way.put = std::make_unique<window::Put>(*way.window);
-  const std::array<std::uint64_t, 1> opened{way.put->open() ? 1u : 0u};
+  way.put.reset(new (std::nothrow) window::Put(*way.window));  // since who threw here would not agree below
+  const std::array<std::uint64_t, 1> opened{way.put && way.put->open() ? 1u : 0u};
   if (agree(ranks, {}, "guarded data", opened)[0].least == 0) return {};
   return way;
 }

@@ -68,6 +68,8 @@ class Guarded(LauncherTest):
         settings = {"TONARI_TEST_NETWORK": "any", "TONARI_PUT_BYTES": "0"}
         done = self.make_hosts(1).run(0, WITH_A_CARD, *tests, env={**os.environ, **settings})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        # Else they travelled in messages. Skipped are those that get.
+        self.assertNotRegex(done.stdout, "SKIPPED.*PutsData.*OwnerPuts")
 
     def test_ends_with_the_job_where_its_windows_have_keys(self):
         hosts = self.make_hosts(1)

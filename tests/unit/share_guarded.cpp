@@ -1,5 +1,8 @@
 #include "../support/windows.hpp"
 
+#include "fabric/bulk.hpp"
+#include "fabric/engine.hpp"
+
 #include <tonari/guarded.hpp>
 
 #include <gtest/gtest.h>
@@ -153,6 +156,50 @@ TEST_P(Guarded, MovesSpansOfEverySize) {
       }
     });
   }
+}
+
+// Where the owner has no room to send anything that is longer than a head.
+TEST_P(Guarded, PutsDataWithoutRoomInBulkMemory) {
+  constexpr std::size_t bytes = 100'000;
+  run(2, [](Job& job) {
+    fabric::Engine& engine = fabric::Engine::of(job.session());
+    const bool puts = engine.by_key() != nullptr && job.session().settings().put_bytes <= bytes;
+    if (!puts || GetParam().mover != Mover::owner_puts) GTEST_SKIP() << "data travel in messages, or are got";
+    Communicator world(job);
+    guarded_span<std::byte> span(job, bytes, options());
+    const auto expected = test::pattern(bytes, 1);
+    std::vector<fabric::BulkPlace> blocks;
+    if (job.rank() == 0) {
+      std::ranges::copy(expected, span.write().begin());
+      while (const auto block = engine.bulk().allocate(fabric::bulk_tail_bytes_max, 1)) blocks.push_back(*block);
+    }
+    ASSERT_EQ(world.barrier(), Status::ok);
+    if (job.rank() == 1) {
+      EXPECT_TRUE(std::ranges::equal(span.read(), expected));
+    }
+    ASSERT_EQ(world.barrier(), Status::ok);
+    for (const fabric::BulkPlace block : blocks) fabric::BulkReader::give_back(engine.bulk_of(0), block);
+  });
+}
+
+// A try may end while its rank is being given ownership, and its data are being fetched, and another has asked behind
+// it.
+TEST_P(Guarded, GivesOwnershipOnBehindTries) {
+  constexpr int ranks = 3;
+  std::atomic<std::uint32_t> written{0};
+  run(ranks, [&, last = turns(200)](Job& job) {
+    guarded_span<std::uint32_t> span(job, 50'000, options());
+    for (int turn = 0; turn < last; ++turn) {
+      if (span.try_lock()) {
+        ASSERT_EQ(span.unlock(), Status::ok);
+      }
+      auto access = span.write();
+      ASSERT_TRUE(access);
+      ASSERT_EQ(access[0], written);
+      ASSERT_EQ(access[49'999], written);
+      access[0] = access[49'999] = ++written;
+    }
+  });
 }
 
 TEST_P(Guarded, LetsReadersInTogether) {
