@@ -69,15 +69,24 @@ TEST_F(PagerPaging, UntouchedMemoryIsZerosAndNeverSent) {
   EXPECT_EQ(paged.pager.statistics().bytes_in, 0U);
 }
 
-TEST_F(PagerPaging, WhatIsOnlyReadIsNotSentBack) {
-  Paged paged(64 * mib, 4 * mib);
+TEST_F(PagerPaging, WhatIsOnlyReadIsNeverSent) {
+  Paged paged(64 * mib, 4 * mib, {}, true, pager::Contents::at_source);
+  write_all(paged.source.bytes(), 1);
+
+  for (int pass = 0; pass < 2; ++pass) EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
+
+  EXPECT_EQ(paged.source.stored, 0U);
+}
+
+TEST_F(PagerPaging, WhatWasWrittenIsNotSentEachTimeItGoes) {
+  constexpr std::size_t size = 64 * mib;
+  Paged paged(size, 4 * mib);
   write_all(paged.bytes(), 1);
-  EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
-  const std::size_t sent = paged.source.stored;
 
-  EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
+  for (int pass = 0; pass < 3; ++pass) EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
 
-  EXPECT_EQ(paged.source.stored, sent);
+  // A page that goes while it is being written goes twice. Which are still here, and when they go, is the policy's.
+  EXPECT_LT(paged.source.stored, 2 * size);
 }
 
 TEST_F(PagerPaging, ARegionMayBeginAnywhereAndStartAsItsSource) {
