@@ -156,10 +156,14 @@ std::size_t Wire::poll(const Sink& sink) noexcept {
   const std::lock_guard guard(mutex_, std::adopt_lock);
   sink_ = &sink;
   heads_ = 0;
-  const bool empty = ucx_.worker_progress(worker_->handle()) == 0;
-  if (empty) ++empty_looks_;
+  // A network by which this rank has no connection yet wakes us again only after a look that has found nothing there;
+  // worker_arm() does not know that. Who leaves after this poll may leave another thread asleep.
+  do {
+    looked_in_vain_ = ucx_.worker_progress(worker_->handle()) == 0;
+  } while (!looked_in_vain_ && !connects_ && heads_ == 0);
+  if (looked_in_vain_) ++empty_looks_;
   // Also where others never leave off: they are not who is silent.
-  if (empty || ++busy_looks_ % busy_looks_between == 0) worker_->look_for_silence();
+  if (looked_in_vain_ || ++busy_looks_ % busy_looks_between == 0) worker_->look_for_silence();
   sink_ = nullptr;
   if (untidy_) [[unlikely]]
     tidy();
@@ -209,7 +213,7 @@ bool Wire::arm() noexcept {
   lock_to_send();
   const std::lock_guard guard(mutex_, std::adopt_lock);
   worker_->look_for_silence();
-  return !untidy_ && ucx_.worker_arm(worker_->handle()) == UCS_OK;
+  return !untidy_ && looked_in_vain_ && ucx_.worker_arm(worker_->handle()) == UCS_OK;
 }
 
 void Wire::forget(int peer) noexcept {
@@ -268,6 +272,7 @@ bool Wire::open(Peer& peer) noexcept {
   params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   params.err_handler = {.cb = Callbacks::failed, .arg = &peer};
   const ucs_status_t status = ucx_.ep_create(worker_->handle(), &params, &peer.endpoint);
+  connects_ = true;
   if (status == UCS_OK) return true;
   peer.endpoint = nullptr;
   fail(peer, status);

@@ -206,13 +206,15 @@ class Wire {
   ucp_mem* staging_ = nullptr;  // null: there are no keys
   pid_t process_;
 
-  std::mutex mutex_;                       // of UCX's worker and the next six
+  std::mutex mutex_;                       // of UCX's worker and the next eight
   std::vector<Flight> flights_;            // all there are
   Flight* free_ = nullptr;                 // those that carry nothing
   const Sink* sink_ = nullptr;             // while polling
   std::size_t heads_ = 0;                  // handed up by this poll
   std::uint32_t closing_ = 0;              // endpoints
   bool untidy_ = false;                    // an endpoint is to be made or closed
+  bool connects_ = false;                  // some peer has an endpoint, or had
+  bool looked_in_vain_ = false;            // the last look at UCX found nothing to do
   std::uint64_t empty_looks_ = 0;          // by the poller
   unsigned busy_looks_ = 0;                // also
   std::atomic<std::uint32_t> senders_{0};  // waiting for the lock: relaxed, a hint for the poller to stay away
