@@ -85,9 +85,14 @@ std::shared_ptr<Memory> make_memory(Job& job, std::uint64_t bytes, const ArrayOp
 /// Collective. What any rank wrote before it, all see after it. Answers ok, or peer_gone: a rank died or has left; or
 /// no_memory, where it is the first use of shared memory and that cannot be: the log says why.
 Status barrier(Job& job) noexcept;
+/// Where a release's other ranks are.
+enum class Others : std::uint8_t {
+  may_compute,  ///< They are interrupted for it.
+  will_come,    ///< All come to a barrier next, or to another call that waits for all, and have time for it there.
+};
 /// For synchronisation by other means, such as messages: what this rank has written is there for whoever acquires
 /// later.
-Status release(Job& job) noexcept;
+Status release(Job& job, Others others = Others::may_compute) noexcept;
 /// The other end: this rank sees what others have released.
 Status acquire(Job& job) noexcept;
 

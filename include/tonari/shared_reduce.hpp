@@ -34,7 +34,7 @@ Communicator& ranks_of(Job& job);
 template <Transferable T, class Operation>
 Reduced<T> reduce(Job& job, T value, const Operation& operation) {
   Communicator& ranks = ranks_of(job);
-  Status status = release(job);
+  Status status = release(job, Others::will_come);
   if (status == Status::ok) status = ranks.all_reduce(value, operation);  // returns when all have come, as a barrier
   if (status == Status::ok) status = acquire(job);
   return {status, std::move(value)};

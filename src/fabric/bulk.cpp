@@ -27,6 +27,15 @@ std::optional<BulkPlace> BulkOwner::allocate(std::size_t bytes, int reader, std:
   return std::nullopt;
 }
 
+bool BulkOwner::has_plenty() noexcept {
+  constexpr int plenty = bulk_blocks / 2;
+  constexpr std::size_t largest = bulk_classes - 1;
+  Class& own = classes_[largest];
+  const std::lock_guard guard(own.lock);
+  if (std::popcount(own.free) < plenty) reclaim(largest);
+  return std::popcount(own.free) >= plenty;
+}
+
 void BulkOwner::reclaim(std::size_t size_class) noexcept {
   Class& own = classes_[size_class];
   std::uint64_t taken = ~own.free;

@@ -64,6 +64,8 @@ class BulkOwner {
   /// A block for `bytes` (at most bulk_tail_bytes_max) that `reader` will free, or nothing when all are taken but those
   /// that are `spared`.
   std::optional<BulkPlace> allocate(std::size_t bytes, int reader, std::size_t spared = bulk_blocks_spared) noexcept;
+  /// Half of the largest blocks are free: some may lie with readers that do not look for a while.
+  [[nodiscard]] bool has_plenty() noexcept;
   [[nodiscard]] std::byte* at(BulkPlace place) const noexcept {
     return memory_->block(place.size_class(), place.index());
   }

@@ -6,6 +6,7 @@
 #include "share/asking.hpp"
 #include "share/block.hpp"
 #include "share/entries.hpp"
+#include "share/fetches.hpp"
 #include "share/plan.hpp"
 #include "share/streams.hpp"
 #include "window/diff.hpp"
@@ -22,24 +23,9 @@
 
 namespace tonari::share {
 
-class Array;
 struct Change;
 class Releasing;
 class Sharing;
-
-/// Pages that were asked for at once, neighbours of one block.
-class Fetch final : public Asked {
- public:
-  static constexpr std::size_t pages_max = fabric::bulk_tail_bytes_max / page_bytes;
-
-  Array* array = nullptr;
-  std::uint64_t first = 0;
-  std::size_t count = 0;
-  bool for_writing = false;
-
- private:
-  void answered() noexcept override;
-};
 
 /// An array whose pages have homes at ranks of several hosts, as one rank has it: its file in memory is home to some
 /// and keeps copies of others. It is mapped twice: where the program touches it, page by page as the protocol says, and
@@ -127,8 +113,8 @@ class Array final : public Memory {
   Entry take_change(const Change& change, int peer) noexcept;
 
   void fetch(std::uint64_t page, bool write) noexcept;
-  void fetch_ahead(std::uint64_t page, const Ahead& ahead, bool write) noexcept;
-  void ask_for(std::uint64_t first, std::size_t count, int home, bool write) noexcept;
+  void fetch_ahead(Fetches& fetches, std::uint64_t page, const Ahead& ahead, bool write) noexcept;
+  void ask_for(Fetches& fetches, std::uint64_t first, std::size_t count, int home, bool write) noexcept;
   void collect_named(Releasing& releasing);
   void collect_named_page(std::uint64_t page, const window::DifferenceMap& map, Releasing& releasing);
   Status multicast(std::span<const Region> regions);

@@ -41,14 +41,15 @@ void Asking::give_back(BulkPlace block) noexcept {
   fabric::BulkReader::give_back(engine_.bulk_of(engine_.session().rank()), block);
 }
 
-Status Asking::send(int peer, const Head& head, Waiter waiter) noexcept {
+Status Asking::send(int peer, const Head& head, Waiter waiter, Nudge nudge) noexcept {
   Status sent = engine_.send(peer, head, Lane::request);
   if (sent == Status::again) {
+    engine_.nudge(peer);
     try_until_done(
         engine_, [&] { return (sent = engine_.send(peer, head, Lane::request)) != Status::again; }, waiter);
   }
   if (sent == Status::ok) {
-    engine_.nudge(peer);
+    if (nudge == Nudge::now) engine_.nudge(peer);
   } else if (has_tail(head.kind)) {
     give_back(BulkPlace{head.as<Words>().tail_place});
   }
@@ -68,14 +69,14 @@ void Asking::expect(Asked& asked, int peer, Kind kind, fabric::Tickets::Ticket t
   words.generation = ticket.generation;
 }
 
-void Asking::ask(Asked& asked, int peer, Kind kind, Words words, Waiter waiter) noexcept {
+void Asking::ask(Asked& asked, int peer, Kind kind, Words words, Waiter waiter, Nudge nudge) noexcept {
   auto ticket = engine_.tickets().take();
   if (!ticket)
     try_until_done(
         engine_, [&] { return (ticket = engine_.tickets().take()).has_value(); }, waiter);
   expect(asked, peer, kind, *ticket, words);
   // When the peer is gone, that is the answer; unless the service thread gave it first.
-  if (send(peer, head_of(kind, engine_.session().rank(), words), waiter) != Status::ok) gone(peer);
+  if (send(peer, head_of(kind, engine_.session().rank(), words), waiter, nudge) != Status::ok) gone(peer);
 }
 
 bool Asking::try_ask(Asked& asked, int peer, Kind kind, Words words, unsigned spare) noexcept {
@@ -109,14 +110,21 @@ bool Asking::forget(Asked& asked) noexcept {
   return true;
 }
 
-void Asking::tell(int peer, Kind kind, const Words& words) noexcept {
-  (void)send(peer, head_of(kind, engine_.session().rank(), words), Waiter::program);  // gone: nobody needs to know
+void Asking::tell(int peer, Kind kind, const Words& words, Nudge nudge) noexcept {
+  (void)send(peer, head_of(kind, engine_.session().rank(), words), Waiter::program, nudge);  // gone: nobody needs to know
 }
 
 void Asking::wait(const Asked& asked, Waiter waiter) noexcept {
   const auto ready = [&asked] { return asked.is_done(); };
   if (waiter == Waiter::program) return window::wait_until(engine_, ready, job::Wait::window, asked.peer());
   wait_as_faults(engine_, ready);
+}
+
+bool Asking::wait_for(const Asked& asked, std::uint64_t ns) noexcept {
+  const auto ready = [&asked] { return asked.is_done(); };
+  window::WaitUntil waiting(engine_, ready, job::Wait::window, asked.peer(), monotonic_ns() + ns);
+  engine_.wait(waiting);
+  return ready();
 }
 
 void Asking::receive(const Head& reply) noexcept {

@@ -3,6 +3,7 @@
 #include "base/lock.hpp"
 #include "fabric/engine.hpp"
 #include "share/heads.hpp"
+#include "share/nudge.hpp"
 #include "window/waiting.hpp"
 
 #include <tonari/status.hpp>
@@ -10,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <utility>
@@ -65,15 +67,19 @@ class Asking {
   void give_back(fabric::BulkPlace block) noexcept;
 
   /// Sends a request, with its tail if its kind has one. The rest of `words` is the caller's; when done, so is `asked`.
-  void ask(Asked& asked, int peer, fabric::Kind kind, Words words, Waiter waiter = Waiter::program) noexcept;
+  void ask(Asked& asked, int peer, fabric::Kind kind, Words words, Waiter waiter = Waiter::program,
+           Nudge nudge = Nudge::now) noexcept;
   /// As ask(), by who must not wait. False: there is no room, or no more than `spare` tickets are left, and the tail is
   /// still the caller's.
   bool try_ask(Asked& asked, int peer, fabric::Kind kind, Words words, unsigned spare = 0) noexcept;
   void wait(const Asked& asked, Waiter waiter = Waiter::program) noexcept;
+  /// Waits so long at most. False: it is not done.
+  [[nodiscard]] bool wait_for(const Asked& asked, std::uint64_t ns) noexcept;
+  void nudge(const Asked& asked) noexcept { engine_.nudge(asked.peer()); }
   /// Waits no longer: when it returns, `asked` is done. False: a reply has come.
   bool abandon(Asked& asked) noexcept;
   /// Sends a head that has no reply.
-  void tell(int peer, fabric::Kind kind, const Words& words) noexcept;
+  void tell(int peer, fabric::Kind kind, const Words& words, Nudge nudge = Nudge::now) noexcept;
 
   /// The tail of a reply that has one. To be given back. Empty: the peer lies.
   [[nodiscard]] std::span<const std::byte> tail_of(const Asked& asked) const noexcept {
@@ -86,7 +92,7 @@ class Asking {
 
  private:
   void expect(Asked& asked, int peer, fabric::Kind kind, fabric::Tickets::Ticket ticket, Words& words) noexcept;
-  Status send(int peer, const fabric::Head& head, Waiter waiter) noexcept;
+  Status send(int peer, const fabric::Head& head, Waiter waiter, Nudge nudge) noexcept;
   bool forget(Asked& asked) noexcept;
   Asked* take(const fabric::Head& reply, const Words& words) noexcept;
   void end(Asked& asked, Status status) noexcept;

@@ -15,6 +15,17 @@ namespace tonari::share {
 using fabric::Kind;
 using Writes = pager::Userfaultfd::Writes;
 
+namespace {
+
+/// Those of pages at home of which others may have copies.
+Mask copied_of(const Block& block, Mask pages) noexcept {
+  Mask copied = 0;
+  for_each_page(pages, [&](std::size_t page) { copied |= block.copies[page] != 0 ? bit(page) : 0; });
+  return copied;
+}
+
+}  // namespace
+
 void Array::answer(const pager::Fault& fault) noexcept {
   const std::uint64_t page = (fault.address - address_of(0)) / page_bytes;
   const std::size_t i = page % pages_a_block;
@@ -40,18 +51,19 @@ void Array::touch_home(Block& block, std::uint64_t page, bool write) noexcept {
   const std::size_t i = page % pages_a_block;
   if (!has(block.mapped, i)) return map_home(block, page, write);
   if (!write || has(block.writable, i)) return wake(page, 1);
-  if (block.copies[i] != 0) make_dirty(block, bit(i), page - i);
-  block.writable |= bit(i);
-  protect(bit(i), page - i, Writes::go_on);
+  const Ahead ahead = streams_.fault(page);
+  const Mask noticed = block.home & block.mapped & ~block.writable;
+  const Mask pages = bits(i, run_from(noticed, i, ahead.step == 1 ? ahead.count + 1 : 1));
+  if (const Mask copied = copied_of(block, pages); copied != 0) make_dirty(block, copied, page - i);
+  block.writable |= pages;
+  protect(pages, page - i, Writes::go_on);
 }
 
 // All that nobody has a copy of, up to the block's end: it is used soon, most often.
 void Array::map_home(Block& block, std::uint64_t page, bool write) noexcept {
   const std::size_t i = page % pages_a_block;
   Mask unread = block.home & ~block.mapped;
-  for_each_page(unread, [&](std::size_t each) {
-    if (block.copies[each] != 0 && !named_) unread &= ~bit(each);
-  });
+  if (!named_) unread &= ~copied_of(block, unread);
   const bool has_copies = !has(unread, i);
   // But where a page's home is who is the first to use it.
   const Ahead ahead = plan_.by_first_touch() ? streams_.fault(page) : Ahead{1, pages_a_block};
@@ -111,20 +123,25 @@ void Array::prefetch(std::uint64_t offset, std::uint64_t count) noexcept {
   count = std::min(count, bytes().size() - offset);
   const std::uint64_t first = offset / page_bytes;
   const std::uint64_t pages = (offset + count - 1) / page_bytes - first + 1;
-  // Its own touch brings a page and, since they follow each other, those behind it.
+  {
+    Fetches fetches(sharing_.engine(), Waiter::program);
+    fetch_ahead(fetches, first, {1, pages}, false);
+  }
+  // What is at home here, or was late or lost, is touched.
   ::madvise(bytes().data() + first * page_bytes, pages * page_bytes, MADV_POPULATE_READ);
 }
 
 void Array::fetch(std::uint64_t page, bool write) noexcept {
   const Ahead ahead = streams_.fault(page);
-  if (ahead.step == 1) return fetch_ahead(page, {1, ahead.count + 1}, write);
-  fetch_ahead(page, {1, 1}, write);
+  Fetches& fetches = sharing_.fetches();
+  if (ahead.step == 1) return fetch_ahead(fetches, page, {1, ahead.count + 1}, write);
+  fetch_ahead(fetches, page, {1, 1}, write);
   const auto next = static_cast<std::int64_t>(page) + ahead.step;
-  if (next >= 0 && ahead.count != 0) fetch_ahead(static_cast<std::uint64_t>(next), ahead, write);
+  if (next >= 0 && ahead.count != 0) fetch_ahead(fetches, static_cast<std::uint64_t>(next), ahead, write);
 }
 
 // Those that are absent, neighbours of one home together.
-void Array::fetch_ahead(std::uint64_t page, const Ahead& ahead, bool write) noexcept {
+void Array::fetch_ahead(Fetches& fetches, std::uint64_t page, const Ahead& ahead, bool write) noexcept {
   for (std::size_t left = ahead.count; left != 0 && page < plan_.pages();) {
     const std::size_t i = page % pages_a_block;
     std::size_t count = 0;
@@ -143,15 +160,15 @@ void Array::fetch_ahead(std::uint64_t page, const Ahead& ahead, bool write) noex
         block.stale &= ~bits(i, count);  // what comes is newer than what it was told of
       }
     }
-    if (count != 0) ask_for(page, count, home, write);
+    if (count != 0) ask_for(fetches, page, count, home, write);
     const std::size_t passed = std::max<std::size_t>(count, 1);
     left -= passed;
     page += static_cast<std::uint64_t>(ahead.step) * passed;  // a step back ends above all pages
   }
 }
 
-void Array::ask_for(std::uint64_t first, std::size_t count, int home, bool write) noexcept {
-  Fetch& fetch = sharing_.next_fetch();
+void Array::ask_for(Fetches& fetches, std::uint64_t first, std::size_t count, int home, bool write) noexcept {
+  Fetch& fetch = fetches.next();
   users_.fetch_add(1, std::memory_order_relaxed);  // until it is answered; who asks is one, too
   fetch.array = this;
   fetch.first = first;
@@ -162,7 +179,7 @@ void Array::ask_for(std::uint64_t first, std::size_t count, int home, bool write
   words.first = first;
   words.count = static_cast<std::uint32_t>(count);
   words.extra = write ? 1 : 0;
-  sharing_.asking().ask(fetch, home, Kind::share_fetch, words, Waiter::faults);
+  sharing_.asking().ask(fetch, home, Kind::share_fetch, words, fetches.waiter(), fetches.nudge());
   give_memory(first, count);  // while the answer is on its way
 }
 
@@ -170,11 +187,6 @@ void Array::give_memory(std::uint64_t first, std::size_t count) noexcept {
   const auto offset = static_cast<off_t>(first * page_bytes);
   const auto bytes = static_cast<off_t>(count * page_bytes);
   if (::fallocate(file_.number(), 0, offset, bytes) != 0) end_without_memory(count * page_bytes);
-}
-
-void Fetch::answered() noexcept {
-  array->arrived(*this);
-  array->users().fetch_sub(1, std::memory_order_release);  // with what was done to it
 }
 
 void Array::arrived(const Fetch& fetch) noexcept {

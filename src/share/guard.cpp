@@ -80,11 +80,7 @@ Status Guard::enter(Use use) noexcept {
 
 Status Guard::wait(Waiter& waiter) noexcept {
   for (;;) {
-    const auto is_over = [&waiter] { return waiter.outcome.load(std::memory_order_acquire) != Outcome::waiting; };
-    if (!is_over()) {
-      window::WaitUntil waiting(engine_, is_over, job::Wait::lock, plan_.options.home);
-      engine_.wait(waiting);
-    }
+    wait_for_outcome(waiter);
     switch (waiter.outcome.load(std::memory_order_acquire)) {
       case Outcome::entered: return Status::ok;
       case Outcome::failed: return Status::peer_gone;
@@ -95,6 +91,28 @@ Status Guard::wait(Waiter& waiter) noexcept {
     waiter.outcome.store(Outcome::waiting, std::memory_order_relaxed);  // under the lock: what comes of it is not lost
     get(guard);
   }
+}
+
+// Whom it waits for comes to the library by itself within a moment, most often: behind a barrier all lock at once.
+void Guard::wait_for_outcome(Waiter& waiter) noexcept {
+  constexpr std::uint64_t patience_ns = 20'000;
+  const auto is_over = [&waiter] { return waiter.outcome.load(std::memory_order_acquire) != Outcome::waiting; };
+  if (is_over()) return;
+  if (waiter.is_patient) {
+    window::WaitUntil waiting(engine_, is_over, job::Wait::lock, plan_.options.home, monotonic_ns() + patience_ns);
+    engine_.wait(waiting);
+    if (is_over()) return;
+    lose_patience(waiter);
+  }
+  window::WaitUntil waiting(engine_, is_over, job::Wait::lock, plan_.options.home);
+  engine_.wait(waiting);
+}
+
+void Guard::lose_patience(Waiter& waiter) noexcept {
+  const std::lock_guard guard(mutex_);
+  waiter.is_patient = false;
+  if (asked_ != Asked::nothing) engine_.nudge(plan_.options.home);
+  for (const Child& each : children_) engine_.nudge(each.rank);
 }
 
 // By the thread at the front of the queue: nothing changes the bytes meanwhile, neither here nor there (G4).
@@ -292,12 +310,13 @@ bool Guard::step() noexcept {
 
 bool Guard::step_local(const Turn& turn) noexcept {
   const bool reads = turn.use == Use::read;
+  const Nudge nudge = turn.waiter != nullptr && turn.waiter->is_patient ? Nudge::later : Nudge::now;
   if (lost_ || (home_gone_ && !(reads ? may_read() : owner_))) {
     end(turn, Outcome::failed);
     return true;
   }
   if (!(reads ? may_read() : owner_)) {
-    ask(reads ? GuardAct::read : GuardAct::write);
+    ask(reads ? GuardAct::read : GuardAct::write, nudge);
     return false;
   }
   if (turn.waiter == nullptr) return true;
@@ -307,7 +326,7 @@ bool Guard::step_local(const Turn& turn) noexcept {
   }
   if (writing_) return false;
   // What is being sent may neither be changed nor be overtaken by a stop.
-  if (!reads && (!sendings_.empty() || !stop_readers(-1) || readers_ != 0)) return false;
+  if (!reads && (!sendings_.empty() || !stop_readers(-1, nudge) || readers_ != 0)) return false;
   hold(turn.use);
   end(turn, Outcome::entered);
   return true;
@@ -333,10 +352,11 @@ bool Guard::step_ownership(const Turn& turn) noexcept {
   return true;
 }
 
-void Guard::ask(GuardAct act) noexcept {
+void Guard::ask(GuardAct act, Nudge nudge) noexcept {
   if (asked_ != Asked::nothing || (act == GuardAct::read && awaits_update_)) return;
   asked_ = act == GuardAct::read ? Asked::to_read : Asked::to_write;
-  post(plan_.options.home, fabric::Kind::guard_want, GuardWant{have_, ++asks_, static_cast<std::uint32_t>(self_), act});
+  post(plan_.options.home, fabric::Kind::guard_want, GuardWant{have_, ++asks_, static_cast<std::uint32_t>(self_), act}, 0,
+       nudge);
 }
 
 void Guard::end(const Turn& turn, Outcome outcome) noexcept {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "share/guard_home.hpp"
+#include "share/nudge.hpp"
 #include "share/rank_set.hpp"
 #include "window/outbox.hpp"
 #include "window/put.hpp"
@@ -76,6 +77,7 @@ class Guard {
   enum class Outcome : std::uint8_t { waiting, entered, failed, to_get };
   struct Waiter {
     std::atomic<Outcome> outcome{Outcome::waiting};  // release: the data, and what other holders did
+    bool is_patient = true;                          // it will yet nudge whom it waits for
   };
   struct Turn {
     enum class What : std::uint8_t { local, copy, ownership, drop };
@@ -113,12 +115,14 @@ class Guard {
   void ask_for_later(Use use) noexcept;
   std::uint64_t next_patience_ns() noexcept;
   Status wait(Waiter& waiter) noexcept;
+  void wait_for_outcome(Waiter& waiter) noexcept;
+  void lose_patience(Waiter& waiter) noexcept;
   void get(std::unique_lock<std::mutex>& guard) noexcept;
   void advance() noexcept;
   bool step() noexcept;
   bool step_local(const Turn& turn) noexcept;
   bool step_ownership(const Turn& turn) noexcept;
-  void ask(GuardAct act) noexcept;
+  void ask(GuardAct act, Nudge nudge) noexcept;
   void end(const Turn& turn, Outcome outcome) noexcept;
   void fail_local() noexcept;
   [[nodiscard]] bool is_about_to_change() const noexcept;
@@ -143,20 +147,20 @@ class Guard {
 
   // guard_sending.cpp: what goes to others
   template <class Body>
-  void post(int peer, fabric::Kind kind, const Body& body, std::uint32_t tag = 0) noexcept;
+  void post(int peer, fabric::Kind kind, const Body& body, std::uint32_t tag = 0, Nudge nudge = Nudge::now) noexcept;
   void post(int peer, fabric::Kind kind) noexcept { post(peer, kind, GuardWord{0}); }
-  void post_head(int peer, const fabric::Head& head) noexcept;
   void tell_all(fabric::Kind kind) noexcept;
   void give(int rank, GivenTag tag, std::uint64_t have) noexcept;
   bool send() noexcept;
+  Nudge nudge_for(const Sending& sending) noexcept;
   bool send_front() noexcept;
   bool send_pieces(Sending& sending) noexcept;
   bool send_piece(Sending& sending) noexcept;
   Status put(Sending& sending) noexcept;
   void send_to_groups(std::span<const ShortRank> ranks, const Sending& pattern) noexcept;
   void update_copies() noexcept;
-  bool stop_readers(int except) noexcept;
-  void stop(std::span<const ShortRank> ranks) noexcept;
+  bool stop_readers(int except, Nudge nudge = Nudge::now) noexcept;
+  void stop(std::span<const ShortRank> ranks, Nudge nudge = Nudge::now) noexcept;
   void tell_stopped() noexcept;
   [[nodiscard]] std::vector<ShortRank> alive_others(std::span<const ShortRank> ranks) const;
   [[nodiscard]] bool is_alive(int rank) const noexcept { return engine_.session().alive(rank); }

@@ -12,7 +12,7 @@ using fabric::Head;
 using fabric::Kind;
 
 template <class Body>
-void Guard::post(int peer, Kind kind, const Body& body, std::uint32_t tag) noexcept {
+void Guard::post(int peer, Kind kind, const Body& body, std::uint32_t tag, Nudge nudge) noexcept {
   Head head;
   head.kind = kind;
   head.inline_bytes = sizeof body;
@@ -20,17 +20,13 @@ void Guard::post(int peer, Kind kind, const Body& body, std::uint32_t tag) noexc
   head.context = plan_.number;
   head.tag = tag;
   head.set(body);
-  post_head(peer, head);
-}
-template void Guard::post(int, Kind, const GuardWant&, std::uint32_t) noexcept;
-template void Guard::post(int, Kind, const GuardWord&, std::uint32_t) noexcept;
-template void Guard::post(int, Kind, const GuardList&, std::uint32_t) noexcept;
-
-void Guard::post_head(int peer, const Head& head) noexcept {
   if (peer == self_) return to_self_.push_back(head);
   outbox_.post(peer, head, fabric::Lane::request);
-  engine_.nudge(peer);
+  if (nudge == Nudge::now) engine_.nudge(peer);
 }
+template void Guard::post(int, Kind, const GuardWant&, std::uint32_t, Nudge) noexcept;
+template void Guard::post(int, Kind, const GuardWord&, std::uint32_t, Nudge) noexcept;
+template void Guard::post(int, Kind, const GuardList&, std::uint32_t, Nudge) noexcept;
 
 void Guard::tell_all(Kind kind) noexcept {
   for (int rank = 0; rank < engine_.session().size(); ++rank) {
@@ -57,6 +53,13 @@ bool Guard::send() noexcept {
   return sent;
 }
 
+// Nobody waits for who was not asking and has nothing to pass on: that rank hears of it when it comes to lock. But it
+// must not keep the room that others need.
+Nudge Guard::nudge_for(const Sending& sending) noexcept {
+  const bool is_awaited = sending.tag.asked_for || !sending.listed.empty() || pieces() > pieces_ahead_max;
+  return is_awaited || !engine_.bulk().has_plenty() ? Nudge::now : Nudge::later;
+}
+
 // True when all of it is.
 bool Guard::send_front() noexcept {
   Sending& sending = sendings_.front();
@@ -77,7 +80,7 @@ bool Guard::send_front() noexcept {
     const auto listed = std::as_bytes(std::span(sending.listed));
     std::ranges::copy(listed, given.rest.begin());
   }
-  post(sending.rank, Kind::guard_given, given, tag.packed());
+  post(sending.rank, Kind::guard_given, given, tag.packed(), nudge_for(sending));
   return true;
 }
 
@@ -112,7 +115,7 @@ bool Guard::send_piece(Sending& sending) noexcept {
     tag.listed = static_cast<std::uint32_t>(sending.listed.size());
     std::ranges::copy(sending.listed, piece.listed.begin());
   }
-  post(sending.rank, Kind::guard_given_tail, piece, tag.packed());
+  post(sending.rank, Kind::guard_given_tail, piece, tag.packed(), nudge_for(sending));
   return true;
 }
 
@@ -137,7 +140,7 @@ void Guard::update_copies() noexcept {
 }
 
 // True when nobody but this rank, and `except`, may read; else it begins or goes on to see to that.
-bool Guard::stop_readers(int except) noexcept {
+bool Guard::stop_readers(int except, Nudge nudge) noexcept {
   copies_.remove(except);
   if (!children_.empty()) return false;
   if (copies_.empty()) return true;
@@ -146,16 +149,16 @@ bool Guard::stop_readers(int except) noexcept {
   const std::vector<ShortRank> ranks = alive_others(copies_.ranks());
   stopped_.add(ranks);
   copies_.clear();
-  stop(ranks);
+  stop(ranks, nudge);
   return children_.empty();
 }
 
-void Guard::stop(std::span<const ShortRank> ranks) noexcept {
+void Guard::stop(std::span<const ShortRank> ranks, Nudge nudge) noexcept {
   in_groups(ranks, plan_.branches, GuardStop::listed_max, [&](ShortRank first, std::span<const ShortRank> others) {
     children_.push_back({first, {others.begin(), others.end()}});
     GuardStop body{epoch_, later_, static_cast<std::uint16_t>(others.size()), {}};
     std::ranges::copy(others, body.listed.begin());
-    post(first, Kind::guard_stop, body);
+    post(first, Kind::guard_stop, body, 0, nudge);
   });
 }
 

@@ -105,8 +105,10 @@ void Guard::take_piece(const Head& head) noexcept {
   engine_.give_back(peer, piece.tail_place);
   if (!is_one) return;  // a peer lies
   const bool is_last = piece.number + 1 == pieces();
-  if (pieces() > 1 && (is_last || (piece.number + 1) % pieces_told_of == 0)) post(peer, Kind::guard_more);
-  if (!is_last) return;
+  if (!is_last) {
+    if ((piece.number + 1) % pieces_told_of == 0) post(peer, Kind::guard_more);
+    return;
+  }
   const std::size_t count = std::min<std::size_t>(tag.listed, piece.listed.size());
   take_gift(tag, piece.version, piece.epoch, piece.source, std::span(piece.listed).first(count));
 }

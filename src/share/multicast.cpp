@@ -52,7 +52,7 @@ Status Array::barrier_with_multicast(std::uint64_t offset, std::uint64_t count) 
   const Region own{offset, count};
   try {
     if (is_in(own, bytes().size())) keep_from_release(own);
-    if (const Status status = sharing_.release(); status != Status::ok) return status;
+    if (const Status status = sharing_.release(Others::will_come); status != Status::ok) return status;
     std::vector<Region> regions(static_cast<std::size_t>(sharing_.size()));
     // Nobody has them all before everybody has released.
     if (const Status status = sharing_.ranks().all_gather(own, regions); status != Status::ok) return status;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t changes_bytes = 1 << 20;  // kept until their home has them
 constexpr std::size_t block_changes_bytes = pages_a_block * change_bytes_max;
+constexpr std::uint64_t patience_ns = 100'000;  // with ranks that come by themselves
 
 }  // namespace
 
@@ -84,7 +85,7 @@ void Releasing::send_to(int home, std::size_t first, std::size_t count) {
   words.tail_place = block.value;
   words.object = sent_[first].array->number();
   words.count = static_cast<std::uint32_t>(count);
-  asking.ask(message.asked, home, Kind::share_changes, words);
+  asking.ask(message.asked, home, Kind::share_changes, words, Waiter::program, nudge_);
 }
 
 Releasing::Message& Releasing::next_message() {
@@ -92,8 +93,20 @@ Releasing::Message& Releasing::next_message() {
   return messages_[begun_++ % messages_.size()];
 }
 
+// Who is not here after a while computes longer than this rank: it is interrupted, and takes what there is to do from
+// the time until it comes.
+void Releasing::await(const Asked& asked) {
+  Asking& asking = sharing_.asking();
+  if (nudge_ == Nudge::later && !asked.is_done() && !asking.wait_for(asked, patience_ns)) {
+    nudge_ = Nudge::now;
+    asking.nudge(asked);
+    for (std::size_t i = finished_; i != begun_; ++i) asking.nudge(messages_[i % messages_.size()].asked);
+  }
+  asking.wait(asked);
+}
+
 void Releasing::finish(Message& message) {
-  sharing_.asking().wait(message.asked);
+  await(message.asked);
   if (message.asked.status() != Status::ok) {
     status_ = message.asked.status();
     missed_ |= message.ranks;

@@ -4,6 +4,7 @@
 #include "share/changes.hpp"
 #include "share/entries.hpp"
 
+#include <tonari/share.hpp>
 #include <tonari/status.hpp>
 
 #include <array>
@@ -35,6 +36,7 @@ class Releasing {
  public:
   explicit Releasing(Sharing& sharing);
 
+  void begin(Others others) noexcept { nudge_ = others == Others::will_come ? Nudge::later : Nudge::now; }
   /// Changes of a page, change_bytes_max at most, are to be written here, and added then.
   [[nodiscard]] std::byte* room() noexcept { return changes_.data() + used_; }
   void add_change(Array& array, int home, std::uint64_t page, std::size_t bytes);
@@ -91,6 +93,7 @@ class Releasing {
   void send_to(int home, std::size_t first, std::size_t count);
   Message& next_message();
   void finish(Message& message);
+  void await(const Asked& asked);
   void take_reply(Message& message);
   void resend(Sent change, std::uint64_t home);
   void finish_all();
@@ -104,6 +107,7 @@ class Releasing {
 
   Sharing& sharing_;
   Status status_ = Status::ok;
+  Nudge nudge_ = Nudge::now;
   std::vector<std::byte> changes_;
   std::size_t used_ = 0;
   std::vector<Sent> sent_{};

@@ -109,7 +109,7 @@ void Releasing::send_telling(int rank, Ranks behind) {
   if (to_one && !telling_.updates && telling_.runs.size() == 1) {
     words.first = telling_.runs[0].first;
     words.extra = telling_.runs[0].count;
-    return asking.ask(message.asked, rank, Kind::share_notice, words);
+    return asking.ask(message.asked, rank, Kind::share_notice, words, Waiter::program, nudge_);
   }
   const auto bytes =
       telling_.updates ? std::span<const std::byte>(telling_.changes) : std::as_bytes(std::span(telling_.runs));
@@ -119,7 +119,8 @@ void Releasing::send_telling(int rank, Ranks behind) {
   words.tail_place = block.value;
   words.first = static_cast<std::uint64_t>(sharing_.rank());
   words.extra = behind;
-  asking.ask(message.asked, rank, telling_.updates ? Kind::share_update : Kind::share_notices, words);
+  asking.ask(message.asked, rank, telling_.updates ? Kind::share_update : Kind::share_notices, words, Waiter::program,
+             nudge_);
 }
 
 // That the copies know, so that they need not be told again.
@@ -141,7 +142,7 @@ void Releasing::tell_homes() {
       words.tail_place = block.value;
       std::byte* to = asking.at(block);
       for (std::size_t i = first; i < end; ++i, to += sizeof(Entry)) std::memcpy(to, &copied_[i].entry, sizeof(Entry));
-      asking.tell(begin.home, Kind::share_told, words);
+      asking.tell(begin.home, Kind::share_told, words, nudge_);
     }
     first = end;
   }

@@ -33,9 +33,9 @@ Communicator& ranks_of(Job& job) { return Runtime::of(job.session()).sharing(job
 
 Status barrier(Job& job) noexcept { return with_sharing(job, &Sharing::barrier); }
 
-Status release(Job& job) noexcept {
+Status release(Job& job, Others others) noexcept {
   Sharing* const sharing = Runtime::of(job.session()).sharing();
-  return sharing != nullptr ? sharing->release() : Status::ok;
+  return sharing != nullptr ? sharing->release(others) : Status::ok;
 }
 
 Status acquire(Job& job) noexcept {

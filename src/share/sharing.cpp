@@ -193,52 +193,36 @@ void Sharing::remove(Array& array) noexcept {
 
 // `some`: there may be something to do. Who finds nothing while another thread is at it waits for that.
 template <class Work>
-Status Sharing::work_on_all(std::atomic<bool>& some, Work work) noexcept {
+Status Sharing::work_on_all(std::atomic<bool>& some, Others others, Work work) noexcept {
   // Acquire, in this order: who sees that nothing is left also sees who is at it.
   if (!some.load(std::memory_order_acquire) && under_way_.load(std::memory_order_acquire) == 0) return Status::ok;
   const std::lock_guard guard(epoch_mutex_);
   under_way_.store(1, std::memory_order_relaxed);  // before the next
   some.exchange(false, std::memory_order_acq_rel);
+  releasing_->begin(others);
   for (Array* const array : arrays_) work(*array);  // nobody removes one now
   const Status status = releasing_->end();
   under_way_.store(0, std::memory_order_release);  // with all that was told
   return status;
 }
 
-Status Sharing::release() noexcept {
+Status Sharing::release(Others others) noexcept {
   if (!spread_) return Status::ok;
-  return work_on_all(dirty_, [this](Array& array) { array.collect(*releasing_); });
+  return work_on_all(dirty_, others, [this](Array& array) { array.collect(*releasing_); });
 }
 
 Status Sharing::acquire() noexcept {
   if (!spread_) return Status::ok;
-  return work_on_all(stale_, [this](Array& array) { array.drop_stale(*releasing_); });
+  return work_on_all(stale_, Others::may_compute, [this](Array& array) { array.drop_stale(*releasing_); });
 }
 
 Status Sharing::barrier() noexcept {
-  if (const Status status = release(); status != Status::ok) return status;
+  if (const Status status = release(Others::will_come); status != Status::ok) return status;
   if (const Status status = window_.barrier(); status != Status::ok) return status;
   return acquire();
 }
 
 // The fault thread
-
-Fetch& Sharing::next_fetch() noexcept {
-  for (;;) {
-    const auto free = std::ranges::find_if(fetches_, &Fetch::is_done);
-    if (free != fetches_.end()) return *free;
-    wait_for_a_fetch();
-  }
-}
-
-// Until one more is done, or all are. Nobody else begins any.
-void Sharing::wait_for_a_fetch() noexcept {
-  const auto count = [this] { return static_cast<std::size_t>(std::ranges::count_if(fetches_, &Fetch::is_done)); };
-  wait_as_faults(engine_, [this, count, before = count()] {
-    const std::size_t done = count();
-    return done != before || done == fetches_.size();
-  });
-}
 
 void Sharing::serve_fault(const pager::Fault& fault) noexcept {
   (void)with_at(reinterpret_cast<const void*>(fault.address), [&](Array& array) { array.answer(fault); });
@@ -246,16 +230,15 @@ void Sharing::serve_fault(const pager::Fault& fault) noexcept {
 
 void Sharing::serve_faults() noexcept {
   std::array<pollfd, 2> wait{pollfd{faults_->number(), POLLIN, 0}, {stop_bell_.number(), POLLIN, 0}};
-  const auto all_are_done = [this] { return std::ranges::all_of(fetches_, &Fetch::is_done); };
   for (;;) {
     if (::poll(wait.data(), wait.size(), -1) < 0 && errno != EINTR) return;
     if ((wait[1].revents & POLLIN) != 0) return;
     // More may come while some are on their way; once none are, it sleeps without another look.
     for (;;) {
       for (const pager::Fault& fault : faults_->read()) serve_fault(fault);
-      if (all_are_done()) break;
-      wait_for_a_fetch();
-      if (all_are_done()) break;
+      if (fetches_.are_done()) break;
+      fetches_.wait_for_one();
+      if (fetches_.are_done()) break;
     }
   }
 }

@@ -13,7 +13,6 @@
 #include <tonari/window.hpp>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -48,7 +47,7 @@ class Sharing {
   /// Of all ranks, for what is collective.
   [[nodiscard]] Communicator& ranks() noexcept { return ranks_; }
 
-  Status release() noexcept;
+  Status release(Others others = Others::may_compute) noexcept;
   Status acquire() noexcept;
   Status barrier() noexcept;
 
@@ -75,8 +74,8 @@ class Sharing {
   void remove(Array& array) noexcept;
   void has_dirty() noexcept { dirty_.store(true, std::memory_order_release); }
   void has_stale() noexcept { stale_.store(true, std::memory_order_release); }
-  /// One that is free, of the fault thread's, which waits for it.
-  Fetch& next_fetch() noexcept;
+  /// The fault thread's.
+  [[nodiscard]] Fetches& fetches() noexcept { return fetches_; }
 
   /// Calls visit(array) while it cannot go away; false when there is none.
   template <class Visit>
@@ -104,12 +103,11 @@ class Sharing {
     return true;
   }
   template <class Work>
-  Status work_on_all(std::atomic<bool>& some, Work work) noexcept;
+  Status work_on_all(std::atomic<bool>& some, Others others, Work work) noexcept;
   void start_fault_thread();
   void stop_fault_thread() noexcept;
   void serve_faults() noexcept;
   void serve_fault(const pager::Fault& fault) noexcept;
-  void wait_for_a_fetch() noexcept;
 
   fabric::Engine& engine_;
   Communicator& ranks_;
@@ -139,7 +137,7 @@ class Sharing {
   std::optional<Releasing> releasing_;
   Relays relays_{*this};
 
-  std::array<Fetch, 32> fetches_;  // begun by the fault thread
+  Fetches fetches_{engine_, Waiter::faults};
   std::optional<pager::Userfaultfd> faults_;
   FileDescriptor stop_bell_;
   std::thread fault_thread_;
