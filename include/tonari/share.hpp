@@ -210,7 +210,7 @@ class shared_array {
   /// Names what this rank has written since it last synchronised: see ArrayOptions::writes_are_named. Elsewhere it does
   /// nothing. Beyond the end: misuse, which builds with assertions name.
   void wrote(std::size_t first, std::size_t count) const noexcept { memory().wrote(bytes_of(first), bytes_of(count)); }
-  /// Brings what this rank will read, all at once.
+  /// Brings what this rank will read, all at once, and returns when it is here.
   void prefetch(std::size_t first, std::size_t count) const noexcept {
     memory().prefetch(bytes_of(first), bytes_of(count));
   }

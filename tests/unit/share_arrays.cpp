@@ -117,6 +117,26 @@ TEST_P(SharedArrays, AreVisitedByTheirHomesAndPrefetched) {
   });
 }
 
+TEST_P(SharedArrays, AreReleasedThoughWhoWillComeComputes) {
+  std::atomic<bool> released{false};
+  run(3, [&released](Job& job) {
+    const shared_array<std::uint64_t> array(job, 20 * page_words);
+    std::uint64_t sum = 0;
+    for (const std::uint64_t each : array) sum += each;
+    ASSERT_EQ(sum, 0U);
+    ASSERT_EQ(share::barrier(job), Status::ok);
+    if (job.rank() == 0) {
+      for (std::uint64_t& each : array) each = 7;  // at its home and elsewhere, and all have copies
+      ASSERT_EQ(share::release(job, share::Others::will_come), Status::ok);
+      released = true;
+    }
+    while (!released) std::this_thread::yield();
+    ASSERT_EQ(share::barrier(job), Status::ok);
+    for (const std::uint64_t each : array) ASSERT_EQ(each, 7U);
+    ASSERT_EQ(share::barrier(job), Status::ok);
+  });
+}
+
 TEST_P(SharedArrays, TryToLock) {
   run(2, [](Job& job) {
     const shared_array<int> array(job, 1);

@@ -182,6 +182,28 @@ TEST_P(Guarded, PutsDataWithoutRoomInBulkMemory) {
   });
 }
 
+// More than there is room for on the way, if who computes did not take any of it.
+TEST_P(Guarded, IsWrittenThoughItsReadersCompute) {
+  if (GetParam().variant.name == "MemoryNoService") GTEST_SKIP() << "nobody answers for who computes";
+  std::atomic<bool> written{false};
+  run(3, [&written](Job& job) {
+    Communicator world(job);
+    std::vector<guarded_span<int>> spans;
+    for (int i = 0; i < 40; ++i) spans.emplace_back(job, 10'000, options());
+    for (auto& span : spans) ASSERT_EQ(span.read()[9'999], 0);
+    ASSERT_EQ(world.barrier(), Status::ok);
+    if (job.rank() == 0) {
+      for (int turn = 1; turn <= 3; ++turn) {
+        for (auto& span : spans) std::ranges::fill(span.write(), turn);
+      }
+      written = true;
+    }
+    while (!written) std::this_thread::yield();
+    for (auto& span : spans) ASSERT_EQ(span.read()[9'999], 3);
+    ASSERT_EQ(world.barrier(), Status::ok);
+  });
+}
+
 // A try may end while its rank is being given ownership, and its data are being fetched, and another has asked behind
 // it.
 TEST_P(Guarded, GivesOwnershipOnBehindTries) {

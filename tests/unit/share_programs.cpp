@@ -178,6 +178,9 @@ class Program {
         ASSERT_EQ(array_[at], model_[at]) << "read in phase " << phase << ", byte " << at;
       }
     }
+    if (test::chance(random, 5)) {
+      array_.prefetch(test::between(random, 0, shape_.bytes - 1), test::between(random, 1, 100'000));
+    }
     if (test::chance(random, 2)) locked_.step(random);
   }
 
