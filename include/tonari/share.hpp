@@ -85,10 +85,12 @@ std::shared_ptr<Memory> make_memory(Job& job, std::uint64_t bytes, const ArrayOp
 /// Collective. What any rank wrote before it, all see after it. Answers ok, or peer_gone: a rank died or has left; or
 /// no_memory, where it is the first use of shared memory and that cannot be: the log says why.
 Status barrier(Job& job) noexcept;
-/// Where a release's other ranks are.
+
+/// What the other ranks do that hear of a release.
 enum class Others : std::uint8_t {
   may_compute,  ///< They are interrupted for it.
-  will_come,    ///< All come to a barrier next, or to another call that waits for all, and have time for it there.
+  will_come,    ///< They come to a barrier next, or to another call that waits for all: who does not come within 100 us
+                ///< is interrupted then.
 };
 /// For synchronisation by other means, such as messages: what this rank has written is there for whoever acquires
 /// later.
@@ -185,7 +187,9 @@ Status parallel_for(Job& job, std::size_t count, Body body) {
 }  // namespace share
 
 /// An array of T that all ranks share, at the same address in each (but for ranks that are threads of one process).
-/// Zero at first. Made and destroyed collectively: nobody may use it once the first destroys it.
+/// Zero at first. Made and destroyed collectively: nobody may use it once the first destroys it. Who does since an
+/// exception has destroyed it elsewhere gets SIGBUS where that rank was the home, on several hosts, and from a release
+/// of what was written there peer_gone.
 ///
 /// Errors: making it throws SetupError in all ranks: out of addresses (TONARI_SHARE_BYTES), out of memory, ranks that
 ///         ask for different arrays or have made different mutexes, flags and counters before, a missing right or

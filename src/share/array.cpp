@@ -59,7 +59,8 @@ Array::Array(Sharing& sharing, std::uint32_t number, std::byte* start, Plan plan
 
 // Others may still need what has its home here, until all have come.
 Array::~Array() {
-  if (!sharing_.engine().session().in_own_process()) return;   // all else is the parent's
+  if (!sharing_.engine().session().in_own_process()) return;  // all else is the parent's
+  leaves_.store(true, std::memory_order_relaxed);
   if (!sharing_.unwinds()) (void)sharing_.window().barrier();  // a rank died: nobody needs it
   sharing_.remove(*this);
   sharing_.faults().unwatch(address_of(0), bytes().size());

@@ -124,7 +124,7 @@ class Array final : public Memory {
   void have_in_twins(std::size_t index, Mask pages, const Region& region) noexcept;
   void have_multicast(std::size_t index, Mask pages) noexcept;
   void wake(std::uint64_t page, std::size_t count) noexcept;
-  [[gnu::cold]] void lose(std::uint64_t page, std::size_t count, int home) noexcept;
+  [[gnu::cold]] void lose(const Fetch& fetch) noexcept;
   void populate(std::uint64_t first, std::size_t count) noexcept;
   void give_memory(std::uint64_t first, std::size_t count) noexcept;
   void store(const Block& block, std::uint64_t page, std::span<const std::byte> data) noexcept;
@@ -144,7 +144,8 @@ class Array final : public Memory {
   BlockSet stale_;
   Streams streams_;
   std::atomic<std::uint32_t> users_{0};
-  std::mutex named_mutex_;  // of the next
+  std::atomic<bool> leaves_{false};  // all destroy it: relaxed, before the barrier behind which a home has none
+  std::mutex named_mutex_;           // of the next
   std::vector<Region> written_{};
 };
 

@@ -33,6 +33,8 @@ BulkPlace Asking::allocate(std::size_t bytes, int peer) noexcept {
     if (place) found = *place;
     return place.has_value();
   };
+  if (attempt()) return found;
+  for (int rank = 0; rank < engine_.session().size(); ++rank) engine_.nudge(rank);  // some have what they did not read
   try_until_done(engine_, attempt, Waiter::program);
   return found;
 }
@@ -44,7 +46,7 @@ void Asking::give_back(BulkPlace block) noexcept {
 Status Asking::send(int peer, const Head& head, Waiter waiter, Nudge nudge) noexcept {
   Status sent = engine_.send(peer, head, Lane::request);
   if (sent == Status::again) {
-    engine_.nudge(peer);
+    engine_.nudge(peer);  // which makes room
     try_until_done(
         engine_, [&] { return (sent = engine_.send(peer, head, Lane::request)) != Status::again; }, waiter);
   }
@@ -111,7 +113,7 @@ bool Asking::forget(Asked& asked) noexcept {
 }
 
 void Asking::tell(int peer, Kind kind, const Words& words, Nudge nudge) noexcept {
-  (void)send(peer, head_of(kind, engine_.session().rank(), words), Waiter::program, nudge);  // gone: nobody needs to know
+  (void)send(peer, head_of(kind, engine_.session().rank(), words), Waiter::program, nudge);  // gone: no matter
 }
 
 void Asking::wait(const Asked& asked, Waiter waiter) noexcept {

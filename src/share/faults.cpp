@@ -204,8 +204,11 @@ void Array::arrived(const Fetch& fetch) noexcept {
     const std::lock_guard guard(block.lock);
     block.coming &= ~asked;
     block.late &= ~asked;
-    if (fetch.status() != Status::ok) {
-      lose(fetch.first, fetch.count, fetch.peer());
+    const bool is_gone = fetch.status() != Status::ok || fetch.kind() == Kind::share_noted;
+    if (is_gone && !leaves_.load(std::memory_order_relaxed)) {
+      lose(fetch);
+    } else if (is_gone) {  // it was read ahead
+      wake(fetch.first, fetch.count);
     } else {  // the home has moved; who waits asks again. Whoever answers with us does not know yet that it is home
       const std::uint64_t home = fetch.words().extra;
       const bool is_other =
@@ -260,10 +263,13 @@ void Array::store(const Block& block, std::uint64_t page, std::span<const std::b
   }
 }
 
-void Array::lose(std::uint64_t page, std::size_t count, int home) noexcept {
+// With their home, or with the array that it has destroyed, as an exception does.
+void Array::lose(const Fetch& fetch) noexcept {
+  const bool died = fetch.status() != Status::ok;
   sharing_.engine().session().log().error(
-      "{} pages of a shared array are lost with rank {}, their home: touching them raises SIGBUS", count, home);
-  sharing_.faults().poison(address_of(page), count * page_bytes);
+      "{} pages of a shared array are lost {} rank {}, their home{}: touching them raises SIGBUS", fetch.count,
+      died ? "with" : "since", fetch.peer(), died ? "" : ", has destroyed it");
+  sharing_.faults().poison(address_of(fetch.first), fetch.count * page_bytes);
 }
 
 }  // namespace tonari::share

@@ -355,8 +355,8 @@ bool Guard::step_ownership(const Turn& turn) noexcept {
 void Guard::ask(GuardAct act, Nudge nudge) noexcept {
   if (asked_ != Asked::nothing || (act == GuardAct::read && awaits_update_)) return;
   asked_ = act == GuardAct::read ? Asked::to_read : Asked::to_write;
-  post(plan_.options.home, fabric::Kind::guard_want, GuardWant{have_, ++asks_, static_cast<std::uint32_t>(self_), act}, 0,
-       nudge);
+  post(plan_.options.home, fabric::Kind::guard_want, GuardWant{have_, ++asks_, static_cast<std::uint32_t>(self_), act},
+       0, nudge);
 }
 
 void Guard::end(const Turn& turn, Outcome outcome) noexcept {

@@ -123,7 +123,7 @@ void Releasing::send_telling(int rank, Ranks behind) {
              nudge_);
 }
 
-// That the copies know, so that they need not be told again.
+// That the copies know, so that they need not be told again: nobody waits for a home to hear it.
 void Releasing::tell_homes() {
   const auto key = [](const Copied& each) { return std::pair(each.array->number(), each.home); };
   std::ranges::sort(copied_, [&](const Copied& one, const Copied& other) { return key(one) < key(other); });

@@ -138,8 +138,10 @@ std::shared_ptr<Memory> Sharing::make(Job& job, std::uint64_t bytes, const Array
     plan.emplace(bytes, size_, options);
     const std::uint64_t available = job::available_memory_bytes();
     if (!spread_ && plan->bytes() > available) {
-      throw SetupError(fmt::format("{} of shared memory were asked for, this machine has {} available",
-                                   job::memory_text(plan->bytes()), job::memory_text(available)));
+      throw SetupError(
+          fmt::format("{} of shared memory were asked for, this machine has {} available: ask for less, or spread the "
+                      "ranks over hosts",
+                      job::memory_text(plan->bytes()), job::memory_text(available)));
     }
     start = range_.take(plan->bytes());
   } catch (...) {

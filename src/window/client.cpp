@@ -55,9 +55,12 @@ void Client::ask(Asked& asked, int peer, std::uint32_t window, ServiceRequest re
   head.source = static_cast<std::uint32_t>(engine_.session().rank());
   head.context = window;
   head.set(request);
-  Status sent = Status::ok;
-  TryUntilDone send{[&] { return (sent = engine_.send(peer, head, Lane::request)) != Status::again; }};
-  engine_.wait(send);
+  Status sent = engine_.send(peer, head, Lane::request);
+  if (sent == Status::again) {
+    engine_.nudge(peer);  // which makes room
+    TryUntilDone send{[&] { return (sent = engine_.send(peer, head, Lane::request)) != Status::again; }};
+    engine_.wait(send);
+  }
   if (sent == Status::ok) return engine_.nudge(peer);
   if (const auto tail = fabric::tail_name(kind)) give_back(BulkPlace{fabric::read_payload(head, tail->place)});
   gone(peer);  // this one too, unless the service thread was first

@@ -15,21 +15,28 @@ void Outbox::post(int peer, const fabric::Head& head, fabric::Lane lane) noexcep
     waiting_.push_back(each);
     count_.store(waiting_.size(), std::memory_order_relaxed);
   }
+  engine_.nudge(peer);  // which makes room
   engine_.rouse();
   engine_.session().arena().ring_service_bell(engine_.session().rank());  // where nobody is in the library
 }
 
+// Who was nudged when a head was posted may have looked before it could be sent.
 void Outbox::retry() noexcept {
   const std::lock_guard guard(mutex_);
   std::vector<std::pair<int, fabric::Lane>> full;
+  std::vector<int> sent;
   std::erase_if(waiting_, [&](const Waiting& each) {
     const std::pair to(each.peer, each.lane);
     if (std::ranges::find(full, to) != full.end()) return false;
-    if (send(each)) return true;
-    full.push_back(to);
-    return false;
+    if (!send(each)) {
+      full.push_back(to);
+      return false;
+    }
+    if (std::ranges::find(sent, each.peer) == sent.end()) sent.push_back(each.peer);
+    return true;
   });
   count_.store(waiting_.size(), std::memory_order_relaxed);
+  for (const int peer : sent) engine_.nudge(peer);
 }
 
 // False where there is no room. What a head that is dropped names as its tail is free again.

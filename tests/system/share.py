@@ -38,6 +38,13 @@ class Share(JobTest):
                 self.assertNotIn("found", output)
                 self.assertRegex(error, r"pages of a shared array are lost with rank 1, their home: touching them raises SIGBUS")
 
+    def test_what_an_exception_destroyed_at_its_home_is_told_and_raises_a_signal(self):
+        for way in WAYS[1:]:
+            with self.subTest(way=way):
+                status, output, error = self.run_phase("thrown", way, ranks=2)
+                self.assertEqual((status, output), (128 + signal.SIGBUS, "rank 1: release peer_gone\n"))
+                self.assertIn("of a shared array are lost since rank 0, their home, has destroyed it", error)
+
     def test_on_an_older_kernel_what_only_the_dead_had_raises_a_signal_too(self):
         status, output, error = self.run_phase("lost", WAYS[1], TONARI_NEWEST_KERNEL="off")
         self.assertEqual(status, 128 + signal.SIGKILL)

@@ -156,11 +156,14 @@ std::size_t Wire::poll(const Sink& sink) noexcept {
   const std::lock_guard guard(mutex_, std::adopt_lock);
   sink_ = &sink;
   heads_ = 0;
-  // A network by which this rank has no connection yet wakes us again only after a look that has found nothing there;
-  // worker_arm() does not know that. Who leaves after this poll may leave another thread asleep.
+  // Where this rank has no connection of its own, UCX has what comes wake us again only after a look that has found
+  // nothing, and worker_arm() does not know that: so arm() has to. A first connection is made in several looks, and who
+  // leaves after one of them may leave another thread asleep: so they are one poll.
+  constexpr int looks_max = 64;
+  int looks = 0;
   do {
     looked_in_vain_ = ucx_.worker_progress(worker_->handle()) == 0;
-  } while (!looked_in_vain_ && !connects_ && heads_ == 0);
+  } while (!looked_in_vain_ && !connects_ && heads_ == 0 && ++looks < looks_max);
   if (looked_in_vain_) ++empty_looks_;
   // Also where others never leave off: they are not who is silent.
   if (looked_in_vain_ || ++busy_looks_ % busy_looks_between == 0) worker_->look_for_silence();
@@ -272,8 +275,10 @@ bool Wire::open(Peer& peer) noexcept {
   params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   params.err_handler = {.cb = Callbacks::failed, .arg = &peer};
   const ucs_status_t status = ucx_.ep_create(worker_->handle(), &params, &peer.endpoint);
-  connects_ = true;
-  if (status == UCS_OK) return true;
+  if (status == UCS_OK) {
+    connects_ = true;
+    return true;
+  }
   peer.endpoint = nullptr;
   fail(peer, status);
   return false;

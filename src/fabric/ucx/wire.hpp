@@ -136,8 +136,8 @@ class Wire {
   /// Null: it cannot be used. Ours, until close_key().
   [[nodiscard]] RemoteKey* open_key(int peer, std::span<const std::byte> key) noexcept;
   void close_key(RemoteKey* key) noexcept;
-  /// Start a copy between memory of `staging`, or what else is `exposed`, and an address in what the key opens. What was
-  /// put is there once a flush() that was started after it is done.
+  /// Start a copy between memory of `staging`, or what else is `exposed`, and an address in what the key opens. What
+  /// was put is there once a flush() that was started after it is done.
   void put(int peer, RemoteKey* key, std::uint64_t there, std::span<const std::byte> from, Landing& landing,
            ucp_mem* exposed = nullptr) noexcept;
   void get(int peer, RemoteKey* key, std::uint64_t there, std::span<std::byte> to, Landing& landing) noexcept;

@@ -81,6 +81,25 @@ void lose(Job& job) {
   std::fflush(stdout);
 }
 
+// An exception has destroyed it at its home.
+void use_what_another_threw_away(Job& job) {
+  Communicator ranks(job);
+  try {
+    const shared_array<int> array(job, 100'000, {.homes_move = false});
+    if (job.rank() == 1) array[0] = 1;
+    meet(job);
+    if (job.rank() == 1) array[1] = 1;
+    if (job.rank() == 0) throw std::runtime_error("rank 0 had enough");
+    (void)ranks.barrier();
+    std::printf("rank 1: release %s\n", std::string(to_string(share::release(job))).c_str());
+    std::fflush(stdout);
+    std::printf("found %d\n", array[20'000]);
+  } catch (const std::runtime_error&) {
+    (void)ranks.barrier();
+    (void)ranks.barrier();
+  }
+}
+
 void unlock(Job& job) {
   share::mutex mutex(job);
   const Status status = mutex.unlock();
@@ -121,10 +140,16 @@ void fork_a_child(Job& job) {
 }  // namespace
 
 int main(int, char** arguments) {
-  const std::map<std::string, std::function<void(Job&)>> phases{
-      {"pointers", link_pointers}, {"death", die},        {"lost", lose},
-      {"unlock", unlock},          {"large", make_large}, {"after", leave_by_exception},
-      {"barrier", meet_first},     {"alone", wait_alone}, {"fork", fork_a_child}};
+  const std::map<std::string, std::function<void(Job&)>> phases{{"pointers", link_pointers},
+                                                                {"death", die},
+                                                                {"lost", lose},
+                                                                {"thrown", use_what_another_threw_away},
+                                                                {"unlock", unlock},
+                                                                {"large", make_large},
+                                                                {"after", leave_by_exception},
+                                                                {"barrier", meet_first},
+                                                                {"alone", wait_alone},
+                                                                {"fork", fork_a_child}};
   try {
     Job job;
     phases.at(arguments[1])(job);
