@@ -59,6 +59,7 @@ enum class Kind : std::uint8_t {
   share_await = 139,    ///< To a flag's home: tell this rank once it is at least that.
   share_reached = 140,  ///< Reply: it is.
   share_set = 141,      ///< To a flag's home: it was set, look whom to tell; no reply.
+  share_gone = 142,     ///< Reply to a fetch or changes: the home has destroyed the array.
   // Guarded data (share/guard_heads.hpp):
   guard_want = 160,        ///< To a variable's home: this rank wants to read or to write it, or drops its copy.
   guard_deed = 161,        ///< From the home to who owns it last, as far as was asked: serve that one.

@@ -15,12 +15,13 @@ namespace {
 bool has_tail(Kind kind) noexcept { return fabric::tail_name(kind).has_value(); }
 
 bool is_reply_to(Kind request, Kind reply) noexcept {
-  if (reply == Kind::share_noted) return true;  // where there is no such array, to all
   switch (request) {
-    case Kind::share_fetch: return reply == Kind::share_pages || reply == Kind::share_moved;
-    case Kind::share_changes: return reply == Kind::share_taken || reply == Kind::share_copies;
+    case Kind::share_fetch:
+      return reply == Kind::share_pages || reply == Kind::share_moved || reply == Kind::share_gone;
+    case Kind::share_changes:
+      return reply == Kind::share_taken || reply == Kind::share_copies || reply == Kind::share_gone;
     case Kind::share_await: return reply == Kind::share_reached;
-    default: return false;
+    default: return reply == Kind::share_noted;
   }
 }
 

@@ -204,7 +204,7 @@ void Array::arrived(const Fetch& fetch) noexcept {
     const std::lock_guard guard(block.lock);
     block.coming &= ~asked;
     block.late &= ~asked;
-    const bool is_gone = fetch.status() != Status::ok || fetch.kind() == Kind::share_noted;
+    const bool is_gone = fetch.status() != Status::ok || fetch.kind() == Kind::share_gone;
     if (is_gone && !leaves_.load(std::memory_order_relaxed)) {
       lose(fetch);
     } else if (is_gone) {  // it was read ahead

@@ -112,8 +112,9 @@ void Releasing::finish(Message& message) {
     missed_ |= message.ranks;
   } else if (message.asked.kind() == Kind::share_copies) {
     take_reply(message);
+  } else if (message.asked.kind() == Kind::share_gone) {
+    status_ = Status::peer_gone;
   } else if (message.asked.kind() == Kind::share_noted) {
-    if (message.count != 0) status_ = Status::peer_gone;  // the home has destroyed the array that was changed
     missed_ |= message.asked.words().first & message.ranks;
   }
 }

@@ -49,6 +49,7 @@ void Runtime::receive(const Head& head) noexcept {
     case Kind::share_taken:
     case Kind::share_copies:
     case Kind::share_noted:
+    case Kind::share_gone:
     case Kind::share_reached: return asking_.receive(head);
     case Kind::share_await:
     case Kind::share_set: return flags_.receive(head);
@@ -90,15 +91,17 @@ bool Runtime::serve(const Head& head) noexcept {
   }
   if (!served) return false;
   if (has_tail) engine_.give_back(peer, words.tail_place);
-  if (!known && head.kind != Kind::share_told) refuse(peer, words);
+  if (!known && head.kind != Kind::share_told) refuse(peer, head.kind, words);
   return true;
 }
 
 // There is no such array: it was destroyed, or a peer lies.
-void Runtime::refuse(int peer, const Words& request) noexcept {
+void Runtime::refuse(int peer, Kind kind, const Words& request) noexcept {
   Words reply = reply_to(request);
   reply.extra = static_cast<std::uint64_t>(engine_.session().rank());
-  outbox_.post(peer, head_of(Kind::share_noted, engine_.session().rank(), reply), fabric::Lane::reply);
+  const bool asks_home = kind == Kind::share_fetch || kind == Kind::share_changes;
+  outbox_.post(peer, head_of(asks_home ? Kind::share_gone : Kind::share_noted, engine_.session().rank(), reply),
+               fabric::Lane::reply);
 }
 
 void Runtime::retry() noexcept {

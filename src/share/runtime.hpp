@@ -65,7 +65,7 @@ class Runtime final : public fabric::Layer {
   Communicator& ranks_of(Job& job);  // with sharing_mutex_ held
   void receive(const fabric::Head& head) noexcept;
   bool serve(const fabric::Head& head) noexcept;
-  void refuse(int peer, const Words& request) noexcept;
+  void refuse(int peer, fabric::Kind kind, const Words& request) noexcept;
 
   fabric::Engine& engine_;
   window::Outbox outbox_;

@@ -86,7 +86,8 @@ class Liar {
     head.source = own_name ? liar : static_cast<std::uint32_t>(liar + 1 + number(0) % 1'000'000);
     head.tag = number32(0);
     if (chance(random_, 50)) {
-      head.kind = static_cast<Kind>(chance(random_, 95) ? between(random_, 128, 141) : between(random_, 128, 159));
+      head.kind = static_cast<Kind>(chance(random_, 95) ? between(random_, 128, 142) : between(random_, 128, 159));
+      if (head.kind == Kind::share_gone) head.kind = Kind::share_moved;  // is as its death, and raises SIGBUS
       head.context = number32(0);
       head.set(words(head.kind, victim));
     } else {
