@@ -123,13 +123,6 @@ void Asking::wait(const Asked& asked, Waiter waiter) noexcept {
   wait_as_faults(engine_, ready);
 }
 
-bool Asking::wait_for(const Asked& asked, std::uint64_t ns) noexcept {
-  const auto ready = [&asked] { return asked.is_done(); };
-  window::WaitUntil waiting(engine_, ready, job::Wait::window, asked.peer(), monotonic_ns() + ns);
-  engine_.wait(waiting);
-  return ready();
-}
-
 void Asking::receive(const Head& reply) noexcept {
   const auto words = reply.as<Words>();
   if (Asked* const asked = take(reply, words)) return end(*asked, Status::ok);

@@ -73,8 +73,12 @@ class Asking {
   /// still the caller's.
   bool try_ask(Asked& asked, int peer, fabric::Kind kind, Words words, unsigned spare = 0) noexcept;
   void wait(const Asked& asked, Waiter waiter = Waiter::program) noexcept;
-  /// Waits so long at most. False: it is not done.
-  [[nodiscard]] bool wait_for(const Asked& asked, std::uint64_t ns) noexcept;
+  /// As wait(); calls hurry() if it is not done after `patience_ns`.
+  template <class Hurry>
+  void wait_patiently(const Asked& asked, std::uint64_t patience_ns, Hurry hurry) noexcept {
+    const auto ready = [&asked] { return asked.is_done(); };
+    window::wait_patiently(engine_, ready, job::Wait::window, asked.peer(), patience_ns, hurry);
+  }
   void nudge(const Asked& asked) noexcept { engine_.nudge(asked.peer()); }
   /// Waits no longer: when it returns, `asked` is done. False: a reply has come.
   bool abandon(Asked& asked) noexcept;

@@ -1,6 +1,5 @@
 #include "share/fetches.hpp"
 
-#include "base/clock.hpp"
 #include "share/array.hpp"
 #include "window/waiting.hpp"
 
@@ -30,13 +29,8 @@ template <class Ready>
 void Fetches::wait_until(Ready ready) noexcept {
   constexpr std::uint64_t patience_ns = 20'000;
   if (waiter_ == Waiter::faults) return wait_as_faults(engine_, ready);
-  if (nudge_ == Nudge::later) {
-    window::WaitUntil waiting(engine_, ready, job::Wait::window, -1, monotonic_ns() + patience_ns);
-    engine_.wait(waiting);
-    if (ready()) return;
-    lose_patience();
-  }
-  window::wait_until(engine_, ready, job::Wait::window, -1);
+  if (nudge_ == Nudge::now) return window::wait_until(engine_, ready, job::Wait::window, -1);
+  window::wait_patiently(engine_, ready, job::Wait::window, -1, patience_ns, [this] { lose_patience(); });
 }
 
 void Fetches::lose_patience() noexcept {

@@ -99,10 +99,8 @@ void Guard::wait_for_outcome(Waiter& waiter) noexcept {
   const auto is_over = [&waiter] { return waiter.outcome.load(std::memory_order_acquire) != Outcome::waiting; };
   if (is_over()) return;
   if (waiter.is_patient) {
-    window::WaitUntil waiting(engine_, is_over, job::Wait::lock, plan_.options.home, monotonic_ns() + patience_ns);
-    engine_.wait(waiting);
-    if (is_over()) return;
-    lose_patience(waiter);
+    return window::wait_patiently(engine_, is_over, job::Wait::lock, plan_.options.home, patience_ns,
+                                  [&] { lose_patience(waiter); });
   }
   window::WaitUntil waiting(engine_, is_over, job::Wait::lock, plan_.options.home);
   engine_.wait(waiting);

@@ -97,12 +97,12 @@ Releasing::Message& Releasing::next_message() {
 // the time until it comes.
 void Releasing::await(const Asked& asked) {
   Asking& asking = sharing_.asking();
-  if (nudge_ == Nudge::later && !asked.is_done() && !asking.wait_for(asked, patience_ns)) {
+  if (nudge_ == Nudge::now || asked.is_done()) return asking.wait(asked);
+  asking.wait_patiently(asked, patience_ns, [&] {
     nudge_ = Nudge::now;
     asking.nudge(asked);
     for (std::size_t i = finished_; i != begun_; ++i) asking.nudge(messages_[i % messages_.size()].asked);
-  }
-  asking.wait(asked);
+  });
 }
 
 void Releasing::finish(Message& message) {

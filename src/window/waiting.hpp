@@ -49,6 +49,18 @@ void wait_until(fabric::Engine& engine, Ready ready, job::Wait what, int peer) n
   engine.wait(waiting);
 }
 
+/// As wait_until(), for what heads bring: calls hurry() if it is not ready after `patience_ns`, and waits on.
+template <class Ready, class Hurry>
+void wait_patiently(fabric::Engine& engine, Ready ready, job::Wait what, int peer, std::uint64_t patience_ns,
+                    Hurry hurry) noexcept {
+  WaitUntil at_first(engine, ready, what, peer, monotonic_ns() + patience_ns);
+  engine.wait(at_first);
+  if (ready()) return;
+  hurry();
+  WaitUntil then(engine, ready, what, peer);
+  engine.wait(then);
+}
+
 /// Waits for something that nobody announces: looks again and again, and moves on what others wait for.
 template <class Try>
 struct TryUntilDone {
