@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 from harness.far import NOBODY, SOAK, TORTURE, FarTest, faults_told, without_notice
-from harness.jobs import PROGRAMS, processes_marked
+from harness.jobs import PROGRAMS, asan_options, processes_marked
 
 CHILDREN = os.path.join(PROGRAMS, "far_children")
 SANDBOXED = os.path.join(PROGRAMS, "sandboxed")
@@ -114,8 +114,7 @@ class MemoryOfAnOrdinaryUser(Memory):
 class SandboxTest(FarTest):
     def environment(self, **variables):
         # Sanitizers look for leaks by a ptrace, which is refused.
-        asan = ":".join(filter(None, (os.environ.get("ASAN_OPTIONS"), "detect_leaks=0")))
-        return super().environment(ASAN_OPTIONS=asan, **variables)
+        return super().environment(ASAN_OPTIONS=asan_options("detect_leaks=0"), **variables)
 
 
 class InASandbox(SandboxTest):

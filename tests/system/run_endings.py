@@ -6,7 +6,7 @@ import subprocess
 import time
 import unittest
 
-from harness.jobs import ACTOR, JobTest, eventually, processes_marked
+from harness.jobs import ACTOR, JobTest, asan_options, eventually, processes_marked
 
 # DESIGN.md: a death is known within a second. What comes on top is the time that processes need to end.
 KNOWN_WITHIN = 1.0
@@ -223,7 +223,7 @@ class RunItselfKilled(JobTest):
 class Membership(JobTest):
     def test_forked_child_ends_without_effect(self):
         # What belongs to the parent is not freed in the child, and LeakSanitizer is not made for forks among threads.
-        env = self.environment(ASAN_OPTIONS="detect_leaks=0")
+        env = self.environment(ASAN_OPTIONS=asan_options("detect_leaks=0"))
         status, output, error = self.actors(2, "join", "fork", "leave", env=env)
         self.assertEqual((status, error), (0, ""))
         self.assertEqual((output.count("child ended with 7"), output.count("left")), (2, 2))

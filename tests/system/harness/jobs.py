@@ -135,6 +135,11 @@ class Job:
         return status, self.output.rest(), self.error.rest()
 
 
+def asan_options(*more):
+    """What AddressSanitizer is told, beside what it is told already."""
+    return ":".join(filter(None, (os.environ.get("ASAN_OPTIONS"), *more)))
+
+
 class JobTest(unittest.TestCase):
     """A test whose jobs leave no process, socket or file behind."""
 
