@@ -56,8 +56,8 @@ class FarTest(JobTest):
         self.assertEqual((status, output), (0, "ok\n"), error)
         return json.loads(error)
 
-    def start_torture(self, *options, seed=1):
-        job = self.start("far", *options, "--", TORTURE, seed, 2, 0, 64, "wait", stdin=subprocess.PIPE)
+    def start_torture(self, *options, seed=1, **others):
+        job = self.start("far", *options, "--", TORTURE, seed, 2, 0, 64, "wait", stdin=subprocess.PIPE, **others)
         job.output.wait_for("ready")
         return job
 
