@@ -374,13 +374,11 @@ template <Waitable W>
 bool Engine::look_before_waiting(W& waitable) noexcept {
   constexpr int looks_with_a_core_each = 500;
   constexpr int looks_with_shared_cores = 64;
-  constexpr int looks_between_polls = 8;  // who waits for heads of ours must not wait for all of these
   const int looks = shared_cores_ ? looks_with_shared_cores : looks_with_a_core_each;
+  const int looks_between_polls = shared_cores_ ? 8 : 32;  // who waits for heads of ours must not wait for all of these
   for (int look = 1; look <= looks; ++look) {
-    if (shared_cores_) {
-      ::sched_yield();
-      if (look % looks_between_polls == 0) progress();
-    }
+    if (shared_cores_) ::sched_yield();
+    if (look % looks_between_polls == 0) progress();
     if (waitable.ready() && waitable.step() == Step::done) return true;
   }
   return false;
