@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "job/memory.hpp"
 #include "pager/userfaultfd.hpp"
+#include "share/agreement.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -48,11 +49,9 @@ std::string limit_text() {
   return fmt::format(" (here: {})", job::memory_text(limit.rlim_cur));
 }
 
-bool all_agree(Communicator& ranks, bool mine) {
-  std::array<int, 1> agreed{mine ? 1 : 0};
-  const Status status = ranks.all_reduce(agreed, [](int one, int other) { return std::min(one, other); });
-  if (status != Status::ok) throw SetupError("agreeing on addresses for shared memory: a rank died or left meanwhile");
-  return agreed[0] == 1;
+bool all_have(Communicator& ranks, const std::byte* mine) {
+  const std::array<std::uint64_t, 1> has{mine != nullptr ? 1U : 0U};
+  return agree(ranks, nullptr, "shared memory", has)[0].least == 1;
 }
 
 }  // namespace
@@ -62,7 +61,7 @@ Range::Range(job::Session& session, Communicator& ranks) : bytes_(session.settin
   bytes_ = bytes_ / granule_bytes * granule_bytes;
   start_ = session.threads() ? reserve(nullptr, bytes_) : agree(session, ranks);
   if (!session.threads() && start_ != nullptr) return;
-  if (all_agree(ranks, start_ != nullptr)) return;
+  if (all_have(ranks, start_)) return;
   if (start_ != nullptr) ::munmap(start_, bytes_);
   throw SetupError(
       fmt::format("shared memory: it keeps {} of addresses for all that will be made, and they are not free in all "
@@ -83,7 +82,7 @@ std::byte* Range::agree(job::Session& session, Communicator& ranks) const {
       if (ranks.broadcast(address, 0) != Status::ok) address[0] = 0;
     }
     if (mine == nullptr && address[0] != 0) mine = reserve(reinterpret_cast<void*>(address[0]), bytes_);
-    if (all_agree(ranks, mine != nullptr)) return mine;
+    if (all_have(ranks, mine)) return mine;
     if (mine != nullptr) ::munmap(mine, bytes_);
   }
   return nullptr;
