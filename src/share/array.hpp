@@ -118,7 +118,9 @@ class Array final : public Memory {
   void collect_named(Releasing& releasing);
   void collect_named_page(std::uint64_t page, const window::DifferenceMap& map, Releasing& releasing);
   Status multicast(std::span<const Region> regions);
-  void keep_from_release(const Region& own) noexcept;
+  Status exchange(const Region& own) noexcept;
+  void hold(const Region& own) noexcept;
+  void let_go(const Region& own) noexcept;
   void bring(const Region& own) noexcept;
   void make_room(const Region& region) noexcept;
   void have_in_twins(std::size_t index, Mask pages, const Region& region) noexcept;

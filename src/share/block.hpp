@@ -68,8 +68,9 @@ struct Block {
   Mask dirty = 0;
   Mask coming = 0;  // asked for
   Mask late = 0;    // coming, and older than an acquire: not to be used
-  Mask parked = 0;  // absent until the home has what this rank changed there: who touches them waits
+  Mask parked = 0;  // not to be asked for until what was changed there is where it belongs: who touches them waits
   Mask stale = 0;   // changed by others, as they have told: not to be used after the next acquire
+  Mask held = 0;    // changed by this rank, which is about to multicast them: neither told nor dropped
   std::array<std::uint32_t, pages_a_block> homes{};  // as this rank believes
   // Of the pages that this rank is home of:
   std::array<Ranks, pages_a_block> copies{};           // who may have some that they have not been told of a change of

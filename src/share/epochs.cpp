@@ -39,8 +39,9 @@ void Array::collect(Releasing& releasing) {
     {
       const std::lock_guard guard(block.lock);
       const std::uint64_t first = index * pages_a_block;
-      collect_home(block, first, block.dirty & block.home, releasing);
-      collect_pages(block, first, block.dirty & ~block.home, releasing);
+      const Mask dirty = block.dirty & ~block.held;
+      collect_home(block, first, dirty & block.home, releasing);
+      collect_pages(block, first, dirty & ~block.home, releasing);
     }
     releasing.make_room();
   });
@@ -120,7 +121,7 @@ void Array::drop_stale(Releasing& releasing) {
     Block& block = this->block(index);
     {
       const std::lock_guard guard(block.lock);
-      const Mask stale = std::exchange(block.stale, 0) & ~block.home;
+      const Mask stale = std::exchange(block.stale, 0) & ~block.home & ~block.held;
       const std::uint64_t first = index * pages_a_block;
       block.late |= stale & block.coming;
       const Mask changed = named_ ? stale & block.mapped : stale & block.dirty;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <utility>
 #include <vector>
 
 // Barriers that bring everybody what each rank has written: MLC-1's barrier with multicast, over a whole job.
@@ -50,8 +51,17 @@ bool is_in(const Region& region, std::uint64_t bytes) noexcept {
 
 Status Array::barrier_with_multicast(std::uint64_t offset, std::uint64_t count) noexcept {
   const Region own{offset, count};
+  const bool has_own = is_in(own, bytes().size());
+  if (has_own) hold(own);
+  const Status status = exchange(own);
+  if (has_own) let_go(own);
+  if (status != Status::ok) return status;
+  if (const Status met = sharing_.barrier(); met != Status::ok) return met;
+  return has_own ? Status::ok : Status::bounds;
+}
+
+Status Array::exchange(const Region& own) noexcept {
   try {
-    if (is_in(own, bytes().size())) keep_from_release(own);
     if (const Status status = sharing_.release(Others::will_come); status != Status::ok) return status;
     std::vector<Region> regions(static_cast<std::size_t>(sharing_.size()));
     // Nobody has them all before everybody has released.
@@ -60,12 +70,10 @@ Status Array::barrier_with_multicast(std::uint64_t offset, std::uint64_t count) 
       if (!is_in(each, bytes().size())) each = {};  // who named it is told
     }
     if (const Status status = sharing_.acquire(); status != Status::ok) return status;
-    if (const Status status = multicast(regions); status != Status::ok) return status;
+    return multicast(regions);
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
   }
-  if (const Status status = sharing_.barrier(); status != Status::ok) return status;
-  return is_in(own, bytes().size()) ? Status::ok : Status::bounds;
 }
 
 // All go at once, straight to where they belong: byte by byte what was named, since others may have written beside it.
@@ -80,20 +88,24 @@ Status Array::multicast(std::span<const Region> regions) {
     const std::span data = file_bytes_.bytes().subspan(each.offset, each.bytes);
     requests.push_back(sharing_.ranks().start_broadcast_bytes(data, static_cast<int>(root)));
   }
-  if (const Status status = wait_all(requests); status != Status::ok) return status;
+  const Status status = wait_all(requests);
   for (const Region& each : regions) {
     const Pages whole = whole_pages(each);
     for_each_block(touched_pages(each), [&](std::size_t index, Mask touched) {
-      have_in_twins(index, touched, each);
-      have_multicast(index, pages_in(whole, index));
+      if (status == Status::ok) {
+        have_in_twins(index, touched, each);
+        have_multicast(index, pages_in(whole, index));
+      }
+      unpark(index * pages_a_block, touched);
     });
   }
-  return Status::ok;
+  return status;
 }
 
-// Everybody will have these pages, their homes too: no change of them need be found, sent, or told. What is named at
-// their sides goes home, since others may have written the rest of those pages.
-void Array::keep_from_release(const Region& own) noexcept {
+// Everybody will have these pages, their homes too: no change of them need be found, sent, or told, and a notice that
+// comes meanwhile, as of a home that had to tell of them for what came before, must not end what was written here. What
+// is named at their sides goes home, since others may have written the rest of those pages.
+void Array::hold(const Region& own) noexcept {
   const Pages whole = whole_pages(own);
   if (whole.first >= whole.end) return wrote(own.offset, own.bytes);
   wrote(own.offset, whole.first * page_bytes - own.offset);
@@ -101,10 +113,17 @@ void Array::keep_from_release(const Region& own) noexcept {
   for_each_block(whole, [&](std::size_t index, Mask pages) {
     Block& block = this->block(index);
     const std::lock_guard guard(block.lock);
-    const Mask kept = pages & block.dirty & ~block.stale;
-    protect(kept & ~block.home, index * pages_a_block, Writes::wait);
-    block.writable &= ~(kept & ~block.home);
-    block.dirty &= ~kept;
+    block.held |= pages & (named_ ? block.mapped : block.dirty & ~block.stale);
+  });
+}
+
+// Where nothing came of the multicast they are dirty still.
+void Array::let_go(const Region& own) noexcept {
+  for_each_block(whole_pages(own), [&](std::size_t index, Mask pages) {
+    Block& block = this->block(index);
+    const std::lock_guard guard(block.lock);
+    const Mask dirty = std::exchange(block.held, block.held & ~pages) & pages & block.dirty;
+    if (dirty != 0) make_dirty(block, dirty, index * pages_a_block);
   });
 }
 
@@ -119,7 +138,8 @@ void Array::bring(const Region& own) noexcept {
   });
 }
 
-// Pages of which copies are on their way are late from now on: what comes may be older than what is brought.
+// Pages of which copies are on their way are late from now on: what comes may be older than what is brought. Nor are
+// any asked for, as reading ahead might, before it is here.
 void Array::make_room(const Region& region) noexcept {
   for_each_block(touched_pages(region), [&](std::size_t index, Mask pages) {
     Block& block = this->block(index);
@@ -128,6 +148,7 @@ void Array::make_room(const Region& region) noexcept {
       const std::lock_guard guard(block.lock);
       begin(block, index);
       block.late |= pages & block.coming;
+      block.parked |= pages & ~block.mapped & ~block.home;
       absent = pages & ~block.present;
     }
     for_each_run(absent, [&](std::size_t i, std::size_t count) { populate(index * pages_a_block + i, count); });
@@ -140,7 +161,7 @@ void Array::have_in_twins(std::size_t index, Mask pages, const Region& region) n
   if (named_) return;
   Block& block = this->block(index);
   const std::lock_guard guard(block.lock);
-  for_each_page(pages & block.dirty & ~block.home, [&](std::size_t i) {
+  for_each_page(pages & block.dirty & ~block.home & ~block.held, [&](std::size_t i) {
     const std::uint64_t page = index * pages_a_block + i;
     const std::uint64_t from = std::max(region.offset, page * page_bytes);
     const std::uint64_t end = std::min(region.offset + region.bytes, (page + 1) * page_bytes);
@@ -163,25 +184,26 @@ void Array::have_multicast(std::size_t index, Mask pages) noexcept {
     block.fresh[i] = others;
     ++block.fetches[i];  // who tells of earlier changes does not speak of these copies
   });
-  const Mask unnoticed = named_ ? 0 : home & block.writable;
+  const Mask ours = home | (pages & block.held);
+  const Mask unnoticed = named_ ? 0 : ours & block.writable;
   protect(unnoticed, first, Writes::wait);
   block.writable &= ~unnoticed;
-  block.dirty &= ~home;
+  block.dirty &= ~ours;
 
-  const Mask absent = pages & ~block.mapped;
+  // Where a page cannot be mapped and protected at once, its home maps it when it is touched: it has nothing to tell.
   const bool writable = named_ || !sharing_.faults().resumes_protected();
-  if (writable && !named_) {
+  const bool dirties = writable && !named_;
+  const Mask absent = pages & ~block.mapped & ~(dirties ? home : 0);
+  if (dirties) {
     make_dirty(block, absent, first);
-    for_each_page(absent & ~home,
-                  [&](std::size_t i) { std::memcpy(twin_of(first + i), data_of(first + i), page_bytes); });
+    for_each_page(absent, [&](std::size_t i) { std::memcpy(twin_of(first + i), data_of(first + i), page_bytes); });
   }
   for_each_run(absent, [&](std::size_t i, std::size_t count) {
     sharing_.faults().resume(address_of(first + i), count * page_bytes, writable ? Writes::go_on : Writes::wait);
   });
   block.present |= pages;
-  block.mapped |= pages;
+  block.mapped |= absent;
   if (writable) block.writable |= absent;
-  block.stale &= ~pages;
 }
 
 }  // namespace tonari::share

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <ostream>
 #include <shared_mutex>
 #include <thread>
 
@@ -27,6 +28,12 @@ struct Shape {
   bool homes_move;
   bool updates;
 };
+
+std::ostream& operator<<(std::ostream& to, const Shape& shape) {
+  return to << shape.ranks << " ranks of " << shape.threads << " threads, " << shape.bytes << " bytes, placement "
+            << static_cast<int>(shape.placement) << (shape.writes_are_named ? ", named writes" : "")
+            << (shape.homes_move ? ", homes move" : "") << (shape.updates ? ", updates" : "");
+}
 
 Shape draw_shape(Random& random) {
   constexpr std::array placements{Placement::block, Placement::cyclic, Placement::first_touch, Placement::by_function};
@@ -169,13 +176,14 @@ class Program {
     const std::size_t workers = static_cast<std::size_t>(shape_.ranks) * shape_.threads;
     if (stretch.writer == self) {
       for (std::size_t at = stretch.first; at < stretch.first + stretch.count; ++at) {
-        ASSERT_EQ(array_[at], model_[at]) << "before its write, in phase " << phase << ", byte " << at;
+        ASSERT_EQ(array_[at], model_[at])
+            << "before its write, in phase " << phase << ", byte " << at << ": " << shape_;
         array_[at] = value_of(phase, at);
       }
       array_.wrote(stretch.first, stretch.count);
     } else if (stretch.writer == workers && test::chance(random, 50)) {
       for (std::size_t at = stretch.first; at < stretch.first + stretch.count; ++at) {
-        ASSERT_EQ(array_[at], model_[at]) << "read in phase " << phase << ", byte " << at;
+        ASSERT_EQ(array_[at], model_[at]) << "read in phase " << phase << ", byte " << at << ": " << shape_;
       }
     }
     if (test::chance(random, 5)) {
@@ -216,11 +224,7 @@ TEST_P(SharedPrograms, SeeWhatTheyWouldSeeInOrder) {
     const std::uint64_t seed = random();
     Random of_program(seed);
     const Shape shape = draw_shape(of_program);
-    SCOPED_TRACE(testing::Message() << "program " << i << ": " << shape.ranks << " ranks of " << shape.threads
-                                    << " threads, " << shape.bytes << " bytes, placement "
-                                    << static_cast<int>(shape.placement)
-                                    << (shape.writes_are_named ? ", named writes" : "")
-                                    << (shape.homes_move ? ", homes move" : "") << (shape.updates ? ", updates" : ""));
+    SCOPED_TRACE(testing::Message() << "program " << i << ": " << shape);
     run(shape.ranks, [&](Job& job) { Program(job, shape, seed).run(); });
   }
 }
