@@ -51,7 +51,8 @@ Array::Array(Sharing& sharing, std::uint32_t number, std::byte* start, Plan plan
       twins_(Mapping::of_sparse_zeros(plan_.bytes(), "twins of shared memory")),
       table_(Mapping::of_sparse_zeros(blocks() * sizeof(Block), "a table of shared memory")),
       dirty_(blocks()),
-      stale_(blocks()) {
+      stale_(blocks()),
+      kept_(blocks()) {
   map_at(start, plan_.bytes(), file_.number());
   sharing_.faults().watch(address_of(0), plan_.bytes());
   sharing_.add(*this);

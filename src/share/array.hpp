@@ -31,7 +31,7 @@ class Sharing;
 /// and keeps copies of others. It is mapped twice: where the program touches it, page by page as the protocol says, and
 /// for the runtime, always. docs/share.md draws the life of a page.
 ///
-/// Invariants: docs/share.md, I1 to I9.
+/// Invariants: docs/share.md, I1 to I11.
 /// Threads:    answer() by the fault thread; serve_...(), take_...() and what Fetch answers by the baton's holder; the
 ///             rest by any.
 class Array final : public Memory {
@@ -66,10 +66,12 @@ class Array final : public Memory {
   // epochs.cpp
   /// Gives `releasing` all that this rank has changed.
   void collect(Releasing& releasing);
-  /// Unmaps what is stale, and gives `releasing` what was changed there.
+  /// Unmaps what is stale, but keeps what renew() will bring anew, and gives `releasing` what was changed there.
   void drop_stale(Releasing& releasing);
   /// Their homes have what this rank had changed in these pages of the block that begins with `first`.
   void unpark(std::uint64_t first, Mask pages) noexcept;
+  /// Brings anew, for writing, what drop_stale() has kept. Their homes have what was changed there.
+  void renew() noexcept;  // migrating.cpp
   /// The home has answered that this rank is home from now on.
   void adopt(Entry& entry) noexcept;
   /// Of a page at home: `ranks` have been told.
@@ -103,11 +105,16 @@ class Array final : public Memory {
   void upgrade(Block& block, std::uint64_t page) noexcept;
   void make_dirty(Block& block, Mask pages, std::uint64_t first) noexcept;
   void protect(Mask pages, std::uint64_t first, pager::Userfaultfd::Writes writes) noexcept;
+  [[nodiscard]] Mask end_asking(Block& block, Mask asked, Mask good, std::uint64_t first) noexcept;
   void place(Block& block, const Fetch& fetch, std::span<const std::byte> data) noexcept;
   void unmap(Block& block, Mask pages, std::uint64_t first) noexcept;
   void give(Block& block, Mask pages, std::uint64_t first, int peer) noexcept;
   [[nodiscard]] bool grant(Block& block, std::size_t page, int peer) const noexcept;
   bool may_move(Block& block, std::size_t page, int peer) const noexcept;
+  [[nodiscard]] Mask end_turns(Block& block, Mask pages, std::uint64_t first) noexcept;
+  void expect_writes(Block& block, Mask pages, std::uint64_t first) noexcept;
+  void expect_given(Block& block, std::uint64_t page, const std::byte* copy) noexcept;
+  [[nodiscard]] bool close_unwritten(Block& block, std::uint64_t page) noexcept;
   void collect_pages(Block& block, std::uint64_t first, Mask pages, Releasing& releasing);
   void collect_home(Block& block, std::uint64_t first, Mask pages, Releasing& releasing);
   Entry take_change(const Change& change, int peer) noexcept;
@@ -144,6 +151,7 @@ class Array final : public Memory {
   Mapping table_;   // of Block
   BlockSet dirty_;  // blocks with dirty pages
   BlockSet stale_;
+  BlockSet kept_;
   Streams streams_;
   std::atomic<std::uint32_t> users_{0};
   std::atomic<bool> leaves_{false};  // all destroy it: relaxed, before the barrier behind which a home has none

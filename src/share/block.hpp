@@ -54,9 +54,9 @@ constexpr Ranks rank_bit(int rank) noexcept { return Ranks{1} << (static_cast<un
 ///   absent --fault--> coming --reply--> clean --write--> dirty --release--> clean --acquire, stale--> absent
 ///
 /// mapped    the program reads it without a fault          writable  it writes it without one
-/// A page that is written in this interval is dirty, if anybody has to be told: at the home if there are copies,
-/// elsewhere always. Then it is writable. All that is mapped, writable and not dirty is the home's, and has no copies;
-/// or its writes are named by the program.
+/// A page that is written in this interval, or opened to be, is dirty, if anybody has to be told: at the home if there
+/// are copies, elsewhere always. Then it is writable. All that is mapped, writable and not dirty is the home's, and has
+/// no copies; or its writes are named by the program.
 struct Block {
   SpinLock lock;  // of the rest. Held for operations on the mapping, too, but never while waiting.
   bool is_begun = false;
@@ -66,11 +66,16 @@ struct Block {
   Mask mapped = 0;
   Mask writable = 0;
   Mask dirty = 0;
-  Mask coming = 0;  // asked for
+  Mask coming = 0;  // asked for, or about to be
   Mask late = 0;    // coming, and older than an acquire: not to be used
   Mask parked = 0;  // not to be asked for until what was changed there is where it belongs: who touches them waits
   Mask stale = 0;   // changed by others, as they have told: not to be used after the next acquire
   Mask held = 0;    // changed by this rank, which is about to multicast them: neither told nor dropped
+  // migrating.cpp:
+  Mask written = 0;   // by this rank, since others have changed it
+  Mask migrates = 0;  // it was so the last time, too
+  Mask kept = 0;      // stale, coming, and mapped still: protected
+  Mask opened = 0;    // at home: dirty before it is written; the twin tells whether it was
   std::array<std::uint32_t, pages_a_block> homes{};  // as this rank believes
   // Of the pages that this rank is home of:
   std::array<Ranks, pages_a_block> copies{};           // who may have some that they have not been told of a change of

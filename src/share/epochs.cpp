@@ -57,7 +57,9 @@ void Array::collect_pages(Block& block, std::uint64_t first, Mask pages, Releasi
     window::DifferenceMap map;
     window::diff_code().mark(data_of(page), twin_of(page), page_bytes, map);
     const std::size_t bytes = write_change(releasing.room(), page, data_of(page), map);
-    if (bytes != 0) releasing.add_change(*this, static_cast<int>(block.homes[i]), page, bytes);
+    if (bytes == 0) return;
+    block.written |= bit(i);
+    releasing.add_change(*this, static_cast<int>(block.homes[i]), page, bytes);
   });
 }
 
@@ -67,7 +69,8 @@ void Array::collect_home(Block& block, std::uint64_t first, Mask pages, Releasin
   for_each_page(pages, [&](std::size_t i) {
     if (block.copies[i] == 0) {
       block.dirty &= ~bit(i);
-    } else {
+    } else if (!has(block.opened, i) || !close_unwritten(block, first + i)) {
+      block.written |= bit(i);
       releasing.add_own(*this, {first + i, block.copies[i], block.fetches[i], Said::copies}, 0);
     }
   });
@@ -121,12 +124,14 @@ void Array::drop_stale(Releasing& releasing) {
     Block& block = this->block(index);
     {
       const std::lock_guard guard(block.lock);
-      const Mask stale = std::exchange(block.stale, 0) & ~block.home & ~block.held;
+      const Mask changed_by_others = std::exchange(block.stale, 0) & ~block.held;
+      const Mask stale = changed_by_others & ~block.home;
       const std::uint64_t first = index * pages_a_block;
       block.late |= stale & block.coming;
       const Mask changed = named_ ? stale & block.mapped : stale & block.dirty;
       if (!named_) collect_pages(block, first, changed, releasing);
-      unmap(block, stale & block.mapped, first);
+      const Mask kept = end_turns(block, changed_by_others & block.mapped, first);
+      unmap(block, stale & block.mapped & ~kept, first);
       block.parked |= changed;
       if (changed != 0) releasing.add_parked(*this, first, changed);
     }

@@ -93,7 +93,7 @@ void Array::end_without_memory(std::size_t bytes) const noexcept {
 void Array::upgrade(Block& block, std::uint64_t page) noexcept {
   const std::size_t i = page % pages_a_block;
   const Ahead ahead = streams_.fault(page);
-  const Mask clean = block.mapped & ~block.writable & ~block.home;
+  const Mask clean = block.mapped & ~block.writable & ~block.home & ~block.coming;
   const std::size_t count = run_from(clean, i, ahead.step == 1 ? ahead.count + 1 : 1);
   const Mask pages = bits(i, count);
   std::memcpy(twin_of(page), data_of(page), count * page_bytes);
@@ -104,6 +104,7 @@ void Array::upgrade(Block& block, std::uint64_t page) noexcept {
 
 void Array::make_dirty(Block& block, Mask pages, std::uint64_t first) noexcept {
   block.dirty |= pages;
+  block.opened &= ~pages;
   for_each_page(pages, [&](std::size_t i) {
     block.fresh[i] = 0;  // of a page at home: nobody's copy is as it will be
     block.writer[i] = 0;
@@ -160,7 +161,10 @@ void Array::fetch_ahead(Fetches& fetches, std::uint64_t page, const Ahead& ahead
         block.stale &= ~bits(i, count);  // what comes is newer than what it was told of
       }
     }
-    if (count != 0) ask_for(fetches, page, count, home, write);
+    if (count != 0) {
+      ask_for(fetches, page, count, home, write);
+      give_memory(page, count);  // while the answer is on its way
+    }
     const std::size_t passed = std::max<std::size_t>(count, 1);
     left -= passed;
     page += static_cast<std::uint64_t>(ahead.step) * passed;  // a step back ends above all pages
@@ -180,7 +184,6 @@ void Array::ask_for(Fetches& fetches, std::uint64_t first, std::size_t count, in
   words.count = static_cast<std::uint32_t>(count);
   words.extra = write ? 1 : 0;
   sharing_.asking().ask(fetch, home, Kind::share_fetch, words, fetches.waiter(), fetches.nudge());
-  give_memory(first, count);  // while the answer is on its way
 }
 
 void Array::give_memory(std::uint64_t first, std::size_t count) noexcept {
@@ -202,8 +205,7 @@ void Array::arrived(const Fetch& fetch) noexcept {
     sharing_.asking().give_back_tail(fetch);
   } else {
     const std::lock_guard guard(block.lock);
-    block.coming &= ~asked;
-    block.late &= ~asked;
+    (void)end_asking(block, asked, 0, fetch.first - i);
     const bool is_gone = fetch.status() != Status::ok || fetch.kind() == Kind::share_gone;
     if (is_gone && !leaves_.load(std::memory_order_relaxed)) {
       lose(fetch);
@@ -219,6 +221,17 @@ void Array::arrived(const Fetch& fetch) noexcept {
   }
 }
 
+// Of pages that were asked for, `good` have come. What had been kept to be renewed, and is not, goes; answers the rest
+// of that.
+Mask Array::end_asking(Block& block, Mask asked, Mask good, std::uint64_t first) noexcept {
+  const Mask kept = block.kept & asked;
+  block.kept &= ~asked;
+  block.coming &= ~asked;
+  block.late &= ~asked;
+  unmap(block, kept & ~good, first);
+  return kept & good;
+}
+
 void Array::place(Block& block, const Fetch& fetch, std::span<const std::byte> data) noexcept {
   const std::uint64_t page = fetch.first;
   const std::size_t i = page % pages_a_block;
@@ -226,20 +239,25 @@ void Array::place(Block& block, const Fetch& fetch, std::span<const std::byte> d
   const std::size_t count = std::min(fetch.count, data.size() / page_bytes);
   const bool ours = (fetch.words().extra & 1) != 0;                            // home from now on
   const Mask good = bits(i, count) & block.coming & ~(ours ? 0 : block.late);  // nobody can have written one before
-  block.coming &= ~asked;
-  block.late &= ~asked;
+  const Mask renewed = end_asking(block, asked, good, page - i);
   const bool told = !named_ && !ours;  // its writes are noticed, and sent home
   const bool writable = !told || fetch.for_writing || !sharing_.faults().resumes_protected();
   if (told && writable) make_dirty(block, good, page - i);  // before the program can write, and release
-  for_each_run(good, [&](std::size_t first, std::size_t run) {
-    const std::byte* const from = data.data() + (first - i) * page_bytes;
-    const std::uint64_t at = page - i + first;
-    store(block, at, {from, run * page_bytes});
-    if (told && writable) std::memcpy(twin_of(at), from, run * page_bytes);
-    sharing_.faults().resume(address_of(at), run * page_bytes, writable ? Writes::go_on : Writes::wait);
-  });
+  const auto writes = writable ? Writes::go_on : Writes::wait;
+  const auto place_all = [&](Mask pages, auto let_go_on) {
+    for_each_run(pages, [&](std::size_t first, std::size_t run) {
+      const std::byte* const from = data.data() + (first - i) * page_bytes;
+      const std::uint64_t at = page - i + first;
+      store(block, at, {from, run * page_bytes});
+      if (told && writable) std::memcpy(twin_of(at), from, run * page_bytes);
+      (sharing_.faults().*let_go_on)(address_of(at), run * page_bytes, writes);
+    });
+  };
+  place_all(good & ~renewed, &pager::Userfaultfd::resume);
+  place_all(renewed, &pager::Userfaultfd::protect);
   block.present |= good;
   block.mapped |= good;
+  block.written &= ~good;
   if (writable) block.writable |= good;
   if (ours) {
     block.home |= good;
@@ -269,6 +287,8 @@ void Array::lose(const Fetch& fetch) noexcept {
   sharing_.engine().session().log().error(
       "{} pages of a shared array are lost {} rank {}, their home{}: touching them raises SIGBUS", fetch.count,
       died ? "with" : "since", fetch.peer(), died ? "" : ", has destroyed it");
+  // The kernel poisons nothing where it still knows of a protection.
+  sharing_.faults().protect(address_of(fetch.first), fetch.count * page_bytes, Writes::go_on);
   sharing_.faults().poison(address_of(fetch.first), fetch.count * page_bytes);
 }
 

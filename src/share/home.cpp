@@ -93,6 +93,9 @@ bool Array::serve_fetch(int peer, const Words& request) noexcept {
       give(block, bits(i, count), page - i, peer);
       const UncheckedReads a_multicast_may_be_coming;  // to the peer, too, before any of its threads can look
       std::memcpy(sharing_.asking().at(*room), data_of(page), count * page_bytes);
+      for_each_page(bits(i, count) & block.opened, [&](std::size_t given) {
+        expect_given(block, page - i + given, sharing_.asking().at(*room) + (given - i) * page_bytes);
+      });
     }
   }
   if (count == 0) {
@@ -114,6 +117,7 @@ bool Array::grant(Block& block, std::size_t page, int peer) const noexcept {
 // From here on the first write of an interval is noticed. What was written before goes with the copy.
 void Array::give(Block& block, Mask pages, std::uint64_t first, int peer) noexcept {
   if (!named_) {
+    expect_writes(block, pages & block.writable & ~block.dirty & block.written & block.migrates, first);
     const Mask unnoticed = pages & block.writable & ~block.dirty;
     protect(unnoticed, first, Writes::wait);
     block.writable &= ~unnoticed;
@@ -160,8 +164,14 @@ Entry Array::take_change(const Change& change, int peer) noexcept {
   begin(block, change.page / pages_a_block);
   if (!has(block.home, i)) return {change.page, block.homes[i], 0, Said::moved};
   change.apply(data_of(change.page));
+  if (has(block.opened, i)) change.apply(twin_of(change.page));
   block.present |= bit(i);
   block.fresh[i] &= rank_bit(peer);
+  if (has(block.written | block.migrates, i)) {  // this rank's turn has ended
+    block.stale |= bit(i);
+    stale_.add(change.page / pages_a_block);
+    sharing_.has_stale();
+  }
   // A bit that several ranks share stays: one of them may be another.
   const Ranks others = sharing_.size() <= 64 ? block.copies[i] & ~rank_bit(peer) : block.copies[i];
   Entry entry{change.page, others, block.fetches[i], Said::copies};
@@ -216,7 +226,7 @@ void Array::take_update(const Change& change) noexcept {
     Block& block = this->block(change.page / pages_a_block);
     const std::lock_guard guard(block.lock);
     if (has(block.home, i) || !has(block.mapped | block.coming, i)) return;  // there is no copy
-    if (has(block.mapped, i)) {
+    if (has(block.mapped & ~block.coming, i)) {
       change.apply(data_of(change.page));
       if (has(block.dirty, i)) change.apply(twin_of(change.page));
       return;

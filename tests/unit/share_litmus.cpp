@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -247,6 +248,77 @@ TEST_P(SharedLitmus, WritersOfOnePageUnderLocksOfTheirOwn) {
     }
     end_turn(job);
     for (std::size_t i = 0; i < ranks; ++i) EXPECT_EQ(bytes[i], static_cast<std::uint8_t>(last));
+    end_turn(job);
+  });
+}
+
+// Ranks write pages in turn, most often: these are brought, and opened at their homes, before they are written. Of two
+// values, so that a page may be written and be as it was.
+TEST_P(SharedLitmus, PagesMigrateAndNoLonger) {
+  constexpr std::size_t pages = 6;
+  const auto last = static_cast<std::uint64_t>(turns(usual_turns));
+  for (const int ranks : {2, 3}) {
+    run(ranks, [&](Job& job) {
+      ArrayOptions options;
+      options.homes_move = false;
+      const shared_array<std::uint64_t> words(job, pages * page_words, options);
+      share::flag ended(job);  // so many turns
+      std::array<std::uint64_t, pages> model{};
+      Random random(test::seed());  // the same in all ranks
+      Delay delay(job);
+      unsigned percent = 100;  // of pages that are written
+      for (std::uint64_t turn = 0; turn < last; ++turn) {
+        if (turn % 32 == 0) percent = test::chance(random, 50) ? 100 : 30;
+        const bool is_ours = turn % static_cast<std::uint64_t>(job.size()) == static_cast<std::uint64_t>(job.rank());
+        if (is_ours) {
+          delay();
+          ASSERT_EQ(ended.wait(turn), Status::ok);
+        }
+        for (std::size_t page = 0; page < pages; ++page) {
+          std::uint64_t& word = words[page * page_words + page];
+          const bool is_written = test::chance(random, percent);
+          const std::uint64_t next = test::between(random, 0, 1);
+          if (is_ours) {
+            EXPECT_EQ(word, model[page]) << "page " << page << " in turn " << turn;
+          }
+          if (is_ours && is_written) word = next;
+          if (is_written) model[page] = next;
+        }
+        if (is_ours) {
+          ASSERT_EQ(ended.set(turn + 1), Status::ok);
+        }
+      }
+      end_turn(job);
+    });
+  }
+}
+
+// While a page that migrates is as its home has just written it, another rank fetches it for a word beside.
+TEST_P(SharedLitmus, WhatAHomeHasUndoneIsNotSeenForEver) {
+  const std::uint64_t last = 8;  // an even number: of turns
+  std::atomic<int> step{0};
+  run(3, [&](Job& job) {
+    const Words words(job, true);
+    share::flag ended(job);
+    for (std::uint64_t turn = job.rank() == 1 ? 1 : 0; job.rank() < 2 && turn < last; turn += 2) {
+      ASSERT_EQ(ended.wait(turn), Status::ok);
+      words.x = turn + 1;
+      ASSERT_EQ(ended.set(turn + 1), Status::ok);
+    }
+    if (job.rank() == 0) {
+      ASSERT_EQ(ended.wait(last), Status::ok);
+      words.x = 100;
+      step = 1;
+      while (step != 2) ::sched_yield();
+      words.x = last;
+      ASSERT_EQ(ended.set(last + 1), Status::ok);
+    } else if (job.rank() == 2) {
+      while (step != 1) ::sched_yield();
+      EXPECT_EQ(words.y, 0U);
+      step = 2;
+      ASSERT_EQ(ended.wait(last + 1), Status::ok);
+      EXPECT_EQ(words.x, last);
+    }
     end_turn(job);
   });
 }
