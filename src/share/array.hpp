@@ -125,7 +125,7 @@ class Array final : public Memory {
   void collect_named(Releasing& releasing);
   void collect_named_page(std::uint64_t page, const window::DifferenceMap& map, Releasing& releasing);
   Status multicast(std::span<const Region> regions);
-  Status exchange(const Region& own) noexcept;
+  Status release_and_multicast(const Region& own) noexcept;
   void hold(const Region& own) noexcept;
   void let_go(const Region& own) noexcept;
   void bring(const Region& own) noexcept;

@@ -53,14 +53,14 @@ Status Array::barrier_with_multicast(std::uint64_t offset, std::uint64_t count) 
   const Region own{offset, count};
   const bool has_own = is_in(own, bytes().size());
   if (has_own) hold(own);
-  const Status status = exchange(own);
+  const Status status = release_and_multicast(own);
   if (has_own) let_go(own);
   if (status != Status::ok) return status;
   if (const Status met = sharing_.barrier(); met != Status::ok) return met;
   return has_own ? Status::ok : Status::bounds;
 }
 
-Status Array::exchange(const Region& own) noexcept {
+Status Array::release_and_multicast(const Region& own) noexcept {
   try {
     if (const Status status = sharing_.release(Others::will_come); status != Status::ok) return status;
     std::vector<Region> regions(static_cast<std::size_t>(sharing_.size()));

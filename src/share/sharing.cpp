@@ -194,8 +194,8 @@ void Sharing::remove(Array& array) noexcept {
 }
 
 // `some`: there may be something to do. Who finds nothing while another thread is at it waits for that.
-template <class Work, class Then>
-Status Sharing::work_on_all(std::atomic<bool>& some, Others others, Work work, Then then) noexcept {
+template <class Work>
+Status Sharing::work_on_all(std::atomic<bool>& some, Others others, Work work) noexcept {
   // Acquire, in this order: who sees that nothing is left also sees who is at it.
   if (!some.load(std::memory_order_acquire) && under_way_.load(std::memory_order_acquire) == 0) return Status::ok;
   const std::lock_guard guard(epoch_mutex_);
@@ -204,22 +204,19 @@ Status Sharing::work_on_all(std::atomic<bool>& some, Others others, Work work, T
   releasing_->begin(others);
   for (Array* const array : arrays_) work(*array);  // nobody removes one now
   const Status status = releasing_->end();
-  for (Array* const array : arrays_) then(*array);
-  under_way_.store(0, std::memory_order_release);  // with all that was told
+  for (Array* const array : arrays_) array->renew();  // what `work` has kept, now that all is told
+  under_way_.store(0, std::memory_order_release);     // with all that was told
   return status;
 }
 
 Status Sharing::release(Others others) noexcept {
   if (!spread_) return Status::ok;
-  return work_on_all(
-      dirty_, others, [this](Array& array) { array.collect(*releasing_); }, [](Array&) {});
+  return work_on_all(dirty_, others, [this](Array& array) { array.collect(*releasing_); });
 }
 
 Status Sharing::acquire() noexcept {
   if (!spread_) return Status::ok;
-  return work_on_all(
-      stale_, Others::may_compute, [this](Array& array) { array.drop_stale(*releasing_); },
-      [](Array& array) { array.renew(); });
+  return work_on_all(stale_, Others::may_compute, [this](Array& array) { array.drop_stale(*releasing_); });
 }
 
 Status Sharing::barrier() noexcept {

@@ -102,8 +102,8 @@ class Sharing {
     found->users().fetch_sub(1, std::memory_order_release);  // with what was done to it
     return true;
   }
-  template <class Work, class Then>
-  Status work_on_all(std::atomic<bool>& some, Others others, Work work, Then then) noexcept;
+  template <class Work>
+  Status work_on_all(std::atomic<bool>& some, Others others, Work work) noexcept;
   void start_fault_thread();
   void stop_fault_thread() noexcept;
   void serve_faults() noexcept;

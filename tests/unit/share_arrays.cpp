@@ -341,6 +341,28 @@ TEST_P(SharedArrays, MulticastFromOneToManyAndAreWrittenByOthersAfterwards) {
   });
 }
 
+// Before it touches it; and no longer once a turn of its own has gone by without a write.
+TEST_P(SharedArrays, BringAPageToWhoWritesItInTurn) {
+  constexpr std::uint64_t writing = 8;  // turns of both; then rank 1 reads
+  run(2, [](Job& job) {
+    ArrayOptions options;
+    options.homes_move = false;
+    const shared_array<std::uint64_t> array(job, 2 * page_words, options);
+    std::uint64_t& word = array[0];  // at home in rank 0
+    share::flag ended(job);
+    for (auto turn = static_cast<std::uint64_t>(job.rank()); turn < writing + 4; turn += 2) {
+      ASSERT_EQ(ended.wait(turn), Status::ok);
+      if (job.hosts() > 1 && job.rank() == 1 && turn > 4) {
+        EXPECT_EQ(is_mapped(&word), turn <= writing + 1) << "in turn " << turn;
+      }
+      EXPECT_EQ(word, job.rank() == 0 && turn > writing ? turn - 1 : turn);
+      if (job.rank() == 0 || turn < writing) word = turn + 1;
+      ASSERT_EQ(ended.set(turn + 1), Status::ok);
+    }
+    ASSERT_EQ(share::barrier(job), Status::ok);
+  });
+}
+
 TEST_P(SharedArrays, KeepCopiesThatAreUpdatedAndNoOthers) {
   run(2, [](Job& job) {
     for (const bool updates : {false, true}) {
