@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""The checker of file tables, tried on small trees with and without a planted fault."""
+
+import pathlib
+import tempfile
+import unittest
+
+import file_tables
+
+CODE = {"src/news/ring.hpp": "", "src/news/ring.cpp": "", "src/news/ucx/wire.hpp": "", "src/news/CMakeLists.txt": ""}
+PAGE = "# news\n\n## Files\n\n| file | subject |\n|---|---|\n| `ring.{hpp,cpp}` | a `queue.hpp` |\n"
+WIRE = "| `ucx/wire.hpp` | network |\n"
+
+
+def faults(files):
+    with tempfile.TemporaryDirectory() as directory:
+        root = pathlib.Path(directory)
+        for name, text in files.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return list(file_tables.faults(root))
+
+
+class FileTables(unittest.TestCase):
+    def finds(self, page, *words):
+        found = faults({**CODE, "docs/modules/news.md": page})
+        self.assertEqual(len(found), 1, found)
+        for word in words:
+            self.assertIn(word, found[0])
+
+    def test_accepts_a_page_that_names_each_file_once(self):
+        self.assertEqual(faults({**CODE, "docs/modules/news.md": PAGE + WIRE + "\n## Costs\n\n| `none.hpp` | |\n"}), [])
+
+    def test_accepts_a_folder_as_heading_of_its_files(self):
+        page = PAGE + "\n### Network: `ucx/`\n\n| file | |\n|---|---|\n| `wire.hpp` | network |\n"
+        self.assertEqual(faults({**CODE, "docs/modules/news.md": page}), [])
+
+    def test_finds_a_file_that_is_missing_in_the_table(self):
+        self.finds(PAGE, "src/news/ucx/wire.hpp is missing")
+
+    def test_finds_a_name_that_is_no_file(self):
+        self.finds(PAGE + WIRE + "| `bell.hpp` | |\n", "news.md:9:", "`bell.hpp` is no file of src/news")
+
+    def test_finds_a_file_that_is_named_twice(self):
+        self.finds(PAGE + WIRE + "| `ring.cpp` | |\n", "`ring.cpp` is named in line 7 already")
+
+    def test_finds_a_page_without_a_table(self):
+        self.finds("# news\n", 'has no heading "Files"')
+
+    def test_finds_a_page_without_a_folder(self):
+        self.assertEqual(len(faults({"docs/modules/news.md": PAGE})), 1)
+
+    def test_gives_a_subfolder_to_its_own_page(self):
+        table = "## Files\n\n| `{}` | |\n"
+        self.assertEqual(faults({"src/share/array.hpp": "", "src/share/guarded/table.hpp": "",
+                                 "docs/modules/share.md": table.format("array.hpp"),
+                                 "docs/modules/guarded.md": table.format("table.hpp")}), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
