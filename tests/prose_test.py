@@ -48,7 +48,7 @@ class Prose(unittest.TestCase):
         for sentence in ("What is measured?", "Question: who waits for whom?", "The table shows what it costs.",
                          "A rank whose home died stops.", "The user who starts the job pays.", "Those pages stay.",
                          "None of the pages is lost.", "It depends on what the peer does.", "In what order ranks come matters.",
-                         "Of course it waits.", "By default it waits."):
+                         "Of course it waits.", "By default it waits.", "**What it costs.** A message."):
             self.accepts("page.md", sentence)
 
     def test_a_comment_begins_with_a_verb_or_a_noun(self):
