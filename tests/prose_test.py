@@ -79,6 +79,7 @@ class Prose(unittest.TestCase):
         self.finds("page.md", line, (1, "long line"))
         self.accepts("page.md", f"| {line} | {line} |")
         self.accepts("page.md", f"```\n{line}\n```")
+        self.accepts("page.md", f"Text.\n\n    {line}\n    {line}")
         self.accepts("code.cpp", f"// {line}")
 
     def test_code_is_no_prose(self):
