@@ -1,5 +1,7 @@
 #include "base/settings.hpp"
 
+#include "base/edit_distance.hpp"
+
 #include <tonari/status.hpp>
 
 #include <fmt/format.h>
@@ -10,7 +12,6 @@
 #include <bit>
 #include <charconv>
 #include <cstdlib>
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -170,20 +171,6 @@ constexpr auto runtime_names = std::to_array<std::string_view>(
      "TONARI_TEST_BIN", "TONARI_TEST_NETWORK", "TONARI_TEST_DEVICES", "TONARI_TEST_SLOWNESS", "TONARI_SOAK"});
 
 constexpr std::string_view ucx_prefix = "TONARI_UCX_";  // UCX's own settings, which UCX reads (fabric/ucx/worker.cpp)
-
-std::size_t edit_distance(std::string_view left, std::string_view right) {
-  std::vector<std::size_t> row(right.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    auto diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < right.size(); ++j) {
-      const auto replaced = diagonal + (left[i] == right[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
 
 std::string_view nearest_name(std::string_view name) {
   return std::ranges::min_element(table, {}, [&](const Row& row) { return edit_distance(name, row.name); })->name;

@@ -1,12 +1,13 @@
 // `tonari bench`: puts one question to tonari and to its rivals, in turn, and tells the answer.
 
+#include "base/edit_distance.hpp"
 #include "cli/bench_child.hpp"
 #include "cli/bench_machine.hpp"
 #include "cli/bench_question.hpp"
 #include "cli/bench_report.hpp"
 #include "cli/command.hpp"
 #include "cli/options.hpp"
-#include "cli/saying.hpp"
+#include "cli/standard_streams.hpp"
 
 #include <tonari/status.hpp>
 
@@ -15,7 +16,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <numeric>
 
 namespace tonari::cli {
 
@@ -26,16 +26,16 @@ class Progress {
  public:
   void begin(const std::string& what) {
     what_ = what;
-    if (!terminal_) say("{}\n", what);
+    if (!terminal_) print_stderr("{}\n", what);
     show("");
   }
   void show(const std::string& detail) {
     if (!terminal_) return;
-    say("\r\033[K{}  {}", what_, detail);
+    print_stderr("\r\033[K{}  {}", what_, detail);
     std::fflush(stderr);
   }
   void end() const {
-    if (terminal_) say("\r\033[K");
+    if (terminal_) print_stderr("\r\033[K");
   }
 
  private:
@@ -132,7 +132,7 @@ int run_or_stop(const Question& question, const BenchOptions& options) {
   try {
     return run(question, options);
   } catch (const Interrupted& stop) {
-    say("\ntonari bench: stopped by signal {}; nothing was written\n", stop.signal);
+    print_stderr("\ntonari bench: stopped by signal {}; nothing was written\n", stop.signal);
     return 128 + stop.signal;
   }
 }
@@ -143,33 +143,13 @@ void list_questions() {
   fmt::print("\n`tonari bench NAME --help` tells more.\n");
 }
 
-/// Letters to add, drop or change to get from one word to the other.
-std::size_t edit_distance(std::string_view left, std::string_view right) {
-  std::vector<std::size_t> row(right.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (const char letter : left) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < right.size(); ++j) {
-      const auto changed = diagonal + (letter == right[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
 [[noreturn]] void refuse(const std::string& name) {
-  std::vector<std::pair<std::size_t, std::string>> names;
-  for (const auto& question : all_questions()) {
-    names.emplace_back(edit_distance(name, question->name()), question->name());
-  }
-  std::ranges::sort(names);
-  const auto [distance, nearest] = names.front();
-  const auto hint = distance <= 3 && distance < nearest.size() / 2 ? fmt::format("did you mean {}? ", nearest) : "";
-  std::vector<std::string_view> known;
   const auto questions = all_questions();
+  std::vector<std::string_view> known;
   known.reserve(questions.size());
   for (const auto& question : questions) known.push_back(question->name());
+  const auto meant = likely_meant(name, known);
+  const auto hint = meant.empty() ? "" : fmt::format("did you mean {}? ", meant);
   const auto last = known.back();
   known.pop_back();
   throw SetupError(fmt::format("no benchmark is called '{}'; {}there are {} and {}; `tonari bench` says what they ask",

@@ -2,7 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
-#include "cli/saying.hpp"
+#include "cli/standard_streams.hpp"
 
 #include <tonari/status.hpp>
 
@@ -148,7 +148,7 @@ class ZramDevice final : public MadeTight::Part {
       write_setting(folder() / "reset", "1");
       write_setting(fs::path(zram_control) / "hot_remove", number_);
     } catch (const std::exception& error) {
-      say("tonari bench: zram{} stays behind: {}\n", number_, error.what());
+      print_stderr("tonari bench: zram{} stays behind: {}\n", number_, error.what());
     }
   }
 

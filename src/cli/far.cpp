@@ -2,7 +2,7 @@
 #include "cli/far_run.hpp"
 #include "cli/launch_program.hpp"
 #include "cli/options.hpp"
-#include "cli/saying.hpp"
+#include "cli/standard_streams.hpp"
 #include "job/arena.hpp"
 #include "job/memory.hpp"
 #include "pager/page.hpp"
@@ -72,7 +72,7 @@ int run_far(const FarOptions& options) {
                                  job::memory_text(*options.memory), job::memory_text(pager::block_bytes)));
   }
   if (const auto error = check_program(options.program.front())) {
-    say("tonari far: {}\n", error->text);
+    print_stderr("tonari far: {}\n", error->text);
     return error->exit_status;
   }
   return FarRun(options).run();

@@ -5,7 +5,7 @@
 #include "cli/far_statistics.hpp"
 #include "cli/launch_program.hpp"
 #include "cli/preload.hpp"
-#include "cli/saying.hpp"
+#include "cli/standard_streams.hpp"
 #include "far/channel.hpp"
 #include "job/ending.hpp"
 #include "job/handshake.hpp"
@@ -122,7 +122,8 @@ std::vector<std::string> environment_of_program(const FarOptions& options, int s
 // As the program will find it: it is the same user's. Throws where there are none at all.
 void say_which_faults_are_told() {
   if (pager::Userfaultfd().reach() == pager::Reach::everything) return;
-  say("tonari far: the kernel tells this user no faults of system calls: what they read and write in far memory is "
+  print_stderr(
+      "tonari far: the kernel tells this user no faults of system calls: what they read and write in far memory is "
       "copied, and a few fail with EFAULT; to change that: {}\n",
       pager::remedy_for_reach);
 }
@@ -198,7 +199,8 @@ void FarRun::wait_for_keeper() {
     const int ready = ::poll(wait.data(), wait.size(), said ? -1 : patience_ms);
     if (ready < 0 && errno != EINTR) throw_system_error("poll");
     if (ready == 0) {
-      say("tonari far: waiting for the servers to start{}\n", options_.at_once ? " and to take their memory" : "");
+      print_stderr("tonari far: waiting for the servers to start{}\n",
+                   options_.at_once ? " and to take their memory" : "");
       said = true;
     }
     if (wait[2].revents != 0) throw SetupError("stopped before the servers were ready");
@@ -262,7 +264,7 @@ std::optional<ProgramError> FarRun::start_program() {
 
 int FarRun::run() {
   if (const auto error = start_program()) {
-    say("tonari far: {}\n", error->text);
+    print_stderr("tonari far: {}\n", error->text);
     return error->exit_status;
   }
   if (options_.progress) {
@@ -284,7 +286,7 @@ int FarRun::run() {
     if (wait[0].revents != 0) program_has_ended();
   }
   if (!failed_ && !kept_) {
-    say("tonari far: the program has ended without loading the preload library: all its memory was local\n");
+    print_stderr("tonari far: the program has ended without loading the preload library: all its memory was local\n");
   }
   if (kept_ && options_.statistics != FarOptions::Tell::nothing) show_statistics();
   if (failed_) return kept_ ? killed_by_us : setup_failed;
@@ -332,7 +334,7 @@ void FarRun::hear(const far::Report& report) noexcept {
 
 void FarRun::end_program(const std::string& why) noexcept {
   if (std::exchange(failed_, true)) return;
-  say("tonari far: {}\n", why);
+  print_stderr("tonari far: {}\n", why);
   if (program_ != 0) ::kill(program_, SIGKILL);
 }
 
@@ -361,7 +363,7 @@ void FarRun::show_progress() {
   if (!kept_) return;
   const auto now = ask_for_statistics();
   if (!now) return;
-  say("tonari far: {}\n", progress_text(*now, seen_));
+  print_stderr("tonari far: {}\n", progress_text(*now, seen_));
   seen_ = *now;
 }
 
@@ -369,7 +371,7 @@ void FarRun::show_statistics() {
   const auto statistics = ask_for_statistics();
   if (!statistics) return;
   const bool as_json = options_.statistics == FarOptions::Tell::json;
-  say("{}\n", as_json ? statistics_as_json(*statistics) : statistics_text(*statistics));
+  print_stderr("{}\n", as_json ? statistics_as_json(*statistics) : statistics_text(*statistics));
 }
 
 }  // namespace tonari::cli

@@ -87,13 +87,8 @@ std::string description_of(const CLI::App& command) {
   return text;
 }
 
-std::string path_of(const CLI::App& command) {
-  const auto* const parent = command.get_parent();
-  return parent == nullptr ? command.get_name() : path_of(*parent) + " " + command.get_name();
-}
-
 std::string usage_of(const CLI::App& command, bool has_commands) {
-  std::string usage = path_of(command) + (has_commands ? "" : " [OPTIONS]");
+  std::string usage = full_name(command) + (has_commands ? "" : " [OPTIONS]");
   for (const auto* const option : command.get_options()) {
     if (option->get_positional() && !option->get_group().empty()) usage += " " + option->get_option_text();
   }
@@ -125,8 +120,17 @@ std::string footer_of(const CLI::App& command) {
 
 }  // namespace
 
+std::string full_name(const CLI::App& command) {
+  const auto* const parent = command.get_parent();
+  return parent == nullptr ? command.get_name() : full_name(*parent) + " " + command.get_name();
+}
+
+std::vector<const CLI::App*> visible_commands(const CLI::App& command) {
+  return command.get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); });
+}
+
 std::string help_text(const CLI::App& command) {
-  const auto commands = command.get_subcommands([](const CLI::App*) { return true; });
+  const auto commands = visible_commands(command);
   std::string text =
       fmt::format("{}\n\nUsage: {}\n", wrapped(description_of(command), 0), usage_of(command, !commands.empty()));
   if (!commands.empty()) text += fmt::format("\n{}:\n", commands.front()->get_group());

@@ -2,7 +2,7 @@
 
 #include "base/settings.hpp"
 #include "cli/command.hpp"
-#include "cli/saying.hpp"
+#include "cli/standard_streams.hpp"
 #include "cli/table.hpp"
 
 #include <fmt/format.h>
@@ -45,7 +45,7 @@ void print_settings() {
   }
   fmt::print("{}", format_table(rows));
   fmt::print("An empty variable counts as none: the default holds.\n");
-  for (const std::string& line : unknown_settings()) say("tonari info: {}\n", line);
+  for (const std::string& line : unknown_settings()) print_stderr("tonari info: {}\n", line);
 }
 
 nlohmann::ordered_json machine_and_features_as_json() {

@@ -4,7 +4,7 @@
 #include "cli/launch_job.hpp"
 #include "cli/launch_statistics.hpp"
 #include "cli/options.hpp"
-#include "cli/saying.hpp"
+#include "cli/standard_streams.hpp"
 #include "job/arena.hpp"
 
 #include <tonari/status.hpp>
@@ -76,7 +76,7 @@ int launch(const LaunchOptions& options) {
   if (options.hosts) return launch_on_hosts(options);
   check_network_is_used(options);
   if (const auto error = check_program(options.program.front())) {
-    say("tonari run: {}\n", error->text);
+    print_stderr("tonari run: {}\n", error->text);
     return error->exit_status;
   }
   std::fflush(nullptr);  // what is still in our buffers would be written by every rank that fails to start
@@ -84,9 +84,9 @@ int launch(const LaunchOptions& options) {
   LaunchedJob job{options, options.ranks > 0 ? options.ranks : usable_cores()};
   const int status = job.run();
   if (options.statistics && has_joined(job.gatekeeper())) {
-    say("{}", statistics_table(job.gatekeeper().arena()));
+    print_stderr("{}", statistics_table(job.gatekeeper().arena()));
   } else if (options.statistics) {
-    say("tonari: no rank has joined, so there are no counters to print (--stats)\n");
+    print_stderr("tonari: no rank has joined, so there are no counters to print (--stats)\n");
   }
   return status;
 }

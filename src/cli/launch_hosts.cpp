@@ -2,7 +2,7 @@
 
 #include "cli/launch_program.hpp"
 #include "cli/preload.hpp"
-#include "cli/saying.hpp"
+#include "cli/standard_streams.hpp"
 
 #include <tonari/status.hpp>
 
@@ -218,7 +218,7 @@ int launch_on_hosts(const LaunchOptions& options) {
   std::fflush(nullptr);
   ::execvp(arguments.front(), arguments.data());
   const ProgramError error = explain_exec_failure(launcher.command, errno);
-  say("tonari run: {}\n", error.text);
+  print_stderr("tonari run: {}\n", error.text);
   return error.exit_status;
 }
 

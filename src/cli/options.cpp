@@ -1,5 +1,7 @@
 #include "cli/options.hpp"
 
+#include "base/edit_distance.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,6 +23,16 @@ std::optional<Value> read_whole(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+std::string unknown_option_text(const CLI::App& command, const std::string& name) {
+  std::vector<std::string> options;
+  for (const CLI::Option* const option : command.get_options()) {
+    for (const std::string& each : option->get_lnames()) options.push_back("--" + each);
+  }
+  const std::vector<std::string_view> known{options.begin(), options.end()};
+  const auto meant = likely_meant(name, known);
+  return fmt::format("no option is called {}{}", name, meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
 }
 
 }  // namespace
@@ -87,23 +99,12 @@ CLI::Validator variable() {
           ""};
 }
 
-std::string command_path(const CLI::App& app) {
-  std::string path;
-  const CLI::App* at = &app;
-  while (true) {
-    const auto given = at->get_subcommands();
-    if (given.empty()) return path;
-    at = given.front();
-    path += (path.empty() ? "" : " ") + at->get_name();
-  }
-}
-
-std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+std::string explain(const CLI::App& app, const CLI::App& command, const CLI::ParseError& error) {
   std::string said = error.what();
   if (const auto extras = app.remaining(true); !extras.empty()) {
     const std::string& first = extras.front();
     const bool is_option = first.size() > 1 && first.front() == '-';
-    return is_option ? fmt::format("there is no option {}", first.substr(0, first.find('=')))
+    return is_option ? unknown_option_text(command, first.substr(0, first.find('=')))
                      : fmt::format("'{}' is one argument too many", first);
   }
   if (error.get_name() != "ArgumentMismatch") return said;

@@ -27,10 +27,8 @@ CLI::Validator one_of(const std::vector<std::string>& words);
 /// NAME=VALUE or NAME, for the environment of ranks. The runtime's own variables are refused.
 CLI::Validator variable();
 
-/// Why a command line was refused, in words of ours. `app` is the whole command, as it was left by the parsing.
-std::string explain(const CLI::App& app, const CLI::ParseError& error);
-
-/// "run", "bench pingpong": the commands that were given, as far as the parsing got.
-std::string command_path(const CLI::App& app);
+/// Says why a command line was refused, in our words rather than CLI11's. `app`: as the parsing left it; `command`: the
+/// one that was chosen.
+std::string explain(const CLI::App& app, const CLI::App& command, const CLI::ParseError& error);
 
 }  // namespace tonari::cli

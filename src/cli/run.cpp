@@ -29,27 +29,11 @@ constexpr auto run_footer =
 
 }  // namespace
 
-std::vector<std::string> take_program(const CLI::App& command, std::vector<std::string>& arguments) {
-  auto at = arguments.begin();
-  while (at != arguments.end() && at->size() > 1 && at->front() == '-' && *at != "--") {
-    const bool is_long = at->starts_with("--");
-    const std::string name = is_long ? at->substr(0, at->find('=')) : at->substr(0, 2);
-    const bool has_value_with_it = at->size() > name.size();
-    const CLI::Option* const option = command.get_option_no_throw(name);
-    const bool takes_value = option != nullptr && option->get_items_expected_min() > 0;
-    ++at;
-    if (takes_value && !has_value_with_it && at != arguments.end()) ++at;
-  }
-  std::vector<std::string> program{at != arguments.end() && *at == "--" ? at + 1 : at, arguments.end()};
-  arguments.erase(at, arguments.end());
-  return program;
-}
-
 void add_run(CLI::App& app, const std::vector<std::string>& program, int& exit_status) {
   CLI::App& run =
       *app.add_subcommand("run", "Run a program as N ranks, on this machine or on several hosts.")->group("Commands");
   const auto options = std::make_shared<LaunchOptions>();
-  // For the help text: take_program() has taken it away.
+  // For the help text and run_command_line().
   run.add_option_function<std::vector<std::string>>(
          "PROGRAM", [](const auto&) {}, "What to run, and its arguments; tonari's options come before it")
       ->option_text("[--] PROGRAM [ARGUMENTS...]")

@@ -21,6 +21,7 @@ class Arguments(JobTest):
         self.assertEqual(self.echoed("printf", "%s\n", *theirs), theirs)
         self.assertEqual(self.echoed("--", "printf", "%s\n", *theirs), theirs)
         self.assertEqual(self.echoed("--tag-output", "printf", "%s\n", "-n")[0], "[0] -n")
+        self.assertEqual(self.echoed("printf", "%s\n", "-np"), ["-np"])
 
     def test_program_may_be_named_like_a_command(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -32,7 +33,7 @@ class Arguments(JobTest):
             self.assertEqual(self.run_job("run", "-n", "1", "info", env=env)[1], "theirs\n")
 
     def test_ranks_may_be_written_in_each_way(self):
-        for words in (["-n", "3"], ["-n3"], ["--ranks", "3"], ["--ranks=3"]):
+        for words in (["-n", "3"], ["-n3"], ["--ranks", "3"], ["--ranks=3"], ["-np", "3"], ["--np", "3"]):
             with self.subTest(words=words):
                 self.assertEqual(self.run_job("run", *words, "echo", "x")[1], 3 * "x\n")
 
@@ -78,7 +79,7 @@ class Arguments(JobTest):
         self.assertIn("--timeout needs a value: SECONDS;", self.refused("--timeout"))
         self.assertIn("--tag-output takes no value;", self.refused("--tag-output=7", "true"))
         self.assertIn("--bind is given more than once;", self.refused("--bind", "core", "--bind", "none", "true"))
-        self.assertIn("there is no option --tag-ouput;", self.refused("--tag-ouput=7", "true"))
+        self.assertIn("no option is called --tag-ouput; did you mean --tag-output?", self.refused("--tag-ouput=7", "true"))
         self.assertIn("there is no program to run;", self.refused("-n", "2"))
 
     def test_unknown_options_and_commands(self):

@@ -129,32 +129,5 @@ class Info(JobTest):
         self.assertIn("TONARI_SPLIT=many", shown.stderr)
 
 
-class Command(JobTest):
-    def test_version_and_help(self):
-        self.assertRegex(tonari("--version").stdout, r"^tonari \d+\.\d+\.\d+\n$")
-        shown = tonari("--help").stdout
-        for command in ("run", "info", "status"):
-            self.assertIn(f"  {command} ", shown)
-            self.assertIn("Example", tonari(command, "--help").stdout)
-
-    def test_every_help_fits_a_terminal_and_shows_its_own_use(self):
-        for words in ([], ["run"], ["info"], ["status"], ["bench"], ["bench", "pingpong"], ["bench", "lu"]):
-            with self.subTest(words=words):
-                shown = tonari(*words, "--help")
-                self.assertEqual((shown.returncode, shown.stderr), (0, ""))
-                own = " ".join(["tonari", *words])
-                self.assertRegex(shown.stdout, rf"(?m)^Usage: {own}( |$)")
-                self.assertRegex(shown.stdout, rf"(?m)^Examples:\n  .*{own} ?")
-                self.assertLessEqual(max(map(len, shown.stdout.splitlines())), 80)
-                self.assertEqual("Without a name" in shown.stdout, words == ["bench"])
-
-    def test_output_that_is_lost_is_told(self):
-        for words in (["--help"], ["--version"], ["info"], ["bench"], ["status"]):
-            with self.subTest(words=words), open("/dev/full", "w") as full:
-                ended = subprocess.run([TONARI, *words], stdout=full, stderr=subprocess.PIPE, text=True)
-                self.assertEqual((ended.returncode, ended.stderr),
-                                 (1, "tonari: cannot write standard output: No space left on device\n"))
-
-
 if __name__ == "__main__":
     unittest.main()
