@@ -1,4 +1,4 @@
-"""The guides under docs/guide say what is: their programs print what stands there, and what they name exists."""
+"""README and the guides under docs/guide say what is: their programs print what stands there, and what they name exists."""
 
 import os
 import pathlib
@@ -24,10 +24,11 @@ class GuideTest:
     it names at least."""
 
     calls_min = 10
+    folder_of_guide = "docs/guide"
 
     def setUp(self):
         super().setUp()
-        self.guide = Guide(ROOT / "docs" / "guide" / f"{self.name}.md")
+        self.guide = Guide(ROOT / self.folder_of_guide / f"{self.name}.md")
         self.folder = tempfile.TemporaryDirectory(prefix="guide-")
         self.addCleanup(self.folder.cleanup)
 
@@ -76,6 +77,13 @@ class GuideTest:
         named = set(re.findall(rf"\b{self.calls}([a-z_]+)\(", self.guide.text))
         self.assertGreater(len(named), self.calls_min)
         self.assertEqual({name for name in named if not re.search(rf"\b{name}\(", headers)}, set())
+
+
+class Readme(GuideTest, JobTest):
+    name = "README"
+    folder_of_guide = ""
+    calls = r"world\."
+    calls_min = 2
 
 
 class Windows(GuideTest, JobTest):

@@ -49,7 +49,9 @@ class Guide:
 
     def one_program(self):
         """All examples behind one main()."""
-        codes = [example.code for example in self.examples] + [self.frame.replace(PLACE, "  (void)rank;\n")]
+        codes = [example.code for example in self.examples]
+        if self.frame:
+            codes.append(self.frame.replace(PLACE, "  (void)rank;\n"))
         lines = sorted({line for code in codes for line in INCLUDE.findall(code)} | {"#include <filesystem>\n"})
         for number, code in enumerate(codes):
             body = INCLUDE.sub("", code).replace("int main()", "int main_of_it()").strip()
