@@ -8,7 +8,7 @@ from bed.case import LauncherTest
 from bed.world import SHARED, main
 from harness.jobs import BIN
 
-WORKER = os.path.join(BIN, "tonari-bench")
+WORKER = os.path.join(BIN, "..", "libexec", "tonari", "bench-worker")
 LINK = 400e6  # bits a second: far below what this machine does by itself
 # Four messages of a sender occupy the link for 80 ms: far longer than what its bucket lets through at once, and than
 # senders start apart.

@@ -11,7 +11,7 @@ from bed.world import main
 from harness.jobs import BIN, PROGRAMS, TONARI
 
 PROGRAM = os.path.join(PROGRAMS, "shared_array")
-WORKER = os.path.join(BIN, "tonari-bench")
+WORKER = os.path.join(BIN, "..", "libexec", "tonari", "bench-worker")
 WITH_A_CARD = os.path.join(FOLDER, "with_a_card")
 
 

@@ -1,4 +1,4 @@
-#include "batches.hpp"
+#include "harness/batches.hpp"
 
 #include <gtest/gtest.h>
 

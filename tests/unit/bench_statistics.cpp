@@ -1,4 +1,4 @@
-#include "cli/bench_statistics.hpp"
+#include "driver/statistics.hpp"
 
 #include <gtest/gtest.h>
 

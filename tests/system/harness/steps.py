@@ -28,7 +28,7 @@ class StepsTest(BenchTest):
         """As ask(), of openmp on one and two threads. Skips the test where CMake has not found OpenMP."""
         report, output, _ = self.bench(self.question, "--ranks", "1,2", "--cases", "openmp", *arguments)
         if not report["series"]:
-            self.skipTest("tonari-bench was built without OpenMP")
+            self.skipTest("the worker was built without OpenMP")
         self.check(report, output, ["openmp"], [1, 2])
         return report
 

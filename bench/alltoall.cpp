@@ -1,9 +1,0 @@
-#include "alltoall.hpp"
-
-#include "questions.hpp"
-
-namespace tonari::bench {
-
-void ask_alltoall(TonariWire& wire, const Options& options, Output& output) { alltoall::run(wire, options, output); }
-
-}  // namespace tonari::bench

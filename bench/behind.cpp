@@ -1,9 +1,0 @@
-#include "behind.hpp"
-
-#include "questions.hpp"
-
-namespace tonari::bench {
-
-void ask_behind(TonariWire& wire, const Options& options, Output& output) { behind::run(wire, options, output); }
-
-}  // namespace tonari::bench

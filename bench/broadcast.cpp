@@ -1,9 +1,0 @@
-#include "broadcast.hpp"
-
-#include "questions.hpp"
-
-namespace tonari::bench {
-
-void ask_broadcast(TonariWire& wire, const Options& options, Output& output) { broadcast::run(wire, options, output); }
-
-}  // namespace tonari::bench

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace tonari::cli {
+
+/// Adds `bench` with a subcommand for each benchmark. The callback of the chosen one runs it and stores the exit status
+/// in `exit_status`, which must outlive the parsing. It throws SetupError when the benchmark cannot be run.
+void add_bench(CLI::App& app, int& exit_status);
+
+}  // namespace tonari::cli

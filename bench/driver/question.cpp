@@ -1,0 +1,159 @@
+#include "driver/question.hpp"
+#include "cli/options.hpp"
+
+#include <tonari/status.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <sstream>
+
+namespace tonari::cli {
+
+namespace {
+
+constexpr std::size_t steps_max = 1000;
+
+std::vector<std::string> split_at_commas(std::string_view text) {
+  std::vector<std::string> parts;
+  std::istringstream all{std::string(text)};
+  for (std::string part; std::getline(all, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<Question>> all_questions() {
+  std::vector<std::unique_ptr<Question>> all;
+  all.push_back(make_pingpong());
+  all.push_back(make_series());
+  all.push_back(make_match());
+  all.push_back(make_queue_depth());
+  all.push_back(make_rate());
+  all.push_back(make_behind());
+  all.push_back(make_barrier());
+  all.push_back(make_broadcast());
+  all.push_back(make_allreduce());
+  all.push_back(make_alltoall());
+  all.push_back(make_contention());
+  all.push_back(make_lu());
+  all.push_back(make_overlap());
+  all.push_back(make_splash_fft());
+  all.push_back(make_jacobi());
+  all.push_back(make_himeno());
+  all.push_back(make_sor());
+  all.push_back(make_is());
+  all.push_back(make_diff());
+  all.push_back(make_window());
+  all.push_back(make_atomics());
+  all.push_back(make_lock());
+  all.push_back(make_multicast());
+  all.push_back(make_register());
+  all.push_back(make_coherence());
+  all.push_back(make_stream());
+  all.push_back(make_matmul());
+  all.push_back(make_stencil());
+  all.push_back(make_fft3d());
+  all.push_back(make_fault());
+  return all;
+}
+
+std::vector<std::size_t> parse_sizes(std::string_view option, std::string_view text) {
+  constexpr std::size_t size_max = std::size_t{1} << 40;  // nobody's machine has such a buffer
+  std::vector<std::size_t> sizes;
+  for (const auto& part : split_at_commas(text)) {
+    const auto dash = part.find('-');
+    const auto plus = dash == part.npos ? dash : part.find('+', dash);
+    const auto first = parse_size(std::string_view(part).substr(0, dash));
+    const auto last = dash == part.npos ? first : parse_size(std::string_view(part).substr(dash + 1, plus - dash - 1));
+    const auto step = plus == part.npos ? 0 : parse_size(std::string_view(part).substr(plus + 1));
+    const bool steps = plus != part.npos;
+    if (first == 0 || last < first || last >= size_max ||
+        (steps && (step == 0 || (last - first) / step >= steps_max))) {
+      throw SetupError(
+          fmt::format("{} {}: '{}' is no size; write sizes above 0 such as 8,40,4K, ranges that double such as 64-1M, "
+                      "and ranges in steps such as 4K-12K+256, of at most {}",
+                      option, text, part, steps_max));
+    }
+    for (auto size = first; size <= last; size = steps ? size + step : size * 2) sizes.push_back(size);
+  }
+  if (sizes.empty()) throw SetupError(fmt::format("{}: no size given; write sizes such as 8,40,4K", option));
+  return sizes;
+}
+
+std::vector<std::string> parse_choices(std::string_view option, std::string_view text,
+                                       const std::vector<std::string>& known) {
+  auto parts = split_at_commas(text);
+  const auto is_unknown = [&](const auto& part) { return std::ranges::find(known, part) == known.end(); };
+  const auto unknown = std::ranges::find_if(parts, is_unknown);
+  if (parts.empty() || unknown != parts.end()) {
+    throw SetupError(
+        fmt::format("{} {}: choose among {}", option, parts.empty() ? "" : *unknown, fmt::join(known, ",")));
+  }
+  return parts;
+}
+
+std::vector<int> parse_numbers(std::string_view option, std::string_view text, int min, int max) {
+  std::vector<int> numbers;
+  for (const auto& part : split_at_commas(text)) {
+    int value = 0;
+    const auto* const behind = part.data() + part.size();
+    const auto [end, error] = std::from_chars(part.data(), behind, value);
+    if (error != std::errc{} || end != behind || value < min || value > max) {
+      throw SetupError(
+          fmt::format("{}: it takes numbers from {} to {} with commas between; '{}' is none", option, min, max, part));
+    }
+    numbers.push_back(value);
+  }
+  return numbers;
+}
+
+std::vector<int> parse_ascending(std::string_view option, std::string_view text, int min, int max) {
+  auto numbers = parse_numbers(option, text, min, max);
+  if (numbers.empty()) throw SetupError(fmt::format("{}: no number given; write some from {} to {}", option, min, max));
+  std::ranges::sort(numbers);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
+void add_sizes(CLI::App& command, BenchOptions& options, std::string_view meaning, std::string_view usual) {
+  command
+      .add_option("--sizes", options.sizes,
+                  fmt::format("{}: a list with K, M, G for powers of 1024, and ranges that double (default: {})",
+                              meaning, usual))
+      ->type_name("LIST")
+      ->group("The question");
+}
+
+std::vector<int> usual_ranks() {
+  std::vector<int> usual{2};
+  for (const int ranks : {4, 8}) {
+    if (ranks <= 4 * usable_cores()) usual.push_back(ranks);
+  }
+  return usual;
+}
+
+Launch without_rdma(Ask ask, const std::vector<System>& systems) {
+  if (ask.launch.apart == "network") return {};
+  ask.openmpi_arguments = {"--mca", "osc", "^rdma"};
+  ask.arguments.emplace_back("--variant=no-rdma");
+  Launch launch{std::move(ask), {}, ""};
+  std::ranges::copy_if(systems, std::back_inserter(launch.systems),
+                       [](const System& system) { return system.family == Family::openmpi; });
+  return launch;
+}
+
+std::vector<System> at_default(const std::vector<System>& systems) {
+  std::vector<System> rest;
+  std::ranges::copy_if(systems, std::back_inserter(rest), [](const System& system) { return !system.thread_multiple; });
+  return rest;
+}
+
+std::vector<System> without(const std::vector<System>& systems, Family family) {
+  std::vector<System> rest;
+  std::ranges::copy_if(systems, std::back_inserter(rest),
+                       [&](const System& system) { return system.family != family; });
+  return rest;
+}
+
+}  // namespace tonari::cli

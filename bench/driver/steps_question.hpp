@@ -1,0 +1,72 @@
+#pragma once
+
+#include "driver/question.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tonari::cli {
+
+/// How a program of steps is run, and what the worker is told.
+struct StepsCase {
+  enum class Way : std::uint8_t { message, share, guarded, openmp };
+
+  std::string name;
+  Way way;
+  bool apart = false;  ///< Ranks share nothing by themselves: TONARI_APART.
+  std::vector<std::string> arguments{};
+  bool usual = true;  ///< Asked by default.
+};
+
+/// The option that says how large a program's data are. The worker has it by the same name.
+struct StepsSize {
+  std::string name;
+  std::string meaning;
+  std::string usual;
+  std::string quick;
+  std::vector<std::string> choices{};  ///< None: a number of rows.
+};
+
+/// Benchmarks of programs that do the same again and again on common data: by messages, on shared arrays, on guarded
+/// data, and with threads. bench/steps.hpp measures.
+class StepsQuestion : public Question {
+ public:
+  [[nodiscard]] int default_ranks() const override { return 0; }
+  [[nodiscard]] std::string_view rivals() const override {
+    return "openmpi, mpich (each at its default and for any number of threads), or one way of them: openmpi-default, "
+           "openmpi-mt, mpich-default, mpich-mt. They are asked for the case message";
+  }
+  void add_options(CLI::App& command, BenchOptions& options) override;
+  [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options,
+                                         const std::vector<System>& systems) const override;
+  [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override;
+  [[nodiscard]] std::string tell(const Results& results) const override;
+
+ protected:
+  /// Those that not all such programs have.
+  [[nodiscard]] virtual std::vector<StepsCase> own_cases() const { return {}; }
+  [[nodiscard]] static StepsCase guarded() { return {"guarded", StepsCase::Way::guarded, true}; }
+  /// Those asked beside the chosen ones: ",name", or nothing.
+  [[nodiscard]] virtual std::string added_cases() const { return ""; }
+  [[nodiscard]] virtual StepsSize size() const = 0;
+  [[nodiscard]] static StepsSize rows(const char* usual, const char* quick) {
+    return {"size", "Rows and columns of the grid", usual, quick};
+  }
+
+ private:
+  [[nodiscard]] std::vector<int> ranks() const;
+  /// In the order of the table.
+  [[nodiscard]] std::vector<StepsCase> known_cases() const;
+  [[nodiscard]] std::string usual_cases() const;
+  [[nodiscard]] std::string cases() const { return cases_.value_or(usual_cases()) + added_cases(); }
+  [[nodiscard]] std::string size_asked(bool quick) const;
+  [[nodiscard]] static double budget_us(const BenchOptions& options) { return options.quick ? 20000 : 300000; }
+  [[nodiscard]] Ask ask(const BenchOptions& options, const StepsCase& which, int ranks) const;
+
+  std::optional<std::string> ranks_;
+  std::optional<std::string> cases_;
+  std::optional<std::string> size_;
+};
+
+}  // namespace tonari::cli

@@ -1,0 +1,333 @@
+#include "driver/systems.hpp"
+
+#include <tonari/status.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <initializer_list>
+#include <optional>
+#include <sstream>
+
+namespace tonari::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// An MPI as Debian and Ubuntu install it.
+struct Mpi {
+  Family family;
+  std::string_view name;
+  std::string_view launcher;
+  std::string_view packages;
+};
+constexpr Mpi mpis[]{{Family::openmpi, "openmpi", "mpirun.openmpi", "openmpi-bin libopenmpi-dev"},
+                     {Family::mpich, "mpich", "mpiexec.mpich", "mpich libmpich-dev"}};
+
+const Mpi& mpi_of(Family family) { return family == Family::openmpi ? mpis[0] : mpis[1]; }
+
+/// Questions that UCX's own measurement knows.
+constexpr std::string_view of_ucx[]{"pingpong", "rate", "window", "atomics", "stream"};
+
+/// Those whose workers are programs of far memory.
+constexpr std::string_view of_far[]{"stream", "matmul", "stencil", "fft3d", "fault"};
+
+/// Ways in which the kernel alone has data elsewhere.
+struct KernelWay {
+  Family family;
+  std::string_view name;
+  Overflow overflow;
+};
+constexpr KernelWay kernel_ways[]{{Family::swap_zram, "swap-zram", Overflow::swap_zram},
+                                  {Family::swap_file, "swap-file", Overflow::swap_file},
+                                  {Family::mmap, "mmap", Overflow::file}};
+
+const KernelWay* kernel_way(Family family) {
+  const auto* const found = std::ranges::find(kernel_ways, family, &KernelWay::family);
+  return found == std::end(kernel_ways) ? nullptr : found;
+}
+
+/// Where this program lies: PREFIX/libexec/tonari, in the build tree and installed.
+fs::path folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
+
+fs::path tonari() { return folder().parent_path().parent_path() / "bin" / "tonari"; }
+
+fs::path worker() { return folder() / "bench-worker"; }
+
+fs::path rival(std::string_view name, std::string_view question) { return folder() / "rivals" / name / question; }
+
+fs::path far_program(std::string_view question) { return folder() / "far" / question; }
+
+bool is_program(const fs::path& path) { return ::access(path.c_str(), X_OK) == 0; }
+
+bool in_path(std::string_view name) {
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path != nullptr ? path : "/usr/bin:/bin");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (is_program(fs::path(folder) / name)) return true;
+  }
+  return false;
+}
+
+bool bound(const LaunchOptions& launch) {
+  return launch.bind.empty() ? launch.ranks <= usable_cores() : launch.bind == "core";
+}
+
+Command for_tonari(const Ask& ask) {
+  Command command{{tonari(), "run", "-n", std::to_string(ask.launch.ranks)}, {}};
+  auto& arguments = command.arguments;
+  arguments.insert(arguments.end(), {"--bind", bound(ask.launch) ? "core" : "none"});
+  if (!ask.launch.apart.empty()) arguments.insert(arguments.end(), {"--apart", ask.launch.apart});
+  if (!ask.launch.network.empty()) arguments.insert(arguments.end(), {"--network", ask.launch.network});
+  arguments.insert(arguments.end(), {"--", worker(), ask.question});
+  command.environment = ask.launch.environment;
+  return command;
+}
+
+/// A system that the worker itself is, without a runtime.
+std::optional<std::string_view> name_in_worker(Family family) {
+  switch (family) {
+    case Family::ring: return "ring";
+    case Family::lhs: return "lhs";
+    case Family::no_lhs: return "no-lhs";
+    case Family::byte_loop: return "byte-loop";
+    case Family::memcmp: return "memcmp";
+    case Family::bare_memcpy: return "memcpy";
+    case Family::process_vm: return "process-vm";
+    default: return std::nullopt;
+  }
+}
+
+Command for_worker_alone(std::string_view system, const Ask& ask) {
+  return {
+      {worker(), ask.question, fmt::format("--system={}", system), bound(ask.launch) ? "--bind=core" : "--bind=none"},
+      {}};
+}
+
+/// What has an MPI's ranks on one machine speak as hosts do: by TCP over the loopback device, or by verbs. Open MPI is
+/// told its one-sided component too: Debian's settings (osc = ^ucx,pt2pt) leave it sm, which is shared memory, and
+/// rdma, which cannot use btl tcp. pt2pt sends messages by the btl, but refuses MPI_THREAD_MULTIPLE.
+std::vector<std::string> apart_environment(const System& system, const LaunchOptions& launch) {
+  if (launch.apart != "network") return {};
+  const bool by_verbs = launch.network == "rc" || launch.network == "ud";
+  std::vector<std::string> environment{fmt::format("UCX_TLS={},self", by_verbs ? launch.network : "tcp")};
+  const auto add = [&](std::initializer_list<const char*> more) {
+    environment.insert(environment.end(), more.begin(), more.end());
+  };
+  if (system.family == Family::mpich) {
+    add({"MPIR_CVAR_NOLOCAL=1"});
+  } else if (by_verbs) {
+    add({"OMPI_MCA_pml=ucx", "OMPI_MCA_osc=ucx"});
+  } else {
+    add({"OMPI_MCA_pml=ob1", "OMPI_MCA_btl=tcp,self", "OMPI_MCA_btl_tcp_if_include=lo"});
+    add({system.thread_multiple ? "OMPI_MCA_osc=ucx" : "OMPI_MCA_osc=pt2pt"});
+  }
+  return environment;
+}
+
+Command for_openmpi(const System& system, const Ask& ask) {
+  Command command{{"mpirun.openmpi", "-n", std::to_string(ask.launch.ranks)}, {}};
+  auto& arguments = command.arguments;
+  const bool crowded = ask.launch.ranks > usable_cores();
+  if (crowded) arguments.emplace_back("--oversubscribe");  // it then yields its processor while it waits
+  arguments.insert(arguments.end(), {"--bind-to", !bound(ask.launch) ? "none"
+                                                  : crowded          ? "core:overload-allowed"
+                                                                     : "core"});
+  arguments.insert(arguments.end(), ask.openmpi_arguments.begin(), ask.openmpi_arguments.end());
+  arguments.push_back(rival("openmpi", ask.question));
+  command.environment = apart_environment(system, ask.launch);
+  if (::geteuid() == 0) {
+    command.environment.insert(command.environment.end(),
+                               {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"});
+  }
+  return command;
+}
+
+Command for_mpich(const System& system, const Ask& ask) {
+  return {{"mpiexec.mpich", "-n", std::to_string(ask.launch.ranks), "-bind-to", bound(ask.launch) ? "core" : "none",
+           rival("mpich", ask.question)},
+          apart_environment(system, ask.launch)};
+}
+
+Command for_ucx(const Ask& ask) {
+  Command command{{rival("ucx", ask.question), bound(ask.launch) ? "--bind=core" : "--bind=none"}, {}};
+  if (ask.launch.apart == "network") {
+    const bool chosen = !ask.launch.network.empty() && ask.launch.network != "any";
+    command.arguments.push_back("--transports=" + (chosen ? ask.launch.network : "tcp"));
+  }
+  return command;
+}
+
+std::uint64_t local_bytes(const FarAsk& far) {
+  return far.data_bytes / 100 * static_cast<std::uint64_t>(far.local_percent);
+}
+
+/// Beside its data a program has code, stacks and tables of pages, which a cgroup counts too and `tonari far` does not.
+constexpr std::uint64_t beside_data_bytes = 8 << 20;
+
+TightMemory tight_memory(const KernelWay& way, const FarAsk& far) {
+  return {.overflow = way.overflow,
+          .limit_bytes = local_bytes(far) + beside_data_bytes,
+          .overflow_bytes = far.data_bytes / 4096 * 4096 + (64 << 20),
+          .folder = far.folder};
+}
+
+/// The limit is a size: a share would be one of what the program has touched so far, and begin low. Where all is local
+/// there must be no limit to be felt, also by what is beside the data.
+std::vector<std::string> before_far_program(const System& system, const Ask& ask) {
+  const auto limit_bytes = ask.far->local_percent == 100 ? 2 * ask.far->data_bytes : local_bytes(*ask.far);
+  std::vector<std::string> words{tonari(), "far", "--local", std::to_string(limit_bytes)};
+  if (!ask.far->servers.empty()) words.insert(words.end(), {"--servers", ask.far->servers});
+  if (!ask.launch.apart.empty()) words.insert(words.end(), {"--apart", ask.launch.apart});
+  if (!ask.launch.network.empty()) words.insert(words.end(), {"--network", ask.launch.network});
+  if (system.family == Family::tonari_core) words.insert(words.end(), {"--bind", "core"});
+  words.emplace_back("--");
+  return words;
+}
+
+Command for_far(const System& system, const Ask& ask) {
+  Command command{{far_program(ask.question), fmt::format("--system={}", to_string(system)),
+                   fmt::format("--local={}", ask.far->local_percent)},
+                  ask.launch.environment};
+  if (const auto* const way = kernel_way(system.family)) {
+    if (way->overflow == Overflow::file) {
+      command.arguments.push_back("--file=" + mapped_file(tight_memory(*way, *ask.far)).string());
+    }
+    return in_cgroup(std::move(command));
+  }
+  if (system.family != Family::local) {
+    const auto words = before_far_program(system, ask);
+    command.arguments.insert(command.arguments.begin(), words.begin(), words.end());
+  }
+  return command;
+}
+
+Command for_system(const System& system, const Ask& ask) {
+  if (ask.far && system.family != Family::ucx) return for_far(system, ask);
+  switch (system.family) {
+    case Family::tonari: return for_tonari(ask);
+    case Family::openmpi: return for_openmpi(system, ask);
+    case Family::mpich: return for_mpich(system, ask);
+    case Family::ucx: return for_ucx(ask);
+    default: return for_worker_alone(*name_in_worker(system.family), ask);
+  }
+}
+
+void check_far(const System& system, std::string_view question) {
+  const auto* const way = kernel_way(system.family);
+  constexpr Family ours[]{Family::tonari, Family::tonari_core, Family::local};
+  if (way == nullptr && std::ranges::find(ours, system.family) == std::end(ours)) {
+    throw SetupError(fmt::format("--rival {}: it has no far memory; {} can be asked of swap-zram, swap-file and mmap",
+                                 to_string(system), question));
+  }
+  if (!is_program(far_program(question))) {
+    throw SetupError(
+        fmt::format("{} is missing; build it with -DTONARI_BENCH=ON, or run `make`", far_program(question).string()));
+  }
+  if (way == nullptr) return;
+  try {
+    check_tight_memory(way->overflow);
+  } catch (const SetupError& error) {
+    throw SetupError(fmt::format("--rival {}: {}", way->name, error.what()));
+  }
+}
+
+void check_ucx(std::string_view question) {
+  const auto program = rival("ucx", question);
+  if (std::ranges::find(of_ucx, question) == std::end(of_ucx)) {
+    throw SetupError(
+        fmt::format("--rival ucx: ucx_perftest cannot be asked {}; it knows {}", question, fmt::join(of_ucx, ", ")));
+  }
+  if (!is_program(program)) {
+    throw SetupError(
+        fmt::format("--rival ucx: {} is missing; build it with -DTONARI_BENCH=ON, or run `make`", program.string()));
+  }
+  for (const auto* const needed : {"ucx_perftest", "ucx_info"}) {
+    if (in_path(needed)) continue;
+    throw SetupError(fmt::format("--rival ucx: {} is not installed; install ucx-utils (`make bench` does)", needed));
+  }
+}
+
+}  // namespace
+
+std::vector<System> parse_rivals(const std::vector<std::string>& names) {
+  std::vector<System> systems;
+  const auto add = [&](System system) {
+    if (std::ranges::find(systems, system) == systems.end()) systems.push_back(system);
+  };
+  for (const auto& name : names) {
+    const auto known = systems.size();
+    bool found = false;
+    for (const auto& mpi : mpis) {
+      const std::string family(mpi.name);
+      if (name == family || name == family + "-default") add({mpi.family, false}), found = true;
+      if (name == family || name == family + "-mt") add({mpi.family, true}), found = true;
+    }
+    if (name == "ucx") add({Family::ucx, false}), found = true;
+    const auto* const way = std::ranges::find(kernel_ways, name, &KernelWay::name);
+    if (way != std::end(kernel_ways)) add({way->family, false}), found = true;
+    if (!found && known == systems.size()) {
+      throw SetupError(fmt::format(
+          "--rival {}: no such rival; there are openmpi and mpich (both ways each), "
+          "openmpi-default, openmpi-mt, mpich-default, mpich-mt, for some questions ucx, and for those about far "
+          "memory swap-zram, swap-file and mmap",
+          name));
+    }
+  }
+  return systems;
+}
+
+void check_installed(const System& system, std::string_view question) {
+  const bool is_link = system.family == Family::ucx && question == "stream";
+  if (!is_link && std::ranges::find(of_far, question) != std::end(of_far)) return check_far(system, question);
+  if (const auto* const way = kernel_way(system.family)) {
+    throw SetupError(
+        fmt::format("--rival {}: the kernel's ways of far memory can be asked {}", way->name, fmt::join(of_far, ", ")));
+  }
+  if (system.family == Family::tonari || name_in_worker(system.family)) {
+    if (is_program(worker())) return;
+    throw SetupError(fmt::format("{} is missing; build it with -DTONARI_BENCH=ON, or run `make`", worker().string()));
+  }
+  if (system.family == Family::ucx) return check_ucx(question);
+  const auto& mpi = mpi_of(system.family);
+  const auto program = rival(mpi.name, question);
+  if (!in_path(mpi.launcher)) {
+    throw SetupError(fmt::format("--rival {}: {} is not installed; install {} (`make bench` does), then build again",
+                                 mpi.name, mpi.launcher, mpi.packages));
+  }
+  if (is_program(program)) return;
+  throw SetupError(fmt::format("--rival {}: {} is missing; install {}, then build again (`make bench` does both)",
+                               mpi.name, program.string(), mpi.packages));
+}
+
+Command command_for(const System& system, const Ask& ask, const std::string& output) {
+  auto command = for_system(system, ask);
+  auto& arguments = command.arguments;
+  arguments.push_back("--output=" + output);
+  arguments.insert(arguments.end(), ask.arguments.begin(), ask.arguments.end());
+  if (system.thread_multiple) arguments.emplace_back("--threads=multiple");
+  command.environment.emplace_back("OPENBLAS_NUM_THREADS=1");  // ranks are what runs in parallel
+  return command;
+}
+
+std::unique_ptr<MadeTight> make_surroundings(const System& system, const Ask& ask) {
+  const auto* const way = kernel_way(system.family);
+  return way == nullptr ? nullptr : std::make_unique<MadeTight>(tight_memory(*way, *ask.far));
+}
+
+std::string to_string(const System& system) {
+  if (system.family == Family::local) return "local";
+  if (const auto* const way = kernel_way(system.family)) return std::string(way->name);
+  if (system.family == Family::tonari) return "tonari";
+  if (system.family == Family::tonari_core) return "tonari-core";
+  if (system.family == Family::ucx) return "ucx";
+  if (const auto name = name_in_worker(system.family)) return std::string(*name);
+  return std::string(mpi_of(system.family).name) + (system.thread_multiple ? " thread-multiple" : "");
+}
+
+}  // namespace tonari::cli

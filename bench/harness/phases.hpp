@@ -1,0 +1,67 @@
+#pragma once
+
+#include "harness/gather.hpp"
+#include "harness/wire.hpp"
+#include "harness/worker.hpp"
+
+#include "base/clock.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tonari::bench {
+
+/// Where a rank's time went, in s. Sent as it lies here.
+struct Times {
+  double all = 0;
+  double send = 0;
+  double compute = 0;
+  double wait = 0;
+};
+
+/// Adds the time since the last call, or since it was made, to one of the Times.
+class Watch {
+ public:
+  void lap(double& seconds) noexcept {
+    const auto now = monotonic_ns();
+    seconds += static_cast<double>(now - last_) * 1e-9;
+    last_ = now;
+  }
+
+ private:
+  std::uint64_t last_ = monotonic_ns();
+};
+
+/// The times of repeated runs: a sample a rank and run, and of the rate a sample a run.
+class PhaseSamples {
+ public:
+  /// Takes every rank's times of one run of so many operations. Answers the slowest rank's, which is the run's.
+  double add(const std::vector<Times>& ranks, double operations) {
+    double slowest = 0;
+    for (const auto& times : ranks) {
+      slowest = std::max(slowest, times.all);
+      send_.push_back(times.send);
+      compute_.push_back(times.compute);
+      wait_.push_back(times.wait);
+    }
+    rates_.push_back(operations / slowest * 1e-9);
+    return slowest;
+  }
+
+  /// A run of no operations has no rate.
+  void report(Output& output, const std::string& label, const std::string& x, double at) const {
+    if (std::ranges::any_of(rates_, [](double rate) { return rate > 0; })) {
+      output.samples({label, "rate", "GFLOP/s", x}, at, rates_);
+    }
+    output.samples({label, "send", "s", x}, at, send_);
+    output.samples({label, "compute", "s", x}, at, compute_);
+    output.samples({label, "wait", "s", x}, at, wait_);
+  }
+
+ private:
+  std::vector<double> rates_, send_, compute_, wait_;
+};
+
+}  // namespace tonari::bench

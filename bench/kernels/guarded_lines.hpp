@@ -1,0 +1,66 @@
+#pragma once
+
+#include "kernels/bands.hpp"
+#include "kernels/shared_lines.hpp"
+
+#include <tonari/guarded.hpp>
+
+#include <cstddef>
+#include <map>
+#include <vector>
+
+namespace tonari::bench {
+
+/// A rank's band in its own memory, but for the lines that neighbours read, its first and its last: those are guarded
+/// data, of which the neighbours have copies that are updated when the rank has written.
+template <class T>
+class GuardedLines {
+ public:
+  GuardedLines(Job& job, const Bands& bands) : band_(bands.of(job.rank())), lines_(bands.lines()) {
+    const Band own = bands.owned(job.rank());
+    values_.resize((own.end - own.first) * bands.width);
+    for (std::size_t line = own.first; line < own.end; ++line) {
+      lines_[line] = values_.data() + (line - own.first) * bands.width;
+    }
+    for (int rank = 0; rank < bands.ranks; ++rank) {
+      const GuardedOptions options{.on_write = OnWrite::update, .home = rank};
+      const Band band = bands.of(rank);
+      if (rank != 0) edges_.try_emplace(band.first, job, bands.width, options);
+      if (rank + 1 != bands.ranks) edges_.try_emplace(band.end - 1, job, bands.width, options);
+    }
+    each_edge({band_.first - 1, band_.end + 1}, [&](std::size_t line, auto& edge) {
+      lines_[line] = const_cast<T*>(edge.read().data());  // written with the lock of write(), and in the band, alone
+    });
+  }
+
+  [[nodiscard]] const Lines<T>& lines() const noexcept { return lines_; }
+
+  /// While it lives, the band and the lines beside it may be read.
+  [[nodiscard]] std::vector<GuardedAccess<const T>> read() {
+    std::vector<GuardedAccess<const T>> locks;
+    each_edge({band_.first - 1, band_.end + 1},
+              [&](std::size_t, auto& edge) { require(locks.emplace_back(edge.read()).status()); });
+    return locks;
+  }
+  /// While it lives, the band may be written. Then the neighbours are sent what they read.
+  [[nodiscard]] std::vector<GuardedAccess<T>> write() {
+    std::vector<GuardedAccess<T>> locks;
+    each_edge(band_, [&](std::size_t, auto& edge) { require(locks.emplace_back(edge.write()).status()); });
+    return locks;
+  }
+
+ private:
+  /// In order of lines, so that ranks that wait for each other's locks never do so in a ring.
+  template <class Visit>
+  void each_edge(Band band, Visit visit) {
+    const auto end = edges_.lower_bound(band.end);
+    for (auto edge = edges_.lower_bound(band.first); edge != end; ++edge) visit(edge->first, edge->second);
+  }
+
+  Band band_;
+  std::vector<T> values_;
+  std::map<std::size_t, guarded_span<T>> edges_;  // of all ranks, by line
+  Lines<T> lines_;
+};
+
+}  // namespace tonari::bench

@@ -1,9 +1,0 @@
-#include "lock.hpp"
-
-#include "questions.hpp"
-
-namespace tonari::bench {
-
-void ask_lock(TonariOneSidedWire& wire, const Options& options, Output& output) { lock::run(wire, options, output); }
-
-}  // namespace tonari::bench

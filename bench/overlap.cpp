@@ -1,9 +1,0 @@
-#include "overlap.hpp"
-
-#include "questions.hpp"
-
-namespace tonari::bench {
-
-void ask_overlap(TonariWire& wire, const Options& options, Output& output) { overlap::run(wire, options, output); }
-
-}  // namespace tonari::bench

@@ -1,9 +1,0 @@
-#include "rate.hpp"
-
-#include "questions.hpp"
-
-namespace tonari::bench {
-
-void ask_rate(TonariWire& wire, const Options& options, Output& output) { rate::run(wire, options, output); }
-
-}  // namespace tonari::bench

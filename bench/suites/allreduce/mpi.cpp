@@ -1,0 +1,11 @@
+// Question: as bench/allreduce.hpp, put to an MPI.
+
+#include "measure.hpp"
+
+#include "wires/mpi.hpp"
+
+int main(int argc, char** argv) {
+  using namespace tonari::bench;
+  return run_rival(
+      argc, argv, [](MpiWire& wire, const Options& options, Output& output) { allreduce::run(wire, options, output); });
+}

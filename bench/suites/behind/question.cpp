@@ -1,0 +1,54 @@
+// `tonari bench behind`: how it is put to the systems, and how the answer is told. bench/behind.hpp measures.
+
+#include "driver/question.hpp"
+#include "driver/table.hpp"
+
+#include <tonari/status.hpp>
+
+#include <fmt/format.h>
+
+namespace tonari::cli {
+
+namespace {
+
+class Behind final : public Question {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "behind"; }
+  [[nodiscard]] std::string_view asks() const override {
+    return "how long does a short message take behind the traffic of other ranks?";
+  }
+  [[nodiscard]] int default_ranks() const override { return 4; }
+  [[nodiscard]] std::string_view examples() const override {
+    return "Prints half the round trip of 8 bytes between ranks 0 and 1, the median of all rounds, in microseconds: "
+           "alone, and behind what rank 2 (messages of 16 MiB) and rank 3 (8-byte messages) send to rank 0 all the "
+           "time. stream and flood are how much of that came in.\n"
+           "\n"
+           "Examples:\n"
+           "  tonari bench behind --quick\n"
+           "  tonari bench behind --rival openmpi,mpich --json behind.json";
+  }
+
+  void add_options(CLI::App&, BenchOptions&) override {}
+
+  [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options,
+                                         const std::vector<System>& systems) const override {
+    if (options.launch.ranks != 4) throw SetupError("behind needs four ranks, no more: -n 4");
+    return {{Ask{"behind", options.launch, {fmt::format("--budget-us={}", budget_us(options))}}, systems, ""}};
+  }
+  [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override {
+    return {{"budget_us", budget_us(options)}};
+  }
+  [[nodiscard]] std::string tell(const Results& results) const override {
+    return tell_metric(results, {"latency", Better::low}) + tell_metric(results, {"stream", Better::high}) +
+           tell_metric(results, {"flood", Better::high});
+  }
+
+ private:
+  [[nodiscard]] static double budget_us(const BenchOptions& options) { return options.quick ? 200'000 : 1'000'000; }
+};
+
+}  // namespace
+
+std::unique_ptr<Question> make_behind() { return std::make_unique<Behind>(); }
+
+}  // namespace tonari::cli

@@ -1,0 +1,38 @@
+// `tonari bench himeno`: its cases. bench/himeno.hpp computes.
+
+#include "driver/steps_question.hpp"
+
+namespace tonari::cli {
+
+namespace {
+
+class Himeno final : public StepsQuestion {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "himeno"; }
+  [[nodiscard]] std::string_view asks() const override {
+    return "how fast is Himeno's benchmark with messages, shared arrays, guarded planes, and threads?";
+  }
+  [[nodiscard]] std::string_view examples() const override {
+    return "Prints the rate in MFLOPS, as the benchmark counts them: 34 operations for each element and step.\n"
+           "\n"
+           "Examples:\n"
+           "  tonari bench himeno --quick\n"
+           "  tonari bench himeno --size M --rival openmpi,mpich --json himeno.json";
+  }
+
+ protected:
+  [[nodiscard]] std::vector<StepsCase> own_cases() const override { return {guarded()}; }
+  [[nodiscard]] StepsSize size() const override {
+    return {"size",
+            "The benchmark's: S has 64 x 64 x 128 elements, M 128 x 128 x 256, XS 32 x 32 x 64",
+            "S",
+            "XS",
+            {"XS", "S", "M"}};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Question> make_himeno() { return std::make_unique<Himeno>(); }
+
+}  // namespace tonari::cli

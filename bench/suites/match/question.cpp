@@ -1,0 +1,161 @@
+// `tonari bench match`: how it is put to the systems, and how the answer is told. bench/match.hpp measures.
+
+#include "driver/question.hpp"
+#include "cli/table.hpp"
+#include "driver/table.hpp"
+
+#include <tonari/status.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tonari::cli {
+
+namespace {
+
+constexpr int depth_max = 1'000'000;
+constexpr int payload_max = 8192;
+constexpr int searches_payload = 4096;  // messages as the paper's comparison has them
+
+constexpr std::size_t head_bytes = 64;
+constexpr std::size_t unexpected_bytes_min = std::size_t{64} << 20;
+
+class Match final : public Question {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "match"; }
+  [[nodiscard]] std::string_view asks() const override {
+    return "what does finding a message cost, against how many are in its way?";
+  }
+  [[nodiscard]] int default_ranks() const override { return 2; }
+  [[nodiscard]] std::string_view examples() const override {
+    return "Prints the time of a receive, the median of all rounds, in nanoseconds, and a line fitted to it:\n"
+           "what each message in the way costs. Beside tonari: tonari-scan, whose queues are always searched in\n"
+           "order; and two searches without a runtime: lhs, 64-byte heads in line, and no-lhs, envelopes inside whole\n"
+           "messages.\n"
+           "\n"
+           "Examples:\n"
+           "  tonari bench match --quick\n"
+           "  tonari bench match --cases unexpected,any-source --depths 0,1000,1000000\n"
+           "  tonari bench match --payloads 0,40,4096 --rival openmpi,mpich --json match.json";
+  }
+
+  void add_options(CLI::App& command, BenchOptions&) override {
+    command
+        .add_option("--depths", depths_,
+                    "Messages or receives in the way, each from 0 to 1000000 (default: 0,10,100,1000,10000,100000)")
+        ->type_name("LIST")
+        ->group("The question");
+    command
+        .add_option("--payloads", payloads_,
+                    "Bytes of each message in the way, each from 0 to 8192; lhs and no-lhs are asked with 4096 too")
+        ->type_name("LIST")
+        ->capture_default_str()
+        ->group("The question");
+    command
+        .add_option("--cases", cases_,
+                    "unexpected: a receive behind messages. unexpected-cold: with empty caches. any-source: a receive "
+                    "from any source. posted: a message behind receives. drain-reverse, drain-random: receives of all "
+                    "messages, not in their order")
+        ->type_name("LIST")
+        ->capture_default_str()
+        ->group("The question");
+  }
+
+  [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options,
+                                         const std::vector<System>& systems) const override;
+  [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override {
+    return {{"depths", depths(options)},
+            {"payloads", payloads()},
+            {"cases", cases_},
+            {"budget_us", budget_us(options)},
+            {"cold_samples", colds(options)}};
+  }
+  void conclude(Results& results) const override;
+  [[nodiscard]] std::string tell(const Results& results) const override;
+
+ private:
+  [[nodiscard]] std::vector<int> depths(const BenchOptions& options) const {
+    const auto* const usual = options.quick ? "0,10,100,1000" : "0,10,100,1000,10000,100000";
+    return parse_ascending("--depths", depths_.value_or(usual), 0, depth_max);
+  }
+  [[nodiscard]] std::vector<int> payloads() const { return parse_ascending("--payloads", payloads_, 0, payload_max); }
+  [[nodiscard]] static double budget_us(const BenchOptions& options) { return options.quick ? 1000 : 4000; }
+  [[nodiscard]] static int colds(const BenchOptions& options) { return options.quick ? 2 : 8; }
+
+  std::optional<std::string> depths_;
+  std::string payloads_ = "0";
+  std::string cases_ = "unexpected,unexpected-cold,any-source,posted,drain-reverse,drain-random";
+};
+
+std::vector<Launch> Match::plan(const BenchOptions& options, const std::vector<System>& systems) const {
+  if (options.launch.ranks != 2) throw SetupError("match needs two ranks, no more: -n 2");
+  const auto all_depths = depths(options);
+  auto all_payloads = payloads();
+  const auto deepest = static_cast<std::size_t>(all_depths.back());
+  const auto longest = static_cast<std::size_t>(all_payloads.back());
+  const auto direct_bytes = settings_of_ranks(options.launch).direct_bytes;
+  if (longest != 0 && longest >= direct_bytes) {
+    throw SetupError(
+        fmt::format("--payloads: with TONARI_DIRECT_BYTES={} a message of {} bytes waits at its sender, and is not in "
+                    "the way; choose shorter ones",
+                    direct_bytes, longest));
+  }
+
+  const auto cases = parse_choices(
+      "--cases", cases_, {"unexpected", "unexpected-cold", "any-source", "posted", "drain-reverse", "drain-random"});
+  Ask ask{"match", options.launch, {}};
+  // Twice what the queue holds: at three quarters of the limit senders are asked to keep what they have.
+  ask.launch.environment.push_back(fmt::format(
+      "TONARI_UNEXPECTED_BYTES={}", std::max(unexpected_bytes_min, 2 * (deepest + 100) * (head_bytes + longest))));
+  ask.arguments = {worker_option("depths", all_depths), worker_option("payloads", all_payloads),
+                   worker_option("cases", cases), fmt::format("--budget-us={}", budget_us(options)),
+                   fmt::format("--colds={}", colds(options))};
+  std::vector<Launch> launches{{ask, systems, ""}};
+
+  if (systems.front().family == Family::tonari) {
+    auto scan = ask;
+    scan.launch.environment.emplace_back("TONARI_SCAN_DEPTH=4294967296");
+    scan.arguments.emplace_back("--name=tonari-scan");
+    launches.push_back({std::move(scan), {{Family::tonari, false}}, "scan"});
+  }
+  const bool searches = std::ranges::any_of(cases, [](const auto& name) { return name.starts_with("unexpected"); });
+  if (searches) {
+    if (std::ranges::find(all_payloads, searches_payload) == all_payloads.end()) {
+      all_payloads.push_back(searches_payload);
+    }
+    ask.arguments.push_back(worker_option("payloads", all_payloads));  // the later one holds
+    launches.push_back({std::move(ask), {{Family::lhs, false}, {Family::no_lhs, false}}, ""});
+  }
+  return launches;
+}
+
+/// Adds slope and intercept of each case: a sample a round.
+void Match::conclude(Results& results) const {
+  const auto measured = results.series();
+  for (const auto& series : measured) {
+    const double deepest = series.points.rbegin()->first;
+    for (const auto& line : series.lines()) {
+      results.add({series.name.system, series.name.label, "slope", "ns/message", "depth up to"}, deepest, {line.slope});
+      results.add({series.name.system, series.name.label, "intercept", "ns", "depth up to"}, deepest, {line.at_zero});
+    }
+  }
+}
+
+std::string Match::tell(const Results& results) const {
+  auto text = tell_metric(results, {"latency", Better::low});
+  std::vector<std::vector<std::string>> rows{{"fit", "system", "ns a message", "ns at depth 0", "up to depth"}};
+  for (const auto& series : results.series()) {
+    if (series.name.metric != "slope") continue;
+    rows.push_back({series.name.label, series.name.system, format_number(results.median_beside(series.name, "slope")),
+                    format_number(results.median_beside(series.name, "intercept")),
+                    fmt::format("{:.0f}", series.points.begin()->first)});
+  }
+  return rows.size() == 1 ? text : text + "\n" + format_table(rows);
+}
+
+}  // namespace
+
+std::unique_ptr<Question> make_match() { return std::make_unique<Match>(); }
+
+}  // namespace tonari::cli

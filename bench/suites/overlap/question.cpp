@@ -1,0 +1,204 @@
+// `tonari bench overlap`: how it is put to the systems, and how the answer is told. bench/overlap.hpp computes.
+
+#include "driver/question.hpp"
+#include "cli/options.hpp"
+#include "cli/table.hpp"
+#include "driver/table.hpp"
+
+#include <tonari/status.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tonari::cli {
+
+namespace {
+
+constexpr int blocks_max = 1000;
+constexpr int slowed_max = 1000;
+constexpr int slowed_full = 3;
+constexpr int traffic_ranks = 2;  // as bench/overlap_traffic.hpp has them
+
+class Overlap final : public Question {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "overlap"; }
+  [[nodiscard]] std::string_view asks() const override {
+    return "does a transfer go on while the ranks compute, and what does that cost them?";
+  }
+  [[nodiscard]] int default_ranks() const override { return 2; }
+  [[nodiscard]] std::string_view examples() const override {
+    return "A matrix product whose blocks are passed round the ranks. Prints its rate in\n"
+           "GFLOP/s, and at the last point the milliseconds that ranks sent, computed and\n"
+           "waited. Beside tonari: tonari-no-service, whose messages move only while the\n"
+           "program is in a call.\n"
+           "\n"
+           "Examples:\n"
+           "  tonari bench overlap --quick\n"
+           "  tonari bench overlap --sweep blocks --sizes 1000 --rival openmpi,mpich --json overlap.json\n"
+           "  tonari bench overlap -n 4 --full --modes blocking/started,started/started";
+  }
+
+  void add_options(CLI::App& command, BenchOptions& options) override;
+  [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options,
+                                         const std::vector<System>& systems) const override;
+  [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override {
+    return {{"sizes", sizes(options)},       {"sweep", sweep_},
+            {"blocks", blocks(options)},     {"modes", modes_},
+            {"computation", computations()}, {"slowed", slowed()},
+            {"traffic", traffic()},          {"budget_s", budget_s(options)}};
+  }
+  [[nodiscard]] std::string tell(const Results& results) const override;
+
+ private:
+  [[nodiscard]] std::vector<std::size_t> sizes(const BenchOptions& options) const {
+    const bool over_n = sweep_ == "n";
+    const auto* const usual = options.quick ? (over_n ? "100,300" : "300")
+                              : over_n      ? "100,200,300,500,700,1000,1500,2000"
+                                            : "1000";
+    auto all = parse_sizes("--sizes", options.sizes.value_or(usual));
+    if (!over_n) all.resize(1);
+    return all;
+  }
+  [[nodiscard]] std::vector<int> blocks(const BenchOptions& options) const {
+    const bool over_blocks = sweep_ == "blocks";
+    const auto* const usual = !over_blocks ? "4" : options.quick ? "1,4" : "1,2,4,8,16,32,64";
+    auto all = parse_ascending("--blocks", blocks_.value_or(usual), 1, blocks_max);
+    if (!over_blocks) all.resize(1);
+    return all;
+  }
+  [[nodiscard]] std::string computations() const {
+    return computation_.value_or(full_ ? "once,none,tenfold" : "once,none");
+  }
+  [[nodiscard]] int slowed() const { return slowed_ != 0 ? slowed_ : full_ ? slowed_full : 0; }
+  [[nodiscard]] bool traffic() const { return traffic_ || full_; }
+  [[nodiscard]] static double budget_s(const BenchOptions& options) { return options.quick ? 0.01 : 0.1; }
+
+  std::string sweep_ = "n";
+  std::optional<std::string> blocks_;
+  std::string modes_ =
+      "buffered/blocking,blocking/started,posted/started,started/blocking,started/started,started-posted/started";
+  std::optional<std::string> computation_;
+  int slowed_ = 0;
+  bool traffic_ = false;
+  bool full_ = false;
+};
+
+void Overlap::add_options(CLI::App& command, BenchOptions& options) {
+  command
+      .add_option("--sizes", options.sizes,
+                  "Orders of the matrices: a list, and ranges that double (default: "
+                  "100,200,300,500,700,1000,1500,2000; if another thing is varied: 1000)")
+      ->type_name("LIST")
+      ->group("The question");
+  command
+      .add_option("--sweep", sweep_,
+                  "What is varied. n: the order. blocks: those of each rank, for the first order. ranks: from 1 to -n, "
+                  "for the first order")
+      ->type_name("n|blocks|ranks")
+      ->check(one_of({"n", "blocks", "ranks"}))
+      ->capture_default_str()
+      ->group("The question");
+  command
+      .add_option("--blocks", blocks_,
+                  "Blocks of columns that each rank has, from 1 to 1000: a list for --sweep blocks (default: "
+                  "1,2,4,8,16,32,64), else a number (default: 4)")
+      ->type_name("LIST")
+      ->group("The question");
+  command
+      .add_option("--modes", modes_,
+                  "SEND/RECEIVE: buffered/blocking, blocking/started, posted/started, started/blocking, "
+                  "started/started, started-posted/started (default: all). Sends are called before a block's "
+                  "computation. buffered: of a copy. posted: until the receive is found posted. started: completed "
+                  "after it. Receives are blocking, after the computation, or started before it")
+      ->type_name("LIST")
+      ->group("The question");
+  command
+      .add_option("--computation", computation_,
+                  "once: as it must be. none: transfers alone. tenfold: each block ten times (default: once,none; with "
+                  "--full all)")
+      ->type_name("LIST")
+      ->group("The question");
+  command.add_option("--slowed", slowed_, "Measure also with a rank, the last, that computes each block so many times")
+      ->type_name("N")
+      ->transform(whole_number("a number of times", 2, slowed_max))
+      ->group("The question");
+  command
+      .add_flag("--traffic", traffic_,
+                "Measure also while two ranks more than -n stream messages of 1 MiB from one to the other")
+      ->disable_flag_override()
+      ->group("The question");
+  command.add_flag("--full", full_, "All computations; also --slowed 3 and --traffic")
+      ->disable_flag_override()
+      ->group("The question");
+}
+
+std::vector<Launch> Overlap::plan(const BenchOptions& options, const std::vector<System>& systems) const {
+  const bool over_ranks = sweep_ == "ranks";
+  Ask ask{"overlap", options.launch, {}};
+  ask.arguments = {
+      worker_option("sizes", sizes(options)),
+      worker_option("blocks", blocks(options)),
+      worker_option("modes", parse_choices("--modes", modes_,
+                                           {"buffered/blocking", "blocking/started", "posted/started",
+                                            "started/blocking", "started/started", "started-posted/started"})),
+      worker_option("computation", parse_choices("--computation", computations(), {"once", "none", "tenfold"})),
+      fmt::format("--x={}", sweep_),
+      fmt::format("--budget-s={}", budget_s(options))};
+  std::vector<Launch> launches;
+  // Of tonari also without its service thread.
+  const auto add = [&](const Ask& one, const std::string& note) {
+    launches.push_back({one, systems, note});
+    if (systems.front().family != Family::tonari) return;
+    auto alone = one;
+    alone.launch.environment.emplace_back("TONARI_SERVICE_THREAD=off");
+    alone.arguments.emplace_back("--name=tonari-no-service");
+    launches.push_back({std::move(alone),
+                        {{Family::tonari, false}},
+                        note.empty() ? "no service" : fmt::format("no service, {}", note)});
+  };
+  for (int ranks = over_ranks ? 1 : options.launch.ranks; ranks <= options.launch.ranks; ++ranks) {
+    ask.launch.ranks = ranks;
+    const auto note = over_ranks ? fmt::format("ranks {}", ranks) : std::string();
+    const auto add_changed = [&](Ask changed, const std::string& how) {
+      changed.arguments.emplace_back("--computation=once");  // the later one holds
+      changed.arguments.push_back("--note= " + how);
+      add(changed, note.empty() ? how : fmt::format("{}, {}", how, note));
+    };
+    add(ask, note);
+    if (slowed() != 0) {
+      auto changed = ask;
+      changed.arguments.push_back(fmt::format("--slowed={}", slowed()));
+      add_changed(std::move(changed), fmt::format("slowed {}x", slowed()));
+    }
+    if (traffic()) {
+      auto changed = ask;
+      changed.launch.ranks += traffic_ranks;
+      changed.arguments.emplace_back("--traffic=yes");
+      add_changed(std::move(changed), "traffic");
+    }
+  }
+  return launches;
+}
+
+/// The rates; of the times, which are many, those at the last point.
+std::string Overlap::tell(const Results& results) const {
+  auto text = tell_metric(results, {"rate", Better::high});
+  std::vector<std::vector<std::string>> rows{{"ms, means", "system", "send", "compute", "wait", "at " + sweep_}};
+  for (const auto& series : results.series()) {
+    if (series.name.metric != "send") continue;
+    auto& row = rows.emplace_back(std::vector{series.name.label, series.name.system});
+    const double x = series.points.rbegin()->first;
+    for (const auto* const metric : {"send", "compute", "wait"}) {
+      row.push_back(format_number(1000 * results.beside(series.name, metric).summary(x).mean));
+    }
+    row.push_back(fmt::format("{:.0f}", x));
+  }
+  return text + "\n" + format_table(rows) + tell_residuals(results, "||AB - I|| / (n eps)", "products");
+}
+
+}  // namespace
+
+std::unique_ptr<Question> make_overlap() { return std::make_unique<Overlap>(); }
+
+}  // namespace tonari::cli

@@ -1,0 +1,192 @@
+#pragma once
+
+// Question: how deep do the queues of receives and of unexpected messages get?
+// Method:   after the case, each rank reads its counters of the longest queues it has had. Cases:
+//             all-to-all          `exchanges` all-to-alls of the library, `bytes` from each rank to each, one after the
+//                                 other
+//             all-to-all-by-hand  the same as many an MPI does it: all receives are started, then all sends, the next
+//                                 rank first; then all are waited for
+//             sort                the integer sort of NPB (IS), ten iterations: buckets are counted, their
+//                                 sizes all-reduced and keys exchanged by the library's collectives
+//             sort-by-hand        the same with the all-to-alls by hand
+//           What is exchanged is checked each time; the sort as NPB checks it: the ranks of five keys after every
+//           iteration, and in the end that no rank has lower keys than the one before it. No key may be lost.
+// Output:   unexpected and posted against ranks: the longest that each queue of a rank was, a sample a rank.
+//           Check: items that are not as they should be.
+
+#include "harness/worker.hpp"
+#include "kernels/integer_sort.hpp"
+
+#include <tonari/tonari.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace tonari::bench::queue_depth {
+
+using namespace integer_sort;
+
+inline constexpr int tag_exchange = 41;
+inline constexpr int tag_report = 42;
+
+inline void require(Status status) {
+  if (status != Status::ok) throw std::runtime_error(std::string(explain(status)));
+}
+
+/// All-to-alls as the library has them.
+class LibraryExchange {
+ public:
+  explicit LibraryExchange(Communicator& communicator) noexcept : communicator_(communicator) {}
+
+  void sum(std::vector<std::int64_t>& values) { require(communicator_.all_reduce(values)); }
+  template <class T>
+  void all_to_all(const std::vector<T>& sent, std::vector<T>& received) {
+    require(communicator_.all_to_all(sent, received));
+  }
+  template <class T>
+  void all_to_all_v(const std::vector<T>& sent, const std::vector<std::size_t>& sent_counts, std::vector<T>& received,
+                    const std::vector<std::size_t>& received_counts) {
+    require(communicator_.all_to_all_v(sent, sent_counts, received, received_counts));
+  }
+
+ private:
+  Communicator& communicator_;
+};
+
+/// All-to-alls of started sends and receives.
+class HandExchange {
+ public:
+  explicit HandExchange(Communicator& communicator) noexcept : communicator_(communicator) {}
+
+  void sum(std::vector<std::int64_t>& values) { require(communicator_.all_reduce(values)); }
+  template <class T>
+  void all_to_all(const std::vector<T>& sent, std::vector<T>& received) {
+    const auto size = static_cast<std::size_t>(communicator_.size());
+    const std::vector<std::size_t> counts(size, sent.size() / size);
+    all_to_all_v(sent, counts, received, counts);
+  }
+  template <class T>
+  void all_to_all_v(const std::vector<T>& sent, const std::vector<std::size_t>& sent_counts, std::vector<T>& received,
+                    const std::vector<std::size_t>& received_counts) {
+    const int size = communicator_.size();
+    std::vector<Request> requests;
+    requests.reserve(2 * static_cast<std::size_t>(size));
+    for (int distance = 1; distance < size; ++distance) {
+      const int source = (communicator_.rank() + size - distance) % size;
+      requests.push_back(communicator_.start_receive(part(received, received_counts, source), source, tag_exchange));
+    }
+    for (int distance = 1; distance < size; ++distance) {
+      const int to = (communicator_.rank() + distance) % size;
+      requests.push_back(communicator_.start_send(part(sent, sent_counts, to), to, tag_exchange));
+    }
+    std::ranges::copy(part(sent, sent_counts, communicator_.rank()),
+                      part(received, received_counts, communicator_.rank()).begin());
+    require(wait_all(requests));
+  }
+
+ private:
+  /// A rank's part of what all ranks send here, or are sent.
+  template <class Values>
+  static auto part(Values& all, const std::vector<std::size_t>& counts, int rank) {
+    const auto end = counts.begin() + rank;
+    return std::span(all).subspan(std::accumulate(counts.begin(), end, std::size_t{0}), *end);
+  }
+
+  Communicator& communicator_;
+};
+
+/// What a rank has found out. Sent as it lies here.
+struct Found {
+  double unexpected = 0;
+  double posted = 0;
+  double wrong = 0;  // what was exchanged and is not as it should be
+  Sorted sorted{};
+};
+
+/// All-to-alls one after the other.
+template <class Exchange>
+Found run_all_to_all(Exchange exchange, const Communicator& communicator, const Options& options) {
+  const auto size = static_cast<std::size_t>(communicator.size());
+  const auto me = static_cast<std::size_t>(communicator.rank());
+  const auto bytes = static_cast<std::size_t>(options.number("bytes", 8));
+  const auto exchanges = static_cast<std::size_t>(options.number("exchanges", 100));
+  const auto value = [](std::size_t from, std::size_t to, std::size_t round) {
+    return static_cast<std::uint8_t>(from * 131 + to * 17 + round);
+  };
+  std::vector<std::uint8_t> sent(size * bytes);
+  std::vector<std::uint8_t> received(size * bytes);
+  Found found;
+  for (std::size_t round = 0; round < exchanges; ++round) {
+    for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = value(me, i / bytes, round);
+    exchange.all_to_all(sent, received);
+    for (std::size_t i = 0; i < received.size(); ++i) found.wrong += received[i] == value(i / bytes, me, round) ? 0 : 1;
+  }
+  return found;
+}
+
+template <class Exchange>
+Found run_sort(Exchange exchange, const Communicator& communicator, const Options& options) {
+  const auto name = options.text("class", "S");
+  const auto* const sort = std::ranges::find(sort_classes, name, &SortClass::name);
+  if (sort == sort_classes.end()) throw std::invalid_argument("queue-depth: there is no class " + name);
+  Sort<Exchange> keys(exchange, *sort, communicator.rank(), communicator.size());
+  Found found;
+  for (int iteration = 1; iteration <= iterations_max; ++iteration) found.wrong += keys.iterate(iteration);
+  found.sorted = keys.sorted();
+  return found;
+}
+
+inline Found run_case(const std::string& name, Communicator& communicator, const Options& options) {
+  const LibraryExchange library(communicator);
+  const HandExchange by_hand(communicator);
+  if (name == "all-to-all") return run_all_to_all(library, communicator, options);
+  if (name == "all-to-all-by-hand") return run_all_to_all(by_hand, communicator, options);
+  if (name == "sort") return run_sort(library, communicator, options);
+  if (name == "sort-by-hand") return run_sort(by_hand, communicator, options);
+  throw std::invalid_argument("queue-depth: there is no case " + name);
+}
+
+inline void report(const std::string& name, const std::vector<Found>& ranks, Output& output) {
+  std::vector<double> unexpected;
+  std::vector<double> posted;
+  std::vector<Sorted> sorted;
+  double wrong = 0;
+  for (const auto& rank : ranks) {
+    unexpected.push_back(rank.unexpected);
+    posted.push_back(rank.posted);
+    sorted.push_back(rank.sorted);
+    wrong += rank.wrong;
+  }
+  const auto at = static_cast<double>(ranks.size());
+  output.samples({name, "unexpected", "messages", "ranks"}, at, unexpected);
+  output.samples({name, "posted", "receives", "ranks"}, at, posted);
+  output.check({name, "wrong", "items", "ranks"}, at, wrong + (is_sorted(sorted) ? 0 : 1), 1);
+}
+
+/// The receives of what the others have found are posted before the case, so that nothing that ends early becomes
+/// unexpected where the case goes on. The counter knows them; they are taken off.
+inline void run(Job& job, Communicator& communicator, const Options& options, Output& output) {
+  const auto name = options.text("case", "all-to-all");
+  std::vector<Found> ranks(static_cast<std::size_t>(communicator.size()));
+  std::vector<Request> reports;
+  for (int rank = 1; communicator.rank() == 0 && rank < communicator.size(); ++rank) {
+    reports.push_back(communicator.start_receive(ranks[static_cast<std::size_t>(rank)], rank, tag_report));
+  }
+
+  Found mine = run_case(name, communicator, options);
+
+  const auto counts = job.statistics();
+  mine.unexpected = static_cast<double>(counts.unexpected_max);
+  mine.posted = static_cast<double>(counts.posted_max) - static_cast<double>(reports.size());
+  if (communicator.rank() != 0) return require(communicator.send(mine, 0, tag_report));
+  ranks[0] = mine;
+  require(wait_all(reports));
+  report(name, ranks, output);
+}
+
+}  // namespace tonari::bench::queue_depth

@@ -1,0 +1,53 @@
+// Question: as bench/window.hpp, put to UCX by its own measurement.
+// Method:   ucx_perftest's ucp_put_bw and ucp_get, with one operation under way (latency) and with 16 (rate); memory
+//           that UCX made, always the same. An operation counts when it is complete here: no flush makes sure that a
+//           put is there, so it is asked a little less than the others are. "computing" is its -o, by which the owner
+//           does not progress. A run of it is one sample.
+// Output:   as bench/window.hpp; cases "push ours waiting" and the like.
+
+#include "harness/placement.hpp"
+#include "harness/worker.hpp"
+#include "wires/ucx_perftest.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace tonari::bench::ucx {
+
+/// As many operations as the budget allows, if they take 50 ns each and 10 GB/s.
+double operations_of(std::size_t bytes, double budget_us) {
+  return std::floor(std::clamp(budget_us / (0.05 + static_cast<double>(bytes) / 10'000), 100.0, 1e7));
+}
+
+void run(const Options& options) {
+  const bool bind = options.text("bind", "core") == "core";
+  const double budget_us = 5 * options.number("budget-us", 10000);  // its start takes longer than that
+  Output output(options, 0);
+  output.system("ucx_perftest-" + version());
+  output.parameter("transports", transports);
+  for (const auto& owner : options.list("owner", "waiting,computing")) {
+    for (const auto& operation : options.list("operations", "push,pull")) {
+      const auto label = operation + " ours " + owner;
+      for (const auto bytes : options.sizes("sizes", "8")) {
+        std::vector<std::string> test{"-t", operation == "push" ? "ucp_put_bw" : "ucp_get", "-s",
+                                      std::to_string(bytes)};
+        if (owner == "computing") test.emplace_back("-o");
+        const auto figures = [&](const char* under_way) {
+          auto with = test;
+          with.insert(with.end(), {"-O", under_way});
+          return run_perftest(with, operations_of(bytes, budget_us), bind);
+        };
+        const auto at = static_cast<double>(bytes);
+        output.samples({label, "latency", "us", "bytes"}, at, {figures("1").latency_us});
+        output.samples({label, "rate", "GB/s", "bytes"}, at, {figures("16").mebibytes_a_second * 1.048576e-3});
+      }
+    }
+  }
+  output.done();
+}
+
+}  // namespace tonari::bench::ucx
+
+int main(int argc, char** argv) { return tonari::bench::ucx::run_worker(argc, argv, tonari::bench::ucx::run); }
