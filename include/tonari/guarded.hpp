@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 namespace tonari {
 
@@ -37,45 +38,35 @@ namespace share {
 class Guarded;
 }
 
-/// Bytes bound to a synchronisation variable: what guarded<T> and guarded_span<T> have in common. docs/guarded.md.
+/// Bytes bound to a synchronisation variable: the part that guarded<T> and guarded_span<T> share. docs/guarded.md.
 ///
-/// Any number of threads of any ranks read together, or one writes. Whoever writes owns the newest data; ownership
-/// stays where it is until another rank wants to write, and then moves with the data in one message. So locking again
-/// what this rank locked last costs no message. Fair: in the order of asking, but that readers side by side enter
-/// together.
+/// Any number of threads of any ranks read together, or one thread writes. The writer owns the newest data. Ownership
+/// stays with its rank until another rank wants to write; then it moves, with the data, in one message. Locking again
+/// what this rank locked last therefore costs no message. Locks are granted in the order of the requests, except that
+/// neighbouring readers enter together.
 ///
-/// Hosts:   on one host all ranks map the same bytes, and the options change nothing.
-/// Deaths:  with Job::on_death, calls that need a dead rank answer peer_gone, for ever: its home died; or a rank died
-///          that had the newest data or stood in the queue to write. holder_died as with Window::lock, on one host. No
-///          more can be made.
-/// Freeing: by each rank when it needs it no more, without waiting for others.
-/// Misuse:  an unlock of what is not locked, data looked at without the lock, freeing what is locked, and calls on what
-///          was moved elsewhere end the program with a line that names it where tonari was built with assertions; else
-///          unlock of what is not locked answers invalid.
-/// Threads: any, but for construction and destruction. A lock belongs to the rank: any of its threads may unlock. No
-///          thread may lock what it has locked already, not even to read.
+/// Locking:  by write(), read(), try_write() and try_read() of the derived classes alone, which return a GuardedAccess.
+///           Not a BasicLockable: std::lock_guard would ignore that locking can fail, and does not compile. A program
+///           that locks several variables locks them in the same order on all ranks.
+/// Hosts:    on one host all ranks map the same bytes, and the options change nothing.
+/// Deaths:   with Job::on_death, calls that need a dead rank return peer_gone from then on: the home died, or a rank
+///           died that had the newest data or waited to write. On one host the next lock returns holder_died instead.
+///           After a death no more guarded data can be created.
+/// Freeing:  each rank destroys its own object when it no longer needs it, without waiting for other ranks.
+/// Misuse:   builds with assertions end the program, with a line that names the mistake: data used without the lock,
+///           freeing data while it is locked, using a moved-from object.
+/// Threads:  any, except during construction and destruction. A lock belongs to the rank: any of its threads may
+/// release
+///           it. A thread must not lock data that it has locked already, not even to read.
 class GuardedBytes {
  public:
   GuardedBytes(GuardedBytes&&) noexcept;
   GuardedBytes& operator=(GuardedBytes&&) noexcept;
   ~GuardedBytes();
 
-  /// To write. Answers ok; holder_died: locked, but perhaps half written; peer_gone. As a std::mutex, and like one to
-  /// be unlocked only if it was locked.
-  Status lock() noexcept;
-  /// False where it would have to wait; for other ranks' answers it waits a moment, not for them to unlock. Ownership
-  /// has been asked for then, and a later call will find it here.
-  bool try_lock() noexcept;
-  /// Answers ok; invalid: not locked; peer_gone: what was written is lost.
-  Status unlock() noexcept;
-  /// To read, as a std::shared_mutex.
-  Status lock_shared() noexcept;
-  bool try_lock_shared() noexcept;
-  Status unlock_shared() noexcept;
-
   // Hints: explicit control of the copies, as in cc-COMA. They change no result. On one host they do nothing.
 
-  /// Begins to get a copy, so that a lock_shared() soon will not have to wait.
+  /// Begins to get a copy, so that a read() soon will not have to wait.
   void prefetch() noexcept;
   /// At the owner, or a writer: the ranks whose copies its writes have ended are sent the data, now or when it unlocks.
   /// At any other rank: gets the newest copy before it returns, if it has not got it. Answers ok or peer_gone.
@@ -87,46 +78,56 @@ class GuardedBytes {
   GuardedBytes(Job& job, std::size_t count, std::size_t element_bytes, const GuardedOptions& options,
                std::span<const std::byte> initial);
 
-  /// Locked to write, or at least to read.
-  [[nodiscard]] std::byte* written() const noexcept;
-  [[nodiscard]] const std::byte* read_only() const noexcept;
-
  private:
   template <class T>
   friend class GuardedAccess;
-  [[nodiscard]] std::byte* bytes(bool to_write) const noexcept;
+  Status lock() noexcept;
+  Status try_lock() noexcept;
+  Status unlock() noexcept;
+  Status lock_shared() noexcept;
+  Status try_lock_shared() noexcept;
+  Status unlock_shared() noexcept;
+  [[nodiscard]] std::byte* written() const noexcept;
+  [[nodiscard]] const std::byte* read_only() const noexcept;
 
   std::unique_ptr<share::Guarded> guarded_;
 };
 
-/// A lock of guarded data, and the data, while it lives: to write, or for a const T to read.
+/// Holds a lock of guarded data while it lives, and gives access to the data: to write, or for a const T to read. Test
+/// it before touching the data: it holds nothing if locking failed. Move-only. Must not outlive the data. Threads: one
+/// at a time.
 template <class T>
-class GuardedAccess {
+class [[nodiscard]] GuardedAccess {
  public:
   static constexpr bool writes = !std::is_const_v<T>;
 
-  GuardedAccess(GuardedBytes& guarded, std::size_t count) noexcept
-      : guarded_(&guarded), count_(count), status_(writes ? guarded.lock() : guarded.lock_shared()) {
-    if (status_ == Status::ok || status_ == Status::holder_died) {
-      data_ = reinterpret_cast<T*>(guarded.bytes(writes));
-    }
-  }
   GuardedAccess(GuardedAccess&& other) noexcept
-      : guarded_(other.guarded_), data_(other.data_), count_(other.count_), status_(other.status_) {
-    other.data_ = nullptr;
-  }
+      : guarded_(other.guarded_),
+        data_(std::exchange(other.data_, nullptr)),
+        count_(other.count_),
+        status_(other.status_) {}
   GuardedAccess& operator=(GuardedAccess&&) = delete;
-  ~GuardedAccess() { (void)unlock(); }
+  ~GuardedAccess() { (void)release(); }
 
-  /// What locking answered.
+  /// How locking went:
+  ///   ok           locked.
+  ///   holder_died  locked, but the last writer died: the data may be half written. On one host only.
+  ///   peer_gone    not locked: the home died, or a rank died that had the newest data.
+  ///   again        not locked, after try_write() and try_read() only: it would have had to wait.
   [[nodiscard]] Status status() const noexcept { return status_; }
-  /// It has the lock.
+  /// True while it holds the lock: locking returned ok or holder_died, and nothing has released it.
   explicit operator bool() const noexcept { return data_ != nullptr; }
-  /// Before its end. Answers as that of the data; ok where it has no lock.
-  Status unlock() noexcept {
+  /// Unlocks before the end of its life. Returns:
+  ///   ok         also if it holds nothing.
+  ///   peer_gone  a rank died: what was written is lost.
+  Status release() noexcept {
     if (data_ == nullptr) return Status::ok;
     data_ = nullptr;
-    return writes ? guarded_->unlock() : guarded_->unlock_shared();
+    if constexpr (writes) {
+      return guarded_->unlock();
+    } else {
+      return guarded_->unlock_shared();
+    }
   }
 
   T& operator*() const noexcept { return *data(); }
@@ -137,53 +138,88 @@ class GuardedAccess {
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] std::span<T> span() const noexcept { return {data(), count_}; }
   [[nodiscard]] T* data() const noexcept {
-    if (data_ == nullptr) (void)guarded_->bytes(writes);  // says what is wrong
+    if (data_ == nullptr) (void)locked(*guarded_);  // names the mistake
     return data_;
   }
 
  private:
+  template <class>
+  friend class guarded;
+  template <class>
+  friend class guarded_span;
+
+  GuardedAccess(GuardedBytes& guarded, std::size_t count, Status status) noexcept
+      : guarded_(&guarded),
+        data_(status == Status::ok || status == Status::holder_died ? locked(guarded) : nullptr),
+        count_(count),
+        status_(status) {}
+  static T* locked(const GuardedBytes& guarded) noexcept {
+    if constexpr (writes) {
+      return reinterpret_cast<T*>(guarded.written());
+    } else {
+      return reinterpret_cast<T*>(guarded.read_only());
+    }
+  }
+  static GuardedAccess lock(GuardedBytes& guarded, std::size_t count) noexcept {
+    if constexpr (writes) {
+      return {guarded, count, guarded.lock()};
+    } else {
+      return {guarded, count, guarded.lock_shared()};
+    }
+  }
+  static GuardedAccess try_lock(GuardedBytes& guarded, std::size_t count) noexcept {
+    if constexpr (writes) {
+      return {guarded, count, guarded.try_lock()};
+    } else {
+      return {guarded, count, guarded.try_lock_shared()};
+    }
+  }
+
   GuardedBytes* guarded_;
-  T* data_ = nullptr;
+  T* data_;  // null: not held
   std::size_t count_;
   Status status_;
 };
 
-/// A value of all ranks that may be touched only with its lock.
+/// A value that all ranks share, and that can be touched only under its lock.
 ///
 ///   guarded<Totals> totals(job, Totals{});
-///   totals.write()->sum += 1;
-///   std::printf("%ld\n", totals.read()->sum);
+///   if (const auto access = totals.write()) access->sum += 1;
+///   if (const auto access = totals.read()) std::printf("%ld\n", access->sum);
 template <class T>
 class guarded : public GuardedBytes {
-  static_assert(std::is_trivially_copyable_v<T>, "it moves as bytes: T must be trivially copyable");
+  static_assert(std::is_trivially_copyable_v<T>, "guarded data moves as bytes: T must be trivially copyable");
 
  public:
-  /// Collective over the job: all ranks make their guarded data in the same order, one thread of each at a time. The
-  /// home's `initial` counts. Throws SetupError, in all ranks: sizes or options differ, or one is wrong; no memory; a
-  /// rank died.
+  /// Collective over the job: all ranks create their guarded data in the same order, one thread of each at a time. The
+  /// home's `initial` is the one that counts. Throws SetupError in all ranks if sizes or options differ or are wrong,
+  /// if memory is short, or if a rank died.
   explicit guarded(Job& job, const T& initial = T{}, const GuardedOptions& options = {})
       : GuardedBytes(job, 1, sizeof(T), options, std::as_bytes(std::span(&initial, 1))) {}
 
-  [[nodiscard]] GuardedAccess<T> write() noexcept { return {*this, 1}; }
-  [[nodiscard]] GuardedAccess<const T> read() noexcept { return {*this, 1}; }
-  /// With lock() or lock_shared() held.
-  [[nodiscard]] T& value() noexcept { return *reinterpret_cast<T*>(written()); }
-  [[nodiscard]] const T& value() const noexcept { return *reinterpret_cast<const T*>(read_only()); }
+  /// Waits for the lock to write. Statuses: see GuardedAccess::status().
+  GuardedAccess<T> write() noexcept { return GuardedAccess<T>::lock(*this, 1); }
+  /// Waits for the lock to read.
+  GuardedAccess<const T> read() noexcept { return GuardedAccess<const T>::lock(*this, 1); }
+  /// As write() and read(), but with status again where they would wait for another thread to unlock. Replies of other
+  /// ranks are waited for, for a moment. A failed try has asked for ownership, so that a later one succeeds.
+  GuardedAccess<T> try_write() noexcept { return GuardedAccess<T>::try_lock(*this, 1); }
+  GuardedAccess<const T> try_read() noexcept { return GuardedAccess<const T>::try_lock(*this, 1); }
 };
 
-/// The same for `count` elements, which begin as zeros.
+/// The same for `count` elements, which are zero at first.
 template <class T>
 class guarded_span : public GuardedBytes {
-  static_assert(std::is_trivially_copyable_v<T>, "it moves as bytes: T must be trivially copyable");
+  static_assert(std::is_trivially_copyable_v<T>, "guarded data moves as bytes: T must be trivially copyable");
 
  public:
   guarded_span(Job& job, std::size_t count, const GuardedOptions& options = {})
       : GuardedBytes(job, count, sizeof(T), options, {}), count_(count) {}
 
-  [[nodiscard]] GuardedAccess<T> write() noexcept { return {*this, count_}; }
-  [[nodiscard]] GuardedAccess<const T> read() noexcept { return {*this, count_}; }
-  [[nodiscard]] std::span<T> values() noexcept { return {reinterpret_cast<T*>(written()), count_}; }
-  [[nodiscard]] std::span<const T> values() const noexcept { return {reinterpret_cast<const T*>(read_only()), count_}; }
+  GuardedAccess<T> write() noexcept { return GuardedAccess<T>::lock(*this, count_); }
+  GuardedAccess<const T> read() noexcept { return GuardedAccess<const T>::lock(*this, count_); }
+  GuardedAccess<T> try_write() noexcept { return GuardedAccess<T>::try_lock(*this, count_); }
+  GuardedAccess<const T> try_read() noexcept { return GuardedAccess<const T>::try_lock(*this, count_); }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
 
  private:

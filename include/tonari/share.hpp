@@ -100,31 +100,76 @@ Status acquire(Job& job) noexcept;
 
 class SyncPlace;  // where a mutex, a flag or a counter lies
 
-/// A lock over all ranks and threads of the job; readers enter together. Works with std::lock_guard, std::unique_lock
-/// and std::shared_lock. It must be unlocked when it is destroyed.
+/// A lock over all ranks and threads of the job, for one writer or any number of readers.
 ///
-/// Making:  it, and the next two, is collective. Each rank destroys its own, without waiting, once it needs it no
-///          longer. A job of N ranks has 4096 N of them at once, else SetupError; when so many have been made, making
-///          one may be a barrier, to use again the places of those that all ranks have destroyed.
-/// Misuse:  where tonari was built with assertions, unlocking what this rank has not locked, destroying what it has, a
-///          flag that is set to less, and using what was moved from end the program with a line that names it.
-/// Answers: ok; holder_died: this rank has it, and the last one to hold it died, or one that had what was written under
-///          it; peer_gone: its home died; unlock: invalid, when this rank does not hold it.
+///   if (const auto lock = mutex.lock()) {
+///     ...  // only this rank is here
+///   }
+///
+/// Not a BasicLockable: std::lock_guard would ignore that locking can fail, and does not compile. Every call that locks
+/// returns a mutex::Lock, which holds the mutex while it lives and must be tested.
+///
+/// Creation: a mutex, a flag and a counter are created collectively. Each rank destroys its own object when it no
+/// longer
+///           needs it, without waiting for other ranks. A job of N ranks may have 4096 N of them at once; one more
+///           throws SetupError. After that many have been created, creating one may be a barrier: it reuses the slots
+///           of objects that all ranks have destroyed.
+/// Misuse:   builds with assertions end the program, with a line that names the mistake, when a mutex is destroyed
+/// while
+///           this rank holds it, when a flag is set to a smaller value, and when a moved-from object is used.
+/// Threads:  any. A lock belongs to the rank: any of its threads may release it, and threads of one rank exclude each
+///           other as ranks do. A thread must not lock a mutex that it has locked already.
 class mutex {
  public:
+  class Lock;
+
   explicit mutex(Job& job);
   mutex(mutex&&) noexcept;
   ~mutex();
 
-  Status lock() noexcept;
-  bool try_lock() noexcept;
-  Status unlock() noexcept;
-  Status lock_shared() noexcept;
-  bool try_lock_shared() noexcept;
-  Status unlock_shared() noexcept { return unlock(); }
+  /// Waits until this thread alone has the mutex. Status of the lock:
+  ///   ok           locked.
+  ///   holder_died  locked, but the previous holder died, or a rank died that had data written under this mutex: the
+  ///                data may be half written.
+  ///   peer_gone    not locked: the rank that manages the mutex died.
+  Lock lock() noexcept;
+  /// The same without waiting. Status of the lock: as lock(), or
+  ///   again        not locked: another thread has it. Between hosts also for a moment after its release.
+  Lock try_lock() noexcept;
+  /// For readers, which hold the mutex together. Statuses as of lock().
+  Lock lock_shared() noexcept;
+  /// For readers, without waiting. Statuses as of try_lock().
+  Lock try_lock_shared() noexcept;
 
  private:
   std::unique_ptr<SyncPlace> place_;
+};
+
+/// Holds a mutex while it lives. Test it before touching the data: it holds nothing if locking failed. Move-only.
+/// Must not outlive the mutex. Threads: one at a time.
+class [[nodiscard]] mutex::Lock {
+ public:
+  Lock(Lock&& other) noexcept : place_(std::exchange(other.place_, nullptr)), status_(other.status_) {}
+  Lock& operator=(Lock&&) = delete;
+  ~Lock() { (void)release(); }
+
+  /// How locking went: see mutex::lock() and mutex::try_lock().
+  [[nodiscard]] Status status() const noexcept { return status_; }
+  /// True while it holds the mutex: locking returned ok or holder_died, and nothing has released it.
+  explicit operator bool() const noexcept { return place_ != nullptr; }
+  /// Unlocks before the end of its life. Returns:
+  ///   ok         other ranks see what was written, once they lock the mutex; also if it holds nothing.
+  ///   peer_gone  a rank died: what was written may be lost.
+  Status release() noexcept { return place_ != nullptr ? unlock(*std::exchange(place_, nullptr)) : Status::ok; }
+
+ private:
+  friend class mutex;
+  Lock(SyncPlace& place, Status status) noexcept
+      : place_(status == Status::ok || status == Status::holder_died ? &place : nullptr), status_(status) {}
+  static Status unlock(SyncPlace& place) noexcept;
+
+  SyncPlace* place_;  // null: not held
+  Status status_;
 };
 
 /// A number that only grows, and that others wait for: whoever has seen it, sees what was written before it was set.

@@ -278,16 +278,10 @@ GuardedBytes& GuardedBytes::operator=(GuardedBytes&&) noexcept = default;
 GuardedBytes::~GuardedBytes() = default;
 
 Status GuardedBytes::lock() noexcept { return used(guarded_).lock(Use::write); }
-bool GuardedBytes::try_lock() noexcept {
-  const Status status = used(guarded_).try_lock(Use::write);
-  return status == Status::ok || status == Status::holder_died;
-}
+Status GuardedBytes::try_lock() noexcept { return used(guarded_).try_lock(Use::write); }
 Status GuardedBytes::unlock() noexcept { return used(guarded_).unlock(Use::write); }
 Status GuardedBytes::lock_shared() noexcept { return used(guarded_).lock(Use::read); }
-bool GuardedBytes::try_lock_shared() noexcept {
-  const Status status = used(guarded_).try_lock(Use::read);
-  return status == Status::ok || status == Status::holder_died;
-}
+Status GuardedBytes::try_lock_shared() noexcept { return used(guarded_).try_lock(Use::read); }
 Status GuardedBytes::unlock_shared() noexcept { return used(guarded_).unlock(Use::read); }
 
 void GuardedBytes::prefetch() noexcept {
@@ -303,8 +297,5 @@ void GuardedBytes::drop() noexcept {
 
 std::byte* GuardedBytes::written() const noexcept { return used(guarded_).bytes(Use::write); }
 const std::byte* GuardedBytes::read_only() const noexcept { return used(guarded_).bytes(Use::read); }
-std::byte* GuardedBytes::bytes(bool to_write) const noexcept {
-  return used(guarded_).bytes(to_write ? Use::write : Use::read);
-}
 
 }  // namespace tonari

@@ -36,9 +36,8 @@ Status after_lock(SyncPlace& place, Status locked) noexcept {
 Status lock_at(SyncPlace& place, LockMode mode) noexcept {
   return after_lock(place, place.window().lock(place.home(), place.index(), mode));
 }
-bool try_lock_at(SyncPlace& place, LockMode mode) noexcept {
-  const Status status = after_lock(place, place.window().try_lock(place.home(), place.index(), mode));
-  return status == Status::ok || status == Status::holder_died;
+Status try_lock_at(SyncPlace& place, LockMode mode) noexcept {
+  return after_lock(place, place.window().try_lock(place.home(), place.index(), mode));
 }
 
 // Ranks of other hosts wait for a word of its home's.
@@ -77,20 +76,27 @@ mutex::~mutex() {
   name_misuse(place_->rank(), "a share::mutex is destroyed that this rank has locked");
 }
 
-Status mutex::lock() noexcept { return lock_at(place_of_mutex(place_), LockMode::exclusive); }
-Status mutex::lock_shared() noexcept { return lock_at(place_of_mutex(place_), LockMode::shared); }
-bool mutex::try_lock() noexcept { return try_lock_at(place_of_mutex(place_), LockMode::exclusive); }
-bool mutex::try_lock_shared() noexcept { return try_lock_at(place_of_mutex(place_), LockMode::shared); }
-
-Status mutex::unlock() noexcept {
+mutex::Lock mutex::lock() noexcept {
   SyncPlace& place = place_of_mutex(place_);
+  return {place, lock_at(place, LockMode::exclusive)};
+}
+mutex::Lock mutex::lock_shared() noexcept {
+  SyncPlace& place = place_of_mutex(place_);
+  return {place, lock_at(place, LockMode::shared)};
+}
+mutex::Lock mutex::try_lock() noexcept {
+  SyncPlace& place = place_of_mutex(place_);
+  return {place, try_lock_at(place, LockMode::exclusive)};
+}
+mutex::Lock mutex::try_lock_shared() noexcept {
+  SyncPlace& place = place_of_mutex(place_);
+  return {place, try_lock_at(place, LockMode::shared)};
+}
+
+Status mutex::Lock::unlock(SyncPlace& place) noexcept {
   const Status released = place.sharing().release();
   if (has_assertions) place.holds().fetch_sub(1, std::memory_order_relaxed);
-  const Status unlocked = place.window().unlock(place.home(), place.index());
-  if (unlocked == Status::invalid) {
-    name_misuse(place.rank(), "a share::mutex is unlocked that this rank has not locked");
-  }
-  return first_failure(released, unlocked);
+  return first_failure(released, place.window().unlock(place.home(), place.index()));
 }
 
 flag::flag(Job& job) : place_(std::make_unique<SyncPlace>(job)) {}

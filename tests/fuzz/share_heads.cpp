@@ -343,9 +343,10 @@ class Honest {
   // In each other's pages, and one word by both.
   void write_sure() {
     for (std::size_t i = first(); i < array(sure).size(); i += stride) array(sure)[i] = turn_ * i;
-    require_ok(shared_.lock.lock());
+    auto lock = shared_.lock.lock();
+    require_ok(lock.status());
     ++array(sure)[0];
-    require_ok(shared_.lock.unlock());
+    require_ok(lock.release());
   }
   void expect_sure() {
     ASSERT_EQ(array(sure)[0], honest_ranks * turn_);
@@ -391,15 +392,15 @@ class Honest {
     auto& data = shared_.tried[between(random_, 0, shared_.tried.size() - 1)];
     switch (between(random_, 0, 3)) {
       case 0:
-        if (!data.try_lock()) return;
-        std::ranges::fill(data.values(), static_cast<std::byte>(random_()));
-        if (chance(random_, 30)) (void)data.update_now();
-        (void)data.unlock();
+        if (const auto access = data.try_write()) {
+          std::ranges::fill(access, static_cast<std::byte>(random_()));
+          if (chance(random_, 30)) (void)data.update_now();
+        }
         return;
       case 1:
-        if (!data.try_lock_shared()) return;
-        seen_ += static_cast<std::uint64_t>(std::ranges::count(std::as_const(data).values(), std::byte{7}));
-        (void)data.unlock_shared();
+        if (const auto access = data.try_read()) {
+          seen_ += static_cast<std::uint64_t>(std::ranges::count(access, std::byte{7}));
+        }
         return;
       case 2: return data.prefetch();
       default: return data.drop();

@@ -52,15 +52,6 @@ class Share(JobTest):
         self.assertIn("rank 0: barrier peer_gone", output)
         self.assertNotIn("found", output)
 
-    def test_a_mutex_unlocked_by_who_has_it_not_is_named(self):
-        for way in WAYS:
-            with self.subTest(way=way):
-                status, output, error = self.run_phase("unlock", way, ranks=1)
-                if status == 0:
-                    self.assertIn("unlock: invalid", output)
-                else:
-                    self.assertIn("a share::mutex is unlocked that this rank has not locked", error)
-
     def test_too_many_addresses_are_refused_by_all(self):
         for way in WAYS:
             with self.subTest(way=way):

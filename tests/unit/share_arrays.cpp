@@ -12,8 +12,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 // What shared arrays promise, one rank after the other.
@@ -69,7 +69,8 @@ TEST_P(SharedArrays, CountUnderAMutex) {
     const shared_array<std::uint64_t> array(job, 2 * page_words);
     share::mutex mutex(job);
     for (int turn = 0; turn < each; ++turn) {
-      const std::lock_guard guard(mutex);
+      const auto lock = mutex.lock();
+      ASSERT_EQ(lock.status(), Status::ok);
       ++array[0];
       array[page_words] += array[0];
     }
@@ -141,22 +142,27 @@ TEST_P(SharedArrays, TryToLock) {
   run(2, [](Job& job) {
     const shared_array<int> array(job, 1);
     share::mutex mutex(job);
+    std::optional<share::mutex::Lock> lock;
     if (job.rank() == 0) {
-      ASSERT_EQ(mutex.lock(), Status::ok);
+      lock.emplace(mutex.lock());
+      ASSERT_EQ(lock->status(), Status::ok);
       array[0] = 7;
     }
     ASSERT_EQ(share::barrier(job), Status::ok);
     if (job.rank() == 1) {
-      EXPECT_FALSE(mutex.try_lock());
-      EXPECT_FALSE(mutex.try_lock_shared());
+      EXPECT_EQ(mutex.try_lock().status(), Status::again);
+      EXPECT_EQ(mutex.try_lock_shared().status(), Status::again);
     }
     ASSERT_EQ(share::barrier(job), Status::ok);
     if (job.rank() == 0) {
-      ASSERT_EQ(mutex.unlock(), Status::ok);
+      ASSERT_EQ(lock->release(), Status::ok);
+      EXPECT_FALSE(*lock);
+      EXPECT_EQ(lock->release(), Status::ok) << "of nothing";
     } else {
       while (!mutex.try_lock_shared()) std::this_thread::yield();
+      const auto shared = mutex.lock_shared();
+      ASSERT_TRUE(shared);
       EXPECT_EQ(array[0], 7);
-      ASSERT_EQ(mutex.unlock_shared(), Status::ok);
     }
     ASSERT_EQ(share::barrier(job), Status::ok);
   });

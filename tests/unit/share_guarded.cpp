@@ -11,12 +11,14 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <mutex>
+#include <functional>
+#include <new>
 #include <numeric>
-#include <shared_mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace tonari {
@@ -212,8 +214,8 @@ TEST_P(Guarded, GivesOwnershipOnBehindTries) {
   run(ranks, [&, last = turns(200)](Job& job) {
     guarded_span<std::uint32_t> span(job, 50'000, options());
     for (int turn = 0; turn < last; ++turn) {
-      if (span.try_lock()) {
-        ASSERT_EQ(span.unlock(), Status::ok);
+      if (auto tried = span.try_write()) {
+        ASSERT_EQ(tried.release(), Status::ok);
       }
       auto access = span.write();
       ASSERT_TRUE(access);
@@ -283,21 +285,22 @@ TEST_P(Guarded, IsFairToReadersAmongWriters) {
   });
 }
 
-TEST_P(Guarded, WorksWithTheStandardsLocks) {
+TEST_P(Guarded, LocksTwoVariablesInOneOrder) {
   run(2, [](Job& job) {
     guarded<int> a(job, 0, options(0));
     guarded<int> b(job, 0, options(1));
     for (int turn = 0; turn < turns(20); ++turn) {
       {
-        const std::lock_guard guard(a);
-        ++a.value();
+        const auto access = a.write();
+        ASSERT_TRUE(access);
+        ++*access;
       }
-      {
-        const std::shared_lock guard(a);
-        EXPECT_GT(std::as_const(a).value(), turn);
-      }
-      const std::scoped_lock both(a, b);
-      ++b.value();
+      const auto of_a = a.read();
+      ASSERT_TRUE(of_a);
+      EXPECT_GT(*of_a, turn);
+      const auto of_b = b.write();
+      ASSERT_TRUE(of_b);
+      ++*of_b;
     }
     ASSERT_EQ(meet(job), Status::ok);
     EXPECT_EQ(*a.read(), 2 * turns(20));
@@ -309,30 +312,38 @@ TEST_P(Guarded, TriesInVainAndThenNot) {
   run(2, [](Job& job) {
     Communicator world(job);
     guarded<int> value(job, 0, options());
+    std::optional<GuardedAccess<int>> held;
     if (job.rank() == 0) {
-      ASSERT_TRUE(value.try_lock());
-      EXPECT_FALSE(value.try_lock_shared());
+      held.emplace(value.try_write());
+      ASSERT_EQ(held->status(), Status::ok);
+      EXPECT_EQ(value.try_read().status(), Status::again);
     }
     ASSERT_EQ(world.barrier(), Status::ok);
     if (job.rank() == 1) {
-      EXPECT_FALSE(value.try_lock());
+      EXPECT_EQ(value.try_write().status(), Status::again);
     }
     ASSERT_EQ(world.barrier(), Status::ok);
+    const auto try_write = [&] {
+      for (;;) {
+        if (auto access = value.try_write()) return access;
+        std::this_thread::yield();
+      }
+    };
+    const auto try_read = [&] {
+      for (;;) {
+        if (auto access = value.try_read()) return access;
+        std::this_thread::yield();
+      }
+    };
     if (job.rank() == 0) {
-      EXPECT_EQ(value.unlock(), Status::ok);
+      EXPECT_EQ(held->release(), Status::ok);
     } else {
-      while (!value.try_lock()) std::this_thread::yield();
-      ++value.value();
-      EXPECT_EQ(value.unlock(), Status::ok);
+      ++*try_write();
     }
-    while (!value.try_lock_shared()) std::this_thread::yield();
-    EXPECT_GE(std::as_const(value).value(), 0);
-    EXPECT_EQ(value.unlock_shared(), Status::ok);
+    EXPECT_GE(*try_read(), 0);
     ASSERT_EQ(world.barrier(), Status::ok);
-    while (job.rank() == 0 && !value.try_lock()) std::this_thread::yield();
     if (job.rank() == 0) {
-      EXPECT_EQ(value.value(), 1);
-      EXPECT_EQ(value.unlock(), Status::ok);
+      EXPECT_EQ(*try_write(), 1);
     }
   });
 }
@@ -484,6 +495,12 @@ TEST_P(Guarded, IsNotMadeWithoutARankThatDied) {
   EXPECT_THROW(run(3, body), test::Killed);
 }
 
+template <class T>
+void never_release(GuardedAccess<T>&& access) {
+  alignas(GuardedAccess<T>) std::array<std::byte, sizeof(GuardedAccess<T>)> memory{};
+  ::new (memory.data()) GuardedAccess<T>(std::move(access));
+}
+
 // A rank that dies with the newest data takes them along; others get an answer, now and later.
 TEST_P(Guarded, AnswersWhoNeedsADeadOwner) {
   std::atomic<int> come{0};
@@ -492,18 +509,28 @@ TEST_P(Guarded, AnswersWhoNeedsADeadOwner) {
     Communicator world(job);
     guarded<int> value(job, 0, options());
     if (job.rank() == 1) {
-      ASSERT_EQ(value.lock(), Status::ok);
-      value.value() = 1;
+      auto access = value.write();
+      ASSERT_TRUE(access);
+      *access = 1;
+      never_release(std::move(access));
     }
     ASSERT_EQ(world.barrier(), Status::ok);
     test::let_die(job, 1, come);
     for (int turn = 0; turn < 3; ++turn) {
-      const Status status = job.rank() == 0 ? value.lock() : value.lock_shared();
-      if (job.hosts() > 1) {
-        EXPECT_EQ(status, Status::peer_gone);
+      const auto expect_an_end = [&](auto access) {
+        if (job.hosts() > 1) {
+          EXPECT_EQ(access.status(), Status::peer_gone);
+          EXPECT_FALSE(access);
+        } else {
+          EXPECT_TRUE(access.status() == Status::ok || access.status() == Status::holder_died);
+          EXPECT_TRUE(access);
+        }
+        EXPECT_EQ(access.release(), Status::ok);
+      };
+      if (job.rank() == 0) {
+        expect_an_end(value.write());
       } else {
-        EXPECT_TRUE(status == Status::ok || status == Status::holder_died);
-        EXPECT_EQ(job.rank() == 0 ? value.unlock() : value.unlock_shared(), Status::ok);
+        expect_an_end(value.read());
       }
     }
   };
@@ -525,7 +552,7 @@ TEST_P(Guarded, OutlivesReaders) {
       auto access = values.write();
       ASSERT_EQ(access.status(), Status::ok);
       ++access[50];
-      ASSERT_EQ(access.unlock(), Status::ok);
+      ASSERT_EQ(access.release(), Status::ok);
       ASSERT_TRUE(values.read());
     }
     const auto wait_for = [&](int count) {
@@ -539,6 +566,7 @@ TEST_P(Guarded, OutlivesReaders) {
   EXPECT_THROW(run(4, body), test::Killed);
 }
 
+#ifndef NDEBUG
 void misuse(const Variant& variant, const std::function<void(guarded<int>&)>& act) {
   test::as_jobs(
       2,
@@ -549,46 +577,24 @@ void misuse(const Variant& variant, const std::function<void(guarded<int>&)>& ac
       variant.settings);
 }
 
-#ifdef NDEBUG
-TEST(GuardedMisuse, IsAnswered) {
-  for (const Variant& variant : guarded_variants()) {
-    misuse(variant, [](guarded<int>& value) {
-      EXPECT_EQ(value.unlock(), Status::invalid);
-      EXPECT_EQ(value.unlock_shared(), Status::invalid);
-      auto access = value.write();
-      EXPECT_EQ(access.unlock(), Status::ok);
-      EXPECT_EQ(access.unlock(), Status::ok);
-      EXPECT_EQ(value.unlock(), Status::invalid);
-    });
-  }
-}
-#else
 TEST(GuardedMisuseDeathTest, IsNamed) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
-  const std::string not_locked = "guarded data is unlocked and was not locked";
   const std::string no_lock = "guarded data is looked at without its lock";
   for (const Variant& variant : {guarded_variants()[0], guarded_variants()[1]}) {
-    EXPECT_DEATH(misuse(variant, [](auto& value) { (void)value.unlock(); }), not_locked);
-    EXPECT_DEATH(misuse(variant,
-                        [](auto& value) {
-                          const auto access = value.read();
-                          (void)value.unlock();
-                        }),
-                 not_locked);
-    EXPECT_DEATH(misuse(variant, [](auto& value) { ++value.value(); }), no_lock);
     EXPECT_DEATH(misuse(variant,
                         [](auto& value) {
                           auto access = value.write();
-                          (void)access.unlock();
+                          (void)access.release();
                           ++*access;
                         }),
                  no_lock);
-    EXPECT_DEATH(misuse(variant, [](auto& value) { (void)value.lock(); }), "guarded data is freed while it is locked");
+    EXPECT_DEATH(misuse(variant, [](auto& value) { never_release(value.write()); }),
+                 "guarded data is freed while it is locked");
     EXPECT_DEATH(misuse(variant,
                         [](auto& value) {
                           auto& moved = value;
                           const guarded<int> elsewhere = std::move(value);
-                          (void)moved.lock();
+                          (void)moved.write();
                         }),
                  "guarded data is used that was moved from");
   }

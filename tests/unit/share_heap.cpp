@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <new>
 #include <set>
 #include <span>
@@ -105,7 +104,8 @@ TEST_P(SharedHeap, HasAListThatAllLinkAndWalkAndOthersFree) {
     const auto self = static_cast<std::uint64_t>(job.rank());
     for (int turn = 0; turn < 3; ++turn) {
       for (std::uint64_t i = 0; i < each; ++i) {
-        const std::lock_guard guard(mutex);
+        const auto lock = mutex.lock();
+        ASSERT_EQ(lock.status(), Status::ok);
         first[0] = heap.offset_of(new_shared<Node>(heap, first[0], self * each + i));
       }
       meet(job);
@@ -154,7 +154,8 @@ TEST_P(SharedHeap, HasATreeThatAllRanksGrow) {
     share::mutex mutex(job);
     Random random(static_cast<std::uint64_t>(job.rank()));
     for (std::size_t i = 0; i < each; ++i) {
-      const std::lock_guard guard(mutex);
+      const auto lock = mutex.lock();
+      ASSERT_EQ(lock.status(), Status::ok);
       insert(heap, root[0], random());
     }
     meet(job);

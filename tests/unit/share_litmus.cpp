@@ -6,8 +6,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
-#include <shared_mutex>
 
 // Litmus tests of the consistency that share.hpp promises: small programs whose outcomes tell whether somebody saw less
 // than one processor would show. Each turn begins with random delays, so that the steps of the ranks meet in many ways.
@@ -93,12 +91,14 @@ TEST_P(SharedLitmus, StoreBufferingWithLocks) {
       for (std::uint64_t turn = 1; turn <= static_cast<std::uint64_t>(last); ++turn) {
         delay();
         {
-          const std::lock_guard guard(self == 0 ? of_x : of_y);
+          const auto lock = (self == 0 ? of_x : of_y).lock();
+          ASSERT_EQ(lock.status(), Status::ok);
           (self == 0 ? words.x : words.y) = turn;
         }
         delay();
         {
-          const std::lock_guard guard(self == 0 ? of_y : of_x);
+          const auto lock = (self == 0 ? of_y : of_x).lock();
+          ASSERT_EQ(lock.status(), Status::ok);
           seen[self] = self == 0 ? words.y : words.x;
         }
         end_turn(job);
@@ -138,16 +138,19 @@ TEST_P(SharedLitmus, IndependentReadsOfIndependentWritesWithLocks) {
     share::mutex of_y(job);
     Delay delay(job);
     const auto read = [&](share::mutex& mutex, const std::uint64_t& word) {
-      const std::shared_lock guard(mutex);
+      const auto lock = mutex.lock_shared();
+      EXPECT_EQ(lock.status(), Status::ok);
       return word;
     };
     for (std::uint64_t turn = 1; turn <= static_cast<std::uint64_t>(last); ++turn) {
       delay();
       if (job.rank() == 0) {
-        const std::lock_guard guard(of_x);
+        const auto lock = of_x.lock();
+        ASSERT_EQ(lock.status(), Status::ok);
         words.x = turn;
       } else if (job.rank() == 1) {
-        const std::lock_guard guard(of_y);
+        const auto lock = of_y.lock();
+        ASSERT_EQ(lock.status(), Status::ok);
         words.y = turn;
       } else if (job.rank() == 2) {
         seen[0] = read(of_x, words.x);
@@ -212,7 +215,8 @@ TEST_P(SharedLitmus, NoUpdateIsLost) {
     for (int turn = 0; turn < each; ++turn) {
       delay();
       const bool is_x = turn % 2 == 0;
-      const std::lock_guard guard(is_x ? of_x : of_y);  // two locks, one page
+      const auto lock = (is_x ? of_x : of_y).lock();  // two locks, one page
+      ASSERT_EQ(lock.status(), Status::ok);
       ++(is_x ? words.x : words.y);
       EXPECT_EQ(counter.fetch_add(1).status, Status::ok);
     }
@@ -236,13 +240,15 @@ TEST_P(SharedLitmus, WritersOfOnePageUnderLocksOfTheirOwn) {
     Delay delay(job);
     for (int turn = 0; turn < last; ++turn) {
       {
-        const std::lock_guard guard(mutexes[self]);
+        const auto lock = mutexes[self].lock();
+        ASSERT_EQ(lock.status(), Status::ok);
         ++bytes[self];
         ASSERT_EQ(bytes[self], static_cast<std::uint8_t>(turn + 1));
       }
       delay();
       const std::size_t other = (self + 1 + static_cast<std::size_t>(turn) % 2) % ranks;
-      const std::shared_lock guard(mutexes[other]);
+      const auto lock = mutexes[other].lock_shared();
+      ASSERT_EQ(lock.status(), Status::ok);
       seen[other] += static_cast<std::uint8_t>(bytes[other] - seen[other]);
       ASSERT_LE(seen[other], static_cast<unsigned>(last));  // as it would not if the byte had gone back
     }
@@ -333,11 +339,13 @@ TEST_P(SharedLitmus, TheHomeWritesWhileOthersHaveCopies) {
     for (int turn = 0; turn < last; ++turn) {
       delay();
       if (job.rank() == 0) {
-        const std::lock_guard guard(mutex);
+        const auto lock = mutex.lock();
+        ASSERT_EQ(lock.status(), Status::ok);
         ++words.x;
         words.y = 3 * words.x;
       } else {
-        const std::shared_lock guard(mutex);
+        const auto lock = mutex.lock_shared();
+        ASSERT_EQ(lock.status(), Status::ok);
         ASSERT_GE(words.x, before);
         before = words.x;
         ASSERT_EQ(words.y, 3 * before);

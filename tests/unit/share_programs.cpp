@@ -5,9 +5,7 @@
 #include <barrier>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <ostream>
-#include <shared_mutex>
 #include <thread>
 
 // Random programs without data races, against the same ones run in order: what each worker (a thread of a rank) does
@@ -83,11 +81,13 @@ class Locked {
   void step(Random& random) {
     const std::size_t lock = test::between(random, 0, locks - 1);
     if (test::chance(random, 30)) {
-      const std::shared_lock guard(mutexes_[lock]);
+      const auto held = mutexes_[lock].lock_shared();
+      ASSERT_EQ(held.status(), Status::ok);
       check(lock);
       return;
     }
-    const std::lock_guard guard(mutexes_[lock]);
+    const auto held = mutexes_[lock].lock();
+    ASSERT_EQ(held.status(), Status::ok);
     check(lock);
     const auto next = static_cast<std::uint8_t>(array_[lock] + 1);
     for (std::size_t at = lock; at < array_.size(); at += locks * stride) {

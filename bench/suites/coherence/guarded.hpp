@@ -52,7 +52,7 @@ inline std::vector<double> hand_over(Job& job, TonariWire& wire, Numbered& data,
     samples.push_back(static_cast<double>(monotonic_ns() - start) / 1000);
     require_number(access, static_cast<std::uint8_t>(turn));
     std::ranges::fill(access, static_cast<std::uint8_t>(turn + 1));
-    (void)access.unlock();
+    (void)access.release();
     if (turn + 1 != turns) wire.send({}, other, tag_turn);
   }
   return {samples.begin() + 1, samples.end()};  // the first turn is the home's own
@@ -171,7 +171,7 @@ class WrittenAndRead {
     require_number(access, static_cast<std::uint8_t>(number - 1));
     std::ranges::fill(access, number);
     times.unlock_ns = monotonic_ns();
-    (void)access.unlock();
+    (void)access.release();
     return times;
   }
   void tell_readers() {

@@ -34,7 +34,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <numeric>
 #include <random>
 #include <stdexcept>
@@ -154,7 +153,9 @@ inline void measure_lock_again(Job& job, double budget_us, Output& output) {
   if (job.rank() == 0) {
     const auto turn_us = [&](std::uint32_t operations) {
       return time_us([&] {
-               for (std::uint32_t i = 0; i < operations; ++i) const std::lock_guard guard(mutex);
+               for (std::uint32_t i = 0; i < operations; ++i) {
+                 if (!mutex.lock()) throw std::runtime_error("a mutex could not be locked: a rank died");
+               }
              }) /
              operations;
     };
@@ -177,7 +178,8 @@ inline void measure_handover(Job& job, int turns, Output& output) {
   const auto self = static_cast<std::uint64_t>(job.rank());
   std::uint64_t since_ns = monotonic_ns();
   for (bool over = job.rank() > 1; !over;) {
-    const std::lock_guard guard(mutex);
+    const auto lock = mutex.lock();
+    if (!lock) throw std::runtime_error("a mutex could not be locked: a rank died");
     const std::uint64_t count = shared.word(0);
     over = count >= end;
     if (over || (count - begin) % 2 != self) continue;

@@ -3,7 +3,6 @@
 //   pointers   a list is linked through the array by all ranks in turn; each walks it, and says "rank R found N"
 //   death      rank 1 dies by a signal while the others wait for it at a barrier
 //   lost       the others survive that, and rank 0 touches what only rank 1 had
-//   unlock     a mutex is unlocked that nobody has locked
 //   large      an array of more bytes than there are addresses for it
 //   after      a rank ends without destroying its array, by an exception, while the others wait
 //   barrier    a barrier is the first that ranks do with shared memory
@@ -21,7 +20,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <numeric>
 
 #include <stdexcept>
@@ -48,7 +46,8 @@ void link_pointers(Job& job) {
   share::mutex mutex(job);
   for (std::size_t i = 0; i < nodes_a_rank; ++i) {
     Node& node = nodes[i * ranks + static_cast<std::size_t>(job.rank())];
-    const std::lock_guard guard(mutex);
+    const auto lock = mutex.lock();
+    if (lock.status() != Status::ok) throw std::runtime_error("the mutex could not be locked");
     node = {first[0], job.rank()};
     first[0] = &node;
   }
@@ -100,12 +99,6 @@ void use_what_another_threw_away(Job& job) {
   }
 }
 
-void unlock(Job& job) {
-  share::mutex mutex(job);
-  const Status status = mutex.unlock();
-  std::printf("unlock: %s\n", std::string(to_string(status)).c_str());
-}
-
 void make_large(Job& job) { const shared_array<char> array(job, std::size_t{1} << 30); }
 
 void leave_by_exception(Job& job) {
@@ -144,7 +137,6 @@ int main(int, char** arguments) {
                                                                 {"death", die},
                                                                 {"lost", lose},
                                                                 {"thrown", use_what_another_threw_away},
-                                                                {"unlock", unlock},
                                                                 {"large", make_large},
                                                                 {"after", leave_by_exception},
                                                                 {"barrier", meet_first},
