@@ -39,6 +39,23 @@ class Examples(JobTest):
                     self.assertRegex(output, rf"^tree: 2000 words, \d+ different ones, counted by {ranks} ranks; "
                                              rf"{ranks} see the same tree\n$")
 
+    def test_a_window_has_what_its_neighbour_wrote(self):
+        for ranks in (1, 4):
+            with self.subTest(ranks=ranks):
+                lines = sorted(self.run_example(ranks, "window").splitlines())
+                expected = [f"rank {rank}: rank {(rank - 1) % ranks} wrote {((rank - 1) % ranks) ** 2} into my memory; "
+                            f"rank 0's counter stands at {1000 * ranks}" for rank in range(ranks)]
+                self.assertEqual(lines, expected)
+
+    def test_a_shared_array_and_guarded_data_are_the_same_on_one_host_and_between_hosts(self):
+        for way, hosts in (([], 1), (["--apart", "memory"], 3)):
+            with self.subTest(way=way):
+                self.assertIn(f"3 ranks on {hosts} hosts filled one array; its last element is 999998000001,",
+                              self.run_example(3, "shared_array", way=way))
+                lines = sorted(self.run_example(3, "guarded", way=way).splitlines())
+                self.assertEqual(lines, [f"rank {rank} of 3 sees 300 deposits and a balance of 1500"
+                                         for rank in range(3)])
+
     def test_say_why_they_cannot_join(self):
         for name in ("hello", "heat", "restart", "tree"):
             path = os.path.join(EXAMPLES, name)
