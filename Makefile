@@ -1,21 +1,27 @@
-# make            build into build/release; the command is build/release/bin/tonari
-# make test       build with assertions and run all tests
-# make test-far, make test-cluster, make test-verbs, make test-aarch64
-#                 tests with programs of others, and the benchmark of far memory; on hosts made of namespaces; over RDMA verbs, in a virtual machine; with ranks of another processor
-# make check-model
-#                 every interleaving of guarded data's protocol, with spin
-# make demo       a tour of what works now, in under two minutes
-# make bench      measure against the MPIs of this machine
-# make soak       the long forms of the tests
+# make               build into build/release; the command is build/release/bin/tonari
+# make setup         install the packages that building, testing and the demo need
+# make demo          run small programs that show what works; installs what is missing and builds first
+# make test          build with assertions and run all tests; installs what is missing
+# make test-far      tests with other projects' programs in far memory, and the benchmark of far memory
+# make test-cluster  tests on several hosts, made of network namespaces
+# make test-verbs    tests over RDMA verbs, in a virtual machine
+# make test-aarch64  tests with ranks on an emulated aarch64 processor
+# make check-model   check every interleaving of the guarded-data protocol with the model checker spin
+# make bench         measure tonari beside the MPIs of this machine
+# make soak          run the long forms of the tests
+# make docs          write the API reference to build/docs/html/index.html
 # make format, make lint, make install [PREFIX=/usr/local]
 
 PREFIX ?= /usr/local
-sources = git ls-files '*.cpp' '*.hpp'
+sources = git ls-files '*.cpp' '*.hpp' '*.h'
 
 all:
 	@scripts/build release
 
-test:
+setup:
+	@scripts/setup
+
+test: setup
 	@scripts/test dev -L 'unit|contract|fuzz|house' -j "$$(nproc)"
 	@scripts/test dev -L system
 
@@ -40,7 +46,8 @@ check-model:
 	@scripts/setup model
 	@tests/model/check
 
-demo: all
+demo: setup
+	@scripts/build release
 	@scripts/demo
 
 bench:
@@ -48,8 +55,12 @@ bench:
 	@scripts/build release
 	@scripts/bench
 
-soak:
+soak: setup
 	@scripts/soak
+
+docs:
+	@scripts/setup docs
+	@scripts/docs
 
 format:
 	@scripts/setup lint
@@ -57,11 +68,11 @@ format:
 
 lint:
 	@scripts/setup lint
-	@scripts/build release
-	@$(sources) | xargs clang-format --dry-run -Werror
-	@git ls-files 'src/*.cpp' | xargs -P $$(nproc) -n 4 clang-tidy -p build/release --quiet --warnings-as-errors='*' 2>/dev/null
+	@scripts/lint
 
+# ldconfig, so that programs find the new libtonari.so where its folder is one that the system searches.
 install: all
 	@cmake --install build/release --prefix '$(PREFIX)'
+	@[ "$$(id -u)" -ne 0 ] || ldconfig
 
-.PHONY: all test test-far test-cluster test-verbs test-aarch64 check-model demo bench soak format lint install
+.PHONY: all setup test test-far test-cluster test-verbs test-aarch64 check-model demo bench soak docs format lint install
