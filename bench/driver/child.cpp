@@ -16,7 +16,7 @@
 #include <cstdlib>
 #include <ctime>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 namespace {
 
@@ -124,4 +124,4 @@ int run_child(const Command& command, const std::function<void()>& look) {
   return exit_status;
 }
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

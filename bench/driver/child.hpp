@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 /// A program to run, with what its environment has beyond ours.
 struct Command {
@@ -51,4 +51,4 @@ class ResultFile {
 /// Needs StopSignals: when one comes, the group is asked to stop, killed after some seconds, and Interrupted is thrown.
 int run_child(const Command& command, const std::function<void()>& look);
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

@@ -7,7 +7,7 @@
 #include "cli/standard_streams.hpp"
 #include "driver/child.hpp"
 #include "driver/machine.hpp"
-#include "driver/question.hpp"
+#include "driver/registry.hpp"
 #include "driver/report.hpp"
 
 #include <tonari/status.hpp>
@@ -18,7 +18,7 @@
 #include <algorithm>
 #include <cstdio>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 namespace {
 
@@ -27,16 +27,16 @@ class Progress {
  public:
   void begin(const std::string& what) {
     what_ = what;
-    if (!terminal_) print_stderr("{}\n", what);
+    if (!terminal_) cli::print_stderr("{}\n", what);
     show("");
   }
   void show(const std::string& detail) {
     if (!terminal_) return;
-    print_stderr("\r\033[K{}  {}", what_, detail);
+    cli::print_stderr("\r\033[K{}  {}", what_, detail);
     std::fflush(stderr);
   }
   void end() const {
-    if (terminal_) print_stderr("\r\033[K");
+    if (terminal_) cli::print_stderr("\r\033[K");
   }
 
  private:
@@ -110,12 +110,12 @@ nlohmann::ordered_json report_of(const Question& question, const BenchOptions& o
 
 int run(const Question& question, BenchOptions options) {
   if (options.launch.ranks == 0) options.launch.ranks = std::max(question.default_ranks(), 0);
-  check_network_is_used(options.launch);
+  cli::check_network_is_used(options.launch);
   const auto launches = question.plan(options, systems_of(options));
   for (const auto& launch : launches) {
     for (const auto& system : launch.systems) {
-      check_installed(system, launch.ask.question);
-      if (system.family == Family::tonari) static_cast<void>(settings_of_ranks(launch.ask.launch));
+      check_installed(system, launch.ask);
+      if (system.family == Family::tonari) static_cast<void>(cli::settings_of_ranks(launch.ask.launch));
     }
   }
   if (!options.json.empty()) check_writable(options.json);
@@ -133,7 +133,7 @@ int run_or_stop(const Question& question, const BenchOptions& options) {
   try {
     return run(question, options);
   } catch (const Interrupted& stop) {
-    print_stderr("\ntonari bench: stopped by signal {}; nothing was written\n", stop.signal);
+    cli::print_stderr("\ntonari bench: stopped by signal {}; nothing was written\n", stop.signal);
     return 128 + stop.signal;
   }
 }
@@ -160,11 +160,11 @@ void list_questions() {
 void add_common_options(CLI::App& command, BenchOptions& options, const Question& question) {
   const int default_ranks = question.default_ranks();
   if (default_ranks == Question::no_ranks) {
-    add_network_options(command, options.launch);
+    cli::add_network_options(command, options.launch);
   } else if (default_ranks == 0) {
-    add_placement_options(command, options.launch);
+    cli::add_placement_options(command, options.launch);
   } else {
-    add_rank_options(command, options.launch, std::to_string(default_ranks));
+    cli::add_rank_options(command, options.launch, std::to_string(default_ranks));
   }
   command.add_option("--rival", options.rivals, fmt::format("Ask these too, in turn: {}", question.rivals()))
       ->type_name("NAME,...")
@@ -180,7 +180,7 @@ void add_common_options(CLI::App& command, BenchOptions& options, const Question
       .add_option("--rounds", options.rounds,
                   "How often every system is asked, in turn, from 1 to 1000 (default: 5, with --quick 1)")
       ->type_name("N")
-      ->transform(whole_number("a number of rounds", 1, 1000))
+      ->transform(cli::whole_number("a number of rounds", 1, 1000))
       ->group("Measuring");
   command.add_flag("--quick", options.quick, "Few sizes, one round: for a first look, and for tests")
       ->disable_flag_override()
@@ -219,4 +219,4 @@ void add_bench(CLI::App& app, int& exit_status) {
   });
 }
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

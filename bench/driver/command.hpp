@@ -2,10 +2,10 @@
 
 #include <CLI/CLI.hpp>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 /// Adds `bench` with a subcommand for each benchmark. The callback of the chosen one runs it and stores the exit status
 /// in `exit_status`, which must outlive the parsing. It throws SetupError when the benchmark cannot be run.
 void add_bench(CLI::App& app, int& exit_status);
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

@@ -1,10 +1,8 @@
-// `tonari bench stream, matmul, stencil, fft3d, fault`: programs that know nothing of tonari (bench/far), in memory of
-// which so many per cent are local: by `tonari far`, by the kernel's own means, and all of it. How they are started, in
-// turn, and how the answers are told.
+#include "driver/far_question.hpp"
 
 #include "cli/options.hpp"
 #include "cli/table.hpp"
-#include "driver/question.hpp"
+#include "driver/registry.hpp"
 
 #include <tonari/status.hpp>
 
@@ -12,132 +10,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <filesystem>
 #include <set>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 namespace {
-
-/// What one of these questions is, beside the others.
-struct FarKind {
-  std::string_view name;
-  std::string_view asks;
-  std::string_view metric;  ///< What is told in tables.
-  bool is_rate;             ///< More of it is better.
-  bool counts_bytes;        ///< --size is the data in bytes, not a length of side.
-  std::string_view size_help;
-  std::uint64_t size;
-  std::uint64_t quick_size;
-  std::uint64_t (*data_bytes)(std::uint64_t size);
-  double budget_s;
-  double quick_budget_s;
-  std::string_view examples;
-};
 
 constexpr std::uint64_t data_bytes_min = 4 << 20;  // less is hardly taken for far memory
 constexpr std::uint64_t data_bytes_max = std::uint64_t{1} << 44;
 constexpr std::uint64_t side_max = 1 << 17;
 constexpr int remote_percent_max = 50;  // what is pushed out needs as much memory beside it as may be local
-
-constexpr FarKind stream_kind{
-    "stream",
-    "how fast is STREAM's triad over arrays of which a part is local?",
-    "triad",
-    true,
-    true,
-    "The three arrays together, in bytes, with K, M, G, T",
-    768 << 20,
-    96 << 20,
-    [](std::uint64_t bytes) { return bytes; },
-    10,
-    0.5,
-    "Prints GB/s as STREAM counts them, the median of all passes of all rounds but the first pass of each program, and "
-    "in brackets what share of the speed in local memory that is. Case remote: nothing of the arrays is local when a "
-    "pass begins, so all of it is fetched once; one thread.\n"
-    "\n"
-    "Examples:\n"
-    "  tonari bench stream --quick\n"
-    "  tonari bench stream --local 20 --rival swap-zram,swap-file,mmap --json stream.json\n"
-    "  tonari bench stream --cases remote --apart network --network tcp --interface lo --rival ucx"};
-
-constexpr FarKind matmul_kind{
-    "matmul",
-    "how long does a blocked matrix product take whose matrices are partly local?",
-    "time",
-    false,
-    false,
-    "The matrices' order, a multiple of 16; the DLM paper's is 4096",
-    3072,
-    512,
-    [](std::uint64_t n) { return 3 * n * n * 8; },
-    0,
-    0,
-    "Prints seconds, the median of all rounds, and in brackets what share of the speed in local memory that is; then "
-    "the speed-up over one thread in local memory, as figures 1 to 3 of the DLM paper.\n"
-    "\n"
-    "Examples:\n"
-    "  tonari bench matmul --quick\n"
-    "  tonari bench matmul --size 4096 --local 100,20 --rival swap-zram --json matmul.json"};
-
-constexpr FarKind stencil_kind{
-    "stencil",
-    "how long does a stencil with a 15 x 15 mask take over a picture that is partly local?",
-    "time",
-    false,
-    false,
-    "The picture's width and height; the DLM paper's is 8192",
-    6144,
-    1536,
-    [](std::uint64_t n) { return 2 * n * n * 8; },
-    0,
-    0,
-    "Prints seconds, the median of all rounds, and in brackets what share of the speed in local memory that is; then "
-    "the speed-up over one thread in local memory, as figures 1 to 3 of the DLM paper.\n"
-    "\n"
-    "Examples:\n"
-    "  tonari bench stencil --quick\n"
-    "  tonari bench stencil --size 8192 --local 100,20 --rival swap-zram --json stencil.json"};
-
-constexpr FarKind fft3d_kind{
-    "fft3d",
-    "how long does FFTW's transform in three dimensions take of points that are partly local?",
-    "time",
-    false,
-    false,
-    "n: the points are n x n x n/2, an even number; the DLM paper's is 2048",
-    400,
-    160,
-    [](std::uint64_t n) { return n * n * (n / 2) * 16; },
-    0,
-    0,
-    "Prints seconds of a transform in place, the median of all rounds, and in brackets what share of the speed in "
-    "local memory that is; then the speed-up over one thread in local memory, as figures 1 to 3 of the DLM paper.\n"
-    "\n"
-    "Examples:\n"
-    "  tonari bench fft3d --quick\n"
-    "  tonari bench fft3d --size 512 --local 100,20 --rival swap-zram --json fft3d.json"};
-
-constexpr FarKind fault_kind{
-    "fault",
-    "what does it cost to read, and to write, 4 KiB somewhere in memory that is partly local?",
-    "rate",
-    true,
-    true,
-    "The memory, in bytes, with K, M, G, T",
-    768 << 20,
-    64 << 20,
-    [](std::uint64_t bytes) { return bytes; },
-    3,
-    0.3,
-    "Prints how many accesses one thread makes a second, to whole pages that are chosen at random; and how long one "
-    "takes, median and 99th percentile, whether its page was local or not. tonari-core is `tonari far --bind core`: a "
-    "fault wakes no other processor.\n"
-    "\n"
-    "Examples:\n"
-    "  tonari bench fault --quick\n"
-    "  tonari bench fault --local 20 --rival swap-zram,swap-file,mmap --json fault.json"};
 
 /// A column for each system, a row for each x, of one case.
 class FarTable {
@@ -174,7 +57,7 @@ class FarTable {
       row.push_back(fmt::format("{:.0f}", *x));
       for (const auto* series : series_) row.push_back(series->points.contains(*x) ? entry(*series, *x) : "-");
     }
-    return format_table(rows);
+    return cli::format_table(rows);
   }
 
   [[nodiscard]] const std::string& unit() const { return series_[0]->name.unit; }
@@ -196,58 +79,18 @@ std::vector<std::string> labels_of(const Results& results, std::string_view metr
   return labels;
 }
 
-class FarQuestion final : public Question {
- public:
-  explicit FarQuestion(const FarKind& kind) : kind_(kind) {}
+}  // namespace
 
-  [[nodiscard]] std::string_view name() const override { return kind_.name; }
-  [[nodiscard]] std::string_view asks() const override { return kind_.asks; }
-  [[nodiscard]] int default_ranks() const override { return no_ranks; }
-  [[nodiscard]] std::string_view rivals() const override {
-    return "swap-zram and swap-file, the kernel's swapping, in a memory cgroup of the same size; mmap, the data as a "
-           "file that is mapped, in such a cgroup. They need root, and switch swap on for the whole machine meanwhile. "
-           "Of stream also ucx: what ucx_perftest sends over the link; with --apart network and --interface";
-  }
-  [[nodiscard]] std::string_view examples() const override { return kind_.examples; }
-
-  void add_options(CLI::App& command, BenchOptions& options) override;
-  [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options, const std::vector<System>& asked) const override;
-  [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override;
-  [[nodiscard]] std::string tell(const Results& results) const override;
-
- private:
-  [[nodiscard]] bool is(const FarKind& kind) const { return &kind_ == &kind; }
-  [[nodiscard]] std::uint64_t size(const BenchOptions& options) const {
-    return size_.value_or(options.quick ? kind_.quick_size : kind_.size);
-  }
-  [[nodiscard]] std::vector<int> local(const BenchOptions& options) const {
-    return parse_ascending("--local", local_.value_or(options.quick ? "20,100" : "10,20,50,80,100"), 1, 100);
-  }
-  [[nodiscard]] std::vector<int> threads(const BenchOptions& options) const;
-  [[nodiscard]] std::vector<std::string> cases() const {
-    return is(stream_kind) ? parse_choices("--cases", cases_, {"threads", "remote"})
-                           : std::vector<std::string>{"threads"};
-  }
-  [[nodiscard]] double budget_s(const BenchOptions& options) const {
-    return options.quick ? kind_.quick_budget_s : kind_.budget_s;
-  }
-  [[nodiscard]] Ask ask(const BenchOptions& options) const;
-  void plan_case(const Ask& asked, int percent_max, const BenchOptions& options, const std::vector<System>& systems,
-                 std::vector<Launch>& to) const;
-  void check_size(const BenchOptions& options) const;
-  [[nodiscard]] static std::string tell_latency(const Results& results, const std::string& label);
-  [[nodiscard]] std::string tell_wire(const Results& results) const;
-  [[nodiscard]] std::string tell_speed_up(const Results& results) const;
-
-  const FarKind& kind_;
-  std::optional<std::uint64_t> size_;
-  std::optional<std::string> local_;
-  std::optional<std::string> threads_;
-  std::string cases_ = "threads,remote";
-  std::string interface_;
-  std::string servers_;
-  std::string folder_ = "/var/tmp";
-};
+std::string FarQuestion::rivals() const {
+  const auto with_ucx =
+      names_of_benchmarks([](const Question& question) { return question.is_of_far_memory() && question.has_ucx(); });
+  return fmt::format(
+      "swap-zram and swap-file, the kernel's swapping, in a memory cgroup of the same size; mmap, the data as a file "
+      "that is mapped, in such a cgroup. They need root, and switch swap on for the whole machine meanwhile. Of {} "
+      "also "
+      "ucx: what ucx_perftest sends over the link; with --apart network and --interface",
+      fmt::join(with_ucx, " and "));
+}
 
 void FarQuestion::add_options(CLI::App& command, BenchOptions&) {
   const auto usual = [&](std::uint64_t size) {
@@ -258,7 +101,7 @@ void FarQuestion::add_options(CLI::App& command, BenchOptions&) {
           "--size", [this](std::uint64_t size) { size_ = size; },
           fmt::format("{} (default: {}, with --quick {})", kind_.size_help, usual(kind_.size), usual(kind_.quick_size)))
       ->type_name(kind_.counts_bytes ? "SIZE" : "N")
-      ->transform(kind_.counts_bytes ? size_in_bytes() : whole_number("a length", 32, side_max))
+      ->transform(kind_.counts_bytes ? cli::size_in_bytes() : cli::whole_number("a length", 32, side_max))
       ->group("The question");
   command
       .add_option("--local", local_,
@@ -266,7 +109,7 @@ void FarQuestion::add_options(CLI::App& command, BenchOptions&) {
                   "20,100)")
       ->type_name("LIST")
       ->group("The question");
-  if (!is(fault_kind)) {
+  if (!kind_.times_each_access) {
     command
         .add_option("--threads", threads_,
                     "Numbers of OpenMP threads, one after the other (default: 1, 2, 4 ... as many as there are cores, "
@@ -274,7 +117,7 @@ void FarQuestion::add_options(CLI::App& command, BenchOptions&) {
         ->type_name("LIST")
         ->group("The question");
   }
-  if (is(stream_kind)) {
+  if (kind_.has_remote_case) {
     command
         .add_option("--cases", cases_,
                     "threads: passes in a row. remote: before each pass all of the arrays is pushed out; where up to "
@@ -300,12 +143,12 @@ void FarQuestion::add_options(CLI::App& command, BenchOptions&) {
 }
 
 std::vector<int> FarQuestion::threads(const BenchOptions& options) const {
-  if (is(fault_kind)) return {1};
+  if (kind_.times_each_access) return {1};
   if (threads_) return parse_ascending("--threads", *threads_, 1, 4096);
   std::vector<int> usual{1};
   if (options.quick) return usual;
-  while (usual.back() * 2 < usable_cores()) usual.push_back(usual.back() * 2);
-  if (usable_cores() > 1) usual.push_back(usable_cores());
+  while (usual.back() * 2 < cli::usable_cores()) usual.push_back(usual.back() * 2);
+  if (cli::usable_cores() > 1) usual.push_back(cli::usable_cores());
   return usual;
 }
 
@@ -334,7 +177,7 @@ void FarQuestion::plan_case(const Ask& asked, int percent_max, const BenchOption
     for (const System& system : systems) {
       const bool is_ours = system.family == Family::tonari;
       if (is_ours || percent < 100) asks.push_back(system);
-      if (is_ours && is(fault_kind)) asks.push_back({Family::tonari_core, false});  // it has one thread
+      if (is_ours && kind_.times_each_access) asks.push_back({Family::tonari_core, false});  // it has one thread
     }
     to.push_back({std::move(far), std::move(asks), fmt::format("{} local {}", what, percent)});
   }
@@ -343,7 +186,7 @@ void FarQuestion::plan_case(const Ask& asked, int percent_max, const BenchOption
 std::vector<Launch> FarQuestion::plan(const BenchOptions& options, const std::vector<System>& asked) const {
   check_size(options);
   std::vector<Launch> launches;
-  const auto systems = is(stream_kind) ? without(asked, Family::ucx) : asked;
+  const auto systems = kind_.has_remote_case ? without(asked, Family::ucx) : asked;
   if (systems.size() != asked.size()) {
     if (interface_.empty() || options.launch.apart != "network") {
       throw SetupError("--rival ucx: it tells what the link carries; add --apart network and --interface");
@@ -368,8 +211,9 @@ std::vector<Launch> FarQuestion::plan(const BenchOptions& options, const std::ve
 
 void FarQuestion::check_size(const BenchOptions& options) const {
   const auto n = size(options);
-  if (is(matmul_kind) && n % 16 != 0) throw SetupError(fmt::format("--size {}: it takes a multiple of 16", n));
-  if (is(fft3d_kind) && n % 2 != 0) throw SetupError(fmt::format("--size {}: it takes an even number", n));
+  if (n % kind_.size_multiple != 0) {
+    throw SetupError(fmt::format("--size {}: it takes {}", n, kind_.size_multiple_text));
+  }
   if (kind_.data_bytes(n) < data_bytes_min || kind_.data_bytes(n) > data_bytes_max) {
     throw SetupError(fmt::format("--size {}: {} of data; it takes from {} to {}", n,
                                  format_bytes(static_cast<double>(kind_.data_bytes(n))), format_bytes(data_bytes_min),
@@ -381,7 +225,7 @@ nlohmann::ordered_json FarQuestion::parameters(const BenchOptions& options) cons
   nlohmann::ordered_json all{{"size", size(options)},         {"data_bytes", kind_.data_bytes(size(options))},
                              {"local", local(options)},       {"threads", threads(options)},
                              {"budget_s", budget_s(options)}, {"servers", servers_.empty() ? "default" : servers_}};
-  if (is(stream_kind)) all["cases"] = cases();
+  if (kind_.has_remote_case) all["cases"] = cases();
   return all;
 }
 
@@ -391,10 +235,10 @@ std::string FarQuestion::tell(const Results& results) const {
     const FarTable table(results, label, kind_.metric, kind_.is_rate);
     text += fmt::format("\n{}: {}, {}, median (share of the speed that `local` has)\n{}", label, kind_.metric,
                         table.unit(), table.text());
-    if (is(fault_kind)) text += tell_latency(results, label);
+    if (kind_.times_each_access) text += tell_latency(results, label);
   }
   if (!interface_.empty()) text += tell_wire(results);
-  if (!is(fault_kind)) text += tell_speed_up(results);
+  if (!kind_.times_each_access) text += tell_speed_up(results);
   const bool passed = std::ranges::all_of(results.checks(), &Check::passed);
   return text +
          fmt::format("\nresults of {} runs: {}\n", results.checks().size(), passed ? "all as they should be" : "WRONG");
@@ -459,15 +303,7 @@ std::string FarQuestion::tell_speed_up(const Results& results) const {
   }
   return fmt::format("\nspeed-up of tonari over one thread in local memory, which {} {} {}\n{}",
                      kind_.is_rate ? "reaches" : "takes", format_number(base), kind_.is_rate ? "GB/s" : "s",
-                     format_table(rows));
+                     cli::format_table(rows));
 }
 
-}  // namespace
-
-std::unique_ptr<Question> make_stream() { return std::make_unique<FarQuestion>(stream_kind); }
-std::unique_ptr<Question> make_matmul() { return std::make_unique<FarQuestion>(matmul_kind); }
-std::unique_ptr<Question> make_stencil() { return std::make_unique<FarQuestion>(stencil_kind); }
-std::unique_ptr<Question> make_fft3d() { return std::make_unique<FarQuestion>(fft3d_kind); }
-std::unique_ptr<Question> make_fault() { return std::make_unique<FarQuestion>(fault_kind); }
-
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <string>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 namespace {
 
@@ -68,7 +68,7 @@ nlohmann::ordered_json machine_as_json() {
   nlohmann::ordered_json machine{{"processor", processor_name()},
                                  {"architecture", system.machine},
                                  {"cores", ::sysconf(_SC_NPROCESSORS_ONLN)},
-                                 {"usable_cores", usable_cores()},
+                                 {"usable_cores", cli::usable_cores()},
                                  {"caches", caches()},
                                  {"memory_bytes", memory},
                                  {"kernel", fmt::format("{} {}", system.sysname, system.release)},
@@ -82,4 +82,4 @@ nlohmann::ordered_json machine_as_json() {
   return machine;
 }
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

@@ -8,5 +8,6 @@
 
 int main(int count, char** arguments) {
   tonari::cli::open_missing_descriptors();
-  return tonari::cli::run_program({arguments + std::min(count, 1), arguments + count}, tonari::cli::add_bench);
+  return tonari::cli::run_program({arguments + std::min(count, 1), arguments + count},
+                                  tonari::bench::driver::add_bench);
 }

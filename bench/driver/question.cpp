@@ -1,5 +1,7 @@
 #include "driver/question.hpp"
+
 #include "cli/options.hpp"
+#include "driver/registry.hpp"
 
 #include <tonari/status.hpp>
 
@@ -8,7 +10,7 @@
 #include <limits>
 #include <sstream>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 namespace {
 
@@ -23,39 +25,15 @@ std::vector<std::string> split_at_commas(std::string_view text) {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Question>> all_questions() {
-  std::vector<std::unique_ptr<Question>> all;
-  all.push_back(make_pingpong());
-  all.push_back(make_series());
-  all.push_back(make_match());
-  all.push_back(make_queue_depth());
-  all.push_back(make_rate());
-  all.push_back(make_behind());
-  all.push_back(make_barrier());
-  all.push_back(make_broadcast());
-  all.push_back(make_allreduce());
-  all.push_back(make_alltoall());
-  all.push_back(make_contention());
-  all.push_back(make_lu());
-  all.push_back(make_overlap());
-  all.push_back(make_splash_fft());
-  all.push_back(make_jacobi());
-  all.push_back(make_himeno());
-  all.push_back(make_sor());
-  all.push_back(make_is());
-  all.push_back(make_diff());
-  all.push_back(make_window());
-  all.push_back(make_atomics());
-  all.push_back(make_lock());
-  all.push_back(make_multicast());
-  all.push_back(make_register());
-  all.push_back(make_coherence());
-  all.push_back(make_stream());
-  all.push_back(make_matmul());
-  all.push_back(make_stencil());
-  all.push_back(make_fft3d());
-  all.push_back(make_fault());
-  return all;
+std::string Question::rivals() const {
+  auto names =
+      names_of_benchmarks([](const Question& question) { return question.has_ucx() && !question.is_of_far_memory(); });
+  const auto last = names.back();
+  names.pop_back();
+  return fmt::format(
+      "openmpi, mpich (each at its default and for any number of threads), or one way of them: openmpi-default, "
+      "openmpi-mt, mpich-default, mpich-mt; for {}{}{} also ucx",
+      fmt::join(names, ", "), names.empty() ? "" : " and ", last);
 }
 
 std::vector<std::size_t> parse_sizes(std::string_view option, std::string_view text) {
@@ -64,9 +42,10 @@ std::vector<std::size_t> parse_sizes(std::string_view option, std::string_view t
   for (const auto& part : split_at_commas(text)) {
     const auto dash = part.find('-');
     const auto plus = dash == part.npos ? dash : part.find('+', dash);
-    const auto first = parse_size(std::string_view(part).substr(0, dash));
-    const auto last = dash == part.npos ? first : parse_size(std::string_view(part).substr(dash + 1, plus - dash - 1));
-    const auto step = plus == part.npos ? 0 : parse_size(std::string_view(part).substr(plus + 1));
+    const auto first = cli::parse_size(std::string_view(part).substr(0, dash));
+    const auto last =
+        dash == part.npos ? first : cli::parse_size(std::string_view(part).substr(dash + 1, plus - dash - 1));
+    const auto step = plus == part.npos ? 0 : cli::parse_size(std::string_view(part).substr(plus + 1));
     const bool steps = plus != part.npos;
     if (first == 0 || last < first || last >= size_max ||
         (steps && (step == 0 || (last - first) / step >= steps_max))) {
@@ -128,7 +107,7 @@ void add_sizes(CLI::App& command, BenchOptions& options, std::string_view meanin
 std::vector<int> usual_ranks() {
   std::vector<int> usual{2};
   for (const int ranks : {4, 8}) {
-    if (ranks <= 4 * usable_cores()) usual.push_back(ranks);
+    if (ranks <= 4 * cli::usable_cores()) usual.push_back(ranks);
   }
   return usual;
 }
@@ -156,4 +135,4 @@ std::vector<System> without(const std::vector<System>& systems, Family family) {
   return rest;
 }
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

@@ -15,11 +15,11 @@
 #include <string_view>
 #include <vector>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 /// What every benchmark takes.
 struct BenchOptions {
-  LaunchOptions launch;
+  cli::LaunchOptions launch;
   std::vector<std::string> rivals;
   bool rivals_only = false;
   bool quick = false;
@@ -47,10 +47,11 @@ class Question {
   [[nodiscard]] virtual int default_ranks() const = 0;
   static constexpr int no_ranks = -1;
   /// What --rival takes, for its help text.
-  [[nodiscard]] virtual std::string_view rivals() const {
-    return "openmpi, mpich (each at its default and for any number of threads), or one way of them: openmpi-default, "
-           "openmpi-mt, mpich-default, mpich-mt; for pingpong, rate, window and atomics also ucx";
-  }
+  [[nodiscard]] virtual std::string rivals() const;
+  /// Whether UCX's own measurement can be asked: the benchmark's folder has a file ucx.cpp.
+  [[nodiscard]] virtual bool has_ucx() const { return false; }
+  /// Whether the workers are programs of far memory: the folder has a file far.cpp.
+  [[nodiscard]] virtual bool is_of_far_memory() const { return false; }
   /// For its help text: a heading, and indented lines.
   [[nodiscard]] virtual std::string_view examples() const = 0;
   /// Adds what only this benchmark takes, with the meaning of --sizes, to its command.
@@ -65,40 +66,6 @@ class Question {
   virtual void conclude(Results&) const {}
   [[nodiscard]] virtual std::string tell(const Results& results) const = 0;
 };
-
-std::unique_ptr<Question> make_pingpong();
-std::unique_ptr<Question> make_series();
-std::unique_ptr<Question> make_match();
-std::unique_ptr<Question> make_queue_depth();
-std::unique_ptr<Question> make_rate();
-std::unique_ptr<Question> make_behind();
-std::unique_ptr<Question> make_barrier();
-std::unique_ptr<Question> make_broadcast();
-std::unique_ptr<Question> make_allreduce();
-std::unique_ptr<Question> make_alltoall();
-std::unique_ptr<Question> make_contention();
-std::unique_ptr<Question> make_lu();
-std::unique_ptr<Question> make_overlap();
-std::unique_ptr<Question> make_splash_fft();
-std::unique_ptr<Question> make_jacobi();
-std::unique_ptr<Question> make_himeno();
-std::unique_ptr<Question> make_sor();
-std::unique_ptr<Question> make_is();
-std::unique_ptr<Question> make_diff();
-std::unique_ptr<Question> make_window();
-std::unique_ptr<Question> make_atomics();
-std::unique_ptr<Question> make_lock();
-std::unique_ptr<Question> make_multicast();
-std::unique_ptr<Question> make_register();
-std::unique_ptr<Question> make_coherence();
-std::unique_ptr<Question> make_stream();
-std::unique_ptr<Question> make_matmul();
-std::unique_ptr<Question> make_stencil();
-std::unique_ptr<Question> make_fft3d();
-std::unique_ptr<Question> make_fault();
-
-/// Every benchmark there is.
-std::vector<std::unique_ptr<Question>> all_questions();
 
 /// "8,40,4K", ranges that double, "64-1M", and ranges in steps, "4K-12K+256", as numbers. K, M, G are powers of 1024.
 /// Throws SetupError, naming `option`, on anything else.
@@ -129,4 +96,4 @@ std::vector<System> at_default(const std::vector<System>& systems);
 /// The others of them.
 std::vector<System> without(const std::vector<System>& systems, Family family);
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <string_view>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 namespace {
 
@@ -88,4 +88,4 @@ void write_report(const std::string& path, const nlohmann::ordered_json& report)
   draft.keep();
 }
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

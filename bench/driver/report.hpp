@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 /// Throws SetupError unless a file can be made at `path`: asked before a long run, so that it is not for nothing.
 void check_writable(const std::string& path);
@@ -13,4 +13,4 @@ void check_writable(const std::string& path);
 /// file (a device, a pipe) is written to as it is. Throws SetupError.
 void write_report(const std::string& path, const nlohmann::ordered_json& report);
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

@@ -8,7 +8,7 @@
 #include <array>
 #include <cmath>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 namespace {
 
@@ -144,4 +144,4 @@ std::string format_bytes(double bytes) {
   return fmt::format("{:.0f}{}", bytes, units[unit]);
 }
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

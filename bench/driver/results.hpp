@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 /// One line of a diagram: a quantity of one system in one case, against x.
 struct SeriesName {
@@ -87,4 +87,4 @@ std::string format_number(double value);
 /// Bytes as people write them: "40", "64 KiB".
 std::string format_bytes(double bytes);
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 /// The value below which `fraction` of the sorted samples lie, between two of them by their distance. 0 without
 /// samples.
@@ -85,4 +85,4 @@ inline std::optional<Line> fit_line(std::span<const Point> points) {
   return Line{(vv * u_sum - uv * v_sum) / determinant, (uu * v_sum - uv * u_sum) / determinant};
 }
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

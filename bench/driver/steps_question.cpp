@@ -14,7 +14,7 @@
 #include <set>
 
 // Questions about programs of steps: how they are put to the systems, and told.
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 namespace {
 
@@ -49,9 +49,9 @@ void StepsQuestion::add_options(CLI::App& command, BenchOptions&) {
       "--" + size.name, size_, fmt::format("{} (default: {}, with --quick {})", size.meaning, size.usual, size.quick));
   option->group("The question");
   if (size.choices.empty()) {
-    option->type_name("N")->transform(whole_number("a number of rows", 1, rows_max));
+    option->type_name("N")->transform(cli::whole_number("a number of rows", 1, rows_max));
   } else {
-    option->type_name(fmt::format("{}", fmt::join(size.choices, "|")))->check(one_of(size.choices));
+    option->type_name(fmt::format("{}", fmt::join(size.choices, "|")))->check(cli::one_of(size.choices));
   }
   command
       .add_option("--cases", cases_,
@@ -90,7 +90,8 @@ Ask StepsQuestion::ask(const BenchOptions& options, const StepsCase& which, int 
   const bool threads = which.way == Way::openmp;
   ask.launch.ranks = threads ? 1 : ranks;
   if (threads) {
-    if (ranks <= usable_cores() && ask.launch.bind != "none") ask.launch.environment.emplace_back("OMP_PROC_BIND=true");
+    if (ranks <= cli::usable_cores() && ask.launch.bind != "none")
+      ask.launch.environment.emplace_back("OMP_PROC_BIND=true");
     ask.launch.bind = "none";
     ask.arguments.push_back(fmt::format("--threads={}", ranks));
   }
@@ -158,8 +159,8 @@ std::string StepsQuestion::tell(const Results& results) const {
   }
   const bool passed = std::ranges::all_of(results.checks(), &Check::passed);
   return fmt::format("\nrate, {}, median\n{}\nresults of {} runs, beside those of one rank: {}\n",
-                     columns.front()->name.unit, format_table(rows), results.checks().size(),
+                     columns.front()->name.unit, cli::format_table(rows), results.checks().size(),
                      passed ? "the same" : "WRONG");
 }
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

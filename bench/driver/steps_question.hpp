@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 /// How a program of steps is run, and what the worker is told.
 struct StepsCase {
@@ -33,7 +33,7 @@ struct StepsSize {
 class StepsQuestion : public Question {
  public:
   [[nodiscard]] int default_ranks() const override { return 0; }
-  [[nodiscard]] std::string_view rivals() const override {
+  [[nodiscard]] std::string rivals() const override {
     return "openmpi, mpich (each at its default and for any number of threads), or one way of them: openmpi-default, "
            "openmpi-mt, mpich-default, mpich-mt. They are asked for the case message";
   }
@@ -69,4 +69,4 @@ class StepsQuestion : public Question {
   std::optional<std::string> size_;
 };
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

@@ -1,5 +1,7 @@
 #include "driver/systems.hpp"
 
+#include "driver/registry.hpp"
+
 #include <tonari/status.hpp>
 
 #include <fmt/format.h>
@@ -13,7 +15,7 @@
 #include <optional>
 #include <sstream>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 namespace {
 
@@ -30,12 +32,6 @@ constexpr Mpi mpis[]{{Family::openmpi, "openmpi", "mpirun.openmpi", "openmpi-bin
                      {Family::mpich, "mpich", "mpiexec.mpich", "mpich libmpich-dev"}};
 
 const Mpi& mpi_of(Family family) { return family == Family::openmpi ? mpis[0] : mpis[1]; }
-
-/// Questions that UCX's own measurement knows.
-constexpr std::string_view of_ucx[]{"pingpong", "rate", "window", "atomics", "stream"};
-
-/// Those whose workers are programs of far memory.
-constexpr std::string_view of_far[]{"stream", "matmul", "stencil", "fft3d", "fault"};
 
 /// Ways in which the kernel alone has data elsewhere.
 struct KernelWay {
@@ -55,7 +51,7 @@ const KernelWay* kernel_way(Family family) {
 /// Where this program lies: PREFIX/libexec/tonari, in the build tree and installed.
 fs::path folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
-fs::path tonari() { return folder().parent_path().parent_path() / "bin" / "tonari"; }
+fs::path launcher() { return folder().parent_path().parent_path() / "bin" / "tonari"; }
 
 fs::path worker() { return folder() / "bench-worker"; }
 
@@ -74,12 +70,12 @@ bool in_path(std::string_view name) {
   return false;
 }
 
-bool bound(const LaunchOptions& launch) {
-  return launch.bind.empty() ? launch.ranks <= usable_cores() : launch.bind == "core";
+bool bound(const cli::LaunchOptions& launch) {
+  return launch.bind.empty() ? launch.ranks <= cli::usable_cores() : launch.bind == "core";
 }
 
 Command for_tonari(const Ask& ask) {
-  Command command{{tonari(), "run", "-n", std::to_string(ask.launch.ranks)}, {}};
+  Command command{{launcher(), "run", "-n", std::to_string(ask.launch.ranks)}, {}};
   auto& arguments = command.arguments;
   arguments.insert(arguments.end(), {"--bind", bound(ask.launch) ? "core" : "none"});
   if (!ask.launch.apart.empty()) arguments.insert(arguments.end(), {"--apart", ask.launch.apart});
@@ -112,7 +108,7 @@ Command for_worker_alone(std::string_view system, const Ask& ask) {
 /// What has an MPI's ranks on one machine speak as hosts do: by TCP over the loopback device, or by verbs. Open MPI is
 /// told its one-sided component too: Debian's settings (osc = ^ucx,pt2pt) leave it sm, which is shared memory, and
 /// rdma, which cannot use btl tcp. pt2pt sends messages by the btl, but refuses MPI_THREAD_MULTIPLE.
-std::vector<std::string> apart_environment(const System& system, const LaunchOptions& launch) {
+std::vector<std::string> apart_environment(const System& system, const cli::LaunchOptions& launch) {
   if (launch.apart != "network") return {};
   const bool by_verbs = launch.network == "rc" || launch.network == "ud";
   std::vector<std::string> environment{fmt::format("UCX_TLS={},self", by_verbs ? launch.network : "tcp")};
@@ -133,7 +129,7 @@ std::vector<std::string> apart_environment(const System& system, const LaunchOpt
 Command for_openmpi(const System& system, const Ask& ask) {
   Command command{{"mpirun.openmpi", "-n", std::to_string(ask.launch.ranks)}, {}};
   auto& arguments = command.arguments;
-  const bool crowded = ask.launch.ranks > usable_cores();
+  const bool crowded = ask.launch.ranks > cli::usable_cores();
   if (crowded) arguments.emplace_back("--oversubscribe");  // it then yields its processor while it waits
   arguments.insert(arguments.end(), {"--bind-to", !bound(ask.launch) ? "none"
                                                   : crowded          ? "core:overload-allowed"
@@ -181,7 +177,7 @@ TightMemory tight_memory(const KernelWay& way, const FarAsk& far) {
 /// there must be no limit to be felt, also by what is beside the data.
 std::vector<std::string> before_far_program(const System& system, const Ask& ask) {
   const auto limit_bytes = ask.far->local_percent == 100 ? 2 * ask.far->data_bytes : local_bytes(*ask.far);
-  std::vector<std::string> words{tonari(), "far", "--local", std::to_string(limit_bytes)};
+  std::vector<std::string> words{launcher(), "far", "--local", std::to_string(limit_bytes)};
   if (!ask.far->servers.empty()) words.insert(words.end(), {"--servers", ask.far->servers});
   if (!ask.launch.apart.empty()) words.insert(words.end(), {"--apart", ask.launch.apart});
   if (!ask.launch.network.empty()) words.insert(words.end(), {"--network", ask.launch.network});
@@ -237,11 +233,20 @@ void check_far(const System& system, std::string_view question) {
   }
 }
 
+std::vector<std::string> names_with_ucx() {
+  return names_of_benchmarks([](const Question& each) { return each.has_ucx(); });
+}
+
+bool has_ucx(std::string_view question) {
+  const auto names = names_with_ucx();
+  return std::ranges::find(names, question) != names.end();
+}
+
 void check_ucx(std::string_view question) {
   const auto program = rival("ucx", question);
-  if (std::ranges::find(of_ucx, question) == std::end(of_ucx)) {
-    throw SetupError(
-        fmt::format("--rival ucx: ucx_perftest cannot be asked {}; it knows {}", question, fmt::join(of_ucx, ", ")));
+  if (!has_ucx(question)) {
+    throw SetupError(fmt::format("--rival ucx: ucx_perftest cannot be asked {}; it knows {}", question,
+                                 fmt::join(names_with_ucx(), ", ")));
   }
   if (!is_program(program)) {
     throw SetupError(
@@ -282,12 +287,14 @@ std::vector<System> parse_rivals(const std::vector<std::string>& names) {
   return systems;
 }
 
-void check_installed(const System& system, std::string_view question) {
-  const bool is_link = system.family == Family::ucx && question == "stream";
-  if (!is_link && std::ranges::find(of_far, question) != std::end(of_far)) return check_far(system, question);
+void check_installed(const System& system, const Ask& ask) {
+  const std::string_view question = ask.question;
+  const bool is_link = system.family == Family::ucx && has_ucx(question);
+  if (ask.far && !is_link) return check_far(system, question);
   if (const auto* const way = kernel_way(system.family)) {
+    const auto known = names_of_benchmarks([](const Question& each) { return each.is_of_far_memory(); });
     throw SetupError(
-        fmt::format("--rival {}: the kernel's ways of far memory can be asked {}", way->name, fmt::join(of_far, ", ")));
+        fmt::format("--rival {}: the kernel's ways of far memory can be asked {}", way->name, fmt::join(known, ", ")));
   }
   if (system.family == Family::tonari || name_in_worker(system.family)) {
     if (is_program(worker())) return;
@@ -330,4 +337,4 @@ std::string to_string(const System& system) {
   return std::string(mpi_of(system.family).name) + (system.thread_multiple ? " thread-multiple" : "");
 }
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 /// Who can be asked a question. The ring, the searches, the loops that compare and the bare copies are no runtimes:
 /// what they do alone is compared with; local is a program of far memory by itself, in as much memory as it likes;
@@ -53,7 +53,7 @@ struct FarAsk {
 /// What a worker is asked, of whatever system.
 struct Ask {
   std::string question;
-  LaunchOptions launch;                          ///< Ranks, binding, hosts; environment for tonari alone.
+  cli::LaunchOptions launch;                     ///< Ranks, binding, hosts; environment for tonari alone.
   std::vector<std::string> arguments;            ///< For the worker: --key=value.
   std::vector<std::string> openmpi_arguments{};  ///< For Open MPI's launcher.
   std::optional<FarAsk> far{};
@@ -63,8 +63,8 @@ struct Ask {
 /// and "openmpi-mt" ask for one of both; "ucx"; "swap-zram", "swap-file" and "mmap". Throws SetupError on other names.
 std::vector<System> parse_rivals(const std::vector<std::string>& names);
 
-/// Throws SetupError with the remedy when `system` cannot be asked `question` here.
-void check_installed(const System& system, std::string_view question);
+/// Throws SetupError with the remedy when `ask` cannot be put to `system` here.
+void check_installed(const System& system, const Ask& ask);
 
 /// How `ask` is put to `system`; its rank 0 writes results to `output`.
 Command command_for(const System& system, const Ask& ask, const std::string& output);
@@ -75,4 +75,4 @@ std::unique_ptr<MadeTight> make_surroundings(const System& system, const Ask& as
 /// For progress, before a system has told its name and version.
 std::string to_string(const System& system);
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

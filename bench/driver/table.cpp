@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 namespace {
 
@@ -54,7 +54,7 @@ class CaseTable {
       for (const auto* one : series_) row.push_back(entry(*one, x));
       if (compares) row.push_back(ratio(x));
     }
-    return format_table(rows);
+    return cli::format_table(rows);
   }
 
  private:
@@ -124,4 +124,4 @@ std::string tell_residuals(const Results& results, std::string_view what, std::s
                      passed ? "passed" : "FAILED");
 }
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 enum class Better : std::uint8_t { low, high, neither };
 
@@ -26,4 +26,4 @@ std::string tell_metric(const Results& results, const Shown& shown);
 std::string tell_residuals(const Results& results, std::string_view what, std::string_view things,
                            std::string_view whose = "LAPACK");
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

@@ -22,7 +22,7 @@
 #include <string>
 #include <string_view>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 namespace {
 
@@ -148,7 +148,7 @@ class ZramDevice final : public MadeTight::Part {
       write_setting(folder() / "reset", "1");
       write_setting(fs::path(zram_control) / "hot_remove", number_);
     } catch (const std::exception& error) {
-      print_stderr("tonari bench: zram{} stays behind: {}\n", number_, error.what());
+      cli::print_stderr("tonari bench: zram{} stays behind: {}\n", number_, error.what());
     }
   }
 
@@ -213,4 +213,4 @@ void check_tight_memory(Overflow overflow) {
   }
 }
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <memory>
 
-namespace tonari::cli {
+namespace tonari::bench::driver {
 
 /// Where the kernel has to put what does not fit.
 enum class Overflow : std::uint8_t {
@@ -51,4 +51,4 @@ class MadeTight {
   std::unique_ptr<Part> cgroup_;
 };
 
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver

@@ -40,7 +40,7 @@ struct StepsWays {
   std::function<void(TonariWire&, const Options&, Output&)> threads;
 };
 
-inline void ask_steps(const Options& options, const StepsWays& ways) {
+inline void run_steps(const Options& options, const StepsWays& ways) {
   Job job;
   Communicator communicator(job);
   TonariWire wire(communicator);

@@ -1,9 +1,15 @@
 #include "measure.hpp"
 
-#include "harness/questions.hpp"
+#include "harness/registry.hpp"
+#include "wires/tonari_worker.hpp"
 
-namespace tonari::bench {
+namespace tonari::bench::allreduce {
 
-void ask_allreduce(TonariWire& wire, const Options& options, Output& output) { allreduce::run(wire, options, output); }
+namespace {
 
-}  // namespace tonari::bench
+const Measurement of_tonari("allreduce", "tonari",
+                            [](const Options& options) { measure_tonari(options, run<TonariOneSidedWire>); });
+
+}  // namespace
+
+}  // namespace tonari::bench::allreduce

@@ -1,13 +1,13 @@
 // `tonari bench behind`: how it is put to the systems, and how the answer is told. bench/behind.hpp measures.
 
-#include "driver/question.hpp"
+#include "driver/registry.hpp"
 #include "driver/table.hpp"
 
 #include <tonari/status.hpp>
 
 #include <fmt/format.h>
 
-namespace tonari::cli {
+namespace tonari::bench::driver::behind {
 
 namespace {
 
@@ -47,8 +47,8 @@ class Behind final : public Question {
   [[nodiscard]] static double budget_us(const BenchOptions& options) { return options.quick ? 200'000 : 1'000'000; }
 };
 
+const Registered<Behind> registered(Topic::messages, 6);
+
 }  // namespace
 
-std::unique_ptr<Question> make_behind() { return std::make_unique<Behind>(); }
-
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver::behind

@@ -1,9 +1,15 @@
 #include "measure.hpp"
 
-#include "harness/questions.hpp"
+#include "harness/registry.hpp"
+#include "wires/tonari_worker.hpp"
 
-namespace tonari::bench {
+namespace tonari::bench::behind {
 
-void ask_behind(TonariWire& wire, const Options& options, Output& output) { behind::run(wire, options, output); }
+namespace {
 
-}  // namespace tonari::bench
+const Measurement of_tonari("behind", "tonari",
+                            [](const Options& options) { measure_tonari(options, run<TonariOneSidedWire>); });
+
+}  // namespace
+
+}  // namespace tonari::bench::behind

@@ -1,9 +1,15 @@
 #include "measure.hpp"
 
-#include "harness/questions.hpp"
+#include "harness/registry.hpp"
+#include "wires/tonari_worker.hpp"
 
-namespace tonari::bench {
+namespace tonari::bench::broadcast {
 
-void ask_broadcast(TonariWire& wire, const Options& options, Output& output) { broadcast::run(wire, options, output); }
+namespace {
 
-}  // namespace tonari::bench
+const Measurement of_tonari("broadcast", "tonari",
+                            [](const Options& options) { measure_tonari(options, run<TonariOneSidedWire>); });
+
+}  // namespace
+
+}  // namespace tonari::bench::broadcast

@@ -1,7 +1,7 @@
 // `tonari bench coherence`: how it is put, and how the answer is told. bench/coherence.hpp measures.
 
-#include "driver/question.hpp"
 #include "cli/table.hpp"
+#include "driver/registry.hpp"
 #include "driver/table.hpp"
 
 #include "job/arena.hpp"
@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tonari::cli {
+namespace tonari::bench::driver::coherence {
 
 namespace {
 
@@ -44,7 +44,7 @@ std::string tell_readers(const Results& results) {
   }
   if (rows.empty()) return "";
   rows.insert(rows.begin(), heading);
-  return fmt::format("\nthe first reader to the last, us, medians\n{}", format_table(rows));
+  return fmt::format("\nthe first reader to the last, us, medians\n{}", cli::format_table(rows));
 }
 
 class Coherence final : public Question {
@@ -54,7 +54,7 @@ class Coherence final : public Question {
     return "what does it cost to share pages and guarded data between hosts, and to synchronise?";
   }
   [[nodiscard]] int default_ranks() const override { return 2; }
-  [[nodiscard]] std::string_view rivals() const override { return "none: no other system is asked"; }
+  [[nodiscard]] std::string rivals() const override { return "none: no other system is asked"; }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints medians of all rounds, in microseconds: of a page read or written first; of a release after\n"
            "writing so many pages; of a barrier; of taking a mutex and letting it go; of guarded data that two ranks\n"
@@ -137,8 +137,8 @@ class Coherence final : public Question {
   std::optional<std::string> readers_;
 };
 
+const Registered<Coherence> registered(Topic::sharing, 1);
+
 }  // namespace
 
-std::unique_ptr<Question> make_coherence() { return std::make_unique<Coherence>(); }
-
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver::coherence

@@ -1,19 +1,26 @@
 #include "measure.hpp"
 
 #include "harness/placement.hpp"
-#include "harness/questions.hpp"
+#include "harness/registry.hpp"
+#include "wires/tonari.hpp"
 
-namespace tonari::bench {
+namespace tonari::bench::coherence {
 
-void ask_coherence(const Options& options) {
+namespace {
+
+void run_worker(const Options& options) {
   bind_as_told(options);
   Job job;
   Communicator communicator(job);
   TonariWire wire(communicator);
   Output output(options, job.rank());
   output.system(wire.system());
-  coherence::run(job, wire, options, output);
+  run(job, wire, options, output);
   output.done();
 }
 
-}  // namespace tonari::bench
+const Measurement of_tonari("coherence", "tonari", run_worker);
+
+}  // namespace
+
+}  // namespace tonari::bench::coherence

@@ -1,13 +1,13 @@
 // `tonari bench contention`: how it is put to the systems, and how the answer is told. bench/contention.hpp measures.
 
-#include "driver/question.hpp"
+#include "driver/registry.hpp"
 #include "driver/table.hpp"
 
 #include <tonari/status.hpp>
 
 #include <fmt/format.h>
 
-namespace tonari::cli {
+namespace tonari::bench::driver::contention {
 
 namespace {
 
@@ -56,8 +56,8 @@ class Contention final : public Question {
   [[nodiscard]] static double budget_us(const BenchOptions& options) { return options.quick ? 30'000 : 300'000; }
 };
 
+const Registered<Contention> registered(Topic::collectives, 5);
+
 }  // namespace
 
-std::unique_ptr<Question> make_contention() { return std::make_unique<Contention>(); }
-
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver::contention

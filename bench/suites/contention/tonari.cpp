@@ -1,11 +1,15 @@
 #include "measure.hpp"
 
-#include "harness/questions.hpp"
+#include "harness/registry.hpp"
+#include "wires/tonari_worker.hpp"
 
-namespace tonari::bench {
+namespace tonari::bench::contention {
 
-void ask_contention(TonariWire& wire, const Options& options, Output& output) {
-  contention::run(wire, options, output);
-}
+namespace {
 
-}  // namespace tonari::bench
+const Measurement of_tonari("contention", "tonari",
+                            [](const Options& options) { measure_tonari(options, run<TonariOneSidedWire>); });
+
+}  // namespace
+
+}  // namespace tonari::bench::contention

@@ -44,10 +44,10 @@ inline constexpr double batch_us = 20;
 inline constexpr std::byte untouched{0};
 
 struct ByTonari {
-  const window::DiffCode& code;
+  const tonari::window::DiffCode& code;
 
   void store(std::byte* target, const std::byte* data, const std::byte* twin) const noexcept {
-    window::store_differences(target, data, twin, page_bytes, code);
+    tonari::window::store_differences(target, data, twin, page_bytes, code);
   }
 };
 
@@ -133,10 +133,11 @@ class Pages {
     std::vector<double> of_pages(warm_pages);
     for (std::size_t page = 0; page < warm_pages; ++page) {
       const std::size_t at = page * page_bytes;
-      window::for_each_run(&data_.bytes()[at], &twins_.bytes()[at], page_bytes, [&](std::size_t, std::size_t length) {
-        of_pages[page] += static_cast<double>(length + run_head_bytes);
-        return true;
-      });
+      tonari::window::for_each_run(&data_.bytes()[at], &twins_.bytes()[at], page_bytes,
+                                   [&](std::size_t, std::size_t length) {
+                                     of_pages[page] += static_cast<double>(length + run_head_bytes);
+                                     return true;
+                                   });
     }
     return of_pages;
   }
@@ -192,9 +193,9 @@ void run(const System& system, const Options& options, Output& output, bool tell
 }
 
 /// The code of the level that was asked for.
-inline const window::DiffCode& code_of(const std::string& level) {
-  for (const auto known : window::diff_levels) {
-    const auto* const code = window::diff_code(known);
+inline const tonari::window::DiffCode& code_of(const std::string& level) {
+  for (const auto known : tonari::window::diff_levels) {
+    const auto* const code = tonari::window::diff_code(known);
     if (level == to_string(known) && code != nullptr) return *code;
   }
   throw std::invalid_argument("diff: this processor has no level " + level);

@@ -1,7 +1,7 @@
 // `tonari bench diff`: how it is asked, and how the answer is told. bench/diff.hpp measures.
 
-#include "driver/question.hpp"
 #include "cli/options.hpp"
+#include "driver/registry.hpp"
 #include "driver/table.hpp"
 
 #include "window/diff.hpp"
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace tonari::cli {
+namespace tonari::bench::driver::diff {
 
 namespace {
 
@@ -79,9 +79,9 @@ std::vector<Launch> Diff::plan(const BenchOptions& options, const std::vector<Sy
   ask.arguments = {worker_option("changed", changed()), worker_option("cases", cases(options)),
                    fmt::format("--budget-us={}", budget_us(options))};
   std::vector<Launch> launches{{ask, systems, ""}};
-  for (const auto level : window::diff_levels) {
-    const auto* const code = window::diff_code(level);
-    if (code == nullptr || code == &window::diff_code()) continue;
+  for (const auto level : tonari::window::diff_levels) {
+    const auto* const code = tonari::window::diff_code(level);
+    if (code == nullptr || code == &tonari::window::diff_code()) continue;
     auto lower = ask;
     lower.arguments.push_back(fmt::format("--level={}", to_string(level)));
     launches.push_back({std::move(lower), systems, std::string(to_string(level))});
@@ -97,8 +97,8 @@ std::string Diff::tell(const Results& results) const {
                      passed ? "all as they should be" : "WRONG");
 }
 
+const Registered<Diff> registered(Topic::windows, 1);
+
 }  // namespace
 
-std::unique_ptr<Question> make_diff() { return std::make_unique<Diff>(); }
-
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver::diff

@@ -1,33 +1,35 @@
 #include "measure.hpp"
 
 #include "harness/placement.hpp"
-#include "harness/questions.hpp"
+#include "harness/registry.hpp"
 
-namespace tonari::bench {
+namespace tonari::bench::diff {
 
 namespace {
 
-template <class System>
-void ask_alone(const System& system, const char* name, const Options& options) {
-  if (options.text("bind", "core") == "core") bind_to_processor(0);
-  Output output(options, 0);
-  output.system(name);
-  diff::run(system, options, output, false);
-  output.done();
-}
-
-}  // namespace
-
-void ask_diff(const Options& options) {
+void measure_tonari_code(const Options& options) {
   const auto level = options.text("level", "");
   Output output(options, 0);
   output.system(level.empty() ? "tonari" : "tonari-" + level);
-  diff::run(diff::ByTonari{level.empty() ? window::diff_code() : diff::code_of(level)}, options, output, level.empty());
+  run(ByTonari{level.empty() ? tonari::window::diff_code() : code_of(level)}, options, output, level.empty());
   output.done();
 }
 
-void ask_diff_of_loop(const Options& options) { ask_alone(diff::ByLoop{}, "byte-loop", options); }
+template <class System>
+void measure_other(const System& system, const char* name, const Options& options) {
+  if (options.text("bind", "core") == "core") bind_to_processor(0);
+  Output output(options, 0);
+  output.system(name);
+  run(system, options, output, false);
+  output.done();
+}
 
-void ask_diff_of_memcmp(const Options& options) { ask_alone(diff::ByMemcmp{}, "memcmp", options); }
+const Measurement of_tonari("diff", "tonari", measure_tonari_code);
+const Measurement of_loop("diff", "byte-loop",
+                          [](const Options& options) { measure_other(ByLoop{}, "byte-loop", options); });
+const Measurement of_memcmp("diff", "memcmp",
+                            [](const Options& options) { measure_other(ByMemcmp{}, "memcmp", options); });
 
-}  // namespace tonari::bench
+}  // namespace
+
+}  // namespace tonari::bench::diff

@@ -1,8 +1,9 @@
 // `tonari bench himeno`: its cases. bench/himeno.hpp computes.
 
+#include "driver/registry.hpp"
 #include "driver/steps_question.hpp"
 
-namespace tonari::cli {
+namespace tonari::bench::driver::himeno {
 
 namespace {
 
@@ -31,8 +32,8 @@ class Himeno final : public StepsQuestion {
   }
 };
 
+const Registered<Himeno> registered(Topic::applications, 5);
+
 }  // namespace
 
-std::unique_ptr<Question> make_himeno() { return std::make_unique<Himeno>(); }
-
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver::himeno

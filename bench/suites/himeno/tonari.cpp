@@ -1,6 +1,6 @@
 #include "measure.hpp"
 
-#include "harness/questions.hpp"
+#include "harness/registry.hpp"
 #include "kernels/guarded_lines.hpp"
 #include "kernels/shared_lines.hpp"
 #include "kernels/steps_ways.hpp"
@@ -8,9 +8,9 @@
 #include <memory>
 #include <numeric>
 
-namespace tonari::bench {
+namespace tonari::bench::himeno {
 
-namespace himeno {
+namespace {
 
 /// The pressure is shared.
 class Shared {
@@ -160,29 +160,31 @@ class Threads {
   std::uint64_t steps_ = 0;
 };
 
-}  // namespace himeno
-
-void ask_himeno(const Options& options) {
-  const himeno::Shape shape = himeno::shape_of(options.text("size", "S"));
+void run_worker(const Options& options) {
+  const Shape shape = shape_of(options.text("size", "S"));
   const StepsWays ways{
-      .message = himeno::run<TonariWire>,
+      .message = run<TonariWire>,
       .share =
           [&](Job& job, TonariWire& wire, const Options& of, Output& output) {
-            himeno::Shared program(job, shape, sharing_of(of));
-            himeno::measure(wire, shape, job.size(), of, program, output);
+            Shared program(job, shape, sharing_of(of));
+            measure(wire, shape, job.size(), of, program, output);
           },
       .guarded =
           [&](Job& job, TonariWire& wire, const Options& of, Output& output) {
-            himeno::Guarded program(job, wire, shape);
-            himeno::measure(wire, shape, wire.size(), of, program, output);
+            Guarded program(job, wire, shape);
+            measure(wire, shape, wire.size(), of, program, output);
           },
       .threads =
           [&](TonariWire& wire, const Options& of, Output& output) {
-            himeno::Threads program(shape, threads_of(of));
-            himeno::measure(wire, shape, threads_of(of), of, program, output);
+            Threads program(shape, threads_of(of));
+            measure(wire, shape, threads_of(of), of, program, output);
           },
   };
-  ask_steps(options, ways);
+  run_steps(options, ways);
 }
 
-}  // namespace tonari::bench
+const Measurement of_tonari("himeno", "tonari", run_worker);
+
+}  // namespace
+
+}  // namespace tonari::bench::himeno

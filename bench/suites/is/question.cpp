@@ -1,8 +1,9 @@
 // `tonari bench is`: its cases. bench/is.hpp computes.
 
+#include "driver/registry.hpp"
 #include "driver/steps_question.hpp"
 
-namespace tonari::cli {
+namespace tonari::bench::driver::is {
 
 namespace {
 
@@ -26,8 +27,8 @@ class Is final : public StepsQuestion {
   }
 };
 
+const Registered<Is> registered(Topic::applications, 7);
+
 }  // namespace
 
-std::unique_ptr<Question> make_is() { return std::make_unique<Is>(); }
-
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver::is

@@ -1,15 +1,15 @@
 #include "measure.hpp"
 
-#include "harness/questions.hpp"
+#include "harness/registry.hpp"
 #include "kernels/shared_lines.hpp"
 #include "kernels/steps_ways.hpp"
 
 #include <barrier>
 #include <memory>
 
-namespace tonari::bench {
+namespace tonari::bench::is {
 
-namespace is {
+namespace {
 
 /// Where the counts of each rank are, and the keys: in memory that all have.
 struct Common {
@@ -184,19 +184,21 @@ inline void run_shared(Job& job, TonariWire& wire, const Options& options, Outpu
   measure_steps(wire, task_of(options, job.size()), program, output);
 }
 
-}  // namespace is
-
-void ask_is(const Options& options) {
+void run_worker(const Options& options) {
   const StepsWays ways{
-      .message = is::run<TonariWire>,
-      .share = is::run_shared,
+      .message = run<TonariWire>,
+      .share = run_shared,
       .threads =
           [](TonariWire& wire, const Options& of, Output& output) {
-            is::Threads program(is::class_of(of), threads_of(of));
-            measure_steps(wire, is::task_of(of, threads_of(of)), program, output);
+            Threads program(class_of(of), threads_of(of));
+            measure_steps(wire, task_of(of, threads_of(of)), program, output);
           },
   };
-  ask_steps(options, ways);
+  run_steps(options, ways);
 }
 
-}  // namespace tonari::bench
+const Measurement of_tonari("is", "tonari", run_worker);
+
+}  // namespace
+
+}  // namespace tonari::bench::is

@@ -1,8 +1,9 @@
 // `tonari bench jacobi`: its cases. bench/jacobi.hpp computes.
 
+#include "driver/registry.hpp"
 #include "driver/steps_question.hpp"
 
-namespace tonari::cli {
+namespace tonari::bench::driver::jacobi {
 
 namespace {
 
@@ -41,8 +42,8 @@ class Jacobi final : public StepsQuestion {
   bool misplaced_ = false;
 };
 
+const Registered<Jacobi> registered(Topic::applications, 4);
+
 }  // namespace
 
-std::unique_ptr<Question> make_jacobi() { return std::make_unique<Jacobi>(); }
-
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver::jacobi

@@ -1,13 +1,13 @@
 #include "measure.hpp"
 
-#include "harness/questions.hpp"
+#include "harness/registry.hpp"
 #include "kernels/guarded_lines.hpp"
 #include "kernels/shared_lines.hpp"
 #include "kernels/steps_ways.hpp"
 
-namespace tonari::bench {
+namespace tonari::bench::jacobi {
 
-namespace jacobi {
+namespace {
 
 /// Two shared arrays, and a barrier a step.
 class Shared {
@@ -124,29 +124,31 @@ class Threads {
   Grids<LocalLines<double>> grids_;
 };
 
-}  // namespace jacobi
-
-void ask_jacobi(const Options& options) {
+void run_worker(const Options& options) {
   const StepsWays ways{
-      .message = jacobi::run<TonariWire>,
+      .message = run<TonariWire>,
       .share =
           [](Job& job, TonariWire& wire, const Options& of, Output& output) {
-            jacobi::Shared program(job, jacobi::order(of), sharing_of(of));
-            measure_steps(wire, jacobi::task_of(of, job.size()), program, output);
+            Shared program(job, order(of), sharing_of(of));
+            measure_steps(wire, task_of(of, job.size()), program, output);
           },
       .guarded =
           [](Job& job, TonariWire& wire, const Options& of, Output& output) {
-            jacobi::Guarded program(job, wire, jacobi::order(of));
-            measure_steps(wire, jacobi::task_of(of, wire.size()), program, output);
+            Guarded program(job, wire, order(of));
+            measure_steps(wire, task_of(of, wire.size()), program, output);
           },
       .threads =
           [](TonariWire& wire, const Options& of, Output& output) {
             const int threads = threads_of(of);
-            jacobi::Threads program(jacobi::order(of), threads);
-            measure_steps(wire, jacobi::task_of(of, threads), program, output);
+            Threads program(order(of), threads);
+            measure_steps(wire, task_of(of, threads), program, output);
           },
   };
-  ask_steps(options, ways);
+  run_steps(options, ways);
 }
 
-}  // namespace tonari::bench
+const Measurement of_tonari("jacobi", "tonari", run_worker);
+
+}  // namespace
+
+}  // namespace tonari::bench::jacobi

@@ -1,9 +1,15 @@
 #include "measure.hpp"
 
-#include "harness/questions.hpp"
+#include "harness/registry.hpp"
+#include "wires/tonari_worker.hpp"
 
-namespace tonari::bench {
+namespace tonari::bench::lock {
 
-void ask_lock(TonariOneSidedWire& wire, const Options& options, Output& output) { lock::run(wire, options, output); }
+namespace {
 
-}  // namespace tonari::bench
+const Measurement of_tonari("lock", "tonari",
+                            [](const Options& options) { measure_tonari(options, run<TonariOneSidedWire>); });
+
+}  // namespace
+
+}  // namespace tonari::bench::lock

@@ -1,14 +1,14 @@
 // `tonari bench lu`: how it is put to the systems, and how the answer is told. bench/lu.hpp computes.
 
-#include "driver/question.hpp"
 #include "cli/options.hpp"
+#include "driver/registry.hpp"
 #include "driver/table.hpp"
 
 #include <tonari/status.hpp>
 
 #include <fmt/format.h>
 
-namespace tonari::cli {
+namespace tonari::bench::driver::lu {
 
 namespace {
 
@@ -39,7 +39,7 @@ class Lu final : public Question {
         ->group("The question");
     command.add_option("--sweep", sweep_, "What is varied. n: the order. ranks: from 1 to -n, for the first order")
         ->type_name("n|ranks")
-        ->check(one_of({"n", "ranks"}))
+        ->check(cli::one_of({"n", "ranks"}))
         ->capture_default_str()
         ->group("The question");
     command
@@ -52,7 +52,7 @@ class Lu final : public Question {
         ->group("The question");
     command.add_option("--block", block_, "Columns that are factored and sent at a time; 1 is the paper's program")
         ->type_name("N")
-        ->transform(whole_number("a number of columns", 1, block_max))
+        ->transform(cli::whole_number("a number of columns", 1, block_max))
         ->capture_default_str()
         ->group("The question");
   }
@@ -99,8 +99,8 @@ std::string Lu::tell(const Results& results) const {
   return text + tell_residuals(results, "||PA - LU|| / (n ||A|| eps)", "factorisations");
 }
 
+const Registered<Lu> registered(Topic::applications, 1);
+
 }  // namespace
 
-std::unique_ptr<Question> make_lu() { return std::make_unique<Lu>(); }
-
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver::lu

@@ -1,7 +1,7 @@
 // `tonari bench match`: how it is put to the systems, and how the answer is told. bench/match.hpp measures.
 
-#include "driver/question.hpp"
 #include "cli/table.hpp"
+#include "driver/registry.hpp"
 #include "driver/table.hpp"
 
 #include <tonari/status.hpp>
@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace tonari::cli {
+namespace tonari::bench::driver::match {
 
 namespace {
 
@@ -94,7 +94,7 @@ std::vector<Launch> Match::plan(const BenchOptions& options, const std::vector<S
   auto all_payloads = payloads();
   const auto deepest = static_cast<std::size_t>(all_depths.back());
   const auto longest = static_cast<std::size_t>(all_payloads.back());
-  const auto direct_bytes = settings_of_ranks(options.launch).direct_bytes;
+  const auto direct_bytes = cli::settings_of_ranks(options.launch).direct_bytes;
   if (longest != 0 && longest >= direct_bytes) {
     throw SetupError(
         fmt::format("--payloads: with TONARI_DIRECT_BYTES={} a message of {} bytes waits at its sender, and is not in "
@@ -151,11 +151,11 @@ std::string Match::tell(const Results& results) const {
                     format_number(results.median_beside(series.name, "intercept")),
                     fmt::format("{:.0f}", series.points.begin()->first)});
   }
-  return rows.size() == 1 ? text : text + "\n" + format_table(rows);
+  return rows.size() == 1 ? text : text + "\n" + cli::format_table(rows);
 }
+
+const Registered<Match> registered(Topic::messages, 3);
 
 }  // namespace
 
-std::unique_ptr<Question> make_match() { return std::make_unique<Match>(); }
-
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver::match

@@ -1,14 +1,19 @@
 #include "measure.hpp"
 
-#include "harness/questions.hpp"
 #include "search.hpp"
 
-namespace tonari::bench {
+#include "harness/registry.hpp"
+#include "wires/tonari_worker.hpp"
 
-void ask_match(TonariWire& wire, const Options& options, Output& output) { match::run(wire, options, output); }
+namespace tonari::bench::match {
 
-void ask_match_of_heads(const Options& options) { match::run_search<match::Heads>(options); }
+namespace {
 
-void ask_match_of_common_buffer(const Options& options) { match::run_search<match::CommonBuffer>(options); }
+const Measurement of_tonari("match", "tonari",
+                            [](const Options& options) { measure_tonari(options, run<TonariOneSidedWire>); });
+const Measurement of_heads("match", "lhs", run_search<Heads>);
+const Measurement of_common_buffer("match", "no-lhs", run_search<CommonBuffer>);
 
-}  // namespace tonari::bench
+}  // namespace
+
+}  // namespace tonari::bench::match

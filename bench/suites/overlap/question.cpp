@@ -1,8 +1,8 @@
 // `tonari bench overlap`: how it is put to the systems, and how the answer is told. bench/overlap.hpp computes.
 
-#include "driver/question.hpp"
 #include "cli/options.hpp"
 #include "cli/table.hpp"
+#include "driver/registry.hpp"
 #include "driver/table.hpp"
 
 #include <tonari/status.hpp>
@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-namespace tonari::cli {
+namespace tonari::bench::driver::overlap {
 
 namespace {
 
@@ -96,7 +96,7 @@ void Overlap::add_options(CLI::App& command, BenchOptions& options) {
                   "What is varied. n: the order. blocks: those of each rank, for the first order. ranks: from 1 to -n, "
                   "for the first order")
       ->type_name("n|blocks|ranks")
-      ->check(one_of({"n", "blocks", "ranks"}))
+      ->check(cli::one_of({"n", "blocks", "ranks"}))
       ->capture_default_str()
       ->group("The question");
   command
@@ -121,7 +121,7 @@ void Overlap::add_options(CLI::App& command, BenchOptions& options) {
       ->group("The question");
   command.add_option("--slowed", slowed_, "Measure also with a rank, the last, that computes each block so many times")
       ->type_name("N")
-      ->transform(whole_number("a number of times", 2, slowed_max))
+      ->transform(cli::whole_number("a number of times", 2, slowed_max))
       ->group("The question");
   command
       .add_flag("--traffic", traffic_,
@@ -194,11 +194,11 @@ std::string Overlap::tell(const Results& results) const {
     }
     row.push_back(fmt::format("{:.0f}", x));
   }
-  return text + "\n" + format_table(rows) + tell_residuals(results, "||AB - I|| / (n eps)", "products");
+  return text + "\n" + cli::format_table(rows) + tell_residuals(results, "||AB - I|| / (n eps)", "products");
 }
+
+const Registered<Overlap> registered(Topic::applications, 2);
 
 }  // namespace
 
-std::unique_ptr<Question> make_overlap() { return std::make_unique<Overlap>(); }
-
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver::overlap

@@ -1,7 +1,7 @@
 // `tonari bench pingpong`: how it is put to the systems, and how the answer is told. bench/pingpong.hpp measures.
 
-#include "driver/question.hpp"
 #include "cli/table.hpp"
+#include "driver/registry.hpp"
 #include "driver/table.hpp"
 
 #include <tonari/status.hpp>
@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace tonari::cli {
+namespace tonari::bench::driver::pingpong {
 
 namespace {
 
@@ -22,6 +22,7 @@ class Pingpong final : public Question {
   [[nodiscard]] std::string_view asks() const override {
     return "how long does a message of N bytes take from one rank to another?";
   }
+  [[nodiscard]] bool has_ucx() const override { return true; }
   [[nodiscard]] int default_ranks() const override { return 2; }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints half the round trip, the median of all rounds, in microseconds.\n"
@@ -150,11 +151,11 @@ std::string Pingpong::tell(const Results& results) const {
                     format_number(t1), format_number(1 / t1),
                     format_number(results.median_beside(series.name, "half-performance length"))});
   }
-  return rows.size() == 1 ? text : text + "\n" + format_table(rows);
+  return rows.size() == 1 ? text : text + "\n" + cli::format_table(rows);
 }
+
+const Registered<Pingpong> registered(Topic::messages, 1);
 
 }  // namespace
 
-std::unique_ptr<Question> make_pingpong() { return std::make_unique<Pingpong>(); }
-
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver::pingpong

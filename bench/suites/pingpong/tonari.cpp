@@ -1,18 +1,25 @@
 #include "measure.hpp"
 
-#include "harness/questions.hpp"
+#include "harness/registry.hpp"
 #include "wires/ring.hpp"
+#include "wires/tonari_worker.hpp"
 
-namespace tonari::bench {
+namespace tonari::bench::pingpong {
 
-void ask_pingpong(TonariWire& wire, const Options& options, Output& output) { pingpong::run(wire, options, output); }
+namespace {
 
-void ask_pingpong_of_ring(const Options& options) {
+void measure_ring(const Options& options) {
   RingWire wire(options.text("bind", "core") == "core");
   Output output(options, wire.rank());
   output.system(wire.system());
-  pingpong::run(wire, options, output);
+  run(wire, options, output);
   output.done();
 }
 
-}  // namespace tonari::bench
+const Measurement of_tonari("pingpong", "tonari",
+                            [](const Options& options) { measure_tonari(options, run<TonariOneSidedWire>); });
+const Measurement of_ring("pingpong", "ring", measure_ring);
+
+}  // namespace
+
+}  // namespace tonari::bench::pingpong

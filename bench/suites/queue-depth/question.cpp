@@ -1,8 +1,8 @@
 // `tonari bench queue-depth`: how it is asked, and how the answer is told. bench/queue_depth.hpp measures.
 
-#include "driver/question.hpp"
 #include "cli/options.hpp"
 #include "cli/table.hpp"
+#include "driver/registry.hpp"
 
 #include <tonari/status.hpp>
 
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace tonari::cli {
+namespace tonari::bench::driver::queue_depth {
 
 namespace {
 
@@ -46,18 +46,18 @@ class QueueDepth final : public Question {
         ->group("The question");
     command.add_option("--bytes", bytes_, "Bytes from each rank to each in an all-to-all, from 1 to 1048576")
         ->type_name("N")
-        ->transform(whole_number("a number of bytes", 1, bytes_max))
+        ->transform(cli::whole_number("a number of bytes", 1, bytes_max))
         ->capture_default_str()
         ->group("The question");
     command.add_option("--exchanges", exchanges_, "All-to-alls, one after the other (default: 1000, with --quick 100)")
         ->type_name("N")
-        ->transform(whole_number("a number of exchanges", 1, rounds_max))
+        ->transform(cli::whole_number("a number of exchanges", 1, rounds_max))
         ->group("The question");
     command
         .add_option("--class", class_,
                     "NPB's size of the sort. S: 2^16 keys. W: 2^20. A: 2^23 (default: W, with --quick S)")
         ->type_name("S|W|A")
-        ->check(one_of({"S", "W", "A"}))
+        ->check(cli::one_of({"S", "W", "A"}))
         ->group("The question");
   }
 
@@ -118,13 +118,13 @@ std::string QueueDepth::tell(const Results& results) const {
     }
   }
   const bool passed = std::ranges::all_of(results.checks(), &Check::passed);
-  return "\n" + format_table(rows) +
+  return "\n" + cli::format_table(rows) +
          fmt::format("\nmessages and sorted keys in {} runs: {}\n", results.checks().size(),
                      passed ? "all as they should be" : "WRONG");
 }
 
+const Registered<QueueDepth> registered(Topic::messages, 4);
+
 }  // namespace
 
-std::unique_ptr<Question> make_queue_depth() { return std::make_unique<QueueDepth>(); }
-
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver::queue_depth

@@ -1,16 +1,22 @@
 #include "measure.hpp"
 
-#include "harness/questions.hpp"
+#include "harness/registry.hpp"
 
-namespace tonari::bench {
+namespace tonari::bench::queue_depth {
 
-void ask_queue_depth(const Options& options) {
+namespace {
+
+void run_worker(const Options& options) {
   Job job;
   Communicator communicator(job);
   Output output(options, communicator.rank());
   output.system("tonari");
-  queue_depth::run(job, communicator, options, output);
+  run(job, communicator, options, output);
   output.done();
 }
 
-}  // namespace tonari::bench
+const Measurement of_tonari("queue-depth", "tonari", run_worker);
+
+}  // namespace
+
+}  // namespace tonari::bench::queue_depth

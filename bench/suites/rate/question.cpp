@@ -1,6 +1,6 @@
 // `tonari bench rate`: how it is put to the systems, and how the answer is told. bench/rate.hpp measures.
 
-#include "driver/question.hpp"
+#include "driver/registry.hpp"
 #include "driver/table.hpp"
 
 #include <tonari/status.hpp>
@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace tonari::cli {
+namespace tonari::bench::driver::rate {
 
 namespace {
 
@@ -21,6 +21,7 @@ class Rate final : public Question {
   [[nodiscard]] std::string_view asks() const override {
     return "how many short messages a second does one rank send another?";
   }
+  [[nodiscard]] bool has_ucx() const override { return true; }
   [[nodiscard]] int default_ranks() const override { return 2; }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints millions of 8-byte messages a second, the median of all rounds. Each thread of rank 0 starts 64 "
@@ -78,8 +79,8 @@ std::vector<Launch> Rate::plan(const BenchOptions& options, const std::vector<Sy
   return launches;
 }
 
+const Registered<Rate> registered(Topic::messages, 5);
+
 }  // namespace
 
-std::unique_ptr<Question> make_rate() { return std::make_unique<Rate>(); }
-
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver::rate

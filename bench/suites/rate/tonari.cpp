@@ -1,9 +1,15 @@
 #include "measure.hpp"
 
-#include "harness/questions.hpp"
+#include "harness/registry.hpp"
+#include "wires/tonari_worker.hpp"
 
-namespace tonari::bench {
+namespace tonari::bench::rate {
 
-void ask_rate(TonariWire& wire, const Options& options, Output& output) { rate::run(wire, options, output); }
+namespace {
 
-}  // namespace tonari::bench
+const Measurement of_tonari("rate", "tonari",
+                            [](const Options& options) { measure_tonari(options, run<TonariOneSidedWire>); });
+
+}  // namespace
+
+}  // namespace tonari::bench::rate

@@ -1,11 +1,15 @@
 #include "measure.hpp"
 
-#include "harness/questions.hpp"
+#include "harness/registry.hpp"
+#include "wires/tonari_worker.hpp"
 
-namespace tonari::bench {
+namespace tonari::bench::registration {
 
-void ask_register(TonariOneSidedWire& wire, const Options& options, Output& output) {
-  registration::run(wire, options, output);
-}
+namespace {
 
-}  // namespace tonari::bench
+const Measurement of_tonari("register", "tonari",
+                            [](const Options& options) { measure_tonari(options, run<TonariOneSidedWire>); });
+
+}  // namespace
+
+}  // namespace tonari::bench::registration

@@ -1,9 +1,9 @@
 // `tonari bench series`: how it is put to the systems, and how the answer is told. bench/pingpong.hpp measures.
 
-#include "driver/question.hpp"
 #include "cli/options.hpp"
 #include "cli/table.hpp"
 #include "cli/topology.hpp"
+#include "driver/registry.hpp"
 
 #include <tonari/status.hpp>
 
@@ -15,7 +15,7 @@
 #include <map>
 #include <optional>
 
-namespace tonari::cli {
+namespace tonari::bench::driver::series {
 
 namespace {
 
@@ -29,7 +29,7 @@ using Pair = std::array<unsigned, 2>;
 std::map<std::string, Pair> pairs_here() {
   cpu_set_t mine;
   if (::sched_getaffinity(0, sizeof mine, &mine) != 0) return {};
-  const Topology topology = load_topology(false);
+  const cli::Topology topology = cli::load_topology(false);
   std::vector<hwloc_obj_t> processors;  // one a core
   for (hwloc_obj_t core = nullptr;
        (core = ::hwloc_get_next_obj_by_type(topology.get(), HWLOC_OBJ_CORE, core)) != nullptr;) {
@@ -85,7 +85,7 @@ class SeriesQuestion final : public Question {
                     fmt::format("Round trips of a series, each timed by itself, from 1 to {}", exchanges_max))
         ->type_name("N")
         ->capture_default_str()
-        ->transform(whole_number("a number of round trips", 1, exchanges_max))
+        ->transform(cli::whole_number("a number of round trips", 1, exchanges_max))
         ->group("The question");
     command
         .add_option("--buffers", buffers_, "warm: the same buffer each time. cold: another, out of the caches' reach")
@@ -176,7 +176,7 @@ std::string SeriesQuestion::tell(const Results& results) const {
     }
   }
   std::string text;
-  for (const auto& [title, rows] : tables) text += fmt::format("\n{}\n{}", title, format_table(rows));
+  for (const auto& [title, rows] : tables) text += fmt::format("\n{}\n{}", title, cli::format_table(rows));
 
   const auto measured = [&](std::string_view cores) {
     return std::ranges::any_of(results.series(),
@@ -191,8 +191,8 @@ std::string SeriesQuestion::tell(const Results& results) const {
   return text;
 }
 
+const Registered<SeriesQuestion> registered(Topic::messages, 2);
+
 }  // namespace
 
-std::unique_ptr<Question> make_series() { return std::make_unique<SeriesQuestion>(); }
-
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver::series

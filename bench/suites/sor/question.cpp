@@ -1,8 +1,9 @@
 // `tonari bench sor`: its cases. bench/sor.hpp computes.
 
+#include "driver/registry.hpp"
 #include "driver/steps_question.hpp"
 
-namespace tonari::cli {
+namespace tonari::bench::driver::sor {
 
 namespace {
 
@@ -28,8 +29,8 @@ class Sor final : public StepsQuestion {
   [[nodiscard]] StepsSize size() const override { return rows("500", "60"); }
 };
 
+const Registered<Sor> registered(Topic::applications, 6);
+
 }  // namespace
 
-std::unique_ptr<Question> make_sor() { return std::make_unique<Sor>(); }
-
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver::sor

@@ -1,6 +1,6 @@
 #include "measure.hpp"
 
-#include "harness/questions.hpp"
+#include "harness/registry.hpp"
 #include "kernels/shared_lines.hpp"
 #include "kernels/steps_ways.hpp"
 
@@ -8,9 +8,9 @@
 
 #include <vector>
 
-namespace tonari::bench {
+namespace tonari::bench::sor {
 
-namespace sor {
+namespace {
 
 /// One shared array.
 class Shared {
@@ -137,28 +137,30 @@ class Threads {
   std::uint64_t steps_ = 0;
 };
 
-}  // namespace sor
-
-void ask_sor(const Options& options) {
+void run_worker(const Options& options) {
   const StepsWays ways{
-      .message = sor::run<TonariWire>,
+      .message = run<TonariWire>,
       .share =
           [](Job& job, TonariWire& wire, const Options& of, Output& output) {
-            sor::Shared program(job, sor::order(of), sharing_of(of), of.text("deal", "columns") == "rows");
-            measure_steps(wire, sor::task_of(of, job.size()), program, output);
+            Shared program(job, order(of), sharing_of(of), of.text("deal", "columns") == "rows");
+            measure_steps(wire, task_of(of, job.size()), program, output);
           },
       .guarded =
           [](Job& job, TonariWire& wire, const Options& of, Output& output) {
-            sor::Guarded program(job, wire, sor::order(of));
-            measure_steps(wire, sor::task_of(of, wire.size()), program, output);
+            Guarded program(job, wire, order(of));
+            measure_steps(wire, task_of(of, wire.size()), program, output);
           },
       .threads =
           [](TonariWire& wire, const Options& of, Output& output) {
-            sor::Threads program(sor::order(of), threads_of(of));
-            measure_steps(wire, sor::task_of(of, threads_of(of)), program, output);
+            Threads program(order(of), threads_of(of));
+            measure_steps(wire, task_of(of, threads_of(of)), program, output);
           },
   };
-  ask_steps(options, ways);
+  run_steps(options, ways);
 }
 
-}  // namespace tonari::bench
+const Measurement of_tonari("sor", "tonari", run_worker);
+
+}  // namespace
+
+}  // namespace tonari::bench::sor

@@ -1,9 +1,9 @@
 // `tonari bench splash_fft`: how it is put to the systems, with several numbers of ranks in turn, and how the answer is
 // told, beside the MLC-1 paper's. bench/splash_fft.hpp measures.
 
-#include "driver/question.hpp"
 #include "cli/options.hpp"
 #include "cli/table.hpp"
+#include "driver/registry.hpp"
 #include "driver/table.hpp"
 
 #include "job/arena.hpp"
@@ -16,7 +16,7 @@
 #include <array>
 #include <cmath>
 
-namespace tonari::cli {
+namespace tonari::bench::driver::splash_fft {
 
 namespace {
 
@@ -76,7 +76,7 @@ class SplashFft final : public Question {
         .add_option("--input", input_,
                     "copied: every rank has the whole input, and transposes it by itself. dealt: each has its rows")
         ->type_name("copied|dealt")
-        ->check(one_of({"copied", "dealt"}))
+        ->check(cli::one_of({"copied", "dealt"}))
         ->capture_default_str()
         ->group("The question");
   }
@@ -107,7 +107,7 @@ std::vector<int> SplashFft::ranks() const {
   if (ranks_) return parse_ascending("--ranks", *ranks_, 1, job::ranks_per_host_max);
   std::vector<int> usual{1, 2};
   for (const int ranks : {4, 8}) {
-    if (ranks <= 4 * usable_cores()) usual.push_back(ranks);
+    if (ranks <= 4 * cli::usable_cores()) usual.push_back(ranks);
   }
   return usual;
 }
@@ -168,8 +168,9 @@ std::string tell_beside_paper(const Results& results) {
                       std::string(mlc_transfer_us)});
     }
   }
-  return measured ? fmt::format("\n{}, beside tables 2 and 3 of the MLC-1 paper\n{}", like_paper, format_table(rows))
-                  : "";
+  return measured
+             ? fmt::format("\n{}, beside tables 2 and 3 of the MLC-1 paper\n{}", like_paper, cli::format_table(rows))
+             : "";
 }
 
 std::string SplashFft::tell(const Results& results) const {
@@ -177,8 +178,8 @@ std::string SplashFft::tell(const Results& results) const {
          tell_residuals(results, "max |X' - X| / (max |X| ln(n) eps)", "transforms", "HPC Challenge");
 }
 
+const Registered<SplashFft> registered(Topic::applications, 3);
+
 }  // namespace
 
-std::unique_ptr<Question> make_splash_fft() { return std::make_unique<SplashFft>(); }
-
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver::splash_fft

@@ -1,18 +1,25 @@
 #include "measure.hpp"
 
-#include "harness/questions.hpp"
+#include "harness/registry.hpp"
 #include "tonari_memory.hpp"
+#include "wires/tonari.hpp"
 
-namespace tonari::bench {
+namespace tonari::bench::splash_fft {
 
-void ask_splash_fft(const Options& options) {
+namespace {
+
+void run_worker(const Options& options) {
   Job job;
   Communicator communicator(job);
   TonariWire wire(communicator);
   Output output(options, wire.rank());
   output.system(wire.system());
-  splash_fft::run(wire, options, output, [&](std::size_t bytes) { return splash_fft::TonariMemory(job, bytes); });
+  run(wire, options, output, [&](std::size_t bytes) { return TonariMemory(job, bytes); });
   output.done();
 }
 
-}  // namespace tonari::bench
+const Measurement of_tonari("splash_fft", "tonari", run_worker);
+
+}  // namespace
+
+}  // namespace tonari::bench::splash_fft

@@ -1,6 +1,6 @@
 // `tonari bench window`: how it is put to the systems, and how the answer is told. bench/window.hpp measures.
 
-#include "driver/question.hpp"
+#include "driver/registry.hpp"
 #include "driver/table.hpp"
 
 #include <tonari/status.hpp>
@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace tonari::cli {
+namespace tonari::bench::driver::window {
 
 namespace {
 
@@ -25,6 +25,7 @@ class Window final : public Question {
   [[nodiscard]] std::string_view asks() const override {
     return "how long does it take to write N bytes of another rank's memory, or to read them?";
   }
+  [[nodiscard]] bool has_ucx() const override { return true; }
   [[nodiscard]] int default_ranks() const override { return 2; }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints medians of all rounds. latency: of one operation and what completes it, in microseconds. rate: of "
@@ -124,8 +125,8 @@ std::vector<Launch> Window::plan(const BenchOptions& options, const std::vector<
   return launches;
 }
 
+const Registered<Window> registered(Topic::windows, 2);
+
 }  // namespace
 
-std::unique_ptr<Question> make_window() { return std::make_unique<Window>(); }
-
-}  // namespace tonari::cli
+}  // namespace tonari::bench::driver::window

@@ -1,27 +1,28 @@
 #include "measure.hpp"
 
-#include "harness/questions.hpp"
+#include "harness/registry.hpp"
 #include "wires/memory_copy.hpp"
+#include "wires/tonari_worker.hpp"
 
-namespace tonari::bench {
+namespace tonari::bench::window {
 
 namespace {
 
-void ask_bare(BareWire::Copies copies, const Options& options) {
+void measure_copies(BareWire::Copies copies, const Options& options) {
   BareWire wire(copies, options.text("bind", "core") == "core");
   Output output(options, wire.rank());
   output.system(wire.system());
-  window::run(wire, options, output);
+  run(wire, options, output);
   output.done();
 }
 
+const Measurement of_tonari("window", "tonari",
+                            [](const Options& options) { measure_tonari(options, run<TonariOneSidedWire>); });
+const Measurement of_memcpy("window", "memcpy",
+                            [](const Options& options) { measure_copies(BareWire::Copies::memcpy, options); });
+const Measurement of_process_vm("window", "process-vm",
+                                [](const Options& options) { measure_copies(BareWire::Copies::process_vm, options); });
+
 }  // namespace
 
-void ask_window(TonariOneSidedWire& wire, const Options& options, Output& output) {
-  window::run(wire, options, output);
-}
-
-void ask_window_of_memcpy(const Options& options) { ask_bare(BareWire::Copies::memcpy, options); }
-void ask_window_of_process_vm(const Options& options) { ask_bare(BareWire::Copies::process_vm, options); }
-
-}  // namespace tonari::bench
+}  // namespace tonari::bench::window

@@ -1,0 +1,85 @@
+#pragma once
+
+#include "driver/question.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tonari::bench::driver {
+
+/// What tells one benchmark of far memory from another.
+struct FarKind {
+  std::string_view name;
+  std::string_view asks;
+  std::string_view metric;  ///< What is told in tables.
+  bool is_rate;             ///< More of it is better.
+  bool counts_bytes;        ///< --size is the data in bytes, not a length of side.
+  std::string_view size_help;
+  std::uint64_t size;
+  std::uint64_t quick_size;
+  std::uint64_t (*data_bytes)(std::uint64_t size);
+  double budget_s;
+  double quick_budget_s;
+  std::string_view examples;
+  std::uint64_t size_multiple = 1;           ///< --size must be a multiple of this ...
+  std::string_view size_multiple_text = {};  ///< ... which is said so.
+  bool has_remote_case = false;    ///< Also with no data local at first; then --interface and --rival ucx make sense.
+  bool times_each_access = false;  ///< By one thread: latencies are printed too, and tonari-core is asked.
+};
+
+/// A benchmark of a program that knows nothing of tonari (suites/NAME/far.cpp), in memory of which some per cent are
+/// local: by `tonari far`, by the kernel's own means, and with all of it local.
+class FarQuestion : public Question {
+ public:
+  explicit FarQuestion(const FarKind& kind) : kind_(kind) {}
+
+  [[nodiscard]] std::string_view name() const override { return kind_.name; }
+  [[nodiscard]] std::string_view asks() const override { return kind_.asks; }
+  [[nodiscard]] bool is_of_far_memory() const override { return true; }
+  [[nodiscard]] bool has_ucx() const override { return kind_.has_remote_case; }
+  [[nodiscard]] int default_ranks() const override { return no_ranks; }
+  [[nodiscard]] std::string rivals() const override;
+  [[nodiscard]] std::string_view examples() const override { return kind_.examples; }
+
+  void add_options(CLI::App& command, BenchOptions& options) override;
+  [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options, const std::vector<System>& asked) const override;
+  [[nodiscard]] nlohmann::ordered_json parameters(const BenchOptions& options) const override;
+  [[nodiscard]] std::string tell(const Results& results) const override;
+
+ private:
+  [[nodiscard]] std::uint64_t size(const BenchOptions& options) const {
+    return size_.value_or(options.quick ? kind_.quick_size : kind_.size);
+  }
+  [[nodiscard]] std::vector<int> local(const BenchOptions& options) const {
+    return parse_ascending("--local", local_.value_or(options.quick ? "20,100" : "10,20,50,80,100"), 1, 100);
+  }
+  [[nodiscard]] std::vector<int> threads(const BenchOptions& options) const;
+  [[nodiscard]] std::vector<std::string> cases() const {
+    return kind_.has_remote_case ? parse_choices("--cases", cases_, {"threads", "remote"})
+                                 : std::vector<std::string>{"threads"};
+  }
+  [[nodiscard]] double budget_s(const BenchOptions& options) const {
+    return options.quick ? kind_.quick_budget_s : kind_.budget_s;
+  }
+  [[nodiscard]] Ask ask(const BenchOptions& options) const;
+  void plan_case(const Ask& asked, int percent_max, const BenchOptions& options, const std::vector<System>& systems,
+                 std::vector<Launch>& to) const;
+  void check_size(const BenchOptions& options) const;
+  [[nodiscard]] static std::string tell_latency(const Results& results, const std::string& label);
+  [[nodiscard]] std::string tell_wire(const Results& results) const;
+  [[nodiscard]] std::string tell_speed_up(const Results& results) const;
+
+  const FarKind& kind_;
+  std::optional<std::uint64_t> size_;
+  std::optional<std::string> local_;
+  std::optional<std::string> threads_;
+  std::string cases_ = "threads,remote";
+  std::string interface_;
+  std::string servers_;
+  std::string folder_ = "/var/tmp";
+};
+
+}  // namespace tonari::bench::driver
