@@ -1,6 +1,7 @@
 """`tonari bench` itself: what it lists, what it refuses, and how it stops."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -9,16 +10,15 @@ import unittest
 from harness.bench import BenchTest, TONARI
 from harness.jobs import processes_marked, eventually
 
-QUESTIONS = ["pingpong", "series", "match", "queue-depth", "rate", "behind", "barrier", "broadcast", "allreduce",
-             "alltoall", "contention", "lu", "overlap", "splash_fft", "jacobi", "himeno", "sor", "is", "diff", "window",
-             "atomics", "lock", "multicast", "register", "coherence", "stream", "matmul", "stencil", "fft3d", "fault"]
+SUITES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "suites")
+NAMES = sorted(os.listdir(SUITES))
 
 
 class Listing(BenchTest):
     def test_names_each_benchmark_with_its_question(self):
         status, output, _ = self.run_job("bench")
         self.assertEqual(status, 0)
-        for name in QUESTIONS:
+        for name in NAMES:
             self.assertRegex(output, rf"(?m)^ *{name} +\S.*\?$")
 
 
@@ -28,7 +28,8 @@ class Refusal(BenchTest):
         for name in ("nothing-like-it", "foo", "l"):
             error = self.refused(name)
             self.assertNotIn("did you mean", error)
-            self.assertIn(f"there are {', '.join(QUESTIONS[:-1])} and {QUESTIONS[-1]}", error)
+            listed = re.search(r"there are (.*); `tonari bench` says", error).group(1)
+            self.assertEqual(sorted(re.split(", | and ", listed)), NAMES)
 
     def test_of_wrong_sizes_says_what_is_right(self):
         for sizes in ("8x", "0", "-8", "64-8", "", ",", "8,,16", "99999999999999999999", "17179869184G", "1T"):
@@ -70,6 +71,10 @@ class Refusal(BenchTest):
 
     def test_of_an_unknown_rival_lists_the_known_ones(self):
         self.assertIn("mpich-mt", self.refused("pingpong", "--rival", "lam"))
+
+    def test_of_a_rival_that_cannot_be_asked_lists_what_it_can_be_asked(self):
+        self.assertIn("it knows pingpong, rate, window, atomics", self.refused("lock", "--rival", "ucx"))
+        self.assertIn("can be asked stream, matmul", self.refused("pingpong", "--rival", "swap-zram"))
 
     def test_of_one_rank_for_two(self):
         self.assertIn("-n 2", self.refused("pingpong", "-n", "1"))

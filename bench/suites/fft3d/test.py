@@ -1,0 +1,17 @@
+"""`tonari bench fft3d`, in quick form."""
+
+import unittest
+
+from harness.far_bench import FarBenchTest
+
+
+class Fft3d(FarBenchTest):
+    def test_measures_times_by_threads(self):
+        self.check_time("fft3d", "96")
+
+    def test_refuses_an_odd_size(self):
+        self.assertIn("an even number", self.refused("fft3d", "--size", "129"))
+
+
+if __name__ == "__main__":
+    unittest.main()

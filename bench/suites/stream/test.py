@@ -1,0 +1,69 @@
+"""`tonari bench stream`, in quick form."""
+
+import signal
+import unittest
+
+from harness.far_bench import FarBenchTest, has_rivals, made_for_rivals
+from harness.jobs import eventually
+
+RIVALS = ["swap-zram", "swap-file", "mmap"]
+
+
+class Stream(FarBenchTest):
+    def test_measures_triads_by_threads_and_remote(self):
+        report, output, _ = self.bench("stream", "--threads", "2,1", "--size", "48M", "--interface", "lo")
+        for case in ("threads=1", "threads=2"):
+            self.check_case(report, case, "triad")
+            self.assertEqual(list(self.points(report, "tonari", case, "wrong")), [20, 100])
+        self.check_case(report, "remote", "triad", percents=[20])
+        self.assertEqual(list(self.points(report, "tonari", "remote", "wire")), [20])
+        self.assertRegex(output, r"speed-up of tonari over one thread in local memory, which reaches \S+ GB/s")
+        self.assertIn("all as they should be", output)
+
+    def test_servers_may_be_apart(self):
+        report, _, _ = self.bench(
+            "stream", "--cases", "remote", "--local", "50", "--size", "32M",
+            "--apart", "network", "--network", "tcp", "--servers", "2",
+        )  # fmt: skip
+        command = next(c for c in report["parameters"]["commands"] if " far " in c)
+        self.assertIn("--servers 2 --apart network --network tcp --", command)
+
+    def test_refuses_wrong_options(self):
+        self.assertIn("it takes from 4 MiB", self.refused("stream", "--size", "64K"))
+        self.assertIn("choose among threads,remote", self.refused("stream", "--cases", "near"))
+
+
+class Rivals(FarBenchTest):
+    def setUp(self):
+        if not has_rivals():
+            self.skipTest("no root, no zram, or no cgroups of memory here")
+        super().setUp()
+        self.before = made_for_rivals()
+
+    def made(self):
+        return made_for_rivals() - self.before
+
+    def test_have_as_much_memory(self):
+        report, output, _ = self.bench("stream", "--size", "48M", "--rival", ",".join(RIVALS))
+        self.check_case(report, "threads=1", "triad", RIVALS)
+        self.check_case(report, "remote", "triad", RIVALS, percents=[20])
+        self.assertIn("all as they should be", output)
+        self.assertEqual(self.made(), set())
+
+    def test_leave_nothing_behind_when_stopped(self):
+        for rival in RIVALS:
+            with self.subTest(rival):
+                bench = self.start(
+                    "bench", "stream", "--size", "256M", "--local", "20", "--threads", "1", "--rival", rival,
+                    "--rivals-only",
+                )  # fmt: skip
+                eventually(self.made, "the rival is being asked")
+
+                bench.signal(signal.SIGINT)
+
+                self.assertEqual(bench.end()[0], 128 + signal.SIGINT)
+                self.assertEqual(self.made(), set())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,31 @@
+"""What tests of one-sided operations have in common."""
+
+from harness.bench import BenchTest, has_rival
+
+MPIS = ("openmpi", "mpich")
+
+
+class OneSidedTest(BenchTest):
+    def check_positive(self, points, x):
+        self.assertEqual(list(points), x)
+        self.assertTrue(all(point["min"] > 0 for point in points.values()))
+
+    def answers(self, report, system):
+        return [(s["case"], s["metric"], [p["x"] for p in s["points"]]) for s in report["series"]
+                if s["system"] == system]
+
+    def check_rivals(self, question, *arguments, only_ours=()):
+        """Each MPI answers every series that tonari answers, but for those with a word of `only_ours` in their case."""
+        for mpi in MPIS:
+            if not has_rival(mpi, question):
+                continue
+            with self.subTest(mpi=mpi):
+                report, output, _ = self.bench(question, *arguments, "--rival", f"{mpi}-default")
+                systems = dict.fromkeys(s["system"] for s in report["series"] if s["system"].startswith(mpi))
+                self.assertGreater(len(systems), 0)
+                ours = [answer for answer in self.answers(report, "tonari")
+                        if not set(only_ours) & set(answer[0].split())]
+                for system in systems:
+                    self.assertEqual(self.answers(report, system), ours)
+                self.assertIn("vs best", output)
+                yield mpi, list(systems)
