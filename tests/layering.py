@@ -21,6 +21,19 @@ BELOW = {
     "cli": ["base", "job", "fabric", "window", "message", "pager", "share", "far"],
 }
 
+# Folders of bench/, and those of its folders that each may include. All may include the folders of src: the driver all of
+# them, the others, which run in the ranks, all except cli.
+BENCH_BELOW = {
+    "harness": [],
+    "wires": ["harness"],
+    "kernels": ["harness", "wires"],
+    "micro": ["harness", "wires"],
+    "driver": [],
+}
+# Files of a benchmark, bench/suites/NAME/, that have rules of their own.
+QUESTION = "question.cpp"  # a part of the driver
+FAR_PROGRAM = "far.cpp"  # knows nothing of tonari
+
 # The folder that implements a public header: whoever may include the folder may include the header.
 PUBLIC = {
     "status.hpp": "base",
@@ -82,6 +95,32 @@ def wrong_in_source(folder, ours, other):
     return wrong_public(folder, other[len("tonari/"):]) if other.startswith("tonari/") else None
 
 
+def wrong_in_bench(path, ours):
+    """Why the file bench/PATH may not include `ours`, or None."""
+    if ours is None:
+        return None
+    folder = path.parts[0]
+    target, _, rest = ours.partition("/")
+    if not rest:
+        return None if folder == "suites" else f'"{ours}" must be written "FOLDER/name.hpp"'
+    if target == "suites":
+        return f'"{ours}": a benchmark is used by no other file; what several share is in bench/kernels'
+    is_driver = folder == "driver" or path.name == QUESTION
+    if path.name == FAR_PROGRAM:
+        below = ["harness"]
+    elif folder == "suites":
+        below = ["driver"] if is_driver else ["harness", "wires", "kernels"]
+    else:
+        below = [folder, *BENCH_BELOW[folder]]
+    if target in BENCH_BELOW:
+        return None if target in below else f'bench/{path} may not include "{ours}": {target} is not below it'
+    if target not in BELOW or ".." in ours:
+        return f'"{ours}" must be written "FOLDER/name.hpp" with a folder of bench or of src'
+    if path.name == FAR_PROGRAM or (target == "cli" and not is_driver):
+        return f'bench/{path} may not include "{ours}"'
+    return None
+
+
 def wrong_in_public(folder, ours, other):
     if other is None:
         return f'a public header may not include "{ours}"'
@@ -113,6 +152,14 @@ def violations(root):
             continue
         for number, ours, other in includes(path):
             if why := wrong_in_public(folder, ours, other):
+                yield f"{path.relative_to(root)}:{number}: {why}"
+    for path in code_files(root / "bench"):
+        inside = path.relative_to(root / "bench")
+        if inside.parts[0] != "suites" and inside.parts[0] not in BENCH_BELOW:
+            yield f"{path.relative_to(root)}: bench has no folder of that name in this checker's table"
+            continue
+        for number, ours, _ in includes(path):
+            if why := wrong_in_bench(inside, ours):
                 yield f"{path.relative_to(root)}:{number}: {why}"
     for path in code_files(root / "examples"):
         for number, ours, other in includes(path):

@@ -58,6 +58,30 @@ class Layering(unittest.TestCase):
         self.refuses("examples/ring.cpp", '#include "base/clock.hpp"', "base/clock.hpp")
         self.refuses("examples/ring.cpp", "#include <fmt/format.h>", "fmt/format.h")
 
+    def test_allows_a_benchmark_its_own_files_and_what_all_share(self):
+        self.allows("bench/suites/lu/measure.hpp", '#include "matrix.hpp"\n#include "kernels/matrix.hpp"\n#include <vector>')
+        self.allows("bench/suites/lu/tonari.cpp", '#include "wires/tonari.hpp"\n#include "base/clock.hpp"')
+        self.allows("bench/suites/lu/question.cpp", '#include "driver/registry.hpp"\n#include "cli/options.hpp"')
+        self.allows("bench/suites/stream/far.cpp", '#include "harness/far_program.hpp"')
+
+    def test_refuses_a_benchmark_that_another_file_needs(self):
+        for name in ("bench/suites/series/measure.hpp", "bench/kernels/steps.hpp", "bench/driver/registry.cpp"):
+            self.refuses(name, '#include "suites/lu/measure.hpp"', "no other file")
+
+    def test_refuses_the_driver_in_ranks_and_ranks_in_the_driver(self):
+        self.refuses("bench/suites/lu/measure.hpp", '#include "driver/results.hpp"', "driver is not below it")
+        self.refuses("bench/suites/lu/tonari.cpp", '#include "cli/options.hpp"', "may not include")
+        self.refuses("bench/suites/lu/question.cpp", '#include "harness/worker.hpp"', "harness is not below it")
+        self.refuses("bench/driver/results.cpp", '#include "harness/worker.hpp"', "harness is not below it")
+        self.refuses("bench/harness/batches.hpp", '#include "wires/tonari.hpp"', "wires is not below it")
+
+    def test_refuses_tonari_in_programs_for_far_memory(self):
+        self.refuses("bench/suites/stream/far.cpp", '#include "base/clock.hpp"', "may not include")
+
+    def test_refuses_unknown_folders_of_bench(self):
+        self.refuses("bench/other/file.cpp", "", "no folder of that name")
+        self.refuses("bench/kernels/steps.hpp", '#include "bands.hpp"', "FOLDER/name.hpp")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -26,14 +26,15 @@ std::vector<std::string> split_at_commas(std::string_view text) {
 }  // namespace
 
 std::string Question::rivals() const {
+  std::string text =
+      "openmpi, mpich (each at its default and for any number of threads), or one way of them: openmpi-default, "
+      "openmpi-mt, mpich-default, mpich-mt";
   auto names =
       names_of_benchmarks([](const Question& question) { return question.has_ucx() && !question.is_of_far_memory(); });
+  if (names.empty()) return text;
   const auto last = names.back();
   names.pop_back();
-  return fmt::format(
-      "openmpi, mpich (each at its default and for any number of threads), or one way of them: openmpi-default, "
-      "openmpi-mt, mpich-default, mpich-mt; for {}{}{} also ucx",
-      fmt::join(names, ", "), names.empty() ? "" : " and ", last);
+  return fmt::format("{}; for {}{}{} also ucx", text, fmt::join(names, ", "), names.empty() ? "" : " and ", last);
 }
 
 std::vector<std::size_t> parse_sizes(std::string_view option, std::string_view text) {
