@@ -12,20 +12,26 @@ import pathlib
 import re
 import sys
 
-# Pages whose folders are not src/NAME. A file belongs to the page with the longest folder that contains it.
+# Pages whose folders are not src/NAME; "bench" is the folder beside src. A file belongs to the page with the longest folder that contains it.
 FOLDERS = {
     "checkpoint": ["share/checkpoint"],
     "guarded": ["share/guarded"],
+    "measure": ["bench"],
     "pager": ["pager", "preload"],
 }
 # Pages that have no table yet. Remove a name when its page has one.
 WITHOUT_TABLE = {"checkpoint", "fabric", "far", "guarded", "job", "message", "pager", "share", "window"}
 
 NOT_LISTED = {"CMakeLists.txt"}
+SUITES = "bench/suites/"  # each benchmark has the same files
 
 
 def folders_of(page):
     return FOLDERS.get(page, [page])
+
+
+def shown_folder(name):
+    return name if name.startswith("bench") else f"src/{name}"
 
 
 def expanded(name):
@@ -56,8 +62,12 @@ def files_by_page(root, pages):
     """The files of each page, relative to src."""
     by_page = {page: set() for page in pages}
     owners = sorted(((folder, page) for page in pages for folder in folders_of(page)), key=lambda pair: -len(pair[0]))
-    for path in (root / "src").rglob("*"):
-        name = path.relative_to(root / "src").as_posix()
+    paths = [(path, root / "src") for path in (root / "src").rglob("*")]
+    paths += [(path, root) for path in (root / "bench").rglob("*")]
+    for path, top in paths:
+        name = path.relative_to(top).as_posix()
+        if name.startswith(SUITES):
+            continue
         owner = next((page for folder, page in owners if name.startswith(folder + "/")), None)
         if owner and path.is_file() and path.name not in NOT_LISTED and "__pycache__" not in name:
             by_page[owner].add(name)
@@ -74,14 +84,14 @@ def faults_of(page, files, text):
         for name in names:
             known = [full for full in [*(f"{folder}/{name}" for folder in folders_of(page)), name] if full in files]
             if not known:
-                yield f"{shown}:{number}: `{name}` is no file of {', '.join('src/' + folder for folder in folders_of(page))}"
+                yield f"{shown}:{number}: `{name}` is no file of {', '.join(map(shown_folder, folders_of(page)))}"
             elif known[0] in named:
                 yield f"{shown}:{number}: `{name}` is named in line {named[known[0]]} already"
             else:
                 named[known[0]] = number
     if has_table:
         for name in sorted(files - set(named)):
-            yield f'{shown}: src/{name} is missing in the tables under "Files"'
+            yield f'{shown}: {shown_folder(name)} is missing in the tables under "Files"'
     elif page not in WITHOUT_TABLE:
         yield f'{shown}: has no heading "Files"'
 
@@ -90,7 +100,7 @@ def faults(root):
     texts = {path.stem: path.read_text() for path in sorted((root / "docs/modules").glob("*.md"))}
     for page, files in files_by_page(root, texts).items():
         if not files and page not in WITHOUT_TABLE:
-            yield f"docs/modules/{page}.md: has no folder {' or '.join('src/' + folder for folder in folders_of(page))}"
+            yield f"docs/modules/{page}.md: has no folder {' or '.join(map(shown_folder, folders_of(page)))}"
         else:
             yield from faults_of(page, files, texts[page])
 

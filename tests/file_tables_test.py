@@ -57,6 +57,12 @@ class FileTables(unittest.TestCase):
                                  "docs/modules/share.md": table.format("array.hpp"),
                                  "docs/modules/guarded.md": table.format("table.hpp")}), [])
 
+    def test_wants_each_shared_file_of_bench_in_the_page_on_measuring(self):
+        tree = {"bench/driver/table.hpp": "", "bench/harness/wire.hpp": "", "bench/suites/lu/measure.hpp": ""}
+        page = "## Files\n\n### `driver/`\n\n| `table.hpp` | |\n"
+        self.assertEqual(faults({**tree, "docs/modules/measure.md": page}),
+                         ['docs/modules/measure.md: bench/harness/wire.hpp is missing in the tables under "Files"'])
+
 
 if __name__ == "__main__":
     unittest.main()
