@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-// All shared arrays of a job in a file, from which another run goes on. docs/checkpoint.md draws the file.
+// All shared arrays of a job in a file, from which another run goes on. docs/modules/checkpoint.md draws the file.
 //
 //   std::uint64_t step = share::load(job, "heat.ckpt").value_or(0);
 //   for (; step < steps; ++step) {

@@ -17,7 +17,7 @@
 #include <vector>
 
 // Memory that all ranks of a job share, on whatever hosts they are: ordinary loads and stores, and synchronisation that
-// makes them meet. Fagus and MLC-1 (Sudoh et al.); docs/share.md has the drawings.
+// makes them meet. Fagus and MLC-1 (Sudoh et al.); docs/modules/share.md has the drawings.
 //
 // Consistency: as between threads. A program without data races (conflicting accesses by different ranks or threads
 //              that no barrier, mutex, flag or counter of this header orders) sees what it would see if all ran on one
@@ -26,7 +26,7 @@
 //              several hosts have copies of what they use (release consistency, several writers of a page); so have,
 //              with TONARI_APART=memory or network, ranks of one host.
 // Calls:       of the system work on shared memory; for users to whom the kernel does not tell faults in them, those of
-//              libc, where `tonari run` has started the program: docs/share.md, "System calls". Else they fail with
+//              libc, where `tonari run` has started the program: docs/modules/share.md, "System calls". Else they fail with
 //              EFAULT until the program has touched what they use.
 // Threads:     any thread of a rank may load, store and synchronise; "collective" calls are made by one at a time, in
 //              the same order in all ranks.

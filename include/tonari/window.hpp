@@ -89,7 +89,7 @@ std::uint64_t word_of(T value) noexcept {
 }  // namespace window
 
 /// Memory of one or several ranks that the others reach without those ranks' help, and the primitives to do so: the
-/// eleven of MLC-1 (Sudoh et al.), and what has become common since. docs/window.md has the drawings.
+/// eleven of MLC-1 (Sudoh et al.), and what has become common since. docs/modules/window.md has the drawings.
 ///
 /// A window has a *part* of each rank that gives memory to it: tonari's memory, which is mapped on its host wherever it
 /// may be reached, or memory the program already has. An owner need not do anything for an access, and may compute: on

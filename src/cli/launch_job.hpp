@@ -6,7 +6,7 @@
 #include "cli/launch_program.hpp"
 #include "cli/launch_signals.hpp"
 #include "job/ending.hpp"
-#include "job/gatekeeper.hpp"
+#include "job/job_server.hpp"
 
 #include <chrono>
 #include <cstdint>

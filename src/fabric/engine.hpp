@@ -8,7 +8,7 @@
 #include "fabric/segment.hpp"
 #include "fabric/shm.hpp"
 #include "fabric/transfer.hpp"
-#include "fabric/vigil.hpp"
+#include "fabric/failure_detector.hpp"
 #include "job/session.hpp"
 
 #include <sched.h>

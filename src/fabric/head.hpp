@@ -28,22 +28,22 @@ enum class Kind : std::uint8_t {
   done = 7,               ///< Reply: the receiver copied the last of an announced payload: Outcome.
   late = 8,               ///< All of an announced payload, now that bulk memory had room for it: Piece.
   credit = 62,            ///< Of an ordering transport, below the layers: never handed up (ordered.hpp).
-  window_join = 64,       ///< To the first rank of a group: this one makes a window with it (window/joining.hpp).
+  window_join = 64,       ///< To the first rank of a group: this one makes a window with it (window/create/rendezvous.hpp).
   window_made = 65,       ///< From the first rank: here is the window.
-  window_access = 66,     ///< An access that only the owner of the memory can make (window/served.hpp).
+  window_access = 66,     ///< An access that only the owner of the memory can make (window/remote/target.hpp).
   window_done = 67,       ///< Reply: what became of it.
   window_help = 68,       ///< A long access under way, of which the owner may copy chunks: no reply.
   // Windows between hosts:
-  window_told = 69,      ///< What this rank gives to a window that is being made (window/joining.hpp).
+  window_told = 69,      ///< What this rank gives to a window that is being made (window/create/rendezvous.hpp).
   window_ready = 70,     ///< It has the window, or could not take part.
   window_push = 71,      ///< As window_access, with a tail.
   window_data = 72,      ///< Reply: as window_done, with a tail.
   window_freed = 73,     ///< This rank has freed its part.
-  window_met = 74,       ///< This host has come to a barrier (window/barrier.hpp).
-  window_lock = 75,      ///< To a lock's home: a step of this rank's (window/far_locks.hpp).
+  window_met = 74,       ///< This host has come to a barrier (window/sync/host_barrier.hpp).
+  window_lock = 75,      ///< To a lock's home: a step of this rank's (window/locks/remote_locks.hpp).
   window_granted = 76,   ///< From a lock's home: what has come of it.
-  window_returned = 77,  ///< To the owner of a part: this rank uses its key no more (window/keys.hpp).
-  // Shared arrays (share/asking.hpp):
+  window_returned = 77,  ///< To the owner of a part: this rank uses its key no more (window/remote/rdma_keys.hpp).
+  // Shared arrays (share/coherence/requests.hpp):
   share_fetch = 128,    ///< To a page's home: a copy, please.
   share_pages = 129,    ///< Reply, with a tail: here they are.
   share_moved = 130,    ///< Reply: another rank is their home.
@@ -55,12 +55,12 @@ enum class Kind : std::uint8_t {
   share_noted = 136,    ///< Reply to a notice.
   share_update = 138,   ///< To who may have copies, with a tail: what has changed.
   share_told = 137,     ///< To a home, with a tail: who has been told; no reply.
-  // Flags (share/flag_home.hpp):
+  // Flags (share/sync/flag_home.hpp):
   share_await = 139,    ///< To a flag's home: tell this rank once it is at least that.
   share_reached = 140,  ///< Reply: it is.
   share_set = 141,      ///< To a flag's home: it was set, look whom to tell; no reply.
   share_gone = 142,     ///< Reply to a fetch or changes: the home has destroyed the array.
-  // Guarded data (share/guard_heads.hpp):
+  // Guarded data (share/guarded/heads.hpp):
   guard_want = 160,        ///< To a variable's home: this rank wants to read or to write it, or drops its copy.
   guard_deed = 161,        ///< From the home to who owns it last, as far as was asked: serve that one.
   guard_given = 162,       ///< To who asked: leave to read, or ownership; perhaps with the data.
@@ -181,15 +181,15 @@ constexpr std::optional<TailName> tail_name(Kind kind) noexcept {
     case Kind::message_bulk: return TailName{offsetof(Tail, bytes), offsetof(Tail, place)};
     case Kind::piece:
     case Kind::late: return TailName{offsetof(Piece, bytes), offsetof(Piece, place)};
-    case Kind::window_push: return TailName{8, 16};  // where window/served.hpp has them
+    case Kind::window_push: return TailName{8, 16};  // where window/remote/target.hpp has them
     case Kind::window_data:
     case Kind::share_pages:
     case Kind::share_changes:
     case Kind::share_copies:
     case Kind::share_notices:
     case Kind::share_update:
-    case Kind::share_told:                               // where share/asking.hpp has them
-    case Kind::guard_given_tail: return TailName{0, 8};  // and share/guard_heads.hpp
+    case Kind::share_told:                               // where share/coherence/requests.hpp has them
+    case Kind::guard_given_tail: return TailName{0, 8};  // and share/guarded/heads.hpp
     default: return std::nullopt;
   }
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/file_descriptor.hpp"
-#include "job/death_watch.hpp"
+#include "job/process_watch.hpp"
 #include "job/handshake.hpp"
 #include "job/pmix/client.hpp"
 #include "job/session.hpp"
@@ -21,7 +21,7 @@ class JoiningAlone final : public Joining {
   Addresses exchange(std::span<const std::byte> address) override;
 };
 
-/// A process under `tonari run`, however many wrappers lie between. docs/job.md draws the sequence.
+/// A process under `tonari run`, however many wrappers lie between. docs/modules/job.md draws the sequence.
 ///
 /// Owns: the connection, which stays open until the rank has left: each side learns from it that the other is gone.
 class JoiningRun final : public Joining {
@@ -47,7 +47,7 @@ class JoiningRun final : public Joining {
   FileDescriptor connection_;
 };
 
-/// A process that a launcher with PMIx started: mpirun, prterun, srun. The one way for a job to span hosts; docs/job.md
+/// A process that a launcher with PMIx started: mpirun, prterun, srun. The one way for a job to span hosts; docs/modules/job.md
 /// draws the sequence.
 ///
 /// Owns: the connection to the launcher, and the watch over the other ranks of this host.

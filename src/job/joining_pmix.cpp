@@ -1,6 +1,6 @@
-#include "job/introduction.hpp"
+#include "job/business_card.hpp"
 #include "job/joining.hpp"
-#include "job/meeting.hpp"
+#include "job/host_rendezvous.hpp"
 
 #include <tonari/status.hpp>
 

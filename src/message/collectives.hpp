@@ -1,7 +1,7 @@
 #pragma once
 
 #include "message/requests.hpp"
-#include "message/runtime.hpp"
+#include "message/message_runtime.hpp"
 #include "message/schedule.hpp"
 
 #include <memory>

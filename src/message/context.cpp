@@ -1,6 +1,6 @@
 #include "message/context.hpp"
 
-#include "message/runtime.hpp"
+#include "message/message_runtime.hpp"
 
 #include <algorithm>
 #include <new>

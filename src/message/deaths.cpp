@@ -1,4 +1,4 @@
-#include "message/runtime.hpp"
+#include "message/message_runtime.hpp"
 
 #include <algorithm>
 #include <mutex>

@@ -1,4 +1,4 @@
-#include "message/runtime.hpp"
+#include "message/message_runtime.hpp"
 #include "message/waiting.hpp"
 
 #include <mutex>

@@ -1,6 +1,6 @@
 #include "message/requests.hpp"
 
-#include "message/runtime.hpp"
+#include "message/message_runtime.hpp"
 #include "message/schedule.hpp"
 #include "message/waiting.hpp"
 

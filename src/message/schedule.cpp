@@ -1,6 +1,6 @@
 #include "message/schedule.hpp"
 
-#include "message/runtime.hpp"
+#include "message/message_runtime.hpp"
 
 #include <cstring>
 #include <new>

@@ -3,7 +3,7 @@
 #include "job/arena.hpp"
 #include "message/context.hpp"
 #include "message/operation.hpp"
-#include "message/shared.hpp"
+#include "message/host_collectives.hpp"
 
 #include <tonari/message.hpp>
 

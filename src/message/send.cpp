@@ -1,4 +1,4 @@
-#include "message/runtime.hpp"
+#include "message/message_runtime.hpp"
 #include "message/scattered.hpp"
 #include "message/schedule.hpp"
 

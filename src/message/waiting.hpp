@@ -1,6 +1,6 @@
 #pragma once
 
-#include "message/runtime.hpp"
+#include "message/message_runtime.hpp"
 #include "message/schedule.hpp"
 
 #include <array>

@@ -3,7 +3,7 @@
 #include "base/file_descriptor.hpp"
 #include "pager/expected.hpp"
 #include "pager/page.hpp"
-#include "pager/porter.hpp"
+#include "pager/page_mover.hpp"
 #include "pager/regions.hpp"
 #include "pager/requests.hpp"
 #include "pager/source.hpp"

@@ -2,8 +2,8 @@
 #include <tonari/shared_reduce.hpp>
 
 #include "job/session.hpp"
-#include "share/runtime.hpp"
-#include "share/sharing.hpp"
+#include "share/share_runtime.hpp"
+#include "share/shared_memory.hpp"
 
 #include <spdlog/logger.h>
 

@@ -1,8 +1,8 @@
 #include <tonari/queue.hpp>
 
-#include "window/runtime.hpp"
-#include "window/waiting.hpp"
-#include "window/work.hpp"
+#include "window/window_runtime.hpp"
+#include "fabric/wait.hpp"
+#include "window/descriptor_queue.hpp"
 
 namespace tonari {
 

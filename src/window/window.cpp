@@ -1,8 +1,8 @@
 #include <tonari/window.hpp>
 
 #include "job/session.hpp"
-#include "window/access.hpp"
-#include "window/runtime.hpp"
+#include "window/state/window_state.hpp"
+#include "window/window_runtime.hpp"
 
 #include <utility>
 

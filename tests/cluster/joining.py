@@ -211,7 +211,7 @@ class WithMpi(JoiningTest):
     def test_4_mpi_between(self):
         self.check_4("join", "mpi-begin", "mpi-sum", "mpi-end", "exchange", "9")
 
-    # Its MPI_Init fails when something else has initialised PMIx before: docs/job.md.
+    # Its MPI_Init fails when something else has initialised PMIx before: docs/modules/job.md.
     def test_5_mpi_first(self):
         self.check_5("mpi-begin", "join", "mpi-sum", "mpi-end", "exchange", "9")
 

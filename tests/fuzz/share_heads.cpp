@@ -2,10 +2,10 @@
 #include "../support/shared.hpp"
 
 #include "fabric/engine.hpp"
-#include "share/changes.hpp"
-#include "share/entries.hpp"
-#include "share/guard_heads.hpp"
-#include "share/heads.hpp"
+#include "share/coherence/diffs.hpp"
+#include "share/coherence/copyset.hpp"
+#include "share/guarded/heads.hpp"
+#include "share/coherence/heads.hpp"
 
 #include <tonari/guarded.hpp>
 

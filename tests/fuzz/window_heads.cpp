@@ -2,11 +2,11 @@
 #include "../support/windows.hpp"
 
 #include "fabric/engine.hpp"
-#include "window/barrier.hpp"
-#include "window/far_locks.hpp"
-#include "window/joining.hpp"
-#include "window/served.hpp"
-#include "window/together.hpp"
+#include "window/sync/host_barrier.hpp"
+#include "window/locks/remote_locks.hpp"
+#include "window/create/rendezvous.hpp"
+#include "window/remote/target.hpp"
+#include "window/local/assisted_copy.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "fabric/ucx/cards.hpp"
+#include "fabric/ucx/rdma_devices.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

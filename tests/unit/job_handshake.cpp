@@ -1,4 +1,4 @@
-#include "job/gatekeeper.hpp"
+#include "job/job_server.hpp"
 #include "job/handshake.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "job/introduction.hpp"
+#include "job/business_card.hpp"
 
 #include <tonari/status.hpp>
 

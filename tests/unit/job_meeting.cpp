@@ -1,6 +1,6 @@
-#include "job/meeting.hpp"
+#include "job/host_rendezvous.hpp"
 
-#include "job/death_watch.hpp"
+#include "job/process_watch.hpp"
 #include "job/ending.hpp"
 
 #include <tonari/status.hpp>

@@ -4,7 +4,7 @@
 
 #include "job/session.hpp"
 #include "message/posted.hpp"
-#include "message/runtime.hpp"
+#include "message/message_runtime.hpp"
 #include "message/unexpected.hpp"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 #include "../support/shared.hpp"
 
 #include "base/file_descriptor.hpp"
-#include "share/runtime.hpp"
-#include "share/sharing.hpp"
+#include "share/share_runtime.hpp"
+#include "share/shared_memory.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 #include "../support/shared.hpp"
-#include "share/checkpoint_layout.hpp"
+#include "share/checkpoint/checkpoint_layout.hpp"
 
 #include <sched.h>
 #include <sys/fsuid.h>

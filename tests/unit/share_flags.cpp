@@ -1,8 +1,8 @@
 #include "../support/shared.hpp"
 
 #include "fabric/engine.hpp"
-#include "share/heads.hpp"
-#include "share/runtime.hpp"
+#include "share/coherence/heads.hpp"
+#include "share/share_runtime.hpp"
 
 #include <gtest/gtest.h>
 

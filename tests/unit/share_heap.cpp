@@ -1,8 +1,8 @@
 #include "../support/shared.hpp"
 
-#include "share/block.hpp"
-#include "share/free_runs.hpp"
-#include "share/size_classes.hpp"
+#include "share/array/page_block.hpp"
+#include "share/heap/free_runs.hpp"
+#include "share/heap/size_classes.hpp"
 
 #include <algorithm>
 #include <array>

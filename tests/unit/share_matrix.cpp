@@ -1,6 +1,6 @@
 #include "../support/shared.hpp"
 
-#include "share/runtime.hpp"
+#include "share/share_runtime.hpp"
 
 #include <algorithm>
 #include <cstddef>

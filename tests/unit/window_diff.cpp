@@ -1,4 +1,4 @@
-#include "window/diff.hpp"
+#include "window/local/diff.hpp"
 
 #include "../support/random.hpp"
 

@@ -1,6 +1,6 @@
 #include "../support/interleavings.hpp"
 
-#include "window/lock_side.hpp"
+#include "window/locks/lock_algorithm.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include "../support/random.hpp"
 #include "base/clock.hpp"
 #include "base/futex.hpp"
-#include "window/lock_side.hpp"
+#include "window/locks/lock_algorithm.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include "../support/windows.hpp"
 
 #include "fabric/engine.hpp"
-#include "window/together.hpp"
+#include "window/local/assisted_copy.hpp"
 
 #include <algorithm>
 

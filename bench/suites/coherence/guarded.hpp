@@ -5,7 +5,7 @@
 #include "wires/tonari.hpp"
 
 #include "base/clock.hpp"
-#include "share/runtime.hpp"
+#include "share/share_runtime.hpp"
 
 #include <tonari/guarded.hpp>
 

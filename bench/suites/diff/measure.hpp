@@ -18,7 +18,7 @@
 #include "harness/worker.hpp"
 
 #include "base/clock.hpp"
-#include "window/diff.hpp"
+#include "window/local/diff.hpp"
 
 #include <algorithm>
 #include <cstddef>

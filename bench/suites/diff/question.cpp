@@ -4,7 +4,7 @@
 #include "driver/registry.hpp"
 #include "driver/table.hpp"
 
-#include "window/diff.hpp"
+#include "window/local/diff.hpp"
 
 #include <tonari/status.hpp>
 

@@ -2,7 +2,7 @@
 
 #include "base/clock.hpp"
 #include "fabric/ucx/library.hpp"
-#include "fabric/ucx/proof.hpp"
+#include "fabric/ucx/authenticator.hpp"
 #include "fabric/ucx/worker.hpp"
 
 #include <sched.h>

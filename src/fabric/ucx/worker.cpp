@@ -1,7 +1,7 @@
 #include "fabric/ucx/worker.hpp"
 
 #include "base/clock.hpp"
-#include "fabric/ucx/cards.hpp"
+#include "fabric/ucx/rdma_devices.hpp"
 #include "fabric/ucx/names.hpp"
 #include "job/signals.hpp"
 

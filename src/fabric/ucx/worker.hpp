@@ -1,7 +1,7 @@
 #pragma once
 
 #include "fabric/ucx/library.hpp"
-#include "fabric/ucx/silence.hpp"
+#include "fabric/ucx/keepalive.hpp"
 
 #include <cstddef>
 #include <optional>

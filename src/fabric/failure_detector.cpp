@@ -1,0 +1,74 @@
+#include "fabric/failure_detector.hpp"
+
+#include "job/session.hpp"
+
+namespace tonari::fabric {
+
+namespace {
+
+// The ranks of a host are watched in turn by those of the host before it.
+std::vector<int> first_watchers(const job::Session& session) {
+  std::vector<std::vector<int>> of_host(static_cast<std::size_t>(session.hosts()));
+  std::vector<std::size_t> place;
+  for (int rank = 0; rank < session.size(); ++rank) {
+    auto& ranks = of_host[static_cast<std::size_t>(session.host(rank))];
+    place.push_back(ranks.size());
+    ranks.push_back(rank);
+  }
+  std::vector<int> watchers;
+  for (int rank = 0; rank < session.size(); ++rank) {
+    const auto host = static_cast<std::size_t>(session.host(rank));
+    const auto& before = of_host[(host + of_host.size() - 1) % of_host.size()];
+    watchers.push_back(before[place[static_cast<std::size_t>(rank)] % before.size()]);
+  }
+  return watchers;
+}
+
+}  // namespace
+
+Vigil::Vigil(const job::Session& session)
+    : session_(session),
+      size_(session.size()),
+      first_watcher_(first_watchers(session)),
+      wards_(first_watcher_.size(), Ward::no),
+      told_(first_watcher_.size(), size_) {
+  look_after_orphans();
+}
+
+void Vigil::found_dead(int rank) noexcept {
+  if (watcher_of(rank) != session_.rank()) return;
+  told_[static_cast<std::size_t>(rank)] = 0;
+  owes_ = true;
+}
+
+void Vigil::look_after_orphans() noexcept {
+  for (int rank = 0; rank < size_; ++rank) {
+    Ward& ward = wards_[static_cast<std::size_t>(rank)];
+    if (ward != Ward::no || !session_.is_on_other_host(rank) || watcher_of(rank) != session_.rank()) continue;
+    ward = Ward::owed;
+    owes_ = true;
+    // Whoever watched it may have died before all were told.
+    if (!session_.alive(rank)) told_[static_cast<std::size_t>(rank)] = 0;
+  }
+}
+
+// The watcher's watcher and so on, where they died. Where all in that circle did, nobody is left to be told.
+int Vigil::watcher_of(int rank) const noexcept {
+  int watcher = first_watcher_[static_cast<std::size_t>(rank)];
+  for (int steps = 0; steps < size_ && !session_.alive(watcher); ++steps) {
+    watcher = first_watcher_[static_cast<std::size_t>(watcher)];
+  }
+  return watcher;
+}
+
+bool Vigil::is_to_be_told(int rank) const noexcept { return rank != session_.rank() && session_.alive(rank); }
+
+Head Vigil::head(Kind kind, int of) const noexcept {
+  Head head{};
+  head.kind = kind;
+  head.source = static_cast<std::uint32_t>(session_.rank());
+  head.tag = static_cast<std::uint32_t>(of);
+  return head;
+}
+
+}  // namespace tonari::fabric

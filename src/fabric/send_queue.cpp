@@ -1,0 +1,54 @@
+#include "fabric/send_queue.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace tonari::window {
+
+void Outbox::post(int peer, const fabric::Head& head, fabric::Lane lane) noexcept {
+  const Waiting each{peer, lane, head};
+  {
+    const std::lock_guard guard(mutex_);
+    const bool stands_behind =
+        std::ranges::any_of(waiting_, [&](const Waiting& other) { return other.peer == peer && other.lane == lane; });
+    if (!stands_behind && send(each)) return;
+    waiting_.push_back(each);
+    count_.store(waiting_.size(), std::memory_order_relaxed);
+  }
+  engine_.nudge(peer);  // which makes room
+  engine_.rouse();
+  engine_.session().arena().ring_service_bell(engine_.session().rank());  // where nobody is in the library
+}
+
+// Who was nudged when a head was posted may have looked before it could be sent.
+void Outbox::retry() noexcept {
+  const std::lock_guard guard(mutex_);
+  std::vector<std::pair<int, fabric::Lane>> full;
+  std::vector<int> sent;
+  std::erase_if(waiting_, [&](const Waiting& each) {
+    const std::pair to(each.peer, each.lane);
+    if (std::ranges::find(full, to) != full.end()) return false;
+    if (!send(each)) {
+      full.push_back(to);
+      return false;
+    }
+    if (std::ranges::find(sent, each.peer) == sent.end()) sent.push_back(each.peer);
+    return true;
+  });
+  count_.store(waiting_.size(), std::memory_order_relaxed);
+  for (const int peer : sent) engine_.nudge(peer);
+}
+
+// False where there is no room. What a head that is dropped names as its tail is free again.
+bool Outbox::send(const Waiting& each) noexcept {
+  const Status status = engine_.send(each.peer, each.head, each.lane);
+  if (status == Status::again) return false;
+  const auto tail = fabric::tail_name(each.head.kind);
+  if (status == Status::peer_gone && tail) {
+    fabric::BulkReader::give_back(engine_.bulk_of(engine_.session().rank()),
+                                  {fabric::read_payload(each.head, tail->place)});
+  }
+  return true;
+}
+
+}  // namespace tonari::window

@@ -1,0 +1,137 @@
+// The gatekeeper's other half: ranks that do not come, and ranks that end.
+
+#include "job/job_server.hpp"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <string_view>
+#include <utility>
+
+namespace tonari::job {
+
+namespace {
+
+constexpr int missing_named_max = 8;
+// Of a rank that did not end, or will only later.
+constexpr Ending failed_without_end{.signal = 0, .status = 1};
+
+constexpr std::string_view lives(int count) noexcept { return count == 1 ? "lives" : "live"; }
+
+}  // namespace
+
+void Gatekeeper::program_ended(int rank, pid_t process, const Ending& ending) {
+  door(rank).program = ending;
+  door(rank).program_pid = process;
+  look_for_the_missing();
+}
+
+// A rank whose program has ended will not come any more.
+void Gatekeeper::look_for_the_missing() {
+  if (!is_joining()) return;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const Door& at = door(rank);
+    if (at.state != State::away || !at.program) continue;
+    stop_joining(rank,
+                 fmt::format("{} {} before it joined, and other ranks wait for it: every rank must make a "
+                             "tonari::Job, or none",
+                             name_of(rank, at.program_pid), describe(*at.program)),
+                 *at.program);
+    return;
+  }
+}
+
+void Gatekeeper::limit_passed() {
+  std::uint64_t times = 0;
+  if (::read(limit_.number(), &times, sizeof times) != sizeof times || !is_joining()) return;
+  std::string missing;
+  int count = 0;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (door(rank).state != State::away) continue;
+    if (++count <= missing_named_max) missing += fmt::format("{}{}", count == 1 ? "" : ", ", rank);
+  }
+  if (count > missing_named_max) missing += fmt::format(" and {} more", count - missing_named_max);
+  stop_joining(-1,
+               fmt::format("{} {} not joined {} s after the first rank did: every rank must make a tonari::Job, or "
+                           "none; if the program needs longer before it does, set TONARI_JOIN_SECONDS higher",
+                           (count == 1 ? "rank " : "ranks ") + missing, count == 1 ? "has" : "have", join_seconds_),
+               failed_without_end);
+}
+
+void Gatekeeper::stop_joining(int rank, std::string text, const Ending& ending) {
+  stopped_ = true;
+  report(rank, std::move(text), ending, others_than(rank));
+  const Reply stop = reply(Step::stop);
+  send_to_all(stop);
+}
+
+void Gatekeeper::process_ended(int rank) {
+  Door& at = door(rank);
+  ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, at.process.number(), nullptr);
+  report_marked_deaths();
+  at.ended = true;
+  if (at.reported) return;
+
+  const auto phase = arena_.block(rank).phase.load(std::memory_order_acquire);
+  if (phase == Phase::left || (phase == Phase::leaving && arena_.all_leave())) return;
+
+  const Ending ending = ending_of(at.process, at.pid);
+  std::string text = fmt::format("{} {}", name_of(rank, at.pid), describe(ending));
+  if (!open_) {
+    if (!stopped_) stop_joining(rank, text + " while the ranks were joining", ending);
+    return;
+  }
+  if (ending.signal == 0) {
+    text += " without destroying its tonari::Job: let main() return, or destroy the Job before calling exit()";
+  }
+  const Others others = others_than(rank);  // counted before they learn of it
+  arena_.mark_dead(rank, ending.signal, ending.status);
+  report(rank, std::move(text), ending, others);
+}
+
+// A rank that leaves by an exception marks itself dead, and may run on.
+void Gatekeeper::report_marked_deaths() {
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const Door& at = door(rank);
+    if (at.reported || arena_.block(rank).phase.load(std::memory_order_acquire) != Phase::dead) continue;
+    report(rank, name_of(rank, at.pid) + " left the job because of an exception", failed_without_end,
+           others_than(rank));
+  }
+}
+
+void Gatekeeper::report(int rank, std::string text, const Ending& ending, Others others) {
+  if (rank >= 0) door(rank).reported = true;
+  const auto [stopped, living_on] = others;
+  if (stopped > 0 && living_on > 0) {
+    text += fmt::format("; stopping {} of the other ranks, {} {} on", stopped, living_on, lives(living_on));
+  } else if (stopped > 0) {
+    const std::string_view other = rank >= 0 ? "other " : "";
+    text += stopped == 1 ? fmt::format("; stopping the {}rank", other)
+                         : fmt::format("; stopping the {}{} ranks", other, stopped);
+  } else if (living_on > 0) {
+    text += fmt::format("; {} other rank{} {} on", living_on, living_on == 1 ? "" : "s", lives(living_on));
+  } else if (rank >= 0 && ranks_ > 1) {
+    text += "; no other rank is left in the job";
+  }
+  const int status = ending.exit_status();
+  failures_.push_back(
+      {.rank = rank, .text = std::move(text), .stops = stopped > 0, .exit_status = status > 0 ? status : 1});
+}
+
+// What a failure of this rank means for those that are still in the job: the ones with a death handler live on.
+Gatekeeper::Others Gatekeeper::others_than(int rank) const noexcept {
+  Others others;
+  for (int other = 0; other < ranks_; ++other) {
+    const auto phase = arena_.block(other).phase.load(std::memory_order_acquire);
+    const bool gone = phase >= Phase::left || (joined(other) ? door(other).ended : door(other).program.has_value());
+    if (other != rank && !gone) ++(lives_on(other) ? others.living_on : others.stopped);
+  }
+  return others;
+}
+
+std::string Gatekeeper::name_of(int rank, pid_t process) const {
+  return fmt::format("rank {} (pid {}, host {})", rank, process, host_name_);
+}
+
+}  // namespace tonari::job

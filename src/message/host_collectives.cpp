@@ -1,0 +1,395 @@
+#include "message/host_collectives.hpp"
+
+#include "message/message_runtime.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+
+namespace tonari::message {
+
+using fabric::line_payload_max;
+using fabric::Step;
+
+namespace {
+
+constexpr std::uint64_t refused_bytes = ~std::uint64_t{0};  // instead of a length: this rank got the call wrong
+// What is combined of other programs' memory at a time: large enough for a system call, small enough for a cache.
+constexpr std::size_t piece_bytes_max = 128 * 1024;
+// Up to here each rank combines all; above, a stretch, at the price of meeting twice.
+constexpr std::size_t combined_by_all_bytes_max = 16 * 1024;
+
+}  // namespace
+
+SharedCollective SharedCollective::barrier(Context& context) noexcept {
+  return {context, {}, &SharedCollective::enter_and_meet};
+}
+
+SharedCollective SharedCollective::broadcast(Context& context, std::span<std::byte> bytes, int root) noexcept {
+  SharedCollective made(context, bytes, &SharedCollective::read_from_root);
+  made.root_ = static_cast<std::size_t>(root);
+  if (made.in_program() && made.size() == 2) {
+    made.phase_ = &SharedCollective::enter_and_meet;
+  } else if (made.root_ == made.self()) {
+    made.phase_ = &SharedCollective::enter_as_root;
+  }
+  return made;
+}
+
+SharedCollective SharedCollective::all_reduce(Context& context, std::span<std::byte> values,
+                                              Reduction reduction) noexcept {
+  SharedCollective made(context, values, &SharedCollective::enter_and_meet);
+  made.reduction_ = reduction;
+  return made;
+}
+
+SharedCollective SharedCollective::refused(Context& context) noexcept {
+  SharedCollective made(context, {}, &SharedCollective::refuse);
+  return made;
+}
+
+fabric::Engine& SharedCollective::engine() const noexcept { return context_->runtime().engine(); }
+
+bool SharedCollective::has_room() const noexcept { return board_->has_room(round_, in_program() ? 0 : bytes_.size()); }
+
+// Of two, both can copy at once between their programs: sooner worth the system calls.
+std::size_t SharedCollective::board_bytes_max() const noexcept {
+  return size() == 2 ? fabric::large_block_bytes / 2 : fabric::large_block_bytes;
+}
+
+bool SharedCollective::ready() const noexcept {
+  switch (awaited_) {
+    case Awaited::room: return has_room() || has_lost_one();
+    case Awaited::entry:
+      return board_->look(next_, round_, Side::entry) != nullptr || board_->has_ended(next_, round_) ||
+             is_gone(next_) || has_lost_one();
+    case Awaited::exit:
+      return board_->look(next_, round_, Side::exit) != nullptr || board_->has_ended(next_, round_) || is_gone(next_);
+    case Awaited::ended: return board_->has_ended(next_, round_) || is_gone(next_) || (lends_buffer_ && has_lost_one());
+    case Awaited::nothing: break;
+  }
+  return true;
+}
+
+bool SharedCollective::is_gone(std::size_t member) const noexcept {
+  return context_->runtime().is_gone(context_->group().at(static_cast<int>(member)));
+}
+
+// A rank of it died. One that left has done its part.
+bool SharedCollective::has_lost_one() const noexcept { return context_->runtime().has_lost_one(*context_); }
+
+Step SharedCollective::wait_for(Awaited what) noexcept {
+  awaited_ = what;
+  first_look_ = false;
+  return what == Awaited::room ? Step::retry : Step::waiting;  // nobody announces room
+}
+
+Step SharedCollective::finish(Status status) noexcept {
+  if (status_ == Status::ok) status_ = status;
+  board_->end(round_);
+  phase_ = &SharedCollective::over;
+  awaited_ = Awaited::nothing;
+  return Step::done;
+}
+
+void SharedCollective::give_up() noexcept {
+  const bool may_end = phase_ == &SharedCollective::meet ? withdraw() : !lends_buffer_;
+  if (may_end && phase_ != &SharedCollective::over) (void)finish(Status::cancelled);
+}
+
+void SharedCollective::wake_others() noexcept {
+  for (std::size_t member = 0; member < size(); ++member) {
+    if (member != self()) wake(member);
+  }
+}
+
+void SharedCollective::wake(std::size_t member) noexcept {
+  engine().wake_if_asleep(context_->group().at(static_cast<int>(member)));
+}
+
+// Entering: this rank's line.
+
+bool SharedCollective::may_enter() noexcept {
+  if (has_room()) [[likely]]
+    return true;
+  if (has_lost_one()) (void)finish(Status::peer_gone);
+  return false;
+}
+
+void SharedCollective::show_entry() noexcept {
+  auto& line = board_->line(round_, Side::entry);
+  line.bytes = status_ == Status::ok ? bytes_.size() : refused_bytes;
+  if (in_program()) {
+    const auto address = reinterpret_cast<std::uint64_t>(bytes_.data());
+    std::memcpy(line.payload.data(), &address, sizeof address);
+    lends_buffer_ = true;
+  } else if (!bytes_.empty()) {
+    std::memcpy(bytes_.size() <= line_payload_max ? line.payload.data() : board_->block(round_, bytes_.size()),
+                bytes_.data(), bytes_.size());
+  }
+  board_->show(round_, Side::entry);
+  board_->expect(round_ + 1);
+}
+
+Step SharedCollective::enter_and_meet() noexcept {
+  if (!may_enter()) return phase_ == &SharedCollective::over ? Step::done : wait_for(Awaited::room);
+  show_entry();
+  next_ = 0;
+  first_look_ = true;
+  phase_ = &SharedCollective::meet;
+  return meet();
+}
+
+// Waits for the lines of all. Of those who show theirs at the same time one sees all at its first look: it wakes who
+// sleeps.
+Step SharedCollective::meet() noexcept {
+  do {
+    for (; next_ < size(); ++next_) {
+      const fabric::Board::Line* line = board_->look(next_, round_, Side::entry);  // its own is there
+      if (line == nullptr) return miss_entry();
+      agreed_ = agreed_ && line->bytes == bytes_.size();
+      lag_ = std::max(lag_, round_ - board_->ended_by(next_, *line));
+    }
+  } while (lends_buffer_ && !are_all_there());
+  if (first_look_) wake_others();
+  board_->note_all_ended(round_ - lag_);
+  return go_on_together();
+}
+
+// Who lends its buffer may withdraw as long as some line is missing: all must be there once all were seen.
+bool SharedCollective::are_all_there() noexcept {
+  for (next_ = 0; next_ < size(); ++next_) {
+    if (board_->look(next_, round_, Side::entry) == nullptr) return false;
+  }
+  return true;
+}
+
+// The member may be gone, or have ended without a line: it gave up, or knows of a death before this rank does; or it
+// waits where a collective that one of the ranks died in has failed already.
+Step SharedCollective::miss_entry() noexcept {
+  if (!is_gone(next_) && !has_lost_one() && !board_->has_ended(next_, round_)) return wait_for(Awaited::entry);
+  if (board_->look(next_, round_, Side::entry) != nullptr || !withdraw()) {  // it came before
+    awaited_ = Awaited::nothing;
+    return Step::retry;
+  }
+  return finish(Status::peer_gone);
+}
+
+// True when no other rank will use this one's buffer: one has not come, or withdrew for good. Whoever comes finds this
+// rank's line hidden, and whoever has seen lines before looks again at all.
+bool SharedCollective::withdraw() noexcept {
+  if (!lends_buffer_) return true;
+  board_->hide(round_, Side::entry);
+  for (std::size_t member = 0; member < size() && lends_buffer_; ++member) {
+    if (member == self() || board_->look(member, round_, Side::entry) != nullptr) continue;
+    const bool wavers = board_->is_hidden(member, round_, Side::entry) && !board_->has_ended(member, round_);
+    lends_buffer_ = wavers;
+  }
+  if (lends_buffer_) board_->show(round_, Side::entry);
+  return !lends_buffer_;
+}
+
+// All lines are here, for all ranks the same: they choose alike.
+Step SharedCollective::go_on_together() noexcept {
+  if (!agreed_) return finish(Status::invalid);
+  if (bytes_.empty()) return finish(Status::ok);
+  if (root_ != no_root) return halve_broadcast();
+  if (in_program()) return combine_stretch_in_programs();
+  return bytes_.size() * (size() - 1) <= combined_by_all_bytes_max ? combine_all() : combine_stretch_on_boards();
+}
+
+const std::byte* SharedCollective::on_board(std::size_t member) const noexcept {
+  if (bytes_.size() > line_payload_max) return board_->block_of(member, round_, bytes_.size());
+  return board_->line_of(member, round_, Side::entry).payload.data();
+}
+
+// The line may be hidden for a moment, by a rank that has not seen yet that all are there.
+std::uint64_t SharedCollective::in_program_of(std::size_t member) const noexcept {
+  std::uint64_t address = 0;
+  std::memcpy(&address, board_->line_of(member, round_, Side::entry).payload.data(), sizeof address);
+  return address;
+}
+
+fabric::DirectCopy SharedCollective::direct_copy(std::size_t member) const noexcept {
+  return engine().direct_copy(context_->group().at(static_cast<int>(member)));
+}
+
+// Leaving: how it went for this rank, and how for the others.
+
+Step SharedCollective::show_exit(Status status) noexcept {
+  board_->line(round_, Side::exit).bytes = static_cast<std::uint64_t>(status);
+  board_->show(round_, Side::exit);
+  if (status_ == Status::ok) status_ = status;
+  next_ = 0;
+  first_look_ = true;
+  phase_ = &SharedCollective::leave;
+  return leave();
+}
+
+Step SharedCollective::leave() noexcept {
+  for (; next_ < size(); ++next_) {
+    const fabric::Board::Line* line = board_->look(next_, round_, Side::exit);
+    if (line == nullptr) {
+      // The others may still write into this rank's buffer: it does not end because one is lost, or gave up.
+      const bool is_over = is_gone(next_) || board_->has_ended(next_, round_);
+      line = is_over ? board_->look(next_, round_, Side::exit) : nullptr;  // it may have come before
+      if (line == nullptr && !is_over) return wait_for(Awaited::exit);
+    }
+    const Status status =
+        line == nullptr ? Status::peer_gone : fabric::status_of(static_cast<std::uint32_t>(line->bytes));
+    if (status_ == Status::ok) status_ = status;
+  }
+  if (first_look_) wake_others();
+  if (status_ == Status::ok && root_ == no_root && !in_program()) take_stretches();
+  return finish(Status::ok);
+}
+
+// Broadcast.
+
+Step SharedCollective::enter_as_root() noexcept {
+  if (!may_enter()) return phase_ == &SharedCollective::over ? Step::done : wait_for(Awaited::room);
+  show_entry();
+  wake_others();
+  if (status_ != Status::ok || !in_program()) return finish(Status::ok);
+  next_ = 0;
+  phase_ = &SharedCollective::await_readers;
+  return await_readers();
+}
+
+// The readers copy from this rank's buffer. When one rank died others may never come: who is not here by then finds
+// no line any more.
+Step SharedCollective::await_readers() noexcept {
+  if (lends_buffer_ && has_lost_one()) {
+    board_->hide(round_, Side::entry);
+    lends_buffer_ = false;
+    status_ = Status::peer_gone;
+    next_ = 0;
+  }
+  for (; next_ < size(); ++next_) {
+    const bool reads = lends_buffer_ || board_->look(next_, round_, Side::entry) != nullptr;
+    if (next_ == self() || !reads || board_->has_ended(next_, round_)) continue;
+    if (!is_gone(next_)) return wait_for(Awaited::ended);
+    if (!board_->has_ended(next_, round_)) status_ = Status::peer_gone;
+  }
+  return finish(Status::ok);
+}
+
+Step SharedCollective::read_from_root() noexcept {
+  next_ = root_;
+  const fabric::Board::Line* line = board_->look(root_, round_, Side::entry);
+  if (line == nullptr) {
+    const bool is_over = is_gone(root_) || board_->has_ended(root_, round_) || has_lost_one();
+    line = is_over ? board_->look(root_, round_, Side::entry) : nullptr;  // it may have come before
+    if (line == nullptr) return is_over ? finish(Status::peer_gone) : wait_for(Awaited::entry);
+  }
+  if (line->bytes != bytes_.size()) return refuse();
+  if (in_program()) return copy_from_root();
+  if (!bytes_.empty()) std::memcpy(bytes_.data(), on_board(root_), bytes_.size());
+  return finish(Status::ok);
+}
+
+// The root may wait for this rank, and of two for its line.
+Step SharedCollective::refuse() noexcept {
+  status_ = Status::invalid;
+  bytes_ = {};
+  phase_ = &SharedCollective::enter_as_root;
+  return enter_as_root();
+}
+
+// This rank's line says that it reads. Then the root does not go before it has ended.
+Step SharedCollective::copy_from_root() noexcept {
+  if (!may_enter()) return phase_ == &SharedCollective::over ? Step::done : wait_for(Awaited::room);
+  board_->show(round_, Side::entry);
+  const bool is_there = board_->look(root_, round_, Side::entry) != nullptr;
+  const Status status =
+      is_there ? direct_copy(root_).read(bytes_.data(), in_program_of(root_), bytes_.size()) : Status::peer_gone;
+  (void)finish(status);
+  wake(root_);
+  return Step::done;
+}
+
+// Of two: each copies one half, at once.
+Step SharedCollective::halve_broadcast() noexcept {
+  const std::size_t half = bytes_.size() / 2;
+  const std::size_t peer = 1 - self();
+  const std::uint64_t address = in_program_of(peer);
+  const bool is_root = self() == root_;
+  return show_exit(is_root ? direct_copy(peer).write(address + half, bytes_.data() + half, bytes_.size() - half)
+                           : direct_copy(peer).read(bytes_.data(), address, half));
+}
+
+// All-reduce.
+
+// This rank's own values are on its board too, so that they can be overwritten.
+void SharedCollective::combine_on_boards(std::span<std::byte> values) const noexcept {
+  const auto offset = static_cast<std::size_t>(values.data() - bytes_.data());
+  if (values.empty()) return;
+  std::memcpy(values.data(), on_board(0) + offset, values.size());
+  for (std::size_t member = 1; member < size(); ++member) {
+    reduction_.fold(values.data(), on_board(member) + offset, values.size() / reduction_.element_bytes,
+                    reduction_.operation);
+  }
+}
+
+Step SharedCollective::combine_all() noexcept {
+  combine_on_boards(bytes_);
+  return finish(Status::ok);
+}
+
+Step SharedCollective::combine_stretch_on_boards() noexcept {
+  const auto mine = stretch(self());
+  combine_on_boards(mine);
+  // Of this block the others read all but this stretch until now, and from now on this stretch alone.
+  if (!mine.empty())
+    std::memcpy(board_->block(round_, bytes_.size()) + (mine.data() - bytes_.data()), mine.data(), mine.size());
+  return show_exit(Status::ok);
+}
+
+void SharedCollective::take_stretches() noexcept {
+  for (std::size_t member = 0; member < size(); ++member) {
+    const auto theirs = stretch(member);
+    if (member == self() || theirs.empty()) continue;
+    std::memcpy(theirs.data(), on_board(member) + (theirs.data() - bytes_.data()), theirs.size());
+  }
+}
+
+// This rank's stretch of all programs' values is read by this rank alone, which then writes the result there.
+Step SharedCollective::combine_stretch_in_programs() noexcept {
+  const auto mine = stretch(self());
+  const auto offset = static_cast<std::uint64_t>(mine.data() - bytes_.data());
+  Status status = combine_pieces(mine, offset);
+  for (std::size_t member = 0; member < size() && status == Status::ok; ++member) {
+    if (member == self()) continue;
+    status = direct_copy(member).write(in_program_of(member) + offset, mine.data(), mine.size());
+  }
+  return show_exit(status);
+}
+
+// Operands stay in the order of ranks: those before this rank are combined apart, and its own folded in in turn.
+Status SharedCollective::combine_pieces(std::span<std::byte> stretch, std::uint64_t offset) noexcept {
+  const std::size_t element = reduction_.element_bytes;
+  const std::size_t piece_bytes = std::max<std::size_t>(1, piece_bytes_max / element) * element;
+  const std::unique_ptr<std::byte[]> scratch(new (std::nothrow) std::byte[2 * std::min(piece_bytes, stretch.size())]);
+  if (scratch == nullptr) return Status::no_memory;
+  for (; !stretch.empty(); offset += piece_bytes) {
+    const auto piece = stretch.first(std::min(piece_bytes, stretch.size()));
+    stretch = stretch.subspan(piece.size());
+    std::byte* const sum = self() == 0 ? piece.data() : scratch.get();
+    std::byte* const part = scratch.get() + piece.size();
+    for (std::size_t member = 0; member < size(); ++member) {
+      if (member == self() && member == 0) continue;
+      std::byte* const into = member == 0 ? sum : part;
+      if (member != self()) {
+        const Status status = direct_copy(member).read(into, in_program_of(member) + offset, piece.size());
+        if (status != Status::ok) return status;
+      }
+      if (member == 0) continue;
+      reduction_.fold(sum, member == self() ? piece.data() : part, piece.size() / element, reduction_.operation);
+    }
+    if (sum != piece.data()) std::memcpy(piece.data(), sum, piece.size());
+  }
+  return Status::ok;
+}
+
+}  // namespace tonari::message

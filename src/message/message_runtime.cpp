@@ -1,0 +1,270 @@
+#include "message/message_runtime.hpp"
+
+#include "message/requests.hpp"
+#include "message/scattered.hpp"
+#include "message/schedule.hpp"
+#include "message/waiting.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+
+namespace tonari::message {
+
+using fabric::Head;
+using fabric::Kind;
+using fabric::Step;
+
+namespace {
+
+std::vector<int> ranks_up_to(int size) {
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  for (int rank = 0; rank < size; ++rank) ranks[static_cast<std::size_t>(rank)] = rank;
+  return ranks;
+}
+
+// Under the lock.
+bool is_own_and_unfinished(const Operation& operation) noexcept {
+  return operation.asker == this_thread() && operation.state.load(std::memory_order_relaxed) != State::complete;
+}
+
+}  // namespace
+
+Runtime::Runtime(fabric::Engine& engine)
+    : engine_(engine),
+      self_(engine.session().rank()),
+      split_(engine.session().settings().split),
+      direct_bytes_(std::min<std::size_t>(engine.session().settings().direct_bytes, fabric::bulk_tail_bytes_max + 1)),
+      chunk_bytes_max_(engine.session().settings().chunk_bytes),
+      unexpected_bytes_max_(engine.session().settings().unexpected_bytes),
+      unexpected_(engine.session().settings().scan_depth),
+      presence_(static_cast<std::size_t>(engine.session().size())),
+      held_to_(static_cast<std::size_t>(engine.session().size())),
+      blocked_in_retry_(held_to_.size()) {
+  constexpr std::uint32_t world_id = 0;
+  const fabric::BoardPlace first = engine.boards().take();  // the same on all ranks
+  std::vector<int> all = ranks_up_to(engine.session().size());
+  const std::vector<fabric::BoardPlace> places(Context::may_meet(*this, all) ? all.size() : 0, first);
+  world_ = std::make_shared<Context>(*this, Group(std::move(all)), world_id, places);
+}
+
+Runtime::~Runtime() = default;
+
+Runtime& Runtime::of(job::Session& session) {
+  fabric::Engine& engine = fabric::Engine::of(session);
+  constexpr std::size_t index = fabric::layer_of(Kind::message_inline);
+  return engine.layer<Runtime>(index, [&engine] { return std::make_unique<Runtime>(engine); });
+}
+
+std::shared_ptr<Context> Runtime::world() { return world_; }
+
+Operation* Runtime::make_operation(Operation::Kind kind, Context& context) { return new Operation(kind, context); }
+
+Operation* Runtime::make_started(Operation::Kind kind, Context& context) {
+  Operation* operation = make_operation(kind, context);
+  const bool by_others = engine_.copies_directly() && !engine_.session().has_paged();
+  if (kind != Operation::Kind::collective && by_others) return operation;
+  try {
+    have_tended(*operation);
+  } catch (const std::bad_alloc&) {
+    free_operation(operation);
+    throw;
+  }
+  return operation;
+}
+
+void Runtime::have_tended(Operation& operation) {
+  if (operation.tended) return;
+  operation.asker = this_thread();
+  {
+    const std::lock_guard guard(lock_);
+    tended_.push_back(&operation);
+  }
+  operation.tended = true;
+  tended_count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Runtime::scatter(Operation& operation, const Blocks& blocks) {
+  have_tended(operation);
+  operation.scattered = std::make_unique<Scattered>(blocks);
+}
+
+void Runtime::free_operation(Operation* operation) noexcept {
+  if (operation->tended) {
+    const std::lock_guard guard(lock_);
+    std::erase(tended_, operation);
+    tended_count_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  delete operation;
+}
+
+void Runtime::receive(std::span<const Head> heads) noexcept {
+  while (!heads.empty()) {
+    if (is_message(heads.front())) {
+      heads = heads.subspan(arrive(heads));
+    } else {
+      receive_other(heads.front());
+      heads = heads.subspan(1);
+    }
+  }
+}
+
+void Runtime::receive_other(const Head& head) noexcept {
+  if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return;  // no such rank: a peer lies
+  switch (head.kind) {
+    case Kind::piece: return piece(head);
+    case Kind::late: return late(head);
+    case Kind::finish: return finished(head);
+    case Kind::grant: return granted(head);
+    case Kind::done: return done(head);
+    default: return;  // a peer lies
+  }
+}
+
+Step Runtime::advance_other(Operation& operation) noexcept {
+  if (operation.kind == Operation::Kind::collective) return operation.schedule->advance(operation);
+  const State state = operation.state.load(std::memory_order_acquire);  // pairs with become()
+  operation.seen = state;
+  switch (state) {
+    case State::complete:
+      // The peer died, or gave up. Acquire: the network reads the buffer no more; pairs with Network's release.
+      if (operation.under_way.load(std::memory_order_acquire) != 0) [[unlikely]]
+        return Step::retry;
+      if (operation.has_ticket) [[unlikely]] {  // the peer died
+        const std::lock_guard guard(lock_);
+        release_ticket(operation);
+      }
+      if (held_back()) [[unlikely]]
+        engine_.rouse();  // one of them may need the ticket
+      return Step::done;
+    case State::announced: return send_late(operation);
+    case State::granted:
+      return operation.grant.road == fabric::Road::direct ? copy_to_receiver(operation) : send_pieces(operation);
+    case State::matched: return take_payload(operation);
+    case State::doomed: return operation.kind == Operation::Kind::send ? withdraw(operation) : abandon(operation);
+    case State::settled: return complete_receive(operation, operation.status);
+    default: return Step::waiting;
+  }
+}
+
+void Runtime::wait(Operation& operation, job::Wait what) noexcept {
+  adopt(operation);
+  operation.waited.store(true, std::memory_order_relaxed);
+  for_each_leaf(operation, [](Operation& leaf) { leaf.waited.store(true, std::memory_order_relaxed); });
+  WaitForOne waiting{*this, operation, what};
+  engine_.wait(waiting);
+}
+
+Status Runtime::play(SharedCollective& collective, job::Wait what) noexcept {
+  WaitForShared waiting{*this, collective, what};
+  if (collective.step() != Step::done && !engine_.look_before_waiting(waiting)) engine_.wait(waiting);
+  return collective.status();
+}
+
+Step Runtime::tend(Step step) noexcept {
+  if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]]
+    return step;
+  for (std::size_t i = 0;; ++i) {
+    Operation* operation = nullptr;
+    {
+      const std::lock_guard guard(lock_);
+      while (i < tended_.size() && !is_own_and_unfinished(*tended_[i])) ++i;
+      if (i >= tended_.size()) return step;
+      operation = tended_[i];
+      operation->busy = true;
+    }
+    if (advance(*operation) == Step::retry) step = Step::retry;
+    const std::lock_guard guard(lock_);
+    operation->busy = false;
+  }
+}
+
+bool Runtime::tended_ready() noexcept {
+  if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]]
+    return false;
+  const std::lock_guard guard(lock_);
+  return std::ranges::any_of(
+      tended_, [](const Operation* operation) { return is_own_and_unfinished(*operation) && operation->ready(); });
+}
+
+bool Runtime::attach_tended(fabric::Sleeper* sleeper) noexcept {
+  if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]]
+    return true;
+  const std::lock_guard guard(lock_);
+  bool none_ready = true;
+  for (Operation* operation : tended_) {
+    if (!is_own_and_unfinished(*operation)) continue;
+    for_each_leaf(*operation, [sleeper](Operation& leaf) { leaf.sleeper = sleeper; });
+    none_ready = watch_shared(engine_, *operation, sleeper) && none_ready && !operation->ready();
+  }
+  return none_ready;
+}
+
+void Runtime::adopt(Operation& operation) noexcept {
+  if (!operation.tended) [[likely]]
+    return;
+  for (;; ::sched_yield()) {
+    const std::lock_guard guard(lock_);
+    if (operation.busy) continue;
+    if (operation.asker == this_thread()) return;
+    operation.asker = this_thread();
+    (void)watch_shared(engine_, operation, nullptr);  // who tended it may sleep, and detaches only what is its own
+    return;
+  }
+}
+
+void Runtime::count_changes(std::span<Request> requests, std::atomic<std::uint64_t>& changes) noexcept {
+  const std::lock_guard guard(lock_);
+  for (const Request& request : requests) {
+    Operation* const operation = Requests::operation(request);
+    if (operation != nullptr) operation->changes = &changes;
+  }
+}
+
+bool Runtime::attach(std::span<Operation* const> operations, fabric::Sleeper* sleeper) noexcept {
+  const std::lock_guard guard(lock_);
+  bool none_ready = true;
+  for (Operation* operation : operations) {
+    operation->sleeper = sleeper;
+    none_ready = none_ready && !operation->ready();
+  }
+  return none_ready;
+}
+
+// Under the lock. The sleeper outlives the operation, so it may be woken once the lock is free.
+void Runtime::become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept {
+  to_wake = operation.sleeper;
+  set_state(operation, state);
+}
+
+void Runtime::complete(Operation& operation, Status status) noexcept {
+  fabric::Sleeper* to_wake = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    operation.status = status;
+    release_ticket(operation);
+    become(operation, State::complete, to_wake);
+  }
+  if (to_wake != nullptr) to_wake->wake();
+}
+
+// Under the lock, once nobody copies. At once, not when the asker looks: it may be waiting for a ticket itself.
+void Runtime::release_ticket(Operation& operation) noexcept {
+  if (!operation.has_ticket) return;
+  operation.has_ticket = false;
+  outgoing_.set(operation.ticket, nullptr);
+  if (has_transfer(operation.ticket)) {
+    engine_.tickets().give_back(operation.ticket);
+  } else {
+    outgoing_.give_back(operation.ticket);
+  }
+}
+
+void Runtime::waits_long(const Operation& operation, job::Wait what) noexcept {
+  waits_long(operation.peer, operation.tag, what);
+  if (operation.kind == Operation::Kind::send && operation.peer >= 0) engine_.nudge(operation.peer);
+}
+
+void Runtime::waits_long(int peer, int tag, job::Wait what) noexcept { engine_.tell_long_wait(what, peer, tag); }
+
+}  // namespace tonari::message

@@ -1,0 +1,284 @@
+#pragma once
+
+#include "base/lock.hpp"
+#include "fabric/engine.hpp"
+#include "message/context.hpp"
+#include "message/incoming.hpp"
+#include "message/operation.hpp"
+#include "message/posted.hpp"
+#include "message/host_collectives.hpp"
+#include "message/tickets.hpp"
+#include "message/unexpected.hpp"
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace tonari::message {
+
+/// A name of the calling thread, no other's while it lives.
+inline const void* this_thread() noexcept {
+  static thread_local const char mark = 0;
+  return &mark;
+}
+
+/// A message of a user's, or its announcement.
+constexpr bool is_message(const fabric::Head& head) noexcept {
+  return head.kind == fabric::Kind::message_inline || head.kind == fabric::Kind::message_bulk ||
+         head.kind == fabric::Kind::message_announced;
+}
+
+/// Messages of one rank: which protocol a send takes, what a head that arrives means, and the asker's share of copying.
+///
+///   at most `split` bytes     message_inline: in the head
+///   below `direct_bytes`      message_bulk: through the sender's bulk memory. When that is full it is announced, and
+///                             follows when there is room, if its receive has not been posted by then
+///   from there on, when the receiver's limit is reached, and when_posted
+///                             message_announced: stays in the user's buffer until the receive is posted, then is
+///                             copied once, by both sides at once
+///
+/// Threads: any. `lock_` covers the queues and every operation's links; it is held for no user's memory; a payload
+/// that no receive waits for is copied under it.
+class Runtime final : public fabric::Layer {
+ public:
+  explicit Runtime(fabric::Engine& engine);
+  ~Runtime() override;
+  /// The session's messages, made on first use.
+  static Runtime& of(job::Session& session);
+
+  [[nodiscard]] fabric::Engine& engine() const noexcept { return engine_; }
+  /// The communicator of all ranks.
+  [[nodiscard]] std::shared_ptr<Context> world();
+
+  struct Send {
+    std::span<const std::byte> bytes;  // without an address when they are scattered
+    int peer;                          // rank of the job
+    int tag;
+    std::uint32_t context_id;
+    SendMode mode = SendMode::standard;
+  };
+  Status send(Context& context, const Send& what) noexcept;
+  /// What fits into a head, if there is room for it now. Answers again otherwise, and has sent nothing.
+  Status send_at_once(const Send& what) noexcept;
+  void start_send(Operation& operation, const Send& what) noexcept;
+
+  struct Receive {
+    std::span<std::byte> buffer;  // as Send::bytes
+    int peer;                     // rank of the job, or -1
+    int tag;                      // or -1
+    std::uint32_t context_id;
+  };
+  void start_receive(Operation& operation, const Receive& what) noexcept;
+  /// Waits as a probe when `wait`, else looks once.
+  std::optional<Result> probe(Context& context, int peer, int tag, bool wait) noexcept;
+  /// The same with an operation of kind matched_probe, to which the message then belongs.
+  std::optional<Result> matched_probe(Operation& operation, int peer, int tag, bool wait) noexcept;
+  /// Starts the receive of a message that `operation`, a matched probe, has taken.
+  void receive_matched(Operation& operation, std::span<std::byte> buffer) noexcept;
+
+  /// Moves an operation on as far as it goes; by its asker.
+  fabric::Step advance(Operation& operation) noexcept {
+    const bool is_short = operation.state.load(std::memory_order_acquire) == State::matched &&  // pairs with become()
+                          operation.head.kind == fabric::Kind::message_inline &&
+                          operation.kind == Operation::Kind::receive && operation.scattered == nullptr;
+    return is_short ? take_short(operation) : advance_other(operation);
+  }
+  /// Waits for one operation.
+  void wait(Operation& operation, job::Wait what) noexcept;
+  /// Plays it to its end.
+  Status play(SharedCollective& collective, job::Wait what) noexcept;
+  /// The rank died or left: nothing comes from it any more.
+  [[nodiscard]] bool is_gone(int rank) const noexcept {
+    return any_gone_.load(std::memory_order_relaxed) &&
+           presence_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire) != Presence::here;
+  }
+  /// A rank of the communicator died. One that left has done its part.
+  [[nodiscard]] bool has_lost_one(const Context& context) const noexcept {
+    return any_gone_.load(std::memory_order_relaxed) && finds_dead(context);
+  }
+
+  // Only its asker may touch an operation's memory, so a thread that waits for one operation tends the others it has
+  // started: collectives, and payloads that travel in pieces or have gaps. Whoever waits for such an operation adopts
+  // it first.
+  /// Moves on what this thread has started. Answers retry if one of them needs it, otherwise `step`.
+  fabric::Step tend(fabric::Step step) noexcept;
+  [[nodiscard]] bool tended_ready() noexcept;
+  bool attach_tended(fabric::Sleeper* sleeper) noexcept;
+  void adopt(Operation& operation) noexcept;
+
+  /// Takes a posted receive back, by its asker. Does nothing when it has matched already.
+  bool cancel(Operation& operation) noexcept;
+  /// Has `sleeper` woken when one of the operations changes; null: no longer. False: one has changed already.
+  bool attach(std::span<Operation* const> operations, fabric::Sleeper* sleeper) noexcept;
+  /// Has the changes of the operations counted in `changes`, until they are complete and stop_counting() has returned.
+  void count_changes(std::span<Request> requests, std::atomic<std::uint64_t>& changes) noexcept;
+  void stop_counting() noexcept { const std::lock_guard guard(lock_); }  // who changed the last is done with the count
+  /// For status and for peers whose service thread must look: an asker has waited long.
+  void waits_long(const Operation& operation, job::Wait what) noexcept;
+  void waits_long(int peer, int tag, job::Wait what) noexcept;
+
+  /// Throws std::bad_alloc.
+  Operation* make_operation(Operation::Kind kind, Context& context);
+  /// One that outlives the call that starts it.
+  Operation* make_started(Operation::Kind kind, Context& context);
+  /// Before it is started: its data lie in several places. Throws std::bad_alloc.
+  void scatter(Operation& operation, const Blocks& blocks);
+  void free_operation(Operation* operation) noexcept;
+
+  // fabric::Layer
+  void receive(std::span<const fabric::Head> heads) noexcept override;
+  void retry() noexcept override;
+  [[nodiscard]] bool held_back() const noexcept override { return held_count_.load(std::memory_order_seq_cst) != 0; }
+  void idle() noexcept override;
+  void died(int rank) noexcept override;
+  void left(int rank) noexcept override;
+
+ private:
+  [[gnu::noinline]] fabric::Step advance_other(Operation& operation) noexcept;
+  void have_tended(Operation& operation);
+
+  // Sends
+  [[nodiscard]] bool way_is_free(int peer) const noexcept;
+  [[nodiscard]] bool goes_unasked(int peer, std::size_t bytes) const noexcept;
+  void count_sent(std::size_t bytes) noexcept;
+  void prepare(Operation& operation, const Send& what) noexcept;
+  Status launch(Operation& operation) noexcept;
+  Status launch_whole(Operation& operation) noexcept;
+  Status launch_announced(Operation& operation) noexcept;
+  bool take_ticket(Operation& operation) noexcept;
+  void launch_or_hold(Operation& operation) noexcept;
+  void hold(Operation& operation) noexcept;
+  fabric::Step send_late(Operation& operation) noexcept;
+  fabric::Step copy_to_receiver(Operation& operation) noexcept;
+  fabric::Step write_alone(Operation& operation) noexcept;
+  fabric::Step send_pieces(Operation& operation) noexcept;
+  fabric::Step send_far_pieces(Operation& operation) noexcept;
+  fabric::Step finish_send(Operation& operation, Status status) noexcept;
+
+  // Receives
+  [[gnu::noinline]] bool begin_receive(Operation& operation, fabric::Grant& grant) noexcept;
+  void receive_other(const fabric::Head& head) noexcept;
+  struct Arrivals;
+  std::size_t arrive(std::span<const fabric::Head> heads) noexcept;
+  void arrive(const fabric::Head& head, Arrivals& arrivals) noexcept;
+  void post(Operation& operation) noexcept;
+  void keep(const fabric::Head& head) noexcept;
+  static bool keep_payload(fabric::Head& head, std::span<const std::byte> payload) noexcept;
+  [[nodiscard]] bool match(Operation& operation, const fabric::Head& head, fabric::Grant& grant) noexcept;
+  [[nodiscard]] fabric::Grant terms(const Operation& operation) const noexcept;
+  [[nodiscard]] bool is_paged(const Operation& operation) const noexcept;
+  void send_grant(int peer, const fabric::Grant& grant) noexcept;
+  void send_reply(int peer, const fabric::Head& head) noexcept;
+  fabric::Step take_short(Operation& operation) noexcept;
+  fabric::Step take_payload(Operation& operation) noexcept;
+  fabric::Step copy_from_sender(Operation& operation) noexcept;
+  fabric::Step copy_alone(Operation& operation) noexcept;
+  fabric::Step take_pieces(Operation& operation) noexcept;
+  static fabric::Step complete_receive(Operation& operation, Status status) noexcept;
+  void reply_done(int peer, std::uint32_t ticket, std::uint32_t generation, Status status) noexcept;
+  void forget_incoming(Operation& operation) noexcept;
+  static constexpr std::size_t probes_told_max = 8;
+  std::size_t tell_probes(const fabric::Head& head, std::span<fabric::Sleeper*> to_wake) noexcept;
+  void count_unexpected(std::int64_t payload_bytes) noexcept;
+  void give_back_soon(int peer, std::uint64_t place) noexcept;
+  void give_back_now() noexcept;
+  void give_back(int peer, const fabric::Piece& piece) noexcept;
+
+  // Deaths
+  enum class Presence : std::uint8_t { here, left, dead };
+  [[nodiscard]] bool cannot_complete(const Operation& operation) const noexcept;
+  [[nodiscard]] bool has_a_dead_part(const Operation& operation) const noexcept;
+  [[nodiscard]] bool finds_dead(const Context& context) const noexcept;
+  void set_presence(int rank, Presence presence) noexcept;
+  template <class Visit>
+  void for_each_waiting(Visit&& visit) noexcept {  // posted receives and probes; it may withdraw the one it is given
+    posted_.for_each(visit);
+    for (Operation* each = probes_.front(); each != nullptr;) {
+      Operation* const next = each->next;
+      visit(*each);
+      each = next;
+    }
+  }
+  void withdraw_waiting(Operation& operation) noexcept {
+    operation.kind == Operation::Kind::probe ? probes_.remove(operation) : posted_.withdraw(operation);
+  }
+  using Sleepers = std::vector<fabric::Sleeper*>;
+  void become(Operation& operation, State state, Sleepers& to_wake) noexcept;
+  void fail_send(Operation& operation, Sleepers& to_wake) noexcept;
+  fabric::Step withdraw(Operation& operation) noexcept;
+  fabric::Step abandon(Operation& operation) noexcept;
+
+  // Heads about announced payloads
+  void granted(const fabric::Head& head) noexcept;
+  void done(const fabric::Head& head) noexcept;
+  [[nodiscard]] bool may_be_copying(const Operation& operation, State state) const noexcept;
+  void finished(const fabric::Head& head) noexcept;
+  void piece(const fabric::Head& head) noexcept;
+  void late(const fabric::Head& head) noexcept;
+  Operation* outgoing(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
+  void release_ticket(Operation& operation) noexcept;
+  void become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept;
+  // Under the lock. Afterwards the operation may be gone with its asker, but not the asker's count: see stop_counting.
+  static void set_state(Operation& operation, State state) noexcept {
+    std::atomic<std::uint64_t>* const changes = operation.changes;
+    operation.state.store(state, std::memory_order_release);  // what the state promises comes first; pairs with ready()
+    count_change(changes);
+  }
+  static void count_change(std::atomic<std::uint64_t>* changes) noexcept {
+    if (changes != nullptr) changes->store(changes->load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+  void complete(Operation& operation, Status status) noexcept;
+
+  fabric::Engine& engine_;
+  const void* const counting_thread_ = this_thread();
+  const int self_;
+  const std::size_t split_;
+  const std::size_t direct_bytes_;
+  const std::size_t chunk_bytes_max_;
+  const std::uint64_t unexpected_bytes_max_;
+  std::shared_ptr<Context> world_;
+
+  SpinLock lock_;  // of the queues, incoming_, outgoing_, and of operations as operation.hpp says
+  PostedQueue posted_;
+  UnexpectedQueue unexpected_;
+  OperationList probes_;  // that wait
+  IncomingTable incoming_;
+  OutgoingTable outgoing_;
+  std::uint64_t kept_bytes_ = 0;        // payload of unexpected messages held here
+  std::uint64_t unexpected_bytes_ = 0;  // and their heads
+
+  std::vector<Operation*> tended_;            // under lock_
+  std::atomic<std::size_t> tended_count_{0};  // relaxed: a thread sees its own
+
+  struct Reply {
+    int peer;
+    fabric::Head head;
+  };
+  // As far as died() and left() have dealt with it: by then all that the rank had sent is here. Written under lock_.
+  std::atomic<bool> any_gone_{false};
+  std::vector<std::atomic<Presence>> presence_;  // by rank
+
+  SpinLock held_lock_;  // of the next two
+  OperationList held_;  // sends that found no room, oldest first
+  std::vector<Reply> held_replies_;
+  std::atomic<std::uint32_t> held_count_{0};         // of both; raised and read as Engine::rouse says
+  std::vector<std::atomic<std::uint32_t>> held_to_;  // by rank; see way_is_free
+  std::uint64_t retries_ = 0;                        // by the baton's holder, as the next
+  std::vector<std::uint64_t> blocked_in_retry_;      // by rank: the last retry in which it had no room
+
+  // Blocks of peers' bulk memory that were read. Giving one back writes a line its owner reads: that would delay the
+  // next send, which is likely the answer, so it waits for a spare moment.
+  struct Return {
+    int peer;
+    std::uint64_t place;
+  };
+  SpinLock returns_lock_;  // of the next two
+  std::array<Return, 16> returns_;
+  std::size_t returns_count_ = 0;
+};
+
+}  // namespace tonari::message

@@ -1,0 +1,247 @@
+#include "pager/page_mover.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tonari::pager {
+
+void Porter::bring_in(Region& region, std::size_t index, const PageSet& wanted, std::size_t page, Desk& desk) noexcept {
+  Block& block = region.block(index);
+  const PageSet pages = wanted & (region.valid(index) - block.here - block.beside - block.lost);
+  // After the limit was lowered one fault need not wait for all that has to go.
+  const std::size_t limit = marks().limit;
+  const std::size_t mark = std::max(limit, resident() - std::min(resident(), block_pages));
+  if (!make_room(pages.count(), mark, desk)) {
+    (void)take_out(region, index, Beside::drop, desk);  // nothing else could go: this block's other pages
+    if (resident() + pages.count() > mark) Counters::add(counters_.times_over_limit);
+  }
+
+  touch(block, true);  // before anybody sees the page
+  bool done = true;
+  for_each_run(pages, slice_pages,
+               [&](std::size_t first, std::size_t count) { done = done && place(region, index, first, count, desk); });
+  // One of its neighbours may be to blame.
+  if (!done && !block.here.has(page) && !place(region, index, page, 1, desk)) lose(region, index, page);
+  const std::lock_guard guard(mutex_);
+  policy_.came(block.entry);
+}
+
+// Pages of zeros need no bytes.
+bool Porter::place(Region& region, std::size_t index, std::size_t first, std::size_t count, Desk& desk) noexcept {
+  const auto sums = region.checksums(index, first, count);
+  for (std::size_t done = 0; done < count;) {
+    const bool zeros = sums[done].is_of_zeros();
+    std::size_t end = done + 1;
+    while (end < count && sums[end].is_of_zeros() == zeros) ++end;
+    if (zeros) {
+      const Address at = region.address_of(index) + (first + done) * page_bytes;
+      const Answer answer = space_.faults().zero(at, (end - done) * page_bytes);
+      if (answer != Answer::ok && answer != Answer::there) {
+        space_.faults().wake(at, (end - done) * page_bytes);
+        return true;
+      }
+      region.block(index).here |= PageSet::of(first + done, end - done);
+      resident_.fetch_add(end - done, std::memory_order_relaxed);
+    } else if (!place_bytes(region, index, first + done, end - done, desk)) {
+      return false;
+    }
+    done = end;
+  }
+  return true;
+}
+
+bool Porter::place_bytes(Region& region, std::size_t index, std::size_t first, std::size_t count, Desk& desk) noexcept {
+  const std::uint64_t at_source = region.place(index, first);
+  const std::size_t bytes = count * page_bytes;
+  std::span<const std::byte> from = region.source().look(at_source, bytes);
+  if (from.empty()) {
+    const std::span<std::byte> into = desk.scratch.first(bytes);
+    const Status status = region.source().fetch(at_source, into);
+    if (status != Status::ok) {
+      fail(Failure::What::fetch, status, region, index, first);
+      return false;
+    }
+    from = into;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!is_as_stored(region, index, first + i, checksum_of(from.data() + i * page_bytes))) return false;
+  }
+
+  const Address to = region.address_of(index) + first * page_bytes;
+  const auto copy = [&](std::size_t done, std::size_t pages) {
+    const Answer answer =
+        space_.faults().copy(to + done * page_bytes, from.data() + done * page_bytes, pages * page_bytes);
+    if (answer != Answer::ok && answer != Answer::there) return false;
+    region.block(index).here |= PageSet::of(first + done, pages);
+    resident_.fetch_add(pages, std::memory_order_relaxed);
+    Counters::add(counters_.pages_in, pages);
+    return true;
+  };
+  if (copy(0, count)) return true;
+  // Unmapped, or no memory just now: who waits finds out, or asks again. What has come is known page by page.
+  for (std::size_t done = 0; done < count && copy(done, 1);) ++done;
+  space_.faults().wake(to, bytes);
+  return true;
+}
+
+bool Porter::is_as_stored(Region& region, std::size_t index, std::size_t page, const Checksum& found) noexcept {
+  Checksum& known = region.checksums(index, page, 1).front();
+  if (known == unknown_checksum) known = found;
+  if (known == found) return true;
+  fail(Failure::What::wrong_bytes, Status::ok, region, index, page);
+  return false;
+}
+
+void Porter::touch(Block& block, bool touched) noexcept {
+  if (block.touched == touched) return;
+  block.touched = touched;
+  if (touched) {
+    touched_.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    touched_.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+void Porter::lose(Region& region, std::size_t index, std::size_t page) noexcept {
+  (void)space_.faults().poison(region.address_of(index) + page * page_bytes, page_bytes);
+  region.block(index).lost |= PageSet::of(page, 1);
+}
+
+void Porter::bring_back(Region& region, std::size_t index, const PageSet& wanted, std::size_t page,
+                        Desk& desk) noexcept {
+  Block& block = region.block(index);
+  const bool whole = block.beside.is_whole() && block.here.is_empty();
+  const PageSet pages = whole ? block.beside : block.beside & (wanted | PageSet::of(page, 1));
+  PageSet came = space_.move_in(region.address_of(index), pages, block.buffer);
+  if (!came.has(page)) came |= copy_back(region, index, page, desk);
+  if (came != pages) {
+    // Unmapped, or pinned by whoever reads the buffer: who waits finds out, or asks again.
+    space_.faults().wake(region.address_of(index), block_bytes);
+    if (came.is_empty()) return;
+  }
+  touch(block, true);
+  block.here |= came;
+  block.beside -= came;
+
+  const std::lock_guard guard(mutex_);
+  if (pool_.is_ahead(block.buffer)) {
+    Counters::add(counters_.read_ahead_hits);
+    policy_.came(block.entry);
+  } else {
+    Counters::add(counters_.second_chances, came.count());
+    policy_.wanted_again(block.entry);
+  }
+  if (block.beside.is_empty()) {
+    pool_.give_back(block.buffer, false);
+    block.buffer = no_buffer;
+  }
+}
+
+// Where the program has protected its range pages cannot be moved, but copied. What is left in the buffer goes with it.
+PageSet Porter::copy_back(Region& region, std::size_t index, std::size_t page, Desk& desk) noexcept {
+  const std::span<std::byte> bytes = desk.scratch.first(page_bytes);
+  if (!space_.read(region.block(index).buffer, page * page_bytes, bytes)) return {};
+  const Answer answer = space_.faults().copy(region.address_of(index) + page * page_bytes, bytes.data(), bytes.size());
+  return answer == Answer::ok ? PageSet::of(page, 1) : PageSet{};
+}
+
+bool Porter::read_block(Region& region, std::size_t index, Wanted wanted, Desk& desk) noexcept {
+  Block& block = region.block(index);
+  const Buffer buffer = stocked_buffer(wanted, desk);
+  if (buffer == no_buffer) return false;
+  if (!fill(region, index, PageSet::of(0, block_pages), buffer, desk)) {
+    const std::lock_guard guard(mutex_);
+    pool_.give_back(buffer, true);
+    return false;
+  }
+  block.beside = PageSet::of(0, block_pages);
+  block.buffer = buffer;
+  Counters::add(counters_.blocks_read_ahead);
+  const std::lock_guard guard(mutex_);
+  pool_.keep(buffer, block.entry, Pool::Kind::ahead);
+  return true;
+}
+
+bool Porter::bring_rest(Region& region, std::size_t index, Wanted wanted, Desk& desk) noexcept {
+  Block& block = region.block(index);
+  const PageSet away = PageSet::of(0, block_pages) - block.here;
+  const Buffer buffer = stocked_buffer(wanted, desk);
+  if (buffer == no_buffer) return false;
+  const bool filled = fill(region, index, away, buffer, desk);
+  const PageSet came = filled ? space_.move_in(region.address_of(index), away, buffer) : PageSet{};
+  if (came != away) space_.faults().wake(region.address_of(index), block_bytes);  // who waits asks again
+  block.here |= came;
+  space_.empty(buffer);
+  resident_.fetch_sub(block_pages - came.count(), std::memory_order_relaxed);
+  const std::lock_guard guard(mutex_);
+  pool_.give_back(buffer, false);
+  policy_.came(block.entry);
+  return filled;
+}
+
+// Those of `pages`; all others in the buffer are zeros.
+bool Porter::fill(Region& region, std::size_t index, const PageSet& pages, Buffer buffer, Desk& desk) noexcept {
+  const auto sums = region.checksums(index, 0, block_pages);
+  PageSet stored;
+  for (std::size_t page = pages.next(0); page < block_pages; page = pages.next(page + 1)) {
+    if (!sums[page].is_of_zeros()) stored |= PageSet::of(page, 1);
+  }
+  const std::byte* const from = stored_bytes(region, index, stored, buffer, desk);
+  if (from == nullptr || !space_.fill(buffer, from, stored, desk.sums)) return false;
+  for (std::size_t page = stored.next(0); page < block_pages; page = stored.next(page + 1)) {
+    if (!is_as_stored(region, index, page, desk.sums[page])) return false;
+  }
+  Counters::add(counters_.pages_in, stored.count());
+  return true;
+}
+
+// A block, of which the pages in `stored` are as the source has them. Null: it failed.
+const std::byte* Porter::stored_bytes(Region& region, std::size_t index, const PageSet& stored, Buffer buffer,
+                                      Desk& desk) noexcept {
+  Source& source = region.source();
+  const std::span<const std::byte> seen = source.look(region.place(index, 0), block_bytes);
+  if (!seen.empty()) return seen.data();
+  std::byte* const view = space_.view(buffer);
+  std::byte* const block = view != nullptr ? view : desk.scratch.data();
+  Status status = Status::ok;
+  for_each_run(stored, block_pages, [&](std::size_t first, std::size_t count) {
+    if (status != Status::ok) return;
+    status = source.fetch(region.place(index, first), {block + first * page_bytes, count * page_bytes});
+    if (status != Status::ok) fail(Failure::What::fetch, status, region, index, first);
+  });
+  return status == Status::ok ? block : nullptr;
+}
+
+// One that can be filled at once. In the steady state of streams each block that is taken out leaves one.
+Buffer Porter::stocked_buffer(Wanted wanted, Desk& desk) noexcept {
+  constexpr int tries_max = 8;
+  for (int tries = 0; tries < tries_max; ++tries) {
+    std::optional<Buffer> buffer;
+    bool forgotten = false;
+    {
+      const std::lock_guard guard(mutex_);
+      const std::size_t ahead_max = ahead_max_.load(std::memory_order_relaxed);
+      if (wanted == Wanted::soon && pool_.kept(Pool::Kind::ahead) >= ahead_max) {
+        forgotten = pool_.age(Pool::Kind::ahead) > 4 * ahead_max;  // its stream has gone elsewhere
+        if (!forgotten) return no_buffer;
+      }
+      if ((buffer = pool_.take_stocked())) return *buffer;
+      if (resident() + block_pages <= marks().high) buffer = pool_.take_empty();
+    }
+    if (buffer) {
+      if (space_.stock(*buffer)) {
+        resident_.fetch_add(block_pages, std::memory_order_relaxed);
+        return *buffer;
+      }
+      const std::lock_guard guard(mutex_);
+      pool_.give_back(*buffer, false);
+      return no_buffer;
+    }
+    if (forgotten && drop_oldest(Pool::Kind::ahead)) continue;
+    if (take_one_out(desk) || drop_oldest(Pool::Kind::taken_out)) continue;
+    if (wanted == Wanted::soon || !drop_oldest(Pool::Kind::ahead)) return no_buffer;
+  }
+  return no_buffer;
+}
+
+}  // namespace tonari::pager

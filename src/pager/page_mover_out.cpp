@@ -1,0 +1,284 @@
+#include "pager/page_mover.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace tonari::pager {
+
+std::size_t buffers_for(std::size_t limit_bytes) noexcept {
+  return std::clamp<std::size_t>(limit_bytes / block_bytes / 4, 8, 64);
+}
+
+Porter::Porter(Space& space, std::size_t limit_bytes, std::function<void(const Failure&)> on_failure)
+    : space_(space), on_failure_(std::move(on_failure)), pool_(1, space.buffers()) {  // buffer 0 is the fault thread's
+  set_limit(limit_bytes);
+}
+
+void Porter::set_limit(std::size_t limit_bytes) noexcept {
+  const std::size_t buffers = std::min(space_.buffers(), buffers_for(limit_bytes));
+  limit_.store(limit_bytes / page_bytes, std::memory_order_relaxed);
+  second_chances_max_.store(std::max<std::size_t>(buffers / 4, 1), std::memory_order_relaxed);
+  ahead_max_.store(buffers / 8 * 5, std::memory_order_relaxed);
+}
+
+bool Porter::make_room(std::size_t pages, std::size_t mark, Desk& desk) noexcept {
+  constexpr int refusals_max = 16;
+  constexpr int waits_max = 20'000;
+  int refusals = 0;
+  for (int waits = 0; resident() + pages > mark && refusals < refusals_max && waits < waits_max;) {
+    relieve_of_stock();
+    if (resident() + pages <= mark) break;
+    if (is_forgotten() && drop_oldest(Pool::Kind::ahead)) continue;
+    if (take_one_out(desk) || drop_oldest(Pool::Kind::taken_out) || drop_oldest(Pool::Kind::ahead)) continue;
+    // All that could go is in the hands of others: they wait for nobody, so this ends.
+    if (carrying_.load(std::memory_order_relaxed) > 0) {
+      ++waits;
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    } else {
+      ++refusals;
+    }
+  }
+  return resident() + pages <= mark;
+}
+
+// Stocked buffers are memory, too. One is left for the next block that is read, if any may come.
+void Porter::relieve_of_stock() noexcept {
+  std::optional<Buffer> buffer;
+  {
+    const std::lock_guard guard(mutex_);
+    if (pool_.stocked() > (marks().have_room_for_blocks() ? 1 : 0)) buffer = pool_.take_stocked();
+  }
+  if (!buffer) return;
+  space_.empty(*buffer);
+  resident_.fetch_sub(block_pages, std::memory_order_relaxed);
+  const std::lock_guard guard(mutex_);
+  pool_.give_back(*buffer, false);
+}
+
+// What was read ahead, and its stream has gone elsewhere.
+bool Porter::is_forgotten() noexcept {
+  const std::lock_guard guard(mutex_);
+  return pool_.age(Pool::Kind::ahead) > 4 * ahead_max_.load(std::memory_order_relaxed);
+}
+
+// Its pages are beside then, and those that were taken out before it are dropped if there are enough of them.
+bool Porter::take_one_out(Desk& desk) noexcept {
+  const Carrying carrying(carrying_);
+  PolicyEntry* victim = nullptr;
+  bool passed = false;
+  std::size_t too_many = 0;
+  {
+    const std::lock_guard guard(mutex_);
+    victim = policy_.take_victim();
+    const std::size_t kept_max = second_chances_max_.load(std::memory_order_relaxed);
+    const std::size_t kept = pool_.kept(Pool::Kind::taken_out);
+    if (kept >= kept_max) too_many = kept - kept_max + 1;  // more than one after the limit was lowered
+    if (victim != nullptr) {
+      passed = victim->came_from == PolicyEntry::Queue::passed;                 // the next who takes it writes that
+      if (victim->region->leaves.load(std::memory_order_relaxed)) return true;  // it is forgotten all the same
+      victim->region->users.fetch_add(1, std::memory_order_relaxed);            // under the lock that forget() takes
+    }
+  }
+  for (; too_many > 0; --too_many) drop_oldest(Pool::Kind::taken_out);
+  if (victim == nullptr) return false;
+
+  Region& region = *victim->region;
+  bool done = false;
+  if (region.block(victim->block).try_hold()) {
+    const Hold hold(space_, region, victim->block, Hold::Adopt::adopt);
+    done = take_out(region, victim->block, passed ? Beside::drop : Beside::keep, desk);
+  } else {
+    const std::lock_guard guard(mutex_);
+    policy_.could_not_go(*victim);
+  }
+  region.users.fetch_sub(1, std::memory_order_release);
+  return done;
+}
+
+bool Porter::take_out(Region& region, std::size_t index, Beside beside, Desk& desk) noexcept {
+  Block& block = region.block(index);
+  const Buffer buffer = block.lost.is_empty() ? buffer_to_take_out(region, index, desk) : no_buffer;
+  PageSet taken;
+  if (buffer != no_buffer) {
+    taken = space_.take_out(region.address_of(index), block.here, buffer, desk.sums);
+    Counters::add(counters_.pages_kept, (block.here - taken).count());
+    resident_.fetch_add((taken - block.here).count(), std::memory_order_relaxed);  // found there unexpectedly
+    block.here -= taken;
+    block.buffer = buffer;
+    const PageSet unsaved = settle(region, index, taken, buffer, desk);
+    if (!unsaved.is_empty()) {
+      const PageSet kept = space_.move_in(region.address_of(index), unsaved, buffer);
+      Counters::add(counters_.pages_kept, kept.count());
+      block.here |= kept;
+      taken -= kept;  // all, since there is room where they came from; unless it has been unmapped
+    }
+    block.beside = taken;
+  }
+
+  if (!taken.is_empty()) {
+    Counters::add(counters_.blocks_taken_out);
+    if (desk.reserve != no_buffer) Counters::add(counters_.blocks_taken_out_by_faults);
+  }
+  const bool keep = !taken.is_empty() && buffer != desk.reserve && beside == Beside::keep;
+  if (buffer != no_buffer && !keep) drop_beside(region, index, &desk);
+  const std::lock_guard guard(mutex_);
+  if (keep) pool_.keep(buffer, block.entry, Pool::Kind::taken_out);
+  if (!block.here.is_empty()) policy_.could_not_go(block.entry);
+  return !taken.is_empty();
+}
+
+// What is still beside of the same block gives way: it is at its source.
+Buffer Porter::buffer_to_take_out(Region& region, std::size_t index, Desk& desk) noexcept {
+  if (region.block(index).buffer != no_buffer) drop_beside(region, index, nullptr);
+  for (int tries = 0; tries < 2; ++tries) {
+    std::optional<Buffer> buffer;
+    bool stocked = false;
+    {
+      const std::lock_guard guard(mutex_);
+      buffer = pool_.take_empty();
+      if (!buffer && (buffer = pool_.take_stocked())) stocked = true;
+    }
+    if (stocked) resident_.fetch_sub(block_pages, std::memory_order_relaxed);  // take_out() empties it
+    if (buffer) return *buffer;
+    if (!drop_oldest(Pool::Kind::taken_out)) break;
+  }
+  return desk.reserve;
+}
+
+// Answers those that neither are at the source as they are, nor could be stored there.
+PageSet Porter::settle(Region& region, std::size_t index, const PageSet& pages, Buffer buffer, Desk& desk) noexcept {
+  const auto known = [&](std::size_t page) -> Checksum& { return region.checksums(index, page, 1).front(); };
+  PageSet zeros;
+  PageSet changed;
+  for (std::size_t page = pages.next(0); page < block_pages; page = pages.next(page + 1)) {
+    if (desk.sums[page] == known(page)) continue;
+    (desk.sums[page].is_of_zeros() ? zeros : changed) |= PageSet::of(page, 1);
+  }
+  Counters::add(counters_.pages_clean, (pages - zeros - changed).count());
+  Counters::add(counters_.pages_of_zeros, zeros.count());
+
+  const auto settled = [&](std::size_t first, std::size_t count) {
+    for (std::size_t page = first; page < first + count; ++page) known(page) = desk.sums[page];
+  };
+  for_each_run(zeros, block_pages, [&](std::size_t first, std::size_t count) {
+    const Status status = region.source().discard(region.place(index, first), count * page_bytes);
+    if (status != Status::ok) fail(Failure::What::discard, status, region, index, first);
+    settled(first, count);  // it is not asked for them any more
+  });
+  PageSet unsaved;
+  for_each_run(changed, block_pages, [&](std::size_t first, std::size_t count) {
+    if (const Status status = store(region, index, first, count, buffer, desk); status != Status::ok) {
+      fail(Failure::What::store, status, region, index, first);
+      unsaved |= PageSet::of(first, count);
+      return;
+    }
+    Counters::add(counters_.pages_out, count);
+    settled(first, count);
+  });
+  return unsaved;
+}
+
+Status Porter::store(Region& region, std::size_t index, std::size_t first, std::size_t count, Buffer buffer,
+                     Desk& desk) noexcept {
+  const std::uint64_t place = region.place(index, first);
+  const std::size_t bytes = count * page_bytes;
+  std::span<std::byte> into = region.source().room(place, bytes);
+  if (into.empty()) {
+    const std::byte* const view = space_.view(buffer);
+    if (view != nullptr) return region.source().store(place, {view + first * page_bytes, bytes});
+    into = desk.scratch.first(bytes);
+  }
+  if (!space_.read(buffer, first * page_bytes, into)) return Status::ok;  // nobody will ask for them
+  return region.source().store(place, into);
+}
+
+bool Porter::drop_oldest(Pool::Kind kind) noexcept {
+  const Carrying carrying(carrying_);
+  PolicyEntry* owner = nullptr;
+  {
+    const std::lock_guard guard(mutex_);
+    const auto oldest = pool_.oldest(kind);
+    if (!oldest) return false;
+    owner = oldest->owner;
+    owner->region->users.fetch_add(1, std::memory_order_relaxed);  // under the lock that forget() takes
+  }
+  Region& region = *owner->region;
+  const bool held = region.block(owner->block).try_hold();
+  if (held) {
+    const Hold hold(space_, region, owner->block, Hold::Adopt::adopt);
+    if (region.block(owner->block).buffer != no_buffer) drop_beside(region, owner->block, nullptr);
+  }
+  region.users.fetch_sub(1, std::memory_order_release);
+  return held;
+}
+
+// `desk`: whose reserve the buffer may be.
+void Porter::drop_beside(Region& region, std::size_t index, Desk* desk) noexcept {
+  Block& block = region.block(index);
+  const Buffer buffer = block.buffer;
+  const bool is_reserve = desk != nullptr && buffer == desk->reserve;
+  const bool stocked = block.beside.is_whole() && !is_reserve && marks().have_room_for_blocks();
+  if (!stocked) {
+    space_.empty(buffer);
+    resident_.fetch_sub(block.beside.count(), std::memory_order_relaxed);
+  }
+  block.beside = {};
+  block.buffer = no_buffer;
+  const std::lock_guard guard(mutex_);
+  if (!is_reserve) pool_.give_back(buffer, stocked);
+  if (block.here.is_empty()) policy_.went(block.entry);
+}
+
+Status Porter::discard(Region& region, std::size_t index, const PageSet& pages) noexcept {
+  Block& block = region.block(index);
+  Status result = Status::ok;
+  if (block.buffer != no_buffer) drop_beside(region, index, nullptr);
+  const PageSet mapped = (block.here | block.lost) & pages;
+  for_each_run(pages, block_pages, [&](std::size_t first, std::size_t count) {
+    if (!mapped.is_empty()) space_.drop(region.address_of(index) + first * page_bytes, count * page_bytes);
+    const auto sums = region.checksums(index, first, count);
+    if (std::ranges::all_of(sums, &Checksum::is_of_zeros)) return;
+    std::ranges::fill(sums, Checksum{});
+    const Status status = region.source().discard(region.place(index, first), count * page_bytes);
+    if (status == Status::ok) return;
+    fail(Failure::What::discard, status, region, index, first);
+    result = status;
+  });
+  resident_.fetch_sub((block.here & pages).count(), std::memory_order_relaxed);
+  block.here -= pages;
+  block.lost -= pages;
+  // What is discarded piece by piece is discarded as a whole, too.
+  if (block.touched && (block.here | block.lost).is_empty()) {
+    const PageSet all = region.valid(index);
+    const std::size_t first = all.next(0);
+    if (std::ranges::all_of(region.checksums(index, first, all.count()), &Checksum::is_of_zeros)) touch(block, false);
+  }
+  const std::lock_guard guard(mutex_);
+  if (block.here.is_empty()) policy_.forget(block.entry);
+  return result;
+}
+
+void Porter::passed(Region& region, std::size_t index) noexcept {
+  const std::lock_guard guard(mutex_);
+  policy_.passed(region.block(index).entry);
+}
+
+void Porter::forget(Region& region) noexcept {
+  for (std::size_t index = region.next_known(0); index < region.blocks(); index = region.next_known(index + 1)) {
+    Block& block = region.block(index);
+    if (block.buffer != no_buffer) drop_beside(region, index, nullptr);
+    resident_.fetch_sub(block.here.count(), std::memory_order_relaxed);
+    touch(block, false);
+    const std::lock_guard guard(mutex_);
+    policy_.forget(block.entry);
+  }
+}
+
+void Porter::fail(Failure::What what, Status status, Region& region, std::size_t index, std::size_t page) noexcept {
+  Counters::add(counters_.failures);
+  if (on_failure_) on_failure_({what, status, region.start(), region.place(index, page) / page_bytes});
+}
+
+}  // namespace tonari::pager

@@ -1,0 +1,137 @@
+#include "share/array/array.hpp"
+
+#include "base/error.hpp"
+#include "job/memory.hpp"
+#include "job/signals.hpp"
+#include "share/shared_memory.hpp"
+#include "window/state/window_state.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace tonari::share {
+
+namespace {
+
+FileDescriptor make_file(std::uint64_t bytes) {
+  FileDescriptor file{::memfd_create("tonari-share", MFD_CLOEXEC)};
+  if (!file) throw_system_error("memfd_create for shared memory", "raise the limit of open files: see ulimit -n");
+  const job::FileSizeSignalHeld held;
+  if (::ftruncate(file.number(), static_cast<off_t>(bytes)) != 0) {
+    throw_system_error(fmt::format("making {} bytes of shared memory", bytes), "see ulimit -f");
+  }
+  return file;
+}
+
+void map_at(std::byte* start, std::uint64_t bytes, int file) {
+  constexpr int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
+  void* const got = ::mmap(start, bytes, PROT_READ | PROT_WRITE, flags, file, 0);
+  if (got == MAP_FAILED || ::madvise(got, bytes, MADV_DONTFORK) != 0) {
+    throw_system_error(fmt::format("mmap of {} bytes of shared memory", bytes),
+                       "free memory, or raise the limit: see ulimit -v and vm.max_map_count");
+  }
+}
+
+}  // namespace
+
+Array::Array(Sharing& sharing, std::uint32_t number, std::byte* start, Plan plan, const ArrayOptions& options)
+    : Memory({start, plan.bytes()}),
+      sharing_(sharing),
+      number_(number),
+      plan_(std::move(plan)),
+      named_(options.writes_are_named),
+      updates_(options.updates),
+      homes_move_(options.homes_move && !named_ && sharing.size() <= 64),
+      file_(make_file(plan_.bytes())),
+      file_bytes_(file_.number(), plan_.bytes(), "shared memory"),
+      twins_(Mapping::of_sparse_zeros(plan_.bytes(), "twins of shared memory")),
+      table_(Mapping::of_sparse_zeros(blocks() * sizeof(Block), "a table of shared memory")),
+      dirty_(blocks()),
+      stale_(blocks()),
+      kept_(blocks()) {
+  map_at(start, plan_.bytes(), file_.number());
+  sharing_.faults().watch(address_of(0), plan_.bytes());
+  sharing_.add(*this);
+}
+
+// Others may still need what has its home here, until all have come.
+Array::~Array() {
+  if (!sharing_.engine().session().in_own_process()) return;  // all else is the parent's
+  leaves_.store(true, std::memory_order_relaxed);
+  if (!sharing_.unwinds()) (void)sharing_.window().barrier();  // a rank died: nobody needs it
+  sharing_.remove(*this);
+  sharing_.faults().unwatch(address_of(0), bytes().size());
+  sharing_.range().give_back(bytes().data());
+}
+
+Block& Array::block(std::size_t index) noexcept { return reinterpret_cast<Block*>(table_.bytes().data())[index]; }
+
+// Zeros are what all but the homes begin with.
+void Array::begin(Block& block, std::size_t index) const noexcept {
+  if (block.is_begun) return;
+  block.is_begun = true;
+  const std::uint64_t first = index * pages_a_block;
+  const std::uint64_t end = std::min<std::uint64_t>(first + pages_a_block, plan_.pages());
+  for (std::uint64_t page = first; page < end;) {
+    const int home = plan_.home_of(page);
+    const std::uint64_t run = std::min(plan_.run_at(page), end - page);
+    for (std::uint64_t i = 0; i < run; ++i) block.homes[page - first + i] = static_cast<std::uint32_t>(home);
+    if (home == sharing_.rank()) block.home |= bits(page - first, run);
+    page += run;
+  }
+}
+
+bool Array::is_home(std::uint64_t page) noexcept {
+  Block& block = this->block(page / pages_a_block);
+  const std::lock_guard guard(block.lock);
+  begin(block, page / pages_a_block);
+  return has(block.home, page % pages_a_block);
+}
+
+int Array::home_of(std::uint64_t offset) const noexcept { return plan_.home_of_byte(offset, sharing_.rank()); }
+
+void Array::wrote(std::uint64_t offset, std::uint64_t count) noexcept {
+  plan_.expect_inside(offset, count, sharing_.rank());
+  if (!named_ || count == 0 || offset >= bytes().size()) return;
+  count = std::min(count, bytes().size() - offset);
+  {
+    const std::lock_guard guard(named_mutex_);
+    if (!written_.empty() && written_.back().offset + written_.back().bytes == offset) {
+      written_.back().bytes += count;
+    } else {
+      written_.push_back({offset, count});
+    }
+  }
+  sharing_.has_dirty();
+}
+
+MappedArray::MappedArray(Job& job, Sharing& sharing, std::byte* start, Plan plan)
+    : Memory({start, plan.bytes()}),
+      sharing_(sharing),
+      plan_(std::move(plan)),
+      window_(job, job.rank() == 0 ? plan_.bytes() : 0, WindowOptions{.locks = 0, .notifications = 0}) {
+  job::Pool& pool = job.session().arena().pool();
+  const auto place = pool.place_of(window_.direct(window_.at(0)));
+  if (!place) throw SetupError("a shared array: its memory is not mapped here");
+  pool.map_at(start, *place, plan_.bytes());
+}
+
+void MappedArray::wrote(std::uint64_t offset, std::uint64_t count) noexcept {
+  plan_.expect_inside(offset, count, sharing_.rank());
+}
+
+int MappedArray::home_of(std::uint64_t offset) const noexcept { return plan_.home_of_byte(offset, sharing_.rank()); }
+
+// It lies where everybody reads it.
+Status MappedArray::barrier_with_multicast(std::uint64_t offset, std::uint64_t count) noexcept {
+  if (const Status status = sharing_.barrier(); status != Status::ok) return status;
+  return offset <= bytes().size() && count <= bytes().size() - offset ? Status::ok : Status::bounds;
+}
+
+MappedArray::~MappedArray() { sharing_.range().give_back(bytes().data()); }
+
+}  // namespace tonari::share

@@ -1,0 +1,179 @@
+#pragma once
+
+#include "base/file_descriptor.hpp"
+#include "base/mapping.hpp"
+#include "pager/userfaultfd.hpp"
+#include "share/coherence/requests.hpp"
+#include "share/array/page_block.hpp"
+#include "share/coherence/copyset.hpp"
+#include "share/coherence/fetches.hpp"
+#include "share/array/placement.hpp"
+#include "share/array/fault_streams.hpp"
+#include "window/local/diff.hpp"
+
+#include <tonari/share.hpp>
+#include <tonari/window.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace tonari::share {
+
+struct Change;
+class Releasing;
+class Sharing;
+
+/// An array whose pages have homes at ranks of several hosts, as one rank has it: its file in memory is home to some
+/// and keeps copies of others. It is mapped twice: where the program touches it, page by page as the protocol says, and
+/// for the runtime, always. docs/modules/share.md draws the life of a page.
+///
+/// Invariants: docs/modules/share.md, I1 to I11.
+/// Threads:    answer() by the fault thread; serve_...(), take_...() and what Fetch answers by the baton's holder; the
+///             rest by any.
+class Array final : public Memory {
+ public:
+  Array(Sharing& sharing, std::uint32_t number, std::byte* start, Plan plan, const ArrayOptions& options);
+  ~Array() override;  // collective
+
+  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
+  /// ArrayOptions::updates.
+  [[nodiscard]] bool updates() const noexcept { return updates_; }
+  [[nodiscard]] bool contains(const void* byte) const noexcept {
+    const auto place = static_cast<std::size_t>(static_cast<const std::byte*>(byte) - bytes().data());
+    return byte >= bytes().data() && place < bytes().size();
+  }
+  /// This rank is the home of a page now.
+  [[nodiscard]] bool is_home(std::uint64_t page) noexcept;
+  /// Who works on it without having made it.
+  [[nodiscard]] std::atomic<std::uint32_t>& users() noexcept { return users_; }
+  [[nodiscard]] int home_of(std::uint64_t offset) const noexcept override;
+  void wrote(std::uint64_t offset, std::uint64_t bytes) noexcept override;
+  void prefetch(std::uint64_t offset, std::uint64_t bytes) noexcept override;
+  Status barrier_with_multicast(std::uint64_t offset, std::uint64_t bytes) noexcept override;  // multicast.cpp
+
+  // faults.cpp
+  void answer(const pager::Fault& fault) noexcept;
+  void arrived(const Fetch& fetch) noexcept;
+
+  // home.cpp
+  /// What other ranks ask for and tell. False: there is no room for the reply, ask again.
+  bool serve(fabric::Kind kind, int peer, const Words& request, std::span<const std::byte> tail) noexcept;
+
+  // epochs.cpp
+  /// Gives `releasing` all that this rank has changed.
+  void collect(Releasing& releasing);
+  /// Unmaps what is stale, but keeps what renew() will bring anew, and gives `releasing` what was changed there.
+  void drop_stale(Releasing& releasing);
+  /// Their homes have what this rank had changed in these pages of the block that begins with `first`.
+  void unpark(std::uint64_t first, Mask pages) noexcept;
+  /// Brings anew, for writing, what drop_stale() has kept. Their homes have what was changed there.
+  void renew() noexcept;  // migrating.cpp
+  /// The home has answered that this rank is home from now on.
+  void adopt(Entry& entry) noexcept;
+  /// Of a page at home: `ranks` have been told.
+  void told(const Entry& entry) noexcept;
+
+ private:
+  [[nodiscard]] Block& block(std::size_t index) noexcept;  // locked by the caller next; begun
+  [[nodiscard]] std::size_t blocks() const noexcept { return (plan_.pages() + pages_a_block - 1) / pages_a_block; }
+  void begin(Block& block, std::size_t index) const noexcept;
+  [[nodiscard]] pager::Address address_of(std::uint64_t page) const noexcept {
+    return reinterpret_cast<pager::Address>(bytes().data()) + page * page_bytes;
+  }
+  [[nodiscard]] std::byte* data_of(std::uint64_t page) const noexcept {
+    return file_bytes_.bytes().data() + page * page_bytes;
+  }
+  [[nodiscard]] std::byte* twin_of(std::uint64_t page) const noexcept {
+    return twins_.bytes().data() + page * page_bytes;
+  }
+
+  bool serve_fetch(int peer, const Words& request) noexcept;
+  bool serve_changes(int peer, const Words& request, std::span<const std::byte> changes) noexcept;
+  void take_notice(std::uint64_t first, std::uint64_t count) noexcept;
+  void take_update(const Change& change) noexcept;
+  template <class Take>
+  void pass_on(fabric::Kind kind, int peer, const Words& request, std::span<const std::byte> tail, Take take);
+  void note(int peer, const Words& request) noexcept;
+
+  // Under the block's lock:
+  void touch_home(Block& block, std::uint64_t page, bool write) noexcept;
+  void map_home(Block& block, std::uint64_t page, bool write) noexcept;
+  void upgrade(Block& block, std::uint64_t page) noexcept;
+  void make_dirty(Block& block, Mask pages, std::uint64_t first) noexcept;
+  void protect(Mask pages, std::uint64_t first, pager::Userfaultfd::Writes writes) noexcept;
+  [[nodiscard]] Mask end_asking(Block& block, Mask asked, Mask good, std::uint64_t first) noexcept;
+  void place(Block& block, const Fetch& fetch, std::span<const std::byte> data) noexcept;
+  void unmap(Block& block, Mask pages, std::uint64_t first) noexcept;
+  void give(Block& block, Mask pages, std::uint64_t first, int peer) noexcept;
+  [[nodiscard]] bool grant(Block& block, std::size_t page, int peer) const noexcept;
+  bool may_move(Block& block, std::size_t page, int peer) const noexcept;
+  [[nodiscard]] Mask end_turns(Block& block, Mask pages, std::uint64_t first) noexcept;
+  void expect_writes(Block& block, Mask pages, std::uint64_t first) noexcept;
+  void expect_given(Block& block, std::uint64_t page, const std::byte* copy) noexcept;
+  [[nodiscard]] bool close_unwritten(Block& block, std::uint64_t page) noexcept;
+  void collect_pages(Block& block, std::uint64_t first, Mask pages, Releasing& releasing);
+  void collect_home(Block& block, std::uint64_t first, Mask pages, Releasing& releasing);
+  Entry take_change(const Change& change, int peer) noexcept;
+
+  void fetch(std::uint64_t page, bool write) noexcept;
+  void fetch_ahead(Fetches& fetches, std::uint64_t page, const Ahead& ahead, bool write) noexcept;
+  void ask_for(Fetches& fetches, std::uint64_t first, std::size_t count, int home, bool write) noexcept;
+  void collect_named(Releasing& releasing);
+  void collect_named_page(std::uint64_t page, const window::DifferenceMap& map, Releasing& releasing);
+  Status multicast(std::span<const Region> regions);
+  Status release_and_multicast(const Region& own) noexcept;
+  void hold(const Region& own) noexcept;
+  void let_go(const Region& own) noexcept;
+  void bring(const Region& own) noexcept;
+  void make_room(const Region& region) noexcept;
+  void have_in_twins(std::size_t index, Mask pages, const Region& region) noexcept;
+  void have_multicast(std::size_t index, Mask pages) noexcept;
+  void wake(std::uint64_t page, std::size_t count) noexcept;
+  [[gnu::cold]] void lose(const Fetch& fetch) noexcept;
+  void populate(std::uint64_t first, std::size_t count) noexcept;
+  void give_memory(std::uint64_t first, std::size_t count) noexcept;
+  void store(const Block& block, std::uint64_t page, std::span<const std::byte> data) noexcept;
+  [[noreturn, gnu::cold]] void end_without_memory(std::size_t bytes) const noexcept;
+
+  Sharing& sharing_;
+  const std::uint32_t number_;
+  const Plan plan_;
+  const bool named_;  // ArrayOptions::writes_are_named
+  const bool updates_;
+  const bool homes_move_;
+  FileDescriptor file_;
+  Mapping file_bytes_;
+  Mapping twins_;   // of pages that are dirty, at their places
+  Mapping table_;   // of Block
+  BlockSet dirty_;  // blocks with dirty pages
+  BlockSet stale_;
+  BlockSet kept_;
+  Streams streams_;
+  std::atomic<std::uint32_t> users_{0};
+  std::atomic<bool> leaves_{false};  // all destroy it: relaxed, before the barrier behind which a home has none
+  std::mutex named_mutex_;           // of the next
+  std::vector<Region> written_{};
+};
+
+/// An array that all ranks of the one host have mapped.
+class MappedArray final : public Memory {
+ public:
+  MappedArray(Job& job, Sharing& sharing, std::byte* start, Plan plan);
+  ~MappedArray() override;
+
+  [[nodiscard]] int home_of(std::uint64_t offset) const noexcept override;
+  void wrote(std::uint64_t offset, std::uint64_t bytes) noexcept override;
+  void prefetch(std::uint64_t, std::uint64_t) noexcept override {}
+  Status barrier_with_multicast(std::uint64_t offset, std::uint64_t bytes) noexcept override;
+
+ private:
+  Sharing& sharing_;
+  const Plan plan_;
+  Window window_;
+};
+
+}  // namespace tonari::share

@@ -1,0 +1,295 @@
+#include "share/array/array.hpp"
+#include "share/shared_memory.hpp"
+
+#include <fcntl.h>
+#include <spdlog/logger.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <mutex>
+
+// Touches of pages that are absent, and first writes.
+namespace tonari::share {
+
+using fabric::Kind;
+using Writes = pager::Userfaultfd::Writes;
+
+namespace {
+
+/// Those of pages at home of which others may have copies.
+Mask copied_of(const Block& block, Mask pages) noexcept {
+  Mask copied = 0;
+  for_each_page(pages, [&](std::size_t page) { copied |= block.copies[page] != 0 ? bit(page) : 0; });
+  return copied;
+}
+
+}  // namespace
+
+void Array::answer(const pager::Fault& fault) noexcept {
+  const std::uint64_t page = (fault.address - address_of(0)) / page_bytes;
+  const std::size_t i = page % pages_a_block;
+  Block& block = this->block(page / pages_a_block);
+  {
+    const std::lock_guard guard(block.lock);
+    begin(block, page / pages_a_block);
+    if (has(block.coming | block.parked, i)) return;  // who asked for it, or parked it, wakes all
+    if (has(block.home, i)) return touch_home(block, page, fault.is_write);
+    if (has(block.mapped, i)) {
+      if (fault.is_write && !has(block.writable, i)) return upgrade(block, page);
+      return wake(page, 1);  // another fault has brought it meanwhile
+    }
+  }
+  fetch(page, fault.is_write);
+}
+
+void Array::wake(std::uint64_t page, std::size_t count) noexcept {
+  sharing_.faults().wake(address_of(page), count * page_bytes);
+}
+
+void Array::touch_home(Block& block, std::uint64_t page, bool write) noexcept {
+  const std::size_t i = page % pages_a_block;
+  if (!has(block.mapped, i)) return map_home(block, page, write);
+  if (!write || has(block.writable, i)) return wake(page, 1);
+  const Ahead ahead = streams_.fault(page);
+  const Mask noticed = block.home & block.mapped & ~block.writable;
+  const Mask pages = bits(i, run_from(noticed, i, ahead.step == 1 ? ahead.count + 1 : 1));
+  if (const Mask copied = copied_of(block, pages); copied != 0) make_dirty(block, copied, page - i);
+  block.writable |= pages;
+  protect(pages, page - i, Writes::go_on);
+}
+
+// All that nobody has a copy of, up to the block's end: it is used soon, most often.
+void Array::map_home(Block& block, std::uint64_t page, bool write) noexcept {
+  const std::size_t i = page % pages_a_block;
+  Mask unread = block.home & ~block.mapped;
+  if (!named_) unread &= ~copied_of(block, unread);
+  const bool has_copies = !has(unread, i);
+  // But where a page's home is who is the first to use it.
+  const Ahead ahead = plan_.by_first_touch() ? streams_.fault(page) : Ahead{1, pages_a_block};
+  const std::size_t count_max = std::min(ahead.step == 1 ? ahead.count + 1 : 1, pages_a_block - i);
+  const std::size_t count = has_copies ? 1 : run_from(unread, i, count_max);
+  const Mask pages = bits(i, count);
+  populate(page, count);
+  block.present |= pages;
+  block.mapped |= pages;
+  const bool writable = !has_copies || write || !sharing_.faults().resumes_protected();
+  if (has_copies && writable) make_dirty(block, pages, page - i);
+  if (writable) block.writable |= pages;
+  sharing_.faults().resume(address_of(page), count * page_bytes, writable ? Writes::go_on : Writes::wait);
+}
+
+void Array::populate(std::uint64_t first, std::size_t count) noexcept {
+  if (::madvise(data_of(first), count * page_bytes, MADV_POPULATE_WRITE) != 0) end_without_memory(count * page_bytes);
+}
+
+// Nobody can wait for memory while others wait for this rank.
+void Array::end_without_memory(std::size_t bytes) const noexcept {
+  sharing_.engine().session().log().critical("a shared array: no memory for {} KiB of it ({}): this rank ends",
+                                             bytes / 1024, std::strerror(errno));
+  ::_exit(1);
+}
+
+void Array::upgrade(Block& block, std::uint64_t page) noexcept {
+  const std::size_t i = page % pages_a_block;
+  const Ahead ahead = streams_.fault(page);
+  const Mask clean = block.mapped & ~block.writable & ~block.home & ~block.coming;
+  const std::size_t count = run_from(clean, i, ahead.step == 1 ? ahead.count + 1 : 1);
+  const Mask pages = bits(i, count);
+  std::memcpy(twin_of(page), data_of(page), count * page_bytes);
+  make_dirty(block, pages, page - i);
+  block.writable |= pages;
+  protect(pages, page - i, Writes::go_on);
+}
+
+void Array::make_dirty(Block& block, Mask pages, std::uint64_t first) noexcept {
+  block.dirty |= pages;
+  block.opened &= ~pages;
+  for_each_page(pages, [&](std::size_t i) {
+    block.fresh[i] = 0;  // of a page at home: nobody's copy is as it will be
+    block.writer[i] = 0;
+  });
+  dirty_.add(first / pages_a_block);
+  sharing_.has_dirty();
+}
+
+void Array::protect(Mask pages, std::uint64_t first, Writes writes) noexcept {
+  for_each_run(pages, [&](std::size_t i, std::size_t count) {
+    sharing_.faults().protect(address_of(first + i), count * page_bytes, writes);
+  });
+}
+
+void Array::prefetch(std::uint64_t offset, std::uint64_t count) noexcept {
+  if (count == 0 || offset >= bytes().size()) return;
+  count = std::min(count, bytes().size() - offset);
+  const std::uint64_t first = offset / page_bytes;
+  const std::uint64_t pages = (offset + count - 1) / page_bytes - first + 1;
+  {
+    Fetches fetches(sharing_.engine(), Waiter::program);
+    fetch_ahead(fetches, first, {1, pages}, false);
+  }
+  // What is at home here, or was late or lost, is touched.
+  ::madvise(bytes().data() + first * page_bytes, pages * page_bytes, MADV_POPULATE_READ);
+}
+
+void Array::fetch(std::uint64_t page, bool write) noexcept {
+  const Ahead ahead = streams_.fault(page);
+  Fetches& fetches = sharing_.fetches();
+  if (ahead.step == 1) return fetch_ahead(fetches, page, {1, ahead.count + 1}, write);
+  fetch_ahead(fetches, page, {1, 1}, write);
+  const auto next = static_cast<std::int64_t>(page) + ahead.step;
+  if (next >= 0 && ahead.count != 0) fetch_ahead(fetches, static_cast<std::uint64_t>(next), ahead, write);
+}
+
+// Those that are absent, neighbours of one home together.
+void Array::fetch_ahead(Fetches& fetches, std::uint64_t page, const Ahead& ahead, bool write) noexcept {
+  for (std::size_t left = ahead.count; left != 0 && page < plan_.pages();) {
+    const std::size_t i = page % pages_a_block;
+    std::size_t count = 0;
+    int home = 0;
+    {
+      Block& block = this->block(page / pages_a_block);
+      const std::lock_guard guard(block.lock);
+      begin(block, page / pages_a_block);
+      const Mask absent = ~(block.home | block.mapped | block.coming | block.parked);
+      const std::size_t count_max = ahead.step == 1 ? std::min({left, Fetch::pages_max, pages_a_block - i}) : 1;
+      home = static_cast<int>(block.homes[i]);
+      const std::uint64_t inside = std::min<std::uint64_t>(count_max, plan_.pages() - page);
+      while (count < inside && has(absent, i + count) && block.homes[i + count] == block.homes[i]) ++count;
+      if (count != 0) {
+        block.coming |= bits(i, count);
+        block.stale &= ~bits(i, count);  // what comes is newer than what it was told of
+      }
+    }
+    if (count != 0) {
+      ask_for(fetches, page, count, home, write);
+      give_memory(page, count);  // while the answer is on its way
+    }
+    const std::size_t passed = std::max<std::size_t>(count, 1);
+    left -= passed;
+    page += static_cast<std::uint64_t>(ahead.step) * passed;  // a step back ends above all pages
+  }
+}
+
+void Array::ask_for(Fetches& fetches, std::uint64_t first, std::size_t count, int home, bool write) noexcept {
+  Fetch& fetch = fetches.next();
+  users_.fetch_add(1, std::memory_order_relaxed);  // until it is answered; who asks is one, too
+  fetch.array = this;
+  fetch.first = first;
+  fetch.count = count;
+  fetch.for_writing = write;
+  Words words;
+  words.object = number_;
+  words.first = first;
+  words.count = static_cast<std::uint32_t>(count);
+  words.extra = write ? 1 : 0;
+  sharing_.asking().ask(fetch, home, Kind::share_fetch, words, fetches.waiter(), fetches.nudge());
+}
+
+void Array::give_memory(std::uint64_t first, std::size_t count) noexcept {
+  const auto offset = static_cast<off_t>(first * page_bytes);
+  const auto bytes = static_cast<off_t>(count * page_bytes);
+  if (::fallocate(file_.number(), 0, offset, bytes) != 0) end_without_memory(count * page_bytes);
+}
+
+void Array::arrived(const Fetch& fetch) noexcept {
+  const std::size_t i = fetch.first % pages_a_block;
+  Block& block = this->block(fetch.first / pages_a_block);
+  const Mask asked = bits(i, fetch.count);
+  if (fetch.status() == Status::ok && fetch.kind() == Kind::share_pages) {
+    const auto data = sharing_.asking().tail_of(fetch);
+    {
+      const std::lock_guard guard(block.lock);
+      place(block, fetch, data);
+    }
+    sharing_.asking().give_back_tail(fetch);
+  } else {
+    const std::lock_guard guard(block.lock);
+    (void)end_asking(block, asked, 0, fetch.first - i);
+    const bool is_gone = fetch.status() != Status::ok || fetch.kind() == Kind::share_gone;
+    if (is_gone && !leaves_.load(std::memory_order_relaxed)) {
+      lose(fetch);
+    } else if (is_gone) {  // it was read ahead
+      wake(fetch.first, fetch.count);
+    } else {  // the home has moved; who waits asks again. Whoever answers with us does not know yet that it is home
+      const std::uint64_t home = fetch.words().extra;
+      const bool is_other =
+          home < static_cast<std::uint64_t>(sharing_.size()) && home != static_cast<std::uint64_t>(sharing_.rank());
+      if (is_other) block.homes[i] = static_cast<std::uint32_t>(home);
+      wake(fetch.first, fetch.count);
+    }
+  }
+}
+
+// Of pages that were asked for, `good` have come. What had been kept to be renewed, and is not, goes; answers the rest
+// of that.
+Mask Array::end_asking(Block& block, Mask asked, Mask good, std::uint64_t first) noexcept {
+  const Mask kept = block.kept & asked;
+  block.kept &= ~asked;
+  block.coming &= ~asked;
+  block.late &= ~asked;
+  unmap(block, kept & ~good, first);
+  return kept & good;
+}
+
+void Array::place(Block& block, const Fetch& fetch, std::span<const std::byte> data) noexcept {
+  const std::uint64_t page = fetch.first;
+  const std::size_t i = page % pages_a_block;
+  const Mask asked = bits(i, fetch.count);
+  const std::size_t count = std::min(fetch.count, data.size() / page_bytes);
+  const bool ours = (fetch.words().extra & 1) != 0;                            // home from now on
+  const Mask good = bits(i, count) & block.coming & ~(ours ? 0 : block.late);  // nobody can have written one before
+  const Mask renewed = end_asking(block, asked, good, page - i);
+  const bool told = !named_ && !ours;  // its writes are noticed, and sent home
+  const bool writable = !told || fetch.for_writing || !sharing_.faults().resumes_protected();
+  if (told && writable) make_dirty(block, good, page - i);  // before the program can write, and release
+  const auto writes = writable ? Writes::go_on : Writes::wait;
+  const auto place_all = [&](Mask pages, auto let_go_on) {
+    for_each_run(pages, [&](std::size_t first, std::size_t run) {
+      const std::byte* const from = data.data() + (first - i) * page_bytes;
+      const std::uint64_t at = page - i + first;
+      store(block, at, {from, run * page_bytes});
+      if (told && writable) std::memcpy(twin_of(at), from, run * page_bytes);
+      (sharing_.faults().*let_go_on)(address_of(at), run * page_bytes, writes);
+    });
+  };
+  place_all(good & ~renewed, &pager::Userfaultfd::resume);
+  place_all(renewed, &pager::Userfaultfd::protect);
+  block.present |= good;
+  block.mapped |= good;
+  block.written &= ~good;
+  if (writable) block.writable |= good;
+  if (ours) {
+    block.home |= good;
+    for_each_page(good, [&](std::size_t each) {
+      block.homes[each] = static_cast<std::uint32_t>(sharing_.rank());
+      block.copies[each] = 0;
+      block.fresh[each] = 0;
+    });
+  }
+  if (good != asked) wake(page, fetch.count);  // who waits for the rest asks again
+}
+
+// Whole pages that the file has not yet are written to it by the system, which need not clear them then.
+void Array::store(const Block& block, std::uint64_t page, std::span<const std::byte> data) noexcept {
+  const Mask pages = bits(page % pages_a_block, data.size() / page_bytes);
+  if ((block.present & pages) == pages) {
+    std::memcpy(data_of(page), data.data(), data.size());
+  } else if (::pwrite(file_.number(), data.data(), data.size(), static_cast<off_t>(page * page_bytes)) !=
+             static_cast<ssize_t>(data.size())) {
+    end_without_memory(data.size());
+  }
+}
+
+// With their home, or with the array that it has destroyed, as an exception does.
+void Array::lose(const Fetch& fetch) noexcept {
+  const bool died = fetch.status() != Status::ok;
+  sharing_.engine().session().log().error(
+      "{} pages of a shared array are lost {} rank {}, their home{}: touching them raises SIGBUS", fetch.count,
+      died ? "with" : "since", fetch.peer(), died ? "" : ", has destroyed it");
+  // The kernel poisons nothing where it still knows of a protection.
+  sharing_.faults().protect(address_of(fetch.first), fetch.count * page_bytes, Writes::go_on);
+  sharing_.faults().poison(address_of(fetch.first), fetch.count * page_bytes);
+}
+
+}  // namespace tonari::share

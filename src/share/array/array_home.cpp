@@ -1,0 +1,254 @@
+#include "base/unchecked_reads.hpp"
+#include "share/array/array.hpp"
+#include "share/coherence/diffs.hpp"
+#include "share/coherence/notice_tree.hpp"
+#include "share/shared_memory.hpp"
+
+#include <cstring>
+#include <mutex>
+
+// What other ranks ask of the home of pages, and tell those who have copies.
+namespace tonari::share {
+
+using fabric::BulkPlace;
+using fabric::Kind;
+using fabric::Lane;
+using Writes = pager::Userfaultfd::Writes;
+
+namespace {
+
+constexpr std::uint8_t streak_to_move = 2;  // changes by one rank, in releases that follow each other
+
+}  // namespace
+
+bool Array::serve(Kind kind, int peer, const Words& request, std::span<const std::byte> tail) noexcept {
+  switch (kind) {
+    case Kind::share_fetch: return serve_fetch(peer, request);
+    case Kind::share_changes: return serve_changes(peer, request, tail);
+    case Kind::share_notice:
+      take_notice(request.first, request.extra);
+      note(peer, request);
+      return true;
+    case Kind::share_notices:
+      pass_on(kind, peer, request, tail,
+              [&] { for_each_in<PageRun>(tail, [this](const PageRun& run) { take_notice(run.first, run.count); }); });
+      return true;
+    case Kind::share_update:
+      pass_on(kind, peer, request, tail, [&] {
+        auto rest = tail;
+        for (Change change = Change::read(rest); change.bytes != 0; change = Change::read(rest)) {
+          if (change.page < plan_.pages()) take_update(change);
+          rest = rest.subspan(change.bytes);
+        }
+      });
+      return true;
+    case Kind::share_told:
+      for_each_in<Entry>(tail, [&](Entry entry) {
+        if (sharing_.size() > 64) entry.ranks &= ~rank_bit(peer);  // its own bit, which others share, stays
+        if (entry.page < plan_.pages()) told(entry);
+      });
+      return true;
+    default: return true;  // a peer lies
+  }
+}
+
+void Array::note(int peer, const Words& request) noexcept {
+  sharing_.outbox().post(peer, head_of(Kind::share_noted, sharing_.rank(), reply_to(request)), Lane::reply);
+}
+
+// Those behind this rank in a tree first: they wait longest.
+template <class Take>
+void Array::pass_on(Kind kind, int peer, const Words& request, std::span<const std::byte> tail, Take take) {
+  Relays::Relay* const relay = sharing_.relays().pass_on(kind, peer, request, tail);
+  take();
+  if (relay == nullptr) return note(peer, request);
+  relay->end_one();
+}
+
+bool Array::serve_fetch(int peer, const Words& request) noexcept {
+  const std::uint64_t page = request.first;
+  const std::size_t i = page % pages_a_block;
+  Words reply = reply_to(request);
+  const bool sane = page < plan_.pages() && request.count - 1 < Fetch::pages_max &&
+                    i + request.count <= pages_a_block && request.count <= plan_.pages() - page;
+  // None is spared: who would give back what others have taken may wait for this page.
+  const auto room = sane ? sharing_.engine().bulk().allocate(request.count * page_bytes, peer, 0) : BulkPlace{};
+  if (!room) return false;
+  const int rank = sharing_.rank();
+  std::size_t count = 0;
+  if (sane) {
+    Block& block = this->block(page / pages_a_block);
+    const std::lock_guard guard(block.lock);
+    begin(block, page / pages_a_block);
+    count = run_from(block.home, i, request.count);
+    reply.extra = block.homes[i];  // where count is 0
+    if (count != 0 && grant(block, i, peer)) {
+      count = 1;
+      reply.extra = 1;
+      block.home &= ~bit(i);
+      block.homes[i] = static_cast<std::uint32_t>(peer);
+      std::memset(sharing_.asking().at(*room), 0, page_bytes);
+    } else if (count != 0) {
+      reply.extra = 0;
+      give(block, bits(i, count), page - i, peer);
+      const UncheckedReads a_multicast_may_be_coming;  // to the peer, too, before any of its threads can look
+      std::memcpy(sharing_.asking().at(*room), data_of(page), count * page_bytes);
+      for_each_page(bits(i, count) & block.opened, [&](std::size_t given) {
+        expect_given(block, page - i + given, sharing_.asking().at(*room) + (given - i) * page_bytes);
+      });
+    }
+  }
+  if (count == 0) {
+    if (sane) sharing_.asking().give_back(*room);
+    sharing_.outbox().post(peer, head_of(Kind::share_moved, rank, reply), Lane::reply);
+    return true;
+  }
+  reply.tail_bytes = count * page_bytes;
+  reply.tail_place = room->value;
+  sharing_.outbox().post(peer, head_of(Kind::share_pages, rank, reply), Lane::reply);
+  return true;
+}
+
+// The first to use a page is its home.
+bool Array::grant(Block& block, std::size_t page, int peer) const noexcept {
+  return plan_.by_first_touch() && peer != sharing_.rank() && !has(block.present, page);
+}
+
+// From here on the first write of an interval is noticed. What was written before goes with the copy.
+void Array::give(Block& block, Mask pages, std::uint64_t first, int peer) noexcept {
+  if (!named_) {
+    expect_writes(block, pages & block.writable & ~block.dirty & block.written & block.migrates, first);
+    const Mask unnoticed = pages & block.writable & ~block.dirty;
+    protect(unnoticed, first, Writes::wait);
+    block.writable &= ~unnoticed;
+  }
+  block.present |= pages;
+  for_each_page(pages, [&](std::size_t page) {
+    block.copies[page] |= rank_bit(peer);
+    if (!has(block.dirty, page)) block.fresh[page] |= rank_bit(peer);
+    ++block.fetches[page];
+  });
+}
+
+bool Array::serve_changes(int peer, const Words& request, std::span<const std::byte> changes) noexcept {
+  if (request.count == 0 || request.count > entries_max) return true;  // a peer lies
+  const auto room = sharing_.engine().bulk().allocate(request.count * sizeof(Entry), peer, 0);
+  if (!room) return false;
+  std::byte* const entries = sharing_.asking().at(*room);
+  std::size_t said = 0;
+  for (std::uint32_t n = 0; n < request.count; ++n) {
+    const Change change = Change::read(changes);
+    if (change.bytes == 0 || change.page >= plan_.pages()) break;  // a peer lies
+    changes = changes.subspan(change.bytes);
+    const Entry entry = take_change(change, peer);
+    if (entry.said == Said::copies && entry.ranks == 0) continue;
+    std::memcpy(entries + said++ * sizeof entry, &entry, sizeof entry);
+  }
+  Words reply = reply_to(request);
+  Kind kind = Kind::share_taken;
+  if (said == 0) {
+    sharing_.asking().give_back(*room);
+  } else {
+    kind = Kind::share_copies;
+    reply.tail_bytes = said * sizeof(Entry);
+    reply.tail_place = room->value;
+  }
+  sharing_.outbox().post(peer, head_of(kind, sharing_.rank(), reply), Lane::reply);
+  return true;
+}
+
+Entry Array::take_change(const Change& change, int peer) noexcept {
+  const std::size_t i = change.page % pages_a_block;
+  Block& block = this->block(change.page / pages_a_block);
+  const std::lock_guard guard(block.lock);
+  begin(block, change.page / pages_a_block);
+  if (!has(block.home, i)) return {change.page, block.homes[i], 0, Said::moved};
+  change.apply(data_of(change.page));
+  if (has(block.opened, i)) change.apply(twin_of(change.page));
+  block.present |= bit(i);
+  block.fresh[i] &= rank_bit(peer);
+  if (has(block.written | block.migrates, i)) {  // this rank's turn has ended
+    block.stale |= bit(i);
+    stale_.add(change.page / pages_a_block);
+    sharing_.has_stale();
+  }
+  // A bit that several ranks share stays: one of them may be another.
+  const Ranks others = sharing_.size() <= 64 ? block.copies[i] & ~rank_bit(peer) : block.copies[i];
+  Entry entry{change.page, others, block.fetches[i], Said::copies};
+  if (may_move(block, i, peer)) {
+    entry.said = Said::yours;
+    if (has(block.mapped, i)) entry.ranks |= rank_bit(sharing_.rank());
+    block.home &= ~bit(i);
+    block.homes[i] = static_cast<std::uint32_t>(peer);
+    block.streak[i] = 0;
+    if (has(block.writable, i)) {
+      protect(bit(i), change.page - i, Writes::wait);
+      block.writable &= ~bit(i);
+    }
+  }
+  return entry;
+}
+
+// To who alone writes it, if its copy has all that was written here.
+bool Array::may_move(Block& block, std::size_t page, int peer) const noexcept {
+  const auto writer = static_cast<std::uint32_t>(peer) + 1;
+  block.streak[page] = block.writer[page] == writer ? static_cast<std::uint8_t>(block.streak[page] + 1) : 1;
+  block.writer[page] = writer;
+  return homes_move_ && block.streak[page] >= streak_to_move && !has(block.dirty, page) &&
+         (block.fresh[page] & rank_bit(peer)) != 0;
+}
+
+void Array::take_notice(std::uint64_t first, std::uint64_t count) noexcept {
+  if (first > plan_.pages() || count > plan_.pages() - first) return;  // a peer lies
+  bool some = false;
+  for (std::uint64_t page = first; page < first + count;) {
+    const std::size_t i = page % pages_a_block;
+    const std::size_t here = std::min<std::uint64_t>(first + count - page, pages_a_block - i);
+    Block& block = this->block(page / pages_a_block);
+    {
+      const std::lock_guard guard(block.lock);
+      const Mask pages = bits(i, here) & (block.mapped | block.coming) & ~block.home;
+      block.stale |= pages;
+      if (pages != 0) {
+        stale_.add(page / pages_a_block);
+        some = true;
+      }
+    }
+    page += here;
+  }
+  if (some) sharing_.has_stale();
+}
+
+// Byte by byte: what others write beside it, and are about to tell, stays.
+void Array::take_update(const Change& change) noexcept {
+  const std::size_t i = change.page % pages_a_block;
+  {
+    Block& block = this->block(change.page / pages_a_block);
+    const std::lock_guard guard(block.lock);
+    if (has(block.home, i) || !has(block.mapped | block.coming, i)) return;  // there is no copy
+    if (has(block.mapped & ~block.coming, i)) {
+      change.apply(data_of(change.page));
+      if (has(block.dirty, i)) change.apply(twin_of(change.page));
+      return;
+    }
+    block.stale |= bit(i);  // it comes, and may be older
+    stale_.add(change.page / pages_a_block);
+  }
+  sharing_.has_stale();
+}
+
+void Array::told(const Entry& entry) noexcept {
+  const std::size_t i = entry.page % pages_a_block;
+  Block& block = this->block(entry.page / pages_a_block);
+  const std::lock_guard guard(block.lock);
+  if (!has(block.home, i)) return;
+  if (block.fetches[i] == entry.fetches) {
+    block.copies[i] &= ~entry.ranks;
+    if (block.copies[i] == 0) block.dirty &= ~bit(i);  // whoever has an old copy knows
+  }
+  if (!has(block.dirty, i)) return;
+  dirty_.add(entry.page / pages_a_block);  // for the next release
+  sharing_.has_dirty();
+}
+
+}  // namespace tonari::share

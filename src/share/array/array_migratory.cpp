@@ -1,0 +1,95 @@
+#include "share/array/array.hpp"
+#include "share/shared_memory.hpp"
+
+#include <bit>
+#include <cstring>
+#include <mutex>
+
+// Pages that migrate: ranks write them in turn, as what a mutex guards, each of them reading first. To each turn of
+// such a page there would be two faults. But who has written it in both of its last turns will most likely do so again:
+// so an acquire renews its copy, for writing, in place of dropping it; and at its home it is *opened*: it has a twin,
+// and its first write is not noticed. Who has not written it in its turn is no longer expected to.
+//
+// Stenstrom, Brorsson and Sandberg, "An adaptive cache coherence protocol optimized for migratory sharing", ISCA 1993.
+namespace tonari::share {
+
+using Writes = pager::Userfaultfd::Writes;
+
+// Of mapped pages that others have changed; none of those that are others' is dirty, so all are protected. Answers
+// those that are kept, to be renewed: who writes them waits.
+Mask Array::end_turns(Block& block, Mask pages, std::uint64_t first) noexcept {
+  const Mask expected = pages & block.written & block.migrates;
+  block.migrates = (block.migrates & ~pages) | (block.written & pages);
+  block.written &= ~pages;
+
+  const Mask own = expected & block.home & ~block.writable;
+  expect_writes(block, own, first);
+  block.writable |= own;
+  protect(own, first, Writes::go_on);
+
+  const Mask kept = expected & ~block.home;
+  block.coming |= kept;
+  block.kept |= kept;
+  if (kept != 0) kept_.add(first / pages_a_block);
+  return kept;
+}
+
+// Pages at home that are writable, or will be: their first write is not noticed, since the twin tells.
+void Array::expect_writes(Block& block, Mask pages, std::uint64_t first) noexcept {
+  if (pages == 0) return;
+  for_each_page(pages, [&](std::size_t i) { std::memcpy(twin_of(first + i), data_of(first + i), page_bytes); });
+  make_dirty(block, pages, first);
+  block.opened |= pages;
+}
+
+// A copy of an opened page has been given. If it has what was written since, the page may be as its twin again and yet
+// have to be told.
+void Array::expect_given(Block& block, std::uint64_t page, const std::byte* copy) noexcept {
+  if (std::memcmp(copy, twin_of(page), page_bytes) != 0) block.opened &= ~bit(page % pages_a_block);
+}
+
+// Of a page that was opened: false if it was written. It is looked at twice, since other threads may write it until it
+// is protected.
+bool Array::close_unwritten(Block& block, std::uint64_t page) noexcept {
+  const Mask bit_of_page = bit(page % pages_a_block);
+  const auto is_unwritten = [&] { return std::memcmp(data_of(page), twin_of(page), page_bytes) == 0; };
+  block.opened &= ~bit_of_page;
+  if (!is_unwritten()) return false;
+  protect(bit_of_page, page - page % pages_a_block, Writes::wait);
+  block.writable &= ~bit_of_page;
+  if (!is_unwritten()) return false;
+  block.dirty &= ~bit_of_page;
+  return true;
+}
+
+void Array::renew() noexcept {
+  if (kept_.is_empty()) return;
+  Fetches fetches(sharing_.engine(), Waiter::program);
+  kept_.take([&](std::size_t index) {
+    Block& block = this->block(index);
+    const std::uint64_t first = index * pages_a_block;
+    Mask pages = 0;
+    decltype(block.homes) homes;
+    {
+      const std::lock_guard guard(block.lock);
+      const Mask ours = block.kept & block.home;  // they moved here meanwhile
+      (void)end_asking(block, ours, ours, first);
+      for_each_run(ours, [&](std::size_t i, std::size_t count) { wake(first + i, count); });
+      pages = block.kept;
+      block.stale &= ~pages;  // what comes is newer than what it was told of
+      homes = block.homes;
+    }
+    while (pages != 0) {
+      const auto i = static_cast<std::size_t>(std::countr_zero(pages));
+      std::size_t count = 1;
+      while (count < Fetch::pages_max && i + count < pages_a_block && has(pages, i + count) &&
+             homes[i + count] == homes[i]) {
+        ++count;
+      }
+      pages &= ~bits(i, count);
+      ask_for(fetches, first + i, count, static_cast<int>(homes[i]), true);
+    }
+  });
+}
+
+}  // namespace tonari::share

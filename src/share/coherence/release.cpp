@@ -1,0 +1,167 @@
+#include "share/coherence/release.hpp"
+
+#include "share/array/array.hpp"
+#include "share/shared_memory.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tonari::share {
+
+using fabric::Kind;
+
+namespace {
+
+constexpr std::size_t changes_bytes = 1 << 20;  // kept until their home has them
+constexpr std::size_t block_changes_bytes = pages_a_block * change_bytes_max;
+constexpr std::uint64_t patience_ns = 100'000;  // with ranks that come by themselves
+
+}  // namespace
+
+Releasing::Releasing(Sharing& sharing) : sharing_(sharing), changes_(changes_bytes + block_changes_bytes) {}
+
+void Releasing::add_change(Array& array, int home, std::uint64_t page, std::size_t bytes) {
+  sent_.push_back({&array, home, page, used_, bytes});
+  used_ += bytes;
+}
+
+void Releasing::add_own(Array& array, const Entry& entry, std::size_t bytes) {
+  copied_.push_back({&array, sharing_.rank(), entry, used_, bytes});
+  used_ += bytes;
+}
+
+void Releasing::make_room() {
+  send_changes();
+  if (used_ >= changes_bytes) tell();
+}
+
+// All that is known of: afterwards nobody needs to be told of it.
+void Releasing::tell() {
+  finish_all();
+  for (const Parked& each : parked_) each.array->unpark(each.first, each.pages);
+  parked_.clear();
+  if (!copied_.empty()) {
+    tell_copies();
+    tell_homes();
+  }
+  used_ = 0;
+  sent_.clear();
+  sent_until_ = 0;
+  copied_.clear();
+}
+
+// Those to one home go together, as far as they are neighbours.
+void Releasing::send_changes() {
+  const auto key = [](const Sent& each) { return std::pair(each.array->number(), each.home); };
+  std::stable_sort(sent_.begin() + static_cast<std::ptrdiff_t>(sent_until_), sent_.end(),
+                   [&](const Sent& one, const Sent& other) { return key(one) < key(other); });
+  while (sent_until_ < sent_.size()) {
+    const std::size_t first = sent_until_;
+    std::size_t bytes = 0;
+    while (sent_until_ < sent_.size() && key(sent_[sent_until_]) == key(sent_[first]) &&
+           bytes + sent_[sent_until_].bytes <= fabric::bulk_tail_bytes_max && sent_until_ - first < entries_max) {
+      bytes += sent_[sent_until_++].bytes;
+    }
+    send_to(sent_[first].home, first, sent_until_ - first);
+  }
+}
+
+void Releasing::send_to(int home, std::size_t first, std::size_t count) {
+  Message& message = next_message();
+  message.first = first;
+  message.count = count;
+  message.ranks = 0;
+  std::size_t bytes = 0;
+  for (std::size_t i = first; i < first + count; ++i) bytes += sent_[i].bytes;
+  Asking& asking = sharing_.asking();
+  const fabric::BulkPlace block = asking.allocate(bytes, home);
+  std::byte* to = asking.at(block);
+  for (std::size_t i = first; i < first + count; ++i) {
+    std::memcpy(to, changes_.data() + sent_[i].at, sent_[i].bytes);
+    to += sent_[i].bytes;
+  }
+  Words words;
+  words.tail_bytes = bytes;
+  words.tail_place = block.value;
+  words.object = sent_[first].array->number();
+  words.count = static_cast<std::uint32_t>(count);
+  asking.ask(message.asked, home, Kind::share_changes, words, Waiter::program, nudge_);
+}
+
+Releasing::Message& Releasing::next_message() {
+  if (begun_ - finished_ == messages_.size()) finish(messages_[finished_++ % messages_.size()]);
+  return messages_[begun_++ % messages_.size()];
+}
+
+// Who is not here after a while computes longer than this rank: it is interrupted, and takes what there is to do from
+// the time until it comes.
+void Releasing::await(const Asked& asked) {
+  Asking& asking = sharing_.asking();
+  if (nudge_ == Nudge::now || asked.is_done()) return asking.wait(asked);
+  asking.wait_patiently(asked, patience_ns, [&] {
+    nudge_ = Nudge::now;
+    asking.nudge(asked);
+    for (std::size_t i = finished_; i != begun_; ++i) asking.nudge(messages_[i % messages_.size()].asked);
+  });
+}
+
+void Releasing::finish(Message& message) {
+  await(message.asked);
+  if (message.asked.status() != Status::ok) {
+    status_ = message.asked.status();
+    missed_ |= message.ranks;
+  } else if (message.asked.kind() == Kind::share_copies) {
+    take_reply(message);
+  } else if (message.asked.kind() == Kind::share_gone) {
+    status_ = Status::peer_gone;
+  } else if (message.asked.kind() == Kind::share_noted) {
+    missed_ |= message.asked.words().first & message.ranks;
+  }
+}
+
+// What a home says of changes comes in their order. Of others it has nothing to say: a peer lies.
+void Releasing::take_reply(Message& message) {
+  const int home = message.asked.peer();
+  const std::size_t end = message.first + message.count;
+  std::size_t next = message.first;
+  for_each_in<Entry>(sharing_.asking().tail_of(message.asked), [&](Entry entry) {
+    while (next != end && sent_[next].page != entry.page) ++next;
+    if (next == end) return;
+    const Sent change = sent_[next++];
+    Array& array = *change.array;
+    const auto add = [&](int at_home) {
+      const bool updates = array.updates();
+      copied_.push_back({&array, at_home, entry, updates ? change.at : 0, updates ? change.bytes : 0});
+    };
+    switch (entry.said) {
+      case Said::copies: add(home); break;
+      case Said::yours:
+        array.adopt(entry);
+        add(sharing_.rank());
+        break;
+      case Said::moved: resend(change, entry.ranks); break;
+    }
+  });
+  sharing_.asking().give_back_tail(message.asked);
+}
+
+// The home has moved meanwhile. To whoever does not know yet that it is home itself, once more.
+void Releasing::resend(Sent change, std::uint64_t home) {
+  if (home >= static_cast<std::uint64_t>(sharing_.size())) return;  // a peer lies
+  if (static_cast<int>(home) != sharing_.rank()) change.home = static_cast<int>(home);
+  sent_.push_back(change);
+}
+
+void Releasing::finish_all() {
+  while (finished_ != begun_ || sent_until_ != sent_.size()) {
+    send_changes();  // what is to be sent again
+    while (finished_ != begun_) finish(messages_[finished_++ % messages_.size()]);
+  }
+}
+
+Status Releasing::end() noexcept {
+  tell();
+  return std::exchange(status_, Status::ok);
+}
+
+}  // namespace tonari::share

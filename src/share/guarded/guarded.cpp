@@ -1,0 +1,301 @@
+#include "share/guarded/guarded.hpp"
+
+#include "job/memory.hpp"
+#include "share/agreement.hpp"
+#include "share/guarded/heads.hpp"
+#include "share/misuse.hpp"
+#include "share/share_runtime.hpp"
+#include "window/state/layout.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <limits>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace tonari::share {
+
+namespace {
+
+constexpr std::array<std::string_view, 2> on_write_names{"invalidate", "update"};
+constexpr std::array<std::string_view, 3> mover_names{"owner_puts", "asker_asks", "asker_gets"};
+
+using Names = std::span<const std::string_view>;
+
+std::string text_of(std::uint64_t value, Names names) {
+  return value < names.size() ? std::string(names[value]) : fmt::format("{}", value);
+}
+
+std::size_t bytes_of(std::size_t count, std::size_t element_bytes) {
+  if (count == 0) throw SetupError("making guarded data: there are no bytes to guard");
+  if (count > window::part_bytes_max / element_bytes) {
+    throw SetupError(fmt::format("making guarded data: {} elements of {} bytes: no program has so many bytes", count,
+                                 element_bytes));
+  }
+  return count * element_bytes;
+}
+
+void expect_one_of(std::string_view option, std::uint64_t value, Names names) {
+  if (value < names.size()) return;
+  throw SetupError(fmt::format("making guarded data: {} is {}, and none of {}", option, value, fmt::join(names, ", ")));
+}
+
+void check(const Job& job, const GuardedOptions& options) {
+  expect_one_of("GuardedOptions::on_write", static_cast<std::uint64_t>(options.on_write), on_write_names);
+  expect_one_of("GuardedOptions::mover", static_cast<std::uint64_t>(options.mover), mover_names);
+  if (options.home < 0 || options.home >= job.size()) {
+    throw SetupError(fmt::format("making guarded data: GuardedOptions::home is {}, no rank of the job of {}",
+                                 options.home, job.size()));
+  }
+  if (job.size() > std::numeric_limits<ShortRank>::max()) throw SetupError("making guarded data: too many ranks");
+}
+
+SetupError no_memory(std::size_t bytes, int copies) {
+  const bool by_each = copies > 1;
+  return SetupError(fmt::format(
+      "making guarded data: {} were asked for{}, this machine has {} available: guard less{}, or raise the limit: see "
+      "ulimit -v",
+      job::memory_text(bytes), by_each ? fmt::format(" by each of {} ranks", copies) : "",
+      job::memory_text(job::available_memory_bytes()), by_each ? ", use fewer ranks on a host" : ""));
+}
+
+// The system would rather give it and end a program later. Of little it is not asked: that takes long.
+void expect_memory(std::size_t bytes, int copies) {
+  constexpr std::size_t little_bytes = 1 << 20;
+  const std::size_t all = bytes * static_cast<std::size_t>(copies);
+  if (all > little_bytes && all > job::available_memory_bytes()) throw no_memory(bytes, copies);
+}
+
+// Whether this rank could put the data.
+bool may_put(job::Session& session, std::size_t bytes, const GuardedOptions& options) {
+  return options.mover != Mover::asker_gets && bytes >= session.settings().put_bytes &&
+         bytes > GuardGiven::data_bytes_max && fabric::Engine::of(session).by_key() != nullptr;
+}
+
+// Throws in all ranks where one cannot go on, or they ask for different things. Answers whether all may put.
+bool agree_on(Communicator& ranks, const std::exception_ptr& failure, std::size_t bytes, const GuardedOptions& options,
+              bool puts) {
+  struct Asked {
+    std::string_view name;
+    Names names;
+  };
+  constexpr std::array<Asked, 4> asked{
+      {{"bytes", {}}, {"on_write", on_write_names}, {"mover", mover_names}, {"home", {}}}};
+  const std::array<std::uint64_t, asked.size() + 1> mine{bytes, static_cast<std::uint64_t>(options.on_write),
+                                                         static_cast<std::uint64_t>(options.mover),
+                                                         static_cast<std::uint64_t>(options.home), puts ? 1u : 0u};
+  const auto said = agree(ranks, failure, "guarded data", mine);
+  std::string differing;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (said[i].is_one()) continue;
+    const auto text = [names = asked[i].names](std::uint64_t value) { return text_of(value, names); };
+    differing += fmt::format("{} from {} to {}, here {}; ", asked[i].name, text(said[i].least), text(said[i].greatest),
+                             text(mine[i]));
+  }
+  if (differing.empty()) return said.back().least != 0;
+  throw SetupError(
+      fmt::format("making guarded data: the ranks ask for different ones: {}they must be the same in all", differing));
+}
+
+LockMode mode_of(Use use) noexcept { return use == Use::write ? LockMode::exclusive : LockMode::shared; }
+
+WindowOptions window_options() {
+  WindowOptions options;
+  options.notifications = 0;
+  return options;
+}
+
+/// How data get to other ranks; nothing: in messages.
+struct Way {
+  std::optional<Window> window;
+  std::unique_ptr<window::Put> put;
+};
+
+// The same in all ranks: where some data were put and some sent, older ones could come last.
+Way make_way(Job& job, Communicator& ranks, std::size_t bytes, const GuardedOptions& options, bool puts) {
+  Way way;
+  const bool gets = options.mover == Mover::asker_gets;
+  if (!gets && !puts) return way;
+  try {
+    way.window.emplace(job, bytes, window_options());
+  } catch (const std::exception&) {  // in one rank that there is no memory, in the others that one has failed
+    if (gets) throw;
+    return way;  // messages need no window
+  }
+  if (gets) return way;
+  way.put.reset(new (std::nothrow) window::Put(*way.window));  // since who threw here would not agree below
+  const std::array<std::uint64_t, 1> opened{way.put && way.put->open() ? 1u : 0u};
+  if (agree(ranks, {}, "guarded data", opened)[0].least == 0) return {};
+  return way;
+}
+
+}  // namespace
+
+Guarded::Guarded(Job& job, std::size_t count, std::size_t element_bytes, const GuardedOptions& options,
+                 std::span<const std::byte> initial)
+    : session_(job.session()), home_(options.home) {
+  Runtime& runtime = Runtime::of(session_);
+  Communicator& ranks = runtime.ranks(job);
+  const bool is_mapped = job.hosts() == 1;
+  const int copies = is_mapped ? 1 : session_.ranks_here();
+  std::exception_ptr failure;
+  std::size_t bytes = 0;
+  std::shared_ptr<Guard> made;
+  try {
+    bytes = bytes_of(count, element_bytes);
+    check(job, options);
+    expect_memory(bytes, copies);
+    if (!is_mapped) made = runtime.guards().make(bytes, options);
+  } catch (const std::bad_alloc&) {
+    failure = std::make_exception_ptr(no_memory(bytes, copies));
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const bool puts = agree_on(ranks, failure, bytes, options, !failure && may_put(session_, bytes, options));
+  try {
+    if (is_mapped) {
+      map(job, bytes, initial);
+    } else {
+      Way way = make_way(job, ranks, bytes, options, puts);
+      runtime.guards().open(made, initial, std::move(way.window), std::move(way.put));
+      guard_ = std::move(made);
+    }
+  } catch (const std::bad_alloc&) {  // what fails here, a window, does so in all
+    throw no_memory(bytes, copies);
+  } catch (const SetupError& error) {
+    throw SetupError(fmt::format("making guarded data of {}: {}", job::memory_text(bytes), error.what()));
+  }
+}
+
+void Guarded::map(Job& job, std::size_t bytes, std::span<const std::byte> initial) {
+  counter_at_ = (bytes + 7) / 8 * 8;
+  window_.emplace(job, job.rank() == home_ ? counter_at_ + 8 : 0, window_options());
+  data_ = window_->direct(window_->at(home_), bytes);
+  if (job.rank() == home_) std::ranges::copy(initial, data_);
+  if (window_->barrier() != Status::ok) throw SetupError("a rank died meanwhile");
+}
+
+Guarded::~Guarded() {
+  if (!session_.in_own_process()) {
+    new std::shared_ptr<Guard>(std::move(guard_));  // the parent's: kept for ever
+    return;
+  }
+  if (std::uncaught_exceptions() == 0 && is_locked(Use::read)) name_misuse("is freed while it is locked");
+  Guards& guards = Runtime::of(session_).guards();
+  if (guard_) {
+    guards.free(guard_);
+    return;
+  }
+  // The home's part is everybody's. Who need it no more are counted behind it.
+  const GlobalAddress counter = window_->at(home_, counter_at_);
+  (void)window_->fetch_add(counter, std::uint64_t{1});
+  guards.keep(std::move(*window_), [counter, ranks = static_cast<std::uint64_t>(session_.size())](Window& window) {
+    const auto [status, freed] = window.fetch_add(counter, std::uint64_t{0});
+    return status == Status::ok && freed < ranks;
+  });
+}
+
+Status Guarded::lock(Use use) noexcept {
+  if (guard_) return guard_->enter(use);
+  const Status locked = window_->lock(home_, 0, mode_of(use));
+  count(use, locked);
+  return locked;
+}
+
+Status Guarded::try_lock(Use use) noexcept {
+  if (guard_) return guard_->try_enter(use);
+  const Status locked = window_->try_lock(home_, 0, mode_of(use));
+  count(use, locked);
+  return locked;
+}
+
+Status Guarded::unlock(Use use) noexcept {
+  Status status = Status::invalid;
+  if (guard_) {
+    status = guard_->leave(use);
+  } else if (is_locked(use)) {
+    if (use == Use::write) {
+      writing_.store(false, std::memory_order_relaxed);
+    } else {
+      readers_.fetch_sub(1, std::memory_order_relaxed);
+    }
+    status = window_->unlock(home_, 0);
+  }
+  if (status == Status::invalid) name_misuse("is unlocked and was not locked");
+  return status;
+}
+
+std::byte* Guarded::bytes(Use use) const noexcept {
+  if (has_assertions && !is_locked(use)) name_misuse("is looked at without its lock");
+  return guard_ ? guard_->data() : data_;
+}
+
+void Guarded::count(Use use, Status locked) noexcept {
+  if (locked != Status::ok && locked != Status::holder_died) return;
+  if (use == Use::write) {
+    writing_.store(true, std::memory_order_relaxed);
+  } else {
+    readers_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+// To write, or at least to read.
+bool Guarded::is_locked(Use use) const noexcept {
+  if (guard_) return guard_->has_entered(use);
+  return writing_.load(std::memory_order_relaxed) ||
+         (use == Use::read && readers_.load(std::memory_order_relaxed) != 0);
+}
+
+void Guarded::name_misuse(const char* what) const noexcept {
+  share::name_misuse(session_.rank(), "guarded data {}", what);
+}
+
+}  // namespace tonari::share
+
+namespace tonari {
+
+using share::Use;
+
+namespace {
+
+share::Guarded& used(const std::unique_ptr<share::Guarded>& guarded) noexcept {
+  return share::used(guarded, "guarded data");
+}
+
+}  // namespace
+
+GuardedBytes::GuardedBytes(Job& job, std::size_t count, std::size_t element_bytes, const GuardedOptions& options,
+                           std::span<const std::byte> initial)
+    : guarded_(std::make_unique<share::Guarded>(job, count, element_bytes, options, initial)) {}
+GuardedBytes::GuardedBytes(GuardedBytes&&) noexcept = default;
+GuardedBytes& GuardedBytes::operator=(GuardedBytes&&) noexcept = default;
+GuardedBytes::~GuardedBytes() = default;
+
+Status GuardedBytes::lock() noexcept { return used(guarded_).lock(Use::write); }
+Status GuardedBytes::try_lock() noexcept { return used(guarded_).try_lock(Use::write); }
+Status GuardedBytes::unlock() noexcept { return used(guarded_).unlock(Use::write); }
+Status GuardedBytes::lock_shared() noexcept { return used(guarded_).lock(Use::read); }
+Status GuardedBytes::try_lock_shared() noexcept { return used(guarded_).try_lock(Use::read); }
+Status GuardedBytes::unlock_shared() noexcept { return used(guarded_).unlock(Use::read); }
+
+void GuardedBytes::prefetch() noexcept {
+  if (auto* const guard = used(guarded_).guard()) guard->prefetch();
+}
+Status GuardedBytes::update_now() noexcept {
+  auto* const guard = used(guarded_).guard();
+  return guard == nullptr ? Status::ok : guard->update_now();
+}
+void GuardedBytes::drop() noexcept {
+  if (auto* const guard = used(guarded_).guard()) guard->drop();
+}
+
+std::byte* GuardedBytes::written() const noexcept { return used(guarded_).bytes(Use::write); }
+const std::byte* GuardedBytes::read_only() const noexcept { return used(guarded_).bytes(Use::read); }
+
+}  // namespace tonari

@@ -1,0 +1,148 @@
+#include "share/guarded/replica_table.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace tonari::share {
+
+using fabric::Head;
+
+std::shared_ptr<Guard> Guards::make(std::size_t bytes, const GuardedOptions& options) {
+  free_what_is_over();
+  const std::lock_guard guard(mutex_);
+  const std::size_t number = guards_.size();
+  if (number == guards_.capacity()) guards_.reserve(2 * number + 16);  // so that open() has room
+  const GuardPlan plan{static_cast<std::uint32_t>(number), bytes, options, branches_};
+  return std::make_shared<Guard>(engine_, outbox_, held_, plan);
+}
+
+void Guards::open(const std::shared_ptr<Guard>& made, std::span<const std::byte> initial, std::optional<Window> window,
+                  std::unique_ptr<window::Put> put) noexcept {
+  made->open(initial, std::move(window), std::move(put));
+  const std::lock_guard guard(mutex_);
+  const std::size_t number = guards_.size();
+  guards_.push_back(made);
+  std::erase_if(strays_, [&](const Head& head) {  // under the lock: those that come now wait for it
+    if (head.context != number) return false;
+    --strays_from_[head.source];
+    made->receive(head);
+    return true;
+  });
+  for (const int rank : dead_) made->died(rank);
+}
+
+void Guards::free(const std::shared_ptr<Guard>& freed) noexcept {
+  freed->free();
+  {
+    const std::lock_guard guard(mutex_);
+    for (auto& each : guards_) {
+      if (each == freed && freed->is_over()) each.reset();
+    }
+  }
+  free_what_is_over();
+}
+
+void Guards::keep(Window&& window, std::function<bool(Window&)> needs) {
+  {
+    const std::lock_guard guard(mutex_);
+    kept_.push_back({std::move(window), std::move(needs)});
+  }
+  free_what_is_over();
+}
+
+// By a thread of the program: to free a window may mean to wait.
+void Guards::free_what_is_over() noexcept {
+  std::vector<std::shared_ptr<Guard>> over;  // destroyed with nothing held, as the next
+  std::list<Kept> unneeded;
+  const std::lock_guard guard(mutex_);
+  over.swap(over_);
+  for (auto each = kept_.begin(); each != kept_.end();) {
+    const auto next = std::next(each);
+    if (!each->needs(each->window)) unneeded.splice(unneeded.end(), kept_, each);
+    each = next;
+  }
+}
+
+void Guards::end() noexcept {
+  std::vector<std::shared_ptr<Guard>> all;  // destroyed with nothing held, as the next: their windows wait for others
+  std::vector<std::shared_ptr<Guard>> over;
+  std::list<Kept> kept;
+  const std::lock_guard guard(mutex_);
+  all.swap(guards_);
+  over.swap(over_);
+  kept.swap(kept_);
+}
+
+void Guards::receive(const Head& head) noexcept {
+  if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return;  // a peer lies
+  std::shared_ptr<Guard> found;
+  {
+    const std::lock_guard guard(mutex_);
+    if (head.context < guards_.size()) {
+      found = guards_[head.context];
+    } else if (keep_stray(head)) {
+      return;
+    }
+  }
+  if (found == nullptr) return drop(head);
+  found->receive(head);
+  let_go(head.context, std::move(found));
+}
+
+void Guards::let_go(std::uint32_t number, std::shared_ptr<Guard> used) noexcept {
+  const std::lock_guard guard(mutex_);
+  auto& kept = guards_[number];
+  if (kept == used && used->is_over()) kept.reset();
+  if (kept == used) {
+    used.reset();  // while it is kept
+  } else {
+    over_.push_back(std::move(used));
+  }
+}
+
+// False: a peer lies, but for others there is still room.
+bool Guards::keep_stray(const Head& head) noexcept {
+  std::size_t& count = strays_from_[head.source];
+  if (count == strays_max) return false;
+  ++count;
+  strays_.push_back(head);
+  return true;
+}
+
+void Guards::drop(const Head& head) noexcept {
+  if (const auto tail = fabric::tail_name(head.kind)) {
+    engine_.give_back(static_cast<int>(head.source), fabric::read_payload(head, tail->place));
+  }
+}
+
+void Guards::retry() noexcept {
+  if (!held_back()) return;
+  for (std::uint32_t number = 0;; ++number) {
+    std::shared_ptr<Guard> each;
+    {
+      const std::lock_guard guard(mutex_);
+      if (number >= guards_.size()) return;
+      each = guards_[number];
+    }
+    if (each == nullptr) continue;
+    each->retry();
+    let_go(number, std::move(each));
+  }
+}
+
+void Guards::died(int rank) noexcept {
+  std::vector<std::shared_ptr<Guard>> all;
+  {
+    const std::lock_guard guard(mutex_);
+    dead_.push_back(rank);
+    all = guards_;
+  }
+  for (std::uint32_t number = 0; number < all.size(); ++number) {
+    if (all[number] == nullptr) continue;
+    all[number]->died(rank);
+    let_go(number, std::move(all[number]));
+  }
+}
+
+}  // namespace tonari::share

@@ -1,0 +1,114 @@
+#include "share/share_runtime.hpp"
+
+#include <memory>
+
+namespace tonari::share {
+
+using fabric::Head;
+using fabric::Kind;
+
+namespace {
+
+constexpr std::size_t layer_index = 2;
+
+}  // namespace
+
+Runtime& Runtime::of(job::Session& session) {
+  fabric::Engine& engine = fabric::Engine::of(session);
+  return engine.layer<Runtime>(layer_index, [&engine] { return std::make_unique<Runtime>(engine); });
+}
+
+void Runtime::receive(std::span<const Head> heads) noexcept {
+  for (const Head& head : heads) receive(head);
+}
+
+Communicator& Runtime::ranks(Job& job) {
+  const std::lock_guard guard(sharing_mutex_);
+  return ranks_of(job);
+}
+
+Communicator& Runtime::ranks_of(Job& job) {
+  if (!ranks_) ranks_.emplace(Communicator(job).duplicate());
+  return *ranks_;
+}
+
+Sharing& Runtime::sharing(Job& job) {
+  const std::lock_guard guard(sharing_mutex_);
+  if (!sharing_) {
+    sharing_ = std::make_unique<Sharing>(job, engine_, ranks_of(job), asking_, outbox_);
+    shared_.store(sharing_.get(), std::memory_order_release);
+    flags_.open(sharing_->window().local());
+  }
+  return *sharing_;
+}
+
+void Runtime::receive(const Head& head) noexcept {
+  switch (head.kind) {
+    case Kind::share_pages:
+    case Kind::share_moved:
+    case Kind::share_taken:
+    case Kind::share_copies:
+    case Kind::share_noted:
+    case Kind::share_gone:
+    case Kind::share_reached: return asking_.receive(head);
+    case Kind::share_await:
+    case Kind::share_set: return flags_.receive(head);
+    case Kind::guard_want:
+    case Kind::guard_deed:
+    case Kind::guard_given:
+    case Kind::guard_given_tail:
+    case Kind::guard_fetch:
+    case Kind::guard_more:
+    case Kind::guard_stop:
+    case Kind::guard_stopped:
+    case Kind::guard_inherit:
+    case Kind::guard_has:
+    case Kind::guard_waits:
+    case Kind::guard_lost:
+    case Kind::guard_freed:
+    case Kind::guard_over: return guards_.receive(head);
+    default: break;
+  }
+  if (!waiting_.empty() || !serve(head)) waiting_.push_back(head);
+  waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
+}
+
+// False: there is no room for its reply.
+bool Runtime::serve(const Head& head) noexcept {
+  if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return true;  // a peer lies
+  const int peer = static_cast<int>(head.source);
+  const auto words = head.as<Words>();
+  const bool has_tail = fabric::tail_name(head.kind).has_value();
+  const auto tail = has_tail ? engine_.look(peer, words.tail_place, words.tail_bytes) : std::span<const std::byte>();
+  if (has_tail && tail.empty()) {  // a peer lies
+    engine_.give_back(peer, words.tail_place);
+    return true;
+  }
+  bool served = true;
+  bool known = false;
+  if (Sharing* const sharing = this->sharing()) {
+    known = sharing->with(words.object, [&](Array& array) { served = array.serve(head.kind, peer, words, tail); });
+  }
+  if (!served) return false;
+  if (has_tail) engine_.give_back(peer, words.tail_place);
+  if (!known && head.kind != Kind::share_told) refuse(peer, head.kind, words);
+  return true;
+}
+
+// There is no such array: it was destroyed, or a peer lies.
+void Runtime::refuse(int peer, Kind kind, const Words& request) noexcept {
+  Words reply = reply_to(request);
+  reply.extra = static_cast<std::uint64_t>(engine_.session().rank());
+  const bool asks_home = kind == Kind::share_fetch || kind == Kind::share_changes;
+  outbox_.post(peer, head_of(asks_home ? Kind::share_gone : Kind::share_noted, engine_.session().rank(), reply),
+               fabric::Lane::reply);
+}
+
+void Runtime::retry() noexcept {
+  outbox_.retry();
+  guards_.retry();
+  while (!waiting_.empty() && serve(waiting_.front())) waiting_.pop_front();
+  waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
+}
+
+}  // namespace tonari::share

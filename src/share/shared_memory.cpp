@@ -1,0 +1,249 @@
+#include "share/shared_memory.hpp"
+
+#include "base/error.hpp"
+#include "job/memory.hpp"
+#include "job/session.hpp"
+#include "job/signals.hpp"
+#include "share/agreement.hpp"
+#include "fabric/wait.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <spdlog/logger.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace tonari::share {
+
+namespace {
+
+WindowOptions options_of_places() { return {.locks = places_a_rank, .notifications = 0}; }
+
+// What ranks must ask for alike when they make an array, as its message names it.
+constexpr std::array<std::string_view, 7> facts{
+    "the mutexes, flags and counters that they made before it",
+    "its bytes",
+    "ArrayOptions::placement",
+    "ArrayOptions::writes_are_named",
+    "ArrayOptions::homes_move",
+    "ArrayOptions::updates",
+    "where ArrayOptions::cyclic_bytes or home place its pages",
+};
+using Facts = std::array<std::uint64_t, facts.size()>;
+constexpr std::size_t last_number = 5;  // of facts; what comes behind it is a digest
+
+Facts facts_of(std::uint64_t places, std::uint64_t bytes, const ArrayOptions& options, std::uint64_t plan) noexcept {
+  const auto as_word = [](auto value) { return static_cast<std::uint64_t>(value); };
+  return {places,
+          bytes,
+          as_word(options.placement),
+          as_word(options.writes_are_named),
+          as_word(options.homes_move),
+          as_word(options.updates),
+          plan};
+}
+
+// Throws in all ranks if one asks for another array.
+void expect_same(const std::array<Extremes, facts.size()>& asked) {
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    if (asked[i].is_one()) continue;
+    const auto [least, greatest] = asked[i];
+    throw SetupError(fmt::format(
+        "making a shared array: the ranks differ in {}{}: sizes, options and the order of collective calls must be the "
+        "same in all",
+        facts[i], i <= last_number ? fmt::format(", from {} to {}", least, greatest) : ""));
+  }
+}
+
+}  // namespace
+
+Sharing::Sharing(Job& job, fabric::Engine& engine, Communicator& ranks, Asking& asking, window::Outbox& outbox)
+    : engine_(engine),
+      ranks_(ranks),
+      asking_(asking),
+      outbox_(outbox),
+      rank_(job.rank()),
+      size_(job.size()),
+      spread_(job.hosts() > 1),
+      exceptions_(std::uncaught_exceptions()),
+      range_(job.session(), ranks_),
+      window_(job, places_a_rank * place_bytes, options_of_places()),
+      places_(std::make_shared<Places>(size_)) {
+  if (!spread_) return;
+  std::exception_ptr failure;
+  try {
+    releasing_.emplace(*this);
+    pager::Userfaultfd::Options options;
+    options.pages = pager::Userfaultfd::Pages::of_file;
+    options.newest = job.session().settings().newest_kernel;
+    faults_.emplace(options);
+    stop_bell_ = FileDescriptor{::eventfd(0, EFD_CLOEXEC)};
+    if (!stop_bell_) throw_system_error("eventfd", "raise the limit of open files: see ulimit -n");
+    start_fault_thread();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  try {
+    agree(ranks_, failure, "shared memory");
+  } catch (...) {
+    stop_fault_thread();
+    throw;
+  }
+  engine_.session().set_paged(range_.bytes().data(), range_.bytes().size());
+  if (faults_->reach() == pager::Reach::user_mode) range_.tell_unreached(engine_.session());
+}
+
+Sharing::~Sharing() { stop_fault_thread(); }
+
+void Sharing::start_fault_thread() {
+  const job::AllSignalsBlocked blocked;
+  try {
+    fault_thread_ = std::thread([this] { serve_faults(); });
+  } catch (const std::system_error& error) {
+    throw_system_error(error.code().value(), "starting the thread of shared memory",
+                       "raise the limit of addresses or of processes: see ulimit -v and ulimit -u");
+  }
+}
+
+void Sharing::stop_fault_thread() noexcept {
+  if (!fault_thread_.joinable()) return;
+  const std::uint64_t one = 1;
+  (void)!::write(stop_bell_.number(), &one, sizeof one);
+  fault_thread_.join();
+}
+
+bool Sharing::is_alone() const noexcept {
+  const job::Arena& arena = engine_.session().arena();
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != rank_ && arena.block(rank).phase.load(std::memory_order_acquire) < job::Phase::leaving) return false;
+  }
+  return size_ > 1;
+}
+
+bool Sharing::unwinds() const noexcept { return std::uncaught_exceptions() > exceptions_; }
+
+std::shared_ptr<Memory> Sharing::make(Job& job, std::uint64_t bytes, const ArrayOptions& options) {
+  std::exception_ptr failure;
+  std::optional<Plan> plan;
+  std::byte* start = nullptr;
+  try {
+    range_.expect_room_for(bytes);  // before a function is asked for the home of each page
+    plan.emplace(bytes, size_, options);
+    const std::uint64_t available = job::available_memory_bytes();
+    if (!spread_ && plan->bytes() > available) {
+      throw SetupError(
+          fmt::format("{} of shared memory were asked for, this machine has {} available: ask for less, or spread the "
+                      "ranks over hosts",
+                      job::memory_text(plan->bytes()), job::memory_text(available)));
+    }
+    start = range_.take(plan->bytes());
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  std::shared_ptr<Memory> made;
+  try {
+    expect_same(agree(ranks_, failure, "a shared array",
+                      facts_of(places_->taken(), bytes, options, plan ? plan->digest() : 0)));
+    try {
+      if (spread_) {
+        made = std::make_shared<Array>(*this, arrays_made_++, start, std::move(*plan), options);
+      } else {
+        made = std::make_shared<MappedArray>(job, *this, start, std::move(*plan));
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    agree(ranks_, failure, "a shared array");
+  } catch (...) {
+    if (start != nullptr && !made) range_.give_back(start);
+    throw;
+  }
+  std::erase_if(made_, [](const MadeOnce& each) { return each.memory.expired(); });
+  made_.push_back({made, bytes});
+  return made;
+}
+
+std::vector<Sharing::Made> Sharing::made() const {
+  std::vector<Made> alive;
+  for (const MadeOnce& each : made_) {
+    if (auto memory = each.memory.lock()) alive.push_back({std::move(memory), each.bytes});
+  }
+  return alive;
+}
+
+void Sharing::add(Array& array) {
+  const std::lock_guard no_epoch(epoch_mutex_);
+  const std::lock_guard guard(arrays_lock_);
+  arrays_.push_back(&array);
+}
+
+void Sharing::remove(Array& array) noexcept {
+  const std::lock_guard no_epoch(epoch_mutex_);
+  {
+    const std::lock_guard guard(arrays_lock_);
+    std::erase(arrays_, &array);
+  }
+  while (array.users().load(std::memory_order_acquire) != 0) ::sched_yield();  // a few instructions of another thread
+}
+
+// `some`: there may be something to do. Who finds nothing while another thread is at it waits for that.
+template <class Work>
+Status Sharing::work_on_all(std::atomic<bool>& some, Others others, Work work) noexcept {
+  // Acquire, in this order: who sees that nothing is left also sees who is at it.
+  if (!some.load(std::memory_order_acquire) && under_way_.load(std::memory_order_acquire) == 0) return Status::ok;
+  const std::lock_guard guard(epoch_mutex_);
+  under_way_.store(1, std::memory_order_relaxed);  // before the next
+  some.exchange(false, std::memory_order_acq_rel);
+  releasing_->begin(others);
+  for (Array* const array : arrays_) work(*array);  // nobody removes one now
+  const Status status = releasing_->end();
+  for (Array* const array : arrays_) array->renew();  // what `work` has kept, now that all is told
+  under_way_.store(0, std::memory_order_release);     // with all that was told
+  return status;
+}
+
+Status Sharing::release(Others others) noexcept {
+  if (!spread_) return Status::ok;
+  return work_on_all(dirty_, others, [this](Array& array) { array.collect(*releasing_); });
+}
+
+Status Sharing::acquire() noexcept {
+  if (!spread_) return Status::ok;
+  return work_on_all(stale_, Others::may_compute, [this](Array& array) { array.drop_stale(*releasing_); });
+}
+
+Status Sharing::barrier() noexcept {
+  if (const Status status = release(Others::will_come); status != Status::ok) return status;
+  if (const Status status = window_.barrier(); status != Status::ok) return status;
+  return acquire();
+}
+
+// The fault thread
+
+void Sharing::serve_fault(const pager::Fault& fault) noexcept {
+  (void)with_at(reinterpret_cast<const void*>(fault.address), [&](Array& array) { array.answer(fault); });
+}
+
+void Sharing::serve_faults() noexcept {
+  std::array<pollfd, 2> wait{pollfd{faults_->number(), POLLIN, 0}, {stop_bell_.number(), POLLIN, 0}};
+  for (;;) {
+    if (::poll(wait.data(), wait.size(), -1) < 0 && errno != EINTR) return;
+    if ((wait[1].revents & POLLIN) != 0) return;
+    // More may come while some are on their way; once none are, it sleeps without another look.
+    for (;;) {
+      for (const pager::Fault& fault : faults_->read()) serve_fault(fault);
+      if (fetches_.are_done()) break;
+      fetches_.wait_for_one();
+      if (fetches_.are_done()) break;
+    }
+  }
+}
+
+}  // namespace tonari::share

@@ -1,0 +1,146 @@
+#pragma once
+
+#include "base/file_descriptor.hpp"
+#include "pager/userfaultfd.hpp"
+#include "share/array/array.hpp"
+#include "share/sync/slots.hpp"
+#include "share/address_range.hpp"
+#include "share/coherence/notice_tree.hpp"
+#include "share/coherence/release.hpp"
+#include "fabric/send_queue.hpp"
+
+#include <tonari/message.hpp>
+#include <tonari/window.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace tonari::share {
+
+/// What a rank has of shared memory: its arrays, the thread that answers their faults, and what it has to tell others
+/// when it synchronises.
+///
+/// Owns:    the range of addresses, a window for synchronisation, the fault thread (where there are several hosts).
+/// Threads: any, but for what is collective.
+class Sharing {
+ public:
+  /// Collective. Throws SetupError.
+  Sharing(Job& job, fabric::Engine& engine, Communicator& ranks, Asking& asking, window::Outbox& outbox);
+  Sharing(Sharing&&) = delete;
+  ~Sharing();
+
+  /// Collective. Throws SetupError.
+  std::shared_ptr<Memory> make(Job& job, std::uint64_t bytes, const ArrayOptions& options);
+
+  struct Made {
+    std::shared_ptr<Memory> memory;
+    std::uint64_t bytes;  // as the program has asked for them
+  };
+  /// The arrays that there are, in the order of their creation, the same in all ranks. Collective.
+  [[nodiscard]] std::vector<Made> made() const;
+  /// Of all ranks, for what is collective.
+  [[nodiscard]] Communicator& ranks() noexcept { return ranks_; }
+
+  Status release(Others others = Others::may_compute) noexcept;
+  Status acquire() noexcept;
+  Status barrier() noexcept;
+
+  /// For a mutex, flag or counter: the same in all ranks. Collective. Throws SetupError.
+  std::uint32_t take_place() { return places_->take(ranks_, window_); }
+  [[nodiscard]] const std::shared_ptr<Places>& places() const noexcept { return places_; }
+  [[nodiscard]] Window& window() noexcept { return window_; }
+
+  // For arrays
+  [[nodiscard]] fabric::Engine& engine() const noexcept { return engine_; }
+  [[nodiscard]] Asking& asking() const noexcept { return asking_; }
+  [[nodiscard]] window::Outbox& outbox() const noexcept { return outbox_; }
+  [[nodiscard]] Relays& relays() noexcept { return relays_; }
+  [[nodiscard]] pager::Userfaultfd& faults() noexcept { return *faults_; }
+  [[nodiscard]] Range& range() noexcept { return range_; }
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] int size() const noexcept { return size_; }
+  [[nodiscard]] bool unwinds() const noexcept;
+  /// In this job.
+  [[nodiscard]] bool somebody_died() const noexcept { return engine_.session().somebody_died(); }
+  /// All other ranks have left the job: nobody will set what is waited for.
+  [[nodiscard]] bool is_alone() const noexcept;
+  void add(Array& array);
+  void remove(Array& array) noexcept;
+  void has_dirty() noexcept { dirty_.store(true, std::memory_order_release); }
+  void has_stale() noexcept { stale_.store(true, std::memory_order_release); }
+  /// The fault thread's.
+  [[nodiscard]] Fetches& fetches() noexcept { return fetches_; }
+
+  /// Calls visit(array) while it cannot go away; false when there is none.
+  template <class Visit>
+  bool with(std::uint32_t number, Visit visit) noexcept {
+    return visit_if([number](const Array& each) { return each.number() == number; }, visit);
+  }
+  template <class Visit>
+  bool with_at(const void* byte, Visit visit) noexcept {
+    return visit_if([byte](const Array& each) { return each.contains(byte); }, visit);
+  }
+
+ private:
+  template <class Is, class Visit>
+  bool visit_if(Is is, Visit visit) noexcept {
+    Array* found = nullptr;
+    {
+      const std::lock_guard guard(arrays_lock_);
+      const auto place = std::ranges::find_if(arrays_, [&](const Array* each) { return is(*each); });
+      if (place == arrays_.end()) return false;
+      found = *place;
+      found->users().fetch_add(1, std::memory_order_relaxed);  // before remove() can have the lock
+    }
+    visit(*found);
+    found->users().fetch_sub(1, std::memory_order_release);  // with what was done to it
+    return true;
+  }
+  template <class Work>
+  Status work_on_all(std::atomic<bool>& some, Others others, Work work) noexcept;
+  void start_fault_thread();
+  void stop_fault_thread() noexcept;
+  void serve_faults() noexcept;
+  void serve_fault(const pager::Fault& fault) noexcept;
+
+  fabric::Engine& engine_;
+  Communicator& ranks_;
+  Asking& asking_;
+  window::Outbox& outbox_;
+  const int rank_;
+  const int size_;
+  const bool spread_;  // over several hosts
+  const int exceptions_;
+  Range range_;
+  Window window_;
+  struct MadeOnce {
+    std::weak_ptr<Memory> memory;
+    std::uint64_t bytes;
+  };
+  std::vector<MadeOnce> made_;  // by collective calls
+  std::uint32_t arrays_made_ = 0;
+  const std::shared_ptr<Places> places_;
+
+  SpinLock arrays_lock_;  // of the next
+  std::vector<Array*> arrays_;
+
+  std::mutex epoch_mutex_;                   // who releases or acquires
+  std::atomic<std::uint32_t> under_way_{0};  // of them, one that has taken what there is to do
+  std::atomic<bool> dirty_{false};           // release and acquire: with the arrays' own sets
+  std::atomic<bool> stale_{false};
+  std::optional<Releasing> releasing_;
+  Relays relays_{*this};
+
+  Fetches fetches_{engine_, Waiter::faults};
+  std::optional<pager::Userfaultfd> faults_;
+  FileDescriptor stop_bell_;
+  std::thread fault_thread_;
+};
+
+}  // namespace tonari::share

@@ -1,0 +1,144 @@
+#include "window/remote/heads.hpp"
+#include "window/window_runtime.hpp"
+#include "fabric/wait.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+// How windows of several hosts are made and reached.
+namespace tonari::window {
+
+using fabric::Head;
+using fabric::Kind;
+
+namespace {
+
+Rights rights_for(const WindowOptions& options, int rank) noexcept {
+  const auto found = std::ranges::find(options.rights_of, rank, [](const auto& each) { return each.first; });
+  return found == options.rights_of.end() ? options.rights : found->second;
+}
+
+FarPart part_of(const Told& told) noexcept {
+  return {.bytes = std::min(told.bytes, part_bytes_max),
+          .locks = told.locks,
+          .notifications = told.notifications,
+          .rights = static_cast<Rights>(told.rights & static_cast<std::uint32_t>(Rights::all)),
+          .in_program = (told.flags & join_in_program) != 0};
+}
+
+}  // namespace
+
+// Hosts count in steps of how many there are, so that none has another's number.
+std::uint32_t Runtime::number_of_granule(std::uint32_t granule) const {
+  const job::Session& session = engine_.session();
+  const auto islands = static_cast<std::uint64_t>(session.islands());
+  const std::uint64_t number = granule * islands + static_cast<std::uint64_t>(session.island(session.rank()));
+  if (number > std::numeric_limits<std::uint32_t>::max()) {
+    throw SetupError("making a window: there are no numbers left for windows of this host");
+  }
+  return static_cast<std::uint32_t>(number);
+}
+
+int Runtime::island_of(std::uint32_t number) const noexcept {
+  return static_cast<int>(number % static_cast<std::uint32_t>(engine_.session().islands()));
+}
+
+void Runtime::tell_far(const Making& making, std::uint32_t number, const Offer& offer, std::uint32_t flags) {
+  for (const int rank : making.far) {
+    const Told told{.group = making.name,
+                    .bytes = offer.bytes,
+                    .sequence = making.sequence,
+                    .number = number,
+                    .locks = offer.options.locks,
+                    .notifications = offer.options.notifications,
+                    .rights = static_cast<std::uint32_t>(rights_for(offer.options, rank)),
+                    .flags = flags | (offer.in_program ? join_in_program : 0)};
+    send(rank, head_of(Kind::window_told, engine_.session().rank(), told));
+  }
+}
+
+// What all ranks of other hosts have said; throws where one of them is gone.
+std::vector<Head> Runtime::wait_for_all(const Making& making, Kind kind) {
+  if (making.far.empty()) return {};
+  const Meetings::Key key{making.name, making.sequence, kind};
+  wait_until(
+      engine_, [&] { return meetings_.has_all(key, making.far) || first_gone(making) >= 0; }, job::Wait::window, -1);
+  std::vector<Head> heads = meetings_.take(key, making.far);
+  if (heads.size() < making.far.size()) throw_if_gone(making);
+  return heads;
+}
+
+// Answers the number that the group's first has: `number`, for those of its host.
+std::uint32_t Runtime::agree(const Making& making, std::uint32_t number, const Offer& offer, FarParts& parts) {
+  tell_far(making, number, offer, 0);
+  bool refused = false;
+  for (const Head& head : wait_for_all(making, Kind::window_told)) {
+    const auto told = head.as<Told>();
+    const int rank = static_cast<int>(head.source);
+    refused = refused || (told.flags & join_refused) != 0;
+    if (rank == making.group.at(0)) number = told.number;
+    parts.emplace_back(rank, part_of(told));
+  }
+  if (refused) throw SetupError("making a window: a rank of another host could not take part, and says why");
+  return number;
+}
+
+// Neighbours see it in the window's lines when all is well.
+void Runtime::tell_ready(const Making& making, std::uint32_t flags) {
+  const int self = engine_.session().rank();
+  const Head head =
+      head_of(Kind::window_ready, self, Ready{.group = making.name, .sequence = making.sequence, .flags = flags});
+  for (const int rank : making.group.ranks()) {
+    const bool must_know = engine_.is_far(rank) || (flags & join_refused) != 0;
+    if (must_know && rank != self) send(rank, head);
+  }
+}
+
+void Runtime::wait_for_far(const Making& making) {
+  const auto refused = [](const Head& head) { return (head.as<Ready>().flags & join_refused) != 0; };
+  if (std::ranges::any_of(wait_for_all(making, Kind::window_ready), refused)) {
+    throw SetupError("making a window: a rank of another host could not take part, and says why");
+  }
+}
+
+// The owner says what there is. Here lies nothing but the lines that every window begins with.
+std::shared_ptr<Access> Runtime::reach_far(GlobalAddress address) {
+  const job::Session& session = engine_.session();
+  const int owner = static_cast<int>(address.rank);
+  if (island_of(address.window) != session.island(owner)) {
+    throw SetupError(fmt::format("reaching window {} of rank {}: that rank has no such window", address.window, owner));
+  }
+  Asked asked;
+  ServiceRequest request{};
+  request.service = Service::reach;
+  client_.ask(asked, owner, address.window, request);
+  client_.wait(asked);
+  if (asked.status != Status::ok) {
+    throw SetupError(
+        fmt::format("reaching window {} of rank {}, which is on another host: {}", address.window, owner,
+                    asked.status == Status::peer_gone ? "that rank is gone" : "there is none, or no longer"));
+  }
+  const auto reached = std::bit_cast<Reached>(asked.words);
+  const auto members = static_cast<std::size_t>(session.size());
+  auto memory = std::make_shared<Mapping>(
+      Mapping::of_zeros(Layout::fixed_bytes(members), "what a window of another host begins with"));
+  auto& header = *reinterpret_cast<Header*>(memory->bytes().data());
+  header.members = static_cast<std::uint32_t>(members);
+  header.alone = 1;
+  header.holders.store(1, std::memory_order_relaxed);
+  auto access = std::make_shared<Access>(*this, Group::first(session.size()), Place{memory, address.window, 0},
+                                         Offer{.options = {}, .present = false});
+  access->tell(owner, {.bytes = std::min(reached.bytes, part_bytes_max),
+                       .locks = reached.locks,
+                       .notifications = reached.notifications,
+                       .rights = reached.rights,
+                       .in_program = reached.in_program != 0});
+  publish(access);
+  access->open();
+  return access;
+}
+
+}  // namespace tonari::window

@@ -1,0 +1,95 @@
+#include "window/local/assisted_copy.hpp"
+
+#include "window/state/window_state.hpp"
+#include "fabric/wait.hpp"
+
+namespace tonari::window {
+
+using fabric::Head;
+using fabric::TransferMemory;
+
+namespace {
+
+// Messages come first: they cannot do without.
+constexpr unsigned tickets_spared = fabric::tickets_max / 2;
+
+// An owner that sleeps is woken by the offer, which takes some time.
+bool pays(fabric::Engine& engine, const LongAccess& access) noexcept {
+  constexpr std::uint64_t wake_bytes_min = 64 * 1024;
+  if (access.bytes <= fabric::alone_bytes_max || (access.mapped && access.bytes < mapped_together_bytes_min))
+    return false;
+  if (!engine.session().direct_copies() || access.peer == engine.session().rank()) return false;
+  if (engine.session().is_paged(access.local, access.bytes)) return false;  // the owner may not touch it
+  const fabric::Attention owner = engine.attention(access.peer);
+  return owner == fabric::Attention::looking || (owner == fabric::Attention::asleep && access.bytes >= wake_bytes_min);
+}
+
+bool offer(fabric::Engine& engine, const LongAccess& access, fabric::Tickets::Ticket ticket,
+           std::uint64_t chunk_bytes) noexcept {
+  Head head;
+  head.kind = fabric::Kind::window_help;
+  head.inline_bytes = sizeof(HelpRequest);
+  head.source = static_cast<std::uint32_t>(engine.session().rank());
+  head.context = access.window;
+  head.set(HelpRequest{access.offset,
+                       reinterpret_cast<std::uint64_t>(access.local),
+                       access.bytes,
+                       chunk_bytes,
+                       ticket.index,
+                       ticket.generation,
+                       access.service,
+                       {}});
+  return engine.send(access.peer, head, fabric::Lane::request) == Status::ok;
+}
+
+}  // namespace
+
+std::optional<Status> copy_together(fabric::Engine& engine, const LongAccess& access) noexcept {
+  if (!pays(engine, access)) return std::nullopt;
+  const auto ticket = engine.tickets().take(tickets_spared);
+  if (!ticket) return std::nullopt;
+  const auto chunk_bytes = fabric::chunk_bytes_of(access.bytes, engine.session().settings().chunk_bytes);
+  if (!offer(engine, access, *ticket, chunk_bytes)) {
+    engine.tickets().give_back(ticket->index);
+    return std::nullopt;
+  }
+  TransferMemory& transfer = engine.transfer_of(engine.session().rank(), ticket->index);
+  const fabric::DirectCopy copy = access.mapped ? fabric::DirectCopy::here() : engine.direct_copy(access.peer);
+  (void)transfer.copy_chunks(ticket->generation, access.bytes, chunk_bytes, [&](auto offset, auto bytes) {
+    return access.service == Service::pull ? copy.read(access.local + offset, access.there + offset, bytes)
+                                           : copy.write(access.there + offset, access.local + offset, bytes);
+  });
+  // What is left the owner has claimed: it copies it, or dies.
+  const std::uint32_t chunks = fabric::chunks_of(access.bytes, chunk_bytes);
+  const auto copied = [&] { return transfer.done.load(std::memory_order_acquire) >= chunks; };  // with finish_chunk()
+  wait_until(
+      engine, [&] { return copied() || !engine.session().alive(access.peer); }, job::Wait::window, access.peer);
+  const Status status = copied() ? transfer.outcome() : Status::peer_gone;
+  engine.tickets().give_back(ticket->index);
+  return status;
+}
+
+bool help(fabric::Engine& engine, const Access* access, const Head& head) noexcept {
+  const auto request = head.as<HelpRequest>();
+  const int peer = static_cast<int>(head.source);
+  const bool sane = head.source < static_cast<std::uint32_t>(engine.session().size()) &&
+                    request.ticket < fabric::tickets_max && request.chunk_bytes != 0 &&
+                    request.bytes / request.chunk_bytes < 0xffffffff &&
+                    (request.service == Service::pull || request.service == Service::push);
+  if (access == nullptr || !sane || !engine.session().direct_copies())
+    return false;  // a peer lies, or the window is gone
+  const Rights needed = request.service == Service::pull ? Rights::read : Rights::write;
+  std::byte* own = nullptr;
+  if (access->check_request(peer, request.offset, request.bytes, needed, own) != Status::ok) return false;
+  TransferMemory& transfer = engine.transfer_of(peer, request.ticket);
+  const fabric::DirectCopy copy = engine.direct_copy(peer);
+  const auto copy_chunk = [&](std::uint64_t offset, std::uint64_t bytes) {
+    return request.service == Service::pull ? copy.write(request.address + offset, own + offset, bytes)
+                                            : copy.read(own + offset, request.address + offset, bytes);
+  };
+  const auto chunk = transfer.copy_chunk(request.generation, request.bytes, request.chunk_bytes, copy_chunk);
+  if (chunk == TransferMemory::Chunk::last) engine.wake_if_asleep(peer);
+  return chunk == TransferMemory::Chunk::copied;
+}
+
+}  // namespace tonari::window

@@ -1,0 +1,306 @@
+#include "window/locks/local_locks.hpp"
+
+#include "base/clock.hpp"
+#include "fabric/wait.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <utility>
+
+namespace tonari::window {
+
+void LocalLock::begin(LockRequest& request) noexcept {
+  const std::lock_guard guard(lock_);
+  request.next = nullptr;
+  *end_ = &request;
+  end_ = &request.next;
+  (void)advance();  // if it grants something, that is this
+}
+
+bool LocalLock::try_at_once(LockRequest& request) noexcept {
+  const std::lock_guard guard(lock_);
+  request.failure = first_ != nullptr ? Status::again : Status::ok;
+  if (first_ != nullptr) return false;
+  if (holders_ != 0) {
+    const bool joins = may_share(request.mode);
+    holders_ += joins ? 1 : 0;
+    if (!joins) request.failure = Status::again;
+    return joins;
+  }
+  if (far_) {
+    request.once = true;
+    *end_ = &request;
+    end_ = &request.next;
+    (void)advance();
+    return false;
+  }
+  const LockAnswer answer = side_->try_lock(request.mode);
+  if (answer == LockAnswer::not_held) return false;
+  holders_ = 1;
+  held_ = request.mode;
+  request.after_death = answer == LockAnswer::held_after_death;
+  return true;
+}
+
+bool LocalLock::step(const LockRequest& request) noexcept {
+  if (request.granted.load(std::memory_order_acquire)) return true;
+  bool granted = false;
+  {
+    const std::lock_guard guard(lock_);
+    granted = advance();
+  }
+  if (granted) engine_.rouse();  // perhaps to another thread of this rank, which may sleep until then
+  return request.granted.load(std::memory_order_acquire);
+}
+
+bool LocalLock::ready(const LockRequest& request) noexcept {
+  if (request.granted.load(std::memory_order_acquire)) return true;
+  const std::lock_guard guard(lock_);
+  return first_ == &request && asked_ && (far_ ? far_->ready() : side_->ready());
+}
+
+bool LocalLock::give_up(LockRequest& request) noexcept {
+  bool granted = false;
+  {
+    const std::lock_guard guard(lock_);
+    if (request.granted.load(std::memory_order_relaxed)) return false;
+    if (far_ && first_ == &request && asked_) {
+      far_->abandon();
+      return false;
+    }
+    if (first_ == &request && std::exchange(asked_, false)) {
+      while (!side_->abandon()) {  // too late, but for a moment perhaps
+        const LockAnswer answer = side_->step();
+        if (answer == LockAnswer::not_held) continue;
+        grant_first(answer == LockAnswer::held_after_death);
+        return false;
+      }
+    }
+    remove(request);
+    granted = advance();
+  }
+  if (granted) engine_.rouse();
+  return true;
+}
+
+bool LocalLock::unlock() noexcept {
+  bool granted = false;
+  {
+    const std::lock_guard guard(lock_);
+    if (holders_ == 0) return false;
+    if (--holders_ != 0) return true;
+    const bool stays =
+        first_ != nullptr && held_ == LockMode::exclusive && first_->mode == LockMode::exclusive && !contended();
+    if (stays) {
+      grant_first(false);
+      granted = true;
+    } else {
+      far_ ? far_->unlock() : side_->unlock();
+      granted = advance();
+    }
+  }
+  if (granted) engine_.rouse();
+  return true;
+}
+
+// Another thread of this rank has it, and no other rank waits.
+bool LocalLock::may_share(LockMode mode) const noexcept {
+  return held_ == LockMode::shared && mode == LockMode::shared && !contended();
+}
+
+// Others wait. On another host they may, whenever the lock could change hands.
+bool LocalLock::contended() const noexcept {
+  if (far_) return held_ == LockMode::exclusive || far_->wanted();
+  return side_->contended();
+}
+
+// Gives the lock to the first of the queue, and to those behind it that may share it, as far as others leave it. True
+// if it did.
+bool LocalLock::advance() noexcept {
+  bool granted = false;
+  while (first_ != nullptr) {
+    LockAnswer answer = LockAnswer::held;
+    if (holders_ == 0) {
+      LockRequest* const asks = first_;
+      answer = ask(*asks);
+      if (first_ != asks) {  // it has failed, and the next asks
+        granted = true;
+        continue;
+      }
+      if (answer == LockAnswer::not_held) break;
+      asked_ = false;
+    } else if (!may_share(first_->mode)) {
+      break;
+    }
+    grant_first(answer == LockAnswer::held_after_death);
+    granted = true;
+  }
+  return granted;
+}
+
+// For the first of the queue, or again for it.
+LockAnswer LocalLock::ask(LockRequest& first) noexcept {
+  if (far_) return ask_far(first);
+  return std::exchange(asked_, true) ? side_->step() : side_->request(first.mode);
+}
+
+LockAnswer LocalLock::ask_far(LockRequest& first) noexcept {
+  if (!std::exchange(asked_, true)) far_->request(first.mode, first.once);
+  switch (far_->step()) {
+    case LockOutcomeKind::granted: return LockAnswer::held;
+    case LockOutcomeKind::granted_after_death: return LockAnswer::held_after_death;
+    case LockOutcomeKind::refused: fail_first(Status::again); break;
+    case LockOutcomeKind::abandoned: fail_first(Status::timed_out); break;
+    case LockOutcomeKind::no_lock: fail_first(Status::bounds); break;
+    default:
+      if (far_->is_gone()) fail_first(Status::peer_gone);
+  }
+  return LockAnswer::not_held;
+}
+
+void LocalLock::fail_first(Status failure) noexcept {
+  LockRequest& request = *first_;
+  asked_ = false;
+  remove(request);
+  request.failure = failure;
+  request.granted.store(true, std::memory_order_release);  // it may be gone from here on
+}
+
+void LocalLock::grant_first(bool after_death) noexcept {
+  LockRequest& request = *first_;
+  remove(request);
+  ++holders_;
+  held_ = request.mode;
+  request.after_death = after_death;
+  request.granted.store(true, std::memory_order_release);  // it may be gone from here on
+}
+
+void LocalLock::remove(LockRequest& request) noexcept {
+  LockRequest** at = &first_;
+  while (*at != &request) at = &(*at)->next;
+  *at = request.next;
+  if (end_ == &request.next) end_ = at;
+}
+
+PartState Locks::state_of(std::size_t position) const noexcept {
+  return (is_far(position) ? far_members_[position].state : layout_.member(position).state)
+      .load(std::memory_order_acquire);
+}
+
+Status Locks::find(int home, std::uint32_t number, LocalLock*& lock) noexcept {
+  const int position = group_.position(home);
+  if (position < 0) return Status::bounds;
+  const auto index = static_cast<std::size_t>(position);
+  const Member& member = layout_.member(index);
+  const bool far = is_far(index);
+  const std::uint32_t locks = far ? far_members_[index].locks : member.locks;
+  if (state_of(index) == PartState::absent || number >= locks) return Status::bounds;
+  const std::uint64_t name = name_of(position, number);
+  try {
+    const std::lock_guard guard(lock_);
+    if (far) {
+      lock = &locks_.try_emplace(name, engine_, *outbox_, window_, home, number).first->second;
+    } else {
+      auto* const memory = reinterpret_cast<LockMemory*>(
+          layout_.at(member.locks_at + number * lock_bytes(static_cast<std::size_t>(group_.size()))));
+      lock = &locks_.try_emplace(name, engine_, *memory, group_, self_, home).first->second;  // stays where it is
+    }
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;
+  }
+  return Status::ok;
+}
+
+Status Locks::find_home(int home, std::uint32_t number, LocalLock*& lock) noexcept {
+  const Status status = find(home, number, lock);
+  if (status != Status::ok) return status;
+  if (!engine_.session().alive(home)) return Status::peer_gone;
+  return state_of(static_cast<std::size_t>(group_.position(home))) == PartState::present ? Status::ok : Status::bounds;
+}
+
+void Locks::take(int home, const LockOutcome& outcome) noexcept {
+  const std::lock_guard guard(lock_);
+  const auto found = locks_.find(name_of(group_.position(home), outcome.number));
+  if (found != locks_.end()) found->second.take(outcome);
+}
+
+// Perhaps one of them is next. Who takes its lock again and again may be the only thread that could hear of them.
+void Locks::hear_far_ranks() noexcept {
+  homes_->retry();
+  const std::uint64_t now_ns = monotonic_ns();
+  if (now_ns - heard_ns_.load(std::memory_order_relaxed) < hear_ns) return;
+  engine_.progress();
+  heard_ns_.store(monotonic_ns(), std::memory_order_relaxed);
+}
+
+Status Locks::begin(LockRequest& request, int home, std::uint32_t number, LockMode mode) noexcept {
+  if (mode != LockMode::exclusive && mode != LockMode::shared) return Status::invalid;
+  const Status status = find_home(home, number, request.lock);
+  if (status != Status::ok) return status;
+  request.mode = mode;
+  request.after_death = false;
+  request.failure = Status::ok;
+  request.once = false;
+  request.granted.store(false, std::memory_order_relaxed);
+  request.lock->begin(request);
+  return Status::ok;
+}
+
+Status Locks::lock(int home, std::uint32_t number, LockMode mode) noexcept {
+  LockRequest request;
+  const Status status = begin(request, home, number, mode);
+  if (status != Status::ok) return status;
+  wait_for(request, home);
+  return status_of(request);
+}
+
+// What it waits for may become ready without being granted yet: then this thread moves it on.
+void Locks::wait_for(LockRequest& request, int home) noexcept {
+  while (!request.lock->step(request)) {
+    wait_until(
+        engine_, [&request] { return request.lock->ready(request); }, job::Wait::lock, home);
+  }
+}
+
+Status Locks::lock_for(std::chrono::nanoseconds limit, int home, std::uint32_t number) noexcept {
+  const std::uint64_t now_ns = monotonic_ns();
+  const auto limit_ns = static_cast<std::uint64_t>(std::max(limit, std::chrono::nanoseconds(0)).count());
+  LockRequest request;
+  const Status status = begin(request, home, number, LockMode::exclusive);
+  if (status != Status::ok) return status;
+  while (!request.lock->step(request)) {
+    if (monotonic_ns() - now_ns >= limit_ns) {
+      if (request.lock->give_up(request)) return Status::timed_out;
+      wait_for(request, home);
+      break;
+    }
+    WaitUntil waiting(
+        engine_, [&request] { return request.lock->ready(request); }, job::Wait::lock, home, now_ns + limit_ns);
+    engine_.wait(waiting);
+  }
+  return status_of(request);
+}
+
+Status Locks::try_lock(int home, std::uint32_t number, LockMode mode) noexcept {
+  if (mode != LockMode::exclusive && mode != LockMode::shared) return Status::invalid;
+  LockRequest request;
+  const Status status = find_home(home, number, request.lock);
+  if (status != Status::ok) return status;
+  request.mode = mode;
+  if (request.lock->try_at_once(request)) return status_of(request);
+  if (request.failure != Status::ok || !request.lock->is_far()) return Status::again;
+  wait_for(request, home);
+  return status_of(request);
+}
+
+Status Locks::unlock(int home, std::uint32_t number) noexcept {
+  LocalLock* lock = nullptr;
+  const Status status = find(home, number, lock);
+  if (status != Status::ok) return status;
+  if (!lock->unlock()) return Status::invalid;
+  if (homes_ != nullptr && home == engine_.session().rank()) hear_far_ranks();
+  return Status::ok;
+}
+
+}  // namespace tonari::window

@@ -1,0 +1,106 @@
+#pragma once
+
+#include "window/remote/rdma_keys.hpp"
+#include "window/state/layout.hpp"
+#include "window/remote/target.hpp"
+#include "fabric/pipeline.hpp"
+
+#include <tonari/window.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace tonari::window {
+
+// Windows between hosts: what a rank knows of those that it reaches by heads alone, and how it copies to and from them.
+// Their owners check and do what is asked (served.hpp).
+
+/// What a far rank tells of its part.
+struct FarPart {
+  std::uint64_t bytes = 0;
+  std::uint32_t locks = 0;
+  std::uint32_t notifications = 0;
+  Rights rights = Rights::none;  // this rank's
+  bool in_program = false;
+};
+
+struct FarMember : FarPart {
+  std::atomic<PartState> state{PartState::absent};  // as far as its heads have come; it is asked in any case
+  std::atomic<bool> counts_on_us{false};            // it is to be told when this rank's part is freed
+  PartKey key;
+};
+
+/// Copies that are on their way together, in pieces of a tail at most: short regions share one, long ones take several.
+/// Each is checked by its owner before anything of it is written.
+///
+/// Threads: one, with nothing held; local memory is the caller's until end().
+/// Costs:   a head there and one back for each piece, `pieces_max` of them on their way at once; no allocation.
+class FarCopies {
+ public:
+  FarCopies(const job::Session& session, Client& client, std::uint32_t window) noexcept
+      : session_(session), client_(client), window_(window) {}
+  FarCopies(FarCopies&&) = delete;
+  ~FarCopies() { (void)end(); }
+
+  /// The part of a rank that is reached so.
+  struct Target {
+    int rank;
+    std::uint64_t offset;
+    bool in_program;  // then local memory is touched as in a host: what cannot be is told
+  };
+  /// Starts to copy the named regions of `local` to or from the same places behind the target's offset. Once a piece
+  /// has failed no other is begun, unless `go_on`.
+  void push(const Target& target, const std::byte* local, std::span<const Region> regions, bool go_on = false) noexcept;
+  void pull(const Target& target, std::byte* local, std::span<const Region> regions) noexcept;
+  /// Starts to push at most far_notified_bytes_max, and has that counted: 1 + the counter.
+  void push_notified(const Target& target, std::span<const std::byte> from, std::uint32_t notification) noexcept;
+  /// When all are done. Answers the first failure.
+  Status end() noexcept;
+
+ private:
+  static constexpr std::size_t pieces_max = 16;
+
+  /// Goes through regions, in pieces; empty ones it leaves out.
+  struct Cursor {
+    std::byte* local = nullptr;
+    std::span<const Region> regions;
+    std::uint64_t done = 0;  // of the first
+
+    void skip_empty() noexcept {
+      while (!regions.empty() && done == regions.front().bytes) {
+        regions = regions.subspan(1);
+        done = 0;
+      }
+    }
+    [[nodiscard]] std::uint64_t place() const noexcept { return regions.front().offset + done; }
+    std::uint64_t take(std::uint64_t bytes_max) noexcept;
+  };
+  struct Piece {
+    Asked asked;
+    bool is_pull = false;
+    bool in_program = false;
+    Cursor start;
+    std::size_t stretches = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  void start(Service service, const Target& target, Cursor cursor, bool go_on) noexcept;
+  Piece& next_piece() noexcept;
+  static Cursor plan(Piece& piece, Cursor cursor) noexcept;
+  void ask(Piece& piece, Service service, const Target& target, std::uint32_t notification) noexcept;
+  Status fill(const Piece& piece, std::byte* tail, std::uint64_t base, bool with_data) noexcept;
+  void end(Piece& piece) noexcept;
+  Status take_data(Piece& piece) noexcept;
+
+  const job::Session& session_;
+  Client& client_;
+  std::uint32_t window_;
+  UnderWay<Piece, pieces_max> under_way_;
+  Status status_ = Status::ok;
+};
+
+inline constexpr std::size_t far_notified_bytes_max = fabric::bulk_tail_bytes_max;
+
+}  // namespace tonari::window

@@ -1,0 +1,92 @@
+#include "window/remote/multicast.hpp"
+
+#include "window/state/window_state.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace tonari::window {
+
+void Relays::push(std::span<const Relayed> targets, std::span<const std::byte> from, bool in_program) noexcept {
+  if (targets.size() == 1) return push_alone(targets[0], from, in_program);
+  const std::size_t piece_bytes = fabric::bulk_tail_bytes_max - targets.size_bytes();
+  std::size_t at = 0;
+  do {
+    Piece& piece = pieces_[turn_++ % pieces_max];
+    end(piece);
+    piece.from = from.subspan(at, std::min(piece_bytes, from.size() - at));
+    piece.in_program = in_program;
+    piece.count = targets.size();
+    std::ranges::transform(targets, piece.targets.begin(), [at](Relayed target) {
+      target.offset += at;
+      return target;
+    });
+    ask(piece);
+    at += piece.from.size();
+  } while (at < from.size());
+}
+
+void Relays::ask(Piece& piece) noexcept {
+  const auto targets = std::as_bytes(std::span(piece.targets).first(piece.count));
+  const std::size_t tail_bytes = targets.size() + piece.from.size();
+  const int first = static_cast<int>(piece.targets[0].rank);
+  const fabric::BulkPlace block = client_.allocate(tail_bytes, first);
+  std::byte* const tail = client_.at(block);
+  std::memcpy(tail, targets.data(), targets.size());
+  auto* const from = const_cast<std::byte*>(piece.from.data());  // only read
+  const Status filled = copy_local(session_, piece.in_program, from, tail + targets.size(), piece.from.size(), false);
+  if (filled != Status::ok) {
+    client_.give_back(block);
+    piece.count = 0;
+    return fail(filled);
+  }
+  ServiceRequest request{};
+  request.service = Service::relay;
+  request.bytes = static_cast<std::uint32_t>(piece.from.size());
+  request.words[0] = tail_bytes;
+  request.words[1] = block.value;
+  request.words.back() = std::bit_cast<std::uint64_t>(Beside{static_cast<std::uint32_t>(piece.count), 0});
+  piece.asked.words[0] = all_left;  // if it dies
+  client_.ask(piece.asked, first, window_, request, fabric::Kind::window_push);
+}
+
+void Relays::end(Piece& piece) noexcept {
+  if (piece.count == 0) return;
+  client_.wait(piece.asked);
+  const std::uint64_t left = piece.asked.words[0];
+  if (left != all_left) fail(piece.asked.status);
+  for (std::size_t i = 0; i < piece.count; ++i) {
+    if ((left >> i & 1) != 0) push_alone(piece.targets[i], piece.from, piece.in_program);
+  }
+  piece.count = 0;
+}
+
+void Relays::push_alone(const Relayed& target, std::span<const std::byte> from, bool in_program) noexcept {
+  const Region all{0, from.size()};
+  alone_.push({static_cast<int>(target.rank), target.offset, in_program}, from.data(), std::span(&all, 1), true);
+}
+
+Status Relays::end() noexcept {
+  for (Piece& piece : pieces_) end(piece);
+  fail(alone_.end());
+  return status_;
+}
+
+Status relay(Access& access, int peer, std::span<const std::byte> tail, std::uint32_t targets,
+             std::uint64_t& left) noexcept {
+  if (targets > relayed_max || tail.size() < targets * sizeof(Relayed)) return Status::invalid;  // a peer lies
+  const auto data = tail.subspan(targets * sizeof(Relayed));
+  Status first_failure = Status::ok;
+  left = 0;
+  for (std::uint32_t i = 0; i < targets; ++i) {
+    Relayed target;
+    std::memcpy(&target, tail.data() + i * sizeof target, sizeof target);
+    const auto status = access.push_for(peer, {access.number(), target.rank, target.offset}, data);
+    if (!status) left |= std::uint64_t{1} << i;
+    if (status && first_failure == Status::ok) first_failure = *status;
+  }
+  return first_failure;
+}
+
+}  // namespace tonari::window

@@ -1,0 +1,272 @@
+#include "window/remote/target.hpp"
+
+#include "fabric/bulk.hpp"
+#include "window/state/window_state.hpp"
+#include "window/remote/multicast.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <mutex>
+
+// The owner's side.
+namespace tonari::window {
+
+using fabric::BulkPlace;
+using fabric::Head;
+using fabric::Kind;
+using fabric::Lane;
+
+namespace {
+
+constexpr std::size_t offers_max = 64;
+
+// What a peer may have sent as one.
+bool is_service(Service service) noexcept { return service >= Service::pull && service <= Service::key; }
+
+}  // namespace
+
+void Server::receive(const Head& request) noexcept {
+  {
+    const std::lock_guard guard(lock_);
+    // Accesses are as many as all askers have tickets; an offer may outlive its ticket, and need not be taken up.
+    if (request.kind == Kind::window_help && requests_.size() >= offers_max) return;
+    requests_.push_back(request);
+  }
+  engine_.add_errand();
+}
+
+bool Server::next(Head& request) noexcept {
+  {
+    const std::lock_guard guard(lock_);
+    if (requests_.empty()) return false;
+    request = requests_.front();
+    requests_.pop_front();
+  }
+  engine_.finish_errand();
+  return true;
+}
+
+/// What a request is answered by: words, or a tail.
+struct Server::Answer {
+  ServiceReply reply{};
+  std::optional<BulkPlace> data;
+};
+
+/// What of the owner's part a request from another host names, and the data that come with it.
+class Server::Named {
+ public:
+  Named(const ServiceRequest& request, std::span<const std::byte> tail) noexcept
+      : first_{request.offset, request.bytes} {
+    std::memcpy(&beside_, &request.words.back(), sizeof beside_);
+    const bool carried = tail.empty() && request.service == Service::push;
+    if (carried) tail = std::as_bytes(std::span(request.words)).first(std::min<std::size_t>(request.bytes, 16));
+    const std::uint64_t list_bytes = std::uint64_t{beside_.stretches} * sizeof(Stretch);
+    if (list_bytes > tail.size()) {
+      beside_.stretches = 0;
+      bytes_ = ~std::uint64_t{0};  // a peer lies
+      return;
+    }
+    list_ = tail.first(list_bytes);
+    data_ = tail.subspan(list_bytes);
+    for (std::size_t i = 0; i < count(); ++i) bytes_ += at(i).bytes;
+  }
+  struct Place {
+    std::uint64_t offset;
+    std::uint64_t bytes;
+  };
+  [[nodiscard]] std::size_t count() const noexcept { return beside_.stretches == 0 ? 1 : beside_.stretches; }
+  [[nodiscard]] Place at(std::size_t index) const noexcept {
+    if (beside_.stretches == 0) return first_;
+    Stretch stretch;
+    std::memcpy(&stretch, list_.data() + index * sizeof stretch, sizeof stretch);
+    const std::uint64_t offset = first_.offset + stretch.offset;
+    return {offset < first_.offset ? ~std::uint64_t{0} : offset, stretch.bytes};
+  }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::span<const std::byte> data() const noexcept { return data_; }
+  [[nodiscard]] std::uint32_t notification() const noexcept { return beside_.notification; }
+
+ private:
+  Place first_;
+  Beside beside_{};
+  std::span<const std::byte> list_;
+  std::span<const std::byte> data_;
+  std::uint64_t bytes_ = 0;
+};
+
+namespace {
+
+Rights needed_for(Service service) noexcept {
+  switch (service) {
+    case Service::pull: return Rights::read;
+    case Service::push: return Rights::write;
+    default: return Rights::atomic;
+  }
+}
+
+}  // namespace
+
+bool Server::serve(Access* access, const Head& head) noexcept {
+  const auto request = head.as<ServiceRequest>();
+  const int peer = static_cast<int>(head.source);
+  if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return true;  // a peer lies
+  const bool has_tail = head.kind == Kind::window_push;
+  Answer answer;
+  answer.reply.ticket = request.ticket;
+  answer.reply.generation = request.generation;
+  if (request.service == Service::relay) answer.reply.words[0] = all_left;
+  Status status = is_service(request.service) ? Status::bounds : Status::invalid;  // no such window; or a peer lies
+  if (status == Status::bounds && access != nullptr) {
+    if (engine_.is_far(peer)) {
+      const auto tail =
+          has_tail ? engine_.look(peer, request.words[1], request.words[0]) : std::span<const std::byte>();
+      status = perform_far(*access, request, peer, tail, answer);
+    } else {
+      status = has_tail ? Status::invalid : perform_near(*access, request, peer, answer);
+    }
+  }
+  if (status == Status::again) return false;
+  if (has_tail) engine_.give_back(peer, request.words[1]);
+  answer.reply.status = static_cast<std::uint32_t>(status);
+  reply(head, answer);
+  return true;
+}
+
+void Server::reply(const Head& request, const Answer& answer) noexcept {
+  Head head;
+  head.kind = answer.data ? Kind::window_data : Kind::window_done;
+  head.inline_bytes = sizeof answer.reply;
+  head.source = static_cast<std::uint32_t>(engine_.session().rank());
+  head.context = request.context;
+  head.set(answer.reply);
+  const int peer = static_cast<int>(request.source);
+  if (engine_.is_far(peer)) return outbox_.post(peer, head, Lane::reply);
+  while (engine_.send(peer, head, Lane::reply) == Status::again) ::sched_yield();  // has room but for a moment
+}
+
+Status Server::perform_near(const Access& access, const ServiceRequest& request, int peer,
+                            Answer& answer) const noexcept {
+  if (request.service > Service::atomic) return Status::invalid;  // a peer lies
+  std::byte* there = nullptr;
+  const Status status = access.check_request(peer, request.offset, request.bytes, needed_for(request.service), there);
+  return status == Status::ok ? perform(request, peer, there, answer.reply) : status;
+}
+
+Status Server::perform_far(Access& access, const ServiceRequest& request, int peer, std::span<const std::byte> tail,
+                           Answer& answer) noexcept {
+  switch (request.service) {
+    case Service::atomic: return perform_near(access, request, peer, answer);
+    case Service::reach: {
+      Reached reached{};
+      const Status status = access.admit(peer, reached);
+      answer.reply.words = std::bit_cast<Carried>(reached);
+      return status;
+    }
+    case Service::push: return take(access, request, peer, Named(request, tail));
+    case Service::pull: return give(access, peer, Named(request, tail), answer);
+    case Service::relay: {
+      const auto beside = std::bit_cast<Beside>(request.words.back());
+      return relay(access, peer, tail, beside.stretches, answer.reply.words[0]);
+    }
+    case Service::key: return give_key(access, peer, answer);
+  }
+  return Status::invalid;
+}
+
+// A push: nothing is written unless all may be.
+Status Server::take(Access& access, const ServiceRequest& request, int peer, const Named& named) noexcept {
+  if (named.bytes() != named.data().size() || request.bytes != named.bytes()) return Status::invalid;  // a peer lies
+  std::byte* there = nullptr;
+  for (std::size_t i = 0; i < named.count(); ++i) {
+    const Status status = access.check_request(peer, named.at(i).offset, named.at(i).bytes, Rights::write, there);
+    if (status != Status::ok) return status;
+  }
+  const bool counts = named.notification() != 0;
+  if (counts && !access.has_notification(named.notification() - 1)) return Status::bounds;
+  auto* from = const_cast<std::byte*>(named.data().data());  // only read
+  for (std::size_t i = 0; i < named.count(); ++i) {
+    const auto [offset, bytes] = named.at(i);
+    // A part that is freed meanwhile is not free before this is over: Runtime::remove().
+    Status status = access.check_request(peer, offset, bytes, Rights::write, there);
+    if (status == Status::ok) status = copy_local(engine_.session(), access.is_in_program(), there, from, bytes, true);
+    if (status != Status::ok) return status;
+    from += bytes;
+  }
+  if (counts) access.count_notification(named.notification() - 1);
+  return Status::ok;
+}
+
+// A pull.
+Status Server::give(const Access& access, int peer, const Named& named, Answer& answer) noexcept {
+  if (named.bytes() > fabric::bulk_tail_bytes_max) return Status::invalid;  // a peer lies
+  std::byte* there = nullptr;
+  for (std::size_t i = 0; i < named.count(); ++i) {
+    const Status status = access.check_request(peer, named.at(i).offset, named.at(i).bytes, Rights::read, there);
+    if (status != Status::ok) return status;
+  }
+  auto* to = reinterpret_cast<std::byte*>(answer.reply.words.data());
+  if (named.bytes() > carried_bytes_max) {
+    answer.data = engine_.bulk().allocate(named.bytes(), peer);
+    if (!answer.data) return Status::again;
+    answer.reply.words = {named.bytes(), answer.data->value, 0};
+    to = engine_.bulk().at(*answer.data);
+  }
+  Status status = Status::ok;
+  for (std::size_t i = 0; i < named.count() && status == Status::ok; ++i) {
+    const auto [offset, bytes] = named.at(i);
+    status = access.check_request(peer, offset, bytes, Rights::read, there);
+    if (status == Status::ok) status = copy_local(engine_.session(), access.is_in_program(), there, to, bytes, false);
+    to += bytes;
+  }
+  if (status != Status::ok && answer.data) {
+    fabric::BulkReader::give_back(engine_.bulk_of(engine_.session().rank()), *answer.data);
+    answer.data.reset();
+  }
+  return status;
+}
+
+Status Server::give_key(Access& access, int peer, Answer& answer) noexcept {
+  const std::vector<std::byte> key = access.key_for(peer);
+  if (key.empty()) return Status::denied;
+  answer.data = engine_.bulk().allocate(key.size(), peer);
+  if (!answer.data) {
+    access.key_not_given(peer);  // it asks again, or never has it: nobody is to wait for it then
+    return Status::again;
+  }
+  std::ranges::copy(key, engine_.bulk().at(*answer.data));
+  answer.reply.words = {key.size(), answer.data->value, 0};
+  return Status::ok;
+}
+
+Status Server::perform(const ServiceRequest& request, int peer, std::byte* there, ServiceReply& reply) const noexcept {
+  const std::size_t bytes = request.bytes;
+  if (request.service == Service::atomic) {
+    if (bytes > 8) return Status::invalid;
+    const AtomicWords words{request.operation, static_cast<std::uint8_t>(bytes), request.words[0], request.words[1]};
+    if (!is_sane(words) || reinterpret_cast<std::uintptr_t>(there) % bytes != 0) return Status::invalid;
+    if (!is_reachable(there, bytes, true)) return Status::bad_address;
+    reply.words[0] = apply_to_word(there, words);
+    return Status::ok;
+  }
+  if (request.carried != 1) return copy(request, peer, there);
+  if (bytes == 0 || bytes > carried_bytes_max) return Status::invalid;  // a peer lies
+  if (!is_reachable(there, bytes, request.service == Service::push)) return Status::bad_address;
+  if (request.service == Service::push) {
+    std::memcpy(there, request.words.data(), bytes);
+  } else {
+    std::memcpy(reply.words.data(), there, bytes);
+  }
+  return Status::ok;
+}
+
+// Between this program's memory and the asker's bulk memory.
+Status Server::copy(const ServiceRequest& request, int peer, std::byte* there) const noexcept {
+  const auto block = fabric::BulkReader::look(engine_.bulk_of(peer), {request.words[0]}, request.bytes);
+  if (block.size() != request.bytes) return Status::invalid;
+  return copy_by_kernel(engine_, there, block, request.service == Service::push);
+}
+
+}  // namespace tonari::window

@@ -1,0 +1,332 @@
+#include "window/state/window_state.hpp"
+
+#include "base/error.hpp"
+#include "job/pool.hpp"
+#include "window/remote/heads.hpp"
+#include "window/window_runtime.hpp"
+
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+
+namespace tonari::window {
+
+namespace {
+
+constexpr int protection_of(Rights rights) noexcept {
+  if (includes(rights, Rights::write) || includes(rights, Rights::atomic)) return PROT_READ | PROT_WRITE;
+  return includes(rights, Rights::read) ? PROT_READ : PROT_NONE;
+}
+
+}  // namespace
+
+Access::Access(Runtime& runtime, Group group, Place place, const Offer& offer)
+    : runtime_(runtime),
+      engine_(runtime.engine()),
+      group_(std::move(group)),
+      self_(static_cast<std::size_t>(group_.position(runtime.engine().session().rank()))),
+      place_(std::move(place)),
+      layout_(place_.memory->bytes().data()),
+      parts_(static_cast<std::size_t>(runtime.engine().session().size())),
+      host_barrier_(runtime.engine(), runtime.outbox()),
+      locks_(runtime.engine(), layout_, group_, self_) {
+  find_hosts();
+  if (offer.present) complete_own_line(offer);
+}
+
+// Which members are of this host, and who leads each of the others.
+void Access::find_hosts() {
+  const job::Session& session = engine_.session();
+  std::vector<int> leaders;
+  std::vector<int> islands;
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (!engine_.is_far(rank_of(i))) here_.push_back(i);
+    const int island = session.island(rank_of(i));
+    if (std::ranges::find(islands, island) != islands.end()) continue;
+    islands.push_back(island);
+    leaders.push_back(rank_of(i));
+  }
+  if (leaders.size() == 1) return;
+  far_ = std::make_unique<FarMember[]>(size());
+  host_barrier_.open(std::move(leaders), place_.number);
+  locks_.reach_far(runtime_.outbox(), runtime_.lock_homes(), place_.number, far_.get());
+  const bool alone = layout_.header().alone != 0;  // then those who reach it count on it
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (engine_.is_far(rank_of(i))) far_[i].counts_on_us.store(!alone, std::memory_order_relaxed);
+  }
+}
+
+void Access::tell(int rank, const FarPart& told) noexcept {
+  FarMember& member = far_[static_cast<std::size_t>(group_.position(rank))];
+  static_cast<FarPart&>(member) = told;
+  member.state.store(PartState::present, std::memory_order_release);
+}
+
+void Access::complete_own_line(const Offer& offer) {
+  Member& own = layout_.member(self_);
+  own_ = offer.in_program ? offer.memory : layout_.at(own.place);
+  own_bytes_ = offer.bytes;
+  own_in_program_ = offer.in_program;
+  if (offer.in_program) own.place = reinterpret_cast<std::uint64_t>(offer.memory);
+  set_rights(offer.options, own);
+  own.state.store(PartState::present, std::memory_order_release);  // with the line, to whoever finds it complete
+}
+
+void Access::set_rights(const WindowOptions& options, Member& own) {
+  own.rights = options.rights;
+  given_.assign(size(), options.rights);
+  for (const auto& [rank, rights] : options.rights_of) {
+    given_[static_cast<std::size_t>(group_.position(rank))] = rights;
+  }
+  if (own.rights_at == 0) return;
+  std::ranges::copy(given_, reinterpret_cast<Rights*>(layout_.at(own.rights_at)));
+}
+
+void Access::pin() {
+  runtime_.pins().pin(local());
+  pinned_ = local();
+}
+
+void Access::open() {
+  for (std::size_t i = 0; i < size(); ++i) {
+    Part& part = parts_[static_cast<std::size_t>(rank_of(i))];
+    part.member = i;
+    if (engine_.is_far(rank_of(i))) {
+      open_far(i, part);
+    } else {
+      open_near(i, part);
+    }
+  }
+  protect_parts();
+  is_open_.store(true, std::memory_order_release);
+}
+
+void Access::open_near(std::size_t index, Part& part) const noexcept {
+  const Member& member = layout_.member(index);
+  if (member.state.load(std::memory_order_acquire) == PartState::absent) return;  // pairs with complete_own_line()
+  part.bytes = member.bytes;
+  part.state = &member.state;
+  part.rights = index == self_ ? Rights::all : layout_.rights(member, self_);
+  part.address = member.place;
+  if (index == self_) {
+    part.mapped = own_;
+  } else if (member.in_program == 0) {
+    part.mapped = layout_.at(member.place);
+  }  // else it is its program's, also where that is this very process: who frees it waits for accesses under way
+}
+
+void Access::open_far(std::size_t index, Part& part) const noexcept {
+  const FarMember& member = far_[index];
+  part.far = true;
+  if (member.state.load(std::memory_order_acquire) == PartState::absent) return;
+  part.bytes = member.bytes;
+  part.state = &member.state;
+  part.rights = member.rights;
+}
+
+// What this rank has no right to is not mapped so that it could, by mistake. Ranks that are threads share one mapping.
+void Access::protect_parts() {
+  const std::span<std::byte> all = place_.memory->bytes();
+  ::madvise(all.data(), all.size(), MADV_HUGEPAGE);  // a hint
+  if (engine_.session().threads()) return;
+  for (std::size_t i = 0; i < size(); ++i) {
+    const Member& member = layout_.member(i);
+    const Part& part = parts_[static_cast<std::size_t>(rank_of(i))];
+    const int protection = protection_of(part.rights);
+    if (member.in_program != 0 || member.bytes == 0 || part.state == nullptr ||
+        protection == (PROT_READ | PROT_WRITE)) {
+      continue;
+    }
+    if (::mprotect(layout_.at(member.place), member.bytes, protection) != 0) {
+      throw_system_error("mprotect of a part of a window",
+                         "see vm.max_map_count: each part without all rights is a "
+                         "mapping of its own");
+    }
+  }
+}
+
+Access::~Access() {
+  if (!engine_.session().in_own_process()) {
+    let_go();
+    return;
+  }
+  runtime_.remove(*this);
+  close_keys();  // first: their owners may wait for them as this rank waits for its own
+  free_part();
+  const std::uint64_t bytes = place_.memory->bytes().size();
+  // Acquire and release: the last one sees that all others have done with it.
+  const bool last = layout_.header().holders.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  place_.memory.reset();
+  if (last && place_.granule != 0) engine_.session().arena().pool().give_back(place_.granule, bytes);
+}
+
+// In a forked child, which has none of it: kept for ever, since freeing would write what is not there.
+void Access::let_go() noexcept { new std::shared_ptr<Mapping>(std::move(place_.memory)); }
+
+void Access::free_part() noexcept {
+  Member& own = layout_.member(self_);
+  if (own.state.load(std::memory_order_relaxed) != PartState::present) return;
+  // Sequentially consistent with reach_program(): either it sees this, or we see its access under way.
+  own.state.store(PartState::freed, std::memory_order_seq_cst);
+  wake_others();
+  if (own.in_program != 0) wait_for_accesses();
+  if (far_ != nullptr) {
+    runtime_.lock_homes().close(place_.number);
+    tell_far_ranks_freed();
+    runtime_.given_keys().take_back(place_.number);
+  }
+  runtime_.pins().unpin(pinned_);
+  pinned_ = {};
+}
+
+// Of this host's ranks. Those of others are made by this process, and over: Runtime::remove().
+void Access::wait_for_accesses() const noexcept {
+  for (std::size_t i = 0; i < size(); ++i) {
+    while (layout_.accesses(i, self_).load(std::memory_order_seq_cst) != 0 && engine_.session().alive(rank_of(i))) {
+      ::sched_yield();
+    }
+  }
+}
+
+void Access::tell_far_ranks_freed() noexcept {
+  const fabric::Head head = plain_head(fabric::Kind::window_freed, engine_.session().rank(), place_.number);
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (!far_[i].counts_on_us.load(std::memory_order_relaxed)) continue;
+    runtime_.outbox().post(rank_of(i), head, fabric::Lane::request);
+  }
+}
+
+void Access::close_keys() noexcept {
+  if (far_ == nullptr) return;
+  for (std::size_t i = 0; i < size(); ++i) far_[i].key.close(runtime_);
+}
+
+void Access::take_freed(int rank) noexcept {
+  const int position = group_.position(rank);
+  if (far_ == nullptr || position < 0 || !engine_.is_far(rank)) return;  // a peer lies
+  FarMember& member = far_[static_cast<std::size_t>(position)];
+  member.state.store(PartState::freed, std::memory_order_release);
+  member.key.close(runtime_);
+}
+
+std::vector<std::byte> Access::key_for(int peer) {
+  const bool for_all = std::ranges::all_of(
+      given_, [](Rights rights) { return includes(rights, Rights::read) && includes(rights, Rights::write); });
+  std::byte* there = nullptr;
+  const Status allowed = check_request(peer, 0, own_bytes_, Rights::read, there);
+  if (!for_all || allowed != Status::ok) return {};
+  return runtime_.given_keys().give(place_.number, {there, own_bytes_}, peer);
+}
+
+void Access::key_not_given(int peer) noexcept { runtime_.given_keys().returned(place_.number, peer); }
+
+Status Access::admit(int rank, Reached& reached) noexcept {
+  const int position = group_.position(rank);
+  const Member& own = layout_.member(self_);
+  if (layout_.header().alone == 0 || position < 0 || far_ == nullptr) return Status::bounds;
+  if (own.state.load(std::memory_order_acquire) != PartState::present) return Status::bounds;
+  const auto index = static_cast<std::size_t>(position);
+  far_[index].counts_on_us.store(true, std::memory_order_relaxed);  // before this rank frees it: Runtime::remove()
+  reached = {.bytes = own_bytes_,
+             .locks = own.locks,
+             .notifications = own.notifications,
+             .rights = given_[index],
+             .in_program = own_in_program_ ? std::uint8_t{1} : std::uint8_t{0},
+             .reserved = {}};
+  return Status::ok;
+}
+
+std::unique_ptr<LockHome> Access::make_lock_home() const {
+  if (far_ == nullptr || layout_.member(self_).state.load(std::memory_order_acquire) != PartState::present) return {};
+  return std::make_unique<LockHome>(engine_, runtime_.outbox(), group_, place_.memory, place_.number, place_.granule);
+}
+
+void Access::wake_others() noexcept {
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (i != self_) engine_.wake_if_asleep(group_.at(static_cast<int>(i)));
+  }
+}
+
+std::span<std::byte> Access::local() const noexcept {
+  const Member& own = layout_.member(self_);
+  if (own.state.load(std::memory_order_relaxed) != PartState::present) return {};
+  return {own_, own_bytes_};
+}
+
+std::uint64_t Access::bytes(int rank) const noexcept {
+  const auto index = static_cast<std::size_t>(rank);
+  return index < parts_.size() ? parts_[index].bytes : 0;
+}
+
+Status Access::check(GlobalAddress address, std::uint64_t bytes, Rights needed, const Part*& part) const noexcept {
+  if (address.window != place_.number || address.rank >= parts_.size()) return Status::bounds;
+  const Part& found = parts_[address.rank];
+  if (found.state == nullptr || bytes > found.bytes || address.offset > found.bytes - bytes) return Status::bounds;
+  if (!includes(found.rights, needed)) return Status::denied;
+  if (!engine_.session().alive(static_cast<int>(address.rank))) return Status::peer_gone;
+  if (found.state->load(std::memory_order_acquire) != PartState::present) return Status::bounds;
+  part = &found;
+  return Status::ok;
+}
+
+Status Access::check_regions(std::span<const Region> regions, std::size_t bytes) noexcept {
+  const bool inside = std::ranges::all_of(regions, [bytes](const Region& region) {
+    return region.bytes <= bytes && region.offset <= bytes - region.bytes;
+  });
+  return inside ? Status::ok : Status::bounds;
+}
+
+Status Access::check_request(int peer, std::uint64_t offset, std::uint64_t bytes, Rights needed,
+                             std::byte*& there) const noexcept {
+  const Member& own = layout_.member(self_);
+  const int position = group_.position(peer);
+  if (position < 0 || own.state.load(std::memory_order_acquire) != PartState::present || bytes > own_bytes_ ||
+      offset > own_bytes_ - bytes) {
+    return Status::bounds;
+  }
+  if (!includes(given_[static_cast<std::size_t>(position)], needed)) return Status::denied;
+  there = own_ + offset;
+  return Status::ok;
+}
+
+bool Access::contains(GlobalAddress address, std::uint64_t bytes) const noexcept {
+  const Part* part = nullptr;
+  return check(address, bytes, Rights::none, part) == Status::ok;
+}
+
+std::optional<GlobalAddress> Access::global(const void* pointer) const noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  for (std::size_t i = 0; i < size(); ++i) {
+    const int rank = group_.at(static_cast<int>((self_ + i) % size()));  // most often it is this rank's own
+    const Part& part = parts_[static_cast<std::size_t>(rank)];
+    const std::uintptr_t offset = address - reinterpret_cast<std::uintptr_t>(part.mapped);
+    if (part.mapped != nullptr && offset < part.bytes) {
+      return GlobalAddress{place_.number, static_cast<std::uint32_t>(rank), offset};
+    }
+  }
+  return std::nullopt;
+}
+
+std::byte* Access::direct(GlobalAddress address, std::uint64_t bytes) const noexcept {
+  const Part* part = nullptr;
+  if (check(address, bytes, Rights::none, part) != Status::ok || part->mapped == nullptr) return nullptr;
+  return part->rights == Rights::none ? nullptr : place(*part, address);
+}
+
+bool Access::is_gone(std::size_t member) const noexcept {
+  const int rank = rank_of(member);
+  if (engine_.is_far(rank)) {  // with all that it said before
+    return runtime_.has_gone(rank) || far_[member].state.load(std::memory_order_acquire) == PartState::freed;
+  }
+  return !engine_.session().alive(rank) || runtime_.has_gone(rank) ||
+         layout_.member(member).state.load(std::memory_order_acquire) == PartState::freed;
+}
+
+std::size_t Access::count_gone() const noexcept {
+  if (engine_.session().arena().header().deaths.load(std::memory_order_acquire) == 0) return 0;
+  return static_cast<std::size_t>(
+      std::ranges::count_if(group_.ranks(), [this](int rank) { return !engine_.session().alive(rank); }));
+}
+
+}  // namespace tonari::window

@@ -1,0 +1,393 @@
+#include "window/state/window_state.hpp"
+#include "window/local/diff.hpp"
+#include "window/remote/rdma_copies.hpp"
+#include "window/remote/multicast.hpp"
+#include "window/window_runtime.hpp"
+#include "window/local/assisted_copy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <type_traits>
+
+// The primitives that move data.
+namespace tonari::window {
+
+namespace {
+
+// What is copied to several places stays in a cache meanwhile, and is long enough for a system call.
+constexpr std::size_t multicast_piece_bytes = 128 * 1024;
+
+// Longer ones take longer than it takes to wake a thread for them.
+constexpr std::size_t short_copy_bytes_max = 128 * 1024;
+
+bool is_memory(std::span<const std::byte> bytes) noexcept { return bytes.data() != nullptr || bytes.empty(); }
+
+std::byte* writable(const std::byte* byte) noexcept { return const_cast<std::byte*>(byte); }
+
+// Calls `copy(here, there)` with as many regions at a time as go in one call of the system.
+template <class Copy>
+Status for_regions(std::byte* here, std::uint64_t there, std::span<const Region> regions, Copy copy) noexcept {
+  constexpr std::size_t count_max = fabric::DirectCopy::stretches_max;
+  std::array<iovec, count_max> locals;
+  std::array<iovec, count_max> remotes;
+  Status status = Status::ok;
+  while (!regions.empty() && status == Status::ok) {
+    const std::size_t count = std::min(regions.size(), count_max);
+    for (std::size_t i = 0; i < count; ++i) {
+      locals[i] = {here + regions[i].offset, regions[i].bytes};
+      remotes[i] = {reinterpret_cast<void*>(there + regions[i].offset), regions[i].bytes};
+    }
+    status = copy(std::span(locals).first(count), std::span(remotes).first(count));
+    regions = regions.subspan(count);
+  }
+  return status;
+}
+
+}  // namespace
+
+// Copies to or from memory that is mapped in its program alone: `copy(directly)` between the two programs if that is
+// permitted, else with the owner's help.
+template <class Copy>
+Status Access::reach_program(GlobalAddress address, const Part& part, Copy copy) noexcept {
+  std::atomic<std::uint64_t>& under_way = layout_.accesses(self_, part.member);
+  // Sequentially consistent with free_part(): either it sees the access under way, or we see that the part is gone.
+  under_way.fetch_add(1, std::memory_order_seq_cst);
+  Status status = Status::bounds;
+  if (part.state->load(std::memory_order_seq_cst) == PartState::present) {
+    status = copy(engine_.direct_copy(static_cast<int>(address.rank)), part.address + address.offset);
+  }
+  under_way.fetch_sub(1, std::memory_order_release);  // the copy comes before the memory is used for something else
+  return status;
+}
+
+// To or from a rank of another host.
+Status Access::copy_far(Service service, const Part& part, GlobalAddress address, std::byte* local,
+                        std::span<const Region> regions) noexcept {
+  FarMember& owner = far_[part.member];
+  if (regions.size() == 1 && owner.key.use(runtime_, rank_of(part.member), place_.number)) {
+    const auto [offset, bytes] = regions.front();
+    const Status status =
+        copy_by_key(runtime_, owner.key, service, address.offset + offset, {local + offset, bytes}, owner.in_program);
+    owner.key.leave(runtime_);
+    return status;
+  }
+  FarCopies copies(engine_.session(), runtime_.client(), place_.number);
+  if (service == Service::pull) {
+    copies.pull(target_of(part, address), local, regions);
+  } else {
+    copies.push(target_of(part, address), local, regions);
+  }
+  return copies.end();
+}
+
+// Between `local` and another program's memory.
+Status Access::copy_elsewhere(Service service, const Part& part, GlobalAddress address, std::byte* local,
+                              std::uint64_t bytes) noexcept {
+  if (bytes == 0) return Status::ok;
+  if (part.far) {
+    const Region all{0, bytes};
+    return copy_far(service, part, address, local, std::span(&all, 1));
+  }
+  const int owner = static_cast<int>(address.rank);
+  if (!copies_directly(part, {local, bytes})) {
+    return runtime_.client().copy(service, place_.number, owner, address.offset, local, bytes);
+  }
+  return reach_program(address, part, [&](const fabric::DirectCopy& copy, std::uint64_t there) {
+    const auto together =
+        copy_together(engine_, {service, place_.number, owner, address.offset, there, false, local, bytes});
+    if (together) return *together;
+    return service == Service::pull ? copy.read(local, there, bytes) : copy.write(there, local, bytes);
+  });
+}
+
+// A long access to memory that is mapped here, with the owner if it comes; else not at all.
+std::optional<Status> Access::copy_mapped(Service service, const Part& part, GlobalAddress address, std::byte* local,
+                                          std::uint64_t bytes) noexcept {
+  return copy_together(engine_, {service, place_.number, static_cast<int>(address.rank), address.offset,
+                                 reinterpret_cast<std::uint64_t>(place(part, address)), true, local, bytes});
+}
+
+Status Access::read(const Part& part, std::span<std::byte> to, GlobalAddress from) noexcept {
+  if (part.mapped == nullptr) return copy_elsewhere(Service::pull, part, from, to.data(), to.size());
+  if (to.size() >= mapped_together_bytes_min) [[unlikely]] {
+    if (const auto together = copy_mapped(Service::pull, part, from, to.data(), to.size())) return *together;
+  }
+  copy_bytes(to.data(), place(part, from), to.size());
+  return Status::ok;
+}
+
+Status Access::write(const Part& part, GlobalAddress to, std::span<const std::byte> from) noexcept {
+  if (part.mapped == nullptr) return copy_elsewhere(Service::push, part, to, writable(from.data()), from.size());
+  if (from.size() >= mapped_together_bytes_min) [[unlikely]] {
+    if (const auto together = copy_mapped(Service::push, part, to, writable(from.data()), from.size())) {
+      return *together;
+    }
+  }
+  copy_bytes(place(part, to), from.data(), from.size());
+  return Status::ok;
+}
+
+bool Access::is_long(GlobalAddress address, std::uint64_t bytes) const noexcept {
+  if (bytes > short_copy_bytes_max) return true;
+  return is_elsewhere(address) &&
+         (!engine_.session().direct_copies() || engine_.is_far(static_cast<int>(address.rank)));
+}
+
+Status Access::pull(std::span<std::byte> to, GlobalAddress from) noexcept {
+  if (!is_memory(to)) return Status::invalid;
+  const Part* part = nullptr;
+  const Status status = check(from, to.size(), Rights::read, part);
+  return status == Status::ok ? read(*part, to, from) : status;
+}
+
+Status Access::push(GlobalAddress to, std::span<const std::byte> from) noexcept {
+  if (!is_memory(from)) return Status::invalid;
+  const Part* part = nullptr;
+  const Status status = check(to, from.size(), Rights::write, part);
+  return status == Status::ok ? write(*part, to, from) : status;
+}
+
+Status Access::pull_with_twin(std::span<std::byte> to, std::span<std::byte> twin, GlobalAddress from) noexcept {
+  if (!is_memory(to) || !is_memory(twin) || twin.size() != to.size()) return Status::invalid;
+  const Part* part = nullptr;
+  Status status = check(from, to.size(), Rights::read, part);
+  if (status != Status::ok) return status;
+  if (part->mapped != nullptr) {
+    copy_with_twin(to.data(), twin.data(), place(*part, from), to.size());
+    return Status::ok;
+  }
+  status = read(*part, to, from);
+  if (status == Status::ok && !to.empty()) std::memcpy(twin.data(), to.data(), to.size());
+  return status;
+}
+
+Status Access::pull_regions(std::span<std::byte> to, GlobalAddress from, std::span<const Region> regions) noexcept {
+  if (!is_memory(to)) return Status::invalid;
+  const Part* part = nullptr;
+  Status status = check(from, to.size(), Rights::read, part);
+  if (status == Status::ok) status = check_regions(regions, to.size());
+  if (status != Status::ok) return status;
+  if (part->far) return copy_far(Service::pull, *part, from, to.data(), regions);
+  if (copies_directly(*part, to)) {
+    return reach_program(from, *part, [&](const fabric::DirectCopy& copy, std::uint64_t address) {
+      return for_regions(to.data(), address, regions,
+                         [&copy](auto here, auto there) { return copy.read(here, there); });
+    });
+  }
+  for (auto region = regions.begin(); region != regions.end() && status == Status::ok; ++region) {
+    status = read(*part, to.subspan(region->offset, region->bytes), from + region->offset);
+  }
+  return status;
+}
+
+Status Access::write_regions(const Part& part, GlobalAddress to, std::span<const std::byte> from,
+                             std::span<const Region> regions) noexcept {
+  if (part.far) return copy_far(Service::push, part, to, writable(from.data()), regions);
+  if (copies_directly(part, from)) {
+    return reach_program(to, part, [&](const fabric::DirectCopy& copy, std::uint64_t address) {
+      return for_regions(writable(from.data()), address, regions,
+                         [&copy](auto here, auto there) { return copy.write(here, there); });
+    });
+  }
+  Status status = Status::ok;
+  for (auto region = regions.begin(); region != regions.end() && status == Status::ok; ++region) {
+    status = write(part, to + region->offset, from.subspan(region->offset, region->bytes));
+  }
+  return status;
+}
+
+Status Access::push_regions(GlobalAddress to, std::span<const std::byte> from,
+                            std::span<const Region> regions) noexcept {
+  if (!is_memory(from)) return Status::invalid;
+  const Part* part = nullptr;
+  Status status = check(to, from.size(), Rights::write, part);
+  if (status == Status::ok) status = check_regions(regions, from.size());
+  return status == Status::ok ? write_regions(*part, to, from, regions) : status;
+}
+
+// To another program's memory the runs of differing bytes go as regions, as many at a time as the stack holds.
+Difference Access::write_difference(const Part& part, GlobalAddress to, std::span<const std::byte> from,
+                                    std::span<const std::byte> twin) noexcept {
+  std::array<Region, fabric::DirectCopy::stretches_max> runs;
+  std::size_t count = 0;
+  Difference difference;
+  const auto send = [&] {
+    difference.status = write_regions(part, to, from, std::span(runs).first(count));
+    count = 0;
+    return difference.status == Status::ok;
+  };
+  for_each_run(from.data(), twin.data(), from.size(), [&](std::size_t offset, std::size_t bytes) {
+    runs[count++] = {offset, bytes};
+    difference.bytes += bytes;
+    return count < runs.size() || send();
+  });
+  if (difference.status == Status::ok && count != 0) (void)send();
+  return difference;
+}
+
+Difference Access::push_diff(GlobalAddress to, std::span<const std::byte> from,
+                             std::span<const std::byte> twin) noexcept {
+  if (!is_memory(from) || !is_memory(twin) || twin.size() != from.size()) return {Status::invalid, 0};
+  const Part* part = nullptr;
+  const Status status = check(to, from.size(), Rights::write, part);
+  if (status != Status::ok) return {status, 0};
+  if (part->mapped == nullptr) return write_difference(*part, to, from, twin);
+  return {Status::ok, store_differences(place(*part, to), from.data(), twin.data(), from.size())};
+}
+
+// To those of other hosts: each host's together.
+template <class Target>
+Status Access::multicast_far(Relays& relays, std::size_t targets, Target target,
+                             std::span<const std::byte> from) noexcept {
+  const job::Session& session = engine_.session();
+  Status first_failure = Status::ok;
+  for (int island = 0; island < session.islands(); ++island) {
+    std::array<Relayed, relayed_max> together;
+    std::size_t count = 0;
+    bool in_program = false;
+    const auto push = [&] {
+      if (count != 0) relays.push(std::span(together).first(count), from, in_program);
+      count = 0;
+    };
+    for (std::size_t i = 0; i < targets; ++i) {
+      const GlobalAddress to = target(i);
+      if (to.rank >= parts_.size() || !parts_[to.rank].far || session.island(static_cast<int>(to.rank)) != island) {
+        continue;
+      }
+      const Part* part = nullptr;
+      const Status status = check(to, from.size(), Rights::write, part);
+      if (first_failure == Status::ok) first_failure = status;
+      if (status != Status::ok) continue;
+      together[count++] = {to.offset, to.rank, 0};
+      in_program = in_program || far_[part->member].in_program;
+      if (count == together.size()) push();
+    }
+    push();
+  }
+  return first_failure;
+}
+
+// To those of other hosts first, and meanwhile piece by piece to all of this one, so that the source is read from
+// memory once. `target(i)`: the i-th, or one nowhere.
+template <class Target>
+Status Access::multicast_to_each(std::size_t targets, Target target, std::span<const std::byte> from) noexcept {
+  if (!is_memory(from)) return Status::invalid;
+  std::optional<Relays> relays;
+  Status first_failure = Status::ok;
+  if (far_ != nullptr && !from.empty()) {
+    relays.emplace(engine_.session(), runtime_.client(), place_.number);
+    first_failure = multicast_far(*relays, targets, target, from);
+  }
+  std::size_t at = 0;
+  do {
+    const auto piece = from.subspan(at, std::min(multicast_piece_bytes, from.size() - at));
+    for (std::size_t i = 0; i < targets; ++i) {
+      const GlobalAddress to = target(i);
+      const Part* part = nullptr;
+      Status status = check(to, from.size(), Rights::write, part);
+      if (status == Status::ok && !part->far) status = write(*part, to + at, piece);
+      if (first_failure == Status::ok) first_failure = status;
+    }
+    at += piece.size();
+  } while (at < from.size());
+  const Status pushed = relays ? relays->end() : Status::ok;
+  return first_failure == Status::ok ? pushed : first_failure;
+}
+
+// For a rank of another host.
+std::optional<Status> Access::push_for(int peer, GlobalAddress to, std::span<const std::byte> from) noexcept {
+  if (static_cast<int>(to.rank) == rank_of(self_)) {
+    std::byte* there = nullptr;
+    const Status status = check_request(peer, to.offset, from.size(), Rights::write, there);
+    if (status != Status::ok) return status;
+    return copy_local(engine_.session(), own_in_program_, there, writable(from.data()), from.size(), true);
+  }
+  if (!is_open_.load(std::memory_order_acquire)) return std::nullopt;  // others may have the window a moment earlier
+  const int position = group_.position(peer);
+  if (position < 0 || to.rank >= parts_.size()) return Status::bounds;
+  const Part* part = &parts_[to.rank];
+  if (part->state == nullptr || part->far) return Status::bounds;
+  const Rights rights = layout_.rights(layout_.member(part->member), static_cast<std::size_t>(position));
+  if (!includes(rights, Rights::write)) return Status::denied;
+  if (part->mapped == nullptr && !copies_directly(*part, from)) return std::nullopt;
+  const Status status = check(to, from.size(), Rights::write, part);
+  if (status == Status::denied) return std::nullopt;
+  return status == Status::ok ? write(*part, to, from) : status;
+}
+
+Status Access::multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept {
+  return multicast_to_each(
+      to.size(), [to](std::size_t i) { return to[i]; }, from);
+}
+
+Status Access::multicast_to_all(std::uint64_t offset, std::span<const std::byte> from) noexcept {
+  const auto other = [this, offset](std::size_t i) {  // beginning with the next
+    const auto rank = static_cast<std::uint32_t>(group_.at(static_cast<int>((self_ + 1 + i) % size())));
+    return GlobalAddress{place_.number, rank, offset};
+  };
+  return multicast_to_each(size() - 1, other, from);
+}
+
+Status Access::multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
+                                 std::span<const Region> regions) noexcept {
+  if (!is_memory(from)) return to.empty() ? Status::ok : Status::invalid;
+  std::optional<FarCopies> far;  // made where it is needed; all at once, each by itself
+  Status first_failure = Status::ok;
+  for (const GlobalAddress& target : to) {
+    const Part* part = nullptr;
+    Status status = check(target, from.size(), Rights::write, part);
+    if (status == Status::ok) status = check_regions(regions, from.size());
+    if (status == Status::ok && part->far) {
+      if (!far) far.emplace(engine_.session(), runtime_.client(), place_.number);
+      far->push(target_of(*part, target), from.data(), regions, true);
+    } else if (status == Status::ok) {
+      status = write_regions(*part, target, from, regions);
+    }
+    if (first_failure == Status::ok) first_failure = status;
+  }
+  const Status pushed = far ? far->end() : Status::ok;
+  return first_failure == Status::ok ? pushed : first_failure;
+}
+
+bool Access::Batch::add(GlobalAddress address, std::span<std::byte> local) noexcept {
+  if (count_ == here_.size() || local.data() == nullptr || bytes_ + local.size() > short_copy_bytes_max) return false;
+  const Part* part = nullptr;
+  if (access_.check(address, local.size(), needed_, part) != Status::ok) return false;
+  if (!access_.copies_directly(*part, local)) return false;
+  if (count_ == 0) {
+    part_ = part;
+    first_ = address;
+  } else if (part != part_) {
+    return false;
+  }
+  here_[count_] = {local.data(), local.size()};
+  there_[count_++] = {reinterpret_cast<void*>(part->address + address.offset), local.size()};
+  bytes_ += local.size();
+  return true;
+}
+
+std::size_t Access::Batch::copy() noexcept {
+  std::size_t copied = 0;
+  (void)access_.reach_program(first_, *part_, [this, &copied](const fabric::DirectCopy& copy, std::uint64_t) {
+    const std::span here = std::span(here_).first(count_);
+    const std::span there = std::span(there_).first(count_);
+    copied = needed_ == Rights::read ? copy.read_first(here, there) : copy.write_first(here, there);
+    return Status::ok;
+  });
+  return copied;
+}
+
+Fetched<std::uint64_t> Access::apply(GlobalAddress at, const AtomicWords& words) noexcept {
+  if (!is_sane(words)) return {Status::invalid, 0};  // a descriptor says it
+  const Part* part = nullptr;
+  const Status status = check(at, words.bytes, Rights::atomic, part);
+  if (status != Status::ok) return {status, 0};
+  if (part->mapped == nullptr)
+    return runtime_.client().apply(place_.number, static_cast<int>(at.rank), at.offset, words);
+  std::byte* const word = place(*part, at);
+  if (reinterpret_cast<std::uintptr_t>(word) % words.bytes != 0) return {Status::invalid, 0};
+  return {Status::ok, apply_to_word(word, words)};
+}
+
+}  // namespace tonari::window

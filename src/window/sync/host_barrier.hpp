@@ -1,0 +1,70 @@
+#pragma once
+
+#include "fabric/engine.hpp"
+#include "fabric/send_queue.hpp"
+
+#include <tonari/job.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tonari::window {
+
+// A barrier between hosts. The ranks of a host meet in their memory; its first member, the *leader*, then meets the
+// other leaders, and releases those of its host. Leaders meet by dissemination: in exchange e each tells the one 2^e
+// places behind it, and waits for the one 2^e before it, so that after log2 of them each has heard from all.
+//
+//   exchange 0:  0 -> 1 -> 2 -> 3 -> 0        exchange 1:  0 -> 2, 1 -> 3, 2 -> 0, 3 -> 1
+//
+// Who knows of somebody gone says so along with it.
+
+/// How far a barrier has come, as one number: bit 0: somebody was gone; above it the round.
+constexpr std::uint64_t met_of(std::uint64_t round, bool gone) noexcept { return round << 1 | (gone ? 1 : 0); }
+constexpr std::uint64_t round_of(std::uint64_t met) noexcept { return met >> 1; }
+
+/// What leaders tell each other.
+struct Met {
+  std::uint64_t met;
+  std::uint32_t exchange;
+  std::uint32_t reserved;
+};
+
+/// A leader's side.
+///
+/// Threads: take() by the baton's holder, the rest by who is at the barrier.
+class HostBarrier {
+ public:
+  HostBarrier(fabric::Engine& engine, Outbox& outbox) noexcept : engine_(engine), outbox_(outbox) {}
+
+  /// `leaders`: of all hosts, in the order of the group; this rank among them, or no leader.
+  void open(std::vector<int> leaders, std::uint32_t window);
+  /// Exchanges there are.
+  [[nodiscard]] std::size_t exchanges() const noexcept;
+  void tell(std::size_t exchange, std::uint64_t round, bool gone) noexcept;
+  /// The rank that is waited for.
+  [[nodiscard]] int awaited(std::size_t exchange) const noexcept {
+    return leaders_[(self_ + leaders_.size() - (std::size_t{1} << exchange)) % leaders_.size()];
+  }
+  /// What it has said of this round; of an earlier one if it has not come.
+  [[nodiscard]] std::uint64_t heard(std::size_t exchange, std::uint64_t round) const noexcept {
+    return heard_[exchange][round & 1].load(std::memory_order_acquire);  // with what was pushed before
+  }
+  void take(int rank, const Met& met) noexcept;
+
+ private:
+  static constexpr std::size_t exchanges_max = 32;
+
+  fabric::Engine& engine_;
+  Outbox& outbox_;
+  std::uint32_t window_ = 0;
+  std::vector<int> leaders_;
+  std::size_t self_ = 0;
+  // Of each exchange the last two rounds: who waits for the others' part in one may be told of the next.
+  std::array<std::array<std::atomic<std::uint64_t>, 2>, exchanges_max> heard_{};
+};
+
+}  // namespace tonari::window

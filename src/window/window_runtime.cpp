@@ -1,0 +1,499 @@
+#include "window/window_runtime.hpp"
+
+#include "base/error.hpp"
+#include "job/pool.hpp"
+#include "window/remote/heads.hpp"
+#include "window/local/assisted_copy.hpp"
+#include "fabric/wait.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <new>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace tonari::window {
+
+using fabric::Head;
+using fabric::Kind;
+
+namespace {
+
+constexpr std::size_t layer_index = 1;
+constexpr std::uint32_t locks_max = 1 << 20;
+constexpr std::uint32_t notifications_max = 1 << 20;
+
+// What is wrong with an offer; empty when nothing is.
+std::string objection(const job::Session& session, const Group& group, const Offer& offer) {
+  const WindowOptions& options = offer.options;
+  if (offer.in_program && session.is_paged(offer.memory, offer.bytes)) {
+    return "a window over a shared array or heap: ranks have copies of it, which would not hear of what is pushed "
+           "there; "
+           "let the array be read and written instead";
+  }
+  if (offer.in_program && offer.memory == nullptr && offer.bytes != 0) return "a window over memory at no address";
+  if (offer.bytes > part_bytes_max) return fmt::format("a window of {} bytes: no program has so many", offer.bytes);
+  if (options.locks > locks_max || options.notifications > notifications_max) {
+    return fmt::format("a window with {} locks and {} notifications: at most {} of each", options.locks,
+                       options.notifications, locks_max);
+  }
+  std::set<int> seen;
+  for (const auto& [rank, rights] : options.rights_of) {
+    if (group.position(rank) < 0) return fmt::format("rights of rank {}, which is not in the window's group", rank);
+    if (!seen.insert(rank).second) return fmt::format("rights of rank {} twice", rank);
+  }
+  return {};
+}
+
+Gift gift_of(const Join& join) noexcept {
+  return {.bytes = join.bytes,
+          .locks = join.locks,
+          .notifications = join.notifications,
+          .in_program = (join.flags & join_in_program) != 0,
+          .rights_differ = (join.flags & join_rights_differ) != 0};
+}
+
+Join join_of(const Offer& offer) noexcept {
+  return {
+      .group = 0,
+      .bytes = offer.bytes,
+      .sequence = 0,
+      .locks = offer.options.locks,
+      .notifications = offer.options.notifications,
+      .flags = (offer.in_program ? join_in_program : 0) | (offer.options.rights_of.empty() ? 0 : join_rights_differ)};
+}
+
+}  // namespace
+
+Runtime& Runtime::of(job::Session& session) {
+  fabric::Engine& engine = fabric::Engine::of(session);
+  return engine.layer<Runtime>(layer_index, [&engine] { return std::make_unique<Runtime>(engine); });
+}
+
+std::shared_ptr<Access> Runtime::make(const Group& group, const Offer& offer) {
+  job::Session& session = engine_.session();
+  if (group.position(session.rank()) < 0) {
+    throw SetupError(fmt::format("making a window: rank {} is not in the group that it makes it with", session.rank()));
+  }
+  if (!std::ranges::all_of(group.ranks(), [&session](int rank) { return rank < session.size(); })) {
+    throw SetupError(fmt::format("making a window: its group has ranks that the job of {} has not", session.size()));
+  }
+  const Making making = begin(group);
+  const LaidOut memory = make_here(making, offer, objection(engine_.session(), group, offer));
+  std::shared_ptr<Access> access;
+  try {
+    FarParts parts;
+    const std::uint32_t number = agree(making, number_of_granule(memory.granule), offer, parts);
+    access = std::make_shared<Access>(*this, group, place_of(memory, number), offer);
+    for (const auto& [rank, part] : parts) access->tell(rank, part);
+    if (offer.options.pinned) access->pin();
+    publish(access);
+    wait_for_members(making, access->layout().header());
+  } catch (...) {
+    if (!access) let_go(memory);  // else it does so itself
+    tell_ready(making, join_refused);
+    throw;
+  }
+  tell_ready(making, 0);
+  wait_for_far(making);
+  access->open();
+  return access;
+}
+
+Runtime::Making Runtime::begin(const Group& group) {
+  Making making{group, number_of(group)};
+  making.sequence = meetings_.next(making.name);
+  for (const int rank : group.ranks()) (engine_.is_far(rank) ? making.far : making.here).push_back(rank);
+  return making;
+}
+
+// With those of this host. Whoever fails here has told all others.
+Runtime::LaidOut Runtime::make_here(const Making& making, const Offer& offer, const std::string& wrong) {
+  try {
+    join(making, offer, !wrong.empty());
+    const bool first = making.here.front() == engine_.session().rank();
+    const LaidOut memory = first ? make_for_all(making) : wait_for_first(making);
+    if (!wrong.empty()) throw SetupError("making a window: " + wrong);
+    if (memory.granule != 0) return memory;
+    throw_if_gone(making);
+    throw SetupError("making a window: another rank could not take part, and says why");
+  } catch (...) {
+    tell_far(making, 0, offer, join_refused);
+    throw;
+  }
+}
+
+Place Runtime::place_of(const LaidOut& memory, std::uint32_t number) const {
+  return {engine_.session().arena().pool().map(memory.granule, memory.bytes), number, memory.granule};
+}
+
+// Of a window that this rank was to hold, and does not. Where not even its first lines can be mapped, the memory stays
+// until the job ends.
+void Runtime::let_go(const LaidOut& memory) noexcept {
+  job::Pool& pool = engine_.session().arena().pool();
+  try {
+    const Mapping lines = pool.look(memory.granule, sizeof(Header));
+    // Acquire and release: as where an Access ends.
+    const bool last = Layout(lines.bytes().data()).header().holders.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    if (last) pool.give_back(memory.granule, memory.bytes);
+  } catch (const SetupError&) {
+  }
+}
+
+void Runtime::join(const Making& making, const Offer& offer, bool refused) {
+  Join mine = join_of(offer);
+  mine.group = making.name;
+  mine.sequence = making.sequence;
+  if (refused) mine.flags |= join_refused;
+  const Head head = head_of(Kind::window_join, engine_.session().rank(), mine);
+  if (making.here.front() == engine_.session().rank()) {
+    meetings_.receive(head);
+  } else {
+    send(making.here.front(), head);
+  }
+}
+
+// By the first of this host: tells the others there, whatever comes of it.
+Runtime::LaidOut Runtime::make_for_all(const Making& making) {
+  const Group& group = making.group;
+  const job::Session& session = engine_.session();
+  const Meetings::Key key{making.name, making.sequence, Kind::window_join};
+  wait_until(
+      engine_, [&] { return meetings_.has_all(key, making.here) || first_gone(making) >= 0; }, job::Wait::window, -1);
+  std::vector<Gift> gifts(static_cast<std::size_t>(group.size()), Gift{.present = false});
+  bool refused = false;
+  std::size_t joined = 0;
+  for (const Head& head : meetings_.take(key, making.here)) {
+    const int position = group.position(static_cast<int>(head.source));
+    const auto join = head.as<Join>();
+    gifts[static_cast<std::size_t>(position)] = gift_of(join);
+    refused = refused || (join.flags & join_refused) != 0;
+    ++joined;
+  }
+  LaidOut made;
+  std::exception_ptr failure;
+  try {
+    if (joined < making.here.size()) throw_if_gone(making);
+    if (!refused) made = lay_out(group, gifts, false);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const window::Made told{
+      .group = making.name, .bytes = made.bytes, .sequence = making.sequence, .granule = made.granule};
+  const Head head = head_of(Kind::window_made, session.rank(), told);
+  for (const int rank : making.here) {
+    if (rank != session.rank()) send(rank, head);
+  }
+  if (failure) std::rethrow_exception(failure);
+  return made;
+}
+
+Runtime::LaidOut Runtime::lay_out(const Group& group, std::span<const Gift> gifts, bool alone) {
+  std::vector<Member> members(gifts.size());
+  const std::uint64_t bytes = Layout::lay_out(gifts, members);
+  if (bytes == 0 || bytes > part_bytes_max) {
+    throw SetupError(
+        fmt::format("making a window: what its {} ranks give is more than a program can reach", group.size()));
+  }
+  job::Pool& pool = engine_.session().arena().pool();
+  const std::uint32_t granule = pool.take(bytes);
+  static_cast<void>(number_of_granule(granule));  // there is one, for all of this host
+  const std::shared_ptr<Mapping> memory = pool.map(granule, bytes);
+  const Layout layout(memory->bytes().data());
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    Member& member = layout.member(i);
+    member.in_program = members[i].in_program;
+    member.bytes = members[i].bytes;
+    member.place = members[i].place;
+    member.rights_at = members[i].rights_at;
+    member.notifications_at = members[i].notifications_at;
+    member.locks_at = members[i].locks_at;
+    member.notifications = members[i].notifications;
+    member.locks = members[i].locks;
+  }
+  Header& header = layout.header();
+  header.here = static_cast<std::uint32_t>(std::ranges::count(gifts, true, &Gift::present));
+  header.members = static_cast<std::uint32_t>(gifts.size());
+  header.bytes = bytes;
+  header.alone = alone ? 1 : 0;
+  header.holders.store(alone ? 1 : header.here,
+                       std::memory_order_relaxed);  // published by the head that tells of it
+  header.magic = header_magic ^ granule;
+  return {granule, bytes};
+}
+
+Runtime::LaidOut Runtime::wait_for_first(const Making& making) {
+  const Meetings::Key key{making.name, making.sequence, Kind::window_made};
+  const std::array<int, 1> first{making.here.front()};
+  wait_until(
+      engine_, [&] { return meetings_.has_all(key, first) || first_gone(making) >= 0; }, job::Wait::window,
+      first.front());
+  const std::vector<Head> heads = meetings_.take(key, first);
+  if (heads.empty()) throw_if_gone(making);
+  const auto told = heads.front().as<window::Made>();
+  return {told.granule, told.bytes};
+}
+
+// Says that this rank's line is complete, and waits for those of the others of this host.
+void Runtime::wait_for_members(const Making& making, Header& header) {
+  // Release: this rank's line. Sequentially consistent with the others' falling asleep.
+  header.ready.fetch_add(1, std::memory_order_seq_cst);
+  for (const int rank : making.here) engine_.wake_if_asleep(rank);
+  const auto all_are = [&header] {
+    return header.ready.load(std::memory_order_seq_cst) == header.here;  // acquire: their lines
+  };
+  const auto one_is_not = [&] {
+    return meetings_.is_refused({making.name, making.sequence, Kind::window_ready}, making.group.ranks());
+  };
+  wait_until(
+      engine_, [&] { return all_are() || one_is_not() || first_gone(making) >= 0; }, job::Wait::window, -1);
+  if (one_is_not()) throw SetupError("making a window: another rank could not take part, and says why");
+  if (!all_are()) throw_if_gone(making);
+}
+
+// Died or left, so that nothing can be awaited of it.
+bool Runtime::is_gone(int rank) const noexcept {
+  if (engine_.is_far(rank)) return has_gone(rank);
+  return engine_.session().arena().block(rank).phase.load(std::memory_order_acquire) >= job::Phase::leaving;
+}
+
+// Of all hosts: where one is gone nobody can make the window, and some may have found that out and wait no more. -1
+// when there is none.
+int Runtime::first_gone(const Making& making) const noexcept {
+  // The dead are counted as well.
+  if (engine_.session().arena().header().left.load(std::memory_order_acquire) == 0) return -1;
+  const std::span<const int> ranks = making.group.ranks();
+  const auto found = std::ranges::find_if(ranks, [this](int rank) { return is_gone(rank); });
+  return found == ranks.end() ? -1 : *found;
+}
+
+void Runtime::throw_if_gone(const Making& making) const {
+  const int gone = first_gone(making);
+  if (gone >= 0) throw SetupError(fmt::format("making a window: rank {} died or left meanwhile", gone));
+}
+
+std::shared_ptr<Access> Runtime::make_alone(const Offer& offer) {
+  job::Session& session = engine_.session();
+  const Group group = Group::first(session.size());
+  if (const std::string wrong = objection(engine_.session(), group, offer); !wrong.empty()) {
+    throw SetupError("making a window: " + wrong);
+  }
+  std::vector<Gift> gifts(static_cast<std::size_t>(session.size()), Gift{.present = false});
+  gifts[static_cast<std::size_t>(session.rank())] = gift_of(join_of(offer));
+  const LaidOut memory = lay_out(group, gifts, true);
+  std::shared_ptr<Access> access;
+  try {
+    access = std::make_shared<Access>(*this, group, place_of(memory, number_of_granule(memory.granule)), offer);
+  } catch (...) {
+    let_go(memory);
+    throw;
+  }
+  if (offer.options.pinned) access->pin();
+  publish(access);
+  access->open();
+  return access;
+}
+
+// One for all of this rank that reach it: in its locks a rank has one voice.
+std::shared_ptr<Access> Runtime::reach(GlobalAddress address) {
+  const std::lock_guard guard(reached_mutex_);
+  const auto found = reached_.find(address.window);
+  if (found != reached_.end()) {
+    auto access = found->second.lock();
+    if (access && access->contains({address.window, address.rank, 0}, 0)) return access;
+    while (!access && is_known(address.window)) ::sched_yield();  // another thread is just ending it
+  }
+  std::erase_if(reached_, [](const auto& each) { return each.second.expired(); });
+  auto access = reach_anew(address);
+  reached_[address.window] = access;
+  return access;
+}
+
+std::shared_ptr<Access> Runtime::reach_anew(GlobalAddress address) {
+  const job::Session& session = engine_.session();
+  const bool is_rank = address.rank < static_cast<std::uint32_t>(session.size());
+  const bool far = is_rank && engine_.is_far(static_cast<int>(address.rank));
+  return far ? reach_far(address) : reach_here(address);
+}
+
+std::shared_ptr<Access> Runtime::reach_here(GlobalAddress address) {
+  job::Session& session = engine_.session();
+  job::Pool& pool = session.arena().pool();
+  const std::uint32_t granule = address.window / static_cast<std::uint32_t>(session.islands());
+  const auto refuse = [address](std::string_view why) {
+    throw SetupError(fmt::format("reaching window {} of rank {}: {}", address.window, address.rank, why));
+  };
+  const auto is_rank = address.rank < static_cast<std::uint32_t>(session.size());
+  const bool is_here = island_of(address.window) == session.island(session.rank());
+  if (!pool.is_taken(granule) || !is_rank || !is_here) refuse("there is no such window");
+  if (address.rank == static_cast<std::uint32_t>(session.rank())) refuse("it would be this rank's own");
+  const Mapping first = pool.look(granule, Layout::fixed_bytes(static_cast<std::size_t>(session.size())));
+  const Layout layout(first.bytes().data());
+  Header& header = layout.header();
+  if (header.magic != (header_magic ^ granule)) refuse("there is no such window, or it was freed");
+  if (header.alone == 0) refuse("it belongs to a group, whose ranks make it together");
+  std::uint32_t holders = header.holders.load(std::memory_order_relaxed);
+  // Not once the last has gone: then the memory is gone, too. Acquire: what was made.
+  while (holders != 0 && !header.holders.compare_exchange_weak(holders, holders + 1, std::memory_order_acquire)) {
+  }
+  if (holders == 0) refuse("it was freed");
+  const auto let_go = [&header] { header.holders.fetch_sub(1, std::memory_order_release); };
+  if (layout.member(address.rank).state.load(std::memory_order_acquire) != PartState::present) {
+    let_go();
+    refuse("it was freed, or is another rank's");
+  }
+  std::shared_ptr<Access> access;
+  try {
+    const Place place{pool.map(granule, header.bytes), address.window, granule};
+    access =
+        std::make_shared<Access>(*this, Group::first(session.size()), place, Offer{.options = {}, .present = false});
+  } catch (...) {
+    let_go();  // from here on its destructor does
+    throw;
+  }
+  access->open();
+  return access;
+}
+
+void Runtime::publish(const std::shared_ptr<Access>& access) {
+  const std::lock_guard guard(known_lock_);
+  known_.emplace(access->number(), Known{access.get(), 0});
+}
+
+bool Runtime::is_known(std::uint32_t window) noexcept {
+  const std::lock_guard guard(known_lock_);
+  return known_.contains(window);
+}
+
+void Runtime::remove(const Access& access) noexcept {
+  for (;; ::sched_yield()) {
+    const std::lock_guard guard(known_lock_);
+    const auto found = known_.find(access.number());
+    if (found == known_.end() || found->second.access != &access) return;
+    if (found->second.users != 0) continue;  // a request is being served
+    known_.erase(found);
+    return;
+  }
+}
+
+void Runtime::receive(std::span<const Head> heads) noexcept {
+  const auto ranks = static_cast<std::uint32_t>(engine_.session().size());
+  for (const Head& head : heads) {
+    if (head.source < ranks) receive(head);  // else a peer lies
+  }
+}
+
+void Runtime::receive(const Head& head) noexcept {
+  const int peer = static_cast<int>(head.source);
+  switch (head.kind) {
+    case Kind::window_join:
+    case Kind::window_made:
+    case Kind::window_told:
+    case Kind::window_ready: meetings_.receive(head); break;
+    case Kind::window_access:
+    case Kind::window_push: receive_request(head); break;
+    case Kind::window_help:
+      if (!engine_.is_far(peer)) server_.receive(head);  // else a peer lies
+      break;
+    case Kind::window_done:
+    case Kind::window_data: client_.receive(head); break;
+    case Kind::window_returned: given_keys_.returned(head.context, peer); break;
+    case Kind::window_freed: with(head.context, [peer](Access& access) { access.take_freed(peer); }); break;
+    case Kind::window_met: with(head.context, [&](Access& access) { access.take_met(peer, head.as<Met>()); }); break;
+    case Kind::window_lock: receive_lock(head); break;
+    case Kind::window_granted:
+      with(head.context, [&](Access& access) { access.locks().take(peer, head.as<LockOutcome>()); });
+      break;
+    default: break;  // a peer lies
+  }
+}
+
+// What touches no program's memory is done at once, if it comes from another host: there nobody else can. A relay may
+// touch that of others; to give a key takes long.
+void Runtime::receive_request(const Head& head) noexcept {
+  bool served = false;
+  if (engine_.is_far(static_cast<int>(head.source))) {
+    Access* const access = use(head.context);
+    const Service service = head.as<ServiceRequest>().service;
+    const bool may_wait = service == Service::relay || service == Service::key || (access && access->is_in_program());
+    if (access == nullptr || !may_wait) served = server_.serve(access, head);
+    if (access != nullptr) leave(head.context);
+  }
+  if (!served) server_.receive(head);
+}
+
+void Runtime::receive_lock(const Head& head) noexcept {
+  if (!engine_.is_far(static_cast<int>(head.source))) return;  // a peer lies
+  lock_homes_.receive(head, [&] {
+    std::unique_ptr<LockHome> home;
+    with(head.context, [&home](const Access& access) { home = access.make_lock_home(); });
+    return home;
+  });
+}
+
+Access* Runtime::use(std::uint32_t window) noexcept {
+  const std::lock_guard guard(known_lock_);
+  const auto found = known_.find(window);
+  if (found == known_.end()) return nullptr;
+  ++found->second.users;
+  return found->second.access;
+}
+
+void Runtime::leave(std::uint32_t window) noexcept {
+  const std::lock_guard guard(known_lock_);
+  --known_.find(window)->second.users;  // it stays as long as it is used
+}
+
+void Runtime::run_errands() noexcept {
+  Head request;
+  while (server_.next(request)) {
+    Access* const access = use(request.context);
+    bool is_more = false;
+    if (request.kind == Kind::window_help) {
+      is_more = help(engine_, access, request);
+    } else {
+      is_more = !server_.serve(access, request);
+    }
+    if (access != nullptr) leave(request.context);
+    if (is_more) return server_.receive(request);  // who waits looks whether it has to
+  }
+}
+
+void Runtime::retry() noexcept {
+  outbox_.retry();
+  lock_homes_.retry();
+}
+
+void Runtime::died(int rank) noexcept {
+  left(rank);
+  lock_homes_.died(rank);
+}
+
+void Runtime::left(int rank) noexcept {
+  gone_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
+  client_.gone(rank);
+}
+
+// A rank that is gone needs no head.
+void Runtime::send(int peer, const Head& head) {
+  struct Sending {
+    fabric::Engine& engine;
+    int peer;
+    const Head& head;
+
+    fabric::Step step() noexcept {
+      return engine.send(peer, head, fabric::Lane::request) == Status::again ? fabric::Step::retry : fabric::Step::done;
+    }
+    [[nodiscard]] bool ready() const noexcept { return false; }
+    bool attach(fabric::Sleeper*) noexcept { return true; }
+    void slow() noexcept { engine.tell_long_wait(job::Wait::room, peer, -1); }
+  } sending{engine_, peer, head};
+  engine_.wait(sending);
+}
+
+}  // namespace tonari::window

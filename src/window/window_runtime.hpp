@@ -1,0 +1,149 @@
+#pragma once
+
+#include "base/lock.hpp"
+#include "fabric/engine.hpp"
+#include "window/state/window_state.hpp"
+#include "window/create/rendezvous.hpp"
+#include "window/remote/rdma_keys.hpp"
+#include "window/state/pins.hpp"
+#include "window/remote/target.hpp"
+#include "window/descriptor_queue.hpp"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tonari::window {
+
+/// The windows of one rank: how they are made, and what other ranks ask of it.
+///
+/// Threads: any.
+class Runtime final : public fabric::Layer {
+ public:
+  explicit Runtime(fabric::Engine& engine)
+      : engine_(engine),
+        outbox_(engine),
+        client_(engine),
+        server_(engine, outbox_),
+        lock_homes_(engine, outbox_),
+        given_keys_(*this),
+        gone_(static_cast<std::size_t>(engine.session().size())),
+        worker_(engine) {}
+  /// The session's windows, made on first use.
+  static Runtime& of(job::Session& session);
+
+  [[nodiscard]] fabric::Engine& engine() const noexcept { return engine_; }
+  [[nodiscard]] Pins& pins() noexcept { return pins_; }
+  [[nodiscard]] Outbox& outbox() noexcept { return outbox_; }
+  [[nodiscard]] Client& client() noexcept { return client_; }
+  [[nodiscard]] LockHomes& lock_homes() noexcept { return lock_homes_; }
+  [[nodiscard]] GivenKeys& given_keys() noexcept { return given_keys_; }
+  /// A rank has died or left, and all that it sent before is here.
+  [[nodiscard]] bool has_gone(int rank) const noexcept {
+    return gone_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
+  }
+  [[nodiscard]] Worker& worker() noexcept { return worker_; }
+
+  /// Collective over the group. Throws SetupError.
+  std::shared_ptr<Access> make(const Group& group, const Offer& offer);
+  /// Of this rank alone. Throws SetupError.
+  std::shared_ptr<Access> make_alone(const Offer& offer);
+  /// Another rank's alone. Throws SetupError.
+  std::shared_ptr<Access> reach(GlobalAddress address);
+  /// No request finds it from now on, and none uses it.
+  void remove(const Access& access) noexcept;
+
+  // fabric::Layer
+  void receive(std::span<const fabric::Head> heads) noexcept override;
+  void retry() noexcept override;
+  [[nodiscard]] bool held_back() const noexcept override { return !outbox_.is_empty() || lock_homes_.held_back(); }
+  void idle() noexcept override {}
+  void died(int rank) noexcept override;
+  void left(int rank) noexcept override;
+  void run_errands() noexcept override;
+
+ private:
+  /// Of the host's pool.
+  struct LaidOut {
+    std::uint32_t granule = 0;
+    std::uint64_t bytes = 0;
+  };
+  /// A window that is being made: with whom, which of theirs, and who of them is where.
+  struct Making {
+    const Group& group;
+    std::uint64_t name = 0;
+    std::uint32_t sequence = 0;
+    std::vector<int> here{};  // ranks of this host
+    std::vector<int> far{};
+  };
+  using FarParts = std::vector<std::pair<int, FarPart>>;
+
+  void send(int peer, const fabric::Head& head);
+  [[nodiscard]] Making begin(const Group& group);
+  void join(const Making& making, const Offer& offer, bool refused);
+  LaidOut make_here(const Making& making, const Offer& offer, const std::string& wrong);
+  LaidOut make_for_all(const Making& making);
+  LaidOut lay_out(const Group& group, std::span<const Gift> gifts, bool alone);
+  LaidOut wait_for_first(const Making& making);
+  [[nodiscard]] Place place_of(const LaidOut& memory, std::uint32_t number) const;
+  void let_go(const LaidOut& memory) noexcept;
+  void wait_for_members(const Making& making, Header& header);
+  void publish(const std::shared_ptr<Access>& access);
+  [[nodiscard]] bool is_known(std::uint32_t window) noexcept;
+  std::shared_ptr<Access> reach_anew(GlobalAddress address);
+  std::shared_ptr<Access> reach_here(GlobalAddress address);
+  [[nodiscard]] bool is_gone(int rank) const noexcept;
+  [[nodiscard]] int first_gone(const Making& making) const noexcept;
+  void throw_if_gone(const Making& making) const;
+
+  // hosts.cpp
+  void tell_far(const Making& making, std::uint32_t number, const Offer& offer, std::uint32_t flags);
+  std::uint32_t agree(const Making& making, std::uint32_t number, const Offer& offer, FarParts& parts);
+  void tell_ready(const Making& making, std::uint32_t flags);
+  void wait_for_far(const Making& making);
+  [[nodiscard]] std::vector<fabric::Head> wait_for_all(const Making& making, fabric::Kind kind);
+  [[nodiscard]] std::uint32_t number_of_granule(std::uint32_t granule) const;
+  [[nodiscard]] int island_of(std::uint32_t number) const noexcept;
+  std::shared_ptr<Access> reach_far(GlobalAddress address);
+
+  void receive(const fabric::Head& head) noexcept;
+  void receive_request(const fabric::Head& head) noexcept;
+  void receive_lock(const fabric::Head& head) noexcept;
+  Access* use(std::uint32_t window) noexcept;
+  void leave(std::uint32_t window) noexcept;
+  template <class Visit>
+  void with(std::uint32_t window, Visit visit) noexcept {
+    Access* const access = use(window);
+    if (access == nullptr) return;
+    visit(*access);
+    leave(window);
+  }
+
+  fabric::Engine& engine_;
+  Outbox outbox_;
+  Meetings meetings_;
+  Pins pins_;
+  Client client_;
+  Server server_;
+  LockHomes lock_homes_;
+  GivenKeys given_keys_;
+  std::vector<std::atomic<bool>> gone_;  // by rank
+
+  struct Known {
+    Access* access;
+    std::uint32_t users;
+  };
+  SpinLock known_lock_;  // of the next
+  std::map<std::uint32_t, Known> known_;
+
+  std::mutex reached_mutex_;  // of the next
+  std::map<std::uint32_t, std::weak_ptr<Access>> reached_;
+
+  Worker worker_;  // the last: it ends first
+};
+
+}  // namespace tonari::window
