@@ -47,8 +47,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 
 # The current folder of src/: its objects become part of the library. New files are picked up by the next build.
+# SUBFOLDERS: those of its folders that belong to the same target.
 function(tonari_folder name)
-  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SUBFOLDERS")
+  list(TRANSFORM arg_SUBFOLDERS APPEND /*.cpp OUTPUT_VARIABLE patterns)
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp ${patterns})
   add_library(tonari_${name} OBJECT ${sources})
   target_include_directories(tonari_${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(tonari_${name} PRIVATE tonari_flags ${TONARI_PACKAGES})

@@ -38,7 +38,7 @@ namespace share {
 class Guarded;
 }
 
-/// Bytes bound to a synchronisation variable: the part that guarded<T> and guarded_span<T> share. docs/guarded.md.
+/// Bytes bound to a synchronisation variable: the part that guarded<T> and guarded_span<T> share. docs/modules/guarded.md.
 ///
 /// Any number of threads of any ranks read together, or one thread writes. The writer owns the newest data. Ownership
 /// stays with its rank until another rank wants to write; then it moves, with the data, in one message. Locking again

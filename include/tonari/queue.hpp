@@ -116,7 +116,7 @@ struct Descriptor {
 };
 
 namespace window {
-class Work;
+class DescriptorQueue;
 }  // namespace window
 
 /// Works through descriptors of one window in the order in which they were posted, while the poster computes: a lock,
@@ -149,7 +149,7 @@ class Queue {
   Status wait_all() noexcept;
 
  private:
-  std::shared_ptr<window::Work> work_;
+  std::shared_ptr<window::DescriptorQueue> work_;
 };
 
 }  // namespace tonari

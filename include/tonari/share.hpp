@@ -26,8 +26,8 @@
 //              several hosts have copies of what they use (release consistency, several writers of a page); so have,
 //              with TONARI_APART=memory or network, ranks of one host.
 // Calls:       of the system work on shared memory; for users to whom the kernel does not tell faults in them, those of
-//              libc, where `tonari run` has started the program: docs/modules/share.md, "System calls". Else they fail with
-//              EFAULT until the program has touched what they use.
+//              libc, where `tonari run` has started the program: docs/modules/share.md, "System calls". Else they fail
+//              with EFAULT until the program has touched what they use.
 // Threads:     any thread of a rank may load, store and synchronise; "collective" calls are made by one at a time, in
 //              the same order in all ranks.
 // Death:       of a rank ends the job, unless Job::on_death is used: then synchronisation answers peer_gone, and
@@ -98,7 +98,7 @@ Status release(Job& job, Others others = Others::may_compute) noexcept;
 /// The other end: this rank sees what others have released.
 Status acquire(Job& job) noexcept;
 
-class SyncPlace;  // where a mutex, a flag or a counter lies
+class SyncSlot;  // where a mutex, a flag or a counter lies
 
 /// A lock over all ranks and threads of the job, for one writer or any number of readers.
 ///
@@ -142,7 +142,7 @@ class mutex {
   Lock try_lock_shared() noexcept;
 
  private:
-  std::unique_ptr<SyncPlace> place_;
+  std::unique_ptr<SyncSlot> place_;
 };
 
 /// Holds a mutex while it lives. Test it before touching the data: it holds nothing if locking failed. Move-only.
@@ -164,11 +164,11 @@ class [[nodiscard]] mutex::Lock {
 
  private:
   friend class mutex;
-  Lock(SyncPlace& place, Status status) noexcept
+  Lock(SyncSlot& place, Status status) noexcept
       : place_(status == Status::ok || status == Status::holder_died ? &place : nullptr), status_(status) {}
-  static Status unlock(SyncPlace& place) noexcept;
+  static Status unlock(SyncSlot& place) noexcept;
 
-  SyncPlace* place_;  // null: not held
+  SyncSlot* place_;  // null: not held
   Status status_;
 };
 
@@ -188,7 +188,7 @@ class flag {
   Status wait(std::uint64_t value) noexcept;
 
  private:
-  std::unique_ptr<SyncPlace> place_;
+  std::unique_ptr<SyncSlot> place_;
 };
 
 /// A number that all may add to; each addition is ordered among all of them, and with what was written before.
@@ -205,7 +205,7 @@ class counter {
   [[nodiscard]] Fetched<std::uint64_t> get() noexcept { return fetch_add(0); }
 
  private:
-  std::unique_ptr<SyncPlace> place_;
+  std::unique_ptr<SyncSlot> place_;
 };
 
 /// The part of [0, count) that is a rank's: parts are as equal as can be, in the order of ranks.

@@ -69,7 +69,7 @@ struct Fetched {
 };
 
 namespace window {
-class Access;
+class WindowState;
 class Put;
 enum class AtomicOperation : std::uint8_t { add, swap, compare_and_swap, bit_and, bit_or, bit_xor };
 struct AtomicWords {
@@ -249,7 +249,7 @@ class Window {
  private:
   friend class Queue;
   friend class window::Put;
-  explicit Window(std::shared_ptr<window::Access> access) noexcept;
+  explicit Window(std::shared_ptr<window::WindowState> access) noexcept;
 
   template <AtomicWord T>
   Fetched<T> apply(GlobalAddress at, window::AtomicOperation operation, T operand, T expected = {}) noexcept {
@@ -263,7 +263,7 @@ class Window {
   }
   Fetched<std::uint64_t> apply_words(GlobalAddress at, const window::AtomicWords& words) noexcept;
 
-  std::shared_ptr<window::Access> access_;
+  std::shared_ptr<window::WindowState> access_;
 };
 
 /// A window as an array of T in each part: offsets are indices. Refers to the window, which must outlive it.

@@ -13,7 +13,7 @@ void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std:
 void futex_wake(const std::atomic<std::uint32_t>& word, int threads) noexcept;
 
 /// Changes `word` and wakes everyone who sleeps on it.
-inline void ring_bell(std::atomic<std::uint32_t>& word) noexcept {
+inline void ring_doorbell(std::atomic<std::uint32_t>& word) noexcept {
   word.fetch_add(1, std::memory_order_release);
   futex_wake(word, 0x7fffffff);
 }

@@ -17,9 +17,9 @@ namespace tonari::cli {
 
 namespace {
 
-bool has_joined(const job::Gatekeeper& gatekeeper) {
-  for (int rank = 0; rank < gatekeeper.arena().ranks(); ++rank) {
-    if (gatekeeper.joined(rank)) return true;
+bool has_joined(const job::JobServer& job_server) {
+  for (int rank = 0; rank < job_server.arena().ranks(); ++rank) {
+    if (job_server.joined(rank)) return true;
   }
   return false;
 }
@@ -83,8 +83,8 @@ int launch(const LaunchOptions& options) {
 
   LaunchedJob job{options, options.ranks > 0 ? options.ranks : usable_cores()};
   const int status = job.run();
-  if (options.statistics && has_joined(job.gatekeeper())) {
-    print_stderr("{}", statistics_table(job.gatekeeper().arena()));
+  if (options.statistics && has_joined(job.job_server())) {
+    print_stderr("{}", statistics_table(job.job_server().arena()));
   } else if (options.statistics) {
     print_stderr("tonari: no rank has joined, so there are no counters to print (--stats)\n");
   }

@@ -34,7 +34,7 @@ Settings settings_of_ranks(const LaunchOptions& options) {
 
 LaunchedJob::LaunchedJob(const LaunchOptions& options, int ranks)
     : options_(options),
-      gatekeeper_(ranks, settings_of_ranks(options)),
+      job_server_(ranks, settings_of_ranks(options)),
       limit_(ranks),
       forwarder_(ranks, options.tag_output),
       events_(::epoll_create1(EPOLL_CLOEXEC)),
@@ -44,7 +44,7 @@ LaunchedJob::LaunchedJob(const LaunchOptions& options, int ranks)
   // What a rank that ended has left running comes to us: see end_orphans.
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) throw_system_error("prctl(PR_SET_CHILD_SUBREAPER)");
   watch(signals_.descriptor(), Source::signals);
-  watch(gatekeeper_.descriptor(), Source::gatekeeper);
+  watch(job_server_.descriptor(), Source::job_server);
   watch(forwarder_.descriptor(), Source::forwarder);
   watch(report_.reader.number(), Source::report);
   if (options.timeout_seconds > 0) {
@@ -123,7 +123,7 @@ int LaunchedJob::wait_milliseconds() const noexcept {
 void LaunchedJob::handle(Source source, int index) {
   switch (source) {
     case Source::signals: return hear_signals();
-    case Source::gatekeeper: gatekeeper_.step(); return hear_failures();
+    case Source::job_server: job_server_.step(); return hear_failures();
     case Source::forwarder: return forwarder_.step();
     case Source::report: return hear_exec_failures();
     case Source::process: return program_ended(index);
@@ -134,11 +134,11 @@ void LaunchedJob::program_ended(int rank) {
   Rank& ended = at(rank);
   ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, ended.process.number(), nullptr);
   hear_exec_failures();  // why it ended, if it never was the program
-  gatekeeper_.step();    // why others ended it, or that it had died for the job before it ended
+  job_server_.step();    // why others ended it, or that it had died for the job before it ended
   hear_failures();
 
   ended.ending = job::ending_of(ended.process, ended.pid);
-  gatekeeper_.program_ended(rank, ended.pid, *ended.ending);
+  job_server_.program_ended(rank, ended.pid, *ended.ending);
   hear_failures();
   const int status = ended.ending->exit_status();
   if (status_ == 0 && (!cause_ || *cause_ == rank)) status_ = status;
@@ -146,7 +146,7 @@ void LaunchedJob::program_ended(int rank) {
 }
 
 void LaunchedJob::hear_failures() {
-  while (const auto failure = gatekeeper_.next_failure()) {
+  while (const auto failure = job_server_.next_failure()) {
     if (!failed_) status_of_failure_ = failure->exit_status;
     failed_ = true;
     if (failure->rank >= 0) at(failure->rank).explained = true;
@@ -164,7 +164,7 @@ void LaunchedJob::explain_kill(int rank) {
   const Rank& ended = at(rank);
   if (ended.ending->signal == 0 || ended.explained || quiet_) return;
   if (ended.ending->signal == SIGPIPE && forwarder_.is_output_broken()) return;  // as in any pipeline
-  forwarder_.say(fmt::format("{} {}", gatekeeper_.name_of(rank, ended.pid), job::describe(*ended.ending)));
+  forwarder_.say(fmt::format("{} {}", job_server_.name_of(rank, ended.pid), job::describe(*ended.ending)));
 }
 
 }  // namespace tonari::cli

@@ -27,11 +27,11 @@ class LaunchedJob {
   LaunchedJob(LaunchedJob&&) = delete;
 
   int run();  ///< Until all have ended. Answers the exit status.
-  [[nodiscard]] const job::Gatekeeper& gatekeeper() const noexcept { return gatekeeper_; }
+  [[nodiscard]] const job::JobServer& job_server() const noexcept { return job_server_; }
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class Source : std::uint32_t { signals, gatekeeper, report, forwarder, process };
+  enum class Source : std::uint32_t { signals, job_server, report, forwarder, process };
 
   struct Rank {
     pid_t pid = 0;
@@ -43,7 +43,7 @@ class LaunchedJob {
 
   [[nodiscard]] Rank& at(int rank) noexcept { return ranks_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] int count() const noexcept { return static_cast<int>(ranks_.size()); }
-  [[nodiscard]] bool is_over(int rank) noexcept { return at(rank).ending && !gatekeeper_.runs(rank); }
+  [[nodiscard]] bool is_over(int rank) noexcept { return at(rank).ending && !job_server_.runs(rank); }
 
   // launch_start.cpp
   void start_ranks();
@@ -74,7 +74,7 @@ class LaunchedJob {
 
   const LaunchOptions& options_;
   SignalInbox signals_;
-  job::Gatekeeper gatekeeper_;
+  job::JobServer job_server_;
   DescriptorLimit limit_;
   Forwarder forwarder_;
   FileDescriptor events_;

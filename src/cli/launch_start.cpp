@@ -48,7 +48,7 @@ std::vector<cpu_set_t> choose_places(const LaunchOptions& options, int ranks) {
 }  // namespace
 
 std::vector<std::string> LaunchedJob::environment_of_all() const {
-  std::vector<std::string> ours = gatekeeper_.environment();
+  std::vector<std::string> ours = job_server_.environment();
   ours.push_back(fmt::format("TONARI_SIZE={}", count()));
   if (!options_.apart.empty()) ours.push_back("TONARI_APART=" + options_.apart);
   if (!options_.network.empty()) ours.push_back("TONARI_NETWORK=" + options_.network);

@@ -85,7 +85,7 @@ void LaunchedJob::act_on_deadlines() {
 
 void LaunchedJob::signal_all(int number, bool everyone) noexcept {
   for (int rank = 0; rank < count(); ++rank) {
-    if (everyone || !gatekeeper_.lives_on(rank)) signal_rank(rank, number);
+    if (everyone || !job_server_.lives_on(rank)) signal_rank(rank, number);
   }
 }
 
@@ -104,8 +104,8 @@ void LaunchedJob::signal_rank(int rank, int number) noexcept {
     signal_tree(to.pid, number);  // its group is ours too
   }
   // What a wrapper runs may be in a group of its own: gdb does that.
-  const pid_t joined = gatekeeper_.process(rank);
-  if (to.own_group && gatekeeper_.runs(rank) && ::getpgid(joined) != to.pid) gatekeeper_.send_signal(rank, number);
+  const pid_t joined = job_server_.process(rank);
+  if (to.own_group && job_server_.runs(rank) && ::getpgid(joined) != to.pid) job_server_.send_signal(rank, number);
 }
 
 }  // namespace tonari::cli

@@ -47,14 +47,14 @@ Engine::Engine(job::Session& session)
   spins_ = spins_min_;
   yields_max_ = shared_cores_ ? yields_with_shared_cores : yields_with_a_core_each;
   if (session.network() == nullptr) return;
-  bell_ = session.arena().open_bell(session.rank(), job::Arena::Bell::waiting);
-  service_bell_ = session.arena().open_bell(session.rank(), job::Arena::Bell::service);
+  doorbell_ = session.arena().open_doorbell(session.rank(), job::Arena::Doorbell::waiting);
+  service_doorbell_ = session.arena().open_doorbell(session.rank(), job::Arena::Doorbell::service);
   const auto size = static_cast<std::size_t>(session.size());
-  for (int rank = 0; rank < session.size(); ++rank) far_.push_back(session.is_far(rank) ? 1 : 0);
-  has_neighbours_ = std::ranges::count(far_, 0) > 1;
+  for (int rank = 0; rank < session.size(); ++rank) remote_.push_back(session.is_remote(rank) ? 1 : 0);
+  has_neighbours_ = std::ranges::count(remote_, 0) > 1;
   leaves_ = std::vector<std::atomic<char>>(size);
   full_told_to_ = session.size();
-  if (has_other_hosts(session)) vigil_.emplace(session);
+  if (has_other_hosts(session)) failure_detector_.emplace(session);
   network_ = static_cast<Network*>(session.network());
 }
 
@@ -67,14 +67,14 @@ Engine& Engine::of(job::Session& session) {
 // Takes heads first and hands them up then: the lines of several are on their way at once.
 std::size_t Engine::poll() noexcept {
   std::size_t heads = 0;
-  if (has_strays_) [[unlikely]]
-    hand_up_strays();
+  if (has_undelivered_) [[unlikely]]
+    deliver_undelivered();
   shm_.poll(heads_a_poll, [this, &heads](const Head& head) noexcept { arrived_[heads++] = head; });
   if (heads != 0) hand_up(std::span(arrived_).first(heads));
   if (network_ != nullptr) heads += poll_network();
   retry_held_back();
   if (shm_.room_made()) [[unlikely]]
-    session_.arena().ring_all_bells();
+    session_.arena().ring_all_doorbells();
   count_poll(heads == 0 && network_empty_);
   return heads;
 }
@@ -98,17 +98,17 @@ std::size_t Engine::poll_network() noexcept {
   if (network_->gone_count() != gone_seen_) [[unlikely]]
     notice_gone();
   tell_if_full();
-  if (vigil_) keep_vigil();
+  if (failure_detector_) run_failure_detector();
   return heads;
 }
 
-void Engine::keep_vigil() noexcept {
+void Engine::run_failure_detector() noexcept {
   const std::uint32_t deaths = session_.arena().header().deaths.load(std::memory_order_acquire);  // with the phases
   if (deaths != deaths_seen_) [[unlikely]] {
     deaths_seen_ = deaths;
-    vigil_->look_after_orphans();
+    failure_detector_->take_over_watched();
   }
-  vigil_->tell([this](int peer, const Head& head) noexcept { return send(peer, head, Lane::request); });
+  failure_detector_->tell([this](int peer, const Head& head) noexcept { return send(peer, head, Lane::request); });
 }
 
 // Other hosts cannot look into this rank's block. Where there is no room for it, the next poll goes on.
@@ -118,13 +118,13 @@ void Engine::tell_if_full() noexcept {
     full_told_ = full;
     full_told_to_ = 0;
   }
-  const auto ranks = static_cast<int>(far_.size());
+  const auto ranks = static_cast<int>(remote_.size());
   Head head{};
   head.kind = Kind::rank_full;
   head.source = static_cast<std::uint32_t>(session_.rank());
   head.tag = full_told_;
   for (; full_told_to_ < ranks; ++full_told_to_) {
-    const bool cannot_look = is_far(full_told_to_) && session_.is_on_other_host(full_told_to_);
+    const bool cannot_look = is_remote(full_told_to_) && session_.is_on_other_host(full_told_to_);
     if (cannot_look && send(full_told_to_, head, Lane::request) == Status::again) return;
   }
 }
@@ -132,18 +132,18 @@ void Engine::tell_if_full() noexcept {
 void Engine::notice_gone() noexcept {
   gone_seen_ = network_->gone_count();
   for (int rank = 0; rank < session_.size(); ++rank) {
-    if (!is_far(rank) || !session_.is_on_other_host(rank) || !network_->gone(rank)) continue;
+    if (!is_remote(rank) || !session_.is_on_other_host(rank) || !network_->gone(rank)) continue;
     const bool stays = session_.arena().block(rank).phase.load(std::memory_order_acquire) < job::Phase::leaving;
     if (!stays) continue;
     network_->say_if_out_of_reach(rank);
-    if (vigil_) vigil_->found_dead(rank);
+    if (failure_detector_) failure_detector_->found_dead(rank);
     session_.arena().mark_dead(rank, 0, job::Ending::unknown);
   }
 }
 
 // From its watcher. What is at stake on this host, the arena says itself.
 void Engine::hear_of_death(std::uint32_t rank) noexcept {
-  if (rank >= far_.size() || !session_.is_on_other_host(static_cast<int>(rank))) return;  // a peer lies
+  if (rank >= remote_.size() || !session_.is_on_other_host(static_cast<int>(rank))) return;  // a peer lies
   const auto dead = static_cast<int>(rank);
   const bool stays = session_.arena().block(dead).phase.load(std::memory_order_acquire) < job::Phase::leaving;
   if (stays) session_.arena().mark_dead(dead, 0, job::Ending::unknown);
@@ -153,8 +153,8 @@ void Engine::hear_of_death(std::uint32_t rank) noexcept {
 void Engine::take_up(const Head& head) noexcept {
   if (head.kind == Kind::rank_died) return hear_of_death(head.tag);  // from a neighbour, too
   const auto rank = static_cast<int>(head.source);
-  if (head.source >= far_.size() || !is_far(rank)) return;     // a peer lies
-  const bool has_own_block = session_.is_on_other_host(rank);  // here, for this rank alone
+  if (head.source >= remote_.size() || !is_remote(rank)) return;  // a peer lies
+  const bool has_own_block = session_.is_on_other_host(rank);     // here, for this rank alone
   if (head.kind == Kind::rank_full && has_own_block) {
     session_.arena().block(rank).full.store(head.tag, std::memory_order_relaxed);  // a hint
   } else if (head.kind == Kind::rank_leaves) {
@@ -168,7 +168,7 @@ void Engine::hand_up(std::span<const Head> heads) noexcept {
     const std::size_t layer = layer_of(heads.front().kind);
     const auto end = std::ranges::find_if(heads, [layer](const Head& head) { return layer_of(head.kind) != layer; });
     const auto count = static_cast<std::size_t>(end - heads.begin());
-    if (layer < layers_count) {
+    if (layer < protocols_count) {
       hand_up(layer, heads.first(count));
     } else {
       for (const Head& head : heads.first(count)) take_up(head);
@@ -178,41 +178,41 @@ void Engine::hand_up(std::span<const Head> heads) noexcept {
 }
 
 void Engine::hand_up(std::size_t layer, std::span<const Head> heads) noexcept {
-  Layer* const above = layers_[layer].load(std::memory_order_acquire);
-  std::vector<Head>& strays = strays_[layer];
+  Protocol* const above = protocols_[layer].load(std::memory_order_acquire);
+  std::vector<Head>& strays = undelivered_[layer];
   if (above != nullptr && strays.empty()) [[likely]] {  // or they would overtake
     above->receive(heads);
   } else {
     strays.insert(strays.end(), heads.begin(), heads.end());
-    has_strays_ = true;
+    has_undelivered_ = true;
   }
 }
 
-void Engine::hand_up_strays() noexcept {
-  has_strays_ = false;
-  for (std::size_t layer = 0; layer < layers_count; ++layer) {
-    Layer* const above = layers_[layer].load(std::memory_order_acquire);
+void Engine::deliver_undelivered() noexcept {
+  has_undelivered_ = false;
+  for (std::size_t layer = 0; layer < protocols_count; ++layer) {
+    Protocol* const above = protocols_[layer].load(std::memory_order_acquire);
     if (above != nullptr) {
-      above->receive(strays_[layer]);
-      strays_[layer] = {};
+      above->receive(undelivered_[layer]);
+      undelivered_[layer] = {};
     }
-    has_strays_ = has_strays_ || !strays_[layer].empty();
+    has_undelivered_ = has_undelivered_ || !undelivered_[layer].empty();
   }
 }
 
 void Engine::retry_held_back() noexcept {
   if (watches_count_.load(std::memory_order_relaxed) != 0) wake_watchers();
-  for (auto& slot : layers_) {
-    Layer* above = slot.load(std::memory_order_acquire);
+  for (auto& slot : protocols_) {
+    Protocol* above = slot.load(std::memory_order_acquire);
     if (above != nullptr && above->held_back()) above->retry();
   }
 }
 
 // By the service thread, before layers are told that a rank has died or leaves: what lies here of that rank is handed
-// up, by this thread or by the baton's holder, whom the bell rouses.
+// up, by this thread or by the progress lock's holder, whom the doorbell rouses.
 //
-// Promised: what lay in our rings, or of a far rank in this host's sockets, as far as UCX still reads a connection that
-// has broken, when we learned of it. Not promised: what was on its way from another host. A rank's own connection
+// Promised: what lay in our rings, or of a remote rank in this host's sockets, as far as UCX still reads a connection
+// that has broken, when we learned of it. Not promised: what was on its way from another host. A rank's own connection
 // breaks behind all that came over it, but its watcher's word comes over another one, and may overtake. Then the layers
 // learn of the death first, and get what comes late, or it is lost with the connection: of what the dead have sent
 // nobody can count on the last.
@@ -225,12 +225,12 @@ void Engine::drain() noexcept {
   const std::uint32_t empty_polls = empty_polls_.load(std::memory_order_acquire);
   while (empty_polls_.load(std::memory_order_acquire) - empty_polls < 2 &&
          polls_.load(std::memory_order_acquire) - polls < polls_max) {
-    if (take_baton()) {
+    if (take_progress_lock()) {
       shm_.expect_gap();
       poll_all();
-      drop_baton(true);
+      drop_progress_lock(true);
     } else {
-      ring_own_bell();
+      ring_own_doorbell();
       ::sched_yield();
     }
   }
@@ -239,17 +239,17 @@ void Engine::drain() noexcept {
 // A spare moment: touch lines that a peer writes, which would delay a send.
 void Engine::idle() noexcept {
   bulk_.tidy();
-  for (auto& slot : layers_) {
-    Layer* above = slot.load(std::memory_order_acquire);
+  for (auto& slot : protocols_) {
+    Protocol* above = slot.load(std::memory_order_acquire);
     if (above != nullptr) above->idle();
   }
 }
 
 void Engine::progress() noexcept {
-  if (!take_baton()) return;
+  if (!take_progress_lock()) return;
   poll();
-  drop_baton(true);
-  run_errands();
+  drop_progress_lock(true);
+  run_deferred_work();
 }
 
 bool Engine::watch(const Watched& what, Sleeper* sleeper) noexcept {
@@ -281,68 +281,69 @@ void Engine::wake_watchers() noexcept {
   }
 }
 
-void Engine::run_all_errands() noexcept {
-  for (auto& slot : layers_) {
-    Layer* above = slot.load(std::memory_order_acquire);
-    if (above != nullptr) above->run_errands();
+void Engine::run_all_deferred_work() noexcept {
+  for (auto& slot : protocols_) {
+    Protocol* above = slot.load(std::memory_order_acquire);
+    if (above != nullptr) above->run_deferred_work();
   }
 }
 
-bool Engine::has_layers() const noexcept {
-  return std::ranges::any_of(layers_, [](const auto& slot) { return slot.load(std::memory_order_acquire) != nullptr; });
+bool Engine::has_protocols() const noexcept {
+  return std::ranges::any_of(protocols_,
+                             [](const auto& slot) { return slot.load(std::memory_order_acquire) != nullptr; });
 }
 
 void Engine::serve() noexcept {
   // Only where no application thread comes by itself within a moment.
   constexpr std::chrono::microseconds moment{20};
-  const std::uint32_t seen = block_.service_bell.load(std::memory_order_relaxed);
-  if (!has_layers()) return;  // heads would have nowhere to go
-  if ((block_.baton.load(std::memory_order_relaxed) & 1) != 0) return;
-  futex_wait(block_.service_bell, seen, moment);
-  if (!take_baton()) return;
+  const std::uint32_t seen = block_.service_doorbell.load(std::memory_order_relaxed);
+  if (!has_protocols()) return;  // heads would have nowhere to go
+  if ((block_.progress_lock.load(std::memory_order_relaxed) & 1) != 0) return;
+  futex_wait(block_.service_doorbell, seen, moment);
+  if (!take_progress_lock()) return;
   do {
     shm_.expect_gap();
   } while (poll_all() != 0);
   idle();
-  drop_baton(true);
-  run_errands();
+  drop_progress_lock(true);
+  run_deferred_work();
 }
 
 bool Engine::died(int rank) noexcept {
-  if (!has_layers()) return false;  // what it sent would have nowhere to go
+  if (!has_protocols()) return false;  // what it sent would have nowhere to go
   drain();
-  if (is_far(rank)) {
+  if (is_remote(rank)) {
     network_->forget(rank);  // which gives back what it read of ours
   } else {
     bulk_.reader_died(rank);
   }
-  tell_layers(rank, &Layer::died);
+  tell_protocols(rank, &Protocol::died);
   return true;
 }
 
 bool Engine::left(int rank) noexcept {
-  if (!has_layers()) return false;  // as above
-  if (is_far(rank) && leaves_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire) == 0) return false;
+  if (!has_protocols()) return false;  // as above
+  if (is_remote(rank) && leaves_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire) == 0) return false;
   drain();
-  tell_layers(rank, &Layer::left);
+  tell_protocols(rank, &Protocol::left);
   return true;
 }
 
-void Engine::tell_layers(int rank, void (Layer::*told)(int) noexcept) noexcept {
+void Engine::tell_protocols(int rank, void (Protocol::*told)(int) noexcept) noexcept {
   {
-    const std::lock_guard guard(layers_mutex_);
+    const std::lock_guard guard(protocols_mutex_);
     gone_.push_back({rank, told});
-    for (const auto& layer : owned_layers_) {
+    for (const auto& layer : owned_protocols_) {
       if (layer) (layer.get()->*told)(rank);
     }
   }
   wake_watchers();
-  ring_own_bell();
+  ring_own_doorbell();
 }
 
 bool Engine::held_back() const noexcept {
-  return std::ranges::any_of(layers_, [](const std::atomic<Layer*>& slot) {
-    const Layer* const above = slot.load(std::memory_order_acquire);
+  return std::ranges::any_of(protocols_, [](const std::atomic<Protocol*>& slot) {
+    const Protocol* const above = slot.load(std::memory_order_acquire);
     return above != nullptr && above->held_back();
   });
 }
@@ -359,18 +360,18 @@ void Engine::settle() noexcept {
   Head leaving{};
   leaving.kind = Kind::rank_leaves;
   leaving.source = static_cast<std::uint32_t>(session_.rank());
-  tell_far_ranks(leaving);
+  tell_remote_ranks(leaving);
 }
 
 // Returns when the head is on its way to all of them that live.
-void Engine::tell_far_ranks(const Head& head) noexcept {
+void Engine::tell_remote_ranks(const Head& head) noexcept {
   struct Telling {
     Engine& engine;
     const Head& head;
     int next = 0;
     Step step() noexcept {
-      for (; next < static_cast<int>(engine.far_.size()); ++next) {
-        if (engine.is_far(next) && engine.send(next, head, Lane::request) == Status::again) return Step::retry;
+      for (; next < static_cast<int>(engine.remote_.size()); ++next) {
+        if (engine.is_remote(next) && engine.send(next, head, Lane::request) == Status::again) return Step::retry;
       }
       return Step::done;
     }
@@ -381,15 +382,15 @@ void Engine::tell_far_ranks(const Head& head) noexcept {
   if (network_ != nullptr) wait(telling);
 }
 
-void Engine::sleep_on(job::Arena::Bell which, std::uint32_t seen, std::chrono::nanoseconds longest) noexcept {
-  const bool is_service = which == job::Arena::Bell::service;
-  const std::atomic<std::uint32_t>& bell = is_service ? block_.service_bell : block_.bell;
-  if (network_ == nullptr) return futex_wait(bell, seen, longest);
+void Engine::sleep_on(job::Arena::Doorbell which, std::uint32_t seen, std::chrono::nanoseconds longest) noexcept {
+  const bool is_service = which == job::Arena::Doorbell::service;
+  const std::atomic<std::uint32_t>& doorbell = is_service ? block_.service_doorbell : block_.doorbell;
+  if (network_ == nullptr) return futex_wait(doorbell, seen, longest);
   if (!network_->arm()) return;
-  std::atomic<std::uint32_t>& on_socket = is_service ? block_.service_bell_socket : block_.bell_socket;
-  const int socket = (is_service ? service_bell_ : bell_).number();
-  on_socket.store(1, std::memory_order_seq_cst);  // before the bell is looked at again: pairs with Arena::ring()
-  if (bell.load(std::memory_order_seq_cst) == seen) {
+  std::atomic<std::uint32_t>& on_socket = is_service ? block_.service_doorbell_socket : block_.doorbell_socket;
+  const int socket = (is_service ? service_doorbell_ : doorbell_).number();
+  on_socket.store(1, std::memory_order_seq_cst);  // before the doorbell is looked at again: pairs with Arena::ring()
+  if (doorbell.load(std::memory_order_seq_cst) == seen) {
     pollfd ready[2] = {{network_->descriptor(), POLLIN, 0}, {socket, POLLIN, 0}};
     const auto seconds = std::chrono::floor<std::chrono::seconds>(longest);
     const timespec limit{.tv_sec = static_cast<time_t>(seconds.count()),
@@ -406,27 +407,27 @@ void Engine::sleep_on(job::Arena::Bell which, std::uint32_t seen, std::chrono::n
 // one descriptor would wake for each message both.
 bool Engine::rest(std::uint32_t seen, std::chrono::nanoseconds longest) noexcept {
   if (network_ == nullptr) return false;
-  if (!take_baton()) {
-    futex_wait(block_.service_bell, seen, nap_);
+  if (!take_progress_lock()) {
+    futex_wait(block_.service_doorbell, seen, nap_);
     nap_ = std::min(2 * nap_, nap_max);
     return true;
   }
   nap_ = std::chrono::milliseconds(1);
-  const bool quiet = network_->quiet() && !held_back() && errands_.load(std::memory_order_relaxed) == 0;
-  drop_baton(true);
+  const bool quiet = network_->quiet() && !held_back() && deferred_work_.load(std::memory_order_relaxed) == 0;
+  drop_progress_lock(true);
   if (!quiet) return true;
-  sleep_on(job::Arena::Bell::service, seen, longest);
-  if (block_.service_bell.load(std::memory_order_relaxed) == seen) serve_network();
+  sleep_on(job::Arena::Doorbell::service, seen, longest);
+  if (block_.service_doorbell.load(std::memory_order_relaxed) == seen) serve_network();
   return true;
 }
 
 // What has woken the service thread came by the network: there is nobody to leave it to, as serve() does.
 void Engine::serve_network() noexcept {
-  if (!take_baton()) return;
+  if (!take_progress_lock()) return;
   while (poll_all() != 0) {
   }
-  drop_baton(true);
-  run_errands();
+  drop_progress_lock(true);
+  run_deferred_work();
 }
 
 // Two ranks that answer each other and each fall asleep meanwhile would go on like that for ever, since waking a core
@@ -437,18 +438,18 @@ void Engine::adapt_spins(std::chrono::nanoseconds slept) noexcept {
   spins_ = slept > short_sleep_max ? spins_min_ : std::min(2 * spins_, spins_growth_max * spins_min_);
 }
 
-void Engine::nudge(int peer) noexcept {
-  if (is_far(peer)) return;  // its service thread looks at the network
+void Engine::wake_peer(int peer) noexcept {
+  if (is_remote(peer)) return;  // its service thread looks at the network
   job::RankBlock& block = session_.arena().block(peer);
-  if ((block.baton.load(std::memory_order_relaxed) & 1) == 0) session_.arena().ring_service_bell(peer);
+  if ((block.progress_lock.load(std::memory_order_relaxed) & 1) == 0) session_.arena().ring_service_doorbell(peer);
 }
 
 void Engine::wake(int peer) noexcept {
-  session_.arena().ring_bell(peer);
+  session_.arena().ring_doorbell(peer);
   block_.counters.wake_ups.fetch_add(1, std::memory_order_relaxed);
 }
 
-Sleeper* Engine::lie_down() noexcept {
+Sleeper* Engine::register_sleeper() noexcept {
   const std::lock_guard guard(sleepers_lock_);
   if (sleepers_free_.empty()) sleepers_free_.push_back(&sleepers_.emplace_back());
   Sleeper* sleeper = sleepers_free_.back();
@@ -458,7 +459,7 @@ Sleeper* Engine::lie_down() noexcept {
   return sleeper;
 }
 
-void Engine::get_up(Sleeper* sleeper) noexcept {
+void Engine::unregister_sleeper(Sleeper* sleeper) noexcept {
   const std::lock_guard guard(sleepers_lock_);
   std::erase(lying_, sleeper);
   sleepers_free_.push_back(sleeper);

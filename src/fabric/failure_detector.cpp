@@ -26,26 +26,26 @@ std::vector<int> first_watchers(const job::Session& session) {
 
 }  // namespace
 
-Vigil::Vigil(const job::Session& session)
+FailureDetector::FailureDetector(const job::Session& session)
     : session_(session),
       size_(session.size()),
       first_watcher_(first_watchers(session)),
-      wards_(first_watcher_.size(), Ward::no),
+      watch_states_(first_watcher_.size(), WatchState::no),
       told_(first_watcher_.size(), size_) {
-  look_after_orphans();
+  take_over_watched();
 }
 
-void Vigil::found_dead(int rank) noexcept {
+void FailureDetector::found_dead(int rank) noexcept {
   if (watcher_of(rank) != session_.rank()) return;
   told_[static_cast<std::size_t>(rank)] = 0;
   owes_ = true;
 }
 
-void Vigil::look_after_orphans() noexcept {
+void FailureDetector::take_over_watched() noexcept {
   for (int rank = 0; rank < size_; ++rank) {
-    Ward& ward = wards_[static_cast<std::size_t>(rank)];
-    if (ward != Ward::no || !session_.is_on_other_host(rank) || watcher_of(rank) != session_.rank()) continue;
-    ward = Ward::owed;
+    WatchState& ward = watch_states_[static_cast<std::size_t>(rank)];
+    if (ward != WatchState::no || !session_.is_on_other_host(rank) || watcher_of(rank) != session_.rank()) continue;
+    ward = WatchState::owed;
     owes_ = true;
     // Whoever watched it may have died before all were told.
     if (!session_.alive(rank)) told_[static_cast<std::size_t>(rank)] = 0;
@@ -53,7 +53,7 @@ void Vigil::look_after_orphans() noexcept {
 }
 
 // The watcher's watcher and so on, where they died. Where all in that circle did, nobody is left to be told.
-int Vigil::watcher_of(int rank) const noexcept {
+int FailureDetector::watcher_of(int rank) const noexcept {
   int watcher = first_watcher_[static_cast<std::size_t>(rank)];
   for (int steps = 0; steps < size_ && !session_.alive(watcher); ++steps) {
     watcher = first_watcher_[static_cast<std::size_t>(watcher)];
@@ -61,9 +61,9 @@ int Vigil::watcher_of(int rank) const noexcept {
   return watcher;
 }
 
-bool Vigil::is_to_be_told(int rank) const noexcept { return rank != session_.rank() && session_.alive(rank); }
+bool FailureDetector::is_to_be_told(int rank) const noexcept { return rank != session_.rank() && session_.alive(rank); }
 
-Head Vigil::head(Kind kind, int of) const noexcept {
+Head FailureDetector::head(Kind kind, int of) const noexcept {
   Head head{};
   head.kind = kind;
   head.source = static_cast<std::uint32_t>(session_.rank());

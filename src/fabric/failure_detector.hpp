@@ -17,16 +17,16 @@ namespace tonari::fabric {
 /// one of the host before its own, which has a connection to it (`rank_watches`) and, when that breaks, tells all
 /// (`rank_died`). When a watcher dies its own watcher takes its place.
 ///
-/// Threads: the holder of the baton.
-class Vigil {
+/// Threads: the holder of the progress lock.
+class FailureDetector {
  public:
   /// `session`: of ranks on several hosts.
-  explicit Vigil(const job::Session& session);
+  explicit FailureDetector(const job::Session& session);
 
   /// The connection to a rank of another host has broken, which had not left: tells all, if that is this rank's to do.
   void found_dead(int rank) noexcept;
   /// Some rank has died: watches whoever that one watched.
-  void look_after_orphans() noexcept;
+  void take_over_watched() noexcept;
 
   /// Sends what is to be sent by `send(peer, head)`, as far as there is room.
   template <class Send>
@@ -38,14 +38,14 @@ class Vigil {
   }
 
  private:
-  enum class Ward : std::uint8_t { no, owed, yes };
+  enum class WatchState : std::uint8_t { no, owed, yes };
 
   template <class Send>
   bool tell_of(int rank, Send& send) noexcept {
     const auto index = static_cast<std::size_t>(rank);
-    if (wards_[index] == Ward::owed) {
+    if (watch_states_[index] == WatchState::owed) {
       if (send(rank, head(Kind::rank_watches, rank)) == Status::again) return false;
-      wards_[index] = Ward::yes;
+      watch_states_[index] = WatchState::yes;
     }
     for (int& to = told_[index]; to < size_; ++to) {
       if (is_to_be_told(to) && send(to, head(Kind::rank_died, rank)) == Status::again) return false;
@@ -58,9 +58,9 @@ class Vigil {
 
   const job::Session& session_;
   int size_;
-  std::vector<int> first_watcher_;  // by rank
-  std::vector<Ward> wards_;         // by rank: whom this one watches
-  std::vector<int> told_;           // by rank: of its death those before this one know
+  std::vector<int> first_watcher_;        // by rank
+  std::vector<WatchState> watch_states_;  // by rank: whom this one watches
+  std::vector<int> told_;                 // by rank: of its death those before this one know
   bool owes_ = false;
 };
 

@@ -28,11 +28,11 @@ enum class Kind : std::uint8_t {
   done = 7,               ///< Reply: the receiver copied the last of an announced payload: Outcome.
   late = 8,               ///< All of an announced payload, now that bulk memory had room for it: Piece.
   credit = 62,            ///< Of an ordering transport, below the layers: never handed up (ordered.hpp).
-  window_join = 64,       ///< To the first rank of a group: this one makes a window with it (window/create/rendezvous.hpp).
-  window_made = 65,       ///< From the first rank: here is the window.
-  window_access = 66,     ///< An access that only the owner of the memory can make (window/remote/target.hpp).
-  window_done = 67,       ///< Reply: what became of it.
-  window_help = 68,       ///< A long access under way, of which the owner may copy chunks: no reply.
+  window_join = 64,  ///< To the first rank of a group: this one makes a window with it (window/create/rendezvous.hpp).
+  window_made = 65,  ///< From the first rank: here is the window.
+  window_access = 66,  ///< An access that only the owner of the memory can make (window/remote/target.hpp).
+  window_done = 67,    ///< Reply: what became of it.
+  window_help = 68,    ///< A long access under way, of which the owner may copy chunks: no reply.
   // Windows between hosts:
   window_told = 69,      ///< What this rank gives to a window that is being made (window/create/rendezvous.hpp).
   window_ready = 70,     ///< It has the window, or could not take part.
@@ -77,11 +77,11 @@ enum class Kind : std::uint8_t {
   guard_over = 173,        ///< From the home: nor does any other.
   rank_leaves = 192,       ///< To ranks of other hosts, the last of this one's: it calls nothing any more.
   rank_full = 193,     ///< To ranks of other hosts: it keeps all the unexpected messages it may (tag 1), or not (0).
-  rank_watches = 194,  ///< To a rank of another host: a connection is all that it makes (vigil.hpp).
+  rank_watches = 194,  ///< To a rank of another host: a connection is all that it makes (failure_detector.hpp).
   rank_died = 195,     ///< To all: the rank that `tag` names, of another host than its watcher, has died.
   kept = 63,           ///< Never sent: an unexpected message whose payload its receiver moved (message/unexpected.hpp).
 };
-inline constexpr std::size_t layers_count = 3;
+inline constexpr std::size_t protocols_count = 3;
 constexpr std::size_t layer_of(Kind kind) noexcept { return static_cast<std::uint8_t>(kind) >> 6; }
 
 // The unit of arrival: one cache line, little-endian. Offsets in bytes.

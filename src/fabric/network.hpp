@@ -23,7 +23,7 @@ namespace tonari::fabric {
 
 /// The longest tail from where it lies: with its head it fits into what UCX takes out of a TCP socket at a time, 64
 /// KiB, so that it stays whole.
-inline constexpr std::size_t far_piece_bytes_max = 60 * 1024;
+inline constexpr std::size_t remote_piece_bytes_max = 60 * 1024;
 
 /// The transport between hosts: UCX's wire, put in order.
 ///

@@ -3,13 +3,13 @@
 #include <array>
 #include <cstddef>
 
-namespace tonari::window {
+namespace tonari::fabric {
 
 /// The pieces of a copy that are on their way, at most `pieces_max`, in the order in which they were begun.
 ///
 /// Threads: one, whose copy it is.
 template <class Piece, std::size_t pieces_max>
-class UnderWay {
+class Pipeline {
  public:
   /// The place of a piece that is not begun yet. When all are, the oldest is ended by `end(piece)`.
   template <class End>
@@ -38,4 +38,4 @@ class UnderWay {
   std::size_t ended_ = 0;
 };
 
-}  // namespace tonari::window
+}  // namespace tonari::fabric

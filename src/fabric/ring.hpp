@@ -64,7 +64,7 @@ class RingWriter {
 
   /// Publishes a copy of `head`. After yes_and_reader_sleeps the caller must wake the reader.
   Pushed push(const Head& head) noexcept;
-  /// Asks the reader to ring every bell once it has given back slots. True when there is room after all.
+  /// Asks the reader to ring every doorbell once it has given back slots. True when there is room after all.
   [[gnu::cold]] bool ask_for_room() noexcept;
   /// True when the reader may sleep. Sequentially consistent with fall_asleep: either this sees it asleep, or it sees
   /// what was stored in that way before this was called.
@@ -84,7 +84,7 @@ class RingWriter {
 
 /// The reading end, in the ring's own rank.
 ///
-/// Threads: one at a time (whoever holds the baton).
+/// Threads: one at a time (whoever holds the progress lock).
 class RingReader {
  public:
   RingReader(RingMemory& ring, std::uint64_t slots, std::function<bool(int)> alive)

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-namespace tonari::window {
+namespace tonari::fabric {
 
-void Outbox::post(int peer, const fabric::Head& head, fabric::Lane lane) noexcept {
+void SendQueue::post(int peer, const Head& head, Lane lane) noexcept {
   const Waiting each{peer, lane, head};
   {
     const std::lock_guard guard(mutex_);
@@ -15,15 +15,15 @@ void Outbox::post(int peer, const fabric::Head& head, fabric::Lane lane) noexcep
     waiting_.push_back(each);
     count_.store(waiting_.size(), std::memory_order_relaxed);
   }
-  engine_.nudge(peer);  // which makes room
-  engine_.rouse();
-  engine_.session().arena().ring_service_bell(engine_.session().rank());  // where nobody is in the library
+  engine_.wake_peer(peer);  // which makes room
+  engine_.wake_self();
+  engine_.session().arena().ring_service_doorbell(engine_.session().rank());  // where nobody is in the library
 }
 
 // Who was nudged when a head was posted may have looked before it could be sent.
-void Outbox::retry() noexcept {
+void SendQueue::retry() noexcept {
   const std::lock_guard guard(mutex_);
-  std::vector<std::pair<int, fabric::Lane>> full;
+  std::vector<std::pair<int, Lane>> full;
   std::vector<int> sent;
   std::erase_if(waiting_, [&](const Waiting& each) {
     const std::pair to(each.peer, each.lane);
@@ -36,19 +36,18 @@ void Outbox::retry() noexcept {
     return true;
   });
   count_.store(waiting_.size(), std::memory_order_relaxed);
-  for (const int peer : sent) engine_.nudge(peer);
+  for (const int peer : sent) engine_.wake_peer(peer);
 }
 
 // False where there is no room. What a head that is dropped names as its tail is free again.
-bool Outbox::send(const Waiting& each) noexcept {
+bool SendQueue::send(const Waiting& each) noexcept {
   const Status status = engine_.send(each.peer, each.head, each.lane);
   if (status == Status::again) return false;
-  const auto tail = fabric::tail_name(each.head.kind);
+  const auto tail = tail_name(each.head.kind);
   if (status == Status::peer_gone && tail) {
-    fabric::BulkReader::give_back(engine_.bulk_of(engine_.session().rank()),
-                                  {fabric::read_payload(each.head, tail->place)});
+    BulkReader::give_back(engine_.bulk_of(engine_.session().rank()), {read_payload(each.head, tail->place)});
   }
   return true;
 }
 
-}  // namespace tonari::window
+}  // namespace tonari::fabric

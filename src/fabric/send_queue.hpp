@@ -7,18 +7,18 @@
 #include <mutex>
 #include <vector>
 
-namespace tonari::window {
+namespace tonari::fabric {
 
 /// Heads that nobody waits to have sent. Those to one rank go in their order, at once or when there is room again;
 /// those to a rank that is gone are dropped.
 ///
 /// Threads: any.
 /// Costs:   a lock and a send; allocates where there is no room.
-class Outbox {
+class SendQueue {
  public:
-  explicit Outbox(fabric::Engine& engine) noexcept : engine_(engine) {}
+  explicit SendQueue(Engine& engine) noexcept : engine_(engine) {}
 
-  void post(int peer, const fabric::Head& head, fabric::Lane lane) noexcept;
+  void post(int peer, const Head& head, Lane lane) noexcept;
   /// Sends what there is room for.
   void retry() noexcept;
   [[nodiscard]] bool is_empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }  // retried
@@ -26,15 +26,15 @@ class Outbox {
  private:
   struct Waiting {
     int peer;
-    fabric::Lane lane;
-    fabric::Head head;
+    Lane lane;
+    Head head;
   };
   bool send(const Waiting& each) noexcept;
 
-  fabric::Engine& engine_;
+  Engine& engine_;
   std::mutex mutex_;  // of the next
   std::vector<Waiting> waiting_;
   std::atomic<std::size_t> count_{0};
 };
 
-}  // namespace tonari::window
+}  // namespace tonari::fabric

@@ -16,7 +16,7 @@ concept Neighbourhood = requires(N& neighbours, int rank) {
   { neighbours.alive(rank) }
   noexcept->std::same_as<bool>;  // false means for ever
   { neighbours.wake(rank) }
-  noexcept;  // it sleeps: ring its bell
+  noexcept;  // it sleeps: ring its doorbell
 };
 
 /// The inbound rings of a rank.

@@ -8,24 +8,24 @@
 #include <cstdint>
 #include <utility>
 
-namespace tonari::window {
+namespace tonari::fabric {
 
 /// Waits for what others change in shared memory, or what heads bring: until `ready()`, which is cheap and may be
 /// called by any thread. Whoever makes it ready wakes this rank after that.
 template <class Ready>
-class WaitUntil : public fabric::Watched {
+class WaitUntil : public Watched {
  public:
   static constexpr std::uint64_t no_end = ~std::uint64_t{0};
 
   /// Ends at `end_ns` of the monotonic clock at the latest.
-  WaitUntil(fabric::Engine& engine, Ready ready, job::Wait what, int peer, std::uint64_t end_ns = no_end) noexcept
+  WaitUntil(Engine& engine, Ready ready, job::Wait what, int peer, std::uint64_t end_ns = no_end) noexcept
       : engine_(engine), ready_(std::move(ready)), what_(what), peer_(peer), end_ns_(end_ns) {}
 
-  fabric::Step step() noexcept { return ready() ? fabric::Step::done : fabric::Step::waiting; }
+  Step step() noexcept { return ready() ? Step::done : Step::waiting; }
   [[nodiscard]] bool ready() const noexcept override {
     return ready_() || (end_ns_ != no_end && monotonic_ns() >= end_ns_);
   }
-  bool attach(fabric::Sleeper* sleeper) noexcept { return engine_.watch(*this, sleeper); }
+  bool attach(Sleeper* sleeper) noexcept { return engine_.watch(*this, sleeper); }
   void slow() noexcept { engine_.tell_long_wait(what_, peer_, -1); }
   [[nodiscard]] std::chrono::nanoseconds time_left() const noexcept {
     constexpr std::uint64_t longest_ns = std::uint64_t{1} << 62;  // no_end is no number of the signed kind
@@ -34,7 +34,7 @@ class WaitUntil : public fabric::Watched {
   }
 
  private:
-  fabric::Engine& engine_;
+  Engine& engine_;
   Ready ready_;
   job::Wait what_;
   int peer_;
@@ -43,7 +43,7 @@ class WaitUntil : public fabric::Watched {
 
 /// For what most often comes soon. `peer`: the rank of the job that is waited for, or -1.
 template <class Ready>
-void wait_until(fabric::Engine& engine, Ready ready, job::Wait what, int peer) noexcept {
+void wait_until(Engine& engine, Ready ready, job::Wait what, int peer) noexcept {
   WaitUntil waiting(engine, std::move(ready), what, peer);
   if (waiting.ready() || engine.look_before_waiting(waiting)) return;
   engine.wait(waiting);
@@ -51,7 +51,7 @@ void wait_until(fabric::Engine& engine, Ready ready, job::Wait what, int peer) n
 
 /// As wait_until(), for what heads bring: calls hurry() if it is not ready after `patience_ns`, and waits on.
 template <class Ready, class Hurry>
-void wait_patiently(fabric::Engine& engine, Ready ready, job::Wait what, int peer, std::uint64_t patience_ns,
+void wait_patiently(Engine& engine, Ready ready, job::Wait what, int peer, std::uint64_t patience_ns,
                     Hurry hurry) noexcept {
   WaitUntil at_first(engine, ready, what, peer, monotonic_ns() + patience_ns);
   engine.wait(at_first);
@@ -66,10 +66,10 @@ template <class Try>
 struct TryUntilDone {
   Try attempt;
 
-  fabric::Step step() noexcept { return attempt() ? fabric::Step::done : fabric::Step::retry; }
+  Step step() noexcept { return attempt() ? Step::done : Step::retry; }
   [[nodiscard]] bool ready() const noexcept { return false; }
-  bool attach(fabric::Sleeper*) noexcept { return true; }
+  bool attach(Sleeper*) noexcept { return true; }
   void slow() noexcept {}
 };
 
-}  // namespace tonari::window
+}  // namespace tonari::fabric

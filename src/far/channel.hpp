@@ -122,8 +122,8 @@ struct Channel {
   std::atomic<std::uint32_t> ended{0};  // not 0: the keeper leaves, and nobody answers faults any more
 
   // Counted when there is something to do; a futex, on which agents and keeper sleep.
-  alignas(64) std::atomic<std::uint32_t> agent_bell{0};
-  alignas(64) std::atomic<std::uint32_t> keeper_bell{0};
+  alignas(64) std::atomic<std::uint32_t> agent_doorbell{0};
+  alignas(64) std::atomic<std::uint32_t> keeper_doorbell{0};
 
   std::array<Command, commands_max> commands{};
   std::array<Request, requests_max> requests{};

@@ -72,7 +72,7 @@ void Client::end() noexcept {
   if (space == nullptr) return;
   space->end();
   if (!listener_.joinable()) return;
-  ring_bell(program_.channel().keeper_bell);
+  ring_doorbell(program_.channel().keeper_doorbell);
   listener_.join();
 }
 
@@ -132,7 +132,7 @@ void Client::serve_requests() noexcept {
   constexpr std::chrono::hours long_time{1};
   Channel& channel = program_.channel();
   for (;;) {
-    const std::uint32_t seen = channel.keeper_bell.load(std::memory_order_acquire);
+    const std::uint32_t seen = channel.keeper_doorbell.load(std::memory_order_acquire);
     for (Request& each : channel.requests) {
       if (each.state.load(std::memory_order_acquire) != Request::asked) continue;
       each.error = answer(each);
@@ -140,7 +140,7 @@ void Client::serve_requests() noexcept {
       futex_wake(each.state, 1);
     }
     if (program_.space()->has_ended()) return;
-    futex_wait(channel.keeper_bell, seen, long_time);
+    futex_wait(channel.keeper_doorbell, seen, long_time);
   }
 }
 

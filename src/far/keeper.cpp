@@ -43,9 +43,9 @@ FileDescriptor connect_to(std::string_view front) {
   return connection;
 }
 
-void ring(const FileDescriptor& bell) noexcept {
+void ring(const FileDescriptor& doorbell) noexcept {
   constexpr std::uint64_t one = 1;
-  (void)!::write(bell.number(), &one, sizeof one);
+  (void)!::write(doorbell.number(), &one, sizeof one);
 }
 
 std::vector<int> servers_of(const Job& job) {

@@ -49,7 +49,8 @@ static_assert(Piece(~0ULL >> 13, pager::page_bytes).bytes() == pager::page_bytes
 ///
 /// Owns:    what it knows of pages; the store outlives it, and nobody else uses it.
 /// Threads: as pager::Source.
-/// Costs:   compressing 4 KiB some microseconds, the way back less (docs/modules/far.md); a short lock for each page that is
+/// Costs:   compressing 4 KiB some microseconds, the way back less (docs/modules/far.md); a short lock for each page
+/// that is
 ///          stored or discarded.
 class PackedStore final : public pager::Source {
  public:

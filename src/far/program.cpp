@@ -86,8 +86,8 @@ void Program::go() noexcept {
 }
 
 void Program::end() noexcept {
-  channel_->ended.store(1, std::memory_order_relaxed);  // the bell publishes it
-  ring_bell(channel_->agent_bell);
+  channel_->ended.store(1, std::memory_order_relaxed);  // the doorbell publishes it
+  ring_doorbell(channel_->agent_doorbell);
 }
 
 }  // namespace tonari::far

@@ -65,8 +65,8 @@ RemoteSpace::Reply RemoteSpace::ask(const Question& question, std::optional<Sums
   // In one order with the load of `ended_` in wait(), as end() has them the other way round: one of the two sees the
   // other. It also publishes the command.
   command.state.store(Command::asked, std::memory_order_seq_cst);
-  channel_.agent_bell.fetch_add(1, std::memory_order_release);
-  futex_wake(channel_.agent_bell, 1);  // any of them will do
+  channel_.agent_doorbell.fetch_add(1, std::memory_order_release);
+  futex_wake(channel_.agent_doorbell, 1);  // any of them will do
   wait(command);
   Reply reply;  // who has ended has not answered
   if (!has_ended()) {

@@ -186,10 +186,10 @@ std::span<std::byte> Arena::segment(int rank) const noexcept {
   return mapping_.bytes().subspan(first + static_cast<std::size_t>(rank) * bytes, bytes);
 }
 
-void Arena::keep_far_ranks(const std::vector<bool>& is_far) {
-  far_.resize(is_far.size());
-  for (std::size_t rank = 0; rank < is_far.size(); ++rank) {
-    if (is_far[rank]) far_[rank] = std::make_unique<RankBlock>();
+void Arena::keep_remote_ranks(const std::vector<bool>& is_remote) {
+  remote_.resize(is_remote.size());
+  for (std::size_t rank = 0; rank < is_remote.size(); ++rank) {
+    if (is_remote[rank]) remote_[rank] = std::make_unique<RankBlock>();
   }
 }
 
@@ -205,7 +205,7 @@ Phase Arena::advance(int rank, Phase phase) noexcept {
 void Arena::count_left() noexcept {
   // Release: whoever sees the last one counted sees all that the leavers did before.
   const auto before = header().left.fetch_add(1, std::memory_order_release);
-  if (before + 1 >= header().ranks || !far_.empty()) futex_wake(header().left, INT_MAX);
+  if (before + 1 >= header().ranks || !remote_.empty()) futex_wake(header().left, INT_MAX);
 }
 
 void Arena::mark_leaving(int rank) noexcept {
@@ -214,7 +214,7 @@ void Arena::mark_leaving(int rank) noexcept {
 
 bool Arena::all_leave() const noexcept {
   // The count is of what this host's ranks know of all.
-  if (far_.empty() && header().left.load(std::memory_order_acquire) >= header().ranks) return true;
+  if (remote_.empty() && header().left.load(std::memory_order_acquire) >= header().ranks) return true;
   // A rank that was killed between the two steps of mark_leaving is not in the count.
   for (int rank = 0; rank < ranks(); ++rank) {
     if (block(rank).phase.load(std::memory_order_acquire) < Phase::leaving) return false;
@@ -232,15 +232,15 @@ void Arena::mark_dead(int rank, int signal, int exit_status) noexcept {
 
   if (before < Phase::leaving) count_left();
   header().deaths.fetch_add(1, std::memory_order_release);  // who sees the count finds the phase
-  ring_all_bells();
+  ring_all_doorbells();
 }
 
-void Arena::ring_all_bells() noexcept {
+void Arena::ring_all_doorbells() noexcept {
   futex_wake(header().deaths, INT_MAX);
   futex_wake(header().left, INT_MAX);
   for (int rank = 0; rank < ranks(); ++rank) {
-    ring_bell(rank);
-    ring_service_bell(rank);
+    ring_doorbell(rank);
+    ring_service_doorbell(rank);
   }
 }
 

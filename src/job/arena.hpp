@@ -73,7 +73,8 @@ struct Counters {
   }
 };
 
-/// What all ranks of a host may see of one rank. Offsets by cache line: identity; bells; what it waits for; counters.
+/// What all ranks of a host may see of one rank. Offsets by cache line: identity; doorbells; what it waits for;
+/// counters.
 struct alignas(cache_line_bytes) RankBlock {
   // Identity: written by the rank while joining, and on a death by who noticed it.
   std::atomic<Phase> phase{Phase::absent};
@@ -85,11 +86,12 @@ struct alignas(cache_line_bytes) RankBlock {
   std::atomic<std::uint64_t> probe{0};  // where its probe word lies in its own memory: a neighbour reads that word by
                                         // process_vm_readv to learn whether it may
 
-  alignas(cache_line_bytes) std::atomic<std::uint32_t> bell{0};          // futex: the holder of the baton sleeps on it
-  std::atomic<std::uint32_t> baton{0};                                   // fabric/engine.hpp
-  std::atomic<std::uint32_t> bell_socket{0};                             // 1: it sleeps on a socket instead
-  alignas(cache_line_bytes) std::atomic<std::uint32_t> service_bell{0};  // futex: its service thread sleeps on it
-  std::atomic<std::uint32_t> service_bell_socket{0};                     // as above
+  alignas(cache_line_bytes) std::atomic<std::uint32_t> doorbell{
+      0};                                         // futex: the holder of the progress lock sleeps on it
+  std::atomic<std::uint32_t> progress_lock{0};    // fabric/engine.hpp
+  std::atomic<std::uint32_t> doorbell_socket{0};  // 1: it sleeps on a socket instead
+  alignas(cache_line_bytes) std::atomic<std::uint32_t> service_doorbell{0};  // futex: its service thread sleeps on it
+  std::atomic<std::uint32_t> service_doorbell_socket{0};                     // as above
 
   alignas(cache_line_bytes) std::atomic<Wait> wait{Wait::nothing};
   std::atomic<std::int32_t> wait_peer{-1};  // rank of the job, or -1: any
@@ -147,9 +149,9 @@ class Arena {
   [[nodiscard]] ArenaHeader& header() const noexcept {
     return *std::launder(reinterpret_cast<ArenaHeader*>(mapping_.bytes().data()));
   }
-  /// Of a rank of another host: what this rank alone knows of it, once keep_far_ranks() was called.
+  /// Of a rank of another host: what this rank alone knows of it, once keep_remote_ranks() was called.
   [[nodiscard]] RankBlock& block(int rank) const noexcept {
-    if (!far_.empty() && far_[static_cast<std::size_t>(rank)]) return *far_[static_cast<std::size_t>(rank)];
+    if (!remote_.empty() && remote_[static_cast<std::size_t>(rank)]) return *remote_[static_cast<std::size_t>(rank)];
     std::byte* const start = mapping_.bytes().data() + sizeof(ArenaHeader);
     return reinterpret_cast<RankBlock*>(start)[rank];
   }
@@ -164,7 +166,7 @@ class Arena {
   [[nodiscard]] static std::size_t blocks_bytes(std::size_t ranks) noexcept;
 
   /// Those ranks are on other hosts, and are told of to this process alone, rank by rank.
-  void keep_far_ranks(const std::vector<bool>& is_far);
+  void keep_remote_ranks(const std::vector<bool>& is_remote);
 
   /// Moves a rank on to a later phase and answers the one it was in. Does nothing when it is there already, or further.
   Phase advance(int rank, Phase phase) noexcept;
@@ -175,38 +177,41 @@ class Arena {
   /// Records a death once (later calls for the rank do nothing, nor does a call for one that has left) and wakes
   /// everyone who may wait for it. Called by the rank itself, or by another process once the rank's is gone.
   void mark_dead(int rank, int signal, int exit_status) noexcept;
-  /// Wakes the thread of a rank of this host that sleeps on its bell, or its service thread.
-  void ring_bell(int rank) noexcept { ring(rank, block(rank).bell, block(rank).bell_socket, Bell::waiting); }
-  void ring_service_bell(int rank) noexcept {
-    ring(rank, block(rank).service_bell, block(rank).service_bell_socket, Bell::service);
+  /// Wakes the thread of a rank of this host that sleeps on its doorbell, or its service thread.
+  void ring_doorbell(int rank) noexcept {
+    ring(rank, block(rank).doorbell, block(rank).doorbell_socket, Doorbell::waiting);
+  }
+  void ring_service_doorbell(int rank) noexcept {
+    ring(rank, block(rank).service_doorbell, block(rank).service_doorbell_socket, Doorbell::service);
   }
   /// Wakes every rank's waiting and service threads.
-  void ring_all_bells() noexcept;
+  void ring_all_doorbells() noexcept;
 
-  /// Which of a rank's two bells.
-  enum class Bell : std::uint8_t { waiting, service };
-  /// A socket that becomes readable when the bell rings while the rank says that it sleeps there: for who has to wait
-  /// for other descriptors too. One a bell. Throws SetupError.
-  [[nodiscard]] FileDescriptor open_bell(int rank, Bell bell) const;
+  /// Which of a rank's two doorbells.
+  enum class Doorbell : std::uint8_t { waiting, service };
+  /// A socket that becomes readable when the doorbell rings while the rank says that it sleeps there: for who has to
+  /// wait for other descriptors too. One a doorbell. Throws SetupError.
+  [[nodiscard]] FileDescriptor open_doorbell(int rank, Doorbell doorbell) const;
 
  private:
   void count_left() noexcept;
-  void ring(int rank, std::atomic<std::uint32_t>& bell, const std::atomic<std::uint32_t>& socket, Bell which) noexcept {
-    // Sequentially consistent with who falls asleep: either it sees the bell rung, or we see where it sleeps. Release,
-    // so with what it is rung for.
-    bell.fetch_add(1, std::memory_order_seq_cst);
+  void ring(int rank, std::atomic<std::uint32_t>& doorbell, const std::atomic<std::uint32_t>& socket,
+            Doorbell which) noexcept {
+    // Sequentially consistent with who falls asleep: either it sees the doorbell rung, or we see where it sleeps.
+    // Release, so with what it is rung for.
+    doorbell.fetch_add(1, std::memory_order_seq_cst);
     if (socket.load(std::memory_order_seq_cst) != 0) [[unlikely]]
       ring_socket(rank, which);
     else
-      futex_wake(bell, 0x7fffffff);
+      futex_wake(doorbell, 0x7fffffff);
   }
-  [[gnu::cold]] void ring_socket(int rank, Bell bell) const noexcept;
+  [[gnu::cold]] void ring_socket(int rank, Doorbell doorbell) const noexcept;
 
   FileDescriptor memory_;
   FileDescriptor ringer_;  // a socket to send from
   Mapping mapping_;
   std::unique_ptr<Pool> pool_;
-  std::vector<std::unique_ptr<RankBlock>> far_;  // by rank; empty where there is one host
+  std::vector<std::unique_ptr<RankBlock>> remote_;  // by rank; empty where there is one host
 };
 
 }  // namespace tonari::job

@@ -16,18 +16,18 @@ namespace tonari::job {
 namespace {
 
 // All that two ranks of one host have in common.
-bool on_one_host(const Introduction& left, const Introduction& right) noexcept {
+bool on_one_host(const BusinessCard& left, const BusinessCard& right) noexcept {
   return left.host.boot_id == right.host.boot_id && left.host.network_namespace == right.host.network_namespace &&
          left.host.ipc_namespace == right.host.ipc_namespace && left.pid_namespace == right.pid_namespace;
 }
 
-std::string version_text(const Introduction& rank) {
+std::string version_text(const BusinessCard& rank) {
   if (rank.magic != handshake_magic) return "another program";
   return fmt::format("version {} of joining", rank.version);
 }
 
 // What keeps a rank from being in one job with rank 0; empty when nothing does.
-std::string difference(const Introduction& first, const Introduction& other) {
+std::string difference(const BusinessCard& first, const BusinessCard& other) {
   if (other.magic == __builtin_bswap64(first.magic)) {
     return "has another byte order: all hosts of a job must have one";
   }
@@ -42,28 +42,28 @@ std::string difference(const Introduction& first, const Introduction& other) {
   return {};
 }
 
-Introduction read_introduction(std::span<const std::byte> bytes) noexcept {
-  Introduction read;
+BusinessCard read_business_card(std::span<const std::byte> bytes) noexcept {
+  BusinessCard read;
   if (bytes.size() == sizeof read) {
     std::memcpy(static_cast<void*>(&read), bytes.data(), sizeof read);
     return read;
   }
   read.magic = 0;  // of another version, or none of ours: magic and version alone say so
-  constexpr auto first_fields = offsetof(Introduction, pid);
+  constexpr auto first_fields = offsetof(BusinessCard, pid);
   if (bytes.size() >= first_fields) std::memcpy(static_cast<void*>(&read), bytes.data(), first_fields);
-  if (read.version == introduction_version) read.magic = 0;
+  if (read.version == business_card_version) read.magic = 0;
   return read;
 }
 
 }  // namespace
 
-std::string Introduction::host_text() const {
+std::string BusinessCard::host_text() const {
   return {host_name.data(), ::strnlen(host_name.data(), host_name.size())};
 }
 
-Introduction introduce_self(int rank) {
+BusinessCard make_business_card(int rank) {
   if (::sodium_init() < 0) throw SetupError("libsodium found no source of random numbers");
-  Introduction self;
+  BusinessCard self;
   self.pid = ::getpid();
   self.host = this_host_identity();
   struct stat status;
@@ -78,14 +78,14 @@ Introduction introduce_self(int rank) {
   return self;
 }
 
-std::string listener_name(const Introduction& rank) {
+std::string listener_name(const BusinessCard& rank) {
   return "tonari-join-" + std::string{rank.listener.data(), rank.listener.size()};
 }
 
-std::vector<Introduction> read_introductions(std::span<const std::vector<std::byte>> all) {
-  std::vector<Introduction> ranks;
+std::vector<BusinessCard> read_business_cards(std::span<const std::vector<std::byte>> all) {
+  std::vector<BusinessCard> ranks;
   ranks.reserve(all.size());
-  for (const auto& bytes : all) ranks.push_back(read_introduction(bytes));
+  for (const auto& bytes : all) ranks.push_back(read_business_card(bytes));
   for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
     const std::string differs = difference(ranks[0], ranks[rank]);
     if (differs.empty()) continue;
@@ -103,11 +103,11 @@ std::vector<int> Hosts::ranks_on(int host) const {
   return ranks;
 }
 
-Hosts group_by_host(std::span<const Introduction> ranks) {
+Hosts group_by_host(std::span<const BusinessCard> ranks) {
   Hosts hosts;
-  std::vector<const Introduction*> firsts;  // by host
-  for (const Introduction& rank : ranks) {
-    const auto same = [&](const Introduction* first) { return on_one_host(*first, rank); };
+  std::vector<const BusinessCard*> firsts;  // by host
+  for (const BusinessCard& rank : ranks) {
+    const auto same = [&](const BusinessCard* first) { return on_one_host(*first, rank); };
     const auto found = std::ranges::find_if(firsts, same);
     hosts.of.push_back(static_cast<int>(found - firsts.begin()));
     if (found != firsts.end()) continue;

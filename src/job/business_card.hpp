@@ -14,7 +14,7 @@
 
 namespace tonari::job {
 
-inline constexpr std::uint32_t introduction_version = 1;
+inline constexpr std::uint32_t business_card_version = 1;
 inline constexpr std::size_t listener_digits = 32;
 
 // Offsets in bytes. Magic and version lie first in every version.
@@ -23,9 +23,9 @@ inline constexpr std::size_t listener_digits = 32;
 //   | magic  | version | pid  | identity 64 | pid namespace | listener | secret | host name |
 //   +--------+---------+------+-------------+---------------+----------+--------+-----------+
 /// What a rank tells all others through the launcher, before they know anything of each other.
-struct Introduction {
+struct BusinessCard {
   std::uint64_t magic = handshake_magic;
-  std::uint32_t version = introduction_version;
+  std::uint32_t version = business_card_version;
   std::int32_t pid = 0;
   HostIdentity host{};
   std::uint64_t pid_namespace = 0;               // what the process id is a number of
@@ -35,18 +35,18 @@ struct Introduction {
 
   [[nodiscard]] std::string host_text() const;
 };
-static_assert(sizeof(Introduction) == 216 && offsetof(Introduction, host) == 16 &&
-              offsetof(Introduction, secret) == 120);
-static_assert(std::has_unique_object_representations_v<Introduction>, "padding would carry stale bytes to a peer");
+static_assert(sizeof(BusinessCard) == 216 && offsetof(BusinessCard, host) == 16 &&
+              offsetof(BusinessCard, secret) == 120);
+static_assert(std::has_unique_object_representations_v<BusinessCard>, "padding would carry stale bytes to a peer");
 
 /// This process's, with numbers of its own for `listener` and `secret`. Throws SetupError.
-Introduction introduce_self(int rank);
+BusinessCard make_business_card(int rank);
 
 /// The name in the abstract namespace at which the rank listens that introduced itself so.
-std::string listener_name(const Introduction& rank);
+std::string listener_name(const BusinessCard& rank);
 
 /// Takes them apart, by rank. Throws SetupError, with the same text in every rank, when ranks cannot work together.
-std::vector<Introduction> read_introductions(std::span<const std::vector<std::byte>> all);
+std::vector<BusinessCard> read_business_cards(std::span<const std::vector<std::byte>> all);
 
 /// Where ranks are. Ranks are on one host when they can share memory and know each other's processes.
 struct Hosts {
@@ -55,6 +55,6 @@ struct Hosts {
 
   [[nodiscard]] std::vector<int> ranks_on(int host) const;
 };
-Hosts group_by_host(std::span<const Introduction> ranks);
+Hosts group_by_host(std::span<const BusinessCard> ranks);
 
 }  // namespace tonari::job

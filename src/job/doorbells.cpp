@@ -7,8 +7,8 @@
 
 #include <cstddef>
 
-// Bells that are sockets, in the abstract namespace: nothing is left of them. Whoever else sends there wakes a thread
-// that looks and sleeps again.
+// Doorbells that are sockets, in the abstract namespace: nothing is left of them. Whoever else sends there wakes a
+// thread that looks and sleeps again.
 namespace tonari::job {
 
 namespace {
@@ -18,12 +18,12 @@ struct Name {
   socklen_t bytes = 0;
 };
 
-Name name_of(std::uint64_t arena, int rank, Arena::Bell bell) noexcept {
+Name name_of(std::uint64_t arena, int rank, Arena::Doorbell doorbell) noexcept {
   Name name;
   name.address.sun_family = AF_UNIX;
   char* const text = name.address.sun_path + 1;  // behind a zero: the abstract namespace
   char* const end = fmt::format_to_n(text, sizeof name.address.sun_path - 1, "tonari-bell-{:016x}-{}-{}", arena, rank,
-                                     static_cast<int>(bell))
+                                     static_cast<int>(doorbell))
                         .out;
   name.bytes = static_cast<socklen_t>(end - reinterpret_cast<char*>(&name.address));
   return name;
@@ -31,17 +31,17 @@ Name name_of(std::uint64_t arena, int rank, Arena::Bell bell) noexcept {
 
 }  // namespace
 
-FileDescriptor Arena::open_bell(int rank, Bell bell) const {
+FileDescriptor Arena::open_doorbell(int rank, Doorbell doorbell) const {
   FileDescriptor socket{::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-  const Name name = name_of(header().name, rank, bell);
+  const Name name = name_of(header().name, rank, doorbell);
   if (!socket || ::bind(socket.number(), reinterpret_cast<const sockaddr*>(&name.address), name.bytes) != 0) {
     throw_system_error(fmt::format("making the socket that wakes rank {}", rank), "see ulimit -n");
   }
   return socket;
 }
 
-void Arena::ring_socket(int rank, Bell bell) const noexcept {
-  const Name name = name_of(header().name, rank, bell);
+void Arena::ring_socket(int rank, Doorbell doorbell) const noexcept {
+  const Name name = name_of(header().name, rank, doorbell);
   const char nothing = 0;
   // Where it cannot be sent, others are waiting there already, or the rank has gone.
   (void)::sendto(ringer_.number(), &nothing, 1, MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&name.address),

@@ -44,15 +44,15 @@ std::uint32_t count_cores(std::span<const pid_t> processes) noexcept {
 
 }  // namespace
 
-Meeting::Meeting(int rank, const Introduction& self)
+HostRendezvous::HostRendezvous(int rank, const BusinessCard& self)
     : rank_(rank), probe_(probe_value(rank)), listener_(listen_at(listener_name(self))) {
   ::fcntl(listener_.number(), F_SETFL, O_NONBLOCK);
 }
 
-Meeting::~Meeting() { ::sodium_memzero(secret_.data(), secret_.size()); }
+HostRendezvous::~HostRendezvous() { ::sodium_memzero(secret_.data(), secret_.size()); }
 
-Meeting::Outcome Meeting::meet(std::span<const Introduction> ranks, std::span<const int> here,
-                               const Settings& settings) {
+HostRendezvous::Outcome HostRendezvous::meet(std::span<const BusinessCard> ranks, std::span<const int> here,
+                                             const Settings& settings) {
   settings_ = settings;
   secret_ = digits_of(ranks[0].secret);
   limit_ = std::chrono::steady_clock::now() + std::chrono::seconds{settings.join_seconds};
@@ -69,7 +69,7 @@ Meeting::Outcome Meeting::meet(std::span<const Introduction> ranks, std::span<co
   return std::move(outcome_);
 }
 
-void Meeting::find_neighbours(std::span<const Introduction> ranks, std::span<const int> here) {
+void HostRendezvous::find_neighbours(std::span<const BusinessCard> ranks, std::span<const int> here) {
   for (const int rank : here) {
     if (rank == rank_) continue;
     const pid_t pid = ranks[static_cast<std::size_t>(rank)].pid;
@@ -85,7 +85,7 @@ void Meeting::find_neighbours(std::span<const Introduction> ranks, std::span<con
 
 // ---- The lowest rank ----
 
-void Meeting::lead(int ranks) {
+void HostRendezvous::lead(int ranks) {
   connections_.resize(outcome_.neighbours.size());
   probes_.resize(outcome_.neighbours.size());
   try {
@@ -107,7 +107,7 @@ void Meeting::lead(int ranks) {
 }
 
 // Waits until somebody has come, who may be a stranger; finds out who has ended instead of coming.
-void Meeting::admit_next() {
+void HostRendezvous::admit_next() {
   std::vector<pollfd> watched{{.fd = listener_.number(), .events = POLLIN, .revents = 0}};
   for (std::size_t i = 0; i < connections_.size(); ++i) {
     const int process = outcome_.neighbours[i].process.number();
@@ -128,7 +128,7 @@ void Meeting::admit_next() {
 }
 
 // Anybody on this host can connect: only who is one of ours is listened to, and who has the secret is one.
-void Meeting::admit(FileDescriptor connection) {
+void HostRendezvous::admit(FileDescriptor connection) {
   const Peer peer = peer_of(connection);
   const auto found = std::ranges::find(outcome_.neighbours, peer.pid, &Neighbour::pid);
   if (found == outcome_.neighbours.end() || peer.user != ::geteuid()) return;
@@ -147,7 +147,7 @@ void Meeting::admit(FileDescriptor connection) {
   connections_[index] = std::move(connection);
 }
 
-void Meeting::make_arena(int ranks) {
+void HostRendezvous::make_arena(int ranks) {
   auto arena = std::make_shared<Arena>(Arena::create(ranks, settings_));
   std::vector<pid_t> processes{::getpid()};
   for (const Neighbour& neighbour : outcome_.neighbours) processes.push_back(neighbour.pid);
@@ -163,13 +163,13 @@ void Meeting::make_arena(int ranks) {
   take(std::move(arena));
 }
 
-void Meeting::send_to_all(Step step, bool copies, int attached) noexcept {
+void HostRendezvous::send_to_all(Step step, bool copies, int attached) noexcept {
   Reply reply{.step = step, .ranks = outcome_.arena->ranks(), .starter = ::getpid()};
   reply.copies = copies ? 1 : 0;
   for (const FileDescriptor& connection : connections_) send_message(connection, &reply, sizeof reply, attached);
 }
 
-bool Meeting::all_could_copy() {
+bool HostRendezvous::all_could_copy() {
   bool all = true;
   for (std::size_t i = 0; i < connections_.size(); ++i) {
     const int rank = outcome_.neighbours[i].rank;
@@ -184,7 +184,7 @@ bool Meeting::all_could_copy() {
 
 // ---- The other ranks ----
 
-void Meeting::follow(const Introduction& first) {
+void HostRendezvous::follow(const BusinessCard& first) {
   const int leader = outcome_.neighbours.front().rank;
   FileDescriptor connection = try_connect(listener_name(first));
   if (!connection) give_up(leader, "ended or failed");
@@ -209,7 +209,7 @@ void Meeting::follow(const Introduction& first) {
   outcome_.direct_copies = hear(Step::go).copies != 0;
 }
 
-Reply Meeting::hear(Step step, FileDescriptor* attached) {
+Reply HostRendezvous::hear(Step step, FileDescriptor* attached) {
   const FileDescriptor& connection = connections_.front();
   const int leader = outcome_.neighbours.front().rank;
   if (!wait_for(connection)) give_up(leader, "did not answer");
@@ -222,14 +222,16 @@ Reply Meeting::hear(Step step, FileDescriptor* attached) {
 
 // ---- All ----
 
-void Meeting::take(std::shared_ptr<Arena> arena) {
+void HostRendezvous::take(std::shared_ptr<Arena> arena) {
   arena->advance(rank_, Phase::joined);
   outcome_.arena = std::move(arena);
 }
 
-bool Meeting::try_copies() const noexcept { return settings_.direct_copies && can_copy_from(*outcome_.arena, next_); }
+bool HostRendezvous::try_copies() const noexcept {
+  return settings_.direct_copies && can_copy_from(*outcome_.arena, next_);
+}
 
-bool Meeting::wait_for(const FileDescriptor& connection) const {
+bool HostRendezvous::wait_for(const FileDescriptor& connection) const {
   pollfd watched{.fd = connection.number(), .events = POLLIN, .revents = 0};
   int ready = 0;
   do {
@@ -238,12 +240,12 @@ bool Meeting::wait_for(const FileDescriptor& connection) const {
   return ready > 0;
 }
 
-int Meeting::milliseconds_left() const {
+int HostRendezvous::milliseconds_left() const {
   using std::chrono::milliseconds;
   const auto left = std::chrono::ceil<milliseconds>(limit_ - std::chrono::steady_clock::now());
   return static_cast<int>(std::max(left, milliseconds{0}).count());
 }
 
-Request Meeting::request(Step step) const noexcept { return {.step = step, .rank = rank_}; }
+Request HostRendezvous::request(Step step) const noexcept { return {.step = step, .rank = rank_}; }
 
 }  // namespace tonari::job

@@ -3,8 +3,8 @@
 #include "base/file_descriptor.hpp"
 #include "base/settings.hpp"
 #include "job/arena.hpp"
-#include "job/handshake.hpp"
 #include "job/business_card.hpp"
+#include "job/handshake.hpp"
 #include "job/neighbour.hpp"
 
 #include <chrono>
@@ -22,12 +22,12 @@ namespace tonari::job {
 /// Owns:    a socket in the abstract namespace, from before the others know its name, so that nobody comes too early;
 ///          while they meet, connections.
 /// Threads: one.
-class Meeting {
+class HostRendezvous {
  public:
   /// Listens, as the rank that introduces itself so. Throws SetupError.
-  Meeting(int rank, const Introduction& self);
-  Meeting(Meeting&&) = delete;  // another process reads a word of it
-  ~Meeting();
+  HostRendezvous(int rank, const BusinessCard& self);
+  HostRendezvous(HostRendezvous&&) = delete;  // another process reads a word of it
+  ~HostRendezvous();
 
   /// What all ranks of a host have in the end.
   struct Outcome {
@@ -37,10 +37,10 @@ class Meeting {
   };
   /// `here` are the ranks of this host in order, this one among them. Once. Throws SetupError, also when one of them
   /// ends meanwhile.
-  Outcome meet(std::span<const Introduction> ranks, std::span<const int> here, const Settings& settings);
+  Outcome meet(std::span<const BusinessCard> ranks, std::span<const int> here, const Settings& settings);
 
  private:
-  void find_neighbours(std::span<const Introduction> ranks, std::span<const int> here);
+  void find_neighbours(std::span<const BusinessCard> ranks, std::span<const int> here);
   // The lowest rank.
   void lead(int ranks);
   void make_arena(int ranks);
@@ -49,7 +49,7 @@ class Meeting {
   void send_to_all(Step step, bool copies, int attached = -1) noexcept;
   bool all_could_copy();
   // The others.
-  void follow(const Introduction& first);
+  void follow(const BusinessCard& first);
   Reply hear(Step step, FileDescriptor* attached = nullptr);
   // All.
   void take(std::shared_ptr<Arena> arena);

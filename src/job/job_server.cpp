@@ -55,7 +55,7 @@ void set_timer(const FileDescriptor& timer, std::uint64_t seconds) noexcept {  /
 
 }  // namespace
 
-Gatekeeper::Gatekeeper(int ranks, const Settings& settings)
+JobServer::JobServer(int ranks, const Settings& settings)
     : ranks_(ranks),
       join_seconds_(settings.join_seconds),
       host_name_(this_host_name()),
@@ -73,31 +73,29 @@ Gatekeeper::Gatekeeper(int ranks, const Settings& settings)
   watch(limit_, Watched::limit, 0);
 }
 
-Gatekeeper::~Gatekeeper() { ::sodium_memzero(secret_.data(), secret_.size()); }
+JobServer::~JobServer() { ::sodium_memzero(secret_.data(), secret_.size()); }
 
-std::vector<std::string> Gatekeeper::environment() const {
-  return {"TONARI_JOIN=" + name_, "TONARI_SECRET=" + secret_};
-}
+std::vector<std::string> JobServer::environment() const { return {"TONARI_JOIN=" + name_, "TONARI_SECRET=" + secret_}; }
 
-bool Gatekeeper::lives_on(int rank) const noexcept {
+bool JobServer::lives_on(int rank) const noexcept {
   return arena_.block(rank).lives_on.load(std::memory_order_acquire) != 0;
 }
 
-std::optional<Failure> Gatekeeper::next_failure() {
+std::optional<Failure> JobServer::next_failure() {
   if (failures_.empty()) return std::nullopt;
   Failure oldest = std::move(failures_.front());
   failures_.pop_front();
   return oldest;
 }
 
-void Gatekeeper::watch(const FileDescriptor& what, Watched kind, int index) {
+void JobServer::watch(const FileDescriptor& what, Watched kind, int index) {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = static_cast<std::uint64_t>(kind) << 32 | static_cast<std::uint32_t>(index);
   if (::epoll_ctl(events_.number(), EPOLL_CTL_ADD, what.number(), &event) != 0) throw_system_error("epoll_ctl");
 }
 
-void Gatekeeper::step() {
+void JobServer::step() {
   std::array<epoll_event, 64> events;
   int count = 0;
   do {
@@ -109,7 +107,7 @@ void Gatekeeper::step() {
   } while (count == static_cast<int>(events.size()));
 }
 
-void Gatekeeper::handle(Watched kind, int index) {
+void JobServer::handle(Watched kind, int index) {
   switch (kind) {
     case Watched::listener: return accept_all();
     case Watched::limit: return limit_passed();
@@ -119,7 +117,7 @@ void Gatekeeper::handle(Watched kind, int index) {
   }
 }
 
-void Gatekeeper::accept_all() {
+void JobServer::accept_all() {
   while (strangers_.size() < strangers_max) {
     FileDescriptor connection{::accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC)};
     if (!connection) return;  // none is left
@@ -130,7 +128,7 @@ void Gatekeeper::accept_all() {
   ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, listener_.number(), nullptr);  // until one of them has spoken
 }
 
-void Gatekeeper::hear_stranger(int number) {
+void JobServer::hear_stranger(int number) {
   const auto found = strangers_.find(number);
   if (found == strangers_.end()) return;
   Request request;
@@ -146,7 +144,7 @@ void Gatekeeper::hear_stranger(int number) {
   answer(request, std::move(connection));
 }
 
-void Gatekeeper::answer(const Request& request, FileDescriptor connection) {
+void JobServer::answer(const Request& request, FileDescriptor connection) {
   const Peer peer = peer_of(connection);
   if (const std::string why = objection(request, peer); !why.empty()) {
     Reply refusal = reply(Step::refused);
@@ -163,7 +161,7 @@ void Gatekeeper::answer(const Request& request, FileDescriptor connection) {
 }
 
 // Why not, or nothing. The texts go to the process that asks, which puts "refused this process as rank R" before them.
-std::string Gatekeeper::objection(const Request& request, const Peer& peer) const {
+std::string JobServer::objection(const Request& request, const Peer& peer) const {
   if (peer.user != ::geteuid()) {
     return fmt::format("it is user {}'s, the job is user {}'s: both must be one user's", peer.user, ::geteuid());
   }
@@ -197,7 +195,7 @@ std::string Gatekeeper::objection(const Request& request, const Peer& peer) cons
       at.pid);
 }
 
-void Gatekeeper::admit(const Request& request, const Peer& peer, FileDescriptor connection) {
+void JobServer::admit(const Request& request, const Peer& peer, FileDescriptor connection) {
   FileDescriptor process = open_process(peer.pid);
   if (!process) return;  // it has ended meanwhile: as if it had never come
   Door& at = door(request.rank);
@@ -219,12 +217,12 @@ void Gatekeeper::admit(const Request& request, const Peer& peer, FileDescriptor 
   look_for_the_missing();
 }
 
-void Gatekeeper::show_arena(const FileDescriptor& connection) const {
+void JobServer::show_arena(const FileDescriptor& connection) const {
   const Reply welcome = reply(Step::welcome);
   send_message(connection, &welcome, sizeof welcome, arena_to_look_at_.number());
 }
 
-void Gatekeeper::hear_rank(int rank) {
+void JobServer::hear_rank(int rank) {
   Door& at = door(rank);
   Request request;
   const auto received = receive_message(at.connection, &request, sizeof request, false);
@@ -241,19 +239,19 @@ void Gatekeeper::hear_rank(int rank) {
   report_marked_deaths();
 }
 
-void Gatekeeper::send_to_all(const Reply& message) noexcept {
+void JobServer::send_to_all(const Reply& message) noexcept {
   for (const Door& at : doors_) {
     if (at.connection) send_message(at.connection, &message, sizeof message);
   }
 }
 
-void Gatekeeper::start_if_complete() {
+void JobServer::start_if_complete() {
   if (!is_complete()) return;
   set_timer(limit_, 0);
   send_to_all(reply(Step::start));
 }
 
-void Gatekeeper::go_if_tested() {
+void JobServer::go_if_tested() {
   if (tested_ < ranks_) return;
   open_ = true;
   Reply go = reply(Step::go);
@@ -261,6 +259,6 @@ void Gatekeeper::go_if_tested() {
   send_to_all(go);
 }
 
-Reply Gatekeeper::reply(Step step) const noexcept { return {.step = step, .ranks = ranks_, .starter = ::getpid()}; }
+Reply JobServer::reply(Step step) const noexcept { return {.step = step, .ranks = ranks_, .starter = ::getpid()}; }
 
 }  // namespace tonari::job

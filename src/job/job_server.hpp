@@ -30,12 +30,12 @@ struct Failure {
 /// Owns:    the arena; a socket in the abstract namespace; a connection and a process descriptor for each rank.
 /// Threads: one. Nothing here blocks: wait until descriptor() is readable, then call step().
 /// Costs:   two descriptors a rank, none for ranks that never join.
-class Gatekeeper {
+class JobServer {
  public:
   /// Throws SetupError. One in a process at a time: the socket is named after the process.
-  Gatekeeper(int ranks, const Settings& settings);
-  ~Gatekeeper();
-  Gatekeeper(Gatekeeper&&) = delete;
+  JobServer(int ranks, const Settings& settings);
+  ~JobServer();
+  JobServer(JobServer&&) = delete;
 
   /// NAME=VALUE pairs that a rank needs to find us, beside TONARI_RANK and TONARI_SIZE.
   [[nodiscard]] std::vector<std::string> environment() const;

@@ -1,4 +1,4 @@
-// The gatekeeper's other half: ranks that do not come, and ranks that end.
+// The job_server's other half: ranks that do not come, and ranks that end.
 
 #include "job/job_server.hpp"
 
@@ -21,14 +21,14 @@ constexpr std::string_view lives(int count) noexcept { return count == 1 ? "live
 
 }  // namespace
 
-void Gatekeeper::program_ended(int rank, pid_t process, const Ending& ending) {
+void JobServer::program_ended(int rank, pid_t process, const Ending& ending) {
   door(rank).program = ending;
   door(rank).program_pid = process;
   look_for_the_missing();
 }
 
 // A rank whose program has ended will not come any more.
-void Gatekeeper::look_for_the_missing() {
+void JobServer::look_for_the_missing() {
   if (!is_joining()) return;
   for (int rank = 0; rank < ranks_; ++rank) {
     const Door& at = door(rank);
@@ -42,7 +42,7 @@ void Gatekeeper::look_for_the_missing() {
   }
 }
 
-void Gatekeeper::limit_passed() {
+void JobServer::limit_passed() {
   std::uint64_t times = 0;
   if (::read(limit_.number(), &times, sizeof times) != sizeof times || !is_joining()) return;
   std::string missing;
@@ -59,14 +59,14 @@ void Gatekeeper::limit_passed() {
                failed_without_end);
 }
 
-void Gatekeeper::stop_joining(int rank, std::string text, const Ending& ending) {
+void JobServer::stop_joining(int rank, std::string text, const Ending& ending) {
   stopped_ = true;
   report(rank, std::move(text), ending, others_than(rank));
   const Reply stop = reply(Step::stop);
   send_to_all(stop);
 }
 
-void Gatekeeper::process_ended(int rank) {
+void JobServer::process_ended(int rank) {
   Door& at = door(rank);
   ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, at.process.number(), nullptr);
   report_marked_deaths();
@@ -91,7 +91,7 @@ void Gatekeeper::process_ended(int rank) {
 }
 
 // A rank that leaves by an exception marks itself dead, and may run on.
-void Gatekeeper::report_marked_deaths() {
+void JobServer::report_marked_deaths() {
   for (int rank = 0; rank < ranks_; ++rank) {
     const Door& at = door(rank);
     if (at.reported || arena_.block(rank).phase.load(std::memory_order_acquire) != Phase::dead) continue;
@@ -100,7 +100,7 @@ void Gatekeeper::report_marked_deaths() {
   }
 }
 
-void Gatekeeper::report(int rank, std::string text, const Ending& ending, Others others) {
+void JobServer::report(int rank, std::string text, const Ending& ending, Others others) {
   if (rank >= 0) door(rank).reported = true;
   const auto [stopped, living_on] = others;
   if (stopped > 0 && living_on > 0) {
@@ -120,7 +120,7 @@ void Gatekeeper::report(int rank, std::string text, const Ending& ending, Others
 }
 
 // What a failure of this rank means for those that are still in the job: the ones with a death handler live on.
-Gatekeeper::Others Gatekeeper::others_than(int rank) const noexcept {
+JobServer::Others JobServer::others_than(int rank) const noexcept {
   Others others;
   for (int other = 0; other < ranks_; ++other) {
     const auto phase = arena_.block(other).phase.load(std::memory_order_acquire);
@@ -130,7 +130,7 @@ Gatekeeper::Others Gatekeeper::others_than(int rank) const noexcept {
   return others;
 }
 
-std::string Gatekeeper::name_of(int rank, pid_t process) const {
+std::string JobServer::name_of(int rank, pid_t process) const {
   return fmt::format("rank {} (pid {}, host {})", rank, process, host_name_);
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "base/file_descriptor.hpp"
-#include "job/process_watch.hpp"
 #include "job/handshake.hpp"
 #include "job/pmix/client.hpp"
+#include "job/process_watch.hpp"
 #include "job/session.hpp"
 
 #include <chrono>
@@ -47,8 +47,8 @@ class JoiningRun final : public Joining {
   FileDescriptor connection_;
 };
 
-/// A process that a launcher with PMIx started: mpirun, prterun, srun. The one way for a job to span hosts; docs/modules/job.md
-/// draws the sequence.
+/// A process that a launcher with PMIx started: mpirun, prterun, srun. The one way for a job to span hosts;
+/// docs/modules/job.md draws the sequence.
 ///
 /// Owns: the connection to the launcher, and the watch over the other ranks of this host.
 class JoiningPmix final : public Joining {
@@ -61,7 +61,7 @@ class JoiningPmix final : public Joining {
  private:
   std::chrono::seconds limit_{0};
   std::optional<pmix::Client> client_;
-  std::optional<DeathWatch> watch_;  // where other ranks are on this host
+  std::optional<ProcessWatch> watch_;  // where other ranks are on this host
 };
 
 /// Exchanges addresses by the ranks' blocks, where all ranks have one arena. Throws SetupError when a rank dies

@@ -1,6 +1,6 @@
 #include "job/business_card.hpp"
-#include "job/joining.hpp"
 #include "job/host_rendezvous.hpp"
+#include "job/joining.hpp"
 
 #include <tonari/status.hpp>
 
@@ -31,14 +31,14 @@ void check_is_first() {
   }
 }
 
-std::span<const std::byte> bytes_of(const Introduction& self) noexcept { return std::as_bytes(std::span(&self, 1)); }
+std::span<const std::byte> bytes_of(const BusinessCard& self) noexcept { return std::as_bytes(std::span(&self, 1)); }
 
-void part_from_far_ranks(Arena& arena, const Hosts& hosts, int own_host) {
-  std::vector<bool> is_far;
-  for (const int host : hosts.of) is_far.push_back(host != own_host);
-  arena.keep_far_ranks(is_far);
-  for (std::size_t rank = 0; rank < is_far.size(); ++rank) {
-    if (is_far[rank]) arena.advance(static_cast<int>(rank), Phase::running);
+void part_from_remote_ranks(Arena& arena, const Hosts& hosts, int own_host) {
+  std::vector<bool> is_remote;
+  for (const int host : hosts.of) is_remote.push_back(host != own_host);
+  arena.keep_remote_ranks(is_remote);
+  for (std::size_t rank = 0; rank < is_remote.size(); ++rank) {
+    if (is_remote[rank]) arena.advance(static_cast<int>(rank), Phase::running);
   }
 }
 
@@ -49,19 +49,19 @@ Membership JoiningPmix::join(const Settings& settings) {
   limit_ = std::chrono::seconds{settings.join_seconds};
   client_.emplace();
   const int rank = client_->rank();
-  const Introduction self = introduce_self(rank);
+  const BusinessCard self = make_business_card(rank);
   progress.store(Progress::introduced, std::memory_order_relaxed);
-  Meeting meeting{rank, self};
-  const auto ranks = read_introductions(client_->exchange("tonari.introduction", bytes_of(self), limit_));
+  HostRendezvous meeting{rank, self};
+  const auto ranks = read_business_cards(client_->exchange("tonari.introduction", bytes_of(self), limit_));
   const Hosts hosts = group_by_host(ranks);
   const int own_host = hosts.of[static_cast<std::size_t>(rank)];
 
-  Meeting::Outcome met = meeting.meet(ranks, hosts.ranks_on(own_host), settings);
+  HostRendezvous::Outcome met = meeting.meet(ranks, hosts.ranks_on(own_host), settings);
   Membership member{.rank = rank, .size = client_->size(), .arena = std::move(met.arena)};
   member.direct_copies = met.direct_copies;
   member.secret.assign(ranks[0].secret.begin(), ranks[0].secret.end());
   if (hosts.names.size() > 1) {
-    part_from_far_ranks(*member.arena, hosts, own_host);
+    part_from_remote_ranks(*member.arena, hosts, own_host);
     member.hosts = hosts.of;
     member.host_names = hosts.names;
   }

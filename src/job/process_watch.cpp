@@ -12,19 +12,19 @@
 
 namespace tonari::job {
 
-DeathWatch::DeathWatch(std::shared_ptr<Arena> arena, std::vector<Neighbour> neighbours)
+ProcessWatch::ProcessWatch(std::shared_ptr<Arena> arena, std::vector<Neighbour> neighbours)
     : arena_(std::move(arena)), neighbours_(std::move(neighbours)), stop_(::eventfd(0, EFD_CLOEXEC)) {
   if (!stop_) throw_system_error("eventfd");
   const AllSignalsBlocked none_for_the_new_thread;
   thread_ = std::thread([this] { watch(); });
 }
 
-DeathWatch::~DeathWatch() {
+ProcessWatch::~ProcessWatch() {
   ::eventfd_write(stop_.number(), 1);
   thread_.join();
 }
 
-void DeathWatch::watch() noexcept {
+void ProcessWatch::watch() noexcept {
   ::pthread_setname_np(::pthread_self(), "tonari-deaths");
   std::vector<pollfd> watched;
   for (const Neighbour& neighbour : neighbours_) {
@@ -41,7 +41,7 @@ void DeathWatch::watch() noexcept {
   }
 }
 
-void DeathWatch::record(const Neighbour& ended) noexcept {
+void ProcessWatch::record(const Neighbour& ended) noexcept {
   const Phase phase = arena_->block(ended.rank).phase.load(std::memory_order_acquire);
   if (phase >= Phase::left || (phase == Phase::leaving && arena_->all_leave())) return;
   const Ending ending = ending_of(ended.process, ended.pid);

@@ -15,11 +15,11 @@ namespace tonari::job {
 ///
 /// Owns:    a thread, from construction to destruction, that sleeps until a process ends; a descriptor a neighbour.
 /// Threads: its own; construction and destruction happen once each.
-class DeathWatch {
+class ProcessWatch {
  public:
-  DeathWatch(std::shared_ptr<Arena> arena, std::vector<Neighbour> neighbours);
-  DeathWatch(DeathWatch&&) = delete;
-  ~DeathWatch();
+  ProcessWatch(std::shared_ptr<Arena> arena, std::vector<Neighbour> neighbours);
+  ProcessWatch(ProcessWatch&&) = delete;
+  ~ProcessWatch();
 
  private:
   void watch() noexcept;

@@ -62,7 +62,7 @@ void Session::start_network() {
   network_ = make_network(member_, settings_);
   Addresses addresses = joining_->exchange(network_->address());
   for (int other = 0; other < size(); ++other) {
-    if (is_far(other)) network_->introduce(other, std::move(addresses[static_cast<std::size_t>(other)]));
+    if (is_remote(other)) network_->introduce(other, std::move(addresses[static_cast<std::size_t>(other)]));
   }
 }
 
@@ -91,7 +91,7 @@ void Session::leave() noexcept {
   own.wait.store(Wait::leave, std::memory_order_release);  // with its time
   leaving_.store(true, std::memory_order_release);
   arena().mark_leaving(rank());
-  arena().ring_service_bell(rank());
+  arena().ring_service_doorbell(rank());
 
   wait_for_all_to_leave();
   own.wait.store(Wait::nothing, std::memory_order_relaxed);
@@ -156,7 +156,7 @@ void Session::on_death(std::function<void(const Death&)> handler) {
     block().lives_on.store(handler ? 1 : 0, std::memory_order_release);
     handler_ = std::move(handler);
   }
-  arena().ring_service_bell(rank());  // for deaths that came before it
+  arena().ring_service_doorbell(rank());  // for deaths that came before it
 }
 
 Session::Attachment* Session::attachment() noexcept {
@@ -171,16 +171,16 @@ void Session::start_service() {
 
 void Session::stop_service() noexcept {
   stopping_.store(true, std::memory_order_release);
-  arena().ring_service_bell(rank());
+  arena().ring_service_doorbell(rank());
   service_.join();
 }
 
 void Session::serve_until_stopped() noexcept {
   ::pthread_setname_np(::pthread_self(), "tonari-service");
-  auto& bell = block().service_bell;
+  auto& doorbell = block().service_doorbell;
   const auto heartbeat_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds{heartbeat}.count());
   for (auto looked_ns = monotonic_ns();;) {
-    const auto seen = bell.load(std::memory_order_acquire);  // before looking: what comes later changes it
+    const auto seen = doorbell.load(std::memory_order_acquire);  // before looking: what comes later changes it
     if (stopping_.load(std::memory_order_acquire)) return;
     notice_deaths();
     if (const auto now_ns = monotonic_ns(); now_ns - looked_ns >= heartbeat_ns) {
@@ -197,7 +197,7 @@ void Session::serve_until_stopped() noexcept {
     const bool serves = settings_.service_thread || leaving_.load(std::memory_order_acquire);
     Attachment* const layer = serves ? attachment() : nullptr;
     if (layer != nullptr) layer->serve();
-    if (layer == nullptr || !layer->rest(seen, heartbeat)) futex_wait(bell, seen, heartbeat);
+    if (layer == nullptr || !layer->rest(seen, heartbeat)) futex_wait(doorbell, seen, heartbeat);
   }
 }
 
@@ -209,7 +209,7 @@ void Session::notice_deaths() noexcept {
   }
 }
 
-// No bell rings when a rank leaves, since nearly always the others do so too: it is noticed within a heartbeat.
+// No doorbell rings when a rank leaves, since nearly always the others do so too: it is noticed within a heartbeat.
 void Session::notice_leavers() noexcept {
   if (arena().header().left.load(std::memory_order_acquire) == 0 || leaving_.load(std::memory_order_acquire)) return;
   Attachment* const layer = attachment();

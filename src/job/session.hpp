@@ -75,9 +75,9 @@ class Session {
   /// process_vm_readv and _writev work on this process's own memory: they answer where an access would raise a signal.
   [[nodiscard]] bool guarded_copies() const noexcept { return guarded_copies_; }
   /// Where shared memory lies that has copies: pages of it may be absent, and first writes are noticed. The program's
-  /// own accesses are to bring and to change it, with no lock and no baton held: other processes' copies (which change
-  /// a page by its frame, unnoticed), network cards and the progress of the fabric stay away. Once, before there is
-  /// any.
+  /// own accesses are to bring and to change it, with no lock and no progress lock held: other processes' copies (which
+  /// change a page by its frame, unnoticed), network cards and the progress of the fabric stay away. Once, before there
+  /// is any.
   void set_paged(const void* start, std::size_t bytes) noexcept {
     paged_start_.store(reinterpret_cast<std::uintptr_t>(start), std::memory_order_relaxed);
     paged_bytes_.store(bytes, std::memory_order_relaxed);
@@ -94,7 +94,7 @@ class Session {
   /// The ranks' way to other hosts; null where there is none.
   [[nodiscard]] Network* network() const noexcept { return network_.get(); }
   /// Reached by the network alone, not by this host's memory.
-  [[nodiscard]] bool is_far(int other) const noexcept {
+  [[nodiscard]] bool is_remote(int other) const noexcept {
     return network_ != nullptr && other != rank() &&
            (settings_.apart == "network" ? host(other) != host(rank()) : is_on_other_host(other));
   }
@@ -103,13 +103,13 @@ class Session {
     return !member_.hosts.empty() &&
            member_.hosts[static_cast<std::size_t>(other)] != member_.hosts[static_cast<std::size_t>(rank())];
   }
-  /// Ranks are in one *island* if they reach each other by memory: a host, or each its own by `--apart network`.
+  /// Ranks are in one *domain* if they reach each other by memory: a host, or each its own by `--apart network`.
   /// Numbered from 0.
-  [[nodiscard]] int island(int other) const noexcept {
+  [[nodiscard]] int domain(int other) const noexcept {
     if (network_ == nullptr) return 0;
     return settings_.apart == "network" ? host(other) : member_.hosts[static_cast<std::size_t>(other)];
   }
-  [[nodiscard]] int islands() const noexcept {
+  [[nodiscard]] int domains() const noexcept {
     if (network_ == nullptr) return 1;
     return settings_.apart == "network" ? hosts() : static_cast<int>(member_.host_names.size());
   }
@@ -138,8 +138,8 @@ class Session {
   class Attachment {
    public:
     virtual ~Attachment() = default;
-    /// Runs on the service thread each time its bell rings and about twice a second; with TONARI_SERVICE_THREAD=off,
-    /// while the rank leaves, as rest(). Must not block.
+    /// Runs on the service thread each time its doorbell rings and about twice a second; with
+    /// TONARI_SERVICE_THREAD=off, while the rank leaves, as rest(). Must not block.
     virtual void serve() noexcept = 0;
     /// Runs on the service thread for each rank that died, before the death handler. Once it has answered true, no
     /// longer.
@@ -150,8 +150,8 @@ class Session {
     /// Runs on the thread that leaves, before the others can know of it: returns when all is on its way that was held
     /// back and that others may wait for, and ranks of other hosts are told.
     virtual void settle() noexcept = 0;
-    /// Runs on the service thread when it has nothing to do: sleeps until the service bell is no longer `seen`, or
-    /// something came by the network, or for so long. False: it has nothing but the bell to sleep for.
+    /// Runs on the service thread when it has nothing to do: sleeps until the service doorbell is no longer `seen`, or
+    /// something came by the network, or for so long. False: it has nothing but the doorbell to sleep for.
     virtual bool rest(std::uint32_t /*seen*/, std::chrono::nanoseconds /*longest*/) noexcept { return false; }
   };
   /// The attachment of type T, made by `make()` on first use. Thread-safe; one attachment a session suffices so far.

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "message/requests.hpp"
 #include "message/message_runtime.hpp"
+#include "message/requests.hpp"
 #include "message/schedule.hpp"
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace tonari::message {
 /// once must be for this rank alone.
 template <class Write>
 Request start_collective(Context& context, job::Wait what, Write&& write) noexcept {
-  Runtime& runtime = context.runtime();
+  MessageRuntime& runtime = context.runtime();
   Operation* operation = nullptr;
   try {
     operation = runtime.make_started(Operation::Kind::collective, context);
@@ -40,7 +40,7 @@ inline bool shares_data(const Context& context) noexcept {
 /// Starts one through shared memory.
 inline Request start_shared(Context& context, job::Wait what, SharedCollective collective) noexcept {
   if (collective.step() == fabric::Step::done) return Requests::completed(collective.status());
-  Runtime& runtime = context.runtime();
+  MessageRuntime& runtime = context.runtime();
   Operation* operation = nullptr;
   try {
     operation = runtime.make_started(Operation::Kind::collective, context);

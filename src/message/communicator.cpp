@@ -1,6 +1,6 @@
 #include "job/session.hpp"
-#include "message/requests.hpp"
 #include "message/message_runtime.hpp"
+#include "message/requests.hpp"
 #include "message/scattered.hpp"
 #include "message/schedule.hpp"
 #include "message/waiting.hpp"
@@ -18,9 +18,9 @@ namespace tonari {
 using message::Blocks;
 using message::Context;
 using message::Extent;
+using message::MessageRuntime;
 using message::Operation;
 using message::Requests;
-using message::Runtime;
 
 namespace {
 
@@ -43,7 +43,7 @@ int job_rank(const Context& context, int rank) noexcept { return rank < 0 ? rank
 // With `blocks` the bytes are scattered.
 Request begin_send(Context& context, std::span<const std::byte> bytes, const Blocks* blocks, int destination, int tag,
                    SendMode mode) noexcept {
-  Runtime& runtime = context.runtime();
+  MessageRuntime& runtime = context.runtime();
   Operation* operation = nullptr;
   try {
     operation = runtime.make_started(Operation::Kind::send, context);
@@ -58,7 +58,7 @@ Request begin_send(Context& context, std::span<const std::byte> bytes, const Blo
 
 Request begin_receive(Context& context, std::span<std::byte> buffer, const Blocks* blocks, int source,
                       int tag) noexcept {
-  Runtime& runtime = context.runtime();
+  MessageRuntime& runtime = context.runtime();
   Operation* operation = nullptr;
   try {
     operation = runtime.make_started(Operation::Kind::receive, context);
@@ -76,7 +76,7 @@ std::span<std::byte> no_address(std::size_t bytes) noexcept { return {static_cas
 
 }  // namespace
 
-Communicator::Communicator(Job& job) : context_(Runtime::of(job.session()).world()) {}
+Communicator::Communicator(Job& job) : context_(MessageRuntime::of(job.session()).world()) {}
 Communicator::Communicator(std::shared_ptr<Context> context) noexcept : context_(std::move(context)) {}
 Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator& Communicator::operator=(Communicator&&) noexcept = default;
@@ -95,7 +95,7 @@ Status Communicator::send_bytes(std::span<const std::byte> bytes, int destinatio
 Result Communicator::receive_bytes(std::span<std::byte> buffer, int source, int tag) noexcept {
   if (!valid_receive(*context_, buffer, source, tag)) [[unlikely]]
     return {Status::invalid, {}};
-  Runtime& runtime = context_->runtime();
+  MessageRuntime& runtime = context_->runtime();
   Operation operation(Operation::Kind::receive, *context_);
   operation.waited.store(true, std::memory_order_relaxed);
   runtime.start_receive(operation, {buffer, job_rank(*context_, source), tag, context_->id()});
@@ -146,7 +146,7 @@ std::optional<Envelope> Communicator::probe_now(int source, int tag) noexcept {
 
 Message Communicator::matched_probe(int source, int tag) noexcept {
   if (!valid_probe(*context_, source, tag)) return {nullptr, {Status::invalid, {}}};
-  Runtime& runtime = context_->runtime();
+  MessageRuntime& runtime = context_->runtime();
   try {
     Operation* operation = runtime.make_started(Operation::Kind::matched_probe, *context_);
     const Result result = *runtime.matched_probe(*operation, job_rank(*context_, source), tag, true);
@@ -160,7 +160,7 @@ Message Communicator::matched_probe(int source, int tag) noexcept {
 
 std::optional<Message> Communicator::matched_probe_now(int source, int tag) noexcept {
   if (!valid_probe(*context_, source, tag)) return std::nullopt;
-  Runtime& runtime = context_->runtime();
+  MessageRuntime& runtime = context_->runtime();
   try {
     Operation* operation = runtime.make_started(Operation::Kind::matched_probe, *context_);
     const auto result = runtime.matched_probe(*operation, job_rank(*context_, source), tag, false);
@@ -222,7 +222,7 @@ struct Choice {
 
 // Ids are drawn from the host's arena, two each: one for collectives. Hosts take turns, so that no two draw the same. 0
 // is the world's, and says that none is left.
-std::uint32_t draw_context_id(Runtime& runtime) noexcept {
+std::uint32_t draw_context_id(MessageRuntime& runtime) noexcept {
   const job::Session& session = runtime.engine().session();
   const auto hosts = static_cast<std::uint32_t>(session.hosts());
   const auto host = static_cast<std::uint32_t>(session.host(session.rank()));
@@ -235,7 +235,7 @@ std::uint32_t draw_context_id(Runtime& runtime) noexcept {
 }
 
 // The same id for all that chose the same color.
-void draw_context_ids(Runtime& runtime, std::span<Choice> choices) noexcept {
+void draw_context_ids(MessageRuntime& runtime, std::span<Choice> choices) noexcept {
   for (auto each = choices.begin(); each != choices.end(); ++each) {
     const auto same =
         std::find_if(choices.begin(), each, [&](const Choice& other) { return other.color == each->color; });
@@ -244,7 +244,7 @@ void draw_context_ids(Runtime& runtime, std::span<Choice> choices) noexcept {
 }
 
 // Where the ranks of a new communicator meet, if they all have a board to spare and may.
-std::vector<fabric::BoardPlace> places_of(const Runtime& runtime, std::span<const Choice> choices,
+std::vector<fabric::BoardPlace> places_of(const MessageRuntime& runtime, std::span<const Choice> choices,
                                           std::span<const int> ranks) {
   std::vector<fabric::BoardPlace> places;
   const bool have_all = std::ranges::none_of(

@@ -16,7 +16,7 @@ constexpr int ranks_with_a_core_each_max = 16;
 
 }  // namespace
 
-bool Context::may_meet(const Runtime& runtime, std::span<const int> ranks) noexcept {
+bool Context::may_meet(const MessageRuntime& runtime, std::span<const int> ranks) noexcept {
   const job::Session& session = runtime.engine().session();
   const int most = runtime.engine().shared_cores() ? ranks_on_a_board_max : ranks_with_a_core_each_max;
   const int here = session.host(session.rank());
@@ -24,7 +24,7 @@ bool Context::may_meet(const Runtime& runtime, std::span<const int> ranks) noexc
          std::ranges::all_of(ranks, [&](int rank) { return session.host(rank) == here; });
 }
 
-Context::Context(Runtime& runtime, Group group, std::uint32_t id, std::span<const fabric::BoardPlace> places)
+Context::Context(MessageRuntime& runtime, Group group, std::uint32_t id, std::span<const fabric::BoardPlace> places)
     : runtime_(runtime),
       group_(std::move(group)),
       rank_(group_.position(runtime.engine().session().rank())),

@@ -15,20 +15,20 @@ namespace tonari::message {
 /// A communicator of more ranks meets by messages alone.
 inline constexpr int ranks_on_a_board_max = 64;
 
-class Runtime;
+class MessageRuntime;
 
 /// What a communicator is made of. Its id separates its messages from all others': point-to-point ones carry `id`,
 /// those of collectives `id + 1`.
 class Context {
  public:
   /// `places`: where each of its ranks, in order, meets the others; empty when they do not.
-  Context(Runtime& runtime, Group group, std::uint32_t id, std::span<const fabric::BoardPlace> places);
+  Context(MessageRuntime& runtime, Group group, std::uint32_t id, std::span<const fabric::BoardPlace> places);
   ~Context();
 
   /// Where these ranks may meet: all on this host, and not too many.
-  static bool may_meet(const Runtime& runtime, std::span<const int> ranks) noexcept;
+  static bool may_meet(const MessageRuntime& runtime, std::span<const int> ranks) noexcept;
 
-  [[nodiscard]] Runtime& runtime() const noexcept { return runtime_; }
+  [[nodiscard]] MessageRuntime& runtime() const noexcept { return runtime_; }
   [[nodiscard]] const Group& group() const noexcept { return group_; }
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return group_.size(); }
@@ -41,7 +41,7 @@ class Context {
   [[nodiscard]] const HostGroups& hosts() const noexcept { return hosts_; }
 
  private:
-  Runtime& runtime_;
+  MessageRuntime& runtime_;
   Group group_;
   int rank_;
   HostGroups hosts_;

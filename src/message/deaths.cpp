@@ -8,13 +8,13 @@ namespace tonari::message {
 
 using fabric::Step;
 
-void Runtime::set_presence(int rank, Presence presence) noexcept {
+void MessageRuntime::set_presence(int rank, Presence presence) noexcept {
   presence_[static_cast<std::size_t>(rank)].store(presence, std::memory_order_release);
   any_gone_.store(true, std::memory_order_release);
 }
 
 // Needs a rank that does nothing for it any more. Checked under the lock, as died() and left() work under it.
-bool Runtime::cannot_complete(const Operation& operation) const noexcept {
+bool MessageRuntime::cannot_complete(const Operation& operation) const noexcept {
   if (!any_gone_.load(std::memory_order_acquire)) [[likely]]
     return false;
   const bool peer_gone = operation.peer >= 0 && presence_[static_cast<std::size_t>(operation.peer)].load(
@@ -23,23 +23,23 @@ bool Runtime::cannot_complete(const Operation& operation) const noexcept {
 }
 
 // Belongs to a collective of which a rank died.
-bool Runtime::has_a_dead_part(const Operation& operation) const noexcept {
+bool MessageRuntime::has_a_dead_part(const Operation& operation) const noexcept {
   return operation.context_id == operation.context->collective_id() && finds_dead(*operation.context);
 }
 
-bool Runtime::finds_dead(const Context& context) const noexcept {
+bool MessageRuntime::finds_dead(const Context& context) const noexcept {
   return std::ranges::any_of(context.group().ranks(), [this](int rank) {
     return presence_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire) == Presence::dead;
   });
 }
 
-void Runtime::become(Operation& operation, State state, Sleepers& to_wake) noexcept {
+void MessageRuntime::become(Operation& operation, State state, Sleepers& to_wake) noexcept {
   fabric::Sleeper* sleeper = nullptr;
   become(operation, state, sleeper);
   if (sleeper != nullptr) to_wake.push_back(sleeper);
 }
 
-void Runtime::died(int rank) noexcept {
+void MessageRuntime::died(int rank) noexcept {
   // A collective cannot end without one of its ranks.
   const auto is_part = [rank](const Operation& operation) {
     return operation.context_id == operation.context->collective_id() && operation.context->group().position(rank) >= 0;
@@ -77,7 +77,7 @@ void Runtime::died(int rank) noexcept {
 }
 
 // Its peer destroyed its Job. What it has begun goes on; what it would have to begin for us fails.
-void Runtime::left(int rank) noexcept {
+void MessageRuntime::left(int rank) noexcept {
   Sleepers to_wake;
   {
     const std::lock_guard guard(lock_);
@@ -98,7 +98,7 @@ void Runtime::left(int rank) noexcept {
 
 // Its receiver died; under the lock. The ticket is free at once, unless the asker is copying: it may be waiting for one
 // in another operation.
-void Runtime::fail_send(Operation& operation, Sleepers& to_wake) noexcept {
+void MessageRuntime::fail_send(Operation& operation, Sleepers& to_wake) noexcept {
   State state = operation.state.load(std::memory_order_relaxed);
   if (state == State::held || state == State::complete) return;  // what is held is failed by the next retry
   operation.status = Status::peer_gone;
@@ -112,7 +112,7 @@ void Runtime::fail_send(Operation& operation, Sleepers& to_wake) noexcept {
 
 // By the asker: ends a send that no receive may ever take. One whose receiver copies alone is a user's, to a rank that
 // has left: nobody copies.
-Step Runtime::withdraw(Operation& operation) noexcept {
+Step MessageRuntime::withdraw(Operation& operation) noexcept {
   if (!operation.launched.load(std::memory_order_acquire)) return Step::retry;  // `finish` would overtake it
   const bool may_be_copied = engine_.copies_directly(operation.peer) && has_transfer(operation.ticket);
   if (may_be_copied && !engine_.transfer_of(self_, operation.ticket).close(operation.generation)) {
@@ -122,10 +122,10 @@ Step Runtime::withdraw(Operation& operation) noexcept {
 }
 
 // By the asker: ends a receive whose payload may never come.
-Step Runtime::abandon(Operation& operation) noexcept {
+Step MessageRuntime::abandon(Operation& operation) noexcept {
   const int peer = static_cast<int>(operation.head.source);
   const fabric::Grant& grant = operation.grant;
-  const bool names_one = grant.ticket < fabric::tickets_max && !engine_.is_far(peer);  // or a peer lies
+  const bool names_one = grant.ticket < fabric::tickets_max && !engine_.is_remote(peer);  // or a peer lies
   if (names_one && !engine_.transfer_of(peer, grant.ticket).close(grant.generation))
     return Step::waiting;  // for `finish`
   std::vector<fabric::Piece> pieces;

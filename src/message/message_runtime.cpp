@@ -30,7 +30,7 @@ bool is_own_and_unfinished(const Operation& operation) noexcept {
 
 }  // namespace
 
-Runtime::Runtime(fabric::Engine& engine)
+MessageRuntime::MessageRuntime(fabric::Engine& engine)
     : engine_(engine),
       self_(engine.session().rank()),
       split_(engine.session().settings().split),
@@ -48,19 +48,21 @@ Runtime::Runtime(fabric::Engine& engine)
   world_ = std::make_shared<Context>(*this, Group(std::move(all)), world_id, places);
 }
 
-Runtime::~Runtime() = default;
+MessageRuntime::~MessageRuntime() = default;
 
-Runtime& Runtime::of(job::Session& session) {
+MessageRuntime& MessageRuntime::of(job::Session& session) {
   fabric::Engine& engine = fabric::Engine::of(session);
   constexpr std::size_t index = fabric::layer_of(Kind::message_inline);
-  return engine.layer<Runtime>(index, [&engine] { return std::make_unique<Runtime>(engine); });
+  return engine.layer<MessageRuntime>(index, [&engine] { return std::make_unique<MessageRuntime>(engine); });
 }
 
-std::shared_ptr<Context> Runtime::world() { return world_; }
+std::shared_ptr<Context> MessageRuntime::world() { return world_; }
 
-Operation* Runtime::make_operation(Operation::Kind kind, Context& context) { return new Operation(kind, context); }
+Operation* MessageRuntime::make_operation(Operation::Kind kind, Context& context) {
+  return new Operation(kind, context);
+}
 
-Operation* Runtime::make_started(Operation::Kind kind, Context& context) {
+Operation* MessageRuntime::make_started(Operation::Kind kind, Context& context) {
   Operation* operation = make_operation(kind, context);
   const bool by_others = engine_.copies_directly() && !engine_.session().has_paged();
   if (kind != Operation::Kind::collective && by_others) return operation;
@@ -73,7 +75,7 @@ Operation* Runtime::make_started(Operation::Kind kind, Context& context) {
   return operation;
 }
 
-void Runtime::have_tended(Operation& operation) {
+void MessageRuntime::have_tended(Operation& operation) {
   if (operation.tended) return;
   operation.asker = this_thread();
   {
@@ -84,12 +86,12 @@ void Runtime::have_tended(Operation& operation) {
   tended_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Runtime::scatter(Operation& operation, const Blocks& blocks) {
+void MessageRuntime::scatter(Operation& operation, const Blocks& blocks) {
   have_tended(operation);
   operation.scattered = std::make_unique<Scattered>(blocks);
 }
 
-void Runtime::free_operation(Operation* operation) noexcept {
+void MessageRuntime::free_operation(Operation* operation) noexcept {
   if (operation->tended) {
     const std::lock_guard guard(lock_);
     std::erase(tended_, operation);
@@ -98,7 +100,7 @@ void Runtime::free_operation(Operation* operation) noexcept {
   delete operation;
 }
 
-void Runtime::receive(std::span<const Head> heads) noexcept {
+void MessageRuntime::receive(std::span<const Head> heads) noexcept {
   while (!heads.empty()) {
     if (is_message(heads.front())) {
       heads = heads.subspan(arrive(heads));
@@ -109,7 +111,7 @@ void Runtime::receive(std::span<const Head> heads) noexcept {
   }
 }
 
-void Runtime::receive_other(const Head& head) noexcept {
+void MessageRuntime::receive_other(const Head& head) noexcept {
   if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return;  // no such rank: a peer lies
   switch (head.kind) {
     case Kind::piece: return piece(head);
@@ -121,7 +123,7 @@ void Runtime::receive_other(const Head& head) noexcept {
   }
 }
 
-Step Runtime::advance_other(Operation& operation) noexcept {
+Step MessageRuntime::advance_other(Operation& operation) noexcept {
   if (operation.kind == Operation::Kind::collective) return operation.schedule->advance(operation);
   const State state = operation.state.load(std::memory_order_acquire);  // pairs with become()
   operation.seen = state;
@@ -135,7 +137,7 @@ Step Runtime::advance_other(Operation& operation) noexcept {
         release_ticket(operation);
       }
       if (held_back()) [[unlikely]]
-        engine_.rouse();  // one of them may need the ticket
+        engine_.wake_self();  // one of them may need the ticket
       return Step::done;
     case State::announced: return send_late(operation);
     case State::granted:
@@ -147,7 +149,7 @@ Step Runtime::advance_other(Operation& operation) noexcept {
   }
 }
 
-void Runtime::wait(Operation& operation, job::Wait what) noexcept {
+void MessageRuntime::wait(Operation& operation, job::Wait what) noexcept {
   adopt(operation);
   operation.waited.store(true, std::memory_order_relaxed);
   for_each_leaf(operation, [](Operation& leaf) { leaf.waited.store(true, std::memory_order_relaxed); });
@@ -155,13 +157,13 @@ void Runtime::wait(Operation& operation, job::Wait what) noexcept {
   engine_.wait(waiting);
 }
 
-Status Runtime::play(SharedCollective& collective, job::Wait what) noexcept {
+Status MessageRuntime::play(SharedCollective& collective, job::Wait what) noexcept {
   WaitForShared waiting{*this, collective, what};
   if (collective.step() != Step::done && !engine_.look_before_waiting(waiting)) engine_.wait(waiting);
   return collective.status();
 }
 
-Step Runtime::tend(Step step) noexcept {
+Step MessageRuntime::tend(Step step) noexcept {
   if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]]
     return step;
   for (std::size_t i = 0;; ++i) {
@@ -179,7 +181,7 @@ Step Runtime::tend(Step step) noexcept {
   }
 }
 
-bool Runtime::tended_ready() noexcept {
+bool MessageRuntime::tended_ready() noexcept {
   if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]]
     return false;
   const std::lock_guard guard(lock_);
@@ -187,7 +189,7 @@ bool Runtime::tended_ready() noexcept {
       tended_, [](const Operation* operation) { return is_own_and_unfinished(*operation) && operation->ready(); });
 }
 
-bool Runtime::attach_tended(fabric::Sleeper* sleeper) noexcept {
+bool MessageRuntime::attach_tended(fabric::Sleeper* sleeper) noexcept {
   if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]]
     return true;
   const std::lock_guard guard(lock_);
@@ -200,7 +202,7 @@ bool Runtime::attach_tended(fabric::Sleeper* sleeper) noexcept {
   return none_ready;
 }
 
-void Runtime::adopt(Operation& operation) noexcept {
+void MessageRuntime::adopt(Operation& operation) noexcept {
   if (!operation.tended) [[likely]]
     return;
   for (;; ::sched_yield()) {
@@ -213,7 +215,7 @@ void Runtime::adopt(Operation& operation) noexcept {
   }
 }
 
-void Runtime::count_changes(std::span<Request> requests, std::atomic<std::uint64_t>& changes) noexcept {
+void MessageRuntime::count_changes(std::span<Request> requests, std::atomic<std::uint64_t>& changes) noexcept {
   const std::lock_guard guard(lock_);
   for (const Request& request : requests) {
     Operation* const operation = Requests::operation(request);
@@ -221,7 +223,7 @@ void Runtime::count_changes(std::span<Request> requests, std::atomic<std::uint64
   }
 }
 
-bool Runtime::attach(std::span<Operation* const> operations, fabric::Sleeper* sleeper) noexcept {
+bool MessageRuntime::attach(std::span<Operation* const> operations, fabric::Sleeper* sleeper) noexcept {
   const std::lock_guard guard(lock_);
   bool none_ready = true;
   for (Operation* operation : operations) {
@@ -232,12 +234,12 @@ bool Runtime::attach(std::span<Operation* const> operations, fabric::Sleeper* sl
 }
 
 // Under the lock. The sleeper outlives the operation, so it may be woken once the lock is free.
-void Runtime::become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept {
+void MessageRuntime::become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept {
   to_wake = operation.sleeper;
   set_state(operation, state);
 }
 
-void Runtime::complete(Operation& operation, Status status) noexcept {
+void MessageRuntime::complete(Operation& operation, Status status) noexcept {
   fabric::Sleeper* to_wake = nullptr;
   {
     const std::lock_guard guard(lock_);
@@ -249,7 +251,7 @@ void Runtime::complete(Operation& operation, Status status) noexcept {
 }
 
 // Under the lock, once nobody copies. At once, not when the asker looks: it may be waiting for a ticket itself.
-void Runtime::release_ticket(Operation& operation) noexcept {
+void MessageRuntime::release_ticket(Operation& operation) noexcept {
   if (!operation.has_ticket) return;
   operation.has_ticket = false;
   outgoing_.set(operation.ticket, nullptr);
@@ -260,11 +262,11 @@ void Runtime::release_ticket(Operation& operation) noexcept {
   }
 }
 
-void Runtime::waits_long(const Operation& operation, job::Wait what) noexcept {
+void MessageRuntime::waits_long(const Operation& operation, job::Wait what) noexcept {
   waits_long(operation.peer, operation.tag, what);
-  if (operation.kind == Operation::Kind::send && operation.peer >= 0) engine_.nudge(operation.peer);
+  if (operation.kind == Operation::Kind::send && operation.peer >= 0) engine_.wake_peer(operation.peer);
 }
 
-void Runtime::waits_long(int peer, int tag, job::Wait what) noexcept { engine_.tell_long_wait(what, peer, tag); }
+void MessageRuntime::waits_long(int peer, int tag, job::Wait what) noexcept { engine_.tell_long_wait(what, peer, tag); }
 
 }  // namespace tonari::message

@@ -3,10 +3,10 @@
 #include "base/lock.hpp"
 #include "fabric/engine.hpp"
 #include "message/context.hpp"
+#include "message/host_collectives.hpp"
 #include "message/incoming.hpp"
 #include "message/operation.hpp"
 #include "message/posted.hpp"
-#include "message/host_collectives.hpp"
 #include "message/tickets.hpp"
 #include "message/unexpected.hpp"
 
@@ -43,12 +43,12 @@ constexpr bool is_message(const fabric::Head& head) noexcept {
 ///
 /// Threads: any. `lock_` covers the queues and every operation's links; it is held for no user's memory; a payload
 /// that no receive waits for is copied under it.
-class Runtime final : public fabric::Layer {
+class MessageRuntime final : public fabric::Protocol {
  public:
-  explicit Runtime(fabric::Engine& engine);
-  ~Runtime() override;
+  explicit MessageRuntime(fabric::Engine& engine);
+  ~MessageRuntime() override;
   /// The session's messages, made on first use.
-  static Runtime& of(job::Session& session);
+  static MessageRuntime& of(job::Session& session);
 
   [[nodiscard]] fabric::Engine& engine() const noexcept { return engine_; }
   /// The communicator of all ranks.
@@ -156,7 +156,7 @@ class Runtime final : public fabric::Layer {
   fabric::Step copy_to_receiver(Operation& operation) noexcept;
   fabric::Step write_alone(Operation& operation) noexcept;
   fabric::Step send_pieces(Operation& operation) noexcept;
-  fabric::Step send_far_pieces(Operation& operation) noexcept;
+  fabric::Step send_remote_pieces(Operation& operation) noexcept;
   fabric::Step finish_send(Operation& operation, Status status) noexcept;
 
   // Receives
@@ -265,9 +265,9 @@ class Runtime final : public fabric::Layer {
   SpinLock held_lock_;  // of the next two
   OperationList held_;  // sends that found no room, oldest first
   std::vector<Reply> held_replies_;
-  std::atomic<std::uint32_t> held_count_{0};         // of both; raised and read as Engine::rouse says
+  std::atomic<std::uint32_t> held_count_{0};         // of both; raised and read as Engine::wake_self says
   std::vector<std::atomic<std::uint32_t>> held_to_;  // by rank; see way_is_free
-  std::uint64_t retries_ = 0;                        // by the baton's holder, as the next
+  std::uint64_t retries_ = 0;                        // by the progress lock's holder, as the next
   std::vector<std::uint64_t> blocked_in_retry_;      // by rank: the last retry in which it had no room
 
   // Blocks of peers' bulk memory that were read. Giving one back writes a line its owner reads: that would delay the

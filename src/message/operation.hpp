@@ -17,8 +17,8 @@ class Context;
 class Schedule;
 class Scattered;
 
-// The life of an operation. The holder of the baton moves it along the upper arrows, under the runtime's lock; the
-// thread that waits for it (its asker) along the lower ones, and only the asker touches the user's memory.
+// The life of an operation. The holder of the progress lock moves it along the upper arrows, under the runtime's lock;
+// the thread that waits for it (its asker) along the lower ones, and only the asker touches the user's memory.
 //
 //   send      held ---> announced ---> granted ---> copying         receive   posted ---> matched ---> settled
 //               \            \            |           |                          |           |            |

@@ -9,7 +9,7 @@ namespace tonari::message {
 using fabric::Head;
 
 // A message that no receive waited for; under the lock. Answers how many are to be woken.
-std::size_t Runtime::tell_probes(const Head& head, std::span<fabric::Sleeper*> to_wake) noexcept {
+std::size_t MessageRuntime::tell_probes(const Head& head, std::span<fabric::Sleeper*> to_wake) noexcept {
   std::size_t told = 0;
   for (Operation* probe = probes_.front(); probe != nullptr;) {
     Operation* const next = probe->next;
@@ -29,7 +29,7 @@ std::size_t Runtime::tell_probes(const Head& head, std::span<fabric::Sleeper*> t
   return told;
 }
 
-bool Runtime::cancel(Operation& operation) noexcept {
+bool MessageRuntime::cancel(Operation& operation) noexcept {
   const std::lock_guard guard(lock_);
   if (operation.state.load(std::memory_order_relaxed) != State::posted) return false;
   posted_.withdraw(operation);
@@ -39,7 +39,7 @@ bool Runtime::cancel(Operation& operation) noexcept {
   return true;
 }
 
-std::optional<Result> Runtime::probe(Context& context, int peer, int tag, bool wait_for_it) noexcept {
+std::optional<Result> MessageRuntime::probe(Context& context, int peer, int tag, bool wait_for_it) noexcept {
   Operation probe(Operation::Kind::probe, context);
   probe.peer = peer;
   probe.tag = tag;
@@ -63,7 +63,8 @@ std::optional<Result> Runtime::probe(Context& context, int peer, int tag, bool w
   return probe.result();
 }
 
-std::optional<Result> Runtime::matched_probe(Operation& operation, int peer, int tag, bool wait_for_it) noexcept {
+std::optional<Result> MessageRuntime::matched_probe(Operation& operation, int peer, int tag,
+                                                    bool wait_for_it) noexcept {
   if (!wait_for_it) engine_.progress();
   start_receive(operation, {{}, peer, tag, operation.context->id()});
   if (!wait_for_it && cancel(operation)) return std::nullopt;
@@ -71,7 +72,7 @@ std::optional<Result> Runtime::matched_probe(Operation& operation, int peer, int
   return operation.result();
 }
 
-void Runtime::receive_matched(Operation& operation, std::span<std::byte> buffer) noexcept {
+void MessageRuntime::receive_matched(Operation& operation, std::span<std::byte> buffer) noexcept {
   operation.kind = Operation::Kind::receive;
   operation.buffer = buffer.data();
   operation.bytes = buffer.size();

@@ -74,7 +74,7 @@ bool has_gaps_there(const Head& head) noexcept { return head.as<fabric::Announce
 
 }  // namespace
 
-void Runtime::start_receive(Operation& operation, const Receive& what) noexcept {
+void MessageRuntime::start_receive(Operation& operation, const Receive& what) noexcept {
   operation.peer = what.peer;
   operation.tag = what.tag;
   operation.context_id = what.context_id;
@@ -95,7 +95,7 @@ void Runtime::start_receive(Operation& operation, const Receive& what) noexcept 
   if (operation.state.load(std::memory_order_relaxed) == State::posted) fetch_to_write(what.buffer);
 }
 
-void Runtime::post(Operation& operation) noexcept {
+void MessageRuntime::post(Operation& operation) noexcept {
   operation.seen = State::posted;
   operation.state.store(State::posted, std::memory_order_relaxed);
   posted_.post(operation);
@@ -103,7 +103,7 @@ void Runtime::post(Operation& operation) noexcept {
 }
 
 // Under the lock: meets a message that is here already, or fails, or is posted. True with a grant that is to be sent.
-bool Runtime::begin_receive(Operation& operation, fabric::Grant& grant) noexcept {
+bool MessageRuntime::begin_receive(Operation& operation, fabric::Grant& grant) noexcept {
   const bool doomed = cannot_complete(operation);
   // What has arrived from who is gone is delivered; but not to a collective with a dead rank, whose senders withdraw
   // what they announced.
@@ -122,7 +122,7 @@ bool Runtime::begin_receive(Operation& operation, fabric::Grant& grant) noexcept
 }
 
 // What follows from messages that arrived, once the lock is free.
-struct Runtime::Arrivals {
+struct MessageRuntime::Arrivals {
   struct Granted {
     int peer;
     fabric::Grant grant;
@@ -139,7 +139,7 @@ struct Runtime::Arrivals {
 };
 
 // Takes messages from the front, as many as there are, at one go. Answers how many.
-std::size_t Runtime::arrive(std::span<const Head> heads) noexcept {
+std::size_t MessageRuntime::arrive(std::span<const Head> heads) noexcept {
   Arrivals arrivals;
   std::size_t taken = 0;
   {
@@ -151,7 +151,7 @@ std::size_t Runtime::arrive(std::span<const Head> heads) noexcept {
   return taken;
 }
 
-void Runtime::arrive(const Head& head, Arrivals& arrivals) noexcept {
+void MessageRuntime::arrive(const Head& head, Arrivals& arrivals) noexcept {
   const bool sane = head.source < static_cast<std::uint32_t>(engine_.session().size()) &&
                     head.inline_bytes <= fabric::inline_bytes_max && head.tag <= tag_max;
   if (!sane) [[unlikely]]
@@ -171,7 +171,7 @@ void Runtime::arrive(const Head& head, Arrivals& arrivals) noexcept {
 
 // A message meets its receive; under the lock. Afterwards the operation is its asker's. True with a grant that is to be
 // sent: the sender is to copy too.
-bool Runtime::match(Operation& operation, const Head& head, fabric::Grant& grant) noexcept {
+bool MessageRuntime::match(Operation& operation, const Head& head, fabric::Grant& grant) noexcept {
   job::Counters& counters = engine_.counters();
   operation.head = head;
   if (operation.kind == Operation::Kind::matched_probe) {  // it meets its receive later
@@ -210,7 +210,7 @@ bool Runtime::match(Operation& operation, const Head& head, fabric::Grant& grant
 }
 
 // How the payload of an announced message is to move.
-fabric::Grant Runtime::terms(const Operation& operation) const noexcept {
+fabric::Grant MessageRuntime::terms(const Operation& operation) const noexcept {
   const auto announced = operation.head.as<fabric::Announced>();
   const std::uint64_t bytes = std::min<std::uint64_t>(announced.bytes, operation.bytes);
   // Both sides have gaps: both are tended, and each copies its own.
@@ -226,12 +226,12 @@ fabric::Grant Runtime::terms(const Operation& operation) const noexcept {
 }
 
 // Of data in several places that is not looked at.
-bool Runtime::is_paged(const Operation& operation) const noexcept {
+bool MessageRuntime::is_paged(const Operation& operation) const noexcept {
   const job::Session& session = engine_.session();
   return operation.scattered != nullptr ? session.has_paged() : session.is_paged(operation.buffer, operation.bytes);
 }
 
-void Runtime::send_grant(int peer, const fabric::Grant& grant) noexcept {
+void MessageRuntime::send_grant(int peer, const fabric::Grant& grant) noexcept {
   Head head;
   head.kind = Kind::grant;
   head.source = static_cast<std::uint32_t>(self_);
@@ -241,7 +241,7 @@ void Runtime::send_grant(int peer, const fabric::Grant& grant) noexcept {
 
 // No receive waits for it; under the lock. Its payload leaves the sender's bulk memory, unless the limit is reached:
 // then it stays where it is, and senders are asked to keep theirs.
-void Runtime::keep(const Head& head) noexcept {
+void MessageRuntime::keep(const Head& head) noexcept {
   Head kept = head;
   std::size_t bytes = 0;
   if (head.kind == Kind::message_bulk) {
@@ -265,7 +265,7 @@ void Runtime::keep(const Head& head) noexcept {
 }
 
 // False when there is no memory for a copy.
-bool Runtime::keep_payload(Head& head, std::span<const std::byte> payload) noexcept {
+bool MessageRuntime::keep_payload(Head& head, std::span<const std::byte> payload) noexcept {
   auto* copy = new (std::nothrow) std::byte[payload.size()];
   if (copy == nullptr) return false;
   std::memcpy(copy, payload.data(), payload.size());
@@ -275,7 +275,7 @@ bool Runtime::keep_payload(Head& head, std::span<const std::byte> payload) noexc
 }
 
 // After the queue of unexpected messages changed, by `payload_bytes` of kept payload; under the lock.
-void Runtime::count_unexpected(std::int64_t payload_bytes) noexcept {
+void MessageRuntime::count_unexpected(std::int64_t payload_bytes) noexcept {
   job::Counters& counters = engine_.counters();
   kept_bytes_ += static_cast<std::uint64_t>(payload_bytes);
   unexpected_bytes_ = kept_bytes_ + unexpected_.size() * fabric::head_bytes;
@@ -289,7 +289,7 @@ void Runtime::count_unexpected(std::int64_t payload_bytes) noexcept {
 
 // By the asker: the head is here, the payload is fetched.
 // By far the most messages.
-Step Runtime::take_short(Operation& operation) noexcept {
+Step MessageRuntime::take_short(Operation& operation) noexcept {
   const std::size_t bytes = std::min<std::size_t>(operation.head.inline_bytes, operation.bytes);
   if (bytes == 8) {
     std::memcpy(operation.buffer, operation.head.payload.data(), 8);  // without a call
@@ -299,7 +299,7 @@ Step Runtime::take_short(Operation& operation) noexcept {
   return complete_receive(operation, Status::ok);
 }
 
-Step Runtime::take_payload(Operation& operation) noexcept {
+Step MessageRuntime::take_payload(Operation& operation) noexcept {
   const Head& head = operation.head;
   if (operation.kind != Operation::Kind::receive) return complete_receive(operation, Status::ok);  // a probe
   const std::size_t bytes = std::min(message_bytes(head), operation.bytes);
@@ -325,26 +325,26 @@ Step Runtime::take_payload(Operation& operation) noexcept {
   return complete_receive(operation, Status::ok);
 }
 
-void Runtime::give_back_soon(int peer, std::uint64_t place) noexcept {
+void MessageRuntime::give_back_soon(int peer, std::uint64_t place) noexcept {
   const std::lock_guard guard(returns_lock_);
   returns_[returns_count_++] = {peer, place};
   if (returns_count_ == returns_.size()) give_back_now();
 }
 
 // Under the lock of returns.
-void Runtime::give_back_now() noexcept {
+void MessageRuntime::give_back_now() noexcept {
   while (returns_count_ != 0) {
     const Return& each = returns_[--returns_count_];
     engine_.give_back(each.peer, each.place);
   }
 }
 
-void Runtime::idle() noexcept {
+void MessageRuntime::idle() noexcept {
   const std::lock_guard guard(returns_lock_);
   give_back_now();
 }
 
-Step Runtime::copy_from_sender(Operation& operation) noexcept {
+Step MessageRuntime::copy_from_sender(Operation& operation) noexcept {
   const fabric::Grant& grant = operation.grant;
   const int peer = static_cast<int>(operation.head.source);
   if (grant.bytes == 0) {
@@ -368,7 +368,7 @@ Step Runtime::copy_from_sender(Operation& operation) noexcept {
   return operation.ready() ? advance(operation) : Step::waiting;  // for `finish`, from the sender
 }
 
-Step Runtime::copy_alone(Operation& operation) noexcept {
+Step MessageRuntime::copy_alone(Operation& operation) noexcept {
   const fabric::Grant& grant = operation.grant;
   const int peer = static_cast<int>(operation.head.source);
   const std::uint64_t source = operation.head.as<fabric::Announced>().address;
@@ -378,7 +378,7 @@ Step Runtime::copy_alone(Operation& operation) noexcept {
   return complete_receive(operation, status);
 }
 
-Step Runtime::take_pieces(Operation& operation) noexcept {
+Step MessageRuntime::take_pieces(Operation& operation) noexcept {
   std::vector<fabric::Piece> pieces;
   operation.piece_waiting.store(false, std::memory_order_relaxed);  // a piece that comes now is seen next time
   {
@@ -401,7 +401,7 @@ Step Runtime::take_pieces(Operation& operation) noexcept {
   return complete_receive(operation, Status::ok);
 }
 
-Step Runtime::complete_receive(Operation& operation, Status status) noexcept {
+Step MessageRuntime::complete_receive(Operation& operation, Status status) noexcept {
   const bool truncated = status == Status::ok && operation.kind == Operation::Kind::receive &&
                          message_bytes(operation.head) > operation.bytes;
   operation.status = truncated ? Status::truncated : status;
@@ -412,7 +412,7 @@ Step Runtime::complete_receive(Operation& operation, Status status) noexcept {
   return Step::done;
 }
 
-void Runtime::reply_done(int peer, std::uint32_t ticket, std::uint32_t generation, Status status) noexcept {
+void MessageRuntime::reply_done(int peer, std::uint32_t ticket, std::uint32_t generation, Status status) noexcept {
   Head head;
   head.kind = Kind::done;
   head.source = static_cast<std::uint32_t>(self_);
@@ -420,12 +420,12 @@ void Runtime::reply_done(int peer, std::uint32_t ticket, std::uint32_t generatio
   send_reply(peer, head);
 }
 
-void Runtime::forget_incoming(Operation& operation) noexcept {
+void MessageRuntime::forget_incoming(Operation& operation) noexcept {
   const std::lock_guard guard(lock_);
   incoming_.remove(operation);
 }
 
-void Runtime::finished(const Head& head) noexcept {
+void MessageRuntime::finished(const Head& head) noexcept {
   const auto outcome = head.as<fabric::Outcome>();
   fabric::Sleeper* to_wake = nullptr;
   {
@@ -442,7 +442,7 @@ void Runtime::finished(const Head& head) noexcept {
   if (to_wake != nullptr) to_wake->wake();
 }
 
-void Runtime::piece(const Head& head) noexcept {
+void MessageRuntime::piece(const Head& head) noexcept {
   const auto piece = head.as<fabric::Piece>();
   fabric::Sleeper* to_wake = nullptr;
   bool unwanted = true;  // the receive was abandoned
@@ -463,7 +463,7 @@ void Runtime::piece(const Head& head) noexcept {
 
 // The announced message is still unexpected: it becomes one whose payload is here. If its receive was posted meanwhile,
 // the payload moves as granted, and this copy is not needed.
-void Runtime::late(const Head& head) noexcept {
+void MessageRuntime::late(const Head& head) noexcept {
   const auto piece = head.as<fabric::Piece>();
   const int source = static_cast<int>(head.source);
   const auto payload = engine_.look(source, piece.place, piece.bytes);
@@ -482,7 +482,7 @@ void Runtime::late(const Head& head) noexcept {
   if (kept) reply_done(source, piece.ticket, piece.generation, Status::ok);
 }
 
-void Runtime::give_back(int peer, const fabric::Piece& piece) noexcept {
+void MessageRuntime::give_back(int peer, const fabric::Piece& piece) noexcept {
   if (!engine_.look(peer, piece.place, piece.bytes).empty()) engine_.give_back(peer, piece.place);
 }
 

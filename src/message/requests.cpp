@@ -24,7 +24,7 @@ void Requests::settle(Request& request) noexcept {
 
 void Requests::give_up(Request& request) noexcept {
   Operation& operation = *request.operation_;
-  Runtime& runtime = operation.context->runtime();
+  MessageRuntime& runtime = operation.context->runtime();
   runtime.adopt(operation);
   for_each_leaf(operation, [&runtime](Operation& leaf) { (void)runtime.cancel(leaf); });
   if (operation.kind == Operation::Kind::collective) operation.schedule->give_up();
@@ -43,7 +43,7 @@ job::Wait wait_of(const Operation& operation) noexcept {
 // Waits until one, or all, of several requests are complete. For all, their changes are counted: a step looks no
 // farther than for those that were new, which most often are the first.
 struct WaitForSeveral {
-  Runtime& runtime;
+  MessageRuntime& runtime;
   std::span<Request> requests;
   bool all;
   std::size_t index = 0;                  // of one that is complete
@@ -116,7 +116,7 @@ struct WaitForSeveral {
 
 // Answers the index of one that is complete, or requests.size() when all were before.
 std::size_t wait_for(std::span<Request> requests, bool all) noexcept {
-  Runtime* runtime = nullptr;
+  MessageRuntime* runtime = nullptr;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     Operation* operation = Requests::operation(requests[i]);
     if (operation == nullptr) continue;
@@ -166,7 +166,7 @@ Result Request::wait() noexcept {
 
 std::optional<Result> Request::test() noexcept {
   if (operation_ == nullptr) return result_;
-  message::Runtime& runtime = operation_->context->runtime();
+  message::MessageRuntime& runtime = operation_->context->runtime();
   runtime.adopt(*operation_);
   if (runtime.advance(*operation_) != Step::done) {
     runtime.engine().progress();
@@ -179,7 +179,7 @@ std::optional<Result> Request::test() noexcept {
 
 bool Request::cancel() noexcept {
   if (operation_ == nullptr || operation_->kind != Operation::Kind::receive) return false;
-  message::Runtime& runtime = operation_->context->runtime();
+  message::MessageRuntime& runtime = operation_->context->runtime();
   runtime.adopt(*operation_);
   if (!runtime.cancel(*operation_)) return false;
   Requests::settle(*this);

@@ -35,7 +35,7 @@ std::span<std::byte> Schedule::scratch(std::size_t bytes) {
 }
 
 void Schedule::start_round(bool waited) {
-  Runtime& runtime = context_.runtime();
+  MessageRuntime& runtime = context_.runtime();
   const Round& round = rounds_[round_];
   running_.reserve(round.messages.size());
   for (const Message& message : round.messages) {
@@ -56,7 +56,7 @@ void Schedule::start_round(bool waited) {
 
 // Moves the running operations on; those that are done go. True when all are.
 bool Schedule::finish_running(bool& retry) noexcept {
-  Runtime& runtime = context_.runtime();
+  MessageRuntime& runtime = context_.runtime();
   std::erase_if(running_, [&](Operation* operation) {
     const Step step = runtime.advance(*operation);
     retry = retry || step == Step::retry;

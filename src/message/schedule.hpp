@@ -2,8 +2,8 @@
 
 #include "job/arena.hpp"
 #include "message/context.hpp"
-#include "message/operation.hpp"
 #include "message/host_collectives.hpp"
+#include "message/operation.hpp"
 
 #include <tonari/message.hpp>
 

@@ -61,7 +61,7 @@ void copy_out(Operation& operation, std::size_t offset, std::byte* to, std::size
 
 // A message may overtake none that is held for the same peer, must be announced to a peer that is full, and is refused
 // to one that is gone.
-bool Runtime::way_is_free(int peer) const noexcept {
+bool MessageRuntime::way_is_free(int peer) const noexcept {
   return !any_gone_.load(std::memory_order_relaxed) &&
          held_to_[static_cast<std::size_t>(peer)].load(std::memory_order_acquire) == 0 &&
          engine_.session().arena().block(peer).full.load(std::memory_order_relaxed) == 0;
@@ -69,11 +69,11 @@ bool Runtime::way_is_free(int peer) const noexcept {
 
 // Short enough to be copied before its receive is posted. To another host as long as a head can take it along: asking
 // first costs two journeys more.
-bool Runtime::goes_unasked(int peer, std::size_t bytes) const noexcept {
-  return engine_.is_far(peer) ? bytes <= fabric::bulk_tail_bytes_max : bytes < direct_bytes_;
+bool MessageRuntime::goes_unasked(int peer, std::size_t bytes) const noexcept {
+  return engine_.is_remote(peer) ? bytes <= fabric::bulk_tail_bytes_max : bytes < direct_bytes_;
 }
 
-Status Runtime::send_at_once(const Send& what) noexcept {
+Status MessageRuntime::send_at_once(const Send& what) noexcept {
   const bool fits = what.bytes.size() <= split_ && what.mode == SendMode::standard && way_is_free(what.peer);
   if (!fits) [[unlikely]]
     return Status::again;
@@ -87,7 +87,7 @@ Status Runtime::send_at_once(const Send& what) noexcept {
   return status;
 }
 
-void Runtime::count_sent(std::size_t bytes) noexcept {
+void MessageRuntime::count_sent(std::size_t bytes) noexcept {
   job::Counters& counters = engine_.counters();
   if (this_thread() == counting_thread_) [[likely]] {
     job::Counters::add(counters.messages_sent, 1);
@@ -98,7 +98,7 @@ void Runtime::count_sent(std::size_t bytes) noexcept {
   }
 }
 
-Status Runtime::send(Context& context, const Send& what) noexcept {
+Status MessageRuntime::send(Context& context, const Send& what) noexcept {
   const Status status = send_at_once(what);
   if (status != Status::again) [[likely]]
     return status;
@@ -108,7 +108,7 @@ Status Runtime::send(Context& context, const Send& what) noexcept {
   return operation.status;
 }
 
-void Runtime::start_send(Operation& operation, const Send& what) noexcept {
+void MessageRuntime::start_send(Operation& operation, const Send& what) noexcept {
   operation.peer = what.peer;
   operation.tag = what.tag;
   operation.context_id = what.context_id;
@@ -122,7 +122,7 @@ void Runtime::start_send(Operation& operation, const Send& what) noexcept {
 
 // Chooses the protocol, and copies what leaves the user's buffer at once. The asker does this: it touches user's
 // memory.
-void Runtime::prepare(Operation& operation, const Send& what) noexcept {
+void MessageRuntime::prepare(Operation& operation, const Send& what) noexcept {
   const bool full = engine_.session().arena().block(what.peer).full.load(std::memory_order_relaxed) != 0;
   const std::size_t bytes = what.bytes.size();
   if (what.mode == SendMode::standard && !full && bytes <= split_) {
@@ -148,7 +148,7 @@ void Runtime::prepare(Operation& operation, const Send& what) noexcept {
   operation.head = envelope(Kind::message_announced, self_, what.context_id, what.tag);
 }
 
-void Runtime::launch_or_hold(Operation& operation) noexcept {
+void MessageRuntime::launch_or_hold(Operation& operation) noexcept {
   // But for `finish`, which no order binds, and whose ticket one of those that are held may wait for.
   const bool behind = held_to_[static_cast<std::size_t>(operation.peer)].load(std::memory_order_acquire) != 0;
   if (behind && !operation.closing) return hold(operation);
@@ -159,7 +159,7 @@ void Runtime::launch_or_hold(Operation& operation) noexcept {
 
 // Sends a prepared head. On ok the operation belongs to whoever moves it next, and may be gone already; on any other
 // answer nothing was sent.
-Status Runtime::launch(Operation& operation) noexcept {
+Status MessageRuntime::launch(Operation& operation) noexcept {
   const bool closing = operation.closing;
   const std::size_t bytes = operation.bytes;
   const Status status =
@@ -170,13 +170,13 @@ Status Runtime::launch(Operation& operation) noexcept {
   return status;
 }
 
-Status Runtime::launch_whole(Operation& operation) noexcept {
+Status MessageRuntime::launch_whole(Operation& operation) noexcept {
   const Status status = engine_.send(operation.peer, operation.head, Lane::request);
   if (status == Status::ok) complete(operation, operation.status);
   return status;
 }
 
-Status Runtime::launch_announced(Operation& operation) noexcept {
+Status MessageRuntime::launch_announced(Operation& operation) noexcept {
   if (cannot_complete(operation)) return Status::peer_gone;
   if (!operation.has_ticket && !take_ticket(operation)) return Status::again;
   const bool launched = operation.launched.load(std::memory_order_relaxed);
@@ -204,7 +204,7 @@ Status Runtime::launch_announced(Operation& operation) noexcept {
   return status;
 }
 
-bool Runtime::take_ticket(Operation& operation) noexcept {
+bool MessageRuntime::take_ticket(Operation& operation) noexcept {
   const bool in_collective = operation.context_id == operation.context->collective_id();
   auto ticket = engine_.tickets().take(in_collective ? 0 : tickets_for_collectives);
   if (!ticket && !in_collective) {
@@ -222,7 +222,7 @@ bool Runtime::take_ticket(Operation& operation) noexcept {
   return true;
 }
 
-void Runtime::hold(Operation& operation) noexcept {
+void MessageRuntime::hold(Operation& operation) noexcept {
   operation.launched.store(false, std::memory_order_relaxed);
   operation.state.store(State::held, std::memory_order_relaxed);
   engine_.counters().held_back.fetch_add(1, std::memory_order_relaxed);
@@ -232,24 +232,24 @@ void Runtime::hold(Operation& operation) noexcept {
     held_count_.fetch_add(1, std::memory_order_seq_cst);
     held_.push_back(operation);
   }
-  engine_.rouse();
+  engine_.wake_self();
 }
 
 // Has room by its ticket, but for a moment (see Engine::send), or if the ticket is a name alone: then it is held. If
 // the peer died, died() tells.
-void Runtime::send_reply(int peer, const Head& head) noexcept {
+void MessageRuntime::send_reply(int peer, const Head& head) noexcept {
   if (engine_.send(peer, head, Lane::reply) != Status::again) return;
   {
     const std::lock_guard guard(held_lock_);
     held_replies_.push_back({peer, head});
     held_count_.fetch_add(1, std::memory_order_seq_cst);
   }
-  engine_.rouse();
+  engine_.wake_self();
 }
 
-// By the baton's holder, who alone takes out of held_; others only append. So `previous` stays where it is while an
-// operation is out of the list to be launched.
-void Runtime::retry() noexcept {
+// By the progress lock's holder, who alone takes out of held_; others only append. So `previous` stays where it is
+// while an operation is out of the list to be launched.
+void MessageRuntime::retry() noexcept {
   if (held_count_.load(std::memory_order_relaxed) == 0) return;
   ++retries_;
   std::unique_lock guard(held_lock_);
@@ -286,7 +286,7 @@ void Runtime::retry() noexcept {
 
 // A short payload was announced because bulk memory was full, or its receiver. It follows as soon as there is room: its
 // receive may be posted only after something that the asker does after this send.
-Step Runtime::send_late(Operation& operation) noexcept {
+Step MessageRuntime::send_late(Operation& operation) noexcept {
   const bool full = engine_.session().arena().block(operation.peer).full.load(std::memory_order_relaxed) != 0;
   const std::size_t bytes = operation.bytes;
   const bool is_short = operation.mode == SendMode::standard && goes_unasked(operation.peer, bytes) && bytes != 0;
@@ -304,7 +304,7 @@ Step Runtime::send_late(Operation& operation) noexcept {
 }
 
 // The receive is posted: both sides copy, chunk by chunk; what has gaps this side alone.
-Step Runtime::copy_to_receiver(Operation& operation) noexcept {
+Step MessageRuntime::copy_to_receiver(Operation& operation) noexcept {
   State expected = State::granted;
   if (!operation.state.compare_exchange_strong(expected, State::copying, std::memory_order_relaxed)) {
     return advance(operation);  // the receiver was quicker, or died
@@ -325,14 +325,14 @@ Step Runtime::copy_to_receiver(Operation& operation) noexcept {
 }
 
 // What has gaps, by a ticket that is a name alone.
-Step Runtime::write_alone(Operation& operation) noexcept {
+Step MessageRuntime::write_alone(Operation& operation) noexcept {
   const fabric::Grant& grant = operation.grant;
   const fabric::DirectCopy copy = engine_.direct_copy(operation.peer);
   return finish_send(operation, write_packed(operation, copy, 0, grant.address, grant.bytes));
 }
 
 // The last chunk was ours: the receiver is told, and the send is complete once that head is on its way.
-Step Runtime::finish_send(Operation& operation, Status status) noexcept {
+Step MessageRuntime::finish_send(Operation& operation, Status status) noexcept {
   bool ours = false;
   {
     const std::lock_guard guard(lock_);
@@ -352,10 +352,10 @@ Step Runtime::finish_send(Operation& operation, Status status) noexcept {
 }
 
 // To another host, from where the bytes lie: as far as the network has room.
-Step Runtime::send_far_pieces(Operation& operation) noexcept {
+Step MessageRuntime::send_remote_pieces(Operation& operation) noexcept {
   const fabric::Grant& grant = operation.grant;
   while (operation.moved < grant.bytes) {
-    const std::uint64_t bytes = std::min<std::uint64_t>(fabric::far_piece_bytes_max, grant.bytes - operation.moved);
+    const std::uint64_t bytes = std::min<std::uint64_t>(fabric::remote_piece_bytes_max, grant.bytes - operation.moved);
     Head head = envelope(Kind::piece, self_, operation.context_id, operation.tag);
     head.set(fabric::Piece{operation.ticket, operation.generation, operation.moved, 0, bytes});
     const Status status =
@@ -369,9 +369,9 @@ Step Runtime::send_far_pieces(Operation& operation) noexcept {
 
 // Where direct copies are not permitted, nor from the buffer by the network: through bulk memory, as far as there is
 // room.
-Step Runtime::send_pieces(Operation& operation) noexcept {
-  const bool by_network = engine_.is_far(operation.peer) && operation.scattered == nullptr && !is_paged(operation);
-  if (by_network) return send_far_pieces(operation);
+Step MessageRuntime::send_pieces(Operation& operation) noexcept {
+  const bool by_network = engine_.is_remote(operation.peer) && operation.scattered == nullptr && !is_paged(operation);
+  if (by_network) return send_remote_pieces(operation);
   const fabric::Grant& grant = operation.grant;
   while (operation.moved < grant.bytes) {
     const std::uint64_t bytes = std::min<std::uint64_t>(fabric::bulk_tail_bytes_max, grant.bytes - operation.moved);
@@ -392,14 +392,14 @@ Step Runtime::send_pieces(Operation& operation) noexcept {
   return operation.ready() ? advance(operation) : Step::waiting;  // for `done`
 }
 
-Operation* Runtime::outgoing(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept {
+Operation* MessageRuntime::outgoing(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept {
   Operation* operation = outgoing_.find(ticket);
   const bool known =
       operation != nullptr && operation->generation == generation && operation->peer == static_cast<int>(source);
   return known ? operation : nullptr;
 }
 
-void Runtime::granted(const Head& head) noexcept {
+void MessageRuntime::granted(const Head& head) noexcept {
   const auto grant = head.as<fabric::Grant>();
   const bool direct = grant.road == fabric::Road::direct && engine_.copies_directly(static_cast<int>(head.source));
   const bool sane = grant.chunk_bytes != 0 && (direct || grant.road == fabric::Road::pieces);
@@ -426,7 +426,7 @@ void Runtime::granted(const Head& head) noexcept {
 }
 
 // Chunks of it are left, or being copied: who says that it is done lies, and its ticket may not become another's.
-bool Runtime::may_be_copying(const Operation& operation, State state) const noexcept {
+bool MessageRuntime::may_be_copying(const Operation& operation, State state) const noexcept {
   const fabric::Grant& grant = operation.grant;
   const bool shared = (state == State::granted || state == State::copying) && grant.road == fabric::Road::direct &&
                       has_transfer(operation.ticket);
@@ -434,7 +434,7 @@ bool Runtime::may_be_copying(const Operation& operation, State state) const noex
                         .is_over(operation.generation, fabric::chunks_of(grant.bytes, grant.chunk_bytes));
 }
 
-void Runtime::done(const Head& head) noexcept {
+void MessageRuntime::done(const Head& head) noexcept {
   const auto outcome = head.as<fabric::Outcome>();
   fabric::Sleeper* to_wake = nullptr;
   {

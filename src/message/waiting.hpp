@@ -26,7 +26,7 @@ inline bool watch_shared(fabric::Engine& engine, const Operation& operation, fab
 
 /// What fabric::Engine::wait needs to know to wait for one operation.
 struct WaitForOne {
-  Runtime& runtime;
+  MessageRuntime& runtime;
   Operation& operation;
   job::Wait what;
 
@@ -55,7 +55,7 @@ struct WaitForOne {
 
 /// The same for a collective on a board.
 struct WaitForShared {
-  Runtime& runtime;
+  MessageRuntime& runtime;
   SharedCollective& collective;
   job::Wait what;
 

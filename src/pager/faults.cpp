@@ -35,12 +35,12 @@ class Lookout {
 
 }  // namespace
 
-void Pager::serve_faults(Desk& desk) noexcept {
-  std::array<pollfd, 2> wait{pollfd{space_.faults().number(), POLLIN, 0}, {stop_bell_.number(), POLLIN, 0}};
+void Pager::serve_faults(WorkerContext& context) noexcept {
+  std::array<pollfd, 2> wait{pollfd{space_.faults().number(), POLLIN, 0}, {stop_doorbell_.number(), POLLIN, 0}};
   Lookout lookout;
   for (;;) {
     const auto faults = space_.faults().read();
-    for (const Fault& fault : faults) serve(fault, desk);
+    for (const Fault& fault : faults) serve(fault, context);
     if (!faults.empty()) lookout.saw_fault();
     if (lookout.is_worth_it()) {
       ::sched_yield();
@@ -51,25 +51,25 @@ void Pager::serve_faults(Desk& desk) noexcept {
   }
 }
 
-void Pager::serve(const Fault& fault, Desk& desk) noexcept {
+void Pager::serve(const Fault& fault, WorkerContext& context) noexcept {
   const std::uint64_t start = monotonic_ns();
   const auto region = regions_.find(fault.address);
   if (!region) return;  // it is being removed, which wakes who waits
   const std::size_t block = (*region)->block_at(fault.address);
   if (!(*region)->block(block).try_hold_or_want()) {
-    Counters::add(porter_.counters().faults_met_held);
+    Counters::add(page_mover_.counters().faults_met_held);
     return;  // whoever holds it wakes who waits
   }
   {
     Hold hold(space_, **region, block, Hold::Adopt::adopt);
-    answer(fault, **region, hold, desk);
-    if (porter_.resident() > porter_.marks().high) requests_.ask_for_room();
+    answer(fault, **region, hold, context);
+    if (page_mover_.resident() > page_mover_.marks().high) requests_.ask_for_room();
   }
-  Counters::add(porter_.counters().faults);
-  porter_.counters().fault_took(monotonic_ns() - start);
+  Counters::add(page_mover_.counters().faults);
+  page_mover_.counters().fault_took(monotonic_ns() - start);
 }
 
-void Pager::answer(const Fault& fault, Region& region, Hold& hold, Desk& desk) noexcept {
+void Pager::answer(const Fault& fault, Region& region, Hold& hold, WorkerContext& context) noexcept {
   const std::size_t index = region.block_at(fault.address);
   const std::size_t page = (fault.address - region.address_of(index)) / page_bytes;
   Block& block = region.block(index);
@@ -81,49 +81,52 @@ void Pager::answer(const Fault& fault, Region& region, Hold& hold, Desk& desk) n
   if (block.here.has(page)) {
     // Another fault has brought it meanwhile; or the program has given it back to the kernel without a word, and gets
     // zeros, as it would elsewhere. Which of the two is the kernel's to decide.
-    Counters::add(porter_.counters().faults_late);
+    Counters::add(page_mover_.counters().faults_late);
     (void)space_.faults().zero(fault.address, page_bytes);
     return;
   }
 
-  if (random_.has(fault.address)) return bring(region, index, page, PageSet::of(page, 1), desk);
+  if (random_.has(fault.address)) return bring(region, index, page, PageSet::of(page, 1), context);
   const bool by_block = may_come_whole(region, index) || rest_may_come(region, index);
   const Advice advice = streams_.fault(fault.address / page_bytes, fault.thread, by_block);
   if (advice.by_block && block.beside.is_empty() && requests_.add({Request::What::block, &region, index, page})) {
     hold.pass_on();  // a mover may have adopted it already
   } else {
-    bring(region, index, page, PageSet::of(advice.first % block_pages, advice.pages), desk);
+    bring(region, index, page, PageSet::of(advice.first % block_pages, advice.pages), context);
   }
   follow(advice);
 }
 
 bool Pager::may_come_whole(Region& region, std::size_t index) const noexcept {
   const Block& block = region.block(index);
-  return whole_blocks_ && porter_.marks().have_room_for_blocks() && block.here.is_empty() && block.lost.is_empty() &&
-         (block.beside.is_empty() || block.beside.is_whole()) && region.valid(index).is_whole();
+  return whole_blocks_ && page_mover_.marks().have_room_for_blocks() && block.here.is_empty() &&
+         block.lost.is_empty() && (block.beside.is_empty() || block.beside.is_whole()) &&
+         region.valid(index).is_whole();
 }
 
 // Where much is away: single slices take longer than all of it by a buffer.
 bool Pager::rest_may_come(Region& region, std::size_t index) const noexcept {
   constexpr std::size_t away_min = 128;
   const Block& block = region.block(index);
-  return whole_blocks_ && porter_.marks().have_room_for_blocks() && block.beside.is_empty() && block.lost.is_empty() &&
-         !block.here.is_empty() && block.here.count() <= block_pages - away_min && region.valid(index).is_whole();
+  return whole_blocks_ && page_mover_.marks().have_room_for_blocks() && block.beside.is_empty() &&
+         block.lost.is_empty() && !block.here.is_empty() && block.here.count() <= block_pages - away_min &&
+         region.valid(index).is_whole();
 }
 
 // By the block's holder.
-void Pager::bring(Region& region, std::size_t index, std::size_t page, const PageSet& wanted, Desk& desk) noexcept {
+void Pager::bring(Region& region, std::size_t index, std::size_t page, const PageSet& wanted,
+                  WorkerContext& context) noexcept {
   if (region.block(index).beside.has(page)) {
-    porter_.bring_back(region, index, wanted, page, desk);
+    page_mover_.bring_back(region, index, wanted, page, context);
   } else {
-    porter_.bring_in(region, index, wanted, page, desk);
+    page_mover_.bring_in(region, index, wanted, page, context);
   }
 }
 
 void Pager::follow(const Advice& advice) noexcept {
   if (advice.passed) {
     const Address address = *advice.passed * page_bytes;
-    if (const auto region = regions_.find(address)) porter_.passed(**region, (*region)->block_at(address));
+    if (const auto region = regions_.find(address)) page_mover_.passed(**region, (*region)->block_at(address));
   }
   std::uint64_t page = advice.ahead;
   for (unsigned i = 0; i < advice.count; ++i, page += static_cast<std::uint64_t>(advice.step)) {

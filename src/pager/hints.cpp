@@ -25,7 +25,7 @@ void Pager::done_with(Address start, std::size_t bytes) noexcept {
   if (!region) return;
   const Address end = std::min(start + bytes, (*region)->end());
   for (Address at = (start + block_bytes - 1) / block_bytes * block_bytes; at + block_bytes <= end; at += block_bytes) {
-    porter_.passed(**region, (*region)->block_at(at));
+    page_mover_.passed(**region, (*region)->block_at(at));
   }
 }
 

@@ -6,58 +6,58 @@
 // The movers: they read ahead for streams, and make room before it is needed.
 namespace tonari::pager {
 
-void Pager::move_pages(Desk& desk) noexcept {
+void Pager::move_pages(WorkerContext& context) noexcept {
   using std::chrono_literals::operator""ms;
   bool making_room = false;
   for (;;) {
     // What could not go may be able to later, and nobody may ask again: a limit that was lowered is to hold.
-    const auto patience = porter_.resident() > porter_.marks().limit ? 100ms : Requests::forever;
+    const auto patience = page_mover_.resident() > page_mover_.marks().limit ? 100ms : Requests::forever;
     const auto [request, stopped] = requests_.next(making_room ? 0ms : patience);
     if (request) {
       const RegionUse use(*request->region);
-      perform(*request, desk);
+      perform(*request, context);
     } else if (stopped) {
       return;
     }
     // From the high mark down to the low one, a step between any two requests.
-    const Marks marks = porter_.marks();
-    const std::size_t resident = porter_.resident();
+    const Marks marks = page_mover_.marks();
+    const std::size_t resident = page_mover_.resident();
     making_room = resident > (making_room ? marks.low : marks.high);
-    if (making_room) making_room = porter_.make_room(0, std::max(resident - 1, marks.low), desk);
+    if (making_room) making_room = page_mover_.make_room(0, std::max(resident - 1, marks.low), context);
   }
 }
 
-void Pager::perform(const Request& request, Desk& desk) noexcept {
+void Pager::perform(const Request& request, WorkerContext& context) noexcept {
   Region& region = *request.region;
   Block& block = region.block(request.block);
-  if (request.what == Request::What::block) return bring_block(request, desk);
+  if (request.what == Request::What::block) return bring_block(request, context);
   if (region.leaves.load(std::memory_order_relaxed) || !block.try_hold()) return;
   const Hold hold(space_, region, request.block, Hold::Adopt::adopt);
   if (request.what == Request::What::block_ahead) {
     if (!block.beside.is_empty()) return;
     if (may_come_whole(region, request.block)) {
-      (void)porter_.read_block(region, request.block, Porter::Wanted::soon, desk);
+      (void)page_mover_.read_block(region, request.block, PageMover::Wanted::soon, context);
     } else if (rest_may_come(region, request.block)) {
-      (void)porter_.bring_rest(region, request.block, Porter::Wanted::soon, desk);
+      (void)page_mover_.bring_rest(region, request.block, PageMover::Wanted::soon, context);
     }
   } else if (block.touched && !(block.here | block.beside | block.lost).has(request.page)) {
-    porter_.bring_in(region, request.block, PageSet::of(request.page, 1), request.page, desk);
+    page_mover_.bring_in(region, request.block, PageSet::of(request.page, 1), request.page, context);
   }
 }
 
 // A thread waits, and the block is held.
-void Pager::bring_block(const Request& request, Desk& desk) noexcept {
+void Pager::bring_block(const Request& request, WorkerContext& context) noexcept {
   Region& region = *request.region;
   const Hold hold(space_, region, request.block, Hold::Adopt::adopt);
   if (region.leaves.load(std::memory_order_relaxed)) return;  // which wakes who waits
   if (may_come_whole(region, request.block)) {
-    (void)porter_.read_block(region, request.block, Porter::Wanted::now, desk);
+    (void)page_mover_.read_block(region, request.block, PageMover::Wanted::now, context);
   } else if (rest_may_come(region, request.block) &&
-             porter_.bring_rest(region, request.block, Porter::Wanted::now, desk)) {
+             page_mover_.bring_rest(region, request.block, PageMover::Wanted::now, context)) {
     return;
   }
   const PageSet slice = PageSet::of(request.page / slice_pages * slice_pages, slice_pages);
-  bring(region, request.block, request.page, slice, desk);
+  bring(region, request.block, request.page, slice, context);
 }
 
 }  // namespace tonari::pager

@@ -50,7 +50,7 @@ struct Marks {
 };
 
 /// What a thread of the pager has for itself, made before it starts.
-struct Desk {
+struct WorkerContext {
   std::span<std::byte, block_bytes> scratch;
   std::array<Checksum, block_pages> sums{};  // of the block that is just carried
   Buffer reserve = no_buffer;                // the fault thread's: so that it can always take something out
@@ -87,12 +87,13 @@ std::size_t buffers_for(std::size_t limit_bytes) noexcept;
 /// A page was changed if, once it has been taken out and nobody can write it any more, its checksum is not that of the
 /// source's copy. That needs no marks that a write could slip past, whoever writes, and however many threads.
 ///
-/// Threads: any with a desk of its own. Those that take a block do so as its holder; no lock is held while pages move
+/// Threads: any with a context of its own. Those that take a block do so as its holder; no lock is held while pages
+/// move
 ///          or a source works.
 /// Costs:   no allocation. Touches no paged memory, but buffers only.
-class Porter {
+class PageMover {
  public:
-  Porter(Space& space, std::size_t limit_bytes, std::function<void(const Failure&)> on_failure);
+  PageMover(Space& space, std::size_t limit_bytes, std::function<void(const Failure&)> on_failure);
 
   /// Nothing goes by itself: make_room() has it held.
   void set_limit(std::size_t limit_bytes) noexcept;
@@ -106,19 +107,21 @@ class Porter {
   // In: porter_in.cpp. All by the block's holder.
 
   /// Copies in those of `wanted` that are away. If that fails `page` is lost, the others are left away.
-  void bring_in(Region& region, std::size_t block, const PageSet& wanted, std::size_t page, Desk& desk) noexcept;
+  void bring_in(Region& region, std::size_t block, const PageSet& wanted, std::size_t page,
+                WorkerContext& context) noexcept;
   /// Moves in `page`, which is beside, and with it what is in `wanted`, or all if they are a huge page.
-  void bring_back(Region& region, std::size_t block, const PageSet& wanted, std::size_t page, Desk& desk) noexcept;
+  void bring_back(Region& region, std::size_t block, const PageSet& wanted, std::size_t page,
+                  WorkerContext& context) noexcept;
   enum class Wanted : std::uint8_t { soon, now };
   /// Reads a block of which nothing is here: all of it is beside then. False: there is no room, or the source failed.
-  bool read_block(Region& region, std::size_t block, Wanted wanted, Desk& desk) noexcept;
+  bool read_block(Region& region, std::size_t block, Wanted wanted, WorkerContext& context) noexcept;
   /// Brings all that is away of a block of which nothing is beside. False: likewise.
-  bool bring_rest(Region& region, std::size_t block, Wanted wanted, Desk& desk) noexcept;
+  bool bring_rest(Region& region, std::size_t block, Wanted wanted, WorkerContext& context) noexcept;
 
   // Out: porter_out.cpp
 
   /// Takes blocks out until so many pages have room below `mark`. False: it cannot be done now.
-  bool make_room(std::size_t pages, std::size_t mark, Desk& desk) noexcept;
+  bool make_room(std::size_t pages, std::size_t mark, WorkerContext& context) noexcept;
   /// The bytes of these pages are zeros from now on. By the block's holder.
   Status discard(Region& region, std::size_t block, const PageSet& pages) noexcept;
   /// A stream has gone on from this block.
@@ -127,28 +130,30 @@ class Porter {
   void forget(Region& region) noexcept;
 
  private:
-  bool place(Region& region, std::size_t block, std::size_t first, std::size_t count, Desk& desk) noexcept;
-  bool place_bytes(Region& region, std::size_t block, std::size_t first, std::size_t count, Desk& desk) noexcept;
+  bool place(Region& region, std::size_t block, std::size_t first, std::size_t count, WorkerContext& context) noexcept;
+  bool place_bytes(Region& region, std::size_t block, std::size_t first, std::size_t count,
+                   WorkerContext& context) noexcept;
   bool is_as_stored(Region& region, std::size_t block, std::size_t page, const Checksum& found) noexcept;
   void touch(Block& block, bool touched) noexcept;
   void lose(Region& region, std::size_t block, std::size_t page) noexcept;
   const std::byte* stored_bytes(Region& region, std::size_t block, const PageSet& stored, Buffer buffer,
-                                Desk& desk) noexcept;
-  bool fill(Region& region, std::size_t block, const PageSet& pages, Buffer buffer, Desk& desk) noexcept;
-  PageSet copy_back(Region& region, std::size_t block, std::size_t page, Desk& desk) noexcept;
-  Buffer stocked_buffer(Wanted wanted, Desk& desk) noexcept;
+                                WorkerContext& context) noexcept;
+  bool fill(Region& region, std::size_t block, const PageSet& pages, Buffer buffer, WorkerContext& context) noexcept;
+  PageSet copy_back(Region& region, std::size_t block, std::size_t page, WorkerContext& context) noexcept;
+  Buffer prefaulted_buffer(Wanted wanted, WorkerContext& context) noexcept;
 
   void relieve_of_stock() noexcept;
   [[nodiscard]] bool is_forgotten() noexcept;
-  bool take_one_out(Desk& desk) noexcept;
+  bool take_one_out(WorkerContext& context) noexcept;
   enum class Beside : std::uint8_t { keep, drop };
-  bool take_out(Region& region, std::size_t block, Beside beside, Desk& desk) noexcept;
-  Buffer buffer_to_take_out(Region& region, std::size_t block, Desk& desk) noexcept;
-  PageSet settle(Region& region, std::size_t block, const PageSet& pages, Buffer buffer, Desk& desk) noexcept;
+  bool take_out(Region& region, std::size_t block, Beside beside, WorkerContext& context) noexcept;
+  Buffer buffer_to_take_out(Region& region, std::size_t block, WorkerContext& context) noexcept;
+  PageSet settle(Region& region, std::size_t block, const PageSet& pages, Buffer buffer,
+                 WorkerContext& context) noexcept;
   Status store(Region& region, std::size_t block, std::size_t first, std::size_t count, Buffer buffer,
-               Desk& desk) noexcept;
+               WorkerContext& context) noexcept;
   bool drop_oldest(Pool::Kind kind) noexcept;
-  void drop_beside(Region& region, std::size_t block, Desk* desk) noexcept;
+  void drop_beside(Region& region, std::size_t block, WorkerContext* context) noexcept;
   void fail(Failure::What what, Status status, Region& region, std::size_t block, std::size_t page) noexcept;
 
   /// Counts as a thread that takes something out.

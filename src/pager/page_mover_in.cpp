@@ -5,29 +5,32 @@
 
 namespace tonari::pager {
 
-void Porter::bring_in(Region& region, std::size_t index, const PageSet& wanted, std::size_t page, Desk& desk) noexcept {
+void PageMover::bring_in(Region& region, std::size_t index, const PageSet& wanted, std::size_t page,
+                         WorkerContext& context) noexcept {
   Block& block = region.block(index);
   const PageSet pages = wanted & (region.valid(index) - block.here - block.beside - block.lost);
   // After the limit was lowered one fault need not wait for all that has to go.
   const std::size_t limit = marks().limit;
   const std::size_t mark = std::max(limit, resident() - std::min(resident(), block_pages));
-  if (!make_room(pages.count(), mark, desk)) {
-    (void)take_out(region, index, Beside::drop, desk);  // nothing else could go: this block's other pages
+  if (!make_room(pages.count(), mark, context)) {
+    (void)take_out(region, index, Beside::drop, context);  // nothing else could go: this block's other pages
     if (resident() + pages.count() > mark) Counters::add(counters_.times_over_limit);
   }
 
   touch(block, true);  // before anybody sees the page
   bool done = true;
-  for_each_run(pages, slice_pages,
-               [&](std::size_t first, std::size_t count) { done = done && place(region, index, first, count, desk); });
+  for_each_run(pages, slice_pages, [&](std::size_t first, std::size_t count) {
+    done = done && place(region, index, first, count, context);
+  });
   // One of its neighbours may be to blame.
-  if (!done && !block.here.has(page) && !place(region, index, page, 1, desk)) lose(region, index, page);
+  if (!done && !block.here.has(page) && !place(region, index, page, 1, context)) lose(region, index, page);
   const std::lock_guard guard(mutex_);
   policy_.came(block.entry);
 }
 
 // Pages of zeros need no bytes.
-bool Porter::place(Region& region, std::size_t index, std::size_t first, std::size_t count, Desk& desk) noexcept {
+bool PageMover::place(Region& region, std::size_t index, std::size_t first, std::size_t count,
+                      WorkerContext& context) noexcept {
   const auto sums = region.checksums(index, first, count);
   for (std::size_t done = 0; done < count;) {
     const bool zeros = sums[done].is_of_zeros();
@@ -42,7 +45,7 @@ bool Porter::place(Region& region, std::size_t index, std::size_t first, std::si
       }
       region.block(index).here |= PageSet::of(first + done, end - done);
       resident_.fetch_add(end - done, std::memory_order_relaxed);
-    } else if (!place_bytes(region, index, first + done, end - done, desk)) {
+    } else if (!place_bytes(region, index, first + done, end - done, context)) {
       return false;
     }
     done = end;
@@ -50,12 +53,13 @@ bool Porter::place(Region& region, std::size_t index, std::size_t first, std::si
   return true;
 }
 
-bool Porter::place_bytes(Region& region, std::size_t index, std::size_t first, std::size_t count, Desk& desk) noexcept {
+bool PageMover::place_bytes(Region& region, std::size_t index, std::size_t first, std::size_t count,
+                            WorkerContext& context) noexcept {
   const std::uint64_t at_source = region.place(index, first);
   const std::size_t bytes = count * page_bytes;
   std::span<const std::byte> from = region.source().look(at_source, bytes);
   if (from.empty()) {
-    const std::span<std::byte> into = desk.scratch.first(bytes);
+    const std::span<std::byte> into = context.scratch.first(bytes);
     const Status status = region.source().fetch(at_source, into);
     if (status != Status::ok) {
       fail(Failure::What::fetch, status, region, index, first);
@@ -84,7 +88,7 @@ bool Porter::place_bytes(Region& region, std::size_t index, std::size_t first, s
   return true;
 }
 
-bool Porter::is_as_stored(Region& region, std::size_t index, std::size_t page, const Checksum& found) noexcept {
+bool PageMover::is_as_stored(Region& region, std::size_t index, std::size_t page, const Checksum& found) noexcept {
   Checksum& known = region.checksums(index, page, 1).front();
   if (known == unknown_checksum) known = found;
   if (known == found) return true;
@@ -92,7 +96,7 @@ bool Porter::is_as_stored(Region& region, std::size_t index, std::size_t page, c
   return false;
 }
 
-void Porter::touch(Block& block, bool touched) noexcept {
+void PageMover::touch(Block& block, bool touched) noexcept {
   if (block.touched == touched) return;
   block.touched = touched;
   if (touched) {
@@ -102,18 +106,18 @@ void Porter::touch(Block& block, bool touched) noexcept {
   }
 }
 
-void Porter::lose(Region& region, std::size_t index, std::size_t page) noexcept {
+void PageMover::lose(Region& region, std::size_t index, std::size_t page) noexcept {
   (void)space_.faults().poison(region.address_of(index) + page * page_bytes, page_bytes);
   region.block(index).lost |= PageSet::of(page, 1);
 }
 
-void Porter::bring_back(Region& region, std::size_t index, const PageSet& wanted, std::size_t page,
-                        Desk& desk) noexcept {
+void PageMover::bring_back(Region& region, std::size_t index, const PageSet& wanted, std::size_t page,
+                           WorkerContext& context) noexcept {
   Block& block = region.block(index);
   const bool whole = block.beside.is_whole() && block.here.is_empty();
   const PageSet pages = whole ? block.beside : block.beside & (wanted | PageSet::of(page, 1));
   PageSet came = space_.move_in(region.address_of(index), pages, block.buffer);
-  if (!came.has(page)) came |= copy_back(region, index, page, desk);
+  if (!came.has(page)) came |= copy_back(region, index, page, context);
   if (came != pages) {
     // Unmapped, or pinned by whoever reads the buffer: who waits finds out, or asks again.
     space_.faults().wake(region.address_of(index), block_bytes);
@@ -138,18 +142,18 @@ void Porter::bring_back(Region& region, std::size_t index, const PageSet& wanted
 }
 
 // Where the program has protected its range pages cannot be moved, but copied. What is left in the buffer goes with it.
-PageSet Porter::copy_back(Region& region, std::size_t index, std::size_t page, Desk& desk) noexcept {
-  const std::span<std::byte> bytes = desk.scratch.first(page_bytes);
+PageSet PageMover::copy_back(Region& region, std::size_t index, std::size_t page, WorkerContext& context) noexcept {
+  const std::span<std::byte> bytes = context.scratch.first(page_bytes);
   if (!space_.read(region.block(index).buffer, page * page_bytes, bytes)) return {};
   const Answer answer = space_.faults().copy(region.address_of(index) + page * page_bytes, bytes.data(), bytes.size());
   return answer == Answer::ok ? PageSet::of(page, 1) : PageSet{};
 }
 
-bool Porter::read_block(Region& region, std::size_t index, Wanted wanted, Desk& desk) noexcept {
+bool PageMover::read_block(Region& region, std::size_t index, Wanted wanted, WorkerContext& context) noexcept {
   Block& block = region.block(index);
-  const Buffer buffer = stocked_buffer(wanted, desk);
+  const Buffer buffer = prefaulted_buffer(wanted, context);
   if (buffer == no_buffer) return false;
-  if (!fill(region, index, PageSet::of(0, block_pages), buffer, desk)) {
+  if (!fill(region, index, PageSet::of(0, block_pages), buffer, context)) {
     const std::lock_guard guard(mutex_);
     pool_.give_back(buffer, true);
     return false;
@@ -162,12 +166,12 @@ bool Porter::read_block(Region& region, std::size_t index, Wanted wanted, Desk& 
   return true;
 }
 
-bool Porter::bring_rest(Region& region, std::size_t index, Wanted wanted, Desk& desk) noexcept {
+bool PageMover::bring_rest(Region& region, std::size_t index, Wanted wanted, WorkerContext& context) noexcept {
   Block& block = region.block(index);
   const PageSet away = PageSet::of(0, block_pages) - block.here;
-  const Buffer buffer = stocked_buffer(wanted, desk);
+  const Buffer buffer = prefaulted_buffer(wanted, context);
   if (buffer == no_buffer) return false;
-  const bool filled = fill(region, index, away, buffer, desk);
+  const bool filled = fill(region, index, away, buffer, context);
   const PageSet came = filled ? space_.move_in(region.address_of(index), away, buffer) : PageSet{};
   if (came != away) space_.faults().wake(region.address_of(index), block_bytes);  // who waits asks again
   block.here |= came;
@@ -180,29 +184,30 @@ bool Porter::bring_rest(Region& region, std::size_t index, Wanted wanted, Desk& 
 }
 
 // Those of `pages`; all others in the buffer are zeros.
-bool Porter::fill(Region& region, std::size_t index, const PageSet& pages, Buffer buffer, Desk& desk) noexcept {
+bool PageMover::fill(Region& region, std::size_t index, const PageSet& pages, Buffer buffer,
+                     WorkerContext& context) noexcept {
   const auto sums = region.checksums(index, 0, block_pages);
   PageSet stored;
   for (std::size_t page = pages.next(0); page < block_pages; page = pages.next(page + 1)) {
     if (!sums[page].is_of_zeros()) stored |= PageSet::of(page, 1);
   }
-  const std::byte* const from = stored_bytes(region, index, stored, buffer, desk);
-  if (from == nullptr || !space_.fill(buffer, from, stored, desk.sums)) return false;
+  const std::byte* const from = stored_bytes(region, index, stored, buffer, context);
+  if (from == nullptr || !space_.fill(buffer, from, stored, context.sums)) return false;
   for (std::size_t page = stored.next(0); page < block_pages; page = stored.next(page + 1)) {
-    if (!is_as_stored(region, index, page, desk.sums[page])) return false;
+    if (!is_as_stored(region, index, page, context.sums[page])) return false;
   }
   Counters::add(counters_.pages_in, stored.count());
   return true;
 }
 
 // A block, of which the pages in `stored` are as the source has them. Null: it failed.
-const std::byte* Porter::stored_bytes(Region& region, std::size_t index, const PageSet& stored, Buffer buffer,
-                                      Desk& desk) noexcept {
+const std::byte* PageMover::stored_bytes(Region& region, std::size_t index, const PageSet& stored, Buffer buffer,
+                                         WorkerContext& context) noexcept {
   Source& source = region.source();
   const std::span<const std::byte> seen = source.look(region.place(index, 0), block_bytes);
   if (!seen.empty()) return seen.data();
   std::byte* const view = space_.view(buffer);
-  std::byte* const block = view != nullptr ? view : desk.scratch.data();
+  std::byte* const block = view != nullptr ? view : context.scratch.data();
   Status status = Status::ok;
   for_each_run(stored, block_pages, [&](std::size_t first, std::size_t count) {
     if (status != Status::ok) return;
@@ -213,7 +218,7 @@ const std::byte* Porter::stored_bytes(Region& region, std::size_t index, const P
 }
 
 // One that can be filled at once. In the steady state of streams each block that is taken out leaves one.
-Buffer Porter::stocked_buffer(Wanted wanted, Desk& desk) noexcept {
+Buffer PageMover::prefaulted_buffer(Wanted wanted, WorkerContext& context) noexcept {
   constexpr int tries_max = 8;
   for (int tries = 0; tries < tries_max; ++tries) {
     std::optional<Buffer> buffer;
@@ -225,7 +230,7 @@ Buffer Porter::stocked_buffer(Wanted wanted, Desk& desk) noexcept {
         forgotten = pool_.age(Pool::Kind::ahead) > 4 * ahead_max;  // its stream has gone elsewhere
         if (!forgotten) return no_buffer;
       }
-      if ((buffer = pool_.take_stocked())) return *buffer;
+      if ((buffer = pool_.take_prefaulted())) return *buffer;
       if (resident() + block_pages <= marks().high) buffer = pool_.take_empty();
     }
     if (buffer) {
@@ -238,7 +243,7 @@ Buffer Porter::stocked_buffer(Wanted wanted, Desk& desk) noexcept {
       return no_buffer;
     }
     if (forgotten && drop_oldest(Pool::Kind::ahead)) continue;
-    if (take_one_out(desk) || drop_oldest(Pool::Kind::taken_out)) continue;
+    if (take_one_out(context) || drop_oldest(Pool::Kind::taken_out)) continue;
     if (wanted == Wanted::soon || !drop_oldest(Pool::Kind::ahead)) return no_buffer;
   }
   return no_buffer;

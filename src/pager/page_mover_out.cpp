@@ -11,19 +11,19 @@ std::size_t buffers_for(std::size_t limit_bytes) noexcept {
   return std::clamp<std::size_t>(limit_bytes / block_bytes / 4, 8, 64);
 }
 
-Porter::Porter(Space& space, std::size_t limit_bytes, std::function<void(const Failure&)> on_failure)
+PageMover::PageMover(Space& space, std::size_t limit_bytes, std::function<void(const Failure&)> on_failure)
     : space_(space), on_failure_(std::move(on_failure)), pool_(1, space.buffers()) {  // buffer 0 is the fault thread's
   set_limit(limit_bytes);
 }
 
-void Porter::set_limit(std::size_t limit_bytes) noexcept {
+void PageMover::set_limit(std::size_t limit_bytes) noexcept {
   const std::size_t buffers = std::min(space_.buffers(), buffers_for(limit_bytes));
   limit_.store(limit_bytes / page_bytes, std::memory_order_relaxed);
   second_chances_max_.store(std::max<std::size_t>(buffers / 4, 1), std::memory_order_relaxed);
   ahead_max_.store(buffers / 8 * 5, std::memory_order_relaxed);
 }
 
-bool Porter::make_room(std::size_t pages, std::size_t mark, Desk& desk) noexcept {
+bool PageMover::make_room(std::size_t pages, std::size_t mark, WorkerContext& context) noexcept {
   constexpr int refusals_max = 16;
   constexpr int waits_max = 20'000;
   int refusals = 0;
@@ -31,7 +31,7 @@ bool Porter::make_room(std::size_t pages, std::size_t mark, Desk& desk) noexcept
     relieve_of_stock();
     if (resident() + pages <= mark) break;
     if (is_forgotten() && drop_oldest(Pool::Kind::ahead)) continue;
-    if (take_one_out(desk) || drop_oldest(Pool::Kind::taken_out) || drop_oldest(Pool::Kind::ahead)) continue;
+    if (take_one_out(context) || drop_oldest(Pool::Kind::taken_out) || drop_oldest(Pool::Kind::ahead)) continue;
     // All that could go is in the hands of others: they wait for nobody, so this ends.
     if (carrying_.load(std::memory_order_relaxed) > 0) {
       ++waits;
@@ -44,11 +44,11 @@ bool Porter::make_room(std::size_t pages, std::size_t mark, Desk& desk) noexcept
 }
 
 // Stocked buffers are memory, too. One is left for the next block that is read, if any may come.
-void Porter::relieve_of_stock() noexcept {
+void PageMover::relieve_of_stock() noexcept {
   std::optional<Buffer> buffer;
   {
     const std::lock_guard guard(mutex_);
-    if (pool_.stocked() > (marks().have_room_for_blocks() ? 1 : 0)) buffer = pool_.take_stocked();
+    if (pool_.prefaulted() > (marks().have_room_for_blocks() ? 1 : 0)) buffer = pool_.take_prefaulted();
   }
   if (!buffer) return;
   space_.empty(*buffer);
@@ -58,13 +58,13 @@ void Porter::relieve_of_stock() noexcept {
 }
 
 // What was read ahead, and its stream has gone elsewhere.
-bool Porter::is_forgotten() noexcept {
+bool PageMover::is_forgotten() noexcept {
   const std::lock_guard guard(mutex_);
   return pool_.age(Pool::Kind::ahead) > 4 * ahead_max_.load(std::memory_order_relaxed);
 }
 
 // Its pages are beside then, and those that were taken out before it are dropped if there are enough of them.
-bool Porter::take_one_out(Desk& desk) noexcept {
+bool PageMover::take_one_out(WorkerContext& context) noexcept {
   const Carrying carrying(carrying_);
   PolicyEntry* victim = nullptr;
   bool passed = false;
@@ -88,7 +88,7 @@ bool Porter::take_one_out(Desk& desk) noexcept {
   bool done = false;
   if (region.block(victim->block).try_hold()) {
     const Hold hold(space_, region, victim->block, Hold::Adopt::adopt);
-    done = take_out(region, victim->block, passed ? Beside::drop : Beside::keep, desk);
+    done = take_out(region, victim->block, passed ? Beside::drop : Beside::keep, context);
   } else {
     const std::lock_guard guard(mutex_);
     policy_.could_not_go(*victim);
@@ -97,17 +97,17 @@ bool Porter::take_one_out(Desk& desk) noexcept {
   return done;
 }
 
-bool Porter::take_out(Region& region, std::size_t index, Beside beside, Desk& desk) noexcept {
+bool PageMover::take_out(Region& region, std::size_t index, Beside beside, WorkerContext& context) noexcept {
   Block& block = region.block(index);
-  const Buffer buffer = block.lost.is_empty() ? buffer_to_take_out(region, index, desk) : no_buffer;
+  const Buffer buffer = block.lost.is_empty() ? buffer_to_take_out(region, index, context) : no_buffer;
   PageSet taken;
   if (buffer != no_buffer) {
-    taken = space_.take_out(region.address_of(index), block.here, buffer, desk.sums);
+    taken = space_.take_out(region.address_of(index), block.here, buffer, context.sums);
     Counters::add(counters_.pages_kept, (block.here - taken).count());
     resident_.fetch_add((taken - block.here).count(), std::memory_order_relaxed);  // found there unexpectedly
     block.here -= taken;
     block.buffer = buffer;
-    const PageSet unsaved = settle(region, index, taken, buffer, desk);
+    const PageSet unsaved = settle(region, index, taken, buffer, context);
     if (!unsaved.is_empty()) {
       const PageSet kept = space_.move_in(region.address_of(index), unsaved, buffer);
       Counters::add(counters_.pages_kept, kept.count());
@@ -119,10 +119,10 @@ bool Porter::take_out(Region& region, std::size_t index, Beside beside, Desk& de
 
   if (!taken.is_empty()) {
     Counters::add(counters_.blocks_taken_out);
-    if (desk.reserve != no_buffer) Counters::add(counters_.blocks_taken_out_by_faults);
+    if (context.reserve != no_buffer) Counters::add(counters_.blocks_taken_out_by_faults);
   }
-  const bool keep = !taken.is_empty() && buffer != desk.reserve && beside == Beside::keep;
-  if (buffer != no_buffer && !keep) drop_beside(region, index, &desk);
+  const bool keep = !taken.is_empty() && buffer != context.reserve && beside == Beside::keep;
+  if (buffer != no_buffer && !keep) drop_beside(region, index, &context);
   const std::lock_guard guard(mutex_);
   if (keep) pool_.keep(buffer, block.entry, Pool::Kind::taken_out);
   if (!block.here.is_empty()) policy_.could_not_go(block.entry);
@@ -130,37 +130,38 @@ bool Porter::take_out(Region& region, std::size_t index, Beside beside, Desk& de
 }
 
 // What is still beside of the same block gives way: it is at its source.
-Buffer Porter::buffer_to_take_out(Region& region, std::size_t index, Desk& desk) noexcept {
+Buffer PageMover::buffer_to_take_out(Region& region, std::size_t index, WorkerContext& context) noexcept {
   if (region.block(index).buffer != no_buffer) drop_beside(region, index, nullptr);
   for (int tries = 0; tries < 2; ++tries) {
     std::optional<Buffer> buffer;
-    bool stocked = false;
+    bool prefaulted = false;
     {
       const std::lock_guard guard(mutex_);
       buffer = pool_.take_empty();
-      if (!buffer && (buffer = pool_.take_stocked())) stocked = true;
+      if (!buffer && (buffer = pool_.take_prefaulted())) prefaulted = true;
     }
-    if (stocked) resident_.fetch_sub(block_pages, std::memory_order_relaxed);  // take_out() empties it
+    if (prefaulted) resident_.fetch_sub(block_pages, std::memory_order_relaxed);  // take_out() empties it
     if (buffer) return *buffer;
     if (!drop_oldest(Pool::Kind::taken_out)) break;
   }
-  return desk.reserve;
+  return context.reserve;
 }
 
 // Answers those that neither are at the source as they are, nor could be stored there.
-PageSet Porter::settle(Region& region, std::size_t index, const PageSet& pages, Buffer buffer, Desk& desk) noexcept {
+PageSet PageMover::settle(Region& region, std::size_t index, const PageSet& pages, Buffer buffer,
+                          WorkerContext& context) noexcept {
   const auto known = [&](std::size_t page) -> Checksum& { return region.checksums(index, page, 1).front(); };
   PageSet zeros;
   PageSet changed;
   for (std::size_t page = pages.next(0); page < block_pages; page = pages.next(page + 1)) {
-    if (desk.sums[page] == known(page)) continue;
-    (desk.sums[page].is_of_zeros() ? zeros : changed) |= PageSet::of(page, 1);
+    if (context.sums[page] == known(page)) continue;
+    (context.sums[page].is_of_zeros() ? zeros : changed) |= PageSet::of(page, 1);
   }
   Counters::add(counters_.pages_clean, (pages - zeros - changed).count());
   Counters::add(counters_.pages_of_zeros, zeros.count());
 
   const auto settled = [&](std::size_t first, std::size_t count) {
-    for (std::size_t page = first; page < first + count; ++page) known(page) = desk.sums[page];
+    for (std::size_t page = first; page < first + count; ++page) known(page) = context.sums[page];
   };
   for_each_run(zeros, block_pages, [&](std::size_t first, std::size_t count) {
     const Status status = region.source().discard(region.place(index, first), count * page_bytes);
@@ -169,7 +170,7 @@ PageSet Porter::settle(Region& region, std::size_t index, const PageSet& pages, 
   });
   PageSet unsaved;
   for_each_run(changed, block_pages, [&](std::size_t first, std::size_t count) {
-    if (const Status status = store(region, index, first, count, buffer, desk); status != Status::ok) {
+    if (const Status status = store(region, index, first, count, buffer, context); status != Status::ok) {
       fail(Failure::What::store, status, region, index, first);
       unsaved |= PageSet::of(first, count);
       return;
@@ -180,21 +181,21 @@ PageSet Porter::settle(Region& region, std::size_t index, const PageSet& pages, 
   return unsaved;
 }
 
-Status Porter::store(Region& region, std::size_t index, std::size_t first, std::size_t count, Buffer buffer,
-                     Desk& desk) noexcept {
+Status PageMover::store(Region& region, std::size_t index, std::size_t first, std::size_t count, Buffer buffer,
+                        WorkerContext& context) noexcept {
   const std::uint64_t place = region.place(index, first);
   const std::size_t bytes = count * page_bytes;
   std::span<std::byte> into = region.source().room(place, bytes);
   if (into.empty()) {
     const std::byte* const view = space_.view(buffer);
     if (view != nullptr) return region.source().store(place, {view + first * page_bytes, bytes});
-    into = desk.scratch.first(bytes);
+    into = context.scratch.first(bytes);
   }
   if (!space_.read(buffer, first * page_bytes, into)) return Status::ok;  // nobody will ask for them
   return region.source().store(place, into);
 }
 
-bool Porter::drop_oldest(Pool::Kind kind) noexcept {
+bool PageMover::drop_oldest(Pool::Kind kind) noexcept {
   const Carrying carrying(carrying_);
   PolicyEntry* owner = nullptr;
   {
@@ -214,24 +215,24 @@ bool Porter::drop_oldest(Pool::Kind kind) noexcept {
   return held;
 }
 
-// `desk`: whose reserve the buffer may be.
-void Porter::drop_beside(Region& region, std::size_t index, Desk* desk) noexcept {
+// `context`: whose reserve the buffer may be.
+void PageMover::drop_beside(Region& region, std::size_t index, WorkerContext* context) noexcept {
   Block& block = region.block(index);
   const Buffer buffer = block.buffer;
-  const bool is_reserve = desk != nullptr && buffer == desk->reserve;
-  const bool stocked = block.beside.is_whole() && !is_reserve && marks().have_room_for_blocks();
-  if (!stocked) {
+  const bool is_reserve = context != nullptr && buffer == context->reserve;
+  const bool prefaulted = block.beside.is_whole() && !is_reserve && marks().have_room_for_blocks();
+  if (!prefaulted) {
     space_.empty(buffer);
     resident_.fetch_sub(block.beside.count(), std::memory_order_relaxed);
   }
   block.beside = {};
   block.buffer = no_buffer;
   const std::lock_guard guard(mutex_);
-  if (!is_reserve) pool_.give_back(buffer, stocked);
+  if (!is_reserve) pool_.give_back(buffer, prefaulted);
   if (block.here.is_empty()) policy_.went(block.entry);
 }
 
-Status Porter::discard(Region& region, std::size_t index, const PageSet& pages) noexcept {
+Status PageMover::discard(Region& region, std::size_t index, const PageSet& pages) noexcept {
   Block& block = region.block(index);
   Status result = Status::ok;
   if (block.buffer != no_buffer) drop_beside(region, index, nullptr);
@@ -260,12 +261,12 @@ Status Porter::discard(Region& region, std::size_t index, const PageSet& pages) 
   return result;
 }
 
-void Porter::passed(Region& region, std::size_t index) noexcept {
+void PageMover::passed(Region& region, std::size_t index) noexcept {
   const std::lock_guard guard(mutex_);
   policy_.passed(region.block(index).entry);
 }
 
-void Porter::forget(Region& region) noexcept {
+void PageMover::forget(Region& region) noexcept {
   for (std::size_t index = region.next_known(0); index < region.blocks(); index = region.next_known(index + 1)) {
     Block& block = region.block(index);
     if (block.buffer != no_buffer) drop_beside(region, index, nullptr);
@@ -276,7 +277,7 @@ void Porter::forget(Region& region) noexcept {
   }
 }
 
-void Porter::fail(Failure::What what, Status status, Region& region, std::size_t index, std::size_t page) noexcept {
+void PageMover::fail(Failure::What what, Status status, Region& region, std::size_t index, std::size_t page) noexcept {
   Counters::add(counters_.failures);
   if (on_failure_) on_failure_({what, status, region.start(), region.place(index, page) / page_bytes});
 }

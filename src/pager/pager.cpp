@@ -44,9 +44,9 @@ Pager::Pager(Space& space, const Options& options)
     : space_(space),
       whole_blocks_(options.whole_blocks),
       process_(::getpid()),
-      porter_(space, checked_limit(options.limit_bytes), options.on_failure),
-      stop_bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!stop_bell_) throw_system_error("eventfd", "raise the limit of open files: see ulimit -n");
+      page_mover_(space, checked_limit(options.limit_bytes), options.on_failure),
+      stop_doorbell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!stop_doorbell_) throw_system_error("eventfd", "raise the limit of open files: see ulimit -n");
   if (options.movers >= workers_max) {
     throw SetupError("a pager with " + std::to_string(options.movers) + " movers: give it fewer than " +
                      std::to_string(workers_max));
@@ -54,12 +54,12 @@ Pager::Pager(Space& space, const Options& options)
   if (options.movers == 0) requests_.stop();  // nobody would perform them
   const SignalsBlocked blocked;
   try {
-    start("pager-faults", [this](Desk& desk) {
-      desk.reserve = Buffer{0};
-      serve_faults(desk);
+    start("pager-faults", [this](WorkerContext& context) {
+      context.reserve = Buffer{0};
+      serve_faults(context);
     });
     for (unsigned mover = 0; mover < options.movers; ++mover) {
-      start("pager-mover", [this](Desk& desk) { move_pages(desk); });
+      start("pager-mover", [this](WorkerContext& context) { move_pages(context); });
     }
   } catch (...) {
     stop();
@@ -79,17 +79,17 @@ Pager::~Pager() {
 
 template <class Body>
 void Pager::start(const char* name, Body body) {
-  Desk& desk = *desks_.emplace_back(std::make_unique<Desk>(space_.scratch(desks_.size())));
-  threads_.emplace_back([body, name, &desk] {
+  WorkerContext& context = *contexts_.emplace_back(std::make_unique<WorkerContext>(space_.scratch(contexts_.size())));
+  threads_.emplace_back([body, name, &context] {
     ::pthread_setname_np(::pthread_self(), name);
-    body(desk);
+    body(context);
   });
 }
 
 void Pager::stop() noexcept {
   requests_.stop();
   const std::uint64_t one = 1;
-  (void)!::write(stop_bell_.number(), &one, sizeof one);
+  (void)!::write(stop_doorbell_.number(), &one, sizeof one);
   threads_.clear();
 }
 
@@ -107,7 +107,7 @@ void Pager::add(Address start, std::size_t bytes, Source& source, Contents conte
 Status Pager::remove(Address start) noexcept {
   const std::unique_ptr<Region> region = regions_.remove(start);
   if (region == nullptr) return Status::invalid;
-  porter_.forget(*region);
+  page_mover_.forget(*region);
   space_.faults().unwatch(region->start(), region->bytes());
   return Status::ok;
 }
@@ -128,7 +128,7 @@ Status Pager::discard(Address start, std::size_t bytes) noexcept {
     const Address end = std::min(start + bytes, base + block_bytes);
     while (!(*region)->block(block).try_hold()) std::this_thread::yield();
     const Hold hold(space_, **region, block, Hold::Adopt::adopt);
-    const Status status = porter_.discard(**region, block, PageSet::of(pages_in(at - base), pages_in(end - at)));
+    const Status status = page_mover_.discard(**region, block, PageSet::of(pages_in(at - base), pages_in(end - at)));
     if (status != Status::ok) result = status;
     at = end;
   }
@@ -136,14 +136,14 @@ Status Pager::discard(Address start, std::size_t bytes) noexcept {
 }
 
 void Pager::set_limit(std::size_t bytes) noexcept {
-  porter_.set_limit(std::max(bytes, Options::limit_bytes_min));
+  page_mover_.set_limit(std::max(bytes, Options::limit_bytes_min));
   requests_.ask_for_room();
 }
 
 Statistics Pager::statistics() const noexcept {
-  Statistics result = porter_.counters().read();
-  result.resident_bytes = porter_.resident() * page_bytes;
-  result.touched_bytes = porter_.touched() * block_bytes;
+  Statistics result = page_mover_.counters().read();
+  result.resident_bytes = page_mover_.resident() * page_bytes;
+  result.touched_bytes = page_mover_.touched() * block_bytes;
   return result;
 }
 

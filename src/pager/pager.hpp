@@ -79,17 +79,18 @@ class Pager {
   [[nodiscard]] Statistics statistics() const noexcept;
 
  private:
-  void serve_faults(Desk& desk) noexcept;
-  void serve(const Fault& fault, Desk& desk) noexcept;
-  void answer(const Fault& fault, Region& region, Hold& hold, Desk& desk) noexcept;
-  void bring(Region& region, std::size_t block, std::size_t page, const PageSet& wanted, Desk& desk) noexcept;
+  void serve_faults(WorkerContext& context) noexcept;
+  void serve(const Fault& fault, WorkerContext& context) noexcept;
+  void answer(const Fault& fault, Region& region, Hold& hold, WorkerContext& context) noexcept;
+  void bring(Region& region, std::size_t block, std::size_t page, const PageSet& wanted,
+             WorkerContext& context) noexcept;
   void follow(const Advice& advice) noexcept;
   [[nodiscard]] bool may_come_whole(Region& region, std::size_t block) const noexcept;
   [[nodiscard]] bool rest_may_come(Region& region, std::size_t block) const noexcept;
 
-  void move_pages(Desk& desk) noexcept;
-  void perform(const Request& request, Desk& desk) noexcept;
-  void bring_block(const Request& request, Desk& desk) noexcept;
+  void move_pages(WorkerContext& context) noexcept;
+  void perform(const Request& request, WorkerContext& context) noexcept;
+  void bring_block(const Request& request, WorkerContext& context) noexcept;
 
   template <class Body>
   void start(const char* name, Body body);
@@ -99,12 +100,12 @@ class Pager {
   bool whole_blocks_;
   pid_t process_;  // whose threads they are
   Regions regions_;
-  Porter porter_;
+  PageMover page_mover_;
   Requests requests_;
   Streams streams_;  // the fault thread's
   ExpectedRandom random_;
-  FileDescriptor stop_bell_;
-  std::vector<std::unique_ptr<Desk>> desks_;
+  FileDescriptor stop_doorbell_;
+  std::vector<std::unique_ptr<WorkerContext>> contexts_;
   std::vector<std::jthread> threads_;
 };
 

@@ -6,8 +6,8 @@ namespace tonari::pager {
 
 Pool::Pool(std::size_t first, std::size_t end) : first_(first), records_(end - first) {}
 
-void Pool::give_back(Buffer buffer, bool stocked) noexcept {
-  at(buffer) = {stocked ? State::stocked : State::empty, nullptr, 0};
+void Pool::give_back(Buffer buffer, bool prefaulted) noexcept {
+  at(buffer) = {prefaulted ? State::prefaulted : State::empty, nullptr, 0};
 }
 
 void Pool::keep(Buffer buffer, PolicyEntry& owner, Kind kind) noexcept {

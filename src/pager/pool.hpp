@@ -10,11 +10,11 @@
 
 namespace tonari::pager {
 
-/// Which buffers are free, and for which blocks the others are kept. A free one is empty or *stocked*: it has all its
-/// pages, with nothing in them that counts, and can be filled at once.
+/// Which buffers are free, and for which blocks the others are kept. A free one is empty or *prefaulted*: it has all
+/// its pages, with nothing in them that counts, and can be filled at once.
 ///
 ///    free, empty  --take-->  somebody works with it  --keep-->  kept: taken_out | ahead
-///    free, stocked ------^     |      ^                            |
+///    free, prefaulted ------^     |      ^                            |
 ///          ^----give_back------+      +------------take_back-------+
 ///
 /// Threads: one at a time.
@@ -34,8 +34,8 @@ class Pool {
   Pool(std::size_t first, std::size_t end);
 
   std::optional<Buffer> take_empty() noexcept { return take(State::empty); }
-  std::optional<Buffer> take_stocked() noexcept { return take(State::stocked); }
-  void give_back(Buffer buffer, bool stocked) noexcept;
+  std::optional<Buffer> take_prefaulted() noexcept { return take(State::prefaulted); }
+  void give_back(Buffer buffer, bool prefaulted) noexcept;
   void keep(Buffer buffer, PolicyEntry& owner, Kind kind) noexcept;
   void take_back(Buffer buffer) noexcept;
 
@@ -46,10 +46,10 @@ class Pool {
   [[nodiscard]] std::uint64_t age(Kind kind) const noexcept;
   [[nodiscard]] bool is_ahead(Buffer buffer) const noexcept { return at(buffer).state == State::ahead; }
   [[nodiscard]] std::size_t kept(Kind kind) const noexcept { return count(state_of(kind)); }
-  [[nodiscard]] std::size_t stocked() const noexcept { return count(State::stocked); }
+  [[nodiscard]] std::size_t prefaulted() const noexcept { return count(State::prefaulted); }
 
  private:
-  enum class State : std::uint8_t { empty, stocked, taken, taken_out, ahead };
+  enum class State : std::uint8_t { empty, prefaulted, taken, taken_out, ahead };
   struct Record {
     State state = State::empty;
     PolicyEntry* owner = nullptr;

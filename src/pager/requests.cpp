@@ -46,16 +46,17 @@ void Requests::stop() noexcept {
     const std::lock_guard guard(mutex_);
     stopped_ = true;
   }
-  ring_bell(bell_);
+  ring_doorbell(doorbell_);
 }
 
 Requests::Work Requests::next(std::chrono::milliseconds patience) noexcept {
   std::unique_lock lock(mutex_);
   while (patience.count() > 0 && count_ == 0 && !room_wanted_ && !stopped_) {
-    const std::uint32_t seen = bell_.load(std::memory_order_relaxed);  // the lock orders it: it is rung after a change
+    const std::uint32_t seen =
+        doorbell_.load(std::memory_order_relaxed);  // the lock orders it: it is rung after a change
     ++asleep_;
     lock.unlock();
-    futex_wait(bell_, seen, patience);
+    futex_wait(doorbell_, seen, patience);
     lock.lock();
     --asleep_;
     if (patience < forever) break;
@@ -67,8 +68,8 @@ Requests::Work Requests::next(std::chrono::milliseconds patience) noexcept {
 }
 
 void Requests::wake_one() noexcept {
-  bell_.fetch_add(1, std::memory_order_relaxed);  // what it tells of is under the lock
-  futex_wake(bell_, 1);
+  doorbell_.fetch_add(1, std::memory_order_relaxed);  // what it tells of is under the lock
+  futex_wake(doorbell_, 1);
 }
 
 std::optional<Request> Requests::take(bool waited_for) noexcept {

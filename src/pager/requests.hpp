@@ -51,8 +51,8 @@ class Requests {
   void wake_one() noexcept;
 
   // No condition variable: to destroy one in a forked child would wait for the parent's threads.
-  std::atomic<std::uint32_t> bell_{0};  // rung when something changes while a mover sleeps; read before it sleeps
-  std::mutex mutex_;                    // of all that follows
+  std::atomic<std::uint32_t> doorbell_{0};  // rung when something changes while a mover sleeps; read before it sleeps
+  std::mutex mutex_;                        // of all that follows
   std::array<Request, requests_max> requests_{};  // in order of arrival
   std::size_t count_ = 0;
   std::size_t asleep_ = 0;

@@ -56,7 +56,7 @@ bool all_have(Communicator& ranks, const std::byte* mine) {
 
 }  // namespace
 
-Range::Range(job::Session& session, Communicator& ranks) : bytes_(session.settings().share_bytes) {
+AddressRange::AddressRange(job::Session& session, Communicator& ranks) : bytes_(session.settings().share_bytes) {
   if (session.threads()) bytes_ = std::min(bytes_, bytes_of_threads_max);
   bytes_ = bytes_ / granule_bytes * granule_bytes;
   start_ = session.threads() ? reserve(nullptr, bytes_) : agree(session, ranks);
@@ -71,7 +71,7 @@ Range::Range(job::Session& session, Communicator& ranks) : bytes_(session.settin
 
 // Addresses that are most likely free in every program; then, since they are not, those that the first rank's system
 // has chosen. Null: none were free in all, as all know.
-std::byte* Range::agree(job::Session& session, Communicator& ranks) const {
+std::byte* AddressRange::agree(job::Session& session, Communicator& ranks) const {
   for (int attempt = 0; attempt < tries_max; ++attempt) {
     const std::uint64_t wish = first_tried + static_cast<std::uint64_t>(attempt) * step_tried;
     std::array<std::uint64_t, 1> address{attempt < fixed_tries ? wish : 0};
@@ -89,7 +89,7 @@ std::byte* Range::agree(job::Session& session, Communicator& ranks) const {
 }
 
 // Ranks that are threads have a range each, and nobody loads anything into their process.
-void Range::tell_unreached(const job::Session& session) {
+void AddressRange::tell_unreached(const job::Session& session) {
   auto* const tell =
       session.threads() ? nullptr : reinterpret_cast<TellUnreached*>(::dlsym(RTLD_DEFAULT, name_of_unreached));
   const int error = tell != nullptr ? tell(start_, bytes_) : 0;
@@ -101,16 +101,16 @@ void Range::tell_unreached(const job::Session& session) {
       error != 0 ? fmt::format(" ({})", std::generic_category().message(error)) : "", pager::remedy_for_reach);
 }
 
-Range::~Range() {
+AddressRange::~AddressRange() {
   if (tell_ != nullptr) (void)tell_(nullptr, 0);
   ::munmap(start_, bytes_);
 }
 
-void Range::expect_room_for(std::uint64_t bytes) const {
+void AddressRange::expect_room_for(std::uint64_t bytes) const {
   if (bytes > bytes_) refuse(bytes);
 }
 
-void Range::refuse(std::uint64_t bytes) const {
+void AddressRange::refuse(std::uint64_t bytes) const {
   if (bytes > addresses_max) {
     throw SetupError(
         fmt::format("{} of shared memory were asked for, and no program has so many addresses: look whether the number "
@@ -123,7 +123,7 @@ void Range::refuse(std::uint64_t bytes) const {
                   job::memory_text(bytes), job::memory_text(bytes_)));
 }
 
-std::byte* Range::take(std::uint64_t bytes) {
+std::byte* AddressRange::take(std::uint64_t bytes) {
   const std::lock_guard guard(mutex_);
   const std::uint64_t needed = (bytes + shifts * shift_bytes + granule_bytes - 1) / granule_bytes * granule_bytes;
   std::byte* place = start_;
@@ -136,7 +136,7 @@ std::byte* Range::take(std::uint64_t bytes) {
   return place + static_cast<std::uint64_t>(place - start_) / granule_bytes % shifts * shift_bytes;
 }
 
-void Range::give_back(std::byte* start) noexcept {
+void AddressRange::give_back(std::byte* start) noexcept {
   const std::lock_guard guard(mutex_);
   auto found = taken_.upper_bound(start);
   if (found == taken_.begin()) return;

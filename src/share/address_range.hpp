@@ -18,12 +18,12 @@ namespace tonari::share {
 ///
 /// Owns:    the addresses, mapped without any right until there is something.
 /// Threads: any.
-class Range {
+class AddressRange {
  public:
   /// Collective. Throws SetupError, in all ranks, when there are no such addresses.
-  Range(job::Session& session, Communicator& ranks);
-  Range(Range&&) = delete;
-  ~Range();
+  AddressRange(job::Session& session, Communicator& ranks);
+  AddressRange(AddressRange&&) = delete;
+  ~AddressRange();
 
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {start_, bytes_}; }
   /// Throws SetupError when so many could not be had even if all were free.

@@ -14,9 +14,9 @@ namespace tonari::share {
 namespace {
 
 // Without any shared memory there is nothing to synchronise but the ranks; then the first call makes it, in all.
-Status with_sharing(Job& job, Status (Sharing::*call)()) noexcept {
+Status with_sharing(Job& job, Status (SharedMemory::*call)()) noexcept {
   try {
-    return (Runtime::of(job.session()).sharing(job).*call)();
+    return (ShareRuntime::of(job.session()).sharing(job).*call)();
   } catch (const std::exception& failure) {
     job.session().log().error("{}", failure.what());
     return job.session().somebody_died() ? Status::peer_gone : Status::no_memory;
@@ -26,20 +26,20 @@ Status with_sharing(Job& job, Status (Sharing::*call)()) noexcept {
 }  // namespace
 
 std::shared_ptr<Memory> make_memory(Job& job, std::uint64_t bytes, const ArrayOptions& options) {
-  return Runtime::of(job.session()).sharing(job).make(job, bytes, options);
+  return ShareRuntime::of(job.session()).sharing(job).make(job, bytes, options);
 }
 
-Communicator& ranks_of(Job& job) { return Runtime::of(job.session()).sharing(job).ranks(); }
+Communicator& ranks_of(Job& job) { return ShareRuntime::of(job.session()).sharing(job).ranks(); }
 
-Status barrier(Job& job) noexcept { return with_sharing(job, &Sharing::barrier); }
+Status barrier(Job& job) noexcept { return with_sharing(job, &SharedMemory::barrier); }
 
 Status release(Job& job, Others others) noexcept {
-  Sharing* const sharing = Runtime::of(job.session()).sharing();
+  SharedMemory* const sharing = ShareRuntime::of(job.session()).sharing();
   return sharing != nullptr ? sharing->release(others) : Status::ok;
 }
 
 Status acquire(Job& job) noexcept {
-  Sharing* const sharing = Runtime::of(job.session()).sharing();
+  SharedMemory* const sharing = ShareRuntime::of(job.session()).sharing();
   return sharing != nullptr ? sharing->acquire() : Status::ok;
 }
 

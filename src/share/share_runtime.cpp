@@ -13,36 +13,36 @@ constexpr std::size_t layer_index = 2;
 
 }  // namespace
 
-Runtime& Runtime::of(job::Session& session) {
+ShareRuntime& ShareRuntime::of(job::Session& session) {
   fabric::Engine& engine = fabric::Engine::of(session);
-  return engine.layer<Runtime>(layer_index, [&engine] { return std::make_unique<Runtime>(engine); });
+  return engine.layer<ShareRuntime>(layer_index, [&engine] { return std::make_unique<ShareRuntime>(engine); });
 }
 
-void Runtime::receive(std::span<const Head> heads) noexcept {
+void ShareRuntime::receive(std::span<const Head> heads) noexcept {
   for (const Head& head : heads) receive(head);
 }
 
-Communicator& Runtime::ranks(Job& job) {
+Communicator& ShareRuntime::ranks(Job& job) {
   const std::lock_guard guard(sharing_mutex_);
   return ranks_of(job);
 }
 
-Communicator& Runtime::ranks_of(Job& job) {
+Communicator& ShareRuntime::ranks_of(Job& job) {
   if (!ranks_) ranks_.emplace(Communicator(job).duplicate());
   return *ranks_;
 }
 
-Sharing& Runtime::sharing(Job& job) {
+SharedMemory& ShareRuntime::sharing(Job& job) {
   const std::lock_guard guard(sharing_mutex_);
-  if (!sharing_) {
-    sharing_ = std::make_unique<Sharing>(job, engine_, ranks_of(job), asking_, outbox_);
-    shared_.store(sharing_.get(), std::memory_order_release);
-    flags_.open(sharing_->window().local());
+  if (!shared_memory_) {
+    shared_memory_ = std::make_unique<SharedMemory>(job, engine_, ranks_of(job), requests_, send_queue_);
+    shared_.store(shared_memory_.get(), std::memory_order_release);
+    flags_.open(shared_memory_->window().local());
   }
-  return *sharing_;
+  return *shared_memory_;
 }
 
-void Runtime::receive(const Head& head) noexcept {
+void ShareRuntime::receive(const Head& head) noexcept {
   switch (head.kind) {
     case Kind::share_pages:
     case Kind::share_moved:
@@ -50,7 +50,7 @@ void Runtime::receive(const Head& head) noexcept {
     case Kind::share_copies:
     case Kind::share_noted:
     case Kind::share_gone:
-    case Kind::share_reached: return asking_.receive(head);
+    case Kind::share_reached: return requests_.receive(head);
     case Kind::share_await:
     case Kind::share_set: return flags_.receive(head);
     case Kind::guard_want:
@@ -66,7 +66,7 @@ void Runtime::receive(const Head& head) noexcept {
     case Kind::guard_waits:
     case Kind::guard_lost:
     case Kind::guard_freed:
-    case Kind::guard_over: return guards_.receive(head);
+    case Kind::guard_over: return replicas_.receive(head);
     default: break;
   }
   if (!waiting_.empty() || !serve(head)) waiting_.push_back(head);
@@ -74,7 +74,7 @@ void Runtime::receive(const Head& head) noexcept {
 }
 
 // False: there is no room for its reply.
-bool Runtime::serve(const Head& head) noexcept {
+bool ShareRuntime::serve(const Head& head) noexcept {
   if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return true;  // a peer lies
   const int peer = static_cast<int>(head.source);
   const auto words = head.as<Words>();
@@ -86,7 +86,7 @@ bool Runtime::serve(const Head& head) noexcept {
   }
   bool served = true;
   bool known = false;
-  if (Sharing* const sharing = this->sharing()) {
+  if (SharedMemory* const sharing = this->sharing()) {
     known = sharing->with(words.object, [&](Array& array) { served = array.serve(head.kind, peer, words, tail); });
   }
   if (!served) return false;
@@ -96,17 +96,17 @@ bool Runtime::serve(const Head& head) noexcept {
 }
 
 // There is no such array: it was destroyed, or a peer lies.
-void Runtime::refuse(int peer, Kind kind, const Words& request) noexcept {
+void ShareRuntime::refuse(int peer, Kind kind, const Words& request) noexcept {
   Words reply = reply_to(request);
   reply.extra = static_cast<std::uint64_t>(engine_.session().rank());
   const bool asks_home = kind == Kind::share_fetch || kind == Kind::share_changes;
-  outbox_.post(peer, head_of(asks_home ? Kind::share_gone : Kind::share_noted, engine_.session().rank(), reply),
-               fabric::Lane::reply);
+  send_queue_.post(peer, head_of(asks_home ? Kind::share_gone : Kind::share_noted, engine_.session().rank(), reply),
+                   fabric::Lane::reply);
 }
 
-void Runtime::retry() noexcept {
-  outbox_.retry();
-  guards_.retry();
+void ShareRuntime::retry() noexcept {
+  send_queue_.retry();
+  replicas_.retry();
   while (!waiting_.empty() && serve(waiting_.front())) waiting_.pop_front();
   waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
 }

@@ -1,11 +1,11 @@
 #pragma once
 
 #include "fabric/engine.hpp"
+#include "fabric/send_queue.hpp"
 #include "share/coherence/requests.hpp"
-#include "share/sync/flag_home.hpp"
 #include "share/guarded/replica_table.hpp"
 #include "share/shared_memory.hpp"
-#include "fabric/send_queue.hpp"
+#include "share/sync/flag_home.hpp"
 
 #include <tonari/message.hpp>
 
@@ -22,42 +22,46 @@ namespace tonari::share {
 /// What one rank shares with the others: the layer that heads of shared memory are for.
 ///
 /// Threads: any.
-class Runtime final : public fabric::Layer {
+class ShareRuntime final : public fabric::Protocol {
  public:
-  explicit Runtime(fabric::Engine& engine)
-      : engine_(engine), outbox_(engine), asking_(engine), flags_(engine, outbox_), guards_(engine, outbox_) {}
-  ~Runtime() override {  // while the rest is there: who waits in it receives heads
-    guards_.end();
+  explicit ShareRuntime(fabric::Engine& engine)
+      : engine_(engine),
+        send_queue_(engine),
+        requests_(engine),
+        flags_(engine, send_queue_),
+        replicas_(engine, send_queue_) {}
+  ~ShareRuntime() override {  // while the rest is there: who waits in it receives heads
+    replicas_.end();
     flags_.close();
   }
   /// The session's, made on first use.
-  static Runtime& of(job::Session& session);
+  static ShareRuntime& of(job::Session& session);
 
   [[nodiscard]] fabric::Engine& engine() const noexcept { return engine_; }
-  [[nodiscard]] window::Outbox& outbox() noexcept { return outbox_; }
-  [[nodiscard]] Asking& asking() noexcept { return asking_; }
+  [[nodiscard]] fabric::SendQueue& send_queue() noexcept { return send_queue_; }
+  [[nodiscard]] Requests& requests() noexcept { return requests_; }
   /// Of all ranks, for what is collective in this layer; made on first use: collective then. Throws SetupError.
   Communicator& ranks(Job& job);
   /// Shared memory of this rank, made on first use: collective then. Throws SetupError.
-  Sharing& sharing(Job& job);
+  SharedMemory& sharing(Job& job);
   /// If it has been made.
-  [[nodiscard]] Sharing* sharing() const noexcept { return shared_.load(std::memory_order_acquire); }
+  [[nodiscard]] SharedMemory* sharing() const noexcept { return shared_.load(std::memory_order_acquire); }
   [[nodiscard]] FlagHome& flags() noexcept { return flags_; }
-  [[nodiscard]] Guards& guards() noexcept { return guards_; }
+  [[nodiscard]] ReplicaTable& guards() noexcept { return replicas_; }
 
   // fabric::Layer
   void receive(std::span<const fabric::Head> heads) noexcept override;
   void retry() noexcept override;
   [[nodiscard]] bool held_back() const noexcept override {
-    return !outbox_.is_empty() || guards_.held_back() || waiting_count_.load(std::memory_order_relaxed) != 0;
+    return !send_queue_.is_empty() || replicas_.held_back() || waiting_count_.load(std::memory_order_relaxed) != 0;
   }
   void idle() noexcept override {}
   void died(int rank) noexcept override {
     left(rank);
-    guards_.died(rank);
+    replicas_.died(rank);
   }
   void left(int rank) noexcept override {
-    asking_.gone(rank);
+    requests_.gone(rank);
     flags_.gone(rank);
   }
 
@@ -68,16 +72,16 @@ class Runtime final : public fabric::Layer {
   void refuse(int peer, fabric::Kind kind, const Words& request) noexcept;
 
   fabric::Engine& engine_;
-  window::Outbox outbox_;
-  Asking asking_;
+  fabric::SendQueue send_queue_;
+  Requests requests_;
   FlagHome flags_;
-  Guards guards_;
-  std::deque<fabric::Head> waiting_;           // by the baton's holder: requests to which no reply had room
+  ReplicaTable replicas_;
+  std::deque<fabric::Head> waiting_;           // by the progress lock's holder: requests to which no reply had room
   std::atomic<std::size_t> waiting_count_{0};  // relaxed: who sees none, looks again
   std::mutex sharing_mutex_;                   // of the next two
   std::optional<Communicator> ranks_;
-  std::unique_ptr<Sharing> sharing_;
-  std::atomic<Sharing*> shared_{nullptr};  // release: whole
+  std::unique_ptr<SharedMemory> shared_memory_;
+  std::atomic<SharedMemory*> shared_{nullptr};  // release: whole
 };
 
 }  // namespace tonari::share

@@ -1,11 +1,11 @@
 #include "share/shared_memory.hpp"
 
 #include "base/error.hpp"
+#include "fabric/wait.hpp"
 #include "job/memory.hpp"
 #include "job/session.hpp"
 #include "job/signals.hpp"
 #include "share/agreement.hpp"
-#include "fabric/wait.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -64,28 +64,29 @@ void expect_same(const std::array<Extremes, facts.size()>& asked) {
 
 }  // namespace
 
-Sharing::Sharing(Job& job, fabric::Engine& engine, Communicator& ranks, Asking& asking, window::Outbox& outbox)
+SharedMemory::SharedMemory(Job& job, fabric::Engine& engine, Communicator& ranks, Requests& requests,
+                           fabric::SendQueue& send_queue)
     : engine_(engine),
       ranks_(ranks),
-      asking_(asking),
-      outbox_(outbox),
+      requests_(requests),
+      send_queue_(send_queue),
       rank_(job.rank()),
       size_(job.size()),
       spread_(job.hosts() > 1),
       exceptions_(std::uncaught_exceptions()),
       range_(job.session(), ranks_),
       window_(job, places_a_rank * place_bytes, options_of_places()),
-      places_(std::make_shared<Places>(size_)) {
+      places_(std::make_shared<SyncSlots>(size_)) {
   if (!spread_) return;
   std::exception_ptr failure;
   try {
-    releasing_.emplace(*this);
+    release_.emplace(*this);
     pager::Userfaultfd::Options options;
     options.pages = pager::Userfaultfd::Pages::of_file;
     options.newest = job.session().settings().newest_kernel;
     faults_.emplace(options);
-    stop_bell_ = FileDescriptor{::eventfd(0, EFD_CLOEXEC)};
-    if (!stop_bell_) throw_system_error("eventfd", "raise the limit of open files: see ulimit -n");
+    stop_doorbell_ = FileDescriptor{::eventfd(0, EFD_CLOEXEC)};
+    if (!stop_doorbell_) throw_system_error("eventfd", "raise the limit of open files: see ulimit -n");
     start_fault_thread();
   } catch (...) {
     failure = std::current_exception();
@@ -100,9 +101,9 @@ Sharing::Sharing(Job& job, fabric::Engine& engine, Communicator& ranks, Asking& 
   if (faults_->reach() == pager::Reach::user_mode) range_.tell_unreached(engine_.session());
 }
 
-Sharing::~Sharing() { stop_fault_thread(); }
+SharedMemory::~SharedMemory() { stop_fault_thread(); }
 
-void Sharing::start_fault_thread() {
+void SharedMemory::start_fault_thread() {
   const job::AllSignalsBlocked blocked;
   try {
     fault_thread_ = std::thread([this] { serve_faults(); });
@@ -112,14 +113,14 @@ void Sharing::start_fault_thread() {
   }
 }
 
-void Sharing::stop_fault_thread() noexcept {
+void SharedMemory::stop_fault_thread() noexcept {
   if (!fault_thread_.joinable()) return;
   const std::uint64_t one = 1;
-  (void)!::write(stop_bell_.number(), &one, sizeof one);
+  (void)!::write(stop_doorbell_.number(), &one, sizeof one);
   fault_thread_.join();
 }
 
-bool Sharing::is_alone() const noexcept {
+bool SharedMemory::is_alone() const noexcept {
   const job::Arena& arena = engine_.session().arena();
   for (int rank = 0; rank < size_; ++rank) {
     if (rank != rank_ && arena.block(rank).phase.load(std::memory_order_acquire) < job::Phase::leaving) return false;
@@ -127,11 +128,11 @@ bool Sharing::is_alone() const noexcept {
   return size_ > 1;
 }
 
-bool Sharing::unwinds() const noexcept { return std::uncaught_exceptions() > exceptions_; }
+bool SharedMemory::unwinds() const noexcept { return std::uncaught_exceptions() > exceptions_; }
 
-std::shared_ptr<Memory> Sharing::make(Job& job, std::uint64_t bytes, const ArrayOptions& options) {
+std::shared_ptr<Memory> SharedMemory::make(Job& job, std::uint64_t bytes, const ArrayOptions& options) {
   std::exception_ptr failure;
-  std::optional<Plan> plan;
+  std::optional<PagePlacement> plan;
   std::byte* start = nullptr;
   try {
     range_.expect_room_for(bytes);  // before a function is asked for the home of each page
@@ -170,7 +171,7 @@ std::shared_ptr<Memory> Sharing::make(Job& job, std::uint64_t bytes, const Array
   return made;
 }
 
-std::vector<Sharing::Made> Sharing::made() const {
+std::vector<SharedMemory::Made> SharedMemory::made() const {
   std::vector<Made> alive;
   for (const MadeOnce& each : made_) {
     if (auto memory = each.memory.lock()) alive.push_back({std::move(memory), each.bytes});
@@ -178,13 +179,13 @@ std::vector<Sharing::Made> Sharing::made() const {
   return alive;
 }
 
-void Sharing::add(Array& array) {
+void SharedMemory::add(Array& array) {
   const std::lock_guard no_epoch(epoch_mutex_);
   const std::lock_guard guard(arrays_lock_);
   arrays_.push_back(&array);
 }
 
-void Sharing::remove(Array& array) noexcept {
+void SharedMemory::remove(Array& array) noexcept {
   const std::lock_guard no_epoch(epoch_mutex_);
   {
     const std::lock_guard guard(arrays_lock_);
@@ -195,31 +196,31 @@ void Sharing::remove(Array& array) noexcept {
 
 // `some`: there may be something to do. Who finds nothing while another thread is at it waits for that.
 template <class Work>
-Status Sharing::work_on_all(std::atomic<bool>& some, Others others, Work work) noexcept {
+Status SharedMemory::work_on_all(std::atomic<bool>& some, Others others, Work work) noexcept {
   // Acquire, in this order: who sees that nothing is left also sees who is at it.
   if (!some.load(std::memory_order_acquire) && under_way_.load(std::memory_order_acquire) == 0) return Status::ok;
   const std::lock_guard guard(epoch_mutex_);
   under_way_.store(1, std::memory_order_relaxed);  // before the next
   some.exchange(false, std::memory_order_acq_rel);
-  releasing_->begin(others);
+  release_->begin(others);
   for (Array* const array : arrays_) work(*array);  // nobody removes one now
-  const Status status = releasing_->end();
+  const Status status = release_->end();
   for (Array* const array : arrays_) array->renew();  // what `work` has kept, now that all is told
   under_way_.store(0, std::memory_order_release);     // with all that was told
   return status;
 }
 
-Status Sharing::release(Others others) noexcept {
+Status SharedMemory::release(Others others) noexcept {
   if (!spread_) return Status::ok;
-  return work_on_all(dirty_, others, [this](Array& array) { array.collect(*releasing_); });
+  return work_on_all(dirty_, others, [this](Array& array) { array.collect(*release_); });
 }
 
-Status Sharing::acquire() noexcept {
+Status SharedMemory::acquire() noexcept {
   if (!spread_) return Status::ok;
-  return work_on_all(stale_, Others::may_compute, [this](Array& array) { array.drop_stale(*releasing_); });
+  return work_on_all(stale_, Others::may_compute, [this](Array& array) { array.drop_stale(*release_); });
 }
 
-Status Sharing::barrier() noexcept {
+Status SharedMemory::barrier() noexcept {
   if (const Status status = release(Others::will_come); status != Status::ok) return status;
   if (const Status status = window_.barrier(); status != Status::ok) return status;
   return acquire();
@@ -227,12 +228,12 @@ Status Sharing::barrier() noexcept {
 
 // The fault thread
 
-void Sharing::serve_fault(const pager::Fault& fault) noexcept {
+void SharedMemory::serve_fault(const pager::Fault& fault) noexcept {
   (void)with_at(reinterpret_cast<const void*>(fault.address), [&](Array& array) { array.answer(fault); });
 }
 
-void Sharing::serve_faults() noexcept {
-  std::array<pollfd, 2> wait{pollfd{faults_->number(), POLLIN, 0}, {stop_bell_.number(), POLLIN, 0}};
+void SharedMemory::serve_faults() noexcept {
+  std::array<pollfd, 2> wait{pollfd{faults_->number(), POLLIN, 0}, {stop_doorbell_.number(), POLLIN, 0}};
   for (;;) {
     if (::poll(wait.data(), wait.size(), -1) < 0 && errno != EINTR) return;
     if ((wait[1].revents & POLLIN) != 0) return;

@@ -1,13 +1,13 @@
 #pragma once
 
 #include "base/file_descriptor.hpp"
+#include "fabric/send_queue.hpp"
 #include "pager/userfaultfd.hpp"
-#include "share/array/array.hpp"
-#include "share/sync/slots.hpp"
 #include "share/address_range.hpp"
+#include "share/array/array.hpp"
 #include "share/coherence/notice_tree.hpp"
 #include "share/coherence/release.hpp"
-#include "fabric/send_queue.hpp"
+#include "share/sync/slots.hpp"
 
 #include <tonari/message.hpp>
 #include <tonari/window.hpp>
@@ -28,12 +28,13 @@ namespace tonari::share {
 ///
 /// Owns:    the range of addresses, a window for synchronisation, the fault thread (where there are several hosts).
 /// Threads: any, but for what is collective.
-class Sharing {
+class SharedMemory {
  public:
   /// Collective. Throws SetupError.
-  Sharing(Job& job, fabric::Engine& engine, Communicator& ranks, Asking& asking, window::Outbox& outbox);
-  Sharing(Sharing&&) = delete;
-  ~Sharing();
+  SharedMemory(Job& job, fabric::Engine& engine, Communicator& ranks, Requests& requests,
+               fabric::SendQueue& send_queue);
+  SharedMemory(SharedMemory&&) = delete;
+  ~SharedMemory();
 
   /// Collective. Throws SetupError.
   std::shared_ptr<Memory> make(Job& job, std::uint64_t bytes, const ArrayOptions& options);
@@ -53,16 +54,16 @@ class Sharing {
 
   /// For a mutex, flag or counter: the same in all ranks. Collective. Throws SetupError.
   std::uint32_t take_place() { return places_->take(ranks_, window_); }
-  [[nodiscard]] const std::shared_ptr<Places>& places() const noexcept { return places_; }
+  [[nodiscard]] const std::shared_ptr<SyncSlots>& places() const noexcept { return places_; }
   [[nodiscard]] Window& window() noexcept { return window_; }
 
   // For arrays
   [[nodiscard]] fabric::Engine& engine() const noexcept { return engine_; }
-  [[nodiscard]] Asking& asking() const noexcept { return asking_; }
-  [[nodiscard]] window::Outbox& outbox() const noexcept { return outbox_; }
-  [[nodiscard]] Relays& relays() noexcept { return relays_; }
+  [[nodiscard]] Requests& requests() const noexcept { return requests_; }
+  [[nodiscard]] fabric::SendQueue& send_queue() const noexcept { return send_queue_; }
+  [[nodiscard]] NoticeTree& relays() noexcept { return notice_tree_; }
   [[nodiscard]] pager::Userfaultfd& faults() noexcept { return *faults_; }
-  [[nodiscard]] Range& range() noexcept { return range_; }
+  [[nodiscard]] AddressRange& range() noexcept { return range_; }
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
   [[nodiscard]] bool unwinds() const noexcept;
@@ -111,13 +112,13 @@ class Sharing {
 
   fabric::Engine& engine_;
   Communicator& ranks_;
-  Asking& asking_;
-  window::Outbox& outbox_;
+  Requests& requests_;
+  fabric::SendQueue& send_queue_;
   const int rank_;
   const int size_;
   const bool spread_;  // over several hosts
   const int exceptions_;
-  Range range_;
+  AddressRange range_;
   Window window_;
   struct MadeOnce {
     std::weak_ptr<Memory> memory;
@@ -125,7 +126,7 @@ class Sharing {
   };
   std::vector<MadeOnce> made_;  // by collective calls
   std::uint32_t arrays_made_ = 0;
-  const std::shared_ptr<Places> places_;
+  const std::shared_ptr<SyncSlots> places_;
 
   SpinLock arrays_lock_;  // of the next
   std::vector<Array*> arrays_;
@@ -134,12 +135,12 @@ class Sharing {
   std::atomic<std::uint32_t> under_way_{0};  // of them, one that has taken what there is to do
   std::atomic<bool> dirty_{false};           // release and acquire: with the arrays' own sets
   std::atomic<bool> stale_{false};
-  std::optional<Releasing> releasing_;
-  Relays relays_{*this};
+  std::optional<Release> release_;
+  NoticeTree notice_tree_{*this};
 
   Fetches fetches_{engine_, Waiter::faults};
   std::optional<pager::Userfaultfd> faults_;
-  FileDescriptor stop_bell_;
+  FileDescriptor stop_doorbell_;
   std::thread fault_thread_;
 };
 

@@ -39,7 +39,7 @@ std::span<std::byte> local(const Descriptor& descriptor) noexcept { return {desc
 
 }  // namespace
 
-Status Work::post(std::span<Descriptor> descriptors) noexcept {
+Status DescriptorQueue::post(std::span<Descriptor> descriptors) noexcept {
   for (auto each = descriptors.begin(); each != descriptors.end(); ++each) {
     if (!may_be_posted(*each)) {
       while (each != descriptors.begin()) (--each)->state = Descriptor::idle;
@@ -52,12 +52,12 @@ Status Work::post(std::span<Descriptor> descriptors) noexcept {
   return Status::ok;
 }
 
-bool Work::is_empty() const noexcept {
+bool DescriptorQueue::is_empty() const noexcept {
   const std::lock_guard guard(lock_);
   return first_ == nullptr;
 }
 
-Descriptor* Work::take_complete() noexcept {
+Descriptor* DescriptorQueue::take_complete() noexcept {
   Descriptor* oldest = nullptr;
   {
     const std::lock_guard guard(lock_);
@@ -69,12 +69,12 @@ Descriptor* Work::take_complete() noexcept {
   return oldest;
 }
 
-Status Work::take_failure() noexcept {
+Status DescriptorQueue::take_failure() noexcept {
   const std::lock_guard guard(lock_);
   return std::exchange(failure_, Status::ok);
 }
 
-bool Work::can_run_locked() const noexcept {
+bool DescriptorQueue::can_run_locked() const noexcept {
   if (first_ == nullptr || running_.load(std::memory_order_relaxed)) return false;  // who runs it looks again
   switch (waits_) {
     case Waits::for_lock: return request_.lock->ready(request_);
@@ -84,7 +84,7 @@ bool Work::can_run_locked() const noexcept {
   return true;
 }
 
-void Work::try_run(Effort effort) noexcept {
+void DescriptorQueue::try_run(Effort effort) noexcept {
   do {
     if (running_.exchange(true, std::memory_order_acquire)) return;  // acquire: what the last to run it has left
     run(effort);
@@ -92,7 +92,7 @@ void Work::try_run(Effort effort) noexcept {
   } while (effort == Effort::all && can_run());
 }
 
-void Work::run(Effort effort) noexcept {
+void DescriptorQueue::run(Effort effort) noexcept {
   Waits waited = Waits::for_nothing;
   {
     const std::lock_guard guard(lock_);
@@ -108,12 +108,12 @@ void Work::run(Effort effort) noexcept {
   }
 }
 
-Descriptor* Work::oldest() noexcept {
+Descriptor* DescriptorQueue::oldest() noexcept {
   const std::lock_guard guard(lock_);
   return first_;
 }
 
-bool Work::is_long(const Descriptor& descriptor) const noexcept {
+bool DescriptorQueue::is_long(const Descriptor& descriptor) const noexcept {
   switch (descriptor.primitive) {
     case Primitive::lock:
     case Primitive::unlock:
@@ -135,7 +135,7 @@ bool Work::is_long(const Descriptor& descriptor) const noexcept {
 }
 
 // True when it is done.
-bool Work::execute(Descriptor& descriptor) noexcept {
+bool DescriptorQueue::execute(Descriptor& descriptor) noexcept {
   switch (descriptor.primitive) {
     case Primitive::lock: return begin_lock(descriptor);
     case Primitive::barrier:
@@ -145,11 +145,11 @@ bool Work::execute(Descriptor& descriptor) noexcept {
 }
 
 // Executes and completes `first` and those behind it that go with it in one call of the system. False: there are none.
-bool Work::execute_together(Descriptor& first) noexcept {
+bool DescriptorQueue::execute_together(Descriptor& first) noexcept {
   const Primitive primitive = first.primitive;
   if (primitive != Primitive::pull && primitive != Primitive::push) return false;
   if (!access_->is_elsewhere(first.address)) return false;
-  Access::Batch batch(*access_, primitive == Primitive::pull ? Rights::read : Rights::write);
+  WindowState::Batch batch(*access_, primitive == Primitive::pull ? Rights::read : Rights::write);
   {
     const std::lock_guard guard(lock_);
     for (Descriptor* each = &first; each != nullptr && each->primitive == primitive; each = each->next) {
@@ -168,24 +168,24 @@ bool Work::execute_together(Descriptor& first) noexcept {
   return true;
 }
 
-bool Work::resume(Descriptor& descriptor, Waits waited) noexcept {
+bool DescriptorQueue::resume(Descriptor& descriptor, Waits waited) noexcept {
   if (waited == Waits::for_lock) return step_lock(descriptor);
   return step_barrier(descriptor);
 }
 
-bool Work::begin_lock(Descriptor& descriptor) noexcept {
+bool DescriptorQueue::begin_lock(Descriptor& descriptor) noexcept {
   descriptor.status =
       access_->locks().begin(request_, static_cast<int>(descriptor.address.rank), descriptor.number, descriptor.mode);
   return descriptor.status != Status::ok || step_lock(descriptor);
 }
 
-bool Work::step_lock(Descriptor& descriptor) noexcept {
+bool DescriptorQueue::step_lock(Descriptor& descriptor) noexcept {
   if (!request_.lock->step(request_)) return wait_for(Waits::for_lock);
   descriptor.status = Locks::status_of(request_);
   return true;
 }
 
-bool Work::begin_barrier(Descriptor& descriptor) noexcept {
+bool DescriptorQueue::begin_barrier(Descriptor& descriptor) noexcept {
   const bool gives = descriptor.primitive == Primitive::barrier_with_multicast && descriptor.bytes != 0;
   descriptor.status = gives ? access_->multicast_to_all(descriptor.address.offset, local(descriptor)) : Status::ok;
   const Status begun = access_->begin_barrier(meeting_);
@@ -193,21 +193,21 @@ bool Work::begin_barrier(Descriptor& descriptor) noexcept {
   return begun != Status::ok || step_barrier(descriptor);
 }
 
-bool Work::step_barrier(Descriptor& descriptor) noexcept {
+bool DescriptorQueue::step_barrier(Descriptor& descriptor) noexcept {
   if (!access_->step_barrier(meeting_)) return wait_for(Waits::for_barrier);
   if (descriptor.status == Status::ok) descriptor.status = meeting_.status;
   return true;
 }
 
-bool Work::wait_for(Waits what) noexcept {
+bool DescriptorQueue::wait_for(Waits what) noexcept {
   const std::lock_guard guard(lock_);
   waits_ = what;
   return false;
 }
 
 // What does not wait for other ranks to come or leave.
-Status Work::perform(Descriptor& d) noexcept {
-  Access& access = *access_;
+Status DescriptorQueue::perform(Descriptor& d) noexcept {
+  WindowState& access = *access_;
   switch (d.primitive) {
     case Primitive::pull: return access.pull(local(d), d.address);
     case Primitive::pull_with_twin: return access.pull_with_twin(local(d), {d.twin, d.bytes}, d.address);
@@ -235,7 +235,7 @@ Status Work::perform(Descriptor& d) noexcept {
   }
 }
 
-void Work::complete(Descriptor& descriptor) noexcept {
+void DescriptorQueue::complete(Descriptor& descriptor) noexcept {
   {
     const std::lock_guard guard(lock_);
     first_ = descriptor.next;
@@ -246,19 +246,19 @@ void Work::complete(Descriptor& descriptor) noexcept {
     // Within the lock: whoever finds the queue empty finds it counted, and the counter may end with the queue.
     if (completions_ != nullptr) completions_->fetch_add(1, std::memory_order_release);
   }
-  access_->runtime().engine().rouse();  // a thread of this rank may sleep until then
+  access_->runtime().engine().wake_self();  // a thread of this rank may sleep until then
 }
 
 // The next to run, or null: there are no more. Until end() it is not let go.
-Work* Worker::begin(std::size_t index) noexcept {
+DescriptorQueue* Worker::begin(std::size_t index) noexcept {
   const std::lock_guard guard(mutex_);
-  Work* const next = index < works_.size() ? works_[index] : nullptr;
+  DescriptorQueue* const next = index < works_.size() ? works_[index] : nullptr;
   runs_ = next;
   return next;
 }
 
 // True when it is empty.
-bool Worker::end(const Work& work) noexcept {
+bool Worker::end(const DescriptorQueue& work) noexcept {
   const std::lock_guard guard(mutex_);
   runs_ = nullptr;
   return work.is_empty();
@@ -272,8 +272,9 @@ struct Worker::Round final : fabric::Watched {
     seen = worker.changes_.load(std::memory_order_acquire);
     bool all_empty = true;
     std::size_t index = 0;
-    while (Work* const work = worker.begin(index++)) {  // if one leaves, that is a change, and there is another round
-      work->try_run(Work::Effort::all);
+    while (DescriptorQueue* const work =
+               worker.begin(index++)) {  // if one leaves, that is a change, and there is another round
+      work->try_run(DescriptorQueue::Effort::all);
       all_empty = worker.end(*work) && all_empty;
     }
     return all_empty || worker.stopping_.load(std::memory_order_relaxed) ? Step::done : Step::waiting;
@@ -281,7 +282,7 @@ struct Worker::Round final : fabric::Watched {
   [[nodiscard]] bool ready() const noexcept override {
     if (worker.changes_.load(std::memory_order_acquire) != seen) return true;
     const std::lock_guard guard(worker.mutex_);
-    return std::ranges::any_of(worker.works_, [](const Work* each) { return each->can_run(); });
+    return std::ranges::any_of(worker.works_, [](const DescriptorQueue* each) { return each->can_run(); });
   }
   bool attach(fabric::Sleeper* sleeper) noexcept { return worker.engine_.watch(*this, sleeper); }
   void slow() noexcept {}
@@ -293,12 +294,12 @@ struct Worker::Round final : fabric::Watched {
 Worker::~Worker() {
   if (!thread_.joinable()) return;
   stopping_.store(true, std::memory_order_relaxed);  // published by the count
-  ring_bell(changes_);
-  engine_.rouse();
+  ring_doorbell(changes_);
+  engine_.wake_self();
   thread_.join();
 }
 
-void Worker::enter(Work& work) {
+void Worker::enter(DescriptorQueue& work) {
   const std::lock_guard guard(mutex_);
   works_.push_back(&work);
 }
@@ -315,12 +316,12 @@ bool Worker::wake() noexcept {
       }
     }
   }
-  ring_bell(changes_);
-  engine_.rouse();
+  ring_doorbell(changes_);
+  engine_.wake_self();
   return true;
 }
 
-void Worker::leave(const Work& work) noexcept {
+void Worker::leave(const DescriptorQueue& work) noexcept {
   for (;; ::sched_yield()) {
     const std::lock_guard guard(mutex_);
     if (std::erase(works_, &work) != 0) changes_.fetch_add(1, std::memory_order_release);

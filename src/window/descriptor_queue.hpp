@@ -2,8 +2,8 @@
 
 #include "base/lock.hpp"
 #include "fabric/engine.hpp"
-#include "window/state/window_state.hpp"
 #include "window/locks/local_locks.hpp"
+#include "window/state/window_state.hpp"
 
 #include <tonari/queue.hpp>
 
@@ -23,9 +23,9 @@ namespace tonari::window {
 ///
 /// I1  one thread at a time runs it, and only that one changes the oldest descriptor          try_run: running_
 /// I2  what was posted while somebody ran it is not forgotten: who stops running looks again  try_run
-class Work final : public fabric::Watched {
+class DescriptorQueue final : public fabric::Watched {
  public:
-  Work(std::shared_ptr<Access> access, std::atomic<std::uint64_t>* completions) noexcept
+  DescriptorQueue(std::shared_ptr<WindowState> access, std::atomic<std::uint64_t>* completions) noexcept
       : access_(std::move(access)), completions_(completions) {}
 
   Status post(std::span<Descriptor> descriptors) noexcept;
@@ -33,7 +33,7 @@ class Work final : public fabric::Watched {
   Status take_failure() noexcept;
   /// Nothing is under way.
   [[nodiscard]] bool is_empty() const noexcept;
-  [[nodiscard]] Access& access() const noexcept { return *access_; }
+  [[nodiscard]] WindowState& access() const noexcept { return *access_; }
 
   enum class Effort : std::uint8_t { short_ones, all };
   /// Runs it as far as it goes, unless somebody does.
@@ -67,12 +67,12 @@ class Work final : public fabric::Watched {
   Status perform(Descriptor& descriptor) noexcept;
   void complete(Descriptor& descriptor) noexcept;
 
-  std::shared_ptr<Access> access_;
+  std::shared_ptr<WindowState> access_;
   std::atomic<std::uint64_t>* completions_;
   std::atomic<bool> running_{false};
   // Of the descriptor that waits; by who runs it.
   LockRequest request_;
-  Access::Meeting meeting_;
+  WindowState::Meeting meeting_;
 
   mutable SpinLock lock_;             // of the rest
   Waits waits_ = Waits::for_nothing;  // written by who runs it
@@ -91,22 +91,22 @@ class Worker {
   explicit Worker(fabric::Engine& engine) noexcept : engine_(engine) {}
   ~Worker();
   /// From now on it may run `work`. Throws std::bad_alloc.
-  void enter(Work& work);
+  void enter(DescriptorQueue& work);
   /// There is something to run. False: there can be no thread for it.
   bool wake() noexcept;
   /// Returns once it neither runs `work` nor will.
-  void leave(const Work& work) noexcept;
+  void leave(const DescriptorQueue& work) noexcept;
 
  private:
   struct Round;
   void run() noexcept;
-  [[nodiscard]] Work* begin(std::size_t index) noexcept;
-  [[nodiscard]] bool end(const Work& work) noexcept;
+  [[nodiscard]] DescriptorQueue* begin(std::size_t index) noexcept;
+  [[nodiscard]] bool end(const DescriptorQueue& work) noexcept;
 
   fabric::Engine& engine_;
   std::mutex mutex_;  // of the next three
-  std::vector<Work*> works_;
-  const Work* runs_ = nullptr;
+  std::vector<DescriptorQueue*> works_;
+  const DescriptorQueue* runs_ = nullptr;
   std::thread thread_;
   std::atomic<std::uint32_t> changes_{0};  // futex, and their count; release: with works_, and what is posted
   std::atomic<bool> stopping_{false};

@@ -1,12 +1,12 @@
 #include <tonari/queue.hpp>
 
-#include "window/window_runtime.hpp"
 #include "fabric/wait.hpp"
 #include "window/descriptor_queue.hpp"
+#include "window/window_runtime.hpp"
 
 namespace tonari {
 
-using window::Work;
+using window::DescriptorQueue;
 
 namespace {
 
@@ -19,12 +19,12 @@ Descriptor copy(Primitive primitive, GlobalAddress address, const std::byte* loc
   return made;
 }
 
-window::Worker& worker_of(Work& work) noexcept { return work.access().runtime().worker(); }
+window::Worker& worker_of(DescriptorQueue& work) noexcept { return work.access().runtime().worker(); }
 
 // Who posted waits long for what its queue waits for.
 template <class Ready>
-void wait_for_work(Work& work, Ready ready) noexcept {
-  window::wait_until(work.access().runtime().engine(), ready, job::Wait::window, -1);
+void wait_for_work(DescriptorQueue& work, Ready ready) noexcept {
+  fabric::wait_until(work.access().runtime().engine(), ready, job::Wait::window, -1);
 }
 
 }  // namespace
@@ -117,11 +117,11 @@ Descriptor Descriptor::flush() noexcept {
   return made;
 }
 
-Queue::Queue(Window& window) : work_(std::make_shared<Work>(window.access_, nullptr)) {
+Queue::Queue(Window& window) : work_(std::make_shared<DescriptorQueue>(window.access_, nullptr)) {
   worker_of(*work_).enter(*work_);
 }
 Queue::Queue(Window& window, std::atomic<std::uint64_t>& completions)
-    : work_(std::make_shared<Work>(window.access_, &completions)) {
+    : work_(std::make_shared<DescriptorQueue>(window.access_, &completions)) {
   worker_of(*work_).enter(*work_);
 }
 Queue::~Queue() {
@@ -132,7 +132,7 @@ Queue::~Queue() {
 Status Queue::post(std::span<Descriptor> descriptors) noexcept {
   const Status status = work_->post(descriptors);
   if (status != Status::ok) return status;
-  work_->try_run(Work::Effort::short_ones);
+  work_->try_run(DescriptorQueue::Effort::short_ones);
   if (!work_->is_empty()) (void)worker_of(*work_).wake();  // without one, it is left to poll() and wait()
   return Status::ok;
 }
@@ -141,9 +141,9 @@ Descriptor* Queue::poll() noexcept {
   if (Descriptor* const oldest = work_->take_complete()) return oldest;
   if (work_->is_empty()) return nullptr;
   work_->access().runtime().engine().progress();
-  work_->try_run(Work::Effort::short_ones);
+  work_->try_run(DescriptorQueue::Effort::short_ones);
   // What is long now: the worker may have looked while it was run here, and sleep.
-  if (work_->can_run() && !worker_of(*work_).wake()) work_->try_run(Work::Effort::all);
+  if (work_->can_run() && !worker_of(*work_).wake()) work_->try_run(DescriptorQueue::Effort::all);
   return work_->take_complete();
 }
 
@@ -152,14 +152,14 @@ Descriptor* Queue::wait() noexcept {
     const bool is_last = work_->is_empty();  // first: what completes now is answered below
     if (Descriptor* const oldest = work_->take_complete()) return oldest;
     if (is_last) return nullptr;
-    work_->try_run(Work::Effort::all);
+    work_->try_run(DescriptorQueue::Effort::all);
     wait_for_work(*work_, [this] { return work_->ready(); });
   }
 }
 
 Status Queue::wait_all() noexcept {
   while (!work_->is_empty()) {
-    work_->try_run(Work::Effort::all);
+    work_->try_run(DescriptorQueue::Effort::all);
     wait_for_work(*work_, [this] { return work_->is_empty() || work_->can_run(); });
   }
   while (work_->take_complete() != nullptr) {

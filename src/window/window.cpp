@@ -8,9 +8,9 @@
 
 namespace tonari {
 
-using window::Access;
 using window::Offer;
-using window::Runtime;
+using window::WindowRuntime;
+using window::WindowState;
 
 namespace {
 
@@ -24,20 +24,22 @@ Offer of_program(std::span<std::byte> memory, const WindowOptions& options) {
 Window::Window(Job& job, std::size_t bytes, const WindowOptions& options)
     : Window(job, Group::first(job.size()), bytes, options) {}
 Window::Window(Job& job, const Group& group, std::size_t bytes, const WindowOptions& options)
-    : access_(Runtime::of(job.session()).make(group, ours(bytes, options))) {}
+    : access_(WindowRuntime::of(job.session()).make(group, ours(bytes, options))) {}
 Window::Window(Job& job, std::span<std::byte> memory, const WindowOptions& options)
     : Window(job, Group::first(job.size()), memory, options) {}
 Window::Window(Job& job, const Group& group, std::span<std::byte> memory, const WindowOptions& options)
-    : access_(Runtime::of(job.session()).make(group, of_program(memory, options))) {}
-Window::Window(std::shared_ptr<Access> access) noexcept : access_(std::move(access)) {}
+    : access_(WindowRuntime::of(job.session()).make(group, of_program(memory, options))) {}
+Window::Window(std::shared_ptr<WindowState> access) noexcept : access_(std::move(access)) {}
 
 Window Window::alone(Job& job, std::size_t bytes, const WindowOptions& options) {
-  return Window(Runtime::of(job.session()).make_alone(ours(bytes, options)));
+  return Window(WindowRuntime::of(job.session()).make_alone(ours(bytes, options)));
 }
 Window Window::alone(Job& job, std::span<std::byte> memory, const WindowOptions& options) {
-  return Window(Runtime::of(job.session()).make_alone(of_program(memory, options)));
+  return Window(WindowRuntime::of(job.session()).make_alone(of_program(memory, options)));
 }
-Window Window::reach(Job& job, GlobalAddress address) { return Window(Runtime::of(job.session()).reach(address)); }
+Window Window::reach(Job& job, GlobalAddress address) {
+  return Window(WindowRuntime::of(job.session()).reach(address));
+}
 
 Window::Window(Window&&) noexcept = default;
 Window& Window::operator=(Window&&) noexcept = default;

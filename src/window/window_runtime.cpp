@@ -1,10 +1,10 @@
 #include "window/window_runtime.hpp"
 
 #include "base/error.hpp"
-#include "job/pool.hpp"
-#include "window/remote/heads.hpp"
-#include "window/local/assisted_copy.hpp"
 #include "fabric/wait.hpp"
+#include "job/pool.hpp"
+#include "window/local/assisted_copy.hpp"
+#include "window/remote/heads.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -70,12 +70,12 @@ Join join_of(const Offer& offer) noexcept {
 
 }  // namespace
 
-Runtime& Runtime::of(job::Session& session) {
+WindowRuntime& WindowRuntime::of(job::Session& session) {
   fabric::Engine& engine = fabric::Engine::of(session);
-  return engine.layer<Runtime>(layer_index, [&engine] { return std::make_unique<Runtime>(engine); });
+  return engine.layer<WindowRuntime>(layer_index, [&engine] { return std::make_unique<WindowRuntime>(engine); });
 }
 
-std::shared_ptr<Access> Runtime::make(const Group& group, const Offer& offer) {
+std::shared_ptr<WindowState> WindowRuntime::make(const Group& group, const Offer& offer) {
   job::Session& session = engine_.session();
   if (group.position(session.rank()) < 0) {
     throw SetupError(fmt::format("making a window: rank {} is not in the group that it makes it with", session.rank()));
@@ -85,11 +85,11 @@ std::shared_ptr<Access> Runtime::make(const Group& group, const Offer& offer) {
   }
   const Making making = begin(group);
   const LaidOut memory = make_here(making, offer, objection(engine_.session(), group, offer));
-  std::shared_ptr<Access> access;
+  std::shared_ptr<WindowState> access;
   try {
-    FarParts parts;
+    RemoteParts parts;
     const std::uint32_t number = agree(making, number_of_granule(memory.granule), offer, parts);
-    access = std::make_shared<Access>(*this, group, place_of(memory, number), offer);
+    access = std::make_shared<WindowState>(*this, group, place_of(memory, number), offer);
     for (const auto& [rank, part] : parts) access->tell(rank, part);
     if (offer.options.pinned) access->pin();
     publish(access);
@@ -100,20 +100,20 @@ std::shared_ptr<Access> Runtime::make(const Group& group, const Offer& offer) {
     throw;
   }
   tell_ready(making, 0);
-  wait_for_far(making);
+  wait_for_remote(making);
   access->open();
   return access;
 }
 
-Runtime::Making Runtime::begin(const Group& group) {
+WindowRuntime::Making WindowRuntime::begin(const Group& group) {
   Making making{group, number_of(group)};
-  making.sequence = meetings_.next(making.name);
-  for (const int rank : group.ranks()) (engine_.is_far(rank) ? making.far : making.here).push_back(rank);
+  making.sequence = rendezvous_.next(making.name);
+  for (const int rank : group.ranks()) (engine_.is_remote(rank) ? making.far : making.here).push_back(rank);
   return making;
 }
 
 // With those of this host. Whoever fails here has told all others.
-Runtime::LaidOut Runtime::make_here(const Making& making, const Offer& offer, const std::string& wrong) {
+WindowRuntime::LaidOut WindowRuntime::make_here(const Making& making, const Offer& offer, const std::string& wrong) {
   try {
     join(making, offer, !wrong.empty());
     const bool first = making.here.front() == engine_.session().rank();
@@ -123,18 +123,18 @@ Runtime::LaidOut Runtime::make_here(const Making& making, const Offer& offer, co
     throw_if_gone(making);
     throw SetupError("making a window: another rank could not take part, and says why");
   } catch (...) {
-    tell_far(making, 0, offer, join_refused);
+    tell_remote(making, 0, offer, join_refused);
     throw;
   }
 }
 
-Place Runtime::place_of(const LaidOut& memory, std::uint32_t number) const {
+Place WindowRuntime::place_of(const LaidOut& memory, std::uint32_t number) const {
   return {engine_.session().arena().pool().map(memory.granule, memory.bytes), number, memory.granule};
 }
 
 // Of a window that this rank was to hold, and does not. Where not even its first lines can be mapped, the memory stays
 // until the job ends.
-void Runtime::let_go(const LaidOut& memory) noexcept {
+void WindowRuntime::let_go(const LaidOut& memory) noexcept {
   job::Pool& pool = engine_.session().arena().pool();
   try {
     const Mapping lines = pool.look(memory.granule, sizeof(Header));
@@ -145,30 +145,30 @@ void Runtime::let_go(const LaidOut& memory) noexcept {
   }
 }
 
-void Runtime::join(const Making& making, const Offer& offer, bool refused) {
+void WindowRuntime::join(const Making& making, const Offer& offer, bool refused) {
   Join mine = join_of(offer);
   mine.group = making.name;
   mine.sequence = making.sequence;
   if (refused) mine.flags |= join_refused;
   const Head head = head_of(Kind::window_join, engine_.session().rank(), mine);
   if (making.here.front() == engine_.session().rank()) {
-    meetings_.receive(head);
+    rendezvous_.receive(head);
   } else {
     send(making.here.front(), head);
   }
 }
 
 // By the first of this host: tells the others there, whatever comes of it.
-Runtime::LaidOut Runtime::make_for_all(const Making& making) {
+WindowRuntime::LaidOut WindowRuntime::make_for_all(const Making& making) {
   const Group& group = making.group;
   const job::Session& session = engine_.session();
-  const Meetings::Key key{making.name, making.sequence, Kind::window_join};
-  wait_until(
-      engine_, [&] { return meetings_.has_all(key, making.here) || first_gone(making) >= 0; }, job::Wait::window, -1);
+  const Rendezvous::Key key{making.name, making.sequence, Kind::window_join};
+  fabric::wait_until(
+      engine_, [&] { return rendezvous_.has_all(key, making.here) || first_gone(making) >= 0; }, job::Wait::window, -1);
   std::vector<Gift> gifts(static_cast<std::size_t>(group.size()), Gift{.present = false});
   bool refused = false;
   std::size_t joined = 0;
-  for (const Head& head : meetings_.take(key, making.here)) {
+  for (const Head& head : rendezvous_.take(key, making.here)) {
     const int position = group.position(static_cast<int>(head.source));
     const auto join = head.as<Join>();
     gifts[static_cast<std::size_t>(position)] = gift_of(join);
@@ -193,7 +193,7 @@ Runtime::LaidOut Runtime::make_for_all(const Making& making) {
   return made;
 }
 
-Runtime::LaidOut Runtime::lay_out(const Group& group, std::span<const Gift> gifts, bool alone) {
+WindowRuntime::LaidOut WindowRuntime::lay_out(const Group& group, std::span<const Gift> gifts, bool alone) {
   std::vector<Member> members(gifts.size());
   const std::uint64_t bytes = Layout::lay_out(gifts, members);
   if (bytes == 0 || bytes > part_bytes_max) {
@@ -227,20 +227,20 @@ Runtime::LaidOut Runtime::lay_out(const Group& group, std::span<const Gift> gift
   return {granule, bytes};
 }
 
-Runtime::LaidOut Runtime::wait_for_first(const Making& making) {
-  const Meetings::Key key{making.name, making.sequence, Kind::window_made};
+WindowRuntime::LaidOut WindowRuntime::wait_for_first(const Making& making) {
+  const Rendezvous::Key key{making.name, making.sequence, Kind::window_made};
   const std::array<int, 1> first{making.here.front()};
-  wait_until(
-      engine_, [&] { return meetings_.has_all(key, first) || first_gone(making) >= 0; }, job::Wait::window,
+  fabric::wait_until(
+      engine_, [&] { return rendezvous_.has_all(key, first) || first_gone(making) >= 0; }, job::Wait::window,
       first.front());
-  const std::vector<Head> heads = meetings_.take(key, first);
+  const std::vector<Head> heads = rendezvous_.take(key, first);
   if (heads.empty()) throw_if_gone(making);
   const auto told = heads.front().as<window::Made>();
   return {told.granule, told.bytes};
 }
 
 // Says that this rank's line is complete, and waits for those of the others of this host.
-void Runtime::wait_for_members(const Making& making, Header& header) {
+void WindowRuntime::wait_for_members(const Making& making, Header& header) {
   // Release: this rank's line. Sequentially consistent with the others' falling asleep.
   header.ready.fetch_add(1, std::memory_order_seq_cst);
   for (const int rank : making.here) engine_.wake_if_asleep(rank);
@@ -248,23 +248,23 @@ void Runtime::wait_for_members(const Making& making, Header& header) {
     return header.ready.load(std::memory_order_seq_cst) == header.here;  // acquire: their lines
   };
   const auto one_is_not = [&] {
-    return meetings_.is_refused({making.name, making.sequence, Kind::window_ready}, making.group.ranks());
+    return rendezvous_.is_refused({making.name, making.sequence, Kind::window_ready}, making.group.ranks());
   };
-  wait_until(
+  fabric::wait_until(
       engine_, [&] { return all_are() || one_is_not() || first_gone(making) >= 0; }, job::Wait::window, -1);
   if (one_is_not()) throw SetupError("making a window: another rank could not take part, and says why");
   if (!all_are()) throw_if_gone(making);
 }
 
 // Died or left, so that nothing can be awaited of it.
-bool Runtime::is_gone(int rank) const noexcept {
-  if (engine_.is_far(rank)) return has_gone(rank);
+bool WindowRuntime::is_gone(int rank) const noexcept {
+  if (engine_.is_remote(rank)) return has_gone(rank);
   return engine_.session().arena().block(rank).phase.load(std::memory_order_acquire) >= job::Phase::leaving;
 }
 
 // Of all hosts: where one is gone nobody can make the window, and some may have found that out and wait no more. -1
 // when there is none.
-int Runtime::first_gone(const Making& making) const noexcept {
+int WindowRuntime::first_gone(const Making& making) const noexcept {
   // The dead are counted as well.
   if (engine_.session().arena().header().left.load(std::memory_order_acquire) == 0) return -1;
   const std::span<const int> ranks = making.group.ranks();
@@ -272,12 +272,12 @@ int Runtime::first_gone(const Making& making) const noexcept {
   return found == ranks.end() ? -1 : *found;
 }
 
-void Runtime::throw_if_gone(const Making& making) const {
+void WindowRuntime::throw_if_gone(const Making& making) const {
   const int gone = first_gone(making);
   if (gone >= 0) throw SetupError(fmt::format("making a window: rank {} died or left meanwhile", gone));
 }
 
-std::shared_ptr<Access> Runtime::make_alone(const Offer& offer) {
+std::shared_ptr<WindowState> WindowRuntime::make_alone(const Offer& offer) {
   job::Session& session = engine_.session();
   const Group group = Group::first(session.size());
   if (const std::string wrong = objection(engine_.session(), group, offer); !wrong.empty()) {
@@ -286,9 +286,9 @@ std::shared_ptr<Access> Runtime::make_alone(const Offer& offer) {
   std::vector<Gift> gifts(static_cast<std::size_t>(session.size()), Gift{.present = false});
   gifts[static_cast<std::size_t>(session.rank())] = gift_of(join_of(offer));
   const LaidOut memory = lay_out(group, gifts, true);
-  std::shared_ptr<Access> access;
+  std::shared_ptr<WindowState> access;
   try {
-    access = std::make_shared<Access>(*this, group, place_of(memory, number_of_granule(memory.granule)), offer);
+    access = std::make_shared<WindowState>(*this, group, place_of(memory, number_of_granule(memory.granule)), offer);
   } catch (...) {
     let_go(memory);
     throw;
@@ -300,7 +300,7 @@ std::shared_ptr<Access> Runtime::make_alone(const Offer& offer) {
 }
 
 // One for all of this rank that reach it: in its locks a rank has one voice.
-std::shared_ptr<Access> Runtime::reach(GlobalAddress address) {
+std::shared_ptr<WindowState> WindowRuntime::reach(GlobalAddress address) {
   const std::lock_guard guard(reached_mutex_);
   const auto found = reached_.find(address.window);
   if (found != reached_.end()) {
@@ -314,22 +314,22 @@ std::shared_ptr<Access> Runtime::reach(GlobalAddress address) {
   return access;
 }
 
-std::shared_ptr<Access> Runtime::reach_anew(GlobalAddress address) {
+std::shared_ptr<WindowState> WindowRuntime::reach_anew(GlobalAddress address) {
   const job::Session& session = engine_.session();
   const bool is_rank = address.rank < static_cast<std::uint32_t>(session.size());
-  const bool far = is_rank && engine_.is_far(static_cast<int>(address.rank));
-  return far ? reach_far(address) : reach_here(address);
+  const bool far = is_rank && engine_.is_remote(static_cast<int>(address.rank));
+  return far ? reach_remote(address) : reach_here(address);
 }
 
-std::shared_ptr<Access> Runtime::reach_here(GlobalAddress address) {
+std::shared_ptr<WindowState> WindowRuntime::reach_here(GlobalAddress address) {
   job::Session& session = engine_.session();
   job::Pool& pool = session.arena().pool();
-  const std::uint32_t granule = address.window / static_cast<std::uint32_t>(session.islands());
+  const std::uint32_t granule = address.window / static_cast<std::uint32_t>(session.domains());
   const auto refuse = [address](std::string_view why) {
     throw SetupError(fmt::format("reaching window {} of rank {}: {}", address.window, address.rank, why));
   };
   const auto is_rank = address.rank < static_cast<std::uint32_t>(session.size());
-  const bool is_here = island_of(address.window) == session.island(session.rank());
+  const bool is_here = domain_of(address.window) == session.domain(session.rank());
   if (!pool.is_taken(granule) || !is_rank || !is_here) refuse("there is no such window");
   if (address.rank == static_cast<std::uint32_t>(session.rank())) refuse("it would be this rank's own");
   const Mapping first = pool.look(granule, Layout::fixed_bytes(static_cast<std::size_t>(session.size())));
@@ -347,11 +347,11 @@ std::shared_ptr<Access> Runtime::reach_here(GlobalAddress address) {
     let_go();
     refuse("it was freed, or is another rank's");
   }
-  std::shared_ptr<Access> access;
+  std::shared_ptr<WindowState> access;
   try {
     const Place place{pool.map(granule, header.bytes), address.window, granule};
-    access =
-        std::make_shared<Access>(*this, Group::first(session.size()), place, Offer{.options = {}, .present = false});
+    access = std::make_shared<WindowState>(*this, Group::first(session.size()), place,
+                                           Offer{.options = {}, .present = false});
   } catch (...) {
     let_go();  // from here on its destructor does
     throw;
@@ -360,17 +360,17 @@ std::shared_ptr<Access> Runtime::reach_here(GlobalAddress address) {
   return access;
 }
 
-void Runtime::publish(const std::shared_ptr<Access>& access) {
+void WindowRuntime::publish(const std::shared_ptr<WindowState>& access) {
   const std::lock_guard guard(known_lock_);
   known_.emplace(access->number(), Known{access.get(), 0});
 }
 
-bool Runtime::is_known(std::uint32_t window) noexcept {
+bool WindowRuntime::is_known(std::uint32_t window) noexcept {
   const std::lock_guard guard(known_lock_);
   return known_.contains(window);
 }
 
-void Runtime::remove(const Access& access) noexcept {
+void WindowRuntime::remove(const WindowState& access) noexcept {
   for (;; ::sched_yield()) {
     const std::lock_guard guard(known_lock_);
     const auto found = known_.find(access.number());
@@ -381,33 +381,35 @@ void Runtime::remove(const Access& access) noexcept {
   }
 }
 
-void Runtime::receive(std::span<const Head> heads) noexcept {
+void WindowRuntime::receive(std::span<const Head> heads) noexcept {
   const auto ranks = static_cast<std::uint32_t>(engine_.session().size());
   for (const Head& head : heads) {
     if (head.source < ranks) receive(head);  // else a peer lies
   }
 }
 
-void Runtime::receive(const Head& head) noexcept {
+void WindowRuntime::receive(const Head& head) noexcept {
   const int peer = static_cast<int>(head.source);
   switch (head.kind) {
     case Kind::window_join:
     case Kind::window_made:
     case Kind::window_told:
-    case Kind::window_ready: meetings_.receive(head); break;
+    case Kind::window_ready: rendezvous_.receive(head); break;
     case Kind::window_access:
     case Kind::window_push: receive_request(head); break;
     case Kind::window_help:
-      if (!engine_.is_far(peer)) server_.receive(head);  // else a peer lies
+      if (!engine_.is_remote(peer)) server_.receive(head);  // else a peer lies
       break;
     case Kind::window_done:
     case Kind::window_data: client_.receive(head); break;
     case Kind::window_returned: given_keys_.returned(head.context, peer); break;
-    case Kind::window_freed: with(head.context, [peer](Access& access) { access.take_freed(peer); }); break;
-    case Kind::window_met: with(head.context, [&](Access& access) { access.take_met(peer, head.as<Met>()); }); break;
+    case Kind::window_freed: with(head.context, [peer](WindowState& access) { access.take_freed(peer); }); break;
+    case Kind::window_met:
+      with(head.context, [&](WindowState& access) { access.take_met(peer, head.as<Met>()); });
+      break;
     case Kind::window_lock: receive_lock(head); break;
     case Kind::window_granted:
-      with(head.context, [&](Access& access) { access.locks().take(peer, head.as<LockOutcome>()); });
+      with(head.context, [&](WindowState& access) { access.locks().take(peer, head.as<LockOutcome>()); });
       break;
     default: break;  // a peer lies
   }
@@ -415,10 +417,10 @@ void Runtime::receive(const Head& head) noexcept {
 
 // What touches no program's memory is done at once, if it comes from another host: there nobody else can. A relay may
 // touch that of others; to give a key takes long.
-void Runtime::receive_request(const Head& head) noexcept {
+void WindowRuntime::receive_request(const Head& head) noexcept {
   bool served = false;
-  if (engine_.is_far(static_cast<int>(head.source))) {
-    Access* const access = use(head.context);
+  if (engine_.is_remote(static_cast<int>(head.source))) {
+    WindowState* const access = use(head.context);
     const Service service = head.as<ServiceRequest>().service;
     const bool may_wait = service == Service::relay || service == Service::key || (access && access->is_in_program());
     if (access == nullptr || !may_wait) served = server_.serve(access, head);
@@ -427,16 +429,16 @@ void Runtime::receive_request(const Head& head) noexcept {
   if (!served) server_.receive(head);
 }
 
-void Runtime::receive_lock(const Head& head) noexcept {
-  if (!engine_.is_far(static_cast<int>(head.source))) return;  // a peer lies
+void WindowRuntime::receive_lock(const Head& head) noexcept {
+  if (!engine_.is_remote(static_cast<int>(head.source))) return;  // a peer lies
   lock_homes_.receive(head, [&] {
     std::unique_ptr<LockHome> home;
-    with(head.context, [&home](const Access& access) { home = access.make_lock_home(); });
+    with(head.context, [&home](const WindowState& access) { home = access.make_lock_home(); });
     return home;
   });
 }
 
-Access* Runtime::use(std::uint32_t window) noexcept {
+WindowState* WindowRuntime::use(std::uint32_t window) noexcept {
   const std::lock_guard guard(known_lock_);
   const auto found = known_.find(window);
   if (found == known_.end()) return nullptr;
@@ -444,15 +446,15 @@ Access* Runtime::use(std::uint32_t window) noexcept {
   return found->second.access;
 }
 
-void Runtime::leave(std::uint32_t window) noexcept {
+void WindowRuntime::leave(std::uint32_t window) noexcept {
   const std::lock_guard guard(known_lock_);
   --known_.find(window)->second.users;  // it stays as long as it is used
 }
 
-void Runtime::run_errands() noexcept {
+void WindowRuntime::run_deferred_work() noexcept {
   Head request;
   while (server_.next(request)) {
-    Access* const access = use(request.context);
+    WindowState* const access = use(request.context);
     bool is_more = false;
     if (request.kind == Kind::window_help) {
       is_more = help(engine_, access, request);
@@ -464,23 +466,23 @@ void Runtime::run_errands() noexcept {
   }
 }
 
-void Runtime::retry() noexcept {
-  outbox_.retry();
+void WindowRuntime::retry() noexcept {
+  send_queue_.retry();
   lock_homes_.retry();
 }
 
-void Runtime::died(int rank) noexcept {
+void WindowRuntime::died(int rank) noexcept {
   left(rank);
   lock_homes_.died(rank);
 }
 
-void Runtime::left(int rank) noexcept {
+void WindowRuntime::left(int rank) noexcept {
   gone_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
   client_.gone(rank);
 }
 
 // A rank that is gone needs no head.
-void Runtime::send(int peer, const Head& head) {
+void WindowRuntime::send(int peer, const Head& head) {
   struct Sending {
     fabric::Engine& engine;
     int peer;

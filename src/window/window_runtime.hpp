@@ -2,12 +2,12 @@
 
 #include "base/lock.hpp"
 #include "fabric/engine.hpp"
-#include "window/state/window_state.hpp"
 #include "window/create/rendezvous.hpp"
-#include "window/remote/rdma_keys.hpp"
-#include "window/state/pins.hpp"
-#include "window/remote/target.hpp"
 #include "window/descriptor_queue.hpp"
+#include "window/remote/rdma_keys.hpp"
+#include "window/remote/target.hpp"
+#include "window/state/pins.hpp"
+#include "window/state/window_state.hpp"
 
 #include <cstdint>
 #include <map>
@@ -22,24 +22,24 @@ namespace tonari::window {
 /// The windows of one rank: how they are made, and what other ranks ask of it.
 ///
 /// Threads: any.
-class Runtime final : public fabric::Layer {
+class WindowRuntime final : public fabric::Protocol {
  public:
-  explicit Runtime(fabric::Engine& engine)
+  explicit WindowRuntime(fabric::Engine& engine)
       : engine_(engine),
-        outbox_(engine),
+        send_queue_(engine),
         client_(engine),
-        server_(engine, outbox_),
-        lock_homes_(engine, outbox_),
+        server_(engine, send_queue_),
+        lock_homes_(engine, send_queue_),
         given_keys_(*this),
         gone_(static_cast<std::size_t>(engine.session().size())),
         worker_(engine) {}
   /// The session's windows, made on first use.
-  static Runtime& of(job::Session& session);
+  static WindowRuntime& of(job::Session& session);
 
   [[nodiscard]] fabric::Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] Pins& pins() noexcept { return pins_; }
-  [[nodiscard]] Outbox& outbox() noexcept { return outbox_; }
-  [[nodiscard]] Client& client() noexcept { return client_; }
+  [[nodiscard]] fabric::SendQueue& send_queue() noexcept { return send_queue_; }
+  [[nodiscard]] Origin& client() noexcept { return client_; }
   [[nodiscard]] LockHomes& lock_homes() noexcept { return lock_homes_; }
   [[nodiscard]] GivenKeys& given_keys() noexcept { return given_keys_; }
   /// A rank has died or left, and all that it sent before is here.
@@ -49,22 +49,22 @@ class Runtime final : public fabric::Layer {
   [[nodiscard]] Worker& worker() noexcept { return worker_; }
 
   /// Collective over the group. Throws SetupError.
-  std::shared_ptr<Access> make(const Group& group, const Offer& offer);
+  std::shared_ptr<WindowState> make(const Group& group, const Offer& offer);
   /// Of this rank alone. Throws SetupError.
-  std::shared_ptr<Access> make_alone(const Offer& offer);
+  std::shared_ptr<WindowState> make_alone(const Offer& offer);
   /// Another rank's alone. Throws SetupError.
-  std::shared_ptr<Access> reach(GlobalAddress address);
+  std::shared_ptr<WindowState> reach(GlobalAddress address);
   /// No request finds it from now on, and none uses it.
-  void remove(const Access& access) noexcept;
+  void remove(const WindowState& access) noexcept;
 
   // fabric::Layer
   void receive(std::span<const fabric::Head> heads) noexcept override;
   void retry() noexcept override;
-  [[nodiscard]] bool held_back() const noexcept override { return !outbox_.is_empty() || lock_homes_.held_back(); }
+  [[nodiscard]] bool held_back() const noexcept override { return !send_queue_.is_empty() || lock_homes_.held_back(); }
   void idle() noexcept override {}
   void died(int rank) noexcept override;
   void left(int rank) noexcept override;
-  void run_errands() noexcept override;
+  void run_deferred_work() noexcept override;
 
  private:
   /// Of the host's pool.
@@ -80,7 +80,7 @@ class Runtime final : public fabric::Layer {
     std::vector<int> here{};  // ranks of this host
     std::vector<int> far{};
   };
-  using FarParts = std::vector<std::pair<int, FarPart>>;
+  using RemoteParts = std::vector<std::pair<int, RemotePart>>;
 
   void send(int peer, const fabric::Head& head);
   [[nodiscard]] Making begin(const Group& group);
@@ -92,56 +92,56 @@ class Runtime final : public fabric::Layer {
   [[nodiscard]] Place place_of(const LaidOut& memory, std::uint32_t number) const;
   void let_go(const LaidOut& memory) noexcept;
   void wait_for_members(const Making& making, Header& header);
-  void publish(const std::shared_ptr<Access>& access);
+  void publish(const std::shared_ptr<WindowState>& access);
   [[nodiscard]] bool is_known(std::uint32_t window) noexcept;
-  std::shared_ptr<Access> reach_anew(GlobalAddress address);
-  std::shared_ptr<Access> reach_here(GlobalAddress address);
+  std::shared_ptr<WindowState> reach_anew(GlobalAddress address);
+  std::shared_ptr<WindowState> reach_here(GlobalAddress address);
   [[nodiscard]] bool is_gone(int rank) const noexcept;
   [[nodiscard]] int first_gone(const Making& making) const noexcept;
   void throw_if_gone(const Making& making) const;
 
   // hosts.cpp
-  void tell_far(const Making& making, std::uint32_t number, const Offer& offer, std::uint32_t flags);
-  std::uint32_t agree(const Making& making, std::uint32_t number, const Offer& offer, FarParts& parts);
+  void tell_remote(const Making& making, std::uint32_t number, const Offer& offer, std::uint32_t flags);
+  std::uint32_t agree(const Making& making, std::uint32_t number, const Offer& offer, RemoteParts& parts);
   void tell_ready(const Making& making, std::uint32_t flags);
-  void wait_for_far(const Making& making);
+  void wait_for_remote(const Making& making);
   [[nodiscard]] std::vector<fabric::Head> wait_for_all(const Making& making, fabric::Kind kind);
   [[nodiscard]] std::uint32_t number_of_granule(std::uint32_t granule) const;
-  [[nodiscard]] int island_of(std::uint32_t number) const noexcept;
-  std::shared_ptr<Access> reach_far(GlobalAddress address);
+  [[nodiscard]] int domain_of(std::uint32_t number) const noexcept;
+  std::shared_ptr<WindowState> reach_remote(GlobalAddress address);
 
   void receive(const fabric::Head& head) noexcept;
   void receive_request(const fabric::Head& head) noexcept;
   void receive_lock(const fabric::Head& head) noexcept;
-  Access* use(std::uint32_t window) noexcept;
+  WindowState* use(std::uint32_t window) noexcept;
   void leave(std::uint32_t window) noexcept;
   template <class Visit>
   void with(std::uint32_t window, Visit visit) noexcept {
-    Access* const access = use(window);
+    WindowState* const access = use(window);
     if (access == nullptr) return;
     visit(*access);
     leave(window);
   }
 
   fabric::Engine& engine_;
-  Outbox outbox_;
-  Meetings meetings_;
+  fabric::SendQueue send_queue_;
+  Rendezvous rendezvous_;
   Pins pins_;
-  Client client_;
-  Server server_;
+  Origin client_;
+  Target server_;
   LockHomes lock_homes_;
   GivenKeys given_keys_;
   std::vector<std::atomic<bool>> gone_;  // by rank
 
   struct Known {
-    Access* access;
+    WindowState* access;
     std::uint32_t users;
   };
   SpinLock known_lock_;  // of the next
   std::map<std::uint32_t, Known> known_;
 
   std::mutex reached_mutex_;  // of the next
-  std::map<std::uint32_t, std::weak_ptr<Access>> reached_;
+  std::map<std::uint32_t, std::weak_ptr<WindowState>> reached_;
 
   Worker worker_;  // the last: it ends first
 };

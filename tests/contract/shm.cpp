@@ -121,7 +121,7 @@ TEST_F(ShmGaps, APeerThatIsDeadIsToldByTheSend) {
 TEST(ShmSleep, NoWakeUpIsLost) {
   constexpr std::uint32_t rounds = 20'000;
   ShmWorld<64> world(2, 0);
-  std::atomic<std::uint32_t>& bell = world.street.bells[0];
+  std::atomic<std::uint32_t>& doorbell = world.street.doorbells[0];
   std::atomic<std::uint32_t> taken{0};
   std::size_t sleeps = 0;
   std::size_t wrong = 0;
@@ -138,10 +138,10 @@ TEST(ShmSleep, NoWakeUpIsLost) {
     taken.fetch_add(1);
   };
   while (taken.load() < rounds) {
-    const std::uint32_t seen = bell.load(std::memory_order_acquire);
+    const std::uint32_t seen = doorbell.load(std::memory_order_acquire);
     if (world[0].poll(16, take) != 0) continue;
     if (world[0].fall_asleep()) {
-      futex_wait(bell, seen, std::chrono::hours(1));  // a lost wake-up stands here
+      futex_wait(doorbell, seen, std::chrono::hours(1));  // a lost wake-up stands here
       ++sleeps;
     }
     world[0].wake_up();

@@ -115,7 +115,8 @@ TYPED_TEST_P(TransportContract, KeepsEachThreadsOrderWithManySendersAndLosesAndD
   constexpr int threads_each = 2;
   const auto heads_each = static_cast<std::uint32_t>(test::rounds(3000));
   TypeParam world(senders + 1, seed);
-  SpinLock batons[senders + 1];  // a sender polls too: credits arrive there, and the last of its heads may wait for it
+  SpinLock progress_locks[senders +
+                          1];  // a sender polls too: credits arrive there, and the last of its heads may wait for it
   std::atomic<bool> all_here{false};
   std::vector<std::thread> threads;
   for (int i = 0; i < senders * threads_each; ++i) {
@@ -126,9 +127,9 @@ TYPED_TEST_P(TransportContract, KeepsEachThreadsOrderWithManySendersAndLosesAndD
           ++number;
           continue;
         }
-        if (batons[rank].try_lock()) {
+        if (progress_locks[rank].try_lock()) {
           world[rank].poll(16, [](const Head&) noexcept {});
-          batons[rank].unlock();
+          progress_locks[rank].unlock();
         }
         ::sched_yield();
       }

@@ -33,14 +33,14 @@ struct OwnRing {
 };
 
 struct Street {
-  explicit Street(int ranks) : dead(static_cast<std::size_t>(ranks)), bells(static_cast<std::size_t>(ranks)) {}
+  explicit Street(int ranks) : dead(static_cast<std::size_t>(ranks)), doorbells(static_cast<std::size_t>(ranks)) {}
   std::vector<std::atomic<bool>> dead;
-  std::vector<std::atomic<std::uint32_t>> bells;
+  std::vector<std::atomic<std::uint32_t>> doorbells;
 };
 struct Neighbours {
   Street* street;
   [[nodiscard]] bool alive(int rank) const noexcept { return !street->dead[static_cast<std::size_t>(rank)].load(); }
-  void wake(int rank) const noexcept { ring_bell(street->bells[static_cast<std::size_t>(rank)]); }
+  void wake(int rank) const noexcept { ring_doorbell(street->doorbells[static_cast<std::size_t>(rank)]); }
 };
 
 /// Shared memory, with rings of so many slots.

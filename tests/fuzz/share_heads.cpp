@@ -2,10 +2,10 @@
 #include "../support/shared.hpp"
 
 #include "fabric/engine.hpp"
-#include "share/coherence/diffs.hpp"
 #include "share/coherence/copyset.hpp"
-#include "share/guarded/heads.hpp"
+#include "share/coherence/diffs.hpp"
 #include "share/coherence/heads.hpp"
+#include "share/guarded/heads.hpp"
 
 #include <tonari/guarded.hpp>
 
@@ -82,7 +82,7 @@ class Liar {
     for (std::byte& each : head.payload) each = static_cast<std::byte>(random_());
     head.inline_bytes = static_cast<std::uint8_t>(number(fabric::inline_bytes_max));
     // A transport between hosts takes nothing in another's name.
-    const bool own_name = engine_.is_far(victim) || chance(random_, 90);
+    const bool own_name = engine_.is_remote(victim) || chance(random_, 90);
     head.source = own_name ? liar : static_cast<std::uint32_t>(liar + 1 + number(0) % 1'000'000);
     head.tag = number32(0);
     if (chance(random_, 50)) {
@@ -214,12 +214,12 @@ class Liar {
   // does not know whose it is, will not give back.
   std::optional<fabric::BulkPlace> change_tail(Head& head, int victim) {
     const auto name = fabric::tail_name(head.kind);
-    if (!name || engine_.is_far(victim)) return std::nullopt;
+    if (!name || engine_.is_remote(victim)) return std::nullopt;
     const fabric::BulkPlace place{fabric::read_payload(head, name->place)};
     if (chance(random_, 10)) fabric::write_payload(head, name->place, place.value | random_() << 9);  // no such block
     if (chance(random_, 10)) fabric::write_payload(head, name->bytes, number(fabric::read_payload(head, name->bytes)));
-    const bool is_stray = head.kind == Kind::guard_given_tail && (one_host_ || head.context >= late);
-    const bool is_kept = head.source != liar || is_stray;
+    const bool is_undelivered = head.kind == Kind::guard_given_tail && (one_host_ || head.context >= late);
+    const bool is_kept = head.source != liar || is_undelivered;
     return is_kept ? std::optional(place) : std::nullopt;
   }
   void put_tail(Words& made, int victim, std::vector<std::byte> bytes) {

@@ -2,11 +2,11 @@
 #include "../support/windows.hpp"
 
 #include "fabric/engine.hpp"
-#include "window/sync/host_barrier.hpp"
-#include "window/locks/remote_locks.hpp"
 #include "window/create/rendezvous.hpp"
-#include "window/remote/target.hpp"
 #include "window/local/assisted_copy.hpp"
+#include "window/locks/remote_locks.hpp"
+#include "window/remote/target.hpp"
+#include "window/sync/host_barrier.hpp"
 
 #include <algorithm>
 #include <array>
@@ -60,7 +60,7 @@ class Liar {
     head.kind = static_cast<Kind>(chance(random_, 90) ? between(random_, 64, 77) : between(random_, 64, 127));
     head.inline_bytes = static_cast<std::uint8_t>(number(fabric::inline_bytes_max));
     // A transport between hosts takes nothing in another's name.
-    const bool own_name = engine_.is_far(victim) || chance(random_, 90);
+    const bool own_name = engine_.is_remote(victim) || chance(random_, 90);
     head.source = own_name ? liar : static_cast<std::uint32_t>(liar + 1 + number(0) % 1'000'000);
     head.context = number32(one_of({known_.closed, known_.shown, known_.open, known_.open, 0}));
     switch (head.kind) {

@@ -136,27 +136,27 @@ TEST(BaseFutex, SleepsUntilTheTimeIsOver) {
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(15));
 }
 
-TEST(BaseFutex, ABellWakesASleepingThread) {
-  std::atomic<std::uint32_t> bell{0};
+TEST(BaseFutex, ADoorbellWakesASleepingThread) {
+  std::atomic<std::uint32_t> doorbell{0};
   std::thread sleeper([&] {
-    while (bell.load(std::memory_order_acquire) == 0) futex_wait(bell, 0, std::chrono::seconds(60));
+    while (doorbell.load(std::memory_order_acquire) == 0) futex_wait(doorbell, 0, std::chrono::seconds(60));
   });
 
   const auto start = std::chrono::steady_clock::now();
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  ring_bell(bell);
+  ring_doorbell(doorbell);
   sleeper.join();
 
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
 }
 
-TEST(BaseFutex, ABellWakesASleepingProcess) {
+TEST(BaseFutex, ADoorbellWakesASleepingProcess) {
   const FileDescriptor file = memory_file(page_bytes);
   const Mapping ours(file.number(), page_bytes, "a test");
-  auto& bell = *::new (ours.bytes().data()) std::atomic<std::uint32_t>{0};
+  auto& doorbell = *::new (ours.bytes().data()) std::atomic<std::uint32_t>{0};
   std::thread ringer([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    ring_bell(bell);
+    ring_doorbell(doorbell);
   });
 
   const int rung = exit_status_of_child([&] {

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // A directory as /sys/class/infiniband: one card with a link, one without, one without ports.
-struct Cards : testing::Test {
+struct RdmaDevices : testing::Test {
   void SetUp() override {
     std::string name = fs::temp_directory_path() / "cards-XXXXXX";
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
@@ -33,7 +33,7 @@ struct Cards : testing::Test {
   fs::path root;
 };
 
-TEST_F(Cards, CountIfTheyHaveALinkAndAreAmongTheDevices) {
+TEST_F(RdmaDevices, CountIfTheyHaveALinkAndAreAmongTheDevices) {
   EXPECT_TRUE(finds("all", "all"));
   EXPECT_TRUE(finds("all", "eth0,mlx5_0:1"));
   EXPECT_TRUE(finds("all", "mlx5_0"));
@@ -42,7 +42,7 @@ TEST_F(Cards, CountIfTheyHaveALinkAndAreAmongTheDevices) {
   EXPECT_FALSE(finds("all", "mlx5_01:1"));
 }
 
-TEST_F(Cards, CountIfATransportThatCanIsNamed) {
+TEST_F(RdmaDevices, CountIfATransportThatCanIsNamed) {
   EXPECT_TRUE(finds("rc_verbs,tcp", "all"));
   EXPECT_TRUE(finds("ib", "all"));
   EXPECT_FALSE(finds("tcp", "all"));
@@ -50,7 +50,7 @@ TEST_F(Cards, CountIfATransportThatCanIsNamed) {
   EXPECT_FALSE(finds("^sm", "all"));
 }
 
-TEST_F(Cards, AreNotWhereThereIsNoSuchDirectory) { EXPECT_FALSE(finds_rdma_card("all", "all", root / "none")); }
+TEST_F(RdmaDevices, AreNotWhereThereIsNoSuchDirectory) { EXPECT_FALSE(finds_rdma_card("all", "all", root / "none")); }
 
 }  // namespace
 }  // namespace tonari::fabric::ucx

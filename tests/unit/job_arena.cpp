@@ -116,10 +116,10 @@ TEST(Arena, PhasesOnlyGrow) {
   EXPECT_EQ(arena.block(0).phase, Phase::running);
 }
 
-TEST(Arena, RecordsADeathOnceAndRingsEveryBell) {
+TEST(Arena, RecordsADeathOnceAndRingsEveryDoorbell) {
   Arena arena = Arena::create(2, small());
-  const auto bell = arena.block(0).bell.load();
-  const auto service_bell = arena.block(0).service_bell.load();
+  const auto doorbell = arena.block(0).doorbell.load();
+  const auto service_doorbell = arena.block(0).service_doorbell.load();
 
   arena.mark_dead(1, 9, 0);
   arena.mark_dead(1, 0, 3);
@@ -129,8 +129,8 @@ TEST(Arena, RecordsADeathOnceAndRingsEveryBell) {
   EXPECT_EQ(arena.block(1).phase, Phase::dead);
   EXPECT_EQ(arena.block(1).death_signal, 9);
   EXPECT_EQ(arena.block(1).death_status, 0);
-  EXPECT_NE(arena.block(0).bell, bell);
-  EXPECT_NE(arena.block(0).service_bell, service_bell);
+  EXPECT_NE(arena.block(0).doorbell, doorbell);
+  EXPECT_NE(arena.block(0).service_doorbell, service_doorbell);
 }
 
 TEST(Arena, CountsEachRankThatLeavesOrDiesOnce) {

@@ -1,5 +1,5 @@
-#include "job/job_server.hpp"
 #include "job/handshake.hpp"
+#include "job/job_server.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -35,11 +35,11 @@ TEST(Handshake, RequestIsPinnedByteByByte) {
   EXPECT_EQ(bytes[96], 's');
 }
 
-/// A gatekeeper, and clients that are threads of the same process as it: what one sends, a step later the other hears.
-class GatekeeperTest : public testing::Test {
+/// A job_server, and clients that are threads of the same process as it: what one sends, a step later the other hears.
+class JobServerTest : public testing::Test {
  protected:
-  GatekeeperTest() : gatekeeper_(2, small()) {
-    for (const std::string& pair : gatekeeper_.environment()) {
+  JobServerTest() : job_server_(2, small()) {
+    for (const std::string& pair : job_server_.environment()) {
       if (pair.starts_with("TONARI_SECRET=")) secret_ = pair.substr(14);
     }
   }
@@ -65,10 +65,10 @@ class GatekeeperTest : public testing::Test {
     return client;
   }
 
-  // Lets the gatekeeper do all that there is to do.
+  // Lets the job_server do all that there is to do.
   void settle() {
-    pollfd ready{.fd = gatekeeper_.descriptor(), .events = POLLIN, .revents = 0};
-    while (::poll(&ready, 1, 0) > 0) gatekeeper_.step();
+    pollfd ready{.fd = job_server_.descriptor(), .events = POLLIN, .revents = 0};
+    while (::poll(&ready, 1, 0) > 0) job_server_.step();
   }
 
   static std::optional<Reply> answer(const FileDescriptor& client, FileDescriptor* memory = nullptr) {
@@ -83,11 +83,11 @@ class GatekeeperTest : public testing::Test {
     return reply && reply->step == Step::refused ? reply->text.data() : "not refused";
   }
 
-  Gatekeeper gatekeeper_;
+  JobServer job_server_;
   std::string secret_;
 };
 
-TEST_F(GatekeeperTest, StartsWhenAllHaveComeAndGoesWhenAllHaveTested) {
+TEST_F(JobServerTest, StartsWhenAllHaveComeAndGoesWhenAllHaveTested) {
   FileDescriptor memory;
   const FileDescriptor first = send(hello(0));
   EXPECT_EQ(answer(first, &memory)->step, Step::welcome);
@@ -110,10 +110,10 @@ TEST_F(GatekeeperTest, StartsWhenAllHaveComeAndGoesWhenAllHaveTested) {
   ASSERT_TRUE(go);
   EXPECT_EQ(go->step, Step::go);
   EXPECT_EQ(go->copies, 0) << "all must be able to, or none does";
-  EXPECT_FALSE(gatekeeper_.next_failure());
+  EXPECT_FALSE(job_server_.next_failure());
 }
 
-TEST_F(GatekeeperTest, RefusesWhatIsNotARankOfThisJob) {
+TEST_F(JobServerTest, RefusesWhatIsNotARankOfThisJob) {
   Request request = hello(0);
   request.version = handshake_version + 1;
   EXPECT_NE(refusal_of(request).find("build the program and the tonari command from the same version"),
@@ -131,11 +131,11 @@ TEST_F(GatekeeperTest, RefusesWhatIsNotARankOfThisJob) {
   request = hello(0);
   request.step = static_cast<Step>(77);
   EXPECT_NE(refusal_of(request).find("TONARI_SECRET"), std::string::npos);
-  EXPECT_FALSE(gatekeeper_.next_failure());
-  EXPECT_FALSE(gatekeeper_.joined(0));
+  EXPECT_FALSE(job_server_.next_failure());
+  EXPECT_FALSE(job_server_.joined(0));
 }
 
-TEST_F(GatekeeperTest, RefusesHostsThatDiffer) {
+TEST_F(JobServerTest, RefusesHostsThatDiffer) {
   const auto changed = [&](auto change) {
     Request request = hello(0);
     change(request.host);
@@ -149,14 +149,14 @@ TEST_F(GatekeeperTest, RefusesHostsThatDiffer) {
   EXPECT_NE(changed([](auto& host) { host.ipc_namespace += 1; }).find("another IPC"), std::string::npos);
 }
 
-TEST_F(GatekeeperTest, RefusesASecondProcessForARank) {
+TEST_F(JobServerTest, RefusesASecondProcessForARank) {
   const FileDescriptor first = send(hello(0));
 
   EXPECT_NE(refusal_of(hello(0)).find("is this rank already"), std::string::npos);
   EXPECT_EQ(answer(first)->step, Step::welcome);
 }
 
-TEST_F(GatekeeperTest, ShowsTheArenaForReadingAloneWithoutASecret) {
+TEST_F(JobServerTest, ShowsTheArenaForReadingAloneWithoutASecret) {
   FileDescriptor memory;
   const FileDescriptor looker = send(Request{.step = Step::look});
 
@@ -167,13 +167,13 @@ TEST_F(GatekeeperTest, ShowsTheArenaForReadingAloneWithoutASecret) {
   EXPECT_THROW(Arena{std::move(memory)}, SetupError) << "it cannot be mapped for writing";
 }
 
-TEST_F(GatekeeperTest, ReportsARankWhoseProgramEndsWhileOthersWait) {
+TEST_F(JobServerTest, ReportsARankWhoseProgramEndsWhileOthersWait) {
   const FileDescriptor first = send(hello(0));
   ASSERT_EQ(answer(first)->step, Step::welcome);
 
-  gatekeeper_.program_ended(1, 4711, {.signal = 0, .status = 0});
+  job_server_.program_ended(1, 4711, {.signal = 0, .status = 0});
 
-  const auto failure = gatekeeper_.next_failure();
+  const auto failure = job_server_.next_failure();
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->rank, 1);
   EXPECT_TRUE(failure->stops);
@@ -182,11 +182,11 @@ TEST_F(GatekeeperTest, ReportsARankWhoseProgramEndsWhileOthersWait) {
   EXPECT_EQ(answer(send(hello(1)))->step, Step::stop) << "and whoever still comes";
 }
 
-TEST_F(GatekeeperTest, LeavesProgramsAloneThatNeverJoin) {
-  gatekeeper_.program_ended(0, 1, {.signal = 0, .status = 3});
-  gatekeeper_.program_ended(1, 2, {.signal = 9, .status = 0});
+TEST_F(JobServerTest, LeavesProgramsAloneThatNeverJoin) {
+  job_server_.program_ended(0, 1, {.signal = 0, .status = 3});
+  job_server_.program_ended(1, 2, {.signal = 9, .status = 0});
 
-  EXPECT_FALSE(gatekeeper_.next_failure());
+  EXPECT_FALSE(job_server_.next_failure());
 }
 
 TEST(Ending, IsExactForChildren) {

@@ -11,15 +11,15 @@
 namespace tonari::job {
 namespace {
 
-Introduction on(std::string_view host) {
-  Introduction rank;
+BusinessCard on(std::string_view host) {
+  BusinessCard rank;
   host.copy(rank.host.boot_id.data(), rank.host.boot_id.size());
   host.copy(rank.host_name.data(), rank.host_name.size());
   rank.host.page_bytes = 4096;
   return rank;
 }
 
-std::vector<std::byte> bytes_of(const Introduction& rank) {
+std::vector<std::byte> bytes_of(const BusinessCard& rank) {
   const auto bytes = std::as_bytes(std::span(&rank, 1));
   return {bytes.begin(), bytes.end()};
 }
@@ -27,15 +27,15 @@ std::vector<std::byte> bytes_of(const Introduction& rank) {
 // Why rank 1 is not let into a job with rank 0.
 std::string refusal_of(const std::vector<std::byte>& other) {
   try {
-    read_introductions(std::vector{bytes_of(on("a")), other});
+    read_business_cards(std::vector{bytes_of(on("a")), other});
   } catch (const SetupError& error) {
     return error.what();
   }
   return "none";
 }
 
-TEST(Introduction, LiesAsDrawn) {
-  Introduction rank = on("host");
+TEST(BusinessCard, LiesAsDrawn) {
+  BusinessCard rank = on("host");
   rank.pid = 0x01020304;
   rank.pid_namespace = 5;
   rank.listener.fill('l');
@@ -46,7 +46,7 @@ TEST(Introduction, LiesAsDrawn) {
     return std::string{reinterpret_cast<const char*>(bytes.data()) + at, length};
   };
   EXPECT_EQ(text(1, 6), "tonari");
-  EXPECT_EQ(bytes[8], std::byte{introduction_version});
+  EXPECT_EQ(bytes[8], std::byte{business_card_version});
   EXPECT_EQ(bytes[12], std::byte{4});
   EXPECT_EQ(text(16, 5), std::string("host\0", 5));
   EXPECT_EQ(bytes[80], std::byte{5});
@@ -55,42 +55,42 @@ TEST(Introduction, LiesAsDrawn) {
   EXPECT_EQ(text(152, 64), "host" + std::string(60, '\0'));
 }
 
-TEST(Introduction, IsReadAsItWasWritten) {
-  const Introduction rank = introduce_self(0);
+TEST(BusinessCard, IsReadAsItWasWritten) {
+  const BusinessCard rank = make_business_card(0);
 
-  const auto read = read_introductions(std::vector{bytes_of(rank), bytes_of(rank)});
+  const auto read = read_business_cards(std::vector{bytes_of(rank), bytes_of(rank)});
 
   EXPECT_EQ(std::memcmp(&read[1], &rank, sizeof rank), 0);
   EXPECT_EQ(read[0].pid, ::getpid());
 }
 
-TEST(Introduction, GivesTheSecretOfRankZeroAlone) {
-  const decltype(Introduction::secret) none{};
-  EXPECT_NE(introduce_self(0).secret, none);
-  EXPECT_NE(introduce_self(0).secret, introduce_self(0).secret);
-  EXPECT_EQ(introduce_self(1).secret, none);
-  EXPECT_NE(listener_name(introduce_self(1)), listener_name(introduce_self(1)));
+TEST(BusinessCard, GivesTheSecretOfRankZeroAlone) {
+  const decltype(BusinessCard::secret) none{};
+  EXPECT_NE(make_business_card(0).secret, none);
+  EXPECT_NE(make_business_card(0).secret, make_business_card(0).secret);
+  EXPECT_EQ(make_business_card(1).secret, none);
+  EXPECT_NE(listener_name(make_business_card(1)), listener_name(make_business_card(1)));
 }
 
-TEST(Introduction, RefusesWhoCannotBeInTheJob) {
+TEST(BusinessCard, RefusesWhoCannotBeInTheJob) {
   EXPECT_EQ(refusal_of(bytes_of(on("b"))), "none");
 
-  Introduction version = on("b");
+  BusinessCard version = on("b");
   ++version.version;
   EXPECT_NE(refusal_of(bytes_of(version)).find("rank 1 on b is version 2 of joining, rank 0 is version 1"),
             std::string::npos);
-  Introduction pages = on("b");
+  BusinessCard pages = on("b");
   pages.host.page_bytes = 65536;
   EXPECT_NE(refusal_of(bytes_of(pages)).find("rank 1 on b has pages of 65536 bytes, rank 0 of 4096"),
             std::string::npos);
-  Introduction order = on("b");
+  BusinessCard order = on("b");
   order.magic = __builtin_bswap64(order.magic);
   EXPECT_NE(refusal_of(bytes_of(order)).find("rank 1 on b has another byte order"), std::string::npos);
 }
 
-TEST(Introduction, RefusesWhatIsNone) {
+TEST(BusinessCard, RefusesWhatIsNone) {
   EXPECT_NE(refusal_of({}).find("rank 1 is another program"), std::string::npos);
-  EXPECT_NE(refusal_of(std::vector<std::byte>(sizeof(Introduction))).find("rank 1 is another program"),
+  EXPECT_NE(refusal_of(std::vector<std::byte>(sizeof(BusinessCard))).find("rank 1 is another program"),
             std::string::npos);
   auto longer = bytes_of(on("b"));
   longer[8] = std::byte{2};
@@ -109,7 +109,7 @@ TEST(Hosts, AreNumberedInTheOrderOfTheirFirstRanks) {
 }
 
 TEST(Hosts, AreToldApartByKernelAndNamespaces) {
-  std::vector<Introduction> ranks(5, on("a"));
+  std::vector<BusinessCard> ranks(5, on("a"));
   ranks[1].host.network_namespace = 7;
   ranks[2].host.ipc_namespace = 7;
   ranks[3].pid_namespace = 7;

@@ -1,7 +1,7 @@
 #include "job/host_rendezvous.hpp"
 
-#include "job/process_watch.hpp"
 #include "job/ending.hpp"
+#include "job/process_watch.hpp"
 
 #include <tonari/status.hpp>
 
@@ -57,15 +57,15 @@ class Child {
   pid_t pid_ = 0;
 };
 
-using Ranks = std::array<Introduction, 2>;
+using Ranks = std::array<BusinessCard, 2>;
 constexpr std::array<int, 2> both{0, 1};
 
 Settings patient() { return read_settings(); }
 
 // What rank 1 does in its process: 0 when it has met the other, 1 when it was refused.
-int follow(const Ranks& ranks, const Introduction& self) {
+int follow(const Ranks& ranks, const BusinessCard& self) {
   try {
-    Meeting meeting{1, self};
+    HostRendezvous meeting{1, self};
     const auto met = meeting.meet(ranks, both, patient());
     return met.arena->block(1).pid.load() == ::getpid() && met.neighbours.size() == 1 ? 0 : 2;
   } catch (const SetupError&) {
@@ -84,12 +84,12 @@ std::function<void(int)> follower(const std::function<void(Ranks&)>& change = []
 }
 
 Ranks introduce(pid_t other) {
-  Ranks ranks{introduce_self(0), introduce_self(1)};
+  Ranks ranks{make_business_card(0), make_business_card(1)};
   ranks[1].pid = other;
   return ranks;
 }
 
-std::string refusal_of(Meeting& meeting, const Ranks& ranks, const Settings& settings = patient()) {
+std::string refusal_of(HostRendezvous& meeting, const Ranks& ranks, const Settings& settings = patient()) {
   try {
     meeting.meet(ranks, both, settings);
   } catch (const SetupError& error) {
@@ -98,13 +98,13 @@ std::string refusal_of(Meeting& meeting, const Ranks& ranks, const Settings& set
   return "none";
 }
 
-TEST(Meeting, GivesAllRanksOfAHostOneArena) {
+TEST(HostRendezvous, GivesAllRanksOfAHostOneArena) {
   const Child other{follower()};
   const Ranks ranks = introduce(other.pid());
-  Meeting meeting{0, ranks[0]};
+  HostRendezvous meeting{0, ranks[0]};
   other.tell(&ranks, sizeof ranks);
 
-  const Meeting::Outcome met = meeting.meet(ranks, both, patient());
+  const HostRendezvous::Outcome met = meeting.meet(ranks, both, patient());
 
   EXPECT_EQ(other.status(), 0);
   EXPECT_EQ(met.arena->ranks(), 2);
@@ -115,10 +115,10 @@ TEST(Meeting, GivesAllRanksOfAHostOneArena) {
   EXPECT_EQ(met.neighbours[0].rank, 1);
 }
 
-TEST(Meeting, IsNotHeldUpByASilentStranger) {
+TEST(HostRendezvous, IsNotHeldUpByASilentStranger) {
   const Child other{follower()};
   const Ranks ranks = introduce(other.pid());
-  Meeting meeting{0, ranks[0]};
+  HostRendezvous meeting{0, ranks[0]};
   const Child stranger{[&](int go) {
     const FileDescriptor connection = try_connect(listener_name(ranks[0]));
     char byte = 0;
@@ -130,28 +130,28 @@ TEST(Meeting, IsNotHeldUpByASilentStranger) {
   EXPECT_EQ(other.status(), 0);
 }
 
-TEST(Meeting, RefusesWhoDoesNotKnowTheSecret) {
+TEST(HostRendezvous, RefusesWhoDoesNotKnowTheSecret) {
   const Child other{follower([](Ranks& ranks) { ranks[0].secret[0] ^= std::byte{1}; })};
   const Ranks ranks = introduce(other.pid());
-  Meeting meeting{0, ranks[0]};
+  HostRendezvous meeting{0, ranks[0]};
   other.tell(&ranks, sizeof ranks);
 
   EXPECT_EQ(refusal_of(meeting, ranks), "rank 1, on the same host, ended while the ranks of this host joined");
   EXPECT_EQ(other.status(), 1);
 }
 
-TEST(Meeting, SaysWhoEndedInsteadOfComing) {
+TEST(HostRendezvous, SaysWhoEndedInsteadOfComing) {
   const Child other{[](int) {}};
   const Ranks ranks = introduce(other.pid());
-  Meeting meeting{0, ranks[0]};
+  HostRendezvous meeting{0, ranks[0]};
 
   EXPECT_EQ(refusal_of(meeting, ranks), "rank 1, on the same host, ended while the ranks of this host joined");
 }
 
-TEST(Meeting, DoesNotWaitForEver) {
+TEST(HostRendezvous, DoesNotWaitForEver) {
   const Child other{follower()};  // is never told to go on
   const Ranks ranks = introduce(other.pid());
-  Meeting meeting{0, ranks[0]};
+  HostRendezvous meeting{0, ranks[0]};
   Settings settings = patient();
   settings.join_seconds = 1;
 
@@ -159,7 +159,7 @@ TEST(Meeting, DoesNotWaitForEver) {
             "rank 1, on the same host, did not come while the ranks of this host joined");
 }
 
-TEST(Meeting, IsCalledOffWhenTheFirstRankIsGone) {
+TEST(HostRendezvous, IsCalledOffWhenTheFirstRankIsGone) {
   const Child other{follower()};
   const Ranks ranks = introduce(other.pid());
   other.tell(&ranks, sizeof ranks);  // and nobody listens
@@ -179,7 +179,7 @@ void wait_for_end(int go) {
   ::_exit(5);
 }
 
-TEST(DeathWatch, RecordsHowNeighboursEnded) {
+TEST(ProcessWatch, RecordsHowNeighboursEnded) {
   const auto arena = std::make_shared<Arena>(Arena::create(4, patient()));
   const Child killed{wait_for_end};
   const Child returning{wait_for_end};
@@ -189,7 +189,7 @@ TEST(DeathWatch, RecordsHowNeighboursEnded) {
   neighbours.push_back(neighbour(2, killed));
   neighbours.push_back(neighbour(3, returning));
   for (int rank = 0; rank < 4; ++rank) arena->advance(rank, Phase::running);
-  const DeathWatch watch{arena, std::move(neighbours)};
+  const ProcessWatch watch{arena, std::move(neighbours)};
 
   arena->advance(1, Phase::left);
   leaver.tell("", 1);
@@ -204,7 +204,7 @@ TEST(DeathWatch, RecordsHowNeighboursEnded) {
   EXPECT_EQ(arena->block(3).death_status.load(), 5);
 }
 
-TEST(DeathWatch, TakesNoEndForADeathOnceAllLeave) {
+TEST(ProcessWatch, TakesNoEndForADeathOnceAllLeave) {
   const auto arena = std::make_shared<Arena>(Arena::create(2, patient()));
   const Child leaver{wait_for_end};
   std::vector<Neighbour> neighbours;
@@ -212,7 +212,7 @@ TEST(DeathWatch, TakesNoEndForADeathOnceAllLeave) {
   arena->mark_leaving(0);
   arena->mark_leaving(1);
   {
-    const DeathWatch watch{arena, std::move(neighbours)};
+    const ProcessWatch watch{arena, std::move(neighbours)};
     leaver.tell("", 1);
     EXPECT_EQ(leaver.status(), 5);
   }  // it looks at what has ended before it stops

@@ -120,9 +120,9 @@ TEST(Threads, ServiceCanBeTurnedOff) {
   run_as_threads(1,
                  [](Job& job) {
                    Recorder& recorder = recorder_of(job);
-                   auto& bell = job.session().block().service_bell;
+                   auto& doorbell = job.session().block().service_doorbell;
                    for (int i = 0; i < 10; ++i) {
-                     bell.fetch_add(1);
+                     doorbell.fetch_add(1);
                      std::this_thread::yield();
                    }
                    EXPECT_EQ(recorder.served, 0);
@@ -170,7 +170,7 @@ TEST(Threads, ServiceThatIsTurnedOffRestsAtTheNetworkWhileItsRankLeaves) {
                      }
                      job.session().attached<Counter>([&] { return std::make_unique<Counter>(counts); });
                      EXPECT_TRUE(eventually([&] {
-                       job.session().arena().ring_service_bell(0);
+                       job.session().arena().ring_service_doorbell(0);
                        return counts.looks > 2;
                      }));
                      EXPECT_EQ(counts.rests, 0);

@@ -137,8 +137,8 @@ struct HeldBetweenPolls {
   void hold() const noexcept {
     constexpr std::uint32_t rings = 100;  // more than a death has by itself
     while (arena.block(victim).phase.load() != job::Phase::dead) std::this_thread::yield();
-    const std::uint32_t before = arena.block(0).bell.load();
-    while (arena.block(0).bell.load() - before < rings && !told) std::this_thread::yield();
+    const std::uint32_t before = arena.block(0).doorbell.load();
+    while (arena.block(0).doorbell.load() - before < rings && !told) std::this_thread::yield();
   }
 };
 

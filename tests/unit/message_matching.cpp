@@ -3,8 +3,8 @@
 #include "../support/ranks.hpp"
 
 #include "job/session.hpp"
-#include "message/posted.hpp"
 #include "message/message_runtime.hpp"
+#include "message/posted.hpp"
 #include "message/unexpected.hpp"
 
 #include <algorithm>
@@ -104,7 +104,7 @@ class Matching : public testing::TestWithParam<std::size_t> {
   }
 
   Job job_;  // of one rank
-  Context& context_ = *Runtime::of(job_.session()).world();
+  Context& context_ = *MessageRuntime::of(job_.session()).world();
   Queues queues_{GetParam()};  // searched in order up to so many
 };
 INSTANTIATE_TEST_SUITE_P(ScanDepth, Matching, testing::Values(0, 3, 64, 1 << 20), testing::PrintToStringParamName());

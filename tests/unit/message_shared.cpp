@@ -140,7 +140,7 @@ class Sleepers {
 
 TEST(SharedCollectives, WakeWhoSleepsInThem) {
   constexpr int turns =
-      10;  // who has gone to sleep may be awake again for a moment: a late bell of the collective before
+      10;  // who has gone to sleep may be awake again for a moment: a late doorbell of the collective before
   for (const std::size_t count : counts) {
     Sleepers sleepers;
     run_as_threads(3, [&](Job& job) {
@@ -167,8 +167,8 @@ TEST(SharedCollectives, WakeWhoSleepsInThem) {
   }
 }
 
-// Another thread of the rank holds the baton: it sleeps in a receive, and what it is told of is the board's news for
-// the thread in the collective.
+// Another thread of the rank holds the progress lock: it sleeps in a receive, and what it is told of is the board's
+// news for the thread in the collective.
 TEST(SharedCollectives, GoOnBesideAThreadThatWaitsForAMessage) {
   for (const bool started : {false, true}) {
     as_ranks(2, [started](Communicator& world) {

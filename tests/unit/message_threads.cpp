@@ -53,7 +53,8 @@ TEST_P(Threads, OfTwoRanksExchangeEachOnItsTag) {
 
 TEST_P(Threads, ThatLeaveDoNotStrandThoseThatStay) {
   // Each thread waits for a message of its own; they come one at a time, each only after the one before was received.
-  // So the baton must pass from whoever leaves to one that stays, while another thread is not in the library at all.
+  // So the progress lock must pass from whoever leaves to one that stays, while another thread is not in the library at
+  // all.
   constexpr int threads = 5;
   run(2, [](Communicator& world) {
     if (world.rank() == 0) {

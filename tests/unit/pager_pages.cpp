@@ -128,7 +128,7 @@ TEST(PagerPages, APoolGivesBackTheOldestFirst) {
   const auto two = pool.take_empty();
   const auto three = pool.take_empty();
   ASSERT_TRUE(one && two && three);
-  EXPECT_FALSE(pool.take_empty() || pool.take_stocked());
+  EXPECT_FALSE(pool.take_empty() || pool.take_prefaulted());
 
   pool.keep(*two, owner, Pool::Kind::taken_out);
   pool.keep(*one, owner, Pool::Kind::taken_out);
@@ -138,7 +138,7 @@ TEST(PagerPages, APoolGivesBackTheOldestFirst) {
   EXPECT_EQ(pool.oldest(Pool::Kind::taken_out)->buffer, *one) << "the other has gone to the end";
   EXPECT_FALSE(pool.oldest(Pool::Kind::ahead));
   EXPECT_EQ(pool.kept(Pool::Kind::taken_out), 2U);
-  EXPECT_EQ(pool.take_stocked(), three);
+  EXPECT_EQ(pool.take_prefaulted(), three);
 }
 
 }  // namespace

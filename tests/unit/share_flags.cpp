@@ -35,10 +35,10 @@ INSTANTIATE_TEST_SUITE_P(Over, SharedFlags, testing::ValuesIn(ways()), test::nam
 
 fabric::Engine& engine_of(Job& job) { return fabric::Engine::of(job.session()); }
 /// Ranks, or threads of them, that this rank knows to wait for its flags.
-std::size_t waiting(Job& job) { return share::Runtime::of(job.session()).flags().waiting(); }
-std::size_t far_ranks(Job& job) {
+std::size_t waiting(Job& job) { return share::ShareRuntime::of(job.session()).flags().waiting(); }
+std::size_t remote_ranks(Job& job) {
   std::size_t count = 0;
-  for (int rank = 0; rank < job.size(); ++rank) count += engine_of(job).is_far(rank) ? 1 : 0;
+  for (int rank = 0; rank < job.size(); ++rank) count += engine_of(job).is_remote(rank) ? 1 : 0;
   return count;
 }
 std::size_t free_tickets(Job& job) {
@@ -58,14 +58,14 @@ TEST_P(SharedFlags, TellEachWaiterOnceItsValueIsReached) {
     const shared_array<std::uint64_t> array(job, last + 1);
     share::flag flag(job);  // its home is rank 0
     if (job.rank() == 0) {
-      const std::size_t far = far_ranks(job) * threads;
-      const auto values_of_far = static_cast<std::uint64_t>(far);  // those from `last` down
+      const std::size_t far = remote_ranks(job) * threads;
+      const auto values_of_remote = static_cast<std::uint64_t>(far);  // those from `last` down
       test::wait_until(job, [&] { return waiting(job) == far; });
       for (std::uint64_t value = 1; value <= last; ++value) {
         array[value] = value;
         reached = value;
         ASSERT_EQ(flag.set(value), Status::ok);
-        ASSERT_EQ(waiting(job), std::min(last - value, values_of_far));
+        ASSERT_EQ(waiting(job), std::min(last - value, values_of_remote));
       }
     } else {
       test::in_threads(threads, [&](int thread) {
@@ -133,7 +133,7 @@ TEST_P(SharedFlags, MayBeWaitedForByMoreThreadsThanHaveTickets) {
   run(2, [&](Job& job) {
     share::flag flag(job);
     if (job.rank() == 0) {
-      test::wait_until(job, [&] { return waiting(job) >= far_ranks(job) * fabric::tickets_max / 4; });
+      test::wait_until(job, [&] { return waiting(job) >= remote_ranks(job) * fabric::tickets_max / 4; });
       is_set = true;
       ASSERT_EQ(flag.set(1), Status::ok);
     } else {
@@ -160,7 +160,7 @@ TEST_P(SharedFlags, EndAWaitWhenARankDies) {
     if (job.rank() == 0) {
       ASSERT_EQ(flags[0].set(1), Status::ok);
     }
-    if (job.rank() == victim) test::wait_until(job, [&] { return waiting(job) == far_ranks(job); });
+    if (job.rank() == victim) test::wait_until(job, [&] { return waiting(job) == remote_ranks(job); });
     test::let_die(job, victim, come);
 
     EXPECT_EQ(flags[victim].wait(1), Status::peer_gone);
@@ -222,7 +222,7 @@ TEST_P(SharedFlags, AreNotHarmedByLies) {
       ASSERT_EQ(world.send(std::span<const int>(), 0), Status::ok);
     } else if (job.rank() == 0) {
       ASSERT_EQ(world.receive(std::span<int>(), liar).status, Status::ok);
-      const std::size_t honest = engine_of(job).is_far(1) ? 1 : 0;
+      const std::size_t honest = engine_of(job).is_remote(1) ? 1 : 0;
       test::wait_until(job, [&] { return waiting(job) >= fabric::tickets_max + honest; });
       EXPECT_EQ(waiting(job), fabric::tickets_max + honest);
       is_set = true;

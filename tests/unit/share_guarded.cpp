@@ -413,12 +413,12 @@ TEST_P(Guarded, MayBeFreedByEachWhenItNeedsItNoMore) {
 }
 
 /// A guarded_span<int> that is asked for.
-struct Asked {
+struct PendingRequest {
   std::size_t count;
   GuardedOptions options;
   std::string_view refusal{};  // is in the text of its SetupError
 };
-void expect_refusal(Job& job, const Asked& asked, std::string_view words) {
+void expect_refusal(Job& job, const PendingRequest& asked, std::string_view words) {
   std::string said = "nothing";
   try {
     const guarded_span<int> made(job, asked.count, asked.options);
@@ -437,7 +437,7 @@ void expect_it_works(Job& job, const GuardedOptions& options) {
 
 TEST_P(Guarded, RefusesNonsenseInAllRanksThoughOneAloneAsksForIt) {
   constexpr auto most = static_cast<std::size_t>(-1);
-  const std::vector<Asked> all{
+  const std::vector<PendingRequest> all{
       {2, options(2), "GuardedOptions::home is 2, no rank of the job of 2"},
       {2, options(-1), "GuardedOptions::home is -1, no rank of the job of 2"},
       {2, {static_cast<OnWrite>(9)}, "GuardedOptions::on_write is 9, and none of invalidate, update"},
@@ -448,7 +448,7 @@ TEST_P(Guarded, RefusesNonsenseInAllRanksThoughOneAloneAsksForIt) {
       {std::size_t{1} << 44, options(), "64 TiB were asked for"},
   };
   run(2, [&all](Job& job) {
-    for (const Asked& asked : all) {
+    for (const PendingRequest& asked : all) {
       expect_refusal(job, asked, asked.refusal);
       if (job.rank() == 1) {
         expect_refusal(job, asked, asked.refusal);
@@ -465,7 +465,7 @@ TEST_P(Guarded, RefusesWhatRanksDisagreeAbout) {
   other.on_write = other.on_write == OnWrite::update ? OnWrite::invalidate : OnWrite::update;
   GuardedOptions moved = options();
   moved.mover = moved.mover == Mover::asker_gets ? Mover::owner_puts : Mover::asker_gets;
-  const std::vector<Asked> all{
+  const std::vector<PendingRequest> all{
       {4, options(), "bytes from 8 to 16, here "},
       {2, other, "on_write from invalidate to update, here "},
       {2, moved, "mover from "},
@@ -473,8 +473,8 @@ TEST_P(Guarded, RefusesWhatRanksDisagreeAbout) {
       {1, options(1), "bytes from 4 to 8, here "},
   };
   run(2, [&all](Job& job) {
-    for (const Asked& asked : all) {
-      expect_refusal(job, job.rank() == 1 ? asked : Asked{2, options()}, asked.refusal);
+    for (const PendingRequest& asked : all) {
+      expect_refusal(job, job.rank() == 1 ? asked : PendingRequest{2, options()}, asked.refusal);
     }
     expect_refusal(job, {job.rank() == 0 ? 2u : 5u, options(job.rank())},
                    job.rank() == 0 ? "the ranks ask for different ones: bytes from 8 to 20, here 8; home from 0 to 1, "

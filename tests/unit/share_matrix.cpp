@@ -65,7 +65,7 @@ TEST_P(SharedMatrix, HasAPartOfItsRowsAtHomeWithEachRank) {
     ASSERT_EQ(matrix.own_rows().size(), matrix.rows_of(job.rank()).count);
     ASSERT_EQ(matrix.own_rows().front(), matrix.rows_of(job.rank()).first);
     if (job.hosts() > 1) {
-      share::Runtime::of(job.session()).sharing()->with(0, [&](share::Array& array) {
+      share::ShareRuntime::of(job.session()).sharing()->with(0, [&](share::Array& array) {
         for (std::size_t i = 0; i < matrix.rows(); ++i) {
           const bool own = share::rank_with(i, matrix.rows(), job.size()) == job.rank();
           EXPECT_EQ(array.is_home(2 * i), own) << i;

@@ -127,7 +127,7 @@ class World {
     }
   };
   struct Rank {
-    std::optional<LockSide<Neighbours, Stepped>> side;
+    std::optional<LockAlgorithm<Neighbours, Stepped>> side;
     Stepped<std::uint32_t> asleep{};
     LockMode mode{};
     bool inside = false;

@@ -35,10 +35,10 @@ struct House {
     void wake(int rank) const noexcept {
       const auto each = static_cast<std::size_t>(rank);
       house->woken[each].fetch_add(1, std::memory_order_relaxed);
-      if (house->asleep[each].load(std::memory_order_seq_cst)) ring_bell(house->bell[each]);
+      if (house->asleep[each].load(std::memory_order_seq_cst)) ring_doorbell(house->doorbell[each]);
     }
   };
-  using Side = LockSide<Neighbours>;
+  using Side = LockAlgorithm<Neighbours>;
 
   explicit House(int count) {
     for (int rank = 0; rank < count; ++rank) {
@@ -49,15 +49,15 @@ struct House {
   /// The rank does nothing more.
   void bury(int rank) {
     dead[static_cast<std::size_t>(rank)].store(true, std::memory_order_seq_cst);
-    for (auto& each : bell) ring_bell(each);
+    for (auto& each : doorbell) ring_doorbell(each);
   }
   void sleep(int rank) {
     const auto self = static_cast<std::size_t>(rank);
-    const auto seen = bell[self].load(std::memory_order_acquire);
+    const auto seen = doorbell[self].load(std::memory_order_acquire);
     asleep[self].store(true, std::memory_order_seq_cst);
     if (!(*this)[rank].ready()) {
       const auto began_ns = monotonic_ns();
-      futex_wait(bell[self], seen, std::chrono::seconds(20));
+      futex_wait(doorbell[self], seen, std::chrono::seconds(20));
       if (monotonic_ns() - began_ns > 15'000'000'000) ADD_FAILURE() << "rank " << rank << " was not woken";
     }
     asleep[self].store(false, std::memory_order_relaxed);
@@ -80,7 +80,7 @@ struct House {
   std::atomic<int> dies_when_looked_at{-1};  // and is buried before anything else happens
   std::array<std::atomic<bool>, ranks_max> dead{};
   std::array<std::atomic<bool>, ranks_max> asleep{};
-  std::array<std::atomic<std::uint32_t>, ranks_max> bell{};
+  std::array<std::atomic<std::uint32_t>, ranks_max> doorbell{};
   std::array<std::atomic<int>, ranks_max> woken{};
   std::vector<std::unique_ptr<Side>> sides;
 };
@@ -102,7 +102,7 @@ TEST(LockMemory, IsAWordAndALineForEveryEightRanks) {
   EXPECT_EQ(house.memory.lock.ticket.load(), 1u);
 }
 
-TEST(LockSide, LetsReadersInTogetherAndAWriterAlone) {
+TEST(LockAlgorithm, LetsReadersInTogetherAndAWriterAlone) {
   House house(4);
   EXPECT_EQ(house[0].request(shared), LockAnswer::held);
   EXPECT_EQ(house[1].request(shared), LockAnswer::held);
@@ -125,7 +125,7 @@ TEST(LockSide, LetsReadersInTogetherAndAWriterAlone) {
   EXPECT_EQ(house.memory.lock.word.load(), 0u);
 }
 
-TEST(LockSide, ServesInTheOrderOfArrival) {
+TEST(LockAlgorithm, ServesInTheOrderOfArrival) {
   House house(8);
   ASSERT_EQ(house[0].request(exclusive), LockAnswer::held);
   ASSERT_EQ(house[5].request(shared), LockAnswer::not_held);
@@ -154,7 +154,7 @@ TEST(LockSide, ServesInTheOrderOfArrival) {
   EXPECT_EQ(house[0].step(), LockAnswer::held);
 }
 
-TEST(LockSide, TriesWithoutLeavingATrace) {
+TEST(LockAlgorithm, TriesWithoutLeavingATrace) {
   House house(3);
   ASSERT_EQ(house[0].try_lock(exclusive), LockAnswer::held);
   EXPECT_EQ(house[1].try_lock(exclusive), LockAnswer::not_held);
@@ -169,7 +169,7 @@ TEST(LockSide, TriesWithoutLeavingATrace) {
   EXPECT_EQ(house.slot(2), lock_slot::idle);
 }
 
-TEST(LockSide, TakesARequestBack) {
+TEST(LockAlgorithm, TakesARequestBack) {
   House house(3);
   ASSERT_EQ(house[0].request(exclusive), LockAnswer::held);
   ASSERT_EQ(house[1].request(exclusive), LockAnswer::not_held);
@@ -186,7 +186,7 @@ TEST(LockSide, TakesARequestBack) {
   EXPECT_EQ(house[0].step(), LockAnswer::held) << "nobody is in its way any more";
 }
 
-TEST(LockSide, WakesWhomItGrantsAndWhoDrains) {
+TEST(LockAlgorithm, WakesWhomItGrantsAndWhoDrains) {
   House house(4);
   ASSERT_EQ(house[0].request(shared), LockAnswer::held);
   ASSERT_EQ(house[1].request(exclusive), LockAnswer::not_held);
@@ -202,7 +202,7 @@ TEST(LockSide, WakesWhomItGrantsAndWhoDrains) {
   EXPECT_EQ(house.woken[3].load(), 1);
 }
 
-TEST(LockSide, TellsTheNextOfADeadHolderOnce) {
+TEST(LockAlgorithm, TellsTheNextOfADeadHolderOnce) {
   for (const LockMode mode : {exclusive, shared}) {
     House house(4);
     ASSERT_EQ(house[0].request(exclusive), LockAnswer::held);
@@ -221,7 +221,7 @@ TEST(LockSide, TellsTheNextOfADeadHolderOnce) {
   }
 }
 
-TEST(LockSide, TellsWhoTriesOfADeadHolder) {
+TEST(LockAlgorithm, TellsWhoTriesOfADeadHolder) {
   for (const LockMode mode : {exclusive, shared}) {
     House house(3);
     ASSERT_EQ(house[0].request(exclusive), LockAnswer::held);
@@ -234,7 +234,7 @@ TEST(LockSide, TellsWhoTriesOfADeadHolder) {
   }
 }
 
-TEST(LockSide, SaysNothingOfDeadReadersAndWaiters) {
+TEST(LockAlgorithm, SaysNothingOfDeadReadersAndWaiters) {
   House house(5);
   ASSERT_EQ(house[0].request(shared), LockAnswer::held);
   ASSERT_EQ(house[1].request(exclusive), LockAnswer::not_held);
@@ -252,7 +252,7 @@ TEST(LockSide, SaysNothingOfDeadReadersAndWaiters) {
   EXPECT_EQ(house.slot(2), lock_slot::idle);
 }
 
-TEST(LockSide, SaysNothingOfOneWhoDiedBeforeItEntered) {
+TEST(LockAlgorithm, SaysNothingOfOneWhoDiedBeforeItEntered) {
   House house(3);
   ASSERT_EQ(house[0].request(exclusive), LockAnswer::held);
   ASSERT_EQ(house[1].request(exclusive), LockAnswer::not_held);
@@ -265,7 +265,7 @@ TEST(LockSide, SaysNothingOfOneWhoDiedBeforeItEntered) {
 }
 
 // Who waits behind it has looked when it was buried, and sleeps.
-TEST(LockSide, PassesOnAgainIfTheNextIsBuriedBeforeItIsNamed) {
+TEST(LockAlgorithm, PassesOnAgainIfTheNextIsBuriedBeforeItIsNamed) {
   for (const LockMode mode : {exclusive, shared}) {
     House house(3);
     ASSERT_EQ(house[0].request(exclusive), LockAnswer::held);

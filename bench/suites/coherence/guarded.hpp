@@ -225,14 +225,14 @@ class WrittenAndRead {
 /// While it lives, ranks are told of writes one by one.
 class OneByOne {
  public:
-  explicit OneByOne(Job& job) : guards_(share::Runtime::of(job.session()).guards()) {
-    guards_.set_branches(static_cast<std::size_t>(job.size()));
+  explicit OneByOne(Job& job) : replicas_(share::ShareRuntime::of(job.session()).guards()) {
+    replicas_.set_branches(static_cast<std::size_t>(job.size()));
   }
   OneByOne(OneByOne&&) = delete;
-  ~OneByOne() { guards_.set_branches(share::branches_usual); }
+  ~OneByOne() { replicas_.set_branches(share::branches_usual); }
 
  private:
-  share::Guards& guards_;
+  share::ReplicaTable& replicas_;
 };
 
 /// What the cases with many readers have in common.

@@ -12,7 +12,7 @@ namespace tonari::fabric::ucx {
 
 static_assert(crypto_shorthash_KEYBYTES == 16 && crypto_shorthash_BYTES == sizeof(std::uint64_t));
 
-Proofs::Proofs(std::span<const std::byte> secret) {
+Authenticator::Authenticator(std::span<const std::byte> secret) {
   if (secret.size() < secret_bytes_min) {
     throw SetupError(
         fmt::format("the job's secret has {} bytes; the network needs {}", secret.size(), secret_bytes_min));
@@ -30,9 +30,9 @@ Proofs::Proofs(std::span<const std::byte> secret) {
   ::sodium_memzero(&state, sizeof state);
 }
 
-Proofs::~Proofs() { ::sodium_memzero(key_, sizeof key_); }
+Authenticator::~Authenticator() { ::sodium_memzero(key_, sizeof key_); }
 
-std::uint64_t Proofs::of(int sender, int receiver) const noexcept {
+std::uint64_t Authenticator::of(int sender, int receiver) const noexcept {
   const std::array<std::uint32_t, 2> ranks{static_cast<std::uint32_t>(sender), static_cast<std::uint32_t>(receiver)};
   std::uint64_t proof = 0;
   ::crypto_shorthash(reinterpret_cast<unsigned char*>(&proof), reinterpret_cast<const unsigned char*>(ranks.data()),

@@ -67,7 +67,7 @@ void set(int socket, int level, int option, const Value& value) noexcept {
   ::setsockopt(socket, level, option, &value, sizeof value);  // else it is asked for when its data are not answered
 }
 
-void keep_alive(int socket, const Silence::Keepalive& how) noexcept {
+void keep_alive(int socket, const Keepalive::Times& how) noexcept {
   set(socket, IPPROTO_TCP, TCP_KEEPIDLE, how.idle_s);
   set(socket, IPPROTO_TCP, TCP_KEEPCNT, how.count);
   set(socket, IPPROTO_TCP, TCP_KEEPINTVL, how.interval_s);
@@ -85,10 +85,9 @@ void end(int socket, ino_t file) noexcept {
 
 }  // namespace
 
-void Silence::end_silent(std::uint64_t now_ns) {
-  if (!keepalive_) return;
-  const auto longest_ns =
-      second_ns * static_cast<std::uint64_t>(keepalive_->idle_s + keepalive_->count * keepalive_->interval_s);
+void Keepalive::end_silent(std::uint64_t now_ns) {
+  if (!times_) return;
+  const auto longest_ns = second_ns * static_cast<std::uint64_t>(times_->idle_s + times_->count * times_->interval_s);
   std::vector<int> sockets;
   find_sockets(descriptor_, nesting_max, sockets);
   std::vector<Connection> found;
@@ -97,7 +96,7 @@ void Silence::end_silent(std::uint64_t now_ns) {
     tcp_info info{};
     if (!about || !ask(number, IPPROTO_TCP, TCP_INFO, info)) continue;
     const auto before = heard_before(number, about->stx_ino);
-    if (!before) keep_alive(number, *keepalive_);
+    if (!before) keep_alive(number, *times_);
     const bool waits = info.tcpi_unacked != 0 || info.tcpi_probes >= probes_of_room;
     const std::uint64_t ago_ns = std::uint64_t{info.tcpi_last_ack_recv} * 1'000'000;  // long, if it never heard any
     const std::uint64_t kernel_ns = now_ns - std::min(now_ns, ago_ns);
@@ -108,7 +107,7 @@ void Silence::end_silent(std::uint64_t now_ns) {
   connections_ = std::move(found);
 }
 
-std::optional<std::uint64_t> Silence::heard_before(int number, ino_t file) const noexcept {
+std::optional<std::uint64_t> Keepalive::heard_before(int number, ino_t file) const noexcept {
   const auto same = [&](const Connection& each) { return each.number == number && each.file == file; };
   const auto before = std::ranges::find_if(connections_, same);
   if (before == connections_.end()) return std::nullopt;

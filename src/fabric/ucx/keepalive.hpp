@@ -21,18 +21,17 @@ namespace tonari::fabric::ucx {
 ///
 /// Threads: one at a time, while UCX makes no progress: it might close a connection that is looked at.
 /// Costs:   a look reads /proc and asks the kernel three things of each connection; there is one a second at most.
-class Silence {
+class Keepalive {
  public:
-  struct Keepalive {
+  struct Times {
     int idle_s;
     int count;
     int interval_s;
   };
 
-  /// `descriptor`: UCX's, under which all its connections are to be found. Without `keepalive`, hosts may be silent for
+  /// `descriptor`: UCX's, under which all its connections are to be found. Without `times`, hosts may be silent for
   /// ever.
-  Silence(int descriptor, std::optional<Keepalive> keepalive) noexcept
-      : descriptor_(descriptor), keepalive_(keepalive) {}
+  Keepalive(int descriptor, std::optional<Times> times) noexcept : descriptor_(descriptor), times_(times) {}
 
   /// To be called often, with the time.
   void look(std::uint64_t now_ns) {
@@ -56,7 +55,7 @@ class Silence {
   [[nodiscard]] std::optional<std::uint64_t> heard_before(int number, ino_t file) const noexcept;
 
   int descriptor_;
-  std::optional<Keepalive> keepalive_;
+  std::optional<Times> times_;
   std::uint64_t looked_ns_ = 0;
   std::vector<Connection> connections_;  // of the last look
 };

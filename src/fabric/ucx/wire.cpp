@@ -1,8 +1,8 @@
 #include "fabric/ucx/wire.hpp"
 
 #include "base/clock.hpp"
-#include "fabric/ucx/library.hpp"
 #include "fabric/ucx/authenticator.hpp"
+#include "fabric/ucx/library.hpp"
 #include "fabric/ucx/worker.hpp"
 
 #include <sched.h>
@@ -68,7 +68,7 @@ Wire::Wire(const Settings& settings)
       event_descriptor_(worker_->event_descriptor()),
       process_(::getpid()),
       flights_(peers_.size() * (settings.requests + settings.replies)) {
-  const Proofs proofs(settings.secret);
+  const Authenticator proofs(settings.secret);
   for (int rank = 0; rank < settings.ranks; ++rank) {
     Peer& peer = of(rank);
     peer.wire = this;
@@ -166,7 +166,7 @@ std::size_t Wire::poll(const Sink& sink) noexcept {
   } while (!looked_in_vain_ && !connects_ && heads_ == 0 && ++looks < looks_max);
   if (looked_in_vain_) ++empty_looks_;
   // Also where others never leave off: they are not who is silent.
-  if (looked_in_vain_ || ++busy_looks_ % busy_looks_between == 0) worker_->look_for_silence();
+  if (looked_in_vain_ || ++busy_looks_ % busy_looks_between == 0) worker_->check_keepalive();
   sink_ = nullptr;
   if (untidy_) [[unlikely]]
     tidy();
@@ -215,7 +215,7 @@ void Wire::give_back(std::uint64_t place) noexcept {
 bool Wire::arm() noexcept {
   lock_to_send();
   const std::lock_guard guard(mutex_, std::adopt_lock);
-  worker_->look_for_silence();
+  worker_->check_keepalive();
   return !untidy_ && looked_in_vain_ && ucx_.worker_arm(worker_->handle()) == UCS_OK;
 }
 

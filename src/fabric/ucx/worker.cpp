@@ -1,8 +1,8 @@
 #include "fabric/ucx/worker.hpp"
 
 #include "base/clock.hpp"
-#include "fabric/ucx/rdma_devices.hpp"
 #include "fabric/ucx/names.hpp"
+#include "fabric/ucx/rdma_devices.hpp"
 #include "job/signals.hpp"
 
 #include <tonari/status.hpp>
@@ -68,7 +68,7 @@ void set_for_tcp(Config& config, const std::string& name, const std::string& val
 }
 
 // A host is taken for dead after 10 s of silence, the sum of these (silence.hpp). UCX has 16 s.
-constexpr Silence::Keepalive usual_keepalive{.idle_s = 4, .count = 3, .interval_s = 2};
+constexpr Keepalive::Times usual_keepalive{.idle_s = 4, .count = 3, .interval_s = 2};
 
 // What TONARI_UCX_TCP_... gives, in whole seconds if it is a time. Nothing if it says "inf": for ever.
 std::optional<int> number_of(const char* name, int otherwise, int most) {
@@ -86,12 +86,12 @@ std::optional<int> number_of(const char* name, int otherwise, int most) {
   return number;
 }
 
-std::optional<Silence::Keepalive> keepalive() {
+std::optional<Keepalive::Times> keepalive_times() {
   const auto idle_s = number_of("TCP_KEEPIDLE", usual_keepalive.idle_s, keepalive_s_max);
   const auto count = number_of("TCP_KEEPCNT", usual_keepalive.count, keepalive_probes_max);
   const auto interval_s = number_of("TCP_KEEPINTVL", usual_keepalive.interval_s, keepalive_s_max);
   if (!idle_s || !count || !interval_s) return std::nullopt;
-  return Silence::Keepalive{*idle_s, *count, *interval_s};
+  return Keepalive::Times{*idle_s, *count, *interval_s};
 }
 
 void choose(Config& config, const std::string& network, const std::string& devices) {
@@ -117,7 +117,7 @@ bool has_rdma(const std::string& network, const std::string& devices) {
 }  // namespace
 
 Worker::Worker(const std::string& network, const std::string& devices, int peers)
-    : ucx_(library()), reaches_memory_(has_rdma(network, devices)), keepalive_(keepalive()) {
+    : ucx_(library()), reaches_memory_(has_rdma(network, devices)), keepalive_times_(keepalive_times()) {
   Config config(ucx_);
   check_names(config.get(), prefix, names_seen_to);
   choose(config, network, devices);
@@ -147,10 +147,10 @@ void Worker::make_worker() {
           "see ulimit -n and, where UCX_TCP_PORT_RANGE is set, whether it has free ports for all ranks of a host");
 }
 
-void Worker::look_for_silence() noexcept {
+void Worker::check_keepalive() noexcept {
   try {
-    if (!silence_) silence_.emplace(event_descriptor(), keepalive_);
-    silence_->look(monotonic_ns());
+    if (!keepalive_) keepalive_.emplace(event_descriptor(), keepalive_times_);
+    keepalive_->look(monotonic_ns());
   } catch (const std::exception&) {  // no memory or descriptors: the next look may have some
   }
 }

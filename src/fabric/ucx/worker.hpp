@@ -1,7 +1,7 @@
 #pragma once
 
-#include "fabric/ucx/library.hpp"
 #include "fabric/ucx/keepalive.hpp"
+#include "fabric/ucx/library.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -28,7 +28,7 @@ class Worker {
   [[nodiscard]] int event_descriptor() const;            ///< Throws SetupError.
 
   /// Ends connections to hosts that are silent. To be called often, while nobody makes progress.
-  void look_for_silence() noexcept;
+  void check_keepalive() noexcept;
 
  private:
   void make_worker();
@@ -37,8 +37,8 @@ class Worker {
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   bool reaches_memory_;
-  std::optional<Silence::Keepalive> keepalive_;
-  std::optional<Silence> silence_;
+  std::optional<Keepalive::Times> keepalive_times_;
+  std::optional<Keepalive> keepalive_;
 };
 
 }  // namespace tonari::fabric::ucx

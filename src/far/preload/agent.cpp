@@ -138,12 +138,12 @@ void end_program() noexcept { (void)system_call(SYS_kill, system_call(SYS_getpid
   pager::Placing<Calls> placing({{agents.tools.watch}, {agents.tools.faults}}, nursery);
   const bool is_first = nursery == agents.tools.nurseries;
   const Channel& channel = *agents.tools.channel;
-  std::atomic<std::uint32_t>& bell = agents.tools.channel->agent_bell;
+  std::atomic<std::uint32_t>& doorbell = agents.tools.channel->agent_doorbell;
   for (;;) {
-    const std::uint32_t seen = bell.load(std::memory_order_acquire);  // before looking: no command is slept over
+    const std::uint32_t seen = doorbell.load(std::memory_order_acquire);  // before looking: no command is slept over
     if (carry_out_all(placing)) continue;
-    const bool waited_out = wait_on(bell, seen, With::keeper, is_first ? &patience : nullptr);
-    // relaxed: the bell has published it
+    const bool waited_out = wait_on(doorbell, seen, With::keeper, is_first ? &patience : nullptr);
+    // relaxed: the doorbell has published it
     if (channel.ended.load(std::memory_order_relaxed) != 0 || (waited_out && keeper_has_gone())) end_program();
   }
 }

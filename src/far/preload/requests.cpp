@@ -34,9 +34,10 @@ void ask(Request::What what, Range range, Read read) noexcept {
   request.bytes = range.bytes;
 
   request.state.store(Request::asked, std::memory_order_release);
-  std::atomic<std::uint32_t>& bell = program.channel->keeper_bell;
-  bell.fetch_add(1, std::memory_order_release);  // after the request: who reads the bell before looking finds it
-  wake(bell, 1, With::keeper);
+  std::atomic<std::uint32_t>& doorbell = program.channel->keeper_doorbell;
+  doorbell.fetch_add(1,
+                     std::memory_order_release);  // after the request: who reads the doorbell before looking finds it
+  wake(doorbell, 1, With::keeper);
 
   for (;;) {
     const std::uint32_t state = request.state.load(std::memory_order_acquire);  // the answer is there

@@ -38,9 +38,10 @@ void map_at(std::byte* start, std::uint64_t bytes, int file) {
 
 }  // namespace
 
-Array::Array(Sharing& sharing, std::uint32_t number, std::byte* start, Plan plan, const ArrayOptions& options)
+Array::Array(SharedMemory& sharing, std::uint32_t number, std::byte* start, PagePlacement plan,
+             const ArrayOptions& options)
     : Memory({start, plan.bytes()}),
-      sharing_(sharing),
+      shared_memory_(sharing),
       number_(number),
       plan_(std::move(plan)),
       named_(options.writes_are_named),
@@ -54,18 +55,18 @@ Array::Array(Sharing& sharing, std::uint32_t number, std::byte* start, Plan plan
       stale_(blocks()),
       kept_(blocks()) {
   map_at(start, plan_.bytes(), file_.number());
-  sharing_.faults().watch(address_of(0), plan_.bytes());
-  sharing_.add(*this);
+  shared_memory_.faults().watch(address_of(0), plan_.bytes());
+  shared_memory_.add(*this);
 }
 
 // Others may still need what has its home here, until all have come.
 Array::~Array() {
-  if (!sharing_.engine().session().in_own_process()) return;  // all else is the parent's
+  if (!shared_memory_.engine().session().in_own_process()) return;  // all else is the parent's
   leaves_.store(true, std::memory_order_relaxed);
-  if (!sharing_.unwinds()) (void)sharing_.window().barrier();  // a rank died: nobody needs it
-  sharing_.remove(*this);
-  sharing_.faults().unwatch(address_of(0), bytes().size());
-  sharing_.range().give_back(bytes().data());
+  if (!shared_memory_.unwinds()) (void)shared_memory_.window().barrier();  // a rank died: nobody needs it
+  shared_memory_.remove(*this);
+  shared_memory_.faults().unwatch(address_of(0), bytes().size());
+  shared_memory_.range().give_back(bytes().data());
 }
 
 Block& Array::block(std::size_t index) noexcept { return reinterpret_cast<Block*>(table_.bytes().data())[index]; }
@@ -80,7 +81,7 @@ void Array::begin(Block& block, std::size_t index) const noexcept {
     const int home = plan_.home_of(page);
     const std::uint64_t run = std::min(plan_.run_at(page), end - page);
     for (std::uint64_t i = 0; i < run; ++i) block.homes[page - first + i] = static_cast<std::uint32_t>(home);
-    if (home == sharing_.rank()) block.home |= bits(page - first, run);
+    if (home == shared_memory_.rank()) block.home |= bits(page - first, run);
     page += run;
   }
 }
@@ -92,10 +93,10 @@ bool Array::is_home(std::uint64_t page) noexcept {
   return has(block.home, page % pages_a_block);
 }
 
-int Array::home_of(std::uint64_t offset) const noexcept { return plan_.home_of_byte(offset, sharing_.rank()); }
+int Array::home_of(std::uint64_t offset) const noexcept { return plan_.home_of_byte(offset, shared_memory_.rank()); }
 
 void Array::wrote(std::uint64_t offset, std::uint64_t count) noexcept {
-  plan_.expect_inside(offset, count, sharing_.rank());
+  plan_.expect_inside(offset, count, shared_memory_.rank());
   if (!named_ || count == 0 || offset >= bytes().size()) return;
   count = std::min(count, bytes().size() - offset);
   {
@@ -106,12 +107,12 @@ void Array::wrote(std::uint64_t offset, std::uint64_t count) noexcept {
       written_.push_back({offset, count});
     }
   }
-  sharing_.has_dirty();
+  shared_memory_.has_dirty();
 }
 
-MappedArray::MappedArray(Job& job, Sharing& sharing, std::byte* start, Plan plan)
+MappedArray::MappedArray(Job& job, SharedMemory& sharing, std::byte* start, PagePlacement plan)
     : Memory({start, plan.bytes()}),
-      sharing_(sharing),
+      shared_memory_(sharing),
       plan_(std::move(plan)),
       window_(job, job.rank() == 0 ? plan_.bytes() : 0, WindowOptions{.locks = 0, .notifications = 0}) {
   job::Pool& pool = job.session().arena().pool();
@@ -121,17 +122,19 @@ MappedArray::MappedArray(Job& job, Sharing& sharing, std::byte* start, Plan plan
 }
 
 void MappedArray::wrote(std::uint64_t offset, std::uint64_t count) noexcept {
-  plan_.expect_inside(offset, count, sharing_.rank());
+  plan_.expect_inside(offset, count, shared_memory_.rank());
 }
 
-int MappedArray::home_of(std::uint64_t offset) const noexcept { return plan_.home_of_byte(offset, sharing_.rank()); }
+int MappedArray::home_of(std::uint64_t offset) const noexcept {
+  return plan_.home_of_byte(offset, shared_memory_.rank());
+}
 
 // It lies where everybody reads it.
 Status MappedArray::barrier_with_multicast(std::uint64_t offset, std::uint64_t count) noexcept {
-  if (const Status status = sharing_.barrier(); status != Status::ok) return status;
+  if (const Status status = shared_memory_.barrier(); status != Status::ok) return status;
   return offset <= bytes().size() && count <= bytes().size() - offset ? Status::ok : Status::bounds;
 }
 
-MappedArray::~MappedArray() { sharing_.range().give_back(bytes().data()); }
+MappedArray::~MappedArray() { shared_memory_.range().give_back(bytes().data()); }
 
 }  // namespace tonari::share

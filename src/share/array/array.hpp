@@ -3,12 +3,12 @@
 #include "base/file_descriptor.hpp"
 #include "base/mapping.hpp"
 #include "pager/userfaultfd.hpp"
-#include "share/coherence/requests.hpp"
+#include "share/array/fault_streams.hpp"
 #include "share/array/page_block.hpp"
+#include "share/array/placement.hpp"
 #include "share/coherence/copyset.hpp"
 #include "share/coherence/fetches.hpp"
-#include "share/array/placement.hpp"
-#include "share/array/fault_streams.hpp"
+#include "share/coherence/requests.hpp"
 #include "window/local/diff.hpp"
 
 #include <tonari/share.hpp>
@@ -24,19 +24,20 @@
 namespace tonari::share {
 
 struct Change;
-class Releasing;
-class Sharing;
+class Release;
+class SharedMemory;
 
 /// An array whose pages have homes at ranks of several hosts, as one rank has it: its file in memory is home to some
 /// and keeps copies of others. It is mapped twice: where the program touches it, page by page as the protocol says, and
 /// for the runtime, always. docs/modules/share.md draws the life of a page.
 ///
 /// Invariants: docs/modules/share.md, I1 to I11.
-/// Threads:    answer() by the fault thread; serve_...(), take_...() and what Fetch answers by the baton's holder; the
+/// Threads:    answer() by the fault thread; serve_...(), take_...() and what Fetch answers by the progress lock's
+/// holder; the
 ///             rest by any.
 class Array final : public Memory {
  public:
-  Array(Sharing& sharing, std::uint32_t number, std::byte* start, Plan plan, const ArrayOptions& options);
+  Array(SharedMemory& sharing, std::uint32_t number, std::byte* start, PagePlacement plan, const ArrayOptions& options);
   ~Array() override;  // collective
 
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
@@ -65,9 +66,9 @@ class Array final : public Memory {
 
   // epochs.cpp
   /// Gives `releasing` all that this rank has changed.
-  void collect(Releasing& releasing);
+  void collect(Release& release);
   /// Unmaps what is stale, but keeps what renew() will bring anew, and gives `releasing` what was changed there.
-  void drop_stale(Releasing& releasing);
+  void drop_stale(Release& release);
   /// Their homes have what this rank had changed in these pages of the block that begins with `first`.
   void unpark(std::uint64_t first, Mask pages) noexcept;
   /// Brings anew, for writing, what drop_stale() has kept. Their homes have what was changed there.
@@ -115,15 +116,15 @@ class Array final : public Memory {
   void expect_writes(Block& block, Mask pages, std::uint64_t first) noexcept;
   void expect_given(Block& block, std::uint64_t page, const std::byte* copy) noexcept;
   [[nodiscard]] bool close_unwritten(Block& block, std::uint64_t page) noexcept;
-  void collect_pages(Block& block, std::uint64_t first, Mask pages, Releasing& releasing);
-  void collect_home(Block& block, std::uint64_t first, Mask pages, Releasing& releasing);
+  void collect_pages(Block& block, std::uint64_t first, Mask pages, Release& release);
+  void collect_home(Block& block, std::uint64_t first, Mask pages, Release& release);
   Entry take_change(const Change& change, int peer) noexcept;
 
   void fetch(std::uint64_t page, bool write) noexcept;
   void fetch_ahead(Fetches& fetches, std::uint64_t page, const Ahead& ahead, bool write) noexcept;
   void ask_for(Fetches& fetches, std::uint64_t first, std::size_t count, int home, bool write) noexcept;
-  void collect_named(Releasing& releasing);
-  void collect_named_page(std::uint64_t page, const window::DifferenceMap& map, Releasing& releasing);
+  void collect_named(Release& release);
+  void collect_named_page(std::uint64_t page, const window::DifferenceMap& map, Release& release);
   Status multicast(std::span<const Region> regions);
   Status release_and_multicast(const Region& own) noexcept;
   void hold(const Region& own) noexcept;
@@ -139,9 +140,9 @@ class Array final : public Memory {
   void store(const Block& block, std::uint64_t page, std::span<const std::byte> data) noexcept;
   [[noreturn, gnu::cold]] void end_without_memory(std::size_t bytes) const noexcept;
 
-  Sharing& sharing_;
+  SharedMemory& shared_memory_;
   const std::uint32_t number_;
-  const Plan plan_;
+  const PagePlacement plan_;
   const bool named_;  // ArrayOptions::writes_are_named
   const bool updates_;
   const bool homes_move_;
@@ -162,7 +163,7 @@ class Array final : public Memory {
 /// An array that all ranks of the one host have mapped.
 class MappedArray final : public Memory {
  public:
-  MappedArray(Job& job, Sharing& sharing, std::byte* start, Plan plan);
+  MappedArray(Job& job, SharedMemory& sharing, std::byte* start, PagePlacement plan);
   ~MappedArray() override;
 
   [[nodiscard]] int home_of(std::uint64_t offset) const noexcept override;
@@ -171,8 +172,8 @@ class MappedArray final : public Memory {
   Status barrier_with_multicast(std::uint64_t offset, std::uint64_t bytes) noexcept override;
 
  private:
-  Sharing& sharing_;
-  const Plan plan_;
+  SharedMemory& shared_memory_;
+  const PagePlacement plan_;
   Window window_;
 };
 

@@ -32,23 +32,23 @@ void mark(window::DifferenceMap& map, std::size_t first, std::size_t count) noex
 
 }  // namespace
 
-void Array::collect(Releasing& releasing) {
-  if (named_) return collect_named(releasing);
+void Array::collect(Release& release) {
+  if (named_) return collect_named(release);
   dirty_.take([&](std::size_t index) {
     Block& block = this->block(index);
     {
       const std::lock_guard guard(block.lock);
       const std::uint64_t first = index * pages_a_block;
       const Mask dirty = block.dirty & ~block.held;
-      collect_home(block, first, dirty & block.home, releasing);
-      collect_pages(block, first, dirty & ~block.home, releasing);
+      collect_home(block, first, dirty & block.home, release);
+      collect_pages(block, first, dirty & ~block.home, release);
     }
-    releasing.make_room();
+    release.make_room();
   });
 }
 
 // Pages that have their home elsewhere. Under the block's lock.
-void Array::collect_pages(Block& block, std::uint64_t first, Mask pages, Releasing& releasing) {
+void Array::collect_pages(Block& block, std::uint64_t first, Mask pages, Release& release) {
   protect(pages, first, Writes::wait);
   block.writable &= ~pages;
   block.dirty &= ~pages;
@@ -56,27 +56,27 @@ void Array::collect_pages(Block& block, std::uint64_t first, Mask pages, Releasi
     const std::uint64_t page = first + i;
     window::DifferenceMap map;
     window::diff_code().mark(data_of(page), twin_of(page), page_bytes, map);
-    const std::size_t bytes = write_change(releasing.room(), page, data_of(page), map);
+    const std::size_t bytes = write_change(release.room(), page, data_of(page), map);
     if (bytes == 0) return;
     block.written |= bit(i);
-    releasing.add_change(*this, static_cast<int>(block.homes[i]), page, bytes);
+    release.add_change(*this, static_cast<int>(block.homes[i]), page, bytes);
   });
 }
 
 // They stay dirty until who has copies has been told, and longer if somebody has fetched one meanwhile: what has been
 // written since may be in no copy. What has changed in them is not known, so copies cannot be updated.
-void Array::collect_home(Block& block, std::uint64_t first, Mask pages, Releasing& releasing) {
+void Array::collect_home(Block& block, std::uint64_t first, Mask pages, Release& release) {
   for_each_page(pages, [&](std::size_t i) {
     if (block.copies[i] == 0) {
       block.dirty &= ~bit(i);
     } else if (!has(block.opened, i) || !close_unwritten(block, first + i)) {
       block.written |= bit(i);
-      releasing.add_own(*this, {first + i, block.copies[i], block.fetches[i], Said::copies}, 0);
+      release.add_own(*this, {first + i, block.copies[i], block.fetches[i], Said::copies}, 0);
     }
   });
 }
 
-void Array::collect_named(Releasing& releasing) {
+void Array::collect_named(Release& release) {
   std::vector<Region> regions;
   {
     const std::lock_guard guard(named_mutex_);
@@ -96,11 +96,11 @@ void Array::collect_named(Releasing& releasing) {
       if (region.bytes != 0) break;  // it goes on in the next page
       ++r;
     }
-    collect_named_page(page, map, releasing);
+    collect_named_page(page, map, release);
   }
 }
 
-void Array::collect_named_page(std::uint64_t page, const window::DifferenceMap& map, Releasing& releasing) {
+void Array::collect_named_page(std::uint64_t page, const window::DifferenceMap& map, Release& release) {
   const std::size_t i = page % pages_a_block;
   {
     Block& block = this->block(page / pages_a_block);
@@ -108,18 +108,18 @@ void Array::collect_named_page(std::uint64_t page, const window::DifferenceMap& 
     begin(block, page / pages_a_block);
     if (has(block.home, i)) {
       if (block.copies[i] == 0) return;
-      const std::size_t bytes = updates_ ? write_change(releasing.room(), page, data_of(page), map) : 0;
-      releasing.add_own(*this, {page, block.copies[i], block.fetches[i], Said::copies}, bytes);
+      const std::size_t bytes = updates_ ? write_change(release.room(), page, data_of(page), map) : 0;
+      release.add_own(*this, {page, block.copies[i], block.fetches[i], Said::copies}, bytes);
     } else if (has(block.mapped, i)) {  // else it has not written there, whatever it says
-      const std::size_t bytes = write_change(releasing.room(), page, data_of(page), map);
-      releasing.add_change(*this, static_cast<int>(block.homes[i]), page, bytes);
+      const std::size_t bytes = write_change(release.room(), page, data_of(page), map);
+      release.add_change(*this, static_cast<int>(block.homes[i]), page, bytes);
     }
   }
-  releasing.make_room();
+  release.make_room();
 }
 
-void Array::drop_stale(Releasing& releasing) {
-  if (!stale_.is_empty() && named_) collect_named(releasing);
+void Array::drop_stale(Release& release) {
+  if (!stale_.is_empty() && named_) collect_named(release);
   stale_.take([&](std::size_t index) {
     Block& block = this->block(index);
     {
@@ -129,13 +129,13 @@ void Array::drop_stale(Releasing& releasing) {
       const std::uint64_t first = index * pages_a_block;
       block.late |= stale & block.coming;
       const Mask changed = named_ ? stale & block.mapped : stale & block.dirty;
-      if (!named_) collect_pages(block, first, changed, releasing);
+      if (!named_) collect_pages(block, first, changed, release);
       const Mask kept = end_turns(block, changed_by_others & block.mapped, first);
       unmap(block, stale & block.mapped & ~kept, first);
       block.parked |= changed;
-      if (changed != 0) releasing.add_parked(*this, first, changed);
+      if (changed != 0) release.add_parked(*this, first, changed);
     }
-    releasing.make_room();
+    release.make_room();
   });
 }
 
@@ -160,7 +160,7 @@ void Array::adopt(Entry& entry) noexcept {
   Block& block = this->block(entry.page / pages_a_block);
   const std::lock_guard guard(block.lock);
   block.home |= bit(i);
-  block.homes[i] = static_cast<std::uint32_t>(sharing_.rank());
+  block.homes[i] = static_cast<std::uint32_t>(shared_memory_.rank());
   block.copies[i] = entry.ranks;
   block.fresh[i] = 0;
   block.writer[i] = 0;

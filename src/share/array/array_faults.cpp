@@ -44,7 +44,7 @@ void Array::answer(const pager::Fault& fault) noexcept {
 }
 
 void Array::wake(std::uint64_t page, std::size_t count) noexcept {
-  sharing_.faults().wake(address_of(page), count * page_bytes);
+  shared_memory_.faults().wake(address_of(page), count * page_bytes);
 }
 
 void Array::touch_home(Block& block, std::uint64_t page, bool write) noexcept {
@@ -73,10 +73,10 @@ void Array::map_home(Block& block, std::uint64_t page, bool write) noexcept {
   populate(page, count);
   block.present |= pages;
   block.mapped |= pages;
-  const bool writable = !has_copies || write || !sharing_.faults().resumes_protected();
+  const bool writable = !has_copies || write || !shared_memory_.faults().resumes_protected();
   if (has_copies && writable) make_dirty(block, pages, page - i);
   if (writable) block.writable |= pages;
-  sharing_.faults().resume(address_of(page), count * page_bytes, writable ? Writes::go_on : Writes::wait);
+  shared_memory_.faults().resume(address_of(page), count * page_bytes, writable ? Writes::go_on : Writes::wait);
 }
 
 void Array::populate(std::uint64_t first, std::size_t count) noexcept {
@@ -85,8 +85,8 @@ void Array::populate(std::uint64_t first, std::size_t count) noexcept {
 
 // Nobody can wait for memory while others wait for this rank.
 void Array::end_without_memory(std::size_t bytes) const noexcept {
-  sharing_.engine().session().log().critical("a shared array: no memory for {} KiB of it ({}): this rank ends",
-                                             bytes / 1024, std::strerror(errno));
+  shared_memory_.engine().session().log().critical("a shared array: no memory for {} KiB of it ({}): this rank ends",
+                                                   bytes / 1024, std::strerror(errno));
   ::_exit(1);
 }
 
@@ -110,12 +110,12 @@ void Array::make_dirty(Block& block, Mask pages, std::uint64_t first) noexcept {
     block.writer[i] = 0;
   });
   dirty_.add(first / pages_a_block);
-  sharing_.has_dirty();
+  shared_memory_.has_dirty();
 }
 
 void Array::protect(Mask pages, std::uint64_t first, Writes writes) noexcept {
   for_each_run(pages, [&](std::size_t i, std::size_t count) {
-    sharing_.faults().protect(address_of(first + i), count * page_bytes, writes);
+    shared_memory_.faults().protect(address_of(first + i), count * page_bytes, writes);
   });
 }
 
@@ -125,7 +125,7 @@ void Array::prefetch(std::uint64_t offset, std::uint64_t count) noexcept {
   const std::uint64_t first = offset / page_bytes;
   const std::uint64_t pages = (offset + count - 1) / page_bytes - first + 1;
   {
-    Fetches fetches(sharing_.engine(), Waiter::program);
+    Fetches fetches(shared_memory_.engine(), Waiter::program);
     fetch_ahead(fetches, first, {1, pages}, false);
   }
   // What is at home here, or was late or lost, is touched.
@@ -134,7 +134,7 @@ void Array::prefetch(std::uint64_t offset, std::uint64_t count) noexcept {
 
 void Array::fetch(std::uint64_t page, bool write) noexcept {
   const Ahead ahead = streams_.fault(page);
-  Fetches& fetches = sharing_.fetches();
+  Fetches& fetches = shared_memory_.fetches();
   if (ahead.step == 1) return fetch_ahead(fetches, page, {1, ahead.count + 1}, write);
   fetch_ahead(fetches, page, {1, 1}, write);
   const auto next = static_cast<std::int64_t>(page) + ahead.step;
@@ -183,7 +183,7 @@ void Array::ask_for(Fetches& fetches, std::uint64_t first, std::size_t count, in
   words.first = first;
   words.count = static_cast<std::uint32_t>(count);
   words.extra = write ? 1 : 0;
-  sharing_.asking().ask(fetch, home, Kind::share_fetch, words, fetches.waiter(), fetches.nudge());
+  shared_memory_.requests().ask(fetch, home, Kind::share_fetch, words, fetches.waiter(), fetches.wakeup());
 }
 
 void Array::give_memory(std::uint64_t first, std::size_t count) noexcept {
@@ -197,12 +197,12 @@ void Array::arrived(const Fetch& fetch) noexcept {
   Block& block = this->block(fetch.first / pages_a_block);
   const Mask asked = bits(i, fetch.count);
   if (fetch.status() == Status::ok && fetch.kind() == Kind::share_pages) {
-    const auto data = sharing_.asking().tail_of(fetch);
+    const auto data = shared_memory_.requests().tail_of(fetch);
     {
       const std::lock_guard guard(block.lock);
       place(block, fetch, data);
     }
-    sharing_.asking().give_back_tail(fetch);
+    shared_memory_.requests().give_back_tail(fetch);
   } else {
     const std::lock_guard guard(block.lock);
     (void)end_asking(block, asked, 0, fetch.first - i);
@@ -213,8 +213,8 @@ void Array::arrived(const Fetch& fetch) noexcept {
       wake(fetch.first, fetch.count);
     } else {  // the home has moved; who waits asks again. Whoever answers with us does not know yet that it is home
       const std::uint64_t home = fetch.words().extra;
-      const bool is_other =
-          home < static_cast<std::uint64_t>(sharing_.size()) && home != static_cast<std::uint64_t>(sharing_.rank());
+      const bool is_other = home < static_cast<std::uint64_t>(shared_memory_.size()) &&
+                            home != static_cast<std::uint64_t>(shared_memory_.rank());
       if (is_other) block.homes[i] = static_cast<std::uint32_t>(home);
       wake(fetch.first, fetch.count);
     }
@@ -241,7 +241,7 @@ void Array::place(Block& block, const Fetch& fetch, std::span<const std::byte> d
   const Mask good = bits(i, count) & block.coming & ~(ours ? 0 : block.late);  // nobody can have written one before
   const Mask renewed = end_asking(block, asked, good, page - i);
   const bool told = !named_ && !ours;  // its writes are noticed, and sent home
-  const bool writable = !told || fetch.for_writing || !sharing_.faults().resumes_protected();
+  const bool writable = !told || fetch.for_writing || !shared_memory_.faults().resumes_protected();
   if (told && writable) make_dirty(block, good, page - i);  // before the program can write, and release
   const auto writes = writable ? Writes::go_on : Writes::wait;
   const auto place_all = [&](Mask pages, auto let_go_on) {
@@ -250,7 +250,7 @@ void Array::place(Block& block, const Fetch& fetch, std::span<const std::byte> d
       const std::uint64_t at = page - i + first;
       store(block, at, {from, run * page_bytes});
       if (told && writable) std::memcpy(twin_of(at), from, run * page_bytes);
-      (sharing_.faults().*let_go_on)(address_of(at), run * page_bytes, writes);
+      (shared_memory_.faults().*let_go_on)(address_of(at), run * page_bytes, writes);
     });
   };
   place_all(good & ~renewed, &pager::Userfaultfd::resume);
@@ -262,7 +262,7 @@ void Array::place(Block& block, const Fetch& fetch, std::span<const std::byte> d
   if (ours) {
     block.home |= good;
     for_each_page(good, [&](std::size_t each) {
-      block.homes[each] = static_cast<std::uint32_t>(sharing_.rank());
+      block.homes[each] = static_cast<std::uint32_t>(shared_memory_.rank());
       block.copies[each] = 0;
       block.fresh[each] = 0;
     });
@@ -284,12 +284,12 @@ void Array::store(const Block& block, std::uint64_t page, std::span<const std::b
 // With their home, or with the array that it has destroyed, as an exception does.
 void Array::lose(const Fetch& fetch) noexcept {
   const bool died = fetch.status() != Status::ok;
-  sharing_.engine().session().log().error(
+  shared_memory_.engine().session().log().error(
       "{} pages of a shared array are lost {} rank {}, their home{}: touching them raises SIGBUS", fetch.count,
       died ? "with" : "since", fetch.peer(), died ? "" : ", has destroyed it");
   // The kernel poisons nothing where it still knows of a protection.
-  sharing_.faults().protect(address_of(fetch.first), fetch.count * page_bytes, Writes::go_on);
-  sharing_.faults().poison(address_of(fetch.first), fetch.count * page_bytes);
+  shared_memory_.faults().protect(address_of(fetch.first), fetch.count * page_bytes, Writes::go_on);
+  shared_memory_.faults().poison(address_of(fetch.first), fetch.count * page_bytes);
 }
 
 }  // namespace tonari::share

@@ -44,7 +44,7 @@ bool Array::serve(Kind kind, int peer, const Words& request, std::span<const std
       return true;
     case Kind::share_told:
       for_each_in<Entry>(tail, [&](Entry entry) {
-        if (sharing_.size() > 64) entry.ranks &= ~rank_bit(peer);  // its own bit, which others share, stays
+        if (shared_memory_.size() > 64) entry.ranks &= ~rank_bit(peer);  // its own bit, which others share, stays
         if (entry.page < plan_.pages()) told(entry);
       });
       return true;
@@ -53,13 +53,14 @@ bool Array::serve(Kind kind, int peer, const Words& request, std::span<const std
 }
 
 void Array::note(int peer, const Words& request) noexcept {
-  sharing_.outbox().post(peer, head_of(Kind::share_noted, sharing_.rank(), reply_to(request)), Lane::reply);
+  shared_memory_.send_queue().post(peer, head_of(Kind::share_noted, shared_memory_.rank(), reply_to(request)),
+                                   Lane::reply);
 }
 
 // Those behind this rank in a tree first: they wait longest.
 template <class Take>
 void Array::pass_on(Kind kind, int peer, const Words& request, std::span<const std::byte> tail, Take take) {
-  Relays::Relay* const relay = sharing_.relays().pass_on(kind, peer, request, tail);
+  NoticeTree::Relay* const relay = shared_memory_.relays().pass_on(kind, peer, request, tail);
   take();
   if (relay == nullptr) return note(peer, request);
   relay->end_one();
@@ -72,9 +73,9 @@ bool Array::serve_fetch(int peer, const Words& request) noexcept {
   const bool sane = page < plan_.pages() && request.count - 1 < Fetch::pages_max &&
                     i + request.count <= pages_a_block && request.count <= plan_.pages() - page;
   // None is spared: who would give back what others have taken may wait for this page.
-  const auto room = sane ? sharing_.engine().bulk().allocate(request.count * page_bytes, peer, 0) : BulkPlace{};
+  const auto room = sane ? shared_memory_.engine().bulk().allocate(request.count * page_bytes, peer, 0) : BulkPlace{};
   if (!room) return false;
-  const int rank = sharing_.rank();
+  const int rank = shared_memory_.rank();
   std::size_t count = 0;
   if (sane) {
     Block& block = this->block(page / pages_a_block);
@@ -87,31 +88,31 @@ bool Array::serve_fetch(int peer, const Words& request) noexcept {
       reply.extra = 1;
       block.home &= ~bit(i);
       block.homes[i] = static_cast<std::uint32_t>(peer);
-      std::memset(sharing_.asking().at(*room), 0, page_bytes);
+      std::memset(shared_memory_.requests().at(*room), 0, page_bytes);
     } else if (count != 0) {
       reply.extra = 0;
       give(block, bits(i, count), page - i, peer);
       const UncheckedReads a_multicast_may_be_coming;  // to the peer, too, before any of its threads can look
-      std::memcpy(sharing_.asking().at(*room), data_of(page), count * page_bytes);
+      std::memcpy(shared_memory_.requests().at(*room), data_of(page), count * page_bytes);
       for_each_page(bits(i, count) & block.opened, [&](std::size_t given) {
-        expect_given(block, page - i + given, sharing_.asking().at(*room) + (given - i) * page_bytes);
+        expect_given(block, page - i + given, shared_memory_.requests().at(*room) + (given - i) * page_bytes);
       });
     }
   }
   if (count == 0) {
-    if (sane) sharing_.asking().give_back(*room);
-    sharing_.outbox().post(peer, head_of(Kind::share_moved, rank, reply), Lane::reply);
+    if (sane) shared_memory_.requests().give_back(*room);
+    shared_memory_.send_queue().post(peer, head_of(Kind::share_moved, rank, reply), Lane::reply);
     return true;
   }
   reply.tail_bytes = count * page_bytes;
   reply.tail_place = room->value;
-  sharing_.outbox().post(peer, head_of(Kind::share_pages, rank, reply), Lane::reply);
+  shared_memory_.send_queue().post(peer, head_of(Kind::share_pages, rank, reply), Lane::reply);
   return true;
 }
 
 // The first to use a page is its home.
 bool Array::grant(Block& block, std::size_t page, int peer) const noexcept {
-  return plan_.by_first_touch() && peer != sharing_.rank() && !has(block.present, page);
+  return plan_.by_first_touch() && peer != shared_memory_.rank() && !has(block.present, page);
 }
 
 // From here on the first write of an interval is noticed. What was written before goes with the copy.
@@ -132,9 +133,9 @@ void Array::give(Block& block, Mask pages, std::uint64_t first, int peer) noexce
 
 bool Array::serve_changes(int peer, const Words& request, std::span<const std::byte> changes) noexcept {
   if (request.count == 0 || request.count > entries_max) return true;  // a peer lies
-  const auto room = sharing_.engine().bulk().allocate(request.count * sizeof(Entry), peer, 0);
+  const auto room = shared_memory_.engine().bulk().allocate(request.count * sizeof(Entry), peer, 0);
   if (!room) return false;
-  std::byte* const entries = sharing_.asking().at(*room);
+  std::byte* const entries = shared_memory_.requests().at(*room);
   std::size_t said = 0;
   for (std::uint32_t n = 0; n < request.count; ++n) {
     const Change change = Change::read(changes);
@@ -147,13 +148,13 @@ bool Array::serve_changes(int peer, const Words& request, std::span<const std::b
   Words reply = reply_to(request);
   Kind kind = Kind::share_taken;
   if (said == 0) {
-    sharing_.asking().give_back(*room);
+    shared_memory_.requests().give_back(*room);
   } else {
     kind = Kind::share_copies;
     reply.tail_bytes = said * sizeof(Entry);
     reply.tail_place = room->value;
   }
-  sharing_.outbox().post(peer, head_of(kind, sharing_.rank(), reply), Lane::reply);
+  shared_memory_.send_queue().post(peer, head_of(kind, shared_memory_.rank(), reply), Lane::reply);
   return true;
 }
 
@@ -170,14 +171,14 @@ Entry Array::take_change(const Change& change, int peer) noexcept {
   if (has(block.written | block.migrates, i)) {  // this rank's turn has ended
     block.stale |= bit(i);
     stale_.add(change.page / pages_a_block);
-    sharing_.has_stale();
+    shared_memory_.has_stale();
   }
   // A bit that several ranks share stays: one of them may be another.
-  const Ranks others = sharing_.size() <= 64 ? block.copies[i] & ~rank_bit(peer) : block.copies[i];
+  const Ranks others = shared_memory_.size() <= 64 ? block.copies[i] & ~rank_bit(peer) : block.copies[i];
   Entry entry{change.page, others, block.fetches[i], Said::copies};
   if (may_move(block, i, peer)) {
     entry.said = Said::yours;
-    if (has(block.mapped, i)) entry.ranks |= rank_bit(sharing_.rank());
+    if (has(block.mapped, i)) entry.ranks |= rank_bit(shared_memory_.rank());
     block.home &= ~bit(i);
     block.homes[i] = static_cast<std::uint32_t>(peer);
     block.streak[i] = 0;
@@ -216,7 +217,7 @@ void Array::take_notice(std::uint64_t first, std::uint64_t count) noexcept {
     }
     page += here;
   }
-  if (some) sharing_.has_stale();
+  if (some) shared_memory_.has_stale();
 }
 
 // Byte by byte: what others write beside it, and are about to tell, stays.
@@ -234,7 +235,7 @@ void Array::take_update(const Change& change) noexcept {
     block.stale |= bit(i);  // it comes, and may be older
     stale_.add(change.page / pages_a_block);
   }
-  sharing_.has_stale();
+  shared_memory_.has_stale();
 }
 
 void Array::told(const Entry& entry) noexcept {
@@ -248,7 +249,7 @@ void Array::told(const Entry& entry) noexcept {
   }
   if (!has(block.dirty, i)) return;
   dirty_.add(entry.page / pages_a_block);  // for the next release
-  sharing_.has_dirty();
+  shared_memory_.has_dirty();
 }
 
 }  // namespace tonari::share

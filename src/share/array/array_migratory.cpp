@@ -64,7 +64,7 @@ bool Array::close_unwritten(Block& block, std::uint64_t page) noexcept {
 
 void Array::renew() noexcept {
   if (kept_.is_empty()) return;
-  Fetches fetches(sharing_.engine(), Waiter::program);
+  Fetches fetches(shared_memory_.engine(), Waiter::program);
   kept_.take([&](std::size_t index) {
     Block& block = this->block(index);
     const std::uint64_t first = index * pages_a_block;

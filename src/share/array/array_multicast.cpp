@@ -56,20 +56,20 @@ Status Array::barrier_with_multicast(std::uint64_t offset, std::uint64_t count) 
   const Status status = release_and_multicast(own);
   if (has_own) let_go(own);
   if (status != Status::ok) return status;
-  if (const Status met = sharing_.barrier(); met != Status::ok) return met;
+  if (const Status met = shared_memory_.barrier(); met != Status::ok) return met;
   return has_own ? Status::ok : Status::bounds;
 }
 
 Status Array::release_and_multicast(const Region& own) noexcept {
   try {
-    if (const Status status = sharing_.release(Others::will_come); status != Status::ok) return status;
-    std::vector<Region> regions(static_cast<std::size_t>(sharing_.size()));
+    if (const Status status = shared_memory_.release(Others::will_come); status != Status::ok) return status;
+    std::vector<Region> regions(static_cast<std::size_t>(shared_memory_.size()));
     // Nobody has them all before everybody has released.
-    if (const Status status = sharing_.ranks().all_gather(own, regions); status != Status::ok) return status;
+    if (const Status status = shared_memory_.ranks().all_gather(own, regions); status != Status::ok) return status;
     for (Region& each : regions) {
       if (!is_in(each, bytes().size())) each = {};  // who named it is told
     }
-    if (const Status status = sharing_.acquire(); status != Status::ok) return status;
+    if (const Status status = shared_memory_.acquire(); status != Status::ok) return status;
     return multicast(regions);
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
@@ -78,7 +78,7 @@ Status Array::release_and_multicast(const Region& own) noexcept {
 
 // All go at once, straight to where they belong: byte by byte what was named, since others may have written beside it.
 Status Array::multicast(std::span<const Region> regions) {
-  const auto self = static_cast<std::size_t>(sharing_.rank());
+  const auto self = static_cast<std::size_t>(shared_memory_.rank());
   bring(regions[self]);
   std::vector<Request> requests;
   for (std::size_t root = 0; root < regions.size(); ++root) {
@@ -86,7 +86,7 @@ Status Array::multicast(std::span<const Region> regions) {
     if (each.bytes == 0) continue;
     if (root != self) make_room(each);
     const std::span data = file_bytes_.bytes().subspan(each.offset, each.bytes);
-    requests.push_back(sharing_.ranks().start_broadcast_bytes(data, static_cast<int>(root)));
+    requests.push_back(shared_memory_.ranks().start_broadcast_bytes(data, static_cast<int>(root)));
   }
   const Status status = wait_all(requests);
   for (const Region& each : regions) {
@@ -174,7 +174,7 @@ void Array::have_in_twins(std::size_t index, Mask pages, const Region& region) n
 // brought.
 void Array::have_multicast(std::size_t index, Mask pages) noexcept {
   Ranks others = 0;
-  for (int rank = 0; rank < sharing_.size(); ++rank) others |= rank == sharing_.rank() ? 0 : rank_bit(rank);
+  for (int rank = 0; rank < shared_memory_.size(); ++rank) others |= rank == shared_memory_.rank() ? 0 : rank_bit(rank);
   Block& block = this->block(index);
   const std::uint64_t first = index * pages_a_block;
   const std::lock_guard guard(block.lock);
@@ -191,7 +191,7 @@ void Array::have_multicast(std::size_t index, Mask pages) noexcept {
   block.dirty &= ~ours;
 
   // Where a page cannot be mapped and protected at once, its home maps it when it is touched: it has nothing to tell.
-  const bool writable = named_ || !sharing_.faults().resumes_protected();
+  const bool writable = named_ || !shared_memory_.faults().resumes_protected();
   const bool dirties = writable && !named_;
   const Mask absent = pages & ~block.mapped & ~(dirties ? home : 0);
   if (dirties) {
@@ -199,7 +199,7 @@ void Array::have_multicast(std::size_t index, Mask pages) noexcept {
     for_each_page(absent, [&](std::size_t i) { std::memcpy(twin_of(first + i), data_of(first + i), page_bytes); });
   }
   for_each_run(absent, [&](std::size_t i, std::size_t count) {
-    sharing_.faults().resume(address_of(first + i), count * page_bytes, writable ? Writes::go_on : Writes::wait);
+    shared_memory_.faults().resume(address_of(first + i), count * page_bytes, writable ? Writes::go_on : Writes::wait);
   });
   block.present |= pages;
   block.mapped |= absent;

@@ -17,7 +17,7 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t step) noexce
 
 }  // namespace
 
-Plan::Plan(std::uint64_t bytes, int ranks, const ArrayOptions& options)
+PagePlacement::PagePlacement(std::uint64_t bytes, int ranks, const ArrayOptions& options)
     : asked_bytes_(bytes),
       bytes_(round_up(std::max<std::uint64_t>(bytes, 1), page_bytes)),
       ranks_(static_cast<std::uint64_t>(ranks)),
@@ -49,36 +49,36 @@ Plan::Plan(std::uint64_t bytes, int ranks, const ArrayOptions& options)
   }
 }
 
-std::uint64_t Plan::pages() const noexcept { return bytes_ / page_bytes; }
+std::uint64_t PagePlacement::pages() const noexcept { return bytes_ / page_bytes; }
 
-const Plan::Run& Plan::named_run(std::uint64_t page) const noexcept {
+const PagePlacement::Run& PagePlacement::named_run(std::uint64_t page) const noexcept {
   return *std::ranges::upper_bound(named_runs_, page, {}, &Run::end);
 }
 
-int Plan::home_of(std::uint64_t page) const noexcept {
+int PagePlacement::home_of(std::uint64_t page) const noexcept {
   if (placement_ == Placement::by_function) return named_run(page).home;
   return static_cast<int>(page / stripe_pages_ % ranks_);
 }
 
-void Plan::expect_inside(std::uint64_t offset, std::uint64_t bytes, int own_rank) const noexcept {
+void PagePlacement::expect_inside(std::uint64_t offset, std::uint64_t bytes, int own_rank) const noexcept {
   if (!has_assertions || (offset <= bytes_ && bytes <= bytes_ - offset)) return;
   name_misuse(own_rank, "wrote() names {} bytes from byte {} on of a shared array of {}", bytes, offset, asked_bytes_);
 }
 
-int Plan::home_of_byte(std::uint64_t offset, int own_rank) const noexcept {
+int PagePlacement::home_of_byte(std::uint64_t offset, int own_rank) const noexcept {
   if (has_assertions && offset >= asked_bytes_) {
     name_misuse(own_rank, "home_of() is asked about byte {} of a shared array of {} bytes", offset, asked_bytes_);
   }
   return home_of(std::min(offset / page_bytes, pages() - 1));
 }
 
-std::uint64_t Plan::run_at(std::uint64_t page) const noexcept {
+std::uint64_t PagePlacement::run_at(std::uint64_t page) const noexcept {
   const std::uint64_t end =
       placement_ == Placement::by_function ? named_run(page).end : (page / stripe_pages_ + 1) * stripe_pages_;
   return std::min(end, pages()) - page;
 }
 
-std::uint64_t Plan::digest() const noexcept {
+std::uint64_t PagePlacement::digest() const noexcept {
   constexpr std::uint64_t prime = 0x100000001b3;  // FNV-1a's
   std::uint64_t digest = 0xcbf29ce484222325;
   const auto add = [&digest](std::uint64_t word) { digest = (digest ^ word) * prime; };

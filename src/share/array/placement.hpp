@@ -8,10 +8,10 @@
 namespace tonari::share {
 
 /// Where the pages of an array have their homes at first. The same in all ranks.
-class Plan {
+class PagePlacement {
  public:
   /// Throws SetupError: an option is wrong.
-  Plan(std::uint64_t bytes, int ranks, const ArrayOptions& options);
+  PagePlacement(std::uint64_t bytes, int ranks, const ArrayOptions& options);
 
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  ///< Whole pages.
   [[nodiscard]] std::uint64_t pages() const noexcept;

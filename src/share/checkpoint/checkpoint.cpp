@@ -56,17 +56,17 @@ class Checkpoint {
   void read_piece(const CheckpointFile& file, std::size_t index, const Digest& digest, std::span<std::byte> piece);
 
   Job& job_;
-  Sharing& sharing_;
+  SharedMemory& shared_memory_;
   Communicator& ranks_;
   const std::string path_;
   const std::string what_;  // "saving PATH"
-  const std::vector<Sharing::Made> arrays_;
+  const std::vector<SharedMemory::Made> arrays_;
   const CheckpointLayout layout_;
 };
 
-std::vector<std::uint64_t> sizes_of(const std::vector<Sharing::Made>& arrays) {
+std::vector<std::uint64_t> sizes_of(const std::vector<SharedMemory::Made>& arrays) {
   std::vector<std::uint64_t> sizes;
-  for (const Sharing::Made& each : arrays) sizes.push_back(each.bytes);
+  for (const SharedMemory::Made& each : arrays) sizes.push_back(each.bytes);
   return sizes;
 }
 
@@ -77,11 +77,11 @@ std::uint64_t random_number() {
 
 Checkpoint::Checkpoint(Job& job, std::string_view doing, const std::string& path)
     : job_(job),
-      sharing_(Runtime::of(job.session()).sharing(job)),
-      ranks_(sharing_.ranks()),
+      shared_memory_(ShareRuntime::of(job.session()).sharing(job)),
+      ranks_(shared_memory_.ranks()),
       path_(path),
       what_(fmt::format("{} {}", doing, path)),
-      arrays_(sharing_.made()),
+      arrays_(shared_memory_.made()),
       layout_(sizes_of(arrays_)) {}
 
 void Checkpoint::expect(Status status) const {
@@ -120,7 +120,7 @@ void Checkpoint::all(Step step) {
   throw SetupError(fmt::format("{}: {}", what_, failure));
 }
 
-void Checkpoint::meet() { expect(sharing_.barrier()); }
+void Checkpoint::meet() { expect(shared_memory_.barrier()); }
 
 void Checkpoint::expect_same(std::uint64_t number, const char* otherwise) {
   std::array<std::uint64_t, 2> digest{number, ~number};

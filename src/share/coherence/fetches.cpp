@@ -1,7 +1,7 @@
 #include "share/coherence/fetches.hpp"
 
-#include "share/array/array.hpp"
 #include "fabric/wait.hpp"
+#include "share/array/array.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -29,14 +29,14 @@ template <class Ready>
 void Fetches::wait_until(Ready ready) noexcept {
   constexpr std::uint64_t patience_ns = 20'000;
   if (waiter_ == Waiter::faults) return wait_as_faults(engine_, ready);
-  if (nudge_ == Nudge::now) return window::wait_until(engine_, ready, job::Wait::window, -1);
-  window::wait_patiently(engine_, ready, job::Wait::window, -1, patience_ns, [this] { lose_patience(); });
+  if (wakeup_ == fabric::Wakeup::now) return fabric::wait_until(engine_, ready, job::Wait::window, -1);
+  fabric::wait_patiently(engine_, ready, job::Wait::window, -1, patience_ns, [this] { lose_patience(); });
 }
 
 void Fetches::lose_patience() noexcept {
-  nudge_ = Nudge::now;
+  wakeup_ = fabric::Wakeup::now;
   for (const Fetch& each : fetches_) {
-    if (!each.is_done()) engine_.nudge(each.peer());
+    if (!each.is_done()) engine_.wake_peer(each.peer());
   }
 }
 

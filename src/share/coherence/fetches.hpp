@@ -1,8 +1,8 @@
 #pragma once
 
 #include "fabric/engine.hpp"
-#include "share/coherence/requests.hpp"
 #include "share/array/page_block.hpp"
+#include "share/coherence/requests.hpp"
 
 #include <array>
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace tonari::share {
 class Array;
 
 /// Pages that were asked for at once, neighbours of one block.
-class Fetch final : public Asked {
+class Fetch final : public PendingRequest {
  public:
   static constexpr std::size_t pages_max = fabric::bulk_tail_bytes_max / page_bytes;
 
@@ -33,12 +33,14 @@ class Fetch final : public Asked {
 class Fetches {
  public:
   Fetches(fabric::Engine& engine, Waiter waiter) noexcept
-      : engine_(engine), waiter_(waiter), nudge_(waiter == Waiter::program ? Nudge::later : Nudge::now) {}
+      : engine_(engine),
+        waiter_(waiter),
+        wakeup_(waiter == Waiter::program ? fabric::Wakeup::later : fabric::Wakeup::now) {}
   Fetches(Fetches&&) = delete;
   ~Fetches() { wait(); }
 
   [[nodiscard]] Waiter waiter() const noexcept { return waiter_; }
-  [[nodiscard]] Nudge nudge() const noexcept { return nudge_; }
+  [[nodiscard]] fabric::Wakeup wakeup() const noexcept { return wakeup_; }
   /// One that is free; waits for it.
   [[nodiscard]] Fetch& next() noexcept;
   [[nodiscard]] bool are_done() const noexcept { return done() == fetches_.size(); }
@@ -55,7 +57,7 @@ class Fetches {
 
   fabric::Engine& engine_;
   const Waiter waiter_;
-  Nudge nudge_;
+  fabric::Wakeup wakeup_;
   std::array<Fetch, 32> fetches_;
 };
 

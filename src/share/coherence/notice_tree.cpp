@@ -9,34 +9,34 @@ namespace tonari::share {
 
 using fabric::Kind;
 
-Relays::Relay* Relays::pass_on(Kind kind, int peer, const Words& request, std::span<const std::byte> tail) {
-  const int self = sharing_.rank();
+NoticeTree::Relay* NoticeTree::pass_on(Kind kind, int peer, const Words& request, std::span<const std::byte> tail) {
+  const int self = shared_memory_.rank();
   // Of ranks that share a bit the first tells the others.
-  const bool leads = sharing_.size() > 64 && self < 64;
+  const bool leads = shared_memory_.size() > 64 && self < 64;
   if (request.extra == 0 && !leads) return nullptr;
   Relay& relay = free_one();
   relay.begin(peer, request);
   for_each_branch(request.extra & ~rank_bit(self),
                   [&](int rank, Ranks behind) { relay.tell(rank, behind, kind, request, tail); });
-  for (int rank = self + 64; leads && rank < sharing_.size(); rank += 64) {
+  for (int rank = self + 64; leads && rank < shared_memory_.size(); rank += 64) {
     if (static_cast<std::uint64_t>(rank) != request.first) relay.tell(rank, 0, kind, request, tail);
   }
   return &relay;
 }
 
-Relays::Relay& Relays::free_one() {
-  const auto free = std::ranges::find_if(relays_, [](const auto& each) { return each->is_free(); });
-  if (free != relays_.end()) return **free;
-  return *relays_.emplace_back(std::make_unique<Relay>(sharing_));
+NoticeTree::Relay& NoticeTree::free_one() {
+  const auto free = std::ranges::find_if(notice_tree_, [](const auto& each) { return each->is_free(); });
+  if (free != notice_tree_.end()) return **free;
+  return *notice_tree_.emplace_back(std::make_unique<Relay>(shared_memory_));
 }
 
-void Relays::Branch::answered() noexcept { relay.answered(*this); }
+void NoticeTree::Branch::answered() noexcept { relay.answered(*this); }
 
-bool Relays::Relay::is_free() const noexcept {
+bool NoticeTree::Relay::is_free() const noexcept {
   return pending_.load(std::memory_order_acquire) == 0 && std::ranges::all_of(branches_, &Branch::is_done);
 }
 
-void Relays::Relay::begin(int peer, const Words& request) noexcept {
+void NoticeTree::Relay::begin(int peer, const Words& request) noexcept {
   peer_ = peer;
   reply_ = {};
   reply_.ticket = request.ticket;
@@ -46,33 +46,35 @@ void Relays::Relay::begin(int peer, const Words& request) noexcept {
   pending_.store(1, std::memory_order_relaxed);  // nobody has been told yet who could answer
 }
 
-void Relays::Relay::tell(int rank, Ranks behind, Kind kind, const Words& request, std::span<const std::byte> tail) {
+void NoticeTree::Relay::tell(int rank, Ranks behind, Kind kind, const Words& request, std::span<const std::byte> tail) {
   const Ranks all = behind | rank_bit(rank);
   Words words = request;
   words.extra = behind;
-  const auto block = rank < sharing_.size() ? sharing_.engine().bulk().allocate(tail.size(), rank) : std::nullopt;
+  const auto block =
+      rank < shared_memory_.size() ? shared_memory_.engine().bulk().allocate(tail.size(), rank) : std::nullopt;
   if (block) {
-    std::memcpy(sharing_.asking().at(*block), tail.data(), tail.size());
+    std::memcpy(shared_memory_.requests().at(*block), tail.data(), tail.size());
     words.tail_bytes = tail.size();
     words.tail_place = block->value;
     pending_.fetch_add(1, std::memory_order_relaxed);
-    if (sharing_.asking().try_ask(branches_.emplace_back(*this, all), rank, kind, words)) return;
+    if (shared_memory_.requests().try_ask(branches_.emplace_back(*this, all), rank, kind, words)) return;
     pending_.fetch_sub(1, std::memory_order_relaxed);
-    sharing_.asking().give_back(*block);
+    shared_memory_.requests().give_back(*block);
   }
   missed_.fetch_or(all, std::memory_order_relaxed);
 }
 
-void Relays::Relay::answered(const Branch& branch) noexcept {
+void NoticeTree::Relay::answered(const Branch& branch) noexcept {
   const Ranks missed = branch.status() == Status::ok ? branch.words().first & branch.ranks : branch.ranks;
   missed_.fetch_or(missed, std::memory_order_relaxed);
   end_one();
 }
 
-void Relays::Relay::end_one() noexcept {
+void NoticeTree::Relay::end_one() noexcept {
   if (pending_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   reply_.first = missed_.load(std::memory_order_relaxed);
-  sharing_.outbox().post(peer_, head_of(Kind::share_noted, sharing_.rank(), reply_), fabric::Lane::reply);
+  shared_memory_.send_queue().post(peer_, head_of(Kind::share_noted, shared_memory_.rank(), reply_),
+                                   fabric::Lane::reply);
 }
 
 }  // namespace tonari::share

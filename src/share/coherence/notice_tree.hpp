@@ -1,7 +1,7 @@
 #pragma once
 
-#include "share/coherence/requests.hpp"
 #include "share/array/page_block.hpp"
+#include "share/coherence/requests.hpp"
 
 #include <atomic>
 #include <bit>
@@ -14,7 +14,7 @@
 
 namespace tonari::share {
 
-class Sharing;
+class SharedMemory;
 
 /// How many ranks one tells itself, at most: a message more costs it a fraction of a microsecond, and a rank in between
 /// that computes costs all behind it a wake-up.
@@ -40,26 +40,26 @@ void for_each_branch(Ranks ranks, Visit visit) {
 ///        |-- notices ---------->|-- notices ------------>|      Words::first: who released
 ///        |                      |<---------- noted ------|      Words::extra: whom it tells in its turn
 ///        |<---------- noted ----|                               of noted, Words::first: who was not reached
-class Relays {
+class NoticeTree {
  public:
-  explicit Relays(Sharing& sharing) noexcept : sharing_(sharing) {}
+  explicit NoticeTree(SharedMemory& sharing) noexcept : shared_memory_(sharing) {}
 
   class Relay;
   /// Null: there is nobody to pass it on to. Else `peer` is answered when all have answered, and this rank has called
-  /// end_one(). By the baton's holder.
+  /// end_one(). By the progress lock's holder.
   Relay* pass_on(fabric::Kind kind, int peer, const Words& request, std::span<const std::byte> tail);
-  [[nodiscard]] std::size_t most_at_once() const noexcept { return relays_.size(); }  // for tests
+  [[nodiscard]] std::size_t most_at_once() const noexcept { return notice_tree_.size(); }  // for tests
 
  private:
   struct Branch;
   Relay& free_one();
 
-  Sharing& sharing_;
-  std::vector<std::unique_ptr<Relay>> relays_;  // by the baton's holder
+  SharedMemory& shared_memory_;
+  std::vector<std::unique_ptr<Relay>> notice_tree_;  // by the progress lock's holder
 };
 
 /// Whom a relay tells.
-struct Relays::Branch final : Asked {
+struct NoticeTree::Branch final : PendingRequest {
   Branch(Relay& of, Ranks whom) noexcept : relay(of), ranks(whom) {}
   Relay& relay;
   Ranks ranks;  // this one and those behind it
@@ -68,9 +68,9 @@ struct Relays::Branch final : Asked {
   void answered() noexcept override;
 };
 
-class Relays::Relay {
+class NoticeTree::Relay {
  public:
-  explicit Relay(Sharing& sharing) noexcept : sharing_(sharing) {}
+  explicit Relay(SharedMemory& sharing) noexcept : shared_memory_(sharing) {}
   [[nodiscard]] bool is_free() const noexcept;
   void begin(int peer, const Words& request) noexcept;
   void tell(int rank, Ranks behind, fabric::Kind kind, const Words& request, std::span<const std::byte> tail);
@@ -79,10 +79,10 @@ class Relays::Relay {
   void end_one() noexcept;
 
  private:
-  Sharing& sharing_;
+  SharedMemory& shared_memory_;
   int peer_ = -1;
   Words reply_{};
-  // Answers come by the baton's holder, and from the service thread when a rank dies.
+  // Answers come by the progress lock's holder, and from the service thread when a rank dies.
   std::atomic<std::uint32_t> pending_{0};  // release and acquire: with `missed_`
   std::atomic<Ranks> missed_{0};
   std::deque<Branch> branches_;

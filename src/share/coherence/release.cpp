@@ -18,25 +18,25 @@ constexpr std::uint64_t patience_ns = 100'000;  // with ranks that come by thems
 
 }  // namespace
 
-Releasing::Releasing(Sharing& sharing) : sharing_(sharing), changes_(changes_bytes + block_changes_bytes) {}
+Release::Release(SharedMemory& sharing) : shared_memory_(sharing), changes_(changes_bytes + block_changes_bytes) {}
 
-void Releasing::add_change(Array& array, int home, std::uint64_t page, std::size_t bytes) {
+void Release::add_change(Array& array, int home, std::uint64_t page, std::size_t bytes) {
   sent_.push_back({&array, home, page, used_, bytes});
   used_ += bytes;
 }
 
-void Releasing::add_own(Array& array, const Entry& entry, std::size_t bytes) {
-  copied_.push_back({&array, sharing_.rank(), entry, used_, bytes});
+void Release::add_own(Array& array, const Entry& entry, std::size_t bytes) {
+  copied_.push_back({&array, shared_memory_.rank(), entry, used_, bytes});
   used_ += bytes;
 }
 
-void Releasing::make_room() {
+void Release::make_room() {
   send_changes();
   if (used_ >= changes_bytes) tell();
 }
 
 // All that is known of: afterwards nobody needs to be told of it.
-void Releasing::tell() {
+void Release::tell() {
   finish_all();
   for (const Parked& each : parked_) each.array->unpark(each.first, each.pages);
   parked_.clear();
@@ -51,7 +51,7 @@ void Releasing::tell() {
 }
 
 // Those to one home go together, as far as they are neighbours.
-void Releasing::send_changes() {
+void Release::send_changes() {
   const auto key = [](const Sent& each) { return std::pair(each.array->number(), each.home); };
   std::stable_sort(sent_.begin() + static_cast<std::ptrdiff_t>(sent_until_), sent_.end(),
                    [&](const Sent& one, const Sent& other) { return key(one) < key(other); });
@@ -66,16 +66,16 @@ void Releasing::send_changes() {
   }
 }
 
-void Releasing::send_to(int home, std::size_t first, std::size_t count) {
+void Release::send_to(int home, std::size_t first, std::size_t count) {
   Message& message = next_message();
   message.first = first;
   message.count = count;
   message.ranks = 0;
   std::size_t bytes = 0;
   for (std::size_t i = first; i < first + count; ++i) bytes += sent_[i].bytes;
-  Asking& asking = sharing_.asking();
-  const fabric::BulkPlace block = asking.allocate(bytes, home);
-  std::byte* to = asking.at(block);
+  Requests& requests = shared_memory_.requests();
+  const fabric::BulkPlace block = requests.allocate(bytes, home);
+  std::byte* to = requests.at(block);
   for (std::size_t i = first; i < first + count; ++i) {
     std::memcpy(to, changes_.data() + sent_[i].at, sent_[i].bytes);
     to += sent_[i].bytes;
@@ -85,27 +85,27 @@ void Releasing::send_to(int home, std::size_t first, std::size_t count) {
   words.tail_place = block.value;
   words.object = sent_[first].array->number();
   words.count = static_cast<std::uint32_t>(count);
-  asking.ask(message.asked, home, Kind::share_changes, words, Waiter::program, nudge_);
+  requests.ask(message.asked, home, Kind::share_changes, words, Waiter::program, wakeup_);
 }
 
-Releasing::Message& Releasing::next_message() {
+Release::Message& Release::next_message() {
   if (begun_ - finished_ == messages_.size()) finish(messages_[finished_++ % messages_.size()]);
   return messages_[begun_++ % messages_.size()];
 }
 
 // Who is not here after a while computes longer than this rank: it is interrupted, and takes what there is to do from
 // the time until it comes.
-void Releasing::await(const Asked& asked) {
-  Asking& asking = sharing_.asking();
-  if (nudge_ == Nudge::now || asked.is_done()) return asking.wait(asked);
-  asking.wait_patiently(asked, patience_ns, [&] {
-    nudge_ = Nudge::now;
-    asking.nudge(asked);
-    for (std::size_t i = finished_; i != begun_; ++i) asking.nudge(messages_[i % messages_.size()].asked);
+void Release::await(const PendingRequest& asked) {
+  Requests& requests = shared_memory_.requests();
+  if (wakeup_ == fabric::Wakeup::now || asked.is_done()) return requests.wait(asked);
+  requests.wait_patiently(asked, patience_ns, [&] {
+    wakeup_ = fabric::Wakeup::now;
+    requests.wake_peer(asked);
+    for (std::size_t i = finished_; i != begun_; ++i) requests.wake_peer(messages_[i % messages_.size()].asked);
   });
 }
 
-void Releasing::finish(Message& message) {
+void Release::finish(Message& message) {
   await(message.asked);
   if (message.asked.status() != Status::ok) {
     status_ = message.asked.status();
@@ -120,11 +120,11 @@ void Releasing::finish(Message& message) {
 }
 
 // What a home says of changes comes in their order. Of others it has nothing to say: a peer lies.
-void Releasing::take_reply(Message& message) {
+void Release::take_reply(Message& message) {
   const int home = message.asked.peer();
   const std::size_t end = message.first + message.count;
   std::size_t next = message.first;
-  for_each_in<Entry>(sharing_.asking().tail_of(message.asked), [&](Entry entry) {
+  for_each_in<Entry>(shared_memory_.requests().tail_of(message.asked), [&](Entry entry) {
     while (next != end && sent_[next].page != entry.page) ++next;
     if (next == end) return;
     const Sent change = sent_[next++];
@@ -137,29 +137,29 @@ void Releasing::take_reply(Message& message) {
       case Said::copies: add(home); break;
       case Said::yours:
         array.adopt(entry);
-        add(sharing_.rank());
+        add(shared_memory_.rank());
         break;
       case Said::moved: resend(change, entry.ranks); break;
     }
   });
-  sharing_.asking().give_back_tail(message.asked);
+  shared_memory_.requests().give_back_tail(message.asked);
 }
 
 // The home has moved meanwhile. To whoever does not know yet that it is home itself, once more.
-void Releasing::resend(Sent change, std::uint64_t home) {
-  if (home >= static_cast<std::uint64_t>(sharing_.size())) return;  // a peer lies
-  if (static_cast<int>(home) != sharing_.rank()) change.home = static_cast<int>(home);
+void Release::resend(Sent change, std::uint64_t home) {
+  if (home >= static_cast<std::uint64_t>(shared_memory_.size())) return;  // a peer lies
+  if (static_cast<int>(home) != shared_memory_.rank()) change.home = static_cast<int>(home);
   sent_.push_back(change);
 }
 
-void Releasing::finish_all() {
+void Release::finish_all() {
   while (finished_ != begun_ || sent_until_ != sent_.size()) {
     send_changes();  // what is to be sent again
     while (finished_ != begun_) finish(messages_[finished_++ % messages_.size()]);
   }
 }
 
-Status Releasing::end() noexcept {
+Status Release::end() noexcept {
   tell();
   return std::exchange(status_, Status::ok);
 }

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "share/coherence/requests.hpp"
-#include "share/coherence/diffs.hpp"
 #include "share/coherence/copyset.hpp"
+#include "share/coherence/diffs.hpp"
+#include "share/coherence/requests.hpp"
 
 #include <tonari/share.hpp>
 #include <tonari/status.hpp>
@@ -16,7 +16,7 @@
 namespace tonari::share {
 
 class Array;
-class Sharing;
+class SharedMemory;
 
 /// What a rank has to tell others when it releases: changes to the homes of pages, then notices to who has copies.
 ///
@@ -32,11 +32,13 @@ class Sharing;
 /// When it has ended, whoever acquires later sees all that was changed: it has it, or it has a notice.
 ///
 /// Threads: one at a time.
-class Releasing {
+class Release {
  public:
-  explicit Releasing(Sharing& sharing);
+  explicit Release(SharedMemory& sharing);
 
-  void begin(Others others) noexcept { nudge_ = others == Others::will_come ? Nudge::later : Nudge::now; }
+  void begin(Others others) noexcept {
+    wakeup_ = others == Others::will_come ? fabric::Wakeup::later : fabric::Wakeup::now;
+  }
   /// Changes of a page, change_bytes_max at most, are to be written here, and added then.
   [[nodiscard]] std::byte* room() noexcept { return changes_.data() + used_; }
   void add_change(Array& array, int home, std::uint64_t page, std::size_t bytes);
@@ -72,7 +74,7 @@ class Releasing {
     Mask pages;
   };
   struct Message {
-    Asked asked;
+    PendingRequest asked;
     std::size_t first = 0;  // of sent_
     std::size_t count = 0;
     Ranks ranks = 0;  // who is told by it, down a tree
@@ -93,7 +95,7 @@ class Releasing {
   void send_to(int home, std::size_t first, std::size_t count);
   Message& next_message();
   void finish(Message& message);
-  void await(const Asked& asked);
+  void await(const PendingRequest& asked);
   void take_reply(Message& message);
   void resend(Sent change, std::uint64_t home);
   void finish_all();
@@ -105,9 +107,9 @@ class Releasing {
   void send_telling(int rank, Ranks behind);
   void tell_homes();
 
-  Sharing& sharing_;
+  SharedMemory& shared_memory_;
   Status status_ = Status::ok;
-  Nudge nudge_ = Nudge::now;
+  fabric::Wakeup wakeup_ = fabric::Wakeup::now;
   std::vector<std::byte> changes_;
   std::size_t used_ = 0;
   std::vector<Sent> sent_{};

@@ -14,7 +14,7 @@ namespace tonari::share {
 
 using fabric::Kind;
 
-void Releasing::tell_copies() {
+void Release::tell_copies() {
   const auto many = std::partition(copied_.begin(), copied_.end(), [](const Copied& each) {
     return static_cast<std::size_t>(std::popcount(each.entry.ranks)) <= branches_max;
   });
@@ -30,13 +30,13 @@ void Releasing::tell_copies() {
 }
 
 // To each of `some` ranks what it has copies of.
-void Releasing::tell_each(std::span<Copied> copied, Ranks some) {
+void Release::tell_each(std::span<Copied> copied, Ranks some) {
   const auto key = [](const Copied& each) {
     return std::tuple(each.array->number(), each.bytes != 0, each.entry.page);
   };
   std::ranges::sort(copied, {}, key);
-  for (int rank = 0; rank < sharing_.size(); ++rank) {
-    if (rank == sharing_.rank() || (some & rank_bit(rank)) == 0) continue;
+  for (int rank = 0; rank < shared_memory_.size(); ++rank) {
+    if (rank == shared_memory_.rank() || (some & rank_bit(rank)) == 0) continue;
     for (const Copied& each : copied) {
       if ((each.entry.ranks & rank_bit(rank)) == 0) continue;
       if (!telling_.add(each, changes_.data())) {
@@ -51,7 +51,7 @@ void Releasing::tell_each(std::span<Copied> copied, Ranks some) {
 }
 
 // What the same ranks have copies of goes together.
-void Releasing::tell_by_tree(std::span<Copied> copied) {
+void Release::tell_by_tree(std::span<Copied> copied) {
   const auto key = [](const Copied& each) {
     return std::tuple(each.entry.ranks, each.array->number(), each.bytes != 0, each.entry.page);
   };
@@ -60,16 +60,16 @@ void Releasing::tell_by_tree(std::span<Copied> copied) {
     const Ranks ranks = copied[i].entry.ranks;
     while (i < copied.size() && copied[i].entry.ranks == ranks && telling_.add(copied[i], changes_.data())) ++i;
     // Of ranks that share a bit the first tells the others; here that may be this one.
-    const bool leads = sharing_.size() > 64 && sharing_.rank() < 64;
-    const Ranks own = leads ? rank_bit(sharing_.rank()) : 0;
+    const bool leads = shared_memory_.size() > 64 && shared_memory_.rank() < 64;
+    const Ranks own = leads ? rank_bit(shared_memory_.rank()) : 0;
     for_each_branch(ranks & ~own, [this](int rank, Ranks behind) { send_telling(rank, behind); });
-    for (int rank = sharing_.rank() + 64; (ranks & own) != 0 && rank < sharing_.size(); rank += 64)
+    for (int rank = shared_memory_.rank() + 64; (ranks & own) != 0 && rank < shared_memory_.size(); rank += 64)
       send_telling(rank, 0);
     telling_.clear();
   }
 }
 
-bool Releasing::Telling::add(const Copied& copied, const std::byte* all_changes) {
+bool Release::Telling::add(const Copied& copied, const std::byte* all_changes) {
   const bool is_update = copied.bytes != 0;
   if (array == nullptr) {
     array = copied.array;
@@ -91,58 +91,58 @@ bool Releasing::Telling::add(const Copied& copied, const std::byte* all_changes)
   return true;
 }
 
-void Releasing::Telling::clear() noexcept {
+void Release::Telling::clear() noexcept {
   array = nullptr;
   changes.clear();
   runs.clear();
 }
 
-void Releasing::send_telling(int rank, Ranks behind) {
-  if (telling_.array == nullptr || rank >= sharing_.size()) return;  // nothing; or a peer lied
+void Release::send_telling(int rank, Ranks behind) {
+  if (telling_.array == nullptr || rank >= shared_memory_.size()) return;  // nothing; or a peer lied
   Message& message = next_message();
   message.count = 0;
-  message.ranks = behind != 0 || sharing_.size() > 64 ? behind | rank_bit(rank) : 0;
+  message.ranks = behind != 0 || shared_memory_.size() > 64 ? behind | rank_bit(rank) : 0;
   Words words;
   words.object = telling_.array->number();
-  Asking& asking = sharing_.asking();
+  Requests& requests = shared_memory_.requests();
   const bool to_one = message.ranks == 0;
   if (to_one && !telling_.updates && telling_.runs.size() == 1) {
     words.first = telling_.runs[0].first;
     words.extra = telling_.runs[0].count;
-    return asking.ask(message.asked, rank, Kind::share_notice, words, Waiter::program, nudge_);
+    return requests.ask(message.asked, rank, Kind::share_notice, words, Waiter::program, wakeup_);
   }
   const auto bytes =
       telling_.updates ? std::span<const std::byte>(telling_.changes) : std::as_bytes(std::span(telling_.runs));
-  const fabric::BulkPlace block = asking.allocate(bytes.size(), rank);
-  std::memcpy(asking.at(block), bytes.data(), bytes.size());
+  const fabric::BulkPlace block = requests.allocate(bytes.size(), rank);
+  std::memcpy(requests.at(block), bytes.data(), bytes.size());
   words.tail_bytes = bytes.size();
   words.tail_place = block.value;
-  words.first = static_cast<std::uint64_t>(sharing_.rank());
+  words.first = static_cast<std::uint64_t>(shared_memory_.rank());
   words.extra = behind;
-  asking.ask(message.asked, rank, telling_.updates ? Kind::share_update : Kind::share_notices, words, Waiter::program,
-             nudge_);
+  requests.ask(message.asked, rank, telling_.updates ? Kind::share_update : Kind::share_notices, words, Waiter::program,
+               wakeup_);
 }
 
 // That the copies know, so that they need not be told again: nobody waits for a home to hear it.
-void Releasing::tell_homes() {
+void Release::tell_homes() {
   const auto key = [](const Copied& each) { return std::pair(each.array->number(), each.home); };
   std::ranges::sort(copied_, [&](const Copied& one, const Copied& other) { return key(one) < key(other); });
-  Asking& asking = sharing_.asking();
+  Requests& requests = shared_memory_.requests();
   for (std::size_t first = 0; first < copied_.size();) {
     const Copied& begin = copied_[first];
     std::size_t end = first;
     while (end < copied_.size() && key(copied_[end]) == key(begin) && end - first < entries_max) ++end;
-    if (begin.home == sharing_.rank()) {
+    if (begin.home == shared_memory_.rank()) {
       for (std::size_t i = first; i < end; ++i) begin.array->told(copied_[i].entry);
     } else {
       Words words;
       words.object = begin.array->number();
       words.tail_bytes = (end - first) * sizeof(Entry);
-      const fabric::BulkPlace block = asking.allocate(words.tail_bytes, begin.home);
+      const fabric::BulkPlace block = requests.allocate(words.tail_bytes, begin.home);
       words.tail_place = block.value;
-      std::byte* to = asking.at(block);
+      std::byte* to = requests.at(block);
       for (std::size_t i = first; i < end; ++i, to += sizeof(Entry)) std::memcpy(to, &copied_[i].entry, sizeof(Entry));
-      asking.tell(begin.home, Kind::share_told, words, nudge_);
+      requests.tell(begin.home, Kind::share_told, words, wakeup_);
     }
     first = end;
   }

@@ -27,7 +27,7 @@ bool is_reply_to(Kind request, Kind reply) noexcept {
 
 }  // namespace
 
-BulkPlace Asking::allocate(std::size_t bytes, int peer) noexcept {
+BulkPlace Requests::allocate(std::size_t bytes, int peer) noexcept {
   BulkPlace found;
   const auto attempt = [&] {
     const auto place = engine_.bulk().allocate(bytes, peer);
@@ -35,31 +35,33 @@ BulkPlace Asking::allocate(std::size_t bytes, int peer) noexcept {
     return place.has_value();
   };
   if (attempt()) return found;
-  for (int rank = 0; rank < engine_.session().size(); ++rank) engine_.nudge(rank);  // some have what they did not read
+  for (int rank = 0; rank < engine_.session().size(); ++rank)
+    engine_.wake_peer(rank);  // some have what they did not read
   try_until_done(engine_, attempt, Waiter::program);
   return found;
 }
 
-void Asking::give_back(BulkPlace block) noexcept {
+void Requests::give_back(BulkPlace block) noexcept {
   fabric::BulkReader::give_back(engine_.bulk_of(engine_.session().rank()), block);
 }
 
-Status Asking::send(int peer, const Head& head, Waiter waiter, Nudge nudge) noexcept {
+Status Requests::send(int peer, const Head& head, Waiter waiter, fabric::Wakeup wakeup) noexcept {
   Status sent = engine_.send(peer, head, Lane::request);
   if (sent == Status::again) {
-    engine_.nudge(peer);  // which makes room
+    engine_.wake_peer(peer);  // which makes room
     try_until_done(
         engine_, [&] { return (sent = engine_.send(peer, head, Lane::request)) != Status::again; }, waiter);
   }
   if (sent == Status::ok) {
-    if (nudge == Nudge::now) engine_.nudge(peer);
+    if (wakeup == fabric::Wakeup::now) engine_.wake_peer(peer);
   } else if (has_tail(head.kind)) {
     give_back(BulkPlace{head.as<Words>().tail_place});
   }
   return sent;
 }
 
-void Asking::expect(Asked& asked, int peer, Kind kind, fabric::Tickets::Ticket ticket, Words& words) noexcept {
+void Requests::expect(PendingRequest& asked, int peer, Kind kind, fabric::Tickets::Ticket ticket,
+                      Words& words) noexcept {
   asked.ticket_ = ticket;
   asked.peer_ = peer;
   asked.asked_for_ = kind;
@@ -72,23 +74,24 @@ void Asking::expect(Asked& asked, int peer, Kind kind, fabric::Tickets::Ticket t
   words.generation = ticket.generation;
 }
 
-void Asking::ask(Asked& asked, int peer, Kind kind, Words words, Waiter waiter, Nudge nudge) noexcept {
+void Requests::ask(PendingRequest& asked, int peer, Kind kind, Words words, Waiter waiter,
+                   fabric::Wakeup wakeup) noexcept {
   auto ticket = engine_.tickets().take();
   if (!ticket)
     try_until_done(
         engine_, [&] { return (ticket = engine_.tickets().take()).has_value(); }, waiter);
   expect(asked, peer, kind, *ticket, words);
   // When the peer is gone, that is the answer; unless the service thread gave it first.
-  if (send(peer, head_of(kind, engine_.session().rank(), words), waiter, nudge) != Status::ok) gone(peer);
+  if (send(peer, head_of(kind, engine_.session().rank(), words), waiter, wakeup) != Status::ok) gone(peer);
 }
 
-bool Asking::try_ask(Asked& asked, int peer, Kind kind, Words words, unsigned spare) noexcept {
+bool Requests::try_ask(PendingRequest& asked, int peer, Kind kind, Words words, unsigned spare) noexcept {
   const auto ticket = engine_.tickets().take(spare);
   if (!ticket) return false;
   expect(asked, peer, kind, *ticket, words);
   const Status sent = engine_.send(peer, head_of(kind, engine_.session().rank(), words), Lane::request);
   if (sent == Status::ok) {
-    engine_.nudge(peer);
+    engine_.wake_peer(peer);
     return true;
   }
   if (sent == Status::again && forget(asked)) return false;
@@ -97,14 +100,14 @@ bool Asking::try_ask(Asked& asked, int peer, Kind kind, Words words, unsigned sp
   return true;
 }
 
-bool Asking::abandon(Asked& asked) noexcept {
+bool Requests::abandon(PendingRequest& asked) noexcept {
   if (forget(asked)) return true;
   wait(asked);  // the reply is being taken just now
   return false;
 }
 
 // False: it was answered meanwhile.
-bool Asking::forget(Asked& asked) noexcept {
+bool Requests::forget(PendingRequest& asked) noexcept {
   const std::lock_guard guard(lock_);
   if (asked_[asked.ticket_.index] != &asked) return false;
   asked_[asked.ticket_.index] = nullptr;
@@ -113,29 +116,29 @@ bool Asking::forget(Asked& asked) noexcept {
   return true;
 }
 
-void Asking::tell(int peer, Kind kind, const Words& words, Nudge nudge) noexcept {
-  (void)send(peer, head_of(kind, engine_.session().rank(), words), Waiter::program, nudge);  // gone: no matter
+void Requests::tell(int peer, Kind kind, const Words& words, fabric::Wakeup wakeup) noexcept {
+  (void)send(peer, head_of(kind, engine_.session().rank(), words), Waiter::program, wakeup);  // gone: no matter
 }
 
-void Asking::wait(const Asked& asked, Waiter waiter) noexcept {
+void Requests::wait(const PendingRequest& asked, Waiter waiter) noexcept {
   const auto ready = [&asked] { return asked.is_done(); };
-  if (waiter == Waiter::program) return window::wait_until(engine_, ready, job::Wait::window, asked.peer());
+  if (waiter == Waiter::program) return fabric::wait_until(engine_, ready, job::Wait::window, asked.peer());
   wait_as_faults(engine_, ready);
 }
 
-void Asking::receive(const Head& reply) noexcept {
+void Requests::receive(const Head& reply) noexcept {
   const auto words = reply.as<Words>();
-  if (Asked* const asked = take(reply, words)) return end(*asked, Status::ok);
+  if (PendingRequest* const asked = take(reply, words)) return end(*asked, Status::ok);
   if (has_tail(reply.kind) && reply.source < static_cast<std::uint32_t>(engine_.session().size())) {
     engine_.give_back(static_cast<int>(reply.source), words.tail_place);
   }
 }
 
 // Null: nobody asked for it, or does no longer, or a peer lies.
-Asked* Asking::take(const Head& reply, const Words& words) noexcept {
+PendingRequest* Requests::take(const Head& reply, const Words& words) noexcept {
   if (words.ticket >= fabric::tickets_max) return nullptr;
   const std::lock_guard guard(lock_);
-  Asked* const asked = asked_[words.ticket];
+  PendingRequest* const asked = asked_[words.ticket];
   const bool known = asked != nullptr && asked->ticket_.generation == words.generation &&
                      asked->peer_ == static_cast<int>(reply.source) && is_reply_to(asked->asked_for_, reply.kind);
   if (!known) return nullptr;
@@ -146,15 +149,15 @@ Asked* Asking::take(const Head& reply, const Words& words) noexcept {
   return asked;
 }
 
-void Asking::end(Asked& asked, Status status) noexcept {
+void Requests::end(PendingRequest& asked, Status status) noexcept {
   asked.status_ = status;
   asked.answered();
   asked.done_.store(true, std::memory_order_release);  // with the reply and what it brought
 }
 
-void Asking::gone(int rank) noexcept {
+void Requests::gone(int rank) noexcept {
   for (std::size_t i = 0; i < asked_.size(); ++i) {
-    Asked* lost = nullptr;
+    PendingRequest* lost = nullptr;
     {
       const std::lock_guard guard(lock_);
       if (asked_[i] == nullptr || asked_[i]->peer_ != rank) continue;

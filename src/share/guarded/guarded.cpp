@@ -81,11 +81,11 @@ bool may_put(job::Session& session, std::size_t bytes, const GuardedOptions& opt
 // Throws in all ranks where one cannot go on, or they ask for different things. Answers whether all may put.
 bool agree_on(Communicator& ranks, const std::exception_ptr& failure, std::size_t bytes, const GuardedOptions& options,
               bool puts) {
-  struct Asked {
+  struct PendingRequest {
     std::string_view name;
     Names names;
   };
-  constexpr std::array<Asked, 4> asked{
+  constexpr std::array<PendingRequest, 4> asked{
       {{"bytes", {}}, {"on_write", on_write_names}, {"mover", mover_names}, {"home", {}}}};
   const std::array<std::uint64_t, asked.size() + 1> mine{bytes, static_cast<std::uint64_t>(options.on_write),
                                                          static_cast<std::uint64_t>(options.mover),
@@ -140,13 +140,13 @@ Way make_way(Job& job, Communicator& ranks, std::size_t bytes, const GuardedOpti
 Guarded::Guarded(Job& job, std::size_t count, std::size_t element_bytes, const GuardedOptions& options,
                  std::span<const std::byte> initial)
     : session_(job.session()), home_(options.home) {
-  Runtime& runtime = Runtime::of(session_);
+  ShareRuntime& runtime = ShareRuntime::of(session_);
   Communicator& ranks = runtime.ranks(job);
   const bool is_mapped = job.hosts() == 1;
   const int copies = is_mapped ? 1 : session_.ranks_here();
   std::exception_ptr failure;
   std::size_t bytes = 0;
-  std::shared_ptr<Guard> made;
+  std::shared_ptr<Replica> made;
   try {
     bytes = bytes_of(count, element_bytes);
     check(job, options);
@@ -183,11 +183,11 @@ void Guarded::map(Job& job, std::size_t bytes, std::span<const std::byte> initia
 
 Guarded::~Guarded() {
   if (!session_.in_own_process()) {
-    new std::shared_ptr<Guard>(std::move(guard_));  // the parent's: kept for ever
+    new std::shared_ptr<Replica>(std::move(guard_));  // the parent's: kept for ever
     return;
   }
   if (std::uncaught_exceptions() == 0 && is_locked(Use::read)) name_misuse("is freed while it is locked");
-  Guards& guards = Runtime::of(session_).guards();
+  ReplicaTable& guards = ShareRuntime::of(session_).guards();
   if (guard_) {
     guards.free(guard_);
     return;

@@ -31,7 +31,7 @@ class Guarded {
   Status unlock(Use use) noexcept;
   /// Says so where it is not locked.
   [[nodiscard]] std::byte* bytes(Use use) const noexcept;
-  [[nodiscard]] Guard* guard() const noexcept { return guard_.get(); }  // null: on one host
+  [[nodiscard]] Replica* guard() const noexcept { return guard_.get(); }  // null: on one host
 
  private:
   void map(Job& job, std::size_t bytes, std::span<const std::byte> initial);
@@ -42,7 +42,7 @@ class Guarded {
 
   job::Session& session_;
   int home_;
-  std::shared_ptr<Guard> guard_;
+  std::shared_ptr<Replica> guard_;
   std::optional<Window> window_;  // on one host, as the next four
   std::byte* data_ = nullptr;
   std::uint64_t counter_at_ = 0;           // behind the data

@@ -4,7 +4,7 @@
 
 namespace tonari::share {
 
-int GuardHome::server_of(const GuardWant& want) {
+int GuardedHome::server_of(const GuardWant& want) {
   const int rank = static_cast<int>(want.rank);
   const int last = chain_.back().rank;
   if (last == rank) return -1;
@@ -13,22 +13,22 @@ int GuardHome::server_of(const GuardWant& want) {
 }
 
 // Late news change nothing: that of its earlier requests is no longer there, or in front.
-void GuardHome::has(int rank, std::uint64_t number) noexcept {
+void GuardedHome::has(int rank, std::uint64_t number) noexcept {
   const auto found =
       std::ranges::find_if(chain_, [&](const Link& each) { return each.rank == rank && each.number == number; });
   if (found != chain_.end()) chain_.erase(chain_.begin(), found);
 }
 
-std::deque<GuardHome::Link>::const_iterator GuardHome::find(int rank) const noexcept {
+std::deque<GuardedHome::Link>::const_iterator GuardedHome::find(int rank) const noexcept {
   return std::ranges::find_if(chain_, [rank](const Link& each) { return each.rank == rank; });
 }
 
-bool GuardHome::survives(int rank) const noexcept {
+bool GuardedHome::survives(int rank) const noexcept {
   const auto found = find(rank);
   return found == chain_.end() || (found == chain_.begin() && chain_.size() > 1);
 }
 
-bool GuardHome::frees(int rank) noexcept {
+bool GuardedHome::frees(int rank) noexcept {
   char& freed = freed_[static_cast<std::size_t>(rank)];
   if (freed == 0) --left_;
   freed = 1;

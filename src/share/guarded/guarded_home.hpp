@@ -16,9 +16,9 @@ namespace tonari::share {
 ///    |-- has -------->|
 ///
 /// Threads: one at a time.
-class GuardHome {
+class GuardedHome {
  public:
-  GuardHome(int self, int ranks) : chain_{{self, 0}}, freed_(static_cast<std::size_t>(ranks)), left_(ranks) {}
+  GuardedHome(int self, int ranks) : chain_{{self, 0}}, freed_(static_cast<std::size_t>(ranks)), left_(ranks) {}
 
   /// Who serves a request; that of a writer is served last of what is asked of that rank. -1: a peer lies.
   int server_of(const GuardWant& want);

@@ -17,16 +17,17 @@ constexpr std::align_val_t alignment{64};
 
 }  // namespace
 
-void Guard::Freeing::operator()(std::byte* bytes) const noexcept { ::operator delete[](bytes, alignment); }
+void Replica::Freeing::operator()(std::byte* bytes) const noexcept { ::operator delete[](bytes, alignment); }
 
-Guard::Guard(fabric::Engine& engine, window::Outbox& outbox, std::atomic<std::size_t>& held, const GuardPlan& plan)
-    : engine_(engine), outbox_(outbox), held_(held), plan_(plan), self_(engine.session().rank()) {
+Replica::Replica(fabric::Engine& engine, fabric::SendQueue& send_queue, std::atomic<std::size_t>& held,
+                 const GuardedPlan& plan)
+    : engine_(engine), send_queue_(send_queue), held_(held), plan_(plan), self_(engine.session().rank()) {
   if (mover() != Mover::asker_gets) memory_.reset(static_cast<std::byte*>(::operator new[](plan.bytes, alignment)));
   if (is_home(self_)) home_.emplace(self_, engine.session().size());
 }
 
-void Guard::open(std::span<const std::byte> initial, std::optional<Window> window,
-                 std::unique_ptr<window::Put> put) noexcept {
+void Replica::open(std::span<const std::byte> initial, std::optional<Window> window,
+                   std::unique_ptr<window::Put> put) noexcept {
   window_ = std::move(window);
   put_ = std::move(put);
   if (window_) memory_.reset();
@@ -39,17 +40,17 @@ void Guard::open(std::span<const std::byte> initial, std::optional<Window> windo
   source_ = self_;
 }
 
-Guard::~Guard() {
+Replica::~Replica() {
   if (counted_) held_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-bool Guard::can_enter(Use use) const noexcept {
+bool Replica::can_enter(Use use) const noexcept {
   if (writing_ || !has_data()) return false;
   if (use == Use::read) return may_read();
   return owner_ && readers_ == 0 && copies_.empty() && children_.empty() && sendings_.empty();
 }
 
-void Guard::hold(Use use) noexcept {
+void Replica::hold(Use use) noexcept {
   if (use == Use::write) {
     writing_ = true;
     tried_ = false;
@@ -59,7 +60,7 @@ void Guard::hold(Use use) noexcept {
   }
 }
 
-Status Guard::enter(Use use) noexcept {
+Status Replica::enter(Use use) noexcept {
   std::unique_lock guard(mutex_);
   if (queue_.empty() && can_enter(use)) [[likely]] {
     hold(use);
@@ -74,11 +75,11 @@ Status Guard::enter(Use use) noexcept {
   advance();
   const bool woke = std::exchange(woke_, false);
   guard.unlock();
-  if (woke) engine_.rouse();
+  if (woke) engine_.wake_self();
   return wait(waiter);
 }
 
-Status Guard::wait(Waiter& waiter) noexcept {
+Status Replica::wait(Waiter& waiter) noexcept {
   for (;;) {
     wait_for_outcome(waiter);
     switch (waiter.outcome.load(std::memory_order_acquire)) {
@@ -94,27 +95,27 @@ Status Guard::wait(Waiter& waiter) noexcept {
 }
 
 // Whom it waits for comes to the library by itself within a moment, most often: behind a barrier all lock at once.
-void Guard::wait_for_outcome(Waiter& waiter) noexcept {
+void Replica::wait_for_outcome(Waiter& waiter) noexcept {
   constexpr std::uint64_t patience_ns = 20'000;
   const auto is_over = [&waiter] { return waiter.outcome.load(std::memory_order_acquire) != Outcome::waiting; };
   if (is_over()) return;
   if (waiter.is_patient) {
-    return window::wait_patiently(engine_, is_over, job::Wait::lock, plan_.options.home, patience_ns,
+    return fabric::wait_patiently(engine_, is_over, job::Wait::lock, plan_.options.home, patience_ns,
                                   [&] { lose_patience(waiter); });
   }
-  window::WaitUntil waiting(engine_, is_over, job::Wait::lock, plan_.options.home);
+  fabric::WaitUntil waiting(engine_, is_over, job::Wait::lock, plan_.options.home);
   engine_.wait(waiting);
 }
 
-void Guard::lose_patience(Waiter& waiter) noexcept {
+void Replica::lose_patience(Waiter& waiter) noexcept {
   const std::lock_guard guard(mutex_);
   waiter.is_patient = false;
-  if (asked_ != Asked::nothing) engine_.nudge(plan_.options.home);
-  for (const Child& each : children_) engine_.nudge(each.rank);
+  if (asked_ != PendingRequest::nothing) engine_.wake_peer(plan_.options.home);
+  for (const Child& each : children_) engine_.wake_peer(each.rank);
 }
 
 // By the thread at the front of the queue: nothing changes the bytes meanwhile, neither here nor there (G4).
-void Guard::get(std::unique_lock<std::mutex>& guard) noexcept {
+void Replica::get(std::unique_lock<std::mutex>& guard) noexcept {
   const int source = source_;
   const std::uint64_t version = version_;
   guard.unlock();
@@ -129,10 +130,10 @@ void Guard::get(std::unique_lock<std::mutex>& guard) noexcept {
     valid_ = false;  // the owner has them, or has lost them, too
   }
   advance();
-  if (std::exchange(woke_, false)) engine_.rouse();
+  if (std::exchange(woke_, false)) engine_.wake_self();
 }
 
-Status Guard::try_enter(Use use) noexcept {
+Status Replica::try_enter(Use use) noexcept {
   const auto has_to_get = [&] { return (use == Use::read ? may_read() : owner_) && !has_data() && !fetching_; };
   const auto is_free = [&] {
     return queue_.empty() && (can_enter(use) || (mover() == Mover::asker_gets && has_to_get()));
@@ -149,7 +150,7 @@ Status Guard::try_enter(Use use) noexcept {
       const std::lock_guard look(mutex_);
       return is_free();
     };
-    window::WaitUntil waiting(engine_, is_free_now, job::Wait::lock, plan_.options.home, monotonic_ns() + patience_ns);
+    fabric::WaitUntil waiting(engine_, is_free_now, job::Wait::lock, plan_.options.home, monotonic_ns() + patience_ns);
     engine_.wait(waiting);
     guard.lock();
   }
@@ -164,7 +165,7 @@ Status Guard::try_enter(Use use) noexcept {
 }
 
 // So that this try or a later one finds what it needs.
-void Guard::ask_for_later(Use use) noexcept {
+void Replica::ask_for_later(Use use) noexcept {
   if (use == Use::write ? !owner_ : !may_read()) {
     queue_.push_back({Turn::What::local, use});
   } else if (use == Use::write && !writing_ && sendings_.empty()) {
@@ -176,14 +177,14 @@ void Guard::ask_for_later(Use use) noexcept {
 
 // How long a try waits for other ranks' answers: longer if the last ones were in vain, and not always the same, since
 // two that each have one lock and try for the other's, as std::lock does, would else go on exchanging them for ever.
-std::uint64_t Guard::next_patience_ns() noexcept {
+std::uint64_t Replica::next_patience_ns() noexcept {
   constexpr std::uint64_t unit_ns = 25'000;
   constexpr std::uint32_t doublings_max = 6;
   random_ = random_ * 6364136223846793005 + 1442695040888963407 + static_cast<std::uint64_t>(self_);
   return (random_ >> 61) * unit_ns << std::min(tries_in_vain_++, doublings_max);
 }
 
-Status Guard::leave(Use use) noexcept {
+Status Replica::leave(Use use) noexcept {
   Status status = Status::ok;
   {
     const std::lock_guard guard(mutex_);
@@ -205,23 +206,23 @@ Status Guard::leave(Use use) noexcept {
     advance();
     if (!std::exchange(woke_, false)) return status;
   }
-  engine_.rouse();  // perhaps another thread of this rank, which may sleep with the baton
+  engine_.wake_self();  // perhaps another thread of this rank, which may sleep with the progress lock
   return status;
 }
 
-bool Guard::has_entered(Use use) noexcept {
+bool Replica::has_entered(Use use) noexcept {
   const std::lock_guard guard(mutex_);
   return writing_ || (use == Use::read && readers_ != 0);
 }
 
-void Guard::prefetch() noexcept {
+void Replica::prefetch() noexcept {
   const std::lock_guard guard(mutex_);
   if (may_read() || lost_ || !queue_.empty()) return;
   queue_.push_back({Turn::What::local, Use::read});
   advance();
 }
 
-Status Guard::update_now() noexcept {
+Status Replica::update_now() noexcept {
   {
     const std::lock_guard guard(mutex_);
     if (owner_) {
@@ -237,10 +238,10 @@ Status Guard::update_now() noexcept {
   return status == Status::ok ? leave(Use::read) : status;
 }
 
-void Guard::drop() noexcept {
+void Replica::drop() noexcept {
   const std::lock_guard guard(mutex_);
   const bool has_nothing = owner_ || (!valid_ && !awaits_update_);
-  if (has_nothing || readers_ != 0 || asked_ != Asked::nothing || fetching_ || stopping_ || home_gone_) return;
+  if (has_nothing || readers_ != 0 || asked_ != PendingRequest::nothing || fetching_ || stopping_ || home_gone_) return;
   if (!sendings_.empty()) return;  // G9
   valid_ = awaits_update_ = false;
   dropped_ = true;
@@ -249,19 +250,19 @@ void Guard::drop() noexcept {
   advance();
 }
 
-void Guard::free() noexcept {
+void Replica::free() noexcept {
   const std::lock_guard guard(mutex_);
   post(plan_.options.home, fabric::Kind::guard_freed);
   advance();
 }
 
-bool Guard::is_over() noexcept {
+bool Replica::is_over() noexcept {
   const std::lock_guard guard(mutex_);
   return over_ && all_is_sent();
 }
 
 // Does all that can be done, with mutex_ held.
-void Guard::advance() noexcept {
+void Replica::advance() noexcept {
   bool moved = true;
   while (moved) {
     while (step()) queue_.pop_front();
@@ -279,12 +280,12 @@ void Guard::advance() noexcept {
   counted_ = !counted_;
   held_.fetch_add(counted_ ? 1 : static_cast<std::size_t>(-1), std::memory_order_relaxed);
   if (!counted_) return;
-  engine_.rouse();
-  engine_.session().arena().ring_service_bell(self_);
+  engine_.wake_self();
+  engine_.session().arena().ring_service_doorbell(self_);
 }
 
 // True: the front of the queue is done.
-bool Guard::step() noexcept {
+bool Replica::step() noexcept {
   if (queue_.empty()) return false;
   const Turn turn = queue_.front();
   switch (turn.what) {
@@ -306,15 +307,16 @@ bool Guard::step() noexcept {
   return true;
 }
 
-bool Guard::step_local(const Turn& turn) noexcept {
+bool Replica::step_local(const Turn& turn) noexcept {
   const bool reads = turn.use == Use::read;
-  const Nudge nudge = turn.waiter != nullptr && turn.waiter->is_patient ? Nudge::later : Nudge::now;
+  const fabric::Wakeup wakeup =
+      turn.waiter != nullptr && turn.waiter->is_patient ? fabric::Wakeup::later : fabric::Wakeup::now;
   if (lost_ || (home_gone_ && !(reads ? may_read() : owner_))) {
     end(turn, Outcome::failed);
     return true;
   }
   if (!(reads ? may_read() : owner_)) {
-    ask(reads ? GuardAct::read : GuardAct::write, nudge);
+    ask(reads ? GuardAct::read : GuardAct::write, wakeup);
     return false;
   }
   if (turn.waiter == nullptr) return true;
@@ -324,13 +326,13 @@ bool Guard::step_local(const Turn& turn) noexcept {
   }
   if (writing_) return false;
   // What is being sent may neither be changed nor be overtaken by a stop.
-  if (!reads && (!sendings_.empty() || !stop_readers(-1, nudge) || readers_ != 0)) return false;
+  if (!reads && (!sendings_.empty() || !stop_readers(-1, wakeup) || readers_ != 0)) return false;
   hold(turn.use);
   end(turn, Outcome::entered);
   return true;
 }
 
-bool Guard::step_ownership(const Turn& turn) noexcept {
+bool Replica::step_ownership(const Turn& turn) noexcept {
   if (!owner_ || writing_ || fetching_ || !sendings_.empty() || !stop_readers(turn.rank) || readers_ != 0) return false;
   stopped_.remove(turn.rank);
   if (updates()) {
@@ -350,20 +352,20 @@ bool Guard::step_ownership(const Turn& turn) noexcept {
   return true;
 }
 
-void Guard::ask(GuardAct act, Nudge nudge) noexcept {
-  if (asked_ != Asked::nothing || (act == GuardAct::read && awaits_update_)) return;
-  asked_ = act == GuardAct::read ? Asked::to_read : Asked::to_write;
+void Replica::ask(GuardAct act, fabric::Wakeup wakeup) noexcept {
+  if (asked_ != PendingRequest::nothing || (act == GuardAct::read && awaits_update_)) return;
+  asked_ = act == GuardAct::read ? PendingRequest::to_read : PendingRequest::to_write;
   post(plan_.options.home, fabric::Kind::guard_want, GuardWant{have_, ++asks_, static_cast<std::uint32_t>(self_), act},
-       0, nudge);
+       0, wakeup);
 }
 
-void Guard::end(const Turn& turn, Outcome outcome) noexcept {
+void Replica::end(const Turn& turn, Outcome outcome) noexcept {
   if (turn.waiter == nullptr) return;
   turn.waiter->outcome.store(outcome, std::memory_order_release);  // it may be gone from here on
   woke_ = true;
 }
 
-void Guard::fail_local() noexcept {
+void Replica::fail_local() noexcept {
   std::erase_if(queue_, [this](const Turn& turn) {
     if (turn.what != Turn::What::local) return false;
     end(turn, Outcome::failed);
@@ -372,7 +374,7 @@ void Guard::fail_local() noexcept {
 }
 
 // A writer is next: it would stop again whoever is given a copy now.
-bool Guard::is_about_to_change() const noexcept {
+bool Replica::is_about_to_change() const noexcept {
   if (queue_.empty()) return false;
   const Turn& next = queue_.front();
   return next.what == Turn::What::ownership ||

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "share/guarded/guarded_home.hpp"
+#include "fabric/send_queue.hpp"
 #include "fabric/wakeup.hpp"
 #include "share/coherence/rank_set.hpp"
-#include "fabric/send_queue.hpp"
+#include "share/guarded/guarded_home.hpp"
 #include "window/remote/rdma_put.hpp"
 
 #include <tonari/guarded.hpp>
@@ -24,7 +24,7 @@ namespace tonari::share {
 enum class Use : std::uint8_t { read, write };
 
 /// What is the same for a variable at all ranks.
-struct GuardPlan {
+struct GuardedPlan {
   std::uint32_t number;
   std::size_t bytes;
   GuardedOptions options;
@@ -43,13 +43,14 @@ struct GuardPlan {
 /// where they are as long as somebody may need them. G9 who puts data is the owner, or in copies_, or stops: so nothing
 /// is being put while one writes.
 ///
-/// Threads: any. receive() and retry() by the baton's holder, or in the place of it.
-class Guard {
+/// Threads: any. receive() and retry() by the progress lock's holder, or in the place of it.
+class Replica {
  public:
   /// Has its memory, unless that comes with open().
-  Guard(fabric::Engine& engine, window::Outbox& outbox, std::atomic<std::size_t>& held, const GuardPlan& plan);
-  Guard(Guard&&) = delete;
-  ~Guard();
+  Replica(fabric::Engine& engine, fabric::SendQueue& send_queue, std::atomic<std::size_t>& held,
+          const GuardedPlan& plan);
+  Replica(Replica&&) = delete;
+  ~Replica();
 
   /// All ranks have made it. Before anything else is called. `initial`: at the home. `window`: of all copies, where
   /// data are not sent; `put`: how they are put there, else askers get them.
@@ -77,7 +78,7 @@ class Guard {
   enum class Outcome : std::uint8_t { waiting, entered, failed, to_get };
   struct Waiter {
     std::atomic<Outcome> outcome{Outcome::waiting};  // release: the data, and what other holders did
-    bool is_patient = true;                          // it will yet nudge whom it waits for
+    bool is_patient = true;                          // it will yet wakeup whom it waits for
   };
   struct Turn {
     enum class What : std::uint8_t { local, copy, ownership, drop };
@@ -87,7 +88,7 @@ class Guard {
     int rank = -1;             // of another
     std::uint64_t have = 0;    // what that rank has
   };
-  enum class Asked : std::uint8_t { nothing, to_read, to_write };
+  enum class PendingRequest : std::uint8_t { nothing, to_read, to_write };
   struct Sending {
     int rank;
     GivenTag tag;
@@ -122,7 +123,7 @@ class Guard {
   bool step() noexcept;
   bool step_local(const Turn& turn) noexcept;
   bool step_ownership(const Turn& turn) noexcept;
-  void ask(GuardAct act, Nudge nudge) noexcept;
+  void ask(GuardAct act, fabric::Wakeup wakeup) noexcept;
   void end(const Turn& turn, Outcome outcome) noexcept;
   void fail_local() noexcept;
   [[nodiscard]] bool is_about_to_change() const noexcept;
@@ -147,20 +148,21 @@ class Guard {
 
   // guard_sending.cpp: what goes to others
   template <class Body>
-  void post(int peer, fabric::Kind kind, const Body& body, std::uint32_t tag = 0, Nudge nudge = Nudge::now) noexcept;
+  void post(int peer, fabric::Kind kind, const Body& body, std::uint32_t tag = 0,
+            fabric::Wakeup wakeup = fabric::Wakeup::now) noexcept;
   void post(int peer, fabric::Kind kind) noexcept { post(peer, kind, GuardWord{0}); }
   void tell_all(fabric::Kind kind) noexcept;
   void give(int rank, GivenTag tag, std::uint64_t have) noexcept;
   bool send() noexcept;
-  Nudge nudge_for(const Sending& sending) noexcept;
+  fabric::Wakeup wakeup_for(const Sending& sending) noexcept;
   bool send_front() noexcept;
   bool send_pieces(Sending& sending) noexcept;
   bool send_piece(Sending& sending) noexcept;
   Status put(Sending& sending) noexcept;
   void send_to_groups(std::span<const ShortRank> ranks, const Sending& pattern) noexcept;
   void update_copies() noexcept;
-  bool stop_readers(int except, Nudge nudge = Nudge::now) noexcept;
-  void stop(std::span<const ShortRank> ranks, Nudge nudge = Nudge::now) noexcept;
+  bool stop_readers(int except, fabric::Wakeup wakeup = fabric::Wakeup::now) noexcept;
+  void stop(std::span<const ShortRank> ranks, fabric::Wakeup wakeup = fabric::Wakeup::now) noexcept;
   void tell_stopped() noexcept;
   [[nodiscard]] std::vector<ShortRank> alive_others(std::span<const ShortRank> ranks) const;
   [[nodiscard]] bool is_alive(int rank) const noexcept { return engine_.session().alive(rank); }
@@ -174,9 +176,9 @@ class Guard {
   [[nodiscard]] bool all_is_sent() const noexcept { return sendings_.empty() && !(put_ && put_->is_under_way()); }
 
   fabric::Engine& engine_;
-  window::Outbox& outbox_;
-  std::atomic<std::size_t>& held_;  // variables with something to send; relaxed: whoever raises it rings a bell
-  const GuardPlan plan_;
+  fabric::SendQueue& send_queue_;
+  std::atomic<std::size_t>& held_;  // variables with something to send; relaxed: whoever raises it rings a doorbell
+  const GuardedPlan plan_;
   const int self_;
   std::optional<Window> window_;  // of all copies, where they are not sent
   struct Freeing {
@@ -193,21 +195,21 @@ class Guard {
   std::uint32_t entries_ = 0;
   std::uint64_t random_ = 0;
   std::uint32_t tries_in_vain_ = 0;
-  bool woke_ = false;  // a thread of this rank, perhaps one that sleeps with the baton
+  bool woke_ = false;  // a thread of this rank, perhaps one that sleeps with the progress lock
 
   // What this rank may do, and its bytes.
   bool owner_ = false;
-  bool valid_ = false;            // it may read, though not the owner
-  bool dropped_ = false;          // takes no leave to read that it has not asked for
-  bool awaits_update_ = false;    // so it need not ask
-  std::uint64_t version_ = 0;     // that it may read
-  std::uint64_t have_ = 0;        // of its bytes; 0: none, or half of another
-  std::uint64_t coming_ = 0;      // that pieces come of
-  std::uint32_t next_piece_ = 0;  // of that
-  int source_ = -1;               // has the bytes of version_
-  bool fetching_ = false;         // from there
-  std::uint32_t epoch_ = 0;       // rounds of stops so far: older leave to read is void
-  Asked asked_ = Asked::nothing;  // of the home
+  bool valid_ = false;                              // it may read, though not the owner
+  bool dropped_ = false;                            // takes no leave to read that it has not asked for
+  bool awaits_update_ = false;                      // so it need not ask
+  std::uint64_t version_ = 0;                       // that it may read
+  std::uint64_t have_ = 0;                          // of its bytes; 0: none, or half of another
+  std::uint64_t coming_ = 0;                        // that pieces come of
+  std::uint32_t next_piece_ = 0;                    // of that
+  int source_ = -1;                                 // has the bytes of version_
+  bool fetching_ = false;                           // from there
+  std::uint32_t epoch_ = 0;                         // rounds of stops so far: older leave to read is void
+  PendingRequest asked_ = PendingRequest::nothing;  // of the home
   std::uint64_t asks_ = 0;
   bool home_gone_ = false;
   bool lost_ = false;
@@ -228,7 +230,7 @@ class Guard {
   std::deque<Sending> sendings_;
   bool counted_ = false;               // in held_
   std::vector<fabric::Head> to_self_;  // not yet taken
-  std::optional<GuardHome> home_;
+  std::optional<GuardedHome> home_;
   bool over_ = false;
 };
 

@@ -1,5 +1,5 @@
-#include "share/guarded/replica.hpp"
 #include "share/guarded/heads.hpp"
+#include "share/guarded/replica.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -11,23 +11,23 @@ namespace tonari::share {
 using fabric::Head;
 using fabric::Kind;
 
-void Guard::receive(const Head& head) noexcept {
+void Replica::receive(const Head& head) noexcept {
   const std::lock_guard guard(mutex_);
   take(head);
   advance();
 }
 
-void Guard::retry() noexcept {
+void Replica::retry() noexcept {
   {
     const std::lock_guard guard(mutex_);
     if (all_is_sent()) return;
     advance();
     if (!std::exchange(woke_, false)) return;
   }
-  engine_.rouse();  // whom this poll has looked at already
+  engine_.wake_self();  // whom this poll has looked at already
 }
 
-void Guard::take(const Head& head) noexcept {
+void Replica::take(const Head& head) noexcept {
   const int peer = static_cast<int>(head.source);
   switch (head.kind) {
     case Kind::guard_want: return take_want(peer, head.as<GuardWant>());
@@ -67,23 +67,23 @@ void Guard::take(const Head& head) noexcept {
 }
 
 // At the home.
-void Guard::take_want(int peer, const GuardWant& want) noexcept {
+void Replica::take_want(int peer, const GuardWant& want) noexcept {
   if (!home_ || want.rank != static_cast<std::uint32_t>(peer)) return;  // a peer lies
   const int server = home_->server_of(want);
   if (server >= 0) post(server, Kind::guard_deed, want);
 }
 
-void Guard::take_deed(int peer, const GuardWant& want) noexcept {
+void Replica::take_deed(int peer, const GuardWant& want) noexcept {
   const int rank = static_cast<int>(want.rank);
   const bool is_another = rank >= 0 && rank < engine_.session().size() && rank != self_;
-  if (!is_home(peer) || !is_another || (!owner_ && asked_ != Asked::to_write)) return;  // a peer lies
+  if (!is_home(peer) || !is_another || (!owner_ && asked_ != PendingRequest::to_write)) return;  // a peer lies
   const auto what = want.act == GuardAct::read    ? Turn::What::copy
                     : want.act == GuardAct::write ? Turn::What::ownership
                                                   : Turn::What::drop;
   queue_.push_back({what, Use::read, nullptr, rank, want.have});
 }
 
-void Guard::take_given(const Head& head) noexcept {
+void Replica::take_given(const Head& head) noexcept {
   const auto given = head.as<GuardGiven>();
   const auto tag = GivenTag::unpacked(head.tag);
   if ((tag.has_data && mover() == Mover::asker_gets) || (tag.in_place && !put_)) return;  // a peer lies
@@ -96,7 +96,7 @@ void Guard::take_given(const Head& head) noexcept {
   take_gift(tag, given.version, given.epoch, given.source, std::span(listed).first(count));
 }
 
-void Guard::take_piece(const Head& head) noexcept {
+void Replica::take_piece(const Head& head) noexcept {
   const auto piece = head.as<GuardPiece>();
   const auto tag = GivenTag::unpacked(head.tag);
   const int peer = static_cast<int>(head.source);
@@ -115,7 +115,7 @@ void Guard::take_piece(const Head& head) noexcept {
 
 // The same piece of one version may come from several. They come in their order from each: so where the last is there
 // from one of them, all are.
-void Guard::store(std::uint64_t version, std::uint32_t piece, std::span<const std::byte> bytes) noexcept {
+void Replica::store(std::uint64_t version, std::uint32_t piece, std::span<const std::byte> bytes) noexcept {
   if (version <= have_ || version < coming_ || readers_ != 0 || writing_) return;
   if (version != coming_) {
     coming_ = version;
@@ -128,22 +128,22 @@ void Guard::store(std::uint64_t version, std::uint32_t piece, std::span<const st
   if (++next_piece_ == pieces()) have_ = version;
 }
 
-void Guard::take_in_place(std::uint64_t version) noexcept {
+void Replica::take_in_place(std::uint64_t version) noexcept {
   if (version > have_ && readers_ == 0 && !writing_) have_ = version;
 }
 
 // To those who are to be given the same; not by who writes: it has had them all stopped. Where data are put, G9 holds:
 // a stop that has overtaken this has gone to them, too; and nobody would stop one that has dropped.
-void Guard::relay(GivenTag tag, std::uint64_t version, std::uint32_t epoch, ShortRank source,
-                  std::span<const ShortRank> listed) noexcept {
+void Replica::relay(GivenTag tag, std::uint64_t version, std::uint32_t epoch, ShortRank source,
+                    std::span<const ShortRank> listed) noexcept {
   if (writing_ || (put_ && epoch < epoch_)) return;
   tag.in_place = false;
   if (put_ && dropped_) tag.has_data = false;  // they are to ask for themselves
   if (!tag.has_data || have_ == version) send_to_groups(alive_others(listed), {-1, tag, version, epoch, source});
 }
 
-void Guard::take_gift(const GivenTag& tag, std::uint64_t version, std::uint32_t epoch, ShortRank source,
-                      std::span<const ShortRank> listed) noexcept {
+void Replica::take_gift(const GivenTag& tag, std::uint64_t version, std::uint32_t epoch, ShortRank source,
+                        std::span<const ShortRank> listed) noexcept {
   if (lost_) return;
   if (source >= engine_.session().size()) return;  // a peer lies
   if (tag.what == GivenTag::data) {
@@ -151,7 +151,7 @@ void Guard::take_gift(const GivenTag& tag, std::uint64_t version, std::uint32_t 
     return;
   }
   if (tag.what == GivenTag::ownership) {
-    if (asked_ != Asked::to_write && !home_gone_) return;  // a peer lies
+    if (asked_ != PendingRequest::to_write && !home_gone_) return;  // a peer lies
     owner_ = true;
     awaits_update_ = dropped_ = has_read_ = false;
     stopped_.remove(self_);
@@ -161,7 +161,7 @@ void Guard::take_gift(const GivenTag& tag, std::uint64_t version, std::uint32_t 
     if (tag.asked_for) dropped_ = false;
     // Leave to read from before a stop that has overtaken it is void: asked for again, if need be.
     const bool is_void = epoch < epoch_ || owner_ || dropped_;
-    if (tag.asked_for && asked_ == Asked::to_read) asked_ = Asked::nothing;
+    if (tag.asked_for && asked_ == PendingRequest::to_read) asked_ = PendingRequest::nothing;
     if (is_void) return;
     if (mover() == Mover::owner_puts && !tag.has_data && have_ != version) {  // who was to pass it on has dropped it
       awaits_update_ = false;
@@ -170,7 +170,7 @@ void Guard::take_gift(const GivenTag& tag, std::uint64_t version, std::uint32_t 
     valid_ = true;
     awaits_update_ = false;
   }
-  if (tag.what == GivenTag::ownership) asked_ = Asked::nothing;
+  if (tag.what == GivenTag::ownership) asked_ = PendingRequest::nothing;
   epoch_ = std::max(epoch_, epoch);
   version_ = version;
   source_ = source;
@@ -178,7 +178,7 @@ void Guard::take_gift(const GivenTag& tag, std::uint64_t version, std::uint32_t 
   post(source_, Kind::guard_fetch);
 }
 
-void Guard::take_stop(int parent, const GuardStop& body) noexcept {
+void Replica::take_stop(int parent, const GuardStop& body) noexcept {
   if (owner_) return;  // a peer lies
   epoch_ = std::max(epoch_, body.epoch);
   stopping_ = true;
@@ -189,30 +189,30 @@ void Guard::take_stop(int parent, const GuardStop& body) noexcept {
 }
 
 // At the home: nobody needs it any more.
-void Guard::take_over() noexcept {
+void Replica::take_over() noexcept {
   tell_all(Kind::guard_over);
   be_over();
 }
 
-void Guard::be_over() noexcept {
+void Replica::be_over() noexcept {
   over_ = true;
   sendings_.clear();
 }
 
-void Guard::tell_lost() noexcept { post(plan_.options.home, Kind::guard_lost); }
+void Replica::tell_lost() noexcept { post(plan_.options.home, Kind::guard_lost); }
 
-void Guard::lose() noexcept {
+void Replica::lose() noexcept {
   if (std::exchange(lost_, true)) return;
   if (home_) tell_all(Kind::guard_lost);
   owner_ = valid_ = stopping_ = awaits_update_ = false;
-  asked_ = Asked::nothing;
+  asked_ = PendingRequest::nothing;
   children_.clear();
   sendings_.clear();
   fail_local();
   queue_.clear();
 }
 
-void Guard::died(int rank) noexcept {
+void Replica::died(int rank) noexcept {
   const std::lock_guard guard(mutex_);
   copies_.remove(rank);
   stopped_.remove(rank);
@@ -231,8 +231,8 @@ void Guard::died(int rank) noexcept {
   }
   if (rank == plan_.options.home) {
     home_gone_ = true;
-    asked_ = Asked::nothing;
-  } else if (asked_ != Asked::nothing) {
+    asked_ = PendingRequest::nothing;
+  } else if (asked_ != PendingRequest::nothing) {
     post(plan_.options.home, Kind::guard_waits, GuardWord{static_cast<std::uint64_t>(rank)});
   }
   if (home_ && !home_->survives(rank)) lose();

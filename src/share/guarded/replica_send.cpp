@@ -1,5 +1,5 @@
-#include "share/guarded/replica.hpp"
 #include "share/guarded/heads.hpp"
+#include "share/guarded/replica.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@ using fabric::Head;
 using fabric::Kind;
 
 template <class Body>
-void Guard::post(int peer, Kind kind, const Body& body, std::uint32_t tag, Nudge nudge) noexcept {
+void Replica::post(int peer, Kind kind, const Body& body, std::uint32_t tag, fabric::Wakeup wakeup) noexcept {
   Head head;
   head.kind = kind;
   head.inline_bytes = sizeof body;
@@ -21,21 +21,21 @@ void Guard::post(int peer, Kind kind, const Body& body, std::uint32_t tag, Nudge
   head.tag = tag;
   head.set(body);
   if (peer == self_) return to_self_.push_back(head);
-  outbox_.post(peer, head, fabric::Lane::request);
-  if (nudge == Nudge::now) engine_.nudge(peer);
+  send_queue_.post(peer, head, fabric::Lane::request);
+  if (wakeup == fabric::Wakeup::now) engine_.wake_peer(peer);
 }
-template void Guard::post(int, Kind, const GuardWant&, std::uint32_t, Nudge) noexcept;
-template void Guard::post(int, Kind, const GuardWord&, std::uint32_t, Nudge) noexcept;
-template void Guard::post(int, Kind, const GuardList&, std::uint32_t, Nudge) noexcept;
+template void Replica::post(int, Kind, const GuardWant&, std::uint32_t, fabric::Wakeup) noexcept;
+template void Replica::post(int, Kind, const GuardWord&, std::uint32_t, fabric::Wakeup) noexcept;
+template void Replica::post(int, Kind, const GuardList&, std::uint32_t, fabric::Wakeup) noexcept;
 
-void Guard::tell_all(Kind kind) noexcept {
+void Replica::tell_all(Kind kind) noexcept {
   for (int rank = 0; rank < engine_.session().size(); ++rank) {
     if (rank != self_) post(rank, kind);
   }
 }
 
 // Leave to read, ownership, or the data alone. `have`: what the rank has already.
-void Guard::give(int rank, GivenTag tag, std::uint64_t have) noexcept {
+void Replica::give(int rank, GivenTag tag, std::uint64_t have) noexcept {
   tag.has_data = tag.what == GivenTag::data || (mover() == Mover::owner_puts && have != version_);
   const int source = has_data() ? self_ : source_;
   sendings_.push_back({rank, tag, version_, epoch_, static_cast<ShortRank>(source)});
@@ -43,7 +43,7 @@ void Guard::give(int rank, GivenTag tag, std::uint64_t have) noexcept {
 
 // True if something is on its way that was not. One after the other, so that their pieces do not share what room
 // there is.
-bool Guard::send() noexcept {
+bool Replica::send() noexcept {
   bool sent = false;
   while (!sendings_.empty() && send_front()) {
     sendings_.pop_front();
@@ -55,13 +55,13 @@ bool Guard::send() noexcept {
 
 // Nobody waits for who was not asking and has nothing to pass on: that rank hears of it when it comes to lock. But it
 // must not keep the room that others need.
-Nudge Guard::nudge_for(const Sending& sending) noexcept {
+fabric::Wakeup Replica::wakeup_for(const Sending& sending) noexcept {
   const bool is_awaited = sending.tag.asked_for || !sending.listed.empty() || pieces() > pieces_ahead_max;
-  return is_awaited || !engine_.bulk().has_plenty() ? Nudge::now : Nudge::later;
+  return is_awaited || !engine_.bulk().has_plenty() ? fabric::Wakeup::now : fabric::Wakeup::later;
 }
 
 // True when all of it is.
-bool Guard::send_front() noexcept {
+bool Replica::send_front() noexcept {
   Sending& sending = sendings_.front();
   if (!is_alive(sending.rank)) return true;
   GivenTag tag = sending.tag;
@@ -80,12 +80,12 @@ bool Guard::send_front() noexcept {
     const auto listed = std::as_bytes(std::span(sending.listed));
     std::ranges::copy(listed, given.rest.begin());
   }
-  post(sending.rank, Kind::guard_given, given, tag.packed(), nudge_for(sending));
+  post(sending.rank, Kind::guard_given, given, tag.packed(), wakeup_for(sending));
   return true;
 }
 
 // Answers again until the data are in place.
-Status Guard::put(Sending& sending) noexcept {
+Status Replica::put(Sending& sending) noexcept {
   if (!sending.begun) {
     if (put_->end() == Status::again) return Status::again;  // for one that has died
     put_->start(sending.rank);
@@ -95,7 +95,7 @@ Status Guard::put(Sending& sending) noexcept {
   return sending.begun ? status : Status::again;
 }
 
-bool Guard::send_pieces(Sending& sending) noexcept {
+bool Replica::send_pieces(Sending& sending) noexcept {
   for (; sending.piece < pieces(); ++sending.piece) {
     if (sending.piece == sending.allowed || !send_piece(sending)) return false;
   }
@@ -103,7 +103,7 @@ bool Guard::send_pieces(Sending& sending) noexcept {
 }
 
 // False where there is no room.
-bool Guard::send_piece(Sending& sending) noexcept {
+bool Replica::send_piece(Sending& sending) noexcept {
   const std::size_t at = sending.piece * GuardPiece::bytes_max;
   const std::size_t bytes = std::min(plan_.bytes - at, GuardPiece::bytes_max);
   const auto block = engine_.bulk().allocate(bytes, sending.rank);
@@ -115,11 +115,11 @@ bool Guard::send_piece(Sending& sending) noexcept {
     tag.listed = static_cast<std::uint32_t>(sending.listed.size());
     std::ranges::copy(sending.listed, piece.listed.begin());
   }
-  post(sending.rank, Kind::guard_given_tail, piece, tag.packed(), nudge_for(sending));
+  post(sending.rank, Kind::guard_given_tail, piece, tag.packed(), wakeup_for(sending));
   return true;
 }
 
-void Guard::send_to_groups(std::span<const ShortRank> ranks, const Sending& pattern) noexcept {
+void Replica::send_to_groups(std::span<const ShortRank> ranks, const Sending& pattern) noexcept {
   const std::size_t listed_max = pattern.tag.has_data ? GuardPiece::listed_max : GuardGiven::listed_max;
   in_groups(ranks, plan_.branches, listed_max, [&](ShortRank first, std::span<const ShortRank> others) {
     Sending& sending = sendings_.emplace_back(pattern);
@@ -129,7 +129,7 @@ void Guard::send_to_groups(std::span<const ShortRank> ranks, const Sending& patt
 }
 
 // All who could read before the last writes may again.
-void Guard::update_copies() noexcept {
+void Replica::update_copies() noexcept {
   const std::vector<ShortRank> ranks = alive_others(stopped_.ranks());
   stopped_.clear();
   copies_.add(ranks);
@@ -140,7 +140,7 @@ void Guard::update_copies() noexcept {
 }
 
 // True when nobody but this rank, and `except`, may read; else it begins or goes on to see to that.
-bool Guard::stop_readers(int except, Nudge nudge) noexcept {
+bool Replica::stop_readers(int except, fabric::Wakeup wakeup) noexcept {
   copies_.remove(except);
   if (!children_.empty()) return false;
   if (copies_.empty()) return true;
@@ -149,27 +149,27 @@ bool Guard::stop_readers(int except, Nudge nudge) noexcept {
   const std::vector<ShortRank> ranks = alive_others(copies_.ranks());
   stopped_.add(ranks);
   copies_.clear();
-  stop(ranks, nudge);
+  stop(ranks, wakeup);
   return children_.empty();
 }
 
-void Guard::stop(std::span<const ShortRank> ranks, Nudge nudge) noexcept {
+void Replica::stop(std::span<const ShortRank> ranks, fabric::Wakeup wakeup) noexcept {
   in_groups(ranks, plan_.branches, GuardStop::listed_max, [&](ShortRank first, std::span<const ShortRank> others) {
     children_.push_back({first, {others.begin(), others.end()}});
     GuardStop body{epoch_, later_, static_cast<std::uint16_t>(others.size()), {}};
     std::ranges::copy(others, body.listed.begin());
-    post(first, Kind::guard_stop, body, 0, nudge);
+    post(first, Kind::guard_stop, body, 0, wakeup);
   });
 }
 
 // Once nobody reads here, and those behind this rank have said the same, and they have what this rank sends them.
-void Guard::tell_stopped() noexcept {
+void Replica::tell_stopped() noexcept {
   if (!stopping_ || readers_ != 0 || fetching_ || !children_.empty() || !sendings_.empty()) return;
   stopping_ = false;
   post(parent_, Kind::guard_stopped);
 }
 
-std::vector<ShortRank> Guard::alive_others(std::span<const ShortRank> ranks) const {
+std::vector<ShortRank> Replica::alive_others(std::span<const ShortRank> ranks) const {
   std::vector<ShortRank> result(ranks.begin(), ranks.end());
   std::erase_if(result, [this](ShortRank rank) {
     return rank >= engine_.session().size() || rank == self_ || !is_alive(rank);  // the first two: a peer lied

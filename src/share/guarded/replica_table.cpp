@@ -8,42 +8,42 @@ namespace tonari::share {
 
 using fabric::Head;
 
-std::shared_ptr<Guard> Guards::make(std::size_t bytes, const GuardedOptions& options) {
+std::shared_ptr<Replica> ReplicaTable::make(std::size_t bytes, const GuardedOptions& options) {
   free_what_is_over();
   const std::lock_guard guard(mutex_);
-  const std::size_t number = guards_.size();
-  if (number == guards_.capacity()) guards_.reserve(2 * number + 16);  // so that open() has room
-  const GuardPlan plan{static_cast<std::uint32_t>(number), bytes, options, branches_};
-  return std::make_shared<Guard>(engine_, outbox_, held_, plan);
+  const std::size_t number = replicas_.size();
+  if (number == replicas_.capacity()) replicas_.reserve(2 * number + 16);  // so that open() has room
+  const GuardedPlan plan{static_cast<std::uint32_t>(number), bytes, options, branches_};
+  return std::make_shared<Replica>(engine_, send_queue_, held_, plan);
 }
 
-void Guards::open(const std::shared_ptr<Guard>& made, std::span<const std::byte> initial, std::optional<Window> window,
-                  std::unique_ptr<window::Put> put) noexcept {
+void ReplicaTable::open(const std::shared_ptr<Replica>& made, std::span<const std::byte> initial,
+                        std::optional<Window> window, std::unique_ptr<window::Put> put) noexcept {
   made->open(initial, std::move(window), std::move(put));
   const std::lock_guard guard(mutex_);
-  const std::size_t number = guards_.size();
-  guards_.push_back(made);
-  std::erase_if(strays_, [&](const Head& head) {  // under the lock: those that come now wait for it
+  const std::size_t number = replicas_.size();
+  replicas_.push_back(made);
+  std::erase_if(undelivered_, [&](const Head& head) {  // under the lock: those that come now wait for it
     if (head.context != number) return false;
-    --strays_from_[head.source];
+    --undelivered_from_[head.source];
     made->receive(head);
     return true;
   });
   for (const int rank : dead_) made->died(rank);
 }
 
-void Guards::free(const std::shared_ptr<Guard>& freed) noexcept {
+void ReplicaTable::free(const std::shared_ptr<Replica>& freed) noexcept {
   freed->free();
   {
     const std::lock_guard guard(mutex_);
-    for (auto& each : guards_) {
+    for (auto& each : replicas_) {
       if (each == freed && freed->is_over()) each.reset();
     }
   }
   free_what_is_over();
 }
 
-void Guards::keep(Window&& window, std::function<bool(Window&)> needs) {
+void ReplicaTable::keep(Window&& window, std::function<bool(Window&)> needs) {
   {
     const std::lock_guard guard(mutex_);
     kept_.push_back({std::move(window), std::move(needs)});
@@ -52,8 +52,8 @@ void Guards::keep(Window&& window, std::function<bool(Window&)> needs) {
 }
 
 // By a thread of the program: to free a window may mean to wait.
-void Guards::free_what_is_over() noexcept {
-  std::vector<std::shared_ptr<Guard>> over;  // destroyed with nothing held, as the next
+void ReplicaTable::free_what_is_over() noexcept {
+  std::vector<std::shared_ptr<Replica>> over;  // destroyed with nothing held, as the next
   std::list<Kept> unneeded;
   const std::lock_guard guard(mutex_);
   over.swap(over_);
@@ -64,24 +64,24 @@ void Guards::free_what_is_over() noexcept {
   }
 }
 
-void Guards::end() noexcept {
-  std::vector<std::shared_ptr<Guard>> all;  // destroyed with nothing held, as the next: their windows wait for others
-  std::vector<std::shared_ptr<Guard>> over;
+void ReplicaTable::end() noexcept {
+  std::vector<std::shared_ptr<Replica>> all;  // destroyed with nothing held, as the next: their windows wait for others
+  std::vector<std::shared_ptr<Replica>> over;
   std::list<Kept> kept;
   const std::lock_guard guard(mutex_);
-  all.swap(guards_);
+  all.swap(replicas_);
   over.swap(over_);
   kept.swap(kept_);
 }
 
-void Guards::receive(const Head& head) noexcept {
+void ReplicaTable::receive(const Head& head) noexcept {
   if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return;  // a peer lies
-  std::shared_ptr<Guard> found;
+  std::shared_ptr<Replica> found;
   {
     const std::lock_guard guard(mutex_);
-    if (head.context < guards_.size()) {
-      found = guards_[head.context];
-    } else if (keep_stray(head)) {
+    if (head.context < replicas_.size()) {
+      found = replicas_[head.context];
+    } else if (keep_undelivered(head)) {
       return;
     }
   }
@@ -90,9 +90,9 @@ void Guards::receive(const Head& head) noexcept {
   let_go(head.context, std::move(found));
 }
 
-void Guards::let_go(std::uint32_t number, std::shared_ptr<Guard> used) noexcept {
+void ReplicaTable::let_go(std::uint32_t number, std::shared_ptr<Replica> used) noexcept {
   const std::lock_guard guard(mutex_);
-  auto& kept = guards_[number];
+  auto& kept = replicas_[number];
   if (kept == used && used->is_over()) kept.reset();
   if (kept == used) {
     used.reset();  // while it is kept
@@ -102,28 +102,28 @@ void Guards::let_go(std::uint32_t number, std::shared_ptr<Guard> used) noexcept 
 }
 
 // False: a peer lies, but for others there is still room.
-bool Guards::keep_stray(const Head& head) noexcept {
-  std::size_t& count = strays_from_[head.source];
-  if (count == strays_max) return false;
+bool ReplicaTable::keep_undelivered(const Head& head) noexcept {
+  std::size_t& count = undelivered_from_[head.source];
+  if (count == undelivered_max) return false;
   ++count;
-  strays_.push_back(head);
+  undelivered_.push_back(head);
   return true;
 }
 
-void Guards::drop(const Head& head) noexcept {
+void ReplicaTable::drop(const Head& head) noexcept {
   if (const auto tail = fabric::tail_name(head.kind)) {
     engine_.give_back(static_cast<int>(head.source), fabric::read_payload(head, tail->place));
   }
 }
 
-void Guards::retry() noexcept {
+void ReplicaTable::retry() noexcept {
   if (!held_back()) return;
   for (std::uint32_t number = 0;; ++number) {
-    std::shared_ptr<Guard> each;
+    std::shared_ptr<Replica> each;
     {
       const std::lock_guard guard(mutex_);
-      if (number >= guards_.size()) return;
-      each = guards_[number];
+      if (number >= replicas_.size()) return;
+      each = replicas_[number];
     }
     if (each == nullptr) continue;
     each->retry();
@@ -131,12 +131,12 @@ void Guards::retry() noexcept {
   }
 }
 
-void Guards::died(int rank) noexcept {
-  std::vector<std::shared_ptr<Guard>> all;
+void ReplicaTable::died(int rank) noexcept {
+  std::vector<std::shared_ptr<Replica>> all;
   {
     const std::lock_guard guard(mutex_);
     dead_.push_back(rank);
-    all = guards_;
+    all = replicas_;
   }
   for (std::uint32_t number = 0; number < all.size(); ++number) {
     if (all[number] == nullptr) continue;

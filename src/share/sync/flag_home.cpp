@@ -61,7 +61,7 @@ void FlagHome::tell_reached(std::uint64_t index) noexcept {
   std::erase_if(waiters_, [&](const auto& each) {
     const auto& [name, asked] = each;
     if (asked.first != index || asked.extra > now) return false;
-    outbox_.post(name.first, head_of(Kind::share_reached, engine_.session().rank(), reply_to(asked)), Lane::reply);
+    send_queue_.post(name.first, head_of(Kind::share_reached, engine_.session().rank(), reply_to(asked)), Lane::reply);
     return true;
   });
 }

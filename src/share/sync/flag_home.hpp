@@ -1,8 +1,8 @@
 #pragma once
 
 #include "fabric/engine.hpp"
-#include "share/coherence/heads.hpp"
 #include "fabric/send_queue.hpp"
+#include "share/coherence/heads.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace tonari::share {
 /// Costs:   an entry for each ticket of other ranks, at most; each look goes over all of them.
 class FlagHome {
  public:
-  FlagHome(fabric::Engine& engine, window::Outbox& outbox) noexcept : engine_(engine), outbox_(outbox) {}
+  FlagHome(fabric::Engine& engine, fabric::SendQueue& send_queue) noexcept : engine_(engine), send_queue_(send_queue) {}
 
   /// Where the flags of this rank lie. Until then, and after close(), there are none to look at.
   void open(std::span<std::byte> places) noexcept;
@@ -42,7 +42,7 @@ class FlagHome {
   void tell_reached(std::uint64_t index) noexcept;  // with mutex_ held
 
   fabric::Engine& engine_;
-  window::Outbox& outbox_;
+  fabric::SendQueue& send_queue_;
   std::mutex mutex_;  // of the next
   std::span<std::byte> places_;
   std::map<std::pair<int, std::uint32_t>, Words> waiters_;  // by rank and ticket: what was asked with it last

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "share/sync/slots.hpp"
 #include "share/share_runtime.hpp"
 #include "share/shared_memory.hpp"
+#include "share/sync/slots.hpp"
 
 #include <tonari/address.hpp>
 #include <tonari/job.hpp>
@@ -16,21 +16,21 @@ namespace tonari::share {
 
 /// Where a mutex, a flag or a counter lies: a lock and a word, 0 at first, of the window for synchronisation. Made
 /// collectively. As many as there are ranks, made one after the other, are one at each, until places are used again.
-class SyncPlace {
+class SyncSlot {
  public:
-  explicit SyncPlace(Job& job)
-      : sharing_(Runtime::of(job.session()).sharing(job)),
-        places_(sharing_.places()),
-        number_(sharing_.take_place()),
+  explicit SyncSlot(Job& job)
+      : shared_memory_(ShareRuntime::of(job.session()).sharing(job)),
+        places_(shared_memory_.places()),
+        number_(shared_memory_.take_place()),
         home_(static_cast<int>(number_ % static_cast<std::uint32_t>(job.size()))),
         index_(number_ / static_cast<std::uint32_t>(job.size())),
         rank_(job.rank()),
-        flags_(Runtime::of(job.session()).flags()) {}
-  SyncPlace(SyncPlace&&) = delete;
-  ~SyncPlace() { places_->give_back(number_); }
+        flags_(ShareRuntime::of(job.session()).flags()) {}
+  SyncSlot(SyncSlot&&) = delete;
+  ~SyncSlot() { places_->give_back(number_); }
 
-  [[nodiscard]] Sharing& sharing() const noexcept { return sharing_; }
-  [[nodiscard]] Window& window() const noexcept { return sharing_.window(); }
+  [[nodiscard]] SharedMemory& sharing() const noexcept { return shared_memory_; }
+  [[nodiscard]] Window& window() const noexcept { return shared_memory_.window(); }
   [[nodiscard]] int home() const noexcept { return home_; }
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] std::uint32_t index() const noexcept { return index_; }  ///< Of its home's; also the lock's number.
@@ -40,8 +40,8 @@ class SyncPlace {
   [[nodiscard]] std::atomic<int>& holds() noexcept { return holds_; }
 
  private:
-  Sharing& sharing_;
-  std::shared_ptr<Places> places_;  // which outlives the job, as this may
+  SharedMemory& shared_memory_;
+  std::shared_ptr<SyncSlots> places_;  // which outlives the job, as this may
   std::uint32_t number_;
   int home_;
   std::uint32_t index_;

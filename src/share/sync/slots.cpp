@@ -10,9 +10,9 @@ constexpr std::uint32_t word_bits = 64;
 
 }  // namespace
 
-Places::Places(int ranks) : most_(static_cast<std::uint32_t>(ranks) * places_a_rank) {}
+SyncSlots::SyncSlots(int ranks) : most_(static_cast<std::uint32_t>(ranks) * places_a_rank) {}
 
-std::uint32_t Places::take(Communicator& ranks, Window& window) {
+std::uint32_t SyncSlots::take(Communicator& ranks, Window& window) {
   if (taken_ < most_) {
     const std::lock_guard guard(mutex_);
     given_.resize(taken_ / word_bits + 1);
@@ -25,12 +25,12 @@ std::uint32_t Places::take(Communicator& ranks, Window& window) {
   return place;
 }
 
-void Places::give_back(std::uint32_t place) noexcept {
+void SyncSlots::give_back(std::uint32_t place) noexcept {
   const std::lock_guard guard(mutex_);
   given_[place / word_bits] |= std::uint64_t{1} << place % word_bits;
 }
 
-void Places::renew(Communicator& ranks, Window& window) {
+void SyncSlots::renew(Communicator& ranks, Window& window) {
   std::vector<std::uint64_t> given;
   {
     const std::lock_guard guard(mutex_);

@@ -26,9 +26,9 @@ inline std::atomic_ref<std::uint64_t> atomic_word(std::byte* at) noexcept {
 /// comes before all new uses. Its lock is free, or becomes so with an unlock that is still on its way home.
 ///
 /// Threads: any may give back; take() is collective.
-class Places {
+class SyncSlots {
  public:
-  explicit Places(int ranks);
+  explicit SyncSlots(int ranks);
 
   /// Throws SetupError: there is none left; or a rank died, when it had to ask the others.
   std::uint32_t take(Communicator& ranks, Window& window);

@@ -1,11 +1,11 @@
 #include <tonari/share.hpp>
 
 #include "fabric/engine.hpp"
+#include "fabric/wait.hpp"
 #include "job/session.hpp"
 #include "share/misuse.hpp"
 #include "share/shared_memory.hpp"
 #include "share/sync/slot.hpp"
-#include "fabric/wait.hpp"
 
 #include <sched.h>
 
@@ -21,53 +21,53 @@ using fabric::Kind;
 
 namespace {
 
-SyncPlace& place_of_mutex(const std::unique_ptr<SyncPlace>& place) { return used(place, "a share::mutex"); }
-SyncPlace& place_of_flag(const std::unique_ptr<SyncPlace>& place) { return used(place, "a share::flag"); }
+SyncSlot& place_of_mutex(const std::unique_ptr<SyncSlot>& place) { return used(place, "a share::mutex"); }
+SyncSlot& place_of_flag(const std::unique_ptr<SyncSlot>& place) { return used(place, "a share::flag"); }
 
 Status first_failure(Status one, Status other) noexcept { return one != Status::ok ? one : other; }
 
 // Has the lock, and what was written under it; unless that was lost with a rank.
-Status after_lock(SyncPlace& place, Status locked) noexcept {
+Status after_lock(SyncSlot& place, Status locked) noexcept {
   if (locked != Status::ok && locked != Status::holder_died) return locked;
   if (has_assertions) place.holds().fetch_add(1, std::memory_order_relaxed);
   return place.sharing().acquire() == Status::ok ? locked : Status::holder_died;
 }
 
-Status lock_at(SyncPlace& place, LockMode mode) noexcept {
+Status lock_at(SyncSlot& place, LockMode mode) noexcept {
   return after_lock(place, place.window().lock(place.home(), place.index(), mode));
 }
-Status try_lock_at(SyncPlace& place, LockMode mode) noexcept {
+Status try_lock_at(SyncSlot& place, LockMode mode) noexcept {
   return after_lock(place, place.window().try_lock(place.home(), place.index(), mode));
 }
 
 // Ranks of other hosts wait for a word of its home's.
-void tell_home(SyncPlace& place) noexcept {
+void tell_home(SyncSlot& place) noexcept {
   std::byte* const awaited = place.window().direct(place.word() + awaited_at, sizeof(std::uint64_t));
   if (awaited != nullptr && atomic_word(awaited).load(std::memory_order_seq_cst) == 0) return;  // as FlagHome has it
   if (place.home() == place.rank()) return place.flags().look(place.index());
   Words words;
   words.first = place.index();
-  place.sharing().asking().tell(place.home(), Kind::share_set, words);
+  place.sharing().requests().tell(place.home(), Kind::share_set, words);
 }
 
 // Waits until the home, on another host, says that a flag is at least `value`. False: somebody died, or all others have
 // left; or too many threads of this rank wait so: it has to ask again and again.
-bool is_told(SyncPlace& place, std::uint64_t value) noexcept {
+bool is_told(SyncSlot& place, std::uint64_t value) noexcept {
   constexpr unsigned tickets_spared = fabric::tickets_max / 2;  // for what ends sooner, and what is waited for may need
-  Sharing& sharing = place.sharing();
+  SharedMemory& sharing = place.sharing();
   Words words;
   words.first = place.index();
   words.extra = value;
-  Asked asked;
-  if (!sharing.asking().try_ask(asked, place.home(), Kind::share_await, words, tickets_spared)) return false;
+  PendingRequest asked;
+  if (!sharing.requests().try_ask(asked, place.home(), Kind::share_await, words, tickets_spared)) return false;
   const auto is_over = [&] { return asked.is_done() || sharing.somebody_died() || sharing.is_alone(); };
-  window::wait_until(sharing.engine(), is_over, job::Wait::window, place.home());
-  return !sharing.asking().abandon(asked) && asked.status() == Status::ok;
+  fabric::wait_until(sharing.engine(), is_over, job::Wait::window, place.home());
+  return !sharing.requests().abandon(asked) && asked.status() == Status::ok;
 }
 
 }  // namespace
 
-mutex::mutex(Job& job) : place_(std::make_unique<SyncPlace>(job)) {}
+mutex::mutex(Job& job) : place_(std::make_unique<SyncSlot>(job)) {}
 mutex::mutex(mutex&&) noexcept = default;
 
 mutex::~mutex() {
@@ -77,35 +77,35 @@ mutex::~mutex() {
 }
 
 mutex::Lock mutex::lock() noexcept {
-  SyncPlace& place = place_of_mutex(place_);
+  SyncSlot& place = place_of_mutex(place_);
   return {place, lock_at(place, LockMode::exclusive)};
 }
 mutex::Lock mutex::lock_shared() noexcept {
-  SyncPlace& place = place_of_mutex(place_);
+  SyncSlot& place = place_of_mutex(place_);
   return {place, lock_at(place, LockMode::shared)};
 }
 mutex::Lock mutex::try_lock() noexcept {
-  SyncPlace& place = place_of_mutex(place_);
+  SyncSlot& place = place_of_mutex(place_);
   return {place, try_lock_at(place, LockMode::exclusive)};
 }
 mutex::Lock mutex::try_lock_shared() noexcept {
-  SyncPlace& place = place_of_mutex(place_);
+  SyncSlot& place = place_of_mutex(place_);
   return {place, try_lock_at(place, LockMode::shared)};
 }
 
-Status mutex::Lock::unlock(SyncPlace& place) noexcept {
+Status mutex::Lock::unlock(SyncSlot& place) noexcept {
   const Status released = place.sharing().release();
   if (has_assertions) place.holds().fetch_sub(1, std::memory_order_relaxed);
   return first_failure(released, place.window().unlock(place.home(), place.index()));
 }
 
-flag::flag(Job& job) : place_(std::make_unique<SyncPlace>(job)) {}
+flag::flag(Job& job) : place_(std::make_unique<SyncSlot>(job)) {}
 flag::flag(flag&&) noexcept = default;
 flag::~flag() = default;
 
 Status flag::set(std::uint64_t value) noexcept {
-  SyncPlace& place = place_of_flag(place_);
-  Sharing& sharing = place.sharing();
+  SyncSlot& place = place_of_flag(place_);
+  SharedMemory& sharing = place.sharing();
   if (const Status status = sharing.release(); status != Status::ok) return status;
   const auto [status, before] = place.window().swap(place.word(), value);
   if (status == Status::ok && before > value) {
@@ -117,21 +117,21 @@ Status flag::set(std::uint64_t value) noexcept {
 }
 
 Fetched<std::uint64_t> flag::get() noexcept {
-  SyncPlace& place = place_of_flag(place_);
+  SyncSlot& place = place_of_flag(place_);
   const auto [status, now] = place.window().fetch_add(place.word(), std::uint64_t{0});
   return {first_failure(status, place.sharing().acquire()), now};
 }
 
 Status flag::wait(std::uint64_t value) noexcept {
-  SyncPlace& place = place_of_flag(place_);
-  Sharing& sharing = place.sharing();
+  SyncSlot& place = place_of_flag(place_);
+  SharedMemory& sharing = place.sharing();
   if (std::byte* const word = place.window().direct(place.word(), sizeof value)) {
     // Sequentially consistent with falling asleep, as what set() does; acquire: what was released before.
     const auto is_set = [watched = atomic_word(word), value] {
       return watched.load(std::memory_order_seq_cst) >= value;
     };
     const auto is_over = [&] { return is_set() || sharing.somebody_died() || sharing.is_alone(); };
-    window::wait_until(sharing.engine(), is_over, job::Wait::window, place.home());
+    fabric::wait_until(sharing.engine(), is_over, job::Wait::window, place.home());
     return is_set() ? sharing.acquire() : Status::peer_gone;
   }
   for (;;) {  // the home is on another host
@@ -144,12 +144,12 @@ Status flag::wait(std::uint64_t value) noexcept {
   }
 }
 
-counter::counter(Job& job) : place_(std::make_unique<SyncPlace>(job)) {}
+counter::counter(Job& job) : place_(std::make_unique<SyncSlot>(job)) {}
 counter::counter(counter&&) noexcept = default;
 counter::~counter() = default;
 
 Fetched<std::uint64_t> counter::fetch_add(std::uint64_t value) noexcept {
-  SyncPlace& place = used(place_, "a share::counter");
+  SyncSlot& place = used(place_, "a share::counter");
   const Status released = place.sharing().release();
   const auto [status, before] = place.window().fetch_add(place.word(), value);
   return {first_failure(status, first_failure(released, place.sharing().acquire())), before};

@@ -16,11 +16,11 @@ std::uint64_t number_of(const Group& group) noexcept {
 namespace {
 
 template <class Body>
-Meetings::Key key_of(const fabric::Head& head) noexcept {
+Rendezvous::Key key_of(const fabric::Head& head) noexcept {
   const auto body = head.as<Body>();
   return {body.group, body.sequence, head.kind};
 }
-Meetings::Key key_of(const fabric::Head& head) noexcept {
+Rendezvous::Key key_of(const fabric::Head& head) noexcept {
   switch (head.kind) {
     case fabric::Kind::window_join: return key_of<Join>(head);
     case fabric::Kind::window_made: return key_of<Made>(head);
@@ -31,20 +31,20 @@ Meetings::Key key_of(const fabric::Head& head) noexcept {
 
 }  // namespace
 
-std::uint32_t Meetings::next(std::uint64_t group) {
+std::uint32_t Rendezvous::next(std::uint64_t group) {
   const std::lock_guard guard(lock_);
   const std::uint32_t next = sequences_[group]++;
   std::erase_if(heads_, [&](const auto& each) { return each.first.group == group && each.first.sequence < next; });
   return next;
 }
 
-void Meetings::receive(const fabric::Head& head) {
+void Rendezvous::receive(const fabric::Head& head) {
   const Key key = key_of(head);
   const std::lock_guard guard(lock_);
   heads_[key].try_emplace(head.source, head);
 }
 
-bool Meetings::has_all(const Key& key, std::span<const int> ranks) const noexcept {
+bool Rendezvous::has_all(const Key& key, std::span<const int> ranks) const noexcept {
   const std::lock_guard guard(lock_);
   const auto found = heads_.find(key);
   if (found == heads_.end() || found->second.size() < ranks.size()) return false;
@@ -52,7 +52,7 @@ bool Meetings::has_all(const Key& key, std::span<const int> ranks) const noexcep
                              [&found](int rank) { return found->second.contains(static_cast<std::uint32_t>(rank)); });
 }
 
-bool Meetings::is_refused(const Key& key, std::span<const int> ranks) const noexcept {
+bool Rendezvous::is_refused(const Key& key, std::span<const int> ranks) const noexcept {
   const std::lock_guard guard(lock_);
   const auto found = heads_.find(key);
   if (found == heads_.end()) return false;
@@ -62,7 +62,7 @@ bool Meetings::is_refused(const Key& key, std::span<const int> ranks) const noex
   });
 }
 
-std::vector<fabric::Head> Meetings::take(const Key& key, std::span<const int> ranks) {
+std::vector<fabric::Head> Rendezvous::take(const Key& key, std::span<const int> ranks) {
   const std::lock_guard guard(lock_);
   const auto node = heads_.extract(key);
   std::vector<fabric::Head> heads;

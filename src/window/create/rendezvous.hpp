@@ -63,7 +63,7 @@ std::uint64_t number_of(const Group& group) noexcept;
 /// What has come of joins and answers to them.
 ///
 /// Threads: any.
-class Meetings {
+class Rendezvous {
  public:
   /// The number of this rank's next window with the group. Forgets what came for earlier ones.
   std::uint32_t next(std::uint64_t group);

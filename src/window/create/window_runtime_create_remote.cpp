@@ -1,6 +1,6 @@
+#include "fabric/wait.hpp"
 #include "window/remote/heads.hpp"
 #include "window/window_runtime.hpp"
-#include "fabric/wait.hpp"
 
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ Rights rights_for(const WindowOptions& options, int rank) noexcept {
   return found == options.rights_of.end() ? options.rights : found->second;
 }
 
-FarPart part_of(const Told& told) noexcept {
+RemotePart part_of(const Told& told) noexcept {
   return {.bytes = std::min(told.bytes, part_bytes_max),
           .locks = told.locks,
           .notifications = told.notifications,
@@ -32,21 +32,21 @@ FarPart part_of(const Told& told) noexcept {
 }  // namespace
 
 // Hosts count in steps of how many there are, so that none has another's number.
-std::uint32_t Runtime::number_of_granule(std::uint32_t granule) const {
+std::uint32_t WindowRuntime::number_of_granule(std::uint32_t granule) const {
   const job::Session& session = engine_.session();
-  const auto islands = static_cast<std::uint64_t>(session.islands());
-  const std::uint64_t number = granule * islands + static_cast<std::uint64_t>(session.island(session.rank()));
+  const auto domains = static_cast<std::uint64_t>(session.domains());
+  const std::uint64_t number = granule * domains + static_cast<std::uint64_t>(session.domain(session.rank()));
   if (number > std::numeric_limits<std::uint32_t>::max()) {
     throw SetupError("making a window: there are no numbers left for windows of this host");
   }
   return static_cast<std::uint32_t>(number);
 }
 
-int Runtime::island_of(std::uint32_t number) const noexcept {
-  return static_cast<int>(number % static_cast<std::uint32_t>(engine_.session().islands()));
+int WindowRuntime::domain_of(std::uint32_t number) const noexcept {
+  return static_cast<int>(number % static_cast<std::uint32_t>(engine_.session().domains()));
 }
 
-void Runtime::tell_far(const Making& making, std::uint32_t number, const Offer& offer, std::uint32_t flags) {
+void WindowRuntime::tell_remote(const Making& making, std::uint32_t number, const Offer& offer, std::uint32_t flags) {
   for (const int rank : making.far) {
     const Told told{.group = making.name,
                     .bytes = offer.bytes,
@@ -61,19 +61,19 @@ void Runtime::tell_far(const Making& making, std::uint32_t number, const Offer& 
 }
 
 // What all ranks of other hosts have said; throws where one of them is gone.
-std::vector<Head> Runtime::wait_for_all(const Making& making, Kind kind) {
+std::vector<Head> WindowRuntime::wait_for_all(const Making& making, Kind kind) {
   if (making.far.empty()) return {};
-  const Meetings::Key key{making.name, making.sequence, kind};
-  wait_until(
-      engine_, [&] { return meetings_.has_all(key, making.far) || first_gone(making) >= 0; }, job::Wait::window, -1);
-  std::vector<Head> heads = meetings_.take(key, making.far);
+  const Rendezvous::Key key{making.name, making.sequence, kind};
+  fabric::wait_until(
+      engine_, [&] { return rendezvous_.has_all(key, making.far) || first_gone(making) >= 0; }, job::Wait::window, -1);
+  std::vector<Head> heads = rendezvous_.take(key, making.far);
   if (heads.size() < making.far.size()) throw_if_gone(making);
   return heads;
 }
 
 // Answers the number that the group's first has: `number`, for those of its host.
-std::uint32_t Runtime::agree(const Making& making, std::uint32_t number, const Offer& offer, FarParts& parts) {
-  tell_far(making, number, offer, 0);
+std::uint32_t WindowRuntime::agree(const Making& making, std::uint32_t number, const Offer& offer, RemoteParts& parts) {
+  tell_remote(making, number, offer, 0);
   bool refused = false;
   for (const Head& head : wait_for_all(making, Kind::window_told)) {
     const auto told = head.as<Told>();
@@ -87,17 +87,17 @@ std::uint32_t Runtime::agree(const Making& making, std::uint32_t number, const O
 }
 
 // Neighbours see it in the window's lines when all is well.
-void Runtime::tell_ready(const Making& making, std::uint32_t flags) {
+void WindowRuntime::tell_ready(const Making& making, std::uint32_t flags) {
   const int self = engine_.session().rank();
   const Head head =
       head_of(Kind::window_ready, self, Ready{.group = making.name, .sequence = making.sequence, .flags = flags});
   for (const int rank : making.group.ranks()) {
-    const bool must_know = engine_.is_far(rank) || (flags & join_refused) != 0;
+    const bool must_know = engine_.is_remote(rank) || (flags & join_refused) != 0;
     if (must_know && rank != self) send(rank, head);
   }
 }
 
-void Runtime::wait_for_far(const Making& making) {
+void WindowRuntime::wait_for_remote(const Making& making) {
   const auto refused = [](const Head& head) { return (head.as<Ready>().flags & join_refused) != 0; };
   if (std::ranges::any_of(wait_for_all(making, Kind::window_ready), refused)) {
     throw SetupError("making a window: a rank of another host could not take part, and says why");
@@ -105,13 +105,13 @@ void Runtime::wait_for_far(const Making& making) {
 }
 
 // The owner says what there is. Here lies nothing but the lines that every window begins with.
-std::shared_ptr<Access> Runtime::reach_far(GlobalAddress address) {
+std::shared_ptr<WindowState> WindowRuntime::reach_remote(GlobalAddress address) {
   const job::Session& session = engine_.session();
   const int owner = static_cast<int>(address.rank);
-  if (island_of(address.window) != session.island(owner)) {
+  if (domain_of(address.window) != session.domain(owner)) {
     throw SetupError(fmt::format("reaching window {} of rank {}: that rank has no such window", address.window, owner));
   }
-  Asked asked;
+  PendingRequest asked;
   ServiceRequest request{};
   request.service = Service::reach;
   client_.ask(asked, owner, address.window, request);
@@ -129,8 +129,8 @@ std::shared_ptr<Access> Runtime::reach_far(GlobalAddress address) {
   header.members = static_cast<std::uint32_t>(members);
   header.alone = 1;
   header.holders.store(1, std::memory_order_relaxed);
-  auto access = std::make_shared<Access>(*this, Group::first(session.size()), Place{memory, address.window, 0},
-                                         Offer{.options = {}, .present = false});
+  auto access = std::make_shared<WindowState>(*this, Group::first(session.size()), Place{memory, address.window, 0},
+                                              Offer{.options = {}, .present = false});
   access->tell(owner, {.bytes = std::min(reached.bytes, part_bytes_max),
                        .locks = reached.locks,
                        .notifications = reached.notifications,

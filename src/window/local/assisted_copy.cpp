@@ -1,7 +1,7 @@
 #include "window/local/assisted_copy.hpp"
 
-#include "window/state/window_state.hpp"
 #include "fabric/wait.hpp"
+#include "window/state/window_state.hpp"
 
 namespace tonari::window {
 
@@ -62,14 +62,14 @@ std::optional<Status> copy_together(fabric::Engine& engine, const LongAccess& ac
   // What is left the owner has claimed: it copies it, or dies.
   const std::uint32_t chunks = fabric::chunks_of(access.bytes, chunk_bytes);
   const auto copied = [&] { return transfer.done.load(std::memory_order_acquire) >= chunks; };  // with finish_chunk()
-  wait_until(
+  fabric::wait_until(
       engine, [&] { return copied() || !engine.session().alive(access.peer); }, job::Wait::window, access.peer);
   const Status status = copied() ? transfer.outcome() : Status::peer_gone;
   engine.tickets().give_back(ticket->index);
   return status;
 }
 
-bool help(fabric::Engine& engine, const Access* access, const Head& head) noexcept {
+bool help(fabric::Engine& engine, const WindowState* access, const Head& head) noexcept {
   const auto request = head.as<HelpRequest>();
   const int peer = static_cast<int>(head.source);
   const bool sane = head.source < static_cast<std::uint32_t>(engine.session().size()) &&

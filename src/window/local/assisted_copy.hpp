@@ -10,7 +10,7 @@
 
 namespace tonari::window {
 
-class Access;
+class WindowState;
 
 // Long accesses while a thread of the owner's waits for something. The asker offers it a part in them, and both copy,
 // chunk by chunk (fabric/transfer.hpp): each is copied by who comes first, so that an owner that turns to something
@@ -54,6 +54,6 @@ std::optional<Status> copy_together(fabric::Engine& engine, const LongAccess& ac
 /// null when there is none. True when there may be more to copy.
 ///
 /// Threads: any, with nothing held.
-bool help(fabric::Engine& engine, const Access* access, const fabric::Head& head) noexcept;
+bool help(fabric::Engine& engine, const WindowState* access, const fabric::Head& head) noexcept;
 
 }  // namespace tonari::window

@@ -28,7 +28,7 @@ bool LocalLock::try_at_once(LockRequest& request) noexcept {
     if (!joins) request.failure = Status::again;
     return joins;
   }
-  if (far_) {
+  if (remote_) {
     request.once = true;
     *end_ = &request;
     end_ = &request.next;
@@ -50,14 +50,14 @@ bool LocalLock::step(const LockRequest& request) noexcept {
     const std::lock_guard guard(lock_);
     granted = advance();
   }
-  if (granted) engine_.rouse();  // perhaps to another thread of this rank, which may sleep until then
+  if (granted) engine_.wake_self();  // perhaps to another thread of this rank, which may sleep until then
   return request.granted.load(std::memory_order_acquire);
 }
 
 bool LocalLock::ready(const LockRequest& request) noexcept {
   if (request.granted.load(std::memory_order_acquire)) return true;
   const std::lock_guard guard(lock_);
-  return first_ == &request && asked_ && (far_ ? far_->ready() : side_->ready());
+  return first_ == &request && asked_ && (remote_ ? remote_->ready() : side_->ready());
 }
 
 bool LocalLock::give_up(LockRequest& request) noexcept {
@@ -65,8 +65,8 @@ bool LocalLock::give_up(LockRequest& request) noexcept {
   {
     const std::lock_guard guard(lock_);
     if (request.granted.load(std::memory_order_relaxed)) return false;
-    if (far_ && first_ == &request && asked_) {
-      far_->abandon();
+    if (remote_ && first_ == &request && asked_) {
+      remote_->abandon();
       return false;
     }
     if (first_ == &request && std::exchange(asked_, false)) {
@@ -80,7 +80,7 @@ bool LocalLock::give_up(LockRequest& request) noexcept {
     remove(request);
     granted = advance();
   }
-  if (granted) engine_.rouse();
+  if (granted) engine_.wake_self();
   return true;
 }
 
@@ -96,11 +96,11 @@ bool LocalLock::unlock() noexcept {
       grant_first(false);
       granted = true;
     } else {
-      far_ ? far_->unlock() : side_->unlock();
+      remote_ ? remote_->unlock() : side_->unlock();
       granted = advance();
     }
   }
-  if (granted) engine_.rouse();
+  if (granted) engine_.wake_self();
   return true;
 }
 
@@ -111,7 +111,7 @@ bool LocalLock::may_share(LockMode mode) const noexcept {
 
 // Others wait. On another host they may, whenever the lock could change hands.
 bool LocalLock::contended() const noexcept {
-  if (far_) return held_ == LockMode::exclusive || far_->wanted();
+  if (remote_) return held_ == LockMode::exclusive || remote_->wanted();
   return side_->contended();
 }
 
@@ -141,20 +141,20 @@ bool LocalLock::advance() noexcept {
 
 // For the first of the queue, or again for it.
 LockAnswer LocalLock::ask(LockRequest& first) noexcept {
-  if (far_) return ask_far(first);
+  if (remote_) return ask_remote(first);
   return std::exchange(asked_, true) ? side_->step() : side_->request(first.mode);
 }
 
-LockAnswer LocalLock::ask_far(LockRequest& first) noexcept {
-  if (!std::exchange(asked_, true)) far_->request(first.mode, first.once);
-  switch (far_->step()) {
+LockAnswer LocalLock::ask_remote(LockRequest& first) noexcept {
+  if (!std::exchange(asked_, true)) remote_->request(first.mode, first.once);
+  switch (remote_->step()) {
     case LockOutcomeKind::granted: return LockAnswer::held;
     case LockOutcomeKind::granted_after_death: return LockAnswer::held_after_death;
     case LockOutcomeKind::refused: fail_first(Status::again); break;
     case LockOutcomeKind::abandoned: fail_first(Status::timed_out); break;
     case LockOutcomeKind::no_lock: fail_first(Status::bounds); break;
     default:
-      if (far_->is_gone()) fail_first(Status::peer_gone);
+      if (remote_->is_gone()) fail_first(Status::peer_gone);
   }
   return LockAnswer::not_held;
 }
@@ -184,7 +184,7 @@ void LocalLock::remove(LockRequest& request) noexcept {
 }
 
 PartState Locks::state_of(std::size_t position) const noexcept {
-  return (is_far(position) ? far_members_[position].state : layout_.member(position).state)
+  return (is_remote(position) ? remote_members_[position].state : layout_.member(position).state)
       .load(std::memory_order_acquire);
 }
 
@@ -193,14 +193,14 @@ Status Locks::find(int home, std::uint32_t number, LocalLock*& lock) noexcept {
   if (position < 0) return Status::bounds;
   const auto index = static_cast<std::size_t>(position);
   const Member& member = layout_.member(index);
-  const bool far = is_far(index);
-  const std::uint32_t locks = far ? far_members_[index].locks : member.locks;
+  const bool far = is_remote(index);
+  const std::uint32_t locks = far ? remote_members_[index].locks : member.locks;
   if (state_of(index) == PartState::absent || number >= locks) return Status::bounds;
   const std::uint64_t name = name_of(position, number);
   try {
     const std::lock_guard guard(lock_);
     if (far) {
-      lock = &locks_.try_emplace(name, engine_, *outbox_, window_, home, number).first->second;
+      lock = &locks_.try_emplace(name, engine_, *send_queue_, window_, home, number).first->second;
     } else {
       auto* const memory = reinterpret_cast<LockMemory*>(
           layout_.at(member.locks_at + number * lock_bytes(static_cast<std::size_t>(group_.size()))));
@@ -226,7 +226,7 @@ void Locks::take(int home, const LockOutcome& outcome) noexcept {
 }
 
 // Perhaps one of them is next. Who takes its lock again and again may be the only thread that could hear of them.
-void Locks::hear_far_ranks() noexcept {
+void Locks::hear_remote_ranks() noexcept {
   homes_->retry();
   const std::uint64_t now_ns = monotonic_ns();
   if (now_ns - heard_ns_.load(std::memory_order_relaxed) < hear_ns) return;
@@ -258,7 +258,7 @@ Status Locks::lock(int home, std::uint32_t number, LockMode mode) noexcept {
 // What it waits for may become ready without being granted yet: then this thread moves it on.
 void Locks::wait_for(LockRequest& request, int home) noexcept {
   while (!request.lock->step(request)) {
-    wait_until(
+    fabric::wait_until(
         engine_, [&request] { return request.lock->ready(request); }, job::Wait::lock, home);
   }
 }
@@ -275,7 +275,7 @@ Status Locks::lock_for(std::chrono::nanoseconds limit, int home, std::uint32_t n
       wait_for(request, home);
       break;
     }
-    WaitUntil waiting(
+    fabric::WaitUntil waiting(
         engine_, [&request] { return request.lock->ready(request); }, job::Wait::lock, home, now_ns + limit_ns);
     engine_.wait(waiting);
   }
@@ -289,7 +289,7 @@ Status Locks::try_lock(int home, std::uint32_t number, LockMode mode) noexcept {
   if (status != Status::ok) return status;
   request.mode = mode;
   if (request.lock->try_at_once(request)) return status_of(request);
-  if (request.failure != Status::ok || !request.lock->is_far()) return Status::again;
+  if (request.failure != Status::ok || !request.lock->is_remote()) return Status::again;
   wait_for(request, home);
   return status_of(request);
 }
@@ -299,7 +299,7 @@ Status Locks::unlock(int home, std::uint32_t number) noexcept {
   const Status status = find(home, number, lock);
   if (status != Status::ok) return status;
   if (!lock->unlock()) return Status::invalid;
-  if (homes_ != nullptr && home == engine_.session().rank()) hear_far_ranks();
+  if (homes_ != nullptr && home == engine_.session().rank()) hear_remote_ranks();
   return Status::ok;
 }
 

@@ -2,10 +2,10 @@
 
 #include "base/lock.hpp"
 #include "fabric/engine.hpp"
-#include "window/remote/copies.hpp"
-#include "window/locks/remote_locks.hpp"
-#include "window/state/layout.hpp"
 #include "window/locks/lock_algorithm.hpp"
+#include "window/locks/remote_locks.hpp"
+#include "window/remote/copies.hpp"
+#include "window/state/layout.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -34,16 +34,17 @@ class LocalLock {
       : engine_(engine),
         side_(std::in_place, memory, group.size(), static_cast<int>(self), LockGroup{&engine, &group, home}) {}
   /// Of a home on another host.
-  LocalLock(fabric::Engine& engine, Outbox& outbox, std::uint32_t window, int home, std::uint32_t number) noexcept
-      : engine_(engine), far_(std::in_place, engine, outbox, window, home, number) {}
+  LocalLock(fabric::Engine& engine, fabric::SendQueue& send_queue, std::uint32_t window, int home,
+            std::uint32_t number) noexcept
+      : engine_(engine), remote_(std::in_place, engine, send_queue, window, home, number) {}
 
   void begin(LockRequest& request) noexcept;
   /// True: it is granted. On another host it may have to be stepped first, until granted or over.
   bool try_at_once(LockRequest& request) noexcept;
-  [[nodiscard]] bool is_far() const noexcept { return far_.has_value(); }
+  [[nodiscard]] bool is_remote() const noexcept { return remote_.has_value(); }
   /// From the home on another host.
   void take(const LockOutcome& outcome) noexcept {
-    if (far_) far_->take(outcome);
+    if (remote_) remote_->take(outcome);
   }
   /// Moves the lock on. True once the request is granted, or over.
   bool step(const LockRequest& request) noexcept;
@@ -56,7 +57,7 @@ class LocalLock {
  private:
   bool advance() noexcept;
   LockAnswer ask(LockRequest& first) noexcept;
-  LockAnswer ask_far(LockRequest& first) noexcept;
+  LockAnswer ask_remote(LockRequest& first) noexcept;
   void fail_first(Status failure) noexcept;
   [[nodiscard]] bool contended() const noexcept;
   [[nodiscard]] bool may_share(LockMode mode) const noexcept;
@@ -64,9 +65,9 @@ class LocalLock {
   void remove(LockRequest& request) noexcept;
 
   fabric::Engine& engine_;
-  SpinLock lock_;                            // of the rest
-  std::optional<LockSide<LockGroup>> side_;  // one of these two
-  std::optional<FarSide> far_;
+  SpinLock lock_;                                 // of the rest
+  std::optional<LockAlgorithm<LockGroup>> side_;  // one of these two
+  std::optional<RemoteLock> remote_;
   bool asked_ = false;  // side_ has begun a request for the first of the queue
   LockRequest* first_ = nullptr;
   LockRequest** end_ = &first_;
@@ -82,11 +83,12 @@ class Locks {
   Locks(fabric::Engine& engine, const Layout& layout, const Group& group, std::size_t self) noexcept
       : engine_(engine), layout_(layout), group_(group), self_(self) {}
   /// For those of other hosts: what their homes have told, by member, which stays.
-  void reach_far(Outbox& outbox, LockHomes& homes, std::uint32_t window, const FarMember* members) noexcept {
-    outbox_ = &outbox;
+  void reach_remote(fabric::SendQueue& send_queue, LockHomes& homes, std::uint32_t window,
+                    const RemoteMember* members) noexcept {
+    send_queue_ = &send_queue;
     homes_ = &homes;
     window_ = window;
-    far_members_ = members;
+    remote_members_ = members;
   }
   /// From a home on another host.
   void take(int home, const LockOutcome& outcome) noexcept;
@@ -110,23 +112,23 @@ class Locks {
   /// Of one that is there.
   Status find_home(int home, std::uint32_t number, LocalLock*& lock) noexcept;
   [[nodiscard]] PartState state_of(std::size_t position) const noexcept;
-  [[nodiscard]] bool is_far(std::size_t position) const noexcept {
-    return far_members_ != nullptr && engine_.is_far(group_.at(static_cast<int>(position)));
+  [[nodiscard]] bool is_remote(std::size_t position) const noexcept {
+    return remote_members_ != nullptr && engine_.is_remote(group_.at(static_cast<int>(position)));
   }
   static std::uint64_t name_of(int position, std::uint32_t number) noexcept {
     return static_cast<std::uint64_t>(position) << 32 | number;
   }
   void wait_for(LockRequest& request, int home) noexcept;
-  void hear_far_ranks() noexcept;
+  void hear_remote_ranks() noexcept;
 
   fabric::Engine& engine_;
   const Layout& layout_;
   const Group& group_;
   std::size_t self_;
-  Outbox* outbox_ = nullptr;
+  fabric::SendQueue* send_queue_ = nullptr;
   LockHomes* homes_ = nullptr;
   std::uint32_t window_ = 0;
-  const FarMember* far_members_ = nullptr;  // null: there are none
+  const RemoteMember* remote_members_ = nullptr;  // null: there are none
   static constexpr std::uint64_t hear_ns = 5'000;
   std::atomic<std::uint64_t> heard_ns_{0};  // when, last; relaxed: only that it is not too often
   SpinLock lock_;                           // of the next

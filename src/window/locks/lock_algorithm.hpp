@@ -38,11 +38,11 @@ enum class [[nodiscard]] LockAnswer : std::uint8_t{
 /// Order:   first come, first served, by tickets. A death is told once, to the next who gets the lock. It is told
 ///          needlessly if the holder was about to enter, or its work was done and it was about to leave.
 template <LockNeighbours Neighbours, template <class> class Atomic = std::atomic>
-class LockSide {
+class LockAlgorithm {
  public:
   using Memory = BasicLockMemory<Atomic>;
 
-  LockSide(Memory& memory, int ranks, int self, Neighbours neighbours) noexcept
+  LockAlgorithm(Memory& memory, int ranks, int self, Neighbours neighbours) noexcept
       : memory_(memory), ranks_(ranks), self_(self), neighbours_(neighbours) {}
 
   /// Begins to lock, and has locked if nobody is in the way. If not_held, call step() until it is.

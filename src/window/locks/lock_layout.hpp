@@ -26,18 +26,18 @@ namespace tonari::window {
 // all readers that came before the first writer, and to that writer, who drains. Whoever dies, dies anywhere: what it
 // left is finished by those who wait, or by the next to come.
 //
-// I1  who enters alone is named in the word, and nobody alive reads           LockSide::is_drained, try_reading
-// I2  a rank alone writes its slot, but: waiting becomes granted or reading   LockSide::grant, grant_readers
-//     by who passes on; the slot of the dead becomes idle                     LockSide::is_alive_or_clear
-// I3  granted: its rank is named, or will be by who passes on, and has not    LockSide::grant, find_next, step
+// I1  who enters alone is named in the word, and nobody alive reads           LockAlgorithm::is_drained, try_reading
+// I2  a rank alone writes its slot, but: waiting becomes granted or reading   LockAlgorithm::grant, grant_readers
+//     by who passes on; the slot of the dead becomes idle                     LockAlgorithm::is_alive_or_clear
+// I3  granted: its rank is named, or will be by who passes on, and has not    LockAlgorithm::grant, find_next, step
 //     entered. At most one slot of those alive is
-// I4  nobody takes the word from one alive who is named in it. Only the       LockSide::take_over
+// I4  nobody takes the word from one alive who is named in it. Only the       LockAlgorithm::take_over
 //     dead are replaced, by compare-exchange
-// I5  no waiter is forgotten: it writes its slot, then the bit; who passes    LockSide::enqueue, take_over,
+// I5  no waiter is forgotten: it writes its slot, then the bit; who passes    LockAlgorithm::enqueue, take_over,
 //     on clears the bit, then looks at all slots                              begin_passing, free
-// I6  who is named was alive afterwards, or is replaced: a waiter that has    LockSide::is_orphaned_by
+// I6  who is named was alive afterwards, or is replaced: a waiter that has    LockAlgorithm::is_orphaned_by
 //     looked when a death became known may sleep
-// I7  news is in the word from the moment that a dead holder is not, until    LockSide::take_over, entered
+// I7  news is in the word from the moment that a dead holder is not, until    LockAlgorithm::take_over, entered
 //     the one who is told takes it
 //
 // Zeroed memory is a free lock. `Atomic` is another only in tests.

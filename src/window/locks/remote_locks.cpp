@@ -11,7 +11,7 @@ using fabric::Head;
 using fabric::Kind;
 using fabric::Lane;
 
-void FarSide::request(LockMode mode, bool once) noexcept {
+void RemoteLock::request(LockMode mode, bool once) noexcept {
   mode_ = mode;
   abandoned_ = false;
   wanted_.store(false, std::memory_order_relaxed);
@@ -20,19 +20,19 @@ void FarSide::request(LockMode mode, bool once) noexcept {
   send(once ? LockStepKind::try_lock : LockStepKind::lock);
 }
 
-void FarSide::abandon() noexcept {
+void RemoteLock::abandon() noexcept {
   if (std::exchange(abandoned_, true)) return;
   send(LockStepKind::abandon);
 }
 
-void FarSide::unlock() noexcept { send(LockStepKind::unlock); }
+void RemoteLock::unlock() noexcept { send(LockStepKind::unlock); }
 
-void FarSide::send(LockStepKind kind) noexcept {
+void RemoteLock::send(LockStepKind kind) noexcept {
   const LockStep step{number_, token_.load(std::memory_order_relaxed), kind, mode_, 0};
-  outbox_.post(home_, head_of(Kind::window_lock, engine_.session().rank(), step, window_), Lane::request);
+  send_queue_.post(home_, head_of(Kind::window_lock, engine_.session().rank(), step, window_), Lane::request);
 }
 
-void FarSide::take(const LockOutcome& outcome) noexcept {
+void RemoteLock::take(const LockOutcome& outcome) noexcept {
   if (outcome.token != token_.load(std::memory_order_relaxed)) return;
   if (outcome.kind == LockOutcomeKind::wanted) {
     wanted_.store(true, std::memory_order_relaxed);
@@ -41,10 +41,10 @@ void FarSide::take(const LockOutcome& outcome) noexcept {
   }
 }
 
-LockHome::LockHome(fabric::Engine& engine, Outbox& outbox, const Group& group, std::shared_ptr<Mapping> memory,
-                   std::uint32_t window, std::uint32_t granule)
+LockHome::LockHome(fabric::Engine& engine, fabric::SendQueue& send_queue, const Group& group,
+                   std::shared_ptr<Mapping> memory, std::uint32_t window, std::uint32_t granule)
     : engine_(engine),
-      outbox_(outbox),
+      send_queue_(send_queue),
       group_(group),
       memory_(std::move(memory)),
       layout_(memory_->bytes().data()),
@@ -71,7 +71,7 @@ LockHome::Proxy& LockHome::proxy_of(const Name& name) {
   auto* const memory = reinterpret_cast<LockMemory*>(
       layout_.at(layout_.member(static_cast<std::size_t>(position_)).locks_at + name.first * lock_bytes(ranks)));
   const LockGroup neighbours{&engine_, &group_, engine_.session().rank()};
-  return proxies_.emplace(name, Proxy{name, LockSide<LockGroup>(*memory, group_.size(), name.second, neighbours)})
+  return proxies_.emplace(name, Proxy{name, LockAlgorithm<LockGroup>(*memory, group_.size(), name.second, neighbours)})
       .first->second;
 }
 
@@ -80,7 +80,7 @@ void LockHome::take(int peer, const LockStep& step) noexcept {
   const Name name{step.number, position};
   const bool begins = step.kind == LockStepKind::lock || step.kind == LockStepKind::try_lock;
   const std::uint32_t locks = layout_.member(static_cast<std::size_t>(position_)).locks;
-  if (position < 0 || !engine_.is_far(peer)) return;  // a peer lies
+  if (position < 0 || !engine_.is_remote(peer)) return;  // a peer lies
   if (step.number >= locks || (begins && closed_)) {
     if (begins) tell(name, step.token, LockOutcomeKind::no_lock);
     return;
@@ -139,8 +139,8 @@ void LockHome::set_state(Proxy& proxy, State state) noexcept {
 
 void LockHome::tell(const Name& name, std::uint32_t token, LockOutcomeKind kind) noexcept {
   const LockOutcome outcome{name.first, token, kind, {}};
-  outbox_.post(group_.at(name.second), head_of(Kind::window_granted, engine_.session().rank(), outcome, window_),
-               Lane::request);
+  send_queue_.post(group_.at(name.second), head_of(Kind::window_granted, engine_.session().rank(), outcome, window_),
+                   Lane::request);
 }
 
 bool LockHome::is_to_be_told_wanted(const Proxy& proxy) noexcept {
@@ -176,10 +176,10 @@ void LockHome::bury(int rank) noexcept {
 // Who asks for a lock where there is none, or no longer.
 void LockHomes::refuse(const Head& head) noexcept {
   const auto step = head.as<LockStep>();
-  if (step.kind == LockStepKind::unlock || !engine_.is_far(static_cast<int>(head.source))) return;
+  if (step.kind == LockStepKind::unlock || !engine_.is_remote(static_cast<int>(head.source))) return;
   const LockOutcome outcome{step.number, step.token, LockOutcomeKind::no_lock, {}};
-  outbox_.post(static_cast<int>(head.source),
-               head_of(Kind::window_granted, engine_.session().rank(), outcome, head.context), Lane::request);
+  send_queue_.post(static_cast<int>(head.source),
+                   head_of(Kind::window_granted, engine_.session().rank(), outcome, head.context), Lane::request);
 }
 
 // What one unlocks another gets: until nothing moves.

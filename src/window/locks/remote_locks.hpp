@@ -2,9 +2,9 @@
 
 #include "base/mapping.hpp"
 #include "fabric/engine.hpp"
-#include "window/state/layout.hpp"
-#include "window/locks/lock_algorithm.hpp"
 #include "fabric/send_queue.hpp"
+#include "window/locks/lock_algorithm.hpp"
+#include "window/state/layout.hpp"
 
 #include <tonari/job.hpp>
 
@@ -24,13 +24,13 @@ namespace tonari::window {
 // the home, which takes it in that rank's place and in that rank's own slot: so the far and the near queue together,
 // and who passes the lock on does not care who is which. What comes of it the home tells by a head of its own.
 //
-//   far rank            home                                near ranks
-//      |-- lock ---------->| LockSide of the far rank's slot    | LockSide of their own
+//   remote rank            home                                near ranks
+//      |-- lock ---------->| LockAlgorithm of the remote rank's slot    | LockAlgorithm of their own
 //      |                   |<---------- word, slots ----------->|
 //      |<-- granted -------| when its slot says so
 //      |-- unlock -------->|
 //
-// To the near ranks a far one lives as long as the home does, which gives back what it had when it dies.
+// To the near ranks a remote one lives as long as the home does, which gives back what it had when it dies.
 
 enum class LockStepKind : std::uint8_t { lock = 1, try_lock, abandon, unlock };
 struct LockStep {
@@ -64,23 +64,24 @@ struct LockGroup {
 
   [[nodiscard]] bool alive(int position) const noexcept {
     const int rank = group->at(position);
-    return engine->session().alive(engine->is_far(rank) ? home : rank);
+    return engine->session().alive(engine->is_remote(rank) ? home : rank);
   }
   void wake(int position) const noexcept {
     const int rank = group->at(position);
-    if (!engine->is_far(rank)) return engine->wake_if_asleep(rank);
+    if (!engine->is_remote(rank)) return engine->wake_if_asleep(rank);
     engine->wake_if_asleep(home);
-    engine->session().arena().ring_service_bell(home);  // nobody there may be in the library
+    engine->session().arena().ring_service_doorbell(home);  // nobody there may be in the library
   }
 };
 
-/// A rank's way to a lock of another host: one request at a time, as LockSide.
+/// A rank's way to a lock of another host: one request at a time, as LockAlgorithm.
 ///
 /// Threads: one after the other, ordered by the caller; take() and ready() by any.
-class FarSide {
+class RemoteLock {
  public:
-  FarSide(fabric::Engine& engine, Outbox& outbox, std::uint32_t window, int home, std::uint32_t number) noexcept
-      : engine_(engine), outbox_(outbox), window_(window), home_(home), number_(number) {}
+  RemoteLock(fabric::Engine& engine, fabric::SendQueue& send_queue, std::uint32_t window, int home,
+             std::uint32_t number) noexcept
+      : engine_(engine), send_queue_(send_queue), window_(window), home_(home), number_(number) {}
 
   void request(LockMode mode, bool once) noexcept;
   /// What has come of it; none: nothing yet.
@@ -100,7 +101,7 @@ class FarSide {
   void send(LockStepKind kind) noexcept;
 
   fabric::Engine& engine_;
-  Outbox& outbox_;
+  fabric::SendQueue& send_queue_;
   std::uint32_t window_;
   int home_;
   std::uint32_t number_;
@@ -111,13 +112,13 @@ class FarSide {
   std::atomic<bool> wanted_{false};
 };
 
-/// The locks of one window's part at their home, as far ranks use them. Outlives the part while such a rank has a lock
-/// or awaits one.
+/// The locks of one window's part at their home, as remote ranks use them. Outlives the part while such a rank has a
+/// lock or awaits one.
 ///
 /// Threads: one at a time.
 class LockHome {
  public:
-  LockHome(fabric::Engine& engine, Outbox& outbox, const Group& group, std::shared_ptr<Mapping> memory,
+  LockHome(fabric::Engine& engine, fabric::SendQueue& send_queue, const Group& group, std::shared_ptr<Mapping> memory,
            std::uint32_t window, std::uint32_t granule);
   LockHome(LockHome&&) = delete;
   ~LockHome();  // gives the memory back, if it is the last to hold it
@@ -137,7 +138,7 @@ class LockHome {
   using Name = std::pair<std::uint32_t, int>;  // lock, position
   struct Proxy {
     Name name;
-    LockSide<LockGroup> side;
+    LockAlgorithm<LockGroup> side;
     State state = State::idle;
     LockMode mode = LockMode::exclusive;
     std::uint32_t token = 0;
@@ -154,7 +155,7 @@ class LockHome {
   void tell(const Name& name, std::uint32_t token, LockOutcomeKind kind) noexcept;
 
   fabric::Engine& engine_;
-  Outbox& outbox_;
+  fabric::SendQueue& send_queue_;
   const Group group_;
   std::shared_ptr<Mapping> memory_;
   Layout layout_;
@@ -171,8 +172,8 @@ class LockHome {
 /// Threads: any.
 class LockHomes {
  public:
-  LockHomes(fabric::Engine& engine, Outbox& outbox)
-      : engine_(engine), outbox_(outbox), dead_(static_cast<std::size_t>(engine.session().size())) {}
+  LockHomes(fabric::Engine& engine, fabric::SendQueue& send_queue)
+      : engine_(engine), send_queue_(send_queue), dead_(static_cast<std::size_t>(engine.session().size())) {}
 
   /// `make()` makes the window's home, or answers null where there is no such window.
   template <class Make>
@@ -198,8 +199,8 @@ class LockHomes {
   void advance() noexcept;
 
   fabric::Engine& engine_;
-  Outbox& outbox_;
-  std::atomic<std::size_t> active_{0};  // relaxed: whoever changes a lock rings a bell after that
+  fabric::SendQueue& send_queue_;
+  std::atomic<std::size_t> active_{0};  // relaxed: whoever changes a lock rings a doorbell after that
   mutable std::mutex mutex_;            // of the next two
   std::vector<char> dead_;              // by rank: buried
   std::map<std::uint32_t, std::unique_ptr<LockHome>> homes_;

@@ -18,23 +18,23 @@ constexpr std::uint64_t base_of(std::uint64_t place) noexcept { return place & ~
 }  // namespace
 
 // Goes on by so many bytes of the first region, at most; answers how many.
-std::uint64_t FarCopies::Cursor::take(std::uint64_t bytes_max) noexcept {
+std::uint64_t RemoteCopies::Cursor::take(std::uint64_t bytes_max) noexcept {
   const std::uint64_t bytes = std::min(regions.front().bytes - done, bytes_max);
   done += bytes;
   skip_empty();
   return bytes;
 }
 
-void FarCopies::push(const Target& target, const std::byte* local, std::span<const Region> regions,
-                     bool go_on) noexcept {
+void RemoteCopies::push(const Target& target, const std::byte* local, std::span<const Region> regions,
+                        bool go_on) noexcept {
   start(Service::push, target, {const_cast<std::byte*>(local), regions}, go_on);  // only read
 }
 
-void FarCopies::pull(const Target& target, std::byte* local, std::span<const Region> regions) noexcept {
+void RemoteCopies::pull(const Target& target, std::byte* local, std::span<const Region> regions) noexcept {
   start(Service::pull, target, {local, regions}, false);
 }
 
-void FarCopies::start(Service service, const Target& target, Cursor cursor, bool go_on) noexcept {
+void RemoteCopies::start(Service service, const Target& target, Cursor cursor, bool go_on) noexcept {
   cursor.skip_empty();
   while (!cursor.regions.empty() && (go_on || status_ == Status::ok)) {
     Piece& piece = next_piece();
@@ -44,8 +44,8 @@ void FarCopies::start(Service service, const Target& target, Cursor cursor, bool
   }
 }
 
-void FarCopies::push_notified(const Target& target, std::span<const std::byte> from,
-                              std::uint32_t notification) noexcept {
+void RemoteCopies::push_notified(const Target& target, std::span<const std::byte> from,
+                                 std::uint32_t notification) noexcept {
   Piece& piece = next_piece();
   const Region all{0, from.size()};
   piece.in_program = target.in_program;
@@ -56,17 +56,17 @@ void FarCopies::push_notified(const Target& target, std::span<const std::byte> f
   piece.start = {};
 }
 
-Status FarCopies::end() noexcept {
+Status RemoteCopies::end() noexcept {
   under_way_.end_all([this](Piece& piece) { end(piece); });
   return status_;
 }
 
-FarCopies::Piece& FarCopies::next_piece() noexcept {
+RemoteCopies::Piece& RemoteCopies::next_piece() noexcept {
   return under_way_.next([this](Piece& piece) { end(piece); });
 }
 
 // One stretch that fills a tail, or as many as share one. Answers where the next piece begins.
-FarCopies::Cursor FarCopies::plan(Piece& piece, Cursor cursor) noexcept {
+RemoteCopies::Cursor RemoteCopies::plan(Piece& piece, Cursor cursor) noexcept {
   piece.start = cursor;
   piece.stretches = 0;
   piece.bytes = 0;
@@ -83,7 +83,7 @@ FarCopies::Cursor FarCopies::plan(Piece& piece, Cursor cursor) noexcept {
   return cursor;
 }
 
-void FarCopies::ask(Piece& piece, Service service, const Target& target, std::uint32_t notification) noexcept {
+void RemoteCopies::ask(Piece& piece, Service service, const Target& target, std::uint32_t notification) noexcept {
   piece.is_pull = service == Service::pull;
   piece.asked.takes_tail = piece.is_pull;
   const bool listed = piece.stretches > 1;
@@ -99,7 +99,7 @@ void FarCopies::ask(Piece& piece, Service service, const Target& target, std::ui
   const std::uint64_t tail_bytes = (listed ? piece.stretches * sizeof(Stretch) : 0) + data_bytes;
   Status filled = Status::ok;
   Kind kind = Kind::window_access;
-  if (!listed && data_bytes <= far_carried_bytes_max) {
+  if (!listed && data_bytes <= remote_carried_bytes_max) {
     if (data_bytes != 0) filled = fill(piece, reinterpret_cast<std::byte*>(request.words.data()), base, true);
   } else {
     kind = Kind::window_push;
@@ -120,7 +120,7 @@ void FarCopies::ask(Piece& piece, Service service, const Target& target, std::ui
 }
 
 // Writes a tail: the list of stretches, where there are several, and what is pushed.
-Status FarCopies::fill(const Piece& piece, std::byte* tail, std::uint64_t base, bool with_data) noexcept {
+Status RemoteCopies::fill(const Piece& piece, std::byte* tail, std::uint64_t base, bool with_data) noexcept {
   Cursor cursor = piece.start;
   std::byte* list = tail;
   if (piece.stretches > 1) tail += piece.stretches * sizeof(Stretch);
@@ -142,7 +142,7 @@ Status FarCopies::fill(const Piece& piece, std::byte* tail, std::uint64_t base, 
   return status;
 }
 
-void FarCopies::end(Piece& piece) noexcept {
+void RemoteCopies::end(Piece& piece) noexcept {
   client_.wait(piece.asked);
   Status status = piece.asked.status;
   if (piece.is_pull && status == Status::ok && piece.stretches != 0) status = take_data(piece);
@@ -153,7 +153,7 @@ void FarCopies::end(Piece& piece) noexcept {
 }
 
 // Copies what came to where it was to go.
-Status FarCopies::take_data(Piece& piece) noexcept {
+Status RemoteCopies::take_data(Piece& piece) noexcept {
   const auto data = client_.data_of(piece.asked);
   if (data.size() < piece.bytes) return Status::invalid;  // a peer lies
   auto* from = const_cast<std::byte*>(data.data());       // only read

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "window/remote/rdma_keys.hpp"
-#include "window/state/layout.hpp"
-#include "window/remote/target.hpp"
 #include "fabric/pipeline.hpp"
+#include "window/remote/rdma_keys.hpp"
+#include "window/remote/target.hpp"
+#include "window/state/layout.hpp"
 
 #include <tonari/window.hpp>
 
@@ -17,8 +17,8 @@ namespace tonari::window {
 // Windows between hosts: what a rank knows of those that it reaches by heads alone, and how it copies to and from them.
 // Their owners check and do what is asked (served.hpp).
 
-/// What a far rank tells of its part.
-struct FarPart {
+/// What a remote rank tells of its part.
+struct RemotePart {
   std::uint64_t bytes = 0;
   std::uint32_t locks = 0;
   std::uint32_t notifications = 0;
@@ -26,7 +26,7 @@ struct FarPart {
   bool in_program = false;
 };
 
-struct FarMember : FarPart {
+struct RemoteMember : RemotePart {
   std::atomic<PartState> state{PartState::absent};  // as far as its heads have come; it is asked in any case
   std::atomic<bool> counts_on_us{false};            // it is to be told when this rank's part is freed
   PartKey key;
@@ -37,12 +37,12 @@ struct FarMember : FarPart {
 ///
 /// Threads: one, with nothing held; local memory is the caller's until end().
 /// Costs:   a head there and one back for each piece, `pieces_max` of them on their way at once; no allocation.
-class FarCopies {
+class RemoteCopies {
  public:
-  FarCopies(const job::Session& session, Client& client, std::uint32_t window) noexcept
+  RemoteCopies(const job::Session& session, Origin& client, std::uint32_t window) noexcept
       : session_(session), client_(client), window_(window) {}
-  FarCopies(FarCopies&&) = delete;
-  ~FarCopies() { (void)end(); }
+  RemoteCopies(RemoteCopies&&) = delete;
+  ~RemoteCopies() { (void)end(); }
 
   /// The part of a rank that is reached so.
   struct Target {
@@ -54,7 +54,7 @@ class FarCopies {
   /// has failed no other is begun, unless `go_on`.
   void push(const Target& target, const std::byte* local, std::span<const Region> regions, bool go_on = false) noexcept;
   void pull(const Target& target, std::byte* local, std::span<const Region> regions) noexcept;
-  /// Starts to push at most far_notified_bytes_max, and has that counted: 1 + the counter.
+  /// Starts to push at most remote_notified_bytes_max, and has that counted: 1 + the counter.
   void push_notified(const Target& target, std::span<const std::byte> from, std::uint32_t notification) noexcept;
   /// When all are done. Answers the first failure.
   Status end() noexcept;
@@ -78,7 +78,7 @@ class FarCopies {
     std::uint64_t take(std::uint64_t bytes_max) noexcept;
   };
   struct Piece {
-    Asked asked;
+    PendingRequest asked;
     bool is_pull = false;
     bool in_program = false;
     Cursor start;
@@ -95,12 +95,12 @@ class FarCopies {
   Status take_data(Piece& piece) noexcept;
 
   const job::Session& session_;
-  Client& client_;
+  Origin& client_;
   std::uint32_t window_;
-  UnderWay<Piece, pieces_max> under_way_;
+  fabric::Pipeline<Piece, pieces_max> under_way_;
   Status status_ = Status::ok;
 };
 
-inline constexpr std::size_t far_notified_bytes_max = fabric::bulk_tail_bytes_max;
+inline constexpr std::size_t remote_notified_bytes_max = fabric::bulk_tail_bytes_max;
 
 }  // namespace tonari::window

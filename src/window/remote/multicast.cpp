@@ -8,7 +8,8 @@
 
 namespace tonari::window {
 
-void Relays::push(std::span<const Relayed> targets, std::span<const std::byte> from, bool in_program) noexcept {
+void RemoteMulticast::push(std::span<const MulticastTarget> targets, std::span<const std::byte> from,
+                           bool in_program) noexcept {
   if (targets.size() == 1) return push_alone(targets[0], from, in_program);
   const std::size_t piece_bytes = fabric::bulk_tail_bytes_max - targets.size_bytes();
   std::size_t at = 0;
@@ -18,7 +19,7 @@ void Relays::push(std::span<const Relayed> targets, std::span<const std::byte> f
     piece.from = from.subspan(at, std::min(piece_bytes, from.size() - at));
     piece.in_program = in_program;
     piece.count = targets.size();
-    std::ranges::transform(targets, piece.targets.begin(), [at](Relayed target) {
+    std::ranges::transform(targets, piece.targets.begin(), [at](MulticastTarget target) {
       target.offset += at;
       return target;
     });
@@ -27,7 +28,7 @@ void Relays::push(std::span<const Relayed> targets, std::span<const std::byte> f
   } while (at < from.size());
 }
 
-void Relays::ask(Piece& piece) noexcept {
+void RemoteMulticast::ask(Piece& piece) noexcept {
   const auto targets = std::as_bytes(std::span(piece.targets).first(piece.count));
   const std::size_t tail_bytes = targets.size() + piece.from.size();
   const int first = static_cast<int>(piece.targets[0].rank);
@@ -51,7 +52,7 @@ void Relays::ask(Piece& piece) noexcept {
   client_.ask(piece.asked, first, window_, request, fabric::Kind::window_push);
 }
 
-void Relays::end(Piece& piece) noexcept {
+void RemoteMulticast::end(Piece& piece) noexcept {
   if (piece.count == 0) return;
   client_.wait(piece.asked);
   const std::uint64_t left = piece.asked.words[0];
@@ -62,25 +63,26 @@ void Relays::end(Piece& piece) noexcept {
   piece.count = 0;
 }
 
-void Relays::push_alone(const Relayed& target, std::span<const std::byte> from, bool in_program) noexcept {
+void RemoteMulticast::push_alone(const MulticastTarget& target, std::span<const std::byte> from,
+                                 bool in_program) noexcept {
   const Region all{0, from.size()};
   alone_.push({static_cast<int>(target.rank), target.offset, in_program}, from.data(), std::span(&all, 1), true);
 }
 
-Status Relays::end() noexcept {
+Status RemoteMulticast::end() noexcept {
   for (Piece& piece : pieces_) end(piece);
   fail(alone_.end());
   return status_;
 }
 
-Status relay(Access& access, int peer, std::span<const std::byte> tail, std::uint32_t targets,
+Status relay(WindowState& access, int peer, std::span<const std::byte> tail, std::uint32_t targets,
              std::uint64_t& left) noexcept {
-  if (targets > relayed_max || tail.size() < targets * sizeof(Relayed)) return Status::invalid;  // a peer lies
-  const auto data = tail.subspan(targets * sizeof(Relayed));
+  if (targets > relayed_max || tail.size() < targets * sizeof(MulticastTarget)) return Status::invalid;  // a peer lies
+  const auto data = tail.subspan(targets * sizeof(MulticastTarget));
   Status first_failure = Status::ok;
   left = 0;
   for (std::uint32_t i = 0; i < targets; ++i) {
-    Relayed target;
+    MulticastTarget target;
     std::memcpy(&target, tail.data() + i * sizeof target, sizeof target);
     const auto status = access.push_for(peer, {access.number(), target.rank, target.offset}, data);
     if (!status) left |= std::uint64_t{1} << i;

@@ -21,12 +21,12 @@ namespace tonari::window {
 //     |   what is left|
 
 /// As the tail of a request begins, before what is copied: one of these for each target.
-struct Relayed {
+struct MulticastTarget {
   std::uint64_t offset;
   std::uint32_t rank;
   std::uint32_t reserved;
 };
-static_assert(sizeof(Relayed) == 16);
+static_assert(sizeof(MulticastTarget) == 16);
 inline constexpr std::size_t relayed_max = 64;  // so many bits has a reply's word for what is left
 inline constexpr std::uint64_t all_left = ~std::uint64_t{0};
 
@@ -34,24 +34,24 @@ inline constexpr std::uint64_t all_left = ~std::uint64_t{0};
 ///
 /// Threads: one, with nothing held; local memory is the caller's until end().
 /// Costs:   a head there and one back for each piece and host; no allocation.
-class Relays {
+class RemoteMulticast {
  public:
-  Relays(const job::Session& session, Client& client, std::uint32_t window) noexcept
+  RemoteMulticast(const job::Session& session, Origin& client, std::uint32_t window) noexcept
       : client_(client), session_(session), window_(window), alone_(session, client, window) {}
-  Relays(Relays&&) = delete;
-  ~Relays() { (void)end(); }
+  RemoteMulticast(RemoteMulticast&&) = delete;
+  ~RemoteMulticast() { (void)end(); }
 
   /// Starts to push to `targets` of one host, one at least and relayed_max at most. `in_program`: as in
-  /// FarCopies::Target.
-  void push(std::span<const Relayed> targets, std::span<const std::byte> from, bool in_program) noexcept;
+  /// RemoteCopies::Target.
+  void push(std::span<const MulticastTarget> targets, std::span<const std::byte> from, bool in_program) noexcept;
   /// When all are done. Answers the first failure.
   Status end() noexcept;
 
  private:
   static constexpr std::size_t pieces_max = 8;
   struct Piece {
-    Asked asked;
-    std::array<Relayed, relayed_max> targets;
+    PendingRequest asked;
+    std::array<MulticastTarget, relayed_max> targets;
     std::size_t count = 0;  // 0: not under way
     std::span<const std::byte> from;
     bool in_program = false;
@@ -59,15 +59,15 @@ class Relays {
 
   void ask(Piece& piece) noexcept;
   void end(Piece& piece) noexcept;
-  void push_alone(const Relayed& target, std::span<const std::byte> from, bool in_program) noexcept;
+  void push_alone(const MulticastTarget& target, std::span<const std::byte> from, bool in_program) noexcept;
   void fail(Status status) noexcept {
     if (status_ == Status::ok) status_ = status;
   }
 
-  Client& client_;
+  Origin& client_;
   const job::Session& session_;
   std::uint32_t window_;
-  FarCopies alone_;  // to those that nobody relays to
+  RemoteCopies alone_;  // to those that nobody relays to
   std::array<Piece, pieces_max> pieces_;
   std::size_t turn_ = 0;
   Status status_ = Status::ok;
@@ -75,7 +75,7 @@ class Relays {
 
 /// At the first of the targets: does what a relayed push asks for. Answers the first failure; in `left` what remains, a
 /// bit for each target.
-Status relay(Access& access, int peer, std::span<const std::byte> tail, std::uint32_t targets,
+Status relay(WindowState& access, int peer, std::span<const std::byte> tail, std::uint32_t targets,
              std::uint64_t& left) noexcept;
 
 }  // namespace tonari::window

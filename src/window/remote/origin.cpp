@@ -1,6 +1,6 @@
-#include "window/remote/target.hpp"
 #include "fabric/pipeline.hpp"
 #include "fabric/wait.hpp"
+#include "window/remote/target.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -21,9 +21,9 @@ constexpr std::size_t under_way_max = 8;
 
 }  // namespace
 
-BulkPlace Client::allocate(std::size_t bytes, int peer) noexcept {
+BulkPlace Origin::allocate(std::size_t bytes, int peer) noexcept {
   BulkPlace found;
-  TryUntilDone attempt{[&] {
+  fabric::TryUntilDone attempt{[&] {
     const auto place = engine_.bulk().allocate(bytes, peer);
     if (place) found = *place;
     return place.has_value();
@@ -33,8 +33,8 @@ BulkPlace Client::allocate(std::size_t bytes, int peer) noexcept {
 }
 
 // When the peer is gone, that is the answer.
-void Client::ask(Asked& asked, int peer, std::uint32_t window, ServiceRequest request, Kind kind) noexcept {
-  TryUntilDone take{[&] {
+void Origin::ask(PendingRequest& asked, int peer, std::uint32_t window, ServiceRequest request, Kind kind) noexcept {
+  fabric::TryUntilDone take{[&] {
     const auto taken = engine_.tickets().take();
     if (taken) asked.ticket = *taken;
     return taken.has_value();
@@ -57,36 +57,36 @@ void Client::ask(Asked& asked, int peer, std::uint32_t window, ServiceRequest re
   head.set(request);
   Status sent = engine_.send(peer, head, Lane::request);
   if (sent == Status::again) {
-    engine_.nudge(peer);  // which makes room
-    TryUntilDone send{[&] { return (sent = engine_.send(peer, head, Lane::request)) != Status::again; }};
+    engine_.wake_peer(peer);  // which makes room
+    fabric::TryUntilDone send{[&] { return (sent = engine_.send(peer, head, Lane::request)) != Status::again; }};
     engine_.wait(send);
   }
-  if (sent == Status::ok) return engine_.nudge(peer);
+  if (sent == Status::ok) return engine_.wake_peer(peer);
   if (const auto tail = fabric::tail_name(kind)) give_back(BulkPlace{fabric::read_payload(head, tail->place)});
   gone(peer);  // this one too, unless the service thread was first
 }
 
-void Client::give_back(BulkPlace block) noexcept {
+void Origin::give_back(BulkPlace block) noexcept {
   fabric::BulkReader::give_back(engine_.bulk_of(engine_.session().rank()), block);
 }
 
-std::span<const std::byte> Client::data_of(const Asked& asked) const noexcept {
+std::span<const std::byte> Origin::data_of(const PendingRequest& asked) const noexcept {
   if (asked.has_tail) return engine_.look(asked.peer, asked.words[1], asked.words[0]);
   return std::as_bytes(std::span(asked.words));
 }
 
-void Client::give_back_data(Asked& asked) noexcept {
+void Origin::give_back_data(PendingRequest& asked) noexcept {
   engine_.give_back(asked.peer, asked.words[1]);
   asked.has_tail = false;
 }
 
-void Client::wait(Asked& asked) noexcept {
+void Origin::wait(PendingRequest& asked) noexcept {
   // Acquire: the reply's status and value, and what the owner copied.
-  wait_until(
+  fabric::wait_until(
       engine_, [&asked] { return asked.done.load(std::memory_order_acquire); }, job::Wait::window, asked.peer);
 }
 
-void Client::receive(const Head& head) noexcept {
+void Origin::receive(const Head& head) noexcept {
   const auto reply = head.as<ServiceReply>();
   const bool has_tail = head.kind == Kind::window_data;
   if (!take(head, reply, has_tail) && has_tail && head.source < static_cast<std::uint32_t>(engine_.session().size())) {
@@ -95,10 +95,10 @@ void Client::receive(const Head& head) noexcept {
 }
 
 // False: nobody asked for it, or does no longer, or not for a tail.
-bool Client::take(const Head& head, const ServiceReply& reply, bool has_tail) noexcept {
+bool Origin::take(const Head& head, const ServiceReply& reply, bool has_tail) noexcept {
   if (reply.ticket >= fabric::tickets_max) return false;  // a peer lies
   const std::lock_guard guard(lock_);
-  Asked* const asked = asked_[reply.ticket];
+  PendingRequest* const asked = asked_[reply.ticket];
   const bool known =
       asked != nullptr && asked->ticket.generation == reply.generation && asked->peer == static_cast<int>(head.source);
   if (!known) return false;
@@ -112,11 +112,11 @@ bool Client::take(const Head& head, const ServiceReply& reply, bool has_tail) no
   return takes_tail;
 }
 
-void Client::gone(int rank) noexcept {
+void Origin::gone(int rank) noexcept {
   const std::lock_guard guard(lock_);
-  for (Asked*& each : asked_) {
+  for (PendingRequest*& each : asked_) {
     if (each == nullptr || each->peer != rank) continue;
-    Asked* const asked = std::exchange(each, nullptr);
+    PendingRequest* const asked = std::exchange(each, nullptr);
     asked->status = Status::peer_gone;
     engine_.tickets().give_back(asked->ticket.index);
     asked->done.store(true, std::memory_order_release);
@@ -124,7 +124,7 @@ void Client::gone(int rank) noexcept {
 }
 
 // Afterwards it may be asked again.
-void Client::end_copy(Asked& asked, Service service) noexcept {
+void Origin::end_copy(PendingRequest& asked, Service service) noexcept {
   wait(asked);
   if (service == Service::pull && asked.status == Status::ok) {
     asked.status = copy_by_kernel(engine_, asked.local, {engine_.bulk().at(asked.place), asked.bytes}, true);
@@ -132,17 +132,17 @@ void Client::end_copy(Asked& asked, Service service) noexcept {
   give_back(asked.place);
 }
 
-Status Client::copy(Service service, std::uint32_t window, int peer, std::uint64_t offset, std::byte* local,
+Status Origin::copy(Service service, std::uint32_t window, int peer, std::uint64_t offset, std::byte* local,
                     std::uint64_t bytes) noexcept {
   if (bytes <= carried_bytes_max) return copy_few(service, window, peer, offset, local, bytes);
-  UnderWay<Asked, under_way_max> under_way;
+  fabric::Pipeline<PendingRequest, under_way_max> under_way;
   Status status = Status::ok;
-  const auto end = [&](Asked& asked) {
+  const auto end = [&](PendingRequest& asked) {
     end_copy(asked, service);
     if (status == Status::ok) status = asked.status;
   };
   for (std::uint64_t copied = 0; copied < bytes && status == Status::ok;) {
-    Asked& asked = under_way.next(end);
+    PendingRequest& asked = under_way.next(end);
     asked.bytes = std::min<std::uint64_t>(bytes - copied, fabric::bulk_tail_bytes_max);
     asked.local = local + copied;
     asked.place = allocate_or([&] { return under_way.end_oldest(end); }, asked.bytes);
@@ -166,9 +166,9 @@ Status Client::copy(Service service, std::uint32_t window, int peer, std::uint64
   return status;
 }
 
-Status Client::copy_few(Service service, std::uint32_t window, int peer, std::uint64_t offset, std::byte* local,
+Status Origin::copy_few(Service service, std::uint32_t window, int peer, std::uint64_t offset, std::byte* local,
                         std::size_t bytes) noexcept {
-  Asked asked;
+  PendingRequest asked;
   ServiceRequest request{};
   request.service = service;
   request.offset = offset;
@@ -183,9 +183,9 @@ Status Client::copy_few(Service service, std::uint32_t window, int peer, std::ui
   return asked.status;
 }
 
-Fetched<std::uint64_t> Client::apply(std::uint32_t window, int peer, std::uint64_t offset,
+Fetched<std::uint64_t> Origin::apply(std::uint32_t window, int peer, std::uint64_t offset,
                                      const AtomicWords& words) noexcept {
-  Asked asked;
+  PendingRequest asked;
   ServiceRequest request{};
   request.service = Service::atomic;
   request.offset = offset;

@@ -1,9 +1,9 @@
 #include "window/remote/rdma_copies.hpp"
 
-#include "window/local/checked_copy.hpp"
-#include "window/window_runtime.hpp"
 #include "fabric/pipeline.hpp"
 #include "fabric/wait.hpp"
+#include "window/local/checked_copy.hpp"
+#include "window/window_runtime.hpp"
 
 #include <algorithm>
 
@@ -27,7 +27,7 @@ class KeyCopy {
   }
 
  public:
-  KeyCopy(Runtime& runtime, const PartKey& key, Service service, bool in_program) noexcept
+  KeyCopy(WindowRuntime& runtime, const PartKey& key, Service service, bool in_program) noexcept
       : runtime_(runtime),
         wire_(*runtime.engine().by_key()),
         key_(key),
@@ -58,7 +58,7 @@ class KeyCopy {
 
  private:
   void start(Piece& piece, std::uint64_t there, std::span<std::byte> local) noexcept {
-    Client& client = runtime_.client();
+    Origin& client = runtime_.client();
     piece.block = client.allocate_or([this] { return under_way_.end_oldest(ender()); }, local.size());
     piece.local = local;
     const std::span block(client.at(piece.block), local.size());
@@ -81,23 +81,23 @@ class KeyCopy {
 
   void wait(const Landing& landing) noexcept {
     // Acquire: the status, and what came.
-    wait_until(
+    fabric::wait_until(
         runtime_.engine(), [&landing] { return landing.done.load(std::memory_order_acquire); }, job::Wait::window,
         key_.owner());
   }
 
-  Runtime& runtime_;
+  WindowRuntime& runtime_;
   fabric::ucx::Wire& wire_;
   const PartKey& key_;
   const bool is_pull_;
   const bool in_program_;
-  UnderWay<Piece, pieces_max> under_way_;
+  fabric::Pipeline<Piece, pieces_max> under_way_;
   Status status_ = Status::ok;
 };
 
 }  // namespace
 
-Status copy_by_key(Runtime& runtime, const PartKey& key, Service service, std::uint64_t offset,
+Status copy_by_key(WindowRuntime& runtime, const PartKey& key, Service service, std::uint64_t offset,
                    std::span<std::byte> local, bool in_program) noexcept {
   KeyCopy copy(runtime, key, service, in_program);
   copy.start(key.address() + offset, local);

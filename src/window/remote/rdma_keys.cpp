@@ -1,8 +1,8 @@
 #include "window/remote/rdma_keys.hpp"
 
+#include "fabric/wait.hpp"
 #include "window/remote/heads.hpp"
 #include "window/window_runtime.hpp"
-#include "fabric/wait.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -12,7 +12,7 @@
 
 namespace tonari::window {
 
-bool PartKey::use(Runtime& runtime, int owner, std::uint32_t window) noexcept {
+bool PartKey::use(WindowRuntime& runtime, int owner, std::uint32_t window) noexcept {
   if (runtime.engine().by_key() == nullptr) return false;
   if ((word_.load(std::memory_order_relaxed) & asked) == 0 &&
       (word_.fetch_or(asked, std::memory_order_relaxed) & asked) == 0) {
@@ -23,7 +23,7 @@ bool PartKey::use(Runtime& runtime, int owner, std::uint32_t window) noexcept {
   return use_here(runtime);
 }
 
-bool PartKey::use_here(Runtime& runtime) noexcept {
+bool PartKey::use_here(WindowRuntime& runtime) noexcept {
   if ((word_.load(std::memory_order_relaxed) & (held | closed)) != held) return false;
   // Acquire: the key.
   if ((word_.fetch_add(user, std::memory_order_acquire) & (held | closed)) == held) return true;
@@ -32,8 +32,8 @@ bool PartKey::use_here(Runtime& runtime) noexcept {
 }
 
 // By one thread, once.
-void PartKey::fetch(Runtime& runtime) noexcept {
-  Asked question;
+void PartKey::fetch(WindowRuntime& runtime) noexcept {
+  PendingRequest question;
   question.takes_tail = true;
   ServiceRequest request{};
   request.service = Service::key;
@@ -53,17 +53,17 @@ void PartKey::fetch(Runtime& runtime) noexcept {
   give_back_if_unused(runtime);                     // it may have been closed meanwhile
 }
 
-void PartKey::leave(Runtime& runtime) noexcept {
+void PartKey::leave(WindowRuntime& runtime) noexcept {
   word_.fetch_sub(user, std::memory_order_release);  // the use, to who gives it back
   give_back_if_unused(runtime);
 }
 
-void PartKey::close(Runtime& runtime) noexcept {
+void PartKey::close(WindowRuntime& runtime) noexcept {
   word_.fetch_or(asked | closed, std::memory_order_relaxed);
   give_back_if_unused(runtime);
 }
 
-void PartKey::give_back_if_unused(Runtime& runtime) noexcept {
+void PartKey::give_back_if_unused(WindowRuntime& runtime) noexcept {
   std::uint32_t unused = asked | held | closed;
   // Acquire: all uses.
   if (!word_.compare_exchange_strong(unused, asked | closed, std::memory_order_acquire)) return;
@@ -71,9 +71,9 @@ void PartKey::give_back_if_unused(Runtime& runtime) noexcept {
   say_returned(runtime);
 }
 
-void PartKey::say_returned(Runtime& runtime) const noexcept {
+void PartKey::say_returned(WindowRuntime& runtime) const noexcept {
   const int self = runtime.engine().session().rank();
-  runtime.outbox().post(owner_, plain_head(fabric::Kind::window_returned, self, window_), fabric::Lane::request);
+  runtime.send_queue().post(owner_, plain_head(fabric::Kind::window_returned, self, window_), fabric::Lane::request);
 }
 
 std::vector<std::byte> GivenKeys::give(std::uint32_t window, std::span<std::byte> part, int peer) {
@@ -128,7 +128,7 @@ bool GivenKeys::is_held(std::uint32_t window) noexcept {
 }
 
 void GivenKeys::take_back(std::uint32_t window) noexcept {
-  wait_until(
+  fabric::wait_until(
       runtime_.engine(), [&] { return !is_held(window); }, job::Wait::window, -1);
   const auto node = [&] {
     const std::lock_guard guard(lock_);

@@ -14,7 +14,7 @@
 
 namespace tonari::window {
 
-class Runtime;
+class WindowRuntime;
 
 // Keys of parts on other hosts, where the network is RDMA (fabric/by_key.hpp). A rank asks for a part's key when it
 // first copies to or from it; the owner gives it if all may read and write the part, since a key opens it to whoever
@@ -44,12 +44,12 @@ class PartKey {
   PartKey(PartKey&&) = delete;  // threads are in it
 
   /// Asks for it, the first time. False: there is none, or not yet; copy by heads. True: until leave().
-  bool use(Runtime& runtime, int owner, std::uint32_t window) noexcept;
+  bool use(WindowRuntime& runtime, int owner, std::uint32_t window) noexcept;
   /// The same, without asking: false where it was not asked for.
-  bool use_here(Runtime& runtime) noexcept;
-  void leave(Runtime& runtime) noexcept;
+  bool use_here(WindowRuntime& runtime) noexcept;
+  void leave(WindowRuntime& runtime) noexcept;
   /// Gives it back, once nobody uses it. It is never used again.
-  void close(Runtime& runtime) noexcept;
+  void close(WindowRuntime& runtime) noexcept;
 
   [[nodiscard]] fabric::RemoteKey* key() const noexcept { return key_; }
   /// Of the part, at its owner.
@@ -63,9 +63,9 @@ class PartKey {
   static constexpr std::uint32_t closed = 4;
   static constexpr std::uint32_t user = 8;
 
-  void fetch(Runtime& runtime) noexcept;
-  void give_back_if_unused(Runtime& runtime) noexcept;
-  void say_returned(Runtime& runtime) const noexcept;
+  void fetch(WindowRuntime& runtime) noexcept;
+  void give_back_if_unused(WindowRuntime& runtime) noexcept;
+  void say_returned(WindowRuntime& runtime) const noexcept;
 
   std::atomic<std::uint32_t> word_{0};  // one word, so that its changes have one order
   fabric::RemoteKey* key_ = nullptr;    // by who asks, before `held`; as the rest
@@ -79,7 +79,7 @@ class PartKey {
 /// Threads: any.
 class GivenKeys {
  public:
-  explicit GivenKeys(Runtime& runtime) noexcept : runtime_(runtime) {}
+  explicit GivenKeys(WindowRuntime& runtime) noexcept : runtime_(runtime) {}
 
   /// What `peer` is answered who asks for the key of this rank's part of a window: KeyAnswer and the key. Empty: there
   /// is none. May take long: the part is pinned.
@@ -98,7 +98,7 @@ class GivenKeys {
   };
   [[nodiscard]] bool is_held(std::uint32_t window) noexcept;
 
-  Runtime& runtime_;
+  WindowRuntime& runtime_;
   SpinLock lock_;  // of the next
   std::map<std::uint32_t, Given> given_;
 };

@@ -1,8 +1,8 @@
 #include "window/remote/rdma_put.hpp"
 
-#include "window/window_runtime.hpp"
 #include "fabric/wait.hpp"
 #include "window/local/atomic_words.hpp"
+#include "window/window_runtime.hpp"
 
 #include <atomic>
 #include <utility>
@@ -10,16 +10,16 @@
 namespace tonari::window {
 
 Put::~Put() {
-  wait_until(
+  fabric::wait_until(
       access_->runtime().engine(), [this] { return has_landed(); }, job::Wait::window, -1);
   (void)end();
 }
 
 bool Put::open() noexcept {
-  Runtime& runtime = access_->runtime();
+  WindowRuntime& runtime = access_->runtime();
   bool all = true;
   for (int rank = 0; rank < access_->group().size(); ++rank) {
-    if (!runtime.engine().is_far(rank)) continue;
+    if (!runtime.engine().is_remote(rank)) continue;
     PartKey& key = access_->key_of(rank);
     const bool is_here = key.use(runtime, rank, access_->number());
     if (is_here) key.leave(runtime);
@@ -29,9 +29,9 @@ bool Put::open() noexcept {
 }
 
 void Put::start(int rank) noexcept {
-  Runtime& runtime = access_->runtime();
+  WindowRuntime& runtime = access_->runtime();
   const auto own = access_->local();
-  if (!runtime.engine().is_far(rank)) {
+  if (!runtime.engine().is_remote(rank)) {
     std::byte* const there = access_->direct({access_->number(), static_cast<std::uint32_t>(rank), 0}, own.size());
     status_ = there != nullptr ? Status::ok : Status::peer_gone;
     if (there != nullptr) copy_bytes(there, own.data(), own.size());

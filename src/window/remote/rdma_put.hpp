@@ -34,7 +34,7 @@ class Put {
  private:
   [[nodiscard]] bool has_landed() const noexcept;
 
-  std::shared_ptr<Access> access_;
+  std::shared_ptr<WindowState> access_;
   PartKey* key_ = nullptr;  // in use
   Status status_ = Status::ok;
   fabric::Landing put_;

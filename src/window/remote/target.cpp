@@ -1,8 +1,8 @@
 #include "window/remote/target.hpp"
 
 #include "fabric/bulk.hpp"
-#include "window/state/window_state.hpp"
 #include "window/remote/multicast.hpp"
+#include "window/state/window_state.hpp"
 
 #include <sched.h>
 
@@ -28,35 +28,35 @@ bool is_service(Service service) noexcept { return service >= Service::pull && s
 
 }  // namespace
 
-void Server::receive(const Head& request) noexcept {
+void Target::receive(const Head& request) noexcept {
   {
     const std::lock_guard guard(lock_);
     // Accesses are as many as all askers have tickets; an offer may outlive its ticket, and need not be taken up.
     if (request.kind == Kind::window_help && requests_.size() >= offers_max) return;
     requests_.push_back(request);
   }
-  engine_.add_errand();
+  engine_.add_deferred_work();
 }
 
-bool Server::next(Head& request) noexcept {
+bool Target::next(Head& request) noexcept {
   {
     const std::lock_guard guard(lock_);
     if (requests_.empty()) return false;
     request = requests_.front();
     requests_.pop_front();
   }
-  engine_.finish_errand();
+  engine_.finish_deferred_work();
   return true;
 }
 
 /// What a request is answered by: words, or a tail.
-struct Server::Answer {
+struct Target::Answer {
   ServiceReply reply{};
   std::optional<BulkPlace> data;
 };
 
 /// What of the owner's part a request from another host names, and the data that come with it.
-class Server::Named {
+class Target::Named {
  public:
   Named(const ServiceRequest& request, std::span<const std::byte> tail) noexcept
       : first_{request.offset, request.bytes} {
@@ -109,7 +109,7 @@ Rights needed_for(Service service) noexcept {
 
 }  // namespace
 
-bool Server::serve(Access* access, const Head& head) noexcept {
+bool Target::serve(WindowState* access, const Head& head) noexcept {
   const auto request = head.as<ServiceRequest>();
   const int peer = static_cast<int>(head.source);
   if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return true;  // a peer lies
@@ -120,10 +120,10 @@ bool Server::serve(Access* access, const Head& head) noexcept {
   if (request.service == Service::relay) answer.reply.words[0] = all_left;
   Status status = is_service(request.service) ? Status::bounds : Status::invalid;  // no such window; or a peer lies
   if (status == Status::bounds && access != nullptr) {
-    if (engine_.is_far(peer)) {
+    if (engine_.is_remote(peer)) {
       const auto tail =
           has_tail ? engine_.look(peer, request.words[1], request.words[0]) : std::span<const std::byte>();
-      status = perform_far(*access, request, peer, tail, answer);
+      status = perform_remote(*access, request, peer, tail, answer);
     } else {
       status = has_tail ? Status::invalid : perform_near(*access, request, peer, answer);
     }
@@ -135,7 +135,7 @@ bool Server::serve(Access* access, const Head& head) noexcept {
   return true;
 }
 
-void Server::reply(const Head& request, const Answer& answer) noexcept {
+void Target::reply(const Head& request, const Answer& answer) noexcept {
   Head head;
   head.kind = answer.data ? Kind::window_data : Kind::window_done;
   head.inline_bytes = sizeof answer.reply;
@@ -143,11 +143,11 @@ void Server::reply(const Head& request, const Answer& answer) noexcept {
   head.context = request.context;
   head.set(answer.reply);
   const int peer = static_cast<int>(request.source);
-  if (engine_.is_far(peer)) return outbox_.post(peer, head, Lane::reply);
+  if (engine_.is_remote(peer)) return send_queue_.post(peer, head, Lane::reply);
   while (engine_.send(peer, head, Lane::reply) == Status::again) ::sched_yield();  // has room but for a moment
 }
 
-Status Server::perform_near(const Access& access, const ServiceRequest& request, int peer,
+Status Target::perform_near(const WindowState& access, const ServiceRequest& request, int peer,
                             Answer& answer) const noexcept {
   if (request.service > Service::atomic) return Status::invalid;  // a peer lies
   std::byte* there = nullptr;
@@ -155,8 +155,8 @@ Status Server::perform_near(const Access& access, const ServiceRequest& request,
   return status == Status::ok ? perform(request, peer, there, answer.reply) : status;
 }
 
-Status Server::perform_far(Access& access, const ServiceRequest& request, int peer, std::span<const std::byte> tail,
-                           Answer& answer) noexcept {
+Status Target::perform_remote(WindowState& access, const ServiceRequest& request, int peer,
+                              std::span<const std::byte> tail, Answer& answer) noexcept {
   switch (request.service) {
     case Service::atomic: return perform_near(access, request, peer, answer);
     case Service::reach: {
@@ -177,7 +177,7 @@ Status Server::perform_far(Access& access, const ServiceRequest& request, int pe
 }
 
 // A push: nothing is written unless all may be.
-Status Server::take(Access& access, const ServiceRequest& request, int peer, const Named& named) noexcept {
+Status Target::take(WindowState& access, const ServiceRequest& request, int peer, const Named& named) noexcept {
   if (named.bytes() != named.data().size() || request.bytes != named.bytes()) return Status::invalid;  // a peer lies
   std::byte* there = nullptr;
   for (std::size_t i = 0; i < named.count(); ++i) {
@@ -200,7 +200,7 @@ Status Server::take(Access& access, const ServiceRequest& request, int peer, con
 }
 
 // A pull.
-Status Server::give(const Access& access, int peer, const Named& named, Answer& answer) noexcept {
+Status Target::give(const WindowState& access, int peer, const Named& named, Answer& answer) noexcept {
   if (named.bytes() > fabric::bulk_tail_bytes_max) return Status::invalid;  // a peer lies
   std::byte* there = nullptr;
   for (std::size_t i = 0; i < named.count(); ++i) {
@@ -228,7 +228,7 @@ Status Server::give(const Access& access, int peer, const Named& named, Answer& 
   return status;
 }
 
-Status Server::give_key(Access& access, int peer, Answer& answer) noexcept {
+Status Target::give_key(WindowState& access, int peer, Answer& answer) noexcept {
   const std::vector<std::byte> key = access.key_for(peer);
   if (key.empty()) return Status::denied;
   answer.data = engine_.bulk().allocate(key.size(), peer);
@@ -241,7 +241,7 @@ Status Server::give_key(Access& access, int peer, Answer& answer) noexcept {
   return Status::ok;
 }
 
-Status Server::perform(const ServiceRequest& request, int peer, std::byte* there, ServiceReply& reply) const noexcept {
+Status Target::perform(const ServiceRequest& request, int peer, std::byte* there, ServiceReply& reply) const noexcept {
   const std::size_t bytes = request.bytes;
   if (request.service == Service::atomic) {
     if (bytes > 8) return Status::invalid;
@@ -263,7 +263,7 @@ Status Server::perform(const ServiceRequest& request, int peer, std::byte* there
 }
 
 // Between this program's memory and the asker's bulk memory.
-Status Server::copy(const ServiceRequest& request, int peer, std::byte* there) const noexcept {
+Status Target::copy(const ServiceRequest& request, int peer, std::byte* there) const noexcept {
   const auto block = fabric::BulkReader::look(engine_.bulk_of(peer), {request.words[0]}, request.bytes);
   if (block.size() != request.bytes) return Status::invalid;
   return copy_by_kernel(engine_, there, block, request.service == Service::push);

@@ -1,10 +1,10 @@
 #pragma once
 
 #include "fabric/engine.hpp"
-#include "window/local/checked_copy.hpp"
-#include "window/state/layout.hpp"
 #include "fabric/send_queue.hpp"
 #include "window/local/atomic_words.hpp"
+#include "window/local/checked_copy.hpp"
+#include "window/state/layout.hpp"
 
 #include <array>
 #include <atomic>
@@ -15,20 +15,20 @@
 
 namespace tonari::window {
 
-class Access;
+class WindowState;
 
 // Accesses that only the owner of the memory can make: where one program may not copy from another, atomic operations
 // on a program's own memory, and everything between hosts. The asker sends a request and waits for its reply. In a host
 // what is copied passes through the asker's bulk memory; between hosts it travels with the heads. The owner checks
-// everything again. A program's memory it touches with no lock or baton held: that may be far, and take its time to
-// come.
+// everything again. A program's memory it touches with no lock or progress lock held: that may be far, and take its
+// time to come.
 enum class Service : std::uint8_t { pull = 1, push = 2, atomic = 3, reach = 4, relay = 5, key = 6 };
 
 // Copies of so few bytes travel in the heads themselves.
 inline constexpr std::size_t carried_bytes_max = 24;
 using Carried = std::array<std::uint64_t, carried_bytes_max / 8>;
 /// Of a push to another host, which has something to say beside: Beside, in the last word.
-inline constexpr std::size_t far_carried_bytes_max = 16;
+inline constexpr std::size_t remote_carried_bytes_max = 16;
 
 struct ServiceRequest {
   std::uint64_t offset;  // in the owner's part
@@ -79,7 +79,7 @@ struct Reached {
 static_assert(sizeof(Reached) == sizeof(Carried));
 
 /// One request on its way. In its asker's memory until done.
-struct Asked {
+struct PendingRequest {
   std::atomic<bool> done{true};
   int peer = -1;
   Status status = Status::ok;
@@ -96,9 +96,9 @@ struct Asked {
 ///
 /// Threads: any.
 /// Costs:   a head there and one back for each 16 KiB, several of them on their way at once.
-class Client {
+class Origin {
  public:
-  explicit Client(fabric::Engine& engine) noexcept : engine_(engine) {}
+  explicit Origin(fabric::Engine& engine) noexcept : engine_(engine) {}
 
   /// `local` is only read by a push. Answers ok, or what the owner found wrong, or peer_gone.
   Status copy(Service service, std::uint32_t window, int peer, std::uint64_t offset, std::byte* local,
@@ -119,60 +119,62 @@ class Client {
     return allocate(bytes, reader);
   }
   /// Sends a request: of kind window_access, or window_push if a tail goes with it, which is its reader's then.
-  void ask(Asked& asked, int peer, std::uint32_t window, ServiceRequest request,
+  void ask(PendingRequest& asked, int peer, std::uint32_t window, ServiceRequest request,
            fabric::Kind kind = fabric::Kind::window_access) noexcept;
-  void wait(Asked& asked) noexcept;
+  void wait(PendingRequest& asked) noexcept;
   [[nodiscard]] std::byte* at(fabric::BulkPlace block) const noexcept { return engine_.bulk().at(block); }
   /// A block that was not sent.
   void give_back(fabric::BulkPlace block) noexcept;
   /// What came with the reply, which the asker gives back then.
-  [[nodiscard]] std::span<const std::byte> data_of(const Asked& asked) const noexcept;
-  void give_back_data(Asked& asked) noexcept;
+  [[nodiscard]] std::span<const std::byte> data_of(const PendingRequest& asked) const noexcept;
+  void give_back_data(PendingRequest& asked) noexcept;
 
-  void receive(const fabric::Head& reply) noexcept;  // by the baton's holder
+  void receive(const fabric::Head& reply) noexcept;  // by the progress lock's holder
   void gone(int rank) noexcept;
 
  private:
   Status copy_few(Service service, std::uint32_t window, int peer, std::uint64_t offset, std::byte* local,
                   std::size_t bytes) noexcept;
   bool take(const fabric::Head& head, const ServiceReply& reply, bool has_tail) noexcept;
-  void end_copy(Asked& asked, Service service) noexcept;
+  void end_copy(PendingRequest& asked, Service service) noexcept;
 
   fabric::Engine& engine_;
   SpinLock lock_;  // of the next
-  std::array<Asked*, fabric::tickets_max> asked_{};
+  std::array<PendingRequest*, fabric::tickets_max> asked_{};
 };
 
 /// The owner's side.
 ///
-/// Threads: receive() by the baton's holder; serve() by it too, where no program's memory is touched; the rest by any
+/// Threads: receive() by the progress lock's holder; serve() by it too, where no program's memory is touched; the rest
+/// by any
 ///          with nothing held.
-class Server {
+class Target {
  public:
-  Server(fabric::Engine& engine, Outbox& outbox) noexcept : engine_(engine), outbox_(outbox) {}
+  Target(fabric::Engine& engine, fabric::SendQueue& send_queue) noexcept : engine_(engine), send_queue_(send_queue) {}
 
   void receive(const fabric::Head& request) noexcept;
   /// Takes the next request; false: there is none.
   bool next(fabric::Head& request) noexcept;
   /// Does what it asks for and replies. `access`: to the window that it names, or null when there is none. False: there
   /// is no room for what it reads, ask again.
-  bool serve(Access* access, const fabric::Head& request) noexcept;
+  bool serve(WindowState* access, const fabric::Head& request) noexcept;
 
  private:
   struct Answer;
   class Named;
   Status perform(const ServiceRequest& request, int peer, std::byte* there, ServiceReply& reply) const noexcept;
   Status copy(const ServiceRequest& request, int peer, std::byte* there) const noexcept;
-  Status perform_near(const Access& access, const ServiceRequest& request, int peer, Answer& answer) const noexcept;
-  Status perform_far(Access& access, const ServiceRequest& request, int peer, std::span<const std::byte> tail,
-                     Answer& answer) noexcept;
-  Status take(Access& access, const ServiceRequest& request, int peer, const Named& named) noexcept;
-  Status give(const Access& access, int peer, const Named& named, Answer& answer) noexcept;
-  Status give_key(Access& access, int peer, Answer& answer) noexcept;
+  Status perform_near(const WindowState& access, const ServiceRequest& request, int peer,
+                      Answer& answer) const noexcept;
+  Status perform_remote(WindowState& access, const ServiceRequest& request, int peer, std::span<const std::byte> tail,
+                        Answer& answer) noexcept;
+  Status take(WindowState& access, const ServiceRequest& request, int peer, const Named& named) noexcept;
+  Status give(const WindowState& access, int peer, const Named& named, Answer& answer) noexcept;
+  Status give_key(WindowState& access, int peer, Answer& answer) noexcept;
   void reply(const fabric::Head& request, const Answer& answer) noexcept;
 
   fabric::Engine& engine_;
-  Outbox& outbox_;
+  fabric::SendQueue& send_queue_;
   SpinLock lock_;  // of the next
   std::deque<fabric::Head> requests_;
 };

@@ -21,7 +21,7 @@ constexpr int protection_of(Rights rights) noexcept {
 
 }  // namespace
 
-Access::Access(Runtime& runtime, Group group, Place place, const Offer& offer)
+WindowState::WindowState(WindowRuntime& runtime, Group group, Place place, const Offer& offer)
     : runtime_(runtime),
       engine_(runtime.engine()),
       group_(std::move(group)),
@@ -29,41 +29,41 @@ Access::Access(Runtime& runtime, Group group, Place place, const Offer& offer)
       place_(std::move(place)),
       layout_(place_.memory->bytes().data()),
       parts_(static_cast<std::size_t>(runtime.engine().session().size())),
-      host_barrier_(runtime.engine(), runtime.outbox()),
+      host_barrier_(runtime.engine(), runtime.send_queue()),
       locks_(runtime.engine(), layout_, group_, self_) {
   find_hosts();
   if (offer.present) complete_own_line(offer);
 }
 
 // Which members are of this host, and who leads each of the others.
-void Access::find_hosts() {
+void WindowState::find_hosts() {
   const job::Session& session = engine_.session();
   std::vector<int> leaders;
-  std::vector<int> islands;
+  std::vector<int> domains;
   for (std::size_t i = 0; i < size(); ++i) {
-    if (!engine_.is_far(rank_of(i))) here_.push_back(i);
-    const int island = session.island(rank_of(i));
-    if (std::ranges::find(islands, island) != islands.end()) continue;
-    islands.push_back(island);
+    if (!engine_.is_remote(rank_of(i))) here_.push_back(i);
+    const int domain = session.domain(rank_of(i));
+    if (std::ranges::find(domains, domain) != domains.end()) continue;
+    domains.push_back(domain);
     leaders.push_back(rank_of(i));
   }
   if (leaders.size() == 1) return;
-  far_ = std::make_unique<FarMember[]>(size());
+  remote_ = std::make_unique<RemoteMember[]>(size());
   host_barrier_.open(std::move(leaders), place_.number);
-  locks_.reach_far(runtime_.outbox(), runtime_.lock_homes(), place_.number, far_.get());
+  locks_.reach_remote(runtime_.send_queue(), runtime_.lock_homes(), place_.number, remote_.get());
   const bool alone = layout_.header().alone != 0;  // then those who reach it count on it
   for (std::size_t i = 0; i < size(); ++i) {
-    if (engine_.is_far(rank_of(i))) far_[i].counts_on_us.store(!alone, std::memory_order_relaxed);
+    if (engine_.is_remote(rank_of(i))) remote_[i].counts_on_us.store(!alone, std::memory_order_relaxed);
   }
 }
 
-void Access::tell(int rank, const FarPart& told) noexcept {
-  FarMember& member = far_[static_cast<std::size_t>(group_.position(rank))];
-  static_cast<FarPart&>(member) = told;
+void WindowState::tell(int rank, const RemotePart& told) noexcept {
+  RemoteMember& member = remote_[static_cast<std::size_t>(group_.position(rank))];
+  static_cast<RemotePart&>(member) = told;
   member.state.store(PartState::present, std::memory_order_release);
 }
 
-void Access::complete_own_line(const Offer& offer) {
+void WindowState::complete_own_line(const Offer& offer) {
   Member& own = layout_.member(self_);
   own_ = offer.in_program ? offer.memory : layout_.at(own.place);
   own_bytes_ = offer.bytes;
@@ -73,7 +73,7 @@ void Access::complete_own_line(const Offer& offer) {
   own.state.store(PartState::present, std::memory_order_release);  // with the line, to whoever finds it complete
 }
 
-void Access::set_rights(const WindowOptions& options, Member& own) {
+void WindowState::set_rights(const WindowOptions& options, Member& own) {
   own.rights = options.rights;
   given_.assign(size(), options.rights);
   for (const auto& [rank, rights] : options.rights_of) {
@@ -83,17 +83,17 @@ void Access::set_rights(const WindowOptions& options, Member& own) {
   std::ranges::copy(given_, reinterpret_cast<Rights*>(layout_.at(own.rights_at)));
 }
 
-void Access::pin() {
+void WindowState::pin() {
   runtime_.pins().pin(local());
   pinned_ = local();
 }
 
-void Access::open() {
+void WindowState::open() {
   for (std::size_t i = 0; i < size(); ++i) {
     Part& part = parts_[static_cast<std::size_t>(rank_of(i))];
     part.member = i;
-    if (engine_.is_far(rank_of(i))) {
-      open_far(i, part);
+    if (engine_.is_remote(rank_of(i))) {
+      open_remote(i, part);
     } else {
       open_near(i, part);
     }
@@ -102,7 +102,7 @@ void Access::open() {
   is_open_.store(true, std::memory_order_release);
 }
 
-void Access::open_near(std::size_t index, Part& part) const noexcept {
+void WindowState::open_near(std::size_t index, Part& part) const noexcept {
   const Member& member = layout_.member(index);
   if (member.state.load(std::memory_order_acquire) == PartState::absent) return;  // pairs with complete_own_line()
   part.bytes = member.bytes;
@@ -116,8 +116,8 @@ void Access::open_near(std::size_t index, Part& part) const noexcept {
   }  // else it is its program's, also where that is this very process: who frees it waits for accesses under way
 }
 
-void Access::open_far(std::size_t index, Part& part) const noexcept {
-  const FarMember& member = far_[index];
+void WindowState::open_remote(std::size_t index, Part& part) const noexcept {
+  const RemoteMember& member = remote_[index];
   part.far = true;
   if (member.state.load(std::memory_order_acquire) == PartState::absent) return;
   part.bytes = member.bytes;
@@ -126,7 +126,7 @@ void Access::open_far(std::size_t index, Part& part) const noexcept {
 }
 
 // What this rank has no right to is not mapped so that it could, by mistake. Ranks that are threads share one mapping.
-void Access::protect_parts() {
+void WindowState::protect_parts() {
   const std::span<std::byte> all = place_.memory->bytes();
   ::madvise(all.data(), all.size(), MADV_HUGEPAGE);  // a hint
   if (engine_.session().threads()) return;
@@ -146,7 +146,7 @@ void Access::protect_parts() {
   }
 }
 
-Access::~Access() {
+WindowState::~WindowState() {
   if (!engine_.session().in_own_process()) {
     let_go();
     return;
@@ -162,18 +162,18 @@ Access::~Access() {
 }
 
 // In a forked child, which has none of it: kept for ever, since freeing would write what is not there.
-void Access::let_go() noexcept { new std::shared_ptr<Mapping>(std::move(place_.memory)); }
+void WindowState::let_go() noexcept { new std::shared_ptr<Mapping>(std::move(place_.memory)); }
 
-void Access::free_part() noexcept {
+void WindowState::free_part() noexcept {
   Member& own = layout_.member(self_);
   if (own.state.load(std::memory_order_relaxed) != PartState::present) return;
   // Sequentially consistent with reach_program(): either it sees this, or we see its access under way.
   own.state.store(PartState::freed, std::memory_order_seq_cst);
   wake_others();
   if (own.in_program != 0) wait_for_accesses();
-  if (far_ != nullptr) {
+  if (remote_ != nullptr) {
     runtime_.lock_homes().close(place_.number);
-    tell_far_ranks_freed();
+    tell_remote_ranks_freed();
     runtime_.given_keys().take_back(place_.number);
   }
   runtime_.pins().unpin(pinned_);
@@ -181,7 +181,7 @@ void Access::free_part() noexcept {
 }
 
 // Of this host's ranks. Those of others are made by this process, and over: Runtime::remove().
-void Access::wait_for_accesses() const noexcept {
+void WindowState::wait_for_accesses() const noexcept {
   for (std::size_t i = 0; i < size(); ++i) {
     while (layout_.accesses(i, self_).load(std::memory_order_seq_cst) != 0 && engine_.session().alive(rank_of(i))) {
       ::sched_yield();
@@ -189,28 +189,28 @@ void Access::wait_for_accesses() const noexcept {
   }
 }
 
-void Access::tell_far_ranks_freed() noexcept {
+void WindowState::tell_remote_ranks_freed() noexcept {
   const fabric::Head head = plain_head(fabric::Kind::window_freed, engine_.session().rank(), place_.number);
   for (std::size_t i = 0; i < size(); ++i) {
-    if (!far_[i].counts_on_us.load(std::memory_order_relaxed)) continue;
-    runtime_.outbox().post(rank_of(i), head, fabric::Lane::request);
+    if (!remote_[i].counts_on_us.load(std::memory_order_relaxed)) continue;
+    runtime_.send_queue().post(rank_of(i), head, fabric::Lane::request);
   }
 }
 
-void Access::close_keys() noexcept {
-  if (far_ == nullptr) return;
-  for (std::size_t i = 0; i < size(); ++i) far_[i].key.close(runtime_);
+void WindowState::close_keys() noexcept {
+  if (remote_ == nullptr) return;
+  for (std::size_t i = 0; i < size(); ++i) remote_[i].key.close(runtime_);
 }
 
-void Access::take_freed(int rank) noexcept {
+void WindowState::take_freed(int rank) noexcept {
   const int position = group_.position(rank);
-  if (far_ == nullptr || position < 0 || !engine_.is_far(rank)) return;  // a peer lies
-  FarMember& member = far_[static_cast<std::size_t>(position)];
+  if (remote_ == nullptr || position < 0 || !engine_.is_remote(rank)) return;  // a peer lies
+  RemoteMember& member = remote_[static_cast<std::size_t>(position)];
   member.state.store(PartState::freed, std::memory_order_release);
   member.key.close(runtime_);
 }
 
-std::vector<std::byte> Access::key_for(int peer) {
+std::vector<std::byte> WindowState::key_for(int peer) {
   const bool for_all = std::ranges::all_of(
       given_, [](Rights rights) { return includes(rights, Rights::read) && includes(rights, Rights::write); });
   std::byte* there = nullptr;
@@ -219,15 +219,15 @@ std::vector<std::byte> Access::key_for(int peer) {
   return runtime_.given_keys().give(place_.number, {there, own_bytes_}, peer);
 }
 
-void Access::key_not_given(int peer) noexcept { runtime_.given_keys().returned(place_.number, peer); }
+void WindowState::key_not_given(int peer) noexcept { runtime_.given_keys().returned(place_.number, peer); }
 
-Status Access::admit(int rank, Reached& reached) noexcept {
+Status WindowState::admit(int rank, Reached& reached) noexcept {
   const int position = group_.position(rank);
   const Member& own = layout_.member(self_);
-  if (layout_.header().alone == 0 || position < 0 || far_ == nullptr) return Status::bounds;
+  if (layout_.header().alone == 0 || position < 0 || remote_ == nullptr) return Status::bounds;
   if (own.state.load(std::memory_order_acquire) != PartState::present) return Status::bounds;
   const auto index = static_cast<std::size_t>(position);
-  far_[index].counts_on_us.store(true, std::memory_order_relaxed);  // before this rank frees it: Runtime::remove()
+  remote_[index].counts_on_us.store(true, std::memory_order_relaxed);  // before this rank frees it: Runtime::remove()
   reached = {.bytes = own_bytes_,
              .locks = own.locks,
              .notifications = own.notifications,
@@ -237,29 +237,31 @@ Status Access::admit(int rank, Reached& reached) noexcept {
   return Status::ok;
 }
 
-std::unique_ptr<LockHome> Access::make_lock_home() const {
-  if (far_ == nullptr || layout_.member(self_).state.load(std::memory_order_acquire) != PartState::present) return {};
-  return std::make_unique<LockHome>(engine_, runtime_.outbox(), group_, place_.memory, place_.number, place_.granule);
+std::unique_ptr<LockHome> WindowState::make_lock_home() const {
+  if (remote_ == nullptr || layout_.member(self_).state.load(std::memory_order_acquire) != PartState::present)
+    return {};
+  return std::make_unique<LockHome>(engine_, runtime_.send_queue(), group_, place_.memory, place_.number,
+                                    place_.granule);
 }
 
-void Access::wake_others() noexcept {
+void WindowState::wake_others() noexcept {
   for (std::size_t i = 0; i < size(); ++i) {
     if (i != self_) engine_.wake_if_asleep(group_.at(static_cast<int>(i)));
   }
 }
 
-std::span<std::byte> Access::local() const noexcept {
+std::span<std::byte> WindowState::local() const noexcept {
   const Member& own = layout_.member(self_);
   if (own.state.load(std::memory_order_relaxed) != PartState::present) return {};
   return {own_, own_bytes_};
 }
 
-std::uint64_t Access::bytes(int rank) const noexcept {
+std::uint64_t WindowState::bytes(int rank) const noexcept {
   const auto index = static_cast<std::size_t>(rank);
   return index < parts_.size() ? parts_[index].bytes : 0;
 }
 
-Status Access::check(GlobalAddress address, std::uint64_t bytes, Rights needed, const Part*& part) const noexcept {
+Status WindowState::check(GlobalAddress address, std::uint64_t bytes, Rights needed, const Part*& part) const noexcept {
   if (address.window != place_.number || address.rank >= parts_.size()) return Status::bounds;
   const Part& found = parts_[address.rank];
   if (found.state == nullptr || bytes > found.bytes || address.offset > found.bytes - bytes) return Status::bounds;
@@ -270,15 +272,15 @@ Status Access::check(GlobalAddress address, std::uint64_t bytes, Rights needed, 
   return Status::ok;
 }
 
-Status Access::check_regions(std::span<const Region> regions, std::size_t bytes) noexcept {
+Status WindowState::check_regions(std::span<const Region> regions, std::size_t bytes) noexcept {
   const bool inside = std::ranges::all_of(regions, [bytes](const Region& region) {
     return region.bytes <= bytes && region.offset <= bytes - region.bytes;
   });
   return inside ? Status::ok : Status::bounds;
 }
 
-Status Access::check_request(int peer, std::uint64_t offset, std::uint64_t bytes, Rights needed,
-                             std::byte*& there) const noexcept {
+Status WindowState::check_request(int peer, std::uint64_t offset, std::uint64_t bytes, Rights needed,
+                                  std::byte*& there) const noexcept {
   const Member& own = layout_.member(self_);
   const int position = group_.position(peer);
   if (position < 0 || own.state.load(std::memory_order_acquire) != PartState::present || bytes > own_bytes_ ||
@@ -290,12 +292,12 @@ Status Access::check_request(int peer, std::uint64_t offset, std::uint64_t bytes
   return Status::ok;
 }
 
-bool Access::contains(GlobalAddress address, std::uint64_t bytes) const noexcept {
+bool WindowState::contains(GlobalAddress address, std::uint64_t bytes) const noexcept {
   const Part* part = nullptr;
   return check(address, bytes, Rights::none, part) == Status::ok;
 }
 
-std::optional<GlobalAddress> Access::global(const void* pointer) const noexcept {
+std::optional<GlobalAddress> WindowState::global(const void* pointer) const noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   for (std::size_t i = 0; i < size(); ++i) {
     const int rank = group_.at(static_cast<int>((self_ + i) % size()));  // most often it is this rank's own
@@ -308,22 +310,22 @@ std::optional<GlobalAddress> Access::global(const void* pointer) const noexcept 
   return std::nullopt;
 }
 
-std::byte* Access::direct(GlobalAddress address, std::uint64_t bytes) const noexcept {
+std::byte* WindowState::direct(GlobalAddress address, std::uint64_t bytes) const noexcept {
   const Part* part = nullptr;
   if (check(address, bytes, Rights::none, part) != Status::ok || part->mapped == nullptr) return nullptr;
   return part->rights == Rights::none ? nullptr : place(*part, address);
 }
 
-bool Access::is_gone(std::size_t member) const noexcept {
+bool WindowState::is_gone(std::size_t member) const noexcept {
   const int rank = rank_of(member);
-  if (engine_.is_far(rank)) {  // with all that it said before
-    return runtime_.has_gone(rank) || far_[member].state.load(std::memory_order_acquire) == PartState::freed;
+  if (engine_.is_remote(rank)) {  // with all that it said before
+    return runtime_.has_gone(rank) || remote_[member].state.load(std::memory_order_acquire) == PartState::freed;
   }
   return !engine_.session().alive(rank) || runtime_.has_gone(rank) ||
          layout_.member(member).state.load(std::memory_order_acquire) == PartState::freed;
 }
 
-std::size_t Access::count_gone() const noexcept {
+std::size_t WindowState::count_gone() const noexcept {
   if (engine_.session().arena().header().deaths.load(std::memory_order_acquire) == 0) return 0;
   return static_cast<std::size_t>(
       std::ranges::count_if(group_.ranks(), [this](int rank) { return !engine_.session().alive(rank); }));

@@ -2,11 +2,11 @@
 
 #include "base/mapping.hpp"
 #include "fabric/engine.hpp"
-#include "window/sync/host_barrier.hpp"
-#include "window/remote/copies.hpp"
-#include "window/state/layout.hpp"
 #include "window/locks/local_locks.hpp"
+#include "window/remote/copies.hpp"
 #include "window/remote/target.hpp"
+#include "window/state/layout.hpp"
+#include "window/sync/host_barrier.hpp"
 
 #include <tonari/queue.hpp>
 
@@ -23,8 +23,8 @@
 
 namespace tonari::window {
 
-class Relays;
-class Runtime;
+class RemoteMulticast;
+class WindowRuntime;
 
 /// What a member gives: the arguments of Window's constructors.
 struct Offer {
@@ -49,22 +49,22 @@ struct Place {
 /// Owns:    a share of the mapping, the pins of its part, the locks' queues.
 /// Threads: any, but for construction and destruction.
 /// Costs:   an access to mapped memory makes no system call and takes no lock.
-class Access {
+class WindowState {
  public:
   /// Of a window in the pool whose header is made. Completes this rank's line of it, unless the offer is none.
-  Access(Runtime& runtime, Group group, Place place, const Offer& offer);
-  Access(Access&&) = delete;
-  ~Access();  // frees the part: waits for accesses to it that are under way
+  WindowState(WindowRuntime& runtime, Group group, Place place, const Offer& offer);
+  WindowState(WindowState&&) = delete;
+  ~WindowState();  // frees the part: waits for accesses to it that are under way
   /// Keeps this rank's part in memory. Throws SetupError.
   void pin();
   /// What a rank of another host has told of its part. Before open().
-  void tell(int rank, const FarPart& told) noexcept;
+  void tell(int rank, const RemotePart& told) noexcept;
   /// Once all members' lines are complete.
   void open();
 
   [[nodiscard]] std::uint32_t number() const noexcept { return place_.number; }
   [[nodiscard]] const Group& group() const noexcept { return group_; }
-  [[nodiscard]] Runtime& runtime() const noexcept { return runtime_; }
+  [[nodiscard]] WindowRuntime& runtime() const noexcept { return runtime_; }
   [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
   [[nodiscard]] std::size_t self() const noexcept { return self_; }
   [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(group_.size()); }
@@ -119,7 +119,7 @@ class Access {
   [[nodiscard]] Locks& locks() noexcept { return locks_; }
 
   /// It has ranks of other hosts.
-  [[nodiscard]] bool spans_hosts() const noexcept { return far_ != nullptr; }
+  [[nodiscard]] bool spans_hosts() const noexcept { return remote_ != nullptr; }
 
   // What ranks of other hosts have said
   void take_freed(int rank) noexcept;
@@ -133,11 +133,13 @@ class Access {
   /// What GivenKeys::give() answers. Empty, too, where not all may read and write this rank's part.
   [[nodiscard]] std::vector<std::byte> key_for(int peer);
   void key_not_given(int peer) noexcept;
-  /// Of a far rank's part, for this rank.
-  [[nodiscard]] PartKey& key_of(int rank) noexcept { return far_[static_cast<std::size_t>(group_.position(rank))].key; }
+  /// Of a remote rank's part, for this rank.
+  [[nodiscard]] PartKey& key_of(int rank) noexcept {
+    return remote_[static_cast<std::size_t>(group_.position(rank))].key;
+  }
   /// This rank's own part is its program's memory.
   [[nodiscard]] bool is_in_program() const noexcept { return own_in_program_; }
-  /// Its locks, as far ranks are to use them.
+  /// Its locks, as remote ranks are to use them.
   [[nodiscard]] std::unique_ptr<LockHome> make_lock_home() const;
 
   /// For rank `peer` of another host, whose rights count: a push to a member of this host. Nothing where this rank may
@@ -168,23 +170,24 @@ class Access {
   Status reach_program(GlobalAddress address, const Part& part, Copy copy) noexcept;
   std::optional<Status> copy_mapped(Service service, const Part& part, GlobalAddress address, std::byte* local,
                                     std::uint64_t bytes) noexcept;
-  Status copy_far(Service service, const Part& part, GlobalAddress address, std::byte* local,
-                  std::span<const Region> regions) noexcept;
-  [[nodiscard]] FarCopies::Target target_of(const Part& part, GlobalAddress address) const noexcept {
-    return {static_cast<int>(address.rank), address.offset, far_[part.member].in_program};
+  Status copy_remote(Service service, const Part& part, GlobalAddress address, std::byte* local,
+                     std::span<const Region> regions) noexcept;
+  [[nodiscard]] RemoteCopies::Target target_of(const Part& part, GlobalAddress address) const noexcept {
+    return {static_cast<int>(address.rank), address.offset, remote_[part.member].in_program};
   }
   [[nodiscard]] bool copies_directly(const Part& part, std::span<const std::byte> local) const noexcept {
     return part.mapped == nullptr && !part.far && engine_.session().direct_copies() &&
            !engine_.session().is_paged(local.data(), local.size());
   }
-  Status push_notified_far(const Part& part, GlobalAddress to, std::span<const std::byte> from,
-                           std::uint32_t notification) noexcept;
+  Status push_notified_remote(const Part& part, GlobalAddress to, std::span<const std::byte> from,
+                              std::uint32_t notification) noexcept;
   Status copy_elsewhere(Service service, const Part& part, GlobalAddress address, std::byte* local,
                         std::uint64_t bytes) noexcept;
   Status write(const Part& part, GlobalAddress to, std::span<const std::byte> from) noexcept;
   Status read(const Part& part, std::span<std::byte> to, GlobalAddress from) noexcept;
   template <class Target>
-  Status multicast_far(Relays& relays, std::size_t targets, Target target, std::span<const std::byte> from) noexcept;
+  Status multicast_remote(RemoteMulticast& relays, std::size_t targets, Target target,
+                          std::span<const std::byte> from) noexcept;
   template <class Target>
   Status multicast_to_each(std::size_t targets, Target target, std::span<const std::byte> from) noexcept;
   Status write_regions(const Part& part, GlobalAddress to, std::span<const std::byte> from,
@@ -198,10 +201,10 @@ class Access {
   void set_rights(const WindowOptions& options, Member& own);
   void protect_parts();
   void open_near(std::size_t index, Part& part) const noexcept;
-  void open_far(std::size_t index, Part& part) const noexcept;
+  void open_remote(std::size_t index, Part& part) const noexcept;
   void free_part() noexcept;
   void wait_for_accesses() const noexcept;
-  void tell_far_ranks_freed() noexcept;
+  void tell_remote_ranks_freed() noexcept;
   void close_keys() noexcept;
   void let_go() noexcept;
 
@@ -218,16 +221,16 @@ class Access {
   [[nodiscard]] std::size_t count_gone() const noexcept;
   void wake_others() noexcept;
 
-  Runtime& runtime_;
+  WindowRuntime& runtime_;
   fabric::Engine& engine_;
   const Group group_;
   const std::size_t self_;  // position in the group
   Place place_;
   Layout layout_;
-  std::vector<Part> parts_;           // by rank of the job
-  std::atomic<bool> is_open_{false};  // release: the parts; for who serves, perhaps before
-  std::vector<std::size_t> here_;     // members of this host
-  std::unique_ptr<FarMember[]> far_;  // by member; null: all are of this host
+  std::vector<Part> parts_;                 // by rank of the job
+  std::atomic<bool> is_open_{false};        // release: the parts; for who serves, perhaps before
+  std::vector<std::size_t> here_;           // members of this host
+  std::unique_ptr<RemoteMember[]> remote_;  // by member; null: all are of this host
   HostBarrier host_barrier_;
   // This rank's own part, kept here: what others can write by mistake, its line, is not believed.
   std::byte* own_ = nullptr;
@@ -243,10 +246,10 @@ class Access {
 
 /// Short pulls, or pushes, of one rank's memory that is mapped in its program alone: together they are one call of the
 /// system, in which they are copied in their order.
-class Access::Batch {
+class WindowState::Batch {
  public:
   /// `needed`: read for pulls, write for pushes.
-  Batch(Access& access, Rights needed) noexcept : access_(access), needed_(needed) {}
+  Batch(WindowState& access, Rights needed) noexcept : access_(access), needed_(needed) {}
   /// False: it is no such copy, or does not fit with those that are there.
   bool add(GlobalAddress address, std::span<std::byte> local) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
@@ -254,7 +257,7 @@ class Access::Batch {
   std::size_t copy() noexcept;
 
  private:
-  Access& access_;
+  WindowState& access_;
   Rights needed_;
   const Part* part_ = nullptr;
   GlobalAddress first_{};

@@ -1,9 +1,9 @@
-#include "window/state/window_state.hpp"
-#include "window/local/diff.hpp"
-#include "window/remote/rdma_copies.hpp"
-#include "window/remote/multicast.hpp"
-#include "window/window_runtime.hpp"
 #include "window/local/assisted_copy.hpp"
+#include "window/local/diff.hpp"
+#include "window/remote/multicast.hpp"
+#include "window/remote/rdma_copies.hpp"
+#include "window/state/window_state.hpp"
+#include "window/window_runtime.hpp"
 
 #include <algorithm>
 #include <array>
@@ -49,7 +49,7 @@ Status for_regions(std::byte* here, std::uint64_t there, std::span<const Region>
 // Copies to or from memory that is mapped in its program alone: `copy(directly)` between the two programs if that is
 // permitted, else with the owner's help.
 template <class Copy>
-Status Access::reach_program(GlobalAddress address, const Part& part, Copy copy) noexcept {
+Status WindowState::reach_program(GlobalAddress address, const Part& part, Copy copy) noexcept {
   std::atomic<std::uint64_t>& under_way = layout_.accesses(self_, part.member);
   // Sequentially consistent with free_part(): either it sees the access under way, or we see that the part is gone.
   under_way.fetch_add(1, std::memory_order_seq_cst);
@@ -62,9 +62,9 @@ Status Access::reach_program(GlobalAddress address, const Part& part, Copy copy)
 }
 
 // To or from a rank of another host.
-Status Access::copy_far(Service service, const Part& part, GlobalAddress address, std::byte* local,
-                        std::span<const Region> regions) noexcept {
-  FarMember& owner = far_[part.member];
+Status WindowState::copy_remote(Service service, const Part& part, GlobalAddress address, std::byte* local,
+                                std::span<const Region> regions) noexcept {
+  RemoteMember& owner = remote_[part.member];
   if (regions.size() == 1 && owner.key.use(runtime_, rank_of(part.member), place_.number)) {
     const auto [offset, bytes] = regions.front();
     const Status status =
@@ -72,7 +72,7 @@ Status Access::copy_far(Service service, const Part& part, GlobalAddress address
     owner.key.leave(runtime_);
     return status;
   }
-  FarCopies copies(engine_.session(), runtime_.client(), place_.number);
+  RemoteCopies copies(engine_.session(), runtime_.client(), place_.number);
   if (service == Service::pull) {
     copies.pull(target_of(part, address), local, regions);
   } else {
@@ -82,12 +82,12 @@ Status Access::copy_far(Service service, const Part& part, GlobalAddress address
 }
 
 // Between `local` and another program's memory.
-Status Access::copy_elsewhere(Service service, const Part& part, GlobalAddress address, std::byte* local,
-                              std::uint64_t bytes) noexcept {
+Status WindowState::copy_elsewhere(Service service, const Part& part, GlobalAddress address, std::byte* local,
+                                   std::uint64_t bytes) noexcept {
   if (bytes == 0) return Status::ok;
   if (part.far) {
     const Region all{0, bytes};
-    return copy_far(service, part, address, local, std::span(&all, 1));
+    return copy_remote(service, part, address, local, std::span(&all, 1));
   }
   const int owner = static_cast<int>(address.rank);
   if (!copies_directly(part, {local, bytes})) {
@@ -102,13 +102,13 @@ Status Access::copy_elsewhere(Service service, const Part& part, GlobalAddress a
 }
 
 // A long access to memory that is mapped here, with the owner if it comes; else not at all.
-std::optional<Status> Access::copy_mapped(Service service, const Part& part, GlobalAddress address, std::byte* local,
-                                          std::uint64_t bytes) noexcept {
+std::optional<Status> WindowState::copy_mapped(Service service, const Part& part, GlobalAddress address,
+                                               std::byte* local, std::uint64_t bytes) noexcept {
   return copy_together(engine_, {service, place_.number, static_cast<int>(address.rank), address.offset,
                                  reinterpret_cast<std::uint64_t>(place(part, address)), true, local, bytes});
 }
 
-Status Access::read(const Part& part, std::span<std::byte> to, GlobalAddress from) noexcept {
+Status WindowState::read(const Part& part, std::span<std::byte> to, GlobalAddress from) noexcept {
   if (part.mapped == nullptr) return copy_elsewhere(Service::pull, part, from, to.data(), to.size());
   if (to.size() >= mapped_together_bytes_min) [[unlikely]] {
     if (const auto together = copy_mapped(Service::pull, part, from, to.data(), to.size())) return *together;
@@ -117,7 +117,7 @@ Status Access::read(const Part& part, std::span<std::byte> to, GlobalAddress fro
   return Status::ok;
 }
 
-Status Access::write(const Part& part, GlobalAddress to, std::span<const std::byte> from) noexcept {
+Status WindowState::write(const Part& part, GlobalAddress to, std::span<const std::byte> from) noexcept {
   if (part.mapped == nullptr) return copy_elsewhere(Service::push, part, to, writable(from.data()), from.size());
   if (from.size() >= mapped_together_bytes_min) [[unlikely]] {
     if (const auto together = copy_mapped(Service::push, part, to, writable(from.data()), from.size())) {
@@ -128,27 +128,27 @@ Status Access::write(const Part& part, GlobalAddress to, std::span<const std::by
   return Status::ok;
 }
 
-bool Access::is_long(GlobalAddress address, std::uint64_t bytes) const noexcept {
+bool WindowState::is_long(GlobalAddress address, std::uint64_t bytes) const noexcept {
   if (bytes > short_copy_bytes_max) return true;
   return is_elsewhere(address) &&
-         (!engine_.session().direct_copies() || engine_.is_far(static_cast<int>(address.rank)));
+         (!engine_.session().direct_copies() || engine_.is_remote(static_cast<int>(address.rank)));
 }
 
-Status Access::pull(std::span<std::byte> to, GlobalAddress from) noexcept {
+Status WindowState::pull(std::span<std::byte> to, GlobalAddress from) noexcept {
   if (!is_memory(to)) return Status::invalid;
   const Part* part = nullptr;
   const Status status = check(from, to.size(), Rights::read, part);
   return status == Status::ok ? read(*part, to, from) : status;
 }
 
-Status Access::push(GlobalAddress to, std::span<const std::byte> from) noexcept {
+Status WindowState::push(GlobalAddress to, std::span<const std::byte> from) noexcept {
   if (!is_memory(from)) return Status::invalid;
   const Part* part = nullptr;
   const Status status = check(to, from.size(), Rights::write, part);
   return status == Status::ok ? write(*part, to, from) : status;
 }
 
-Status Access::pull_with_twin(std::span<std::byte> to, std::span<std::byte> twin, GlobalAddress from) noexcept {
+Status WindowState::pull_with_twin(std::span<std::byte> to, std::span<std::byte> twin, GlobalAddress from) noexcept {
   if (!is_memory(to) || !is_memory(twin) || twin.size() != to.size()) return Status::invalid;
   const Part* part = nullptr;
   Status status = check(from, to.size(), Rights::read, part);
@@ -162,13 +162,14 @@ Status Access::pull_with_twin(std::span<std::byte> to, std::span<std::byte> twin
   return status;
 }
 
-Status Access::pull_regions(std::span<std::byte> to, GlobalAddress from, std::span<const Region> regions) noexcept {
+Status WindowState::pull_regions(std::span<std::byte> to, GlobalAddress from,
+                                 std::span<const Region> regions) noexcept {
   if (!is_memory(to)) return Status::invalid;
   const Part* part = nullptr;
   Status status = check(from, to.size(), Rights::read, part);
   if (status == Status::ok) status = check_regions(regions, to.size());
   if (status != Status::ok) return status;
-  if (part->far) return copy_far(Service::pull, *part, from, to.data(), regions);
+  if (part->far) return copy_remote(Service::pull, *part, from, to.data(), regions);
   if (copies_directly(*part, to)) {
     return reach_program(from, *part, [&](const fabric::DirectCopy& copy, std::uint64_t address) {
       return for_regions(to.data(), address, regions,
@@ -181,9 +182,9 @@ Status Access::pull_regions(std::span<std::byte> to, GlobalAddress from, std::sp
   return status;
 }
 
-Status Access::write_regions(const Part& part, GlobalAddress to, std::span<const std::byte> from,
-                             std::span<const Region> regions) noexcept {
-  if (part.far) return copy_far(Service::push, part, to, writable(from.data()), regions);
+Status WindowState::write_regions(const Part& part, GlobalAddress to, std::span<const std::byte> from,
+                                  std::span<const Region> regions) noexcept {
+  if (part.far) return copy_remote(Service::push, part, to, writable(from.data()), regions);
   if (copies_directly(part, from)) {
     return reach_program(to, part, [&](const fabric::DirectCopy& copy, std::uint64_t address) {
       return for_regions(writable(from.data()), address, regions,
@@ -197,8 +198,8 @@ Status Access::write_regions(const Part& part, GlobalAddress to, std::span<const
   return status;
 }
 
-Status Access::push_regions(GlobalAddress to, std::span<const std::byte> from,
-                            std::span<const Region> regions) noexcept {
+Status WindowState::push_regions(GlobalAddress to, std::span<const std::byte> from,
+                                 std::span<const Region> regions) noexcept {
   if (!is_memory(from)) return Status::invalid;
   const Part* part = nullptr;
   Status status = check(to, from.size(), Rights::write, part);
@@ -207,8 +208,8 @@ Status Access::push_regions(GlobalAddress to, std::span<const std::byte> from,
 }
 
 // To another program's memory the runs of differing bytes go as regions, as many at a time as the stack holds.
-Difference Access::write_difference(const Part& part, GlobalAddress to, std::span<const std::byte> from,
-                                    std::span<const std::byte> twin) noexcept {
+Difference WindowState::write_difference(const Part& part, GlobalAddress to, std::span<const std::byte> from,
+                                         std::span<const std::byte> twin) noexcept {
   std::array<Region, fabric::DirectCopy::stretches_max> runs;
   std::size_t count = 0;
   Difference difference;
@@ -226,8 +227,8 @@ Difference Access::write_difference(const Part& part, GlobalAddress to, std::spa
   return difference;
 }
 
-Difference Access::push_diff(GlobalAddress to, std::span<const std::byte> from,
-                             std::span<const std::byte> twin) noexcept {
+Difference WindowState::push_diff(GlobalAddress to, std::span<const std::byte> from,
+                                  std::span<const std::byte> twin) noexcept {
   if (!is_memory(from) || !is_memory(twin) || twin.size() != from.size()) return {Status::invalid, 0};
   const Part* part = nullptr;
   const Status status = check(to, from.size(), Rights::write, part);
@@ -238,12 +239,12 @@ Difference Access::push_diff(GlobalAddress to, std::span<const std::byte> from,
 
 // To those of other hosts: each host's together.
 template <class Target>
-Status Access::multicast_far(Relays& relays, std::size_t targets, Target target,
-                             std::span<const std::byte> from) noexcept {
+Status WindowState::multicast_remote(RemoteMulticast& relays, std::size_t targets, Target target,
+                                     std::span<const std::byte> from) noexcept {
   const job::Session& session = engine_.session();
   Status first_failure = Status::ok;
-  for (int island = 0; island < session.islands(); ++island) {
-    std::array<Relayed, relayed_max> together;
+  for (int domain = 0; domain < session.domains(); ++domain) {
+    std::array<MulticastTarget, relayed_max> together;
     std::size_t count = 0;
     bool in_program = false;
     const auto push = [&] {
@@ -252,7 +253,7 @@ Status Access::multicast_far(Relays& relays, std::size_t targets, Target target,
     };
     for (std::size_t i = 0; i < targets; ++i) {
       const GlobalAddress to = target(i);
-      if (to.rank >= parts_.size() || !parts_[to.rank].far || session.island(static_cast<int>(to.rank)) != island) {
+      if (to.rank >= parts_.size() || !parts_[to.rank].far || session.domain(static_cast<int>(to.rank)) != domain) {
         continue;
       }
       const Part* part = nullptr;
@@ -260,7 +261,7 @@ Status Access::multicast_far(Relays& relays, std::size_t targets, Target target,
       if (first_failure == Status::ok) first_failure = status;
       if (status != Status::ok) continue;
       together[count++] = {to.offset, to.rank, 0};
-      in_program = in_program || far_[part->member].in_program;
+      in_program = in_program || remote_[part->member].in_program;
       if (count == together.size()) push();
     }
     push();
@@ -271,13 +272,13 @@ Status Access::multicast_far(Relays& relays, std::size_t targets, Target target,
 // To those of other hosts first, and meanwhile piece by piece to all of this one, so that the source is read from
 // memory once. `target(i)`: the i-th, or one nowhere.
 template <class Target>
-Status Access::multicast_to_each(std::size_t targets, Target target, std::span<const std::byte> from) noexcept {
+Status WindowState::multicast_to_each(std::size_t targets, Target target, std::span<const std::byte> from) noexcept {
   if (!is_memory(from)) return Status::invalid;
-  std::optional<Relays> relays;
+  std::optional<RemoteMulticast> relays;
   Status first_failure = Status::ok;
-  if (far_ != nullptr && !from.empty()) {
+  if (remote_ != nullptr && !from.empty()) {
     relays.emplace(engine_.session(), runtime_.client(), place_.number);
-    first_failure = multicast_far(*relays, targets, target, from);
+    first_failure = multicast_remote(*relays, targets, target, from);
   }
   std::size_t at = 0;
   do {
@@ -296,7 +297,7 @@ Status Access::multicast_to_each(std::size_t targets, Target target, std::span<c
 }
 
 // For a rank of another host.
-std::optional<Status> Access::push_for(int peer, GlobalAddress to, std::span<const std::byte> from) noexcept {
+std::optional<Status> WindowState::push_for(int peer, GlobalAddress to, std::span<const std::byte> from) noexcept {
   if (static_cast<int>(to.rank) == rank_of(self_)) {
     std::byte* there = nullptr;
     const Status status = check_request(peer, to.offset, from.size(), Rights::write, there);
@@ -316,12 +317,12 @@ std::optional<Status> Access::push_for(int peer, GlobalAddress to, std::span<con
   return status == Status::ok ? write(*part, to, from) : status;
 }
 
-Status Access::multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept {
+Status WindowState::multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept {
   return multicast_to_each(
       to.size(), [to](std::size_t i) { return to[i]; }, from);
 }
 
-Status Access::multicast_to_all(std::uint64_t offset, std::span<const std::byte> from) noexcept {
+Status WindowState::multicast_to_all(std::uint64_t offset, std::span<const std::byte> from) noexcept {
   const auto other = [this, offset](std::size_t i) {  // beginning with the next
     const auto rank = static_cast<std::uint32_t>(group_.at(static_cast<int>((self_ + 1 + i) % size())));
     return GlobalAddress{place_.number, rank, offset};
@@ -329,10 +330,10 @@ Status Access::multicast_to_all(std::uint64_t offset, std::span<const std::byte>
   return multicast_to_each(size() - 1, other, from);
 }
 
-Status Access::multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
-                                 std::span<const Region> regions) noexcept {
+Status WindowState::multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
+                                      std::span<const Region> regions) noexcept {
   if (!is_memory(from)) return to.empty() ? Status::ok : Status::invalid;
-  std::optional<FarCopies> far;  // made where it is needed; all at once, each by itself
+  std::optional<RemoteCopies> far;  // made where it is needed; all at once, each by itself
   Status first_failure = Status::ok;
   for (const GlobalAddress& target : to) {
     const Part* part = nullptr;
@@ -350,7 +351,7 @@ Status Access::multicast_regions(std::span<const GlobalAddress> to, std::span<co
   return first_failure == Status::ok ? pushed : first_failure;
 }
 
-bool Access::Batch::add(GlobalAddress address, std::span<std::byte> local) noexcept {
+bool WindowState::Batch::add(GlobalAddress address, std::span<std::byte> local) noexcept {
   if (count_ == here_.size() || local.data() == nullptr || bytes_ + local.size() > short_copy_bytes_max) return false;
   const Part* part = nullptr;
   if (access_.check(address, local.size(), needed_, part) != Status::ok) return false;
@@ -367,7 +368,7 @@ bool Access::Batch::add(GlobalAddress address, std::span<std::byte> local) noexc
   return true;
 }
 
-std::size_t Access::Batch::copy() noexcept {
+std::size_t WindowState::Batch::copy() noexcept {
   std::size_t copied = 0;
   (void)access_.reach_program(first_, *part_, [this, &copied](const fabric::DirectCopy& copy, std::uint64_t) {
     const std::span here = std::span(here_).first(count_);
@@ -378,7 +379,7 @@ std::size_t Access::Batch::copy() noexcept {
   return copied;
 }
 
-Fetched<std::uint64_t> Access::apply(GlobalAddress at, const AtomicWords& words) noexcept {
+Fetched<std::uint64_t> WindowState::apply(GlobalAddress at, const AtomicWords& words) noexcept {
   if (!is_sane(words)) return {Status::invalid, 0};  // a descriptor says it
   const Part* part = nullptr;
   const Status status = check(at, words.bytes, Rights::atomic, part);

@@ -1,17 +1,18 @@
+#include "fabric/wait.hpp"
 #include "window/state/window_state.hpp"
 #include "window/window_runtime.hpp"
-#include "fabric/wait.hpp"
 
 #include <utility>
 
 // Notifications, flushes and barriers.
 namespace tonari::window {
 
-Status Access::push_notified(GlobalAddress to, std::span<const std::byte> from, std::uint32_t notification) noexcept {
+Status WindowState::push_notified(GlobalAddress to, std::span<const std::byte> from,
+                                  std::uint32_t notification) noexcept {
   const Part* part = nullptr;
   const Status allowed = check(to, from.size(), Rights::write, part);
   if (allowed != Status::ok) return allowed;
-  if (part->far) return push_notified_far(*part, to, from, notification);
+  if (part->far) return push_notified_remote(*part, to, from, notification);
   const int rank = static_cast<int>(to.rank);
   const Member& owner = layout_.member(part->member);
   if (notification >= owner.notifications) return Status::bounds;
@@ -24,43 +25,43 @@ Status Access::push_notified(GlobalAddress to, std::span<const std::byte> from, 
 }
 
 // The counter goes with the data, or where those are long, after them.
-Status Access::push_notified_far(const Part& part, GlobalAddress to, std::span<const std::byte> from,
-                                 std::uint32_t notification) noexcept {
-  if (notification >= far_[part.member].notifications) return Status::bounds;
+Status WindowState::push_notified_remote(const Part& part, GlobalAddress to, std::span<const std::byte> from,
+                                         std::uint32_t notification) noexcept {
+  if (notification >= remote_[part.member].notifications) return Status::bounds;
   if (from.data() == nullptr && !from.empty()) return Status::invalid;
-  if (from.size() > far_notified_bytes_max) {
+  if (from.size() > remote_notified_bytes_max) {
     const Status status = push(to, from);
     if (status != Status::ok) return status;
     from = {};
   }
-  FarCopies copies(engine_.session(), runtime_.client(), place_.number);
+  RemoteCopies copies(engine_.session(), runtime_.client(), place_.number);
   copies.push_notified(target_of(part, to), from, notification + 1);
   return copies.end();
 }
 
 // By who has pushed it here for a rank of another host.
-void Access::count_notification(std::uint32_t notification) noexcept {
+void WindowState::count_notification(std::uint32_t notification) noexcept {
   // Release: the data. Sequentially consistent with this rank's falling asleep.
   layout_.notification(layout_.member(self_), notification).fetch_add(1, std::memory_order_seq_cst);
-  engine_.rouse();
+  engine_.wake_self();
 }
 
-std::uint64_t Access::notified(std::uint32_t notification) const noexcept {
+std::uint64_t WindowState::notified(std::uint32_t notification) const noexcept {
   const Member& own = layout_.member(self_);
   if (notification >= own.notifications) return 0;
   // Who asks again and again may be the only one to look at the network.
-  if (far_ != nullptr && !engine_.session().settings().service_thread) engine_.progress();
+  if (remote_ != nullptr && !engine_.session().settings().service_thread) engine_.progress();
   return layout_.notification(own, notification).load(std::memory_order_acquire);  // with the data
 }
 
-Status Access::wait_notified(std::uint32_t notification, std::uint64_t count) noexcept {
+Status WindowState::wait_notified(std::uint32_t notification, std::uint64_t count) noexcept {
   const Member& own = layout_.member(self_);
   if (notification >= own.notifications) return Status::bounds;
   const std::atomic<std::uint64_t>& counted = layout_.notification(own, notification);
   // Each death is told once, also where it came before the call: who wanted to notify may be the one.
   const std::size_t told = gone_told_.load(std::memory_order_relaxed);
   const auto has_come = [&counted, count] { return counted.load(std::memory_order_seq_cst) >= count; };
-  wait_until(
+  fabric::wait_until(
       engine_, [this, has_come, told] { return has_come() || count_gone() > told; }, job::Wait::notification, -1);
   if (has_come()) return Status::ok;
   gone_told_.store(count_gone(), std::memory_order_relaxed);  // threads that wait at once are all told
@@ -68,19 +69,19 @@ Status Access::wait_notified(std::uint32_t notification, std::uint64_t count) no
 }
 
 // In a host all pushes are made by the processor that runs this: they have only to be ordered before what comes next.
-Status Access::flush() noexcept {
+Status WindowState::flush() noexcept {
   flushes_.fetch_add(1, std::memory_order_seq_cst);
   return Status::ok;
 }
 
-Status Access::flush(int rank) noexcept {
+Status WindowState::flush(int rank) noexcept {
   const auto index = static_cast<std::size_t>(rank);
   if (index >= parts_.size() || parts_[index].state == nullptr) return Status::bounds;
   if (!engine_.session().alive(rank)) return Status::peer_gone;
   return flush();
 }
 
-Status Access::begin_barrier(Meeting& meeting) noexcept {
+Status WindowState::begin_barrier(Meeting& meeting) noexcept {
   if (layout_.header().alone != 0) return Status::invalid;
   meeting = {.round = ++barriers_};
   // Release: all that this rank did. Sequentially consistent with a sleeper's look: it sees this, or we see it asleep.
@@ -89,7 +90,7 @@ Status Access::begin_barrier(Meeting& meeting) noexcept {
   return Status::ok;
 }
 
-bool Access::barrier_ready(const Meeting& meeting) const noexcept {
+bool WindowState::barrier_ready(const Meeting& meeting) const noexcept {
   if (meeting.next < here_.size()) {
     const std::size_t member = here_[meeting.next];
     // Acquire: what that rank did before.
@@ -102,13 +103,13 @@ bool Access::barrier_ready(const Meeting& meeting) const noexcept {
          is_gone(static_cast<std::size_t>(group_.position(rank)));
 }
 
-bool Access::step_barrier(Meeting& meeting) noexcept {
+bool WindowState::step_barrier(Meeting& meeting) noexcept {
   // Of several hosts only the leaders see to it that all of theirs have come.
-  if (far_ != nullptr && !is_leader()) meeting.next = here_.size();
-  return step_barrier_here(meeting) && (far_ == nullptr || step_barrier_between_hosts(meeting));
+  if (remote_ != nullptr && !is_leader()) meeting.next = here_.size();
+  return step_barrier_here(meeting) && (remote_ == nullptr || step_barrier_between_hosts(meeting));
 }
 
-bool Access::step_barrier_here(Meeting& meeting) const noexcept {
+bool WindowState::step_barrier_here(Meeting& meeting) const noexcept {
   for (; meeting.next < here_.size(); ++meeting.next) {
     if (!barrier_ready(meeting)) return false;
     // Looked at again: it may have come, and gone then.
@@ -119,7 +120,7 @@ bool Access::step_barrier_here(Meeting& meeting) const noexcept {
   return true;
 }
 
-bool Access::step_barrier_between_hosts(Meeting& meeting) noexcept {
+bool WindowState::step_barrier_between_hosts(Meeting& meeting) noexcept {
   std::atomic<std::uint64_t>& all_have_come = layout_.header().released;
   if (!is_leader()) {
     if (!barrier_ready(meeting)) return false;
@@ -142,23 +143,23 @@ bool Access::step_barrier_between_hosts(Meeting& meeting) noexcept {
 }
 
 // The rank that a barrier waits for.
-int Access::awaited(const Meeting& meeting) const noexcept {
+int WindowState::awaited(const Meeting& meeting) const noexcept {
   if (meeting.next < here_.size()) return rank_of(here_[meeting.next]);
   return is_leader() ? host_barrier_.awaited(meeting.exchange) : rank_of(here_.front());
 }
 
-Status Access::barrier() noexcept {
+Status WindowState::barrier() noexcept {
   Meeting meeting;
   const Status begun = begin_barrier(meeting);
   if (begun != Status::ok) return begun;
   while (!step_barrier(meeting)) {
-    wait_until(
+    fabric::wait_until(
         engine_, [&] { return barrier_ready(meeting); }, job::Wait::barrier, awaited(meeting));
   }
   return meeting.status;
 }
 
-Status Access::barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept {
+Status WindowState::barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept {
   if (layout_.header().alone != 0) return Status::invalid;
   const Status given = from.empty() ? Status::ok : multicast_to_all(offset, from);
   const Status met = barrier();

@@ -35,10 +35,11 @@ struct Met {
 
 /// A leader's side.
 ///
-/// Threads: take() by the baton's holder, the rest by who is at the barrier.
+/// Threads: take() by the progress lock's holder, the rest by who is at the barrier.
 class HostBarrier {
  public:
-  HostBarrier(fabric::Engine& engine, Outbox& outbox) noexcept : engine_(engine), outbox_(outbox) {}
+  HostBarrier(fabric::Engine& engine, fabric::SendQueue& send_queue) noexcept
+      : engine_(engine), send_queue_(send_queue) {}
 
   /// `leaders`: of all hosts, in the order of the group; this rank among them, or no leader.
   void open(std::vector<int> leaders, std::uint32_t window);
@@ -59,7 +60,7 @@ class HostBarrier {
   static constexpr std::size_t exchanges_max = 32;
 
   fabric::Engine& engine_;
-  Outbox& outbox_;
+  fabric::SendQueue& send_queue_;
   std::uint32_t window_ = 0;
   std::vector<int> leaders_;
   std::size_t self_ = 0;
