@@ -18,7 +18,7 @@
 // What the liar asks for overlaps, as accesses of any program may: it is that program's race.
 #ifdef __SANITIZE_THREAD__
 extern "C" const char* __tsan_default_suppressions() {
-  return "race:tonari::window::Server::copy\nrace:tonari::window::Server::perform\nrace:tonari::window::help\n";
+  return "race:tonari::window::Target::copy\nrace:tonari::window::Target::perform\nrace:tonari::window::help\n";
 }
 #endif
 
