@@ -8,7 +8,7 @@ import unittest
 
 from harness.jobs import ACTOR, JobTest, asan_options, eventually, processes_marked
 
-# DESIGN.md: a death is known within a second. What comes on top is the time that processes need to end.
+# docs/design.md: a death is known within a second. What comes on top is the time that processes need to end.
 KNOWN_WITHIN = 1.0
 SLACK = 2.0
 

@@ -10,7 +10,7 @@ from harness.jobs import PROGRAMS, JobTest, eventually, state_of
 PROGRAM = os.path.join(PROGRAMS, "window_deaths")
 VICTIM = 1
 SURVIVORS = (0, 2)
-BOUND = 3.0  # DESIGN.md: known within a second; the rest is for processes to end on a busy machine
+BOUND = 3.0  # docs/design.md: known within a second; the rest is for processes to end on a busy machine
 
 
 class Deaths(JobTest):

@@ -1,6 +1,6 @@
 """How soon the ranks of other hosts must know that one is gone."""
 
-# Of a process: its connections break at once. DESIGN.md has a second; the rest is for a busy machine.
+# Of a process: its connections break at once. docs/design.md has a second; the rest is for a busy machine.
 DEATH_BOUND = 4.0
 
 # Of a host that is silent: docs/modules/fabric.md has ten seconds, and how to have four.
