@@ -53,7 +53,7 @@ class FileTables(unittest.TestCase):
 
     def test_gives_a_subfolder_to_its_own_page(self):
         table = "## Files\n\n| `{}` | |\n"
-        self.assertEqual(faults({"src/share/array/array.hpp": "", "src/share/guarded/table.hpp": "",
+        self.assertEqual(faults({"src/share/array.hpp": "", "src/share/guarded/table.hpp": "",
                                  "docs/modules/share.md": table.format("array.hpp"),
                                  "docs/modules/guarded.md": table.format("table.hpp")}), [])
 
