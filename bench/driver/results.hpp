@@ -68,7 +68,7 @@ class Results {
   /// What the current worker has measured last, for people: "cold, 4 KiB".
   [[nodiscard]] const std::string& progress() const noexcept { return progress_; }
 
-  /// The "series" of DESIGN.md's format.
+  /// Returns the member "series" of the JSON (docs/modules/measure.md).
   [[nodiscard]] nlohmann::ordered_json series_as_json() const;
 
  private:
