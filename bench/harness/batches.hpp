@@ -14,21 +14,21 @@
 
 namespace tonari::bench {
 
-// Reading the clock costs some 20 ns, so short operations are timed in batches, and a batch is one sample.
+// Reading the clock costs about 20 ns, so short operations are timed in batches. One batch is one sample.
 
 inline constexpr std::uint32_t batch_operations_max = 4096;
 inline constexpr std::uint64_t batches_min = 3;
 inline constexpr std::uint64_t batches_max = 1000;
 
-/// So many operations make a batch, and so many batches are measured.
+/// The number of operations per batch, and the number of batches to measure.
 struct Batches {
   std::uint32_t operations;
   std::uint64_t batches;
 };
 
-/// Batches that last `batch_us` each and `budget_us` in all, as far as their least number allows.
-/// `operation_us(operations)` answers what one operation takes in the fastest of some batches of so many: of several,
-/// so that an interruption does not shorten the measurement.
+/// Returns batches that take about `batch_us` each and `budget_us` together, but at least the minimum number of them.
+/// `operation_us(operations)` returns the time of one operation in the fastest of several batches of `operations`.
+/// Several, so that an interrupted batch does not shorten the measurement.
 template <class Try>
 Batches fit_batches(double batch_us, double budget_us, Try operation_us) {
   double each_us = 0;
@@ -42,7 +42,7 @@ Batches fit_batches(double batch_us, double budget_us, Try operation_us) {
           std::clamp(static_cast<std::uint64_t>(budget_us / (operations * each_us)), batches_min, batches_max)};
 }
 
-/// The largest of all ranks' values, one by one. Every rank calls it with as many, and every rank gets them.
+/// Returns the element-wise maximum of all ranks' values, on every rank. Every rank calls it with the same number.
 template <StartedWire W>
 std::vector<double> largest_of_ranks(W& wire, std::vector<double> values) {
   constexpr int tag_values = 902;
@@ -60,10 +60,10 @@ std::vector<double> largest_of_ranks(W& wire, std::vector<double> values) {
   return values;
 }
 
-/// Times operations that all ranks take part in; every rank calls it. `perform(operations)` performs so many in a row.
-/// Before each batch is a barrier, which is not timed. A sample is what an operation of a batch took on the rank where
-/// it took longest, in us; the first batch is dropped. Of operations that take longer than the budget there are two
-/// samples. Every rank gets the samples.
+/// Times operations that all ranks take part in. Every rank calls it and gets the samples. `perform(operations)`
+/// performs that many in a row. An untimed barrier precedes each batch. A sample is the time per operation on the
+/// slowest rank of a batch, in us; the first batch is dropped. Operations that take longer than the budget have two
+/// samples.
 template <StartedWire W, class Perform>
 std::vector<double> time_together_us(W& wire, double batch_us, double budget_us, Perform perform) {
   const auto play = [&](std::uint32_t operations, std::uint64_t batches) {
@@ -86,7 +86,7 @@ std::vector<double> time_together_us(W& wire, double batch_us, double budget_us,
   return play(fitting.operations, fitting.batches);
 }
 
-/// Receives without using this rank's core until the message is there: others may be measured on it.
+/// Receives a message, asleep until it arrives, so that other ranks can be measured on this core.
 template <StartedWire W>
 void receive_asleep(W& wire, std::span<std::byte> bytes, int rank, int tag) {
   auto request = wire.start_receive(bytes, rank, tag);

@@ -17,7 +17,7 @@ namespace tonari::bench {
 
 inline constexpr std::size_t line_bytes = 64;
 
-/// Size of the largest cache that the first processor reaches, or 32 MiB where the system does not tell.
+/// Returns the size of the largest cache of the first processor; 32 MiB if the system does not report it.
 inline std::size_t last_level_cache_bytes() {
   std::size_t largest = 0;
   for (int index = 0; index < 8; ++index) {
@@ -28,7 +28,7 @@ inline std::size_t last_level_cache_bytes() {
   return largest != 0 ? largest : std::size_t{32} << 20;
 }
 
-/// Memory from the system, every page of it touched.
+/// Memory from the system, with all pages present.
 class Memory {
  public:
   explicit Memory(std::size_t bytes) : bytes_(std::max(bytes, line_bytes)) {
@@ -47,9 +47,9 @@ class Memory {
   std::size_t bytes_;
 };
 
-/// Hands out buffers of one size from a pool: always the same one (warm), or another each time (cold). Cold buffers
-/// come in an order that visits every one before any comes again, and far apart, so that no prefetcher guesses the
-/// next.
+/// Hands out buffers of one size from a pool: always the same one (warm), or a different one each time (cold). Cold
+/// buffers come in an order that visits all before any is repeated. Successive ones are distant, so that no prefetcher
+/// predicts the next.
 class Buffers {
  public:
   Buffers(std::span<std::byte> pool, std::size_t bytes, bool cold) noexcept
@@ -68,7 +68,7 @@ class Buffers {
     if (slot_ >= slots_) slot_ -= slots_;
     return last();
   }
-  /// What next() handed out last, and what it will hand out.
+  /// The buffers that next() returned last and will return next.
   [[nodiscard]] std::span<std::byte> last() const noexcept { return {pool_ + last_ * stride_, bytes_}; }
   [[nodiscard]] std::span<std::byte> coming() const noexcept { return {pool_ + slot_ * stride_, bytes_}; }
 
@@ -82,14 +82,14 @@ class Buffers {
   std::size_t last_ = 0;
 };
 
-/// Four times the last-level cache, unless that were more than a sixteenth of this host's memory.
+/// Returns four times the size of the last-level cache, at most a sixteenth of this host's memory.
 inline std::size_t cold_pool_bytes() {
   const auto memory =
       static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return std::min(4 * last_level_cache_bytes(), memory / 16);
 }
 
-/// Memory whose reading drives everything else out of the caches.
+/// Memory that evicts everything else from the caches when it is read.
 class OtherMemory {
  public:
   explicit OtherMemory(bool cold) : memory_(cold ? cold_pool_bytes() : 0) {}
@@ -108,7 +108,7 @@ class OtherMemory {
 /// The pools of one rank.
 class Pools {
  public:
-  /// A cold pool is cold_pool_bytes() large, and has room for two of the longest buffers.
+  /// A cold pool has cold_pool_bytes(), or room for two of the longest buffers if that is more.
   Pools(std::size_t buffer_bytes_max, bool cold)
       : bytes_(cold ? std::max(cold_pool_bytes(), 2 * buffer_bytes_max) : buffer_bytes_max),
         out_(bytes_),
@@ -128,7 +128,7 @@ class Pools {
   OtherMemory other_;
 };
 
-/// Bytes that tell one sender from another and one place from another, and whether a buffer holds them.
+/// Bytes that depend on the sender (`seed`) and on the position, and a check whether a buffer contains them.
 inline void fill_pattern(std::span<std::byte> bytes, unsigned seed) noexcept {
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 131 + (i >> 8) + seed);
 }

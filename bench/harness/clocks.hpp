@@ -11,8 +11,9 @@
 
 namespace tonari::bench {
 
-/// By how much the monotonic clocks of all ranks are ahead of rank 0's, as rank 0 knows it. Found by exchanges with one
-/// rank at a time: in the fastest of them the other clock was read in the middle, or half of its time away from that.
+/// The offsets of all ranks' monotonic clocks from rank 0's, known to rank 0. Rank 0 exchanges messages with one rank
+/// at a time and uses the fastest exchange. It assumes that the other clock was read in the middle of it; the error is
+/// at most half its time.
 class Clocks {
  public:
   /// Every rank calls it.
@@ -25,11 +26,11 @@ class Clocks {
     }
   }
 
-  /// What rank 0's clock showed when that of `rank` showed `ns`.
+  /// Returns the time of rank 0's clock when the clock of `rank` showed `ns`.
   [[nodiscard]] double at_rank_0(int rank, std::uint64_t ns) const {
     return static_cast<double>(ns) - ahead_ns_.at(static_cast<std::size_t>(rank));
   }
-  /// How wrong that may be.
+  /// The largest possible error of an offset.
   [[nodiscard]] double error_us() const noexcept { return error_ns_ / 1000; }
 
  private:

@@ -14,34 +14,34 @@
 
 namespace tonari::bench::far {
 
-// What the programs of far memory share. They know nothing of tonari: whether their memory is local, far, swapped or a
-// file is up to who starts them. Options, beside each one's own:
+// Shared by the programs that measure far memory. They know nothing of tonari: the command that starts one decides
+// whether its memory is local, far, swapped or a file. Common options:
 //
-//   --output=FILE     where the results go, as lines of worker.hpp
-//   --system=NAME     what the results are called
-//   --local=PERCENT   what part of the data is local; told with the results, and not used otherwise
-//   --threads=N       of OpenMP
-//   --file=PATH       the data lies in this file, mapped; without it, in memory of malloc's
-//   --budget-s=S      measuring ends after so many seconds, when there are two samples
+//   --output=FILE     the file for the results, in the format of worker.hpp
+//   --system=NAME     the name of the system in the results
+//   --local=PERCENT   the part of the data that is local; only written to the results
+//   --threads=N       the number of OpenMP threads
+//   --file=PATH       maps this file for the data; without it, the data is in memory from malloc
+//   --budget-s=S      ends measuring after S seconds, once there are two samples
 
-/// Seconds since the machine started.
+/// Returns the seconds since the machine started.
 inline double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// A number that follows from another one, with no pattern that a page could be compressed by.
+/// Returns a pseudo-random function of a number, so that pages of such numbers cannot be compressed.
 inline std::uint64_t mix(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
   return x ^ (x >> 31);
 }
 
-/// From 0 to 1, in 32 bits: sums of a few such numbers are exact.
+/// The same as a fraction from 0 to 1 with 32 bits, so that sums of a few of them are exact.
 inline double fraction(std::uint64_t x) { return static_cast<double>(mix(x) >> 32) / 4294967296.0; }
 
-/// All the data of a program, in huge pages where the kernel has some.
+/// All the data of a program, in huge pages if the kernel has some.
 ///
-/// Owns: the memory; the file stays, for who named it removes it.
+/// Owns the memory, not the file: the process that chose the file removes it.
 class Data {
  public:
   Data(const Options& options, std::size_t bytes) : bytes_(bytes) {
@@ -68,7 +68,7 @@ class Data {
     }
   }
 
-  /// The `index`-th of `arrays` of the same length.
+  /// Returns the array `index` of `arrays` arrays of equal length.
   template <class Number>
   [[nodiscard]] Number* array(std::size_t index, std::size_t arrays) const {
     return static_cast<Number*>(memory_) + index * (bytes_ / sizeof(Number) / arrays);
@@ -86,7 +86,7 @@ class Data {
   bool is_file_ = false;
 };
 
-/// What every program's main does: `measure` does the rest.
+/// The main() of such a program; `measure` measures.
 inline int run(int argc, char** argv, void (*measure)(const Options&, Output&)) {
   try {
     const Options options(argc, argv, 1);
@@ -102,7 +102,7 @@ inline int run(int argc, char** argv, void (*measure)(const Options&, Output&)) 
   }
 }
 
-/// One question's answers: its samples, and what of its result is wrong.
+/// Collects the samples of a program, and the check of its result.
 class Answers {
  public:
   Answers(const Options& options, Output& output, std::string label)
@@ -123,7 +123,7 @@ class Answers {
   std::string label_;
 };
 
-/// The case of a program that is measured with several numbers of threads.
+/// The name of the case with this number of threads.
 inline std::string threads_label(const Options& options) {
   return "threads=" + std::to_string(static_cast<int>(options.number("threads", 1)));
 }

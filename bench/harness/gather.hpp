@@ -9,7 +9,8 @@
 
 namespace tonari::bench {
 
-/// The values of ranks 0 to `ranks` - 1, on rank 0; the others get their own alone. Each of them calls it.
+/// Returns the values of ranks 0 to `ranks` - 1 on rank 0, and only the own value on others. Each of these ranks calls
+/// it.
 template <Wire W, class T>
 std::vector<T> gather_values(W& wire, int ranks, const T& mine, int tag) {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -9,24 +9,23 @@
 
 namespace tonari::bench {
 
-// What the benchmarks of one-sided access need, over a Wire. A W::Window is a part of every rank's memory that the
-// others reach: made by all ranks together, and freed when it is destroyed, by all ranks together. Offsets are bytes
-// from the start of a rank's part. What fails throws.
+// Concepts for one-sided access, beyond a Wire. A W::Window is memory of every rank that the other ranks can access. It
+// is created and destroyed collectively. Offsets are bytes from the start of a rank's part. Failures throw.
 
-/// Windows over memory of the system's and of the program's own, and copies to and from them.
+/// Windows over memory that the system allocates and over memory of the program, and copies to and from them.
 template <class W>
 concept OneSidedWire = Wire<W> && requires(W& wire, typename W::Window& window, std::span<const std::byte> from,
                                            std::span<std::byte> to, std::size_t offset, int rank) {
-  { wire.allocate(offset) } -> std::same_as<typename W::Window>;  // so many bytes of each rank, of the system's memory
-  { wire.expose(to) } -> std::same_as<typename W::Window>;        // memory that the program has
-  { window.local() } -> std::same_as<std::span<std::byte>>;       // sees what was flushed before the last message came
-  window.push(from, rank, offset);                                // `from` is the window's until flush
-  window.flush(rank);                                             // what was pushed to that rank is there
-  window.pull(to, rank, offset);                                  // `to` is the window's until finish_pulls
-  window.finish_pulls(rank);                                      // what was pulled from that rank is here
+  { wire.allocate(offset) } -> std::same_as<typename W::Window>;  // this many bytes per rank, allocated by the system
+  { wire.expose(to) } -> std::same_as<typename W::Window>;        // memory of the program
+  { window.local() } -> std::same_as<std::span<std::byte>>;       // contains everything flushed before the last message
+  window.push(from, rank, offset);                                // `from` must not change until flush
+  window.flush(rank);                                             // all pushes to this rank are complete there
+  window.pull(to, rank, offset);                                  // `to` must not be used until finish_pulls
+  window.finish_pulls(rank);                                      // all pulls from this rank are complete
 };
 
-/// Atomic operations on words of a window; complete when they answer, with the word before.
+/// Atomic operations on words of a window. They return the previous value, when complete.
 template <class W>
 concept AtomicWire = OneSidedWire<W> && StartedWire<W> &&
     requires(typename W::Window& window, int rank, std::size_t offset, std::uint64_t word) {
@@ -34,8 +33,8 @@ concept AtomicWire = OneSidedWire<W> && StartedWire<W> &&
   { window.compare_and_swap(word, word, rank, offset) } -> std::same_as<std::uint64_t>;  // expected, desired
 };
 
-/// Windows of which each part has a lock, for one rank at a time. Who has lock() behind it has the lock, and what it
-/// pushed is there when it leaves unlock(). Such a window is accessed between the two only.
+/// Windows with an exclusive lock per part. A rank holds the lock when lock() returns; its pushes are complete at the
+/// target when unlock() returns. Such a window is accessed only between these calls.
 template <class W>
 concept LockWire = OneSidedWire<W> && StartedWire<W> &&
     requires(W& wire, typename W::Window& window, std::size_t bytes, int rank) {
@@ -44,24 +43,24 @@ concept LockWire = OneSidedWire<W> && StartedWire<W> &&
   window.unlock(rank);
 };
 
-/// Pushes of the same to all other parts.
+/// Pushes of the same data to all other parts.
 template <class W>
 concept MulticastWire = OneSidedWire<W> && StartedWire<W> &&
     requires(typename W::Window& window, std::span<const std::byte> from, std::size_t offset) {
   window.multicast(from, offset);
-  window.flush();  // what was pushed to any rank is there
+  window.flush();  // the pushes to all ranks are complete there
 };
 
-/// Memory that one rank lets the others reach, without their help.
+/// Memory that one rank makes accessible without the help of others.
 template <class W>
 concept AloneWire = OneSidedWire<W> && StartedWire<W> &&
     requires(W& wire, typename W::Alone& alone, std::span<std::byte> memory) {
-  { wire.prepare_alone() } -> std::same_as<typename W::Alone>;  // by all ranks together, once
+  { wire.prepare_alone() } -> std::same_as<typename W::Alone>;  // collective, once
   alone.expose(memory);                                         // one range at a time
   alone.withdraw();
 };
 
-/// Windows whose pages stay in memory from the start.
+/// Windows whose pages are in memory from the start.
 template <class W>
 concept PinningWire = AloneWire<W> && requires(W& wire, typename W::Alone& alone, std::span<std::byte> memory) {
   { wire.expose_pinned(memory) } -> std::same_as<typename W::Window>;

@@ -16,19 +16,19 @@
 
 namespace tonari::bench {
 
-// Rank 0 works on memory of another rank, its owner, and measures. The owner waits for an order inside the library, in
-// a receive; or it computes for a time that was fixed before, without a call of the library, and then waits again.
+// Rank 0 accesses the memory of another rank, its owner, and measures. The owner waits for an order in a receive, or it
+// computes for a fixed time without calling the library, and then waits again.
 
-/// What the owner is told. Sent as it lies here.
+/// An order to the owner, sent in this layout.
 struct Order {
   enum class What : std::uint64_t { end, compute, empty_caches, fill, look };
   What what;
-  std::uint64_t first = 0;  // offset in its memory; of a computation: how many ns
+  std::uint64_t first = 0;  // offset in its memory; for a computation: its length in ns
   std::uint64_t bytes = 0;
   std::uint64_t seed = 0;
 };
 
-/// Arithmetic, for so many ns: no memory, and no system call.
+/// Computes for `ns` without accessing memory and without system calls.
 inline void compute_for(std::uint64_t ns) noexcept {
   const auto start = monotonic_ns();
   std::uint64_t number = start;
@@ -40,7 +40,7 @@ inline void compute_for(std::uint64_t ns) noexcept {
   }
 }
 
-/// The owner's side: carries out orders until the end. `window` is any that has its memory as local().
+/// The owner's side: executes orders until the order `end`. `window.local()` is its memory.
 template <Wire W, class Window>
 void serve(W& wire, Window& window, const OtherMemory& other, int tag) {
   while (true) {
@@ -63,21 +63,21 @@ void serve(W& wire, Window& window, const OtherMemory& other, int tag) {
   }
 }
 
-/// How long, in all, one thing is measured.
+/// How long one case is measured.
 struct Effort {
   double batch_us;
   double budget_us;     // while the owner waits
-  double computing_us;  // the owner computes for so long at a time ...
-  int computations;     // ... so often
+  double computing_us;  // the length of one computation of the owner
+  int computations;     // the number of computations
 };
 
-/// Rank 0's hold on the owner.
+/// Rank 0's side: sends orders to the owner.
 template <Wire W>
 class Owner {
  public:
   Owner(W& wire, int rank, int tag) : wire_(wire), rank_(rank), tag_(tag) {}
 
-  /// Has it done, and answers whether what the owner looked at was right.
+  /// Executes an order. Returns false if the owner found wrong bytes.
   bool order(const Order& order) {
     wire_.send(bytes_of(order), rank_, tag_);
     bool right = false;
@@ -86,8 +86,8 @@ class Owner {
   }
   void end() { wire_.send(bytes_of(Order{Order::What::end}), rank_, tag_); }
 
-  /// us of an operation, a sample a batch, while the owner waits. `perform(operations)` performs so many in a row. The
-  /// first batch is dropped.
+  /// Returns the time per operation in us, one sample per batch, while the owner waits. `perform(operations)` performs
+  /// that many in a row. The first batch is dropped.
   template <class Perform>
   static std::vector<double> time_waiting_us(const Effort& effort, Perform perform) {
     const auto fitting = fit_batches(effort.batch_us, effort.budget_us, [&](std::uint32_t operations) {
@@ -101,8 +101,8 @@ class Owner {
     return samples;
   }
 
-  /// The same while it computes. Batches begin only during the first three quarters of a computation. An operation that
-  /// needs the owner takes what is left of it, and is a sample like any other.
+  /// The same while the owner computes. Batches begin only during the first three quarters of a computation. An
+  /// operation that needs the owner's help takes the rest of the computation, and is a sample like any other.
   template <class Perform>
   std::vector<double> time_computing_us(const Effort& effort, Perform perform) {
     std::vector<double> samples;

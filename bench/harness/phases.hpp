@@ -13,7 +13,7 @@
 
 namespace tonari::bench {
 
-/// Where a rank's time went, in s. Sent as it lies here.
+/// The time a rank spent in each phase, in s. Sent in this layout.
 struct Times {
   double all = 0;
   double send = 0;
@@ -21,7 +21,7 @@ struct Times {
   double wait = 0;
 };
 
-/// Adds the time since the last call, or since it was made, to one of the Times.
+/// Adds the time since the last call, or since construction, to one of the Times.
 class Watch {
  public:
   void lap(double& seconds) noexcept {
@@ -34,10 +34,10 @@ class Watch {
   std::uint64_t last_ = monotonic_ns();
 };
 
-/// The times of repeated runs: a sample a rank and run, and of the rate a sample a run.
+/// The times of repeated runs: one sample per rank and run; for the rate, one sample per run.
 class PhaseSamples {
  public:
-  /// Takes every rank's times of one run of so many operations. Answers the slowest rank's, which is the run's.
+  /// Adds every rank's times of one run of this many operations. Returns the time of the slowest rank.
   double add(const std::vector<Times>& ranks, double operations) {
     double slowest = 0;
     for (const auto& times : ranks) {
@@ -50,7 +50,7 @@ class PhaseSamples {
     return slowest;
   }
 
-  /// A run of no operations has no rate.
+  /// Writes the samples. Runs without operations have no rate.
   void report(Output& output, const std::string& label, const std::string& x, double at) const {
     if (std::ranges::any_of(rates_, [](double rate) { return rate > 0; })) {
       output.samples({label, "rate", "GFLOP/s", x}, at, rates_);

@@ -19,9 +19,9 @@
 
 namespace tonari::bench {
 
-/// Where a rank runs. Sent between ranks as it lies here.
+/// Where a rank runs. Sent between ranks in this layout.
 struct Place {
-  std::array<char, 44> host{};  // cut off if longer
+  std::array<char, 44> host{};  // truncated if longer
   int processor = -1;           // -1: not bound to one
 };
 
@@ -37,8 +37,8 @@ inline Place place_of_this_rank() {
   return place;
 }
 
-/// Binds this process to the processor that --processors names for its rank, if the option is there. To be called
-/// before the system is started, so that its threads and memory are where the rank is; which rank, the launchers tell.
+/// Binds this process to the processor that --processors names for its rank, if the option is given. Call it before the
+/// system starts, so that its threads and memory are near the rank. Reads the rank from the launcher's environment.
 inline void bind_as_told(const Options& options) {
   const auto told = options.sizes("processors", "");
   if (told.empty()) return;
@@ -56,7 +56,7 @@ inline void bind_as_told(const Options& options) {
   throw std::runtime_error("--processors: the launcher did not tell this process its rank");
 }
 
-/// Binds this process to the `index`-th processor that it may use, if there are two.
+/// Binds this process to its allowed processor number `index`, if it may use at least two.
 inline void bind_to_processor(int index) {
   cpu_set_t allowed;
   if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) return;
@@ -70,7 +70,7 @@ inline void bind_to_processor(int index) {
   }
 }
 
-/// True when the file FILE of both processors in sysfs says the same.
+/// Returns true when `file` has the same contents for both processors in sysfs.
 inline bool same_in_sysfs(int left, int right, const std::string& file) {
   const auto read = [&](int processor) {
     std::ifstream stream("/sys/devices/system/cpu/cpu" + std::to_string(processor) + "/" + file);
@@ -82,7 +82,7 @@ inline bool same_in_sysfs(int left, int right, const std::string& file) {
   return !text.empty() && text == read(right);
 }
 
-/// How far apart two ranks are, in words. Ranks that are not bound may be anywhere on their host.
+/// Returns the distance of two ranks in words: "same cache". Unbound ranks may be anywhere on their host.
 inline std::string distance(const Place& left, const Place& right) {
   if (std::strncmp(left.host.data(), right.host.data(), left.host.size()) != 0) return "other host";
   if (left.processor < 0 || right.processor < 0) return "same host";
@@ -96,7 +96,7 @@ inline std::string distance(const Place& left, const Place& right) {
   return "same host";
 }
 
-/// Every rank calls it; rank 0 gets everyone's place, the others their own alone.
+/// Returns the places of all ranks on rank 0, and only the own place on others. Every rank calls it.
 template <Wire W>
 std::vector<Place> gather_places(W& wire) {
   constexpr int tag_place = 901;

@@ -7,7 +7,7 @@
 
 namespace tonari::bench {
 
-/// One value as what a Wire takes.
+/// Returns the bytes of a value, for a Wire.
 template <class T>
 std::span<const std::byte> bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
@@ -17,20 +17,20 @@ std::span<std::byte> bytes_of(T& value) {
   return std::as_writable_bytes(std::span(&value, 1));
 }
 
-// A measuring loop is written once, over a Wire: tonari, each MPI and the bare ring are measured by the same code, and
-// a rival's source is its adapter and a main(). Ranks and tags mean what they mean in MPI. What fails throws.
+// A measuring loop is written once, against a Wire. The same code then measures tonari, each MPI and the bare ring; a
+// rival only needs an adapter and a main(). Ranks and tags have the same meaning as in MPI. Failures throw.
 
 /// Blocking messages between ranks.
 template <class W>
 concept Wire = requires(W& wire, std::span<const std::byte> from, std::span<std::byte> to, int rank, int tag) {
   { wire.rank() } -> std::same_as<int>;
   { wire.size() } -> std::same_as<int>;
-  { wire.system() } -> std::same_as<std::string>;  // as the results call it: "tonari", "openmpi-4.1.4"
+  { wire.system() } -> std::same_as<std::string>;  // its name in the results: "tonari", "openmpi-4.1.4"
   wire.send(from, rank, tag);
   wire.receive(to, rank, tag);  // a message of at most to.size() bytes
 };
 
-/// Messages and collectives that go on while the program computes. A Request is waited for exactly once.
+/// Nonblocking messages and collectives. A Request is completed exactly once.
 template <class W>
 concept StartedWire = Wire<W> &&
     requires(W& wire, std::span<const std::byte> from, std::span<std::byte> to, int rank, int tag,
@@ -39,22 +39,22 @@ concept StartedWire = Wire<W> &&
   { wire.start_receive(to, rank, tag) } -> std::same_as<typename W::Request>;
   wire.wait(request);
   wire.wait_all(requests);                                   // some may be complete
-  { wire.wait_any(requests) } -> std::same_as<std::size_t>;  // the index of one not answered before; one there must be
-  { wire.test(request) } -> std::same_as<bool>;              // true: complete, and need not be waited for
+  { wire.wait_any(requests) } -> std::same_as<std::size_t>;  // index of a request not returned before; one must exist
+  { wire.test(request) } -> std::same_as<bool>;              // true: complete, no wait needed
   wire.barrier();
   wire.broadcast(to, rank);
   { wire.start_broadcast(to, rank) } -> std::same_as<typename W::Request>;
 };
 
-/// Collectives beside barrier and broadcast.
+/// Collectives other than barrier and broadcast.
 template <class W>
 concept CollectiveWire = StartedWire<W> &&
     requires(W& wire, std::span<const std::byte> from, std::span<std::byte> to, std::span<double> values) {
-  wire.all_to_all(from, to);  // part i of `from` goes to rank i; all parts are of one size
+  wire.all_to_all(from, to);  // part i of `from` goes to rank i; all parts have the same size
   wire.all_reduce(values);    // sums, in place
 };
 
-/// Whose message a receive took, and with which tag.
+/// The source and tag of a received message.
 struct Arrived {
   int rank;
   int tag;
@@ -62,16 +62,16 @@ struct Arrived {
   friend bool operator==(const Arrived&, const Arrived&) = default;
 };
 
-/// Receives that tell what they took, may take it from anybody, and can be taken back.
+/// Receives that report source and tag, accept any source, and can be cancelled.
 template <class W>
 concept MatchWire = StartedWire<W> &&
     requires(W& wire, std::span<std::byte> to, int rank, int tag, typename W::Request& request) {
   { wire.receive_from(to, rank, tag) } -> std::same_as<Arrived>;
   { W::any_source } -> std::convertible_to<int>;
-  wire.cancel(request);  // of a receive that has met no message; it need not be waited for
+  wire.cancel(request);  // a receive that has matched no message; no wait needed
 };
 
-/// Sends that are done when the receive was found posted.
+/// Sends that complete once the receive is posted.
 template <class W>
 concept PostedWire = StartedWire<W> && requires(W& wire, std::span<const std::byte> from, int rank, int tag) {
   wire.send_when_posted(from, rank, tag);

@@ -15,17 +15,18 @@
 
 namespace tonari::bench {
 
-// A worker is a program whose ranks ask one question of one system. `tonari bench` starts it with options of the form
-// --key=value, the same for every system, and reads what rank 0 writes to the file named by --output: one JSON object a
-// line, each written when it is known.
+// A worker is a program whose ranks measure one benchmark for one system. `tonari bench` starts it with options of the
+// form
+// --key=value, the same for every system. Rank 0 writes results to the file of --output at once, one JSON object per
+// line:
 //
 //   {"system": "openmpi-4.1.4"}                                    first
-//   {"parameter": {"pool_bytes": 134217728}}                       what the worker decided by itself
+//   {"parameter": {"pool_bytes": 134217728}}                       a value that the worker chose
 //   {"series": {"case": "warm", "metric": "latency", "unit": "us", "x": "bytes"}, "at": 8, "samples": [0.31, 0.3]}
 //   {"check": {"case": "started", "metric": "residual", "unit": "1", "x": "n"}, "at": 1000, "value": 0.02, "bound": 30}
 //   {"done": true}                                                 last: without it the run has failed
 
-/// The options of a worker. `tonari bench` has checked them; what is missing here has the default named at its use.
+/// The options of a worker, checked by `tonari bench`. The caller supplies the default of a missing option.
 class Options {
  public:
   Options(int argc, char** argv, int first) {
@@ -63,7 +64,7 @@ class Options {
   std::map<std::string, std::string> values_;
 };
 
-/// One line of measurements: what was measured, and in which unit.
+/// Names a series: what is measured, and in which unit.
 struct Series {
   std::string label;  ///< "case" in the results.
   std::string metric;
@@ -71,7 +72,7 @@ struct Series {
   std::string x;
 };
 
-/// What rank 0 found out, a line at a time. On the other ranks it swallows everything.
+/// Writes results, one line at a time, on rank 0. On other ranks it does nothing.
 class Output {
  public:
   Output(const Options& options, int rank) {
@@ -97,7 +98,7 @@ class Output {
     line(text + "]}");
   }
 
-  /// A value that must stay below `bound`, or the run has failed.
+  /// Writes a value that must be below `bound`; otherwise the benchmark fails.
   void check(const Series& series, double at, double value, double bound) {
     line("{\"check\": " + print(series) + ", \"at\": " + print(at) + ", \"value\": " + print(value) +
          ", \"bound\": " + print(bound) + "}");

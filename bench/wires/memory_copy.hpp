@@ -20,16 +20,16 @@
 
 namespace tonari::bench {
 
-/// The floor under every copy: two processes, and nothing but memcpy between memory that both have mapped, or, with
-/// the program's own memory, process_vm_writev and process_vm_readv. No checks, no translation, no numbers.
+/// The lower bound of every copy: two processes with only memcpy between memory that both have mapped, or, for the
+/// program's own memory, process_vm_writev and process_vm_readv. No checks, no translation, no sequence numbers.
 class BareWire : public RingWire {
  public:
-  /// What this is asked about, for its name: windows of the one kind of memory or of the other.
+  /// Which copies are measured; determines the name of the system.
   enum class Copies : bool { memcpy, process_vm };
 
   class Window {
    public:
-    /// The other rank's part is mapped at `mapped`; or it lies in process `other` at `there`.
+    /// The other rank's part is mapped at `mapped`, or is in process `other` at address `there`.
     Window(std::span<std::byte> local, std::byte* mapped) noexcept : local_(local), mapped_(mapped) {}
     Window(std::span<std::byte> local, pid_t other, std::uint64_t there) noexcept
         : local_(local), other_(other), there_(there) {}
@@ -53,7 +53,7 @@ class BareWire : public RingWire {
     void pull(std::span<std::byte> to, int, std::size_t offset) {
       if (mapped_ != nullptr) {
         std::memcpy(to.data(), mapped_ + offset, to.size());
-        asm volatile("" : : "r"(to.data()) : "memory");  // someone might look at it
+        asm volatile("" : : "r"(to.data()) : "memory");  // the compiler must not drop the copy
       } else {
         const iovec here{to.data(), to.size()};
         const iovec there = at(offset, to.size());
@@ -90,7 +90,7 @@ class BareWire : public RingWire {
     if (other < 0) throw_system_error(path);
     auto* const local = map(mine, bytes);
     auto* const mapped = map(other, bytes);
-    exchange({});  // both have opened both
+    exchange({});  // both processes have opened both files
     ::close(other);
     ::close(mine);
     return {{local, bytes}, mapped};
@@ -101,7 +101,7 @@ class BareWire : public RingWire {
   }
 
  private:
-  /// What one rank tells the other. Sent as it lies here.
+  /// A value that one rank sends to the other, in this layout.
   struct Place {
     pid_t process = 0;
     std::uint64_t what = 0;  // a descriptor, or an address

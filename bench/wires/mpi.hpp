@@ -19,7 +19,7 @@
 
 namespace tonari::bench {
 
-/// An MPI as a Wire. Errors end the job: that is MPI's default.
+/// An MPI as a Wire. Errors end the job, as is MPI's default.
 class MpiWire {
  public:
   using Request = MPI_Request;
@@ -42,7 +42,7 @@ class MpiWire {
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
 
-  /// "openmpi-4.1.4", and " thread-multiple" if it was asked for.
+  /// Returns "openmpi-4.1.4", with " thread-multiple" if MPI_THREAD_MULTIPLE was requested.
   std::string system() const {
     std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
     int length = 0;
@@ -137,7 +137,7 @@ class MpiWire {
 
 static_assert(MatchWire<MpiWire> && PostedWire<MpiWire> && CollectiveWire<MpiWire>);
 
-/// main() of a rival: `question(wire, options, output)` between start and end of MPI.
+/// The main() of a rival: calls `question(wire, options, output)` between MPI_Init_thread and MPI_Finalize.
 template <class W = MpiWire, class Question>
 int run_rival(int argc, char** argv, Question question) {
   try {

@@ -12,8 +12,8 @@
 
 namespace tonari::bench {
 
-/// An MPI as a Wire with windows, in passive mode: within MPI_Win_lock_all from start to end, but for windows with
-/// locks. Each operation is completed by the weakest call that does.
+/// An MPI as a Wire with windows, in passive mode: within MPI_Win_lock_all throughout, except for windows with locks.
+/// The weakest sufficient call completes each operation.
 class MpiOneSidedWire : public MpiWire {
  public:
   using MpiWire::MpiWire;
@@ -27,7 +27,7 @@ class MpiOneSidedWire : public MpiWire {
     }
     Window(Window&&) = delete;
     ~Window() {
-      if (std::uncaught_exceptions() != 0) return;  // the others may never come; the job is about to be aborted
+      if (std::uncaught_exceptions() != 0) return;  // freeing is collective, and the job is about to be aborted
       if (epoch_ == Epoch::one) MPI_Win_unlock_all(window_);
       MPI_Win_free(&window_);
     }
@@ -47,7 +47,7 @@ class MpiOneSidedWire : public MpiWire {
       MPI_Get(to.data(), bytes, MPI_BYTE, rank, at(offset), bytes, MPI_BYTE, window_);
     }
     void finish_pulls(int rank) { MPI_Win_flush_local(rank, window_); }
-    /// MPI has none: puts to all others.
+    /// MPI has no multicast: puts to all other ranks.
     void multicast(std::span<const std::byte> from, std::size_t offset) {
       int size = 0;
       int self = 0;
@@ -69,7 +69,7 @@ class MpiOneSidedWire : public MpiWire {
       MPI_Win_flush(rank, window_);
       return before;
     }
-    /// MPI_Win_lock may put off getting the lock until the first access. A flush may not.
+    /// MPI_Win_lock may defer acquiring the lock until the first access. A flush may not.
     void lock(int rank) {
       MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, window_);
       MPI_Win_flush(rank, window_);

@@ -21,14 +21,14 @@
 
 namespace tonari::bench {
 
-/// The floor under every short message: two processes, one ring of 64-byte heads each way, nothing else. No matching,
-/// no tags, no flow control (a ping-pong has one message under way), no progress, no other transport.
+/// The lower bound of a short message: two processes and one ring of 64-byte heads in each direction. No matching, no
+/// tags, no flow control (a ping-pong has one message in flight), no progress, no other transport.
 ///
 ///   0         8                    16                                    64
 ///   +---------+--------------------+-------------------------------------+
 ///   | publish | unused             | payload                             |
 ///   +---------+--------------------+-------------------------------------+
-/// publish is the number of the message that the line holds, from 1, and is written last.
+/// publish is the number of the message in the line, from 1. It is written last.
 class RingWire {
  public:
   static constexpr std::size_t payload_bytes_max = 48;
@@ -43,7 +43,7 @@ class RingWire {
     child_ = ::fork();
     if (child_ < 0) throw std::runtime_error("ring: cannot fork");
     rank_ = child_ == 0 ? 1 : 0;
-    if (child_ == 0) {  // neither process outlives the other: it would spin for ever
+    if (child_ == 0) {  // the child dies with its parent; it would spin forever
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (::getppid() != parent) ::_exit(1);
     } else {
@@ -59,7 +59,7 @@ class RingWire {
   RingWire(RingWire&&) = delete;
   ~RingWire() {
     if (child_ <= 0) return;
-    if (std::uncaught_exceptions() != 0) {  // it would wait for us
+    if (std::uncaught_exceptions() != 0) {  // the child would wait for this process
       std::signal(SIGCHLD, SIG_DFL);
       ::kill(child_, SIGKILL);
     }

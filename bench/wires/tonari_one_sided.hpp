@@ -19,7 +19,7 @@
 
 namespace tonari::bench {
 
-/// tonari as a Wire with windows. Its blocking primitives: a pull is complete when it returns.
+/// tonari as a Wire with windows, with blocking calls: a pull is complete when it returns.
 class TonariOneSidedWire : public TonariWire {
  public:
   class Window {
@@ -36,7 +36,7 @@ class TonariOneSidedWire : public TonariWire {
       check(window_.pull(to, window_.at(rank, offset)));
     }
     void finish_pulls(int) const noexcept {}
-    // What is mapped is there at once; the rest is written down first, and posted together.
+    // Mapped memory is written at once; for other memory, descriptors are collected and posted together.
     void start_push(std::span<const std::byte> from, int rank, std::size_t offset) {
       start(Descriptor::push(window_.at(rank, offset), from), from.size());
     }
@@ -100,7 +100,7 @@ class TonariOneSidedWire : public TonariWire {
   TonariOneSidedWire(Job& job, Communicator& communicator) noexcept : TonariWire(communicator), job_(job) {}
 
   Window allocate(std::size_t bytes) { return Window(tonari::Window(job_, bytes)); }
-  Window allocate_with_locks(std::size_t bytes) { return allocate(bytes); }  // every window has them
+  Window allocate_with_locks(std::size_t bytes) { return allocate(bytes); }  // every window has locks
   Window expose(std::span<std::byte> memory) { return Window(tonari::Window(job_, memory)); }
   Window expose_pinned(std::span<std::byte> memory) { return Window(tonari::Window(job_, memory, {.pinned = true})); }
   Alone prepare_alone() { return Alone(job_); }

@@ -5,7 +5,7 @@
 
 namespace tonari::bench {
 
-/// Joins the job, measures over its wire, and writes the first and last line of the results.
+/// Joins the job, calls `measure`, and writes the first and last line of the results.
 void measure_tonari(const Options& options, void (*measure)(TonariOneSidedWire&, const Options&, Output&));
 
 }  // namespace tonari::bench

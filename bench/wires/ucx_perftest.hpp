@@ -25,23 +25,23 @@
 
 namespace tonari::bench::ucx {
 
-/// Shared memory and copies between processes: as far as messages on one host go.
+/// Transports within a host: shared memory, and copies between processes.
 inline constexpr const char* transports = "posix,sysv,cma,self";
 
 [[noreturn]] inline void throw_system_error(const std::string& what) {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-/// Those, or what `--transports` names: between hosts.
+/// The transports of --transports, or those within a host.
 inline std::string transports_of(const Options& options) { return options.text("transports", transports); }
 
-/// A program that writes to a pipe of ours, a line at a time. Ended, if it still runs, when this is destroyed, and when
-/// we die.
+/// A child process whose output is read line by line. The destructor ends it; the kernel ends it when this process
+/// dies.
 class Child {
  public:
-  /// Bound to the `processor`-th processor that we may use, unless that is negative.
+  /// Starts it on the allowed processor number `processor`, or unbound if that is negative.
   Child(std::vector<std::string> arguments, int processor, const std::string& over = transports) : name_(arguments[0]) {
-    arguments.insert(arguments.begin(), {"stdbuf", "-oL"});  // else its lines would stay in its memory until the end
+    arguments.insert(arguments.begin(), {"stdbuf", "-oL"});  // otherwise it buffers its lines until it ends
     std::vector<char*> words;
     for (auto& argument : arguments) words.push_back(argument.data());
     words.push_back(nullptr);
@@ -69,7 +69,7 @@ class Child {
     ::waitpid(process_, nullptr, 0);
   }
 
-  /// The next line that it writes, without its end; false when there are no more.
+  /// Reads the next line, without the newline; returns false at the end.
   bool next_line(std::string& line) {
     line.clear();
     for (int letter; (letter = std::fgetc(output_.get())) != EOF;) {
@@ -79,7 +79,7 @@ class Child {
     return !line.empty();
   }
 
-  /// Waits for its end; throws unless it went well.
+  /// Waits for its end; throws unless its status is 0.
   void join() {
     int status = 0;
     ::waitpid(process_, &status, 0);
@@ -93,11 +93,11 @@ class Child {
   };
 
   std::string name_;
-  pid_t process_ = 0;  // 0: it was waited for
+  pid_t process_ = 0;  // 0: already waited for
   std::unique_ptr<std::FILE, Close> output_;
 };
 
-/// main() of a worker: `question(options)`.
+/// The main() of a worker; calls `question(options)`.
 template <class Question>
 int run_worker(int argc, char** argv, Question question) {
   try {
@@ -109,7 +109,7 @@ int run_worker(int argc, char** argv, Question question) {
   }
 }
 
-/// A port of 127.0.0.1 that nobody has.
+/// Returns a free port of 127.0.0.1.
 inline int free_port() {
   const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
   if (listener < 0) throw_system_error("socket");
@@ -124,7 +124,7 @@ inline int free_port() {
   return ntohs(address.sin_port);
 }
 
-/// "1.13.1", as ucx_info says it: "# Version 1.13.1", or, later, "# Library version: 1.14.0".
+/// Returns "1.13.1", from the output of ucx_info: "# Version 1.13.1", or in later versions "# Library version: 1.14.0".
 inline std::string version() {
   Child info({"ucx_info", "-v"}, -1);
   std::string found;
@@ -138,7 +138,7 @@ inline std::string version() {
   return found;
 }
 
-/// What one run of ucx_perftest found.
+/// The result of one run of ucx_perftest.
 struct Figures {
   double latency_us;
   double latency_median_us;
@@ -146,7 +146,7 @@ struct Figures {
   double messages_a_second;
 };
 
-/// One run of it, of so many iterations: `test` is its arguments beyond those, `over` the transports it may use.
+/// Runs it with this number of iterations; `test` has the other arguments, `over` the transports it may use.
 inline Figures run_perftest(const std::vector<std::string>& test, double iterations, bool bind,
                             const std::string& over = transports) {
   const auto port = std::to_string(free_port());
