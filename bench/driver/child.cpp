@@ -33,7 +33,7 @@ sigset_t watched_signals() {
 
 sigset_t mask_before;
 
-/// The next watched signal, or 0 after some time without one.
+/// Waits for a watched signal and returns it; 0 if none comes in time.
 int wait_for_signal(long milliseconds) {
   const auto set = watched_signals();
   const timespec time{.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1'000'000};
@@ -41,7 +41,7 @@ int wait_for_signal(long milliseconds) {
   return signal > 0 ? signal : 0;
 }
 
-/// The child's side of fork. Does not return.
+/// The child's side of fork: executes the command.
 [[noreturn]] void become(const Command& command, const std::vector<char*>& arguments) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -54,7 +54,7 @@ int wait_for_signal(long milliseconds) {
   ::_exit(errno == ENOENT ? 127 : 126);
 }
 
-/// The exit status of `child` if it has ended.
+/// Returns whether `child` has ended, and sets its exit status.
 bool has_ended(pid_t child, int& exit_status) {
   int status = 0;
   if (::waitpid(child, &status, WNOHANG) != child) return false;
@@ -69,7 +69,7 @@ bool has_ended(pid_t child, int& exit_status) {
     if (tenths == seconds_to_stop * 10) ::kill(-child, SIGKILL);
     ::usleep(100'000);
   }
-  ::kill(-child, SIGKILL);  // what a launcher may have left in its group
+  ::kill(-child, SIGKILL);  // processes that a launcher left in its group
   throw Interrupted{signal};
 }
 

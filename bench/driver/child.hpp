@@ -9,21 +9,21 @@
 
 namespace tonari::bench::driver {
 
-/// A program to run, with what its environment has beyond ours.
+/// A program to run, with additions to the environment.
 struct Command {
   std::vector<std::string> arguments;    ///< The first is looked up in PATH.
   std::vector<std::string> environment;  ///< NAME=VALUE
 };
 
-/// As a shell would take it.
+/// Returns the command line in the form that a shell accepts.
 std::string to_string(const Command& command);
 
-/// Thrown when a signal asked us to stop. The child is gone by then.
+/// Thrown after a signal to stop, once the child has ended.
 struct Interrupted {
   int signal;
 };
 
-/// Takes the signals that end a program, so that the children can be ended first. One at a time.
+/// Blocks the signals that would end this program, so that it can end its children first. At most one object exists.
 class StopSignals {
  public:
   StopSignals();
@@ -31,13 +31,13 @@ class StopSignals {
   StopSignals(StopSignals&&) = delete;
 };
 
-/// Memory that another process of this user can open by a path as long as we live, and of which nothing stays behind.
+/// A file in memory that other processes of this user can open by its path. It vanishes with this process.
 class ResultFile {
  public:
   ResultFile();  ///< Throws SetupError.
 
   [[nodiscard]] std::string path() const;
-  /// Calls `take` for every whole line written since the last call.
+  /// Calls `take` for every complete line written since the last call.
   void read_lines(const std::function<void(std::string_view)>& take);
 
  private:
@@ -46,9 +46,10 @@ class ResultFile {
   long offset_ = 0;
 };
 
-/// Runs `command` to its end in a process group of its own, its standard output going to our standard error, and calls
-/// `look` a few times a second and once after the end. Answers the exit status, or 128 + the signal that killed it.
-/// Needs StopSignals: when one comes, the group is asked to stop, killed after some seconds, and Interrupted is thrown.
+/// Runs `command` to its end, in its own process group, with its standard output redirected to standard error. Calls
+/// `look` a few times per second, and once after the end. Returns the exit status, or 128 + the signal that killed it.
+/// A StopSignals must exist: on such a signal this sends SIGTERM to the group, kills it after 5 seconds, and throws
+/// Interrupted.
 int run_child(const Command& command, const std::function<void()>& look);
 
 }  // namespace tonari::bench::driver

@@ -11,7 +11,7 @@
 
 namespace tonari::bench::driver {
 
-/// The sizes that a collective is measured with.
+/// The message sizes of a collective.
 struct Sizes {
   std::string_view meaning;  ///< For the help text.
   std::string_view usual;
@@ -19,7 +19,7 @@ struct Sizes {
   std::size_t multiple_of = 1;
 };
 
-/// What tells one collective from another.
+/// Describes a collective.
 struct Collective {
   std::string_view name;
   std::string_view asks;
@@ -28,7 +28,7 @@ struct Collective {
   std::vector<std::string_view> metrics;
 };
 
-/// A benchmark of a collective operation: asked with several numbers of ranks in turn.
+/// A benchmark of a collective operation, measured with several numbers of ranks in turn.
 class CollectiveQuestion : public Question {
  public:
   explicit CollectiveQuestion(Collective collective) : collective_(std::move(collective)) {}

@@ -1,4 +1,4 @@
-// `tonari bench`: puts one question to tonari and to its rivals, in turn, and tells the answer.
+// `tonari bench`: measures a benchmark for tonari and its rivals in turn, and prints the results.
 
 #include "driver/command.hpp"
 
@@ -22,7 +22,7 @@ namespace tonari::bench::driver {
 
 namespace {
 
-/// What is going on now, on standard error: one line that changes on a terminal, a line a launch elsewhere.
+/// Shows progress on standard error: one changing line on a terminal, otherwise one line per launch.
 class Progress {
  public:
   void begin(const std::string& what) {
@@ -44,7 +44,7 @@ class Progress {
   std::string what_;
 };
 
-/// One launch of one system's workers; their answers go to `results`.
+/// Runs one launch of a system's workers; adds their output to `results`.
 void launch_workers(const Launch& launch, const System& system, Results& results, Progress& progress) {
   ResultFile file;
   const auto command = command_for(system, launch.ask, file.path());
@@ -139,7 +139,7 @@ int run_or_stop(const Question& question, const BenchOptions& options) {
 }
 
 void list_questions() {
-  fmt::print("Benchmarks, each with the question it answers:\n");
+  fmt::print("Benchmarks, each with its question:\n");
   for (const auto& question : all_questions()) fmt::print("  {:<12} {}\n", question->name(), question->asks());
   fmt::print("\n`tonari bench NAME --help` tells more.\n");
 }
@@ -201,7 +201,7 @@ void add_bench(CLI::App& app, int& exit_status) {
       "  tonari bench pingpong --quick\n"
       "  tonari bench lu --rival openmpi,mpich --json lu.json");
   const auto name = std::make_shared<std::string>();
-  bench.add_option("NAME", *name)->group("");  // for names that are none; hidden from the help text
+  bench.add_option("NAME", *name)->group("");  // takes unknown names, to explain them; hidden from the help text
   for (auto& made : all_questions()) {
     const std::shared_ptr<Question> question = std::move(made);
     CLI::App& command =

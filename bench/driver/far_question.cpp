@@ -17,12 +17,13 @@ namespace tonari::bench::driver {
 
 namespace {
 
-constexpr std::uint64_t data_bytes_min = 4 << 20;  // less is hardly taken for far memory
+constexpr std::uint64_t data_bytes_min = 4 << 20;  // less would barely use far memory
 constexpr std::uint64_t data_bytes_max = std::uint64_t{1} << 44;
 constexpr std::uint64_t side_max = 1 << 17;
-constexpr int remote_percent_max = 50;  // what is pushed out needs as much memory beside it as may be local
+constexpr int remote_percent_max =
+    50;  // to push the data out, the program writes other memory of the size of the local part
 
-/// A column for each system, a row for each x, of one case.
+/// A table of one case: one column per system, one row per x.
 class FarTable {
  public:
   FarTable(const Results& results, std::string label, std::string_view metric, bool is_rate)
@@ -37,7 +38,7 @@ class FarTable {
 
   static constexpr double all_local = 100;
 
-  /// Each entry is its median, and what share that is of the speed in local memory.
+  /// Entries are the median, and its share of the speed in local memory.
   [[nodiscard]] std::string text() const {
     return text([this](const Series& series, double x) {
       const double median = series.summary(x).median;
@@ -46,7 +47,7 @@ class FarTable {
     });
   }
 
-  /// Each entry is what `entry` makes of a series at its x.
+  /// Entries are the results of `entry(series, x)`.
   template <class Entry>
   [[nodiscard]] std::string text(const Entry& entry) const {
     std::vector<std::vector<std::string>> rows(1);
@@ -163,8 +164,8 @@ Ask FarQuestion::ask(const BenchOptions& options) const {
   return ask;
 }
 
-/// All that is compared is asked one after the other, what is local first. Where everything is local, the kernel's ways
-/// have nothing to do.
+/// Plans the launches of one case, with all-local memory first. At 100 per cent the kernel's methods are left out: they
+/// would have nothing to do.
 void FarQuestion::plan_case(const Ask& asked, int percent_max, const BenchOptions& options,
                             const std::vector<System>& systems, std::vector<Launch>& to) const {
   const auto& what = asked.arguments.back();
@@ -177,7 +178,8 @@ void FarQuestion::plan_case(const Ask& asked, int percent_max, const BenchOption
     for (const System& system : systems) {
       const bool is_ours = system.family == Family::tonari;
       if (is_ours || percent < 100) asks.push_back(system);
-      if (is_ours && kind_.times_each_access) asks.push_back({Family::tonari_core, false});  // it has one thread
+      if (is_ours && kind_.times_each_access)
+        asks.push_back({Family::tonari_core, false});  // the program has one thread
     }
     to.push_back({std::move(far), std::move(asks), fmt::format("{} local {}", what, percent)});
   }
@@ -253,7 +255,7 @@ std::string FarQuestion::tell_latency(const Results& results, const std::string&
                      }));
 }
 
-/// What the interface has carried, in and out, and what share that is of what UCX's own measurement sends.
+/// Prints the bytes that the interface carried, as a share of the rate of UCX's own measurement.
 std::string FarQuestion::tell_wire(const Results& results) const {
   double link = 0;
   std::string text;
@@ -272,7 +274,7 @@ std::string FarQuestion::tell_wire(const Results& results) const {
   return text;
 }
 
-/// As figures 1 to 3 of the DLM paper, a line for each share; and figure 4, the time that all is compared with.
+/// Prints figures 1 to 3 of the DLM paper, one line per share, and figure 4, the time of the base case.
 std::string FarQuestion::tell_speed_up(const Results& results) const {
   const auto median = [&](std::string_view system, const std::string& label, double x) {
     for (const auto& series : results.series()) {

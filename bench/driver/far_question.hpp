@@ -10,13 +10,13 @@
 
 namespace tonari::bench::driver {
 
-/// What tells one benchmark of far memory from another.
+/// Describes a benchmark of far memory.
 struct FarKind {
   std::string_view name;
   std::string_view asks;
-  std::string_view metric;  ///< What is told in tables.
-  bool is_rate;             ///< More of it is better.
-  bool counts_bytes;        ///< --size is the data in bytes, not a length of side.
+  std::string_view metric;  ///< The metric of the tables.
+  bool is_rate;             ///< Higher is better.
+  bool counts_bytes;        ///< --size is the data in bytes, not a side length.
   std::string_view size_help;
   std::uint64_t size;
   std::uint64_t quick_size;
@@ -24,14 +24,14 @@ struct FarKind {
   double budget_s;
   double quick_budget_s;
   std::string_view examples;
-  std::uint64_t size_multiple = 1;           ///< --size must be a multiple of this ...
-  std::string_view size_multiple_text = {};  ///< ... which is said so.
-  bool has_remote_case = false;    ///< Also with no data local at first; then --interface and --rival ucx make sense.
-  bool times_each_access = false;  ///< By one thread: latencies are printed too, and tonari-core is asked.
+  std::uint64_t size_multiple = 1;           ///< --size must be a multiple of this.
+  std::string_view size_multiple_text = {};  ///< Describes that for the error message.
+  bool has_remote_case = false;              ///< Has a case with no local data, --interface, and --rival ucx.
+  bool times_each_access = false;            ///< With one thread; also prints latencies, and measures tonari-core.
 };
 
-/// A benchmark of a program that knows nothing of tonari (suites/NAME/far.cpp), in memory of which some per cent are
-/// local: by `tonari far`, by the kernel's own means, and with all of it local.
+/// A benchmark of a program that knows nothing of tonari (suites/NAME/far.cpp), in partly local memory: by `tonari
+/// far`, by the kernel's own methods, and with all memory local.
 class FarQuestion : public Question {
  public:
   explicit FarQuestion(const FarKind& kind) : kind_(kind) {}

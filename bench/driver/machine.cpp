@@ -22,7 +22,7 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-/// The processor as /proc/cpuinfo names it; on Arm, which has no names there, its part number.
+/// Returns the processor's name from /proc/cpuinfo; on Arm, where it has none, its part number.
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
   std::string part;

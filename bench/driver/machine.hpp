@@ -4,7 +4,7 @@
 
 namespace tonari::bench::driver {
 
-/// What a measurement depends on: processor, caches, memory, kernel, compiler, our version, and the date.
+/// Describes the machine: processor, caches, memory, kernel, compiler, version of tonari, and date.
 nlohmann::ordered_json machine_as_json();
 
 }  // namespace tonari::bench::driver

@@ -7,7 +7,7 @@
 
 namespace tonari::bench::driver {
 
-// What benchmarks of one-sided operations share: how long each case is measured, and the second way of asking Open MPI.
+// Shared by benchmarks of one-sided operations: the time per case, and the second launch of Open MPI.
 
 /// Adds an option that takes a list, with `value` as its default.
 void add_list(CLI::App& command, const char* option, std::string& value, const char* meaning);
@@ -15,7 +15,7 @@ void add_list(CLI::App& command, const char* option, std::string& value, const c
 double budget_us(const BenchOptions& options);
 double computing_us(const BenchOptions& options);
 int computations(const BenchOptions& options);
-/// These three, as the worker takes them.
+/// Returns these three as options of the worker.
 std::vector<std::string> effort(const BenchOptions& options);
 
 /// Adds a launch that puts `ask` to all systems, and one that puts it to Open MPI without its component rdma.

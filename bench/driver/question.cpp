@@ -38,7 +38,7 @@ std::string Question::rivals() const {
 }
 
 std::vector<std::size_t> parse_sizes(std::string_view option, std::string_view text) {
-  constexpr std::size_t size_max = std::size_t{1} << 40;  // nobody's machine has such a buffer
+  constexpr std::size_t size_max = std::size_t{1} << 40;  // larger than any buffer
   std::vector<std::size_t> sizes;
   for (const auto& part : split_at_commas(text)) {
     const auto dash = part.find('-');

@@ -14,7 +14,7 @@ struct Entry {
   Registration::Make make;
 };
 
-// A variable of a function: registrations of other files may come before the variables of this file exist.
+// A local static: other files may register before the variables of this file are initialised.
 std::vector<Entry>& entries() {
   static std::vector<Entry> all;
   return all;

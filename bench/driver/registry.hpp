@@ -10,7 +10,7 @@
 
 namespace tonari::bench::driver {
 
-/// The parts of the list of benchmarks, in its order.
+/// The sections of the list of benchmarks, in order.
 enum class Topic : std::uint8_t { messages, collectives, applications, windows, sharing, far_memory };
 
 /// Adds a benchmark to the list. suites/NAME/question.cpp has one such variable, and no other file names the benchmark.
@@ -18,11 +18,11 @@ class Registration {
  public:
   using Make = std::unique_ptr<Question> (*)();
 
-  /// `place`: where in its topic's part the benchmark is listed, ascending; those of the same place by their names.
+  /// The list is sorted by topic, place and name.
   Registration(Topic topic, int place, Make make);
 };
 
-/// Registers a class of benchmark that has no parameters.
+/// Registers a class of benchmark with a default constructor.
 template <class Kind>
 class Registered : Registration {
  public:
@@ -30,10 +30,10 @@ class Registered : Registration {
       : Registration(topic, place, []() -> std::unique_ptr<Question> { return std::make_unique<Kind>(); }) {}
 };
 
-/// Every benchmark, in the order of the list.
+/// Returns every benchmark, in the order of the list.
 std::vector<std::unique_ptr<Question>> all_questions();
 
-/// The names of those that `chosen` returns true for, in the order of the list.
+/// Returns the names of the benchmarks for which `chosen` returns true, in the order of the list.
 std::vector<std::string> names_of_benchmarks(const std::function<bool(const Question&)>& chosen);
 
 }  // namespace tonari::bench::driver

@@ -24,7 +24,7 @@ constexpr std::string_view remedy = "give --json a path that can be written";
 [[noreturn]] void refuse(const std::string& path, int error) {
   const auto folder = fs::absolute(path).parent_path();
   std::error_code ignored;
-  if (error == ENOENT && fs::is_directory(folder, ignored)) {  // of /proc, say
+  if (error == ENOENT && fs::is_directory(folder, ignored)) {  // in /proc, for example
     throw SetupError(fmt::format("cannot write {}: no file can be made in {}; {}", path, folder.string(), remedy));
   }
   if (error == ENOENT) {
@@ -34,7 +34,7 @@ constexpr std::string_view remedy = "give --json a path that can be written";
   throw_system_error(error, fmt::format("cannot write {}", path), remedy);
 }
 
-/// Where the bytes go first. Gone when this is, unless keep() gave it the name it was made for.
+/// A temporary file beside the final one. keep() renames it; otherwise the destructor removes it.
 class Draft {
  public:
   explicit Draft(const std::string& path) : path_(path) {

@@ -22,7 +22,7 @@ std::string progress_of(const nlohmann::json& said, double x) {
                      unit == "bytes" ? "" : unit);
 }
 
-/// 8 rather than 8.0 where that is what it is.
+/// Turns 8.0 into 8.
 nlohmann::ordered_json plain_number(double value) {
   if (value == std::floor(value) && std::fabs(value) < 1e15) return static_cast<std::int64_t>(value);
   return value;
@@ -68,7 +68,7 @@ void Results::take(std::string_view line) try {
     add(name_from(system_, said["series"]), said["at"], said["samples"]);
     progress_ = progress_of(said["series"], said["at"]);
   } else if (said.contains("check")) {
-    // What is no number was written as null.
+    // Workers write NaN as null.
     const double value = said["value"].is_null() ? std::nan("") : said["value"].get<double>();
     checks_.push_back({value, said["bound"]});
     if (!std::isnan(value)) add(name_from(system_, said["check"]), said["at"], {value});

@@ -11,7 +11,7 @@
 
 namespace tonari::bench::driver {
 
-/// One line of a diagram: a quantity of one system in one case, against x.
+/// Names a series: a quantity of one system in one case, as a function of x.
 struct SeriesName {
   std::string system;  ///< "tonari", "openmpi-4.1.4"
   std::string label;   ///< The case: "cold"
@@ -22,50 +22,50 @@ struct SeriesName {
   bool operator==(const SeriesName&) const = default;
 };
 
-/// What one system answered in all rounds, merged.
+/// The samples of one system from all rounds.
 struct Series {
   SeriesName name;
-  std::map<double, std::vector<std::vector<double>>> points;  // by x: the samples of each round
+  std::map<double, std::vector<std::vector<double>>> points;  // by x: the samples per round
 
-  [[nodiscard]] std::vector<double> samples(double x) const;  ///< Of all rounds, in their order.
+  [[nodiscard]] std::vector<double> samples(double x) const;  ///< From all rounds, in order.
   [[nodiscard]] Summary summary(double x) const { return summarize(samples(x)); }
-  /// A line through the medians of each round that allows one.
+  /// Returns the fitted line of each round that has enough points.
   [[nodiscard]] std::vector<Line> lines() const;
 };
 
-/// A value that must stay below a bound, as a worker found it. It is in the series too.
+/// A value that a worker measured and that must be below a bound. It is also in the series.
 struct Check {
   double value;
   double bound;
 
-  [[nodiscard]] bool passed() const noexcept { return value < bound; }  // a NaN has not
+  [[nodiscard]] bool passed() const noexcept { return value < bound; }  // false for NaN
 };
 
-/// Everything the workers of a run have said.
+/// The output of all workers of a run.
 class Results {
  public:
-  /// Samples a point that are kept in the JSON; of more, evenly spaced ones are kept in their order.
+  /// The number of samples per point in the JSON. If there are more, evenly spaced ones are kept, in order.
   static constexpr std::size_t samples_max = 1000;
 
-  /// A worker begins: what take() gets from now on is its. `note` tells its placement from that of others.
+  /// Begins a worker; take() then gets its lines. `note` distinguishes launches.
   void begin_worker(std::string note);
-  /// Takes one line of a worker's output (bench/worker.hpp has the format). Throws SetupError on what is no such line.
+  /// Takes one line of a worker's output (format: harness/worker.hpp). Throws SetupError on a malformed line.
   void take(std::string_view line);
-  /// Ends the worker. False when it has not said that it is done.
+  /// Ends the worker. Returns false if its output is incomplete.
   [[nodiscard]] bool end_worker() const noexcept { return done_; }
 
   void add(const SeriesName& name, double x, std::vector<double> samples);
-  /// Another metric of the same system and case. There must be one.
+  /// Returns another metric of the same system and case, which must exist.
   [[nodiscard]] const Series& beside(const SeriesName& name, std::string_view metric) const;
-  /// Its median at its first x.
+  /// Returns its median at its first x.
   [[nodiscard]] double median_beside(const SeriesName& name, std::string_view metric) const;
 
   [[nodiscard]] const std::vector<Series>& series() const noexcept { return series_; }
   [[nodiscard]] const std::vector<Check>& checks() const noexcept { return checks_; }
   [[nodiscard]] const nlohmann::ordered_json& parameters() const noexcept { return parameters_; }
-  /// Names of the systems, in the order in which they answered first.
+  /// The names of the systems, in the order of their first output.
   [[nodiscard]] const std::vector<std::string>& systems() const noexcept { return systems_; }
-  /// What the current worker has measured last, for people: "cold, 4 KiB".
+  /// The last measurement of the current worker, for display: "cold, 4 KiB".
   [[nodiscard]] const std::string& progress() const noexcept { return progress_; }
 
   /// Returns the member "series" of the JSON (docs/modules/measure.md).
@@ -82,9 +82,9 @@ class Results {
   bool done_ = false;
 };
 
-/// A number with three digits that count: "0.312", "41.5", "12300".
+/// Formats a number with three significant digits: "0.312", "41.5", "12300".
 std::string format_number(double value);
-/// Bytes as people write them: "40", "64 KiB".
+/// Formats a number of bytes: "40", "64 KiB".
 std::string format_bytes(double bytes);
 
 }  // namespace tonari::bench::driver

@@ -10,8 +10,7 @@
 
 namespace tonari::bench::driver {
 
-/// The value below which `fraction` of the sorted samples lie, between two of them by their distance. 0 without
-/// samples.
+/// Returns the quantile `fraction` of sorted samples, interpolated between the two nearest; 0 without samples.
 inline double quantile(std::span<const double> sorted, double fraction) {
   if (sorted.empty()) return 0;
   const double position = fraction * static_cast<double>(sorted.size() - 1);
@@ -20,14 +19,14 @@ inline double quantile(std::span<const double> sorted, double fraction) {
   return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-/// What is said of a series of samples.
+/// Summary of a series of samples.
 struct Summary {
   double min = 0;
   double median = 0;
   double p99 = 0;
   double max = 0;
   double mean = 0;
-  double stddev = 0;  ///< Of the samples (n - 1); 0 for a single one.
+  double stddev = 0;  ///< Sample standard deviation (n - 1); 0 for one sample.
   std::size_t n = 0;
 };
 
@@ -47,7 +46,7 @@ inline Summary summarize(std::vector<double> samples) {
           .n = samples.size()};
 }
 
-/// At most `count` of the samples, evenly spaced, in their order.
+/// Returns at most `count` of the samples, evenly spaced, in order.
 inline std::vector<double> thin_out(std::span<const double> samples, std::size_t count) {
   if (samples.size() <= count) return {samples.begin(), samples.end()};
   std::vector<double> kept;
@@ -66,8 +65,8 @@ struct Line {
   double slope;
 };
 
-/// The line with the least squares of *relative* errors, so that short messages count as much as long ones. Nothing if
-/// there are fewer than two different x, or a y that is not positive.
+/// Returns the line with the least squares of *relative* errors, so that short messages count as much as long ones.
+/// Returns nothing with fewer than two different x, or if a y is not positive.
 inline std::optional<Line> fit_line(std::span<const Point> points) {
   double uu = 0, uv = 0, vv = 0, u_sum = 0, v_sum = 0;  // minimises the sum of (1 - at_zero * u - slope * v)^2
   for (const auto& [x, y] : points) {

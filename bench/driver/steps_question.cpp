@@ -13,7 +13,6 @@
 #include <iterator>
 #include <set>
 
-// Questions about programs of steps: how they are put to the systems, and told.
 namespace tonari::bench::driver {
 
 namespace {
@@ -28,7 +27,7 @@ std::vector<std::string> names_of(const std::vector<StepsCase>& cases) {
   return names;
 }
 
-/// A column for each case, and for each rival of the messages.
+/// Returns the heading of a column: a case, or a case with a rival.
 std::string column_of(const SeriesName& name) {
   if (name.system == "tonari" || name.system == name.label) return name.label;
   auto system = name.system;
@@ -158,7 +157,7 @@ std::string StepsQuestion::tell(const Results& results) const {
     }
   }
   const bool passed = std::ranges::all_of(results.checks(), &Check::passed);
-  return fmt::format("\nrate, {}, median\n{}\nresults of {} runs, beside those of one rank: {}\n",
+  return fmt::format("\nrate, {}, median\n{}\nresults of {} runs, compared with one rank: {}\n",
                      columns.front()->name.unit, cli::format_table(rows), results.checks().size(),
                      passed ? "the same" : "WRONG");
 }

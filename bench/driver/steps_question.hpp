@@ -8,28 +8,28 @@
 
 namespace tonari::bench::driver {
 
-/// How a program of steps is run, and what the worker is told.
+/// A case: how a program of steps runs, and its options for the worker.
 struct StepsCase {
   enum class Way : std::uint8_t { message, share, guarded, openmp };
 
   std::string name;
   Way way;
-  bool apart = false;  ///< Ranks share nothing by themselves: TONARI_APART.
+  bool apart = false;  ///< Each rank is a host of its own: TONARI_APART.
   std::vector<std::string> arguments{};
-  bool usual = true;  ///< Asked by default.
+  bool usual = true;  ///< Measured by default.
 };
 
-/// The option that says how large a program's data are. The worker has it by the same name.
+/// The option for the size of the data. The worker's option has the same name.
 struct StepsSize {
   std::string name;
   std::string meaning;
   std::string usual;
   std::string quick;
-  std::vector<std::string> choices{};  ///< None: a number of rows.
+  std::vector<std::string> choices{};  ///< If empty, the option takes a number of rows.
 };
 
-/// Benchmarks of programs that do the same again and again on common data: by messages, on shared arrays, on guarded
-/// data, and with threads. bench/steps.hpp measures.
+/// A benchmark of a program that repeats a step on common data: with messages, shared arrays, guarded data, and
+/// threads. kernels/steps.hpp measures it.
 class StepsQuestion : public Question {
  public:
   [[nodiscard]] int default_ranks() const override { return 0; }
@@ -44,10 +44,10 @@ class StepsQuestion : public Question {
   [[nodiscard]] std::string tell(const Results& results) const override;
 
  protected:
-  /// Those that not all such programs have.
+  /// Returns the cases that not all such programs have.
   [[nodiscard]] virtual std::vector<StepsCase> own_cases() const { return {}; }
   [[nodiscard]] static StepsCase guarded() { return {"guarded", StepsCase::Way::guarded, true}; }
-  /// Those asked beside the chosen ones: ",name", or nothing.
+  /// Returns cases to add to the chosen ones: ",name", or nothing.
   [[nodiscard]] virtual std::string added_cases() const { return ""; }
   [[nodiscard]] virtual StepsSize size() const = 0;
   [[nodiscard]] static StepsSize rows(const char* usual, const char* quick) {
@@ -56,7 +56,7 @@ class StepsQuestion : public Question {
 
  private:
   [[nodiscard]] std::vector<int> ranks() const;
-  /// In the order of the table.
+  /// Returns all cases, in the order of the table.
   [[nodiscard]] std::vector<StepsCase> known_cases() const;
   [[nodiscard]] std::string usual_cases() const;
   [[nodiscard]] std::string cases() const { return cases_.value_or(usual_cases()) + added_cases(); }

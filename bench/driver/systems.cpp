@@ -33,7 +33,7 @@ constexpr Mpi mpis[]{{Family::openmpi, "openmpi", "mpirun.openmpi", "openmpi-bin
 
 const Mpi& mpi_of(Family family) { return family == Family::openmpi ? mpis[0] : mpis[1]; }
 
-/// Ways in which the kernel alone has data elsewhere.
+/// The kernel's own methods to store data elsewhere.
 struct KernelWay {
   Family family;
   std::string_view name;
@@ -48,7 +48,7 @@ const KernelWay* kernel_way(Family family) {
   return found == std::end(kernel_ways) ? nullptr : found;
 }
 
-/// Where this program lies: PREFIX/libexec/tonari, in the build tree and installed.
+/// Returns the folder of this program: PREFIX/libexec/tonari, in the build tree and installed.
 fs::path folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
 fs::path launcher() { return folder().parent_path().parent_path() / "bin" / "tonari"; }
@@ -85,7 +85,7 @@ Command for_tonari(const Ask& ask) {
   return command;
 }
 
-/// A system that the worker itself is, without a runtime.
+/// Returns the name of a system that the worker runs itself, without a runtime.
 std::optional<std::string_view> name_in_worker(Family family) {
   switch (family) {
     case Family::ring: return "ring";
@@ -105,9 +105,10 @@ Command for_worker_alone(std::string_view system, const Ask& ask) {
       {}};
 }
 
-/// What has an MPI's ranks on one machine speak as hosts do: by TCP over the loopback device, or by verbs. Open MPI is
-/// told its one-sided component too: Debian's settings (osc = ^ucx,pt2pt) leave it sm, which is shared memory, and
-/// rdma, which cannot use btl tcp. pt2pt sends messages by the btl, but refuses MPI_THREAD_MULTIPLE.
+/// Returns the environment that makes an MPI's ranks on one machine communicate like hosts: by TCP over the loopback
+/// device, or by verbs. It also names Open MPI's one-sided component. Debian's settings (osc = ^ucx,pt2pt) leave sm,
+/// which is shared memory, and rdma, which cannot use btl tcp. pt2pt sends messages by the btl, but refuses
+/// MPI_THREAD_MULTIPLE.
 std::vector<std::string> apart_environment(const System& system, const cli::LaunchOptions& launch) {
   if (launch.apart != "network") return {};
   const bool by_verbs = launch.network == "rc" || launch.network == "ud";
@@ -130,7 +131,7 @@ Command for_openmpi(const System& system, const Ask& ask) {
   Command command{{"mpirun.openmpi", "-n", std::to_string(ask.launch.ranks)}, {}};
   auto& arguments = command.arguments;
   const bool crowded = ask.launch.ranks > cli::usable_cores();
-  if (crowded) arguments.emplace_back("--oversubscribe");  // it then yields its processor while it waits
+  if (crowded) arguments.emplace_back("--oversubscribe");  // ranks then yield their processor while they wait
   arguments.insert(arguments.end(), {"--bind-to", !bound(ask.launch) ? "none"
                                                   : crowded          ? "core:overload-allowed"
                                                                      : "core"});
@@ -163,7 +164,7 @@ std::uint64_t local_bytes(const FarAsk& far) {
   return far.data_bytes / 100 * static_cast<std::uint64_t>(far.local_percent);
 }
 
-/// Beside its data a program has code, stacks and tables of pages, which a cgroup counts too and `tonari far` does not.
+/// A program's code, stacks and page tables, which a cgroup counts and `tonari far` does not.
 constexpr std::uint64_t beside_data_bytes = 8 << 20;
 
 TightMemory tight_memory(const KernelWay& way, const FarAsk& far) {
@@ -173,8 +174,8 @@ TightMemory tight_memory(const KernelWay& way, const FarAsk& far) {
           .folder = far.folder};
 }
 
-/// The limit is a size: a share would be one of what the program has touched so far, and begin low. Where all is local
-/// there must be no limit to be felt, also by what is beside the data.
+/// Returns the command line before the program. The limit is a size, since a share is relative to the memory touched so
+/// far, and would begin low. At 100 per cent the limit is far above the data, so that it has no effect.
 std::vector<std::string> before_far_program(const System& system, const Ask& ask) {
   const auto limit_bytes = ask.far->local_percent == 100 ? 2 * ask.far->data_bytes : local_bytes(*ask.far);
   std::vector<std::string> words{launcher(), "far", "--local", std::to_string(limit_bytes)};
@@ -318,7 +319,7 @@ Command command_for(const System& system, const Ask& ask, const std::string& out
   arguments.push_back("--output=" + output);
   arguments.insert(arguments.end(), ask.arguments.begin(), ask.arguments.end());
   if (system.thread_multiple) arguments.emplace_back("--threads=multiple");
-  command.environment.emplace_back("OPENBLAS_NUM_THREADS=1");  // ranks are what runs in parallel
+  command.environment.emplace_back("OPENBLAS_NUM_THREADS=1");  // ranks run in parallel, BLAS does not
   return command;
 }
 

@@ -12,9 +12,9 @@
 
 namespace tonari::bench::driver {
 
-/// Who can be asked a question. The ring, the searches, the loops that compare and the bare copies are no runtimes:
-/// what they do alone is compared with; local is a program of far memory by itself, in as much memory as it likes;
-/// tonari_core is `tonari far --bind core`. UCX is asked by its own measurement, and few questions.
+/// The kinds of systems that can be measured. The ring, the searches, the comparing loops and the bare copies are not
+/// runtimes, but lower bounds. local is a program for far memory with unlimited memory; tonari_core is `tonari far
+/// --bind core`. UCX runs its own measurement, which supports few benchmarks.
 enum class Family : std::uint8_t {
   tonari,
   tonari_core,
@@ -36,43 +36,45 @@ enum class Family : std::uint8_t {
 
 struct System {
   Family family = Family::tonari;
-  bool thread_multiple = false;  ///< An MPI started for any number of threads.
+  bool thread_multiple = false;  ///< An MPI started with MPI_THREAD_MULTIPLE.
 
   bool operator==(const System&) const = default;
 };
 
-/// A question about far memory: the worker is a program that is started by `tonari far`, or in memory that the kernel
-/// makes as tight.
+/// Parameters of a benchmark of far memory. The worker is a program that runs under `tonari far`, or in a memory
+/// cgroup.
 struct FarAsk {
   int local_percent = 100;
   std::uint64_t data_bytes = 0;
-  std::string servers;  ///< As `tonari far` takes it; empty: its default.
-  std::string folder;   ///< For swap files and mapped ones.
+  std::string servers;  ///< The value of `tonari far --servers`; empty: its default.
+  std::string folder;   ///< For swap files and mapped files.
 };
 
-/// What a worker is asked, of whatever system.
+/// A measurement to run, for any system.
 struct Ask {
   std::string question;
-  cli::LaunchOptions launch;                     ///< Ranks, binding, hosts; environment for tonari alone.
+  cli::LaunchOptions launch;                     ///< Ranks, binding, hosts; environment only for tonari.
   std::vector<std::string> arguments;            ///< For the worker: --key=value.
   std::vector<std::string> openmpi_arguments{};  ///< For Open MPI's launcher.
   std::optional<FarAsk> far{};
 };
 
-/// The systems that a list of rivals names: each MPI at its default and for any number of threads; "openmpi-default"
-/// and "openmpi-mt" ask for one of both; "ucx"; "swap-zram", "swap-file" and "mmap". Throws SetupError on other names.
+/// Returns the systems that a list of rivals names. An MPI's name gives two systems, with its default and with
+/// MPI_THREAD_MULTIPLE; "openmpi-default" and "openmpi-mt" give one. Other names are "ucx", "swap-zram", "swap-file"
+/// and "mmap". Throws SetupError on unknown names.
 std::vector<System> parse_rivals(const std::vector<std::string>& names);
 
-/// Throws SetupError with the remedy when `ask` cannot be put to `system` here.
+/// Throws SetupError, with the remedy, when `system` cannot measure `ask` here.
 void check_installed(const System& system, const Ask& ask);
 
-/// How `ask` is put to `system`; its rank 0 writes results to `output`.
+/// Returns the command that measures `ask` for `system`. Its rank 0 writes results to `output`.
 Command command_for(const System& system, const Ask& ask, const std::string& output);
 
-/// What has to be there while `system` is asked: for swap and mapped files a cgroup and what its pages go to.
+/// Creates the environment of `system`, which lasts as long as the result: for swap and mapped files, a cgroup and its
+/// backing storage.
 std::unique_ptr<MadeTight> make_surroundings(const System& system, const Ask& ask);
 
-/// For progress, before a system has told its name and version.
+/// Returns the name for progress messages, before the system has reported its name and version.
 std::string to_string(const System& system);
 
 }  // namespace tonari::bench::driver

@@ -21,17 +21,17 @@ std::string heading_of(std::string_view system) {
   return text;
 }
 
-/// What is no rival: floors, other designs, and tonari with other settings.
+/// Returns true for systems that are not rivals: lower bounds, other designs, tonari with other settings.
 bool is_reference(std::string_view system) {
   static constexpr std::array<std::string_view, 7> others{"ring",   "lhs",    "no-lhs",    "byte-loop",
                                                           "memcmp", "memcpy", "process-vm"};
   return std::ranges::find(others, system) != others.end() || system.starts_with("tonari");
 }
 
-/// Seconds are told as milliseconds.
+/// Seconds are printed as milliseconds.
 bool in_ms(const Series& series) { return series.name.unit == "s"; }
 
-/// One table: the series of one case.
+/// The table of one case.
 class CaseTable {
  public:
   CaseTable(const Shown& shown, std::vector<const Series*> series) : shown_(shown), series_(std::move(series)) {
@@ -117,7 +117,7 @@ std::string tell_metric(const Results& results, const Shown& shown) {
 std::string tell_residuals(const Results& results, std::string_view what, std::string_view things,
                            std::string_view whose) {
   double largest = 0;
-  for (const auto& check : results.checks()) largest = check.value < largest ? largest : check.value;  // a NaN stays
+  for (const auto& check : results.checks()) largest = check.value < largest ? largest : check.value;  // keeps a NaN
   const bool passed = std::ranges::all_of(results.checks(), &Check::passed);
   return fmt::format("\nresidual {}: at most {} in {} {}; {}'s bound is {}: {}\n", what, format_number(largest),
                      results.checks().size(), things, whose, results.checks().front().bound,

@@ -45,7 +45,7 @@ std::string read_setting(const fs::path& file) {
   return text;
 }
 
-/// Where memory cgroups are made.
+/// The folder of memory cgroups.
 struct CgroupRoot {
   fs::path path;
   bool unified = false;  ///< Version 2.
@@ -85,7 +85,7 @@ class Cgroup final : public MadeTight::Part {
     write_setting(path_ / (unified ? "memory.max" : "memory.limit_in_bytes"), std::to_string(limit_bytes));
   }
   ~Cgroup() override {
-    constexpr int tries = 100;  // the last process may not be quite gone
+    constexpr int tries = 100;  // the last process may still be ending
     for (int i = 0; i < tries && ::rmdir(path_.c_str()) != 0 && errno == EBUSY; ++i) ::usleep(20'000);
   }
 
@@ -93,7 +93,7 @@ class Cgroup final : public MadeTight::Part {
   fs::path path_;
 };
 
-/// Writes what mkswap does at the beginning of `file`, and switches swapping to it on, before any other.
+/// Writes the header that mkswap writes to `file`, and enables swapping to it, with the highest priority.
 class SwapArea final : public MadeTight::Part {
  public:
   SwapArea(const fs::path& file, std::uint64_t bytes) : file_(file) {
@@ -155,7 +155,7 @@ class ZramDevice final : public MadeTight::Part {
   std::string number_;
 };
 
-/// A file for us alone, of as many bytes on the disk; removed in the end, whoever made it.
+/// A file that the destructor removes, even if another process made it.
 class OwnFile final : public MadeTight::Part {
  public:
   explicit OwnFile(fs::path path) : path_(std::move(path)) {}

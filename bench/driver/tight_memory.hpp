@@ -8,37 +8,37 @@
 
 namespace tonari::bench::driver {
 
-/// Where the kernel has to put what does not fit.
+/// The storage for pages that do not fit.
 enum class Overflow : std::uint8_t {
-  swap_zram,  ///< Swap on a zram device, made for this.
+  swap_zram,  ///< Swap on a zram device, created for this.
   swap_file,  ///< Swap on a file.
-  file,       ///< The program's data is a mapped file: that.
+  file,       ///< The mapped file that contains the program's data.
 };
 
-/// A program's memory as the kernel makes it tight: a memory cgroup, and what its pages may go to.
+/// Limited memory of a program: a memory cgroup, and the storage for pages that do not fit.
 struct TightMemory {
   Overflow overflow = Overflow::swap_zram;
-  std::uint64_t limit_bytes = 0;     ///< Of the cgroup.
-  std::uint64_t overflow_bytes = 0;  ///< Of the swap; the mapped file is the program's to make.
-  std::filesystem::path folder;      ///< For swap files and mapped ones.
+  std::uint64_t limit_bytes = 0;     ///< The limit of the cgroup.
+  std::uint64_t overflow_bytes = 0;  ///< The size of the swap; a mapped file is created by the program.
+  std::filesystem::path folder;      ///< For swap files and mapped files.
 };
 
-/// The file that a program in such memory maps.
+/// Returns the path of the file that a program in such memory maps.
 std::filesystem::path mapped_file(const TightMemory& memory);
-/// `command`, to be run in the cgroup.
+/// Returns `command`, changed to run in the cgroup.
 Command in_cgroup(Command command);
 
-/// Throws SetupError, saying what is missing, where such memory cannot be made.
+/// Throws SetupError, which names the missing prerequisite, if such memory cannot be created here.
 void check_tight_memory(Overflow overflow);
 
-/// The cgroup and the swap as long as this lives; then they are gone, and the mapped file too. One at a time in a
-/// process: what they are called has its number in it.
+/// Creates the cgroup and the swap; the destructor removes them, and the mapped file. At most one object exists per
+/// process, whose number is part of their names.
 class MadeTight {
  public:
-  explicit MadeTight(const TightMemory& memory);  ///< Throws SetupError; what was made by then is removed.
+  explicit MadeTight(const TightMemory& memory);  ///< Throws SetupError after removing all that it created.
   MadeTight(MadeTight&&) = delete;
 
-  /// What was made and has to be removed, whatever happens.
+  /// A created resource; its destructor removes it.
   struct Part {
     Part() = default;
     Part(Part&&) = delete;

@@ -7,7 +7,7 @@ namespace tonari::bench {
 
 namespace {
 
-// A variable of a function: measurements of other files may be added before the variables of this file exist.
+// A local static: other files may register before the variables of this file are initialised.
 std::map<std::pair<std::string, std::string>, Measurement::Function>& measurements() {
   static std::map<std::pair<std::string, std::string>, Measurement::Function> all;
   return all;

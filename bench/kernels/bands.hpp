@@ -12,18 +12,18 @@
 
 namespace tonari::bench {
 
-// A grid of lines (rows, or planes) whose values follow from their neighbours', dealt to the ranks in bands.
+// A grid of lines (rows or planes), dealt to the ranks in bands. An element is computed from its neighbours.
 
-/// Lines of a grid, from `first` to before `end`.
+/// The lines of a grid from `first` to before `end`.
 struct Band {
   std::size_t first;
   std::size_t end;
 };
 
-/// Lines 1 to `inner` are computed; 0 and inner + 1 stay as they are, and belong to the first and to the last rank.
+/// Lines 1 to `inner` are computed. Lines 0 and inner + 1 are constant and belong to the first and the last rank.
 struct Bands {
   std::size_t inner;
-  std::size_t width;  // elements of a line
+  std::size_t width;  // elements per line
   int ranks;
 
   Bands(std::size_t inner_lines, std::size_t elements, int parts) : inner(inner_lines), width(elements), ranks(parts) {
@@ -33,29 +33,29 @@ struct Bands {
   }
 
   [[nodiscard]] std::size_t lines() const noexcept { return inner + 2; }
-  /// What a rank computes.
+  /// Returns the lines that a rank computes.
   [[nodiscard]] Band of(int rank) const noexcept {
     const auto start = [&](int part) {
       return 1 + inner * static_cast<std::size_t>(part) / static_cast<std::size_t>(ranks);
     };
     return {start(rank), start(rank + 1)};
   }
-  /// The same with the outer lines.
+  /// The same, with the constant lines.
   [[nodiscard]] Band owned(int rank) const noexcept {
     const Band band = of(rank);
     return {rank == 0 ? 0 : band.first, rank + 1 == ranks ? lines() : band.end};
   }
 };
 
-/// Where each line of a grid begins; what is elsewhere is nowhere.
+/// The address of each line of a grid; null for lines that this rank does not have.
 template <class T>
 using Lines = std::vector<T*>;
 
-/// All lines, in this process.
+/// All lines, in memory of this process.
 template <class T>
 class LocalLines {
  public:
-  LocalLines(LocalLines&&) noexcept = default;  // whose lines stay where they are
+  LocalLines(LocalLines&&) noexcept = default;  // the lines keep their addresses
   explicit LocalLines(const Bands& bands) : values_(bands.lines() * bands.width), lines_(bands.lines()) {
     for (std::size_t line = 0; line < lines_.size(); ++line) lines_[line] = values_.data() + line * bands.width;
   }
@@ -67,7 +67,7 @@ class LocalLines {
   Lines<T> lines_;
 };
 
-/// A rank's band, and copies of the lines beside it, which messages bring.
+/// A rank's band, and copies of the adjacent lines, which are received as messages.
 template <StartedWire W, class T>
 class MessageLines {
  public:
@@ -81,8 +81,8 @@ class MessageLines {
 
   [[nodiscard]] const Lines<T>& lines() const noexcept { return lines_; }
 
-  /// Sends the band's first and last line to the neighbours, and receives theirs. Until finish_exchange() the former
-  /// must stay as they are, and the latter are not there.
+  /// Starts sending the band's first and last line to the neighbours, and receiving theirs. Until finish_exchange()
+  /// returns, do not write the former and do not read the latter.
   void start_exchange() {
     const int rank = wire_.rank();
     if (rank != 0) {
@@ -115,7 +115,7 @@ class MessageLines {
   std::vector<typename W::Request> requests_;
 };
 
-/// How many elements of the lines are not, bit by bit, as they should be.
+/// Returns the number of elements that differ in any bit from the expected ones.
 template <class T>
 std::size_t differing(const Lines<T>& lines, Band band, const Lines<T>& expected, std::size_t width) {
   std::size_t count = 0;
@@ -125,7 +125,7 @@ std::size_t differing(const Lines<T>& lines, Band band, const Lines<T>& expected
   return count;
 }
 
-/// The same of everybody's bands, on rank 0; `expected` is wanted there alone. Every rank calls it.
+/// The same for the bands of all ranks, on rank 0, the only rank that uses `expected`. Every rank calls it.
 template <StartedWire W, class T>
 std::size_t differing_of_all(W& wire, const Bands& bands, const Lines<T>& mine, const Lines<T>& expected) {
   constexpr int tag_line = 53;

@@ -11,8 +11,8 @@
 
 namespace tonari::bench {
 
-/// A rank's band in its own memory, but for the lines that neighbours read, its first and its last: those are guarded
-/// data, of which the neighbours have copies that are updated when the rank has written.
+/// A rank's band in its own memory, except for the first and last line, which the neighbours read. These two are
+/// guarded data: the neighbours have copies, which are updated after each write.
 template <class T>
 class GuardedLines {
  public:
@@ -29,20 +29,20 @@ class GuardedLines {
       if (rank + 1 != bands.ranks) edges_.try_emplace(band.end - 1, job, bands.width, options);
     }
     each_edge({band_.first - 1, band_.end + 1}, [&](std::size_t line, auto& edge) {
-      lines_[line] = const_cast<T*>(edge.read().data());  // written with the lock of write(), and in the band, alone
+      lines_[line] = const_cast<T*>(edge.read().data());  // written only within the band, and under the lock of write()
     });
   }
 
   [[nodiscard]] const Lines<T>& lines() const noexcept { return lines_; }
 
-  /// While it lives, the band and the lines beside it may be read.
+  /// Locks the band and the adjacent lines for reading, as long as the result lives.
   [[nodiscard]] std::vector<GuardedAccess<const T>> read() {
     std::vector<GuardedAccess<const T>> locks;
     each_edge({band_.first - 1, band_.end + 1},
               [&](std::size_t, auto& edge) { require(locks.emplace_back(edge.read()).status()); });
     return locks;
   }
-  /// While it lives, the band may be written. Then the neighbours are sent what they read.
+  /// Locks the band for writing, as long as the result lives. Its end sends the edges to the neighbours.
   [[nodiscard]] std::vector<GuardedAccess<T>> write() {
     std::vector<GuardedAccess<T>> locks;
     each_edge(band_, [&](std::size_t, auto& edge) { require(locks.emplace_back(edge.write()).status()); });
@@ -50,7 +50,7 @@ class GuardedLines {
   }
 
  private:
-  /// In order of lines, so that ranks that wait for each other's locks never do so in a ring.
+  /// Visits edges in the order of lines, so that ranks cannot wait for each other's locks in a cycle.
   template <class Visit>
   void each_edge(Band band, Visit visit) {
     const auto end = edges_.lower_bound(band.end);

@@ -10,10 +10,10 @@
 
 namespace tonari::bench::integer_sort {
 
-// The integer sort of the NAS Parallel Benchmarks (IS), version 3: its keys, its steps, its tests.
+// The integer sort of the NAS Parallel Benchmarks (IS), version 3: its keys, steps and tests.
 
-/// One of the sizes that NPB defines. After iteration i, the keys at five places of the whole sequence must have ranks
-/// that NPB has published: those of `low` places grow by i, those of the others fall.
+/// A size that NPB defines. After iteration i, the keys at five positions of the sequence must have the ranks that NPB
+/// publishes: at the first `low` positions ranks grow by i, at the others they fall.
 struct SortClass {
   std::string_view name;
   int keys_log2;
@@ -51,12 +51,13 @@ inline constexpr std::array<SortClass, 3> sort_classes{
       -1}}};
 
 inline constexpr int iterations_max = 10;
-inline constexpr int changing_keys = 2 * iterations_max + 1;  // they are among so many first ones of the sequence
+inline constexpr int changing_keys =
+    2 * iterations_max + 1;  // keys that iterations change are among this many first ones
 
 /// NPB's generator: x = 5^13 x modulo 2^46, read as a fraction.
 class Generator {
  public:
-  /// Begins behind the first `skipped` numbers.
+  /// Skips the first `skipped` numbers.
   explicit Generator(std::uint64_t skipped) noexcept {
     std::uint64_t factor = multiplier;
     for (; skipped != 0; skipped /= 2, factor = factor * factor & mask) {
@@ -89,15 +90,15 @@ inline std::vector<int> make_keys(const SortClass& sort, std::size_t first, std:
   return keys;
 }
 
-/// One rank's keys before and after. Sent as it lies here.
+/// A summary of one rank's keys, to check the result. Sent in this layout.
 struct Sorted {
   std::uint64_t sum_before;
   std::uint64_t sum_after;
-  int lowest;  // above highest: it has none
+  int lowest;  // above highest: the rank has no keys
   int highest;
 };
 
-/// Whether no key was lost or changed, and no rank has a lower key than those before it.
+/// Returns true if no key was lost or changed, and no rank has a lower key than the ranks before it.
 inline bool is_sorted(const std::vector<Sorted>& ranks) noexcept {
   std::uint64_t sum = 0;
   int highest = -1;
@@ -109,7 +110,7 @@ inline bool is_sorted(const std::vector<Sorted>& ranks) noexcept {
   return sum == 0;
 }
 
-/// `Exchange` has the collectives: sum(values) in place, all_to_all(sent, received),
+/// `Exchange` supplies the collectives: sum(values) in place, all_to_all(sent, received),
 /// all_to_all_v(sent, counts, received, counts).
 template <class Exchange>
 class Sort {
@@ -125,8 +126,8 @@ class Sort {
         sums_(sort.buckets() + sort.test_index.size()),
         last_bucket_(ranks_) {}
 
-  /// Ranks the keys once, from iteration 1 on. Answers how many of this rank's keys among the five are not where NPB
-  /// has them.
+  /// Ranks the keys once; the first call is iteration 1. Returns how many of the five keys are on this rank and do not
+  /// have the published rank.
   int iterate(int iteration) {
     change_keys(iteration);
     const auto mine = count();
@@ -137,10 +138,10 @@ class Sort {
     return misplaced_tests(iteration);
   }
 
-  /// Back to before iteration 1.
+  /// Restores the keys as they were before iteration 1.
   void restart() { std::ranges::copy(changed_, keys_.begin()); }
 
-  /// What proves, taken over all ranks, that the keys are sorted and are still the same.
+  /// Returns this rank's part of the check that the keys are sorted and unchanged.
   [[nodiscard]] Sorted sorted() const {
     Sorted found{0, 0, sort_.key_end(), -1};
     for (const int key : keys_) found.sum_before += mix(key);
@@ -156,7 +157,7 @@ class Sort {
   }
 
  private:
-  /// Two keys at the start of the sequence change in each iteration, so that no iteration can be left out.
+  /// Changes two keys at the start of the sequence in each iteration, so that no iteration can be skipped.
   void change_keys(int iteration) {
     const auto set = [&](int index, int key) {
       const auto place = static_cast<std::size_t>(index);
@@ -166,8 +167,8 @@ class Sort {
     set(iteration + iterations_max, sort_.key_end() - iteration);
   }
 
-  /// Of each bucket the number of this rank's keys. They are put into the sums too, with those of the five keys that
-  /// this rank has.
+  /// Counts this rank's keys per bucket. Also puts the counts into the sums, followed by the counts of the five test
+  /// keys that this rank has.
   std::vector<std::int64_t> count() {
     std::ranges::fill(sums_, 0);
     for (const int key : keys_) ++sums_[sort_.bucket_of(key)];
@@ -179,7 +180,7 @@ class Sort {
     return mine;
   }
 
-  /// Deals buckets out in their order, so that each rank gets about as many keys.
+  /// Deals buckets to the ranks in order, so that all ranks get about the same number of keys.
   void divide() {
     std::size_t rank = 0;
     std::int64_t dealt = 0;
@@ -214,7 +215,7 @@ class Sort {
     exchange_.all_to_all_v(by_bucket, sent, received_, received);
   }
 
-  /// How many keys are less than each value that this rank's buckets have room for, apart from those of other ranks.
+  /// Counts, for each value in this rank's buckets, the lesser keys in these buckets.
   void rank_keys() {
     const auto me = static_cast<std::size_t>(rank_);
     const int shift = sort_.key_max_log2 - sort_.buckets_log2;
@@ -231,13 +232,13 @@ class Sort {
     int misplaced = 0;
     for (std::size_t test = 0; test < sort_.test_index.size(); ++test) {
       const auto place = sums_[sort_.buckets() + test] - first_value_;
-      if (place < 0 || place >= static_cast<std::int64_t>(lesser_.size())) continue;  // another rank's
+      if (place < 0 || place >= static_cast<std::int64_t>(lesser_.size())) continue;  // another rank has it
       if (before + lesser_[static_cast<std::size_t>(place)] != sort_.expected_rank(test, iteration)) ++misplaced;
     }
     return misplaced;
   }
 
-  /// Spreads keys, so that the sum of all of them tells whether one was changed.
+  /// A hash of a key; the sum over all keys detects a changed key.
   static std::uint64_t mix(int key) noexcept {
     const auto spread = (static_cast<std::uint64_t>(key) + 1) * 0x9e3779b97f4a7c15;
     return (spread ^ spread >> 29) * 0xbf58476d1ce4e5b9;
@@ -249,9 +250,9 @@ class Sort {
   std::size_t ranks_;
   std::size_t first_;
   std::vector<int> keys_;
-  std::vector<int> changed_;              // the first keys as they were: those that iterations change are among them
-  std::vector<std::int64_t> sums_;        // keys of each bucket, then the five keys
-  std::vector<std::size_t> last_bucket_;  // of each rank, and one
+  std::vector<int> changed_;              // the original first keys, among them all that iterations change
+  std::vector<std::int64_t> sums_;        // keys per bucket, then the five test keys
+  std::vector<std::size_t> last_bucket_;  // per rank, and one more
   std::vector<int> received_;
   int first_value_ = 0;
   std::vector<std::int64_t> lesser_;

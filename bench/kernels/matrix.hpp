@@ -9,8 +9,8 @@
 
 namespace tonari::bench {
 
-/// A part of a matrix, column by column. Columns lie `stride` apart: not a power of two, whose lines would share sets
-/// of the caches.
+/// A part of a matrix, stored by columns, `stride` apart. The stride is no power of two, with which the columns would
+/// share cache sets.
 class Columns {
  public:
   Columns(int rows, int count)
@@ -22,7 +22,7 @@ class Columns {
   [[nodiscard]] double* at(int row, int column) noexcept {
     return values_.data() + static_cast<std::ptrdiff_t>(column) * stride_ + row;
   }
-  /// The first `columns` as they lie in memory, what is between them included.
+  /// The memory of the first `columns` columns, with the gaps between them.
   [[nodiscard]] std::span<double> first(int columns) noexcept {
     return std::span(values_).first(static_cast<std::size_t>(stride_) * static_cast<std::size_t>(columns));
   }
@@ -37,8 +37,8 @@ class Columns {
   std::vector<double> values_;
 };
 
-/// The Paragon study's matrix: a(i, j) = sqrt(2 / (n + 1)) sin(pi i j / (n + 1)), i and j from 1. Orthogonal: its
-/// condition is 1. Symmetric too: it is its own inverse.
+/// The matrix of the Paragon study: a(i, j) = sqrt(2 / (n + 1)) sin(pi i j / (n + 1)), i and j from 1. It is
+/// orthogonal, with condition number 1, and symmetric, so it is its own inverse.
 class PaperMatrix {
  public:
   explicit PaperMatrix(int n) : period_(2 * (n + 1)), values_(static_cast<std::size_t>(period_)) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// A ping-pong between two ranks, of which rank 0 measures half the round trip: the exchange itself, which suites use
-// with sizes and surroundings of their own.
+// A ping-pong between two ranks; rank 0 measures half the round trip. Benchmarks use it with their own sizes and
+// conditions.
 
 #include "harness/batches.hpp"
 #include "harness/buffers.hpp"
@@ -19,17 +19,17 @@
 namespace tonari::bench::round_trips {
 
 inline constexpr int tag_ball = 1;
-inline constexpr int tag_behind = 2;   // the message that proves that the ball has arrived
+inline constexpr int tag_behind = 2;   // a message that proves that the ball has arrived
 inline constexpr int tag_control = 3;  // plans, and "ready"
-inline constexpr int tag_end = 4;      // from here on tags are free for the caller
+inline constexpr int tag_end = 4;      // the caller may use tags from here on
 
 inline constexpr double batch_us = 20;
 
-/// What rank 0 tells the other side before each series of exchanges. Sent as it lies here.
+/// A series of exchanges; rank 0 sends it to the other side before. Sent in this layout.
 struct Plan {
   std::uint64_t batches = 0;  // 0: no more of this size
-  std::uint32_t rounds = 0;   // round trips a batch
-  std::uint16_t check = 0;    // fill the buffers before, look at them after
+  std::uint32_t rounds = 0;   // round trips per batch
+  std::uint16_t check = 0;    // fill the buffers before, check them after
   std::uint16_t empty = 0;    // empty the caches before
 };
 
@@ -41,7 +41,7 @@ struct Side {
   Buffers in;
 };
 
-// The three exchanges: batches * rounds round trips, and stamp() after each batch.
+// The three ways of an exchange: each plays batches * rounds round trips and calls stamp() after each batch.
 
 struct Blocking {
   template <Wire W, class Stamp>
@@ -96,7 +96,7 @@ struct Unexpected {
   }
 };
 
-/// Both sides: gets ready, plays, and looks at what came if the plan says so. Rank 0 has sent the plan.
+/// Executes a plan, on both sides: prepares, plays, and checks the received bytes if the plan says so.
 template <class Exchange, Wire W, class Stamp>
 void carry_out(W& wire, Side& side, const Pools& pools, const Plan& plan, Stamp stamp) {
   const unsigned seed = side.first ? 1 : 2;
@@ -121,7 +121,7 @@ void carry_out(W& wire, Side& side, const Pools& pools, const Plan& plan, Stamp 
   }
 }
 
-/// Half the round trips between stamps, in us. The first batch is left out: it still fills caches and branch
+/// Returns half round trips from the stamps, in us. Drops the first batch, which still fills caches and branch
 /// predictors.
 inline std::vector<double> latencies_us(const std::vector<std::uint64_t>& stamps, std::uint32_t rounds) {
   std::vector<double> samples;
@@ -131,8 +131,8 @@ inline std::vector<double> latencies_us(const std::vector<std::uint64_t>& stamps
   return samples;
 }
 
-/// Rank 0's side of one size: finds how many round trips make a batch, then measures. Answers a sample a batch, in us:
-/// as many as the budget allows, or `exchanges`, each of one round trip.
+/// Rank 0's side of one size: finds the number of round trips per batch, then measures. Returns one sample per batch,
+/// in us: as many as the budget allows; or `exchanges` samples, each of one round trip, if that is not 0.
 template <class Exchange, Wire W>
 std::vector<double> measure(W& wire, Side& side, const Pools& pools, bool cold, double budget_us,
                             std::uint64_t exchanges = 0) {

@@ -15,13 +15,13 @@ inline void require(Status status) {
   if (status != Status::ok) throw std::runtime_error(std::string(explain(status)));
 }
 
-/// How shared lines are placed, and who says what was written.
+/// How shared lines are placed, and how their writes are found.
 struct Sharing {
   bool named = false;      ///< The program names the lines that others read.
-  bool misplaced = false;  ///< Homes in turn, not with the rank that writes.
+  bool misplaced = false;  ///< Homes alternate between ranks, instead of being on the rank that writes.
 };
 
-/// Bands in a shared array: each begins on a page of its own, which has its home with the rank that computes it.
+/// Bands in a shared array. Each begins on a page of its own, whose home is the rank that computes the band.
 template <class T>
 class SharedLines {
  public:
@@ -48,19 +48,19 @@ class SharedLines {
     const Band own = bands_.owned(rank_);
     if (named_) array_.wrote(index(own.first), (own.end - own.first) * bands_.width);
   }
-  /// To be called when the band was written: names what its neighbours read. All else is read here
-  /// alone, until wrote_all() has named it.
+  /// Names the lines that the neighbours read; call it after writing the band. Other ranks may read the other lines
+  /// only after wrote_all().
   void wrote_edges() const {
     if (!named_) return;
     const Band band = bands_.of(rank_);
     if (rank_ != 0) array_.wrote(index(band.first), bands_.width);
     if (rank_ + 1 != bands_.ranks) array_.wrote(index(band.end - 1), bands_.width);
   }
-  /// To be called when so many elements of a line were written.
+  /// Names elements of a line; call it after writing them.
   void wrote(std::size_t line, std::size_t first, std::size_t count) const {
     if (named_) array_.wrote(index(line) + first, count);
   }
-  /// Brings the neighbours' lines.
+  /// Starts fetching the neighbours' lines.
   void prefetch_neighbours() const {
     const Band band = bands_.of(rank_);
     if (rank_ != 0) array_.prefetch(index(band.first - 1), bands_.width);
@@ -83,7 +83,7 @@ class SharedLines {
   [[nodiscard]] ArrayOptions options_of(const Sharing& sharing) const {
     ArrayOptions options;
     options.writes_are_named = sharing.named;
-    options.updates = sharing.named;  // who reads a line reads it in each step
+    options.updates = sharing.named;  // a rank that reads a line reads it in every step
     if (sharing.misplaced) {
       options.placement = Placement::cyclic;
       options.cyclic_bytes = 16 * 4096;

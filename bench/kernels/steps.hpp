@@ -11,7 +11,7 @@
 
 namespace tonari::bench {
 
-// Programs that do the same again and again, on data that ranks share or exchange: what they have in common.
+// Measures programs that repeat a step on data that ranks share or exchange.
 
 /// How such a program is measured.
 struct StepsTask {
@@ -19,9 +19,9 @@ struct StepsTask {
   double at;  // ranks, or threads
   double budget_us;
   std::uint32_t warm_steps;
-  double operations;  // of a step
-  std::string unit;   // of the rate: so many operations in a microsecond
-  double a_unit;      // operations that are one of the unit's
+  double operations;  // per step
+  std::string unit;   // of the rate
+  double a_unit;      // operations per microsecond that are one unit
 };
 
 inline StepsTask steps_task(const Options& options, int ranks) {
@@ -34,8 +34,8 @@ inline StepsTask steps_task(const Options& options, int ranks) {
           .a_unit = 1000};
 }
 
-/// A step after the other, timed in batches; then everything that has been computed is checked. Program: run(steps),
-/// and wrong(), what is not as it should be, which rank 0 answers; every rank calls both.
+/// Runs steps in timed batches, then checks the entire result. A Program has run(steps), and wrong(), which returns the
+/// number of wrong elements on rank 0. Every rank calls both.
 template <StartedWire W, class Program>
 void measure_steps(W& wire, const StepsTask& task, Program& program, Output& output) {
   constexpr double batch_us = 2000;

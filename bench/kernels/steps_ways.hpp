@@ -19,7 +19,7 @@ inline constexpr bool has_openmp = true;
 inline constexpr bool has_openmp = false;
 #endif
 
-/// body(thread) in so many threads of OpenMP; returns when all are done.
+/// Calls body(thread) in this many OpenMP threads, and waits for all.
 template <class Body>
 void in_threads(int threads, Body body) {
 #ifdef _OPENMP
@@ -32,11 +32,11 @@ inline Sharing sharing_of(const Options& options) {
   return {.named = options.number("named", 0) != 0, .misplaced = options.number("misplaced", 0) != 0};
 }
 
-/// The ways in which tonari's worker runs a program of steps.
+/// The ways to run a program of steps in tonari's worker.
 struct StepsWays {
   std::function<void(TonariWire&, const Options&, Output&)> message;
   std::function<void(Job&, TonariWire&, const Options&, Output&)> share;
-  std::function<void(Job&, TonariWire&, const Options&, Output&)> guarded{};  // not of all programs
+  std::function<void(Job&, TonariWire&, const Options&, Output&)> guarded{};  // some programs have none
   std::function<void(TonariWire&, const Options&, Output&)> threads;
 };
 

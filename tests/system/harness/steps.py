@@ -15,7 +15,7 @@ class StepsTest(BenchTest):
             self.assertTrue(all(point["min"] > 0 for point in rates.values()))
             wrong = self.points(report, system, case, "wrong")
             self.assertEqual([point["max"] for point in wrong.values()], [0] * len(ranks))
-        self.assertRegex(output, r"(?m)^results of \d+ runs, beside those of one rank: the same$")
+        self.assertRegex(output, r"(?m)^results of \d+ runs, compared with one rank: the same$")
 
     def ask(self, *arguments, cases, ranks):
         report, output, _ = self.bench(
