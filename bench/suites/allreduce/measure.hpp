@@ -1,9 +1,9 @@
 #pragma once
 
 // Question: how long does an all-reduce of N bytes take?
-// Method:   sums of doubles, in place, many in a row, in batches of about half a millisecond (batches.hpp: a sample is
-//           the mean of a batch on the rank where it took longest). The first result of each size is checked, element
-//           by element; the timed ones add zeros, so that no number grows without end.
+// Method:   sums of doubles, in place, many in a row, in batches of about half a millisecond (batches.hpp). A sample is
+//           the mean time of a batch on its slowest rank. The first result of each size is checked element by element.
+//           The timed calls add zeros, so that the numbers do not grow.
 // Output:   latency in us against bytes; case "ranks 4".
 
 #include "harness/batches.hpp"

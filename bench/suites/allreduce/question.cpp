@@ -1,4 +1,4 @@
-// `tonari bench allreduce`: its options, and how its results are printed.
+// `tonari bench allreduce`: its options, launches and tables. See measure.hpp.
 
 #include "driver/collective_question.hpp"
 #include "driver/registry.hpp"

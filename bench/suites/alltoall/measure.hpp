@@ -2,9 +2,9 @@
 
 // Question: how long does an all-to-all take, against the number of ranks?
 // Method:   every rank sends N bytes to every rank, many times in a row, in batches of about half a millisecond
-//           (batches.hpp: a sample is the mean of a batch on the rank where it took longest). The first of each size
-//           is checked, byte by byte.
-// Output:   latency in us against ranks; case "bytes 8": those of each pair.
+//           (batches.hpp). A sample is the mean time of a batch on its slowest rank. The first call of each size is
+//           checked byte by byte.
+// Output:   latency in us against ranks; case "bytes 8", the bytes per pair.
 
 #include "harness/batches.hpp"
 #include "harness/buffers.hpp"

@@ -1,12 +1,12 @@
 #pragma once
 
 // Question: how long does an atomic operation on a word of another rank take?
-// Method:   rank 0 works on one 8-byte word of rank 1, which has no part in it but for what it does meanwhile (waiting,
-//           computing: window.hpp). Each operation is complete, and its answer known, before the next.
+// Method:   rank 0 works on one 8-byte word of rank 1, which only waits or computes meanwhile (owner.hpp). Each
+//           operation is complete, and its result known, before the next.
 //             fetch-add         adds one
-//             compare-and-swap  stores the next number in place of the last, and always succeeds
-//           Batches of about 100 us, some thousand operations. Every answer is checked: it is the number before.
-//           Before, both ranks work on the word at once, and none of their additions may be lost.
+//             compare-and-swap  replaces the last number by the next, and always succeeds
+//           Batches of about 100 us, some thousand operations. Every result is checked: it is the previous number. At
+//           first both ranks add to the word concurrently, and no addition may be lost.
 // Output:   latency in us against bytes; case "fetch-add ours waiting", "compare-and-swap own computing", ...
 
 #include "harness/one_sided_wire.hpp"

@@ -1,4 +1,4 @@
-// `tonari bench atomics`: its options, what is started, and how its results are printed.
+// `tonari bench atomics`: its options, launches and tables. See measure.hpp.
 
 #include "driver/one_sided.hpp"
 #include "driver/registry.hpp"

@@ -1,7 +1,8 @@
-// Question: as bench/atomics.hpp, put to UCX by its own measurement.
-// Method:   ucx_perftest's ucp_fadd and ucp_cswap, 8 bytes, one under way; memory that UCX made. Its compare-and-swap
-//           need not succeed. "computing" is its -o, by which the owner does not progress. A run of it is one sample.
-// Output:   as bench/atomics.hpp; cases "fetch-add ours waiting" and the like.
+// Question: that of measure.hpp, for UCX, by its own measurement.
+// Method:   ucx_perftest's ucp_fadd and ucp_cswap, 8 bytes, one outstanding; memory that UCX made. Its compare-and-swap
+//           need not succeed. "computing" is its option -o, with which the owner makes no progress. One run is one
+//           sample.
+// Output:   as measure.hpp; cases "fetch-add ours waiting" and the like.
 
 #include "harness/placement.hpp"
 #include "harness/worker.hpp"

@@ -1,9 +1,9 @@
 #pragma once
 
 // Question: how long does a barrier take, against the number of ranks?
-// Method:   many barriers in a row, in batches of about half a millisecond (batches.hpp: a sample is the mean of a
-//           batch on the rank where it took longest). Before, it is checked that a barrier is one: every rank in turn
-//           comes late, and no rank may leave before the last has come. The ranks' clocks must be one, as on a host.
+// Method:   many barriers in a row, in batches of about half a millisecond (batches.hpp). A sample is the mean time of
+//           a batch on its slowest rank. At first every rank in turn comes late, and the others must not leave before
+//           it comes. That check needs one clock for all ranks, as on one host.
 // Output:   latency in us against ranks; case "barrier".
 
 #include "harness/batches.hpp"

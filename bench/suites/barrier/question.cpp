@@ -1,4 +1,4 @@
-// `tonari bench barrier`: its options, and how its results are printed.
+// `tonari bench barrier`: its options, launches and tables. See measure.hpp.
 
 #include "driver/collective_question.hpp"
 #include "driver/registry.hpp"

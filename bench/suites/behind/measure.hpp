@@ -1,15 +1,16 @@
 #pragma once
 
 // Question: how long does a short message take behind the traffic of other ranks?
-// Method:   ping-pong of 8 bytes between ranks 0 and 1, every round trip timed by itself. "alone": ranks 2 and 3 sleep.
-//           "behind": rank 2 streams messages of 16 MiB to rank 0, and rank 3 floods it with 8-byte ones, 64 at a time.
-//           For each window (one long message, 64 short ones) rank 0 has posted the receives before it asks for it,
-//           and two windows of each rank are asked for all the time: so no system has to keep what nobody receives.
-//           Between two round trips rank 0 waits for a window of the flood, so that there is traffic at every one of
-//           them however few the cores, looks whether one of the stream has come, and asks for more. That is not timed;
-//           the transfers that go on during a round trip are. Every message carries its number, which is checked.
-// Output:   latency in us against bytes, half of each round trip; case "alone", "behind". For "behind" also what came
-//           in meanwhile: stream in GB/s, flood in M/s.
+// Method:   ping-pong of 8 bytes between ranks 0 and 1, every round trip timed by itself. In case "alone" ranks 2 and 3
+//           sleep. In case "behind" rank 2 streams messages of 16 MiB to rank 0, and rank 3 sends it 8-byte messages,
+//           64 at a time. Rank 0 posts the receives of a window (one long message, 64 short ones) before it requests
+//           the window, and always has two windows requested from each rank. So no system has to queue unrequested
+//           messages. Between two round trips rank 0 waits for a window of short messages, so that there is traffic in
+//           every one on any number of cores. It also checks whether a long message has arrived, and requests more.
+//           This is not timed; the transfers that continue during a round trip are. Every message carries a number,
+//           which is checked.
+// Output:   latency in us against bytes, half of each round trip; cases "alone" and "behind". For "behind" also the
+//           received traffic: stream in GB/s, flood in M/s.
 
 #include "harness/batches.hpp"
 #include "harness/buffers.hpp"

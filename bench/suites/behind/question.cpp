@@ -1,4 +1,4 @@
-// `tonari bench behind`: how it is put to the systems, and how the answer is told. bench/behind.hpp measures.
+// `tonari bench behind`: its options, launches and tables. See measure.hpp.
 
 #include "driver/registry.hpp"
 #include "driver/table.hpp"

@@ -1,16 +1,17 @@
 #pragma once
 
 // Question: how long does a broadcast of N bytes take, until each rank has it and until all have?
-// Method:   from rank 0, in two ways: "library" is the system's own; "tree" the Paragon study's, made by hand of
-//           blocking sends and receives: in step k the ranks below 2^k, which have the data, send to those 2^k above.
-//             reply    the study's figure: from the call at rank 0 until an empty message, which a rank sends when its
-//                      call has returned, is back there. Rank 0 has started the receives of all replies before, and
-//                      looks for them when its own call has returned. A barrier comes first, not timed; one broadcast
-//                      is one sample, the first is dropped.
-//             latency  many broadcasts in a row, in batches of about half a millisecond (batches.hpp: a sample is the
-//                      mean of a batch on the rank where it took longest): until the last has it. The root may run
-//                      ahead of the others within a batch.
-//           The first of each size and way is checked, byte by byte.
+// Method:   from rank 0, in two ways. "library" is the system's own broadcast. "tree" is that of the Paragon study,
+//           made of blocking sends and receives: in step k the ranks below 2^k, which have the data, send to the next
+//           2^k.
+//             reply    the quantity of the study: from the call on rank 0 until an empty message is back, which a rank
+//                      sends when its call returns. Rank 0 has started the receives of all replies before, and tests
+//                      them after its own call. An untimed barrier precedes each broadcast, which is one sample; the
+//                      first is dropped.
+//             latency  many broadcasts in a row, in batches of about half a millisecond (batches.hpp), until the last
+//                      rank has the data. A sample is the mean time of a batch on its slowest rank. The root may run
+//                      ahead within a batch.
+//           The first broadcast of each size and way is checked byte by byte.
 // Output:   latency in us against bytes, case "library ranks 4"; reply in us against bytes, case "library ranks 4 from
 //           3".
 

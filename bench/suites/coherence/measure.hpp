@@ -1,26 +1,25 @@
 #pragma once
 
-// Question: what does it cost to share memory between hosts: to read and write pages that have their home elsewhere,
-//           to synchronise, and to keep guarded data where they are read?
-// Method:   pages have their home at rank 1, which has written them, and then waits in the library. Rank 0 touches one
-//           word of each and times that.
-//             read-random, read-sequential, read-strided   pages that are not here yet; of strided, every 16th
-//             write-upgrade        first writes, in random order, to pages that are here
-//             release              after writing so many pages: telling the home and who has copies
-//             barrier              when nothing was written
-//             lock-again           a mutex taken and let go by who had it last
-//             lock-handover        two ranks in turn take a mutex, and add one to a word under it
-//           Guarded data (coherence_guarded.hpp), by each Mover where data move:
-//             guarded-handover     what rank 0 waits to write again what rank 1 has written; who has them waits in the
-//                                  library
-//             invalidate, update   rank 0 writes, all others read on and on, calling the library in between: from the
-//                                  call to write until a reader may read no more; from unlocking until it has the
-//                                  new data. Ranks are told down a tree, and one by one. Readers tell by their own
-//                                  clocks (clocks.hpp)
-//             guarded-read         the Fagus paper's figure 6: rank 0 has written, and all others read at once; each
+// Question: what does it cost to share memory between hosts: to read and write pages with remote homes, to synchronise,
+//           and to keep guarded data current?
+// Method:   rank 1 is the home of the pages, has written them, and waits in the library. Rank 0 accesses one word of
+//           each page and times that.
+//             read-random, read-sequential, read-strided   pages that rank 0 does not have; strided is every 16th
+//             write-upgrade        first writes, in random order, to pages that rank 0 has
+//             release              after writing this many pages: informs the home and the holders of copies
+//             barrier              without writes
+//             lock-again           locks and unlocks a mutex that this rank had last
+//             lock-handover        two ranks in turn lock a mutex, and add one to a word under it
+//           Guarded data (guarded.hpp), with each Mover if data moves:
+//             guarded-handover     rank 0 waits to write data that rank 1 wrote last; rank 1 waits in the library
+//             invalidate, update   rank 0 writes; all others read continuously, and call the library in between. Timed
+//                                  from the call to write until a reader's copy is invalid, or from the unlock until it
+//                                  has the new data. Ranks are notified down a tree, and one by one. Readers use their
+//                                  own clocks (clocks.hpp)
+//             guarded-read         figure 6 of the Fagus paper: after a write by rank 0 all others read at once; each
 //                                  times its own call
-// Output:   latency in us: against pages touched, or written before a release; ranks; bytes; of invalidate: until the
-//           writer may write, against readers (its figure 5). first and last in us: of all readers.
+// Output:   latency in us: against pages accessed, or written before a release; ranks; bytes. For invalidate: until the
+//           writer may write, against readers (figure 5 of the paper). first and last in us: over all readers.
 
 #include "guarded.hpp"
 #include "harness/batches.hpp"

@@ -1,4 +1,4 @@
-// `tonari bench coherence`: how it is put, and how the answer is told. bench/coherence.hpp measures.
+// `tonari bench coherence`: its options, launches and tables. See measure.hpp.
 
 #include "cli/table.hpp"
 #include "driver/registry.hpp"

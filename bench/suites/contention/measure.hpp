@@ -1,15 +1,15 @@
 #pragma once
 
 // Question: how fast do ranks send when several of them share a link, or one receiver?
-// Method:   in two ways, each with one sender, then two, and so on. "pairs" (figure 5 of the Paragon study): rank i of
-//           the first half sends to the rank as far into the second half, so with hosts filled in the order of ranks
-//           all pairs share one link. "incast": ranks 1 and up send to rank 0. A sender starts 4 messages, waits for
-//           them and for an empty message back. Batches of about 10 ms (batches.hpp: a sample is the mean of a batch on
-//           the rank where it took longest), the first dropped. What arrives first is checked, byte by byte.
-//           Retransmissions are what the systems of the ranks' hosts count in TcpRetransSegs meanwhile, other programs'
-//           included: the network dropped, or was slow beyond TCP's patience.
-// Output:   rate in GB/s of all senders together, and retransmitted in segments for each GB sent, against senders;
-//           cases "pairs 65536 B", "incast 65536 B".
+// Method:   in two ways, each with one sender, then two, and so on. "pairs" is figure 5 of the Paragon study: rank i of
+//           the first half sends to rank i of the second half. If hosts are filled in rank order, all pairs share one
+//           link. In "incast" ranks 1 and up send to rank 0. A sender starts 4 messages, then waits for them and for an
+//           empty message back. Batches of about 10 ms (batches.hpp); a sample is the mean time of a batch on its
+//           slowest rank; the first is dropped. The first messages are checked byte by byte. Retransmissions are the
+//           increase of TcpRetransSegs on the ranks' hosts, other programs included: segments that the network dropped,
+//           or delayed beyond TCP's timeout.
+// Output:   rate in GB/s of all senders together, and retransmitted in segments per GB sent, against senders; cases
+//           "pairs 65536 B", "incast 65536 B".
 
 #include "harness/batches.hpp"
 #include "harness/buffers.hpp"

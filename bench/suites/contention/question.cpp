@@ -1,4 +1,4 @@
-// `tonari bench contention`: how it is put to the systems, and how the answer is told. bench/contention.hpp measures.
+// `tonari bench contention`: its options, launches and tables. See measure.hpp.
 
 #include "driver/registry.hpp"
 #include "driver/table.hpp"

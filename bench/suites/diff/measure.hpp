@@ -1,17 +1,17 @@
 #pragma once
 
-// Question: how fast are the differences between a page and its twin found, and stored to where they belong?
-// Method:   one process. Pages of 4096 bytes, each with a twin and a target, one after the other; of each page so many
-//           per cent of the bytes differ from the twin:
+// Question: how fast are the differences between a page and its twin found, and stored to a target?
+// Method:   one process. Pages of 4096 bytes, each with a twin and a target, one after the other. Some per cent of the
+//           bytes of each page differ from the twin:
 //             scattered  single bytes, anywhere
-//             runs       64 bytes in a row, begun at a multiple of 8; at least one run unless nothing differs
-//           16 pages, 192 KiB in all, which fit the second cache; or (-cold) pages that make up four times the last, in
-//           an order that no prefetcher guesses. Every page has a pattern of its own, so that no branch is learnt. A
-//           sample is a batch of about 20 us. Afterwards every target must have what differs, and what it had before
-//           elsewhere.
-//           Systems: tonari, of any level; a loop over all bytes; memcmp of 64 bytes, then that loop.
-// Output:   rate in GB/s of pages (twins and targets are not counted) against per cent changed. tonari also says what
-//           would travel of a page in a message: the bytes that differ, and 8 for each run.
+//             runs       runs of 64 bytes that begin at a multiple of 8; at least one, unless nothing differs
+//           16 pages, 192 KiB in all, which fit the second-level cache; or (-cold) pages of four times the last-level
+//           cache, in an order that no prefetcher predicts. Every page has its own pattern, so that no branch is
+//           learnt. A sample is a batch of about 20 us. Afterwards every target must have the differing bytes, and its
+//           previous bytes elsewhere. Systems: tonari, at any level; a loop over all bytes; memcmp of 64 bytes, then
+//           that loop.
+// Output:   rate in GB/s of pages (twins and targets are not counted) against per cent changed. For tonari also the
+//           bytes that would travel per page in a message: the differing bytes, and 8 per run.
 
 #include "harness/batches.hpp"
 #include "harness/buffers.hpp"

@@ -1,4 +1,4 @@
-// `tonari bench diff`: how it is asked, and how the answer is told. bench/diff.hpp measures.
+// `tonari bench diff`: its options, launches and tables. See measure.hpp.
 
 #include "cli/options.hpp"
 #include "driver/registry.hpp"

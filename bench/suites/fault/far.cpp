@@ -1,8 +1,9 @@
 // Question: what does it cost to read, and to write, 4 KiB somewhere in memory that is partly local?
-// Method:   one thread. Pages are chosen at random, all of them alike; a page is read whole (and must have what belongs
-//           there) or written whole. So many accesses are dropped first as there are pages, since the data was written
-//           from its beginning to its end, of which one more sees no more. Each is timed by itself.
-// Output:   latency in us, a sample an access, whether its page was local or not; rate, accesses a second; wrong pages.
+// Method:   one thread. Pages are chosen at random, with equal probability; an entire page is read (and checked) or
+//           written. The first accesses, as many as there are pages, are dropped, since the data was written in order,
+//           and later accesses no longer depend on that. Each is timed by itself.
+// Output:   latency in us, one sample per access, whether its page was local or not; rate, accesses per second; wrong
+//           pages.
 // Options:  --size=BYTES
 
 #include "harness/far_program.hpp"

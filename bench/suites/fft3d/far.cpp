@@ -1,8 +1,8 @@
 // Question: how long does FFTW's transform in three dimensions take of points that are partly local?
-// Method:   n x n x n/2 complex points (the DLM paper: 2048 x 2048 x 1024), in place, by FFTW's threads, a plan made
+// Method:   n x n x n/2 complex points (the DLM paper: 2048 x 2048 x 1024), in place, by FFTW's threads, planned
 //           without measuring.
-// Output:   time in s of a transform forwards; residual: what the one backwards makes of it is compared with the input,
-//           the greatest difference in ln(points) eps: below 16, as in HPC Challenge.
+// Output:   time in s of a forward transform; residual: the greatest difference between the input and the backward
+//           transform of the result, in ln(points) eps: below 16, as in HPC Challenge.
 // Options:  --size=n, even
 
 #include "harness/far_program.hpp"

@@ -1,4 +1,4 @@
-// `tonari bench fft3d`: its options, and how its results are printed.
+// `tonari bench fft3d`: its options, launches and tables. See far.cpp.
 
 #include "driver/far_question.hpp"
 #include "driver/registry.hpp"

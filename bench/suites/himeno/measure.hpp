@@ -1,23 +1,22 @@
 #pragma once
 
-// Question: how fast is Himeno's benchmark with messages, with shared arrays or guarded planes, and with
-//           threads?
+// Question: how fast is Himeno's benchmark with messages, with shared arrays or guarded planes, and with threads?
 // Method:   the benchmark's sizes S (64 x 64 x 128) and M (128 x 128 x 256), single precision. A step computes a new
-//           pressure from the old one and ten coefficients for each element, and copies it back. Planes are dealt to
-//           the ranks in bands; coefficients and the new pressure are the rank's own. One function computes a plane, in
-//           all cases:
+//           pressure from the old one and ten coefficients per element, and copies it back. Planes are dealt to the
+//           ranks in bands; coefficients and the new pressure are private. All cases use one function to compute a
+//           plane:
 //             message  a rank has its band; the outermost planes are copied back first, and exchanged while the others
-//                      are
-//             share    the pressure is a shared array, each band with its rank; a barrier before planes are copied
-//                      back, and one after
+//                      are copied
+//             share    the pressure is a shared array, the home of a band is its rank; a barrier before planes are
+//                      copied back, and one after
 //             guarded  a rank has its band; the outermost planes are guarded data, which are copied back first; the
 //                      same barriers
 //             openmp   threads of one process
-//           Steps follow each other, in batches of about two milliseconds (steps.hpp). gosa is not summed over the
-//           ranks in each step, but at the end.
-// Output:   rate in MFLOPS (34 operations an element that changes, as the benchmark has it) against ranks, a sample a
-//           batch: by the slowest rank. gosa: of the last step. Check: elements of the pressure that are not, to the
-//           last bit, what as many steps of one rank make; and one more if gosa differs from its by 1e-6 of it.
+//           Steps are timed in batches of about two milliseconds (steps.hpp). gosa is summed over the ranks only at the
+//           end, not in each step.
+// Output:   rate in MFLOPS (34 operations per changing element, as the benchmark counts) against ranks, one sample per
+//           batch, of the slowest rank. gosa of the last step. Check: elements of the pressure that differ in any bit
+//           from the same steps on one rank; and one more if gosa differs by a relative 1e-6.
 
 #include "kernels/bands.hpp"
 #include "kernels/steps.hpp"

@@ -1,4 +1,4 @@
-// `tonari bench himeno`: its cases. bench/himeno.hpp computes.
+// `tonari bench himeno`: its options, launches and tables. See measure.hpp.
 
 #include "driver/registry.hpp"
 #include "driver/steps_question.hpp"

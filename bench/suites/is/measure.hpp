@@ -1,17 +1,17 @@
 #pragma once
 
 // Question: how fast is NPB's integer sort with messages, with shared arrays, and with threads?
-// Method:   class S, W or A of IS: a step counts each rank's keys in buckets, sums the counts, deals buckets to the
-//           ranks, moves the keys there, and ranks them. The steps are the same code in all cases
-//           (queue_depth_sort.hpp), but for what moves:
-//             message  an all-reduce, an all-to-all, and started sends and receives of the keys
-//             share    counts and keys in shared arrays: each rank writes its counts, and its keys where the rank that
-//                      gets them reads; three barriers
+// Method:   class S, W or A of IS. A step counts each rank's keys per bucket, sums the counts, deals buckets to the
+//           ranks, moves the keys there, and ranks them. All cases use the same code (integer_sort.hpp), except for the
+//           exchange:
+//             message  an all-reduce, an all-to-all, and nonblocking sends and receives of the keys
+//             share    counts and keys in shared arrays: each rank writes its counts, and its keys to the place where
+//                      their new owner reads them; three barriers
 //             openmp   the same in the memory of one process, with threads
-//           After ten steps the keys are as in the beginning again. Steps follow each other, in batches of about two
-//           milliseconds (steps.hpp).
-// Output:   rate in million keys a second against ranks, a sample a batch: by the slowest rank. Check: keys that NPB
-//           finds misplaced, five in each step, and in the end keys that are lost or not in order.
+//           After ten steps the keys are as at the beginning. Steps are timed in batches of about two milliseconds
+//           (steps.hpp).
+// Output:   rate in million keys per second against ranks, one sample per batch, of the slowest rank. Check: keys that
+//           NPB finds misplaced, five in each step; at the end, keys that are lost or not in order.
 
 #include "kernels/integer_sort.hpp"
 #include "kernels/steps.hpp"

@@ -1,4 +1,4 @@
-// `tonari bench is`: its cases. bench/is.hpp computes.
+// `tonari bench is`: its options, launches and tables. See measure.hpp.
 
 #include "driver/registry.hpp"
 #include "driver/steps_question.hpp"

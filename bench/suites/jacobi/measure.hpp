@@ -1,17 +1,17 @@
 #pragma once
 
 // Question: how fast is Jacobi's iteration with messages, with shared arrays or guarded rows, and with threads?
-// Method:   n x n doubles and a border; each step makes every one the mean of its four neighbours, from one grid into
-//           another. Rows are dealt to the ranks in bands. One function computes a row, in all cases:
+// Method:   n x n doubles and a border. Each step makes every element the mean of its four neighbours, from one grid
+//           into another. Rows are dealt to the ranks in bands. All cases use one function to compute a row:
 //             message  a rank has its band; it starts the exchange of the outermost rows, computes the others, waits,
-//                      and computes the outermost
-//             share    two shared arrays, each band with its rank; a barrier ends a step
-//             guarded  a rank has its band; the outermost rows are guarded data of each grid, which a step writes
-//                      first; a barrier ends it
+//                      and computes the outermost rows
+//             share    two shared arrays, the home of a band is its rank; a barrier per step
+//             guarded  a rank has its band; the outermost rows of each grid are guarded data, which a step writes
+//                      first; a barrier per step
 //             openmp   threads of one process, all rows in its memory
-//           Steps follow each other, in batches of about two milliseconds (steps.hpp).
-// Output:   rate in GFLOP/s (four operations an element) against ranks, a sample a batch: by the slowest rank.
-//           Check: elements that are not, to the last bit, what as many steps of one rank make.
+//           Steps are timed in batches of about two milliseconds (steps.hpp).
+// Output:   rate in GFLOP/s (four operations per element) against ranks, one sample per batch, of the slowest rank.
+//           Check: elements that differ in any bit from the same steps on one rank.
 
 #include "kernels/bands.hpp"
 #include "kernels/steps.hpp"

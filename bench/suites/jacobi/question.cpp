@@ -1,4 +1,4 @@
-// `tonari bench jacobi`: its cases. bench/jacobi.hpp computes.
+// `tonari bench jacobi`: its options, launches and tables. See measure.hpp.
 
 #include "driver/registry.hpp"
 #include "driver/steps_question.hpp"

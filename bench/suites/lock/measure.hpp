@@ -1,16 +1,16 @@
 #pragma once
 
-// Question: how long does it take to get a lock that lies with another rank, alone and in turn with others?
+// Question: how long does it take to get a lock that is on another rank, alone and in turn with others?
 // Method:   exclusive locks.
-//             uncontended  rank 0 takes the lock that lies with rank 1, and lets it go, in batches of about 100 us.
-//                          Rank 1 waits in the library, or ("computing home") computes without calling it, for a time
-//                          fixed before (owner.hpp). All others sleep.
-//             handover     all ranks take the lock that lies with rank 0, as often as they can, for a fixed time that
-//                          begins when each has had it once; who has it adds one to a number beside it, and leaves its
-//                          own there. In the end the number must be what all ranks together have added.
-// Output:   against ranks: latency in us of getting the lock and letting it go, for "handover" the time for each turn
-//           of anybody; for "handover" also change in us, the time between two changes of the holder, and fairness:
-//           what the rank with the fewest turns had, against the mean.
+//             uncontended  rank 0 acquires and releases the lock of rank 1, in batches of about 100 us. Rank 1 waits in
+//                          the library, or ("computing home") computes for a fixed time without calling it (owner.hpp).
+//                          All others sleep.
+//             handover     all ranks acquire the lock of rank 0 as often as they can, for a fixed time that begins when
+//                          each has had it once. The holder adds one to a counter, and stores its rank as the last
+//                          holder. At the end the counter must be the sum of all acquisitions.
+// Output:   against ranks: latency in us to acquire and release the lock, for "handover" per acquisition by any rank.
+//           For "handover" also change in us, the time between two changes of the holder; and fairness, the
+//           acquisitions of the rank with the fewest, divided by the mean.
 
 #include "harness/one_sided_wire.hpp"
 #include "harness/owner.hpp"

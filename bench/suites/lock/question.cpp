@@ -1,4 +1,4 @@
-// `tonari bench lock`: its options, what is started, and how its results are printed.
+// `tonari bench lock`: its options, launches and tables. See measure.hpp.
 
 #include "driver/one_sided.hpp"
 #include "driver/registry.hpp"

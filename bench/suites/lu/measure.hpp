@@ -1,21 +1,19 @@
 #pragma once
 
 // Question: how fast is a parallel LU factorisation, and where does its time go?
-// Method:   outer-product Gauss with partial pivoting on the paper's matrix. Columns are dealt cyclically over the
-// ranks,
-//           `block` at a time (1 is the paper's program: a rank-1 update, dger; wider ones use dtrsm and dgemm). The
-//           owner of a panel factors it and sends it to all others; rows are exchanged at once, and nobody looks along
-//           a row. Three modes:
+// Method:   outer-product Gaussian elimination with partial pivoting of the Paragon study's matrix. Columns are dealt
+//           cyclically to the ranks, `block` at a time (1 is the program of the study: a rank-1 update, dger; wider
+//           panels use dtrsm and dgemm). The owner of a panel factors it and sends it to all others. Rows are exchanged
+//           at once. No rank searches along a row. Three modes:
 //             blocking         the owner sends to each rank in turn; they receive; all update. Nothing overlaps.
 //             started-receive  each rank starts the receive of the next panel before it updates. The owner of the next
 //                              panel updates that panel first, factors it, sends it (blocking), and updates the rest.
-//             started          the same with started broadcasts on both ends, which go on during the update.
-//           One factorisation for each order and mode is not timed but checked; then repeats for some time, at least
-//           two.
-// Output:   rate in GFLOP/s (2/3 n^3 operations by the time of the slowest rank), a sample a factorisation; send,
-// compute
-//           and wait in s, a sample a rank and factorisation: time in sends (and in completing broadcasts at the root),
-//           in the processor's own work, and in receives. Check: the residual against LAPACK's bound.
+//             started          the same with nonblocking broadcasts on both ends, which continue during the update.
+//           For each order and mode one untimed factorisation is checked; it is then repeated for some time, at least
+//           twice.
+// Output:   rate in GFLOP/s (2/3 n^3 operations by the time of the slowest rank), one sample per factorisation. send,
+//           compute and wait in s, one sample per rank and factorisation: time in sends (and completing broadcasts at
+//           the root), computing, and in receives. Check: the residual against LAPACK's bound.
 
 #include "distributed_matrix.hpp"
 #include "harness/phases.hpp"

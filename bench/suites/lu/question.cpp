@@ -1,4 +1,4 @@
-// `tonari bench lu`: how it is put to the systems, and how the answer is told. bench/lu.hpp computes.
+// `tonari bench lu`: its options, launches and tables. See measure.hpp.
 
 #include "cli/options.hpp"
 #include "driver/registry.hpp"

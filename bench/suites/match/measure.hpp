@@ -1,21 +1,20 @@
 #pragma once
 
 // Question: what does a match cost, against the number of messages or receives in its way?
-// Method:   rank 0 measures, rank 1 does what it is ordered to. Queued messages have distinct tags and `payload` bytes.
-//             unexpected       `depth` of them lie in rank 0's unexpected queue. Behind them come 64 of 8 bytes with
-//                              another tag, then a message that says so: messages of a pair arrive in order, so all are
-//                              there. The 64 blocking receives (fewer where they are slow) are timed as
-//                              one batch.
+// Method:   rank 0 measures, rank 1 executes its orders. Queued messages have distinct tags and `payload` bytes.
+//             unexpected       rank 0's unexpected queue has `depth` of them. 64 messages of 8 bytes with another tag
+//                              follow, then one that reports their arrival: messages between two ranks arrive in order.
+//                              The 64 blocking receives (fewer if they are slow) are timed as one batch.
 //             any-source       the same, with receives from any source
-//             unexpected-cold  the same with one such message; between its arrival and its receive the caches are
-//                              emptied. The time includes reading the clock once.
-//             posted           on both ranks `depth` receives are posted; then pingpong's exchange "posted" with 8
-//                              bytes: half a round trip has one search behind them. Afterwards they are taken back.
-//             drain-reverse    `depth` messages are received, the last first; the time of all of them, by their number
+//             unexpected-cold  the same with one message; the caches are emptied between its arrival and its receive.
+//                              The time includes reading the clock once.
+//             posted           `depth` receives are posted on both ranks; then the exchange "posted" of round_trips.hpp
+//                              with 8 bytes: half a round trip contains one search. Afterwards they are cancelled.
+//             drain-reverse    `depth` messages are received, last first; total time divided by their number
 //             drain-random     the same, shuffled
-//           The first batch or drain is dropped: it warms up, and may build what is needed once. Every receive is
-//           checked: source, tag, and bytes that tell each message from the others. A drain that would take longer than
-//           drain_s_max, by what the depth before it took, is left out.
+//           The first batch or drain is dropped: it warms up, and may build an index. Every receive is checked: source,
+//           tag, and bytes that distinguish all messages. A drain that would take longer than drain_s_max, extrapolated
+//           from the previous depth, is left out.
 // Output:   latency in ns against depth; case "unexpected", "posted payload 40", ...
 
 #include "harness/buffers.hpp"

@@ -1,4 +1,4 @@
-// `tonari bench match`: how it is put to the systems, and how the answer is told. bench/match.hpp measures.
+// `tonari bench match`: its options, launches and tables. See measure.hpp.
 
 #include "cli/table.hpp"
 #include "driver/registry.hpp"

@@ -1,15 +1,14 @@
 #pragma once
 
-// Question: what does it cost to find a message behind `depth` others, by where their envelopes lie?
+// Question: what does it cost to find a message behind `depth` others, for two layouts of envelopes?
 // Method:   one process, the search alone: nothing arrives, nothing is copied.
-//             lhs     a head of 64 bytes a message, dense, in order of arrival: the envelope is its beginning, and
-//             short
-//                     payload lies in the same cache line (Limited-length Head Separation, the paper's design)
-//             no-lhs  the envelope, 16 bytes, and behind it the payload, message after message in one large common
-//                     buffer: where the next one begins is known from the length in the envelope before
-//           Each envelope is looked at, oldest first: one compare of 8 bytes. Batches of about 20 us; unexpected-cold
+//             lhs     one 64-byte head per message, dense, in order of arrival. The envelope is at its beginning, and a
+//                     short payload is in the same cache line (Limited-length Head Separation, the design of the paper)
+//             no-lhs  16-byte envelopes, each followed by its payload, in one large common buffer. The length in an
+//                     envelope gives the position of the next
+//           Each envelope is compared, oldest first: one compare of 8 bytes. Batches of about 20 us. unexpected-cold
 //           empties the caches before each search, whose time then includes reading the clock once.
-// Output:   as match.hpp
+// Output:   as measure.hpp
 
 #include "measure.hpp"
 

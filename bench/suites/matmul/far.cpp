@@ -1,9 +1,8 @@
 // Question: how long does a blocked matrix product take whose matrices are partly local?
-// Method:   C = A B of order n, blocks of 16 x 16, rows of C's blocks dealt to the threads. A row of blocks of B is
-// read
-//           from left to right, for each block of A: so B comes as a stream, once for each row of C's blocks. (The DLM
-//           paper gives no order. Were B read downwards, all of it would be needed for each block of C.)
-// Output:   time in s, a sample a product; residual |C x - A (B x)| / (n |C x| eps), x random: below 30.
+// Method:   C = A B of order n, blocks of 16 x 16; rows of blocks of C are dealt to the threads. For each block of A, a
+//           row of blocks of B is read from left to right. So B is read as a stream, once per row of blocks of C. (The
+//           DLM paper gives no order. If B were read downwards, each block of C would need all of it.)
+// Output:   time in s, one sample per product; residual |C x - A (B x)| / (n |C x| eps), x random: below 30.
 // Options:  --size=n, a multiple of 16
 
 #include "harness/far_program.hpp"

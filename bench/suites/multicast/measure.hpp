@@ -1,11 +1,11 @@
 #pragma once
 
 // Question: how long does it take to write the same N bytes into the memory of all other ranks?
-// Method:   rank 0 writes to the same offset of all other parts of a window (the system's memory) and flushes them all;
-//           the others wait in a barrier. Two ways: "multicast", one call, and "loop of pushes", one for each rank.
-//           MPI has no such call: asked for "multicast" it does the loop. Batches of about 50 us, the first dropped.
-//           Before, every rank checks what came, byte by byte.
-// Output:   latency in us against bytes; case "multicast ranks 4", "loop of pushes ranks 4".
+// Method:   rank 0 writes to the same offset of all other parts of a window (memory that the system allocated) and
+//           flushes them all; the others wait in a barrier. Two ways: "multicast", one call, and "loop of pushes", one
+//           call per rank. MPI has no such call; its "multicast" is the loop. Batches of about 50 us, the first
+//           dropped. Before, every rank checks the received bytes.
+// Output:   latency in us against bytes; cases "multicast ranks 4", "loop of pushes ranks 4".
 
 #include "harness/batches.hpp"
 #include "harness/buffers.hpp"

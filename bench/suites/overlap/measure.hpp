@@ -2,23 +2,23 @@
 
 // Question: does a transfer go on while the ranks compute, and what does that cost them?
 // Method:   the matrix product of the Paragon study, C = A B. Each rank has rows of A and C and `blocks` blocks of
-//           columns of B, which are passed round a ring of the ranks. Before a rank computes with a block, it sends it
-//           on and starts the receive of the next; after that, it calls blocking receives and checks that all is
-//           complete. Six modes, SEND/RECEIVE:
-//             buffered/blocking       the block is copied, and a send of the copy started: what a buffered send does.
-//                                     (The study's synchronous send into the system buffer. A plain blocking send of a
-//                                     long message waits today for a receive that is called only later.)
+//           columns of B, which travel round a ring of the ranks. Before a rank computes with a block, it sends it on
+//           and starts the receive of the next. Afterwards it calls blocking receives and completes everything started.
+//           Six modes, SEND/RECEIVE:
+//             buffered/blocking       the block is copied, and a send of the copy started, as a buffered send does.
+//                                     (This is the study's synchronous send into the system buffer. Today a blocking
+//                                     send of a long message waits for a receive, which here comes only later.)
 //             blocking/started        the receive is started first, then a blocking send
-//             posted/started          the same with a send that waits until the receive is found posted
-//             started/blocking        a started send, completed after the computation
-//             started/started         the same with a started receive
-//             started-posted/started  the same with a started send that waits until the receive is found posted
-//           Computation: each block once, ten times, or not at all, so that what is hidden behind it shows. One rank
-//           can be slowed, computing each block `slowed` times; and two more ranks can stream messages to each other.
-//           One product for each point and mode is not timed but checked; then repeats for some time.
-// Output:   rate in GFLOP/s (2 n^3 operations a computation, by the time of the slowest rank), a sample a product.
-//           send, compute and wait in s, a sample a rank and product: time in sends, in the processor's own work, and
-//           in receives and checks of completion. Check: every element of C.
+//             posted/started          the same with a send that waits until the receive is posted
+//             started/blocking        a nonblocking send, completed after the computation
+//             started/started         the same with a nonblocking receive
+//             started-posted/started  the same with a nonblocking send that completes when the receive is posted
+//           Computation: each block once, ten times, or not at all, to show how much time it hides. One rank can be
+//           slowed: it computes each block `slowed` times. Two more ranks can stream messages to each other. For each
+//           point and mode one untimed product is checked; it is then repeated for some time.
+// Output:   rate in GFLOP/s (2 n^3 operations per computation, by the time of the slowest rank), one sample per
+//           product. send, compute and wait in s, one sample per rank and product: time in sends, computing, and in
+//           receives and completions. Check: every element of C.
 
 #include "harness/phases.hpp"
 #include "harness/placement.hpp"

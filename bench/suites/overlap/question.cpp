@@ -1,4 +1,4 @@
-// `tonari bench overlap`: how it is put to the systems, and how the answer is told. bench/overlap.hpp computes.
+// `tonari bench overlap`: its options, launches and tables. See measure.hpp.
 
 #include "cli/options.hpp"
 #include "cli/table.hpp"

@@ -2,18 +2,18 @@
 
 // Question: how long does a message of N bytes take from one rank to another?
 // Method:   ping-pong between rank 0 and each other rank in turn, half the round trip. Short ones are timed in batches
-//           of about 20 us, and a batch is one sample; with --exchanges, each round trip of so many is one. The first
+//           of about 20 us, one sample each; with --exchanges, each of that many round trips is a sample. The first
 //           sample of a size is dropped. Before it, one exchange is checked byte by byte. Buffers:
 //             warm   the same one each time: data and buffers are in the caches
-//             cold   another one each time, on both sides, out of pools of four times the last-level cache; caches are
+//             cold   another one each time, on both sides, from pools of four times the last-level cache; caches are
 //                    emptied before each size
 //           Receivers:
-//             blocking    each rank sends, then calls receive, as most programs do; the message may come before or
+//             blocking    each rank sends, then calls receive, as in most programs; the message may arrive before or
 //                         after
-//             posted      each rank starts its receive for the next ball before it sends its own, so that no message
-//                         can arrive before its receive is posted
-//             unexpected  behind each ball (a started send) comes an empty message with another tag, which is received
-//                         first; messages between two ranks arrive in order, so the ball, or the announcement of a long
+//             posted      each rank starts its receive for the next ball before it sends its own, so that every message
+//                         finds its receive posted
+//             unexpected  after each ball (a nonblocking send) an empty message with another tag is sent, and received
+//                         first. Messages between two ranks arrive in order, so the ball, or the announcement of a long
 //                         one, has arrived before its receive is called. The time includes the empty message.
 // Output:   latency in us against bytes; case "warm", "cold", "warm posted", ...; with more than two ranks followed by
 //           the pair and its distance: "warm 0-1 same cache".

@@ -1,4 +1,4 @@
-// `tonari bench pingpong`: how it is put to the systems, and how the answer is told. bench/pingpong.hpp measures.
+// `tonari bench pingpong`: its options, launches and tables. See measure.hpp.
 
 #include "cli/table.hpp"
 #include "driver/registry.hpp"

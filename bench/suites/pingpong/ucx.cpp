@@ -1,9 +1,8 @@
-// Question: as bench/pingpong.hpp, put to UCX by its own measurement.
-// Method:   ucx_perftest's ucp_am_lat: active messages, which the receiver takes as they come, in buffers that UCX
-// made,
-//           always the same; nothing is matched or put in order, so it is asked less than the others are. A run of it
-//           is one sample, the median of its round trips.
-// Output:   as bench/pingpong.hpp; case "warm".
+// Question: that of measure.hpp, for UCX, by its own measurement.
+// Method:   ucx_perftest's ucp_am_lat: active messages, processed in the order of arrival, always in the same buffers,
+//           made by UCX. Nothing is matched or ordered, so this is less work. One run is one sample, the median of its
+//           round trips.
+// Output:   as measure.hpp; case "warm".
 
 #include "harness/placement.hpp"
 #include "harness/worker.hpp"

@@ -1,18 +1,18 @@
 #pragma once
 
 // Question: how deep do the queues of receives and of unexpected messages get?
-// Method:   after the case, each rank reads its counters of the longest queues it has had. Cases:
+// Method:   after the case, each rank reads its counters of the greatest queue lengths. Cases:
 //             all-to-all          `exchanges` all-to-alls of the library, `bytes` from each rank to each, one after the
 //                                 other
-//             all-to-all-by-hand  the same as many an MPI does it: all receives are started, then all sends, the next
-//                                 rank first; then all are waited for
-//             sort                the integer sort of NPB (IS), ten iterations: buckets are counted, their
-//                                 sizes all-reduced and keys exchanged by the library's collectives
+//             all-to-all-by-hand  the same as in many MPIs: all receives are started, then all sends, to the next rank
+//                                 first; then all are waited for
+//             sort                the integer sort of NPB (IS), ten iterations: buckets are counted, their sizes
+//                                 all-reduced, and keys exchanged by the library's collectives
 //             sort-by-hand        the same with the all-to-alls by hand
-//           What is exchanged is checked each time; the sort as NPB checks it: the ranks of five keys after every
-//           iteration, and in the end that no rank has lower keys than the one before it. No key may be lost.
-// Output:   unexpected and posted against ranks: the longest that each queue of a rank was, a sample a rank.
-//           Check: items that are not as they should be.
+//           All exchanged data is checked each time, the sort as NPB does: the ranks of five keys after every
+//           iteration; and at the end that no rank has lower keys than the previous rank, and that no key is lost.
+// Output:   unexpected and posted against ranks: the greatest length of each queue of a rank, one sample per rank.
+//           Check: wrong items.
 
 #include "harness/worker.hpp"
 #include "kernels/integer_sort.hpp"

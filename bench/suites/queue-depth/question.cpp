@@ -1,4 +1,4 @@
-// `tonari bench queue-depth`: how it is asked, and how the answer is told. bench/queue_depth.hpp measures.
+// `tonari bench queue-depth`: its options, launches and tables. See measure.hpp.
 
 #include "cli/options.hpp"
 #include "cli/table.hpp"

@@ -1,12 +1,11 @@
 #pragma once
 
-// Question: how many short messages a second does one rank send another, with one thread and with several?
-// Method:   thread i of rank 0 sends to thread i of rank 1, with a tag of its own, in one communicator: 64 started
-//           sends of 8 bytes, which meet 64 started receives (posted before or after they arrive, as it comes), then
-//           an empty message back. All threads begin a batch together, and it ends with the last of them; batches of
-//           about 2 ms, measured on the rank where they took longer, the first dropped. Every message is checked: each
-//           carries its number.
-// Output:   rate in millions of messages a second, of all threads together, against threads a rank; case "one
+// Question: how many short messages per second does one rank send another, with one thread and with several?
+// Method:   thread i of rank 0 sends to thread i of rank 1, with its own tag, in one communicator: 64 nonblocking sends
+//           of 8 bytes, for 64 nonblocking receives (posted before or after the messages arrive), then an empty message
+//           back. All threads begin a batch together, and it ends with the last of them. Batches of about 2 ms,
+//           measured on the slower rank, the first dropped. Every message carries its number, which is checked.
+// Output:   rate in millions of messages per second, of all threads together, against threads per rank; case "one
 //           communicator".
 
 #include "harness/batches.hpp"

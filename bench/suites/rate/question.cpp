@@ -1,4 +1,4 @@
-// `tonari bench rate`: how it is put to the systems, and how the answer is told. bench/rate.hpp measures.
+// `tonari bench rate`: its options, launches and tables. See measure.hpp.
 
 #include "driver/registry.hpp"
 #include "driver/table.hpp"

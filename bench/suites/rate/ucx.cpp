@@ -1,9 +1,9 @@
-// Question: as bench/rate.hpp, put to UCX by its own measurement.
-// Method:   ucx_perftest's tag_bw: 8 bytes, one thread, 64 sends under way; two processes on this host, which agree
-//           by TCP on 127.0.0.1 and exchange messages through shared memory, or what --transports names. It sends no
-//           empty message back after 64, and looks at no message: it is asked a little less than the others are. A run
-//           of it is one sample; a short first one, which tells how many messages make a sample, is dropped.
-// Output:   as bench/rate.hpp.
+// Question: that of measure.hpp, for UCX, by its own measurement.
+// Method:   ucx_perftest's tag_bw: 8 bytes, one thread, 64 outstanding sends; two processes on this host, which connect
+//           by TCP on 127.0.0.1 and exchange messages through shared memory, or the transports of --transports. It
+//           sends no empty message back after 64, and checks no message, so this is slightly less work. One run is one
+//           sample. A short first run, which determines the number of messages of a sample, is dropped.
+// Output:   as measure.hpp.
 
 #include "harness/placement.hpp"
 #include "harness/worker.hpp"

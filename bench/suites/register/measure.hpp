@@ -1,16 +1,15 @@
 #pragma once
 
 // Question: how long does it take to let other ranks reach N bytes of the program's own memory, and to end that?
-// Method:   memory that was written to before, each of
-//             together         a window that both ranks make and free together; the rank that takes longer counts
-//             alone            rank 0 does it by itself, while rank 1 waits in the library; of an MPI: memory is
-//                              attached to a dynamic window, and detached
-//             together pinned  with all pages kept in memory from the start, where the system can
-//             alone pinned
-//           Each is timed by itself, and is one sample; before each window made together is a barrier. The first is
-//           dropped. Before, bytes pushed to the ends of a window made together are checked. Sizes that this process
-//           may not keep in memory (`ulimit -l`) are left out of the pinned cases.
-// Output:   make and free, in us against bytes.
+// Method:   memory that was written before:
+//             together         a window that both ranks make and free together; the slower rank counts
+//             alone            rank 0 does it by itself, while rank 1 waits in the library; in MPI, memory is attached
+//                              to a dynamic window, and detached
+//             together pinned  with all pages in memory from the start, if the system supports it
+//             alone pinned     the same
+//           Each call is timed by itself, as one sample. A barrier precedes each window made together. The first is
+//           dropped. Before, bytes pushed to both ends of such a window are checked. Sizes that this process may not
+//           lock in memory (`ulimit -l`) are left out of the pinned cases.
 
 #include "harness/batches.hpp"
 #include "harness/buffers.hpp"

@@ -1,4 +1,4 @@
-// `tonari bench register`: its options, what is started, and how its results are printed.
+// `tonari bench register`: its options, launches and tables. See measure.hpp.
 
 #include "driver/one_sided.hpp"
 #include "driver/registry.hpp"

@@ -1,4 +1,4 @@
-// `tonari bench series`: how it is put to the systems, and how the answer is told. bench/pingpong.hpp measures.
+// `tonari bench series`: its options, launches and tables. The worker is that of pingpong.
 
 #include "cli/options.hpp"
 #include "cli/table.hpp"

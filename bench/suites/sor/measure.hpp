@@ -1,20 +1,20 @@
 #pragma once
 
 // Question: how fast is red-black relaxation where all pages are written by all ranks?
-// Method:   n x n doubles and a border, successive over-relaxation in place: a step changes the elements whose row and
-//           column add up to an even number, then the others. *Columns* are dealt to the ranks, rows lie one after the
-//           other in memory, so each page has parts of all ranks: false sharing, on purpose. One function computes a
-//           part of a row, in all cases:
+// Method:   n x n doubles and a border, successive over-relaxation in place. A step changes the elements whose row and
+//           column have an even sum, then the others. *Columns* are dealt to the ranks and rows are contiguous in
+//           memory, so every rank writes every page: deliberate false sharing. All cases use one function to compute a
+//           part of a row:
 //             message           a rank has its columns, and exchanges the outermost, packed, after each half of a step
-//             share             one shared array, each row on pages of its own, homes dealt by rows; a barrier ends
-//                               each half of a step
-//             share-apart-rows  the same with rows dealt, each with its rank: no false sharing
-//             guarded           as message, but the packed columns are guarded data, two of each for the two halves;
-//                               a barrier ends each half
+//             share             one shared array, each row on its own pages, homes dealt by rows; a barrier after each
+//                               half of a step
+//             share-apart-rows  the same with rows dealt, the home of a row is its rank: no false sharing
+//             guarded           as message, but the packed columns are guarded data, two of each for the two halves; a
+//                               barrier after each half
 //             openmp            threads of one process
-//           Steps follow each other, in batches of about two milliseconds (steps.hpp).
-// Output:   rate in cells/us against ranks, a sample a batch: by the slowest rank. Check: elements that
-//           are not, to the last bit, what as many steps of one rank make.
+//           Steps are timed in batches of about two milliseconds (steps.hpp).
+// Output:   rate in cells/us against ranks, one sample per batch, of the slowest rank. Check: elements that differ in
+//           any bit from the same steps on one rank.
 
 #include "kernels/bands.hpp"
 #include "kernels/steps.hpp"

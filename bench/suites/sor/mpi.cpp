@@ -1,4 +1,4 @@
-// Question: as bench/sor.hpp, put to an MPI.
+// measure.hpp for an MPI.
 
 #include "measure.hpp"
 

@@ -1,4 +1,4 @@
-// `tonari bench sor`: its cases. bench/sor.hpp computes.
+// `tonari bench sor`: its options, launches and tables. See measure.hpp.
 
 #include "driver/registry.hpp"
 #include "driver/steps_question.hpp"

@@ -1,24 +1,24 @@
 #pragma once
 
 // Question: how fast is SPLASH-2's FFT on one-sided transfers?
-// Method:   the six steps of Bailey's FFT, as SPLASH-2 has them: n points are a matrix of sqrt(n) x sqrt(n) complex
-//           numbers whose rows are dealt to the ranks in blocks; transpose, transform the rows, multiply with roots of
-//           unity, transpose, transform the rows, transpose. FFTW transforms the rows. A transposition packs what each
-//           other rank is to get, transposed, and moves it in one of six ways:
-//             push        a push for each sub-row, the numbers of one row that come from one rank
+// Method:   the six steps of Bailey's FFT, as in SPLASH-2. n points are a matrix of sqrt(n) x sqrt(n) complex numbers,
+//           whose rows are dealt to the ranks in blocks. The steps: transpose, transform the rows, multiply by roots of
+//           unity, transpose, transform the rows, transpose. FFTW transforms the rows. A transposition packs the data
+//           for each other rank, transposed, and moves it in one of six ways:
+//             push        a push per sub-row, the numbers of one row that come from one rank
 //             push-256    the same, in pushes of at most 256 bytes
-//             push-whole  one push_regions for each other rank
-//             pull        a pull for each sub-row, as it lies; then the rank transposes it
+//             push-whole  one push_regions per other rank
+//             pull        a pull per sub-row, untransposed; then the rank transposes it
 //             queue       the pushes of `push`, posted to a queue as one batch of descriptors
 //             all-to-all  messages: the collective, packed and unpacked
-//           The input is copied (every rank has all of it and needs nobody for the first transposition: two of the
-//           three are left) or dealt (rows, as in the rest: three). With copied input and 4,096 points `push` makes
-//           the paper's number of transfers, 128 (ranks - 1).
-//           Transforms follow each other, in batches of about half a millisecond (batches.hpp).
-// Output:   time in ms against ranks, a sample a batch: what a transform took on the rank where it took longest. Of a
-//           transform, a sample a rank and batch: compute (rows, packing), transfer, wait (in barriers), in ms.
-//           transfers: of all ranks in a transform; of a push_regions or an all-to-all one a pair of ranks. Check: for
-//           each way the result against one call of FFTW, and the inverse of the result against the input.
+//           The input is copied (every rank has all of it, so the first transposition needs no transfers, and two
+//           remain) or dealt by rows (three transpositions with transfers). With copied input and 4,096 points `push`
+//           makes the number of transfers of the paper, 128 (ranks - 1). Transforms are timed in batches of about half
+//           a millisecond (batches.hpp).
+// Output:   time in ms against ranks, one sample per batch: a transform on the slowest rank. Per transform, one sample
+//           per rank and batch: compute (rows, packing), transfer, wait (in barriers), in ms. transfers: of all ranks
+//           in a transform; a push_regions or an all-to-all counts as one per pair of ranks. Check: for each way the
+//           result against one call of FFTW, and the inverse of the result against the input.
 
 #include "harness/batches.hpp"
 #include "harness/placement.hpp"

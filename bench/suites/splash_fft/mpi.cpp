@@ -1,4 +1,4 @@
-// Question: as bench/splash_fft.hpp, put to an MPI: its one-sided operations, and its all-to-all.
+// measure.hpp for an MPI: its one-sided operations, and its all-to-all.
 
 #include "measure.hpp"
 

@@ -1,5 +1,4 @@
-// `tonari bench splash_fft`: how it is put to the systems, with several numbers of ranks in turn, and how the answer is
-// told, beside the MLC-1 paper's. bench/splash_fft.hpp measures.
+// `tonari bench splash_fft`: its options, launches and tables. See measure.hpp.
 
 #include "cli/options.hpp"
 #include "cli/table.hpp"

@@ -1,8 +1,8 @@
 // Question: how long does a stencil with a wide mask take over a picture that is partly local?
-// Method:   each number of an n x n picture becomes the sum of its 15 x 15 neighbourhood, weighted; the seven outermost
-//           rows and columns stay out. Rows are dealt to the threads in blocks.
-// Output:   time in s, a sample a sweep; residual: the picture is a plane, which a mask that is the same from all sides
-//           and adds up to one leaves as it is; what differs, in eps of the greatest number: below 1000.
+// Method:   each number of an n x n picture becomes the weighted sum of its 15 x 15 neighbourhood, except in the seven
+//           outermost rows and columns. Rows are dealt to the threads in blocks.
+// Output:   time in s, one sample per sweep; residual: the picture is a plane, which a symmetric mask with sum one does
+//           not change. The residual is the greatest change in eps of the greatest number: below 1000.
 // Options:  --size=n
 
 #include "harness/far_program.hpp"

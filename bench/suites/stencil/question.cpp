@@ -1,4 +1,4 @@
-// `tonari bench stencil`: its options, and how its results are printed.
+// `tonari bench stencil`: its options, launches and tables. See far.cpp.
 
 #include "driver/far_question.hpp"
 #include "driver/registry.hpp"

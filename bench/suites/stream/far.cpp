@@ -1,9 +1,9 @@
 // Question: how fast is STREAM's triad over arrays of which a part is local?
-// Method:   a(i) = b(i) + s * c(i) over three arrays, again and again, s another one each time: so a is written as well
-//           as read, and changes. The first pass is dropped. Bytes count as in STREAM: three numbers an element.
-//           Case "remote": before each pass more pages than are local, of memory beside the arrays, are written to in
-//           an order that nobody guesses, twice; so nothing of the arrays is local, and each chunk is fetched once.
-// Output:   triad in GB/s, a sample a pass; wire, what --interface has carried meanwhile, in GB/s; wrong elements.
+// Method:   a(i) = b(i) + s * c(i) over three arrays, pass after pass, with another s each time, so that a changes. The
+//           first pass is dropped. Bytes count as in STREAM: three numbers per element. Case "remote": before each
+//           pass, more pages than are local, in other memory than the arrays, are written in an unpredictable order,
+//           twice. No part of the arrays is local then, and each chunk is fetched once.
+// Output:   triad in GB/s, one sample per pass; wire, the traffic of --interface meanwhile, in GB/s; wrong elements.
 // Options:  --size=BYTES of all memory; --case=threads or remote; --interface=NAME
 
 #include "harness/far_program.hpp"

@@ -1,8 +1,7 @@
-// Question: how many bytes a second does the link carry that far memory's chunks travel on?
-// Method:   ucx_perftest's ucp_put_bw, 2 MiB, four under way, one way, memory that UCX made, always the same. A run of
-// it
-//           is a sample.
-// Output:   wire in GB/s, case "link": what bench/far/stream.cpp tells of its interface, in and out, is compared with.
+// Question: how many bytes per second does the link carry that transfers the chunks of far memory?
+// Method:   ucx_perftest's ucp_put_bw, 2 MiB, four outstanding, one direction, always the same memory, made by UCX. One
+//           run is one sample.
+// Output:   wire in GB/s, case "link", the reference for the traffic that far.cpp reports for its interface.
 
 #include "harness/worker.hpp"
 #include "wires/ucx_perftest.hpp"

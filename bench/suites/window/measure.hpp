@@ -1,19 +1,19 @@
 #pragma once
 
 // Question: how long does it take to write N bytes of another rank's memory, or to read them?
-// Method:   rank 0 pushes into rank 1's memory, or pulls from it. Rank 1 takes no part, but for what it does meanwhile:
+// Method:   rank 0 pushes into rank 1's memory, or pulls from it. Rank 1 takes no part. Meanwhile:
 //             waiting    it waits in the library, in a receive
-//             computing  it computes, without a call of the library, for a time fixed before (owner.hpp). Where a
-//                        system needs rank 1's help, an operation takes as long as the computation goes on.
+//             computing  it computes for a fixed time without calling the library (owner.hpp). If a system needs rank
+//                        1's help, an operation takes until the computation ends.
 //           The memory:
-//             ours  made by the system
-//             own   the program's, made accessible
-//           Operations are timed in batches of about 20 us, and a batch is one sample (batches.hpp).
-//             latency  one operation, then what completes it: a flush of a push
-//             rate     16 operations, each with memory of its own, completed together
-//           Warm, they use the same memory each time, on both sides. Cold, another each time, out of pools of four
-//           times the last-level cache; all of it was reached once before, and caches are emptied before each size.
-//           Before a size is measured it is checked, byte by byte, at the first and at the last place of the window.
+//             ours  allocated by the system
+//             own   memory of the program, made accessible
+//           Operations are timed in batches of about 20 us, one sample each (batches.hpp).
+//             latency  one operation and its completion: a push is flushed
+//             rate     16 operations, each on its own memory, completed together
+//           Warm, they use the same memory each time, on both sides. Cold, they use other memory each time, from pools
+//           of four times the last-level cache. The pools were accessed once before, and caches are emptied before each
+//           size. Before a size is measured, bytes at the first and last position of the window are checked.
 // Output:   latency in us, rate in GB/s against bytes; case "push ours waiting", "pull own computing cold", ...
 
 #include "harness/buffers.hpp"

@@ -1,4 +1,4 @@
-// `tonari bench window`: how it is put to the systems, and how the answer is told. bench/window.hpp measures.
+// `tonari bench window`: its options, launches and tables. See measure.hpp.
 
 #include "driver/registry.hpp"
 #include "driver/table.hpp"

@@ -1,9 +1,9 @@
-// Question: as bench/window.hpp, put to UCX by its own measurement.
-// Method:   ucx_perftest's ucp_put_bw and ucp_get, with one operation under way (latency) and with 16 (rate); memory
-//           that UCX made, always the same. An operation counts when it is complete here: no flush makes sure that a
-//           put is there, so it is asked a little less than the others are. "computing" is its -o, by which the owner
-//           does not progress. A run of it is one sample.
-// Output:   as bench/window.hpp; cases "push ours waiting" and the like.
+// Question: that of measure.hpp, for UCX, by its own measurement.
+// Method:   ucx_perftest's ucp_put_bw and ucp_get, with one outstanding operation (latency) and with 16 (rate); always
+//           the same memory, made by UCX. An operation counts when it is complete at the origin: no flush ensures that
+//           a put has arrived, so this is slightly less work. "computing" is its option -o, with which the owner makes
+//           no progress. One run is one sample.
+// Output:   as measure.hpp; cases "push ours waiting" and the like.
 
 #include "harness/placement.hpp"
 #include "harness/worker.hpp"
