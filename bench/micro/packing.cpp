@@ -1,7 +1,7 @@
 // Question: what does it cost to keep pages compressed, and how much smaller do they get?
 // Method:   far memory's packed store over a server in this process; 64 MiB of each kind of data are stored and fetched
 //           block by block, in ten rounds, of which the median is told.
-// Output:   lines for people: microseconds a page, and the share of their size that pages take. Usage: packing
+// Output:   lines for people: microseconds per page, and the share of their size that pages take. Usage: packing
 
 #include "base/clock.hpp"
 #include "far/packed_store.hpp"

@@ -1,4 +1,4 @@
-"""`tonari bench` itself: what it lists, what it refuses, and how it stops."""
+"""`tonari bench` itself: its list, its refusals, and how it stops."""
 
 import os
 import re
@@ -23,7 +23,7 @@ class Listing(BenchTest):
 
 
 class Refusal(BenchTest):
-    def test_of_an_unknown_name_offers_the_nearest(self):
+    def test_offers_the_nearest_name_for_an_unknown_one(self):
         self.assertIn("did you mean pingpong?", self.refused("pingpng"))
         for name in ("nothing-like-it", "foo", "l"):
             error = self.refused(name)
@@ -31,17 +31,17 @@ class Refusal(BenchTest):
             listed = re.search(r"there are (.*); `tonari bench` says", error).group(1)
             self.assertEqual(sorted(re.split(", | and ", listed)), NAMES)
 
-    def test_of_wrong_sizes_says_what_is_right(self):
+    def test_explains_wrong_sizes(self):
         for sizes in ("8x", "0", "-8", "64-8", "", ",", "8,,16", "99999999999999999999", "17179869184G", "1T"):
             with self.subTest(sizes=sizes):
                 self.assertRegex(self.refused("pingpong", "--sizes", sizes), "--sizes.* (size|needs a value)")
 
-    def test_of_a_network_that_nothing_would_go_by(self):
+    def test_refuses_a_network_that_no_rank_would_use(self):
         for name in ("pingpong", "lock"):
             self.assertIn("--network tcp: ranks of one machine use its memory, not the network; add --apart network",
                           self.refused(name, "--network", "tcp"))
 
-    def test_of_wrong_choices_lists_the_right_ones(self):
+    def test_lists_the_choices_for_a_wrong_one(self):
         self.assertIn("choose among warm,cold", self.refused("pingpong", "--buffers", "tepid"))
         self.assertIn("blocking,posted,unexpected", self.refused("pingpong", "--receivers", "blocking,lost"))
         for split in ("49", "-1", "x", "0,,8"):
@@ -53,7 +53,7 @@ class Refusal(BenchTest):
         self.assertIn("started-receive", self.refused("lu", "--modes", "sending"))
         self.assertIn("--sweep: it takes n or ranks", self.refused("lu", "--sweep", "columns"))
 
-    def test_of_wrong_numbers_says_what_is_right(self):
+    def test_explains_wrong_numbers(self):
         for option, what in (("--block", "columns"), ("--rounds", "rounds"), ("--ranks", "ranks")):
             for number in ("0", "-1", "x", "1.5", "99999999999999999999"):
                 with self.subTest(option=option, number=number):
@@ -61,25 +61,25 @@ class Refusal(BenchTest):
                                      rf"^tonari bench lu: {option}: it takes a number of {what} from 1 to \d+; "
                                      rf"'{number}' is none; see tonari bench lu --help$")
 
-    def test_of_what_no_rank_could_start_with_comes_before_any_work(self):
+    def test_refuses_wrong_settings_before_any_work(self):
         status, output, error = self.run_job("bench", "lu", env=self.environment(TONARI_SPLIT="49"))
         self.assertEqual((status, output), (2, ""))
         self.assertRegex(error, "^tonari bench lu: TONARI_SPLIT=49: it takes a number from 0 to 48; .*\n$")
 
-    def test_of_a_second_name_behind_a_rival(self):
+    def test_refuses_a_second_name_after_a_rival(self):
         self.assertIn("'mpich' is one argument too many", self.refused("lu", "--rival", "openmpi", "mpich"))
 
-    def test_of_an_unknown_rival_lists_the_known_ones(self):
+    def test_lists_the_rivals_for_an_unknown_one(self):
         self.assertIn("mpich-mt", self.refused("pingpong", "--rival", "lam"))
 
-    def test_of_a_rival_that_cannot_be_asked_lists_what_it_can_be_asked(self):
+    def test_lists_the_benchmarks_that_a_rival_supports(self):
         self.assertIn("it knows pingpong, rate, window, atomics", self.refused("lock", "--rival", "ucx"))
         self.assertIn("can be asked stream, matmul", self.refused("pingpong", "--rival", "swap-zram"))
 
-    def test_of_one_rank_for_two(self):
+    def test_refuses_one_rank_where_two_are_needed(self):
         self.assertIn("-n 2", self.refused("pingpong", "-n", "1"))
 
-    def test_of_a_rival_that_is_not_installed_names_the_packages(self):
+    def test_names_the_packages_of_a_missing_rival(self):
         folder = os.path.join(self.folder, "bin")
         os.mkdir(folder)
         self.addCleanup(shutil.rmtree, folder)

@@ -20,7 +20,7 @@ namespace tonari::bench::allreduce {
 
 inline constexpr double batch_us = 500;
 
-/// Rank r's part of element i is (r + 1) * element(i): sums of these are exact.
+/// Rank r's part of element i is (r + 1) * element(i); sums of these are exact.
 inline double element(std::size_t i) noexcept { return static_cast<double>(i % 1009 + 1); }
 
 template <CollectiveWire W>

@@ -15,7 +15,7 @@ class Allreduce(CollectiveTest):
             self.check_positive(self.points(report, "tonari", case, "latency"), [8, 24, 65536])
         self.assertIn("ranks 3: latency, us, median", output)
 
-    def test_of_half_a_double_is_refused(self):
+    def test_refuses_half_a_double(self):
         self.assertIn("--sizes: 12 bytes are not a whole number of doubles; choose multiples of 8",
                       self.refused("allreduce", "--sizes", "8,12"))
 

@@ -28,7 +28,7 @@ inline constexpr int tag_order = 21;
 inline constexpr double batch_us = 100;
 inline constexpr std::uint64_t contended = 1000;  // additions of each rank, and of each kind
 
-/// What to measure, the same on both ranks.
+/// The cases to measure, the same on both ranks.
 struct Task {
   std::vector<std::string> operations;  // fetch-add, compare-and-swap
   std::vector<std::string> memories;    // ours, own
@@ -43,7 +43,7 @@ struct Task {
                static_cast<int>(options.number("computations", 3))} {}
 };
 
-/// Both ranks, at once.
+/// Checks concurrent additions. Both ranks call it.
 template <AtomicWire W>
 void check(W& wire, typename W::Window& window) {
   wire.barrier();
@@ -74,7 +74,7 @@ class Experiment {
       for (const auto& operation : task_.operations) {
         const auto label = operation + " " + memory + " " + owner;
         const auto samples = time(owner == "computing", operation == "fetch-add");
-        if (!right_) throw std::runtime_error("atomics: " + label + ": an operation answered a wrong number");
+        if (!right_) throw std::runtime_error("atomics: " + label + ": an operation returned a wrong number");
         output_.samples({label, "latency", "us", "bytes"}, sizeof(std::uint64_t), samples);
       }
     }
@@ -99,11 +99,11 @@ class Experiment {
   const Task& task_;
   Output& output_;
   Owner<W> owner_;
-  std::uint64_t next_;  // what the word is
+  std::uint64_t next_;  // the value of the word
   bool right_ = true;
 };
 
-/// One kind of memory. Both ranks.
+/// Measures one kind of memory. Both ranks call it.
 template <AtomicWire W>
 void run_window(W& wire, typename W::Window& window, const Task& task, const std::string& memory, Output& output) {
   std::ranges::fill(window.local(), std::byte{0});

@@ -23,7 +23,7 @@ class Atomics final : public Question {
   [[nodiscard]] bool has_ucx() const override { return true; }
   [[nodiscard]] int default_ranks() const override { return 2; }
   [[nodiscard]] std::string_view examples() const override {
-    return "Prints the time until the answer is known, the median of all rounds, in microseconds. ucx is "
+    return "Prints the time until the result is known, the median of all rounds, in microseconds. ucx is "
            "ucx_perftest,\n"
            "UCX's own measurement, in memory that it makes. Open MPI is asked without its component rdma, in which\n"
            "4.1.4 crashes.\n"
@@ -38,8 +38,8 @@ class Atomics final : public Question {
     add_list(command, "--operations", operations_, "Which ones");
     add_list(command, "--memory", memory_, "ours: memory that the system makes. own: memory that the program has");
     add_list(command, "--owner", owner_,
-             "What the owner of the word does meanwhile. waiting: is in a receive. computing: calls no library for a "
-             "fixed time");
+             "The activity of the owner of the word. waiting: is in a receive. computing: calls no library for a fixed "
+             "time");
   }
 
   [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options,

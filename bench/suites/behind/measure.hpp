@@ -38,7 +38,7 @@ inline constexpr std::size_t rounds_dropped = 10;
 inline constexpr std::size_t rounds_max = 50'000;
 inline constexpr std::size_t windows_ahead = 2;
 
-/// What one rank sends to rank 0: windows of so many messages, one for each credit.
+/// The traffic from one rank to rank 0: windows of this many messages, one per credit.
 struct Flow {
   int rank;
   std::size_t bytes;
@@ -49,7 +49,7 @@ inline constexpr Flow flood{3, 8, 64};
 
 using Number = std::uint64_t;
 
-/// A message's number stands at both of its ends, which may be the same.
+/// A message has its number at its first and last bytes, which may be the same.
 inline void put_number(std::span<std::byte> message, Number number) noexcept {
   std::memcpy(message.data(), &number, sizeof number);
   std::memcpy(message.last(sizeof number).data(), &number, sizeof number);
@@ -73,7 +73,7 @@ struct Window {
   std::vector<typename W::Request> requests;
 };
 
-/// The sender of a flow: sleeps until the first credit, and ends with one that says so.
+/// The sender of a flow: sleeps until the first credit, and ends at a credit that says so.
 template <StartedWire W>
 void pour(W& wire, const Flow& flow) {
   Window<W> window(flow);
@@ -100,9 +100,9 @@ class Sink {
   void open() {
     for (auto& window : windows_) ask_for(window);
   }
-  /// Whether the next window is here. Messages of a rank arrive in order.
+  /// Returns whether the next window has arrived. Messages of a rank arrive in order.
   [[nodiscard]] bool has_arrived() { return wire_.test(next_window().requests.back()); }
-  /// Waits for the next window, and asks for another.
+  /// Waits for the next window, and requests another.
   void turn() {
     auto& window = next_window();
     take(window);
@@ -138,7 +138,7 @@ class Sink {
   std::size_t taken_ = 0;
 };
 
-/// Rank 1.
+/// The side of rank 1.
 template <StartedWire W>
 void return_balls(W& wire) {
   while (true) {
@@ -149,7 +149,7 @@ void return_balls(W& wire) {
   }
 }
 
-/// Rank 0: half of each round trip, in us. `between()` is called after each.
+/// The side of rank 0: returns half of each round trip, in us. Calls `between()` after each.
 template <StartedWire W, class Between>
 std::vector<double> play(W& wire, double budget_us, Between between) {
   std::vector<double> samples;

@@ -20,8 +20,8 @@ class Behind final : public Question {
   [[nodiscard]] int default_ranks() const override { return 4; }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints half the round trip of 8 bytes between ranks 0 and 1, the median of all rounds, in microseconds: "
-           "alone, and behind what rank 2 (messages of 16 MiB) and rank 3 (8-byte messages) send to rank 0 all the "
-           "time. stream and flood are how much of that came in.\n"
+           "alone, and behind other traffic. Rank 2 sends messages of 16 MiB to rank 0 all the time, and rank 3 "
+           "8-byte messages. stream and flood are the rates at which they arrived.\n"
            "\n"
            "Examples:\n"
            "  tonari bench behind --quick\n"

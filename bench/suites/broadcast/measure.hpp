@@ -61,7 +61,7 @@ struct Tree {
   }
 };
 
-/// One size of one way. Every rank does the same.
+/// Measures one size and way. Every rank calls it.
 template <class Way, StartedWire W>
 class Experiment {
  public:
@@ -89,7 +89,7 @@ class Experiment {
     }
   }
 
-  /// us until each rank's reply, that of rank 1 first. On the other ranks the time of their own part.
+  /// Returns the us until each rank's reply, rank 1 first; on other ranks the time of their own part.
   std::vector<double> replies_us() {
     const auto others = static_cast<std::size_t>(wire_.size()) - 1;
     std::vector<double> times(others);

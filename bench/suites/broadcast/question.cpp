@@ -15,7 +15,7 @@ class Broadcast final : public CollectiveQuestion {
                        "how long does a broadcast of N bytes take, until each rank has it and until all have?",
                        "Prints medians in microseconds, of the system's own broadcast (library) and of a tree made by "
                        "hand of sends "
-                       "and receives. reply: until a rank's answer is back at rank 0. latency: among many broadcasts "
+                       "and receives. reply: until a rank's reply is back at rank 0. latency: among many broadcasts "
                        "in a row, until "
                        "the last rank has it.\n"
                        "\n"

@@ -21,25 +21,26 @@
 #include <utility>
 #include <vector>
 
-// The cases of coherence whose data are guarded: coherence.hpp says what they are.
+// The cases with guarded data; measure.hpp describes them.
 namespace tonari::bench::coherence {
 
-/// Every byte of it is the number of the last write, modulo 256.
+/// Guarded data; every byte is the number of the last write, modulo 256.
 using Numbered = guarded_span<std::uint8_t>;
 
 inline constexpr std::array<std::pair<Mover, const char*>, 3> movers{
     {{Mover::owner_puts, "owner-puts"}, {Mover::asker_asks, "asker-asks"}, {Mover::asker_gets, "asker-gets"}}};
 
-/// Throws if a lock was not given, or if it guards anything else than what this write has left.
+/// Throws if the lock was not acquired, or if the data is not that of write `number`.
 template <class T>
 void require_number(const GuardedAccess<T>& access, std::uint8_t number) {
   if (!access) throw std::runtime_error(std::string(explain(access.status())));
   if (access[0] != number || access[access.size() - 1] != number) {
-    throw std::runtime_error("coherence: guarded data are not those that were written last");
+    throw std::runtime_error("coherence: guarded data differ from the last write");
   }
 }
 
-/// What rank 0 waits for ownership and data, each time after rank 1 has written: in us. Rank 1 waits in the library.
+/// Returns the times that rank 0 waits for ownership and data after each write of rank 1, in us. Rank 1 waits in the
+/// library.
 inline std::vector<double> hand_over(Job& job, TonariWire& wire, Numbered& data, int turns) {
   constexpr int tag_turn = 61;
   const int other = 1 - job.rank();
@@ -55,7 +56,7 @@ inline std::vector<double> hand_over(Job& job, TonariWire& wire, Numbered& data,
     (void)access.release();
     if (turn + 1 != turns) wire.send({}, other, tag_turn);
   }
-  return {samples.begin() + 1, samples.end()};  // the first turn is the home's own
+  return {samples.begin() + 1, samples.end()};  // at the first turn the home owns the data itself
 }
 
 inline void measure_guarded_handover(Job& job, TonariWire& wire, const std::vector<std::size_t>& sizes, int turns,
@@ -74,22 +75,22 @@ inline void measure_guarded_handover(Job& job, TonariWire& wire, const std::vect
   }
 }
 
-/// A write as rank 0 saw it.
+/// The times of a write on rank 0.
 struct Write {
   std::uint64_t called_ns;
   std::uint64_t entered_ns;  // no reader has a copy any more
   std::uint64_t unlock_ns;
 };
 
-/// The same write as a reader saw it, by its own clock. Sent as it lies here.
+/// The times of the same write on a reader, by its own clock. Sent in this layout.
 struct Seen {
-  std::uint64_t stopped_ns;  // it called for the data, and might not read those from before
+  std::uint64_t stopped_ns;  // it requested the data; its copy was invalid
   std::uint64_t updated_ns;
 };
 
-/// What is known of many writes: a sample each, in us.
+/// The times of many writes in us, one sample each.
 struct WriteTimes {
-  std::vector<double> locked;  // by the writer
+  std::vector<double> locked;  // until the writer holds the lock
   std::vector<double> first_stopped;
   std::vector<double> last_stopped;
   std::vector<double> first_updated;
@@ -120,15 +121,15 @@ class WrittenAndRead {
   WrittenAndRead(Job& job, TonariWire& wire, std::size_t bytes, const GuardedOptions& options)
       : wire_(wire), data_(job, bytes, options), crowded_(job.size() > ::sysconf(_SC_NPROCESSORS_ONLN)) {}
 
-  /// So many writes, but for the first, while all others read without end. Rank 0 gets their times; every rank calls
-  /// it, once, as the next.
+  /// Measures this many writes except the first, while all others read continuously. Rank 0 gets the times. Every rank
+  /// calls it, once; the same holds for measure_reads().
   WriteTimes measure_writes(int writes, const Clocks& clocks) {
     if (wire_.rank() != 0) {
       read_on(writes);
       return {};
     }
     WriteTimes times;
-    (void)gather<Seen>();  // of no write
+    (void)gather<Seen>();  // before the first write
     for (int i = 1; i <= writes; ++i) {
       const Write write = this->write(static_cast<std::uint8_t>(i));
       const auto seen = gather<Seen>();
@@ -138,8 +139,8 @@ class WrittenAndRead {
     return times;
   }
 
-  /// What all others wait for the data when they read them next, at the same time: the shortest and the longest of
-  /// them, in us.
+  /// Returns, per write, the shortest and the longest time of the next read by the others, who read at the same time,
+  /// in us.
   std::pair<std::vector<double>, std::vector<double>> measure_reads(int writes) {
     std::vector<double> shortest;
     std::vector<double> longest;
@@ -219,10 +220,10 @@ class WrittenAndRead {
 
   TonariWire& wire_;
   Numbered data_;
-  bool crowded_;  // who reads on gives its processor to others in between
+  bool crowded_;  // a continuous reader yields its processor between reads
 };
 
-/// While it lives, ranks are told of writes one by one.
+/// While it exists, ranks are notified of writes one by one.
 class OneByOne {
  public:
   explicit OneByOne(Job& job) : replicas_(share::ShareRuntime::of(job.session()).guards()) {
@@ -235,7 +236,7 @@ class OneByOne {
   share::ReplicaTable& replicas_;
 };
 
-/// What the cases with many readers have in common.
+/// Parameters of the cases with many readers.
 struct ReadersTask {
   std::size_t bytes;
   int writes;
@@ -256,7 +257,7 @@ inline void measure_guarded_reads(Job& job, TonariWire& wire, const ReadersTask&
   }
 }
 
-/// No data move: the mover does not matter.
+/// Measures invalidations. No data moves, so the mover does not matter.
 inline void measure_invalidations(Job& job, TonariWire& wire, const ReadersTask& task, const std::string& suffix,
                                   const Clocks& clocks, Output& output) {
   WrittenAndRead data(job, wire, task.bytes, {});

@@ -45,7 +45,7 @@ inline constexpr std::size_t page_words = 4096 / sizeof(std::uint64_t);
 inline constexpr std::size_t stride_pages = 16;
 inline constexpr double batch_us = 100;
 
-/// Pages with their home at rank 1, all written there.
+/// Pages whose home is rank 1, which has written them all.
 class Pages {
  public:
   Pages(Job& job, std::size_t pages) : array_(job, pages * page_words, at_rank_1()) {
@@ -89,7 +89,7 @@ inline std::vector<std::size_t> shuffled(std::size_t pages) {
   return order;
 }
 
-/// What one page took, in samples of neighbours in the order: most of a sequence are there when they are touched.
+/// The time per page, in samples of successive pages: most pages of a sequence are present when they are accessed.
 inline std::vector<double> read_all(const Pages& pages, const std::vector<std::size_t>& order, std::size_t a_sample) {
   std::vector<double> samples;
   for (std::size_t at = 0; at + a_sample <= order.size(); at += a_sample) {
@@ -184,7 +184,7 @@ inline void measure_handover(Job& job, int turns, Output& output) {
     if (over || (count - begin) % 2 != self) continue;
     shared.word(0) = count + 1;
     const std::uint64_t now_ns = monotonic_ns();
-    samples.push_back(static_cast<double>(now_ns - since_ns) / 2000);  // there and back
+    samples.push_back(static_cast<double>(now_ns - since_ns) / 2000);  // a round trip
     since_ns = now_ns;
   }
   if (job.rank() == 0) output.samples({"lock-handover", "latency", "us", "ranks"}, job.size(), samples);

@@ -25,10 +25,10 @@ const std::vector<std::string> all_cases{"read-random",      "read-sequential", 
                                          "release",          "barrier",         "lock-again",   "lock-handover",
                                          "guarded-handover", "guarded-read",    "invalidate",   "update"};
 
-/// One rank writes, and all others read: asked with several numbers of these.
+/// Returns true for cases with one writer and several numbers of readers.
 bool has_readers(const std::string& name) { return name == "guarded-read" || name == "invalidate" || name == "update"; }
 
-/// A row for each case, a column for each number of readers: what the first of them and the last have taken.
+/// One row per case, one column per number of readers: the times of the first and the last reader.
 std::string tell_readers(const Results& results) {
   std::vector<std::string> heading{"readers"};
   std::vector<std::vector<std::string>> rows;
@@ -54,7 +54,7 @@ class Coherence final : public Question {
     return "what does it cost to share pages and guarded data between hosts, and to synchronise?";
   }
   [[nodiscard]] int default_ranks() const override { return 2; }
-  [[nodiscard]] std::string rivals() const override { return "none: no other system is asked"; }
+  [[nodiscard]] std::string rivals() const override { return "no other system supports this benchmark"; }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints medians of all rounds, in microseconds: of a page read or written first; of a release after\n"
            "writing so many pages; of a barrier; of taking a mutex and letting it go; of guarded data that two ranks\n"
@@ -76,8 +76,9 @@ class Coherence final : public Question {
     add_sizes(command, options, "Pages written before a release; bytes of guarded data handed over",
               fmt::format("{}; {}", usual_pages, usual_bytes));
     command
-        .add_option("--readers", readers_,
-                    "Ranks that read what one writes, one number after the other (default: 1 to 7, with --quick 1,2)")
+        .add_option(
+            "--readers", readers_,
+            "Numbers of ranks that read while one writes, one after the other (default: 1 to 7, with --quick 1,2)")
         ->type_name("LIST")
         ->group("The question");
   }
@@ -108,7 +109,7 @@ class Coherence final : public Question {
  private:
   static constexpr const char* usual_pages = "1,8,64,512";
   static constexpr const char* usual_bytes = "8,256,4K,16K";
-  static constexpr int guarded_bytes = 4096;  // of the cases with readers
+  static constexpr int guarded_bytes = 4096;  // in the cases with readers
 
   [[nodiscard]] Ask ask(const BenchOptions& options, const std::vector<std::string>& cases, int ranks) const {
     Ask ask{"coherence", options.launch, {}};

@@ -37,13 +37,13 @@ inline constexpr double batch_us = 10'000;
 inline constexpr int tag_message = 1;
 inline constexpr int tag_reply = 2;
 
-/// What a rank's host has sent again. Sent between ranks as it lies here.
+/// The retransmissions of a rank's host. Sent in this layout.
 struct Retransmitted {
   std::array<char, 44> host{};
   std::uint64_t segments = 0;
 };
 
-/// Since the host was started; 0 where it does not tell.
+/// Returns the count since the host was started; 0 if the host does not report it.
 inline std::uint64_t retransmitted_here() {
   std::ifstream file("/proc/net/snmp");
   std::vector<std::string> names;
@@ -59,11 +59,11 @@ inline std::uint64_t retransmitted_here() {
   return 0;
 }
 
-/// Who sends to whom.
+/// The pairs of senders and receivers.
 struct Pairs {
   static constexpr const char* name = "pairs";
   static int senders_max(int ranks) { return ranks / 2; }
-  /// -1: it does not send.
+  /// Returns -1 if the rank does not send.
   static int receiver(int rank, int senders, int ranks) { return rank < senders ? rank + ranks / 2 : -1; }
 };
 struct Incast {
@@ -72,7 +72,7 @@ struct Incast {
   static int receiver(int rank, int senders, int /*ranks*/) { return rank >= 1 && rank <= senders ? 0 : -1; }
 };
 
-/// One size, way and number of senders. Every rank does the same.
+/// Measures one size, way and number of senders. Every rank calls it.
 template <class Way, StartedWire W>
 class Experiment {
  public:
@@ -138,7 +138,7 @@ class Experiment {
     }
   }
 
-  /// On rank 0; each host is counted once.
+  /// On rank 0, counting each host once.
   std::uint64_t retransmitted_on_all() {
     constexpr int tag_retransmitted = 903;
     const Retransmitted mine{place_of_this_rank().host, retransmitted_here()};

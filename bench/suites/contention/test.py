@@ -29,8 +29,8 @@ class Contention(BenchTest):
                     self.check(report, system, 2)
 
 
-class Refusal(BenchTest):
-    def test_of_one_rank(self):
+class Refusals(BenchTest):
+    def test_refuses_one_rank(self):
         self.assertIn("contention needs two ranks or more: -n 2", self.refused("contention", "-n", "1"))
 
 

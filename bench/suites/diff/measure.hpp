@@ -37,10 +37,10 @@ namespace tonari::bench::diff {
 inline constexpr std::size_t page_bytes = 4096;
 inline constexpr std::size_t warm_pages = 16;
 inline constexpr std::size_t run_bytes = 64;
-inline constexpr std::size_t run_head_bytes = 8;  // where it goes and how long it is
+inline constexpr std::size_t run_head_bytes = 8;  // its place and length
 inline constexpr double batch_us = 20;
 
-/// A byte of a target that nobody has stored to: neither the twin's nor the data's.
+/// A byte of a target that was not stored to; differs from all bytes of twins and data.
 inline constexpr std::byte untouched{0};
 
 struct ByTonari {
@@ -72,7 +72,7 @@ struct ByMemcmp {
   }
 };
 
-/// As many pages as make up `bytes` together with their twins and targets.
+/// Pages that take `bytes` together with their twins and targets.
 class Pages {
  public:
   explicit Pages(std::size_t bytes)
@@ -81,7 +81,7 @@ class Pages {
         twins_(count_ * page_bytes),
         targets_(count_ * page_bytes) {}
 
-  /// Of each page `percent` differ: single bytes, or runs.
+  /// Makes `percent` of the bytes of each page differ: single bytes, or runs.
   void change(unsigned percent, bool runs) {
     std::mt19937_64 random(percent);
     fill_twins(random);
@@ -113,7 +113,7 @@ class Pages {
     return static_cast<double>(monotonic_ns() - start) / 1000 / operations;
   }
 
-  /// Stores every page once more. Answers how many bytes of targets are not as they should be.
+  /// Stores every page once more. Returns the number of wrong bytes in targets.
   template <class System>
   std::size_t wrong(const System& system) {
     for (std::size_t page = 0; page < count_; ++page) {
@@ -128,7 +128,7 @@ class Pages {
     return wrong;
   }
 
-  /// What would travel of the first pages.
+  /// Returns the bytes that would travel per page, for the first pages.
   [[nodiscard]] std::vector<double> travelling() const {
     std::vector<double> of_pages(warm_pages);
     for (std::size_t page = 0; page < warm_pages; ++page) {
@@ -145,7 +145,7 @@ class Pages {
  private:
   static constexpr std::byte change_bits{0x5a};
 
-  /// No byte is such that it, or what becomes of it, is `untouched`.
+  /// Returns a byte that is never `untouched`, also after a change.
   void fill_twins(std::mt19937_64& random) {
     for (std::byte& byte : twins_.bytes()) {
       byte = static_cast<std::byte>(random());
@@ -192,7 +192,7 @@ void run(const System& system, const Options& options, Output& output, bool tell
   }
 }
 
-/// The code of the level that was asked for.
+/// Returns the code of a level.
 inline const tonari::window::DiffCode& code_of(const std::string& level) {
   for (const auto known : tonari::window::diff_levels) {
     const auto* const code = tonari::window::diff_code(known);

@@ -69,7 +69,7 @@ class Diff final : public Question {
   std::optional<std::string> cases_;
 };
 
-/// A launch for tonari, one for each level below its own, one for the others.
+/// One launch for tonari, one per lower level, and one for the other systems.
 std::vector<Launch> Diff::plan(const BenchOptions& options, const std::vector<System>& systems) const {
   if (options.launch.ranks != 1) throw SetupError("diff needs one rank, no more: -n 1");
   if (std::ranges::any_of(systems, [](const System& system) { return system.family != Family::tonari; })) {

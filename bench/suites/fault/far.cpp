@@ -18,7 +18,7 @@ using namespace tonari::bench::far;
 constexpr std::size_t page_words = 512;
 constexpr std::size_t accesses_max = 200'000;
 
-/// A page has the same number in all its words but the first: which page it is, and how often it was written.
+/// All words of a page but the first have the same value, from the number of the page and of its writes.
 std::uint64_t content(std::size_t page, std::uint64_t version) { return mix(page * 1000 + version); }
 
 void write_page(std::uint64_t* page, std::size_t index, std::uint64_t version) {

@@ -36,7 +36,7 @@ double residual(const fftw_complex* data, Size size) {
 #pragma omp parallel for schedule(static) reduction(max : largest)
   for (std::size_t i = 0; i < count; ++i) {
     const double difference = std::hypot(data[i][0] * scale - fraction(i), data[i][1] * scale - fraction(~i));
-    largest = difference <= largest ? largest : difference;  // a NaN is no less
+    largest = difference <= largest ? largest : difference;  // keeps a NaN
   }
   return largest / (std::log(static_cast<double>(count)) * std::numeric_limits<double>::epsilon());
 }

@@ -31,7 +31,7 @@
 
 namespace tonari::bench::himeno {
 
-/// What a rank has in the end.
+/// The result of a rank.
 struct Done {
   std::uint64_t steps = 0;
   double gosa = 0;
@@ -42,7 +42,7 @@ struct SerialResult {
   double gosa;
 };
 
-/// What so many steps of one rank make.
+/// The result of this many steps on one rank.
 inline SerialResult serial_result(const Shape& shape, std::uint64_t steps) {
   const Bands bands = shape.bands(1);
   SerialResult result{LocalLines<float>(bands), 0};
@@ -57,7 +57,7 @@ inline SerialResult serial_result(const Shape& shape, std::uint64_t steps) {
 
 inline bool is_near(double gosa, double expected) noexcept { return std::fabs(gosa - expected) <= 1e-6 * expected; }
 
-/// Each rank has its band, and exchanges planes.
+/// The case `message`: each rank has its band, and exchanges planes.
 template <StartedWire W>
 class Messages {
  public:
@@ -102,7 +102,7 @@ class Messages {
   Done done_;
 };
 
-/// As measure_steps() wants it: with the sum of all ranks' gosa.
+/// Measures with measure_steps(), and sums all ranks' gosa.
 template <StartedWire W, class Program>
 class WithGosa {
  public:
@@ -122,7 +122,7 @@ class WithGosa {
   double sum_ = 0;
 };
 
-/// `parallel`: how many ranks, or threads, there are.
+/// `parallel` is the number of ranks or threads.
 template <StartedWire W, class Program>
 void measure(W& wire, const Shape& shape, int parallel, const Options& options, Program& program, Output& output) {
   StepsTask task = steps_task(options, parallel);

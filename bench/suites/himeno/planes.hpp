@@ -16,7 +16,7 @@ namespace tonari::bench::himeno {
 // Himeno's benchmark: Poisson's equation for a pressure by Jacobi's iteration with 19 points, its coefficients in
 // arrays.
 
-/// A size that the benchmark defines. Arrays have one element more each way than is used, as there.
+/// A size that the benchmark defines. As there, arrays have one unused element in each dimension.
 struct Shape {
   std::string name;
   std::size_t planes;
@@ -49,13 +49,13 @@ inline void fill(const Lines<float>& pressure, Band band, const Shape& shape) {
   }
 }
 
-/// The arrays beside the pressure, by their names in the benchmark.
+/// The arrays other than the pressure, with their names in the benchmark.
 enum Field : std::uint8_t { a0, a1, a2, a3, b0, b1, b2, c0, c1, c2, wrk1, bnd, wrk2, fields };
 
-/// Where those of a plane, or of a row, begin.
+/// Returns the arrays from a plane, or a row, on.
 using Fields = std::array<float*, fields>;
 
-/// Of squares, in lanes: a single sum would be one long chain of additions.
+/// A sum of squares, in lanes: a single sum would be one long chain of additions.
 inline double sum_of_squares(std::span<const float> values) noexcept {
   constexpr std::size_t lanes = 8;
   std::array<float, lanes> sums{};
@@ -69,7 +69,7 @@ inline double sum_of_squares(std::span<const float> values) noexcept {
   return sum;
 }
 
-/// Answers its part of gosa. Not inlined: so all cases run the same code, and round alike.
+/// Returns the plane's part of gosa. Not inlined, so that all cases run the same code and round alike.
 [[gnu::noinline]] inline double relax_plane(const Shape& shape, const float* before, const float* here,
                                             const float* after, const Fields& fields_of_plane) {
   static constexpr std::size_t columns_max = 512;
@@ -83,7 +83,7 @@ inline double sum_of_squares(std::span<const float> values) noexcept {
     Fields f;
     for (std::size_t field = 0; field < fields; ++field) f[field] = fields_of_plane[field] + start;
     float* const to = f[wrk2];
-#ifndef __clang__  // which does not know it
+#ifndef __clang__  // which lacks the attribute
 #pragma GCC ivdep
 #endif
     for (std::ptrdiff_t k = 1; k < end; ++k) {
@@ -101,7 +101,7 @@ inline double sum_of_squares(std::span<const float> values) noexcept {
   return gosa;
 }
 
-/// The coefficients of a band's planes, and what they become before it is the pressure.
+/// The coefficients of a band's planes, and the new pressure before it is copied back.
 class Planes {
  public:
   Planes(const Shape& shape, Band band) : shape_(shape), band_(band) {
@@ -114,7 +114,7 @@ class Planes {
     }
   }
 
-  /// Answers gosa, by how much the pressure of the band will change.
+  /// Computes the new pressure of the band. Returns gosa, the sum of squared changes.
   double relax(const Lines<float>& pressure) {
     double gosa = 0;
     for (std::size_t plane = band_.first; plane < band_.end; ++plane) {
@@ -123,7 +123,7 @@ class Planes {
     return gosa;
   }
 
-  /// Planes of the band get their new pressure.
+  /// Copies the new pressure of some planes back.
   void copy_back(const Lines<float>& pressure, Band band) const {
     for (std::size_t plane = band.first; plane < band.end; ++plane) {
       const float* const from = values_[wrk2].data() + (plane - band_.first) * shape_.plane_elements();

@@ -12,7 +12,7 @@ namespace tonari::bench::himeno {
 
 namespace {
 
-/// The pressure is shared.
+/// The case `share`: the pressure is a shared array.
 class Shared {
  public:
   Shared(Job& job, const Shape& shape, const Sharing& sharing)
@@ -30,7 +30,7 @@ class Shared {
   void run(std::uint32_t steps) {
     for (; steps != 0; --steps, ++done_.steps) {
       done_.gosa = planes_.relax(pressure_.lines());
-      require(share::barrier(job_));  // all have read the old pressure
+      require(share::barrier(job_));  // all ranks have read the old pressure
       planes_.copy_back(pressure_.lines(), band_);
       pressure_.wrote_edges();
       require(share::barrier(job_));
@@ -40,7 +40,7 @@ class Shared {
 
   [[nodiscard]] double gosa() const noexcept { return done_.gosa; }
 
-  /// Rank 0 reads what all have written.
+  /// Rank 0 reads the elements that all ranks wrote.
   std::size_t wrong(double gosa) {
     pressure_.wrote_all();
     require(share::barrier(job_));
@@ -60,7 +60,7 @@ class Shared {
   Done done_;
 };
 
-/// The outermost planes of each band are guarded.
+/// The case `guarded`: the outermost planes of each band are guarded.
 class Guarded {
  public:
   Guarded(Job& job, TonariWire& wire, const Shape& shape)
@@ -80,7 +80,7 @@ class Guarded {
   void run(std::uint32_t steps) {
     for (; steps != 0; --steps, ++done_.steps) {
       relax();
-      wire_.barrier();  // all have read the old pressure
+      wire_.barrier();  // all ranks have read the old pressure
       copy_back();
       wire_.barrier();
     }
@@ -107,7 +107,7 @@ class Guarded {
       planes_.copy_back(pressure_.lines(), {band_.first, band_.first + 1});
       planes_.copy_back(pressure_.lines(), {band_.end - 1, band_.end});
     }
-    planes_.copy_back(pressure_.lines(), {band_.first + 1, band_.end - 1});  // while the edges are on their way
+    planes_.copy_back(pressure_.lines(), {band_.first + 1, band_.end - 1});  // while the edges travel
   }
 
   TonariWire& wire_;
@@ -119,7 +119,7 @@ class Guarded {
   Done done_;
 };
 
-/// Threads of this process, a band each.
+/// The case `openmp`: threads of this process, one band each.
 class Threads {
  public:
   Threads(const Shape& shape, int threads) : shape_(shape), bands_(shape.bands(threads)), pressure_(bands_) {

@@ -38,7 +38,7 @@ inline const SortClass& class_of(const Options& options) {
   return *found;
 }
 
-/// What a rank has found. Sent as it lies here.
+/// The result of a rank. Sent in this layout.
 struct Found {
   std::uint64_t misplaced = 0;
   Sorted sorted{};
@@ -54,7 +54,7 @@ inline std::size_t wrong_of(const std::vector<Found>& ranks) {
   return wrong + (is_sorted(sorted) ? 0 : 1);
 }
 
-/// One rank's sort, again and again.
+/// Repeats one rank's sort.
 template <class Exchange>
 class Sorting {
  public:
@@ -75,7 +75,7 @@ class Sorting {
   std::uint64_t misplaced_ = 0;
 };
 
-/// A Sorting a rank, as measure_steps() wants it.
+/// One Sorting per rank, as a Program for measure_steps().
 template <StartedWire W, class Exchange>
 class Program {
  public:
@@ -96,7 +96,7 @@ class Program {
   Sorting<Exchange> sorting_;
 };
 
-/// By messages.
+/// Exchanges keys by messages.
 template <CollectiveWire W>
 class WireExchange {
  public:

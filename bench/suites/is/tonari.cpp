@@ -11,9 +11,9 @@ namespace tonari::bench::is {
 
 namespace {
 
-/// Where the counts of each rank are, and the keys: in memory that all have.
+/// The counts of each rank, and the keys, in memory that all ranks access.
 struct Common {
-  std::vector<std::int64_t*> rows;  // of each rank: what is summed, then how many keys it has for each rank
+  std::vector<std::int64_t*> rows;  // per rank: values to sum, then the number of its keys for each rank
   std::size_t summed;
   int* keys;
 
@@ -26,7 +26,7 @@ struct Common {
   }
 };
 
-/// By common memory. Meeting: wrote_row(first, count), wrote_keys(first, count), and barrier().
+/// Exchanges keys in common memory. `Meeting` has wrote_row(first, count), wrote_keys(first, count), and barrier().
 template <class Meeting>
 class CommonExchange {
  public:
@@ -44,7 +44,7 @@ class CommonExchange {
     write_row(sent, common_.summed);
     for (std::size_t rank = 0; rank < received.size(); ++rank) received[rank] = common_.keys_for(rank, rank_);
   }
-  /// Those for a rank lie together, in the order of the ranks that they come from.
+  /// The keys for one rank are contiguous, in the order of their source ranks.
   void all_to_all_v(const std::vector<int>& sent, const std::vector<std::size_t>& sent_counts,
                     std::vector<int>& received, const std::vector<std::size_t>&) {
     std::size_t place = 0;
@@ -80,7 +80,7 @@ class CommonExchange {
   std::size_t rank_;
 };
 
-/// Shared arrays, as Common and as Meeting.
+/// The case `share`: shared arrays, as `Common` and `Meeting`.
 class SharedArrays {
  public:
   SharedArrays(Job& job, const SortClass& sort, const Sharing& sharing)
@@ -118,13 +118,13 @@ class SharedArrays {
 
   Job& job_;
   bool named_;
-  std::size_t pitch_;  // elements from row to row: whole pages
+  std::size_t pitch_;  // elements from row to row: entire pages
   shared_array<std::int64_t> rows_;
   shared_array<int> keys_;
   Common common_;
 };
 
-/// Memory of this process.
+/// The same for threads of this process.
 class ThreadMeeting {
  public:
   explicit ThreadMeeting(int threads) : barrier_(threads) {}
@@ -137,7 +137,7 @@ class ThreadMeeting {
   std::barrier<> barrier_;
 };
 
-/// A Sorting a thread.
+/// The case `openmp`: one Sorting per thread.
 class Threads {
  public:
   Threads(const SortClass& sort, int threads)

@@ -28,7 +28,7 @@ using Rows = Lines<double>;
 inline constexpr double operations_an_element = 4;
 
 inline Bands bands_of(std::size_t n, int ranks) {
-  constexpr std::size_t line_elements = 8;  // of a cache line
+  constexpr std::size_t line_elements = 8;  // per cache line
   return {n, (n + 2 + line_elements - 1) / line_elements * line_elements, ranks};
 }
 
@@ -38,7 +38,7 @@ inline void fill(const Rows& rows, Band band, std::size_t width) {
   }
 }
 
-/// Not inlined: so it is the same code in all cases, and rounds alike.
+/// Not inlined, so that all cases run the same code and round alike.
 [[gnu::noinline]] inline void relax(const double* above, const double* row, const double* below, double* to,
                                     std::size_t n) {
   for (std::size_t i = 1; i <= n; ++i) to[i] = 0.25 * ((above[i] + below[i]) + (row[i - 1] + row[i + 1]));
@@ -48,7 +48,7 @@ inline void sweep(const Rows& from, const Rows& to, Band band, std::size_t n) {
   for (std::size_t row = band.first; row < band.end; ++row) relax(from[row - 1], from[row], from[row + 1], to[row], n);
 }
 
-/// Two grids, of which each step reads one and writes the other.
+/// Two grids; each step reads one and writes the other.
 template <class Grid>
 class Grids {
  public:
@@ -65,7 +65,7 @@ class Grids {
   std::uint64_t steps_ = 0;
 };
 
-/// What so many steps of one rank make.
+/// The result of this many steps on one rank.
 inline LocalLines<double> serial_result(std::size_t n, std::uint64_t steps) {
   const Bands bands = bands_of(n, 1);
   Grids<LocalLines<double>> grids([&] { return LocalLines<double>(bands); });
@@ -76,7 +76,7 @@ inline LocalLines<double> serial_result(std::size_t n, std::uint64_t steps) {
   return std::move(grids.now());
 }
 
-/// Each rank has its band, and exchanges rows.
+/// The case `message`: each rank has its band, and exchanges rows.
 template <StartedWire W>
 class Messages {
  public:

@@ -30,7 +30,7 @@ class Jacobi(StepsTest):
     def test_rivals_compute_the_same(self):
         self.check_rivals("--size", "60")
 
-    def test_refuses_what_it_does_not_know(self):
+    def test_refuses_unknown_cases_and_rivals(self):
         self.assertIn("choose among message,share", self.refused("jacobi", "--cases", "shared"))
         self.assertIn("ucx", self.refused("jacobi", "--rival", "ucx"))
 

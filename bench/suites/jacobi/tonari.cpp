@@ -9,7 +9,7 @@ namespace tonari::bench::jacobi {
 
 namespace {
 
-/// Two shared arrays, and a barrier a step.
+/// The case `share`: two shared arrays, and a barrier per step.
 class Shared {
  public:
   Shared(Job& job, std::size_t n, const Sharing& sharing)
@@ -32,7 +32,7 @@ class Shared {
     }
   }
 
-  /// Rank 0 reads what all have written.
+  /// Rank 0 reads the elements that all ranks wrote.
   std::size_t wrong() {
     grids_.now().wrote_all();
     require(share::barrier(job_));
@@ -49,7 +49,7 @@ class Shared {
   Grids<SharedLines<double>> grids_;
 };
 
-/// Grids whose edges are guarded, and a barrier a step.
+/// The case `guarded`: grids with guarded edges, and a barrier per step.
 class Guarded {
  public:
   Guarded(Job& job, TonariWire& wire, std::size_t n)
@@ -84,7 +84,7 @@ class Guarded {
       sweep(from.lines(), to.lines(), {band_.first, band_.first + 1}, n_);
       if (band_.first + 1 != band_.end) sweep(from.lines(), to.lines(), {band_.end - 1, band_.end}, n_);
     }
-    sweep(from.lines(), to.lines(), {band_.first + 1, band_.end - 1}, n_);  // while the edges are on their way
+    sweep(from.lines(), to.lines(), {band_.first + 1, band_.end - 1}, n_);  // while the edges travel
   }
 
   TonariWire& wire_;
@@ -94,7 +94,7 @@ class Guarded {
   Grids<GuardedLines<double>> grids_;
 };
 
-/// Threads of this process, a band each.
+/// The case `openmp`: threads of this process, one band each.
 class Threads {
  public:
   Threads(std::size_t n, int threads)

@@ -1,6 +1,6 @@
 #pragma once
 
-// Question: how long does it take to get a lock that is on another rank, alone and in turn with others?
+// Question: how long does it take to get the lock of another rank, alone and in turn with others?
 // Method:   exclusive locks.
 //             uncontended  rank 0 acquires and releases the lock of rank 1, in batches of about 100 us. Rank 1 waits in
 //                          the library, or ("computing home") computes for a fixed time without calling it (owner.hpp).
@@ -35,23 +35,23 @@ inline constexpr int tag_turns = 22;
 inline constexpr double batch_us = 100;
 inline constexpr std::uint64_t begin_ns_max = 5'000'000'000;
 
-/// What the lock of a handover protects. Lies in the window as here.
+/// The data that the lock of a handover protects, in the layout of the window.
 struct Turns {
-  std::uint64_t count;   // since the window was made
+  std::uint64_t count;   // acquisitions since the window was made
   std::uint64_t last;    // the rank that had the lock last
   std::uint64_t begun;   // ranks that had it in this stretch of time
   std::uint64_t end_ns;  // of the stretch; 0: not all have begun
 };
 
-/// One rank's part in a stretch. Sent as it lies here.
+/// One rank's part in a stretch. Sent in this layout.
 struct Share {
   std::uint64_t all = 0;      // turns
-  std::uint64_t turns = 0;    // those that count: after all have begun, and before the end
-  std::uint64_t changes = 0;  // those of them that followed another rank's
+  std::uint64_t turns = 0;    // the turns that count: after all ranks have begun, and before the end
+  std::uint64_t changes = 0;  // counted turns after a turn of another rank
 };
 
-/// Takes turns until the stretch ends. It begins when all ranks have had the lock once: before, they may still be
-/// asleep, and leave it to the others.
+/// Takes turns until the stretch ends. It begins when all ranks have had the lock once: before, some may still be
+/// asleep and not compete.
 template <LockWire W>
 Share take_turns(W& wire, typename W::Window& window, std::uint64_t stretch_ns) {
   const auto me = static_cast<std::uint64_t>(wire.rank());
@@ -79,7 +79,7 @@ Share take_turns(W& wire, typename W::Window& window, std::uint64_t stretch_ns) 
   return share;
 }
 
-/// Every rank calls it; rank 0 reports a sample of each metric a stretch.
+/// Every rank calls it; rank 0 writes one sample of each metric per stretch.
 template <LockWire W>
 void measure_handover(W& wire, const Options& options, Output& output) {
   auto window = wire.allocate_with_locks(sizeof(Turns));

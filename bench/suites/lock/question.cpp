@@ -21,7 +21,7 @@ class Lock final : public Question {
  public:
   [[nodiscard]] std::string_view name() const override { return "lock"; }
   [[nodiscard]] std::string_view asks() const override {
-    return "how long does it take to get a lock that lies with another rank, alone and in turn with others?";
+    return "how long does it take to get the lock of another rank, alone and in turn with others?";
   }
   [[nodiscard]] int default_ranks() const override { return 0; }
   [[nodiscard]] std::string_view examples() const override {

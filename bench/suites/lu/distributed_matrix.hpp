@@ -13,7 +13,7 @@
 
 namespace tonari::bench::lu {
 
-/// Who has which columns: panels of `block` neighbouring columns (the last may be narrower), dealt cyclically.
+/// The distribution of columns: panels of `block` neighbouring columns (the last may be narrower), dealt cyclically.
 struct Layout {
   int n;
   int block;
@@ -23,7 +23,7 @@ struct Layout {
   [[nodiscard]] int owner(int panel) const noexcept { return panel % ranks; }
   [[nodiscard]] int start(int panel) const noexcept { return panel * block; }
   [[nodiscard]] int width(int panel) const noexcept { return std::min(block, n - start(panel)); }
-  /// How many columns `rank` has in the panels before `panel`, which may lie beyond the last.
+  /// Returns the number of columns of `rank` in the panels before `panel`, which may be past the last.
   [[nodiscard]] int columns_before(int panel, int rank) const noexcept {
     panel = std::min(panel, panels());
     const int mine = panel > rank ? (panel - rank + ranks - 1) / ranks : 0;
@@ -33,7 +33,7 @@ struct Layout {
   [[nodiscard]] int columns(int rank) const noexcept { return columns_before(panels(), rank); }
 };
 
-/// A factored panel as it travels: which rows were exchanged, then L from its diagonal downwards, column by column.
+/// A factored panel as it is sent: the exchanged rows, then L from its diagonal downwards, column by column.
 struct Panel {
   int start = 0;
   int width = 0;
@@ -59,7 +59,7 @@ inline void exchange_rows(Columns& part, const Panel& panel, int first, int last
   }
 }
 
-/// Factors the panel whose columns are `part`'s from `first` on, by outer products with partial pivoting, into `panel`.
+/// Factors the columns of `part` from `first` on into `panel`, by outer products with partial pivoting.
 inline void factor(Columns& part, int first, Panel& panel) {
   const int n = part.rows();
   const int ld = part.stride();
@@ -81,8 +81,8 @@ inline void factor(Columns& part, int first, Panel& panel) {
   }
 }
 
-/// Applies a factored panel to columns [first, last) of `part`, which lie to its right: rows exchanged, a block row of
-/// U, and the outer product taken off the rest.
+/// Applies a factored panel to columns [first, last) of `part`, to its right: exchanges rows, computes a block row of
+/// U, and subtracts the outer product from the rest.
 inline void update(Columns& part, Panel& panel, int first, int last) noexcept {
   const int count = last - first;
   if (count <= 0) return;
@@ -106,7 +106,7 @@ inline double norm1(Columns& matrix) noexcept {
   double largest = 0;
   for (int column = 0; column < matrix.count(); ++column) {
     const double sum = cblas_dasum(matrix.rows(), matrix.at(0, column), 1);
-    if (!(sum <= largest)) largest = sum;  // so that a NaN stays
+    if (!(sum <= largest)) largest = sum;  // keeps a NaN
   }
   return largest;
 }
@@ -128,7 +128,7 @@ inline double residual(Columns& factors, const std::vector<int>& pivots) {
       std::swap(*original.at(row, column), *original.at(pivots[static_cast<std::size_t>(row)], column));
     cblas_daxpy(n, -1, original.at(0, column), 1, product.at(0, column), 1);
   }
-  const double eps = std::numeric_limits<double>::epsilon() / 2;  // what LAPACK calls eps
+  const double eps = std::numeric_limits<double>::epsilon() / 2;  // named eps in LAPACK
   return norm1(product) / n / norm / eps;
 }
 

@@ -70,10 +70,10 @@ class Factorisation {
   [[nodiscard]] std::span<std::byte> message(int panel) noexcept {
     return std::as_writable_bytes(std::span(buffer(panel).values));
   }
-  /// Index of the first of this rank's columns that belong to `panel` or to a later one.
+  /// Index of this rank's first column in `panel` or a later one.
   [[nodiscard]] int column(int panel) const noexcept { return layout_.columns_before(panel, wire_.rank()); }
 
-  /// Factors and hands out `panel` if it is this rank's; else starts its receive, where the mode starts receives.
+  /// Factors and sends `panel` if it is this rank's; otherwise starts its receive, if the mode starts receives.
   void obtain(int panel) {
     buffer(panel).shape(layout_.n, layout_.start(panel), layout_.width(panel));
     if (owns(panel)) {
@@ -99,7 +99,7 @@ class Factorisation {
     }
   }
 
-  /// Returns when `panel` is here, and on its way to everyone.
+  /// Waits until `panel` is here, and being sent to all ranks.
   void finish(int panel) {
     if (request_) {
       wire_.wait(*request_);
@@ -113,7 +113,7 @@ class Factorisation {
     }
   }
 
-  /// Brings the next panel up to date if it is this rank's, and obtains it.
+  /// Updates the next panel if it is this rank's, and obtains it.
   void look_ahead(int panel) {
     if (owns(panel + 1)) update(mine_, buffer(panel), column(panel + 1), column(panel + 2));
     obtain(panel + 1);
@@ -130,7 +130,7 @@ class Factorisation {
   Columns& mine_;
   Mode mode_;
   std::vector<int> pivots_;
-  std::array<Panel, 2> buffers_;  // the one that is applied, and the one that comes or goes
+  std::array<Panel, 2> buffers_;  // the panel being applied, and the panel being transferred
   std::optional<typename W::Request> request_;
   Watch watch_;
   Times times_;
@@ -144,7 +144,7 @@ inline void fill(Columns& mine, const Layout& layout, int rank, const PaperMatri
   }
 }
 
-/// Everyone's columns, on rank 0.
+/// The columns of all ranks, on rank 0.
 template <StartedWire W>
 void gather_columns(W& wire, const Layout& layout, Columns& mine, Columns& whole) {
   for (int panel = 0; panel < layout.panels(); ++panel) {
@@ -180,7 +180,7 @@ inline std::vector<Case> cases_of(const Options& options) {
   return cases;
 }
 
-/// All repeats of one order and mode.
+/// Measures one order and mode.
 template <StartedWire W>
 class Experiment {
  public:
@@ -209,7 +209,7 @@ class Experiment {
   }
 
  private:
-  /// Factors once, and has rank 0 look at the factors.
+  /// Factors once; rank 0 checks the factors.
   void check() {
     fill(mine_, layout_, wire_.rank(), paper_);
     Factorisation<W> factorisation(wire_, layout_, mine_, case_.mode);
@@ -221,7 +221,7 @@ class Experiment {
     output_.check({case_.label, "residual", "1", x_}, at_, value, residual_bound);
   }
 
-  /// What rank 0 says, on every rank.
+  /// Returns rank 0's value on every rank.
   bool go_on(bool more) {
     wire_.broadcast(std::as_writable_bytes(std::span(&more, 1)), 0);
     return more;
@@ -240,7 +240,7 @@ class Experiment {
 
 template <StartedWire W>
 void run(W& wire, const Options& options, Output& output) {
-  openblas_set_num_threads(1);  // the ranks are what runs in parallel
+  openblas_set_num_threads(1);  // ranks run in parallel, BLAS does not
   output.parameter("processors", processors(gather_places(wire)));
   const int block = static_cast<int>(options.number("block", 1));
   for (const auto n : options.sizes("sizes", "1000")) {

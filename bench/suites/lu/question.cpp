@@ -37,7 +37,8 @@ class Lu final : public Question {
                     "ranks: 1000)")
         ->type_name("LIST")
         ->group("The question");
-    command.add_option("--sweep", sweep_, "What is varied. n: the order. ranks: from 1 to -n, for the first order")
+    command
+        .add_option("--sweep", sweep_, "The varied quantity. n: the order. ranks: from 1 to -n, for the first order")
         ->type_name("n|ranks")
         ->check(cli::one_of({"n", "ranks"}))
         ->capture_default_str()

@@ -43,17 +43,17 @@ namespace tonari::bench::match {
 inline constexpr int tag_order = 11;
 inline constexpr int tag_ready = 12;
 inline constexpr int tag_probe = 13;
-inline constexpr int tag_queued = 1000;  // and above, one a message
+inline constexpr int tag_queued = 1000;  // and above, one per message
 
 inline constexpr std::size_t probes_batch = 64;
 inline constexpr double drain_s_max = 3;
 
-// Queued messages longer than every system takes along in a blocking send go out in portions, each received before the
-// next is started: nobody's buffers for what is under way run out.
+// Queued messages longer than the eager limit of every system are sent in portions. Each is received before the next is
+// started, so that no system runs out of buffers.
 inline constexpr std::size_t surely_eager_bytes = 48;
 inline constexpr std::size_t portion = 64;
 
-/// What rank 0 wants of rank 1. Sent as it lies here.
+/// An order from rank 0 to rank 1. Sent in this layout.
 struct Order {
   enum class What : std::uint64_t { end, queue, settle, probe, posted };
   What what;
@@ -61,7 +61,7 @@ struct Order {
   std::uint64_t count;
 };
 
-/// Payloads that all differ: message i is a window into the numbers from 0 on that begins at i.
+/// Distinct payloads: that of message i is the numbers from i on.
 class Payloads {
  public:
   Payloads(std::size_t messages, std::size_t bytes) : bytes_(bytes), numbers_(messages + bytes / sizeof(Number) + 1) {
@@ -71,7 +71,7 @@ class Payloads {
   [[nodiscard]] std::span<const std::byte> of(std::size_t message) const noexcept {
     return std::as_bytes(std::span(numbers_)).subspan(message * sizeof(Number), bytes_);
   }
-  /// Whether the first and the last whole number in `bytes` are those of the message: quick enough to be timed.
+  /// Returns whether the first and the last number in `bytes` belong to the message. Fast enough for a timed loop.
   [[nodiscard]] bool is_like(std::span<const std::byte> bytes, std::size_t message) const noexcept {
     const std::size_t numbers = bytes_ / sizeof(Number);
     return numbers == 0 || (number(bytes, 0) == message && number(bytes, numbers - 1) == message + numbers - 1);
@@ -89,12 +89,12 @@ class Payloads {
   std::vector<Number> numbers_;
 };
 
-/// What to measure, the same on both ranks.
+/// The cases to measure, the same on both ranks.
 struct Task {
   std::vector<std::size_t> depths;  // ascending
   std::vector<std::size_t> payloads;
   std::vector<std::string> cases;
-  double budget_us;  // for each depth of each case, without what prepares it
+  double budget_us;  // per depth and case, without the preparation
   int colds;         // samples of unexpected-cold
 
   explicit Task(const Options& options)
@@ -115,7 +115,7 @@ inline void require(bool right, const char* what) {
   if (!right) throw std::runtime_error(std::string("match: ") + what);
 }
 
-/// Receives that stand in the way of others, each with memory of its own.
+/// Posted receives that precede the measured one, each with its own memory.
 template <MatchWire W>
 class PostedReceives {
  public:
@@ -127,7 +127,7 @@ class PostedReceives {
     }
   }
 
-  /// None of them has met a message. The oldest first: that is quick everywhere.
+  /// Cancels them; no receive has matched a message. The oldest first, which is fast in every system.
   void take_back() {
     for (auto& request : requests_) wire_.cancel(request);
   }
@@ -138,7 +138,7 @@ class PostedReceives {
   std::vector<typename W::Request> requests_;
 };
 
-/// Rank 1: carries out orders until the end.
+/// The side of rank 1: executes orders until the end.
 template <MatchWire W>
 class Helper {
  public:
@@ -195,7 +195,7 @@ class Helper {
   std::uint64_t probes_ = 0;
 };
 
-/// Rank 0: measures every case with one length of payload.
+/// The side of rank 0: measures every case with one payload length.
 template <MatchWire W>
 class Experiment {
  public:
@@ -227,8 +227,8 @@ class Experiment {
   void order(const Order& order) { wire_.send(bytes_of(order), 1, tag_order); }
   void await_ready() { wire_.receive({}, 1, tag_ready); }
 
-  /// Returns when messages 0 to depth - 1 are unexpected here. What tells of each portion is waited for before there
-  /// is a queue to search.
+  /// Waits until messages 0 to depth - 1 are in the unexpected queue. Receives the notice of each portion while there
+  /// is no queue to search yet.
   void queue(std::size_t depth) {
     const std::size_t each = payloads_.bytes() <= surely_eager_bytes ? std::max<std::size_t>(depth, 1) : portion;
     std::vector<typename W::Request> ready;
@@ -246,18 +246,18 @@ class Experiment {
     const Arrived arrived = wire_.receive_from(buffer_, 1, tag);
     right_ = right_ && arrived == Arrived{1, tag} && payloads_.is_like(buffer_, message);
   }
-  /// After all queued messages were received.
+  /// Called after all queued messages are received.
   void settle() {
     order({Order::What::settle, 0, 0});
     require(std::exchange(right_, true), "a receive took a wrong message");
   }
-  /// The oldest first: that is quick everywhere.
+  /// The oldest first, which is fast in every system.
   void empty_queue(std::size_t depth) {
     for (std::size_t i = 0; i < depth; ++i) receive_queued(i);
     settle();
   }
 
-  /// ns a receive of `count` messages behind the queue.
+  /// Returns the ns per receive of `count` messages behind the queue.
   double probe_ns(std::size_t count, int source, bool cold) {
     order({Order::What::probe, 0, count});
     await_ready();
@@ -327,7 +327,7 @@ class Experiment {
     }
     const double first = drain_ns(messages);
     const double drain_us = first * static_cast<double>(depth) / 1000;
-    const bool once = drain_us > 10 * task_.budget_us;  // too long to be thrown away
+    const bool once = drain_us > 10 * task_.budget_us;  // too long to repeat
     Samples samples;
     if (once) samples.push_back(first);
     const double wanted = once ? 1 : std::clamp(task_.budget_us / drain_us, 2.0, 50.0);
@@ -336,7 +336,7 @@ class Experiment {
     return samples;
   }
 
-  /// False for nothing to drain, and for what would take too long, if the time of a receive grew with the depth.
+  /// Returns false if there is nothing to drain, or if it would take too long, with times that grow with the depth.
   bool may_drain(const std::string& name, std::size_t depth) {
     if (depth == 0) return false;
     if (before_.depth == 0) return true;
@@ -360,7 +360,7 @@ class Experiment {
   std::vector<std::byte> buffer_;
   std::uint64_t probes_ = 0;  // received since the queue was filled
   bool right_ = true;
-  Before before_;  // the drain of the same kind before
+  Before before_;  // the previous drain of this kind
 };
 
 template <MatchWire W>

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int depth_max = 1'000'000;
 constexpr int payload_max = 8192;
-constexpr int searches_payload = 4096;  // messages as the paper's comparison has them
+constexpr int searches_payload = 4096;  // the message size of the paper's comparison
 
 constexpr std::size_t head_bytes = 64;
 constexpr std::size_t unexpected_bytes_min = std::size_t{64} << 20;
@@ -105,7 +105,7 @@ std::vector<Launch> Match::plan(const BenchOptions& options, const std::vector<S
   const auto cases = parse_choices(
       "--cases", cases_, {"unexpected", "unexpected-cold", "any-source", "posted", "drain-reverse", "drain-random"});
   Ask ask{"match", options.launch, {}};
-  // Twice what the queue holds: at three quarters of the limit senders are asked to keep what they have.
+  // Twice the contents of the queue: at three quarters of the limit senders are asked to keep their messages.
   ask.launch.environment.push_back(fmt::format(
       "TONARI_UNEXPECTED_BYTES={}", std::max(unexpected_bytes_min, 2 * (deepest + 100) * (head_bytes + longest))));
   ask.arguments = {worker_option("depths", all_depths), worker_option("payloads", all_payloads),
@@ -124,13 +124,13 @@ std::vector<Launch> Match::plan(const BenchOptions& options, const std::vector<S
     if (std::ranges::find(all_payloads, searches_payload) == all_payloads.end()) {
       all_payloads.push_back(searches_payload);
     }
-    ask.arguments.push_back(worker_option("payloads", all_payloads));  // the later one holds
+    ask.arguments.push_back(worker_option("payloads", all_payloads));  // the later option overrides the former
     launches.push_back({std::move(ask), {{Family::lhs, false}, {Family::no_lhs, false}}, ""});
   }
   return launches;
 }
 
-/// Adds slope and intercept of each case: a sample a round.
+/// Adds slope and intercept of each case, one sample per round.
 void Match::conclude(Results& results) const {
   const auto measured = results.series();
   for (const auto& series : measured) {

@@ -22,7 +22,7 @@
 
 namespace tonari::bench::match {
 
-/// What is searched for: communicator, source and tag in the first word.
+/// The key of the search: communicator, source and tag in the first word.
 struct Envelope {
   std::uint64_t match;
   std::uint64_t bytes;
@@ -31,7 +31,7 @@ static_assert(sizeof(Envelope) == 16);
 
 //   0           16                               64
 //   +-----------+--------------------------------+
-//   | envelope  | payload, or where it lies      |
+//   | envelope  | payload, or its address        |
 //   +-----------+--------------------------------+
 class Heads {
  public:
@@ -43,7 +43,7 @@ class Heads {
     std::memcpy(&memory_.bytes()[line_bytes * count_++], &envelope, sizeof envelope);
   }
 
-  /// How many lie before the first that matches.
+  /// Returns the number of envelopes before the first match.
   [[nodiscard, gnu::noinline]] std::size_t find(std::uint64_t match) const noexcept {
     const std::byte* at = memory_.bytes().data();
     for (std::size_t i = 0; i < count_; ++i, at += line_bytes) {
@@ -95,7 +95,7 @@ class CommonBuffer {
   std::size_t end_ = 0;
 };
 
-/// Searches one queue of `depth` messages, and the one that is sought behind them.
+/// A queue of `depth` messages, followed by the one to find.
 template <class Queue>
 class Search {
  public:
@@ -104,13 +104,13 @@ class Search {
     queue_.add({tag_probe, payload});
   }
 
-  /// ns a search.
+  /// Returns the ns per search.
   double time_ns(std::size_t searches) const {
     std::size_t found = 0;
     const auto start = monotonic_ns();
     for (std::size_t i = 0; i < searches; ++i) {
       found += queue_.find(tag_probe);
-      asm volatile("" : : : "memory");  // the next one searches again
+      asm volatile("" : : : "memory");  // the next search must not reuse this result
     }
     const auto end = monotonic_ns();
     require(found == searches * depth_, "a search found a wrong message");

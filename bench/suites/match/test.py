@@ -40,7 +40,7 @@ class Match(BenchTest):
         self.assertEqual(self.cases(report, "tonari", "latency"),
                          [f"{case} payload {payload}" for payload in payloads for case in CASES])
 
-    def test_more_than_the_usual_limit_of_what_may_wait_is_queued(self):
+    def test_queues_more_than_the_usual_limit(self):
         self.bench("match", "--depths", "20000", "--payloads", "4096", "--cases", "unexpected,drain-reverse")
 
     def test_messages_that_wait_at_their_sender_are_refused(self):

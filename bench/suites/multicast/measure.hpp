@@ -24,7 +24,7 @@ namespace tonari::bench::multicast {
 
 inline constexpr double batch_us = 50;
 
-/// One size of one way. Every rank does the same. `write()` writes on rank 0 what `bytes` are there.
+/// Measures one size and way. Every rank calls it. `write()` writes `bytes`, on rank 0.
 template <MulticastWire W, class Write>
 void measure(W& wire, typename W::Window& window, std::span<std::byte> bytes, const std::string& label, unsigned seed,
              double budget_us, Output& output, Write write) {

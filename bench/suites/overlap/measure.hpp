@@ -37,17 +37,17 @@ namespace tonari::bench::overlap {
 
 inline constexpr double residual_bound = 30;
 
-/// What to measure, the same on all ranks.
+/// The cases to measure, the same on all ranks.
 struct Task {
   std::vector<std::size_t> orders;
   std::vector<std::size_t> blocks;
   std::vector<std::string> modes;
   std::vector<std::string> computations;  // once, none, tenfold
-  int slowed;                             // the last rank computes so many times what the others do
-  bool traffic;                           // the last two ranks of the job are not of the team
+  int slowed;                             // the last rank computes this many times as much
+  bool traffic;                           // the last two ranks of the job stream messages
   std::string x;                          // n, blocks, ranks
   std::string note;                       // ends the name of every case
-  double budget_s;                        // for each point of each case
+  double budget_s;                        // per point and case
 
   explicit Task(const Options& options)
       : orders(options.sizes("sizes", "300")),
@@ -61,7 +61,7 @@ struct Task {
         budget_s(options.number("budget-s", 0.1)) {}
 };
 
-/// All modes and computations of one layout.
+/// Measures all modes and computations of one layout.
 template <PostedWire W>
 class Experiment {
  public:
@@ -91,7 +91,7 @@ class Experiment {
     product_.run(mode, 1);
     double largest = 0;
     for (const double residual : team_.gather(product_.residual())) {
-      if (!(residual <= largest)) largest = residual;  // so that a NaN stays
+      if (!(residual <= largest)) largest = residual;  // keeps a NaN
     }
     output_.check({std::string(mode.name) + task_.note, "residual", "1", task_.x}, at_, largest, residual_bound);
   }
@@ -121,7 +121,7 @@ class Experiment {
 
 template <PostedWire W>
 void run(W& wire, const Options& options, Output& output) {
-  openblas_set_num_threads(1);  // the ranks are what runs in parallel
+  openblas_set_num_threads(1);  // ranks run in parallel, BLAS does not
   output.parameter("processors", processors(gather_places(wire)));
   const Task task(options);
   Team<W> team(wire, wire.size() - (task.traffic ? traffic_ranks : 0));

@@ -23,7 +23,7 @@ inline constexpr int tag_block = 31;
 enum class Send : std::uint8_t { buffered, blocking, when_posted, started, started_when_posted };
 enum class Receive : std::uint8_t { blocking, started };
 
-/// How a block is passed on: one of the study's six ways.
+/// One of the study's six ways to pass a block on.
 struct Mode {
   std::string_view name;
   Send send;
@@ -36,11 +36,11 @@ inline constexpr std::array<Mode, 6> modes{{{"buffered/blocking", Send::buffered
                                             {"started/started", Send::started, Receive::started},
                                             {"started-posted/started", Send::started_when_posted, Receive::started}}};
 
-/// Who has what of a product of order n: each rank some rows of A and C, and `blocks` blocks of neighbouring columns of
-/// B. Parts differ by one row or column at most.
+/// The distribution of a product of order n: each rank has some rows of A and C, and `blocks` blocks of neighbouring
+/// columns of B. Parts differ by at most one row or column.
 struct Layout {
   int n;
-  int blocks;  // a rank
+  int blocks;  // per rank
   int ranks;
 
   [[nodiscard]] int first_row(int rank) const noexcept { return cut(rank, ranks); }
@@ -74,7 +74,7 @@ class Product {
     }
   }
 
-  /// Passes every block round all ranks, computing each part of C so many times.
+  /// Passes every block round all ranks, computing each part of C this many times.
   Times run(const Mode& mode, int computations) {
     times_ = {};
     Watch all;
@@ -96,8 +96,8 @@ class Product {
 
   void clear() { std::ranges::fill(c_.first(c_.count()), 0.0); }
 
-  /// This rank's rows of ||C - I|| / (n eps) in the infinity norm. LAPACK's tests of orthogonality (dort01) have the
-  /// like, and accept up to 30.
+  /// Returns ||C - I|| / (n eps) of this rank's rows, in the infinity norm. LAPACK's tests of orthogonality (dort01)
+  /// use a similar measure, and accept up to 30.
   [[nodiscard]] double residual() {
     double largest = 0;
     for (int row = 0; row < c_.rows(); ++row) {
@@ -105,19 +105,19 @@ class Product {
       for (int column = 0; column < layout_.n; ++column) {
         sum += std::fabs(*c_.at(row, column) - (column == layout_.first_row(wire_.rank()) + row ? 1 : 0));
       }
-      if (!(sum <= largest)) largest = sum;  // so that a NaN stays
+      if (!(sum <= largest)) largest = sum;  // keeps a NaN
     }
-    const double eps = std::numeric_limits<double>::epsilon() / 2;  // what LAPACK calls eps
+    const double eps = std::numeric_limits<double>::epsilon() / 2;  // named eps in LAPACK
     return largest / layout_.n / eps;
   }
 
  private:
-  /// The block in hand at `step` of a page: a block starts at its owner and moves up a rank each step.
+  /// The current block at `step` of a page: a block starts at its owner and moves up one rank per step.
   [[nodiscard]] int block_at(int page, int step) const noexcept {
     return layout_.block((wire_.rank() - step + layout_.ranks) % layout_.ranks, page);
   }
   [[nodiscard]] Columns& passing(int step) noexcept { return passing_[static_cast<std::size_t>(step % 2)]; }
-  /// Where the block goes that comes during `step`.
+  /// Returns the memory for the block that arrives during `step`.
   [[nodiscard]] std::span<double> arriving(int page, int step) noexcept {
     return passing(step).first(layout_.width(block_at(page, step + 1)));
   }
@@ -144,7 +144,7 @@ class Product {
     }
   }
 
-  /// What a buffered send does in every MPI: the system buffer of today.
+  /// Sends a copy, as the buffered send of every MPI does.
   std::span<const std::byte> copied(std::span<const double> block) {
     std::ranges::copy(block, copy_.begin());
     return std::as_bytes(std::span(copy_).first(block.size()));
@@ -164,8 +164,8 @@ class Product {
     watch_.lap(times_.wait);
   }
 
-  /// This rank's rows of A times a block of B. a_ has the rows as columns, since A is symmetric: inner products of
-  /// neighbouring numbers, as in the study.
+  /// Multiplies this rank's rows of A by a block of B. a_ has the rows as columns, since A is symmetric: inner products
+  /// of neighbouring numbers, as in the study.
   void multiply(Columns& columns, int block) {
     const int width = layout_.width(block);
     if (width == 0 || c_.rows() == 0) return;
@@ -178,7 +178,7 @@ class Product {
   Columns a_;
   Columns c_;
   std::vector<Columns> own_;        // of B
-  std::array<Columns, 2> passing_;  // the block in hand and the one that comes, if they are others'
+  std::array<Columns, 2> passing_;  // the current block and the arriving one, if another rank owns them
   std::vector<double> copy_;
   std::optional<typename W::Request> sent_;
   std::optional<typename W::Request> received_;

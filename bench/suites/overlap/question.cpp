@@ -93,7 +93,8 @@ void Overlap::add_options(CLI::App& command, BenchOptions& options) {
       ->group("The question");
   command
       .add_option("--sweep", sweep_,
-                  "What is varied. n: the order. blocks: those of each rank, for the first order. ranks: from 1 to -n, "
+                  "The varied quantity. n: the order. blocks: the blocks of each rank, for the first order. ranks: "
+                  "from 1 to -n, "
                   "for the first order")
       ->type_name("n|blocks|ranks")
       ->check(cli::one_of({"n", "blocks", "ranks"}))
@@ -146,7 +147,7 @@ std::vector<Launch> Overlap::plan(const BenchOptions& options, const std::vector
       fmt::format("--x={}", sweep_),
       fmt::format("--budget-s={}", budget_s(options))};
   std::vector<Launch> launches;
-  // Of tonari also without its service thread.
+  // Measures tonari also without its service thread.
   const auto add = [&](const Ask& one, const std::string& note) {
     launches.push_back({one, systems, note});
     if (systems.front().family != Family::tonari) return;
@@ -161,7 +162,7 @@ std::vector<Launch> Overlap::plan(const BenchOptions& options, const std::vector
     ask.launch.ranks = ranks;
     const auto note = over_ranks ? fmt::format("ranks {}", ranks) : std::string();
     const auto add_changed = [&](Ask changed, const std::string& how) {
-      changed.arguments.emplace_back("--computation=once");  // the later one holds
+      changed.arguments.emplace_back("--computation=once");  // the later option overrides the former
       changed.arguments.push_back("--note= " + how);
       add(changed, note.empty() ? how : fmt::format("{}, {}", how, note));
     };
@@ -181,7 +182,7 @@ std::vector<Launch> Overlap::plan(const BenchOptions& options, const std::vector
   return launches;
 }
 
-/// The rates; of the times, which are many, those at the last point.
+/// Prints the rates, and the times at the last point only, since there are many.
 std::string Overlap::tell(const Results& results) const {
   auto text = tell_metric(results, {"rate", Better::high});
   std::vector<std::vector<std::string>> rows{{"ms, means", "system", "send", "compute", "wait", "at " + sweep_}};

@@ -19,7 +19,7 @@ inline constexpr int tag_stop = 24;
 inline constexpr int traffic_ranks = 2;
 inline constexpr std::size_t traffic_bytes = std::size_t{1} << 20;
 
-/// Ranks 0 to size - 1, which compute. The others do not take part in what these do together.
+/// Ranks 0 to size - 1, which compute. Other ranks do not take part in their collectives.
 template <StartedWire W>
 class Team {
  public:
@@ -32,7 +32,7 @@ class Team {
   std::vector<T> gather(const T& mine) {
     return gather_values(wire_, size_, mine, tag_gather);
   }
-  /// What rank 0 says, on every rank.
+  /// Returns rank 0's value on every rank.
   template <class T>
   T tell(T value) {
     const std::span one(&value, 1);
@@ -47,13 +47,13 @@ class Team {
   int size_;
 };
 
-/// Two ranks behind the team: the first streams messages to the second while the team computes.
+/// The two ranks after the team: the first streams messages to the second while the team computes.
 template <StartedWire W>
 class Traffic {
  public:
   Traffic(W& wire, int first) noexcept : wire_(wire), first_(first) {}
 
-  /// One of the two. Returns when rank 0 stops them.
+  /// Called by these two ranks. Returns when rank 0 stops them.
   void run() {
     if (wire_.rank() == first_) {
       stream();
@@ -61,7 +61,7 @@ class Traffic {
       sink();
     }
   }
-  /// Rank 0. Answers how fast the stream was, in GB/s.
+  /// Called by rank 0. Stops the stream and returns its rate in GB/s.
   double stop() {
     double rate = 0;
     wire_.send({}, first_, tag_stop);

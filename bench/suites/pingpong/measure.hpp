@@ -40,7 +40,7 @@ using round_trips::Unexpected;
 
 inline constexpr int tag_turn = round_trips::tag_end;  // your turn to be measured, or (0) there is nothing left to do
 
-/// What to measure, the same on all ranks.
+/// The cases to measure, the same on all ranks.
 struct Task {
   std::vector<std::size_t> sizes;
   std::vector<std::string> buffers;    // warm, cold

@@ -108,7 +108,7 @@ std::vector<Launch> Pingpong::plan(const BenchOptions& options, const std::vecto
   std::ranges::copy_if(all_sizes, std::back_inserter(short_sizes),
                        [](auto bytes) { return bytes <= head_payload_bytes; });
   if (!short_sizes.empty()) {
-    ask.arguments.push_back(worker_option("sizes", short_sizes));  // the later one holds
+    ask.arguments.push_back(worker_option("sizes", short_sizes));  // the later option overrides the former
     ask.launch.ranks = 2;
     launches.push_back({std::move(ask), {{Family::ring, false}}, ""});
   }

@@ -14,7 +14,7 @@
 
 namespace tonari::bench::ucx {
 
-/// As many round trips as the budget allows, if they take 5 us each and 5 GB/s.
+/// Returns the number of round trips in the budget, if each takes 5 us, and transfers 5 GB/s.
 double round_trips_of(std::size_t bytes, double budget_us) {
   return std::floor(std::clamp(budget_us / (5 + static_cast<double>(bytes) / 2500), 100.0, 1e6));
 }

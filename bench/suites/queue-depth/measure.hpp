@@ -90,7 +90,7 @@ class HandExchange {
   }
 
  private:
-  /// A rank's part of what all ranks send here, or are sent.
+  /// Returns one rank's part of the data that all ranks send to this one, or receive from it.
   template <class Values>
   static auto part(Values& all, const std::vector<std::size_t>& counts, int rank) {
     const auto end = counts.begin() + rank;
@@ -100,11 +100,11 @@ class HandExchange {
   Communicator& communicator_;
 };
 
-/// What a rank has found out. Sent as it lies here.
+/// The result of a rank. Sent in this layout.
 struct Found {
   double unexpected = 0;
   double posted = 0;
-  double wrong = 0;  // what was exchanged and is not as it should be
+  double wrong = 0;  // exchanged items with wrong values
   Sorted sorted{};
 };
 
@@ -168,8 +168,8 @@ inline void report(const std::string& name, const std::vector<Found>& ranks, Out
   output.check({name, "wrong", "items", "ranks"}, at, wrong + (is_sorted(sorted) ? 0 : 1), 1);
 }
 
-/// The receives of what the others have found are posted before the case, so that nothing that ends early becomes
-/// unexpected where the case goes on. The counter knows them; they are taken off.
+/// Rank 0 posts the receives for the results before the case, so that the result of a rank that ends early is not
+/// unexpected on a rank that has not ended. The counter includes these receives; they are subtracted.
 inline void run(Job& job, Communicator& communicator, const Options& options, Output& output) {
   const auto name = options.text("case", "all-to-all");
   std::vector<Found> ranks(static_cast<std::size_t>(communicator.size()));

@@ -35,7 +35,7 @@ class Lane {
     requests_.reserve(window);
   }
 
-  /// What fails ends the program: the other threads could not be called back.
+  /// A failure ends the program, since the other threads cannot be stopped.
   void play(std::uint32_t windows) noexcept {
     for (std::uint32_t i = 0; i < windows; ++i) {
       if (wire_.rank() == 0) {

@@ -19,12 +19,12 @@ class Rate final : public Question {
  public:
   [[nodiscard]] std::string_view name() const override { return "rate"; }
   [[nodiscard]] std::string_view asks() const override {
-    return "how many short messages a second does one rank send another?";
+    return "how many short messages per second does one rank send another?";
   }
   [[nodiscard]] bool has_ucx() const override { return true; }
   [[nodiscard]] int default_ranks() const override { return 2; }
   [[nodiscard]] std::string_view examples() const override {
-    return "Prints millions of 8-byte messages a second, the median of all rounds. Each thread of rank 0 starts 64 "
+    return "Prints millions of 8-byte messages per second, the median of all rounds. Each thread of rank 0 starts 64 "
            "sends to one of rank 1 and waits for them and for an empty message back. An MPI that was not started for "
            "any number of threads is asked with one. ucx is ucx_perftest, UCX's own measurement, with one thread.\n"
            "\n"

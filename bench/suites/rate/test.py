@@ -42,23 +42,23 @@ class Rate(BenchTest):
 
 
 class Refusal(BenchTest):
-    def test_of_wrong_numbers(self):
+    def test_refuses_wrong_numbers(self):
         for threads in ("0", "65", "x", "1,,2"):
             self.assertIn("--threads: it takes numbers from 1 to 64", self.refused("rate", "--threads", threads))
         for ranks in ("1", "3"):
             self.assertIn("-n 2", self.refused("rate", "-n", ranks))
 
-    def test_of_threads_that_no_system_takes(self):
+    def test_refuses_threads_that_no_system_supports(self):
         if not has_rival("mpich", "rate"):
             self.skipTest("mpich is not installed")
         self.assertIn("--threads 2,4: no system that was asked for takes more than one; add 1",
                       self.refused("rate", "--rivals-only", "--rival", "mpich-default", "--threads", "2,4"))
 
-    def test_of_ucx_for_other_questions(self):
+    def test_refuses_ucx_for_other_questions(self):
         self.assertIn("--rival ucx: ucx_perftest cannot be asked lu; it knows pingpong, rate, window, atomics",
                       self.refused("lu", "--rival", "ucx"))
 
-    def test_of_ucx_that_is_not_installed_names_the_package(self):
+    def test_names_the_package_of_ucx_when_it_is_missing(self):
         self.assertTrue(os.access(os.path.join(BIN, "..", "libexec", "tonari", "rivals", "ucx", "rate"), os.X_OK))
         status, output, error = self.run_job("bench", "rate", "--rival", "ucx", env=self.environment(PATH=self.folder))
         self.assertEqual((status, output), (2, ""))

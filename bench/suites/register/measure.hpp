@@ -10,6 +10,7 @@
 //           Each call is timed by itself, as one sample. A barrier precedes each window made together. The first is
 //           dropped. Before, bytes pushed to both ends of such a window are checked. Sizes that this process may not
 //           lock in memory (`ulimit -l`) are left out of the pinned cases.
+// Output:   make and free, in us against bytes.
 
 #include "harness/batches.hpp"
 #include "harness/buffers.hpp"
@@ -34,7 +35,7 @@ namespace tonari::bench::registration {
 inline constexpr std::size_t samples_max = 300;
 inline constexpr std::size_t samples_min = 3;
 
-/// What it took, in us: of one time, or sample by sample.
+/// Times in us: of one repetition, or of all.
 struct Took {
   double make;
   double free;
@@ -46,8 +47,8 @@ struct Samples {
 
 inline double us_between(std::uint64_t start, std::uint64_t end) { return static_cast<double>(end - start) / 1000; }
 
-/// As often as the budget allows, by how long the second takes; the first is dropped. Every rank calls it, and `once()`
-/// answers the same on all.
+/// Calls `once()` as often as the budget allows, by the time of the second call; drops the first. Every rank calls it,
+/// and `once()` returns the same on all.
 template <class Once>
 Samples repeat(double budget_us, Once once) {
   once();

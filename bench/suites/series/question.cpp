@@ -24,8 +24,8 @@ constexpr int exchanges_max = 1000;
 /// The processors of two cores, as the system numbers them.
 using Pair = std::array<unsigned, 2>;
 
-/// Of the cores that this process may use: "near", the two that share a cache and as much else as any, and "far", two
-/// that share no cache and as little else as any. What this machine has not is not there.
+/// Returns pairs of cores that this process may use: "near", the pair that shares a cache and the most else, and "far",
+/// the pair that shares no cache and the least else. A pair that this machine lacks is left out.
 std::map<std::string, Pair> pairs_here() {
   cpu_set_t mine;
   if (::sched_getaffinity(0, sizeof mine, &mine) != 0) return {};
@@ -42,7 +42,7 @@ std::map<std::string, Pair> pairs_here() {
   }
 
   std::map<std::string, Pair> pairs;
-  std::map<std::string, int> depths;  // of what the pair has in common; the root has 0
+  std::map<std::string, int> depths;  // of the closest common ancestor of the pair; the root has 0
   for (std::size_t right = 1; right < processors.size(); ++right) {
     for (std::size_t left = 0; left < right; ++left) {
       const auto* const common = ::hwloc_get_common_ancestor_obj(topology.get(), processors[left], processors[right]);

@@ -87,7 +87,7 @@ class Rivals(SeriesTest):
 
 
 class Refusal(SeriesTest):
-    def test_of_wrong_options_says_what_is_right(self):
+    def test_explains_wrong_options(self):
         for ranks in ("1", "3"):
             self.assertIn("series needs two ranks, no more: -n 2", self.refused("series", "-n", ranks))
         for number in ("0", "1001", "x"):
@@ -97,7 +97,7 @@ class Refusal(SeriesTest):
         self.assertIn("leave one of them out", self.refused("series", "--bind", "none", "--cores", "near"))
         self.assertIn("ucx_perftest tells no single times", self.refused("series", "--rival", "ucx"))
 
-    def test_of_cores_that_the_machine_has_not(self):
+    def test_refuses_cores_that_the_machine_lacks(self):
         with unittest.mock.patch.dict("os.environ", SHARED):
             self.assertIn("--cores far: there are no such two cores here; --bind none asks without",
                           self.refused("series", "--cores", "far"))

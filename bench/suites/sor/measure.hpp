@@ -31,7 +31,7 @@ using Rows = Lines<double>;
 
 inline constexpr double omega = 1.5;
 
-/// What a rank computes.
+/// The elements that a rank computes.
 struct Part {
   Band rows;
   Band columns;
@@ -64,7 +64,7 @@ inline void half_step(const Rows& rows, const Part& part, std::size_t parity) {
   }
 }
 
-/// What so many steps of one rank make.
+/// The result of this many steps on one rank.
 inline LocalLines<double> serial_result(std::size_t n, std::uint64_t steps) {
   const Bands bands = bands_of(n, 1);
   LocalLines<double> grid(bands);
@@ -96,7 +96,7 @@ class Columns {
     for (std::size_t row = 1; row <= n_; ++row) grid_.lines()[row][column] = from[row - 1];
   }
 
-  /// Of everybody's, on rank 0, after so many steps. Every rank calls it.
+  /// Returns the number of wrong elements of all ranks on rank 0, after this many steps. Every rank calls it.
   template <StartedWire W>
   std::size_t wrong(W& wire, std::uint64_t steps) const {
     constexpr int tag_column = 57;

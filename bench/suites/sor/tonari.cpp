@@ -40,7 +40,7 @@ class Shared {
     }
   }
 
-  /// Rank 0 reads what all have written.
+  /// Rank 0 reads the elements that all ranks wrote.
   std::size_t wrong() {
     if (job_.rank() != 0) return 0;
     const auto expected = serial_result(n_, steps_);

@@ -17,7 +17,7 @@ namespace tonari::bench::splash_fft {
 
 using Complex = std::complex<double>;
 
-/// Who has which rows of a square matrix: blocks of neighbouring ones, all of one height.
+/// The distribution of the rows of a square matrix: blocks of neighbouring rows, of equal height.
 struct Layout {
   std::size_t side;
   int ranks;
@@ -25,19 +25,19 @@ struct Layout {
   [[nodiscard]] std::size_t points() const noexcept { return side * side; }
   [[nodiscard]] std::size_t rows() const noexcept { return side / static_cast<std::size_t>(ranks); }
   [[nodiscard]] std::size_t first_row(int rank) const noexcept { return static_cast<std::size_t>(rank) * rows(); }
-  /// Numbers from a row to the next: a cache line more than there are, or columns of 2^k rows would share a set.
+  /// Numbers from one row to the next: one cache line more than a row, so that columns of 2^k rows do not share a set.
   [[nodiscard]] std::size_t pitch() const noexcept { return (side + 3) / 4 * 4 + 4; }
-  /// Numbers of a rank's rows as they lie in memory.
+  /// Numbers in the memory of a rank's rows, gaps included.
   [[nodiscard]] std::size_t part() const noexcept { return rows() * pitch(); }
 };
 
-/// A block of a matrix: where it starts, and how far its rows are apart.
+/// A block of a matrix: its start, and the distance of its rows.
 struct Block {
   Complex* start;
   std::size_t pitch;
 };
 
-/// Copies the transposed of `rows` x `columns` numbers, tile by tile.
+/// Transposes `rows` x `columns` numbers, tile by tile.
 inline void copy_transposed(Block from, Block to, std::size_t rows, std::size_t columns) {
   constexpr std::size_t tile = 16;
   for (std::size_t row = 0; row < rows; row += tile) {
@@ -60,7 +60,7 @@ using Plan = std::unique_ptr<fftw_plan_s, DestroyPlan>;
 
 inline fftw_complex* as_fftw(Complex* numbers) noexcept { return reinterpret_cast<fftw_complex*>(numbers); }
 
-/// Plans without measuring, by which every system gets the same plan. Touches nothing.
+/// Plans without measuring, so that every system gets the same plan. Does not access the memory.
 inline Plan make_plan(std::size_t points, Complex* from, Complex* to, Direction direction) {
   return Plan(fftw_plan_dft_1d(static_cast<int>(points), as_fftw(from), as_fftw(to), static_cast<int>(direction),
                                FFTW_ESTIMATE));
@@ -72,7 +72,7 @@ inline Complex root(std::size_t k, std::size_t n, Direction direction) {
   return std::polar(1.0, sign * 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n));
 }
 
-/// What a rank computes with its rows. `rows` are some of the rows that it will transform, or lie as they do.
+/// The computation on a rank's rows. `rows` are rows that it will transform, or rows with the same alignment.
 class RowTransform {
  public:
   RowTransform(const Layout& layout, int rank, Complex* rows, Direction direction)
@@ -127,12 +127,12 @@ inline std::vector<Complex> serial_transform(std::size_t points) {
   return numbers;
 }
 
-/// The largest difference, against the largest number there should be.
+/// The largest difference, relative to the largest expected number.
 class Deviation {
  public:
   void add(Complex found, Complex expected) noexcept {
     const double apart = std::abs(found - expected);
-    if (!(apart <= apart_)) apart_ = apart;  // so that a NaN stays
+    if (!(apart <= apart_)) apart_ = apart;  // keeps a NaN
     size_ = std::max(size_, std::abs(expected));
   }
   void add(const Deviation& other) noexcept {

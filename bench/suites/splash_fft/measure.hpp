@@ -46,7 +46,7 @@ inline constexpr int tag_rows = 31;
 inline constexpr int tag_phases = 32;
 inline constexpr int tag_values = 33;
 
-/// The six steps. Source is the input, the result lies in `first`.
+/// The six steps. The source is the input; the result is in `first`.
 template <CollectiveWire W, SharedMemory M>
 class Transform {
  public:
@@ -60,7 +60,7 @@ class Transform {
   [[nodiscard]] Complex* rows(Matrix matrix) noexcept { return transposition_.rows(matrix); }
   [[nodiscard]] std::uint64_t transfers() const noexcept { return transposition_.transfers(); }
 
-  /// `copied` is the whole input, row by row, or nothing: then it is dealt, and lies in the shared memory.
+  /// `copied` is the entire input, row by row. If it is null, the input is dealt, in the shared memory.
   void run(const Way& way, const Block* copied, Direction direction, Phases& phases) {
     Watch watch;
     if (copied != nullptr) {
@@ -86,11 +86,11 @@ class Transform {
   RowTransform inverse_;
 };
 
-/// What to measure, the same on all ranks.
+/// The cases to measure, the same on all ranks.
 struct Task {
   std::vector<Way> chosen;
   bool copied;
-  double budget_us;  // for each way of each size
+  double budget_us;  // per way and size
 
   explicit Task(const Options& options)
       : copied(options.text("input", "copied") == "copied"), budget_us(options.number("budget-us", 30000)) {
@@ -102,7 +102,7 @@ struct Task {
   }
 };
 
-/// All ways of one size.
+/// Measures all ways of one size.
 template <CollectiveWire W, SharedMemory M>
 class Experiment {
  public:
@@ -142,10 +142,10 @@ class Experiment {
   void compute(const Way& way, bool copied, Direction direction) {
     Phases phases;
     transform_.run(way, copied ? &*copied_ : nullptr, direction, phases);
-    memory_.barrier();  // no rank may still be at work on this one's rows
+    memory_.barrier();  // all ranks must be done with this rank's rows
   }
 
-  /// Numbers of one rank's rows against what they should be, of which `expected(i)` is the i-th of all.
+  /// Compares the rows of one rank with the expected numbers; `expected(i)` is number i of all.
   template <class Expected>
   Deviation compare(std::span<const Complex> rows, int rank, double scale, Expected expected) const {
     Deviation deviation;
@@ -206,7 +206,7 @@ class Experiment {
     for (auto& sample : samples) sample /= 1000;
     output_.samples({label_, "time", "ms", "ranks"}, layout_.ranks, samples);
     report_transfers(transfers);
-    report_phases(std::span(batches).last(samples.size()));  // before were the tries
+    report_phases(std::span(batches).last(samples.size()));  // the former batches were trials
   }
 
   void report_transfers(std::uint64_t mine) {
@@ -254,7 +254,7 @@ inline Layout layout_of(std::size_t points, int ranks) {
   return {side, ranks};
 }
 
-/// `share(bytes)` makes shared memory, so much a rank.
+/// `share(bytes)` creates shared memory of this size per rank.
 template <CollectiveWire W, class Share>
 void run(W& wire, const Options& options, Output& output, Share share) {
   output.parameter("processors", processors(gather_places(wire)));

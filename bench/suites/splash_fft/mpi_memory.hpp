@@ -14,8 +14,8 @@
 
 namespace tonari::bench::splash_fft {
 
-/// A window of an MPI, in one passive epoch from its start to its end, as SharedMemory. Each part begins with a cache
-/// line; the window's own begin anywhere (8 bytes behind one, in Open MPI).
+/// A window of an MPI as SharedMemory, in one passive epoch. Each part begins at a cache line; the parts of the window
+/// itself begin anywhere (in Open MPI 8 bytes after a line).
 class MpiMemory {
  public:
   class Pieces {
@@ -69,7 +69,7 @@ class MpiMemory {
   [[nodiscard]] Batch batch(const std::vector<Push>& pushes) const {
     return {pushes, std::vector<MPI_Request>(pushes.size())};
   }
-  /// A request each: what MPI has nearest to a descriptor.
+  /// One request per operation, the closest to a descriptor in MPI.
   void post(Batch& batch) {
     for (std::size_t i = 0; i < batch.pushes.size(); ++i) {
       const auto& [rank, offset, from] = batch.pushes[i];

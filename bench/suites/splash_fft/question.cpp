@@ -101,7 +101,7 @@ class SplashFft final : public Question {
   std::string input_ = "copied";
 };
 
-/// One, two, four and eight, but not so many that the processors only change between them.
+/// Returns 1, 2, 4 and 8, without numbers above four times the cores.
 std::vector<int> SplashFft::ranks() const {
   if (ranks_) return parse_ascending("--ranks", *ranks_, 1, job::ranks_per_host_max);
   std::vector<int> usual{1, 2};
@@ -118,10 +118,11 @@ std::vector<std::size_t> SplashFft::sizes(const BenchOptions& options) const {
     const auto side = static_cast<std::size_t>(std::llround(std::sqrt(static_cast<double>(points))));
     const auto divides = [&](int ranks) { return side % static_cast<std::size_t>(ranks) == 0; };
     if (points <= points_max && side > 1 && side * side == points && std::ranges::all_of(used, divides)) continue;
-    throw SetupError(fmt::format(
-        "--sizes: {} points are no matrix whose rows {} ranks can share; choose squares of common multiples "
-        "of those, above 1 and up to {}",
-        points, fmt::join(used, ","), points_max));
+    throw SetupError(
+        fmt::format("--sizes: {} is not the square of a multiple of {}; choose squares of common multiples of the "
+                    "numbers of ranks, "
+                    "above 1 and up to {}",
+                    points, fmt::join(used, ","), points_max));
   }
   return all;
 }
@@ -141,7 +142,7 @@ std::vector<Launch> SplashFft::plan(const BenchOptions& options, const std::vect
   return launches;
 }
 
-/// A row for each system and each number of ranks that the paper has; the paper's two systems among them.
+/// Prints one row per system and number of ranks in the paper, with the paper's two systems.
 std::string tell_beside_paper(const Results& results) {
   std::vector<std::vector<std::string>> rows{{"ranks", "system", "transfers", "ms", "us a transfer"}};
   bool measured = false;

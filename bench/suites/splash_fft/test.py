@@ -70,7 +70,7 @@ class SplashFft(BenchTest):
         for sizes, ranks in (("8K", "1"), ("4K", "3"), ("1", "1"), ("64,66", "2"), ("1073741824", "1")):
             with self.subTest(sizes=sizes, ranks=ranks):
                 self.assertRegex(self.refused("splash_fft", "--sizes", sizes, "--ranks", ranks),
-                                 r"--sizes: \d+ points are no matrix whose rows \d+ ranks can share; choose squares")
+                                 r"--sizes: \d+ is not the square of a multiple of \d+; choose squares")
         self.assertIn("choose among push,push-256,push-whole", self.refused("splash_fft", "--ways", "shove"))
         self.assertIn("--input: it takes copied or dealt", self.refused("splash_fft", "--input", "lost"))
 

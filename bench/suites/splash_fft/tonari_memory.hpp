@@ -50,7 +50,7 @@ class TonariMemory {
   }
   void post(Batch& batch) { check(queue_.post(batch)); }
 
-  void settle() { check(queue_.wait_all()); }  // what is not posted has blocked
+  void settle() { check(queue_.wait_all()); }  // operations that were not posted were blocking
   void barrier() { check(window_.barrier()); }
 
  private:

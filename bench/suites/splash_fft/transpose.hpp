@@ -18,19 +18,19 @@
 
 namespace tonari::bench::splash_fft {
 
-/// How the transposed gets to its rows.
+/// A way to move transposed data to its rows.
 struct Way {
   enum class Kind : std::uint8_t { push, push_whole, pull, queue, all_to_all };
   std::string_view name;
   Kind kind;
-  std::size_t bytes_max = SIZE_MAX;  ///< Of a push.
+  std::size_t bytes_max = SIZE_MAX;  ///< The size limit of a push.
 };
 inline constexpr std::array ways{
     Way{"push", Way::Kind::push}, Way{"push-256", Way::Kind::push, 256}, Way{"push-whole", Way::Kind::push_whole},
     Way{"pull", Way::Kind::pull}, Way{"queue", Way::Kind::queue},        Way{"all-to-all", Way::Kind::all_to_all},
 };
 
-/// Where a rank's time in a transform went, in s. Sent as it lies here.
+/// The time of a rank in each phase of a transform, in s. Sent in this layout.
 struct Phases {
   double compute = 0;
   double transfer = 0;
@@ -45,11 +45,11 @@ struct Phases {
 //   +---------+------------------+------------------+
 //
 // each with this rank's rows of a matrix. No matrix is the source and the target of one transposition, so a barrier
-// after each is enough: whoever passes it has read all of his source.
+// after each is enough: a rank that passes it has read its entire source.
 enum class Matrix : std::uint8_t { input, first, second };
 inline constexpr std::size_t matrices = 3;
 
-/// Transposes matrices in shared memory. A rank's block of `rows` x `rows` numbers for another rank becomes as many
+/// Transposes matrices in shared memory. A rank's block of `rows` x `rows` numbers for another rank becomes `rows`
 /// sub-rows of that rank's rows.
 template <CollectiveWire W, SharedMemory M>
 class Transposition {
@@ -77,7 +77,7 @@ class Transposition {
     return reinterpret_cast<Complex*>(memory_.local().data()) + static_cast<std::size_t>(matrix) * layout_.part();
   }
 
-  /// Every rank has its rows of the transposed of `from` in `to`.
+  /// Transposes `from` into `to`. Collective.
   void run(const Way& way, Matrix from, Matrix to, Watch& watch, Phases& phases) {
     switch (way.kind) {
       case Way::Kind::pull: return pull(from, to, watch, phases);
@@ -127,7 +127,7 @@ class Transposition {
   }
 
   void pull(Matrix from, Matrix to, Watch& watch, Phases& phases) {
-    if (from != Matrix::input) memory_.barrier();  // the input has been there all the time
+    if (from != Matrix::input) memory_.barrier();  // the input was written long before
     watch.lap(phases.wait);
 
     for_each_sub_row([&](int peer, std::size_t row) {
@@ -145,7 +145,7 @@ class Transposition {
     watch.lap(phases.compute);
   }
 
-  /// By messages: blocks lie one behind the other in both buffers.
+  /// Transposes by messages. Blocks are contiguous in both buffers.
   void exchange(Matrix from, Matrix to, Watch& watch, Phases& phases) {
     const auto side = layout_.rows();
     const auto packed = [&](const Memory& memory, int rank) {
@@ -174,7 +174,7 @@ class Transposition {
     copy_transposed(block(rows(from), wire_.rank()), block(rows(to), wire_.rank()), layout_.rows(), layout_.rows());
   }
 
-  /// The others, beginning with the next: not all at one rank at once.
+  /// Visits the other ranks, beginning with the next, so that not all access the same rank at once.
   template <class Do>
   void for_each_peer(Do act) const {
     for (int step = 1; step < layout_.ranks; ++step) act((wire_.rank() + step) % layout_.ranks);
@@ -192,14 +192,14 @@ class Transposition {
   }
   [[nodiscard]] Complex* staging() const noexcept { return numbers(staging_); }
   [[nodiscard]] std::size_t sub_row_bytes() const noexcept { return layout_.rows() * sizeof(Complex); }
-  /// Of a rank's rows: the columns that `rank` has as rows.
+  /// Returns the block of `rows` in the columns that become rows of `rank`.
   [[nodiscard]] Block block(Complex* rows, int rank) const noexcept {
     return {rows + layout_.first_row(rank), layout_.pitch()};
   }
   [[nodiscard]] std::span<const std::byte> staged(std::size_t row, int peer) const noexcept {
     return std::as_bytes(std::span(block(staging(), peer).start + row * layout_.pitch(), layout_.rows()));
   }
-  /// Of the columns of `rank` in a row of any rank's part.
+  /// Returns the offset of the columns of `rank` in a row of any rank's part.
   [[nodiscard]] std::size_t offset(Matrix matrix, std::size_t row, int rank) const noexcept {
     return (static_cast<std::size_t>(matrix) * layout_.part() + row * layout_.pitch() + layout_.first_row(rank)) *
            sizeof(Complex);
@@ -208,8 +208,8 @@ class Transposition {
   W& wire_;
   M& memory_;
   Layout layout_;
-  Memory staging_;  // the blocks to push, or that were pulled, each in its columns; or packed, to send
-  Memory arrived_;  // packed, from all
+  Memory staging_;  // blocks to push, or pulled blocks, each in its columns; or packed blocks to send
+  Memory arrived_;  // packed blocks from all ranks
   typename M::Pieces whole_;
   std::optional<typename M::Batch> to_first_;
   std::optional<typename M::Batch> to_second_;

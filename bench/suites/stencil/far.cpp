@@ -18,11 +18,11 @@ using namespace tonari::bench::far;
 
 constexpr std::size_t reach = 7;
 constexpr std::size_t width = 2 * reach + 1;
-constexpr std::size_t strip = 64;  // numbers of a row that are summed up together
+constexpr std::size_t strip = 64;  // numbers of a row that are summed together
 
 using Mask = std::array<double, width * width>;
 
-/// A cone, scaled so that all add up to one.
+/// A cone, scaled to sum one.
 Mask make_mask() {
   Mask mask{};
   double sum = 0;
@@ -69,7 +69,7 @@ double residual(const double* swept, std::size_t n) {
   for (std::size_t y = reach; y < n - reach; ++y) {
     for (std::size_t x = reach; x < n - reach; ++x) {
       const double difference = std::fabs(swept[y * n + x] - plane(x, y));
-      largest = difference <= largest ? largest : difference;  // a NaN is no less
+      largest = difference <= largest ? largest : difference;  // keeps a NaN
     }
   }
   return largest / (plane(n, n) * std::numeric_limits<double>::epsilon());

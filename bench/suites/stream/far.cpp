@@ -17,7 +17,7 @@ using namespace tonari::bench;
 using namespace tonari::bench::far;
 
 constexpr std::size_t page_bytes = 4096;
-constexpr std::size_t pages_apart = 53;  // arrays 256 MiB apart want the same places in caches: half the speed
+constexpr std::size_t pages_apart = 53;  // arrays 256 MiB apart would share cache sets: half the speed
 constexpr int passes_max = 12;
 
 struct Arrays {
@@ -54,13 +54,13 @@ double wrong(const Arrays& arrays, double scalar) {
   return static_cast<double>(count);
 }
 
-/// More than is local. Where everything is, there is nothing to push out, and as much as at 20 % lies beside.
+/// Other memory, more than is local. At 100 per cent there is nothing to push out; its size is then as at 20 per cent.
 std::size_t beside_bytes(std::size_t bytes, double local_percent) {
   const double percent = local_percent < 100 ? local_percent : 20;
   return static_cast<std::size_t>(static_cast<double>(bytes) * (percent + 5) / 100) / page_bytes * page_bytes;
 }
 
-/// Writes to all pages but in no order: each pass has another one.
+/// Writes to all pages, in a different random order each pass.
 void push_out(unsigned char* beside, std::size_t bytes, std::uint64_t seed) {
   const std::size_t pages = bytes / page_bytes;
   std::vector<std::size_t> order(pages);
@@ -71,7 +71,8 @@ void push_out(unsigned char* beside, std::size_t bytes, std::uint64_t seed) {
   }
 }
 
-/// What an interface has received and sent. The loopback device receives all that it sends: there, what was sent.
+/// The bytes that an interface has received and sent. The loopback device receives all that it sends: there, only the
+/// sent.
 double carried_bytes(const std::string& interface) {
   double all = 0;
   for (const char* const way : {"tx_bytes", "rx_bytes"}) {

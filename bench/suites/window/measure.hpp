@@ -37,14 +37,14 @@ inline constexpr int tag_order = 21;
 inline constexpr double batch_us = 20;
 inline constexpr std::size_t together = 16;
 
-/// What to measure, the same on both ranks.
+/// The cases to measure, the same on both ranks.
 struct Task {
   std::vector<std::size_t> sizes;
   std::vector<std::string> operations;  // push, pull
   std::vector<std::string> memories;    // ours, own
   std::vector<std::string> owners;      // waiting, computing
   std::vector<std::string> buffers;     // warm, cold
-  Effort effort;                        // for each metric of each size of each case
+  Effort effort;                        // per metric, size and case
 
   explicit Task(const Options& options)
       : sizes(options.sizes("sizes", "8,64,4096")),
@@ -56,14 +56,14 @@ struct Task {
                static_cast<int>(options.number("computations", 3))} {}
 
   [[nodiscard]] bool cold() const { return std::ranges::find(buffers, "cold") != buffers.end(); }
-  /// Of each rank's part, and of the memory beside it that takes part in the copies.
+  /// The size of each rank's part, and of rank 0's memory for the copies.
   [[nodiscard]] std::size_t window_bytes() const {
     const auto warm = together * (std::ranges::max(sizes) + line_bytes);
     return cold() ? std::max(cold_pool_bytes(), warm) : warm;
   }
 };
 
-// A window may have a way of its own to start several at a time: start_push(), start_pull() and finish_started().
+// A window may have its own functions to start several operations: start_push(), start_pull() and finish_started().
 template <class Window>
 concept StartsSeveral = requires(Window& window) {
   window.finish_started();
@@ -131,7 +131,7 @@ class Experiment {
     bool computing;
   };
 
-  /// What is mapped when it is first touched is touched now.
+  /// Accesses all memory, so that lazily mapped pages are present.
   void reach_all() {
     constexpr std::size_t step = std::size_t{1} << 20;
     for (std::size_t at = 0; at < pool_.size(); at += step) {
@@ -157,7 +157,7 @@ class Experiment {
     const auto samples = time(point, alone);
     output_.samples({point.label, "latency", "us", "bytes"}, static_cast<double>(point.bytes), samples);
 
-    // Cold, they go on where the others ended. Warm, they come out of pools that hold 16.
+    // Cold operations continue where the previous ones ended. Warm ones use pools of 16 buffers.
     const auto few = together * ((point.bytes + line_bytes - 1) / line_bytes * line_bytes);
     if (!point.cold) places = Places(pool_.first(few), point.bytes, true);
     const auto many = [&] {
@@ -170,7 +170,7 @@ class Experiment {
     output_.samples({point.label, "rate", "GB/s", "bytes"}, static_cast<double>(point.bytes), rates);
   }
 
-  /// Of both sides: where the next copy begins and ends.
+  /// The position of the next copy, on both sides.
   struct Places {
     Places(std::span<std::byte> pool, std::size_t bytes, bool changing)
         : here(pool, bytes, changing), there(pool, bytes, changing) {}
@@ -202,7 +202,7 @@ class Experiment {
                            : owner_.time_waiting_us(task_.effort, repeat);
   }
 
-  /// Places there are numbered like those of the pool here, which is as long.
+  /// Returns the offset on the other side, which equals the offset in the local pool of the same size.
   [[nodiscard]] std::size_t offset(std::span<const std::byte> place) const noexcept {
     return static_cast<std::size_t>(place.data() - pool_.data());
   }
@@ -213,7 +213,7 @@ class Experiment {
     const auto order = [&](Order::What what) {
       return owner_.order({.what = what, .first = there, .bytes = point.bytes, .seed = seed_});
     };
-    ++seed_;  // other bytes than any before
+    ++seed_;  // bytes that differ from all previous ones
     const bool pushes = std::is_same_v<Operation, Push>;
     fill_pattern(here, pushes ? seed_ : seed_ + 1);
     if (!pushes) order(Order::What::fill);
@@ -227,14 +227,14 @@ class Experiment {
 
   typename W::Window& window_;
   const Task& task_;
-  std::span<std::byte> pool_;  // rank 0's side of the copies
+  std::span<std::byte> pool_;  // rank 0's memory for the copies
   const OtherMemory& other_;
   Output& output_;
   Owner<W> owner_;
   unsigned seed_ = 0;
 };
 
-/// One kind of memory. Both ranks.
+/// Measures one kind of memory. Both ranks call it.
 template <OneSidedWire W>
 void run_window(W& wire, typename W::Window& window, const Task& task, const std::string& memory, Output& output) {
   const OtherMemory other(task.cold());

@@ -53,7 +53,7 @@ class Window final : public Question {
     add("--operations", operations_, "push: write. pull: read");
     add("--memory", memory_, "ours: memory that the system makes. own: memory that the program has");
     add("--owner", owner_,
-        "What the owner of the memory does meanwhile. waiting: is in a receive. computing: calls no library for a "
+        "The activity of the owner of the memory. waiting: is in a receive. computing: calls no library for a "
         "fixed time, for which an operation that needs its help has to wait");
     add("--buffers", buffers_, "warm: the same memory each time. cold: other memory, out of the caches' reach");
   }
@@ -111,7 +111,7 @@ std::vector<Launch> Window::plan(const BenchOptions& options, const std::vector<
 
   const auto ask_one = [&](Family family, std::string_view key, std::string_view value) {
     auto one = ask;
-    one.arguments.push_back(fmt::format("--{}={}", key, value));  // the later one holds
+    one.arguments.push_back(fmt::format("--{}={}", key, value));  // the later option overrides the former
     add({std::move(one), {{family, false}}, ""});
   };
   if (systems.size() != without(systems, Family::ucx).size() && among(memory, "ours") && among(buffers, "warm")) {

@@ -38,7 +38,7 @@ class Window(OneSidedTest):
                 self.check_positive(self.points(report, system, case, "latency"), [8, 102400])
             self.assertEqual(len(self.answers(report, system)), 4)
 
-    def test_what_is_not_asked_for_is_left_out(self):
+    def test_leaves_out_unselected_cases(self):
         report, _, _ = self.bench("window", "--sizes", "8", "--operations", "pull", "--memory", "ours", "--owner",
                                   "waiting", "--buffers", "cold")
         self.assertEqual(self.cases(report, "tonari", "rate"), ["pull ours waiting cold"])

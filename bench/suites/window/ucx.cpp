@@ -16,7 +16,7 @@
 
 namespace tonari::bench::ucx {
 
-/// As many operations as the budget allows, if they take 50 ns each and 10 GB/s.
+/// Returns the number of operations in the budget, if each takes 50 ns, and transfers 10 GB/s.
 double operations_of(std::size_t bytes, double budget_us) {
   return std::floor(std::clamp(budget_us / (0.05 + static_cast<double>(bytes) / 10'000), 100.0, 1e7));
 }

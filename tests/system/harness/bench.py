@@ -27,7 +27,7 @@ class BenchTest(JobTest):
         self.folder = folder.name
 
     def bench(self, *arguments, status=0):
-        """Runs a benchmark in quick form; answers its report, what it printed, and what it said on standard error."""
+        """Runs a benchmark in quick form; returns its report, standard output and standard error."""
         path = os.path.join(self.folder, "report.json")
         answer, output, error = self.run_job("bench", *arguments, "--quick", "--json", path)
         self.assertEqual(answer, status, error)
@@ -38,7 +38,7 @@ class BenchTest(JobTest):
         return report, output, error
 
     def refused(self, *arguments):
-        """What `tonari bench` says to arguments that it refuses before anything is measured."""
+        """Returns the error of `tonari bench` for arguments that it refuses before measuring."""
         status, output, error = self.run_job("bench", *arguments)
         self.assertEqual((status, output), (2, ""))
         self.assertEqual(len(error.splitlines()), 1, error)

@@ -1,4 +1,4 @@
-"""What tests of collective operations have in common."""
+"""Common parts of the tests of collective operations."""
 
 from harness.bench import BenchTest, has_rival
 

@@ -1,4 +1,4 @@
-"""What tests of benchmarks of far memory have in common."""
+"""Common parts of the tests of benchmarks of far memory."""
 
 import glob
 import os
@@ -36,7 +36,7 @@ class FarBenchTest(BenchTest):
         super().setUp()
 
     def check_case(self, report, case, metric, systems=(), percents=(20, 100), on_one_core=()):
-        """That case of every system has this metric at its shares, and nothing that was computed is wrong."""
+        """Checks that the case has this metric for every system, at its shares."""
         expected = {"local": [100], "tonari": list(percents), **{system: [20] for system in systems}}
         if on_one_core:
             expected["tonari-core"] = list(on_one_core)
@@ -48,7 +48,7 @@ class FarBenchTest(BenchTest):
         self.assertEqual(found, set(expected))
 
     def check_time(self, name, size):
-        """Of a program that computes once: the time and the residual, with two threads."""
+        """Checks the time and the residual of a program that computes once, with two threads."""
         report, output, _ = self.bench(name, "--size", size, "--threads", "2")
         self.check_case(report, "threads=2", "time")
         self.assertEqual(list(self.points(report, "tonari", "threads=2", "residual")), [20, 100])

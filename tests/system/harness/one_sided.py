@@ -1,4 +1,4 @@
-"""What tests of one-sided operations have in common."""
+"""Common parts of the tests of one-sided operations."""
 
 from harness.bench import BenchTest, has_rival
 
@@ -15,7 +15,7 @@ class OneSidedTest(BenchTest):
                 if s["system"] == system]
 
     def check_rivals(self, question, *arguments, only_ours=()):
-        """Each MPI answers every series that tonari answers, but for those with a word of `only_ours` in their case."""
+        """Checks that each MPI has every series of tonari, except cases that contain a word of `only_ours`."""
         for mpi in MPIS:
             if not has_rival(mpi, question):
                 continue

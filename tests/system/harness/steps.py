@@ -1,4 +1,4 @@
-"""What tests of programs of steps (jacobi, ...) have in common."""
+"""Common parts of the tests of programs that repeat a step (jacobi, ...)."""
 
 from harness.bench import BenchTest, has_rival
 
@@ -25,7 +25,7 @@ class StepsTest(BenchTest):
         return report, output
 
     def ask_threads(self, *arguments):
-        """As ask(), of openmp on one and two threads. Skips the test where CMake has not found OpenMP."""
+        """The same for openmp on one and two threads. Skips the test if CMake has not found OpenMP."""
         report, output, _ = self.bench(self.question, "--ranks", "1,2", "--cases", "openmp", *arguments)
         if not report["series"]:
             self.skipTest("the worker was built without OpenMP")
