@@ -4,7 +4,7 @@
 
 namespace {
 
-using namespace tonari::cli;
+using namespace tonari::bench::driver;
 
 TEST(BenchStatistics, QuantilesLieBetweenTheSamplesAroundThem) {
   const std::vector<double> sorted{10, 20, 30, 40};
