@@ -21,6 +21,7 @@ void add_info(CLI::App& app, int& exit_status);                                 
 void add_status(CLI::App& app, int& exit_status);                                        // status.cpp
 void add_help(CLI::App& app);                                                            // help_command.cpp
 void add_version(CLI::App& app);                                                         // help_command.cpp
+void add_generate(CLI::App& app);                                                        // generate.cpp
 
 /// Executes libexec/tonari/bench with these arguments instead of this program. Returns only when that fails: prints
 /// why, and returns 2.
