@@ -34,8 +34,8 @@ class Forwarder {
   void finish(int rank);
   /// True when all that was passed on is written, or nobody reads it.
   [[nodiscard]] bool is_flushed() const noexcept;
-  /// True when nobody reads standard output any more, so that ranks that write to it die.
-  [[nodiscard]] bool is_output_broken() const noexcept { return output_.is_broken(); }
+  /// The error that ended writing to standard output; 0 while there is none. Ranks that write to it then get SIGPIPE.
+  [[nodiscard]] int output_error() const noexcept { return output_.error(); }
 
  private:
   static constexpr int output_index = -1;

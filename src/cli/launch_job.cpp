@@ -1,6 +1,8 @@
 #include "cli/launch_job.hpp"
 
 #include "base/error.hpp"
+#include "cli/standard_streams.hpp"
+#include "job/identity.hpp"
 #include "job/session.hpp"
 
 #include <fmt/format.h>
@@ -10,6 +12,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <utility>
 
 namespace tonari::cli {
 
@@ -90,6 +94,7 @@ bool LaunchedJob::are_all_over() {
 bool LaunchedJob::is_finished() {
   if (!are_all_over()) return false;
   for (int rank = 0; rank < count(); ++rank) forwarder_.finish(rank);
+  stop_if_output_is_lost();
   return forwarder_.is_flushed() || output_given_up_;
 }
 
@@ -106,8 +111,10 @@ void LaunchedJob::wait_for_events() {
   for (int i = 0; i < ready; ++i) {
     const auto data = events[static_cast<std::size_t>(i)].data.u64;
     handle(static_cast<Source>(data >> 32), static_cast<int>(data & 0xffffffff));
+    stop_if_output_is_lost();  // before it is reported that ranks were killed by SIGPIPE
   }
   act_on_deadlines();
+  stop_if_output_is_lost();
 }
 
 int LaunchedJob::wait_milliseconds() const noexcept {
@@ -142,7 +149,7 @@ void LaunchedJob::program_ended(int rank) {
   hear_failures();
   const int status = ended.ending->exit_status();
   if (status_ == 0 && (!cause_ || *cause_ == rank)) status_ = status;
-  explain_kill(rank);
+  explain_ending(rank);
 }
 
 void LaunchedJob::hear_failures() {
@@ -159,12 +166,27 @@ void LaunchedJob::hear_failures() {
   }
 }
 
-// The end of a rank that was in no job, or had left it.
-void LaunchedJob::explain_kill(int rank) {
+// Names a rank that failed, but was in no job or had left it: the gatekeeper reports the others. Of several ranks that
+// exit with another status than 0 only the first is named: the rest often follow from it, or fail in the same way.
+void LaunchedJob::explain_ending(int rank) {
   const Rank& ended = at(rank);
-  if (ended.ending->signal == 0 || ended.explained || quiet_) return;
-  if (ended.ending->signal == SIGPIPE && forwarder_.is_output_broken()) return;  // as in any pipeline
-  forwarder_.say(fmt::format("{} {}", job_server_.name_of(rank, ended.pid), job::describe(*ended.ending)));
+  const bool killed = ended.ending->signal != 0;
+  if (ended.ending->exit_status() == 0 || ended.explained || quiet_) return;
+  if (ended.ending->signal == SIGPIPE && forwarder_.output_error() != 0) return;  // as in any pipeline
+  if (!killed && std::exchange(bad_status_named_, true)) return;
+  forwarder_.say(fmt::format("rank {} ({}, pid {}, host {}) {}", rank, options_.program.front(), ended.pid,
+                             job::this_host_name(), job::describe(*ended.ending)));
+}
+
+// A full disk, for example. The job would run on for nothing. When the reader has gone, as in `tonari run ... | head`,
+// ranks are killed by SIGPIPE once they write, as in any pipeline.
+void LaunchedJob::stop_if_output_is_lost() {
+  const int error = forwarder_.output_error();
+  if (error == 0 || error == EPIPE || std::exchange(output_lost_, true)) return;
+  forwarder_.say(output_failure_text(error));
+  if (status_ == 0) status_ = 1;
+  quiet_ = failed_ = true;
+  stop_at(Clock::now(), true);
 }
 
 }  // namespace tonari::cli

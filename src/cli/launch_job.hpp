@@ -61,7 +61,8 @@ class LaunchedJob {
 
   void program_ended(int rank);
   void hear_failures();
-  void explain_kill(int rank);
+  void explain_ending(int rank);
+  void stop_if_output_is_lost();
 
   // launch_stop.cpp
   void hear_signals();
@@ -88,6 +89,8 @@ class LaunchedJob {
   bool quiet_ = false;         // why the rest ends is known
   int end_signals_ = 0;        // asked for from outside
   bool output_given_up_ = false;
+  bool output_lost_ = false;                  // standard output cannot be written, and its reader is not gone
+  bool bad_status_named_ = false;             // a rank that exited with another status than 0
   bool everyone_ = false;                     // stopping includes ranks with a death handler
   std::optional<Clock::time_point> ask_at_;   // to end, by SIGTERM
   std::optional<Clock::time_point> kill_at_;  // by SIGKILL

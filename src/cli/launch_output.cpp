@@ -29,7 +29,7 @@ bool is_regular(int number) noexcept {
 Outlet::Outlet(int number) : number_(number), piece_bytes_max_(is_regular(number) ? SSIZE_MAX : PIPE_BUF) {}
 
 void Outlet::write(int writer, std::string_view text) {
-  if (text.empty() || broken_) return;
+  if (text.empty() || is_broken()) return;
   if (open_line_ != nobody && open_line_ != writer) waiting_ += '\n';
   waiting_ += text;
   open_line_ = text.back() == '\n' ? nobody : writer;
@@ -46,7 +46,7 @@ void Outlet::flush() noexcept {
     } else if (errno == EAGAIN) {
       break;
     } else if (errno != EINTR) {
-      broken_ = true;  // EPIPE: its reader has gone. Others, a full disk, end the same: the writers get SIGPIPE
+      write_error_ = errno;
       written_ = waiting_.size();
     }
   }
@@ -59,8 +59,11 @@ void Outlet::flush() noexcept {
 bool Outlet::is_same_place(const Outlet& other) const noexcept {
   struct stat mine;
   struct stat others;
-  return ::fstat(number_, &mine) == 0 && ::fstat(other.number_, &others) == 0 && mine.st_dev == others.st_dev &&
-         mine.st_ino == others.st_ino;
+  const bool same_file = ::fstat(number_, &mine) == 0 && ::fstat(other.number_, &others) == 0 &&
+                         mine.st_dev == others.st_dev && mine.st_ino == others.st_ino;
+  // Both may lead to /dev/null, but one of them because it was closed: see open_missing_descriptors().
+  const auto access = [](int number) { return ::fcntl(number, F_GETFL) & O_ACCMODE; };
+  return same_file && access(number_) == access(other.number_);
 }
 
 Stream::Stream(FileDescriptor pipe, Outlet& outlet, int writer, std::string prefix)

@@ -28,8 +28,9 @@ class Outlet {
   [[nodiscard]] bool is_empty() const noexcept { return written_ == waiting_.size(); }
   /// True when writers should pause until some of it is gone.
   [[nodiscard]] bool is_full() const noexcept { return waiting_.size() - written_ > waiting_bytes_max; }
-  /// True once nobody reads it any more; what is written then is dropped.
-  [[nodiscard]] bool is_broken() const noexcept { return broken_; }
+  /// The error that ended writing, such as EPIPE or ENOSPC; 0 while there is none. Later text is dropped.
+  [[nodiscard]] int error() const noexcept { return write_error_; }
+  [[nodiscard]] bool is_broken() const noexcept { return write_error_ != 0; }
   [[nodiscard]] int number() const noexcept { return number_; }
   /// True when both lead to the same place, where pieces of lines would mix.
   [[nodiscard]] bool is_same_place(const Outlet& other) const noexcept;
@@ -42,7 +43,7 @@ class Outlet {
   std::string waiting_;
   std::size_t written_ = 0;  // of waiting_
   int open_line_ = nobody;
-  bool broken_ = false;
+  int write_error_ = 0;
 };
 
 /// One rank's standard output or error, cut into lines on the way to an outlet.

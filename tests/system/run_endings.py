@@ -31,7 +31,41 @@ class ExitStatus(JobTest):
     def test_signal_counts_as_128_and_its_number(self):
         status, _, error = self.actors(2, "only", 1, "kill", 9)
         self.assertEqual(status, 128 + 9)
-        self.assertRegex(error, r"^tonari: rank 1 \(pid \d+, host \S+\) was killed by signal 9 \(Killed\)\n$")
+        self.assertRegex(error, r"^tonari: rank 1 \(\S+/job_actor, pid \d+, host \S+\) was killed by signal 9 "
+                                r"\(Killed\)\n$")
+
+
+class ExitStatusNamed(JobTest):
+    """One line names the first rank that exits with another status than 0."""
+
+    def check(self, job_end, rank, program, status):
+        answer, _, error = job_end
+        self.assertEqual(answer, status)
+        self.assertRegex(error, rf"^tonari: rank {rank} \({program}, pid \d+, host \S+\) exited with status {status}\n$")
+
+    def test_of_a_program_that_never_joined(self):
+        self.check(self.run_job("run", "-n", "3", "sh", "-c", "test $TONARI_RANK != 2 || exit 3"), 2, "sh", 3)
+
+    def test_when_every_rank_does(self):
+        self.check(self.run_job("run", "-n", "8", "false"), r"\d", "false", 1)
+
+    def test_of_a_rank_that_left_well(self):
+        self.check(self.actors(2, "join", "leave", "only", 1, "return", 7), 1, r"\S+/job_actor", 7)
+
+    def test_of_ranks_that_are_ended_because_of_another(self):
+        # The others catch SIGTERM and exit with statuses of their own: that is no news.
+        program = "trap 'exit 9' TERM; echo up; sleep 1000 & wait"
+        job = self.start("run", "-n", "3", "--timeout", "1", "sh", "-c", program)
+        job.output.wait_for("up", 3)
+        answer, _, error = job.end()
+        self.assertEqual((answer, error), (124, "tonari: the job has run for 1 s (--timeout); stopping its 3 ranks\n"))
+
+    def test_after_a_signal_that_asks_for_the_end(self):
+        job = self.start("run", "-n", "2", "sh", "-c", "trap 'exit 9' TERM; echo up; sleep 1000 & wait")
+        job.output.wait_for("up", 2)
+        job.signal(signal.SIGTERM)
+        answer, _, error = job.end()
+        self.assertEqual((answer, error), (9, ""))
 
 
 class Death(JobTest):
@@ -93,7 +127,7 @@ class Death(JobTest):
     def test_after_leaving_is_no_death(self):
         status, output, error = self.actors(2, "join", "leave", "only", 1, "kill", 9)
         self.assertEqual((status, output.count("left")), (137, 2))
-        self.assertRegex(error, r"^tonari: rank 1 .* was killed by signal 9 \(Killed\)\n$")
+        self.assertRegex(error, r"^tonari: rank 1 \(.* was killed by signal 9 \(Killed\)\n$")
 
     def test_exit_without_goodbye(self):
         for word in ("exit", "quick"):

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from harness.jobs import ACTOR, TONARI, JobTest, eventually, processes_marked, state_of
+from harness.jobs import ACTOR, PATIENCE, TONARI, JobTest, eventually, processes_marked, state_of
 
 
 class Output(JobTest):
@@ -79,6 +79,48 @@ class Output(JobTest):
         job.signal(signal.SIGTERM)  # does not wait for a reader any longer
         self.assertEqual(job.process.wait(timeout=30), 143)
         os.close(read)
+
+
+class LostOutput(JobTest):
+    """Standard output that cannot be written is an error of the job, not of the rank that wrote."""
+
+    full = "cannot write standard output: No space left on device"
+
+    def setUp(self):
+        super().setUp()
+        self.target = open("/dev/full", "w")
+        self.addCleanup(self.target.close)
+
+    def check(self, job, status, error):
+        self.assertEqual((job.process.wait(timeout=PATIENCE), job.error.rest()), (status, error))
+
+    def test_on_a_full_disk_is_named_once(self):
+        self.check(self.start("run", "-n", "2", "echo", "x", stdout=self.target), 1, f"tonari: {self.full}\n")
+
+    def test_on_a_full_disk_ends_ranks_that_write_on(self):
+        self.check(self.start("run", "-n", "2", "yes", stdout=self.target), 1,
+                   f"tonari: {self.full}\n")
+
+    def test_on_a_full_disk_ends_ranks_that_have_joined(self):
+        job = self.start_actors(3, "join", "only", 1, "say", "lost", "wait", stdout=self.target)
+        self.check(job, 1, f"tonari: {self.full}\n")
+
+    def test_on_a_full_disk_ends_ranks_that_do_not_write(self):
+        program = "test $TONARI_RANK = 0 && echo x; exec sleep 1000"
+        self.check(self.start("run", "-n", "2", "sh", "-c", program, stdout=self.target), 1,
+                   f"tonari: {self.full}\n")
+
+    def test_to_a_closed_descriptor_is_named(self):
+        job = self.start("run", "-n", "1", "echo", "x", stdout=None, preexec_fn=lambda: os.close(1))
+        self.check(job, 1, "tonari: cannot write standard output: it is closed\n")
+
+    def test_closed_output_leaves_a_null_device_for_errors_alone(self):
+        ended = subprocess.run([TONARI, "run", "-n", "2", "sh", "-c", "echo x >&2"], stderr=subprocess.DEVNULL,
+                               env=self.environment(), preexec_fn=lambda: os.close(1), timeout=PATIENCE)
+        self.assertEqual(ended.returncode, 0)
+
+    def test_matters_only_to_ranks_that_write(self):
+        self.check(self.start("run", "-n", "2", "true", stdout=self.target), 0, "")
 
 
 class Input(JobTest):
