@@ -45,7 +45,6 @@ void print_settings() {
   }
   fmt::print("{}", format_table(rows));
   fmt::print("An empty variable counts as none: the default holds.\n");
-  for (const std::string& line : unknown_settings()) print_stderr("tonari info: {}\n", line);
 }
 
 nlohmann::ordered_json machine_and_features_as_json() {
@@ -80,6 +79,7 @@ void add_info(CLI::App& app, int&) {
   info.add_flag("--json", *as_json, "Print JSON")->disable_flag_override();
   info.footer(info_footer);
   info.callback([settings, as_json] {
+    for (const std::string& line : unknown_settings()) print_stderr("tonari info: {}\n", line);
     if (*as_json) {
       fmt::print("{}\n", (*settings ? settings_as_json() : machine_and_features_as_json()).dump(2));
     } else {

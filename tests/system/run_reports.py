@@ -123,6 +123,15 @@ class Info(JobTest):
             self.assertIn(name, table)
         self.assertIn("An empty variable counts as none", table)
 
+    def test_unknown_setting_is_named_with_the_nearest(self):
+        env = self.environment(TONARI_RING_SLOT="64", TONARI_RANK="0")
+        for words in (["info"], ["info", "--settings"], ["info", "--json"], ["info", "--settings", "--json"]):
+            with self.subTest(words=words):
+                shown = tonari(*words, env=env)
+                self.assertEqual((shown.returncode, shown.stderr), (
+                    0, "tonari info: TONARI_RING_SLOT is set, but there is no such setting; the nearest is "
+                       "TONARI_RING_SLOTS\n"))
+
     def test_wrong_setting_is_named(self):
         shown = tonari("info", "--settings", env=self.environment(TONARI_SPLIT="many"))
         self.assertEqual(shown.returncode, 2)
