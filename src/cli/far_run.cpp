@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "cli/binary.hpp"
 #include "cli/far_statistics.hpp"
+#include "cli/launch_hosts.hpp"
 #include "cli/launch_program.hpp"
 #include "cli/preload.hpp"
 #include "cli/standard_streams.hpp"
@@ -169,6 +170,7 @@ FarRun::~FarRun() {
 }
 
 void FarRun::start_servers() {
+  if (!places_of(options_.servers).hosts.empty()) check_root_may_launch("--servers");
   std::vector<std::string> words = words_of_servers(options_, name_);
   const std::vector<char*> arguments = pointers_of(words);
   const pid_t parent = ::getpid();

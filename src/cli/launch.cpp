@@ -1,5 +1,6 @@
 #include "cli/launch.hpp"
 
+#include "cli/launch_binding.hpp"
 #include "cli/launch_hosts.hpp"
 #include "cli/launch_job.hpp"
 #include "cli/launch_statistics.hpp"
@@ -81,7 +82,7 @@ int launch(const LaunchOptions& options) {
   }
   std::fflush(nullptr);  // what is still in our buffers would be written by every rank that fails to start
 
-  LaunchedJob job{options, options.ranks > 0 ? options.ranks : usable_cores()};
+  LaunchedJob job{options, options.ranks > 0 ? options.ranks : static_cast<int>(usable_core_sets().size())};
   const int status = job.run();
   if (options.statistics && has_joined(job.job_server())) {
     print_stderr("{}", statistics_table(job.job_server().arena()));

@@ -45,7 +45,7 @@ void check_network_is_used(const LaunchOptions& options);
 /// started is told on standard error and answers 127 or 126.
 int launch(const LaunchOptions& options);
 
-/// Cores this process may use, at least 1.
-int usable_cores();
+/// Returns the number of cores that this process may use; 1 if the system does not tell.
+int usable_cores() noexcept;
 
 }  // namespace tonari::cli

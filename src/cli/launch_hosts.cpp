@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -63,20 +64,38 @@ Hosts read_hosts(std::string_view text) {
   return hosts;
 }
 
-// What a command prints, also to standard error, where some versions of srun list their kinds of MPI. Empty when it
-// does not start or fails. `words` are of ours, not of the user's.
-std::string output_of(const std::string& words) {
-  std::FILE* const pipe = ::popen((words + " 2>&1").c_str(), "re");
-  if (pipe == nullptr) return {};
+std::vector<char*> argument_pointers(Words& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// Returns the output of a command, with its standard error, where some versions of srun list their kinds of MPI. Empty
+/// if it does not start or fails.
+std::string output_of(Words words) {
+  const std::vector<char*> arguments = argument_pointers(words);
+  Pipe pipe = make_pipe();
+  const pid_t child = ::fork();  // popen() would use clone3, which sandboxes may refuse
+  if (child < 0) return {};
+  if (child == 0) {
+    ::dup2(pipe.writer.number(), STDOUT_FILENO);
+    ::dup2(pipe.writer.number(), STDERR_FILENO);
+    ::execvp(arguments[0], arguments.data());
+    ::_exit(127);
+  }
+  pipe.writer = {};
   std::string all;
   std::array<char, 4096> part;
-  for (std::size_t bytes = 1; bytes > 0;) {
-    bytes = std::fread(part.data(), 1, part.size(), pipe);
-    all.append(part.data(), bytes);
+  for (;;) {
+    const auto bytes = ::read(pipe.reader.number(), part.data(), part.size());
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0) break;
+    all.append(part.data(), static_cast<std::size_t>(bytes));
   }
-  const int status = ::pclose(pipe);
-  const bool unknown = status == -1;  // where our parent has us ignore SIGCHLD
-  return status == 0 || unknown ? all : std::string{};
+  int status = 0;
+  const bool known = ::waitpid(child, &status, 0) == child;  // not if our parent made us ignore SIGCHLD
+  return !known || status == 0 ? all : std::string{};
 }
 
 bool is_installed(const char* command) { return !check_program(command); }
@@ -85,7 +104,7 @@ bool is_installed(const char* command) { return !check_program(command); }
 void add_open_mpi(std::vector<Launcher>& found, const char* command) {
   if (!is_installed(command)) return;
   constexpr std::string_view maker = "(Open MPI) ";
-  const std::string said = output_of(std::string{command} + " --version");
+  const std::string said = output_of({command, "--version"});
   const auto at = said.find(maker);
   if (at == said.npos) return;
   const std::string version =
@@ -187,11 +206,32 @@ Launcher choose_launcher() {
       "or srun inside a Slurm allocation");
 }
 
+bool is_one(const std::string& variable) {
+  const char* const value = std::getenv(variable.c_str());
+  return value != nullptr && std::string_view(value) == "1";
+}
+
+void check_launcher_runs_as_root(const Launcher& launcher, std::string_view option) {
+  if (::geteuid() != 0 || launcher.kind == Launcher::Kind::srun) return;
+  const std::string consent =
+      launcher.kind == Launcher::Kind::prterun ? "PRTE_ALLOW_RUN_AS_ROOT" : "OMPI_ALLOW_RUN_AS_ROOT";
+  if (is_one(consent) && is_one(consent + "_CONFIRM")) return;
+  throw SetupError(
+      fmt::format("{}: {} starts nothing as root, unless {}=1 and {}_CONFIRM=1 are set: set both, or run "
+                  "as another user",
+                  option, launcher.text, consent, consent));
+}
+
 }  // namespace
+
+void check_root_may_launch(std::string_view option) {
+  if (::geteuid() == 0) check_launcher_runs_as_root(choose_launcher(), option);
+}
 
 std::vector<Launcher> find_launchers() {
   std::vector<Launcher> found;
-  if (is_in_allocation() && is_installed("srun") && output_of("srun --mpi=list").find("pmix") != std::string::npos) {
+  if (is_in_allocation() && is_installed("srun") &&
+      output_of({"srun", "--mpi=list"}).find("pmix") != std::string::npos) {
     found.push_back({.kind = Launcher::Kind::srun, .command = "srun", .text = "srun"});
   }
   add_open_mpi(found, "mpirun");
@@ -211,10 +251,9 @@ int launch_on_hosts(const LaunchOptions& options) {
   const Launcher launcher = choose_launcher();
   const bool by_slurm = launcher.kind == Launcher::Kind::srun;
   Words words = (by_slurm ? words_for_srun : words_for_mpirun)(launcher, options, hosts, ranks);
+  check_launcher_runs_as_root(launcher, "--hosts");  // with what --env has set
   words.insert(words.end(), options.program.begin(), options.program.end());
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = argument_pointers(words);
   std::fflush(nullptr);
   ::execvp(arguments.front(), arguments.data());
   const ProgramError error = explain_exec_failure(launcher.command, errno);

@@ -3,6 +3,7 @@
 #include "cli/launch_binding.hpp"
 #include "cli/launch_job.hpp"
 #include "cli/preload.hpp"
+#include "cli/standard_streams.hpp"
 
 #include <tonari/status.hpp>
 
@@ -36,13 +37,21 @@ std::vector<const char*> pointers_to(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-/// Where each rank runs; empty: wherever the system puts it.
+/// The processors of each rank, in turn; empty if ranks are not bound. Throws SetupError if --bind core is impossible.
 std::vector<cpu_set_t> choose_places(const LaunchOptions& options, int ranks) {
   if (options.bind == "none") return {};
-  std::vector<cpu_set_t> cores = usable_core_sets();
-  const bool too_few = static_cast<int>(cores.size()) < ranks;
-  // Ranks that share a core are better moved about by the system than nailed to each other.
-  return options.bind.empty() && too_few ? std::vector<cpu_set_t>{} : cores;
+  const bool is_default = options.bind.empty();
+  try {
+    std::vector<cpu_set_t> cores = usable_core_sets();
+    // Ranks that share a core run better if the system may move them.
+    if (is_default && static_cast<int>(cores.size()) < ranks) return {};
+    check_binding_is_allowed();
+    return cores;
+  } catch (const SetupError& error) {
+    if (!is_default) throw;
+    print_stderr("tonari run: ranks are not bound to cores: {}\n", error.what());
+    return {};
+  }
 }
 
 }  // namespace

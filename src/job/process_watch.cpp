@@ -1,6 +1,7 @@
 #include "job/process_watch.hpp"
 
 #include "base/error.hpp"
+#include "base/thread.hpp"
 #include "job/ending.hpp"
 #include "job/signals.hpp"
 
@@ -16,7 +17,7 @@ ProcessWatch::ProcessWatch(std::shared_ptr<Arena> arena, std::vector<Neighbour> 
     : arena_(std::move(arena)), neighbours_(std::move(neighbours)), stop_(::eventfd(0, EFD_CLOEXEC)) {
   if (!stop_) throw_system_error("eventfd");
   const AllSignalsBlocked none_for_the_new_thread;
-  thread_ = std::thread([this] { watch(); });
+  thread_ = start_thread("the thread that watches for deaths", [this] { watch(); });
 }
 
 ProcessWatch::~ProcessWatch() {

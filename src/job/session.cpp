@@ -3,6 +3,7 @@
 #include "base/clock.hpp"
 #include "base/futex.hpp"
 #include "base/log.hpp"
+#include "base/thread.hpp"
 #include "job/ending.hpp"
 #include "job/identity.hpp"
 #include "job/neighbour.hpp"
@@ -166,7 +167,7 @@ Session::Attachment* Session::attachment() noexcept {
 
 void Session::start_service() {
   const AllSignalsBlocked none_for_the_new_thread;
-  service_ = std::thread([this] { serve_until_stopped(); });
+  service_ = start_thread("the service thread", [this] { serve_until_stopped(); });
 }
 
 void Session::stop_service() noexcept {

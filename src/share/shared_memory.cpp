@@ -1,6 +1,7 @@
 #include "share/shared_memory.hpp"
 
 #include "base/error.hpp"
+#include "base/thread.hpp"
 #include "fabric/wait.hpp"
 #include "job/memory.hpp"
 #include "job/session.hpp"
@@ -17,7 +18,6 @@
 #include <array>
 #include <exception>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace tonari::share {
@@ -105,12 +105,7 @@ SharedMemory::~SharedMemory() { stop_fault_thread(); }
 
 void SharedMemory::start_fault_thread() {
   const job::AllSignalsBlocked blocked;
-  try {
-    fault_thread_ = std::thread([this] { serve_faults(); });
-  } catch (const std::system_error& error) {
-    throw_system_error(error.code().value(), "starting the thread of shared memory",
-                       "raise the limit of addresses or of processes: see ulimit -v and ulimit -u");
-  }
+  fault_thread_ = start_thread("the thread of shared memory", [this] { serve_faults(); });
 }
 
 void SharedMemory::stop_fault_thread() noexcept {

@@ -20,6 +20,7 @@ exit 7
 OPEN_MPI_4 = {"mpirun": "mpirun (Open MPI) 4.1.4"}
 OPEN_MPI_5 = {"mpirun": "mpirun (Open MPI) 5.0.11"}
 MPICH = {"mpirun": "HYDRA build details:"}
+ROOT_MAY = {f"{maker}_ALLOW_RUN_AS_ROOT{end}": "1" for maker in ("OMPI", "PRTE") for end in ("", "_CONFIRM")}
 
 
 class OnHosts(JobTest):
@@ -48,8 +49,12 @@ class OnHosts(JobTest):
         return error
 
     def launch(self, *words, **variables):
-        plain = {name: value for name, value in self.environment().items() if not name.startswith("SLURM")}
-        return self.run_job("run", *words, env={**plain, "PATH": self.folder, **variables})
+        return self.run_job("run", *words, env=self.launching_environment(**ROOT_MAY, **variables))
+
+    def launching_environment(self, **variables):
+        """The environment with our launchers alone, outside of a Slurm allocation."""
+        plain = {name: value for name, value in self.environment().items() if not name.startswith(("SLURM", "OMPI", "PRTE"))}
+        return {**plain, "PATH": self.folder, **variables}
 
     def test_open_mpi_4(self):
         self.install(OPEN_MPI_4)
@@ -113,6 +118,31 @@ class OnHosts(JobTest):
     def test_no_launcher(self):
         self.install(MPICH)
         self.assertIn("--hosts needs a launcher with PMIx, and none is here", self.refused("--hosts", "a", "./prog"))
+
+    def test_root_is_told_what_open_mpi_needs(self):
+        if os.geteuid() != 0:
+            self.skipTest("launchers start ranks for every user but root")
+        needs = ("{option}: {launcher} starts nothing as root, unless {name}=1 and {name}_CONFIRM=1 are set: set both, or "
+                 "run as another user\n")
+        half = {"OMPI_ALLOW_RUN_AS_ROOT": "1"}
+        for launchers, launcher, name in ((OPEN_MPI_4, "mpirun (Open MPI 4.1.4)", "OMPI_ALLOW_RUN_AS_ROOT"),
+                                          (OPEN_MPI_5, "mpirun (Open MPI 5.0.11)", "OMPI_ALLOW_RUN_AS_ROOT"),
+                                          ({**MPICH, "prterun": ""}, "prterun", "PRTE_ALLOW_RUN_AS_ROOT")):
+            self.install(launchers)
+            for command, option, program in (("run", "--hosts", "./prog"), ("far", "--servers", "/bin/true")):
+                with self.subTest(launcher=launcher, command=command):
+                    env = self.launching_environment(**half)
+                    status, output, error = self.run_job(command, option, "a,b", program, env=env)
+                    self.assertEqual((status, output), (2, ""))
+                    self.assertEqual(error.splitlines()[-1] + "\n",
+                                     f"tonari {command}: " + needs.format(option=option, launcher=launcher, name=name))
+                    self.assertLessEqual(len(error.splitlines()), 1 if command == "run" else 2, error)
+
+    def test_root_may_consent_by_env(self):
+        self.install(OPEN_MPI_4)
+        consent = [word for name in ("", "_CONFIRM") for word in ("--env", f"OMPI_ALLOW_RUN_AS_ROOT{name}=1")]
+        status, _, error = self.run_job("run", "--hosts", "a", *consent, "./prog", env=self.launching_environment())
+        self.assertEqual((status, error), (7, ""))
 
     def test_what_is_wrong(self):
         self.install(OPEN_MPI_4)
