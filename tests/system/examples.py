@@ -18,7 +18,7 @@ class Examples(JobTest):
         self.assertEqual((status, error), (0, ""), output)
         return output
 
-    def test_hello_is_heard_by_the_next_rank(self):
+    def test_hello_reaches_the_next_rank(self):
         for ranks in (1, 2, 5):
             with self.subTest(ranks=ranks):
                 lines = sorted(self.run_example(ranks, "hello").splitlines())
@@ -26,7 +26,7 @@ class Examples(JobTest):
                             for rank in range(ranks)]
                 self.assertEqual(lines, expected)
 
-    def test_heat_flows_as_it_should(self):
+    def test_heat_agrees_with_the_exact_solution(self):
         for ranks, rows in ((1, 10), (2, 50), (3, 50), (4, 4)):
             with self.subTest(ranks=ranks, rows=rows):
                 self.assertIn("largest error", self.run_example(ranks, "heat", rows, 100))
@@ -56,7 +56,7 @@ class Examples(JobTest):
                 self.assertEqual(lines, [f"rank {rank} of 3 sees 300 deposits and a balance of 1500"
                                          for rank in range(3)])
 
-    def test_say_why_they_cannot_join(self):
+    def test_print_why_they_cannot_join(self):
         for name in ("hello", "heat", "restart", "tree"):
             path = os.path.join(EXAMPLES, name)
             if not os.access(path, os.X_OK):

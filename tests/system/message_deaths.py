@@ -1,4 +1,4 @@
-"""What becomes of messages, copies and collectives when a rank dies in the middle of them."""
+"""A rank dies in the middle of messages, copies and collectives: the other ranks stop, or learn of it and go on."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from harness.jobs import PROGRAMS, JobTest, eventually, state_of
 PROGRAM = os.path.join(PROGRAMS, "message_deaths")
 VICTIM = 1
 SURVIVORS = (0, 2)
-BOUND = 3.0  # docs/design.md: known within a second; the rest is for processes to end on a busy machine
+BOUND = 3.0  # a death is known within a second (docs/design.md); processes need time to end on a busy machine
 
 
 class Deaths(JobTest):
@@ -56,8 +56,8 @@ def add(phase, kill=True):
 for each in ("receive", "anyone", "barrier", "reduce", "unclaimed", "room"):
     add(each)
 add("copy", kill=False)
-Deaths.test_what_it_had_sent_is_received = lambda self: self.check_others_go_on("sent", kill=False)
-Deaths.test_a_message_taken_of_it_answers_so = lambda self: self.check_others_go_on("matched", kill=False)
+Deaths.test_messages_it_had_sent_are_received = lambda self: self.check_others_go_on("sent", kill=False)
+Deaths.test_a_receive_of_its_matched_message_returns_peer_gone = lambda self: self.check_others_go_on("matched", kill=False)
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,4 +1,4 @@
-"""Messages between real processes: every size, random traffic, bad buffers, lies, forked children, a death at any moment."""
+"""Messages between processes: all sizes, random traffic, bad buffers, malformed heads, forks, deaths at any moment."""
 
 import os
 import random
@@ -31,11 +31,11 @@ class Messages(JobTest):
         self.assertEqual(output.count("did it"), ranks if done is None else done, error)
         return error
 
-    def test_bad_buffers_answer_on_both_sides_and_harm_nobody(self):
+    def test_bad_buffers_are_reported_to_both_sides_and_harm_no_rank(self):
         self.run_program(2, "message_faults")
 
-    def test_longer_than_32_bits_count_arrive_whole(self):
-        needed = 1 << 20  # kB: twice 67 MiB, their page tables, and room for others
+    def test_longer_than_4_gib_arrive_whole(self):
+        needed = 1 << 20  # kB: twice 67 MiB, their page tables, and some for other programs
         with open("/proc/meminfo") as file:
             available = next(int(line.split()[1]) for line in file if line.startswith("MemAvailable:"))
         if available < needed:
@@ -44,7 +44,7 @@ class Messages(JobTest):
             with self.subTest(name):
                 self.run_program(2, "message_large", **SETTINGS[name])
 
-    def test_more_than_a_rank_may_keep_is_told_not_just_waited_for(self):
+    def test_a_sender_that_waits_for_room_says_so(self):
         environment = self.environment(TONARI_WARN_SECONDS="1", TONARI_UNEXPECTED_BYTES="64K")
         job = self.start("run", "-n", "2", os.path.join(PROGRAMS, "message_flood"), env=environment)
         job.error.wait_for(r"^tonari\[[01]\]: has waited 1 s to send to rank [01], which keeps as many messages that it "
@@ -52,7 +52,7 @@ class Messages(JobTest):
         job.signal(signal.SIGTERM)
         self.assertEqual(job.end()[0], 143)
 
-    def test_without_memory_for_one_the_rank_ends_and_says_so(self):
+    def test_a_rank_without_memory_for_a_message_says_so_and_ends(self):
         program = os.path.join(PROGRAMS, "message_exhaustion")
         environment = self.environment(TONARI_UNEXPECTED_BYTES="1G")
         ended, output, error = self.run_job("run", "-n", "2", program, env=environment)
@@ -61,13 +61,13 @@ class Messages(JobTest):
         self.assertEqual(ended, 128 + signal.SIGABRT, error)
         self.assertRegex(error, r"(?m)^tonari: no memory is left for a message .*TONARI_UNEXPECTED_BYTES")
 
-    def test_addresses_that_a_peer_lies_about_harm_nobody(self):
+    def test_wrong_addresses_from_a_peer_harm_no_rank(self):
         self.run_program(2, "message_lies")
 
     def test_forked_children_leave_their_parents_messages_alone(self):
         self.run_program(2, "message_forks")
 
-    def test_whoever_dies_at_any_moment_the_others_finish(self):
+    def test_a_death_at_any_moment_lets_the_other_ranks_finish(self):
         for seed in seeds(6):
             with self.subTest(TONARI_SEED=seed):
                 ranks = 3 + seed % 4

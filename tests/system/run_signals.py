@@ -27,7 +27,7 @@ class Signals(JobTest):
                 answer, _, error = job.end()
                 self.assertEqual((answer, error), (status, ""))
 
-    def test_second_kills(self):
+    def test_a_second_one_kills(self):
         job = self.start_actors(2, "catch", 2, "wait")
         job.output.wait_for("waiting", 2)
         job.signal(signal.SIGINT)
@@ -68,7 +68,7 @@ class TimeLimit(JobTest):
         status, _, _ = self.actors(2, "join", "live", "catch", 15, "wait", options=["--timeout", "0.3"])
         self.assertEqual(status, 124)
 
-    def test_leaves_a_job_alone_that_ends_in_time(self):
+    def test_does_nothing_to_a_job_that_ends_in_time(self):
         self.assertEqual(self.actors(2, "join", "leave", options=["--timeout", "60"])[0], 0)
 
 

@@ -63,7 +63,7 @@ class Wrappers(JobTest):
         _, _, error = self.run_job("run", "-n", "1", "unshare", "-i", ACTOR, "join")
         self.assertIn("it is in another IPC namespace than `tonari run`", error)
 
-    def test_another_network_namespace_is_told(self):
+    def test_another_network_namespace_is_reported(self):
         if os.geteuid() != 0:
             self.skipTest("only root makes namespaces everywhere")
         _, _, error = self.run_job("run", "-n", "1", "unshare", "-n", ACTOR, "join")

@@ -1,4 +1,4 @@
-"""Starts `tonari` commands for tests, and sees to it that they leave nothing behind."""
+"""Starts `tonari` commands for tests, and checks that they leave nothing behind."""
 
 import os
 import queue
@@ -18,12 +18,12 @@ TONARI = os.path.join(BIN, "tonari")
 ACTOR = os.path.join(PROGRAMS, "job_actor")
 MARK = "JOB_TEST_MARK"
 
-# How long something may take that takes no time at all on an idle machine.
+# Seconds that a step may take on a busy machine. On an idle one, it takes almost no time.
 PATIENCE = 120.0
 
 
 def eventually(condition, what, seconds=PATIENCE):
-    """Asks again and again until the condition holds, and answers what it gave."""
+    """Calls `condition` until its result is true, and returns the result."""
     end = time.monotonic() + seconds
     while True:
         answer = condition()
@@ -35,7 +35,7 @@ def eventually(condition, what, seconds=PATIENCE):
 
 
 def processes_marked(mark):
-    """Processes that run with the mark in their environment: what a job has started, however far removed."""
+    """Returns the processes that have the mark in their environment: all descendants of a job."""
     wanted = f"{MARK}={mark}".encode()
     found = []
     for entry in os.listdir("/proc"):
@@ -60,7 +60,7 @@ def files_of_tonari():
 
 
 def state_of(pid):
-    """R, S, T, Z: as ps has it. Nothing when there is no such process."""
+    """Returns the state as ps shows it: R, S, T or Z; None if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rsplit(")", 1)[1].split()[0]
@@ -69,7 +69,7 @@ def state_of(pid):
 
 
 class Lines:
-    """The lines of a pipe as they come, and all of it in the end."""
+    """Reads a pipe line by line."""
 
     def __init__(self, pipe):
         self.seen = []
@@ -90,7 +90,7 @@ class Lines:
         return line
 
     def wait_for(self, pattern, count=1):
-        """Reads on until `count` lines have matched in all; answers the last match."""
+        """Reads until `count` lines have matched in all; returns the last match."""
         end = time.monotonic() + PATIENCE
         matches = [m for m in (re.search(pattern, line) for line in self.seen) if m]
         while len(matches) < count:
@@ -112,7 +112,7 @@ class Lines:
 
 
 class Job:
-    """A `tonari run` under way."""
+    """A running `tonari` command."""
 
     def __init__(self, command, mark, **options):
         self.mark = mark
@@ -123,20 +123,20 @@ class Job:
         self.error = Lines(self.process.stderr)
 
     def pid_of(self, rank):
-        """Of a rank that was told to `say '{rank} is {pid}'`."""
+        """Returns the process id of a rank whose program prints "RANK is PID"."""
         return int(self.output.wait_for(rf"^{rank} is (\d+)$").group(1))
 
     def signal(self, number):
         self.process.send_signal(number)
 
     def end(self):
-        """Waits for its end; answers its exit status, output and error output."""
+        """Waits for the end; returns the exit status, the output and the error output."""
         status = self.process.wait(timeout=PATIENCE)
         return status, self.output.rest(), self.error.rest()
 
 
 def asan_options(*more):
-    """What AddressSanitizer is told, beside what it is told already."""
+    """Returns AddressSanitizer's options, with more added to the present ones."""
     return ":".join(filter(None, (os.environ.get("ASAN_OPTIONS"), *more)))
 
 
@@ -151,8 +151,8 @@ class JobTest(unittest.TestCase):
         self._jobs = []
         self.addCleanup(self._check_nothing_left)
 
-    within = ()  # what starts `tonari`
-    user = None  # who runs it: whoever runs the tests
+    within = ()  # command that starts `tonari`
+    user = None  # user id that runs it; None: the tests' own
 
     def environment(self, **variables):
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TONARI_")}
@@ -170,18 +170,18 @@ class JobTest(unittest.TestCase):
         return job
 
     def run_job(self, *arguments, **options):
-        """Runs `tonari` to its end; answers its exit status, output and error output."""
+        """Runs `tonari` to its end; returns the exit status, the output and the error output."""
         return self.start(*arguments, **options).end()
 
     def actors(self, ranks, *words, options=(), **others):
-        """Runs job_actor to its end on so many ranks."""
+        """Runs job_actor to its end on `ranks` ranks."""
         return self.run_job("run", "-n", ranks, *options, ACTOR, *words, **others)
 
     def start_actors(self, ranks, *words, options=(), **others):
         return self.start("run", "-n", ranks, *options, ACTOR, *words, **others)
 
     def phases(self, job):
-        """The phase of each rank, as `tonari status` has it."""
+        """Returns the phase of each rank, as `tonari status` shows it."""
         shown = subprocess.run([TONARI, "status", str(job.pid)], capture_output=True, text=True, timeout=PATIENCE)
         rows = [line.split() for line in shown.stdout.splitlines()[2:]]
         return [row[2] for row in rows if row and row[0].isdigit()]
