@@ -31,26 +31,26 @@ std::vector<Elf64_Phdr> parts_of(std::ifstream& file, const Elf64_Ehdr& header) 
   return parts;
 }
 
-// Where in the file it is that will lie at `address`; 0 if nowhere.
-std::uint64_t place_of(Elf64_Addr address, const std::vector<Elf64_Phdr>& parts) {
+// Returns the offset in the file of the byte that is loaded at `address`; 0 if no part of the file is loaded there.
+std::uint64_t offset_of(Elf64_Addr address, const std::vector<Elf64_Phdr>& parts) {
   for (const Elf64_Phdr& part : parts) {
     if (part.p_type == PT_LOAD && address - part.p_vaddr < part.p_filesz) return part.p_offset + address - part.p_vaddr;
   }
   return 0;
 }
 
-// Calls visit(name) for each library that a dynamic program is linked with.
+// Calls visit(name) for each library that a dynamically linked program names.
 template <class Visit>
 void for_each_library(std::ifstream& file, const Elf64_Ehdr& header, Visit visit) {
   const std::vector<Elf64_Phdr> parts = parts_of(file, header);
-  std::vector<Elf64_Xword> names;  // where in the table of strings
+  std::vector<Elf64_Xword> names;  // offsets in the table of strings
   std::uint64_t strings = 0;
   for (const Elf64_Phdr& part : parts) {
     if (part.p_type != PT_DYNAMIC) continue;
     Elf64_Dyn entry;
     for (std::uint64_t at = 0; at < part.p_filesz && read_at(file, part.p_offset + at, entry); at += sizeof entry) {
       if (entry.d_tag == DT_NEEDED) names.push_back(entry.d_un.d_val);
-      if (entry.d_tag == DT_STRTAB) strings = place_of(entry.d_un.d_ptr, parts);
+      if (entry.d_tag == DT_STRTAB) strings = offset_of(entry.d_un.d_ptr, parts);
     }
   }
   for (const Elf64_Xword name : names) {
@@ -63,11 +63,11 @@ void for_each_library(std::ifstream& file, const Elf64_Ehdr& header, Visit visit
 
 bool has_interpreter(std::ifstream& file, const Elf64_Ehdr& header) {
   const std::vector<Elf64_Phdr> parts = parts_of(file, header);
-  if (parts.empty()) return true;  // exec will tell
+  if (parts.empty()) return true;  // exec reports what is wrong with the file
   return std::ranges::any_of(parts, [](const Elf64_Phdr& part) { return part.p_type == PT_INTERP; });
 }
 
-// "#!/usr/bin/env python3" runs env, which runs python3.
+// Returns the first word of a script's first line: env for "#!/usr/bin/env python3".
 std::string interpreter_of(std::string_view line) {
   const auto first = line.find_first_not_of(" \t");
   if (first == line.npos) return {};
@@ -104,18 +104,19 @@ std::optional<std::string> why_not_preloaded(const std::string& path) {
   }
   if (takes_rights_from_its_file(path)) {
     return fmt::format(
-        "{} gets rights from its file (setuid, setgid or capabilities), and such programs load nothing "
-        "that their user says",
+        "{} gets rights from its file (setuid, setgid or capabilities); the system loads no libraries of the user's "
+        "into "
+        "such programs",
         path);
   }
   if (!start.starts_with(ELFMAG) || start.size() < sizeof header) return std::nullopt;
   if (header.e_ident[EI_CLASS] == ELFCLASS32) {
-    return fmt::format("{} is a 32-bit program: its addresses are too few for far memory", path);
+    return fmt::format("{} is a 32-bit program: its address space is too small for far memory", path);
   }
   if (!has_interpreter(file, header)) {
     return fmt::format(
-        "{} is statically linked: nothing can be loaded into it; link it without -static, or use "
-        "tonari/far.hpp in it",
+        "{} is statically linked: no library can be loaded into it; link it without -static, or call "
+        "tonari/far.hpp from it",
         path);
   }
   return std::nullopt;

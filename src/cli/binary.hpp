@@ -5,11 +5,12 @@
 
 namespace tonari::cli {
 
-/// Why the preload library would not get into a program, in one sentence that begins with its name; nothing when it
-/// would, or when that cannot be told. `path`: of the file.
+/// Returns why a preloaded library would not be loaded into the program at `path`: one sentence that begins with the
+/// path. Empty if it would be loaded, or if that cannot be found out.
 std::optional<std::string> why_not_preloaded(const std::string& path);
 
-/// The program would end at once if a library were loaded before those that it is linked with: a sanitizer's is one.
+/// Returns whether the program would end at once if a library were loaded before its own ones. Programs that are built
+/// with a sanitizer do.
 bool insists_on_its_libraries(const std::string& path);
 
 }  // namespace tonari::cli

@@ -19,16 +19,15 @@ namespace tonari::cli {
 namespace {
 
 constexpr auto far_footer =
-    "What goes there: allocations and anonymous mappings of at least --min-size, made by malloc, operator new, mmap "
-    "and "
-    "their kin. Smaller ones, stacks and files stay local. The program is not changed; it must be dynamically linked. "
-    "What it starts has far memory only with --children.\n"
+    "Far data: allocations and anonymous mappings of at least --min-size, made by malloc, operator new, mmap and "
+    "similar calls. Smaller ones, stacks and files stay local. The program needs no change, but must be dynamically "
+    "linked. Programs that it starts have far memory only with --children.\n"
     "\n"
-    "Where it is: servers are processes that lend memory, on this machine or on other hosts. --memory says how much "
-    "each may hold; it takes it as it is needed.\n"
+    "Servers: processes that lend memory, on this machine or on other hosts. --memory limits how much each may hold; a "
+    "server takes it as it is needed.\n"
     "\n"
-    "Exit status: the program's; 128 + the signal that killed it; 137 when it was ended since its memory was lost or "
-    "full; 126 or 127 when it cannot be started; 2 for a wrong command line, or servers that do not start.\n"
+    "Exit status: the program's; 128 + the signal that killed it; 137 if tonari ended it because its far memory was "
+    "lost or full; 126 or 127 if it cannot be started; 2 for a wrong command line, or servers that do not start.\n"
     "\n"
     "Examples:\n"
     "  tonari far --local 20% -- ./program\n"
@@ -42,11 +41,11 @@ CLI::Validator share_or_size() {
             const std::size_t value = parse_size(is_share ? text.substr(0, text.size() - 1) : text);
             constexpr std::size_t bytes_min = 1 << 20;
             if (!is_share && value != 0 && value < bytes_min) {
-              return fmt::format("{} bytes are less than any program can do with{}", value,
-                                 value <= 100 ? fmt::format("; {}% is a share", value) : std::string());
+              return fmt::format("must be at least 1M, not {} bytes{}", text,
+                                 value <= 100 ? fmt::format("; a share is written {}%", value) : std::string());
             }
             if (value != 0 && (!is_share || value <= 100)) return std::string();
-            return fmt::format("it takes a share, 1% to 100%, or a size, such as 512M; '{}' is neither", text);
+            return fmt::format("must be a share, 1% to 100%, or a size, such as 512M, not '{}'", text);
           },
           ""};
 }
@@ -54,7 +53,7 @@ CLI::Validator share_or_size() {
 CLI::Validator servers_or_hosts() {
   return {[number = whole_number("a number of servers", 1, job::ranks_per_host_max - 1)](std::string& text) {
             const bool is_number = std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
-            return is_number ? number(text) : std::string();  // hosts are looked at when they are started
+            return is_number ? number(text) : std::string();  // names of hosts are checked when the servers are started
           },
           ""};
 }
@@ -68,8 +67,8 @@ far::Limit limit_of(std::string text) {
 int run_far(const FarOptions& options) {
   if (options.program.empty()) throw SetupError("the program is missing; see tonari far --help");
   if (options.memory && *options.memory < pager::block_bytes) {
-    throw SetupError(fmt::format("--memory {}: a server lends whole pieces of {}, one at least",
-                                 job::memory_text(*options.memory), job::memory_text(pager::block_bytes)));
+    throw SetupError(fmt::format("--memory {}: must be at least {}", job::memory_text(*options.memory),
+                                 job::memory_text(pager::block_bytes)));
   }
   if (const auto error = check_program(options.program.front())) {
     print_stderr("tonari far: {}\n", error->text);
@@ -81,35 +80,38 @@ int run_far(const FarOptions& options) {
 }  // namespace
 
 void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_status) {
-  CLI::App& far = *app.add_subcommand("far", "Run a program, as it is, with memory of other processes and hosts.")
+  CLI::App& far = *app.add_subcommand("far", "Run an unchanged program with memory of other processes and hosts.")
                        ->group("Commands");
   const auto options = std::make_shared<FarOptions>();
   far.add_option_function<std::vector<std::string>>(
-         "PROGRAM", [](const auto&) {}, "What to run, and its arguments; tonari's options come before it")
+         "PROGRAM", [](const auto&) {}, "The program, and its arguments; tonari's options come before it")
       ->option_text("[--] PROGRAM [ARGUMENTS...]")
       ->group("Program");
   far.add_option_function<std::string>(
          "--local", [options](const std::string& text) { options->local = limit_of(text); },
-         "How much of its large data the program may have in its own memory: a size, or a share of what it has "
+         "How much of its large data the program may keep in its own memory: a size, or a share of the data it has "
          "touched (default: 50%; at least 8 MiB)")
       ->type_name("SIZE|P%")
       ->check(share_or_size())
       ->group("Memory");
   far.add_option("--servers", options->servers,
-                 "How many processes lend memory on this machine, or the hosts where one each does (default: 1)")
+                 "How many processes lend memory on this machine; or names of hosts, on each of which one process does "
+                 "(default: 1)")
       ->type_name("N|HOSTS")
       ->check(servers_or_hosts())
       ->group("Memory");
   far.add_option_function<std::uint64_t>(
          "--memory", [options](std::uint64_t bytes) { options->memory = bytes; },
-         "How much each server lends (default: what its host has available, less a tenth)")
+         "How much each server lends (default: nine tenths of the memory that its host has available)")
       ->type_name("SIZE")
       ->transform(size_in_bytes())
       ->group("Memory");
-  far.add_flag("--at-once", options->at_once, "Servers take it before the program starts, instead of as it is needed")
+  far.add_flag("--at-once", options->at_once,
+               "Servers take all their memory before the program starts, instead of as it is needed")
       ->disable_flag_override()
       ->group("Memory");
-  far.add_option("--replicas", options->replicas, "Keep each page on so many servers: with 2, one may die (default: 1)")
+  far.add_option("--replicas", options->replicas,
+                 "How many servers keep each page: with 2, one server may die (default: 1)")
       ->type_name("1|2")
       ->check(one_of({"1", "2"}))
       ->group("Memory");
@@ -118,8 +120,8 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
          [options](const std::string& text) {
            options->store = text == "lz4" ? far::StoreKind::lz4 : far::StoreKind::ram;
          },
-         "How servers keep pages: as they are, or compressed, which gives one machine alone more than it has "
-         "(default: ram)")
+         "How servers keep pages: ram: as they are. lz4: compressed, so that even servers on the same machine gain "
+         "memory (default: ram)")
       ->type_name("ram|lz4")
       ->check(one_of({"ram", "lz4"}))
       ->group("Memory");
@@ -129,14 +131,14 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
       ->transform(size_in_bytes())
       ->group("Memory");
   far.add_flag("--children", options->with_children,
-               "What the program starts has far memory, too, each process its own; a --local that is a size is for all "
-               "of them together")
+               "Programs that the program starts have far memory, too, each its own; if --local is a size, all of them "
+               "share it")
       ->disable_flag_override()
       ->group("Memory");
   far.add_option_function<std::string>(
          "--bind", [options](const std::string& text) { options->on_one_core = text == "core"; },
-         "core: the program, its keeper and this machine's servers on one processor, so that a fault wakes no other: "
-         "for a program of one thread that goes here and there (default: none)")
+         "core: the program, its keeper and this machine's servers on one processor, so that a fault wakes no other "
+         "processor: faster for a program with one thread and random accesses (default: none)")
       ->type_name("core|none")
       ->check(one_of({"core", "none"}))
       ->group("Program");
@@ -144,15 +146,15 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
   far.add_option_function<std::string>(
          "--stats",
          [options](const std::string& text) {
-           options->statistics = text == "json" ? FarOptions::Tell::json : FarOptions::Tell::text;
+           options->statistics = text == "json" ? FarOptions::Print::json : FarOptions::Print::text;
          },
-         "Print what happened to standard error at the end, as text or as JSON: --stats, --stats=json")
+         "Print statistics to standard error at the end, as text or as JSON: --stats, --stats=json")
       ->type_name("[=text|json]")
       ->expected(0, 1)
       ->default_str("text")
       ->check(one_of({"text", "json"}))
       ->group("Output");
-  far.add_flag("--progress", options->progress, "Print a line a second to standard error")
+  far.add_flag("--progress", options->progress, "Print one line per second to standard error")
       ->disable_flag_override()
       ->group("Output");
   far.footer(far_footer);

@@ -43,7 +43,7 @@ namespace {
 constexpr std::string_view preload_name = "libtonari_far_preload.so";
 constexpr int setup_failed = 2;
 constexpr int killed_by_us = 128 + SIGKILL;
-constexpr std::uint64_t arena_bytes_min = 1ULL << 40;  // addresses cost nothing
+constexpr std::uint64_t arena_bytes_min = 1ULL << 40;  // of addresses, which cost nothing
 constexpr std::uint64_t arena_bytes_max = 16ULL << 40;
 
 std::filesystem::path own_path() { return std::filesystem::read_symlink("/proc/self/exe"); }
@@ -54,7 +54,7 @@ std::string random_name() {
   return fmt::format("tonari-far-{:02x}", fmt::join(bytes, ""));
 }
 
-// More than may ever be there: compressed, a page takes a sixteenth of itself at least.
+// More bytes than the servers can ever store: a compressed page takes at least a sixteenth of its size.
 std::uint64_t arena_bytes_for(std::uint64_t capacity, far::StoreKind store) {
   const std::uint64_t times = store == far::StoreKind::lz4 ? 32 : 4;
   const std::uint64_t wanted = std::clamp(times * capacity, arena_bytes_min, arena_bytes_max);
@@ -68,7 +68,7 @@ std::vector<char*> pointers_of(std::vector<std::string>& words) {
   return pointers;
 }
 
-/// How many servers; and where, when it is hosts that are named: the keeper's first, which is this one.
+/// The number of servers; and, if hosts are named, all hosts: first this one, where the keeper runs.
 struct Places {
   std::size_t servers = 0;
   std::string hosts;
@@ -85,8 +85,9 @@ std::vector<std::string> words_of_servers(const FarOptions& options, const std::
   const std::string self = own_path();
   const auto [servers, hosts] = places_of(options.servers);
   if (options.replicas > servers) {
-    throw SetupError(fmt::format("--replicas {} needs as many servers, and --servers says {}: they must lie apart",
-                                 options.replicas, servers));
+    throw SetupError(fmt::format(
+        "--replicas {}: needs at least as many servers, because each copy is kept by another one; --servers is {}",
+        options.replicas, servers));
   }
   std::vector<std::string> words{self, "run", "-n", std::to_string(servers + 1), "--bind", "none"};
   if (!hosts.empty()) words.insert(words.end(), {"--hosts", hosts});
@@ -98,14 +99,14 @@ std::vector<std::string> words_of_servers(const FarOptions& options, const std::
   return words;
 }
 
-// The environment of the program: ours, the preload library first of those that are there.
+// The environment of the program: ours, with the preload library before other ones in LD_PRELOAD.
 std::vector<std::string> environment_of_program(const FarOptions& options, int socket, const std::string& name) {
   std::vector<std::string> all;
   std::string_view preloads_before;
   for (char** each = ::environ; *each != nullptr; ++each) {
     const std::string_view pair{*each};
     constexpr std::string_view preloads = "LD_PRELOAD=";
-    if (pair.starts_with(far::door_variable)) continue;  // of a `tonari far` that has started us
+    if (pair.starts_with(far::door_variable)) continue;  // set by another `tonari far`, which started us
     if (!pair.starts_with(preloads)) {
       all.emplace_back(pair);
     } else {
@@ -120,22 +121,24 @@ std::vector<std::string> environment_of_program(const FarOptions& options, int s
   return all;
 }
 
-// As the program will find it: it is the same user's. Throws where there are none at all.
-void say_which_faults_are_told() {
+// Prints how system calls of the program reach far memory, if the kernel reports no faults of system calls to this
+// user. Throws SetupError if it reports no faults at all.
+void print_reach_of_faults() {
   if (pager::Userfaultfd().reach() == pager::Reach::everything) return;
   print_stderr(
-      "tonari far: the kernel tells this user no faults of system calls: what they read and write in far memory is "
+      "tonari far: the kernel reports no faults of system calls to this user: data that they read and write in far "
+      "memory is "
       "copied, and a few fail with EFAULT; to change that: {}\n",
       pager::remedy_for_reach);
 }
 
-// The one we are on: the scheduler has seen to it that others have theirs. What we start inherits it.
+// Binds this process, and the processes it starts, to the processor it runs on: the scheduler has chosen a free one.
 void stay_on_this_core() {
   cpu_set_t here;
   CPU_ZERO(&here);
   const int processor = ::sched_getcpu();
   if (processor < 0 || processor >= CPU_SETSIZE) {
-    throw SetupError("--bind core: this machine has more processors than can be named; use taskset");
+    throw SetupError("--bind core: this machine has more than 1024 processors; use taskset instead");
   }
   CPU_SET(static_cast<unsigned>(processor), &here);
   if (::sched_setaffinity(0, sizeof here, &here) != 0) throw_system_error("--bind core: sched_setaffinity");
@@ -148,14 +151,14 @@ FarRun::FarRun(const FarOptions& options)
   if (!clock_) throw_system_error("timerfd_create", "raise the limit of open files: see ulimit -n");
   if (const auto why = why_not_preloaded(path_of_program(options.program.front()))) throw SetupError(*why);
   (void)preload_path(preload_name);
-  say_which_faults_are_told();
+  print_reach_of_faults();
   if (options.on_one_core) stay_on_this_core();
   listener_ = job::listen_at(name_);
   start_servers();
   wait_for_keeper();
 }
 
-// The keeper leaves when the connection closes, and the servers with it.
+// The keeper ends when its connection is closed, and so do the servers.
 FarRun::~FarRun() {
   if (program_ != 0) {
     ::kill(program_, SIGKILL);
@@ -177,7 +180,7 @@ void FarRun::start_servers() {
   servers_ = ::fork();
   if (servers_ < 0) throw_system_error("starting the servers", "raise the limit of processes: see ulimit -u");
   if (servers_ == 0) {
-    ::setpgid(0, 0);  // what a terminal sends is for the program
+    ::setpgid(0, 0);  // signals from a terminal are meant for the program
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() != parent) ::_exit(1);
     ::close(STDIN_FILENO);
@@ -191,7 +194,7 @@ void FarRun::start_servers() {
   servers_process_ = job::open_own_process(servers_);
 }
 
-// It connects, and reports once all servers have their memory.
+// The keeper connects, and reports once all servers are ready.
 void FarRun::wait_for_keeper() {
   constexpr int patience_ms = 2000;
   for (bool said = false;;) {
@@ -212,13 +215,13 @@ void FarRun::wait_for_keeper() {
     } else if (wait[0].revents != 0) {
       far::Report report;
       if (job::receive_message(keeper_, &report, sizeof report, true) != sizeof report) {
-        throw SetupError("the keeper of far memory has gone; what it said stands near here");
+        throw SetupError("the keeper has ended before the servers were ready; its message should stand above");
       }
       listener_ = {};
       at_start_ = report.statistics;
       return;
     }
-    if (wait[1].revents != 0) throw SetupError("the servers did not start; what they said stands above");
+    if (wait[1].revents != 0) throw SetupError("the servers did not start; their messages stand above");
   }
 }
 
@@ -237,7 +240,7 @@ std::optional<ProgramError> FarRun::start_program() {
   program_ = ::fork();
   if (program_ < 0) throw_system_error("starting the program", "raise the limit of processes: see ulimit -u");
   if (program_ == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // without us nobody would answer its faults for long
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // without us, its faults would soon be served no more
     if (::getppid() != parent) ::_exit(1);
     ::fcntl(programs.number(), F_SETFD, 0);
     ::signal(SIGPIPE, SIG_DFL);
@@ -280,54 +283,54 @@ int FarRun::run() {
                                {servers_process_.number(), POLLIN, 0},
                                {clock_.number(), POLLIN, 0}};
     if (::poll(wait.data(), wait.size(), -1) < 0 && errno != EINTR) throw_system_error("poll");
-    if (wait[1].revents != 0) hear_signals();
-    while (hear_keeper()) {  // also when the program has ended: the keeper may know why
+    if (wait[1].revents != 0) pass_signals_on();
+    while (receive_from_keeper()) {  // also when the program has ended: the keeper may know why
     }
-    if (wait[3].revents != 0) end_program("the servers have ended, and with them what they had of the program's data");
+    if (wait[3].revents != 0) end_program("the servers have ended, and the program's far data is lost");
     if (wait[4].revents != 0) show_progress();
-    if (wait[0].revents != 0) program_has_ended();
+    if (wait[0].revents != 0) reap_program();
   }
   if (!failed_ && !kept_) {
-    print_stderr("tonari far: the program has ended without loading the preload library: all its memory was local\n");
+    print_stderr("tonari far: the program ended without loading the preload library: all its memory was local\n");
   }
-  if (kept_ && options_.statistics != FarOptions::Tell::nothing) show_statistics();
+  if (kept_ && options_.statistics != FarOptions::Print::nothing) show_statistics();
   if (failed_) return kept_ ? killed_by_us : setup_failed;
   return exit_status_;
 }
 
-void FarRun::program_has_ended() {
+void FarRun::reap_program() {
   exit_status_ = job::ending_of(program_process_, program_).exit_status();
   ::waitpid(program_, nullptr, 0);
   program_ = 0;
   program_process_ = {};
-  (void)ask_for_statistics();  // what the keeper has said until now comes before them
+  (void)ask_for_statistics();  // also receives the reports that the keeper sent before
 }
 
-void FarRun::hear_signals() {
+void FarRun::pass_signals_on() {
   while (const auto signal = signals_.next()) {
     const bool ends = signal->number == SIGINT || signal->number == SIGTERM || signal->number == SIGHUP;
     if (program_ != 0 && !signal->from_terminal) ::kill(program_, signal->number);
-    if (program_ == 0 && ends) end_program("stopped, and with it what the program had left running");
+    if (program_ == 0 && ends) end_program("stopped, with the processes that the program had left running");
     if (signal->number != SIGTSTP) continue;
     ::raise(SIGSTOP);
-    if (program_ != 0 && !signal->from_terminal) ::kill(program_, SIGCONT);  // somebody has continued us
+    if (program_ != 0 && !signal->from_terminal) ::kill(program_, SIGCONT);  // we were continued
   }
 }
 
-bool FarRun::hear_keeper() {
+bool FarRun::receive_from_keeper() {
   far::Report report;
   const ssize_t bytes = job::receive_message(keeper_, &report, sizeof report, false);
   if (bytes < 0) return false;  // nothing now
   if (bytes != sizeof report) {
     keeper_ = {};
-    end_program("the keeper has gone, which answers the program's faults; what it said stands near here");
+    end_program("the keeper has ended, which served the program's faults; its message should stand above");
     return false;
   }
-  hear(report);
+  take_report(report);
   return true;
 }
 
-void FarRun::hear(const far::Report& report) noexcept {
+void FarRun::take_report(const far::Report& report) noexcept {
   using What = far::Report::What;
   if (report.what == What::kept) kept_ = true;
   if (report.what == What::failed) end_program(report.text.data());
@@ -349,12 +352,12 @@ std::optional<far::Statistics> FarRun::ask_for_statistics() {
     pollfd wait{keeper_.number(), POLLIN, 0};
     if (::poll(&wait, 1, patience_ms) == 0) {
       keeper_ = {};
-      end_program("the keeper does not answer: is it stopped?");
+      end_program("the keeper has not replied for 10 s: has it been stopped?");
       return std::nullopt;
     }
     far::Report report;
     if (job::receive_message(keeper_, &report, sizeof report, true) != sizeof report) return std::nullopt;
-    hear(report);
+    take_report(report);
     if (report.what == far::Report::What::statistics) return report.statistics;
   }
 }
@@ -372,7 +375,7 @@ void FarRun::show_progress() {
 void FarRun::show_statistics() {
   const auto statistics = ask_for_statistics();
   if (!statistics) return;
-  const bool as_json = options_.statistics == FarOptions::Tell::json;
+  const bool as_json = options_.statistics == FarOptions::Print::json;
   print_stderr("{}\n", as_json ? statistics_as_json(*statistics) : statistics_text(*statistics));
 }
 

@@ -15,29 +15,29 @@
 
 namespace tonari::cli {
 
-/// What `tonari far` runs and how.
+/// The options of `tonari far`, and the program that it runs.
 struct FarOptions {
-  enum class Tell : std::uint8_t { nothing, text, json };
+  enum class Print : std::uint8_t { nothing, text, json };
 
   far::Limit local{.bytes = 0, .percent = 50};
-  std::string servers = "1";            ///< How many processes lend memory; or the hosts where one each does.
-  std::optional<std::uint64_t> memory;  ///< That each lends; none: what its host has available.
-  bool at_once = false;                 ///< They take it before the program starts.
+  std::string servers = "1";            ///< How many processes lend memory; or the hosts, with one server each.
+  std::optional<std::uint64_t> memory;  ///< Bytes that each server lends; if empty, it finds out what its host has.
+  bool at_once = false;                 ///< The servers take their memory before the program starts.
   std::uint64_t replicas = 1;
   far::StoreKind store = far::StoreKind::ram;
-  /// Python has its small objects in mappings of 1 MiB: they are no large data.
+  /// Smallest allocation that is far. Python keeps small objects in mappings of 1 MiB, which should stay local.
   std::uint64_t min_bytes = (1 << 20) + 1;
-  bool with_children = false;  ///< What the program starts has far memory, too.
-  bool on_one_core = false;    ///< The program, and all of ours on this machine.
-  Tell statistics = Tell::nothing;
+  bool with_children = false;  ///< Programs that it starts have far memory, too.
+  bool on_one_core = false;    ///< The program, the keeper, and the servers on this machine.
+  Print statistics = Print::nothing;
   bool progress = false;
-  LaunchOptions placement;  ///< Of the servers.
+  LaunchOptions placement;  ///< How the servers are started.
   std::vector<std::string> program;
 };
 
-/// One run of a program with far memory: the servers' job, which the keeper belongs to, and the program.
+/// One run of a program with far memory: the job of the keeper and the servers, and the program.
 ///
-/// Owns:    both, as processes: neither survives it.
+/// Owns:    the processes of both, which do not outlive it.
 /// Threads: one.
 class FarRun {
  public:
@@ -45,17 +45,18 @@ class FarRun {
   ~FarRun();
   FarRun(FarRun&&) = delete;
 
-  /// Until the program has ended, and what it started and has far memory. Answers its exit status, as shells count.
+  /// Returns when the program has ended, and so have its descendants that have far memory. Returns the exit status of
+  /// the program, as shells count.
   int run();
 
  private:
   void start_servers();
   void wait_for_keeper();
   std::optional<ProgramError> start_program();
-  void program_has_ended();
-  void hear_signals();
-  bool hear_keeper();
-  void hear(const far::Report& report) noexcept;
+  void reap_program();
+  void pass_signals_on();
+  bool receive_from_keeper();
+  void take_report(const far::Report& report) noexcept;
   void end_program(const std::string& why) noexcept;
   void show_progress();
   void show_statistics();
@@ -63,7 +64,7 @@ class FarRun {
 
   const FarOptions& options_;
   SignalInbox signals_;
-  std::string name_;  // where we listen
+  std::string name_;  // of the socket where we listen for the keeper
   FileDescriptor listener_;
   FileDescriptor keeper_;
   FileDescriptor clock_;
@@ -72,10 +73,10 @@ class FarRun {
   pid_t program_ = 0;
   FileDescriptor program_process_;
   far::Statistics at_start_{};
-  far::Statistics seen_{};  // at the last line of progress
+  far::Statistics seen_{};  // as of the last line of progress
   int exit_status_ = 0;     // of the program, once it has ended
-  bool kept_ = false;       // the keeper has the program
-  bool all_gone_ = false;   // it has no process any more
+  bool kept_ = false;       // the keeper manages the program's far memory
+  bool all_gone_ = false;   // no process has far memory any more
   bool failed_ = false;     // the program was ended by us
 };
 

@@ -16,10 +16,10 @@ namespace {
 using job::memory_text;
 using Histogram = decltype(pager::Statistics::fault_ns_histogram);
 
-// A bucket's upper end.
+// Upper end of a bucket of the histogram.
 double end_us(std::size_t bucket) { return static_cast<double>(std::uint64_t{2} << bucket) / 1000; }
 
-// The time that so many of a hundred faults did not exceed, as far as buckets tell.
+// A percentile of the faults' times, rounded up to the end of its bucket.
 double fault_us(const Histogram& histogram, double percent) {
   const auto all = static_cast<double>(std::accumulate(histogram.begin(), histogram.end(), std::uint64_t{0}));
   if (all == 0) return 0;
@@ -30,7 +30,7 @@ double fault_us(const Histogram& histogram, double percent) {
   return end_us(bucket);
 }
 
-// What share of the faults took no longer, where that changes by a hundredth or more.
+// The cumulated share of faults at the end of each bucket that has at least 1 % of them.
 std::string histogram_text(const Histogram& histogram) {
   const std::uint64_t all = std::accumulate(histogram.begin(), histogram.end(), std::uint64_t{0});
   std::string text;
@@ -46,12 +46,12 @@ std::string histogram_text(const Histogram& histogram) {
 
 std::string packed_text(const far::Statistics& all) {
   if (all.packed_bytes_out == 0) return {};
-  return fmt::format("\npacked:     kept {} in {} (lz4); all that went out took {}", memory_text(all.kept_bytes),
+  return fmt::format("\npacked:     kept {} in {} (lz4); all pages that were sent took {}", memory_text(all.kept_bytes),
                      memory_text(all.packed_bytes), memory_text(all.packed_bytes_out));
 }
 
 std::string processes_text(const far::Statistics& all) {
-  return all.processes < 2 ? std::string() : fmt::format("; {} processes had some", all.processes);
+  return all.processes < 2 ? std::string() : fmt::format("; used by {} processes", all.processes);
 }
 
 double seconds_of(std::uint64_t ns) { return static_cast<double>(ns) / 1e9; }
@@ -62,9 +62,9 @@ std::string statistics_text(const far::Statistics& all) {
   const pager::Statistics& pager = all.pager;
   return fmt::format(
       "far memory: {} in use, {} local (limit {}), {} of {} at {} server{}{}\n"
-      "faults:     {}, answered in {:.3f} s; half within {:.1f} us, 99 % within {:.1f} us{}\n"
-      "read ahead: {} blocks of 2 MiB, {} of them wanted; {} pages came back before they had gone\n"
-      "carried:    {} in, {} out; {} pages were unchanged and {} were zeros, and were not sent{}",
+      "faults:     {}, served in {:.3f} s; half within {:.1f} us, 99 % within {:.1f} us{}\n"
+      "read ahead: {} blocks of 2 MiB, {} of them used; {} pages were used again before they had been sent\n"
+      "moved:      {} in, {} out; {} unchanged pages and {} pages of zeros were not sent{}",
       memory_text(all.in_use_bytes), memory_text(pager.resident_bytes), memory_text(all.limit_bytes),
       memory_text(all.stored_bytes), memory_text(all.capacity_bytes), all.servers, all.servers == 1 ? "" : "s",
       processes_text(all), pager.faults, seconds_of(pager.fault_ns), fault_us(pager.fault_ns_histogram, 50),
@@ -110,7 +110,7 @@ std::string progress_text(const far::Statistics& now, const far::Statistics& bef
   std::ranges::transform(pager.fault_ns_histogram, before.pager.fault_ns_histogram, faults.begin(), std::minus{});
   return fmt::format(
       "{} local of {} in use (limit {}); in the last second {} faults in {:.0f} ms, 99 % within {:.1f} us, {} blocks "
-      "read ahead wanted, {} in, {} out",
+      "read ahead used, {} in, {} out",
       memory_text(pager.resident_bytes), memory_text(now.in_use_bytes), memory_text(now.limit_bytes),
       pager.faults - before.pager.faults, seconds_of(pager.fault_ns - before.pager.fault_ns) * 1000,
       fault_us(faults, 99), pager.read_ahead_hits - before.pager.read_ahead_hits,

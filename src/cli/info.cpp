@@ -16,10 +16,10 @@ namespace tonari::cli {
 namespace {
 
 constexpr auto info_footer =
-    "Each feature is `ok`, or its line says what the lack costs and what helps.\n"
+    "Each feature is `ok`, or its line names the cost of doing without it and the remedy.\n"
     "\n"
-    "Settings are environment variables. Sizes take K, M, G and T, powers of 1024; an empty variable counts as none; "
-    "any other wrong value is refused with what would be right.\n"
+    "Settings are environment variables. Sizes take K, M, G and T, powers of 1024. An empty variable counts as unset; "
+    "any other wrong value is refused, and the message says which values are right.\n"
     "\n"
     "Examples:\n"
     "  tonari info\n"
@@ -44,7 +44,7 @@ void print_settings() {
                     std::string{setting.meaning}});
   }
   fmt::print("{}", format_table(rows));
-  fmt::print("An empty variable counts as none: the default holds.\n");
+  fmt::print("An empty variable counts as unset: the default holds.\n");
 }
 
 nlohmann::ordered_json machine_and_features_as_json() {
@@ -71,10 +71,11 @@ void print_machine() {
 }  // namespace
 
 void add_info(CLI::App& app, int&) {
-  CLI::App& info = *app.add_subcommand("info", "Show this machine, and what of it tonari can use.")->group("Commands");
+  CLI::App& info =
+      *app.add_subcommand("info", "Show this machine, and the features of it that tonari can use.")->group("Commands");
   const auto settings = std::make_shared<bool>(false);
   const auto as_json = std::make_shared<bool>(false);
-  info.add_flag("--settings", *settings, "Show every setting instead: its value, its default, where it came from")
+  info.add_flag("--settings", *settings, "Show every setting instead: its value, its default, and its origin")
       ->disable_flag_override();
   info.add_flag("--json", *as_json, "Print JSON")->disable_flag_override();
   info.footer(info_footer);

@@ -6,17 +6,17 @@
 
 namespace tonari::cli {
 
-/// The machine, as pairs of name and text: processor, cores, caches, memory, kernel.
+/// Returns pairs of name and text: processor, cores, caches, memory, kernel.
 std::vector<std::pair<std::string, std::string>> describe_machine();
 
-/// Something of the system that tonari uses.
+/// A feature of the system that tonari uses.
 struct Feature {
   std::string name;
   bool works;
-  std::string text;  ///< A detail when it works; else what its lack costs, and the remedy.
+  std::string text;  ///< A detail if it works; otherwise the cost of doing without it, and the remedy.
 };
 
-/// Tries each, as far as it can be tried.
+/// Tests each feature, as far as that is possible.
 std::vector<Feature> check_features();
 
 }  // namespace tonari::cli

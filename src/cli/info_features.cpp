@@ -28,7 +28,7 @@ namespace tonari::cli {
 
 namespace {
 
-// The first line of a file of the kernel's; empty when there is none.
+// Returns the first line of a file of the kernel; empty if there is no such file.
 std::string read_setting(const char* path) {
   std::ifstream file{path};
   std::string line;
@@ -36,7 +36,7 @@ std::string read_setting(const char* path) {
   return line;
 }
 
-// The choice that is in force of a line such as "always [madvise] never".
+// Returns the chosen word of a line such as "always [madvise] never".
 std::string chosen(const std::string& line) {
   const auto first = line.find('[');
   const auto last = line.find(']');
@@ -89,8 +89,8 @@ Feature check_userfaultfd(const FaultService& service) {
     case Faults::by_device: return {"userfaultfd", true, "by access to /dev/userfaultfd"};
     case Faults::of_programs:
       return {"userfaultfd", false,
-              fmt::format("faults of programs alone: `tonari far` copies what system calls read and write; to allow "
-                          "all: {}",
+              fmt::format("only faults of programs, not of system calls, whose data `tonari far` therefore copies; to "
+                          "allow all: {}",
                           pager::remedy_for_reach)};
     case Faults::none: break;
   }
@@ -104,8 +104,8 @@ Feature check_userfaultfd(const FaultService& service) {
 Feature check_write_protection(const FaultService& service) {
   if ((service.features & UFFD_FEATURE_PAGEFAULT_FLAG_WP) != 0) return {"write protection", true, "of userfaultfd"};
   return {"write protection", false,
-          "pages that were only read cannot be told from written ones, so that all are written back; use Linux 5.7 or "
-          "later on x86-64, 6.2 on aarch64"};
+          "unchanged pages cannot be distinguished from changed ones, so all are written back; use Linux 5.7 or later "
+          "on x86-64, 6.2 on aarch64"};
 }
 
 Feature check_move(const FaultService& service) {
@@ -114,11 +114,11 @@ Feature check_move(const FaultService& service) {
   return {"page moves", false, "every page that arrives or leaves is copied once more; use Linux 6.8 or later"};
 }
 
-// ---- Reading a neighbour's memory ----
+// ---- Reading another process's memory ----
 
 constexpr std::uint64_t marker = 0x6e65'6967'6862'6f75;
 
-// Runs `work` in a child and answers its status; -1 when it was killed or could not be started.
+// Runs `work` in a child process and returns its status; -1 if it was killed or could not be started.
 template <class Work>
 int in_child(const Work& work) {
   const pid_t child = ::fork();
@@ -128,7 +128,7 @@ int in_child(const Work& work) {
   return WEXITSTATUS(status);
 }
 
-// As ranks do it: one child reads another one's memory, so that neither is the other's parent. Answers 0 or an errno.
+// Lets one child read another one's memory: like ranks, neither is the other's parent. Returns 0 or an errno.
 int read_sibling() {
   static const std::uint64_t there = marker;
   std::array<int, 2> ready{};
@@ -147,7 +147,7 @@ int read_sibling() {
   char byte = 0;
   static_cast<void>(!::read(reader.number(), &byte, 1));
 
-  const int answer = in_child([&] {
+  const int error = in_child([&] {
     std::uint64_t found = 0;
     const iovec to{.iov_base = &found, .iov_len = sizeof found};
     const iovec from{.iov_base = const_cast<std::uint64_t*>(&there), .iov_len = sizeof found};
@@ -156,12 +156,12 @@ int read_sibling() {
   });
   ::kill(sibling, SIGKILL);
   ::waitpid(sibling, nullptr, 0);
-  return answer;
+  return error;
 }
 
 Feature check_direct_copies() {
   const int error = read_sibling();
-  if (error == 0) return {"process_vm", true, "ranks can copy straight between their memories"};
+  if (error == 0) return {"process_vm", true, "ranks can copy directly between their memories"};
   const std::string cause = error < 0 ? "a trial failed" : std::generic_category().message(error);
   return {"process_vm", false,
           fmt::format("{}: long messages are copied twice, through bulk memory; {}", cause,
@@ -173,9 +173,9 @@ Feature check_yama() {
   const std::string scope = read_setting("/proc/sys/kernel/yama/ptrace_scope");
   if (scope.empty()) return {"Yama", true, "not in this kernel"};
   if (scope == "0") return {"Yama", true, "ptrace_scope 0: processes of one user may read each other"};
-  if (scope == "1") return {"Yama", true, "ptrace_scope 1: ranks allow it to each other as they join"};
+  if (scope == "1") return {"Yama", true, "ptrace_scope 1: ranks give each other permission when they join"};
   return {"Yama", false,
-          fmt::format("ptrace_scope {}: only privileged processes copy straight between their memories; sysctl "
+          fmt::format("ptrace_scope {}: only privileged processes copy directly between their memories; sysctl "
                       "kernel.yama.ptrace_scope=1",
                       scope)};
 }
@@ -191,8 +191,9 @@ Feature check_locked_memory() {
   if (limit.rlim_cur == RLIM_INFINITY) return {"locked memory", true, "unlimited"};
   const std::string text = job::memory_text(limit.rlim_cur);
   if (limit.rlim_cur >= enough) return {"locked memory", true, text};
-  return {"locked memory", false,
-          text + ": no more can be registered for RDMA, which nothing within one host needs; ulimit -l unlimited"};
+  return {
+      "locked memory", false,
+      text + ": more memory cannot be registered for RDMA, which only jobs on several hosts use; ulimit -l unlimited"};
 }
 
 Feature check_descriptors() {
@@ -202,7 +203,7 @@ Feature check_descriptors() {
   const std::string text = fmt::format("{}, at most {}", limit_text(limit.rlim_cur), limit_text(limit.rlim_max));
   if (limit.rlim_max >= enough) return {"descriptors", true, text};
   return {"descriptors", false,
-          text + ": each rank takes 5 of `tonari run`'s, so that jobs stay small; ulimit -Hn 4096"};
+          text + ": `tonari run` needs 5 for each rank, so this limits the size of jobs; ulimit -Hn 4096"};
 }
 
 Feature check_processes() {
@@ -211,7 +212,7 @@ Feature check_processes() {
   ::getrlimit(RLIMIT_NPROC, &limit);
   const std::string text = limit_text(limit.rlim_cur);
   if (limit.rlim_cur >= enough) return {"processes", true, text};
-  return {"processes", false, text + ": each rank takes one and a thread; ulimit -u 4096"};
+  return {"processes", false, text + ": each rank needs one process and one thread; ulimit -u 4096"};
 }
 
 // ---- Huge pages, descriptors of memory and processes ----
@@ -220,7 +221,7 @@ Feature check_huge_pages() {
   const std::string choice = chosen(read_setting("/sys/kernel/mm/transparent_hugepage/enabled"));
   if (choice == "always" || choice == "madvise") return {"huge pages", true, choice};
   return {"huge pages", false,
-          "off: far memory moves 4 KiB at a time, where one step of 2 MiB would do; echo madvise > "
+          "off: far memory moves pages of 4 KiB instead of blocks of 2 MiB; echo madvise > "
           "/sys/kernel/mm/transparent_hugepage/enabled"};
 }
 
@@ -249,14 +250,14 @@ Feature check_process_descriptors() {
 
 // ---- Processors ----
 
-// A guest that halts an idle processor has to ask its host to wake it: some tens of microseconds, at every fault.
+// A virtual machine that halts an idle processor needs its host to wake it: tens of microseconds, at every fault.
 Feature check_idle_processors() {
   const std::string name = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
   const std::string patience = read_setting(name.c_str());
   const std::string driver = read_setting("/sys/devices/system/cpu/cpuidle/current_driver");
   if (driver != "haltpoll" || patience != "0") return {"idle processors", true, driver};
   return {"idle processors", false,
-          fmt::format("halt at once, and to wake one takes a virtual machine long: faults of far memory take twice as "
+          fmt::format("halt at once, and a virtual machine takes long to wake one: faults of far memory take twice as "
                       "long; echo 200000 > {}, or tonari far --bind core",
                       name)};
 }
@@ -273,7 +274,7 @@ Feature check_launchers() {
   for (const Launcher& launcher : find_launchers()) found += (found.empty() ? "" : ", ") + launcher.text;
   if (!found.empty()) return {"launchers", true, found};
   return {"launchers", false,
-          "none with PMIx: ranks start on this machine alone; apt-get install openmpi-bin, or use srun of Slurm"};
+          "no launcher with PMIx: ranks start only on this machine; apt-get install openmpi-bin, or use srun of Slurm"};
 }
 
 }  // namespace

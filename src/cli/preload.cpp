@@ -16,12 +16,12 @@ namespace tonari::cli {
 
 namespace {
 
-// Of other system calls than the program's own touches nothing is told.
+// Whether the kernel reports only the faults of the program itself, and none of its system calls.
 bool calls_fail_on_absent_pages() {
   try {
     return pager::Userfaultfd().reach() == pager::Reach::user_mode;
   } catch (const SetupError&) {
-    return false;  // nothing is told at all: who needs it says so
+    return false;  // no faults are reported at all: code that needs them throws its own error
   }
 }
 
@@ -43,7 +43,7 @@ std::string preload_path(std::string_view name) {
     if (std::filesystem::exists(path)) return path;
   }
   throw SetupError(
-      fmt::format("{} is not in {}: install all of tonari", name, (prefix / TONARI_LIBDIR / "tonari").string()));
+      fmt::format("{} is not in {}: install tonari completely", name, (prefix / TONARI_LIBDIR / "tonari").string()));
 }
 
 std::string with_preload(const std::string& path, std::string_view before) {

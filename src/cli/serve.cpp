@@ -18,8 +18,8 @@ namespace tonari::cli {
 namespace {
 
 constexpr auto serve_footer =
-    "A server is a rank of a job, and lends its memory to that job's rank 0, the keeper of a program's far memory. "
-    "`tonari far` starts both, and tells them by --for where it listens: by hand it is of no use.\n"
+    "`tonari far` starts this command as a job: rank 0 is the keeper of the program's far memory, and the other ranks "
+    "are servers, which lend their memory to it. It is of no use by hand.\n"
     "\n"
     "Examples:\n"
     "  tonari far --servers node1,node2 --memory 32G -- ./program";
@@ -34,7 +34,7 @@ std::uint64_t bytes_to_lend(const ServeOptions& options, const Job& job) {
   const std::uint64_t available = job::available_memory_bytes();
   if (options.memory) {
     if (*options.memory <= available) return *options.memory;
-    throw SetupError(fmt::format("--memory {}: this host has {} available", job::memory_text(*options.memory),
+    throw SetupError(fmt::format("--memory {}: this host has only {} available", job::memory_text(*options.memory),
                                  job::memory_text(available)));
   }
   std::uint64_t servers_here = 0;
@@ -47,7 +47,8 @@ std::uint64_t bytes_to_lend(const ServeOptions& options, const Job& job) {
 void serve(const ServeOptions& options) {
   Job job;
   if (job.size() < 2) {
-    throw SetupError("a server needs a job whose memory it lends to: use tonari far, which starts servers");
+    throw SetupError(
+        "this process is in no job, so there is no keeper to lend memory to; use `tonari far`, which starts servers");
   }
   if (job.rank() == 0) {
     far::Keeper(job, options.front).run();
@@ -59,19 +60,18 @@ void serve(const ServeOptions& options) {
 }  // namespace
 
 void add_serve(CLI::App& app, int&) {
-  CLI::App& command = *app.add_subcommand("serve", "Lend memory to a job: what tonari far starts.")->group("Commands");
+  CLI::App& command = *app.add_subcommand("serve", "Lend memory to a job; `tonari far` starts it.")->group("Commands");
   const auto options = std::make_shared<ServeOptions>();
   command
       .add_option_function<std::uint64_t>(
           "--memory", [options](std::uint64_t bytes) { options->memory = bytes; },
-          "How much to lend (default: what this host has available, less a tenth, shared by its servers)")
+          "How much to lend (default: nine tenths of the memory that this host has available, divided among its "
+          "servers)")
       ->type_name("SIZE")
       ->transform(size_in_bytes());
   command.add_flag("--at-once", options->at_once, "Take all of it at the start, or fail, instead of as it is needed")
       ->disable_flag_override();
-  command.add_option("--for", options->front, "Where the tonari far listens whose program rank 0 keeps")
-      ->type_name("NAME")
-      ->required();
+  command.add_option("--for", options->front, "The socket where `tonari far` listens")->type_name("NAME")->required();
   command.footer(serve_footer);
   command.callback([options] { serve(*options); });
 }

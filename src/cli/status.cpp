@@ -27,8 +27,8 @@ using job::Wait;
 constexpr int process_id_max = 1 << 22;  // the kernel's own limit
 
 constexpr auto status_footer =
-    "A rank that waits shows it once the wait has become long. The counts are the rank's own: receives that wait for a "
-    "message (posted), messages that wait for a receive (unexpected), each now and at most; messages sent and "
+    "A rank that waits is shown as waiting once the wait has become long. Each rank counts: receives that wait for a "
+    "message (posted), and messages that wait for a receive (unexpected), each now and at most; messages sent and "
     "received; sends that found no room (held back).\n"
     "\n"
     "Examples:\n"
@@ -40,7 +40,7 @@ std::string since_text(std::uint64_t since_ns) {
   return fmt::format("{:.1f} s", since_ns < now_ns ? static_cast<double>(now_ns - since_ns) / 1e9 : 0.0);
 }
 
-/// What a rank was doing when it was looked at, so that all that is said of it fits together.
+/// The state of a rank at one moment, read once so that all output about it is consistent.
 struct Sight {
   Phase phase;
   Wait wait;
@@ -49,8 +49,8 @@ struct Sight {
   std::uint64_t since_ns;
 
   explicit Sight(const RankBlock& block)
-      : phase(block.phase.load(std::memory_order_acquire)),  // with the cause of a death
-        wait(block.wait.load(std::memory_order_acquire)),    // with the fields below
+      : phase(block.phase.load(std::memory_order_acquire)),  // acquire: the cause of a death was written before
+        wait(block.wait.load(std::memory_order_acquire)),    // acquire: the fields below were written before
         peer(block.wait_peer.load(std::memory_order_relaxed)),
         tag(block.wait_tag.load(std::memory_order_relaxed)),
         since_ns(block.wait_since_ns.load(std::memory_order_relaxed)) {}
@@ -137,7 +137,7 @@ void print_status(const Observer& job) {
   for (const auto& circle : circles(sights)) fmt::print("a circle: {}\n", circle_text(circle));
 }
 
-/// What a process was started with, as one line; cut where it gets long.
+/// Returns the command line of a process in one line, cut after some characters.
 std::string command_of(pid_t process) {
   constexpr std::size_t shown_max = 60;
   std::ifstream file{fmt::format("/proc/{}/cmdline", process)};
@@ -153,7 +153,7 @@ void list_jobs() {
     try {
       const Observer seen{starter};
       rows.push_back({std::to_string(starter), std::to_string(seen.ranks()), since_text(seen.header().created_ns), ""});
-    } catch (const SetupError&) {  // another user's, or it has ended meanwhile
+    } catch (const SetupError&) {  // the job is another user's, or has just ended
       rows.push_back({std::to_string(starter), "-", "-", ""});
     }
     rows.back().back() = command_of(starter);
@@ -169,8 +169,9 @@ void list_jobs() {
 }  // namespace
 
 void add_status(CLI::App& app, int&) {
-  CLI::App& status = *app.add_subcommand("status", "Show the ranks of a running job: who waits for whom, since when.")
-                          ->group("Commands");
+  CLI::App& status =
+      *app.add_subcommand("status", "Show the ranks of a running job: which rank waits for which, and for how long.")
+           ->group("Commands");
   const auto process = std::make_shared<int>(0);
   status
       .add_option("PID", *process,

@@ -5,8 +5,8 @@
 
 namespace tonari::cli {
 
-/// Rows of text in columns as wide as their widest entry. The first row is the heading; entries that begin with a digit
-/// are set to the right, as is their heading.
+/// Returns rows of text in columns as wide as their widest entry. The first row is the heading. A column is aligned to
+/// the right if all its entries below the heading begin with a digit or '-'.
 std::string format_table(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace tonari::cli

@@ -11,8 +11,8 @@ struct FreeTopology {
 };
 using Topology = std::unique_ptr<hwloc_topology, FreeTopology>;
 
-/// The machine's; `cores_alone`: without what takes longer to look for than a job to start, its devices. Throws
-/// SetupError.
+/// Returns the machine's topology. `cores_alone`: without its devices, because finding them takes longer than starting
+/// a job. Throws SetupError.
 Topology load_topology(bool cores_alone);
 
 }  // namespace tonari::cli

@@ -119,7 +119,7 @@ class Endings(FarTest):
         os.kill(self.server_of(job, 0), signal.SIGKILL)
         status, _, error = job.end()
         self.assertEqual(status, 137)
-        self.assertIn("the keeper has gone", error)
+        self.assertIn("the keeper has ended", error)
 
 
 class EndingsOfAnOrdinaryUser(Endings):
@@ -168,7 +168,7 @@ class Children(FarTest):
         os.kill(self.server_of(job, 0), signal.SIGKILL)
         status, output, error = job.end()
         self.assertEqual((status, output), (137, "ready\n"))
-        self.assertIn("the keeper has gone", error)  # JobTest looks for what is left
+        self.assertIn("the keeper has ended", error)  # JobTest looks for what is left
 
     def test_end_when_a_server_has_gone(self):
         job = self.start_waiting()
@@ -201,7 +201,7 @@ class Deaths(FarTest):
                 job.process.stdin.close()
                 status, output, error = job.end()
                 self.assertEqual((status, output), (0, "ready\nok\n"), error)
-                self.assertRegex(error, r"in the last second \d+ faults in \d+ ms, 99 % within \S+ us, \d+ blocks read ahead wanted")
+                self.assertRegex(error, r"in the last second \d+ faults in \d+ ms, 99 % within \S+ us, \d+ blocks read ahead used")
 
     def test_of_some_server_at_some_time_loses_nothing(self):
         for seed in range(1, 1 + 2 * SOAK):

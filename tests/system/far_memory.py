@@ -165,19 +165,19 @@ class Refusals(FarTest):
 
     def test_wrong_words(self):
         for words, said in (
-            (["--local", "0%"], "--local: it takes a share"),
-            (["--local", "101%"], "--local: it takes a share"),
-            (["--local", "20"], "20% is a share"),
-            (["--servers", "0"], "--servers: it takes a number of servers"),
+            (["--local", "0%"], "--local: must be a share"),
+            (["--local", "101%"], "--local: must be a share"),
+            (["--local", "20"], "a share is written 20%"),
+            (["--servers", "0"], "--servers: must be a number of servers"),
             (["--servers", ""], "--servers"),
-            (["--servers", "99999999999999999999"], "--servers: it takes a number of servers"),
-            (["--replicas", "2"], "--replicas 2 needs as many servers"),
-            (["--replicas", "3"], "--replicas: it takes 1 or 2"),
-            (["--store", "zip"], "--store: it takes ram or lz4"),
-            (["--bind", "cores"], "--bind: it takes core or none"),
-            (["--memory", "x"], "--memory: it takes a size"),
-            (["--memory", "1000T"], "this host has"),
-            (["--memory", "1M"], "whole pieces of 2.0 MiB"),
+            (["--servers", "99999999999999999999"], "--servers: must be a number of servers"),
+            (["--replicas", "2"], "--replicas 2: needs at least as many servers"),
+            (["--replicas", "3"], "--replicas: must be 1 or 2"),
+            (["--store", "zip"], "--store: must be ram or lz4"),
+            (["--bind", "cores"], "--bind: must be core or none"),
+            (["--memory", "x"], "--memory: must be a size"),
+            (["--memory", "1000T"], "this host has only"),
+            (["--memory", "1M"], "must be at least 2.0 MiB"),
         ):
             with self.subTest(words=words):
                 status, _, error = self.run_job("far", *words, "--", "true")

@@ -40,7 +40,7 @@ class Status(JobTest):
         job.process.terminate()
         job.end()
 
-    def test_tells_who_waits_for_whom_in_a_circle(self):
+    def test_shows_a_circle_of_ranks_that_wait_for_each_other(self):
         job = self.start("run", "-n", "3", os.path.join(PROGRAMS, "job_circle"))
         job.output.wait_for("waits", 3)
         shown = eventually(lambda: re.search(r"(?s).*a circle: .*", tonari("status", job.pid).stdout), "the circle")[0]
@@ -49,13 +49,13 @@ class Status(JobTest):
         job.process.terminate()
         job.end()
 
-    def test_names_what_is_wrong_with_a_process(self):
+    def test_refuses_processes_that_are_no_job(self):
         gone = subprocess.Popen(["true"])
         gone.wait()
         for process, text in ((gone.pid, rf"there is no process {gone.pid}"),
                               (os.getpid(), rf"process {os.getpid()} is neither a `tonari run` nor one of its ranks"),
-                              (0, "PID: it takes a process id from 1 to 4194304; '0' is none"), (-5, "'-5' is none"),
-                              ("x", "'x' is none"), (10**20, "is none")):
+                              (0, "PID: must be a process id from 1 to 4194304, not '0'"), (-5, "not '-5'"),
+                              ("x", "not 'x'"), (10**20, "not '1000")):
             with self.subTest(process=process):
                 shown = tonari("status", process, env=self.environment())
                 self.assertEqual((shown.returncode, shown.stdout), (2, ""))
@@ -72,7 +72,7 @@ class Status(JobTest):
         self.assertNotRegex(tonari("status").stdout, rf"(?m)^ *{job.pid} ")
 
     def test_knows_root_from_other_users(self):
-        # Process 1 is root's. Where root may not look into it, it is not ours to ask either.
+        # Process 1 is root's.
         shown = tonari("status", 1)
         self.assertEqual(shown.returncode, 2)
         as_root = "process 1 is neither a `tonari run` nor one of its ranks: give the process id of one"
@@ -108,7 +108,7 @@ class Info(JobTest):
 
     def test_works_without_privileges(self):
         if os.geteuid() != 0:
-            self.skipTest("it is what the other tests do")
+            self.skipTest("the other tests run without privileges already")
         shown = tonari("info", user=65534)
         self.assertEqual((shown.returncode, shown.stderr), (0, ""))
 
@@ -121,7 +121,7 @@ class Info(JobTest):
         table = tonari("info", "--settings", env=self.environment()).stdout
         for name in settings:
             self.assertIn(name, table)
-        self.assertIn("An empty variable counts as none", table)
+        self.assertIn("An empty variable counts as unset", table)
 
     def test_unknown_setting_is_named_with_the_nearest(self):
         env = self.environment(TONARI_RING_SLOT="64", TONARI_RANK="0")
