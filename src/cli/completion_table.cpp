@@ -47,8 +47,8 @@ std::vector<std::string> words_of_value(const CLI::Option& option) {
   return words;
 }
 
-/// What may follow an option: its words, "<file>", "<folder>", or "<value>" for any other text. Behind '=' if the value
-/// can only follow one.
+/// The value of an option: its words, "<file>", "<folder>", or "<value>" for any other text. Behind '=' if it may only
+/// be written as in --NAME=VALUE.
 std::string value_text(const CLI::Option& option) {
   const auto words = words_of_value(option);
   const auto name = option_value(option);
@@ -59,7 +59,7 @@ std::string value_text(const CLI::Option& option) {
   return needs_value(option) ? text : "=" + text;
 }
 
-/// What may follow the options: "<program>", "<command>", or nothing that shells could know.
+/// The kind of words that follow the options: "<program>", "<command>", or empty if shells cannot know them.
 std::string operand_text(const CLI::App& command) {
   if (command.get_option_no_throw("PROGRAM") != nullptr) return "<program>";
   if (command.get_option_no_throw("COMMAND") != nullptr) return "<command>";

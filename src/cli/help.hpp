@@ -39,7 +39,7 @@ std::string option_value(const CLI::Option& option);
 /// Returns what the option means, with its default if CLI11 knows it.
 std::string option_text(const CLI::Option& option);
 
-/// A paragraph of a footer. Those that begin with "Title: " are divided into the title and the rest.
+/// A paragraph of a footer. One that begins with "Title: " is divided into its title and its text.
 struct Paragraph {
   std::string title;
   std::string text;                 ///< One line, to be wrapped.

@@ -12,7 +12,7 @@ namespace tonari::cli {
 
 namespace {
 
-// A prompt has no newline. After this long it is taken for one.
+// An unfinished line of this age is taken for a prompt, and shown.
 constexpr std::chrono::milliseconds prompt_delay{50};
 
 }  // namespace
@@ -67,7 +67,7 @@ void Forwarder::read(int index) {
   const int number = from.pipe().number();
   from.read_on();
   if (from.is_open() && from.outlet().is_full()) {
-    // Not watched rather than not asked for: a hang-up would be told again and again.
+    // Removed rather than watched for no events: epoll would report a hang-up again and again.
     ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, number, nullptr);
     paused_.push_back(index);
   }
@@ -84,7 +84,7 @@ void Forwarder::finish(int rank) {
   for (const int index : {2 * rank, 2 * rank + 1}) {
     Stream& from = stream(index);
     from.read_on();
-    if (from.is_open() && from.outlet().is_full()) continue;  // later
+    if (from.is_open() && from.outlet().is_full()) continue;  // once there is room
     from.close();
   }
   flush_all();

@@ -28,10 +28,9 @@ namespace {
 using Words = std::vector<std::string>;
 
 constexpr int hosts_max = 1 << 14;
-constexpr auto takes_hosts =
-    "--hosts takes the names of hosts with commas between, or how many hosts of the launcher's";
+constexpr auto hosts_text = "must be names of hosts separated by commas, or the number of the launcher's hosts to use";
 
-/// What --hosts asks for: names, or a number alone.
+/// The value of --hosts: names, or only a number.
 struct Hosts {
   Words names;
   int count = 0;
@@ -50,12 +49,12 @@ Hosts read_hosts(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hosts.count);
   if (error == std::errc{} && end == text.data() + text.size()) {
     if (hosts.count >= 1 && hosts.count <= hosts_max) return hosts;
-    throw SetupError(fmt::format("{}; '{}' is none of these", takes_hosts, text));
+    throw SetupError(fmt::format("--hosts: {}, not '{}'", hosts_text, text));
   }
   for (std::string_view rest = text;;) {
     const auto comma = rest.find(',');
     const auto name = rest.substr(0, comma);
-    if (!is_name(name)) throw SetupError(fmt::format("{}; '{}' is none of these", takes_hosts, text));
+    if (!is_name(name)) throw SetupError(fmt::format("--hosts: {}, not '{}'", hosts_text, text));
     hosts.names.emplace_back(name);
     if (comma == rest.npos) break;
     rest.remove_prefix(comma + 1);
@@ -100,7 +99,7 @@ std::string output_of(Words words) {
 
 bool is_installed(const char* command) { return !check_program(command); }
 
-// "mpirun (Open MPI) 4.1.4": MPICH's mpirun says other things.
+// Recognises Open MPI by "mpirun (Open MPI) 4.1.4": MPICH has an mpirun, too.
 void add_open_mpi(std::vector<Launcher>& found, const char* command) {
   if (!is_installed(command)) return;
   constexpr std::string_view maker = "(Open MPI) ";
@@ -115,10 +114,10 @@ void add_open_mpi(std::vector<Launcher>& found, const char* command) {
 
 bool is_in_allocation() { return std::getenv("SLURM_JOB_ID") != nullptr; }
 
-// ---- What the launchers have in common: each variable by its name alone, since its value is in our environment ----
+// ---- Common to the launchers: they take variables by name, and read the values from our environment ----
 
-// Sets what ranks are to find, takes away what would make them ranks of another job, and answers the names to pass on.
-std::set<std::string> settle_environment(const LaunchOptions& options) {
+// Sets the variables that ranks are to find, removes the ones of another job, and returns the names to pass on.
+std::set<std::string> prepare_environment(const LaunchOptions& options) {
   for (const char* const name : {"TONARI_RANK", "TONARI_SIZE", "TONARI_JOIN", "TONARI_SECRET"}) ::unsetenv(name);
   if (!options.apart.empty()) ::setenv("TONARI_APART", options.apart.c_str(), 1);
   if (!options.network.empty()) ::setenv("TONARI_NETWORK", options.network.c_str(), 1);
@@ -143,7 +142,7 @@ std::set<std::string> settle_environment(const LaunchOptions& options) {
 
 // ---- Open MPI and PRRTE ----
 
-// "h0:2,h1:1": the first hosts get one more when the ranks do not come out even.
+// Returns "h0:2,h1:1": if the ranks cannot be divided evenly, the first hosts get one more.
 std::string slots(const Hosts& hosts, int ranks) {
   std::string text;
   for (int host = 0; host < hosts.count; ++host) {
@@ -160,15 +159,15 @@ Words words_for_mpirun(const Launcher& launcher, const LaunchOptions& options, c
   } else if (ranks % hosts.count == 0) {
     words.insert(words.end(), {"--map-by", fmt::format("ppr:{}:node", ranks / hosts.count)});
   } else {
-    throw SetupError(
-        fmt::format("-n {}: {} takes as many ranks on each of {} hosts; name the hosts, or use a multiple of {}", ranks,
-                    launcher.command, hosts.count, hosts.count));
+    throw SetupError(fmt::format(
+        "-n {}: {} starts the same number of ranks on each of {} hosts; name the hosts, or use a multiple of {}", ranks,
+        launcher.command, hosts.count, hosts.count));
   }
   if (!options.bind.empty()) words.insert(words.end(), {"--bind-to", options.bind});
   if (options.tag_output && launcher.kind == Launcher::Kind::open_mpi_4) words.emplace_back("--tag-output");
   if (options.tag_output && launcher.kind != Launcher::Kind::open_mpi_4) words.insert(words.end(), {"--output", "tag"});
   const auto preload = preload_of_ranks(options);
-  for (const std::string& name : settle_environment(options)) {
+  for (const std::string& name : prepare_environment(options)) {
     if (!preload || name != "LD_PRELOAD") words.insert(words.end(), {"-x", name});
   }
   if (preload) words.insert(words.end(), {"-x", "LD_PRELOAD=" + *preload});
@@ -183,17 +182,17 @@ Words words_for_srun(const Launcher& launcher, const LaunchOptions& options, con
   if (!hosts.names.empty()) words.push_back(fmt::format("--nodelist={}", fmt::join(hosts.names, ",")));
   if (!options.bind.empty()) words.push_back(options.bind == "core" ? "--cpu-bind=cores" : "--cpu-bind=none");
   if (options.tag_output) words.emplace_back("--label");
-  settle_environment(options);
+  prepare_environment(options);
   const auto preload = preload_of_ranks(options);
   words.push_back(preload ? fmt::format("--export=ALL,LD_PRELOAD={}", *preload) : "--export=ALL");
   return words;
 }
 
-void refuse_what_launchers_cannot(const LaunchOptions& options) {
-  if (options.statistics)
-    throw SetupError("--stats shows the ranks of this machine alone: leave out --hosts, or --stats");
+void refuse_options_of_one_machine(const LaunchOptions& options) {
+  if (options.statistics) throw SetupError("--stats: shows only ranks of this machine; leave out --hosts, or --stats");
   if (options.timeout_seconds > 0) {
-    throw SetupError("--timeout is for ranks of this machine; with --hosts: timeout SECONDS tonari run --hosts ...");
+    throw SetupError(
+        "--timeout: works only for ranks of this machine; with --hosts, use timeout SECONDS tonari run --hosts ...");
   }
 }
 
@@ -201,9 +200,9 @@ Launcher choose_launcher() {
   const std::vector<Launcher> found = find_launchers();
   if (!found.empty()) return found.front();
   throw SetupError(
-      "--hosts needs a launcher with PMIx, and none is here: mpirun of Open MPI (apt-get install openmpi-bin), "
+      "--hosts: no launcher with PMIx is installed; install mpirun of Open MPI (apt-get install openmpi-bin) or "
       "prterun, "
-      "or srun inside a Slurm allocation");
+      "or use srun inside a Slurm allocation");
 }
 
 bool is_one(const std::string& variable) {
@@ -235,7 +234,7 @@ std::vector<Launcher> find_launchers() {
     found.push_back({.kind = Launcher::Kind::srun, .command = "srun", .text = "srun"});
   }
   add_open_mpi(found, "mpirun");
-  if (found.empty()) add_open_mpi(found, "mpirun.openmpi");  // Debian's, where mpirun is MPICH's
+  if (found.empty()) add_open_mpi(found, "mpirun.openmpi");  // Debian's name for it where mpirun is MPICH's
   if (is_installed("prterun"))
     found.push_back({.kind = Launcher::Kind::prterun, .command = "prterun", .text = "prterun"});
   return found;
@@ -245,13 +244,13 @@ int launch_on_hosts(const LaunchOptions& options) {
   const Hosts hosts = read_hosts(options.hosts.value_or(""));
   const int ranks = options.ranks > 0 ? options.ranks : hosts.count;
   if (ranks < hosts.count)
-    throw SetupError(fmt::format("-n {}: {} hosts take a rank each at least", ranks, hosts.count));
-  refuse_what_launchers_cannot(options);
+    throw SetupError(fmt::format("-n {}: must be at least the number of hosts, {}", ranks, hosts.count));
+  refuse_options_of_one_machine(options);
 
   const Launcher launcher = choose_launcher();
   const bool by_slurm = launcher.kind == Launcher::Kind::srun;
   Words words = (by_slurm ? words_for_srun : words_for_mpirun)(launcher, options, hosts, ranks);
-  check_launcher_runs_as_root(launcher, "--hosts");  // with what --env has set
+  check_launcher_runs_as_root(launcher, "--hosts");  // --env may have set the variables
   words.insert(words.end(), options.program.begin(), options.program.end());
   const std::vector<char*> arguments = argument_pointers(words);
   std::fflush(nullptr);

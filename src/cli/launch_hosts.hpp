@@ -9,25 +9,26 @@
 
 namespace tonari::cli {
 
-/// A program that starts ranks on several hosts, and by whose PMIx they join.
+/// A program that starts ranks on several hosts. They join through its PMIx server.
 struct Launcher {
   enum class Kind : std::uint8_t { open_mpi_4, open_mpi_5, prterun, srun };
 
   Kind kind;
-  std::string command;  ///< As it is found in PATH.
-  std::string text;     ///< For people: with its version, where it tells.
+  std::string command;  ///< Its name, to be looked up in PATH.
+  std::string text;     ///< Name and version, for messages.
 };
 
-/// Those that are installed, the one to use first. Of Slurm's, srun, only inside an allocation: it could start nothing
-/// outside. Runs each for its version.
+/// Returns the launchers that are installed, in order of preference. Slurm's srun is among them only inside an
+/// allocation, because it starts nothing outside. Runs each to read its version.
 std::vector<Launcher> find_launchers();
 
 /// Throws SetupError if this process is root's and the launcher would start nothing for root: Open MPI's needs two
 /// variables to be set. `option` begins the text.
 void check_root_may_launch(std::string_view option);
 
-/// Becomes the launcher that is installed, with the ranks and the program of `options`. Returns only when the launcher
-/// does not start, with the exit status for that. Throws SetupError when there is none, or it cannot do what is asked.
+/// Executes the preferred launcher with the ranks and the program of `options`, in place of this process. If that
+/// fails, prints why and returns the exit status. Throws SetupError if no launcher is installed, or it cannot do what
+/// `options` ask for.
 int launch_on_hosts(const LaunchOptions& options);
 
 }  // namespace tonari::cli

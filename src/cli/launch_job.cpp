@@ -19,7 +19,7 @@ namespace tonari::cli {
 
 namespace {
 
-// From a death that stops the job to SIGTERM for ranks that have not stopped by themselves.
+// Time between a death that stops the job, and SIGTERM for ranks that have not ended by themselves.
 constexpr std::chrono::seconds patience{1};
 
 }  // namespace
@@ -45,7 +45,7 @@ LaunchedJob::LaunchedJob(const LaunchOptions& options, int ranks)
       report_(make_pipe()),
       ranks_(static_cast<std::size_t>(ranks)) {
   if (!events_) throw_system_error("epoll_create1");
-  // What a rank that ended has left running comes to us: see end_orphans.
+  // Processes that a rank leaves running become our children: see end_orphans().
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) throw_system_error("prctl(PR_SET_CHILD_SUBREAPER)");
   watch(signals_.descriptor(), Source::signals);
   watch(job_server_.descriptor(), Source::job_server);
@@ -66,12 +66,12 @@ LaunchedJob::LaunchedJob(const LaunchOptions& options, int ranks)
 
 LaunchedJob::~LaunchedJob() { end_all(); }
 
-// Until here the ended ones stay zombies, so that their numbers, and those of their groups, cannot be someone else's.
+// Ranks that have ended stay zombies until here, so that the system does not reuse their process and group numbers.
 void LaunchedJob::end_all() noexcept {
   for (Rank& rank : ranks_) {
     if (rank.pid == 0) continue;
     if (!rank.ending) ::kill(rank.pid, SIGKILL);
-    if (failed_ && rank.own_group) ::kill(-rank.pid, SIGKILL);  // what it started, and left behind
+    if (failed_ && rank.own_group) ::kill(-rank.pid, SIGKILL);  // processes that it started and left running
     ::waitpid(rank.pid, nullptr, 0);
     rank.pid = 0;
   }
@@ -140,8 +140,8 @@ void LaunchedJob::handle(Source source, int index) {
 void LaunchedJob::program_ended(int rank) {
   Rank& ended = at(rank);
   ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, ended.process.number(), nullptr);
-  hear_exec_failures();  // why it ended, if it never was the program
-  job_server_.step();    // why others ended it, or that it had died for the job before it ended
+  hear_exec_failures();  // the reason, if the program was never executed
+  job_server_.step();    // the reason, if it died in the job before its process ended
   hear_failures();
 
   ended.ending = job::ending_of(ended.process, ended.pid);
@@ -160,14 +160,14 @@ void LaunchedJob::hear_failures() {
     if (!quiet_) forwarder_.say(failure->text);
     if (failure->stops && !cause_) {
       cause_ = failure->rank;
-      quiet_ = true;  // the others follow
+      quiet_ = true;  // the other ranks end because of this one
       stop_at(Clock::now() + patience, false);
     }
   }
 }
 
-// Names a rank that failed, but was in no job or had left it: the gatekeeper reports the others. Of several ranks that
-// exit with another status than 0 only the first is named: the rest often follow from it, or fail in the same way.
+// Names a rank that failed, but was in no job or had left it: the job server reports the others. If several ranks exit
+// with a status other than 0, only the first is named: the others mostly fail for the same reason.
 void LaunchedJob::explain_ending(int rank) {
   const Rank& ended = at(rank);
   const bool killed = ended.ending->signal != 0;
@@ -178,8 +178,8 @@ void LaunchedJob::explain_ending(int rank) {
                              job::this_host_name(), job::describe(*ended.ending)));
 }
 
-// A full disk, for example. The job would run on for nothing. When the reader has gone, as in `tonari run ... | head`,
-// ranks are killed by SIGPIPE once they write, as in any pipeline.
+// Stops the job if its output is lost, for example because the disk is full. When the reader has gone, as in `tonari
+// run ... | head`, ranks are killed by SIGPIPE once they write, as in any pipeline.
 void LaunchedJob::stop_if_output_is_lost() {
   const int error = forwarder_.output_error();
   if (error == 0 || error == EPIPE || std::exchange(output_lost_, true)) return;

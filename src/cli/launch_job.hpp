@@ -16,17 +16,17 @@
 
 namespace tonari::cli {
 
-/// One run of a program on N ranks, from the first fork until nothing of it is left.
+/// One run of a program on N ranks, from the first fork to the end of the last process.
 ///
-/// Owns:    the processes it starts, and their groups: after a failure none of them survives it.
-/// Threads: one, which sleeps in epoll_wait alone.
+/// Owns:    the processes it starts, and their process groups: after a failure it kills all of them.
+/// Threads: one, which sleeps only in epoll_wait.
 class LaunchedJob {
  public:
   LaunchedJob(const LaunchOptions& options, int ranks);  ///< Starts them. Throws SetupError.
   ~LaunchedJob();
   LaunchedJob(LaunchedJob&&) = delete;
 
-  int run();  ///< Until all have ended. Answers the exit status.
+  int run();  ///< Returns the exit status when all ranks have ended.
   [[nodiscard]] const job::JobServer& job_server() const noexcept { return job_server_; }
 
  private:
@@ -38,7 +38,7 @@ class LaunchedJob {
     bool own_group = true;  // it leads a process group
     FileDescriptor process;
     std::optional<job::Ending> ending;
-    bool explained = false;  // people have been told how it ended
+    bool explained = false;  // a message has said how it ended
   };
 
   [[nodiscard]] Rank& at(int rank) noexcept { return ranks_[static_cast<std::size_t>(rank)]; }
@@ -79,15 +79,15 @@ class LaunchedJob {
   DescriptorLimit limit_;
   Forwarder forwarder_;
   FileDescriptor events_;
-  Pipe report_;  // takes what exec says when it fails
+  Pipe report_;  // carries the error of a failed exec
   std::vector<Rank> ranks_;
 
   int status_ = 0;             // the first exit status that is not zero
-  int status_of_failure_ = 1;  // the first's, for when no program's status shows it
-  bool failed_ = false;        // something went wrong: the status must not be zero
-  std::optional<int> cause_;   // the rank whose end stops the others; -1: it is nobody's
-  bool quiet_ = false;         // why the rest ends is known
-  int end_signals_ = 0;        // asked for from outside
+  int status_of_failure_ = 1;  // of the first failure, used if every program exits with 0
+  bool failed_ = false;        // the status must not be zero
+  std::optional<int> cause_;   // the rank whose end stops the others; -1 if no rank caused it
+  bool quiet_ = false;         // the reason is known why the other ranks end
+  int end_signals_ = 0;        // signals from outside that asked for the end
   bool output_given_up_ = false;
   bool output_lost_ = false;                  // standard output cannot be written, and its reader is not gone
   bool bad_status_named_ = false;             // a rank that exited with another status than 0

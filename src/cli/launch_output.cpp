@@ -24,8 +24,9 @@ bool is_regular(int number) noexcept {
 
 }  // namespace
 
-// A file takes all of it. Of others poll() promises only that a pipe's guaranteed piece can be written. Setting
-// O_NONBLOCK instead would change what is not ours alone: the shell and other programs share the open file.
+// A regular file takes any number of bytes. For pipes, poll() guarantees only that PIPE_BUF bytes can be written
+// without blocking. O_NONBLOCK is no alternative: it would also affect the shell and other programs that share the open
+// file.
 Outlet::Outlet(int number) : number_(number), piece_bytes_max_(is_regular(number) ? SSIZE_MAX : PIPE_BUF) {}
 
 void Outlet::write(int writer, std::string_view text) {
@@ -50,7 +51,7 @@ void Outlet::flush() noexcept {
       written_ = waiting_.size();
     }
   }
-  // What is written goes away when it is worth the move: each byte is moved once at most.
+  // Written text is erased once it is at least half of all, so that each byte is moved at most once.
   if (written_ < waiting_.size() / 2) return;
   waiting_.erase(0, written_);
   written_ = 0;

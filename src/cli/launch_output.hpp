@@ -9,37 +9,37 @@
 
 namespace tonari::cli {
 
-/// Where lines of many writers go: standard output or standard error of this process. Never blocks, whatever reads it.
+/// Writes lines of many writers to standard output or standard error of this process. Never blocks.
 ///
-/// A writer's line stays in one piece: when another one writes while a line is unfinished, a newline comes between.
+/// Lines of different writers do not mix: if another one writes while a line is unfinished, the line is ended first.
 class Outlet {
  public:
   static constexpr std::size_t waiting_bytes_max = 1 << 20;
 
   explicit Outlet(int number);
 
-  /// Appends text of a writer, who is known by any number that is not negative.
+  /// Appends text of a writer, which is identified by a number from 0.
   void write(int writer, std::string_view text);
-  /// True when this writer wrote last and its line is unfinished.
+  /// True if this writer wrote last and its line is unfinished.
   [[nodiscard]] bool has_open_line(int writer) const noexcept { return open_line_ == writer; }
 
-  /// Writes what the reader takes now.
+  /// Writes as much as is possible without blocking.
   void flush() noexcept;
   [[nodiscard]] bool is_empty() const noexcept { return written_ == waiting_.size(); }
-  /// True when writers should pause until some of it is gone.
+  /// True if writers should pause until some text is written.
   [[nodiscard]] bool is_full() const noexcept { return waiting_.size() - written_ > waiting_bytes_max; }
   /// The error that ended writing, such as EPIPE or ENOSPC; 0 while there is none. Later text is dropped.
   [[nodiscard]] int error() const noexcept { return write_error_; }
   [[nodiscard]] bool is_broken() const noexcept { return write_error_ != 0; }
   [[nodiscard]] int number() const noexcept { return number_; }
-  /// True when both lead to the same place, where pieces of lines would mix.
+  /// True if both lead to the same file, pipe or terminal, where parts of lines would mix.
   [[nodiscard]] bool is_same_place(const Outlet& other) const noexcept;
 
  private:
   static constexpr int nobody = -1;
 
   int number_;
-  std::size_t piece_bytes_max_;  // what can be written without blocking once poll says that something can
+  std::size_t piece_bytes_max_;  // bytes that can be written without blocking when poll() reports room
   std::string waiting_;
   std::size_t written_ = 0;  // of waiting_
   int open_line_ = nobody;
@@ -49,21 +49,21 @@ class Outlet {
 /// One rank's standard output or error, cut into lines on the way to an outlet.
 class Stream {
  public:
-  static constexpr std::size_t line_bytes_max = 64 * 1024;  // longer lines are passed on in pieces
+  static constexpr std::size_t line_bytes_max = 64 * 1024;  // longer lines are forwarded in pieces
 
   Stream() = default;
-  /// `prefix` begins each line. `writer` tells the outlet's writers apart.
+  /// `prefix` begins each line. `writer` is the number for the outlet.
   Stream(FileDescriptor pipe, Outlet& outlet, int writer, std::string prefix);
 
   [[nodiscard]] bool is_open() const noexcept { return static_cast<bool>(pipe_); }
   [[nodiscard]] const FileDescriptor& pipe() const noexcept { return pipe_; }
   [[nodiscard]] const Outlet& outlet() const noexcept { return *outlet_; }
-  /// Passes on what there is to read, as far as the outlet has room. Closes itself at the end.
+  /// Forwards the text that can be read, as far as the outlet has room. Closes itself at the end of the pipe.
   void read_on();
-  /// Passes on an unfinished line too, for someone who waits for it at a terminal.
+  /// Forwards an unfinished line, too, so that a prompt appears at a terminal.
   void show_unfinished();
   [[nodiscard]] bool has_unfinished() const noexcept { return !line_.empty(); }
-  /// Passes on the rest. What the writer's children may still write later is lost.
+  /// Forwards the rest. Text that the writer's children write later is lost.
   void close();
 
  private:
@@ -74,7 +74,7 @@ class Stream {
   Outlet* outlet_ = nullptr;
   int writer_ = 0;
   std::string prefix_;
-  std::string line_;  // read, and not passed on: no newline in it
+  std::string line_;  // read, not yet forwarded; contains no newline
 };
 
 }  // namespace tonari::cli

@@ -34,7 +34,7 @@ Found look_at(const std::string& path) noexcept {
   return ::access(path.c_str(), X_OK) == 0 ? Found::executable : Found::file;
 }
 
-/// The best that is in PATH, and where.
+/// The best match in PATH, and its path.
 struct Place {
   Found found = Found::nothing;
   std::string path;
@@ -58,20 +58,19 @@ ProgramError not_there(const std::string& program, bool has_folder) {
   if (has_folder) {
     struct stat status;
     const int error = ::stat(program.c_str(), &status) == 0 ? ENOENT : errno;
-    const bool is_plain = error == ENOENT;  // else a folder that may not be searched, or is none; a circle of links
+    const bool is_plain = error == ENOENT;  // otherwise a folder that may not be searched, or a circle of links
     return {is_plain ? fmt::format("there is no file {}", program)
                      : fmt::format("{} cannot be reached: {}", program, std::generic_category().message(error)),
             not_found};
   }
   if (look_at("./" + program) == Found::executable) {
-    return {fmt::format("{} is not in PATH, but it is in this folder: write ./{}", program, program), not_found};
+    return {fmt::format("{} is not in PATH, but in this folder: write ./{}", program, program), not_found};
   }
-  return {
-      fmt::format("{} is not in PATH; a program elsewhere is written with its folder, as in ./{}", program, program),
-      not_found};
+  return {fmt::format("{} is not in PATH; write a program elsewhere with its folder, as in ./{}", program, program),
+          not_found};
 }
 
-// Runs in the new process, where only what is safe in a signal handler may be called.
+// Runs in the new process, which may call only functions that are safe in signal handlers.
 [[noreturn]] void become_rank(const Birth& birth, int input, const Pipe& output, const Pipe& error, pid_t parent) {
   if (birth.own_group) ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -112,10 +111,11 @@ std::string path_of_program(const std::string& program) {
 ProgramError explain_exec_failure(const std::string& program, int error) {
   if (auto told = check_program(program)) return *std::move(told);
   if (error == ENOENT) {
-    return {fmt::format("{} is there, but the interpreter that its first line names, or the loader it was linked for, "
-                        "is not",
-                        program),
-            not_found};
+    return {
+        fmt::format("{} exists, but not the interpreter that its first line names, or the loader that it was linked "
+                    "for",
+                    program),
+        not_found};
   }
   return {fmt::format("{} does not start: {}", program, std::generic_category().message(error)), not_executable};
 }
@@ -143,7 +143,7 @@ Newborn give_birth(const Birth& birth) {
   }
   if (pid == 0) become_rank(birth, nothing.number(), output, error, parent);
 
-  if (birth.own_group) ::setpgid(pid, pid);  // both do it: whoever comes first
+  if (birth.own_group) ::setpgid(pid, pid);  // the child does the same: the first of the two calls has the effect
   return {.pid = pid,
           .process = job::open_own_process(pid),
           .output = std::move(output.reader),

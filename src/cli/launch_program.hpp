@@ -13,30 +13,30 @@
 
 namespace tonari::cli {
 
-/// Why a program cannot be started, and the exit status that shells give then: 127 not found, 126 not executable.
+/// The reason why a program cannot be started, and the exit status of shells for it: 127 not found, 126 not executable.
 struct ProgramError {
   std::string text;
   int exit_status;
 };
 
-/// Looks for what execvp() would run. Nothing when it would find something executable.
+/// Looks for the file that execvp() would execute. Returns nothing if there is an executable one.
 std::optional<ProgramError> check_program(const std::string& program);
-/// Where execvp() would find what check_program() has found.
+/// Returns the path of that file. Precondition: check_program() returned nothing.
 std::string path_of_program(const std::string& program);
-/// The same for one that was found and did not start.
+/// Returns the reason why execvp() failed with `error`, although check_program() found the program.
 ProgramError explain_exec_failure(const std::string& program, int error);
 
-/// What a new process needs to become a rank. Everything is prepared before the fork.
+/// All that a new process needs to become a rank, prepared before the fork.
 struct Birth {
   int rank = 0;
-  bool own_group = true;         ///< Leads a process group of its own.
-  bool keeps_input = false;      ///< Reads our standard input; others read nothing.
-  const char* const* arguments;  ///< Ends with a null pointer, as `environment` does.
+  bool own_group = true;         ///< Becomes the leader of a process group.
+  bool keeps_input = false;      ///< Has our standard input; other ranks have an empty one.
+  const char* const* arguments;  ///< Ends with a null pointer, and so does `environment`.
   const char* const* environment;
   std::optional<cpu_set_t> processors;
-  sigset_t signals;    ///< To block, as they were when we were started.
-  rlimit descriptors;  ///< As it was when we were started.
-  int report;          ///< A pipe, closed by exec: takes an ExecFailure.
+  sigset_t signals;    ///< Blocked signals, as when `tonari` was started.
+  rlimit descriptors;  ///< As when `tonari` was started.
+  int report;          ///< A pipe, closed by exec, for an ExecFailure.
 };
 
 struct ExecFailure {
@@ -51,14 +51,14 @@ struct Newborn {
   FileDescriptor error;
 };
 
-/// Starts one. Throws SetupError when the system gives no process, memory or descriptors.
+/// Starts a rank. Throws SetupError if the system lacks processes, memory or descriptors.
 Newborn give_birth(const Birth& birth);
 
-/// Both ends of a pipe that is closed by exec: first to read, then to write. Throws SetupError.
+/// Both ends of a pipe, which exec closes.
 struct Pipe {
   FileDescriptor reader;
   FileDescriptor writer;
 };
-Pipe make_pipe();
+Pipe make_pipe();  ///< Throws SetupError.
 
 }  // namespace tonari::cli

@@ -11,10 +11,12 @@ namespace tonari::cli {
 
 namespace {
 
-constexpr rlim_t descriptors_each = 5;     // two pipes, the process, and of who joined the process and the connection
-constexpr rlim_t descriptors_beside = 96;  // our own, and some for those who ask for the status
+constexpr rlim_t descriptors_each =
+    5;  // two pipes, the process; for the process that joined: the process and its connection
+constexpr rlim_t descriptors_beside = 96;  // our own, and some for `tonari status`
 
-// What is passed on to the ranks. One that whoever started us ignores (nohup, a shell's background job) stays ignored.
+// Returns the signals that are passed on to the ranks. A signal that is ignored already (nohup, a shell's background
+// job) stays ignored.
 sigset_t signals_to_take() noexcept {
   sigset_t taken;
   ::sigemptyset(&taken);
@@ -34,7 +36,7 @@ SignalInbox::SignalInbox() {
   ::sigprocmask(SIG_BLOCK, &taken, &mask_before_);
 
   struct sigaction ignore {};
-  ignore.sa_handler = SIG_IGN;  // a reader that has gone shows in write()
+  ignore.sa_handler = SIG_IGN;  // write() reports it when the reader has gone
   ::sigaction(SIGPIPE, &ignore, &pipe_before_);
 }
 

@@ -9,7 +9,7 @@
 
 namespace tonari::cli {
 
-/// The signals of this process, taken over while it lives: blocked, and read from a descriptor.
+/// While it lives, the signals of this process are blocked, and read from a descriptor.
 class SignalInbox {
  public:
   SignalInbox();  ///< Throws SetupError.
@@ -18,7 +18,7 @@ class SignalInbox {
 
   struct Signal {
     int number;
-    bool from_terminal;  ///< Then every process of the terminal's foreground group has got it, not only this one.
+    bool from_terminal;  ///< Then every process of the terminal's foreground group received it.
   };
   std::optional<Signal> next() noexcept;
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.number(); }
@@ -30,7 +30,8 @@ class SignalInbox {
   FileDescriptor descriptor_;
 };
 
-/// Room for the descriptors that `ranks` need, while it lives. Throws SetupError when the hard limit is too low.
+/// While it lives, the limit of descriptors is high enough for so many ranks. Throws SetupError if the hard limit is
+/// too low.
 class DescriptorLimit {
  public:
   explicit DescriptorLimit(int ranks);

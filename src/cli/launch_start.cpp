@@ -1,4 +1,4 @@
-// How a launched job begins: environment, binding, the forks.
+// LaunchedJob: starting the ranks, with their environment and binding.
 
 #include "cli/launch_binding.hpp"
 #include "cli/launch_job.hpp"
@@ -68,7 +68,7 @@ std::vector<std::string> LaunchedJob::environment_of_all() const {
       check_is_set(asked);
     }
   }
-  if (const auto preload = preload_of_ranks(options_)) {  // with what --env and our environment say
+  if (const auto preload = preload_of_ranks(options_)) {  // which keeps libraries named by --env and by our environment
     std::erase_if(ours, [](const std::string& pair) { return name_of(pair) == "LD_PRELOAD"; });
     ours.push_back("LD_PRELOAD=" + *preload);
   }
@@ -93,7 +93,7 @@ void LaunchedJob::start_ranks() {
     environment.back() = fmt::format("TONARI_RANK={}", rank);
     const std::vector<const char*> variables = pointers_to(environment);
     Birth birth{.rank = rank,
-                // At a terminal only the foreground group may read: rank 0 stays in ours.
+                // Only the foreground group may read from a terminal: there rank 0 stays in our group.
                 .own_group = !(rank == 0 && at_terminal),
                 .keeps_input = rank == 0,
                 .arguments = arguments.data(),
@@ -119,7 +119,7 @@ void LaunchedJob::hear_exec_failures() {
   if (!report_.reader) return;
   ExecFailure failure{};
   const auto bytes = ::read(report_.reader.number(), &failure, sizeof failure);
-  if (bytes < 0) return;  // not yet known of all
+  if (bytes < 0) return;  // some ranks have not executed their program yet
   if (bytes == sizeof failure) {
     const ProgramError error = explain_exec_failure(options_.program.front(), failure.error);
     forwarder_.say(error.text);
@@ -127,7 +127,7 @@ void LaunchedJob::hear_exec_failures() {
     quiet_ = failed_ = true;
     signal_all(SIGKILL, true);
   }
-  report_.reader = {};  // one is enough: they all run the same program
+  report_.reader = {};  // one report is enough: all ranks execute the same program
 }
 
 }  // namespace tonari::cli

@@ -6,7 +6,7 @@
 
 namespace tonari::cli {
 
-/// A table of every rank's counters, a line a rank.
+/// Returns a table of all counters, with one line per rank.
 std::string statistics_table(const job::Arena& arena);
 
 }  // namespace tonari::cli

@@ -1,4 +1,4 @@
-// How a launched job is stopped: by signals from outside, by its time limit, by the death of a rank.
+// LaunchedJob: stopping, by signals from outside, by the time limit, or by the death of a rank.
 
 #include "cli/launch_job.hpp"
 
@@ -11,10 +11,11 @@ namespace tonari::cli {
 
 namespace {
 
-constexpr int timed_out = 124;            // as timeout(1) has it
+constexpr int timed_out = 124;            // as for timeout(1)
 constexpr std::chrono::seconds grace{3};  // between SIGTERM and SIGKILL
 
-// A process and all that it has started. Children first: later they may be nobody's.
+// Sends a signal to a process and its descendants. Children first: after the death of their parent they cannot be
+// found.
 void signal_tree(pid_t process, int number) {
   std::ifstream children{fmt::format("/proc/{}/task/{}/children", process, process)};
   for (pid_t child = 0; children >> child;) signal_tree(child, number);
@@ -31,8 +32,8 @@ void LaunchedJob::hear_signals() {
     }
     const bool asks_for_end = signal->number != SIGUSR1 && signal->number != SIGUSR2;
     if (asks_for_end) ++end_signals_;
-    if (asks_for_end) quiet_ = true;                              // who sent it knows why the ranks end
-    if (asks_for_end && are_all_over()) output_given_up_ = true;  // what is left is output that nobody reads
+    if (asks_for_end) quiet_ = true;                              // the sender knows why the ranks end
+    if (asks_for_end && are_all_over()) output_given_up_ = true;  // only output is left, which nobody reads
     if (end_signals_ > 1) {
       failed_ = output_given_up_ = true;
       signal_all(SIGKILL, true);
@@ -45,13 +46,13 @@ void LaunchedJob::hear_signals() {
   }
 }
 
-// Ctrl-Z at the terminal. Ranks in groups of their own have not got it.
+// Ctrl-Z at the terminal. Ranks in process groups of their own have not received it.
 void LaunchedJob::suspend() {
   for (int rank = 0; rank < count(); ++rank) {
     if (at(rank).own_group) signal_rank(rank, SIGTSTP);
   }
   ::kill(::getpid(), SIGSTOP);
-  for (int rank = 0; rank < count(); ++rank) {  // here again: the shell has sent us SIGCONT
+  for (int rank = 0; rank < count(); ++rank) {  // continued by SIGCONT from the shell
     if (at(rank).own_group) signal_rank(rank, SIGCONT);
   }
 }
@@ -89,7 +90,7 @@ void LaunchedJob::signal_all(int number, bool everyone) noexcept {
   }
 }
 
-// A wrapper that shares our group may have started something at the very moment it was ended.
+// Kills processes that a wrapper in our group started at the moment when it was killed.
 void LaunchedJob::end_orphans() noexcept {
   std::ifstream children{fmt::format("/proc/self/task/{}/children", ::getpid())};
   for (pid_t child = 0; children >> child;) signal_tree(child, SIGKILL);
@@ -101,9 +102,9 @@ void LaunchedJob::signal_rank(int rank, int number) noexcept {
   if (to.own_group) {
     ::kill(-to.pid, number);
   } else {
-    signal_tree(to.pid, number);  // its group is ours too
+    signal_tree(to.pid, number);  // its group is ours
   }
-  // What a wrapper runs may be in a group of its own: gdb does that.
+  // A wrapper such as gdb may have put the program into a group of its own.
   const pid_t joined = job_server_.process(rank);
   if (to.own_group && job_server_.runs(rank) && ::getpgid(joined) != to.pid) job_server_.send_signal(rank, number);
 }

@@ -90,7 +90,7 @@ std::string page_listing(const std::vector<std::string>& lines) {
   return text + ".fi\n";
 }
 
-/// The paragraphs of the footer without a title, which continue the description, or those with one.
+/// The paragraphs of the footer: either without a title, which continue the description, or with one.
 std::string page_paragraphs(const CLI::App& command, bool with_title) {
   std::string text;
   for (const auto& paragraph : footer_paragraphs(command)) {

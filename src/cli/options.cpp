@@ -15,7 +15,7 @@ namespace tonari::cli {
 
 namespace {
 
-constexpr double seconds_max = 1e9;  // a clock of nanoseconds in 64 bits counts nine times as far
+constexpr double seconds_max = 1e9;  // 64 bits of nanoseconds hold nine times as much
 
 template <class Value>
 std::optional<Value> read_whole(std::string_view text) {
@@ -38,9 +38,9 @@ std::string unknown_option_text(const CLI::App& command, const std::string& name
 }  // namespace
 
 CLI::Validator whole_number(std::string_view what, std::uint64_t min, std::uint64_t max) {
-  return {[takes = fmt::format("it takes {} from {} to {}", what, min, max), min, max](std::string& text) {
+  return {[right = fmt::format("must be {} from {} to {}", what, min, max), min, max](std::string& text) {
             const auto value = read_whole<std::uint64_t>(text);
-            if (!value || *value < min || *value > max) return fmt::format("{}; '{}' is none", takes, text);
+            if (!value || *value < min || *value > max) return fmt::format("{}, not '{}'", right, text);
             text = std::to_string(*value);
             return std::string();
           },
@@ -62,7 +62,7 @@ std::size_t parse_size(std::string_view text) noexcept {
 CLI::Validator size_in_bytes() {
   return {[](std::string& text) {
             const std::size_t bytes = parse_size(text);
-            if (bytes == 0) return fmt::format("it takes a size, such as 512M or 4G; '{}' is none", text);
+            if (bytes == 0) return fmt::format("must be a size, such as 512M or 4G, not '{}'", text);
             text = std::to_string(bytes);
             return std::string();
           },
@@ -73,7 +73,7 @@ CLI::Validator seconds() {
   return {[](std::string& text) {
             const auto value = read_whole<double>(text);
             if (value && *value > 0 && *value <= seconds_max) return std::string();
-            return fmt::format("it takes a number of seconds above 0, such as 60 or 0.5, up to {:.0f}; '{}' is none",
+            return fmt::format("must be a number of seconds above 0, such as 60 or 0.5, up to {:.0f}, not '{}'",
                                seconds_max, text);
           },
           ""};
@@ -82,7 +82,7 @@ CLI::Validator seconds() {
 CLI::Validator one_of(const std::vector<std::string>& words) {
   return {[words](std::string& text) {
             if (std::ranges::find(words, text) != words.end()) return std::string();
-            return fmt::format("it takes {}; '{}' is none of these", fmt::join(words, " or "), text);
+            return fmt::format("must be {}, not '{}'", fmt::join(words, " or "), text);
           },
           ""};
 }
@@ -92,9 +92,9 @@ CLI::Validator variable() {
             constexpr auto ours =
                 std::to_array<std::string_view>({"TONARI_RANK", "TONARI_SIZE", "TONARI_JOIN", "TONARI_SECRET"});
             const auto name = std::string_view(text).substr(0, text.find('='));
-            if (name.empty()) return fmt::format("it takes NAME=VALUE or NAME; '{}' has no name", text);
+            if (name.empty()) return fmt::format("must be NAME=VALUE or NAME, but '{}' has no name", text);
             if (std::ranges::find(ours, name) == ours.end()) return std::string();
-            return fmt::format("{} is set by tonari run itself, for each rank", name);
+            return fmt::format("{} is set by `tonari run` for each rank", name);
           },
           ""};
 }
@@ -108,7 +108,7 @@ std::string explain(const CLI::App& app, const CLI::App& command, const CLI::Par
                      : fmt::format("'{}' is one argument too many", first);
   }
   if (error.get_name() != "ArgumentMismatch") return said;
-  // CLI11 counts: "--env: 1 required NAME[=VALUE] missing", "--bind: At Most 1 required but received 2".
+  // CLI11's texts: "--env: 1 required NAME[=VALUE] missing", "--bind: At Most 1 required but received 2".
   constexpr std::string_view required = " required ";
   constexpr std::string_view missing = " missing";
   const auto name = said.substr(0, said.find_first_of(": "));

@@ -10,21 +10,21 @@
 
 namespace tonari::cli {
 
-// Checks of options. What is wrong is answered as "it takes WHAT; 'TEXT' is none", to which CLI11 puts the option's
-// name and main() the command's.
+// Checks of options' values. The text for a wrong value is "must be ..., not 'VALUE'"; CLI11 puts the option's name in
+// front of it, and run_command_line() the command's.
 
-/// Digits alone, as a number from `min` to `max`; `what` names it: "a number of ranks". For Option::transform(): CLI11
-/// would take 010 for eight.
+/// Accepts only digits, for a number from `min` to `max`; `what` names it: "a number of ranks". For
+/// Option::transform(), because CLI11 would read 010 as eight.
 CLI::Validator whole_number(std::string_view what, std::uint64_t min, std::uint64_t max);
-/// "64K" as 65536; units K, M, G and T. 0 on what is no size.
+/// Returns 65536 for "64K". Units: K, M, G and T. Returns 0 if `text` is no size.
 std::size_t parse_size(std::string_view text) noexcept;
-/// Bytes with such a unit, not 0; the option gets the number.
+/// Accepts a size other than 0; the option gets the number of bytes.
 CLI::Validator size_in_bytes();
-/// A length of time: "60", "0.5".
+/// Accepts a number of seconds: "60", "0.5".
 CLI::Validator seconds();
-/// One of so many words.
+/// Accepts one of these words.
 CLI::Validator one_of(const std::vector<std::string>& words);
-/// NAME=VALUE or NAME, for the environment of ranks. The runtime's own variables are refused.
+/// Accepts NAME=VALUE or NAME, for the environment of ranks. Refuses the variables that the runtime sets.
 CLI::Validator variable();
 
 /// Says why a command line was refused, in our words rather than CLI11's. `app`: as the parsing left it; `command`: the

@@ -51,15 +51,15 @@ class Refusal(BenchTest):
             for number in (str(most + 1), "-1", "x", "0,,8"):
                 self.assertIn(f"{option}: it takes numbers from 0 to {most}", self.refused("match", option, number))
         self.assertIn("started-receive", self.refused("lu", "--modes", "sending"))
-        self.assertIn("--sweep: it takes n or ranks", self.refused("lu", "--sweep", "columns"))
+        self.assertIn("--sweep: must be n or ranks", self.refused("lu", "--sweep", "columns"))
 
     def test_explains_wrong_numbers(self):
         for option, what in (("--block", "columns"), ("--rounds", "rounds"), ("--ranks", "ranks")):
             for number in ("0", "-1", "x", "1.5", "99999999999999999999"):
                 with self.subTest(option=option, number=number):
                     self.assertRegex(self.refused("lu", option, number),
-                                     rf"^tonari bench lu: {option}: it takes a number of {what} from 1 to \d+; "
-                                     rf"'{number}' is none; see tonari bench lu --help$")
+                                     rf"^tonari bench lu: {option}: must be a number of {what} from 1 to \d+, "
+                                     rf"not '{number}'; see tonari bench lu --help$")
 
     def test_refuses_wrong_settings_before_any_work(self):
         status, output, error = self.run_job("bench", "lu", env=self.environment(TONARI_SPLIT="49"))

@@ -1,4 +1,4 @@
-"""What all commands share: help, the version, what mistyped words get, and standard output that cannot be written."""
+"""Features of all commands: help, the version, suggestions for mistyped words, errors of standard output."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Exit statuses of `tonari run`, and what becomes of a job when a rank ends before its time."""
+"""Exit statuses of `tonari run`, and the end of a job in which a rank dies."""
 
 import os
 import signal
@@ -8,16 +8,16 @@ import unittest
 
 from harness.jobs import ACTOR, JobTest, asan_options, eventually, processes_marked
 
-# docs/design.md: a death is known within a second. What comes on top is the time that processes need to end.
+# A death is known within a second (docs/design.md). SLACK is the time that processes need to end.
 KNOWN_WITHIN = 1.0
 SLACK = 2.0
 
 
 class ExitStatus(JobTest):
-    def test_zero_when_all_ranks_end_well(self):
+    def test_is_zero_when_all_ranks_end_well(self):
         self.assertEqual(self.actors(3, "join", "leave")[0], 0)
 
-    def test_first_that_is_not_zero_counts(self):
+    def test_is_the_first_that_is_not_zero(self):
         program = "echo up; test $TONARI_RANK = 0 && read LINE; exit $((TONARI_RANK + 3))"
         job = self.start("run", "-n", "2", "sh", "-c", program, stdin=subprocess.PIPE)
         job.output.wait_for("up", 2)
@@ -25,10 +25,10 @@ class ExitStatus(JobTest):
         job.process.stdin.close()
         self.assertEqual(job.end()[0], 4)
 
-    def test_status_of_a_rank_that_left_well(self):
+    def test_is_that_of_a_rank_that_failed_after_leaving(self):
         self.assertEqual(self.actors(2, "join", "leave", "only", 1, "return", 7)[0], 7)
 
-    def test_signal_counts_as_128_and_its_number(self):
+    def test_is_128_and_the_signal_for_a_killed_rank(self):
         status, _, error = self.actors(2, "only", 1, "kill", 9)
         self.assertEqual(status, 128 + 9)
         self.assertRegex(error, r"^tonari: rank 1 \(\S+/job_actor, pid \d+, host \S+\) was killed by signal 9 "
@@ -43,24 +43,24 @@ class ExitStatusNamed(JobTest):
         self.assertEqual(answer, status)
         self.assertRegex(error, rf"^tonari: rank {rank} \({program}, pid \d+, host \S+\) exited with status {status}\n$")
 
-    def test_of_a_program_that_never_joined(self):
+    def test_names_a_program_that_never_joined(self):
         self.check(self.run_job("run", "-n", "3", "sh", "-c", "test $TONARI_RANK != 2 || exit 3"), 2, "sh", 3)
 
-    def test_when_every_rank_does(self):
+    def test_names_one_rank_when_all_fail(self):
         self.check(self.run_job("run", "-n", "8", "false"), r"\d", "false", 1)
 
-    def test_of_a_rank_that_left_well(self):
+    def test_names_a_rank_that_left_well(self):
         self.check(self.actors(2, "join", "leave", "only", 1, "return", 7), 1, r"\S+/job_actor", 7)
 
-    def test_of_ranks_that_are_ended_because_of_another(self):
-        # The others catch SIGTERM and exit with statuses of their own: that is no news.
+    def test_names_no_rank_that_was_told_to_end(self):
+        # Here ranks catch SIGTERM and exit with statuses of their own.
         program = "trap 'exit 9' TERM; echo up; sleep 1000 & wait"
         job = self.start("run", "-n", "3", "--timeout", "1", "sh", "-c", program)
         job.output.wait_for("up", 3)
         answer, _, error = job.end()
         self.assertEqual((answer, error), (124, "tonari: the job has run for 1 s (--timeout); stopping its 3 ranks\n"))
 
-    def test_after_a_signal_that_asks_for_the_end(self):
+    def test_names_no_rank_after_a_signal_from_outside(self):
         job = self.start("run", "-n", "2", "sh", "-c", "trap 'exit 9' TERM; echo up; sleep 1000 & wait")
         job.output.wait_for("up", 2)
         job.signal(signal.SIGTERM)
@@ -81,7 +81,7 @@ class Death(JobTest):
         job = self.start_actors(ranks, *words, **others)
         return job, [job.pid_of(rank) for rank in range(ranks)]
 
-    def test_of_a_running_rank_stops_the_others_with_one_line(self):
+    def test_while_running_stops_the_other_ranks_with_one_line(self):
         job, pids = self.start_waiting(4, "say", "{rank} is {pid}", "join", "wait")
         job.output.wait_for("waiting", 4)
         since = time.monotonic()
@@ -89,7 +89,7 @@ class Death(JobTest):
         self.check_stopped(job, rf"^tonari: rank 2 \(pid {pids[2]}, host \S+\) was killed by signal 9 \(Killed\); "
                                 r"stopping the other 3 ranks$", 137, since)
 
-    def test_before_joining_while_others_wait(self):
+    def test_before_joining_stops_ranks_that_wait(self):
         job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "only", 1, "wait", "join", "wait")
         job.output.wait_for("waiting")
         for rank in (0, 2):
@@ -99,7 +99,7 @@ class Death(JobTest):
         self.check_stopped(job, r"rank 1 .* was killed by signal 9 \(Killed\) before it joined.*every rank must make",
                            137, since)
 
-    def test_while_waiting_for_others_to_join(self):
+    def test_while_joining_stops_the_other_ranks(self):
         job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "only", 1, "wait", "join", "wait")
         job.output.wait_for("waiting")
         for rank in (0, 2):
@@ -108,7 +108,7 @@ class Death(JobTest):
         os.kill(pids[0], signal.SIGKILL)
         self.check_stopped(job, r"rank 0 .* was killed by signal 9 \(Killed\) while the ranks were joining", 137, since)
 
-    def test_while_leaving(self):
+    def test_while_leaving_stops_the_other_ranks(self):
         job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "join", "only", 0, "leave", "wait")
         job.output.wait_for("waiting", 2)
         self.await_phase(job, 0, "leaving")
@@ -116,7 +116,7 @@ class Death(JobTest):
         os.kill(pids[0], signal.SIGKILL)
         self.check_stopped(job, r"rank 0 .* was killed by signal 9 \(Killed\); stopping the other 2 ranks", 137, since)
 
-    def test_of_another_reaches_one_that_leaves(self):
+    def test_is_known_to_a_rank_that_is_leaving(self):
         job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "join", "only", 0, "leave", "wait")
         job.output.wait_for("waiting", 2)
         self.await_phase(job, 0, "leaving")
@@ -144,7 +144,7 @@ class Death(JobTest):
         self.assertIn("caught as asked", output)
         self.assertRegex(error, r"^tonari: rank 1 .* left the job because of an exception; stopping the other 2 ranks\n$")
 
-    def test_of_two_at_once_is_told_once(self):
+    def test_two_at_once_are_reported_in_one_line(self):
         job, pids = self.start_waiting(4, "say", "{rank} is {pid}", "join", "wait")
         job.output.wait_for("waiting", 4)
         since = time.monotonic()
@@ -152,13 +152,13 @@ class Death(JobTest):
             os.kill(pid, signal.SIGKILL)
         self.check_stopped(job, r"rank [12] .* was killed by signal 9", 137, since)
 
-    def test_reaches_ranks_that_ignore_sigterm(self):
+    def test_kills_ranks_that_ignore_sigterm(self):
         job = self.start_actors(2, "say", "{rank} is {pid}", "only", 0, "catch", 15, "join", "wait")
         job.output.wait_for("waiting", 2)
         os.kill(job.pid_of(1), signal.SIGKILL)
         self.assertEqual(job.end()[0], 137)
 
-    def test_with_a_handler_lets_the_others_live_on(self):
+    def test_spares_ranks_that_have_a_handler(self):
         job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "join", "live", "say", "ready", "only", 2, "wait",
                                        "hear", "leave")
         job.output.wait_for("ready", 3)
@@ -169,7 +169,7 @@ class Death(JobTest):
         self.assertEqual(output.count("left"), 2)
         self.assertRegex(error, r"rank 2 .* was killed by signal 9 \(Killed\); 2 other ranks live on\n$")
 
-    def test_of_the_last_names_no_others(self):
+    def test_reports_how_many_ranks_live_on(self):
         job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "join", "live", "say", "ready", "wait")
         job.output.wait_for("ready", 3)
         for dead, others in enumerate((r"2 other ranks live on", r"1 other rank lives on",
@@ -178,7 +178,7 @@ class Death(JobTest):
             job.error.wait_for(rf"^tonari: rank {dead} .* was killed by signal 9 \(Killed\); {others}$")
         self.assertEqual(job.end()[0], 137)
 
-    def test_stops_only_those_without_a_handler(self):
+    def test_stops_only_ranks_that_have_no_handler(self):
         job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "join", "only", 0, "live", "say", "ready",
                                        "but", 0, "wait", "hear", "leave")
         job.output.wait_for("ready", 3)
@@ -190,7 +190,7 @@ class Death(JobTest):
 
 
 class Leaving(JobTest):
-    def test_of_some_that_takes_long_is_told_with_whom_it_waits_for(self):
+    def test_that_takes_long_is_reported_with_the_rank_it_waits_for(self):
         job = self.start_actors(2, "join", "only", 0, "leave", "wait", env=self.environment(TONARI_WARN_SECONDS="1"))
         job.error.wait_for(r"^tonari\[0\]: has destroyed its tonari::Job 1 s ago, and waits on until rank 1 does the "
                            r"same; `tonari status` shows what it does \(TONARI_WARN_SECONDS\)$")
@@ -203,20 +203,20 @@ class NeverJoining(JobTest):
         status, output, error = self.run_job("run", "-n", "3", "sh", "-c", "echo $TONARI_RANK of $TONARI_SIZE")
         self.assertEqual((status, sorted(output.split("\n")[:-1]), error), (0, ["0 of 3", "1 of 3", "2 of 3"], ""))
 
-    def test_rank_that_ends_without_joining(self):
+    def test_a_rank_that_ends_without_joining_is_reported(self):
         status, _, error = self.actors(3, "only", 1, "exit", 0, "join", "wait")
         self.assertEqual(status, 1)
         self.assertRegex(error, r"rank 1 .* exited with status 0 before it joined, and other ranks wait for it: every "
                                 r"rank must make a tonari::Job, or none; stopping the other 2 ranks\n$")
 
-    def test_rank_that_does_not_come(self):
+    def test_a_rank_that_does_not_join_in_time_is_reported(self):
         status, _, error = self.actors(3, "only", 1, "wait", "join", "wait",
                                        env=self.environment(TONARI_JOIN_SECONDS="1"))
         self.assertEqual(status, 1)
         self.assertRegex(error, r"^tonari: rank 1 has not joined 1 s after the first rank did: .*TONARI_JOIN_SECONDS "
                                 r"higher; stopping the 3 ranks\n$")
 
-    def test_limit_starts_with_the_first_that_joins(self):
+    def test_the_time_limit_starts_with_the_first_rank_that_joins(self):
         job = self.start_actors(1, "read", "join", "leave", env=self.environment(TONARI_JOIN_SECONDS="1"),
                                 stdin=subprocess.PIPE)
         eventually(lambda: self.phases(job) == ["absent"], "it is up")
@@ -256,7 +256,7 @@ class RunItselfKilled(JobTest):
 
 class Membership(JobTest):
     def test_forked_child_ends_without_effect(self):
-        # What belongs to the parent is not freed in the child, and LeakSanitizer is not made for forks among threads.
+        # The child does not free the parent's objects, and LeakSanitizer does not support forks of threaded programs.
         env = self.environment(ASAN_OPTIONS=asan_options("detect_leaks=0"))
         status, output, error = self.actors(2, "join", "fork", "leave", env=env)
         self.assertEqual((status, error), (0, ""))

@@ -1,4 +1,4 @@
-"""`tonari run --hosts` builds the command line of the launcher that is installed. Those here only say what they get."""
+"""`tonari run --hosts` builds the command line of the launcher that is installed. These launchers print what they get."""
 
 import os
 import tempfile
@@ -67,7 +67,7 @@ class OnHosts(JobTest):
         self.assertEqual(self.launched("--hosts", "2", "-n", "4", "--tag-output", "./prog"),
                          ["-n", "4", "--map-by", "ppr:2:node", "--output", "tag", "./prog"])
 
-    def test_default_is_a_rank_a_host(self):
+    def test_default_is_one_rank_per_host(self):
         self.install(OPEN_MPI_4)
         self.assertEqual(self.launched("--hosts", "a,b,c", "./prog")[:4], ["-n", "3", "--host", "a:1,b:1,c:1"])
         self.assertEqual(self.launched("--hosts", "3", "./prog")[:4], ["-n", "3", "--map-by", "ppr:1:node"])
@@ -102,7 +102,7 @@ class OnHosts(JobTest):
         self.assertEqual(got, ["-n", "1", "--host", "a:1", *wanted, "./prog",
                                "GIVEN=b, c=d", "TONARI_APART=memory", "TONARI_SPLIT=16", "UCX_TCP_PORT_RANGE=20000-20999"])
 
-    def test_does_not_pass_on_what_belongs_to_another_job(self):
+    def test_does_not_pass_on_variables_of_another_job(self):
         self.install(OPEN_MPI_4)
         others = {"TONARI_JOIN": "x", "TONARI_SECRET": "y", "TONARI_RANK": "0", "TONARI_SIZE": "1"}
         got = self.launched("--hosts", "a", "./prog", **others)
@@ -117,7 +117,7 @@ class OnHosts(JobTest):
 
     def test_no_launcher(self):
         self.install(MPICH)
-        self.assertIn("--hosts needs a launcher with PMIx, and none is here", self.refused("--hosts", "a", "./prog"))
+        self.assertIn("--hosts: no launcher with PMIx is installed", self.refused("--hosts", "a", "./prog"))
 
     def test_root_is_told_what_open_mpi_needs(self):
         if os.geteuid() != 0:
@@ -144,19 +144,19 @@ class OnHosts(JobTest):
         status, _, error = self.run_job("run", "--hosts", "a", *consent, "./prog", env=self.launching_environment())
         self.assertEqual((status, error), (7, ""))
 
-    def test_what_is_wrong(self):
+    def test_wrong_words_are_refused(self):
         self.install(OPEN_MPI_4)
         for text in ("", "0", "99999", "a,,b", "a b", "a:2", "-a", ",a", "a,"):
             with self.subTest(text=text):
                 words = [f"--hosts={text}"] if text else ["--hosts", ""]
-                self.assertIn(f"--hosts takes the names of hosts with commas between, or how many hosts of the launcher's; "
-                              f"'{text}' is none of these", self.refused(*words, "./prog"))
-        self.assertIn("2 hosts take a rank each at least", self.refused("--hosts", "a,b", "-n", "1", "./prog"))
+                self.assertIn("--hosts: must be names of hosts separated by commas, or the number of the launcher's hosts "
+                              f"to use, not '{text}'", self.refused(*words, "./prog"))
+        self.assertIn("-n 1: must be at least the number of hosts, 2", self.refused("--hosts", "a,b", "-n", "1", "./prog"))
         self.assertIn("use a multiple of 2", self.refused("--hosts", "2", "-n", "3", "./prog"))
         self.assertIn("--stats", self.refused("--hosts", "a", "--stats", "./prog"))
         self.assertIn("--timeout", self.refused("--hosts", "a", "--timeout", "1", "./prog"))
         self.assertIn("MISSING is not set here", self.refused("--hosts", "a", "--env", "MISSING", "./prog"))
-        self.assertIn("there is no program to run", self.refused("--hosts", "a"))
+        self.assertIn("the program is missing", self.refused("--hosts", "a"))
 
     def test_a_launcher_that_does_not_start(self):
         path = os.path.join(self.folder, "prterun")

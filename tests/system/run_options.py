@@ -16,7 +16,7 @@ class Arguments(JobTest):
         self.assertEqual(status, 0)
         return output.splitlines()
 
-    def test_of_the_program_are_never_taken_for_ours(self):
+    def test_arguments_of_the_program_are_never_taken_for_ours(self):
         theirs = ["-n", "5", "--help", "--", "--bind", "x", "-h", "[a,b]", "run", "", "--env", "A B", "%%"]
         self.assertEqual(self.echoed("printf", "%s\n", *theirs), theirs)
         self.assertEqual(self.echoed("--", "printf", "%s\n", *theirs), theirs)
@@ -37,7 +37,7 @@ class Arguments(JobTest):
             with self.subTest(words=words):
                 self.assertEqual(self.run_job("run", *words, "echo", "x")[1], 3 * "x\n")
 
-    def test_default_is_a_rank_a_core(self):
+    def test_default_is_one_rank_per_core(self):
         with_one = subprocess.run(["taskset", "-c", str(min(os.sched_getaffinity(0))), TONARI, "run", "echo", "x"],
                                   capture_output=True, text=True, env=self.environment())
         self.assertEqual(with_one.stdout, "x\n")
@@ -62,13 +62,13 @@ class Arguments(JobTest):
         for text in ("x", "-1", "0", "1e400", "inf", "nan", "5s", "1e10"):
             with self.subTest(text=text):
                 self.assertRegex(self.refused("--timeout", text, "true"),
-                                 rf"--timeout: it takes a number of seconds above 0, .*; '{text}' is none")
+                                 rf"--timeout: must be a number of seconds above 0, .*, not '{text}';")
 
     def test_wrong_choices(self):
-        self.assertIn("--bind: it takes core or none; 'x' is none of these", self.refused("--bind", "x", "true"))
-        self.assertIn("--apart: it takes memory or network; 'x' is none of these", self.refused("--apart=x", "true"))
+        self.assertIn("--bind: must be core or none, not 'x';", self.refused("--bind", "x", "true"))
+        self.assertIn("--apart: must be memory or network, not 'x';", self.refused("--apart=x", "true"))
 
-    def test_network_that_nothing_would_go_by(self):
+    def test_network_is_refused_where_ranks_would_not_use_it(self):
         for apart in ([], ["--apart", "memory"]):
             self.assertIn("--network tcp: ranks of one machine use its memory, not the network; add --apart network",
                           self.refused(*apart, "--network", "tcp", "true"))
@@ -80,7 +80,7 @@ class Arguments(JobTest):
         self.assertIn("--tag-output takes no value;", self.refused("--tag-output=7", "true"))
         self.assertIn("--bind is given more than once;", self.refused("--bind", "core", "--bind", "none", "true"))
         self.assertIn("no option is called --tag-ouput; did you mean --tag-output?", self.refused("--tag-ouput=7", "true"))
-        self.assertIn("there is no program to run;", self.refused("-n", "2"))
+        self.assertIn("the program is missing;", self.refused("-n", "2"))
 
     def test_unknown_options_and_commands(self):
         for words in (["run", "--tag-ouput", "true"], ["run"], ["run", "-n", "2"], ["walk"], []):
@@ -101,7 +101,7 @@ class TooMuch(JobTest):
     def test_more_ranks_than_a_host_takes(self):
         status, _, error = self.run_job("run", "-n", "99999", "true")
         self.assertEqual(status, 2)
-        self.assertRegex(error, r"^tonari run: --ranks: it takes a number of ranks from 1 to 16384; '99999' is none; ")
+        self.assertRegex(error, r"^tonari run: --ranks: must be a number of ranks from 1 to 16384, not '99999'; ")
 
     def test_more_ranks_than_memory(self):
         env = self.environment(TONARI_RING_SLOTS="65536")
@@ -151,7 +151,7 @@ class Environment(JobTest):
 
     def test_env_without_name_or_of_ours_is_refused(self):
         for text, why in (("=x", "'=x' has no name"), ("=", "'=' has no name"),
-                          ("TONARI_RANK=1", "TONARI_RANK is set by tonari run itself")):
+                          ("TONARI_RANK=1", "TONARI_RANK is set by `tonari run` for each rank")):
             with self.subTest(text=text):
                 status, _, error = self.run_job("run", "-n", "1", "--env", text, "true")
                 self.assertEqual(status, 2)
@@ -179,7 +179,7 @@ class Environment(JobTest):
         words = ["-n", "1", "--network", "tcp", "printenv", "TONARI_NETWORK"]
         self.assertEqual(self.run_job("run", "--apart", "network", *words)[1], "tcp\n")
         self.assertEqual(self.run_job("run", *words, env=self.environment(TONARI_APART="network"))[1], "tcp\n")
-        self.assertIn("--network: it takes any or tcp or rc or ud; 'x' is none of these",
+        self.assertIn("--network: must be any or tcp or rc or ud, not 'x';",
                       self.run_job("run", "-n", "1", "--network", "x", "true")[2])
         self.assertEqual(self.actors(2, "join", "leave", options=["--apart", "network", "--network", "tcp"])[0], 0)
 
@@ -270,7 +270,7 @@ class Counters(JobTest):
 
     def test_when_no_rank_joins_one_line_says_so(self):
         self.assertEqual(self.run_job("run", "-n", "1", "--stats", "true"),
-                         (0, "", "tonari: no rank has joined, so there are no counters to print (--stats)\n"))
+                         (0, "", "tonari: --stats: no rank has joined the job, so there are no counters to print\n"))
 
 
 if __name__ == "__main__":

@@ -62,12 +62,12 @@ class Output(JobTest):
         output = self.run_job("run", "-n", "1", "sh", "-c", "head -c 1000000 /dev/zero | tr '\\0' x; echo")[1]
         self.assertEqual(output, 1000000 * "x" + "\n")
 
-    def test_a_reader_that_goes_ends_the_job(self):
+    def test_a_reader_that_closes_its_end_ends_the_job(self):
         first = subprocess.run(f"{TONARI} run -n 2 yes | head -n 1", shell=True, capture_output=True, text=True,
                                env=self.environment(), timeout=30)
         self.assertEqual((first.stdout, first.stderr), ("y\n", ""))
 
-    def test_a_reader_that_does_not_read_holds_up_no_status_and_no_end(self):
+    def test_a_reader_that_does_not_read_delays_neither_status_nor_end(self):
         read, write = os.pipe()
         job = self.start("run", "-n", "2", "sh", "-c", "echo up >&2; exec yes", stdout=write)
         os.close(write)
@@ -152,12 +152,12 @@ class Terminal(JobTest):
         try:
             while piece := os.read(terminal, 4096).decode():
                 seen += piece
-        except OSError:  # nobody has the terminal any more
+        except OSError:  # all processes at the terminal have ended
             pass
         os.close(terminal)
         return seen
 
-    def test_prompts_are_shown_and_answered(self):
+    def test_prompts_are_shown_before_input_is_read(self):
         program = "test $TONARI_RANK = 1 || { printf 'name? '; read NAME; echo hello $NAME; }"
         pid, terminal = self.start_in_terminal("run", "-n", "2", "sh", "-c", program)
         self.read_until(terminal, "name? ")
@@ -165,7 +165,7 @@ class Terminal(JobTest):
         self.assertIn("hello you", self.read_to_end(terminal))
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
 
-    def test_what_a_wrapper_has_started_ends_too(self):
+    def test_processes_started_by_a_wrapper_end_too(self):
         pid, terminal = self.start_in_terminal("run", "-n", "2", "sh", "-c", "echo up; sleep 1000; true")
         self.read_until(terminal, "up", 2)
         os.kill(pid, signal.SIGTERM)

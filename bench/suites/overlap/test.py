@@ -76,8 +76,8 @@ class Overlap(BenchTest):
         self.assertIn("started-posted/started", self.refused("overlap", "--modes", "sending"))
         self.assertIn("choose among once,none,tenfold", self.refused("overlap", "--computation", "twice"))
         self.assertIn("--blocks: it takes numbers from 1 to 1000", self.refused("overlap", "--blocks", "0"))
-        self.assertIn("--slowed: it takes a number of times from 2 to", self.refused("overlap", "--slowed", "1"))
-        self.assertIn("--sweep: it takes n or blocks or ranks", self.refused("overlap", "--sweep", "columns"))
+        self.assertIn("--slowed: must be a number of times from 2 to", self.refused("overlap", "--slowed", "1"))
+        self.assertIn("--sweep: must be n or blocks or ranks", self.refused("overlap", "--sweep", "columns"))
 
     def test_rivals_compute_the_same(self):
         for mpi in ("openmpi", "mpich"):

@@ -41,9 +41,9 @@ class QueueDepth(BenchTest):
     def test_wrong_options_are_refused(self):
         self.assertIn("-n 2", self.refused("queue-depth", "-n", "1"))
         self.assertIn("all-to-all-by-hand", self.refused("queue-depth", "--cases", "all-to-none"))
-        self.assertIn("--class: it takes S or W or A", self.refused("queue-depth", "--class", "B"))
+        self.assertIn("--class: must be S or W or A", self.refused("queue-depth", "--class", "B"))
         for option in ("--bytes", "--exchanges"):
-            self.assertIn(f"{option}: it takes a number of", self.refused("queue-depth", option, "0"))
+            self.assertIn(f"{option}: must be a number of", self.refused("queue-depth", option, "0"))
         self.assertIn("MPI does not tell", self.refused("queue-depth", "--rival", "openmpi"))
 
 

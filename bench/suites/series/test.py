@@ -91,7 +91,7 @@ class Refusal(SeriesTest):
         for ranks in ("1", "3"):
             self.assertIn("series needs two ranks, no more: -n 2", self.refused("series", "-n", ranks))
         for number in ("0", "1001", "x"):
-            self.assertIn("--exchanges: it takes a number of round trips from 1 to 1000",
+            self.assertIn("--exchanges: must be a number of round trips from 1 to 1000",
                           self.refused("series", "--exchanges", number))
         self.assertIn("choose among near,far", self.refused("series", "--cores", "close"))
         self.assertIn("leave one of them out", self.refused("series", "--bind", "none", "--cores", "near"))

@@ -72,7 +72,7 @@ class SplashFft(BenchTest):
                 self.assertRegex(self.refused("splash_fft", "--sizes", sizes, "--ranks", ranks),
                                  r"--sizes: \d+ is not the square of a multiple of \d+; choose squares")
         self.assertIn("choose among push,push-256,push-whole", self.refused("splash_fft", "--ways", "shove"))
-        self.assertIn("--input: it takes copied or dealt", self.refused("splash_fft", "--input", "lost"))
+        self.assertIn("--input: must be copied or dealt", self.refused("splash_fft", "--input", "lost"))
 
 
 if __name__ == "__main__":
