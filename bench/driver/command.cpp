@@ -166,7 +166,7 @@ void add_common_options(CLI::App& command, BenchOptions& options, const Question
   } else {
     cli::add_rank_options(command, options.launch, std::to_string(default_ranks));
   }
-  command.add_option("--rival", options.rivals, fmt::format("Ask these too, in turn: {}", question.rivals()))
+  command.add_option("--rival", options.rivals, fmt::format("Measure these too, in turn: {}", question.rivals()))
       ->type_name("NAME,...")
       ->expected(1)
       ->allow_extra_args(false)
@@ -178,7 +178,7 @@ void add_common_options(CLI::App& command, BenchOptions& options, const Question
       ->group("Measuring");
   command
       .add_option("--rounds", options.rounds,
-                  "How often every system is asked, in turn, from 1 to 1000 (default: 5, with --quick 1)")
+                  "How often every system is measured, in turn, from 1 to 1000 (default: 5, with --quick 1)")
       ->type_name("N")
       ->transform(cli::whole_number("a number of rounds", 1, 1000))
       ->group("Measuring");

@@ -128,12 +128,11 @@ void FarQuestion::add_options(CLI::App& command, BenchOptions&) {
         ->group("The question");
     command
         .add_option("--interface", interface_,
-                    "Tell what this network interface of this host has carried in a pass, too: received and sent")
+                    "Also print the bytes that this network interface of this host receives and sends in a pass")
         ->type_name("NAME")
         ->group("The question");
   }
-  command
-      .add_option("--servers", servers_, "How many processes lend memory, or the hosts where: as `tonari far` takes it")
+  command.add_option("--servers", servers_, "How many processes lend memory, or their hosts, as for `tonari far`")
       ->type_name("N|HOSTS")
       ->group("Memory");
   command.add_option("--folder", folder_, "Where swap files and mapped files are made: on a disk")
@@ -191,7 +190,7 @@ std::vector<Launch> FarQuestion::plan(const BenchOptions& options, const std::ve
   const auto systems = kind_.has_remote_case ? without(asked, Family::ucx) : asked;
   if (systems.size() != asked.size()) {
     if (interface_.empty() || options.launch.apart != "network") {
-      throw SetupError("--rival ucx: it tells what the link carries; add --apart network and --interface");
+      throw SetupError("--rival ucx: it measures the link; add --apart network and --interface");
     }
     launches.push_back({ask(options), {{Family::ucx, false}}, "link"});
   }

@@ -35,7 +35,7 @@ class StepsQuestion : public Question {
   [[nodiscard]] int default_ranks() const override { return 0; }
   [[nodiscard]] std::string rivals() const override {
     return "openmpi, mpich (each at its default and for any number of threads), or one way of them: openmpi-default, "
-           "openmpi-mt, mpich-default, mpich-mt. They are asked for the case message";
+           "openmpi-mt, mpich-default, mpich-mt. They run the case message";
   }
   void add_options(CLI::App& command, BenchOptions& options) override;
   [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options,

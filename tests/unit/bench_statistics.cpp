@@ -54,7 +54,7 @@ TEST(BenchStatistics, ThinningKeepsOrderAndTheFirst) {
   EXPECT_EQ(thin_out(samples, 1000), samples);
 }
 
-TEST(BenchStatistics, FitFindsTheLineThatPointsLieOn) {
+TEST(BenchStatistics, FitFindsTheLineThroughThePoints) {
   std::vector<Point> points;
   for (double x = 8; x < 1e8; x *= 2) points.push_back({x, 130 + 0.012 * x});
 
@@ -74,7 +74,7 @@ TEST(BenchStatistics, FitWeighsErrorsByTheirShare) {
   EXPECT_NEAR(line->at_zero, 1, 0.01) << "the error of 30 at 2e6 must not reach the short messages";
 }
 
-TEST(BenchStatistics, FitRefusesWhatHasNoLine) {
+TEST(BenchStatistics, FitReturnsNothingWithoutALine) {
   EXPECT_FALSE(fit_line({}).has_value());
   EXPECT_FALSE(fit_line(std::vector<Point>{{8, 1}}).has_value());
   EXPECT_FALSE(fit_line(std::vector<Point>{{8, 1}, {8, 2}}).has_value());

@@ -19,7 +19,7 @@ class Allreduce final : public CollectiveQuestion {
             "Examples:\n"
             "  tonari bench allreduce --quick\n"
             "  tonari bench allreduce --ranks 4,16 --sizes 8-1M --rival openmpi,mpich --json allreduce.json",
-            Sizes{"Bytes a rank, multiples of 8", "8,64,512,4K,16K,64K,256K,1M", "8,1K,64K", sizeof(double)},
+            Sizes{"Bytes per rank, multiples of 8", "8,64,512,4K,16K,64K,256K,1M", "8,1K,64K", sizeof(double)},
             {"latency"}}) {}
 };
 

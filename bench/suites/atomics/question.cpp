@@ -25,7 +25,7 @@ class Atomics final : public Question {
   [[nodiscard]] std::string_view examples() const override {
     return "Prints the time until the result is known, the median of all rounds, in microseconds. ucx is "
            "ucx_perftest,\n"
-           "UCX's own measurement, in memory that it makes. Open MPI is asked without its component rdma, in which\n"
+           "UCX's own measurement, in memory that it makes. Open MPI runs without its component rdma, in which\n"
            "4.1.4 crashes.\n"
            "\n"
            "Examples:\n"

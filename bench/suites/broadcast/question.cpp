@@ -22,7 +22,7 @@ class Broadcast final : public CollectiveQuestion {
                        "Examples:\n"
                        "  tonari bench broadcast --quick\n"
                        "  tonari bench broadcast --ranks 4,16 --sizes 8-1M --rival openmpi,mpich --json broadcast.json",
-                       Sizes{"Bytes a broadcast", "8,64,512,4K,16K,64K,256K,1M", "8,1K,64K"},
+                       Sizes{"Bytes per broadcast", "8,64,512,4K,16K,64K,256K,1M", "8,1K,64K"},
                        {"latency", "reply"}}) {}
 };
 

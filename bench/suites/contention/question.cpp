@@ -29,7 +29,7 @@ class Contention final : public Question {
   }
 
   void add_options(CLI::App& command, BenchOptions& options) override {
-    add_sizes(command, options, "Bytes a message", usual_sizes);
+    add_sizes(command, options, "Bytes per message", usual_sizes);
   }
 
   [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options,

@@ -26,7 +26,7 @@ class Diff final : public Question {
   }
   [[nodiscard]] int default_ranks() const override { return 1; }
   [[nodiscard]] std::string_view examples() const override {
-    return "Prints GB of pages a second, the median of all rounds: what is compared, not counting the twins; and the "
+    return "Prints GB of pages per second, the median of all rounds: what is compared, not counting the twins; and the "
            "bytes that would travel of a page in a message, with 8 for each run. Beside tonari, which takes the best "
            "code for this processor: its other levels; byte-loop, a plain loop over all bytes; and memcmp, which does "
            "the same where 64 bytes are not equal.\n"
@@ -73,7 +73,7 @@ class Diff final : public Question {
 std::vector<Launch> Diff::plan(const BenchOptions& options, const std::vector<System>& systems) const {
   if (options.launch.ranks != 1) throw SetupError("diff needs one rank, no more: -n 1");
   if (std::ranges::any_of(systems, [](const System& system) { return system.family != Family::tonari; })) {
-    throw SetupError("--rival: MPI knows no twins; leave --rival out");
+    throw SetupError("--rival: MPI has no twins; leave --rival out");
   }
   Ask ask{"diff", options.launch, {}};
   ask.arguments = {worker_option("changed", changed()), worker_option("cases", cases(options)),

@@ -43,7 +43,7 @@ class Diff(BenchTest):
         self.assertIn("scattered-cold", self.refused("diff", "--cases", "lost"))
         for number in ("101", "-1", "x", "0,,8"):
             self.assertIn("--changed: it takes numbers from 0 to 100", self.refused("diff", "--changed", number))
-        self.assertIn("MPI knows no twins", self.refused("diff", "--rival", "openmpi"))
+        self.assertIn("MPI has no twins", self.refused("diff", "--rival", "openmpi"))
 
 
 if __name__ == "__main__":

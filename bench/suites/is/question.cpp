@@ -14,7 +14,7 @@ class Is final : public StepsQuestion {
     return "how fast is NPB's integer sort with messages, with shared arrays, and with threads?";
   }
   [[nodiscard]] std::string_view examples() const override {
-    return "Prints the rate in million keys a second.\n"
+    return "Prints the rate in million keys per second.\n"
            "\n"
            "Examples:\n"
            "  tonari bench is --quick\n"

@@ -26,7 +26,7 @@ class Lock final : public Question {
   [[nodiscard]] int default_ranks() const override { return 0; }
   [[nodiscard]] std::string_view examples() const override {
     return "Prints medians of all rounds, in microseconds. latency: of getting a lock and letting it go; for handover\n"
-           "the time for each turn of anybody, when all ranks want it, all the time. change: the time between two\n"
+           "the time per acquisition by any rank, when all ranks want it all the time. change: the time between two\n"
            "turns of different ranks. fairness: what the rank with the fewest turns had, against the mean.\n"
            "\n"
            "Examples:\n"
@@ -37,13 +37,13 @@ class Lock final : public Question {
   void add_options(CLI::App& command, BenchOptions&) override {
     command
         .add_option("-n,--ranks", ranks_,
-                    "Numbers of ranks for handover, one after the other, each from 2; uncontended is asked with the "
+                    "Numbers of ranks for handover, one after the other, each from 2; uncontended is measured with the "
                     "least of them")
         ->type_name("LIST")
         ->default_str(fmt::format("{}", fmt::join(ranks(), ",")))
         ->group("Ranks");
     add_list(command, "--cases", cases_,
-             "uncontended: one rank takes a lock of another, who waits, or computes. handover: all want the lock");
+             "uncontended: one rank takes a lock of another, which waits, or computes. handover: all want the lock");
   }
 
   [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options,

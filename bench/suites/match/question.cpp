@@ -48,7 +48,7 @@ class Match final : public Question {
         ->group("The question");
     command
         .add_option("--payloads", payloads_,
-                    "Bytes of each message in the way, each from 0 to 8192; lhs and no-lhs are asked with 4096 too")
+                    "Bytes of each message in the way, each from 0 to 8192; lhs and no-lhs are measured with 4096 too")
         ->type_name("LIST")
         ->capture_default_str()
         ->group("The question");
@@ -144,7 +144,7 @@ void Match::conclude(Results& results) const {
 
 std::string Match::tell(const Results& results) const {
   auto text = tell_metric(results, {"latency", Better::low});
-  std::vector<std::vector<std::string>> rows{{"fit", "system", "ns a message", "ns at depth 0", "up to depth"}};
+  std::vector<std::vector<std::string>> rows{{"fit", "system", "ns per message", "ns at depth 0", "up to depth"}};
   for (const auto& series : results.series()) {
     if (series.name.metric != "slope") continue;
     rows.push_back({series.name.label, series.name.system, format_number(results.median_beside(series.name, "slope")),

@@ -25,7 +25,7 @@ class Match(BenchTest):
         for system, case in (("tonari", "unexpected"), ("tonari-scan", "drain-random"), ("lhs", "unexpected")):
             for metric in ("slope", "intercept"):
                 self.assertEqual(self.points(report, system, case, metric)[200]["n"], 2)
-        self.assertRegex(output, "fit +system +ns a message +ns at depth 0")
+        self.assertRegex(output, "fit +system +ns per message +ns at depth 0")
 
     def test_searches_are_asked_with_long_messages_too(self):
         report, _, _ = self.bench("match", *FEW, "--cases", "unexpected,unexpected-cold,posted", "--payloads", "40")

@@ -36,7 +36,7 @@ class Multicast final : public Question {
         ->type_name("LIST")
         ->capture_default_str()
         ->group("Ranks");
-    add_sizes(command, options, "Bytes a multicast", usual_sizes);
+    add_sizes(command, options, "Bytes per multicast", usual_sizes);
   }
 
   [[nodiscard]] std::vector<Launch> plan(const BenchOptions& options,

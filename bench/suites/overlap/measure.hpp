@@ -125,7 +125,7 @@ void run(W& wire, const Options& options, Output& output) {
   output.parameter("processors", processors(gather_places(wire)));
   const Task task(options);
   Team<W> team(wire, wire.size() - (task.traffic ? traffic_ranks : 0));
-  if (team.size() < 1) throw std::invalid_argument("overlap: traffic needs two ranks more than those that compute");
+  if (team.size() < 1) throw std::invalid_argument("overlap: traffic needs two ranks more than the computing ranks");
   Traffic<W> traffic(wire, team.size());
   if (!team.has_this_rank()) return traffic.run();
   for (const auto n : task.orders) {

@@ -35,7 +35,7 @@ class Pingpong final : public Question {
   }
 
   void add_options(CLI::App& command, BenchOptions& options) override {
-    add_sizes(command, options, "Bytes a message", usual_sizes);
+    add_sizes(command, options, "Bytes per message", usual_sizes);
     command
         .add_option("--buffers", buffers_, "warm: the same buffer each time. cold: another, out of the caches' reach")
         ->type_name("LIST")

@@ -29,7 +29,7 @@ class QueueDepth final : public Question {
   [[nodiscard]] std::string_view examples() const override {
     return "For 2, 4, 8, ... ranks, up to -n: prints the longest that the queues of a rank\n"
            "were, in all-to-alls and in the integer sort of the NAS Parallel Benchmarks\n"
-           "(IS). MPI does not tell how long its queues are: --rival has nothing to ask.\n"
+           "(IS). MPI does not report the length of its queues, so --rival takes nothing.\n"
            "\n"
            "Examples:\n"
            "  tonari bench queue-depth --quick\n"
@@ -86,7 +86,7 @@ class QueueDepth final : public Question {
 std::vector<Launch> QueueDepth::plan(const BenchOptions& options, const std::vector<System>& systems) const {
   if (options.launch.ranks < 2) throw SetupError("queue-depth needs two ranks: -n 2");
   if (std::ranges::any_of(systems, [](const System& system) { return system.family != Family::tonari; })) {
-    throw SetupError("--rival: MPI does not tell how deep its queues are; leave --rival out");
+    throw SetupError("--rival: MPI does not report how deep its queues are; leave --rival out");
   }
   std::vector<Launch> launches;
   const auto cases = parse_choices("--cases", cases_, {"all-to-all", "all-to-all-by-hand", "sort", "sort-by-hand"});

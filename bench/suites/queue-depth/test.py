@@ -44,7 +44,7 @@ class QueueDepth(BenchTest):
         self.assertIn("--class: must be S or W or A", self.refused("queue-depth", "--class", "B"))
         for option in ("--bytes", "--exchanges"):
             self.assertIn(f"{option}: must be a number of", self.refused("queue-depth", option, "0"))
-        self.assertIn("MPI does not tell", self.refused("queue-depth", "--rival", "openmpi"))
+        self.assertIn("MPI does not report", self.refused("queue-depth", "--rival", "openmpi"))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 // Question: how many short messages per second does one rank send another, with one thread and with several?
 // Method:   thread i of rank 0 sends to thread i of rank 1, with its own tag, in one communicator: 64 nonblocking sends
-//           of 8 bytes, for 64 nonblocking receives (posted before or after the messages arrive), then an empty message
-//           back. All threads begin a batch together, and it ends with the last of them. Batches of about 2 ms,
+//           of 8 bytes for 64 nonblocking receives, posted before or after the messages arrive. Then an empty message
+//           returns. All threads begin a batch together, and it ends with the last of them. Batches of about 2 ms,
 //           measured on the slower rank, the first dropped. Every message carries its number, which is checked.
 // Output:   rate in millions of messages per second, of all threads together, against threads per rank; case "one
 //           communicator".

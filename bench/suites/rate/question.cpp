@@ -26,7 +26,7 @@ class Rate final : public Question {
   [[nodiscard]] std::string_view examples() const override {
     return "Prints millions of 8-byte messages per second, the median of all rounds. Each thread of rank 0 starts 64 "
            "sends to one of rank 1 and waits for them and for an empty message back. An MPI that was not started for "
-           "any number of threads is asked with one. ucx is ucx_perftest, UCX's own measurement, with one thread.\n"
+           "any number of threads is measured with one. ucx is ucx_perftest, UCX's own measurement, with one thread.\n"
            "\n"
            "Examples:\n"
            "  tonari bench rate --quick\n"
@@ -36,9 +36,10 @@ class Rate final : public Question {
 
   void add_options(CLI::App& command, BenchOptions&) override {
     command
-        .add_option("--threads", threads_,
-                    "Threads a rank, one number after the other, each from 1 to 64. With more than one, ranks are not "
-                    "bound to a core, unless --bind says so")
+        .add_option(
+            "--threads", threads_,
+            "Threads per rank, one number after the other, each from 1 to 64. With more than one, ranks are not "
+            "bound to a core, unless --bind says so")
         ->type_name("LIST")
         ->capture_default_str()
         ->group("The question");

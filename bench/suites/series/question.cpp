@@ -64,11 +64,12 @@ class SeriesQuestion final : public Question {
  public:
   [[nodiscard]] std::string_view name() const override { return "series"; }
   [[nodiscard]] std::string_view asks() const override {
-    return "how much do the times of many equal messages differ, between near cores and between far ones?";
+    return "how much do the times of many equal messages differ, between cores that share a cache and cores that share "
+           "none?";
   }
   [[nodiscard]] int default_ranks() const override { return 2; }
   [[nodiscard]] std::string_view examples() const override {
-    return "Prints half the round trip in microseconds, each of one message. Near cores share a cache, far ones share "
+    return "Prints half the round trip in microseconds, each of one message. Near cores share a cache, far cores share "
            "none; with --bind none the ranks run where the system puts them. --json keeps every time, in the order "
            "measured.\n"
            "\n"
@@ -79,7 +80,7 @@ class SeriesQuestion final : public Question {
   }
 
   void add_options(CLI::App& command, BenchOptions& options) override {
-    add_sizes(command, options, "Bytes a message", usual_sizes);
+    add_sizes(command, options, "Bytes per message", usual_sizes);
     command
         .add_option("--exchanges", exchanges_,
                     fmt::format("Round trips of a series, each timed by itself, from 1 to {}", exchanges_max))
@@ -124,7 +125,7 @@ class SeriesQuestion final : public Question {
 std::vector<Launch> SeriesQuestion::plan(const BenchOptions& options, const std::vector<System>& systems) const {
   if (options.launch.ranks != 2) throw SetupError("series needs two ranks, no more: -n 2");
   if (without(systems, Family::ucx).size() != systems.size()) {
-    throw SetupError("--rival ucx: ucx_perftest tells no single times; `tonari bench pingpong` asks it");
+    throw SetupError("--rival ucx: ucx_perftest reports no single times; `tonari bench pingpong` measures it");
   }
   const bool binds = options.launch.bind != "none";
   if (!binds && cores_) throw SetupError("--cores binds the ranks, and --bind none does not: leave one of them out");

@@ -46,7 +46,7 @@ class Series(SeriesTest):
                                  r"tonari( +[\d.]+){5} +100\n")
         self.assertIn("far: not measured, all cores that may be used share a cache", output)
 
-    def test_has_a_sample_a_round_trip_between_far_cores(self):
+    def test_has_one_sample_per_round_trip(self):
         report, output, _ = self.measure(APART, "--exchanges", "7", "--sizes", "64,64K")
         self.check(report, "tonari", ["warm far", "cold far"], (64, 65536), 7)
         self.assertEqual(report["parameters"]["workers"]["tonari far"]["processors"], "0 1")

@@ -14,7 +14,7 @@ class Sor final : public StepsQuestion {
     return "how fast is red-black relaxation where all pages are written by all ranks?";
   }
   [[nodiscard]] std::string_view examples() const override {
-    return "Prints the rate in cells a microsecond. Columns are dealt, so every page has parts of all ranks; in\n"
+    return "Prints the rate in cells per microsecond. Columns are dealt, so every page has parts of all ranks; in\n"
            "share-apart-rows rows are, and no page has. guarded has the columns that neighbours read in one piece.\n"
            "\n"
            "Examples:\n"

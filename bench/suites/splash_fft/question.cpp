@@ -144,7 +144,7 @@ std::vector<Launch> SplashFft::plan(const BenchOptions& options, const std::vect
 
 /// Prints one row per system and number of ranks in the paper, with the paper's two systems.
 std::string tell_beside_paper(const Results& results) {
-  std::vector<std::vector<std::string>> rows{{"ranks", "system", "transfers", "ms", "us a transfer"}};
+  std::vector<std::vector<std::string>> rows{{"ranks", "system", "transfers", "ms", "us per transfer"}};
   bool measured = false;
   for (const auto& paper : paper_rows) {
     const auto ranks = fmt::format("{:.0f}", paper.ranks);

@@ -46,7 +46,7 @@ class Window final : public Question {
     };
     command
         .add_option("--sizes", options.sizes,
-                    "Bytes an operation: a list with K, M, G for powers of 1024, ranges that double, and ranges in "
+                    "Bytes per operation: a list with K, M, G for powers of 1024, ranges that double, and ranges in "
                     "steps such as 4K-12K+256 (default: 8,64,512,4K,32K,64K,256K,1M)")
         ->type_name("LIST")
         ->group("The question");
