@@ -145,7 +145,7 @@ class Pages {
  private:
   static constexpr std::byte change_bits{0x5a};
 
-  /// Returns a byte that is never `untouched`, also after a change.
+  /// Fills the twins with random bytes. Neither a byte nor its changed value is `untouched`.
   void fill_twins(std::mt19937_64& random) {
     for (std::byte& byte : twins_.bytes()) {
       byte = static_cast<std::byte>(random());

@@ -18,7 +18,7 @@ using namespace tonari::bench::far;
 constexpr std::size_t page_words = 512;
 constexpr std::size_t accesses_max = 200'000;
 
-/// All words of a page but the first have the same value, from the number of the page and of its writes.
+/// Returns the value of all words of a page except the first, which is the number of its writes, `version`.
 std::uint64_t content(std::size_t page, std::uint64_t version) { return mix(page * 1000 + version); }
 
 void write_page(std::uint64_t* page, std::size_t index, std::uint64_t version) {

@@ -52,7 +52,7 @@ inline void fill(const Lines<float>& pressure, Band band, const Shape& shape) {
 /// The arrays other than the pressure, with their names in the benchmark.
 enum Field : std::uint8_t { a0, a1, a2, a3, b0, b1, b2, c0, c1, c2, wrk1, bnd, wrk2, fields };
 
-/// Returns the arrays from a plane, or a row, on.
+/// The addresses of a plane, or of a row, in these arrays.
 using Fields = std::array<float*, fields>;
 
 /// A sum of squares, in lanes: a single sum would be one long chain of additions.

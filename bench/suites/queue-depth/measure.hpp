@@ -169,7 +169,7 @@ inline void report(const std::string& name, const std::vector<Found>& ranks, Out
 }
 
 /// Rank 0 posts the receives for the results before the case, so that the result of a rank that ends early is not
-/// unexpected on a rank that has not ended. The counter includes these receives; they are subtracted.
+/// unexpected there while the case continues. The counter includes these receives; they are subtracted.
 inline void run(Job& job, Communicator& communicator, const Options& options, Output& output) {
   const auto name = options.text("case", "all-to-all");
   std::vector<Found> ranks(static_cast<std::size_t>(communicator.size()));

@@ -131,7 +131,7 @@ class Experiment {
     bool computing;
   };
 
-  /// Accesses all memory, so that lazily mapped pages are present.
+  /// Reads all of the memory once, so that all pages are present, and mapped if the system maps them at first use.
   void reach_all() {
     constexpr std::size_t step = std::size_t{1} << 20;
     for (std::size_t at = 0; at < pool_.size(); at += step) {
