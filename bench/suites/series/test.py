@@ -95,7 +95,7 @@ class Refusal(SeriesTest):
                           self.refused("series", "--exchanges", number))
         self.assertIn("choose among near,far", self.refused("series", "--cores", "close"))
         self.assertIn("leave one of them out", self.refused("series", "--bind", "none", "--cores", "near"))
-        self.assertIn("ucx_perftest tells no single times", self.refused("series", "--rival", "ucx"))
+        self.assertIn("ucx_perftest reports no single times", self.refused("series", "--rival", "ucx"))
 
     def test_refuses_cores_that_the_machine_lacks(self):
         with unittest.mock.patch.dict("os.environ", SHARED):

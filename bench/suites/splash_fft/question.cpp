@@ -120,8 +120,7 @@ std::vector<std::size_t> SplashFft::sizes(const BenchOptions& options) const {
     if (points <= points_max && side > 1 && side * side == points && std::ranges::all_of(used, divides)) continue;
     throw SetupError(
         fmt::format("--sizes: {} is not the square of a multiple of {}; choose squares of common multiples of the "
-                    "numbers of ranks, "
-                    "above 1 and up to {}",
+                    "numbers of ranks, above 1 and up to {}",
                     points, fmt::join(used, ","), points_max));
   }
   return all;
