@@ -30,8 +30,8 @@ class Band {
   Band(tonari::Communicator& world, int n)
       : world_(world),
         n_(n),
-        first_(static_cast<int>(static_cast<long>(n) * world.rank() / world.size())),
-        rows_(static_cast<int>(static_cast<long>(n) * (world.rank() + 1) / world.size()) - first_),
+        first_(static_cast<int>(static_cast<long>(n) * world.rank().value() / world.size())),
+        rows_(static_cast<int>(static_cast<long>(n) * (world.rank().value() + 1) / world.size()) - first_),
         now_(static_cast<std::size_t>((rows_ + 2) * (n + 2))),
         then_(now_) {}
 
@@ -45,8 +45,8 @@ class Band {
   void step() {
     // At the rim there is no neighbour: such a request stays complete.
     tonari::Request from_above, from_below, to_above, to_below;
-    const int above = world_.rank() - 1;
-    const int below = world_.rank() + 1;
+    const tonari::Rank above = world_.rank() - 1;
+    const tonari::Rank below = world_.rank() + 1;
     if (above >= 0) from_above = world_.start_receive(row(0), above);
     if (below < world_.size()) from_below = world_.start_receive(row(rows_ + 1), below);
     if (above >= 0) to_above = world_.start_send(row(1), above);

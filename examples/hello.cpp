@@ -19,13 +19,13 @@ void expect_ok(tonari::Status status) {
 int run() {
   tonari::Job job;                  // joins: as one rank of `tonari run`, or alone as a job of one
   tonari::Communicator world(job);  // all ranks of the job
-  const int rank = world.rank();
+  const int rank = world.rank().value();
   const int size = world.size();
 
   // Round the ring: a message to the next rank, one from the rank before. The receive is started first, so that the
   // greeting goes straight into its place.
-  const int next = (rank + 1) % size;
-  const int before = (rank + size - 1) % size;
+  const tonari::Rank next = world.neighbour(+1);
+  const tonari::Rank before = world.neighbour(-1);
   std::string heard(64, '\0');
   auto coming = world.start_receive(heard, before);
   const std::string greeting = "good morning from rank " + std::to_string(rank);
@@ -38,7 +38,7 @@ int run() {
   // One number of each rank, and every rank has their sum.
   int sum = rank;
   expect_ok(world.all_reduce(sum));
-  const bool right = sum == size * (size - 1) / 2 && heard == "good morning from rank " + std::to_string(before);
+  const bool right = sum == size * (size - 1) / 2 && heard == "good morning from rank " + to_string(before);
   if (!right) std::printf("rank %d: that is wrong: the sum is %d\n", rank, sum);
   return right ? 0 : 1;
 }  // the Job is destroyed: the rank leaves

@@ -16,14 +16,14 @@ namespace tonari::bench {
 template <class T>
 class GuardedLines {
  public:
-  GuardedLines(Job& job, const Bands& bands) : band_(bands.of(job.rank())), lines_(bands.lines()) {
-    const Band own = bands.owned(job.rank());
+  GuardedLines(Job& job, const Bands& bands) : band_(bands.of(job.rank().value())), lines_(bands.lines()) {
+    const Band own = bands.owned(job.rank().value());
     values_.resize((own.end - own.first) * bands.width);
     for (std::size_t line = own.first; line < own.end; ++line) {
       lines_[line] = values_.data() + (line - own.first) * bands.width;
     }
     for (int rank = 0; rank < bands.ranks; ++rank) {
-      const GuardedOptions options{.on_write = OnWrite::update, .home = rank};
+      const GuardedOptions options{.on_write = OnWrite::update, .home = JobRank{rank}};
       const Band band = bands.of(rank);
       if (rank != 0) edges_.try_emplace(band.first, job, bands.width, options);
       if (rank + 1 != bands.ranks) edges_.try_emplace(band.end - 1, job, bands.width, options);

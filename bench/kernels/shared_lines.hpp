@@ -27,7 +27,7 @@ class SharedLines {
  public:
   SharedLines(Job& job, const Bands& bands, const Sharing& sharing)
       : bands_(bands),
-        rank_(job.rank()),
+        rank_(job.rank().value()),
         named_(sharing.named),
         starts_(starts_of(bands)),
         array_(job, starts_.back(), options_of(sharing)),
@@ -91,7 +91,7 @@ class SharedLines {
     }
     options.placement = Placement::by_function;
     options.home = [this](std::uint64_t offset) {
-      return static_cast<int>(std::ranges::upper_bound(starts_, offset / sizeof(T)) - starts_.begin()) - 1;
+      return JobRank{std::ranges::upper_bound(starts_, offset / sizeof(T)) - starts_.begin() - 1};
     };
     return options;
   }

@@ -63,7 +63,7 @@ double median_of_pages(Body body) {
 
 void measure(Window& window, const char* what, const std::vector<std::byte>& data) {
   far::Servers servers(window, {1}, 1);
-  far::Store store(servers, window.bytes(1));
+  far::Store store(servers, window.bytes(JobRank{1}));
   far::PackedStore packed(store, data_bytes);
   const double out = median_of_pages(
       [&](std::size_t place) { return packed.store(place, std::span(data).subspan(place, block_bytes)); });

@@ -28,20 +28,20 @@ class TonariOneSidedWire : public TonariWire {
 
     std::span<std::byte> local() const noexcept { return window_.local(); }
     void push(std::span<const std::byte> from, int rank, std::size_t offset) {
-      check(window_.push(window_.at(rank, offset), from));
+      check(window_.push(window_.at(JobRank{rank}, offset), from));
     }
-    void flush(int rank) { check(window_.flush(rank)); }
+    void flush(int rank) { check(window_.flush(JobRank{rank})); }
     void flush() { check(window_.flush()); }
     void pull(std::span<std::byte> to, int rank, std::size_t offset) {
-      check(window_.pull(to, window_.at(rank, offset)));
+      check(window_.pull(to, window_.at(JobRank{rank}, offset)));
     }
     void finish_pulls(int) const noexcept {}
     // Mapped memory is written at once; for other memory, descriptors are collected and posted together.
     void start_push(std::span<const std::byte> from, int rank, std::size_t offset) {
-      start(Descriptor::push(window_.at(rank, offset), from), from.size());
+      start(Descriptor::push(window_.at(JobRank{rank}, offset), from), from.size());
     }
     void start_pull(std::span<std::byte> to, int rank, std::size_t offset) {
-      start(Descriptor::pull(to, window_.at(rank, offset)), to.size());
+      start(Descriptor::pull(to, window_.at(JobRank{rank}, offset)), to.size());
     }
     void finish_started() {
       if (started_ == 0) return;
@@ -52,18 +52,18 @@ class TonariOneSidedWire : public TonariWire {
       check(window_.multicast_to_all(offset, from));
     }
     std::uint64_t fetch_add(std::uint64_t value, int rank, std::size_t offset) {
-      return before(window_.fetch_add(window_.at(rank, offset), value));
+      return before(window_.fetch_add(window_.at(JobRank{rank}, offset), value));
     }
     std::uint64_t compare_and_swap(std::uint64_t expected, std::uint64_t desired, int rank, std::size_t offset) {
-      return before(window_.compare_and_swap(window_.at(rank, offset), expected, desired));
+      return before(window_.compare_and_swap(window_.at(JobRank{rank}, offset), expected, desired));
     }
-    void lock(int rank) { check(window_.lock(rank)); }
-    void unlock(int rank) { check(window_.unlock(rank)); }
+    void lock(int rank) { check(window_.lock(JobRank{rank})); }
+    void unlock(int rank) { check(window_.unlock(JobRank{rank})); }
 
    private:
-    static std::uint64_t before(const Fetched<std::uint64_t>& fetched) {
+    static std::uint64_t before(const Result<std::uint64_t>& fetched) {
       check(fetched.status);
-      return fetched.before;
+      return fetched.value;
     }
 
     void start(const Descriptor& descriptor, std::size_t bytes) {

@@ -31,7 +31,7 @@ enum class Mover : std::uint8_t {
 struct GuardedOptions {
   OnWrite on_write = OnWrite::invalidate;
   Mover mover = Mover::owner_puts;
-  int home = 0;  ///< The rank that owns it first, and that requests go through.
+  JobRank home{};  ///< The rank that owns it first, and that requests go through.
 };
 
 namespace share {

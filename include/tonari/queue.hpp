@@ -45,7 +45,7 @@ struct Descriptor {
   std::uint64_t bytes = 0;     ///< Of `local`.
   std::span<const Region> regions{};
   std::span<const GlobalAddress> targets{};  ///< Of a multicast.
-  window::AtomicWords words{};
+  detail::AtomicWords words{};
   std::uint64_t result = 0;    ///< When complete: the word before an atomic operation; bytes of a push of differences.
   std::uint32_t state = 0;     ///< The queue's, as the next.
   Descriptor* next = nullptr;  ///< When complete and not answered yet, too.
@@ -73,44 +73,44 @@ struct Descriptor {
   static Descriptor multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept;
   static Descriptor multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
                                       std::span<const Region> regions) noexcept;
-  static Descriptor lock(int home, std::uint32_t number = 0, LockMode mode = LockMode::exclusive) noexcept;
-  static Descriptor unlock(int home, std::uint32_t number = 0) noexcept;
+  static Descriptor lock(JobRank home, std::uint32_t number = 0, LockMode mode = LockMode::exclusive) noexcept;
+  static Descriptor unlock(JobRank home, std::uint32_t number = 0) noexcept;
   static Descriptor barrier() noexcept;
   static Descriptor barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept;
   static Descriptor flush() noexcept;
 
   template <AtomicInteger T>
   static Descriptor fetch_add(GlobalAddress at, T value) noexcept {
-    return atomic<T>(at, window::AtomicOperation::add, value);
+    return atomic<T>(at, detail::AtomicOperation::add, value);
   }
   template <AtomicWord T>
   static Descriptor swap(GlobalAddress at, T value) noexcept {
-    return atomic<T>(at, window::AtomicOperation::swap, value);
+    return atomic<T>(at, detail::AtomicOperation::swap, value);
   }
   template <AtomicWord T>
   static Descriptor compare_and_swap(GlobalAddress at, T expected, T desired) noexcept {
-    return atomic<T>(at, window::AtomicOperation::compare_and_swap, desired, expected);
+    return atomic<T>(at, detail::AtomicOperation::compare_and_swap, desired, expected);
   }
   template <AtomicInteger T>
   static Descriptor fetch_and(GlobalAddress at, T value) noexcept {
-    return atomic<T>(at, window::AtomicOperation::bit_and, value);
+    return atomic<T>(at, detail::AtomicOperation::bit_and, value);
   }
   template <AtomicInteger T>
   static Descriptor fetch_or(GlobalAddress at, T value) noexcept {
-    return atomic<T>(at, window::AtomicOperation::bit_or, value);
+    return atomic<T>(at, detail::AtomicOperation::bit_or, value);
   }
   template <AtomicInteger T>
   static Descriptor fetch_xor(GlobalAddress at, T value) noexcept {
-    return atomic<T>(at, window::AtomicOperation::bit_xor, value);
+    return atomic<T>(at, detail::AtomicOperation::bit_xor, value);
   }
 
  private:
   template <AtomicWord T>
-  static Descriptor atomic(GlobalAddress at, window::AtomicOperation operation, T operand, T expected = {}) noexcept {
+  static Descriptor atomic(GlobalAddress at, detail::AtomicOperation operation, T operand, T expected = {}) noexcept {
     Descriptor made;
     made.primitive = Primitive::atomic;
     made.address = at;
-    made.words = {operation, sizeof(T), window::word_of(operand), window::word_of(expected)};
+    made.words = {operation, sizeof(T), detail::word_of(operand), detail::word_of(expected)};
     return made;
   }
 };

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tonari/rank.hpp>
+#include <tonari/result.hpp>
 #include <tonari/status.hpp>
 
 #include <cstddef>
@@ -9,21 +11,13 @@
 
 namespace tonari {
 
-inline constexpr int any_source = -1;
-inline constexpr int any_tag = -1;
-inline constexpr int tag_max = 0x7fffffff;
-
-/// What is known of a message: who sent it, with which tag, how long it is.
+/// The header of a message: its sender, its tag and its length.
 struct Envelope {
-  int source = any_source;  ///< Rank in the communicator.
-  int tag = any_tag;
-  std::size_t bytes = 0;  ///< Length of the message as it was sent.
-};
+  Rank source = Rank::any;  ///< Rank in the communicator.
+  Tag tag = Tag::any;
+  std::size_t bytes = 0;  ///< Length of the message as it was sent, also if it was truncated.
 
-/// What became of an operation. For sends `envelope` is empty. When truncated, `envelope.bytes` is the full length.
-struct Result {
-  Status status = Status::ok;
-  Envelope envelope;
+  friend bool operator==(const Envelope&, const Envelope&) = default;
 };
 
 namespace message {
@@ -31,27 +25,34 @@ struct Operation;
 struct Requests;
 }  // namespace message
 
-/// A started operation. It owns nothing of the user's: the buffers stay the caller's, and may not be touched (for a
-/// send: changed) until the request is complete. Move-only. Destroying an incomplete request waits for it; but while an
-/// exception unwinds the stack, a receive that no message has met is given up, as is a collective that waits for one.
-/// Threads: any thread may wait for it, one at a time.
-class Request {
+/// A started operation.
+///
+/// Buffers:  stay the caller's. Until the request is complete the caller must not touch the buffer of a receive and not
+///           change the buffer of a send.
+/// Progress: made inside every call of the library by any thread of this rank. While no thread of the rank is in the
+///           library, the service thread makes it, unless TONARI_SERVICE_THREAD=off.
+/// Life:     move-only. Destroying an incomplete request waits for it. While an exception unwinds the stack, the
+///           destructor instead gives up a receive that has met no message, and a collective that waits for one.
+/// Threads:  any thread may wait for it, one at a time.
+class [[nodiscard]] Request {
  public:
-  Request() noexcept = default;  ///< Complete, with Status::ok.
+  /// Complete, with Status::ok.
+  Request() noexcept = default;
   Request(Request&& other) noexcept : operation_(std::exchange(other.operation_, nullptr)), result_(other.result_) {}
   Request& operator=(Request&& other) noexcept;
   ~Request() {
     if (operation_ != nullptr) abandon();
   }
 
-  /// Waits until it is complete and answers how it went. Calling it again answers the same.
-  Result wait() noexcept;
-  /// Makes progress once; the result if it is complete, else nothing. Does not block.
-  std::optional<Result> test() noexcept;
-  /// True once wait() or test() has seen it complete. Makes no progress.
+  /// Waits until the operation is complete and returns its result: every status of the blocking form. The envelope of a
+  /// receive is its message's; that of a send or a collective is empty. Further calls return the same.
+  Result<Envelope> wait() noexcept;
+  /// Makes progress once; returns the result if the operation is complete, otherwise nothing. Does not block.
+  [[nodiscard]] std::optional<Result<Envelope>> test() noexcept;
+  /// True once wait() or test() has seen the operation complete. Makes no progress.
   [[nodiscard]] bool complete() const noexcept;
-  /// Takes back a receive that has met no message yet: true, and it is complete with Status::cancelled. False for any
-  /// other operation and for one that has met its message, which goes on as before.
+  /// Withdraws a receive that has met no message yet: returns true, and the request is complete with
+  /// Status::cancelled. Returns false for any other operation, and for a receive that has met its message: it goes on.
   bool cancel() noexcept;
 
  private:
@@ -59,17 +60,17 @@ class Request {
   friend std::size_t wait_any(std::span<Request> requests) noexcept;
   friend Status wait_all(std::span<Request> requests) noexcept;
   explicit Request(message::Operation* operation) noexcept : operation_(operation) {}
-  explicit Request(Result result) noexcept : result_(result) {}
+  explicit Request(Result<Envelope> result) noexcept : result_(result) {}
   void abandon() noexcept;
 
   message::Operation* operation_ = nullptr;  // null when complete
-  Result result_;
+  Result<Envelope> result_;
 };
 
-/// Waits until one request that was not complete before the call is complete, and answers its index. Answers
-/// requests.size() when all were complete already. The requests must be of one Job.
-std::size_t wait_any(std::span<Request> requests) noexcept;
-/// Waits for all, which must be of one Job. Answers ok, or the first failure in order of the span.
+/// Waits until one request that was incomplete before the call is complete, and returns its index. Returns
+/// requests.size() if all were complete already. The requests must belong to one Job.
+[[nodiscard]] std::size_t wait_any(std::span<Request> requests) noexcept;
+/// Waits for all requests, which must belong to one Job. Returns ok, or the first failure in the order of the span.
 Status wait_all(std::span<Request> requests) noexcept;
 
 }  // namespace tonari

@@ -45,8 +45,9 @@ enum class Placement : std::uint8_t {
 /// The same in all ranks.
 struct ArrayOptions {
   Placement placement = Placement::block;
-  std::uint64_t cyclic_bytes = 64 * 1024;           ///< Rounded up to whole pages. Not 0.
-  std::function<int(std::uint64_t offset)> home{};  ///< The rank where the page that begins at this byte has its home.
+  std::uint64_t cyclic_bytes = 64 * 1024;  ///< Rounded up to whole pages. Not 0.
+  std::function<JobRank(std::uint64_t offset)>
+      home{};  ///< The rank where the page that begins at this byte has its home.
   /// Pages move to the rank that alone writes them. Not of more than 64 ranks.
   bool homes_move = true;
   /// The program names all that it writes, by wrote(), before any thread of its rank synchronises: then no write has to
@@ -57,7 +58,7 @@ struct ArrayOptions {
   bool updates = false;
 };
 
-namespace share {
+namespace detail {
 
 /// A stretch of shared memory. Made and destroyed collectively.
 class Memory {
@@ -67,7 +68,7 @@ class Memory {
 
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
   /// Where the page with this byte had its home at first. Beyond the end: misuse, which builds with assertions name.
-  [[nodiscard]] virtual int home_of(std::uint64_t offset) const noexcept = 0;
+  [[nodiscard]] virtual JobRank home_of(std::uint64_t offset) const noexcept = 0;
   virtual void wrote(std::uint64_t offset, std::uint64_t bytes) noexcept = 0;
   virtual void prefetch(std::uint64_t offset, std::uint64_t bytes) noexcept = 0;
   virtual Status barrier_with_multicast(std::uint64_t offset, std::uint64_t bytes) noexcept = 0;
@@ -81,6 +82,10 @@ class Memory {
 
 /// Collective. Throws SetupError: no addresses, no memory, a missing kernel feature, ranks that disagree.
 std::shared_ptr<Memory> make_memory(Job& job, std::uint64_t bytes, const ArrayOptions& options);
+
+}  // namespace detail
+
+namespace share {
 
 /// Collective. What any rank wrote before it, all see after it. Answers ok, or peer_gone: a rank died or has left; or
 /// no_memory, where it is the first use of shared memory and that cannot be: the log says why.
@@ -183,7 +188,7 @@ class flag {
   /// By one thread at a time. To what it was at least.
   Status set(std::uint64_t value) noexcept;
   /// `before`: what it is now. Answers ok; or peer_gone, as counter::fetch_add().
-  [[nodiscard]] Fetched<std::uint64_t> get() noexcept;
+  [[nodiscard]] Result<std::uint64_t> get() noexcept;
   /// Returns once it is at least `value`; or peer_gone when a rank of the job has died, or all others have left it.
   Status wait(std::uint64_t value) noexcept;
 
@@ -201,8 +206,8 @@ class counter {
 
   /// Answers what it was before, and ok; or peer_gone: its home has died, and there is no number, or another rank has,
   /// and what was written before may be lost.
-  Fetched<std::uint64_t> fetch_add(std::uint64_t value) noexcept;
-  [[nodiscard]] Fetched<std::uint64_t> get() noexcept { return fetch_add(0); }
+  Result<std::uint64_t> fetch_add(std::uint64_t value) noexcept;
+  [[nodiscard]] Result<std::uint64_t> get() noexcept { return fetch_add(0); }
 
  private:
   std::unique_ptr<SyncSlot> place_;
@@ -213,8 +218,8 @@ struct Part {
   std::size_t first = 0;
   std::size_t count = 0;
 };
-constexpr Part part_of(std::size_t count, int rank, int ranks) noexcept {
-  const auto position = static_cast<std::size_t>(rank);
+constexpr Part part_of(std::size_t count, JobRank rank, int ranks) noexcept {
+  const std::size_t position = rank.index();
   const auto parts = static_cast<std::size_t>(ranks);
   const std::size_t each = count / parts;
   const std::size_t larger = count % parts;
@@ -245,7 +250,7 @@ class shared_array {
 
  public:
   shared_array(Job& job, std::size_t count, const ArrayOptions& options = {})
-      : job_(&job), count_(count), memory_(share::make_memory(job, bytes_of(count), options)) {}
+      : job_(&job), count_(count), memory_(detail::make_memory(job, bytes_of(count), options)) {}
 
   [[nodiscard]] T* data() const noexcept { return reinterpret_cast<T*>(memory().bytes().data()); }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
@@ -255,7 +260,7 @@ class shared_array {
   [[nodiscard]] std::span<T> span() const noexcept { return {data(), count_}; }
 
   /// The rank at which an element (its first byte) had its home at first.
-  [[nodiscard]] int home_of(std::size_t index) const noexcept { return memory().home_of(bytes_of(index)); }
+  [[nodiscard]] JobRank home_of(std::size_t index) const noexcept { return memory().home_of(bytes_of(index)); }
   /// Names what this rank has written since it last synchronised: see ArrayOptions::writes_are_named. Elsewhere it does
   /// nothing. Beyond the end: misuse, which builds with assertions name.
   void wrote(std::size_t first, std::size_t count) const noexcept { memory().wrote(bytes_of(first), bytes_of(count)); }
@@ -284,7 +289,7 @@ class shared_array {
   }
 
  private:
-  [[nodiscard]] share::Memory& memory() const noexcept {
+  [[nodiscard]] detail::Memory& memory() const noexcept {
     assert(memory_ != nullptr && "a shared_array is used that was moved from");
     return *memory_;
   }
@@ -295,7 +300,7 @@ class shared_array {
 
   Job* job_;
   std::size_t count_;
-  std::shared_ptr<share::Memory> memory_;
+  std::shared_ptr<detail::Memory> memory_;
 };
 
 }  // namespace tonari

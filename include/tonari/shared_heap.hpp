@@ -88,7 +88,7 @@ class shared_heap {
   std::unique_ptr<share::Heap> heap_;
 };
 
-namespace share {
+namespace detail {
 
 template <class T>
 constexpr void check_shared_object() noexcept {
@@ -112,28 +112,28 @@ T* make_object(shared_heap& heap, void* block, Arguments&&... arguments) {
   }
 }
 
-}  // namespace share
+}  // namespace detail
 
 /// Throws HeapFull, and what T's constructor throws.
 template <class T, class... Arguments>
 [[nodiscard]] T* new_shared(shared_heap& heap, Arguments&&... arguments) {
   void* const block = heap.allocate(sizeof(T), alignof(T));
-  return share::make_object<T>(heap, block, std::forward<Arguments>(arguments)...);
+  return detail::make_object<T>(heap, block, std::forward<Arguments>(arguments)...);
 }
 
 /// The same, but null where the heap is full.
 template <class T, class... Arguments>
 [[nodiscard]] T* try_new_shared(shared_heap& heap, Arguments&&... arguments) {
   void* const block = heap.try_allocate(sizeof(T), alignof(T));
-  return block == nullptr ? nullptr : share::make_object<T>(heap, block, std::forward<Arguments>(arguments)...);
+  return block == nullptr ? nullptr : detail::make_object<T>(heap, block, std::forward<Arguments>(arguments)...);
 }
 
 /// Of `count` objects, made without arguments: numbers are 0. Throws HeapFull.
 template <class T>
 [[nodiscard]] std::span<T> new_shared_array(shared_heap& heap, std::size_t count) {
-  share::check_shared_object<T>();
+  detail::check_shared_object<T>();
   static_assert(std::is_nothrow_default_constructible_v<T>, "a constructor that throws would lose the block");
-  auto* const first = static_cast<T*>(heap.allocate(share::bytes_of_objects(count, sizeof(T)), alignof(T)));
+  auto* const first = static_cast<T*>(heap.allocate(detail::bytes_of_objects(count, sizeof(T)), alignof(T)));
   std::uninitialized_value_construct_n(first, count);
   return {first, count};
 }

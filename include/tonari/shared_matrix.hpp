@@ -25,18 +25,18 @@ struct MatrixOptions {
   bool updates = false;
 };
 
-namespace share {
+namespace detail {
 
 /// The rank whose part of [0, count) has `index`: see part_of.
-constexpr int rank_with(std::size_t index, std::size_t count, int ranks) noexcept {
+constexpr JobRank rank_with(std::size_t index, std::size_t count, int ranks) noexcept {
   const auto parts = static_cast<std::size_t>(ranks);
   const std::size_t each = count / parts;
   const std::size_t larger = count % parts;
   const std::size_t in_larger = larger * (each + 1);
-  return static_cast<int>(index < in_larger ? index / (each + 1) : larger + (index - in_larger) / each);
+  return JobRank{index < in_larger ? index / (each + 1) : larger + (index - in_larger) / each};
 }
 
-}  // namespace share
+}  // namespace detail
 
 /// Rows of T that all ranks share. Each rank has its part of them, as part_of says, and so parallel_for over the rows
 /// works on them where they are: their pages have their home at that rank. Zero at first. Made and destroyed
@@ -54,7 +54,7 @@ class shared_matrix {
         rows_(rows),
         columns_(columns),
         row_bytes_(row_bytes_of(columns, options)),
-        memory_(share::make_memory(job, product(rows, row_bytes_), options_of(options))) {}
+        memory_(detail::make_memory(job, product(rows, row_bytes_), options_of(options))) {}
 
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::size_t columns() const noexcept { return columns_; }
@@ -67,7 +67,7 @@ class shared_matrix {
   /// From one row to the next.
   [[nodiscard]] std::size_t row_bytes() const noexcept { return row_bytes_; }
 
-  [[nodiscard]] share::Part rows_of(int rank) const noexcept { return share::part_of(rows_, rank, ranks_); }
+  [[nodiscard]] share::Part rows_of(JobRank rank) const noexcept { return share::part_of(rows_, rank, ranks_); }
   /// This rank's: for (std::size_t i : matrix.own_rows()).
   [[nodiscard]] auto own_rows() const noexcept {
     const share::Part own = rows_of(rank_);
@@ -105,24 +105,24 @@ class shared_matrix {
     ArrayOptions all;
     all.placement = Placement::by_function;
     all.home = [row_bytes = row_bytes_, rows = rows_, ranks = ranks_](std::uint64_t offset) {
-      return row_bytes == 0 || rows == 0 ? 0 : share::rank_with(offset / row_bytes, rows, ranks);
+      return row_bytes == 0 || rows == 0 ? JobRank{0} : detail::rank_with(offset / row_bytes, rows, ranks);
     };
     all.homes_move = options.homes_move;
     all.writes_are_named = options.writes_are_named;
     all.updates = options.updates;
     return all;
   }
-  [[nodiscard]] share::Memory& memory() const noexcept {
+  [[nodiscard]] detail::Memory& memory() const noexcept {
     assert(memory_ != nullptr && "a shared_matrix is used that was moved from");
     return *memory_;
   }
 
-  int rank_;
+  JobRank rank_;
   int ranks_;
   std::size_t rows_;
   std::size_t columns_;
   std::uint64_t row_bytes_;
-  std::shared_ptr<share::Memory> memory_;
+  std::shared_ptr<detail::Memory> memory_;
 };
 
 }  // namespace tonari

@@ -8,10 +8,13 @@
 #include <tonari/layout.hpp>
 #include <tonari/message.hpp>
 #include <tonari/queue.hpp>
+#include <tonari/rank.hpp>
 #include <tonari/request.hpp>
+#include <tonari/result.hpp>
 #include <tonari/share.hpp>
 #include <tonari/shared_heap.hpp>
 #include <tonari/shared_matrix.hpp>
 #include <tonari/shared_reduce.hpp>
 #include <tonari/status.hpp>
+#include <tonari/transferable.hpp>
 #include <tonari/window.hpp>

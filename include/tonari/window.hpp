@@ -2,6 +2,8 @@
 
 #include <tonari/address.hpp>
 #include <tonari/job.hpp>
+#include <tonari/rank.hpp>
+#include <tonari/result.hpp>
 #include <tonari/status.hpp>
 
 #include <bit>
@@ -33,7 +35,7 @@ struct WindowOptions {
   /// user, not against that user's malice.
   Rights rights = Rights::all;
   /// Ranks of the job that have other rights than these, each at most once.
-  std::vector<std::pair<int, Rights>> rights_of{};
+  std::vector<std::pair<JobRank, Rights>> rights_of{};
   std::uint32_t locks = 1;           ///< That lie with this part: see Window::lock.
   std::uint32_t notifications = 64;  ///< Counters for notified pushes to this part.
   /// Keeps all its pages in memory from now on, instead of while a transfer needs them: SetupError where that exceeds
@@ -47,12 +49,6 @@ struct Region {
   std::uint64_t bytes = 0;
 };
 
-/// What a push of differences did.
-struct Difference {
-  Status status = Status::ok;
-  std::uint64_t bytes = 0;  ///< That differed and were pushed.
-};
-
 enum class LockMode : std::uint8_t { exclusive, shared };
 
 /// Words that atomic operations know.
@@ -61,16 +57,12 @@ concept AtomicWord = (std::integral<T> || std::floating_point<T>)&&(sizeof(T) ==
 template <class T>
 concept AtomicInteger = AtomicWord<T> && std::integral<T>;
 
-/// What an atomic operation found. `before` means something if `status` is ok.
-template <AtomicWord T>
-struct Fetched {
-  Status status = Status::ok;
-  T before{};
-};
-
 namespace window {
 class WindowState;
 class Put;
+}  // namespace window
+
+namespace detail {
 enum class AtomicOperation : std::uint8_t { add, swap, compare_and_swap, bit_and, bit_or, bit_xor };
 struct AtomicWords {
   AtomicOperation operation;
@@ -86,7 +78,7 @@ std::uint64_t word_of(T value) noexcept {
     return std::bit_cast<std::uint64_t>(value);
   }
 }
-}  // namespace window
+}  // namespace detail
 
 /// Memory of one or several ranks that the others reach without those ranks' help, and the primitives to do so: the
 /// eleven of MLC-1 (Sudoh et al.), and what has become common since. docs/modules/window.md has the drawings.
@@ -142,10 +134,10 @@ class Window {
   /// This rank's own part.
   [[nodiscard]] std::span<std::byte> local() const noexcept;
   /// Bytes of the part of a rank of the job; 0 when it has none.
-  [[nodiscard]] std::uint64_t bytes(int rank) const noexcept;
+  [[nodiscard]] std::uint64_t bytes(JobRank rank) const noexcept;
   /// A place in the part of a rank of the job. Not checked: an access to it is.
-  [[nodiscard]] GlobalAddress at(int rank, std::uint64_t offset = 0) const noexcept {
-    return {number(), static_cast<std::uint32_t>(rank), offset};
+  [[nodiscard]] GlobalAddress at(JobRank rank, std::uint64_t offset = 0) const noexcept {
+    return {number(), rank, offset};
   }
   /// True when [address, address + bytes) lies in the window.
   [[nodiscard]] bool contains(GlobalAddress address, std::uint64_t bytes = 1) const noexcept;
@@ -171,7 +163,8 @@ class Window {
   Status push_regions(GlobalAddress to, std::span<const std::byte> from, std::span<const Region> regions) noexcept;
   /// PushDiff: writes the bytes in which `from` differs from its `twin`, and no others: several writers of one page,
   /// or of one cache line, lose nothing. Leaves the twin alone.
-  Difference push_diff(GlobalAddress to, std::span<const std::byte> from, std::span<const std::byte> twin) noexcept;
+  Result<std::uint64_t> push_diff(GlobalAddress to, std::span<const std::byte> from,
+                                  std::span<const std::byte> twin) noexcept;
   /// PPBCast: writes the same to several places. Writes to all that take it, and answers the first failure.
   Status multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept;
   /// To the same offset of every other rank's part.
@@ -189,36 +182,36 @@ class Window {
   Status wait_notified(std::uint32_t notification, std::uint64_t count) noexcept;
 
   /// Returns when all that this rank has pushed to a rank's part, or to all, is visible there.
-  Status flush(int rank) noexcept;
+  Status flush(JobRank rank) noexcept;
   Status flush() noexcept;
 
   // Atomic operations on aligned words of 4 and 8 bytes, with right `atomic`. Each is one indivisible step to all other
   // atomic operations on that word through windows, and orders what its rank did before it as a barrier does.
 
   template <AtomicInteger T>
-  Fetched<T> fetch_add(GlobalAddress at, T value) noexcept {
-    return apply<T>(at, window::AtomicOperation::add, value);
+  Result<T> fetch_add(GlobalAddress at, T value) noexcept {
+    return apply<T>(at, detail::AtomicOperation::add, value);
   }
   template <AtomicWord T>
-  Fetched<T> swap(GlobalAddress at, T value) noexcept {
-    return apply<T>(at, window::AtomicOperation::swap, value);
+  Result<T> swap(GlobalAddress at, T value) noexcept {
+    return apply<T>(at, detail::AtomicOperation::swap, value);
   }
   /// Stores `desired` if the word has the bits of `expected`; it did if `before` has.
   template <AtomicWord T>
-  Fetched<T> compare_and_swap(GlobalAddress at, T expected, T desired) noexcept {
-    return apply<T>(at, window::AtomicOperation::compare_and_swap, desired, expected);
+  Result<T> compare_and_swap(GlobalAddress at, T expected, T desired) noexcept {
+    return apply<T>(at, detail::AtomicOperation::compare_and_swap, desired, expected);
   }
   template <AtomicInteger T>
-  Fetched<T> fetch_and(GlobalAddress at, T value) noexcept {
-    return apply<T>(at, window::AtomicOperation::bit_and, value);
+  Result<T> fetch_and(GlobalAddress at, T value) noexcept {
+    return apply<T>(at, detail::AtomicOperation::bit_and, value);
   }
   template <AtomicInteger T>
-  Fetched<T> fetch_or(GlobalAddress at, T value) noexcept {
-    return apply<T>(at, window::AtomicOperation::bit_or, value);
+  Result<T> fetch_or(GlobalAddress at, T value) noexcept {
+    return apply<T>(at, detail::AtomicOperation::bit_or, value);
   }
   template <AtomicInteger T>
-  Fetched<T> fetch_xor(GlobalAddress at, T value) noexcept {
-    return apply<T>(at, window::AtomicOperation::bit_xor, value);
+  Result<T> fetch_xor(GlobalAddress at, T value) noexcept {
+    return apply<T>(at, detail::AtomicOperation::bit_xor, value);
   }
 
   // Locks. Each part has its own, numbered from 0; they protect what the program says they do. Fair: in the order of
@@ -228,14 +221,14 @@ class Window {
 
   /// Answers ok; holder_died: this rank *has the lock*, and the last one to hold it exclusively died, so that what it
   /// protects may be half done; bounds when there is no such lock; peer_gone when its home died.
-  Status lock(int home, std::uint32_t number = 0, LockMode mode = LockMode::exclusive) noexcept;
+  Status lock(JobRank home, std::uint32_t number = 0, LockMode mode = LockMode::exclusive) noexcept;
   /// Answers again where it would have to wait. Between hosts that is also for a moment after another rank's unlock,
   /// until the lock's home knows of it, even behind a barrier.
-  Status try_lock(int home, std::uint32_t number = 0, LockMode mode = LockMode::exclusive) noexcept;
+  Status try_lock(JobRank home, std::uint32_t number = 0, LockMode mode = LockMode::exclusive) noexcept;
   /// An exclusive lock, or timed_out.
-  Status lock_for(std::chrono::nanoseconds limit, int home, std::uint32_t number = 0) noexcept;
+  Status lock_for(std::chrono::nanoseconds limit, JobRank home, std::uint32_t number = 0) noexcept;
   /// After flush(). Answers ok, or invalid when this rank does not hold it.
-  Status unlock(int home, std::uint32_t number = 0) noexcept;
+  Status unlock(JobRank home, std::uint32_t number = 0) noexcept;
 
   // Collective over the group of a collective window; invalid on any other. One at a time.
 
@@ -252,16 +245,16 @@ class Window {
   explicit Window(std::shared_ptr<window::WindowState> access) noexcept;
 
   template <AtomicWord T>
-  Fetched<T> apply(GlobalAddress at, window::AtomicOperation operation, T operand, T expected = {}) noexcept {
+  Result<T> apply(GlobalAddress at, detail::AtomicOperation operation, T operand, T expected = {}) noexcept {
     const auto [status, word] =
-        apply_words(at, {operation, sizeof(T), window::word_of(operand), window::word_of(expected)});
+        apply_words(at, {operation, sizeof(T), detail::word_of(operand), detail::word_of(expected)});
     if constexpr (sizeof(T) == 4) {
       return {status, std::bit_cast<T>(static_cast<std::uint32_t>(word))};
     } else {
       return {status, std::bit_cast<T>(word)};
     }
   }
-  Fetched<std::uint64_t> apply_words(GlobalAddress at, const window::AtomicWords& words) noexcept;
+  Result<std::uint64_t> apply_words(GlobalAddress at, const detail::AtomicWords& words) noexcept;
 
   std::shared_ptr<window::WindowState> access_;
 };
@@ -280,22 +273,22 @@ class View {
     if (offset_ >= bytes.size()) return {};
     return {reinterpret_cast<T*>(bytes.data() + offset_), (bytes.size() - offset_) / sizeof(T)};
   }
-  [[nodiscard]] GlobalAddress at(int rank, std::uint64_t index) const noexcept {
+  [[nodiscard]] GlobalAddress at(JobRank rank, std::uint64_t index) const noexcept {
     const GlobalAddress start = window_->at(rank, offset_);
     return index > GlobalAddress::nowhere / sizeof(T) ? start + GlobalAddress::nowhere : start + index * sizeof(T);
   }
-  Status pull(std::span<T> to, int rank, std::uint64_t index) const noexcept {
+  Status pull(std::span<T> to, JobRank rank, std::uint64_t index) const noexcept {
     return window_->pull(std::as_writable_bytes(to), at(rank, index));
   }
-  Status pull(T& to, int rank, std::uint64_t index) const noexcept { return pull(std::span(&to, 1), rank, index); }
-  Status push(int rank, std::uint64_t index, std::span<const T> from) const noexcept {
+  Status pull(T& to, JobRank rank, std::uint64_t index) const noexcept { return pull(std::span(&to, 1), rank, index); }
+  Status push(JobRank rank, std::uint64_t index, std::span<const T> from) const noexcept {
     return window_->push(at(rank, index), std::as_bytes(from));
   }
-  Status push(int rank, std::uint64_t index, const T& from) const noexcept {
+  Status push(JobRank rank, std::uint64_t index, const T& from) const noexcept {
     return push(rank, index, std::span(&from, 1));
   }
   template <AtomicInteger Word = T>  // a template, so that there may be views of what is no such word
-  Fetched<Word> fetch_add(int rank, std::uint64_t index, std::type_identity_t<Word> value) const noexcept {
+  Result<Word> fetch_add(JobRank rank, std::uint64_t index, std::type_identity_t<Word> value) const noexcept {
     return window_->fetch_add(at(rank, index), value);
   }
 

@@ -1,4 +1,7 @@
+#include <tonari/result.hpp>
 #include <tonari/status.hpp>
+
+#include <string>
 
 namespace tonari {
 
@@ -41,6 +44,11 @@ std::string_view explain(Status status) noexcept {
       return "the lock is held, but who held it before died and may have left what it protects half done: repair that";
   }
   return "unknown status: the number did not come from tonari";
+}
+
+void detail::throw_error(Status status, std::string_view what) {
+  const std::string cause(explain(status));
+  throw Error(status, what.empty() ? cause : std::string(what) + ": " + cause);
 }
 
 }  // namespace tonari

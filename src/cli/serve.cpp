@@ -38,8 +38,8 @@ std::uint64_t bytes_to_lend(const ServeOptions& options, const Job& job) {
                                  job::memory_text(available)));
   }
   std::uint64_t servers_here = 0;
-  for (int rank = 1; rank < job.size(); ++rank) {
-    if (job.host(rank) == job.host(job.rank())) ++servers_here;
+  for (const JobRank rank : job.ranks()) {
+    if (rank != 0 && job.host(rank) == job.host(job.rank())) ++servers_here;
   }
   return available / 10 * 9 / std::max<std::uint64_t>(servers_here, 1) / pager::block_bytes * pager::block_bytes;
 }

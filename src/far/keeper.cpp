@@ -84,14 +84,14 @@ Keeper::Keeper(Job& job, std::string_view front)
   job.on_death([deaths = deaths_](const Death&) { ring(*deaths); });
   if (window_.barrier() != Status::ok) throw SetupError("a server has gone before it had its memory; see what it said");
   Report ready{.what = Report::What::ready};
-  for (const int rank : servers_of(job)) ready.statistics.capacity_bytes += window_.bytes(rank);
+  for (const int rank : servers_of(job)) ready.statistics.capacity_bytes += window_.bytes(JobRank{rank});
   tell(ready);
 }
 
 Keeper::~Keeper() {
   clients_.clear();
   for (const int rank : servers_of(job_)) {
-    (void)window_.push_notified(window_.at(rank), {}, leave);  // who is dead need not hear
+    (void)window_.push_notified(window_.at(JobRank{rank}), {}, leave);  // who is dead need not hear
   }
 }
 
@@ -187,10 +187,10 @@ Program::Lent Keeper::lent() {
   std::byte* first = nullptr;
   std::byte* end = nullptr;
   for (const int rank : servers_of(job_)) {
-    std::byte* const part = window_.direct(window_.at(rank), window_.bytes(rank));
+    std::byte* const part = window_.direct(window_.at(JobRank{rank}), window_.bytes(JobRank{rank}));
     if (part == nullptr) continue;
     first = first == nullptr ? part : std::min(first, part);
-    end = std::max(end, part + window_.bytes(rank));
+    end = std::max(end, part + window_.bytes(JobRank{rank}));
   }
   if (first == nullptr) return {};
   job::Arena& arena = job_.session().arena();
@@ -206,7 +206,7 @@ void Keeper::count_the_dead() {
   int last = 0;
   bool some_live = false;
   for (const int rank : servers_of(job_)) {
-    if (job_.alive(rank)) {
+    if (job_.alive(JobRank{rank})) {
       some_live = true;
     } else {
       servers_->died(rank);
@@ -260,7 +260,7 @@ Statistics Keeper::statistics() const noexcept {
   all.stored_bytes = servers_ ? servers_->used_bytes() : 0;
   all.capacity_bytes = servers_ ? servers_->capacity_bytes() : 0;
   all.servers = static_cast<std::uint32_t>(
-      std::ranges::count_if(servers_of(job_), [this](int rank) { return job_.alive(rank); }));
+      std::ranges::count_if(servers_of(job_), [this](int rank) { return job_.alive(JobRank{rank}); }));
   return all;
 }
 
@@ -273,7 +273,7 @@ void lend(Job& job, std::uint64_t bytes, bool at_once) {
   }
   (void)window.barrier();  // if another has gone meanwhile, the keeper says so and goes
   // Each death of another server is told, too.
-  while (window.wait_notified(leave, 1) != Status::ok && job.alive(keeper_rank)) {
+  while (window.wait_notified(leave, 1) != Status::ok && job.alive(JobRank{keeper_rank})) {
   }
 }
 

@@ -12,7 +12,7 @@ Servers::Servers(Window& window, const std::vector<int>& ranks, unsigned replica
     : window_(window), replicas_(replicas), servers_(std::make_unique<std::vector<Server>>(ranks.size())) {
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     (*servers_)[i].rank = ranks[i];
-    (*servers_)[i].chunks = static_cast<std::uint32_t>(window.bytes(ranks[i]) / block_bytes);
+    (*servers_)[i].chunks = static_cast<std::uint32_t>(window.bytes(JobRank{ranks[i]}) / block_bytes);
     (*servers_)[i].free.reserve((*servers_)[i].chunks);  // give_back() allocates nothing
   }
 }

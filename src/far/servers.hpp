@@ -37,7 +37,7 @@ class Servers {
 
   [[nodiscard]] Window& window() const noexcept { return window_; }
   [[nodiscard]] GlobalAddress address_of(Copy copy, std::uint64_t offset) const noexcept {
-    return window_.at(server_of(copy).rank, (copy & 0xffffffff) * pager::block_bytes + offset);
+    return window_.at(JobRank{server_of(copy).rank}, (copy & 0xffffffff) * pager::block_bytes + offset);
   }
   [[nodiscard]] bool is_alive(Copy copy) const noexcept {
     return copy != 0 && server_of(copy).alive.load(std::memory_order_relaxed);

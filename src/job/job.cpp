@@ -12,11 +12,11 @@ Job::Job(std::unique_ptr<job::Session> session) : session_(std::move(session)) {
 
 Job::~Job() = default;
 
-int Job::rank() const noexcept { return session_->rank(); }
+JobRank Job::rank() const noexcept { return JobRank{session_->rank()}; }
 
 int Job::size() const noexcept { return session_->size(); }
 
-int Job::host(int rank) const noexcept { return session_->host(rank); }
+int Job::host(JobRank rank) const noexcept { return session_->host(rank.value()); }
 
 int Job::hosts() const noexcept { return session_->hosts(); }
 
@@ -26,6 +26,6 @@ Statistics Job::statistics() const noexcept { return session_->block().counters.
 
 void Job::on_death(std::function<void(const Death&)> handler) { session_->on_death(std::move(handler)); }
 
-bool Job::alive(int rank) const noexcept { return session_->alive(rank); }
+bool Job::alive(JobRank rank) const noexcept { return session_->alive(rank.value()); }
 
 }  // namespace tonari

@@ -289,7 +289,7 @@ void Session::tell_of_death(int dead, Attachment* layer) noexcept {
   if (layer != nullptr && told == 0) told = layer->died(dead) ? 1 : 0;
   if (handler && std::exchange(handler_told_[index], 1) == 0) {
     const RankBlock& of = arena().block(dead);
-    handler({.rank = dead,
+    handler({.rank = JobRank{dead},
              .host = host_name_of(dead),
              .signal = of.death_signal.load(std::memory_order_relaxed),  // published by the phase
              .exit_status = of.death_status.load(std::memory_order_relaxed)});

@@ -11,10 +11,10 @@
 // form waits for the started one.
 namespace tonari {
 
+using detail::Reduction;
 using message::Context;
 using message::HostGroups;
 using message::is_rank;
-using message::Reduction;
 using message::refuse;
 using message::Schedule;
 using message::SharedCollective;
@@ -199,26 +199,26 @@ Request Communicator::start_barrier() noexcept {
   });
 }
 
-Request Communicator::start_broadcast_bytes(std::span<std::byte> bytes, int root) noexcept {
+Request Communicator::start_broadcast_bytes(std::span<std::byte> bytes, Rank root) noexcept {
   if (shares_data(*context_)) {
-    return start_shared(*context_, job::Wait::broadcast, broadcast_of(*context_, bytes, root));
+    return start_shared(*context_, job::Wait::broadcast, broadcast_of(*context_, bytes, root.value()));
   }
-  if (!is_rank(*context_, root)) return refuse(*context_);
+  if (!is_rank(*context_, root.value())) return refuse(*context_);
   return start_collective(*context_, job::Wait::broadcast, [&](Schedule& schedule) {
-    write_broadcast(schedule, Tree::of_all(context_->hosts(), context_->rank(), root), bytes);
+    write_broadcast(schedule, Tree::of_all(context_->hosts(), context_->rank(), root.value()), bytes);
   });
 }
 
-Request Communicator::start_reduce_bytes(std::span<std::byte> values, int root, Reduction reduction) noexcept {
-  if (!is_rank(*context_, root)) return refuse(*context_);
+Request Communicator::start_reduce_bytes(std::span<std::byte> values, Rank root, Reduction reduction) noexcept {
+  if (!is_rank(*context_, root.value())) return refuse(*context_);
   return start_collective(*context_, job::Wait::reduce, [&](Schedule& schedule) {
-    const bool in_place = context_->rank() == root && root == 0;
+    const bool in_place = root == context_->rank() && root == 0;
     const auto sum = in_place ? values : schedule.scratch(values.size());
     if (!in_place && !values.empty()) std::memcpy(sum.data(), values.data(), values.size());
     write_reduce(schedule, Tree::of_all(hosts_in_order(*context_), context_->rank(), 0), sum, reduction);
     if (root == 0) return;
-    if (context_->rank() == 0) schedule.send(sum, root);
-    if (context_->rank() == root) schedule.receive(values, 0);
+    if (context_->rank() == 0) schedule.send(sum, root.value());
+    if (root == context_->rank()) schedule.receive(values, 0);
   });
 }
 
@@ -250,9 +250,9 @@ Status Communicator::barrier() noexcept {
   return start_barrier().wait().status;
 }
 
-Status Communicator::broadcast_bytes(std::span<std::byte> bytes, int root) noexcept {
+Status Communicator::broadcast_bytes(std::span<std::byte> bytes, Rank root) noexcept {
   if (shares_data(*context_)) {
-    auto broadcast = broadcast_of(*context_, bytes, root);
+    auto broadcast = broadcast_of(*context_, bytes, root.value());
     return context_->runtime().play(broadcast, job::Wait::broadcast);
   }
   return start_broadcast_bytes(bytes, root).wait().status;

@@ -1,3 +1,4 @@
+#include "job/group.hpp"
 #include "job/session.hpp"
 #include "message/message_runtime.hpp"
 #include "message/requests.hpp"
@@ -15,7 +16,7 @@
 
 namespace tonari {
 
-using message::Blocks;
+using detail::Blocks;
 using message::Context;
 using message::Extent;
 using message::MessageRuntime;
@@ -24,31 +25,36 @@ using message::Requests;
 
 namespace {
 
-bool valid_send(const Context& context, std::span<const std::byte> bytes, int destination, int tag,
+bool valid_send(const Context& context, std::span<const std::byte> bytes, Rank destination, Tag tag,
                 SendMode mode) noexcept {
   if (mode != SendMode::standard && mode != SendMode::when_posted) return false;
-  return destination >= 0 && destination < context.size() && tag >= 0 && (bytes.data() != nullptr || bytes.empty());
+  return destination >= 0 && destination < context.size() && tag >= Tag{0} &&
+         (bytes.data() != nullptr || bytes.empty());
 }
 
-bool valid_probe(const Context& context, int source, int tag) noexcept {
-  return source >= any_source && source < context.size() && tag >= any_tag;
+bool valid_probe(const Context& context, Rank source, Tag tag) noexcept {
+  return source >= Rank::any && source < context.size() && tag >= Tag::any;
 }
 
-bool valid_receive(const Context& context, std::span<const std::byte> buffer, int source, int tag) noexcept {
+bool valid_receive(const Context& context, std::span<const std::byte> buffer, Rank source, Tag tag) noexcept {
   return valid_probe(context, source, tag) && (buffer.data() != nullptr || buffer.empty());
 }
 
-int job_rank(const Context& context, int rank) noexcept { return rank < 0 ? rank : context.group().at(rank); }
+// Rank::any stays -1.
+int peer_of(const Context& context, Rank rank) noexcept {
+  return rank < 0 ? rank.value() : job::rank_at(context.group(), rank.value());
+}
 
 // With `blocks` the bytes are scattered.
-Request begin_send(Context& context, std::span<const std::byte> bytes, const Blocks* blocks, int destination, int tag,
+Request begin_send(Context& context, std::span<const std::byte> bytes, const Blocks* blocks, Rank destination, Tag tag,
                    SendMode mode) noexcept {
   MessageRuntime& runtime = context.runtime();
   Operation* operation = nullptr;
   try {
     operation = runtime.make_started(Operation::Kind::send, context);
     if (blocks != nullptr) runtime.scatter(*operation, *blocks);
-    runtime.start_send(*operation, {bytes, context.group().at(destination), tag, context.id(), mode});
+    runtime.start_send(*operation,
+                       {bytes, job::rank_at(context.group(), destination.value()), tag.value(), context.id(), mode});
     return Requests::started(operation);
   } catch (const std::bad_alloc&) {
     if (operation != nullptr) runtime.free_operation(operation);
@@ -56,14 +62,14 @@ Request begin_send(Context& context, std::span<const std::byte> bytes, const Blo
   }
 }
 
-Request begin_receive(Context& context, std::span<std::byte> buffer, const Blocks* blocks, int source,
-                      int tag) noexcept {
+Request begin_receive(Context& context, std::span<std::byte> buffer, const Blocks* blocks, Rank source,
+                      Tag tag) noexcept {
   MessageRuntime& runtime = context.runtime();
   Operation* operation = nullptr;
   try {
     operation = runtime.make_started(Operation::Kind::receive, context);
     if (blocks != nullptr) runtime.scatter(*operation, *blocks);
-    runtime.start_receive(*operation, {buffer, job_rank(context, source), tag, context.id()});
+    runtime.start_receive(*operation, {buffer, peer_of(context, source), tag.value(), context.id()});
     return Requests::started(operation);
   } catch (const std::bad_alloc&) {
     if (operation != nullptr) runtime.free_operation(operation);
@@ -82,74 +88,75 @@ Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator& Communicator::operator=(Communicator&&) noexcept = default;
 Communicator::~Communicator() = default;
 
-int Communicator::rank() const noexcept { return context_->rank(); }
+Rank Communicator::rank() const noexcept { return Rank{context_->rank()}; }
 int Communicator::size() const noexcept { return context_->size(); }
 const Group& Communicator::group() const noexcept { return context_->group(); }
 
-Status Communicator::send_bytes(std::span<const std::byte> bytes, int destination, int tag, SendMode mode) noexcept {
+Status Communicator::send_bytes(std::span<const std::byte> bytes, Rank destination, Tag tag, SendMode mode) noexcept {
   if (!valid_send(*context_, bytes, destination, tag, mode)) [[unlikely]]
     return Status::invalid;
-  return context_->runtime().send(*context_, {bytes, context_->group().at(destination), tag, context_->id(), mode});
+  return context_->runtime().send(
+      *context_, {bytes, job::rank_at(context_->group(), destination.value()), tag.value(), context_->id(), mode});
 }
 
-Result Communicator::receive_bytes(std::span<std::byte> buffer, int source, int tag) noexcept {
+Result<Envelope> Communicator::receive_bytes(std::span<std::byte> buffer, Rank source, Tag tag) noexcept {
   if (!valid_receive(*context_, buffer, source, tag)) [[unlikely]]
     return {Status::invalid, {}};
   MessageRuntime& runtime = context_->runtime();
   Operation operation(Operation::Kind::receive, *context_);
   operation.waited.store(true, std::memory_order_relaxed);
-  runtime.start_receive(operation, {buffer, job_rank(*context_, source), tag, context_->id()});
+  runtime.start_receive(operation, {buffer, peer_of(*context_, source), tag.value(), context_->id()});
   runtime.wait(operation, job::Wait::receive);
   return operation.result();
 }
 
-Request Communicator::start_send_bytes(std::span<const std::byte> bytes, int destination, int tag,
+Request Communicator::start_send_bytes(std::span<const std::byte> bytes, Rank destination, Tag tag,
                                        SendMode mode) noexcept {
   if (!valid_send(*context_, bytes, destination, tag, mode)) return Requests::completed(Status::invalid);
-  const Status status =
-      context_->runtime().send_at_once({bytes, context_->group().at(destination), tag, context_->id(), mode});
+  const Status status = context_->runtime().send_at_once(
+      {bytes, job::rank_at(context_->group(), destination.value()), tag.value(), context_->id(), mode});
   if (status != Status::again) return Requests::completed(status);
   return begin_send(*context_, bytes, nullptr, destination, tag, mode);
 }
 
-Request Communicator::start_receive_bytes(std::span<std::byte> buffer, int source, int tag) noexcept {
+Request Communicator::start_receive_bytes(std::span<std::byte> buffer, Rank source, Tag tag) noexcept {
   if (!valid_receive(*context_, buffer, source, tag)) return Requests::completed(Status::invalid);
   return begin_receive(*context_, buffer, nullptr, source, tag);
 }
 
-Request Communicator::start_send_blocks(const Blocks& blocks, int destination, int tag, SendMode mode) noexcept {
-  const Extent extent = measure(blocks, false);
+Request Communicator::start_send_blocks(const Blocks& blocks, Rank destination, Tag tag, SendMode mode) noexcept {
+  const Extent extent = message::measure(blocks, false);
   if (extent.status != Status::ok) return Requests::completed(extent.status);
   if (extent.contiguous) return start_send_bytes({extent.first, extent.bytes}, destination, tag, mode);
   if (!valid_send(*context_, {}, destination, tag, mode)) return Requests::completed(Status::invalid);
   return begin_send(*context_, no_address(extent.bytes), &blocks, destination, tag, mode);
 }
 
-Request Communicator::start_receive_blocks(const Blocks& blocks, int source, int tag) noexcept {
-  const Extent extent = measure(blocks, true);
+Request Communicator::start_receive_blocks(const Blocks& blocks, Rank source, Tag tag) noexcept {
+  const Extent extent = message::measure(blocks, true);
   if (extent.status != Status::ok) return Requests::completed(extent.status);
   if (extent.contiguous) return start_receive_bytes({extent.first, extent.bytes}, source, tag);
   if (!valid_receive(*context_, {}, source, tag)) return Requests::completed(Status::invalid);
   return begin_receive(*context_, no_address(extent.bytes), &blocks, source, tag);
 }
 
-Result Communicator::probe(int source, int tag) noexcept {
+Result<Envelope> Communicator::probe(Rank source, Tag tag) noexcept {
   if (!valid_probe(*context_, source, tag)) return {Status::invalid, {}};
-  return *context_->runtime().probe(*context_, job_rank(*context_, source), tag, true);
+  return *context_->runtime().probe(*context_, peer_of(*context_, source), tag.value(), true);
 }
 
-std::optional<Envelope> Communicator::probe_now(int source, int tag) noexcept {
+std::optional<Envelope> Communicator::probe_now(Rank source, Tag tag) noexcept {
   if (!valid_probe(*context_, source, tag)) return std::nullopt;
-  const auto result = context_->runtime().probe(*context_, job_rank(*context_, source), tag, false);
-  return result && result->status == Status::ok ? std::optional(result->envelope) : std::nullopt;
+  const auto result = context_->runtime().probe(*context_, peer_of(*context_, source), tag.value(), false);
+  return result && result->status == Status::ok ? std::optional(result->value) : std::nullopt;
 }
 
-Message Communicator::matched_probe(int source, int tag) noexcept {
+Message Communicator::matched_probe(Rank source, Tag tag) noexcept {
   if (!valid_probe(*context_, source, tag)) return {nullptr, {Status::invalid, {}}};
   MessageRuntime& runtime = context_->runtime();
   try {
     Operation* operation = runtime.make_started(Operation::Kind::matched_probe, *context_);
-    const Result result = *runtime.matched_probe(*operation, job_rank(*context_, source), tag, true);
+    const Result<Envelope> result = *runtime.matched_probe(*operation, peer_of(*context_, source), tag.value(), true);
     if (result.status == Status::ok) return {operation, result};
     runtime.free_operation(operation);
     return {nullptr, result};
@@ -158,12 +165,12 @@ Message Communicator::matched_probe(int source, int tag) noexcept {
   }
 }
 
-std::optional<Message> Communicator::matched_probe_now(int source, int tag) noexcept {
+std::optional<Message> Communicator::matched_probe_now(Rank source, Tag tag) noexcept {
   if (!valid_probe(*context_, source, tag)) return std::nullopt;
   MessageRuntime& runtime = context_->runtime();
   try {
     Operation* operation = runtime.make_started(Operation::Kind::matched_probe, *context_);
-    const auto result = runtime.matched_probe(*operation, job_rank(*context_, source), tag, false);
+    const auto result = runtime.matched_probe(*operation, peer_of(*context_, source), tag.value(), false);
     if (result && result->status == Status::ok) return Message{operation, *result};
     runtime.free_operation(operation);
   } catch (const std::bad_alloc&) {
@@ -173,7 +180,7 @@ std::optional<Message> Communicator::matched_probe_now(int source, int tag) noex
 
 Message::Message(Message&& other) noexcept
     : operation_(std::exchange(other.operation_, nullptr)),
-      result_(std::exchange(other.result_, Result{Status::invalid, {}})) {}
+      result_(std::exchange(other.result_, Result<Envelope>{Status::invalid, {}})) {}
 
 Message& Message::operator=(Message&& other) noexcept {
   std::swap(operation_, other.operation_);
@@ -191,8 +198,8 @@ Request Message::start_receive_bytes(std::span<std::byte> buffer) noexcept {
   return begin_receive(buffer);
 }
 
-Request Message::start_receive_blocks(const message::Blocks& blocks) noexcept {
-  const Extent extent = measure(blocks, true);
+Request Message::start_receive_blocks(const Blocks& blocks) noexcept {
+  const Extent extent = message::measure(blocks, true);
   if (operation_ == nullptr || extent.contiguous) return start_receive_bytes({extent.first, extent.bytes});
   if (extent.status != Status::ok) return Requests::completed(extent.status);
   try {
@@ -215,7 +222,7 @@ namespace {
 struct Choice {
   int color;
   int key;
-  int rank;  // in the parent
+  Rank rank;  // in the parent
   std::uint32_t context_id;
   fabric::BoardPlace place;  // one that it has free
 };
@@ -245,7 +252,7 @@ void draw_context_ids(MessageRuntime& runtime, std::span<Choice> choices) noexce
 
 // Where the ranks of a new communicator meet, if they all have a board to spare and may.
 std::vector<fabric::BoardPlace> places_of(const MessageRuntime& runtime, std::span<const Choice> choices,
-                                          std::span<const int> ranks) {
+                                          std::span<const JobRank> ranks) {
   std::vector<fabric::BoardPlace> places;
   const bool have_all = std::ranges::none_of(
       choices, [](const Choice& choice) { return choice.place.index == fabric::BoardPlace::none; });
@@ -261,9 +268,9 @@ std::optional<Communicator> Communicator::split(int color, int key) {
   std::vector<Choice> choices(size);
   fabric::Boards& boards = context_->runtime().engine().boards();
   const Choice mine{color, key, rank(), 0, boards.take()};
-  Status status = gather(mine, choices, 0);
+  Status status = gather(mine, choices, Rank{0});
   if (rank() == 0) draw_context_ids(context_->runtime(), choices);
-  if (status == Status::ok) status = broadcast(choices, 0);
+  if (status == Status::ok) status = broadcast(choices, Rank{0});
   if (status != Status::ok) {  // the board stays taken: others may have made the group
     throw SetupError("making a communicator of " + std::to_string(size) + " ranks: " + std::string(explain(status)));
   }
@@ -273,9 +280,9 @@ std::optional<Communicator> Communicator::split(int color, int key) {
   }
   std::erase_if(choices, [color](const Choice& choice) { return choice.color != color; });
   std::ranges::stable_sort(choices, {}, &Choice::key);  // ranks are in order already
-  std::vector<int> ranks;
+  std::vector<JobRank> ranks;
   ranks.reserve(choices.size());
-  for (const Choice& choice : choices) ranks.push_back(context_->group().at(choice.rank));
+  for (const Choice& choice : choices) ranks.push_back(job_rank(choice.rank));
   const auto places = places_of(context_->runtime(), choices, ranks);
   if (places.empty()) boards.give_back(mine.place);
   if (choices.front().context_id == 0) {

@@ -1,5 +1,6 @@
 #include "message/context.hpp"
 
+#include "job/group.hpp"
 #include "message/message_runtime.hpp"
 
 #include <algorithm>
@@ -16,25 +17,25 @@ constexpr int ranks_with_a_core_each_max = 16;
 
 }  // namespace
 
-bool Context::may_meet(const MessageRuntime& runtime, std::span<const int> ranks) noexcept {
+bool Context::may_meet(const MessageRuntime& runtime, std::span<const JobRank> ranks) noexcept {
   const job::Session& session = runtime.engine().session();
   const int most = runtime.engine().shared_cores() ? ranks_on_a_board_max : ranks_with_a_core_each_max;
   const int here = session.host(session.rank());
   return ranks.size() > 1 && ranks.size() <= static_cast<std::size_t>(most) &&
-         std::ranges::all_of(ranks, [&](int rank) { return session.host(rank) == here; });
+         std::ranges::all_of(ranks, [&](JobRank rank) { return session.host(rank.value()) == here; });
 }
 
 Context::Context(MessageRuntime& runtime, Group group, std::uint32_t id, std::span<const fabric::BoardPlace> places)
     : runtime_(runtime),
       group_(std::move(group)),
-      rank_(group_.position(runtime.engine().session().rank())),
+      rank_(job::position_in(group_, runtime.engine().session().rank())),
       hosts_(runtime.engine().session(), group_),
       id_(id) {
   if (places.empty()) return;
   std::vector<fabric::Board::Member> members;
   members.reserve(places.size());
   for (std::size_t member = 0; member < places.size(); ++member) {
-    const int rank = group_.at(static_cast<int>(member));
+    const int rank = job::rank_at(group_, static_cast<int>(member));
     members.push_back({&runtime.engine().board_of(rank, places[member].index), places[member].base});
   }
   place_ = places[static_cast<std::size_t>(rank_)];

@@ -26,7 +26,7 @@ class Context {
   ~Context();
 
   /// Where these ranks may meet: all on this host, and not too many.
-  static bool may_meet(const MessageRuntime& runtime, std::span<const int> ranks) noexcept;
+  static bool may_meet(const MessageRuntime& runtime, std::span<const JobRank> ranks) noexcept;
 
   [[nodiscard]] MessageRuntime& runtime() const noexcept { return runtime_; }
   [[nodiscard]] const Group& group() const noexcept { return group_; }

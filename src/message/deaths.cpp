@@ -1,3 +1,4 @@
+#include "job/group.hpp"
 #include "message/message_runtime.hpp"
 
 #include <algorithm>
@@ -28,8 +29,8 @@ bool MessageRuntime::has_a_dead_part(const Operation& operation) const noexcept 
 }
 
 bool MessageRuntime::finds_dead(const Context& context) const noexcept {
-  return std::ranges::any_of(context.group().ranks(), [this](int rank) {
-    return presence_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire) == Presence::dead;
+  return std::ranges::any_of(context.group().ranks(), [this](JobRank rank) {
+    return presence_[rank.index()].load(std::memory_order_acquire) == Presence::dead;
   });
 }
 
@@ -42,7 +43,8 @@ void MessageRuntime::become(Operation& operation, State state, Sleepers& to_wake
 void MessageRuntime::died(int rank) noexcept {
   // A collective cannot end without one of its ranks.
   const auto is_part = [rank](const Operation& operation) {
-    return operation.context_id == operation.context->collective_id() && operation.context->group().position(rank) >= 0;
+    return operation.context_id == operation.context->collective_id() &&
+           job::position_in(operation.context->group(), rank) >= 0;
   };
   Sleepers to_wake;
   {
@@ -50,7 +52,7 @@ void MessageRuntime::died(int rank) noexcept {
     set_presence(rank, Presence::dead);
     for_each_waiting([&](Operation& operation) {
       // Nor may a receive from anyone wait for ever.
-      const bool from_anyone = operation.peer < 0 && operation.context->group().position(rank) >= 0;
+      const bool from_anyone = operation.peer < 0 && job::position_in(operation.context->group(), rank) >= 0;
       if (operation.peer != rank && !from_anyone && !is_part(operation)) return;
       withdraw_waiting(operation);
       operation.status = Status::peer_gone;

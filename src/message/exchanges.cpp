@@ -10,8 +10,8 @@
 // side, in few enough rounds that a large job does not start thousands at once; a rank's part for itself is copied.
 namespace tonari {
 
+using detail::Counts;
 using message::Context;
-using message::Counts;
 using message::HostGroups;
 using message::is_rank;
 using message::refuse;
@@ -229,23 +229,24 @@ Request gather_all_parts(Context& context, std::span<const std::byte> mine, std:
 
 }  // namespace
 
-Request Communicator::start_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all, int root) noexcept {
-  return gather_parts(*context_, mine, all, Parts::equal(*context_, all.size(), mine.size()), root);
+Request Communicator::start_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all,
+                                         Rank root) noexcept {
+  return gather_parts(*context_, mine, all, Parts::equal(*context_, all.size(), mine.size()), root.value());
 }
 
 Request Communicator::start_gather_v_bytes(std::span<const std::byte> mine, std::span<std::byte> all, Counts counts,
-                                           int root) noexcept {
-  return gather_parts(*context_, mine, all, Parts::counted(*context_, all.size(), counts), root);
+                                           Rank root) noexcept {
+  return gather_parts(*context_, mine, all, Parts::counted(*context_, all.size(), counts), root.value());
 }
 
 Request Communicator::start_scatter_bytes(std::span<const std::byte> all, std::span<std::byte> mine,
-                                          int root) noexcept {
-  return scatter_parts(*context_, all, mine, Parts::equal(*context_, all.size(), mine.size()), root);
+                                          Rank root) noexcept {
+  return scatter_parts(*context_, all, mine, Parts::equal(*context_, all.size(), mine.size()), root.value());
 }
 
 Request Communicator::start_scatter_v_bytes(std::span<const std::byte> all, Counts counts, std::span<std::byte> mine,
-                                            int root) noexcept {
-  return scatter_parts(*context_, all, mine, Parts::counted(*context_, all.size(), counts), root);
+                                            Rank root) noexcept {
+  return scatter_parts(*context_, all, mine, Parts::counted(*context_, all.size(), counts), root.value());
 }
 
 Request Communicator::start_all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) noexcept {
@@ -255,7 +256,7 @@ Request Communicator::start_all_gather_bytes(std::span<const std::byte> mine, st
 Request Communicator::start_all_gather_v_bytes(std::span<const std::byte> mine, std::span<std::byte> all,
                                                Counts counts) noexcept {
   auto parts = Parts::counted(*context_, all.size(), counts);
-  if (parts && counts.of_ranks[static_cast<std::size_t>(rank())] * counts.element_bytes != mine.size()) parts.reset();
+  if (parts && counts.of_ranks[rank().index()] * counts.element_bytes != mine.size()) parts.reset();
   return gather_all_parts(*context_, mine, all, parts);
 }
 
@@ -274,7 +275,7 @@ Request Communicator::start_all_to_all_v_bytes(std::span<const std::byte> sent, 
   return exchange_parts(*context_, sent, sent_parts, received, received_parts);
 }
 
-Status Communicator::gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all, int root) noexcept {
+Status Communicator::gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all, Rank root) noexcept {
   return start_gather_bytes(mine, all, root).wait().status;
 }
 

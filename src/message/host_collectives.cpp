@@ -1,5 +1,6 @@
 #include "message/host_collectives.hpp"
 
+#include "job/group.hpp"
 #include "message/message_runtime.hpp"
 
 #include <algorithm>
@@ -38,7 +39,7 @@ SharedCollective SharedCollective::broadcast(Context& context, std::span<std::by
 }
 
 SharedCollective SharedCollective::all_reduce(Context& context, std::span<std::byte> values,
-                                              Reduction reduction) noexcept {
+                                              detail::Reduction reduction) noexcept {
   SharedCollective made(context, values, &SharedCollective::enter_and_meet);
   made.reduction_ = reduction;
   return made;
@@ -73,7 +74,7 @@ bool SharedCollective::ready() const noexcept {
 }
 
 bool SharedCollective::is_gone(std::size_t member) const noexcept {
-  return context_->runtime().is_gone(context_->group().at(static_cast<int>(member)));
+  return context_->runtime().is_gone(job::rank_at(context_->group(), static_cast<int>(member)));
 }
 
 // A rank of it died. One that left has done its part.
@@ -105,7 +106,7 @@ void SharedCollective::wake_others() noexcept {
 }
 
 void SharedCollective::wake(std::size_t member) noexcept {
-  engine().wake_if_asleep(context_->group().at(static_cast<int>(member)));
+  engine().wake_if_asleep(job::rank_at(context_->group(), static_cast<int>(member)));
 }
 
 // Entering: this rank's line.
@@ -212,7 +213,7 @@ std::uint64_t SharedCollective::in_program_of(std::size_t member) const noexcept
 }
 
 fabric::DirectCopy SharedCollective::direct_copy(std::size_t member) const noexcept {
-  return engine().direct_copy(context_->group().at(static_cast<int>(member)));
+  return engine().direct_copy(job::rank_at(context_->group(), static_cast<int>(member)));
 }
 
 // Leaving: how it went for this rank, and how for the others.

@@ -2,6 +2,7 @@
 
 #include "fabric/board.hpp"
 #include "fabric/engine.hpp"
+#include "job/group.hpp"
 #include "message/context.hpp"
 
 #include <tonari/message.hpp>
@@ -39,7 +40,8 @@ class SharedCollective final : public fabric::Watched {
   /// The context must have a board. Beginning one takes the next round: all ranks must begin the same.
   static SharedCollective barrier(Context& context) noexcept;
   static SharedCollective broadcast(Context& context, std::span<std::byte> bytes, int root) noexcept;
-  static SharedCollective all_reduce(Context& context, std::span<std::byte> values, Reduction reduction) noexcept;
+  static SharedCollective all_reduce(Context& context, std::span<std::byte> values,
+                                     detail::Reduction reduction) noexcept;
   /// One that this rank got wrong. The others may have begun it, and must not wait.
   static SharedCollective refused(Context& context) noexcept;
 
@@ -48,7 +50,7 @@ class SharedCollective final : public fabric::Watched {
   [[nodiscard]] bool ready() const noexcept override;
   [[nodiscard]] Status status() const noexcept { return status_; }
   /// The rank of the job that it waits for.
-  [[nodiscard]] int awaited() const noexcept { return context_->group().at(static_cast<int>(next_)); }
+  [[nodiscard]] int awaited() const noexcept { return job::rank_at(context_->group(), static_cast<int>(next_)); }
   /// Ends it before its time, unless other ranks may use this one's buffer still.
   void give_up() noexcept;
 
@@ -111,7 +113,7 @@ class SharedCollective final : public fabric::Watched {
   std::uint32_t round_;
   Phase phase_;
   std::span<std::byte> bytes_;
-  Reduction reduction_{};
+  detail::Reduction reduction_{};
   std::size_t root_ = no_root;
   std::size_t next_ = 0;  // the first member that was not there yet
   Awaited awaited_ = Awaited::nothing;

@@ -1,5 +1,6 @@
 #include "message/host_groups.hpp"
 
+#include "job/group.hpp"
 #include "job/session.hpp"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ std::vector<std::size_t> groups_by_host(const job::Session& session, const Group
   std::vector<std::size_t> group_of;
   std::size_t count = 0;
   for (int rank = 0; rank < group.size(); ++rank) {
-    std::size_t& number = number_of[static_cast<std::size_t>(session.host(group.at(rank)))];
+    std::size_t& number = number_of[static_cast<std::size_t>(session.host(job::rank_at(group, rank)))];
     if (number == none) number = count++;
     group_of.push_back(number);
   }

@@ -17,12 +17,6 @@ using fabric::Step;
 
 namespace {
 
-std::vector<int> ranks_up_to(int size) {
-  std::vector<int> ranks(static_cast<std::size_t>(size));
-  for (int rank = 0; rank < size; ++rank) ranks[static_cast<std::size_t>(rank)] = rank;
-  return ranks;
-}
-
 // Under the lock.
 bool is_own_and_unfinished(const Operation& operation) noexcept {
   return operation.asker == this_thread() && operation.state.load(std::memory_order_relaxed) != State::complete;
@@ -43,9 +37,9 @@ MessageRuntime::MessageRuntime(fabric::Engine& engine)
       blocked_in_retry_(held_to_.size()) {
   constexpr std::uint32_t world_id = 0;
   const fabric::BoardPlace first = engine.boards().take();  // the same on all ranks
-  std::vector<int> all = ranks_up_to(engine.session().size());
-  const std::vector<fabric::BoardPlace> places(Context::may_meet(*this, all) ? all.size() : 0, first);
-  world_ = std::make_shared<Context>(*this, Group(std::move(all)), world_id, places);
+  const Group all = Group::first(engine.session().size());
+  const std::vector<fabric::BoardPlace> places(Context::may_meet(*this, all.ranks()) ? all.ranks().size() : 0, first);
+  world_ = std::make_shared<Context>(*this, all, world_id, places);
 }
 
 MessageRuntime::~MessageRuntime() = default;
@@ -86,7 +80,7 @@ void MessageRuntime::have_tended(Operation& operation) {
   tended_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void MessageRuntime::scatter(Operation& operation, const Blocks& blocks) {
+void MessageRuntime::scatter(Operation& operation, const detail::Blocks& blocks) {
   have_tended(operation);
   operation.scattered = std::make_unique<Scattered>(blocks);
 }

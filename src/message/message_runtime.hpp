@@ -74,9 +74,9 @@ class MessageRuntime final : public fabric::Protocol {
   };
   void start_receive(Operation& operation, const Receive& what) noexcept;
   /// Waits as a probe when `wait`, else looks once.
-  std::optional<Result> probe(Context& context, int peer, int tag, bool wait) noexcept;
+  std::optional<Result<Envelope>> probe(Context& context, int peer, int tag, bool wait) noexcept;
   /// The same with an operation of kind matched_probe, to which the message then belongs.
-  std::optional<Result> matched_probe(Operation& operation, int peer, int tag, bool wait) noexcept;
+  std::optional<Result<Envelope>> matched_probe(Operation& operation, int peer, int tag, bool wait) noexcept;
   /// Starts the receive of a message that `operation`, a matched probe, has taken.
   void receive_matched(Operation& operation, std::span<std::byte> buffer) noexcept;
 
@@ -126,7 +126,7 @@ class MessageRuntime final : public fabric::Protocol {
   /// One that outlives the call that starts it.
   Operation* make_started(Operation::Kind kind, Context& context);
   /// Before it is started: its data lie in several places. Throws std::bad_alloc.
-  void scatter(Operation& operation, const Blocks& blocks);
+  void scatter(Operation& operation, const detail::Blocks& blocks);
   void free_operation(Operation* operation) noexcept;
 
   // fabric::Layer

@@ -1,5 +1,6 @@
 #include "message/operation.hpp"
 
+#include "job/group.hpp"
 #include "message/context.hpp"
 #include "message/scattered.hpp"
 #include "message/schedule.hpp"
@@ -59,10 +60,10 @@ void Operation::operator delete(void* memory) noexcept { spares.give(memory); }
 Operation::Operation(Kind what, Context& in) noexcept : kind(what), context(&in) {}
 Operation::~Operation() = default;  // where Schedule and Scattered are whole
 
-Result Operation::result() const noexcept {
+Result<Envelope> Operation::result() const noexcept {
   if (!met) return {status, {}};
-  const int source = context->group().position(static_cast<int>(head.source));
-  return {status, {source, static_cast<int>(head.tag), message_bytes(head)}};
+  const int source = job::position_in(context->group(), static_cast<int>(head.source));
+  return {status, {Rank{source}, Tag{head.tag}, message_bytes(head)}};
 }
 
 bool Operation::schedule_ready() const noexcept { return schedule->ready(); }

@@ -87,7 +87,7 @@ struct Operation {
   fabric::Head head;                     // send: to go; receive: as arrived
 
   /// How it ended. Made from `head` each time, which is sooner read than a copy that was just written in parts.
-  [[nodiscard]] Result result() const noexcept;
+  [[nodiscard]] Result<Envelope> result() const noexcept;
   /// Its asker would find something to do.
   [[nodiscard]] bool ready() const noexcept {
     const State now = state.load(std::memory_order_acquire);  // pairs with become()

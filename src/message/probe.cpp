@@ -39,7 +39,7 @@ bool MessageRuntime::cancel(Operation& operation) noexcept {
   return true;
 }
 
-std::optional<Result> MessageRuntime::probe(Context& context, int peer, int tag, bool wait_for_it) noexcept {
+std::optional<Result<Envelope>> MessageRuntime::probe(Context& context, int peer, int tag, bool wait_for_it) noexcept {
   Operation probe(Operation::Kind::probe, context);
   probe.peer = peer;
   probe.tag = tag;
@@ -51,7 +51,7 @@ std::optional<Result> MessageRuntime::probe(Context& context, int peer, int tag,
       probe.head = *head;
       probe.state.store(State::matched, std::memory_order_relaxed);
     } else if (cannot_complete(probe)) {
-      return Result{Status::peer_gone, {}};
+      return Result<Envelope>{Status::peer_gone, {}};
     } else if (!wait_for_it) {
       return std::nullopt;
     } else {
@@ -63,7 +63,7 @@ std::optional<Result> MessageRuntime::probe(Context& context, int peer, int tag,
   return probe.result();
 }
 
-std::optional<Result> MessageRuntime::matched_probe(Operation& operation, int peer, int tag,
+std::optional<Result<Envelope>> MessageRuntime::matched_probe(Operation& operation, int peer, int tag,
                                                     bool wait_for_it) noexcept {
   if (!wait_for_it) engine_.progress();
   start_receive(operation, {{}, peer, tag, operation.context->id()});

@@ -153,7 +153,8 @@ std::size_t MessageRuntime::arrive(std::span<const Head> heads) noexcept {
 
 void MessageRuntime::arrive(const Head& head, Arrivals& arrivals) noexcept {
   const bool sane = head.source < static_cast<std::uint32_t>(engine_.session().size()) &&
-                    head.inline_bytes <= fabric::inline_bytes_max && head.tag <= tag_max;
+                    head.inline_bytes <= fabric::inline_bytes_max &&
+                    head.tag <= static_cast<std::uint32_t>(Tag::max.value());
   if (!sane) [[unlikely]]
     return;  // a peer lies
   if (Operation* operation = posted_.take(head)) {

@@ -143,7 +143,7 @@ std::size_t wait_for(std::span<Request> requests, bool all) noexcept {
 
 Request& Request::operator=(Request&& other) noexcept {
   if (this != &other) {
-    wait();
+    (void)wait();
     operation_ = std::exchange(other.operation_, nullptr);
     result_ = other.result_;
   }
@@ -153,10 +153,10 @@ Request& Request::operator=(Request&& other) noexcept {
 void Request::abandon() noexcept {
   // The message may be one that only comes if this rank goes on, which an exception keeps it from.
   if (std::uncaught_exceptions() != 0) Requests::give_up(*this);
-  wait();
+  (void)wait();
 }
 
-Result Request::wait() noexcept {
+Result<Envelope> Request::wait() noexcept {
   if (operation_ != nullptr) {
     operation_->context->runtime().wait(*operation_, message::wait_of(*operation_));
     Requests::settle(*this);
@@ -164,7 +164,7 @@ Result Request::wait() noexcept {
   return result_;
 }
 
-std::optional<Result> Request::test() noexcept {
+std::optional<Result<Envelope>> Request::test() noexcept {
   if (operation_ == nullptr) return result_;
   message::MessageRuntime& runtime = operation_->context->runtime();
   runtime.adopt(*operation_);

@@ -8,7 +8,7 @@ namespace tonari::message {
 
 namespace {
 
-Extent measure_listed(const Blocks& blocks) noexcept {
+Extent measure_listed(const detail::Blocks& blocks) noexcept {
   Extent extent{.contiguous = true};
   const std::byte* end = nullptr;  // of what lies one behind the other so far
   for (const Block& block : std::span(blocks.listed, blocks.count)) {
@@ -24,7 +24,7 @@ Extent measure_listed(const Blocks& blocks) noexcept {
   return extent;
 }
 
-Extent measure_spaced(const Blocks& blocks, bool written) noexcept {
+Extent measure_spaced(const detail::Blocks& blocks, bool written) noexcept {
   if (blocks.count == 0 || blocks.block_elements == 0) return {.contiguous = true};
   if (blocks.block_elements > blocks.elements) return {Status::bounds};
   const std::size_t furthest = blocks.elements - blocks.block_elements;  // that the last block may begin
@@ -74,7 +74,7 @@ void move_blocks(std::byte* block, typename Way::Pointer packed, std::size_t str
 
 }  // namespace
 
-Extent measure(const Blocks& blocks, bool written) noexcept {
+Extent measure(const detail::Blocks& blocks, bool written) noexcept {
   return blocks.listed != nullptr ? measure_listed(blocks) : measure_spaced(blocks, written);
 }
 

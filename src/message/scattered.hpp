@@ -17,7 +17,7 @@ struct Extent {
 };
 
 /// `written`: it is to be received into, so evenly spaced blocks may not overlap.
-Extent measure(const Blocks& blocks, bool written) noexcept;
+Extent measure(const detail::Blocks& blocks, bool written) noexcept;
 
 /// Payload that has gaps on one side only is copied straight to or from the other by so many bytes at a time.
 inline constexpr std::size_t packed_bytes_max = 32 * 1024;
@@ -25,7 +25,7 @@ inline constexpr std::size_t packed_bytes_max = 32 * 1024;
 /// The user's data of an operation that lie in several places, as if they were one buffer. By the asker alone.
 class Scattered {
  public:
-  explicit Scattered(const Blocks& blocks) noexcept : blocks_(blocks) {}
+  explicit Scattered(const detail::Blocks& blocks) noexcept : blocks_(blocks) {}
 
   /// Copies bytes [offset, offset + bytes) out of or into the blocks. Cheap when it goes on where the last one ended.
   void pack(std::size_t offset, std::byte* to, std::size_t bytes) noexcept;
@@ -37,7 +37,7 @@ class Scattered {
   template <class Way>
   void move_listed(std::size_t offset, typename Way::Pointer packed, std::size_t bytes) noexcept;
 
-  Blocks blocks_;
+  detail::Blocks blocks_;
   // Where the last copy in a list ended.
   std::size_t offset_ = 0;
   const Block* block_ = blocks_.listed;

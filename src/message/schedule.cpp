@@ -1,5 +1,6 @@
 #include "message/schedule.hpp"
 
+#include "job/group.hpp"
 #include "message/message_runtime.hpp"
 
 #include <cstring>
@@ -21,7 +22,7 @@ void Schedule::receive(std::span<std::byte> bytes, int from) {
   rounds_.back().messages.push_back({bytes.data(), bytes.size(), from, false});
 }
 
-void Schedule::fold(std::span<std::byte> into, std::span<const std::byte> from, Reduction reduction) {
+void Schedule::fold(std::span<std::byte> into, std::span<const std::byte> from, detail::Reduction reduction) {
   rounds_.back().locals.push_back({into.data(), from.data(), into.size(), reduction});
 }
 
@@ -43,7 +44,7 @@ void Schedule::start_round(bool waited) {
     Operation* operation = runtime.make_operation(kind, context_);
     running_.push_back(operation);
     operation->waited.store(waited, std::memory_order_relaxed);
-    const int peer = context_.group().at(message.peer);
+    const int peer = job::rank_at(context_.group(), message.peer);
     if (message.is_send) {
       const std::size_t count = disagrees_ ? 0 : message.count;
       runtime.start_send(*operation, {{message.bytes, count}, peer, tag_, context_.collective_id()});
@@ -62,7 +63,7 @@ bool Schedule::finish_running(bool& retry) noexcept {
     retry = retry || step == Step::retry;
     if (step != Step::done) return false;
     const bool is_short = operation->status == Status::ok && operation->kind == Operation::Kind::receive &&
-                          operation->result().envelope.bytes < operation->bytes;
+                          operation->result().value.bytes < operation->bytes;
     const bool disagrees = is_short || operation->status == Status::truncated;
     disagrees_ = disagrees_ || disagrees;
     if (status_ == Status::ok) status_ = disagrees ? Status::invalid : operation->status;

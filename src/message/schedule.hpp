@@ -32,7 +32,7 @@ class Schedule {
   void send(std::span<const std::byte> bytes, int to);
   void receive(std::span<std::byte> bytes, int from);
   /// After the round's messages, in the order they are written down: into[i] = operation(into[i], from[i]).
-  void fold(std::span<std::byte> into, std::span<const std::byte> from, Reduction reduction);
+  void fold(std::span<std::byte> into, std::span<const std::byte> from, detail::Reduction reduction);
   /// The same, into = from.
   void copy(std::span<std::byte> into, std::span<const std::byte> from);
   void next_round() { rounds_.emplace_back(); }
@@ -72,7 +72,7 @@ class Schedule {
     std::byte* into;
     const std::byte* from;
     std::size_t bytes;
-    Reduction reduction;  // without a fold: a copy
+    detail::Reduction reduction;  // without a fold: a copy
   };
   struct Round {
     std::vector<Message> messages;

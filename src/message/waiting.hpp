@@ -49,7 +49,7 @@ struct WaitForOne {
     for_each_leaf(operation, [&](Operation& leaf) {
       if (!std::exchange(told, true)) runtime.waits_long(leaf, what);
     });
-    if (!told) runtime.waits_long(any_source, any_tag, what);
+    if (!told) runtime.waits_long(Rank::any.value(), Tag::any.value(), what);
   }
 };
 
@@ -68,7 +68,7 @@ struct WaitForShared {
     const bool none_ready = runtime.engine().watch(collective, sleeper);
     return runtime.attach_tended(sleeper) && none_ready;
   }
-  void slow() noexcept { runtime.waits_long(collective.awaited(), any_tag, what); }
+  void slow() noexcept { runtime.waits_long(collective.awaited(), Tag::any.value(), what); }
 };
 
 }  // namespace tonari::message

@@ -79,7 +79,7 @@ std::byte* AddressRange::agree(job::Session& session, Communicator& ranks) const
     if (attempt >= fixed_tries) {
       if (session.rank() == 0) mine = reserve(nullptr, bytes_);
       address[0] = reinterpret_cast<std::uint64_t>(mine);
-      if (ranks.broadcast(address, 0) != Status::ok) address[0] = 0;
+      if (ranks.broadcast(address, Rank{0}) != Status::ok) address[0] = 0;
     }
     if (mine == nullptr && address[0] != 0) mine = reserve(reinterpret_cast<void*>(address[0]), bytes_);
     if (all_have(ranks, mine)) return mine;

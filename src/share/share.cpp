@@ -25,12 +25,6 @@ Status with_sharing(Job& job, Status (SharedMemory::*call)()) noexcept {
 
 }  // namespace
 
-std::shared_ptr<Memory> make_memory(Job& job, std::uint64_t bytes, const ArrayOptions& options) {
-  return ShareRuntime::of(job.session()).sharing(job).make(job, bytes, options);
-}
-
-Communicator& ranks_of(Job& job) { return ShareRuntime::of(job.session()).sharing(job).ranks(); }
-
 Status barrier(Job& job) noexcept { return with_sharing(job, &SharedMemory::barrier); }
 
 Status release(Job& job, Others others) noexcept {
@@ -44,3 +38,15 @@ Status acquire(Job& job) noexcept {
 }
 
 }  // namespace tonari::share
+
+namespace tonari {
+
+using share::ShareRuntime;
+
+std::shared_ptr<detail::Memory> detail::make_memory(Job& job, std::uint64_t bytes, const ArrayOptions& options) {
+  return ShareRuntime::of(job.session()).sharing(job).make(job, bytes, options);
+}
+
+Communicator& detail::ranks_of(Job& job) { return ShareRuntime::of(job.session()).sharing(job).ranks(); }
+
+}  // namespace tonari

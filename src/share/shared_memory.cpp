@@ -70,7 +70,7 @@ SharedMemory::SharedMemory(Job& job, fabric::Engine& engine, Communicator& ranks
       ranks_(ranks),
       requests_(requests),
       send_queue_(send_queue),
-      rank_(job.rank()),
+      rank_(job.rank().value()),
       size_(job.size()),
       spread_(job.hosts() > 1),
       exceptions_(std::uncaught_exceptions()),
@@ -125,7 +125,7 @@ bool SharedMemory::is_alone() const noexcept {
 
 bool SharedMemory::unwinds() const noexcept { return std::uncaught_exceptions() > exceptions_; }
 
-std::shared_ptr<Memory> SharedMemory::make(Job& job, std::uint64_t bytes, const ArrayOptions& options) {
+std::shared_ptr<detail::Memory> SharedMemory::make(Job& job, std::uint64_t bytes, const ArrayOptions& options) {
   std::exception_ptr failure;
   std::optional<PagePlacement> plan;
   std::byte* start = nullptr;
@@ -143,7 +143,7 @@ std::shared_ptr<Memory> SharedMemory::make(Job& job, std::uint64_t bytes, const 
   } catch (...) {
     failure = std::current_exception();
   }
-  std::shared_ptr<Memory> made;
+  std::shared_ptr<detail::Memory> made;
   try {
     expect_same(agree(ranks_, failure, "a shared array",
                       facts_of(places_->taken(), bytes, options, plan ? plan->digest() : 0)));

@@ -37,10 +37,10 @@ class SharedMemory {
   ~SharedMemory();
 
   /// Collective. Throws SetupError.
-  std::shared_ptr<Memory> make(Job& job, std::uint64_t bytes, const ArrayOptions& options);
+  std::shared_ptr<detail::Memory> make(Job& job, std::uint64_t bytes, const ArrayOptions& options);
 
   struct Made {
-    std::shared_ptr<Memory> memory;
+    std::shared_ptr<detail::Memory> memory;
     std::uint64_t bytes;  // as the program has asked for them
   };
   /// The arrays that there are, in the order of their creation, the same in all ranks. Collective.
@@ -121,7 +121,7 @@ class SharedMemory {
   AddressRange range_;
   Window window_;
   struct MadeOnce {
-    std::weak_ptr<Memory> memory;
+    std::weak_ptr<detail::Memory> memory;
     std::uint64_t bytes;
   };
   std::vector<MadeOnce> made_;  // by collective calls

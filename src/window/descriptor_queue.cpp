@@ -1,6 +1,7 @@
 #include "window/descriptor_queue.hpp"
 
 #include "base/futex.hpp"
+#include "job/group.hpp"
 #include "job/signals.hpp"
 #include "window/window_runtime.hpp"
 
@@ -126,7 +127,7 @@ bool DescriptorQueue::is_long(const Descriptor& descriptor) const noexcept {
                                  [&](const GlobalAddress& each) { return access_->is_long(each, bytes); });
     }
     case Primitive::barrier_with_multicast: {
-      const auto self = static_cast<std::uint32_t>(access_->group().at(static_cast<int>(access_->self())));
+      const JobRank self = access_->group().at(Rank{access_->self()});
       return access_->is_long({access_->number(), self, 0}, descriptor.bytes * access_->size()) ||
              (access_->spans_hosts() && descriptor.bytes != 0);
     }
@@ -175,7 +176,7 @@ bool DescriptorQueue::resume(Descriptor& descriptor, Waits waited) noexcept {
 
 bool DescriptorQueue::begin_lock(Descriptor& descriptor) noexcept {
   descriptor.status =
-      access_->locks().begin(request_, static_cast<int>(descriptor.address.rank), descriptor.number, descriptor.mode);
+      access_->locks().begin(request_, descriptor.address.rank.value(), descriptor.number, descriptor.mode);
   return descriptor.status != Status::ok || step_lock(descriptor);
 }
 
@@ -218,12 +219,10 @@ Status DescriptorQueue::perform(Descriptor& d) noexcept {
     case Primitive::multicast: return access.multicast(d.targets, local(d));
     case Primitive::multicast_regions: return access.multicast_regions(d.targets, local(d), d.regions);
     case Primitive::flush: return access.flush();
-    case Primitive::unlock:
-      (void)access.flush();
-      return access.locks().unlock(static_cast<int>(d.address.rank), d.number);
+    case Primitive::unlock: (void)access.flush(); return access.locks().unlock(d.address.rank.value(), d.number);
     case Primitive::push_diff: {
-      const Difference difference = access.push_diff(d.address, local(d), {d.twin, d.bytes});
-      d.result = difference.bytes;
+      const Result<std::uint64_t> difference = access.push_diff(d.address, local(d), {d.twin, d.bytes});
+      d.result = difference.value;
       return difference.status;
     }
     case Primitive::atomic: {

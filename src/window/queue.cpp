@@ -86,16 +86,16 @@ Descriptor Descriptor::multicast_regions(std::span<const GlobalAddress> to, std:
   return made;
 }
 
-Descriptor Descriptor::lock(int home, std::uint32_t number, LockMode mode) noexcept {
+Descriptor Descriptor::lock(JobRank home, std::uint32_t number, LockMode mode) noexcept {
   Descriptor made;
   made.primitive = Primitive::lock;
-  made.address.rank = static_cast<std::uint32_t>(home);
+  made.address.rank = home;
   made.number = number;
   made.mode = mode;
   return made;
 }
 
-Descriptor Descriptor::unlock(int home, std::uint32_t number) noexcept {
+Descriptor Descriptor::unlock(JobRank home, std::uint32_t number) noexcept {
   Descriptor made = lock(home, number);
   made.primitive = Primitive::unlock;
   return made;
@@ -108,7 +108,7 @@ Descriptor Descriptor::barrier() noexcept {
 }
 
 Descriptor Descriptor::barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept {
-  return copy(Primitive::barrier_with_multicast, {0, 0, offset}, from.data(), from.size());
+  return copy(Primitive::barrier_with_multicast, {0, JobRank{}, offset}, from.data(), from.size());
 }
 
 Descriptor Descriptor::flush() noexcept {

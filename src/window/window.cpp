@@ -48,7 +48,7 @@ Window::~Window() = default;
 std::uint32_t Window::number() const noexcept { return access_->number(); }
 const Group& Window::group() const noexcept { return access_->group(); }
 std::span<std::byte> Window::local() const noexcept { return access_->local(); }
-std::uint64_t Window::bytes(int rank) const noexcept { return access_->bytes(rank); }
+std::uint64_t Window::bytes(JobRank rank) const noexcept { return access_->bytes(rank.value()); }
 bool Window::contains(GlobalAddress address, std::uint64_t bytes) const noexcept {
   return access_->contains(address, bytes);
 }
@@ -69,8 +69,8 @@ Status Window::push_regions(GlobalAddress to, std::span<const std::byte> from,
                             std::span<const Region> regions) noexcept {
   return access_->push_regions(to, from, regions);
 }
-Difference Window::push_diff(GlobalAddress to, std::span<const std::byte> from,
-                             std::span<const std::byte> twin) noexcept {
+Result<std::uint64_t> Window::push_diff(GlobalAddress to, std::span<const std::byte> from,
+                                        std::span<const std::byte> twin) noexcept {
   return access_->push_diff(to, from, twin);
 }
 Status Window::multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept {
@@ -90,27 +90,27 @@ std::uint64_t Window::notified(std::uint32_t notification) const noexcept { retu
 Status Window::wait_notified(std::uint32_t notification, std::uint64_t count) noexcept {
   return access_->wait_notified(notification, count);
 }
-Status Window::flush(int rank) noexcept { return access_->flush(rank); }
+Status Window::flush(JobRank rank) noexcept { return access_->flush(rank.value()); }
 Status Window::flush() noexcept { return access_->flush(); }
 
-Status Window::lock(int home, std::uint32_t number, LockMode mode) noexcept {
-  return access_->locks().lock(home, number, mode);
+Status Window::lock(JobRank home, std::uint32_t number, LockMode mode) noexcept {
+  return access_->locks().lock(home.value(), number, mode);
 }
-Status Window::try_lock(int home, std::uint32_t number, LockMode mode) noexcept {
-  return access_->locks().try_lock(home, number, mode);
+Status Window::try_lock(JobRank home, std::uint32_t number, LockMode mode) noexcept {
+  return access_->locks().try_lock(home.value(), number, mode);
 }
-Status Window::lock_for(std::chrono::nanoseconds limit, int home, std::uint32_t number) noexcept {
-  return access_->locks().lock_for(limit, home, number);
+Status Window::lock_for(std::chrono::nanoseconds limit, JobRank home, std::uint32_t number) noexcept {
+  return access_->locks().lock_for(limit, home.value(), number);
 }
-Status Window::unlock(int home, std::uint32_t number) noexcept {
+Status Window::unlock(JobRank home, std::uint32_t number) noexcept {
   (void)access_->flush();
-  return access_->locks().unlock(home, number);
+  return access_->locks().unlock(home.value(), number);
 }
 Status Window::barrier() noexcept { return access_->barrier(); }
 Status Window::barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept {
   return access_->barrier_with_multicast(offset, from);
 }
-Fetched<std::uint64_t> Window::apply_words(GlobalAddress at, const window::AtomicWords& words) noexcept {
+Result<std::uint64_t> Window::apply_words(GlobalAddress at, const detail::AtomicWords& words) noexcept {
   return access_->apply(at, words);
 }
 

@@ -1,6 +1,7 @@
 #include "window/window_runtime.hpp"
 
 #include "base/error.hpp"
+#include "job/group.hpp"
 #include "fabric/wait.hpp"
 #include "job/pool.hpp"
 #include "window/local/assisted_copy.hpp"
@@ -42,10 +43,12 @@ std::string objection(const job::Session& session, const Group& group, const Off
     return fmt::format("a window with {} locks and {} notifications: at most {} of each", options.locks,
                        options.notifications, locks_max);
   }
-  std::set<int> seen;
+  std::set<JobRank> seen;
   for (const auto& [rank, rights] : options.rights_of) {
-    if (group.position(rank) < 0) return fmt::format("rights of rank {}, which is not in the window's group", rank);
-    if (!seen.insert(rank).second) return fmt::format("rights of rank {} twice", rank);
+    if (!group.position(rank)) {
+      return fmt::format("rights of rank {}, which is not in the window's group", rank.value());
+    }
+    if (!seen.insert(rank).second) return fmt::format("rights of rank {} twice", rank.value());
   }
   return {};
 }
@@ -77,10 +80,10 @@ WindowRuntime& WindowRuntime::of(job::Session& session) {
 
 std::shared_ptr<WindowState> WindowRuntime::make(const Group& group, const Offer& offer) {
   job::Session& session = engine_.session();
-  if (group.position(session.rank()) < 0) {
+  if (job::position_in(group, session.rank()) < 0) {
     throw SetupError(fmt::format("making a window: rank {} is not in the group that it makes it with", session.rank()));
   }
-  if (!std::ranges::all_of(group.ranks(), [&session](int rank) { return rank < session.size(); })) {
+  if (!std::ranges::all_of(group.ranks(), [&session](JobRank rank) { return rank < session.size(); })) {
     throw SetupError(fmt::format("making a window: its group has ranks that the job of {} has not", session.size()));
   }
   const Making making = begin(group);
@@ -108,7 +111,10 @@ std::shared_ptr<WindowState> WindowRuntime::make(const Group& group, const Offer
 WindowRuntime::Making WindowRuntime::begin(const Group& group) {
   Making making{group, number_of(group)};
   making.sequence = rendezvous_.next(making.name);
-  for (const int rank : group.ranks()) (engine_.is_remote(rank) ? making.far : making.here).push_back(rank);
+  for (const JobRank member : group.ranks()) {
+    const int rank = member.value();
+    (engine_.is_remote(rank) ? making.far : making.here).push_back(rank);
+  }
   return making;
 }
 
@@ -169,7 +175,7 @@ WindowRuntime::LaidOut WindowRuntime::make_for_all(const Making& making) {
   bool refused = false;
   std::size_t joined = 0;
   for (const Head& head : rendezvous_.take(key, making.here)) {
-    const int position = group.position(static_cast<int>(head.source));
+    const int position = job::position_in(group, static_cast<int>(head.source));
     const auto join = head.as<Join>();
     gifts[static_cast<std::size_t>(position)] = gift_of(join);
     refused = refused || (join.flags & join_refused) != 0;
@@ -248,7 +254,10 @@ void WindowRuntime::wait_for_members(const Making& making, Header& header) {
     return header.ready.load(std::memory_order_seq_cst) == header.here;  // acquire: their lines
   };
   const auto one_is_not = [&] {
-    return rendezvous_.is_refused({making.name, making.sequence, Kind::window_ready}, making.group.ranks());
+    const auto is_refused_by = [&](const std::vector<int>& ranks) {
+      return rendezvous_.is_refused({making.name, making.sequence, Kind::window_ready}, ranks);
+    };
+    return is_refused_by(making.here) || is_refused_by(making.far);
   };
   fabric::wait_until(
       engine_, [&] { return all_are() || one_is_not() || first_gone(making) >= 0; }, job::Wait::window, -1);
@@ -267,9 +276,9 @@ bool WindowRuntime::is_gone(int rank) const noexcept {
 int WindowRuntime::first_gone(const Making& making) const noexcept {
   // The dead are counted as well.
   if (engine_.session().arena().header().left.load(std::memory_order_acquire) == 0) return -1;
-  const std::span<const int> ranks = making.group.ranks();
-  const auto found = std::ranges::find_if(ranks, [this](int rank) { return is_gone(rank); });
-  return found == ranks.end() ? -1 : *found;
+  const auto& ranks = making.group.ranks();
+  const auto found = std::ranges::find_if(ranks, [this](JobRank rank) { return is_gone(rank.value()); });
+  return found == ranks.end() ? -1 : found->value();
 }
 
 void WindowRuntime::throw_if_gone(const Making& making) const {
@@ -317,7 +326,7 @@ std::shared_ptr<WindowState> WindowRuntime::reach(GlobalAddress address) {
 std::shared_ptr<WindowState> WindowRuntime::reach_anew(GlobalAddress address) {
   const job::Session& session = engine_.session();
   const bool is_rank = address.rank < static_cast<std::uint32_t>(session.size());
-  const bool far = is_rank && engine_.is_remote(static_cast<int>(address.rank));
+  const bool far = is_rank && engine_.is_remote(address.rank.value());
   return far ? reach_remote(address) : reach_here(address);
 }
 
@@ -326,7 +335,7 @@ std::shared_ptr<WindowState> WindowRuntime::reach_here(GlobalAddress address) {
   job::Pool& pool = session.arena().pool();
   const std::uint32_t granule = address.window / static_cast<std::uint32_t>(session.domains());
   const auto refuse = [address](std::string_view why) {
-    throw SetupError(fmt::format("reaching window {} of rank {}: {}", address.window, address.rank, why));
+    throw SetupError(fmt::format("reaching window {} of rank {}: {}", address.window, address.rank.value(), why));
   };
   const auto is_rank = address.rank < static_cast<std::uint32_t>(session.size());
   const bool is_here = domain_of(address.window) == session.domain(session.rank());
@@ -343,7 +352,7 @@ std::shared_ptr<WindowState> WindowRuntime::reach_here(GlobalAddress address) {
   }
   if (holders == 0) refuse("it was freed");
   const auto let_go = [&header] { header.holders.fetch_sub(1, std::memory_order_release); };
-  if (layout.member(address.rank).state.load(std::memory_order_acquire) != PartState::present) {
+  if (layout.member(address.rank.index()).state.load(std::memory_order_acquire) != PartState::present) {
     let_go();
     refuse("it was freed, or is another rank's");
   }

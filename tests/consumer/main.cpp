@@ -10,8 +10,8 @@ int main() {
   const int previous = (world.rank() + world.size() - 1) % world.size();
 
   int number = -1;
-  auto received = world.start_receive(number, previous);
-  const auto sent = world.send(world.rank(), next);
+  auto received = world.start_receive(number, tonari::Rank{previous});
+  const auto sent = world.send(world.rank(), tonari::Rank{next});
 
   const bool right = received.wait().status == tonari::Status::ok && sent == tonari::Status::ok && number == previous;
   std::printf("rank %d of %d: %s\n", world.rank(), world.size(), right ? "right" : "wrong");

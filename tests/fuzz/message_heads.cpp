@@ -61,22 +61,22 @@ class Targets {
     target.room = target.bytes;
     const auto buffer = std::span(target.memory).subspan(margin, target.bytes);
     if (target.sends) {
-      target.request = world_.start_send(buffer, peer, tag, SendMode::when_posted);
+      target.request = world_.start_send(buffer, Rank{peer}, Tag{tag}, SendMode::when_posted);
     } else if (test::chance(random, 30)) {
       target.room = target.bytes / 5 * 2;
-      target.request = world_.start_receive(Strided{buffer, target.bytes / 5, 2, 5}, peer, any_tag);
+      target.request = world_.start_receive(Strided{buffer, target.bytes / 5, 2, 5}, Rank{peer}, Tag::any);
     } else {
-      target.request = world_.start_receive(buffer, test::chance(random, 50) ? peer : any_source, any_tag);
+      target.request = world_.start_receive(buffer, test::chance(random, 50) ? Rank{peer} : Rank::any, Tag::any);
     }
   }
   void check(Target& target) {
     if (!target.request) return;
-    const Result result = target.request->wait();
+    const Result<Envelope> result = target.request->wait();
     EXPECT_NE(to_string(result.status), "unknown");
     EXPECT_NE(result.status, Status::again);
     if (result.status == Status::ok || result.status == Status::truncated) {
-      EXPECT_GE(result.envelope.tag, target.sends ? any_tag : 0);
-      EXPECT_EQ(result.envelope.bytes > target.room, result.status == Status::truncated);
+      EXPECT_GE(result.value.tag, target.sends ? Tag::any : Tag{0});
+      EXPECT_EQ(result.value.bytes > target.room, result.status == Status::truncated);
     }
     const auto untouched = [](std::byte each) { return each == guard; };
     const std::span memory(target.memory);
@@ -100,7 +100,9 @@ void lie(Job& job, Communicator& control, bool any_address, std::uint64_t seed) 
     liars.emplace_back(job, test::Claims{liar, silent, readable, own, any_address},
                        seed * 2 + static_cast<std::uint64_t>(victim));
   }
-  const auto has_enough = [&](int rank) { return !job.alive(rank) || control.probe_now(rank, any_tag).has_value(); };
+  const auto has_enough = [&](int rank) {
+    return !job.alive(JobRank{rank}) || control.probe_now(Rank{rank}, Tag::any).has_value();
+  };
   while (!has_enough(0) || !has_enough(1)) {
     for (int i = 0; i < heads_between_looks; ++i) {
       const auto victim = static_cast<std::size_t>(i % honest_ranks);
@@ -112,7 +114,7 @@ void lie(Job& job, Communicator& control, bool any_address, std::uint64_t seed) 
 
 void talk(Communicator& world, Communicator& control, std::uint64_t seed) {
   std::optional<Communicator> pair = world.split(0, 0);
-  test::Random random(seed + static_cast<std::uint64_t>(world.rank()));
+  test::Random random(seed + static_cast<std::uint64_t>(world.rank().value()));
   Targets targets(world);
   for (int turn = 0; turn < test::rounds(6); ++turn) {
     const test::Plan plan(honest_ranks, 100, seed * 100 + static_cast<std::uint64_t>(turn));
@@ -121,7 +123,7 @@ void talk(Communicator& world, Communicator& control, std::uint64_t seed) {
     for (int i = 0; i < 50; ++i) targets.renew(random);
     test::require_ok(pair->barrier());
   }
-  for (const int each : {liar, silent}) test::require_ok(control.send(std::span<const int>(), each));
+  for (const int each : {liar, silent}) test::require_ok(control.send(std::span<const int>(), Rank{each}));
   targets.end();
   test::require_ok(pair->barrier());
 }
@@ -141,7 +143,7 @@ TEST_P(Lies, HarmNobodyButTheOneWhoTellsThem) {
     if (world.rank() < honest_ranks) return talk(world, control, test::seed());
     (void)world.split(-1, 0);
     if (world.rank() == liar) lie(job, control, any_address, test::seed());
-    for (const int each : {0, 1}) test::require_ok(control.receive(std::span<int>(), each).status);
+    for (const int each : {0, 1}) test::require_ok(control.receive(std::span<int>(), Rank{each}).status);
     throw Exposed{};  // what was begun in its name, or the liar's, is ended by a death only
   };
   EXPECT_THROW(run_as_threads(ranks, body, settings), Exposed);

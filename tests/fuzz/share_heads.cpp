@@ -68,7 +68,7 @@ struct Hints {
     const auto ticket = all.take();
     if (!ticket) return;
     all.give_back(ticket->index);
-    tickets[static_cast<std::size_t>(job.rank())] = std::uint64_t{ticket->generation} << 32 | ticket->index;
+    tickets[job.rank().index()] = std::uint64_t{ticket->generation} << 32 | ticket->index;
   }
 };
 
@@ -289,7 +289,7 @@ class Liar {
 
 GuardedOptions options_of(std::uint32_t number) {
   return {number % 2 == 0 ? OnWrite::invalidate : OnWrite::update, static_cast<Mover>(number % 3),
-          static_cast<int>(number / 2 % ranks)};
+          JobRank{number / 2 % ranks}};
 }
 
 /// What the ranks share. Mutexes and flags lie at the ranks in turn: not those that are used at the liar.
@@ -300,14 +300,14 @@ struct Shared {
         lock(job),
         came{share::flag(job), share::flag(job), share::flag(job)},
         count(job, 0),
-        values(job, long_bytes / sizeof(std::uint64_t), {OnWrite::update, Mover::owner_puts, 1}) {
+        values(job, long_bytes / sizeof(std::uint64_t), {OnWrite::update, Mover::owner_puts, JobRank{1}}) {
     for (std::uint32_t i = 0; i < tried_data; ++i) tried.emplace_back(job, i % 4 < 2 ? 8 : long_bytes, options_of(i));
   }
   static shared_array<std::uint64_t> array_of(Job& job, Object object) {
     ArrayOptions options;
     options.placement = Placement::by_function;
     options.home = [object](std::uint64_t offset) {
-      return object == of_liar ? liar : static_cast<int>(offset / share::page_bytes / 3 % honest_ranks);
+      return object == of_liar ? JobRank{liar} : JobRank{offset / share::page_bytes / 3 % honest_ranks};
     };
     options.homes_move = object == sure || object == wandering;
     options.writes_are_named = options.updates = object == updated;
@@ -327,7 +327,7 @@ struct Shared {
 class Honest {
  public:
   Honest(Job& job, Shared& shared, Hints& hints, std::uint64_t seed)
-      : job_(job), shared_(shared), hints_(hints), random_(seed + static_cast<std::uint64_t>(job.rank())) {}
+      : job_(job), shared_(shared), hints_(hints), random_(seed + static_cast<std::uint64_t>(job.rank().value())) {}
 
   void turn() {
     ++turn_;
@@ -367,7 +367,7 @@ class Honest {
 
  private:
   [[nodiscard]] shared_array<std::uint64_t>& array(Object object) { return shared_.arrays[object]; }
-  [[nodiscard]] std::size_t first() const { return 2 + static_cast<std::size_t>(job_.rank()); }
+  [[nodiscard]] std::size_t first() const { return 2 + job_.rank().index(); }
 
   // Whatever the liar has written there.
   void use_named() {
@@ -435,34 +435,35 @@ TEST_P(ShareLies, HarmNobodyButTheOneWhoTellsThem) {
     if (job.rank() == liar) {
       Liar tongue(job, hints, test::seed());
       const auto has_enough = [&](int rank) {
-        return !job.alive(rank) || control.probe_now(rank, any_tag).has_value();
+        return !job.alive(JobRank{rank}) || control.probe_now(Rank{rank}, Tag::any).has_value();
       };
       while (!has_enough(0) || !has_enough(1)) {
         for (int i = 0; i < heads_between_looks; ++i) tongue.tell(i % honest_ranks);
       }
       std::optional<guarded<int>> made_late;
       if (job.hosts() > 1) made_late.emplace(job, 0);
-      for (const int rank : {0, 0, 1, 1}) (void)control.receive(std::span<int>(), rank);  // they have made it, too
+      for (const int rank : {0, 0, 1, 1})
+        (void)control.receive(std::span<int>(), Rank{rank});  // they have made it, too
       throw Exposed{};
     }
     Honest honest(job, shared, hints, test::seed());
     for (int turn = 0; turn < test::rounds(8) && !HasFatalFailure(); ++turn) honest.turn();
     test::require(!HasFatalFailure(), "an honest rank failed");
-    require_ok(control.send(std::span<const int>(), liar));
+    require_ok(control.send(std::span<const int>(), Rank{liar}));
     std::optional<guarded<int>> made_late;
     if (job.hosts() > 1) made_late.emplace(job, 0);
-    require_ok(control.send(std::span<const int>(), liar));
-    EXPECT_EQ(control.receive(std::span<int>(), liar).status, Status::peer_gone);
+    require_ok(control.send(std::span<const int>(), Rank{liar}));
+    EXPECT_EQ(control.receive(std::span<int>(), Rank{liar}).status, Status::peer_gone);
 
     honest.expect_sure();
     if (!made_late) return;
     ++*made_late->write();
-    const int other = 1 - job.rank();
-    require_ok(control.send(std::span<const int>(), other));
-    require_ok(control.receive(std::span<int>(), other).status);
+    const int other = 1 - job.rank().value();
+    require_ok(control.send(std::span<const int>(), Rank{other}));
+    require_ok(control.receive(std::span<int>(), Rank{other}).status);
     EXPECT_EQ(*made_late->read(), honest_ranks);
-    require_ok(control.send(std::span<const int>(), other));  // who ends first takes its part of all along
-    require_ok(control.receive(std::span<int>(), other).status);
+    require_ok(control.send(std::span<const int>(), Rank{other}));  // who ends first takes its part of all along
+    require_ok(control.receive(std::span<int>(), Rank{other}).status);
   };
   EXPECT_THROW(run_as_threads(ranks, body, GetParam().settings), Exposed);
 }

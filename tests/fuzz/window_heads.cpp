@@ -137,7 +137,7 @@ class Liar {
     request.ticket = number32(0);
     request.generation = number32(1);
     request.service = static_cast<window::Service>(number(between(random_, 0, 6)));
-    request.operation = static_cast<window::AtomicOperation>(number(between(random_, 0, 6)));
+    request.operation = static_cast<detail::AtomicOperation>(number(between(random_, 0, 6)));
     request.carried = static_cast<std::uint8_t>(number(1));
     request.reserved = static_cast<std::uint8_t>(number(0));
     return request;
@@ -222,7 +222,7 @@ class Guarded {
 // windows come and go.
 void work(Job& job, Window& closed, std::uint64_t seed) {
   const Group pair = Group::first(honest_ranks);
-  const int other = 1 - job.rank();
+  const int other = 1 - job.rank().value();
   test::Random random(seed);  // the same on both
   std::uint64_t counted = 0;
   for (int turn = 0; turn < test::rounds(3); ++turn) {
@@ -231,19 +231,19 @@ void work(Job& job, Window& closed, std::uint64_t seed) {
       for (std::size_t i = 0; i < 6; ++i) {
         const std::size_t bytes = between(random, 0, 20'000);
         const std::uint64_t offset = 64 + between(random, 0, part_bytes - 64 - bytes);
-        const auto sent = test::pattern(bytes, i * 2 + static_cast<std::size_t>(job.rank()));
+        const auto sent = test::pattern(bytes, i * 2 + job.rank().index());
         std::vector<std::byte> got(bytes);
-        ASSERT_EQ(window->push(window->at(other, offset), sent), Status::ok);
-        ASSERT_EQ(window->pull(got, window->at(other, offset)), Status::ok);
+        ASSERT_EQ(window->push(window->at(JobRank{other}, offset), sent), Status::ok);
+        ASSERT_EQ(window->pull(got, window->at(JobRank{other}, offset)), Status::ok);
         ASSERT_TRUE(got == sent);
-        ASSERT_EQ(window->lock(1), Status::ok);
-        ASSERT_EQ(window->unlock(1), Status::ok);
+        ASSERT_EQ(window->lock(JobRank{1}), Status::ok);
+        ASSERT_EQ(window->unlock(JobRank{1}), Status::ok);
       }
     }
     for (int i = 0; i < 10; ++i) {
-      const auto fetched = closed.fetch_add(closed.at(other, 8), std::uint64_t{1});
+      const auto fetched = closed.fetch_add(closed.at(JobRank{other}, 8), std::uint64_t{1});
       ASSERT_EQ(fetched.status, Status::ok);
-      ASSERT_EQ(fetched.before, counted++);
+      ASSERT_EQ(fetched.value, counted++);
     }
     ASSERT_EQ(part.window.barrier(), Status::ok);
   }
@@ -260,7 +260,7 @@ TEST_P(WindowLies, HarmNobodyButTheOneWhoTellsThem) {
     const auto options = [&](Rights of_liar) {
       WindowOptions made;
       made.locks = 2;
-      if (job.rank() != liar) made.rights_of = {{liar, of_liar}};
+      if (job.rank() != liar) made.rights_of = {{JobRank{liar}, of_liar}};
       return made;
     };
     Guarded closed_memory{std::byte{0}};
@@ -272,7 +272,7 @@ TEST_P(WindowLies, HarmNobodyButTheOneWhoTellsThem) {
     if (job.rank() == liar) {
       Liar tongue(job, {closed.number(), shown.number(), open.number()}, test::seed());
       const auto has_enough = [&](int rank) {
-        return !job.alive(rank) || control.probe_now(rank, any_tag).has_value();
+        return !job.alive(JobRank{rank}) || control.probe_now(Rank{rank}, Tag::any).has_value();
       };
       while (!has_enough(0) || !has_enough(1)) {
         for (int i = 0; i < heads_between_looks; ++i) tongue.tell(i % honest_ranks);
@@ -281,8 +281,8 @@ TEST_P(WindowLies, HarmNobodyButTheOneWhoTellsThem) {
     }
     work(job, closed, test::seed());
     test::require(!testing::Test::HasFatalFailure(), "an honest rank failed");
-    test::require_ok(control.send(std::span<const int>(), liar));
-    EXPECT_EQ(control.receive(std::span<int>(), liar).status, Status::peer_gone);
+    test::require_ok(control.send(std::span<const int>(), Rank{liar}));
+    EXPECT_EQ(control.receive(std::span<int>(), Rank{liar}).status, Status::peer_gone);
     closed_memory.expect_margins();
     shown_memory.expect_margins();
     EXPECT_TRUE(std::ranges::all_of(shown_memory.bytes(), [](std::byte each) { return each == std::byte{1}; }));

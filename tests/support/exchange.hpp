@@ -31,34 +31,33 @@ inline constexpr int ready_tag = 100;
 
 inline void send_one(Communicator& world, int to, const Manner& manner, std::size_t bytes, int tag) {
   auto sent = pattern(bytes, bytes);
-  if (manner.posted) require_ok(world.receive(std::span<int>(), to, ready_tag).status);
+  if (manner.posted) require_ok(world.receive(std::span<int>(), Rank{to}, Tag{ready_tag}).status);
   if (manner.started) {
-    Request request = world.start_send(sent, to, tag, manner.mode);
+    Request request = world.start_send(sent, Rank{to}, Tag{tag}, manner.mode);
     require_ok(request.wait().status);
     require(request.complete(), "it is not complete after wait()");
   } else {
-    require_ok(world.send(sent, to, tag, manner.mode));
+    require_ok(world.send(sent, Rank{to}, Tag{tag}, manner.mode));
   }
   std::ranges::fill(sent, std::byte{0xee});  // ours again: the message may not change any more
 }
 
 inline void receive_one(Communicator& world, int from, const Manner& manner, std::size_t bytes, int tag) {
   std::vector<std::byte> received(bytes);
-  Result result;
+  Result<Envelope> result;
   if (manner.posted) {
-    Request request = world.start_receive(received, from, tag);
-    require_ok(world.send(std::span<const int>(), from, ready_tag));
+    Request request = world.start_receive(received, Rank{from}, Tag{tag});
+    require_ok(world.send(std::span<const int>(), Rank{from}, Tag{ready_tag}));
     result = request.wait();
   } else {
-    const Result found = world.probe(from, tag);
+    const Result<Envelope> found = world.probe(Rank{from}, Tag{tag});
     require_ok(found.status);
-    require(found.envelope.bytes == bytes, "the probe saw another length");
-    result = world.receive(received, from, tag);
+    require(found.value.bytes == bytes, "the probe saw another length");
+    result = world.receive(received, Rank{from}, Tag{tag});
   }
   require_ok(result.status);
-  require(result.envelope.source == from && result.envelope.tag == tag,
-          "it came from another rank or with another tag");
-  require(result.envelope.bytes == bytes, "another length came");
+  require(result.value.source == from && result.value.tag == tag, "it came from another rank or with another tag");
+  require(result.value.bytes == bytes, "another length came");
   require(received == pattern(bytes, bytes), std::to_string(bytes) + " bytes arrived changed");
 }
 

@@ -25,9 +25,9 @@ int run_rank(int argc, char** argv, const Act& act) {
     Job job;
     try {
       act(job, std::vector<std::string>(argv + 1, argv + argc));
-      say(name(job.rank()) + " did it");
+      say(name(job.rank().value()) + " did it");
     } catch (const std::exception& failure) {
-      std::fprintf(stderr, "%s: %s\n", name(job.rank()).c_str(), failure.what());
+      std::fprintf(stderr, "%s: %s\n", name(job.rank().value()).c_str(), failure.what());
       throw;
     }
   } catch (const std::exception&) {

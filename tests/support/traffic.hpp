@@ -45,8 +45,8 @@ class Player {
  public:
   Player(Communicator& world, const Plan& plan, std::uint64_t seed)
       : world_(world),
-        random_(seed * 31 + static_cast<std::uint64_t>(world.rank())),
-        to_send_(plan.by_sender[static_cast<std::size_t>(world.rank())]),
+        random_(seed * 31 + static_cast<std::uint64_t>(world.rank().value())),
+        to_send_(plan.by_sender[world.rank().index()]),
         is_dead_(plan.by_sender.size()) {
     for (const auto& sent : plan.by_sender) {
       auto& from_one = due_.emplace_back();
@@ -62,7 +62,7 @@ class Player {
     while (is_due() || sent_ < to_send_.size()) {
       send_some(between(random_, 0, 8));
       if (!is_due()) continue;
-      const int source = chance(random_, 50) ? any_source : random_source();
+      const Rank source = chance(random_, 50) ? Rank::any : Rank{random_source()};
       Request request = world_.start_receive(received_, source);
       while (!request.test().has_value()) {
         if (sent_ == to_send_.size()) {
@@ -71,13 +71,13 @@ class Player {
           send_some(1);  // what we wait for may depend on it
         }
       }
-      const Result result = request.wait();
+      const Result<Envelope> result = request.wait();
       if (result.status == Status::ok) {
-        check(result.envelope);
+        check(result.value);
       } else {
         require(result.status == Status::peer_gone, "a receive answered " + std::string(to_string(result.status)));
         // The copy of a payload may find its sender gone before anyone has said so.
-        while (result.envelope.source >= 0 && alive(result.envelope.source)) std::this_thread::yield();
+        while (result.value.source >= 0 && alive(result.value.source.value())) std::this_thread::yield();
         forget_dead(alive);
       }
     }
@@ -105,12 +105,12 @@ class Player {
       const Plan::Message& message = to_send_[sent_];
       buffers_.push_back(pattern(message.bytes, message.number));
       const auto mode = chance(random_, 20) ? SendMode::when_posted : SendMode::standard;
-      sends_.push_back(world_.start_send(buffers_.back(), message.to, message.tag, mode));
+      sends_.push_back(world_.start_send(buffers_.back(), Rank{message.to}, Tag{message.tag}, mode));
     }
   }
   void check(const Envelope& envelope) {
-    auto& from_one = due_.at(static_cast<std::size_t>(envelope.source));
-    if (from_one.empty() && is_dead_[static_cast<std::size_t>(envelope.source)]) return;  // sent before it died
+    auto& from_one = due_.at(envelope.source.index());
+    if (from_one.empty() && is_dead_[envelope.source.index()]) return;  // sent before it died
     require(!from_one.empty(), "a message too many came");
     const Plan::Message expected = from_one.back();
     from_one.pop_back();

@@ -161,8 +161,8 @@ TEST_P(FarPackedStore, AnswersOtherBytesForThoseOfALiar) {
     Random random(test::seed());
     const Bytes pages = some_pages(random, block_pages);
     ASSERT_EQ(packed.store(0, pages), Status::ok);
-    for (std::uint64_t at = 0; at < window.bytes(1); at += mib) {
-      ASSERT_EQ(window.push(window.at(1, at), test::pattern(mib, random())), Status::ok);
+    for (std::uint64_t at = 0; at < window.bytes(JobRank{1}); at += mib) {
+      ASSERT_EQ(window.push(window.at(JobRank{1}, at), test::pattern(mib, random())), Status::ok);
     }
     for (std::size_t page = 0; page < block_pages; ++page) {
       const Bytes found = fetched(packed, page * page_bytes, page_bytes);

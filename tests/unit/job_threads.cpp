@@ -68,7 +68,7 @@ TEST(Threads, EachIsARankOfItsOwn) {
     EXPECT_EQ(job.size(), 5);
     EXPECT_TRUE(job.session().threads());
     EXPECT_TRUE(job.session().direct_copies());
-    seen[static_cast<std::size_t>(job.rank())] += 1;
+    seen[job.rank().index()] += 1;
   });
 
   EXPECT_EQ(seen, std::vector<int>(5, 1));
@@ -189,7 +189,7 @@ TEST(Threads, ExceptionOfARankIsThrownAgainAndToldToTheOthers) {
       if (job.rank() == 1) throw std::runtime_error("the cause");
       Recorder& recorder = recorder_of(job);
       EXPECT_TRUE(eventually([&] { return recorder.has_died(1); }));
-      EXPECT_FALSE(job.alive(1));
+      EXPECT_FALSE(job.alive(JobRank{1}));
       ++told;
       throw std::logic_error("a consequence");
     });
@@ -206,7 +206,7 @@ TEST(Threads, DeathHandlerHearsOfEachDeathOnce) {
 
   const auto run = [&] {
     run_as_threads(4, [&](Job& job) {
-      if (job.rank() != 0) throw std::runtime_error("rank " + std::to_string(job.rank()));
+      if (job.rank() != 0) throw std::runtime_error("rank " + to_string(job.rank()));
       job.on_death([&](const Death& death) {
         {
           const std::lock_guard guard(mutex);
@@ -234,7 +234,7 @@ TEST(Threads, HandlerSetAfterADeathHearsOfIt) {
   const auto run = [&] {
     run_as_threads(2, [&](Job& job) {
       if (job.rank() == 1) throw std::runtime_error("early");
-      EXPECT_TRUE(eventually([&] { return !job.alive(1); }));
+      EXPECT_TRUE(eventually([&] { return !job.alive(JobRank{1}); }));
       job.on_death([&](const Death&) { heard.count_down(); });
       heard.wait();
     });
@@ -248,12 +248,12 @@ TEST(Threads, SettingsHoldForOneJob) {
                  [](Job& job) {
                    EXPECT_EQ(job.session().arena().header().ring_slots, 64);
                    EXPECT_EQ(job.hosts(), 2);
-                   EXPECT_EQ(job.host(1), 1);
+                   EXPECT_EQ(job.host(JobRank{1}), 1);
                  },
                  {"TONARI_RING_SLOTS=64", "TONARI_APART=memory"});
   run_as_threads(2, [](Job& job) {
     EXPECT_EQ(job.hosts(), 1);
-    EXPECT_EQ(job.host(1), 0);
+    EXPECT_EQ(job.host(JobRank{1}), 0);
   });
 }
 
@@ -273,7 +273,7 @@ TEST(Job, AloneIsAJobOfOneAndSeveralLiveSideBySide) {
   EXPECT_EQ(first.rank(), 0);
   EXPECT_EQ(first.size(), 1);
   EXPECT_EQ(second.size(), 1);
-  EXPECT_TRUE(first.alive(0));
+  EXPECT_TRUE(first.alive(JobRank{0}));
   EXPECT_EQ(first.statistics().messages_sent, 0);
 }
 
@@ -289,7 +289,7 @@ TEST(Job, DestroyedByAForkedChildStaysWithItsParent) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
 
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 5);
-  EXPECT_TRUE(job->alive(0));
+  EXPECT_TRUE(job->alive(JobRank{0}));
   EXPECT_EQ(job->session().block().phase, job::Phase::running);
 }
 

@@ -31,8 +31,8 @@ TEST_P(Collectives, ThatOneRankGotWrongDoNotDisturbTheNext) {
       std::vector<std::byte> all(2 * bytes);  // too short for three parts
       const std::span<int> nothing;           // of which a send waits for nobody, whatever the settings
 
-      EXPECT_EQ(world.gather(mine, all, 1), wrong ? Status::invalid : Status::ok);
-      EXPECT_EQ(world.broadcast(nothing, wrong ? 99 : 0), wrong ? Status::invalid : Status::ok);
+      EXPECT_EQ(world.gather(mine, all, Rank{1}), wrong ? Status::invalid : Status::ok);
+      EXPECT_EQ(world.broadcast(nothing, Rank{wrong ? 99 : 0}), wrong ? Status::invalid : Status::ok);
 
       int sum = 1;
       EXPECT_EQ(world.all_reduce(sum), Status::ok);
@@ -47,12 +47,12 @@ TEST_P(Collectives, MoveWhatASerialReferenceMoves) {
       std::size_t turn = 0;
       for (const std::size_t bytes : sizes) {
         for (int root = 0; root < ranks; root += 1 + ranks / 4, ++turn) {
-          auto values = part(world.rank(), turn, bytes);
+          auto values = part(world.rank().value(), turn, bytes);
           const auto mine = values;
           std::vector<std::byte> all(world.rank() == root ? bytes * static_cast<std::size_t>(ranks) : 0);
 
-          ASSERT_EQ(world.gather(mine, all, root), Status::ok);
-          ASSERT_EQ(world.broadcast(values, root), Status::ok);
+          ASSERT_EQ(world.gather(mine, all, Rank{root}), Status::ok);
+          ASSERT_EQ(world.broadcast(values, Rank{root}), Status::ok);
 
           ASSERT_TRUE(values == part(root, turn, bytes)) << bytes << " bytes from " << root << " of " << ranks;
           for (int rank = 0; world.rank() == root && rank < ranks; ++rank) {
@@ -89,7 +89,7 @@ std::vector<std::byte> all_parts(std::size_t turn, std::span<const std::size_t> 
 TEST_P(Collectives, GatherAndScatterPartsOfAllSizes) {
   for (int ranks = 1; ranks <= ranks_max; ++ranks) {
     run(ranks, [ranks](Communicator& world) {
-      const auto me = static_cast<std::size_t>(world.rank());
+      const auto me = world.rank().index();
       for (const std::size_t bytes : {0, 1, 48, 3000, 60001}) {
         const std::vector<std::size_t> equal(static_cast<std::size_t>(ranks), bytes);
         const auto uneven = uneven_counts(ranks, bytes);
@@ -102,12 +102,12 @@ TEST_P(Collectives, GatherAndScatterPartsOfAllSizes) {
           std::vector<std::byte> mine_uneven(uneven[me]);
           std::vector<std::byte> all(is_root ? sum_of(uneven) : 0);
 
-          ASSERT_EQ(world.scatter(is_root ? expected : all, mine, root), Status::ok);
-          ASSERT_EQ(world.scatter_v(is_root ? expected_uneven : all, uneven, mine_uneven, root), Status::ok);
-          ASSERT_EQ(world.gather_v(mine_uneven, all, uneven, root), Status::ok);
+          ASSERT_EQ(world.scatter(is_root ? expected : all, mine, Rank{root}), Status::ok);
+          ASSERT_EQ(world.scatter_v(is_root ? expected_uneven : all, uneven, mine_uneven, Rank{root}), Status::ok);
+          ASSERT_EQ(world.gather_v(mine_uneven, all, uneven, Rank{root}), Status::ok);
 
-          ASSERT_TRUE(mine == part(world.rank(), turn, bytes));
-          ASSERT_TRUE(mine_uneven == part(world.rank(), turn, uneven[me]));
+          ASSERT_TRUE(mine == part(world.rank().value(), turn, bytes));
+          ASSERT_TRUE(mine_uneven == part(world.rank().value(), turn, uneven[me]));
           if (is_root) {
             ASSERT_TRUE(all == expected_uneven);
           }
@@ -138,12 +138,13 @@ TEST_P(Collectives, ExchangePartsOfAllSizes) {
         std::vector<std::size_t> to;
         std::vector<std::size_t> from;
         for (int other = 0; other < ranks; ++other) {
-          to.push_back(count(world.rank(), other, scale));
-          from.push_back(count(other, world.rank(), scale));
-          sent.insert(sent.end(), to.back(), value(world.rank(), other));
-          expected.insert(expected.end(), from.back(), value(other, world.rank()));
-          equal.insert(equal.end(), static_cast<std::size_t>(scale), value(world.rank(), other));
-          equal_expected.insert(equal_expected.end(), static_cast<std::size_t>(scale), value(other, world.rank()));
+          to.push_back(count(world.rank().value(), other, scale));
+          from.push_back(count(other, world.rank().value(), scale));
+          sent.insert(sent.end(), to.back(), value(world.rank().value(), other));
+          expected.insert(expected.end(), from.back(), value(other, world.rank().value()));
+          equal.insert(equal.end(), static_cast<std::size_t>(scale), value(world.rank().value(), other));
+          equal_expected.insert(equal_expected.end(), static_cast<std::size_t>(scale),
+                                value(other, world.rank().value()));
         }
         std::vector<int> received(expected.size(), -1);
         std::vector<int> equal_received(equal_expected.size(), -1);
@@ -167,16 +168,16 @@ TEST(CollectiveArguments, ThatDoNotFitAnswerInvalidAndStartNothing) {
     const std::vector<std::size_t> too_many{2, 3};
     const std::vector<std::size_t> overflow{2, ~std::size_t{0}};
     const std::vector<std::size_t> of_three{1, 1, 1};
-    EXPECT_EQ(world.reduce(some, 2), Status::invalid);
-    EXPECT_EQ(world.scatter(some, others, -1), Status::invalid);
+    EXPECT_EQ(world.reduce(some, Rank{2}), Status::invalid);
+    EXPECT_EQ(world.scatter(some, others, Rank{-1}), Status::invalid);
     EXPECT_EQ(world.all_gather(some, others), Status::invalid);
     EXPECT_EQ(world.all_to_all(std::vector<int>(3), others), Status::invalid);
     for (const auto& counts : {too_many, overflow, of_three}) {
       EXPECT_EQ(world.all_gather_v(some, others, counts), Status::invalid);
       EXPECT_EQ(world.all_to_all_v(some, counts, others, good), Status::invalid);
       EXPECT_EQ(world.all_to_all_v(some, good, others, counts), Status::invalid);
-      EXPECT_EQ(world.gather_v(some, others, counts, 0), world.rank() == 0 ? Status::invalid : Status::ok);
-      EXPECT_EQ(world.scatter_v(some, counts, others, 0), Status::invalid);
+      EXPECT_EQ(world.gather_v(some, others, counts, Rank{0}), world.rank() == 0 ? Status::invalid : Status::ok);
+      EXPECT_EQ(world.scatter_v(some, counts, others, Rank{0}), Status::invalid);
     }
     ASSERT_EQ(world.barrier(), Status::ok);
   });
@@ -201,7 +202,7 @@ TEST_P(Collectives, ReduceInTheOrderOfRanks) {
     run(ranks, [ranks](Communicator& world) {
       for (const std::size_t count : {0, 1, 3, 255, 700, 7001}) {
         std::vector<Affine> values(count);
-        for (std::size_t i = 0; i < count; ++i) values[i] = affine_of(world.rank(), i);
+        for (std::size_t i = 0; i < count; ++i) values[i] = affine_of(world.rank().value(), i);
 
         ASSERT_EQ(world.all_reduce(values, then), Status::ok);
 
@@ -225,10 +226,10 @@ TEST_P(Collectives, ReduceToOneAndScanInTheOrderOfRanks) {
       };
       for (const std::size_t count : {0, 1, 3, 700, 7001}) {
         std::vector<Affine> mine(count);
-        for (std::size_t i = 0; i < count; ++i) mine[i] = affine_of(world.rank(), i);
+        for (std::size_t i = 0; i < count; ++i) mine[i] = affine_of(world.rank().value(), i);
         for (int root = 0; root < ranks; root += 1 + ranks / 3) {
           auto values = mine;
-          ASSERT_EQ(world.reduce(values, root, then), Status::ok);
+          ASSERT_EQ(world.reduce(values, Rank{root}, then), Status::ok);
           for (std::size_t i = 0; i < count; ++i) {
             ASSERT_EQ(values[i], world.rank() == root ? up_to(ranks - 1, i) : mine[i]);
           }
@@ -239,8 +240,8 @@ TEST_P(Collectives, ReduceToOneAndScanInTheOrderOfRanks) {
         ASSERT_EQ(world.exclusive_scan(exclusive, then), Status::ok);
         ASSERT_EQ(scan.wait().status, Status::ok);
         for (std::size_t i = 0; i < count; ++i) {
-          ASSERT_EQ(values[i], up_to(world.rank(), i));
-          ASSERT_EQ(exclusive[i], world.rank() == 0 ? mine[i] : up_to(world.rank() - 1, i));
+          ASSERT_EQ(values[i], up_to(world.rank().value(), i));
+          ASSERT_EQ(exclusive[i], world.rank() == 0 ? mine[i] : up_to(world.rank().value() - 1, i));
         }
       }
     });
@@ -265,7 +266,7 @@ TEST_P(Collectives, RoundTheSameEachTimeAndOnEveryRank) {
         std::vector<double> values(count);
         std::vector<double> in_order(count);
         for (std::size_t i = 0; i < count; ++i) {
-          values[i] = value_of(world.rank(), i);
+          values[i] = value_of(world.rank().value(), i);
           in_order[i] = value_of_host(0, ranks, i);
           for (int rank = of_host; rank < ranks; rank += of_host) in_order[i] += value_of_host(rank, ranks, i);
         }
@@ -283,12 +284,12 @@ TEST_P(Collectives, WithLengthsThatDisagreeLeaveNobodyWaiting) {
   using Call = std::function<Status(Communicator&, std::span<int>)>;
   constexpr std::plus<> plus;
   const std::vector<Call> calls{
-      [&](Communicator& world, std::span<int> values) { return world.reduce(values, 0, plus); },
-      [&](Communicator& world, std::span<int> values) { return world.reduce(values, 2, plus); },
+      [&](Communicator& world, std::span<int> values) { return world.reduce(values, Rank{0}, plus); },
+      [&](Communicator& world, std::span<int> values) { return world.reduce(values, Rank{2}, plus); },
       [&](Communicator& world, std::span<int> values) { return world.scan(values, plus); },
       [&](Communicator& world, std::span<int> values) { return world.exclusive_scan(values, plus); },
       [&](Communicator& world, std::span<int> values) { return world.all_reduce(values); },
-      [&](Communicator& world, std::span<int> values) { return world.broadcast(values, 1); },
+      [&](Communicator& world, std::span<int> values) { return world.broadcast(values, Rank{1}); },
   };
   run(5, [&](Communicator& world) {
     for (const Call& call : calls) {
@@ -310,13 +311,13 @@ double larger(double a, double b) { return a > b ? a : b; }
 
 TEST(CollectiveArguments, MayBeAFunction) {
   test::as_ranks(3, [](Communicator& world) {
-    double value = world.rank();
+    double value = world.rank().value();
     ASSERT_EQ(world.all_reduce(value, larger), Status::ok);
     EXPECT_EQ(value, 2);
-    value = -world.rank();
+    value = -world.rank().value();
     ASSERT_EQ(world.start_all_reduce(value, larger).wait().status, Status::ok);
     EXPECT_EQ(value, 0);
-    value = world.rank();
+    value = world.rank().value();
     ASSERT_EQ(world.all_reduce(value, &larger), Status::ok);
     EXPECT_EQ(value, 2);
   });
@@ -328,23 +329,23 @@ TEST_P(Collectives, StartedTogetherEndInAnyOrder) {
     run(ranks, [ranks](Communicator& world) {
       Communicator other = world.duplicate();
       test::Random random(test::seed() +
-                          static_cast<std::uint64_t>(world.rank()));  // another order of waiting on each rank
+                          static_cast<std::uint64_t>(world.rank().value()));  // another order of waiting on each rank
       for (int turn = 0; turn < test::rounds(10); ++turn) {
         const int root = turn % ranks;
         std::vector<int> sent(5000, world.rank() == root ? turn : -1);
         std::vector<int> sent_too(30, world.rank() == root ? turn + 1 : -1);
         std::vector<int> gathered(static_cast<std::size_t>(ranks));
-        long sum = world.rank();
-        long product = world.rank() + 1;
-        const int mine = world.rank() + turn;
+        long sum = world.rank().value();
+        long product = world.rank().value() + 1;
+        const int mine = world.rank().value() + turn;
         constexpr std::multiplies<> times;
         std::vector<Request> requests;
-        requests.push_back(world.start_broadcast(sent, root));
+        requests.push_back(world.start_broadcast(sent, Rank{root}));
         requests.push_back(other.start_all_reduce(product, times));
         requests.push_back(world.start_all_reduce(sum));
         requests.push_back(world.start_barrier());
-        requests.push_back(other.start_broadcast(sent_too, root));
-        requests.push_back(world.start_gather(mine, gathered, root));
+        requests.push_back(other.start_broadcast(sent_too, Rank{root}));
+        requests.push_back(world.start_gather(mine, gathered, Rank{root}));
 
         std::shuffle(requests.begin(), requests.end(), random);
         if (turn % 3 == 0) {
@@ -374,14 +375,14 @@ TEST_P(Collectives, StartedMoveOnWhileTheirRankWaitsForAnotherMessage) {
   // Rank 2 hands on what rank 0 broadcasts to rank 3, which answers rank 2 only when it has it.
   run(4, [](Communicator& world) {
     std::vector<int> values(20000, world.rank() == 0 ? 7 : 0);
-    Request broadcast = world.start_broadcast(values, 0);
+    Request broadcast = world.start_broadcast(values, Rank{0});
     int answer = 0;
     if (world.rank() == 2) {
-      ASSERT_EQ(world.receive(answer, 3).status, Status::ok);
+      ASSERT_EQ(world.receive(answer, Rank{3}).status, Status::ok);
     }
     ASSERT_EQ(broadcast.wait().status, Status::ok);
     if (world.rank() == 3) {
-      ASSERT_EQ(world.send(answer, 2), Status::ok);
+      ASSERT_EQ(world.send(answer, Rank{2}), Status::ok);
     }
     ASSERT_EQ(values, std::vector<int>(20000, 7));
   });
@@ -391,7 +392,7 @@ TEST_P(Collectives, DoNotMeetMessagesOrEachOther) {
   // The same tags and ranks in three communicators and beside collectives.
   run(4, [](Communicator& world) {
     Communicator copy = world.duplicate();
-    auto half = world.split(world.rank() % 2, -world.rank());
+    auto half = world.split(world.rank().value() % 2, -world.rank().value());
     ASSERT_TRUE(half.has_value());
     ASSERT_EQ(half->size(), 2);
     ASSERT_EQ(half->rank(), world.rank() < 2 ? 1 : 0);  // by falling rank
@@ -402,20 +403,20 @@ TEST_P(Collectives, DoNotMeetMessagesOrEachOther) {
     std::vector<Request> requests;
     for (std::size_t which = 0; which < 3; ++which) {
       Communicator& each = *communicators[which];
-      const int next = (each.rank() + 1) % each.size();
+      const int next = (each.rank().value() + 1) % each.size();
       for (int i = 0; i < 3; ++i) {
-        requests.push_back(each.start_receive(received[which][static_cast<std::size_t>(i)], any_source, i));
+        requests.push_back(each.start_receive(received[which][static_cast<std::size_t>(i)], Rank::any, Tag{i}));
       }
       for (int i = 2; i >= 0; --i) {
-        const int value = static_cast<int>(which) * 100 + each.rank() * 10 + i;
-        ASSERT_EQ(each.send(value, next, i), Status::ok);
+        const int value = static_cast<int>(which) * 100 + each.rank().value() * 10 + i;
+        ASSERT_EQ(each.send(value, Rank{next}, Tag{i}), Status::ok);
       }
     }
     ASSERT_EQ(world.barrier(), Status::ok);
     ASSERT_EQ(wait_all(requests), Status::ok);
     for (std::size_t which = 0; which < 3; ++which) {
       Communicator& each = *communicators[which];
-      const int previous = (each.rank() + each.size() - 1) % each.size();
+      const int previous = (each.rank().value() + each.size() - 1) % each.size();
       for (int i = 0; i < 3; ++i) {
         ASSERT_EQ(received[which][static_cast<std::size_t>(i)], static_cast<int>(which) * 100 + previous * 10 + i);
       }
@@ -428,22 +429,22 @@ TEST(CollectivesThatFail, DoSoOnlyWhenNoneOfTheirBuffersIsInUse) {
   as_ranks(3, [](Communicator& world) {
     std::array<int, 2> both{11, 12};
     std::array<int, 3> all{};
-    const int mine = world.rank() + 10;
+    const int mine = world.rank().value() + 10;
     int go = 0;
     if (world.rank() == 0) {
-      Request request = world.start_gather(mine, all, 0);
-      ASSERT_EQ(world.receive(go, 1).status, Status::ok);  // rank 1's part is here
+      Request request = world.start_gather(mine, all, Rank{0});
+      ASSERT_EQ(world.receive(go, Rank{1}).status, Status::ok);  // rank 1's part is here
       ASSERT_FALSE(request.test().has_value());
       ASSERT_FALSE(request.test().has_value());
-      ASSERT_EQ(world.send(go, 2), Status::ok);
+      ASSERT_EQ(world.send(go, Rank{2}), Status::ok);
       ASSERT_EQ(request.wait().status, Status::invalid);
       ASSERT_EQ(all[2], 12);
     } else if (world.rank() == 1) {
-      ASSERT_EQ(world.gather(both, all, 0), Status::ok);
-      ASSERT_EQ(world.send(go, 0), Status::ok);
+      ASSERT_EQ(world.gather(both, all, Rank{0}), Status::ok);
+      ASSERT_EQ(world.send(go, Rank{0}), Status::ok);
     } else {
-      ASSERT_EQ(world.receive(go, 0).status, Status::ok);
-      ASSERT_EQ(world.gather(mine, all, 0), Status::ok);
+      ASSERT_EQ(world.receive(go, Rank{0}).status, Status::ok);
+      ASSERT_EQ(world.gather(mine, all, Rank{0}), Status::ok);
     }
   });
 }

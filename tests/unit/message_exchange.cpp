@@ -38,14 +38,14 @@ TEST_P(Message, ReachesItsOwnSender) {
       const auto sent = pattern(bytes, bytes);
       std::vector<std::byte> received(bytes);
 
-      Request receive = world.start_receive(received, 0, 3);
-      ASSERT_EQ(world.send(sent, 0, 3), Status::ok);
+      Request receive = world.start_receive(received, Rank{0}, Tag{3});
+      ASSERT_EQ(world.send(sent, Rank{0}, Tag{3}), Status::ok);
       ASSERT_EQ(receive.wait().status, Status::ok);
       ASSERT_TRUE(received == sent);
 
       std::ranges::fill(received, std::byte{});
-      Request send = world.start_send(sent, 0, 4);
-      ASSERT_EQ(world.receive(received, 0, 4).status, Status::ok);
+      Request send = world.start_send(sent, Rank{0}, Tag{4});
+      ASSERT_EQ(world.receive(received, Rank{0}, Tag{4}).status, Status::ok);
       ASSERT_EQ(send.wait().status, Status::ok);
       ASSERT_TRUE(received == sent);
     }
@@ -59,23 +59,23 @@ TEST_P(Message, TooLongForItsBufferIsCutAndSaysSo) {
         for (const std::size_t room : {std::size_t{0}, bytes / 2, bytes - 1}) {
           const auto sent = pattern(bytes, bytes);
           if (world.rank() == 0) {
-            ASSERT_EQ(world.receive(std::span<int>(), 1, ready_tag).status, Status::ok);
-            Request request = world.start_send(sent, 1, 5);
-            ASSERT_EQ(world.send(std::span<const int>(), 1, ready_tag), Status::ok);
+            ASSERT_EQ(world.receive(std::span<int>(), Rank{1}, Tag{ready_tag}).status, Status::ok);
+            Request request = world.start_send(sent, Rank{1}, Tag{5});
+            ASSERT_EQ(world.send(std::span<const int>(), Rank{1}, Tag{ready_tag}), Status::ok);
             ASSERT_EQ(request.wait().status, Status::ok);
           } else {
             std::vector<std::byte> received(room + 1, std::byte{0x55});  // one more, to see what is written behind
             const auto buffer = std::span(received).first(room);
             Request request;
-            if (posted) request = world.start_receive(buffer, 0, 5);
-            ASSERT_EQ(world.send(std::span<const int>(), 0, ready_tag), Status::ok);
-            ASSERT_EQ(world.receive(std::span<int>(), 0, ready_tag).status, Status::ok);
-            if (!posted) request = world.start_receive(buffer, 0, 5);
+            if (posted) request = world.start_receive(buffer, Rank{0}, Tag{5});
+            ASSERT_EQ(world.send(std::span<const int>(), Rank{0}, Tag{ready_tag}), Status::ok);
+            ASSERT_EQ(world.receive(std::span<int>(), Rank{0}, Tag{ready_tag}).status, Status::ok);
+            if (!posted) request = world.start_receive(buffer, Rank{0}, Tag{5});
 
-            const Result result = request.wait();
+            const Result<Envelope> result = request.wait();
 
             ASSERT_EQ(result.status, Status::truncated) << bytes << " bytes into " << room;
-            ASSERT_EQ(result.envelope.bytes, bytes);
+            ASSERT_EQ(result.value.bytes, bytes);
             ASSERT_TRUE(std::equal(buffer.begin(), buffer.end(), sent.begin()));
             ASSERT_EQ(received[room], std::byte{0x55});
           }
@@ -90,28 +90,28 @@ TEST(MessageArguments, ThatAreWrongAnswerInvalidAndStartNothing) {
     int value = 1;
     const auto invalid = [](Request request) { return request.complete() && request.wait().status == Status::invalid; };
     for (const int peer : {-1, -2, 2, 1000000}) {
-      EXPECT_EQ(world.send(value, peer), Status::invalid);
-      EXPECT_TRUE(invalid(world.start_send(value, peer)));
-      if (peer != any_source) {
-        EXPECT_EQ(world.receive(value, peer).status, Status::invalid);
-        EXPECT_TRUE(invalid(world.start_receive(value, peer)));
-        EXPECT_EQ(world.probe(peer, any_tag).status, Status::invalid);
-        EXPECT_FALSE(world.probe_now(peer, any_tag).has_value());
+      EXPECT_EQ(world.send(value, Rank{peer}), Status::invalid);
+      EXPECT_TRUE(invalid(world.start_send(value, Rank{peer})));
+      if (peer != Rank::any) {
+        EXPECT_EQ(world.receive(value, Rank{peer}).status, Status::invalid);
+        EXPECT_TRUE(invalid(world.start_receive(value, Rank{peer})));
+        EXPECT_EQ(world.probe(Rank{peer}, Tag::any).status, Status::invalid);
+        EXPECT_FALSE(world.probe_now(Rank{peer}, Tag::any).has_value());
       }
-      EXPECT_EQ(world.broadcast(value, peer), Status::invalid);
-      EXPECT_TRUE(invalid(world.start_broadcast(value, peer)));
+      EXPECT_EQ(world.broadcast(value, Rank{peer}), Status::invalid);
+      EXPECT_TRUE(invalid(world.start_broadcast(value, Rank{peer})));
       std::array<int, 2> all{};
-      EXPECT_EQ(world.gather(value, all, peer), Status::invalid);
-      EXPECT_TRUE(invalid(world.start_gather(value, all, peer)));
+      EXPECT_EQ(world.gather(value, all, Rank{peer}), Status::invalid);
+      EXPECT_TRUE(invalid(world.start_gather(value, all, Rank{peer})));
     }
-    EXPECT_EQ(world.send(value, 0, -1), Status::invalid);
-    EXPECT_EQ(world.receive(value, 0, -2).status, Status::invalid);
+    EXPECT_EQ(world.send(value, Rank{0}, Tag{-1}), Status::invalid);
+    EXPECT_EQ(world.receive(value, Rank{0}, Tag{-2}).status, Status::invalid);
     const std::span<const std::byte> nowhere(static_cast<const std::byte*>(nullptr), 8);
-    EXPECT_EQ(world.send_bytes(nowhere, 0, 0), Status::invalid);
-    EXPECT_EQ(world.receive_bytes({static_cast<std::byte*>(nullptr), 8}, 0, 0).status, Status::invalid);
+    EXPECT_EQ(world.send_bytes(nowhere, Rank{0}, Tag{0}), Status::invalid);
+    EXPECT_EQ(world.receive_bytes({static_cast<std::byte*>(nullptr), 8}, Rank{0}, Tag{0}).status, Status::invalid);
 
     ASSERT_EQ(world.barrier(), Status::ok);
-    EXPECT_FALSE(world.probe_now(any_source, any_tag).has_value());
+    EXPECT_FALSE(world.probe_now(Rank::any, Tag::any).has_value());
   });
 }
 
@@ -119,7 +119,7 @@ TEST(MessageArguments, OfAGatherMayBeTooSmallOnTheRootOnly) {
   as_ranks(1, [](Communicator& world) {
     std::array<int, 4> mine{};
     std::array<int, 3> all{};
-    EXPECT_EQ(world.gather(mine, all, 0), Status::invalid);
+    EXPECT_EQ(world.gather(mine, all, Rank{0}), Status::invalid);
   });
 }
 
@@ -135,12 +135,12 @@ TEST_P(Message, FromOneRankKeepsItsOrderWhateverItsSize) {
       const int tag = static_cast<int>(test::between(random, 0, 2));
       const bool by_any = test::chance(random, 50);
       if (world.rank() == 0) {
-        ASSERT_EQ(world.send(pattern(bytes, static_cast<std::size_t>(i)), 1, tag), Status::ok);
+        ASSERT_EQ(world.send(pattern(bytes, static_cast<std::size_t>(i)), Rank{1}, Tag{tag}), Status::ok);
       } else {
-        const Result result = by_any ? world.receive(received) : world.receive(received, 0, tag);
+        const Result<Envelope> result = by_any ? world.receive(received) : world.receive(received, Rank{0}, Tag{tag});
         ASSERT_EQ(result.status, Status::ok);
-        ASSERT_EQ(result.envelope.tag, tag);
-        ASSERT_EQ(result.envelope.bytes, bytes);
+        ASSERT_EQ(result.value.tag, tag);
+        ASSERT_EQ(result.value.bytes, bytes);
         const auto expected = pattern(bytes, static_cast<std::size_t>(i));
         ASSERT_TRUE(std::equal(expected.begin(), expected.end(), received.begin())) << "message " << i;
       }
@@ -161,9 +161,9 @@ TEST_P(Message, StartedByTheThousandAllArriveInOrder) {
         const auto part = std::span(buffer).subspan(i * bytes, bytes);
         if (world.rank() == 0) {
           std::memcpy(number_at(buffer, i), &i, sizeof i);
-          requests.push_back(world.start_send(part, 1, 9));
+          requests.push_back(world.start_send(part, Rank{1}, Tag{9}));
         } else {
-          requests.push_back(world.start_receive(part, 0, 9));
+          requests.push_back(world.start_receive(part, Rank{0}, Tag{9}));
         }
       }
 
@@ -183,13 +183,13 @@ TEST_P(Message, SentByBothRanksAtOnceNeedsNoReceiveUpToTheLimit) {
   for (const std::size_t bytes : {8, 100, 1000, 4000}) {
     if (GetParam().name == "SmallChunks" || GetParam().name == "PiecesOfAll") continue;  // announced: they wait
     run(2, [bytes](Communicator& world) {
-      const int other = 1 - world.rank();
+      const int other = 1 - world.rank().value();
       std::vector<std::byte> received(bytes);
       for (int i = 0; i < messages; ++i) {
-        ASSERT_EQ(world.send(pattern(bytes, static_cast<std::size_t>(i)), other), Status::ok);
+        ASSERT_EQ(world.send(pattern(bytes, static_cast<std::size_t>(i)), Rank{other}), Status::ok);
       }
       for (int i = 0; i < messages; ++i) {
-        ASSERT_EQ(world.receive(received, other).status, Status::ok);
+        ASSERT_EQ(world.receive(received, Rank{other}).status, Status::ok);
         ASSERT_TRUE(received == pattern(bytes, static_cast<std::size_t>(i)));
       }
     });
@@ -199,11 +199,11 @@ TEST_P(Message, SentByBothRanksAtOnceNeedsNoReceiveUpToTheLimit) {
 TEST_P(Message, SentByBothRanksToReceivesStartedBeforehandMeets) {
   for (const std::size_t bytes : {100, 5000, 100000, 5000000}) {
     run(2, [bytes](Communicator& world) {
-      const int other = 1 - world.rank();
+      const int other = 1 - world.rank().value();
       std::vector<std::byte> received(bytes);
-      Request receive = world.start_receive(received, other);
+      Request receive = world.start_receive(received, Rank{other});
 
-      ASSERT_EQ(world.send(pattern(bytes, 1), other), Status::ok);
+      ASSERT_EQ(world.send(pattern(bytes, 1), Rank{other}), Status::ok);
 
       ASSERT_EQ(receive.wait().status, Status::ok);
       ASSERT_TRUE(received == pattern(bytes, 1));
@@ -218,20 +218,21 @@ TEST_P(Message, IsTakenByAStartedReceiveWhileItsRankWaitsForAnother) {
     run(2, [bytes](Communicator& world) {
       const auto sent = pattern(bytes, 1);
       if (world.rank() == 0) {
-        ASSERT_EQ(world.send(1, 1, 1), Status::ok);
-        ASSERT_EQ(world.receive(std::span<int>(), 1, ready_tag).status, Status::ok);
-        ASSERT_EQ(world.send(sent, 1, 2), Status::ok);
-        ASSERT_EQ(world.send(3, 1, 3), Status::ok);
+        ASSERT_EQ(world.send(1, Rank{1}, Tag{1}), Status::ok);
+        ASSERT_EQ(world.receive(std::span<int>(), Rank{1}, Tag{ready_tag}).status, Status::ok);
+        ASSERT_EQ(world.send(sent, Rank{1}, Tag{2}), Status::ok);
+        ASSERT_EQ(world.send(3, Rank{1}, Tag{3}), Status::ok);
         return;
       }
       std::vector<std::byte> received(bytes);
       int first = 0;
       int last = 0;
-      std::array<Request, 2> requests{world.start_receive(received, 0, 2), world.start_receive(first, 0, 1)};
+      std::array<Request, 2> requests{world.start_receive(received, Rank{0}, Tag{2}),
+                                      world.start_receive(first, Rank{0}, Tag{1})};
       ASSERT_EQ(wait_any(requests), 1U);
-      ASSERT_EQ(world.send(std::span<const int>(), 0, ready_tag), Status::ok);
+      ASSERT_EQ(world.send(std::span<const int>(), Rank{0}, Tag{ready_tag}), Status::ok);
 
-      ASSERT_EQ(world.receive(last, 0, 3).status, Status::ok);
+      ASSERT_EQ(world.receive(last, Rank{0}, Tag{3}).status, Status::ok);
 
       ASSERT_EQ(wait_all(requests), Status::ok);
       ASSERT_TRUE(received == sent);
@@ -247,14 +248,14 @@ TEST_P(Message, LeavesAStartedSendWhileItsRankWaitsForAnother) {
       const auto sent = pattern(bytes, 1);
       int answer = 0;
       if (world.rank() == 0) {
-        Request request = world.start_send(sent, 1, 1, SendMode::when_posted);
-        ASSERT_EQ(world.receive(answer, 1, 2).status, Status::ok);
+        Request request = world.start_send(sent, Rank{1}, Tag{1}, SendMode::when_posted);
+        ASSERT_EQ(world.receive(answer, Rank{1}, Tag{2}).status, Status::ok);
         ASSERT_EQ(request.wait().status, Status::ok);
       } else {
         std::vector<std::byte> received(bytes);
-        ASSERT_EQ(world.receive(received, 0, 1).status, Status::ok);
+        ASSERT_EQ(world.receive(received, Rank{0}, Tag{1}).status, Status::ok);
         ASSERT_TRUE(received == sent);
-        ASSERT_EQ(world.send(answer, 0, 2), Status::ok);
+        ASSERT_EQ(world.send(answer, Rank{0}, Tag{2}), Status::ok);
       }
     });
   }
@@ -262,13 +263,13 @@ TEST_P(Message, LeavesAStartedSendWhileItsRankWaitsForAnother) {
 
 TEST_P(Message, OfNothingIsFoundPostedByAStartedReceive) {
   run(2, [](Communicator& world) {
-    const int other = 1 - world.rank();
+    const int other = 1 - world.rank().value();
     for (const std::size_t bytes : {0, 100, 100000}) {
-      Request request = world.start_receive_bytes({}, other, 5);
-      ASSERT_EQ(world.send(pattern(bytes, 1), other, 5, SendMode::when_posted), Status::ok);
-      const Result result = request.wait();
+      Request request = world.start_receive_bytes({}, Rank{other}, Tag{5});
+      ASSERT_EQ(world.send(pattern(bytes, 1), Rank{other}, Tag{5}, SendMode::when_posted), Status::ok);
+      const Result<Envelope> result = request.wait();
       ASSERT_EQ(result.status, bytes == 0 ? Status::ok : Status::truncated);
-      ASSERT_EQ(result.envelope.bytes, bytes);
+      ASSERT_EQ(result.value.bytes, bytes);
     }
   });
 }

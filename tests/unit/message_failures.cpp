@@ -39,10 +39,10 @@ void expect_exchange(Communicator& world, int giver, int taker) {
   for (const std::size_t bytes : {4, 500, 5000, 100000}) {
     const auto sent = pattern(bytes, bytes);
     if (world.rank() == giver) {
-      ASSERT_EQ(world.send(sent, taker, 60), Status::ok);
+      ASSERT_EQ(world.send(sent, Rank{taker}, Tag{60}), Status::ok);
     } else if (world.rank() == taker) {
       std::vector<std::byte> received(bytes);
-      ASSERT_EQ(world.receive(received, giver, 60).status, Status::ok);
+      ASSERT_EQ(world.receive(received, Rank{giver}, Tag{60}).status, Status::ok);
       ASSERT_TRUE(received == sent);
     }
   }
@@ -54,7 +54,8 @@ TEST_P(Death, EndsEveryOperationThatNeedsTheDeadAndNoOther) {
       [](Communicator& world) {
         constexpr int victim = 2;
         if (world.rank() == victim) {
-          for (const int peer : {0, 1}) ASSERT_EQ(world.receive(std::span<int>(), peer, go_tag).status, Status::ok);
+          for (const int peer : {0, 1})
+            ASSERT_EQ(world.receive(std::span<int>(), Rank{peer}, Tag{go_tag}).status, Status::ok);
           throw Killed{};
         }
         int value = 0;
@@ -63,26 +64,26 @@ TEST_P(Death, EndsEveryOperationThatNeedsTheDeadAndNoOther) {
         std::vector<int> many_back(30000);
         // Started before the death, and waiting for it.
         std::array requests{
-            world.start_receive(value, victim, 1),
-            world.start_receive(value, any_source, 1),
-            world.start_send(many, victim, 2),
-            world.start_send(value, victim, 2, SendMode::when_posted),
-            world.start_receive(many_back, victim, 2),
+            world.start_receive(value, Rank{victim}, Tag{1}),
+            world.start_receive(value, Rank::any, Tag{1}),
+            world.start_send(many, Rank{victim}, Tag{2}),
+            world.start_send(value, Rank{victim}, Tag{2}, SendMode::when_posted),
+            world.start_receive(many_back, Rank{victim}, Tag{2}),
             world.start_barrier(),
-            world.start_broadcast(many_back, victim),
+            world.start_broadcast(many_back, Rank{victim}),
             world.start_gather(value, all, world.rank()),
             world.start_all_reduce(value),
         };
-        ASSERT_EQ(world.send(std::span<const int>(), victim, go_tag), Status::ok);
+        ASSERT_EQ(world.send(std::span<const int>(), Rank{victim}, Tag{go_tag}), Status::ok);
         for (Request& request : requests) EXPECT_EQ(request.wait().status, Status::peer_gone);
 
         // Started after it.
-        EXPECT_EQ(world.send(value, victim), Status::peer_gone);
-        EXPECT_EQ(world.send(many, victim), Status::peer_gone);
-        EXPECT_EQ(world.start_send(value, victim).wait().status, Status::peer_gone);
-        EXPECT_EQ(world.receive(value, victim, 1).status, Status::peer_gone);
-        EXPECT_EQ(world.probe(victim, 1).status, Status::peer_gone);
-        EXPECT_FALSE(world.probe_now(victim, 1).has_value());
+        EXPECT_EQ(world.send(value, Rank{victim}), Status::peer_gone);
+        EXPECT_EQ(world.send(many, Rank{victim}), Status::peer_gone);
+        EXPECT_EQ(world.start_send(value, Rank{victim}).wait().status, Status::peer_gone);
+        EXPECT_EQ(world.receive(value, Rank{victim}, Tag{1}).status, Status::peer_gone);
+        EXPECT_EQ(world.probe(Rank{victim}, Tag{1}).status, Status::peer_gone);
+        EXPECT_FALSE(world.probe_now(Rank{victim}, Tag{1}).has_value());
         EXPECT_EQ(world.barrier(), Status::peer_gone);
         EXPECT_THROW((void)world.duplicate(), SetupError);
 
@@ -101,7 +102,7 @@ TEST_P(Death, BeforeTheFirstCommunicatorIsKnownToIt) {
     heard.wait();
     Communicator world(job);
     int value = 0;
-    EXPECT_EQ(world.receive(value, 0).status, Status::peer_gone);
+    EXPECT_EQ(world.receive(value, Rank{0}).status, Status::peer_gone);
     job.on_death(nullptr);
   };
   EXPECT_THROW(run_as_threads(2, body, GetParam().settings), Killed);
@@ -151,20 +152,20 @@ TEST(FarDeath, IsToldBehindWhatLiesInTheSocket) {
     Communicator world(job);
     int value = 0;
     if (job.rank() == victim) {
-      ASSERT_EQ(world.send(value, 0), Status::ok);  // connects
-      ASSERT_EQ(world.receive(value, 0).status, Status::ok);
+      ASSERT_EQ(world.send(value, Rank{0}), Status::ok);  // connects
+      ASSERT_EQ(world.receive(value, Rank{0}).status, Status::ok);
       while (!held) std::this_thread::yield();
-      for (std::size_t i = 0; i < messages; ++i) EXPECT_EQ(world.send(value, 0, 1), Status::ok);
+      for (std::size_t i = 0; i < messages; ++i) EXPECT_EQ(world.send(value, Rank{0}, Tag{1}), Status::ok);
       while (!nothing_is_on_its_way()) std::this_thread::yield();
       throw Killed{};
     }
     if (job.rank() != 0) return;  // a neighbour: rank 0 looks at the network at each eighth poll only
     job.on_death([&](const tonari::Death&) { told = true; });
-    ASSERT_EQ(world.receive(value, victim).status, Status::ok);
+    ASSERT_EQ(world.receive(value, Rank{victim}).status, Status::ok);
     std::array<int, messages> values{};
     std::vector<Request> requests;
-    for (int& each : values) requests.push_back(world.start_receive(each, victim, 1));
-    ASSERT_EQ(world.send(value, victim), Status::ok);
+    for (int& each : values) requests.push_back(world.start_receive(each, Rank{victim}, Tag{1}));
+    ASSERT_EQ(world.send(value, Rank{victim}), Status::ok);
 
     HeldBetweenPolls waiting{job.session().arena(), victim, held, told};
     fabric::Engine::of(job.session()).wait(waiting);
@@ -182,22 +183,23 @@ TEST_P(Death, WakesThoseWhoSleep) {
       3,
       [](Communicator& world) {
         if (world.rank() == 1) {
-          ASSERT_EQ(world.receive(std::span<int>(), 2, go_tag).status, Status::ok);
+          ASSERT_EQ(world.receive(std::span<int>(), Rank{2}, Tag{go_tag}).status, Status::ok);
           throw Killed{};
         }
         if (world.rank() == 2) {
           // Yields until rank 0 must have gone to sleep: it yields less often before it does.
           for (int i = 0; i < 5000; ++i) std::this_thread::yield();
-          ASSERT_EQ(world.send(std::span<const int>(), 1, go_tag), Status::ok);
+          ASSERT_EQ(world.send(std::span<const int>(), Rank{1}, Tag{go_tag}), Status::ok);
           return;
         }
         std::vector<std::jthread> threads;
         threads.emplace_back([&world] {
           int value = 0;
-          EXPECT_EQ(world.receive(value, 1, 1).status, Status::peer_gone);
+          EXPECT_EQ(world.receive(value, Rank{1}, Tag{1}).status, Status::peer_gone);
         });
-        threads.emplace_back([&world] { EXPECT_EQ(world.probe(1, 2).status, Status::peer_gone); });
-        threads.emplace_back([&world] { EXPECT_EQ(world.send(std::vector<int>(50000), 1, 3), Status::peer_gone); });
+        threads.emplace_back([&world] { EXPECT_EQ(world.probe(Rank{1}, Tag{2}).status, Status::peer_gone); });
+        threads.emplace_back(
+            [&world] { EXPECT_EQ(world.send(std::vector<int>(50000), Rank{1}, Tag{3}), Status::peer_gone); });
         EXPECT_EQ(world.barrier(), Status::peer_gone);
       },
       GetParam().settings);
@@ -209,16 +211,16 @@ TEST_P(Death, WithSendsHeldForTheDeadEndsThemAll) {
       2,
       [](Communicator& world) {
         if (world.rank() == 1) {
-          ASSERT_EQ(world.receive(std::span<int>(), 0, go_tag).status, Status::ok);
+          ASSERT_EQ(world.receive(std::span<int>(), Rank{0}, Tag{go_tag}).status, Status::ok);
           throw Killed{};
         }
-        ASSERT_EQ(world.send(std::span<const int>(), 1, go_tag), Status::ok);
+        ASSERT_EQ(world.send(std::span<const int>(), Rank{1}, Tag{go_tag}), Status::ok);
         std::vector<Request> requests;
         const auto bytes = pattern(20000, 1);
         for (std::size_t i = 0; i < 4000; ++i) {
-          requests.push_back(world.start_send(std::span(bytes).first(i % 3 == 0 ? 20000 : i % 700), 1, 1));
+          requests.push_back(world.start_send(std::span(bytes).first(i % 3 == 0 ? 20000 : i % 700), Rank{1}, Tag{1}));
         }
-        ASSERT_EQ(world.start_send(bytes, 1, 1, SendMode::when_posted).wait().status, Status::peer_gone);
+        ASSERT_EQ(world.start_send(bytes, Rank{1}, Tag{1}, SendMode::when_posted).wait().status, Status::peer_gone);
         for (Request& request : requests) {
           const Status status = request.wait().status;
           ASSERT_TRUE(status == Status::ok || status == Status::peer_gone) << to_string(status);
@@ -231,22 +233,23 @@ TEST_P(Leaver, IsReceivedFromAndNotWaitedFor) {
   run(2, [](Communicator& world) {
     const std::span<int> nothing;  // of which a send waits for nobody, whatever the settings
     if (world.rank() == 1) {
-      EXPECT_EQ(world.send(nothing, 0, 1), Status::ok);
-      EXPECT_EQ(world.broadcast(nothing, 1), Status::ok);
+      EXPECT_EQ(world.send(nothing, Rank{0}, Tag{1}), Status::ok);
+      EXPECT_EQ(world.broadcast(nothing, Rank{1}), Status::ok);
       return;  // and leaves
     }
     int value = 0;
     const std::vector<int> many(30000);
-    std::array requests{world.start_receive(value, 1, 2), world.start_send(many, 1, 3),
-                        world.start_send(value, 1, 3, SendMode::when_posted), world.start_receive(value, 1, 4)};
+    std::array requests{world.start_receive(value, Rank{1}, Tag{2}), world.start_send(many, Rank{1}, Tag{3}),
+                        world.start_send(value, Rank{1}, Tag{3}, SendMode::when_posted),
+                        world.start_receive(value, Rank{1}, Tag{4})};
     for (Request& request : requests) EXPECT_EQ(request.wait().status, Status::peer_gone);
-    EXPECT_EQ(world.send(many, 1, 3), Status::peer_gone);
-    EXPECT_EQ(world.send(value, 1, 3), Status::peer_gone);
-    EXPECT_EQ(world.receive(value, 1, 4).status, Status::peer_gone);
-    EXPECT_EQ(world.probe(1, 4).status, Status::peer_gone);
+    EXPECT_EQ(world.send(many, Rank{1}, Tag{3}), Status::peer_gone);
+    EXPECT_EQ(world.send(value, Rank{1}, Tag{3}), Status::peer_gone);
+    EXPECT_EQ(world.receive(value, Rank{1}, Tag{4}).status, Status::peer_gone);
+    EXPECT_EQ(world.probe(Rank{1}, Tag{4}).status, Status::peer_gone);
 
-    EXPECT_EQ(world.receive(nothing, any_source, 1).status, Status::ok);
-    EXPECT_EQ(world.broadcast(nothing, 1), Status::ok);
+    EXPECT_EQ(world.receive(nothing, Rank::any, Tag{1}).status, Status::ok);
+    EXPECT_EQ(world.broadcast(nothing, Rank{1}), Status::ok);
     EXPECT_EQ(world.barrier(), Status::peer_gone);
   });
 }
@@ -257,12 +260,12 @@ TEST_P(Death, ByAnExceptionIsNotHeldUpByReceivesThatWerePosted) {
       [](Communicator& world) {
         int value = 0;
         if (world.rank() == 1) {
-          const Request from_one = world.start_receive(value, 0, 1);
+          const Request from_one = world.start_receive(value, Rank{0}, Tag{1});
           const Request from_any = world.start_receive(value);
-          const Request together = world.start_broadcast(value, 0);
+          const Request together = world.start_broadcast(value, Rank{0});
           throw Killed{};
         }
-        EXPECT_EQ(world.receive(value, 1, 2).status, Status::peer_gone);
+        EXPECT_EQ(world.receive(value, Rank{1}, Tag{2}).status, Status::peer_gone);
       },
       GetParam().settings);
 }

@@ -79,13 +79,14 @@ TEST_P(LayoutOf, OneSideMeetsAnyOfTheOtherWhateverTheLength) {
         Case<Element> to(random, lengths[each] + longer);
         const auto mode = test::chance(random, 30) ? SendMode::when_posted : SendMode::standard;
         if (world.rank() == 0) {
-          ASSERT_EQ(from.with([&](const auto& layout) { return world.send(layout, 1, turn, mode); }), Status::ok);
+          ASSERT_EQ(from.with([&](const auto& layout) { return world.send(layout, Rank{1}, Tag{turn}, mode); }),
+                    Status::ok);
           continue;
         }
-        const Result result = to.with([&](const auto& layout) { return world.receive(layout, 0); });
+        const Result<Envelope> result = to.with([&](const auto& layout) { return world.receive(layout, Rank{0}); });
         const std::size_t sent = from.order.size();
         ASSERT_EQ(result.status, sent > to.order.size() ? Status::truncated : Status::ok);
-        ASSERT_EQ(result.envelope.bytes, sent * sizeof(Element));
+        ASSERT_EQ(result.value.bytes, sent * sizeof(Element));
         expect_received(to, sent, seed);
       }
     }
@@ -99,11 +100,11 @@ TEST_P(LayoutOf, OneSideMeetsABufferOfTheOther) {
       Case<Element> scattered = filled(random, length, length);
       std::vector<Element> buffer(scattered.order.size());
       if (world.rank() == 0) {
-        ASSERT_EQ(scattered.with([&](const auto& layout) { return world.send(layout, 1); }), Status::ok);
-        ASSERT_EQ(world.receive(buffer, 1).status, Status::ok);
+        ASSERT_EQ(scattered.with([&](const auto& layout) { return world.send(layout, Rank{1}); }), Status::ok);
+        ASSERT_EQ(world.receive(buffer, Rank{1}).status, Status::ok);
       } else {
-        ASSERT_EQ(world.receive(buffer, 0).status, Status::ok);
-        ASSERT_EQ(world.send(buffer, 0), Status::ok);
+        ASSERT_EQ(world.receive(buffer, Rank{0}).status, Status::ok);
+        ASSERT_EQ(world.send(buffer, Rank{0}), Status::ok);
       }
       for (std::size_t i = 0; i < buffer.size(); ++i) ASSERT_EQ(buffer[i], element(length, i));
     }
@@ -124,11 +125,13 @@ TEST_P(LayoutOf, SeveralAtOnceAreEachCompletedOnce) {
         from.push_back(filled(random, length, i));
         to.emplace_back(random, length);
       }
-      const int peer = 1 - world.rank();
+      const int peer = 1 - world.rank().value();
       for (std::size_t i = 0; i < several; ++i) {
         const int tag = static_cast<int>(i);
-        requests.push_back(to[i].with([&](const auto& layout) { return world.start_receive(layout, peer, tag); }));
-        requests.push_back(from[i].with([&](const auto& layout) { return world.start_send(layout, peer, tag); }));
+        requests.push_back(
+            to[i].with([&](const auto& layout) { return world.start_receive(layout, Rank{peer}, Tag{tag}); }));
+        requests.push_back(
+            from[i].with([&](const auto& layout) { return world.start_send(layout, Rank{peer}, Tag{tag}); }));
       }
       if (turn % 2 == 0) {
         while (wait_any(requests) != requests.size()) {
@@ -138,7 +141,7 @@ TEST_P(LayoutOf, SeveralAtOnceAreEachCompletedOnce) {
       }
       for (std::size_t i = 0; i < several; ++i) {
         ASSERT_EQ(requests[2 * i + 1].wait().status, Status::ok);
-        ASSERT_EQ(requests[2 * i].wait().envelope.bytes, from[i].order.size() * sizeof(Element));
+        ASSERT_EQ(requests[2 * i].wait().value.bytes, from[i].order.size() * sizeof(Element));
         expect_received(to[i], from[i].order.size(), i);
       }
     }
@@ -161,8 +164,8 @@ TEST_P(LayoutOf, AReceiveTakesAMatchedMessageAndIsPrepared) {
       };
       if (world.rank() == 0) {
         fill(10);
-        ASSERT_EQ(world.send(column, 1), Status::ok);
-        PersistentRequest send = world.prepare_send(column, 1);
+        ASSERT_EQ(world.send(column, Rank{1}), Status::ok);
+        PersistentRequest send = world.prepare_send(column, Rank{1});
         for (const std::uint64_t seed : {20, 30}) {
           fill(seed);
           ASSERT_TRUE(send.start());
@@ -170,13 +173,13 @@ TEST_P(LayoutOf, AReceiveTakesAMatchedMessageAndIsPrepared) {
         }
         continue;
       }
-      Message message = world.matched_probe(0, any_tag);
+      Message message = world.matched_probe(Rank{0}, Tag::any);
       const Strided beyond{std::span(matrix).subspan(4), rows + 1, 1, columns};
       ASSERT_EQ(message.receive(beyond).status, Status::bounds);  // and it can still be received
       ASSERT_EQ(message.receive(column).status, Status::ok);
       ASSERT_EQ(message.receive(column).status, Status::invalid);
       check(10);
-      PersistentRequest receive = world.prepare_receive(column, 0);
+      PersistentRequest receive = world.prepare_receive(column, Rank{0});
       for (const std::uint64_t seed : {20, 30}) {
         ASSERT_TRUE(receive.start());
         ASSERT_EQ(receive.wait().status, Status::ok);
@@ -190,21 +193,21 @@ TEST_P(LayoutOf, AMessageThatIsTooLongIsCutWithinAnElement) {
   run(2, [](Communicator& world) {
     const auto sent = test::pattern(2503, 1);
     if (world.rank() == 0) {
-      ASSERT_EQ(world.send(std::span(sent).first(19), 1), Status::ok);
-      ASSERT_EQ(world.send(sent, 1), Status::ok);
+      ASSERT_EQ(world.send(std::span(sent).first(19), Rank{1}), Status::ok);
+      ASSERT_EQ(world.send(sent, Rank{1}), Status::ok);
       return;
     }
     std::vector<std::uint64_t> received(1000);
     const Strided every_third{received, 300, 1, 3};
-    ASSERT_EQ(world.receive(every_third, 0).status, Status::ok);
+    ASSERT_EQ(world.receive(every_third, Rank{0}).status, Status::ok);
     std::array<std::uint64_t, 3> first{};
     std::memcpy(first.data(), sent.data(), 19);
     for (std::size_t i = 0; i < received.size(); ++i) ASSERT_EQ(received[i], i % 3 == 0 && i < 9 ? first[i / 3] : 0);
 
-    const Result cut = world.receive(every_third, 0);
+    const Result<Envelope> cut = world.receive(every_third, Rank{0});
 
     ASSERT_EQ(cut.status, Status::truncated);
-    ASSERT_EQ(cut.envelope.bytes, sent.size());
+    ASSERT_EQ(cut.value.bytes, sent.size());
     for (std::size_t i = 0; i < received.size(); ++i) {
       std::uint64_t expected = 0;
       if (i % 3 == 0 && i < 900) std::memcpy(&expected, sent.data() + i / 3 * 8, 8);
@@ -216,37 +219,37 @@ TEST_P(LayoutOf, AMessageThatIsTooLongIsCutWithinAnElement) {
 TEST_P(LayoutOf, ACancelledOrAbandonedReceiveWritesNothing) {
   run(2, [](Communicator& world) {
     if (world.rank() == 0) {
-      ASSERT_EQ(world.receive(std::span<int>(), 1, 1).status, Status::ok);
+      ASSERT_EQ(world.receive(std::span<int>(), Rank{1}, Tag{1}).status, Status::ok);
       return;
     }
     std::vector<int> received(3000, 7);
     const std::array blocks{Block{2990, 5}, Block{0, 2000}};
-    Request cancelled = world.start_receive(Indexed{received, blocks}, 0);
+    Request cancelled = world.start_receive(Indexed{received, blocks}, Rank{0});
     ASSERT_TRUE(cancelled.cancel());
     ASSERT_EQ(cancelled.wait().status, Status::cancelled);
     EXPECT_THROW(
         {
-          Request given_up = world.start_receive(Indexed{received, blocks}, 0);
+          Request given_up = world.start_receive(Indexed{received, blocks}, Rank{0});
           throw std::runtime_error("nobody will send");
         },
         std::runtime_error);
     ASSERT_TRUE(std::ranges::all_of(received, [](int each) { return each == 7; }));
-    ASSERT_EQ(world.send(std::span<const int>(), 0, 1), Status::ok);
+    ASSERT_EQ(world.send(std::span<const int>(), Rank{0}, Tag{1}), Status::ok);
   });
 }
 
 TEST_P(LayoutOf, AReceiveFromOneThatDiesAnswersAndWritesNothing) {
   const auto body = [](Communicator& world) {
-    std::vector<int> values(50000, world.rank());
+    std::vector<int> values(50000, world.rank().value());
     const Strided layout{values, 10000, 1, 5};
     if (world.rank() == 1) {
-      ASSERT_EQ(world.receive(std::span<int>(), 0).status, Status::ok);
+      ASSERT_EQ(world.receive(std::span<int>(), Rank{0}).status, Status::ok);
       throw std::runtime_error("rank 1 dies");
     }
-    Request never_sent = world.start_receive(layout, 1, 2);
-    ASSERT_EQ(world.send(std::span<const int>(), 1), Status::ok);
+    Request never_sent = world.start_receive(layout, Rank{1}, Tag{2});
+    ASSERT_EQ(world.send(std::span<const int>(), Rank{1}), Status::ok);
     ASSERT_EQ(never_sent.wait().status, Status::peer_gone);
-    ASSERT_EQ(world.send(layout, 1, 3, SendMode::when_posted), Status::peer_gone);
+    ASSERT_EQ(world.send(layout, Rank{1}, Tag{3}, SendMode::when_posted), Status::peer_gone);
     ASSERT_TRUE(std::ranges::all_of(values, [](int each) { return each == 0; }));
   };
   EXPECT_THROW(run(2, body), std::runtime_error);
@@ -257,11 +260,11 @@ TEST(Layout, ThatIsWrongIsRefusedAndNothingIsStarted) {
     constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
     std::vector<int> memory(100);
     const auto refusal = [&](const auto& layout) {
-      const Status sent = world.send(layout, 0);
-      EXPECT_EQ(world.start_send(layout, 0).wait().status, sent);
-      EXPECT_EQ(world.start_receive(layout, 0).wait().status, sent);
-      EXPECT_EQ(world.receive(layout, 0).status, sent);
-      EXPECT_FALSE(world.probe_now(0, any_tag).has_value());
+      const Status sent = world.send(layout, Rank{0});
+      EXPECT_EQ(world.start_send(layout, Rank{0}).wait().status, sent);
+      EXPECT_EQ(world.start_receive(layout, Rank{0}).wait().status, sent);
+      EXPECT_EQ(world.receive(layout, Rank{0}).status, sent);
+      EXPECT_FALSE(world.probe_now(Rank{0}, Tag::any).has_value());
       return sent;
     };
     EXPECT_EQ(refusal(Strided{memory, 11, 1, 10}), Status::bounds);
@@ -280,18 +283,18 @@ TEST(Layout, ThatIsWrongIsRefusedAndNothingIsStarted) {
     EXPECT_EQ(refusal(Indexed{memory, too_long}), Status::bounds);
 
     const Strided column{memory, 10, 1, 10};
-    EXPECT_EQ(world.send(column, 1), Status::invalid);
-    EXPECT_EQ(world.send(column, 0, -1), Status::invalid);
-    EXPECT_EQ(world.start_send(column, -1).wait().status, Status::invalid);
-    EXPECT_EQ(world.start_receive(column, 1).wait().status, Status::invalid);
-    EXPECT_EQ(world.receive(column, 0, -2).status, Status::invalid);
-    EXPECT_EQ(world.receive(Strided{memory, 10, 5, 4}, 0).status, Status::invalid);  // overlaps
+    EXPECT_EQ(world.send(column, Rank{1}), Status::invalid);
+    EXPECT_EQ(world.send(column, Rank{0}, Tag{-1}), Status::invalid);
+    EXPECT_EQ(world.start_send(column, Rank{-1}).wait().status, Status::invalid);
+    EXPECT_EQ(world.start_receive(column, Rank{1}).wait().status, Status::invalid);
+    EXPECT_EQ(world.receive(column, Rank{0}, Tag{-2}).status, Status::invalid);
+    EXPECT_EQ(world.receive(Strided{memory, 10, 5, 4}, Rank{0}).status, Status::invalid);  // overlaps
     if constexpr (sizeof(std::size_t) == 8) {
       std::vector<int> one(1);
       const Strided more_than_there_is{one, most / 2, 1, 0};
-      EXPECT_EQ(world.send(more_than_there_is, 0), Status::invalid);
+      EXPECT_EQ(world.send(more_than_there_is, Rank{0}), Status::invalid);
     }
-    EXPECT_FALSE(world.probe_now(0, any_tag).has_value());
+    EXPECT_FALSE(world.probe_now(Rank{0}, Tag::any).has_value());
   });
 }
 
@@ -299,14 +302,14 @@ TEST(Layout, ThatOverlapsMayBeSentAndAListIsWrittenInOrder) {
   test::as_ranks(1, [](Communicator& world) {
     std::vector<int> numbers{0, 1, 2, 3, 4, 5};
     std::array<int, 9> windows{};
-    Request receive = world.start_receive(windows, 0);
-    ASSERT_EQ(world.send(Strided{std::as_const(numbers), 3, 3, 1}, 0), Status::ok);
+    Request receive = world.start_receive(windows, Rank{0});
+    ASSERT_EQ(world.send(Strided{std::as_const(numbers), 3, 3, 1}, Rank{0}), Status::ok);
     ASSERT_EQ(receive.wait().status, Status::ok);
     EXPECT_EQ(windows, (std::array<int, 9>{0, 1, 2, 1, 2, 3, 2, 3, 4}));
 
     const std::array twice{Block{0, 2}, Block{4, 0}, Block{1, 2}};
-    receive = world.start_receive(Indexed{numbers, twice}, 0);
-    ASSERT_EQ(world.send(std::array{10, 11, 12, 13}, 0), Status::ok);
+    receive = world.start_receive(Indexed{numbers, twice}, Rank{0});
+    ASSERT_EQ(world.send(std::array{10, 11, 12, 13}, Rank{0}), Status::ok);
     ASSERT_EQ(receive.wait().status, Status::ok);
     EXPECT_EQ(numbers, (std::vector<int>{10, 12, 13, 3, 4, 5}));
   });
@@ -315,20 +318,20 @@ TEST(Layout, ThatOverlapsMayBeSentAndAListIsWrittenInOrder) {
 TEST(Layout, OfNothingIsAnEmptyMessage) {
   test::as_ranks(1, [](Communicator& world) {
     std::vector<double> none;
-    Request receive = world.start_receive(Indexed{none, std::span<const Block>()}, 0);
-    ASSERT_EQ(world.send(Strided{none, 0, 3, 8}, 0), Status::ok);
-    const Result result = receive.wait();
+    Request receive = world.start_receive(Indexed{none, std::span<const Block>()}, Rank{0});
+    ASSERT_EQ(world.send(Strided{none, 0, 3, 8}, Rank{0}), Status::ok);
+    const Result<Envelope> result = receive.wait();
     EXPECT_EQ(result.status, Status::ok);
-    EXPECT_EQ(result.envelope.bytes, 0U);
-    receive = world.start_receive(none, 0);
-    ASSERT_EQ(world.send(Strided{none, 7, 0, 8}, 0), Status::ok);
+    EXPECT_EQ(result.value.bytes, 0U);
+    receive = world.start_receive(none, Rank{0});
+    ASSERT_EQ(world.send(Strided{none, 7, 0, 8}, Rank{0}), Status::ok);
     EXPECT_EQ(receive.wait().status, Status::ok);
   });
 }
 
 // A layout is sent from constants but not received into them, and is never taken for a value itself.
-static_assert(SendableLayout<Strided<const int>> && !ReceivableLayout<Strided<const int>>);
-static_assert(ReceivableLayout<Indexed<double>&> && !SendableLayout<Strided<int*>>);
+static_assert(detail::is_layout_of_plain<Strided<const int>> && detail::is_layout_of_plain<Indexed<double>&>);
+static_assert(!detail::is_layout_of_plain<Strided<int*>> && !detail::is_layout_of_plain<std::vector<int>>);
 static_assert(!Transferable<Strided<int>> && !Transferable<Indexed<const int>> &&
               !Transferable<std::vector<Strided<int>>>);
 

@@ -34,31 +34,32 @@ TEST(UnexpectedLimit, KeepsTheReceiversMemoryBoundedAndDeliversAllInOrder) {
               std::vector<Request> requests;
               for (int i = 0; i < messages; ++i) {
                 sent.push_back(pattern(bytes_of(i), static_cast<std::size_t>(i)));
-                requests.push_back(world.start_send(sent.back(), 0, 1));
+                requests.push_back(world.start_send(sent.back(), Rank{0}, Tag{1}));
               }
-              ASSERT_EQ(world.send(messages, 0, 2, SendMode::standard), Status::ok);
+              ASSERT_EQ(world.send(messages, Rank{0}, Tag{2}, SendMode::standard), Status::ok);
               ASSERT_EQ(wait_all(requests), Status::ok);
               return;
             }
             // Polls until the limit has been reached, then as often again, so that all that may come has come.
-            while (job.statistics().unexpected_bytes_now < limit) ASSERT_FALSE(world.probe_now(0, 0).has_value());
-            for (int i = 0; i < 100000; ++i) ASSERT_FALSE(world.probe_now(0, 0).has_value());
+            while (job.statistics().unexpected_bytes_now < limit)
+              ASSERT_FALSE(world.probe_now(Rank{0}, Tag{0}).has_value());
+            for (int i = 0; i < 100000; ++i) ASSERT_FALSE(world.probe_now(Rank{0}, Tag{0}).has_value());
             // Beyond the limit only what was on its way before its senders saw it, and announcements: a head each.
             const std::uint64_t on_its_way = 2 * messages * fabric::head_bytes + 2 * 64 * 3000;
             EXPECT_LE(job.statistics().unexpected_bytes_max, limit + on_its_way);
             std::vector<std::byte> received(3000);
             for (int i = 0; i < messages; ++i) {
               for (const int source : {1, 2}) {
-                const Result result = world.receive(received, source, 1);
+                const Result<Envelope> result = world.receive(received, Rank{source}, Tag{1});
                 ASSERT_EQ(result.status, Status::ok);
-                ASSERT_EQ(result.envelope.bytes, bytes_of(i));
+                ASSERT_EQ(result.value.bytes, bytes_of(i));
                 ASSERT_TRUE(std::equal(received.begin(), received.begin() + static_cast<std::ptrdiff_t>(bytes_of(i)),
                                        pattern(bytes_of(i), static_cast<std::size_t>(i)).begin()))
                     << "message " << i << " of " << source;
               }
             }
             int last = 0;
-            for (const int source : {1, 2}) ASSERT_EQ(world.receive(last, source, 2).status, Status::ok);
+            for (const int source : {1, 2}) ASSERT_EQ(world.receive(last, Rank{source}, Tag{2}).status, Status::ok);
             EXPECT_EQ(job.statistics().unexpected_now, 0U);
             EXPECT_EQ(job.statistics().unexpected_bytes_now, 0U);
           },
@@ -78,11 +79,11 @@ TEST_P(ManyAnnounced, AreReceivedInAnyOrder) {
       for (int tag = 0; tag < more_than_tickets; ++tag) {
         auto& buffer = buffers[static_cast<std::size_t>(tag)];
         buffer = pattern(bytes, static_cast<std::size_t>(tag));
-        if (world.rank() == 0) sends.push_back(world.start_send(buffer, 1, tag, SendMode::when_posted));
+        if (world.rank() == 0) sends.push_back(world.start_send(buffer, Rank{1}, Tag{tag}, SendMode::when_posted));
       }
       std::vector<std::byte> received(bytes);
       for (int tag = more_than_tickets - 1; world.rank() == 1 && tag >= 0; --tag) {
-        ASSERT_EQ(world.receive(received, 0, tag).status, Status::ok);
+        ASSERT_EQ(world.receive(received, Rank{0}, Tag{tag}).status, Status::ok);
         ASSERT_TRUE(received == buffers[static_cast<std::size_t>(tag)]);
       }
       ASSERT_EQ(wait_all(sends), Status::ok);
@@ -96,18 +97,18 @@ TEST_P(ManyAnnounced, KeepNoOtherMessageBack) {
     int go = 0;
     if (world.rank() == 0) {
       std::vector<Request> sends;
-      for (int i = 0; i < more_than_tickets; ++i) sends.push_back(world.start_send(values, 1));
-      ASSERT_EQ(world.send(values, 2), Status::ok);
+      for (int i = 0; i < more_than_tickets; ++i) sends.push_back(world.start_send(values, Rank{1}));
+      ASSERT_EQ(world.send(values, Rank{2}), Status::ok);
       ASSERT_EQ(wait_all(sends), Status::ok);
     } else if (world.rank() == 1) {
-      ASSERT_EQ(world.receive(go, 2).status, Status::ok);
-      for (int i = 0; i < more_than_tickets; ++i) ASSERT_EQ(world.receive(values, 0).status, Status::ok);
+      ASSERT_EQ(world.receive(go, Rank{2}).status, Status::ok);
+      for (int i = 0; i < more_than_tickets; ++i) ASSERT_EQ(world.receive(values, Rank{0}).status, Status::ok);
     } else {
-      ASSERT_EQ(world.receive(values, 0).status, Status::ok);
-      Request send = world.start_send(go, 1);
+      ASSERT_EQ(world.receive(values, Rank{0}).status, Status::ok);
+      Request send = world.start_send(go, Rank{1});
       ASSERT_EQ(send.wait().status, Status::ok);
     }
-    ASSERT_EQ(world.broadcast(values, 0), Status::ok);
+    ASSERT_EQ(world.broadcast(values, Rank{0}), Status::ok);
   });
 }
 
@@ -117,16 +118,16 @@ TEST_P(ManyAnnounced, ToOneThatDiesOrLeavesAreEnded) {
       const std::vector<int> values(5000);
       std::vector<Request> sends;
       for (int i = 0; world.rank() == 0 && i < more_than_tickets; ++i) {
-        sends.push_back(world.start_send(values, 1, i));
+        sends.push_back(world.start_send(values, Rank{1}, Tag{i}));
       }
       int go = 0;
       if (world.rank() == 1) {
-        ASSERT_EQ(world.probe(0, more_than_tickets - 1).status, Status::ok);  // all are announced
+        ASSERT_EQ(world.probe(Rank{0}, Tag{more_than_tickets - 1}).status, Status::ok);  // all are announced
         if (dies) throw std::runtime_error("dies");
         return;
       }
       for (Request& send : sends) ASSERT_EQ(send.wait().status, Status::peer_gone);
-      ASSERT_EQ(world.receive(go, 1).status, Status::peer_gone);
+      ASSERT_EQ(world.receive(go, Rank{1}).status, Status::peer_gone);
     };
     if (dies) {
       EXPECT_THROW(run(2, body), std::runtime_error);
@@ -140,21 +141,21 @@ TEST(UnexpectedLimit, OfZeroMakesEverySendWaitForItsReceive) {
   as_jobs(2,
           [](Job& job, Communicator& world) {
             if (world.rank() == 0) {
-              ASSERT_EQ(world.send(1, 1, 1), Status::ok);  // the one that is let in
-              ASSERT_EQ(world.receive(std::span<int>(), 1).status, Status::ok);
+              ASSERT_EQ(world.send(1, Rank{1}, Tag{1}), Status::ok);  // the one that is let in
+              ASSERT_EQ(world.receive(std::span<int>(), Rank{1}).status, Status::ok);
               const int value = 2;
-              Request request = world.start_send(value, 1, 2);
+              Request request = world.start_send(value, Rank{1}, Tag{2});
               for (int i = 0; i < 1000; ++i) ASSERT_FALSE(request.test().has_value());
-              ASSERT_EQ(world.send(std::span<const int>(), 1, 3, SendMode::standard), Status::ok);
+              ASSERT_EQ(world.send(std::span<const int>(), Rank{1}, Tag{3}, SendMode::standard), Status::ok);
               ASSERT_EQ(request.wait().status, Status::ok);
             } else {
-              ASSERT_EQ(world.probe(0, 1).status, Status::ok);
-              ASSERT_EQ(world.send(std::span<const int>(), 0), Status::ok);
+              ASSERT_EQ(world.probe(Rank{0}, Tag{1}).status, Status::ok);
+              ASSERT_EQ(world.send(std::span<const int>(), Rank{0}), Status::ok);
               int value = 0;
-              ASSERT_EQ(world.receive(std::span<int>(), 0, 3).status, Status::ok);
-              ASSERT_EQ(world.receive(value, 0, 2).status, Status::ok);
+              ASSERT_EQ(world.receive(std::span<int>(), Rank{0}, Tag{3}).status, Status::ok);
+              ASSERT_EQ(world.receive(value, Rank{0}, Tag{2}).status, Status::ok);
               ASSERT_EQ(value, 2);
-              ASSERT_EQ(world.receive(value, 0, 1).status, Status::ok);
+              ASSERT_EQ(world.receive(value, Rank{0}, Tag{1}).status, Status::ok);
               ASSERT_EQ(job.statistics().unexpected_bytes_now, 0U);
             }
           },
@@ -167,38 +168,38 @@ TEST(Flood, OfOneSenderLeavesAnothersMessagesAlone) {
           [](Job&, Communicator& world) {
             constexpr int turns = 200;
             if (world.rank() == 1) {
-              Request stop = world.start_receive(std::span<int>(), 0, 9);
+              Request stop = world.start_receive(std::span<int>(), Rank{0}, Tag{9});
               int sent = 0;
               while (!stop.test().has_value()) {
-                ASSERT_EQ(world.send(pattern(700, 1), 0, 1), Status::ok);
+                ASSERT_EQ(world.send(pattern(700, 1), Rank{0}, Tag{1}), Status::ok);
                 ++sent;
               }
-              ASSERT_EQ(world.send(sent, 0, 2), Status::ok);
+              ASSERT_EQ(world.send(sent, Rank{0}, Tag{2}), Status::ok);
             } else if (world.rank() == 2) {
               for (int i = 0; i < turns; ++i) {
                 int value = -1;
-                ASSERT_EQ(world.send(i, 0, 3), Status::ok);
-                ASSERT_EQ(world.receive(value, 0, 3).status, Status::ok);
+                ASSERT_EQ(world.send(i, Rank{0}, Tag{3}), Status::ok);
+                ASSERT_EQ(world.receive(value, Rank{0}, Tag{3}).status, Status::ok);
                 ASSERT_EQ(value, i);
               }
             } else {
               for (int i = 0; i < turns; ++i) {
                 int value = -1;
-                ASSERT_EQ(world.receive(value, 2, 3).status, Status::ok);
-                ASSERT_EQ(world.send(value, 2, 3), Status::ok);
+                ASSERT_EQ(world.receive(value, Rank{2}, Tag{3}).status, Status::ok);
+                ASSERT_EQ(world.send(value, Rank{2}, Tag{3}), Status::ok);
               }
-              ASSERT_EQ(world.send(std::span<const int>(), 1, 9), Status::ok);
+              ASSERT_EQ(world.send(std::span<const int>(), Rank{1}, Tag{9}), Status::ok);
               std::vector<std::byte> received(700);
               int sent = -1;
               int taken = 0;
               for (; sent != taken; ++taken) {
-                const Result found = world.probe(1, any_tag);
+                const Result<Envelope> found = world.probe(Rank{1}, Tag::any);
                 ASSERT_EQ(found.status, Status::ok);
-                if (found.envelope.tag == 2) {
-                  ASSERT_EQ(world.receive(sent, 1, 2).status, Status::ok);
+                if (found.value.tag == 2) {
+                  ASSERT_EQ(world.receive(sent, Rank{1}, Tag{2}).status, Status::ok);
                   break;
                 }
-                ASSERT_EQ(world.receive(received, 1, 1).status, Status::ok);
+                ASSERT_EQ(world.receive(received, Rank{1}, Tag{1}).status, Status::ok);
               }
               ASSERT_EQ(taken, sent);
             }
@@ -212,11 +213,12 @@ TEST(StatisticsOfARank, CountWhatAllItsThreadsSent) {
     const int value = 5;
     int taken = 0;
     if (world.rank() == 1) {
-      for (std::uint64_t i = 0; i < 3 * each; ++i) ASSERT_EQ(world.receive(taken, 0, any_tag).status, Status::ok);
+      for (std::uint64_t i = 0; i < 3 * each; ++i)
+        ASSERT_EQ(world.receive(taken, Rank{0}, Tag::any).status, Status::ok);
       return;
     }
     const auto send = [&](int tag) {
-      for (std::uint64_t i = 0; i < each; ++i) EXPECT_EQ(world.send(value, 1, tag), Status::ok);
+      for (std::uint64_t i = 0; i < each; ++i) EXPECT_EQ(world.send(value, Rank{1}, Tag{tag}), Status::ok);
     };
     std::array threads{std::thread(send, 1), std::thread(send, 2)};
     send(0);
@@ -233,16 +235,16 @@ TEST(StatisticsOfARank, CountWhatItDid) {
     const int value = 5;
     int taken = 0;
     if (world.rank() == 0) {
-      ASSERT_EQ(world.receive(std::span<int>(), 1, 1).status, Status::ok);
-      ASSERT_EQ(world.send(value, 1, 1), Status::ok);
-      ASSERT_EQ(world.send(long_one, 1, 2), Status::ok);
+      ASSERT_EQ(world.receive(std::span<int>(), Rank{1}, Tag{1}).status, Status::ok);
+      ASSERT_EQ(world.send(value, Rank{1}, Tag{1}), Status::ok);
+      ASSERT_EQ(world.send(long_one, Rank{1}, Tag{2}), Status::ok);
       EXPECT_EQ(job.statistics().messages_sent, 2U);
       EXPECT_EQ(job.statistics().bytes_sent, sizeof value + long_one.size());
       EXPECT_EQ(job.statistics().messages_received, 1U);
     } else {
-      std::array requests{world.start_receive(taken, 0, 1), world.start_receive(received, 0, 2)};
+      std::array requests{world.start_receive(taken, Rank{0}, Tag{1}), world.start_receive(received, Rank{0}, Tag{2})};
       EXPECT_EQ(job.statistics().posted_now, 2U);
-      ASSERT_EQ(world.send(std::span<const int>(), 0, 1), Status::ok);
+      ASSERT_EQ(world.send(std::span<const int>(), Rank{0}, Tag{1}), Status::ok);
       ASSERT_EQ(wait_all(requests), Status::ok);
       const Statistics after = job.statistics();
       EXPECT_EQ(after.messages_received, 2U);

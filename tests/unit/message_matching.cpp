@@ -38,8 +38,8 @@ class Model {
  public:
   static bool meet(const Operation& receive, const Head& head) {
     return receive.context_id == head.context &&
-           (receive.peer == any_source || receive.peer == static_cast<int>(head.source)) &&
-           (receive.tag == any_tag || receive.tag == static_cast<int>(head.tag));
+           (receive.peer == Rank::any || receive.peer == static_cast<int>(head.source)) &&
+           (receive.tag == Tag::any || receive.tag == static_cast<int>(head.tag));
   }
   Operation* arrive(const Head& head) {
     const auto found = std::ranges::find_if(posted_, [&](const Operation* each) { return meet(*each, head); });
@@ -93,6 +93,8 @@ Head message(std::uint32_t context, int source, int tag, std::uint64_t number) {
   return head;
 }
 
+constexpr int any = -1;  // source or tag
+
 class Matching : public testing::TestWithParam<std::size_t> {
  protected:
   std::unique_ptr<Operation> make(std::uint32_t context, int peer, int tag) {
@@ -110,8 +112,8 @@ class Matching : public testing::TestWithParam<std::size_t> {
 INSTANTIATE_TEST_SUITE_P(ScanDepth, Matching, testing::Values(0, 3, 64, 1 << 20), testing::PrintToStringParamName());
 
 TEST_P(Matching, TakesTheOldestMessageThatAReceiveMatches) {
-  const auto from_any = make(4, any_source, any_tag);
-  const auto tagged = make(4, any_source, 9);
+  const auto from_any = make(4, any, any);
+  const auto tagged = make(4, any, 9);
   UnexpectedQueue& unexpected = queues_.unexpected;
   unexpected.keep(message(6, 1, 9, 0));
   unexpected.keep(message(4, 1, 8, 1));
@@ -128,11 +130,11 @@ TEST_P(Matching, TakesTheOldestMessageThatAReceiveMatches) {
 }
 
 TEST_P(Matching, GivesAMessageToTheReceiveThatWasPostedFirst) {
-  const auto any = make(4, any_source, any_tag);
-  const auto by_source = make(4, 1, any_tag);
-  const auto by_tag = make(4, any_source, 5);
+  const auto by_none = make(4, any, any);
+  const auto by_source = make(4, 1, any);
+  const auto by_tag = make(4, any, 5);
   const auto by_both = make(4, 1, 5);
-  std::array order{by_both.get(), any.get(), by_tag.get(), by_source.get()};
+  std::array order{by_both.get(), by_none.get(), by_tag.get(), by_source.get()};
   std::ranges::sort(order);
   do {
     for (Operation* each : order) queues_.posted.post(*each);
@@ -191,8 +193,7 @@ TEST_P(Matching, IsThatOfTwoPlainLists) {
         model.forget(at);
       }
     } else {
-      auto operation =
-          make(context, test::chance(random, 20) ? any_source : peer, test::chance(random, 20) ? any_tag : tag);
+      auto operation = make(context, test::chance(random, 20) ? any : peer, test::chance(random, 20) ? any : tag);
       const Head* const seen = queues_.unexpected.find(*operation);
       ASSERT_EQ(seen == nullptr ? std::nullopt : std::optional(seen->as<std::uint64_t>()),
                 model.find(*operation, false));
@@ -222,13 +223,13 @@ TEST_P(Matching, HoldsForLongQueues) {
     for (int i = 0; i < messages; ++i) queues_.unexpected.keep(message(2, 3, 5, static_cast<std::uint64_t>(i)));
     std::ranges::shuffle(order, random);
     for (const int i : order) {
-      const auto receive = make(2, i % 2 == 0 ? any_source : i % 7, 100 + i);
+      const auto receive = make(2, i % 2 == 0 ? any : i % 7, 100 + i);
       const auto taken = queues_.unexpected.take(*receive);
       ASSERT_TRUE(taken.has_value());
       ASSERT_EQ(taken->as<std::uint64_t>(), static_cast<std::uint64_t>(i));
     }
     for (int i = 0; i < messages; ++i) {
-      const auto receive = make(2, turn == 0 ? 3 : any_source, any_tag);
+      const auto receive = make(2, turn == 0 ? 3 : any, any);
       const auto taken = queues_.unexpected.take(*receive);
       ASSERT_TRUE(taken.has_value());
       ASSERT_EQ(taken->as<std::uint64_t>(), static_cast<std::uint64_t>(i));
@@ -247,17 +248,17 @@ TEST(Wildcards, TakeMessagesInTheOrderTheyCame) {
   test::as_ranks(3, [](Communicator& world) {
     constexpr int messages = 200;
     if (world.rank() != 0) {
-      for (int i = 0; i < messages; ++i) ASSERT_EQ(world.send(i, 0, i % 3), Status::ok);
+      for (int i = 0; i < messages; ++i) ASSERT_EQ(world.send(i, Rank{0}, Tag{i % 3}), Status::ok);
       return;
     }
     std::array<int, 3> next{};
     for (int i = 0; i < 2 * messages; ++i) {
       int value = -1;
-      const Result result = world.receive(value, any_source, any_tag);
+      const Result<Envelope> result = world.receive(value, Rank::any, Tag::any);
       ASSERT_EQ(result.status, Status::ok);
-      int& expected = next.at(static_cast<std::size_t>(result.envelope.source));
+      int& expected = next.at(result.value.source.index());
       ASSERT_EQ(value, expected);
-      ASSERT_EQ(result.envelope.tag, value % 3);
+      ASSERT_EQ(result.value.tag, value % 3);
       ++expected;
     }
   });
@@ -268,8 +269,8 @@ TEST(Requests, AreCompleteOnceAndTellTheSameAgain) {
     if (world.rank() == 1) {
       for (int i : {2, 0, 1}) {
         int go = 0;
-        ASSERT_EQ(world.receive(go, 0).status, Status::ok);
-        ASSERT_EQ(world.send(i + 10, 0, i), Status::ok);
+        ASSERT_EQ(world.receive(go, Rank{0}).status, Status::ok);
+        ASSERT_EQ(world.send(i + 10, Rank{0}, Tag{i}), Status::ok);
       }
       return;
     }
@@ -277,16 +278,16 @@ TEST(Requests, AreCompleteOnceAndTellTheSameAgain) {
     std::array<Request, 4> requests;  // the last is complete from the start
     for (int i = 0; i < 3; ++i) {
       auto& at = requests.at(static_cast<std::size_t>(i));
-      at = world.start_receive(values.at(static_cast<std::size_t>(i)), 1, i);
+      at = world.start_receive(values.at(static_cast<std::size_t>(i)), Rank{1}, Tag{i});
       ASSERT_FALSE(at.test().has_value());
       ASSERT_FALSE(at.complete());
     }
     for (const std::size_t expected : {2, 0, 1}) {
-      ASSERT_EQ(world.send(0, 1), Status::ok);
+      ASSERT_EQ(world.send(0, Rank{1}), Status::ok);
       ASSERT_EQ(wait_any(requests), expected);
       ASSERT_TRUE(requests.at(expected).complete());
-      ASSERT_EQ(requests.at(expected).wait().envelope.tag, static_cast<int>(expected));
-      ASSERT_EQ(requests.at(expected).test()->envelope.bytes, sizeof(int));
+      ASSERT_EQ(requests.at(expected).wait().value.tag, static_cast<int>(expected));
+      ASSERT_EQ(requests.at(expected).test()->value.bytes, sizeof(int));
       ASSERT_EQ(values.at(expected), static_cast<int>(expected) + 10);
     }
     ASSERT_EQ(wait_any(requests), requests.size());

@@ -44,24 +44,25 @@ TEST_P(WaitingMessages, CostAHeadATailAndLittleBeside) {
     Communicator world(job);
     std::vector<std::byte> payload(payload_bytes);
     if (world.rank() == 1) {
-      test::require_ok(world.receive(std::span<int>(), 0).status);
-      for (int tag = 0; tag < count; ++tag) test::require_ok(world.send(payload, 0, tag));
-      test::require_ok(world.receive(std::span<int>(), 0).status);
+      test::require_ok(world.receive(std::span<int>(), Rank{0}).status);
+      for (int tag = 0; tag < count; ++tag) test::require_ok(world.send(payload, Rank{0}, Tag{tag}));
+      test::require_ok(world.receive(std::span<int>(), Rank{0}).status);
       return;
     }
-    EXPECT_FALSE(world.probe_now(1, never_sent).has_value());
+    EXPECT_FALSE(world.probe_now(Rank{1}, Tag{never_sent}).has_value());
     const double before = bytes_in_use();
-    test::require_ok(world.send(std::span<const int>(), 1));
-    while (job.statistics().unexpected_now < messages) EXPECT_FALSE(world.probe_now(1, never_sent).has_value());
+    test::require_ok(world.send(std::span<const int>(), Rank{1}));
+    while (job.statistics().unexpected_now < messages)
+      EXPECT_FALSE(world.probe_now(Rank{1}, Tag{never_sent}).has_value());
     const double each = (bytes_in_use() - before) / static_cast<double>(messages);
 
     RecordProperty("bytes_each", std::to_string(each));
     EXPECT_LE(each, head_bytes + static_cast<double>(tail_bytes) + beside_max);
     EXPECT_GE(each, head_bytes + static_cast<double>(tail_bytes));  // or this does not measure it
 
-    for (int tag = count - 1; tag >= 0; --tag) test::require_ok(world.receive(payload, 1, tag).status);
+    for (int tag = count - 1; tag >= 0; --tag) test::require_ok(world.receive(payload, Rank{1}, Tag{tag}).status);
     EXPECT_LE(bytes_in_use() - before, 128 * 1024) << "kept when nothing waits any more";
-    test::require_ok(world.send(std::span<const int>(), 1));
+    test::require_ok(world.send(std::span<const int>(), Rank{1}));
   };
   run_as_threads(2, body, {"TONARI_UNEXPECTED_BYTES=1G"});
 }

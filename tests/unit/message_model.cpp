@@ -37,7 +37,7 @@ class Actor {
       : world_(world),
         left_(left),
         thread_(thread),
-        random_(seed + static_cast<std::uint64_t>(world.rank() * threads + thread)) {
+        random_(seed + static_cast<std::uint64_t>(world.rank().value() * threads + thread)) {
     left_to_send_.fill(sent_each);
   }
 
@@ -69,8 +69,8 @@ class Actor {
   static constexpr std::size_t receives_max = 8;
   struct Receive {
     std::size_t turn;  // in order of posting
-    int source;
-    int tag;
+    Rank source;
+    Tag tag;
     std::vector<std::byte> buffer;
     Request request;
   };
@@ -93,29 +93,29 @@ class Actor {
     if (left == 0) return;
     --left;
     const int tag = a_tag();
-    const Name name{world_.rank(), thread_, tag, numbers_[{to, tag}]++};
+    const Name name{world_.rank().value(), thread_, tag, numbers_[{to, tag}]++};
     auto& sent = sent_.emplace_back(test::pattern(lengths[test::between(random_, 0, lengths.size() - 1)], 5));
     std::memcpy(sent.data(), &name, sizeof name);
     const auto mode = test::chance(random_, 20) ? SendMode::when_posted : SendMode::standard;
-    sends_.push_back(world_.start_send(sent, to, tag, mode));
+    sends_.push_back(world_.start_send(sent, Rank{to}, Tag{tag}, mode));
   }
   void post() {
     if (receives_.size() == receives_max) return test_one();
-    const int source = test::chance(random_, 40) ? any_source : any_rank();
-    const int tag = test::chance(random_, 40) ? any_tag : a_tag();
+    const Rank source = test::chance(random_, 40) ? Rank::any : Rank{any_rank()};
+    const Tag tag = test::chance(random_, 40) ? Tag::any : Tag{a_tag()};
     Receive& receive =
         receives_.emplace_back(Receive{turns_++, source, tag, std::vector<std::byte>(lengths.back()), {}});
     receive.request = world_.start_receive(receive.buffer, source, tag);
   }
   void look() {
     const int source = any_rank();
-    const auto found = world_.probe_now(source, any_tag);
+    const auto found = world_.probe_now(Rank{source}, Tag::any);
     EXPECT_TRUE(!found || (found->source == source && found->tag >= 0 && found->tag < tags));
   }
   void take() {
     if (receives_.size() == receives_max) return test_one();
     const std::size_t turn = turns_++;
-    auto message = world_.matched_probe_now(any_source, a_tag());
+    auto message = world_.matched_probe_now(Rank::any, Tag{a_tag()});
     if (!message) return;
     const Envelope found = message->envelope();
     Receive& receive =
@@ -141,14 +141,14 @@ class Actor {
     return receives_.begin() + static_cast<std::ptrdiff_t>(test::between(random_, 0, receives_.size() - 1));
   }
 
-  void note(const Receive& receive, const Result& result) {
+  void note(const Receive& receive, const Result<Envelope>& result) {
     Name name{};
     std::memcpy(&name, receive.buffer.data(), sizeof name);
-    const auto& [source, tag, bytes] = result.envelope;
+    const auto& [source, tag, bytes] = result.value;
     EXPECT_EQ(result.status, Status::ok);
     EXPECT_TRUE(source == name.rank && tag == name.tag) << "it is not the message that its envelope says";
-    EXPECT_TRUE((receive.source == any_source || receive.source == source) &&
-                (receive.tag == any_tag || receive.tag == tag))
+    EXPECT_TRUE((receive.source == Rank::any || receive.source == source) &&
+                (receive.tag == Tag::any || receive.tag == tag))
         << "the receive does not take it";
     const auto content = test::pattern(bytes, 5);
     EXPECT_TRUE(std::equal(content.begin() + sizeof name, content.end(), receive.buffer.begin() + sizeof name));
@@ -194,7 +194,7 @@ TEST_P(Model, IsWhatThreadsSeeThatPostProbeAndCancelAtOnce) {
         }
       }
       EXPECT_EQ(world.barrier(), Status::ok);  // who leaves ends the others' receives from it
-      EXPECT_FALSE(world.probe_now(any_source, any_tag).has_value());
+      EXPECT_FALSE(world.probe_now(Rank::any, Tag::any).has_value());
     });
   }
 }

@@ -18,24 +18,24 @@ TEST_P(Probe, TellsTheLengthAndLeavesTheMessage) {
     for (const std::size_t bytes : {0, 10, 1000, 50000}) {
       const auto sent = test::pattern(bytes, bytes);
       if (world.rank() == 0) {
-        ASSERT_EQ(world.send(sent, 1, 4), Status::ok);
-        ASSERT_EQ(world.receive(std::span<int>(), 1).status, Status::ok);
+        ASSERT_EQ(world.send(sent, Rank{1}, Tag{4}), Status::ok);
+        ASSERT_EQ(world.receive(std::span<int>(), Rank{1}).status, Status::ok);
         continue;
       }
-      const Result found = world.probe(any_source, any_tag);
+      const Result<Envelope> found = world.probe(Rank::any, Tag::any);
       ASSERT_EQ(found.status, Status::ok);
-      ASSERT_EQ(found.envelope.source, 0);
-      ASSERT_EQ(found.envelope.tag, 4);
-      const auto again = world.probe_now(0, 4);
+      ASSERT_EQ(found.value.source, 0);
+      ASSERT_EQ(found.value.tag, 4);
+      const auto again = world.probe_now(Rank{0}, Tag{4});
       ASSERT_TRUE(again.has_value());
-      ASSERT_FALSE(world.probe_now(0, 5).has_value());
+      ASSERT_FALSE(world.probe_now(Rank{0}, Tag{5}).has_value());
 
       std::vector<std::byte> received(again->bytes);
 
-      ASSERT_EQ(world.receive(received, again->source, again->tag).status, Status::ok);
+      ASSERT_EQ(world.receive(received, Rank{again->source}, Tag{again->tag}).status, Status::ok);
       ASSERT_TRUE(received == sent);
-      ASSERT_FALSE(world.probe_now(any_source, any_tag).has_value());
-      ASSERT_EQ(world.send(std::span<const int>(), 0), Status::ok);
+      ASSERT_FALSE(world.probe_now(Rank::any, Tag::any).has_value());
+      ASSERT_EQ(world.send(std::span<const int>(), Rank{0}), Status::ok);
     }
   });
 }
@@ -48,25 +48,25 @@ TEST_P(Probe, ThatMatchesTakesTheMessageForItselfAlone) {
       const auto first = pattern(bytes, 1);
       const auto second = pattern(bytes, 2);
       if (world.rank() == 0) {
-        std::array sends{world.start_send(first, 1, tag), world.start_send(second, 1, tag)};
+        std::array sends{world.start_send(first, Rank{1}, Tag{tag}), world.start_send(second, Rank{1}, Tag{tag})};
         ASSERT_EQ(wait_all(sends), Status::ok);
         continue;
       }
-      Message message = world.matched_probe(any_source, tag);
+      Message message = world.matched_probe(Rank::any, Tag{tag});
       ASSERT_EQ(message.status(), Status::ok);
       ASSERT_EQ(message.envelope().source, 0);
       ASSERT_EQ(message.envelope().tag, tag);
       ASSERT_EQ(message.envelope().bytes, bytes);
       std::vector<std::byte> later(bytes);
-      ASSERT_EQ(world.receive(later, 0, tag).status, Status::ok);  // overtakes the one that was taken
+      ASSERT_EQ(world.receive(later, Rank{0}, Tag{tag}).status, Status::ok);  // overtakes the one that was taken
       std::vector<std::byte> taken(bytes);
-      const Result result = message.receive(taken);
+      const Result<Envelope> result = message.receive(taken);
       ASSERT_EQ(result.status, Status::ok);
-      ASSERT_EQ(result.envelope.bytes, bytes);
+      ASSERT_EQ(result.value.bytes, bytes);
       ASSERT_TRUE(taken == first);
       ASSERT_TRUE(later == second);
       ASSERT_EQ(message.receive(taken).status, Status::invalid);  // once
-      ASSERT_FALSE(world.matched_probe_now(any_source, tag).has_value());
+      ASSERT_FALSE(world.matched_probe_now(Rank::any, Tag{tag}).has_value());
     }
   });
 }
@@ -77,16 +77,16 @@ TEST_P(Probe, ThatMatchesMayThrowTheMessageAwayOrCutIt) {
       const auto sent = pattern(bytes, bytes);
       if (world.rank() == 0) {
         for (const int tag : {1, 2}) {
-          ASSERT_EQ(world.send(sent, 1, tag), Status::ok);
+          ASSERT_EQ(world.send(sent, Rank{1}, Tag{tag}), Status::ok);
         }
         continue;
       }
       {
-        Message thrown_away = world.matched_probe(0, 1);
+        Message thrown_away = world.matched_probe(Rank{0}, Tag{1});
         ASSERT_EQ(thrown_away.envelope().bytes, bytes);
       }
       std::optional<Message> message;
-      while (!message) message = world.matched_probe_now(any_source, any_tag);
+      while (!message) message = world.matched_probe_now(Rank::any, Tag::any);
       std::vector<std::byte> part(bytes / 2);
       Request request = message->start_receive(part);
       ASSERT_EQ(request.wait().status, Status::truncated);
@@ -101,7 +101,8 @@ TEST_P(Probe, ByManyThreadsGivesEachItsOwnMessage) {
   run(2, [messages](Communicator& world) {
     if (world.rank() == 0) {
       for (int i = 0; i < threads * messages; ++i) {
-        ASSERT_EQ(world.send(pattern(static_cast<std::size_t>(i) * 7, static_cast<std::size_t>(i)), 1, i), Status::ok);
+        ASSERT_EQ(world.send(pattern(static_cast<std::size_t>(i) * 7, static_cast<std::size_t>(i)), Rank{1}, Tag{i}),
+                  Status::ok);
       }
       return;
     }
@@ -109,9 +110,9 @@ TEST_P(Probe, ByManyThreadsGivesEachItsOwnMessage) {
     for (int thread = 0; thread < threads; ++thread) {
       running.emplace_back([&] {
         for (int i = 0; i < messages; ++i) {
-          Message message = world.matched_probe(any_source, any_tag);
+          Message message = world.matched_probe(Rank::any, Tag::any);
           std::vector<std::byte> received(message.envelope().bytes);
-          const auto tag = static_cast<std::size_t>(message.envelope().tag);
+          const auto tag = static_cast<std::size_t>(message.envelope().tag.value());
           EXPECT_EQ(message.receive(received).status, Status::ok);
           EXPECT_TRUE(received == pattern(tag * 7, tag));
         }
@@ -123,10 +124,10 @@ TEST_P(Probe, ByManyThreadsGivesEachItsOwnMessage) {
 TEST(ProbeArguments, ThatAreWrongAnswerInvalid) {
   test::as_ranks(1, [](Communicator& world) {
     int value = 0;
-    Message message = world.matched_probe(1, 0);
+    Message message = world.matched_probe(Rank{1}, Tag{0});
     EXPECT_EQ(message.status(), Status::invalid);
     EXPECT_EQ(message.receive(value).status, Status::invalid);
-    EXPECT_FALSE(world.matched_probe_now(0, -2).has_value());
+    EXPECT_FALSE(world.matched_probe_now(Rank{0}, Tag{-2}).has_value());
   });
 }
 
@@ -136,18 +137,18 @@ INSTANTIATE_TEST_SUITE_P(On, Cancel, testing::ValuesIn(test::variants_and_networ
 TEST_P(Cancel, TakesBackWhatHasMetNothing) {
   run(2, [](Communicator& world) {
     int value = 0;
-    const int peer = 1 - world.rank();
-    Request never = world.start_receive(value, peer, 1);
-    Request from_any = world.start_receive(value, any_source, any_tag);
+    const int peer = 1 - world.rank().value();
+    Request never = world.start_receive(value, Rank{peer}, Tag{1});
+    Request from_any = world.start_receive(value, Rank::any, Tag::any);
     EXPECT_TRUE(from_any.cancel());
     EXPECT_TRUE(never.cancel());
     EXPECT_FALSE(never.cancel());
     EXPECT_EQ(never.wait().status, Status::cancelled);
     ASSERT_EQ(world.barrier(), Status::ok);
 
-    const int sent = world.rank() + 7;
-    Request send = world.start_send(sent, peer, 1);
-    ASSERT_EQ(world.receive(value, peer, 1).status, Status::ok);  // not swallowed by what was cancelled
+    const int sent = world.rank().value() + 7;
+    Request send = world.start_send(sent, Rank{peer}, Tag{1});
+    ASSERT_EQ(world.receive(value, Rank{peer}, Tag{1}).status, Status::ok);  // not swallowed by what was cancelled
     ASSERT_EQ(send.wait().status, Status::ok);
     EXPECT_EQ(value, peer + 7);
   });
@@ -155,11 +156,11 @@ TEST_P(Cancel, TakesBackWhatHasMetNothing) {
 
 TEST_P(Cancel, LeavesWhatHasMetItsMessage) {
   run(2, [](Communicator& world) {
-    std::vector<int> values(50000, world.rank());
-    const int peer = 1 - world.rank();
+    std::vector<int> values(50000, world.rank().value());
+    const int peer = 1 - world.rank().value();
     std::vector<int> received(values.size());
-    Request receive = world.start_receive(received, peer, 1);
-    Request send = world.start_send(values, peer, 1, SendMode::when_posted);
+    Request receive = world.start_receive(received, Rank{peer}, Tag{1});
+    Request send = world.start_send(values, Rank{peer}, Tag{1}, SendMode::when_posted);
     EXPECT_FALSE(send.cancel());
     EXPECT_EQ(send.wait().status, Status::ok);  // so the peer's receive has met it
     ASSERT_EQ(world.barrier(), Status::ok);     // and ours
@@ -173,9 +174,9 @@ TEST(PersistentRequests, AreStartedAgainAndAgain) {
   test::as_ranks(2, [](Communicator& world) {
     int out = 0;
     int in = 0;
-    const int peer = 1 - world.rank();
-    PersistentRequest send = world.prepare_send(out, peer, 3);
-    PersistentRequest receive = world.prepare_receive(in, peer, 3);
+    const int peer = 1 - world.rank().value();
+    PersistentRequest send = world.prepare_send(out, Rank{peer}, Tag{3});
+    PersistentRequest receive = world.prepare_receive(in, Rank{peer}, Tag{3});
     EXPECT_TRUE(send.complete());
     for (int i = 0; i < 100; ++i) {
       out = i;

@@ -36,7 +36,7 @@ TEST(SharedCollectives, WithLengthsThatDisagreeAnswerInvalidToAllWhoSeeIt) {
           auto values = ones(differs ? other : count);
           EXPECT_EQ(world.all_reduce(values), Status::invalid) << count << ' ' << other;
           values = ones(differs ? other : count);
-          const Status status = world.broadcast(values, 0);
+          const Status status = world.broadcast(values, Rank{0});
           EXPECT_EQ(status == Status::invalid, differs || (world.size() == 2 && status != Status::ok))
               << count << ' ' << other;
           ASSERT_NO_FATAL_FAILURE(expect_sum(world, count));
@@ -50,7 +50,7 @@ TEST(SharedCollectives, OfWhichTheRootGotItWrongAnswerInvalidToTheOthers) {
   for (const std::size_t count : counts) {
     as_ranks(3, [count](Communicator& world) {
       auto values = ones(count);
-      EXPECT_EQ(world.broadcast(values, world.rank() == 0 ? 77 : 0), Status::invalid);
+      EXPECT_EQ(world.broadcast(values, Rank{world.rank() == 0 ? 77 : 0}), Status::invalid);
       ASSERT_NO_FATAL_FAILURE(expect_sum(world, count));
     });
   }
@@ -67,7 +67,7 @@ TEST(SharedCollectives, ManyMoreThanABoardShowsGoOnAtOnceAndEndInAnyOrder) {
       requests.push_back(i % 7 == 0 ? world.start_barrier() : world.start_all_reduce(values[i]));
     }
     for (std::size_t left = many; left > 0; --left) {  // in another order on each rank
-      const std::size_t i = (left * static_cast<std::size_t>(2 * world.rank() + 1) * 7) % many;
+      const std::size_t i = (left * static_cast<std::size_t>(2 * world.rank().value() + 1) * 7) % many;
       EXPECT_EQ(requests[i].wait().status, Status::ok);
     }
     EXPECT_EQ(wait_all(requests), Status::ok);
@@ -82,7 +82,7 @@ TEST(SharedCollectives, ARootMayRunAheadOfItsReaders) {
     for (int i = 0; i < 500; ++i) {
       const std::size_t count = counts[static_cast<std::size_t>(i) % 4];
       std::vector<int> values(count, world.rank() == 1 ? i : -1);
-      ASSERT_EQ(world.broadcast(values, 1), Status::ok);
+      ASSERT_EQ(world.broadcast(values, Rank{1}), Status::ok);
       ASSERT_EQ(values, std::vector<int>(count, i));
     }
   });
@@ -92,7 +92,7 @@ TEST(SharedCollectives, OfMoreCommunicatorsThanThereAreBoardsAllWork) {
   as_ranks(3, [](Communicator& world) {
     std::vector<Communicator> several;
     for (int i = 0; i < 20; ++i) {
-      several.push_back(i % 2 == 0 ? world.duplicate() : std::move(*world.split(0, -world.rank())));
+      several.push_back(i % 2 == 0 ? world.duplicate() : std::move(*world.split(0, -world.rank().value())));
       ASSERT_NO_FATAL_FAILURE(expect_sum(several.back(), 3));
     }
     for (Communicator& each : several) ASSERT_NO_FATAL_FAILURE(expect_sum(each, 2000));
@@ -103,9 +103,9 @@ TEST(SharedCollectives, OfMoreCommunicatorsThanThereAreBoardsAllWork) {
 TEST(SharedCollectives, OfGroupsThatFollowEachOtherOnTheSameBoardsDoNotMeet) {
   as_ranks(4, [](Communicator& world) {
     for (int i = 0; i < 60; ++i) {
-      auto half = world.split((world.rank() + i) % 2, 0);
-      int value = world.rank() == half->group().at(0) ? 1000 + i : 0;
-      ASSERT_EQ(half->broadcast(value, 0), Status::ok);
+      auto half = world.split((world.rank().value() + i) % 2, 0);
+      int value = half->group().at(Rank{0}) == world.rank().value() ? 1000 + i : 0;
+      ASSERT_EQ(half->broadcast(value, Rank{0}), Status::ok);
       ASSERT_EQ(value, 1000 + i);
       ASSERT_NO_FATAL_FAILURE(expect_sum(*half, counts[static_cast<std::size_t>(i) % counts.size()]));
     }
@@ -117,7 +117,7 @@ class Sleepers {
  public:
   /// By who is about to wait.
   void goes_to_sleep(Job& job) {
-    Rank& rank = ranks_[static_cast<std::size_t>(job.rank())];
+    Rank& rank = ranks_[job.rank().index()];
     rank.sleeps = job.statistics().sleeps;
     rank.job.store(&job);
   }
@@ -155,7 +155,7 @@ TEST(SharedCollectives, WakeWhoSleepsInThem) {
           }
           const auto wake_ups = job.statistics().wake_ups;
           auto values = ones(count);
-          EXPECT_EQ(broadcast ? world.broadcast(values, 0) : world.all_reduce(values), Status::ok);
+          EXPECT_EQ(broadcast ? world.broadcast(values, Rank{0}) : world.all_reduce(values), Status::ok);
           both_woken += job.statistics().wake_ups >= wake_ups + 2 ? 1 : 0;
           EXPECT_EQ(world.barrier(), Status::ok);
         }
@@ -172,9 +172,9 @@ TEST(SharedCollectives, WakeWhoSleepsInThem) {
 TEST(SharedCollectives, GoOnBesideAThreadThatWaitsForAMessage) {
   for (const bool started : {false, true}) {
     as_ranks(2, [started](Communicator& world) {
-      const int peer = 1 - world.rank();
+      const int peer = 1 - world.rank().value();
       int message = 0;
-      std::thread receiver([&] { EXPECT_EQ(world.receive(message, peer, 5).status, Status::ok); });
+      std::thread receiver([&] { EXPECT_EQ(world.receive(message, Rank{peer}, Tag{5}).status, Status::ok); });
       for (int i = 0; i < 300; ++i) {
         if (!started) {
           ASSERT_EQ(world.barrier(), Status::ok);
@@ -185,7 +185,7 @@ TEST(SharedCollectives, GoOnBesideAThreadThatWaitsForAMessage) {
         ASSERT_EQ(request.wait().status, Status::ok);
         ASSERT_EQ(value, 2);
       }
-      EXPECT_EQ(world.send(peer + 40, peer, 5), Status::ok);
+      EXPECT_EQ(world.send(peer + 40, Rank{peer}, Tag{5}), Status::ok);
       receiver.join();
       EXPECT_EQ(message, world.rank() + 40);
     });
@@ -198,13 +198,13 @@ TEST(SharedCollectives, ManyGivenUpLastFirstLeaveTheBoardsFree) {
     try {
       std::array<Request, 100> requests;  // destroyed last first
       for (std::size_t i = 0; i < requests.size(); ++i) {
-        if (world.rank() == 1) requests[i] = world.start_broadcast(values[i], 0);
+        if (world.rank() == 1) requests[i] = world.start_broadcast(values[i], Rank{0});
       }
       if (world.rank() == 1) throw std::runtime_error("given up");
     } catch (const std::runtime_error&) {
     }
     if (world.rank() == 0) {
-      for (int& value : values) (void)world.broadcast(value, 0);
+      for (int& value : values) (void)world.broadcast(value, Rank{0});
     }
     ASSERT_NO_FATAL_FAILURE(expect_sum(world, 6));
   });
@@ -220,15 +220,16 @@ TEST(SharedCollectives, OfLongValuesEndWhenARankDiedAndAnotherDoesNotCome) {
                               if (world.rank() == 3) {
                                 // Part of it, and gone before it is over.
                                 int go = 0;
-                                ASSERT_EQ(world.receive(go, 2, 1).status, Status::ok);
+                                ASSERT_EQ(world.receive(go, Rank{2}, Tag{1}).status, Status::ok);
                                 throw Killed{};
                               }
                               if (world.rank() == 2) {
-                                ASSERT_EQ(world.send(1, 3, 1), Status::ok);
-                                ASSERT_EQ(world.receive(values, 3, 2).status, Status::peer_gone);
+                                ASSERT_EQ(world.send(1, Rank{3}, Tag{1}), Status::ok);
+                                ASSERT_EQ(world.receive(values, Rank{3}, Tag{2}).status, Status::peer_gone);
                                 return;
                               }
-                              const Status status = broadcast ? world.broadcast(values, 2) : world.all_reduce(values);
+                              const Status status =
+                                  broadcast ? world.broadcast(values, Rank{2}) : world.all_reduce(values);
                               EXPECT_EQ(status, Status::peer_gone);
                             }),
                    Killed);
@@ -245,7 +246,7 @@ TEST(SharedCollectives, AreGivenUpByAnException) {
                               Request request = world.start_all_reduce(values);
                               throw Killed{};
                             }
-                            EXPECT_EQ(world.receive(values, 0, 1).status, Status::peer_gone);
+                            EXPECT_EQ(world.receive(values, Rank{0}, Tag{1}).status, Status::peer_gone);
                             // It may have shown its part before.
                             const Status status = world.all_reduce(values);
                             EXPECT_TRUE(status == Status::peer_gone || (status == Status::ok && values[0] == 3));

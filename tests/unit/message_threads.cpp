@@ -26,23 +26,24 @@ TEST_P(Threads, OfTwoRanksExchangeEachOnItsTag) {
   run(2, [](Communicator& world) {
     in_threads(threads, [&world](int number) {
       test::Random random(test::seed() + static_cast<std::uint64_t>(number));  // the same in both ranks
-      const int other = 1 - world.rank();
+      const int other = 1 - world.rank().value();
       for (int i = 0; i < test::rounds(60); ++i) {
         const std::size_t bytes =
             test::between(random, 0, 9) == 0 ? test::between(random, 0, 200000) : test::between(random, 0, 5000);
-        const auto mine = pattern(bytes, static_cast<std::size_t>(i * 8 + number * 2 + world.rank()));
+        const auto mine = pattern(bytes, static_cast<std::size_t>(i * 8 + number * 2 + world.rank().value()));
         std::vector<std::byte> theirs(bytes);
         const unsigned manner = static_cast<unsigned>(test::between(random, 0, 2));
         if (manner == 0) {
-          Request request = world.start_receive(theirs, other, number);
-          ASSERT_EQ(world.send(mine, other, number), Status::ok);
+          Request request = world.start_receive(theirs, Rank{other}, Tag{number});
+          ASSERT_EQ(world.send(mine, Rank{other}, Tag{number}), Status::ok);
           ASSERT_EQ(request.wait().status, Status::ok);
         } else if (manner == 1) {
-          Request request = world.start_send(mine, other, number);
-          ASSERT_EQ(world.receive(theirs, other, number).status, Status::ok);
+          Request request = world.start_send(mine, Rank{other}, Tag{number});
+          ASSERT_EQ(world.receive(theirs, Rank{other}, Tag{number}).status, Status::ok);
           ASSERT_EQ(request.wait().status, Status::ok);
         } else {
-          std::array requests{world.start_send(mine, other, number), world.start_receive(theirs, other, number)};
+          std::array requests{world.start_send(mine, Rank{other}, Tag{number}),
+                              world.start_receive(theirs, Rank{other}, Tag{number})};
           ASSERT_EQ(wait_all(requests), Status::ok);
         }
         ASSERT_TRUE(theirs == pattern(bytes, static_cast<std::size_t>(i * 8 + number * 2 + other)));
@@ -65,8 +66,8 @@ TEST_P(Threads, ThatLeaveDoNotStrandThoseThatStay) {
         std::shuffle(order.begin(), order.end(), random);
         int back = 0;
         for (const int number : order) {
-          ASSERT_EQ(world.send(turn, 1, number), Status::ok);
-          ASSERT_EQ(world.receive(back, 1, number).status, Status::ok);
+          ASSERT_EQ(world.send(turn, Rank{1}, Tag{number}), Status::ok);
+          ASSERT_EQ(world.receive(back, Rank{1}, Tag{number}).status, Status::ok);
           ASSERT_EQ(back, turn);
         }
       }
@@ -79,9 +80,9 @@ TEST_P(Threads, ThatLeaveDoNotStrandThoseThatStay) {
     in_threads(threads, [&](int number) {
       for (int turn = 0; turn < test::rounds(100); ++turn) {
         int value = -1;
-        ASSERT_EQ(world.receive(value, 0, number).status, Status::ok);
+        ASSERT_EQ(world.receive(value, Rank{0}, Tag{number}).status, Status::ok);
         ASSERT_EQ(value, turn);
-        ASSERT_EQ(world.send(value, 0, number), Status::ok);
+        ASSERT_EQ(world.send(value, Rank{0}, Tag{number}), Status::ok);
       }
       --running;
     });
@@ -98,7 +99,7 @@ TEST_P(Threads, ShareOneTagWithoutLosingOrDoublingAMessage) {
         std::array<int, 20> values{};
         if (world.rank() == 0) {
           values.fill(number * messages + i);
-          ASSERT_EQ(world.send(values, 1), Status::ok);
+          ASSERT_EQ(world.send(values, Rank{1}), Status::ok);
         } else {
           ASSERT_EQ(world.receive(values).status, Status::ok);
           ++seen.at(static_cast<std::size_t>(values.front()));
@@ -115,15 +116,15 @@ TEST_P(Threads, AllSeeTheMessageTheyProbeFor) {
   run(2, [](Communicator& world) {
     for (int turn = 0; turn < test::rounds(20); ++turn) {
       if (world.rank() == 0) {
-        ASSERT_EQ(world.send(turn, 1, turn), Status::ok);
+        ASSERT_EQ(world.send(turn, Rank{1}, Tag{turn}), Status::ok);
       } else {
         in_threads(threads, [&](int) {
-          const Result found = world.probe(0, turn);
+          const Result<Envelope> found = world.probe(Rank{0}, Tag{turn});
           ASSERT_EQ(found.status, Status::ok);
-          ASSERT_EQ(found.envelope.bytes, sizeof turn);
+          ASSERT_EQ(found.value.bytes, sizeof turn);
         });
         int value = -1;
-        ASSERT_EQ(world.receive(value, 0, turn).status, Status::ok);
+        ASSERT_EQ(world.receive(value, Rank{0}, Tag{turn}).status, Status::ok);
         ASSERT_EQ(value, turn);
       }
     }
@@ -133,18 +134,18 @@ TEST_P(Threads, AllSeeTheMessageTheyProbeFor) {
 TEST_P(Threads, MayWaitForWhatAnotherThreadStarted) {
   constexpr std::size_t bytes = 300000;
   run(2, [](Communicator& world) {
-    const int other = 1 - world.rank();
+    const int other = 1 - world.rank().value();
     for (int turn = 0; turn < test::rounds(10); ++turn) {
       const auto mine = pattern(bytes, static_cast<std::size_t>(turn));
       std::vector<std::byte> theirs(bytes);
       std::vector<int> values(4000, world.rank() == 0 ? turn : -1);
-      std::array requests{world.start_send(mine, other, 1), world.start_receive(theirs, other, 1),
-                          world.start_broadcast(values, 0)};
+      std::array requests{world.start_send(mine, Rank{other}, Tag{1}), world.start_receive(theirs, Rank{other}, Tag{1}),
+                          world.start_broadcast(values, Rank{0})};
       std::jthread waiter([&requests] { ASSERT_EQ(wait_all(requests), Status::ok); });
       // The thread that started them waits for something else in the meantime.
       int value = -1;
-      Request last = world.start_receive(value, other, 2);
-      ASSERT_EQ(world.send(turn, other, 2), Status::ok);
+      Request last = world.start_receive(value, Rank{other}, Tag{2});
+      ASSERT_EQ(world.send(turn, Rank{other}, Tag{2}), Status::ok);
       ASSERT_EQ(last.wait().status, Status::ok);
       waiter.join();
       ASSERT_TRUE(theirs == mine);

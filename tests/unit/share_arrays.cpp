@@ -38,7 +38,7 @@ TEST_P(SharedArrays, AreZeroAtFirst) {
 TEST_P(SharedArrays, ShowAfterABarrierWhatAnyRankWroteBefore) {
   run(3, [](Job& job) {
     const shared_array<std::uint64_t> array(job, 100 * page_words);
-    const auto self = static_cast<std::size_t>(job.rank());
+    const auto self = job.rank().index();
     for (std::uint64_t turn = 1; turn < 20; ++turn) {
       for (std::size_t i = self; i < array.size(); i += 3) array[i] = turn * i;
       ASSERT_EQ(share::barrier(job), Status::ok);
@@ -52,7 +52,7 @@ TEST_P(SharedArrays, ShowAfterABarrierWhatAnyRankWroteBefore) {
 TEST_P(SharedArrays, LetRanksWriteNeighbouringBytes) {
   run(4, [](Job& job) {
     const shared_array<std::uint8_t> array(job, 5 * 4096);
-    const auto self = static_cast<std::size_t>(job.rank());
+    const auto self = job.rank().index();
     for (std::uint8_t turn = 1; turn < 50; ++turn) {
       for (std::size_t i = self; i < array.size(); i += 4) array[i] = static_cast<std::uint8_t>(turn + i);
       ASSERT_EQ(share::barrier(job), Status::ok);
@@ -174,7 +174,7 @@ TEST_P(SharedArrays, LieWhereTheirPlacementSays) {
       ArrayOptions options;
       options.placement = placement;
       options.cyclic_bytes = 8192;
-      options.home = [](std::uint64_t offset) { return static_cast<int>(offset / 4096 * 7 % 3); };
+      options.home = [](std::uint64_t offset) { return JobRank{offset / 4096 * 7 % 3}; };
       const shared_array<std::uint64_t> array(job, 12 * page_words, options);
       return array.home_of(page * page_words);
     };
@@ -195,11 +195,11 @@ TEST_P(SharedArrays, WorkUnderEveryPlacementWhileHomesMove) {
       ArrayOptions options;
       options.placement = placement;
       options.cyclic_bytes = 4096;
-      options.home = [](std::uint64_t offset) { return offset / 4096 % 2 == 0 ? 2 : 1; };
+      options.home = [](std::uint64_t offset) { return JobRank{offset / 4096 % 2 == 0 ? 2 : 1}; };
       const shared_array<std::uint64_t> array(job, 90 * page_words, options);
       for (std::uint64_t turn = 1; turn < 12; ++turn) {
         // Who writes a page stays the same for four turns.
-        const auto writer = static_cast<std::uint64_t>(job.rank()) + turn / 4;
+        const auto writer = static_cast<std::uint64_t>(job.rank().value()) + turn / 4;
         for (std::size_t i = 0; i < array.size(); ++i) {
           if (i / page_words % 3 == writer % 3) array[i] += turn + i;
         }
@@ -227,7 +227,7 @@ TEST_P(SharedArrays, HaveTheirHomesMoveToWhoAloneWritesThem) {
       const shared_array<std::uint64_t> array(job, 4 * page_words, options);  // pages 0 and 1 at rank 0
       for (std::uint64_t turn = 1; turn <= 4; ++turn) {
         if (job.rank() == 1) array[0] = turn;
-        array[page_words + static_cast<std::size_t>(job.rank())] = turn;  // both write it
+        array[page_words + job.rank().index()] = turn;  // both write it
         ASSERT_EQ(share::barrier(job), Status::ok);
       }
       if (job.hosts() > 1) {
@@ -264,7 +264,7 @@ TEST_P(SharedArrays, ShowNamedWrites) {
     ArrayOptions options;
     options.writes_are_named = true;
     const shared_array<std::uint32_t> array(job, 40'000, options);
-    const auto self = static_cast<std::size_t>(job.rank());
+    const auto self = job.rank().index();
     for (std::uint32_t turn = 1; turn < 20; ++turn) {
       for (std::size_t first = self * 100; first < array.size(); first += 300) {
         for (std::size_t i = first; i < first + 100; ++i) array[i] = turn + static_cast<std::uint32_t>(i);
@@ -283,7 +283,7 @@ TEST_P(SharedArrays, UpdateCopiesWhereAsked) {
     options.writes_are_named = true;
     options.updates = true;
     const shared_array<std::uint32_t> array(job, 40'000, options);
-    const auto self = static_cast<std::size_t>(job.rank());
+    const auto self = job.rank().index();
     for (std::uint32_t turn = 1; turn < 30; ++turn) {
       for (std::size_t i = self; i < array.size(); i += 300) {
         array[i] = turn;
@@ -332,7 +332,7 @@ TEST_P(SharedArrays, MulticastFromOneToManyAndAreWrittenByOthersAfterwards) {
     const shared_array<std::uint64_t> array(job, 200 * page_words);
     for (std::uint64_t turn = 0; turn < 20; ++turn) {
       const auto root = turn % 5;
-      const bool is_root = static_cast<std::uint64_t>(job.rank()) == root;
+      const bool is_root = static_cast<std::uint64_t>(job.rank().value()) == root;
       if (is_root) std::ranges::fill(array.span(), turn);
       ASSERT_EQ(array.barrier_with_multicast(0, is_root ? array.size() : 0), Status::ok);
       for (std::size_t page = 0; job.hosts() > 1 && page < 200; ++page) {
@@ -356,7 +356,7 @@ TEST_P(SharedArrays, BringAPageToWhoWritesItInTurn) {
     const shared_array<std::uint64_t> array(job, 2 * page_words, options);
     std::uint64_t& word = array[0];  // at home in rank 0
     share::flag ended(job);
-    for (auto turn = static_cast<std::uint64_t>(job.rank()); turn < writing + 4; turn += 2) {
+    for (auto turn = static_cast<std::uint64_t>(job.rank().value()); turn < writing + 4; turn += 2) {
       ASSERT_EQ(ended.wait(turn), Status::ok);
       if (job.hosts() > 1 && job.rank() == 1 && turn > 4) {
         EXPECT_EQ(is_mapped(&word), turn <= writing + 1) << "in turn " << turn;
@@ -396,7 +396,7 @@ TEST_P(SharedArrays, AreBroughtAheadOfWhoReadsThemInOrder) {
   run(2, [](Job& job) {
     ArrayOptions options;
     options.placement = Placement::by_function;
-    options.home = [](std::uint64_t) { return 0; };
+    options.home = [](std::uint64_t) { return JobRank{0}; };
     const shared_array<std::uint64_t> array(job, 64 * page_words, options);
     if (job.rank() == 1) {
       for (std::size_t page = 0; page < 2; ++page) EXPECT_EQ(array[page * page_words], 0U);
@@ -501,7 +501,7 @@ TEST_P(SharedArrays, TellThoseBehindADeadRankToo) {
       ASSERT_EQ(share::barrier(job), Status::ok);
       test::let_die(job, 1, come);
       if (job.rank() == 0) {
-        test::wait_until(job, [&] { return !job.alive(1); });
+        test::wait_until(job, [&] { return !job.alive(JobRank{1}); });
         array[0] = 7;
         const Status told = share::release(job);
         if (all_have_copies) {

@@ -149,7 +149,7 @@ TEST_P(Checkpoint, HasWhatAnyRankWroteBeforeAndReplacesTheLast) {
   run(2, [this](Job& job) {
     const shared_array<std::uint64_t> array(job, 40 * page_words);
     for (std::uint64_t turn = 1; turn < 6; ++turn) {
-      const auto other = static_cast<std::size_t>(1 - job.rank());
+      const auto other = static_cast<std::size_t>(1 - job.rank().value());
       for (std::size_t i = other; i < array.size(); i += 2) array[i] = turn * i;  // in each other's pages
       share::save(job, path(), turn);
       for (std::size_t i = other; i < array.size(); i += 2) array[i] = 0;
@@ -260,7 +260,7 @@ TEST_P(Checkpoint, ThatFindsNoRoomAtAnyByteLeavesThePreviousOne) {
     const shared_array<std::uint64_t> array(job, 600 * page_words);  // three pieces
     if (job.rank() == 1) std::iota(array.begin(), array.end(), std::uint64_t{1});
     share::save(job, path(), 1);
-    array[page_words * static_cast<std::size_t>(job.rank())] = 0;
+    array[page_words * job.rank().index()] = 0;
     const auto whole = std::filesystem::file_size(path());
 
     test::Random random{test::seed()};
@@ -353,7 +353,8 @@ TEST_P(Checkpoint, IsRefusedWhereRanksDisagree) {
         return 0;
       });
     };
-    EXPECT_NE(why(path(), static_cast<std::uint64_t>(job.rank())).find("must be the same in all"), std::string::npos);
+    EXPECT_NE(why(path(), static_cast<std::uint64_t>(job.rank().value())).find("must be the same in all"),
+              std::string::npos);
     EXPECT_NE(why(path(job.rank() == 0 ? "a" : "b"), 0).find("must be the same in all"), std::string::npos);
     EXPECT_EQ(files(), 0u);
   });
@@ -398,7 +399,7 @@ TEST_P(Checkpoint, SaysWhoIsDeadAndMakesItImpossible) {
       share::save(job, path());
       return 0;
     });
-    EXPECT_EQ(why, "saving " + path() + ": rank 2, on host " + std::to_string(job.host(2)) +
+    EXPECT_EQ(why, "saving " + path() + ": rank 2, on host " + std::to_string(job.host(JobRank{2})) +
                        ", has died; all ranks must take part: start the job anew, and load what was saved last");
   };
   EXPECT_THROW(run(3, body), test::Killed);

@@ -69,7 +69,7 @@ TEST_P(SharedFlags, TellEachWaiterOnceItsValueIsReached) {
       }
     } else {
       test::in_threads(threads, [&](int thread) {
-        const auto value = static_cast<std::uint64_t>((job.rank() - 1) * threads + thread + 1);
+        const auto value = static_cast<std::uint64_t>((job.rank().value() - 1) * threads + thread + 1);
         EXPECT_EQ(flag.wait(value), Status::ok);
         EXPECT_GE(reached, value);
         EXPECT_EQ(array[value], value);
@@ -89,7 +89,7 @@ TEST_P(SharedFlags, MissNobodyWhoComesWhileTheyAreSet) {
     share::flag flag(job);
     test::in_threads(2, [&](int thread) {
       for (std::uint64_t value = 1; value <= last; ++value) {
-        if (thread == 0 && value % ranks == static_cast<std::uint64_t>(job.rank())) {
+        if (thread == 0 && value % ranks == static_cast<std::uint64_t>(job.rank().value())) {
           reached = value;
           ASSERT_EQ(flag.set(value), Status::ok);
         } else {
@@ -219,9 +219,9 @@ TEST_P(SharedFlags, AreNotHarmedByLies) {
       for (std::uint64_t index = 0; index < 8; ++index) {
         for (std::uint32_t ticket = 0; ticket < fabric::tickets_max; ++ticket) ask(index, ticket, never - index);
       }
-      ASSERT_EQ(world.send(std::span<const int>(), 0), Status::ok);
+      ASSERT_EQ(world.send(std::span<const int>(), Rank{0}), Status::ok);
     } else if (job.rank() == 0) {
-      ASSERT_EQ(world.receive(std::span<int>(), liar).status, Status::ok);
+      ASSERT_EQ(world.receive(std::span<int>(), Rank{liar}).status, Status::ok);
       const std::size_t honest = engine_of(job).is_remote(1) ? 1 : 0;
       test::wait_until(job, [&] { return waiting(job) >= fabric::tickets_max + honest; });
       EXPECT_EQ(waiting(job), fabric::tickets_max + honest);

@@ -70,7 +70,7 @@ class Guarded : public testing::TestWithParam<Setting> {
   static void run(int ranks, const std::function<void(Job&)>& body) {
     test::as_jobs(ranks, body, GetParam().variant.settings);
   }
-  static GuardedOptions options(int home = 0) { return {GetParam().on_write, GetParam().mover, home}; }
+  static GuardedOptions options(int home = 0) { return {GetParam().on_write, GetParam().mover, JobRank{home}}; }
   static int turns(int usual) { return test::rounds(GetParam().variant.name == "Network" ? usual / 4 : usual); }
   static Status meet(Job& job) { return Communicator(job).barrier(); }
 };
@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Over, Guarded, testing::ValuesIn(settings()), name_of_s
 TEST_P(Guarded, BeginsAsItsHomeSays) {
   for (const int home : {0, 2}) {
     run(3, [home](Job& job) {
-      guarded<int> value(job, 10 + job.rank(), options(home));
+      guarded<int> value(job, 10 + job.rank().value(), options(home));
       guarded_span<char> zeros(job, 100, options(home));
       EXPECT_EQ(*value.read(), 10 + home);
       EXPECT_EQ(std::ranges::count(zeros.read(), '\0'), 100);
@@ -109,7 +109,7 @@ TEST_P(Guarded, ShowsReadersWholeValuesInOrder) {
       guarded_span<std::uint64_t> values(job, count, options());
       std::uint64_t seen = 0;
       const int rounds = turns(count > 1000 ? 20 : 60);
-      Random random(test::seed() * 7 + static_cast<std::uint64_t>(job.rank()));
+      Random random(test::seed() * 7 + static_cast<std::uint64_t>(job.rank().value()));
       for (int round = 0; round < rounds; ++round) {
         if (test::chance(random, 40)) {
           const auto access = values.write();
@@ -243,7 +243,7 @@ TEST_P(Guarded, KeepsWritersAndReadersApart) {
     guarded<std::array<std::uint64_t, 2>> pair(job, {}, options(2));
     guarded<std::uint64_t> inside(job, 0, options(0));
     for (int turn = 0; turn < turns(100); ++turn) {
-      if ((turn + job.rank()) % 3 == 0) {
+      if ((turn + job.rank().value()) % 3 == 0) {
         auto access = pair.write();
         ++(*access)[0];
         ++*inside.write();
@@ -353,7 +353,7 @@ TEST_P(Guarded, TakesHintsThatChangeNoResult) {
   run(ranks, [](Job& job) {
     Communicator world(job);
     guarded_span<int> values(job, 5'000, options(3));
-    Random random(test::seed() * 11 + static_cast<std::uint64_t>(job.rank()));
+    Random random(test::seed() * 11 + static_cast<std::uint64_t>(job.rank().value()));
     int own = 0;
     for (int turn = 0; turn < turns(150); ++turn) {
       switch (test::between(random, 0, 6)) {
@@ -476,7 +476,7 @@ TEST_P(Guarded, RefusesWhatRanksDisagreeAbout) {
     for (const PendingRequest& asked : all) {
       expect_refusal(job, job.rank() == 1 ? asked : PendingRequest{2, options()}, asked.refusal);
     }
-    expect_refusal(job, {job.rank() == 0 ? 2u : 5u, options(job.rank())},
+    expect_refusal(job, {job.rank() == 0 ? 2u : 5u, options(job.rank().value())},
                    job.rank() == 0 ? "the ranks ask for different ones: bytes from 8 to 20, here 8; home from 0 to 1, "
                                      "here 0; they must be the same in all"
                                    : "bytes from 8 to 20, here 20; home from 0 to 1, here 1; ");

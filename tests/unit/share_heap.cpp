@@ -101,7 +101,7 @@ TEST_P(SharedHeap, HasAListThatAllLinkAndWalkAndOthersFree) {
     shared_heap heap(job, 3 << 20);
     const shared_array<std::uint64_t> first(job, 1);
     share::mutex mutex(job);
-    const auto self = static_cast<std::uint64_t>(job.rank());
+    const auto self = static_cast<std::uint64_t>(job.rank().value());
     for (int turn = 0; turn < 3; ++turn) {
       for (std::uint64_t i = 0; i < each; ++i) {
         const auto lock = mutex.lock();
@@ -152,7 +152,7 @@ TEST_P(SharedHeap, HasATreeThatAllRanksGrow) {
     shared_heap heap(job, 1 << 20);
     const shared_array<std::uint64_t> root(job, 1);
     share::mutex mutex(job);
-    Random random(static_cast<std::uint64_t>(job.rank()));
+    Random random(static_cast<std::uint64_t>(job.rank().value()));
     for (std::size_t i = 0; i < each; ++i) {
       const auto lock = mutex.lock();
       ASSERT_EQ(lock.status(), Status::ok);
@@ -254,7 +254,7 @@ TEST_P(SharedHeap, GivesNoByteTwiceWhateverIsAllocatedFreedAndHandedOver) {
       together.arrive_and_wait();
     };
     test::in_threads(threads, [&](int thread) {
-      const auto number = static_cast<std::size_t>(job.rank() * threads + thread);
+      const auto number = static_cast<std::size_t>(job.rank().value() * threads + thread);
       const auto box = [&](std::size_t of) {
         return mail.span().subspan(of % (ranks * threads) * Worker::handed_max, Worker::handed_max);
       };
@@ -387,7 +387,7 @@ TEST_P(SharedHeap, KeepsWhatARankAllocatesAtHomeThere) {
     shared_heap heap(job, 3 << 20);
     const std::size_t part = heap.bytes().size() / 3;
     const std::uint64_t offset = heap.offset_of(new_shared<Node>(heap)) - heap.offset_of(heap.bytes().data());
-    EXPECT_EQ(offset / part, static_cast<std::uint64_t>(job.rank()));
+    EXPECT_EQ(offset / part, static_cast<std::uint64_t>(job.rank().value()));
     meet(job);
   });
 }

@@ -112,7 +112,7 @@ TEST_P(SharedLimits, OfMutexesFlagsAndCountersAreOfThoseThatThereAre) {
       share::flag flag(job);
       share::mutex mutex(job);
       share::counter counter(job);
-      ASSERT_LT(counter.fetch_add(static_cast<std::uint64_t>(turn)).before, static_cast<std::uint64_t>(turn) + 1);
+      ASSERT_LT(counter.fetch_add(static_cast<std::uint64_t>(turn)).value, static_cast<std::uint64_t>(turn) + 1);
       if (job.rank() == 0) {
         array[0] = turn;
         ASSERT_EQ(flag.set(1), Status::ok);
@@ -136,7 +136,7 @@ TEST_P(SharedLimits, OfMutexesFlagsAndCountersAreOfThoseThatThereAre) {
     }
     late.reset();
     share::flag one_more(job);
-    EXPECT_EQ(one_more.get().before, 0u);
+    EXPECT_EQ(one_more.get().value, 0u);
     ASSERT_EQ(share::barrier(job), Status::ok);
     EXPECT_EQ(array[1], 2 * last);
     ASSERT_EQ(share::barrier(job), Status::ok);
@@ -157,7 +157,7 @@ void ask_for_a_home_beyond_the_end(Job& job) {
   for (const Placement placement : {Placement::block, Placement::by_function}) {
     ArrayOptions options;
     options.placement = placement;
-    options.home = [](std::uint64_t) { return 0; };
+    options.home = [](std::uint64_t) { return JobRank{0}; };
     const shared_array<int> array(job, 100, options);
     for (const std::size_t index : {std::size_t{100}, std::size_t{5000}, ~std::size_t{0}}) {
       EXPECT_EQ(array.home_of(index), 0);

@@ -30,7 +30,7 @@ INSTANTIATE_TEST_SUITE_P(Over, SharedLitmus, testing::ValuesIn(test::ways_to_sha
 /// Keeps the processor, or gives it up, for a random while.
 class Delay {
  public:
-  explicit Delay(const Job& job) : random_(test::seed() * 64 + static_cast<std::uint64_t>(job.rank())) {}
+  explicit Delay(const Job& job) : random_(test::seed() * 64 + static_cast<std::uint64_t>(job.rank().value())) {}
   void operator()() {
     for (std::size_t left = test::between(random_, 0, 200); left != 0; --left)
       std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -65,7 +65,7 @@ TEST_P(SharedLitmus, MessagePassing) {
           words.x = turn;
           words.y = 2 * turn;
           ASSERT_EQ(flag.set(turn), Status::ok);
-        } else if (flag.get().before == turn) {
+        } else if (flag.get().value == turn) {
           ASSERT_EQ(words.x, turn);
           ASSERT_EQ(words.y, 2 * turn);
         } else {
@@ -87,7 +87,7 @@ TEST_P(SharedLitmus, StoreBufferingWithLocks) {
       share::mutex of_x(job);
       share::mutex of_y(job);
       Delay delay(job);
-      const auto self = static_cast<std::size_t>(job.rank());
+      const auto self = job.rank().index();
       for (std::uint64_t turn = 1; turn <= static_cast<std::uint64_t>(last); ++turn) {
         delay();
         {
@@ -116,11 +116,11 @@ TEST_P(SharedLitmus, StoreBufferingWithFlags) {
     share::flag y(job);
     const shared_array<std::uint64_t> seen(job, 2);
     Delay delay(job);
-    const auto self = static_cast<std::size_t>(job.rank());
+    const auto self = job.rank().index();
     for (std::uint64_t turn = 1; turn <= static_cast<std::uint64_t>(last); ++turn) {
       delay();
       ASSERT_EQ((self == 0 ? x : y).set(turn), Status::ok);
-      seen[self] = (self == 0 ? y : x).get().before;
+      seen[self] = (self == 0 ? y : x).get().value;
       end_turn(job);
       ASSERT_TRUE(seen[0] == turn || seen[1] == turn);
       end_turn(job);
@@ -185,17 +185,17 @@ TEST_P(SharedLitmus, IndependentReadsOfIndependentWritesWithFlags) {
         words.y = turn;
         ASSERT_EQ(y.set(turn), Status::ok);
       } else if (job.rank() == 2) {
-        seen[0] = x.get().before;
+        seen[0] = x.get().value;
         if (seen[0] == turn) {
           ASSERT_EQ(words.x, turn);
         }
-        seen[1] = y.get().before;
+        seen[1] = y.get().value;
       } else {
-        seen[2] = y.get().before;
+        seen[2] = y.get().value;
         if (seen[2] == turn) {
           ASSERT_EQ(words.y, turn);
         }
-        seen[3] = x.get().before;
+        seen[3] = x.get().value;
       }
       end_turn(job);
       ASSERT_FALSE(seen[0] == turn && seen[1] < turn && seen[2] == turn && seen[3] < turn) << "in turn " << turn;
@@ -223,7 +223,7 @@ TEST_P(SharedLitmus, NoUpdateIsLost) {
     end_turn(job);
     EXPECT_EQ(words.x + words.y, static_cast<std::uint64_t>(3 * each));
     EXPECT_EQ(words.x, static_cast<std::uint64_t>(3 * ((each + 1) / 2)));
-    EXPECT_EQ(counter.get().before, static_cast<std::uint64_t>(3 * each));
+    EXPECT_EQ(counter.get().value, static_cast<std::uint64_t>(3 * each));
     end_turn(job);
   });
 }
@@ -235,7 +235,7 @@ TEST_P(SharedLitmus, WritersOfOnePageUnderLocksOfTheirOwn) {
     const shared_array<std::uint8_t> bytes(job, 4096);
     std::vector<share::mutex> mutexes;
     for (std::size_t i = 0; i < ranks; ++i) mutexes.emplace_back(job);
-    const auto self = static_cast<std::size_t>(job.rank());
+    const auto self = job.rank().index();
     std::array<unsigned, ranks> seen{};
     Delay delay(job);
     for (int turn = 0; turn < last; ++turn) {
@@ -275,7 +275,8 @@ TEST_P(SharedLitmus, PagesMigrateAndNoLonger) {
       unsigned percent = 100;  // of pages that are written
       for (std::uint64_t turn = 0; turn < last; ++turn) {
         if (turn % 32 == 0) percent = test::chance(random, 50) ? 100 : 30;
-        const bool is_ours = turn % static_cast<std::uint64_t>(job.size()) == static_cast<std::uint64_t>(job.rank());
+        const bool is_ours =
+            turn % static_cast<std::uint64_t>(job.size()) == static_cast<std::uint64_t>(job.rank().value());
         if (is_ours) {
           delay();
           ASSERT_EQ(ended.wait(turn), Status::ok);

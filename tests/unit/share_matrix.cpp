@@ -15,9 +15,9 @@ TEST(RankWith, IsTheOneWhosePartHasIt) {
   for (int ranks = 1; ranks < 9; ++ranks) {
     for (std::size_t count = 1; count < 40; ++count) {
       for (int rank = 0; rank < ranks; ++rank) {
-        const share::Part part = share::part_of(count, rank, ranks);
+        const share::Part part = share::part_of(count, JobRank{rank}, ranks);
         for (std::size_t i = part.first; i < part.first + part.count; ++i) {
-          ASSERT_EQ(share::rank_with(i, count, ranks), rank) << i << " of " << count << " over " << ranks;
+          ASSERT_EQ(detail::rank_with(i, count, ranks), rank) << i << " of " << count << " over " << ranks;
         }
       }
     }
@@ -60,14 +60,14 @@ TEST_P(SharedMatrix, HasAPartOfItsRowsAtHomeWithEachRank) {
     options.rows_on_pages = true;
     const shared_matrix<float> matrix(job, 10, 1500, options);  // two pages a row
     std::size_t rows = 0;
-    for (int rank = 0; rank < job.size(); ++rank) rows += matrix.rows_of(rank).count;
+    for (const JobRank rank : job.ranks()) rows += matrix.rows_of(rank).count;
     EXPECT_EQ(rows, 10u);
     ASSERT_EQ(matrix.own_rows().size(), matrix.rows_of(job.rank()).count);
     ASSERT_EQ(matrix.own_rows().front(), matrix.rows_of(job.rank()).first);
     if (job.hosts() > 1) {
       share::ShareRuntime::of(job.session()).sharing()->with(0, [&](share::Array& array) {
         for (std::size_t i = 0; i < matrix.rows(); ++i) {
-          const bool own = share::rank_with(i, matrix.rows(), job.size()) == job.rank();
+          const bool own = detail::rank_with(i, matrix.rows(), job.size()) == job.rank();
           EXPECT_EQ(array.is_home(2 * i), own) << i;
           EXPECT_EQ(array.is_home(2 * i + 1), own) << i;
         }

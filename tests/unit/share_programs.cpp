@@ -134,7 +134,7 @@ class Program {
     options.placement = shape_.placement;
     options.cyclic_bytes = 4096;
     options.home = [ranks = shape_.ranks](std::uint64_t offset) {
-      return static_cast<int>(offset / 4096 * 5 % static_cast<std::uint64_t>(ranks));
+      return JobRank{offset / 4096 * 5 % static_cast<std::uint64_t>(ranks)};
     };
     options.homes_move = shape_.homes_move;
     options.writes_are_named = shape_.writes_are_named;
@@ -154,12 +154,12 @@ class Program {
 
   Status multicast(const std::vector<Stretch>& stretches, Random& random) {
     const Stretch& any = stretches[test::between(random, 0, stretches.size() - 1)];
-    const bool is_ours = any.writer / shape_.threads == static_cast<std::size_t>(job_.rank());
+    const bool is_ours = any.writer / shape_.threads == job_.rank().index();
     return array_.barrier_with_multicast(any.first, is_ours ? any.count : 0);
   }
 
   void work(std::size_t thread) {
-    const std::size_t self = static_cast<std::size_t>(job_.rank()) * shape_.threads + thread;
+    const std::size_t self = job_.rank().index() * shape_.threads + thread;
     Random common(seed_);
     Random mine(seed_ + 1000 + self);
     for (int phase = 1; phase <= shape_.phases; ++phase) {

@@ -20,7 +20,7 @@ INSTANTIATE_TEST_SUITE_P(Over, SharedReductions, testing::ValuesIn(test::ways_to
 TEST_P(SharedReductions, AddUpInAllRanks) {
   for (const int ranks : {1, 2, 5}) {
     run(ranks, [ranks](Job& job) {
-      const auto [status, sum] = share::sum(job, job.rank() + 1);
+      const auto [status, sum] = share::sum(job, job.rank().value() + 1);
 
       EXPECT_EQ(status, Status::ok);
       EXPECT_EQ(sum, ranks * (ranks + 1) / 2);
@@ -32,7 +32,7 @@ TEST_P(SharedReductions, ShowWhatAnyRankWroteBefore) {
   const int last = turns(100);
   run(3, [last](Job& job) {
     const shared_array<int> array(job, 3000);
-    const auto self = static_cast<std::size_t>(job.rank());
+    const auto self = job.rank().index();
     for (int turn = 1; turn <= last; ++turn) {
       for (std::size_t i = self; i < array.size(); i += 3) array[i] = turn;
 
@@ -63,7 +63,7 @@ TEST_P(SharedReductions, KeepTheOrderOfRanks) {
     Affine expected = of(0);
     for (std::size_t rank = 1; rank < 5; ++rank) expected = then(expected, of(rank));
 
-    const auto [status, all] = share::reduce(job, of(static_cast<std::size_t>(job.rank())), then);
+    const auto [status, all] = share::reduce(job, of(job.rank().index()), then);
 
     EXPECT_EQ(status, Status::ok);
     EXPECT_EQ(all, expected);
@@ -75,9 +75,10 @@ TEST_P(SharedReductions, RoundAlikeInAllRanksAndEachTime) {
     const shared_array<std::uint64_t> found(job, 5);
     std::set<std::uint64_t> different;
     for (int turn = 0; turn < 10; ++turn) {
-      const auto [status, sum] = share::sum(job, 1 / std::sqrt(job.rank() + 2.0) * std::pow(10, job.rank() * 3));
+      const auto [status, sum] =
+          share::sum(job, 1 / std::sqrt(job.rank().value() + 2.0) * std::pow(10, job.rank().value() * 3));
       ASSERT_EQ(status, Status::ok);
-      found[static_cast<std::size_t>(job.rank())] = std::bit_cast<std::uint64_t>(sum);
+      found[job.rank().index()] = std::bit_cast<std::uint64_t>(sum);
       ASSERT_EQ(share::barrier(job), Status::ok);
       different.insert(found.begin(), found.end());
       ASSERT_EQ(share::barrier(job), Status::ok);
@@ -88,7 +89,7 @@ TEST_P(SharedReductions, RoundAlikeInAllRanksAndEachTime) {
 
 TEST_P(SharedReductions, TakeEachElementOfAnArrayForItself) {
   run(3, [](Job& job) {
-    const double rank = job.rank();
+    const double rank = job.rank().value();
     const auto largest = [](double one, double other) { return std::max(one, other); };
 
     const auto [status, all] = share::reduce(job, std::array{rank, -rank, 7.0}, largest);

@@ -50,7 +50,10 @@ TEST_P(WindowHosts, GiveAWindowOneNumberThatNoOtherHas) {
       std::array<std::uint32_t, ranks> of_each{};
       ASSERT_EQ(world.all_gather(std::array{windows.back().number()}, of_each), Status::ok);
       numbers.insert(numbers.end(), of_each.begin(), of_each.end());
-      windows.emplace_back(job, turn % 2 == 0 ? Group({2, 0, 1}) : Group({1, 2, 0}), 10);
+      windows.emplace_back(
+          job,
+          turn % 2 == 0 ? Group({JobRank{2}, JobRank{0}, JobRank{1}}) : Group({JobRank{1}, JobRank{2}, JobRank{0}}),
+          10);
       ASSERT_EQ(world.all_gather(std::array{windows.back().number()}, of_each), Status::ok);
       ASSERT_EQ(std::set(of_each.begin(), of_each.end()).size(), 1u);
       numbers.push_back(windows.back().number());
@@ -74,14 +77,14 @@ TEST_P(WindowHosts, AreReachedWhileTheirOwnerComputes) {
       if (job.rank() == 1) break;
       const auto sent = pattern(memory.size() - 64, 1);
       std::vector<std::byte> got(sent.size());
-      EXPECT_EQ(window->push(window->at(1, 64), sent), Status::ok);
-      EXPECT_EQ(window->pull(got, window->at(1, 64)), Status::ok);
+      EXPECT_EQ(window->push(window->at(JobRank{1}, 64), sent), Status::ok);
+      EXPECT_EQ(window->pull(got, window->at(JobRank{1}, 64)), Status::ok);
       EXPECT_TRUE(got == sent);
-      EXPECT_EQ(window->fetch_add(window->at(1), std::uint64_t{5}).before, 0u);
-      EXPECT_EQ(window->push_notified(window->at(1, 8), bytes_of(1), 0), Status::ok);
-      EXPECT_EQ(window->lock(1), Status::ok);
-      EXPECT_EQ(window->unlock(1), Status::ok);
-      EXPECT_EQ(window->flush(1), Status::ok);
+      EXPECT_EQ(window->fetch_add(window->at(JobRank{1}), std::uint64_t{5}).value, 0u);
+      EXPECT_EQ(window->push_notified(window->at(JobRank{1}, 8), bytes_of(1), 0), Status::ok);
+      EXPECT_EQ(window->lock(JobRank{1}), Status::ok);
+      EXPECT_EQ(window->unlock(JobRank{1}), Status::ok);
+      EXPECT_EQ(window->flush(JobRank{1}), Status::ok);
     }
     over.store(true);
     ASSERT_EQ(ours.barrier(), Status::ok);
@@ -103,19 +106,19 @@ TEST_P(WindowHosts, LeaveProtectedPagesAlone) {
       ASSERT_EQ(::mprotect(memory + page, page, PROT_READ), 0);
       ASSERT_EQ(::mprotect(memory + 2 * page, page, PROT_NONE), 0);
       ASSERT_EQ(window.barrier(), Status::ok);
-      const int other = 1 - job.rank();
+      const int other = 1 - job.rank().value();
       const auto sent = pattern(100, 3);
       std::vector<std::byte> got(100);
-      EXPECT_EQ(window.push(window.at(other, 8), sent), Status::ok);
-      EXPECT_EQ(window.push(window.at(other, page + 8), sent), Status::bad_address);
-      EXPECT_EQ(window.push(window.at(other, page + 8), bytes_of(7)), Status::bad_address);
-      EXPECT_EQ(window.push_notified(window.at(other, page + 8), sent, 0), Status::bad_address);
-      EXPECT_EQ(window.pull(got, window.at(other, page + 8)), Status::ok);
-      EXPECT_EQ(window.pull(got, window.at(other, 2 * page + 8)), Status::bad_address);
-      EXPECT_EQ(window.fetch_add(window.at(other, page), std::uint64_t{1}).status, Status::bad_address);
+      EXPECT_EQ(window.push(window.at(JobRank{other}, 8), sent), Status::ok);
+      EXPECT_EQ(window.push(window.at(JobRank{other}, page + 8), sent), Status::bad_address);
+      EXPECT_EQ(window.push(window.at(JobRank{other}, page + 8), bytes_of(7)), Status::bad_address);
+      EXPECT_EQ(window.push_notified(window.at(JobRank{other}, page + 8), sent, 0), Status::bad_address);
+      EXPECT_EQ(window.pull(got, window.at(JobRank{other}, page + 8)), Status::ok);
+      EXPECT_EQ(window.pull(got, window.at(JobRank{other}, 2 * page + 8)), Status::bad_address);
+      EXPECT_EQ(window.fetch_add(window.at(JobRank{other}, page), std::uint64_t{1}).status, Status::bad_address);
       const std::array regions{Region{0, 8}, Region{page, 8}};
       std::vector<std::byte> all(2 * page, std::byte{9});
-      EXPECT_EQ(window.push_regions(window.at(other, page), all, regions), Status::bad_address);
+      EXPECT_EQ(window.push_regions(window.at(JobRank{other}, page), all, regions), Status::bad_address);
       ASSERT_EQ(window.barrier(), Status::ok);
       EXPECT_TRUE(std::all_of(memory + page, memory + 2 * page, [](std::byte each) { return each == std::byte{0}; }));
       EXPECT_EQ(window.notified(0), 0u);
@@ -134,22 +137,25 @@ TEST_P(WindowHosts, MulticastThroughOneRankOfAHost) {
       [](Job& job) {
         constexpr std::size_t bytes = 100'000;
         WindowOptions options;
-        if (job.rank() == 4) options.rights_of = {{3, Rights::read}};
+        if (job.rank() == 4) options.rights_of = {{JobRank{3}, Rights::read}};
         const auto sent = pattern(40'000, 3);
         for (const auto owner : {test::Owner::tonari, test::Owner::program}) {
           test::Part part = test::make_part(job, owner, bytes, options);
           Window& window = part.window;
           if (job.rank() == 0) {
-            const std::array targets{window.at(5, 60'000), window.at(3, 1), window.at(1, 2), window.at(4, 59'999)};
+            const std::array targets{window.at(JobRank{5}, 60'000), window.at(JobRank{3}, 1), window.at(JobRank{1}, 2),
+                                     window.at(JobRank{4}, 59'999)};
             EXPECT_EQ(window.multicast(targets, sent), Status::ok);
             EXPECT_EQ(window.multicast_to_all(50'000, std::span(sent).first(9'000)), Status::ok);
-            EXPECT_EQ(window.multicast(std::array{window.at(4), window.at(3, bytes), window.at(5)}, bytes_of('x')),
-                      Status::bounds);
+            EXPECT_EQ(
+                window.multicast(std::array{window.at(JobRank{4}), window.at(JobRank{3}, bytes), window.at(JobRank{5})},
+                                 bytes_of('x')),
+                Status::bounds);
           }
           ASSERT_EQ(window.barrier(), Status::ok);
           std::vector<std::byte> expected(bytes);
           constexpr std::array<std::ptrdiff_t, 6> at{-1, 2, -1, 1, 59'999, 60'000};
-          const auto offset = at[static_cast<std::size_t>(job.rank())];
+          const auto offset = at[job.rank().index()];
           if (offset >= 0) std::ranges::copy(sent, expected.begin() + offset);
           if (job.rank() != 0) std::copy_n(sent.begin(), 9'000, expected.begin() + 50'000);
           if (job.rank() > 3) expected[0] = std::byte{'x'};
@@ -171,7 +177,7 @@ TEST_P(WindowHosts, MulticastToAllAtOnceThoughOneRefuses) {
     for (std::size_t at = 0; at < sent.size(); at += 1000) regions.push_back({at, at % 3 == 0 ? 999u : 1u});
     if (job.rank() == 0) {
       EXPECT_EQ(window.multicast_to_all(7, sent), Status::denied);
-      const std::array targets{window.at(1), window.at(2), window.at(3)};
+      const std::array targets{window.at(JobRank{1}), window.at(JobRank{2}), window.at(JobRank{3})};
       EXPECT_EQ(window.multicast_regions(targets, pattern(290'000, 6), regions), Status::denied);
     }
     ASSERT_EQ(window.barrier(), Status::ok);
@@ -194,7 +200,7 @@ TEST_P(WindowHosts, MeetInAnyNumber) {
     run(ranks, [ranks](Job& job) {
       Window window(job, static_cast<std::size_t>(ranks) * 8);
       for (std::uint64_t round = 1; round <= 10; ++round) {
-        const auto at = static_cast<std::uint64_t>(job.rank()) * 8;
+        const auto at = static_cast<std::uint64_t>(job.rank().value()) * 8;
         ASSERT_EQ(window.barrier_with_multicast(at, bytes_of(round)), Status::ok);
         for (int rank = 0; rank < ranks; ++rank) {
           std::uint64_t seen = 0;
@@ -215,17 +221,17 @@ TEST_P(WindowHosts, PassOnTheLockOfARankThatDies) {
   const auto body = [&come, &told](Job& job) {
     Window window(job, 64);
     if (job.rank() == victim) {
-      ASSERT_EQ(window.lock(0), Status::ok);
+      ASSERT_EQ(window.lock(JobRank{0}), Status::ok);
     }
     ASSERT_EQ(window.barrier(), Status::ok);
     test::let_die(job, victim, come);
-    const Status status = window.lock(0);
+    const Status status = window.lock(JobRank{0});
     EXPECT_TRUE(status == Status::ok || status == Status::holder_died) << to_string(status);
     if (status == Status::holder_died) ++told;
-    EXPECT_EQ(window.unlock(0), Status::ok);
-    EXPECT_EQ(window.push(window.at(victim), bytes_of(1)), Status::peer_gone);
-    EXPECT_EQ(window.fetch_add(window.at(victim), 1u).status, Status::peer_gone);
-    EXPECT_EQ(window.lock(victim), Status::peer_gone);
+    EXPECT_EQ(window.unlock(JobRank{0}), Status::ok);
+    EXPECT_EQ(window.push(window.at(JobRank{victim}), bytes_of(1)), Status::peer_gone);
+    EXPECT_EQ(window.fetch_add(window.at(JobRank{victim}), 1u).status, Status::peer_gone);
+    EXPECT_EQ(window.lock(JobRank{victim}), Status::peer_gone);
     EXPECT_EQ(window.barrier(), Status::peer_gone);
   };
   EXPECT_THROW(run(4, body), Killed);
@@ -238,7 +244,7 @@ TEST_P(WindowHosts, TellThoseWhoWaitForALockThatItsHomeHasDied) {
   const auto body = [&waits](Job& job) {
     Window window(job, 64);
     if (job.rank() == home) {
-      ASSERT_EQ(window.lock(home), Status::ok);
+      ASSERT_EQ(window.lock(JobRank{home}), Status::ok);
     }
     ASSERT_EQ(window.barrier(), Status::ok);
     if (job.rank() == home) {
@@ -250,10 +256,10 @@ TEST_P(WindowHosts, TellThoseWhoWaitForALockThatItsHomeHasDied) {
       while (job.session().arena().block(0).wait.load() != job::Wait::lock) std::this_thread::yield();
       waits.store(true);
     });
-    const Status status = window.lock(home);
+    const Status status = window.lock(JobRank{home});
     // What ends the home frees its part, and that may be heard first.
     EXPECT_TRUE(status == Status::peer_gone || status == Status::bounds) << to_string(status);
-    EXPECT_EQ(window.unlock(home), Status::invalid);
+    EXPECT_EQ(window.unlock(JobRank{home}), Status::invalid);
   };
   EXPECT_THROW(run(3, body), Killed);
 }
@@ -283,8 +289,8 @@ TEST_P(WindowHosts, WorkWhereTheKernelRefusesDirectCopies) {
       const auto sent = pattern(memory.size(), 1);
       std::vector<std::byte> got(sent.size());
       if (job.rank() == 0) {
-        EXPECT_EQ(window.push(window.at(1), sent), Status::ok);
-        EXPECT_EQ(window.pull(got, window.at(1)), Status::ok);
+        EXPECT_EQ(window.push(window.at(JobRank{1}), sent), Status::ok);
+        EXPECT_EQ(window.pull(got, window.at(JobRank{1})), Status::ok);
         EXPECT_TRUE(got == sent);
       }
       EXPECT_EQ(window.barrier(), Status::ok);

@@ -56,17 +56,17 @@ void expect_words(std::span<const std::byte> bytes, std::uint64_t value) {
 TEST_P(Order, WhoSeesTheNotificationSeesTheData) {
   const auto turns = static_cast<std::uint64_t>(Order::turns(1000));
   run(2, 4096, [turns](Job& job, Window& window) {
-    const int other = 1 - job.rank();
+    const int other = 1 - job.rank().value();
     for (std::uint64_t turn = 1; turn <= turns; ++turn) {
       if (job.rank() == 0) {
-        ASSERT_EQ(window.push(window.at(other, 1024), bytes_of(words_of(turn * 3))), Status::ok);
-        ASSERT_EQ(window.push_notified(window.at(other), bytes_of(words_of(turn)), 1), Status::ok);
+        ASSERT_EQ(window.push(window.at(JobRank{other}, 1024), bytes_of(words_of(turn * 3))), Status::ok);
+        ASSERT_EQ(window.push_notified(window.at(JobRank{other}), bytes_of(words_of(turn)), 1), Status::ok);
       }
       ASSERT_EQ(window.wait_notified(1, turn), Status::ok);
       ASSERT_NO_FATAL_FAILURE(expect_words(window.local(), turn));
       if (job.rank() == 1) {
         ASSERT_NO_FATAL_FAILURE(expect_words(window.local().subspan(1024), turn * 3));  // what was pushed before it
-        ASSERT_EQ(window.push_notified(window.at(other), bytes_of(words_of(turn)), 1), Status::ok);
+        ASSERT_EQ(window.push_notified(window.at(JobRank{other}), bytes_of(words_of(turn)), 1), Status::ok);
       }
     }
   });
@@ -77,9 +77,9 @@ TEST_P(Order, NotificationsOfSeveralWritersAreAllCounted) {
   const auto turns = static_cast<std::uint64_t>(Order::turns(200));
   run(ranks, 4096, [turns](Job& job, Window& window) {
     if (job.rank() != 0) {
-      const std::uint64_t place = static_cast<std::uint64_t>(job.rank()) * 512;
+      const std::uint64_t place = static_cast<std::uint64_t>(job.rank().value()) * 512;
       for (std::uint64_t turn = 1; turn <= turns; ++turn) {
-        ASSERT_EQ(window.push_notified(window.at(0, place), bytes_of(words_of(turn)), 0), Status::ok);
+        ASSERT_EQ(window.push_notified(window.at(JobRank{0}, place), bytes_of(words_of(turn)), 0), Status::ok);
       }
       return;
     }
@@ -102,19 +102,19 @@ TEST_P(Order, WhoGetsTheLockSeesWhatWasPushedBeforeItsUnlock) {
   const auto turns = static_cast<std::uint64_t>(Order::turns(150));
   run(ranks, 4096, [turns](Job& job, Window& window) {
     for (std::uint64_t turn = 0; turn < turns; ++turn) {
-      ASSERT_EQ(window.lock(lock_at), Status::ok);
+      ASSERT_EQ(window.lock(JobRank{lock_at}), Status::ok);
       Words words;
-      ASSERT_EQ(window.pull(writable_bytes_of(words), window.at(data_at, 8)), Status::ok);
+      ASSERT_EQ(window.pull(writable_bytes_of(words), window.at(JobRank{data_at}, 8)), Status::ok);
       ASSERT_EQ(words, words_of(words[0]));
       if (job.rank() == data_at) {
         ASSERT_NO_FATAL_FAILURE(expect_words(window.local().subspan(8), words[0]));  // in its memory, too
       }
-      ASSERT_EQ(window.push(window.at(data_at, 8), bytes_of(words_of(words[0] + 1))), Status::ok);
-      ASSERT_EQ(window.unlock(lock_at), Status::ok);
+      ASSERT_EQ(window.push(window.at(JobRank{data_at}, 8), bytes_of(words_of(words[0] + 1))), Status::ok);
+      ASSERT_EQ(window.unlock(JobRank{lock_at}), Status::ok);
     }
     ASSERT_EQ(window.barrier(), Status::ok);
     Words words;
-    ASSERT_EQ(window.pull(writable_bytes_of(words), window.at(data_at, 8)), Status::ok);
+    ASSERT_EQ(window.pull(writable_bytes_of(words), window.at(JobRank{data_at}, 8)), Status::ok);
     ASSERT_EQ(words, words_of(turns * ranks));
   });
 }
@@ -123,24 +123,24 @@ TEST_P(Order, ABarrierShowsWhatWasPushedAndStored) {
   constexpr int ranks = 3;
   const auto turns = static_cast<std::uint64_t>(Order::turns(150));
   run(ranks, 4096, [turns](Job& job, Window& window) {
-    const int next = (job.rank() + 1) % ranks;
-    const std::uint64_t there = 512 * static_cast<std::uint64_t>(job.rank());
-    std::byte* const direct = window.direct(window.at(next, there + 2048), sizeof(Words));
+    const int next = (job.rank().value() + 1) % ranks;
+    const std::uint64_t there = 512 * static_cast<std::uint64_t>(job.rank().value());
+    std::byte* const direct = window.direct(window.at(JobRank{next}, there + 2048), sizeof(Words));
     for (std::uint64_t turn = 1; turn <= turns; ++turn) {
-      ASSERT_EQ(window.push(window.at(next, there), bytes_of(words_of(turn))), Status::ok);
+      ASSERT_EQ(window.push(window.at(JobRank{next}, there), bytes_of(words_of(turn))), Status::ok);
       const Words stored = words_of(turn + 1000);
       if (direct != nullptr) std::memcpy(direct, stored.data(), sizeof stored);
       const Words mine = words_of(turn + 2000);
       std::memcpy(window.local().data() + 3600, mine.data(), sizeof mine);
       ASSERT_EQ(window.barrier(), Status::ok);
-      const int previous = (job.rank() + ranks - 1) % ranks;
+      const int previous = (job.rank().value() + ranks - 1) % ranks;
       const std::size_t before = 512 * static_cast<std::size_t>(previous);
       ASSERT_NO_FATAL_FAILURE(expect_words(window.local().subspan(before), turn));
-      if (window.direct(window.at(previous)) != nullptr) {  // so it stored here
+      if (window.direct(window.at(JobRank{previous})) != nullptr) {  // so it stored here
         ASSERT_NO_FATAL_FAILURE(expect_words(window.local().subspan(before + 2048), turn + 1000));
       }
       Words theirs;  // that the owner stored into its own part
-      ASSERT_EQ(window.pull(writable_bytes_of(theirs), window.at(next, 3600)), Status::ok);
+      ASSERT_EQ(window.pull(writable_bytes_of(theirs), window.at(JobRank{next}, 3600)), Status::ok);
       ASSERT_EQ(theirs, words_of(turn + 2000));
       ASSERT_EQ(window.barrier(), Status::ok);
     }
@@ -154,11 +154,11 @@ TEST_P(Order, ABarrierWithMulticastShowsWhatEachGave) {
     for (std::uint64_t turn = 1; turn <= turns; ++turn) {
       // Two halves in turn: who is ahead writes where nobody reads any more.
       const std::uint64_t half = turn % 2 * 2048;
-      const std::uint64_t own = half + 512 * static_cast<std::uint64_t>(job.rank());
-      const Words words = words_of(turn * 10 + static_cast<std::uint64_t>(job.rank()));
+      const std::uint64_t own = half + 512 * static_cast<std::uint64_t>(job.rank().value());
+      const Words words = words_of(turn * 10 + static_cast<std::uint64_t>(job.rank().value()));
       ASSERT_EQ(window.barrier_with_multicast(own, bytes_of(words)), Status::ok);
       for (std::uint64_t rank = 0; rank < ranks; ++rank) {
-        if (rank == static_cast<std::uint64_t>(job.rank())) continue;
+        if (rank == static_cast<std::uint64_t>(job.rank().value())) continue;
         ASSERT_NO_FATAL_FAILURE(expect_words(window.local().subspan(half + 512 * rank), turn * 10 + rank));
       }
     }
@@ -176,18 +176,18 @@ TEST_P(Order, AtomicsAreFlagsForWhatWasPushedBefore) {
       for (const bool writing : {writes_first, !writes_first}) {
         const std::uint64_t flag = 2 * turn + (writing == writes_first ? 0 : 1);  // the other's, in the second half
         if (writing) {
-          ASSERT_EQ(window.push(window.at(home, 64), bytes_of(words_of(flag))), Status::ok);
-          ASSERT_EQ(window.swap(window.at(home), flag).status, Status::ok);
+          ASSERT_EQ(window.push(window.at(JobRank{home}, 64), bytes_of(words_of(flag))), Status::ok);
+          ASSERT_EQ(window.swap(window.at(JobRank{home}), flag).status, Status::ok);
           continue;
         }
         for (std::uint64_t seen = 0; seen != flag;) {
-          const auto fetched = window.fetch_add(window.at(home), std::uint64_t{0});
+          const auto fetched = window.fetch_add(window.at(JobRank{home}), std::uint64_t{0});
           ASSERT_EQ(fetched.status, Status::ok);
-          seen = fetched.before;
+          seen = fetched.value;
           if (seen != flag) std::this_thread::yield();
         }
         Words words;
-        ASSERT_EQ(window.pull(writable_bytes_of(words), window.at(home, 64)), Status::ok);
+        ASSERT_EQ(window.pull(writable_bytes_of(words), window.at(JobRank{home}, 64)), Status::ok);
         ASSERT_EQ(words, words_of(flag));
       }
     }
@@ -200,12 +200,12 @@ TEST_P(Order, AtomicsOfTwoRanksAreSeenInOneOrder) {
   const int turns = Order::turns(150, true);
   run(3, 256, [turns](Job& job, Window& window) {
     for (int turn = 0; turn < turns; ++turn) {
-      const auto at = [&](int number) { return window.at(2, static_cast<std::uint64_t>(number) * 64); };
+      const auto at = [&](int number) { return window.at(JobRank{2}, static_cast<std::uint64_t>(number) * 64); };
       if (job.rank() < 2) {
-        ASSERT_EQ(window.fetch_add(at(job.rank()), 1u).status, Status::ok);
-        const auto other = window.fetch_add(at(1 - job.rank()), 0u);
+        ASSERT_EQ(window.fetch_add(at(job.rank().value()), 1u).status, Status::ok);
+        const auto other = window.fetch_add(at(1 - job.rank().value()), 0u);
         ASSERT_EQ(other.status, Status::ok);
-        if (other.before == static_cast<std::uint32_t>(turn)) {
+        if (other.value == static_cast<std::uint32_t>(turn)) {
           ASSERT_EQ(window.fetch_add(at(2), 1u).status, Status::ok);
         }
       }
@@ -232,11 +232,11 @@ TEST_P(WindowLocks, ExcludeRanksAndTheirThreads) {
   run(ranks, [&](Job&, Window& window) {
     test::in_threads(threads, [&](int) {
       for (int turn = 0; turn < turns; ++turn) {
-        ASSERT_EQ(window.lock(3), Status::ok);
+        ASSERT_EQ(window.lock(JobRank{3}), Status::ok);
         EXPECT_EQ(inside.fetch_add(1), 0);
         ++count;
         inside.fetch_sub(1);
-        ASSERT_EQ(window.unlock(3), Status::ok);
+        ASSERT_EQ(window.unlock(JobRank{3}), Status::ok);
       }
     });
   });
@@ -261,19 +261,19 @@ TEST_P(WindowLocks, OfEveryKindOfRequestExcludeWritersFromAll) {
       ranks,
       [&](Job& job, Window& window) {
         test::in_threads(threads, [&](int thread) {
-          test::Random random(test::seed() * 100 + static_cast<std::uint64_t>(job.rank() * threads + thread));
+          test::Random random(test::seed() * 100 + static_cast<std::uint64_t>(job.rank().value() * threads + thread));
           for (int turn = 0; turn < turns; ++turn) {
             const auto number = static_cast<std::uint32_t>(between(random, 0, 1));
             const auto mode = chance(random, 50) ? LockMode::shared : LockMode::exclusive;
             bool exclusive = mode == LockMode::exclusive;
             Status status = Status::ok;
             switch (between(random, 0, 3)) {
-              case 0: status = window.try_lock(1, number, mode); break;
+              case 0: status = window.try_lock(JobRank{1}, number, mode); break;
               case 1:
-                status = window.lock_for(std::chrono::microseconds(between(random, 0, 300)), 1, number);
+                status = window.lock_for(std::chrono::microseconds(between(random, 0, 300)), JobRank{1}, number);
                 exclusive = true;
                 break;
-              default: status = window.lock(1, number, mode); ASSERT_EQ(status, Status::ok);
+              default: status = window.lock(JobRank{1}, number, mode); ASSERT_EQ(status, Status::ok);
             }
             if (status == Status::again || status == Status::timed_out) continue;
             ASSERT_EQ(status, Status::ok);
@@ -290,10 +290,10 @@ TEST_P(WindowLocks, OfEveryKindOfRequestExcludeWritersFromAll) {
               EXPECT_GE(mine.value, 0);  // a read, for ThreadSanitizer
               mine.readers.fetch_sub(1);
             }
-            ASSERT_EQ(window.unlock(1, number), Status::ok);
+            ASSERT_EQ(window.unlock(JobRank{1}, number), Status::ok);
           }
         });
-        ASSERT_EQ(window.unlock(1, 0), Status::invalid);
+        ASSERT_EQ(window.unlock(JobRank{1}, 0), Status::invalid);
       },
       options);
   EXPECT_EQ(guarded[0].value + guarded[1].value, written.load());
@@ -311,21 +311,22 @@ TEST_P(WindowLocks, AreGivenInTheOrderOfAsking) {
     std::atomic<int> asking{0};
     run(ranks, [&](Job& job, Window& window) {
       if (job.rank() == 0) {
-        ASSERT_EQ(window.lock(4), Status::ok);
+        ASSERT_EQ(window.lock(JobRank{4}), Status::ok);
         asking.store(1);
         asking.notify_all();
         while (asking.load() != ranks) std::this_thread::yield();
       } else {
         while (asking.load() != job.rank()) std::this_thread::yield();
         std::jthread next([&] {  // whose turn it is to ask once this rank waits
-          wait_until_it_waits(job, job.rank());
-          ASSERT_EQ(window.fetch_add(window.at(4), 0u).status, Status::ok);  // behind what it asked its home before
+          wait_until_it_waits(job, job.rank().value());
+          ASSERT_EQ(window.fetch_add(window.at(JobRank{4}), 0u).status,
+                    Status::ok);  // behind what it asked its home before
           asking.fetch_add(1);
         });
-        ASSERT_EQ(window.lock(4), Status::ok);
-        order.push_back(job.rank());
+        ASSERT_EQ(window.lock(JobRank{4}), Status::ok);
+        order.push_back(job.rank().value());
       }
-      ASSERT_EQ(window.unlock(4), Status::ok);
+      ASSERT_EQ(window.unlock(JobRank{4}), Status::ok);
     });
     EXPECT_EQ(order, (std::vector<int>{1, 2, 3, 4, 5, 6, 7}));
   }
@@ -340,20 +341,20 @@ TEST_P(WindowLocks, LetReadersInTogetherButNotPastAWriterWhoCameFirst) {
   std::atomic<bool> written{false};
   run(ranks, [&](Job& job, Window& window) {
     if (job.rank() == 0) {
-      ASSERT_EQ(window.lock(0), Status::ok);
+      ASSERT_EQ(window.lock(JobRank{0}), Status::ok);
       asking.store(1);
       while (asking.load() != ranks) std::this_thread::yield();
-      ASSERT_EQ(window.unlock(0), Status::ok);
+      ASSERT_EQ(window.unlock(JobRank{0}), Status::ok);
       return;
     }
     while (asking.load() != job.rank()) std::this_thread::yield();
     std::jthread next([&] {
-      wait_until_it_waits(job, job.rank());
-      ASSERT_EQ(window.fetch_add(window.at(0), 0u).status, Status::ok);  // as above
+      wait_until_it_waits(job, job.rank().value());
+      ASSERT_EQ(window.fetch_add(window.at(JobRank{0}), 0u).status, Status::ok);  // as above
       asking.fetch_add(1);
     });
     const auto mode = job.rank() == 3 ? LockMode::exclusive : LockMode::shared;
-    ASSERT_EQ(window.lock(0, 0, mode), Status::ok);
+    ASSERT_EQ(window.lock(JobRank{0}, 0, mode), Status::ok);
     if (job.rank() <= 2) {
       EXPECT_FALSE(written.load());
       ++reading;
@@ -364,7 +365,7 @@ TEST_P(WindowLocks, LetReadersInTogetherButNotPastAWriterWhoCameFirst) {
     } else {
       EXPECT_TRUE(written.load());
     }
-    ASSERT_EQ(window.unlock(0), Status::ok);
+    ASSERT_EQ(window.unlock(JobRank{0}), Status::ok);
   });
 }
 
@@ -377,16 +378,16 @@ TEST_P(WindowLocks, LetNobodyStarve) {
     if (job.rank() == 0) {
       while (others.load() == 0) std::this_thread::yield();
       for (int turn = 0; turn < test::rounds(20); ++turn) {
-        ASSERT_EQ(window.lock(1), Status::ok);
-        ASSERT_EQ(window.unlock(1), Status::ok);
+        ASSERT_EQ(window.lock(JobRank{1}), Status::ok);
+        ASSERT_EQ(window.unlock(JobRank{1}), Status::ok);
       }
       over.store(true);
       return;
     }
     while (!over.load()) {  // ends only if rank 0 gets the lock again and again
-      ASSERT_EQ(window.lock(1), Status::ok);
+      ASSERT_EQ(window.lock(JobRank{1}), Status::ok);
       ++others;
-      ASSERT_EQ(window.unlock(1), Status::ok);
+      ASSERT_EQ(window.unlock(JobRank{1}), Status::ok);
     }
   });
 }
@@ -396,33 +397,33 @@ TEST_P(WindowLocks, ThatAreTakenTimeOutAndCanBeTakenLater) {
     using namespace std::chrono_literals;
     for (const auto limit : {std::chrono::nanoseconds(-1), 0ns, 1ns, 100'000ns, 3'000'000ns}) {
       if (job.rank() == 0) {
-        ASSERT_EQ(window.lock(2), Status::ok);
+        ASSERT_EQ(window.lock(JobRank{2}), Status::ok);
       }
       ASSERT_EQ(window.barrier(), Status::ok);
       if (job.rank() != 0) {
         const auto start = std::chrono::steady_clock::now();
-        EXPECT_EQ(window.lock_for(limit, 2), Status::timed_out);
+        EXPECT_EQ(window.lock_for(limit, JobRank{2}), Status::timed_out);
         EXPECT_GE(std::chrono::steady_clock::now() - start, limit);
-        EXPECT_EQ(window.try_lock(2), Status::again);
-        EXPECT_EQ(window.try_lock(2, 0, LockMode::shared), Status::again);
-        EXPECT_EQ(window.unlock(2), Status::invalid);  // it is another's
+        EXPECT_EQ(window.try_lock(JobRank{2}), Status::again);
+        EXPECT_EQ(window.try_lock(JobRank{2}, 0, LockMode::shared), Status::again);
+        EXPECT_EQ(window.unlock(JobRank{2}), Status::invalid);  // it is another's
       }
       ASSERT_EQ(window.barrier(), Status::ok);
       if (job.rank() == 0) {
-        ASSERT_EQ(window.unlock(2), Status::ok);
-        ASSERT_EQ(window.unlock(2), Status::invalid);
+        ASSERT_EQ(window.unlock(JobRank{2}), Status::ok);
+        ASSERT_EQ(window.unlock(JobRank{2}), Status::invalid);
       }
-      ASSERT_EQ(window.lock_for(std::chrono::nanoseconds::max(), 2), Status::ok);
-      ASSERT_EQ(window.unlock(2), Status::ok);
+      ASSERT_EQ(window.lock_for(std::chrono::nanoseconds::max(), JobRank{2}), Status::ok);
+      ASSERT_EQ(window.unlock(JobRank{2}), Status::ok);
       ASSERT_EQ(window.barrier(), Status::ok);
       if (job.rank() == 1) {  // a free one needs no time
-        ASSERT_EQ(window.lock(2),
+        ASSERT_EQ(window.lock(JobRank{2}),
                   Status::ok);  // between hosts the others' unlocks may be on their way: it waits for them
-        ASSERT_EQ(window.unlock(2), Status::ok);
-        EXPECT_EQ(window.lock_for(0ns, 2), Status::ok);
-        EXPECT_EQ(window.unlock(2), Status::ok);
-        EXPECT_EQ(window.try_lock(2), Status::ok);
-        EXPECT_EQ(window.unlock(2), Status::ok);
+        ASSERT_EQ(window.unlock(JobRank{2}), Status::ok);
+        EXPECT_EQ(window.lock_for(0ns, JobRank{2}), Status::ok);
+        EXPECT_EQ(window.unlock(JobRank{2}), Status::ok);
+        EXPECT_EQ(window.try_lock(JobRank{2}), Status::ok);
+        EXPECT_EQ(window.unlock(JobRank{2}), Status::ok);
       }
       ASSERT_EQ(window.barrier(), Status::ok);
     }
@@ -432,32 +433,32 @@ TEST_P(WindowLocks, ThatAreTakenTimeOutAndCanBeTakenLater) {
 TEST_P(WindowLocks, ThatAreSharedAreSharedByAllAndTakenByNobodyAlone) {
   constexpr int ranks = 4;
   run(ranks, [](Job& job, Window& window) {
-    ASSERT_EQ(window.lock(1, 0, LockMode::shared), Status::ok);
-    ASSERT_EQ(window.lock(1, 0, LockMode::shared), Status::ok);  // and again: it is this rank's twice
-    ASSERT_EQ(window.barrier(), Status::ok);                     // all have it at once
-    EXPECT_EQ(window.try_lock(1), Status::again);
+    ASSERT_EQ(window.lock(JobRank{1}, 0, LockMode::shared), Status::ok);
+    ASSERT_EQ(window.lock(JobRank{1}, 0, LockMode::shared), Status::ok);  // and again: it is this rank's twice
+    ASSERT_EQ(window.barrier(), Status::ok);                              // all have it at once
+    EXPECT_EQ(window.try_lock(JobRank{1}), Status::again);
     if (job.rank() == 3) {
-      EXPECT_EQ(window.lock_for(std::chrono::microseconds(200), 1), Status::timed_out);
+      EXPECT_EQ(window.lock_for(std::chrono::microseconds(200), JobRank{1}), Status::timed_out);
     }
     ASSERT_EQ(window.barrier(), Status::ok);
-    ASSERT_EQ(window.unlock(1), Status::ok);
-    EXPECT_EQ(window.try_lock(1), Status::again);
+    ASSERT_EQ(window.unlock(JobRank{1}), Status::ok);
+    EXPECT_EQ(window.try_lock(JobRank{1}), Status::again);
     ASSERT_EQ(window.barrier(), Status::ok);
-    ASSERT_EQ(window.unlock(1), Status::ok);
-    EXPECT_EQ(window.unlock(1), Status::invalid);
+    ASSERT_EQ(window.unlock(JobRank{1}), Status::ok);
+    EXPECT_EQ(window.unlock(JobRank{1}), Status::invalid);
     ASSERT_EQ(window.barrier(), Status::ok);
     if (job.rank() == 2) {
-      EXPECT_EQ(window.lock(1), Status::ok);  // as above
-      EXPECT_EQ(window.unlock(1), Status::ok);
-      EXPECT_EQ(window.try_lock(1), Status::ok);
+      EXPECT_EQ(window.lock(JobRank{1}), Status::ok);  // as above
+      EXPECT_EQ(window.unlock(JobRank{1}), Status::ok);
+      EXPECT_EQ(window.try_lock(JobRank{1}), Status::ok);
     }
     ASSERT_EQ(window.barrier(), Status::ok);
     if (job.rank() != 2) {
-      EXPECT_EQ(window.try_lock(1, 0, LockMode::shared), Status::again);
+      EXPECT_EQ(window.try_lock(JobRank{1}, 0, LockMode::shared), Status::again);
     }
     ASSERT_EQ(window.barrier(), Status::ok);
     if (job.rank() == 2) {
-      EXPECT_EQ(window.unlock(1), Status::ok);
+      EXPECT_EQ(window.unlock(JobRank{1}), Status::ok);
     }
   });
 }
@@ -465,8 +466,8 @@ TEST_P(WindowLocks, ThatAreSharedAreSharedByAllAndTakenByNobodyAlone) {
 TEST_P(WindowLocks, MayBeUnlockedByAnotherThreadOfTheirRank) {
   run(2, [](Job&, Window& window) {
     for (int turn = 0; turn < test::rounds(20); ++turn) {
-      ASSERT_EQ(window.lock(0), Status::ok);
-      std::jthread([&window] { EXPECT_EQ(window.unlock(0), Status::ok); });
+      ASSERT_EQ(window.lock(JobRank{0}), Status::ok);
+      std::jthread([&window] { EXPECT_EQ(window.unlock(JobRank{0}), Status::ok); });
     }
   });
 }
@@ -479,21 +480,21 @@ TEST_P(WindowLocks, DoNotDependOnEachOther) {
       [](Job& job, Window& window) {
         for (int home = 0; home < 3; ++home) {
           for (std::uint32_t number = 0; number < 5; ++number) {
-            const Status status = window.try_lock(home, number);
+            const Status status = window.try_lock(JobRank{home}, number);
             EXPECT_TRUE(status == Status::ok || status == Status::again);
             if ((static_cast<int>(number) + home) % 3 == job.rank() && status != Status::ok) {
-              EXPECT_EQ(window.lock(home, number), Status::ok);
+              EXPECT_EQ(window.lock(JobRank{home}, number), Status::ok);
             } else if (status == Status::ok && (static_cast<int>(number) + home) % 3 != job.rank()) {
-              EXPECT_EQ(window.unlock(home, number), Status::ok);
+              EXPECT_EQ(window.unlock(JobRank{home}, number), Status::ok);
             }
           }
-          EXPECT_EQ(window.lock(home, 5), Status::bounds);
+          EXPECT_EQ(window.lock(JobRank{home}, 5), Status::bounds);
         }
         ASSERT_EQ(window.barrier(), Status::ok);
         for (int home = 0; home < 3; ++home) {
           for (std::uint32_t number = 0; number < 5; ++number) {
             const bool mine = (static_cast<int>(number) + home) % 3 == job.rank();
-            EXPECT_EQ(window.unlock(home, number), mine ? Status::ok : Status::invalid);
+            EXPECT_EQ(window.unlock(JobRank{home}, number), mine ? Status::ok : Status::invalid);
           }
         }
       },

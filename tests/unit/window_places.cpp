@@ -25,15 +25,16 @@ INSTANTIATE_TEST_SUITE_P(Each, WindowPlaces, test::windows_of(test::variants_and
 
 TEST(GlobalAddress, NeverWraps) {
   constexpr std::uint64_t nowhere = GlobalAddress::nowhere;
-  constexpr GlobalAddress at{7, 3, 100};
+  constexpr GlobalAddress at{7, JobRank{3}, 100};
   static_assert((at + 5).offset == 105 && (at - 5).offset == 95 && (at - 100).offset == 0);
   static_assert((at - 101).offset == nowhere && (at + nowhere).offset == nowhere);
   static_assert((at + (nowhere - 100)).offset == nowhere && (at + (nowhere - 101)).offset == nowhere - 1);
   static_assert((at - 101 + 50).offset == nowhere && (at - 101 - nowhere).offset == nowhere &&
                 (at - 101 - 1).offset == nowhere);
   static_assert((at + 5).window == 7 && (at + 5).rank == 3);
-  static_assert(at < at + 1 && at < GlobalAddress{7, 4, 0} && GlobalAddress{7, 9, 9} < GlobalAddress{8, 0, 0});
-  EXPECT_EQ(at, (GlobalAddress{7, 3, 100}));
+  static_assert(at < at + 1 && at < GlobalAddress{7, JobRank{4}, 0} &&
+                GlobalAddress{7, JobRank{9}, 9} < GlobalAddress{8, JobRank{0}, 0});
+  EXPECT_EQ(at, (GlobalAddress{7, JobRank{3}, 100}));
 }
 
 TEST_P(WindowPlaces, TranslateBothWays) {
@@ -41,8 +42,8 @@ TEST_P(WindowPlaces, TranslateBothWays) {
     const std::span<std::byte> local = window.local();
     ASSERT_EQ(local.size(), 5000u);
     for (int rank = 0; rank < 3; ++rank) {
-      ASSERT_EQ(window.bytes(rank), 5000u);
-      std::byte* const start = window.direct(window.at(rank), 5000);
+      ASSERT_EQ(window.bytes(JobRank{rank}), 5000u);
+      std::byte* const start = window.direct(window.at(JobRank{rank}), 5000);
       if (rank == job.rank()) {
         ASSERT_EQ(start, local.data());
       }
@@ -52,14 +53,13 @@ TEST_P(WindowPlaces, TranslateBothWays) {
       }
       if (start == nullptr) continue;
       for (const std::uint64_t offset : {0, 1, 4999}) {
-        ASSERT_EQ(window.global(start + offset), window.at(rank, offset));
-        ASSERT_EQ(window.direct(window.at(rank, offset)), start + offset);
+        ASSERT_EQ(window.global(start + offset), window.at(JobRank{rank}, offset));
+        ASSERT_EQ(window.direct(window.at(JobRank{rank}, offset)), start + offset);
       }
-      ASSERT_NE(window.global(start + 5000), window.at(rank, 5000));
-      ASSERT_EQ(window.direct(window.at(rank, 5000), 0), start + 5000);
+      ASSERT_NE(window.global(start + 5000), window.at(JobRank{rank}, 5000));
+      ASSERT_EQ(window.direct(window.at(JobRank{rank}, 5000), 0), start + 5000);
     }
-    const int other = (job.rank() + 1) % 3;
-    for (const int rank : {job.rank(), other}) {
+    for (const JobRank rank : {job.rank(), job.neighbour(1)}) {
       EXPECT_EQ(window.direct(window.at(rank, 5000)), nullptr);
       EXPECT_EQ(window.direct(window.at(rank, 1), 5000), nullptr);
       EXPECT_EQ(window.direct(window.at(rank) - 1), nullptr);
@@ -73,10 +73,10 @@ TEST_P(WindowPlaces, TranslateBothWays) {
     const int on_stack = 0;
     EXPECT_EQ(window.global(&on_stack), std::nullopt);
     EXPECT_EQ(window.global(nullptr), std::nullopt);
-    EXPECT_EQ(window.bytes(3), 0u);
-    EXPECT_EQ(window.bytes(-1), 0u);
-    EXPECT_FALSE(window.contains(window.at(3)));
-    EXPECT_FALSE(window.contains(window.at(-1)));
+    EXPECT_EQ(window.bytes(JobRank{3}), 0u);
+    EXPECT_EQ(window.bytes(JobRank{-1}), 0u);
+    EXPECT_FALSE(window.contains(window.at(JobRank{3})));
+    EXPECT_FALSE(window.contains(window.at(JobRank{-1})));
   });
 }
 
@@ -87,20 +87,20 @@ TEST_P(WindowPlaces, AreArraysInAView) {
     ASSERT_EQ(words.local().size(), 25u);
     ASSERT_EQ(behind.local().size(), 49u);
     ASSERT_TRUE(View<int>(window, 1000).local().empty());
-    const int other = 1 - job.rank();
-    ASSERT_EQ(words.at(other, 3), window.at(other, 12));
-    ASSERT_EQ(words.push(other, 3, 0x12345678u), Status::ok);
-    ASSERT_EQ(words.fetch_add(other, 3, 1u).before, 0x12345678u);
+    const int other = 1 - job.rank().value();
+    ASSERT_EQ(words.at(JobRank{other}, 3), window.at(JobRank{other}, 12));
+    ASSERT_EQ(words.push(JobRank{other}, 3, 0x12345678u), Status::ok);
+    ASSERT_EQ(words.fetch_add(JobRank{other}, 3, 1u).value, 0x12345678u);
     ASSERT_EQ(window.barrier(), Status::ok);
     ASSERT_EQ(words.local()[3], 0x12345679u);
     ASSERT_EQ(behind.local()[4], 0x5679u);
     std::array<std::uint32_t, 2> two{};
-    ASSERT_EQ(words.pull(two, other, 2), Status::ok);
+    ASSERT_EQ(words.pull(two, JobRank{other}, 2), Status::ok);
     ASSERT_EQ(two[1], 0x12345679u);
     std::uint32_t one = 5;
-    ASSERT_EQ(words.pull(one, other, 25), Status::bounds);
-    ASSERT_EQ(words.push(other, std::uint64_t{1} << 62, one), Status::bounds);
-    ASSERT_EQ(words.push(other, ~std::uint64_t{0}, one), Status::bounds);
+    ASSERT_EQ(words.pull(one, JobRank{other}, 25), Status::bounds);
+    ASSERT_EQ(words.push(JobRank{other}, std::uint64_t{1} << 62, one), Status::bounds);
+    ASSERT_EQ(words.push(JobRank{other}, ~std::uint64_t{0}, one), Status::bounds);
   });
 }
 
@@ -108,29 +108,31 @@ TEST_P(WindowPlaces, AreArraysInAView) {
 
 TEST_P(WindowPlaces, AreOfAnyGroup) {
   run(5, [](Job& job) {
-    const std::array groups{Group({3, 1}), Group({4, 0, 2}), Group({2}), Group({1, 2, 3})};
+    const std::array groups{Group({JobRank{3}, JobRank{1}}), Group({JobRank{4}, JobRank{0}, JobRank{2}}),
+                            Group({JobRank{2}}), Group({JobRank{1}, JobRank{2}, JobRank{3}})};
     std::vector<Part> parts;
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      if (groups[i].position(job.rank()) < 0) continue;
+      if (!groups[i].position(job.rank())) continue;
       parts.push_back(test::make_part(job, groups[i], owner(), 1000 * (i + 1)));
     }
     for (Part& part : parts) {
       Window& window = part.window;
       const Group& group = window.group();
-      const int next = group.at((group.position(job.rank()) + 1) % group.size());
-      const auto sent = pattern(900, static_cast<std::size_t>(job.rank()) * 7 + 1);
+      const Rank self = *group.position(job.rank());
+      const JobRank next = group.at((self + 1) % group.size());
+      const auto sent = pattern(900, job.rank().index() * 7 + 1);
       ASSERT_EQ(window.push(window.at(next, 5), sent), Status::ok);
       ASSERT_EQ(window.barrier(), Status::ok);
-      const int before = group.at((group.position(job.rank()) + group.size() - 1) % group.size());
+      const JobRank before = group.at((self + group.size() - 1) % group.size());
       ASSERT_TRUE(
-          std::ranges::equal(window.local().subspan(5, 900), pattern(900, static_cast<std::size_t>(before) * 7 + 1)));
+          std::ranges::equal(window.local().subspan(5, 900), pattern(900, before.index() * 7 + 1)));
       for (int rank = 0; rank < 5; ++rank) {
-        const bool member = group.position(rank) >= 0;
-        ASSERT_EQ(window.bytes(rank), member ? part.window.local().size() : 0);
+        const bool member = group.position(JobRank{rank}).has_value();
+        ASSERT_EQ(window.bytes(JobRank{rank}), member ? part.window.local().size() : 0);
         if (member) continue;
-        ASSERT_EQ(window.push(window.at(rank), sent), Status::bounds);
-        ASSERT_EQ(window.flush(rank), Status::bounds);
-        ASSERT_EQ(window.lock(rank), Status::bounds);
+        ASSERT_EQ(window.push(window.at(JobRank{rank}), sent), Status::bounds);
+        ASSERT_EQ(window.flush(JobRank{rank}), Status::bounds);
+        ASSERT_EQ(window.lock(JobRank{rank}), Status::bounds);
       }
       ASSERT_EQ(window.barrier(), Status::ok);
     }
@@ -140,7 +142,7 @@ TEST_P(WindowPlaces, AreOfAnyGroup) {
 TEST_P(WindowPlaces, HavePartsOfAnySizeEvenNone) {
   run(4, [](Job& job) {
     const std::array<std::size_t, 4> bytes{0, 1, 3'000'000, 10};
-    const auto own_bytes = bytes[static_cast<std::size_t>(job.rank())];
+    const auto own_bytes = bytes[job.rank().index()];
     // Ranks differ in whose memory they give, too.
     const Owner mine = job.rank() % 2 == 0 ? owner() : Owner::tonari;
     Part part = test::make_part(job, mine, own_bytes);
@@ -150,16 +152,17 @@ TEST_P(WindowPlaces, HavePartsOfAnySizeEvenNone) {
     ASSERT_EQ(window.barrier(), Status::ok);
     for (int rank = 0; rank < 4; ++rank) {
       const std::uint64_t theirs = bytes[static_cast<std::size_t>(rank)];
-      ASSERT_EQ(window.bytes(rank), theirs);
-      const std::byte value{static_cast<unsigned char>(job.rank() + 1)};
-      ASSERT_EQ(window.push(window.at(rank, theirs), std::span(&value, 1)), Status::bounds);
-      ASSERT_EQ(window.push(window.at(rank, theirs), {}), Status::ok);
+      ASSERT_EQ(window.bytes(JobRank{rank}), theirs);
+      const std::byte value{static_cast<unsigned char>(job.rank().value() + 1)};
+      ASSERT_EQ(window.push(window.at(JobRank{rank}, theirs), std::span(&value, 1)), Status::bounds);
+      ASSERT_EQ(window.push(window.at(JobRank{rank}, theirs), {}), Status::ok);
       if (theirs < 4) continue;
-      ASSERT_EQ(window.push(window.at(rank, theirs - 1 - static_cast<std::uint64_t>(job.rank())), std::span(&value, 1)),
+      ASSERT_EQ(window.push(window.at(JobRank{rank}, theirs - 1 - static_cast<std::uint64_t>(job.rank().value())),
+                            std::span(&value, 1)),
                 Status::ok);
     }
-    ASSERT_EQ(window.lock(0), Status::ok);  // that lies with no bytes
-    ASSERT_EQ(window.unlock(0), Status::ok);
+    ASSERT_EQ(window.lock(JobRank{0}), Status::ok);  // that lies with no bytes
+    ASSERT_EQ(window.unlock(JobRank{0}), Status::ok);
     ASSERT_EQ(window.barrier(), Status::ok);
     if (own_bytes >= 4) {
       for (std::size_t rank = 0; rank < 4; ++rank) {
@@ -177,29 +180,29 @@ TEST_P(WindowPlaces, OfOneRankAreReachedByWhoIsToldAnAddress) {
     GlobalAddress address;
     if (job.rank() == 1) {
       own.emplace(test::make_part_alone(job, owner(), 10'000));
-      address = own->window.at(1, 100);
+      address = own->window.at(JobRank{1}, 100);
     }
-    ASSERT_EQ(world.broadcast(address, 1), Status::ok);
+    ASSERT_EQ(world.broadcast(address, Rank{1}), Status::ok);
     if (job.rank() != 1) {
       Window there = Window::reach(job, address);
       ASSERT_EQ(there.number(), address.window);
       ASSERT_TRUE(there.local().empty());
-      ASSERT_EQ(there.bytes(1), 10'000u);
-      ASSERT_EQ(there.bytes(0), 0u);
-      const auto sent = pattern(3000, static_cast<std::size_t>(job.rank()) + 1);
-      ASSERT_EQ(there.push(address + static_cast<std::uint64_t>(job.rank()) * 2000, sent), Status::ok);
-      ASSERT_EQ(there.fetch_add(there.at(1, 8), 1u).status, Status::ok);
-      ASSERT_EQ(there.push(there.at(0), sent), Status::bounds);
-      ASSERT_EQ(there.lock(1), Status::ok);
-      ASSERT_EQ(there.push_notified(there.at(1, 16), bytes_of(std::uint64_t{1}), 5), Status::ok);
-      ASSERT_EQ(Window::reach(job, address).try_lock(1), Status::again);
-      ASSERT_EQ(there.unlock(1), Status::ok);
+      ASSERT_EQ(there.bytes(JobRank{1}), 10'000u);
+      ASSERT_EQ(there.bytes(JobRank{0}), 0u);
+      const auto sent = pattern(3000, job.rank().index() + 1);
+      ASSERT_EQ(there.push(address + static_cast<std::uint64_t>(job.rank().value()) * 2000, sent), Status::ok);
+      ASSERT_EQ(there.fetch_add(there.at(JobRank{1}, 8), 1u).status, Status::ok);
+      ASSERT_EQ(there.push(there.at(JobRank{0}), sent), Status::bounds);
+      ASSERT_EQ(there.lock(JobRank{1}), Status::ok);
+      ASSERT_EQ(there.push_notified(there.at(JobRank{1}, 16), bytes_of(std::uint64_t{1}), 5), Status::ok);
+      ASSERT_EQ(Window::reach(job, address).try_lock(JobRank{1}), Status::again);
+      ASSERT_EQ(there.unlock(JobRank{1}), Status::ok);
       ASSERT_EQ(there.barrier(), Status::invalid);
       ASSERT_EQ(there.barrier_with_multicast(0, {}), Status::invalid);
       ASSERT_EQ(there.wait_notified(0, 0), Status::bounds);
       ASSERT_EQ(there.flush(), Status::ok);
       Window again = Window::reach(job, address);  // as often as one likes
-      ASSERT_EQ(again.fetch_add(again.at(1, 8), 1u).status, Status::ok);
+      ASSERT_EQ(again.fetch_add(again.at(JobRank{1}, 8), 1u).status, Status::ok);
     } else {
       ASSERT_EQ(own->window.wait_notified(5, 2), Status::ok);
       ASSERT_TRUE(std::ranges::equal(own->window.local().subspan(4100, 3000), pattern(3000, 3)));
@@ -208,7 +211,7 @@ TEST_P(WindowPlaces, OfOneRankAreReachedByWhoIsToldAnAddress) {
     }
     ASSERT_EQ(world.barrier(), Status::ok);
     if (job.rank() == 1) {
-      ASSERT_EQ(own->window.fetch_add(address - 92, 0u).before, 4u);
+      ASSERT_EQ(own->window.fetch_add(address - 92, 0u).value, 4u);
     }
   });
 }
@@ -216,8 +219,8 @@ TEST_P(WindowPlaces, OfOneRankAreReachedByWhoIsToldAnAddress) {
 TEST_P(WindowPlaces, OfOneRankAreNotReachedAgainByTheirOwner) {
   run(1, [](Job& job) {
     Part own = test::make_part_alone(job, owner(), 100);
-    EXPECT_THROW((void)Window::reach(job, own.window.at(0)), SetupError);
-    EXPECT_EQ(own.window.push(own.window.at(0), bytes_of(1)), Status::ok);  // it is as before
+    EXPECT_THROW((void)Window::reach(job, own.window.at(JobRank{0})), SetupError);
+    EXPECT_EQ(own.window.push(own.window.at(JobRank{0}), bytes_of(1)), Status::ok);  // it is as before
     EXPECT_EQ(own.window.local().size(), 100u);
   });
 }
@@ -252,10 +255,10 @@ TEST_P(WindowPlaces, MoveWithoutTheOthersNoticing) {
     Part first = test::make_part(job, owner(), 100);
     Part second = test::make_part(job, owner(), 200);
     Window moved = std::move(first.window);
-    ASSERT_EQ(moved.push(moved.at(1 - job.rank(), 3), bytes_of(7)), Status::ok);
+    ASSERT_EQ(moved.push(moved.at(job.neighbour(1), 3), bytes_of(7)), Status::ok);
     ASSERT_EQ(moved.barrier(), Status::ok);
     second.window = std::move(moved);  // which frees the second
-    ASSERT_EQ(second.window.bytes(0), 100u);
+    ASSERT_EQ(second.window.bytes(JobRank{0}), 100u);
     ASSERT_EQ(second.window.barrier(), Status::ok);
     int got = 0;
     ASSERT_EQ(second.window.pull(writable_bytes_of(got), second.window.at(job.rank(), 3)), Status::ok);

@@ -44,7 +44,7 @@ class Model {
 
   void expect_at(Window& window, int rank) const {
     std::vector<std::byte> there(bytes_.size());
-    ASSERT_EQ(window.pull(there, window.at(rank)), Status::ok);
+    ASSERT_EQ(window.pull(there, window.at(JobRank{rank})), Status::ok);
     ASSERT_TRUE(there == bytes_);
   }
   void expect_here(const Window& window) const { ASSERT_TRUE(std::ranges::equal(window.local(), bytes_)); }
@@ -73,7 +73,7 @@ TEST_P(Windows, TakePushesOfEverySizeAtOddOffsets) {
         const auto sent = pattern(bytes, ++seed);
         model.write(offset, sent);
         if (job.rank() != 0) continue;
-        ASSERT_EQ(window.push(window.at(1, offset), sent), Status::ok) << bytes << " at " << offset;
+        ASSERT_EQ(window.push(window.at(JobRank{1}, offset), sent), Status::ok) << bytes << " at " << offset;
       }
       if (job.rank() == 0) {
         ASSERT_NO_FATAL_FAILURE(model.expect_at(window, 1)) << "at " << offset;
@@ -98,11 +98,11 @@ TEST_P(Windows, GivePullsOfEverySizeAtOddOffsets) {
         const auto expected = std::span(all).subspan(offset, bytes);
         std::vector<std::byte> to(bytes + 16, guard);
         std::vector<std::byte> twin(bytes + 16, guard);
-        ASSERT_EQ(window.pull(std::span(to).subspan(8, bytes), window.at(1, offset)), Status::ok);
+        ASSERT_EQ(window.pull(std::span(to).subspan(8, bytes), window.at(JobRank{1}, offset)), Status::ok);
         ASSERT_TRUE(std::ranges::equal(std::span(to).subspan(8, bytes), expected)) << bytes << " at " << offset;
         std::ranges::fill(std::span(to).subspan(8, bytes), guard);
         ASSERT_EQ(window.pull_with_twin(std::span(to).subspan(8, bytes), std::span(twin).subspan(8, bytes),
-                                        window.at(1, offset)),
+                                        window.at(JobRank{1}, offset)),
                   Status::ok);
         ASSERT_TRUE(std::ranges::equal(std::span(to).subspan(8, bytes), expected)) << bytes << " at " << offset;
         ASSERT_TRUE(to == twin);
@@ -115,9 +115,9 @@ TEST_P(Windows, GivePullsOfEverySizeAtOddOffsets) {
 TEST_P(Windows, CopyToAndFromTheirOwnRank) {
   run(1, part_bytes, [](Job&, Window& window) {
     const auto sent = pattern(1000, 3);
-    ASSERT_EQ(window.push(window.at(0, 77), sent), Status::ok);
+    ASSERT_EQ(window.push(window.at(JobRank{0}, 77), sent), Status::ok);
     std::vector<std::byte> got(1000);
-    ASSERT_EQ(window.pull(got, window.at(0, 77)), Status::ok);
+    ASSERT_EQ(window.pull(got, window.at(JobRank{0}, 77)), Status::ok);
     ASSERT_TRUE(got == sent);
     ASSERT_EQ(window.multicast_to_all(0, sent), Status::ok);  // to nobody
     ASSERT_EQ(window.local()[0], std::byte{0});
@@ -137,7 +137,7 @@ TEST_P(Windows, AreCopiedWholeByAnOwnerThatComesAndGoes) {
       const std::size_t computing = between(random, 0, 20'000);
       if (job.rank() == 0) {
         model.write(offset, sent);
-        ASSERT_EQ(window.push(window.at(1, offset), sent), Status::ok);
+        ASSERT_EQ(window.push(window.at(JobRank{1}, offset), sent), Status::ok);
         ASSERT_NO_FATAL_FAILURE(model.expect_at(window, 1));
       } else {
         for (std::atomic<std::size_t> i = 0; i < computing; ++i) {
@@ -162,10 +162,10 @@ TEST_P(Windows, WriteTheNamedRegionsAndNothingElse) {
       if (turn % 4 == 0) regions.push_back({bytes, 0});
       model.write(offset, from, regions);
       if (job.rank() != 0) continue;
-      ASSERT_EQ(window.push_regions(window.at(1, offset), from, regions), Status::ok);
+      ASSERT_EQ(window.push_regions(window.at(JobRank{1}, offset), from, regions), Status::ok);
       regions.push_back({bytes, 1});  // not inside
       const auto other = pattern(bytes, 1000 + turn);
-      ASSERT_EQ(window.push_regions(window.at(1, offset), other, regions), Status::bounds);
+      ASSERT_EQ(window.push_regions(window.at(JobRank{1}, offset), other, regions), Status::bounds);
       ASSERT_NO_FATAL_FAILURE(model.expect_at(window, 1));
     }
     ASSERT_EQ(window.barrier(), Status::ok);
@@ -191,10 +191,10 @@ TEST_P(Windows, ReadTheNamedRegionsAndNothingElse) {
       Model expected(bytes);
       expected.write(0, to);
       expected.write(0, std::span(all).subspan(offset, bytes), regions);
-      ASSERT_EQ(window.pull_regions(to, window.at(1, offset), regions), Status::ok);
+      ASSERT_EQ(window.pull_regions(to, window.at(JobRank{1}, offset), regions), Status::ok);
       ASSERT_TRUE(std::ranges::equal(to, expected.bytes()));
       regions.push_back({1, bytes});
-      ASSERT_EQ(window.pull_regions(to, window.at(1, offset), regions), Status::bounds);
+      ASSERT_EQ(window.pull_regions(to, window.at(JobRank{1}, offset), regions), Status::bounds);
       ASSERT_TRUE(std::ranges::equal(to, expected.bytes()));
     }
   });
@@ -208,9 +208,11 @@ TEST_P(Windows, RefuseRegionsNearTheEndOfAllNumbers) {
     for (const Region& bad : {Region{end, 1}, Region{1, end}, Region{end, end}, Region{end - 8, 16}, Region{4096, 1},
                               Region{0, 4097}, Region{4097, 0}, Region{end / 2 + 1, end / 2 + 1}}) {
       const std::array regions{Region{0, 8}, bad};
-      EXPECT_EQ(window.push_regions(window.at(1), local, regions), Status::bounds) << bad.offset << ' ' << bad.bytes;
-      EXPECT_EQ(window.pull_regions(local, window.at(1), regions), Status::bounds) << bad.offset << ' ' << bad.bytes;
-      EXPECT_EQ(window.multicast_regions(std::array{window.at(1)}, local, regions), Status::bounds);
+      EXPECT_EQ(window.push_regions(window.at(JobRank{1}), local, regions), Status::bounds)
+          << bad.offset << ' ' << bad.bytes;
+      EXPECT_EQ(window.pull_regions(local, window.at(JobRank{1}), regions), Status::bounds)
+          << bad.offset << ' ' << bad.bytes;
+      EXPECT_EQ(window.multicast_regions(std::array{window.at(JobRank{1})}, local, regions), Status::bounds);
     }
     Model(4096).expect_at(window, 1);
     EXPECT_EQ(local, std::vector<std::byte>(4096, std::byte{1}));
@@ -239,9 +241,9 @@ TEST_P(Windows, TakeTheBytesThatDifferAndNoOthers) {
       }
       if (job.rank() != 0) continue;
       const auto kept = twin;
-      const Difference difference = window.push_diff(window.at(1, offset), from, twin);
+      const Result<std::uint64_t> difference = window.push_diff(window.at(JobRank{1}, offset), from, twin);
       ASSERT_EQ(difference.status, Status::ok);
-      ASSERT_EQ(difference.bytes, differing);
+      ASSERT_EQ(difference.value, differing);
       ASSERT_TRUE(twin == kept);
       ASSERT_NO_FATAL_FAILURE(model.expect_at(window, 1));
     }
@@ -270,7 +272,7 @@ TEST_P(Windows, LoseNothingOfSeveralWritersOfOneLine) {
     std::vector<std::byte> twin(bytes);
     for (std::size_t turn = 0; turn < static_cast<std::size_t>(Windows::turns(10)); ++turn) {
       const int home = static_cast<int>(turn % 2);  // it writes like the others
-      ASSERT_EQ(window.pull_with_twin(mine, twin, window.at(home)), Status::ok);
+      ASSERT_EQ(window.pull_with_twin(mine, twin, window.at(JobRank{home})), Status::ok);
       ASSERT_EQ(window.barrier(), Status::ok);  // all have what was there
       std::vector<Region> regions;
       Model next(bytes);
@@ -284,9 +286,9 @@ TEST_P(Windows, LoseNothingOfSeveralWritersOfOneLine) {
         regions.push_back({i, 1});
       }
       if (turn % 2 == 0 || job.rank() != 1) {
-        ASSERT_EQ(window.push_diff(window.at(home), mine, twin).status, Status::ok);
+        ASSERT_EQ(window.push_diff(window.at(JobRank{home}), mine, twin).status, Status::ok);
       } else {
-        ASSERT_EQ(window.push_regions(window.at(home), mine, regions), Status::ok);
+        ASSERT_EQ(window.push_regions(window.at(JobRank{home}), mine, regions), Status::ok);
       }
       ASSERT_EQ(window.barrier(), Status::ok);
       if (job.rank() == home) {
@@ -305,12 +307,13 @@ TEST_P(Windows, MulticastToEveryTargetThatTakesIt) {
   constexpr int ranks = 5;
   run(ranks, [](Job& job) {
     WindowOptions options;
-    if (job.rank() == 2) options.rights_of = {{0, Rights::read}};
+    if (job.rank() == 2) options.rights_of = {{JobRank{0}, Rights::read}};
     Part part = test::make_part(job, owner(), 70'000, options);
     Window& window = part.window;
     const auto sent = pattern(50'000, 1);
     if (job.rank() == 0) {
-      const std::array targets{window.at(1, 3), window.at(2, 3), window.at(3, 40'000), window.at(4, 3)};
+      const std::array targets{window.at(JobRank{1}, 3), window.at(JobRank{2}, 3), window.at(JobRank{3}, 40'000),
+                               window.at(JobRank{4}, 3)};
       // Rank 2 denies it, and to rank 3 it does not fit: the first is told.
       ASSERT_EQ(window.multicast(targets, sent), Status::denied);
       ASSERT_EQ(window.multicast(std::span(targets).subspan(2), sent), Status::bounds);
@@ -352,7 +355,7 @@ TEST_P(Windows, MulticastRegionsToEveryTargetThatTakesThem) {
     const auto sent = pattern(5000, 1);
     const std::array regions{Region{0, 10}, Region{4999, 1}, Region{100, 3000}, Region{200, 0}};
     if (job.rank() == 0) {
-      const std::array targets{window.at(1, 1), window.at(2, 5000), window.at(3, 77)};
+      const std::array targets{window.at(JobRank{1}, 1), window.at(JobRank{2}, 5000), window.at(JobRank{3}, 77)};
       ASSERT_EQ(window.multicast_regions(targets, sent, regions), Status::bounds);
     }
     ASSERT_EQ(window.barrier(), Status::ok);
@@ -368,11 +371,11 @@ TEST_P(Windows, ExchangeWhatEachGivesInABarrier) {
   run(ranks, 8192, [](Job& job, Window& window) {
     for (std::size_t turn = 0; turn < 10; ++turn) {
       const auto offset_of = [turn](int rank) { return static_cast<std::uint64_t>(rank) * 2000 + turn; };
-      const auto sent = pattern(turn * 100, turn * 10 + static_cast<std::size_t>(job.rank()));
-      const bool gives = (static_cast<std::size_t>(job.rank()) + turn) % 3 != 0;
-      ASSERT_EQ(
-          window.barrier_with_multicast(offset_of(job.rank()), gives ? std::span(sent) : std::span(sent).first(0)),
-          Status::ok);
+      const auto sent = pattern(turn * 100, turn * 10 + job.rank().index());
+      const bool gives = (job.rank().index() + turn) % 3 != 0;
+      ASSERT_EQ(window.barrier_with_multicast(offset_of(job.rank().value()),
+                                              gives ? std::span(sent) : std::span(sent).first(0)),
+                Status::ok);
       for (int rank = 0; rank < ranks; ++rank) {
         if (rank == job.rank() || (static_cast<std::size_t>(rank) + turn) % 3 == 0) continue;
         const auto expected = pattern(turn * 100, turn * 10 + static_cast<std::size_t>(rank));
@@ -387,7 +390,7 @@ TEST_P(Windows, MeetThoughWhatOneGivesDoesNotFit) {
   run(3, 100, [](Job& job, Window& window) {
     const std::byte value{7};
     const Status status = window.barrier_with_multicast(
-        job.rank() == 1 ? 100 : 5 + static_cast<std::uint64_t>(job.rank()), std::span(&value, 1));
+        job.rank() == 1 ? 100 : 5 + static_cast<std::uint64_t>(job.rank().value()), std::span(&value, 1));
     EXPECT_EQ(status, job.rank() == 1 ? Status::bounds : Status::ok);
     EXPECT_EQ(window.local()[5], job.rank() == 0 ? std::byte{0} : value);
     EXPECT_EQ(window.local()[6], std::byte{0});
@@ -401,9 +404,9 @@ template <class T>
 void expect_atomics(Window& window, GlobalAddress at, T first, T second) {
   SCOPED_TRACE(sizeof(T));
   ASSERT_EQ(window.push(at, bytes_of(first)), Status::ok);
-  const auto expect = [&](Fetched<T> fetched, T before, T after) {
+  const auto expect = [&](Result<T> fetched, T before, T after) {
     ASSERT_EQ(fetched.status, Status::ok);
-    ASSERT_EQ(std::memcmp(&fetched.before, &before, sizeof before), 0);
+    ASSERT_EQ(std::memcmp(&fetched.value, &before, sizeof before), 0);
     T now{};
     ASSERT_EQ(window.pull(writable_bytes_of(now), at), Status::ok);
     ASSERT_EQ(std::memcmp(&now, &after, sizeof now), 0);
@@ -430,12 +433,14 @@ TEST_P(Windows, ApplyEveryAtomicOperationToEveryKindOfWord) {
     ASSERT_EQ(window.barrier(), Status::ok);
     if (job.rank() == 0) {
       for (const int rank : {1, 0}) {
-        expect_atomics<std::uint32_t>(window, window.at(rank, 4), 0xfffffff0, 0x0ff00021);
-        expect_atomics<std::int32_t>(window, window.at(rank, 12), -5, -2'000'000'000);
-        expect_atomics<std::uint64_t>(window, window.at(rank, 64), 0xffff'ffff'ffff'fff0, 0x0ff0'0000'0000'0021);
-        expect_atomics<std::int64_t>(window, window.at(rank, 72), -5, std::int64_t{-9'000'000'000'000'000'000});
-        expect_atomics<float>(window, window.at(rank, 252), -0.0F, 1.5e30F);
-        expect_atomics<double>(window, window.at(rank, 248 - 8), 0.1, -1e300);
+        expect_atomics<std::uint32_t>(window, window.at(JobRank{rank}, 4), 0xfffffff0, 0x0ff00021);
+        expect_atomics<std::int32_t>(window, window.at(JobRank{rank}, 12), -5, -2'000'000'000);
+        expect_atomics<std::uint64_t>(window, window.at(JobRank{rank}, 64), 0xffff'ffff'ffff'fff0,
+                                      0x0ff0'0000'0000'0021);
+        expect_atomics<std::int64_t>(window, window.at(JobRank{rank}, 72), -5,
+                                     std::int64_t{-9'000'000'000'000'000'000});
+        expect_atomics<float>(window, window.at(JobRank{rank}, 252), -0.0F, 1.5e30F);
+        expect_atomics<double>(window, window.at(JobRank{rank}, 248 - 8), 0.1, -1e300);
       }
     }
     ASSERT_EQ(window.barrier(), Status::ok);
@@ -450,13 +455,15 @@ TEST_P(Windows, RefuseAtomicOperationsOnWordsThatAreNotAligned) {
     if (job.rank() != 0) return;
     for (const int rank : {0, 1}) {
       for (const std::uint64_t offset : {1, 2, 3, 5, 6, 7, 9}) {
-        EXPECT_EQ(window.fetch_add(window.at(rank, offset), std::uint32_t{1}).status, Status::invalid) << offset;
-        EXPECT_EQ(window.swap(window.at(rank, offset), 1.0F).status, Status::invalid) << offset;
-        EXPECT_EQ(window.fetch_add(window.at(rank, offset), std::uint64_t{1}).status, Status::invalid) << offset;
+        EXPECT_EQ(window.fetch_add(window.at(JobRank{rank}, offset), std::uint32_t{1}).status, Status::invalid)
+            << offset;
+        EXPECT_EQ(window.swap(window.at(JobRank{rank}, offset), 1.0F).status, Status::invalid) << offset;
+        EXPECT_EQ(window.fetch_add(window.at(JobRank{rank}, offset), std::uint64_t{1}).status, Status::invalid)
+            << offset;
       }
-      EXPECT_EQ(window.swap(window.at(rank, 4), 1.0).status, Status::invalid);
-      EXPECT_EQ(window.fetch_add(window.at(rank, 61), std::uint32_t{1}).status, Status::bounds);
-      EXPECT_EQ(window.fetch_add(window.at(rank, 60), std::uint64_t{1}).status, Status::bounds);
+      EXPECT_EQ(window.swap(window.at(JobRank{rank}, 4), 1.0).status, Status::invalid);
+      EXPECT_EQ(window.fetch_add(window.at(JobRank{rank}, 61), std::uint32_t{1}).status, Status::bounds);
+      EXPECT_EQ(window.fetch_add(window.at(JobRank{rank}, 60), std::uint64_t{1}).status, Status::bounds);
       Model(64).expect_at(window, rank);
     }
   });
@@ -471,40 +478,40 @@ TEST_P(Windows, ApplyAtomicOperationsOfAllRanksAndThreadsWithoutLosingAny) {
     std::array<std::atomic<std::uint64_t>, 2> seen{};  // of the tokens that this rank has swapped out
     test::in_threads(threads, [&](int number) {
       for (int turn = 0; turn < turns; ++turn) {
-        ASSERT_EQ(window.fetch_add(window.at(home, 0), std::uint64_t{1}).status, Status::ok);
-        ASSERT_EQ(window.fetch_add(window.at(home, 8), std::int32_t{-1}).status, Status::ok);
+        ASSERT_EQ(window.fetch_add(window.at(JobRank{home}, 0), std::uint64_t{1}).status, Status::ok);
+        ASSERT_EQ(window.fetch_add(window.at(JobRank{home}, 8), std::int32_t{-1}).status, Status::ok);
         // Each adds one by compare-and-swap, in the end.
         for (std::uint32_t expected = 0;;) {
-          const auto fetched = window.compare_and_swap(window.at(home, 12), expected, expected + 1);
+          const auto fetched = window.compare_and_swap(window.at(JobRank{home}, 12), expected, expected + 1);
           ASSERT_EQ(fetched.status, Status::ok);
-          if (fetched.before == expected) break;
-          expected = fetched.before;
+          if (fetched.value == expected) break;
+          expected = fetched.value;
         }
-        const std::uint32_t bit = std::uint32_t{1} << (job.rank() * threads + number);
-        const std::uint32_t before = window.fetch_xor(window.at(home, 16), bit).before;
+        const std::uint32_t bit = std::uint32_t{1} << (job.rank().value() * threads + number);
+        const std::uint32_t before = window.fetch_xor(window.at(JobRank{home}, 16), bit).value;
         ASSERT_EQ((before & bit) != 0, turn % 2 != 0);
-        ASSERT_EQ(window.fetch_or(window.at(home, 20), bit).before & bit, 0u);
-        ASSERT_EQ(window.fetch_and(window.at(home, 20), ~bit).before & bit, bit);
+        ASSERT_EQ(window.fetch_or(window.at(JobRank{home}, 20), bit).value & bit, 0u);
+        ASSERT_EQ(window.fetch_and(window.at(JobRank{home}, 20), ~bit).value & bit, bit);
         // A token is put in, and whichever was there is taken out.
-        const std::uint64_t token = static_cast<std::uint64_t>(job.rank() * threads + number) * 1'000'000 +
+        const std::uint64_t token = static_cast<std::uint64_t>(job.rank().value() * threads + number) * 1'000'000 +
                                     static_cast<std::uint64_t>(turn) + 1;
-        const auto swapped = window.swap(window.at(home, 24), token);
+        const auto swapped = window.swap(window.at(JobRank{home}, 24), token);
         ASSERT_EQ(swapped.status, Status::ok);
         seen[0] += token;
-        seen[1] += swapped.before;
+        seen[1] += swapped.value;
       }
     });
     const std::uint64_t in_minus_out = seen[0].load() - seen[1].load();
-    ASSERT_EQ(window.fetch_add(window.at(home, 32), in_minus_out).status, Status::ok);
+    ASSERT_EQ(window.fetch_add(window.at(JobRank{home}, 32), in_minus_out).status, Status::ok);
     ASSERT_EQ(window.barrier(), Status::ok);
     const auto count = static_cast<std::uint64_t>(ranks * threads * turns);
-    EXPECT_EQ(window.fetch_add(window.at(home, 0), std::uint64_t{0}).before, count);
-    EXPECT_EQ(window.fetch_add(window.at(home, 8), std::int32_t{0}).before, -static_cast<std::int32_t>(count));
-    EXPECT_EQ(window.fetch_or(window.at(home, 12), std::uint32_t{0}).before, count);
-    EXPECT_EQ(window.fetch_or(window.at(home, 20), std::uint32_t{0}).before, 0u);
+    EXPECT_EQ(window.fetch_add(window.at(JobRank{home}, 0), std::uint64_t{0}).value, count);
+    EXPECT_EQ(window.fetch_add(window.at(JobRank{home}, 8), std::int32_t{0}).value, -static_cast<std::int32_t>(count));
+    EXPECT_EQ(window.fetch_or(window.at(JobRank{home}, 12), std::uint32_t{0}).value, count);
+    EXPECT_EQ(window.fetch_or(window.at(JobRank{home}, 20), std::uint32_t{0}).value, 0u);
     // Each token that went in came out, but for the one that is there.
-    EXPECT_EQ(window.fetch_or(window.at(home, 32), std::uint64_t{0}).before,
-              window.fetch_or(window.at(home, 24), std::uint64_t{0}).before);
+    EXPECT_EQ(window.fetch_or(window.at(JobRank{home}, 32), std::uint64_t{0}).value,
+              window.fetch_or(window.at(JobRank{home}, 24), std::uint64_t{0}).value);
   });
 }
 
@@ -516,7 +523,7 @@ TEST_P(Windows, RefuseMemoryAtNoAddressAndTwinsOfAnotherLength) {
     std::vector<std::byte> local(100, std::byte{1});
     std::vector<std::byte> twin(99);
     const std::span<std::byte> null(static_cast<std::byte*>(nullptr), 100);
-    const GlobalAddress at = window.at(1);
+    const GlobalAddress at = window.at(JobRank{1});
     EXPECT_EQ(window.pull(null, at), Status::invalid);
     EXPECT_EQ(window.push(at, null), Status::invalid);
     EXPECT_EQ(window.pull_with_twin(local, null, at), Status::invalid);
@@ -542,7 +549,7 @@ TEST_P(Windows, ServeManyThreadsAtOnce) {
   constexpr int threads = 4;
   constexpr std::size_t slice = 20'000;
   run(2, 2 * threads * slice, [](Job& job, Window& window) {
-    const int other = 1 - job.rank();
+    const int other = 1 - job.rank().value();
     test::in_threads(threads, [&](int number) {
       const auto index = static_cast<std::size_t>(number);
       test::Random random(test::seed() + index);
@@ -553,15 +560,16 @@ TEST_P(Windows, ServeManyThreadsAtOnce) {
         const auto sent = pattern(bytes, turn * 10 + index);
         std::vector<std::byte> got(bytes);
         std::vector<std::byte> twin(bytes);
-        ASSERT_EQ(window.push(window.at(other, offset), sent), Status::ok);
-        ASSERT_EQ(window.pull_with_twin(got, twin, window.at(other, offset)), Status::ok);
+        ASSERT_EQ(window.push(window.at(JobRank{other}, offset), sent), Status::ok);
+        ASSERT_EQ(window.pull_with_twin(got, twin, window.at(JobRank{other}, offset)), Status::ok);
         ASSERT_TRUE(got == sent && twin == sent);
         if (bytes == 0) continue;
         got[bytes / 2] ^= std::byte{1};
-        ASSERT_EQ(window.push_diff(window.at(other, offset), got, twin).bytes, 1u);
-        ASSERT_EQ(window.pull(twin, window.at(other, offset)), Status::ok);
+        ASSERT_EQ(window.push_diff(window.at(JobRank{other}, offset), got, twin).value, 1u);
+        ASSERT_EQ(window.pull(twin, window.at(JobRank{other}, offset)), Status::ok);
         ASSERT_TRUE(got == twin);
-        ASSERT_EQ(window.push_notified(window.at(other, offset), got, static_cast<std::uint32_t>(number)), Status::ok);
+        ASSERT_EQ(window.push_notified(window.at(JobRank{other}, offset), got, static_cast<std::uint32_t>(number)),
+                  Status::ok);
         ++pushed;
       }
       // The other's thread of this number has done the same.
@@ -578,10 +586,10 @@ TEST_P(Windows, CountNotificationsOnTheCounterThatIsNamed) {
       2, 64,
       [](Job& job, Window& window) {
         if (job.rank() == 0) {
-          for (int i = 0; i < 5; ++i) ASSERT_EQ(window.push_notified(window.at(1), {}, 2), Status::ok);
-          ASSERT_EQ(window.push_notified(window.at(1), bytes_of(1), 0), Status::ok);
-          ASSERT_EQ(window.push_notified(window.at(1, 61), bytes_of(1), 0), Status::bounds);  // is not counted
-          ASSERT_NE(window.push_notified(window.at(1, 8), bytes_of(1), 3), Status::ok);       // nor written
+          for (int i = 0; i < 5; ++i) ASSERT_EQ(window.push_notified(window.at(JobRank{1}), {}, 2), Status::ok);
+          ASSERT_EQ(window.push_notified(window.at(JobRank{1}), bytes_of(1), 0), Status::ok);
+          ASSERT_EQ(window.push_notified(window.at(JobRank{1}, 61), bytes_of(1), 0), Status::bounds);  // is not counted
+          ASSERT_NE(window.push_notified(window.at(JobRank{1}, 8), bytes_of(1), 3), Status::ok);       // nor written
         }
         ASSERT_EQ(window.barrier(), Status::ok);
         EXPECT_EQ(window.notified(0), job.rank() == 1 ? 1u : 0u);

@@ -76,8 +76,8 @@ TEST_P(Protection, GivesAllTheSameRights) {
         2, 64,
         [number](Job& job, Window& window) {
           if (job.rank() == 0) {
-            expect_all(window, window.at(1), 64, expected_of(rights_of_number(number)));
-            expect_all(window, window.at(0), 64, Status::ok);  // the owner may do everything
+            expect_all(window, window.at(JobRank{1}), 64, expected_of(rights_of_number(number)));
+            expect_all(window, window.at(JobRank{0}), 64, Status::ok);  // the owner may do everything
           }
           EXPECT_EQ(window.barrier(), Status::ok);
           if (job.rank() == 1) {
@@ -101,11 +101,11 @@ TEST_P(Protection, GivesEachItsOwnRights) {
     Part part = test::make_part(job, owner(), 8 * slot, options);
     Window& window = part.window;
     if (job.rank() < 8) {
-      expect_all(window, window.at(8, static_cast<std::uint64_t>(job.rank()) * slot), slot,
-                 expected_of(rights_of_number(job.rank())));
-      expect_all(window, window.at((job.rank() + 1) % 8), 64, expected_of(Rights::read));
+      expect_all(window, window.at(JobRank{8}, static_cast<std::uint64_t>(job.rank().value()) * slot), slot,
+                 expected_of(rights_of_number(job.rank().value())));
+      expect_all(window, window.at(JobRank{(job.rank() + 1) % 8}), 64, expected_of(Rights::read));
       const bool mapped = owner() == Owner::tonari && !between_hosts();
-      EXPECT_EQ(window.direct(window.at(8)) != nullptr, mapped && job.rank() != 0);
+      EXPECT_EQ(window.direct(window.at(JobRank{8})) != nullptr, mapped && job.rank() != 0);
     }
     EXPECT_EQ(window.barrier(), Status::ok);
     if (job.rank() < 8) {
@@ -122,14 +122,14 @@ TEST_P(Protection, OfWhoHasNoRightsLeavesTheTargetAlone) {
       [](Job& job, Window& window) {
         std::ranges::fill(window.local(), std::byte{0x11});
         EXPECT_EQ(window.barrier(), Status::ok);
-        expect_all(window, window.at(1 - job.rank()), 4999, Status::denied);
-        EXPECT_EQ(window.direct(window.at(1 - job.rank())), nullptr);
+        expect_all(window, window.at(job.neighbour(1)), 4999, Status::denied);
+        EXPECT_EQ(window.direct(window.at(job.neighbour(1))), nullptr);
         EXPECT_EQ(window.multicast_to_all(0, pattern(10, 1)), Status::denied);
         EXPECT_EQ(window.barrier_with_multicast(0, pattern(10, 1)), Status::denied);  // all meet nevertheless
         EXPECT_TRUE(std::ranges::all_of(window.local(), [](std::byte each) { return each == std::byte{0x11}; }));
         // Locks are no memory: who is in the group may lock.
-        EXPECT_EQ(window.lock(1 - job.rank()), Status::ok);
-        EXPECT_EQ(window.unlock(1 - job.rank()), Status::ok);
+        EXPECT_EQ(window.lock(job.neighbour(1)), Status::ok);
+        EXPECT_EQ(window.unlock(job.neighbour(1)), Status::ok);
       },
       options);
 }
@@ -144,27 +144,28 @@ TEST_P(Protection, HoldsOneBytePastTheEndAndNearTheEndOfAllNumbers) {
              {std::uint64_t{bytes} - 3, std::uint64_t{bytes}, std::uint64_t{bytes} + 1, std::uint64_t{1} << 31,
               std::uint64_t{1} << 32, (std::uint64_t{1} << 32) + 8, std::uint64_t{1} << 63, end_of_numbers - 8,
               end_of_numbers - 7, end_of_numbers - 1, end_of_numbers}) {
-          expect_all(window, window.at(rank, offset), 8, Status::bounds);
+          expect_all(window, window.at(JobRank{rank}, offset), 8, Status::bounds);
         }
         const auto eight = pattern(8, 1);
-        EXPECT_EQ(window.push(window.at(rank, bytes - 7), eight), Status::bounds);
-        EXPECT_EQ(window.fetch_add(window.at(rank, bytes - 4), std::uint64_t{1}).status, Status::bounds);
-        for (const std::size_t length : {bytes + 1, 2 * bytes}) expect_copies(window, window.at(rank), length, refused);
-        expect_copies(window, window.at(rank, 1), bytes, refused);
-        expect_all(window, window.at(rank) - 1, 8, Status::bounds);
-        expect_all(window, window.at(rank) + end_of_numbers + 8, 8, Status::bounds);
+        EXPECT_EQ(window.push(window.at(JobRank{rank}, bytes - 7), eight), Status::bounds);
+        EXPECT_EQ(window.fetch_add(window.at(JobRank{rank}, bytes - 4), std::uint64_t{1}).status, Status::bounds);
+        for (const std::size_t length : {bytes + 1, 2 * bytes})
+          expect_copies(window, window.at(JobRank{rank}), length, refused);
+        expect_copies(window, window.at(JobRank{rank}, 1), bytes, refused);
+        expect_all(window, window.at(JobRank{rank}) - 1, 8, Status::bounds);
+        expect_all(window, window.at(JobRank{rank}) + end_of_numbers + 8, 8, Status::bounds);
         // Lengths that no memory has: nothing is touched, so a short buffer will do.
         std::array<std::byte, 8> small{};
         for (const std::size_t length :
              {std::size_t{end_of_numbers}, std::size_t{end_of_numbers - bytes + 1}, std::size_t{1} << 63}) {
           for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{bytes}}) {
             const std::span<std::byte> vast(small.data(), length);
-            EXPECT_EQ(window.push(window.at(rank, offset), vast), Status::bounds);
-            EXPECT_EQ(window.pull(vast, window.at(rank, offset)), Status::bounds);
-            EXPECT_EQ(window.push_diff(window.at(rank, offset), vast, vast).status, Status::bounds);
-            EXPECT_EQ(window.pull_regions(vast, window.at(rank, offset), {}), Status::bounds);
-            EXPECT_FALSE(window.contains(window.at(rank, offset), length));
-            EXPECT_EQ(window.direct(window.at(rank, offset), length), nullptr);
+            EXPECT_EQ(window.push(window.at(JobRank{rank}, offset), vast), Status::bounds);
+            EXPECT_EQ(window.pull(vast, window.at(JobRank{rank}, offset)), Status::bounds);
+            EXPECT_EQ(window.push_diff(window.at(JobRank{rank}, offset), vast, vast).status, Status::bounds);
+            EXPECT_EQ(window.pull_regions(vast, window.at(JobRank{rank}, offset), {}), Status::bounds);
+            EXPECT_FALSE(window.contains(window.at(JobRank{rank}, offset), length));
+            EXPECT_EQ(window.direct(window.at(JobRank{rank}, offset), length), nullptr);
           }
         }
         for (const std::uint64_t offset : {std::uint64_t{bytes}, end_of_numbers}) {
@@ -184,7 +185,7 @@ TEST_P(Protection, OfAFreedPartAnswersBoundsToThoseWhoHoldItsAddresses) {
   run(3, [](Job& job) {
     Communicator world(job);
     std::optional<Part> part = test::make_part(job, owner(), 4096);
-    const GlobalAddress at = part->window.at(1, 8);
+    const GlobalAddress at = part->window.at(JobRank{1}, 8);
     const std::uint32_t number = part->window.number();
     if (job.rank() == 0) {
       ASSERT_EQ(part->window.push(at, bytes_of(1)), Status::ok);
@@ -197,16 +198,16 @@ TEST_P(Protection, OfAFreedPartAnswersBoundsToThoseWhoHoldItsAddresses) {
       expect_all(window, at, 8, Status::bounds);
       EXPECT_FALSE(window.contains(at));
       EXPECT_EQ(window.direct(at), nullptr);
-      EXPECT_EQ(window.lock(1), Status::bounds);
-      EXPECT_EQ(window.try_lock(1), Status::bounds);
-      EXPECT_EQ(window.lock_for(std::chrono::seconds(100), 1), Status::bounds);
+      EXPECT_EQ(window.lock(JobRank{1}), Status::bounds);
+      EXPECT_EQ(window.try_lock(JobRank{1}), Status::bounds);
+      EXPECT_EQ(window.lock_for(std::chrono::seconds(100), JobRank{1}), Status::bounds);
       EXPECT_EQ(window.multicast_to_all(0, pattern(10, 1)), Status::bounds);
       EXPECT_EQ(window.barrier(), Status::peer_gone);
       // The others' parts are as before.
-      const int other = 2 - job.rank();
-      EXPECT_EQ(window.push(window.at(other, 16), bytes_of(7)), Status::ok);
-      EXPECT_EQ(window.lock(other), Status::ok);
-      EXPECT_EQ(window.unlock(other), Status::ok);
+      const int other = 2 - job.rank().value();
+      EXPECT_EQ(window.push(window.at(JobRank{other}, 16), bytes_of(7)), Status::ok);
+      EXPECT_EQ(window.lock(JobRank{other}), Status::ok);
+      EXPECT_EQ(window.unlock(JobRank{other}), Status::ok);
     }
     ASSERT_EQ(world.barrier(), Status::ok);
     // The next window has another number, and takes no old address.
@@ -239,7 +240,7 @@ TEST_P(Protection, WaitsForAccessesUnderWayBeforeAPartIsFree) {
         ASSERT_TRUE(memory == mine);
       } else {
         const auto sent = pattern(10'000, 9999);
-        const GlobalAddress half = window->at(0, job.rank() == 1 ? 0 : 10'000);
+        const GlobalAddress half = window->at(JobRank{0}, job.rank() == 1 ? 0 : 10'000);
         Status status = Status::ok;
         while ((status = window->push_notified(half, sent, 0)) == Status::ok) {
         }
@@ -258,26 +259,27 @@ TEST_P(Protection, KeepsALockThatItsHomeHasFreedUsableForThoseWhoHaveOrAwaitIt) 
     std::optional<Part> part = test::make_part(job, owner(), 8);
     Window& window = part->window;
     if (job.rank() == 1) {
-      ASSERT_EQ(window.lock(0), Status::ok);
+      ASSERT_EQ(window.lock(JobRank{0}), Status::ok);
     }
     ASSERT_EQ(window.barrier(), Status::ok);
     const job::RankBlock& waiter = job.session().arena().block(2);
     if (job.rank() == 2) {
       std::jthread teller([&] {
         while (waiter.wait.load() != job::Wait::lock) std::this_thread::yield();
-        EXPECT_EQ(window.fetch_add(window.at(0), 0u).status, Status::ok);  // behind what it asked its home before
+        EXPECT_EQ(window.fetch_add(window.at(JobRank{0}), 0u).status,
+                  Status::ok);  // behind what it asked its home before
         waits.store(true);
       });
-      EXPECT_EQ(window.lock(0), Status::ok);
-      EXPECT_EQ(window.unlock(0), Status::ok);
+      EXPECT_EQ(window.lock(JobRank{0}), Status::ok);
+      EXPECT_EQ(window.unlock(JobRank{0}), Status::ok);
     } else if (job.rank() == 0) {
-      while (!waits.load()) (void)world.probe_now(1, 0);  // serves, where no thread does
+      while (!waits.load()) (void)world.probe_now(Rank{1}, Tag{0});  // serves, where no thread does
       part.reset();
-      ASSERT_EQ(world.send(1, 1), Status::ok);
+      ASSERT_EQ(world.send(1, Rank{1}), Status::ok);
     } else {
       int go = 0;
-      ASSERT_EQ(world.receive(go, 0).status, Status::ok);
-      EXPECT_EQ(window.unlock(0), Status::ok);
+      ASSERT_EQ(world.receive(go, Rank{0}).status, Status::ok);
+      EXPECT_EQ(window.unlock(JobRank{0}), Status::ok);
     }
     ASSERT_EQ(world.barrier(), Status::ok);
   });
@@ -290,9 +292,9 @@ TEST_P(Protection, OfAnAloneWindowEndsWithItsOwner) {
     GlobalAddress at;
     if (job.rank() == 0) {
       own.emplace(test::make_part_alone(job, owner(), 4096));
-      at = own->window.at(0);
+      at = own->window.at(JobRank{0});
     }
-    ASSERT_EQ(world.broadcast(at, 0), Status::ok);
+    ASSERT_EQ(world.broadcast(at, Rank{0}), Status::ok);
     std::optional<Window> reached;
     if (job.rank() == 1) {
       reached.emplace(Window::reach(job, at));
@@ -323,22 +325,22 @@ TEST_P(Protection, RefusesForgedAddresses) {
          {std::uint32_t{0}, number + 1, number - 1, number + 100, big.window.number(), big.window.number() + 1,
           alone.window.number(), std::uint32_t{1} << 31, ~std::uint32_t{0}}) {
       if (forged == number) continue;  // it may be the one behind the first
-      expect_all(window, {forged, static_cast<std::uint32_t>(1 - job.rank()), 0}, 8, Status::bounds);
+      expect_all(window, {forged, job.neighbour(1), 0}, 8, Status::bounds);
     }
     for (const std::uint32_t rank : {2u, 3u, 255u, 0x80000000u, 0xfffffffeu, 0xffffffffu}) {
-      expect_all(window, {number, rank, 0}, 8, Status::bounds);
-      EXPECT_EQ(window.flush(static_cast<int>(rank)), Status::bounds);
-      EXPECT_EQ(window.lock(static_cast<int>(rank)), Status::bounds);
-      EXPECT_EQ(window.try_lock(static_cast<int>(rank)), Status::bounds);
-      EXPECT_EQ(window.unlock(static_cast<int>(rank)), Status::bounds);
-      EXPECT_EQ(window.bytes(static_cast<int>(rank)), 0u);
+      expect_all(window, {number, JobRank{rank}, 0}, 8, Status::bounds);
+      EXPECT_EQ(window.flush(JobRank{rank}), Status::bounds);
+      EXPECT_EQ(window.lock(JobRank{rank}), Status::bounds);
+      EXPECT_EQ(window.try_lock(JobRank{rank}), Status::bounds);
+      EXPECT_EQ(window.unlock(JobRank{rank}), Status::bounds);
+      EXPECT_EQ(window.bytes(JobRank{rank}), 0u);
     }
-    EXPECT_EQ(window.lock(0, 1), Status::bounds);
-    EXPECT_EQ(window.lock(0, ~std::uint32_t{0}), Status::bounds);
-    EXPECT_EQ(window.lock_for(std::chrono::seconds(1), 0, 1), Status::bounds);
-    EXPECT_EQ(window.unlock(0), Status::invalid);
-    EXPECT_EQ(window.lock(0, 0, static_cast<LockMode>(7)), Status::invalid);
-    EXPECT_EQ(window.try_lock(0, 0, static_cast<LockMode>(7)), Status::invalid);
+    EXPECT_EQ(window.lock(JobRank{0}, 1), Status::bounds);
+    EXPECT_EQ(window.lock(JobRank{0}, ~std::uint32_t{0}), Status::bounds);
+    EXPECT_EQ(window.lock_for(std::chrono::seconds(1), JobRank{0}, 1), Status::bounds);
+    EXPECT_EQ(window.unlock(JobRank{0}), Status::invalid);
+    EXPECT_EQ(window.lock(JobRank{0}, 0, static_cast<LockMode>(7)), Status::invalid);
+    EXPECT_EQ(window.try_lock(JobRank{0}, 0, static_cast<LockMode>(7)), Status::invalid);
     ASSERT_EQ(window.barrier(), Status::ok);
     for (const Part* each : {&big, &small, &alone}) EXPECT_TRUE(is_zero(each->window.local()));
     ASSERT_EQ(window.barrier(), Status::ok);
@@ -356,15 +358,15 @@ TEST_P(Protection, ReachesNothingByAForgedNumber) {
     // A group's window, and numbers in its middle.
     for (std::uint32_t number = first; number < first + 5; ++number) {
       for (const std::uint32_t rank : {0u, 1u}) {
-        EXPECT_THROW((void)Window::reach(job, {number, rank, 0}), SetupError) << number;
+        EXPECT_THROW((void)Window::reach(job, {number, JobRank{rank}, 0}), SetupError) << number;
       }
     }
     for (const std::uint32_t number : {0u, first + 1000, 0x7fffffffu, 0xffffffffu}) {
-      EXPECT_THROW((void)Window::reach(job, {number, 0, 0}), SetupError) << number;
+      EXPECT_THROW((void)Window::reach(job, {number, JobRank{0}, 0}), SetupError) << number;
     }
     const std::uint32_t own = alone.window.number();
-    for (const std::uint32_t rank : {static_cast<std::uint32_t>(1 - job.rank()), 2u, 0xffffffffu}) {
-      EXPECT_THROW((void)Window::reach(job, {own, rank, 0}), SetupError) << rank;
+    for (const std::uint32_t rank : {static_cast<std::uint32_t>(1 - job.rank().value()), 2u, 0xffffffffu}) {
+      EXPECT_THROW((void)Window::reach(job, {own, JobRank{rank}, 0}), SetupError) << rank;
     }
     ASSERT_EQ(big.window.barrier(), Status::ok);
   });
@@ -379,15 +381,15 @@ struct Mistake {
 const std::array mistakes{
     Mistake{"rights of a rank outside",
             [](WindowOptions& options, std::size_t&) {
-              options.rights_of = {{3, Rights::all}};
+              options.rights_of = {{JobRank{3}, Rights::all}};
             }},
     Mistake{"rights of a negative rank",
             [](WindowOptions& options, std::size_t&) {
-              options.rights_of = {{-1, Rights::all}};
+              options.rights_of = {{JobRank{-1}, Rights::all}};
             }},
     Mistake{"rights twice",
             [](WindowOptions& options, std::size_t&) {
-              options.rights_of = {{0, Rights::all}, {1, Rights::read}, {0, Rights::all}};
+              options.rights_of = {{JobRank{0}, Rights::all}, {JobRank{1}, Rights::read}, {JobRank{0}, Rights::all}};
             }},
     Mistake{"too large", [](WindowOptions&, std::size_t& bytes) { bytes = end_of_numbers; }},
     Mistake{"larger than any machine", [](WindowOptions&, std::size_t& bytes) { bytes = std::size_t{1} << 46; }},
@@ -413,7 +415,8 @@ TEST_P(Protection, HasAllRanksThrowWhenOneGetsItsCallWrong) {
         }
         Part next = test::make_part(job, owner(), 100);
         ASSERT_EQ(next.window.barrier(), Status::ok);
-        ASSERT_EQ(next.window.push(next.window.at((job.rank() + 1) % ranks), bytes_of(job.rank())), Status::ok);
+        ASSERT_EQ(next.window.push(next.window.at(JobRank{(job.rank() + 1) % ranks}), bytes_of(job.rank())),
+                  Status::ok);
         ASSERT_EQ(next.window.barrier(), Status::ok);
       }
     }
@@ -431,15 +434,16 @@ TEST_P(Protection, HasAllRanksThrowWhenOneGivesMemoryAtNoAddress) {
 
 TEST_P(Protection, ThrowsAtWhoIsNotInTheGroupAndLeavesTheOthersAlone) {
   run(3, [](Job& job) {
-    const Group pair({2, 0});
+    const Group pair({JobRank{2}, JobRank{0}});
     if (job.rank() == 1) {
       EXPECT_THROW(Window(job, pair, 100), SetupError);
     } else {
       Part part = test::make_part(job, pair, owner(), 100);
       EXPECT_EQ(part.window.barrier(), Status::ok);
     }
-    EXPECT_THROW(Window(job, Group({0, 1, 2, 3}), 100), SetupError);  // there is no rank 3
-    EXPECT_THROW(Window(job, Group({1000000, 0, 1, 2}), 100), SetupError);
+    EXPECT_THROW(Window(job, Group({JobRank{0}, JobRank{1}, JobRank{2}, JobRank{3}}), 100),
+                 SetupError);  // there is no rank 3
+    EXPECT_THROW(Window(job, Group({JobRank{1000000}, JobRank{0}, JobRank{1}, JobRank{2}}), 100), SetupError);
     EXPECT_THROW(Window(job, Group(), 100), SetupError);
     Part next = test::make_part(job, owner(), 100);
     EXPECT_EQ(next.window.barrier(), Status::ok);
@@ -469,14 +473,14 @@ TEST_P(Protection, TellsADeathOnceToWhoWaitsForANotification) {
     Window& window = part.window;
     ASSERT_EQ(window.barrier(), Status::ok);
     test::let_die(job, victim, come);
-    while (job.alive(victim)) std::this_thread::yield();
+    while (job.alive(JobRank{victim})) std::this_thread::yield();
     if (job.rank() == 0) {
       EXPECT_EQ(window.wait_notified(0, 1), Status::peer_gone);  // who might have notified died before
-      EXPECT_EQ(window.push_notified(window.at(2), bytes_of(1), 1), Status::ok);
+      EXPECT_EQ(window.push_notified(window.at(JobRank{2}), bytes_of(1), 1), Status::ok);
       EXPECT_EQ(window.wait_notified(0, 1), Status::ok);
     } else {
       while (window.notified(1) == 0) std::this_thread::yield();
-      EXPECT_EQ(window.push_notified(window.at(0), bytes_of(1), 0), Status::ok);
+      EXPECT_EQ(window.push_notified(window.at(JobRank{0}), bytes_of(1), 0), Status::ok);
     }
     EXPECT_EQ(window.barrier(), Status::peer_gone);
   };
@@ -489,7 +493,7 @@ TEST_P(Protection, EndsAConstructionThatADeadRankWillNeverJoin) {
       if (job.rank() == victim) throw Killed{};
       EXPECT_THROW((void)test::make_part(job, owner(), 100), SetupError);
       // The others can go on without it.
-      const Group others({(victim + 1) % 3, (victim + 2) % 3});
+      const Group others({JobRank{(victim + 1) % 3}, JobRank{(victim + 2) % 3}});
       Part part = test::make_part(job, others, owner(), 100);
       EXPECT_EQ(part.window.barrier(), Status::ok);
     };

@@ -54,7 +54,7 @@ TEST_P(Queues, AnswerInTheOrderOfPosting) {
     std::array<Descriptor, 16> pushes;
     for (std::size_t i = 0; i < values.size(); ++i) {
       values[i] = i + 1;
-      pushes[i] = Descriptor::push(window.at(1, 8 * i), bytes_of(values[i]));
+      pushes[i] = Descriptor::push(window.at(JobRank{1}, 8 * i), bytes_of(values[i]));
     }
     Queue queue(window);
 
@@ -68,7 +68,7 @@ TEST_P(Queues, AnswerInTheOrderOfPosting) {
     EXPECT_EQ(queue.wait(), nullptr);
     EXPECT_EQ(queue.poll(), nullptr);
     std::array<std::uint64_t, 16> back{};
-    EXPECT_EQ(window.pull(std::as_writable_bytes(std::span(back)), window.at(1)), Status::ok);
+    EXPECT_EQ(window.pull(std::as_writable_bytes(std::span(back)), window.at(JobRank{1})), Status::ok);
     EXPECT_EQ(back, values);
   });
 }
@@ -84,10 +84,10 @@ TEST_P(Queues, CopyManyInTheirOrderAndEachFailsAlone) {
     for (std::uint64_t i = 0; i < many; ++i) {
       values[i] = i + 1;
       const std::uint64_t offset = i == wrong ? part_bytes - 4 : 8 * (i / 2);  // each place twice
-      batch.push_back(Descriptor::push(window.at(1, offset), bytes_of(values[i])));
+      batch.push_back(Descriptor::push(window.at(JobRank{1}, offset), bytes_of(values[i])));
     }
     for (std::uint64_t i = 0; i < many; ++i) {
-      batch.push_back(Descriptor::pull(writable(seen[i]), window.at(1, 8 * i)));
+      batch.push_back(Descriptor::pull(writable(seen[i]), window.at(JobRank{1}, 8 * i)));
     }
     Queue queue(window);
 
@@ -107,7 +107,7 @@ TEST_P(Queues, LetTheirWindowGoWhenTheyEnd) {
     for (int turn = 0; turn < 30; ++turn) {
       std::vector<std::byte> memory(part_bytes);
       std::optional<Window> window(std::in_place, job, std::span(memory));
-      const GlobalAddress other = window->at(1 - job.rank());
+      const GlobalAddress other = window->at(job.neighbour(1));
       if (job.rank() == 0) {
         {
           std::array batch{Descriptor::push(other, from), Descriptor::barrier()};
@@ -133,17 +133,17 @@ TEST_P(Queues, CheckAtomicsThatWereWrittenDownWrongly) {
     if (job.rank() != 0) return;
     Queue queue(window);
     for (const int bytes : {0, 1, 2, 3, 5, 16, 255}) {
-      Descriptor wrong = Descriptor::fetch_add(window.at(1), std::uint64_t{1});
+      Descriptor wrong = Descriptor::fetch_add(window.at(JobRank{1}), std::uint64_t{1});
       wrong.words.bytes = static_cast<std::uint8_t>(bytes);
       ASSERT_EQ(queue.post(wrong), Status::ok);
       EXPECT_EQ(queue.wait_all(), Status::invalid);
     }
-    Descriptor wrong = Descriptor::fetch_add(window.at(1), std::uint64_t{1});
-    wrong.words.operation = static_cast<window::AtomicOperation>(77);
+    Descriptor wrong = Descriptor::fetch_add(window.at(JobRank{1}), std::uint64_t{1});
+    wrong.words.operation = static_cast<detail::AtomicOperation>(77);
     ASSERT_EQ(queue.post(wrong), Status::ok);
     EXPECT_EQ(queue.wait_all(), Status::invalid);
     std::uint64_t word = 1;
-    EXPECT_EQ(window.pull(writable(word), window.at(1)), Status::ok);
+    EXPECT_EQ(window.pull(writable(word), window.at(JobRank{1})), Status::ok);
     EXPECT_EQ(word, 0U);
   });
 }
@@ -156,12 +156,12 @@ TEST_P(Queues, HoldALockAroundWhatWasPostedWithIt) {
     std::uint64_t second = 0;
     std::uint64_t last = 0;
     for (std::uint64_t i = 0; i < rounds; ++i) {
-      std::array batch{Descriptor::lock(0),
-                       Descriptor::fetch_add(window.at(1), std::uint64_t{1}),
-                       Descriptor::pull(writable(first), window.at(1)),
-                       Descriptor::fetch_add(window.at(2), std::uint64_t{1}),
-                       Descriptor::pull(writable(second), window.at(2)),
-                       Descriptor::unlock(0)};
+      std::array batch{Descriptor::lock(JobRank{0}),
+                       Descriptor::fetch_add(window.at(JobRank{1}), std::uint64_t{1}),
+                       Descriptor::pull(writable(first), window.at(JobRank{1})),
+                       Descriptor::fetch_add(window.at(JobRank{2}), std::uint64_t{1}),
+                       Descriptor::pull(writable(second), window.at(JobRank{2})),
+                       Descriptor::unlock(JobRank{0})};
       ASSERT_EQ(queue.post(batch), Status::ok);
       ASSERT_EQ(queue.wait_all(), Status::ok);
       EXPECT_EQ(first, second);
@@ -170,7 +170,7 @@ TEST_P(Queues, HoldALockAroundWhatWasPostedWithIt) {
       last = first;
     }
     EXPECT_EQ(window.barrier(), Status::ok);
-    EXPECT_EQ(window.fetch_add(window.at(1), std::uint64_t{0}).before, 3 * rounds);
+    EXPECT_EQ(window.fetch_add(window.at(JobRank{1}), std::uint64_t{0}).value, 3 * rounds);
   });
 }
 
@@ -179,9 +179,9 @@ TEST_P(Queues, WorkWhileThePosterComputes) {
     const auto out = pattern(part_bytes / 2, 3);
     std::vector<std::byte> in(out.size());
     std::atomic<std::uint64_t> done{0};
-    const int other = 1 - job.rank();
-    std::array batch{Descriptor::push(window.at(other), out), Descriptor::barrier(),
-                     Descriptor::pull(in, window.at(other))};
+    const int other = 1 - job.rank().value();
+    std::array batch{Descriptor::push(window.at(JobRank{other}), out), Descriptor::barrier(),
+                     Descriptor::pull(in, window.at(JobRank{other}))};
     Queue queue(window, done);
 
     ASSERT_EQ(queue.post(batch), Status::ok);
@@ -198,7 +198,7 @@ TEST_P(Queues, WorkWhileThePosterComputes) {
 
 TEST_P(Queues, DoEveryPrimitive) {
   run(2, [](Job& job, Window& window) {
-    const int other = 1 - job.rank();
+    const int other = 1 - job.rank().value();
     auto data = pattern(4096, 1);
     const auto twin = pattern(4096, 1);
     data[17] = std::byte{0xff};
@@ -206,22 +206,22 @@ TEST_P(Queues, DoEveryPrimitive) {
     std::vector<std::byte> in(4096);
     std::vector<std::byte> twin_in(4096);
     std::vector<std::byte> parts_in(4096);
-    const std::uint64_t mine = 200'000 + 8192 * static_cast<std::uint64_t>(job.rank());
-    const std::array targets{window.at(other, mine), window.at(job.rank(), mine)};
-    std::array batch{Descriptor::push_regions(window.at(other, 65536), data, regions),
-                     Descriptor::push_diff(window.at(other, 70000), data, twin),
+    const std::uint64_t mine = 200'000 + 8192 * static_cast<std::uint64_t>(job.rank().value());
+    const std::array targets{window.at(JobRank{other}, mine), window.at(job.rank(), mine)};
+    std::array batch{Descriptor::push_regions(window.at(JobRank{other}, 65536), data, regions),
+                     Descriptor::push_diff(window.at(JobRank{other}, 70000), data, twin),
                      Descriptor::barrier(),
-                     Descriptor::pull_with_twin(in, twin_in, window.at(other, 65536)),
-                     Descriptor::pull_regions(parts_in, window.at(other, 65536), regions),
+                     Descriptor::pull_with_twin(in, twin_in, window.at(JobRank{other}, 65536)),
+                     Descriptor::pull_regions(parts_in, window.at(JobRank{other}, 65536), regions),
                      Descriptor::multicast(targets, data),
                      Descriptor::multicast_regions(targets, data, regions),
-                     Descriptor::barrier_with_multicast(16384 + 64 * static_cast<std::uint64_t>(job.rank()),
+                     Descriptor::barrier_with_multicast(16384 + 64 * static_cast<std::uint64_t>(job.rank().value()),
                                                         std::span(data).first(64)),
-                     Descriptor::push_notified(window.at(other, 30000), std::span(data).first(8), 1),
-                     Descriptor::swap(window.at(other, 40000), std::uint32_t{7}),
-                     Descriptor::compare_and_swap(window.at(other, 40000), 7, 8),
-                     Descriptor::lock(other, 0, LockMode::shared),
-                     Descriptor::unlock(other),
+                     Descriptor::push_notified(window.at(JobRank{other}, 30000), std::span(data).first(8), 1),
+                     Descriptor::swap(window.at(JobRank{other}, 40000), std::uint32_t{7}),
+                     Descriptor::compare_and_swap(window.at(JobRank{other}, 40000), 7, 8),
+                     Descriptor::lock(JobRank{other}, 0, LockMode::shared),
+                     Descriptor::unlock(JobRank{other}),
                      Descriptor::flush()};
     Queue queue(window);
 
@@ -245,12 +245,12 @@ TEST_P(Queues, DoEveryPrimitive) {
 
 TEST_P(Queues, TellWhatWasWrongWithADescriptorAndGoOn) {
   run(2, [](Job& job, Window& window) {
-    const int other = 1 - job.rank();
+    const int other = 1 - job.rank().value();
     const std::uint64_t value = 5;
-    std::array batch{Descriptor::push(window.at(other, part_bytes - 7), bytes_of(value)),
-                     Descriptor::push(window.at(other), {static_cast<const std::byte*>(nullptr), 8}),
-                     Descriptor::unlock(other), Descriptor::lock(other, 99),
-                     Descriptor::push(window.at(other), bytes_of(value))};
+    std::array batch{Descriptor::push(window.at(JobRank{other}, part_bytes - 7), bytes_of(value)),
+                     Descriptor::push(window.at(JobRank{other}), {static_cast<const std::byte*>(nullptr), 8}),
+                     Descriptor::unlock(JobRank{other}), Descriptor::lock(JobRank{other}, 99),
+                     Descriptor::push(window.at(JobRank{other}), bytes_of(value))};
     Queue queue(window);
 
     ASSERT_EQ(queue.post(batch), Status::ok);
@@ -269,7 +269,7 @@ TEST_P(Queues, RefuseABatchWithOneThatIsInAQueueAlready) {
   run(2, [](Job& job, Window& window) {
     const std::uint64_t value = 5;
     Queue queue(window);
-    std::array batch{Descriptor::push(window.at(1 - job.rank()), bytes_of(value)), Descriptor{}};
+    std::array batch{Descriptor::push(window.at(job.neighbour(1)), bytes_of(value)), Descriptor{}};
     EXPECT_EQ(queue.post(batch), Status::invalid);
     EXPECT_EQ(queue.post(batch[0]), Status::ok);
     EXPECT_EQ(queue.post(batch[0]), Status::invalid);  // it was not answered yet
@@ -281,27 +281,27 @@ TEST_P(Queues, RefuseABatchWithOneThatIsInAQueueAlready) {
 TEST_P(Queues, DoNotWaitForEachOther) {
   run(2, [](Job& job, Window& window) {
     if (job.rank() == 0) {
-      EXPECT_EQ(window.lock(0), Status::ok);
+      EXPECT_EQ(window.lock(JobRank{0}), Status::ok);
     }
     EXPECT_EQ(window.barrier(), Status::ok);
     if (job.rank() == 1) {
       Queue waits(window);
       Queue goes_on(window);
-      Descriptor lock = Descriptor::lock(0);
+      Descriptor lock = Descriptor::lock(JobRank{0});
       const auto out = pattern(part_bytes / 2, 9);
-      Descriptor push = Descriptor::push(window.at(0), out);
+      Descriptor push = Descriptor::push(window.at(JobRank{0}), out);
       EXPECT_EQ(waits.post(lock), Status::ok);
       EXPECT_EQ(goes_on.post(push), Status::ok);
       EXPECT_EQ(goes_on.wait(), &push);
       EXPECT_FALSE(lock.complete());
       EXPECT_EQ(waits.poll(), nullptr);
-      EXPECT_EQ(window.push_notified(window.at(0), {}, 0), Status::ok);
+      EXPECT_EQ(window.push_notified(window.at(JobRank{0}), {}, 0), Status::ok);
       EXPECT_EQ(waits.wait(), &lock);
       EXPECT_EQ(lock.status, Status::ok);
-      EXPECT_EQ(window.unlock(0), Status::ok);
+      EXPECT_EQ(window.unlock(JobRank{0}), Status::ok);
     } else {
       EXPECT_EQ(window.wait_notified(0, 1), Status::ok);
-      EXPECT_EQ(window.unlock(0), Status::ok);
+      EXPECT_EQ(window.unlock(JobRank{0}), Status::ok);
     }
   });
 }

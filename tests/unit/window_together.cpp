@@ -62,7 +62,7 @@ TEST(WindowTogether, TheOwnerCopiesWhatNobodyElseDoesAndNothingItDidNotPermit) {
       EXPECT_TRUE(got == sent);
       EXPECT_EQ(engine.transfer_of(0, refused.index).take_chunk(refused.generation, chunks), 0U) << "one was claimed";
       engine.tickets().give_back(refused.index);
-      ASSERT_EQ(window.push_notified(window.at(1), {}, 0), Status::ok);
+      ASSERT_EQ(window.push_notified(window.at(JobRank{1}), {}, 0), Status::ok);
     } else {
       while (window.notified(0) == 0) engine.progress();
       EXPECT_TRUE(memory == sent);
@@ -84,7 +84,7 @@ TEST(WindowTogether, WhoFreesItsPartDoesNotWaitForAccessesToOthers) {
       test::in_threads(4, [&](int number) {
         const std::vector<std::byte> sent(each);
         do {
-          EXPECT_EQ(window->push(window->at(2, static_cast<std::size_t>(number) * each), sent), Status::ok);
+          EXPECT_EQ(window->push(window->at(JobRank{2}, static_cast<std::size_t>(number) * each), sent), Status::ok);
         } while (!freed.load());
       });
     } else if (job.rank() == 1) {

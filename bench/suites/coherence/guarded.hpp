@@ -43,7 +43,7 @@ void require_number(const GuardedAccess<T>& access, std::uint8_t number) {
 /// library.
 inline std::vector<double> hand_over(Job& job, TonariWire& wire, Numbered& data, int turns) {
   constexpr int tag_turn = 61;
-  const int other = 1 - job.rank();
+  const int other = 1 - job.rank().value();
   std::vector<double> samples;
   for (int turn = 0; turn < turns; ++turn) {
     if (turn % 2 != job.rank()) continue;

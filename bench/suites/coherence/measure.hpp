@@ -63,7 +63,7 @@ class Pages {
   static ArrayOptions at_rank_1() {
     ArrayOptions options;
     options.placement = Placement::by_function;
-    options.home = [](std::uint64_t) { return 1; };
+    options.home = [](std::uint64_t) { return JobRank{1}; };
     options.homes_move = false;
     return options;
   }
@@ -174,7 +174,7 @@ inline void measure_handover(Job& job, int turns, Output& output) {
   const std::uint64_t begin = shared.word(0);
   const std::uint64_t end = begin + 2 * static_cast<std::uint64_t>(turns);
   Pages::meet(job);
-  const auto self = static_cast<std::uint64_t>(job.rank());
+  const auto self = static_cast<std::uint64_t>(job.rank().value());
   std::uint64_t since_ns = monotonic_ns();
   for (bool over = job.rank() > 1; !over;) {
     const auto lock = mutex.lock();

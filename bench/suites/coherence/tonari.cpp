@@ -13,7 +13,7 @@ void run_worker(const Options& options) {
   Job job;
   Communicator communicator(job);
   TonariWire wire(communicator);
-  Output output(options, job.rank());
+  Output output(options, job.rank().value());
   output.system(wire.system());
   run(job, wire, options, output);
   output.done();

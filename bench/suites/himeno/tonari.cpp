@@ -19,10 +19,10 @@ class Shared {
       : job_(job),
         shape_(shape),
         bands_(shape.bands(job.size())),
-        band_(bands_.of(job.rank())),
+        band_(bands_.of(job.rank().value())),
         pressure_(job, bands_, sharing),
         planes_(shape, band_) {
-    fill(pressure_.lines(), bands_.owned(job.rank()), shape);
+    fill(pressure_.lines(), bands_.owned(job.rank().value()), shape);
     pressure_.wrote_all();
     require(share::barrier(job));
   }

@@ -98,7 +98,7 @@ class SharedArrays {
   [[nodiscard]] const Common& common() const noexcept { return common_; }
 
   void wrote_row(std::size_t first, std::size_t count) const {
-    if (named_) rows_.wrote(static_cast<std::size_t>(job_.rank()) * pitch_ + first, count);
+    if (named_) rows_.wrote(job_.rank().index() * pitch_ + first, count);
   }
   void wrote_keys(std::size_t first, std::size_t count) const {
     if (named_ && count != 0) keys_.wrote(first, count);
@@ -112,7 +112,7 @@ class SharedArrays {
   }
   [[nodiscard]] ArrayOptions by_rank(const Sharing& sharing) const {
     return {.placement = Placement::by_function,
-            .home = [this](std::uint64_t offset) { return static_cast<int>(offset / sizeof(std::int64_t) / pitch_); },
+            .home = [this](std::uint64_t offset) { return JobRank{offset / sizeof(std::int64_t) / pitch_}; },
             .writes_are_named = sharing.named};
   }
 
@@ -179,7 +179,7 @@ class Threads {
 inline void run_shared(Job& job, TonariWire& wire, const Options& options, Output& output) {
   const auto& sort = class_of(options);
   SharedArrays arrays(job, sort, sharing_of(options));
-  CommonExchange<SharedArrays> exchange(arrays.common(), arrays, job.rank());
+  CommonExchange<SharedArrays> exchange(arrays.common(), arrays, job.rank().value());
   Program<TonariWire, CommonExchange<SharedArrays>> program(wire, exchange, sort);
   measure_steps(wire, task_of(options, job.size()), program, output);
 }

@@ -13,11 +13,11 @@ namespace {
 class Shared {
  public:
   Shared(Job& job, std::size_t n, const Sharing& sharing)
-      : job_(job), n_(n), bands_(bands_of(n, job.size())), band_(bands_.of(job.rank())), grids_([&] {
+      : job_(job), n_(n), bands_(bands_of(n, job.size())), band_(bands_.of(job.rank().value())), grids_([&] {
           return SharedLines<double>(job, bands_, sharing);
         }) {
     for (auto* const grid : {&grids_.now(), &grids_.next()}) {
-      fill(grid->lines(), bands_.owned(job.rank()), bands_.width);
+      fill(grid->lines(), bands_.owned(job.rank().value()), bands_.width);
       grid->wrote_all();
     }
     require(share::barrier(job));

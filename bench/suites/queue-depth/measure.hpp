@@ -77,15 +77,16 @@ class HandExchange {
     std::vector<Request> requests;
     requests.reserve(2 * static_cast<std::size_t>(size));
     for (int distance = 1; distance < size; ++distance) {
-      const int source = (communicator_.rank() + size - distance) % size;
-      requests.push_back(communicator_.start_receive(part(received, received_counts, source), source, tag_exchange));
+      const int source = (communicator_.rank().value() + size - distance) % size;
+      requests.push_back(
+          communicator_.start_receive(part(received, received_counts, source), Rank{source}, Tag{tag_exchange}));
     }
     for (int distance = 1; distance < size; ++distance) {
-      const int to = (communicator_.rank() + distance) % size;
-      requests.push_back(communicator_.start_send(part(sent, sent_counts, to), to, tag_exchange));
+      const int to = (communicator_.rank().value() + distance) % size;
+      requests.push_back(communicator_.start_send(part(sent, sent_counts, to), Rank{to}, Tag{tag_exchange}));
     }
-    std::ranges::copy(part(sent, sent_counts, communicator_.rank()),
-                      part(received, received_counts, communicator_.rank()).begin());
+    std::ranges::copy(part(sent, sent_counts, communicator_.rank().value()),
+                      part(received, received_counts, communicator_.rank().value()).begin());
     require(wait_all(requests));
   }
 
@@ -112,7 +113,7 @@ struct Found {
 template <class Exchange>
 Found run_all_to_all(Exchange exchange, const Communicator& communicator, const Options& options) {
   const auto size = static_cast<std::size_t>(communicator.size());
-  const auto me = static_cast<std::size_t>(communicator.rank());
+  const auto me = communicator.rank().index();
   const auto bytes = static_cast<std::size_t>(options.number("bytes", 8));
   const auto exchanges = static_cast<std::size_t>(options.number("exchanges", 100));
   const auto value = [](std::size_t from, std::size_t to, std::size_t round) {
@@ -134,7 +135,7 @@ Found run_sort(Exchange exchange, const Communicator& communicator, const Option
   const auto name = options.text("class", "S");
   const auto* const sort = std::ranges::find(sort_classes, name, &SortClass::name);
   if (sort == sort_classes.end()) throw std::invalid_argument("queue-depth: there is no class " + name);
-  Sort<Exchange> keys(exchange, *sort, communicator.rank(), communicator.size());
+  Sort<Exchange> keys(exchange, *sort, communicator.rank().value(), communicator.size());
   Found found;
   for (int iteration = 1; iteration <= iterations_max; ++iteration) found.wrong += keys.iterate(iteration);
   found.sorted = keys.sorted();
@@ -175,7 +176,7 @@ inline void run(Job& job, Communicator& communicator, const Options& options, Ou
   std::vector<Found> ranks(static_cast<std::size_t>(communicator.size()));
   std::vector<Request> reports;
   for (int rank = 1; communicator.rank() == 0 && rank < communicator.size(); ++rank) {
-    reports.push_back(communicator.start_receive(ranks[static_cast<std::size_t>(rank)], rank, tag_report));
+    reports.push_back(communicator.start_receive(ranks[static_cast<std::size_t>(rank)], Rank{rank}, Tag{tag_report}));
   }
 
   Found mine = run_case(name, communicator, options);
@@ -183,7 +184,7 @@ inline void run(Job& job, Communicator& communicator, const Options& options, Ou
   const auto counts = job.statistics();
   mine.unexpected = static_cast<double>(counts.unexpected_max);
   mine.posted = static_cast<double>(counts.posted_max) - static_cast<double>(reports.size());
-  if (communicator.rank() != 0) return require(communicator.send(mine, 0, tag_report));
+  if (communicator.rank() != 0) return require(communicator.send(mine, Rank{0}, Tag{tag_report}));
   ranks[0] = mine;
   require(wait_all(reports));
   report(name, ranks, output);

@@ -9,7 +9,7 @@ namespace {
 void run_worker(const Options& options) {
   Job job;
   Communicator communicator(job);
-  Output output(options, communicator.rank());
+  Output output(options, communicator.rank().value());
   output.system("tonari");
   run(job, communicator, options, output);
   output.done();

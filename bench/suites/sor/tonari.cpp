@@ -20,9 +20,10 @@ class Shared {
         n_(n),
         named_(sharing.named),
         bands_(bands_of(n, job.size())),
-        part_{by_rows ? bands_.of(job.rank()) : Band{1, n + 1}, by_rows ? Band{1, n + 1} : bands_.of(job.rank())},
+        part_{by_rows ? bands_.of(job.rank().value()) : Band{1, n + 1},
+              by_rows ? Band{1, n + 1} : bands_.of(job.rank().value())},
         grid_(job, bands_, sharing) {
-    const Band own = bands_.owned(job.rank());
+    const Band own = bands_.owned(job.rank().value());
     for (std::size_t row = own.first; row < own.end; ++row) {
       for (std::size_t column = 0; column < n + 2; ++column) grid_.lines()[row][column] = start_value(row, column);
     }
@@ -69,7 +70,7 @@ class Guarded {
   Guarded(Job& job, TonariWire& wire, std::size_t n) : wire_(wire), columns_(n, wire.rank(), wire.size()) {
     for (int rank = 0; rank < wire.size(); ++rank) {
       for (int of_rank = 0; of_rank < 4; ++of_rank) {
-        edges_.emplace_back(job, n, GuardedOptions{.on_write = OnWrite::update, .home = rank});
+        edges_.emplace_back(job, n, GuardedOptions{.on_write = OnWrite::update, .home = JobRank{rank}});
       }
     }
   }

@@ -33,19 +33,20 @@ class TonariMemory {
   [[nodiscard]] std::span<std::byte> local() const noexcept { return window_.local(); }
 
   void push(int rank, std::size_t offset, std::span<const std::byte> from) {
-    check(window_.push(window_.at(rank, offset), from));
+    check(window_.push(window_.at(JobRank{rank}, offset), from));
   }
   void push_pieces(int rank, std::size_t offset, std::span<const std::byte> from, const Pieces& pieces) {
-    check(window_.push_regions(window_.at(rank, offset), from, pieces.regions()));
+    check(window_.push_regions(window_.at(JobRank{rank}, offset), from, pieces.regions()));
   }
   void pull(std::span<std::byte> to, int rank, std::size_t offset) {
-    check(window_.pull(to, window_.at(rank, offset)));
+    check(window_.pull(to, window_.at(JobRank{rank}, offset)));
   }
 
   [[nodiscard]] Batch batch(const std::vector<Push>& pushes) const {
     Batch batch;
     batch.reserve(pushes.size());
-    for (const auto& push : pushes) batch.push_back(Descriptor::push(window_.at(push.rank, push.offset), push.from));
+    for (const auto& push : pushes)
+      batch.push_back(Descriptor::push(window_.at(JobRank{push.rank}, push.offset), push.from));
     return batch;
   }
   void post(Batch& batch) { check(queue_.post(batch)); }

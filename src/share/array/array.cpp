@@ -40,7 +40,7 @@ void map_at(std::byte* start, std::uint64_t bytes, int file) {
 
 Array::Array(SharedMemory& sharing, std::uint32_t number, std::byte* start, PagePlacement plan,
              const ArrayOptions& options)
-    : Memory({start, plan.bytes()}),
+    : detail::Memory({start, plan.bytes()}),
       shared_memory_(sharing),
       number_(number),
       plan_(std::move(plan)),
@@ -93,7 +93,9 @@ bool Array::is_home(std::uint64_t page) noexcept {
   return has(block.home, page % pages_a_block);
 }
 
-int Array::home_of(std::uint64_t offset) const noexcept { return plan_.home_of_byte(offset, shared_memory_.rank()); }
+JobRank Array::home_of(std::uint64_t offset) const noexcept {
+  return JobRank{plan_.home_of_byte(offset, shared_memory_.rank())};
+}
 
 void Array::wrote(std::uint64_t offset, std::uint64_t count) noexcept {
   plan_.expect_inside(offset, count, shared_memory_.rank());
@@ -111,12 +113,12 @@ void Array::wrote(std::uint64_t offset, std::uint64_t count) noexcept {
 }
 
 MappedArray::MappedArray(Job& job, SharedMemory& sharing, std::byte* start, PagePlacement plan)
-    : Memory({start, plan.bytes()}),
+    : detail::Memory({start, plan.bytes()}),
       shared_memory_(sharing),
       plan_(std::move(plan)),
       window_(job, job.rank() == 0 ? plan_.bytes() : 0, WindowOptions{.locks = 0, .notifications = 0}) {
   job::Pool& pool = job.session().arena().pool();
-  const auto place = pool.place_of(window_.direct(window_.at(0)));
+  const auto place = pool.place_of(window_.direct(window_.at(JobRank{0})));
   if (!place) throw SetupError("a shared array: its memory is not mapped here");
   pool.map_at(start, *place, plan_.bytes());
 }
@@ -125,8 +127,8 @@ void MappedArray::wrote(std::uint64_t offset, std::uint64_t count) noexcept {
   plan_.expect_inside(offset, count, shared_memory_.rank());
 }
 
-int MappedArray::home_of(std::uint64_t offset) const noexcept {
-  return plan_.home_of_byte(offset, shared_memory_.rank());
+JobRank MappedArray::home_of(std::uint64_t offset) const noexcept {
+  return JobRank{plan_.home_of_byte(offset, shared_memory_.rank())};
 }
 
 // It lies where everybody reads it.

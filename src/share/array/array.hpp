@@ -35,7 +35,7 @@ class SharedMemory;
 /// Threads:    answer() by the fault thread; serve_...(), take_...() and what Fetch answers by the progress lock's
 /// holder; the
 ///             rest by any.
-class Array final : public Memory {
+class Array final : public detail::Memory {
  public:
   Array(SharedMemory& sharing, std::uint32_t number, std::byte* start, PagePlacement plan, const ArrayOptions& options);
   ~Array() override;  // collective
@@ -51,7 +51,7 @@ class Array final : public Memory {
   [[nodiscard]] bool is_home(std::uint64_t page) noexcept;
   /// Who works on it without having made it.
   [[nodiscard]] std::atomic<std::uint32_t>& users() noexcept { return users_; }
-  [[nodiscard]] int home_of(std::uint64_t offset) const noexcept override;
+  [[nodiscard]] JobRank home_of(std::uint64_t offset) const noexcept override;
   void wrote(std::uint64_t offset, std::uint64_t bytes) noexcept override;
   void prefetch(std::uint64_t offset, std::uint64_t bytes) noexcept override;
   Status barrier_with_multicast(std::uint64_t offset, std::uint64_t bytes) noexcept override;  // multicast.cpp
@@ -161,12 +161,12 @@ class Array final : public Memory {
 };
 
 /// An array that all ranks of the one host have mapped.
-class MappedArray final : public Memory {
+class MappedArray final : public detail::Memory {
  public:
   MappedArray(Job& job, SharedMemory& sharing, std::byte* start, PagePlacement plan);
   ~MappedArray() override;
 
-  [[nodiscard]] int home_of(std::uint64_t offset) const noexcept override;
+  [[nodiscard]] JobRank home_of(std::uint64_t offset) const noexcept override;
   void wrote(std::uint64_t offset, std::uint64_t bytes) noexcept override;
   void prefetch(std::uint64_t, std::uint64_t) noexcept override {}
   Status barrier_with_multicast(std::uint64_t offset, std::uint64_t bytes) noexcept override;

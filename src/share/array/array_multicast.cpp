@@ -86,7 +86,7 @@ Status Array::multicast(std::span<const Region> regions) {
     if (each.bytes == 0) continue;
     if (root != self) make_room(each);
     const std::span data = file_bytes_.bytes().subspan(each.offset, each.bytes);
-    requests.push_back(shared_memory_.ranks().start_broadcast_bytes(data, static_cast<int>(root)));
+    requests.push_back(shared_memory_.ranks().start_broadcast_bytes(data, Rank{root}));
   }
   const Status status = wait_all(requests);
   for (const Region& each : regions) {

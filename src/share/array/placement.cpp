@@ -34,7 +34,7 @@ PagePlacement::PagePlacement(std::uint64_t bytes, int ranks, const ArrayOptions&
   if (placement_ != Placement::by_function) return;
   if (!options.home) throw SetupError("a shared array placed by a function: ArrayOptions::home is empty");
   for (std::uint64_t page = 0; page < pages(); ++page) {
-    const int home = options.home(page * page_bytes);
+    const int home = options.home(page * page_bytes).value();
     if (home < 0 || home >= ranks) {
       throw SetupError(
           fmt::format("a shared array placed by a function: it answers rank {} for byte {}, and the job "

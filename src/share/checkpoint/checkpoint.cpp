@@ -92,7 +92,8 @@ void Checkpoint::expect(Status status) const {
 std::string Checkpoint::who_is_gone() const {
   constexpr const char* remedy = "all ranks must take part: start the job anew, and load what was saved last";
   for (int rank = 0; rank < job_.size(); ++rank) {
-    if (!job_.alive(rank)) return fmt::format("rank {}, on host {}, has died; {}", rank, job_.host(rank), remedy);
+    if (!job_.alive(JobRank{rank}))
+      return fmt::format("rank {}, on host {}, has died; {}", rank, job_.host(JobRank{rank}), remedy);
   }
   return fmt::format("a rank died or left the job; {}", remedy);
 }
@@ -108,15 +109,15 @@ void Checkpoint::all(Step step) {
   try {
     step();
   } catch (const std::exception& error) {
-    failure = fmt::format("rank {} on {}: {}", job_.rank(), job_.host_name(), error.what());
+    failure = fmt::format("rank {} on {}: {}", job_.rank().value(), job_.host_name(), error.what());
   }
-  int first = failure.empty() ? ranks_.size() : ranks_.rank();
+  int first = failure.empty() ? ranks_.size() : ranks_.rank().value();
   expect(ranks_.all_reduce(first, [](int one, int other) { return std::min(one, other); }));
   if (first == ranks_.size()) return;
   auto bytes = static_cast<std::uint64_t>(failure.size());
-  expect(ranks_.broadcast(bytes, first));
+  expect(ranks_.broadcast(bytes, Rank{first}));
   failure.resize(bytes);
-  expect(ranks_.broadcast(failure, first));
+  expect(ranks_.broadcast(failure, Rank{first}));
   throw SetupError(fmt::format("{}: {}", what_, failure));
 }
 
@@ -162,7 +163,7 @@ void Checkpoint::save(std::uint64_t step) {
   expect_same_call(step);
   expect_path("saving");
   std::uint64_t identity = random_number();
-  expect(ranks_.broadcast(identity, 0));
+  expect(ranks_.broadcast(identity, Rank{0}));
 
   std::optional<Temporary> temporary;  // rank 0's
   std::optional<CheckpointFile> file;

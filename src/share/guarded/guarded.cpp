@@ -51,7 +51,7 @@ void check(const Job& job, const GuardedOptions& options) {
   expect_one_of("GuardedOptions::mover", static_cast<std::uint64_t>(options.mover), mover_names);
   if (options.home < 0 || options.home >= job.size()) {
     throw SetupError(fmt::format("making guarded data: GuardedOptions::home is {}, no rank of the job of {}",
-                                 options.home, job.size()));
+                                 options.home.value(), job.size()));
   }
   if (job.size() > std::numeric_limits<ShortRank>::max()) throw SetupError("making guarded data: too many ranks");
 }
@@ -87,9 +87,9 @@ bool agree_on(Communicator& ranks, const std::exception_ptr& failure, std::size_
   };
   constexpr std::array<PendingRequest, 4> asked{
       {{"bytes", {}}, {"on_write", on_write_names}, {"mover", mover_names}, {"home", {}}}};
-  const std::array<std::uint64_t, asked.size() + 1> mine{bytes, static_cast<std::uint64_t>(options.on_write),
-                                                         static_cast<std::uint64_t>(options.mover),
-                                                         static_cast<std::uint64_t>(options.home), puts ? 1u : 0u};
+  const std::array<std::uint64_t, asked.size() + 1> mine{
+      bytes, static_cast<std::uint64_t>(options.on_write), static_cast<std::uint64_t>(options.mover),
+      static_cast<std::uint64_t>(options.home.value()), puts ? 1u : 0u};
   const auto said = agree(ranks, failure, "guarded data", mine);
   std::string differing;
   for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -139,7 +139,7 @@ Way make_way(Job& job, Communicator& ranks, std::size_t bytes, const GuardedOpti
 
 Guarded::Guarded(Job& job, std::size_t count, std::size_t element_bytes, const GuardedOptions& options,
                  std::span<const std::byte> initial)
-    : session_(job.session()), home_(options.home) {
+    : session_(job.session()), home_(options.home.value()) {
   ShareRuntime& runtime = ShareRuntime::of(session_);
   Communicator& ranks = runtime.ranks(job);
   const bool is_mapped = job.hosts() == 1;
@@ -176,7 +176,7 @@ Guarded::Guarded(Job& job, std::size_t count, std::size_t element_bytes, const G
 void Guarded::map(Job& job, std::size_t bytes, std::span<const std::byte> initial) {
   counter_at_ = (bytes + 7) / 8 * 8;
   window_.emplace(job, job.rank() == home_ ? counter_at_ + 8 : 0, window_options());
-  data_ = window_->direct(window_->at(home_), bytes);
+  data_ = window_->direct(window_->at(JobRank{home_}), bytes);
   if (job.rank() == home_) std::ranges::copy(initial, data_);
   if (window_->barrier() != Status::ok) throw SetupError("a rank died meanwhile");
 }
@@ -193,7 +193,7 @@ Guarded::~Guarded() {
     return;
   }
   // The home's part is everybody's. Who need it no more are counted behind it.
-  const GlobalAddress counter = window_->at(home_, counter_at_);
+  const GlobalAddress counter = window_->at(JobRank{home_}, counter_at_);
   (void)window_->fetch_add(counter, std::uint64_t{1});
   guards.keep(std::move(*window_), [counter, ranks = static_cast<std::uint64_t>(session_.size())](Window& window) {
     const auto [status, freed] = window.fetch_add(counter, std::uint64_t{0});
@@ -203,14 +203,14 @@ Guarded::~Guarded() {
 
 Status Guarded::lock(Use use) noexcept {
   if (guard_) return guard_->enter(use);
-  const Status locked = window_->lock(home_, 0, mode_of(use));
+  const Status locked = window_->lock(JobRank{home_}, 0, mode_of(use));
   count(use, locked);
   return locked;
 }
 
 Status Guarded::try_lock(Use use) noexcept {
   if (guard_) return guard_->try_enter(use);
-  const Status locked = window_->try_lock(home_, 0, mode_of(use));
+  const Status locked = window_->try_lock(JobRank{home_}, 0, mode_of(use));
   count(use, locked);
   return locked;
 }
@@ -225,7 +225,7 @@ Status Guarded::unlock(Use use) noexcept {
     } else {
       readers_.fetch_sub(1, std::memory_order_relaxed);
     }
-    status = window_->unlock(home_, 0);
+    status = window_->unlock(JobRank{home_}, 0);
   }
   if (status == Status::invalid) name_misuse("is unlocked and was not locked");
   return status;

@@ -100,17 +100,17 @@ void Replica::wait_for_outcome(Waiter& waiter) noexcept {
   const auto is_over = [&waiter] { return waiter.outcome.load(std::memory_order_acquire) != Outcome::waiting; };
   if (is_over()) return;
   if (waiter.is_patient) {
-    return fabric::wait_patiently(engine_, is_over, job::Wait::lock, plan_.options.home, patience_ns,
+    return fabric::wait_patiently(engine_, is_over, job::Wait::lock, plan_.options.home.value(), patience_ns,
                                   [&] { lose_patience(waiter); });
   }
-  fabric::WaitUntil waiting(engine_, is_over, job::Wait::lock, plan_.options.home);
+  fabric::WaitUntil waiting(engine_, is_over, job::Wait::lock, plan_.options.home.value());
   engine_.wait(waiting);
 }
 
 void Replica::lose_patience(Waiter& waiter) noexcept {
   const std::lock_guard guard(mutex_);
   waiter.is_patient = false;
-  if (asked_ != PendingRequest::nothing) engine_.wake_peer(plan_.options.home);
+  if (asked_ != PendingRequest::nothing) engine_.wake_peer(plan_.options.home.value());
   for (const Child& each : children_) engine_.wake_peer(each.rank);
 }
 
@@ -119,7 +119,7 @@ void Replica::get(std::unique_lock<std::mutex>& guard) noexcept {
   const int source = source_;
   const std::uint64_t version = version_;
   guard.unlock();
-  const Status got = window_->pull(std::span(data_, plan_.bytes), window_->at(source));
+  const Status got = window_->pull(std::span(data_, plan_.bytes), window_->at(JobRank{source}));
   guard.lock();
   fetching_ = false;
   if (got == Status::ok) {
@@ -150,7 +150,7 @@ Status Replica::try_enter(Use use) noexcept {
       const std::lock_guard look(mutex_);
       return is_free();
     };
-    fabric::WaitUntil waiting(engine_, is_free_now, job::Wait::lock, plan_.options.home, monotonic_ns() + patience_ns);
+    fabric::WaitUntil waiting(engine_, is_free_now, job::Wait::lock, plan_.options.home.value(), monotonic_ns() + patience_ns);
     engine_.wait(waiting);
     guard.lock();
   }
@@ -245,14 +245,14 @@ void Replica::drop() noexcept {
   if (!sendings_.empty()) return;  // G9
   valid_ = awaits_update_ = false;
   dropped_ = true;
-  post(plan_.options.home, fabric::Kind::guard_want,
+  post(plan_.options.home.value(), fabric::Kind::guard_want,
        GuardWant{have_, ++asks_, static_cast<std::uint32_t>(self_), GuardAct::drop});
   advance();
 }
 
 void Replica::free() noexcept {
   const std::lock_guard guard(mutex_);
-  post(plan_.options.home, fabric::Kind::guard_freed);
+  post(plan_.options.home.value(), fabric::Kind::guard_freed);
   advance();
 }
 
@@ -355,7 +355,7 @@ bool Replica::step_ownership(const Turn& turn) noexcept {
 void Replica::ask(GuardAct act, fabric::Wakeup wakeup) noexcept {
   if (asked_ != PendingRequest::nothing || (act == GuardAct::read && awaits_update_)) return;
   asked_ = act == GuardAct::read ? PendingRequest::to_read : PendingRequest::to_write;
-  post(plan_.options.home, fabric::Kind::guard_want, GuardWant{have_, ++asks_, static_cast<std::uint32_t>(self_), act},
+  post(plan_.options.home.value(), fabric::Kind::guard_want, GuardWant{have_, ++asks_, static_cast<std::uint32_t>(self_), act},
        0, wakeup);
 }
 

@@ -166,7 +166,7 @@ class Replica {
   void tell_stopped() noexcept;
   [[nodiscard]] std::vector<ShortRank> alive_others(std::span<const ShortRank> ranks) const;
   [[nodiscard]] bool is_alive(int rank) const noexcept { return engine_.session().alive(rank); }
-  [[nodiscard]] bool is_home(int rank) const noexcept { return rank == plan_.options.home; }
+  [[nodiscard]] bool is_home(int rank) const noexcept { return rank == plan_.options.home.value(); }
   [[nodiscard]] std::uint32_t pieces() const noexcept {
     return static_cast<std::uint32_t>((plan_.bytes + GuardPiece::bytes_max - 1) / GuardPiece::bytes_max);
   }

@@ -155,7 +155,7 @@ void Replica::take_gift(const GivenTag& tag, std::uint64_t version, std::uint32_
     owner_ = true;
     awaits_update_ = dropped_ = has_read_ = false;
     stopped_.remove(self_);
-    post(plan_.options.home, Kind::guard_has, GuardWord{asks_});
+    post(plan_.options.home.value(), Kind::guard_has, GuardWord{asks_});
   } else {
     relay(tag, version, epoch, source, listed);
     if (tag.asked_for) dropped_ = false;
@@ -199,7 +199,7 @@ void Replica::be_over() noexcept {
   sendings_.clear();
 }
 
-void Replica::tell_lost() noexcept { post(plan_.options.home, Kind::guard_lost); }
+void Replica::tell_lost() noexcept { post(plan_.options.home.value(), Kind::guard_lost); }
 
 void Replica::lose() noexcept {
   if (std::exchange(lost_, true)) return;
@@ -229,11 +229,11 @@ void Replica::died(int rank) noexcept {
     if (owner_) tell_lost();
     valid_ = false;  // the owner has the data, or has lost them, too
   }
-  if (rank == plan_.options.home) {
+  if (rank == plan_.options.home.value()) {
     home_gone_ = true;
     asked_ = PendingRequest::nothing;
   } else if (asked_ != PendingRequest::nothing) {
-    post(plan_.options.home, Kind::guard_waits, GuardWord{static_cast<std::uint64_t>(rank)});
+    post(plan_.options.home.value(), Kind::guard_waits, GuardWord{static_cast<std::uint64_t>(rank)});
   }
   if (home_ && !home_->survives(rank)) lose();
   if (home_ && home_->frees(rank)) take_over();

@@ -28,9 +28,9 @@ ArrayOptions options_of(bool homes_move) {
 }  // namespace
 
 HeapPages::HeapPages(Job& job, std::uint64_t bytes, bool homes_move)
-    : rank_(job.rank()),
+    : rank_(job.rank().value()),
       pages_a_part_(pages_of_part(bytes, job.size())),
-      memory_(make_memory(job, bytes_of_all(bytes, pages_a_part_, job.size()), options_of(homes_move))),
+      memory_(detail::make_memory(job, bytes_of_all(bytes, pages_a_part_, job.size()), options_of(homes_move))),
       parts_(static_cast<std::size_t>(job.size())),
       words_(job, sizeof(std::uint64_t), WindowOptions{.locks = 0, .notifications = 0}) {}
 
@@ -46,7 +46,7 @@ std::byte* HeapPages::take_in_turn(std::size_t turn, std::uint64_t pages) noexce
   const std::size_t rank = (static_cast<std::size_t>(rank_) + turn) % parts_;
   std::uint64_t taken = 0;  // a guess, which the first try corrects
   while (pages <= pages_a_part_ - taken) {
-    const auto [status, before] = words_.compare_and_swap(words_.at(static_cast<int>(rank)), taken, taken + pages);
+    const auto [status, before] = words_.compare_and_swap(words_.at(JobRank{rank}), taken, taken + pages);
     if (status != Status::ok) return nullptr;  // the rank is gone, and its part with it
     if (before == taken) return bytes().data() + (rank * pages_a_part_ + taken) * page_bytes;
     taken = before;
@@ -58,7 +58,7 @@ std::byte* HeapPages::take_in_turn(std::size_t turn, std::uint64_t pages) noexce
 std::uint64_t HeapPages::pages_taken() noexcept {
   std::uint64_t sum = 0;
   for (std::size_t rank = 0; rank < parts_; ++rank) {
-    const auto [status, taken] = words_.fetch_add(words_.at(static_cast<int>(rank)), std::uint64_t{0});
+    const auto [status, taken] = words_.fetch_add(words_.at(JobRank{rank}), std::uint64_t{0});
     sum += status == Status::ok ? taken : pages_a_part_;
   }
   return sum;

@@ -40,7 +40,7 @@ class HeapPages {
 
   const int rank_;
   const std::uint64_t pages_a_part_;
-  std::shared_ptr<Memory> memory_;
+  std::shared_ptr<detail::Memory> memory_;
   const std::size_t parts_;              // one a rank
   Window words_;                         // a word a rank: pages taken of its part
   std::atomic<std::size_t> used_up_{0};  // so many parts, this rank's and then the next ones', have nothing left.

@@ -24,7 +24,7 @@ class SyncSlot {
         number_(shared_memory_.take_place()),
         home_(static_cast<int>(number_ % static_cast<std::uint32_t>(job.size()))),
         index_(number_ / static_cast<std::uint32_t>(job.size())),
-        rank_(job.rank()),
+        rank_(job.rank().value()),
         flags_(ShareRuntime::of(job.session()).flags()) {}
   SyncSlot(SyncSlot&&) = delete;
   ~SyncSlot() { places_->give_back(number_); }
@@ -34,7 +34,7 @@ class SyncSlot {
   [[nodiscard]] int home() const noexcept { return home_; }
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] std::uint32_t index() const noexcept { return index_; }  ///< Of its home's; also the lock's number.
-  [[nodiscard]] GlobalAddress word() const noexcept { return window().at(home_, index_ * place_bytes); }
+  [[nodiscard]] GlobalAddress word() const noexcept { return window().at(JobRank{home_}, index_ * place_bytes); }
   [[nodiscard]] FlagHome& flags() const noexcept { return flags_; }  ///< Of this rank.
   /// How often this rank has the lock now; of builds with assertions. Orders nothing.
   [[nodiscard]] std::atomic<int>& holds() noexcept { return holds_; }

@@ -45,7 +45,7 @@ void SyncSlots::renew(Communicator& ranks, Window& window) {
   for (std::uint32_t place = most_; status == Status::ok && place-- > 0;) {
     if ((given[place / word_bits] >> place % word_bits & 1) == 0) continue;
     renewed_.push_back(place);
-    if (place % size != static_cast<std::uint32_t>(ranks.rank())) continue;
+    if (place % size != static_cast<std::uint32_t>(ranks.rank().value())) continue;
     std::byte* const word = window.local().data() + place / size * place_bytes;
     atomic_word(word).store(0, std::memory_order_relaxed);  // before the barrier
   }

@@ -34,10 +34,10 @@ Status after_lock(SyncSlot& place, Status locked) noexcept {
 }
 
 Status lock_at(SyncSlot& place, LockMode mode) noexcept {
-  return after_lock(place, place.window().lock(place.home(), place.index(), mode));
+  return after_lock(place, place.window().lock(JobRank{place.home()}, place.index(), mode));
 }
 Status try_lock_at(SyncSlot& place, LockMode mode) noexcept {
-  return after_lock(place, place.window().try_lock(place.home(), place.index(), mode));
+  return after_lock(place, place.window().try_lock(JobRank{place.home()}, place.index(), mode));
 }
 
 // Ranks of other hosts wait for a word of its home's.
@@ -96,7 +96,7 @@ mutex::Lock mutex::try_lock_shared() noexcept {
 Status mutex::Lock::unlock(SyncSlot& place) noexcept {
   const Status released = place.sharing().release();
   if (has_assertions) place.holds().fetch_sub(1, std::memory_order_relaxed);
-  return first_failure(released, place.window().unlock(place.home(), place.index()));
+  return first_failure(released, place.window().unlock(JobRank{place.home()}, place.index()));
 }
 
 flag::flag(Job& job) : place_(std::make_unique<SyncSlot>(job)) {}
@@ -116,7 +116,7 @@ Status flag::set(std::uint64_t value) noexcept {
   return status;
 }
 
-Fetched<std::uint64_t> flag::get() noexcept {
+Result<std::uint64_t> flag::get() noexcept {
   SyncSlot& place = place_of_flag(place_);
   const auto [status, now] = place.window().fetch_add(place.word(), std::uint64_t{0});
   return {first_failure(status, place.sharing().acquire()), now};
@@ -138,7 +138,7 @@ Status flag::wait(std::uint64_t value) noexcept {
     if (is_told(place, value)) return sharing.acquire();
     const auto found = place.window().fetch_add(place.word(), std::uint64_t{0});
     if (found.status != Status::ok) return found.status;
-    if (found.before >= value) return sharing.acquire();
+    if (found.value >= value) return sharing.acquire();
     if (sharing.somebody_died() || sharing.is_alone()) return Status::peer_gone;
     ::sched_yield();
   }
@@ -148,7 +148,7 @@ counter::counter(Job& job) : place_(std::make_unique<SyncSlot>(job)) {}
 counter::counter(counter&&) noexcept = default;
 counter::~counter() = default;
 
-Fetched<std::uint64_t> counter::fetch_add(std::uint64_t value) noexcept {
+Result<std::uint64_t> counter::fetch_add(std::uint64_t value) noexcept {
   SyncSlot& place = used(place_, "a share::counter");
   const Status released = place.sharing().release();
   const auto [status, before] = place.window().fetch_add(place.word(), value);

@@ -1,4 +1,5 @@
 #include "fabric/wait.hpp"
+#include "job/group.hpp"
 #include "window/remote/heads.hpp"
 #include "window/window_runtime.hpp"
 
@@ -17,7 +18,7 @@ using fabric::Kind;
 namespace {
 
 Rights rights_for(const WindowOptions& options, int rank) noexcept {
-  const auto found = std::ranges::find(options.rights_of, rank, [](const auto& each) { return each.first; });
+  const auto found = std::ranges::find(options.rights_of, JobRank{rank}, [](const auto& each) { return each.first; });
   return found == options.rights_of.end() ? options.rights : found->second;
 }
 
@@ -79,7 +80,7 @@ std::uint32_t WindowRuntime::agree(const Making& making, std::uint32_t number, c
     const auto told = head.as<Told>();
     const int rank = static_cast<int>(head.source);
     refused = refused || (told.flags & join_refused) != 0;
-    if (rank == making.group.at(0)) number = told.number;
+    if (rank == job::rank_at(making.group, 0)) number = told.number;
     parts.emplace_back(rank, part_of(told));
   }
   if (refused) throw SetupError("making a window: a rank of another host could not take part, and says why");
@@ -91,7 +92,8 @@ void WindowRuntime::tell_ready(const Making& making, std::uint32_t flags) {
   const int self = engine_.session().rank();
   const Head head =
       head_of(Kind::window_ready, self, Ready{.group = making.name, .sequence = making.sequence, .flags = flags});
-  for (const int rank : making.group.ranks()) {
+  for (const JobRank member : making.group.ranks()) {
+    const int rank = member.value();
     const bool must_know = engine_.is_remote(rank) || (flags & join_refused) != 0;
     if (must_know && rank != self) send(rank, head);
   }
@@ -107,7 +109,7 @@ void WindowRuntime::wait_for_remote(const Making& making) {
 // The owner says what there is. Here lies nothing but the lines that every window begins with.
 std::shared_ptr<WindowState> WindowRuntime::reach_remote(GlobalAddress address) {
   const job::Session& session = engine_.session();
-  const int owner = static_cast<int>(address.rank);
+  const int owner = address.rank.value();
   if (domain_of(address.window) != session.domain(owner)) {
     throw SetupError(fmt::format("reaching window {} of rank {}: that rank has no such window", address.window, owner));
   }

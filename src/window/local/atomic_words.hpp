@@ -10,6 +10,9 @@
 // What is done to words of a window, for a rank that maps them and by an owner for one that does not.
 namespace tonari::window {
 
+using detail::AtomicOperation;
+using detail::AtomicWords;
+
 /// Aligned words are copied whole, as Window promises.
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   switch (bytes) {

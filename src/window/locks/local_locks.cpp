@@ -1,6 +1,7 @@
 #include "window/locks/local_locks.hpp"
 
 #include "base/clock.hpp"
+#include "job/group.hpp"
 #include "fabric/wait.hpp"
 
 #include <algorithm>
@@ -189,7 +190,7 @@ PartState Locks::state_of(std::size_t position) const noexcept {
 }
 
 Status Locks::find(int home, std::uint32_t number, LocalLock*& lock) noexcept {
-  const int position = group_.position(home);
+  const int position = job::position_in(group_, home);
   if (position < 0) return Status::bounds;
   const auto index = static_cast<std::size_t>(position);
   const Member& member = layout_.member(index);
@@ -216,12 +217,13 @@ Status Locks::find_home(int home, std::uint32_t number, LocalLock*& lock) noexce
   const Status status = find(home, number, lock);
   if (status != Status::ok) return status;
   if (!engine_.session().alive(home)) return Status::peer_gone;
-  return state_of(static_cast<std::size_t>(group_.position(home))) == PartState::present ? Status::ok : Status::bounds;
+  return state_of(static_cast<std::size_t>(job::position_in(group_, home))) == PartState::present ? Status::ok
+                                                                                                  : Status::bounds;
 }
 
 void Locks::take(int home, const LockOutcome& outcome) noexcept {
   const std::lock_guard guard(lock_);
-  const auto found = locks_.find(name_of(group_.position(home), outcome.number));
+  const auto found = locks_.find(name_of(job::position_in(group_, home), outcome.number));
   if (found != locks_.end()) found->second.take(outcome);
 }
 

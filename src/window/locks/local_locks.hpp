@@ -2,6 +2,7 @@
 
 #include "base/lock.hpp"
 #include "fabric/engine.hpp"
+#include "job/group.hpp"
 #include "window/locks/lock_algorithm.hpp"
 #include "window/locks/remote_locks.hpp"
 #include "window/remote/copies.hpp"
@@ -113,7 +114,7 @@ class Locks {
   Status find_home(int home, std::uint32_t number, LocalLock*& lock) noexcept;
   [[nodiscard]] PartState state_of(std::size_t position) const noexcept;
   [[nodiscard]] bool is_remote(std::size_t position) const noexcept {
-    return remote_members_ != nullptr && engine_.is_remote(group_.at(static_cast<int>(position)));
+    return remote_members_ != nullptr && engine_.is_remote(job::rank_at(group_, static_cast<int>(position)));
   }
   static std::uint64_t name_of(int position, std::uint32_t number) noexcept {
     return static_cast<std::uint64_t>(position) << 32 | number;

@@ -1,5 +1,6 @@
 #include "window/locks/remote_locks.hpp"
 
+#include "job/group.hpp"
 #include "job/pool.hpp"
 #include "window/remote/heads.hpp"
 
@@ -50,7 +51,7 @@ LockHome::LockHome(fabric::Engine& engine, fabric::SendQueue& send_queue, const 
       layout_(memory_->bytes().data()),
       window_(window),
       granule_(granule),
-      position_(group_.position(engine.session().rank())) {
+      position_(job::position_in(group_, engine.session().rank())) {
   layout_.header().holders.fetch_add(1, std::memory_order_relaxed);  // its part holds it, too, just now
 }
 
@@ -76,7 +77,7 @@ LockHome::Proxy& LockHome::proxy_of(const Name& name) {
 }
 
 void LockHome::take(int peer, const LockStep& step) noexcept {
-  const int position = group_.position(peer);
+  const int position = job::position_in(group_, peer);
   const Name name{step.number, position};
   const bool begins = step.kind == LockStepKind::lock || step.kind == LockStepKind::try_lock;
   const std::uint32_t locks = layout_.member(static_cast<std::size_t>(position_)).locks;
@@ -139,7 +140,7 @@ void LockHome::set_state(Proxy& proxy, State state) noexcept {
 
 void LockHome::tell(const Name& name, std::uint32_t token, LockOutcomeKind kind) noexcept {
   const LockOutcome outcome{name.first, token, kind, {}};
-  send_queue_.post(group_.at(name.second), head_of(Kind::window_granted, engine_.session().rank(), outcome, window_),
+  send_queue_.post(job::rank_at(group_, name.second), head_of(Kind::window_granted, engine_.session().rank(), outcome, window_),
                    Lane::request);
 }
 
@@ -164,7 +165,7 @@ void LockHome::advance() noexcept {
 }
 
 void LockHome::bury(int rank) noexcept {
-  const int position = group_.position(rank);
+  const int position = job::position_in(group_, rank);
   std::erase_if(active_, [position](Proxy* proxy) {
     if (proxy->name.second != position) return false;
     proxy->state = State::idle;

@@ -3,6 +3,7 @@
 #include "base/mapping.hpp"
 #include "fabric/engine.hpp"
 #include "fabric/send_queue.hpp"
+#include "job/group.hpp"
 #include "window/locks/lock_algorithm.hpp"
 #include "window/state/layout.hpp"
 
@@ -63,11 +64,11 @@ struct LockGroup {
   int home;
 
   [[nodiscard]] bool alive(int position) const noexcept {
-    const int rank = group->at(position);
+    const int rank = job::rank_at(*group, position);
     return engine->session().alive(engine->is_remote(rank) ? home : rank);
   }
   void wake(int position) const noexcept {
-    const int rank = group->at(position);
+    const int rank = job::rank_at(*group, position);
     if (!engine->is_remote(rank)) return engine->wake_if_asleep(rank);
     engine->wake_if_asleep(home);
     engine->session().arena().ring_service_doorbell(home);  // nobody there may be in the library

@@ -84,7 +84,7 @@ Status relay(WindowState& access, int peer, std::span<const std::byte> tail, std
   for (std::uint32_t i = 0; i < targets; ++i) {
     MulticastTarget target;
     std::memcpy(&target, tail.data() + i * sizeof target, sizeof target);
-    const auto status = access.push_for(peer, {access.number(), target.rank, target.offset}, data);
+    const auto status = access.push_for(peer, {access.number(), JobRank{target.rank}, target.offset}, data);
     if (!status) left |= std::uint64_t{1} << i;
     if (status && first_failure == Status::ok) first_failure = *status;
   }

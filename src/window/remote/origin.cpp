@@ -183,8 +183,8 @@ Status Origin::copy_few(Service service, std::uint32_t window, int peer, std::ui
   return asked.status;
 }
 
-Fetched<std::uint64_t> Origin::apply(std::uint32_t window, int peer, std::uint64_t offset,
-                                     const AtomicWords& words) noexcept {
+Result<std::uint64_t> Origin::apply(std::uint32_t window, int peer, std::uint64_t offset,
+                                     const detail::AtomicWords& words) noexcept {
   PendingRequest asked;
   ServiceRequest request{};
   request.service = Service::atomic;

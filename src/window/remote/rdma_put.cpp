@@ -32,7 +32,7 @@ void Put::start(int rank) noexcept {
   WindowRuntime& runtime = access_->runtime();
   const auto own = access_->local();
   if (!runtime.engine().is_remote(rank)) {
-    std::byte* const there = access_->direct({access_->number(), static_cast<std::uint32_t>(rank), 0}, own.size());
+    std::byte* const there = access_->direct({access_->number(), JobRank{rank}, 0}, own.size());
     status_ = there != nullptr ? Status::ok : Status::peer_gone;
     if (there != nullptr) copy_bytes(there, own.data(), own.size());
     return;

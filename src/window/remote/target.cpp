@@ -245,7 +245,8 @@ Status Target::perform(const ServiceRequest& request, int peer, std::byte* there
   const std::size_t bytes = request.bytes;
   if (request.service == Service::atomic) {
     if (bytes > 8) return Status::invalid;
-    const AtomicWords words{request.operation, static_cast<std::uint8_t>(bytes), request.words[0], request.words[1]};
+    const detail::AtomicWords words{request.operation, static_cast<std::uint8_t>(bytes), request.words[0],
+                                    request.words[1]};
     if (!is_sane(words) || reinterpret_cast<std::uintptr_t>(there) % bytes != 0) return Status::invalid;
     if (!is_reachable(there, bytes, true)) return Status::bad_address;
     reply.words[0] = apply_to_word(there, words);

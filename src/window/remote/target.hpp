@@ -39,7 +39,7 @@ struct ServiceRequest {
   std::uint32_t ticket;  // reserves room for the reply
   std::uint32_t generation;
   Service service;
-  AtomicOperation operation;
+  detail::AtomicOperation operation;
   std::uint8_t carried;  // 1: a copy whose bytes are in the heads
   std::uint8_t reserved;
 };
@@ -103,7 +103,8 @@ class Origin {
   /// `local` is only read by a push. Answers ok, or what the owner found wrong, or peer_gone.
   Status copy(Service service, std::uint32_t window, int peer, std::uint64_t offset, std::byte* local,
               std::uint64_t bytes) noexcept;
-  Fetched<std::uint64_t> apply(std::uint32_t window, int peer, std::uint64_t offset, const AtomicWords& words) noexcept;
+  Result<std::uint64_t> apply(std::uint32_t window, int peer, std::uint64_t offset,
+                              const detail::AtomicWords& words) noexcept;
 
   // To another host: a step each, so that several are on their way at once (far.hpp).
   /// A block for a tail to `peer`. The caller holds none that only itself gives back: others may wait for those.

@@ -1,6 +1,7 @@
 #include "window/state/window_state.hpp"
 
 #include "base/error.hpp"
+#include "job/group.hpp"
 #include "job/pool.hpp"
 #include "window/remote/heads.hpp"
 #include "window/window_runtime.hpp"
@@ -25,7 +26,7 @@ WindowState::WindowState(WindowRuntime& runtime, Group group, Place place, const
     : runtime_(runtime),
       engine_(runtime.engine()),
       group_(std::move(group)),
-      self_(static_cast<std::size_t>(group_.position(runtime.engine().session().rank()))),
+      self_(static_cast<std::size_t>(job::position_in(group_, runtime.engine().session().rank()))),
       place_(std::move(place)),
       layout_(place_.memory->bytes().data()),
       parts_(static_cast<std::size_t>(runtime.engine().session().size())),
@@ -58,7 +59,7 @@ void WindowState::find_hosts() {
 }
 
 void WindowState::tell(int rank, const RemotePart& told) noexcept {
-  RemoteMember& member = remote_[static_cast<std::size_t>(group_.position(rank))];
+  RemoteMember& member = remote_[static_cast<std::size_t>(job::position_in(group_, rank))];
   static_cast<RemotePart&>(member) = told;
   member.state.store(PartState::present, std::memory_order_release);
 }
@@ -77,7 +78,7 @@ void WindowState::set_rights(const WindowOptions& options, Member& own) {
   own.rights = options.rights;
   given_.assign(size(), options.rights);
   for (const auto& [rank, rights] : options.rights_of) {
-    given_[static_cast<std::size_t>(group_.position(rank))] = rights;
+    given_[group_.position(rank)->index()] = rights;
   }
   if (own.rights_at == 0) return;
   std::ranges::copy(given_, reinterpret_cast<Rights*>(layout_.at(own.rights_at)));
@@ -203,7 +204,7 @@ void WindowState::close_keys() noexcept {
 }
 
 void WindowState::take_freed(int rank) noexcept {
-  const int position = group_.position(rank);
+  const int position = job::position_in(group_, rank);
   if (remote_ == nullptr || position < 0 || !engine_.is_remote(rank)) return;  // a peer lies
   RemoteMember& member = remote_[static_cast<std::size_t>(position)];
   member.state.store(PartState::freed, std::memory_order_release);
@@ -222,7 +223,7 @@ std::vector<std::byte> WindowState::key_for(int peer) {
 void WindowState::key_not_given(int peer) noexcept { runtime_.given_keys().returned(place_.number, peer); }
 
 Status WindowState::admit(int rank, Reached& reached) noexcept {
-  const int position = group_.position(rank);
+  const int position = job::position_in(group_, rank);
   const Member& own = layout_.member(self_);
   if (layout_.header().alone == 0 || position < 0 || remote_ == nullptr) return Status::bounds;
   if (own.state.load(std::memory_order_acquire) != PartState::present) return Status::bounds;
@@ -246,7 +247,7 @@ std::unique_ptr<LockHome> WindowState::make_lock_home() const {
 
 void WindowState::wake_others() noexcept {
   for (std::size_t i = 0; i < size(); ++i) {
-    if (i != self_) engine_.wake_if_asleep(group_.at(static_cast<int>(i)));
+    if (i != self_) engine_.wake_if_asleep(job::rank_at(group_, static_cast<int>(i)));
   }
 }
 
@@ -262,11 +263,11 @@ std::uint64_t WindowState::bytes(int rank) const noexcept {
 }
 
 Status WindowState::check(GlobalAddress address, std::uint64_t bytes, Rights needed, const Part*& part) const noexcept {
-  if (address.window != place_.number || address.rank >= parts_.size()) return Status::bounds;
-  const Part& found = parts_[address.rank];
+  if (address.window != place_.number || address.rank.index() >= parts_.size()) return Status::bounds;
+  const Part& found = parts_[address.rank.index()];
   if (found.state == nullptr || bytes > found.bytes || address.offset > found.bytes - bytes) return Status::bounds;
   if (!includes(found.rights, needed)) return Status::denied;
-  if (!engine_.session().alive(static_cast<int>(address.rank))) return Status::peer_gone;
+  if (!engine_.session().alive(address.rank.value())) return Status::peer_gone;
   if (found.state->load(std::memory_order_acquire) != PartState::present) return Status::bounds;
   part = &found;
   return Status::ok;
@@ -282,7 +283,7 @@ Status WindowState::check_regions(std::span<const Region> regions, std::size_t b
 Status WindowState::check_request(int peer, std::uint64_t offset, std::uint64_t bytes, Rights needed,
                                   std::byte*& there) const noexcept {
   const Member& own = layout_.member(self_);
-  const int position = group_.position(peer);
+  const int position = job::position_in(group_, peer);
   if (position < 0 || own.state.load(std::memory_order_acquire) != PartState::present || bytes > own_bytes_ ||
       offset > own_bytes_ - bytes) {
     return Status::bounds;
@@ -300,11 +301,11 @@ bool WindowState::contains(GlobalAddress address, std::uint64_t bytes) const noe
 std::optional<GlobalAddress> WindowState::global(const void* pointer) const noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   for (std::size_t i = 0; i < size(); ++i) {
-    const int rank = group_.at(static_cast<int>((self_ + i) % size()));  // most often it is this rank's own
-    const Part& part = parts_[static_cast<std::size_t>(rank)];
+    const JobRank rank = group_.at(Rank{(self_ + i) % size()});  // most often it is this rank's own
+    const Part& part = parts_[rank.index()];
     const std::uintptr_t offset = address - reinterpret_cast<std::uintptr_t>(part.mapped);
     if (part.mapped != nullptr && offset < part.bytes) {
-      return GlobalAddress{place_.number, static_cast<std::uint32_t>(rank), offset};
+      return GlobalAddress{place_.number, rank, offset};
     }
   }
   return std::nullopt;
@@ -328,7 +329,7 @@ bool WindowState::is_gone(std::size_t member) const noexcept {
 std::size_t WindowState::count_gone() const noexcept {
   if (engine_.session().arena().header().deaths.load(std::memory_order_acquire) == 0) return 0;
   return static_cast<std::size_t>(
-      std::ranges::count_if(group_.ranks(), [this](int rank) { return !engine_.session().alive(rank); }));
+      std::ranges::count_if(group_.ranks(), [this](JobRank rank) { return !engine_.session().alive(rank.value()); }));
 }
 
 }  // namespace tonari::window

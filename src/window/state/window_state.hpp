@@ -2,6 +2,7 @@
 
 #include "base/mapping.hpp"
 #include "fabric/engine.hpp"
+#include "job/group.hpp"
 #include "window/locks/local_locks.hpp"
 #include "window/remote/copies.hpp"
 #include "window/remote/target.hpp"
@@ -80,12 +81,13 @@ class WindowState {
   Status pull_regions(std::span<std::byte> to, GlobalAddress from, std::span<const Region> regions) noexcept;
   Status push(GlobalAddress to, std::span<const std::byte> from) noexcept;
   Status push_regions(GlobalAddress to, std::span<const std::byte> from, std::span<const Region> regions) noexcept;
-  Difference push_diff(GlobalAddress to, std::span<const std::byte> from, std::span<const std::byte> twin) noexcept;
+  Result<std::uint64_t> push_diff(GlobalAddress to, std::span<const std::byte> from,
+                                  std::span<const std::byte> twin) noexcept;
   Status multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept;
   Status multicast_to_all(std::uint64_t offset, std::span<const std::byte> from) noexcept;
   Status multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
                            std::span<const Region> regions) noexcept;
-  Fetched<std::uint64_t> apply(GlobalAddress at, const AtomicWords& words) noexcept;
+  Result<std::uint64_t> apply(GlobalAddress at, const detail::AtomicWords& words) noexcept;
   class Batch;
 
   // meeting.cpp
@@ -112,7 +114,7 @@ class WindowState {
 
   /// Of a rank whose part is mapped in its program alone.
   [[nodiscard]] bool is_elsewhere(GlobalAddress address) const noexcept {
-    return address.rank < parts_.size() && parts_[address.rank].mapped == nullptr;
+    return address.rank.index() < parts_.size() && parts_[address.rank.index()].mapped == nullptr;
   }
   /// A copy that takes long, or needs the owner's help.
   [[nodiscard]] bool is_long(GlobalAddress address, std::uint64_t bytes) const noexcept;
@@ -135,7 +137,7 @@ class WindowState {
   void key_not_given(int peer) noexcept;
   /// Of a remote rank's part, for this rank.
   [[nodiscard]] PartKey& key_of(int rank) noexcept {
-    return remote_[static_cast<std::size_t>(group_.position(rank))].key;
+    return remote_[static_cast<std::size_t>(job::position_in(group_, rank))].key;
   }
   /// This rank's own part is its program's memory.
   [[nodiscard]] bool is_in_program() const noexcept { return own_in_program_; }
@@ -173,7 +175,7 @@ class WindowState {
   Status copy_remote(Service service, const Part& part, GlobalAddress address, std::byte* local,
                      std::span<const Region> regions) noexcept;
   [[nodiscard]] RemoteCopies::Target target_of(const Part& part, GlobalAddress address) const noexcept {
-    return {static_cast<int>(address.rank), address.offset, remote_[part.member].in_program};
+    return {address.rank.value(), address.offset, remote_[part.member].in_program};
   }
   [[nodiscard]] bool copies_directly(const Part& part, std::span<const std::byte> local) const noexcept {
     return part.mapped == nullptr && !part.far && engine_.session().direct_copies() &&
@@ -192,8 +194,8 @@ class WindowState {
   Status multicast_to_each(std::size_t targets, Target target, std::span<const std::byte> from) noexcept;
   Status write_regions(const Part& part, GlobalAddress to, std::span<const std::byte> from,
                        std::span<const Region> regions) noexcept;
-  Difference write_difference(const Part& part, GlobalAddress to, std::span<const std::byte> from,
-                              std::span<const std::byte> twin) noexcept;
+  Result<std::uint64_t> write_difference(const Part& part, GlobalAddress to, std::span<const std::byte> from,
+                                         std::span<const std::byte> twin) noexcept;
 
   // Construction and its undoing
   void find_hosts();
@@ -208,7 +210,9 @@ class WindowState {
   void close_keys() noexcept;
   void let_go() noexcept;
 
-  [[nodiscard]] int rank_of(std::size_t member) const noexcept { return group_.at(static_cast<int>(member)); }
+  [[nodiscard]] int rank_of(std::size_t member) const noexcept {
+    return job::rank_at(group_, static_cast<int>(member));
+  }
   [[nodiscard]] bool is_gone(std::size_t member) const noexcept;
   [[nodiscard]] bool is_leader() const noexcept { return here_.front() == self_; }
   [[nodiscard]] int awaited(const Meeting& meeting) const noexcept;

@@ -1,3 +1,4 @@
+#include "job/group.hpp"
 #include "window/local/assisted_copy.hpp"
 #include "window/local/diff.hpp"
 #include "window/remote/multicast.hpp"
@@ -55,7 +56,7 @@ Status WindowState::reach_program(GlobalAddress address, const Part& part, Copy 
   under_way.fetch_add(1, std::memory_order_seq_cst);
   Status status = Status::bounds;
   if (part.state->load(std::memory_order_seq_cst) == PartState::present) {
-    status = copy(engine_.direct_copy(static_cast<int>(address.rank)), part.address + address.offset);
+    status = copy(engine_.direct_copy(address.rank.value()), part.address + address.offset);
   }
   under_way.fetch_sub(1, std::memory_order_release);  // the copy comes before the memory is used for something else
   return status;
@@ -89,7 +90,7 @@ Status WindowState::copy_elsewhere(Service service, const Part& part, GlobalAddr
     const Region all{0, bytes};
     return copy_remote(service, part, address, local, std::span(&all, 1));
   }
-  const int owner = static_cast<int>(address.rank);
+  const int owner = address.rank.value();
   if (!copies_directly(part, {local, bytes})) {
     return runtime_.client().copy(service, place_.number, owner, address.offset, local, bytes);
   }
@@ -104,7 +105,7 @@ Status WindowState::copy_elsewhere(Service service, const Part& part, GlobalAddr
 // A long access to memory that is mapped here, with the owner if it comes; else not at all.
 std::optional<Status> WindowState::copy_mapped(Service service, const Part& part, GlobalAddress address,
                                                std::byte* local, std::uint64_t bytes) noexcept {
-  return copy_together(engine_, {service, place_.number, static_cast<int>(address.rank), address.offset,
+  return copy_together(engine_, {service, place_.number, address.rank.value(), address.offset,
                                  reinterpret_cast<std::uint64_t>(place(part, address)), true, local, bytes});
 }
 
@@ -131,7 +132,7 @@ Status WindowState::write(const Part& part, GlobalAddress to, std::span<const st
 bool WindowState::is_long(GlobalAddress address, std::uint64_t bytes) const noexcept {
   if (bytes > short_copy_bytes_max) return true;
   return is_elsewhere(address) &&
-         (!engine_.session().direct_copies() || engine_.is_remote(static_cast<int>(address.rank)));
+         (!engine_.session().direct_copies() || engine_.is_remote(address.rank.value()));
 }
 
 Status WindowState::pull(std::span<std::byte> to, GlobalAddress from) noexcept {
@@ -208,11 +209,11 @@ Status WindowState::push_regions(GlobalAddress to, std::span<const std::byte> fr
 }
 
 // To another program's memory the runs of differing bytes go as regions, as many at a time as the stack holds.
-Difference WindowState::write_difference(const Part& part, GlobalAddress to, std::span<const std::byte> from,
+Result<std::uint64_t> WindowState::write_difference(const Part& part, GlobalAddress to, std::span<const std::byte> from,
                                          std::span<const std::byte> twin) noexcept {
   std::array<Region, fabric::DirectCopy::stretches_max> runs;
   std::size_t count = 0;
-  Difference difference;
+  Result<std::uint64_t> difference;
   const auto send = [&] {
     difference.status = write_regions(part, to, from, std::span(runs).first(count));
     count = 0;
@@ -220,14 +221,14 @@ Difference WindowState::write_difference(const Part& part, GlobalAddress to, std
   };
   for_each_run(from.data(), twin.data(), from.size(), [&](std::size_t offset, std::size_t bytes) {
     runs[count++] = {offset, bytes};
-    difference.bytes += bytes;
+    difference.value += bytes;
     return count < runs.size() || send();
   });
   if (difference.status == Status::ok && count != 0) (void)send();
   return difference;
 }
 
-Difference WindowState::push_diff(GlobalAddress to, std::span<const std::byte> from,
+Result<std::uint64_t> WindowState::push_diff(GlobalAddress to, std::span<const std::byte> from,
                                   std::span<const std::byte> twin) noexcept {
   if (!is_memory(from) || !is_memory(twin) || twin.size() != from.size()) return {Status::invalid, 0};
   const Part* part = nullptr;
@@ -253,14 +254,14 @@ Status WindowState::multicast_remote(RemoteMulticast& relays, std::size_t target
     };
     for (std::size_t i = 0; i < targets; ++i) {
       const GlobalAddress to = target(i);
-      if (to.rank >= parts_.size() || !parts_[to.rank].far || session.domain(static_cast<int>(to.rank)) != domain) {
+      if (to.rank.index() >= parts_.size() || !parts_[to.rank.index()].far || session.domain(to.rank.value()) != domain) {
         continue;
       }
       const Part* part = nullptr;
       const Status status = check(to, from.size(), Rights::write, part);
       if (first_failure == Status::ok) first_failure = status;
       if (status != Status::ok) continue;
-      together[count++] = {to.offset, to.rank, 0};
+      together[count++] = {to.offset, static_cast<std::uint32_t>(to.rank.value()), 0};
       in_program = in_program || remote_[part->member].in_program;
       if (count == together.size()) push();
     }
@@ -298,16 +299,16 @@ Status WindowState::multicast_to_each(std::size_t targets, Target target, std::s
 
 // For a rank of another host.
 std::optional<Status> WindowState::push_for(int peer, GlobalAddress to, std::span<const std::byte> from) noexcept {
-  if (static_cast<int>(to.rank) == rank_of(self_)) {
+  if (to.rank.value() == rank_of(self_)) {
     std::byte* there = nullptr;
     const Status status = check_request(peer, to.offset, from.size(), Rights::write, there);
     if (status != Status::ok) return status;
     return copy_local(engine_.session(), own_in_program_, there, writable(from.data()), from.size(), true);
   }
   if (!is_open_.load(std::memory_order_acquire)) return std::nullopt;  // others may have the window a moment earlier
-  const int position = group_.position(peer);
-  if (position < 0 || to.rank >= parts_.size()) return Status::bounds;
-  const Part* part = &parts_[to.rank];
+  const int position = job::position_in(group_, peer);
+  if (position < 0 || to.rank.index() >= parts_.size()) return Status::bounds;
+  const Part* part = &parts_[to.rank.index()];
   if (part->state == nullptr || part->far) return Status::bounds;
   const Rights rights = layout_.rights(layout_.member(part->member), static_cast<std::size_t>(position));
   if (!includes(rights, Rights::write)) return Status::denied;
@@ -324,7 +325,7 @@ Status WindowState::multicast(std::span<const GlobalAddress> to, std::span<const
 
 Status WindowState::multicast_to_all(std::uint64_t offset, std::span<const std::byte> from) noexcept {
   const auto other = [this, offset](std::size_t i) {  // beginning with the next
-    const auto rank = static_cast<std::uint32_t>(group_.at(static_cast<int>((self_ + 1 + i) % size())));
+    const JobRank rank = group_.at(Rank{(self_ + 1 + i) % size()});
     return GlobalAddress{place_.number, rank, offset};
   };
   return multicast_to_each(size() - 1, other, from);
@@ -379,13 +380,12 @@ std::size_t WindowState::Batch::copy() noexcept {
   return copied;
 }
 
-Fetched<std::uint64_t> WindowState::apply(GlobalAddress at, const AtomicWords& words) noexcept {
+Result<std::uint64_t> WindowState::apply(GlobalAddress at, const detail::AtomicWords& words) noexcept {
   if (!is_sane(words)) return {Status::invalid, 0};  // a descriptor says it
   const Part* part = nullptr;
   const Status status = check(at, words.bytes, Rights::atomic, part);
   if (status != Status::ok) return {status, 0};
-  if (part->mapped == nullptr)
-    return runtime_.client().apply(place_.number, static_cast<int>(at.rank), at.offset, words);
+  if (part->mapped == nullptr) return runtime_.client().apply(place_.number, at.rank.value(), at.offset, words);
   std::byte* const word = place(*part, at);
   if (reinterpret_cast<std::uintptr_t>(word) % words.bytes != 0) return {Status::invalid, 0};
   return {Status::ok, apply_to_word(word, words)};

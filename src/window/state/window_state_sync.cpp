@@ -1,4 +1,5 @@
 #include "fabric/wait.hpp"
+#include "job/group.hpp"
 #include "window/state/window_state.hpp"
 #include "window/window_runtime.hpp"
 
@@ -13,7 +14,7 @@ Status WindowState::push_notified(GlobalAddress to, std::span<const std::byte> f
   const Status allowed = check(to, from.size(), Rights::write, part);
   if (allowed != Status::ok) return allowed;
   if (part->far) return push_notified_remote(*part, to, from, notification);
-  const int rank = static_cast<int>(to.rank);
+  const int rank = to.rank.value();
   const Member& owner = layout_.member(part->member);
   if (notification >= owner.notifications) return Status::bounds;
   const Status status = push(to, from);
@@ -100,7 +101,7 @@ bool WindowState::barrier_ready(const Meeting& meeting) const noexcept {
   if (meeting.exchange >= host_barrier_.exchanges()) return true;
   const int rank = host_barrier_.awaited(meeting.exchange);
   return round_of(host_barrier_.heard(meeting.exchange, meeting.round)) >= meeting.round ||
-         is_gone(static_cast<std::size_t>(group_.position(rank)));
+         is_gone(static_cast<std::size_t>(job::position_in(group_, rank)));
 }
 
 bool WindowState::step_barrier(Meeting& meeting) noexcept {

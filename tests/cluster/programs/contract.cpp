@@ -56,9 +56,9 @@ T taken(std::span<const std::byte>& from) {
 
 Bytes received(Communicator& world, int from) {
   Bytes bytes(bytes_max);
-  const Result result = world.receive(bytes, from);
+  const Result<Envelope> result = world.receive(bytes, Rank{from});
   test::require_ok(result.status);
-  bytes.resize(result.envelope.bytes);
+  bytes.resize(result.value.bytes);
   return bytes;
 }
 
@@ -112,7 +112,7 @@ void obey_rank_0(Communicator& world) {
     const auto order = taken<Order>(behind);
     if (order.word == Word::end) return;
     const Answer answer = own.obey(order, behind);
-    test::require_ok(world.send(joined(answer.number, answer.behind), 0));
+    test::require_ok(world.send(joined(answer.number, answer.behind), Rank{0}));
   }
 }
 
@@ -134,7 +134,7 @@ class DirectedWire {
   Answer ask(const Order& order, std::span<const std::byte> behind = {}) {
     if (rank_ == 0) return own_.obey(order, behind);
     const std::lock_guard guard(mutex_);
-    test::require_ok(world_.send(joined(order, behind), rank_));
+    test::require_ok(world_.send(joined(order, behind), Rank{rank_}));
     const Bytes said = received(world_, rank_);
     std::span<const std::byte> rest = said;
     const auto number = taken<std::uint64_t>(rest);
@@ -199,7 +199,8 @@ int run(Communicator& world) {
   }
   HostsWorld::job = &world;
   const int status = RUN_ALL_TESTS();
-  for (int rank = 1; rank < world.size(); ++rank) test::require_ok(world.send(joined(Order{Word::end}, {}), rank));
+  for (int rank = 1; rank < world.size(); ++rank)
+    test::require_ok(world.send(joined(Order{Word::end}, {}), Rank{rank}));
   return status;
 }
 
@@ -210,7 +211,7 @@ int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   try {
     tonari::Job job;
-    std::printf("rank %d is %s\n", job.rank(), tonari::fabric::processor());
+    std::printf("rank %d is %s\n", job.rank().value(), tonari::fabric::processor());
     std::fflush(stdout);
     tonari::Communicator world(job);
     return tonari::fabric::run(world);

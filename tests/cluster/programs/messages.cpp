@@ -64,19 +64,19 @@ void announced(Communicator& world) {
   for (int to = 0; to < world.size(); ++to) {
     for (int number = 0; to != world.rank() && number < announced_count; ++number) {
       const auto mode = number % 3 == 0 ? SendMode::when_posted : SendMode::standard;
-      sends.push_back(world.start_send(sent[static_cast<std::size_t>(number)], to, number, mode));
+      sends.push_back(world.start_send(sent[static_cast<std::size_t>(number)], Rank{to}, Tag{number}, mode));
     }
   }
   for (int number = announced_count - 1; number >= 0; --number) {
     for (int other = 1; other < world.size(); ++other) {
-      Message message = world.matched_probe(any_source, number);
+      Message message = world.matched_probe(Rank::any, Tag{number});
       std::vector<std::byte> received(message.envelope().bytes);
       require_ok(message.receive(received).status);
       require(received == sent[static_cast<std::size_t>(number)], "an announced message came changed");
     }
   }
   for (Request& send : sends) require_ok(send.wait().status);
-  require(!world.probe_now(any_source, any_tag).has_value(), "a message too many came");
+  require(!world.probe_now(Rank::any, Tag::any).has_value(), "a message too many came");
 }
 
 // ---- collectives
@@ -117,7 +117,7 @@ class Collectives {
 
  private:
   [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(group_.size()); }
-  [[nodiscard]] int rank() const { return group_.rank(); }
+  [[nodiscard]] int rank() const { return group_.rank().value(); }
   [[nodiscard]] std::size_t of(int rank) const { return uneven_[static_cast<std::size_t>(rank)]; }
 
   /// The parts of all ranks, one behind the other.
@@ -157,26 +157,26 @@ class Collectives {
     const Values mine = values(count_, rank());
     Values given = is_root ? values(count_, root) : Values(count_);
     expect(
-        group_.broadcast(given, root), [&] { return given == values(count_, root); }, "broadcast");
+        group_.broadcast(given, Rank{root}), [&] { return given == values(count_, root); }, "broadcast");
 
     Values all(is_root ? even().size() : 0);
     expect(
-        group_.gather(mine, all, root), [&] { return !is_root || all == even(); }, "gather");
+        group_.gather(mine, all, Rank{root}), [&] { return !is_root || all == even(); }, "gather");
     all.resize(is_root ? uneven().size() : 0);
     expect(
-        group_.gather_v(values(of(rank()), rank()), all, uneven_, root), [&] { return !is_root || all == uneven(); },
-        "gather_v");
+        group_.gather_v(values(of(rank()), rank()), all, uneven_, Rank{root}),
+        [&] { return !is_root || all == uneven(); }, "gather_v");
 
     Values part(count_);
     expect(
-        group_.scatter(is_root ? even() : Values(), part, root), [&] { return part == mine; }, "scatter");
+        group_.scatter(is_root ? even() : Values(), part, Rank{root}), [&] { return part == mine; }, "scatter");
     part.resize(of(rank()));
-    const Status status = group_.scatter_v(is_root ? uneven() : Values(), uneven_, part, root);
+    const Status status = group_.scatter_v(is_root ? uneven() : Values(), uneven_, part, Rank{root});
     expect(
         status, [&] { return part == values(of(rank()), rank()); }, "scatter_v");
 
     part = mine;
-    const Status reduced = group_.reduce(part, root, then);
+    const Status reduced = group_.reduce(part, Rank{root}, then);
     expect(
         reduced, [&] { return !is_root || part == combined(group_.size() - 1); }, "reduce");
   }
@@ -221,8 +221,8 @@ class Collectives {
     Values sum = values(count_, rank());
     Values all(even().size());
     const Values mine = values(count_, rank());
-    std::array requests{group_.start_all_reduce(sum, then), group_.start_barrier(), group_.start_broadcast(given, root),
-                        group_.start_all_gather(mine, all)};
+    std::array requests{group_.start_all_reduce(sum, then), group_.start_barrier(),
+                        group_.start_broadcast(given, Rank{root}), group_.start_all_gather(mine, all)};
     for (auto request = requests.rbegin(); request != requests.rend(); ++request) require_ok(request->wait().status);
     const bool right = sum == combined(root) && given == values(count_, root) && all == even();
     expect(
@@ -240,8 +240,8 @@ void check_collectives(Communicator& group) {
 
 void collectives(Communicator& world) {
   check_collectives(world);
-  for (const int color : {world.rank() % 2, 2 * world.rank() / world.size()}) {  // across hosts; within
-    auto part = world.split(color, -world.rank());                               // in the reverse order
+  for (const int color : {world.rank().value() % 2, 2 * world.rank().value() / world.size()}) {  // across hosts; within
+    auto part = world.split(color, -world.rank().value());                                       // in the reverse order
     check_collectives(part.value());
   }
 }
@@ -252,14 +252,14 @@ void broadcast(Communicator& world, int times) {
   for (int time = 0; time < times; ++time) {
     const auto sent = pattern(mebibyte, static_cast<std::size_t>(time));
     auto bytes = world.rank() == 1 ? sent : std::vector<std::byte>(mebibyte);
-    require_ok(world.broadcast(bytes, 1));
+    require_ok(world.broadcast(bytes, Rank{1}));
     require(bytes == sent, "a broadcast came changed");
   }
 }
 
 void all_reduce(Communicator& world, int times) {
   for (int time = 0; time < times; ++time) {
-    std::vector<int> values(mebibyte / sizeof(int), world.rank() + time);
+    std::vector<int> values(mebibyte / sizeof(int), world.rank().value() + time);
     require_ok(world.all_reduce(values));
     const int sum = world.size() * (world.size() - 1) / 2 + world.size() * time;
     require(values == std::vector<int>(values.size(), sum), "a sum is wrong");
@@ -270,7 +270,7 @@ void all_gather(Communicator& world, int times) {
   const std::size_t part = mebibyte / static_cast<std::size_t>(world.size());
   for (int time = 0; time < times; ++time) {
     std::vector<std::byte> all(part * static_cast<std::size_t>(world.size()));
-    require_ok(world.all_gather(pattern(part, static_cast<std::size_t>(world.rank() + time)), all));
+    require_ok(world.all_gather(pattern(part, static_cast<std::size_t>(world.rank().value() + time)), all));
     for (std::size_t rank = 0; rank < static_cast<std::size_t>(world.size()); ++rank) {
       const auto its = pattern(part, rank + static_cast<std::size_t>(time));
       require(std::equal(its.begin(), its.end(), all.begin() + static_cast<std::ptrdiff_t>(rank * part)),
@@ -287,29 +287,30 @@ std::size_t bytes_before_leaving(int number) { return static_cast<std::size_t>(n
 
 void leave(Communicator& world) {
   const int leaver = world.size() - 1;
-  auto others = world.split(world.rank() == leaver ? 1 : 0, world.rank());
+  auto others = world.split(world.rank() == leaver ? 1 : 0, world.rank().value());
   if (world.rank() == leaver) {
     for (int to = 0; to < leaver; ++to) {
       for (int number = 0; number < sent_before_leaving; ++number) {
-        require_ok(world.send(pattern(bytes_before_leaving(number), static_cast<std::size_t>(number)), to, number));
+        require_ok(
+            world.send(pattern(bytes_before_leaving(number), static_cast<std::size_t>(number)), Rank{to}, Tag{number}));
       }
     }
     return;
   }
   int value = 0;
   const std::vector<std::byte> many(200000);
-  Request long_send = world.start_send(many, leaver, 1, SendMode::when_posted);
+  Request long_send = world.start_send(many, Rank{leaver}, Tag{1}, SendMode::when_posted);
   const auto gone = [](Status status) { require(status == Status::peer_gone, "the leaver is not gone"); };
-  gone(world.receive(value, leaver, sent_before_leaving).status);
+  gone(world.receive(value, Rank{leaver}, Tag{sent_before_leaving}).status);
   gone(long_send.wait().status);
-  gone(world.send(value, leaver));
-  gone(world.send(many, leaver));
+  gone(world.send(value, Rank{leaver}));
+  gone(world.send(many, Rank{leaver}));
   for (int number = sent_before_leaving - 1; number >= 0; --number) {
     std::vector<std::byte> received(bytes_before_leaving(number));
-    require_ok(world.receive(received, leaver, number).status);
+    require_ok(world.receive(received, Rank{leaver}, Tag{number}).status);
     require(received == pattern(received.size(), static_cast<std::size_t>(number)), "it came changed");
   }
-  gone(world.probe(leaver, any_tag).status);
+  gone(world.probe(Rank{leaver}, Tag::any).status);
   traffic(*others, 1);
 }
 
@@ -317,11 +318,11 @@ void leave(Communicator& world) {
 
 void wait(Job& job, Communicator& world) {
   job.on_death([](const Death&) {});
-  const int other = 1 - world.rank();
+  const int other = 1 - world.rank().value();
   int value = 0;
-  Request request = world.start_receive(value, other, 1);
+  Request request = world.start_receive(value, Rank{other}, Tag{1});
   require_ok(world.barrier());
-  say(name(world.rank()) + " is ready");
+  say(name(world.rank().value()) + " is ready");
   require(request.wait().status == Status::peer_gone, "the other is not gone");
 }
 
@@ -329,21 +330,21 @@ void wait(Job& job, Communicator& world) {
 
 void tell_deaths(Job& job) {
   job.on_death([rank = job.rank()](const Death& death) {
-    say(name(rank) + " heard that " + std::to_string(death.rank) + " of " + death.host + " died");
+    say(name(rank.value()) + " heard that " + to_string(death.rank) + " of " + death.host + " died");
   });
 }
 
 void quiet(Job& job, Communicator& world) {
   tell_deaths(job);
-  say(std::to_string(world.rank()) + " is " + std::to_string(::getpid()));
-  const int watching = world.rank() ^ 2;  // connected, so that no connection is half made when the last rank dies
+  say(to_string(world.rank()) + " is " + std::to_string(::getpid()));
+  const int watching = world.rank().value() ^ 2;  // connected, so that no connection is half made when the last rank dies
   int value = 0;
-  require_ok(world.send(value, watching, 1));
-  require_ok(world.receive(value, watching, 1).status);
-  say(name(world.rank()) + " is ready");
+  require_ok(world.send(value, Rank{watching}, Tag{1}));
+  require_ok(world.receive(value, Rank{watching}, Tag{1}).status);
+  say(name(world.rank().value()) + " is ready");
   if (world.rank() == 3) ::pause();
-  require(world.receive(value, 3, 2).status == Status::peer_gone, "the last rank is not gone");
-  say(name(world.rank()) + " saw peer_gone of 3");
+  require(world.receive(value, Rank{3}, Tag{2}).status == Status::peer_gone, "the last rank is not gone");
+  say(name(world.rank().value()) + " saw peer_gone of 3");
 }
 
 // ---- rounds
@@ -366,13 +367,13 @@ class Rounds {
 
   void play() {
     if (!victims_.empty()) tell_deaths(job_);
-    say(std::to_string(world_.rank()) + " is " + std::to_string(::getpid()));
+    say(to_string(world_.rank()) + " is " + std::to_string(::getpid()));
     std::uint64_t round = 0;
     do {
-      if (round == 20) say(name(world_.rank()) + " is ready");
+      if (round == 20) say(name(world_.rank().value()) + " is ready");
       exchange(round++);
     } while (!all_know());
-    say(name(world_.rank()) + " went on");
+    say(name(world_.rank().value()) + " went on");
   }
 
  private:
@@ -404,9 +405,9 @@ class Rounds {
       if (other == world_.rank() || dead(other)) continue;
       const auto index = static_cast<std::size_t>(other);
       talks.push_back({other,
-                       {world_.start_receive(words_[index], other, 1),
-                        world_.start_receive(std::span(bytes_[index]).first(sent.size()), other, 2),
-                        world_.start_send(word, other, 1), world_.start_send(sent, other, 2)}});
+                       {world_.start_receive(words_[index], Rank{other}, Tag{1}),
+                        world_.start_receive(std::span(bytes_[index]).first(sent.size()), Rank{other}, Tag{2}),
+                        world_.start_send(word, Rank{other}, Tag{1}), world_.start_send(sent, Rank{other}, Tag{2})}});
     }
     for (Talk& talk : talks) {
       bool whole = true;
@@ -422,7 +423,7 @@ class Rounds {
   void notice(int other) {
     require(std::ranges::find(victims_, other) != victims_.end(), name(other) + " is gone, and was not to die");
     gone_[static_cast<std::size_t>(other)] = 1;
-    say(name(world_.rank()) + " saw peer_gone of " + std::to_string(other));
+    say(name(world_.rank().value()) + " saw peer_gone of " + std::to_string(other));
   }
   void check(int other, std::uint64_t round, const std::vector<std::byte>& sent) {
     const auto index = static_cast<std::size_t>(other);

@@ -39,10 +39,10 @@ class Rounds {
 
   void play() {
     if (!victims_.empty()) tell_deaths();
-    say(std::to_string(job_.rank()) + " is " + std::to_string(::getpid()));
+    say(to_string(job_.rank()) + " is " + std::to_string(::getpid()));
     std::uint64_t round = 0;
     while (victims_.empty() || others_.size() + 1 + victims_.size() != static_cast<std::size_t>(job_.size())) {
-      if (round == 10) say(name(job_.rank()) + " is ready");
+      if (round == 10) say(name(job_.rank().value()) + " is ready");
       access_all(round++);
     }
     meet(knows, [&] { access_all(round++); });
@@ -62,7 +62,7 @@ class Rounds {
 
   void tell_deaths() {
     job_.on_death([rank = job_.rank()](const Death& death) {
-      say(name(rank) + " heard that " + std::to_string(death.rank) + " of " + death.host + " died");
+      say(name(rank.value()) + " heard that " + to_string(death.rank) + " of " + death.host + " died");
     });
   }
 
@@ -84,22 +84,23 @@ class Rounds {
 
   /// Answers the first failure.
   Status access(Window& window, int other, const std::vector<std::byte>& sent, bool posted) {
-    const GlobalAddress there = window.at(other, words_bytes + static_cast<std::size_t>(job_.rank()) * slice_bytes);
+    const GlobalAddress there = window.at(JobRank{other}, words_bytes + job_.rank().index() * slice_bytes);
     std::vector<std::byte> got(sent.size());
-    std::array all{Descriptor::lock(other), Descriptor::push(there, sent), Descriptor::pull(got, there),
-                   Descriptor::fetch_add(window.at(other), std::uint64_t{1}), Descriptor::unlock(other)};
+    std::array all{Descriptor::lock(JobRank{other}), Descriptor::push(there, sent), Descriptor::pull(got, there),
+                   Descriptor::fetch_add(window.at(JobRank{other}), std::uint64_t{1}),
+                   Descriptor::unlock(JobRank{other})};
     if (posted) {
       Queue queue(window);
       require_ok(queue.post(all));
       const Status status = queue.wait_all();
       if (status != Status::ok) return status;
     } else {
-      const Status locked = window.lock(other);
+      const Status locked = window.lock(JobRank{other});
       if (locked != Status::ok && locked != Status::holder_died) return locked;
       Status status = window.push(there, sent);
       if (status == Status::ok) status = window.pull(got, there);
-      if (status == Status::ok) status = window.fetch_add(window.at(other), std::uint64_t{1}).status;
-      require_ok(window.unlock(other));
+      if (status == Status::ok) status = window.fetch_add(window.at(JobRank{other}), std::uint64_t{1}).status;
+      require_ok(window.unlock(JobRank{other}));
       if (status != Status::ok) return status;
     }
     require(got == sent, "what was pulled is not what was pushed");
@@ -109,13 +110,13 @@ class Rounds {
   void notice(int other) {
     require(std::ranges::find(victims_, other) != victims_.end(), name(other) + " is gone, and was not to");
     std::erase(others_, other);
-    say(name(job_.rank()) + " saw peer_gone of " + std::to_string(other));
+    say(name(job_.rank().value()) + " saw peer_gone of " + std::to_string(other));
   }
 
   /// Tells the others, and does something until all have told.
   template <class Body>
   void meet(std::uint32_t what, const Body& body) {
-    for (const int other : others_) require_ok(ours_.push_notified(ours_.at(other), {}, what));
+    for (const int other : others_) require_ok(ours_.push_notified(ours_.at(JobRank{other}), {}, what));
     while (ours_.notified(what) != others_.size()) body();
   }
 

@@ -26,7 +26,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <numeric>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -95,16 +95,17 @@ void copies(Job& job, std::uint64_t seed) {
     for (std::size_t turn = 0; turn < 12; ++turn) {
       const std::size_t bytes = between(random, 0, turn % 3 == 0 ? slice_bytes : 3000);
       const std::size_t offset = between(random, 0, slice_bytes - bytes);
-      const auto self = static_cast<std::size_t>(job.rank());
+      const auto self = job.rank().index();
       const auto mine = pattern(bytes, turn * 100 + self + 1);
       for (int rank = 0; rank < job.size(); ++rank) {
-        push_somehow(window, window.at(rank, self * slice_bytes + offset), mine, turn + static_cast<std::size_t>(rank));
+        push_somehow(window, window.at(JobRank{rank}, self * slice_bytes + offset), mine,
+                     turn + static_cast<std::size_t>(rank));
       }
       require_ok(window.barrier());
       for (std::size_t writer = 0; writer < ranks; ++writer) {
         const auto theirs = pattern(bytes, turn * 100 + writer + 1);
         require(std::ranges::equal(window.local().subspan(writer * slice_bytes + offset, bytes), theirs), "here");
-        const auto from = window.at(static_cast<int>((self + turn) % ranks), writer * slice_bytes + offset);
+        const auto from = window.at(JobRank{(self + turn) % ranks}, writer * slice_bytes + offset);
         require(pulled_somehow(window, from, bytes, turn + writer) == theirs, "there");
       }
       require_ok(window.barrier_with_multicast(self * slice_bytes, pattern(100, turn)));
@@ -120,23 +121,23 @@ void locks(Job& job) {
     for (int turn = 0; turn < turns; ++turn) {
       for (int home = 0; home < job.size(); ++home) {
         std::uint64_t count = 0;
-        require_ok(window.lock(home));
-        require_ok(window.pull(std::as_writable_bytes(std::span(&count, 1)), window.at(home)));
+        require_ok(window.lock(JobRank{home}));
+        require_ok(window.pull(std::as_writable_bytes(std::span(&count, 1)), window.at(JobRank{home})));
         ++count;
-        require_ok(window.push(window.at(home), std::as_bytes(std::span(&count, 1))));
-        require_ok(window.push(window.at(home, 8), std::as_bytes(std::span(&count, 1))));
-        require_ok(window.unlock(home));
+        require_ok(window.push(window.at(JobRank{home}), std::as_bytes(std::span(&count, 1))));
+        require_ok(window.push(window.at(JobRank{home}, 8), std::as_bytes(std::span(&count, 1))));
+        require_ok(window.unlock(JobRank{home}));
         std::array<std::uint64_t, 2> both{};
-        require_ok(window.lock(home, 0, LockMode::shared));
-        require_ok(window.pull(std::as_writable_bytes(std::span(both)), window.at(home)));
-        require_ok(window.unlock(home));
+        require_ok(window.lock(JobRank{home}, 0, LockMode::shared));
+        require_ok(window.pull(std::as_writable_bytes(std::span(both)), window.at(JobRank{home})));
+        require_ok(window.unlock(JobRank{home}));
         require(both[0] == both[1], "a reader saw what a writer had not finished");
-        const Status tried = window.try_lock(home);
+        const Status tried = window.try_lock(JobRank{home});
         require(tried == Status::ok || tried == Status::again, "tried");
-        if (tried == Status::ok) require_ok(window.unlock(home));
-        const Status limited = window.lock_for(std::chrono::microseconds(200), home);
+        if (tried == Status::ok) require_ok(window.unlock(JobRank{home}));
+        const Status limited = window.lock_for(std::chrono::microseconds(200), JobRank{home});
         require(limited == Status::ok || limited == Status::timed_out, "limited");
-        if (limited == Status::ok) require_ok(window.unlock(home));
+        if (limited == Status::ok) require_ok(window.unlock(JobRank{home}));
       }
     }
     require_ok(window.barrier());
@@ -158,17 +159,17 @@ void post_to(Window& window, int other, GlobalAddress slice, std::size_t seed) {
   std::vector<std::byte> got(bytes);
   std::vector<std::byte> gaps(bytes);
   const std::array<Region, 2> regions{Region{700, 700}, Region{40'000, 10'000}};
-  const std::uint64_t beyond = window.bytes(other);
+  const std::uint64_t beyond = window.bytes(JobRank{other});
   std::array all{
-      Descriptor::lock(other),
+      Descriptor::lock(JobRank{other}),
       Descriptor::push(slice, first),
-      Descriptor::push(window.at(other, beyond), first),
+      Descriptor::push(window.at(JobRank{other}, beyond), first),
       Descriptor::push(slice + 700, second),
-      Descriptor::fetch_add(window.at(other), std::uint64_t{1}),
+      Descriptor::fetch_add(window.at(JobRank{other}), std::uint64_t{1}),
       Descriptor::pull(got, slice),
       Descriptor::pull_regions(gaps, slice, regions),
       Descriptor::flush(),
-      Descriptor::unlock(other),
+      Descriptor::unlock(JobRank{other}),
   };
   Queue queue(window);
   require_ok(queue.post(all));
@@ -191,7 +192,7 @@ void count_everywhere(Job& job, Window& window, std::uint64_t times) {
   std::atomic<std::uint64_t> completions{0};
   std::vector<Descriptor> all;
   for (std::uint64_t time = 0; time < times; ++time) {
-    for (int rank = 0; rank < job.size(); ++rank) all.push_back(Descriptor::fetch_add(window.at(rank, 8), 1U));
+    for (int rank = 0; rank < job.size(); ++rank) all.push_back(Descriptor::fetch_add(window.at(JobRank{rank}, 8), 1U));
   }
   Queue queue(window, completions);
   require_ok(queue.post(all));
@@ -204,10 +205,11 @@ void count_everywhere(Job& job, Window& window, std::uint64_t times) {
 
 /// What is posted before a barrier that is posted is seen behind it.
 void meet(Job& job, Window& window) {
-  const int next = (job.rank() + 1) % job.size();
+  const int next = (job.rank().value() + 1) % job.size();
   for (std::uint64_t turn = 1; turn <= 10; ++turn) {
     std::uint64_t seen = 0;
-    std::array all{Descriptor::push(window.at(next, 16), std::as_bytes(std::span(&turn, 1))), Descriptor::barrier(),
+    std::array all{Descriptor::push(window.at(JobRank{next}, 16), std::as_bytes(std::span(&turn, 1))),
+                   Descriptor::barrier(),
                    Descriptor::pull(std::as_writable_bytes(std::span(&seen, 1)), window.at(job.rank(), 16)),
                    Descriptor::barrier()};
     Queue queue(window);
@@ -222,14 +224,14 @@ void queues(Job& job) {
   constexpr std::uint64_t times = 10;
   const auto ranks = static_cast<std::uint64_t>(job.size());
   on_both(job, words_bytes + ranks * slice_bytes, [&](Window& window) {
-    const auto self = static_cast<std::size_t>(job.rank());
+    const auto self = job.rank().index();
     for (int rank = 0; rank < job.size(); ++rank) {
-      post_to(window, rank, window.at(rank, words_bytes + self * slice_bytes), self * 100 + 1);
+      post_to(window, rank, window.at(JobRank{rank}, words_bytes + self * slice_bytes), self * 100 + 1);
     }
     count_everywhere(job, window, times);
     require_ok(window.barrier());
-    require(window.fetch_add(window.at(job.rank()), std::uint64_t{0}).before == ranks, "a count was lost");
-    require(window.fetch_add(window.at(job.rank(), 8), 0U).before == times * ranks, "a count was lost");
+    require(window.fetch_add(window.at(job.rank()), std::uint64_t{0}).value == ranks, "a count was lost");
+    require(window.fetch_add(window.at(job.rank(), 8), 0U).value == times * ranks, "a count was lost");
     meet(job, window);
   });
 }
@@ -243,18 +245,18 @@ void words(Job& job) {
     for (std::uint64_t turn = 1; turn <= turns; ++turn) {
       for (int rank = 0; rank < job.size(); ++rank) {
         // One kind of memory's owner, or its host's processors: never both.
-        require_ok(window.fetch_add(window.at(rank), std::uint64_t{1}).status);
-        require_ok(window.fetch_add(window.at(rank, 8), std::int32_t{-1}).status);
+        require_ok(window.fetch_add(window.at(JobRank{rank}), std::uint64_t{1}).status);
+        require_ok(window.fetch_add(window.at(JobRank{rank}, 8), std::int32_t{-1}).status);
       }
-      const int next = (job.rank() + 1) % job.size();
-      require_ok(window.push_notified(window.at(next, 16), std::as_bytes(std::span(&turn, 1)), 3));
+      const int next = (job.rank().value() + 1) % job.size();
+      require_ok(window.push_notified(window.at(JobRank{next}, 16), std::as_bytes(std::span(&turn, 1)), 3));
       require_ok(window.wait_notified(3, turn));
       std::uint64_t seen = 0;
       std::memcpy(&seen, window.local().data() + 16, sizeof seen);
       require(seen >= turn, "a notification came before its data");
     }
     require_ok(window.barrier());
-    require(window.fetch_add(window.at(job.rank()), std::uint64_t{0}).before == ranks * turns, "a count was lost");
+    require(window.fetch_add(window.at(job.rank()), std::uint64_t{0}).value == ranks * turns, "a count was lost");
   });
 }
 
@@ -264,13 +266,13 @@ void barriers(Job& job) {
   constexpr std::uint64_t rounds = 60;
   on_both(job, static_cast<std::size_t>(job.size()) * 8, [&](Window& window) {
     for (std::uint64_t round = 1; round <= rounds; ++round) {
-      const int to =
-          static_cast<int>((static_cast<std::uint64_t>(job.rank()) + round) % static_cast<std::uint64_t>(job.size()));
-      const auto at = static_cast<std::uint64_t>(job.rank()) * 8;
-      require_ok(window.push(window.at(to, at), std::as_bytes(std::span(&round, 1))));
+      const int to = static_cast<int>((static_cast<std::uint64_t>(job.rank().value()) + round) %
+                                      static_cast<std::uint64_t>(job.size()));
+      const auto at = static_cast<std::uint64_t>(job.rank().value()) * 8;
+      require_ok(window.push(window.at(JobRank{to}, at), std::as_bytes(std::span(&round, 1))));
       require_ok(window.barrier());
       const int from =
-          static_cast<int>((static_cast<std::uint64_t>(job.rank()) + static_cast<std::uint64_t>(job.size()) -
+          static_cast<int>((static_cast<std::uint64_t>(job.rank().value()) + static_cast<std::uint64_t>(job.size()) -
                             round % static_cast<std::uint64_t>(job.size())) %
                            static_cast<std::uint64_t>(job.size()));
       std::uint64_t seen = 0;
@@ -300,19 +302,20 @@ void alone(Job& job) {
     GlobalAddress address;
     if (job.rank() == owner) {
       own.push_back(Window::alone(job, 10'000));
-      address = own.front().at(owner, 100);
+      address = own.front().at(JobRank{owner}, 100);
     }
-    require_ok(world.broadcast(address, owner));
+    require_ok(world.broadcast(address, Rank{owner}));
     if (job.rank() == owner) {
       require_ok(own.front().wait_notified(2, others));
-      require(own.front().fetch_add(own.front().at(owner, 8), std::uint64_t{0}).before == others, "a count was lost");
+      require(own.front().fetch_add(own.front().at(JobRank{owner}, 8), std::uint64_t{0}).value == others,
+              "a count was lost");
     } else {
       Window there = Window::reach(job, address);
-      require(there.bytes(owner) == 10'000 && there.number() == address.window, "is another");
-      require_ok(there.lock(owner));
-      require_ok(there.fetch_add(there.at(owner, 8), std::uint64_t{1}).status);
-      require_ok(there.unlock(owner));
-      require(is_refused(job, {address.window, static_cast<std::uint32_t>((owner + 1) % job.size()), 0}), "another's");
+      require(there.bytes(JobRank{owner}) == 10'000 && there.number() == address.window, "is another");
+      require_ok(there.lock(JobRank{owner}));
+      require_ok(there.fetch_add(there.at(JobRank{owner}, 8), std::uint64_t{1}).status);
+      require_ok(there.unlock(JobRank{owner}));
+      require(is_refused(job, {address.window, JobRank{(owner + 1) % job.size()}, 0}), "another's");
       require(is_refused(job, {address.window + 1000, address.rank, 0}), "no window");
       require_ok(there.push_notified(address, pattern(5000, 1), 2));
     }
@@ -328,7 +331,7 @@ void alone(Job& job) {
 void mistakes(Job& job) {
   for (int culprit = 0; culprit < job.size(); ++culprit) {
     WindowOptions options;
-    if (job.rank() == culprit) options.rights_of = {{-1, Rights::all}};
+    if (job.rank() == culprit) options.rights_of = {{JobRank{-1}, Rights::all}};
     try {
       const Window window(job, 100, options);
       require(false, "was made");
@@ -343,10 +346,10 @@ void freed(Job& job) {
   Communicator world(job);
   for (int owner = 0; owner < job.size(); ++owner) {
     WindowOptions options;
-    if (job.rank() == owner) options.rights_of = {{(owner + 1) % job.size(), Rights::read}};
+    if (job.rank() == owner) options.rights_of = {{JobRank{(owner + 1) % job.size()}, Rights::read}};
     std::vector<Window> window;
     window.emplace_back(job, 1000, options);
-    const GlobalAddress there = window.front().at(owner);
+    const GlobalAddress there = window.front().at(JobRank{owner});
     const auto sent = pattern(100, 1);
     if (job.rank() == (owner + 1) % job.size()) {
       require(window.front().push(there, sent) == Status::denied, "has no right");
@@ -356,7 +359,7 @@ void freed(Job& job) {
     require_ok(world.barrier());
     if (job.rank() != owner) {
       require(window.front().push(there + 8, sent) != Status::ok, "was freed");
-      require(window.front().lock(owner) == Status::bounds, "was freed with it");
+      require(window.front().lock(JobRank{owner}) == Status::bounds, "was freed with it");
       require(window.front().barrier() == Status::peer_gone, "has not come");
     }
     require_ok(world.barrier());
@@ -369,25 +372,25 @@ void dies(Job& job, int victim) {
   job.on_death([](const Death&) {});
   Window window(job, 100);
   // No connection is half made when it dies: UCX 1.13 would end the others.
-  require_ok(window.fetch_add(window.at(victim), 0U).status);
-  if (job.rank() == victim) require_ok(window.lock(0));
+  require_ok(window.fetch_add(window.at(JobRank{victim}), 0U).status);
+  if (job.rank() == victim) require_ok(window.lock(JobRank{0}));
   require_ok(window.barrier());
-  say(std::to_string(job.rank()) + " is " + std::to_string(::getpid()));
-  say(name(job.rank()) + " is ready");
+  say(to_string(job.rank()) + " is " + std::to_string(::getpid()));
+  say(name(job.rank().value()) + " is ready");
   if (job.rank() == victim) {
     for (;;) ::pause();
   }
-  const Status locked = window.lock(0);
-  say(name(job.rank()) + " was told " + std::string(to_string(locked)));
+  const Status locked = window.lock(JobRank{0});
+  say(name(job.rank().value()) + " was told " + std::string(to_string(locked)));
   require(locked == Status::ok || locked == Status::holder_died, "the lock");
-  require_ok(window.unlock(0));
-  while (job.alive(victim)) std::this_thread::yield();  // the lock's home may have heard of it earlier
-  require(window.push(window.at(victim), pattern(100, 1)) == Status::peer_gone, "a push to it");
-  require(window.fetch_add(window.at(victim), std::uint64_t{1}).status == Status::peer_gone,
+  require_ok(window.unlock(JobRank{0}));
+  while (job.alive(JobRank{victim})) std::this_thread::yield();  // the lock's home may have heard of it earlier
+  require(window.push(window.at(JobRank{victim}), pattern(100, 1)) == Status::peer_gone, "a push to it");
+  require(window.fetch_add(window.at(JobRank{victim}), std::uint64_t{1}).status == Status::peer_gone,
           "an atomic operation on it");
-  require(window.lock(victim) == Status::peer_gone, "its lock");
+  require(window.lock(JobRank{victim}) == Status::peer_gone, "its lock");
   require(window.barrier() == Status::peer_gone, "a barrier with it");
-  say(name(job.rank()) + " saw peer_gone of " + std::to_string(victim));
+  say(name(job.rank().value()) + " saw peer_gone of " + std::to_string(victim));
 }
 
 // ---- dies_making
@@ -408,9 +411,8 @@ void dies_making(Job& job, int victim, int microseconds) {
     for (;;) Window(job, 5000, {.locks = 1});
   } catch (const SetupError&) {
   }
-  std::vector<int> living(static_cast<std::size_t>(job.size()));
-  std::iota(living.begin(), living.end(), 0);
-  std::erase(living, victim);
+  std::vector<JobRank> living;
+  std::ranges::copy_if(job.ranks(), std::back_inserter(living), [&](JobRank rank) { return rank != victim; });
   Window window(job, Group(living), 100);
   require_ok(window.barrier());
 }
@@ -421,10 +423,10 @@ void crowd(Job& job) {
   constexpr std::size_t threads = 12;
   constexpr std::size_t bytes = 400'000;
   on_both(job, threads * bytes, [&](Window& window) {
-    const int next = (job.rank() + 1) % job.size();
+    const int next = (job.rank().value() + 1) % job.size();
     std::atomic<int> failures{0};
     const auto copy = [&](std::size_t thread) {
-      const GlobalAddress there = window.at(next, thread * bytes);
+      const GlobalAddress there = window.at(JobRank{next}, thread * bytes);
       std::vector<std::byte> came(bytes);
       for (std::size_t round = 0; round < 8; ++round) {
         const auto sent = pattern(bytes, thread + round);
@@ -448,7 +450,7 @@ void by_key(Job& job) {
   constexpr std::size_t bytes = 1 << 20;
   on_both(job, bytes, [&](Window& window) {
     const auto sent = pattern(bytes, 7);
-    const GlobalAddress there = window.at(0);
+    const GlobalAddress there = window.at(JobRank{0});
     if (job.rank() == 1) require_ok(window.push(there, pattern(bytes, 1)));  // which fetches the key
     require_ok(window.barrier());
     if (job.rank() == 0) {

@@ -62,7 +62,7 @@ bool outlives(const Job& job, int points, Call call) {
   try {
     call();
   } catch (const SetupError& error) {
-    std::printf("rank %d: %s\n", job.rank(), error.what());
+    std::printf("rank %d: %s\n", job.rank().value(), error.what());
     return false;
   }
   points_left = 0;

@@ -116,7 +116,7 @@ class Actor {
 
   void join() {
     job_ = std::make_unique<tonari::Job>();
-    say("rank " + std::to_string(job_->rank()) + " of " + std::to_string(job_->size()) + " joined");
+    say("rank " + std::to_string(job_->rank().value()) + " of " + std::to_string(job_->size()) + " joined");
   }
 
   void leave() {
@@ -142,7 +142,7 @@ class Actor {
   void throw_through_job() {
     try {
       tonari::Job job;
-      say("rank " + std::to_string(job.rank()) + " throws");
+      say("rank " + to_string(job.rank()) + " throws");
       throw std::runtime_error("as asked");
     } catch (const std::runtime_error& error) {
       say(std::string("caught ") + error.what());
@@ -151,7 +151,7 @@ class Actor {
 
   void live() {
     job_->on_death([](const tonari::Death& death) {
-      say("rank " + std::to_string(death.rank) + " died: signal " + std::to_string(death.signal) + " status " +
+      say("rank " + std::to_string(death.rank.value()) + " died: signal " + std::to_string(death.signal) + " status " +
           std::to_string(death.exit_status));
       heard = 1;
       heard.notify_all();

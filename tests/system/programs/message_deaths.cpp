@@ -53,32 +53,34 @@ std::atomic<bool> heard_of_death{false};
 // What the others do while rank 1 dies.
 Status survive(const std::string& phase, Communicator& world) {
   int value = 0;
-  if (phase == "receive" || phase == "unclaimed") return world.receive(value, victim).status;
+  if (phase == "receive" || phase == "unclaimed") return world.receive(value, tonari::Rank{victim}).status;
   if (phase == "sent") {
     while (!heard_of_death.load()) std::this_thread::yield();
-    const Status first = world.receive(value, victim, 4).status;
-    return first != Status::ok || value != victim ? Status::invalid : world.receive(value, victim, 4).status;
+    const Status first = world.receive(value, tonari::Rank{victim}, tonari::Tag{4}).status;
+    return first != Status::ok || value != victim ? Status::invalid
+                                                  : world.receive(value, tonari::Rank{victim}, tonari::Tag{4}).status;
   }
   if (phase == "matched") {
-    tonari::Message message = world.matched_probe(victim, 4);
-    if (world.send(value, victim, 5) != Status::ok) return Status::invalid;
+    tonari::Message message = world.matched_probe(tonari::Rank{victim}, tonari::Tag{4});
+    if (world.send(value, tonari::Rank{victim}, tonari::Tag{5}) != Status::ok) return Status::invalid;
     while (!heard_of_death.load()) std::this_thread::yield();
     std::vector<char> buffer(message.envelope().bytes);
     return message.receive(buffer).status;
   }
-  if (phase == "anyone") return world.receive(value, tonari::any_source, never_sent).status;
+  if (phase == "anyone") return world.receive(value, tonari::Rank::any, tonari::Tag{never_sent}).status;
   if (phase == "barrier") return world.barrier();
   if (phase == "reduce" && world.rank() == 2) return world.all_reduce(value);
   if (phase == "reduce") return world.start_all_reduce(value).wait().status;
-  if (world.rank() != 0) return world.receive(value, victim).status;
+  if (world.rank() != 0) return world.receive(value, tonari::Rank{victim}).status;
   if (phase == "room") {
     for (;;) {
-      const Status status = world.send(value, victim);
+      const Status status = world.send(value, tonari::Rank{victim});
       if (status != Status::ok) return status;
     }
   }
   pid_t pid = 0;
-  if (const Status status = world.receive(pid, victim, 1).status; status != Status::ok) return status;
+  if (const Status status = world.receive(pid, tonari::Rank{victim}, tonari::Tag{1}).status; status != Status::ok)
+    return status;
   std::vector<char> buffer(long_bytes);
   std::atomic<bool> over{false};
   std::jthread killer([&] {
@@ -87,14 +89,15 @@ Status survive(const std::string& phase, Communicator& world) {
     }
     ::kill(pid, SIGKILL);
   });
-  const Status status = world.receive(buffer, victim, 2).status;
+  const Status status = world.receive(buffer, tonari::Rank{victim}, tonari::Tag{2}).status;
   over.store(true);
   return status;
 }
 
 [[noreturn]] void die(const std::string& phase, Job& job, Communicator& world) {
   if (phase == "copy") {
-    if (world.send(::getpid(), 0, 1) == Status::ok) (void)world.send(std::vector<char>(long_bytes, 1), 0, 2);
+    if (world.send(::getpid(), tonari::Rank{0}, tonari::Tag{1}) == Status::ok)
+      (void)world.send(std::vector<char>(long_bytes, 1), tonari::Rank{0}, tonari::Tag{2});
   }
   if (phase == "unclaimed") {
     for (const int rank : {0, 2}) {
@@ -105,13 +108,14 @@ Status survive(const std::string& phase, Communicator& world) {
   }
   if (phase == "matched") {
     const std::vector<char> bytes(std::size_t{1} << 20);
-    const std::array sends{world.start_send(bytes, 0, 4), world.start_send(bytes, 2, 4)};
+    const std::array sends{world.start_send(bytes, tonari::Rank{0}, tonari::Tag{4}),
+                           world.start_send(bytes, tonari::Rank{2}, tonari::Tag{4})};
     int taken = 0;
-    for (const int rank : {0, 2}) (void)world.receive(taken, rank, 5);
+    for (const int rank : {0, 2}) (void)world.receive(taken, tonari::Rank{rank}, tonari::Tag{5});
     ::kill(::getpid(), SIGKILL);
   }
   if (phase == "sent") {
-    for (const int rank : {0, 2}) (void)world.send(victim, rank, 4);
+    for (const int rank : {0, 2}) (void)world.send(victim, tonari::Rank{rank}, tonari::Tag{4});
     ::kill(::getpid(), SIGKILL);
   }
   wait_for_death();
@@ -119,11 +123,12 @@ Status survive(const std::string& phase, Communicator& world) {
 
 // More than a ring has slots, both ways at once.
 Status go_on(Communicator& world) {
-  const int other = 2 - world.rank();
+  const int other = 2 - world.rank().value();
   for (int i = 0; i < 5000; ++i) {
     int value = -1;
-    if (const Status status = world.send(i, other, 3); status != Status::ok) return status;
-    if (const Status status = world.receive(value, other, 3).status; status != Status::ok) return status;
+    if (const Status status = world.send(i, tonari::Rank{other}, tonari::Tag{3}); status != Status::ok) return status;
+    if (const Status status = world.receive(value, tonari::Rank{other}, tonari::Tag{3}).status; status != Status::ok)
+      return status;
     if (value != i) return Status::invalid;
   }
   return Status::ok;
@@ -136,15 +141,15 @@ int main(int argc, char** argv) {
   Job job;
   Communicator world(job);
   if (argc > 2) job.on_death([](const tonari::Death&) { heard_of_death.store(true); });
-  std::printf("%d is %d\n", world.rank(), ::getpid());
+  std::printf("%d is %d\n", world.rank().value(), ::getpid());
   if (world.barrier() != Status::ok) return 1;
-  say(world.rank(), "is ready");
+  say(world.rank().value(), "is ready");
   if (world.rank() == victim) die(phase, job, world);
 
-  say(world.rank(), "saw " + std::string(to_string(survive(phase, world))));
+  say(world.rank().value(), "saw " + std::string(to_string(survive(phase, world))));
   if (const Status status = go_on(world); status != Status::ok) {
-    say(world.rank(), "could not go on: " + std::string(explain(status)));
+    say(world.rank().value(), "could not go on: " + std::string(explain(status)));
     return 1;
   }
-  say(world.rank(), "went on");
+  say(world.rank().value(), "went on");
 }

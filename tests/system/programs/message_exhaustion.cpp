@@ -35,7 +35,8 @@ int main() {
   if (world.rank() == 1) limit_memory(rlim_t{20} << 20);
   if (world.barrier() != tonari::Status::ok) return 2;
   int never = 0;
-  if (world.rank() == 1) return world.receive(never, 0, 1).status == tonari::Status::ok ? 0 : 1;
-  while (world.send(1, 1, 2) == tonari::Status::ok) continue;
+  if (world.rank() == 1)
+    return world.receive(never, tonari::Rank{0}, tonari::Tag{1}).status == tonari::Status::ok ? 0 : 1;
+  while (world.send(1, tonari::Rank{1}, tonari::Tag{2}) == tonari::Status::ok) continue;
   return 3;
 }

@@ -37,16 +37,16 @@ void exchange(Communicator& world, std::size_t bytes, std::size_t usable, int ba
   const bool all_good = usable == bytes;
   Status status = Status::ok;
   if (world.rank() == 0) {
-    if (posted) test::require_ok(world.receive(std::span<int>(), 1, test::ready_tag).status);
-    status = world.send(ground.bytes(), 1, tag, mode);
+    if (posted) test::require_ok(world.receive(std::span<int>(), Rank{1}, Tag{test::ready_tag}).status);
+    status = world.send(ground.bytes(), Rank{1}, Tag{tag}, mode);
   } else {
     Request request;
     if (posted) {
-      request = world.start_receive(ground.bytes(), 0, tag);
-      test::require_ok(world.send(std::span<const int>(), 0, test::ready_tag));
+      request = world.start_receive(ground.bytes(), Rank{0}, Tag{tag});
+      test::require_ok(world.send(std::span<const int>(), Rank{0}, Tag{test::ready_tag}));
     } else {
-      test::require_ok(world.probe(0, tag).status);
-      request = world.start_receive(ground.bytes(), 0, tag);
+      test::require_ok(world.probe(Rank{0}, Tag{tag}).status);
+      request = world.start_receive(ground.bytes(), Rank{0}, Tag{tag});
     }
     status = request.wait().status;
   }
@@ -73,7 +73,7 @@ int main() {
       }
     }
     test::exchange_all(world, 0, 1);
-    std::printf("rank %d did it\n", world.rank());
+    std::printf("rank %d did it\n", world.rank().value());
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "%s\n", failure.what());
     return 1;

@@ -7,5 +7,5 @@ int main() {
   tonari::Job job;
   tonari::Communicator world{job};
   const std::array<char, 1000> values{};
-  while (world.send(values, 1 - world.rank()) == tonari::Status::ok) continue;
+  while (world.send(values, world.neighbour(1)) == tonari::Status::ok) continue;
 }

@@ -41,10 +41,11 @@ int main() {
   try {
     auto job = std::make_unique<Job>();
     auto world = std::make_unique<Communicator>(*job);
-    std::vector<int> later(50000, world->rank());
-    const int other = 1 - world->rank();
+    std::vector<int> later(50000, world->rank().value());
+    const int other = 1 - world->rank().value();
     std::vector<int> received(later.size());
-    Request receive = world->start_receive(received, other, later_tag);  // under way while the children come and go
+    Request receive =
+        world->start_receive(received, Rank{other}, Tag{later_tag});  // under way while the children come and go
     std::vector<pid_t> children;
     for (const End end : {End::exits, End::exits_quietly, End::destroys, End::is_killed}) {
       const pid_t child = ::fork();
@@ -62,10 +63,10 @@ int main() {
       test::require(well, "a child ended with wait status " + std::to_string(status));
     }
     test::exchange_all(*world, 1, 0);
-    test::require_ok(world->send(later, other, later_tag));
+    test::require_ok(world->send(later, Rank{other}, Tag{later_tag}));
     test::require_ok(receive.wait().status);
     test::require(received == std::vector<int>(later.size(), other), "what was received across the forks is wrong");
-    std::printf("rank %d did it\n", world->rank());
+    std::printf("rank %d did it\n", world->rank().value());
     receive = Request();
     world.reset();
   } catch (const std::exception& failure) {

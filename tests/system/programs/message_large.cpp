@@ -92,19 +92,19 @@ int main() {
     const auto bytes = buffer.message();
     if (world.rank() == 0) {
       buffer.fill(1);
-      test::require_ok(world.send(bytes, 1));
+      test::require_ok(world.send(bytes, Rank{1}));
     } else {
       buffer.empty();
-      Request receive = world.start_receive(bytes, 0);
-      const Result result = receive.wait();
+      Request receive = world.start_receive(bytes, Rank{0});
+      const Result<Envelope> result = receive.wait();
       test::require_ok(result.status);
-      test::require(result.envelope.bytes == message_bytes, "another length came");
+      test::require(result.value.bytes == message_bytes, "another length came");
       buffer.check(1);
     }
     world.rank() == 1 ? buffer.fill(2) : buffer.empty();
-    test::require_ok(world.broadcast(bytes, 1));
+    test::require_ok(world.broadcast(bytes, Rank{1}));
     if (world.rank() == 0) buffer.check(2);
-    std::printf("rank %d did it\n", world.rank());
+    std::printf("rank %d did it\n", world.rank().value());
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "%s\n", failure.what());
     return 1;

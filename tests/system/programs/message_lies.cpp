@@ -47,12 +47,12 @@ void announce(Job& job, Communicator& world, std::uint64_t address, bool shared)
     const auto ticket = shared ? *taken : fabric::Tickets::Ticket{5000, 1};
     tell(engine, Kind::message_announced, fabric::Announced{bytes, address, ticket.index, ticket.generation},
          fabric::Lane::request);
-    test::require_ok(world.receive(std::span<int>(), 0, go_tag).status);
+    test::require_ok(world.receive(std::span<int>(), Rank{0}, Tag{go_tag}).status);
     engine.tickets().give_back(taken->index);
   } else {
     std::vector<std::byte> buffer(bytes);
-    expect_bad_address(world.receive(buffer, 1, tag).status, address);
-    test::require_ok(world.send(std::span<const int>(), 1, go_tag));
+    expect_bad_address(world.receive(buffer, Rank{1}, Tag{tag}).status, address);
+    test::require_ok(world.send(std::span<const int>(), Rank{1}, Tag{go_tag}));
   }
 }
 
@@ -60,14 +60,14 @@ void announce(Job& job, Communicator& world, std::uint64_t address, bool shared)
 void grant(Job& job, Communicator& world, std::uint64_t address, std::uint32_t generation) {
   constexpr std::uint64_t bytes = 300'000;
   if (world.rank() == 1) {
-    test::require_ok(world.probe(0, tag).status);
+    test::require_ok(world.probe(Rank{0}, Tag{tag}).status);
     tell(fabric::Engine::of(job.session()), Kind::grant,
          fabric::Grant{0, generation, address, bytes, fabric::Road::direct, 1 << 18}, fabric::Lane::reply);
-    test::require_ok(world.receive(std::span<int>(), 0, go_tag).status);
+    test::require_ok(world.receive(std::span<int>(), Rank{0}, Tag{go_tag}).status);
   } else {
     const std::vector<std::byte> buffer(bytes);
-    expect_bad_address(world.send(buffer, 1, tag), address);
-    test::require_ok(world.send(std::span<const int>(), 1, go_tag));
+    expect_bad_address(world.send(buffer, Rank{1}, Tag{tag}), address);
+    test::require_ok(world.send(std::span<const int>(), Rank{1}, Tag{go_tag}));
   }
 }
 
@@ -84,7 +84,7 @@ int main() {
     }
     test::exchange_all(world, 0, 1);
     test::exchange_all(world, 1, 0);
-    std::printf("rank %d did it\n", world.rank());
+    std::printf("rank %d did it\n", world.rank().value());
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "%s\n", failure.what());
     return 1;

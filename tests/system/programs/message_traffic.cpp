@@ -53,7 +53,7 @@ void storm(Job& job, Communicator& world, std::uint64_t seed) {
     }).detach();
   }
   const test::Plan plan(world.size(), 5 * messages, seed);
-  test::Player(world, plan, seed).play([&job](int rank) { return job.alive(rank); });
+  test::Player(world, plan, seed).play([&job](int rank) { return job.alive(JobRank{rank}); });
   // It may have been killed only now.
   Status status = Status::ok;
   for (std::size_t i = 0; status == Status::ok; ++i) status = test::collective(world, i, i % 3000);
@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
     if (what == "traffic") traffic(world, seed);
     if (what == "threads") threads(world, seed);
     if (what == "storm") storm(job, world, seed);
-    std::printf("rank %d did it\n", world.rank());
+    std::printf("rank %d did it\n", world.rank().value());
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "%s\n", failure.what());
     return 1;

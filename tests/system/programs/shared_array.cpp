@@ -45,22 +45,22 @@ void link_pointers(Job& job) {
   const shared_array<Node*> first(job, 1);
   share::mutex mutex(job);
   for (std::size_t i = 0; i < nodes_a_rank; ++i) {
-    Node& node = nodes[i * ranks + static_cast<std::size_t>(job.rank())];
+    Node& node = nodes[i * ranks + job.rank().index()];
     const auto lock = mutex.lock();
     if (lock.status() != Status::ok) throw std::runtime_error("the mutex could not be locked");
-    node = {first[0], job.rank()};
+    node = {first[0], job.rank().value()};
     first[0] = &node;
   }
   meet(job);
   std::size_t found = 0;
   for (const Node* node = first[0]; node != nullptr; node = node->next) ++found;
-  std::printf("rank %d found %zu\n", job.rank(), found);
+  std::printf("rank %d found %zu\n", job.rank().value(), found);
   meet(job);
 }
 
 void die(Job& job) {
   const shared_array<int> array(job, 100'000);
-  array[static_cast<std::size_t>(job.rank())] = 1;
+  array[job.rank().index()] = 1;
   meet(job);
   if (job.rank() == 1) std::raise(SIGKILL);
   meet(job);
@@ -70,11 +70,11 @@ void lose(Job& job) {
   job.on_death([](const Death&) {});
   ArrayOptions at_rank_1;
   at_rank_1.placement = Placement::by_function;
-  at_rank_1.home = [](std::uint64_t) { return 1; };
+  at_rank_1.home = [](std::uint64_t) { return JobRank{1}; };
   const shared_array<int> array(job, 100'000, at_rank_1);
   if (job.rank() == 1) std::raise(SIGKILL);
   const Status status = share::barrier(job);
-  std::printf("rank %d: barrier %s\n", job.rank(), std::string(to_string(status)).c_str());
+  std::printf("rank %d: barrier %s\n", job.rank().value(), std::string(to_string(status)).c_str());
   std::fflush(stdout);
   if (job.rank() == 0) std::printf("found %d\n", array[50'000]);
   std::fflush(stdout);
@@ -117,7 +117,7 @@ void wait_alone(Job& job) {
 // The parent's is as it was.
 void fork_a_child(Job& job) {
   auto array = std::make_unique<shared_array<int>>(job, 100'000);
-  (*array)[static_cast<std::size_t>(job.rank())] = 1;
+  (*array)[job.rank().index()] = 1;
   const pid_t child = ::fork();
   if (child == 0) {
     array.reset();
@@ -126,7 +126,7 @@ void fork_a_child(Job& job) {
   int status = -1;
   if (::waitpid(child, &status, 0) != child || status != 0) throw std::runtime_error("the child did not end well");
   meet(job);
-  std::printf("rank %d sees %d\n", job.rank(), std::accumulate(array->data(), array->data() + job.size(), 0));
+  std::printf("rank %d sees %d\n", job.rank().value(), std::accumulate(array->data(), array->data() + job.size(), 0));
   meet(job);
 }
 

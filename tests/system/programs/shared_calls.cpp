@@ -85,7 +85,7 @@ class Calls {
   static ArrayOptions at_rank_0() {
     ArrayOptions options;
     options.placement = Placement::by_function;
-    options.home = [](std::uint64_t) { return 0; };
+    options.home = [](std::uint64_t) { return JobRank{0}; };
     return options;
   }
   bool is_in_file(const char* start) const {
@@ -174,17 +174,17 @@ void Calls::send_messages() {  // 17 to 19
   char* const start = absent();
   char* const other = absent();
   if (job_.rank() == 1) {
-    check("send of a message", ranks.send(std::span(start, much), 0) == Status::ok);
+    check("send of a message", ranks.send(std::span(start, much), Rank{0}) == Status::ok);
     check("receive of a message",
-          ranks.receive(std::span(other, much), 0).status == Status::ok && std::memcmp(start, other, much) == 0);
+          ranks.receive(std::span(other, much), Rank{0}).status == Status::ok && std::memcmp(start, other, much) == 0);
   } else if (job_.rank() == 0) {
-    const Status status = ranks.receive(std::span(here), 1).status;
+    const Status status = ranks.receive(std::span(here), Rank{1}).status;
     if (status != Status::ok) throw std::runtime_error("receive: " + std::string(to_string(status)));
     if (std::memcmp(here.data(), start, much) != 0) throw std::runtime_error("what rank 1 sent is not what it has");
-    if (ranks.send(std::span<const char>(here), 1) != Status::ok) throw std::runtime_error("send");
+    if (ranks.send(std::span<const char>(here), Rank{1}) != Status::ok) throw std::runtime_error("send");
   }
   char* const own = &array_[piece * (job_.rank() == 0 ? 17 : 19) + 50];
-  const Status status = ranks.broadcast(std::span(own, much), 0);
+  const Status status = ranks.broadcast(std::span(own, much), Rank{0});
   if (job_.rank() == 1) check("broadcast", status == Status::ok && std::memcmp(own, start, much) == 0);
 }
 

@@ -38,16 +38,16 @@ void receive_in_place(Job& job) {
   constexpr std::size_t part_bytes = 300'000;  // ends within a page
   constexpr char rounds = 20;
   Communicator world(job);
-  const int other = 1 - job.rank();
+  const int other = 1 - job.rank().value();
   for (char round = 1; round <= rounds; ++round) {
     ArrayOptions options;
     options.placement = Placement::cyclic;
     options.cyclic_bytes = 4096;
     const shared_array<char> array(job, 2 * part_bytes, options);
     const std::vector<char> out(part_bytes, round);
-    const std::span<char> own(array.data() + static_cast<std::size_t>(job.rank()) * part_bytes, part_bytes);
-    Request received = world.start_receive(own, other, tag);
-    require(world.send(std::span(out), other, tag), "send");
+    const std::span<char> own(array.data() + job.rank().index() * part_bytes, part_bytes);
+    Request received = world.start_receive(own, Rank{other}, Tag{tag});
+    require(world.send(std::span(out), Rank{other}, Tag{tag}), "send");
     require(received.wait().status, "receive");
     require(share::barrier(job), "barrier");
     require_all({array.data(), array.size()}, round, "round " + std::to_string(round));
@@ -67,25 +67,26 @@ char larger(char one, char other) { return std::max(one, other); }
 std::span<std::byte> bytes_of(std::span<char> values) { return std::as_writable_bytes(values); }
 
 const std::vector<Use> uses{
-    {"send", [](auto& world, auto&, auto shared, auto) { return world.send(std::span<const char>(shared), 1, tag); },
-     [](auto& world, auto&, auto, auto own) { return world.receive(own, 0, tag).status; }},
-    {"receive", [](auto& world, auto&, auto shared, auto) { return world.receive(shared, 1, tag).status; },
-     [](auto& world, auto&, auto, auto own) { return world.send(std::span<const char>(own), 0, tag); }},
-    {"broadcast from", [](auto& world, auto&, auto shared, auto) { return world.broadcast(shared, 0); },
-     [](auto& world, auto&, auto, auto own) { return world.broadcast(own, 0); }},
-    {"broadcast to", [](auto& world, auto&, auto shared, auto) { return world.broadcast(shared, 1); },
-     [](auto& world, auto&, auto, auto own) { return world.broadcast(own, 1); }},
+    {"send",
+     [](auto& world, auto&, auto shared, auto) { return world.send(std::span<const char>(shared), Rank{1}, Tag{tag}); },
+     [](auto& world, auto&, auto, auto own) { return world.receive(own, Rank{0}, Tag{tag}).status; }},
+    {"receive", [](auto& world, auto&, auto shared, auto) { return world.receive(shared, Rank{1}, Tag{tag}).status; },
+     [](auto& world, auto&, auto, auto own) { return world.send(std::span<const char>(own), Rank{0}, Tag{tag}); }},
+    {"broadcast from", [](auto& world, auto&, auto shared, auto) { return world.broadcast(shared, Rank{0}); },
+     [](auto& world, auto&, auto, auto own) { return world.broadcast(own, Rank{0}); }},
+    {"broadcast to", [](auto& world, auto&, auto shared, auto) { return world.broadcast(shared, Rank{1}); },
+     [](auto& world, auto&, auto, auto own) { return world.broadcast(own, Rank{1}); }},
     {"all_reduce", [](auto& world, auto&, auto shared, auto) { return world.all_reduce(shared, larger); },
      [](auto& world, auto&, auto, auto own) { return world.all_reduce(own, larger); }},
     {"push",
      [](auto&, auto& window, auto shared, auto) {
-       const Status pushed = window.push(window.at(1), bytes_of(shared));
+       const Status pushed = window.push(window.at(JobRank{1}), bytes_of(shared));
        return pushed == Status::ok ? window.barrier() : pushed;
      },
      [](auto&, auto& window, auto, auto) { return window.barrier(); }},
     {"pull",
      [](auto&, auto& window, auto shared, auto) {
-       const Status pulled = window.pull(bytes_of(shared), window.at(1));
+       const Status pulled = window.pull(bytes_of(shared), window.at(JobRank{1}));
        return pulled == Status::ok ? window.barrier() : pulled;
      },
      [](auto&, auto& window, auto, auto) { return window.barrier(); }},
@@ -98,7 +99,7 @@ void use_absent_pages(Job& job) {
       const std::string what = use.name + " of " + std::to_string(bytes);
       ArrayOptions at_rank_1;
       at_rank_1.placement = Placement::by_function;
-      at_rank_1.home = [](std::uint64_t) { return 1; };
+      at_rank_1.home = [](std::uint64_t) { return JobRank{1}; };
       const shared_array<char> array(job, bytes, at_rank_1);
       const std::span<char> shared(array.data(), bytes);
       std::vector<char> own(bytes, 7);
@@ -127,7 +128,7 @@ int main(int, char** arguments) {
   try {
     Job job;
     phases.at(arguments[1])(job);
-    std::printf("rank %d: all is right\n", job.rank());
+    std::printf("rank %d: all is right\n", job.rank().value());
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -60,14 +60,14 @@ class Ground {
 
 // The first of two waiters is told of the holder's death, and has the lock; so is nobody after it.
 Status lock_after_death(Communicator& world, Window& window) {
-  const Status status = window.lock(0);
+  const Status status = window.lock(JobRank{0});
   if (status != Status::ok && status != Status::holder_died) return status;
-  if (window.unlock(0) != Status::ok) return Status::invalid;
+  if (window.unlock(JobRank{0}) != Status::ok) return Status::invalid;
   Status of_other = Status::ok;
-  const int other = 2 - world.rank();
-  if (const Status sent = world.send(static_cast<int>(status), other, 1); sent != Status::ok) return sent;
+  const int other = 2 - world.rank().value();
+  if (const Status sent = world.send(static_cast<int>(status), Rank{other}, Tag{1}); sent != Status::ok) return sent;
   int received = 0;
-  if (const Status got = world.receive(received, other, 1).status; got != Status::ok) return got;
+  if (const Status got = world.receive(received, Rank{other}, Tag{1}).status; got != Status::ok) return got;
   of_other = static_cast<Status>(received);
   return (status == Status::ok) == (of_other == Status::ok) ? Status::invalid : Status::holder_died;
 }
@@ -76,24 +76,24 @@ Status lock_after_death(Communicator& world, Window& window) {
 Status survive(const std::string& phase, Job& job, Communicator& world, std::optional<Window>& window, Ground& ground) {
   if (phase == "holding") return lock_after_death(world, *window);
   if (phase == "reading") {
-    const Status status = window->lock(0);  // who read has left nothing half done
-    return status != Status::ok ? status : window->unlock(0);
+    const Status status = window->lock(JobRank{0});  // who read has left nothing half done
+    return status != Status::ok ? status : window->unlock(JobRank{0});
   }
   if (phase == "waiting") {
     if (world.rank() == 0) {
-      while (job.alive(victim)) std::this_thread::yield();
-      return window->unlock(0);
+      while (job.alive(JobRank{victim})) std::this_thread::yield();
+      return window->unlock(JobRank{0});
     }
-    const Status status = window->lock(0);
-    return status != Status::ok ? status : window->unlock(0);
+    const Status status = window->lock(JobRank{0});
+    return status != Status::ok ? status : window->unlock(JobRank{0});
   }
   if (phase == "barrier") return window->barrier();
   if (phase == "notice") return window->wait_notified(0, 1);
   if (phase == "owner") {
     const std::vector<std::byte> bytes(1'000'000, std::byte{1});
     for (;;) {
-      Status status = window->push(window->at(victim), bytes);
-      if (status == Status::ok) status = window->fetch_add(window->at(victim), 1u).status;
+      Status status = window->push(window->at(JobRank{victim}), bytes);
+      if (status == Status::ok) status = window->fetch_add(window->at(JobRank{victim}), 1u).status;
       if (status != Status::ok) return status;
     }
   }
@@ -107,26 +107,26 @@ Status survive(const std::string& phase, Job& job, Communicator& world, std::opt
   }
   if (phase == "pushing" && world.rank() == 0) {
     pid_t pid = 0;
-    if (const Status status = world.receive(pid, victim, 1).status; status != Status::ok) return status;
+    if (const Status status = world.receive(pid, Rank{victim}, Tag{1}).status; status != Status::ok) return status;
     const volatile std::byte* first = ground.bytes().data();  // written by the kernel
     while (*first == std::byte{0}) {
     }
     ::kill(pid, SIGKILL);
     window.reset();  // waits for the push, which nobody will end
     ground.bytes()[0] = std::byte{2};
-    while (job.alive(victim)) std::this_thread::yield();
+    while (job.alive(JobRank{victim})) std::this_thread::yield();
     return *first == std::byte{2} ? Status::peer_gone : Status::invalid;
   }
-  while (job.alive(victim)) std::this_thread::yield();
+  while (job.alive(JobRank{victim})) std::this_thread::yield();
   return Status::peer_gone;
 }
 
 [[noreturn]] void die(const std::string& phase, Communicator& world, Window& window) {
-  if (phase == "waiting") (void)window.lock(0);
+  if (phase == "waiting") (void)window.lock(JobRank{0});
   if (phase == "pushing") {
     const std::vector<std::byte> bytes(long_bytes, std::byte{1});
-    if (world.send(::getpid(), 0, 1) == Status::ok) {
-      for (;;) (void)window.push(window.at(0), bytes);
+    if (world.send(::getpid(), Rank{0}, Tag{1}) == Status::ok) {
+      for (;;) (void)window.push(window.at(JobRank{0}), bytes);
     }
   }
   wait_for_death();
@@ -134,13 +134,13 @@ Status survive(const std::string& phase, Job& job, Communicator& world, std::opt
 
 Status go_on(Job& job, int rank) {
   try {
-    Window window(job, Group({0, 2}), 4096);
+    Window window(job, Group({JobRank{0}, JobRank{2}}), 4096);
     const int other = 2 - rank;
     for (std::uint64_t i = 1; i <= 2000; ++i) {
-      Status status = window.push_notified(window.at(other), std::as_bytes(std::span(&i, 1)), 0);
+      Status status = window.push_notified(window.at(JobRank{other}), std::as_bytes(std::span(&i, 1)), 0);
       if (status == Status::ok) status = window.wait_notified(0, i);
-      if (status == Status::ok) status = window.lock(0);
-      if (status == Status::ok) status = window.unlock(0);
+      if (status == Status::ok) status = window.lock(JobRank{0});
+      if (status == Status::ok) status = window.unlock(JobRank{0});
       if (status != Status::ok) return status;
     }
     return window.barrier();
@@ -157,7 +157,7 @@ int main(int argc, char** argv) {
   Job job;
   Communicator world(job);
   if (argc > 2) job.on_death([](const Death&) {});
-  std::printf("%d is %d\n", world.rank(), ::getpid());
+  std::printf("%d is %d\n", world.rank().value(), ::getpid());
   const bool own = phase == "owner" || phase == "pushing";
   Ground ground(long_bytes);
   std::optional<Window> window;
@@ -170,18 +170,18 @@ int main(int argc, char** argv) {
     if (status != Status::ok) std::exit(1);
   };
   // On several hosts no connection is half made when rank 1 dies: UCX 1.13 would end the others.
-  for (int rank = 0; rank < world.size(); ++rank) check(window->fetch_add(window->at(rank), 0u).status);
-  if (phase == "holding" && world.rank() == victim) check(window->lock(0));
-  if (phase == "reading" && world.rank() == victim) check(window->lock(0, 0, LockMode::shared));
-  if (phase == "waiting" && world.rank() == 0) check(window->lock(0));
+  for (int rank = 0; rank < world.size(); ++rank) check(window->fetch_add(window->at(JobRank{rank}), 0u).status);
+  if (phase == "holding" && world.rank() == victim) check(window->lock(JobRank{0}));
+  if (phase == "reading" && world.rank() == victim) check(window->lock(JobRank{0}, 0, LockMode::shared));
+  if (phase == "waiting" && world.rank() == 0) check(window->lock(JobRank{0}));
   check(world.barrier());
-  say(world.rank(), "is ready");
+  say(world.rank().value(), "is ready");
   if (world.rank() == victim) die(phase, world, *window);
 
-  say(world.rank(), "saw " + std::string(to_string(survive(phase, job, world, window, ground))));
-  if (const Status status = go_on(job, world.rank()); status != Status::ok) {
-    say(world.rank(), "could not go on: " + std::string(explain(status)));
+  say(world.rank().value(), "saw " + std::string(to_string(survive(phase, job, world, window, ground))));
+  if (const Status status = go_on(job, world.rank().value()); status != Status::ok) {
+    say(world.rank().value(), "could not go on: " + std::string(explain(status)));
     return 1;
   }
-  say(world.rank(), "went on");
+  say(world.rank().value(), "went on");
 }

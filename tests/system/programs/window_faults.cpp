@@ -75,7 +75,7 @@ class Ground {
 void expect_page(Window& window, int rank, std::size_t number, Status reading, Status writing) {
   const std::string where = "page " + std::to_string(number) + ": ";
   for (const auto& [offset, bytes] : {std::pair<std::size_t, std::size_t>{0, 8}, {page - 1, 1}, {8, 4000}, {0, page}}) {
-    const GlobalAddress at = window.at(rank, number * page + offset);
+    const GlobalAddress at = window.at(JobRank{rank}, number * page + offset);
     std::vector<std::byte> local(bytes, std::byte{1});
     std::vector<std::byte> twin(bytes, std::byte{2});
     const std::array regions{Region{0, 1}, Region{bytes - 1, 1}, Region{bytes / 2, 0}};
@@ -88,7 +88,7 @@ void expect_page(Window& window, int rank, std::size_t number, Status reading, S
     require_status(window.pull_with_twin(local, twin, at), reading, where + "pull_with_twin");
     require_status(window.pull_regions(local, at, regions), reading, where + "pull_regions");
   }
-  const GlobalAddress word = window.at(rank, number * page + 64);
+  const GlobalAddress word = window.at(JobRank{rank}, number * page + 64);
   require_status(window.fetch_add(word, 1u).status, writing, where + "fetch_add");
   require_status(window.compare_and_swap(word + 8, std::uint64_t{5}, std::uint64_t{6}).status, writing, where + "swap");
 }
@@ -112,17 +112,17 @@ void pages(Job& job) {
     }
     // Long ones that begin in good pages.
     std::vector<std::byte> local(count * page, std::byte{1});
-    require_status(window.push(window.at(0), local), Status::bad_address, "a push of all");
-    require_status(window.pull(local, window.at(0)), Status::bad_address, "a pull of all");
+    require_status(window.push(window.at(JobRank{0}), local), Status::bad_address, "a push of all");
+    require_status(window.pull(local, window.at(JobRank{0})), Status::bad_address, "a pull of all");
     for (const std::size_t good : {0, 2, 4, 6}) expect_page(window, 0, good, Status::ok, Status::ok);
     // This side's memory.
     const Ground here(2 * page);
     here.protect(1, PROT_NONE);
-    require_status(window.push(window.at(0), here.bytes().first(page)), Status::ok, "a push");
+    require_status(window.push(window.at(JobRank{0}), here.bytes().first(page)), Status::ok, "a push");
     for (const std::size_t bytes : {std::size_t{1}, std::size_t{24}, std::size_t{25}, page}) {
       const auto bad = here.bytes().subspan(page, bytes);
-      require_status(window.push(window.at(0), bad), Status::bad_address, "a push of what cannot be read");
-      require_status(window.pull(bad, window.at(0)), Status::bad_address, "a pull to what cannot be written");
+      require_status(window.push(window.at(JobRank{0}), bad), Status::bad_address, "a push of what cannot be read");
+      require_status(window.pull(bad, window.at(JobRank{0})), Status::bad_address, "a pull to what cannot be written");
     }
   }
   require_ok(window.barrier());
@@ -162,10 +162,10 @@ void rights(Job& job) {
     for (const std::size_t bytes : {std::size_t{100}, 3 * page + 1, std::size_t{5} << 20}) {
       WindowOptions options;
       options.rights = Rights::all;
-      if (job.rank() == 0) options.rights_of = {{1, given}};
+      if (job.rank() == 0) options.rights_of = {{JobRank{1}, given}};
       Window window(job, bytes, options);
       if (job.rank() == 1) {
-        volatile std::byte* const there = window.direct(window.at(0), bytes);
+        volatile std::byte* const there = window.direct(window.at(JobRank{0}), bytes);
         require((there == nullptr) == (given == Rights::none), "direct() of a part with some rights");
         const bool writable = includes(given, Rights::write) || includes(given, Rights::atomic);
         if (there != nullptr) {
@@ -180,7 +180,7 @@ void rights(Job& job) {
       window.local()[0] = std::byte{5};
       require_ok(window.barrier());
       if (job.rank() == 2) {
-        std::byte* const there = window.direct(window.at(0), bytes);
+        std::byte* const there = window.direct(window.at(JobRank{0}), bytes);
         require(there != nullptr && *there == std::byte{5}, "direct() of a part with all rights");
         there[bytes - 1] = std::byte{3};
       }
@@ -203,24 +203,24 @@ void computing(Job& job) {
     while (std::atomic_ref(*const_cast<std::uint32_t*>(count)).load() != 2) {
     }
   } else {
-    const auto number = static_cast<std::uint64_t>(job.rank());
+    const auto number = static_cast<std::uint64_t>(job.rank().value());
     for (Window* const window : {&own, &ours}) {
       for (std::size_t turn = 0; turn < 50; ++turn) {
         const std::size_t bytes = turn % 2 == 0 ? 100 * turn : 300'000;
-        const GlobalAddress at = window->at(0, number * 400'000 - 400'000 + 64);
+        const GlobalAddress at = window->at(JobRank{0}, number * 400'000 - 400'000 + 64);
         const auto sent = test::pattern(bytes, turn + number);
         std::vector<std::byte> got(bytes);
         require_ok(window->push(at, sent));
         require_ok(window->pull(got, at));
         require(got == sent, "what was pulled is not what was pushed");
-        require_ok(window->fetch_add(window->at(0), std::uint64_t{1}).status);
+        require_ok(window->fetch_add(window->at(JobRank{0}), std::uint64_t{1}).status);
       }
     }
-    require_ok(done.fetch_add(done.at(0), 1u).status);
+    require_ok(done.fetch_add(done.at(JobRank{0}), 1u).status);
   }
   require_ok(done.barrier());
   for (Window* const window : {&own, &ours}) {
-    require(window->fetch_add(window->at(0), std::uint64_t{0}).before == 100, "atomic operations were lost");
+    require(window->fetch_add(window->at(JobRank{0}), std::uint64_t{0}).value == 100, "atomic operations were lost");
   }
   require_ok(done.barrier());
 }
@@ -371,9 +371,9 @@ void forks(std::unique_ptr<Job> job) {
       require_ok(window->barrier());
       if (!owner) {
         const auto sent = std::array{std::byte{9}, std::byte{8}};
-        require_ok(window->push(window->at(0), sent));
-        require_ok(window->fetch_add(window->at(0, 8), 1u).status);
-        require_ok(ours->push(ours->at(0), sent));
+        require_ok(window->push(window->at(JobRank{0}), sent));
+        require_ok(window->fetch_add(window->at(JobRank{0}, 8), 1u).status);
+        require_ok(ours->push(ours->at(JobRank{0}), sent));
       }
       require_ok(window->barrier());
       if (owner) {
@@ -409,13 +409,13 @@ void memory(Job& job) {
       Window alone = Window::alone(job, bytes);
       std::ranges::fill(alone.local(), std::byte{1});
       WindowOptions wrong;
-      if (job.rank() == turn % job.size()) wrong.rights_of = {{99, Rights::all}};
+      if (job.rank() == turn % job.size()) wrong.rights_of = {{JobRank{99}, Rights::all}};
       try {
         const Window never(job, bytes, wrong);
       } catch (const SetupError&) {
       }
       GlobalAddress others = alone.at(job.rank());
-      require_ok(world.broadcast(others, 0));
+      require_ok(world.broadcast(others, Rank{0}));
       if (job.rank() != 0) {
         Window reached = Window::reach(job, others);
         require_ok(reached.push(others, std::as_bytes(std::span(&turn, 1))));
@@ -440,7 +440,7 @@ int main(int argc, char** argv) {
   }
   try {
     auto job = std::make_unique<Job>();
-    const int rank = job->rank();
+    const int rank = job->rank().value();
     if (test == "pages") pages(*job);
     if (test == "rights") rights(*job);
     if (test == "computing") computing(*job);
