@@ -41,7 +41,7 @@ struct GlobalAddress {
   friend constexpr GlobalAddress operator-(GlobalAddress address, std::uint64_t bytes) noexcept {
     return address -= bytes;
   }
-  /// By window, rank and offset.
+  /// Compares by window, rank and offset.
   friend constexpr auto operator<=>(const GlobalAddress&, const GlobalAddress&) = default;
 };
 static_assert(sizeof(GlobalAddress) == 16 && std::is_trivially_copyable_v<GlobalAddress>);

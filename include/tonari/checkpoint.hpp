@@ -15,25 +15,25 @@
 //     ...
 //   }
 //
-// File:    one for all ranks, in a file system that all their hosts share. It has what the arrays contain, and nothing
-//          else: no guarded data, mutex, flag or counter, and nothing of a rank's own. Whoever loads it has the same
-//          byte order and the same types.
-// Threads: none of a rank uses shared memory during these calls. They are collective, with the same arguments.
-// Errors:  SetupError in all ranks, with the file, the cause and the remedy; the job may go on. Where a rank has died,
+// File:    one for all ranks, in a file system that all their hosts share. It holds the contents of the arrays and
+//          nothing else: no guarded data, mutex, flag or counter, and no private memory. The loading program has the
+//          same byte order and the same types.
+// Threads: no thread uses shared memory during these calls. They are collective, with the same arguments.
+// Errors:  SetupError in all ranks, with the file, the cause and the remedy; the job may go on. After a rank has died,
 //          all further calls throw.
 namespace tonari::share {
 
-/// Collective. Meets as barrier() does, and writes all shared arrays that there are, all ranks at once, with checksums.
-/// `step` is the program's own, for load(). The file replaces what was at `path` only when all of it is on the disk:
-/// whatever happens before, a crash at any moment or a full disk, leaves the previous one. What a crash leaves beside
-/// it (`path`.tmp-...), the next save() there removes.
+/// Collective. Synchronises as barrier() does, and writes all shared arrays that exist, all ranks at the same time,
+/// with checksums. `step` is a number of the program, for load(). The file replaces the file at `path` only when all of
+/// it is on the disk: after a crash at any moment, or with a full disk, the previous file is still there. The next
+/// save() removes a temporary file (`path`.tmp-...) that a crash left.
 void save(Job& job, const std::string& path, std::uint64_t step = 0);
 
-/// Collective. Fills the shared arrays that there are with what was saved, and meets as barrier() does. Answers the
-/// step; or nothing, if there is no such file. The program must have made the arrays as it had when they were saved: as
-/// many, in the same order, of the same sizes; the number of ranks, where they are and the arrays' options may differ.
-/// The whole file is checked first: what is torn, cut short or of other arrays is refused, and the arrays are as they
-/// were. Only where the file can be read no longer after that are they undefined.
+/// Collective. Fills the shared arrays that exist with the saved contents, and synchronises as barrier() does. Returns
+/// the step; or nothing, if there is no such file. The program must have created the same number of arrays, in the same
+/// order and of the same sizes, as when they were saved; the ranks, their hosts and the arrays' options may differ. The
+/// whole file is checked first: a file that is damaged, cut short or of other arrays is refused, and the arrays stay as
+/// they were. They are undefined only if the file becomes unreadable after that check.
 [[nodiscard]] std::optional<std::uint64_t> load(Job& job, const std::string& path);
 
 }  // namespace tonari::share

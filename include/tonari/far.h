@@ -1,10 +1,10 @@
 #ifndef TONARI_FAR_H
 #define TONARI_FAR_H
 
-/* Far memory by its name, for programs in C and others. docs/guide/far-memory.md says what it is.
+/* Far memory by name, for programs in C and other languages. docs/guide/far-memory.md explains far memory.
  *
- * Under `tonari far` these take from the arena whose pages may be with a server; anywhere else they are malloc and
- * free, and hints do nothing, so that a program may always call them. Any thread may. */
+ * Under `tonari far` these functions allocate from the arena whose pages may be stored on a server. Without it they are
+ * malloc and free, and hints do nothing, so that a program may always call them. Threads: any. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,43 +13,43 @@
 extern "C" {
 #endif
 
-/* What a program is about to do with a range. */
+/* How a program is going to use a range. */
 enum tonari_far_hint {
-  TONARI_FAR_DISCARD = 0,    /* its bytes may be forgotten: zeros from now on; whole pages of 4096 bytes only */
-  TONARI_FAR_WILL_NEED = 3,  /* it is used soon: bring it */
-  TONARI_FAR_DONE_WITH = 4,  /* it is not used soon: take it away first */
-  TONARI_FAR_SEQUENTIAL = 5, /* from now on it is gone through from one end to the other */
-  TONARI_FAR_RANDOM = 6      /* from now on it is read here and there: bring single pages */
+  TONARI_FAR_DISCARD = 0,    /* its contents may be dropped: zeros from now on; whole pages of 4096 bytes only */
+  TONARI_FAR_WILL_NEED = 3,  /* it is used soon: fetch it */
+  TONARI_FAR_DONE_WITH = 4,  /* it is not used soon: evict it first */
+  TONARI_FAR_SEQUENTIAL = 5, /* from now on it is read from one end to the other */
+  TONARI_FAR_RANDOM = 6      /* from now on it is read at random: fetch single pages */
 };
 
-/* Far memory of `bytes`, however few: whole pages. Where there is none, what malloc gives. Null: no memory. To be given
- * back to tonari_far_free or free. */
+/* Allocates far memory of any size, in whole pages; without far memory, calls malloc. Returns null if there is no memory.
+ * Free the result with tonari_far_free or free. */
 void* tonari_far_malloc(size_t bytes);
 void tonari_far_free(void* start);
 
-/* 0; or EINVAL: no such hint, or a discard of what is not whole pages; ENOMEM: some of the range is no far memory, for
- * which nothing was done. */
+/* Returns 0; EINVAL: no such hint, or a discard of a range that is not whole pages; ENOMEM: a part of the range is not far
+ * memory, and nothing was done for that part. */
 int tonari_far_advise(void* start, size_t bytes, int hint);
 
-/* 1 in a program that has far memory. */
+/* Returns 1 in a program that has far memory, else 0. */
 int tonari_far_available(void);
 
-/* What far memory has done for this process so far. */
+/* Counters of far memory for this process. */
 struct tonari_far_statistics {
   uint64_t in_use_bytes;      /* allocated */
-  uint64_t local_bytes;       /* in this host's memory for the process: in place or in buffers */
-  uint64_t limit_bytes;       /* that those may be, now */
-  uint64_t faults;            /* touches of what was not in place */
-  uint64_t fault_ns;          /* that answering them took, all together */
-  uint64_t blocks_read_ahead; /* of 2 MiB */
-  uint64_t read_ahead_hits;   /* of these, those that were touched then */
-  uint64_t bytes_in;          /* from servers */
-  uint64_t bytes_out;         /* to servers */
+  uint64_t local_bytes;       /* in memory of this host: in place or in buffers */
+  uint64_t limit_bytes;       /* the present limit of local_bytes */
+  uint64_t faults;            /* touches of pages that were not in place */
+  uint64_t fault_ns;          /* total time to serve the faults */
+  uint64_t blocks_read_ahead; /* blocks of 2 MiB */
+  uint64_t read_ahead_hits;   /* the number of these that were touched later */
+  uint64_t bytes_in;          /* received from servers */
+  uint64_t bytes_out;         /* sent to servers */
 };
 
-/* Writes the first `bytes` of them, which is sizeof(struct tonari_far_statistics): a program may be older than what it
- * runs under, or newer, whose rest is 0 then. All are 0 where there is no far memory. Takes as long as a fault. 0; or
- * EINVAL: `into` is null. */
+/* Writes the counters to `into`. `bytes` is sizeof(struct tonari_far_statistics): the program may be older than the runtime,
+ * or newer, and then the rest is 0. All counters are 0 without far memory. Takes as long as a fault. Returns 0; EINVAL:
+ * `into` is null. */
 int tonari_far_get_statistics(struct tonari_far_statistics* into, size_t bytes);
 
 #ifdef __cplusplus

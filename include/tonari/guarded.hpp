@@ -12,33 +12,35 @@
 
 namespace tonari {
 
-/// What becomes of readers' copies when somebody writes.
+/// The fate of readers' copies when a rank writes.
 enum class OnWrite : std::uint8_t {
-  invalidate,  ///< Whoever reads again asks for the newest data.
-  update,      ///< The newest data are sent to all who had a copy, when the writer unlocks.
+  invalidate,  ///< A rank that reads again asks for the newest data.
+  update,      ///< When the writer unlocks, the newest data is sent to all ranks that had a copy.
 };
 
-/// Who moves the data: the two kinds of update of the Fagus paper (Araki et al., 5.2). What is put goes straight into
-/// place where the network is RDMA, from TONARI_PUT_BYTES on; else in messages.
+/// The rank that moves the data: the two kinds of update of the Fagus paper (Araki et al., 5.2). With RDMA, data of
+/// TONARI_PUT_BYTES or more is put directly into place; otherwise it travels in messages.
 enum class Mover : std::uint8_t {
-  owner_puts,  ///< (a) The owner, unasked: ownership, leave to read and updates bring the data along.
-  asker_asks,  ///< (b) Ownership and leave to read come alone; who then needs the data asks, and their holder puts
-               ///< them.
-  asker_gets,  ///< (b) The same, but who needs the data reads them from their holder's memory: by RDMA where there is.
+  owner_puts,  ///< (a) The owner, unasked: ownership, permission to read and updates bring the data along.
+  asker_asks,  ///< (b) Ownership and permission to read travel alone. A rank that then needs the data asks for it, and
+               ///< the rank that has it puts it.
+  asker_gets,  ///< (b) The same, but the rank that needs the data reads it from the other's memory, by RDMA if
+               ///< possible.
 };
 
 /// The same in all ranks.
 struct GuardedOptions {
   OnWrite on_write = OnWrite::invalidate;
   Mover mover = Mover::owner_puts;
-  JobRank home{};  ///< The rank that owns it first, and that requests go through.
+  JobRank home{};  ///< The rank that owns the data first, and that requests go through.
 };
 
 namespace share {
 class Guarded;
 }
 
-/// Bytes bound to a synchronisation variable: the part that guarded<T> and guarded_span<T> share. docs/modules/guarded.md.
+/// Bytes bound to a synchronisation variable: the part that guarded<T> and guarded_span<T> share.
+/// docs/modules/guarded.md.
 ///
 /// Any number of threads of any ranks read together, or one thread writes. The writer owns the newest data. Ownership
 /// stays with its rank until another rank wants to write; then it moves, with the data, in one message. Locking again
@@ -56,8 +58,7 @@ class Guarded;
 /// Misuse:   builds with assertions end the program, with a line that names the mistake: data used without the lock,
 ///           freeing data while it is locked, using a moved-from object.
 /// Threads:  any, except during construction and destruction. A lock belongs to the rank: any of its threads may
-/// release
-///           it. A thread must not lock data that it has locked already, not even to read.
+///           release it. A thread must not lock data that it has locked already, not even to read.
 class GuardedBytes {
  public:
   GuardedBytes(GuardedBytes&&) noexcept;
@@ -66,12 +67,13 @@ class GuardedBytes {
 
   // Hints: explicit control of the copies, as in cc-COMA. They change no result. On one host they do nothing.
 
-  /// Begins to get a copy, so that a read() soon will not have to wait.
+  /// Starts to get a copy, so that a read() soon need not wait.
   void prefetch() noexcept;
-  /// At the owner, or a writer: the ranks whose copies its writes have ended are sent the data, now or when it unlocks.
-  /// At any other rank: gets the newest copy before it returns, if it has not got it. Answers ok or peer_gone.
+  /// On the owner, or while holding the write lock: sends the data to every rank whose copy its writes invalidated; at
+  /// unlock if the lock is held, otherwise now. On any other rank: gets the newest copy before it returns, unless this
+  /// rank has it. Returns ok; peer_gone.
   Status update_now() noexcept;
-  /// This rank will not read for a while: writers need not tell it any more. It keeps what it owns or has locked.
+  /// This rank will not read for a while: writers need not notify it any more. Data that it owns or has locked stays.
   void drop() noexcept;
 
  protected:
@@ -201,8 +203,8 @@ class guarded : public GuardedBytes {
   GuardedAccess<T> write() noexcept { return GuardedAccess<T>::lock(*this, 1); }
   /// Waits for the lock to read.
   GuardedAccess<const T> read() noexcept { return GuardedAccess<const T>::lock(*this, 1); }
-  /// As write() and read(), but with status again where they would wait for another thread to unlock. Replies of other
-  /// ranks are waited for, for a moment. A failed try has asked for ownership, so that a later one succeeds.
+  /// The same as write() and read(), but with status again where they would wait for another thread to unlock. Replies
+  /// of other ranks are waited for, for a moment. A failed try has asked for ownership, so that a later one succeeds.
   GuardedAccess<T> try_write() noexcept { return GuardedAccess<T>::try_lock(*this, 1); }
   GuardedAccess<const T> try_read() noexcept { return GuardedAccess<const T>::try_lock(*this, 1); }
 };

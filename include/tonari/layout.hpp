@@ -6,7 +6,7 @@
 #include <span>
 #include <type_traits>
 
-// Data that lies in several places of memory and travels as one message: a column of a matrix, selected elements of an
+// Data in several places of memory that travels as one message: a column of a matrix, selected elements of an
 // array.
 //
 // A layout says where elements are and in which order they are sent; it owns nothing. Only the bytes count on the way:
@@ -40,7 +40,7 @@ template <std::ranges::contiguous_range Range>
 requires std::ranges::borrowed_range<Range> Strided(Range&&, std::size_t, std::size_t, std::size_t)
 ->Strided<std::remove_reference_t<std::ranges::range_reference_t<Range>>>;
 
-/// Elements that lie side by side.
+/// Neighbouring elements.
 struct Block {
   std::size_t offset;    ///< Index of the first element.
   std::size_t elements;  ///< Number of elements.

@@ -10,12 +10,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace tonari {
 
@@ -61,10 +65,10 @@ class [[nodiscard]] Message {
   [[nodiscard]] Status status() const noexcept { return result_.status; }
   [[nodiscard]] const Envelope& envelope() const noexcept { return result_.value; }
 
-  /// As Communicator::receive_bytes and its started form.
+  /// The same as Communicator::receive_bytes and its started form.
   Result<Envelope> receive_bytes(std::span<std::byte> buffer) noexcept { return start_receive_bytes(buffer).wait(); }
   Request start_receive_bytes(std::span<std::byte> buffer) noexcept;
-  /// As Communicator::receive and its started form.
+  /// The same as Communicator::receive and its started form.
   template <class T>
   Result<Envelope> receive(T&& values) noexcept {
     return start_receive(std::forward<T>(values)).wait();
@@ -90,6 +94,20 @@ class [[nodiscard]] Message {
   Result<Envelope> result_;
 };
 
+/// The elements of several ranks, in the order of ranks, of which each may have any number.
+template <class T>
+struct Gathered {
+  std::vector<T> values;
+  std::vector<std::size_t> counts;  ///< By rank: number of elements. Empty where there is no result.
+
+  /// The elements of one rank. Costs a pass over the counts before it.
+  [[nodiscard]] std::span<const T> of(Rank rank) const noexcept {
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < rank.index(); ++i) first += counts[i];
+    return std::span(values).subspan(first, counts[rank.index()]);
+  }
+};
+
 class Communicator;
 
 /// A send or receive with its arguments, to be started many times.
@@ -101,7 +119,7 @@ class [[nodiscard]] PersistentRequest {
  public:
   /// Starts it once more. Returns false, and starts nothing, while the previous operation is incomplete.
   [[nodiscard]] bool start() noexcept;
-  /// As Request, for the last time it was started; ok if it never was.
+  /// The same as of a Request, for the last time it was started; ok if it never was.
   Result<Envelope> wait() noexcept { return request_.wait(); }
   [[nodiscard]] std::optional<Result<Envelope>> test() noexcept { return request_.test(); }
   [[nodiscard]] bool complete() const noexcept { return request_.complete(); }
@@ -121,7 +139,7 @@ class [[nodiscard]] PersistentRequest {
   Request request_;
 };
 
-/// A group of ranks that exchange messages separately from those of every other communicator.
+/// A group of ranks that exchange messages separately from every other communicator.
 ///
 /// Buffers:  a value or a contiguous range: see Transferable. Point-to-point calls also take layouts: see layout.hpp.
 ///           Started operations refuse temporaries, as receives do; a span of a variable is accepted.
@@ -226,6 +244,28 @@ class Communicator {
     }
   }
 
+  /// Receives a message of any length: finds it by a matched probe, allocates room, and returns the values. T is a
+  /// value, or a container that can be resized: world.receive<std::vector<double>>(Rank{1}). Threads that receive at
+  /// the same time do not take each other's messages. Returns, beside the statuses of receive():
+  ///   invalid    the length of the message is no multiple of the element's, or not that of the value; the message is
+  ///              lost.
+  ///   no_memory  the system refused memory; the message is lost.
+  template <class T>
+  Result<T> receive(Rank source = Rank::any, Tag tag = Tag::any) noexcept;
+
+  /// Sends `sent` to `destination` and receives into `received` from `source`, both at once, so that ranks on a ring or
+  /// a grid do not wait for each other (MPI_Sendrecv). Returns the envelope of the received message, and the first
+  /// failure of the two.
+  template <class T, class U>
+  Result<Envelope> send_receive(const T& sent, Rank destination, U&& received, Rank source, Tag tag = Tag{}) noexcept {
+    Request coming = start_receive(std::forward<U>(received), source, tag);
+    const Status status = send(sent, destination, tag);
+    if (status != Status::ok && coming.cancel()) return {status, {}};
+    Result<Envelope> result = coming.wait();
+    if (status != Status::ok) result.status = status;
+    return result;
+  }
+
   /// The same for bytes.
   Status send_bytes(std::span<const std::byte> bytes, Rank destination, Tag tag,
                     SendMode mode = SendMode::standard) noexcept;
@@ -238,13 +278,13 @@ class Communicator {
   Result<Envelope> probe(Rank source, Tag tag) noexcept;
   /// Makes progress once. Returns the header of the oldest message that matches, if there is one.
   [[nodiscard]] std::optional<Envelope> probe_now(Rank source, Tag tag) noexcept;
-  /// As probe(), and removes the message from the queue: it can only be received through the returned object.
+  /// The same as probe(), and removes the message from the queue: it can only be received through the returned object.
   Message matched_probe(Rank source, Tag tag) noexcept;
-  /// As probe_now(), and removes the message from the queue. Returns nothing also if memory is short.
+  /// The same as probe_now(), and removes the message from the queue. Returns nothing also if memory is short.
   [[nodiscard]] std::optional<Message> matched_probe_now(Rank source, Tag tag) noexcept;
 
   // Collectives. Every rank of the communicator calls them, in the same order. Counts are in elements. The parts of
-  // several ranks lie one after another in the order of ranks, without gaps. No two buffers of a call may overlap.
+  // several ranks follow each other in the order of ranks, without gaps. No two buffers of a call may overlap.
   // Counts and sizes that do not fit each other return invalid.
 
   /// Returns when every rank has called it.
@@ -274,7 +314,7 @@ class Communicator {
   }
   Status gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all, Rank root) noexcept;
   Request start_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all, Rank root) noexcept;
-  /// As gather, with counts[i] elements from rank i. Only the root's `all` and `counts` are used.
+  /// The same as gather, with counts[i] elements from rank i. Only the root's `all` and `counts` are used.
   template <class T, class All>
   Status gather_v(const T& mine, All&& all, std::span<const std::size_t> counts, Rank root) noexcept {
     return start_gather_v(mine, std::forward<All>(all), counts, root).wait().status;
@@ -294,7 +334,7 @@ class Communicator {
   Request start_scatter(All&& all, T&& mine, Rank root) noexcept {
     return start_scatter_bytes(detail::start_sent_bytes<All>(all), detail::received_bytes<T>(mine), root);
   }
-  /// As scatter, with counts[i] elements for rank i. Only the root's `all` and `counts` are used.
+  /// The same as scatter, with counts[i] elements for rank i. Only the root's `all` and `counts` are used.
   template <class All, class T>
   Status scatter_v(const All& all, std::span<const std::size_t> counts, T&& mine, Rank root) noexcept {
     return start_scatter_v(all, counts, std::forward<T>(mine), root).wait().status;
@@ -314,7 +354,7 @@ class Communicator {
   Request start_all_gather(T&& mine, All&& all) noexcept {
     return start_all_gather_bytes(detail::start_sent_bytes<T>(mine), detail::received_bytes<All>(all));
   }
-  /// As all_gather, with counts[i] elements from rank i. All ranks pass the same counts.
+  /// The same as all_gather, with counts[i] elements from rank i. All ranks pass the same counts.
   template <class T, class All>
   Status all_gather_v(const T& mine, All&& all, std::span<const std::size_t> counts) noexcept {
     return start_all_gather_v(mine, std::forward<All>(all), counts).wait().status;
@@ -336,7 +376,7 @@ class Communicator {
     return start_all_to_all_bytes(detail::start_sent_bytes<T>(sent), detail::received_bytes<U>(received),
                                   sizeof(detail::Element<T>));
   }
-  /// As all_to_all, with sent_counts[i] elements for rank i and received_counts[i] from it.
+  /// The same as all_to_all, with sent_counts[i] elements for rank i and received_counts[i] from it.
   template <class T, class U>
   Status all_to_all_v(const T& sent, std::span<const std::size_t> sent_counts, U&& received,
                       std::span<const std::size_t> received_counts) noexcept {
@@ -383,7 +423,7 @@ class Communicator {
     return start_all_reduce(std::forward<T>(values), plus);
   }
 
-  /// values[i] becomes the combination of those of ranks 0 to rank().
+  /// values[i] becomes the combination of values[i] of ranks 0 to rank().
   template <class T, class Operation = std::plus<>>
   Status scan(T&& values, const Operation& operation = {}) noexcept {
     return start_scan(std::forward<T>(values), operation).wait().status;
@@ -395,7 +435,7 @@ class Communicator {
   template <class T, class Operation>
   Request start_scan(T&& values, const Operation&& operation) = delete;
 
-  /// values[i] becomes the combination of those of ranks 0 to rank() - 1. Rank 0's values stay as they are.
+  /// values[i] becomes the combination of values[i] of ranks 0 to rank() - 1. Rank 0's values stay as they are.
   template <class T, class Operation = std::plus<>>
   Status exclusive_scan(T&& values, const Operation& operation = {}) noexcept {
     return start_exclusive_scan(std::forward<T>(values), operation).wait().status;
@@ -406,6 +446,47 @@ class Communicator {
   }
   template <class T, class Operation>
   Request start_exclusive_scan(T&& values, const Operation&& operation) = delete;
+
+  // Collectives that return their result, for check(): const long sum = check(world.all_reduce_value(mine)). Values are
+  // single values or arrays of a size known to the compiler. The result is meaningful if the status is ok.
+
+  /// The root's `value`, on every rank.
+  template <class T>
+  Result<T> broadcast_value(T value, Rank root) noexcept {
+    const Status status = broadcast(value, root);
+    return {status, std::move(value)};
+  }
+  /// The combination of all ranks' values, on every rank.
+  template <class T, class Operation = std::plus<>>
+  Result<T> all_reduce_value(T value, const Operation& operation = {}) noexcept {
+    const Status status = all_reduce(value, operation);
+    return {status, std::move(value)};
+  }
+  /// The combination of all ranks' values, on the root. The other ranks get their own value back.
+  template <class T, class Operation = std::plus<>>
+  Result<T> reduce_value(T value, Rank root, const Operation& operation = {}) noexcept {
+    const Status status = reduce(value, root, operation);
+    return {status, std::move(value)};
+  }
+  /// The combination of the values of ranks 0 to rank().
+  template <class T, class Operation = std::plus<>>
+  Result<T> scan_value(T value, const Operation& operation = {}) noexcept {
+    const Status status = scan(value, operation);
+    return {status, std::move(value)};
+  }
+  /// The combination of the values of ranks 0 to rank() - 1. Rank 0 gets its own value back.
+  template <class T, class Operation = std::plus<>>
+  Result<T> exclusive_scan_value(T value, const Operation& operation = {}) noexcept {
+    const Status status = exclusive_scan(value, operation);
+    return {status, std::move(value)};
+  }
+  /// All ranks' elements, of which each rank may have any number, on the root; nothing on the other ranks. The counts
+  /// are gathered first. Throws std::bad_alloc.
+  template <class T>
+  Result<Gathered<detail::Element<T>>> gather_values(const T& mine, Rank root);
+  /// The same, with the result on every rank.
+  template <class T>
+  Result<Gathered<detail::Element<T>>> all_gather_values(const T& mine);
 
   /// A communicator of the same ranks. Collective.
   [[nodiscard]] Communicator duplicate();
@@ -456,6 +537,61 @@ class Communicator {
 
   std::shared_ptr<message::Context> context_;
 };
+
+namespace detail {
+template <class T>
+concept Resizable = std::ranges::contiguous_range<T> && requires(T& values, std::size_t count) {
+  values.resize(count);
+};
+}  // namespace detail
+
+template <class T>
+Result<T> Communicator::receive(Rank source, Tag tag) noexcept {
+  static_assert(
+      Transferable<T> && (detail::Resizable<T> || detail::Plain<T>),
+      "receive<T>() returns a trivially copyable value, or a container that can be resized, such as a vector");
+  Message message = matched_probe(source, tag);
+  if (message.status() != Status::ok) return {message.status(), {}};
+  const std::size_t bytes = message.envelope().bytes;
+  Result<T> result;
+  if constexpr (detail::Resizable<T>) {
+    constexpr std::size_t each = sizeof(detail::Element<T>);
+    if (bytes % each != 0) return {Status::invalid, {}};
+    try {
+      result.value.resize(bytes / each);
+    } catch (const std::exception&) {  // bad_alloc, length_error
+      return {Status::no_memory, {}};
+    }
+  } else if (bytes != sizeof(T)) {
+    return {Status::invalid, {}};
+  }
+  result.status = message.receive(result.value).status;
+  return result;
+}
+
+template <class T>
+Result<Gathered<detail::Element<T>>> Communicator::gather_values(const T& mine, Rank root) {
+  constexpr std::size_t each = sizeof(detail::Element<T>);
+  const std::size_t count = detail::sent_bytes(mine).size() / each;
+  Gathered<detail::Element<T>> all;
+  if (rank() == root) all.counts.resize(static_cast<std::size_t>(size()));
+  if (const Status status = gather(count, all.counts, root); status != Status::ok) return {status, {}};
+  all.values.resize(std::accumulate(all.counts.begin(), all.counts.end(), std::size_t{0}));
+  const Status status = gather_v(mine, all.values, all.counts, root);
+  return {status, std::move(all)};
+}
+
+template <class T>
+Result<Gathered<detail::Element<T>>> Communicator::all_gather_values(const T& mine) {
+  constexpr std::size_t each = sizeof(detail::Element<T>);
+  const std::size_t count = detail::sent_bytes(mine).size() / each;
+  Gathered<detail::Element<T>> all;
+  all.counts.resize(static_cast<std::size_t>(size()));
+  if (const Status status = all_gather(count, all.counts); status != Status::ok) return {status, {}};
+  all.values.resize(std::accumulate(all.counts.begin(), all.counts.end(), std::size_t{0}));
+  const Status status = all_gather_v(mine, all.values, all.counts);
+  return {status, std::move(all)};
+}
 
 inline bool PersistentRequest::start() noexcept {
   if (!request_.complete()) return false;

@@ -10,7 +10,7 @@
 
 namespace tonari {
 
-/// What a descriptor asks for: the primitives of Window.
+/// The primitives of Window that a descriptor can ask for.
 enum class Primitive : std::uint8_t {
   none,
   pull,
@@ -30,33 +30,33 @@ enum class Primitive : std::uint8_t {
   flush,
 };
 
-/// A primitive written down, as MLC-1 has it: in the caller's memory, with all that it needs, and where its outcome
-/// comes to lie. Made by the functions below, which check nothing; executing it does. It and everything it points to
-/// belong to the queue from post() until it is answered: by poll(), wait() or wait_all(), or by counting it. Then it
-/// may be posted again. Must not lie in memory that tonari pages.
+/// A primitive written down in the caller's memory, as in MLC-1: its arguments, and room for its outcome. The functions
+/// below create descriptors and check nothing; execution checks. The descriptor and everything it points to belong to
+/// the queue from post() until poll(), wait() or wait_all() returns it, or until it is counted. Then it may be posted
+/// again. It must not be in memory that tonari pages (shared arrays, far memory).
 struct Descriptor {
   Primitive primitive = Primitive::none;
   LockMode mode = LockMode::exclusive;
   Status status = Status::ok;  ///< When complete.
-  std::uint32_t number = 0;    ///< Of a lock or notification.
-  GlobalAddress address{};     ///< `rank`: the home of a lock.
-  std::byte* local = nullptr;  ///< Read only by a push.
-  std::byte* twin = nullptr;   ///< Read only by a push.
-  std::uint64_t bytes = 0;     ///< Of `local`.
+  std::uint32_t number = 0;    ///< Number of a lock or notification.
+  GlobalAddress address{};     ///< For a lock: its rank is the home.
+  std::byte* local = nullptr;  ///< A push only reads it.
+  std::byte* twin = nullptr;   ///< A push only reads it.
+  std::uint64_t bytes = 0;     ///< Length of `local`.
   std::span<const Region> regions{};
-  std::span<const GlobalAddress> targets{};  ///< Of a multicast.
+  std::span<const GlobalAddress> targets{};  ///< Destinations of a multicast.
   detail::AtomicWords words{};
-  std::uint64_t result = 0;    ///< When complete: the word before an atomic operation; bytes of a push of differences.
-  std::uint32_t state = 0;     ///< The queue's, as the next.
-  Descriptor* next = nullptr;  ///< When complete and not answered yet, too.
+  std::uint64_t result = 0;    ///< When complete: the word before an atomic operation; bytes that differed.
+  std::uint32_t state = 0;     ///< Used by the queue, like `next`.
+  Descriptor* next = nullptr;  ///< In use until the descriptor is returned.
 
   static constexpr std::uint32_t idle = 0;
   static constexpr std::uint32_t under_way = 1;
   static constexpr std::uint32_t unanswered = 2;
 
-  /// True when it is not under way; then it shows what it did.
+  /// True when it is not under way: then `status` and `result` are valid.
   [[nodiscard]] bool complete() const noexcept {
-    // Acquire: its status, its result and the data. (C++20 has no atomic_ref of const.)
+    // Acquire: pairs with the queue's release of status, result and data. (C++20 has no atomic_ref of const.)
     return std::atomic_ref(const_cast<std::uint32_t&>(state)).load(std::memory_order_acquire) != under_way;
   }
 
@@ -119,33 +119,36 @@ namespace window {
 class DescriptorQueue;
 }  // namespace window
 
-/// Works through descriptors of one window in the order in which they were posted, while the poster computes: a lock,
-/// what it protects, and its unlock can be posted at once. Short copies are made by post() itself; what is long, or has
-/// to wait, is left to a thread of this rank's that starts with the first need of it, or to wait().
+/// Executes descriptors of one window in the order in which they were posted, while the caller computes. A lock, the
+/// copies that it protects and its unlock can be posted together. post() makes short copies itself. Long copies,
+/// and descriptors that have to wait, are left to a thread of this rank, which starts when it is first needed, or to
+/// wait().
 ///
-/// Owns:    nothing of the caller's: see Descriptor.
-/// Threads: one at a time. A window may have any number of queues, which do not wait for each other.
-/// Life:    may outlive its Window, whose part is freed when both are gone; not its Job.
-/// Costs:   posting, polling and completing allocate nothing.
+/// Owns:     no memory of the caller: see Descriptor.
+/// Threads:  one at a time. A window may have any number of queues, which do not wait for each other.
+/// Progress: by the rank's queue thread, also while the caller computes; if it cannot start, by poll() and wait().
+/// Life:     may outlive its Window, whose part is freed when both are destroyed; must not outlive its Job.
+/// Costs:    posting, polling and completing allocate nothing.
 class Queue {
  public:
   /// Throws std::bad_alloc.
   explicit Queue(Window& window);
-  /// Counts each complete descriptor on `completions` (with release), which must outlive the queue, and answers none:
-  /// what poll() and wait() would have answered is over when it is counted.
+  /// Adds one to `completions` (with release) for each complete descriptor. The counter must outlive the queue. poll()
+  /// and wait() then return no descriptors: each is the caller's again when it is counted.
   Queue(Window& window, std::atomic<std::uint64_t>& completions);
   Queue(Queue&&) = delete;
-  ~Queue();  ///< Waits for all that was posted.
+  ~Queue();  ///< Waits for all posted descriptors.
 
-  /// Posts them all, in their order. Answers ok; or invalid, and posts nothing, when one of them is in a queue already
-  /// or asks for nothing that there is. What else is wrong with one is told by its status.
+  /// Posts all descriptors, in their order. Returns ok; or invalid, and posts nothing, if one of them is in a queue
+  /// already or names no primitive. Other mistakes are reported by the status of the descriptor.
   Status post(std::span<Descriptor> descriptors) noexcept;
   Status post(Descriptor& descriptor) noexcept { return post(std::span(&descriptor, 1)); }
-  /// Answers the oldest complete descriptor that was not answered yet; null when there is none. Does not block.
+  /// Returns the oldest complete descriptor that was not returned yet; null if there is none. Does not block.
   Descriptor* poll() noexcept;
-  /// The same, but waits while one is under way.
+  /// The same, but waits while a descriptor is under way.
   Descriptor* wait() noexcept;
-  /// Waits for all and answers them all: ok, or the first failure since it was last called. holder_died is none.
+  /// Waits for all descriptors, after which they are the caller's again. Returns ok, or the first failure since the
+  /// last call. holder_died counts as no failure.
   Status wait_all() noexcept;
 
  private:

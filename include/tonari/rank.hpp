@@ -19,7 +19,7 @@ namespace tonari {
 // A namespace of its own, so that argument-dependent lookup of a rank finds nothing else of detail.
 namespace detail::rank {
 
-/// What Rank and JobRank have in common: an int that counts positions. Comparisons with integers, differences, and
+/// The common part of Rank and JobRank: an int that counts positions. Comparisons with integers, differences, and
 /// steps by an integer work as with an iterator; a conversion to or from an integer must be written out.
 template <class Self>
 class Position {
@@ -83,7 +83,7 @@ class JobRank : public detail::rank::Position<JobRank> {
   using Position::Position;
 };
 
-/// What a sender writes on a message and a receiver selects by, from 0 to Tag::max.
+/// A number that a sender writes on a message and a receiver selects by, from 0 to Tag::max.
 class Tag {
  public:
   constexpr Tag() noexcept = default;

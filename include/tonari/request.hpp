@@ -70,6 +70,21 @@ class [[nodiscard]] Request {
 /// Waits until one request that was incomplete before the call is complete, and returns its index. Returns
 /// requests.size() if all were complete already. The requests must belong to one Job.
 [[nodiscard]] std::size_t wait_any(std::span<Request> requests) noexcept;
+/// Waits until at least one request that was incomplete before the call is complete. Writes the indices of all that are
+/// complete by then to the start of `completed`, which must have room for one index per request, and returns their
+/// number: 0 if all requests were complete before. The requests must belong to one Job.
+[[nodiscard]] inline std::size_t wait_some(std::span<Request> requests, std::span<std::size_t> completed) noexcept {
+  std::size_t open = 0;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (!requests[i].complete()) completed[open++] = i;
+  }
+  if (wait_any(requests) == requests.size()) return 0;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < open; ++i) {
+    if (requests[completed[i]].test().has_value()) completed[count++] = completed[i];
+  }
+  return count;
+}
 /// Waits for all requests, which must belong to one Job. Returns ok, or the first failure in the order of the span.
 Status wait_all(std::span<Request> requests) noexcept;
 

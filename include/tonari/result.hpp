@@ -22,7 +22,7 @@ struct [[nodiscard]] Result {
   friend bool operator==(const Result&, const Result&) = default;
 };
 
-/// Thrown by check(). what() names the call and explains the status.
+/// Thrown by check(). Its text names the call and explains the status.
 struct Error : std::runtime_error {
   Error(Status why, const std::string& what) : std::runtime_error(what), status(why) {}
   Status status;

@@ -16,58 +16,62 @@
 #include <utility>
 #include <vector>
 
-// Memory that all ranks of a job share, on whatever hosts they are: ordinary loads and stores, and synchronisation that
-// makes them meet. Fagus and MLC-1 (Sudoh et al.); docs/modules/share.md has the drawings.
+// Memory that all ranks of a job share, on any number of hosts: ordinary loads and stores, and synchronisation that
+// orders them. Fagus and MLC-1 (Sudoh et al.); docs/modules/share.md has the drawings.
 //
-// Consistency: as between threads. A program without data races (conflicting accesses by different ranks or threads
-//              that no barrier, mutex, flag or counter of this header orders) sees what it would see if all ran on one
-//              processor, in turn. Bytes are the unit: ranks may write neighbouring bytes at once.
-// Hosts:       where all ranks are on one host, shared memory is mapped in all of them, and costs nothing. Ranks on
-//              several hosts have copies of what they use (release consistency, several writers of a page); so have,
-//              with TONARI_APART=memory or network, ranks of one host.
-// Calls:       of the system work on shared memory; for users to whom the kernel does not tell faults in them, those of
-//              libc, where `tonari run` has started the program: docs/modules/share.md, "System calls". Else they fail
-//              with EFAULT until the program has touched what they use.
-// Threads:     any thread of a rank may load, store and synchronise; "collective" calls are made by one at a time, in
-//              the same order in all ranks.
-// Death:       of a rank ends the job, unless Job::on_death is used: then synchronisation answers peer_gone, and
-//              touching what only the dead had raises SIGBUS.
+// Consistency:  as between threads. A data race is a pair of conflicting accesses, by different ranks or threads,
+//               that no barrier, mutex, flag or counter of this header orders. A program without data races behaves
+//               as if all ranks ran on one processor in turn. The unit is a byte: ranks may write neighbouring bytes
+//               at once.
+// Hosts:        if all ranks are on one host, all map the same memory, and sharing costs nothing. Ranks on several
+//               hosts have copies of the pages that they use (release consistency, several writers per page). So do
+//               ranks of one host with TONARI_APART=memory or network.
+// Alignment:    arrays start on a page.
+// Progress:     a rank's service thread serves the pages and write notices of other ranks while the rank computes.
+// System calls: work on shared memory. For users to whom the kernel does not report faults in system calls, the calls
+//               of libc work if `tonari run` started the program (docs/modules/share.md, "System calls"). Otherwise
+//               they fail with EFAULT on pages that the program has not touched.
+// Threads:      any thread of a rank may load, store and synchronise. Collective calls are made by one thread at a
+//               time, in the same order in all ranks.
+// Deaths:       the death of a rank ends the job, unless Job::on_death is used. Then synchronisation returns
+//               peer_gone, and touching a page that only the dead rank had raises SIGBUS.
 namespace tonari {
 
-/// Where the parts of an array have their home: the rank that always has them, and that others ask for copies.
+/// The homes of an array's pages. A page's home is the rank that always has it, and that other ranks ask for copies.
 enum class Placement : std::uint8_t {
-  block,        ///< One part a rank, of equal sizes, in the order of ranks.
-  cyclic,       ///< ArrayOptions::cyclic_bytes at each rank in turn.
-  first_touch,  ///< At whichever rank is the first to use a page.
-  by_function,  ///< As ArrayOptions::home says.
+  block,        ///< One part per rank, of equal sizes, in the order of ranks.
+  cyclic,       ///< ArrayOptions::cyclic_bytes on each rank in turn.
+  first_touch,  ///< The first rank that uses a page.
+  by_function,  ///< The rank that ArrayOptions::home returns.
 };
 
 /// The same in all ranks.
 struct ArrayOptions {
   Placement placement = Placement::block;
   std::uint64_t cyclic_bytes = 64 * 1024;  ///< Rounded up to whole pages. Not 0.
-  std::function<JobRank(std::uint64_t offset)>
-      home{};  ///< The rank where the page that begins at this byte has its home.
-  /// Pages move to the rank that alone writes them. Not of more than 64 ranks.
+  /// Returns the home of the page that starts at this byte.
+  std::function<JobRank(std::uint64_t offset)> home{};
+  /// Pages move to a rank that alone writes them. Only with at most 64 ranks.
   bool homes_move = true;
-  /// The program names all that it writes, by wrote(), before any thread of its rank synchronises: then no write has to
-  /// be noticed, and no copy kept to compare with. What it does not name is lost.
+  /// The program names all that it writes, by wrote(), before any thread of its rank synchronises. Then tonari need
+  /// not detect writes, nor keep a copy to compare with. Writes that the program does not name are lost.
   bool writes_are_named = false;
-  /// Who has copies is sent what was changed, when it is released, instead of asking for it at the next fault: for data
-  /// that the same ranks read again and again. Of what a home writes itself, only what it names.
+  /// A release sends changes to the ranks that have copies, instead of invalidating the copies: for data that the
+  /// same ranks read again and again. A home sends its own writes only if it names them.
   bool updates = false;
 };
 
 namespace detail {
 
-/// A stretch of shared memory. Made and destroyed collectively.
+/// A stretch of shared memory. Created and destroyed collectively.
 class Memory {
  public:
   Memory(Memory&&) = delete;
   virtual ~Memory() = default;
 
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
-  /// Where the page with this byte had its home at first. Beyond the end: misuse, which builds with assertions name.
+  /// The first home of the page with this byte. An offset beyond the end is misuse, which builds with assertions
+  /// report.
   [[nodiscard]] virtual JobRank home_of(std::uint64_t offset) const noexcept = 0;
   virtual void wrote(std::uint64_t offset, std::uint64_t bytes) noexcept = 0;
   virtual void prefetch(std::uint64_t offset, std::uint64_t bytes) noexcept = 0;
@@ -87,23 +91,25 @@ std::shared_ptr<Memory> make_memory(Job& job, std::uint64_t bytes, const ArrayOp
 
 namespace share {
 
-/// Collective. What any rank wrote before it, all see after it. Answers ok, or peer_gone: a rank died or has left; or
-/// no_memory, where it is the first use of shared memory and that cannot be: the log says why.
+/// Collective. All ranks see after it what any rank wrote before it. Returns:
+///   ok         all ranks have called it.
+///   peer_gone  a rank died or has left.
+///   no_memory  this was the first use of shared memory, and it could not be set up; the log has the reason.
 Status barrier(Job& job) noexcept;
 
-/// What the other ranks do that hear of a release.
+/// The behaviour of the other ranks when this rank releases its writes.
 enum class Others : std::uint8_t {
-  may_compute,  ///< They are interrupted for it.
-  will_come,    ///< They come to a barrier next, or to another call that waits for all: who does not come within 100 us
-                ///< is interrupted then.
+  may_compute,  ///< They may compute: they are interrupted to handle the write notices.
+  will_come,    ///< They call a barrier next, or another call that waits for all: a rank that does not within 100 us is
+                ///< interrupted then.
 };
-/// For synchronisation by other means, such as messages: what this rank has written is there for whoever acquires
-/// later.
+/// For synchronisation by other means, such as messages: makes this rank's writes available to ranks that acquire
+/// later. Returns ok; peer_gone: a rank died that had to receive them.
 Status release(Job& job, Others others = Others::may_compute) noexcept;
-/// The other end: this rank sees what others have released.
+/// The other end: this rank sees the writes that other ranks have released. Returns ok; peer_gone.
 Status acquire(Job& job) noexcept;
 
-class SyncSlot;  // where a mutex, a flag or a counter lies
+class SyncSlot;
 
 /// A lock over all ranks and threads of the job, for one writer or any number of readers.
 ///
@@ -115,13 +121,11 @@ class SyncSlot;  // where a mutex, a flag or a counter lies
 /// returns a mutex::Lock, which holds the mutex while it lives and must be tested.
 ///
 /// Creation: a mutex, a flag and a counter are created collectively. Each rank destroys its own object when it no
-/// longer
-///           needs it, without waiting for other ranks. A job of N ranks may have 4096 N of them at once; one more
-///           throws SetupError. After that many have been created, creating one may be a barrier: it reuses the slots
-///           of objects that all ranks have destroyed.
+///           longer needs it, without waiting for other ranks. A job of N ranks may have 4096 N of them at once; one
+///           more throws SetupError. After that many have been created, creating one may be a barrier: it reuses the
+///           slots of objects that all ranks have destroyed.
 /// Misuse:   builds with assertions end the program, with a line that names the mistake, when a mutex is destroyed
-/// while
-///           this rank holds it, when a flag is set to a smaller value, and when a moved-from object is used.
+///           while this rank holds it, when a flag is set to a smaller value, and when a moved-from object is used.
 /// Threads:  any. A lock belongs to the rank: any of its threads may release it, and threads of one rank exclude each
 ///           other as ranks do. A thread must not lock a mutex that it has locked already.
 class mutex {
@@ -177,35 +181,39 @@ class [[nodiscard]] mutex::Lock {
   Status status_;
 };
 
-/// A number that only grows, and that others wait for: whoever has seen it, sees what was written before it was set.
-/// Starts at 0; made as a mutex is.
+/// A number that only grows, and for which other ranks can wait. A rank that has seen a value sees everything that
+/// was written before the value was set. Starts at 0; created as a mutex is.
 class flag {
  public:
   explicit flag(Job& job);
   flag(flag&&) noexcept;
   ~flag();
 
-  /// By one thread at a time. To what it was at least.
+  /// Sets the value, which must not be smaller than before. One thread of all ranks at a time. Returns ok; peer_gone:
+  /// the home died, or a rank died that had to receive this rank's writes.
   Status set(std::uint64_t value) noexcept;
-  /// `before`: what it is now. Answers ok; or peer_gone, as counter::fetch_add().
+  /// Returns the present value. Status: ok; peer_gone, as of counter::fetch_add().
   [[nodiscard]] Result<std::uint64_t> get() noexcept;
-  /// Returns once it is at least `value`; or peer_gone when a rank of the job has died, or all others have left it.
+  /// Waits until the value is at least `value`. Returns ok; peer_gone: a rank of the job died, or all others have
+  /// left.
   Status wait(std::uint64_t value) noexcept;
 
  private:
   std::unique_ptr<SyncSlot> place_;
 };
 
-/// A number that all may add to; each addition is ordered among all of them, and with what was written before.
-/// Starts at 0; made as a mutex is.
+/// A number to which all ranks may add. Additions are ordered among each other, and with all that was written before
+/// them. Starts at 0; created as a mutex is.
 class counter {
  public:
   explicit counter(Job& job);
   counter(counter&&) noexcept;
   ~counter();
 
-  /// Answers what it was before, and ok; or peer_gone: its home has died, and there is no number, or another rank has,
-  /// and what was written before may be lost.
+  /// Adds, and returns the number before. Status:
+  ///   ok         added.
+  ///   peer_gone  the home died, and there is no number; or another rank died, and writes before the call may be
+  ///              lost.
   Result<std::uint64_t> fetch_add(std::uint64_t value) noexcept;
   [[nodiscard]] Result<std::uint64_t> get() noexcept { return fetch_add(0); }
 
@@ -213,7 +221,7 @@ class counter {
   std::unique_ptr<SyncSlot> place_;
 };
 
-/// The part of [0, count) that is a rank's: parts are as equal as can be, in the order of ranks.
+/// One rank's part of [0, count): parts are as equal as possible, in the order of ranks.
 struct Part {
   std::size_t first = 0;
   std::size_t count = 0;
@@ -226,7 +234,10 @@ constexpr Part part_of(std::size_t count, JobRank rank, int ranks) noexcept {
   return {position * each + std::min(position, larger), each + (position < larger ? 1 : 0)};
 }
 
-/// Collective: body(i) for each i of [0, count), each in one rank, as part_of has it; then barrier().
+/// Collective. Calls body(i) for each i of [0, count) in one rank, as part_of() divides them; then barrier(), whose
+/// status it returns. If a body throws, the exception leaves parallel_for in that rank, which skips the barrier. The
+/// other ranks wait in the barrier until that rank calls barrier() itself, or counts as dead because the exception
+/// destroys its Job.
 template <std::invocable<std::size_t> Body>
 Status parallel_for(Job& job, std::size_t count, Body body) {
   const Part part = part_of(count, job.rank(), job.size());
@@ -236,14 +247,15 @@ Status parallel_for(Job& job, std::size_t count, Body body) {
 
 }  // namespace share
 
-/// An array of T that all ranks share, at the same address in each (but for ranks that are threads of one process).
-/// Zero at first. Made and destroyed collectively: nobody may use it once the first destroys it. Who does since an
-/// exception has destroyed it elsewhere gets SIGBUS where that rank was the home, on several hosts, and from a release
-/// of what was written there peer_gone.
+/// An array of T that all ranks share, at the same address in each (except ranks that are threads of one process).
+/// Zero at first.
 ///
-/// Errors: making it throws SetupError in all ranks: out of addresses (TONARI_SHARE_BYTES), out of memory, ranks that
-///         ask for different arrays or have made different mutexes, flags and counters before, a missing right or
-///         kernel feature. A home that has no memory left while the program runs ends the job with a message.
+/// Creation: and destruction are collective. No rank may use the array once the first rank destroys it. If an
+///           exception destroys it in one rank only, then on several hosts touching pages of that home raises SIGBUS
+///           in other ranks, and releasing writes to them returns peer_gone.
+/// Errors:   creation throws SetupError in all ranks: out of addresses (TONARI_SHARE_BYTES), out of memory, ranks
+///           that ask for different arrays or have created different mutexes, flags and counters before, a missing
+///           right or kernel feature. A home that runs out of memory later ends the job with a message.
 template <class T>
 class shared_array {
   static_assert(std::is_trivially_copyable_v<T>, "shared memory carries bytes: T must be trivially copyable");
@@ -259,28 +271,32 @@ class shared_array {
   [[nodiscard]] T* end() const noexcept { return data() + count_; }
   [[nodiscard]] std::span<T> span() const noexcept { return {data(), count_}; }
 
-  /// The rank at which an element (its first byte) had its home at first.
+  /// The first home of an element (of its first byte).
   [[nodiscard]] JobRank home_of(std::size_t index) const noexcept { return memory().home_of(bytes_of(index)); }
-  /// Names what this rank has written since it last synchronised: see ArrayOptions::writes_are_named. Elsewhere it does
-  /// nothing. Beyond the end: misuse, which builds with assertions name.
+  /// Names elements that this rank has written since it last synchronised: see ArrayOptions::writes_are_named.
+  /// Without that option it does nothing. Elements beyond the end are misuse, which builds with assertions report.
   void wrote(std::size_t first, std::size_t count) const noexcept { memory().wrote(bytes_of(first), bytes_of(count)); }
-  /// Brings what this rank will read, all at once, and returns when it is here.
+  /// Fetches elements that this rank will read, all at once, and returns when they are here.
   void prefetch(std::size_t first, std::size_t count) const noexcept {
     memory().prefetch(bytes_of(first), bytes_of(count));
   }
-  /// Collective. As share::barrier(), and all ranks have copies of what each names here: for data that everyone reads
-  /// next. They are sent straight to their places, down trees, in place of a notice and a fault a page and reader. Each
-  /// rank names neighbours, of any number, none too, that no other has written since the last barrier. While it
-  /// lasts no thread uses the array. Answers ok; bounds: what this rank named is not in the array, and the others have
-  /// passed a barrier; peer_gone; no_memory. After all but ok what was named may be lost.
-  ///
-  /// MLC-1's barrier_with_multicast (Sudoh et al.).
+  /// Collective. Does the same as share::barrier(), and gives all ranks copies of the elements that each rank names
+  /// here: for data that every rank reads next. The elements travel down trees, directly into place, which saves a
+  /// notice and a fault per page and reader. Each rank names neighbouring elements, possibly none, that no other rank
+  /// has written since the last barrier. Meanwhile no thread uses the array. MLC-1's barrier_with_multicast (Sudoh et
+  /// al.). Returns:
+  ///   ok         done.
+  ///   bounds     the elements are not in the array; the other ranks have passed a barrier.
+  ///   peer_gone  a rank died or has left.
+  ///   no_memory  the system refused memory.
+  /// After any other status than ok, the named elements may be lost.
   Status barrier_with_multicast(std::size_t first, std::size_t count) const noexcept {
     constexpr std::uint64_t nowhere = ~std::uint64_t{0};
     const bool is_in = first <= count_ && count <= count_ - first;
     return memory().barrier_with_multicast(is_in ? first * sizeof(T) : nowhere, is_in ? count * sizeof(T) : nowhere);
   }
-  /// body(index, element) for each element that has its home here, in order. Not collective.
+  /// Calls body(index, element) for each element that has its home here, in order. Not collective. An exception of a
+  /// body leaves the call.
   template <std::invocable<std::size_t, T&> Body>
   void for_each_own(Body body) const {
     for (std::size_t i = 0; i < count_; ++i) {

@@ -16,18 +16,18 @@ namespace tonari {
 
 /// The same in all ranks.
 struct MatrixOptions {
-  /// Each row begins with a page, so that no page has rows of two ranks: nothing is falsely shared. It costs up to a
-  /// page a row, and neighbours in a column begin at the same place of caches. Without it rows lie side by side, as in
-  /// an array, and two ranks share one page at most where their rows meet: rather so where a rank has many pages.
+  /// Each row starts on a page, so that no page holds rows of two ranks and there is no false sharing. This costs up to
+  /// a page per row, and neighbours in a column compete for the same cache lines. Without it rows follow each other, as
+  /// in an array, and two ranks share at most one page where their rows meet: better if a rank has many pages.
   bool rows_on_pages = false;
-  bool homes_move = true;         ///< As in ArrayOptions, and so the next.
-  bool writes_are_named = false;  ///< By wrote_rows().
+  bool homes_move = true;         ///< See ArrayOptions, also for the next two.
+  bool writes_are_named = false;  ///< Named by wrote_rows().
   bool updates = false;
 };
 
 namespace detail {
 
-/// The rank whose part of [0, count) has `index`: see part_of.
+/// The rank whose part of [0, count) contains `index`: see part_of.
 constexpr JobRank rank_with(std::size_t index, std::size_t count, int ranks) noexcept {
   const auto parts = static_cast<std::size_t>(ranks);
   const std::size_t each = count / parts;
@@ -38,9 +38,9 @@ constexpr JobRank rank_with(std::size_t index, std::size_t count, int ranks) noe
 
 }  // namespace detail
 
-/// Rows of T that all ranks share. Each rank has its part of them, as part_of says, and so parallel_for over the rows
-/// works on them where they are: their pages have their home at that rank. Zero at first. Made and destroyed
-/// collectively, as a shared_array, whose consistency and errors it has.
+/// Rows of T that all ranks share. Each rank is the home of its part of the rows, as part_of() divides them, so that
+/// parallel_for over the rows works where they are. Zero at first. Created and destroyed collectively, with the
+/// consistency and the errors of a shared_array.
 template <class T>
 class shared_matrix {
   static_assert(std::is_trivially_copyable_v<T>, "shared memory carries bytes: T must be trivially copyable");
@@ -61,24 +61,24 @@ class shared_matrix {
   [[nodiscard]] std::span<T> row(std::size_t i) const noexcept {
     return {reinterpret_cast<T*>(memory().bytes().data() + i * row_bytes_), columns_};
   }
-  /// So that matrix[i][j] is an element.
+  /// The same as row(i), so that matrix[i][j] is an element.
   [[nodiscard]] std::span<T> operator[](std::size_t i) const noexcept { return row(i); }
   [[nodiscard]] T& operator()(std::size_t i, std::size_t j) const noexcept { return row(i)[j]; }
-  /// From one row to the next.
+  /// Distance from one row to the next.
   [[nodiscard]] std::size_t row_bytes() const noexcept { return row_bytes_; }
 
   [[nodiscard]] share::Part rows_of(JobRank rank) const noexcept { return share::part_of(rows_, rank, ranks_); }
-  /// This rank's: for (std::size_t i : matrix.own_rows()).
+  /// This rank's rows, for loops: for (std::size_t i : matrix.own_rows()).
   [[nodiscard]] auto own_rows() const noexcept {
     const share::Part own = rows_of(rank_);
     return std::views::iota(own.first, own.first + own.count);
   }
 
-  /// Brings rows that this rank will read, all at once: its neighbours' next to its own, for instance.
+  /// Fetches rows that this rank will read, all at once: for instance its neighbours' rows next to its own.
   void prefetch_rows(std::size_t first, std::size_t count) const noexcept {
     memory().prefetch(product(first, row_bytes_), product(count, row_bytes_));
   }
-  /// Collective. As shared_array::barrier_with_multicast, of rows.
+  /// Collective. The same as shared_array::barrier_with_multicast, for rows. The same statuses.
   Status barrier_with_multicast(std::size_t first, std::size_t count) const noexcept {
     const bool is_in = first <= rows_ && count <= rows_ - first;
     return memory().barrier_with_multicast(is_in ? first * row_bytes_ : too_many,
@@ -90,7 +90,7 @@ class shared_matrix {
   }
 
  private:
-  static constexpr std::uint64_t too_many = ~std::uint64_t{0};  // bytes, which are refused
+  static constexpr std::uint64_t too_many = ~std::uint64_t{0};  // refused
 
   static std::uint64_t product(std::uint64_t count, std::uint64_t each) noexcept {
     return each != 0 && count > too_many / each ? too_many : count * each;
@@ -100,7 +100,7 @@ class shared_matrix {
     if (!options.rows_on_pages || bytes > too_many - page_bytes) return bytes;
     return (bytes + page_bytes - 1) / page_bytes * page_bytes;
   }
-  // A page that rows of two ranks share is at home with the first of them.
+  // The home of a page that holds rows of two ranks is the first of these ranks.
   [[nodiscard]] ArrayOptions options_of(const MatrixOptions& options) const {
     ArrayOptions all;
     all.placement = Placement::by_function;

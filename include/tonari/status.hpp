@@ -8,7 +8,7 @@ namespace tonari {
 
 // clang-format 14 takes an enum with an attribute for a braced list.
 // clang-format off
-/// What every call of the hot path answers. Nothing there throws.
+/// The outcome of a call. Calls on fast paths return one, and throw nothing.
 enum class [[nodiscard]] Status : std::uint8_t {
   ok,           ///< Done, or started: each call says which.
   again,        ///< No room now and nothing was started: make progress, then retry.
@@ -16,12 +16,12 @@ enum class [[nodiscard]] Status : std::uint8_t {
   invalid,      ///< An argument is wrong: a rank, tag or root outside its range, or sizes that overflow.
   bounds,       ///< A range leaves the memory it names.
   bad_address,  ///< A buffer is not readable or writable memory of its process.
-  peer_gone,    ///< The peer died, or has left the job; every later call to it answers the same.
+  peer_gone,    ///< The peer died, or has left the job; every later call to it returns the same.
   cancelled,    ///< The operation was cancelled before it matched.
   no_memory,    ///< The system refused memory that the call needed.
   denied,       ///< The owner of the memory gave this rank no right to do that.
   timed_out,    ///< The time limit passed first, and nothing was taken.
-  holder_died,  ///< Done: this rank has the lock. Who had it before died, and may have left things half done.
+  holder_died,  ///< Done: this rank has the lock. The previous holder died and may have left the data half written.
 };
 // clang-format on
 

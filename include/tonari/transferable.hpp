@@ -9,7 +9,7 @@
 #include <span>
 #include <type_traits>
 
-// What a message may carry, and how buffers become bytes.
+// The types that a message may carry, and how buffers become bytes.
 namespace tonari {
 
 namespace detail {
@@ -24,8 +24,9 @@ concept Plain = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !std
                 !is_reference_wrapper<T> && !is_layout<T>;
 }  // namespace detail
 
-/// What a message may carry: one value of a trivially copyable type, or a contiguous range of such values (a vector, a
-/// span, an array, a string). Pointers, iterators and other views are refused: their bytes mean nothing elsewhere.
+/// A type that a message may carry: one value of a trivially copyable type, or a contiguous range of such values (a
+/// vector, a span, an array, a string). Pointers, iterators and other views are refused: their bytes mean nothing
+/// elsewhere.
 template <class T>
 concept Transferable = (std::ranges::contiguous_range<T> && std::ranges::sized_range<T> &&
                         detail::Plain<std::ranges::range_value_t<T>>) ||

@@ -20,7 +20,7 @@
 
 namespace tonari {
 
-/// What a rank may do with another's part of a window.
+/// The operations that a rank allows on its part of a window.
 enum class Rights : std::uint8_t { none = 0, read = 1, write = 2, atomic = 4, all = 7 };
 constexpr Rights operator|(Rights left, Rights right) noexcept {
   return static_cast<Rights>(static_cast<std::uint8_t>(left) | static_cast<std::uint8_t>(right));
@@ -29,21 +29,21 @@ constexpr bool includes(Rights given, Rights needed) noexcept {
   return (static_cast<std::uint8_t>(given) & static_cast<std::uint8_t>(needed)) == static_cast<std::uint8_t>(needed);
 }
 
-/// What a rank decides for its own part of a window; ranks may decide differently.
+/// Options of a rank for its own part of a window; ranks may choose differently.
 struct WindowOptions {
-  /// What the other ranks may do. The owner may do everything. Rights guard against mistakes among the ranks of one
-  /// user, not against that user's malice.
+  /// Rights of the other ranks; the owner may do everything. Rights guard against mistakes among the ranks of one user,
+  /// not against that user's malice.
   Rights rights = Rights::all;
-  /// Ranks of the job that have other rights than these, each at most once.
+  /// Ranks of the job with other rights than `rights`, each at most once.
   std::vector<std::pair<JobRank, Rights>> rights_of{};
-  std::uint32_t locks = 1;           ///< That lie with this part: see Window::lock.
-  std::uint32_t notifications = 64;  ///< Counters for notified pushes to this part.
-  /// Keeps all its pages in memory from now on, instead of while a transfer needs them: SetupError where that exceeds
-  /// what the system allows (`ulimit -l`).
+  std::uint32_t locks = 1;           ///< Number of locks of this part: see Window::lock.
+  std::uint32_t notifications = 64;  ///< Number of counters for notified pushes to this part.
+  /// Pins all pages of the part from now on, instead of only while a transfer needs them. SetupError if that exceeds
+  /// the system's limit (`ulimit -l`).
   bool pinned = false;
 };
 
-/// A part of a buffer, and the same part of what lies at a global address.
+/// A part of a buffer, and the same part of the memory at a global address.
 struct Region {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
@@ -51,7 +51,7 @@ struct Region {
 
 enum class LockMode : std::uint8_t { exclusive, shared };
 
-/// Words that atomic operations know.
+/// Types of the words of atomic operations.
 template <class T>
 concept AtomicWord = (std::integral<T> || std::floating_point<T>)&&(sizeof(T) == 4 || sizeof(T) == 8);
 template <class T>
@@ -80,46 +80,54 @@ std::uint64_t word_of(T value) noexcept {
 }
 }  // namespace detail
 
-/// Memory of one or several ranks that the others reach without those ranks' help, and the primitives to do so: the
-/// eleven of MLC-1 (Sudoh et al.), and what has become common since. docs/modules/window.md has the drawings.
+/// Memory of one or several ranks that other ranks reach without their help, and the primitives to do so: the eleven of
+/// MLC-1 (Sudoh et al.), and a few that have become common since. docs/modules/window.md has the drawings.
 ///
-/// A window has a *part* of each rank that gives memory to it: tonari's memory, which is mapped on its host wherever it
-/// may be reached, or memory the program already has. An owner need not do anything for an access, and may compute: on
-/// other hosts' behalf a thread of tonari's does (but with TONARI_SERVICE_THREAD=off, only its calls).
+/// A window has one *part* for each rank that gives memory to it: memory of tonari, which is mapped on its host
+/// wherever it may be reached, or memory that the program already has. The owner of a part need not do anything for an
+/// access, and may compute: its service thread serves other hosts (with TONARI_SERVICE_THREAD=off, only its calls do).
 ///
-/// Copies:  blocking primitives return when the local memory may be used again. What was pushed is visible to the owner
-///          after flush(), unlock(), barrier() or a notification that it has seen; before, perhaps.
-/// Order:   what a rank does to one part takes place in the order of its calls. Aligned words of 1, 2, 4 and 8 bytes
-///          in tonari's memory are copied whole.
-/// Hosts:   all is the same between hosts, but that an access is a round trip, and that direct() answers null.
-/// Checks:  every access is checked against bounds and rights before anything is touched. Answers ok; bounds (no such
-///          window, rank or counter, outside the part, or the part was freed); denied (no right); bad_address (the
-///          owner, whose own memory it is, has unmapped or protected it; or so has the caller, reaching such memory);
-///          invalid (a wrong argument: a null pointer, a misaligned word, a length that differs from its twin's);
-///          peer_gone (the owner died). When not ok, part of a copy may be done.
-/// Freeing: each rank frees its part by destroying its Window, without waiting for the others, whose accesses answer
-///          bounds from then on; those under way are waited for. Call barrier() before, if others may still need it,
-///          and unlock what is locked. tonari's memory stays until the last rank has freed.
-/// Memory:  the program's own must live as long as its Window.
-/// Fork:    a forked child has no tonari memory, and a copy of the program's own; the window's is the parent's, and the
-///          child may call nothing of it.
-/// Threads: any thread may call anything, but for construction and destruction.
+/// Arguments: the destination comes first, as in an assignment: pull(to, from), push(to, from).
+/// Copies:    a blocking primitive returns when the local memory may be used again. Pushed data is visible to the owner
+///            after flush(), unlock(), barrier() or a notification that the owner has seen; before, it may be.
+/// Order:     operations of one rank on one part take place in the order of its calls.
+/// Alignment: copies take any address and length. Aligned words of 1, 2, 4 and 8 bytes in tonari's memory are copied
+///            whole. Atomic operations need words aligned to their size. Parts of tonari's memory start on a page.
+/// Progress:  see Request. A pull, an atomic operation or a flush to another host needs the owner's service thread, or
+///            the owner inside any call of the library.
+/// Hosts:     between hosts the semantics are the same; each access costs a round trip, and direct() returns null.
+/// Checks:    every access is checked against bounds and rights before anything is touched. Copies and atomic
+///            operations return:
+///              ok           done.
+///              bounds       no such window, rank or counter, a range outside the part, or the part was freed.
+///              denied       the owner gave this rank no right to do that.
+///              bad_address  the owner of program memory, or the caller, has unmapped or protected it.
+///              invalid      a wrong argument: a null pointer, a misaligned word, a twin of another length.
+///              peer_gone    the owner died.
+///            After any other status than ok, a part of a copy may be done.
+/// Freeing:   each rank frees its part by destroying its Window, without waiting for other ranks, whose accesses return
+///            bounds from then on; accesses under way are waited for. Call barrier() before if other ranks may still
+///            need the part, and unlock its locks. tonari's memory stays until the last rank has freed its part.
+/// Memory:    of the program must live as long as its Window.
+/// Fork:      a forked child has no tonari memory and a copy of the program's own. The window stays the parent's; the
+///            child must not use it.
+/// Threads:   any thread may call anything, except construction and destruction.
 class Window {
  public:
-  /// Collective over all ranks of the job, or over a group in which this rank is: each gives `bytes` (0: none) of
-  /// zeroed memory. All must call it, in the same order for the same group. Throws SetupError, also when a rank dies
+  /// Collective over all ranks of the job, or over a group that contains this rank. Each rank gives `bytes` of zeroed
+  /// memory (0: none). All ranks call it, in the same order for the same group. Throws SetupError, also if a rank dies
   /// meanwhile.
   Window(Job& job, std::size_t bytes, const WindowOptions& options = {});
   Window(Job& job, const Group& group, std::size_t bytes, const WindowOptions& options = {});
-  /// The same with memory that the program has; ranks may differ in this, too.
+  /// The same with memory of the program. Some ranks may give memory of theirs, and others tonari's.
   Window(Job& job, std::span<std::byte> memory, const WindowOptions& options = {});
   Window(Job& job, const Group& group, std::span<std::byte> memory, const WindowOptions& options = {});
 
-  /// A window of this rank alone, that all ranks of the job may reach. Not collective. Throws SetupError.
+  /// A window with a part of this rank only, which all ranks of the job may reach. Not collective. Throws SetupError.
   static Window alone(Job& job, std::size_t bytes, const WindowOptions& options = {});
   static Window alone(Job& job, std::span<std::byte> memory, const WindowOptions& options = {});
-  /// Another rank's window alone, of which this rank has been told an address. Reached again, it is the same window:
-  /// its locks know ranks, not Windows. Throws SetupError when there is none, or no longer.
+  /// Opens another rank's window alone, by an address that this rank was sent. Opened twice, it is the same window: its
+  /// locks belong to ranks, not to Windows. Throws SetupError if there is no such window, or no longer.
   static Window reach(Job& job, GlobalAddress address);
 
   Window(Window&&) noexcept;
@@ -129,64 +137,70 @@ class Window {
   // Addresses.
 
   [[nodiscard]] std::uint32_t number() const noexcept;
-  /// The ranks that have it, or may reach it.
+  /// The ranks that created it together, or that may reach it.
   [[nodiscard]] const Group& group() const noexcept;
   /// This rank's own part.
   [[nodiscard]] std::span<std::byte> local() const noexcept;
-  /// Bytes of the part of a rank of the job; 0 when it has none.
+  /// Length of a rank's part in bytes; 0 if it has none.
   [[nodiscard]] std::uint64_t bytes(JobRank rank) const noexcept;
-  /// A place in the part of a rank of the job. Not checked: an access to it is.
+  /// A place in a rank's part. Not checked: accesses to it are.
   [[nodiscard]] GlobalAddress at(JobRank rank, std::uint64_t offset = 0) const noexcept {
     return {number(), rank, offset};
   }
-  /// True when [address, address + bytes) lies in the window.
+  /// True if all of [address, address + bytes) is in the window.
   [[nodiscard]] bool contains(GlobalAddress address, std::uint64_t bytes = 1) const noexcept;
-  /// Translates a pointer into this rank's part, or into another's that is mapped here; nothing for any other pointer.
+  /// The address of a pointer into this rank's part, or into a part that is mapped here; nothing for other pointers.
   [[nodiscard]] std::optional<GlobalAddress> global(const void* pointer) const noexcept;
-  /// Where [address, address + bytes) can be loaded and stored here, as far as rights go; null when it is not mapped
-  /// here, or is not all in the window. Stays mapped while this Window lives. Loads and stores through it need
-  /// synchronisation as between threads: barrier(), lock(), a notification.
+  /// A pointer to [address, address + bytes), for loads and stores as far as rights go; null if it is not mapped here
+  /// or not all in the window. It is valid while this Window lives. Loads and stores need synchronisation as between
+  /// threads: barrier(), a lock, a notification.
   [[nodiscard]] std::byte* direct(GlobalAddress address, std::uint64_t bytes = 1) const noexcept;
 
-  // Copies. Local memory belongs to the caller, and is used during the call alone.
+  // Copies. Local memory is used during the call only. Statuses: see Checks above.
 
-  /// MLC-1's Pull: reads.
+  /// Reads (MLC-1's Pull; a get).
   Status pull(std::span<std::byte> to, GlobalAddress from) noexcept;
-  /// PullWithTwin: reads once, into `to` and its `twin`, which are equal then: what push_diff compares.
+  /// Reads once, into `to` and its `twin`, which are then equal: push_diff compares them (PullWithTwin).
   Status pull_with_twin(std::span<std::byte> to, std::span<std::byte> twin, GlobalAddress from) noexcept;
-  /// Reads the named regions of what lies at `from` into the same places of `to`.
+  /// Reads the given regions of the memory at `from` into the same places of `to`.
   Status pull_regions(std::span<std::byte> to, GlobalAddress from, std::span<const Region> regions) noexcept;
-  /// Push: writes.
+  /// Writes (MLC-1's Push; a put).
   Status push(GlobalAddress to, std::span<const std::byte> from) noexcept;
-  /// PushRegions: writes the named regions of `from` to the same places behind `to`. Nothing is written unless all are
-  /// inside both. Several writers of one page need no twin so.
+  /// Writes the given regions of `from` to the same places of the memory at `to` (PushRegions). Writes nothing unless
+  /// all regions are inside both. With it, several writers of one page need no twin.
   Status push_regions(GlobalAddress to, std::span<const std::byte> from, std::span<const Region> regions) noexcept;
-  /// PushDiff: writes the bytes in which `from` differs from its `twin`, and no others: several writers of one page,
-  /// or of one cache line, lose nothing. Leaves the twin alone.
+  /// Writes the bytes in which `from` differs from its `twin`, and no other bytes (PushDiff): several writers of one
+  /// page or cache line lose nothing. Leaves the twin as it is. Returns the number of bytes that differed and were
+  /// written.
   Result<std::uint64_t> push_diff(GlobalAddress to, std::span<const std::byte> from,
                                   std::span<const std::byte> twin) noexcept;
-  /// PPBCast: writes the same to several places. Writes to all that take it, and answers the first failure.
+  /// Writes the same data to several places (PPBCast). Writes to every place that accepts it; returns the first
+  /// failure.
   Status multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept;
-  /// To the same offset of every other rank's part.
+  /// The same to one offset of every other rank's part.
   Status multicast_to_all(std::uint64_t offset, std::span<const std::byte> from) noexcept;
-  /// PPBCastRegions: push_regions to several places.
+  /// push_regions to several places (PPBCastRegions).
   Status multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
                            std::span<const Region> regions) noexcept;
-  /// Push, then counts one on notification counter `notification` of the owner, who may wait for it: when it sees the
-  /// count, it sees the data, and all that this rank pushed to it before.
+  /// Writes, then adds one to the owner's notification counter `notification`, for which the owner can wait. When the
+  /// owner sees the count, it sees the data, and all that this rank pushed to it before.
   Status push_notified(GlobalAddress to, std::span<const std::byte> from, std::uint32_t notification) noexcept;
-  /// What has been counted on a counter of this rank's part. Never falls.
+  /// The value of a counter of this rank's part. Never decreases.
   [[nodiscard]] std::uint64_t notified(std::uint32_t notification) const noexcept;
-  /// Waits until at least `count` has been counted. Answers ok; bounds, where this rank's part has no such counter; or
-  /// peer_gone when a rank of the group has died: once for each death, also for one that came before the call.
+  /// Waits until a counter of this rank's part is at least `count`. Returns:
+  ///   ok         the counter is there.
+  ///   bounds     this rank's part has no such counter.
+  ///   peer_gone  a rank of the group died: once per death, also for a death before the call.
   Status wait_notified(std::uint32_t notification, std::uint64_t count) noexcept;
 
-  /// Returns when all that this rank has pushed to a rank's part, or to all, is visible there.
+  /// Returns when all that this rank has pushed to a rank's part, or to all parts, is visible there. Returns ok;
+  /// bounds: no such rank; peer_gone: the owner died.
   Status flush(JobRank rank) noexcept;
   Status flush() noexcept;
 
-  // Atomic operations on aligned words of 4 and 8 bytes, with right `atomic`. Each is one indivisible step to all other
-  // atomic operations on that word through windows, and orders what its rank did before it as a barrier does.
+  // Atomic operations on aligned words of 4 and 8 bytes, with right `atomic`. Each is one indivisible step with respect
+  // to all other atomic operations on that word through windows, and is ordered as a memory barrier is. They return the
+  // word before. Statuses: see Checks above.
 
   template <AtomicInteger T>
   Result<T> fetch_add(GlobalAddress at, T value) noexcept {
@@ -196,7 +210,7 @@ class Window {
   Result<T> swap(GlobalAddress at, T value) noexcept {
     return apply<T>(at, detail::AtomicOperation::swap, value);
   }
-  /// Stores `desired` if the word has the bits of `expected`; it did if `before` has.
+  /// Stores `desired` if the word has the bits of `expected`. It did so if the returned value has these bits.
   template <AtomicWord T>
   Result<T> compare_and_swap(GlobalAddress at, T expected, T desired) noexcept {
     return apply<T>(at, detail::AtomicOperation::compare_and_swap, desired, expected);
@@ -214,29 +228,33 @@ class Window {
     return apply<T>(at, detail::AtomicOperation::bit_xor, value);
   }
 
-  // Locks. Each part has its own, numbered from 0; they protect what the program says they do. Fair: in the order of
-  // asking, but that readers who wait side by side enter together. They are the rank's: any of its threads may unlock,
-  // and threads of one rank exclude each other like ranks. They need no rights. Whoever gets a lock sees what was
-  // pushed before its unlock.
+  // Locks. Each part has WindowOptions::locks of them, numbered from 0; the program decides what they protect. They are
+  // granted in the order of the requests, except that neighbouring readers enter together. A lock belongs to the rank:
+  // any of its threads may unlock it, and threads of one rank exclude each other as ranks do. Locks need no rights. The
+  // next holder sees everything that was pushed before the unlock.
 
-  /// Answers ok; holder_died: this rank *has the lock*, and the last one to hold it exclusively died, so that what it
-  /// protects may be half done; bounds when there is no such lock; peer_gone when its home died.
+  /// Waits for a lock of `home`'s part. Returns:
+  ///   ok           locked.
+  ///   holder_died  locked, but the last rank that held it exclusively died: the data may be half written.
+  ///   bounds       not locked: there is no such lock.
+  ///   peer_gone    not locked: its home died.
   Status lock(JobRank home, std::uint32_t number = 0, LockMode mode = LockMode::exclusive) noexcept;
-  /// Answers again where it would have to wait. Between hosts that is also for a moment after another rank's unlock,
-  /// until the lock's home knows of it, even behind a barrier.
+  /// The same without waiting. Returns also:
+  ///   again        not locked: it is held. Between hosts also for a moment after another rank's unlock, even behind a
+  ///                barrier, until the lock's home knows of it.
   Status try_lock(JobRank home, std::uint32_t number = 0, LockMode mode = LockMode::exclusive) noexcept;
-  /// An exclusive lock, or timed_out.
+  /// Waits for an exclusive lock for a limited time. Returns as lock(), or timed_out: not locked.
   Status lock_for(std::chrono::nanoseconds limit, JobRank home, std::uint32_t number = 0) noexcept;
-  /// After flush(). Answers ok, or invalid when this rank does not hold it.
+  /// Flushes, then unlocks. Returns ok; invalid: this rank does not hold the lock.
   Status unlock(JobRank home, std::uint32_t number = 0) noexcept;
 
-  // Collective over the group of a collective window; invalid on any other. One at a time.
+  // Collective over the group of a collective window, one at a time; on any other window they return invalid.
 
-  /// Returns when all ranks have come, and what any of them had pushed is visible. Answers ok, or peer_gone when one
-  /// died, left its job or freed its part without coming.
+  /// Returns when all ranks have called it and everything that any of them pushed is visible. Returns ok; peer_gone: a
+  /// rank died, left its job or freed its part without calling it.
   Status barrier() noexcept;
-  /// BarrierWithPPBCast: what each rank gives (perhaps nothing) is in all other parts, at its `offset`, when it
-  /// returns.
+  /// The same, and copies the bytes that each rank passes (possibly none) to all other parts, at that rank's `offset`
+  /// (BarrierWithPPBCast).
   Status barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept;
 
  private:
@@ -259,37 +277,149 @@ class Window {
   std::shared_ptr<window::WindowState> access_;
 };
 
-/// A window as an array of T in each part: offsets are indices. Refers to the window, which must outlive it.
+/// A place of a T in a window: a GlobalAddress that counts in elements. Plain data, to be sent and stored like a
+/// number. It is dereferenced by the pull, push and atomic operations of a View.
+template <class T>
+class global_ptr {
+ public:
+  constexpr global_ptr() noexcept = default;  ///< Null: in no window.
+  explicit constexpr global_ptr(GlobalAddress address) noexcept : address_(address) {}
+
+  [[nodiscard]] constexpr GlobalAddress address() const noexcept { return address_; }
+  /// The rank whose memory it is.
+  [[nodiscard]] constexpr JobRank rank() const noexcept { return address_.rank; }
+  explicit constexpr operator bool() const noexcept { return address_.window != 0; }
+
+  /// A pointer moved out of the address range stays out of every window, like a GlobalAddress.
+  constexpr global_ptr& operator+=(std::int64_t count) noexcept {
+    const std::uint64_t steps = count < 0 ? 0 - static_cast<std::uint64_t>(count) : static_cast<std::uint64_t>(count);
+    const std::uint64_t bytes = steps > GlobalAddress::nowhere / sizeof(T) ? GlobalAddress::nowhere : steps * sizeof(T);
+    count < 0 ? address_ -= bytes : address_ += bytes;
+    return *this;
+  }
+  constexpr global_ptr& operator-=(std::int64_t count) noexcept { return *this += -count; }
+  constexpr global_ptr& operator++() noexcept { return *this += 1; }
+  constexpr global_ptr& operator--() noexcept { return *this += -1; }
+  friend constexpr global_ptr operator+(global_ptr pointer, std::int64_t count) noexcept { return pointer += count; }
+  friend constexpr global_ptr operator-(global_ptr pointer, std::int64_t count) noexcept { return pointer -= count; }
+  /// Elements from `from` to `to`, which must be in the same part.
+  friend constexpr std::int64_t operator-(global_ptr to, global_ptr from) noexcept {
+    return static_cast<std::int64_t>(to.address_.offset - from.address_.offset) / static_cast<std::int64_t>(sizeof(T));
+  }
+  friend constexpr auto operator<=>(const global_ptr&, const global_ptr&) = default;
+
+ private:
+  GlobalAddress address_{};
+};
+
+/// A window as an array of T in each part: offsets are indices. Places are named by rank and index, or by a global_ptr.
+/// Statuses and threads: as Window's calls of the same name. Refers to the window, which must outlive it.
 template <class T>
 class View {
   static_assert(std::is_trivially_copyable_v<T>, "a window carries bytes: T must be trivially copyable");
 
  public:
+  /// The array of each part starts `offset_bytes` behind its beginning.
   explicit View(Window& window, std::uint64_t offset_bytes = 0) noexcept : window_(&window), offset_(offset_bytes) {}
 
-  /// Elements of this rank's own part, to be loaded and stored.
+  /// The elements of this rank's own part, for loads and stores.
   [[nodiscard]] std::span<T> local() const noexcept {
     const auto bytes = window_->local();
     if (offset_ >= bytes.size()) return {};
     return {reinterpret_cast<T*>(bytes.data() + offset_), (bytes.size() - offset_) / sizeof(T)};
   }
+  /// Number of whole elements in a rank's part.
+  [[nodiscard]] std::uint64_t size(JobRank rank) const noexcept {
+    const std::uint64_t bytes = window_->bytes(rank);
+    return bytes <= offset_ ? 0 : (bytes - offset_) / sizeof(T);
+  }
   [[nodiscard]] GlobalAddress at(JobRank rank, std::uint64_t index) const noexcept {
     const GlobalAddress start = window_->at(rank, offset_);
     return index > GlobalAddress::nowhere / sizeof(T) ? start + GlobalAddress::nowhere : start + index * sizeof(T);
   }
+  [[nodiscard]] global_ptr<T> pointer(JobRank rank, std::uint64_t index = 0) const noexcept {
+    return global_ptr<T>(at(rank, index));
+  }
+  /// A plain pointer to `count` elements that are mapped here, else null: see Window::direct.
+  [[nodiscard]] T* direct(global_ptr<T> from, std::uint64_t count = 1) const noexcept {
+    if (count > GlobalAddress::nowhere / sizeof(T)) return nullptr;
+    return reinterpret_cast<T*>(window_->direct(from.address(), count * sizeof(T)));
+  }
+
+  Status pull(std::span<T> to, global_ptr<T> from) const noexcept {
+    return window_->pull(std::as_writable_bytes(to), from.address());
+  }
+  Status pull(T& to, global_ptr<T> from) const noexcept { return pull(std::span(&to, 1), from); }
   Status pull(std::span<T> to, JobRank rank, std::uint64_t index) const noexcept {
-    return window_->pull(std::as_writable_bytes(to), at(rank, index));
+    return pull(to, pointer(rank, index));
   }
   Status pull(T& to, JobRank rank, std::uint64_t index) const noexcept { return pull(std::span(&to, 1), rank, index); }
+  /// Reads one element and returns it.
+  [[nodiscard]] Result<T> pull(global_ptr<T> from) const noexcept {
+    Result<T> result;
+    result.status = pull(result.value, from);
+    return result;
+  }
+  Status pull_with_twin(std::span<T> to, std::span<T> twin, global_ptr<T> from) const noexcept {
+    return window_->pull_with_twin(std::as_writable_bytes(to), std::as_writable_bytes(twin), from.address());
+  }
+
+  Status push(global_ptr<T> to, std::span<const T> from) const noexcept {
+    return window_->push(to.address(), std::as_bytes(from));
+  }
+  Status push(global_ptr<T> to, const T& from) const noexcept { return push(to, std::span(&from, 1)); }
   Status push(JobRank rank, std::uint64_t index, std::span<const T> from) const noexcept {
-    return window_->push(at(rank, index), std::as_bytes(from));
+    return push(pointer(rank, index), from);
   }
   Status push(JobRank rank, std::uint64_t index, const T& from) const noexcept {
     return push(rank, index, std::span(&from, 1));
   }
-  template <AtomicInteger Word = T>  // a template, so that there may be views of what is no such word
+  /// Returns the number of bytes, not elements, that differed.
+  Result<std::uint64_t> push_diff(global_ptr<T> to, std::span<const T> from, std::span<const T> twin) const noexcept {
+    return window_->push_diff(to.address(), std::as_bytes(from), std::as_bytes(twin));
+  }
+  Status push_notified(global_ptr<T> to, std::span<const T> from, std::uint32_t notification) const noexcept {
+    return window_->push_notified(to.address(), std::as_bytes(from), notification);
+  }
+  Status push_notified(global_ptr<T> to, const T& from, std::uint32_t notification) const noexcept {
+    return push_notified(to, std::span(&from, 1), notification);
+  }
+  /// Writes the same elements to one index of every other rank's part.
+  Status multicast_to_all(std::uint64_t index, std::span<const T> from) const noexcept {
+    const bool is_in = index <= (GlobalAddress::nowhere - offset_) / sizeof(T);
+    return window_->multicast_to_all(is_in ? offset_ + index * sizeof(T) : GlobalAddress::nowhere, std::as_bytes(from));
+  }
+
+  // Atomic operations. Templates, so that there may be views of types that are no words.
+
+  template <AtomicInteger Word = T>
+  Result<Word> fetch_add(global_ptr<T> at, std::type_identity_t<Word> value) const noexcept {
+    return window_->fetch_add(at.address(), value);
+  }
+  template <AtomicInteger Word = T>
   Result<Word> fetch_add(JobRank rank, std::uint64_t index, std::type_identity_t<Word> value) const noexcept {
     return window_->fetch_add(at(rank, index), value);
+  }
+  template <AtomicWord Word = T>
+  Result<Word> swap(global_ptr<T> at, std::type_identity_t<Word> value) const noexcept {
+    return window_->swap(at.address(), value);
+  }
+  template <AtomicWord Word = T>
+  Result<Word> compare_and_swap(global_ptr<T> at, std::type_identity_t<Word> expected,
+                                std::type_identity_t<Word> desired) const noexcept {
+    return window_->compare_and_swap(at.address(), expected, desired);
+  }
+  template <AtomicInteger Word = T>
+  Result<Word> fetch_and(global_ptr<T> at, std::type_identity_t<Word> value) const noexcept {
+    return window_->fetch_and(at.address(), value);
+  }
+  template <AtomicInteger Word = T>
+  Result<Word> fetch_or(global_ptr<T> at, std::type_identity_t<Word> value) const noexcept {
+    return window_->fetch_or(at.address(), value);
+  }
+  template <AtomicInteger Word = T>
+  Result<Word> fetch_xor(global_ptr<T> at, std::type_identity_t<Word> value) const noexcept {
+    return window_->fetch_xor(at.address(), value);
   }
 
  private:
