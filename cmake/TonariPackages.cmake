@@ -1,4 +1,4 @@
-# What libtonari itself uses. Read by our own build and, with a static libtonari, by those who link with it.
+# The packages that libtonari uses. Included by our own build, and by projects that link the static library.
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 find_dependency(fmt)

@@ -1,5 +1,5 @@
-# A build for aarch64 on another machine: Debian's cross compiler, the packages that tests/cluster/aarch64/make has unpacked,
-# and qemu to run what was built.
+# Cross-compiles for aarch64 with Debian's cross compiler and the packages that tests/cluster/aarch64/make has unpacked. qemu
+# runs the programs.
 if(DEFINED ENV{XDG_CACHE_HOME})
   set(CMAKE_SYSROOT $ENV{XDG_CACHE_HOME}/tonari/aarch64)
 else()

@@ -57,7 +57,7 @@ PUBLIC = {
 }
 
 INCLUDE = re.compile(r'\s*#\s*include\b\s*(?:"(?P<ours>[^"]+)"|<(?P<other>[^>]+)>)?')
-STANDARD = re.compile(r"[a-z_0-9]+|std(def|int|bool)\.h")
+STANDARD = re.compile(r"[a-z_0-9]+|std(def|int|bool)\.h|tonari needs C\+\+20")  # the last: status.hpp's error
 CODE = {".c", ".h", ".cpp", ".hpp"}
 
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tonari/rank.hpp>
+#include <tonari/status.hpp>
 
 #include <compare>
 #include <cstddef>

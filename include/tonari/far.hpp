@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tonari/far.h>
+#include <tonari/status.hpp>
 
 #include <cstddef>
 #include <limits>

@@ -1,5 +1,10 @@
 #pragma once
 
+#if __cplusplus < 202002L
+#error "tonari needs C++20: compile with -std=c++20"
+#include <tonari needs C++20>  // a missing header ends the compilation here, before hundreds of errors that follow
+#endif
+
 #include <cstdint>
 #include <stdexcept>
 #include <string_view>

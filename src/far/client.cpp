@@ -139,7 +139,8 @@ void Client::serve_requests() noexcept {
       each.state.store(Request::answered, std::memory_order_release);
       futex_wake(each.state, 1);
     }
-    if (program_.space()->has_ended()) return;
+    const RemoteSpace* const space = program_.space();
+    if (space == nullptr || space->has_ended()) return;
     futex_wait(channel.keeper_doorbell, seen, long_time);
   }
 }

@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-// Every rank tells its successor its own number. Exits with 0 when the number that arrived is the predecessor's.
+// Every rank sends its number to the next one. Exits with 0 if the number that arrives is that of the rank before.
 int main() {
   tonari::Job job;
   tonari::Communicator world(job);

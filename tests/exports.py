@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Checks that libtonari.so exports the public interface, all of it and nothing else.
+
+Usage: exports.py CXX INCLUDE_DIR LIBRARY.so ARCHIVE.a OBJECT...
+
+The archive has all functions of the library. One that a public class declares must be exported; so must one that the
+OBJECTs, programs of the public headers only, refer to. An exported function must stand in a public header.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+# A constructor or destructor: the compiler declares C4 or D4 and defines C1, C2, D0, D1, D2.
+VARIANT = re.compile(r"(?<=[CD])[0-4](?=[EI])")
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def symbols(*command):
+    """Mangled names of tonari's functions and objects, of the lines of nm with a type letter."""
+    lines = (line.split() for line in run(*command).splitlines())
+    return {(words[-2], words[-1].split("@")[0]) for words in lines if len(words) >= 2 and len(words[-2]) == 1}
+
+
+def names(*command, types):
+    return {name for kind, name in symbols(*command) if kind in types and re.match(r"_ZNK?6tonari", name)}
+
+
+def declared_members(cxx, include):
+    """Mangled names of the member functions that the public headers declare, with C4 and D4."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder, "headers.cpp")
+        headers = sorted(path.name for path in pathlib.Path(include, "tonari").glob("*.hpp"))
+        source.write_text("".join(f"#include <tonari/{name}>\n" for name in headers))
+        keep = ["-fno-eliminate-unused-debug-symbols", "-fno-eliminate-unused-debug-types"]
+        run(cxx, "-std=c++20", "-g", *keep, f"-I{include}", "-c", str(source), "-o", f"{folder}/headers.o")
+        text = run("readelf", "--debug-dump=info", f"{folder}/headers.o")
+    return set(re.findall(r"DW_AT_linkage_name.*: *(_ZNK?6tonari\S+)", text))
+
+
+def demangled(mangled):
+    return run("c++filt", *sorted(mangled)).splitlines() if mangled else []
+
+
+def main():
+    cxx, include, library, archive, *objects = sys.argv[1:]
+    exported = names("nm", "-D", "--defined-only", library, types="TWVBDRu")
+    defined = names("nm", "--defined-only", archive, types="TBDR")
+    declared = declared_members(cxx, include)
+
+    required = {name for name in defined if VARIANT.sub("4", name) in declared}
+    required |= names("nm", "--undefined-only", *objects, types="U") & defined
+    words = set(re.findall(r"\w+", "".join(path.read_text() for path in pathlib.Path(include).rglob("*.h*"))))
+
+    problems = [f"not exported, although public: {name}" for name in demangled(required - exported)]
+    for name in demangled(exported):
+        path = re.sub(r"\[abi:\w+\]|[(<].*", "", name).split("::")
+        if not set(re.findall(r"\w+", " ".join(path))) <= words:
+            problems.append(f"exported, although in no public header: {name}")
+    print("\n".join(problems) or f"{len(exported)} names are exported, as the public headers declare")
+    if problems:
+        print("src/exports.map says what is exported")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
