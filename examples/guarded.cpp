@@ -36,8 +36,8 @@ int run() {
 
   const auto access = account.read();  // any number of ranks read together
   expect_ok(access.status());
-  std::printf("rank %d of %d sees %ld deposits and a balance of %ld\n", job.rank(), job.size(), access->deposits,
-              access->balance);
+  std::printf("rank %d of %d sees %ld deposits and a balance of %ld\n", job.rank().value(), job.size(),
+              access->deposits, access->balance);
   return access->deposits == 100L * job.size() && access->balance == 500L * job.size() ? 0 : 1;
 }
 

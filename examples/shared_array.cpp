@@ -1,7 +1,8 @@
 // A shared array: all ranks fill one array and read all of it with ordinary loads and stores, on one host or many.
 //
 //   tonari run -n 4 ./shared_array
-//   tonari run -n 4 --apart memory ./shared_array    each rank as if it were a host of its own: pages travel between them
+//   tonari run -n 4 --apart memory ./shared_array    each rank as if it were a host of its own: pages travel between
+//   them
 
 #include <tonari/tonari.hpp>
 
