@@ -37,6 +37,9 @@ FAR_PROGRAM = "far.cpp"  # knows nothing of tonari
 # The folder that implements a public header: whoever may include the folder may include the header.
 PUBLIC = {
     "status.hpp": "base",
+    "rank.hpp": "base",
+    "result.hpp": "base",
+    "transferable.hpp": "message",
     "job.hpp": "job",
     "address.hpp": "window",
     "queue.hpp": "window",
