@@ -9,10 +9,10 @@ extern "C" int count_ranks() {
     tonari::Job job;
     tonari::Window window(job, sizeof(int));
     tonari::View<int> count(window);
-    const bool added = count.fetch_add(0, 0, 1).status == tonari::Status::ok;
+    const bool added = count.fetch_add(tonari::JobRank{0}, 0, 1).status == tonari::Status::ok;
     if (!added || window.barrier() != tonari::Status::ok) return 0;
     int found = 0;
-    if (count.pull(found, 0, 0) != tonari::Status::ok || window.barrier() != tonari::Status::ok) return 0;
+    if (count.pull(found, tonari::JobRank{0}, 0) != tonari::Status::ok || window.barrier() != tonari::Status::ok) return 0;
     return found;
   } catch (const tonari::SetupError&) {
     return 0;
