@@ -8,8 +8,9 @@
 #include <cstdlib>
 #include <cstring>
 
-// What a program that is linked with libtonari calls. The preload has functions of the same names; a program that was
-// linked with a static libtonari finds these first, and they pass on to those.
+// Implements tonari/far.h for a program that is linked with libtonari. The preload library exports functions of the
+// same names. A program that is linked with a static libtonari finds these here first, and they call the preload
+// library's.
 namespace {
 
 using What = tonari::far::Request::What;
@@ -31,7 +32,7 @@ void* tonari_far_malloc(std::size_t bytes) {
   return real != nullptr ? real(bytes) : std::malloc(bytes);
 }
 
-void tonari_far_free(void* start) { std::free(start); }  // the preload's, if it is there
+void tonari_far_free(void* start) { std::free(start); }  // the preload library's free, if it is loaded
 
 int tonari_far_advise(void* start, std::size_t bytes, int hint) {
   static auto* const real = preloaded<decltype(tonari_far_advise)>("tonari_far_advise");

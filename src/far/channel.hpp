@@ -10,87 +10,90 @@
 #include <cstddef>
 #include <cstdint>
 
-// What a program's preload and its keeper say to each other. Both are built from one tree, which `version` checks.
+// The protocol between a program's preload library and its keeper. Both are built from one tree; `version` checks that.
 //
 //   keeper (decision 14)                                    program (preload)
 //     is given one end of a socket pair by the program's
 //     parent (tonari far); the program inherits the other:
 //     TONARI_FAR=NUMBER. Makes the channel, a memfd, and
-//     sends its descriptor, and that of what servers on this
-//     host lend
+//     sends its descriptor, and the one of the memory that
+//     servers on this host lend
 //                                                             maps both; reserves arena and buffers; opens a
 //                                                             userfaultfd; starts the agents
 //       <------------------------------------------ Hello, with the userfaultfd
 //     watches the arena
 //     Go --------------------------------------------------->
 //     Command -> agents: move pages, copy them
-//       <-------------------------------- Request of any thread: a range is given back
+//       <------------------ Request of any thread, for example: discard a range
 //
-// The socket keeps messages apart (SOCK_SEQPACKET); each descriptor comes with one byte.
-// The program's end of the socket is the agents' alone: who reads an end of file on the other side knows that the
-// address space is gone, by an exit or by another exec.
+// The socket keeps message boundaries (SOCK_SEQPACKET); each descriptor comes with one byte.
+// Only the agents hold the program's end of the socket. So an end of file at the keeper means that the address space
+// has ended, by an exit or by another exec.
 namespace tonari::far {
 
 inline constexpr std::uint32_t channel_version = 6;
-/// The number of the socket, in the program's environment. The preload takes it out; and itself from LD_PRELOAD, unless
-/// what the program starts is to have far memory, too.
+/// Environment variable with the number of the socket. The preload library removes it. It also removes itself from
+/// LD_PRELOAD, unless the program's child processes are to have far memory, too.
 inline constexpr const char* socket_variable = "TONARI_FAR";
-/// Where the keeper listens for such: MIN_BYTES@NAME, a name of the abstract namespace. A process connects when it
-/// first asks for so much memory; its end of the connection is as the socket above.
+/// Environment variable with the place where the keeper listens for child processes: MIN_BYTES@NAME, with a name of the
+/// abstract namespace. A process connects when it first allocates at least MIN_BYTES; its end of the connection is then
+/// used like the socket above.
 inline constexpr const char* door_variable = "TONARI_FAR_CHILDREN";
 
-/// The first that the program says.
+/// The first message from the program.
 struct Hello {
   std::uint32_t version = channel_version;
-  std::uint32_t reaches_everything = 0;  // faults of system calls, too; else only the program's own
+  std::uint32_t reaches_everything = 0;  // 1: faults of system calls are served, too; 0: only the program's own
   std::uint64_t arena = 0;               // address, aligned to a block
   std::uint64_t buffers = 0;             // address, aligned to a block
-  std::int32_t error = 0;                // not 0: it cannot be; `what` failed so
-  std::array<char, 236> what{};          // a call and what it was for
+  std::int32_t error = 0;                // not 0: the program cannot have far memory, because `what` failed
+  std::array<char, 236> what{};          // the call that failed, and its purpose
 };
 static_assert(sizeof(Hello) == 264);
 
-/// From the keeper: the program may begin.
+/// The keeper's reply: the program may begin.
 struct Go {
   std::uint32_t version = channel_version;
-  std::uint32_t taken = 0;  // 0: it may not; the keeper says why, and ends it
+  std::uint32_t taken = 0;  // 0: it may not; the keeper reports why, and ends the program
 };
 
-/// What both sides do to a slot: idle -asker-> taken -asker-> asked -other-> [at_work -other->] answered -asker-> idle.
+/// A slot's states, and the side that sets each:
+///   idle --asker--> taken --asker--> asked --other--> [at_work --other-->] `answered` --asker--> idle
 struct Slot {
   static constexpr std::uint32_t idle = 0;
   static constexpr std::uint32_t taken = 1;
   static constexpr std::uint32_t asked = 2;
-  static constexpr std::uint32_t at_work = 3;  // where others might take it up, too
+  static constexpr std::uint32_t at_work = 3;  // if several threads might serve the slot
   static constexpr std::uint32_t answered = 4;
-  // Release by whoever changes it: what it wrote into the slot is there. Futexes wait on it.
+  // Each change is a release, so that the reader sees what was written into the slot. Both sides wait on it by futex.
   std::atomic<std::uint32_t> state{idle};
 };
 
-/// Memory that both sides see; places in it are bytes from its start.
+/// Memory that both sides map. Places in it are in bytes from its start.
 enum class Shared : std::uint32_t { scratch, lent };
 
-/// To the agents, from a thread of the keeper, which waits for the answer.
+/// Sent to the agents by a thread of the keeper, which waits for the reply.
 struct alignas(64) Command : Slot {
   enum class What : std::uint32_t { take_out, move_in, stock, empty, drop, fill, read };
 
   What what{};
   std::uint32_t buffer = 0;
-  std::uint32_t done = 0;                                // stock: 1 if it could
-  std::uint64_t address = 0;                             // of a block; drop: of pages; read: a place in the buffer
+  std::uint32_t done = 0;  // stock: 1 if it succeeded
+  // of a block; drop: of the first page; read: a place in the buffer
+  std::uint64_t address = 0;
   std::uint64_t bytes = 0;                               // drop, read
-  Shared shared{};                                       // fill: where a block is; read: where the pages go
+  Shared shared{};                                       // fill: where the block is; read: where the pages go
   std::uint64_t place = 0;                               // in `shared`
-  pager::PageSet pages;                                  // asked for; then those that came
-  std::array<pager::Checksum, pager::block_pages> sums;  // the answer of take_out and fill, of those pages
+  pager::PageSet pages;                                  // requested; in the reply: moved
+  std::array<pager::Checksum, pager::block_pages> sums;  // in the reply of take_out and fill, for those pages
 };
 
-/// To the keeper, from a thread of the program, which waits for the answer.
+/// Sent to the keeper by a thread of the program, which waits for the reply.
 struct alignas(64) Request : Slot {
   enum class What : std::uint32_t {
-    discard,     ///< The bytes are zeros from now on.
-    use,         ///< The range is allocated: nothing to do but to count.
-    stop_using,  ///< It is freed: discard, and count.
+    discard,     ///< The bytes read as zeros from now on.
+    use,         ///< The range is allocated: only counted.
+    stop_using,  ///< The range is freed: discarded, and counted.
     will_need,
     done_with,
     sequential,
@@ -99,29 +102,29 @@ struct alignas(64) Request : Slot {
   };
 
   What what{};
-  std::int32_t error = 0;  // the answer: 0, or an error number
+  std::int32_t error = 0;  // in the reply: 0, or an error number
   std::uint64_t start = 0;
   std::uint64_t bytes = 0;
-  tonari_far_statistics statistics{};  // the answer to that
+  tonari_far_statistics statistics{};  // in the reply to a request for statistics
 };
 
-/// Shared by program and keeper. Scratch memory follows, from scratch_offset on, a block for each worker.
+/// Mapped by program and keeper. Scratch memory follows, from scratch_offset on: one block for each worker.
 struct Channel {
   static constexpr std::size_t commands_max = 16;
   static constexpr std::size_t requests_max = 32;
 
-  // By the keeper, before the program starts.
+  // Written by the keeper before the program starts.
   std::uint32_t version = channel_version;
   std::uint32_t buffers = 0;
-  std::uint32_t agents = 0;       // as many as threads of the keeper may ask at a time
-  std::uint64_t arena_bytes = 0;  // to be reserved: whole blocks
-  std::uint64_t min_bytes = 0;    // of an allocation that goes to the arena
-  std::uint64_t lent_offset = 0;  // of what servers on this host lend, in its descriptor
-  std::uint64_t lent_bytes = 0;   // 0: nothing, and no descriptor
+  std::uint32_t agents = 0;       // as many as the keeper has threads that use them at a time
+  std::uint64_t arena_bytes = 0;  // address space to reserve, in whole blocks
+  std::uint64_t min_bytes = 0;    // smallest allocation that goes to the arena
+  std::uint64_t lent_offset = 0;  // of the memory that servers on this host lend, in its file
+  std::uint64_t lent_bytes = 0;   // 0: no memory is lent here, and no descriptor is sent
 
-  std::atomic<std::uint32_t> ended{0};  // not 0: the keeper leaves, and nobody answers faults any more
+  std::atomic<std::uint32_t> ended{0};  // not 0: the keeper leaves; faults are not served any more
 
-  // Counted when there is something to do; a futex, on which agents and keeper sleep.
+  // Incremented when there is something to do. Agents and keeper sleep on these futexes.
   alignas(64) std::atomic<std::uint32_t> agent_doorbell{0};
   alignas(64) std::atomic<std::uint32_t> keeper_doorbell{0};
 

@@ -18,10 +18,10 @@ namespace tonari::far {
 namespace {
 
 constexpr std::uint32_t buffers = 64;
-constexpr unsigned movers = 2;                // one waits for an agent while the other does not
+constexpr unsigned movers = 2;                // two, so that one can work while the other waits for an agent
 constexpr std::uint32_t agents = movers + 2;  // one for the fault thread, and one for requests
 
-// Compressed pages lie anywhere in what is lent; others where they are in the arena.
+// Compressed pages may be anywhere in the lent memory; uncompressed pages have the same place as in the arena.
 std::uint64_t bytes_of_store(const Servers& servers, const Order& order) {
   return order.store == StoreKind::lz4 ? servers.lent_bytes() : order.arena_bytes;
 }
@@ -66,7 +66,7 @@ void Client::begin() {
   listener_ = std::jthread([this] { serve_requests(); });
 }
 
-// Its address space is gone, with all that waits in it. What it has done is asked for later.
+// Called when the address space has ended, with all threads that wait in it. Its statistics are still read later.
 void Client::end() noexcept {
   RemoteSpace* const space = program_.space();
   if (space == nullptr) return;
@@ -88,30 +88,30 @@ void Client::set_limit(std::uint64_t bytes) noexcept {
 
 std::uint64_t Client::touched_bytes() const noexcept { return pager_ ? pager_->statistics().touched_bytes : 0; }
 
-// By a thread of the pager.
+// Called by a thread of the pager.
 void Client::page_failed(const pager::Failure& failure) noexcept {
   using What = pager::Failure::What;
   const auto at = failure.region + failure.page * pager::page_bytes;
   if (failure.status == Status::peer_gone) {
-    return on_failure_(fmt::format("a server is gone, and with it the page at {:#x}; {}", at, second_copy(order_)));
+    return on_failure_(fmt::format("a server died and the page at {:#x} is lost; {}", at, second_copy(order_)));
   }
   switch (failure.what) {
     case What::wrong_bytes:
-      return on_failure_(fmt::format("a server gave other bytes for the page at {:#x} than it was given", at));
+      return on_failure_(fmt::format("a server returned other bytes for the page at {:#x} than were stored there", at));
     case What::fetch:
-      return on_failure_(fmt::format("the page at {:#x} does not come back: {}", at, explain(failure.status)));
-    case What::discard: return;  // it reads as zeros all the same
+      return on_failure_(fmt::format("the page at {:#x} could not be fetched: {}", at, explain(failure.status)));
+    case What::discard: return;  // it still reads as zeros
     case What::store: break;
   }
   if (failure.status != Status::no_memory) {
-    return on_failure_(fmt::format("no server takes the page at {:#x}: {}", at, explain(failure.status)));
+    return on_failure_(fmt::format("no server could store the page at {:#x}: {}", at, explain(failure.status)));
   }
   if (servers_.capacity_bytes() == 0) {
-    return on_failure_(
-        fmt::format("a server is gone, and with it the last place for the page at {:#x}; {}", at, second_copy(order_)));
+    return on_failure_(fmt::format("a server died and there is no place left to store the page at {:#x}; {}", at,
+                                   second_copy(order_)));
   }
   on_failure_(fmt::format(
-      "out of memory: the servers' {} are full, and so are the {} that the program may have locally; give "
+      "out of memory: the servers' {} are full, and so is the program's local limit of {}; give "
       "the servers more (--memory), use more of them, or raise --local",
       job::memory_text(servers_.capacity_bytes()), job::memory_text(limit_.load(std::memory_order_relaxed))));
 }

@@ -17,39 +17,41 @@
 
 namespace tonari::far {
 
-/// One process with far memory: its pages, which are carried to the servers and back.
+/// One process with far memory. Moves its pages to the servers and back.
 ///
-/// Owns:    its tie to the process, its store, a pager and its threads, and one that hears the process's requests.
-/// Threads: one; `on_failure` is called by those threads.
+/// Owns:    the connection to the process, a store, a pager with its threads, and a thread that serves the process's
+///          requests.
+/// Threads: one. The threads that it owns call `on_failure`.
 class Client {
  public:
   using OnFailure = std::function<void(std::string_view why)>;
 
-  /// At the other end of `socket` a process's preload begins. The servers outlive it. Throws SetupError.
+  /// The preload library of a process starts at the other end of `socket`. The servers outlive the client. Throws
+  /// SetupError.
   Client(FileDescriptor socket, Servers& servers, const Order& order, const Program::Lent& lent, OnFailure on_failure);
-  /// Whoever is still alive in the process ends it.
+  /// Ends the process if it is still alive.
   ~Client();
   Client(Client&&) = delete;
 
   enum class Heard {
     nothing,
     begun,  ///< It waits for go().
-    gone,   ///< Its address space is.
+    gone,   ///< Its address space has ended.
   };
-  /// When descriptor() is readable. Throws SetupError when the process cannot be kept.
+  /// Call it when descriptor() is readable. Throws SetupError if the process cannot be served.
   Heard hear();
   [[nodiscard]] int descriptor() const noexcept { return program_.descriptor(); }
   void go() noexcept { program_.go(); }
 
-  /// How much it may have locally. Once it has begun.
+  /// Sets how much of its far memory the process may hold locally. Call it only once the process has begun.
   void set_limit(std::uint64_t bytes) noexcept;
   [[nodiscard]] std::uint64_t touched_bytes() const noexcept;
 
   [[nodiscard]] bool has_begun() const noexcept { return pager_.has_value(); }
   [[nodiscard]] std::uint64_t lost_bytes() const noexcept { return store_.lost_bytes(); }
-  [[nodiscard]] Statistics statistics() const noexcept;  ///< Of the servers nothing.
+  [[nodiscard]] Statistics statistics() const noexcept;  ///< Members about servers are 0.
 
-  /// What it had at servers is the next one's. Once it is gone.
+  /// Gives the process's chunks back to the servers. Call it only once the process has ended.
   void give_all_back() noexcept;
 
  private:
@@ -64,18 +66,18 @@ class Client {
   OnFailure on_failure_;
   Program program_;
   Store store_;
-  std::optional<PackedStore> packed_;     // in it, if the order is so
+  std::optional<PackedStore> packed_;     // compressed pages in `store_`, if ordered
   std::atomic<std::uint64_t> in_use_{0};  // relaxed: a count
-  std::atomic<std::uint64_t> limit_{0};   // relaxed: for people
+  std::atomic<std::uint64_t> limit_{0};   // relaxed: only shown to the user
   std::optional<pager::Pager> pager_;
   std::jthread listener_;
 };
 
-/// What any limit is at least: for less there is no room to work in.
+/// The least limit: with less, the pager has no room to work in.
 inline constexpr std::uint64_t limit_bytes_min = 8ULL << 20;
-/// What to say to who has lost a page.
+/// Returns the text that explains the loss of a page.
 constexpr const char* second_copy(const Order& order) noexcept {
-  return order.replicas == 1 ? "--replicas 2 keeps a second copy of all" : "both copies are gone";
+  return order.replicas == 1 ? "--replicas 2 keeps a second copy of every page" : "both of its copies are lost";
 }
 
 }  // namespace tonari::far

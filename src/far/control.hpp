@@ -9,8 +9,8 @@
 #include <string_view>
 #include <type_traits>
 
-// What `tonari far`, the program's parent, and the keeper say to each other: whole messages over a SOCK_SEQPACKET
-// connection in the abstract namespace. Both are one executable, on one host.
+// The protocol between `tonari far`, which is the program's parent, and the keeper: whole messages over a
+// SOCK_SEQPACKET connection in the abstract namespace. Both are the same executable, on one host.
 //
 //   tonari far                                   keeper: rank 0 of the servers' job
 //     listens, starts the job
@@ -21,23 +21,23 @@
 //       <----------------------------------- Report::statistics
 //       <----------------------------------- Report::failed: the program cannot go on
 //       <----------------------------------- Report::all_gone: no process with far memory is left
-//     closes the connection: all leave
+//     closes the connection: keeper and servers leave
 namespace tonari::far {
 
-/// How much of its far data a program may have in its own memory.
+/// How much of its far memory a program may hold in its own memory.
 struct Limit {
   std::uint64_t bytes = 0;
-  std::uint32_t percent = 0;  // of what it has touched; 0: `bytes` counts
+  std::uint32_t percent = 0;  // of the memory that it has touched; 0: `bytes` is the limit
   std::uint32_t reserved = 0;
 };
 
 /// How the servers keep a program's pages.
 enum class StoreKind : std::uint32_t {
   ram,  ///< As they are.
-  lz4,  ///< Compressed, each by itself.
+  lz4,  ///< Each page compressed on its own.
 };
 
-/// The name at which a keeper listens whose `tonari far` listens at `front`.
+/// Returns the name at which the keeper listens for child processes, if its `tonari far` listens at `front`.
 inline std::string door_of(std::string_view front) { return std::string(front) + "-children"; }
 
 struct Order {
@@ -45,35 +45,35 @@ struct Order {
   What what = What::keep;
   Limit limit{};
   std::uint64_t min_bytes = 0;
-  std::uint64_t arena_bytes = 0;  // addresses for the program's far memory
+  std::uint64_t arena_bytes = 0;  // address space for the program's far memory
   std::uint32_t replicas = 1;
   StoreKind store = StoreKind::ram;
-  std::uint32_t with_children = 0;  // what the program starts may come, too: door_of() is open
+  std::uint32_t with_children = 0;  // child processes of the program may have far memory, too: door_of() is open
   std::uint32_t reserved = 0;
 };
 static_assert(std::is_trivially_copyable_v<Order>);
 
-/// Of all processes together; what they have now, only of those that live. When none does: of the last one.
+/// Sums over all processes. Current amounts count living processes only, or the last process if all have ended.
 struct Statistics {
   pager::Statistics pager{};
   std::uint64_t in_use_bytes = 0;  // allocated in the arena
   std::uint64_t limit_bytes = 0;
   std::uint64_t stored_bytes = 0;  // at servers, in whole chunks
   std::uint64_t capacity_bytes = 0;
-  // With StoreKind::lz4; otherwise 0.
-  std::uint64_t kept_bytes = 0;        // the program's, at servers
-  std::uint64_t packed_bytes = 0;      // that those take
-  std::uint64_t packed_bytes_out = 0;  // that all took which were ever sent
+  // Only with StoreKind::lz4; otherwise 0.
+  std::uint64_t kept_bytes = 0;        // of the program's pages, at servers
+  std::uint64_t packed_bytes = 0;      // the room that they take there
+  std::uint64_t packed_bytes_out = 0;  // the compressed size of all pages that were ever sent
   std::uint32_t servers = 0;
   std::uint32_t processes = 0;           // that ever had far memory
-  std::uint32_t living = 0;              // of them
-  std::uint32_t reaches_everything = 0;  // faults of system calls are answered
+  std::uint32_t living = 0;              // of `processes`
+  std::uint32_t reaches_everything = 0;  // faults of system calls are served
 };
 
 struct Report {
   enum class What : std::uint32_t { ready, kept, statistics, failed, all_gone };
   What what = What::ready;
-  std::array<char, 508> text{};  // failed: why; zeros behind it, at least one
+  std::array<char, 508> text{};  // failed: the reason, followed by at least one zero
   Statistics statistics{};
 
   void say(std::string_view words) noexcept { words.copy(text.data(), text.size() - 1); }

@@ -27,18 +27,18 @@ namespace tonari::far {
 
 namespace {
 
-constexpr std::uint32_t leave = 0;  // the notification that lets servers go
+constexpr std::uint32_t leave = 0;  // the notification that ends lend() at the servers
 constexpr int keeper_rank = 0;
 constexpr long tick_ns = 10'000'000;
 
 FileDescriptor connect_to(std::string_view front) {
   FileDescriptor connection = job::try_connect(front);
   if (!connection) {
-    throw_system_error(fmt::format("reaching the `tonari far` at @{}", front),
-                       "`tonari serve` as rank 0 is started by `tonari far`, and on its host");
+    throw_system_error(fmt::format("connecting to the `tonari far` at @{}", front),
+                       "start rank 0 of `tonari serve` only through `tonari far`, which starts it on its own host");
   }
   if (job::peer_of(connection).user != ::geteuid()) {
-    throw SetupError(fmt::format("the `tonari far` at @{} is another user's", front));
+    throw SetupError(fmt::format("the `tonari far` at @{} belongs to another user", front));
   }
   return connection;
 }
@@ -54,7 +54,7 @@ std::vector<int> servers_of(const Job& job) {
   return ranks;
 }
 
-// What it has now goes with a process; what it has done stays counted.
+// When a process ends, its current amounts are dropped; its totals stay counted.
 void forget_what_it_has(Statistics& of) noexcept {
   of.pager.resident_bytes = of.pager.touched_bytes = 0;
   of.in_use_bytes = of.limit_bytes = of.kept_bytes = of.packed_bytes = 0;
@@ -80,9 +80,11 @@ Keeper::Keeper(Job& job, std::string_view front)
       control_(connect_to(front)),
       deaths_(std::make_shared<FileDescriptor>(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))),
       clock_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
-  if (!*deaths_ || !clock_) throw_system_error("eventfd, timerfd", "raise the limit of open files: see ulimit -n");
+  if (!*deaths_ || !clock_)
+    throw_system_error("creating an eventfd and a timerfd", "raise the limit of open files with ulimit -n");
   job.on_death([deaths = deaths_](const Death&) { ring(*deaths); });
-  if (window_.barrier() != Status::ok) throw SetupError("a server has gone before it had its memory; see what it said");
+  if (window_.barrier() != Status::ok)
+    throw SetupError("a server ended before it had allocated its memory: see its error message");
   Report ready{.what = Report::What::ready};
   for (const int rank : servers_of(job)) ready.statistics.capacity_bytes += window_.bytes(JobRank{rank});
   tell(ready);
@@ -91,7 +93,7 @@ Keeper::Keeper(Job& job, std::string_view front)
 Keeper::~Keeper() {
   clients_.clear();
   for (const int rank : servers_of(job_)) {
-    (void)window_.push_notified(window_.at(JobRank{rank}), {}, leave);  // who is dead need not hear
+    (void)window_.push_notified(window_.at(JobRank{rank}), {}, leave);  // fails for a dead server, which is no harm
   }
 }
 
@@ -119,7 +121,7 @@ void Keeper::hear_order() {
   Order order;
   FileDescriptor attached;
   if (job::receive_message(control_, &order, sizeof order, true, &attached) != sizeof order) {
-    closed_ = true;  // `tonari far` has all it wants, or is gone
+    closed_ = true;  // `tonari far` is done, or has died
   } else if (order.what == Order::What::keep) {
     begin(order, std::move(attached));
   } else {
@@ -132,7 +134,7 @@ void Keeper::tell(const Report& report) noexcept { job::send_message(control_, &
 void Keeper::begin(const Order& order, FileDescriptor socket) {
   order_ = order;
   servers_.emplace(window_, servers_of(job_), order.replicas);
-  ring(*deaths_);  // who has died before that
+  ring(*deaths_);  // to count deaths before this point
   if (order.with_children != 0) door_ = job::listen_at(door_of(front_));
   if (order.with_children != 0 || (order.limit.percent != 0 && order.limit.percent != 100)) {
     const itimerspec often{.it_interval = {0, tick_ns}, .it_value = {0, tick_ns}};
@@ -144,7 +146,7 @@ void Keeper::begin(const Order& order, FileDescriptor socket) {
 void Keeper::admit_child() {
   FileDescriptor connection{::accept4(door_.number(), nullptr, nullptr, SOCK_CLOEXEC)};
   if (!connection && (errno == EMFILE || errno == ENFILE)) {
-    return fail("the keeper cannot have so many processes: raise the limit of open files, see ulimit -n");
+    return fail("the keeper has no descriptor left for another process: raise the limit of open files with ulimit -n");
   }
   if (!connection || job::peer_of(connection).user != ::geteuid()) return;
   add_client(std::move(connection));
@@ -165,7 +167,7 @@ void Keeper::hear(Clients::iterator client) {
     if (heard == Client::Heard::nothing) return;
   } catch (const SetupError& error) {
     fail(error.what());
-    return remove(client);  // as far as we are concerned: `tonari far` ends it
+    return remove(client);  // the process itself is ended by `tonari far`
   }
   share_limit();
   tell({.what = Report::What::kept, .statistics = statistics()});  // before the program can have ended
@@ -179,10 +181,10 @@ void Keeper::remove(Clients::iterator client) {
     if (door_) client->give_all_back();
   }
   clients_.erase(client);
-  if (clients_.empty()) tell({.what = Report::What::all_gone});  // living: 0
+  if (clients_.empty()) tell({.what = Report::What::all_gone});  // with `living` 0
 }
 
-// All servers of this host have their parts in one piece of its arena.
+// The parts of all servers on this host are contiguous in its arena.
 Program::Lent Keeper::lent() {
   std::byte* first = nullptr;
   std::byte* end = nullptr;
@@ -195,7 +197,8 @@ Program::Lent Keeper::lent() {
   if (first == nullptr) return {};
   job::Arena& arena = job_.session().arena();
   const auto offset = arena.pool().place_of(first);
-  if (!offset) throw SetupError("what servers on this host lend is not where programs can map it: that is our bug");
+  if (!offset)
+    throw SetupError("the memory that servers on this host lend is outside the arena's pool: this is a bug in tonari");
   return {.memory = {first, end}, .file = arena.memory().number(), .offset = *offset};
 }
 
@@ -216,14 +219,15 @@ void Keeper::count_the_dead() {
   std::uint64_t lost = 0;
   for (const Client& each : clients_) lost += each.lost_bytes();
   if (lost != 0) {
-    fail(fmt::format("server {} is gone, and with it {} of the program's data; {}", last, job::memory_text(lost),
+    fail(fmt::format("server {} died and {} of the program's data are lost; {}", last, job::memory_text(lost),
                      second_copy(order_)));
   } else if (!some_live) {
-    fail("no server is left");
+    fail("all servers have died");
   }
 }
 
-// A share is of what each has touched. A size is for all: each has of it as it has touched of all.
+// A limit in percent is relative to the memory that each process has touched. A limit in bytes is for all processes
+// together, in proportion to the memory that each has touched.
 void Keeper::share_limit() {
   std::uint64_t ticks = 0;
   (void)!::read(clock_.number(), &ticks, sizeof ticks);
@@ -236,18 +240,18 @@ void Keeper::share_limit() {
 
 std::uint64_t Keeper::limit_for(std::uint64_t touched, std::uint64_t touched_by_all) const noexcept {
   const Limit& limit = order_.limit;
-  if (limit.percent == 100) return order_.arena_bytes;  // all of what it may ever touch
+  if (limit.percent == 100) return order_.arena_bytes;  // the most that it can ever touch
   if (limit.percent != 0) return std::max(touched / 100 * limit.percent, limit_bytes_min);
   if (touched == touched_by_all) return std::max(limit.bytes, limit_bytes_min);
   const double share = static_cast<double>(touched) / static_cast<double>(touched_by_all);
   return std::max(static_cast<std::uint64_t>(static_cast<double>(limit.bytes) * share), limit_bytes_min);
 }
 
-// By any thread. The program cannot go on: whoever waits for a page waits until `tonari far` has ended it.
+// Any thread. The program cannot go on: threads that wait for a page wait until `tonari far` has ended the program.
 void Keeper::fail(std::string_view why) noexcept {
   if (failed_.exchange(true, std::memory_order_relaxed)) return;
   Report report{.what = Report::What::failed};
-  report.statistics.living = 1;  // whatever it is: it is ended
+  report.statistics.living = 1;  // not counted: the program is ended anyway
   report.say(why);
   tell(report);
 }
@@ -265,14 +269,14 @@ Statistics Keeper::statistics() const noexcept {
 }
 
 void lend(Job& job, std::uint64_t bytes, bool at_once) {
-  job.on_death([](const Death&) {});  // the keeper decides what the death of another server means
+  job.on_death([](const Death&) {});  // the keeper decides what another server's death means
   Window window(job, bytes);
   if (at_once && ::madvise(window.local().data(), window.local().size(), MADV_POPULATE_WRITE) != 0) {
-    throw_system_error(fmt::format("taking {} of memory at once", job::memory_text(bytes)),
-                       "lend less, or leave --at-once out");
+    throw_system_error(fmt::format("allocating {} of memory at once", job::memory_text(bytes)),
+                       "lend less, or omit --at-once");
   }
-  (void)window.barrier();  // if another has gone meanwhile, the keeper says so and goes
-  // Each death of another server is told, too.
+  (void)window.barrier();  // if another rank has died meanwhile, the keeper reports it and leaves
+  // wait_notified() also returns at each death of another server.
   while (window.wait_notified(leave, 1) != Status::ok && job.alive(JobRank{keeper_rank})) {
   }
 }

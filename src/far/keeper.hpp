@@ -18,18 +18,18 @@
 
 namespace tonari::far {
 
-/// Rank 0 of the servers' job: has the processes of one program, whose pages go to the servers and back.
+/// Rank 0 of the servers' job. Keeps the processes of one program, and moves their pages to the servers and back.
 ///
-/// Owns:    a client for each of them.
+/// Owns:    a client for each process.
 /// Threads: one.
 class Keeper {
  public:
-  /// Connects to the `tonari far` that listens at `front`. Collective: the servers' part is lend(). Throws SetupError.
+  /// Connects to the `tonari far` that listens at `front`. Collective: the servers call lend(). Throws SetupError.
   Keeper(Job& job, std::string_view front);
   ~Keeper();
   Keeper(Keeper&&) = delete;
 
-  /// Until `tonari far` closes the connection.
+  /// Serves until `tonari far` closes the connection.
   void run();
 
  private:
@@ -53,19 +53,19 @@ class Keeper {
   Window window_;
   std::string front_;
   FileDescriptor control_;
-  std::shared_ptr<FileDescriptor> deaths_;  // counts; the job's handler has it, too
-  FileDescriptor clock_;                    // ticks while a limit depends on what is used
-  FileDescriptor door_;                     // where children come in, if they may
+  std::shared_ptr<FileDescriptor> deaths_;  // an eventfd that counts deaths; the job's handler shares it
+  FileDescriptor clock_;                    // ticks while a limit depends on the memory in use
+  FileDescriptor door_;                     // where child processes connect, if they may
   bool closed_ = false;
   Order order_{};
-  std::optional<Servers> servers_;  // once there is an order
+  std::optional<Servers> servers_;  // set with the first order
   Clients clients_;
-  Statistics ended_{};               // of clients that are gone
-  std::atomic<bool> failed_{false};  // relaxed: only the first is told
+  Statistics ended_{};               // of clients that have ended
+  std::atomic<bool> failed_{false};  // relaxed: only the first failure is reported
 };
 
-/// The other ranks: gives `bytes` of this rank's memory to the job, and stays until the keeper leaves. `at_once`: all
-/// of it is there before the keeper is told, or SetupError.
+/// Called by the other ranks. Lends `bytes` of this rank's memory to the job, and returns when the keeper leaves. With
+/// `at_once`, all of the memory is allocated before the keeper may begin; otherwise throws SetupError.
 void lend(Job& job, std::uint64_t bytes, bool at_once);
 
 }  // namespace tonari::far

@@ -14,9 +14,9 @@ using pager::page_bytes;
 
 namespace {
 
-// What is larger saves no slot worth the time that it takes to unpack.
+// A larger result would save no slot worth the time that it takes to decompress it.
 constexpr int packed_bytes_max = 3584;
-// Of pieces that follow each other, and go to a server or come from it at once.
+// Most bytes of adjacent pieces that are moved to or from a server in one access.
 constexpr std::size_t carried_bytes_max = 32 << 10;
 
 std::size_t pack(const std::byte* page, std::byte* into) noexcept {
@@ -27,7 +27,7 @@ std::size_t pack(const std::byte* page, std::byte* into) noexcept {
   return page_bytes;
 }
 
-// Bytes that are no piece's give zeros: no page of zeros is ever stored, so the pager finds that they are wrong.
+// Bytes that are not a valid block give zeros. A page of zeros is never stored, so the pager finds the error.
 void unpack(Piece piece, const std::byte* from, std::byte* page) noexcept {
   if (!piece.is_packed()) {
     std::copy_n(from, page_bytes, page);
@@ -37,7 +37,7 @@ void unpack(Piece piece, const std::byte* from, std::byte* page) noexcept {
   }
 }
 
-// The first piece, and those that follow it and can be carried with it.
+// Returns the first piece and the pieces adjacent to it that can be moved in the same access.
 std::span<const Piece> row_at_start(std::span<const Piece> pieces) noexcept {
   std::size_t bytes = pieces.front().slot_bytes();
   std::size_t count = 1;
@@ -48,15 +48,15 @@ std::span<const Piece> row_at_start(std::span<const Piece> pieces) noexcept {
   return pieces.first(count);
 }
 
-/// Pieces that follow each other, on their way to the store.
+/// Collects adjacent pieces on their way to the store.
 class Cart {
  public:
   explicit Cart(Store& store) noexcept : store_(store) {}
 
-  /// Where the next piece is to be made: there is room for a page.
+  /// Returns the place to make the next piece at. It has room for a page.
   [[nodiscard]] std::byte* end() noexcept { return bytes_.data() + loaded_; }
 
-  /// It has been made, and this is where it goes.
+  /// Adds the piece that was made at end().
   Status load(Piece piece) noexcept {
     Status status = Status::ok;
     if (loaded_ != 0 && !piece.follows(last_)) {
@@ -65,7 +65,7 @@ class Cart {
       std::copy_n(made, piece.bytes(), bytes_.data());
     }
     if (loaded_ == 0) place_ = piece.place();
-    std::fill_n(end() + piece.bytes(), piece.slot_bytes() - piece.bytes(), std::byte{0});  // nothing stale goes
+    std::fill_n(end() + piece.bytes(), piece.slot_bytes() - piece.bytes(), std::byte{0});  // no stale bytes are stored
     loaded_ += piece.slot_bytes();
     last_ = piece;
     const bool is_full = bytes_.size() - loaded_ < page_bytes;
@@ -78,7 +78,7 @@ class Cart {
 
  private:
   Store& store_;
-  std::uint64_t place_ = 0;  // of the first
+  std::uint64_t place_ = 0;  // of the first piece
   Piece last_;
   std::size_t loaded_ = 0;
   std::array<std::byte, carried_bytes_max> bytes_;
@@ -106,7 +106,7 @@ Status PackedStore::store(std::uint64_t place, std::span<const std::byte> from) 
   return status;
 }
 
-// All of them, or none: pages of one block.
+// Replaces all of the pieces or none. They are pages of one block.
 Status PackedStore::replace(std::span<Piece> pieces, std::span<const std::byte> from) noexcept {
   std::array<Piece, block_pages> room{};
   const std::span<Piece> others = std::span(room).first(pieces.size());

@@ -13,12 +13,12 @@
 
 namespace tonari::far {
 
-// Where a page is, in one word. Bits:
+// Where a page is stored, in one word. Bits:
 //   63                                        13 12           0
 //   +-------------------------------------------+--------------+
 //   | place in the store                        | bytes        |
 //   +-------------------------------------------+--------------+
-// bytes: page_bytes, and it is as it was; less, and it is an LZ4 block; 0, and there is none.
+// bytes: page_bytes: the page is stored as it is; less: it is an LZ4 block; 0: no page is stored.
 class Piece {
  public:
   constexpr Piece() noexcept = default;
@@ -28,11 +28,11 @@ class Piece {
   [[nodiscard]] constexpr bool is_packed() const noexcept { return bytes() != pager::page_bytes; }
   [[nodiscard]] constexpr std::uint64_t place() const noexcept { return word_ >> bytes_bits; }
   [[nodiscard]] constexpr std::size_t bytes() const noexcept { return word_ & ((1ULL << bytes_bits) - 1); }
-  /// Of the slot that it lies in.
+  /// Returns the size of its slot.
   [[nodiscard]] constexpr std::size_t slot_bytes() const noexcept {
     return (bytes() + Slots::unit_bytes - 1) / Slots::unit_bytes * Slots::unit_bytes;
   }
-  /// It begins where the slot of `other` ends, and in the same chunk: both are one range of the store.
+  /// Returns true if it begins where the slot of `other` ends, in the same chunk: both are then one range of the store.
   [[nodiscard]] constexpr bool follows(Piece other) const noexcept {
     return place() == other.place() + other.slot_bytes() && place() % pager::block_bytes != 0;
   }
@@ -44,26 +44,27 @@ class Piece {
 static_assert(sizeof(Piece) == sizeof(std::uint64_t));
 static_assert(Piece(~0ULL >> 13, pager::page_bytes).bytes() == pager::page_bytes);
 
-/// The same as a Store, with the pages compressed: each by itself, into a slot of it. A page that changes gets another
-/// slot, and leaves the old one when the new is written; so what cannot be stored leaves what there was.
+/// Like Store, but compresses each page on its own and puts it into a slot of the store. A changed page is written to a
+/// new slot before its old slot is freed. So a failed store leaves the old contents.
 ///
-/// Owns:    what it knows of pages; the store outlives it, and nobody else uses it.
+/// Owns:    the table of stored pages; the store outlives it and is used by nobody else.
 /// Threads: as pager::Source.
-/// Costs:   compressing 4 KiB some microseconds, the way back less (docs/modules/far.md); a short lock for each page
-/// that is
-///          stored or discarded.
+/// Costs:   some microseconds to compress 4 KiB, less to decompress (docs/modules/far.md); a short lock for each page
+///          that is stored or discarded.
 class PackedStore final : public pager::Source {
  public:
-  /// For an arena of so many bytes. Throws SetupError.
+  /// `bytes`: size of the arena. Throws SetupError.
   PackedStore(Store& store, std::uint64_t bytes);
 
   Status fetch(std::uint64_t place, std::span<std::byte> into) noexcept override;
   Status store(std::uint64_t place, std::span<const std::byte> from) noexcept override;
   Status discard(std::uint64_t place, std::uint64_t bytes) noexcept override;
 
-  [[nodiscard]] std::uint64_t kept_bytes() const noexcept;                                    ///< Of pages.
-  [[nodiscard]] std::uint64_t packed_bytes() const noexcept { return slots_.taken_bytes(); }  ///< What they take.
-  /// What all pages took that were ever stored.
+  /// size of the stored pages
+  [[nodiscard]] std::uint64_t kept_bytes() const noexcept;
+  /// the room that they take
+  [[nodiscard]] std::uint64_t packed_bytes() const noexcept { return slots_.taken_bytes(); }
+  /// Returns the compressed size of all pages that were ever stored.
   [[nodiscard]] std::uint64_t packed_bytes_out() const noexcept {
     return packed_bytes_out_.load(std::memory_order_relaxed);
   }
@@ -79,9 +80,9 @@ class PackedStore final : public pager::Source {
 
   Store& store_;
   Slots slots_;
-  Mapping piece_memory_;  // of zeros: there are no pages
+  Mapping piece_memory_;  // starts as zeros: no page is stored
   Piece* pieces_;
-  std::atomic<std::uint64_t> kept_pages_{0};  // relaxed, as the next: counts
+  std::atomic<std::uint64_t> kept_pages_{0};  // relaxed, as the next: a count
   std::atomic<std::uint64_t> packed_bytes_out_{0};
 };
 

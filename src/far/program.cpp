@@ -23,17 +23,17 @@ FileDescriptor make_channel_file() {
   FileDescriptor file{::memfd_create("tonari-far", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
   if (!file || ::ftruncate(file.number(), channel_bytes) != 0 ||
       ::fcntl(file.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    throw_system_error("the memory that a program and its keeper share");
+    throw_system_error("creating the memory that a program and its keeper share");
   }
   return file;
 }
 
-// For what a program cannot do at its start.
+// Returns the remedy for an error at the start of a program.
 const char* remedy_for(int error) noexcept {
   switch (error) {
-    case ENOMEM: return "it needs addresses, 64 GiB at least, but no memory for them: see ulimit -v";
+    case ENOMEM: return "it needs at least 64 GiB of address space, without memory for it: raise ulimit -v";
     case EMFILE:
-    case ENFILE: return "raise the limit of open files: see ulimit -n";
+    case ENFILE: return "raise the limit of open files with ulimit -n";
     default: return "";
   }
 }
@@ -43,7 +43,7 @@ const char* remedy_for(int error) noexcept {
 Program::Program(FileDescriptor socket, const Terms& terms, const Lent& lent)
     : socket_(std::move(socket)), lent_(lent.memory) {
   const FileDescriptor file = make_channel_file();
-  memory_ = Mapping(file.number(), channel_bytes, "the memory that a program and its keeper share");
+  memory_ = Mapping(file.number(), channel_bytes, "mapping the memory that a program and its keeper share");
   channel_ = std::construct_at(reinterpret_cast<Channel*>(memory_.bytes().data()));
   channel_->buffers = terms.buffers;
   channel_->agents = terms.agents;
@@ -52,7 +52,8 @@ Program::Program(FileDescriptor socket, const Terms& terms, const Lent& lent)
   channel_->lent_offset = lent.offset;
   channel_->lent_bytes = lent.memory.size();
   constexpr std::byte nothing{};
-  job::send_message(socket_, &nothing, sizeof nothing, file.number());  // a program that has ended shows in hear()
+  // on failure: hear() finds that the program has ended
+  job::send_message(socket_, &nothing, sizeof nothing, file.number());
   if (!lent.memory.empty()) job::send_message(socket_, &nothing, sizeof nothing, lent.file);
 }
 
@@ -65,15 +66,16 @@ bool Program::hear() {
     return false;
   }
   const bool nothing_yet = bytes < 0 && errno == EAGAIN;
-  if (space_ || nothing_yet) return true;  // after its hello it says nothing
+  if (space_ || nothing_yet) return true;  // after its Hello the program sends nothing
   if (bytes != sizeof hello || hello.version != channel_version) {
-    throw SetupError("the preload library is of another version of tonari: install both from one build");
+    throw SetupError(
+        "the preload library belongs to another version of tonari than the keeper: install both from one build");
   }
   if (hello.error != 0) {
     hello.what.back() = '\0';
     throw_system_error(hello.error, std::string("in the program: ") + hello.what.data(), remedy_for(hello.error));
   }
-  if (!faults) throw SetupError("the program sent no userfaultfd: raise the limit of open files, see ulimit -n");
+  if (!faults) throw SetupError("the program sent no userfaultfd: raise the limit of open files with ulimit -n");
   hello_ = hello;
   const auto reach = hello.reaches_everything != 0 ? pager::Reach::everything : pager::Reach::user_mode;
   space_.emplace(pager::Userfaultfd(std::move(faults), reach), memory_.bytes(), lent_);
@@ -86,7 +88,7 @@ void Program::go() noexcept {
 }
 
 void Program::end() noexcept {
-  channel_->ended.store(1, std::memory_order_relaxed);  // the doorbell publishes it
+  channel_->ended.store(1, std::memory_order_relaxed);  // relaxed: the doorbell publishes it
   ring_doorbell(channel_->agent_doorbell);
 }
 

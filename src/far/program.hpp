@@ -12,9 +12,9 @@
 
 namespace tonari::far {
 
-/// The keeper's tie to a program: the channel, and the socket whose other end only the program's agents have.
+/// The keeper's connection to a program: the channel, and the socket whose other end only the program's agents hold.
 ///
-/// Owns:    both. The space is made by its Hello, and lives as long.
+/// Owns:    both. The program's Hello makes the space, which then lives as long as this object.
 /// Threads: one.
 class Program {
  public:
@@ -24,23 +24,24 @@ class Program {
     std::uint32_t buffers;
     std::uint32_t agents;
   };
-  /// What servers on this host lend: where it is here, and where in a file.
+  /// The memory that servers on this host lend: its place in this process, and its place in a file.
   struct Lent {
     std::span<std::byte> memory;
     int file;
     std::uint64_t offset;
   };
-  /// Sends the program its channel, and what is lent. Throws SetupError.
+  /// Sends the program its channel and the lent memory. Throws SetupError.
   Program(FileDescriptor socket, const Terms& terms, const Lent& lent);
 
-  /// Readable when the program has said hello, or when its address space is gone.
+  /// Readable when the program has sent its Hello, or when its address space has ended.
   [[nodiscard]] int descriptor() const noexcept { return socket_.number(); }
-  /// Reads what came: true once the space is there. False: the program has gone without a word. Throws SetupError when
-  /// the program cannot be kept; says what to do.
+  /// Reads the next message, if any. Returns true if the program is there; space() then exists if its Hello has
+  /// arrived. Returns false if the program has ended. Throws SetupError, with a remedy, if the keeper cannot serve the
+  /// program.
   bool hear();
-  /// The program may begin.
+  /// Lets the program begin.
   void go() noexcept;
-  /// Nobody answers it any more: what is alive of it ends.
+  /// Tells the program that its faults are served no longer; its agents then end what is left of it.
   void end() noexcept;
 
   [[nodiscard]] RemoteSpace* space() noexcept { return space_ ? &*space_ : nullptr; }

@@ -21,7 +21,7 @@ RemoteSpace::RemoteSpace(pager::Userfaultfd faults, std::span<std::byte> memory,
       scratch_(memory.subspan(scratch_offset)),
       lent_(lent) {}
 
-// The preload has done it, for all that may become a region.
+// The preload library has already prepared all memory that may become a region.
 void RemoteSpace::prepare(Address /*start*/, std::size_t /*bytes*/) {}
 
 void RemoteSpace::drop(Address start, std::size_t bytes) noexcept {
@@ -62,13 +62,13 @@ bool RemoteSpace::read(Buffer buffer, std::size_t place, std::span<std::byte> in
 RemoteSpace::Reply RemoteSpace::ask(const Question& question, std::optional<Sums> sums) noexcept {
   Command& command = take();
   put(question, command);
-  // In one order with the load of `ended_` in wait(), as end() has them the other way round: one of the two sees the
-  // other. It also publishes the command.
+  // seq_cst orders this store before the load of `ended_` in wait(); end() stores and loads in the opposite order. So
+  // at least one of the two threads sees the other's store. The store also publishes the command.
   command.state.store(Command::asked, std::memory_order_seq_cst);
   channel_.agent_doorbell.fetch_add(1, std::memory_order_release);
-  futex_wake(channel_.agent_doorbell, 1);  // any of them will do
+  futex_wake(channel_.agent_doorbell, 1);  // any agent will do
   wait(command);
-  Reply reply;  // who has ended has not answered
+  Reply reply;  // an address space that has ended did not reply
   if (!has_ended()) {
     reply = {.done = command.done != 0, .pages = command.pages};
     if (sums) std::ranges::copy(command.sums, sums->begin());
@@ -91,7 +91,7 @@ void RemoteSpace::put(const Question& question, Command& command) const noexcept
   command.place = is_lent ? lent : static_cast<std::size_t>(question.shared - scratch_.data());
 }
 
-// There are more commands than threads of a keeper that ask at a time, but for moments.
+// There are more commands than threads of a keeper that use them at a time, except for moments.
 Command& RemoteSpace::take() noexcept {
   for (;;) {
     for (Command& each : channel_.commands) {

@@ -10,9 +10,9 @@
 
 namespace tonari::far {
 
-/// A program's address space, seen from its keeper. What only works inside is asked of the agents there, and so are
-/// copies: between buffers, which are theirs, and memory that both sides see, which is the scratch memory and what
-/// servers on this host lend. A source that lets look, or has room, does so there.
+/// A program's address space, seen from its keeper. Operations that only work inside the address space are done by the
+/// agents there. Agents also copy between their buffers and the memory that both processes map: the scratch memory, and
+/// the memory that servers on this host lend.
 ///
 /// Owns:    nothing of the program's. The channel, in `memory`, and `lent` outlive it.
 /// Costs:   two wake-ups between processes for each operation.
@@ -20,7 +20,8 @@ class RemoteSpace final : public pager::Space {
  public:
   RemoteSpace(pager::Userfaultfd faults, std::span<std::byte> memory, std::span<std::byte> lent) noexcept;
 
-  /// The address space is gone: whoever waits for an agent goes on, and nobody waits any more. Any thread.
+  /// Says that the address space has ended: threads that wait for an agent go on, and later calls do not wait. Any
+  /// thread.
   void end() noexcept;
   [[nodiscard]] bool has_ended() const noexcept { return ended_.load(std::memory_order_relaxed); }
 

@@ -13,11 +13,11 @@ Servers::Servers(Window& window, const std::vector<int>& ranks, unsigned replica
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     (*servers_)[i].rank = ranks[i];
     (*servers_)[i].chunks = static_cast<std::uint32_t>(window.bytes(JobRank{ranks[i]}) / block_bytes);
-    (*servers_)[i].free.reserve((*servers_)[i].chunks);  // give_back() allocates nothing
+    (*servers_)[i].free.reserve((*servers_)[i].chunks);  // so that give_back() allocates nothing
   }
 }
 
-// As many as there are servers for: a second copy on the only one that is left guards against nothing.
+// A second copy on the only server that is left would protect against nothing.
 unsigned Servers::copies_now() const noexcept {
   const auto is_alive = [](const Server& each) { return each.alive.load(std::memory_order_relaxed); };
   return std::min(replicas_, static_cast<unsigned>(std::ranges::count_if(*servers_, is_alive)));
@@ -82,12 +82,12 @@ Servers::Server* Servers::roomiest(const Server* other_than) noexcept {
   return best;
 }
 
-// Where the memory is this machine's it goes back to the system, until the chunk is taken again.
+// Memory of a server on this host goes back to the system until the chunk is taken again.
 void Servers::give_back(const Copies& copies) noexcept {
   for (const Copy copy : copies) {
     if (!is_alive(copy)) continue;
     if (std::byte* const mapped = window_.direct(address_of(copy, 0), block_bytes)) {
-      (void)::madvise(mapped, block_bytes, MADV_REMOVE);  // refused: it stays taken, and is written over
+      (void)::madvise(mapped, block_bytes, MADV_REMOVE);  // on failure it stays allocated, and is overwritten later
     }
     const std::lock_guard guard(mutex_);
     server_of(copy).free.push_back(static_cast<std::uint32_t>(copy));

@@ -15,23 +15,25 @@
 
 namespace tonari::far {
 
-/// What ranks of a job lend in their parts of a window, in chunks of 2 MiB: which of them are free, and who has died.
+/// The memory that ranks of a job lend in their parts of a window, in chunks of 2 MiB. Knows which chunks are free and
+/// which servers have died.
 ///
-/// Owns:    the count; the window outlives it.
+/// Owns:    the table of free chunks; the window outlives it.
 /// Threads: any.
 /// Costs:   a lock when a chunk is taken or given back.
 class Servers {
  public:
   static constexpr unsigned replicas_max = 2;
 
-  // Server number plus 1 in the upper half, chunk of that server in the lower; 0: none.
+  // Server number plus 1 in the upper half, the number of its chunk in the lower half; 0: no copy.
   using Copy = std::uint64_t;
   using Copies = std::array<Copy, replicas_max>;
 
-  /// At least `replicas` of them.
+  /// `ranks` are the servers, at least `replicas` of them.
   Servers(Window& window, const std::vector<int>& ranks, unsigned replicas);
 
-  /// A chunk on as many servers as there are replicas, or on the one that is left. Nothing: no server has room.
+  /// Takes a chunk on as many servers as there are replicas, or on the only server that is left. Returns nullopt if no
+  /// server has room.
   [[nodiscard]] std::optional<Copies> take() noexcept;
   void give_back(const Copies& copies) noexcept;
 
@@ -43,21 +45,21 @@ class Servers {
     return copy != 0 && server_of(copy).alive.load(std::memory_order_relaxed);
   }
 
-  /// No longer asked.
+  /// Records that this server has died: it is not used any more.
   void died(int rank) noexcept;
-  /// Nor is the server of this copy, which has not what another has.
+  /// Stops using the server of this copy, because its copy is older than another one.
   void no_longer_ask(Copy copy) noexcept { server_of(copy).alive.store(false, std::memory_order_relaxed); }
 
-  [[nodiscard]] std::uint64_t lent_bytes() const noexcept;      ///< By all that ever were.
-  [[nodiscard]] std::uint64_t capacity_bytes() const noexcept;  ///< Of data, however often each is kept.
-  [[nodiscard]] std::uint64_t used_bytes() const noexcept;      ///< Chunks that are taken, whole.
+  [[nodiscard]] std::uint64_t lent_bytes() const noexcept;      ///< of all servers, dead ones included
+  [[nodiscard]] std::uint64_t capacity_bytes() const noexcept;  ///< how much data fits, with all replicas kept
+  [[nodiscard]] std::uint64_t used_bytes() const noexcept;      ///< in whole chunks
 
  private:
   struct Server {
     int rank = 0;
-    std::atomic<bool> alive{true};  // relaxed: who asks a dead one is told so
+    std::atomic<bool> alive{true};  // relaxed: an access to a dead server returns an error anyway
     std::uint32_t chunks = 0;
-    std::uint32_t never_used = 0;  // chunks from here on; under the lock, as the next
+    std::uint32_t never_used = 0;  // chunks from here on; under the lock, as is `free`
     std::vector<std::uint32_t> free{};
   };
 
@@ -70,7 +72,7 @@ class Servers {
   unsigned replicas_;
   std::unique_ptr<std::vector<Server>> servers_;
   std::atomic<std::uint64_t> used_{0};  // chunks; relaxed: a count
-  std::mutex mutex_;                    // of what servers have free
+  std::mutex mutex_;                    // guards `never_used` and `free` of the servers
 };
 
 }  // namespace tonari::far

@@ -79,7 +79,7 @@ void Slots::give_back(std::uint64_t place) noexcept {
   }
 }
 
-// True: the chunk is empty now.
+// Returns true if the chunk is empty now.
 bool Slots::clear(Chunk& chunk, std::uint64_t offset) noexcept {
   const std::lock_guard guard(mutex_);
   const std::uint64_t slot = offset / chunk.slot_bytes;
@@ -87,7 +87,8 @@ bool Slots::clear(Chunk& chunk, std::uint64_t offset) noexcept {
   chunk.bits[slot / 64] &= ~(1ULL << slot % 64);
   chunk.full_words = std::min(chunk.full_words, slot / 64);
   List& list = with_room(chunk.slot_bytes);
-  if (chunk.taken-- == chunk.slots()) list.append(chunk);  // behind those that are being filled: it may get empty
+  // behind the chunks that are being filled: it may become empty
+  if (chunk.taken-- == chunk.slots()) list.append(chunk);
   taken_bytes_.fetch_sub(chunk.slot_bytes, std::memory_order_relaxed);
   if (chunk.taken != 0) return false;
   list.remove(chunk);

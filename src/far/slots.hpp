@@ -13,24 +13,25 @@
 
 namespace tonari::far {
 
-/// Places for pieces of pages in a store: each of its chunks has slots of one size. Of those that get empty a few are
-/// kept, since who writes pages anew takes slots before it gives back as many.
+/// Allocates slots for compressed pages in a store. All slots of a chunk have one size. A few empty chunks are kept: a
+/// page that is rewritten takes its new slot before it frees the old one.
 ///
-/// Owns:    which chunks of the store are taken; the store outlives it.
+/// Owns:    the knowledge which chunks of the store are taken; the store outlives it.
 /// Threads: any.
-/// Costs:   a lock, and one more of the store when a chunk is taken or given back. take() looks at the first chunk that
-///          has room, from its first word on that is not full.
+/// Costs:   a lock; the servers' lock, too, when a chunk is taken or given back. take() searches the first chunk that
+///          has room, from its first word on that is not known to be full.
 class Slots {
  public:
   static constexpr std::size_t unit_bytes = 256;
   static constexpr std::size_t slot_bytes_max = pager::page_bytes;
 
-  /// Of a store that nobody else uses. Throws SetupError.
+  /// `store` is used by nobody else. Throws SetupError.
   explicit Slots(Store& store);
 
-  /// A place for so many bytes, a multiple of unit_bytes up to slot_bytes_max. Nothing: the servers are full.
+  /// Takes a slot of `slot_bytes`, a multiple of unit_bytes up to slot_bytes_max, and returns its place. Returns
+  /// nullopt if the servers are full.
   [[nodiscard]] std::optional<std::uint64_t> take(std::size_t slot_bytes) noexcept;
-  /// What is written at `place` is of no use any more.
+  /// Frees the slot at `place`.
   void give_back(std::uint64_t place) noexcept;
 
   [[nodiscard]] std::uint64_t taken_bytes() const noexcept { return taken_bytes_.load(std::memory_order_relaxed); }
@@ -40,11 +41,11 @@ class Slots {
 
   struct Chunk {
     std::uint32_t slot_bytes = 0;
-    std::uint32_t taken = 0;       // slots
-    std::uint64_t full_words = 0;  // so many of the first words of `bits` are full, if not more
-    Chunk* previous = nullptr;     // in the list of those that have room, are spare, or free
+    std::uint32_t taken = 0;       // number of slots in use
+    std::uint64_t full_words = 0;  // at least this many of the first words of `bits` are full
+    Chunk* previous = nullptr;     // in the list of chunks with room, of spares, or of free chunks
     Chunk* next = nullptr;
-    std::array<std::uint64_t, words> bits{};  // a slot each: taken
+    std::array<std::uint64_t, words> bits{};  // one bit per slot: 1 if it is in use
 
     [[nodiscard]] std::uint32_t slots() const noexcept { return pager::block_bytes / slot_bytes; }
   };
@@ -66,17 +67,17 @@ class Slots {
   bool clear(Chunk& chunk, std::uint64_t offset) noexcept;
 
   Store& store_;
-  Mapping chunk_memory_;  // of zeros: nothing is taken
+  Mapping chunk_memory_;  // starts as zeros: nothing is taken
   Chunk* chunks_;
   std::atomic<std::uint64_t> taken_bytes_{0};  // relaxed: a count
 
-  std::mutex mutex_;              // of all that follows, and of what is in chunks; never while a chunk is given back
-  std::uint64_t never_used_ = 0;  // chunks from here on
-  List free_;                     // the store's, and used before
-  std::uint64_t in_use_ = 0;      // chunks that are not empty
+  std::mutex mutex_;              // guards all members below and the chunks; not held while a chunk is given back
+  std::uint64_t never_used_ = 0;  // chunks from this index on
+  List free_;                     // given back to the store after use
+  std::uint64_t in_use_ = 0;      // number of chunks that are not empty
   std::uint64_t spares_ = 0;
   List spare_;
-  std::array<List, slot_bytes_max / unit_bytes> with_room_;  // by size
+  std::array<List, slot_bytes_max / unit_bytes> with_room_;  // by size of slot
 };
 
 }  // namespace tonari::far

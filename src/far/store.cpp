@@ -69,7 +69,8 @@ Status Store::write(std::uint64_t place, std::span<const std::byte> from) noexce
     const Copy copy = each.load(std::memory_order_relaxed);
     if (!servers_.is_alive(copy)) continue;
     const GlobalAddress to = servers_.address_of(copy, place % block_bytes);
-    const bool is_there = servers_.window().direct(to, from.size()) == from.data();  // written where there was room
+    // already written there, through room()
+    const bool is_there = servers_.window().direct(to, from.size()) == from.data();
     const Status answer = is_there ? Status::ok : servers_.window().push(to, from);
     if (answer != Status::ok) stale = copy;
     if (answer == Status::ok || status != Status::ok) status = answer;  // one copy is enough
@@ -95,7 +96,8 @@ bool Store::take(Chunk& chunk) noexcept {
   const auto copies = servers_.take();
   if (!copies) return false;
   for (std::size_t i = copies->size(); i-- > 0;) {
-    chunk.copies[i].store((*copies)[i], std::memory_order_release);  // who sees the first sees the others
+    // copy 0 last: a thread that sees it sees the others
+    chunk.copies[i].store((*copies)[i], std::memory_order_release);
   }
   const auto end = static_cast<std::uint64_t>(&chunk - chunks_) + 1;
   for (std::uint64_t seen = end_.load(std::memory_order_relaxed); seen < end;) {
@@ -127,7 +129,7 @@ std::uint64_t Store::lost_bytes() const noexcept {
     for (const auto& each : chunk.copies) {
       if (servers_.is_alive(each.load(std::memory_order_acquire))) return false;
     }
-    return chunk.copies.front().load(std::memory_order_relaxed) == first;  // else it was given back meanwhile
+    return chunk.copies.front().load(std::memory_order_relaxed) == first;  // if not, it was given back meanwhile
   };
   return static_cast<std::uint64_t>(std::ranges::count_if(ever_taken(), is_lost)) * block_bytes;
 }

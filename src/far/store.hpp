@@ -13,15 +13,15 @@
 
 namespace tonari::far {
 
-/// Where a program's data are while they are not with it: chunks that servers lend. One is taken when its first page is
-/// stored, and given back when all of its pages are zeros again.
+/// Holds the pages of a program that are not in its memory, in chunks that servers lend. A chunk is taken when its
+/// first page is stored, and given back when all of its pages are discarded.
 ///
-/// Owns:    what it keeps of chunks; the servers outlive it.
+/// Owns:    the chunks that it has taken; the servers outlive it.
 /// Threads: as pager::Source; lost_bytes() any.
-/// Costs:   an access to a window for each call; what Servers takes for a chunk.
+/// Costs:   one window access per call; taking a chunk also costs what Servers says.
 class Store final : public pager::Source {
  public:
-  /// For an arena of so many bytes.
+  /// `bytes`: size of the arena.
   Store(Servers& servers, std::uint64_t bytes);
 
   Status fetch(std::uint64_t place, std::span<std::byte> into) noexcept override;
@@ -30,26 +30,28 @@ class Store final : public pager::Source {
   std::span<const std::byte> look(std::uint64_t place, std::uint64_t bytes) noexcept override;
   std::span<std::byte> room(std::uint64_t place, std::uint64_t bytes) noexcept override;
 
-  // A plain place of bytes, for who decides by himself which chunks are taken: any bytes of such a chunk are written,
-  // fetched and looked at, by any threads at once. He never calls store() or discard().
+  // The calls below use the store as a flat range of bytes, for a caller that decides itself which chunks are taken. It
+  // may write, fetch and look at any bytes of a taken chunk, from any threads at once. It never calls store() or
+  // discard().
 
-  /// The chunk at `place`. False: no server has room.
+  /// Takes the chunk at `place`. Returns false if no server has room.
   bool take_chunk(std::uint64_t place) noexcept { return take(chunk_at(place)); }
   Status write(std::uint64_t place, std::span<const std::byte> from) noexcept;
   void give_back_chunk(std::uint64_t place) noexcept { give_back(chunk_at(place)); }
   [[nodiscard]] std::uint64_t chunks() const noexcept { return count_; }
 
-  /// Of chunks that were only on servers which have died.
+  /// Returns the size of the chunks whose every server has died.
   [[nodiscard]] std::uint64_t lost_bytes() const noexcept;
-  /// All of it, when nobody else uses it any more: for the next program.
+  /// Gives all chunks back, for the next program. Call it when the store is not used any more.
   void give_all_back() noexcept;
 
  private:
   using Copy = Servers::Copy;
 
   struct alignas(64) Chunk {
-    std::array<std::atomic<Copy>, Servers::replicas_max> copies{};  // changed by the block's holder
-    pager::PageSet stored;                                          // the holder's: not zeros
+    std::array<std::atomic<Copy>, Servers::replicas_max> copies{};  // changed only by the thread that holds the block
+    // pages that hold data; only for the thread that holds the block
+    pager::PageSet stored;
     [[nodiscard]] bool is_taken() const noexcept { return copies.front().load(std::memory_order_relaxed) != 0; }
   };
   [[nodiscard]] Chunk& chunk_at(std::uint64_t place) const noexcept { return chunks_[place / pager::block_bytes]; }
@@ -60,10 +62,11 @@ class Store final : public pager::Source {
   [[nodiscard]] std::span<Chunk> ever_taken() const noexcept;
 
   Servers& servers_;
-  Mapping chunk_memory_;  // of zeros, which say that nothing is stored
+  Mapping chunk_memory_;  // starts as zeros: nothing is stored
   Chunk* chunks_;
   std::uint64_t count_;
-  std::atomic<std::uint64_t> end_{0};  // of the chunks that were ever taken; relaxed: who took one knows that he did
+  // end of the chunks ever taken; relaxed: a thread knows the chunks that it took itself
+  std::atomic<std::uint64_t> end_{0};
 };
 
 }  // namespace tonari::far

@@ -188,7 +188,7 @@ class Deaths(FarTest):
         start = time.monotonic()
         status, _, error = job.end()
         self.assertEqual(status, 137)
-        self.assertRegex(error, r"tonari far: (a server|server 1) is gone, and with it .*--replicas 2")
+        self.assertRegex(error, r"tonari far: (a server|server 1) died and .*--replicas 2")
         self.assertLess(time.monotonic() - start, 60)
 
     def test_of_one_server_of_two_loses_nothing(self):

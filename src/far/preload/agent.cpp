@@ -43,7 +43,7 @@ struct Calls {
   }
   void zero(Address to, std::size_t bytes) const noexcept { (void)pager::kernel::zero(watch, to, bytes); }
   static void drop(Address start, std::size_t bytes) noexcept {
-    (void)system_call(SYS_madvise, start, bytes, MADV_DONTNEED);  // refused: something else is mapped there
+    (void)system_call(SYS_madvise, start, bytes, MADV_DONTNEED);  // fails if something else is mapped there
   }
   static bool populate(Address start, std::size_t bytes) noexcept {
     return system_call(SYS_madvise, start, bytes, MADV_POPULATE_WRITE) == 0;
@@ -57,7 +57,7 @@ constexpr std::size_t stack_bytes = 32 << 10;
 
 struct Agents {
   AgentTools tools;
-  std::atomic<std::uint32_t> settled{0};  // how many; the next has that number
+  std::atomic<std::uint32_t> settled{0};  // number of agents that run; it numbers the next one
 };
 constinit Agents agents{};
 alignas(16) constinit std::array<std::array<std::byte, stack_bytes>, agents_max> stacks{};
@@ -107,7 +107,7 @@ bool carry_out_all(pager::Placing<Calls>& placing) noexcept {
   bool met = false;
   for (Command& command : agents.tools.channel->commands) {
     std::uint32_t expected = Command::asked;
-    // Acquire: what was asked for is there. One agent has it.
+    // Acquire: sees the whole command. Only one agent gets it.
     if (!command.state.compare_exchange_strong(expected, Command::at_work, std::memory_order_acquire)) continue;
     carry_out(placing, command);
     command.state.store(Command::answered, std::memory_order_release);
@@ -117,7 +117,7 @@ bool carry_out_all(pager::Placing<Calls>& placing) noexcept {
   return met;
 }
 
-// How long the first agent waits before it looks whether there is a keeper.
+// How long the first agent waits before it checks that the keeper still lives.
 constexpr timespec patience{.tv_sec = 1, .tv_nsec = 0};
 
 bool keeper_has_gone() noexcept {
@@ -125,14 +125,14 @@ bool keeper_has_gone() noexcept {
   return system_call(SYS_recvfrom, agents.tools.socket, &nothing, 1, MSG_PEEK | MSG_DONTWAIT, 0, 0) == 0;
 }
 
-// What is not here is gone, and so is who would bring it. Who has started the program says why.
+// The absent pages are lost with the keeper. The program's parent reports the reason.
 void end_program() noexcept { (void)system_call(SYS_kill, system_call(SYS_getpid), SIGKILL); }
 
 [[noreturn]] void serve() noexcept {
   (void)system_call(SYS_prctl, PR_SET_NAME, "tonari-agent", 0, 0, 0);
   close_all_others();
   const Address nursery = agents.tools.nurseries + agents.settled.load(std::memory_order_relaxed) * block_bytes;
-  agents.settled.fetch_add(1, std::memory_order_release);  // pairs with start_agents
+  agents.settled.fetch_add(1, std::memory_order_release);  // release: pairs with start_agents()
   wake(agents.settled, 1, With::threads);
 
   pager::Placing<Calls> placing({{agents.tools.watch}, {agents.tools.faults}}, nursery);
@@ -140,15 +140,16 @@ void end_program() noexcept { (void)system_call(SYS_kill, system_call(SYS_getpid
   const Channel& channel = *agents.tools.channel;
   std::atomic<std::uint32_t>& doorbell = agents.tools.channel->agent_doorbell;
   for (;;) {
-    const std::uint32_t seen = doorbell.load(std::memory_order_acquire);  // before looking: no command is slept over
+    // read before looking for commands, so that no command is missed
+    const std::uint32_t seen = doorbell.load(std::memory_order_acquire);
     if (carry_out_all(placing)) continue;
     const bool waited_out = wait_on(doorbell, seen, With::keeper, is_first ? &patience : nullptr);
-    // relaxed: the doorbell has published it
+    // Relaxed: the doorbell published it.
     if (channel.ended.load(std::memory_order_relaxed) != 0 || (waited_out && keeper_has_gone())) end_program();
   }
 }
 
-// A thread beside those of libc: it borrows the thread-local memory of the one that starts it, and does not use it.
+// Starts a thread that libc does not know. It shares the thread-local memory of its creator, and must not use it.
 long clone_to(void (*function)() noexcept, std::byte* stack_end) noexcept {
   constexpr long flags = CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
 #if defined(__x86_64__)
@@ -160,7 +161,7 @@ long clone_to(void (*function)() noexcept, std::byte* stack_end) noexcept {
       "syscall\n\t"
       "test %%rax, %%rax\n\t"
       "jnz 1f\n\t"
-      "xor %%ebp, %%ebp\n\t"  // debuggers see the last frame
+      "xor %%ebp, %%ebp\n\t"  // ends the chain of frames for debuggers
       "call *%[target]\n\t"
       "ud2\n"
       "1:"
@@ -195,9 +196,9 @@ long clone_to(void (*function)() noexcept, std::byte* stack_end) noexcept {
 
 int start_agents(const AgentTools& tools) noexcept {
   agents.tools = tools;
-  agents.settled.store(0, std::memory_order_relaxed);  // in a forked child they are its parent's
+  agents.settled.store(0, std::memory_order_relaxed);  // a forked child inherits its parent's count
   constexpr std::array<std::byte, page_bytes> zeros{};
-  (void)pager::checksum_of(zeros.data());  // finds what the processor can, before there are several who ask
+  (void)pager::checksum_of(zeros.data());  // detects the processor's features now, while there is only one thread
   const WithoutSignals inherited;
   for (std::uint32_t settled = 0; settled < std::min<std::uint32_t>(tools.channel->agents, agents_max); ++settled) {
     const long thread = clone_to(serve, stacks[settled].data() + stack_bytes);

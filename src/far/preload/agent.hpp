@@ -6,21 +6,21 @@ namespace tonari::far {
 
 inline constexpr std::size_t agents_max = 8;
 
-/// What the agents work with. They keep their own copies of the descriptors.
+/// The agents' tools. Agents keep their own copies of the descriptors.
 struct AgentTools {
   Channel* channel = nullptr;
-  std::byte* lent = nullptr;  // what servers lend, if it is here
+  std::byte* lent = nullptr;  // the memory that servers lend, if it is on this host
   pager::Address buffers = 0;
-  pager::Address nurseries = 0;  // a block for each, which may be a huge page
-  int faults = -1;               // the arena's userfaultfd: pages are placed there
-  int watch = -1;                // the buffers': pages leave the arena for them
-  int socket = -1;               // held only, for the keeper to see it end
+  pager::Address nurseries = 0;  // a block for each agent, which may be a huge page
+  int faults = -1;               // the arena's userfaultfd: to move pages into it
+  int watch = -1;                // the buffers' userfaultfd: to move pages out of the arena
+  int socket = -1;               // only held open, so that the keeper sees its end
 };
 
-/// Starts the threads that do the keeper's commands, which only work from inside the address space. They are none that
-/// libc knows of, have no signals and tables of descriptors of their own: the program can close nothing of them, and
-/// they keep nothing of the program open. Answers once they have closed what is not theirs: 0, or an error number.
-/// Once, and once more in a forked child.
+/// Starts the threads that carry out the keeper's commands, which only work from inside the address space. libc does
+/// not know these threads. They take no signals and have descriptor tables of their own: the program cannot close their
+/// descriptors, and they keep none of the program's open. Returns 0 or an error number, once the threads have closed
+/// all other descriptors. Call it once, and once more in a forked child.
 int start_agents(const AgentTools& tools) noexcept;
 
 }  // namespace tonari::far

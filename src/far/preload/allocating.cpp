@@ -11,13 +11,13 @@
 #include <cstdlib>
 #include <cstring>
 
-// malloc and its relatives: what is large goes to the arena; everything else, and what finds no room there, to the
-// function that the program would have called, which also says what is wrong with the arguments.
+// Replaces malloc and its relatives. Large allocations go to the arena. All others, and large ones that find no room,
+// go to the real function, which also reports wrong arguments.
 namespace tonari::far {
 
 namespace {
 
-// Null: it does not go there.
+// Returns nullptr if the allocation does not go to the arena.
 void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
   if (bytes < program.bytes_min.load(std::memory_order_relaxed)) [[likely]]
     return nullptr;  // see Program
@@ -29,8 +29,9 @@ void* allocate_anywhere(std::size_t bytes) noexcept {
   return start != nullptr ? start : real().malloc(bytes);
 }
 
-// What allocate() gave; empty for anything else. An allocator that the program brings along has its own small pieces in
-// the arena, if it maps its memory, and they are freed all the time: only what begins a page is looked up.
+// Returns the extent that allocate() returned at `start`; empty for any other address. If the program's own allocator
+// maps its memory, its small pieces are in the arena, and are freed often. So only addresses at the start of a page are
+// looked up.
 Extents::Extent allocation_at(const void* start) noexcept {
   if (!is_in_arena(start)) [[likely]]
     return {};
@@ -77,7 +78,7 @@ void* reallocate(void* start, std::size_t bytes) noexcept {
   return to;
 }
 
-// Null also if the alignment is one of which the real functions know what to do.
+// Also returns nullptr if the alignment is invalid; the real function then reports it.
 void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
   return std::has_single_bit(alignment) ? allocate(bytes, alignment) : nullptr;
 }
@@ -93,7 +94,7 @@ TONARI_EXPORTED void* malloc(std::size_t bytes) noexcept { return allocate_anywh
 TONARI_EXPORTED void* calloc(std::size_t count, std::size_t bytes) noexcept {
   std::size_t all = 0;
   if (__builtin_mul_overflow(count, bytes, &all)) return failed(ENOMEM, nullptr);
-  void* const start = allocate(all, page_bytes);  // of zeros
+  void* const start = allocate(all, page_bytes);  // the arena's memory reads as zeros
   return start != nullptr ? start : real().calloc(count, bytes);
 }
 

@@ -19,24 +19,24 @@
 #include <span>
 #include <string_view>
 
-// How a process becomes one with far memory.
+// Gives a process far memory.
 namespace tonari::far {
 
 constinit Program program{};
 
 namespace {
 
-// One step after the other, until one fails: then Hello says which.
+// The state of the start. Its steps run in order until one fails; Hello then names that step.
 struct Start {
   AgentTools tools{};
-  int memory = -1;  // the channel's descriptor
-  int lent = -1;    // that of what servers lend
+  int memory = -1;  // descriptor of the channel
+  int lent = -1;    // descriptor of the memory that servers lend
   Range arena{};
   std::span<Extents::Entry> table{};
   std::atomic<std::uint32_t>* ready = nullptr;
   Hello hello{};
 };
-// Here, and not on a stack: what is open of it in the moment of a fork is open in the child, which closes it.
+// Static and not on a stack: descriptors that are open here at a fork are open in the child, which closes them.
 constinit Start starting{};
 
 bool fail(Start& start, int error, std::string_view what) noexcept {
@@ -53,7 +53,7 @@ long insist(long number, Arguments... arguments) noexcept {
   }
 }
 
-// It comes with one byte. -1: it is not there, or this is not the keeper's socket.
+// Receives a descriptor, which comes with one byte. Returns -1 if there is none, or if this is not a keeper's socket.
 int receive_descriptor(int socket) noexcept {
   char byte = 0;
   iovec part{.iov_base = &byte, .iov_len = 1};
@@ -86,10 +86,11 @@ void send_hello(const Start& start) noexcept {
     header->cmsg_len = CMSG_LEN(sizeof(int));
     std::memcpy(CMSG_DATA(header), &start.tools.faults, sizeof(int));
   }
-  (void)insist(SYS_sendmsg, start.tools.socket, &message, MSG_NOSIGNAL);  // refused: nobody will say Go
+  (void)insist(SYS_sendmsg, start.tools.socket, &message, MSG_NOSIGNAL);  // on failure: no Go will arrive
 }
 
-// Who may not begin does not: the keeper ends it, or is gone.
+// Returns once the keeper sends Go. If it refuses, sleeps until the keeper ends the process; if the keeper has died,
+// exits.
 void wait_for_go(const Start& start) noexcept {
   Go go;
   const long got = insist(SYS_recvfrom, start.tools.socket, &go, sizeof go, MSG_WAITALL, nullptr, nullptr);
@@ -97,7 +98,7 @@ void wait_for_go(const Start& start) noexcept {
   while (go.taken == 0) (void)system_call(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);
 }
 
-// Not for forked children, nor for dumps.
+// Maps a file, without inheriting it to forked children, and outside of core dumps.
 Address map_shared(Start& start, int descriptor, std::size_t bytes, std::uint64_t offset,
                    std::string_view what) noexcept {
   const long at = system_call(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, offset);
@@ -115,8 +116,9 @@ bool map_channel(Start& start) noexcept {
   if (at == 0) return false;
   start.tools.channel = static_cast<Channel*>(pointer_to(at));
   if (start.tools.channel->version != channel_version)
-    return fail(start, EPROTO, "keeper and preload differ in version");
-  if (::getauxval(AT_PAGESZ) != page_bytes) return fail(start, ENOTSUP, "paging, which needs pages of 4096 bytes");
+    return fail(start, EPROTO, "comparing the versions of keeper and preload library, which differ");
+  if (::getauxval(AT_PAGESZ) != page_bytes)
+    return fail(start, ENOTSUP, "checking the page size, which must be 4096 bytes");
   return true;
 }
 
@@ -124,16 +126,17 @@ bool map_lent(Start& start) noexcept {
   const Channel& channel = *start.tools.channel;
   if (channel.lent_bytes == 0) return true;
   start.lent = receive_descriptor(start.tools.socket);
-  if (start.lent < 0) return fail(start, EBADF, "receiving the descriptor of what servers lend");
+  if (start.lent < 0) return fail(start, EBADF, "receiving the descriptor of the memory that servers lend");
   const std::uint64_t offset = channel.lent_offset / page_bytes * page_bytes;
   const std::uint64_t before = channel.lent_offset - offset;
-  const Address at = map_shared(start, start.lent, channel.lent_bytes + before, offset, "mmap of what servers lend");
+  const Address at =
+      map_shared(start, start.lent, channel.lent_bytes + before, offset, "mmap of the memory that servers lend");
   if (at == 0) return false;
   start.tools.lent = static_cast<std::byte*>(pointer_to(at + before));
   return true;
 }
 
-// Address space that begins at a block. Forked children do not have it; a dump of it would be long and empty.
+// Reserves address space that begins at a block. Forked children do not inherit it; core dumps leave it out.
 Address reserve(Start& start, std::size_t bytes, std::string_view what) noexcept {
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   const long got = system_call(SYS_mmap, nullptr, bytes + block_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
@@ -158,7 +161,8 @@ bool reserve_all(Start& start) noexcept {
   if (start.tools.buffers == 0) return false;
   start.tools.nurseries = reserve(start, agents_max * block_bytes, "mmap of huge pages");
   if (start.tools.nurseries == 0) return false;
-  (void)system_call(SYS_madvise, start.tools.nurseries, agents_max * block_bytes, MADV_HUGEPAGE);  // refused: slower
+  // on failure: only slower
+  (void)system_call(SYS_madvise, start.tools.nurseries, agents_max * block_bytes, MADV_HUGEPAGE);
 
   constexpr std::size_t extents_max = 1 << 20;
   const std::size_t extents = std::min(channel.arena_bytes / page_bytes, extents_max);
@@ -175,7 +179,8 @@ bool map_ready(Start& start) noexcept {
   return start.ready != nullptr || fail(start, errno, "mmap or madvise(MADV_WIPEONFORK) of a page");
 }
 
-// As pager/userfaultfd.cpp: with a device the kernel asks for the file's rights, without one for the process's.
+// Same as in pager/userfaultfd.cpp: with the device, the kernel checks the file's permissions; without it, the
+// process's rights.
 bool open_faults(Start& start) noexcept {
   constexpr int flags = O_CLOEXEC | O_NONBLOCK;
   const long device = insist(SYS_openat, AT_FDCWD, "/dev/userfaultfd", O_RDWR | O_CLOEXEC, 0);
@@ -192,7 +197,8 @@ bool open_faults(Start& start) noexcept {
   return true;
 }
 
-// Pages are moved only to where somebody watches. Nobody waits for these: who touches what is not there has a signal.
+// UFFDIO_MOVE works only to registered ranges, so the buffers are registered. Nobody serves their faults: touching a
+// missing page there raises a signal.
 bool watch_buffers(Start& start) noexcept {
   const long opened = system_call(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
   if (is_error(opened)) return fail(start, error_of(opened), "userfaultfd");
@@ -200,7 +206,7 @@ bool watch_buffers(Start& start) noexcept {
   uffdio_api api{.api = UFFD_API, .features = pager::kernel::feature_move | UFFD_FEATURE_SIGBUS, .ioctls = 0};
   const long agreed = system_call(SYS_ioctl, opened, UFFDIO_API, &api);
   if (is_error(agreed))
-    return fail(start, error_of(agreed), "UFFDIO_API for UFFDIO_MOVE, which Linux 6.8 and later has");
+    return fail(start, error_of(agreed), "UFFDIO_API for UFFDIO_MOVE, which needs Linux 6.8 or later");
   uffdio_register request{.range = {start.tools.buffers, start.tools.channel->buffers * block_bytes},
                           .mode = UFFDIO_REGISTER_MODE_MISSING,
                           .ioctls = 0};
@@ -209,7 +215,7 @@ bool watch_buffers(Start& start) noexcept {
 }
 
 bool start_helpers(Start& start) noexcept {
-  // Who may begin by himself does so already.
+  // A process that may begin by itself is already watched.
   if (const int error = program.door == nullptr ? watch_for_children() : 0) return fail(start, error, "pthread_atfork");
   if (const int error = start_agents(start.tools)) return fail(start, error, "clone of an agent");
   return true;
@@ -230,11 +236,12 @@ void open_arena(const Start& start) noexcept {
     buffer_standard_streams();
   }
   start.ready->store(1, std::memory_order_relaxed);
-  program.ready.store(start.ready, std::memory_order_release);  // all of the above before it: pairs with is_ready
+  // release: after all stores above; pairs with is_ready()
+  program.ready.store(start.ready, std::memory_order_release);
   program.bytes_min.store(start.tools.channel->min_bytes, std::memory_order_relaxed);
 }
 
-// The agents have their own; what is mapped needs none.
+// The agents have descriptors of their own; mappings need none.
 void close_all(Start& start) noexcept {
   for (int* each : {&start.tools.socket, &start.tools.faults, &start.tools.watch, &start.memory, &start.lent}) {
     if (*each >= 0) (void)system_call(SYS_close, *each);
@@ -254,7 +261,7 @@ void finish(Start& start) noexcept {
   open_arena(start);
 }
 
-// -1: nobody listens there any more. The process goes on without.
+// Returns -1 if nobody listens there any more. The process then goes on without far memory.
 int connect_to_door() noexcept {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -290,10 +297,10 @@ bool begin(int socket) noexcept {
 }
 
 void may_begin(const char* name, std::size_t bytes_min) noexcept {
-  if (watch_for_children() != 0) return;  // no memory, before there was any
+  if (watch_for_children() != 0) return;  // fails only without memory, and this process has none yet
   const long opened = system_call(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
   if (is_error(opened)) {
-    buffer_standard_streams();  // before they are used
+    buffer_standard_streams();  // before the program uses them
   } else {
     (void)system_call(SYS_close, opened);
   }
@@ -326,7 +333,7 @@ void begin_anew() noexcept {
   std::construct_at(&program.lock);
   std::construct_at(&program.beginning);
   if (!arena().is_empty()) {
-    if (program.lost_count == program.lost.size()) return;  // enough is enough: it stays with local memory
+    if (program.lost_count == program.lost.size()) return;  // too many generations: this child stays with local memory
     program.lost[program.lost_count++] = arena();
   }
   program.arena_start.store(0, std::memory_order_relaxed);

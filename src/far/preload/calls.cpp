@@ -10,10 +10,10 @@
 #include <cstdlib>
 #include <cstring>
 
-// What a program that knows of far memory calls: tonari/far.h, which libtonari passes on to us.
+// Implements tonari/far.h inside the preload library; libtonari calls these functions.
 using namespace tonari::far;
 
-/// Memory of the arena, however little. Else, and where there is no room, of malloc. To be freed by free, too.
+/// Allocates from the arena, however little; from malloc if there is no arena or no room. free() frees it, too.
 TONARI_EXPORTED void* tonari_far_malloc(std::size_t bytes) {
   if (bytes != 0 && make_ready()) {
     if (const Address start = take(bytes, page_bytes, Extents::is_allocated)) return pointer_to(start);

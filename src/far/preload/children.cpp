@@ -12,14 +12,14 @@ namespace tonari::far {
 
 namespace {
 
-// What the program had, to which it is left: the touch is repeated, or the signal sent again.
+// The program's own action for SIGSEGV. The handler restores it; the touch is then repeated, or the signal sent again.
 constinit struct sigaction before {};
 
 void end_with_message(int signal, siginfo_t* info, void* /*context*/) noexcept {
   constexpr std::string_view message =
       "tonari far: a forked child touched far memory of its parent, which children do not have: use posix_spawn or "
       "exec, or a larger --min-size, so that this stays local\n";
-  if (info->si_code > 0 && is_of_parent(info->si_addr)) {  // and not by somebody's kill()
+  if (info->si_code > 0 && is_of_parent(info->si_addr)) {  // si_code > 0: a fault, not a kill()
     (void)system_call(SYS_write, STDERR_FILENO, message.data(), message.size());
   }
   (void)::sigaction(signal, &before, nullptr);
@@ -43,21 +43,21 @@ void watch_segmentation(const struct sigaction& now) noexcept {
   (void)::sigaction(SIGSEGV, &ending, nullptr);
 }
 
-// Before the fork already: an allocator that has its memory from the arena touches it before we are called in the
-// child. A handler of the program's own stays while it is the parent.
+// Installs the handler before the fork: an allocator whose memory is in the arena may touch it in the child before our
+// code runs there. A handler of the program's own stays in place in the parent.
 void prepare() noexcept {
   struct sigaction now {};
   if (is_ready() && ::sigaction(SIGSEGV, nullptr, &now) == 0 && has_usual_end(now)) watch_segmentation(now);
 }
 
 void go_on_as_parent() noexcept {
-  if (!is_ready() || program.lost_count != 0) return;  // there is a parent's memory that it may touch itself
+  if (!is_ready() || program.lost_count != 0) return;  // the parent itself may touch lost memory of its own parent
   struct sigaction now {};
   if (::sigaction(SIGSEGV, nullptr, &now) == 0 && is_watched(now)) (void)::sigaction(SIGSEGV, &before, nullptr);
 }
 
 void begin_as_child() noexcept {
-  // The hole where the arena was is not for the child's own memory: its addresses would be taken for far ones.
+  // Keeps the child from getting memory of its own in the hole where the arena was: it would be taken for far memory.
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
   const Range hole = arena();
   const bool had_memory = !hole.is_empty() || program.lost_count != 0;

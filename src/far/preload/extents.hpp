@@ -22,7 +22,7 @@ struct Range {
 
   [[nodiscard]] constexpr Address end() const noexcept { return start + bytes; }
   [[nodiscard]] constexpr bool is_empty() const noexcept { return bytes == 0; }
-  /// What is in both; empty where there is nothing.
+  /// Returns the common part; empty if there is none.
   [[nodiscard]] constexpr Range cut_to(Range other) const noexcept {
     const Address first = std::max(start, other.start);
     const Address last = std::min(end(), other.end());
@@ -31,64 +31,64 @@ struct Range {
   friend constexpr bool operator==(Range, Range) noexcept = default;
 };
 
-/// Which ranges of the arena are in use. Logic alone: it touches nothing of the arena.
+/// Records which ranges of the arena are in use. Pure logic: it never touches the arena's memory.
 ///
-/// Extents lie in order of their addresses, and neighbours stay apart: each ends where its allocation ended. A large
-/// one has room behind it, which others use last, so that it can grow without being copied.
+/// Extents are sorted by address, and neighbours are not merged: each extent ends where its allocation ended. A large
+/// extent has reserved room behind it, so that it can grow without being copied. Other allocations use that room last.
 ///
-/// Owns:    nothing; its table is given to it.
+/// Owns:    nothing; the caller provides the table.
 /// Threads: one at a time.
-/// Costs:   finding is a binary search, changing moves what lies behind in the table. A place is looked for from the
-///          lowest address upward, so that freed addresses are used again, which have their page tables already; not
-///          from the beginning if the last search was for no more.
+/// Costs:   finding is a binary search; inserting or erasing moves the table's entries behind. Allocation searches from
+///          the lowest address upward, because freed addresses already have page tables. It continues from the last
+///          search if that one was for no more pages.
 class Extents {
  public:
   struct Entry {
     std::uint32_t first;  // page of the arena
     std::uint32_t pages;
-    std::uint32_t room;  // pages behind it: end + room <= first of the next
+    std::uint32_t room;  // pages reserved behind it: end + room <= first of the next
     std::uint32_t marks;
   };
   enum Mark : std::uint32_t {
-    was_protected = 1,  ///< By mprotect: to be undone before it is used again.
-    is_foreign = 2,     ///< Something else is mapped there: never to be used again.
-    is_allocated = 4,   ///< By malloc, to be freed by free. Else it is mapped.
+    was_protected = 1,  ///< By mprotect, which must be undone before the next use.
+    is_foreign = 2,     ///< Something else is mapped there: it cannot be used again.
+    is_allocated = 4,   ///< By malloc, and to be freed by free. Otherwise it was mapped.
   };
-  /// A range in use: all of an extent, or the part that was asked for. Empty: there is none.
+  /// A range in use: a whole extent, or the part of it that was asked for. Empty: there is none.
   struct Extent : Range {
     std::uint32_t marks = 0;
   };
 
   constexpr Extents() noexcept = default;
-  /// Nothing of `arena` is in use; it has at most 2^32 pages. It takes no more extents than `table` has entries.
+  /// Nothing of `arena` is in use at first; it has at most 2^32 pages. The table's size limits the number of extents.
   Extents(Range arena, std::span<Entry> table) noexcept
       : start_(arena.start), pages_(arena.bytes / page_bytes), table_(table) {}
 
-  /// Answers an address that `alignment`, a power of two, divides, and a block, too, if there are that many bytes; or
-  /// 0.
+  /// Returns an address that is aligned to `alignment`, a power of two, and to a block if there are at least that many
+  /// bytes. Returns 0 if there is no room.
   Address allocate(std::size_t bytes, std::size_t alignment, std::uint32_t marks = 0) noexcept;
-  /// False: some of it is in use, or outside.
+  /// Returns false if some of `range` is in use, or outside the arena.
   bool allocate_at(Range range) noexcept;
-  /// Makes the extent that ends at `end` longer. False: there is none, or no room.
+  /// Makes the extent that ends at `end` longer. Returns false if there is no such extent, or no room.
   bool grow(Address end, std::size_t bytes) noexcept;
-  /// Some or all of one extent. False: it is not that (two threads may have freed it at once), or the table has no
-  /// entry left for the second of two ends.
+  /// Frees an extent or a part of one. Returns false if `range` is no part of one extent (two threads may have freed it
+  /// at once), or if the table has no entry left for the second half of a split extent.
   bool free(Range range) noexcept;
 
-  /// The extent that `at` is in.
+  /// Returns the extent that contains `at`.
   [[nodiscard]] Extent find(Address at) const noexcept;
-  /// The first part of `range` that is in use; the first that is not.
+  /// Return the first part of `range` that is in use, and the first that is not.
   [[nodiscard]] Extent first_used(Range range) const noexcept;
   [[nodiscard]] Range first_free(Range range) const noexcept;
 
-  /// Makes an extent end and another begin at `at`. False: the table is full.
+  /// Splits the extent at `at` into two. Returns false if the table is full.
   bool split(Address at) noexcept;
-  /// Every extent that has some of `range`.
+  /// Marks every extent that overlaps `range`.
   void mark(Range range, Mark mark) noexcept;
 
  private:
   struct Place {
-    std::size_t index;  // of the entry that it would be
+    std::size_t index;  // where the new entry would be inserted
     std::uint64_t first;
     bool is_found;
   };
@@ -97,7 +97,7 @@ class Extents {
   [[nodiscard]] Extent extent_of(const Entry& entry) const noexcept {
     return {{start_ + entry.first * page_bytes, entry.pages * page_bytes}, entry.marks};
   }
-  // How many entries begin at or before `page`.
+  // Returns the number of entries that begin at or before `page`.
   [[nodiscard]] std::size_t upto(std::uint64_t page) const noexcept {
     const auto used = table_.first(count_);
     const auto found = std::ranges::upper_bound(used, page, {}, &Entry::first);
@@ -114,10 +114,10 @@ class Extents {
 
   Address start_ = 0;
   std::uint64_t pages_ = 0;
-  std::uint64_t taken_ = 0;  // pages in use, and rooms
+  std::uint64_t taken_ = 0;  // pages in use or reserved as room
   std::span<Entry> table_;
   std::size_t count_ = 0;
-  // No gap before entry `index` has, its room kept, as many pages in such a place.
+  // The last search: no gap before entry `index` has this many pages with this alignment, beside the reserved rooms.
   struct {
     std::uint64_t pages = 0;
     std::size_t alignment = 0;
@@ -243,7 +243,7 @@ inline void Extents::mark(Range range, Mark mark) noexcept {
   }
 }
 
-// As much again for what has grown to a block already, as long as half of the arena is left.
+// Reserves as much room again behind an extent of at least a block, as long as half of the arena stays free.
 inline std::uint64_t Extents::room_for(std::uint64_t pages) const noexcept {
   return pages >= pager::block_pages && taken_ + 2 * pages <= pages_ / 2 ? pages : 0;
 }

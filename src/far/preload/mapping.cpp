@@ -11,8 +11,8 @@
 #include <cstdarg>
 #include <cstring>
 
-// mmap and its relatives. A range may lie half in the arena: each part goes its own way. What the arguments are wrong
-// about is the kernel's to say.
+// Replaces mmap and its relatives. A range may overlap the arena partly: each part is then handled on its own. Wrong
+// arguments are left to the kernel to report.
 namespace tonari::far {
 
 namespace {
@@ -25,7 +25,7 @@ struct Parts {
   Range after;
 };
 
-// All of a range that makes no sense is `before`.
+// A range with invalid bounds is returned as `before`.
 Parts parts_of(const void* start, std::size_t bytes) noexcept {
   const Range range{address_of(start), bytes};
   const Range inside = Range{range.start, to_whole_pages(bytes)}.cut_to(arena());
@@ -35,7 +35,7 @@ Parts parts_of(const void* start, std::size_t bytes) noexcept {
   return {{range.start, low}, inside, {inside.end(), goes_beyond ? range.end() - inside.end() : 0}};
 }
 
-// Private memory of nobody else, of which nothing special is asked.
+// Returns true for private anonymous memory without special flags.
 bool is_plain(int flags) noexcept {
   constexpr int harmless = MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK | MAP_FIXED | MAP_FIXED_NOREPLACE;
   return (flags & ~harmless) == (MAP_PRIVATE | MAP_ANONYMOUS);
@@ -43,7 +43,7 @@ bool is_plain(int flags) noexcept {
 
 bool is_fixed(int flags) noexcept { return (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0; }
 
-// With MAP_FIXED_NOREPLACE the kernel would find the arena there, used or not.
+// With MAP_FIXED_NOREPLACE the kernel would always fail, because the arena's addresses are mapped.
 bool goes_to_free_place(const void* hint, std::size_t bytes, int protection, int flags) noexcept {
   return (flags & MAP_FIXED_NOREPLACE) != 0 && is_plain(flags) && protection == usual_protection && bytes != 0 &&
          is_in_arena(hint) && address_of(hint) % page_bytes == 0 && is_ready();
@@ -64,12 +64,12 @@ void* map_in_arena(void* hint, std::size_t bytes) noexcept {
   return pointer_to(take(bytes, page_bytes));
 }
 
-// Something else than paged memory comes to `range`, which is in use and stays so for ever.
+// Maps something else than paged memory at `range`, which is in use and stays in use for ever.
 int map_foreign(Range range, int protection, int flags, int descriptor, off_t offset) noexcept {
   (void)for_each_used(range, [](const Extents::Extent& part) {
     if ((part.marks & Extents::is_foreign) != 0) return;
     unlock_and_drop(part);
-    (void)ask(Request::What::stop_using, part);  // refused: the keeper counts what nobody has
+    (void)ask(Request::What::stop_using, part);  // on failure the keeper counts too much memory in use
   });
   {
     const Guard guard(program.lock);
@@ -80,7 +80,7 @@ int map_foreign(Range range, int protection, int flags, int descriptor, off_t of
   return start == MAP_FAILED ? errno : 0;
 }
 
-// MAP_FIXED: `range` of the arena begins anew.
+// MAP_FIXED: `range` of the arena begins anew, with zeros.
 int map_over(Range range, int protection, int flags, int descriptor, off_t offset) noexcept {
   if (!take_the_rest(range)) return ENOMEM;
   std::uint32_t marks = 0;
@@ -136,7 +136,7 @@ int unmap(void* start, std::size_t bytes) noexcept {
   return 0;
 }
 
-// What moves with mremap stays memory of the arena, if there is room.
+// Memory that mremap moves stays in the arena, if there is room.
 void* move(const Extents::Extent& from, std::size_t wanted) noexcept {
   void* to = pointer_to(take(wanted, page_bytes));
   if (to == nullptr) to = real().mmap(nullptr, wanted, usual_protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -165,12 +165,12 @@ void* remap(const Parts& parts, std::size_t bytes, std::size_t wanted, int flags
     return start;
   }
   if (before.end() == whole.end() && extend(before.end(), after - before.bytes)) return start;
-  // Pages that cannot be read cannot be copied.
+  // A protected page may be unreadable, and then it cannot be copied.
   if ((flags & MREMAP_MAYMOVE) == 0 || (whole.marks & Extents::was_protected) != 0) return failed(ENOMEM, MAP_FAILED);
   return move({before, 0}, wanted);
 }
 
-// Answers 0 or an error number, as the kernel would for such memory. What it should only know is not refused.
+// Returns 0 or an error number, as the kernel would for such memory. A hint never fails.
 int advise(Range range, int advice) noexcept {
   const auto each = [range](Request::What what, bool is_needed) {
     int error = 0;
@@ -192,9 +192,10 @@ int advise(Range range, int advice) noexcept {
     case MADV_RANDOM: return each(Request::What::random, false);
     case MADV_POPULATE_READ:
     case MADV_POPULATE_WRITE:
-      if (touch(Bytes{pointer_to(range.start), range.bytes})) return 0;  // the kernel could not
+      if (touch(Bytes{pointer_to(range.start), range.bytes})) return 0;  // the pages that the kernel could not touch
       return error_of(system_call(SYS_madvise, range.start, range.bytes, advice));
-    // Either so already, or a promise that nothing depends on. Passed on, they would split the arena's mapping.
+    // These are already so, or are promises that nothing depends on. The kernel would split the arena's mapping for
+    // them.
     case MADV_NORMAL:
     case MADV_DONTFORK:
     case MADV_DOFORK:
@@ -205,11 +206,12 @@ int advise(Range range, int advice) noexcept {
     case MADV_DONTDUMP:
     case MADV_DODUMP:
     case MADV_KEEPONFORK: return 0;
-    default: return EINVAL;  // MADV_REMOVE, which is for shared memory; MADV_WIPEONFORK, which no child would see
+    // MADV_REMOVE is for shared memory; MADV_WIPEONFORK would have no effect: children do not inherit the arena
+    default: return EINVAL;
   }
 }
 
-// outside(start, bytes) says the same to the memory that is not the arena's.
+// outside(start, bytes) gives the same advice for memory outside the arena.
 template <class Outside>
 int advise_parts(const Parts& parts, int advice, Outside outside) noexcept {
   int error = is_ready() ? advise(parts.inside, advice) : ENOMEM;  // a forked child has nothing mapped there
@@ -229,8 +231,8 @@ using namespace tonari::far;
 
 TONARI_NEXT(mlockall)
 
-// To lock the arena were to bring all of its addresses, and nothing could go again: it stays as it is, and all else is
-// locked as far as it is there, and as it comes.
+// Locking the arena would fetch all of its pages, and none could leave again. So the arena is not locked; other memory
+// is locked where it is present, and later pages as they are touched.
 TONARI_EXPORTED int mlockall(int flags) noexcept {
   if ((flags & MCL_CURRENT) == 0 || !is_ready()) return next::mlockall(flags);
   if (next::mlockall(flags | MCL_ONFAULT) != 0) return -1;
@@ -285,7 +287,7 @@ TONARI_EXPORTED int posix_madvise(void* start, std::size_t bytes, int advice) no
 
 TONARI_EXPORTED int mprotect(void* start, std::size_t bytes, int protection) noexcept {
   const Parts parts = parts_of(start, bytes);
-  if (is_of_parent(start)) return failed(ENOMEM, -1);  // a forked child would find zeros there
+  if (is_of_parent(start)) return failed(ENOMEM, -1);  // a forked child would get zeros there
   if (!parts.inside.is_empty()) {
     if (protection != usual_protection) {
       const Guard guard(program.lock);

@@ -9,11 +9,12 @@ namespace {
 
 void forget(Range range) noexcept {
   const Guard guard(program.lock);
-  // A table too full for one more end: the range, which is zeros by now, stays in use.
+  // Fails if the table has no entry left for a split. The range, which reads as zeros by now, then stays in use.
   (void)program.extents.free(range);
 }
 
-// Nobody has touched the range yet: it needs no discarding.
+// Counts `range` as allocated. It needs no discarding, because nobody has touched it yet. Returns false if the keeper
+// refuses.
 bool is_lent(Range range) noexcept {
   if (ask(Request::What::use, range) == 0) return true;
   forget(range);
@@ -23,13 +24,13 @@ bool is_lent(Range range) noexcept {
 void give_back_part(const Extents::Extent& part) noexcept {
   constexpr int usual = PROT_READ | PROT_WRITE;
   if ((part.marks & Extents::is_foreign) != 0) {
-    // No hole, in which the kernel would place what is nothing of the arena's.
+    // Leaves no hole, in which the kernel might place memory that is not the arena's.
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
     (void)system_call(SYS_mmap, part.start, part.bytes, PROT_NONE, flags, -1, 0);
     return;
   }
   unlock_and_drop(part);
-  // Discarded before anybody else can have it. What cannot be is not given to anybody.
+  // Discarded before another thread can allocate it. A range that cannot be discarded is not allocated again.
   if (ask(Request::What::stop_using, part) != 0) return;
   if ((part.marks & Extents::was_protected) != 0 &&
       is_error(system_call(SYS_mprotect, part.start, part.bytes, usual))) {
@@ -88,7 +89,7 @@ int drop(Range range) noexcept {
 void unlock_and_drop(Range range) noexcept {
   if (drop(range) == 0) return;
   (void)system_call(SYS_munlock, range.start, range.bytes);
-  (void)drop(range);  // refused: something else is mapped there
+  (void)drop(range);  // fails if something else is mapped there
 }
 
 void give_back(Range range) noexcept { (void)for_each_used(range, give_back_part); }

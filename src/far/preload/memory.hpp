@@ -4,30 +4,31 @@
 
 #include <cstddef>
 
-// The arena's memory, as the hooks take and give it. All of a program that is ready; any thread.
+// Allocates and frees memory of the arena for the hooks. For a program that is ready; any thread.
 namespace tonari::far {
 
-/// Answers the address of zeros, or 0: the arena, or who lends the memory, has no room for `bytes`.
-/// `marks` are of Extents::Mark.
+/// Allocates `bytes` and returns their address; they read as zeros. Returns 0 if the arena is full or the keeper
+/// refuses. `marks` are of Extents::Mark.
 Address take(std::size_t bytes, std::size_t alignment, std::uint32_t marks = 0) noexcept;
-/// False: some of it is in use, or there is no room.
+/// Allocates exactly this range. Returns false if some of it is in use, or if there is no room.
 bool take_at(Range range) noexcept;
-/// What is not in use of it. False: there is no room.
+/// Allocates the parts of `range` that are not in use. Returns false if there is no room.
 bool take_the_rest(Range range) noexcept;
-/// Makes the extent that ends at `end` longer. False: there is no room.
+/// Makes the extent that ends at `end` longer. Returns false if there is no room.
 bool extend(Address end, std::size_t bytes) noexcept;
 
-/// Whatever of `range` is in use. The addresses stay mapped, for the next who takes them: reading there afterwards is a
-/// mistake of the program that no signal tells.
+/// Frees the parts of `range` that are in use. The addresses stay mapped for the next allocation: a program that reads
+/// freed memory gets no signal.
 void give_back(Range range) noexcept;
 
-/// Drops the pages of `range` that are here; those that are not are the keeper's to discard. By libc's own function:
-/// who remembers which pages are where, as UCX does, watches it. 0, or an error number: they are locked in memory.
+/// Drops the pages of `range` that are in the program's memory; the keeper discards the others. Calls libc's madvise,
+/// because UCX and similar libraries watch it to track which pages are mapped. Returns 0, or an error number if the
+/// pages are locked in memory.
 int drop(Range range) noexcept;
-/// Locked or not, as unmapping does.
+/// Like drop(), but also drops locked pages, as unmapping does.
 void unlock_and_drop(Range range) noexcept;
 
-/// Calls visit(extent) for each part of `range` that is in use. Answers whether all of it is.
+/// Calls visit(extent) for each part of `range` that is in use. Returns true if all of it is in use.
 template <class Visit>
 bool for_each_used(Range range, Visit visit) noexcept {
   for (bool is_whole = true;;) {

@@ -9,49 +9,52 @@
 #include <cstddef>
 #include <cstdint>
 
-// The program that the preload is in. Nothing here has a constructor to run: the program allocates before ours.
+// State of the program that the preload library is in. No constructor may run: the program allocates before ours would.
 namespace tonari::far {
 
 using namespace preload;  // its tools
 
 struct Program {
-  // By begin(), once. Who has an address of the arena has it from somebody who saw the program ready, and who asks with
-  // another address may see nothing yet: relaxed.
+  // Set once by begin(). Relaxed: a thread that has an address of the arena got it from a thread that saw the program
+  // ready. With any other address it does not matter if the old values are read.
   std::atomic<Address> arena_start{0};
   std::atomic<std::size_t> arena_bytes{0};
-  std::atomic<std::size_t> bytes_min{~std::size_t{0}};  // of an allocation that goes to the arena
-  // Points to a page that forked children find zeroed: they see a program that is not ready, whatever forked them.
+  std::atomic<std::size_t> bytes_min{~std::size_t{0}};  // smallest allocation that goes to the arena
+  // Points to a page that reads as zeros in forked children. So they find the program not ready, however they were
+  // forked.
   std::atomic<std::atomic<std::uint32_t>*> ready{nullptr};
   Channel* channel = nullptr;
-  std::array<Range, 3> beside{};  // what pages are moved and copied through. By begin(), before `ready`
+  std::array<Range, 3> beside{};  // buffers, huge pages and lent memory; set by begin() before `ready`
 
   Lock lock;
   Extents extents;  // under `lock`
 
-  // Where a process may begin by itself, if it may; then it has not yet. relaxed: whoever begins takes `beginning`.
+  // Where the process may begin by itself. `may_begin` is true until it does. Relaxed: beginning takes the lock
+  // `beginning`.
   const char* door = nullptr;
   std::atomic<bool> may_begin{false};
   Lock beginning;
-  // What was the arena before a fork. Changed by the only thread of a child.
+  // The arenas of this process's ancestors. Changed only by the single thread of a new child.
   std::array<Range, 4> lost{};
   std::size_t lost_count = 0;
 };
 extern constinit Program program;
 
-/// The arena can be used. Not yet before begin() is done, and not its parent's in a forked child.
+/// Returns true if the arena can be used: not before begin() is done, and not the parent's arena in a forked child.
 inline bool is_ready() noexcept {
   const auto* const ready = program.ready.load(std::memory_order_acquire);
-  return ready != nullptr && ready->load(std::memory_order_acquire) != 0;  // the program as start() left it
+  // acquire: sees the program as begin() left it
+  return ready != nullptr && ready->load(std::memory_order_acquire) != 0;
 }
 
 inline Range arena() noexcept {
   return {program.arena_start.load(std::memory_order_relaxed), program.arena_bytes.load(std::memory_order_relaxed)};
 }
 
-/// True also in a forked child, which does not have what is there.
+/// Also true in a forked child, where the memory itself is missing.
 inline bool is_in_arena(const void* pointer) noexcept { return address_of(pointer) - arena().start < arena().bytes; }
 
-/// It is far memory of a process that this one is a forked child of.
+/// Returns true for far memory of an ancestor that forked this process.
 inline bool is_of_parent(const void* pointer) noexcept {
   if (is_in_arena(pointer)) return !is_ready();
   for (std::size_t i = 0; i < program.lost_count; ++i) {

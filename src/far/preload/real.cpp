@@ -15,7 +15,7 @@ using namespace preload;  // its tools
 
 namespace {
 
-// Early memory: pieces one after another, each behind its size.
+// Early memory: pieces one after another, each preceded by its size.
 constexpr std::size_t early_bytes_max = 64 * 1024;
 constexpr std::size_t early_alignment = 16;
 alignas(early_alignment) constinit std::array<std::byte, early_bytes_max> early{};
@@ -24,7 +24,8 @@ constinit std::atomic<std::size_t> early_used{0};
 void* early_malloc(std::size_t bytes) noexcept {
   if (bytes > early_bytes_max) return failed(ENOMEM, nullptr);
   const std::size_t whole = (bytes + 2 * early_alignment - 1) / early_alignment * early_alignment;
-  const std::size_t at = early_used.fetch_add(whole, std::memory_order_relaxed);  // each has its own piece
+  // relaxed: each caller gets a piece of its own
+  const std::size_t at = early_used.fetch_add(whole, std::memory_order_relaxed);
   if (at + whole > early_bytes_max) return failed(ENOMEM, nullptr);
   std::memcpy(&early[at], &bytes, sizeof bytes);
   return &early[at + early_alignment];
@@ -50,7 +51,7 @@ int early_posix_memalign(void** start, std::size_t alignment, std::size_t bytes)
 void* early_valloc(std::size_t /*bytes*/) noexcept { return failed(ENOMEM, nullptr); }
 std::size_t early_usable(void* start) noexcept { return early_bytes(start); }
 
-// Mapping needs no looking up.
+// The mapping functions are system calls, which need no look-up.
 int answer(long result) noexcept { return is_error(result) ? failed(error_of(result), -1) : 0; }
 void* address(long result) noexcept {
   return is_error(result) ? failed(error_of(result), MAP_FAILED) : reinterpret_cast<void*>(result);
@@ -109,12 +110,12 @@ void look_up_all() noexcept {
 
 [[gnu::cold]] const Real& look_up_once() noexcept {
   std::uint32_t seen = is_unknown;
-  // Whoever finds it being looked up is what looks it up, or a thread that will not wait for that.
+  // If the state is is_looked_up, the caller is the look-up itself, or another thread, which does not wait for it.
   if (!state.compare_exchange_strong(seen, is_looked_up, std::memory_order_acquire)) {
     return seen == is_known ? found : early_functions;
   }
   look_up_all();
-  state.store(is_known, std::memory_order_release);  // (1) the functions before it: pairs with (2)
+  state.store(is_known, std::memory_order_release);  // (1) after the functions; pairs with (2)
   return found;
 }
 

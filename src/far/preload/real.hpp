@@ -8,7 +8,7 @@
 
 namespace tonari::far {
 
-/// What the program would call if we were not here: libc's, or those of an allocator that it brings along.
+/// The functions that the program would call without the preload library: libc's, or its own allocator's.
 struct Real {
   void* (*malloc)(std::size_t bytes);
   void* (*calloc)(std::size_t count, std::size_t bytes);
@@ -29,7 +29,8 @@ struct Real {
   int (*mprotect)(void* start, std::size_t bytes, int protection);
 };
 
-/// Looks them up at the first call. What the looking up itself allocates is early memory: little, and never freed.
+/// Returns them; looks them up at the first call. The look-up itself allocates a little early memory, which is never
+/// freed.
 const Real& real() noexcept;
 
 bool is_early(const void* start) noexcept;

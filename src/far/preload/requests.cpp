@@ -11,22 +11,23 @@ namespace {
 Request& take_request() noexcept {
   static constinit std::atomic<std::uint32_t> next{0};
   for (std::uint32_t tries = 1;; ++tries) {
-    // relaxed: it only spreads the threads
+    // Relaxed: the counter only spreads the threads.
     const std::uint32_t index = next.fetch_add(1, std::memory_order_relaxed) % Channel::requests_max;
     Request& request = program.channel->requests[index];
     std::uint32_t seen = Request::idle;
-    // acquire: whoever had it before has read the answer
+    // Acquire: the previous user of the request has read its reply.
     if (request.state.compare_exchange_strong(seen, Request::taken, std::memory_order_acquire)) return request;
     if (tries % Channel::requests_max != 0) continue;
-    constexpr timespec pause{.tv_sec = 0, .tv_nsec = 50'000};  // all are taken, each for about as long
+    constexpr timespec pause{.tv_sec = 0, .tv_nsec = 50'000};  // all are taken, each for about this long
     (void)system_call(SYS_nanosleep, &pause, nullptr);
   }
 }
 
-// Calls read(request) with the answer.
+// Sends a request, waits for the reply, and calls read(request).
 template <class Read>
 void ask(Request::What what, Range range, Read read) noexcept {
-  // A handler may ask, too: it must find a request, though threads hold them that wait for their handlers.
+  // A signal handler may send a request, too. It must find a free one, so no thread may hold one while its handler
+  // runs.
   const WithoutSignals until_answered;
   Request& request = take_request();
   request.what = what;
@@ -36,11 +37,11 @@ void ask(Request::What what, Range range, Read read) noexcept {
   request.state.store(Request::asked, std::memory_order_release);
   std::atomic<std::uint32_t>& doorbell = program.channel->keeper_doorbell;
   doorbell.fetch_add(1,
-                     std::memory_order_release);  // after the request: who reads the doorbell before looking finds it
+                     std::memory_order_release);  // release: a keeper that sees the new count also sees the request
   wake(doorbell, 1, With::keeper);
 
   for (;;) {
-    const std::uint32_t state = request.state.load(std::memory_order_acquire);  // the answer is there
+    const std::uint32_t state = request.state.load(std::memory_order_acquire);  // acquire: the reply is complete
     if (state == Request::answered) break;
     wait_on(request.state, state, With::keeper);
   }

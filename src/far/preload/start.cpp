@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string_view>
 
-// What happens before main(): the environment says what is to be.
+// Runs before main(), as the environment says.
 namespace tonari::far {
 
 namespace {
@@ -41,7 +41,7 @@ void read_door(const char* text) noexcept {
   if (bytes_min != 0 && *name == '@') may_begin(name + 1, bytes_min);
 }
 
-// What there is for the program alone is not for what it starts.
+// Child processes do not inherit the variables that are for this program alone.
 [[gnu::constructor]] void start_program() noexcept {
   (void)real();
   find_all_next();
