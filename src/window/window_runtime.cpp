@@ -1,8 +1,8 @@
 #include "window/window_runtime.hpp"
 
 #include "base/error.hpp"
-#include "job/group.hpp"
 #include "fabric/wait.hpp"
+#include "job/group.hpp"
 #include "job/pool.hpp"
 #include "window/local/assisted_copy.hpp"
 #include "window/remote/heads.hpp"
@@ -325,9 +325,9 @@ std::shared_ptr<WindowState> WindowRuntime::reach(GlobalAddress address) {
 
 std::shared_ptr<WindowState> WindowRuntime::reach_anew(GlobalAddress address) {
   const job::Session& session = engine_.session();
-  const bool is_rank = address.rank < static_cast<std::uint32_t>(session.size());
-  const bool far = is_rank && engine_.is_remote(address.rank.value());
-  return far ? reach_remote(address) : reach_here(address);
+  const bool is_rank = address.rank.index() < static_cast<std::size_t>(session.size());  // false if negative, too
+  const bool is_remote = is_rank && engine_.is_remote(address.rank.value());
+  return is_remote ? reach_remote(address) : reach_here(address);
 }
 
 std::shared_ptr<WindowState> WindowRuntime::reach_here(GlobalAddress address) {
@@ -337,7 +337,7 @@ std::shared_ptr<WindowState> WindowRuntime::reach_here(GlobalAddress address) {
   const auto refuse = [address](std::string_view why) {
     throw SetupError(fmt::format("reaching window {} of rank {}: {}", address.window, address.rank.value(), why));
   };
-  const auto is_rank = address.rank < static_cast<std::uint32_t>(session.size());
+  const bool is_rank = address.rank.index() < static_cast<std::size_t>(session.size());
   const bool is_here = domain_of(address.window) == session.domain(session.rank());
   if (!pool.is_taken(granule) || !is_rank || !is_here) refuse("there is no such window");
   if (address.rank == static_cast<std::uint32_t>(session.rank())) refuse("it would be this rank's own");
