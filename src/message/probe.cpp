@@ -64,7 +64,7 @@ std::optional<Result<Envelope>> MessageRuntime::probe(Context& context, int peer
 }
 
 std::optional<Result<Envelope>> MessageRuntime::matched_probe(Operation& operation, int peer, int tag,
-                                                    bool wait_for_it) noexcept {
+                                                              bool wait_for_it) noexcept {
   if (!wait_for_it) engine_.progress();
   start_receive(operation, {{}, peer, tag, operation.context->id()});
   if (!wait_for_it && cancel(operation)) return std::nullopt;

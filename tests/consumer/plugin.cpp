@@ -12,7 +12,8 @@ extern "C" int count_ranks() {
     const bool added = count.fetch_add(tonari::JobRank{0}, 0, 1).status == tonari::Status::ok;
     if (!added || window.barrier() != tonari::Status::ok) return 0;
     int found = 0;
-    if (count.pull(found, tonari::JobRank{0}, 0) != tonari::Status::ok || window.barrier() != tonari::Status::ok) return 0;
+    if (count.pull(found, tonari::JobRank{0}, 0) != tonari::Status::ok || window.barrier() != tonari::Status::ok)
+      return 0;
     return found;
   } catch (const tonari::SetupError&) {
     return 0;

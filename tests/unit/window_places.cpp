@@ -124,8 +124,7 @@ TEST_P(WindowPlaces, AreOfAnyGroup) {
       ASSERT_EQ(window.push(window.at(next, 5), sent), Status::ok);
       ASSERT_EQ(window.barrier(), Status::ok);
       const JobRank before = group.at((self + group.size() - 1) % group.size());
-      ASSERT_TRUE(
-          std::ranges::equal(window.local().subspan(5, 900), pattern(900, before.index() * 7 + 1)));
+      ASSERT_TRUE(std::ranges::equal(window.local().subspan(5, 900), pattern(900, before.index() * 7 + 1)));
       for (int rank = 0; rank < 5; ++rank) {
         const bool member = group.position(JobRank{rank}).has_value();
         ASSERT_EQ(window.bytes(JobRank{rank}), member ? part.window.local().size() : 0);

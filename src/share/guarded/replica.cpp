@@ -150,7 +150,8 @@ Status Replica::try_enter(Use use) noexcept {
       const std::lock_guard look(mutex_);
       return is_free();
     };
-    fabric::WaitUntil waiting(engine_, is_free_now, job::Wait::lock, plan_.options.home.value(), monotonic_ns() + patience_ns);
+    fabric::WaitUntil waiting(engine_, is_free_now, job::Wait::lock, plan_.options.home.value(),
+                              monotonic_ns() + patience_ns);
     engine_.wait(waiting);
     guard.lock();
   }
@@ -355,8 +356,8 @@ bool Replica::step_ownership(const Turn& turn) noexcept {
 void Replica::ask(GuardAct act, fabric::Wakeup wakeup) noexcept {
   if (asked_ != PendingRequest::nothing || (act == GuardAct::read && awaits_update_)) return;
   asked_ = act == GuardAct::read ? PendingRequest::to_read : PendingRequest::to_write;
-  post(plan_.options.home.value(), fabric::Kind::guard_want, GuardWant{have_, ++asks_, static_cast<std::uint32_t>(self_), act},
-       0, wakeup);
+  post(plan_.options.home.value(), fabric::Kind::guard_want,
+       GuardWant{have_, ++asks_, static_cast<std::uint32_t>(self_), act}, 0, wakeup);
 }
 
 void Replica::end(const Turn& turn, Outcome outcome) noexcept {

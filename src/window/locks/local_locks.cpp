@@ -1,8 +1,8 @@
 #include "window/locks/local_locks.hpp"
 
 #include "base/clock.hpp"
-#include "job/group.hpp"
 #include "fabric/wait.hpp"
+#include "job/group.hpp"
 
 #include <algorithm>
 #include <mutex>

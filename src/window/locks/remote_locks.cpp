@@ -140,8 +140,8 @@ void LockHome::set_state(Proxy& proxy, State state) noexcept {
 
 void LockHome::tell(const Name& name, std::uint32_t token, LockOutcomeKind kind) noexcept {
   const LockOutcome outcome{name.first, token, kind, {}};
-  send_queue_.post(job::rank_at(group_, name.second), head_of(Kind::window_granted, engine_.session().rank(), outcome, window_),
-                   Lane::request);
+  send_queue_.post(job::rank_at(group_, name.second),
+                   head_of(Kind::window_granted, engine_.session().rank(), outcome, window_), Lane::request);
 }
 
 bool LockHome::is_to_be_told_wanted(const Proxy& proxy) noexcept {

@@ -184,7 +184,7 @@ Status Origin::copy_few(Service service, std::uint32_t window, int peer, std::ui
 }
 
 Result<std::uint64_t> Origin::apply(std::uint32_t window, int peer, std::uint64_t offset,
-                                     const detail::AtomicWords& words) noexcept {
+                                    const detail::AtomicWords& words) noexcept {
   PendingRequest asked;
   ServiceRequest request{};
   request.service = Service::atomic;

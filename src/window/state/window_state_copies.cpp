@@ -131,8 +131,7 @@ Status WindowState::write(const Part& part, GlobalAddress to, std::span<const st
 
 bool WindowState::is_long(GlobalAddress address, std::uint64_t bytes) const noexcept {
   if (bytes > short_copy_bytes_max) return true;
-  return is_elsewhere(address) &&
-         (!engine_.session().direct_copies() || engine_.is_remote(address.rank.value()));
+  return is_elsewhere(address) && (!engine_.session().direct_copies() || engine_.is_remote(address.rank.value()));
 }
 
 Status WindowState::pull(std::span<std::byte> to, GlobalAddress from) noexcept {
@@ -210,7 +209,7 @@ Status WindowState::push_regions(GlobalAddress to, std::span<const std::byte> fr
 
 // To another program's memory the runs of differing bytes go as regions, as many at a time as the stack holds.
 Result<std::uint64_t> WindowState::write_difference(const Part& part, GlobalAddress to, std::span<const std::byte> from,
-                                         std::span<const std::byte> twin) noexcept {
+                                                    std::span<const std::byte> twin) noexcept {
   std::array<Region, fabric::DirectCopy::stretches_max> runs;
   std::size_t count = 0;
   Result<std::uint64_t> difference;
@@ -229,7 +228,7 @@ Result<std::uint64_t> WindowState::write_difference(const Part& part, GlobalAddr
 }
 
 Result<std::uint64_t> WindowState::push_diff(GlobalAddress to, std::span<const std::byte> from,
-                                  std::span<const std::byte> twin) noexcept {
+                                             std::span<const std::byte> twin) noexcept {
   if (!is_memory(from) || !is_memory(twin) || twin.size() != from.size()) return {Status::invalid, 0};
   const Part* part = nullptr;
   const Status status = check(to, from.size(), Rights::write, part);
@@ -254,7 +253,8 @@ Status WindowState::multicast_remote(RemoteMulticast& relays, std::size_t target
     };
     for (std::size_t i = 0; i < targets; ++i) {
       const GlobalAddress to = target(i);
-      if (to.rank.index() >= parts_.size() || !parts_[to.rank.index()].far || session.domain(to.rank.value()) != domain) {
+      if (to.rank.index() >= parts_.size() || !parts_[to.rank.index()].far ||
+          session.domain(to.rank.value()) != domain) {
         continue;
       }
       const Part* part = nullptr;

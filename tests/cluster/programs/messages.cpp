@@ -337,7 +337,8 @@ void tell_deaths(Job& job) {
 void quiet(Job& job, Communicator& world) {
   tell_deaths(job);
   say(to_string(world.rank()) + " is " + std::to_string(::getpid()));
-  const int watching = world.rank().value() ^ 2;  // connected, so that no connection is half made when the last rank dies
+  const int watching =
+      world.rank().value() ^ 2;  // connected, so that no connection is half made when the last rank dies
   int value = 0;
   require_ok(world.send(value, Rank{watching}, Tag{1}));
   require_ok(world.receive(value, Rank{watching}, Tag{1}).status);
