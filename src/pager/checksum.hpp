@@ -7,8 +7,8 @@
 
 namespace tonari::pager {
 
-/// XXH3-128 of a page, relative to that of a page of zeros: so a table of them that nobody has written, all bytes 0,
-/// says that all pages are zeros.
+/// XXH3-128 of a page, combined with that of a page of zeros. So a table that starts as zero bytes says that all pages
+/// are zeros.
 struct Checksum {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
@@ -17,10 +17,10 @@ struct Checksum {
   friend constexpr bool operator==(const Checksum&, const Checksum&) noexcept = default;
 };
 
-/// Of a page whose source has not been asked yet. As improbable for a page as any other value.
+/// Stands for the checksum of a page that was never fetched. A real page has it as improbably as any other value.
 inline constexpr Checksum unknown_checksum{~0ULL, ~0ULL};
 
-/// Of the page at `page`. Costs 0.1 us or so where the page is in the cache.
+/// Returns the checksum of the page at `page`. Takes about 0.1 us if the page is in the cache.
 Checksum checksum_of(const std::byte* page) noexcept;
 
 }  // namespace tonari::pager

@@ -1,4 +1,4 @@
-// Compiled for processors with AVX2: nothing else may stand here that the linker could share with other files.
+// Compiled for processors with AVX2. It must define no other function that the linker could share with other files.
 #if defined(__x86_64__)
 #include "pager/checksum_code.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "pager/checksum.hpp"
 
-// One function for each width of vectors, each compiled in a file of its own for those processors.
+// One function for each vector width, each compiled in a file of its own for those processors.
 namespace tonari::pager {
 
 Checksum hash_plain(const std::byte* page) noexcept;

@@ -11,12 +11,12 @@
 #include <emmintrin.h>
 #endif
 
-// How blocks are copied: by this process for its own space, by an agent in another's.
+// Copies blocks. A process calls it for its own address space; an agent calls it in another's.
 namespace tonari::pager {
 
-/// Past the cache, where the processor can: a block is larger than what would stay there, and to write a line without
-/// reading it first is twice as fast (8 and 17 GB/s where it was measured). finish_copies() comes after the last page.
-/// Both are aligned to 16 bytes.
+/// Copies one page with streaming stores where the processor has them. A block is too large to stay in the cache, and
+/// writing a line without reading it first is twice as fast (17 instead of 8 GB/s where it was measured). Call
+/// finish_copies() after the last page. Both addresses are aligned to 16 bytes.
 inline void copy_page(std::byte* to, const std::byte* from) noexcept {
 #if defined(__SSE2__)
   constexpr std::size_t line = 64;
@@ -37,7 +37,7 @@ inline void copy_page(std::byte* to, const std::byte* from) noexcept {
 #endif
 }
 
-/// What was copied is there for others before what this thread says next.
+/// Makes the copied bytes visible to other threads before any later store of this thread.
 inline void finish_copies() noexcept {
 #if defined(__SSE2__)
   _mm_sfence();
@@ -50,15 +50,15 @@ inline void copy_pages(std::byte* to, std::span<const std::byte> from) noexcept 
   finish_copies();
 }
 
-/// Of those pages of the block at `block`.
+/// Computes the checksums of `pages` of the block at `block`.
 inline void sum_pages(const std::byte* block, const PageSet& pages, std::span<Checksum, block_pages> sums) noexcept {
   for (std::size_t page = pages.next(0); page < block_pages; page = pages.next(page + 1)) {
     sums[page] = checksum_of(block + page * page_bytes);
   }
 }
 
-/// Fills the block at `to`: those of `pages` are as in the block at `from`, and their checksums told; the others are
-/// zeros. `from` may be `to`.
+/// Fills the block at `to`: copies `pages` from the block at `from` and stores their checksums in `sums`; all other
+/// pages become zeros. `from` may equal `to`.
 inline void fill_pages(std::byte* to, const std::byte* from, const PageSet& pages,
                        std::span<Checksum, block_pages> sums) noexcept {
   for (std::size_t page = 0; page < block_pages; ++page) {
@@ -67,7 +67,8 @@ inline void fill_pages(std::byte* to, const std::byte* from, const PageSet& page
       std::memset(target, 0, page_bytes);
       continue;
     }
-    sums[page] = checksum_of(from + page * page_bytes);  // reads it into the first cache, from where it is copied
+    // this reads the page into the L1 cache, and copy_page() then reads it from there
+    sums[page] = checksum_of(from + page * page_bytes);
     if (to != from) copy_page(target, from + page * page_bytes);
   }
   finish_copies();

@@ -9,16 +9,16 @@
 
 namespace tonari::pager {
 
-/// Ranges of which the program has said that it reads here and there: no streams are looked for in them.
+/// Ranges that the program accesses randomly, as it has said by a hint. The pager looks for no streams there.
 ///
 /// Threads: any.
-/// Costs:   a load where nothing was said.
+/// Costs:   one load if there are no such ranges.
 class ExpectedRandom {
  public:
-  static constexpr std::size_t ranges_max = 64;  // more are forgotten, oldest first
+  static constexpr std::size_t ranges_max = 64;  // beyond that, the oldest is forgotten
 
   void add(Address start, Address end) noexcept;
-  /// Whatever overlaps with it.
+  /// Removes all ranges that overlap this one.
   void remove(Address start, Address end) noexcept;
   [[nodiscard]] bool has(Address address) const noexcept;
 
@@ -27,7 +27,7 @@ class ExpectedRandom {
     Address start = 0;
     Address end = 0;
   };
-  std::atomic<std::size_t> count_{0};  // relaxed: a hint that is seen late is no harm
+  std::atomic<std::size_t> count_{0};  // relaxed: it does no harm if a hint is seen late
   mutable std::mutex mutex_;
   std::array<Range, ranges_max> ranges_{};
 };

@@ -8,13 +8,13 @@
 #include <array>
 #include <cerrno>
 
-// The fault thread: it answers at once what can be, and leaves to the movers what a stream will want.
+// The fault thread serves at once the faults that it can, and leaves the read-ahead of streams to the movers.
 namespace tonari::pager {
 
 namespace {
 
-// A fault is often followed by the next, and to be woken on another processor takes 20 to 40 us on virtual machines. So
-// the thread looks again for a while before it sleeps, if that has been worth it lately.
+// Faults often follow each other closely, and waking the thread on another processor takes 20 to 40 us on virtual
+// machines. So the thread polls for a while before it sleeps, if that has been worth it lately.
 class Lookout {
  public:
   void saw_fault() noexcept {
@@ -54,11 +54,11 @@ void Pager::serve_faults(WorkerContext& context) noexcept {
 void Pager::serve(const Fault& fault, WorkerContext& context) noexcept {
   const std::uint64_t start = monotonic_ns();
   const auto region = regions_.find(fault.address);
-  if (!region) return;  // it is being removed, which wakes who waits
+  if (!region) return;  // it is being removed, which wakes the waiting threads
   const std::size_t block = (*region)->block_at(fault.address);
   if (!(*region)->block(block).try_hold_or_want()) {
     Counters::add(page_mover_.counters().faults_met_held);
-    return;  // whoever holds it wakes who waits
+    return;  // the holder wakes the waiting threads
   }
   {
     Hold hold(space_, **region, block, Hold::Adopt::adopt);
@@ -79,8 +79,8 @@ void Pager::answer(const Fault& fault, Region& region, Hold& hold, WorkerContext
     return;
   }
   if (block.here.has(page)) {
-    // Another fault has brought it meanwhile; or the program has given it back to the kernel without a word, and gets
-    // zeros, as it would elsewhere. Which of the two is the kernel's to decide.
+    // Another fault has brought it meanwhile. Or the program has given it back to the kernel unseen, and gets zeros as
+    // it would elsewhere. The kernel decides which of the two it is.
     Counters::add(page_mover_.counters().faults_late);
     (void)space_.faults().zero(fault.address, page_bytes);
     return;
@@ -104,7 +104,7 @@ bool Pager::may_come_whole(Region& region, std::size_t index) const noexcept {
          region.valid(index).is_whole();
 }
 
-// Where much is away: single slices take longer than all of it by a buffer.
+// True if many pages are away: single slices would take longer than the whole rest through a buffer.
 bool Pager::rest_may_come(Region& region, std::size_t index) const noexcept {
   constexpr std::size_t away_min = 128;
   const Block& block = region.block(index);
@@ -113,7 +113,7 @@ bool Pager::rest_may_come(Region& region, std::size_t index) const noexcept {
          region.valid(index).is_whole();
 }
 
-// By the block's holder.
+// The caller holds the block.
 void Pager::bring(Region& region, std::size_t index, std::size_t page, const PageSet& wanted,
                   WorkerContext& context) noexcept {
   if (region.block(index).beside.has(page)) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-// What a program says of what it will do. Nothing here is needed for what it reads to be right.
+// Hints from the program about its accesses. The contents of its memory never depend on them.
 namespace tonari::pager {
 
 void Pager::will_need(Address start, std::size_t bytes) noexcept {
@@ -12,9 +12,9 @@ void Pager::will_need(Address start, std::size_t bytes) noexcept {
   for (Address at = start / page_bytes * page_bytes; at < end;) {
     const std::size_t block = (*region)->block_at(at);
     const Address base = (*region)->address_of(block);
-    const bool whole = at == base && end - at >= block_bytes && whole_blocks_;  // the mover looks again
+    const bool whole = at == base && end - at >= block_bytes && whole_blocks_;  // the mover checks again
     const auto what = whole ? Request::What::block_ahead : Request::What::page_ahead;
-    // No room: the rest comes when it is touched.
+    // The queue is full: the rest comes when it is touched.
     if (!requests_.add({what, &**region, block, (at - base) / page_bytes})) return;
     at += whole ? block_bytes : page_bytes;
   }

@@ -9,20 +9,21 @@
 #include <cstddef>
 #include <cstdint>
 
-// What is asked of the kernel, and how long. Headers alone: a program's agent (far/preload) has nothing else.
+// Requests to the kernel, and how often they are repeated. Header only: a program's agent (far/preload) links nothing
+// else.
 namespace tonari::pager {
 
-/// What the kernel says to an operation on absent pages. None is an error of ours.
+/// The kernel's result of an operation on absent pages. All of them can happen without an error of ours.
 enum class Answer : std::uint8_t {
   ok,
-  there,      ///< A page is there already: somebody was faster.
-  gone,       ///< The range, or all of its process, is unmapped.
+  there,      ///< A page is already there: another thread was faster.
+  gone,       ///< The range, or its whole process, is unmapped.
   busy,       ///< A page is pinned, or shared with a forked child: it cannot be moved now.
-  no_memory,  ///< The kernel has no page.
+  no_memory,  ///< The kernel is out of memory.
   refused,    ///< Anything else.
 };
 
-/// How far an operation came; the answer is why it went no further.
+/// How far an operation came; `answer` says why it went no further.
 struct Progress {
   std::size_t bytes;
   Answer answer;
@@ -31,7 +32,7 @@ enum class Holes : std::uint8_t { refused, allowed };
 
 namespace kernel {
 
-// What the headers of Linux 6.1 do not have yet; ours have other names, should newer ones be used.
+// Constants that the headers of Linux 6.1 lack. Ours have other names, so that newer headers do no harm.
 inline constexpr std::uint64_t feature_protect_absent = 1 << 13;  // Linux 6.4: UFFD_FEATURE_WP_UNPOPULATED
 inline constexpr std::uint64_t feature_poison = 1 << 14;          // Linux 6.6
 inline constexpr std::uint64_t feature_move = 1 << 16;            // Linux 6.8
@@ -66,12 +67,12 @@ constexpr Answer answer_to(int error) noexcept {
   }
 }
 
-/// Makes requests, `make(done)` each, until all `bytes` are done or one answers anything but EAGAIN (the mappings are
-/// being changed, or a page is locked for a moment). `progress` reads from a request how far it came. `System` has
-/// control(code, request), which answers an error number, and yield().
+/// Makes requests, `make(done)` each, until all `bytes` are done or a request fails with another error than EAGAIN
+/// (mappings are being changed, or a page is locked for a moment). `progress` reads from a request how far it came.
+/// `System` has control(code, request), which returns an error number, and yield().
 template <class System, class Make, class Progressed>
 Progress go_on(System system, unsigned long code, std::size_t bytes, Make make, Progressed progress) noexcept {
-  constexpr int tries_max = 100'000;  // what never ends is somebody's bug
+  constexpr int tries_max = 100'000;  // gives up then: it must be a bug
   std::size_t done = 0;
   for (int tries = 0; done < bytes && tries < tries_max;) {
     auto request = make(done);
@@ -89,7 +90,7 @@ Progress go_on(System system, unsigned long code, std::size_t bytes, Make make, 
   return {done, done == bytes ? Answer::ok : Answer::busy};
 }
 
-/// Takes pages away at `from` and places them at `to`.
+/// Removes pages at `from` and places them at `to`.
 template <class System>
 Progress move(System system, Address to, Address from, std::size_t bytes, Holes holes) noexcept {
   const std::uint64_t mode = holes == Holes::allowed ? move_allows_holes : 0;
@@ -97,7 +98,7 @@ Progress move(System system, Address to, Address from, std::size_t bytes, Holes 
   return go_on(system, request_move, bytes, make, [](const MoveRequest& each) { return each.moved; });
 }
 
-/// Makes requests for all of `bytes`, stepping over the pages that are there. there: some were.
+/// Makes requests for all of `bytes` and skips pages that are there. Returns Answer::there if some were.
 template <class System, class Make, class Progressed>
 Answer place(System system, unsigned long code, std::size_t bytes, Make make, Progressed progress) noexcept {
   bool met = false;
@@ -107,12 +108,12 @@ Answer place(System system, unsigned long code, std::size_t bytes, Make make, Pr
     done += more;
     if (answer == Answer::ok) break;
     if (answer != Answer::there) return answer;
-    met = true;  // the page at `done`
+    met = true;  // the page at `done` was there
   }
   return met ? Answer::there : Answer::ok;
 }
 
-/// Places pages of zeros where none are. there: some were.
+/// Places pages of zeros where pages are absent. Returns Answer::there if some pages were present.
 template <class System>
 Answer zero(System system, Address to, std::size_t bytes) noexcept {
   const auto make = [&](std::size_t done) {

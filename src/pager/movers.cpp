@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <chrono>
 
-// The movers: they read ahead for streams, and make room before it is needed.
+// The movers read ahead for streams, and make room before it is needed.
 namespace tonari::pager {
 
 void Pager::move_pages(WorkerContext& context) noexcept {
   using std::chrono_literals::operator""ms;
   bool making_room = false;
   for (;;) {
-    // What could not go may be able to later, and nobody may ask again: a limit that was lowered is to hold.
+    // Above the limit, a mover retries after 100 ms: pages that could not leave may be able to later, and a lowered
+    // limit must be reached even if nobody asks for room.
     const auto patience = page_mover_.resident() > page_mover_.marks().limit ? 100ms : Requests::forever;
     const auto [request, stopped] = requests_.next(making_room ? 0ms : patience);
     if (request) {
@@ -19,7 +20,7 @@ void Pager::move_pages(WorkerContext& context) noexcept {
     } else if (stopped) {
       return;
     }
-    // From the high mark down to the low one, a step between any two requests.
+    // Makes room from the high mark down to the low one, one step between requests.
     const Marks marks = page_mover_.marks();
     const std::size_t resident = page_mover_.resident();
     making_room = resident > (making_room ? marks.low : marks.high);
@@ -45,11 +46,11 @@ void Pager::perform(const Request& request, WorkerContext& context) noexcept {
   }
 }
 
-// A thread waits, and the block is held.
+// A thread waits for the page. The block is already held for this request.
 void Pager::bring_block(const Request& request, WorkerContext& context) noexcept {
   Region& region = *request.region;
   const Hold hold(space_, region, request.block, Hold::Adopt::adopt);
-  if (region.leaves.load(std::memory_order_relaxed)) return;  // which wakes who waits
+  if (region.leaves.load(std::memory_order_relaxed)) return;  // removal wakes the waiting thread
   if (may_come_whole(region, request.block)) {
     (void)page_mover_.read_block(region, request.block, PageMover::Wanted::now, context);
   } else if (rest_may_come(region, request.block) &&

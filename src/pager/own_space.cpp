@@ -27,7 +27,7 @@ OwnSpace::OwnSpace(std::size_t buffers, Userfaultfd::Options options)
       nursery_memory_(Mapping::of_zeros(2 * block_bytes, "the pager's huge pages")),
       placing_({&watch_, &faults()}, reinterpret_cast<Address>(align(nursery_memory_.bytes().data()))) {
   (void)::madvise(align(nursery_memory_.bytes().data()), block_bytes,
-                  MADV_HUGEPAGE);  // refused: then they are small, which is slower
+                  MADV_HUGEPAGE);  // on failure the pages are small, which is slower
   watch_.watch(reinterpret_cast<Address>(start_), buffers * block_bytes);
 }
 
@@ -39,7 +39,7 @@ Progress OwnSpace::Calls::move_in(Address to, Address from, std::size_t bytes, H
 }
 void OwnSpace::Calls::zero(Address to, std::size_t bytes) const noexcept { (void)watch->zero(to, bytes); }
 void OwnSpace::Calls::drop(Address start, std::size_t bytes) noexcept {
-  (void)::madvise(pointer(start), bytes, MADV_DONTNEED);  // refused: it is unmapped already
+  (void)::madvise(pointer(start), bytes, MADV_DONTNEED);  // fails if it is unmapped already
 }
 bool OwnSpace::Calls::populate(Address start, std::size_t bytes) noexcept {
   return ::madvise(pointer(start), bytes, MADV_POPULATE_WRITE) == 0;

@@ -12,11 +12,11 @@ namespace tonari::pager {
 
 /// The address space of this process.
 ///
-/// A forked child has none of it: to touch a region there is a segmentation fault, since nobody would answer for the
-/// pages that are absent, and the kernel would give zeros for them.
+/// A forked child does not inherit it, and a touch of a region there is a segmentation fault. Otherwise nobody would
+/// serve the child's faults, and the kernel would give zeros.
 ///
-/// Owns:    its buffers, which take memory as far as they have pages.
-/// Costs:   a system call for each operation; take_out() two.
+/// Owns:    its buffers. They take memory for the pages that they have.
+/// Costs:   a system call for each operation; two for take_out().
 class OwnSpace : public Space {
  public:
   /// Throws SetupError.
@@ -48,14 +48,15 @@ class OwnSpace : public Space {
 
   [[nodiscard]] Address address_of(Buffer buffer) const noexcept;
 
-  // The kernel moves pages only to where it watches for faults. Nobody answers those in buffers: a read of an absent
-  // page there is our bug, and a signal.
+  // The kernel moves pages only to a range that is registered for faults. Nobody serves faults in buffers: reading an
+  // absent page there is a bug of the pager, and raises a signal.
   Userfaultfd watch_{{.touch = Userfaultfd::Touch::signals}};
   std::size_t count_;
   Mapping memory_;
   std::byte* start_;
   Mapping scratch_;
-  // A watched range never gets a huge page from the kernel; this block is not watched, gets one, and passes it on.
+  // The kernel places no huge pages in a registered range. This block is not registered: it gets a huge page, which is
+  // then moved to a buffer.
   std::mutex nursery_mutex_;
   Mapping nursery_memory_;
   Placing<Calls> placing_;

@@ -7,20 +7,20 @@
 
 namespace tonari::pager {
 
-/// A place in the address space whose pages are paged: not always this process's, so no pointer.
+/// A place in the paged address space. It is no pointer, because that space may be another process's.
 using Address = std::uint64_t;
 
 inline constexpr std::size_t page_bytes = 4096;
-/// What comes for a fault where a stream begins.
+/// Pages brought for a fault where a stream begins.
 inline constexpr std::size_t slice_pages = 16;
-/// A huge page, and the unit of which somebody takes hold.
+/// A huge page, and the unit that a thread holds.
 inline constexpr std::size_t block_pages = 512;
 inline constexpr std::size_t block_bytes = block_pages * page_bytes;
 
-/// Threads of a pager that carry pages.
+/// Most threads of a pager that move pages.
 inline constexpr std::size_t workers_max = 8;
 
-/// Some of the pages of a block.
+/// A set of pages of a block.
 class PageSet {
  public:
   constexpr PageSet() noexcept = default;
@@ -42,7 +42,7 @@ class PageSet {
     for (const std::uint64_t word : words_) pages += std::popcount(word);
     return static_cast<std::size_t>(pages);
   }
-  /// The first page at or after `page` that is in the set (or is not), or block_pages.
+  /// Returns the first page at or after `page` that is in the set (or is not), or block_pages.
   [[nodiscard]] constexpr std::size_t next(std::size_t page) const noexcept { return next(page, 0); }
   [[nodiscard]] constexpr std::size_t next_without(std::size_t page) const noexcept { return next(page, ~0ULL); }
 
@@ -64,7 +64,7 @@ class PageSet {
   friend constexpr bool operator==(const PageSet&, const PageSet&) noexcept = default;
 
  private:
-  // The bits of `word` that stand for pages before `page`.
+  // Returns the bits of `word` for pages before `page`.
   static constexpr std::uint64_t below(std::size_t page, std::size_t word) noexcept {
     if (page >= word * 64 + 64) return ~0ULL;
     return page <= word * 64 ? 0 : (1ULL << (page - word * 64)) - 1;
@@ -81,8 +81,8 @@ class PageSet {
   std::array<std::uint64_t, block_pages / 64> words_{};
 };
 
-/// Calls visit(first, count) for each run of neighbours in the set, in order, none longer than `pages_max` nor across a
-/// multiple of it.
+/// Calls visit(first, count) for each run of adjacent pages in the set, in order. No run is longer than `pages_max` or
+/// crosses a multiple of it.
 template <class Visit>
 void for_each_run(const PageSet& pages, std::size_t pages_max, Visit visit) {
   for (std::size_t first = pages.next(0); first < block_pages;) {

@@ -20,43 +20,43 @@
 
 namespace tonari::pager {
 
-/// What went wrong with a source.
+/// A failure of a source.
 struct Failure {
   enum class What : std::uint8_t {
-    fetch,        ///< The source answered `status`. Who touches the page gets SIGBUS.
-    wrong_bytes,  ///< It gave bytes that are not those it was given. Likewise.
-    store,        ///< It answered `status`; the page is kept.
-    discard,      ///< It answered `status`; the page reads as zeros all the same.
+    fetch,        ///< The source returned `status`. A touch of the page raises SIGBUS.
+    wrong_bytes,  ///< The source returned other bytes than were stored. A touch of the page raises SIGBUS.
+    store,        ///< The source returned `status`; the page stays in memory.
+    discard,      ///< The source returned `status`; the page still reads as zeros.
   };
   What what;
   Status status;
-  Address region;      // where it starts
-  std::uint64_t page;  // in it, from 0
+  Address region;      // start of the region
+  std::uint64_t page;  // number of the page in the region, from 0
 };
 
-/// How many pages may be in memory, and what follows from that.
+/// The limit of pages in memory, and the marks derived from it.
 struct Marks {
   static constexpr Marks of(std::size_t limit) noexcept {
     const std::size_t margin = std::clamp<std::size_t>(limit / 16, 16, 4 * block_pages);
     return {limit, limit - margin, limit - 2 * margin};
   }
 
-  std::size_t limit;  // never more, if it can be helped
-  std::size_t high;   // from here on room is made in the background
-  std::size_t low;    // until here
+  std::size_t limit;  // not exceeded, if possible
+  std::size_t high;   // above this, room is made in the background
+  std::size_t low;    // down to this
 
-  /// Room enough for some streams by whole blocks.
+  /// Returns true if there is room for some streams that read whole blocks.
   [[nodiscard]] bool have_room_for_blocks() const noexcept { return limit >= 16 * block_pages; }
 };
 
-/// What a thread of the pager has for itself, made before it starts.
+/// A thread's buffers and checksums, made before the thread starts.
 struct WorkerContext {
   std::span<std::byte, block_bytes> scratch;
-  std::array<Checksum, block_pages> sums{};  // of the block that is just carried
-  Buffer reserve = no_buffer;                // the fault thread's: so that it can always take something out
+  std::array<Checksum, block_pages> sums{};  // of the block that is being moved
+  Buffer reserve = no_buffer;                // only the fault thread's: lets it always take something out
 };
 
-/// Holds a block, and lets go of it.
+/// Holds a block, and lets go of it at the end of its scope.
 class Hold {
  public:
   enum class Adopt : std::uint8_t { adopt };
@@ -65,7 +65,7 @@ class Hold {
     region.know(block);
   }
   Hold(Hold&&) = delete;
-  /// Somebody else adopts it.
+  /// Leaves the block held: another thread adopts it.
   void pass_on() noexcept { passed_on_ = true; }
   ~Hold() {
     if (!passed_on_ && region_.block(block_).let_go()) space_.faults().wake(region_.address_of(block_), block_bytes);
@@ -78,24 +78,23 @@ class Hold {
   bool passed_on_ = false;
 };
 
-/// How many buffers a space should have for a pager of that limit, and how many are used where there are more. They
-/// take memory only while they are used, and what they take counts.
+/// Returns how many buffers a space should have for a pager with that limit; more are not used. Buffers take memory
+/// only while they are used, and that memory counts towards the limit.
 std::size_t buffers_for(std::size_t limit_bytes) noexcept;
 
-/// Carries pages: in, from their source; out, and to their source if they were changed; back, if they are still beside.
+/// Moves pages: in, from their source; out, and to their source if they were changed; and back from the buffer beside.
 ///
-/// A page was changed if, once it has been taken out and nobody can write it any more, its checksum is not that of the
-/// source's copy. That needs no marks that a write could slip past, whoever writes, and however many threads.
+/// A page counts as changed if its checksum differs from the source's after it was taken out, when nobody can write it
+/// any more. So no write can be missed, however many threads write.
 ///
-/// Threads: any with a context of its own. Those that take a block do so as its holder; no lock is held while pages
-/// move
-///          or a source works.
-/// Costs:   no allocation. Touches no paged memory, but buffers only.
+/// Threads: any, each with a context of its own. Calls that take a block require that the caller holds it. No lock is
+///          held while pages move or a source works.
+/// Costs:   no allocation. Touches no paged memory, only buffers.
 class PageMover {
  public:
   PageMover(Space& space, std::size_t limit_bytes, std::function<void(const Failure&)> on_failure);
 
-  /// Nothing goes by itself: make_room() has it held.
+  /// Moves nothing by itself: make_room() enforces the limit.
   void set_limit(std::size_t limit_bytes) noexcept;
 
   [[nodiscard]] Counters& counters() noexcept { return counters_; }
@@ -104,29 +103,30 @@ class PageMover {
   [[nodiscard]] std::size_t resident() const noexcept { return resident_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::size_t touched() const noexcept { return touched_.load(std::memory_order_relaxed); }
 
-  // In: porter_in.cpp. All by the block's holder.
+  // In: page_mover_in.cpp. The caller holds the block.
 
-  /// Copies in those of `wanted` that are away. If that fails `page` is lost, the others are left away.
+  /// Copies in the pages of `wanted` that are away. On failure `page` is lost, and the others stay away.
   void bring_in(Region& region, std::size_t block, const PageSet& wanted, std::size_t page,
                 WorkerContext& context) noexcept;
-  /// Moves in `page`, which is beside, and with it what is in `wanted`, or all if they are a huge page.
+  /// Moves in `page`, which is beside, together with the pages of `wanted`; with all pages if they are a huge page.
   void bring_back(Region& region, std::size_t block, const PageSet& wanted, std::size_t page,
                   WorkerContext& context) noexcept;
   enum class Wanted : std::uint8_t { soon, now };
-  /// Reads a block of which nothing is here: all of it is beside then. False: there is no room, or the source failed.
+  /// Reads a block with no page here into a buffer: all of its pages are beside then. Returns false if there is no
+  /// room, or if the source failed.
   bool read_block(Region& region, std::size_t block, Wanted wanted, WorkerContext& context) noexcept;
-  /// Brings all that is away of a block of which nothing is beside. False: likewise.
+  /// Brings in all pages that are away, of a block without pages beside. Returns false as read_block() does.
   bool bring_rest(Region& region, std::size_t block, Wanted wanted, WorkerContext& context) noexcept;
 
-  // Out: porter_out.cpp
+  // Out: page_mover_out.cpp
 
-  /// Takes blocks out until so many pages have room below `mark`. False: it cannot be done now.
+  /// Takes blocks out until there is room for `pages` below `mark`. Returns false if that is not possible now.
   bool make_room(std::size_t pages, std::size_t mark, WorkerContext& context) noexcept;
-  /// The bytes of these pages are zeros from now on. By the block's holder.
+  /// Makes these pages zeros. The caller holds the block.
   Status discard(Region& region, std::size_t block, const PageSet& pages) noexcept;
-  /// A stream has gone on from this block.
+  /// Records that a stream has gone on from this block.
   void passed(Region& region, std::size_t block) noexcept;
-  /// Nothing is known of the region's blocks any more; its pages that are here stay. When nobody works on it.
+  /// Forgets all blocks of the region; its pages that are here stay. Nobody else may use the region.
   void forget(Region& region) noexcept;
 
  private:
@@ -156,7 +156,7 @@ class PageMover {
   void drop_beside(Region& region, std::size_t block, WorkerContext* context) noexcept;
   void fail(Failure::What what, Status status, Region& region, std::size_t block, std::size_t page) noexcept;
 
-  /// Counts as a thread that takes something out.
+  /// Counts this thread as one that is taking something out.
   class Carrying {
    public:
     explicit Carrying(std::atomic<int>& count) noexcept : count_(count) {
@@ -171,17 +171,17 @@ class PageMover {
 
   Space& space_;
   std::function<void(const Failure&)> on_failure_;
-  // Relaxed: each is right by itself, and one that is seen late is met late.
+  // Relaxed: each limit is used on its own, and a change that is seen late takes effect late.
   std::atomic<std::size_t> limit_;               // in pages
-  std::atomic<std::size_t> second_chances_max_;  // blocks taken out that are kept beside
-  std::atomic<std::size_t> ahead_max_;
+  std::atomic<std::size_t> second_chances_max_;  // most blocks kept beside after they were taken out
+  std::atomic<std::size_t> ahead_max_;           // most blocks kept beside after they were read ahead
   Counters counters_;
-  std::atomic<std::size_t> touched_{0};   // relaxed: blocks; only told
-  std::atomic<std::size_t> resident_{0};  // relaxed: pages; a limit that is met a page early or late is met
+  std::atomic<std::size_t> touched_{0};   // relaxed: in blocks; a statistic
+  std::atomic<std::size_t> resident_{0};  // relaxed: in pages; the limit may be applied a page early or late
 
-  std::atomic<int> carrying_{0};  // relaxed: only for a guess whether to wait for others
+  std::atomic<int> carrying_{0};  // relaxed: only a hint whether to wait for others
 
-  std::mutex mutex_;  // of the next two, for some loads and stores: never while a page moves
+  std::mutex mutex_;  // guards policy_ and pool_, for a few loads and stores; never held while a page moves
   Policy policy_;
   Pool pool_;
 };

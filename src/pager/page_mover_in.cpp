@@ -9,26 +9,27 @@ void PageMover::bring_in(Region& region, std::size_t index, const PageSet& wante
                          WorkerContext& context) noexcept {
   Block& block = region.block(index);
   const PageSet pages = wanted & (region.valid(index) - block.here - block.beside - block.lost);
-  // After the limit was lowered one fault need not wait for all that has to go.
+  // After the limit was lowered, a single fault does not wait until all surplus pages have left.
   const std::size_t limit = marks().limit;
   const std::size_t mark = std::max(limit, resident() - std::min(resident(), block_pages));
   if (!make_room(pages.count(), mark, context)) {
-    (void)take_out(region, index, Beside::drop, context);  // nothing else could go: this block's other pages
+    // nothing else could leave: take out this block's other pages
+    (void)take_out(region, index, Beside::drop, context);
     if (resident() + pages.count() > mark) Counters::add(counters_.times_over_limit);
   }
 
-  touch(block, true);  // before anybody sees the page
+  touch(block, true);  // before the page is visible to the program
   bool done = true;
   for_each_run(pages, slice_pages, [&](std::size_t first, std::size_t count) {
     done = done && place(region, index, first, count, context);
   });
-  // One of its neighbours may be to blame.
+  // The failure may be a neighbour's: tries the page alone.
   if (!done && !block.here.has(page) && !place(region, index, page, 1, context)) lose(region, index, page);
   const std::lock_guard guard(mutex_);
   policy_.came(block.entry);
 }
 
-// Pages of zeros need no bytes.
+// Pages of zeros are placed without a fetch.
 bool PageMover::place(Region& region, std::size_t index, std::size_t first, std::size_t count,
                       WorkerContext& context) noexcept {
   const auto sums = region.checksums(index, first, count);
@@ -82,7 +83,8 @@ bool PageMover::place_bytes(Region& region, std::size_t index, std::size_t first
     return true;
   };
   if (copy(0, count)) return true;
-  // Unmapped, or no memory just now: who waits finds out, or asks again. What has come is known page by page.
+  // The range is unmapped, or there is no memory just now: threads that wait find that out, or fault again. Copies page
+  // by page, so that it is known which pages have come.
   for (std::size_t done = 0; done < count && copy(done, 1);) ++done;
   space_.faults().wake(to, bytes);
   return true;
@@ -119,7 +121,7 @@ void PageMover::bring_back(Region& region, std::size_t index, const PageSet& wan
   PageSet came = space_.move_in(region.address_of(index), pages, block.buffer);
   if (!came.has(page)) came |= copy_back(region, index, page, context);
   if (came != pages) {
-    // Unmapped, or pinned by whoever reads the buffer: who waits finds out, or asks again.
+    // Unmapped, or pinned by a reader of the buffer: threads that wait find that out, or fault again.
     space_.faults().wake(region.address_of(index), block_bytes);
     if (came.is_empty()) return;
   }
@@ -141,7 +143,7 @@ void PageMover::bring_back(Region& region, std::size_t index, const PageSet& wan
   }
 }
 
-// Where the program has protected its range pages cannot be moved, but copied. What is left in the buffer goes with it.
+// Pages of a range that the program has protected cannot be moved, only copied. The buffer's page is dropped later.
 PageSet PageMover::copy_back(Region& region, std::size_t index, std::size_t page, WorkerContext& context) noexcept {
   const std::span<std::byte> bytes = context.scratch.first(page_bytes);
   if (!space_.read(region.block(index).buffer, page * page_bytes, bytes)) return {};
@@ -173,7 +175,7 @@ bool PageMover::bring_rest(Region& region, std::size_t index, Wanted wanted, Wor
   if (buffer == no_buffer) return false;
   const bool filled = fill(region, index, away, buffer, context);
   const PageSet came = filled ? space_.move_in(region.address_of(index), away, buffer) : PageSet{};
-  if (came != away) space_.faults().wake(region.address_of(index), block_bytes);  // who waits asks again
+  if (came != away) space_.faults().wake(region.address_of(index), block_bytes);  // waiting threads fault again
   block.here |= came;
   space_.empty(buffer);
   resident_.fetch_sub(block_pages - came.count(), std::memory_order_relaxed);
@@ -183,7 +185,7 @@ bool PageMover::bring_rest(Region& region, std::size_t index, Wanted wanted, Wor
   return filled;
 }
 
-// Those of `pages`; all others in the buffer are zeros.
+// Fills the buffer with `pages`, and with zeros elsewhere.
 bool PageMover::fill(Region& region, std::size_t index, const PageSet& pages, Buffer buffer,
                      WorkerContext& context) noexcept {
   const auto sums = region.checksums(index, 0, block_pages);
@@ -200,7 +202,7 @@ bool PageMover::fill(Region& region, std::size_t index, const PageSet& pages, Bu
   return true;
 }
 
-// A block, of which the pages in `stored` are as the source has them. Null: it failed.
+// Returns a block that has the source's contents in the pages of `stored`, or nullptr if the source failed.
 const std::byte* PageMover::stored_bytes(Region& region, std::size_t index, const PageSet& stored, Buffer buffer,
                                          WorkerContext& context) noexcept {
   Source& source = region.source();
@@ -217,7 +219,7 @@ const std::byte* PageMover::stored_bytes(Region& region, std::size_t index, cons
   return status == Status::ok ? block : nullptr;
 }
 
-// One that can be filled at once. In the steady state of streams each block that is taken out leaves one.
+// Returns a buffer that can be filled at once. In the steady state of streams, each block that is taken out leaves one.
 Buffer PageMover::prefaulted_buffer(Wanted wanted, WorkerContext& context) noexcept {
   constexpr int tries_max = 8;
   for (int tries = 0; tries < tries_max; ++tries) {
@@ -227,7 +229,7 @@ Buffer PageMover::prefaulted_buffer(Wanted wanted, WorkerContext& context) noexc
       const std::lock_guard guard(mutex_);
       const std::size_t ahead_max = ahead_max_.load(std::memory_order_relaxed);
       if (wanted == Wanted::soon && pool_.kept(Pool::Kind::ahead) >= ahead_max) {
-        forgotten = pool_.age(Pool::Kind::ahead) > 4 * ahead_max;  // its stream has gone elsewhere
+        forgotten = pool_.age(Pool::Kind::ahead) > 4 * ahead_max;  // its stream has stopped or turned
         if (!forgotten) return no_buffer;
       }
       if ((buffer = pool_.take_prefaulted())) return *buffer;

@@ -32,7 +32,7 @@ bool PageMover::make_room(std::size_t pages, std::size_t mark, WorkerContext& co
     if (resident() + pages <= mark) break;
     if (is_forgotten() && drop_oldest(Pool::Kind::ahead)) continue;
     if (take_one_out(context) || drop_oldest(Pool::Kind::taken_out) || drop_oldest(Pool::Kind::ahead)) continue;
-    // All that could go is in the hands of others: they wait for nobody, so this ends.
+    // Other threads are working on everything that could leave. They wait for nobody, so this loop ends.
     if (carrying_.load(std::memory_order_relaxed) > 0) {
       ++waits;
       std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -43,7 +43,7 @@ bool PageMover::make_room(std::size_t pages, std::size_t mark, WorkerContext& co
   return resident() + pages <= mark;
 }
 
-// Stocked buffers are memory, too. One is left for the next block that is read, if any may come.
+// Pre-faulted buffers take memory, too. Leaves one for the next block that is read, if blocks may be read whole.
 void PageMover::relieve_of_stock() noexcept {
   std::optional<Buffer> buffer;
   {
@@ -57,13 +57,13 @@ void PageMover::relieve_of_stock() noexcept {
   pool_.give_back(*buffer, false);
 }
 
-// What was read ahead, and its stream has gone elsewhere.
+// Returns true if the oldest block that was read ahead is too old: its stream has stopped or turned.
 bool PageMover::is_forgotten() noexcept {
   const std::lock_guard guard(mutex_);
   return pool_.age(Pool::Kind::ahead) > 4 * ahead_max_.load(std::memory_order_relaxed);
 }
 
-// Its pages are beside then, and those that were taken out before it are dropped if there are enough of them.
+// Keeps the block's pages beside. Drops older blocks that are beside if there are too many.
 bool PageMover::take_one_out(WorkerContext& context) noexcept {
   const Carrying carrying(carrying_);
   PolicyEntry* victim = nullptr;
@@ -74,10 +74,11 @@ bool PageMover::take_one_out(WorkerContext& context) noexcept {
     victim = policy_.take_victim();
     const std::size_t kept_max = second_chances_max_.load(std::memory_order_relaxed);
     const std::size_t kept = pool_.kept(Pool::Kind::taken_out);
-    if (kept >= kept_max) too_many = kept - kept_max + 1;  // more than one after the limit was lowered
+    if (kept >= kept_max) too_many = kept - kept_max + 1;  // more than 1 after the limit was lowered
     if (victim != nullptr) {
-      passed = victim->came_from == PolicyEntry::Queue::passed;                 // the next who takes it writes that
-      if (victim->region->leaves.load(std::memory_order_relaxed)) return true;  // it is forgotten all the same
+      // read now, because the next taker overwrites it
+      passed = victim->came_from == PolicyEntry::Queue::passed;
+      if (victim->region->leaves.load(std::memory_order_relaxed)) return true;  // the region's removal forgets it
       victim->region->users.fetch_add(1, std::memory_order_relaxed);            // under the lock that forget() takes
     }
   }
@@ -104,7 +105,7 @@ bool PageMover::take_out(Region& region, std::size_t index, Beside beside, Worke
   if (buffer != no_buffer) {
     taken = space_.take_out(region.address_of(index), block.here, buffer, context.sums);
     Counters::add(counters_.pages_kept, (block.here - taken).count());
-    resident_.fetch_add((taken - block.here).count(), std::memory_order_relaxed);  // found there unexpectedly
+    resident_.fetch_add((taken - block.here).count(), std::memory_order_relaxed);  // pages found there unexpectedly
     block.here -= taken;
     block.buffer = buffer;
     const PageSet unsaved = settle(region, index, taken, buffer, context);
@@ -112,7 +113,7 @@ bool PageMover::take_out(Region& region, std::size_t index, Beside beside, Worke
       const PageSet kept = space_.move_in(region.address_of(index), unsaved, buffer);
       Counters::add(counters_.pages_kept, kept.count());
       block.here |= kept;
-      taken -= kept;  // all, since there is room where they came from; unless it has been unmapped
+      taken -= kept;  // all pages, unless the range has been unmapped: there is room where they came from
     }
     block.beside = taken;
   }
@@ -129,7 +130,7 @@ bool PageMover::take_out(Region& region, std::size_t index, Beside beside, Worke
   return !taken.is_empty();
 }
 
-// What is still beside of the same block gives way: it is at its source.
+// Drops pages of the same block that are still beside: the source has them.
 Buffer PageMover::buffer_to_take_out(Region& region, std::size_t index, WorkerContext& context) noexcept {
   if (region.block(index).buffer != no_buffer) drop_beside(region, index, nullptr);
   for (int tries = 0; tries < 2; ++tries) {
@@ -147,7 +148,7 @@ Buffer PageMover::buffer_to_take_out(Region& region, std::size_t index, WorkerCo
   return context.reserve;
 }
 
-// Answers those that neither are at the source as they are, nor could be stored there.
+// Returns the pages that the source has not got and could not store.
 PageSet PageMover::settle(Region& region, std::size_t index, const PageSet& pages, Buffer buffer,
                           WorkerContext& context) noexcept {
   const auto known = [&](std::size_t page) -> Checksum& { return region.checksums(index, page, 1).front(); };
@@ -166,7 +167,7 @@ PageSet PageMover::settle(Region& region, std::size_t index, const PageSet& page
   for_each_run(zeros, block_pages, [&](std::size_t first, std::size_t count) {
     const Status status = region.source().discard(region.place(index, first), count * page_bytes);
     if (status != Status::ok) fail(Failure::What::discard, status, region, index, first);
-    settled(first, count);  // it is not asked for them any more
+    settled(first, count);  // the pager does not fetch them any more
   });
   PageSet unsaved;
   for_each_run(changed, block_pages, [&](std::size_t first, std::size_t count) {
@@ -191,7 +192,7 @@ Status PageMover::store(Region& region, std::size_t index, std::size_t first, st
     if (view != nullptr) return region.source().store(place, {view + first * page_bytes, bytes});
     into = context.scratch.first(bytes);
   }
-  if (!space_.read(buffer, first * page_bytes, into)) return Status::ok;  // nobody will ask for them
+  if (!space_.read(buffer, first * page_bytes, into)) return Status::ok;  // the process has ended
   return region.source().store(place, into);
 }
 
@@ -215,7 +216,7 @@ bool PageMover::drop_oldest(Pool::Kind kind) noexcept {
   return held;
 }
 
-// `context`: whose reserve the buffer may be.
+// `context`: the worker whose reserve the buffer may be.
 void PageMover::drop_beside(Region& region, std::size_t index, WorkerContext* context) noexcept {
   Block& block = region.block(index);
   const Buffer buffer = block.buffer;
@@ -250,7 +251,7 @@ Status PageMover::discard(Region& region, std::size_t index, const PageSet& page
   resident_.fetch_sub((block.here & pages).count(), std::memory_order_relaxed);
   block.here -= pages;
   block.lost -= pages;
-  // What is discarded piece by piece is discarded as a whole, too.
+  // If the block was discarded piece by piece, it counts as discarded now.
   if (block.touched && (block.here | block.lost).is_empty()) {
     const PageSet all = region.valid(index);
     const std::size_t first = all.next(0);

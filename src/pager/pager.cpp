@@ -19,11 +19,11 @@ constexpr std::size_t pages_in(std::size_t bytes) noexcept { return bytes / page
 
 std::size_t checked_limit(std::size_t limit_bytes) {
   if (limit_bytes >= Options::limit_bytes_min) return limit_bytes;
-  throw SetupError("a pager with " + std::to_string(limit_bytes) + " bytes: give it " +
+  throw SetupError("a pager with a limit of " + std::to_string(limit_bytes) + " bytes: give it " +
                    std::to_string(Options::limit_bytes_min) + " or more");
 }
 
-// A thread that is made meanwhile takes no signals: they are the program's.
+// Blocks signals while a thread is made: the thread inherits that, and signals go to the program's own threads.
 class SignalsBlocked {
  public:
   SignalsBlocked() noexcept {
@@ -46,12 +46,12 @@ Pager::Pager(Space& space, const Options& options)
       process_(::getpid()),
       page_mover_(space, checked_limit(options.limit_bytes), options.on_failure),
       stop_doorbell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!stop_doorbell_) throw_system_error("eventfd", "raise the limit of open files: see ulimit -n");
+  if (!stop_doorbell_) throw_system_error("eventfd", "raise the limit of open files with ulimit -n");
   if (options.movers >= workers_max) {
     throw SetupError("a pager with " + std::to_string(options.movers) + " movers: give it fewer than " +
                      std::to_string(workers_max));
   }
-  if (options.movers == 0) requests_.stop();  // nobody would perform them
+  if (options.movers == 0) requests_.stop();  // no thread would serve requests
   const SignalsBlocked blocked;
   try {
     start("pager-faults", [this](WorkerContext& context) {
@@ -69,7 +69,7 @@ Pager::Pager(Space& space, const Options& options)
 
 Pager::~Pager() {
   if (::getpid() != process_) {
-    // A forked child: the threads are not here.
+    // In a forked child the threads do not exist.
     for (std::jthread& each : threads_) each.detach();
     return;
   }
@@ -119,7 +119,7 @@ Status Pager::discard(Address start, std::size_t bytes) noexcept {
   Status result = Status::ok;
   for (Address at = start; at < start + bytes;) {
     std::size_t block = (*region)->block_at(at);
-    if ((*region)->contents() == Contents::zeros) {  // they are that wherever nobody has been
+    if ((*region)->contents() == Contents::zeros) {  // untouched blocks are zeros already
       block = (*region)->next_known(block);
       at = std::max(at, (*region)->address_of(block));
       if (at >= start + bytes) break;

@@ -28,22 +28,22 @@ namespace tonari::pager {
 struct Options {
   static constexpr std::size_t limit_bytes_min = 1 << 20;
 
-  std::size_t limit_bytes;   ///< Of regions that may be in memory, buffers included.
+  std::size_t limit_bytes;   ///< Most bytes of the regions in memory, buffers included.
   unsigned movers = 1;       ///< Threads that read ahead and make room.
   bool whole_blocks = true;  ///< Read streams by huge pages, where the limit has room for them.
-  /// Told of each failure of a source, by a thread of the pager: neither blocks nor touches paged memory.
+  /// Called for each failure of a source, by a thread of the pager. It must neither block nor touch paged memory.
   std::function<void(const Failure&)> on_failure{};
 };
 
-/// Lets a program use more memory than there is room for: the pages of its regions come when they are touched, and go
-/// to their source when there are too many.
+/// Lets a program use more memory than there is room for. The pages of its regions come when they are touched, and
+/// leave to their source when there are too many.
 ///
-/// One thread answers faults; it never waits for the movers, nor they for it. If there is no room, it makes some. If
-/// none can be made (the source takes no more, pages are pinned), it goes over the limit and counts that.
+/// One thread serves faults. It never waits for the movers, nor they for it. If there is no room, it makes some itself.
+/// If that is impossible (the source is full, or pages are pinned), it exceeds the limit and counts that.
 ///
-/// Owns:    its threads. Not the memory of the regions.
-/// Threads: any may call anything, but not for one region while it is being removed.
-/// Fork:    a child has neither the regions nor the pager: see Space. What the child does with this object is nothing.
+/// Owns:    its threads, but not the memory of the regions.
+/// Threads: any thread may call anything, but no call may use a region while it is being removed.
+/// Fork:    a child has neither the regions nor the pager (see Space), and must not use this object.
 /// Errors:  construction and add() throw SetupError.
 class Pager {
  public:
@@ -52,28 +52,30 @@ class Pager {
   Pager(Pager&&) = delete;
   ~Pager();  // removes all regions
 
-  /// From now on these pages come from `source`, which outlives the region. Whole pages of private anonymous memory, of
-  /// which none is there yet; a region that begins at a multiple of 2 MiB can have the most huge pages.
+  /// From now on these pages come from `source`, which outlives the region. The range is whole pages of private
+  /// anonymous memory, with no page present yet. A region that begins at a multiple of 2 MiB can have the most huge
+  /// pages.
   void add(Address start, std::size_t bytes, Source& source, Contents contents = Contents::zeros);
-  /// The region is the caller's again, to be unmapped: pages that are here stay, all others are zeros. Who waits for
-  /// one goes on.
+  /// Gives the region back to the caller, to be unmapped: pages that are here stay, all others read as zeros. Threads
+  /// that wait for its pages go on. Returns ok, or invalid if no region starts there.
   Status remove(Address start) noexcept;
-  /// The bytes of these pages are zeros from now on: what madvise(MADV_DONTNEED) is to other memory. Waits for those
-  /// who work on them. Answers ok; invalid: not whole pages; bounds: not all of one region; what the source answers.
+  /// Makes these pages zeros, as madvise(MADV_DONTNEED) does for other memory. Waits for threads that work on them.
+  /// Returns ok; invalid if the range is not whole pages; bounds if it is not within one region; otherwise the source's
+  /// status.
   Status discard(Address start, std::size_t bytes) noexcept;
 
-  /// Less than limit_bytes_min counts as that. What is above the limit goes in the background; without movers, a block
-  /// or two with each fault. A pager whose limit may rise needs a space with buffers for the highest.
+  /// Sets the limit, at least limit_bytes_min. Surplus pages leave in the background; without movers, a block or two
+  /// leave with each fault. If the limit may rise later, the space needs buffers for the highest limit.
   void set_limit(std::size_t bytes) noexcept;
 
-  // What the program says of a range: hints.cpp. Ranges that are not of one region are cut, or ignored.
+  // Hints from the program about a range: hints.cpp. Ranges that are not within one region are cut or ignored.
 
-  /// It is used soon: what there is room for is brought.
+  /// The range is used soon: reads as much of it as there is room for.
   void will_need(Address start, std::size_t bytes) noexcept;
-  /// It is not used soon: its whole blocks go first, unless they have been wanted again and again.
+  /// The range is not used soon: its whole blocks leave first, unless they were wanted again after they had left.
   void done_with(Address start, std::size_t bytes) noexcept;
   enum class Pattern : std::uint8_t { usual, random };
-  /// random: single pages are brought, and streams not looked for. usual: that is forgotten.
+  /// random: brings single pages and looks for no streams. usual: cancels that.
   void expect(Address start, std::size_t bytes, Pattern pattern) noexcept;
 
   [[nodiscard]] Statistics statistics() const noexcept;
@@ -98,11 +100,11 @@ class Pager {
 
   Space& space_;
   bool whole_blocks_;
-  pid_t process_;  // whose threads they are
+  pid_t process_;  // the process that its threads belong to
   Regions regions_;
   PageMover page_mover_;
   Requests requests_;
-  Streams streams_;  // the fault thread's
+  Streams streams_;  // only for the fault thread
   ExpectedRandom random_;
   FileDescriptor stop_doorbell_;
   std::vector<std::unique_ptr<WorkerContext>> contexts_;

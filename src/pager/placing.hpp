@@ -8,14 +8,14 @@
 
 namespace tonari::pager {
 
-/// What of Space can only be done inside the address space: by this process for its own, by an agent in another's.
-/// `Calls` are the system calls, of which each side has its own:
+/// The operations of Space that work only inside the address space: called by this process for its own, or by an agent
+/// in another process. `Calls` are the system calls, which each of the two makes in its own way:
 ///
-///    move_out(to, from, bytes, holes), move_in(...)   Progress; pages go to buffers, or to where faults are watched
-///    zero(to, bytes)                                  of a buffer
-///    drop(start, bytes)                               madvise(MADV_DONTNEED)
-///    populate(start, bytes)                           madvise(MADV_POPULATE_WRITE); true if it could
-///    look_up(start, bytes, bytes_a_page)              mincore; false where something is not mapped
+///   move_out(to, from, bytes, holes), move_in(...)   Progress; to a buffer, or to a watched range
+///   zero(to, bytes)                                  pages of a buffer
+///   drop(start, bytes)                               madvise(MADV_DONTNEED)
+///   populate(start, bytes)                           madvise(MADV_POPULATE_WRITE); true on success
+///   look_up(start, bytes, bytes_a_page)              mincore; false if a part is not mapped
 ///
 /// Threads: as Space; stock() one at a time.
 template <class Calls>
@@ -24,7 +24,7 @@ class Placing {
   Placing(Calls calls, Address nursery) noexcept : calls_(calls), nursery_(nursery) {}
 
   PageSet take_out(Address block, const PageSet& pages, Address buffer) noexcept {
-    constexpr int refusals_max = 16;  // a block of which that many pages are pinned is left as it is
+    constexpr int refusals_max = 16;  // a block with that many pinned pages is left as it is
     empty(buffer);
     PageSet refused;
     std::size_t last = 0;
@@ -36,21 +36,22 @@ class Placing {
                                                    (last - page) * page_bytes, Holes::allowed);
       page += bytes / page_bytes;
       if (answer == Answer::ok) break;
-      const bool all_at_once = pages.is_whole() && page == 0;  // a huge page, which would be split to try each
+      const bool all_at_once = pages.is_whole() && page == 0;  // a huge page would be split by trying each page
       if (all_at_once || ++refusals == refusals_max) {
         refused |= PageSet::of(page, block_pages - page);
         break;
       }
       refused |= PageSet::of(page, 1);
     }
-    // What is where is looked up, not counted: Linux 6.18 was seen to answer EEXIST for a page that had left the block,
-    // when the program was just writing it for the first time (decision 13).
+    // Looks up which pages came instead of counting them. Linux 6.18 was seen to return EEXIST for a page that had left
+    // the block, while the program was just writing it for the first time (decision 13).
     const PageSet came = present(buffer);
     return came | fill_holes(block, buffer, pages - refused - came);
   }
 
   PageSet move_in(Address block, const PageSet& pages, Address buffer) noexcept {
-    // A huge page stays one only where there is no table for small ones: with nothing there, this frees it.
+    // A huge page can be moved as one only where there is no page table for small pages. With no page there, this frees
+    // the table.
     if (pages.is_whole()) calls_.drop(block, block_bytes);
     bool complete = true;
     for_each_run(pages, block_pages, [&](std::size_t first, std::size_t count) {
@@ -70,14 +71,14 @@ class Placing {
   void empty(Address buffer) noexcept { calls_.drop(buffer, block_bytes); }
 
  private:
-  // Pages that should have come and did not. One that the program has given back to the kernel without a word is a
-  // hole, and is filled with zeros, as the program would find it. One that is still in the block stays there. Answers
-  // those that have come after all.
+  // Handles pages that should have come and did not. A page that the program has given back to the kernel unseen is a
+  // hole: it is filled with zeros, as the program would find it. A page that is still in the block stays there. Returns
+  // the pages that have come after all.
   PageSet fill_holes(Address block, Address buffer, const PageSet& missing) noexcept {
     if (missing.is_empty()) return {};
     const PageSet holes = missing - present(block);
     for_each_run(holes, block_pages, [&](std::size_t first, std::size_t count) {
-      // One that is only swapped out is there, and stays as it is.
+      // A page that is only swapped out exists, and stays unchanged.
       calls_.zero(buffer + first * page_bytes, count * page_bytes);
     });
     return holes;
@@ -85,7 +86,7 @@ class Placing {
 
   PageSet present(Address block) noexcept {
     std::array<unsigned char, block_pages> there{};
-    // Where a part is not mapped, all of it is asked for page by page: the first and the last block of a region.
+    // If a part is not mapped, as in the first and the last block of a region, asks page by page.
     if (!calls_.look_up(block, block_bytes, there.data())) {
       for (std::size_t page = 0; page < block_pages; ++page) {
         if (!calls_.look_up(block + page * page_bytes, page_bytes, &there[page])) there[page] = 0;

@@ -10,7 +10,7 @@ void Policy::came(PolicyEntry& entry) noexcept {
 }
 
 void Policy::wanted_again(PolicyEntry& entry) noexcept {
-  // One that a stream had passed proves nothing: others go the same way behind it.
+  // A block that a stream had passed proves nothing: other streams follow behind the first.
   move_to(entry.came_from == Queue::passed ? Queue::recent : Queue::proven, entry);
 }
 
@@ -32,7 +32,7 @@ PolicyEntry* Policy::take_victim() noexcept {
   return victim;
 }
 
-// The few are for other streams that come close behind.
+// Spares the newest few for other streams that follow closely.
 PolicyEntry* Policy::newest_but_some() const noexcept {
   constexpr int spared = 8;
   PolicyEntry* entry = list(Queue::passed).newest;

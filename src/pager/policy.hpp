@@ -8,43 +8,44 @@ namespace tonari::pager {
 
 class Region;
 
-/// What the policy keeps of a block, in it.
+/// The policy's data about a block, stored in the block.
 struct PolicyEntry {
   enum class Queue : std::uint8_t { none, recent, proven, passed, ghost };
 
   PolicyEntry* older = nullptr;
   PolicyEntry* newer = nullptr;
-  Region* region = nullptr;  // whose block it is: for who is given it as a victim
+  Region* region = nullptr;  // the block's region, for the taker of a victim
   std::size_t block = 0;
   Queue queue = Queue::none;
-  Queue came_from = Queue::none;  // when it was taken out
+  Queue came_from = Queue::none;  // its queue when it was taken out
 };
 
-/// Which block to take out next: S3-FIFO. A block that comes is *recent*; one that is wanted again soon after it was
-/// taken out is *proven*, and stays longer than any scan lasts; one that a stream has *passed* goes first, the newest
-/// of them but for a few: who goes round over the same data needs next what was passed longest ago. Those that went
-/// while they were recent leave a *ghost*: if they come back before it fades, they are proven.
+/// Decides which block to take out next: S3-FIFO. A new block is *recent*. A block that is wanted again soon after it
+/// was taken out is *proven*, and outlasts any scan. Blocks that a stream has *passed* leave first, the newest of them
+/// first, except for a few: a program that repeats a loop over the same data needs the blocks next that were passed
+/// longest ago. A block that leaves while it is recent leaves a *ghost*: if it comes back before the ghost is dropped,
+/// it is proven.
 ///
-///    comes --> recent --victim--> [beside] --nobody wants it--> ghost --comes--> proven
-///                 |                   +--wanted again--> proven --victim--> [beside] --nobody wants it--> forgotten
-///                 +--a stream goes on--> passed --victim--> forgotten
+///   comes --> recent --victim--> [beside] --nobody wants it--> ghost --comes--> proven
+///                |                   +--wanted again--> proven --victim--> [beside] --nobody wants it--> forgotten
+///                +--a stream goes on--> passed --victim--> forgotten
 ///
-/// That a block is used while it is here is not seen. It is seen when it has been taken out, as long as its pages are
-/// beside: moving them back costs a fault and no copy.
+/// The pager cannot see that a block is used while it is here. It sees that after the block was taken out, as long as
+/// its pages are beside: moving them back costs a fault, but no copy.
 ///
 /// Threads: one at a time.
-/// Costs:   a few loads and stores each; no allocation.
+/// Costs:   a few loads and stores per call; no allocation.
 class Policy {
  public:
-  /// Some of its pages have come from the source.
+  /// Pages of the block have come from the source.
   void came(PolicyEntry& entry) noexcept;
-  /// A page that was taken out, and beside, is wanted again.
+  /// A page that was taken out, and is beside, is wanted again.
   void wanted_again(PolicyEntry& entry) noexcept;
-  /// A stream has gone on from it.
+  /// A stream has gone on from the block.
   void passed(PolicyEntry& entry) noexcept;
-  /// The next to be taken out, or null. It is in no queue until one of these three is called.
+  /// Returns the next block to take out, or nullptr. It is in no queue until one of the next three calls.
   PolicyEntry* take_victim() noexcept;
-  void could_not_go(PolicyEntry& entry) noexcept;  // as new as any in its queue
+  void could_not_go(PolicyEntry& entry) noexcept;  // becomes the newest of its queue
   void went(PolicyEntry& entry) noexcept;
   void forget(PolicyEntry& entry) noexcept;
 
@@ -54,7 +55,7 @@ class Policy {
 
  private:
   using Queue = PolicyEntry::Queue;
-  static constexpr std::size_t recent_percent = 10;  // of all; beyond that, recent ones go before proven ones
+  static constexpr std::size_t recent_percent = 10;  // of all; with more, recent blocks leave before proven ones
 
   struct List {
     PolicyEntry* oldest = nullptr;

@@ -10,8 +10,8 @@
 
 namespace tonari::pager {
 
-/// Which buffers are free, and for which blocks the others are kept. A free one is empty or *prefaulted*: it has all
-/// its pages, with nothing in them that counts, and can be filled at once.
+/// Records which buffers are free, and for which blocks the others are kept. A free buffer is empty or *pre-faulted*:
+/// it has all of its pages, with contents that do not matter, so that it can be filled at once.
 ///
 ///    free, empty  --take-->  somebody works with it  --keep-->  kept: taken_out | ahead
 ///    free, prefaulted ------^     |      ^                            |
@@ -23,14 +23,14 @@ class Pool {
  public:
   enum class Kind : std::uint8_t {
     taken_out,  ///< Its pages may be wanted again.
-    ahead,      ///< Its pages will be wanted soon, a stream says.
+    ahead,      ///< A stream has been predicted to want its pages soon.
   };
   struct Kept {
     Buffer buffer;
     PolicyEntry* owner;
   };
 
-  /// Buffers `first` to `end - 1` of a space.
+  /// The pool has the buffers `first` to `end - 1` of a space.
   Pool(std::size_t first, std::size_t end);
 
   std::optional<Buffer> take_empty() noexcept { return take(State::empty); }
@@ -39,10 +39,10 @@ class Pool {
   void keep(Buffer buffer, PolicyEntry& owner, Kind kind) noexcept;
   void take_back(Buffer buffer) noexcept;
 
-  /// Of what is kept, that which is kept for longest. It moves to the end: should its block be held by somebody, the
-  /// next call answers another.
+  /// Returns the buffer of this kind that has been kept for longest, or nullopt. The buffer moves to the end of the
+  /// order: if its block is held, the next call returns another buffer.
   std::optional<Kept> oldest(Kind kind) noexcept;
-  /// How many were kept since the oldest was.
+  /// Returns how many buffers were kept since the oldest of this kind.
   [[nodiscard]] std::uint64_t age(Kind kind) const noexcept;
   [[nodiscard]] bool is_ahead(Buffer buffer) const noexcept { return at(buffer).state == State::ahead; }
   [[nodiscard]] std::size_t kept(Kind kind) const noexcept { return count(state_of(kind)); }

@@ -10,7 +10,7 @@ namespace tonari::pager {
 Region::Region(Address start, std::size_t bytes, Source& source, Contents contents)
     : start_(start), bytes_(bytes), base_(start / block_bytes * block_bytes), source_(source), contents_(contents) {
   if (bytes == 0 || start % page_bytes != 0 || bytes % page_bytes != 0) {
-    throw SetupError("a region is whole pages: let it begin and end at multiples of 4096");
+    throw SetupError("a region must be whole pages: begin and end it at multiples of 4096");
   }
   count_ = block_at(end() - 1) + 1;
   const std::size_t pages = bytes / page_bytes;

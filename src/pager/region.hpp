@@ -12,22 +12,22 @@
 
 namespace tonari::pager {
 
-/// What the bytes of a region are before anybody has written them.
+/// The contents of a region before its first write.
 enum class Contents : std::uint8_t {
-  zeros,      ///< Zeros: the source is not asked for them.
-  at_source,  ///< What the source has.
+  zeros,      ///< Zeros, without asking the source.
+  at_source,  ///< The source's contents.
 };
 
-/// A range of addresses whose pages may be absent, with what is known of them. Blocks are aligned as huge pages are, so
-/// that the first and the last may have pages that are not the region's.
+/// A range of addresses whose pages may be absent, with the state of its blocks. Blocks are aligned as huge pages are,
+/// so that the first and the last block may contain pages outside the region.
 ///
-/// What is known lies in tables of zeros, which take memory only where somebody has held a block: a region may be of
+/// The state is in tables that start as zeros and take memory only for blocks that were held once: a region may have
 /// terabytes.
 ///
-/// Threads: see Block; `users` counts who works on it, and it goes only when nobody does.
+/// Threads: see Block. `users` counts the threads that use the region; it is destroyed only when that is 0.
 class Region {
  public:
-  /// Whole pages. Throws SetupError.
+  /// The range must be whole pages. Throws SetupError.
   Region(Address start, std::size_t bytes, Source& source, Contents contents);
 
   [[nodiscard]] Address start() const noexcept { return start_; }
@@ -41,31 +41,33 @@ class Region {
   [[nodiscard]] Block& block(std::size_t index) noexcept { return blocks_[index]; }
   [[nodiscard]] std::size_t block_at(Address address) const noexcept { return (address - base_) / block_bytes; }
   [[nodiscard]] Address address_of(std::size_t block) const noexcept { return base_ + block * block_bytes; }
-  /// By whoever has got hold of the block, before anything else.
+  /// The holder of a block calls it before anything else.
   void know(std::size_t index) noexcept {
     Block& block = blocks_[index];
     if (block.entry.region != nullptr) return;
     block.buffer = no_buffer;
     block.entry.region = this;
     block.entry.block = index;
-    known_[index / 64].fetch_or(1ULL << index % 64, std::memory_order_relaxed);  // see next_known()
+    known_[index / 64].fetch_or(1ULL << index % 64, std::memory_order_relaxed);  // relaxed: see next_known()
   }
-  /// The first block at or after `index` that anybody ever held, or blocks(). Relaxed: one that is held for the first
-  /// time just now may be passed over; whoever saw a page of it come was woken after it was known.
+  /// Returns the first block at or after `index` that was ever held, or blocks(). Relaxed: a block that is held for the
+  /// first time just now may be missed. A thread that saw one of its pages was woken after the block was known.
   [[nodiscard]] std::size_t next_known(std::size_t index) const noexcept;
-  /// Those pages of a block that are the region's.
+  /// Returns the pages of a block that belong to the region.
   [[nodiscard]] PageSet valid(std::size_t block) const noexcept;
-  /// Of a page, in the source.
+  /// Returns the place of a page in the source.
   [[nodiscard]] std::uint64_t place(std::size_t block, std::size_t page) const noexcept {
     return address_of(block) + page * page_bytes - start_;
   }
-  /// Of `count` pages as they are at the source. By the holder of the block.
+  /// Returns the checksums of `count` pages as the source has them. The caller holds the block.
   [[nodiscard]] std::span<Checksum> checksums(std::size_t block, std::size_t page, std::size_t count) noexcept {
     return {checksums_ + place(block, page) / page_bytes, count};
   }
 
-  std::atomic<std::uint32_t> users{0};  // release when one leaves: what it did comes before the region goes
-  std::atomic<bool> leaves{false};      // relaxed: who sees it late has begun before, and is waited for
+  // release at the end of each use: all its effects come before the region is destroyed
+  std::atomic<std::uint32_t> users{0};
+  // relaxed: a thread that sees it late has begun earlier, and remove() waits for it
+  std::atomic<bool> leaves{false};
 
  private:
   Address start_;
@@ -77,9 +79,9 @@ class Region {
   Mapping block_memory_;
   Mapping known_memory_;
   Mapping checksum_memory_;
-  Block* blocks_;                      // all bytes 0: free, and nothing known
-  std::atomic<std::uint64_t>* known_;  // a bit a block
-  Checksum* checksums_;                // all bytes 0: the page is zeros
+  Block* blocks_;                      // all bytes 0: free, and not yet known
+  std::atomic<std::uint64_t>* known_;  // one bit per block
+  Checksum* checksums_;                // all bytes 0: a page of zeros
 };
 
 }  // namespace tonari::pager

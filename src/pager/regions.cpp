@@ -10,7 +10,7 @@ namespace tonari::pager {
 
 namespace {
 
-// The first that ends behind `address`.
+// Returns the first region that ends behind `address`.
 auto position(const std::vector<std::unique_ptr<Region>>& regions, Address address) {
   return std::ranges::upper_bound(regions, address, {}, [](const auto& each) { return each->end(); });
 }
@@ -21,7 +21,7 @@ Region& Regions::add(std::unique_ptr<Region> region) {
   const std::lock_guard guard(mutex_);
   const auto next = position(regions_, region->start());
   if (next != regions_.end() && (*next)->start() < region->end()) {
-    throw SetupError("a region overlaps one that there is: remove that first");
+    throw SetupError("a region overlaps an existing one: remove that one first");
   }
   return **regions_.insert(next, std::move(region));
 }
@@ -36,7 +36,7 @@ std::unique_ptr<Region> Regions::remove(Address start) noexcept {
     regions_.erase(found);
     region->leaves.store(true, std::memory_order_relaxed);
   }
-  // Acquire: all that its users did. They are few, and none begins to use it now.
+  // Acquire: sees all that the region's users did. They are few, and no new ones come.
   while (region->users.load(std::memory_order_acquire) != 0) {
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }

@@ -10,10 +10,10 @@
 
 namespace tonari::pager {
 
-/// Counts as somebody who works on a region.
+/// Counts as a user of a region while it exists.
 class RegionUse {
  public:
-  explicit RegionUse(Region& region) noexcept : region_(&region) {}  // counted already
+  explicit RegionUse(Region& region) noexcept : region_(&region) {}  // already counted
   RegionUse(RegionUse&& other) noexcept : region_(std::exchange(other.region_, nullptr)) {}
   ~RegionUse() {
     if (region_ != nullptr) region_->users.fetch_sub(1, std::memory_order_release);
@@ -25,21 +25,22 @@ class RegionUse {
   Region* region_;
 };
 
-/// The regions there are, by address.
+/// All regions, by address.
 ///
 /// Threads: any.
 class Regions {
  public:
-  /// Throws SetupError where it overlaps another.
+  /// Throws SetupError if it overlaps another region.
   Region& add(std::unique_ptr<Region> region);
-  /// Takes it out, so that nobody finds it any more, and waits until nobody works on it.
+  /// Removes the region, so that it is not found any more, and waits until nobody uses it. Returns nullptr if no region
+  /// starts there.
   std::unique_ptr<Region> remove(Address start) noexcept;
   std::optional<RegionUse> find(Address address) noexcept;
-  /// Any, or none.
+  /// Returns the start of any region, or nullopt.
   [[nodiscard]] std::optional<Address> first() noexcept;
 
  private:
-  std::mutex mutex_;                              // of the next; held for a search
+  std::mutex mutex_;                              // guards regions_; held for a search
   std::vector<std::unique_ptr<Region>> regions_;  // by address
 };
 

@@ -24,7 +24,7 @@ bool Requests::add(const Request& request) noexcept {
       return true;
     }
     if (count_ == requests_max) return false;
-    request.region->users.fetch_add(1, std::memory_order_relaxed);  // whoever adds it is one, too
+    request.region->users.fetch_add(1, std::memory_order_relaxed);  // the caller is a user, too, so the region stays
     requests_[count_++] = request;
     if (asleep_ == 0) return true;
   }
@@ -53,7 +53,8 @@ Requests::Work Requests::next(std::chrono::milliseconds patience) noexcept {
   std::unique_lock lock(mutex_);
   while (patience.count() > 0 && count_ == 0 && !room_wanted_ && !stopped_) {
     const std::uint32_t seen =
-        doorbell_.load(std::memory_order_relaxed);  // the lock orders it: it is rung after a change
+        // relaxed: the lock orders it, because the doorbell is rung after the change
+        doorbell_.load(std::memory_order_relaxed);
     ++asleep_;
     lock.unlock();
     futex_wait(doorbell_, seen, patience);
@@ -68,7 +69,7 @@ Requests::Work Requests::next(std::chrono::milliseconds patience) noexcept {
 }
 
 void Requests::wake_one() noexcept {
-  doorbell_.fetch_add(1, std::memory_order_relaxed);  // what it tells of is under the lock
+  doorbell_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the lock publishes the change
   futex_wake(doorbell_, 1);
 }
 

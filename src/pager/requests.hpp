@@ -12,12 +12,12 @@
 
 namespace tonari::pager {
 
-/// What the fault thread asks of the movers. Each request counts as a user of its region until it is done.
+/// A request from the fault thread to the movers. It counts as a user of its region until it is done.
 struct Request {
   enum class What : std::uint8_t {
-    block,        ///< A thread waits for `page` of this block, which is to come at once. The block is held for it.
+    block,        ///< A thread waits for `page` of this block, which is to be read at once. The block is held for it.
     block_ahead,  ///< This block will be wanted soon.
-    page_ahead,   ///< This page will.
+    page_ahead,   ///< This page will be wanted soon.
   };
   What what;
   Region* region;
@@ -29,11 +29,11 @@ struct Request {
 /// Costs:   a lock, and a system call where a mover sleeps; no allocation.
 class Requests {
  public:
-  /// False: there is no room for it, which for what is read ahead does not matter.
+  /// Returns false if the queue is full. For a read-ahead that does no harm.
   bool add(const Request& request) noexcept;
-  /// There is less room than there should be.
+  /// Tells a mover that there is less room than there should be.
   void ask_for_room() noexcept;
-  /// Takes no more; those that are there are still given out.
+  /// Refuses new requests; next() still returns the queued ones.
   void stop() noexcept;
 
   struct Work {
@@ -41,7 +41,7 @@ class Requests {
     bool stopped = false;
   };
   static constexpr std::chrono::milliseconds forever = std::chrono::hours(1);
-  /// The most urgent. Waits for one, or for ask_for_room(), but not much longer than that.
+  /// Returns the most urgent request. Waits for a request or for ask_for_room(), but not much longer than `patience`.
   Work next(std::chrono::milliseconds patience) noexcept;
 
  private:
@@ -50,9 +50,9 @@ class Requests {
   std::optional<Request> take(bool waited_for) noexcept;
   void wake_one() noexcept;
 
-  // No condition variable: to destroy one in a forked child would wait for the parent's threads.
-  std::atomic<std::uint32_t> doorbell_{0};  // rung when something changes while a mover sleeps; read before it sleeps
-  std::mutex mutex_;                        // of all that follows
+  // No condition variable: a forked child that destroyed it would wait for the parent's threads.
+  std::atomic<std::uint32_t> doorbell_{0};        // rung when something changes while a mover sleeps
+  std::mutex mutex_;                              // guards all members below
   std::array<Request, requests_max> requests_{};  // in order of arrival
   std::size_t count_ = 0;
   std::size_t asleep_ = 0;

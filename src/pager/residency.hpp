@@ -10,7 +10,7 @@
 
 namespace tonari::pager {
 
-// Where the pages of a block are. Each is in one of four places:
+// Where the pages of a block are. Each page is in one of four states:
 //
 //             copied in (fault)                    taken out
 //    away  ---------------------->  here  ---------------------->  beside
@@ -19,31 +19,31 @@ namespace tonari::pager {
 //     |                                 moved back (fault)           |
 //     +--------------------------------------------------------------+
 //     |        dropped: its bytes are at the source (or are zeros)
-//     +------> beside: read ahead          +------> lost: the source failed; touched, it is a signal
+//     +------> beside: read ahead          +------> lost: the source failed; a touch raises a signal
 //
-//    away    at the source only, or zeros that nobody ever stored
-//    here    in the region: the program reads and writes it, and we do not touch it
-//    beside  in the block's buffer, next door: nobody writes it, its checksum is that of the source, and a fault gets
-//    it
-//            back without a copy
+//    away    only at the source, or zeros that were never stored
+//    here    in the region: the program reads and writes it, and the pager does not touch it
+//    beside  in the block's buffer in the same address space (the victim buffer): nobody writes it, its checksum is
+//            the source's, and a fault gets it back without a copy
 //
-// A block is free or held. Whoever holds it, and nobody else, changes any of this, moves its pages, and writes their
-// checksums. Who cannot get hold of it leaves `wanted`, and whoever lets go wakes all who wait for pages of the block:
-// they fault again. So faults are queued nowhere but in the kernel, and none is forgotten:
+// A block is free or held. Only the thread that holds it changes any of this, moves its pages and writes their
+// checksums. A fault that finds the block held sets `wanted`. The holder, when it lets go, then wakes all threads that
+// wait for pages of the block, and they fault again. So faults are queued only in the kernel, and no fault is lost:
 //
 //    free  --try_hold-->  held  --try_hold by a fault-->  held, wanted
 //     ^                    |                                   |
 //     +------let_go--------+-----------let_go: wakes-----------+
 
-/// What is known of 2 MiB of a region. All bytes 0 it is free; Region::know() does the rest for its first holder.
+/// State of 2 MiB of a region. All bytes 0 mean free; Region::know() does the rest for the first holder.
 class alignas(64) Block {
  public:
-  /// For a fault, which comes again when the block is free: pairs with let_go().
+  /// Called for a fault, which is repeated when the block is free. Pairs with let_go().
   [[nodiscard]] bool try_hold_or_want() noexcept {
-    std::uint32_t state = state_.load(std::memory_order_relaxed);  // a guess; the exchange below decides
+    std::uint32_t state = state_.load(std::memory_order_relaxed);  // may be outdated; the exchange below decides
     for (;;) {
       const std::uint32_t next = (state & held) == 0 ? held : held | wanted;
-      // Acquire: what the last holder wrote. Where it fails `wanted` is left, and needs no order: a wake follows.
+      // Acquire: sees the writes of the last holder. If the block is held, `wanted` is set, which needs no order: a
+      // wake follows.
       if (state_.compare_exchange_weak(state, next, std::memory_order_acquire, std::memory_order_relaxed)) {
         return next == held;
       }
@@ -53,20 +53,20 @@ class alignas(64) Block {
     std::uint32_t expected = 0;
     return state_.compare_exchange_strong(expected, held, std::memory_order_acquire, std::memory_order_relaxed);
   }
-  /// True: somebody wants the block, and is to be woken.
+  /// Returns true if a thread wants the block and must be woken.
   [[nodiscard]] bool let_go() noexcept {
-    return (state_.exchange(0, std::memory_order_acq_rel) & wanted) != 0;  // release: all that the holder wrote
+    return (state_.exchange(0, std::memory_order_acq_rel) & wanted) != 0;  // release: publishes the holder's writes
   }
 
-  // By the holder.
+  // Only for the holder:
   PageSet here;
   PageSet beside;
   PageSet lost;
-  Buffer buffer = no_buffer;  // of what is beside
+  Buffer buffer = no_buffer;  // holds the pages that are beside
 
-  bool touched = false;  // something has come, and not all is discarded
+  bool touched = false;  // pages have come, and not all of them were discarded since
 
-  PolicyEntry entry;  // the policy's
+  PolicyEntry entry;  // belongs to Policy
 
  private:
   static constexpr std::uint32_t held = 1;

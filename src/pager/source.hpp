@@ -8,26 +8,26 @@
 
 namespace tonari::pager {
 
-/// Where the pages of one region come from and go to. Places are bytes from the region's start; what is asked for is
-/// whole pages.
+/// Where the pages of one region come from and go to. A place is an offset in bytes from the region's start. All
+/// requests are for whole pages.
 ///
-/// Threads: several at once, never two for the same page. They are the pager's own: a source must not touch paged
-///          memory, nor wait for a thread that does.
+/// Threads: several threads of the pager at once, never two for the same page. A source must not touch paged memory,
+///          nor wait for a thread that does.
 class Source {
  public:
   virtual ~Source() = default;
 
-  /// Answers ok when `into` is filled; anything else, and it may hold anything.
+  /// Returns ok if `into` is filled. On any other status its contents are undefined.
   virtual Status fetch(std::uint64_t place, std::span<std::byte> into) noexcept = 0;
-  /// Answers ok when the source has the bytes. no_memory: it is full, and has what it had.
+  /// Returns ok if the source has the bytes; no_memory if it is full, and still has the old bytes.
   virtual Status store(std::uint64_t place, std::span<const std::byte> from) noexcept = 0;
-  /// These bytes are zeros from now on. The pager does not ask for them before it has stored others.
+  /// The bytes are zeros from now on. The pager does not fetch them again before it has stored others.
   virtual Status discard(std::uint64_t place, std::uint64_t bytes) noexcept = 0;
-  /// The bytes where they are mapped here, so that they need not be copied twice; empty where they are not. They stay
-  /// as they are until the next store or discard.
+  /// Returns the bytes at the place where they are mapped in this process, which saves a copy; empty if they are not
+  /// mapped. They stay unchanged until the next store or discard.
   virtual std::span<const std::byte> look(std::uint64_t /*place*/, std::uint64_t /*bytes*/) noexcept { return {}; }
-  /// Where these bytes are to be stored, if that is mapped here; else empty. Who writes there calls store() with them
-  /// next, which then need not copy them. What was there is of no use any more.
+  /// Returns the mapped memory where these bytes are to be stored; empty if it is not mapped. A caller that writes
+  /// there calls store() next, with this memory, and no copy is needed then. The old bytes are lost.
   virtual std::span<std::byte> room(std::uint64_t /*place*/, std::uint64_t /*bytes*/) noexcept { return {}; }
 };
 

@@ -8,36 +8,36 @@
 
 namespace tonari::pager {
 
-/// What a pager has done so far.
+/// The pager's statistics up to now.
 struct Statistics {
   static constexpr std::size_t buckets = 32;
 
-  std::uint64_t resident_bytes = 0;  ///< In regions and in buffers: what the limit is about.
-  /// Blocks of 2 MiB of which something ever came, and that have not been discarded as a whole since.
+  std::uint64_t resident_bytes = 0;  ///< In regions and in buffers; the limit applies to it.
+  /// Blocks of 2 MiB with pages that have come, and that were not discarded as a whole since.
   std::uint64_t touched_bytes = 0;
-  std::uint64_t faults = 0;           ///< Answered; those below are among them.
-  std::uint64_t faults_met_held = 0;  ///< Had to come again, since somebody was at work on the block. Not answered yet.
-  std::uint64_t faults_late = 0;      ///< The page was there when the fault was read.
-  std::uint64_t second_chances = 0;   ///< Pages got back from a buffer after they were taken out.
+  std::uint64_t faults = 0;           ///< Faults served, including the ones counted below.
+  std::uint64_t faults_met_held = 0;  ///< Had to be repeated, because the block was held. Not in `faults`.
+  std::uint64_t faults_late = 0;      ///< The page was present when the fault was read.
+  std::uint64_t second_chances = 0;   ///< Pages moved back from a buffer after they were taken out.
   std::uint64_t blocks_read_ahead = 0;
-  std::uint64_t read_ahead_hits = 0;  ///< Of these blocks, those that a fault wanted.
-  std::uint64_t bytes_in = 0;         ///< From sources.
-  std::uint64_t bytes_out = 0;        ///< To sources.
-  std::uint64_t pages_clean = 0;      ///< Taken out and as they are at the source: not sent.
-  std::uint64_t pages_of_zeros = 0;   ///< Taken out and zeros: not sent either.
-  std::uint64_t pages_kept = 0;  ///< Could not be taken out: pinned, shared with a child, or the source took no more.
+  std::uint64_t read_ahead_hits = 0;  ///< Blocks read ahead that a fault then wanted.
+  std::uint64_t bytes_in = 0;         ///< Fetched from sources.
+  std::uint64_t bytes_out = 0;        ///< Stored at sources.
+  std::uint64_t pages_clean = 0;      ///< Taken out unchanged: not stored again.
+  std::uint64_t pages_of_zeros = 0;   ///< Taken out as zeros: not stored either.
+  std::uint64_t pages_kept = 0;       ///< Could not be taken out: pinned, shared with a child, or the source was full.
   std::uint64_t blocks_taken_out = 0;
-  std::uint64_t blocks_taken_out_by_faults = 0;  ///< By the fault thread, since nobody had made room.
-  std::uint64_t times_over_limit = 0;            ///< A fault was answered though there was no room.
-  std::uint64_t failures = 0;                    ///< Of sources.
-  std::uint64_t fault_ns = 0;                    ///< From reading a fault to having answered it, all together.
-  /// How many faults took 2^i to 2^(i + 1) - 1 ns.
+  std::uint64_t blocks_taken_out_by_faults = 0;  ///< By the fault thread, because no mover had made room.
+  std::uint64_t times_over_limit = 0;            ///< Faults served beyond the limit.
+  std::uint64_t failures = 0;                    ///< Failures of sources.
+  std::uint64_t fault_ns = 0;                    ///< Total time from reading a fault to the end of serving it.
+  /// Number of faults that took 2^i to 2^(i + 1) - 1 ns.
   std::array<std::uint64_t, buckets> fault_ns_histogram{};
 
-  Statistics& operator+=(const Statistics& other) noexcept;  ///< Of two pagers together.
+  Statistics& operator+=(const Statistics& other) noexcept;  ///< Adds another pager's.
 };
 
-/// The same while it is counted. All relaxed: nothing follows from a count.
+/// Counts the statistics. All relaxed: nothing depends on a count.
 class Counters {
  public:
   using Count = std::atomic<std::uint64_t>;

@@ -25,12 +25,12 @@ Advice Streams::fault(std::uint64_t page, std::uint32_t thread, bool by_block) n
 
 bool Streams::Stream::is_strided() const noexcept { return std::abs(step) > static_cast<std::int64_t>(slack_pages); }
 
-// Is the page just where it would go on, `gap` pages from what was brought?
+// Returns true if `page` is where the stream continues, `gap` pages behind the pages that were brought.
 bool Streams::Stream::is_next(std::uint64_t page, std::uint64_t gap) const noexcept {
   return gap == 0 || (gap < static_cast<std::uint64_t>(std::abs(step)) && distance(last, page) % step == 0);
 }
 
-// One that goes on here or, for the same thread, a little further.
+// Finds a stream that continues here or, for the same thread, a little before here.
 Streams::Stream* Streams::find(std::uint64_t page, std::uint32_t thread) noexcept {
   const auto goes_on = [&](const Stream& each) {
     if (!each.exists || each.is_strided()) return false;
@@ -40,7 +40,7 @@ Streams::Stream* Streams::find(std::uint64_t page, std::uint32_t thread) noexcep
     const std::uint64_t gap = forwards ? page - each.high : each.low - 1 - page;
     if (each.thread != thread) return gap == 0;
     if (gap <= slack_pages) return each.run > 1 || each.is_next(page, gap);
-    // Blocks that are still here from an earlier time are passed without a fault.
+    // Blocks that are still here from an earlier time are crossed without a fault.
     const std::uint64_t in_block = page % block_pages;
     const bool enters_block = (forwards ? in_block : block_pages - 1 - in_block) < slack_pages;
     return enters_block && each.run == block_pages && gap <= slack_pages_by_blocks;
@@ -53,7 +53,8 @@ Streams::Stream* Streams::find(std::uint64_t page, std::uint32_t thread) noexcep
   return &place;
 }
 
-// A strided one of this thread that comes by here: at the next page not read ahead, or earlier, if that was too slow.
+// Finds a strided stream of this thread that arrives here: at the next page not read ahead, or earlier, if the
+// read-ahead was too slow.
 Streams::Stream* Streams::find_strided(std::uint64_t page, std::uint32_t thread) noexcept {
   const auto comes_by = [&](const Stream& each) {
     if (!each.exists || !each.is_strided() || each.thread != thread) return false;
@@ -65,7 +66,8 @@ Streams::Stream* Streams::find_strided(std::uint64_t page, std::uint32_t thread)
   return found != proven_.end() ? &*found : nullptr;
 }
 
-// Do two earlier faults of this thread lead here in equal strides? That may be chance: the fourth is read ahead of.
+// Looks for two earlier faults of this thread that lead here in equal strides. That may be chance, so only the fourth
+// fault reads ahead.
 void Streams::find_third(std::uint64_t page, std::uint32_t thread) noexcept {
   for (const Stream& second : candidates_) {
     const std::int64_t step = distance(second.last, page);
@@ -84,7 +86,7 @@ void Streams::find_third(std::uint64_t page, std::uint32_t thread) noexcept {
   }
 }
 
-// Takes the place of whichever has been quiet for longest.
+// Replaces the stream that has been quiet for longest.
 Streams::Stream& Streams::promote(const Stream& stream) noexcept {
   Stream& place = *std::ranges::min_element(proven_, {}, &Stream::used);
   return place = stream;
@@ -115,7 +117,8 @@ Advice Streams::go_on(Stream& stream, std::uint64_t page, bool by_block) noexcep
   std::uint64_t end = first + unit;
   if (!advice.by_block) {
     const std::uint64_t block = round_down(page, block_pages);
-    const std::uint64_t between = goes_on && gap <= slack_pages ? gap : 0;  // of a short stride: wanted soon
+    // pages skipped by a short stride: wanted soon
+    const std::uint64_t between = goes_on && gap <= slack_pages ? gap : 0;
     if (advice.backwards) {
       end = std::min(page + 1 + between, block + block_pages);
     } else {
@@ -131,10 +134,10 @@ Advice Streams::go_on(Stream& stream, std::uint64_t page, bool by_block) noexcep
     advice.ahead = first + static_cast<std::uint64_t>(advice.step);
     advice.count = stream.depth;
   }
-  // It has come to another block: the one before is done with.
+  // The stream has entered another block: it is done with the previous one.
   if (round_down(stream.last, block_pages) != round_down(page, block_pages)) advice.passed = stream.last;
   stream.last = page;
-  // Others may have brought some of it; what counts is where the next fault is to be expected.
+  // Others may have brought some of these pages; only the place where the next fault is expected matters.
   if (advice.backwards) {
     stream.low = first;
   } else {
@@ -146,7 +149,7 @@ Advice Streams::go_on(Stream& stream, std::uint64_t page, bool by_block) noexcep
 
 Advice Streams::go_on_in_strides(Stream& stream, std::uint64_t page) noexcept {
   stream.used = faults_;
-  // Earlier than just behind what was read ahead: it comes too slowly, or by chance.
+  // Earlier than just behind the read-ahead: it was too slow, or the match is chance.
   const bool is_next = page == stream.far + static_cast<std::uint64_t>(stream.step);
   if (is_next) stream.depth = std::clamp(stream.depth * 2, 2U, strides_ahead_max);
   const std::uint64_t from = distance(page, stream.far) / stream.step > 0 ? stream.far : page;

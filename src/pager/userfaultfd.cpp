@@ -25,7 +25,7 @@ namespace {
 constexpr const char* remedy_to_open =
     "the kernel needs CONFIG_USERFAULTFD, and a container's filter must let the system call through";
 
-// With a device the kernel asks for the file's rights, without one for the process's.
+// With the device, the kernel checks the file's permissions; without it, the process's rights.
 FileDescriptor open_widely() noexcept {
   constexpr int flags = O_CLOEXEC | O_NONBLOCK;
   const FileDescriptor device{::open("/dev/userfaultfd", O_RDWR | O_CLOEXEC)};
@@ -38,7 +38,7 @@ FileDescriptor open_widely() noexcept {
 
 void check_descriptors() {
   if (errno == EMFILE || errno == ENFILE) {
-    throw_system_error("userfaultfd", "raise the limit of open files: see ulimit -n");
+    throw_system_error("userfaultfd", "raise the limit of open files with ulimit -n");
   }
 }
 
@@ -55,12 +55,13 @@ FileDescriptor open_for_user_mode() {
 std::pair<FileDescriptor, Reach> open_within(Reach widest) {
   if (widest == Reach::everything) {
     if (FileDescriptor opened = open_widely()) return {std::move(opened), Reach::everything};
-    check_descriptors();  // the user may well have the right
+    check_descriptors();  // without descriptors, narrower reach would not help
   }
   return {open_for_user_mode(), Reach::user_mode};
 }
 
-// The kernel refuses what it does not know, and answers once a descriptor: so it is asked on another.
+// The kernel refuses unknown features, and can be asked only once per descriptor. So a second descriptor is used to
+// ask.
 std::uint64_t known_features() {
   const FileDescriptor probe = open_for_user_mode();
   uffdio_api api{.api = UFFD_API, .features = 0, .ioctls = 0};
@@ -84,15 +85,15 @@ std::span<const Feature> needed_for(Userfaultfd::Pages pages) noexcept {
   return needed_anonymous;
 }
 
-/// Answers what it knows, if that is enough.
+/// Returns the kernel's features if they suffice.
 std::uint64_t check_kernel(Userfaultfd::Pages pages) {
   const std::uint64_t known = known_features();
   for (const auto& [feature, what] : needed_for(pages)) {
     if ((known & feature) == 0) throw SetupError("paging needs " + std::string{what} + ": use a newer kernel");
   }
   if (::sysconf(_SC_PAGESIZE) != static_cast<long>(page_bytes)) {
-    throw SetupError("paging needs pages of 4096 bytes, and here they have " + std::to_string(::sysconf(_SC_PAGESIZE)) +
-                     ": use a kernel made for 4 KiB pages");
+    throw SetupError("paging needs pages of 4096 bytes, but this kernel's pages have " +
+                     std::to_string(::sysconf(_SC_PAGESIZE)) + " bytes: use a kernel that is built for 4 KiB pages");
   }
   return known;
 }
@@ -139,14 +140,15 @@ void Userfaultfd::watch(Address start, std::size_t bytes) {
   if (pages_ == Pages::of_file) mode |= UFFDIO_REGISTER_MODE_MINOR | UFFDIO_REGISTER_MODE_WP;
   uffdio_register request{.range = {start, bytes}, .mode = mode, .ioctls = 0};
   if (::ioctl(number(), UFFDIO_REGISTER, &request) != 0) {
-    throw_system_error("UFFDIO_REGISTER of " + std::to_string(bytes) + " bytes",
-                       "the range must be whole pages of memory of its kind that nobody else watches");
+    throw_system_error(
+        "UFFDIO_REGISTER of " + std::to_string(bytes) + " bytes",
+        "the range must be whole pages of the right kind of memory, and watched by no other userfaultfd");
   }
 }
 
 void Userfaultfd::unwatch(Address start, std::size_t bytes) noexcept {
   uffdio_range range{start, bytes};
-  (void)System{number()}.control(UFFDIO_UNREGISTER, range);  // refused: it is unmapped, and nobody waits
+  (void)System{number()}.control(UFFDIO_UNREGISTER, range);  // fails if it is unmapped: nobody waits then
 }
 
 std::span<const Fault> Userfaultfd::read() noexcept {
@@ -164,7 +166,7 @@ std::span<const Fault> Userfaultfd::read() noexcept {
   return {batch_.data(), faults};
 }
 
-// Who was faster may have come before somebody began to wait.
+// If a page was there already, its placer's wake may have come before a later thread began to wait.
 Answer Userfaultfd::wake_where_there(Answer answer, Address at, std::size_t bytes) noexcept {
   if (answer == Answer::there) wake(at, bytes);
   return answer;
@@ -207,7 +209,7 @@ Answer Userfaultfd::protect(Address at, std::size_t bytes, Writes writes) noexce
   return kernel::go_on(System{number()}, UFFDIO_WRITEPROTECT, bytes, again, nothing).answer;
 }
 
-// A file without pages: touching them is SIGBUS, too.
+// Maps a file without pages: touching it raises SIGBUS, too.
 Answer Userfaultfd::map_nothing(Address at, std::size_t bytes) noexcept {
   const FileDescriptor empty{::memfd_create("tonari-lost", MFD_CLOEXEC)};
   constexpr int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
@@ -227,7 +229,7 @@ Answer Userfaultfd::poison(Address at, std::size_t bytes) noexcept {
 
 void Userfaultfd::wake(Address start, std::size_t bytes) noexcept {
   uffdio_range range{start, bytes};
-  (void)System{number()}.control(UFFDIO_WAKE, range);  // refused: it is unmapped, and nobody waits
+  (void)System{number()}.control(UFFDIO_WAKE, range);  // fails if it is unmapped: nobody waits then
 }
 
 }  // namespace tonari::pager

@@ -11,10 +11,10 @@
 
 namespace tonari::pager {
 
-/// Whose touches of absent pages are told: all, or only those that a program makes itself (then a system call that
-/// meets an absent page fails with EFAULT).
+/// Which touches of absent pages are reported: all, or only the program's own (a system call that meets an absent page
+/// then fails with EFAULT).
 enum class Reach : std::uint8_t { everything, user_mode };
-/// What an administrator does, or a user asks for, to have everything.
+/// How an administrator or user can get Reach::everything.
 inline constexpr const char* remedy_for_reach =
     "sysctl vm.unprivileged_userfaultfd=1, or give /dev/userfaultfd to a group by a udev rule "
     "(KERNEL==\"userfaultfd\", "
@@ -23,64 +23,66 @@ inline constexpr const char* remedy_for_reach =
 /// A thread waits for a page.
 struct Fault {
   Address address;
-  std::uint32_t thread;  // as the kernel numbers threads
+  std::uint32_t thread;  // the kernel's thread id
   bool is_write;
-  bool is_protected = false;  // the page is there, and the write has to wait
+  bool is_protected = false;  // the page is present, but the write has to wait
 };
 
-/// Owns a userfaultfd: the kernel's word that a page is absent, and the means to place it.
+/// Owns a userfaultfd: the kernel reports absent pages through it, and places pages by it.
 ///
-/// Threads: any; faults are read by one.
-/// Errors:  construction and watch() throw SetupError with cause and remedy. EAGAIN is retried here.
+/// Threads: any; only one thread reads faults.
+/// Errors:  construction and watch() throw SetupError with cause and remedy. EAGAIN is retried inside.
 class Userfaultfd {
  public:
-  /// What becomes of a thread that touches an absent page: it waits for us, or gets SIGBUS.
+  /// Whether a thread that touches an absent page waits for the pager, or gets SIGBUS.
   enum class Touch : std::uint8_t { waits, signals };
-  /// What is paged: private anonymous memory; or a file in memory (memfd), whose pages may be there and not be mapped.
+  /// Kind of the paged memory: private anonymous; or a file in memory (memfd), which may have pages that are not
+  /// mapped.
   enum class Pages : std::uint8_t { anonymous, of_file };
   struct Options {
     Touch touch = Touch::waits;
-    Reach widest = Reach::everything;  // no wider than that
+    Reach widest = Reach::everything;  // never a wider reach than that
     Pages pages = Pages::anonymous;
-    bool newest = true;  // of a file: what Linux 6.4 and 6.6 brought is used where it is there
+    bool newest = true;  // for files: use the features of Linux 6.4 and 6.6 if the kernel has them
   };
   static constexpr std::size_t batch_max = 16;
 
   explicit Userfaultfd(const Options& options);
   Userfaultfd() : Userfaultfd(Options{}) {}
-  /// Another process's, which has opened it with that reach, and done nothing else with it.
+  /// Takes over a userfaultfd that another process has opened with that reach, and has not used yet.
   Userfaultfd(FileDescriptor opened, Reach reach);
 
   [[nodiscard]] int number() const noexcept { return descriptor_.number(); }
   [[nodiscard]] Reach reach() const noexcept { return reach_; }
 
-  /// From now on touches of pages that are absent in the range are told; of a file, also of those not mapped, and
-  /// writes to those that are protected.
+  /// Reports touches of absent pages in the range from now on; for a file, also touches of pages that are not mapped,
+  /// and writes to protected pages.
   void watch(Address start, std::size_t bytes);
-  /// No longer; who waits there goes on, and finds zeros.
+  /// Stops watching; threads that wait there go on, and find zeros.
   void unwatch(Address start, std::size_t bytes) noexcept;
 
-  /// The faults that are waiting to be read, up to a batch; none when there are none.
+  /// Returns the faults that can be read now, up to a batch; empty if there are none.
   std::span<const Fault> read() noexcept;
 
-  /// Places pages with these bytes, where none are, and wakes who waits for them.
+  /// Places pages with these bytes where pages are absent, and wakes threads that wait for them.
   Answer copy(Address to, const std::byte* from, std::size_t bytes) noexcept;
-  /// Places pages of zeros, likewise.
+  /// Places pages of zeros in the same way.
   Answer zero(Address to, std::size_t bytes) noexcept;
-  /// Takes pages away at `from` and places them at `to`, a huge page as one. Wakes who waits at `to`.
+  /// Removes pages at `from` and places them at `to`, a huge page as one. Wakes threads that wait at `to`.
   Progress move(Address to, Address from, std::size_t bytes, Holes holes) noexcept;
-  /// Whether writes have to wait. Where they no longer do, wakes who waits.
+  /// Whether writes have to wait. Writes::go_on wakes threads that wait.
   enum class Writes : std::uint8_t { wait, go_on };
-  // Of a file in memory:
-  /// Linux 6.4: pages can be mapped and protected at once. Else writes to what resume() maps do not wait.
+  // For a file in memory only:
+  /// Returns true on Linux 6.4 or later, where pages can be mapped and protected in one step. Otherwise writes to pages
+  /// that resume() maps do not wait.
   [[nodiscard]] bool resumes_protected() const noexcept { return resumes_protected_; }
-  /// Maps pages that the file has, where none are mapped, and wakes who waits for them.
+  /// Maps pages that the file has at unmapped addresses, and wakes threads that wait for them.
   Answer resume(Address at, std::size_t bytes, Writes writes) noexcept;
   Answer protect(Address at, std::size_t bytes, Writes writes) noexcept;
 
-  /// Whoever touches these pages gets SIGBUS, or EFAULT from a system call: their data are lost.
+  /// From now on a touch of these pages, whose data are lost, raises SIGBUS, or EFAULT in a system call.
   Answer poison(Address at, std::size_t bytes) noexcept;
-  /// Who waits in the range goes on, to fault again if its page is still absent.
+  /// Wakes threads that wait in the range; they fault again if their page is still absent.
   void wake(Address start, std::size_t bytes) noexcept;
 
  private:
