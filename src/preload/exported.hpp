@@ -1,4 +1,4 @@
 #pragma once
 
-/// A function that the program calls; everything else of the preload is hidden.
+/// Marks a function that the program calls; everything else in the preload library is hidden.
 #define TONARI_EXPORTED extern "C" [[gnu::visibility("default")]]

@@ -19,10 +19,10 @@ class WithoutSignals {
   ~WithoutSignals() { (void)system_call(SYS_rt_sigprocmask, SIG_SETMASK, &before_, nullptr, sizeof before_); }
 
  private:
-  std::uint64_t before_ = 0;  // as the kernel has it: a bit a signal
+  std::uint64_t before_ = 0;  // the kernel's mask: one bit per signal
 };
 
-/// Futexes. A forked child begins with new ones, or takes none.
+/// A lock that sleeps on a futex. A forked child constructs it anew, or does not use it.
 class Lock {
  public:
   void lock() noexcept {
@@ -41,8 +41,8 @@ class Lock {
   std::atomic<std::uint32_t> state_{is_free};
 };
 
-/// Holds `lock` without signals: a handler may unmap memory, which is one system call without us, and must not wait for
-/// the thread it interrupts.
+/// Holds `lock` with all signals blocked. A handler may unmap memory, which is a plain system call without this
+/// library, and must not wait for the thread that it interrupts.
 class Guard {
  public:
   explicit Guard(Lock& lock) noexcept : lock_(lock) { lock_.lock(); }

@@ -5,10 +5,10 @@
 #include <atomic>
 #include <cerrno>
 
-// The functions behind those that we wrap, one object each, which is called as they are.
+// The functions behind the wrappers, one object each, called with the same arguments.
 namespace tonari::preload {
 
-/// What a libc call answers when it fails.
+/// Returns from a libc call that fails: sets errno.
 template <class Answer>
 Answer failed(int error, Answer answer) noexcept {
   errno = error;
@@ -19,9 +19,10 @@ class AnyNext {
  public:
   constexpr explicit AnyNext(const char* name) noexcept : name_(name) {}
 
-  /// Null: this libc has none.
+  /// Returns nullptr if this libc does not have the function.
   [[nodiscard]] void* find() noexcept {
-    if (void* const known = function_.load(std::memory_order_relaxed)) return known;  // libc was ready before us
+    // relaxed: libc was ready before this library
+    if (void* const known = function_.load(std::memory_order_relaxed)) return known;
     void* const symbol = ::dlsym(RTLD_NEXT, name_);
     function_.store(symbol, std::memory_order_relaxed);
     return symbol;
@@ -64,12 +65,12 @@ struct Next<Answer(Arguments..., ...) noexcept> : Next<Answer(Arguments..., ...)
   using Next<Answer(Arguments..., ...)>::Next;
 };
 
-/// Finds all that TONARI_NEXT names, before the program has signal handlers and threads that fork.
+/// Finds all functions that TONARI_NEXT names, before the program has signal handlers and threads that fork.
 void find_all_next() noexcept;
 
 }  // namespace tonari::preload
 
-/// Defines next::NAME. All lie in one section, so that they can be found before they are called.
+/// Defines next::NAME. All objects are in one section, so that they can be found before their first call.
 #define TONARI_NEXT(NAME)                                                                  \
   namespace tonari::preload::next {                                                        \
   [[gnu::section("tonari_next"), gnu::used]] constinit Next<decltype(::NAME)> NAME{#NAME}; \

@@ -10,8 +10,9 @@
 #include <cstdlib>
 #include <cwchar>
 
-// printf and its kin, where the kernel tells only faults of the program itself (see unreached.hpp). glibc gives long
-// strings to the kernel from where they lie; so all is put together first, and written by our own fwrite and write.
+// Wraps printf and its relatives where the kernel reports only the program's own faults (see unreached.hpp). glibc
+// passes long strings to the kernel directly. So the text is formatted first, and then written by our own fwrite and
+// write.
 extern "C" int __vsnprintf_chk(char* to, std::size_t bytes, int flag, std::size_t room, const char* format,
                                std::va_list arguments);
 extern "C" int __vfprintf_chk(FILE* stream, int flag, const char* format, std::va_list arguments);
@@ -26,9 +27,9 @@ TONARI_NEXT(__vdprintf_chk)
 
 namespace {
 
-constexpr int unchecked = 0;  // the flag of the functions that look for mistakes is larger
+constexpr int unchecked = 0;  // the functions with checks have a larger flag
 
-/// What printf would write: here, or in memory of its own.
+/// The formatted text, in this object or in allocated memory.
 class Printed {
  public:
   Printed(int flag, const char* format, std::va_list arguments) {
@@ -46,7 +47,7 @@ class Printed {
   Printed& operator=(const Printed&) = delete;
   ~Printed() { std::free(own_); }
 
-  /// Negative: it failed, and errno says why.
+  /// Returns a negative number on failure, and errno is set.
   [[nodiscard]] int bytes() const noexcept { return bytes_; }
   [[nodiscard]] const char* text() const noexcept { return own_ != nullptr ? own_ : here_.data(); }
 
@@ -76,7 +77,7 @@ int print(int file, int flag, const char* format, std::va_list arguments) {
 }  // namespace
 
 TONARI_EXPORTED int vfprintf(FILE* stream, const char* format, std::va_list arguments) {
-  // A stream of wide characters refuses.
+  // A stream of wide characters fails as libc's call does.
   if (!may_be_unreached() || std::fwide(stream, 0) > 0) return next::vfprintf(stream, format, arguments);
   return print(stream, unchecked, format, arguments);
 }

@@ -26,15 +26,15 @@
 #include <cstdio>
 #include <cstdlib>
 
-// Calls that can be made again if they fail with EFAULT (see unreached.hpp): they do nothing, or nothing that their
-// repetition would not do. A line has the answer, the name, the parameters, the arguments, and what is given to the
-// kernel. When they do not fail they cost nothing.
+// Wraps calls that can be repeated if they fail with EFAULT (see unreached.hpp), because the failed call has had no
+// effect. Each line has the type of the result, the name, the parameters, the arguments, and the memory that the kernel
+// accesses. A call that succeeds costs nothing extra.
 #define REPEATED(ANSWER, NAME, PARAMETERS, ARGUMENTS, ...)              \
   TONARI_NEXT(NAME)                                                     \
   TONARI_EXPORTED ANSWER NAME PARAMETERS {                              \
     return repeated([&] { return next::NAME ARGUMENTS; }, __VA_ARGS__); \
   }
-// noexcept, as libc declares it
+// The same for functions that libc declares noexcept.
 #define REPEATED_NX(ANSWER, NAME, PARAMETERS, ARGUMENTS, ...)           \
   TONARI_NEXT(NAME)                                                     \
   TONARI_EXPORTED ANSWER NAME PARAMETERS noexcept {                     \
@@ -55,7 +55,7 @@ Room room(Value* start) {
 }
 Room room(void* start, const socklen_t* bytes) { return {start, bytes != nullptr && start != nullptr ? *bytes : 0}; }
 
-// The mode that comes with a file that may be made.
+// Reads the mode, which is passed only if a file may be created.
 template <class Call>
 int open_with_mode(int flags, va_list rest, const char* path, Call call) {
   const bool makes = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
@@ -165,7 +165,7 @@ REPEATED_NX(int, setrlimit64, (__rlimit_resource_t what, const rlimit64* from), 
 
 // clang-format on
 
-// ---- Of other shapes ----
+// ---- Other signatures ----
 
 TONARI_NEXT(open)
 TONARI_NEXT(open64)
@@ -206,7 +206,7 @@ TONARI_EXPORTED int openat64(int at, const char* path, int flags, ...) {
   return file;
 }
 
-// What _FORTIFY_SOURCE makes of open() without a mode, and of calls with a buffer of a size that is known.
+// The variants that _FORTIFY_SOURCE uses: for open() without a mode, and for buffers of known size.
 TONARI_EXPORTED int __open_2(const char* path, int flags) { return open(path, flags); }
 TONARI_EXPORTED int __open64_2(const char* path, int flags) { return open64(path, flags); }
 TONARI_EXPORTED int __openat_2(int at, const char* path, int flags) { return openat(at, path, flags); }
@@ -239,8 +239,8 @@ TONARI_EXPORTED char* __realpath_chk(const char* path, char* to, std::size_t roo
   return realpath(path, to);
 }
 
-// A folder's entries lie behind its DIR, which an allocator of the program's own may have from the arena. glibc reads
-// 32 KiB at a time, and more if the file system likes it.
+// The entries of a directory are behind its DIR, which the program's own allocator may have put into the arena. glibc
+// reads 32 KiB at a time, and more if the file system prefers that.
 constexpr std::size_t folder_bytes = 256 << 10;
 TONARI_EXPORTED dirent* readdir(DIR* folder) {
   return repeated([&] { return next::readdir(folder); }, Bytes{folder, folder_bytes});
@@ -249,7 +249,7 @@ TONARI_EXPORTED dirent64* readdir64(DIR* folder) {
   return repeated([&] { return next::readdir64(folder); }, Bytes{folder, folder_bytes});
 }
 
-// They answer the error, and what fails in the child is told as they tell it.
+// These return the error number, also of failures in the child.
 TONARI_EXPORTED int posix_spawn(pid_t* process, const char* path, const posix_spawn_file_actions_t* actions,
                                 const posix_spawnattr_t* attributes, char* const* arguments, char* const* variables) {
   const auto call = [&] {

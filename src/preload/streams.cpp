@@ -11,21 +11,20 @@
 #include <cstdlib>
 #include <cstring>
 
-// stdio, where the kernel tells only faults of the program itself. glibc calls the kernel from within: with a stream's
-// buffer, which an allocator of the program's own may have from the arena, and with the caller's memory, if it is
-// larger than the buffer. So streams have buffers of ours, and what comes from unreached memory comes through local
-// memory.
+// Wraps stdio where the kernel reports only the program's own faults. glibc's stdio makes system calls internally. They
+// use the stream's buffer, which the program's own allocator may have put into the arena, and for large transfers the
+// caller's memory. So streams get buffers from here, and data in unreached memory is copied through local memory.
 namespace tonari::preload {
 
 namespace {
 
-// Where the buffers are. A stream that finds none keeps libc's.
+// The streams' buffers. A stream that finds no free buffer keeps libc's.
 class Buffers {
  public:
   static constexpr std::size_t count = 1024;
   static constexpr std::size_t buffer_bytes = page_bytes;
 
-  // The stream's, perhaps of before it was opened anew. Null: there is none.
+  // Returns the stream's buffer, also if the stream has been reopened at the same address; nullptr if there is none.
   std::byte* take(const FILE* stream) noexcept {
     const Guard guard(lock_);
     if (start_ == nullptr) reserve();
@@ -36,7 +35,8 @@ class Buffers {
     *place = stream;
     return start_ + static_cast<std::size_t>(place - users_.begin()) * buffer_bytes;
   }
-  // When nobody can have opened another stream in the same place yet: before it is closed, which may use it still.
+  // Returns the stream's place, or nullptr. Must be called before the stream is closed: later, another stream may have
+  // the same address. Closing may still use the buffer.
   const FILE** find(const FILE* stream) noexcept {
     const Guard guard(lock_);
     auto* const place = std::ranges::find(users_, stream);
@@ -66,10 +66,10 @@ class Buffers {
 };
 constinit Buffers buffers{};
 
-// Before main(), by buffer_standard_streams(), or never.
+// Set before main() by buffer_standard_streams(), or never.
 constinit bool is_wrapped = false;
 
-// As libc would have made it: a terminal's goes out with each line.
+// Gives the stream a buffer, with the mode that libc would choose: line by line for a terminal.
 FILE* buffered(FILE* stream) noexcept {
   if (stream == nullptr || !is_wrapped) return stream;
   const int before = errno;
@@ -86,13 +86,13 @@ template <class Close>
 int close(FILE* stream, Close close_it) {
   const FILE** const place = is_wrapped ? buffers.find(stream) : nullptr;
   if (place == nullptr) return close_it(stream);
-  buffers.rename(place);  // the next stream may lie where this was, before we come to release it
+  buffers.rename(place);  // another stream may get this address before the buffer is released
   const int answer = close_it(stream);
   buffers.release(place);
   return answer;
 }
 
-/// Holds a stream over several calls.
+/// Holds a stream's lock over several calls.
 class Held {
  public:
   explicit Held(FILE* stream) noexcept : stream_(stream) { ::flockfile(stream); }
@@ -106,7 +106,7 @@ class Held {
 
 constexpr std::size_t piece_bytes_max = 1 << 20;
 
-// False: it is to be done as libc does it.
+// Returns false if libc's own function can do the call.
 bool is_local_needed(const void* start, std::size_t size, std::size_t count, std::size_t& all) noexcept {
   if (__builtin_mul_overflow(size, count, &all) || all == 0) return false;
   return is_unreached(start, all);
@@ -237,7 +237,7 @@ TONARI_EXPORTED FILE* fopen(const char* path, const char* mode) {
 TONARI_EXPORTED FILE* fopen64(const char* path, const char* mode) {
   return buffered(repeated([&] { return next::fopen64(path, mode); }, Text{path}));
 }
-// It closes the stream whatever the path: which must be there.
+// freopen closes the stream even if it fails, so the path must be present at the first call.
 TONARI_EXPORTED FILE* freopen(const char* path, const char* mode, FILE* stream) {
   (void)touch(Text{path});
   return buffered(next::freopen(path, mode, stream));
@@ -259,7 +259,7 @@ TONARI_EXPORTED int pclose(FILE* stream) {
   return tonari::preload::close(stream, [](FILE* each) { return next::pclose(each); });
 }
 
-// A buffer that the kernel may not reach stays the program's, unused.
+// If the kernel may not reach the program's buffer, that buffer stays unused.
 TONARI_EXPORTED int setvbuf(FILE* stream, char* buffer, int mode, std::size_t bytes) noexcept {
   if (buffer == nullptr || mode == _IONBF || !is_unreached(buffer, bytes)) {
     return next::setvbuf(stream, buffer, mode, bytes);

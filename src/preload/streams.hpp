@@ -2,8 +2,8 @@
 
 namespace tonari::preload {
 
-/// Standard input and output read and write through local memory. Once, before main(), if system calls do not reach
-/// unreached memory.
+/// Gives standard input and output local buffers. Call it once, before main(), if system calls do not reach absent
+/// pages.
 void buffer_standard_streams() noexcept;
 
 }  // namespace tonari::preload

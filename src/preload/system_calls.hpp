@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <type_traits>
 
-// System calls as the kernel has them: without errno, which is the program's, or in an agent somebody else's.
+// System calls without errno, which belongs to the program, or in an agent to another thread.
 namespace tonari::preload {
 
-/// Answers what the kernel does: a negative error number if it failed.
+/// Returns the kernel's result: a negative error number on failure.
 inline long system_call_of_six(long number, const std::array<long, 6>& words) noexcept {
 #if defined(__x86_64__)
   long result = number;
@@ -58,14 +58,14 @@ long system_call(long number, Arguments... arguments) noexcept {
 }
 
 constexpr bool is_error(long answer) noexcept { return answer < 0 && answer >= -4095; }
-/// 0 if it did not fail.
+/// Returns the error number, or 0 on success.
 constexpr int error_of(long answer) noexcept { return is_error(answer) ? static_cast<int>(-answer) : 0; }
 
-/// Among this program's threads, or with the keeper.
+/// Whether the futex is shared among this program's threads or with the keeper.
 enum class With : int { threads = FUTEX_PRIVATE_FLAG, keeper = 0 };
 
-/// Sleeps while `word` is `seen`, not for longer than `limit` if there is one; may return early. Answers whether the
-/// limit was reached.
+/// Sleeps while `word` equals `seen`, at most for `limit` if it is given. May return early. Returns true if the limit
+/// was reached.
 inline bool wait_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, With with,
                     const timespec* limit = nullptr) noexcept {
   return system_call(SYS_futex, &word, FUTEX_WAIT | static_cast<int>(with), seen, limit, nullptr, 0) == -ETIMEDOUT;

@@ -22,8 +22,8 @@ bool is_here() noexcept {
   return here != nullptr && here->load(std::memory_order_acquire) != 0;
 }
 
-// Calls visit(pointer) for a byte of each page that may be absent, and is not a forked child's, which would end here:
-// else the kernel says what is wrong. Answers whether there are some.
+// Calls visit(pointer) for one byte of each page that may be absent. Returns true if there were any. Does nothing in a
+// forked child, which would end here; the kernel then reports the error.
 template <class Visit>
 bool for_each_page(const void* start, std::size_t bytes, Visit visit) noexcept {
   if (start == nullptr || !is_unreached(start, bytes) || !is_here()) return false;
@@ -34,7 +34,8 @@ bool for_each_page(const void* start, std::size_t bytes, Visit visit) noexcept {
   return first < end;
 }
 
-// Memory that stays, since mapping and unmapping takes longer than most calls. Whoever finds none maps his own.
+// Permanent memory, because mapping and unmapping takes longer than most calls. A thread that finds no free slot maps
+// its own.
 constexpr std::size_t slot_bytes = 1 << 20;
 constexpr std::size_t slots_max = 8;
 alignas(page_bytes) constinit std::array<std::array<std::byte, slot_bytes>, slots_max> slots{};
@@ -42,7 +43,7 @@ constinit std::array<std::atomic<bool>, slots_max> slots_in_use{};
 
 std::byte* take_slot() noexcept {
   for (std::size_t i = 0; i < slots_max; ++i) {
-    if (!slots_in_use[i].exchange(true, std::memory_order_acquire)) return slots[i].data();  // pairs with give_back
+    if (!slots_in_use[i].exchange(true, std::memory_order_acquire)) return slots[i].data();  // pairs with give_back()
   }
   return nullptr;
 }
@@ -52,7 +53,7 @@ std::byte* map(std::size_t bytes) noexcept {
   const std::size_t whole = to_whole_pages(bytes + 1);
   const long at = system_call(SYS_mmap, nullptr, whole, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (is_error(at)) return nullptr;
-  (void)system_call(SYS_madvise, at, whole, MADV_HUGEPAGE);  // refused: small pages, slower
+  (void)system_call(SYS_madvise, at, whole, MADV_HUGEPAGE);  // on failure: small pages, slower
   return static_cast<std::byte*>(pointer_to(static_cast<Address>(at)));
 }
 
@@ -79,12 +80,13 @@ bool touch(Bytes bytes) noexcept {
                        [](void* byte) { (void)*static_cast<volatile const std::byte*>(byte); });
 }
 
-// Pages that came to be read are protected, where who writes them is to be known.
+// Writes, because a page that was only read may stay write-protected where writes are tracked.
 bool touch(Room room) noexcept {
   return for_each_page(room.start, room.bytes, [](void* start) {
     std::atomic_ref byte(*static_cast<unsigned char*>(start));
     unsigned char value = byte.load(std::memory_order_relaxed);
-    while (!byte.compare_exchange_weak(value, value, std::memory_order_relaxed)) {  // what others write there stays
+    // other threads' writes to the byte are kept
+    while (!byte.compare_exchange_weak(value, value, std::memory_order_relaxed)) {
     }
   });
 }
@@ -118,7 +120,7 @@ void Local::give_back(void* local) noexcept {
   if (self.start_ == nullptr || self.start_ == self.small_.data()) return;
   const std::size_t place = address_of(self.start_) - address_of(slots.data());
   if (place < sizeof slots) {
-    slots_in_use[place / slot_bytes].store(false, std::memory_order_release);  // who takes it finds nothing of ours
+    slots_in_use[place / slot_bytes].store(false, std::memory_order_release);  // pairs with take_slot()
   } else {
     (void)system_call(SYS_munmap, self.start_, to_whole_pages(self.bytes_ + 1));
   }
@@ -133,7 +135,7 @@ bool is_unreached(Pieces parts) noexcept {
 
 std::size_t bytes_of(Pieces parts) noexcept {
   std::size_t all = 0;
-  for (const iovec& part : parts) all += std::min(part.iov_len, Local::bytes_max);  // there are no more than IOV_MAX
+  for (const iovec& part : parts) all += std::min(part.iov_len, Local::bytes_max);  // at most IOV_MAX parts
   return all;
 }
 

@@ -15,48 +15,50 @@
 #include <span>
 #include <type_traits>
 
-// Where the kernel tells only faults of the program itself, a system call that meets an absent page fails with EFAULT.
-// Two ways out. A call that can be made again is: once it has failed so, its memory is touched, and it goes on (the
-// pages may leave again in between, then again). One that cannot, since data would be lost or cut, works with local
-// memory, from or to which they are copied.
+// Where the kernel reports only the program's own faults, a system call that meets an absent page fails with EFAULT.
+// There are two ways out. A call that can be repeated is repeated after its memory was touched; if pages have left
+// again in between, once more. A call that cannot be repeated, because data would be lost or cut, works with local
+// memory, and the data is copied from or to there.
 namespace tonari::preload {
 
-/// The memory of which the kernel may fail to reach some, since of system calls no faults are told.
+/// The memory that system calls may fail to reach, because their faults are not reported.
 struct Unreached {
-  // Who has an address of it has it from somebody who saw it set, and who asks with another may see nothing yet:
-  // relaxed.
+  // Relaxed: a thread that has an address of this memory got it from a thread that saw it set. For any other address it
+  // does not matter if the old values are read.
   std::atomic<Address> start{0};
-  std::atomic<std::size_t> bytes{0};  // 0: there is none
-  // Points to a page that forked children find zeroed: the memory is not theirs, and touching it would end them.
+  std::atomic<std::size_t> bytes{0};  // 0: no such memory
+  // Points to a page that reads as zeros in forked children. They do not have the memory, and touching it would end
+  // them.
   std::atomic<const std::atomic<std::uint32_t>*> is_here{nullptr};
 };
 extern constinit Unreached unreached;
 
-/// A zero in a page of its own, which forked children find zeroed whatever was stored. Null: errno says why.
+/// Returns a word that is 0, in a page of its own, which reads as zeros in every forked child. Returns nullptr on an
+/// error, and sets errno.
 std::atomic<std::uint32_t>* map_word_of_this_process() noexcept;
 
 inline bool may_be_unreached() noexcept { return unreached.bytes.load(std::memory_order_relaxed) != 0; }
 
 inline bool is_unreached(const void* start, std::size_t bytes) noexcept {
-  // One comparison for three: some of [start, start + bytes) is in the range. What lies in front of it wraps around,
-  // and is small again only if it reaches into it.
+  // Checks with one comparison if any of [start, start + bytes) is in the range. For memory before the range, `place`
+  // wraps around, and becomes small again only if the memory reaches into the range.
   const Address place = address_of(start) - unreached.start.load(std::memory_order_relaxed);
   return place + bytes < unreached.bytes.load(std::memory_order_relaxed) + bytes;
 }
 
-// ---- Again ----
+// ---- Repeated calls ----
 
-/// What a call gives to the kernel to read,
+/// Memory that a call reads,
 struct Bytes {
   const void* start;
   std::size_t bytes;
 };
-/// to write,
+/// memory that it writes,
 struct Room {
   void* start;
   std::size_t bytes;
 };
-/// and to read up to a zero.
+/// and a text that it reads up to a zero.
 struct Text {
   const char* text;
 };
@@ -64,7 +66,7 @@ struct Texts {
   char* const* list;
 };
 
-/// Reads a byte of each page that is unreached, or writes one as it is; the answer is whether some were.
+/// Reads one byte of each unreached page, or rewrites it unchanged for Room. Returns true if there were such pages.
 bool touch(Bytes bytes) noexcept;
 bool touch(Room room) noexcept;
 bool touch(Text text) noexcept;
@@ -79,32 +81,32 @@ bool is_fault(Answer answer) noexcept {
   }
 }
 
-/// call(), until it meets no absent page of `memory`.
+/// Calls call() until it meets no absent page of `memory`, and returns its result.
 template <class Call, class... Memory>
 auto repeated(Call call, Memory... memory) {
-  constexpr int tries_max = 1000;  // then it is the memory itself that is wrong
+  constexpr int tries_max = 1000;  // then the memory itself is invalid
   auto answer = call();
   for (int tries = 0; is_fault(answer) && tries < tries_max && (touch(memory) | ...); ++tries) answer = call();
   return answer;
 }
 
-// ---- Local ----
+// ---- Local memory ----
 
-/// Memory that is here, for `bytes` or for a part: on the stack, one of a few large pieces, or of its own.
+/// Local memory for `bytes` or for a part of them: on the stack, one of a few large pieces, or a mapping.
 class Local {
  public:
-  static constexpr std::size_t bytes_max = 64 << 20;  // more is done in pieces
+  static constexpr std::size_t bytes_max = 64 << 20;  // larger transfers are split
 
   explicit Local(std::size_t bytes, bool is_kept_by_kernel = false) noexcept;
   Local(const Local&) = delete;
   Local& operator=(const Local&) = delete;
   ~Local() { give_back(this); }
 
-  /// Null: there is no memory.
+  /// Returns nullptr if there is no memory.
   [[nodiscard]] std::byte* start() const noexcept { return start_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
-  /// call(), which may end the thread.
+  /// Calls call(), which may end the thread.
   template <class Call>
   auto during(Call call) {
     if (start_ == small_.data()) return call();
@@ -120,10 +122,10 @@ class Local {
 
   std::byte* start_ = nullptr;
   std::size_t bytes_;
-  alignas(page_bytes) std::array<std::byte, 2 * page_bytes> small_;  // aligned for O_DIRECT; of any thread's stack
+  alignas(page_bytes) std::array<std::byte, 2 * page_bytes> small_;  // aligned for O_DIRECT; small enough for any stack
 };
 
-/// A value that a call reads, or writes, or both; here while it does so.
+/// A value that a call reads or writes. If it is in unreached memory, the call uses a local copy.
 template <class Value>
 class Mirrored {
  public:
@@ -154,7 +156,7 @@ using Pieces = std::span<const iovec>;
 void gather(Pieces from, std::byte* to, std::size_t bytes) noexcept;
 void scatter(const std::byte* from, std::size_t bytes, Pieces to) noexcept;
 
-/// call(start, bytes) fills local memory and answers how much, or -1; that much goes to `parts`.
+/// call(start, bytes) fills local memory and returns the number of bytes, or -1; they are then copied to `parts`.
 template <class Call>
 [[gnu::cold, gnu::noinline]] ssize_t fill_locally(Pieces parts, Call call) {
   Local local(bytes_of(parts));
@@ -164,7 +166,7 @@ template <class Call>
   return answer;
 }
 
-/// call(start, bytes) takes what was in `parts`.
+/// Copies `parts` to local memory for call(start, bytes).
 template <class Call>
 [[gnu::cold, gnu::noinline]] ssize_t take_locally(Pieces parts, Call call, bool is_kept_by_kernel = false) {
   Local local(bytes_of(parts), is_kept_by_kernel);

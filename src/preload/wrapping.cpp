@@ -12,23 +12,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Calls that take or give data, where the kernel tells only faults of the program itself (see unreached.hpp): what they
-// work with is local. repeating.cpp has those that can be made again, streams.cpp and printing.cpp have stdio. Nowhere
-// else do they cost more than the comparison of an address.
+// Wraps calls that transfer data, where the kernel reports only the program's own faults (see unreached.hpp): they work
+// with local memory. repeating.cpp has the calls that can be repeated; streams.cpp and printing.cpp have stdio.
+// Elsewhere these wrappers cost only the comparison of an address.
 //
-// Not covered, so that memory that is not there is an EFAULT:
-//   - ioctl, fcntl with a structure, sigaction, clock_nanosleep, the processor clocks of clock_gettime, extended
-//     attributes, the offsets of sendfile and copy_file_range, mlock, vmsplice, process_vm_readv by itself and by
-//     others (MPI's single copies), aio, io_uring, and whatever makes system calls without libc: syscall(), Go
-//   - the kernel's own reading and writing: signal frames on an alternate stack in such memory; stacks that a program
-//     gives to its threads from there, which have libc's rseq and the word that pthread_join waits for
-//   - execl and its kin; the *xstat of before glibc 2.33
-//   - futexes: FUTEX_WAIT looks at its word. libc touches it just before (a compare and exchange, a load), so that it
-//     is absent only if it leaves within that time, some 100 ns. Then glibc 2.36 ends the program: "The futex facility
-//     returned an unexpected error code." Waking does not look at it, and who waits already is not disturbed. Seen once
-//     in 24 s of 32 threads with contended mutexes in memory that is driven out at 300 MB/s; never where only large
-//     arrays are far, since malloc has small objects, and their mutexes, elsewhere.
-// A program that gives the kernel memory that mprotect has closed has a SIGSEGV where it had EFAULT.
+// Not covered, so that absent memory gives EFAULT:
+// - ioctl, fcntl with a structure, sigaction, clock_nanosleep, the processor clocks of clock_gettime, extended
+//   attributes
+// - the offsets of sendfile and copy_file_range; mlock, vmsplice, aio, io_uring
+// - process_vm_readv by the program or by others (MPI's single copies)
+// - programs that make system calls without libc: syscall(), Go
+// - the kernel's own reads and writes: signal frames on an alternate stack in such memory; stacks in such memory that a
+//   program gives to its threads, because libc's rseq and the word that pthread_join waits for are there
+// - execl and its relatives; the *xstat functions of glibc before 2.33
+// - futexes: FUTEX_WAIT reads its word. libc touches the word just before (a compare and exchange, a load), so that it
+//   is absent only if it leaves within that time, some 100 ns. glibc 2.36 then ends the program: "The futex facility
+//   returned an unexpected error code." Waking does not read the word, and a thread that already waits is not
+//   disturbed. This was seen once in 24 s of 32 threads with contended mutexes in memory that is taken out at 300 MB/s.
+//   It was never seen where only large arrays are far memory, because malloc places small objects, and their mutexes,
+//   elsewhere.
+//
+// If a program passes memory to the kernel that mprotect has closed, it gets SIGSEGV instead of EFAULT.
 namespace tonari::preload {
 
 namespace {
@@ -49,7 +53,7 @@ ssize_t take_from(const void* start, std::size_t bytes, Call call) {
   return take_locally({&part, 1}, call);
 }
 
-// call(parts, count); what the count is wrong about is the kernel's to say.
+// Passes call(parts, count) on; a wrong count is left to the kernel to report.
 bool are_unreached(const iovec* parts, int count) noexcept {
   return count > 0 && count <= IOV_MAX && is_unreached(Pieces(parts, static_cast<std::size_t>(count)));
 }
@@ -84,7 +88,7 @@ bool is_message_unreached(const msghdr* message) noexcept {
           is_unreached(message->msg_control, message->msg_controllen) || is_unreached(parts_of(*message)));
 }
 
-// A message's name and control, here; its parts are the caller's business.
+// Local copies of a message's name and control data; the caller handles its parts.
 class LocalMessage {
  public:
   explicit LocalMessage(const msghdr& message) noexcept
@@ -98,7 +102,7 @@ class LocalMessage {
     std::memcpy(control_.start(), message.msg_control, control_.bytes());
   }
 
-  // Of one part.
+  // Returns the message with one part.
   msghdr* with(iovec& part) noexcept {
     message_.msg_iov = &part;
     message_.msg_iovlen = 1;
@@ -144,7 +148,7 @@ namespace {
   return answer;
 }
 
-// What the kernel sends later, without having copied it, must not be written to again.
+// A buffer that the kernel sends later without copying must not be reused.
 [[gnu::cold, gnu::noinline]] ssize_t send_locally(int socket, const msghdr& message, int flags) {
   LocalMessage local(message);
   const auto call = [&](std::byte* start, std::size_t bytes) {
@@ -210,7 +214,7 @@ TONARI_EXPORTED ssize_t pwritev2(int file, const iovec* parts, int count, off_t 
                    [&](const iovec* some, int several) { return next::pwritev2(file, some, several, offset, flags); });
 }
 
-// It would give less than it is asked for where it meets an absent page on its way.
+// Without a wrapper it would return fewer bytes where it meets an absent page.
 TONARI_NEXT(getrandom)
 TONARI_EXPORTED ssize_t getrandom(void* to, std::size_t bytes, unsigned flags) {
   return fill(to, bytes, [&](void* start, std::size_t some) { return next::getrandom(start, some, flags); });
@@ -302,7 +306,7 @@ TONARI_EXPORTED ssize_t sendto(int socket, const void* from, std::size_t bytes, 
   return send_locally(socket, message, flags);
 }
 
-// One message of several, which both may answer.
+// Handles only one of several messages, which both calls may do.
 TONARI_EXPORTED int recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
   const auto is_meant = [](const mmsghdr& each) { return is_message_unreached(&each.msg_hdr); };
   if (!may_be_unreached() || std::none_of(messages, messages + count, is_meant)) [[likely]]
@@ -342,7 +346,7 @@ TONARI_EXPORTED ssize_t __recvfrom_chk(int socket, void* to, std::size_t bytes, 
   return recvfrom(socket, to, bytes, flags, name, name_bytes);
 }
 
-// ---- Small values that are told once ----
+// ---- Small values that are returned once ----
 
 TONARI_NEXT(wait)
 TONARI_NEXT(waitpid)
