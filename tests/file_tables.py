@@ -20,7 +20,7 @@ FOLDERS = {
     "pager": ["pager", "preload"],
 }
 # Pages that have no table yet. Remove a name when its page has one.
-WITHOUT_TABLE = {"fabric", "job"}
+WITHOUT_TABLE = {"fabric"}
 
 NOT_LISTED = {"CMakeLists.txt"}
 SUITES = "bench/suites/"  # each benchmark has the same files
