@@ -16,7 +16,7 @@ void LocalLock::begin(LockRequest& request) noexcept {
   request.next = nullptr;
   *end_ = &request;
   end_ = &request.next;
-  (void)advance();  // if it grants something, that is this
+  (void)advance();  // if something is granted, it is this request
 }
 
 bool LocalLock::try_at_once(LockRequest& request) noexcept {
@@ -51,7 +51,7 @@ bool LocalLock::step(const LockRequest& request) noexcept {
     const std::lock_guard guard(lock_);
     granted = advance();
   }
-  if (granted) engine_.wake_self();  // perhaps to another thread of this rank, which may sleep until then
+  if (granted) engine_.wake_self();  // the granted thread of this rank may be asleep
   return request.granted.load(std::memory_order_acquire);
 }
 
@@ -71,7 +71,7 @@ bool LocalLock::give_up(LockRequest& request) noexcept {
       return false;
     }
     if (first_ == &request && std::exchange(asked_, false)) {
-      while (!side_->abandon()) {  // too late, but for a moment perhaps
+      while (!side_->abandon()) {  // too late, except perhaps for a moment
         const LockAnswer answer = side_->step();
         if (answer == LockAnswer::not_held) continue;
         grant_first(answer == LockAnswer::held_after_death);
@@ -105,19 +105,19 @@ bool LocalLock::unlock() noexcept {
   return true;
 }
 
-// Another thread of this rank has it, and no other rank waits.
+// Returns true if another thread of this rank shares the lock, and no other rank waits.
 bool LocalLock::may_share(LockMode mode) const noexcept {
   return held_ == LockMode::shared && mode == LockMode::shared && !contended();
 }
 
-// Others wait. On another host they may, whenever the lock could change hands.
+// Returns true if other ranks wait. For an exclusive remote lock that is unknown, and assumed.
 bool LocalLock::contended() const noexcept {
   if (remote_) return held_ == LockMode::exclusive || remote_->wanted();
   return side_->contended();
 }
 
-// Gives the lock to the first of the queue, and to those behind it that may share it, as far as others leave it. True
-// if it did.
+// Grants the lock to the first in the queue, and to the requests behind it that may share it, unless other ranks wait.
+// Returns true if a request was granted or failed.
 bool LocalLock::advance() noexcept {
   bool granted = false;
   while (first_ != nullptr) {
@@ -125,7 +125,7 @@ bool LocalLock::advance() noexcept {
     if (holders_ == 0) {
       LockRequest* const asks = first_;
       answer = ask(*asks);
-      if (first_ != asks) {  // it has failed, and the next asks
+      if (first_ != asks) {  // it has failed, and the next one asks
         granted = true;
         continue;
       }
@@ -140,7 +140,7 @@ bool LocalLock::advance() noexcept {
   return granted;
 }
 
-// For the first of the queue, or again for it.
+// Asks for the first in the queue, or asks again.
 LockAnswer LocalLock::ask(LockRequest& first) noexcept {
   if (remote_) return ask_remote(first);
   return std::exchange(asked_, true) ? side_->step() : side_->request(first.mode);
@@ -165,7 +165,7 @@ void LocalLock::fail_first(Status failure) noexcept {
   asked_ = false;
   remove(request);
   request.failure = failure;
-  request.granted.store(true, std::memory_order_release);  // it may be gone from here on
+  request.granted.store(true, std::memory_order_release);  // the request may be destroyed from here on
 }
 
 void LocalLock::grant_first(bool after_death) noexcept {
@@ -174,7 +174,7 @@ void LocalLock::grant_first(bool after_death) noexcept {
   ++holders_;
   held_ = request.mode;
   request.after_death = after_death;
-  request.granted.store(true, std::memory_order_release);  // it may be gone from here on
+  request.granted.store(true, std::memory_order_release);  // the request may be destroyed from here on
 }
 
 void LocalLock::remove(LockRequest& request) noexcept {
@@ -205,7 +205,7 @@ Status Locks::find(int home, std::uint32_t number, LocalLock*& lock) noexcept {
     } else {
       auto* const memory = reinterpret_cast<LockMemory*>(
           layout_.at(member.locks_at + number * lock_bytes(static_cast<std::size_t>(group_.size()))));
-      lock = &locks_.try_emplace(name, engine_, *memory, group_, self_, home).first->second;  // stays where it is
+      lock = &locks_.try_emplace(name, engine_, *memory, group_, self_, home).first->second;  // never moves
     }
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
@@ -227,7 +227,8 @@ void Locks::take(int home, const LockOutcome& outcome) noexcept {
   if (found != locks_.end()) found->second.take(outcome);
 }
 
-// Perhaps one of them is next. Who takes its lock again and again may be the only thread that could hear of them.
+// Lets remote ranks get their turn. A thread that takes its lock again and again may be the only one that could receive
+// their requests.
 void Locks::hear_remote_ranks() noexcept {
   homes_->retry();
   const std::uint64_t now_ns = monotonic_ns();
@@ -257,7 +258,7 @@ Status Locks::lock(int home, std::uint32_t number, LockMode mode) noexcept {
   return status_of(request);
 }
 
-// What it waits for may become ready without being granted yet: then this thread moves it on.
+// The lock may become ready before it is granted: this thread then moves it on.
 void Locks::wait_for(LockRequest& request, int home) noexcept {
   while (!request.lock->step(request)) {
     fabric::wait_until(

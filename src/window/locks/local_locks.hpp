@@ -17,42 +17,44 @@
 
 namespace tonari::window {
 
-/// A thread's request for a lock, or a descriptor's. In its queue from begin() until it is granted or given up.
+/// The request of a thread, or of a descriptor, for a lock. It is queued from begin() until it is granted or withdrawn.
 struct LockRequest {
   LockMode mode = LockMode::exclusive;
-  std::atomic<bool> granted{false};  // release: what the last holder wrote; by whichever thread moves the lock on
-  bool after_death = false;          // published by `granted`, as the next
-  Status failure = Status::ok;       // otherwise: it is over, and not granted
-  bool once = false;                 // of a lock of another host: not to wait for others there
+  std::atomic<bool> granted{false};  // release: the last holder's writes; any thread may set it
+  bool after_death = false;          // published by `granted`, as is `failure`
+  Status failure = Status::ok;       // another status: it is over without being granted
+  bool once = false;                 // for a remote lock: does not wait for other ranks
   class LocalLock* lock = nullptr;
   LockRequest* next = nullptr;
 };
 
-/// A lock of a window as one rank uses it: its threads queue here, and the first of them asks for the rank.
+/// A lock of a window as one rank uses it: the rank's threads queue here, and the first of them asks on behalf of the
+/// rank.
 class LocalLock {
  public:
   LocalLock(fabric::Engine& engine, LockMemory& memory, const Group& group, std::size_t self, int home) noexcept
       : engine_(engine),
         side_(std::in_place, memory, group.size(), static_cast<int>(self), LockGroup{&engine, &group, home}) {}
-  /// Of a home on another host.
+  /// For a home on another host.
   LocalLock(fabric::Engine& engine, fabric::SendQueue& send_queue, std::uint32_t window, int home,
             std::uint32_t number) noexcept
       : engine_(engine), remote_(std::in_place, engine, send_queue, window, home, number) {}
 
   void begin(LockRequest& request) noexcept;
-  /// True: it is granted. On another host it may have to be stepped first, until granted or over.
+  /// Returns true if it is granted. A remote request must then be stepped until it is granted or over.
   bool try_at_once(LockRequest& request) noexcept;
   [[nodiscard]] bool is_remote() const noexcept { return remote_.has_value(); }
-  /// From the home on another host.
+  /// Takes the outcome from a home on another host.
   void take(const LockOutcome& outcome) noexcept {
     if (remote_) remote_->take(outcome);
   }
-  /// Moves the lock on. True once the request is granted, or over.
+  /// Moves the lock on. Returns true once the request is granted or over.
   bool step(const LockRequest& request) noexcept;
   [[nodiscard]] bool ready(const LockRequest& request) noexcept;
-  /// Takes the request back; false: it has been granted, or will be told so: step it on.
+  /// Withdraws the request. Returns false if it has been granted, or if its outcome will still come: step it until
+  /// then.
   bool give_up(LockRequest& request) noexcept;
-  /// False: this rank does not hold it.
+  /// Returns false if this rank does not hold the lock.
   bool unlock() noexcept;
 
  private:
@@ -66,13 +68,13 @@ class LocalLock {
   void remove(LockRequest& request) noexcept;
 
   fabric::Engine& engine_;
-  SpinLock lock_;                                 // of the rest
-  std::optional<LockAlgorithm<LockGroup>> side_;  // one of these two
+  SpinLock lock_;                                 // guards all members below
+  std::optional<LockAlgorithm<LockGroup>> side_;  // either side_ or remote_ is set
   std::optional<RemoteLock> remote_;
-  bool asked_ = false;  // side_ has begun a request for the first of the queue
+  bool asked_ = false;  // a request for the first in the queue has begun
   LockRequest* first_ = nullptr;
   LockRequest** end_ = &first_;
-  std::uint32_t holders_ = 0;  // one, or several that share it
+  std::uint32_t holders_ = 0;  // one thread, or several that share the lock
   LockMode held_ = LockMode::exclusive;
 };
 
@@ -83,7 +85,7 @@ class Locks {
  public:
   Locks(fabric::Engine& engine, const Layout& layout, const Group& group, std::size_t self) noexcept
       : engine_(engine), layout_(layout), group_(group), self_(self) {}
-  /// For those of other hosts: what their homes have told, by member, which stays.
+  /// Prepares for remote locks. `members`: the parts of the ranks of other hosts, by member; they stay in place.
   void reach_remote(fabric::SendQueue& send_queue, LockHomes& homes, std::uint32_t window,
                     const RemoteMember* members) noexcept {
     send_queue_ = &send_queue;
@@ -91,10 +93,10 @@ class Locks {
     window_ = window;
     remote_members_ = members;
   }
-  /// From a home on another host.
+  /// Takes the outcome from a home on another host.
   void take(int home, const LockOutcome& outcome) noexcept;
 
-  /// Begins a request; then it is to be stepped until granted, and its status asked for. Answers ok, bounds, peer_gone,
+  /// Begins a request. Step it until it is granted, then read its status. Returns ok, invalid, bounds, peer_gone or
   /// no_memory.
   Status begin(LockRequest& request, int home, std::uint32_t number, LockMode mode) noexcept;
   static Status status_of(const LockRequest& request) noexcept {
@@ -108,9 +110,9 @@ class Locks {
   Status unlock(int home, std::uint32_t number) noexcept;
 
  private:
-  /// Of a home that may be gone: its locks are still passed on by those who hold and await them.
+  /// The home may be dead or have freed its part: ranks that hold or await its locks still pass them on.
   Status find(int home, std::uint32_t number, LocalLock*& lock) noexcept;
-  /// Of one that is there.
+  /// The home must be alive, and its part present.
   Status find_home(int home, std::uint32_t number, LocalLock*& lock) noexcept;
   [[nodiscard]] PartState state_of(std::size_t position) const noexcept;
   [[nodiscard]] bool is_remote(std::size_t position) const noexcept {
@@ -129,10 +131,10 @@ class Locks {
   fabric::SendQueue* send_queue_ = nullptr;
   LockHomes* homes_ = nullptr;
   std::uint32_t window_ = 0;
-  const RemoteMember* remote_members_ = nullptr;  // null: there are none
+  const RemoteMember* remote_members_ = nullptr;  // nullptr: there are no other hosts
   static constexpr std::uint64_t hear_ns = 5'000;
-  std::atomic<std::uint64_t> heard_ns_{0};  // when, last; relaxed: only that it is not too often
-  SpinLock lock_;                           // of the next
+  std::atomic<std::uint64_t> heard_ns_{0};  // time of the last hear_remote_ranks(); relaxed: it only limits how often
+  SpinLock lock_;                           // guards locks_
   std::unordered_map<std::uint64_t, LocalLock> locks_;
 };
 

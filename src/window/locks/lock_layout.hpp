@@ -13,34 +13,36 @@ namespace tonari::window {
 //   | word | ticket |         | slots 0-7   | slots 8-15  | ...
 //   +------+--------+---------+-------------+-------------+----
 //
-//   word    bits 0-31  rank + 1 of the holder; 0: none. Readers are not named here
-//           bit 32     passing on: the holder has left and only chooses who is next
-//           bit 33     waiters: someone may wait whom the holder has not seen
-//           bit 34     news: a holder died, and who gets the lock next is to be told
-//   ticket  how many have begun to wait
+//   word    bits 0-31  rank + 1 of the holder; 0: no holder. Readers are not named here
+//           bit 32     passing on: the holder has left and only chooses the next holder
+//           bit 33     waiters: there may be a waiter that the holder has not seen
+//           bit 34     news: a holder died, and the next holder must be told
+//   ticket  the number of ranks that have begun to wait
 //   slot    bits 0-3   idle 0, reading 1, granted 2, waiting exclusive 4, waiting shared 8
 //           bits 4-63  of a waiter: its ticket
 //
-// Who is to have the lock alone is named in the word, and *drains*: it enters once nobody reads. Who wants to read says
-// so in its own slot and looks at the word; if that names someone, it waits like the others. Who leaves passes on: to
-// all readers that came before the first writer, and to that writer, who drains. Whoever dies, dies anywhere: what it
-// left is finished by those who wait, or by the next to come.
+// A writer is named in the word, and then *drains*: it enters once no rank reads. A reader writes its own slot and
+// looks at the word; if the word names a rank, the reader waits like the others. The leaving holder passes the lock on:
+// to all readers that came before the first writer, and to that writer, which drains. A rank can die at any point: its
+// work is finished by the waiting ranks, or by the next rank that comes.
 //
-// I1  who enters alone is named in the word, and nobody alive reads           LockAlgorithm::is_drained, try_reading
-// I2  a rank alone writes its slot, but: waiting becomes granted or reading   LockAlgorithm::grant, grant_readers
-//     by who passes on; the slot of the dead becomes idle                     LockAlgorithm::is_alive_or_clear
-// I3  granted: its rank is named, or will be by who passes on, and has not    LockAlgorithm::grant, find_next, step
-//     entered. At most one slot of those alive is
-// I4  nobody takes the word from one alive who is named in it. Only the       LockAlgorithm::take_over
-//     dead are replaced, by compare-exchange
-// I5  no waiter is forgotten: it writes its slot, then the bit; who passes    LockAlgorithm::enqueue, take_over,
-//     on clears the bit, then looks at all slots                              begin_passing, free
-// I6  who is named was alive afterwards, or is replaced: a waiter that has    LockAlgorithm::is_orphaned_by
-//     looked when a death became known may sleep
-// I7  news is in the word from the moment that a dead holder is not, until    LockAlgorithm::take_over, entered
-//     the one who is told takes it
+// I1  a rank that enters exclusively is named in the word, and no live         LockAlgorithm::is_drained, try_reading
+//     rank reads
+// I2  only a rank itself writes its slot, with two exceptions: the rank that   LockAlgorithm::grant, grant_readers
+//     passes on changes waiting to granted or reading; the slot of a dead      LockAlgorithm::is_alive_or_clear
+//     rank becomes idle
+// I3  granted: the rank is named, or will be by the rank that passes on, and   LockAlgorithm::grant, find_next, step
+//     has not entered. At most one slot of a live rank is granted
+// I4  the word is never taken from a live rank that it names. Only dead        LockAlgorithm::take_over
+//     ranks are replaced, by compare-exchange
+// I5  no waiter is forgotten: it writes its slot, then the bit; the rank       LockAlgorithm::enqueue, take_over,
+//     that passes on clears the bit, then looks at all slots                      begin_passing, free
+// I6  a named rank was alive after it was named, or it is replaced: a waiter   LockAlgorithm::is_orphaned_by
+//     that has looked when a death became known may sleep
+// I7  news is in the word from the moment that a dead holder is not, until     LockAlgorithm::take_over, entered
+//     the rank that is told takes it
 //
-// Zeroed memory is a free lock. `Atomic` is another only in tests.
+// Memory of zeros is a free lock. `Atomic` differs only in tests.
 template <template <class> class Atomic>
 struct BasicLockMemory {
   alignas(64) Atomic<std::uint64_t> word;
@@ -54,7 +56,7 @@ using LockMemory = BasicLockMemory<std::atomic>;
 static_assert(sizeof(LockMemory) == 64 && offsetof(LockMemory, ticket) == 8);
 static_assert(sizeof(std::atomic<std::uint64_t>) == 8 && std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// Of a lock for so many ranks: whole cache lines, to begin at one.
+/// Returns the size of a lock for this many ranks: whole cache lines. It must begin at a cache line.
 constexpr std::size_t lock_bytes(std::size_t ranks) noexcept { return sizeof(LockMemory) + (ranks + 7) / 8 * 64; }
 
 namespace lock_word {
@@ -63,7 +65,7 @@ inline constexpr std::uint64_t waiters = std::uint64_t{1} << 33;
 inline constexpr std::uint64_t news = std::uint64_t{1} << 34;
 
 constexpr std::uint64_t of(int rank) noexcept { return static_cast<std::uint32_t>(rank) + std::uint64_t{1}; }
-/// -1 when there is none.
+/// Returns -1 if there is no holder.
 constexpr int holder(std::uint64_t word) noexcept { return static_cast<int>(static_cast<std::uint32_t>(word)) - 1; }
 }  // namespace lock_word
 
@@ -75,7 +77,7 @@ inline constexpr std::uint64_t waiting_exclusive = 4;
 inline constexpr std::uint64_t waiting_shared = 8;
 inline constexpr std::uint64_t waiting = waiting_exclusive | waiting_shared;
 inline constexpr int per_line = 8;
-inline constexpr int ticket_shift = 4;  // of two waiters of one kind the one with the smaller slot came first
+inline constexpr int ticket_shift = 4;  // of two waiters of one kind, the smaller slot came first
 }  // namespace lock_slot
 
 }  // namespace tonari::window

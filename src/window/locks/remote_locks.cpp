@@ -37,7 +37,7 @@ void RemoteLock::take(const LockOutcome& outcome) noexcept {
   if (outcome.token != token_.load(std::memory_order_relaxed)) return;
   if (outcome.kind == LockOutcomeKind::wanted) {
     wanted_.store(true, std::memory_order_relaxed);
-  } else if (outcome.kind <= LockOutcomeKind::no_lock) {  // else a peer lies
+  } else if (outcome.kind <= LockOutcomeKind::no_lock) {  // any other kind is malformed: drop it
     outcome_.store(outcome.kind, std::memory_order_release);
   }
 }
@@ -52,13 +52,13 @@ LockHome::LockHome(fabric::Engine& engine, fabric::SendQueue& send_queue, const 
       window_(window),
       granule_(granule),
       position_(job::position_in(group_, engine.session().rank())) {
-  layout_.header().holders.fetch_add(1, std::memory_order_relaxed);  // its part holds it, too, just now
+  layout_.header().holders.fetch_add(1, std::memory_order_relaxed);  // its part holds it now, too
 }
 
 LockHome::~LockHome() {
   if (!engine_.session().in_own_process()) return;
   const std::uint64_t bytes = memory_->bytes().size();
-  // Acquire and release, as where a part is freed.
+  // Acquire and release, as in ~WindowState().
   const bool last = layout_.header().holders.fetch_sub(1, std::memory_order_acq_rel) == 1;
   proxies_.clear();
   memory_.reset();
@@ -81,12 +81,12 @@ void LockHome::take(int peer, const LockStep& step) noexcept {
   const Name name{step.number, position};
   const bool begins = step.kind == LockStepKind::lock || step.kind == LockStepKind::try_lock;
   const std::uint32_t locks = layout_.member(static_cast<std::size_t>(position_)).locks;
-  if (position < 0 || !engine_.is_remote(peer)) return;  // a peer lies
+  if (position < 0 || !engine_.is_remote(peer)) return;  // malformed: drop it
   if (step.number >= locks || (begins && closed_)) {
     if (begins) tell(name, step.token, LockOutcomeKind::no_lock);
     return;
   }
-  if (step.mode != LockMode::exclusive && step.mode != LockMode::shared) return;  // as above
+  if (step.mode != LockMode::exclusive && step.mode != LockMode::shared) return;  // malformed: drop it
   Proxy& proxy = proxy_of(name);
   if (begins) {
     if (proxy.state == State::idle) begin(proxy, step);
@@ -111,16 +111,16 @@ void LockHome::begin(Proxy& proxy, const LockStep& step) noexcept {
 }
 
 void LockHome::abandon(Proxy& proxy) noexcept {
-  if (proxy.state != State::waiting) return;  // it has been told that it is granted
+  if (proxy.state != State::waiting) return;  // it has been told that the lock is granted
   if (proxy.side.abandon()) {
     set_state(proxy, State::idle);
     return tell(proxy.name, proxy.token, LockOutcomeKind::abandoned);
   }
-  settle(proxy, proxy.side.step());  // or is granted in a moment
+  settle(proxy, proxy.side.step());  // else it is granted soon
 }
 
 void LockHome::unlock(Proxy& proxy) noexcept {
-  if (proxy.state != State::held) return;  // a peer lies
+  if (proxy.state != State::held) return;  // malformed: drop it
   set_state(proxy, State::idle);
   proxy.side.unlock();
 }
@@ -174,7 +174,7 @@ void LockHome::bury(int rank) noexcept {
   });
 }
 
-// Who asks for a lock where there is none, or no longer.
+// Refuses a request for a lock that does not exist (any more).
 void LockHomes::refuse(const Head& head) noexcept {
   const auto step = head.as<LockStep>();
   if (step.kind == LockStepKind::unlock || !engine_.is_remote(static_cast<int>(head.source))) return;
@@ -183,7 +183,7 @@ void LockHomes::refuse(const Head& head) noexcept {
                    head_of(Kind::window_granted, engine_.session().rank(), outcome, head.context), Lane::request);
 }
 
-// What one unlocks another gets: until nothing moves.
+// An unlock lets another proxy advance, so this repeats until nothing changes.
 void LockHomes::advance() noexcept {
   const auto is_ready = [](const auto& each) { return each.second->ready(); };
   while (std::ranges::any_of(homes_, is_ready)) {

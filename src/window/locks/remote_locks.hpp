@@ -21,22 +21,22 @@
 
 namespace tonari::window {
 
-// Locks between hosts. A lock lies in memory of its home's host. A rank of another host takes each step by a head to
-// the home, which takes it in that rank's place and in that rank's own slot: so the far and the near queue together,
-// and who passes the lock on does not care who is which. What comes of it the home tells by a head of its own.
+// Locks between hosts. A lock is in memory of its home's host. For each step, a rank of another host sends a head to
+// the home, which takes the step for that rank, in that rank's own slot. So remote and local ranks wait in one queue,
+// and the rank that passes the lock on treats both in the same way. The home sends the outcome in a head of its own.
 //
-//   remote rank            home                                near ranks
+//   remote rank            home                                     local ranks
 //      |-- lock ---------->| LockAlgorithm of the remote rank's slot    | LockAlgorithm of their own
-//      |                   |<---------- word, slots ----------->|
+//      |                   |<-------------- word, slots --------------->|
 //      |<-- granted -------| when its slot says so
 //      |-- unlock -------->|
 //
-// To the near ranks a remote one lives as long as the home does, which gives back what it had when it dies.
+// To local ranks a remote rank lives as long as the home does. When a remote rank dies, the home gives back its locks.
 
 enum class LockStepKind : std::uint8_t { lock = 1, try_lock, abandon, unlock };
 struct LockStep {
   std::uint32_t number;
-  std::uint32_t token;  // of the request, in all that follows
+  std::uint32_t token;  // of the request, repeated in all later heads about it
   LockStepKind kind;
   LockMode mode;
   std::uint16_t reserved;
@@ -45,10 +45,10 @@ enum class LockOutcomeKind : std::uint8_t {
   none,
   granted,
   granted_after_death,
-  refused,  ///< Of try_lock: it would have to wait.
+  refused,  ///< Only for try_lock: it would have to wait.
   abandoned,
-  no_lock,  ///< There is none, or no longer.
-  wanted,   ///< Others wait while it is shared.
+  no_lock,  ///< There is no such lock (any more).
+  wanted,   ///< Other ranks wait while the lock is shared.
 };
 struct LockOutcome {
   std::uint32_t number;
@@ -57,7 +57,7 @@ struct LockOutcome {
   std::array<std::uint8_t, 7> reserved;
 };
 
-/// Who the ranks of a window are to its locks: positions in its group.
+/// The ranks of a window, as its locks see them: positions in its group.
 struct LockGroup {
   fabric::Engine* engine;
   const Group* group;
@@ -71,13 +71,13 @@ struct LockGroup {
     const int rank = job::rank_at(*group, position);
     if (!engine->is_remote(rank)) return engine->wake_if_asleep(rank);
     engine->wake_if_asleep(home);
-    engine->session().arena().ring_service_doorbell(home);  // nobody there may be in the library
+    engine->session().arena().ring_service_doorbell(home);  // a thread there may not be in the library
   }
 };
 
-/// A rank's way to a lock of another host: one request at a time, as LockAlgorithm.
+/// A rank's access to a lock of another host: one request at a time, as with LockAlgorithm.
 ///
-/// Threads: one after the other, ordered by the caller; take() and ready() by any.
+/// Threads: one after the other, ordered by the caller; take() and ready() any.
 class RemoteLock {
  public:
   RemoteLock(fabric::Engine& engine, fabric::SendQueue& send_queue, std::uint32_t window, int home,
@@ -85,15 +85,15 @@ class RemoteLock {
       : engine_(engine), send_queue_(send_queue), window_(window), home_(home), number_(number) {}
 
   void request(LockMode mode, bool once) noexcept;
-  /// What has come of it; none: nothing yet.
+  /// Returns the outcome of the request; LockOutcomeKind::none if it has not come yet.
   [[nodiscard]] LockOutcomeKind step() const noexcept { return outcome_.load(std::memory_order_acquire); }
-  /// True when step() has something to say, or never will.
+  /// Returns true if step() has an outcome, or if the home has died and there will be no outcome.
   [[nodiscard]] bool ready() const noexcept { return step() != LockOutcomeKind::none || is_gone(); }
   [[nodiscard]] bool is_gone() const noexcept { return !engine_.session().alive(home_); }
-  /// Takes the request back: outcome `abandoned`, unless it has been granted.
+  /// Withdraws the request: its outcome is `abandoned`, unless it has been granted.
   void abandon() noexcept;
   void unlock() noexcept;
-  /// Others wait for what is shared, as far as is known.
+  /// Returns true if other ranks are known to wait for the shared lock.
   [[nodiscard]] bool wanted() const noexcept { return wanted_.load(std::memory_order_relaxed); }
 
   void take(const LockOutcome& outcome) noexcept;
@@ -108,13 +108,13 @@ class RemoteLock {
   std::uint32_t number_;
   LockMode mode_ = LockMode::exclusive;
   bool abandoned_ = false;
-  std::atomic<std::uint32_t> token_{0};                          // relaxed: who is asked has it by a head
-  std::atomic<LockOutcomeKind> outcome_{LockOutcomeKind::none};  // release: what the last holder wrote is seen
+  std::atomic<std::uint32_t> token_{0};                          // relaxed: the home gets it in a head
+  std::atomic<LockOutcomeKind> outcome_{LockOutcomeKind::none};  // release: the last holder's writes are visible
   std::atomic<bool> wanted_{false};
 };
 
-/// The locks of one window's part at their home, as remote ranks use them. Outlives the part while such a rank has a
-/// lock or awaits one.
+/// The locks of one window's part at their home, for remote ranks. Outlives the part while a remote rank holds a lock
+/// or waits for one.
 ///
 /// Threads: one at a time.
 class LockHome {
@@ -122,14 +122,14 @@ class LockHome {
   LockHome(fabric::Engine& engine, fabric::SendQueue& send_queue, const Group& group, std::shared_ptr<Mapping> memory,
            std::uint32_t window, std::uint32_t granule);
   LockHome(LockHome&&) = delete;
-  ~LockHome();  // gives the memory back, if it is the last to hold it
+  ~LockHome();  // gives the memory back if it is the last holder
 
   void take(int peer, const LockStep& step) noexcept;
-  /// Tells those whose locks have moved.
+  /// Tells the ranks whose locks have moved.
   void advance() noexcept;
   [[nodiscard]] bool ready() const noexcept;
   void bury(int rank) noexcept;
-  /// The part has been freed: those who have or await a lock go on, nobody else comes.
+  /// The part has been freed: ranks that hold a lock or wait for one go on; new requests are refused.
   void close() noexcept { closed_ = true; }
   [[nodiscard]] std::size_t active() const noexcept { return active_.size(); }
   [[nodiscard]] bool is_over() const noexcept { return closed_ && active_.empty(); }
@@ -164,11 +164,11 @@ class LockHome {
   std::uint32_t granule_;
   int position_;  // of this rank
   bool closed_ = false;
-  std::map<Name, Proxy> proxies_;  // all that there ever were
-  std::vector<Proxy*> active_;     // those of them that are not idle
+  std::map<Name, Proxy> proxies_;  // all that were ever used
+  std::vector<Proxy*> active_;     // the proxies that are not idle
 };
 
-/// All of a rank.
+/// All lock homes of a rank.
 ///
 /// Threads: any.
 class LockHomes {
@@ -176,11 +176,11 @@ class LockHomes {
   LockHomes(fabric::Engine& engine, fabric::SendQueue& send_queue)
       : engine_(engine), send_queue_(send_queue), dead_(static_cast<std::size_t>(engine.session().size())) {}
 
-  /// `make()` makes the window's home, or answers null where there is no such window.
+  /// `make()` makes the home of the window's locks, or returns nullptr if there is no such window.
   template <class Make>
   void receive(const fabric::Head& head, Make make) noexcept {
     const std::lock_guard guard(mutex_);
-    if (dead_[head.source] != 0) return;  // nobody would give it back
+    if (dead_[head.source] != 0) return;  // a lock would never be unlocked
     auto found = homes_.find(head.context);
     if (found == homes_.end()) {
       std::unique_ptr<LockHome> home = make();
@@ -201,9 +201,9 @@ class LockHomes {
 
   fabric::Engine& engine_;
   fabric::SendQueue& send_queue_;
-  std::atomic<std::size_t> active_{0};  // relaxed: whoever changes a lock rings a doorbell after that
-  mutable std::mutex mutex_;            // of the next two
-  std::vector<char> dead_;              // by rank: buried
+  std::atomic<std::size_t> active_{0};  // relaxed: a rank that changes a lock rings a doorbell afterwards
+  mutable std::mutex mutex_;            // guards dead_ and homes_
+  std::vector<char> dead_;              // by rank: 1 if it has died
   std::map<std::uint32_t, std::unique_ptr<LockHome>> homes_;
 };
 
