@@ -12,12 +12,12 @@ using fabric::Kind;
 namespace {
 
 constexpr std::uint64_t tail_bytes_max = fabric::bulk_tail_bytes_max;
-// What a stretch's offset counts from: the rest fits its 32 bits.
+// Returns the base of a stretch's offset: the rest fits into 32 bits.
 constexpr std::uint64_t base_of(std::uint64_t place) noexcept { return place & ~std::uint64_t{0xffffffff}; }
 
 }  // namespace
 
-// Goes on by so many bytes of the first region, at most; answers how many.
+// Advances by at most `bytes_max` bytes of the first region. Returns how many.
 std::uint64_t RemoteCopies::Cursor::take(std::uint64_t bytes_max) noexcept {
   const std::uint64_t bytes = std::min(regions.front().bytes - done, bytes_max);
   done += bytes;
@@ -65,7 +65,7 @@ RemoteCopies::Piece& RemoteCopies::next_piece() noexcept {
   return under_way_.next([this](Piece& piece) { end(piece); });
 }
 
-// One stretch that fills a tail, or as many as share one. Answers where the next piece begins.
+// Plans one stretch that fills a tail, or several that share one. Returns where the next piece begins.
 RemoteCopies::Cursor RemoteCopies::plan(Piece& piece, Cursor cursor) noexcept {
   piece.start = cursor;
   piece.stretches = 0;
@@ -114,12 +114,12 @@ void RemoteCopies::ask(Piece& piece, Service service, const Target& target, std:
   } else {
     piece.bytes = 0;
     piece.stretches = 0;
-    piece.asked.status = filled;  // as if the owner had said it
+    piece.asked.status = filled;  // as if the target had returned it
   }
   under_way_.begin();
 }
 
-// Writes a tail: the list of stretches, where there are several, and what is pushed.
+// Writes a tail: the list of stretches, if there are several, and the data of a push.
 Status RemoteCopies::fill(const Piece& piece, std::byte* tail, std::uint64_t base, bool with_data) noexcept {
   Cursor cursor = piece.start;
   std::byte* list = tail;
@@ -152,10 +152,10 @@ void RemoteCopies::end(Piece& piece) noexcept {
   piece.stretches = 0;
 }
 
-// Copies what came to where it was to go.
+// Copies the received data to their places.
 Status RemoteCopies::take_data(Piece& piece) noexcept {
   const auto data = client_.data_of(piece.asked);
-  if (data.size() < piece.bytes) return Status::invalid;  // a peer lies
+  if (data.size() < piece.bytes) return Status::invalid;  // malformed
   auto* from = const_cast<std::byte*>(data.data());       // only read
   Cursor cursor = piece.start;
   for (std::uint64_t left = piece.bytes; left != 0;) {

@@ -14,29 +14,29 @@
 
 namespace tonari::window {
 
-// Windows between hosts: what a rank knows of those that it reaches by heads alone, and how it copies to and from them.
-// Their owners check and do what is asked (served.hpp).
+// Windows between hosts: what a rank knows about parts on other hosts, and how it copies from and to them by heads. The
+// targets check and serve the requests (target.hpp).
 
-/// What a remote rank tells of its part.
+/// A remote rank's description of its part.
 struct RemotePart {
   std::uint64_t bytes = 0;
   std::uint32_t locks = 0;
   std::uint32_t notifications = 0;
-  Rights rights = Rights::none;  // this rank's
+  Rights rights = Rights::none;  // of this rank in that part
   bool in_program = false;
 };
 
 struct RemoteMember : RemotePart {
-  std::atomic<PartState> state{PartState::absent};  // as far as its heads have come; it is asked in any case
-  std::atomic<bool> counts_on_us{false};            // it is to be told when this rank's part is freed
+  std::atomic<PartState> state{PartState::absent};  // as far as its heads have arrived; the target checks again anyway
+  std::atomic<bool> counts_on_us{false};            // it must be told when this rank's part is freed
   PartKey key;
 };
 
-/// Copies that are on their way together, in pieces of a tail at most: short regions share one, long ones take several.
-/// Each is checked by its owner before anything of it is written.
+/// Copies that are under way together, in pieces of at most one tail: short regions share a piece, long ones take
+/// several. The target checks a whole piece before it writes any of it.
 ///
-/// Threads: one, with nothing held; local memory is the caller's until end().
-/// Costs:   a head there and one back for each piece, `pieces_max` of them on their way at once; no allocation.
+/// Threads: one, with no lock held; local memory must stay valid until end().
+/// Costs:   one head each way per piece, with up to `pieces_max` pieces under way; no allocation.
 class RemoteCopies {
  public:
   RemoteCopies(const job::Session& session, Origin& client, std::uint32_t window) noexcept
@@ -44,29 +44,29 @@ class RemoteCopies {
   RemoteCopies(RemoteCopies&&) = delete;
   ~RemoteCopies() { (void)end(); }
 
-  /// The part of a rank that is reached so.
+  /// Where a remote rank's part is accessed.
   struct Target {
     int rank;
     std::uint64_t offset;
-    bool in_program;  // then local memory is touched as in a host: what cannot be is told
+    bool in_program;  // local memory is then checked, as within a host: bad memory gives a status
   };
-  /// Starts to copy the named regions of `local` to or from the same places behind the target's offset. Once a piece
-  /// has failed no other is begun, unless `go_on`.
+  /// Starts to copy the regions of `local` to or from the same places behind the target's offset. Once a piece has
+  /// failed, no further piece is started, unless `go_on`.
   void push(const Target& target, const std::byte* local, std::span<const Region> regions, bool go_on = false) noexcept;
   void pull(const Target& target, std::byte* local, std::span<const Region> regions) noexcept;
-  /// Starts to push at most remote_notified_bytes_max, and has that counted: 1 + the counter.
+  /// Starts to push at most remote_notified_bytes_max bytes, and has the push counted. `notification`: 1 + the counter.
   void push_notified(const Target& target, std::span<const std::byte> from, std::uint32_t notification) noexcept;
-  /// When all are done. Answers the first failure.
+  /// Waits for all pieces. Returns ok or the first failure.
   Status end() noexcept;
 
  private:
   static constexpr std::size_t pieces_max = 16;
 
-  /// Goes through regions, in pieces; empty ones it leaves out.
+  /// Iterates over regions in pieces; skips empty regions.
   struct Cursor {
     std::byte* local = nullptr;
     std::span<const Region> regions;
-    std::uint64_t done = 0;  // of the first
+    std::uint64_t done = 0;  // of the first region
 
     void skip_empty() noexcept {
       while (!regions.empty() && done == regions.front().bytes) {

@@ -6,7 +6,8 @@
 
 namespace tonari::window {
 
-/// A head of this layer from rank `source`, with `body` in it. `window`: its number, where it is known to both.
+/// Returns a head of the window protocol from rank `source` that contains `body`. `window`: its number, if both sides
+/// know it.
 template <class Body>
 fabric::Head head_of(fabric::Kind kind, int source, const Body& body, std::uint32_t window = 0) noexcept {
   fabric::Head head;
@@ -18,7 +19,7 @@ fabric::Head head_of(fabric::Kind kind, int source, const Body& body, std::uint3
   return head;
 }
 
-/// One that says all by its kind.
+/// Returns a head whose kind says everything.
 inline fabric::Head plain_head(fabric::Kind kind, int source, std::uint32_t window) noexcept {
   fabric::Head head{};
   head.kind = kind;

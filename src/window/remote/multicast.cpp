@@ -48,7 +48,7 @@ void RemoteMulticast::ask(Piece& piece) noexcept {
   request.words[0] = tail_bytes;
   request.words[1] = block.value;
   request.words.back() = std::bit_cast<std::uint64_t>(Beside{static_cast<std::uint32_t>(piece.count), 0});
-  piece.asked.words[0] = all_left;  // if it dies
+  piece.asked.words[0] = all_left;  // in case the relay dies
   client_.ask(piece.asked, first, window_, request, fabric::Kind::window_push);
 }
 
@@ -77,7 +77,7 @@ Status RemoteMulticast::end() noexcept {
 
 Status relay(WindowState& access, int peer, std::span<const std::byte> tail, std::uint32_t targets,
              std::uint64_t& left) noexcept {
-  if (targets > relayed_max || tail.size() < targets * sizeof(MulticastTarget)) return Status::invalid;  // a peer lies
+  if (targets > relayed_max || tail.size() < targets * sizeof(MulticastTarget)) return Status::invalid;  // malformed
   const auto data = tail.subspan(targets * sizeof(MulticastTarget));
   Status first_failure = Status::ok;
   left = 0;

@@ -10,9 +10,9 @@
 
 namespace tonari::window {
 
-// A multicast crosses the link to each host once: there the first of its targets writes for the others what it may
-// write to them, with the asker's rights and not its own. What it could do only with their help it leaves, and says so;
-// then the asker asks them itself.
+// A multicast crosses the link to each host once. There, the first of its targets, the relay, writes to the other
+// targets as far as the origin's rights allow; its own rights do not matter. It leaves a target out if writing needs
+// that rank's help, and says so. The origin then pushes to that target itself.
 //
 //   rank 0          rank 4           rank 5     rank 6
 //     |- to 4, 5, 6 ->|                |          |
@@ -20,20 +20,20 @@ namespace tonari::window {
 //     |<- status, --- |
 //     |   what is left|
 
-/// As the tail of a request begins, before what is copied: one of these for each target.
+/// Such targets, one per rank, begin the tail of a request; the data follow.
 struct MulticastTarget {
   std::uint64_t offset;
   std::uint32_t rank;
   std::uint32_t reserved;
 };
 static_assert(sizeof(MulticastTarget) == 16);
-inline constexpr std::size_t relayed_max = 64;  // so many bits has a reply's word for what is left
+inline constexpr std::size_t relayed_max = 64;  // bits of the word of a reply that names the targets left out
 inline constexpr std::uint64_t all_left = ~std::uint64_t{0};
 
-/// Pushes of the same bytes to several of another host, which are on their way together.
+/// Pushes the same bytes to several ranks of another host; the pushes are under way together.
 ///
-/// Threads: one, with nothing held; local memory is the caller's until end().
-/// Costs:   a head there and one back for each piece and host; no allocation.
+/// Threads: one, with no lock held; local memory must stay valid until end().
+/// Costs:   one head each way per piece and host; no allocation.
 class RemoteMulticast {
  public:
   RemoteMulticast(const job::Session& session, Origin& client, std::uint32_t window) noexcept
@@ -41,10 +41,9 @@ class RemoteMulticast {
   RemoteMulticast(RemoteMulticast&&) = delete;
   ~RemoteMulticast() { (void)end(); }
 
-  /// Starts to push to `targets` of one host, one at least and relayed_max at most. `in_program`: as in
-  /// RemoteCopies::Target.
+  /// Starts to push to `targets` of one host: from 1 to relayed_max. `in_program`: as in RemoteCopies::Target.
   void push(std::span<const MulticastTarget> targets, std::span<const std::byte> from, bool in_program) noexcept;
-  /// When all are done. Answers the first failure.
+  /// Waits for all pushes. Returns ok or the first failure.
   Status end() noexcept;
 
  private:
@@ -67,14 +66,14 @@ class RemoteMulticast {
   Origin& client_;
   const job::Session& session_;
   std::uint32_t window_;
-  RemoteCopies alone_;  // to those that nobody relays to
+  RemoteCopies alone_;  // to targets that the relay left out
   std::array<Piece, pieces_max> pieces_;
   std::size_t turn_ = 0;
   Status status_ = Status::ok;
 };
 
-/// At the first of the targets: does what a relayed push asks for. Answers the first failure; in `left` what remains, a
-/// bit for each target.
+/// Called at the relay: serves a relayed push. Returns ok or the first failure. `left`: one bit per target that was
+/// left out.
 Status relay(WindowState& access, int peer, std::span<const std::byte> tail, std::uint32_t targets,
              std::uint64_t& left) noexcept;
 

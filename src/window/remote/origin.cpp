@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-// The asker's side.
+// The origin's side.
 namespace tonari::window {
 
 using fabric::BulkPlace;
@@ -32,7 +32,7 @@ BulkPlace Origin::allocate(std::size_t bytes, int peer) noexcept {
   return found;
 }
 
-// When the peer is gone, that is the answer.
+// If the peer is gone, the request ends with peer_gone.
 void Origin::ask(PendingRequest& asked, int peer, std::uint32_t window, ServiceRequest request, Kind kind) noexcept {
   fabric::TryUntilDone take{[&] {
     const auto taken = engine_.tickets().take();
@@ -57,13 +57,13 @@ void Origin::ask(PendingRequest& asked, int peer, std::uint32_t window, ServiceR
   head.set(request);
   Status sent = engine_.send(peer, head, Lane::request);
   if (sent == Status::again) {
-    engine_.wake_peer(peer);  // which makes room
+    engine_.wake_peer(peer);  // it then makes room
     fabric::TryUntilDone send{[&] { return (sent = engine_.send(peer, head, Lane::request)) != Status::again; }};
     engine_.wait(send);
   }
   if (sent == Status::ok) return engine_.wake_peer(peer);
   if (const auto tail = fabric::tail_name(kind)) give_back(BulkPlace{fabric::read_payload(head, tail->place)});
-  gone(peer);  // this one too, unless the service thread was first
+  gone(peer);  // ends this request, too, unless the service thread already has
 }
 
 void Origin::give_back(BulkPlace block) noexcept {
@@ -81,7 +81,7 @@ void Origin::give_back_data(PendingRequest& asked) noexcept {
 }
 
 void Origin::wait(PendingRequest& asked) noexcept {
-  // Acquire: the reply's status and value, and what the owner copied.
+  // Acquire: the reply's status and value, and the copied data.
   fabric::wait_until(
       engine_, [&asked] { return asked.done.load(std::memory_order_acquire); }, job::Wait::window, asked.peer);
 }
@@ -94,15 +94,15 @@ void Origin::receive(const Head& head) noexcept {
   }
 }
 
-// False: nobody asked for it, or does no longer, or not for a tail.
+// Returns false if the request is unknown or over, or takes no tail.
 bool Origin::take(const Head& head, const ServiceReply& reply, bool has_tail) noexcept {
-  if (reply.ticket >= fabric::tickets_max) return false;  // a peer lies
+  if (reply.ticket >= fabric::tickets_max) return false;  // malformed: drop it
   const std::lock_guard guard(lock_);
   PendingRequest* const asked = asked_[reply.ticket];
   const bool known =
       asked != nullptr && asked->ticket.generation == reply.generation && asked->peer == static_cast<int>(head.source);
   if (!known) return false;
-  const bool takes_tail = !has_tail || asked->takes_tail;  // else a peer lies
+  const bool takes_tail = !has_tail || asked->takes_tail;  // otherwise malformed
   asked_[reply.ticket] = nullptr;
   asked->words = reply.words;
   asked->has_tail = has_tail && takes_tail;
@@ -123,7 +123,7 @@ void Origin::gone(int rank) noexcept {
   }
 }
 
-// Afterwards it may be asked again.
+// Waits for a piece. Its PendingRequest can be used again afterwards.
 void Origin::end_copy(PendingRequest& asked, Service service) noexcept {
   wait(asked);
   if (service == Service::pull && asked.status == Status::ok) {
@@ -174,7 +174,8 @@ Status Origin::copy_few(Service service, std::uint32_t window, int peer, std::ui
   request.offset = offset;
   request.bytes = static_cast<std::uint32_t>(bytes);
   request.carried = 1;
-  const bool is_paged = engine_.session().is_paged(local, bytes);  // an access brings what the kernel may not reach
+  // accessing paged memory brings the pages, so the kernel's check does not apply
+  const bool is_paged = engine_.session().is_paged(local, bytes);
   if (!is_paged && !is_reachable(local, bytes, service == Service::pull)) return Status::bad_address;
   if (service == Service::push) std::memcpy(request.words.data(), local, bytes);
   ask(asked, peer, window, request);

@@ -13,7 +13,8 @@ using fabric::Landing;
 
 namespace {
 
-// The network reads and writes bulk memory: it is pinned, while touching the program's may fault.
+// The network accesses bulk memory, which is pinned. The program's memory may fault, so it is copied from and to bulk
+// memory.
 class KeyCopy {
   static constexpr std::size_t pieces_max = 16;
   struct Piece {
@@ -46,7 +47,7 @@ class KeyCopy {
     }
   }
 
-  /// When all is where it was to go.
+  /// Waits until all pieces are complete.
   Status end() noexcept {
     under_way_.end_all(ender());
     if (is_pull_ || status_ != Status::ok) return status_;
@@ -80,7 +81,7 @@ class KeyCopy {
   }
 
   void wait(const Landing& landing) noexcept {
-    // Acquire: the status, and what came.
+    // Acquire: the status, and the data.
     fabric::wait_until(
         runtime_.engine(), [&landing] { return landing.done.load(std::memory_order_acquire); }, job::Wait::window,
         key_.owner());

@@ -8,8 +8,9 @@
 
 namespace tonari::window {
 
-/// A copy between `local` and a part whose key is in use, to or from an offset in it. Answers when all is there.
-/// Threads: any, with nothing held.
+/// Copies between `local` and a part whose key is in use, from or to an offset in the part. Returns when the copy is
+/// complete.
+/// Threads: any, with no lock held.
 Status copy_by_key(WindowRuntime& runtime, const PartKey& key, Service service, std::uint64_t offset,
                    std::span<std::byte> local, bool in_program) noexcept;
 

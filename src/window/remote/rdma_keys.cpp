@@ -31,7 +31,7 @@ bool PartKey::use_here(WindowRuntime& runtime) noexcept {
   return false;
 }
 
-// By one thread, once.
+// Called by one thread, once.
 void PartKey::fetch(WindowRuntime& runtime) noexcept {
   PendingRequest question;
   question.takes_tail = true;
@@ -49,12 +49,12 @@ void PartKey::fetch(WindowRuntime& runtime) noexcept {
   }
   runtime.client().give_back_data(question);
   if (key_ == nullptr) return say_returned(runtime);
-  word_.fetch_or(held, std::memory_order_release);  // the key, to its users
+  word_.fetch_or(held, std::memory_order_release);  // release: the key, to its users
   give_back_if_unused(runtime);                     // it may have been closed meanwhile
 }
 
 void PartKey::leave(WindowRuntime& runtime) noexcept {
-  word_.fetch_sub(user, std::memory_order_release);  // the use, to who gives it back
+  word_.fetch_sub(user, std::memory_order_release);  // release: this use, to the thread that gives the key back
   give_back_if_unused(runtime);
 }
 
@@ -118,7 +118,8 @@ ucp_mem* GivenKeys::memory_of(std::uint32_t window) noexcept {
   return found != given_.end() ? found->second.exposed.memory : nullptr;
 }
 
-// Who has closed its connection uses no key either. What it said last may be lost with that, once all have left.
+// A rank whose connection is closed cannot use its key, so it is no holder. Its last head may be lost with the
+// connection, once all ranks have left.
 bool GivenKeys::is_held(std::uint32_t window) noexcept {
   const std::lock_guard guard(lock_);
   const auto found = given_.find(window);

@@ -17,47 +17,49 @@ namespace tonari::window {
 class WindowRuntime;
 
 // Keys of parts on other hosts, where the network is RDMA (fabric/by_key.hpp). A rank asks for a part's key when it
-// first copies to or from it; the owner gives it if all may read and write the part, since a key opens it to whoever
-// has it. From then on copies need no help of the owner's. Before the owner frees its part it gets all keys back: a
-// copy by a key that is void would end the connection.
+// first copies from or to the part. The target gives the key if all ranks may read and write the part, because a key
+// opens it to every rank that has it. From then on copies need no help from the target. Before the target frees its
+// part it waits until all keys are returned: a copy with an invalid key would end the connection.
 //
-//   asker                owner
+//   origin               target
 //     |---- key? -------->| pins the part
 //     |<--- key ----------|
 //     |==== copies ======>|
 //     |<--- freed --------| waits
 //     |---- returned ---->| unpins it
 
-/// What the answer to `key` begins with; the key follows.
+/// The start of the reply to `key`; the key follows.
 struct KeyAnswer {
-  std::uint64_t address;  // of the part, at its owner
+  std::uint64_t address;  // of the part, in its owner's memory
 };
 
-/// The key of one part, as an asker has it.
+/// The key of one part, held by an origin.
 ///
-/// I1  it is given back once, when it is closed and nobody uses it        give_back_if_unused()
+/// I1  it is returned once, when it is closed and unused                  give_back_if_unused()
 ///
-/// Threads: any. Costs: use() and leave() an atomic operation each.
+/// Threads: any.
+/// Costs:   an atomic operation for each use() and leave().
 class PartKey {
  public:
   PartKey() = default;
-  PartKey(PartKey&&) = delete;  // threads are in it
+  PartKey(PartKey&&) = delete;  // threads use it in place
 
-  /// Asks for it, the first time. False: there is none, or not yet; copy by heads. True: until leave().
+  /// Asks for the key at the first call. Returns true if it can be used, until leave(). Returns false if there is no
+  /// key (yet): then copy by heads.
   bool use(WindowRuntime& runtime, int owner, std::uint32_t window) noexcept;
-  /// The same, without asking: false where it was not asked for.
+  /// Like use(), but returns false if the key was never asked for.
   bool use_here(WindowRuntime& runtime) noexcept;
   void leave(WindowRuntime& runtime) noexcept;
-  /// Gives it back, once nobody uses it. It is never used again.
+  /// Returns the key to its owner once it is unused. It is never used again.
   void close(WindowRuntime& runtime) noexcept;
 
   [[nodiscard]] fabric::RemoteKey* key() const noexcept { return key_; }
-  /// Of the part, at its owner.
+  /// Address of the part in its owner's memory.
   [[nodiscard]] std::uint64_t address() const noexcept { return address_; }
   [[nodiscard]] int owner() const noexcept { return owner_; }
 
  private:
-  // Of `word_`, beside as many times `user` as there are users.
+  // Bits of `word_`; in addition it has `user` times the number of users.
   static constexpr std::uint32_t asked = 1;
   static constexpr std::uint32_t held = 2;
   static constexpr std::uint32_t closed = 4;
@@ -68,26 +70,27 @@ class PartKey {
   void say_returned(WindowRuntime& runtime) const noexcept;
 
   std::atomic<std::uint32_t> word_{0};  // one word, so that its changes have one order
-  fabric::RemoteKey* key_ = nullptr;    // by who asks, before `held`; as the rest
+  fabric::RemoteKey* key_ = nullptr;    // written by the thread that asks, before `held`, as are the members below
   std::uint64_t address_ = 0;
   int owner_ = -1;
   std::uint32_t window_ = 0;
 };
 
-/// The keys that this rank has given out, of its own parts.
+/// The keys that this rank has given out for its own parts.
 ///
 /// Threads: any.
 class GivenKeys {
  public:
   explicit GivenKeys(WindowRuntime& runtime) noexcept : runtime_(runtime) {}
 
-  /// What `peer` is answered who asks for the key of this rank's part of a window: KeyAnswer and the key. Empty: there
-  /// is none. May take long: the part is pinned.
+  /// Returns the reply to `peer`, which asks for the key of this rank's part of a window: KeyAnswer and the key. Empty
+  /// if there is no key. May take long, because it pins the part.
   [[nodiscard]] std::vector<std::byte> give(std::uint32_t window, std::span<std::byte> part, int peer);
   void returned(std::uint32_t window, int peer) noexcept;
-  /// This rank's part, as the network knows it. Null: nobody has asked for its key. Until take_back().
+  /// Returns the network's handle of this rank's part, valid until take_back(); nullptr if no rank has asked for its
+  /// key.
   [[nodiscard]] ucp_mem* memory_of(std::uint32_t window) noexcept;
-  /// Waits until nobody has the part's key any more. Nobody is given it from now on.
+  /// Waits until no rank has the part's key any more. No rank gets it from now on.
   void take_back(std::uint32_t window) noexcept;
 
  private:
@@ -99,7 +102,7 @@ class GivenKeys {
   [[nodiscard]] bool is_held(std::uint32_t window) noexcept;
 
   WindowRuntime& runtime_;
-  SpinLock lock_;  // of the next
+  SpinLock lock_;  // guards given_
   std::map<std::uint32_t, Given> given_;
 };
 

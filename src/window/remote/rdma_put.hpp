@@ -9,33 +9,36 @@
 
 namespace tonari::window {
 
-/// Copies of this rank's part of a window to the same place in another rank's, without its help and without waiting: by
-/// key (window/remote/rdma_keys.hpp) to another host, and at once where the part is mapped.
+/// Copies this rank's part of a window to the same place in another rank's part, without that rank's help and without
+/// waiting. Copies to another host use the key (window/remote/rdma_keys.hpp); a mapped part is written at once.
 ///
-/// Of a window of tonari's memory in which all ranks have as many bytes, and all rights.
-/// Threads: one at a time. Costs: no copy in memory; to another host a put and a flush.
+/// The window must be in tonari's memory, with the same number of bytes and all rights for all ranks.
+///
+/// Threads: one at a time.
+/// Costs:   no copy in memory; to another host, one put and one flush.
 class Put {
  public:
   explicit Put(const Window& window) noexcept : access_(window.access_) {}
   Put(Put&&) = delete;
-  /// Waits for what is under way.
+  /// Waits for the copy that is under way.
   ~Put();
 
-  /// Asks other hosts for their parts' keys, which takes a head there and one back for each rank. False: not all can be
-  /// had. Once, before the rest, with nothing held.
+  /// Asks other hosts for their parts' keys: one head each way per rank. Returns false if a key is missing. Call it
+  /// once, before the other calls, with no lock held.
   bool open() noexcept;
-  /// Begins. Nothing else must be under way. The bytes stay as they are until end() answers.
+  /// Starts a copy. No other copy may be under way. The part must stay unchanged until end() returns another status
+  /// than again.
   void start(int rank) noexcept;
   [[nodiscard]] bool is_under_way() const noexcept { return key_ != nullptr; }
-  /// Answers again while it is under way; then ok: it is there; peer_gone: that rank has died or freed its part;
-  /// no_memory.
+  /// Returns again while the copy is under way; then ok if it is complete, peer_gone if the rank has died or freed its
+  /// part, or no_memory.
   Status end() noexcept;
 
  private:
   [[nodiscard]] bool has_landed() const noexcept;
 
   std::shared_ptr<WindowState> access_;
-  PartKey* key_ = nullptr;  // in use
+  PartKey* key_ = nullptr;  // the key in use
   Status status_ = Status::ok;
   fabric::Landing put_;
   fabric::Landing flushed_;

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <mutex>
 
-// The owner's side.
+// The target's side.
 namespace tonari::window {
 
 using fabric::BulkPlace;
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t offers_max = 64;
 
-// What a peer may have sent as one.
+// Checks the number that a peer has sent.
 bool is_service(Service service) noexcept { return service >= Service::pull && service <= Service::key; }
 
 }  // namespace
@@ -31,7 +31,7 @@ bool is_service(Service service) noexcept { return service >= Service::pull && s
 void Target::receive(const Head& request) noexcept {
   {
     const std::lock_guard guard(lock_);
-    // Accesses are as many as all askers have tickets; an offer may outlive its ticket, and need not be taken up.
+    // There are as many accesses as all origins have tickets. An offer may outlive its ticket, and may be ignored.
     if (request.kind == Kind::window_help && requests_.size() >= offers_max) return;
     requests_.push_back(request);
   }
@@ -49,13 +49,13 @@ bool Target::next(Head& request) noexcept {
   return true;
 }
 
-/// What a request is answered by: words, or a tail.
+/// The reply to a request: words, or a tail.
 struct Target::Answer {
   ServiceReply reply{};
   std::optional<BulkPlace> data;
 };
 
-/// What of the owner's part a request from another host names, and the data that come with it.
+/// The places in the target's part that a request from another host names, and the data that come with it.
 class Target::Named {
  public:
   Named(const ServiceRequest& request, std::span<const std::byte> tail) noexcept
@@ -66,7 +66,7 @@ class Target::Named {
     const std::uint64_t list_bytes = std::uint64_t{beside_.stretches} * sizeof(Stretch);
     if (list_bytes > tail.size()) {
       beside_.stretches = 0;
-      bytes_ = ~std::uint64_t{0};  // a peer lies
+      bytes_ = ~std::uint64_t{0};  // malformed: take() and give() refuse it
       return;
     }
     list_ = tail.first(list_bytes);
@@ -112,13 +112,13 @@ Rights needed_for(Service service) noexcept {
 bool Target::serve(WindowState* access, const Head& head) noexcept {
   const auto request = head.as<ServiceRequest>();
   const int peer = static_cast<int>(head.source);
-  if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return true;  // a peer lies
+  if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return true;  // malformed: drop it
   const bool has_tail = head.kind == Kind::window_push;
   Answer answer;
   answer.reply.ticket = request.ticket;
   answer.reply.generation = request.generation;
   if (request.service == Service::relay) answer.reply.words[0] = all_left;
-  Status status = is_service(request.service) ? Status::bounds : Status::invalid;  // no such window; or a peer lies
+  Status status = is_service(request.service) ? Status::bounds : Status::invalid;  // no such window; or malformed
   if (status == Status::bounds && access != nullptr) {
     if (engine_.is_remote(peer)) {
       const auto tail =
@@ -144,12 +144,12 @@ void Target::reply(const Head& request, const Answer& answer) noexcept {
   head.set(answer.reply);
   const int peer = static_cast<int>(request.source);
   if (engine_.is_remote(peer)) return send_queue_.post(peer, head, Lane::reply);
-  while (engine_.send(peer, head, Lane::reply) == Status::again) ::sched_yield();  // has room but for a moment
+  while (engine_.send(peer, head, Lane::reply) == Status::again) ::sched_yield();  // full only for moments
 }
 
 Status Target::perform_near(const WindowState& access, const ServiceRequest& request, int peer,
                             Answer& answer) const noexcept {
-  if (request.service > Service::atomic) return Status::invalid;  // a peer lies
+  if (request.service > Service::atomic) return Status::invalid;  // malformed
   std::byte* there = nullptr;
   const Status status = access.check_request(peer, request.offset, request.bytes, needed_for(request.service), there);
   return status == Status::ok ? perform(request, peer, there, answer.reply) : status;
@@ -176,9 +176,9 @@ Status Target::perform_remote(WindowState& access, const ServiceRequest& request
   return Status::invalid;
 }
 
-// A push: nothing is written unless all may be.
+// Serves a push. Nothing is written unless everything may be.
 Status Target::take(WindowState& access, const ServiceRequest& request, int peer, const Named& named) noexcept {
-  if (named.bytes() != named.data().size() || request.bytes != named.bytes()) return Status::invalid;  // a peer lies
+  if (named.bytes() != named.data().size() || request.bytes != named.bytes()) return Status::invalid;  // malformed
   std::byte* there = nullptr;
   for (std::size_t i = 0; i < named.count(); ++i) {
     const Status status = access.check_request(peer, named.at(i).offset, named.at(i).bytes, Rights::write, there);
@@ -189,7 +189,7 @@ Status Target::take(WindowState& access, const ServiceRequest& request, int peer
   auto* from = const_cast<std::byte*>(named.data().data());  // only read
   for (std::size_t i = 0; i < named.count(); ++i) {
     const auto [offset, bytes] = named.at(i);
-    // A part that is freed meanwhile is not free before this is over: Runtime::remove().
+    // A part that is freed meanwhile stays until this is over: WindowRuntime::remove().
     Status status = access.check_request(peer, offset, bytes, Rights::write, there);
     if (status == Status::ok) status = copy_local(engine_.session(), access.is_in_program(), there, from, bytes, true);
     if (status != Status::ok) return status;
@@ -199,9 +199,9 @@ Status Target::take(WindowState& access, const ServiceRequest& request, int peer
   return Status::ok;
 }
 
-// A pull.
+// Serves a pull.
 Status Target::give(const WindowState& access, int peer, const Named& named, Answer& answer) noexcept {
-  if (named.bytes() > fabric::bulk_tail_bytes_max) return Status::invalid;  // a peer lies
+  if (named.bytes() > fabric::bulk_tail_bytes_max) return Status::invalid;  // malformed
   std::byte* there = nullptr;
   for (std::size_t i = 0; i < named.count(); ++i) {
     const Status status = access.check_request(peer, named.at(i).offset, named.at(i).bytes, Rights::read, there);
@@ -233,7 +233,7 @@ Status Target::give_key(WindowState& access, int peer, Answer& answer) noexcept 
   if (key.empty()) return Status::denied;
   answer.data = engine_.bulk().allocate(key.size(), peer);
   if (!answer.data) {
-    access.key_not_given(peer);  // it asks again, or never has it: nobody is to wait for it then
+    access.key_not_given(peer);  // it asks again or does without; this rank must not wait for it
     return Status::again;
   }
   std::ranges::copy(key, engine_.bulk().at(*answer.data));
@@ -253,7 +253,7 @@ Status Target::perform(const ServiceRequest& request, int peer, std::byte* there
     return Status::ok;
   }
   if (request.carried != 1) return copy(request, peer, there);
-  if (bytes == 0 || bytes > carried_bytes_max) return Status::invalid;  // a peer lies
+  if (bytes == 0 || bytes > carried_bytes_max) return Status::invalid;  // malformed
   if (!is_reachable(there, bytes, request.service == Service::push)) return Status::bad_address;
   if (request.service == Service::push) {
     std::memcpy(there, request.words.data(), bytes);
@@ -263,7 +263,7 @@ Status Target::perform(const ServiceRequest& request, int peer, std::byte* there
   return Status::ok;
 }
 
-// Between this program's memory and the asker's bulk memory.
+// Copies between this program's memory and the origin's bulk memory.
 Status Target::copy(const ServiceRequest& request, int peer, std::byte* there) const noexcept {
   const auto block = fabric::BulkReader::look(engine_.bulk_of(peer), {request.words[0]}, request.bytes);
   if (block.size() != request.bytes) return Status::invalid;

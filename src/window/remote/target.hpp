@@ -17,25 +17,25 @@ namespace tonari::window {
 
 class WindowState;
 
-// Accesses that only the owner of the memory can make: where one program may not copy from another, atomic operations
-// on a program's own memory, and everything between hosts. The asker sends a request and waits for its reply. In a host
-// what is copied passes through the asker's bulk memory; between hosts it travels with the heads. The owner checks
-// everything again. A program's memory it touches with no lock or progress lock held: that may be far, and take its
-// time to come.
+// Accesses that only the owner of the memory can make: if one program may not copy from another, atomic operations on a
+// program's own memory, and all accesses between hosts. The origin sends a request and waits for the reply. Within a
+// host, the data pass through the origin's bulk memory; between hosts they travel with the heads. The target checks
+// everything again. It touches a program's memory without any lock, because that may be far memory and take long to
+// arrive.
 enum class Service : std::uint8_t { pull = 1, push = 2, atomic = 3, reach = 4, relay = 5, key = 6 };
 
-// Copies of so few bytes travel in the heads themselves.
+// Copies up to this size travel in the heads themselves.
 inline constexpr std::size_t carried_bytes_max = 24;
 using Carried = std::array<std::uint64_t, carried_bytes_max / 8>;
-/// Of a push to another host, which has something to say beside: Beside, in the last word.
+/// The same for a push to another host, whose last word is taken by Beside.
 inline constexpr std::size_t remote_carried_bytes_max = 16;
 
 struct ServiceRequest {
-  std::uint64_t offset;  // in the owner's part
-  // A push: its bytes, if they are few; an atomic operation: operand, expected; else a fabric::BulkPlace. Between
-  // hosts: bytes and place of the tail, where there is one, and Beside.
+  std::uint64_t offset;  // in the target's part
+  // Push: its bytes, if they are few. Atomic operation: operand, expected. Otherwise a fabric::BulkPlace. Between
+  // hosts: size and place of the tail, if there is one, and Beside.
   Carried words;
-  std::uint32_t bytes;   // of all that is copied
+  std::uint32_t bytes;   // size of the whole copy
   std::uint32_t ticket;  // reserves room for the reply
   std::uint32_t generation;
   Service service;
@@ -44,7 +44,7 @@ struct ServiceRequest {
   std::uint8_t reserved;
 };
 struct ServiceReply {
-  // A pull: its bytes, if they are few, else bytes and place of the tail; an atomic operation: what was there.
+  // Pull: its bytes, if they are few; otherwise size and place of the tail. Atomic operation: the old value.
   Carried words;
   std::uint32_t ticket;
   std::uint32_t generation;
@@ -57,17 +57,18 @@ static_assert(offsetof(ServiceReply, words) == fabric::tail_name(fabric::Kind::w
 
 /// The last word of a request from another host.
 struct Beside {
-  /// That the tail begins with; 0: what is copied is one, at the request's offset. Of a relay: its targets (relay.hpp).
+  /// Number of stretches that the tail begins with; 0: one stretch, at the request's offset. Relay: number of targets
+  /// (multicast.hpp).
   std::uint32_t stretches;
-  std::uint32_t notification;  ///< Of a push: 1 + the counter that counts it; 0: none.
+  std::uint32_t notification;  ///< Push: 1 + the counter that counts it; 0: none.
 };
-/// Of the owner's part, from the request's offset on.
+/// A stretch of the target's part, from the request's offset on.
 struct Stretch {
   std::uint32_t offset;
   std::uint32_t bytes;
 };
 
-/// What `reach` answers, in the words of its reply.
+/// The reply to `reach`, in its words.
 struct Reached {
   std::uint64_t bytes;
   std::uint32_t locks;
@@ -78,59 +79,60 @@ struct Reached {
 };
 static_assert(sizeof(Reached) == sizeof(Carried));
 
-/// One request on its way. In its asker's memory until done.
+/// A request under way, in its origin's memory until it is done.
 struct PendingRequest {
   std::atomic<bool> done{true};
   int peer = -1;
   Status status = Status::ok;
-  bool takes_tail = false;  // a reply may have one
-  bool has_tail = false;    // it has: named by its words, and to be given back
+  bool takes_tail = false;  // the reply may have a tail
+  bool has_tail = false;    // it has one, named by its words, which must be given back
   Carried words{};
   fabric::Tickets::Ticket ticket{};
   fabric::BulkPlace place{};
-  std::byte* local = nullptr;  // of a copy
+  std::byte* local = nullptr;  // local memory of a copy
   std::size_t bytes = 0;
 };
 
-/// The asker's side.
+/// The origin's side.
 ///
 /// Threads: any.
-/// Costs:   a head there and one back for each 16 KiB, several of them on their way at once.
+/// Costs:   one head each way per 16 KiB, with several pieces under way.
 class Origin {
  public:
   explicit Origin(fabric::Engine& engine) noexcept : engine_(engine) {}
 
-  /// `local` is only read by a push. Answers ok, or what the owner found wrong, or peer_gone.
+  /// A push only reads `local`. Returns ok, peer_gone, or the error that the target found.
   Status copy(Service service, std::uint32_t window, int peer, std::uint64_t offset, std::byte* local,
               std::uint64_t bytes) noexcept;
   Result<std::uint64_t> apply(std::uint32_t window, int peer, std::uint64_t offset,
                               const detail::AtomicWords& words) noexcept;
 
-  // To another host: a step each, so that several are on their way at once (far.hpp).
-  /// A block for a tail to `peer`. The caller holds none that only itself gives back: others may wait for those.
+  // For other hosts: separate steps, so that several pieces are under way (copies.hpp).
+  /// Allocates a block for a tail to `peer`. The caller must not hold a block that only it can give back, because
+  /// others may wait for that.
   fabric::BulkPlace allocate(std::size_t bytes, int peer) noexcept;
-  /// A block that is read here. Where there is none, `end_oldest()` gives back one that the caller holds, or answers
-  /// false; so nobody holds any while waiting.
+  /// Allocates a block that is read here. If there is none, `end_oldest()` gives back a block that the caller holds, or
+  /// returns false. So no thread holds a block while it waits.
   template <class EndOldest>
   fabric::BulkPlace allocate_or(const EndOldest& end_oldest, std::size_t bytes) noexcept {
-    const int reader = engine_.session().rank();  // who reads it in the end, whoever dies
+    const int reader = engine_.session().rank();  // the last reader, whoever dies
     do {
       if (const auto place = engine_.bulk().allocate(bytes, reader)) return *place;
     } while (end_oldest());
     return allocate(bytes, reader);
   }
-  /// Sends a request: of kind window_access, or window_push if a tail goes with it, which is its reader's then.
+  /// Sends a request: of kind window_access; or window_push if it has a tail, which then belongs to the reader.
   void ask(PendingRequest& asked, int peer, std::uint32_t window, ServiceRequest request,
            fabric::Kind kind = fabric::Kind::window_access) noexcept;
   void wait(PendingRequest& asked) noexcept;
   [[nodiscard]] std::byte* at(fabric::BulkPlace block) const noexcept { return engine_.bulk().at(block); }
-  /// A block that was not sent.
+  /// Gives back a block that was not sent.
   void give_back(fabric::BulkPlace block) noexcept;
-  /// What came with the reply, which the asker gives back then.
+  /// Returns the data of the reply; the origin gives them back afterwards.
   [[nodiscard]] std::span<const std::byte> data_of(const PendingRequest& asked) const noexcept;
   void give_back_data(PendingRequest& asked) noexcept;
 
-  void receive(const fabric::Head& reply) noexcept;  // by the progress lock's holder
+  void receive(const fabric::Head& reply) noexcept;  // called by the holder of the progress lock
   void gone(int rank) noexcept;
 
  private:
@@ -140,24 +142,23 @@ class Origin {
   void end_copy(PendingRequest& asked, Service service) noexcept;
 
   fabric::Engine& engine_;
-  SpinLock lock_;  // of the next
+  SpinLock lock_;  // guards asked_
   std::array<PendingRequest*, fabric::tickets_max> asked_{};
 };
 
-/// The owner's side.
+/// The target's side.
 ///
-/// Threads: receive() by the progress lock's holder; serve() by it too, where no program's memory is touched; the rest
-/// by any
-///          with nothing held.
+/// Threads: the holder of the progress lock calls receive(); it may call serve() if no program's memory is touched. Any
+///          thread may call the rest, with no lock held.
 class Target {
  public:
   Target(fabric::Engine& engine, fabric::SendQueue& send_queue) noexcept : engine_(engine), send_queue_(send_queue) {}
 
   void receive(const fabric::Head& request) noexcept;
-  /// Takes the next request; false: there is none.
+  /// Takes the next request. Returns false if there is none.
   bool next(fabric::Head& request) noexcept;
-  /// Does what it asks for and replies. `access`: to the window that it names, or null when there is none. False: there
-  /// is no room for what it reads, ask again.
+  /// Serves a request and replies. `access`: the window that it names, or nullptr. Returns false if there is no room
+  /// for the data of the reply: try again later.
   bool serve(WindowState* access, const fabric::Head& request) noexcept;
 
  private:
@@ -176,7 +177,7 @@ class Target {
 
   fabric::Engine& engine_;
   fabric::SendQueue& send_queue_;
-  SpinLock lock_;  // of the next
+  SpinLock lock_;  // guards requests_
   std::deque<fabric::Head> requests_;
 };
 
