@@ -19,8 +19,6 @@ FOLDERS = {
     "measure": ["bench"],
     "pager": ["pager", "preload"],
 }
-# Pages that have no table yet. Remove a name when its page has one.
-WITHOUT_TABLE = {"fabric"}
 
 NOT_LISTED = {"CMakeLists.txt"}
 SUITES = "bench/suites/"  # each benchmark has the same files
@@ -92,14 +90,14 @@ def faults_of(page, files, text):
     if has_table:
         for name in sorted(files - set(named)):
             yield f'{shown}: {shown_folder(name)} is missing in the tables under "Files"'
-    elif page not in WITHOUT_TABLE:
+    else:
         yield f'{shown}: has no heading "Files"'
 
 
 def faults(root):
     texts = {path.stem: path.read_text() for path in sorted((root / "docs/modules").glob("*.md"))}
     for page, files in files_by_page(root, texts).items():
-        if not files and page not in WITHOUT_TABLE:
+        if not files:
             yield f"docs/modules/{page}.md: has no folder {' or '.join(map(shown_folder, folders_of(page)))}"
         else:
             yield from faults_of(page, files, texts[page])
