@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t huge_page_bytes = 2 << 20;
 
-/// Places one behind the other, until a number overflows.
+/// Places things one behind the other, until a number overflows.
 class Cursor {
  public:
   explicit Cursor(std::uint64_t start) noexcept : at_(start) {}
@@ -47,7 +47,7 @@ std::uint64_t Layout::lay_out(std::span<const Gift> gifts, std::span<Member> mem
     member.notifications_at = cursor.take(gift.notifications * sizeof(std::uint64_t), line_bytes);
     member.locks_at = cursor.take(gift.locks * lock_bytes(gifts.size()), line_bytes);
   }
-  // Parts have pages of their own, which are protected by their owners' rights, and huge ones where that makes sense.
+  // Parts have pages of their own, because their rights protect them, and huge pages where that makes sense.
   for (std::size_t i = 0; i < gifts.size(); ++i) {
     const bool huge = gifts[i].bytes >= huge_page_bytes;
     if (!gifts[i].in_program) members[i].place = cursor.take(gifts[i].bytes, huge ? huge_page_bytes : page);

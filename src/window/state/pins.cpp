@@ -37,7 +37,7 @@ void Pins::pin(std::span<const std::byte> bytes) {
   const int error = errno;
   const Pages refused = pinned_.back();
   pinned_.pop_back();
-  unlock_what_nobody_needs(refused);  // it may have locked some
+  unlock_what_nobody_needs(refused);  // mlock may have locked some of it
   throw_system_error(error, fmt::format("locking {} bytes in memory, {}", bytes.size(), limit_text()),
                      "raise the limit (ulimit -l, or LimitMEMLOCK= of a service), or make the window without `pinned`");
 }
@@ -53,7 +53,7 @@ void Pins::unpin(std::span<const std::byte> bytes) noexcept {
   unlock_what_nobody_needs(pages);
 }
 
-// From one pinned stretch to the next.
+// Moves from one pinned range to the next.
 void Pins::unlock_what_nobody_needs(Pages pages) noexcept {
   for (std::size_t at = pages.first; at < pages.end;) {
     std::size_t free_until = pages.end;

@@ -7,20 +7,20 @@
 
 namespace tonari::window {
 
-/// The memory that windows of this rank keep from being swapped. The system does not count how often a page was locked:
-/// a page is unlocked when no window needs it any more.
+/// The memory that windows of this rank lock, so that it is not swapped. The kernel does not count how often a page was
+/// locked, so a page is unlocked only when no window needs it any more.
 ///
 /// Threads: any.
 class Pins {
  public:
-  /// Locks whole pages. Throws SetupError that names the limit.
+  /// Locks whole pages. Throws SetupError, which names the limit.
   void pin(std::span<const std::byte> bytes);
-  /// Takes back one pin() of the same bytes.
+  /// Undoes one pin() of the same bytes.
   void unpin(std::span<const std::byte> bytes) noexcept;
 
  private:
   struct Pages {
-    std::size_t first;  // addresses
+    std::size_t first;  // both are addresses
     std::size_t end;
 
     friend bool operator==(const Pages&, const Pages&) = default;
@@ -28,7 +28,7 @@ class Pins {
   static Pages pages_of(std::span<const std::byte> bytes) noexcept;
   void unlock_what_nobody_needs(Pages pages) noexcept;
 
-  std::mutex mutex_;  // of the next
+  std::mutex mutex_;  // guards pinned_
   std::vector<Pages> pinned_;
 };
 

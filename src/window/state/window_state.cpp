@@ -36,7 +36,7 @@ WindowState::WindowState(WindowRuntime& runtime, Group group, Place place, const
   if (offer.present) complete_own_line(offer);
 }
 
-// Which members are of this host, and who leads each of the others.
+// Finds the members of this host, and the leaders of the other hosts.
 void WindowState::find_hosts() {
   const job::Session& session = engine_.session();
   std::vector<int> leaders;
@@ -52,7 +52,7 @@ void WindowState::find_hosts() {
   remote_ = std::make_unique<RemoteMember[]>(size());
   host_barrier_.open(std::move(leaders), place_.number);
   locks_.reach_remote(runtime_.send_queue(), runtime_.lock_homes(), place_.number, remote_.get());
-  const bool alone = layout_.header().alone != 0;  // then those who reach it count on it
+  const bool alone = layout_.header().alone != 0;  // in a local window, only ranks that reach it count on it
   for (std::size_t i = 0; i < size(); ++i) {
     if (engine_.is_remote(rank_of(i))) remote_[i].counts_on_us.store(!alone, std::memory_order_relaxed);
   }
@@ -71,7 +71,7 @@ void WindowState::complete_own_line(const Offer& offer) {
   own_in_program_ = offer.in_program;
   if (offer.in_program) own.place = reinterpret_cast<std::uint64_t>(offer.memory);
   set_rights(offer.options, own);
-  own.state.store(PartState::present, std::memory_order_release);  // with the line, to whoever finds it complete
+  own.state.store(PartState::present, std::memory_order_release);  // release: publishes the line
 }
 
 void WindowState::set_rights(const WindowOptions& options, Member& own) {
@@ -105,7 +105,8 @@ void WindowState::open() {
 
 void WindowState::open_near(std::size_t index, Part& part) const noexcept {
   const Member& member = layout_.member(index);
-  if (member.state.load(std::memory_order_acquire) == PartState::absent) return;  // pairs with complete_own_line()
+  // acquire: pairs with complete_own_line()
+  if (member.state.load(std::memory_order_acquire) == PartState::absent) return;
   part.bytes = member.bytes;
   part.state = &member.state;
   part.rights = index == self_ ? Rights::all : layout_.rights(member, self_);
@@ -114,7 +115,7 @@ void WindowState::open_near(std::size_t index, Part& part) const noexcept {
     part.mapped = own_;
   } else if (member.in_program == 0) {
     part.mapped = layout_.at(member.place);
-  }  // else it is its program's, also where that is this very process: who frees it waits for accesses under way
+  }  // else it is its program's memory, even in this very process: freeing it must wait for accesses under way
 }
 
 void WindowState::open_remote(std::size_t index, Part& part) const noexcept {
@@ -126,7 +127,8 @@ void WindowState::open_remote(std::size_t index, Part& part) const noexcept {
   part.rights = member.rights;
 }
 
-// What this rank has no right to is not mapped so that it could, by mistake. Ranks that are threads share one mapping.
+// Protects parts that this rank has no right to, so that it cannot access them by mistake. Ranks that are threads share
+// one mapping.
 void WindowState::protect_parts() {
   const std::span<std::byte> all = place_.memory->bytes();
   ::madvise(all.data(), all.size(), MADV_HUGEPAGE);  // a hint
@@ -141,7 +143,7 @@ void WindowState::protect_parts() {
     }
     if (::mprotect(layout_.at(member.place), member.bytes, protection) != 0) {
       throw_system_error("mprotect of a part of a window",
-                         "see vm.max_map_count: each part without all rights is a "
+                         "raise vm.max_map_count: each part without all rights is a "
                          "mapping of its own");
     }
   }
@@ -153,22 +155,23 @@ WindowState::~WindowState() {
     return;
   }
   runtime_.remove(*this);
-  close_keys();  // first: their owners may wait for them as this rank waits for its own
+  close_keys();  // first: the owners may be waiting for them, as this rank waits for its own
   free_part();
   const std::uint64_t bytes = place_.memory->bytes().size();
-  // Acquire and release: the last one sees that all others have done with it.
+  // Acquire and release: the last rank sees that all others are done with it.
   const bool last = layout_.header().holders.fetch_sub(1, std::memory_order_acq_rel) == 1;
   place_.memory.reset();
   if (last && place_.granule != 0) engine_.session().arena().pool().give_back(place_.granule, bytes);
 }
 
-// In a forked child, which has none of it: kept for ever, since freeing would write what is not there.
+// Called in a forked child, which does not have the window. Keeps it for ever, because freeing would write to memory
+// that is not there.
 void WindowState::let_go() noexcept { new std::shared_ptr<Mapping>(std::move(place_.memory)); }
 
 void WindowState::free_part() noexcept {
   Member& own = layout_.member(self_);
   if (own.state.load(std::memory_order_relaxed) != PartState::present) return;
-  // Sequentially consistent with reach_program(): either it sees this, or we see its access under way.
+  // Sequentially consistent with reach_program(): either it sees this, or this rank sees its access under way.
   own.state.store(PartState::freed, std::memory_order_seq_cst);
   wake_others();
   if (own.in_program != 0) wait_for_accesses();
@@ -181,7 +184,8 @@ void WindowState::free_part() noexcept {
   pinned_ = {};
 }
 
-// Of this host's ranks. Those of others are made by this process, and over: Runtime::remove().
+// Waits for ranks of this host. Accesses for ranks of other hosts are made by this process, and are over:
+// WindowRuntime::remove().
 void WindowState::wait_for_accesses() const noexcept {
   for (std::size_t i = 0; i < size(); ++i) {
     while (layout_.accesses(i, self_).load(std::memory_order_seq_cst) != 0 && engine_.session().alive(rank_of(i))) {
@@ -205,7 +209,7 @@ void WindowState::close_keys() noexcept {
 
 void WindowState::take_freed(int rank) noexcept {
   const int position = job::position_in(group_, rank);
-  if (remote_ == nullptr || position < 0 || !engine_.is_remote(rank)) return;  // a peer lies
+  if (remote_ == nullptr || position < 0 || !engine_.is_remote(rank)) return;  // malformed: drop it
   RemoteMember& member = remote_[static_cast<std::size_t>(position)];
   member.state.store(PartState::freed, std::memory_order_release);
   member.key.close(runtime_);
@@ -228,7 +232,8 @@ Status WindowState::admit(int rank, Reached& reached) noexcept {
   if (layout_.header().alone == 0 || position < 0 || remote_ == nullptr) return Status::bounds;
   if (own.state.load(std::memory_order_acquire) != PartState::present) return Status::bounds;
   const auto index = static_cast<std::size_t>(position);
-  remote_[index].counts_on_us.store(true, std::memory_order_relaxed);  // before this rank frees it: Runtime::remove()
+  // before this rank frees it: WindowRuntime::remove()
+  remote_[index].counts_on_us.store(true, std::memory_order_relaxed);
   reached = {.bytes = own_bytes_,
              .locks = own.locks,
              .notifications = own.notifications,
@@ -301,7 +306,8 @@ bool WindowState::contains(GlobalAddress address, std::uint64_t bytes) const noe
 std::optional<GlobalAddress> WindowState::global(const void* pointer) const noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   for (std::size_t i = 0; i < size(); ++i) {
-    const JobRank rank = group_.at(Rank{(self_ + i) % size()});  // most often it is this rank's own
+    // starts with this rank's own part, the most frequent case
+    const JobRank rank = group_.at(Rank{(self_ + i) % size()});
     const Part& part = parts_[rank.index()];
     const std::uintptr_t offset = address - reinterpret_cast<std::uintptr_t>(part.mapped);
     if (part.mapped != nullptr && offset < part.bytes) {
@@ -319,7 +325,7 @@ std::byte* WindowState::direct(GlobalAddress address, std::uint64_t bytes) const
 
 bool WindowState::is_gone(std::size_t member) const noexcept {
   const int rank = rank_of(member);
-  if (engine_.is_remote(rank)) {  // with all that it said before
+  if (engine_.is_remote(rank)) {  // has_gone(): all that it sent before is here
     return runtime_.has_gone(rank) || remote_[member].state.load(std::memory_order_acquire) == PartState::freed;
   }
   return !engine_.session().alive(rank) || runtime_.has_gone(rank) ||

@@ -27,40 +27,40 @@ namespace tonari::window {
 class RemoteMulticast;
 class WindowRuntime;
 
-/// What a member gives: the arguments of Window's constructors.
+/// A member's gift to a window: the arguments of Window's constructors.
 struct Offer {
   std::uint64_t bytes = 0;
-  std::byte* memory = nullptr;  // of its program; null: tonari's
+  std::byte* memory = nullptr;  // the program's memory; nullptr: tonari's
   bool in_program = false;
   WindowOptions options{};
-  bool present = true;  // false: it gives nothing, and reaches what another has
+  bool present = true;  // false: it gives no part, and only reaches another rank's
 };
 
-/// A window as this host has it.
+/// Where a window is on this host.
 struct Place {
   std::shared_ptr<Mapping> memory;
-  std::uint32_t number;   // of the window, on all hosts
-  std::uint32_t granule;  // of the host's pool; 0: none, it is another host's
+  std::uint32_t number;   // of the window, the same on all hosts
+  std::uint32_t granule;  // in the host's pool; 0: none, because the window is on another host
 };
 
-/// A rank's way to a window: the three tables of MLC-1. `parts_` says for a global address where its bytes are reached
-/// from here: at a pointer, if they are mapped, else by copies between programs or by the owner. `check` is what guards
-/// each access.
+/// A rank's state of a window: the three tables of MLC-1. For a global address, `parts_` says how this rank accesses
+/// its bytes: by a pointer if they are mapped, otherwise by copies between programs or with the target's help. check()
+/// guards every access.
 ///
 /// Owns:    a share of the mapping, the pins of its part, the locks' queues.
-/// Threads: any, but for construction and destruction.
+/// Threads: any, except for construction and destruction.
 /// Costs:   an access to mapped memory makes no system call and takes no lock.
 class WindowState {
  public:
-  /// Of a window in the pool whose header is made. Completes this rank's line of it, unless the offer is none.
+  /// The window is in the pool, and its header is complete. Completes this rank's line, if the offer has a part.
   WindowState(WindowRuntime& runtime, Group group, Place place, const Offer& offer);
   WindowState(WindowState&&) = delete;
   ~WindowState();  // frees the part: waits for accesses to it that are under way
-  /// Keeps this rank's part in memory. Throws SetupError.
+  /// Locks this rank's part in memory. Throws SetupError.
   void pin();
-  /// What a rank of another host has told of its part. Before open().
+  /// Records what a rank of another host has told about its part. Call it before open().
   void tell(int rank, const RemotePart& told) noexcept;
-  /// Once all members' lines are complete.
+  /// Call it once all members' lines are complete.
   void open();
 
   [[nodiscard]] std::uint32_t number() const noexcept { return place_.number; }
@@ -75,7 +75,7 @@ class WindowState {
   [[nodiscard]] std::optional<GlobalAddress> global(const void* pointer) const noexcept;
   [[nodiscard]] std::byte* direct(GlobalAddress address, std::uint64_t bytes) const noexcept;
 
-  // copies.cpp
+  // window_state_copies.cpp
   Status pull(std::span<std::byte> to, GlobalAddress from) noexcept;
   Status pull_with_twin(std::span<std::byte> to, std::span<std::byte> twin, GlobalAddress from) noexcept;
   Status pull_regions(std::span<std::byte> to, GlobalAddress from, std::span<const Region> regions) noexcept;
@@ -90,7 +90,7 @@ class WindowState {
   Result<std::uint64_t> apply(GlobalAddress at, const detail::AtomicWords& words) noexcept;
   class Batch;
 
-  // meeting.cpp
+  // window_state_sync.cpp
   Status push_notified(GlobalAddress to, std::span<const std::byte> from, std::uint32_t notification) noexcept;
   [[nodiscard]] std::uint64_t notified(std::uint32_t notification) const noexcept;
   Status wait_notified(std::uint32_t notification, std::uint64_t count) noexcept;
@@ -98,69 +98,69 @@ class WindowState {
   Status flush() noexcept;
   Status barrier() noexcept;
   Status barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept;
-  /// A barrier that this rank has come to, and as far as it has seen the others come.
+  /// A barrier that this rank has entered, and how far it has seen the others.
   struct Meeting {
     std::uint64_t round = 0;
-    std::size_t next = 0;      // of the members of this host
-    std::size_t exchange = 0;  // with other hosts; the next
-    bool told = false;         // it has begun
+    std::size_t next = 0;      // the next member of this host to wait for
+    std::size_t exchange = 0;  // the next exchange with other hosts
+    bool told = false;         // this exchange has begun
     Status status = Status::ok;
   };
-  /// Answers ok, or invalid: this window has none.
+  /// Returns ok, or invalid if this window has no barriers.
   Status begin_barrier(Meeting& meeting) noexcept;
-  /// True when all have come, or are gone.
+  /// Returns true when all ranks have come or have gone.
   bool step_barrier(Meeting& meeting) noexcept;
   [[nodiscard]] bool barrier_ready(const Meeting& meeting) const noexcept;
 
-  /// Of a rank whose part is mapped in its program alone.
+  /// Returns true for a rank whose part is mapped only in its own program.
   [[nodiscard]] bool is_elsewhere(GlobalAddress address) const noexcept {
     return address.rank.index() < parts_.size() && parts_[address.rank.index()].mapped == nullptr;
   }
-  /// A copy that takes long, or needs the owner's help.
+  /// Returns true if a copy takes long, or needs the target's help.
   [[nodiscard]] bool is_long(GlobalAddress address, std::uint64_t bytes) const noexcept;
   [[nodiscard]] Locks& locks() noexcept { return locks_; }
 
-  /// It has ranks of other hosts.
+  /// Returns true if the window has ranks of other hosts.
   [[nodiscard]] bool spans_hosts() const noexcept { return remote_ != nullptr; }
 
-  // What ranks of other hosts have said
+  // Requests and notices from ranks of other hosts
   void take_freed(int rank) noexcept;
   void take_met(int rank, const Met& met) noexcept { host_barrier_.take(rank, met); }
-  /// Another host wants to reach this rank's window alone.
+  /// Lets a rank of another host reach this rank's local window.
   Status admit(int rank, Reached& reached) noexcept;
   [[nodiscard]] bool has_notification(std::uint32_t notification) const noexcept {
     return notification < layout_.member(self_).notifications;
   }
   void count_notification(std::uint32_t notification) noexcept;
-  /// What GivenKeys::give() answers. Empty, too, where not all may read and write this rank's part.
+  /// Returns GivenKeys::give() for `peer`. Empty if not all ranks may read and write this rank's part.
   [[nodiscard]] std::vector<std::byte> key_for(int peer);
   void key_not_given(int peer) noexcept;
-  /// Of a remote rank's part, for this rank.
+  /// Returns this rank's key of a remote rank's part.
   [[nodiscard]] PartKey& key_of(int rank) noexcept {
     return remote_[static_cast<std::size_t>(job::position_in(group_, rank))].key;
   }
-  /// This rank's own part is its program's memory.
+  /// Returns true if this rank's part is its program's memory.
   [[nodiscard]] bool is_in_program() const noexcept { return own_in_program_; }
-  /// Its locks, as remote ranks are to use them.
+  /// Makes the home of this rank's locks, for remote ranks.
   [[nodiscard]] std::unique_ptr<LockHome> make_lock_home() const;
 
-  /// For rank `peer` of another host, whose rights count: a push to a member of this host. Nothing where this rank may
-  /// not do it, or only with that member's help.
+  /// Pushes to a member of this host for rank `peer` of another host, with that rank's rights. Returns nullopt if this
+  /// rank may not do it, or not without that member's help.
   std::optional<Status> push_for(int peer, GlobalAddress to, std::span<const std::byte> from) noexcept;
-  /// For the service: whether rank `peer` may do that to this rank's own part, and where it is.
+  /// Checks for the service whether rank `peer` may access this rank's own part. Returns the place in `there`.
   Status check_request(int peer, std::uint64_t offset, std::uint64_t bytes, Rights needed,
                        std::byte*& there) const noexcept;
 
  private:
-  /// A part as this rank reaches it.
+  /// A part, and how this rank accesses it.
   struct Part {
-    std::byte* mapped = nullptr;                    // null: it is not
-    std::uint64_t bytes = 0;                        // 0: this rank has none
-    const std::atomic<PartState>* state = nullptr;  // null: as before
-    std::uint64_t address = 0;                      // in its program, when it is not mapped
-    bool far = false;                               // on another host
-    std::size_t member = 0;                         // whose it is
-    Rights rights = Rights::none;                   // this rank's
+    std::byte* mapped = nullptr;                    // nullptr: it is not mapped
+    std::uint64_t bytes = 0;                        // 0: the rank has no part
+    const std::atomic<PartState>* state = nullptr;  // nullptr: the rank has no part
+    std::uint64_t address = 0;                      // in its own program, if it is not mapped here
+    bool far = false;                               // it is on another host
+    std::size_t member = 0;                         // its rank's position in the group
+    Rights rights = Rights::none;                   // this rank's rights
   };
 
   Status check(GlobalAddress address, std::uint64_t bytes, Rights needed, const Part*& part) const noexcept;
@@ -197,7 +197,7 @@ class WindowState {
   Result<std::uint64_t> write_difference(const Part& part, GlobalAddress to, std::span<const std::byte> from,
                                          std::span<const std::byte> twin) noexcept;
 
-  // Construction and its undoing
+  // Steps of construction and destruction
   void find_hosts();
   void complete_own_line(const Offer& offer);
   void set_rights(const WindowOptions& options, Member& own);
@@ -221,7 +221,7 @@ class WindowState {
   [[nodiscard]] bool released(std::uint64_t round) const noexcept {
     return round_of(layout_.header().released.load(std::memory_order_seq_cst)) >= round;
   }
-  /// Members that have died.
+  /// Returns the number of members that have died.
   [[nodiscard]] std::size_t count_gone() const noexcept;
   void wake_others() noexcept;
 
@@ -231,33 +231,33 @@ class WindowState {
   const std::size_t self_;  // position in the group
   Place place_;
   Layout layout_;
-  std::vector<Part> parts_;                 // by rank of the job
-  std::atomic<bool> is_open_{false};        // release: the parts; for who serves, perhaps before
+  std::vector<Part> parts_;                 // by job rank
+  std::atomic<bool> is_open_{false};        // release: the parts; for the serving thread, which may run earlier
   std::vector<std::size_t> here_;           // members of this host
-  std::unique_ptr<RemoteMember[]> remote_;  // by member; null: all are of this host
+  std::unique_ptr<RemoteMember[]> remote_;  // by member; nullptr: all members are on this host
   HostBarrier host_barrier_;
-  // This rank's own part, kept here: what others can write by mistake, its line, is not believed.
+  // This rank's own part. Kept here, because other ranks could overwrite its line by mistake.
   std::byte* own_ = nullptr;
   std::uint64_t own_bytes_ = 0;
   bool own_in_program_ = false;
-  std::vector<Rights> given_;  // by member
+  std::vector<Rights> given_;  // the rights that this rank gives, by member
   std::span<const std::byte> pinned_;
   Locks locks_;
-  std::uint64_t barriers_ = 0;             // that this rank has come to; one at a time
-  std::atomic<std::size_t> gone_told_{0};  // relaxed: deaths that wait_notified() has answered
-  std::atomic<std::uint64_t> flushes_{0};  // for its order alone: see flush()
+  std::uint64_t barriers_ = 0;             // entered by this rank; one at a time
+  std::atomic<std::size_t> gone_told_{0};  // relaxed: deaths that wait_notified() has returned
+  std::atomic<std::uint64_t> flushes_{0};  // only for its order: see flush()
 };
 
-/// Short pulls, or pushes, of one rank's memory that is mapped in its program alone: together they are one call of the
-/// system, in which they are copied in their order.
+/// Collects short pulls, or pushes, of one rank's memory that is mapped only in its program. One system call copies
+/// them all, in their order.
 class WindowState::Batch {
  public:
   /// `needed`: read for pulls, write for pushes.
   Batch(WindowState& access, Rights needed) noexcept : access_(access), needed_(needed) {}
-  /// False: it is no such copy, or does not fit with those that are there.
+  /// Returns false if it is no such copy, or does not fit with the others.
   bool add(GlobalAddress address, std::span<std::byte> local) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
-  /// Answers how many were copied, from the first on, until one failed.
+  /// Copies from the first on until one fails. Returns how many were copied.
   std::size_t copy() noexcept;
 
  private:

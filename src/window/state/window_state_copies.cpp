@@ -11,22 +11,23 @@
 #include <cstring>
 #include <type_traits>
 
-// The primitives that move data.
+// The operations that move data.
 namespace tonari::window {
 
 namespace {
 
-// What is copied to several places stays in a cache meanwhile, and is long enough for a system call.
+// Size of the pieces of a multicast: a piece stays in a cache while it is copied to several places, and is long enough
+// for a system call.
 constexpr std::size_t multicast_piece_bytes = 128 * 1024;
 
-// Longer ones take longer than it takes to wake a thread for them.
+// Longer copies take longer than waking a thread for them.
 constexpr std::size_t short_copy_bytes_max = 128 * 1024;
 
 bool is_memory(std::span<const std::byte> bytes) noexcept { return bytes.data() != nullptr || bytes.empty(); }
 
 std::byte* writable(const std::byte* byte) noexcept { return const_cast<std::byte*>(byte); }
 
-// Calls `copy(here, there)` with as many regions at a time as go in one call of the system.
+// Calls `copy(here, there)` with as many regions at a time as one system call takes.
 template <class Copy>
 Status for_regions(std::byte* here, std::uint64_t there, std::span<const Region> regions, Copy copy) noexcept {
   constexpr std::size_t count_max = fabric::DirectCopy::stretches_max;
@@ -47,22 +48,24 @@ Status for_regions(std::byte* here, std::uint64_t there, std::span<const Region>
 
 }  // namespace
 
-// Copies to or from memory that is mapped in its program alone: `copy(directly)` between the two programs if that is
-// permitted, else with the owner's help.
+// Copies from or to memory that is mapped only in its own program. `copy(directly)` copies between the two programs if
+// that is permitted, and otherwise with the owner's help.
 template <class Copy>
 Status WindowState::reach_program(GlobalAddress address, const Part& part, Copy copy) noexcept {
   std::atomic<std::uint64_t>& under_way = layout_.accesses(self_, part.member);
-  // Sequentially consistent with free_part(): either it sees the access under way, or we see that the part is gone.
+  // Sequentially consistent with free_part(): either it sees the access under way, or this rank sees that the part is
+  // freed.
   under_way.fetch_add(1, std::memory_order_seq_cst);
   Status status = Status::bounds;
   if (part.state->load(std::memory_order_seq_cst) == PartState::present) {
     status = copy(engine_.direct_copy(address.rank.value()), part.address + address.offset);
   }
-  under_way.fetch_sub(1, std::memory_order_release);  // the copy comes before the memory is used for something else
+  // release: the copy ends before the memory is used for something else
+  under_way.fetch_sub(1, std::memory_order_release);
   return status;
 }
 
-// To or from a rank of another host.
+// Copies from or to a rank of another host.
 Status WindowState::copy_remote(Service service, const Part& part, GlobalAddress address, std::byte* local,
                                 std::span<const Region> regions) noexcept {
   RemoteMember& owner = remote_[part.member];
@@ -82,7 +85,7 @@ Status WindowState::copy_remote(Service service, const Part& part, GlobalAddress
   return copies.end();
 }
 
-// Between `local` and another program's memory.
+// Copies between `local` and another program's memory.
 Status WindowState::copy_elsewhere(Service service, const Part& part, GlobalAddress address, std::byte* local,
                                    std::uint64_t bytes) noexcept {
   if (bytes == 0) return Status::ok;
@@ -102,7 +105,7 @@ Status WindowState::copy_elsewhere(Service service, const Part& part, GlobalAddr
   });
 }
 
-// A long access to memory that is mapped here, with the owner if it comes; else not at all.
+// Makes a long access to memory that is mapped here, with the owner's help if it is offered; otherwise returns nullopt.
 std::optional<Status> WindowState::copy_mapped(Service service, const Part& part, GlobalAddress address,
                                                std::byte* local, std::uint64_t bytes) noexcept {
   return copy_together(engine_, {service, place_.number, address.rank.value(), address.offset,
@@ -207,7 +210,7 @@ Status WindowState::push_regions(GlobalAddress to, std::span<const std::byte> fr
   return status == Status::ok ? write_regions(*part, to, from, regions) : status;
 }
 
-// To another program's memory the runs of differing bytes go as regions, as many at a time as the stack holds.
+// Differing bytes go to another program's memory as regions, as many at a time as the stack holds.
 Result<std::uint64_t> WindowState::write_difference(const Part& part, GlobalAddress to, std::span<const std::byte> from,
                                                     std::span<const std::byte> twin) noexcept {
   std::array<Region, fabric::DirectCopy::stretches_max> runs;
@@ -237,7 +240,7 @@ Result<std::uint64_t> WindowState::push_diff(GlobalAddress to, std::span<const s
   return {Status::ok, store_differences(place(*part, to), from.data(), twin.data(), from.size())};
 }
 
-// To those of other hosts: each host's together.
+// Pushes to targets on other hosts, one request per host.
 template <class Target>
 Status WindowState::multicast_remote(RemoteMulticast& relays, std::size_t targets, Target target,
                                      std::span<const std::byte> from) noexcept {
@@ -270,8 +273,8 @@ Status WindowState::multicast_remote(RemoteMulticast& relays, std::size_t target
   return first_failure;
 }
 
-// To those of other hosts first, and meanwhile piece by piece to all of this one, so that the source is read from
-// memory once. `target(i)`: the i-th, or one nowhere.
+// Pushes to other hosts first. Meanwhile copies to the targets of this host piece by piece, so that the source is read
+// from memory once. `target(i)`: the i-th target, or an invalid address.
 template <class Target>
 Status WindowState::multicast_to_each(std::size_t targets, Target target, std::span<const std::byte> from) noexcept {
   if (!is_memory(from)) return Status::invalid;
@@ -297,7 +300,7 @@ Status WindowState::multicast_to_each(std::size_t targets, Target target, std::s
   return first_failure == Status::ok ? pushed : first_failure;
 }
 
-// For a rank of another host.
+// Pushes for a rank of another host.
 std::optional<Status> WindowState::push_for(int peer, GlobalAddress to, std::span<const std::byte> from) noexcept {
   if (to.rank.value() == rank_of(self_)) {
     std::byte* there = nullptr;
@@ -305,7 +308,8 @@ std::optional<Status> WindowState::push_for(int peer, GlobalAddress to, std::spa
     if (status != Status::ok) return status;
     return copy_local(engine_.session(), own_in_program_, there, writable(from.data()), from.size(), true);
   }
-  if (!is_open_.load(std::memory_order_acquire)) return std::nullopt;  // others may have the window a moment earlier
+  // other ranks may have the window a moment earlier
+  if (!is_open_.load(std::memory_order_acquire)) return std::nullopt;
   const int position = job::position_in(group_, peer);
   if (position < 0 || to.rank.index() >= parts_.size()) return Status::bounds;
   const Part* part = &parts_[to.rank.index()];
@@ -324,7 +328,7 @@ Status WindowState::multicast(std::span<const GlobalAddress> to, std::span<const
 }
 
 Status WindowState::multicast_to_all(std::uint64_t offset, std::span<const std::byte> from) noexcept {
-  const auto other = [this, offset](std::size_t i) {  // beginning with the next
+  const auto other = [this, offset](std::size_t i) {  // starts with the next rank
     const JobRank rank = group_.at(Rank{(self_ + 1 + i) % size()});
     return GlobalAddress{place_.number, rank, offset};
   };
@@ -334,7 +338,7 @@ Status WindowState::multicast_to_all(std::uint64_t offset, std::span<const std::
 Status WindowState::multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
                                       std::span<const Region> regions) noexcept {
   if (!is_memory(from)) return to.empty() ? Status::ok : Status::invalid;
-  std::optional<RemoteCopies> far;  // made where it is needed; all at once, each by itself
+  std::optional<RemoteCopies> far;  // made when needed; all pushes are under way together
   Status first_failure = Status::ok;
   for (const GlobalAddress& target : to) {
     const Part* part = nullptr;
@@ -381,7 +385,7 @@ std::size_t WindowState::Batch::copy() noexcept {
 }
 
 Result<std::uint64_t> WindowState::apply(GlobalAddress at, const detail::AtomicWords& words) noexcept {
-  if (!is_sane(words)) return {Status::invalid, 0};  // a descriptor says it
+  if (!is_sane(words)) return {Status::invalid, 0};  // a descriptor may contain anything
   const Part* part = nullptr;
   const Status status = check(at, words.bytes, Rights::atomic, part);
   if (status != Status::ok) return {status, 0};

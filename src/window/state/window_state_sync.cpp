@@ -19,13 +19,14 @@ Status WindowState::push_notified(GlobalAddress to, std::span<const std::byte> f
   if (notification >= owner.notifications) return Status::bounds;
   const Status status = push(to, from);
   if (status != Status::ok) return status;
-  // Release: the data. Sequentially consistent with the owner's falling asleep: it sees the count, or we see it asleep.
+  // Release: the data. Sequentially consistent with the target's falling asleep: either it sees the count, or this rank
+  // sees it asleep.
   layout_.notification(owner, notification).fetch_add(1, std::memory_order_seq_cst);
   engine_.wake_if_asleep(rank);
   return Status::ok;
 }
 
-// The counter goes with the data, or where those are long, after them.
+// The counter is sent with the data, or after long data.
 Status WindowState::push_notified_remote(const Part& part, GlobalAddress to, std::span<const std::byte> from,
                                          std::uint32_t notification) noexcept {
   if (notification >= remote_[part.member].notifications) return Status::bounds;
@@ -40,7 +41,7 @@ Status WindowState::push_notified_remote(const Part& part, GlobalAddress to, std
   return copies.end();
 }
 
-// By who has pushed it here for a rank of another host.
+// Called after this rank has stored the push of a rank of another host.
 void WindowState::count_notification(std::uint32_t notification) noexcept {
   // Release: the data. Sequentially consistent with this rank's falling asleep.
   layout_.notification(layout_.member(self_), notification).fetch_add(1, std::memory_order_seq_cst);
@@ -50,26 +51,26 @@ void WindowState::count_notification(std::uint32_t notification) noexcept {
 std::uint64_t WindowState::notified(std::uint32_t notification) const noexcept {
   const Member& own = layout_.member(self_);
   if (notification >= own.notifications) return 0;
-  // Who asks again and again may be the only one to look at the network.
+  // A thread that polls here may be the only one that looks at the network.
   if (remote_ != nullptr && !engine_.session().settings().service_thread) engine_.progress();
-  return layout_.notification(own, notification).load(std::memory_order_acquire);  // with the data
+  return layout_.notification(own, notification).load(std::memory_order_acquire);  // acquire: the data
 }
 
 Status WindowState::wait_notified(std::uint32_t notification, std::uint64_t count) noexcept {
   const Member& own = layout_.member(self_);
   if (notification >= own.notifications) return Status::bounds;
   const std::atomic<std::uint64_t>& counted = layout_.notification(own, notification);
-  // Each death is told once, also where it came before the call: who wanted to notify may be the one.
+  // Each death is returned once, also if it came before the call: the dead rank may be the one that wanted to notify.
   const std::size_t told = gone_told_.load(std::memory_order_relaxed);
   const auto has_come = [&counted, count] { return counted.load(std::memory_order_seq_cst) >= count; };
   fabric::wait_until(
       engine_, [this, has_come, told] { return has_come() || count_gone() > told; }, job::Wait::notification, -1);
   if (has_come()) return Status::ok;
-  gone_told_.store(count_gone(), std::memory_order_relaxed);  // threads that wait at once are all told
+  gone_told_.store(count_gone(), std::memory_order_relaxed);  // threads that wait at the same time all get it
   return Status::peer_gone;
 }
 
-// In a host all pushes are made by the processor that runs this: they have only to be ordered before what comes next.
+// Within a host, all pushes were made by this processor: they only have to be ordered before later accesses.
 Status WindowState::flush() noexcept {
   flushes_.fetch_add(1, std::memory_order_seq_cst);
   return Status::ok;
@@ -85,7 +86,8 @@ Status WindowState::flush(int rank) noexcept {
 Status WindowState::begin_barrier(Meeting& meeting) noexcept {
   if (layout_.header().alone != 0) return Status::invalid;
   meeting = {.round = ++barriers_};
-  // Release: all that this rank did. Sequentially consistent with a sleeper's look: it sees this, or we see it asleep.
+  // Release: everything this rank did. Sequentially consistent with a sleeper's look: either it sees this, or this rank
+  // sees it asleep.
   layout_.arrival(self_).store(meeting.round, std::memory_order_seq_cst);
   wake_others();
   return Status::ok;
@@ -94,7 +96,7 @@ Status WindowState::begin_barrier(Meeting& meeting) noexcept {
 bool WindowState::barrier_ready(const Meeting& meeting) const noexcept {
   if (meeting.next < here_.size()) {
     const std::size_t member = here_[meeting.next];
-    // Acquire: what that rank did before.
+    // Acquire: everything that rank did before.
     return layout_.arrival(member).load(std::memory_order_seq_cst) >= meeting.round || is_gone(member);
   }
   if (!is_leader()) return released(meeting.round) || is_gone(here_.front());
@@ -105,7 +107,7 @@ bool WindowState::barrier_ready(const Meeting& meeting) const noexcept {
 }
 
 bool WindowState::step_barrier(Meeting& meeting) noexcept {
-  // Of several hosts only the leaders see to it that all of theirs have come.
+  // With several hosts, only the leaders check that all ranks of their host have come.
   if (remote_ != nullptr && !is_leader()) meeting.next = here_.size();
   return step_barrier_here(meeting) && (remote_ == nullptr || step_barrier_between_hosts(meeting));
 }
@@ -113,7 +115,7 @@ bool WindowState::step_barrier(Meeting& meeting) noexcept {
 bool WindowState::step_barrier_here(Meeting& meeting) const noexcept {
   for (; meeting.next < here_.size(); ++meeting.next) {
     if (!barrier_ready(meeting)) return false;
-    // Looked at again: it may have come, and gone then.
+    // Looks again: the rank may have come, and gone then.
     if (layout_.arrival(here_[meeting.next]).load(std::memory_order_seq_cst) < meeting.round) {
       meeting.status = Status::peer_gone;
     }
@@ -125,7 +127,7 @@ bool WindowState::step_barrier_between_hosts(Meeting& meeting) noexcept {
   std::atomic<std::uint64_t>& all_have_come = layout_.header().released;
   if (!is_leader()) {
     if (!barrier_ready(meeting)) return false;
-    // Looked at again, as above. One that is not told of this round, but of a later one, was taken for gone.
+    // Looks again, as above. A member that is told of a later round instead of this one was taken for gone.
     const bool told = all_have_come.load(std::memory_order_seq_cst) == met_of(meeting.round, false);
     if (!told) meeting.status = Status::peer_gone;
     return true;
@@ -137,13 +139,13 @@ bool WindowState::step_barrier_between_hosts(Meeting& meeting) noexcept {
     const bool told = host_barrier_.heard(meeting.exchange, meeting.round) == met_of(meeting.round, false);
     if (!told) meeting.status = Status::peer_gone;
   }
-  // Release: what all had pushed. Sequentially consistent with the others' falling asleep.
+  // Release: everything that all ranks had pushed. Sequentially consistent with the others' falling asleep.
   all_have_come.store(met_of(meeting.round, meeting.status != Status::ok), std::memory_order_seq_cst);
   wake_others();
   return true;
 }
 
-// The rank that a barrier waits for.
+// Returns the rank that a barrier waits for.
 int WindowState::awaited(const Meeting& meeting) const noexcept {
   if (meeting.next < here_.size()) return rank_of(here_[meeting.next]);
   return is_leader() ? host_barrier_.awaited(meeting.exchange) : rank_of(here_.front());
