@@ -22,7 +22,7 @@ void set_state(Descriptor& descriptor, std::uint32_t state) noexcept {
   std::atomic_ref(descriptor.state).store(state, std::memory_order_release);  // pairs with Descriptor::complete()
 }
 
-// Puts it at the end of a list through the descriptors' own links.
+// Appends to a list that is linked through the descriptors.
 void append(Descriptor*& first, Descriptor*& last, Descriptor& descriptor) noexcept {
   descriptor.next = nullptr;
   (first != nullptr ? last->next : first) = &descriptor;
@@ -30,7 +30,7 @@ void append(Descriptor*& first, Descriptor*& last, Descriptor& descriptor) noexc
 }
 
 bool may_be_posted(Descriptor& descriptor) noexcept {
-  // Acquire, with set_state(): if it is in another queue, some thread may be completing it just now.
+  // Acquire, pairs with set_state(): if it is in another queue, a thread may be completing it just now.
   const std::uint32_t state = std::atomic_ref(descriptor.state).load(std::memory_order_acquire);
   return descriptor.primitive > Primitive::none && descriptor.primitive <= Primitive::flush &&
          state == Descriptor::idle;
@@ -76,7 +76,7 @@ Status DescriptorQueue::take_failure() noexcept {
 }
 
 bool DescriptorQueue::can_run_locked() const noexcept {
-  if (first_ == nullptr || running_.load(std::memory_order_relaxed)) return false;  // who runs it looks again
+  if (first_ == nullptr || running_.load(std::memory_order_relaxed)) return false;  // the running thread looks again
   switch (waits_) {
     case Waits::for_lock: return request_.lock->ready(request_);
     case Waits::for_barrier: return access_->barrier_ready(meeting_);
@@ -87,7 +87,8 @@ bool DescriptorQueue::can_run_locked() const noexcept {
 
 void DescriptorQueue::try_run(Effort effort) noexcept {
   do {
-    if (running_.exchange(true, std::memory_order_acquire)) return;  // acquire: what the last to run it has left
+    // acquire: the state that the last running thread left
+    if (running_.exchange(true, std::memory_order_acquire)) return;
     run(effort);
     running_.store(false, std::memory_order_release);
   } while (effort == Effort::all && can_run());
@@ -135,7 +136,7 @@ bool DescriptorQueue::is_long(const Descriptor& descriptor) const noexcept {
   }
 }
 
-// True when it is done.
+// Returns true if the descriptor is done.
 bool DescriptorQueue::execute(Descriptor& descriptor) noexcept {
   switch (descriptor.primitive) {
     case Primitive::lock: return begin_lock(descriptor);
@@ -145,7 +146,8 @@ bool DescriptorQueue::execute(Descriptor& descriptor) noexcept {
   }
 }
 
-// Executes and completes `first` and those behind it that go with it in one call of the system. False: there are none.
+// Executes and completes `first` together with the next descriptors that fit into one system call. Returns false if
+// there are none.
 bool DescriptorQueue::execute_together(Descriptor& first) noexcept {
   const Primitive primitive = first.primitive;
   if (primitive != Primitive::pull && primitive != Primitive::push) return false;
@@ -161,7 +163,7 @@ bool DescriptorQueue::execute_together(Descriptor& first) noexcept {
   const std::size_t copied = batch.copy();
   Descriptor* each = &first;
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    Descriptor* const next = i + 1 < batch.size() ? each->next : nullptr;  // once complete it is no longer ours
+    Descriptor* const next = i + 1 < batch.size() ? each->next : nullptr;  // once complete, it belongs to the caller
     each->status = i < copied ? Status::ok : perform(*each);
     complete(*each);
     each = next;
@@ -206,7 +208,7 @@ bool DescriptorQueue::wait_for(Waits what) noexcept {
   return false;
 }
 
-// What does not wait for other ranks to come or leave.
+// Executes a descriptor that does not wait for other ranks to come or leave.
 Status DescriptorQueue::perform(Descriptor& d) noexcept {
   WindowState& access = *access_;
   switch (d.primitive) {
@@ -242,13 +244,14 @@ void DescriptorQueue::complete(Descriptor& descriptor) noexcept {
     if (failed && failure_ == Status::ok) failure_ = descriptor.status;
     if (completions_ == nullptr) append(first_complete_, last_complete_, descriptor);
     set_state(descriptor, completions_ == nullptr ? Descriptor::unanswered : Descriptor::idle);
-    // Within the lock: whoever finds the queue empty finds it counted, and the counter may end with the queue.
+    // Within the lock: a thread that finds the queue empty also finds the descriptor counted. The counter may be
+    // destroyed with the queue.
     if (completions_ != nullptr) completions_->fetch_add(1, std::memory_order_release);
   }
   access_->runtime().engine().wake_self();  // a thread of this rank may sleep until then
 }
 
-// The next to run, or null: there are no more. Until end() it is not let go.
+// Returns the next queue to run, or nullptr at the end. The queue stays until end().
 DescriptorQueue* Worker::begin(std::size_t index) noexcept {
   const std::lock_guard guard(mutex_);
   DescriptorQueue* const next = index < works_.size() ? works_[index] : nullptr;
@@ -256,14 +259,14 @@ DescriptorQueue* Worker::begin(std::size_t index) noexcept {
   return next;
 }
 
-// True when it is empty.
+// Returns true if the queue is empty.
 bool Worker::end(const DescriptorQueue& work) noexcept {
   const std::lock_guard guard(mutex_);
   runs_ = nullptr;
   return work.is_empty();
 }
 
-// Runs all queues, as far as they go.
+// Runs all queues as far as possible.
 struct Worker::Round final : fabric::Watched {
   explicit Round(Worker& of) noexcept : worker(of) {}
 
@@ -272,7 +275,7 @@ struct Worker::Round final : fabric::Watched {
     bool all_empty = true;
     std::size_t index = 0;
     while (DescriptorQueue* const work =
-               worker.begin(index++)) {  // if one leaves, that is a change, and there is another round
+               worker.begin(index++)) {  // a queue that leaves counts as a change, so there is another round
       work->try_run(DescriptorQueue::Effort::all);
       all_empty = worker.end(*work) && all_empty;
     }
@@ -292,7 +295,7 @@ struct Worker::Round final : fabric::Watched {
 
 Worker::~Worker() {
   if (!thread_.joinable()) return;
-  stopping_.store(true, std::memory_order_relaxed);  // published by the count
+  stopping_.store(true, std::memory_order_relaxed);  // relaxed: published by the doorbell
   ring_doorbell(changes_);
   engine_.wake_self();
   thread_.join();
@@ -330,7 +333,7 @@ void Worker::leave(const DescriptorQueue& work) noexcept {
 
 void Worker::run() noexcept {
   ::pthread_setname_np(::pthread_self(), "tonari-worker");
-  constexpr std::chrono::seconds sleep_max{1};  // a net under lost wakes
+  constexpr std::chrono::seconds sleep_max{1};  // limits the harm of a lost wake
   for (;;) {
     const std::uint32_t seen = changes_.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_relaxed)) return;

@@ -16,13 +16,15 @@
 
 namespace tonari::window {
 
-/// What was posted to a queue. Whoever *runs* it executes descriptors, oldest first, until one has to wait: the poster
-/// in post(), whoever waits for it, and else the worker.
+/// The descriptors that were posted to a queue. One thread at a time *runs* the queue: it executes descriptors, oldest
+/// first, until one has to wait. That thread is the poster in post(), a thread that waits for the queue, or else the
+/// worker.
 ///
-///   posted --> under way --> [waits for a lock or barrier] --> complete --> answered
+///   posted --> under way --> [waits for a lock or barrier] --> complete --> returned
 ///
-/// I1  one thread at a time runs it, and only that one changes the oldest descriptor          try_run: running_
-/// I2  what was posted while somebody ran it is not forgotten: who stops running looks again  try_run
+/// I1  one thread at a time runs the queue, and only it changes the oldest descriptor   try_run: running_
+/// I2  a descriptor that was posted while the queue ran is not forgotten: the thread    try_run
+///     that stops running looks again
 class DescriptorQueue final : public fabric::Watched {
  public:
   DescriptorQueue(std::shared_ptr<WindowState> access, std::atomic<std::uint64_t>* completions) noexcept
@@ -31,19 +33,19 @@ class DescriptorQueue final : public fabric::Watched {
   Status post(std::span<Descriptor> descriptors) noexcept;
   Descriptor* take_complete() noexcept;
   Status take_failure() noexcept;
-  /// Nothing is under way.
+  /// Returns true if no descriptor is under way.
   [[nodiscard]] bool is_empty() const noexcept;
   [[nodiscard]] WindowState& access() const noexcept { return *access_; }
 
   enum class Effort : std::uint8_t { short_ones, all };
-  /// Runs it as far as it goes, unless somebody does.
+  /// Runs the queue as far as possible, unless another thread does.
   void try_run(Effort effort) noexcept;
-  /// Running it would get somewhere.
+  /// Returns true if running the queue would make progress.
   [[nodiscard]] bool can_run() const noexcept {
     const std::lock_guard guard(lock_);
     return can_run_locked();
   }
-  /// The same, or there is something to answer, or nothing to wait for.
+  /// Returns true if can_run(), if a descriptor is complete, or if nothing is under way.
   [[nodiscard]] bool ready() const noexcept override {
     const std::lock_guard guard(lock_);
     return first_complete_ != nullptr || first_ == nullptr || can_run_locked();
@@ -70,31 +72,32 @@ class DescriptorQueue final : public fabric::Watched {
   std::shared_ptr<WindowState> access_;
   std::atomic<std::uint64_t>* completions_;
   std::atomic<bool> running_{false};
-  // Of the descriptor that waits; by who runs it.
+  // For the descriptor that waits; used by the running thread.
   LockRequest request_;
   WindowState::Meeting meeting_;
 
-  mutable SpinLock lock_;             // of the rest
-  Waits waits_ = Waits::for_nothing;  // written by who runs it
-  Descriptor* first_ = nullptr;       // under way
+  mutable SpinLock lock_;             // guards all members below
+  Waits waits_ = Waits::for_nothing;  // written by the running thread
+  Descriptor* first_ = nullptr;       // descriptors under way
   Descriptor* last_ = nullptr;
   Descriptor* first_complete_ = nullptr;
   Descriptor* last_complete_ = nullptr;
   Status failure_ = Status::ok;
 };
 
-/// The thread that runs queues when nobody else does. Starts when first woken; sleeps while they are all empty.
+/// The thread that runs queues when no other thread does. It starts at the first wake(), and sleeps while all queues
+/// are empty.
 ///
 /// Threads: any.
 class Worker {
  public:
   explicit Worker(fabric::Engine& engine) noexcept : engine_(engine) {}
   ~Worker();
-  /// From now on it may run `work`. Throws std::bad_alloc.
+  /// Lets the worker run `work`. Throws std::bad_alloc.
   void enter(DescriptorQueue& work);
-  /// There is something to run. False: there can be no thread for it.
+  /// Announces that there is something to run. Returns false if the thread could not be started.
   bool wake() noexcept;
-  /// Returns once it neither runs `work` nor will.
+  /// Returns once the worker does not run `work` and will not run it again.
   void leave(const DescriptorQueue& work) noexcept;
 
  private:
@@ -104,11 +107,11 @@ class Worker {
   [[nodiscard]] bool end(const DescriptorQueue& work) noexcept;
 
   fabric::Engine& engine_;
-  std::mutex mutex_;  // of the next three
+  std::mutex mutex_;  // guards the next three members
   std::vector<DescriptorQueue*> works_;
   const DescriptorQueue* runs_ = nullptr;
   std::thread thread_;
-  std::atomic<std::uint32_t> changes_{0};  // futex, and their count; release: with works_, and what is posted
+  std::atomic<std::uint32_t> changes_{0};  // futex that counts changes; release: works_ and posted descriptors
   std::atomic<bool> stopping_{false};
 };
 

@@ -14,14 +14,14 @@ Descriptor copy(Primitive primitive, GlobalAddress address, const std::byte* loc
   Descriptor made;
   made.primitive = primitive;
   made.address = address;
-  made.local = const_cast<std::byte*>(local);  // only read where it was const
+  made.local = const_cast<std::byte*>(local);  // only read if it was const
   made.bytes = bytes;
   return made;
 }
 
 window::Worker& worker_of(DescriptorQueue& work) noexcept { return work.access().runtime().worker(); }
 
-// Who posted waits long for what its queue waits for.
+// Waits like the queue: long.
 template <class Ready>
 void wait_for_work(DescriptorQueue& work, Ready ready) noexcept {
   fabric::wait_until(work.access().runtime().engine(), ready, job::Wait::window, -1);
@@ -33,7 +33,7 @@ Descriptor Descriptor::pull(std::span<std::byte> to, GlobalAddress from) noexcep
   return copy(Primitive::pull, from, to.data(), to.size());
 }
 
-// A twin of another length is refused as one at no address.
+// A twin of another length is refused like a twin at no address.
 Descriptor Descriptor::pull_with_twin(std::span<std::byte> to, std::span<std::byte> twin, GlobalAddress from) noexcept {
   Descriptor made = copy(Primitive::pull_with_twin, from, to.data(), to.size());
   made.twin = twin.size() == to.size() ? twin.data() : nullptr;
@@ -133,7 +133,7 @@ Status Queue::post(std::span<Descriptor> descriptors) noexcept {
   const Status status = work_->post(descriptors);
   if (status != Status::ok) return status;
   work_->try_run(DescriptorQueue::Effort::short_ones);
-  if (!work_->is_empty()) (void)worker_of(*work_).wake();  // without one, it is left to poll() and wait()
+  if (!work_->is_empty()) (void)worker_of(*work_).wake();  // without a worker, poll() and wait() run the queue
   return Status::ok;
 }
 
@@ -142,14 +142,14 @@ Descriptor* Queue::poll() noexcept {
   if (work_->is_empty()) return nullptr;
   work_->access().runtime().engine().progress();
   work_->try_run(DescriptorQueue::Effort::short_ones);
-  // What is long now: the worker may have looked while it was run here, and sleep.
+  // Long work is left to the worker. It may have looked while this thread ran the queue, and gone to sleep.
   if (work_->can_run() && !worker_of(*work_).wake()) work_->try_run(DescriptorQueue::Effort::all);
   return work_->take_complete();
 }
 
 Descriptor* Queue::wait() noexcept {
   for (;;) {
-    const bool is_last = work_->is_empty();  // first: what completes now is answered below
+    const bool is_last = work_->is_empty();  // first: a descriptor that completes now is returned below
     if (Descriptor* const oldest = work_->take_complete()) return oldest;
     if (is_last) return nullptr;
     work_->try_run(DescriptorQueue::Effort::all);

@@ -29,26 +29,26 @@ constexpr std::size_t layer_index = 1;
 constexpr std::uint32_t locks_max = 1 << 20;
 constexpr std::uint32_t notifications_max = 1 << 20;
 
-// What is wrong with an offer; empty when nothing is.
+// Returns the error in an offer; empty if there is none.
 std::string objection(const job::Session& session, const Group& group, const Offer& offer) {
   const WindowOptions& options = offer.options;
   if (offer.in_program && session.is_paged(offer.memory, offer.bytes)) {
-    return "a window over a shared array or heap: ranks have copies of it, which would not hear of what is pushed "
-           "there; "
-           "let the array be read and written instead";
+    return "its memory is a shared array or heap: ranks have copies of it, which pushes would not update; read and "
+           "write the array itself instead";
   }
-  if (offer.in_program && offer.memory == nullptr && offer.bytes != 0) return "a window over memory at no address";
-  if (offer.bytes > part_bytes_max) return fmt::format("a window of {} bytes: no program has so many", offer.bytes);
+  if (offer.in_program && offer.memory == nullptr && offer.bytes != 0) return "its memory has a size but no address";
+  if (offer.bytes > part_bytes_max)
+    return fmt::format("its part has {} bytes: no process has so much address space", offer.bytes);
   if (options.locks > locks_max || options.notifications > notifications_max) {
-    return fmt::format("a window with {} locks and {} notifications: at most {} of each", options.locks,
+    return fmt::format("it has {} locks and {} notifications: use at most {} of each", options.locks,
                        options.notifications, locks_max);
   }
   std::set<JobRank> seen;
   for (const auto& [rank, rights] : options.rights_of) {
     if (!group.position(rank)) {
-      return fmt::format("rights of rank {}, which is not in the window's group", rank.value());
+      return fmt::format("its options give rights to rank {}, which is not in its group", rank.value());
     }
-    if (!seen.insert(rank).second) return fmt::format("rights of rank {} twice", rank.value());
+    if (!seen.insert(rank).second) return fmt::format("its options give rights to rank {} twice", rank.value());
   }
   return {};
 }
@@ -81,10 +81,10 @@ WindowRuntime& WindowRuntime::of(job::Session& session) {
 std::shared_ptr<WindowState> WindowRuntime::make(const Group& group, const Offer& offer) {
   job::Session& session = engine_.session();
   if (job::position_in(group, session.rank()) < 0) {
-    throw SetupError(fmt::format("making a window: rank {} is not in the group that it makes it with", session.rank()));
+    throw SetupError(fmt::format("making a window: rank {} is not in its group", session.rank()));
   }
   if (!std::ranges::all_of(group.ranks(), [&session](JobRank rank) { return rank < session.size(); })) {
-    throw SetupError(fmt::format("making a window: its group has ranks that the job of {} has not", session.size()));
+    throw SetupError(fmt::format("making a window: its group has ranks beyond the job's {}", session.size()));
   }
   const Making making = begin(group);
   const LaidOut memory = make_here(making, offer, objection(engine_.session(), group, offer));
@@ -98,7 +98,7 @@ std::shared_ptr<WindowState> WindowRuntime::make(const Group& group, const Offer
     publish(access);
     wait_for_members(making, access->layout().header());
   } catch (...) {
-    if (!access) let_go(memory);  // else it does so itself
+    if (!access) let_go(memory);  // otherwise ~WindowState() does it
     tell_ready(making, join_refused);
     throw;
   }
@@ -118,7 +118,7 @@ WindowRuntime::Making WindowRuntime::begin(const Group& group) {
   return making;
 }
 
-// With those of this host. Whoever fails here has told all others.
+// Makes the window with the ranks of this host. A rank that fails here has told all others.
 WindowRuntime::LaidOut WindowRuntime::make_here(const Making& making, const Offer& offer, const std::string& wrong) {
   try {
     join(making, offer, !wrong.empty());
@@ -127,7 +127,7 @@ WindowRuntime::LaidOut WindowRuntime::make_here(const Making& making, const Offe
     if (!wrong.empty()) throw SetupError("making a window: " + wrong);
     if (memory.granule != 0) return memory;
     throw_if_gone(making);
-    throw SetupError("making a window: another rank could not take part, and says why");
+    throw SetupError("making a window: another rank failed: see its error message");
   } catch (...) {
     tell_remote(making, 0, offer, join_refused);
     throw;
@@ -138,13 +138,13 @@ Place WindowRuntime::place_of(const LaidOut& memory, std::uint32_t number) const
   return {engine_.session().arena().pool().map(memory.granule, memory.bytes), number, memory.granule};
 }
 
-// Of a window that this rank was to hold, and does not. Where not even its first lines can be mapped, the memory stays
-// until the job ends.
+// Lets go of a window that this rank could not hold. If not even its first lines can be mapped, the memory stays until
+// the job ends.
 void WindowRuntime::let_go(const LaidOut& memory) noexcept {
   job::Pool& pool = engine_.session().arena().pool();
   try {
     const Mapping lines = pool.look(memory.granule, sizeof(Header));
-    // Acquire and release: as where an Access ends.
+    // Acquire and release, as in ~WindowState().
     const bool last = Layout(lines.bytes().data()).header().holders.fetch_sub(1, std::memory_order_acq_rel) == 1;
     if (last) pool.give_back(memory.granule, memory.bytes);
   } catch (const SetupError&) {
@@ -164,7 +164,7 @@ void WindowRuntime::join(const Making& making, const Offer& offer, bool refused)
   }
 }
 
-// By the first of this host: tells the others there, whatever comes of it.
+// Called by the first rank of this host: tells the others there, also if it fails.
 WindowRuntime::LaidOut WindowRuntime::make_for_all(const Making& making) {
   const Group& group = making.group;
   const job::Session& session = engine_.session();
@@ -204,11 +204,12 @@ WindowRuntime::LaidOut WindowRuntime::lay_out(const Group& group, std::span<cons
   const std::uint64_t bytes = Layout::lay_out(gifts, members);
   if (bytes == 0 || bytes > part_bytes_max) {
     throw SetupError(
-        fmt::format("making a window: what its {} ranks give is more than a program can reach", group.size()));
+        fmt::format("making a window: the parts of its {} ranks together need more address space than a process has",
+                    group.size()));
   }
   job::Pool& pool = engine_.session().arena().pool();
   const std::uint32_t granule = pool.take(bytes);
-  static_cast<void>(number_of_granule(granule));  // there is one, for all of this host
+  static_cast<void>(number_of_granule(granule));  // throws if no number is left
   const std::shared_ptr<Mapping> memory = pool.map(granule, bytes);
   const Layout layout(memory->bytes().data());
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -228,7 +229,7 @@ WindowRuntime::LaidOut WindowRuntime::lay_out(const Group& group, std::span<cons
   header.bytes = bytes;
   header.alone = alone ? 1 : 0;
   header.holders.store(alone ? 1 : header.here,
-                       std::memory_order_relaxed);  // published by the head that tells of it
+                       std::memory_order_relaxed);  // published by the head that announces it
   header.magic = header_magic ^ granule;
   return {granule, bytes};
 }
@@ -245,7 +246,7 @@ WindowRuntime::LaidOut WindowRuntime::wait_for_first(const Making& making) {
   return {told.granule, told.bytes};
 }
 
-// Says that this rank's line is complete, and waits for those of the others of this host.
+// Announces that this rank's line is complete, and waits for the lines of the other ranks of this host.
 void WindowRuntime::wait_for_members(const Making& making, Header& header) {
   // Release: this rank's line. Sequentially consistent with the others' falling asleep.
   header.ready.fetch_add(1, std::memory_order_seq_cst);
@@ -261,20 +262,20 @@ void WindowRuntime::wait_for_members(const Making& making, Header& header) {
   };
   fabric::wait_until(
       engine_, [&] { return all_are() || one_is_not() || first_gone(making) >= 0; }, job::Wait::window, -1);
-  if (one_is_not()) throw SetupError("making a window: another rank could not take part, and says why");
+  if (one_is_not()) throw SetupError("making a window: another rank failed: see its error message");
   if (!all_are()) throw_if_gone(making);
 }
 
-// Died or left, so that nothing can be awaited of it.
+// Returns true if the rank has died or left, so that waiting for it is useless.
 bool WindowRuntime::is_gone(int rank) const noexcept {
   if (engine_.is_remote(rank)) return has_gone(rank);
   return engine_.session().arena().block(rank).phase.load(std::memory_order_acquire) >= job::Phase::leaving;
 }
 
-// Of all hosts: where one is gone nobody can make the window, and some may have found that out and wait no more. -1
-// when there is none.
+// Returns the first rank, on any host, that has died or left; -1 if there is none. The window cannot be made without
+// it, and other ranks may have stopped waiting already.
 int WindowRuntime::first_gone(const Making& making) const noexcept {
-  // The dead are counted as well.
+  // `left` counts dead ranks, too.
   if (engine_.session().arena().header().left.load(std::memory_order_acquire) == 0) return -1;
   const auto& ranks = making.group.ranks();
   const auto found = std::ranges::find_if(ranks, [this](JobRank rank) { return is_gone(rank.value()); });
@@ -283,7 +284,8 @@ int WindowRuntime::first_gone(const Making& making) const noexcept {
 
 void WindowRuntime::throw_if_gone(const Making& making) const {
   const int gone = first_gone(making);
-  if (gone >= 0) throw SetupError(fmt::format("making a window: rank {} died or left meanwhile", gone));
+  if (gone >= 0)
+    throw SetupError(fmt::format("making a window: rank {} died or left before the window was made", gone));
 }
 
 std::shared_ptr<WindowState> WindowRuntime::make_alone(const Offer& offer) {
@@ -308,14 +310,14 @@ std::shared_ptr<WindowState> WindowRuntime::make_alone(const Offer& offer) {
   return access;
 }
 
-// One for all of this rank that reach it: in its locks a rank has one voice.
+// One state for all threads of this rank, because a rank uses each lock as one.
 std::shared_ptr<WindowState> WindowRuntime::reach(GlobalAddress address) {
   const std::lock_guard guard(reached_mutex_);
   const auto found = reached_.find(address.window);
   if (found != reached_.end()) {
     auto access = found->second.lock();
     if (access && access->contains({address.window, address.rank, 0}, 0)) return access;
-    while (!access && is_known(address.window)) ::sched_yield();  // another thread is just ending it
+    while (!access && is_known(address.window)) ::sched_yield();  // another thread is just destroying it
   }
   std::erase_if(reached_, [](const auto& each) { return each.second.expired(); });
   auto access = reach_anew(address);
@@ -340,21 +342,22 @@ std::shared_ptr<WindowState> WindowRuntime::reach_here(GlobalAddress address) {
   const bool is_rank = address.rank.index() < static_cast<std::size_t>(session.size());
   const bool is_here = domain_of(address.window) == session.domain(session.rank());
   if (!pool.is_taken(granule) || !is_rank || !is_here) refuse("there is no such window");
-  if (address.rank == static_cast<std::uint32_t>(session.rank())) refuse("it would be this rank's own");
+  if (address.rank == static_cast<std::uint32_t>(session.rank()))
+    refuse("it is this rank's own window: use the Window that made it");
   const Mapping first = pool.look(granule, Layout::fixed_bytes(static_cast<std::size_t>(session.size())));
   const Layout layout(first.bytes().data());
   Header& header = layout.header();
   if (header.magic != (header_magic ^ granule)) refuse("there is no such window, or it was freed");
-  if (header.alone == 0) refuse("it belongs to a group, whose ranks make it together");
+  if (header.alone == 0) refuse("it belongs to a group: all ranks of the group make it together");
   std::uint32_t holders = header.holders.load(std::memory_order_relaxed);
-  // Not once the last has gone: then the memory is gone, too. Acquire: what was made.
+  // Not if the last holder has gone, because then the memory is given back. Acquire: the complete window.
   while (holders != 0 && !header.holders.compare_exchange_weak(holders, holders + 1, std::memory_order_acquire)) {
   }
   if (holders == 0) refuse("it was freed");
   const auto let_go = [&header] { header.holders.fetch_sub(1, std::memory_order_release); };
   if (layout.member(address.rank.index()).state.load(std::memory_order_acquire) != PartState::present) {
     let_go();
-    refuse("it was freed, or is another rank's");
+    refuse("it was freed, or belongs to another rank");
   }
   std::shared_ptr<WindowState> access;
   try {
@@ -362,7 +365,7 @@ std::shared_ptr<WindowState> WindowRuntime::reach_here(GlobalAddress address) {
     access = std::make_shared<WindowState>(*this, Group::first(session.size()), place,
                                            Offer{.options = {}, .present = false});
   } catch (...) {
-    let_go();  // from here on its destructor does
+    let_go();  // later its destructor does it
     throw;
   }
   access->open();
@@ -393,7 +396,7 @@ void WindowRuntime::remove(const WindowState& access) noexcept {
 void WindowRuntime::receive(std::span<const Head> heads) noexcept {
   const auto ranks = static_cast<std::uint32_t>(engine_.session().size());
   for (const Head& head : heads) {
-    if (head.source < ranks) receive(head);  // else a peer lies
+    if (head.source < ranks) receive(head);  // otherwise malformed: drop it
   }
 }
 
@@ -407,7 +410,7 @@ void WindowRuntime::receive(const Head& head) noexcept {
     case Kind::window_access:
     case Kind::window_push: receive_request(head); break;
     case Kind::window_help:
-      if (!engine_.is_remote(peer)) server_.receive(head);  // else a peer lies
+      if (!engine_.is_remote(peer)) server_.receive(head);  // otherwise malformed: drop it
       break;
     case Kind::window_done:
     case Kind::window_data: client_.receive(head); break;
@@ -420,12 +423,12 @@ void WindowRuntime::receive(const Head& head) noexcept {
     case Kind::window_granted:
       with(head.context, [&](WindowState& access) { access.locks().take(peer, head.as<LockOutcome>()); });
       break;
-    default: break;  // a peer lies
+    default: break;  // malformed: drop it
   }
 }
 
-// What touches no program's memory is done at once, if it comes from another host: there nobody else can. A relay may
-// touch that of others; to give a key takes long.
+// Serves a request from another host at once if it touches no program's memory: only the owner can serve it. A relay
+// may touch other ranks' program memory, and giving a key takes long.
 void WindowRuntime::receive_request(const Head& head) noexcept {
   bool served = false;
   if (engine_.is_remote(static_cast<int>(head.source))) {
@@ -439,7 +442,7 @@ void WindowRuntime::receive_request(const Head& head) noexcept {
 }
 
 void WindowRuntime::receive_lock(const Head& head) noexcept {
-  if (!engine_.is_remote(static_cast<int>(head.source))) return;  // a peer lies
+  if (!engine_.is_remote(static_cast<int>(head.source))) return;  // malformed: drop it
   lock_homes_.receive(head, [&] {
     std::unique_ptr<LockHome> home;
     with(head.context, [&home](const WindowState& access) { home = access.make_lock_home(); });
@@ -457,7 +460,7 @@ WindowState* WindowRuntime::use(std::uint32_t window) noexcept {
 
 void WindowRuntime::leave(std::uint32_t window) noexcept {
   const std::lock_guard guard(known_lock_);
-  --known_.find(window)->second.users;  // it stays as long as it is used
+  --known_.find(window)->second.users;  // it stays as long as it has users
 }
 
 void WindowRuntime::run_deferred_work() noexcept {
@@ -471,7 +474,7 @@ void WindowRuntime::run_deferred_work() noexcept {
       is_more = !server_.serve(access, request);
     }
     if (access != nullptr) leave(request.context);
-    if (is_more) return server_.receive(request);  // who waits looks whether it has to
+    if (is_more) return server_.receive(request);  // a waiting thread checks whether it must go on
   }
 }
 
@@ -490,7 +493,7 @@ void WindowRuntime::left(int rank) noexcept {
   client_.gone(rank);
 }
 
-// A rank that is gone needs no head.
+// A head to a dead rank is dropped.
 void WindowRuntime::send(int peer, const Head& head) {
   struct Sending {
     fabric::Engine& engine;

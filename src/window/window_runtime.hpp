@@ -19,7 +19,7 @@
 
 namespace tonari::window {
 
-/// The windows of one rank: how they are made, and what other ranks ask of it.
+/// The windows of one rank: makes them, and serves other ranks' requests.
 ///
 /// Threads: any.
 class WindowRuntime final : public fabric::Protocol {
@@ -33,7 +33,7 @@ class WindowRuntime final : public fabric::Protocol {
         given_keys_(*this),
         gone_(static_cast<std::size_t>(engine.session().size())),
         worker_(engine) {}
-  /// The session's windows, made on first use.
+  /// Returns the session's windows; makes them at the first call.
   static WindowRuntime& of(job::Session& session);
 
   [[nodiscard]] fabric::Engine& engine() const noexcept { return engine_; }
@@ -42,7 +42,7 @@ class WindowRuntime final : public fabric::Protocol {
   [[nodiscard]] Origin& client() noexcept { return client_; }
   [[nodiscard]] LockHomes& lock_homes() noexcept { return lock_homes_; }
   [[nodiscard]] GivenKeys& given_keys() noexcept { return given_keys_; }
-  /// A rank has died or left, and all that it sent before is here.
+  /// Returns true if a rank has died or left, and everything that it sent before has arrived.
   [[nodiscard]] bool has_gone(int rank) const noexcept {
     return gone_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
   }
@@ -50,14 +50,14 @@ class WindowRuntime final : public fabric::Protocol {
 
   /// Collective over the group. Throws SetupError.
   std::shared_ptr<WindowState> make(const Group& group, const Offer& offer);
-  /// Of this rank alone. Throws SetupError.
+  /// Makes a local window of this rank. Throws SetupError.
   std::shared_ptr<WindowState> make_alone(const Offer& offer);
-  /// Another rank's alone. Throws SetupError.
+  /// Attaches to another rank's local window. Throws SetupError.
   std::shared_ptr<WindowState> reach(GlobalAddress address);
-  /// No request finds it from now on, and none uses it.
+  /// Removes the window: no request finds it from now on. Waits for requests that use it.
   void remove(const WindowState& access) noexcept;
 
-  // fabric::Layer
+  // fabric::Protocol
   void receive(std::span<const fabric::Head> heads) noexcept override;
   void retry() noexcept override;
   [[nodiscard]] bool held_back() const noexcept override { return !send_queue_.is_empty() || lock_homes_.held_back(); }
@@ -67,12 +67,12 @@ class WindowRuntime final : public fabric::Protocol {
   void run_deferred_work() noexcept override;
 
  private:
-  /// Of the host's pool.
+  /// Memory in the host's pool.
   struct LaidOut {
     std::uint32_t granule = 0;
     std::uint64_t bytes = 0;
   };
-  /// A window that is being made: with whom, which of theirs, and who of them is where.
+  /// A window that is being made: by which ranks, and which of the group's windows it is.
   struct Making {
     const Group& group;
     std::uint64_t name = 0;
@@ -100,7 +100,7 @@ class WindowRuntime final : public fabric::Protocol {
   [[nodiscard]] int first_gone(const Making& making) const noexcept;
   void throw_if_gone(const Making& making) const;
 
-  // hosts.cpp
+  // create/window_runtime_create_remote.cpp
   void tell_remote(const Making& making, std::uint32_t number, const Offer& offer, std::uint32_t flags);
   std::uint32_t agree(const Making& making, std::uint32_t number, const Offer& offer, RemoteParts& parts);
   void tell_ready(const Making& making, std::uint32_t flags);
@@ -137,13 +137,13 @@ class WindowRuntime final : public fabric::Protocol {
     WindowState* access;
     std::uint32_t users;
   };
-  SpinLock known_lock_;  // of the next
+  SpinLock known_lock_;  // guards known_
   std::map<std::uint32_t, Known> known_;
 
-  std::mutex reached_mutex_;  // of the next
+  std::mutex reached_mutex_;  // guards reached_
   std::map<std::uint32_t, std::weak_ptr<WindowState>> reached_;
 
-  Worker worker_;  // the last: it ends first
+  Worker worker_;  // last member: it ends first
 };
 
 }  // namespace tonari::window

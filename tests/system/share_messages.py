@@ -35,7 +35,7 @@ class Messages(JobTest):
             with self.subTest(way=way):
                 status, _, error = self.run_phase("window", way)
                 self.assertEqual(status, 1)
-                self.assertIn("making a window: a window over a shared array or heap: ranks have copies of it", error)
+                self.assertIn("making a window: its memory is a shared array or heap: ranks have copies of it", error)
 
 
 class MessagesOfAnOrdinaryUser(Messages):

@@ -13,17 +13,18 @@
 
 namespace tonari::window {
 
-// How the ranks of a group agree on a window: each tells the first what it gives, and the first, once all have, makes
-// the window and tells them where it is. Which of a group's windows is meant is a number that all count alike.
+// How the ranks of a group agree on a window. Each rank tells the first one what it gives (join). When all have joined,
+// the first rank makes the window and tells them where it is (made). All ranks number the group's windows alike, so
+// that they mean the same one.
 //
 //   rank 2      rank 1      rank 0
 //     |-- join -->|-- join -->|
 //     |           |           | makes it
 //     |<-------- made --------|
 //
-// On several hosts this happens on each, with its first member. Then each rank tells each of those on other hosts what
-// it gives (told), the group's first also the number; and when it has the window (ready). Whoever could not take part
-// says so instead, so that all learn it.
+// With several hosts this happens on each host, with its first member. Then each rank tells each member on other hosts
+// what it gives (told); the group's first rank also tells the number. When it has the window, it tells that, too
+// (ready). A rank that fails says so instead, so that all ranks learn it.
 struct Join {
   std::uint64_t group;  // number_of(group)
   std::uint64_t bytes;
@@ -36,16 +37,16 @@ struct Made {
   std::uint64_t group;
   std::uint64_t bytes;
   std::uint32_t sequence;
-  std::uint32_t granule;  // where it is in the host's pool; 0: it could not be made
+  std::uint32_t granule;  // its first granule in the host's pool; 0: it could not be made
 };
 struct Told {
   std::uint64_t group;
   std::uint64_t bytes;
   std::uint32_t sequence;
-  std::uint32_t number;  // of the window, as the group's first says it
+  std::uint32_t number;  // of the window; the group's first rank decides it
   std::uint32_t locks;
   std::uint32_t notifications;
-  std::uint32_t rights;  // of whom it is told to
+  std::uint32_t rights;  // of the rank that is told
   std::uint32_t flags;
 };
 struct Ready {
@@ -55,21 +56,21 @@ struct Ready {
 };
 inline constexpr std::uint32_t join_in_program = 1;
 inline constexpr std::uint32_t join_rights_differ = 2;
-inline constexpr std::uint32_t join_refused = 4;  // this rank got the call wrong
+inline constexpr std::uint32_t join_refused = 4;  // this rank's arguments were wrong, or it failed
 
-/// The same for all ranks, and as good as never that of another group.
+/// Returns the same hash on all ranks, almost surely different from other groups'.
 std::uint64_t number_of(const Group& group) noexcept;
 
-/// What has come of joins and answers to them.
+/// The heads about windows being made that have arrived.
 ///
 /// Threads: any.
 class Rendezvous {
  public:
-  /// The number of this rank's next window with the group. Forgets what came for earlier ones.
+  /// Returns the number of this rank's next window with the group. Forgets heads about earlier ones.
   std::uint32_t next(std::uint64_t group);
   void receive(const fabric::Head& head);
 
-  /// Which heads are meant.
+  /// Names the heads about one window of one kind.
   struct Key {
     std::uint64_t group;
     std::uint32_t sequence;
@@ -77,17 +78,17 @@ class Rendezvous {
 
     friend auto operator<=>(const Key&, const Key&) = default;
   };
-  /// True when one has come from each of these ranks. What others send, or send again, is nobody's.
+  /// Returns true when each of these ranks has sent one. Heads from other ranks, and repeated heads, are ignored.
   [[nodiscard]] bool has_all(const Key& key, std::span<const int> ranks) const noexcept;
-  /// True when one of these ranks has said join_refused. Of window_ready.
+  /// Returns true when one of these ranks has sent join_refused. For window_ready only.
   [[nodiscard]] bool is_refused(const Key& key, std::span<const int> ranks) const noexcept;
-  /// Those that have come from these ranks.
+  /// Returns the heads of these ranks that have arrived.
   [[nodiscard]] std::vector<fabric::Head> take(const Key& key, std::span<const int> ranks);
 
  private:
   using BySource = std::map<std::uint32_t, fabric::Head>;
 
-  mutable SpinLock lock_;  // of the next two
+  mutable SpinLock lock_;  // guards sequences_ and heads_
   std::map<std::uint64_t, std::uint32_t> sequences_;
   std::map<Key, BySource> heads_;
 };

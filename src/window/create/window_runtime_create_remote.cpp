@@ -9,7 +9,7 @@
 #include <bit>
 #include <limits>
 
-// How windows of several hosts are made and reached.
+// Makes windows that span hosts, and attaches to local windows of other hosts.
 namespace tonari::window {
 
 using fabric::Head;
@@ -32,13 +32,15 @@ RemotePart part_of(const Told& told) noexcept {
 
 }  // namespace
 
-// Hosts count in steps of how many there are, so that none has another's number.
+// The numbers of a host are apart by the number of hosts, so that no two hosts use the same number.
 std::uint32_t WindowRuntime::number_of_granule(std::uint32_t granule) const {
   const job::Session& session = engine_.session();
   const auto domains = static_cast<std::uint64_t>(session.domains());
   const std::uint64_t number = granule * domains + static_cast<std::uint64_t>(session.domain(session.rank()));
   if (number > std::numeric_limits<std::uint32_t>::max()) {
-    throw SetupError("making a window: there are no numbers left for windows of this host");
+    throw SetupError(
+        "making a window: this host has no window numbers left, and does not reuse them: make fewer windows in one "
+        "job");
   }
   return static_cast<std::uint32_t>(number);
 }
@@ -61,7 +63,7 @@ void WindowRuntime::tell_remote(const Making& making, std::uint32_t number, cons
   }
 }
 
-// What all ranks of other hosts have said; throws where one of them is gone.
+// Returns the heads of all ranks of other hosts; throws if one of them has died or left.
 std::vector<Head> WindowRuntime::wait_for_all(const Making& making, Kind kind) {
   if (making.far.empty()) return {};
   const Rendezvous::Key key{making.name, making.sequence, kind};
@@ -72,7 +74,7 @@ std::vector<Head> WindowRuntime::wait_for_all(const Making& making, Kind kind) {
   return heads;
 }
 
-// Answers the number that the group's first has: `number`, for those of its host.
+// Returns the window's number at the group's first rank; for ranks of its host that is `number`.
 std::uint32_t WindowRuntime::agree(const Making& making, std::uint32_t number, const Offer& offer, RemoteParts& parts) {
   tell_remote(making, number, offer, 0);
   bool refused = false;
@@ -83,11 +85,11 @@ std::uint32_t WindowRuntime::agree(const Making& making, std::uint32_t number, c
     if (rank == job::rank_at(making.group, 0)) number = told.number;
     parts.emplace_back(rank, part_of(told));
   }
-  if (refused) throw SetupError("making a window: a rank of another host could not take part, and says why");
+  if (refused) throw SetupError("making a window: a rank of another host failed: see its error message");
   return number;
 }
 
-// Neighbours see it in the window's lines when all is well.
+// Neighbours are told only of failure: success they see in the window's lines.
 void WindowRuntime::tell_ready(const Making& making, std::uint32_t flags) {
   const int self = engine_.session().rank();
   const Head head =
@@ -102,11 +104,11 @@ void WindowRuntime::tell_ready(const Making& making, std::uint32_t flags) {
 void WindowRuntime::wait_for_remote(const Making& making) {
   const auto refused = [](const Head& head) { return (head.as<Ready>().flags & join_refused) != 0; };
   if (std::ranges::any_of(wait_for_all(making, Kind::window_ready), refused)) {
-    throw SetupError("making a window: a rank of another host could not take part, and says why");
+    throw SetupError("making a window: a rank of another host failed: see its error message");
   }
 }
 
-// The owner says what there is. Here lies nothing but the lines that every window begins with.
+// Asks the owner to describe its window. This host has only the lines that every window begins with.
 std::shared_ptr<WindowState> WindowRuntime::reach_remote(GlobalAddress address) {
   const job::Session& session = engine_.session();
   const int owner = address.rank.value();
@@ -119,14 +121,14 @@ std::shared_ptr<WindowState> WindowRuntime::reach_remote(GlobalAddress address) 
   client_.ask(asked, owner, address.window, request);
   client_.wait(asked);
   if (asked.status != Status::ok) {
-    throw SetupError(
-        fmt::format("reaching window {} of rank {}, which is on another host: {}", address.window, owner,
-                    asked.status == Status::peer_gone ? "that rank is gone" : "there is none, or no longer"));
+    throw SetupError(fmt::format(
+        "reaching window {} of rank {}, which is on another host: {}", address.window, owner,
+        asked.status == Status::peer_gone ? "that rank has died" : "there is no such window, or it was freed"));
   }
   const auto reached = std::bit_cast<Reached>(asked.words);
   const auto members = static_cast<std::size_t>(session.size());
   auto memory = std::make_shared<Mapping>(
-      Mapping::of_zeros(Layout::fixed_bytes(members), "what a window of another host begins with"));
+      Mapping::of_zeros(Layout::fixed_bytes(members), "the first lines of a window of another host"));
   auto& header = *reinterpret_cast<Header*>(memory->bytes().data());
   header.members = static_cast<std::uint32_t>(members);
   header.alone = 1;

@@ -10,16 +10,16 @@ using fabric::TransferMemory;
 
 namespace {
 
-// Messages come first: they cannot do without.
+// Messages have priority for tickets: they cannot do without.
 constexpr unsigned tickets_spared = fabric::tickets_max / 2;
 
-// An owner that sleeps is woken by the offer, which takes some time.
+// A sleeping target is woken by the offer, which takes some time.
 bool pays(fabric::Engine& engine, const LongAccess& access) noexcept {
   constexpr std::uint64_t wake_bytes_min = 64 * 1024;
   if (access.bytes <= fabric::alone_bytes_max || (access.mapped && access.bytes < mapped_together_bytes_min))
     return false;
   if (!engine.session().direct_copies() || access.peer == engine.session().rank()) return false;
-  if (engine.session().is_paged(access.local, access.bytes)) return false;  // the owner may not touch it
+  if (engine.session().is_paged(access.local, access.bytes)) return false;  // the target must not touch it
   const fabric::Attention owner = engine.attention(access.peer);
   return owner == fabric::Attention::looking || (owner == fabric::Attention::asleep && access.bytes >= wake_bytes_min);
 }
@@ -59,9 +59,10 @@ std::optional<Status> copy_together(fabric::Engine& engine, const LongAccess& ac
     return access.service == Service::pull ? copy.read(access.local + offset, access.there + offset, bytes)
                                            : copy.write(access.there + offset, access.local + offset, bytes);
   });
-  // What is left the owner has claimed: it copies it, or dies.
+  // The target has claimed all remaining chunks: it copies them, or dies.
   const std::uint32_t chunks = fabric::chunks_of(access.bytes, chunk_bytes);
-  const auto copied = [&] { return transfer.done.load(std::memory_order_acquire) >= chunks; };  // with finish_chunk()
+  // acquire: pairs with finish_chunk()
+  const auto copied = [&] { return transfer.done.load(std::memory_order_acquire) >= chunks; };
   fabric::wait_until(
       engine, [&] { return copied() || !engine.session().alive(access.peer); }, job::Wait::window, access.peer);
   const Status status = copied() ? transfer.outcome() : Status::peer_gone;
@@ -77,7 +78,7 @@ bool help(fabric::Engine& engine, const WindowState* access, const Head& head) n
                     request.bytes / request.chunk_bytes < 0xffffffff &&
                     (request.service == Service::pull || request.service == Service::push);
   if (access == nullptr || !sane || !engine.session().direct_copies())
-    return false;  // a peer lies, or the window is gone
+    return false;  // malformed, or the window was freed
   const Rights needed = request.service == Service::pull ? Rights::read : Rights::write;
   std::byte* own = nullptr;
   if (access->check_request(peer, request.offset, request.bytes, needed, own) != Status::ok) return false;

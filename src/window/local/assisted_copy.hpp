@@ -12,27 +12,27 @@ namespace tonari::window {
 
 class WindowState;
 
-// Long accesses while a thread of the owner's waits for something. The asker offers it a part in them, and both copy,
-// chunk by chunk (fabric/transfer.hpp): each is copied by who comes first, so that an owner that turns to something
-// else delays nobody. Two cores copy up to 2.4 times as fast as one.
+// Assisted copies: long accesses while a thread of the target waits for something. The origin offers the target a part
+// of the work, and both copy chunk by chunk (fabric/transfer.hpp). Each chunk is copied by the side that claims it
+// first, so that a target that turns to something else delays nobody. Two cores copy up to 2.4 times as fast as one.
 
-/// What is mapped one copies without the system, so that it pays later.
+/// Mapped memory is copied without system calls, so help from the target pays off only for longer copies.
 inline constexpr std::uint64_t mapped_together_bytes_min = 512 * 1024;
 
 struct HelpRequest {
-  std::uint64_t offset;   // in the owner's part
-  std::uint64_t address;  // of the asker's memory, in its program
+  std::uint64_t offset;   // in the target's part
+  std::uint64_t address;  // of the origin's memory, in its program
   std::uint64_t bytes;
   std::uint64_t chunk_bytes;
-  std::uint32_t ticket;  // the asker's
+  std::uint32_t ticket;  // the origin's
   std::uint32_t generation;
-  Service service;  // pull or push, as the asker says it
+  Service service;  // pull or push, from the origin's point of view
   std::array<std::uint8_t, 7> reserved;
 };
 static_assert(sizeof(HelpRequest) == fabric::inline_bytes_max);
 
-/// One access: `bytes` between `local` and `offset` of rank `peer`'s part, which lies at `there`: in its program, or
-/// here if it is mapped.
+/// One access: `bytes` between `local` and `offset` in rank `peer`'s part. `there` is the address of that place: in the
+/// peer's program, or here if it is mapped.
 struct LongAccess {
   Service service;
   std::uint32_t window;
@@ -40,20 +40,21 @@ struct LongAccess {
   std::uint64_t offset;
   std::uint64_t there;
   bool mapped;
-  std::byte* local;  // only read by a push
+  std::byte* local;  // a push only reads it
   std::uint64_t bytes;
 };
 
-/// Makes it, with the owner if it comes. Answers ok, bad_address, peer_gone. Nothing: it pays not, or nobody can be
-/// asked now; nothing is copied then.
+/// Makes an access, with the target's help if it comes. Returns ok, bad_address or peer_gone. Returns nullopt, and
+/// copies nothing, if help does not pay off or cannot be asked for now.
 ///
+/// Threads: any.
 /// Threads: any.
 std::optional<Status> copy_together(fabric::Engine& engine, const LongAccess& access) noexcept;
 
-/// The owner's side: copies one chunk, since what it waits for may have come. `access`: to the window that is named, or
-/// null when there is none. True when there may be more to copy.
+/// The target's side: copies one chunk, and returns to let the caller check what it waits for. `access`: the window
+/// that is named, or nullptr. Returns true if there may be more to copy.
 ///
-/// Threads: any, with nothing held.
+/// Threads: any, with no lock held.
 bool help(fabric::Engine& engine, const WindowState* access, const fabric::Head& head) noexcept;
 
 }  // namespace tonari::window

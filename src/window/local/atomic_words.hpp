@@ -7,25 +7,25 @@
 #include <cstdint>
 #include <cstring>
 
-// What is done to words of a window, for a rank that maps them and by an owner for one that does not.
+// Operations on words of a window, made by a rank that maps them, or by the target for other ranks.
 namespace tonari::window {
 
 using detail::AtomicOperation;
 using detail::AtomicWords;
 
-/// Aligned words are copied whole, as Window promises.
+/// Copies aligned words whole, as Window promises.
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   switch (bytes) {
     case 8: std::memcpy(to, from, 8); break;
     case 4: std::memcpy(to, from, 4); break;
     case 2: std::memcpy(to, from, 2); break;
     case 1: *to = *from; break;
-    case 0: break;  // perhaps from or to no address
+    case 0: break;  // both may be at no address
     default: std::memcpy(to, from, bytes);
   }
 }
 
-/// What a peer, or a descriptor, may say as one: 4 or 8 bytes, an operation that there is.
+/// Checks an operation from a peer or a descriptor: 4 or 8 bytes, and a known operation.
 constexpr bool is_sane(const AtomicWords& words) noexcept {
   return (words.bytes == 4 || words.bytes == 8) && words.operation <= AtomicOperation::bit_xor;
 }
@@ -35,7 +35,7 @@ std::uint64_t apply_to(std::byte* word, const AtomicWords& words) noexcept {
   std::atomic_ref<Word> at(*reinterpret_cast<Word*>(word));
   const auto operand = static_cast<Word>(words.operand);
   auto expected = static_cast<Word>(words.expected);
-  switch (words.operation) {  // sequentially consistent throughout: they order like a barrier
+  switch (words.operation) {  // all sequentially consistent: they order like a barrier
     case AtomicOperation::add: return at.fetch_add(operand);
     case AtomicOperation::swap: return at.exchange(operand);
     case AtomicOperation::compare_and_swap: at.compare_exchange_strong(expected, operand); return expected;
@@ -45,7 +45,7 @@ std::uint64_t apply_to(std::byte* word, const AtomicWords& words) noexcept {
   }
   return 0;
 }
-/// Applies an atomic operation to an aligned word of 4 or 8 bytes; answers what was there.
+/// Applies an atomic operation to an aligned word of 4 or 8 bytes. Returns the old value.
 inline std::uint64_t apply_to_word(std::byte* word, const AtomicWords& words) noexcept {
   return words.bytes == 4 ? apply_to<std::uint32_t>(word, words) : apply_to<std::uint64_t>(word, words);
 }

@@ -31,7 +31,7 @@ bool is_reachable(std::byte* there, std::size_t bytes, bool to_write) noexcept {
 
 namespace {
 
-// By who asked: an access brings what the kernel may not reach.
+// Called by the program's own thread, whose access brings pages that the kernel may not reach.
 Status copy_paged(std::byte* memory, std::byte* other, std::size_t bytes, bool to_memory) noexcept {
   copy_bytes(to_memory ? memory : other, to_memory ? other : memory, bytes);
   return Status::ok;
@@ -59,7 +59,7 @@ Status copy_guarded(const job::Session& session, std::byte* memory, std::byte* o
     const auto there = reinterpret_cast<std::uint64_t>(memory);
     return to_memory ? copy.write(there, other, bytes) : copy.read(other, there, bytes);
   }
-  constexpr std::size_t looked_at_most = 4096;  // two pages at most
+  constexpr std::size_t looked_at_most = 4096;  // at most two pages
   for (std::size_t at = 0; at < bytes;) {
     const std::size_t piece = std::min(bytes - at, looked_at_most);
     if (!is_reachable(memory + at, piece, to_memory)) return Status::bad_address;

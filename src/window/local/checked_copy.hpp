@@ -7,24 +7,24 @@
 #include <cstddef>
 #include <span>
 
-// Accesses to memory of this program that may be unmapped or protected: they answer where a plain one would raise a
-// signal. That memory may be far, and take its time to come: nothing is to be held.
+// Checked copies: accesses to memory of this program that may be unmapped or protected. They return a status where a
+// plain access would raise a signal. The memory may be far memory and take long to arrive, so no lock may be held.
 namespace tonari::window {
 
-/// True when `bytes` at `there`, on two pages at most, can be read, or also written. The kernel looks at a word on each
-/// page, or adds 0 to it: half as dear as a copy by it.
+/// Returns true if `bytes` at `there`, on at most two pages, can be read, or also written. The kernel reads a word on
+/// each page, or adds 0 to it: half the cost of a copy by the kernel.
 bool is_reachable(std::byte* there, std::size_t bytes, bool to_write) noexcept;
 
-/// Between `memory` and bulk memory. Answers ok or bad_address, as those below.
+/// Copies between `memory` and bulk memory. Returns ok or bad_address, as do the functions below.
 Status copy_by_kernel(fabric::Engine& engine, std::byte* memory, std::span<const std::byte> bulk,
                       bool to_memory) noexcept;
 
-/// Between `memory` and memory that is there, by the kernel, or where that is not permitted, after it has looked at
-/// each page.
+/// Copies between `memory` and memory that exists: by the kernel; if that is not permitted, after a check of each page.
 Status copy_guarded(const job::Session& session, std::byte* memory, std::byte* other, std::size_t bytes,
                     bool to_memory) noexcept;
 
-/// Between memory of this rank's own and what travels with heads. `in_program`: guarded; else it is tonari's.
+/// Copies between this rank's own memory and data that travel with heads. `in_program`: a checked copy; otherwise the
+/// memory is tonari's.
 Status copy_local(const job::Session& session, bool in_program, std::byte* local, std::byte* other, std::size_t bytes,
                   bool to_local) noexcept;
 

@@ -15,9 +15,9 @@ constexpr std::size_t block_bytes = DifferenceMap::block_bytes;
 constexpr std::size_t group_blocks = 4;
 constexpr std::size_t group_bytes = group_blocks * block_bytes;
 
-// What a level adds: whether a group of blocks is the same, and a bit for each byte of a block that differs. Code for
-// other processors than the build's can be inlined only into code for the same: its entry below inlines everything, and
-// nothing in between may be forced to.
+// A level offers two functions: whether a group of blocks is the same, and a mask with one bit per byte of a block that
+// differs. Code for a processor other than the build's can be inlined only into code for the same processor. So the
+// entry functions below inline everything, and nothing in between may be forced inline.
 
 struct Words {
   static bool is_same(const std::byte* data, const std::byte* twin) noexcept {
@@ -32,7 +32,7 @@ struct Words {
     for (unsigned at = 0; at < block_bytes; at += sizeof(std::uint64_t)) {
       const std::uint64_t change = word(data + at) ^ word(twin + at);
       const std::uint64_t high = (change | ((change & low_bits) + low_bits)) & ~low_bits;  // of each byte that differs
-      mask |= (high >> 7) * 0x0102040810204080 >> 56 << at;  // the eight bits side by side
+      mask |= (high >> 7) * 0x0102040810204080 >> 56 << at;                                // gathers the eight bits
     }
     return mask;
   }
@@ -104,7 +104,7 @@ struct Avx512 {
 
 #endif
 
-/// The last block, of less than 64 bytes. All of `data` has `bytes`.
+/// Compares the last block, of less than 64 bytes. `data` has `bytes` in total.
 template <class Vector>
 std::uint64_t differing_at_end(const std::byte* data, const std::byte* twin, std::size_t bytes) noexcept {
   const std::size_t rest = bytes % block_bytes;
@@ -119,8 +119,8 @@ std::uint64_t differing_at_end(const std::byte* data, const std::byte* twin, std
   return Vector::differing(ours.data(), theirs.data());
 }
 
-/// A branch for each group, so that what is the same costs little; none for each block of one that is not, since no
-/// processor could guess it.
+/// One branch per group, so that equal data cost little. No branch per block of a differing group, because it could not
+/// be predicted.
 template <class Vector>
 [[gnu::always_inline]] inline void mark_by(const std::byte* data, const std::byte* twin, std::size_t bytes,
                                            DifferenceMap& map) noexcept {
@@ -148,7 +148,7 @@ void copy(std::byte* to, const std::byte* from) noexcept {
   std::memcpy(to, from, bytes);
 }
 
-/// Bytes side by side make words where all eight of a word differ; a word is what is aligned in its block.
+/// Stores aligned words where all eight bytes of a word differ, and single bytes elsewhere.
 void store_block(std::byte* target, const std::byte* data, std::uint64_t differing) noexcept {
   if (differing == ~std::uint64_t{0}) return copy<block_bytes>(target, data);
   std::uint64_t words = differing & differing >> 4;
@@ -194,7 +194,7 @@ constexpr DiffCode code_of_avx2{mark_by_avx2, store_by_words};
                                                               std::size_t bytes, DifferenceMap& map) noexcept {
   mark_by<Avx512>(data, twin, bytes, map);
 }
-/// What a mask leaves out is neither read nor written.
+/// Bytes outside the mask are neither read nor written.
 [[gnu::target("avx512bw")]] void store_by_masks(std::byte* target, const std::byte* data,
                                                 const DifferenceMap& map) noexcept {
   for (std::uint64_t blocks = map.blocks; blocks != 0; blocks &= blocks - 1) {
@@ -208,8 +208,8 @@ constexpr DiffCode code_of_avx512{mark_by_avx512, store_by_masks};
 
 #endif
 
-/// The first byte from `from` on of which the bits, turned round by `turn`, say 1. Looks at more and more at a time, so
-/// never at much more than needed.
+/// Returns the first byte at or after `from` whose bit, flipped by `turn`, is 1. Looks at longer and longer stretches,
+/// so never at much more than needed.
 std::size_t next_bit(const std::byte* data, const std::byte* twin, std::size_t from, std::size_t bytes,
                      std::uint64_t turn, const DiffCode& code) noexcept {
   DifferenceMap map;
@@ -278,11 +278,11 @@ std::size_t store_differences(std::byte* target, const std::byte* data, const st
 }
 
 void copy_with_twin(std::byte* to, std::byte* twin, const std::byte* from, std::size_t bytes) noexcept {
-  constexpr std::size_t chunk_bytes = 16 * 1024;  // still in the first cache when it is copied on
+  constexpr std::size_t chunk_bytes = 16 * 1024;  // still in the L1 cache for the second copy
   for (std::size_t at = 0; at < bytes; at += chunk_bytes) {
     const std::size_t chunk = std::min(bytes - at, chunk_bytes);
     std::memcpy(to + at, from + at, chunk);
-    std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler may not take the source for what was copied
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler must not read the source again
     std::memcpy(twin + at, to + at, chunk);
   }
 }

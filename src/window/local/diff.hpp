@@ -9,15 +9,16 @@
 
 namespace tonari::window {
 
-// A diff is what differs between data and their twin, a copy from before they were changed. Both belong to the caller:
-// nobody writes them meanwhile. It is exact to the byte: others store to the bytes beside those that differ, in the
-// same cache line and at the same time, and must lose nothing. So an unchanged byte is never stored, nor part of a run.
+// A diff is the difference between data and their twin, a copy from before they were changed. Both belong to the
+// caller, and nobody writes them meanwhile. A diff is exact to the byte: other ranks may store to the neighbouring
+// bytes in the same cache line at the same time, and must lose nothing. So an unchanged byte is never stored, and is
+// never part of a run.
 //
-// I1  what is stored is what differs, no byte more    DiffCode::store, by the bits of bytes
-// I2  nothing beyond the end is read or written       DiffCode::mark: the last block begins earlier, or is a copy
+// I1  exactly the differing bytes are stored         DiffCode::store, by the bits of bytes
+// I2  nothing beyond the end is read or written      DiffCode::mark: the last block begins earlier, or is a copy
 
-/// Which bytes of a stretch of data differ from their twins: bit i of blocks says that some of block i do, and only
-/// then bit j of bytes[i] that its byte j does.
+/// The bytes of a stretch that differ from their twins. Bit i of `blocks` says that block i has differing bytes. Only
+/// then is bytes[i] valid; its bit j says that byte j differs.
 struct DifferenceMap {
   static constexpr std::size_t block_bytes = 64;
   static constexpr std::size_t stretch_bytes = 64 * block_bytes;
@@ -30,11 +31,11 @@ struct DifferenceMap {
   }
 };
 
-/// The work that vectors do, in one of the ways that processors can.
+/// The vectorised work, for one level of processor features.
 struct DiffCode {
-  /// Of the first `bytes`, at most a stretch.
+  /// Marks the first `bytes`, at most a stretch.
   void (*mark)(const std::byte* data, const std::byte* twin, std::size_t bytes, DifferenceMap& map) noexcept;
-  /// Stores what the map says of the same stretch.
+  /// Stores the bytes of the same stretch that the map names.
   void (*store)(std::byte* target, const std::byte* data, const DifferenceMap& map) noexcept;
 };
 
@@ -46,37 +47,37 @@ constexpr std::string_view to_string(DiffLevel level) noexcept {
   return names[static_cast<std::size_t>(level)];
 }
 
-/// The code of a level, or null when this processor cannot run it.
+/// Returns the code of a level, or nullptr if this processor cannot run it.
 const DiffCode* diff_code(DiffLevel level) noexcept;
-/// That of the highest level; found once.
+/// Returns the code of the highest level; detected once.
 const DiffCode& diff_code() noexcept;
 
-/// The first byte at or after `from` that differs, or `bytes`.
+/// Returns the first byte at or after `from` that differs, or `bytes`.
 std::size_t next_difference(const std::byte* data, const std::byte* twin, std::size_t from, std::size_t bytes,
                             const DiffCode& code = diff_code()) noexcept;
-/// The first byte at or after `from` that does not differ, or `bytes`.
+/// Returns the first byte at or after `from` that does not differ, or `bytes`.
 std::size_t next_equality(const std::byte* data, const std::byte* twin, std::size_t from, std::size_t bytes,
                           const DiffCode& code = diff_code()) noexcept;
 
-/// Stores the bytes of `data` that differ, and no others, to the same places of `target`. Answers how many.
+/// Stores the bytes of `data` that differ, and no others, to the same places of `target`. Returns how many.
 std::size_t store_differences(std::byte* target, const std::byte* data, const std::byte* twin, std::size_t bytes,
                               const DiffCode& code = diff_code()) noexcept;
 
-/// Copies `bytes` to two places, which are the same afterwards even if the source changes meanwhile.
+/// Copies `bytes` to two places, which are equal afterwards even if the source changes meanwhile.
 void copy_with_twin(std::byte* to, std::byte* twin, const std::byte* from, std::size_t bytes) noexcept;
 
-/// Calls visit(offset, length) for each run of bytes that differ, in order, each as long as it can be, until it answers
-/// false. Answers whether all were visited.
+/// Calls visit(offset, length) for each run of differing bytes, in order, until it returns false. Each run is as long
+/// as possible. Returns true if all runs were visited.
 template <class Visit>
 bool for_each_run(const std::byte* data, const std::byte* twin, std::size_t bytes, Visit visit,
                   const DiffCode& code = diff_code()) {
   DifferenceMap map;
   std::size_t start = 0;     // of the run that has not ended
-  std::uint64_t in_run = 0;  // 1 if there is one
+  std::uint64_t in_run = 0;  // 1 if there is such a run
   for (std::size_t at = 0; at < bytes; at += map.stretch_bytes) {
     const std::size_t stretch = std::min(bytes - at, map.stretch_bytes);
     code.mark(data + at, twin + at, stretch, map);
-    std::uint64_t blocks = map.blocks | map.blocks << 1 | in_run;  // runs end in blocks that are the same, too
+    std::uint64_t blocks = map.blocks | map.blocks << 1 | in_run;  // a run may end in a block that is the same
     for (; blocks != 0; blocks &= blocks - 1) {
       const auto block = static_cast<std::size_t>(std::countr_zero(blocks));
       const std::uint64_t differing = map.of(block);

@@ -26,7 +26,8 @@ void HostBarrier::tell(std::size_t exchange, std::uint64_t round, bool gone) noe
 }
 
 void HostBarrier::take(int rank, const Met& met) noexcept {
-  if (self_ >= leaders_.size() || met.exchange >= exchanges() || rank != awaited(met.exchange)) return;  // a peer lies
+  // malformed: drop it
+  if (self_ >= leaders_.size() || met.exchange >= exchanges() || rank != awaited(met.exchange)) return;
   heard_[met.exchange][round_of(met.met) & 1].store(met.met, std::memory_order_release);
 }
 

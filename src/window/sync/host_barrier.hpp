@@ -14,19 +14,20 @@
 
 namespace tonari::window {
 
-// A barrier between hosts. The ranks of a host meet in their memory; its first member, the *leader*, then meets the
-// other leaders, and releases those of its host. Leaders meet by dissemination: in exchange e each tells the one 2^e
-// places behind it, and waits for the one 2^e before it, so that after log2 of them each has heard from all.
+// A barrier between hosts. The ranks of a host meet in their shared memory. The host's first member, the *leader*, then
+// meets the other leaders, and releases its host. Leaders meet by dissemination: in exchange e each leader tells the
+// one 2^e places behind it, and waits for the one 2^e places before it. After log2(n) exchanges each has heard from
+// all.
 //
 //   exchange 0:  0 -> 1 -> 2 -> 3 -> 0        exchange 1:  0 -> 2, 1 -> 3, 2 -> 0, 3 -> 1
 //
-// Who knows of somebody gone says so along with it.
+// A leader that knows of a dead member says so along with it.
 
-/// How far a barrier has come, as one number: bit 0: somebody was gone; above it the round.
+/// State of a barrier as one number: bit 0 is 1 if a member has gone; above it is the round.
 constexpr std::uint64_t met_of(std::uint64_t round, bool gone) noexcept { return round << 1 | (gone ? 1 : 0); }
 constexpr std::uint64_t round_of(std::uint64_t met) noexcept { return met >> 1; }
 
-/// What leaders tell each other.
+/// The message between leaders.
 struct Met {
   std::uint64_t met;
   std::uint32_t exchange;
@@ -35,24 +36,24 @@ struct Met {
 
 /// A leader's side.
 ///
-/// Threads: take() by the progress lock's holder, the rest by who is at the barrier.
+/// Threads: take() the holder of the progress lock; the rest the thread at the barrier.
 class HostBarrier {
  public:
   HostBarrier(fabric::Engine& engine, fabric::SendQueue& send_queue) noexcept
       : engine_(engine), send_queue_(send_queue) {}
 
-  /// `leaders`: of all hosts, in the order of the group; this rank among them, or no leader.
+  /// `leaders`: of all hosts, in the order of the group. This rank is among them if it is a leader.
   void open(std::vector<int> leaders, std::uint32_t window);
-  /// Exchanges there are.
+  /// Returns the number of exchanges.
   [[nodiscard]] std::size_t exchanges() const noexcept;
   void tell(std::size_t exchange, std::uint64_t round, bool gone) noexcept;
-  /// The rank that is waited for.
+  /// Returns the rank that an exchange waits for.
   [[nodiscard]] int awaited(std::size_t exchange) const noexcept {
     return leaders_[(self_ + leaders_.size() - (std::size_t{1} << exchange)) % leaders_.size()];
   }
-  /// What it has said of this round; of an earlier one if it has not come.
+  /// Returns the state that this rank has sent for the round; an earlier one if it has not arrived.
   [[nodiscard]] std::uint64_t heard(std::size_t exchange, std::uint64_t round) const noexcept {
-    return heard_[exchange][round & 1].load(std::memory_order_acquire);  // with what was pushed before
+    return heard_[exchange][round & 1].load(std::memory_order_acquire);  // acquire: pushes before it
   }
   void take(int rank, const Met& met) noexcept;
 
@@ -64,7 +65,7 @@ class HostBarrier {
   std::uint32_t window_ = 0;
   std::vector<int> leaders_;
   std::size_t self_ = 0;
-  // Of each exchange the last two rounds: who waits for the others' part in one may be told of the next.
+  // The last two rounds of each exchange: while this rank waits in one round, the other may already be in the next.
   std::array<std::array<std::atomic<std::uint64_t>, 2>, exchanges_max> heard_{};
 };
 
