@@ -8,7 +8,7 @@
 namespace tonari {
 
 std::size_t edit_distance(std::string_view left, std::string_view right) {
-  // Rows of the table distance[i][j], between the first i letters of `left` and the first j of `right`.
+  // Rows of the table distance[i][j]: the distance between the first i letters of `left` and the first j of `right`.
   std::vector<std::size_t> two_above(right.size() + 1);
   std::vector<std::size_t> above(right.size() + 1);
   std::vector<std::size_t> row(right.size() + 1);
@@ -31,7 +31,8 @@ std::string_view likely_meant(std::string_view typed, std::span<const std::strin
   if (known.empty()) return {};
   const auto distance = [&](std::string_view word) { return edit_distance(typed, word); };
   const std::string_view nearest = *std::ranges::min_element(known, {}, distance);
-  // One mistake in a word of 3 to 5 letters, two in 6 or 7, three in longer ones; none where almost any word would fit.
+  // Allows one mistake in a word of 3 to 5 letters, two in 6 or 7, three in longer words. Shorter words allow no
+  // mistake, because almost any word would match them.
   const std::size_t mistakes_max = nearest.size() < 3 ? 0 : std::clamp<std::size_t>(nearest.size() / 2, 2, 4) - 1;
   return distance(nearest) <= mistakes_max ? nearest : std::string_view{};
 }

@@ -8,12 +8,12 @@
 
 namespace tonari {
 
-/// A lock for critical sections of a few instructions, which make no system call and touch no user's memory.
-/// Works in memory shared by processes, and with std::lock_guard. One byte, zero when free.
+/// A lock for critical sections of a few instructions that make no system call and do not touch user memory. Works in
+/// memory shared by processes, and with std::lock_guard. One byte, zero when free.
 ///
-/// Threads: unlock() by the thread that locked. Not recursive, not fair.
-/// Costs:   one read-modify-write when free. A waiter gives up its core after spins_max looks, since the holder may
-///          have lost its own: more threads than cores are an everyday case.
+/// Threads: the thread that locked must unlock. Not recursive, not fair.
+/// Costs:   one read-modify-write when free. A waiting thread yields its core after spins_max reads, because the holder
+///          may have lost its own core: it is common to have more threads than cores.
 class SpinLock {
  public:
   void lock() noexcept {

@@ -12,7 +12,7 @@ std::shared_ptr<spdlog::logger> make_logger(int rank, std::string_view level) {
   auto logger = std::make_shared<spdlog::logger>(std::move(name), std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_pattern("%n: %v");
   logger->set_level(spdlog::level::from_str(std::string{level}));
-  logger->set_error_handler([](const std::string&) {});  // the default one writes to the same place
+  logger->set_error_handler([](const std::string&) {});  // the default handler would write to standard error too
   return logger;
 }
 

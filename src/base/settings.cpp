@@ -20,7 +20,7 @@ namespace tonari {
 
 namespace {
 
-// What a setting takes. Each kind knows how to read its text, how to write it, and how to say what it takes.
+// The kinds of settings. Each kind reads a value from text, writes it as text, and describes the accepted values.
 
 struct Choice {
   std::string Settings::*member;
@@ -120,57 +120,53 @@ constexpr std::uint64_t gib = kib * kib * kib;
 
 const std::array table{
     Row{"TONARI_APART", Choice{&Settings::apart, "none|memory|network"},
-        "make ranks of one machine hosts of their own: for the sharing protocol alone (memory), or for the transport "
-        "too "
+        "treat ranks of one machine as separate hosts: only in the sharing protocol (memory), or in the transport too "
         "(network)"},
     Row{"TONARI_APART_RANKS", Number{&Settings::apart_ranks, Form::count, 1, 65536},
-        "how many neighbouring ranks of one machine TONARI_APART makes one host"},
+        "number of consecutive ranks that TONARI_APART treats as one host"},
     Row{"TONARI_NETWORK", Choice{&Settings::network, "any|tcp|rc|ud"},
-        "what connects ranks of different hosts: any that there is, TCP, or verbs with reliable connections (rc) or "
-        "with datagrams (ud)"},
+        "the network between hosts: any that UCX finds, TCP, or InfiniBand verbs with reliable connections (rc) or "
+        "datagrams (ud)"},
     Row{"TONARI_SPLIT", Number{&Settings::split, Form::count, 0, 48},
-        "the longest message that travels in its head; a longer one goes through bulk memory whole"},
+        "the longest payload that travels in its head; a longer payload goes through bulk memory"},
     Row{"TONARI_RING_SLOTS", Number{&Settings::ring_slots, Form::power_of_two, 64, 65536},
-        "heads that may wait in a rank's ring before its senders have to"},
+        "number of heads that fit into a rank's ring; when it is full, senders wait"},
     Row{"TONARI_DIRECT_BYTES", Number{&Settings::direct_bytes, Form::bytes, 0, 1024 * gib},
-        "from this size on, a message's bytes are copied straight between the programs"},
+        "from this size on, a payload is copied directly between the two programs' memory"},
     Row{"TONARI_PUT_BYTES", Number{&Settings::put_bytes, Form::bytes, 0, 1024 * gib},
-        "from this size on, guarded data are put straight into place between hosts where the network is RDMA"},
+        "from this size on, guarded data are written to the remote host by RDMA, if the network has it"},
     Row{"TONARI_CHUNK_BYTES", Number{&Settings::chunk_bytes, Form::bytes, 24 * kib, gib},
-        "the largest piece of a straight copy that sender and receiver claim at a time"},
+        "the largest chunk of a direct copy that sender or receiver claims at a time"},
     Row{"TONARI_UNEXPECTED_BYTES", Number{&Settings::unexpected_bytes, Form::bytes, 0, 1024 * gib},
-        "memory for messages that no receive waits for; at the limit sends wait for their receive, with 64 bytes each "
-        "here"},
+        "memory for unexpected messages (no receive posted yet); at the limit their senders wait, and each costs 64 "
+        "bytes here"},
     Row{"TONARI_SCAN_DEPTH", Number{&Settings::scan_depth, Form::count, 0, 1ULL << 32},
-        "queues of messages that no receive waits for, up to this long, are searched in order; longer ones by hash"},
+        "queues of unexpected messages up to this length are searched in order, longer queues by hash"},
     Row{"TONARI_JOIN_SECONDS", Number{&Settings::join_seconds, Form::count, 1, 86400},
-        "how long the first rank to join waits for the last"},
+        "seconds that the first rank to join waits for the last one"},
     Row{"TONARI_WARN_SECONDS", Number{&Settings::warn_seconds, Form::count, 0, 86400},
-        "after how long a rank says so that waits for others to leave, or to receive what they may keep no more of; 0: "
-        "never"},
+        "seconds until a rank warns that it waits for others to leave, or to receive from a full queue; 0: never"},
     Row{"TONARI_SHARE_BYTES", Number{&Settings::share_bytes, Form::bytes, 2 * kib* kib, 64 * kib* gib},
-        "addresses that shared memory may lie at, the same in all ranks"},
+        "size of the address range reserved for shared memory, at the same address in all ranks"},
     Row{"TONARI_DIRECT_COPIES", Switch{&Settings::direct_copies},
-        "copy straight to and from other programs' memory where the system (process_vm_readv) or the network (RDMA) "
-        "can"},
+        "copy directly to and from other programs' memory if the system (process_vm_readv) or the network (RDMA) can"},
     Row{"TONARI_SERVICE_THREAD", Switch{&Settings::service_thread},
-        "serve other ranks by a thread while the program computes"},
+        "serve other ranks with a thread of the runtime while the program computes"},
     Row{"TONARI_NEWEST_KERNEL", Switch{&Settings::newest_kernel},
-        "let shared arrays use what came with Linux 6.4 and 6.6 where it is there; off: do as where it is not"},
+        "let shared arrays use features of Linux 6.4 and 6.6 if the kernel has them; off: use the fallbacks"},
     Row{"TONARI_WRAP_CALLS", Switch{&Settings::wrap_calls},
-        "let tonari run load wrappers of libc's calls into ranks of users whose system calls would fail on shared "
-        "memory "
-        "that is not there"},
+        "let tonari run preload wrappers of libc calls, for users whose system calls would fail on absent pages of "
+        "shared memory"},
     Row{"TONARI_LOG", Choice{&Settings::log, "trace|debug|info|warn|error|critical|off"},
-        "what is written to standard error: lines of this level and above"},
+        "lowest level of the lines that are written to standard error"},
 };
 
-// Variables that the runtime sets, or its tests; they configure nothing.
+// Variables that the runtime or its tests set. They are not settings.
 constexpr auto runtime_names = std::to_array<std::string_view>(
     {"TONARI_RANK", "TONARI_SIZE", "TONARI_JOIN", "TONARI_SECRET", "TONARI_FAR", "TONARI_FAR_CHILDREN", "TONARI_BIN",
      "TONARI_TEST_BIN", "TONARI_TEST_NETWORK", "TONARI_TEST_DEVICES", "TONARI_TEST_SLOWNESS", "TONARI_SOAK"});
 
-constexpr std::string_view ucx_prefix = "TONARI_UCX_";  // UCX's own settings, which UCX reads (fabric/ucx/worker.cpp)
+constexpr std::string_view ucx_prefix = "TONARI_UCX_";  // UCX's own settings; UCX reads them (fabric/ucx/worker.cpp)
 
 std::string_view nearest_name(std::string_view name) {
   return std::ranges::min_element(table, {}, [&](const Row& row) { return edit_distance(name, row.name); })->name;
@@ -178,7 +174,7 @@ std::string_view nearest_name(std::string_view name) {
 
 std::pair<std::string_view, std::string_view> split_pair(std::string_view pair) {
   const auto equals = pair.find('=');
-  if (equals == pair.npos) throw SetupError(fmt::format("'{}' is no setting: write NAME=VALUE", pair));
+  if (equals == pair.npos) throw SetupError(fmt::format("'{}' is not a setting: write NAME=VALUE", pair));
   return {pair.substr(0, equals), pair.substr(equals + 1)};
 }
 
@@ -191,8 +187,8 @@ Reading read_all(std::span<const std::string> overrides) {
   Reading reading;
   const auto take = [&](const Row& row, std::string_view text, Origin origin) {
     if (!row.read(reading.settings, text)) {
-      throw SetupError(fmt::format("{}={}: it takes {}; without it the value is {}", row.name, text, row.takes(),
-                                   row.write(Settings{})));
+      throw SetupError(
+          fmt::format("{}={}: must be {}; the default is {}", row.name, text, row.takes(), row.write(Settings{})));
     }
     reading.origins[static_cast<std::size_t>(&row - table.data())] = origin;
   };
@@ -204,7 +200,7 @@ Reading read_all(std::span<const std::string> overrides) {
 
   for (const Row& row : table) {
     const char* const text = std::getenv(row.name.data());
-    if (text != nullptr && *text != '\0') take(row, text, Origin::environment);  // empty: as if it were not there
+    if (text != nullptr && *text != '\0') take(row, text, Origin::environment);  // an empty value counts as not set
   }
   for (const std::string_view pair : overrides) {
     const auto [name, text] = split_pair(pair);

@@ -8,7 +8,8 @@
 
 namespace tonari {
 
-/// Every setting of tonari, with its default. Read once, when a job is joined; immutable from then on.
+/// Every setting of tonari, with its default. Settings are read once, when a job is joined, and do not change
+/// afterwards.
 struct Settings {
   std::string apart = "none";
   std::uint64_t apart_ranks = 1;
@@ -34,7 +35,7 @@ struct Settings {
 enum class Origin : std::uint8_t { built_in, environment, job };
 std::string_view to_string(Origin origin) noexcept;
 
-/// One setting as people see it.
+/// One setting as it is shown to users.
 struct SettingText {
   std::string_view name;  ///< The environment variable, TONARI_...
   std::string value;
@@ -43,16 +44,16 @@ struct SettingText {
   std::string_view meaning;
 };
 
-/// Reads TONARI_... from the environment, then `overrides` (NAME=VALUE, for one job). Sizes take K, M, G (powers of
-/// 1024). An empty value counts as none, in the environment and in an override. Throws SetupError that names the
-/// variable, its value and what it takes.
+/// Reads the TONARI_... variables of the environment, then `overrides` (NAME=VALUE, for one job). Sizes take the units
+/// K, M, G and T (powers of 1024). An empty value, in the environment or in an override, means the default. Throws
+/// SetupError that names the variable, its value and the accepted values.
 Settings read_settings(std::span<const std::string> overrides = {});
 
-/// Every setting with its value and where it came from, in the order of the documentation.
+/// Returns every setting with its value and the source of the value, in the order of the documentation.
 std::vector<SettingText> describe_settings(std::span<const std::string> overrides = {});
 
-/// One line for each TONARI_... variable of the environment that is neither a setting nor set by the runtime itself,
-/// with the nearest name that is one. For whoever joins to log, once a job.
+/// Returns one line for each TONARI_... variable of the environment that is neither a setting nor set by the runtime.
+/// The line names the nearest setting. Rank 0 logs these lines once per job.
 std::vector<std::string> unknown_settings();
 
 }  // namespace tonari

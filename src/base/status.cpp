@@ -25,23 +25,24 @@ std::string_view to_string(Status status) noexcept {
 
 std::string_view explain(Status status) noexcept {
   switch (status) {
-    case Status::ok: return "the call did what it was asked to do";
-    case Status::again: return "there was no room and nothing was started: make progress, then call again";
+    case Status::ok: return "the call succeeded";
+    case Status::again: return "there was no room, so nothing was started: make progress, then call again";
     case Status::truncated:
-      return "the message was longer than the buffer and its end was lost: probe for its length, or give a larger "
+      return "the message was longer than the buffer and its end was lost: probe for its length, or pass a larger "
              "buffer";
-    case Status::invalid: return "an argument was outside its range (rank, tag, root or size): correct the call";
-    case Status::bounds: return "the range left the memory it names: check offset and length against the size";
+    case Status::invalid: return "an argument was out of range (rank, tag, root or size): correct the call";
+    case Status::bounds: return "the range exceeds the memory that it names: check offset and length against the size";
     case Status::bad_address:
-      return "the buffer was not memory that its process may read or write: check pointer and length";
-    case Status::peer_gone: return "the peer died or has left the job: it cannot be reached any more";
+      return "the buffer was not memory that the process may read or write: check pointer and length";
+    case Status::peer_gone: return "the peer died or left the job: it cannot be reached any more";
     case Status::cancelled: return "the operation was cancelled before it matched: nothing was transferred";
-    case Status::no_memory: return "the system refused memory that the call needed: free some, or raise the limit";
+    case Status::no_memory: return "the system refused the memory that the call needed: free some, or raise the limit";
     case Status::denied:
-      return "the owner of the memory gave this rank no right to do that: see WindowOptions, or ask for less";
+      return "the owner of the memory gave this rank no right to do this: see WindowOptions, or request fewer rights";
     case Status::timed_out: return "the time limit passed before the lock was free: try again, or wait longer";
     case Status::holder_died:
-      return "the lock is held, but who held it before died and may have left what it protects half done: repair that";
+      return "the lock is now held, but its previous holder died while holding it: the protected data may be "
+             "inconsistent, repair them";
   }
   return "unknown status: the number did not come from tonari";
 }

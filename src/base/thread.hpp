@@ -7,7 +7,7 @@
 
 namespace tonari {
 
-/// Throws SetupError for a thread that could not be started, with the system call's name if a sandbox refuses it.
+/// Throws SetupError for a thread that could not be started. Names the system call if a sandbox refused it.
 [[noreturn]] void throw_thread_error(int error, std::string_view what);
 
 /// Starts a thread. Throws SetupError "starting WHAT: ..." where std::thread throws std::system_error.

@@ -1,7 +1,7 @@
 #pragma once
 
 #ifdef __SANITIZE_THREAD__
-extern "C" {  // of its library, which has no header for them
+extern "C" {  // functions of ThreadSanitizer's library, which has no header for them
 void AnnotateIgnoreReadsBegin(const char* file, int line);
 void AnnotateIgnoreReadsEnd(const char* file, int line);
 }
@@ -9,8 +9,8 @@ void AnnotateIgnoreReadsEnd(const char* file, int line);
 
 namespace tonari {
 
-/// While it lives, ThreadSanitizer looks at no read of this thread: for bytes that another thread may be writing, where
-/// whoever gets them uses none of those.
+/// During its lifetime, ThreadSanitizer checks no reads of this thread. For reads that may race with another thread's
+/// writes, where the reader discards the bytes if they did.
 class UncheckedReads {
  public:
 #ifdef __SANITIZE_THREAD__

@@ -64,7 +64,7 @@ class Refusal(BenchTest):
     def test_refuses_wrong_settings_before_any_work(self):
         status, output, error = self.run_job("bench", "lu", env=self.environment(TONARI_SPLIT="49"))
         self.assertEqual((status, output), (2, ""))
-        self.assertRegex(error, "^tonari bench lu: TONARI_SPLIT=49: it takes a number from 0 to 48; .*\n$")
+        self.assertRegex(error, "^tonari bench lu: TONARI_SPLIT=49: must be a number from 0 to 48; .*\n$")
 
     def test_refuses_a_second_name_after_a_rival(self):
         self.assertIn("'mpich' is one argument too many", self.refused("lu", "--rival", "openmpi", "mpich"))

@@ -63,7 +63,7 @@ class Examples(JobTest):
                 self.skipTest("examples are not built")
             ended = subprocess.run([path], capture_output=True, text=True, env=self.environment(TONARI_SPLIT="many"))
             self.assertEqual((ended.returncode, ended.stdout), (1, ""))
-            self.assertRegex(ended.stderr, f"^{name}: TONARI_SPLIT=many: it takes a number from 0 to 48; .*\n$")
+            self.assertRegex(ended.stderr, f"^{name}: TONARI_SPLIT=many: must be a number from 0 to 48; .*\n$")
 
 
 if __name__ == "__main__":

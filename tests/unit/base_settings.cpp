@@ -101,15 +101,15 @@ TEST(BaseSettings, AreAsBuiltInWhereTheJobEmptiesThem) {
 
 TEST(BaseSettings, RefuseWithNameValueAndWhatIsTaken) {
   EXPECT_EQ(refusal_of("TONARI_SPLIT=49"),
-            "TONARI_SPLIT=49: it takes a number from 0 to 48; without it the value is 48");
+            "TONARI_SPLIT=49: must be a number from 0 to 48; the default is 48");
   EXPECT_EQ(refusal_of("TONARI_RING_SLOTS=100"),
-            "TONARI_RING_SLOTS=100: it takes a power of two from 64 to 65536; without it the value is 1024");
+            "TONARI_RING_SLOTS=100: must be a power of two from 64 to 65536; the default is 1024");
   EXPECT_EQ(refusal_of("TONARI_CHUNK_BYTES=1K"),
-            "TONARI_CHUNK_BYTES=1K: it takes a size from 24K to 1G; without it the value is 256K");
+            "TONARI_CHUNK_BYTES=1K: must be a size from 24K to 1G; the default is 256K");
   EXPECT_EQ(refusal_of("TONARI_APART=disk"),
-            "TONARI_APART=disk: it takes one of none|memory|network; without it the value is none");
+            "TONARI_APART=disk: must be one of none|memory|network; the default is none");
   EXPECT_EQ(refusal_of("TONARI_SERVICE_THREAD=maybe"),
-            "TONARI_SERVICE_THREAD=maybe: it takes on or off; without it the value is on");
+            "TONARI_SERVICE_THREAD=maybe: must be on or off; the default is on");
 }
 
 TEST(BaseSettings, RefuseWhatOnlyLooksLikeAValue) {
@@ -123,7 +123,7 @@ TEST(BaseSettings, RefuseWhatOnlyLooksLikeAValue) {
 TEST(BaseSettings, NameTheNearestSettingWhenThereIsNoSuch) {
   EXPECT_EQ(refusal_of("TONARI_RING_SLOT=64"),
             "there is no setting TONARI_RING_SLOT; the nearest is TONARI_RING_SLOTS");
-  EXPECT_EQ(refusal_of("nonsense"), "'nonsense' is no setting: write NAME=VALUE");
+  EXPECT_EQ(refusal_of("nonsense"), "'nonsense' is not a setting: write NAME=VALUE");
 }
 
 TEST(BaseSettings, ReportUnknownVariablesButNotTheRuntimesOwn) {
