@@ -25,7 +25,7 @@ namespace tonari::job {
 
 namespace {
 
-// The reply ring and the first pages of bulk memory, which every rank that sends touches sooner or later.
+// Every rank that sends touches the reply ring and the first pages of bulk memory sooner or later.
 constexpr std::size_t reply_bytes_min = 64 * 1024;
 
 std::size_t page_bytes() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
@@ -43,12 +43,12 @@ std::size_t arena_bytes(std::size_t ranks, std::size_t segment) noexcept {
   return whole_pages(Arena::blocks_bytes(ranks)) + ranks * segment;
 }
 
-// The pool begins at a granule of its own.
+// The pool begins at a multiple of the granule size.
 std::uint64_t pool_start(std::size_t ranks, std::size_t segment) noexcept {
   return (arena_bytes(ranks, segment) + pool_granule_bytes - 1) / pool_granule_bytes * pool_granule_bytes;
 }
 
-// As many as numbers, unless the process may not make so long a file.
+// Returns as many granules as have numbers, or fewer if a limit (ulimit -f) forbids so long a file.
 std::uint32_t pool_granules(std::uint64_t start) noexcept {
   rlimit limit{};
   const bool limited = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
@@ -59,15 +59,15 @@ std::uint32_t pool_granules(std::uint64_t start) noexcept {
 
 void check_size(int ranks, const Settings& settings) {
   if (ranks < 1 || ranks > ranks_per_host_max) {
-    throw SetupError(fmt::format("{} ranks on one host: it takes 1 to {}", ranks, ranks_per_host_max));
+    throw SetupError(fmt::format("{} ranks on one host: must be 1 to {}", ranks, ranks_per_host_max));
   }
   const auto each = settings.ring_slots * cache_line_bytes + reply_bytes_min + sizeof(RankBlock);
   const auto needed = static_cast<std::uint64_t>(ranks) * each;
   const auto available = available_memory_bytes();
   if (needed > available) {
     throw SetupError(
-        fmt::format("{} ranks need at least {} for their rings, this machine has {} available: use fewer ranks or a "
-                    "smaller TONARI_RING_SLOTS",
+        fmt::format("{} ranks need at least {} for their rings, but this machine has {} available: use fewer ranks or "
+                    "a smaller TONARI_RING_SLOTS",
                     ranks, memory_text(needed), memory_text(available)));
   }
 }
@@ -79,7 +79,7 @@ FileDescriptor make_memory(std::uint64_t bytes) {
   if (::ftruncate(memory.number(), static_cast<off_t>(bytes)) != 0) {
     throw_system_error(fmt::format("ftruncate of the arena to {} bytes", bytes), "use fewer ranks, or see ulimit -f");
   }
-  // Sealed, so that no rank can shrink it under another one's feet: touching it never raises SIGBUS.
+  // Sealed, so that no rank can shrink it while another uses it: access to it never raises SIGBUS.
   if (::fcntl(memory.number(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
     throw_system_error("sealing the size of the arena");
   }
@@ -92,8 +92,8 @@ std::uint64_t sealed_bytes(const FileDescriptor& memory) {
   const int seals = ::fcntl(memory.number(), F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
     throw SetupError(
-        "what was handed over as the arena is no sealed memory of tonari's: is the program that started "
-        "this one of the same version?");
+        "the descriptor received as the arena is not tonari's sealed memory: build the program and the tonari command "
+        "from the same version");
   }
   return static_cast<std::uint64_t>(status.st_size);
 }
@@ -150,7 +150,8 @@ Arena Arena::create(int ranks, const Settings& settings) {
   ::randombytes_buf(&header->name, sizeof header->name);
   header->pool_granules = granules;
   header->cores =
-      std::max(1u, std::thread::hardware_concurrency());  // those its maker may use: ranks may be bound to one
+      std::max(1u, std::thread::hardware_concurrency());  // the cores that its maker may use; HostRendezvous corrects
+                                                          // the count if a launcher binds ranks
   for (std::size_t rank = 0; rank < count; ++rank) new (first.bytes().data() + blocks_bytes(rank)) RankBlock;
 
   return Arena{std::move(memory)};
@@ -173,7 +174,7 @@ Arena::Arena(FileDescriptor memory)
   const std::uint64_t start = pool_start(found.ranks, found.segment_bytes);
   const std::uint64_t fits = start + found.pool_granules * pool_granule_bytes;
   if (found.ranks < 1 || found.ranks > ranks_per_host_max || bytes != fits) {
-    throw SetupError(fmt::format("the arena has {} bytes, which does not fit {} ranks with {} bytes each", bytes,
+    throw SetupError(fmt::format("the arena has {} bytes, which does not match {} ranks with {} bytes each", bytes,
                                  found.ranks, found.segment_bytes));
   }
   mapping_ = Mapping{memory_.number(), arena_bytes(found.ranks, found.segment_bytes), "the arena"};
@@ -196,14 +197,15 @@ void Arena::keep_remote_ranks(const std::vector<bool>& is_remote) {
 Phase Arena::advance(int rank, Phase phase) noexcept {
   auto& current = block(rank).phase;
   Phase seen = current.load(std::memory_order_relaxed);
-  // Release: who sees the phase sees what led to it, the cause of a death included. Acquire: the other way round.
+  // Release: a thread that sees the phase also sees the writes that led to it, including the cause of a death. Acquire:
+  // pairs with the release of the phase that was there before.
   while (seen < phase && !current.compare_exchange_weak(seen, phase, std::memory_order_acq_rel)) {
   }
   return seen;
 }
 
 void Arena::count_left() noexcept {
-  // Release: whoever sees the last one counted sees all that the leavers did before.
+  // Release: a thread that sees the final count sees everything that the leaving ranks did before.
   const auto before = header().left.fetch_add(1, std::memory_order_release);
   if (before + 1 >= header().ranks || !remote_.empty()) futex_wake(header().left, INT_MAX);
 }
@@ -213,9 +215,9 @@ void Arena::mark_leaving(int rank) noexcept {
 }
 
 bool Arena::all_leave() const noexcept {
-  // The count is of what this host's ranks know of all.
+  // In a job of several hosts the count is incomplete: it holds only what this host's ranks know.
   if (remote_.empty() && header().left.load(std::memory_order_acquire) >= header().ranks) return true;
-  // A rank that was killed between the two steps of mark_leaving is not in the count.
+  // A rank that was killed between the two steps of mark_leaving() is not in the count.
   for (int rank = 0; rank < ranks(); ++rank) {
     if (block(rank).phase.load(std::memory_order_acquire) < Phase::leaving) return false;
   }
@@ -231,7 +233,7 @@ void Arena::mark_dead(int rank, int signal, int exit_status) noexcept {
   if (before >= Phase::left) return;
 
   if (before < Phase::leaving) count_left();
-  header().deaths.fetch_add(1, std::memory_order_release);  // who sees the count finds the phase
+  header().deaths.fetch_add(1, std::memory_order_release);  // a thread that sees the count also sees the phase
   ring_all_doorbells();
 }
 

@@ -15,7 +15,7 @@ namespace tonari::job {
 
 namespace {
 
-// All that two ranks of one host have in common.
+// True if two ranks are on one host: they agree in all of these.
 bool on_one_host(const BusinessCard& left, const BusinessCard& right) noexcept {
   return left.host.boot_id == right.host.boot_id && left.host.network_namespace == right.host.network_namespace &&
          left.host.ipc_namespace == right.host.ipc_namespace && left.pid_namespace == right.pid_namespace;
@@ -26,10 +26,10 @@ std::string version_text(const BusinessCard& rank) {
   return fmt::format("version {} of joining", rank.version);
 }
 
-// What keeps a rank from being in one job with rank 0; empty when nothing does.
+// Returns why a rank cannot be in one job with rank 0; empty if it can.
 std::string difference(const BusinessCard& first, const BusinessCard& other) {
   if (other.magic == __builtin_bswap64(first.magic)) {
-    return "has another byte order: all hosts of a job must have one";
+    return "has another byte order: all hosts of a job must have the same";
   }
   if (other.magic != first.magic || other.version != first.version) {
     return fmt::format("is {}, rank 0 is {}: start the same program, built with one version of tonari, on all hosts",
@@ -48,7 +48,7 @@ BusinessCard read_business_card(std::span<const std::byte> bytes) noexcept {
     std::memcpy(static_cast<void*>(&read), bytes.data(), sizeof read);
     return read;
   }
-  read.magic = 0;  // of another version, or none of ours: magic and version alone say so
+  read.magic = 0;  // a card of another version, or no card at all: only magic and version can be compared
   constexpr auto first_fields = offsetof(BusinessCard, pid);
   if (bytes.size() >= first_fields) std::memcpy(static_cast<void*>(&read), bytes.data(), first_fields);
   if (read.version == business_card_version) read.magic = 0;

@@ -7,8 +7,8 @@
 
 #include <cstddef>
 
-// Doorbells that are sockets, in the abstract namespace: nothing is left of them. Whoever else sends there wakes a
-// thread that looks and sleeps again.
+// Doorbells that are sockets, in the abstract namespace, so that no files remain. A packet from a stranger does no
+// harm: the thread wakes, finds nothing to do, and sleeps again.
 namespace tonari::job {
 
 namespace {
@@ -21,7 +21,7 @@ struct Name {
 Name name_of(std::uint64_t arena, int rank, Arena::Doorbell doorbell) noexcept {
   Name name;
   name.address.sun_family = AF_UNIX;
-  char* const text = name.address.sun_path + 1;  // behind a zero: the abstract namespace
+  char* const text = name.address.sun_path + 1;  // after a zero byte: the abstract namespace
   char* const end = fmt::format_to_n(text, sizeof name.address.sun_path - 1, "tonari-bell-{:016x}-{}-{}", arena, rank,
                                      static_cast<int>(doorbell))
                         .out;
@@ -43,7 +43,7 @@ FileDescriptor Arena::open_doorbell(int rank, Doorbell doorbell) const {
 void Arena::ring_socket(int rank, Doorbell doorbell) const noexcept {
   const Name name = name_of(header().name, rank, doorbell);
   const char nothing = 0;
-  // Where it cannot be sent, others are waiting there already, or the rank has gone.
+  // If sending fails, either a packet already waits there and will wake the rank, or the rank has ended.
   (void)::sendto(ringer_.number(), &nothing, 1, MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&name.address),
                  name.bytes);
 }

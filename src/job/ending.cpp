@@ -27,7 +27,7 @@ Ending from_wait_status(int wait_status) noexcept {
 
 std::optional<Ending> ending_of_child(pid_t id) noexcept {
   siginfo_t info{};
-  // WNOWAIT: who started it still wants to wait for it, and until then its number is not given away.
+  // WNOWAIT: the code that started the child still has to wait for it. Until then the kernel does not reuse its number.
   if (::waitid(P_PID, static_cast<id_t>(id), &info, WEXITED | WNOWAIT | WNOHANG) != 0 || info.si_pid != id) {
     return std::nullopt;
   }
@@ -35,7 +35,7 @@ std::optional<Ending> ending_of_child(pid_t id) noexcept {
   return Ending{.signal = info.si_status, .status = 0};
 }
 
-// A file of /proc's, as far as 4 KiB. Empty when its process has vanished, which may happen at any moment.
+// Reads up to 4 KiB of a file of /proc. Empty if its process has vanished, which may happen at any moment.
 std::string read_whole(const std::string& path) {
   const FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   std::array<char, 4096> text;
@@ -43,8 +43,8 @@ std::string read_whole(const std::string& path) {
   return bytes > 0 ? std::string{text.data(), static_cast<std::size_t>(bytes)} : std::string{};
 }
 
-// The last field of /proc/PID/stat is its wait status until the parent has waited. The kernel shows it to the same
-// user.
+// The last field of /proc/PID/stat is the wait status until the parent has waited. The kernel shows it to processes of
+// the same user.
 std::optional<Ending> ending_left_in_proc(pid_t id) {
   const std::string line = read_whole(fmt::format("/proc/{}/stat", id));
   const auto name_end = line.rfind(')');
@@ -54,8 +54,8 @@ std::optional<Ending> ending_left_in_proc(pid_t id) {
   return from_wait_status(std::atoi(line.c_str() + line.rfind(' ')));
 }
 
-// After the parent has waited, the kernel tells from version 6.15 on. This is struct pidfd_info of linux/pidfd.h as it
-// was first published, which the headers of Debian 12 do not have.
+// After the parent has waited, the kernel still reports the status from version 6.15 on. Info is struct pidfd_info of
+// linux/pidfd.h as first published; the headers of Debian 12 do not have it.
 std::optional<Ending> ending_told_by_kernel(const FileDescriptor& process) noexcept {
   constexpr std::uint64_t want_ending = 1 << 3;  // PIDFD_INFO_EXIT
   struct Info {
@@ -74,12 +74,12 @@ std::optional<Ending> ending_told_by_kernel(const FileDescriptor& process) noexc
 
 std::string describe(const Ending& ending) {
   if (ending.signal != 0) return fmt::format("was killed by signal {} ({})", ending.signal, ::strsignal(ending.signal));
-  if (ending.status == Ending::unknown) return "ended (how, only the program it ran under knows)";
+  if (ending.status == Ending::unknown) return "ended (its exit status is known only to the program that it ran under)";
   return fmt::format("exited with status {}", ending.status);
 }
 
 FileDescriptor open_process(pid_t process) noexcept {
-  return FileDescriptor{static_cast<int>(::syscall(SYS_pidfd_open, process, 0))};  // close-on-exec by itself
+  return FileDescriptor{static_cast<int>(::syscall(SYS_pidfd_open, process, 0))};  // the kernel sets close-on-exec
 }
 
 FileDescriptor open_own_process(pid_t process) {

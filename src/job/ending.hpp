@@ -8,30 +8,31 @@
 
 namespace tonari::job {
 
-/// How a process ended. Exactly one of the two says why.
+/// How a process ended: by a signal, or by exiting with a status.
 struct Ending {
   static constexpr int unknown = -1;
 
-  int signal = 0;  ///< That killed it, or 0.
-  int status = 0;  ///< Otherwise what it exited with, or unknown.
+  int signal = 0;  ///< The signal that killed it, or 0.
+  int status = 0;  ///< If no signal killed it: its exit status, or unknown.
 
-  /// As shells count: the status, or 128 + the signal.
+  /// Exit status in the convention of shells: the status, or 128 + the signal.
   [[nodiscard]] int exit_status() const noexcept { return signal != 0 ? 128 + signal : status; }
 };
 
-/// "was killed by signal 9 (Killed)", "exited with status 3".
+/// Returns a phrase such as "was killed by signal 9 (Killed)" or "exited with status 3".
 std::string describe(const Ending& ending);
 
-/// A descriptor that is readable once the process has ended. Empty with errno when there is no such process.
+/// Returns a descriptor that becomes readable when the process ends. Empty, with errno set, if there is no such
+/// process.
 FileDescriptor open_process(pid_t process) noexcept;
-/// Of one that we have started. Throws SetupError.
+/// The same for a child of this process. Throws SetupError.
 FileDescriptor open_own_process(pid_t process);
 
-/// How an ended process went. For a child of ours exact, and the child stays to be waited for; for another one as far
-/// as the kernel tells (always from Linux 6.15 on), else unknown.
+/// Returns how an ended process ended. Exact for a child, which can still be waited for afterwards. For other processes
+/// it depends on what the kernel reports (always from Linux 6.15 on); otherwise unknown.
 Ending ending_of(const FileDescriptor& process, pid_t id) noexcept;
 
-/// Sends a signal to a process that open_process() named. Does nothing once it has ended.
+/// Sends a signal to a process opened by open_process(). Does nothing after the process has ended.
 void send_signal(const FileDescriptor& process, int signal) noexcept;
 
 }  // namespace tonari::job

@@ -13,7 +13,7 @@ namespace tonari::job {
 
 namespace {
 
-constexpr std::chrono::milliseconds look_up{100};  // to see deaths
+constexpr std::chrono::milliseconds look_up{100};  // interval of checks for deaths
 
 void wait_for_card(Arena& arena, int rank) {
   const RankBlock& block = arena.block(rank);
@@ -21,7 +21,7 @@ void wait_for_card(Arena& arena, int rank) {
   for (auto seen = cards.load(std::memory_order_acquire); block.card.bytes.load(std::memory_order_acquire) == 0;
        seen = cards.load(std::memory_order_acquire)) {
     if (block.phase.load(std::memory_order_acquire) >= Phase::leaving) {
-      throw SetupError(fmt::format("rank {} ended while it joined, before it had told its address", rank));
+      throw SetupError(fmt::format("rank {} ended while joining, before it published its network address", rank));
     }
     futex_wait(cards, seen, look_up);
   }
@@ -32,14 +32,14 @@ void wait_for_card(Arena& arena, int rank) {
 Addresses exchange_in_arena(Arena& arena, int rank, std::span<const std::byte> address) {
   if (address.empty() || address.size() > card_bytes_max) {
     throw SetupError(
-        fmt::format("this rank's address in the network has {} bytes, there is room for {}: choose fewer "
-                    "devices with TONARI_UCX_NET_DEVICES",
+        fmt::format("this rank's network address has {} bytes, but there is room for only {}: choose fewer devices "
+                    "with TONARI_UCX_NET_DEVICES",
                     address.size(), card_bytes_max));
   }
   RankBlock::Card& own = arena.block(rank).card;
   std::ranges::copy(address, own.address.begin());
-  own.bytes.store(static_cast<std::uint32_t>(address.size()), std::memory_order_release);  // with the address
-  arena.header().cards.fetch_add(1, std::memory_order_release);                            // after the card
+  own.bytes.store(static_cast<std::uint32_t>(address.size()), std::memory_order_release);  // publishes the address
+  arena.header().cards.fetch_add(1, std::memory_order_release);                            // publishes the card
   futex_wake(arena.header().cards, INT_MAX);
 
   Addresses all;

@@ -21,12 +21,11 @@ struct Address {
   socklen_t length = 0;
 };
 
-// In the abstract namespace: a zero byte, then the name, with no zero at its end.
+// Addresses in the abstract namespace are a zero byte and the name, without a zero at the end.
 Address abstract_address(std::string_view name) {
   Address address;
   if (name.empty() || name.size() + 1 > sizeof address.bytes.sun_path) {
-    throw SetupError(
-        fmt::format("TONARI_JOIN={}: it is set by `tonari run`, and no such name is; unset it to run alone", name));
+    throw SetupError(fmt::format("TONARI_JOIN={}: not a name that `tonari run` sets; unset it to run alone", name));
   }
   address.bytes.sun_family = AF_UNIX;
   name.copy(address.bytes.sun_path + 1, name.size());
@@ -40,7 +39,7 @@ FileDescriptor make_socket() {
   return made;
 }
 
-// Room for one descriptor beside a message.
+// Room for one descriptor attached to a message.
 struct alignas(cmsghdr) Attachment {
   std::array<std::byte, CMSG_SPACE(sizeof(int))> bytes{};
 };
@@ -78,7 +77,7 @@ Peer peer_of(const FileDescriptor& connection) {
   ucred credentials{};
   socklen_t bytes = sizeof credentials;
   if (::getsockopt(connection.number(), SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) != 0) {
-    throw_system_error("asking who is at the other end of a connection (SO_PEERCRED)");
+    throw_system_error("asking for the process at the other end of a connection (SO_PEERCRED)");
   }
   return {.pid = credentials.pid, .user = credentials.uid};
 }

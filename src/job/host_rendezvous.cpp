@@ -31,7 +31,7 @@ std::string digits_of(std::span<const std::byte> secret) {
   throw SetupError(fmt::format("rank {}, on the same host, {} while the ranks of this host joined", rank, what));
 }
 
-// Launchers bind ranks: together they have more cores than the one that counts.
+// Launchers bind ranks to cores, so the ranks together may have more cores than the lowest rank alone.
 std::uint32_t count_cores(std::span<const pid_t> processes) noexcept {
   cpu_set_t all;
   CPU_ZERO(&all);
@@ -106,7 +106,8 @@ void HostRendezvous::lead(int ranks) {
   }
 }
 
-// Waits until somebody has come, who may be a stranger; finds out who has ended instead of coming.
+// Waits for the next connection, which may come from a stranger. Throws if a missing rank ends or the time limit
+// passes.
 void HostRendezvous::admit_next() {
   std::vector<pollfd> watched{{.fd = listener_.number(), .events = POLLIN, .revents = 0}};
   for (std::size_t i = 0; i < connections_.size(); ++i) {
@@ -118,7 +119,7 @@ void HostRendezvous::admit_next() {
   if (ready < 0) throw_system_error("poll");
   const auto missing = static_cast<std::size_t>(std::ranges::find_if_not(connections_, &FileDescriptor::operator bool) -
                                                 connections_.begin());
-  if (ready == 0) give_up(outcome_.neighbours[missing].rank, "did not come");
+  if (ready == 0) give_up(outcome_.neighbours[missing].rank, "did not connect");
   if (watched.front().revents == 0) {
     const auto ended = std::ranges::find_if(watched, [](const pollfd& of) { return of.revents != 0; });
     give_up(outcome_.neighbours[static_cast<std::size_t>(ended - watched.begin()) - 1].rank, "ended");
@@ -127,17 +128,18 @@ void HostRendezvous::admit_next() {
   if (connection) admit(std::move(connection));
 }
 
-// Anybody on this host can connect: only who is one of ours is listened to, and who has the secret is one.
+// Any process of this host can connect. Only a process with a neighbour's process id is listened to, and only one that
+// knows the secret is admitted.
 void HostRendezvous::admit(FileDescriptor connection) {
   const Peer peer = peer_of(connection);
   const auto found = std::ranges::find(outcome_.neighbours, peer.pid, &Neighbour::pid);
   if (found == outcome_.neighbours.end() || peer.user != ::geteuid()) return;
   const auto index = static_cast<std::size_t>(found - outcome_.neighbours.begin());
   if (connections_[index]) return;
-  if (!wait_for(connection)) give_up(found->rank, "did not speak");
+  if (!wait_for(connection)) give_up(found->rank, "connected but sent nothing");
   Request hello;
   const auto received = receive_message(connection, &hello, sizeof hello, true);
-  if (received == 0) return;  // its end is noticed by its process
+  if (received == 0) return;  // if its process has ended, admit_next() notices
   if (received != sizeof hello || hello.magic != handshake_magic || hello.version != handshake_version ||
       hello.step != Step::hello || hello.rank != found->rank ||
       ::sodium_memcmp(hello.secret.data(), secret_.data(), secret_digits) != 0) {
@@ -195,7 +197,7 @@ void HostRendezvous::follow(const BusinessCard& first) {
 
   Request hello = request(Step::hello);
   hello.probe = reinterpret_cast<std::uintptr_t>(&probe_);
-  hello.host = first.host;  // as this one's: they are on one host
+  hello.host = first.host;  // equal to this rank's, because both are on one host
   secret_.copy(hello.secret.data(), hello.secret.size());
   send_message(connections_.front(), &hello, sizeof hello);
 

@@ -11,7 +11,7 @@ namespace tonari::job {
 
 namespace {
 
-// The number of a namespace; 0 where the kernel has none of that kind.
+// Returns the number of a namespace; 0 if the kernel has no namespaces of that kind.
 std::uint64_t namespace_number(const char* path) {
   struct stat status;
   return ::stat(path, &status) == 0 ? status.st_ino : 0;
@@ -35,16 +35,18 @@ HostIdentity this_host_identity() {
 }
 
 std::string difference(const HostIdentity& starter, const HostIdentity& rank) {
-  if (starter.byte_order != rank.byte_order) return "its byte order is not that of `tonari run`";
+  if (starter.byte_order != rank.byte_order) return "its byte order differs from that of `tonari run`";
   if (starter.page_bytes != rank.page_bytes) {
-    return fmt::format("its pages have {} bytes, those of `tonari run` {}", rank.page_bytes, starter.page_bytes);
+    return fmt::format("its pages have {} bytes, the pages of `tonari run` have {}", rank.page_bytes,
+                       starter.page_bytes);
   }
-  if (starter.boot_id != rank.boot_id) return "it runs on another machine than `tonari run`, or in a virtual one";
+  if (starter.boot_id != rank.boot_id)
+    return "it runs on a different machine than `tonari run`, or in a virtual machine";
   if (starter.network_namespace != rank.network_namespace) {
-    return "it is in another network namespace than `tonari run`: start `tonari run` inside the container too";
+    return "it is in a different network namespace than `tonari run`: start `tonari run` inside the container too";
   }
   if (starter.ipc_namespace != rank.ipc_namespace) {
-    return "it is in another IPC namespace than `tonari run`: start `tonari run` inside the container too, or give "
+    return "it is in a different IPC namespace than `tonari run`: start `tonari run` inside the container too, or give "
            "the container the host's (docker run --ipc=host)";
   }
   return {};
@@ -54,7 +56,8 @@ void write_line(std::string_view line) noexcept {
   std::array<char, 1024> text;
   const auto bytes = line.copy(text.data(), text.size() - 1);
   text[bytes] = '\n';
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), bytes + 1);  // nobody left to tell
+  [[maybe_unused]] const auto written =
+      ::write(STDERR_FILENO, text.data(), bytes + 1);  // a failure could not be reported anywhere
 }
 
 }  // namespace tonari::job

@@ -18,7 +18,7 @@ namespace tonari::job {
 
 namespace {
 
-// Connections that may be open before they have said who they are. `tonari run` has descriptors to spare for so many.
+// Limit of the connections that have not identified themselves yet. `tonari run` has descriptors to spare for so many.
 constexpr std::size_t strangers_max = 64;
 
 std::string make_secret() {
@@ -48,7 +48,7 @@ FileDescriptor make_timer() {
   return made;
 }
 
-void set_timer(const FileDescriptor& timer, std::uint64_t seconds) noexcept {  // 0 stops it
+void set_timer(const FileDescriptor& timer, std::uint64_t seconds) noexcept {  // 0 stops the timer
   const itimerspec once{.it_interval = {}, .it_value = {.tv_sec = static_cast<time_t>(seconds), .tv_nsec = 0}};
   ::timerfd_settime(timer.number(), 0, &once, nullptr);
 }
@@ -120,12 +120,13 @@ void JobServer::handle(Watched kind, int index) {
 void JobServer::accept_all() {
   while (strangers_.size() < strangers_max) {
     FileDescriptor connection{::accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC)};
-    if (!connection) return;  // none is left
+    if (!connection) return;  // all pending connections are accepted
     const int number = connection.number();
     watch(connection, Watched::stranger, number);
     strangers_.emplace(number, std::move(connection));
   }
-  ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, listener_.number(), nullptr);  // until one of them has spoken
+  ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, listener_.number(),
+              nullptr);  // until one of the strangers has sent a message
 }
 
 void JobServer::hear_stranger(int number) {
@@ -138,7 +139,7 @@ void JobServer::hear_stranger(int number) {
   if (strangers_.size() == strangers_max) watch(listener_, Watched::listener, 0);
   FileDescriptor connection = std::move(found->second);
   strangers_.erase(found);
-  if (received == 0 || (received < 0 && errno != EMSGSIZE)) return;  // it has gone
+  if (received == 0 || (received < 0 && errno != EMSGSIZE)) return;  // the connection was closed
   ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, number, nullptr);
   if (received != sizeof request) request.magic = 0;
   answer(request, std::move(connection));
@@ -160,15 +161,17 @@ void JobServer::answer(const Request& request, FileDescriptor connection) {
   }
 }
 
-// Why not, or nothing. The texts go to the process that asks, which puts "refused this process as rank R" before them.
+// Returns why the request is refused; empty if it is not. The process that sent the request prefixes the text with
+// "refused this process as rank R".
 std::string JobServer::objection(const Request& request, const Peer& peer) const {
   if (peer.user != ::geteuid()) {
-    return fmt::format("it is user {}'s, the job is user {}'s: both must be one user's", peer.user, ::geteuid());
+    return fmt::format("it belongs to user {}, the job to user {}: both must belong to one user", peer.user,
+                       ::geteuid());
   }
   if (request.magic != handshake_magic || request.version != handshake_version) {
     return fmt::format(
-        "`tonari run` speaks version {} of the handshake, and this process does not: build the program "
-        "and the tonari command from the same version",
+        "`tonari run` uses version {} of the handshake, and this process does not: build the program and the tonari "
+        "command from the same version",
         handshake_version);
   }
   if (request.step == Step::look) return {};
@@ -185,19 +188,19 @@ std::string JobServer::objection(const Request& request, const Peer& peer) const
   const auto phase = arena_.block(request.rank).phase.load(std::memory_order_acquire);
   if (phase == Phase::left) {
     return fmt::format(
-        "process {} has been this rank already and has left: under `tonari run` a rank makes one "
-        "tonari::Job in its life; unset TONARI_JOIN to run alone",
+        "process {} was this rank and has left already: under `tonari run` a rank can make only one tonari::Job in its "
+        "life; unset TONARI_JOIN to run alone",
         at.pid);
   }
   return fmt::format(
-      "process {} is this rank already: one process a rank, and one tonari::Job at a time; a program "
-      "that it starts runs alone when TONARI_JOIN is unset for it",
+      "process {} is this rank already: a rank is one process with one tonari::Job at a time; to start another program "
+      "from it, unset TONARI_JOIN for that program",
       at.pid);
 }
 
 void JobServer::admit(const Request& request, const Peer& peer, FileDescriptor connection) {
   FileDescriptor process = open_process(peer.pid);
-  if (!process) return;  // it has ended meanwhile: as if it had never come
+  if (!process) return;  // it has ended meanwhile: treat it as if it had never connected
   Door& at = door(request.rank);
   at.state = State::admitted;
   at.pid = peer.pid;
@@ -207,7 +210,7 @@ void JobServer::admit(const Request& request, const Peer& peer, FileDescriptor c
   watch(at.process, Watched::process, request.rank);
 
   RankBlock& block = arena_.block(request.rank);
-  block.pid.store(peer.pid, std::memory_order_relaxed);  // both are published by the messages that follow
+  block.pid.store(peer.pid, std::memory_order_relaxed);  // this and the next are published by the messages that follow
   block.probe.store(request.probe, std::memory_order_relaxed);
   const Reply welcome = reply(Step::welcome);
   send_message(at.connection, &welcome, sizeof welcome, arena_.memory().number());
@@ -233,7 +236,8 @@ void JobServer::hear_rank(int rank) {
     ++tested_;
     return go_if_tested();
   }
-  // The end of the connection. The end of the process comes apart; a rank that an exception made leave has said so.
+  // The connection was closed. The end of the process is noticed separately. A rank that leaves because of an exception
+  // has marked itself dead before.
   ::epoll_ctl(events_.number(), EPOLL_CTL_DEL, at.connection.number(), nullptr);
   at.connection = {};
   report_marked_deaths();

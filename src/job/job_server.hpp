@@ -16,44 +16,45 @@
 
 namespace tonari::job {
 
-/// Something that went wrong with a rank, for people and for whoever started the job.
+/// A failure of a rank or of joining, as reported to the user and to the code that runs the server.
 struct Failure {
-  int rank = -1;        ///< Whose end it was; -1: nobody's, ranks failed to come.
-  std::string text;     ///< One line, without a name in front or a newline behind.
-  bool stops = true;    ///< The other ranks must end. False when each of them lives on, or is gone already.
-  int exit_status = 1;  ///< Of the process that failed, as shells count; what it ran under may hide it. Never 0.
+  int rank = -1;      ///< The rank that ended; -1: no rank ended, but some did not join.
+  std::string text;   ///< One line, without the program's name in front and without a newline.
+  bool stops = true;  ///< The other ranks must end. False if each of them has a death handler or has ended already.
+  int exit_status =
+      1;  ///< Exit status of the failed process, in the convention of shells. Never 0. Not exact if a wrapper hides it.
 };
 
-/// Who makes a job's arena, admits its ranks to it, and watches them until they have left: the server's side of
-/// `tonari run`. docs/modules/job.md draws the sequence.
+/// The server's side of `tonari run`: makes the job's arena, admits the ranks to it, and watches them until they have
+/// left. docs/modules/job.md draws the sequence.
 ///
 /// Owns:    the arena; a socket in the abstract namespace; a connection and a process descriptor for each rank.
-/// Threads: one. Nothing here blocks: wait until descriptor() is readable, then call step().
-/// Costs:   two descriptors a rank, none for ranks that never join.
+/// Threads: one. No function blocks: wait until descriptor() is readable, then call step().
+/// Costs:   two descriptors per rank that has joined.
 class JobServer {
  public:
-  /// Throws SetupError. One in a process at a time: the socket is named after the process.
+  /// Throws SetupError. At most one at a time in a process, because the socket is named after the process.
   JobServer(int ranks, const Settings& settings);
   ~JobServer();
   JobServer(JobServer&&) = delete;
 
-  /// NAME=VALUE pairs that a rank needs to find us, beside TONARI_RANK and TONARI_SIZE.
+  /// Returns the NAME=VALUE pairs that a rank needs to find this server, beside TONARI_RANK and TONARI_SIZE.
   [[nodiscard]] std::vector<std::string> environment() const;
-  /// Readable when there is something to do.
+  /// Descriptor that is readable when step() has something to do.
   [[nodiscard]] int descriptor() const noexcept { return events_.number(); }
   void step();
-  /// To be told of each rank's program (or what it is wrapped in), once it has ended.
+  /// Reports that a rank's program (or the wrapper that it was started in) has ended. The caller must report each.
   void program_ended(int rank, pid_t process, const Ending& ending);
 
-  /// What has gone wrong since the last call, oldest first; empty when nothing has.
+  /// Returns the oldest failure not returned yet; empty if there is none.
   std::optional<Failure> next_failure();
-  /// True while a process that joined as this rank runs, which may be another one than its program.
+  /// True while the process that joined as this rank runs. It may be a descendant of the program that was started.
   [[nodiscard]] bool runs(int rank) const noexcept { return door(rank).state != State::away && !door(rank).ended; }
-  /// The process that joined as this rank, or 0.
+  /// Returns the process that joined as this rank, or 0.
   [[nodiscard]] pid_t process(int rank) const noexcept { return door(rank).pid; }
   [[nodiscard]] bool joined(int rank) const noexcept { return door(rank).state != State::away; }
   [[nodiscard]] bool lives_on(int rank) const noexcept;
-  /// "rank 2 (pid 123, host NAME)".
+  /// Returns a text such as "rank 2 (pid 123, host NAME)".
   [[nodiscard]] std::string name_of(int rank, pid_t process) const;
   void send_signal(int rank, int signal) const noexcept { job::send_signal(door(rank).process, signal); }
   [[nodiscard]] const Arena& arena() const noexcept { return arena_; }
@@ -64,19 +65,19 @@ class JobServer {
 
   struct Door {
     State state = State::away;
-    bool ended = false;     // the process that joined
-    bool reported = false;  // its failure, if any
+    bool ended = false;     // the process that joined has ended
+    bool reported = false;  // its failure, if any, has been reported
     bool copies = false;
     pid_t pid = 0;
     FileDescriptor connection;
     FileDescriptor process;
-    std::optional<Ending> program;  // the ending of what was started for this rank
+    std::optional<Ending> program;  // how the program that was started for this rank ended
     pid_t program_pid = 0;
   };
 
   struct Others {
-    int stopped = 0;    // ranks that a failure ends
-    int living_on = 0;  // ranks that it does not
+    int stopped = 0;    // ranks that the failure stops
+    int living_on = 0;  // ranks with a death handler, which continue
   };
 
   [[nodiscard]] Door& door(int rank) noexcept { return doors_[static_cast<std::size_t>(rank)]; }
@@ -97,7 +98,7 @@ class JobServer {
   void start_if_complete();
   void go_if_tested();
 
-  // gatekeeper_failures.cpp
+  // job_server_failures.cpp
   void look_for_the_missing();
   void limit_passed();
   void stop_joining(int rank, std::string text, const Ending& ending);
@@ -114,15 +115,15 @@ class JobServer {
   std::string name_;    // of the socket
   std::string secret_;  // digits
   Arena arena_;
-  FileDescriptor arena_to_look_at_;  // the same memory, open for reading only
+  FileDescriptor arena_to_look_at_;  // the same memory, opened for reading only
   FileDescriptor events_;
   FileDescriptor listener_;
-  FileDescriptor limit_;                     // a timer: when joining has taken too long
-  std::map<int, FileDescriptor> strangers_;  // connected, and silent so far; by number
+  FileDescriptor limit_;                     // a timer: fires when joining has taken too long
+  std::map<int, FileDescriptor> strangers_;  // connections that have not sent a message yet, by descriptor
   std::vector<Door> doors_;
   int admitted_ = 0;
   int tested_ = 0;
-  bool open_ = false;     // go was sent
+  bool open_ = false;     // `go` was sent
   bool stopped_ = false;  // joining failed
   std::deque<Failure> failures_;
 };

@@ -1,4 +1,4 @@
-// The job_server's other half: ranks that do not come, and ranks that end.
+// The part of JobServer that handles ranks that do not join and ranks that end.
 
 #include "job/job_server.hpp"
 
@@ -14,7 +14,7 @@ namespace tonari::job {
 namespace {
 
 constexpr int missing_named_max = 8;
-// Of a rank that did not end, or will only later.
+// Stands for the ending of a rank that has not ended, or will end only later.
 constexpr Ending failed_without_end{.signal = 0, .status = 1};
 
 constexpr std::string_view lives(int count) noexcept { return count == 1 ? "lives" : "live"; }
@@ -27,7 +27,7 @@ void JobServer::program_ended(int rank, pid_t process, const Ending& ending) {
   look_for_the_missing();
 }
 
-// A rank whose program has ended will not come any more.
+// A rank whose program has ended will not join any more.
 void JobServer::look_for_the_missing() {
   if (!is_joining()) return;
   for (int rank = 0; rank < ranks_; ++rank) {
@@ -85,12 +85,12 @@ void JobServer::process_ended(int rank) {
   if (ending.signal == 0) {
     text += " without destroying its tonari::Job: let main() return, or destroy the Job before calling exit()";
   }
-  const Others others = others_than(rank);  // counted before they learn of it
+  const Others others = others_than(rank);  // counted before the other ranks learn of the death
   arena_.mark_dead(rank, ending.signal, ending.status);
   report(rank, std::move(text), ending, others);
 }
 
-// A rank that leaves by an exception marks itself dead, and may run on.
+// Reports ranks that marked themselves dead because an exception made them leave. Their processes may continue.
 void JobServer::report_marked_deaths() {
   for (int rank = 0; rank < ranks_; ++rank) {
     const Door& at = door(rank);
@@ -119,7 +119,7 @@ void JobServer::report(int rank, std::string text, const Ending& ending, Others 
       {.rank = rank, .text = std::move(text), .stops = stopped > 0, .exit_status = status > 0 ? status : 1});
 }
 
-// What a failure of this rank means for those that are still in the job: the ones with a death handler live on.
+// Counts the ranks that a failure of `rank` stops, and the ranks that continue because they have a death handler.
 JobServer::Others JobServer::others_than(int rank) const noexcept {
   Others others;
   for (int other = 0; other < ranks_; ++other) {

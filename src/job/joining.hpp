@@ -14,19 +14,21 @@
 
 namespace tonari::job {
 
-/// A process that nobody started in a special way: a job of one.
+/// Joining of a process that no launcher started: a job of one rank.
 class JoiningAlone final : public Joining {
  public:
   Membership join(const Settings& settings) override;
   Addresses exchange(std::span<const std::byte> address) override;
 };
 
-/// A process under `tonari run`, however many wrappers lie between. docs/modules/job.md draws the sequence.
+/// Joining of a process under `tonari run`, even if wrappers were started in between. docs/modules/job.md draws the
+/// sequence.
 ///
-/// Owns: the connection, which stays open until the rank has left: each side learns from it that the other is gone.
+/// Owns:    the connection, which stays open until the rank has left. By its end each side learns that the other has
+///          ended.
 class JoiningRun final : public Joining {
  public:
-  /// Where the environment says that `tonari run` started this process. Throws SetupError when it says so only in part.
+  /// Reads the variables that `tonari run` sets. Throws SetupError if only some of them are set.
   static std::unique_ptr<JoiningRun> from_environment();
 
   JoiningRun(std::string name, std::string secret, int rank);
@@ -42,15 +44,15 @@ class JoiningRun final : public Joining {
   std::string name_;
   std::string secret_;
   int rank_;
-  std::uint64_t probe_;  // neighbours try to read it
+  std::uint64_t probe_;  // neighbours try to read this word
   std::shared_ptr<Arena> arena_;
   FileDescriptor connection_;
 };
 
-/// A process that a launcher with PMIx started: mpirun, prterun, srun. The one way for a job to span hosts;
-/// docs/modules/job.md draws the sequence.
+/// Joining of a process that a launcher with PMIx started: mpirun, prterun, srun. Only such jobs can span several
+/// hosts. docs/modules/job.md draws the sequence.
 ///
-/// Owns: the connection to the launcher, and the watch over the other ranks of this host.
+/// Owns:    the connection to the launcher, and the ProcessWatch of the other ranks of this host.
 class JoiningPmix final : public Joining {
  public:
   Membership join(const Settings& settings) override;
@@ -61,11 +63,11 @@ class JoiningPmix final : public Joining {
  private:
   std::chrono::seconds limit_{0};
   std::optional<pmix::Client> client_;
-  std::optional<ProcessWatch> watch_;  // where other ranks are on this host
+  std::optional<ProcessWatch> watch_;  // present if there are other ranks on this host
 };
 
-/// Exchanges addresses by the ranks' blocks, where all ranks have one arena. Throws SetupError when a rank dies
-/// meanwhile, or the address is too long.
+/// Exchanges addresses through the ranks' blocks, if all ranks have one arena. Throws SetupError if a rank dies
+/// meanwhile, or if the address is too long.
 Addresses exchange_in_arena(Arena& arena, int rank, std::span<const std::byte> address);
 
 }  // namespace tonari::job

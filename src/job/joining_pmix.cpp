@@ -11,8 +11,8 @@ namespace tonari::job {
 
 namespace {
 
-// How far this process has come. What was given under a key stays with the launcher, so that a second joining would
-// find the first one's answers, and so would the others.
+// Progress of this process in joining. The launcher keeps the data that were put under a key. If a process joined a
+// second time, it and the other ranks would read the data of the first time.
 enum class Progress : std::uint8_t { none, introduced, joined };
 std::atomic<Progress> progress{Progress::none};
 
@@ -20,14 +20,13 @@ void check_is_first() {
   const Progress seen = progress.load(std::memory_order_relaxed);
   if (seen == Progress::joined) {
     throw SetupError(
-        "this process has joined the launcher's job already: under a launcher a rank makes one tonari::Job in its "
-        "life; "
-        "unset PMIX_NAMESPACE to run alone");
+        "this process has joined the launcher's job already: under a launcher a rank can make only one tonari::Job in "
+        "its life; unset PMIX_NAMESPACE to run alone");
   }
   if (seen == Progress::introduced) {
     throw SetupError(
-        "this process has tried to join the launcher's job before, and what it told the other ranks then cannot be "
-        "taken back: start the job again");
+        "this process has tried to join the launcher's job before, and the data it gave the other ranks then cannot be "
+        "replaced: start the job again");
   }
 }
 

@@ -32,7 +32,7 @@ std::unique_ptr<JoiningRun> JoiningRun::from_environment() {
   if (error != std::errc{} || end != rank_text.data() + rank_text.size() || rank < 0 ||
       secret.size() != secret_digits) {
     throw SetupError(
-        "TONARI_JOIN is set, but TONARI_RANK or TONARI_SECRET is not what `tonari run` sets: a wrapper "
+        "TONARI_JOIN is set, but TONARI_RANK or TONARI_SECRET does not have a value that `tonari run` sets: a wrapper "
         "must pass all of them on; unset TONARI_JOIN to run alone");
   }
   return std::make_unique<JoiningRun>(std::string{name}, std::string{secret}, rank);
@@ -72,10 +72,9 @@ void JoiningRun::connect() {
   }
   const Peer starter = peer_of(connection_);
   if (starter.user != ::geteuid()) {
-    throw SetupError(
-        fmt::format("the `tonari run` at @{} (pid {}) is user {}'s, this process is user {}'s: both must "
-                    "be one user's",
-                    name_, starter.pid, starter.user, ::geteuid()));
+    throw SetupError(fmt::format(
+        "the `tonari run` at @{} (pid {}) belongs to user {}, this process to user {}: both must belong to one user",
+        name_, starter.pid, starter.user, ::geteuid()));
   }
 }
 
@@ -95,7 +94,7 @@ Arena JoiningRun::ask_for_arena() {
   if (received != sizeof welcome || welcome.magic != handshake_magic || welcome.version != handshake_version ||
       welcome.step != Step::welcome || !memory) {
     throw SetupError(
-        fmt::format("`tonari run` at @{} did not answer as version {} does: build the program and the "
+        fmt::format("`tonari run` at @{} did not reply with version {} of the handshake: build the program and the "
                     "tonari command from the same version",
                     name_, handshake_version));
   }
@@ -108,7 +107,7 @@ Reply JoiningRun::wait_for(Step step) {
   Reply reply;
   const auto received = receive_message(connection_, &reply, sizeof reply, true);
   if (received == sizeof reply && reply.step == step) return reply;
-  // The other ranks will not come: run has said why, in one line for all.
+  // The other ranks will not join. `tonari run` has reported the reason, in one line for all ranks.
   if (received == sizeof reply && reply.step == Step::stop) ::_exit(1);
   throw SetupError(
       fmt::format("`tonari run` at @{} ended while rank {} waited for the other ranks to join", name_, rank_));

@@ -23,14 +23,15 @@ std::uint64_t system_bytes() {
   return unlimited;
 }
 
-// The group's limit, not what is left below it: its count holds cache too, which the kernel gives back when asked.
+// Returns the group's limit, not the difference to its current use: the use includes cache, which the kernel frees on
+// demand.
 std::uint64_t control_group_bytes() {
   std::ifstream groups{"/proc/self/cgroup"};
   for (std::string line; std::getline(groups, line);) {
     if (!line.starts_with("0::")) continue;
     std::ifstream limit{"/sys/fs/cgroup" + line.substr(3) + "/memory.max"};
     std::uint64_t bytes = unlimited;
-    return limit >> bytes ? bytes : unlimited;  // "max" is no number
+    return limit >> bytes ? bytes : unlimited;  // the file holds "max" if there is no limit
   }
   return unlimited;
 }

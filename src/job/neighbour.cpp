@@ -19,11 +19,13 @@ bool can_copy(pid_t process, std::uint64_t address, std::uint64_t expected) noex
 
 }  // namespace
 
-void admit_neighbours() noexcept { ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); }  // fails without Yama
+void admit_neighbours() noexcept {
+  ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+}  // fails harmlessly without Yama
 
 bool can_copy_from(const Arena& arena, int rank) noexcept {
   const RankBlock& block = arena.block(rank);
-  // Written before the message that asks to try.
+  // Relaxed: both were written before the message that asks for this test.
   const auto address = block.probe.load(std::memory_order_relaxed);
   const auto process = block.pid.load(std::memory_order_relaxed);
   return can_copy(process, address, probe_value(rank));

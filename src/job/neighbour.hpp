@@ -7,21 +7,21 @@
 
 namespace tonari::job {
 
-/// Another rank of this host: its process.
+/// The process of another rank of this host.
 struct Neighbour {
   int rank = -1;
   pid_t pid = 0;
-  FileDescriptor process{};  ///< Readable once it has ended.
+  FileDescriptor process{};  ///< Readable once the process has ended.
 };
 
-/// Lets the processes of this user read this one's memory where Yama would restrict that to its ancestors.
+/// Allows all processes of this user to read this process's memory, where Yama would allow only its ancestors.
 void admit_neighbours() noexcept;
 
-/// Whether this process can read that rank's memory by process_vm_readv: tries it on the rank's probe word, which its
-/// block tells of.
+/// Returns whether this process can read that rank's memory by process_vm_readv. Tries it on the rank's probe word,
+/// whose address is in the rank's block.
 bool can_copy_from(const Arena& arena, int rank) noexcept;
 
-/// The same of this process itself: under qemu-user, or where a container filters system calls, it cannot.
+/// The same for the memory of this process itself. It fails under qemu-user, or if a container filters system calls.
 bool can_copy_here() noexcept;
 
 }  // namespace tonari::job

@@ -9,31 +9,34 @@
 #include <string_view>
 #include <vector>
 
-// What joining needs of the fabric, which stands above: declared here, defined there (fabric/network.cpp).
+// The part of the fabric that joining needs. The fabric is a layer above, so it is declared here and defined in
+// fabric/network.cpp.
 namespace tonari::job {
 
-/// How the network lost a rank.
+/// How the network lost the connection to a rank.
 struct Loss {
-  std::string_view reason;  ///< In the network's words.
-  bool was_reached;         ///< Else that rank may well live, where this one's network does not lead.
+  std::string_view reason;  ///< The network's own message.
+  bool was_reached;  ///< False: no connection ever existed, so the rank may be alive in a network that this host cannot
+                     ///< reach.
 };
 
-/// A rank's way to ranks of other hosts.
+/// A rank's connections to ranks of other hosts.
 class Network {
  public:
   virtual ~Network() = default;
-  /// This rank's, for the others.
+  /// Address of this rank, for the other ranks.
   [[nodiscard]] virtual std::span<const std::byte> address() const noexcept = 0;
-  /// Before anything is sent there. The address must come by a way that can be trusted.
+  /// Gives the address of a rank, before anything is sent to it. The address must come from a trusted source.
   virtual void introduce(int rank, std::vector<std::byte> address) = 0;
-  /// Nothing for a rank that it has not lost itself: others have told of that one's death. Any thread.
+  /// Returns how this network lost a rank; empty if it has not lost the rank itself but another source reported the
+  /// death. Any thread may call it.
   [[nodiscard]] virtual std::optional<Loss> loss(int rank) const noexcept = 0;
 };
 
 /// Throws SetupError.
 std::unique_ptr<Network> make_network(const Membership& member, const Settings& settings);
 
-/// Has the session's rank take part from now on: what comes by the network must be looked at.
+/// Attaches the fabric to the session, so that the rank handles everything that arrives by the network from now on.
 void attach_fabric(Session& session);
 
 }  // namespace tonari::job

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int answer_seconds = 5;
 
-// The value of TONARI_JOIN that a process was started with, or nothing.
+// Returns the value of TONARI_JOIN that a process was started with; empty if it had none.
 std::string join_name_of(pid_t process) {
   std::ifstream file{fmt::format("/proc/{}/environ", process)};
   constexpr std::string_view name = "TONARI_JOIN=";
@@ -34,7 +34,8 @@ std::string join_name_of(pid_t process) {
   return {};
 }
 
-// Root sees every process but those that are fenced off from it too: then they are not in a job of ours.
+// True if the process belongs to another user. Root can read every process, except isolated ones, which are not in a
+// job of ours.
 bool is_of_another(pid_t process) noexcept {
   struct stat status;
   return ::geteuid() != 0 && ::stat(fmt::format("/proc/{}", process).c_str(), &status) == 0 &&
@@ -48,20 +49,20 @@ FileDescriptor connect_to_job_of(pid_t process) {
   if (FileDescriptor run = try_connect(join_name(process))) return run;
   const std::string name = join_name_of(process);
   if (name.empty() && is_of_another(process)) {
-    throw SetupError(fmt::format("process {} is another user's: only its own user can ask for its status", process));
+    throw SetupError(
+        fmt::format("process {} belongs to another user: only its own user can query its status", process));
   }
   if (name.empty()) {
     throw SetupError(
         fmt::format("process {} is neither a `tonari run` nor one of its ranks: give the process id of one, `tonari "
-                    "status` lists them; a program started without `tonari run` has nothing to show",
+                    "status` lists them; programs started without `tonari run` have no status",
                     process));
   }
   FileDescriptor connection = try_connect(name);
   if (!connection) {
-    throw SetupError(
-        fmt::format("process {} was started by the `tonari run` at @{}, which is gone or in another "
-                    "network namespace",
-                    process, name));
+    throw SetupError(fmt::format(
+        "process {} was started by the `tonari run` at @{}, which has ended or is in another network namespace",
+        process, name));
   }
   return connection;
 }
@@ -69,11 +70,11 @@ FileDescriptor connect_to_job_of(pid_t process) {
 }  // namespace
 
 std::vector<pid_t> running_jobs() {
-  const std::string prefix = "@tonari-run-";  // as join_name() has it; /proc shows the zero in front as an @
-  std::set<pid_t> starters;                   // each connection has the name too
+  const std::string prefix = "@tonari-run-";  // the name of join_name(); /proc shows the leading zero byte as @
+  std::set<pid_t> starters;                   // a set, because each connection is listed with the name too
   std::ifstream sockets{"/proc/net/unix"};
   for (std::string line; std::getline(sockets, line);) {
-    const auto at = line.rfind(' ') + 1;  // 0 when there is none
+    const auto at = line.rfind(' ') + 1;  // 0 if the line has no name
     if (line.compare(at, prefix.size(), prefix) != 0) continue;
     const pid_t starter = std::atoi(line.c_str() + at + prefix.size());
     if (starter > 0) starters.insert(starter);
@@ -85,10 +86,9 @@ Observer::Observer(pid_t process) {
   const FileDescriptor connection = connect_to_job_of(process);
   const Peer starter = peer_of(connection);
   if (starter.user != ::geteuid()) {
-    throw SetupError(
-        fmt::format("the job of process {} is user {}'s, and you are user {}: only its own user can ask "
-                    "for its status",
-                    process, starter.user, ::geteuid()));
+    throw SetupError(fmt::format(
+        "the job of process {} belongs to user {}, and you are user {}: only its own user can query its status",
+        process, starter.user, ::geteuid()));
   }
   const timeval limit{.tv_sec = answer_seconds, .tv_usec = 0};
   ::setsockopt(connection.number(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
@@ -99,15 +99,14 @@ Observer::Observer(pid_t process) {
   FileDescriptor memory;
   const auto received = receive_message(connection, &reply, sizeof reply, true, &memory);
   if (received < 0 && errno == EAGAIN) {
-    throw SetupError(fmt::format("`tonari run` (process {}) has not answered for {} s; is it stopped?", starter.pid,
-                                 answer_seconds));
+    throw SetupError(fmt::format("`tonari run` (process {}) has not replied for {} s: check whether it is stopped",
+                                 starter.pid, answer_seconds));
   }
   if (received == sizeof reply && reply.step == Step::refused) throw SetupError(reply.text.data());
   if (received != sizeof reply || reply.version != handshake_version || reply.step != Step::welcome || !memory) {
-    throw SetupError(
-        fmt::format("`tonari run` (process {}) does not speak version {} of the handshake: use the tonari "
-                    "command that started it",
-                    starter.pid, handshake_version));
+    throw SetupError(fmt::format(
+        "`tonari run` (process {}) does not use version {} of the handshake: use the tonari command that started it",
+        starter.pid, handshake_version));
   }
   starter_ = starter.pid;
   map(memory, static_cast<std::size_t>(reply.ranks));

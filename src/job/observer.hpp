@@ -12,14 +12,15 @@
 
 namespace tonari::job {
 
-/// Process ids of every `tonari run` that can be asked from here, other users' included, in order.
+/// Returns the process ids, in order, of every `tonari run` that is reachable from here, including other users'.
 std::vector<pid_t> running_jobs();
 
-/// Looks at a running job from outside, for `tonari status`: maps its rank blocks for reading alone, so that whatever
-/// happens here the job does not notice.
+/// Observes a running job from outside, for `tonari status`. Maps its rank blocks read-only, so an observer cannot
+/// disturb the job.
 class Observer {
  public:
-  /// Of the job of this process, which is a `tonari run` or one of its ranks. Throws SetupError that says why not.
+  /// Connects to the job of `process`, which is a `tonari run` or one of its ranks. Throws SetupError with the reason
+  /// if it cannot.
   explicit Observer(pid_t process);
 
   [[nodiscard]] pid_t starter() const noexcept { return starter_; }

@@ -15,17 +15,17 @@ namespace tonari::job {
 
 std::uint32_t Pool::take(std::uint64_t bytes) {
   if (const auto available = available_memory_bytes(); bytes > available) {
-    throw SetupError(fmt::format("{} of shared memory were asked for, this machine has {} available",
+    throw SetupError(fmt::format("{} of shared memory were requested, but this machine has {} available",
                                  memory_text(bytes), memory_text(available)));
   }
   const std::uint64_t granules = std::max<std::uint64_t>((bytes + pool_granule_bytes - 1) / pool_granule_bytes, 1);
-  std::uint32_t taken = header_->pool_taken.load(std::memory_order_relaxed);  // relaxed: only to be different
+  std::uint32_t taken =
+      header_->pool_taken.load(std::memory_order_relaxed);  // relaxed: the numbers only have to be unique
   do {
     if (granules > header_->pool_granules - taken) {
-      throw SetupError(
-          fmt::format("{} of shared memory do not fit any more into the {} that this job may ever use: "
-                      "see ulimit -f",
-                      memory_text(bytes), memory_text(header_->pool_granules * pool_granule_bytes)));
+      throw SetupError(fmt::format(
+          "{} of shared memory do not fit any more into the {} that this job can allocate in its life: see ulimit -f",
+          memory_text(bytes), memory_text(header_->pool_granules * pool_granule_bytes)));
     }
   } while (!header_->pool_taken.compare_exchange_weak(taken, taken + static_cast<std::uint32_t>(granules),
                                                       std::memory_order_relaxed));

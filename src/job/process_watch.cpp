@@ -33,7 +33,7 @@ void ProcessWatch::watch() noexcept {
   }
   watched.push_back({.fd = stop_.number(), .events = POLLIN, .revents = 0});
   while (watched.back().revents == 0) {
-    if (::poll(watched.data(), watched.size(), -1) < 0) continue;  // EINTR, of a debugger
+    if (::poll(watched.data(), watched.size(), -1) < 0) continue;  // EINTR, because of a debugger
     for (std::size_t i = 0; i < neighbours_.size(); ++i) {
       if (watched[i].revents == 0) continue;
       record(neighbours_[i]);

@@ -10,11 +10,12 @@
 
 namespace tonari::job {
 
-/// Records the deaths of the other ranks of this host in the arena, where no `tonari run` does. Every rank watches
-/// every other one, so that nobody is missed who watches; whoever is first records.
+/// Records the deaths of the other ranks of this host in the arena, in jobs without `tonari run`. Every rank watches
+/// every other rank, so that no death is missed if a watching rank dies too. The first rank to notice records the
+/// death.
 ///
-/// Owns:    a thread, from construction to destruction, that sleeps until a process ends; a descriptor a neighbour.
-/// Threads: its own; construction and destruction happen once each.
+/// Owns:    a thread, from construction to destruction, that sleeps until a process ends; one descriptor per neighbour.
+/// Threads: its own thread; construction and destruction happen once each.
 class ProcessWatch {
  public:
   ProcessWatch(std::shared_ptr<Arena> arena, std::vector<Neighbour> neighbours);

@@ -24,10 +24,10 @@ namespace tonari::job {
 
 namespace {
 
-constexpr std::chrono::milliseconds heartbeat{500};   // how often the service thread looks up without being called
-constexpr std::chrono::milliseconds leave_look{100};  // how often a leaving rank counts the others itself
+constexpr std::chrono::milliseconds heartbeat{500};   // interval at which the service thread checks without being woken
+constexpr std::chrono::milliseconds leave_look{100};  // interval at which a leaving rank checks the others itself
 
-// Ends the process at once: no destructor may run, since those would wait for ranks that are gone.
+// Ends the process at once. No destructor may run, because destructors would wait for ranks that are dead.
 [[noreturn]] void stop_process() noexcept { ::_exit(1); }
 
 }  // namespace
@@ -39,7 +39,8 @@ Session::Session(std::unique_ptr<Joining> joining, Settings settings)
       process_(::getpid()),
       exceptions_(std::uncaught_exceptions()) {
   member_ = joining_->join(settings_);
-  guarded_copies_ = member_.direct_copies && (!member_.threads || can_copy_here());  // processes have tried
+  guarded_copies_ = member_.direct_copies &&
+                    (!member_.threads || can_copy_here());  // ranks that are processes have tested it while joining
   try {
     log_ = make_logger(rank(), settings_.log);
     if (rank() == 0 && !threads()) {
@@ -53,7 +54,7 @@ Session::Session(std::unique_ptr<Joining> joining, Settings settings)
     start_service();
     if (network_ != nullptr) attach_fabric(*this);
   } catch (...) {
-    arena().mark_dead(rank(), 0, 1);  // it has joined, and the others count on it
+    arena().mark_dead(rank(), 0, 1);  // it has joined, so the other ranks wait for it
     throw;
   }
 }
@@ -74,7 +75,7 @@ Session::~Session() {
   }
 
   if (std::uncaught_exceptions() > exceptions_) {
-    stop_service();  // first: it may be reading what others take back from the dead
+    stop_service();  // first, because it may be reading memory that other ranks reclaim from the dead
     arena().mark_dead(rank(), 0, 1);
   } else {
     leave();
@@ -89,7 +90,7 @@ void Session::leave() noexcept {
   RankBlock& own = block();
   own.wait_peer.store(-1, std::memory_order_relaxed);
   own.wait_since_ns.store(monotonic_ns(), std::memory_order_relaxed);
-  own.wait.store(Wait::leave, std::memory_order_release);  // with its time
+  own.wait.store(Wait::leave, std::memory_order_release);  // publishes the time
   leaving_.store(true, std::memory_order_release);
   arena().mark_leaving(rank());
   arena().ring_service_doorbell(rank());
@@ -97,12 +98,12 @@ void Session::leave() noexcept {
   wait_for_all_to_leave();
   own.wait.store(Wait::nothing, std::memory_order_relaxed);
   stop_service();
-  notice_deaths();  // the last to leave may have done so by dying, unseen by the service thread
+  notice_deaths();  // the last rank may have left by dying, unnoticed by the service thread
 }
 
 void Session::wait_for_all_to_leave() noexcept {
   const auto since_ns = monotonic_ns();
-  auto silent_ns = settings_.warn_seconds * 1'000'000'000;  // 0: for ever
+  auto silent_ns = settings_.warn_seconds * 1'000'000'000;  // 0: never warn
   auto& left = arena().header().left;
   for (auto seen = left.load(std::memory_order_acquire); !arena().all_leave();
        seen = left.load(std::memory_order_acquire)) {
@@ -110,8 +111,8 @@ void Session::wait_for_all_to_leave() noexcept {
     if (silent_ns == 0 || monotonic_ns() - since_ns < silent_ns) continue;
     silent_ns = 0;
     log_->warn(
-        "has destroyed its tonari::Job {} s ago, and waits on until rank {} does the same; `tonari status` shows "
-        "what it does (TONARI_WARN_SECONDS)",
+        "destroyed its tonari::Job {} s ago and still waits for rank {} to do the same; `tonari status` shows what "
+        "that rank is doing (TONARI_WARN_SECONDS)",
         settings_.warn_seconds, first_that_stays());
   }
 }
@@ -122,8 +123,9 @@ int Session::first_that_stays() const noexcept {
   return other;
 }
 
-// A forked child has neither the arena nor the thread, and its parent is still in the job: nothing here is its own.
-// Kept for ever rather than freed, since freeing would unmap, say goodbye and wait for a thread that is not there.
+// A forked child has neither the arena nor the service thread, and its parent is still in the job: it must release
+// nothing. The objects are leaked, because destroying them would unmap memory, announce that the rank leaves, and wait
+// for a thread that does not exist.
 void Session::forget() noexcept {
   new std::unique_ptr<Joining>(std::move(joining_));
   new std::shared_ptr<Arena>(std::move(member_.arena));
@@ -157,7 +159,7 @@ void Session::on_death(std::function<void(const Death&)> handler) {
     block().lives_on.store(handler ? 1 : 0, std::memory_order_release);
     handler_ = std::move(handler);
   }
-  arena().ring_service_doorbell(rank());  // for deaths that came before it
+  arena().ring_service_doorbell(rank());  // handles deaths that came before it
 }
 
 Session::Attachment* Session::attachment() noexcept {
@@ -181,7 +183,8 @@ void Session::serve_until_stopped() noexcept {
   auto& doorbell = block().service_doorbell;
   const auto heartbeat_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds{heartbeat}.count());
   for (auto looked_ns = monotonic_ns();;) {
-    const auto seen = doorbell.load(std::memory_order_acquire);  // before looking: what comes later changes it
+    const auto seen =
+        doorbell.load(std::memory_order_acquire);  // read before the checks below: a later event changes it
     if (stopping_.load(std::memory_order_acquire)) return;
     notice_deaths();
     if (const auto now_ns = monotonic_ns(); now_ns - looked_ns >= heartbeat_ns) {
@@ -189,12 +192,12 @@ void Session::serve_until_stopped() noexcept {
       notice_leavers();
       tell_of_full_peer(now_ns);
       if (!joining_->starter_alive()) {
-        write_line(fmt::format("tonari: rank {} stops: the tonari run that started it is gone", rank()));
+        write_line(fmt::format("tonari: rank {} stops: the `tonari run` that started it has ended", rank()));
         stop_process();
       }
     }
-    // While the rank leaves no other thread of it makes progress, so this one serves whatever the setting says, and
-    // wakes for what comes by the network.
+    // While the rank leaves, none of its other threads makes progress. So this thread serves whatever the setting says,
+    // and wakes for arrivals from the network.
     const bool serves = settings_.service_thread || leaving_.load(std::memory_order_acquire);
     Attachment* const layer = serves ? attachment() : nullptr;
     if (layer != nullptr) layer->serve();
@@ -210,12 +213,12 @@ void Session::notice_deaths() noexcept {
   }
 }
 
-// No doorbell rings when a rank leaves, since nearly always the others do so too: it is noticed within a heartbeat.
+// No doorbell rings when a rank leaves, since nearly always the other ranks leave too. The heartbeat notices it.
 void Session::notice_leavers() noexcept {
   if (arena().header().left.load(std::memory_order_acquire) == 0 || leaving_.load(std::memory_order_acquire)) return;
   Attachment* const layer = attachment();
   for (int other = 0; layer != nullptr && other < size(); ++other) {
-    // Acquire: what it sent before is in our rings.
+    // Acquire: everything that the rank sent before is visible in our rings.
     const Phase phase = arena().block(other).phase.load(std::memory_order_acquire);
     const bool leaves = other != rank() && (phase == Phase::leaving || phase == Phase::left);
     char& told = left_told_[static_cast<std::size_t>(other)];
@@ -223,7 +226,8 @@ void Session::notice_leavers() noexcept {
   }
 }
 
-// Who sends more than its peer may keep waits until that receives; two that send so to each other, for ever.
+// A sender waits while its peer's unexpected messages are at their limit. If two ranks send to each other like this,
+// they wait forever, hence the warning.
 void Session::tell_of_full_peer(std::uint64_t now_ns) noexcept {
   const RankBlock& own = block();
   if (settings_.warn_seconds == 0 || own.wait.load(std::memory_order_acquire) != Wait::send) return;
@@ -233,12 +237,13 @@ void Session::tell_of_full_peer(std::uint64_t now_ns) noexcept {
   if (peer < 0 || !is_new || arena().block(peer).full.load(std::memory_order_relaxed) == 0) return;
   told_of_wait_since_ns_ = since_ns;
   log_->warn(
-      "has waited {} s to send to rank {}, which keeps as many messages that it has not received as it may: it must "
-      "receive some, or be allowed more (TONARI_UNEXPECTED_BYTES, TONARI_WARN_SECONDS)",
+      "has waited {} s to send to rank {}, whose unreceived messages have reached their limit: that rank must receive "
+      "some, or raise TONARI_UNEXPECTED_BYTES (TONARI_WARN_SECONDS sets when to warn)",
       settings_.warn_seconds, peer);
 }
 
-// Of one on another host only the connection tells. The network has warned where it never had one: that rank may live.
+// Describes how a rank died. For a rank of another host only the network knows the reason. If it never had a
+// connection, that rank may be alive.
 std::string Session::how_it_went(int dead) const {
   const RankBlock& of = arena().block(dead);
   const int signal = of.death_signal.load(std::memory_order_relaxed);  // published by the phase
@@ -253,11 +258,11 @@ bool Session::outlives_deaths() const noexcept {
   return threads() || arena().block(rank()).lives_on.load(std::memory_order_acquire) != 0;
 }
 
-// By any thread. Who started us says why in one line for all ranks, where it can.
+// Any thread may call it. The starter reports the reason in one line for all ranks, if it can.
 void Session::stop_for(int dead) const noexcept {
-  while (stops_.test_and_set(std::memory_order_relaxed)) ::pause();  // another thread ends the process
+  while (stops_.test_and_set(std::memory_order_relaxed)) ::pause();  // another thread is ending the process
   if (!joining_->starter_reports_deaths()) {
-    write_line(fmt::format("tonari: rank {} stops, since rank {} (host {}) {}", rank(), dead, host_name_of(dead),
+    write_line(fmt::format("tonari: rank {} stops because rank {} (host {}) {}", rank(), dead, host_name_of(dead),
                            how_it_went(dead)));
   }
   stop_process();

@@ -21,90 +21,93 @@ namespace tonari::job {
 
 class Network;
 
-/// What joining gives a rank.
+/// The result of joining.
 struct Membership {
   int rank = 0;
   int size = 1;
-  std::shared_ptr<Arena> arena;  // one a process and job, for all ranks of this host; ranks that are threads share it
-  bool threads = false;          // the other ranks are threads of this process: their memory is ours
-  bool direct_copies = false;  // process_vm_readv and _writev work between all ranks of this host (or they are threads)
-  std::vector<int> hosts{};    // by rank, numbered from 0 in the order of their first ranks; empty: there is one
-  std::vector<std::string> host_names{};  // by host; empty: as this one's
-  std::vector<std::byte> secret{};  // that all ranks of the job know and nobody else; empty where there is one host
+  std::shared_ptr<Arena> arena;  // one per process and job, for all ranks of this host; ranks that are threads share it
+  bool threads = false;          // the other ranks are threads of this process and share its memory
+  // process_vm_readv and _writev work between all ranks of this host, or the ranks are threads.
+  bool direct_copies = false;
+  std::vector<int> hosts{};  // host number by rank, numbered from 0 in the order of first ranks; empty: one host
+  std::vector<std::string> host_names{};  // name by host number; empty: only this host's name
+  std::vector<std::byte> secret{};  // known to all ranks of the job and to no other process; empty in a job of one host
 };
 
 /// Addresses by rank, as exchanged while joining.
 using Addresses = std::vector<std::vector<std::byte>>;
 
-/// One way of being started: alone, by `tonari run`, as threads, by a launcher that has PMIx. Joins, and tells when who
-/// started us is gone.
+/// A way to join, according to how the process was started: alone, by `tonari run`, as threads, by a launcher with
+/// PMIx. Also reports when the starter has ended.
 class Joining {
  public:
   virtual ~Joining() = default;
-  /// Returns when all ranks of the job have joined. Throws SetupError.
+  /// Joins, and returns when all ranks of the job have joined. Throws SetupError.
   virtual Membership join(const Settings& settings) = 0;
-  /// Gives all ranks ours and answers theirs. Called by all ranks of a job that needs the network, once and after
-  /// join(). Throws SetupError.
+  /// Gives this rank's address to all ranks and returns the addresses of all. Called once by all ranks of a job that
+  /// needs the network, after join(). Throws SetupError.
   virtual Addresses exchange(std::span<const std::byte> address) = 0;
-  /// Whether who started us says why the job ends when a rank has died; else each rank does.
+  /// True if the starter reports why the job ends after a rank has died; otherwise each rank reports it.
   virtual bool starter_reports_deaths() const noexcept { return true; }
-  /// Asked about twice a second by the service thread. Once false, the process stops.
+  /// Called about twice per second by the service thread. If it returns false, the process stops.
   virtual bool starter_alive() noexcept { return true; }
 };
 
-/// Finds out how this process was started.
+/// Detects how this process was started.
 std::unique_ptr<Joining> detect_joining();
 
-/// A rank's tie to its job: the arena, deaths, leaving, and the one thread that serves while the program computes.
-/// Layers above put their own part of the runtime into it with attached().
+/// A rank's membership in its job: the arena, deaths, leaving, and the service thread, which serves other ranks while
+/// the program computes. Layers above attach their part of the runtime with attached().
 ///
-/// Owns:    its way of joining, a share of the arena, the attachment, the service thread.
+/// Owns:    its Joining, a share of the arena, the attachment, the service thread.
 /// Threads: any thread may call anything; construction and destruction happen once each.
-/// Costs:   one thread that sleeps, and wakes twice a second to look after who started it.
+/// Costs:   one sleeping thread, which wakes twice per second to check that the starter is alive.
 class Session {
  public:
   /// Joins. Throws SetupError.
   Session(std::unique_ptr<Joining> joining, Settings settings);
-  ~Session();  // leaves: see Job
+  ~Session();  // leaves the job: see Job
   Session(Session&&) = delete;
 
   [[nodiscard]] int rank() const noexcept { return member_.rank; }
   [[nodiscard]] int size() const noexcept { return member_.size; }
   [[nodiscard]] bool threads() const noexcept { return member_.threads; }
   [[nodiscard]] bool direct_copies() const noexcept { return member_.direct_copies; }
-  /// process_vm_readv and _writev work on this process's own memory: they answer where an access would raise a signal.
+  /// True if process_vm_readv and _writev work on this process's own memory. They return an error where a direct access
+  /// would raise a signal.
   [[nodiscard]] bool guarded_copies() const noexcept { return guarded_copies_; }
-  /// Where shared memory lies that has copies: pages of it may be absent, and first writes are noticed. The program's
-  /// own accesses are to bring and to change it, with no lock and no progress lock held: other processes' copies (which
-  /// change a page by its frame, unnoticed), network cards and the progress of the fabric stay away. Once, before there
-  /// is any.
+  /// Sets the address range of shared arrays, whose pages may be absent and whose first writes are detected. Only the
+  /// program's own accesses may fetch and change these pages, with no lock held, not even the progress lock. Other
+  /// processes' copies (which change a page undetected, through its frame), network cards and the progress of the
+  /// fabric must not access them. Called once, before there are such pages.
   void set_paged(const void* start, std::size_t bytes) noexcept {
     paged_start_.store(reinterpret_cast<std::uintptr_t>(start), std::memory_order_relaxed);
     paged_bytes_.store(bytes, std::memory_order_relaxed);
   }
   [[nodiscard]] bool has_paged() const noexcept { return paged_bytes_.load(std::memory_order_relaxed) != 0; }
-  /// Some of it is there, or all.
+  /// True if any byte of the range is in that memory.
   [[nodiscard]] bool is_paged(const void* start, std::size_t bytes) const noexcept {
     const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(start) - paged_start_.load(std::memory_order_relaxed);
-    return place + bytes < paged_bytes_.load(std::memory_order_relaxed) + bytes;  // in front of it: wraps around
+    // A start below the range wraps around.
+    return place + bytes < paged_bytes_.load(std::memory_order_relaxed) + bytes;
   }
   [[nodiscard]] Arena& arena() const noexcept { return *member_.arena; }
   [[nodiscard]] RankBlock& block() const noexcept { return arena().block(rank()); }
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
-  /// The ranks' way to other hosts; null where there is none.
+  /// The connections to other hosts; null if there are none.
   [[nodiscard]] Network* network() const noexcept { return network_.get(); }
-  /// Reached by the network alone, not by this host's memory.
+  /// True if this rank reaches `other` by the network only, not through this host's memory.
   [[nodiscard]] bool is_remote(int other) const noexcept {
     return network_ != nullptr && other != rank() &&
            (settings_.apart == "network" ? host(other) != host(rank()) : is_on_other_host(other));
   }
-  /// What it is at is known by the network alone, not by the arena.
+  /// True if the state of `other` arrives by the network only, not through the arena.
   [[nodiscard]] bool is_on_other_host(int other) const noexcept {
     return !member_.hosts.empty() &&
            member_.hosts[static_cast<std::size_t>(other)] != member_.hosts[static_cast<std::size_t>(rank())];
   }
-  /// Ranks are in one *domain* if they reach each other by memory: a host, or each its own by `--apart network`.
-  /// Numbered from 0.
+  /// Ranks are in one *domain* if they reach each other through memory: a host, or the part of a host that
+  /// TONARI_APART=network separates. Numbered from 0.
   [[nodiscard]] int domain(int other) const noexcept {
     if (network_ == nullptr) return 0;
     return settings_.apart == "network" ? host(other) : member_.hosts[static_cast<std::size_t>(other)];
@@ -113,7 +116,7 @@ class Session {
     if (network_ == nullptr) return 1;
     return settings_.apart == "network" ? hosts() : static_cast<int>(member_.host_names.size());
   }
-  /// Ranks of the job that run on this machine, this one too.
+  /// Number of ranks of the job on this machine, including this one.
   [[nodiscard]] int ranks_here() const noexcept;
   [[nodiscard]] int host(int rank) const noexcept;
   [[nodiscard]] int hosts() const noexcept;
@@ -121,40 +124,42 @@ class Session {
   [[nodiscard]] spdlog::logger& log() const noexcept { return *log_; }
 
   void on_death(std::function<void(const Death&)> handler);
-  /// False: it died, and this process outlives that. It does not return where a death ends the process, so that no call
-  /// answers peer_gone just before.
+  /// Returns false if the rank died and this process survives that. If the death must end the process, the call does
+  /// not return, so that no call returns peer_gone just before the end.
   [[nodiscard]] bool alive(int rank) const noexcept {
     if (!is_dead(rank)) [[likely]]
       return true;
     if (!outlives_deaths()) stop_for(rank);
     return false;
   }
-  /// As !alive(rank) of any rank.
+  /// True if alive() is false for any rank.
   [[nodiscard]] bool somebody_died() const noexcept;
   /// True in the process that joined, false in its forked children.
   [[nodiscard]] bool in_own_process() const noexcept;
 
-  /// A layer's part of the runtime. Destroyed in reverse order of attaching, after every rank has left.
+  /// A layer's part of the runtime. Destroyed after every rank has left.
   class Attachment {
    public:
     virtual ~Attachment() = default;
-    /// Runs on the service thread each time its doorbell rings and about twice a second; with
-    /// TONARI_SERVICE_THREAD=off, while the rank leaves, as rest(). Must not block.
+    /// Runs on the service thread each time its doorbell rings, and about twice per second. With
+    /// TONARI_SERVICE_THREAD=off it runs only while the rank leaves, and so does rest(). Must not block.
     virtual void serve() noexcept = 0;
-    /// Runs on the service thread for each rank that died, before the death handler. Once it has answered true, no
-    /// longer.
+    /// Runs on the service thread for each rank that died, before the death handler. Called again until it returns
+    /// true.
     virtual bool died(int rank) noexcept = 0;
-    /// Runs on the service thread for each rank that leaves while this one stays: it calls nothing any more. Once it
-    /// has answered true, no longer.
+    /// Runs on the service thread for each rank that leaves while this one stays; that rank makes no more calls. Called
+    /// again until it returns true.
     virtual bool left(int rank) noexcept = 0;
-    /// Runs on the thread that leaves, before the others can know of it: returns when all is on its way that was held
-    /// back and that others may wait for, and ranks of other hosts are told.
+    /// Runs on the leaving thread, before other ranks can notice. Returns when all held-back data that others may wait
+    /// for have been sent, and ranks of other hosts have been told.
     virtual void settle() noexcept = 0;
-    /// Runs on the service thread when it has nothing to do: sleeps until the service doorbell is no longer `seen`, or
-    /// something came by the network, or for so long. False: it has nothing but the doorbell to sleep for.
+    /// Runs on the service thread when it has nothing to do. Sleeps until the service doorbell differs from `seen`,
+    /// something arrives by the network, or `longest` has passed. Returns false if there is only the doorbell to wait
+    /// for: then the caller sleeps on that.
     virtual bool rest(std::uint32_t /*seen*/, std::chrono::nanoseconds /*longest*/) noexcept { return false; }
   };
-  /// The attachment of type T, made by `make()` on first use. Thread-safe; one attachment a session suffices so far.
+  /// Returns the attachment of type T, which `make()` makes on first use. Thread-safe. There is at most one attachment
+  /// per session.
   template <class T, class Make>
   T& attached(Make make) {
     const std::lock_guard guard(attach_mutex_);
@@ -165,7 +170,7 @@ class Session {
  private:
   void start_network();
   void start_service();
-  void serve_until_stopped() noexcept;  // the service thread
+  void serve_until_stopped() noexcept;  // runs on the service thread
   void stop_service() noexcept;
   void notice_deaths() noexcept;
   void notice_leavers() noexcept;
@@ -173,7 +178,7 @@ class Session {
   void tell_of_death(int rank, Attachment* attachment) noexcept;
   [[nodiscard]] bool is_dead(int rank) const noexcept {
     return arena().block(rank).phase.load(std::memory_order_acquire) ==
-           Phase::dead;  // acquire: with the cause of death
+           Phase::dead;  // acquire: so that the cause of death is visible
   }
   [[nodiscard]] bool outlives_deaths() const noexcept;
   [[noreturn]] void stop_for(int dead) const noexcept;
@@ -189,24 +194,24 @@ class Session {
   Settings settings_;
   Membership member_;
   bool guarded_copies_ = false;
-  // Set by one thread; whoever has an address of it has it from that one: relaxed.
+  // Relaxed: one thread sets them before it passes on any address in the range.
   std::atomic<std::uintptr_t> paged_start_{0};
   std::atomic<std::size_t> paged_bytes_{0};
   std::unique_ptr<Network> network_;
   std::string host_name_;
   std::shared_ptr<spdlog::logger> log_;
-  int process_;     // that joined
-  int exceptions_;  // in flight at construction
+  int process_;     // the process that joined
+  int exceptions_;  // number of exceptions in flight at construction
 
   std::mutex attach_mutex_;
   std::unique_ptr<Attachment> attachment_;
   std::mutex handler_mutex_;
   std::function<void(const Death&)> handler_;
-  mutable std::atomic_flag stops_;  // by who ends the process; nothing is published by it
+  mutable std::atomic_flag stops_;  // set by the thread that ends the process; it publishes no other data
 
-  std::atomic<bool> leaving_{false};   // by the destructor, for the service thread
+  std::atomic<bool> leaving_{false};   // set by the destructor, read by the service thread
   std::atomic<bool> stopping_{false};  // by the destructor, for the service thread
-  // By the service thread; by the destructor once that has ended. By rank: 1 when told of its death.
+  // Used by the service thread, and by the destructor after that thread has ended. By rank: 1 once it was told.
   std::vector<char> attachment_told_;
   std::vector<char> handler_told_;
   std::vector<char> left_told_;

@@ -6,7 +6,7 @@
 
 namespace tonari::job {
 
-/// Blocks all signals of the calling thread while it lives, so that a thread started meanwhile never gets one.
+/// Blocks all signals of the calling thread during its lifetime, so that a thread started meanwhile never handles one.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked() noexcept {
@@ -21,8 +21,8 @@ class AllSignalsBlocked {
   sigset_t before_;
 };
 
-/// While it lives, a file that would grow beyond `ulimit -f` by the calling thread is an error (EFBIG) with a message,
-/// and not a signal, which ends the program without one.
+/// During its lifetime, growing a file beyond `ulimit -f` in the calling thread fails with EFBIG, which can be
+/// reported. Without it, SIGXFSZ ends the program with no message.
 class FileSizeSignalHeld {
  public:
   FileSizeSignalHeld() noexcept {
@@ -43,7 +43,7 @@ class FileSizeSignalHeld {
  private:
   sigset_t it_;
   sigset_t before_;
-  bool was_pending_;  // by another, whose it stays
+  bool was_pending_;  // the signal was pending before, for another reason, and must stay pending
 };
 
 }  // namespace tonari::job

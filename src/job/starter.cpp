@@ -14,7 +14,7 @@ class Variables {
  public:
   explicit Variables(const Environment& environment) : environment_(environment) {}
 
-  // One that is empty is none, so that NAME= in front of a command takes it away.
+  // An empty variable counts as not set, so that NAME= in front of a command removes it.
   [[nodiscard]] bool has(const char* name) const {
     const char* const text = environment_(name);
     return text != nullptr && *text != '\0';
@@ -40,7 +40,8 @@ Starter find_starter(const Environment& environment) {
                     "unset PMI_SIZE to make each a job of its own",
                     size));
   }
-  // Only a step's processes have SLURM_STEP_NUM_TASKS: the shell of a batch job or of salloc runs things alone.
+  // Only the processes of a job step have SLURM_STEP_NUM_TASKS. Programs started in the shell of a batch job or of
+  // salloc run alone.
   const bool by_step = variables.has("SLURM_PROCID");
   if (const int size = variables.number("SLURM_STEP_NUM_TASKS"); by_step && size > 1) {
     throw SetupError(

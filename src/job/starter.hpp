@@ -5,14 +5,14 @@
 
 namespace tonari::job {
 
-/// Who started a process, as far as it matters for joining.
+/// The starter of a process, as far as it matters for joining.
 enum class Starter : std::uint8_t { nobody, run, pmix };
 
-/// The value of a variable of the environment, or null.
+/// Returns the value of an environment variable, or null.
 using Environment = std::function<const char*(const char* name)>;
 
-/// Finds out from the environment. Throws SetupError when a launcher has started several processes and gave them
-/// nothing by which they could find each other: each would be a job of one.
+/// Detects the starter from the environment. Throws SetupError if a launcher has started several processes without any
+/// means to find each other: each process would be a job of its own.
 Starter find_starter(const Environment& environment);
 
 }  // namespace tonari::job

@@ -14,13 +14,13 @@ namespace tonari {
 
 namespace {
 
-/// What the threads of one job share.
+/// State that the threads of one job share.
 struct Team {
   Team(int ranks, const Settings& settings)
       : arena(std::make_shared<job::Arena>(job::Arena::create(ranks, settings))), joining(ranks) {}
 
-  /// Keeps the first: a rank records what it threw before its death is known to others, so what follows from the death
-  /// comes later.
+  /// Keeps the first exception. A rank records its exception before the others learn of its death, so exceptions caused
+  /// by the death come later.
   void record_failure(std::exception_ptr thrown) {
     const std::lock_guard guard(mutex);
     if (!failure) failure = std::move(thrown);
@@ -42,7 +42,7 @@ class JoiningThreads final : public job::Joining {
     team_.joining.arrive_and_wait();
     job::Membership member{.rank = rank_, .size = team_.arena->ranks(), .arena = team_.arena, .threads = true};
     member.direct_copies = settings.direct_copies;
-    member.secret.resize(job::secret_bytes);  // this process's own, so that zeros do
+    member.secret.resize(job::secret_bytes);  // zeros suffice, because nothing leaves this process
     return member;
   }
   job::Addresses exchange(std::span<const std::byte> address) override {
@@ -61,7 +61,7 @@ void run_rank(Team& team, int rank, const std::function<void(Job&)>& body, const
       body(job);
     } catch (...) {
       team.record_failure(std::current_exception());
-      throw;  // past the Job, which learns from it that the rank dies
+      throw;  // rethrow past the Job, so that its destructor sees that the rank dies
     }
   } catch (...) {
     team.record_failure(std::current_exception());
@@ -80,7 +80,7 @@ void run_as_threads(int ranks, const std::function<void(Job&)>& body, const std:
       threads.emplace_back([&, rank] { run_rank(team, rank, body, read); });
     } catch (const std::system_error&) {
       team.record_failure(std::current_exception());
-      team.arena->mark_dead(rank, 0, 1);  // for those that have started
+      team.arena->mark_dead(rank, 0, 1);  // tells the ranks that have started
       team.joining.count_down();
     }
   }

@@ -209,7 +209,7 @@ class Deaths(MessagesTest):
         error = job.stderr.read()
         # The first to know stops; others may know only of that one's end.
         how = r"(has gone( \(.+\))?|was killed by signal 9 \(Killed\))"
-        self.assertRegex(error, rf"(?m)^tonari: rank \d stops, since rank 3 \(host h1\) {how}$")
+        self.assertRegex(error, rf"(?m)^tonari: rank \d stops because rank 3 \(host h1\) {how}$")
         self.assertNotEqual(job.returncode, 0)
 
 

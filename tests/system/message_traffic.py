@@ -47,8 +47,8 @@ class Messages(JobTest):
     def test_a_sender_that_waits_for_room_says_so(self):
         environment = self.environment(TONARI_WARN_SECONDS="1", TONARI_UNEXPECTED_BYTES="64K")
         job = self.start("run", "-n", "2", os.path.join(PROGRAMS, "message_flood"), env=environment)
-        job.error.wait_for(r"^tonari\[[01]\]: has waited 1 s to send to rank [01], which keeps as many messages that it "
-                           r"has not received as it may: .*TONARI_UNEXPECTED_BYTES")
+        job.error.wait_for(r"^tonari\[[01]\]: has waited 1 s to send to rank [01], whose unreceived messages have "
+                           r"reached their limit: .*TONARI_UNEXPECTED_BYTES")
         job.signal(signal.SIGTERM)
         self.assertEqual(job.end()[0], 143)
 

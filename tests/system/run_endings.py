@@ -192,8 +192,8 @@ class Death(JobTest):
 class Leaving(JobTest):
     def test_that_takes_long_is_reported_with_the_rank_it_waits_for(self):
         job = self.start_actors(2, "join", "only", 0, "leave", "wait", env=self.environment(TONARI_WARN_SECONDS="1"))
-        job.error.wait_for(r"^tonari\[0\]: has destroyed its tonari::Job 1 s ago, and waits on until rank 1 does the "
-                           r"same; `tonari status` shows what it does \(TONARI_WARN_SECONDS\)$")
+        job.error.wait_for(r"^tonari\[0\]: destroyed its tonari::Job 1 s ago and still waits for rank 1 to do the "
+                           r"same; `tonari status` shows what that rank is doing \(TONARI_WARN_SECONDS\)$")
         job.signal(signal.SIGTERM)
         self.assertEqual(job.end()[0], 143)
 
@@ -270,7 +270,7 @@ class Membership(JobTest):
     def test_second_job_after_the_first_is_refused(self):
         status, output, _ = self.actors(2, "join", "leave", "again")
         self.assertEqual(status, 0)
-        self.assertRegex(output, r"process \d+ has been this rank already and has left.*unset TONARI_JOIN to run alone")
+        self.assertRegex(output, r"process \d+ was this rank and has left already.*unset TONARI_JOIN to run alone")
 
     def test_alone_makes_jobs_one_after_the_other(self):
         done = subprocess.run([ACTOR, "join", "again", "leave", "again"], capture_output=True, text=True,

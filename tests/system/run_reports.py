@@ -76,7 +76,7 @@ class Status(JobTest):
         shown = tonari("status", 1)
         self.assertEqual(shown.returncode, 2)
         as_root = "process 1 is neither a `tonari run` nor one of its ranks: give the process id of one"
-        self.assertIn(as_root if os.geteuid() == 0 else "process 1 is another user's", shown.stderr)
+        self.assertIn(as_root if os.geteuid() == 0 else "process 1 belongs to another user", shown.stderr)
 
     def test_refuses_other_users(self):
         if os.geteuid() != 0:
@@ -85,7 +85,7 @@ class Status(JobTest):
         job.output.wait_for("waiting")
         shown = tonari("status", job.pid, user=65534)
         self.assertEqual(shown.returncode, 2)
-        self.assertRegex(shown.stderr, "is user 0's, and you are user 65534")
+        self.assertRegex(shown.stderr, "belongs to user 0, and you are user 65534")
         job.process.terminate()
         job.end()
 

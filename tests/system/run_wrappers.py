@@ -18,7 +18,7 @@ class Wrappers(JobTest):
         job.output.wait_for("waiting", 2)
         os.kill(job.pid_of(1), signal.SIGKILL)
         status, _, error = job.end()
-        self.assertRegex(error, r"tonari: rank 1 .*(was killed by signal 9|only the program it ran under knows)")
+        self.assertRegex(error, r"tonari: rank 1 .*(was killed by signal 9|known only to the program that it ran under)")
         self.assertNotEqual(status, 0)
 
     def need(self, program, sanitized=True):
@@ -40,7 +40,7 @@ class Wrappers(JobTest):
         job.output.wait_for("waiting", 2)
         os.kill(job.pid_of(1), signal.SIGKILL)
         status, _, error = job.end()
-        self.assertRegex(error, r"tonari: rank 1 .*(was killed by signal 9|only the program it ran under knows)")
+        self.assertRegex(error, r"tonari: rank 1 .*(was killed by signal 9|known only to the program that it ran under)")
         self.assertIn(status, (137, 1))
 
     def test_gdb(self):
@@ -61,7 +61,7 @@ class Wrappers(JobTest):
         if os.geteuid() != 0:
             self.skipTest("only root makes namespaces everywhere")
         _, _, error = self.run_job("run", "-n", "1", "unshare", "-i", ACTOR, "join")
-        self.assertIn("it is in another IPC namespace than `tonari run`", error)
+        self.assertIn("it is in a different IPC namespace than `tonari run`", error)
 
     def test_another_network_namespace_is_reported(self):
         if os.geteuid() != 0:

@@ -77,7 +77,7 @@ TEST(Arena, CannotBeShrunkUnderItsUsers) {
 
 TEST(Arena, RefusesNumbersOfRanksThatNoHostTakes) {
   for (const int ranks : {0, -1, ranks_per_host_max + 1}) {
-    EXPECT_NE(refusal_of(ranks, small()).find("it takes 1 to 16384"), std::string::npos) << ranks;
+    EXPECT_NE(refusal_of(ranks, small()).find("must be 1 to 16384"), std::string::npos) << ranks;
   }
 }
 

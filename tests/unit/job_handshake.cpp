@@ -145,7 +145,7 @@ TEST_F(JobServerTest, RefusesHostsThatDiffer) {
   EXPECT_NE(changed([](auto& host) { host.byte_order = 0x04030201; }).find("byte order"), std::string::npos);
   EXPECT_NE(changed([](auto& host) { host.page_bytes *= 2; }).find("its pages have"), std::string::npos);
   EXPECT_NE(changed([](auto& host) { host.boot_id[0] ^= 1; }).find("another machine"), std::string::npos);
-  EXPECT_NE(changed([](auto& host) { host.network_namespace += 1; }).find("another network"), std::string::npos);
+  EXPECT_NE(changed([](auto& host) { host.network_namespace += 1; }).find("different network"), std::string::npos);
   EXPECT_NE(changed([](auto& host) { host.ipc_namespace += 1; }).find("another IPC"), std::string::npos);
 }
 

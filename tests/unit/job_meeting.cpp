@@ -156,7 +156,7 @@ TEST(HostRendezvous, DoesNotWaitForEver) {
   settings.join_seconds = 1;
 
   EXPECT_EQ(refusal_of(meeting, ranks, settings),
-            "rank 1, on the same host, did not come while the ranks of this host joined");
+            "rank 1, on the same host, did not connect while the ranks of this host joined");
 }
 
 TEST(HostRendezvous, IsCalledOffWhenTheFirstRankIsGone) {

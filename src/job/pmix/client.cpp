@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t no_handler = std::numeric_limits<std::size_t>::max();
 
-// Of the process, as PMIx and its one connection are.
+// One per process, like PMIx and its connection.
 std::atomic<bool> server_lost{false};
 
 void require(pmix_status_t status, std::string_view what, std::string_view remedy) {
@@ -55,7 +55,8 @@ pmix_info_t within(std::chrono::seconds limit) noexcept {
   return info;
 }
 
-/// The answer to something PMIx does meanwhile. Shared with its thread, which may be later than our patience.
+/// The result of an asynchronous PMIx call. Shared with PMIx's thread, which may deliver the result after the wait has
+/// timed out.
 template <class Value>
 class Answer {
  public:
@@ -70,7 +71,8 @@ class Answer {
     return value_;
   }
 
-  /// `ask(ticket)` asks PMIx, whose thread redeems the ticket if that answers PMIX_SUCCESS, and else nobody.
+  /// Calls `ask(ticket)`, which starts a PMIx call. If that returns PMIX_SUCCESS, PMIx's thread redeems the ticket
+  /// later; otherwise the ticket is freed here.
   template <class Ask>
   static pmix_status_t start(const std::shared_ptr<Answer>& answer, Ask ask) {
     auto ticket = std::make_unique<std::shared_ptr<Answer>>(answer);
@@ -101,7 +103,8 @@ void lose_server(std::size_t /*handler*/, pmix_status_t /*status*/, const pmix_p
                  pmix_info_t* /*info*/, std::size_t /*infos*/, pmix_info_t* /*results*/, std::size_t /*result_count*/,
                  pmix_event_notification_cbfunc_fn_t go_on, void* data) {
   server_lost.store(true, std::memory_order_release);
-  if (go_on != nullptr) go_on(PMIX_SUCCESS, nullptr, 0, nullptr, nullptr, data);  // MPI may want to hear of it too
+  if (go_on != nullptr)
+    go_on(PMIX_SUCCESS, nullptr, 0, nullptr, nullptr, data);  // lets other handlers run, such as MPI's
 }
 
 }  // namespace
@@ -127,8 +130,7 @@ Client::Client() : handler_(no_handler) {
   {
     const AllSignalsBlocked none_for_its_thread;
     require(pmix.init(&self, nullptr, 0), "connecting to the launcher by PMIx (PMIX_NAMESPACE is set)",
-            "either it has ended, or this process was moved to where it cannot be reached; unset PMIX_NAMESPACE to run "
-            "alone");
+            "either it has ended, or this process cannot reach it any more; unset PMIX_NAMESPACE to run alone");
   }
   try {
     job_ = self.nspace;
@@ -143,7 +145,7 @@ Client::Client() : handler_(no_handler) {
 
 Client::~Client() {
   const Library& pmix = library();
-  if (handler_ != no_handler && connected()) {  // else nobody would answer
+  if (handler_ != no_handler && connected()) {  // otherwise no reply would come
     const auto done = std::make_shared<Done>();
     const auto status =
         Done::start(done, [&](void* ticket) { return pmix.deregister_event_handler(handler_, is_done, ticket); });
@@ -161,7 +163,7 @@ int Client::ask_for_size() const {
   const std::uint32_t size = value->type == PMIX_UINT32 ? value->data.uint32 : 0;
   std::free(value);
   if (size > 0 && size <= std::numeric_limits<int>::max()) return static_cast<int>(size);
-  throw SetupError(fmt::format("{}: the answer is no number of ranks; {}", what, remedy));
+  throw SetupError(fmt::format("{}: the reply is not a number of ranks; {}", what, remedy));
 }
 
 std::vector<std::vector<std::byte>> Client::exchange(const char* key, std::span<const std::byte> bytes,
@@ -176,7 +178,7 @@ std::vector<std::vector<std::byte>> Client::exchange(const char* key, std::span<
 
 void Client::put(const char* key, std::span<const std::byte> bytes) {
   const Library& pmix = library();
-  std::vector<std::byte> copy{bytes.begin(), bytes.end()};  // PMIx takes it as not const
+  std::vector<std::byte> copy{bytes.begin(), bytes.end()};  // PMIx takes a non-const pointer
   pmix_value_t value{};
   value.type = PMIX_BYTE_OBJECT;
   value.data.bo.bytes = reinterpret_cast<char*>(copy.data());
@@ -188,20 +190,20 @@ void Client::put(const char* key, std::span<const std::byte> bytes) {
 void Client::wait_for_all(std::chrono::seconds limit) {
   const pmix_proc_t all = process(job_, PMIX_RANK_WILDCARD);
   const auto done = std::make_shared<Done>();
-  // Kept until PMIx has answered, which may be after we have given up.
+  // Static, because PMIx uses it until it has replied, which may be after the wait has timed out.
   static const pmix_info_t collect = yes(PMIX_COLLECT_DATA);
   const auto started =
       Done::start(done, [&](void* ticket) { return library().fence_nb(&all, 1, &collect, 1, is_done, ticket); });
-  if (started == PMIX_OPERATION_SUCCEEDED) return;  // a job of one
+  if (started == PMIX_OPERATION_SUCCEEDED) return;  // a job of one rank
   constexpr auto remedy = "is the launcher still there, and are the other ranks?";
   require(started, "PMIx_Fence", remedy);
   const std::optional<pmix_status_t> status = done->wait(limit);
   if (!status) {
-    throw SetupError(fmt::format(
-        "rank {} has waited {} s, and not all {} ranks have joined: every rank must make a tonari::Job, or "
-        "none; if the program needs longer before it does, set TONARI_JOIN_SECONDS higher; of programs that "
-        "follow each other in one launch, only the first can join",
-        rank_, limit.count(), size_));
+    throw SetupError(
+        fmt::format("rank {} has waited {} s, and not all {} ranks have joined: every rank must make a tonari::Job, or "
+                    "no rank may; if the program needs longer before it does, set TONARI_JOIN_SECONDS higher; of "
+                    "programs that run one after another in one launch, only the first can join",
+                    rank_, limit.count(), size_));
   }
   require(*status, fmt::format("waiting for all {} ranks to join (PMIx_Fence)", size_), remedy);
 }
@@ -209,13 +211,12 @@ void Client::wait_for_all(std::chrono::seconds limit) {
 std::vector<std::byte> Client::get(int rank, const char* key, std::chrono::seconds limit) const {
   const Library& pmix = library();
   const pmix_proc_t whose = process(job_, static_cast<pmix_rank_t>(rank));
-  // Not with PMIX_IMMEDIATE: Open MPI 5 collects what comes from other hosts only when it is asked for.
+  // Without PMIX_IMMEDIATE: Open MPI 5 collects data from other hosts only on request.
   const pmix_info_t patience = within(limit);
   pmix_value_t* value = nullptr;
-  require(
-      pmix.get(&whose, key, &patience, 1, &value), fmt::format("asking for what rank {} gives as {}", rank, key),
-      "every rank must be of one version of tonari, make its tonari::Job and call MPI_Init in the same order, and be "
-      "the only program that joins in its place of the launch");
+  require(pmix.get(&whose, key, &patience, 1, &value), fmt::format("getting {1} of rank {0}", rank, key),
+          "every rank must use the same version of tonari, make its tonari::Job and call MPI_Init in the same order, "
+          "and be the only program of its launch slot that joins");
   std::vector<std::byte> bytes;
   if (value->type == PMIX_BYTE_OBJECT) {
     const auto* const first = reinterpret_cast<const std::byte*>(value->data.bo.bytes);
@@ -226,10 +227,10 @@ std::vector<std::byte> Client::get(int rank, const char* key, std::chrono::secon
   return bytes;
 }
 
-// Without the handler, PMIx would end the process itself.
+// Without the handler, PMIx would end the process itself when the server is lost.
 void Client::watch_server() noexcept {
   const auto registered = std::make_shared<Registered>();
-  // Kept until PMIx has answered.
+  // Static, because PMIx uses it until it has replied.
   static pmix_status_t lost = PMIX_ERR_LOST_CONNECTION;
   const auto started = Registered::start(registered, [](void* ticket) {
     return library().register_event_handler(&lost, 1, nullptr, 0, lose_server, is_registered, ticket);

@@ -8,14 +8,15 @@
 
 namespace tonari::job::pmix {
 
-/// Why no job of a launcher can be joined, and what helps; empty when one can.
+/// Returns why a launcher's job cannot be joined, and the remedy; empty if it can.
 std::string why_absent();
 
-/// This process's connection to its launcher, by PMIx: who it is, and what ranks tell each other before they can talk.
+/// This process's connection to its launcher, by PMIx. It gives the rank's number and the job's size, and exchanges
+/// data between ranks before they can communicate.
 ///
-/// Owns:    one of the process's claims on PMIx, which counts them: MPI in the same process has another.
+/// Owns:    one reference to PMIx, which counts its users: MPI in the same process has another.
 /// Threads: one.
-/// Costs:   PMIx keeps a thread of its own.
+/// Costs:   PMIx runs a thread of its own.
 class Client {
  public:
   /// Connects. Throws SetupError.
@@ -26,12 +27,12 @@ class Client {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
 
-  /// Gives all ranks `bytes` and answers what each has given, by rank. All ranks call it, in the same order, with a key
-  /// that was not used before. Throws SetupError, also when not all have called it after `limit`.
+  /// Gives `bytes` to all ranks and returns the bytes of each rank, by rank. All ranks call it, in the same order, with
+  /// a key that was not used before. Throws SetupError, also if not all ranks have called it within `limit`.
   std::vector<std::vector<std::byte>> exchange(const char* key, std::span<const std::byte> bytes,
                                                std::chrono::seconds limit);
 
-  /// False once the launcher's server on this host is gone.
+  /// Returns false once the launcher's server on this host has ended.
   [[nodiscard]] static bool connected() noexcept;
 
  private:
@@ -44,7 +45,7 @@ class Client {
   std::string job_;  // PMIx's namespace
   int rank_ = 0;
   int size_ = 1;
-  std::size_t handler_;  // that hears of the server's end
+  std::size_t handler_;  // called when the server ends
 };
 
 }  // namespace tonari::job::pmix

@@ -15,8 +15,8 @@ namespace {
 constexpr const char* library_name = "libpmix.so.2";
 constexpr const char* remedy = "install PMIx 4 or later (apt-get install libpmix2)";
 
-/// The launcher's own library, where it says where it was installed. A library that is older than the server makes an
-/// Open MPI 5 print warnings; and an MPI that is loaded later finds the one that it was built with.
+/// Opens the launcher's own library, if PMIX_PREFIX names its folder. A library older than the server makes Open MPI 5
+/// print warnings. An MPI that is loaded later finds the library that it was built with.
 void* open_launchers_own() noexcept {
   const char* const prefix = std::getenv("PMIX_PREFIX");
   if (prefix == nullptr || *prefix == '\0') return nullptr;
@@ -28,7 +28,8 @@ void* open_launchers_own() noexcept {
 }
 
 void* open_library() {
-  // A program that uses PMIx itself, perhaps through MPI, has loaded one: two would be two connections of one rank.
+  // A program that uses PMIx itself, perhaps through MPI, has already loaded a library. A second one would be a second
+  // connection of the same rank.
   if (void* const handle = ::dlopen(library_name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return handle;
   if (void* const handle = open_launchers_own()) return handle;
   if (void* const handle = ::dlopen(library_name, RTLD_NOW | RTLD_LOCAL)) return handle;

@@ -4,8 +4,8 @@
 
 namespace tonari::job::pmix {
 
-/// PMIx's functions, found when a launcher that has PMIx started us. No macro of its headers is used that needs more of
-/// the library: newer ones are functions.
+/// PMIx's functions, looked up if a launcher with PMIx started this process. The code uses no macro of PMIx's headers
+/// that needs other functions; in newer versions some macros are functions.
 struct Library {
   decltype(&::PMIx_Init) init;
   decltype(&::PMIx_Finalize) finalize;
@@ -18,7 +18,8 @@ struct Library {
   decltype(&::PMIx_Error_string) error_string;
 };
 
-/// The library, loaded by the first call and for the rest of the process. Throws SetupError that says what is missing.
+/// Returns the library. The first call loads it, for the rest of the process. Throws SetupError that names the missing
+/// library or function.
 const Library& library();
 
 }  // namespace tonari::job::pmix

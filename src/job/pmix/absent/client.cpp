@@ -2,7 +2,7 @@
 
 #include <tonari/status.hpp>
 
-// What stands for PMIx in a tonari that was built without its headers.
+// Replaces the PMIx client in a tonari that was built without PMIx's headers.
 namespace tonari::job::pmix {
 
 std::string why_absent() { return "tonari was built without PMIx; install libpmix-dev and build it again"; }
