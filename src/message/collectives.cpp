@@ -7,8 +7,8 @@
 #include <ranges>
 #include <vector>
 
-// Barrier, broadcast and the reductions: through shared memory, or each written down as a Schedule, where the blocking
-// form waits for the started one.
+// Barrier, broadcast and the reductions: through shared memory, or recorded as a Schedule. Their blocking forms wait
+// for the started forms.
 namespace tonari {
 
 using detail::Reduction;
@@ -25,12 +25,13 @@ using message::Tree;
 
 namespace {
 
-// The hosts, where operands stay in the order of ranks when each host combines its own first.
+// Returns the host groups if combining within each host first keeps the operands in the order of ranks; otherwise each
+// rank alone.
 HostGroups hosts_in_order(const Context& context) {
   return context.hosts().in_order() ? context.hosts() : HostGroups::each_alone(context.size());
 }
 
-// The farthest first: it has most to pass on.
+// Sends to the farthest child first, because it has the most to forward.
 void write_broadcast(Schedule& schedule, const Tree& tree, std::span<std::byte> bytes) {
   if (tree.parent >= 0) {
     schedule.receive(bytes, tree.parent);
@@ -39,7 +40,7 @@ void write_broadcast(Schedule& schedule, const Tree& tree, std::span<std::byte> 
   for (const int child : std::views::reverse(tree.children)) schedule.send(bytes, child);
 }
 
-// In place.
+// Reduces in place.
 void write_reduce(Schedule& schedule, const Tree& tree, std::span<std::byte> values, Reduction reduction) {
   for (const int child : tree.children) {
     const auto part = schedule.scratch(values.size());
@@ -52,7 +53,7 @@ void write_reduce(Schedule& schedule, const Tree& tree, std::span<std::byte> val
   schedule.next_round();
 }
 
-// Some ranks of a communicator, as one of them sees them that is at `position`.
+// Some ranks of a communicator, seen from the rank at `position`.
 struct Circle {
   std::vector<int> ranks;
   std::size_t position;
@@ -64,7 +65,7 @@ struct Circle {
   }
 };
 
-// The first of each group, as the first of this rank's sees them.
+// The first rank of each group, seen from the first rank of this rank's group.
 Circle leaders_of(const HostGroups& groups, int rank) {
   Circle circle{{}, groups.group_of(rank)};
   for (std::size_t group = 0; group < groups.count(); ++group) circle.ranks.push_back(groups.members(group).front());
@@ -86,13 +87,13 @@ void fold_before(Schedule& schedule, std::span<std::byte> values, std::span<std:
   schedule.copy(values, part);
 }
 
-// Each rank gathers the values of all (Bruck and others 1997: in round k it has those of 2^k ranks, its own and the
-// next), and combines them all in the order of ranks.
+// Each rank gathers the values of all (Bruck et al. 1997: in round k it has the values of 2^k ranks, its own and the
+// next ones), then combines them in the order of ranks.
 void write_all_reduce_by_gathering(Schedule& schedule, const Circle& circle, std::span<std::byte> values,
                                    Reduction reduction) {
   const std::size_t size = circle.size();
   const std::size_t bytes = values.size();
-  const auto all = schedule.scratch(size * bytes);  // from this rank's on, which wraps
+  const auto all = schedule.scratch(size * bytes);  // starts with this rank's values and wraps around
   schedule.copy(all.first(bytes), values);
   schedule.next_round();
   for (std::size_t have = 1; have < size; have *= 2) {
@@ -108,8 +109,8 @@ void write_all_reduce_by_gathering(Schedule& schedule, const Circle& circle, std
   for (std::size_t member = 1; member < size; ++member) schedule.fold(values, of(member), reduction);
 }
 
-// Each rank combines one stretch of the values, in the order of ranks, and gives it to all: two rounds, and each rank
-// moves what it must and no more.
+// Each rank combines one stretch of the values, in the order of ranks, and sends it to all. Two rounds; each rank
+// transfers the minimum.
 void write_all_reduce_by_stretches(Schedule& schedule, const Circle& circle, std::span<std::byte> values,
                                    Reduction reduction) {
   const std::size_t size = circle.size();
@@ -117,7 +118,7 @@ void write_all_reduce_by_stretches(Schedule& schedule, const Circle& circle, std
     return message::stretch_of(values, reduction.element_bytes, member, size);
   };
   const auto mine = stretch(circle.position);
-  std::span<std::byte> sum;  // of the ranks before the one at hand
+  std::span<std::byte> sum;  // the sum over the ranks before the current one
   for (std::size_t member = 0; member < size; ++member) {
     if (member == circle.position) {
       if (!sum.empty()) fold_before(schedule, mine, sum, reduction);
@@ -142,8 +143,9 @@ void write_all_reduce_by_stretches(Schedule& schedule, const Circle& circle, std
   schedule.next_round();
 }
 
-// Each host combines its own, one rank of each combines those of all hosts, and each host has them from its own. Up to
-// as many ranks as may have a board, all ways combine in the same order, so that they round the same.
+// Each host combines its own values, one rank per host combines the values of all hosts, and the other ranks receive
+// the result from it. Up to the number of ranks that may use a board, all ways combine in the same order, so that
+// rounding is the same.
 void write_all_reduce(Schedule& schedule, const Context& context, std::span<std::byte> values, Reduction reduction) {
   constexpr std::size_t gathered_bytes_max = 4096;
   const HostGroups groups = hosts_in_order(context);
@@ -166,7 +168,7 @@ void write_all_reduce(Schedule& schedule, const Context& context, std::span<std:
   write_broadcast(schedule, tree, values);
 }
 
-// After round k (Hillis, Steele 1986) a rank has combined the 2^k ranks up to itself.
+// After round k (Hillis, Steele 1986) a rank has combined the values of the 2^k ranks up to and including itself.
 void write_scan(Schedule& schedule, const Context& context, std::span<std::byte> values, Reduction reduction) {
   const int me = context.rank();
   const auto part = schedule.scratch(values.size());

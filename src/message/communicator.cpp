@@ -40,12 +40,12 @@ bool valid_receive(const Context& context, std::span<const std::byte> buffer, Ra
   return valid_probe(context, source, tag) && (buffer.data() != nullptr || buffer.empty());
 }
 
-// Rank::any stays -1.
+// Returns the job rank; Rank::any stays -1.
 int peer_of(const Context& context, Rank rank) noexcept {
   return rank < 0 ? rank.value() : job::rank_at(context.group(), rank.value());
 }
 
-// With `blocks` the bytes are scattered.
+// If `blocks` is set, the bytes are scattered.
 Request begin_send(Context& context, std::span<const std::byte> bytes, const Blocks* blocks, Rank destination, Tag tag,
                    SendMode mode) noexcept {
   MessageRuntime& runtime = context.runtime();
@@ -77,7 +77,7 @@ Request begin_receive(Context& context, std::span<std::byte> buffer, const Block
   }
 }
 
-// The same bytes as a span of that length that nobody reads.
+// A span with the number of bytes but without an address, which must not be read.
 std::span<std::byte> no_address(std::size_t bytes) noexcept { return {static_cast<std::byte*>(nullptr), bytes}; }
 
 }  // namespace
@@ -205,14 +205,14 @@ Request Message::start_receive_blocks(const Blocks& blocks) noexcept {
   try {
     operation_->context->runtime().scatter(*operation_, blocks);
   } catch (const std::bad_alloc&) {
-    return Requests::completed(Status::no_memory);  // and the message can still be received
+    return Requests::completed(Status::no_memory);  // the message can still be received
   }
   return begin_receive(no_address(extent.bytes));
 }
 
 Request Message::begin_receive(std::span<std::byte> buffer) noexcept {
   Operation* const operation = std::exchange(operation_, nullptr);
-  result_ = {Status::invalid, {}};  // it is received once
+  result_ = {Status::invalid, {}};  // a message is received only once
   operation->context->runtime().receive_matched(*operation, buffer);
   return Requests::started(operation);
 }
@@ -222,26 +222,27 @@ namespace {
 struct Choice {
   int color;
   int key;
-  Rank rank;  // in the parent
+  Rank rank;  // its rank in the parent
   std::uint32_t context_id;
-  fabric::BoardPlace place;  // one that it has free
+  fabric::BoardPlace place;  // a board that it has free
 };
 
-// Ids are drawn from the host's arena, two each: one for collectives. Hosts take turns, so that no two draw the same. 0
-// is the world's, and says that none is left.
+// Context ids come from a counter in the host's arena. Each communicator takes two, one of them for collectives. Hosts
+// use interleaved numbers, so that no two hosts draw the same. 0 is the world's id; as a result it means that no id is
+// left.
 std::uint32_t draw_context_id(MessageRuntime& runtime) noexcept {
   const job::Session& session = runtime.engine().session();
   const auto hosts = static_cast<std::uint32_t>(session.hosts());
   const auto host = static_cast<std::uint32_t>(session.host(session.rank()));
   const std::uint32_t last = 0x7ffffff0 / hosts - 1;
   std::atomic<std::uint32_t>& drawn = session.arena().header().context;
-  std::uint32_t seen = drawn.load(std::memory_order_relaxed);  // relaxed: only to be different
+  std::uint32_t seen = drawn.load(std::memory_order_relaxed);  // relaxed: the numbers only have to be unique
   while (seen < last && !drawn.compare_exchange_weak(seen, seen + 1, std::memory_order_relaxed)) {
   }
   return seen < last ? 2 * (seen * hosts + host + 1) : 0;
 }
 
-// The same id for all that chose the same color.
+// Gives all ranks that chose the same color the same id.
 void draw_context_ids(MessageRuntime& runtime, std::span<Choice> choices) noexcept {
   for (auto each = choices.begin(); each != choices.end(); ++each) {
     const auto same =
@@ -250,7 +251,7 @@ void draw_context_ids(MessageRuntime& runtime, std::span<Choice> choices) noexce
   }
 }
 
-// Where the ranks of a new communicator meet, if they all have a board to spare and may.
+// Returns the boards of a new communicator's ranks, if it may use boards and each of its ranks has one to spare.
 std::vector<fabric::BoardPlace> places_of(const MessageRuntime& runtime, std::span<const Choice> choices,
                                           std::span<const JobRank> ranks) {
   std::vector<fabric::BoardPlace> places;
@@ -271,7 +272,7 @@ std::optional<Communicator> Communicator::split(int color, int key) {
   Status status = gather(mine, choices, Rank{0});
   if (rank() == 0) draw_context_ids(context_->runtime(), choices);
   if (status == Status::ok) status = broadcast(choices, Rank{0});
-  if (status != Status::ok) {  // the board stays taken: others may have made the group
+  if (status != Status::ok) {  // the board stays in use, because other ranks may have made the group
     throw SetupError("making a communicator of " + std::to_string(size) + " ranks: " + std::string(explain(status)));
   }
   if (color < 0) {
@@ -286,7 +287,7 @@ std::optional<Communicator> Communicator::split(int color, int key) {
   const auto places = places_of(context_->runtime(), choices, ranks);
   if (places.empty()) boards.give_back(mine.place);
   if (choices.front().context_id == 0) {
-    throw SetupError("no communicator number is left: 2^31 communicators have been made in this job");
+    throw SetupError("no communicator number is left: this job has made 2^31 communicators");
   }
   return Communicator(
       std::make_shared<Context>(context_->runtime(), Group(std::move(ranks)), choices.front().context_id, places));

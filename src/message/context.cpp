@@ -11,8 +11,8 @@ namespace tonari::message {
 
 namespace {
 
-// Beyond, that each rank looks at the lines of all others costs more than the rounds of a tree. With more ranks than
-// cores it is turns on a core that cost, and a board needs fewest.
+// With more ranks than this, reading all other ranks' lines costs more than the rounds of a tree. If ranks share cores,
+// the number of turns on a core dominates, and a board needs the fewest.
 constexpr int ranks_with_a_core_each_max = 16;
 
 }  // namespace

@@ -12,20 +12,20 @@
 
 namespace tonari::message {
 
-/// A communicator of more ranks meets by messages alone.
+/// Communicators with more ranks use no boards, only messages.
 inline constexpr int ranks_on_a_board_max = 64;
 
 class MessageRuntime;
 
-/// What a communicator is made of. Its id separates its messages from all others': point-to-point ones carry `id`,
-/// those of collectives `id + 1`.
+/// The state of a communicator on one rank. Its id separates its messages from messages of other communicators:
+/// point-to-point messages carry `id`, messages of collectives `id + 1`.
 class Context {
  public:
-  /// `places`: where each of its ranks, in order, meets the others; empty when they do not.
+  /// `places`: the board of each of its ranks, in order; empty if the communicator uses no boards.
   Context(MessageRuntime& runtime, Group group, std::uint32_t id, std::span<const fabric::BoardPlace> places);
   ~Context();
 
-  /// Where these ranks may meet: all on this host, and not too many.
+  /// True if these ranks may use boards: all are on this host, and there are not too many.
   static bool may_meet(const MessageRuntime& runtime, std::span<const JobRank> ranks) noexcept;
 
   [[nodiscard]] MessageRuntime& runtime() const noexcept { return runtime_; }
@@ -34,9 +34,10 @@ class Context {
   [[nodiscard]] int size() const noexcept { return group_.size(); }
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
   [[nodiscard]] std::uint32_t collective_id() const noexcept { return id_ + 1; }
-  /// The tag of the next collective: the same on all ranks, since all start collectives in the same order.
+  /// Returns the tag of the next collective. It is the same on all ranks, because all start collectives in the same
+  /// order.
   std::uint32_t next_collective() noexcept { return sequence_.fetch_add(1, std::memory_order_relaxed) & 0x7fffffff; }
-  /// Where its ranks meet for collectives through shared memory; null when they do not.
+  /// The boards for collectives through shared memory; null if it uses none.
   [[nodiscard]] fabric::Board* board() const noexcept { return board_.get(); }
   [[nodiscard]] const HostGroups& hosts() const noexcept { return hosts_; }
 
@@ -46,7 +47,7 @@ class Context {
   int rank_;
   HostGroups hosts_;
   std::uint32_t id_;
-  std::atomic<std::uint32_t> sequence_{0};  // relaxed: a number, ordered by the user's own order of collectives
+  std::atomic<std::uint32_t> sequence_{0};  // relaxed: the user's order of collectives already orders the numbers
   fabric::BoardPlace place_;
   std::unique_ptr<fabric::Board> board_;
 };

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <mutex>
 
-// What becomes of operations when a rank dies or leaves.
+// The handling of operations when a rank dies or leaves.
 namespace tonari::message {
 
 using fabric::Step;
@@ -14,7 +14,8 @@ void MessageRuntime::set_presence(int rank, Presence presence) noexcept {
   any_gone_.store(true, std::memory_order_release);
 }
 
-// Needs a rank that does nothing for it any more. Checked under the lock, as died() and left() work under it.
+// True if the operation needs a rank that does nothing for it any more. Checked under the lock, under which died() and
+// left() work too.
 bool MessageRuntime::cannot_complete(const Operation& operation) const noexcept {
   if (!any_gone_.load(std::memory_order_acquire)) [[likely]]
     return false;
@@ -23,7 +24,7 @@ bool MessageRuntime::cannot_complete(const Operation& operation) const noexcept 
   return peer_gone || has_a_dead_part(operation);
 }
 
-// Belongs to a collective of which a rank died.
+// True if the operation belongs to a collective with a dead rank.
 bool MessageRuntime::has_a_dead_part(const Operation& operation) const noexcept {
   return operation.context_id == operation.context->collective_id() && finds_dead(*operation.context);
 }
@@ -41,7 +42,7 @@ void MessageRuntime::become(Operation& operation, State state, Sleepers& to_wake
 }
 
 void MessageRuntime::died(int rank) noexcept {
-  // A collective cannot end without one of its ranks.
+  // A collective cannot complete without one of its ranks.
   const auto is_part = [rank](const Operation& operation) {
     return operation.context_id == operation.context->collective_id() &&
            job::position_in(operation.context->group(), rank) >= 0;
@@ -51,7 +52,7 @@ void MessageRuntime::died(int rank) noexcept {
     const std::lock_guard guard(lock_);
     set_presence(rank, Presence::dead);
     for_each_waiting([&](Operation& operation) {
-      // Nor may a receive from anyone wait for ever.
+      // A receive from any rank must not wait forever either.
       const bool from_anyone = operation.peer < 0 && job::position_in(operation.context->group(), rank) >= 0;
       if (operation.peer != rank && !from_anyone && !is_part(operation)) return;
       withdraw_waiting(operation);
@@ -62,7 +63,8 @@ void MessageRuntime::died(int rank) noexcept {
       if (operation.peer == rank) {
         fail_send(operation, to_wake);
       } else if (is_part(operation) && operation.state.load(std::memory_order_relaxed) == State::announced) {
-        become(operation, State::doomed, to_wake);  // its receive may never be posted; once it is granted, it was
+        become(operation, State::doomed,
+               to_wake);  // its receive may never be posted; if it is granted already, the receive was posted
       }
     });
     incoming_.for_each([&](Operation& operation) {
@@ -71,14 +73,14 @@ void MessageRuntime::died(int rank) noexcept {
         operation.status = Status::peer_gone;
         become(operation, State::settled, to_wake);
       } else if (is_part(operation)) {
-        become(operation, State::doomed, to_wake);  // its sender may have withdrawn it before it came
+        become(operation, State::doomed, to_wake);  // its sender may have withdrawn it before it was matched
       }
     });
   }
   for (fabric::Sleeper* sleeper : to_wake) sleeper->wake();
 }
 
-// Its peer destroyed its Job. What it has begun goes on; what it would have to begin for us fails.
+// The rank destroyed its Job. Transfers that it has begun continue; operations that it would still have to begin fail.
 void MessageRuntime::left(int rank) noexcept {
   Sleepers to_wake;
   {
@@ -98,13 +100,13 @@ void MessageRuntime::left(int rank) noexcept {
   for (fabric::Sleeper* sleeper : to_wake) sleeper->wake();
 }
 
-// Its receiver died; under the lock. The ticket is free at once, unless the asker is copying: it may be waiting for one
-// in another operation.
+// Fails a send whose receiver died; called under the lock. The ticket is freed at once, because the asker may be
+// waiting for one in another operation, unless the asker is copying.
 void MessageRuntime::fail_send(Operation& operation, Sleepers& to_wake) noexcept {
   State state = operation.state.load(std::memory_order_relaxed);
-  if (state == State::held || state == State::complete) return;  // what is held is failed by the next retry
+  if (state == State::held || state == State::complete) return;  // the next retry fails held operations
   operation.status = Status::peer_gone;
-  // No longer granted, so that the asker does not begin to copy.
+  // Leave `granted`, so that the asker does not begin to copy.
   while (state != State::copying &&
          !operation.state.compare_exchange_weak(state, State::announced, std::memory_order_relaxed)) {
   }
@@ -112,24 +114,26 @@ void MessageRuntime::fail_send(Operation& operation, Sleepers& to_wake) noexcept
   become(operation, State::complete, to_wake);
 }
 
-// By the asker: ends a send that no receive may ever take. One whose receiver copies alone is a user's, to a rank that
-// has left: nobody copies.
+// Called by the asker: ends a send that no receive may ever match. If the ticket has no TransferMemory, the send is a
+// user's send to a rank that has left, so no rank copies from it.
 Step MessageRuntime::withdraw(Operation& operation) noexcept {
-  if (!operation.launched.load(std::memory_order_acquire)) return Step::retry;  // `finish` would overtake it
+  if (!operation.launched.load(std::memory_order_acquire))
+    return Step::retry;  // `finish` would overtake the announcement
   const bool may_be_copied = engine_.copies_directly(operation.peer) && has_transfer(operation.ticket);
   if (may_be_copied && !engine_.transfer_of(self_, operation.ticket).close(operation.generation)) {
-    return Step::waiting;  // for `done`: the receiver copies
+    return Step::waiting;  // waits for `done`, because the receiver copies
   }
   return finish_send(operation, Status::peer_gone);
 }
 
-// By the asker: ends a receive whose payload may never come.
+// Called by the asker: ends a receive whose payload may never arrive.
 Step MessageRuntime::abandon(Operation& operation) noexcept {
   const int peer = static_cast<int>(operation.head.source);
   const fabric::Grant& grant = operation.grant;
-  const bool names_one = grant.ticket < fabric::tickets_max && !engine_.is_remote(peer);  // or a peer lies
+  const bool names_one =
+      grant.ticket < fabric::tickets_max && !engine_.is_remote(peer);  // otherwise the ticket is malformed or remote
   if (names_one && !engine_.transfer_of(peer, grant.ticket).close(grant.generation))
-    return Step::waiting;  // for `finish`
+    return Step::waiting;  // waits for `finish`
   std::vector<fabric::Piece> pieces;
   {
     const std::lock_guard guard(lock_);

@@ -6,8 +6,9 @@
 #include <cstring>
 #include <optional>
 
-// Collectives that move each rank's own part: gather, scatter, all-gather, all-to-all. All messages of one go side by
-// side, in few enough rounds that a large job does not start thousands at once; a rank's part for itself is copied.
+// Collectives that move each rank's own part: gather, scatter, all-gather, all-to-all. The messages of a round travel
+// concurrently. Each round has a limited number of peers, so that a large job does not start thousands of messages at
+// once. A rank copies its part for itself.
 namespace tonari {
 
 using detail::Counts;
@@ -22,10 +23,10 @@ namespace {
 
 constexpr int peers_a_round = 64;
 
-// Where each rank's part lies in a buffer: all of one size, or as counted.
+// The place of each rank's part in a buffer. All parts have one size, or sizes given by counts.
 class Parts {
  public:
-  // Nothing when the parts do not fit into `bytes`.
+  // Empty if the parts do not fit into `bytes`.
   static std::optional<Parts> equal(const Context& context, std::size_t bytes, std::size_t part) noexcept {
     if (bytes / static_cast<std::size_t>(context.size()) < part) return std::nullopt;
     return Parts({}, part);
@@ -40,7 +41,7 @@ class Parts {
     return Parts(counts.of_ranks, counts.element_bytes);
   }
 
-  /// By rank.
+  /// Returns the parts, by rank.
   template <class Byte>
   [[nodiscard]] std::vector<std::span<Byte>> of(std::span<Byte> bytes, int ranks) const {
     std::vector<std::span<Byte>> all;
@@ -92,8 +93,8 @@ void write_scatter(Schedule& schedule, const Context& context, std::span<const s
   });
 }
 
-// In round k a rank sends to those k * peers_a_round + 1 and more behind it, and receives from those as far before it:
-// no rank is everybody's first.
+// In round k a rank sends to the peers_a_round ranks from k * peers_a_round + 1 behind it on, and receives from as many
+// ranks equally far before it. So no rank is the first target of all others.
 void write_exchange(Schedule& schedule, const Context& context, std::span<const std::byte> sent,
                     const Parts& sent_parts, std::span<std::byte> received, const Parts& received_parts) {
   const int size = context.size();
@@ -110,8 +111,8 @@ void write_exchange(Schedule& schedule, const Context& context, std::span<const 
   }
 }
 
-// All-gather as one rank plays it. A part crosses each link between hosts once: its owner gives it to its neighbours on
-// its own host and to one rank of each other, which gives it to its neighbours.
+// An all-gather as executed by one rank. A part crosses each link between hosts once: its owner sends it to its
+// neighbours and to one rank of each other host, which sends it to its own neighbours.
 class AllGather {
  public:
   AllGather(const HostGroups& groups, int rank, std::vector<std::span<std::byte>> parts) noexcept
@@ -129,7 +130,8 @@ class AllGather {
       schedule.receive(part(neighbour), neighbour);
       schedule.send(mine, neighbour);
     }
-    for (std::size_t distance = 1; distance < groups_.count(); ++distance) {  // no host is everybody's first
+    for (std::size_t distance = 1; distance < groups_.count();
+         ++distance) {  // so that no host is the first target of all others
       cross(schedule, mine, distance);
       if (distance % peers_a_round == 0) schedule.next_round();
     }
@@ -139,7 +141,7 @@ class AllGather {
 
  private:
   [[nodiscard]] std::span<std::byte> part(int rank) const noexcept { return parts_[static_cast<std::size_t>(rank)]; }
-  // Which of this rank's host is given the part of another host's rank.
+  // The rank of this host that receives the part of another host's rank with this index.
   [[nodiscard]] int taker(std::size_t index) const noexcept { return neighbours_[index % neighbours_.size()]; }
 
   void cross(Schedule& schedule, std::span<const std::byte> mine, std::size_t distance) const {
@@ -176,8 +178,8 @@ class AllGather {
   std::size_t place_;
 };
 
-// Where the arguments of a rank do not fit, it answers invalid, but plays its part with empty messages: the others get
-// on, and who expected more answers invalid too.
+// If the arguments of a rank do not fit, its collective returns invalid, but it takes part with empty messages. So the
+// other ranks proceed, and ranks that expected more bytes return invalid too.
 void write_nothing_to_and_from_all(Schedule& schedule, const Context& context, bool sends, bool receives) {
   schedule.fail(Status::invalid);
   for (int rank = 0; rank < context.size(); ++rank) {
@@ -215,7 +217,7 @@ Request exchange_parts(Context& context, std::span<const std::byte> sent, const 
   });
 }
 
-// Without `parts`, whatever this rank passes on is empty.
+// Without `parts` this rank forwards only empty messages.
 Request gather_all_parts(Context& context, std::span<const std::byte> mine, std::span<std::byte> all,
                          const std::optional<Parts>& parts) noexcept {
   return start_collective(context, job::Wait::all_gather, [&](Schedule& schedule) {

@@ -15,10 +15,11 @@ using fabric::Step;
 
 namespace {
 
-constexpr std::uint64_t refused_bytes = ~std::uint64_t{0};  // instead of a length: this rank got the call wrong
-// What is combined of other programs' memory at a time: large enough for a system call, small enough for a cache.
+constexpr std::uint64_t refused_bytes =
+    ~std::uint64_t{0};  // replaces the length if this rank called with invalid arguments
+// Bytes of other programs' memory that are combined at a time: enough to pay for a system call, few enough for a cache.
 constexpr std::size_t piece_bytes_max = 128 * 1024;
-// Up to here each rank combines all; above, a stretch, at the price of meeting twice.
+// Up to this size each rank combines all values; above, only a stretch, at the cost of a second wait for all ranks.
 constexpr std::size_t combined_by_all_bytes_max = 16 * 1024;
 
 }  // namespace
@@ -54,7 +55,7 @@ fabric::Engine& SharedCollective::engine() const noexcept { return context_->run
 
 bool SharedCollective::has_room() const noexcept { return board_->has_room(round_, in_program() ? 0 : bytes_.size()); }
 
-// Of two, both can copy at once between their programs: sooner worth the system calls.
+// Two ranks can both copy directly at the same time, so the system calls pay off for shorter data.
 std::size_t SharedCollective::board_bytes_max() const noexcept {
   return size() == 2 ? fabric::large_block_bytes / 2 : fabric::large_block_bytes;
 }
@@ -77,13 +78,13 @@ bool SharedCollective::is_gone(std::size_t member) const noexcept {
   return context_->runtime().is_gone(job::rank_at(context_->group(), static_cast<int>(member)));
 }
 
-// A rank of it died. One that left has done its part.
+// True if a rank of the communicator died. A rank that left has completed its part.
 bool SharedCollective::has_lost_one() const noexcept { return context_->runtime().has_lost_one(*context_); }
 
 Step SharedCollective::wait_for(Awaited what) noexcept {
   awaited_ = what;
   first_look_ = false;
-  return what == Awaited::room ? Step::retry : Step::waiting;  // nobody announces room
+  return what == Awaited::room ? Step::retry : Step::waiting;  // no rank is woken when there is room
 }
 
 Step SharedCollective::finish(Status status) noexcept {
@@ -109,7 +110,7 @@ void SharedCollective::wake(std::size_t member) noexcept {
   engine().wake_if_asleep(job::rank_at(context_->group(), static_cast<int>(member)));
 }
 
-// Entering: this rank's line.
+// Entry: this rank shows its line.
 
 bool SharedCollective::may_enter() noexcept {
   if (has_room()) [[likely]]
@@ -142,12 +143,12 @@ Step SharedCollective::enter_and_meet() noexcept {
   return meet();
 }
 
-// Waits for the lines of all. Of those who show theirs at the same time one sees all at its first look: it wakes who
-// sleeps.
+// Waits for the lines of all members. If members show their lines at the same time, one of them sees all lines at its
+// first look. It wakes the members that sleep.
 Step SharedCollective::meet() noexcept {
   do {
     for (; next_ < size(); ++next_) {
-      const fabric::Board::Line* line = board_->look(next_, round_, Side::entry);  // its own is there
+      const fabric::Board::Line* line = board_->look(next_, round_, Side::entry);  // its own line is there
       if (line == nullptr) return miss_entry();
       agreed_ = agreed_ && line->bytes == bytes_.size();
       lag_ = std::max(lag_, round_ - board_->ended_by(next_, *line));
@@ -158,7 +159,8 @@ Step SharedCollective::meet() noexcept {
   return go_on_together();
 }
 
-// Who lends its buffer may withdraw as long as some line is missing: all must be there once all were seen.
+// A rank that lends its buffer may withdraw its line while another line is missing. So after each line was seen once,
+// all must be checked together.
 bool SharedCollective::are_all_there() noexcept {
   for (next_ = 0; next_ < size(); ++next_) {
     if (board_->look(next_, round_, Side::entry) == nullptr) return false;
@@ -166,19 +168,19 @@ bool SharedCollective::are_all_there() noexcept {
   return true;
 }
 
-// The member may be gone, or have ended without a line: it gave up, or knows of a death before this rank does; or it
-// waits where a collective that one of the ranks died in has failed already.
+// The member may be dead or have left, or it may have ended without a line: it gave up, or learned of a death before
+// this rank. Or a rank of the communicator died: then the member may wait in another collective and never show a line.
 Step SharedCollective::miss_entry() noexcept {
   if (!is_gone(next_) && !has_lost_one() && !board_->has_ended(next_, round_)) return wait_for(Awaited::entry);
-  if (board_->look(next_, round_, Side::entry) != nullptr || !withdraw()) {  // it came before
+  if (board_->look(next_, round_, Side::entry) != nullptr || !withdraw()) {  // its line came before
     awaited_ = Awaited::nothing;
     return Step::retry;
   }
   return finish(Status::peer_gone);
 }
 
-// True when no other rank will use this one's buffer: one has not come, or withdrew for good. Whoever comes finds this
-// rank's line hidden, and whoever has seen lines before looks again at all.
+// Returns true if no other rank will use this rank's buffer: a member has not arrived, or has withdrawn for good. A
+// member that arrives later finds this rank's line hidden, and a member that saw lines before checks all again.
 bool SharedCollective::withdraw() noexcept {
   if (!lends_buffer_) return true;
   board_->hide(round_, Side::entry);
@@ -191,7 +193,7 @@ bool SharedCollective::withdraw() noexcept {
   return !lends_buffer_;
 }
 
-// All lines are here, for all ranks the same: they choose alike.
+// All lines are visible and all ranks see the same, so all choose the same way.
 Step SharedCollective::go_on_together() noexcept {
   if (!agreed_) return finish(Status::invalid);
   if (bytes_.empty()) return finish(Status::ok);
@@ -205,7 +207,7 @@ const std::byte* SharedCollective::on_board(std::size_t member) const noexcept {
   return board_->line_of(member, round_, Side::entry).payload.data();
 }
 
-// The line may be hidden for a moment, by a rank that has not seen yet that all are there.
+// The line may be hidden for a moment, by a rank that has not noticed yet that all have arrived.
 std::uint64_t SharedCollective::in_program_of(std::size_t member) const noexcept {
   std::uint64_t address = 0;
   std::memcpy(&address, board_->line_of(member, round_, Side::entry).payload.data(), sizeof address);
@@ -216,7 +218,7 @@ fabric::DirectCopy SharedCollective::direct_copy(std::size_t member) const noexc
   return engine().direct_copy(job::rank_at(context_->group(), static_cast<int>(member)));
 }
 
-// Leaving: how it went for this rank, and how for the others.
+// Exit: this rank shows its status and collects the others'.
 
 Step SharedCollective::show_exit(Status status) noexcept {
   board_->line(round_, Side::exit).bytes = static_cast<std::uint64_t>(status);
@@ -232,7 +234,8 @@ Step SharedCollective::leave() noexcept {
   for (; next_ < size(); ++next_) {
     const fabric::Board::Line* line = board_->look(next_, round_, Side::exit);
     if (line == nullptr) {
-      // The others may still write into this rank's buffer: it does not end because one is lost, or gave up.
+      // The other ranks may still write into this rank's buffer, so it does not end just because one rank is lost or
+      // gave up.
       const bool is_over = is_gone(next_) || board_->has_ended(next_, round_);
       line = is_over ? board_->look(next_, round_, Side::exit) : nullptr;  // it may have come before
       if (line == nullptr && !is_over) return wait_for(Awaited::exit);
@@ -258,8 +261,8 @@ Step SharedCollective::enter_as_root() noexcept {
   return await_readers();
 }
 
-// The readers copy from this rank's buffer. When one rank died others may never come: who is not here by then finds
-// no line any more.
+// The readers copy from this rank's buffer. After a rank died, others may never arrive, so this rank hides its line: a
+// later reader finds no line.
 Step SharedCollective::await_readers() noexcept {
   if (lends_buffer_ && has_lost_one()) {
     board_->hide(round_, Side::entry);
@@ -290,7 +293,7 @@ Step SharedCollective::read_from_root() noexcept {
   return finish(Status::ok);
 }
 
-// The root may wait for this rank, and of two for its line.
+// The root may wait for this rank, and with two ranks it waits for this rank's line.
 Step SharedCollective::refuse() noexcept {
   status_ = Status::invalid;
   bytes_ = {};
@@ -298,7 +301,7 @@ Step SharedCollective::refuse() noexcept {
   return enter_as_root();
 }
 
-// This rank's line says that it reads. Then the root does not go before it has ended.
+// This rank's line declares that it reads. From then on the root waits until this rank has ended.
 Step SharedCollective::copy_from_root() noexcept {
   if (!may_enter()) return phase_ == &SharedCollective::over ? Step::done : wait_for(Awaited::room);
   board_->show(round_, Side::entry);
@@ -310,7 +313,7 @@ Step SharedCollective::copy_from_root() noexcept {
   return Step::done;
 }
 
-// Of two: each copies one half, at once.
+// With two ranks each copies one half, concurrently.
 Step SharedCollective::halve_broadcast() noexcept {
   const std::size_t half = bytes_.size() / 2;
   const std::size_t peer = 1 - self();
@@ -322,7 +325,7 @@ Step SharedCollective::halve_broadcast() noexcept {
 
 // All-reduce.
 
-// This rank's own values are on its board too, so that they can be overwritten.
+// This rank's own values are on its board too, so `values` may be overwritten.
 void SharedCollective::combine_on_boards(std::span<std::byte> values) const noexcept {
   const auto offset = static_cast<std::size_t>(values.data() - bytes_.data());
   if (values.empty()) return;
@@ -341,7 +344,8 @@ Step SharedCollective::combine_all() noexcept {
 Step SharedCollective::combine_stretch_on_boards() noexcept {
   const auto mine = stretch(self());
   combine_on_boards(mine);
-  // Of this block the others read all but this stretch until now, and from now on this stretch alone.
+  // Until now the other ranks read every part of this block except this stretch; from now on they read only this
+  // stretch.
   if (!mine.empty())
     std::memcpy(board_->block(round_, bytes_.size()) + (mine.data() - bytes_.data()), mine.data(), mine.size());
   return show_exit(Status::ok);
@@ -355,7 +359,7 @@ void SharedCollective::take_stretches() noexcept {
   }
 }
 
-// This rank's stretch of all programs' values is read by this rank alone, which then writes the result there.
+// Only this rank reads its stretch of the values in all programs. It then writes the result there.
 Step SharedCollective::combine_stretch_in_programs() noexcept {
   const auto mine = stretch(self());
   const auto offset = static_cast<std::uint64_t>(mine.data() - bytes_.data());
@@ -367,7 +371,8 @@ Step SharedCollective::combine_stretch_in_programs() noexcept {
   return show_exit(status);
 }
 
-// Operands stay in the order of ranks: those before this rank are combined apart, and its own folded in in turn.
+// Combines in the order of ranks: the operands of the ranks before this one are combined in scratch memory, then this
+// rank's own, then the others.
 Status SharedCollective::combine_pieces(std::span<std::byte> stretch, std::uint64_t offset) noexcept {
   const std::size_t element = reduction_.element_bytes;
   const std::size_t piece_bytes = std::max<std::size_t>(1, piece_bytes_max / element) * element;

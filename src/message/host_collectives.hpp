@@ -14,8 +14,8 @@
 
 namespace tonari::message {
 
-/// What one of `members` combines of all values: stretches in the order of members, of as many elements each, or one
-/// more.
+/// Returns the stretch of all values that one of `members` combines. Stretches are in the order of members and have
+/// equal numbers of elements, or one more.
 inline std::span<std::byte> stretch_of(std::span<std::byte> values, std::size_t element_bytes, std::size_t member,
                                        std::size_t members) noexcept {
   const std::size_t count = values.size() / element_bytes;
@@ -24,34 +24,36 @@ inline std::span<std::byte> stretch_of(std::span<std::byte> values, std::size_t 
   return values.subspan(first * element_bytes, elements * element_bytes);
 }
 
-/// A collective through shared memory, as one rank plays it on the boards of its communicator (fabric/board.hpp). Who
-/// is to read a rank's data finds them
+/// A collective through shared memory, executed by one rank on the boards of its communicator (fabric/board.hpp). A
+/// rank's data are
 ///
 ///   in its line      up to 48 bytes
-///   in its block     up to 64 KiB; of two ranks 32
-///   in its program   above: the line tells the address, and whoever needs them copies them from there
+///   in its block     up to 64 KiB; up to 32 KiB in a communicator of two ranks
+///   in its program   if longer: the line holds the address, and the ranks that need the data copy them from there
 ///
-/// Operands are combined in the order of ranks, whatever the length: each rank all of them; or, if that is much, one
-/// stretch of them, which it then gives to the others.
+/// Operands are combined in the order of ranks, whatever the length. Each rank combines all of them; if they are long,
+/// each rank combines one stretch and then gives it to the others.
 ///
-/// Threads: its asker's; ready() also another's, while the asker sleeps.
+/// Threads: its asker's thread; ready() may be called by another thread while the asker sleeps.
 class SharedCollective final : public fabric::Watched {
  public:
-  /// The context must have a board. Beginning one takes the next round: all ranks must begin the same.
+  /// The context must have a board. Making a collective takes the next round, so all ranks must make the same
+  /// collectives in the same order.
   static SharedCollective barrier(Context& context) noexcept;
   static SharedCollective broadcast(Context& context, std::span<std::byte> bytes, int root) noexcept;
   static SharedCollective all_reduce(Context& context, std::span<std::byte> values,
                                      detail::Reduction reduction) noexcept;
-  /// One that this rank got wrong. The others may have begun it, and must not wait.
+  /// A collective that this rank called with invalid arguments. The other ranks may have begun it and must not wait
+  /// forever.
   static SharedCollective refused(Context& context) noexcept;
 
-  /// Plays on as far as it goes.
+  /// Advances as far as possible.
   fabric::Step step() noexcept { return (this->*phase_)(); }
   [[nodiscard]] bool ready() const noexcept override;
   [[nodiscard]] Status status() const noexcept { return status_; }
-  /// The rank of the job that it waits for.
+  /// Returns the job rank that it waits for.
   [[nodiscard]] int awaited() const noexcept { return job::rank_at(context_->group(), static_cast<int>(next_)); }
-  /// Ends it before its time, unless other ranks may use this one's buffer still.
+  /// Ends the collective early, unless other ranks may still use this rank's buffer.
   void give_up() noexcept;
 
  private:
@@ -83,7 +85,7 @@ class SharedCollective final : public fabric::Watched {
   fabric::Step leave() noexcept;
   fabric::Step over() noexcept { return fabric::Step::done; }
 
-  // Their parts
+  // Parts of the phases
   [[nodiscard]] bool may_enter() noexcept;
   void show_entry() noexcept;
   fabric::Step show_exit(Status status) noexcept;
@@ -115,12 +117,12 @@ class SharedCollective final : public fabric::Watched {
   std::span<std::byte> bytes_;
   detail::Reduction reduction_{};
   std::size_t root_ = no_root;
-  std::size_t next_ = 0;  // the first member that was not there yet
+  std::size_t next_ = 0;  // the first member that has not arrived yet
   Awaited awaited_ = Awaited::nothing;
-  std::uint32_t lag_ = 0;      // rounds that who is farthest behind has not ended
-  bool first_look_ = true;     // nobody was missing so far
-  bool agreed_ = true;         // all show the same length
-  bool lends_buffer_ = false;  // others may read or write bytes_
+  std::uint32_t lag_ = 0;      // number of rounds that the slowest member has not ended
+  bool first_look_ = true;     // no member was missing so far
+  bool agreed_ = true;         // all members show the same length
+  bool lends_buffer_ = false;  // other ranks may read or write bytes_
   Status status_ = Status::ok;
 
   static constexpr std::size_t no_root = ~std::size_t{0};

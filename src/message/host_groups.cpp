@@ -26,8 +26,8 @@ std::vector<std::size_t> groups_by_host(const job::Session& session, const Group
   return group_of;
 }
 
-// Member p, as counted from the root, hangs below p without its lowest set bit, and has p + bit below it for every
-// lower bit.
+// Finds a member's parent and children in a binomial tree. Counting from the root, the parent of member p is p without
+// its lowest set bit, and its children are p + bit for every lower bit.
 void hang(Tree& tree, std::span<const int> members, std::size_t position, std::size_t root) {
   const std::size_t size = members.size();
   const std::size_t me = (position + size - root) % size;

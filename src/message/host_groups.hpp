@@ -12,41 +12,42 @@ class Session;
 
 namespace tonari::message {
 
-/// The ranks of a communicator by the hosts that they are on. Its numbers are those of the communicator; groups are
-/// numbered in the order of their first ranks.
+/// The ranks of a communicator grouped by host. Ranks are numbered as in the communicator, groups in the order of their
+/// first ranks.
 ///
-/// Where all are on one host, no link is dearer than another: then each rank is a group of its own.
+/// If all ranks are on one host, all links cost the same: then each rank is a group of its own.
 class HostGroups {
  public:
   HostGroups(const job::Session& session, const Group& group);
-  /// `group_of`: by rank. New groups have the next number.
+  /// Makes groups from each rank's group number. A new group must have the next number.
   explicit HostGroups(std::vector<std::size_t> group_of);
   static HostGroups each_alone(int ranks);
 
   [[nodiscard]] std::size_t count() const noexcept { return starts_.size() - 1; }
-  /// In ascending order.
+  /// Ranks of a group, in ascending order.
   [[nodiscard]] std::span<const int> members(std::size_t group) const noexcept {
     return std::span(ranks_).subspan(starts_[group], starts_[group + 1] - starts_[group]);
   }
   [[nodiscard]] std::size_t group_of(int rank) const noexcept { return group_of_[static_cast<std::size_t>(rank)]; }
-  /// Group by group the ranks are in order: no host has ranks both before and behind another's.
+  /// True if the ranks are in ascending order when read group by group: no host has ranks both before and after another
+  /// host's rank.
   [[nodiscard]] bool in_order() const noexcept;
 
  private:
   std::vector<std::size_t> group_of_;
-  std::vector<int> ranks_;  // group by group
+  std::vector<int> ranks_;  // all ranks, group by group
   std::vector<std::size_t> starts_;
 };
 
 /// A rank's place in a binomial tree.
 struct Tree {
   int parent = -1;
-  std::vector<int> children{};  // from the nearest to the farthest: in this order they have the ranks that follow
+  std::vector<int> children{};  // from nearest to farthest: in this order they cover the ranks that follow
 
-  /// Over the group of `rank`, below its first.
+  /// Tree over the group of `rank`, with the group's first rank as root.
   static Tree of_group(const HostGroups& groups, int rank);
-  /// Over all ranks, by which each link between hosts is crossed once: one over leaders of the groups, and below each
-  /// leader one over its group. The root leads its group, in each other the first rank does.
+  /// Tree over all ranks that crosses each link between hosts once: one tree over the groups' leaders, and below each
+  /// leader one over its group. The root leads its own group; in other groups the first rank leads.
   static Tree of_all(const HostGroups& groups, int rank, int root);
 };
 

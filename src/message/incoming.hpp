@@ -9,11 +9,11 @@ namespace tonari::message {
 
 /// Receives whose announced payload is being copied, by the sender's rank and ticket.
 ///
-/// Threads: under the runtime's lock.
+/// Threads: used under the runtime's lock.
 class IncomingTable {
  public:
-  /// By the operation's head and grant. False when there is one already, or no such ticket: the peer lies. Throws
-  /// std::bad_alloc.
+  /// Adds an operation under the sender of its head and the ticket of its grant. Returns false if that place is taken
+  /// or there is no such ticket, which means that the announcement is malformed. Throws std::bad_alloc.
   bool add(Operation& operation) {
     if (operation.grant.ticket >= tickets_in_all) return false;
     Operation*& place = table_.at(operation.head.source, operation.grant.ticket);
@@ -25,12 +25,12 @@ class IncomingTable {
     Operation** const place = table_.find(operation.head.source, operation.grant.ticket);
     if (place != nullptr && *place == &operation) *place = nullptr;
   }
-  /// Null when there is none: it was abandoned, or a peer lies.
+  /// Returns null if there is no such receive: it was abandoned, or the head is malformed.
   [[nodiscard]] Operation* find(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept {
     Operation** const place = table_.find(source, ticket);
     return place != nullptr && *place != nullptr && (*place)->grant.generation == generation ? *place : nullptr;
   }
-  /// Calls `visit(Operation&)` for each; it may remove the one it is given.
+  /// Calls `visit(Operation&)` for each; it may remove its argument.
   template <class Visit>
   void for_each(Visit&& visit) noexcept {
     table_.for_each([&visit](Operation* each) {

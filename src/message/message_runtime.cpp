@@ -17,7 +17,7 @@ using fabric::Step;
 
 namespace {
 
-// Under the lock.
+// Called under the lock.
 bool is_own_and_unfinished(const Operation& operation) noexcept {
   return operation.asker == this_thread() && operation.state.load(std::memory_order_relaxed) != State::complete;
 }
@@ -36,7 +36,7 @@ MessageRuntime::MessageRuntime(fabric::Engine& engine)
       held_to_(static_cast<std::size_t>(engine.session().size())),
       blocked_in_retry_(held_to_.size()) {
   constexpr std::uint32_t world_id = 0;
-  const fabric::BoardPlace first = engine.boards().take();  // the same on all ranks
+  const fabric::BoardPlace first = engine.boards().take();  // the same board on all ranks
   const Group all = Group::first(engine.session().size());
   const std::vector<fabric::BoardPlace> places(Context::may_meet(*this, all.ranks()) ? all.ranks().size() : 0, first);
   world_ = std::make_shared<Context>(*this, all, world_id, places);
@@ -106,14 +106,14 @@ void MessageRuntime::receive(std::span<const Head> heads) noexcept {
 }
 
 void MessageRuntime::receive_other(const Head& head) noexcept {
-  if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return;  // no such rank: a peer lies
+  if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return;  // no such rank: malformed, drop it
   switch (head.kind) {
     case Kind::piece: return piece(head);
     case Kind::late: return late(head);
     case Kind::finish: return finished(head);
     case Kind::grant: return granted(head);
     case Kind::done: return done(head);
-    default: return;  // a peer lies
+    default: return;  // malformed: drop it
   }
 }
 
@@ -123,7 +123,8 @@ Step MessageRuntime::advance_other(Operation& operation) noexcept {
   operation.seen = state;
   switch (state) {
     case State::complete:
-      // The peer died, or gave up. Acquire: the network reads the buffer no more; pairs with Network's release.
+      // The peer died or gave up. Acquire: after it the network does not read the buffer any more; pairs with the
+      // network's release.
       if (operation.under_way.load(std::memory_order_acquire) != 0) [[unlikely]]
         return Step::retry;
       if (operation.has_ticket) [[unlikely]] {  // the peer died
@@ -131,7 +132,7 @@ Step MessageRuntime::advance_other(Operation& operation) noexcept {
         release_ticket(operation);
       }
       if (held_back()) [[unlikely]]
-        engine_.wake_self();  // one of them may need the ticket
+        engine_.wake_self();  // a held send may need the ticket
       return Step::done;
     case State::announced: return send_late(operation);
     case State::granted:
@@ -204,7 +205,8 @@ void MessageRuntime::adopt(Operation& operation) noexcept {
     if (operation.busy) continue;
     if (operation.asker == this_thread()) return;
     operation.asker = this_thread();
-    (void)watch_shared(engine_, operation, nullptr);  // who tended it may sleep, and detaches only what is its own
+    (void)watch_shared(engine_, operation,
+                       nullptr);  // the thread that tended it may sleep, and unregisters only sleepers of its own
     return;
   }
 }
@@ -227,7 +229,7 @@ bool MessageRuntime::attach(std::span<Operation* const> operations, fabric::Slee
   return none_ready;
 }
 
-// Under the lock. The sleeper outlives the operation, so it may be woken once the lock is free.
+// Called under the lock. The sleeper outlives the operation, so it may be woken after the lock is released.
 void MessageRuntime::become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept {
   to_wake = operation.sleeper;
   set_state(operation, state);
@@ -244,7 +246,8 @@ void MessageRuntime::complete(Operation& operation, Status status) noexcept {
   if (to_wake != nullptr) to_wake->wake();
 }
 
-// Under the lock, once nobody copies. At once, not when the asker looks: it may be waiting for a ticket itself.
+// Called under the lock when neither side copies any more. Frees the ticket at once, not when the asker looks: the
+// asker may itself be waiting for a ticket.
 void MessageRuntime::release_ticket(Operation& operation) noexcept {
   if (!operation.has_ticket) return;
   operation.has_ticket = false;

@@ -20,49 +20,50 @@
 
 namespace tonari::message {
 
-/// A name of the calling thread, no other's while it lives.
+/// Returns a pointer that identifies the calling thread, unique as long as it lives.
 inline const void* this_thread() noexcept {
   static thread_local const char mark = 0;
   return &mark;
 }
 
-/// A message of a user's, or its announcement.
+/// True if the head is a user's message or announces one.
 constexpr bool is_message(const fabric::Head& head) noexcept {
   return head.kind == fabric::Kind::message_inline || head.kind == fabric::Kind::message_bulk ||
          head.kind == fabric::Kind::message_announced;
 }
 
-/// Messages of one rank: which protocol a send takes, what a head that arrives means, and the asker's share of copying.
+/// The messages of one rank. Chooses the way of each send, interprets the heads that arrive, and does the asker's share
+/// of copying.
 ///
 ///   at most `split` bytes     message_inline: in the head
-///   below `direct_bytes`      message_bulk: through the sender's bulk memory. When that is full it is announced, and
-///                             follows when there is room, if its receive has not been posted by then
-///   from there on, when the receiver's limit is reached, and when_posted
-///                             message_announced: stays in the user's buffer until the receive is posted, then is
-///                             copied once, by both sides at once
+///   below `direct_bytes`      message_bulk: through the sender's bulk memory. If that is full, the message is
+///                             announced. Its payload follows when there is room, unless its receive is posted first
+///   longer, or the receiver's message_announced: the payload stays in the user's buffer until the receive is posted.
+///   limit is reached, or      Then both sides copy it once, sharing the work
+///   when_posted
 ///
-/// Threads: any. `lock_` covers the queues and every operation's links; it is held for no user's memory; a payload
-/// that no receive waits for is copied under it.
+/// Threads: any. `lock_` protects the queues and the links of every operation. User memory is never touched under it;
+///          the payload of an unexpected message is copied under it.
 class MessageRuntime final : public fabric::Protocol {
  public:
   explicit MessageRuntime(fabric::Engine& engine);
   ~MessageRuntime() override;
-  /// The session's messages, made on first use.
+  /// Returns the session's message runtime, made on first use.
   static MessageRuntime& of(job::Session& session);
 
   [[nodiscard]] fabric::Engine& engine() const noexcept { return engine_; }
-  /// The communicator of all ranks.
+  /// Returns the context of the communicator of all ranks.
   [[nodiscard]] std::shared_ptr<Context> world();
 
   struct Send {
-    std::span<const std::byte> bytes;  // without an address when they are scattered
+    std::span<const std::byte> bytes;  // the pointer is null if the data are scattered
     int peer;                          // rank of the job
     int tag;
     std::uint32_t context_id;
     SendMode mode = SendMode::standard;
   };
   Status send(Context& context, const Send& what) noexcept;
-  /// What fits into a head, if there is room for it now. Answers again otherwise, and has sent nothing.
+  /// Sends a message that fits into a head, if there is room for it now. Otherwise returns again and has sent nothing.
   Status send_at_once(const Send& what) noexcept;
   void start_send(Operation& operation, const Send& what) noexcept;
 
@@ -73,14 +74,15 @@ class MessageRuntime final : public fabric::Protocol {
     std::uint32_t context_id;
   };
   void start_receive(Operation& operation, const Receive& what) noexcept;
-  /// Waits as a probe when `wait`, else looks once.
+  /// Looks for a message without receiving it. Waits for one if `wait`, otherwise looks once.
   std::optional<Result<Envelope>> probe(Context& context, int peer, int tag, bool wait) noexcept;
-  /// The same with an operation of kind matched_probe, to which the message then belongs.
+  /// The same, and takes the message out of the queue: from then on it belongs to the operation, which has kind
+  /// matched_probe.
   std::optional<Result<Envelope>> matched_probe(Operation& operation, int peer, int tag, bool wait) noexcept;
-  /// Starts the receive of a message that `operation`, a matched probe, has taken.
+  /// Starts the receive of the message that `operation`, a matched probe, has taken.
   void receive_matched(Operation& operation, std::span<std::byte> buffer) noexcept;
 
-  /// Moves an operation on as far as it goes; by its asker.
+  /// Advances an operation as far as possible. Called by its asker.
   fabric::Step advance(Operation& operation) noexcept {
     const bool is_short = operation.state.load(std::memory_order_acquire) == State::matched &&  // pairs with become()
                           operation.head.kind == fabric::Kind::message_inline &&
@@ -89,47 +91,50 @@ class MessageRuntime final : public fabric::Protocol {
   }
   /// Waits for one operation.
   void wait(Operation& operation, job::Wait what) noexcept;
-  /// Plays it to its end.
+  /// Advances the collective until it is complete.
   Status play(SharedCollective& collective, job::Wait what) noexcept;
-  /// The rank died or left: nothing comes from it any more.
+  /// True if the rank died or left: nothing arrives from it any more.
   [[nodiscard]] bool is_gone(int rank) const noexcept {
     return any_gone_.load(std::memory_order_relaxed) &&
            presence_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire) != Presence::here;
   }
-  /// A rank of the communicator died. One that left has done its part.
+  /// True if a rank of the communicator died. A rank that left does not count, because it has completed its part.
   [[nodiscard]] bool has_lost_one(const Context& context) const noexcept {
     return any_gone_.load(std::memory_order_relaxed) && finds_dead(context);
   }
 
-  // Only its asker may touch an operation's memory, so a thread that waits for one operation tends the others it has
-  // started: collectives, and payloads that travel in pieces or have gaps. Whoever waits for such an operation adopts
-  // it first.
-  /// Moves on what this thread has started. Answers retry if one of them needs it, otherwise `step`.
+  // Only an operation's asker may touch its user memory. So a thread that waits for one operation also tends the others
+  // that it has started, if they need further steps: collectives, and payloads that travel in pieces or have gaps. A
+  // thread that waits for an operation that another thread started adopts it first.
+  /// Advances the operations that this thread has started. Returns retry if one of them needs it, otherwise `step`.
   fabric::Step tend(fabric::Step step) noexcept;
   [[nodiscard]] bool tended_ready() noexcept;
   bool attach_tended(fabric::Sleeper* sleeper) noexcept;
   void adopt(Operation& operation) noexcept;
 
-  /// Takes a posted receive back, by its asker. Does nothing when it has matched already.
+  /// Cancels a posted receive. Called by its asker. Does nothing if it has matched already.
   bool cancel(Operation& operation) noexcept;
-  /// Has `sleeper` woken when one of the operations changes; null: no longer. False: one has changed already.
+  /// Registers `sleeper` to be woken when one of the operations changes; null unregisters. Returns false if one has
+  /// changed already.
   bool attach(std::span<Operation* const> operations, fabric::Sleeper* sleeper) noexcept;
-  /// Has the changes of the operations counted in `changes`, until they are complete and stop_counting() has returned.
+  /// Counts changes of the operations in `changes`, until they are complete and stop_counting() has returned.
   void count_changes(std::span<Request> requests, std::atomic<std::uint64_t>& changes) noexcept;
-  void stop_counting() noexcept { const std::lock_guard guard(lock_); }  // who changed the last is done with the count
-  /// For status and for peers whose service thread must look: an asker has waited long.
+  void stop_counting() noexcept {
+    const std::lock_guard guard(lock_);
+  }  // waits for the thread that made the last change to release the lock
+  /// Reports a long wait, for `tonari status` and for peers whose service thread must look.
   void waits_long(const Operation& operation, job::Wait what) noexcept;
   void waits_long(int peer, int tag, job::Wait what) noexcept;
 
   /// Throws std::bad_alloc.
   Operation* make_operation(Operation::Kind kind, Context& context);
-  /// One that outlives the call that starts it.
+  /// Makes an operation that outlives the call that starts it. Throws std::bad_alloc.
   Operation* make_started(Operation::Kind kind, Context& context);
-  /// Before it is started: its data lie in several places. Throws std::bad_alloc.
+  /// Declares, before the operation is started, that its data are in several places. Throws std::bad_alloc.
   void scatter(Operation& operation, const detail::Blocks& blocks);
   void free_operation(Operation* operation) noexcept;
 
-  // fabric::Layer
+  // fabric::Protocol
   void receive(std::span<const fabric::Head> heads) noexcept override;
   void retry() noexcept override;
   [[nodiscard]] bool held_back() const noexcept override { return held_count_.load(std::memory_order_seq_cst) != 0; }
@@ -195,7 +200,8 @@ class MessageRuntime final : public fabric::Protocol {
   [[nodiscard]] bool finds_dead(const Context& context) const noexcept;
   void set_presence(int rank, Presence presence) noexcept;
   template <class Visit>
-  void for_each_waiting(Visit&& visit) noexcept {  // posted receives and probes; it may withdraw the one it is given
+  void for_each_waiting(
+      Visit&& visit) noexcept {  // posted receives and waiting probes; `visit` may withdraw its argument
     posted_.for_each(visit);
     for (Operation* each = probes_.front(); each != nullptr;) {
       Operation* const next = each->next;
@@ -222,10 +228,12 @@ class MessageRuntime final : public fabric::Protocol {
   Operation* outgoing(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
   void release_ticket(Operation& operation) noexcept;
   void become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept;
-  // Under the lock. Afterwards the operation may be gone with its asker, but not the asker's count: see stop_counting.
+  // Called under the lock. Afterwards the asker may destroy the operation, but the count still exists: see
+  // stop_counting().
   static void set_state(Operation& operation, State state) noexcept {
     std::atomic<std::uint64_t>* const changes = operation.changes;
-    operation.state.store(state, std::memory_order_release);  // what the state promises comes first; pairs with ready()
+    operation.state.store(
+        state, std::memory_order_release);  // publishes the data that belong to the state; pairs with ready()
     count_change(changes);
   }
   static void count_change(std::atomic<std::uint64_t>* changes) noexcept {
@@ -242,41 +250,42 @@ class MessageRuntime final : public fabric::Protocol {
   const std::uint64_t unexpected_bytes_max_;
   std::shared_ptr<Context> world_;
 
-  SpinLock lock_;  // of the queues, incoming_, outgoing_, and of operations as operation.hpp says
+  SpinLock lock_;  // protects the queues, incoming_, outgoing_, and the fields of operations that operation.hpp names
   PostedQueue posted_;
   UnexpectedQueue unexpected_;
-  OperationList probes_;  // that wait
+  OperationList probes_;  // waiting probes
   IncomingTable incoming_;
   OutgoingTable outgoing_;
-  std::uint64_t kept_bytes_ = 0;        // payload of unexpected messages held here
-  std::uint64_t unexpected_bytes_ = 0;  // and their heads
+  std::uint64_t kept_bytes_ = 0;        // payload of unexpected messages kept here
+  std::uint64_t unexpected_bytes_ = 0;  // the same plus the bytes of their heads
 
   std::vector<Operation*> tended_;            // under lock_
-  std::atomic<std::size_t> tended_count_{0};  // relaxed: a thread sees its own
+  std::atomic<std::size_t> tended_count_{0};  // relaxed: a thread needs to see only its own changes
 
   struct Reply {
     int peer;
     fabric::Head head;
   };
-  // As far as died() and left() have dealt with it: by then all that the rank had sent is here. Written under lock_.
+  // Ranks for which died() or left() has run: by then everything that the rank had sent has arrived. Written under
+  // lock_.
   std::atomic<bool> any_gone_{false};
   std::vector<std::atomic<Presence>> presence_;  // by rank
 
-  SpinLock held_lock_;  // of the next two
+  SpinLock held_lock_;  // protects held_ and held_replies_
   OperationList held_;  // sends that found no room, oldest first
   std::vector<Reply> held_replies_;
-  std::atomic<std::uint32_t> held_count_{0};         // of both; raised and read as Engine::wake_self says
-  std::vector<std::atomic<std::uint32_t>> held_to_;  // by rank; see way_is_free
-  std::uint64_t retries_ = 0;                        // by the progress lock's holder, as the next
+  std::atomic<std::uint32_t> held_count_{0};  // size of both; incremented and read as described at Engine::wake_self
+  std::vector<std::atomic<std::uint32_t>> held_to_;  // held sends by rank; see way_is_free()
+  std::uint64_t retries_ = 0;                        // this and the next: used by the holder of the progress lock only
   std::vector<std::uint64_t> blocked_in_retry_;      // by rank: the last retry in which it had no room
 
-  // Blocks of peers' bulk memory that were read. Giving one back writes a line its owner reads: that would delay the
-  // next send, which is likely the answer, so it waits for a spare moment.
+  // Blocks of peers' bulk memory that this rank has read. Freeing a block writes to a cache line that its owner reads.
+  // Doing so at once would delay the next send, which is likely the reply, so it waits for an idle moment.
   struct Return {
     int peer;
     std::uint64_t place;
   };
-  SpinLock returns_lock_;  // of the next two
+  SpinLock returns_lock_;  // protects returns_ and returns_count_
   std::array<Return, 16> returns_;
   std::size_t returns_count_ = 0;
 };

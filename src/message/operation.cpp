@@ -14,16 +14,16 @@ namespace {
 
 constexpr unsigned spares_max = 256;
 
-/// Memory of operations that have ended, chained through its first words.
+/// Memory of destroyed operations, chained through its first words.
 ///
-/// Threads: one each; what one thread made may end in another.
+/// Threads: one list per thread. An operation may be destroyed on a thread that did not make it.
 class Spares {
  public:
   Spares() noexcept = default;
   Spares(Spares&&) = delete;
   ~Spares() {
     while (void* memory = take()) free(memory);
-    count_ = spares_max;  // what ends on this thread from here on is not kept
+    count_ = spares_max;  // operations destroyed on this thread from here on are not kept
   }
   void* take() noexcept {
     void* const memory = first_;
@@ -58,7 +58,7 @@ void* Operation::operator new(std::size_t bytes) {
 void Operation::operator delete(void* memory) noexcept { spares.give(memory); }
 
 Operation::Operation(Kind what, Context& in) noexcept : kind(what), context(&in) {}
-Operation::~Operation() = default;  // where Schedule and Scattered are whole
+Operation::~Operation() = default;  // here, where Schedule and Scattered are complete types
 
 Result<Envelope> Operation::result() const noexcept {
   if (!met) return {status, {}};

@@ -17,22 +17,24 @@ class Context;
 class Schedule;
 class Scattered;
 
-// The life of an operation. The holder of the progress lock moves it along the upper arrows, under the runtime's lock;
-// the thread that waits for it (its asker) along the lower ones, and only the asker touches the user's memory.
+// The states of an operation. The holder of the progress lock makes the transitions along the upper arrows, under the
+// runtime's lock. The thread that waits for the operation (its *asker*) makes those along the lower arrows. Only the
+// asker touches the user's memory.
 //
 //   send      held ---> announced ---> granted ---> copying         receive   posted ---> matched ---> settled
 //               \            \            |           |                          |           |            |
 //                +------------+-----------+-----------+---> complete             +-----------+------------+--->
 //                complete
 //
-// held       no room yet: in the runtime's list of held sends
-// announced  the receiver knows of it; the payload is still in the user's buffer
-// granted    the receive is posted: the asker is to copy, together with the receiver
-// copying    it does, or has
+// held       there was no room yet: in the runtime's list of held sends
+// announced  the receiver knows of the message; its payload is still in the user's buffer
+// granted    the receive is posted: the asker must copy, together with the receiver
+// copying    the asker copies or has copied
 // posted     in the list of posted receives, or of probes
-// matched    `head` is here: the asker takes what it carries
+// matched    `head` has arrived: the asker takes the payload that it carries or names
 // settled    the other side copied the last chunk
-// doomed     instead of announced or matched: in a collective of which a third rank has died, or for a rank that has
+// doomed     replaces announced or matched if a third rank of the same collective died, or if the peer has left. The
+//            asker ends the operation, unless the other side has begun to copy
 //            left. The asker ends it, unless the other side has begun to copy
 enum class State : std::uint8_t { idle, held, announced, granted, copying, posted, matched, settled, doomed, complete };
 
@@ -41,54 +43,58 @@ struct Operation {
 
   Operation(Kind what, Context& in) noexcept;
   ~Operation();
-  // They come and go at the rate of messages: each thread keeps some of the memory for its next ones.
+  // Operations are made and destroyed at the rate of messages, so each thread keeps memory of destroyed ones for reuse.
   static void* operator new(std::size_t bytes);
   static void operator delete(void* memory) noexcept;
 
   Kind kind;
   SendMode mode = SendMode::standard;
   std::atomic<State> state{State::idle};
-  State seen = State::idle;                 // by the asker: the state it has acted on
-  std::atomic<bool> waited{false};          // relaxed, to the holder: the asker stays until this is complete
-  std::atomic<bool> piece_waiting{false};   // set by the holder behind a piece, cleared by the asker before taking
+  State seen = State::idle;  // written by the asker: the last state that it has acted on
+  std::atomic<bool> waited{
+      false};  // relaxed; a hint to the progress lock's holder that the asker waits until this operation is complete
+  std::atomic<bool> piece_waiting{
+      false};  // set by the holder after it adds a piece, cleared by the asker before it takes pieces
   std::atomic<std::uint32_t> under_way{0};  // pieces of `buffer` that the network may still read
-  std::atomic<bool> launched{true};         // false from when it is held until its announcement is in the peer's ring
-  bool has_ticket = false;                  // by whoever launches it; once it is, under the runtime's lock
-  bool closing = false;                     // a send whose `finish` head is held
-  bool prepared = false;                    // a piece in `head` found no room
-  bool followed = false;                    // the payload went after its announcement: see Runtime::send_late
-  bool tended = false;                      // from start to end: see Runtime::tend
-  bool busy = false;                        // under the runtime's lock: being tended
-  const void* asker = nullptr;              // under the runtime's lock, if tended: the thread
+  std::atomic<bool> launched{true};         // false while it is held, until its announcement is in the peer's ring
+  bool has_ticket = false;      // written by the launching thread; after the launch, under the runtime's lock
+  bool closing = false;         // a send whose `finish` head is to be sent
+  bool prepared = false;        // `head` holds a piece that found no room
+  bool followed = false;        // the payload followed its announcement: see MessageRuntime::send_late
+  bool tended = false;          // constant: see MessageRuntime::tend
+  bool busy = false;            // under the runtime's lock: being tended
+  const void* asker = nullptr;  // under the runtime's lock, if tended: the thread that waits for it
 
   Context* context;
-  std::byte* buffer = nullptr;  // the user's; for a send it is only read
-  std::size_t bytes = 0;        // of the buffer
-  int peer = -1;                // rank of the job, or -1: any
-  int tag = -1;                 // or -1: any
+  std::byte* buffer = nullptr;  // the user's buffer; only read if this is a send
+  std::size_t bytes = 0;        // size of the buffer
+  int peer = -1;                // rank of the job, or -1 for any
+  int tag = -1;                 // -1 for any
   std::uint32_t context_id = 0;
 
   std::uint32_t ticket = 0;  // of an announced payload
   std::uint32_t generation = 0;
-  std::uint64_t moved = 0;     // by the asker: bytes sent or taken in pieces
-  fabric::Grant grant{};       // send, from granted on
-  Status status = Status::ok;  // by who completes it
-  bool met = false;            // by the asker, at the end: `head` is that of the message
+  std::uint64_t moved = 0;     // used by the asker: bytes sent or received in pieces
+  fabric::Grant grant{};       // of a send: valid from `granted` on
+  Status status = Status::ok;  // written by the thread that completes it
+  bool met = false;            // written by the asker at the end: true if `head` belongs to the message
 
-  std::uint64_t number = 0;   // of a posted receive: in order of posting
-  Operation* next = nullptr;  // in the list that `state` names; under the runtime's lock
+  std::uint64_t number = 0;   // of a posted receive: number in the order of posting
+  Operation* next = nullptr;  // link in the list of its state; under the runtime's lock
   Operation* previous = nullptr;
-  fabric::Sleeper* sleeper = nullptr;             // under the runtime's lock: whom to wake on a change
-  std::atomic<std::uint64_t>* changes = nullptr;  // under the runtime's lock: counts those of all that one wait is for
+  fabric::Sleeper* sleeper = nullptr;  // under the runtime's lock: woken on a change
+  std::atomic<std::uint64_t>* changes =
+      nullptr;  // under the runtime's lock: counts the changes of all operations of one wait
 
   std::vector<fabric::Piece> pieces;     // under the runtime's lock
   std::unique_ptr<Schedule> schedule;    // of a collective
-  std::unique_ptr<Scattered> scattered;  // instead of `buffer`, when the user's data lie in several places
-  fabric::Head head;                     // send: to go; receive: as arrived
+  std::unique_ptr<Scattered> scattered;  // instead of `buffer`, if the user's data are in several places
+  fabric::Head head;                     // send: the head to send; receive: the head that arrived
 
-  /// How it ended. Made from `head` each time, which is sooner read than a copy that was just written in parts.
+  /// Returns the result. Computed from `head` each time: reading the head is faster than reading a result that was just
+  /// written in parts (store forwarding).
   [[nodiscard]] Result<Envelope> result() const noexcept;
-  /// Its asker would find something to do.
+  /// True if the asker would find something to do.
   [[nodiscard]] bool ready() const noexcept {
     const State now = state.load(std::memory_order_acquire);  // pairs with become()
     if (now == State::complete) return true;
@@ -101,7 +107,7 @@ struct Operation {
   [[nodiscard]] bool schedule_ready() const noexcept;
 };
 
-/// A list through the operations' own links. Not synchronised.
+/// A list linked through the operations themselves. Not synchronised.
 class OperationList {
  public:
   [[nodiscard]] Operation* front() const noexcept { return front_; }
@@ -111,7 +117,7 @@ class OperationList {
     (back_ != nullptr ? back_->next : front_) = &operation;
     back_ = &operation;
   }
-  /// Puts it behind `place`, or in front of all when null.
+  /// Inserts the operation after `place`, or at the front if `place` is null.
   void insert_after(Operation* place, Operation& operation) noexcept {
     operation.previous = place;
     operation.next = place != nullptr ? place->next : front_;

@@ -29,7 +29,7 @@ Operation* PostedQueue::Table::find(const Key& key) const noexcept {
   return first_in(const_cast<Table*>(this)->chain(key), key);
 }
 
-// Hashes once.
+// Hashes only once.
 Operation* PostedQueue::Table::take(const Key& key) noexcept {
   OperationList& list = chain(key);
   Operation* const found = first_in(list, key);
@@ -39,11 +39,11 @@ Operation* PostedQueue::Table::take(const Key& key) noexcept {
   return found;
 }
 
-// Without memory for more places, chains grow instead.
+// Without memory for more places the chains grow instead.
 void PostedQueue::Table::grow() noexcept {
   std::unique_ptr<OperationList[]> wider(new (std::nothrow) OperationList[places_ * 2]);
   if (wider == nullptr) return;
-  // A chain is divided between two places, so what stays together keeps its order.
+  // A chain is divided between two places, so the elements of each keep their order.
   for_each([&](Operation& each) { wider[key_of(each).hash() >> (shift_ - 1)].push_back(each); });
   places_ *= 2;
   --shift_;
@@ -71,7 +71,7 @@ Operation* PostedQueue::take(const fabric::Head& head) noexcept {
   return take_oldest(head);
 }
 
-// Where there are wildcards.
+// For use when receives with wildcards are posted.
 Operation* PostedQueue::take_oldest(const fabric::Head& head) noexcept {
   Operation* oldest = nullptr;
   for (std::size_t shape = 0; shape < shapes; ++shape) {

@@ -10,19 +10,19 @@
 
 namespace tonari::message {
 
-/// Posted receives. A hash table a shape, whose chains run through the operations themselves in order of posting; a
-/// head looks into those that are not empty, and the earliest number wins.
+/// Posted receives, in one hash table per shape. The chains run through the operations themselves, in order of posting.
+/// A head is looked up in each table that is not empty; the match with the lowest number wins.
 ///
-/// Threads: under the runtime's lock.
-/// Costs:   16 bytes a receive beside the operation; a match costs a hash and a chain for each shape in use, whatever
-///          else is posted.
+/// Threads: used under the runtime's lock.
+/// Costs:   16 bytes per receive beside the operation. A match costs one hash and one chain per shape in use, however
+///          many receives are posted.
 class PostedQueue {
  public:
   void post(Operation& operation) noexcept;
   void withdraw(Operation& operation) noexcept;
-  /// The oldest that takes `head`, withdrawn; null when there is none.
+  /// Withdraws and returns the oldest receive that matches `head`; null if there is none.
   Operation* take(const fabric::Head& head) noexcept;
-  /// Calls `visit(Operation&)` for each; it may withdraw the one it is given.
+  /// Calls `visit(Operation&)` for each; it may withdraw its argument.
   template <class Visit>
   void for_each(Visit&& visit) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
@@ -56,7 +56,7 @@ class PostedQueue {
     int shift_ = 64 - 4;
     std::size_t count_ = 0;
     std::array<OperationList, few> few_;
-    std::unique_ptr<OperationList[]> many_;  // instead of few_, once there are more
+    std::unique_ptr<OperationList[]> many_;  // replaces few_ when there are more
   };
 
   [[gnu::noinline]] Operation* take_oldest(const fabric::Head& head) noexcept;

@@ -3,12 +3,13 @@
 
 #include <mutex>
 
-// Probes, and the taking back of receives.
+// Probes, and cancelling receives.
 namespace tonari::message {
 
 using fabric::Head;
 
-// A message that no receive waited for; under the lock. Answers how many are to be woken.
+// Offers an unexpected message to the waiting probes; called under the lock. Returns the number of sleepers that must
+// be woken.
 std::size_t MessageRuntime::tell_probes(const Head& head, std::span<fabric::Sleeper*> to_wake) noexcept {
   std::size_t told = 0;
   for (Operation* probe = probes_.front(); probe != nullptr;) {
@@ -21,7 +22,7 @@ std::size_t MessageRuntime::tell_probes(const Head& head, std::span<fabric::Slee
       if (sleeper != nullptr && told < to_wake.size()) {
         to_wake[told++] = sleeper;
       } else if (sleeper != nullptr) {
-        sleeper->wake();  // so many threads probe for one message: never mind the lock
+        sleeper->wake();  // more threads than to_wake has room for: wake it under the lock
       }
     }
     probe = next;
@@ -77,14 +78,14 @@ void MessageRuntime::receive_matched(Operation& operation, std::span<std::byte> 
   operation.buffer = buffer.data();
   operation.bytes = buffer.size();
   operation.seen = State::idle;
-  operation.waited.store(false, std::memory_order_relaxed);  // for the probe it was
+  operation.waited.store(false, std::memory_order_relaxed);  // it was set for the probe
   fabric::Grant grant;
   bool granted = false;
   {
     const std::lock_guard guard(lock_);
     operation.peer = static_cast<int>(operation.head.source);
     if (operation.head.kind == fabric::Kind::message_announced && cannot_complete(operation)) {
-      operation.status = Status::peer_gone;  // its payload went with its sender
+      operation.status = Status::peer_gone;  // its payload was lost with its sender
       operation.met = false;
       return;
     }

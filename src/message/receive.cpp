@@ -20,21 +20,21 @@ using fabric::Step;
 
 namespace {
 
-// Under the runtime's lock, as job::Counters::add here.
+// Called under the runtime's lock, like job::Counters::add in this file.
 void set_with_max(job::Counters::Count& now, job::Counters::Count& max, std::uint64_t value) noexcept {
   now.store(value, std::memory_order_relaxed);
   if (value > max.load(std::memory_order_relaxed)) max.store(value, std::memory_order_relaxed);
 }
 
-// While the message is on its way, so may be the lines it goes into. Short buffers only: a long one is copied by the
-// kernel, and is not always filled.
+// Prefetches the buffer's cache lines while the message is on its way. Only for short buffers: the kernel copies long
+// messages, and a long buffer is not always filled.
 void fetch_to_write(std::span<std::byte> buffer) noexcept {
   constexpr std::size_t bytes_max = 4096;
   if (buffer.data() == nullptr || buffer.size() > bytes_max) return;
   for (std::size_t offset = 0; offset < buffer.size(); offset += fabric::head_bytes) prefetch_to_write(&buffer[offset]);
 }
 
-// Copies what arrived to bytes [offset, offset + bytes) of the user's.
+// Copies arrived data to bytes [offset, offset + bytes) of the user's buffer.
 void copy_in(Operation& operation, std::size_t offset, const std::byte* from, std::size_t bytes) noexcept {
   if (operation.scattered != nullptr) [[unlikely]] {
     operation.scattered->unpack(offset, from, bytes);
@@ -43,7 +43,7 @@ void copy_in(Operation& operation, std::size_t offset, const std::byte* from, st
   }
 }
 
-// The same straight out of the sender's memory, at `from`.
+// The same directly from the sender's memory, at `from`.
 [[gnu::noinline]] Status read_packed(Operation& operation, const fabric::DirectCopy& copy, std::size_t offset,
                                      std::uint64_t from, std::size_t bytes) noexcept {
   std::array<std::byte, packed_bytes_max> packed;
@@ -61,15 +61,15 @@ Status read_direct(Operation& operation, const fabric::DirectCopy& copy, std::si
                                         : copy.read(operation.buffer + offset, from, bytes);
 }
 
-// The head has nowhere to go, and its sender is done with it.
+// Called if there is no memory to keep a head. Its sender considers the message sent, so it cannot be dropped.
 [[noreturn, gnu::cold]] void end_without_memory() noexcept {
   job::write_line(
-      "tonari: no memory is left for a message that no receive waits for, so this rank ends "
-      "(TONARI_UNEXPECTED_BYTES limits what waits)");
+      "tonari: no memory is left for an unexpected message, so this rank ends; lower TONARI_UNEXPECTED_BYTES, which "
+      "limits their memory, or post receives earlier");
   std::abort();
 }
 
-// A payload that has gaps is announced without an address, and written by its sender.
+// True if the payload has gaps at its sender. It is then announced without an address, and its sender writes it.
 bool has_gaps_there(const Head& head) noexcept { return head.as<fabric::Announced>().address == fabric::has_gaps; }
 
 }  // namespace
@@ -102,11 +102,12 @@ void MessageRuntime::post(Operation& operation) noexcept {
   set_with_max(engine_.counters().posted_now, engine_.counters().posted_max, posted_.size());
 }
 
-// Under the lock: meets a message that is here already, or fails, or is posted. True with a grant that is to be sent.
+// Called under the lock: matches a message that has arrived already, fails, or posts the receive. Returns true if
+// `grant` must be sent.
 bool MessageRuntime::begin_receive(Operation& operation, fabric::Grant& grant) noexcept {
   const bool doomed = cannot_complete(operation);
-  // What has arrived from who is gone is delivered; but not to a collective with a dead rank, whose senders withdraw
-  // what they announced.
+  // Messages that arrived before their sender died or left are delivered. Exception: a collective with a dead rank, in
+  // which senders withdraw their announcements.
   const bool looks = !doomed || !has_a_dead_part(operation);
   if (const auto head = looks ? unexpected_.take(operation) : std::nullopt) {
     count_unexpected(-static_cast<std::int64_t>(head->kind == Kind::kept ? head->as<Kept>().bytes : 0));
@@ -121,15 +122,15 @@ bool MessageRuntime::begin_receive(Operation& operation, fabric::Grant& grant) n
   return false;
 }
 
-// What follows from messages that arrived, once the lock is free.
+// The actions that arrived messages require, taken after the lock is released.
 struct MessageRuntime::Arrivals {
   struct Granted {
     int peer;
     fabric::Grant grant;
   };
   static constexpr std::size_t grants_max = 8;
-  std::array<fabric::Sleeper*, 2 * probes_told_max> sleepers;  // as far as `sleeping`
-  std::array<Granted, grants_max> grants;                      // as far as `granted`
+  std::array<fabric::Sleeper*, 2 * probes_told_max> sleepers;  // the first `sleeping` are valid
+  std::array<Granted, grants_max> grants;                      // the first `granted` are valid
   std::size_t sleeping = 0;
   std::size_t granted = 0;
 
@@ -138,7 +139,7 @@ struct MessageRuntime::Arrivals {
   }
 };
 
-// Takes messages from the front, as many as there are, at one go. Answers how many.
+// Handles messages at the front of `heads`, as many as possible at once. Returns their number.
 std::size_t MessageRuntime::arrive(std::span<const Head> heads) noexcept {
   Arrivals arrivals;
   std::size_t taken = 0;
@@ -156,7 +157,7 @@ void MessageRuntime::arrive(const Head& head, Arrivals& arrivals) noexcept {
                     head.inline_bytes <= fabric::inline_bytes_max &&
                     head.tag <= static_cast<std::uint32_t>(Tag::max.value());
   if (!sane) [[unlikely]]
-    return;  // a peer lies
+    return;  // malformed: drop it
   if (Operation* operation = posted_.take(head)) {
     engine_.counters().posted_now.store(posted_.size(), std::memory_order_relaxed);
     if (operation->sleeper != nullptr) arrivals.sleepers[arrivals.sleeping++] = operation->sleeper;
@@ -170,12 +171,12 @@ void MessageRuntime::arrive(const Head& head, Arrivals& arrivals) noexcept {
   }
 }
 
-// A message meets its receive; under the lock. Afterwards the operation is its asker's. True with a grant that is to be
-// sent: the sender is to copy too.
+// Matches a message with its receive; called under the lock. Afterwards the operation belongs to its asker. Returns
+// true if `grant` must be sent, so that the sender copies too.
 bool MessageRuntime::match(Operation& operation, const Head& head, fabric::Grant& grant) noexcept {
   job::Counters& counters = engine_.counters();
   operation.head = head;
-  if (operation.kind == Operation::Kind::matched_probe) {  // it meets its receive later
+  if (operation.kind == Operation::Kind::matched_probe) {  // it is matched with its receive later
     set_state(operation, State::matched);
     return false;
   }
@@ -184,23 +185,24 @@ bool MessageRuntime::match(Operation& operation, const Head& head, fabric::Grant
   const std::size_t bytes = std::min(message_bytes(head), operation.bytes);
   if (head.kind == Kind::message_announced) {
     if (any_gone_.load(std::memory_order_relaxed) && presence_[head.source] == Presence::dead) [[unlikely]] {
-      operation.status = Status::peer_gone;  // its payload went with it, and died() was here before
+      operation.status = Status::peer_gone;  // its payload was lost; died() has run already and will not end it
       set_state(operation, State::settled);
       return false;
     }
     operation.grant = terms(operation);
-    if (!incoming_.add(operation)) {  // a peer lies: its payload cannot be told from another's
+    if (!incoming_.add(operation)) {  // malformed: its payload could not be told from another one's
       operation.status = Status::bounds;
       set_state(operation, State::settled);
       return false;
     }
     const bool direct = operation.grant.road == fabric::Road::direct;
     job::Counters::add(direct ? counters.bytes_direct : counters.bytes_buffered, bytes);
-    // One chunk, and somebody about to copy it: quicker done than said. Gaps only the asker knows.
+    // If there is only one chunk and the asker is about to copy it, copying takes less time than asking the sender.
+    // It also copies alone if its layout has gaps, which only it knows, or if the ticket has no TransferMemory.
     const bool alone = direct && !has_gaps_there(head) &&
                        (!has_transfer(operation.grant.ticket) || operation.scattered != nullptr ||
                         (bytes <= operation.grant.chunk_bytes && operation.waited.load(std::memory_order_relaxed)));
-    // A grant of nothing completes the send: its receive is found posted, and there is nothing to wait for.
+    // A grant of 0 bytes completes the send: its receive was posted, and nothing remains to be copied.
     granted = !alone || bytes == 0;
     if (granted) grant = operation.grant;
   } else {
@@ -210,11 +212,11 @@ bool MessageRuntime::match(Operation& operation, const Head& head, fabric::Grant
   return granted;
 }
 
-// How the payload of an announced message is to move.
+// Decides how the payload of an announced message is copied.
 fabric::Grant MessageRuntime::terms(const Operation& operation) const noexcept {
   const auto announced = operation.head.as<fabric::Announced>();
   const std::uint64_t bytes = std::min<std::uint64_t>(announced.bytes, operation.bytes);
-  // Both sides have gaps: both are tended, and each copies its own.
+  // If both sides have gaps, both operations are tended and each side copies its own part.
   const bool in_pieces = !engine_.copies_directly(static_cast<int>(operation.head.source)) ||
                          announced.address == fabric::in_pieces_only || is_paged(operation) ||
                          (operation.scattered != nullptr && has_gaps_there(operation.head));
@@ -226,7 +228,7 @@ fabric::Grant MessageRuntime::terms(const Operation& operation) const noexcept {
           .chunk_bytes = static_cast<std::uint32_t>(fabric::chunk_bytes_of(bytes, chunk_bytes_max_))};
 }
 
-// Of data in several places that is not looked at.
+// Returns whether the data may be in paged memory. Scattered data are not inspected.
 bool MessageRuntime::is_paged(const Operation& operation) const noexcept {
   const job::Session& session = engine_.session();
   return operation.scattered != nullptr ? session.has_paged() : session.is_paged(operation.buffer, operation.bytes);
@@ -240,8 +242,8 @@ void MessageRuntime::send_grant(int peer, const fabric::Grant& grant) noexcept {
   send_reply(peer, head);
 }
 
-// No receive waits for it; under the lock. Its payload leaves the sender's bulk memory, unless the limit is reached:
-// then it stays where it is, and senders are asked to keep theirs.
+// Keeps an unexpected message; called under the lock. Its payload is moved out of the sender's bulk memory, unless the
+// limit is reached: then it stays there, and senders are asked to keep further payloads.
 void MessageRuntime::keep(const Head& head) noexcept {
   Head kept = head;
   std::size_t bytes = 0;
@@ -249,7 +251,7 @@ void MessageRuntime::keep(const Head& head) noexcept {
     const auto tail = head.as<fabric::Tail>();
     const int source = static_cast<int>(head.source);
     const auto payload = engine_.look(source, tail.place, tail.bytes);
-    if (payload.empty()) return;  // names no block: a peer lies
+    if (payload.empty()) return;  // names no block: malformed
     if (unexpected_bytes_ < unexpected_bytes_max_) {
       if (keep_payload(kept, payload)) {
         engine_.give_back(source, tail.place);
@@ -265,7 +267,7 @@ void MessageRuntime::keep(const Head& head) noexcept {
   count_unexpected(static_cast<std::int64_t>(bytes));
 }
 
-// False when there is no memory for a copy.
+// Returns false if there is no memory for a copy.
 bool MessageRuntime::keep_payload(Head& head, std::span<const std::byte> payload) noexcept {
   auto* copy = new (std::nothrow) std::byte[payload.size()];
   if (copy == nullptr) return false;
@@ -275,7 +277,8 @@ bool MessageRuntime::keep_payload(Head& head, std::span<const std::byte> payload
   return true;
 }
 
-// After the queue of unexpected messages changed, by `payload_bytes` of kept payload; under the lock.
+// Updates the counts after the queue of unexpected messages changed by `payload_bytes` of kept payload; called under
+// the lock.
 void MessageRuntime::count_unexpected(std::int64_t payload_bytes) noexcept {
   job::Counters& counters = engine_.counters();
   kept_bytes_ += static_cast<std::uint64_t>(payload_bytes);
@@ -288,12 +291,11 @@ void MessageRuntime::count_unexpected(std::int64_t payload_bytes) noexcept {
   if (is_full && unexpected_bytes_ < unexpected_bytes_max_ / 4 * 3) full.store(0, std::memory_order_relaxed);
 }
 
-// By the asker: the head is here, the payload is fetched.
-// By far the most messages.
+// Called by the asker: fetches the payload after the head has arrived.
 Step MessageRuntime::take_short(Operation& operation) noexcept {
   const std::size_t bytes = std::min<std::size_t>(operation.head.inline_bytes, operation.bytes);
   if (bytes == 8) {
-    std::memcpy(operation.buffer, operation.head.payload.data(), 8);  // without a call
+    std::memcpy(operation.buffer, operation.head.payload.data(), 8);  // without a function call
   } else {
     copy_in(operation, 0, operation.head.payload.data(), bytes);
   }
@@ -332,7 +334,7 @@ void MessageRuntime::give_back_soon(int peer, std::uint64_t place) noexcept {
   if (returns_count_ == returns_.size()) give_back_now();
 }
 
-// Under the lock of returns.
+// Called under returns_lock_.
 void MessageRuntime::give_back_now() noexcept {
   while (returns_count_ != 0) {
     const Return& each = returns_[--returns_count_];
@@ -350,9 +352,9 @@ Step MessageRuntime::copy_from_sender(Operation& operation) noexcept {
   const int peer = static_cast<int>(operation.head.source);
   if (grant.bytes == 0) {
     forget_incoming(operation);
-    return complete_receive(operation, Status::ok);  // the grant has told the sender
+    return complete_receive(operation, Status::ok);  // the grant has completed the send
   }
-  if (has_gaps_there(operation.head)) return Step::waiting;  // for `finish`
+  if (has_gaps_there(operation.head)) return Step::waiting;  // waits for `finish`
   if (!has_transfer(grant.ticket)) return copy_alone(operation);
   const std::uint64_t source = operation.head.as<fabric::Announced>().address;
   fabric::TransferMemory& transfer = engine_.transfer_of(peer, grant.ticket);
@@ -361,12 +363,13 @@ Step MessageRuntime::copy_from_sender(Operation& operation) noexcept {
     return read_direct(operation, copy, offset, source + offset, bytes);
   };
   if (transfer.copy_chunks(grant.generation, grant.bytes, grant.chunk_bytes, read)) {
-    const Status outcome = transfer.outcome();  // before `done`: the sender may use the ticket again
+    const Status outcome =
+        transfer.outcome();  // read before `done` is sent, because the sender may then reuse the ticket
     forget_incoming(operation);
     reply_done(peer, grant.ticket, grant.generation, outcome);
     return complete_receive(operation, outcome);
   }
-  return operation.ready() ? advance(operation) : Step::waiting;  // for `finish`, from the sender
+  return operation.ready() ? advance(operation) : Step::waiting;  // waits for `finish` from the sender
 }
 
 Step MessageRuntime::copy_alone(Operation& operation) noexcept {
@@ -381,7 +384,8 @@ Step MessageRuntime::copy_alone(Operation& operation) noexcept {
 
 Step MessageRuntime::take_pieces(Operation& operation) noexcept {
   std::vector<fabric::Piece> pieces;
-  operation.piece_waiting.store(false, std::memory_order_relaxed);  // a piece that comes now is seen next time
+  operation.piece_waiting.store(
+      false, std::memory_order_relaxed);  // a piece that arrives from here on is seen at the next call
   {
     const std::lock_guard guard(lock_);
     pieces.swap(operation.pieces);
@@ -391,7 +395,7 @@ Step MessageRuntime::take_pieces(Operation& operation) noexcept {
     const auto payload = engine_.look(peer, piece.place, piece.bytes);
     const bool fits =
         !payload.empty() && piece.offset == operation.moved && piece.bytes <= operation.grant.bytes - piece.offset;
-    if (!fits) continue;  // a peer lies
+    if (!fits) continue;  // malformed: drop it
     copy_in(operation, piece.offset, payload.data(), payload.size());
     engine_.give_back(peer, piece.place);
     operation.moved += payload.size();
@@ -407,7 +411,7 @@ Step MessageRuntime::complete_receive(Operation& operation, Status status) noexc
                          message_bytes(operation.head) > operation.bytes;
   operation.status = truncated ? Status::truncated : status;
   operation.met = true;
-  // Only the asker looks at it from here on.
+  // Relaxed: only the asker reads it from here on.
   operation.seen = State::complete;
   operation.state.store(State::complete, std::memory_order_relaxed);
   return Step::done;
@@ -432,7 +436,7 @@ void MessageRuntime::finished(const Head& head) noexcept {
   {
     const std::lock_guard guard(lock_);
     Operation* operation = incoming_.find(head.source, outcome.ticket, outcome.generation);
-    if (operation == nullptr) {  // withdrawn before it met a receive
+    if (operation == nullptr) {  // the sender withdrew the message before it was received
       if (unexpected_.forget_announced(head.source, outcome.ticket, outcome.generation)) count_unexpected(0);
       return;
     }
@@ -446,11 +450,11 @@ void MessageRuntime::finished(const Head& head) noexcept {
 void MessageRuntime::piece(const Head& head) noexcept {
   const auto piece = head.as<fabric::Piece>();
   fabric::Sleeper* to_wake = nullptr;
-  bool unwanted = true;  // the receive was abandoned
+  bool unwanted = true;  // true if the receive was abandoned
   {
     const std::lock_guard guard(lock_);
     Operation* const operation = incoming_.find(head.source, piece.ticket, piece.generation);
-    if (operation != nullptr && operation->grant.road == fabric::Road::pieces) {  // or a peer lies
+    if (operation != nullptr && operation->grant.road == fabric::Road::pieces) {  // otherwise it is malformed
       operation->pieces.push_back(piece);
       to_wake = operation->sleeper;
       operation->piece_waiting.store(true, std::memory_order_release);
@@ -462,13 +466,13 @@ void MessageRuntime::piece(const Head& head) noexcept {
   if (to_wake != nullptr) to_wake->wake();
 }
 
-// The announced message is still unexpected: it becomes one whose payload is here. If its receive was posted meanwhile,
-// the payload moves as granted, and this copy is not needed.
+// If the announced message is still unexpected, it becomes a message whose payload has arrived. If its receive was
+// posted meanwhile, the payload moves as granted, and this copy is not needed.
 void MessageRuntime::late(const Head& head) noexcept {
   const auto piece = head.as<fabric::Piece>();
   const int source = static_cast<int>(head.source);
   const auto payload = engine_.look(source, piece.place, piece.bytes);
-  if (payload.empty()) return;  // names no block: a peer lies
+  if (payload.empty()) return;  // names no block: malformed
   bool kept = false;
   {
     const std::lock_guard guard(lock_);

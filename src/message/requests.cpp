@@ -40,17 +40,17 @@ job::Wait wait_of(const Operation& operation) noexcept {
   }
 }
 
-// Waits until one, or all, of several requests are complete. For all, their changes are counted: a step looks no
-// farther than for those that were new, which most often are the first.
+// Waits until one of several requests, or all, are complete. For all, the changes of their operations are counted: a
+// step looks only as far as it must to find the new changes, which usually belong to the first requests.
 struct WaitForSeveral {
   MessageRuntime& runtime;
   std::span<Request> requests;
   bool all;
-  std::size_t index = 0;                  // of one that is complete
-  std::atomic<std::uint64_t> changes{0};  // of all's operations, by whoever makes them
+  std::size_t index = 0;                  // index of a complete request
+  std::atomic<std::uint64_t> changes{0};  // changes of all operations, counted by the threads that make them
   std::uint64_t changes_seen = 0;
-  std::size_t first = 0;      // before it all are complete
-  bool looks_at_each = true;  // at first, and while one must be tried again or is a collective
+  std::size_t first = 0;      // all requests before it are complete
+  bool looks_at_each = true;  // true at first, and while an operation must be retried or is a collective
 
   Step step() noexcept {
     const std::uint64_t now = changes.load(std::memory_order_acquire);
@@ -61,7 +61,7 @@ struct WaitForSeveral {
     for (std::size_t i = first; i < requests.size() && (each || new_ones != 0); ++i) {
       Operation* operation = Requests::operation(requests[i]);
       if (operation == nullptr) continue;
-      // A receive has something to do only when it says so; a send may find room at any time.
+      // A receive can advance only after a counted change; a send may find room at any time.
       const bool may_move = each && operation->kind != Operation::Kind::receive;
       if (!may_move && !operation->ready()) continue;
       if (new_ones != 0) --new_ones;
@@ -114,7 +114,7 @@ struct WaitForSeveral {
   }
 };
 
-// Answers the index of one that is complete, or requests.size() when all were before.
+// Returns the index of a complete request, or requests.size() if all were settled before.
 std::size_t wait_for(std::span<Request> requests, bool all) noexcept {
   MessageRuntime* runtime = nullptr;
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -122,7 +122,7 @@ std::size_t wait_for(std::span<Request> requests, bool all) noexcept {
     if (operation == nullptr) continue;
     runtime = &operation->context->runtime();
     runtime->adopt(*operation);
-    // Without a look at those behind it: who takes many out one by one pays for each once.
+    // Does not look at the requests behind it, so that a program that takes many out one by one looks at each once.
     if (!all && runtime->advance(*operation) == Step::done) {
       Requests::settle(requests[i]);
       return i;
@@ -151,7 +151,7 @@ Request& Request::operator=(Request&& other) noexcept {
 }
 
 void Request::abandon() noexcept {
-  // The message may be one that only comes if this rank goes on, which an exception keeps it from.
+  // The message may depend on an action of this rank that the exception prevents.
   if (std::uncaught_exceptions() != 0) Requests::give_up(*this);
   (void)wait();
 }

@@ -10,7 +10,7 @@ namespace {
 
 Extent measure_listed(const detail::Blocks& blocks) noexcept {
   Extent extent{.contiguous = true};
-  const std::byte* end = nullptr;  // of what lies one behind the other so far
+  const std::byte* end = nullptr;  // end of the contiguous blocks so far
   for (const Block& block : std::span(blocks.listed, blocks.count)) {
     if (block.offset > blocks.elements || block.elements > blocks.elements - block.offset) return {Status::bounds};
     if (block.elements == 0) continue;
@@ -27,7 +27,8 @@ Extent measure_listed(const detail::Blocks& blocks) noexcept {
 Extent measure_spaced(const detail::Blocks& blocks, bool written) noexcept {
   if (blocks.count == 0 || blocks.block_elements == 0) return {.contiguous = true};
   if (blocks.block_elements > blocks.elements) return {Status::bounds};
-  const std::size_t furthest = blocks.elements - blocks.block_elements;  // that the last block may begin
+  const std::size_t furthest =
+      blocks.elements - blocks.block_elements;  // last element at which the last block may begin
   const std::size_t gaps = blocks.count - 1;
   if (blocks.stride != 0 && gaps > furthest / blocks.stride) return {Status::bounds};
   if (written && gaps != 0 && blocks.stride < blocks.block_elements) return {Status::invalid};
@@ -38,7 +39,7 @@ Extent measure_spaced(const detail::Blocks& blocks, bool written) noexcept {
   return {Status::ok, bytes, gaps == 0 || blocks.stride == blocks.block_elements, blocks.memory};
 }
 
-// Which way bytes go between the blocks and memory without gaps.
+// The two directions of copying between the blocks and contiguous memory.
 struct Packing {
   using Pointer = std::byte*;
   static void copy(const std::byte* block, std::byte* packed, std::size_t bytes) noexcept {
@@ -57,7 +58,7 @@ void move_each(std::byte* block, typename Way::Pointer packed, std::size_t strid
   for (; count != 0; --count, block += stride, packed += bytes) Way::copy(block, packed, bytes);
 }
 
-// Lengths that the compiler knows are a few loads and stores each; others a call.
+// For lengths known at compile time a copy is a few loads and stores; for others it is a function call.
 template <class Way>
 void move_blocks(std::byte* block, typename Way::Pointer packed, std::size_t stride, std::size_t count,
                  std::size_t bytes) noexcept {
@@ -78,7 +79,7 @@ Extent measure(const detail::Blocks& blocks, bool written) noexcept {
   return blocks.listed != nullptr ? measure_listed(blocks) : measure_spaced(blocks, written);
 }
 
-// A part of a block, whole ones, a part of one.
+// Copies the rest of a block, then whole blocks, then part of a block.
 template <class Way>
 void Scattered::move_spaced(std::size_t offset, typename Way::Pointer packed, std::size_t bytes) const noexcept {
   const std::size_t block_bytes = blocks_.block_elements * blocks_.element_bytes;

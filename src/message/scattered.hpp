@@ -7,27 +7,27 @@
 
 namespace tonari::message {
 
-/// What is known of a layout before anything is copied.
+/// The properties of a layout, before any data are copied.
 struct Extent {
-  Status status = Status::ok;  ///< Or bounds, or invalid; then nothing else is said.
+  Status status = Status::ok;  ///< If bounds or invalid, the other fields are not set.
   std::size_t bytes = 0;
-  /// The blocks lie one behind the other, from `first` on.
+  /// True if the blocks follow each other without gaps, from `first` on.
   bool contiguous = false;
   std::byte* first = nullptr;
 };
 
-/// `written`: it is to be received into, so evenly spaced blocks may not overlap.
+/// Measures a layout. `written`: data are received into it, so evenly spaced blocks may not overlap.
 Extent measure(const detail::Blocks& blocks, bool written) noexcept;
 
-/// Payload that has gaps on one side only is copied straight to or from the other by so many bytes at a time.
+/// A payload that has gaps on one side only is copied directly to or from the other side in parts of this size.
 inline constexpr std::size_t packed_bytes_max = 32 * 1024;
 
-/// The user's data of an operation that lie in several places, as if they were one buffer. By the asker alone.
+/// The user's data of an operation whose data are in several places, presented as one buffer. Used by the asker only.
 class Scattered {
  public:
   explicit Scattered(const detail::Blocks& blocks) noexcept : blocks_(blocks) {}
 
-  /// Copies bytes [offset, offset + bytes) out of or into the blocks. Cheap when it goes on where the last one ended.
+  /// Copy bytes [offset, offset + bytes) out of or into the blocks. Cheap if a copy starts where the last one ended.
   void pack(std::size_t offset, std::byte* to, std::size_t bytes) noexcept;
   void unpack(std::size_t offset, const std::byte* from, std::size_t bytes) noexcept;
 
@@ -38,7 +38,7 @@ class Scattered {
   void move_listed(std::size_t offset, typename Way::Pointer packed, std::size_t bytes) noexcept;
 
   detail::Blocks blocks_;
-  // Where the last copy in a list ended.
+  // The place where the last copy of listed blocks ended.
   std::size_t offset_ = 0;
   const Block* block_ = blocks_.listed;
   std::size_t within_ = 0;  // bytes of *block_ before offset_

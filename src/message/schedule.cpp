@@ -55,7 +55,7 @@ void Schedule::start_round(bool waited) {
   round_started_ = true;
 }
 
-// Moves the running operations on; those that are done go. True when all are.
+// Advances the running operations and frees the complete ones. Returns true if all are complete.
 bool Schedule::finish_running(bool& retry) noexcept {
   MessageRuntime& runtime = context_.runtime();
   std::erase_if(running_, [&](Operation* operation) {
@@ -90,7 +90,8 @@ Step Schedule::advance(Operation& self) noexcept {
     }
     bool retry = false;
     if (!finish_running(retry)) return retry ? Step::retry : Step::waiting;
-    if (status_ != Status::ok && !disagrees_) break;  // only now: the others of the round still used their buffers
+    if (status_ != Status::ok && !disagrees_)
+      break;  // only here, because until now the other operations of the round used their buffers
     for (const Local& local : rounds_[round_].locals) {
       if (!disagrees_) play(local);
     }
@@ -102,7 +103,7 @@ Step Schedule::advance(Operation& self) noexcept {
 void Schedule::complete(Operation& self, Status status) noexcept {
   self.status = status;
   self.seen = State::complete;
-  self.state.store(State::complete, std::memory_order_relaxed);  // only its asker looks at it
+  self.state.store(State::complete, std::memory_order_relaxed);  // relaxed: only its asker reads it
 }
 
 void Schedule::play(const Local& local) noexcept {

@@ -15,44 +15,45 @@
 
 namespace tonari::message {
 
-/// A collective as one rank plays it: rounds of messages that go on side by side, each followed by local work. Written
-/// down at its start, played by whoever waits for it.
+/// A collective by messages, as executed by one rank: rounds of messages that travel concurrently, each followed by
+/// local work. All rounds are recorded at its start and executed by the thread that waits for it.
 ///
-/// Threads: its asker alone, but for the operations of the running round.
+/// Threads: its asker only, except for the operations of the current round.
 class Schedule {
  public:
   Schedule(Context& context, job::Wait what) noexcept
       : context_(context), what_(what), tag_(static_cast<int>(context.next_collective())) {}
-  /// One through shared memory instead.
+  /// Wraps a collective through shared memory instead.
   Schedule(Context& context, job::Wait what, const SharedCollective& shared) noexcept
       : context_(context), what_(what), shared_(shared) {}
   ~Schedule();
 
-  // Writing it down: all go into the last round; peers are ranks of the communicator. Throw std::bad_alloc.
+  // Recording: all calls add to the last round. Peers are ranks of the communicator. They throw std::bad_alloc.
   void send(std::span<const std::byte> bytes, int to);
   void receive(std::span<std::byte> bytes, int from);
-  /// After the round's messages, in the order they are written down: into[i] = operation(into[i], from[i]).
+  /// Adds a step after the round's messages, in the order of recording: into[i] = operation(into[i], from[i]).
   void fold(std::span<std::byte> into, std::span<const std::byte> from, detail::Reduction reduction);
-  /// The same, into = from.
+  /// Adds a step of the same kind: into = from.
   void copy(std::span<std::byte> into, std::span<const std::byte> from);
   void next_round() { rounds_.emplace_back(); }
-  /// Ends with this status, and plays its part with empty messages until then: the others may wait for them.
+  /// Makes the collective end with this status. Until then it takes part with empty messages, because other ranks may
+  /// wait for them.
   void fail(Status status) noexcept {
     status_ = status;
     disagrees_ = true;
   }
-  /// Memory that lives as long as the schedule.
+  /// Allocates memory that lives as long as the schedule.
   std::span<std::byte> scratch(std::size_t bytes);
 
-  /// Plays on as far as it goes; completes `self` after the last round or at the first failure. Only where the ranks do
-  /// not agree about sizes it goes on, with empty messages, by which the others learn of it: they may wait for this
-  /// one.
+  /// Advances as far as possible; completes `self` after the last round or at the first failure. If the ranks disagree
+  /// about sizes, it continues with empty messages instead of failing: other ranks may wait for this one, and learn of
+  /// the error from them.
   fabric::Step advance(Operation& self) noexcept;
   [[nodiscard]] bool ready() const noexcept;
-  /// Which collective it is, for status.
+  /// Kind of the collective, for `tonari status`.
   [[nodiscard]] job::Wait what() const noexcept { return what_; }
   [[nodiscard]] const SharedCollective* shared() const noexcept { return shared_ ? &*shared_ : nullptr; }
-  /// Ends one through shared memory before its time, if that can be.
+  /// Ends a collective through shared memory early, if that is possible.
   void give_up() noexcept {
     if (shared_) shared_->give_up();
   }
@@ -72,7 +73,7 @@ class Schedule {
     std::byte* into;
     const std::byte* from;
     std::size_t bytes;
-    detail::Reduction reduction;  // without a fold: a copy
+    detail::Reduction reduction;  // a copy if it has no fold
   };
   struct Round {
     std::vector<Message> messages;

@@ -25,7 +25,7 @@ Head envelope(Kind kind, int source, std::uint32_t context_id, int tag) noexcept
   return head;
 }
 
-// A copy of up to 48 bytes whose length the compiler does not know, without a call.
+// Copies up to 48 bytes. The compiler does not know the length; 8 bytes are copied without a function call.
 void copy_inline(std::byte* to, std::span<const std::byte> from) noexcept {
   const std::size_t bytes = from.size();
   if (bytes == 8) {
@@ -35,7 +35,7 @@ void copy_inline(std::byte* to, std::span<const std::byte> from) noexcept {
   }
 }
 
-// Copies bytes [offset, offset + bytes) of what is sent.
+// Copies bytes [offset, offset + bytes) of the payload.
 void copy_out(Operation& operation, std::size_t offset, std::byte* to, std::size_t bytes) noexcept {
   if (operation.scattered != nullptr) [[unlikely]] {
     operation.scattered->pack(offset, to, bytes);
@@ -44,7 +44,7 @@ void copy_out(Operation& operation, std::size_t offset, std::byte* to, std::size
   }
 }
 
-// The same straight into the receiver's memory, at `to`.
+// The same directly into the receiver's memory, at `to`.
 [[gnu::noinline]] Status write_packed(Operation& operation, const fabric::DirectCopy& copy, std::size_t offset,
                                       std::uint64_t to, std::size_t bytes) noexcept {
   std::array<std::byte, packed_bytes_max> packed;
@@ -59,16 +59,16 @@ void copy_out(Operation& operation, std::size_t offset, std::byte* to, std::size
 
 }  // namespace
 
-// A message may overtake none that is held for the same peer, must be announced to a peer that is full, and is refused
-// to one that is gone.
+// True if a message to this peer may be sent at once. It may not overtake a message held for the same peer; it must be
+// announced if the peer's unexpected messages are at their limit; it is refused if the peer died or left.
 bool MessageRuntime::way_is_free(int peer) const noexcept {
   return !any_gone_.load(std::memory_order_relaxed) &&
          held_to_[static_cast<std::size_t>(peer)].load(std::memory_order_acquire) == 0 &&
          engine_.session().arena().block(peer).full.load(std::memory_order_relaxed) == 0;
 }
 
-// Short enough to be copied before its receive is posted. To another host as long as a head can take it along: asking
-// first costs two journeys more.
+// True if the payload is short enough to be sent before its receive is posted. To another host every payload that a
+// head can take along is sent at once, because an announcement costs two more network latencies.
 bool MessageRuntime::goes_unasked(int peer, std::size_t bytes) const noexcept {
   return engine_.is_remote(peer) ? bytes <= fabric::bulk_tail_bytes_max : bytes < direct_bytes_;
 }
@@ -113,15 +113,15 @@ void MessageRuntime::start_send(Operation& operation, const Send& what) noexcept
   operation.tag = what.tag;
   operation.context_id = what.context_id;
   operation.mode = what.mode;
-  operation.buffer = const_cast<std::byte*>(what.bytes.data());  // never written through
+  operation.buffer = const_cast<std::byte*>(what.bytes.data());  // never written
   operation.bytes = what.bytes.size();
   if (cannot_complete(operation)) return complete(operation, Status::peer_gone);
   prepare(operation, what);
   launch_or_hold(operation);
 }
 
-// Chooses the protocol, and copies what leaves the user's buffer at once. The asker does this: it touches user's
-// memory.
+// Chooses the protocol, and copies payloads that leave the user's buffer at once. Called by the asker, because it
+// touches user memory.
 void MessageRuntime::prepare(Operation& operation, const Send& what) noexcept {
   const bool full = engine_.session().arena().block(what.peer).full.load(std::memory_order_relaxed) != 0;
   const std::size_t bytes = what.bytes.size();
@@ -135,7 +135,7 @@ void MessageRuntime::prepare(Operation& operation, const Send& what) noexcept {
     }
     return;
   }
-  // Who must wait behind others takes no block along: they may need it to get on.
+  // A message that must wait behind others takes no block of bulk memory: the others may need it to proceed.
   const bool behind = held_to_[static_cast<std::size_t>(what.peer)].load(std::memory_order_acquire) != 0;
   if (what.mode == SendMode::standard && !full && !behind && goes_unasked(what.peer, bytes)) {
     if (const auto place = engine_.bulk().allocate(bytes, what.peer)) {
@@ -149,7 +149,7 @@ void MessageRuntime::prepare(Operation& operation, const Send& what) noexcept {
 }
 
 void MessageRuntime::launch_or_hold(Operation& operation) noexcept {
-  // But for `finish`, which no order binds, and whose ticket one of those that are held may wait for.
+  // `finish` is not held behind others: it needs no order, and one of the held messages may wait for its ticket.
   const bool behind = held_to_[static_cast<std::size_t>(operation.peer)].load(std::memory_order_acquire) != 0;
   if (behind && !operation.closing) return hold(operation);
   const Status status = launch(operation);
@@ -157,8 +157,8 @@ void MessageRuntime::launch_or_hold(Operation& operation) noexcept {
   if (status != Status::ok) complete(operation, status);
 }
 
-// Sends a prepared head. On ok the operation belongs to whoever moves it next, and may be gone already; on any other
-// answer nothing was sent.
+// Sends a prepared head. After ok the operation belongs to the thread that advances it next, and may be destroyed
+// already. After any other status nothing was sent.
 Status MessageRuntime::launch(Operation& operation) noexcept {
   const bool closing = operation.closing;
   const std::size_t bytes = operation.bytes;
@@ -185,20 +185,23 @@ Status MessageRuntime::launch_announced(Operation& operation) noexcept {
   const std::uint32_t generation = operation.generation;
   const int peer = operation.peer;
   {
-    const std::lock_guard guard(lock_);  // before it is sent: its grant may be here before we are back
-    if (cannot_complete(operation)) return Status::peer_gone;  // again: from here on died() finds it
+    const std::lock_guard guard(lock_);  // before the head is sent, because its grant may arrive before send() returns
+    if (cannot_complete(operation))
+      return Status::peer_gone;  // check again under the lock: from here on died() finds the operation
     outgoing_.set(ticket, &operation);
-    set_state(operation, State::announced);  // the ticket first: the asker sends it on
+    set_state(operation, State::announced);  // after the ticket is set, because the asker sends it on
   }
   const Status status = engine_.send(peer, head, Lane::request);
   if (status == Status::ok && launched) return status;
   const std::lock_guard guard(lock_);
-  // It may have been completed meanwhile, and be gone with its asker.
+  // The operation may have been completed meanwhile, and destroyed by its asker.
   const bool ours = outgoing_.find(ticket) == &operation && operation.generation == generation;
-  if (ours && status == Status::ok) operation.launched.store(true, std::memory_order_release);  // after its head
+  if (ours && status == Status::ok)
+    operation.launched.store(true, std::memory_order_release);  // after its head was sent
   if (!ours || status == Status::ok) return Status::ok;
   const State state = operation.state.load(std::memory_order_relaxed);
-  if (state != State::announced && state != State::doomed) return Status::ok;  // the peer died: so died() has said
+  if (state != State::announced && state != State::doomed)
+    return Status::ok;  // the peer died: died() has reported that
   outgoing_.set(ticket, nullptr);
   operation.state.store(State::held, std::memory_order_relaxed);
   return status;
@@ -235,8 +238,8 @@ void MessageRuntime::hold(Operation& operation) noexcept {
   engine_.wake_self();
 }
 
-// Has room by its ticket, but for a moment (see Engine::send), or if the ticket is a name alone: then it is held. If
-// the peer died, died() tells.
+// Sends a reply. Each ticket guarantees room for it, except for a short moment (see Engine::send) and for tickets that
+// are only names; then the reply is held. If the peer died, died() reports it.
 void MessageRuntime::send_reply(int peer, const Head& head) noexcept {
   if (engine_.send(peer, head, Lane::reply) != Status::again) return;
   {
@@ -247,8 +250,8 @@ void MessageRuntime::send_reply(int peer, const Head& head) noexcept {
   engine_.wake_self();
 }
 
-// By the progress lock's holder, who alone takes out of held_; others only append. So `previous` stays where it is
-// while an operation is out of the list to be launched.
+// Called by the progress lock's holder, the only thread that removes operations from held_; others only append. So
+// `previous` stays valid while an operation is out of the list to be launched.
 void MessageRuntime::retry() noexcept {
   if (held_count_.load(std::memory_order_relaxed) == 0) return;
   ++retries_;
@@ -263,7 +266,7 @@ void MessageRuntime::retry() noexcept {
   for (Operation* operation = held_.front(); operation != nullptr;
        operation = previous != nullptr ? previous->next : held_.front()) {
     const auto peer = static_cast<std::size_t>(operation->peer);
-    if (blocked_in_retry_[peer] == retries_ && !operation->closing) {  // none may overtake it
+    if (blocked_in_retry_[peer] == retries_ && !operation->closing) {  // no message may overtake the blocked one
       previous = operation;
       continue;
     }
@@ -278,14 +281,15 @@ void MessageRuntime::retry() noexcept {
       blocked_in_retry_[peer] = retries_;
       previous = operation;
     } else {
-      held_to_[peer].fetch_sub(1, std::memory_order_release);  // its head is in the ring before a later one
+      held_to_[peer].fetch_sub(1, std::memory_order_release);  // release: its head is in the ring before any later head
       held_count_.fetch_sub(1, std::memory_order_relaxed);
     }
   }
 }
 
-// A short payload was announced because bulk memory was full, or its receiver. It follows as soon as there is room: its
-// receive may be posted only after something that the asker does after this send.
+// Sends a short payload that was announced because bulk memory or its receiver was full. It is sent as soon as there is
+// room, without waiting for the receive: the receive may be posted only after an action that the asker takes after this
+// send.
 Step MessageRuntime::send_late(Operation& operation) noexcept {
   const bool full = engine_.session().arena().block(operation.peer).full.load(std::memory_order_relaxed) != 0;
   const std::size_t bytes = operation.bytes;
@@ -300,14 +304,14 @@ Step MessageRuntime::send_late(Operation& operation) noexcept {
   const Status status = engine_.send(operation.peer, head, Lane::request);
   operation.followed = status == Status::ok;
   if (!operation.followed) fabric::BulkReader::give_back(engine_.bulk_of(self_), *place);
-  return status == Status::again ? Step::retry : Step::waiting;  // for `done`, or a grant
+  return status == Status::again ? Step::retry : Step::waiting;  // waits for `done` or a grant
 }
 
-// The receive is posted: both sides copy, chunk by chunk; what has gaps this side alone.
+// The receive is posted: both sides copy, chunk by chunk. If the payload has gaps, this side copies alone.
 Step MessageRuntime::copy_to_receiver(Operation& operation) noexcept {
   State expected = State::granted;
   if (!operation.state.compare_exchange_strong(expected, State::copying, std::memory_order_relaxed)) {
-    return advance(operation);  // the receiver was quicker, or died
+    return advance(operation);  // the receiver was faster, or died
   }
   operation.seen = State::copying;
   const fabric::Grant grant = operation.grant;
@@ -321,24 +325,26 @@ Step MessageRuntime::copy_to_receiver(Operation& operation) noexcept {
   if (transfer.copy_chunks(operation.generation, grant.bytes, grant.chunk_bytes, write)) {
     return finish_send(operation, transfer.outcome());
   }
-  return operation.ready() ? advance(operation) : Step::waiting;  // for `done`, from who copies the last chunk
+  return operation.ready() ? advance(operation)
+                           : Step::waiting;  // waits for `done` from the receiver, which copies the last chunk
 }
 
-// What has gaps, by a ticket that is a name alone.
+// Writes a payload that has gaps and a ticket without a TransferMemory.
 Step MessageRuntime::write_alone(Operation& operation) noexcept {
   const fabric::Grant& grant = operation.grant;
   const fabric::DirectCopy copy = engine_.direct_copy(operation.peer);
   return finish_send(operation, write_packed(operation, copy, 0, grant.address, grant.bytes));
 }
 
-// The last chunk was ours: the receiver is told, and the send is complete once that head is on its way.
+// This side copied the last chunk: tells the receiver. The send is complete once that head is sent.
 Step MessageRuntime::finish_send(Operation& operation, Status status) noexcept {
   bool ours = false;
   {
     const std::lock_guard guard(lock_);
-    ours = operation.state.load(std::memory_order_relaxed) != State::complete;  // the receiver lives
+    ours = operation.state.load(std::memory_order_relaxed) != State::complete;  // otherwise the receiver died
     if (ours) {
-      operation.state.store(State::held, std::memory_order_relaxed);  // now neither its death nor `done` touches it
+      operation.state.store(State::held,
+                            std::memory_order_relaxed);  // from here on neither a death nor `done` changes it
       operation.status = status;
     }
   }
@@ -351,7 +357,7 @@ Step MessageRuntime::finish_send(Operation& operation, Status status) noexcept {
   return operation.ready() ? advance(operation) : Step::waiting;
 }
 
-// To another host, from where the bytes lie: as far as the network has room.
+// Sends pieces to another host directly from the user's buffer, as long as the network has room.
 Step MessageRuntime::send_remote_pieces(Operation& operation) noexcept {
   const fabric::Grant& grant = operation.grant;
   while (operation.moved < grant.bytes) {
@@ -364,11 +370,11 @@ Step MessageRuntime::send_remote_pieces(Operation& operation) noexcept {
     if (status != Status::ok) break;  // died() completes the operation
     operation.moved += bytes;
   }
-  return operation.ready() ? advance(operation) : Step::waiting;  // for `done`
+  return operation.ready() ? advance(operation) : Step::waiting;  // waits for `done`
 }
 
-// Where direct copies are not permitted, nor from the buffer by the network: through bulk memory, as far as there is
-// room.
+// Sends pieces through bulk memory as long as there is room, if neither direct copies nor sends from the user's buffer
+// are possible.
 Step MessageRuntime::send_pieces(Operation& operation) noexcept {
   const bool by_network = engine_.is_remote(operation.peer) && operation.scattered == nullptr && !is_paged(operation);
   if (by_network) return send_remote_pieces(operation);
@@ -389,7 +395,7 @@ Step MessageRuntime::send_pieces(Operation& operation) noexcept {
     operation.prepared = false;
     operation.moved += bytes;
   }
-  return operation.ready() ? advance(operation) : Step::waiting;  // for `done`
+  return operation.ready() ? advance(operation) : Step::waiting;  // waits for `done`
 }
 
 Operation* MessageRuntime::outgoing(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept {
@@ -412,7 +418,7 @@ void MessageRuntime::granted(const Head& head) noexcept {
       return;
     }
     if (direct && !has_transfer(grant.ticket) && operation->scattered == nullptr && grant.bytes != 0) {
-      return;  // a peer lies: this one it copies by itself
+      return;  // malformed: the receiver must copy such a payload alone
     }
     operation->grant = grant;
     if (grant.bytes == 0) {
@@ -425,7 +431,8 @@ void MessageRuntime::granted(const Head& head) noexcept {
   if (to_wake != nullptr) to_wake->wake();
 }
 
-// Chunks of it are left, or being copied: who says that it is done lies, and its ticket may not become another's.
+// True if chunks remain or are being copied. Then a `done` from the receiver is malformed, and the ticket may not be
+// reused.
 bool MessageRuntime::may_be_copying(const Operation& operation, State state) const noexcept {
   const fabric::Grant& grant = operation.grant;
   const bool shared = (state == State::granted || state == State::copying) && grant.road == fabric::Road::direct &&

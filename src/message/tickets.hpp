@@ -10,32 +10,33 @@
 
 namespace tonari::message {
 
-// Tickets name announced payloads. Those below fabric::tickets_max have a TransferMemory, by which both sides copy.
-// When they are out, messages take tickets from there on, which are names alone: the receiver copies by itself. So what
-// is announced first never keeps a later message from being announced, however many wait for their receives.
-// Collectives take none of those, since they may have to withdraw what they announced, which needs the TransferMemory;
-// some of the first are kept for them, and come back without anybody's receive.
+// Tickets name announced payloads. Each ticket below fabric::tickets_max has a TransferMemory, through which both sides
+// share the copying. When these are in use, messages take tickets above, which are only names: the receiver copies
+// alone. So early announcements never prevent later ones, however many wait for their receives.
+// Collectives take only tickets with a TransferMemory, because they may have to withdraw an announcement, which needs
+// it. Some of these tickets are reserved for collectives; they become free without a user's receive.
 inline constexpr std::uint32_t tickets_in_all = 1 << 20;
 inline constexpr unsigned tickets_for_collectives = 64;
 constexpr bool has_transfer(std::uint32_t ticket) noexcept { return ticket < fabric::tickets_max; }
 
-/// Sends by their ticket.
+/// Sends by ticket.
 ///
-/// Threads: under the runtime's lock.
+/// Threads: used under the runtime's lock.
 class OutgoingTable {
  public:
-  /// Null where there is none, and where there is no such ticket.
+  /// Returns null if no send has this ticket, or if there is no such ticket.
   [[nodiscard]] Operation* find(std::uint32_t ticket) const noexcept {
     return ticket < operations_.size() ? operations_[ticket] : nullptr;
   }
   void set(std::uint32_t ticket, Operation* operation) noexcept { operations_[ticket] = operation; }
 
-  /// A ticket without a TransferMemory; nothing when all are out or there is no memory for it.
+  /// Takes a ticket without a TransferMemory. Empty if all are in use or there is no memory for another.
   std::optional<fabric::Tickets::Ticket> take() noexcept {
     if (free_.empty()) {
       if (operations_.size() == tickets_in_all) return std::nullopt;
       try {
-        if (free_.capacity() <= generations_.size()) free_.reserve(2 * generations_.size() + 64);  // for give_back()
+        if (free_.capacity() <= generations_.size())
+          free_.reserve(2 * generations_.size() + 64);  // so that give_back() cannot fail
         generations_.resize(operations_.size() + 1 - fabric::tickets_max);
         operations_.push_back(nullptr);
       } catch (const std::bad_alloc&) {
@@ -58,20 +59,20 @@ class OutgoingTable {
 
  private:
   std::vector<Operation*> operations_ = std::vector<Operation*>(fabric::tickets_max);
-  std::vector<std::uint32_t> generations_;  // of those without a TransferMemory
-  std::vector<std::uint32_t> free_;         // of the same
+  std::vector<std::uint32_t> generations_;  // of the tickets without a TransferMemory
+  std::vector<std::uint32_t> free_;         // free tickets without a TransferMemory
 };
 
-/// What belongs to the tickets of each peer.
+/// A table of values by peer and ticket.
 template <class T>
 class ByTicket {
  public:
-  /// Null when nothing was ever there.
+  /// Returns null if at() was never called for this place.
   [[nodiscard]] T* find(std::uint32_t source, std::uint32_t ticket) noexcept {
     const bool known = source < by_source_.size() && ticket < by_source_[source].size();
     return known ? &by_source_[source][ticket] : nullptr;
   }
-  /// For a ticket below tickets_in_all. Throws std::bad_alloc.
+  /// Returns the value for a ticket below tickets_in_all. Throws std::bad_alloc.
   T& at(std::uint32_t source, std::uint32_t ticket) {
     if (by_source_.size() <= source) by_source_.resize(source + 1);
     if (by_source_[source].size() <= ticket) by_source_[source].resize(ticket + 1);

@@ -13,9 +13,10 @@ using fabric::Kind;
 namespace {
 
 constexpr Kind hole{};
-constexpr std::uint64_t key_of_hole = ~std::uint64_t{0};  // no tag is so large
+constexpr std::uint64_t key_of_hole = ~std::uint64_t{0};  // larger than any tag
 
-// A key packed into 64 bits: what differs here differs, what does not is looked at again. Wildcards are masked out.
+// Packs a key into 64 bits. Different packed keys mean different keys; equal ones must be compared again. Wildcards are
+// masked out.
 constexpr std::uint64_t pack(const Key& key) noexcept {
   return std::uint64_t{key.context} << 48 | (std::uint64_t{key.source} & 0xffff) << 32 | key.tag;
 }
@@ -23,13 +24,13 @@ constexpr std::uint64_t mask_of(std::size_t shape) noexcept {
   return pack({~0U, (shape & any_source_shape) != 0 ? 0 : ~0U, (shape & any_tag_shape) != 0 ? 0 : ~0U});
 }
 
-// The first of `count` keys that equals `wanted` under `mask`, or count.
+// Returns the index of the first of `count` keys that equals `wanted` under `mask`, or count.
 std::size_t first_equal(const std::uint64_t* keys, std::size_t count, std::uint64_t wanted,
                         std::uint64_t mask) noexcept {
   constexpr std::size_t block = 16;
   std::size_t at = 0;
   for (; at + block <= count; at += block) {
-    std::uint64_t equal = 0;  // a reduction, which the compiler makes vectors of
+    std::uint64_t equal = 0;  // a reduction that the compiler vectorises
     for (std::size_t i = 0; i < block; ++i) equal |= ((keys[at + i] ^ wanted) & mask) == 0 ? ~std::uint64_t{0} : 0;
     if (equal != 0) break;
   }
@@ -54,7 +55,8 @@ void UnexpectedQueue::keep(const Head& head) {
   for (std::size_t shape = 0; shape < shapes; ++shape) {
     if (indexes_[shape].built()) indexes_[shape].add(*this, position, shape);
   }
-  if (is_long() && !indexes_[exact].built()) indexes_[exact].build(*this, exact);  // not all at once, by a search
+  if (is_long() && !indexes_[exact].built())
+    indexes_[exact].build(*this, exact);  // here, so that a later search does not have to build it all
 }
 
 UnexpectedQueue::Position UnexpectedQueue::search(const Operation& receive) noexcept {
@@ -65,7 +67,8 @@ UnexpectedQueue::Position UnexpectedQueue::search(const Operation& receive) noex
   return index.built() ? index.find(*this, key_of(receive), shape) : scan(receive);
 }
 
-// The first position from `at` on that may hold `key`. Without keys, where there was no memory for an index: `at`.
+// Returns the first position from `at` on that may hold `key`. If there are no keys (a long queue without memory for an
+// index), returns `at`.
 std::size_t UnexpectedQueue::skip(std::size_t at, const Key& key, std::size_t shape) const noexcept {
   const std::uint64_t mask = mask_of(shape);
   while (at < keys_.size()) {
@@ -129,13 +132,13 @@ void UnexpectedQueue::close_holes() noexcept {
   heads_.shrink(to);
   keys_.shrink(std::min(to, keys_.size()));
   first_ = 0;
-  for (Index& index : indexes_) index.drop();  // made again by the next search, if the queue is still long
+  for (Index& index : indexes_) index.drop();  // rebuilt by the next search if the queue is still long
 }
 
 void UnexpectedQueue::note_announced(Position position) {
   const Head& head = heads_[position];
   const auto ticket = head.as<fabric::Announced>().ticket;
-  if (ticket < tickets_in_all) announced_.at(head.source, ticket) = position;  // or a peer lies
+  if (ticket < tickets_in_all) announced_.at(head.source, ticket) = position;  // otherwise the head is malformed
 }
 
 Head* UnexpectedQueue::find_announced(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept {
@@ -202,7 +205,7 @@ void UnexpectedQueue::Index::remove(Position position, const Key& key) noexcept 
   const Links links = links_[position];
   Position& first = places_[key.hash() >> shift_];
   (position == first ? first : links_[links.previous].next) = links.next;
-  // Who follows it, or the first if it was the last, knows the one before it.
+  // The next head of the chain, or the first head if this was the last, links back to the previous one.
   const Position follower = links.next != none ? links.next : first;
   if (follower != none) links_[follower].previous = links.previous;
   --count_;

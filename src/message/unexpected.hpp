@@ -15,21 +15,21 @@
 
 namespace tonari::message {
 
-/// A payload that arrived before its receive and was moved out of its sender's bulk memory. In place of Tail, in the
-/// heads of unexpected messages only.
+/// A payload that arrived before its receive and was moved out of its sender's bulk memory. Replaces the Tail, only in
+/// the heads of unexpected messages.
 struct Kept {
   std::uint64_t bytes;
-  std::byte* payload;  // by new[], owned by the head's holder
+  std::byte* payload;  // from new[]; owned by the holder of the head
 };
 
-/// Length of the message a head announces.
+/// Returns the length of the message that a head carries or announces.
 inline std::size_t message_bytes(const fabric::Head& head) noexcept {
   static_assert(offsetof(fabric::Tail, bytes) == 0 && offsetof(fabric::Announced, bytes) == 0 &&
                 offsetof(Kept, bytes) == 0);
   return head.kind == fabric::Kind::message_inline ? head.inline_bytes : head.as<std::uint64_t>();
 }
 
-/// An array that grows by chunks: elements stay where they are, and little is allocated that is not used.
+/// An array that grows by chunks, so that elements keep their addresses and little unused memory is allocated.
 template <class T>
 class ChunkedArray {
  public:
@@ -42,13 +42,13 @@ class ChunkedArray {
     (*this)[size_] = value;
     ++size_;
   }
-  /// Keeps the first `size` elements, and memory for a chunk more.
+  /// Keeps the first `size` elements, and memory for at most one chunk more.
   void shrink(std::size_t size) noexcept {
     size_ = size;
     const std::size_t needed = size / chunk + 1;
     if (chunks_.size() > needed) chunks_.resize(needed);
   }
-  /// The rest of the chunk that `at` lies in, up to the last element.
+  /// Number of elements from `at` to the end of its chunk, or to the last element if that comes first.
   [[nodiscard]] std::size_t contiguous(std::size_t at) const noexcept {
     return std::min(chunk - at % chunk, size_ - at);
   }
@@ -59,31 +59,33 @@ class ChunkedArray {
   std::size_t size_ = 0;
 };
 
-/// Heads of messages that no receive waited for, in order of arrival, dense, one cache line each (LHS, section 3). A
-/// short queue is searched in order by packed keys, 8 bytes each beside the heads, a vector at a time; a long one by
-/// hash tables, one for each shape of receive that has searched it.
+/// Heads of unexpected messages in order of arrival, dense, one cache line each (LHS, section 3). A short queue is
+/// searched in order by packed keys of 8 bytes, which are stored beside the heads and compared by vector instructions.
+/// A long queue is searched by hash tables, one for each shape of receive that has searched it.
 ///
 ///   heads    | h0 | h1 | (taken) | h3 | h4 | ...      a head taken out of the middle leaves a hole, until there are
 ///   keys     | k0 | k1 |         | k3 | k4 |          more holes than heads; keys as far as a short queue reaches
 ///   index    places -> chains of positions, in order of arrival, doubly linked
 ///
-/// Threads: under the runtime's lock.
-/// Costs:   64 bytes a message; while the queue is long 8 for its links and up to 8 for its place in an index.
+/// Threads: used under the runtime's lock.
+/// Costs:   64 bytes per message. While the queue is long, 8 bytes more for its links and up to 8 for its place in an
+///          index.
 class UnexpectedQueue {
  public:
-  /// Queues up to `scan_max` long are searched in order.
+  /// Queues of up to `scan_max` heads are searched in order.
   explicit UnexpectedQueue(std::size_t scan_max) noexcept : scan_max_(scan_max) {}
   ~UnexpectedQueue();
   UnexpectedQueue(UnexpectedQueue&&) = delete;
 
   /// Throws std::bad_alloc.
   void keep(const fabric::Head& head);
-  /// The oldest that `receive` takes: removed, or only looked at, until the queue is changed.
+  /// Returns the oldest head that `receive` matches. take() removes it; the pointer of find() is valid until the queue
+  /// changes.
   std::optional<fabric::Head> take(const Operation& receive) noexcept;
   const fabric::Head* find(const Operation& receive) noexcept;
-  /// The one that `source` announced with this ticket, or null.
+  /// Returns the head that `source` announced with this ticket, or null.
   fabric::Head* find_announced(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
-  /// Removes it. False when there is none.
+  /// Removes that head. Returns false if it is not there.
   bool forget_announced(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
 
@@ -91,11 +93,11 @@ class UnexpectedQueue {
   using Position = std::uint32_t;
   static constexpr Position none = ~Position{0};
 
-  /// The heads of a queue by key, for receives of one shape.
+  /// Index of the heads by key, for receives of one shape.
   class Index {
    public:
     [[nodiscard]] bool built() const noexcept { return !places_.empty(); }
-    // Both leave it not built when there is no memory for it.
+    // Both leave the index unbuilt if there is no memory for it.
     void build(const UnexpectedQueue& queue, std::size_t shape) noexcept;
     void add(const UnexpectedQueue& queue, Position position, std::size_t shape) noexcept;
     void drop() noexcept;
@@ -104,14 +106,14 @@ class UnexpectedQueue {
 
    private:
     struct Links {
-      Position previous;  // of the first in a chain: the last
+      Position previous;  // for the first of a chain: the last
       Position next;
     };
     void append(Position position, const Key& key) noexcept;
 
     int shift_ = 64;
     std::size_t count_ = 0;
-    std::vector<Position> places_;  // the first of each chain
+    std::vector<Position> places_;  // the first position of each chain
     ChunkedArray<Links> links_;     // by position
   };
 
@@ -126,13 +128,15 @@ class UnexpectedQueue {
   static constexpr std::size_t holes_worth_closing = 64;
 
   const std::size_t scan_max_;
-  const std::size_t keys_max_ = 2 * scan_max_ + holes_worth_closing + 2;  // so far do heads reach that are not many
-  ChunkedArray<fabric::Head> heads_;                                      // a hole's kind is 0
-  ChunkedArray<std::uint64_t> keys_;                                      // of the first keys_max_ heads
-  std::size_t first_ = 0;                                                 // no head before it
+  const std::size_t keys_max_ =
+      2 * scan_max_ + holes_worth_closing + 2;  // number of heads, with holes, that a short queue can have
+  ChunkedArray<fabric::Head> heads_;            // kind 0 marks a hole
+  ChunkedArray<std::uint64_t> keys_;            // of the first keys_max_ heads
+  std::size_t first_ = 0;                       // all positions before it are holes
   std::size_t count_ = 0;
   std::array<Index, shapes> indexes_;
-  ByTicket<Position> announced_;  // of what was announced last; whether it is still there the head tells
+  ByTicket<Position>
+      announced_;  // the last position announced with each ticket; the head there tells whether it is still valid
 };
 
 }  // namespace tonari::message

@@ -8,7 +8,8 @@
 
 namespace tonari::message {
 
-/// Calls `visit` with the operations that `operation` really waits for: itself, or those of a collective's round.
+/// Calls `visit` for each operation that `operation` actually waits for: itself, or the running operations of a
+/// collective.
 template <class Visit>
 void for_each_leaf(Operation& operation, Visit&& visit) noexcept {
   if (operation.kind == Operation::Kind::collective) {
@@ -18,13 +19,14 @@ void for_each_leaf(Operation& operation, Visit&& visit) noexcept {
   }
 }
 
-/// Has `sleeper` woken for a collective on a board; null: no longer. False: it is ready already.
+/// Registers `sleeper` to be woken for a collective on a board; null unregisters. Returns false if the collective is
+/// ready already.
 inline bool watch_shared(fabric::Engine& engine, const Operation& operation, fabric::Sleeper* sleeper) noexcept {
   const bool is_shared = operation.kind == Operation::Kind::collective && operation.schedule->shared() != nullptr;
   return !is_shared || engine.watch(*operation.schedule->shared(), sleeper);
 }
 
-/// What fabric::Engine::wait needs to know to wait for one operation.
+/// The argument of fabric::Engine::wait that describes a wait for one operation.
 struct WaitForOne {
   MessageRuntime& runtime;
   Operation& operation;
