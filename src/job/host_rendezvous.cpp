@@ -175,7 +175,7 @@ bool HostRendezvous::all_could_copy() {
   bool all = true;
   for (std::size_t i = 0; i < connections_.size(); ++i) {
     const int rank = outcome_.neighbours[i].rank;
-    if (!wait_for(connections_[i])) give_up(rank, "did not answer");
+    if (!wait_for(connections_[i])) give_up(rank, "did not reply");
     Request tested;
     const auto received = receive_message(connections_[i], &tested, sizeof tested, true);
     if (received != sizeof tested || tested.step != Step::tested) give_up(rank, "ended or failed");
@@ -191,7 +191,8 @@ void HostRendezvous::follow(const BusinessCard& first) {
   FileDescriptor connection = try_connect(listener_name(first));
   if (!connection) give_up(leader, "ended or failed");
   if (peer_of(connection).user != ::geteuid()) {
-    throw SetupError(fmt::format("rank {} is another user's: all ranks of a job must be one user's", leader));
+    throw SetupError(
+        fmt::format("rank {} belongs to another user: all ranks of a job must belong to one user", leader));
   }
   connections_.push_back(std::move(connection));
 
@@ -214,7 +215,7 @@ void HostRendezvous::follow(const BusinessCard& first) {
 Reply HostRendezvous::hear(Step step, FileDescriptor* attached) {
   const FileDescriptor& connection = connections_.front();
   const int leader = outcome_.neighbours.front().rank;
-  if (!wait_for(connection)) give_up(leader, "did not answer");
+  if (!wait_for(connection)) give_up(leader, "did not reply");
   Reply reply;
   const auto received = receive_message(connection, &reply, sizeof reply, true, attached);
   if (received == sizeof reply && reply.step == step) return reply;

@@ -32,7 +32,7 @@ std::string make_secret() {
 
 FileDescriptor open_for_reading(const FileDescriptor& memory) {
   FileDescriptor opened{::open(fmt::format("/proc/self/fd/{}", memory.number()).c_str(), O_RDONLY | O_CLOEXEC)};
-  if (!opened) throw_system_error("opening the arena for reading through /proc/self/fd", "is /proc mounted?");
+  if (!opened) throw_system_error("opening the arena for reading through /proc/self/fd", "mount /proc");
   return opened;
 }
 

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <new>
 
-// The receiving half of Runtime.
+// The part of MessageRuntime that receives.
 namespace tonari::message {
 
 using fabric::Head;

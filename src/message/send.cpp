@@ -6,7 +6,7 @@
 #include <cstring>
 #include <mutex>
 
-// The sending half of Runtime.
+// The part of MessageRuntime that sends.
 namespace tonari::message {
 
 using fabric::Head;

@@ -11,7 +11,7 @@
 namespace tonari::message {
 
 // Tickets name announced payloads. Each ticket below fabric::tickets_max has a TransferMemory, through which both sides
-// share the copying. When these are in use, messages take tickets above, which are only names: the receiver copies
+// share the copying. When these are in use, messages take tickets above, which are only names: one side copies
 // alone. So early announcements never prevent later ones, however many wait for their receives.
 // Collectives take only tickets with a TransferMemory, because they may have to withdraw an announcement, which needs
 // it. Some of these tickets are reserved for collectives; they become free without a user's receive.

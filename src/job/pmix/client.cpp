@@ -163,7 +163,7 @@ int Client::ask_for_size() const {
   const std::uint32_t size = value->type == PMIX_UINT32 ? value->data.uint32 : 0;
   std::free(value);
   if (size > 0 && size <= std::numeric_limits<int>::max()) return static_cast<int>(size);
-  throw SetupError(fmt::format("{}: the reply is not a number of ranks; {}", what, remedy));
+  throw SetupError(fmt::format("{}: the reply is not a valid number of ranks; {}", what, remedy));
 }
 
 std::vector<std::vector<std::byte>> Client::exchange(const char* key, std::span<const std::byte> bytes,
@@ -183,8 +183,8 @@ void Client::put(const char* key, std::span<const std::byte> bytes) {
   value.type = PMIX_BYTE_OBJECT;
   value.data.bo.bytes = reinterpret_cast<char*>(copy.data());
   value.data.bo.size = copy.size();
-  require(pmix.put(PMIX_GLOBAL, key, &value), "PMIx_Put", "is the launcher still there?");
-  require(pmix.commit(), "PMIx_Commit", "is the launcher still there?");
+  require(pmix.put(PMIX_GLOBAL, key, &value), "PMIx_Put", "check that the launcher still runs");
+  require(pmix.commit(), "PMIx_Commit", "check that the launcher still runs");
 }
 
 void Client::wait_for_all(std::chrono::seconds limit) {
@@ -195,13 +195,13 @@ void Client::wait_for_all(std::chrono::seconds limit) {
   const auto started =
       Done::start(done, [&](void* ticket) { return library().fence_nb(&all, 1, &collect, 1, is_done, ticket); });
   if (started == PMIX_OPERATION_SUCCEEDED) return;  // a job of one rank
-  constexpr auto remedy = "is the launcher still there, and are the other ranks?";
+  constexpr auto remedy = "check that the launcher and the other ranks still run";
   require(started, "PMIx_Fence", remedy);
   const std::optional<pmix_status_t> status = done->wait(limit);
   if (!status) {
     throw SetupError(
         fmt::format("rank {} has waited {} s, and not all {} ranks have joined: every rank must make a tonari::Job, or "
-                    "no rank may; if the program needs longer before it does, set TONARI_JOIN_SECONDS higher; of "
+                    "none; if the program needs longer before it does, set TONARI_JOIN_SECONDS higher; of "
                     "programs that run one after another in one launch, only the first can join",
                     rank_, limit.count(), size_));
   }
