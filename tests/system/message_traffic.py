@@ -59,7 +59,7 @@ class Messages(JobTest):
         if "cannot be tried" in output:
             self.skipTest("sanitizers need the address space that this test takes away")
         self.assertEqual(ended, 128 + signal.SIGABRT, error)
-        self.assertRegex(error, r"(?m)^tonari: no memory is left for a message .*TONARI_UNEXPECTED_BYTES")
+        self.assertRegex(error, r"(?m)^tonari: no memory is left for an unexpected message.*TONARI_UNEXPECTED_BYTES")
 
     def test_wrong_addresses_from_a_peer_harm_no_rank(self):
         self.run_program(2, "message_lies")

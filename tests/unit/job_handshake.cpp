@@ -120,8 +120,8 @@ TEST_F(JobServerTest, RefusesWhatIsNotARankOfThisJob) {
             std::string::npos);
   request = hello(0);
   request.magic = 1;
-  EXPECT_NE(refusal_of(request).find("speaks version"), std::string::npos);
-  EXPECT_NE(refusal_of(hello(0), 7).find("speaks version"), std::string::npos) << "too short";
+  EXPECT_NE(refusal_of(request).find("uses version"), std::string::npos);
+  EXPECT_NE(refusal_of(hello(0), 7).find("uses version"), std::string::npos) << "too short";
   request = hello(0);
   request.secret[63] ^= 1;
   EXPECT_NE(refusal_of(request).find("TONARI_SECRET is not this job's"), std::string::npos);
@@ -144,9 +144,9 @@ TEST_F(JobServerTest, RefusesHostsThatDiffer) {
 
   EXPECT_NE(changed([](auto& host) { host.byte_order = 0x04030201; }).find("byte order"), std::string::npos);
   EXPECT_NE(changed([](auto& host) { host.page_bytes *= 2; }).find("its pages have"), std::string::npos);
-  EXPECT_NE(changed([](auto& host) { host.boot_id[0] ^= 1; }).find("another machine"), std::string::npos);
+  EXPECT_NE(changed([](auto& host) { host.boot_id[0] ^= 1; }).find("different machine"), std::string::npos);
   EXPECT_NE(changed([](auto& host) { host.network_namespace += 1; }).find("different network"), std::string::npos);
-  EXPECT_NE(changed([](auto& host) { host.ipc_namespace += 1; }).find("another IPC"), std::string::npos);
+  EXPECT_NE(changed([](auto& host) { host.ipc_namespace += 1; }).find("different IPC"), std::string::npos);
 }
 
 TEST_F(JobServerTest, RefusesASecondProcessForARank) {
