@@ -87,7 +87,7 @@ bool Slots::clear(Chunk& chunk, std::uint64_t offset) noexcept {
   chunk.bits[slot / 64] &= ~(1ULL << slot % 64);
   chunk.full_words = std::min(chunk.full_words, slot / 64);
   List& list = with_room(chunk.slot_bytes);
-  // behind the chunks that are being filled: it may become empty
+  // after the chunks that are being filled: it may become empty
   if (chunk.taken-- == chunk.slots()) list.append(chunk);
   taken_bytes_.fetch_sub(chunk.slot_bytes, std::memory_order_relaxed);
   if (chunk.taken != 0) return false;

@@ -10,7 +10,7 @@ void Policy::came(PolicyEntry& entry) noexcept {
 }
 
 void Policy::wanted_again(PolicyEntry& entry) noexcept {
-  // A block that a stream had passed proves nothing: other streams follow behind the first.
+  // A block that a stream had passed proves nothing: other streams follow the first.
   move_to(entry.came_from == Queue::passed ? Queue::recent : Queue::proven, entry);
 }
 

@@ -10,7 +10,7 @@ namespace tonari::pager {
 
 namespace {
 
-// Returns the first region that ends behind `address`.
+// Returns the first region that ends after `address`.
 auto position(const std::vector<std::unique_ptr<Region>>& regions, Address address) {
   return std::ranges::upper_bound(regions, address, {}, [](const auto& each) { return each->end(); });
 }

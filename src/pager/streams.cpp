@@ -25,7 +25,7 @@ Advice Streams::fault(std::uint64_t page, std::uint32_t thread, bool by_block) n
 
 bool Streams::Stream::is_strided() const noexcept { return std::abs(step) > static_cast<std::int64_t>(slack_pages); }
 
-// Returns true if `page` is where the stream continues, `gap` pages behind the pages that were brought.
+// Returns true if `page` is where the stream continues, `gap` pages away from the pages that were brought.
 bool Streams::Stream::is_next(std::uint64_t page, std::uint64_t gap) const noexcept {
   return gap == 0 || (gap < static_cast<std::uint64_t>(std::abs(step)) && distance(last, page) % step == 0);
 }
@@ -149,7 +149,7 @@ Advice Streams::go_on(Stream& stream, std::uint64_t page, bool by_block) noexcep
 
 Advice Streams::go_on_in_strides(Stream& stream, std::uint64_t page) noexcept {
   stream.used = faults_;
-  // Earlier than just behind the read-ahead: it was too slow, or the match is chance.
+  // Earlier than the first page after the read-ahead: it was too slow, or the match is chance.
   const bool is_next = page == stream.far + static_cast<std::uint64_t>(stream.step);
   if (is_next) stream.depth = std::clamp(stream.depth * 2, 2U, strides_ahead_max);
   const std::uint64_t from = distance(page, stream.far) / stream.step > 0 ? stream.far : page;

@@ -239,8 +239,8 @@ TONARI_EXPORTED char* __realpath_chk(const char* path, char* to, std::size_t roo
   return realpath(path, to);
 }
 
-// The entries of a directory are behind its DIR, which the program's own allocator may have put into the arena. glibc
-// reads 32 KiB at a time, and more if the file system prefers that.
+// The entries of a directory follow its DIR in memory, which the program's own allocator may have put into the arena.
+// glibc reads 32 KiB at a time, and more if the file system prefers that.
 constexpr std::size_t folder_bytes = 256 << 10;
 TONARI_EXPORTED dirent* readdir(DIR* folder) {
   return repeated([&] { return next::readdir(folder); }, Bytes{folder, folder_bytes});

@@ -34,11 +34,11 @@ struct Range {
 /// Records which ranges of the arena are in use. Pure logic: it never touches the arena's memory.
 ///
 /// Extents are sorted by address, and neighbours are not merged: each extent ends where its allocation ended. A large
-/// extent has reserved room behind it, so that it can grow without being copied. Other allocations use that room last.
+/// extent has reserved room after it, so that it can grow without being copied. Other allocations use that room last.
 ///
 /// Owns:    nothing; the caller provides the table.
 /// Threads: one at a time.
-/// Costs:   finding is a binary search; inserting or erasing moves the table's entries behind. Allocation searches from
+/// Costs:   finding is a binary search; inserting or erasing moves the table's later entries. Allocation searches from
 ///          the lowest address upward, because freed addresses already have page tables. It continues from the last
 ///          search if that one was for no more pages.
 class Extents {
@@ -46,7 +46,7 @@ class Extents {
   struct Entry {
     std::uint32_t first;  // page of the arena
     std::uint32_t pages;
-    std::uint32_t room;  // pages reserved behind it: end + room <= first of the next
+    std::uint32_t room;  // pages reserved after it: end + room <= first of the next
     std::uint32_t marks;
   };
   enum Mark : std::uint32_t {
@@ -243,7 +243,7 @@ inline void Extents::mark(Range range, Mark mark) noexcept {
   }
 }
 
-// Reserves as much room again behind an extent of at least a block, as long as half of the arena stays free.
+// Reserves as much room again after an extent of at least a block, as long as half of the arena stays free.
 inline std::uint64_t Extents::room_for(std::uint64_t pages) const noexcept {
   return pages >= pager::block_pages && taken_ + 2 * pages <= pages_ / 2 ? pages : 0;
 }

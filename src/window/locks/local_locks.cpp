@@ -116,7 +116,7 @@ bool LocalLock::contended() const noexcept {
   return side_->contended();
 }
 
-// Grants the lock to the first in the queue, and to the requests behind it that may share it, unless other ranks wait.
+// Grants the lock to the first in the queue, and to the requests after it that may share it, unless other ranks wait.
 // Returns true if a request was granted or failed.
 bool LocalLock::advance() noexcept {
   bool granted = false;

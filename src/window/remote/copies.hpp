@@ -50,7 +50,7 @@ class RemoteCopies {
     std::uint64_t offset;
     bool in_program;  // local memory is then checked, as within a host: bad memory gives a status
   };
-  /// Starts to copy the regions of `local` to or from the same places behind the target's offset. Once a piece has
+  /// Starts to copy the regions of `local` to or from the same places after the target's offset. Once a piece has
   /// failed, no further piece is started, unless `go_on`.
   void push(const Target& target, const std::byte* local, std::span<const Region> regions, bool go_on = false) noexcept;
   void pull(const Target& target, std::byte* local, std::span<const Region> regions) noexcept;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t huge_page_bytes = 2 << 20;
 
-/// Places things one behind the other, until a number overflows.
+/// Places things one after the other, until a number overflows.
 class Cursor {
  public:
   explicit Cursor(std::uint64_t start) noexcept : at_(start) {}

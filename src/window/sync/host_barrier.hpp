@@ -16,7 +16,7 @@ namespace tonari::window {
 
 // A barrier between hosts. The ranks of a host meet in their shared memory. The host's first member, the *leader*, then
 // meets the other leaders, and releases its host. Leaders meet by dissemination: in exchange e each leader tells the
-// one 2^e places behind it, and waits for the one 2^e places before it. After log2(n) exchanges each has heard from
+// one 2^e places after it, and waits for the one 2^e places before it. After log2(n) exchanges each has heard from
 // all.
 //
 //   exchange 0:  0 -> 1 -> 2 -> 3 -> 0        exchange 1:  0 -> 2, 1 -> 3, 2 -> 0, 3 -> 1
@@ -51,7 +51,7 @@ class HostBarrier {
   [[nodiscard]] int awaited(std::size_t exchange) const noexcept {
     return leaders_[(self_ + leaders_.size() - (std::size_t{1} << exchange)) % leaders_.size()];
   }
-  /// Returns the state that this rank has sent for the round; an earlier one if it has not arrived.
+  /// Returns the state that the awaited rank has sent for the round, or for an earlier one.
   [[nodiscard]] std::uint64_t heard(std::size_t exchange, std::uint64_t round) const noexcept {
     return heard_[exchange][round & 1].load(std::memory_order_acquire);  // acquire: pushes before it
   }
