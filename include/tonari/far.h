@@ -22,13 +22,13 @@ enum tonari_far_hint {
   TONARI_FAR_RANDOM = 6      /* from now on it is read at random: fetch single pages */
 };
 
-/* Allocates far memory of any size, in whole pages; without far memory, calls malloc. Returns null if there is no memory.
- * Free the result with tonari_far_free or free. */
+/* Allocates far memory of any size, in whole pages; without far memory, calls malloc. Returns null if there is no
+ * memory. Free the result with tonari_far_free or free. */
 void* tonari_far_malloc(size_t bytes);
 void tonari_far_free(void* start);
 
-/* Returns 0; EINVAL: no such hint, or a discard of a range that is not whole pages; ENOMEM: a part of the range is not far
- * memory, and nothing was done for that part. */
+/* Returns 0; EINVAL: no such hint, or a discard of a range that is not whole pages; ENOMEM: a part of the range is not
+ * far memory, and nothing was done for that part. */
 int tonari_far_advise(void* start, size_t bytes, int hint);
 
 /* Returns 1 in a program that has far memory, else 0. */
@@ -47,9 +47,9 @@ struct tonari_far_statistics {
   uint64_t bytes_out;         /* sent to servers */
 };
 
-/* Writes the counters to `into`. `bytes` is sizeof(struct tonari_far_statistics): the program may be older than the runtime,
- * or newer, and then the rest is 0. All counters are 0 without far memory. Takes as long as a fault. Returns 0; EINVAL:
- * `into` is null. */
+/* Writes the counters to `into`. `bytes` is sizeof(struct tonari_far_statistics): the program may be older than the
+ * runtime, or newer, and then the rest is 0. All counters are 0 without far memory. Takes as long as a fault. Returns
+ * 0; EINVAL: `into` is null. */
 int tonari_far_get_statistics(struct tonari_far_statistics* into, size_t bytes);
 
 #ifdef __cplusplus
