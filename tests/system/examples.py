@@ -4,6 +4,7 @@ import os
 import subprocess
 import unittest
 
+from harness.far import faults_told
 from harness.jobs import BIN, JobTest
 
 EXAMPLES = os.path.join(BIN, "..", "examples")
@@ -55,6 +56,39 @@ class Examples(JobTest):
                 lines = sorted(self.run_example(3, "guarded", way=way).splitlines())
                 self.assertEqual(lines, [f"rank {rank} of 3 sees 300 deposits and a balance of 1500"
                                          for rank in range(3)])
+
+    def test_collectives_give_all_ranks_their_results(self):
+        for ranks in (1, 4):
+            with self.subTest(ranks=ranks):
+                self.assertRegex(self.run_example(ranks, "collectives"),
+                                 rf"^{ranks} ranks: the numbers below 1000 add up to 499500; the largest part is \d+; "
+                                 rf"{ranks * (ranks + 1) // 2} values gathered\n$")
+
+    def test_what_is_changed_under_a_lock_is_changed_once_by_each_rank(self):
+        for way in ([], ["--apart", "memory"]):
+            with self.subTest(way=way):
+                lines = sorted(self.run_example(3, "locks", way=way).splitlines())
+                self.assertEqual(lines, [f"rank {rank} of 3: 300 and -300 under the mutex, 300 and -300 under the "
+                                         "window's lock" for rank in range(3)])
+
+    def test_a_queue_executes_what_was_posted(self):
+        for way in ([], ["--apart", "memory"]):
+            with self.subTest(way=way):
+                lines = sorted(self.run_example(3, "queue", way=way).splitlines())
+                self.assertEqual(lines, [f"rank {rank}: the rank before me pushed {100 + (rank - 1) % 3}; 3 ranks have "
+                                         "counted; computed 12.090" for rank in range(3)])
+
+    def test_a_far_table_is_right_without_far_memory_too(self):
+        path = os.path.join(EXAMPLES, "far_memory")
+        if not os.access(path, os.X_OK):
+            self.skipTest("examples are not built")
+        ended = subprocess.run([path], capture_output=True, text=True, env=self.environment())
+        self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "plain memory: 0 wrong words\n", ""))
+        if faults_told() is None:
+            self.skipTest("this kernel has no far memory: see tonari info")
+        status, output, error = self.run_job("far", "--local", "16M", path)
+        self.assertEqual(status, 0, error)
+        self.assertEqual(output, "far memory: 0 wrong words; at most 16 MiB were local; servers sent pages\n")
 
     def test_print_why_they_cannot_join(self):
         for name in ("hello", "heat", "restart", "tree"):
