@@ -50,6 +50,7 @@ const CLI::App* command_named(const CLI::App& parent, const std::string& name) {
 std::string unknown_command_text(const CLI::App& parent, std::string_view name) {
   const auto commands = visible_commands(parent);
   std::vector<std::string_view> known;
+  known.reserve(commands.size());
   for (const CLI::App* const each : commands) known.push_back(each->get_name());
   const auto meant = likely_meant(name, known);
   return with_reference(fmt::format("no {} is called '{}'{}", kind_of(*commands.front()), name,

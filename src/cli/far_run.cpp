@@ -63,6 +63,7 @@ std::uint64_t arena_bytes_for(std::uint64_t capacity, far::StoreKind store) {
 
 std::vector<char*> pointers_of(std::vector<std::string>& words) {
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   return pointers;
