@@ -50,10 +50,10 @@ Array::Array(SharedMemory& sharing, std::uint32_t number, std::byte* start, Page
       file_(make_file(plan_.bytes())),
       file_bytes_(file_.number(), plan_.bytes(), "shared memory"),
       twins_(Mapping::of_sparse_zeros(plan_.bytes(), "twins of shared memory")),
-      table_(Mapping::of_sparse_zeros(blocks() * sizeof(Block), "a table of shared memory")),
+      table_(Mapping::of_sparse_zeros(blocks() * sizeof(PageBlock), "a table of shared memory")),
       dirty_(blocks()),
       stale_(blocks()),
-      kept_(blocks()) {
+      renewing_(blocks()) {
   map_at(start, plan_.bytes(), file_.number());
   shared_memory_.faults().watch(address_of(0), plan_.bytes());
   shared_memory_.add(*this);
@@ -69,10 +69,12 @@ Array::~Array() {
   shared_memory_.range().give_back(bytes().data());
 }
 
-Block& Array::block(std::size_t index) noexcept { return reinterpret_cast<Block*>(table_.bytes().data())[index]; }
+PageBlock& Array::block(std::size_t index) noexcept {
+  return reinterpret_cast<PageBlock*>(table_.bytes().data())[index];
+}
 
 // Zeros are what all but the homes begin with.
-void Array::begin(Block& block, std::size_t index) const noexcept {
+void Array::begin(PageBlock& block, std::size_t index) const noexcept {
   if (block.is_begun) return;
   block.is_begun = true;
   const std::uint64_t first = index * pages_a_block;
@@ -81,16 +83,16 @@ void Array::begin(Block& block, std::size_t index) const noexcept {
     const int home = plan_.home_of(page);
     const std::uint64_t run = std::min(plan_.run_at(page), end - page);
     for (std::uint64_t i = 0; i < run; ++i) block.homes[page - first + i] = static_cast<std::uint32_t>(home);
-    if (home == shared_memory_.rank()) block.home |= bits(page - first, run);
+    if (home == shared_memory_.rank()) block.states.become_home(bits(page - first, run));
     page += run;
   }
 }
 
 bool Array::is_home(std::uint64_t page) noexcept {
-  Block& block = this->block(page / pages_a_block);
+  PageBlock& block = this->block(page / pages_a_block);
   const std::lock_guard guard(block.lock);
   begin(block, page / pages_a_block);
-  return has(block.home, page % pages_a_block);
+  return has(block.states.home(), page % pages_a_block);
 }
 
 JobRank Array::home_of(std::uint64_t offset) const noexcept {

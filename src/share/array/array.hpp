@@ -70,7 +70,7 @@ class Array final : public detail::Memory {
   /// Unmaps what is stale, but keeps what renew() will bring anew, and gives `releasing` what was changed there.
   void drop_stale(Release& release);
   /// Their homes have what this rank had changed in these pages of the block that begins with `first`.
-  void unpark(std::uint64_t first, Mask pages) noexcept;
+  void end_suspension(std::uint64_t first, Mask pages) noexcept;
   /// Brings anew, for writing, what drop_stale() has kept. Their homes have what was changed there.
   void renew() noexcept;  // migrating.cpp
   /// The home has answered that this rank is home from now on.
@@ -79,9 +79,9 @@ class Array final : public detail::Memory {
   void told(const Entry& entry) noexcept;
 
  private:
-  [[nodiscard]] Block& block(std::size_t index) noexcept;  // locked by the caller next; begun
+  [[nodiscard]] PageBlock& block(std::size_t index) noexcept;  // locked by the caller next; begun
   [[nodiscard]] std::size_t blocks() const noexcept { return (plan_.pages() + pages_a_block - 1) / pages_a_block; }
-  void begin(Block& block, std::size_t index) const noexcept;
+  void begin(PageBlock& block, std::size_t index) const noexcept;
   [[nodiscard]] pager::Address address_of(std::uint64_t page) const noexcept {
     return reinterpret_cast<pager::Address>(bytes().data()) + page * page_bytes;
   }
@@ -101,28 +101,29 @@ class Array final : public detail::Memory {
   void note(int peer, const Words& request) noexcept;
 
   // Under the block's lock:
-  void touch_home(Block& block, std::uint64_t page, bool write) noexcept;
-  void map_home(Block& block, std::uint64_t page, bool write) noexcept;
-  void upgrade(Block& block, std::uint64_t page) noexcept;
-  void make_dirty(Block& block, Mask pages, std::uint64_t first) noexcept;
+  void touch_home(PageBlock& block, std::uint64_t page, Touch touch) noexcept;
+  void map_home(PageBlock& block, std::uint64_t page, Touch touch) noexcept;
+  void upgrade(PageBlock& block, std::uint64_t page) noexcept;
+  void make_dirty(PageBlock& block, Mask pages, std::uint64_t first) noexcept;
+  void announce_dirty(PageBlock& block, Mask pages, std::uint64_t first) noexcept;
   void protect(Mask pages, std::uint64_t first, pager::Userfaultfd::Writes writes) noexcept;
-  [[nodiscard]] Mask end_asking(Block& block, Mask asked, Mask good, std::uint64_t first) noexcept;
-  void place(Block& block, const Fetch& fetch, std::span<const std::byte> data) noexcept;
-  void unmap(Block& block, Mask pages, std::uint64_t first) noexcept;
-  void give(Block& block, Mask pages, std::uint64_t first, int peer) noexcept;
-  [[nodiscard]] bool grant(Block& block, std::size_t page, int peer) const noexcept;
-  bool may_move(Block& block, std::size_t page, int peer) const noexcept;
-  [[nodiscard]] Mask end_turns(Block& block, Mask pages, std::uint64_t first) noexcept;
-  void expect_writes(Block& block, Mask pages, std::uint64_t first) noexcept;
-  void expect_given(Block& block, std::uint64_t page, const std::byte* copy) noexcept;
-  [[nodiscard]] bool close_unwritten(Block& block, std::uint64_t page) noexcept;
-  void collect_pages(Block& block, std::uint64_t first, Mask pages, Release& release);
-  void collect_home(Block& block, std::uint64_t first, Mask pages, Release& release);
+  [[nodiscard]] Mask end_fetch(PageBlock& block, Mask requested, Mask good, std::uint64_t first) noexcept;
+  void place(PageBlock& block, const Fetch& fetch, std::span<const std::byte> data) noexcept;
+  void unmap(PageBlock& block, Mask pages, std::uint64_t first) noexcept;
+  void give(PageBlock& block, Mask pages, std::uint64_t first, int peer) noexcept;
+  [[nodiscard]] bool grant(PageBlock& block, std::size_t page, int peer) const noexcept;
+  bool may_move(PageBlock& block, std::size_t page, int peer) const noexcept;
+  [[nodiscard]] Mask end_turns(PageBlock& block, Mask pages, std::uint64_t first) noexcept;
+  void expect_writes(PageBlock& block, Mask pages, std::uint64_t first) noexcept;
+  void expect_given(PageBlock& block, std::uint64_t page, const std::byte* copy) noexcept;
+  [[nodiscard]] bool close_unwritten(PageBlock& block, std::uint64_t page) noexcept;
+  void collect_pages(PageBlock& block, std::uint64_t first, Mask pages, Release& release);
+  void collect_home(PageBlock& block, std::uint64_t first, Mask pages, Release& release);
   Entry take_change(const Change& change, int peer) noexcept;
 
-  void fetch(std::uint64_t page, bool write) noexcept;
-  void fetch_ahead(Fetches& fetches, std::uint64_t page, const Ahead& ahead, bool write) noexcept;
-  void ask_for(Fetches& fetches, std::uint64_t first, std::size_t count, int home, bool write) noexcept;
+  void fetch(std::uint64_t page, Touch touch) noexcept;
+  void fetch_ahead(Fetches& fetches, std::uint64_t page, const Ahead& ahead, Touch touch) noexcept;
+  void request_pages(Fetches& fetches, std::uint64_t first, std::size_t count, int home, Touch touch) noexcept;
   void collect_named(Release& release);
   void collect_named_page(std::uint64_t page, const window::DifferenceMap& map, Release& release);
   Status multicast(std::span<const Region> regions);
@@ -137,7 +138,7 @@ class Array final : public detail::Memory {
   [[gnu::cold]] void lose(const Fetch& fetch) noexcept;
   void populate(std::uint64_t first, std::size_t count) noexcept;
   void give_memory(std::uint64_t first, std::size_t count) noexcept;
-  void store(const Block& block, std::uint64_t page, std::span<const std::byte> data) noexcept;
+  void store(const PageBlock& block, std::uint64_t page, std::span<const std::byte> data) noexcept;
   [[noreturn, gnu::cold]] void end_without_memory(std::size_t bytes) const noexcept;
 
   SharedMemory& shared_memory_;
@@ -148,11 +149,11 @@ class Array final : public detail::Memory {
   const bool homes_move_;
   FileDescriptor file_;
   Mapping file_bytes_;
-  Mapping twins_;   // of pages that are dirty, at their places
-  Mapping table_;   // of Block
-  BlockSet dirty_;  // blocks with dirty pages
-  BlockSet stale_;
-  BlockSet kept_;
+  Mapping twins_;      // of pages that are dirty, at their places
+  Mapping table_;      // of PageBlock
+  BlockSet dirty_;     // blocks with dirty pages
+  BlockSet stale_;     // with pages that other ranks have changed
+  BlockSet renewing_;  // with copies to be renewed
   Streams streams_;
   std::atomic<std::uint32_t> users_{0};
   std::atomic<bool> leaves_{false};  // all destroy it: relaxed, before the barrier behind which a home has none

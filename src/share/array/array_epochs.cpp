@@ -35,43 +35,44 @@ void mark(window::DifferenceMap& map, std::size_t first, std::size_t count) noex
 void Array::collect(Release& release) {
   if (named_) return collect_named(release);
   dirty_.take([&](std::size_t index) {
-    Block& block = this->block(index);
+    PageBlock& block = this->block(index);
     {
       const std::lock_guard guard(block.lock);
       const std::uint64_t first = index * pages_a_block;
-      const Mask dirty = block.dirty & ~block.held;
-      collect_home(block, first, dirty & block.home, release);
-      collect_pages(block, first, dirty & ~block.home, release);
+      const Mask dirty = block.states.dirty() & ~block.states.in_multicast();
+      const Mask home = block.states.home();
+      collect_home(block, first, dirty & home, release);
+      collect_pages(block, first, dirty & ~home, release);
     }
     release.make_room();
   });
 }
 
 // Pages that have their home elsewhere. Under the block's lock.
-void Array::collect_pages(Block& block, std::uint64_t first, Mask pages, Release& release) {
+void Array::collect_pages(PageBlock& block, std::uint64_t first, Mask pages, Release& release) {
   protect(pages, first, Writes::wait);
-  block.writable &= ~pages;
-  block.dirty &= ~pages;
+  block.states.catch_writes(pages);
+  block.states.mark_told(pages);
   for_each_page(pages, [&](std::size_t i) {
     const std::uint64_t page = first + i;
     window::DifferenceMap map;
     window::diff_code().mark(data_of(page), twin_of(page), page_bytes, map);
     const std::size_t bytes = write_change(release.room(), page, data_of(page), map);
     if (bytes == 0) return;
-    block.written |= bit(i);
+    block.states.note_written(bit(i));
     release.add_change(*this, static_cast<int>(block.homes[i]), page, bytes);
   });
 }
 
 // They stay dirty until who has copies has been told, and longer if somebody has fetched one meanwhile: what has been
 // written since may be in no copy. What has changed in them is not known, so copies cannot be updated.
-void Array::collect_home(Block& block, std::uint64_t first, Mask pages, Release& release) {
+void Array::collect_home(PageBlock& block, std::uint64_t first, Mask pages, Release& release) {
   for_each_page(pages, [&](std::size_t i) {
-    if (block.copies[i] == 0) {
-      block.dirty &= ~bit(i);
-    } else if (!has(block.opened, i) || !close_unwritten(block, first + i)) {
-      block.written |= bit(i);
-      release.add_own(*this, {first + i, block.copies[i], block.fetches[i], Said::copies}, 0);
+    if (block.copyset[i] == 0) {
+      block.states.mark_told(bit(i));
+    } else if (!has(block.states.presumed_dirty(), i) || !close_unwritten(block, first + i)) {
+      block.states.note_written(bit(i));
+      release.add_own(*this, {first + i, block.copyset[i], block.copies_given[i], Said::copies}, 0);
     }
   });
 }
@@ -103,14 +104,14 @@ void Array::collect_named(Release& release) {
 void Array::collect_named_page(std::uint64_t page, const window::DifferenceMap& map, Release& release) {
   const std::size_t i = page % pages_a_block;
   {
-    Block& block = this->block(page / pages_a_block);
+    PageBlock& block = this->block(page / pages_a_block);
     const std::lock_guard guard(block.lock);
     begin(block, page / pages_a_block);
-    if (has(block.home, i)) {
-      if (block.copies[i] == 0) return;
+    if (has(block.states.home(), i)) {
+      if (block.copyset[i] == 0) return;
       const std::size_t bytes = updates_ ? write_change(release.room(), page, data_of(page), map) : 0;
-      release.add_own(*this, {page, block.copies[i], block.fetches[i], Said::copies}, bytes);
-    } else if (has(block.mapped, i)) {  // else it has not written there, whatever it says
+      release.add_own(*this, {page, block.copyset[i], block.copies_given[i], Said::copies}, bytes);
+    } else if (has(block.states.mapped(), i)) {  // else it has not written there, whatever it says
       const std::size_t bytes = write_change(release.room(), page, data_of(page), map);
       release.add_change(*this, static_cast<int>(block.homes[i]), page, bytes);
     }
@@ -121,56 +122,55 @@ void Array::collect_named_page(std::uint64_t page, const window::DifferenceMap& 
 void Array::drop_stale(Release& release) {
   if (!stale_.is_empty() && named_) collect_named(release);
   stale_.take([&](std::size_t index) {
-    Block& block = this->block(index);
+    PageBlock& block = this->block(index);
     {
       const std::lock_guard guard(block.lock);
-      const Mask changed_by_others = std::exchange(block.stale, 0) & ~block.held;
-      const Mask stale = changed_by_others & ~block.home;
+      const Mask changed_by_others = block.states.take_stale();
+      const Mask stale = changed_by_others & ~block.states.home();
       const std::uint64_t first = index * pages_a_block;
-      block.late |= stale & block.coming;
-      const Mask changed = named_ ? stale & block.mapped : stale & block.dirty;
+      block.states.overtake(stale);
+      const Mask changed = stale & (named_ ? block.states.mapped() : block.states.dirty());
       if (!named_) collect_pages(block, first, changed, release);
-      const Mask kept = end_turns(block, changed_by_others & block.mapped, first);
-      unmap(block, stale & block.mapped & ~kept, first);
-      block.parked |= changed;
-      if (changed != 0) release.add_parked(*this, first, changed);
+      const Mask renewing = end_turns(block, changed_by_others & block.states.mapped(), first);
+      unmap(block, stale & block.states.mapped() & ~renewing, first);
+      block.states.suspend(changed);
+      if (changed != 0) release.add_suspended(*this, first, changed);
     }
     release.make_room();
   });
 }
 
-void Array::unpark(std::uint64_t first, Mask pages) noexcept {
-  Block& block = this->block(first / pages_a_block);
+void Array::end_suspension(std::uint64_t first, Mask pages) noexcept {
+  PageBlock& block = this->block(first / pages_a_block);
   const std::lock_guard guard(block.lock);
-  block.parked &= ~pages;
+  block.states.end_suspension(pages);
   for_each_run(pages, [&](std::size_t i, std::size_t count) { wake(first + i, count); });
 }
 
-void Array::unmap(Block& block, Mask pages, std::uint64_t first) noexcept {
+void Array::unmap(PageBlock& block, Mask pages, std::uint64_t first) noexcept {
   for_each_run(pages, [&](std::size_t i, std::size_t count) {
     ::madvise(bytes().data() + (first + i) * page_bytes, count * page_bytes, MADV_DONTNEED);
   });
-  block.mapped &= ~pages;
-  block.writable &= ~pages;
+  block.states.unmap(pages);
 }
 
 // What this rank has written meanwhile is dirty, and will be told.
 void Array::adopt(Entry& entry) noexcept {
   const std::size_t i = entry.page % pages_a_block;
-  Block& block = this->block(entry.page / pages_a_block);
+  PageBlock& block = this->block(entry.page / pages_a_block);
   const std::lock_guard guard(block.lock);
-  block.home |= bit(i);
+  block.states.become_home(bit(i));
   block.homes[i] = static_cast<std::uint32_t>(shared_memory_.rank());
-  block.copies[i] = entry.ranks;
-  block.fresh[i] = 0;
-  block.writer[i] = 0;
-  block.streak[i] = 0;
-  block.stale &= ~bit(i);
-  entry.fetches = block.fetches[i];
-  const bool alone = entry.ranks == 0 && has(block.mapped, i) && !has(block.writable, i);
+  block.copyset[i] = entry.ranks;
+  block.up_to_date[i] = 0;
+  block.last_writer[i] = 0;
+  block.releases_in_row[i] = 0;
+  block.states.forget_notices(bit(i));
+  entry.copies_given = block.copies_given[i];
+  const bool alone = entry.ranks == 0 && has(block.states.read_only(), i);
   if (!alone) return;
   protect(bit(i), entry.page - i, Writes::go_on);
-  block.writable |= bit(i);
+  block.states.allow_writes(bit(i));
 }
 
 }  // namespace tonari::share

@@ -18,9 +18,9 @@ using Writes = pager::Userfaultfd::Writes;
 namespace {
 
 /// Those of pages at home of which others may have copies.
-Mask copied_of(const Block& block, Mask pages) noexcept {
+Mask copied_of(const PageBlock& block, Mask pages) noexcept {
   Mask copied = 0;
-  for_each_page(pages, [&](std::size_t page) { copied |= block.copies[page] != 0 ? bit(page) : 0; });
+  for_each_page(pages, [&](std::size_t page) { copied |= block.copyset[page] != 0 ? bit(page) : 0; });
   return copied;
 }
 
@@ -29,40 +29,42 @@ Mask copied_of(const Block& block, Mask pages) noexcept {
 void Array::answer(const pager::Fault& fault) noexcept {
   const std::uint64_t page = (fault.address - address_of(0)) / page_bytes;
   const std::size_t i = page % pages_a_block;
-  Block& block = this->block(page / pages_a_block);
+  const Touch touch = fault.is_write ? Touch::write : Touch::read;
+  PageBlock& block = this->block(page / pages_a_block);
   {
     const std::lock_guard guard(block.lock);
     begin(block, page / pages_a_block);
-    if (has(block.coming | block.parked, i)) return;  // who asked for it, or parked it, wakes all
-    if (has(block.home, i)) return touch_home(block, page, fault.is_write);
-    if (has(block.mapped, i)) {
-      if (fault.is_write && !has(block.writable, i)) return upgrade(block, page);
-      return wake(page, 1);  // another fault has brought it meanwhile
+    const PageState state = block.states.of(i);
+    if (state == PageState::fetching || state == PageState::suspended) return;  // whatever ends that wakes all waiters
+    if (has(block.states.home(), i)) return touch_home(block, page, touch);
+    if (state != PageState::absent) {
+      if (touch == Touch::write && !has(block.states.writable(), i)) return upgrade(block, page);
+      return wake(page, 1);  // another fault has fetched it meanwhile
     }
   }
-  fetch(page, fault.is_write);
+  fetch(page, touch);
 }
 
 void Array::wake(std::uint64_t page, std::size_t count) noexcept {
   shared_memory_.faults().wake(address_of(page), count * page_bytes);
 }
 
-void Array::touch_home(Block& block, std::uint64_t page, bool write) noexcept {
+void Array::touch_home(PageBlock& block, std::uint64_t page, Touch touch) noexcept {
   const std::size_t i = page % pages_a_block;
-  if (!has(block.mapped, i)) return map_home(block, page, write);
-  if (!write || has(block.writable, i)) return wake(page, 1);
+  if (!has(block.states.mapped(), i)) return map_home(block, page, touch);
+  if (touch == Touch::read || has(block.states.writable(), i)) return wake(page, 1);
   const Ahead ahead = streams_.fault(page);
-  const Mask noticed = block.home & block.mapped & ~block.writable;
-  const Mask pages = bits(i, run_from(noticed, i, ahead.step == 1 ? ahead.count + 1 : 1));
+  const Mask tracked = block.states.home() & block.states.read_only();
+  const Mask pages = bits(i, run_from(tracked, i, ahead.step == 1 ? ahead.count + 1 : 1));
   if (const Mask copied = copied_of(block, pages); copied != 0) make_dirty(block, copied, page - i);
-  block.writable |= pages;
+  block.states.allow_writes(pages);
   protect(pages, page - i, Writes::go_on);
 }
 
 // All that nobody has a copy of, up to the block's end: it is used soon, most often.
-void Array::map_home(Block& block, std::uint64_t page, bool write) noexcept {
+void Array::map_home(PageBlock& block, std::uint64_t page, Touch touch) noexcept {
   const std::size_t i = page % pages_a_block;
-  Mask unread = block.home & ~block.mapped;
+  Mask unread = block.states.home() & ~block.states.mapped();
   if (!named_) unread &= ~copied_of(block, unread);
   const bool has_copies = !has(unread, i);
   // But where a page's home is who is the first to use it.
@@ -71,11 +73,9 @@ void Array::map_home(Block& block, std::uint64_t page, bool write) noexcept {
   const std::size_t count = has_copies ? 1 : run_from(unread, i, count_max);
   const Mask pages = bits(i, count);
   populate(page, count);
-  block.present |= pages;
-  block.mapped |= pages;
-  const bool writable = !has_copies || write || !shared_memory_.faults().resumes_protected();
+  const bool writable = !has_copies || touch == Touch::write || !shared_memory_.faults().resumes_protected();
   if (has_copies && writable) make_dirty(block, pages, page - i);
-  if (writable) block.writable |= pages;
+  block.states.map(pages, writable ? Touch::write : Touch::read);
   shared_memory_.faults().resume(address_of(page), count * page_bytes, writable ? Writes::go_on : Writes::wait);
 }
 
@@ -90,24 +90,28 @@ void Array::end_without_memory(std::size_t bytes) const noexcept {
   ::_exit(1);
 }
 
-void Array::upgrade(Block& block, std::uint64_t page) noexcept {
+void Array::upgrade(PageBlock& block, std::uint64_t page) noexcept {
   const std::size_t i = page % pages_a_block;
   const Ahead ahead = streams_.fault(page);
-  const Mask clean = block.mapped & ~block.writable & ~block.home & ~block.coming;
+  const Mask clean = block.states.read_only() & ~block.states.home() & ~block.states.fetching();
   const std::size_t count = run_from(clean, i, ahead.step == 1 ? ahead.count + 1 : 1);
   const Mask pages = bits(i, count);
   std::memcpy(twin_of(page), data_of(page), count * page_bytes);
   make_dirty(block, pages, page - i);
-  block.writable |= pages;
+  block.states.allow_writes(pages);
   protect(pages, page - i, Writes::go_on);
 }
 
-void Array::make_dirty(Block& block, Mask pages, std::uint64_t first) noexcept {
-  block.dirty |= pages;
-  block.opened &= ~pages;
+void Array::make_dirty(PageBlock& block, Mask pages, std::uint64_t first) noexcept {
+  block.states.mark_dirty(pages);
+  announce_dirty(block, pages, first);
+}
+
+// Lets the next release find `pages`. At their home no copy will equal the page, and no other rank is its only writer.
+void Array::announce_dirty(PageBlock& block, Mask pages, std::uint64_t first) noexcept {
   for_each_page(pages, [&](std::size_t i) {
-    block.fresh[i] = 0;  // of a page at home: nobody's copy is as it will be
-    block.writer[i] = 0;
+    block.up_to_date[i] = 0;
+    block.last_writer[i] = 0;
   });
   dirty_.add(first / pages_a_block);
   shared_memory_.has_dirty();
@@ -126,43 +130,40 @@ void Array::prefetch(std::uint64_t offset, std::uint64_t count) noexcept {
   const std::uint64_t pages = (offset + count - 1) / page_bytes - first + 1;
   {
     Fetches fetches(shared_memory_.engine(), Waiter::program);
-    fetch_ahead(fetches, first, {1, pages}, false);
+    fetch_ahead(fetches, first, {1, pages}, Touch::read);
   }
   // What is at home here, or was late or lost, is touched.
   ::madvise(bytes().data() + first * page_bytes, pages * page_bytes, MADV_POPULATE_READ);
 }
 
-void Array::fetch(std::uint64_t page, bool write) noexcept {
+void Array::fetch(std::uint64_t page, Touch touch) noexcept {
   const Ahead ahead = streams_.fault(page);
   Fetches& fetches = shared_memory_.fetches();
-  if (ahead.step == 1) return fetch_ahead(fetches, page, {1, ahead.count + 1}, write);
-  fetch_ahead(fetches, page, {1, 1}, write);
+  if (ahead.step == 1) return fetch_ahead(fetches, page, {1, ahead.count + 1}, touch);
+  fetch_ahead(fetches, page, {1, 1}, touch);
   const auto next = static_cast<std::int64_t>(page) + ahead.step;
-  if (next >= 0 && ahead.count != 0) fetch_ahead(fetches, static_cast<std::uint64_t>(next), ahead, write);
+  if (next >= 0 && ahead.count != 0) fetch_ahead(fetches, static_cast<std::uint64_t>(next), ahead, touch);
 }
 
 // Those that are absent, neighbours of one home together.
-void Array::fetch_ahead(Fetches& fetches, std::uint64_t page, const Ahead& ahead, bool write) noexcept {
+void Array::fetch_ahead(Fetches& fetches, std::uint64_t page, const Ahead& ahead, Touch touch) noexcept {
   for (std::size_t left = ahead.count; left != 0 && page < plan_.pages();) {
     const std::size_t i = page % pages_a_block;
     std::size_t count = 0;
     int home = 0;
     {
-      Block& block = this->block(page / pages_a_block);
+      PageBlock& block = this->block(page / pages_a_block);
       const std::lock_guard guard(block.lock);
       begin(block, page / pages_a_block);
-      const Mask absent = ~(block.home | block.mapped | block.coming | block.parked);
+      const Mask fetchable = block.states.fetchable();
       const std::size_t count_max = ahead.step == 1 ? std::min({left, Fetch::pages_max, pages_a_block - i}) : 1;
       home = static_cast<int>(block.homes[i]);
       const std::uint64_t inside = std::min<std::uint64_t>(count_max, plan_.pages() - page);
-      while (count < inside && has(absent, i + count) && block.homes[i + count] == block.homes[i]) ++count;
-      if (count != 0) {
-        block.coming |= bits(i, count);
-        block.stale &= ~bits(i, count);  // what comes is newer than what it was told of
-      }
+      while (count < inside && has(fetchable, i + count) && block.homes[i + count] == block.homes[i]) ++count;
+      if (count != 0) block.states.start_fetch(bits(i, count));
     }
     if (count != 0) {
-      ask_for(fetches, page, count, home, write);
+      request_pages(fetches, page, count, home, touch);
       give_memory(page, count);  // while the answer is on its way
     }
     const std::size_t passed = std::max<std::size_t>(count, 1);
@@ -171,18 +172,18 @@ void Array::fetch_ahead(Fetches& fetches, std::uint64_t page, const Ahead& ahead
   }
 }
 
-void Array::ask_for(Fetches& fetches, std::uint64_t first, std::size_t count, int home, bool write) noexcept {
+void Array::request_pages(Fetches& fetches, std::uint64_t first, std::size_t count, int home, Touch touch) noexcept {
   Fetch& fetch = fetches.next();
   users_.fetch_add(1, std::memory_order_relaxed);  // until it is answered; who asks is one, too
   fetch.array = this;
   fetch.first = first;
   fetch.count = count;
-  fetch.for_writing = write;
+  fetch.touch = touch;
   Words words;
   words.object = number_;
   words.first = first;
   words.count = static_cast<std::uint32_t>(count);
-  words.extra = write ? 1 : 0;
+  words.extra = touch == Touch::write ? 1 : 0;
   shared_memory_.requests().ask(fetch, home, Kind::share_fetch, words, fetches.waiter(), fetches.wakeup());
 }
 
@@ -194,8 +195,8 @@ void Array::give_memory(std::uint64_t first, std::size_t count) noexcept {
 
 void Array::arrived(const Fetch& fetch) noexcept {
   const std::size_t i = fetch.first % pages_a_block;
-  Block& block = this->block(fetch.first / pages_a_block);
-  const Mask asked = bits(i, fetch.count);
+  PageBlock& block = this->block(fetch.first / pages_a_block);
+  const Mask requested = bits(i, fetch.count);
   if (fetch.status() == Status::ok && fetch.kind() == Kind::share_pages) {
     const auto data = shared_memory_.requests().tail_of(fetch);
     {
@@ -205,7 +206,7 @@ void Array::arrived(const Fetch& fetch) noexcept {
     shared_memory_.requests().give_back_tail(fetch);
   } else {
     const std::lock_guard guard(block.lock);
-    (void)end_asking(block, asked, 0, fetch.first - i);
+    (void)end_fetch(block, requested, 0, fetch.first - i);
     const bool is_gone = fetch.status() != Status::ok || fetch.kind() == Kind::share_gone;
     if (is_gone && !leaves_.load(std::memory_order_relaxed)) {
       lose(fetch);
@@ -223,57 +224,53 @@ void Array::arrived(const Fetch& fetch) noexcept {
 
 // Of pages that were asked for, `good` have come. What had been kept to be renewed, and is not, goes; answers the rest
 // of that.
-Mask Array::end_asking(Block& block, Mask asked, Mask good, std::uint64_t first) noexcept {
-  const Mask kept = block.kept & asked;
-  block.kept &= ~asked;
-  block.coming &= ~asked;
-  block.late &= ~asked;
-  unmap(block, kept & ~good, first);
-  return kept & good;
+Mask Array::end_fetch(PageBlock& block, Mask requested, Mask good, std::uint64_t first) noexcept {
+  const Mask renewing = block.states.end_fetch(requested);
+  unmap(block, renewing & ~good, first);
+  return renewing & good;
 }
 
-void Array::place(Block& block, const Fetch& fetch, std::span<const std::byte> data) noexcept {
+void Array::place(PageBlock& block, const Fetch& fetch, std::span<const std::byte> data) noexcept {
   const std::uint64_t page = fetch.first;
   const std::size_t i = page % pages_a_block;
-  const Mask asked = bits(i, fetch.count);
+  const Mask requested = bits(i, fetch.count);
   const std::size_t count = std::min(fetch.count, data.size() / page_bytes);
-  const bool ours = (fetch.words().extra & 1) != 0;                            // home from now on
-  const Mask good = bits(i, count) & block.coming & ~(ours ? 0 : block.late);  // nobody can have written one before
-  const Mask renewed = end_asking(block, asked, good, page - i);
-  const bool told = !named_ && !ours;  // its writes are noticed, and sent home
-  const bool writable = !told || fetch.for_writing || !shared_memory_.faults().resumes_protected();
-  if (told && writable) make_dirty(block, good, page - i);  // before the program can write, and release
+  const bool ours = (fetch.words().extra & 1) != 0;            // home from now on
+  const Mask overtaken = ours ? 0 : block.states.overtaken();  // a first touch: no rank can have written it before
+  const Mask good = bits(i, count) & block.states.fetching() & ~overtaken;
+  const Mask renewed = end_fetch(block, requested, good, page - i);
+  const bool tracked = !named_ && !ours;  // its writes are noticed, and sent home
+  const bool writable = !tracked || fetch.touch == Touch::write || !shared_memory_.faults().resumes_protected();
+  if (tracked && writable) make_dirty(block, good, page - i);  // before the program can write, and release
   const auto writes = writable ? Writes::go_on : Writes::wait;
   const auto place_all = [&](Mask pages, auto let_go_on) {
     for_each_run(pages, [&](std::size_t first, std::size_t run) {
       const std::byte* const from = data.data() + (first - i) * page_bytes;
       const std::uint64_t at = page - i + first;
       store(block, at, {from, run * page_bytes});
-      if (told && writable) std::memcpy(twin_of(at), from, run * page_bytes);
+      if (tracked && writable) std::memcpy(twin_of(at), from, run * page_bytes);
       (shared_memory_.faults().*let_go_on)(address_of(at), run * page_bytes, writes);
     });
   };
   place_all(good & ~renewed, &pager::Userfaultfd::resume);
   place_all(renewed, &pager::Userfaultfd::protect);
-  block.present |= good;
-  block.mapped |= good;
-  block.written &= ~good;
-  if (writable) block.writable |= good;
+  block.states.map(good, writable ? Touch::write : Touch::read);
+  block.states.start_turn(good);
   if (ours) {
-    block.home |= good;
+    block.states.become_home(good);
     for_each_page(good, [&](std::size_t each) {
       block.homes[each] = static_cast<std::uint32_t>(shared_memory_.rank());
-      block.copies[each] = 0;
-      block.fresh[each] = 0;
+      block.copyset[each] = 0;
+      block.up_to_date[each] = 0;
     });
   }
-  if (good != asked) wake(page, fetch.count);  // who waits for the rest asks again
+  if (good != requested) wake(page, fetch.count);  // threads that wait for the rest fault again and request it
 }
 
 // Whole pages that the file has not yet are written to it by the system, which need not clear them then.
-void Array::store(const Block& block, std::uint64_t page, std::span<const std::byte> data) noexcept {
+void Array::store(const PageBlock& block, std::uint64_t page, std::span<const std::byte> data) noexcept {
   const Mask pages = bits(page % pages_a_block, data.size() / page_bytes);
-  if ((block.present & pages) == pages) {
+  if ((block.states.in_file() & pages) == pages) {
     std::memcpy(data_of(page), data.data(), data.size());
   } else if (::pwrite(file_.number(), data.data(), data.size(), static_cast<off_t>(page * page_bytes)) !=
              static_cast<ssize_t>(data.size())) {

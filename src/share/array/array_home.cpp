@@ -17,7 +17,7 @@ using Writes = pager::Userfaultfd::Writes;
 
 namespace {
 
-constexpr std::uint8_t streak_to_move = 2;  // changes by one rank, in releases that follow each other
+constexpr std::uint8_t releases_to_move = 2;  // consecutive ones, in which only one rank changed the page
 
 }  // namespace
 
@@ -78,15 +78,15 @@ bool Array::serve_fetch(int peer, const Words& request) noexcept {
   const int rank = shared_memory_.rank();
   std::size_t count = 0;
   if (sane) {
-    Block& block = this->block(page / pages_a_block);
+    PageBlock& block = this->block(page / pages_a_block);
     const std::lock_guard guard(block.lock);
     begin(block, page / pages_a_block);
-    count = run_from(block.home, i, request.count);
+    count = run_from(block.states.home(), i, request.count);
     reply.extra = block.homes[i];  // where count is 0
     if (count != 0 && grant(block, i, peer)) {
       count = 1;
       reply.extra = 1;
-      block.home &= ~bit(i);
+      block.states.give_up_home(bit(i));
       block.homes[i] = static_cast<std::uint32_t>(peer);
       std::memset(shared_memory_.requests().at(*room), 0, page_bytes);
     } else if (count != 0) {
@@ -94,7 +94,7 @@ bool Array::serve_fetch(int peer, const Words& request) noexcept {
       give(block, bits(i, count), page - i, peer);
       const UncheckedReads a_multicast_may_be_coming;  // to the peer, too, before any of its threads can look
       std::memcpy(shared_memory_.requests().at(*room), data_of(page), count * page_bytes);
-      for_each_page(bits(i, count) & block.opened, [&](std::size_t given) {
+      for_each_page(bits(i, count) & block.states.presumed_dirty(), [&](std::size_t given) {
         expect_given(block, page - i + given, shared_memory_.requests().at(*room) + (given - i) * page_bytes);
       });
     }
@@ -111,23 +111,23 @@ bool Array::serve_fetch(int peer, const Words& request) noexcept {
 }
 
 // The first to use a page is its home.
-bool Array::grant(Block& block, std::size_t page, int peer) const noexcept {
-  return plan_.by_first_touch() && peer != shared_memory_.rank() && !has(block.present, page);
+bool Array::grant(PageBlock& block, std::size_t page, int peer) const noexcept {
+  return plan_.by_first_touch() && peer != shared_memory_.rank() && !has(block.states.in_file(), page);
 }
 
 // From here on the first write of an interval is noticed. What was written before goes with the copy.
-void Array::give(Block& block, Mask pages, std::uint64_t first, int peer) noexcept {
+void Array::give(PageBlock& block, Mask pages, std::uint64_t first, int peer) noexcept {
   if (!named_) {
-    expect_writes(block, pages & block.writable & ~block.dirty & block.written & block.migrates, first);
-    const Mask unnoticed = pages & block.writable & ~block.dirty;
-    protect(unnoticed, first, Writes::wait);
-    block.writable &= ~unnoticed;
+    expect_writes(block, pages & block.states.untracked() & block.states.migratory(), first);
+    const Mask untracked = pages & block.states.untracked();
+    protect(untracked, first, Writes::wait);
+    block.states.catch_writes(untracked);
   }
-  block.present |= pages;
+  block.states.has_memory(pages);
   for_each_page(pages, [&](std::size_t page) {
-    block.copies[page] |= rank_bit(peer);
-    if (!has(block.dirty, page)) block.fresh[page] |= rank_bit(peer);
-    ++block.fetches[page];
+    block.copyset[page] |= rank_bit(peer);
+    if (!has(block.states.dirty(), page)) block.up_to_date[page] |= rank_bit(peer);
+    ++block.copies_given[page];
   });
 }
 
@@ -160,43 +160,44 @@ bool Array::serve_changes(int peer, const Words& request, std::span<const std::b
 
 Entry Array::take_change(const Change& change, int peer) noexcept {
   const std::size_t i = change.page % pages_a_block;
-  Block& block = this->block(change.page / pages_a_block);
+  PageBlock& block = this->block(change.page / pages_a_block);
   const std::lock_guard guard(block.lock);
   begin(block, change.page / pages_a_block);
-  if (!has(block.home, i)) return {change.page, block.homes[i], 0, Said::moved};
+  if (!has(block.states.home(), i)) return {change.page, block.homes[i], 0, Said::moved};
   change.apply(data_of(change.page));
-  if (has(block.opened, i)) change.apply(twin_of(change.page));
-  block.present |= bit(i);
-  block.fresh[i] &= rank_bit(peer);
-  if (has(block.written | block.migrates, i)) {  // this rank's turn has ended
-    block.stale |= bit(i);
+  if (has(block.states.presumed_dirty(), i)) change.apply(twin_of(change.page));
+  block.states.has_memory(bit(i));
+  block.up_to_date[i] &= rank_bit(peer);
+  if (has(block.states.written_this_turn() | block.states.written_last_turn(), i)) {  // this rank's turn has ended
+    block.states.mark_stale(bit(i));
     stale_.add(change.page / pages_a_block);
     shared_memory_.has_stale();
   }
   // A bit that several ranks share stays: one of them may be another.
-  const Ranks others = shared_memory_.size() <= 64 ? block.copies[i] & ~rank_bit(peer) : block.copies[i];
-  Entry entry{change.page, others, block.fetches[i], Said::copies};
+  const Ranks others = shared_memory_.size() <= 64 ? block.copyset[i] & ~rank_bit(peer) : block.copyset[i];
+  Entry entry{change.page, others, block.copies_given[i], Said::copies};
   if (may_move(block, i, peer)) {
     entry.said = Said::yours;
-    if (has(block.mapped, i)) entry.ranks |= rank_bit(shared_memory_.rank());
-    block.home &= ~bit(i);
+    if (has(block.states.mapped(), i)) entry.ranks |= rank_bit(shared_memory_.rank());
+    block.states.give_up_home(bit(i));
     block.homes[i] = static_cast<std::uint32_t>(peer);
-    block.streak[i] = 0;
-    if (has(block.writable, i)) {
+    block.releases_in_row[i] = 0;
+    if (has(block.states.writable(), i)) {
       protect(bit(i), change.page - i, Writes::wait);
-      block.writable &= ~bit(i);
+      block.states.catch_writes(bit(i));
     }
   }
   return entry;
 }
 
 // To who alone writes it, if its copy has all that was written here.
-bool Array::may_move(Block& block, std::size_t page, int peer) const noexcept {
+bool Array::may_move(PageBlock& block, std::size_t page, int peer) const noexcept {
   const auto writer = static_cast<std::uint32_t>(peer) + 1;
-  block.streak[page] = block.writer[page] == writer ? static_cast<std::uint8_t>(block.streak[page] + 1) : 1;
-  block.writer[page] = writer;
-  return homes_move_ && block.streak[page] >= streak_to_move && !has(block.dirty, page) &&
-         (block.fresh[page] & rank_bit(peer)) != 0;
+  std::uint8_t& in_row = block.releases_in_row[page];
+  in_row = block.last_writer[page] == writer ? static_cast<std::uint8_t>(in_row + 1) : 1;
+  block.last_writer[page] = writer;
+  return homes_move_ && in_row >= releases_to_move && !has(block.states.dirty(), page) &&
+         (block.up_to_date[page] & rank_bit(peer)) != 0;
 }
 
 void Array::take_notice(std::uint64_t first, std::uint64_t count) noexcept {
@@ -205,11 +206,11 @@ void Array::take_notice(std::uint64_t first, std::uint64_t count) noexcept {
   for (std::uint64_t page = first; page < first + count;) {
     const std::size_t i = page % pages_a_block;
     const std::size_t here = std::min<std::uint64_t>(first + count - page, pages_a_block - i);
-    Block& block = this->block(page / pages_a_block);
+    PageBlock& block = this->block(page / pages_a_block);
     {
       const std::lock_guard guard(block.lock);
-      const Mask pages = bits(i, here) & (block.mapped | block.coming) & ~block.home;
-      block.stale |= pages;
+      const Mask pages = bits(i, here) & block.states.copies();
+      block.states.mark_stale(pages);
       if (pages != 0) {
         stale_.add(page / pages_a_block);
         some = true;
@@ -224,15 +225,15 @@ void Array::take_notice(std::uint64_t first, std::uint64_t count) noexcept {
 void Array::take_update(const Change& change) noexcept {
   const std::size_t i = change.page % pages_a_block;
   {
-    Block& block = this->block(change.page / pages_a_block);
+    PageBlock& block = this->block(change.page / pages_a_block);
     const std::lock_guard guard(block.lock);
-    if (has(block.home, i) || !has(block.mapped | block.coming, i)) return;  // there is no copy
-    if (has(block.mapped & ~block.coming, i)) {
+    if (!has(block.states.copies(), i)) return;
+    if (!has(block.states.fetching(), i)) {
       change.apply(data_of(change.page));
-      if (has(block.dirty, i)) change.apply(twin_of(change.page));
+      if (has(block.states.dirty(), i)) change.apply(twin_of(change.page));
       return;
     }
-    block.stale |= bit(i);  // it comes, and may be older
+    block.states.mark_stale(bit(i));  // the reply may be older than the change
     stale_.add(change.page / pages_a_block);
   }
   shared_memory_.has_stale();
@@ -240,14 +241,14 @@ void Array::take_update(const Change& change) noexcept {
 
 void Array::told(const Entry& entry) noexcept {
   const std::size_t i = entry.page % pages_a_block;
-  Block& block = this->block(entry.page / pages_a_block);
+  PageBlock& block = this->block(entry.page / pages_a_block);
   const std::lock_guard guard(block.lock);
-  if (!has(block.home, i)) return;
-  if (block.fetches[i] == entry.fetches) {
-    block.copies[i] &= ~entry.ranks;
-    if (block.copies[i] == 0) block.dirty &= ~bit(i);  // whoever has an old copy knows
+  if (!has(block.states.home(), i)) return;
+  if (block.copies_given[i] == entry.copies_given) {
+    block.copyset[i] &= ~entry.ranks;
+    if (block.copyset[i] == 0) block.states.mark_told(bit(i));  // every rank with an old copy knows
   }
-  if (!has(block.dirty, i)) return;
+  if (!has(block.states.dirty(), i)) return;
   dirty_.add(entry.page / pages_a_block);  // for the next release
   shared_memory_.has_dirty();
 }

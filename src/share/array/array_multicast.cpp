@@ -96,7 +96,7 @@ Status Array::multicast(std::span<const Region> regions) {
         have_in_twins(index, touched, each);
         have_multicast(index, pages_in(whole, index));
       }
-      unpark(index * pages_a_block, touched);
+      end_suspension(index * pages_a_block, touched);
     });
   }
   return status;
@@ -111,18 +111,19 @@ void Array::hold(const Region& own) noexcept {
   wrote(own.offset, whole.first * page_bytes - own.offset);
   wrote(whole.end * page_bytes, own.offset + own.bytes - whole.end * page_bytes);
   for_each_block(whole, [&](std::size_t index, Mask pages) {
-    Block& block = this->block(index);
+    PageBlock& block = this->block(index);
     const std::lock_guard guard(block.lock);
-    block.held |= pages & (named_ ? block.mapped : block.dirty & ~block.stale);
+    const PageStates& states = block.states;
+    block.states.start_multicast(pages & (named_ ? states.mapped() : states.dirty() & ~states.stale()));
   });
 }
 
 // Where nothing came of the multicast they are dirty still.
 void Array::let_go(const Region& own) noexcept {
   for_each_block(whole_pages(own), [&](std::size_t index, Mask pages) {
-    Block& block = this->block(index);
+    PageBlock& block = this->block(index);
     const std::lock_guard guard(block.lock);
-    const Mask dirty = std::exchange(block.held, block.held & ~pages) & pages & block.dirty;
+    const Mask dirty = block.states.end_multicast(pages);
     if (dirty != 0) make_dirty(block, dirty, index * pages_a_block);
   });
 }
@@ -142,14 +143,14 @@ void Array::bring(const Region& own) noexcept {
 // any asked for, as reading ahead might, before it is here.
 void Array::make_room(const Region& region) noexcept {
   for_each_block(touched_pages(region), [&](std::size_t index, Mask pages) {
-    Block& block = this->block(index);
+    PageBlock& block = this->block(index);
     Mask absent = 0;
     {
       const std::lock_guard guard(block.lock);
       begin(block, index);
-      block.late |= pages & block.coming;
-      block.parked |= pages & ~block.mapped & ~block.home;
-      absent = pages & ~block.present;
+      block.states.overtake(pages);
+      block.states.suspend(pages & ~block.states.mapped() & ~block.states.home());
+      absent = pages & ~block.states.in_file();
     }
     for_each_run(absent, [&](std::size_t i, std::size_t count) { populate(index * pages_a_block + i, count); });
   });
@@ -159,9 +160,9 @@ void Array::make_room(const Region& region) noexcept {
 // rank's.
 void Array::have_in_twins(std::size_t index, Mask pages, const Region& region) noexcept {
   if (named_) return;
-  Block& block = this->block(index);
+  PageBlock& block = this->block(index);
   const std::lock_guard guard(block.lock);
-  for_each_page(pages & block.dirty & ~block.home & ~block.held, [&](std::size_t i) {
+  for_each_page(pages & block.states.dirty() & ~block.states.home() & ~block.states.in_multicast(), [&](std::size_t i) {
     const std::uint64_t page = index * pages_a_block + i;
     const std::uint64_t from = std::max(region.offset, page * page_bytes);
     const std::uint64_t end = std::min(region.offset + region.bytes, (page + 1) * page_bytes);
@@ -175,25 +176,25 @@ void Array::have_in_twins(std::size_t index, Mask pages, const Region& region) n
 void Array::have_multicast(std::size_t index, Mask pages) noexcept {
   Ranks others = 0;
   for (int rank = 0; rank < shared_memory_.size(); ++rank) others |= rank == shared_memory_.rank() ? 0 : rank_bit(rank);
-  Block& block = this->block(index);
+  PageBlock& block = this->block(index);
   const std::uint64_t first = index * pages_a_block;
   const std::lock_guard guard(block.lock);
-  const Mask home = pages & block.home;
+  const Mask home = pages & block.states.home();
   for_each_page(home, [&](std::size_t i) {
-    block.copies[i] = others;
-    block.fresh[i] = others;
-    ++block.fetches[i];  // who tells of earlier changes does not speak of these copies
+    block.copyset[i] = others;
+    block.up_to_date[i] = others;
+    ++block.copies_given[i];  // who tells of earlier changes does not speak of these copies
   });
-  const Mask ours = home | (pages & block.held);
-  const Mask unnoticed = named_ ? 0 : ours & block.writable;
-  protect(unnoticed, first, Writes::wait);
-  block.writable &= ~unnoticed;
-  block.dirty &= ~ours;
+  const Mask ours = home | (pages & block.states.in_multicast());
+  const Mask tracked = named_ ? 0 : ours & block.states.writable();
+  protect(tracked, first, Writes::wait);
+  block.states.catch_writes(tracked);
+  block.states.mark_told(ours);
 
   // Where a page cannot be mapped and protected at once, its home maps it when it is touched: it has nothing to tell.
   const bool writable = named_ || !shared_memory_.faults().resumes_protected();
   const bool dirties = writable && !named_;
-  const Mask absent = pages & ~block.mapped & ~(dirties ? home : 0);
+  const Mask absent = pages & ~block.states.mapped() & ~(dirties ? home : 0);
   if (dirties) {
     make_dirty(block, absent, first);
     for_each_page(absent, [&](std::size_t i) { std::memcpy(twin_of(first + i), data_of(first + i), page_bytes); });
@@ -201,9 +202,8 @@ void Array::have_multicast(std::size_t index, Mask pages) noexcept {
   for_each_run(absent, [&](std::size_t i, std::size_t count) {
     shared_memory_.faults().resume(address_of(first + i), count * page_bytes, writable ? Writes::go_on : Writes::wait);
   });
-  block.present |= pages;
-  block.mapped |= absent;
-  if (writable) block.writable |= absent;
+  block.states.has_memory(pages);
+  block.states.map(absent, writable ? Touch::write : Touch::read);
 }
 
 }  // namespace tonari::share

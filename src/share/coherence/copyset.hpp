@@ -20,7 +20,7 @@ enum class Said : std::uint32_t {
 struct Entry {
   std::uint64_t page;
   Ranks ranks;
-  std::uint32_t fetches;  // Block::fetches, as it was when `ranks` was read
+  std::uint32_t copies_given;  // PageBlock::copies_given, as it was when `ranks` was read
   Said said;
 };
 static_assert(sizeof(Entry) == 24);

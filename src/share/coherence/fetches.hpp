@@ -20,7 +20,7 @@ class Fetch final : public PendingRequest {
   Array* array = nullptr;
   std::uint64_t first = 0;
   std::size_t count = 0;
-  bool for_writing = false;
+  Touch touch = Touch::read;
 
  private:
   void answered() noexcept override;

@@ -38,8 +38,8 @@ void Release::make_room() {
 // All that is known of: afterwards nobody needs to be told of it.
 void Release::tell() {
   finish_all();
-  for (const Parked& each : parked_) each.array->unpark(each.first, each.pages);
-  parked_.clear();
+  for (const Suspended& each : suspended_) each.array->end_suspension(each.first, each.pages);
+  suspended_.clear();
   if (!copied_.empty()) {
     tell_copies();
     tell_homes();

@@ -48,7 +48,7 @@ class Release {
   /// no bytes if they are not.
   void add_own(Array& array, const Entry& entry, std::size_t bytes);
   /// Pages that were unmapped with changes that are added here: they must not come again before those are stored.
-  void add_parked(Array& array, std::uint64_t first, Mask pages) { parked_.push_back({&array, first, pages}); }
+  void add_suspended(Array& array, std::uint64_t first, Mask pages) { suspended_.push_back({&array, first, pages}); }
 
   /// Returns when all is told. Answers ok, or peer_gone.
   Status end() noexcept;
@@ -68,7 +68,7 @@ class Release {
     std::size_t at = 0;
     std::size_t bytes = 0;  // 0: copies are not updated
   };
-  struct Parked {
+  struct Suspended {
     Array* array;
     std::uint64_t first;
     Mask pages;
@@ -115,7 +115,7 @@ class Release {
   std::vector<Sent> sent_{};
   std::size_t sent_until_ = 0;  // of sent_: on their way
   std::vector<Copied> copied_{};
-  std::vector<Parked> parked_{};
+  std::vector<Suspended> suspended_{};
   Telling telling_{};
   Ranks missed_ = 0;  // whom a tree has not reached
   std::array<Message, 8> messages_;
