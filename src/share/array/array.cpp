@@ -59,11 +59,12 @@ Array::Array(SharedMemory& sharing, std::uint32_t number, std::byte* start, Page
   shared_memory_.add(*this);
 }
 
-// Others may still need what has its home here, until all have come.
+// Other ranks may need pages that have their home here until all ranks have reached the barrier.
 Array::~Array() {
-  if (!shared_memory_.engine().session().in_own_process()) return;  // all else is the parent's
+  if (!shared_memory_.engine().session().in_own_process()) return;  // in a forked child: the rest belongs to the parent
   leaves_.store(true, std::memory_order_relaxed);
-  if (!shared_memory_.unwinds()) (void)shared_memory_.window().barrier();  // a rank died: nobody needs it
+  if (!shared_memory_.unwinds())
+    (void)shared_memory_.window().barrier();  // fails only if a rank died; then the array is given up anyway
   shared_memory_.remove(*this);
   shared_memory_.faults().unwatch(address_of(0), bytes().size());
   shared_memory_.range().give_back(bytes().data());
@@ -73,7 +74,7 @@ PageBlock& Array::block(std::size_t index) noexcept {
   return reinterpret_cast<PageBlock*>(table_.bytes().data())[index];
 }
 
-// Zeros are what all but the homes begin with.
+// Fills in the homes. Everything else starts as zeros.
 void Array::begin(PageBlock& block, std::size_t index) const noexcept {
   if (block.is_begun) return;
   block.is_begun = true;
@@ -133,7 +134,7 @@ JobRank MappedArray::home_of(std::uint64_t offset) const noexcept {
   return JobRank{plan_.home_of_byte(offset, shared_memory_.rank())};
 }
 
-// It lies where everybody reads it.
+// All ranks map the same memory, so there is nothing to send.
 Status MappedArray::barrier_with_multicast(std::uint64_t offset, std::uint64_t count) noexcept {
   if (const Status status = shared_memory_.barrier(); status != Status::ok) return status;
   return offset <= bytes().size() && count <= bytes().size() - offset ? Status::ok : Status::bounds;

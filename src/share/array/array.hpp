@@ -27,59 +27,59 @@ struct Change;
 class Release;
 class SharedMemory;
 
-/// An array whose pages have homes at ranks of several hosts, as one rank has it: its file in memory is home to some
-/// and keeps copies of others. It is mapped twice: where the program touches it, page by page as the protocol says, and
-/// for the runtime, always. docs/modules/share.md draws the life of a page.
+/// One rank's side of an array whose pages have homes on several hosts. A memory file holds the pages that have their
+/// home here, and copies of other pages. The file is mapped twice: for the program, where the protocol maps and
+/// protects each page, and for the runtime, where every page is always readable and writable. PageState has the states
+/// of a page.
 ///
 /// Invariants: docs/modules/share.md, I1 to I11.
-/// Threads:    answer() by the fault thread; serve_...(), take_...() and what Fetch answers by the progress lock's
-/// holder; the
-///             rest by any.
+/// Threads:    answer(): the fault thread. serve(), arrived(): the holder of the progress lock. The rest: any.
 class Array final : public detail::Memory {
  public:
   Array(SharedMemory& sharing, std::uint32_t number, std::byte* start, PagePlacement plan, const ArrayOptions& options);
   ~Array() override;  // collective
 
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
-  /// ArrayOptions::updates.
+  /// Returns ArrayOptions::updates.
   [[nodiscard]] bool updates() const noexcept { return updates_; }
   [[nodiscard]] bool contains(const void* byte) const noexcept {
     const auto place = static_cast<std::size_t>(static_cast<const std::byte*>(byte) - bytes().data());
     return byte >= bytes().data() && place < bytes().size();
   }
-  /// This rank is the home of a page now.
+  /// Returns true if this rank is the page's home at present.
   [[nodiscard]] bool is_home(std::uint64_t page) noexcept;
-  /// Who works on it without having made it.
+  /// Number of threads and fetches that use the array without owning it.
   [[nodiscard]] std::atomic<std::uint32_t>& users() noexcept { return users_; }
   [[nodiscard]] JobRank home_of(std::uint64_t offset) const noexcept override;
   void wrote(std::uint64_t offset, std::uint64_t bytes) noexcept override;
   void prefetch(std::uint64_t offset, std::uint64_t bytes) noexcept override;
-  Status barrier_with_multicast(std::uint64_t offset, std::uint64_t bytes) noexcept override;  // multicast.cpp
+  Status barrier_with_multicast(std::uint64_t offset, std::uint64_t bytes) noexcept override;
 
-  // faults.cpp
+  // array_faults.cpp
   void answer(const pager::Fault& fault) noexcept;
   void arrived(const Fetch& fetch) noexcept;
 
-  // home.cpp
-  /// What other ranks ask for and tell. False: there is no room for the reply, ask again.
+  // array_home.cpp
+  /// Serves a request or a notice of another rank. Returns false if there is no room for the reply: call it again
+  /// later.
   bool serve(fabric::Kind kind, int peer, const Words& request, std::span<const std::byte> tail) noexcept;
 
-  // epochs.cpp
-  /// Gives `releasing` all that this rank has changed.
+  // array_epochs.cpp
+  /// Adds all that this rank has changed to `release`.
   void collect(Release& release);
-  /// Unmaps what is stale, but keeps what renew() will bring anew, and gives `releasing` what was changed there.
+  /// Unmaps stale pages, but not the ones that renew() will fetch again. Adds this rank's changes of them to `release`.
   void drop_stale(Release& release);
-  /// Their homes have what this rank had changed in these pages of the block that begins with `first`.
+  /// Allows fetches of pages of the block that begins with page `first`: their homes have this rank's changes now.
   void end_suspension(std::uint64_t first, Mask pages) noexcept;
-  /// Brings anew, for writing, what drop_stale() has kept. Their homes have what was changed there.
-  void renew() noexcept;  // migrating.cpp
-  /// The home has answered that this rank is home from now on.
+  /// Fetches, for writing, the pages that drop_stale() kept mapped. Their homes have this rank's changes now.
+  void renew() noexcept;  // array_migratory.cpp
+  /// Makes this rank the home of a page, as the old home has replied. Sets entry.copies_given.
   void adopt(Entry& entry) noexcept;
-  /// Of a page at home: `ranks` have been told.
+  /// Removes entry.ranks, which were told of the change, from the copyset of a page at home.
   void told(const Entry& entry) noexcept;
 
  private:
-  [[nodiscard]] PageBlock& block(std::size_t index) noexcept;  // locked by the caller next; begun
+  [[nodiscard]] PageBlock& block(std::size_t index) noexcept;  // lock and begin() it before use
   [[nodiscard]] std::size_t blocks() const noexcept { return (plan_.pages() + pages_a_block - 1) / pages_a_block; }
   void begin(PageBlock& block, std::size_t index) const noexcept;
   [[nodiscard]] pager::Address address_of(std::uint64_t page) const noexcept {
@@ -100,7 +100,7 @@ class Array final : public detail::Memory {
   void pass_on(fabric::Kind kind, int peer, const Words& request, std::span<const std::byte> tail, Take take);
   void note(int peer, const Words& request) noexcept;
 
-  // Under the block's lock:
+  // With the block's lock held:
   void touch_home(PageBlock& block, std::uint64_t page, Touch touch) noexcept;
   void map_home(PageBlock& block, std::uint64_t page, Touch touch) noexcept;
   void upgrade(PageBlock& block, std::uint64_t page) noexcept;
@@ -149,19 +149,20 @@ class Array final : public detail::Memory {
   const bool homes_move_;
   FileDescriptor file_;
   Mapping file_bytes_;
-  Mapping twins_;      // of pages that are dirty, at their places
+  Mapping twins_;      // the twin of each dirty page, at the page's offset
   Mapping table_;      // of PageBlock
   BlockSet dirty_;     // blocks with dirty pages
   BlockSet stale_;     // with pages that other ranks have changed
   BlockSet renewing_;  // with copies to be renewed
   Streams streams_;
   std::atomic<std::uint32_t> users_{0};
-  std::atomic<bool> leaves_{false};  // all destroy it: relaxed, before the barrier behind which a home has none
-  std::mutex named_mutex_;           // of the next
+  std::atomic<bool> leaves_{
+      false};               // set before the barrier of the destructor: relaxed, since homes drop pages only after it
+  std::mutex named_mutex_;  // protects written_
   std::vector<Region> written_{};
 };
 
-/// An array that all ranks of the one host have mapped.
+/// An array in a job on one host: all ranks map the same memory.
 class MappedArray final : public detail::Memory {
  public:
   MappedArray(Job& job, SharedMemory& sharing, std::byte* start, PagePlacement plan);

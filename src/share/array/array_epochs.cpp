@@ -48,7 +48,7 @@ void Array::collect(Release& release) {
   });
 }
 
-// Pages that have their home elsewhere. Under the block's lock.
+// Adds the diffs of dirty pages that have their home at other ranks. With the block's lock held.
 void Array::collect_pages(PageBlock& block, std::uint64_t first, Mask pages, Release& release) {
   protect(pages, first, Writes::wait);
   block.states.catch_writes(pages);
@@ -64,8 +64,9 @@ void Array::collect_pages(PageBlock& block, std::uint64_t first, Mask pages, Rel
   });
 }
 
-// They stay dirty until who has copies has been told, and longer if somebody has fetched one meanwhile: what has been
-// written since may be in no copy. What has changed in them is not known, so copies cannot be updated.
+// Adds dirty pages that have their home here. They stay dirty until the ranks with copies were told, and longer if a
+// rank fetches a copy meanwhile, since later writes may be missing in that copy. There is no twin to find the changed
+// bytes with, so copies cannot be updated.
 void Array::collect_home(PageBlock& block, std::uint64_t first, Mask pages, Release& release) {
   for_each_page(pages, [&](std::size_t i) {
     if (block.copyset[i] == 0) {
@@ -94,7 +95,7 @@ void Array::collect_named(Release& release) {
       mark(map, at, here);
       region.offset += here;
       region.bytes -= here;
-      if (region.bytes != 0) break;  // it goes on in the next page
+      if (region.bytes != 0) break;  // the region continues in the next page
       ++r;
     }
     collect_named_page(page, map, release);
@@ -111,7 +112,7 @@ void Array::collect_named_page(std::uint64_t page, const window::DifferenceMap& 
       if (block.copyset[i] == 0) return;
       const std::size_t bytes = updates_ ? write_change(release.room(), page, data_of(page), map) : 0;
       release.add_own(*this, {page, block.copyset[i], block.copies_given[i], Said::copies}, bytes);
-    } else if (has(block.states.mapped(), i)) {  // else it has not written there, whatever it says
+    } else if (has(block.states.mapped(), i)) {  // an absent page cannot have been written, whatever the program names
       const std::size_t bytes = write_change(release.room(), page, data_of(page), map);
       release.add_change(*this, static_cast<int>(block.homes[i]), page, bytes);
     }
@@ -154,7 +155,7 @@ void Array::unmap(PageBlock& block, Mask pages, std::uint64_t first) noexcept {
   block.states.unmap(pages);
 }
 
-// What this rank has written meanwhile is dirty, and will be told.
+// Pages that this rank wrote since its last release are dirty, and the next release tells of them.
 void Array::adopt(Entry& entry) noexcept {
   const std::size_t i = entry.page % pages_a_block;
   PageBlock& block = this->block(entry.page / pages_a_block);

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <mutex>
 
-// Touches of pages that are absent, and first writes.
+// Faults: touches of absent pages, and first writes.
 namespace tonari::share {
 
 using fabric::Kind;
@@ -17,7 +17,7 @@ using Writes = pager::Userfaultfd::Writes;
 
 namespace {
 
-/// Those of pages at home of which others may have copies.
+/// Returns the pages, of some at home, of which other ranks may have copies.
 Mask copied_of(const PageBlock& block, Mask pages) noexcept {
   Mask copied = 0;
   for_each_page(pages, [&](std::size_t page) { copied |= block.copyset[page] != 0 ? bit(page) : 0; });
@@ -35,7 +35,8 @@ void Array::answer(const pager::Fault& fault) noexcept {
     const std::lock_guard guard(block.lock);
     begin(block, page / pages_a_block);
     const PageState state = block.states.of(i);
-    if (state == PageState::fetching || state == PageState::suspended) return;  // whatever ends that wakes all waiters
+    if (state == PageState::fetching || state == PageState::suspended)
+      return;  // the thread that ends it wakes all waiters
     if (has(block.states.home(), i)) return touch_home(block, page, touch);
     if (state != PageState::absent) {
       if (touch == Touch::write && !has(block.states.writable(), i)) return upgrade(block, page);
@@ -61,13 +62,13 @@ void Array::touch_home(PageBlock& block, std::uint64_t page, Touch touch) noexce
   protect(pages, page - i, Writes::go_on);
 }
 
-// All that nobody has a copy of, up to the block's end: it is used soon, most often.
+// Maps a run of pages without copies, up to the end of the block: most often they are touched soon, too.
 void Array::map_home(PageBlock& block, std::uint64_t page, Touch touch) noexcept {
   const std::size_t i = page % pages_a_block;
   Mask unread = block.states.home() & ~block.states.mapped();
   if (!named_) unread &= ~copied_of(block, unread);
   const bool has_copies = !has(unread, i);
-  // But where a page's home is who is the first to use it.
+  // With placement by first touch only what a stream of faults justifies: mapping a page makes this rank its home.
   const Ahead ahead = plan_.by_first_touch() ? streams_.fault(page) : Ahead{1, pages_a_block};
   const std::size_t count_max = std::min(ahead.step == 1 ? ahead.count + 1 : 1, pages_a_block - i);
   const std::size_t count = has_copies ? 1 : run_from(unread, i, count_max);
@@ -83,7 +84,7 @@ void Array::populate(std::uint64_t first, std::size_t count) noexcept {
   if (::madvise(data_of(first), count * page_bytes, MADV_POPULATE_WRITE) != 0) end_without_memory(count * page_bytes);
 }
 
-// Nobody can wait for memory while others wait for this rank.
+// Other ranks wait for this rank, so it cannot wait until memory becomes free.
 void Array::end_without_memory(std::size_t bytes) const noexcept {
   shared_memory_.engine().session().log().critical("a shared array: no memory for {} KiB of it ({}): this rank ends",
                                                    bytes / 1024, std::strerror(errno));
@@ -132,7 +133,7 @@ void Array::prefetch(std::uint64_t offset, std::uint64_t count) noexcept {
     Fetches fetches(shared_memory_.engine(), Waiter::program);
     fetch_ahead(fetches, first, {1, pages}, Touch::read);
   }
-  // What is at home here, or was late or lost, is touched.
+  // Touches the pages that have their home here, and pages whose fetches were overtaken or failed.
   ::madvise(bytes().data() + first * page_bytes, pages * page_bytes, MADV_POPULATE_READ);
 }
 
@@ -145,7 +146,7 @@ void Array::fetch(std::uint64_t page, Touch touch) noexcept {
   if (next >= 0 && ahead.count != 0) fetch_ahead(fetches, static_cast<std::uint64_t>(next), ahead, touch);
 }
 
-// Those that are absent, neighbours of one home together.
+// Requests the absent pages, adjacent pages of one home in one message.
 void Array::fetch_ahead(Fetches& fetches, std::uint64_t page, const Ahead& ahead, Touch touch) noexcept {
   for (std::size_t left = ahead.count; left != 0 && page < plan_.pages();) {
     const std::size_t i = page % pages_a_block;
@@ -164,17 +165,18 @@ void Array::fetch_ahead(Fetches& fetches, std::uint64_t page, const Ahead& ahead
     }
     if (count != 0) {
       request_pages(fetches, page, count, home, touch);
-      give_memory(page, count);  // while the answer is on its way
+      give_memory(page, count);  // while the reply is on its way
     }
     const std::size_t passed = std::max<std::size_t>(count, 1);
     left -= passed;
-    page += static_cast<std::uint64_t>(ahead.step) * passed;  // a step back ends above all pages
+    page += static_cast<std::uint64_t>(ahead.step) *
+            passed;  // a negative step ends by wrapping to a number above all pages
   }
 }
 
 void Array::request_pages(Fetches& fetches, std::uint64_t first, std::size_t count, int home, Touch touch) noexcept {
   Fetch& fetch = fetches.next();
-  users_.fetch_add(1, std::memory_order_relaxed);  // until it is answered; who asks is one, too
+  users_.fetch_add(1, std::memory_order_relaxed);  // until the reply; the calling thread is counted already
   fetch.array = this;
   fetch.first = first;
   fetch.count = count;
@@ -210,9 +212,10 @@ void Array::arrived(const Fetch& fetch) noexcept {
     const bool is_gone = fetch.status() != Status::ok || fetch.kind() == Kind::share_gone;
     if (is_gone && !leaves_.load(std::memory_order_relaxed)) {
       lose(fetch);
-    } else if (is_gone) {  // it was read ahead
+    } else if (is_gone) {  // all destroy the array, so only a fetch ahead can fail: no thread waits for its pages
       wake(fetch.first, fetch.count);
-    } else {  // the home has moved; who waits asks again. Whoever answers with us does not know yet that it is home
+    } else {  // the home has moved: waiting threads fault again. A reply that names this rank came from a new home that
+      // does not know yet that it is the home
       const std::uint64_t home = fetch.words().extra;
       const bool is_other = home < static_cast<std::uint64_t>(shared_memory_.size()) &&
                             home != static_cast<std::uint64_t>(shared_memory_.rank());
@@ -222,8 +225,8 @@ void Array::arrived(const Fetch& fetch) noexcept {
   }
 }
 
-// Of pages that were asked for, `good` have come. What had been kept to be renewed, and is not, goes; answers the rest
-// of that.
+// Ends the fetch of `requested` pages, of which the `good` ones have arrived. Unmaps copies that were to be renewed and
+// have not arrived. Returns the pages whose renewal succeeded.
 Mask Array::end_fetch(PageBlock& block, Mask requested, Mask good, std::uint64_t first) noexcept {
   const Mask renewing = block.states.end_fetch(requested);
   unmap(block, renewing & ~good, first);
@@ -235,13 +238,13 @@ void Array::place(PageBlock& block, const Fetch& fetch, std::span<const std::byt
   const std::size_t i = page % pages_a_block;
   const Mask requested = bits(i, fetch.count);
   const std::size_t count = std::min(fetch.count, data.size() / page_bytes);
-  const bool ours = (fetch.words().extra & 1) != 0;            // home from now on
+  const bool ours = (fetch.words().extra & 1) != 0;            // this rank is their home from now on
   const Mask overtaken = ours ? 0 : block.states.overtaken();  // a first touch: no rank can have written it before
   const Mask good = bits(i, count) & block.states.fetching() & ~overtaken;
   const Mask renewed = end_fetch(block, requested, good, page - i);
-  const bool tracked = !named_ && !ours;  // its writes are noticed, and sent home
+  const bool tracked = !named_ && !ours;  // its writes are caught, and sent home
   const bool writable = !tracked || fetch.touch == Touch::write || !shared_memory_.faults().resumes_protected();
-  if (tracked && writable) make_dirty(block, good, page - i);  // before the program can write, and release
+  if (tracked && writable) make_dirty(block, good, page - i);  // before the program can write to it and release
   const auto writes = writable ? Writes::go_on : Writes::wait;
   const auto place_all = [&](Mask pages, auto let_go_on) {
     for_each_run(pages, [&](std::size_t first, std::size_t run) {
@@ -267,7 +270,7 @@ void Array::place(PageBlock& block, const Fetch& fetch, std::span<const std::byt
   if (good != requested) wake(page, fetch.count);  // threads that wait for the rest fault again and request it
 }
 
-// Whole pages that the file has not yet are written to it by the system, which need not clear them then.
+// Pages that the file has no memory for yet are written by pwrite(): the kernel need not clear them first.
 void Array::store(const PageBlock& block, std::uint64_t page, std::span<const std::byte> data) noexcept {
   const Mask pages = bits(page % pages_a_block, data.size() / page_bytes);
   if ((block.states.in_file() & pages) == pages) {
@@ -278,13 +281,13 @@ void Array::store(const PageBlock& block, std::uint64_t page, std::span<const st
   }
 }
 
-// With their home, or with the array that it has destroyed, as an exception does.
+// The pages' home has died, or has destroyed the array while an exception unwinds it: touches raise SIGBUS.
 void Array::lose(const Fetch& fetch) noexcept {
   const bool died = fetch.status() != Status::ok;
   shared_memory_.engine().session().log().error(
       "{} pages of a shared array are lost {} rank {}, their home{}: touching them raises SIGBUS", fetch.count,
       died ? "with" : "since", fetch.peer(), died ? "" : ", has destroyed it");
-  // The kernel poisons nothing where it still knows of a protection.
+  // The kernel does not poison a page on which it still keeps a write protection, so end that first.
   shared_memory_.faults().protect(address_of(fetch.first), fetch.count * page_bytes, Writes::go_on);
   shared_memory_.faults().poison(address_of(fetch.first), fetch.count * page_bytes);
 }

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <mutex>
 
-// What other ranks ask of the home of pages, and tell those who have copies.
+// Requests to the home of pages, and notices to the ranks with copies.
 namespace tonari::share {
 
 using fabric::BulkPlace;
@@ -44,11 +44,11 @@ bool Array::serve(Kind kind, int peer, const Words& request, std::span<const std
       return true;
     case Kind::share_told:
       for_each_in<Entry>(tail, [&](Entry entry) {
-        if (shared_memory_.size() > 64) entry.ranks &= ~rank_bit(peer);  // its own bit, which others share, stays
+        if (shared_memory_.size() > 64) entry.ranks &= ~rank_bit(peer);  // other ranks share the peer's bit: keep it
         if (entry.page < plan_.pages()) told(entry);
       });
       return true;
-    default: return true;  // a peer lies
+    default: return true;  // malformed: drop it
   }
 }
 
@@ -57,7 +57,7 @@ void Array::note(int peer, const Words& request) noexcept {
                                    Lane::reply);
 }
 
-// Those behind this rank in a tree first: they wait longest.
+// Passes the notice on to the ranks below in the tree before take() handles it: they wait longest.
 template <class Take>
 void Array::pass_on(Kind kind, int peer, const Words& request, std::span<const std::byte> tail, Take take) {
   NoticeTree::Relay* const relay = shared_memory_.relays().pass_on(kind, peer, request, tail);
@@ -72,7 +72,7 @@ bool Array::serve_fetch(int peer, const Words& request) noexcept {
   Words reply = reply_to(request);
   const bool sane = page < plan_.pages() && request.count - 1 < Fetch::pages_max &&
                     i + request.count <= pages_a_block && request.count <= plan_.pages() - page;
-  // None is spared: who would give back what others have taken may wait for this page.
+  // Takes even the last bulk memory: the threads that would free other blocks may wait for this page.
   const auto room = sane ? shared_memory_.engine().bulk().allocate(request.count * page_bytes, peer, 0) : BulkPlace{};
   if (!room) return false;
   const int rank = shared_memory_.rank();
@@ -82,7 +82,7 @@ bool Array::serve_fetch(int peer, const Words& request) noexcept {
     const std::lock_guard guard(block.lock);
     begin(block, page / pages_a_block);
     count = run_from(block.states.home(), i, request.count);
-    reply.extra = block.homes[i];  // where count is 0
+    reply.extra = block.homes[i];  // used if count is 0
     if (count != 0 && grant(block, i, peer)) {
       count = 1;
       reply.extra = 1;
@@ -92,7 +92,8 @@ bool Array::serve_fetch(int peer, const Words& request) noexcept {
     } else if (count != 0) {
       reply.extra = 0;
       give(block, bits(i, count), page - i, peer);
-      const UncheckedReads a_multicast_may_be_coming;  // to the peer, too, before any of its threads can look
+      const UncheckedReads
+          a_multicast_may_be_coming;  // and overwrites the copy at the peer before any thread there can read it
       std::memcpy(shared_memory_.requests().at(*room), data_of(page), count * page_bytes);
       for_each_page(bits(i, count) & block.states.presumed_dirty(), [&](std::size_t given) {
         expect_given(block, page - i + given, shared_memory_.requests().at(*room) + (given - i) * page_bytes);
@@ -110,12 +111,13 @@ bool Array::serve_fetch(int peer, const Words& request) noexcept {
   return true;
 }
 
-// The first to use a page is its home.
+// Returns true if the peer becomes the page's home, because it is the first to use it.
 bool Array::grant(PageBlock& block, std::size_t page, int peer) const noexcept {
   return plan_.by_first_touch() && peer != shared_memory_.rank() && !has(block.states.in_file(), page);
 }
 
-// From here on the first write of an interval is noticed. What was written before goes with the copy.
+// Records that the peer gets copies of `pages`. From now on the first write of each interval is caught; earlier writes
+// are in the copies.
 void Array::give(PageBlock& block, Mask pages, std::uint64_t first, int peer) noexcept {
   if (!named_) {
     expect_writes(block, pages & block.states.untracked() & block.states.migratory(), first);
@@ -132,14 +134,14 @@ void Array::give(PageBlock& block, Mask pages, std::uint64_t first, int peer) no
 }
 
 bool Array::serve_changes(int peer, const Words& request, std::span<const std::byte> changes) noexcept {
-  if (request.count == 0 || request.count > entries_max) return true;  // a peer lies
+  if (request.count == 0 || request.count > entries_max) return true;  // malformed: drop it
   const auto room = shared_memory_.engine().bulk().allocate(request.count * sizeof(Entry), peer, 0);
   if (!room) return false;
   std::byte* const entries = shared_memory_.requests().at(*room);
   std::size_t said = 0;
   for (std::uint32_t n = 0; n < request.count; ++n) {
     const Change change = Change::read(changes);
-    if (change.bytes == 0 || change.page >= plan_.pages()) break;  // a peer lies
+    if (change.bytes == 0 || change.page >= plan_.pages()) break;  // malformed: drop the rest
     changes = changes.subspan(change.bytes);
     const Entry entry = take_change(change, peer);
     if (entry.said == Said::copies && entry.ranks == 0) continue;
@@ -173,7 +175,7 @@ Entry Array::take_change(const Change& change, int peer) noexcept {
     stale_.add(change.page / pages_a_block);
     shared_memory_.has_stale();
   }
-  // A bit that several ranks share stays: one of them may be another.
+  // In jobs of more than 64 ranks the peer's bit stays: another rank that shares the bit may have a copy.
   const Ranks others = shared_memory_.size() <= 64 ? block.copyset[i] & ~rank_bit(peer) : block.copyset[i];
   Entry entry{change.page, others, block.copies_given[i], Said::copies};
   if (may_move(block, i, peer)) {
@@ -190,7 +192,8 @@ Entry Array::take_change(const Change& change, int peer) noexcept {
   return entry;
 }
 
-// To who alone writes it, if its copy has all that was written here.
+// Returns true if the page's home moves to the peer: it alone writes the page, and its copy has all that was written
+// here. Counts the peer's release.
 bool Array::may_move(PageBlock& block, std::size_t page, int peer) const noexcept {
   const auto writer = static_cast<std::uint32_t>(peer) + 1;
   std::uint8_t& in_row = block.releases_in_row[page];
@@ -201,7 +204,7 @@ bool Array::may_move(PageBlock& block, std::size_t page, int peer) const noexcep
 }
 
 void Array::take_notice(std::uint64_t first, std::uint64_t count) noexcept {
-  if (first > plan_.pages() || count > plan_.pages() - first) return;  // a peer lies
+  if (first > plan_.pages() || count > plan_.pages() - first) return;  // malformed: drop it
   bool some = false;
   for (std::uint64_t page = first; page < first + count;) {
     const std::size_t i = page % pages_a_block;
@@ -221,7 +224,7 @@ void Array::take_notice(std::uint64_t first, std::uint64_t count) noexcept {
   if (some) shared_memory_.has_stale();
 }
 
-// Byte by byte: what others write beside it, and are about to tell, stays.
+// Stores only the changed bytes: bytes beside them may hold writes of this rank that were not released yet.
 void Array::take_update(const Change& change) noexcept {
   const std::size_t i = change.page % pages_a_block;
   {

@@ -5,18 +5,18 @@
 #include <cstring>
 #include <mutex>
 
-// Pages that migrate: ranks write them in turn, as what a mutex guards, each of them reading first. To each turn of
-// such a page there would be two faults. But who has written it in both of its last turns will most likely do so again:
-// so an acquire renews its copy, for writing, in place of dropping it; and at its home it is *opened*: it has a twin,
-// and its first write is not noticed. Who has not written it in its turn is no longer expected to.
+// Migratory pages: ranks write them in turn, like data that a mutex guards, and read them first. Each turn would cost
+// two faults. A rank that wrote such a page in both of its last turns will most likely write it again. So its acquire
+// renews the copy, for writing, instead of dropping it. At its home the page is presumed dirty: it gets a twin, and its
+// first write does not fault. A turn without a write ends this treatment.
 //
 // Stenstrom, Brorsson and Sandberg, "An adaptive cache coherence protocol optimized for migratory sharing", ISCA 1993.
 namespace tonari::share {
 
 using Writes = pager::Userfaultfd::Writes;
 
-// Of mapped pages that others have changed; none of those that are others' is dirty, so all are protected. Answers
-// those that are kept, to be renewed: who writes them waits.
+// Ends this rank's turn for mapped pages that other ranks have changed. The copies among them are not dirty, so all are
+// write-protected. Returns the pages to be renewed, which stay mapped: a write to them faults and waits.
 Mask Array::end_turns(PageBlock& block, Mask pages, std::uint64_t first) noexcept {
   const Mask expected = block.states.end_turn(pages);
 
@@ -31,7 +31,8 @@ Mask Array::end_turns(PageBlock& block, Mask pages, std::uint64_t first) noexcep
   return renewing;
 }
 
-// Pages at home that are writable, or will be: their first write is not noticed, since the twin tells.
+// Makes twins of pages at home that are writable, or will be, and presumes them dirty: their first write does not
+// fault.
 void Array::expect_writes(PageBlock& block, Mask pages, std::uint64_t first) noexcept {
   if (pages == 0) return;
   for_each_page(pages, [&](std::size_t i) { std::memcpy(twin_of(first + i), data_of(first + i), page_bytes); });
@@ -39,14 +40,14 @@ void Array::expect_writes(PageBlock& block, Mask pages, std::uint64_t first) noe
   announce_dirty(block, pages, first);
 }
 
-// A copy of an opened page has been given. If it has what was written since, the page may be as its twin again and yet
-// have to be told.
+// Called after `copy` of a presumed dirty page was given. If the copy differs from the twin, the page could become
+// equal to its twin again and still have to be told; so it is an ordinary dirty page from now on.
 void Array::expect_given(PageBlock& block, std::uint64_t page, const std::byte* copy) noexcept {
   if (std::memcmp(copy, twin_of(page), page_bytes) != 0) block.states.confirm_dirty(bit(page % pages_a_block));
 }
 
-// Of a page that was opened: false if it was written. It is looked at twice, since other threads may write it until it
-// is protected.
+// Ends the presumption for a page: returns true, and write-protects it, if it was not written. Compares twice, since
+// other threads may write the page until it is protected.
 bool Array::close_unwritten(PageBlock& block, std::uint64_t page) noexcept {
   const Mask bit_of_page = bit(page % pages_a_block);
   const auto is_unwritten = [&] { return std::memcmp(data_of(page), twin_of(page), page_bytes) == 0; };

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-// Barriers that bring everybody what each rank has written: MLC-1's barrier with multicast, over a whole job.
+// A barrier that sends each rank's named region to all ranks: MLC-1's barrier with multicast, for a whole job.
 namespace tonari::share {
 
 using Writes = pager::Userfaultfd::Writes;
@@ -19,7 +19,7 @@ struct Pages {
   std::uint64_t first;
   std::uint64_t end;
 };
-/// Those of which some bytes are in a region, and those that lie wholly in it.
+/// Returns the pages that have bytes in a region; whole_pages() returns the pages that lie inside it completely.
 Pages touched_pages(const Region& region) noexcept {
   if (region.bytes == 0) return {0, 0};
   return {region.offset / page_bytes, (region.offset + region.bytes - 1) / page_bytes + 1};
@@ -28,14 +28,14 @@ Pages whole_pages(const Region& region) noexcept {
   return {(region.offset + page_bytes - 1) / page_bytes, (region.offset + region.bytes) / page_bytes};
 }
 
-/// Those of a block.
+/// Returns the pages of one block.
 Mask pages_in(const Pages& pages, std::size_t block) noexcept {
   const std::uint64_t first = block * pages_a_block;
   const std::uint64_t from = std::max(pages.first, first);
   const std::uint64_t end = std::min<std::uint64_t>(pages.end, first + pages_a_block);
   return from < end ? bits(from - first, end - from) : 0;
 }
-/// Calls visit(block's number, its pages) for each block with some.
+/// Calls visit(block number, mask) for each block that has some of the pages.
 template <class Visit>
 void for_each_block(const Pages& pages, Visit visit) {
   for (std::size_t block = pages.first / pages_a_block; block * pages_a_block < pages.end; ++block) {
@@ -64,10 +64,10 @@ Status Array::release_and_multicast(const Region& own) noexcept {
   try {
     if (const Status status = shared_memory_.release(Others::will_come); status != Status::ok) return status;
     std::vector<Region> regions(static_cast<std::size_t>(shared_memory_.size()));
-    // Nobody has them all before everybody has released.
+    // No rank gets all regions before all ranks have released.
     if (const Status status = shared_memory_.ranks().all_gather(own, regions); status != Status::ok) return status;
     for (Region& each : regions) {
-      if (!is_in(each, bytes().size())) each = {};  // who named it is told
+      if (!is_in(each, bytes().size())) each = {};  // the rank that named it gets Status::bounds
     }
     if (const Status status = shared_memory_.acquire(); status != Status::ok) return status;
     return multicast(regions);
@@ -76,7 +76,8 @@ Status Array::release_and_multicast(const Region& own) noexcept {
   }
 }
 
-// All go at once, straight to where they belong: byte by byte what was named, since others may have written beside it.
+// Broadcasts all regions at once, directly to their place in each rank's file, and only the named bytes: other ranks
+// may have written beside them.
 Status Array::multicast(std::span<const Region> regions) {
   const auto self = static_cast<std::size_t>(shared_memory_.rank());
   bring(regions[self]);
@@ -102,9 +103,9 @@ Status Array::multicast(std::span<const Region> regions) {
   return status;
 }
 
-// Everybody will have these pages, their homes too: no change of them need be found, sent, or told, and a notice that
-// comes meanwhile, as of a home that had to tell of them for what came before, must not end what was written here. What
-// is named at their sides goes home, since others may have written the rest of those pages.
+// Takes the whole pages of the region out of releases and acquires: all ranks will get them, their homes too, so no
+// diff and no notice is needed. A notice that arrives meanwhile, for earlier changes, must not drop what this rank
+// wrote. The partial pages at both ends are released as usual, since other ranks may have written the rest of them.
 void Array::hold(const Region& own) noexcept {
   const Pages whole = whole_pages(own);
   if (whole.first >= whole.end) return wrote(own.offset, own.bytes);
@@ -118,7 +119,7 @@ void Array::hold(const Region& own) noexcept {
   });
 }
 
-// Where nothing came of the multicast they are dirty still.
+// Pages that are still dirty were not multicast: the next release tells of them.
 void Array::let_go(const Region& own) noexcept {
   for_each_block(whole_pages(own), [&](std::size_t index, Mask pages) {
     PageBlock& block = this->block(index);
@@ -128,8 +129,8 @@ void Array::let_go(const Region& own) noexcept {
   });
 }
 
-// What the program has named and has not here is touched, which brings it. Who has brought it did so under the lock,
-// after which this thread may read it where the runtime has it.
+// Touches the pages that the program has named, which fetches the absent ones. The thread that stored them did so with
+// the block's lock held; taking the lock lets this thread read them through the runtime's mapping.
 void Array::bring(const Region& own) noexcept {
   for_each_block(touched_pages(own), [&](std::size_t index, Mask pages) {
     for_each_page(pages, [&](std::size_t i) {
@@ -139,8 +140,9 @@ void Array::bring(const Region& own) noexcept {
   });
 }
 
-// Pages of which copies are on their way are late from now on: what comes may be older than what is brought. Nor are
-// any asked for, as reading ahead might, before it is here.
+// Prepares pages for the data of a multicast. Replies to earlier fetches may be older than that data, so they are
+// overtaken. Absent pages are suspended: no thread fetches them, for example ahead of a stream, before the data is
+// here.
 void Array::make_room(const Region& region) noexcept {
   for_each_block(touched_pages(region), [&](std::size_t index, Mask pages) {
     PageBlock& block = this->block(index);
@@ -156,8 +158,8 @@ void Array::make_room(const Region& region) noexcept {
   });
 }
 
-// A page that came ahead of its use, after this rank's release, may have a twin: what is brought is no change of this
-// rank's.
+// Copies the received bytes to the twins of dirty pages, so that they do not count as changes of this rank. A page that
+// was fetched ahead after this rank's release may have a twin.
 void Array::have_in_twins(std::size_t index, Mask pages, const Region& region) noexcept {
   if (named_) return;
   PageBlock& block = this->block(index);
@@ -171,8 +173,8 @@ void Array::have_in_twins(std::size_t index, Mask pages, const Region& region) n
   });
 }
 
-// At their home: all others have copies of what is there. Where a block has none, the lock still hands on what was
-// brought.
+// Marks pages that a multicast has brought completely: at their home all other ranks have copies; elsewhere they are
+// mapped. The lock is taken even for a block without such pages: it publishes the received data to later holders.
 void Array::have_multicast(std::size_t index, Mask pages) noexcept {
   Ranks others = 0;
   for (int rank = 0; rank < shared_memory_.size(); ++rank) others |= rank == shared_memory_.rank() ? 0 : rank_bit(rank);
@@ -183,7 +185,7 @@ void Array::have_multicast(std::size_t index, Mask pages) noexcept {
   for_each_page(home, [&](std::size_t i) {
     block.copyset[i] = others;
     block.up_to_date[i] = others;
-    ++block.copies_given[i];  // who tells of earlier changes does not speak of these copies
+    ++block.copies_given[i];  // a later share_told for earlier changes does not cover these copies
   });
   const Mask ours = home | (pages & block.states.in_multicast());
   const Mask tracked = named_ ? 0 : ours & block.states.writable();
@@ -191,7 +193,8 @@ void Array::have_multicast(std::size_t index, Mask pages) noexcept {
   block.states.catch_writes(tracked);
   block.states.mark_told(ours);
 
-  // Where a page cannot be mapped and protected at once, its home maps it when it is touched: it has nothing to tell.
+  // A kernel that cannot map and protect at once would make the page dirty. At its home it is left absent until it is
+  // touched, since it has nothing to tell.
   const bool writable = named_ || !shared_memory_.faults().resumes_protected();
   const bool dirties = writable && !named_;
   const Mask absent = pages & ~block.states.mapped() & ~(dirties ? home : 0);

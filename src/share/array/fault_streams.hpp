@@ -7,13 +7,13 @@
 
 namespace tonari::share {
 
-/// What to bring besides the page of a fault: `count` pages, each `step` behind the last.
+/// Pages to fetch besides the page of a fault: `count` pages at distances of `step`.
 struct Ahead {
   std::int64_t step = 1;
   std::size_t count = 0;
 };
 
-/// Recognises faults that follow each other at one distance: then more and more pages are brought at once.
+/// Recognises faults that follow each other at a constant distance, and then fetches more and more pages ahead.
 ///
 /// Threads: the fault thread.
 class Streams {
@@ -40,7 +40,7 @@ class Streams {
   static constexpr std::size_t ahead_max = 31;
 
   struct Stream {
-    std::int64_t last = 0;  // page that was brought
+    std::int64_t last = 0;  // the last page that was fetched
     std::int64_t step = 1;
     std::size_t ahead = 0;
     std::uint64_t used = 0;  // 0: never

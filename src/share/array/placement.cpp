@@ -37,7 +37,7 @@ PagePlacement::PagePlacement(std::uint64_t bytes, int ranks, const ArrayOptions&
     const int home = options.home(page * page_bytes).value();
     if (home < 0 || home >= ranks) {
       throw SetupError(
-          fmt::format("a shared array placed by a function: it answers rank {} for byte {}, and the job "
+          fmt::format("a shared array placed by a function: it returns rank {} for byte {}, and the job "
                       "has {} ranks",
                       home, page * page_bytes, ranks));
     }
