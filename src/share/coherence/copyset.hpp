@@ -10,13 +10,13 @@
 
 namespace tonari::share {
 
-/// What a home says of a page that was changed.
+/// A home's reply to the change of a page.
 enum class Said : std::uint32_t {
-  copies = 1,  ///< `ranks` have copies, and are to be told.
-  yours = 2,   ///< The same; and the page's home is who changed it, from now on.
-  moved = 3,   ///< Nothing was done: its home is rank `ranks`.
+  copies = 1,  ///< The change is stored; `ranks` have copies, and must be told.
+  yours = 2,   ///< The same, and the rank that changed the page is its home from now on.
+  moved = 3,   ///< Nothing was stored: the page's home is rank number `ranks`.
 };
-/// In the tail of share_copies; and of share_told, where `ranks` have been told.
+/// An element of the tail of share_copies, and of share_told, where `ranks` were told.
 struct Entry {
   std::uint64_t page;
   Ranks ranks;
@@ -26,14 +26,14 @@ struct Entry {
 static_assert(sizeof(Entry) == 24);
 inline constexpr std::size_t entries_max = fabric::bulk_tail_bytes_max / sizeof(Entry);
 
-/// In the tail of share_notices.
+/// An element of the tail of share_notices.
 struct PageRun {
   std::uint64_t first;
   std::uint64_t count;
 };
 inline constexpr std::size_t runs_max = fabric::bulk_tail_bytes_max / sizeof(PageRun);
 
-/// Calls visit(each) for each T in a tail.
+/// Calls visit(element) for each T in a tail.
 template <class T, class Visit>
 void for_each_in(std::span<const std::byte> tail, Visit visit) {
   for (; tail.size() >= sizeof(T); tail = tail.subspan(sizeof(T))) {

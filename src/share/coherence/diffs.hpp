@@ -10,15 +10,16 @@
 
 namespace tonari::share {
 
-// What has changed in a page, as it travels: which bytes of each line of 64 have, and the lines in which some have.
-// Others may have changed the bytes beside them, so that what has not changed is not stored.
+// The diff of a page in a message: a mask of the 64-byte lines with changes, then for each of these lines a mask of its
+// changed bytes, then these lines. The receiver stores only changed bytes, since other ranks may have changed the bytes
+// beside them.
 //
-//   page 8 | lines 8 | bytes 8 for each of lines | 64 bytes for each of lines
+//   page number 8 | mask of lines 8 | mask of bytes 8 per line | 64 bytes per line
 inline constexpr std::size_t line_bytes = window::DifferenceMap::block_bytes;
 inline constexpr std::size_t change_bytes_max = 16 + page_bytes / line_bytes * (8 + line_bytes);
 static_assert(window::DifferenceMap::stretch_bytes == page_bytes, "a map is of a page");
 
-/// Writes the change to `to`, of change_bytes_max bytes. Answers its length; 0: nothing has changed.
+/// Writes the diff to `to`, which has room for change_bytes_max bytes. Returns its length, or 0 if nothing has changed.
 inline std::size_t write_change(std::byte* to, std::uint64_t page, const std::byte* data,
                                 const window::DifferenceMap& map) noexcept {
   if (map.blocks == 0) return 0;
@@ -36,10 +37,10 @@ inline std::size_t write_change(std::byte* to, std::uint64_t page, const std::by
   return static_cast<std::size_t>(bytes - to);
 }
 
-/// One that has come.
+/// A diff that was received.
 struct Change {
   std::uint64_t page = 0;
-  std::size_t bytes = 0;  // of the whole; 0: it is none, a peer lies
+  std::size_t bytes = 0;  // length of the whole diff; 0: malformed
   const std::byte* start = nullptr;
 
   static Change read(std::span<const std::byte> from) noexcept {
@@ -54,7 +55,7 @@ struct Change {
     change.start = from.data();
     return change;
   }
-  /// Stores what has changed, and no more, to the page at `to`.
+  /// Stores the changed bytes, and no others, in the page at `to`.
   void apply(std::byte* to) const noexcept {
     window::DifferenceMap map;
     std::array<std::byte, page_bytes> data;

@@ -10,7 +10,7 @@ namespace tonari::share {
 
 void Fetch::answered() noexcept {
   array->arrived(*this);
-  array->users().fetch_sub(1, std::memory_order_release);  // with what was done to it
+  array->users().fetch_sub(1, std::memory_order_release);  // publishes the changes to the array
 }
 
 Fetch& Fetches::next() noexcept {

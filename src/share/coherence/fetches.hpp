@@ -12,7 +12,7 @@ namespace tonari::share {
 
 class Array;
 
-/// Pages that were asked for at once, neighbours of one block.
+/// One request for adjacent pages of a block.
 class Fetch final : public PendingRequest {
  public:
   static constexpr std::size_t pages_max = fabric::bulk_tail_bytes_max / page_bytes;
@@ -26,10 +26,11 @@ class Fetch final : public PendingRequest {
   void answered() noexcept override;
 };
 
-/// Those that one thread has begun: some tens on their way at once.
+/// The fetches of one thread, some tens of them under way at once.
 ///
-/// Threads: one, which waits as `waiter`. What a program's asks for ahead is asked of ranks that often do the same just
-///          now, as behind a barrier: it interrupts none of them for a moment.
+/// Threads: one, which waits as `waiter`. A program's prefetch often comes when other ranks are prefetching too, after
+/// a
+///          barrier, so it waits a moment before it interrupts the ranks that it asks.
 class Fetches {
  public:
   Fetches(fabric::Engine& engine, Waiter waiter) noexcept
@@ -41,12 +42,12 @@ class Fetches {
 
   [[nodiscard]] Waiter waiter() const noexcept { return waiter_; }
   [[nodiscard]] fabric::Wakeup wakeup() const noexcept { return wakeup_; }
-  /// One that is free; waits for it.
+  /// Returns a free fetch; waits until there is one.
   [[nodiscard]] Fetch& next() noexcept;
   [[nodiscard]] bool are_done() const noexcept { return done() == fetches_.size(); }
-  /// Until one more is done, or all are.
+  /// Waits until one more fetch is done, or all are.
   void wait_for_one() noexcept;
-  /// Until all are.
+  /// Waits until all fetches are done.
   void wait() noexcept;
 
  private:

@@ -8,13 +8,13 @@
 
 namespace tonari::share {
 
-/// What each head of this layer carries. Which of it means something, its kind says.
+/// The payload of each head of this layer. The head's kind determines which fields have a meaning.
 struct Words {
-  std::uint64_t tail_bytes = 0;  // of a tail, where its kind has one
+  std::uint64_t tail_bytes = 0;  // length of the tail, if the kind has one
   std::uint64_t tail_place = 0;
-  std::uint32_t ticket = 0;  // of a request, repeated by its reply
+  std::uint32_t ticket = 0;  // names the request; its reply repeats it
   std::uint32_t generation = 0;
-  std::uint32_t object = 0;  // the array, as all ranks number them
+  std::uint32_t object = 0;  // the array's number, the same in all ranks
   std::uint32_t count = 0;
   std::uint64_t first = 0;
   std::uint64_t extra = 0;

@@ -11,7 +11,7 @@ using fabric::Kind;
 
 NoticeTree::Relay* NoticeTree::pass_on(Kind kind, int peer, const Words& request, std::span<const std::byte> tail) {
   const int self = shared_memory_.rank();
-  // Of ranks that share a bit the first tells the others.
+  // Several ranks share a bit in jobs of more than 64: the first of them tells the others.
   const bool leads = shared_memory_.size() > 64 && self < 64;
   if (request.extra == 0 && !leads) return nullptr;
   Relay& relay = free_one();
@@ -43,7 +43,7 @@ void NoticeTree::Relay::begin(int peer, const Words& request) noexcept {
   reply_.generation = request.generation;
   branches_.clear();
   missed_.store(0, std::memory_order_relaxed);
-  pending_.store(1, std::memory_order_relaxed);  // nobody has been told yet who could answer
+  pending_.store(1, std::memory_order_relaxed);  // relaxed: no rank was told yet, so no reply can come
 }
 
 void NoticeTree::Relay::tell(int rank, Ranks behind, Kind kind, const Words& request, std::span<const std::byte> tail) {

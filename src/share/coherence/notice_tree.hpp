@@ -16,11 +16,11 @@ namespace tonari::share {
 
 class SharedMemory;
 
-/// How many ranks one tells itself, at most: a message more costs it a fraction of a microsecond, and a rank in between
-/// that computes costs all behind it a wake-up.
+/// Number of ranks that a rank tells itself, at most. One more message costs it a fraction of a microsecond, while an
+/// intermediate rank that computes delays all ranks below it by a wake-up.
 inline constexpr std::size_t branches_max = 8;
 
-/// Parts `ranks` among at most branches_max of them: calls visit(rank, those whom it tells in its turn).
+/// Divides `ranks` among at most branches_max of them: calls visit(rank, the ranks that it has to tell in its turn).
 template <class Visit>
 void for_each_branch(Ranks ranks, Visit visit) {
   for (std::size_t left = branches_max; ranks != 0; --left) {
@@ -33,36 +33,39 @@ void for_each_branch(Ranks ranks, Visit visit) {
   }
 }
 
-/// Passes on what many are told: a tree. Nothing here waits: whom it cannot reach at once, for want of room or since
-/// they are gone, it names in its answer, and who released tells them itself.
+/// Passes notices for many ranks on, down a tree. Nothing here waits. A rank that cannot be reached at once, because
+/// there is no room or it has died, is named in the reply, and the releasing rank tells it itself.
 ///
-///   who released           this rank                 the next
-///        |-- notices ---------->|-- notices ------------>|      Words::first: who released
-///        |                      |<---------- noted ------|      Words::extra: whom it tells in its turn
-///        |<---------- noted ----|                               of noted, Words::first: who was not reached
+///   releasing rank         this rank              a rank below
+///        |-- notices ---------->|-- notices ------------>|      Words::first: the releasing rank
+///        |                      |<---------- noted ------|      Words::extra: the ranks to tell in turn
+///        |<---------- noted ----|                               in noted, Words::first: the ranks that were not
+///        reached
 class NoticeTree {
  public:
   explicit NoticeTree(SharedMemory& sharing) noexcept : shared_memory_(sharing) {}
 
   class Relay;
-  /// Null: there is nobody to pass it on to. Else `peer` is answered when all have answered, and this rank has called
-  /// end_one(). By the progress lock's holder.
+  /// Passes the notices on to the ranks below. Returns null if there are none. Otherwise the relay replies to `peer`
+  /// when all of them have replied and this rank has called end_one(). Called by the holder of the progress lock.
   Relay* pass_on(fabric::Kind kind, int peer, const Words& request, std::span<const std::byte> tail);
-  [[nodiscard]] std::size_t most_at_once() const noexcept { return notice_tree_.size(); }  // for tests
+  [[nodiscard]] std::size_t most_at_once() const noexcept {
+    return notice_tree_.size();
+  }  // for tests: relays made so far
 
  private:
   struct Branch;
   Relay& free_one();
 
   SharedMemory& shared_memory_;
-  std::vector<std::unique_ptr<Relay>> notice_tree_;  // by the progress lock's holder
+  std::vector<std::unique_ptr<Relay>> notice_tree_;  // used by the holder of the progress lock
 };
 
-/// Whom a relay tells.
+/// One of the ranks that a relay tells.
 struct NoticeTree::Branch final : PendingRequest {
   Branch(Relay& of, Ranks whom) noexcept : relay(of), ranks(whom) {}
   Relay& relay;
-  Ranks ranks;  // this one and those behind it
+  Ranks ranks;  // this rank and the ranks below it
 
  private:
   void answered() noexcept override;
@@ -75,15 +78,15 @@ class NoticeTree::Relay {
   void begin(int peer, const Words& request) noexcept;
   void tell(int rank, Ranks behind, fabric::Kind kind, const Words& request, std::span<const std::byte> tail);
   void answered(const Branch& branch) noexcept;
-  /// Each answer, and that all have been told. The last one answers `peer_`.
+  /// Called for each reply, and once when all messages were sent and handled here. The last call replies to `peer_`.
   void end_one() noexcept;
 
  private:
   SharedMemory& shared_memory_;
   int peer_ = -1;
   Words reply_{};
-  // Answers come by the progress lock's holder, and from the service thread when a rank dies.
-  std::atomic<std::uint32_t> pending_{0};  // release and acquire: with `missed_`
+  // Replies come from the holder of the progress lock, and from the service thread when a rank dies.
+  std::atomic<std::uint32_t> pending_{0};  // release and acquire: orders `missed_`
   std::atomic<Ranks> missed_{0};
   std::deque<Branch> branches_;
 };

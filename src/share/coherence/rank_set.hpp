@@ -8,7 +8,7 @@
 
 namespace tonari::share {
 
-/// A set of ranks, mostly of few.
+/// A set of ranks, most often small.
 class RankSet {
  public:
   void add(int rank) {
@@ -24,7 +24,7 @@ class RankSet {
   [[nodiscard]] std::span<const ShortRank> ranks() const noexcept { return ranks_; }
 
  private:
-  std::vector<ShortRank> ranks_;  // in order
+  std::vector<ShortRank> ranks_;  // sorted
 };
 
 }  // namespace tonari::share

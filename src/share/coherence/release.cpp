@@ -12,9 +12,9 @@ using fabric::Kind;
 
 namespace {
 
-constexpr std::size_t changes_bytes = 1 << 20;  // kept until their home has them
+constexpr std::size_t changes_bytes = 1 << 20;  // of diffs, kept until their homes have them
 constexpr std::size_t block_changes_bytes = pages_a_block * change_bytes_max;
-constexpr std::uint64_t patience_ns = 100'000;  // with ranks that come by themselves
+constexpr std::uint64_t patience_ns = 100'000;  // for ranks that will handle the message by themselves
 
 }  // namespace
 
@@ -35,7 +35,7 @@ void Release::make_room() {
   if (used_ >= changes_bytes) tell();
 }
 
-// All that is known of: afterwards nobody needs to be told of it.
+// Completes everything that was added so far: the diffs are at home, and the ranks with copies were told.
 void Release::tell() {
   finish_all();
   for (const Suspended& each : suspended_) each.array->end_suspension(each.first, each.pages);
@@ -50,7 +50,7 @@ void Release::tell() {
   copied_.clear();
 }
 
-// Those to one home go together, as far as they are neighbours.
+// Sends the diffs that were not sent yet, all diffs of one array for one home together.
 void Release::send_changes() {
   const auto key = [](const Sent& each) { return std::pair(each.array->number(), each.home); };
   std::stable_sort(sent_.begin() + static_cast<std::ptrdiff_t>(sent_until_), sent_.end(),
@@ -93,8 +93,8 @@ Release::Message& Release::next_message() {
   return messages_[begun_++ % messages_.size()];
 }
 
-// Who is not here after a while computes longer than this rank: it is interrupted, and takes what there is to do from
-// the time until it comes.
+// A rank that has not replied after a while computes for longer than this rank. It is interrupted then: handling the
+// message takes time that it would otherwise spend after this rank has begun to wait.
 void Release::await(const PendingRequest& asked) {
   Requests& requests = shared_memory_.requests();
   if (wakeup_ == fabric::Wakeup::now || asked.is_done()) return requests.wait(asked);
@@ -119,7 +119,7 @@ void Release::finish(Message& message) {
   }
 }
 
-// What a home says of changes comes in their order. Of others it has nothing to say: a peer lies.
+// A home's entries come in the order of the changes. Entries for other pages are malformed and skipped.
 void Release::take_reply(Message& message) {
   const int home = message.asked.peer();
   const std::size_t end = message.first + message.count;
@@ -145,16 +145,17 @@ void Release::take_reply(Message& message) {
   shared_memory_.requests().give_back_tail(message.asked);
 }
 
-// The home has moved meanwhile. To whoever does not know yet that it is home itself, once more.
+// The page's home has moved: sends the change to the new home. If the reply names this rank, which does not know yet
+// that it is the home, asks the same rank once more.
 void Release::resend(Sent change, std::uint64_t home) {
-  if (home >= static_cast<std::uint64_t>(shared_memory_.size())) return;  // a peer lies
+  if (home >= static_cast<std::uint64_t>(shared_memory_.size())) return;  // malformed: drop it
   if (static_cast<int>(home) != shared_memory_.rank()) change.home = static_cast<int>(home);
   sent_.push_back(change);
 }
 
 void Release::finish_all() {
   while (finished_ != begun_ || sent_until_ != sent_.size()) {
-    send_changes();  // what is to be sent again
+    send_changes();  // changes of pages whose home has moved
     while (finished_ != begun_) finish(messages_[finished_++ % messages_.size()]);
   }
 }

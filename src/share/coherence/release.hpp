@@ -18,18 +18,18 @@ namespace tonari::share {
 class Array;
 class SharedMemory;
 
-/// What a rank has to tell others when it releases: changes to the homes of pages, then notices to who has copies.
+/// A release: sends changes to the homes of pages, then notices to the ranks with copies.
 ///
-///   this rank                     home                          who has copies
+///   this rank                     home                          ranks with copies
 ///      |-- changes ----------------->|  stores them                   |
-///      |<------------ copies --------|  says who has some             |
+///      |<------------ copies --------|  returns the copysets          |
 ///      |-- notices ---------------------------------------------------->|  stale from its next acquire on
 ///      |<------------------------------------------------- noted -------|
-///      |-- told -------------------->|  forgets them, if none was given since
+///      |-- told -------------------->|  removes them from the copyset, if no copy was given since
 ///
-/// Many who have copies of the same are told down a tree (relays.hpp).
+/// If many ranks have copies of the same pages, notices travel down a tree (notice_tree.hpp).
 ///
-/// When it has ended, whoever acquires later sees all that was changed: it has it, or it has a notice.
+/// When a release has ended, every rank that acquires later sees all changes: it has them, or it has a notice.
 ///
 /// Threads: one at a time.
 class Release {
@@ -39,22 +39,24 @@ class Release {
   void begin(Others others) noexcept {
     wakeup_ = others == Others::will_come ? fabric::Wakeup::later : fabric::Wakeup::now;
   }
-  /// Changes of a page, change_bytes_max at most, are to be written here, and added then.
+  /// Returns where the caller writes the diff of a page, at most change_bytes_max bytes, before it adds it.
   [[nodiscard]] std::byte* room() noexcept { return changes_.data() + used_; }
   void add_change(Array& array, int home, std::uint64_t page, std::size_t bytes);
-  /// There is room for the changes of a block. Sends what there is: with no block's lock.
+  /// Makes room for the diffs of a whole block, and sends the added ones. Call it without any block's lock.
   void make_room();
-  /// A page that has its home here was changed, and has copies. Its change, if copies are updated, is in the room; of
-  /// no bytes if they are not.
+  /// Adds a changed page that has its home here and copies elsewhere. If copies are updated, room() holds its diff of
+  /// `bytes` bytes; otherwise `bytes` is 0.
   void add_own(Array& array, const Entry& entry, std::size_t bytes);
-  /// Pages that were unmapped with changes that are added here: they must not come again before those are stored.
+  /// Adds unmapped pages whose changes were added: they are suspended until their homes have stored the changes.
   void add_suspended(Array& array, std::uint64_t first, Mask pages) { suspended_.push_back({&array, first, pages}); }
 
-  /// Returns when all is told. Answers ok, or peer_gone.
+  /// Completes the release: returns when all ranks were told.
+  /// ok
+  /// peer_gone: a rank that had to be told, or a home, died or has destroyed the array.
   Status end() noexcept;
 
  private:
-  struct Sent {  // a change
+  struct Sent {  // a diff for a home, at changes_[at]
     Array* array;
     int home;
     std::uint64_t page;
@@ -75,18 +77,18 @@ class Release {
   };
   struct Message {
     PendingRequest asked;
-    std::size_t first = 0;  // of sent_
+    std::size_t first = 0;  // first of its diffs in sent_
     std::size_t count = 0;
-    Ranks ranks = 0;  // who is told by it, down a tree
+    Ranks ranks = 0;  // the ranks that it reaches, down a tree
   };
-  /// What is told of copies in one message: of one array, changes or notices.
+  /// The contents of one message to ranks with copies: diffs or notices of one array.
   struct Telling {
     Array* array = nullptr;
     bool updates = false;
     std::vector<std::byte> changes{};
     std::vector<PageRun> runs{};
 
-    /// False: not in the same message.
+    /// Returns false if `copied` does not fit into the same message.
     [[nodiscard]] bool add(const Copied& copied, const std::byte* all_changes);
     void clear() noexcept;
   };
@@ -100,7 +102,7 @@ class Release {
   void resend(Sent change, std::uint64_t home);
   void finish_all();
   void tell();
-  // releasing_telling.cpp
+  // release_notices.cpp
   void tell_copies();
   void tell_each(std::span<Copied> copied, Ranks some);
   void tell_by_tree(std::span<Copied> copied);
@@ -113,11 +115,11 @@ class Release {
   std::vector<std::byte> changes_;
   std::size_t used_ = 0;
   std::vector<Sent> sent_{};
-  std::size_t sent_until_ = 0;  // of sent_: on their way
+  std::size_t sent_until_ = 0;  // number of elements of sent_ that are on their way
   std::vector<Copied> copied_{};
   std::vector<Suspended> suspended_{};
   Telling telling_{};
-  Ranks missed_ = 0;  // whom a tree has not reached
+  Ranks missed_ = 0;  // the ranks that a tree has not reached
   std::array<Message, 8> messages_;
   std::size_t begun_ = 0;
   std::size_t finished_ = 0;

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-// The second half of a release: who has copies is told, and then the homes that they were.
+// The second half of a release: tells the ranks with copies, and then tells the homes that they were told.
 namespace tonari::share {
 
 using fabric::Kind;
@@ -21,15 +21,16 @@ void Release::tell_copies() {
   tell_each({copied_.begin(), many}, ~Ranks{0});
   tell_by_tree({many, copied_.end()});
   finish_all();
-  if (missed_ != 0) {  // whom a tree has not reached: each of them hears of it from here, and who does not is gone
+  if (missed_ != 0) {  // not reached by a tree: this rank tells each itself; one that cannot be reached is dead
     tell_each(copied_, missed_);
     finish_all();
     missed_ = 0;
   }
-  std::erase_if(copied_, [](const Copied& each) { return each.bytes != 0; });  // they stay copies: homes know
+  std::erase_if(copied_,
+                [](const Copied& each) { return each.bytes != 0; });  // updated copies stay valid, and in the copysets
 }
 
-// To each of `some` ranks what it has copies of.
+// Tells each of the ranks `some` of the pages that it has copies of.
 void Release::tell_each(std::span<Copied> copied, Ranks some) {
   const auto key = [](const Copied& each) {
     return std::tuple(each.array->number(), each.bytes != 0, each.entry.page);
@@ -50,7 +51,7 @@ void Release::tell_each(std::span<Copied> copied, Ranks some) {
   }
 }
 
-// What the same ranks have copies of goes together.
+// Sends pages that the same ranks have copies of together, down a tree.
 void Release::tell_by_tree(std::span<Copied> copied) {
   const auto key = [](const Copied& each) {
     return std::tuple(each.entry.ranks, each.array->number(), each.bytes != 0, each.entry.page);
@@ -59,7 +60,7 @@ void Release::tell_by_tree(std::span<Copied> copied) {
   for (std::size_t i = 0; i < copied.size();) {
     const Ranks ranks = copied[i].entry.ranks;
     while (i < copied.size() && copied[i].entry.ranks == ranks && telling_.add(copied[i], changes_.data())) ++i;
-    // Of ranks that share a bit the first tells the others; here that may be this one.
+    // Several ranks share a bit in jobs of more than 64: the first of them tells the others. It may be this rank.
     const bool leads = shared_memory_.size() > 64 && shared_memory_.rank() < 64;
     const Ranks own = leads ? rank_bit(shared_memory_.rank()) : 0;
     for_each_branch(ranks & ~own, [this](int rank, Ranks behind) { send_telling(rank, behind); });
@@ -98,7 +99,7 @@ void Release::Telling::clear() noexcept {
 }
 
 void Release::send_telling(int rank, Ranks behind) {
-  if (telling_.array == nullptr || rank >= shared_memory_.size()) return;  // nothing; or a peer lied
+  if (telling_.array == nullptr || rank >= shared_memory_.size()) return;  // nothing to tell, or no such rank
   Message& message = next_message();
   message.count = 0;
   message.ranks = behind != 0 || shared_memory_.size() > 64 ? behind | rank_bit(rank) : 0;
@@ -123,7 +124,7 @@ void Release::send_telling(int rank, Ranks behind) {
                wakeup_);
 }
 
-// That the copies know, so that they need not be told again: nobody waits for a home to hear it.
+// Tells homes which ranks need not be told again. No thread waits until a home has handled it.
 void Release::tell_homes() {
   const auto key = [](const Copied& each) { return std::pair(each.array->number(), each.home); };
   std::ranges::sort(copied_, [&](const Copied& one, const Copied& other) { return key(one) < key(other); });

@@ -36,7 +36,7 @@ BulkPlace Requests::allocate(std::size_t bytes, int peer) noexcept {
   };
   if (attempt()) return found;
   for (int rank = 0; rank < engine_.session().size(); ++rank)
-    engine_.wake_peer(rank);  // some have what they did not read
+    engine_.wake_peer(rank);  // other ranks hold blocks that they have not read yet
   try_until_done(engine_, attempt, Waiter::program);
   return found;
 }
@@ -48,7 +48,7 @@ void Requests::give_back(BulkPlace block) noexcept {
 Status Requests::send(int peer, const Head& head, Waiter waiter, fabric::Wakeup wakeup) noexcept {
   Status sent = engine_.send(peer, head, Lane::request);
   if (sent == Status::again) {
-    engine_.wake_peer(peer);  // which makes room
+    engine_.wake_peer(peer);  // it makes room when it reads its heads
     try_until_done(
         engine_, [&] { return (sent = engine_.send(peer, head, Lane::request)) != Status::again; }, waiter);
   }
@@ -81,7 +81,7 @@ void Requests::ask(PendingRequest& asked, int peer, Kind kind, Words words, Wait
     try_until_done(
         engine_, [&] { return (ticket = engine_.tickets().take()).has_value(); }, waiter);
   expect(asked, peer, kind, *ticket, words);
-  // When the peer is gone, that is the answer; unless the service thread gave it first.
+  // If the peer is gone, the request ends with peer_gone, here or by the service thread, whichever is first.
   if (send(peer, head_of(kind, engine_.session().rank(), words), waiter, wakeup) != Status::ok) gone(peer);
 }
 
@@ -102,11 +102,11 @@ bool Requests::try_ask(PendingRequest& asked, int peer, Kind kind, Words words, 
 
 bool Requests::abandon(PendingRequest& asked) noexcept {
   if (forget(asked)) return true;
-  wait(asked);  // the reply is being taken just now
+  wait(asked);  // another thread is handling the reply at this moment
   return false;
 }
 
-// False: it was answered meanwhile.
+// Returns false if the reply has come meanwhile.
 bool Requests::forget(PendingRequest& asked) noexcept {
   const std::lock_guard guard(lock_);
   if (asked_[asked.ticket_.index] != &asked) return false;
@@ -117,7 +117,8 @@ bool Requests::forget(PendingRequest& asked) noexcept {
 }
 
 void Requests::tell(int peer, Kind kind, const Words& words, fabric::Wakeup wakeup) noexcept {
-  (void)send(peer, head_of(kind, engine_.session().rank(), words), Waiter::program, wakeup);  // gone: no matter
+  (void)send(peer, head_of(kind, engine_.session().rank(), words), Waiter::program,
+             wakeup);  // if the peer is gone, there is no need to tell it
 }
 
 void Requests::wait(const PendingRequest& asked, Waiter waiter) noexcept {
@@ -134,7 +135,7 @@ void Requests::receive(const Head& reply) noexcept {
   }
 }
 
-// Null: nobody asked for it, or does no longer, or a peer lies.
+// Returns the request of a reply, or null if no thread waits for it (any more), or the reply is malformed.
 PendingRequest* Requests::take(const Head& reply, const Words& words) noexcept {
   if (words.ticket >= fabric::tickets_max) return nullptr;
   const std::lock_guard guard(lock_);
@@ -152,7 +153,7 @@ PendingRequest* Requests::take(const Head& reply, const Words& words) noexcept {
 void Requests::end(PendingRequest& asked, Status status) noexcept {
   asked.status_ = status;
   asked.answered();
-  asked.done_.store(true, std::memory_order_release);  // with the reply and what it brought
+  asked.done_.store(true, std::memory_order_release);  // publishes the reply and what answered() stored
 }
 
 void Requests::gone(int rank) noexcept {

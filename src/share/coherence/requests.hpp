@@ -18,23 +18,23 @@
 
 namespace tonari::share {
 
-/// A request on its way. In its asker's memory until it is done.
+/// A request under way. Lives in the requesting thread's memory until it is done.
 class PendingRequest {
  public:
   PendingRequest() = default;
   PendingRequest(PendingRequest&&) = delete;
   virtual ~PendingRequest() = default;
 
-  /// Acquire: the reply.
+  /// Returns true once the reply is here. Acquire: the caller then sees the reply.
   [[nodiscard]] bool is_done() const noexcept { return done_.load(std::memory_order_acquire); }
   [[nodiscard]] int peer() const noexcept { return peer_; }
-  // When done:
+  // Valid once it is done:
   [[nodiscard]] Status status() const noexcept { return status_; }  ///< ok, or peer_gone.
   [[nodiscard]] fabric::Kind kind() const noexcept { return kind_; }
   [[nodiscard]] const Words& words() const noexcept { return words_; }
 
  protected:
-  /// The reply is here. By the progress lock's holder: must not block, nor touch a program's memory.
+  /// Called when the reply is here, by the holder of the progress lock: must not block, nor touch the program's memory.
   virtual void answered() noexcept {}
 
  private:
@@ -48,44 +48,46 @@ class PendingRequest {
   fabric::Tickets::Ticket ticket_{};
 };
 
-/// Who waits. A fault's thread must not do what others ask for in the program's memory, which may be absent.
+/// The kind of thread that waits. The fault thread must not serve requests that touch the program's memory, since a
+/// page of it may be absent.
 enum class Waiter : std::uint8_t { program, faults };
 
-/// Requests of this layer and their replies: the asker's side.
+/// The requesting side of this layer: sends requests, and matches replies to them.
 ///
 /// Threads: any.
-/// Costs:   a head there and one back. Allocates nothing.
+/// Costs:   one head per direction. Allocates nothing.
 class Requests {
  public:
   explicit Requests(fabric::Engine& engine) noexcept : engine_(engine) {}
 
-  /// A block of this rank's bulk memory for a tail of at most fabric::bulk_tail_bytes_max bytes to `peer`. Waits for
-  /// one.
+  /// Returns a block of this rank's bulk memory for a tail of at most fabric::bulk_tail_bytes_max bytes to `peer`.
+  /// Waits until there is one.
   fabric::BulkPlace allocate(std::size_t bytes, int peer) noexcept;
   [[nodiscard]] std::byte* at(fabric::BulkPlace block) const noexcept { return engine_.bulk().at(block); }
-  /// A block that was not sent.
+  /// Frees a block that was not sent.
   void give_back(fabric::BulkPlace block) noexcept;
 
-  /// Sends a request, with its tail if its kind has one. The rest of `words` is the caller's; when done, so is `asked`.
+  /// Sends a request, with its tail if its kind has one. The caller fills in all of `words` but the ticket. `asked`
+  /// must live until it is done.
   void ask(PendingRequest& asked, int peer, fabric::Kind kind, Words words, Waiter waiter = Waiter::program,
            fabric::Wakeup wakeup = fabric::Wakeup::now) noexcept;
-  /// As ask(), by who must not wait. False: there is no room, or no more than `spare` tickets are left, and the tail is
-  /// still the caller's.
+  /// Like ask(), but does not wait. Returns false, and leaves the tail to the caller, if there is no room or no more
+  /// than `spare` tickets are left.
   bool try_ask(PendingRequest& asked, int peer, fabric::Kind kind, Words words, unsigned spare = 0) noexcept;
   void wait(const PendingRequest& asked, Waiter waiter = Waiter::program) noexcept;
-  /// As wait(); calls hurry() if it is not done after `patience_ns`.
+  /// Like wait(); calls hurry() if the request is not done after `patience_ns`.
   template <class Hurry>
   void wait_patiently(const PendingRequest& asked, std::uint64_t patience_ns, Hurry hurry) noexcept {
     const auto ready = [&asked] { return asked.is_done(); };
     fabric::wait_patiently(engine_, ready, job::Wait::window, asked.peer(), patience_ns, hurry);
   }
   void wake_peer(const PendingRequest& asked) noexcept { engine_.wake_peer(asked.peer()); }
-  /// Waits no longer: when it returns, `asked` is done. False: a reply has come.
+  /// Gives a request up; `asked` is done when it returns. Returns false if the reply has come meanwhile.
   bool abandon(PendingRequest& asked) noexcept;
   /// Sends a head that has no reply.
   void tell(int peer, fabric::Kind kind, const Words& words, fabric::Wakeup wakeup = fabric::Wakeup::now) noexcept;
 
-  /// The tail of a reply that has one. To be given back. Empty: the peer lies.
+  /// Returns the tail of a reply that has one; give_back_tail() frees it. Empty if the reply is malformed.
   [[nodiscard]] std::span<const std::byte> tail_of(const PendingRequest& asked) const noexcept {
     return engine_.look(asked.peer(), asked.words().tail_place, asked.words().tail_bytes);
   }
@@ -93,7 +95,7 @@ class Requests {
     engine_.give_back(asked.peer(), asked.words().tail_place);
   }
 
-  void receive(const fabric::Head& reply) noexcept;  // by the progress lock's holder
+  void receive(const fabric::Head& reply) noexcept;  // called by the holder of the progress lock
   void gone(int rank) noexcept;
 
  private:
@@ -105,11 +107,11 @@ class Requests {
   void end(PendingRequest& asked, Status status) noexcept;
 
   fabric::Engine& engine_;
-  SpinLock lock_;  // of the next
+  SpinLock lock_;  // protects asked_
   std::array<PendingRequest*, fabric::tickets_max> asked_{};
 };
 
-/// As fabric::TryUntilDone, for a thread that must not touch a program's memory.
+/// Like fabric::TryUntilDone, for a thread that must not touch the program's memory.
 template <class Try>
 struct FaultsTryUntilDone : fabric::TryUntilDone<Try> {
   using touches_nothing = void;
@@ -125,7 +127,7 @@ void try_until_done(fabric::Engine& engine, Try attempt, Waiter waiter) noexcept
   }
 }
 
-/// Returns when `ready()`: by the fault thread.
+/// Like fabric::WaitUntil, for the fault thread.
 template <class Ready>
 struct FaultsWaitUntil : fabric::WaitUntil<Ready> {
   using fabric::WaitUntil<Ready>::WaitUntil;
