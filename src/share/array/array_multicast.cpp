@@ -104,8 +104,8 @@ Status Array::multicast(std::span<const Region> regions) {
 }
 
 // Takes the whole pages of the region out of releases and acquires: all ranks will get them, their homes too, so no
-// diff and no notice is needed. A notice that arrives meanwhile, for earlier changes, must not drop what this rank
-// wrote. The partial pages at both ends are released as usual, since other ranks may have written the rest of them.
+// diff and no notice is needed. A notice that arrives meanwhile, for earlier changes, must not drop this rank's
+// writes. The partial pages at both ends are released as usual, since other ranks may have written the rest of them.
 void Array::hold(const Region& own) noexcept {
   const Pages whole = whole_pages(own);
   if (whole.first >= whole.end) return wrote(own.offset, own.bytes);

@@ -65,20 +65,21 @@ SetupError no_memory(std::size_t bytes, int copies) {
       job::memory_text(job::available_memory_bytes()), by_each ? ", use fewer ranks on a host" : ""));
 }
 
-// The system would rather give it and end a program later. Of little it is not asked: that takes long.
+// Checks that there is enough memory: the kernel would grant it, and kill a process later. Skipped for small sizes,
+// since the check is slow.
 void expect_memory(std::size_t bytes, int copies) {
   constexpr std::size_t little_bytes = 1 << 20;
   const std::size_t all = bytes * static_cast<std::size_t>(copies);
   if (all > little_bytes && all > job::available_memory_bytes()) throw no_memory(bytes, copies);
 }
 
-// Whether this rank could put the data.
+// Returns true if this rank can put the data.
 bool may_put(job::Session& session, std::size_t bytes, const GuardedOptions& options) {
   return options.mover != Mover::asker_gets && bytes >= session.settings().put_bytes &&
          bytes > GuardGiven::data_bytes_max && fabric::Engine::of(session).by_key() != nullptr;
 }
 
-// Throws in all ranks where one cannot go on, or they ask for different things. Answers whether all may put.
+// Throws in all ranks if one cannot continue, or if their arguments differ. Returns true if all ranks can put.
 bool agree_on(Communicator& ranks, const std::exception_ptr& failure, std::size_t bytes, const GuardedOptions& options,
               bool puts) {
   struct PendingRequest {
@@ -111,25 +112,26 @@ WindowOptions window_options() {
   return options;
 }
 
-/// How data get to other ranks; nothing: in messages.
+/// The way of data to other ranks. Without a window they are sent in messages.
 struct Way {
   std::optional<Window> window;
   std::unique_ptr<window::Put> put;
 };
 
-// The same in all ranks: where some data were put and some sent, older ones could come last.
+// The way is the same in all ranks: if some data were put and some sent, older data could arrive last.
 Way make_way(Job& job, Communicator& ranks, std::size_t bytes, const GuardedOptions& options, bool puts) {
   Way way;
   const bool gets = options.mover == Mover::asker_gets;
   if (!gets && !puts) return way;
   try {
     way.window.emplace(job, bytes, window_options());
-  } catch (const std::exception&) {  // in one rank that there is no memory, in the others that one has failed
+  } catch (const std::exception&) {  // one rank has no memory, the others learn that a rank failed
     if (gets) throw;
     return way;  // messages need no window
   }
   if (gets) return way;
-  way.put.reset(new (std::nothrow) window::Put(*way.window));  // since who threw here would not agree below
+  way.put.reset(new (std::nothrow)
+                    window::Put(*way.window));  // a rank that threw here would be missing in the agreement below
   const std::array<std::uint64_t, 1> opened{way.put && way.put->open() ? 1u : 0u};
   if (agree(ranks, {}, "guarded data", opened)[0].least == 0) return {};
   return way;
@@ -166,7 +168,7 @@ Guarded::Guarded(Job& job, std::size_t count, std::size_t element_bytes, const G
       runtime.guards().open(made, initial, std::move(way.window), std::move(way.put));
       guard_ = std::move(made);
     }
-  } catch (const std::bad_alloc&) {  // what fails here, a window, does so in all
+  } catch (const std::bad_alloc&) {  // only making a window can fail here, and it fails in all ranks
     throw no_memory(bytes, copies);
   } catch (const SetupError& error) {
     throw SetupError(fmt::format("making guarded data of {}: {}", job::memory_text(bytes), error.what()));
@@ -183,7 +185,7 @@ void Guarded::map(Job& job, std::size_t bytes, std::span<const std::byte> initia
 
 Guarded::~Guarded() {
   if (!session_.in_own_process()) {
-    new std::shared_ptr<Replica>(std::move(guard_));  // the parent's: kept for ever
+    new std::shared_ptr<Replica>(std::move(guard_));  // in a forked child it belongs to the parent: never freed
     return;
   }
   if (std::uncaught_exceptions() == 0 && is_locked(Use::read)) name_misuse("is freed while it is locked");
@@ -192,7 +194,7 @@ Guarded::~Guarded() {
     guards.free(guard_);
     return;
   }
-  // The home's part is everybody's. Who need it no more are counted behind it.
+  // All ranks use the home's part. A counter after the data counts the ranks that no longer need it.
   const GlobalAddress counter = window_->at(JobRank{home_}, counter_at_);
   (void)window_->fetch_add(counter, std::uint64_t{1});
   guards.keep(std::move(*window_), [counter, ranks = static_cast<std::uint64_t>(session_.size())](Window& window) {
@@ -245,7 +247,7 @@ void Guarded::count(Use use, Status locked) noexcept {
   }
 }
 
-// To write, or at least to read.
+// Returns true if the variable is locked for `use`, or for writing.
 bool Guarded::is_locked(Use use) const noexcept {
   if (guard_) return guard_->has_entered(use);
   return writing_.load(std::memory_order_relaxed) ||

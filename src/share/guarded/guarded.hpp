@@ -14,8 +14,8 @@
 
 namespace tonari::share {
 
-/// What stands behind guarded data of the program: on one host a window, whose bytes all map, and a lock of it; else a
-/// Guard.
+/// The implementation of a guarded variable. On one host it is a window that all ranks map, and one of its locks; in a
+/// job of several hosts it is a Replica.
 ///
 /// Threads: any, but for construction and destruction.
 class Guarded {
@@ -29,13 +29,13 @@ class Guarded {
   Status lock(Use use) noexcept;
   Status try_lock(Use use) noexcept;
   Status unlock(Use use) noexcept;
-  /// Says so where it is not locked.
+  /// Returns the data. Builds with assertions report misuse if the variable is not locked for `use`.
   [[nodiscard]] std::byte* bytes(Use use) const noexcept;
-  [[nodiscard]] Replica* guard() const noexcept { return guard_.get(); }  // null: on one host
+  [[nodiscard]] Replica* guard() const noexcept { return guard_.get(); }  // null in a job on one host
 
  private:
   void map(Job& job, std::size_t bytes, std::span<const std::byte> initial);
-  /// What a mistake of the program ends in, where there are assertions.
+  /// Ends the program with a message about its mistake, in builds with assertions.
   void name_misuse(const char* what) const noexcept;
   void count(Use use, Status locked) noexcept;
   [[nodiscard]] bool is_locked(Use use) const noexcept;
@@ -43,10 +43,10 @@ class Guarded {
   job::Session& session_;
   int home_;
   std::shared_ptr<Replica> guard_;
-  std::optional<Window> window_;  // on one host, as the next four
+  std::optional<Window> window_;  // in a job on one host, like the next four
   std::byte* data_ = nullptr;
-  std::uint64_t counter_at_ = 0;           // behind the data
-  std::atomic<std::uint32_t> readers_{0};  // of this rank; relaxed, as the next: only to name misuse
+  std::uint64_t counter_at_ = 0;           // offset in the window, after the data
+  std::atomic<std::uint32_t> readers_{0};  // of this rank; relaxed, like the next: only to report misuse
   std::atomic<bool> writing_{false};
 };
 

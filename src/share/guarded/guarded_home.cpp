@@ -12,7 +12,8 @@ int GuardedHome::server_of(const GuardWant& want) {
   return last;
 }
 
-// Late news change nothing: that of its earlier requests is no longer there, or in front.
+// News that come late change nothing: the link of an earlier request is no longer in the chain, or is its front
+// already.
 void GuardedHome::has(int rank, std::uint64_t number) noexcept {
   const auto found =
       std::ranges::find_if(chain_, [&](const Link& each) { return each.rank == rank && each.number == number; });

@@ -7,7 +7,7 @@
 
 namespace tonari::share {
 
-/// The home's part of a variable: orders what ranks ask for, and knows in which order ownership goes round.
+/// The home's part of a variable: orders the requests of the ranks, and knows to which ranks ownership passes next.
 ///
 ///   rank            home            last in the chain          next in the chain
 ///    |-- want ------->|-- deed ------->|                            |
@@ -20,17 +20,19 @@ class GuardedHome {
  public:
   GuardedHome(int self, int ranks) : chain_{{self, 0}}, freed_(static_cast<std::size_t>(ranks)), left_(ranks) {}
 
-  /// Who serves a request; that of a writer is served last of what is asked of that rank. -1: a peer lies.
+  /// Returns the rank that serves a request, or -1 if it is malformed. A rank serves a writer's request after all
+  /// others that it was sent.
   int server_of(const GuardWant& want);
-  /// `rank` is the owner, by its request of that number.
+  /// Notes that `rank` has become the owner, by its request with that number.
   void has(int rank, std::uint64_t number) noexcept;
-  /// False: the newest data may have died with `rank`, or whom it would have served waits for ever.
+  /// Returns false if the newest data may have died with `rank`, or a rank that it should have served would wait for
+  /// ever.
   [[nodiscard]] bool survives(int rank) const noexcept;
-  /// The same, now that `waiting`, whom all has reached that `dead` ever sent, still waits.
+  /// The same, knowing that rank `waiting` still waits after it has received everything that `dead` ever sent.
   [[nodiscard]] bool survives(int dead, int waiting) const noexcept {
     return chain_.size() < 2 || chain_[0].rank != dead || chain_[1].rank != waiting;
   }
-  /// `rank` needs the variable no more, or is dead. True: nor does any other.
+  /// Notes that `rank` no longer needs the variable, or is dead. Returns true if no rank needs it any more.
   bool frees(int rank) noexcept;
 
  private:
@@ -40,7 +42,8 @@ class GuardedHome {
   };
   [[nodiscard]] std::deque<Link>::const_iterator find(int rank) const noexcept;
 
-  std::deque<Link> chain_;   // the owner, or one before it of whom nothing was heard since; then who waits to write
+  std::deque<Link>
+      chain_;  // the owner, or an earlier owner if news are still on the way; then the ranks that wait to write
   std::vector<char> freed_;  // by rank
   int left_;
 };

@@ -9,29 +9,29 @@
 #include <cstdint>
 #include <span>
 
-// What the heads of guarded data carry. Each names its variable in `context`.
+// The payloads of the heads of guarded data. A head names its variable in `context`.
 namespace tonari::share {
 
-/// Ranks in heads.
+/// A rank in a head.
 using ShortRank = std::uint16_t;
 
 enum class GuardAct : std::uint32_t { read, write, drop };
 
-/// guard_want, guard_deed.
+/// Payload of guard_want and guard_deed.
 struct GuardWant {
-  std::uint64_t have;    // version of the asker's bytes, 0: none
-  std::uint64_t number;  // counts what the asker asks for
-  std::uint32_t rank;    // who asks
+  std::uint64_t have;    // version of the asker's bytes; 0: none
+  std::uint64_t number;  // counts the asker's requests
+  std::uint32_t rank;    // the asker
   GuardAct act;
 };
 
-/// What comes with a guard_given, in the head's `tag`.
+/// The `tag` of a guard_given: which parts come with it.
 struct GivenTag {
   enum What : std::uint32_t { copy, ownership, data };
   What what = copy;
   bool asked_for = false;
   bool has_data = false;
-  bool in_place = false;  // the data, already
+  bool in_place = false;  // the data were put into the copy already
   std::uint32_t listed = 0;
 
   [[nodiscard]] std::uint32_t packed() const noexcept {
@@ -42,18 +42,18 @@ struct GivenTag {
   }
 };
 
-/// guard_given: the data if they are few; or none, or data in place, and then perhaps ranks that are to be given the
-/// same.
+/// Payload of guard_given: the data, if they are short. Otherwise, without data or with data in place, a list of ranks
+/// that the receiver gives the same.
 struct GuardGiven {
   static constexpr std::size_t data_bytes_max = 32;
   static constexpr std::size_t listed_max = data_bytes_max / sizeof(ShortRank);
   std::uint64_t version;
   std::uint32_t epoch;
-  ShortRank source;  // who has the data
+  ShortRank source;  // the rank that has the data
   std::uint16_t reserved;
   std::array<std::byte, data_bytes_max> rest;
 };
-/// guard_given_tail.
+/// Payload of guard_given_tail.
 struct GuardPiece {
   static constexpr std::size_t bytes_max = fabric::bulk_tail_bytes_max;
   static constexpr std::size_t listed_max = 7;
@@ -61,23 +61,23 @@ struct GuardPiece {
   std::uint64_t tail_place;
   std::uint64_t version;
   std::uint32_t epoch;
-  std::uint32_t number;  // of pieces of bytes_max
+  std::uint32_t number;  // the piece's number; a piece has bytes_max bytes
   ShortRank source;
-  std::array<ShortRank, listed_max> listed;  // of the last piece
+  std::array<ShortRank, listed_max> listed;  // only in the last piece
 };
-/// guard_waits: the rank that died. guard_has: the number of the request that is fulfilled.
+/// Payload of guard_waits: the rank that died. And of guard_has: the number of the fulfilled request.
 struct GuardWord {
   std::uint64_t value;
 };
-/// guard_stop.
+/// Payload of guard_stop.
 struct GuardStop {
   static constexpr std::size_t listed_max = 20;
   std::uint32_t epoch;
   std::uint16_t is_updated_later;
   std::uint16_t count;
-  std::array<ShortRank, listed_max> listed;  // to be told by the receiver
+  std::array<ShortRank, listed_max> listed;  // ranks that the receiver tells
 };
-/// guard_inherit; how many, `tag` says.
+/// Payload of guard_inherit. The head's `tag` has the number of ranks.
 struct GuardList {
   static constexpr std::size_t listed_max = 24;
   std::array<ShortRank, listed_max> listed;
@@ -87,11 +87,11 @@ static_assert(sizeof(GuardStop) == fabric::inline_bytes_max && sizeof(GuardList)
 static_assert(offsetof(GuardPiece, tail_bytes) == fabric::tail_name(fabric::Kind::guard_given_tail)->bytes);
 static_assert(offsetof(GuardPiece, tail_place) == fabric::tail_name(fabric::Kind::guard_given_tail)->place);
 
-/// Into so many groups ranks that are to be told something are divided: telling n takes log2(n) steps.
+/// Number of groups into which the ranks to be told are divided: telling n ranks takes log2(n) steps.
 inline constexpr std::size_t branches_usual = 2;
 
-/// Visits `ranks` in groups whose first one tells the others, at most `listed_max` of them: in `branches`, where that
-/// is enough.
+/// Visits `ranks` in groups. The first rank of a group tells the others, at most `listed_max`. Makes `branches` groups,
+/// or more if these would be too large.
 template <class Visit>
 void in_groups(std::span<const ShortRank> ranks, std::size_t branches, std::size_t listed_max, Visit visit) {
   const std::size_t least = std::min(ranks.size(), branches);

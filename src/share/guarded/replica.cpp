@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-// Threads of this rank, and the queue.
+// The threads of this rank, and the queue.
 namespace tonari::share {
 
 namespace {
@@ -66,7 +66,7 @@ Status Replica::enter(Use use) noexcept {
     hold(use);
     const bool looks = ++entries_ % entries_between_looks == 0;
     guard.unlock();
-    if (looks) engine_.progress();  // who locks again and again may be the only thread that could hear of others
+    if (looks) engine_.progress();  // a thread that locks in a loop may be the only one that can make progress
     return Status::ok;
   }
   if (lost_) return Status::peer_gone;
@@ -89,12 +89,13 @@ Status Replica::wait(Waiter& waiter) noexcept {
     }
     std::unique_lock guard(mutex_);
     if (waiter.outcome.load(std::memory_order_relaxed) != Outcome::to_get) continue;
-    waiter.outcome.store(Outcome::waiting, std::memory_order_relaxed);  // under the lock: what comes of it is not lost
+    waiter.outcome.store(Outcome::waiting, std::memory_order_relaxed);  // with the lock held: no outcome is lost
     get(guard);
   }
 }
 
-// Whom it waits for comes to the library by itself within a moment, most often: behind a barrier all lock at once.
+// Waits a moment before it wakes another rank: after a barrier all ranks lock at once, so most often that rank makes
+// progress by itself.
 void Replica::wait_for_outcome(Waiter& waiter) noexcept {
   constexpr std::uint64_t patience_ns = 20'000;
   const auto is_over = [&waiter] { return waiter.outcome.load(std::memory_order_acquire) != Outcome::waiting; };
@@ -114,7 +115,7 @@ void Replica::lose_patience(Waiter& waiter) noexcept {
   for (const Child& each : children_) engine_.wake_peer(each.rank);
 }
 
-// By the thread at the front of the queue: nothing changes the bytes meanwhile, neither here nor there (G4).
+// Gets the data. Called by the thread at the front of the queue: the bytes do not change meanwhile, at either end (G4).
 void Replica::get(std::unique_lock<std::mutex>& guard) noexcept {
   const int source = source_;
   const std::uint64_t version = version_;
@@ -127,7 +128,7 @@ void Replica::get(std::unique_lock<std::mutex>& guard) noexcept {
   } else if (owner_ || is_alive(source)) {
     tell_lost();
   } else {
-    valid_ = false;  // the owner has them, or has lost them, too
+    valid_ = false;  // the owner has the data, or the data are lost
   }
   advance();
   if (std::exchange(woke_, false)) engine_.wake_self();
@@ -143,9 +144,10 @@ Status Replica::try_enter(Use use) noexcept {
   if (queue_.empty() && !can_enter(use)) ask_for_later(use);
   if (!is_free()) {
     const bool is_coming = !queue_.empty() || !children_.empty() || !sendings_.empty() || fetching_;
-    const std::uint64_t patience_ns = is_coming ? next_patience_ns() : 0;  // else another thread of ours has it
+    const std::uint64_t patience_ns =
+        is_coming ? next_patience_ns() : 0;  // otherwise another thread of this rank holds it
     guard.unlock();
-    engine_.progress();  // who tries again and again may be the only thread that could hear of others
+    engine_.progress();  // a thread that tries in a loop may be the only one that can make progress
     const auto is_free_now = [&] {
       const std::lock_guard look(mutex_);
       return is_free();
@@ -165,7 +167,7 @@ Status Replica::try_enter(Use use) noexcept {
   return Status::ok;
 }
 
-// So that this try or a later one finds what it needs.
+// Requests the data, so that this try or a later one can succeed.
 void Replica::ask_for_later(Use use) noexcept {
   if (use == Use::write ? !owner_ : !may_read()) {
     queue_.push_back({Turn::What::local, use});
@@ -176,8 +178,9 @@ void Replica::ask_for_later(Use use) noexcept {
   advance();
 }
 
-// How long a try waits for other ranks' answers: longer if the last ones were in vain, and not always the same, since
-// two that each have one lock and try for the other's, as std::lock does, would else go on exchanging them for ever.
+// Returns how long a try waits for other ranks' replies: longer after failed tries, and not always the same time.
+// Otherwise two threads that hold one lock each and try for the other's, as std::lock does, could exchange them for
+// ever.
 std::uint64_t Replica::next_patience_ns() noexcept {
   constexpr std::uint64_t unit_ns = 25'000;
   constexpr std::uint32_t doublings_max = 6;
@@ -207,7 +210,7 @@ Status Replica::leave(Use use) noexcept {
     advance();
     if (!std::exchange(woke_, false)) return status;
   }
-  engine_.wake_self();  // perhaps another thread of this rank, which may sleep with the progress lock
+  engine_.wake_self();  // another thread of this rank may sleep with the progress lock
   return status;
 }
 
@@ -262,12 +265,12 @@ bool Replica::is_over() noexcept {
   return over_ && all_is_sent();
 }
 
-// Does all that can be done, with mutex_ held.
+// Serves the queue as far as possible. With mutex_ held.
 void Replica::advance() noexcept {
   bool moved = true;
   while (moved) {
     while (step()) queue_.pop_front();
-    if (stopping_ && !fetching_) valid_ = false;  // but who waited for what was fetched has entered
+    if (stopping_ && !fetching_) valid_ = false;  // threads that waited for the fetched data have entered
     const bool has_to_update = updates() && owner_ && !writing_ && !stopped_.empty() && !tried_;
     if (has_to_update && !is_about_to_change()) update_copies();
     moved = send();
@@ -285,7 +288,7 @@ void Replica::advance() noexcept {
   engine_.session().arena().ring_service_doorbell(self_);
 }
 
-// True: the front of the queue is done.
+// Returns true if the front of the queue is done.
 bool Replica::step() noexcept {
   if (queue_.empty()) return false;
   const Turn turn = queue_.front();
@@ -326,7 +329,7 @@ bool Replica::step_local(const Turn& turn) noexcept {
     return false;
   }
   if (writing_) return false;
-  // What is being sent may neither be changed nor be overtaken by a stop.
+  // Data that are being sent must not be changed, and a stop must not overtake them.
   if (!reads && (!sendings_.empty() || !stop_readers(-1, wakeup) || readers_ != 0)) return false;
   hold(turn.use);
   end(turn, Outcome::entered);
@@ -362,7 +365,7 @@ void Replica::ask(GuardAct act, fabric::Wakeup wakeup) noexcept {
 
 void Replica::end(const Turn& turn, Outcome outcome) noexcept {
   if (turn.waiter == nullptr) return;
-  turn.waiter->outcome.store(outcome, std::memory_order_release);  // it may be gone from here on
+  turn.waiter->outcome.store(outcome, std::memory_order_release);  // the waiter may be destroyed from here on
   woke_ = true;
 }
 
@@ -374,7 +377,7 @@ void Replica::fail_local() noexcept {
   });
 }
 
-// A writer is next: it would stop again whoever is given a copy now.
+// Returns true if a writer is next: it would stop at once any rank that is given a copy now.
 bool Replica::is_about_to_change() const noexcept {
   if (queue_.empty()) return false;
   const Turn& next = queue_.front();

@@ -23,51 +23,54 @@ namespace tonari::share {
 
 enum class Use : std::uint8_t { read, write };
 
-/// What is the same for a variable at all ranks.
+/// Properties of a variable that are the same at all ranks.
 struct GuardedPlan {
   std::uint32_t number;
   std::size_t bytes;
   GuardedOptions options;
-  std::size_t branches;  // of what this rank tells several
+  std::size_t branches;  // number of groups when this rank tells several ranks the same
 };
 
-/// A guarded variable at one rank of a job of several hosts: its copy, who of this rank has it locked and who waits,
-/// what the rank may do with it, and what others ask of the rank. docs/modules/guarded.md has the drawings.
+/// A guarded variable at one rank of a job of several hosts: the rank's copy, its threads that have locked the variable
+/// or wait for it, its rights, and the requests of other ranks to it. docs/modules/guarded.md has the drawings.
 ///
-/// One queue holds threads that wait and deeds for other ranks, in order of arrival. Its front is done when it may be:
-/// that alone keeps the order, and keeps deeds for a time when this rank is the owner.
+/// One queue holds waiting threads and deeds for other ranks, in order of arrival. Only its front is served, as soon as
+/// that is allowed. This alone keeps the order, and keeps deeds until this rank is the owner.
 ///
-/// Invariants (tests/model/guarded.pml): G1 one rank is the owner, or ownership is on its way to one. G2 who may read
-/// is the owner, or in its copies_, or is being told that it may, or that it may no more. G3 while one writes, copies_
-/// is empty and nobody stops. G4 nobody has bytes of a version that is not written yet, and a version's bytes stay
-/// where they are as long as somebody may need them. G9 who puts data is the owner, or in copies_, or stops: so nothing
-/// is being put while one writes.
+/// Invariants (tests/model/guarded.pml):
+/// G1 One rank is the owner, or ownership is on its way to one rank.
+/// G2 A rank that may read is the owner, or in its copies_, or a message that gives or ends its leave is on its way.
+/// G3 While a rank writes, copies_ is empty and no round of stops is under way.
+/// G4 No rank has bytes of a version that is not written yet; the bytes of a version stay while a rank may need them.
+/// G9 A rank that puts data is the owner, or in copies_, or stopping: so nothing is put while a rank writes.
 ///
-/// Threads: any. receive() and retry() by the progress lock's holder, or in the place of it.
+/// Threads: any. receive() and retry(): the holder of the progress lock, or a thread that stands in for it.
 class Replica {
  public:
-  /// Has its memory, unless that comes with open().
+  /// Allocates the memory of the data, unless open() brings a window.
   Replica(fabric::Engine& engine, fabric::SendQueue& send_queue, std::atomic<std::size_t>& held,
           const GuardedPlan& plan);
   Replica(Replica&&) = delete;
   ~Replica();
 
-  /// All ranks have made it. Before anything else is called. `initial`: at the home. `window`: of all copies, where
-  /// data are not sent; `put`: how they are put there, else askers get them.
+  /// Called first, when all ranks have made the variable. `initial`: the data, at the home. `window`: has all copies,
+  /// if data are not sent in messages. `put`: puts data there; without it, askers get them.
   void open(std::span<const std::byte> initial, std::optional<Window> window,
             std::unique_ptr<window::Put> put) noexcept;
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   Status enter(Use use) noexcept;
   Status try_enter(Use use) noexcept;
-  /// Answers ok; invalid: nobody has entered so; peer_gone.
+  /// ok
+  /// invalid: no thread has entered for this use
+  /// peer_gone: a rank that was needed died
   Status leave(Use use) noexcept;
   [[nodiscard]] bool has_entered(Use use) noexcept;
   void prefetch() noexcept;
   Status update_now() noexcept;
   void drop() noexcept;
-  /// The program needs it no more: from now on it is there for others.
+  /// The program no longer uses it. From now on it serves only other ranks.
   void free() noexcept;
-  /// No rank needs it, nor is anything being sent.
+  /// Returns true if no rank needs it and nothing is being sent.
   [[nodiscard]] bool is_over() noexcept;
 
   void receive(const fabric::Head& head) noexcept;
@@ -77,16 +80,16 @@ class Replica {
  private:
   enum class Outcome : std::uint8_t { waiting, entered, failed, to_get };
   struct Waiter {
-    std::atomic<Outcome> outcome{Outcome::waiting};  // release: the data, and what other holders did
-    bool is_patient = true;                          // it will yet wakeup whom it waits for
+    std::atomic<Outcome> outcome{Outcome::waiting};  // release: the data, and earlier holders' writes
+    bool is_patient = true;                          // it has not yet woken the rank that it waits for
   };
   struct Turn {
     enum class What : std::uint8_t { local, copy, ownership, drop };
     What what;
-    Use use = Use::read;       // local, as the next
-    Waiter* waiter = nullptr;  // null: nobody waits for what it brings
-    int rank = -1;             // of another
-    std::uint64_t have = 0;    // what that rank has
+    Use use = Use::read;       // of a local turn, like the next
+    Waiter* waiter = nullptr;  // null: no thread waits for the result
+    int rank = -1;             // of a turn for another rank
+    std::uint64_t have = 0;    // the version that this rank has
   };
   enum class PendingRequest : std::uint8_t { nothing, to_read, to_write };
   struct Sending {
@@ -96,9 +99,9 @@ class Replica {
     std::uint32_t epoch;
     ShortRank source;
     std::vector<ShortRank> listed{};
-    bool begun = false;  // to be put
+    bool begun = false;  // the put has begun
     std::uint32_t piece = 0;
-    std::uint32_t allowed = pieces_ahead_max;  // pieces that may be sent
+    std::uint32_t allowed = pieces_ahead_max;  // number of pieces that may be sent
   };
   struct Child {
     int rank;
@@ -108,7 +111,7 @@ class Replica {
   static constexpr std::uint32_t pieces_told_of = 16;
   static constexpr std::uint32_t entries_between_looks = 64;
 
-  // guard.cpp: threads of this rank, and the queue
+  // replica.cpp: threads of this rank, and the queue
   [[nodiscard]] bool has_data() const noexcept { return have_ == version_; }
   [[nodiscard]] bool may_read() const noexcept { return owner_ || valid_; }
   [[nodiscard]] bool can_enter(Use use) const noexcept;
@@ -128,7 +131,7 @@ class Replica {
   void fail_local() noexcept;
   [[nodiscard]] bool is_about_to_change() const noexcept;
 
-  // guard_taking.cpp: what other ranks say
+  // replica_receive.cpp: messages of other ranks
   void take(const fabric::Head& head) noexcept;
   void take_want(int peer, const GuardWant& want) noexcept;
   void take_deed(int peer, const GuardWant& want) noexcept;
@@ -146,7 +149,7 @@ class Replica {
   void lose() noexcept;
   void tell_lost() noexcept;
 
-  // guard_sending.cpp: what goes to others
+  // replica_send.cpp: messages to other ranks
   template <class Body>
   void post(int peer, fabric::Kind kind, const Body& body, std::uint32_t tag = 0,
             fabric::Wakeup wakeup = fabric::Wakeup::now) noexcept;
@@ -172,64 +175,65 @@ class Replica {
   }
   [[nodiscard]] bool updates() const noexcept { return plan_.options.on_write == OnWrite::update; }
   [[nodiscard]] Mover mover() const noexcept { return plan_.options.mover; }
-  /// Nothing is being sent, nor put for one that has died.
+  /// Returns true if nothing is being sent, and nothing is being put for a rank that has died.
   [[nodiscard]] bool all_is_sent() const noexcept { return sendings_.empty() && !(put_ && put_->is_under_way()); }
 
   fabric::Engine& engine_;
   fabric::SendQueue& send_queue_;
-  std::atomic<std::size_t>& held_;  // variables with something to send; relaxed: whoever raises it rings a doorbell
+  std::atomic<std::size_t>&
+      held_;  // number of variables with something to send; relaxed: a thread that raises it rings a doorbell
   const GuardedPlan plan_;
   const int self_;
-  std::optional<Window> window_;  // of all copies, where they are not sent
+  std::optional<Window> window_;  // has all copies, if data are not sent in messages
   struct Freeing {
     void operator()(std::byte* bytes) const noexcept;
   };
-  std::unique_ptr<std::byte, Freeing> memory_;  // where they are
+  std::unique_ptr<std::byte, Freeing> memory_;  // the data, if there is no window
   std::byte* data_ = nullptr;
 
-  std::mutex mutex_;                  // of the rest
-  std::unique_ptr<window::Put> put_;  // null: askers get, or data are sent; set by open()
+  std::mutex mutex_;                  // protects the rest
+  std::unique_ptr<window::Put> put_;  // null: askers get the data, or they are sent; set by open()
   std::deque<Turn> queue_;
-  std::uint32_t readers_ = 0;  // threads of this rank that have entered
-  bool writing_ = false;       // one has
+  std::uint32_t readers_ = 0;  // threads of this rank that have entered to read
+  bool writing_ = false;       // one has entered to write
   std::uint32_t entries_ = 0;
   std::uint64_t random_ = 0;
   std::uint32_t tries_in_vain_ = 0;
-  bool woke_ = false;  // a thread of this rank, perhaps one that sleeps with the progress lock
+  bool woke_ = false;  // has woken a thread of this rank, which may sleep with the progress lock
 
-  // What this rank may do, and its bytes.
+  // The rights of this rank, and its bytes.
   bool owner_ = false;
-  bool valid_ = false;                              // it may read, though not the owner
-  bool dropped_ = false;                            // takes no leave to read that it has not asked for
-  bool awaits_update_ = false;                      // so it need not ask
-  std::uint64_t version_ = 0;                       // that it may read
-  std::uint64_t have_ = 0;                          // of its bytes; 0: none, or half of another
-  std::uint64_t coming_ = 0;                        // that pieces come of
-  std::uint32_t next_piece_ = 0;                    // of that
-  int source_ = -1;                                 // has the bytes of version_
-  bool fetching_ = false;                           // from there
-  std::uint32_t epoch_ = 0;                         // rounds of stops so far: older leave to read is void
-  PendingRequest asked_ = PendingRequest::nothing;  // of the home
+  bool valid_ = false;            // may read without being the owner
+  bool dropped_ = false;          // refuses leave to read that it has not asked for
+  bool awaits_update_ = false;    // will be updated, so it need not ask
+  std::uint64_t version_ = 0;     // the version that it may read
+  std::uint64_t have_ = 0;        // the version of its bytes; 0: none, or an incomplete one
+  std::uint64_t coming_ = 0;      // the version whose pieces are arriving
+  std::uint32_t next_piece_ = 0;  // of that version
+  int source_ = -1;               // the rank that has the bytes of version_
+  bool fetching_ = false;         // is fetching them from there
+  std::uint32_t epoch_ = 0;       // number of rounds of stops so far: leave to read from before is void
+  PendingRequest asked_ = PendingRequest::nothing;  // its request to the home
   std::uint64_t asks_ = 0;
   bool home_gone_ = false;
   bool lost_ = false;
 
-  // As owner.
-  RankSet copies_;              // may read
-  RankSet stopped_;             // could, before the last writes: to be updated
-  bool has_read_ = false;       // since this rank is the owner
-  bool update_wanted_ = false;  // by the writer, when it unlocks
-  bool tried_ = false;          // in vain: readers are stopped so that the next try may enter
+  // Used while this rank is the owner.
+  RankSet copies_;              // ranks that may read
+  RankSet stopped_;             // ranks that could read before the last writes: to be updated
+  bool has_read_ = false;       // this rank has read since it became the owner
+  bool update_wanted_ = false;  // the writer wants it when it unlocks
+  bool tried_ = false;          // a try failed: readers are stopped so that the next one may enter
 
-  // A round of stops: as its root, or asked by parent_.
-  std::vector<Child> children_;  // have not answered
+  // A round of stops, which this rank has begun or parent_ has passed on.
+  std::vector<Child> children_;  // have not replied yet
   bool stopping_ = false;
   int parent_ = -1;
-  std::uint16_t later_ = 0;  // they will be updated
+  std::uint16_t later_ = 0;  // number of ranks that will be updated
 
   std::deque<Sending> sendings_;
-  bool counted_ = false;               // in held_
-  std::vector<fabric::Head> to_self_;  // not yet taken
+  bool counted_ = false;               // is counted in held_
+  std::vector<fabric::Head> to_self_;  // heads to itself, not handled yet
   std::optional<GuardedHome> home_;
   bool over_ = false;
 };

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-// What other ranks say.
+// Messages from other ranks.
 namespace tonari::share {
 
 using fabric::Head;
@@ -24,7 +24,7 @@ void Replica::retry() noexcept {
     advance();
     if (!std::exchange(woke_, false)) return;
   }
-  engine_.wake_self();  // whom this poll has looked at already
+  engine_.wake_self();  // a thread that this poll has already passed over
 }
 
 void Replica::take(const Head& head) noexcept {
@@ -35,7 +35,7 @@ void Replica::take(const Head& head) noexcept {
     case Kind::guard_given: return take_given(head);
     case Kind::guard_given_tail: return take_piece(head);
     case Kind::guard_fetch:
-      // While one writes nobody may: a peer lies.
+      // A request while this rank writes is malformed.
       if (mover() == Mover::asker_asks && !lost_ && !writing_) give(peer, {GivenTag::data}, 0);
       return;
     case Kind::guard_more:
@@ -62,13 +62,13 @@ void Replica::take(const Head& head) noexcept {
     case Kind::guard_over:
       if (is_home(peer)) be_over();
       return;
-    default: return;  // a peer lies
+    default: return;  // malformed: drop it
   }
 }
 
-// At the home.
+// At the home: passes a request to the rank that serves it.
 void Replica::take_want(int peer, const GuardWant& want) noexcept {
-  if (!home_ || want.rank != static_cast<std::uint32_t>(peer)) return;  // a peer lies
+  if (!home_ || want.rank != static_cast<std::uint32_t>(peer)) return;  // malformed: drop it
   const int server = home_->server_of(want);
   if (server >= 0) post(server, Kind::guard_deed, want);
 }
@@ -76,7 +76,7 @@ void Replica::take_want(int peer, const GuardWant& want) noexcept {
 void Replica::take_deed(int peer, const GuardWant& want) noexcept {
   const int rank = static_cast<int>(want.rank);
   const bool is_another = rank >= 0 && rank < engine_.session().size() && rank != self_;
-  if (!is_home(peer) || !is_another || (!owner_ && asked_ != PendingRequest::to_write)) return;  // a peer lies
+  if (!is_home(peer) || !is_another || (!owner_ && asked_ != PendingRequest::to_write)) return;  // malformed: drop it
   const auto what = want.act == GuardAct::read    ? Turn::What::copy
                     : want.act == GuardAct::write ? Turn::What::ownership
                                                   : Turn::What::drop;
@@ -86,7 +86,7 @@ void Replica::take_deed(int peer, const GuardWant& want) noexcept {
 void Replica::take_given(const Head& head) noexcept {
   const auto given = head.as<GuardGiven>();
   const auto tag = GivenTag::unpacked(head.tag);
-  if ((tag.has_data && mover() == Mover::asker_gets) || (tag.in_place && !put_)) return;  // a peer lies
+  if ((tag.has_data && mover() == Mover::asker_gets) || (tag.in_place && !put_)) return;  // malformed: drop it
   const bool comes_along = tag.has_data && !tag.in_place;
   std::array<ShortRank, GuardGiven::listed_max> listed;
   std::memcpy(listed.data(), given.rest.data(), sizeof listed);
@@ -103,7 +103,7 @@ void Replica::take_piece(const Head& head) noexcept {
   const bool is_one = piece.number < pieces() && mover() != Mover::asker_gets;
   if (is_one) store(piece.version, piece.number, engine_.look(peer, piece.tail_place, piece.tail_bytes));
   engine_.give_back(peer, piece.tail_place);
-  if (!is_one) return;  // a peer lies
+  if (!is_one) return;  // malformed: drop it
   const bool is_last = piece.number + 1 == pieces();
   if (!is_last) {
     if ((piece.number + 1) % pieces_told_of == 0) post(peer, Kind::guard_more);
@@ -113,8 +113,8 @@ void Replica::take_piece(const Head& head) noexcept {
   take_gift(tag, piece.version, piece.epoch, piece.source, std::span(piece.listed).first(count));
 }
 
-// The same piece of one version may come from several. They come in their order from each: so where the last is there
-// from one of them, all are.
+// Several ranks may send the same piece of a version, each rank in order. So when the last piece has come from one of
+// them, all pieces are here.
 void Replica::store(std::uint64_t version, std::uint32_t piece, std::span<const std::byte> bytes) noexcept {
   if (version <= have_ || version < coming_ || readers_ != 0 || writing_) return;
   if (version != coming_) {
@@ -132,26 +132,27 @@ void Replica::take_in_place(std::uint64_t version) noexcept {
   if (version > have_ && readers_ == 0 && !writing_) have_ = version;
 }
 
-// To those who are to be given the same; not by who writes: it has had them all stopped. Where data are put, G9 holds:
-// a stop that has overtaken this has gone to them, too; and nobody would stop one that has dropped.
+// Passes leave to read, and perhaps data, on to the listed ranks. A writer does not: it has had all of them stopped.
+// With data that are put, G9 holds: a stop that has overtaken this message has gone to those ranks, too. A rank that
+// has dropped its copy would not be stopped, so it must not put.
 void Replica::relay(GivenTag tag, std::uint64_t version, std::uint32_t epoch, ShortRank source,
                     std::span<const ShortRank> listed) noexcept {
   if (writing_ || (put_ && epoch < epoch_)) return;
   tag.in_place = false;
-  if (put_ && dropped_) tag.has_data = false;  // they are to ask for themselves
+  if (put_ && dropped_) tag.has_data = false;  // they have to ask themselves
   if (!tag.has_data || have_ == version) send_to_groups(alive_others(listed), {-1, tag, version, epoch, source});
 }
 
 void Replica::take_gift(const GivenTag& tag, std::uint64_t version, std::uint32_t epoch, ShortRank source,
                         std::span<const ShortRank> listed) noexcept {
   if (lost_) return;
-  if (source >= engine_.session().size()) return;  // a peer lies
+  if (source >= engine_.session().size()) return;  // malformed: drop it
   if (tag.what == GivenTag::data) {
     fetching_ = false;
     return;
   }
   if (tag.what == GivenTag::ownership) {
-    if (asked_ != PendingRequest::to_write && !home_gone_) return;  // a peer lies
+    if (asked_ != PendingRequest::to_write && !home_gone_) return;  // malformed: drop it
     owner_ = true;
     awaits_update_ = dropped_ = has_read_ = false;
     stopped_.remove(self_);
@@ -159,11 +160,12 @@ void Replica::take_gift(const GivenTag& tag, std::uint64_t version, std::uint32_
   } else {
     relay(tag, version, epoch, source, listed);
     if (tag.asked_for) dropped_ = false;
-    // Leave to read from before a stop that has overtaken it is void: asked for again, if need be.
+    // Leave to read is void if a later stop has overtaken it; a thread that needs it asks again.
     const bool is_void = epoch < epoch_ || owner_ || dropped_;
     if (tag.asked_for && asked_ == PendingRequest::to_read) asked_ = PendingRequest::nothing;
     if (is_void) return;
-    if (mover() == Mover::owner_puts && !tag.has_data && have_ != version) {  // who was to pass it on has dropped it
+    if (mover() == Mover::owner_puts && !tag.has_data &&
+        have_ != version) {  // the rank that should pass the data on has dropped them
       awaits_update_ = false;
       return;
     }
@@ -179,7 +181,7 @@ void Replica::take_gift(const GivenTag& tag, std::uint64_t version, std::uint32_
 }
 
 void Replica::take_stop(int parent, const GuardStop& body) noexcept {
-  if (owner_) return;  // a peer lies
+  if (owner_) return;  // malformed: drop it
   epoch_ = std::max(epoch_, body.epoch);
   stopping_ = true;
   parent_ = parent;
@@ -188,7 +190,7 @@ void Replica::take_stop(int parent, const GuardStop& body) noexcept {
   stop(alive_others(std::span(body.listed).first(std::min<std::size_t>(body.count, body.listed.size()))));
 }
 
-// At the home: nobody needs it any more.
+// At the home: no rank needs the variable any more.
 void Replica::take_over() noexcept {
   tell_all(Kind::guard_over);
   be_over();
@@ -216,7 +218,7 @@ void Replica::died(int rank) noexcept {
   const std::lock_guard guard(mutex_);
   copies_.remove(rank);
   stopped_.remove(rank);
-  awaits_update_ = false;  // perhaps it should have passed that on
+  awaits_update_ = false;  // the dead rank may have been the one to pass the update on
   std::erase_if(sendings_, [rank](const Sending& each) { return each.rank == rank; });
   std::vector<ShortRank> orphans;
   std::erase_if(children_, [&](const Child& each) {
@@ -227,7 +229,7 @@ void Replica::died(int rank) noexcept {
   stop(alive_others(orphans));
   if (mover() == Mover::asker_asks && source_ == rank && std::exchange(fetching_, false)) {
     if (owner_) tell_lost();
-    valid_ = false;  // the owner has the data, or has lost them, too
+    valid_ = false;  // the owner has the data, or the data are lost
   }
   if (rank == plan_.options.home.value()) {
     home_gone_ = true;

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-// What goes to other ranks.
+// Messages to other ranks.
 namespace tonari::share {
 
 using fabric::Head;
@@ -34,15 +34,14 @@ void Replica::tell_all(Kind kind) noexcept {
   }
 }
 
-// Leave to read, ownership, or the data alone. `have`: what the rank has already.
+// Queues leave to read, ownership or only the data for a rank. `have`: the version that the rank has already.
 void Replica::give(int rank, GivenTag tag, std::uint64_t have) noexcept {
   tag.has_data = tag.what == GivenTag::data || (mover() == Mover::owner_puts && have != version_);
   const int source = has_data() ? self_ : source_;
   sendings_.push_back({rank, tag, version_, epoch_, static_cast<ShortRank>(source)});
 }
 
-// True if something is on its way that was not. One after the other, so that their pieces do not share what room
-// there is.
+// Returns true if it has sent something. Finishes one sending before the next, so that they do not compete for room.
 bool Replica::send() noexcept {
   bool sent = false;
   while (!sendings_.empty() && send_front()) {
@@ -53,21 +52,21 @@ bool Replica::send() noexcept {
   return sent;
 }
 
-// Nobody waits for who was not asking and has nothing to pass on: that rank hears of it when it comes to lock. But it
-// must not keep the room that others need.
+// A rank that did not ask, and has nothing to pass on, is not woken: it handles the message when it locks next. But it
+// is woken if the message occupies room that other messages need.
 fabric::Wakeup Replica::wakeup_for(const Sending& sending) noexcept {
   const bool is_awaited = sending.tag.asked_for || !sending.listed.empty() || pieces() > pieces_ahead_max;
   return is_awaited || !engine_.bulk().has_plenty() ? fabric::Wakeup::now : fabric::Wakeup::later;
 }
 
-// True when all of it is.
+// Returns true when the front of sendings_ is sent completely.
 bool Replica::send_front() noexcept {
   Sending& sending = sendings_.front();
   if (!is_alive(sending.rank)) return true;
   GivenTag tag = sending.tag;
   if (tag.has_data && put_) {
     const Status status = put(sending);
-    if (status != Status::ok) return status != Status::again;  // who has gone needs no head
+    if (status != Status::ok) return status != Status::again;  // a dead rank needs no head
     tag.in_place = true;
   }
   const bool fits = plan_.bytes <= GuardGiven::data_bytes_max && sending.listed.empty();
@@ -84,10 +83,10 @@ bool Replica::send_front() noexcept {
   return true;
 }
 
-// Answers again until the data are in place.
+// Returns again until the data are in place.
 Status Replica::put(Sending& sending) noexcept {
   if (!sending.begun) {
-    if (put_->end() == Status::again) return Status::again;  // for one that has died
+    if (put_->end() == Status::again) return Status::again;  // an earlier put, for a rank that has died
     put_->start(sending.rank);
   }
   const Status status = put_->end();
@@ -102,7 +101,7 @@ bool Replica::send_pieces(Sending& sending) noexcept {
   return true;
 }
 
-// False where there is no room.
+// Returns false if there is no room.
 bool Replica::send_piece(Sending& sending) noexcept {
   const std::size_t at = sending.piece * GuardPiece::bytes_max;
   const std::size_t bytes = std::min(plan_.bytes - at, GuardPiece::bytes_max);
@@ -128,7 +127,7 @@ void Replica::send_to_groups(std::span<const ShortRank> ranks, const Sending& pa
   });
 }
 
-// All who could read before the last writes may again.
+// Gives all ranks that could read before the last writes the new data, and leave to read.
 void Replica::update_copies() noexcept {
   const std::vector<ShortRank> ranks = alive_others(stopped_.ranks());
   stopped_.clear();
@@ -139,7 +138,7 @@ void Replica::update_copies() noexcept {
   send_to_groups(ranks, {-1, tag, version_, epoch_, static_cast<ShortRank>(source)});
 }
 
-// True when nobody but this rank, and `except`, may read; else it begins or goes on to see to that.
+// Returns true if no rank except this one and `except` may read. Otherwise begins a round of stops, or continues it.
 bool Replica::stop_readers(int except, fabric::Wakeup wakeup) noexcept {
   copies_.remove(except);
   if (!children_.empty()) return false;
@@ -162,7 +161,8 @@ void Replica::stop(std::span<const ShortRank> ranks, fabric::Wakeup wakeup) noex
   });
 }
 
-// Once nobody reads here, and those behind this rank have said the same, and they have what this rank sends them.
+// Reports a stop as done, once no thread reads here, all ranks below have reported it, and they have all that this rank
+// sends them.
 void Replica::tell_stopped() noexcept {
   if (!stopping_ || readers_ != 0 || fetching_ || !children_.empty() || !sendings_.empty()) return;
   stopping_ = false;
@@ -172,7 +172,7 @@ void Replica::tell_stopped() noexcept {
 std::vector<ShortRank> Replica::alive_others(std::span<const ShortRank> ranks) const {
   std::vector<ShortRank> result(ranks.begin(), ranks.end());
   std::erase_if(result, [this](ShortRank rank) {
-    return rank >= engine_.session().size() || rank == self_ || !is_alive(rank);  // the first two: a peer lied
+    return rank >= engine_.session().size() || rank == self_ || !is_alive(rank);  // the first two: malformed
   });
   return result;
 }

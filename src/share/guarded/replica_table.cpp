@@ -23,7 +23,7 @@ void ReplicaTable::open(const std::shared_ptr<Replica>& made, std::span<const st
   const std::lock_guard guard(mutex_);
   const std::size_t number = replicas_.size();
   replicas_.push_back(made);
-  std::erase_if(undelivered_, [&](const Head& head) {  // under the lock: those that come now wait for it
+  std::erase_if(undelivered_, [&](const Head& head) {  // with the lock held: heads that arrive now wait for it
     if (head.context != number) return false;
     --undelivered_from_[head.source];
     made->receive(head);
@@ -51,9 +51,9 @@ void ReplicaTable::keep(Window&& window, std::function<bool(Window&)> needs) {
   free_what_is_over();
 }
 
-// By a thread of the program: to free a window may mean to wait.
+// Called by a thread of the program, since freeing a window may wait.
 void ReplicaTable::free_what_is_over() noexcept {
-  std::vector<std::shared_ptr<Replica>> over;  // destroyed with nothing held, as the next
+  std::vector<std::shared_ptr<Replica>> over;  // destroyed with no lock held, like the next
   std::list<Kept> unneeded;
   const std::lock_guard guard(mutex_);
   over.swap(over_);
@@ -65,7 +65,8 @@ void ReplicaTable::free_what_is_over() noexcept {
 }
 
 void ReplicaTable::end() noexcept {
-  std::vector<std::shared_ptr<Replica>> all;  // destroyed with nothing held, as the next: their windows wait for others
+  std::vector<std::shared_ptr<Replica>>
+      all;  // destroyed with no lock held, like the next: their windows wait for other ranks
   std::vector<std::shared_ptr<Replica>> over;
   std::list<Kept> kept;
   const std::lock_guard guard(mutex_);
@@ -75,7 +76,7 @@ void ReplicaTable::end() noexcept {
 }
 
 void ReplicaTable::receive(const Head& head) noexcept {
-  if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return;  // a peer lies
+  if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return;  // malformed: drop it
   std::shared_ptr<Replica> found;
   {
     const std::lock_guard guard(mutex_);
@@ -95,13 +96,13 @@ void ReplicaTable::let_go(std::uint32_t number, std::shared_ptr<Replica> used) n
   auto& kept = replicas_[number];
   if (kept == used && used->is_over()) kept.reset();
   if (kept == used) {
-    used.reset();  // while it is kept
+    used.reset();  // the table still holds a reference
   } else {
     over_.push_back(std::move(used));
   }
 }
 
-// False: a peer lies, but for others there is still room.
+// Returns false, and drops the head, if the peer has sent too many.
 bool ReplicaTable::keep_undelivered(const Head& head) noexcept {
   std::size_t& count = undelivered_from_[head.source];
   if (count == undelivered_max) return false;

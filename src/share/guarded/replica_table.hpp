@@ -13,7 +13,7 @@
 
 namespace tonari::share {
 
-/// The guarded variables of one rank. They outlive the program's use of them, since others may still ask for the data.
+/// The guarded variables of one rank. They outlive the program's use, since other ranks may still need the data.
 ///
 /// Threads: any.
 class ReplicaTable {
@@ -23,27 +23,30 @@ class ReplicaTable {
         send_queue_(send_queue),
         undelivered_from_(static_cast<std::size_t>(engine.session().size())) {}
 
-  /// One that others do not find yet. By one thread at a time, as the next. Throws std::bad_alloc.
+  /// Makes a variable that messages do not find yet. One thread at a time, like open(). Throws std::bad_alloc.
   std::shared_ptr<Replica> make(std::size_t bytes, const GuardedOptions& options);
-  /// The one made last, once all ranks have made it. The rest: as Guard::open().
+  /// Opens the variable that was made last, once all ranks have made it. The other arguments are those of
+  /// Replica::open().
   void open(const std::shared_ptr<Replica>& made, std::span<const std::byte> initial, std::optional<Window> window,
             std::unique_ptr<window::Put> put) noexcept;
   void free(const std::shared_ptr<Replica>& guard) noexcept;
-  /// Of what is made from now on: as many as there are ranks tell them one by one. For the benchmark that compares
-  /// that.
+  /// Sets the number of branches of variables made from now on. As many as ranks: each rank is told one by one. For the
+  /// benchmark that compares both.
   void set_branches(std::size_t branches) noexcept { branches_ = branches; }
-  /// Of data on one host: `window` stays as long as `needs` says, which is asked now and then.
+  /// Keeps the window of data on one host for as long as needs() returns true; calls it now and then.
   void keep(Window&& window, std::function<bool(Window&)> needs);
-  /// The job is over: frees all of them. What is heard of them meanwhile is for nobody.
+  /// Frees all variables at the end of the job. Messages to them that arrive meanwhile are dropped.
   void end() noexcept;
 
-  void receive(const fabric::Head& head) noexcept;  // by the progress lock's holder, as the next two
+  void receive(const fabric::Head& head) noexcept;  // called by the holder of the progress lock, like the next two
   void retry() noexcept;
-  [[nodiscard]] bool held_back() const noexcept { return held_.load(std::memory_order_relaxed) != 0; }  // retried
+  [[nodiscard]] bool held_back() const noexcept {
+    return held_.load(std::memory_order_relaxed) != 0;
+  }  // then call retry()
   void died(int rank) noexcept;
 
  private:
-  static constexpr std::size_t undelivered_max = 1 << 16;  // from one rank
+  static constexpr std::size_t undelivered_max = 1 << 16;  // heads from one rank
 
   fabric::Engine& engine_;
   fabric::SendQueue& send_queue_;
@@ -53,18 +56,18 @@ class ReplicaTable {
     std::function<bool(Window&)> needs;
   };
   void free_what_is_over() noexcept;
-  /// By who hears of others, and may not be the last to have it: to free it may mean to wait. If nobody needs it, it is
-  /// put aside for a thread of the program.
+  /// Gives up a reference that message handling has used. That thread must not free a variable, since this may wait: if
+  /// no rank needs it, it is put aside for a thread of the program.
   void let_go(std::uint32_t number, std::shared_ptr<Replica> used) noexcept;
   bool keep_undelivered(const fabric::Head& head) noexcept;
   void drop(const fabric::Head& head) noexcept;
 
-  std::mutex mutex_;                                // of the rest
-  std::vector<std::shared_ptr<Replica>> replicas_;  // by number; null: over
+  std::mutex mutex_;                                // protects the rest
+  std::vector<std::shared_ptr<Replica>> replicas_;  // by number; null: freed
   std::vector<fabric::Head> undelivered_;           // for variables that this rank has not made yet
-  std::vector<std::size_t> undelivered_from_;       // by rank, how many
-  std::vector<int> dead_;                           // before those
-  std::vector<std::shared_ptr<Replica>> over_;      // to be freed by a thread of the program, as the next
+  std::vector<std::size_t> undelivered_from_;       // their number, by rank
+  std::vector<int> dead_;                           // ranks that died before these heads were delivered
+  std::vector<std::shared_ptr<Replica>> over_;      // to be freed by a thread of the program, like kept_
   std::list<Kept> kept_;
   std::size_t branches_ = branches_usual;  // set by the thread that makes variables
 };
