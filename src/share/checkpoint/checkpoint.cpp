@@ -24,8 +24,8 @@ namespace tonari::share {
 
 namespace {
 
-/// A save or a load, as one rank takes part in it. What fails in one throws in all, with the words of the first that
-/// failed.
+/// One rank's part in a save or a load. A failure in one rank throws in all ranks, with the message of the lowest rank
+/// that failed.
 class Checkpoint {
  public:
   /// `doing`: "saving" or "loading".
@@ -38,7 +38,7 @@ class Checkpoint {
   using Piece = CheckpointLayout::Piece;
 
   template <class Step>
-  void all(Step step);  // each rank does it
+  void all(Step step);  // runs the step in each rank
   void expect(Status status) const;
   [[nodiscard]] std::string who_is_gone() const;
   void expect_path(std::string_view doing) const;
@@ -98,7 +98,7 @@ std::string Checkpoint::who_is_gone() const {
   return fmt::format("a rank died or left the job; {}", remedy);
 }
 
-// By all ranks, whose paths are the same.
+// Collective; the path must be the same in all ranks.
 void Checkpoint::expect_path(std::string_view doing) const {
   if (path_.empty()) throw SetupError(fmt::format("{} shared arrays: the path is empty; name a file", doing));
 }
@@ -142,14 +142,15 @@ std::span<std::byte> Checkpoint::memory_of(const Piece& piece) const {
   return arrays_[piece.array].memory->bytes().subspan(piece.offset, piece.bytes);
 }
 
-// To touch what only a dead rank had would be a signal. Where the system may not handle faults it brings nothing.
+// Returns a piece's memory after it has asked the kernel to populate it, which finds pages that were lost with a dead
+// rank: touching them would raise a signal. A kernel that does not handle faults in system calls populates nothing.
 std::span<std::byte> Checkpoint::brought(const Piece& piece, int advice) const {
   const auto memory = memory_of(piece);
   if (::madvise(memory.data(), memory.size(), advice) == 0 || errno != EHWPOISON) return memory;
   throw SetupError(who_is_gone());
 }
 
-// Those that begin at home here: most of what they have need not travel.
+// Returns the pieces that begin at a page with its home here: most of their contents are local.
 template <class Visit>
 void Checkpoint::for_own_pieces(Visit visit) const {
   const auto& pieces = layout_.pieces();
@@ -165,7 +166,7 @@ void Checkpoint::save(std::uint64_t step) {
   std::uint64_t identity = random_number();
   expect(ranks_.broadcast(identity, Rank{0}));
 
-  std::optional<Temporary> temporary;  // rank 0's
+  std::optional<Temporary> temporary;  // only at rank 0
   std::optional<CheckpointFile> file;
   const std::string name = Temporary::name_of(path_, identity);
   all([&] {
@@ -180,9 +181,10 @@ void Checkpoint::save(std::uint64_t step) {
     write_pieces(*file, digests);
     file->sync();
   });
-  expect(ranks_.all_reduce(digests, [](Digest one, Digest other) {  // each is zero but where its piece was written
-    return Digest{one.low | other.low, one.high | other.high};
-  }));
+  expect(
+      ranks_.all_reduce(digests, [](Digest one, Digest other) {  // zero in all ranks but the one that wrote the piece
+        return Digest{one.low | other.low, one.high | other.high};
+      }));
 
   all([&] {
     if (job_.rank() != 0) return;
@@ -192,7 +194,7 @@ void Checkpoint::save(std::uint64_t step) {
   });
 }
 
-// The system may be unable to touch shared memory that is not here: it is copied, which any thread of the program can.
+// Copies shared memory before writing it: the kernel may be unable to touch absent pages in a system call.
 void Checkpoint::write_pieces(const CheckpointFile& file, std::vector<Digest>& digests) {
   std::vector<std::byte> buffer(CheckpointLayout::piece_bytes);
   for_own_pieces([&](std::size_t index, const Piece& piece) {

@@ -76,7 +76,7 @@ CheckpointFile CheckpointFile::join(const std::string& path) {
 }
 
 CheckpointFile CheckpointFile::find(const std::string& path) {
-  FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // which a pipe may block else
+  FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // otherwise opening a pipe may block
   if (!file && errno != ENOENT) fail("opening", path);
   CheckpointFile found{path, std::move(file)};
   if (found && !S_ISREG(found.status().st_mode)) {
@@ -124,13 +124,13 @@ std::string Temporary::name_of(const std::string& path, std::uint64_t identity) 
 }
 
 Temporary::Temporary(const std::string& path, std::uint64_t identity) : path_(path), name_(name_of(path, identity)) {
-  // A device or a link would be replaced by a file, too.
+  // Otherwise the rename would replace a device or a link by a file.
   struct stat known {};
   if (::lstat(path.c_str(), &known) == 0 && !S_ISREG(known.st_mode)) {
     name_.clear();
     throw SetupError(path + " is there and is no ordinary file; choose another path");
   }
-  std::error_code ignored;  // who makes the file says what is wrong with the directory
+  std::error_code ignored;  // making the file reports any error of the directory
   for (const auto& each : std::filesystem::directory_iterator(directory_of(path), ignored)) {
     if (is_temporary_of(each.path().filename().string(), path)) std::filesystem::remove(each.path(), ignored);
   }
@@ -145,7 +145,8 @@ void Temporary::replace() {
   name_.clear();
   const std::string directory = directory_of(path_).string();
   const FileDescriptor opened{::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  if (opened && (::fsync(opened.number()) == 0 || errno == EINVAL)) return;  // some file systems know no such thing
+  if (opened && (::fsync(opened.number()) == 0 || errno == EINVAL))
+    return;  // EINVAL: the file system does not support it
   fail("fsync of", directory);
 }
 

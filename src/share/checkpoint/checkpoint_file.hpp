@@ -11,22 +11,22 @@
 
 namespace tonari::share {
 
-/// An open file whose errors name it, and say what helps.
+/// An open file whose error messages name the file and a remedy.
 class CheckpointFile {
  public:
-  /// A new one, to be written. Throws SetupError.
+  /// Makes a new file for writing. Throws SetupError.
   static CheckpointFile make(const std::string& path);
-  /// One that another rank has made, to be written. Throws SetupError.
+  /// Opens a file that another rank has made, for writing. Throws SetupError.
   static CheckpointFile join(const std::string& path);
-  /// To be read; closed, if there is none. Throws SetupError.
+  /// Opens a file for reading. If it does not exist, returns a closed file. Throws SetupError.
   static CheckpointFile find(const std::string& path);
 
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(file_); }
   [[nodiscard]] std::uint64_t bytes() const;
-  /// All of it, or it throws SetupError.
+  /// Reads or writes all bytes, or throws SetupError.
   void write(std::span<const std::byte> bytes, std::uint64_t place) const;
   void read(std::span<std::byte> bytes, std::uint64_t place) const;
-  /// Returns when all that was written is on the disk. Throws SetupError.
+  /// Returns when all written data are on the disk. Throws SetupError.
   void sync() const;
 
  private:
@@ -37,16 +37,16 @@ class CheckpointFile {
   FileDescriptor file_;
 };
 
-/// The name under which a file is written that is to replace `path`. Gone when this is, unless it has replaced it.
+/// A temporary file that is to replace `path`. The destructor removes it unless it has replaced `path`.
 class Temporary {
  public:
-  /// `identity`: a number that no other has. Removes those that were left behind by who could not.
+  /// `identity`: a unique number. Also removes temporary files that killed programs have left behind.
   Temporary(const std::string& path, std::uint64_t identity);
   Temporary(Temporary&&) = delete;
   ~Temporary();
   static std::string name_of(const std::string& path, std::uint64_t identity);
 
-  /// Returns when it is so on the disk. Throws SetupError.
+  /// Replaces `path`, and returns when that is on the disk. Throws SetupError.
   void replace();
 
  private:

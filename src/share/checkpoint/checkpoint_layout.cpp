@@ -17,7 +17,7 @@ namespace tonari::share {
 namespace {
 
 constexpr std::uint64_t whole_pages(std::uint64_t bytes) noexcept {
-  return (std::max<std::uint64_t>(bytes, 1) + page_bytes - 1) / page_bytes * page_bytes;  // as Plan has them
+  return (std::max<std::uint64_t>(bytes, 1) + page_bytes - 1) / page_bytes * page_bytes;  // like PagePlacement::bytes()
 }
 
 constexpr const char* remedy = "load an older one, or begin anew";
@@ -100,7 +100,7 @@ CheckpointFront decode_front(std::span<const std::byte> front) {
     throw SetupError(fmt::format("its table of checksums is torn; {}", remedy));
   }
   const auto take = [&rest](auto& values, std::size_t count) {
-    const std::size_t bytes = std::min(count * sizeof values[0], rest.size());  // all, where nobody lies
+    const std::size_t bytes = std::min(count * sizeof values[0], rest.size());  // shorter only if the file is malformed
     values.resize(count);
     std::ranges::copy(rest.first(bytes), std::as_writable_bytes(std::span(values)).begin());
     rest = rest.subspan(bytes);

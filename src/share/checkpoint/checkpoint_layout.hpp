@@ -10,7 +10,7 @@
 
 namespace tonari::share {
 
-/// XXH3-128.
+/// A digest by XXH3-128.
 struct Digest {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
@@ -18,7 +18,7 @@ struct Digest {
 };
 [[nodiscard]] Digest digest_of(std::span<const std::byte> bytes) noexcept;
 
-// A checkpoint as it lies in its file. Little-endian; offsets in bytes.
+// The layout of a checkpoint file. Little-endian; offsets in bytes.
 //
 //   0        80                                      front_bytes                                file_bytes
 //   +--------+--------------+----------------+-------+---------+---------+-----+----------------+
@@ -27,8 +27,8 @@ struct Digest {
 //   +--------+--------------+----------------+-------+---------+---------+-----+----------------+
 //            |------------- front_digest ------------|---------- the pieces' digests -----------|
 //
-// A piece is piece_bytes of an array, less at its end. Pieces are in the order of the file. There is no byte that no
-// digest covers.
+// A piece has piece_bytes of an array; the last one may be shorter. Pieces are in the order of the file. Digests cover
+// every byte.
 struct alignas(8) CheckpointHeader {
   static constexpr std::array<char, 8> magic_of_all{'t', 'o', 'n', 'a', 'r', 'i', '\0', 'C'};
   static constexpr std::uint32_t version_now = 1;
@@ -38,9 +38,9 @@ struct alignas(8) CheckpointHeader {
   std::uint32_t arrays = 0;
   std::uint64_t front_bytes = 0;
   std::uint64_t file_bytes = 0;
-  std::uint64_t step = 0;      // the program's
-  std::uint64_t identity = 0;  // random: of this save
-  Digest front_digest;         // of the front behind the header
+  std::uint64_t step = 0;      // the program's step number
+  std::uint64_t identity = 0;  // a random number per save
+  Digest front_digest;         // of the front after the header
   Digest header_digest;        // of the header up to here
 
   [[nodiscard]] Digest digest() const noexcept;
@@ -49,19 +49,19 @@ static_assert(sizeof(CheckpointHeader) == 80 && offsetof(CheckpointHeader, heade
 static_assert(std::has_unique_object_representations_v<CheckpointHeader>, "padding would be covered by no digest");
 static_assert(std::endian::native == std::endian::little);
 
-/// Where everything lies in the checkpoint of arrays of these sizes.
+/// The layout of a checkpoint of arrays of the given sizes.
 class CheckpointLayout {
  public:
   static constexpr std::uint64_t piece_bytes = 1024 * 1024;
 
   struct Piece {
     std::size_t array;
-    std::uint64_t offset;  // in the array
+    std::uint64_t offset;  // offset in the array
     std::uint64_t bytes;
-    std::uint64_t place;  // in the file
+    std::uint64_t place;  // offset in the file
   };
 
-  /// `sizes`: of the arrays, as the program asked for them.
+  /// `sizes`: the sizes of the arrays, as the program requested them.
   explicit CheckpointLayout(std::vector<std::uint64_t> sizes);
 
   [[nodiscard]] const std::vector<std::uint64_t>& sizes() const noexcept { return sizes_; }
@@ -69,7 +69,7 @@ class CheckpointLayout {
   [[nodiscard]] std::uint64_t front_bytes() const noexcept { return front_bytes_; }
   [[nodiscard]] std::uint64_t file_bytes() const noexcept { return file_bytes_; }
 
-  /// All that is ahead of the arrays. A digest for each piece.
+  /// Returns everything before the arrays. `digests`: one per piece.
   [[nodiscard]] std::vector<std::byte> front(std::uint64_t step, std::uint64_t identity,
                                              std::span<const Digest> digests) const;
 
@@ -80,16 +80,17 @@ class CheckpointLayout {
   std::uint64_t file_bytes_;
 };
 
-/// The front of a checkpoint that has been read, and is whole.
+/// The front of a checkpoint, read and verified.
 struct CheckpointFront {
   CheckpointHeader header;
   std::vector<std::uint64_t> sizes;
   std::vector<Digest> digests;
 };
 
-/// Throws SetupError: the header is of no checkpoint, of another version, torn, or of a file of another size.
+/// Throws SetupError if the header is not of a checkpoint, has another version, is torn, or is of a file of another
+/// size.
 void check_header(const CheckpointHeader& header, std::uint64_t file_bytes);
-/// Throws SetupError: the front is torn. `front` begins with a header that has been checked.
+/// Throws SetupError if the front is torn. `front` begins with a header that was checked.
 CheckpointFront decode_front(std::span<const std::byte> front);
 
 }  // namespace tonari::share

@@ -7,7 +7,7 @@
 
 namespace tonari::share {
 
-// From the end of a run, which then stays where it is known.
+// Takes pages from the end of a run, so that its key in the map stays.
 std::byte* FreeRuns::take(std::uint64_t pages) noexcept {
   const auto run = std::ranges::find_if(pages_, [pages](const auto& each) { return each.second >= pages; });
   if (run == pages_.end()) return nullptr;

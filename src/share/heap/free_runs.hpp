@@ -6,18 +6,18 @@
 
 namespace tonari::share {
 
-/// Pages that are free, as runs of neighbours: no two of them touch. Remembered apart from the pages themselves.
+/// Free pages, as runs that are not adjacent to each other. Stored outside of these pages.
 ///
 /// Threads: one at a time.
 class FreeRuns {
  public:
-  /// The first that are there side by side, or null.
+  /// Returns the first run of adjacent pages that is long enough, or null.
   [[nodiscard]] std::byte* take(std::uint64_t pages) noexcept;
-  /// Throws std::bad_alloc: then they are not remembered.
+  /// Throws std::bad_alloc; then the pages are not stored.
   void add(std::byte* start, std::uint64_t pages);
 
  private:
-  std::map<std::byte*, std::uint64_t> pages_{};  // by where a run begins
+  std::map<std::byte*, std::uint64_t> pages_{};  // start of each run, and its pages
 };
 
 }  // namespace tonari::share

@@ -7,19 +7,19 @@
 #include <cstdint>
 #include <span>
 
-// Builds with assertions fill what is freed, and look whether it is still so when it is used again. In others nothing
-// here does anything.
+// Builds with assertions fill freed memory with a pattern, and check the pattern when the memory is used again. In
+// other builds these functions do nothing.
 namespace tonari::share {
 
 inline constexpr std::uint64_t freed_word = 0xf7ee'f7ee'f7ee'f7ee;
 inline constexpr std::uint64_t fresh_word = 0xa110'a110'a110'a110;
 
-/// Blocks are whole words.
+/// Returns a block as words. Its size is a multiple of a word's.
 inline std::span<std::uint64_t> words_of(std::byte* block, std::size_t bytes) noexcept {
   return {reinterpret_cast<std::uint64_t*>(block), bytes / sizeof(std::uint64_t)};
 }
 
-/// Ends the program if the block has been freed already, by whatever rank.
+/// Ends the program if the block was freed already, by any rank.
 inline void mark_freed(int rank, std::byte* block, std::size_t bytes) {
   if (!has_assertions) return;
   const auto words = words_of(block, bytes);
@@ -39,7 +39,7 @@ inline void check_freed(int rank, std::byte* block, std::size_t bytes) {
               bytes, static_cast<void*>(block), *changed, (changed - words.begin()) * 8);
 }
 
-/// A block that its owner never writes does not look as if it were freed.
+/// Clears the pattern from a new block, which would look freed if its owner never wrote it.
 inline void mark_fresh(std::byte* block, std::size_t bytes) {
   if (has_assertions) std::ranges::fill(words_of(block, bytes), fresh_word);
 }

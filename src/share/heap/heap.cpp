@@ -18,7 +18,7 @@ namespace tonari::share {
 namespace {
 
 constexpr std::uint64_t chunk_pages_max = 16;
-constexpr std::uint64_t chunks_a_part_min = 64;  // of a small heap the size classes take less at a time
+constexpr std::uint64_t chunks_a_part_min = 64;  // in a small heap, size classes take smaller chunks
 
 static_assert(shared_heap::alignment_max == page_bytes);
 
@@ -26,7 +26,7 @@ bool is_small(std::size_t bytes) noexcept { return bytes <= small_bytes_max; }
 
 std::uint64_t pages_of(std::size_t bytes) noexcept { return bytes / page_bytes + (bytes % page_bytes != 0 ? 1 : 0); }
 
-/// Of the block that is given for so many.
+/// Returns the size of the block for a request of `bytes`.
 std::size_t block_bytes_of(std::size_t bytes, std::size_t alignment) noexcept {
   return is_small(bytes) ? bytes_of_class(class_of(bytes, alignment)) : pages_of(bytes) * page_bytes;
 }
@@ -63,7 +63,7 @@ std::byte* Heap::take_small(std::size_t size_class) noexcept {
   return std::exchange(shelf.fresh, shelf.fresh + bytes);
 }
 
-// A chunk, or when there is none the pages that one block needs.
+// Takes a chunk or, if there is none left, just the pages that one block needs.
 bool Heap::refill(Shelf& shelf, std::size_t block_bytes) noexcept {
   const std::uint64_t pages_min = pages_of(block_bytes);
   for (const std::uint64_t pages : {std::max(pages_a_chunk_, pages_min), pages_min}) {
@@ -107,15 +107,16 @@ void Heap::free(std::byte* block, std::size_t bytes, std::size_t alignment) noex
   mark_freed(pages_.rank(), block, block_bytes_of(bytes, alignment));
   try {
     keep(block, bytes, alignment);
-  } catch (const std::bad_alloc&) {  // no memory to remember it: the heap has lost it
+  } catch (const std::bad_alloc&) {  // no memory to store it: the heap loses the block
   }
 }
 
-// Ends the program if no block of such a size begins there, as far as it can be known: each block is aligned as its
-// size is, and in the chunks that this rank has taken all have one size.
+// Ends the program if it can tell that no block of this size begins there. A block is aligned to the largest power of
+// two that divides its size. In a chunk that this rank has taken, all blocks have one size.
 void Heap::check_block(const std::byte* block, std::size_t bytes, std::size_t alignment) {
   const std::size_t block_bytes = block_bytes_of(bytes, alignment);
-  const std::size_t step = std::min<std::size_t>(block_bytes & (~block_bytes + 1), page_bytes);  // a power of two
+  const std::size_t step =
+      std::min<std::size_t>(block_bytes & (~block_bytes + 1), page_bytes);  // the largest power of two that divides it
   if (reinterpret_cast<std::uintptr_t>(block) % step != 0) {
     name_misuse(pages_.rank(), "{} bytes of a shared heap, at {}, are freed, and no block of that size begins there",
                 bytes, static_cast<const void*>(block));
@@ -158,7 +159,7 @@ std::string Heap::what_is_full(std::size_t bytes, std::size_t alignment) {
   const std::uint64_t left = this->bytes().size() - pages_.pages_taken() * page_bytes;
   return fmt::format(
       "{} aligned to {} were asked for of a shared heap of {}: {} were never used, rank {} has no such block free, and "
-      "none is larger than {}, a rank's part: make the heap larger",
+      "no block can be larger than {}, a rank's part: make the heap larger",
       job::memory_text(bytes), alignment, job::memory_text(this->bytes().size()), job::memory_text(left), pages_.rank(),
       job::memory_text(pages_.pages_a_part() * page_bytes));
 }

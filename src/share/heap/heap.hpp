@@ -18,32 +18,32 @@
 
 namespace tonari::share {
 
-/// A shared heap, as one rank allocates from it. What is free is remembered in this rank's own memory, never in the
-/// heap's: to allocate and to free touch no shared page, unless built with assertions (freed_memory.hpp).
+/// One rank's side of a shared heap. Free blocks are listed in the rank's own memory, not in the heap: allocating and
+/// freeing touch no shared page, except in builds with assertions (freed_memory.hpp).
 ///
 ///   small, of one size class   freed by this rank -> fresh blocks of its last chunk -> another chunk (64 KiB)
 ///   larger, whole pages        freed by this rank -> pages of its part -> pages of others' parts
 ///
-/// Threads: any, but for construction and destruction, which are collective.
+/// Threads: any; construction and destruction are collective.
 class Heap {
  public:
   Heap(Job& job, std::uint64_t bytes, const HeapOptions& options);
 
   [[nodiscard]] static bool has_alignment(std::size_t alignment) noexcept;
-  /// Null: there is no room, or no such alignment.
+  /// Returns null if there is no room, or if the alignment is not supported.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) noexcept;
   void free(std::byte* block, std::size_t bytes, std::size_t alignment) noexcept;
 
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return pages_.bytes(); }
-  /// Why allocate() answered null.
+  /// Returns the reason why allocate() returned null.
   [[nodiscard]] std::string what_is_full(std::size_t bytes, std::size_t alignment);
 
  private:
-  /// Blocks of one size class that this rank has.
+  /// This rank's free blocks of one size class.
   struct alignas(64) Shelf {
-    std::mutex mutex{};  // of the others; held while a chunk is asked for, of another rank perhaps
+    std::mutex mutex{};  // protects the rest; held while a chunk is taken, perhaps from another rank
     std::vector<std::byte*> freed{};
-    std::byte* fresh = nullptr;  // up to fresh_end: of the last chunk
+    std::byte* fresh = nullptr;  // the unused rest of the last chunk, up to fresh_end
     std::byte* fresh_end = nullptr;
   };
 
@@ -54,7 +54,7 @@ class Heap {
   void keep(std::byte* block, std::size_t bytes, std::size_t alignment);
   void check_block(const std::byte* block, std::size_t bytes, std::size_t alignment);
 
-  /// Pages with blocks of one size class, which they keep for ever.
+  /// Pages with blocks of one size class, for ever.
   struct Chunk {
     const std::byte* end;
     std::size_t block_bytes;
@@ -62,10 +62,11 @@ class Heap {
   HeapPages pages_;
   const std::uint64_t pages_a_chunk_;
   std::array<Shelf, size_classes> shelves_{};
-  std::mutex runs_mutex_;  // of the next
+  std::mutex runs_mutex_;  // protects the next member
   FreeRuns runs_;
-  std::mutex chunks_mutex_;                     // of the next
-  std::map<const std::byte*, Chunk> chunks_{};  // by their start: that this rank has taken; of builds with assertions
+  std::mutex chunks_mutex_;  // protects chunks_
+  std::map<const std::byte*, Chunk>
+      chunks_{};  // chunks that this rank has taken, by start; only in builds with assertions
 };
 
 }  // namespace tonari::share

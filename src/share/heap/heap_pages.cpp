@@ -13,7 +13,7 @@ std::uint64_t pages_of_part(std::uint64_t bytes, int ranks) noexcept {
   return std::max<std::uint64_t>(bytes / step + (bytes % step != 0 ? 1 : 0), 1);
 }
 
-// Rounded up to equal parts; what has no room in a number is refused as it is.
+// Rounds up to equal parts. Sizes that would overflow stay as they are, and are refused later.
 std::uint64_t bytes_of_all(std::uint64_t bytes, std::uint64_t pages_a_part, int ranks) noexcept {
   return std::max(pages_a_part * static_cast<std::uint64_t>(ranks) * page_bytes, bytes);
 }
@@ -41,13 +41,13 @@ std::byte* HeapPages::take(std::uint64_t pages) noexcept {
   return nullptr;
 }
 
-// Of this rank's part in turn 0, then of the next ones'.
+// Takes pages from this rank's part in turn 0, and from the next ranks' parts in later turns.
 std::byte* HeapPages::take_in_turn(std::size_t turn, std::uint64_t pages) noexcept {
   const std::size_t rank = (static_cast<std::size_t>(rank_) + turn) % parts_;
-  std::uint64_t taken = 0;  // a guess, which the first try corrects
+  std::uint64_t taken = 0;  // a guess: the first compare-and-swap returns the value
   while (pages <= pages_a_part_ - taken) {
     const auto [status, before] = words_.compare_and_swap(words_.at(JobRank{rank}), taken, taken + pages);
-    if (status != Status::ok) return nullptr;  // the rank is gone, and its part with it
+    if (status != Status::ok) return nullptr;  // the rank has died, and its part is lost
     if (before == taken) return bytes().data() + (rank * pages_a_part_ + taken) * page_bytes;
     taken = before;
   }

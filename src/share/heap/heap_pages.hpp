@@ -12,27 +12,27 @@
 
 namespace tonari::share {
 
-/// The pages of a heap, of which ranks take some, for ever. Each rank has a part of them, its home; how much of a part
-/// is taken stands in a word at that rank, which all ranks change by atomic operations.
+/// The pages of a heap. Ranks take pages and never give them back. Each rank is the home of one part; a word at that
+/// rank has the number of pages taken from the part, and all ranks change it by atomic operations.
 ///
 ///   part of rank 0          part of rank 1          ...
 ///   +---------+------------+---------+------------+
 ///   | taken   |            | taken   |            |
 ///   +---------+------------+---------+------------+
 ///
-/// Threads: any, but for construction and destruction, which are collective.
+/// Threads: any; construction and destruction are collective.
 class HeapPages {
  public:
   /// Throws SetupError.
   HeapPages(Job& job, std::uint64_t bytes, bool homes_move);
 
-  /// Pages side by side, of this rank's part or else of another's; null where no part has so many.
+  /// Takes adjacent pages, from this rank's part or else from another. Returns null if no part has so many.
   [[nodiscard]] std::byte* take(std::uint64_t pages) noexcept;
 
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return memory_->bytes(); }
   [[nodiscard]] std::uint64_t pages_a_part() const noexcept { return pages_a_part_; }
   [[nodiscard]] int rank() const noexcept { return rank_; }
-  /// Taken of all parts; of those whose rank is gone, all.
+  /// Returns the number of pages taken from all parts. A part whose rank has died counts as taken.
   [[nodiscard]] std::uint64_t pages_taken() noexcept;
 
  private:
@@ -41,10 +41,10 @@ class HeapPages {
   const int rank_;
   const std::uint64_t pages_a_part_;
   std::shared_ptr<detail::Memory> memory_;
-  const std::size_t parts_;              // one a rank
-  Window words_;                         // a word a rank: pages taken of its part
-  std::atomic<std::size_t> used_up_{0};  // so many parts, this rank's and then the next ones', have nothing left.
-                                         // Relaxed: who sees an old value looks there once more
+  const std::size_t parts_;              // one per rank
+  Window words_;                         // one word per rank: pages taken from its part
+  std::atomic<std::size_t> used_up_{0};  // number of parts, from this rank's on, that have nothing left.
+                                         // Relaxed: a thread that sees an old value tries once more
 };
 
 }  // namespace tonari::share

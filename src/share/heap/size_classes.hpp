@@ -5,8 +5,8 @@
 
 namespace tonari::share {
 
-// Sizes of the blocks of a heap: 16, 32, 48, 64, then four for each doubling: 80, 96, 112, 128, 160, ... 16384. So at
-// most a fifth of a block is not used, but of the smallest. Each is a multiple of 16.
+// Block sizes of a heap: 16, 32, 48, 64, then four per doubling: 80, 96, 112, 128, 160, ... 16384. So at most a fifth
+// of a block is unused, except in the smallest blocks. Each size is a multiple of 16.
 
 inline constexpr std::size_t small_bytes_max = 16 * 1024;
 inline constexpr std::size_t size_classes = 4 + 4 * 8;
@@ -17,18 +17,18 @@ constexpr std::size_t bytes_of_class(std::size_t size_class) noexcept {
   return base + base / 4 * ((size_class - 4) % 4 + 1);
 }
 
-/// The smallest class of blocks with `bytes`, from 1 to small_bytes_max.
+/// Returns the smallest class whose blocks have `bytes` bytes, from 1 to small_bytes_max.
 constexpr std::size_t class_of(std::size_t bytes) noexcept {
   if (bytes <= 64) return (bytes + 15) / 16 - 1;
   const auto doubling = static_cast<std::size_t>(std::bit_width(bytes - 1)) - 1;
   return 4 + (doubling - 6) * 4 + ((bytes - 1) >> (doubling - 2)) % 4;
 }
 
-/// The same, of blocks whose places are multiples of `alignment`, a power of two up to a page, if they lie side by
-/// side from a page's start.
+/// The same for blocks that are aligned to `alignment`, a power of two up to a page, if they are packed from the start
+/// of a page on.
 constexpr std::size_t class_of(std::size_t bytes, std::size_t alignment) noexcept {
   std::size_t size_class = class_of(bytes);
-  while (bytes_of_class(size_class) % alignment != 0) ++size_class;  // the next power of two at the latest
+  while (bytes_of_class(size_class) % alignment != 0) ++size_class;  // ends at the next power of two at the latest
   return size_class;
 }
 

@@ -8,9 +8,8 @@
 #include <cerrno>
 #include <cstdint>
 
-// Ranks of ordinary users, of which the kernel tells no faults of system calls, have the calls of libc wrapped
-// (preload/unreached.hpp). `tonari run` loads this where it is so; it does nothing until a rank says where shared
-// memory lies.
+// For ordinary users the kernel reports no faults of system calls, so libc's calls are wrapped (preload/unreached.hpp).
+// `tonari run` loads this library in that case. It does nothing until a rank reports its shared memory.
 using namespace tonari::preload;
 
 namespace {

@@ -2,8 +2,9 @@
 
 #include <cstddef>
 
-/// What a rank tells the preload in it, found by its name: system calls that meet absent pages of [start, start +
-/// bytes) would fail. 0 bytes: there is no such memory any more. One thread at a time. Answers 0, or an error number.
+/// A function of the preload library, found by its name. Tells it that system calls would fail at absent pages of
+/// [start, start + bytes). With 0 bytes there is no such memory any more. One thread at a time. Returns 0 or an error
+/// number.
 extern "C" int tonari_share_unreached(void* start, std::size_t bytes) noexcept;
 
 namespace tonari::share {
