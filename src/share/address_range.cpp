@@ -20,13 +20,14 @@ namespace tonari::share {
 
 namespace {
 
-constexpr std::uint64_t granule_bytes = 2 << 20;  // where a huge page may begin
-// Neighbours do not begin at the same place of a granule: their equal parts would compete for the same lines of caches.
+constexpr std::uint64_t granule_bytes = 2 << 20;  // alignment of a huge page
+// Arrays do not begin at the same offset of a granule: equal parts of them would compete for the same sets of the
+// caches.
 constexpr std::uint64_t shift_bytes = 11 * 4096;
 constexpr std::uint64_t shifts = 23;
-constexpr std::uint64_t addresses_max = std::uint64_t{1} << 47;  // of a program, on x86-64
-constexpr std::uint64_t bytes_of_threads_max = 64ULL << 30;      // many ranks keep theirs in one address space
-constexpr std::uint64_t first_tried = 0x2000'0000'0000;          // far from where the system puts what it maps
+constexpr std::uint64_t addresses_max = std::uint64_t{1} << 47;  // of a process on x86-64
+constexpr std::uint64_t bytes_of_threads_max = 64ULL << 30;      // ranks that are threads share one address space
+constexpr std::uint64_t first_tried = 0x2000'0000'0000;  // away from the addresses that the kernel chooses for mappings
 constexpr std::uint64_t step_tried = 0x0200'0000'0000;
 constexpr int fixed_tries = 16;
 constexpr int tries_max = 2 * fixed_tries;
@@ -35,14 +36,14 @@ std::byte* reserve(void* wish, std::uint64_t bytes) noexcept {
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void* const got = ::mmap(wish, bytes, PROT_NONE, flags | (wish != nullptr ? MAP_FIXED_NOREPLACE : 0), -1, 0);
   if (got == MAP_FAILED) return nullptr;
-  if (wish != nullptr && got != wish) {  // a kernel that takes the address for a hint
+  if (wish != nullptr && got != wish) {  // an old kernel takes the address as a hint
     ::munmap(got, bytes);
     return nullptr;
   }
   return static_cast<std::byte*>(got);
 }
 
-// Of addresses, in this process.
+// Returns the limit of addresses of this process.
 std::string limit_text() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
@@ -65,12 +66,12 @@ AddressRange::AddressRange(job::Session& session, Communicator& ranks) : bytes_(
   if (start_ != nullptr) ::munmap(start_, bytes_);
   throw SetupError(
       fmt::format("shared memory: it keeps {} of addresses for all that will be made, and they are not free in all "
-                  "ranks: raise ulimit -v{}, or set TONARI_SHARE_BYTES to what the arrays need",
+                  "ranks: raise ulimit -v{}, or set TONARI_SHARE_BYTES to the bytes that the arrays need",
                   job::memory_text(bytes_), limit_text()));
 }
 
-// Addresses that are most likely free in every program; then, since they are not, those that the first rank's system
-// has chosen. Null: none were free in all, as all know.
+// Tries addresses that are most likely free in every process, and then addresses that the kernel has chosen for the
+// first rank. Returns null, in all ranks, if no range was free in all of them.
 std::byte* AddressRange::agree(job::Session& session, Communicator& ranks) const {
   for (int attempt = 0; attempt < tries_max; ++attempt) {
     const std::uint64_t wish = first_tried + static_cast<std::uint64_t>(attempt) * step_tried;
@@ -88,7 +89,7 @@ std::byte* AddressRange::agree(job::Session& session, Communicator& ranks) const
   return nullptr;
 }
 
-// Ranks that are threads have a range each, and nobody loads anything into their process.
+// Ranks that are threads have a range each, and tonari run loads no preload library into their process.
 void AddressRange::tell_unreached(const job::Session& session) {
   auto* const tell =
       session.threads() ? nullptr : reinterpret_cast<TellUnreached*>(::dlsym(RTLD_DEFAULT, name_of_unreached));
@@ -143,7 +144,7 @@ void AddressRange::give_back(std::byte* start) noexcept {
   --found;
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   ::mmap(found->first, found->second, PROT_NONE, flags, -1,
-         0);  // refused (too many mappings): it stays, and is not used
+         0);  // if refused (too many mappings), the old mapping stays and is not used
   taken_.erase(found);
 }
 

@@ -13,26 +13,27 @@
 
 namespace tonari::share {
 
-/// Addresses that this rank keeps free, the same in all ranks of the job: what is shared lies there, so that a pointer
-/// to it means the same everywhere. Ranks that are threads of one process have different ones.
+/// The addresses of shared memory: a range that is reserved in all ranks of the job, so that a pointer into it means
+/// the same in every rank. Ranks that are threads of one process have different ranges.
 ///
-/// Owns:    the addresses, mapped without any right until there is something.
+/// Owns:    the addresses, mapped without access rights where there is no array.
 /// Threads: any.
 class AddressRange {
  public:
-  /// Collective. Throws SetupError, in all ranks, when there are no such addresses.
+  /// Collective. Throws SetupError, in all ranks, if no range is free in all of them.
   AddressRange(job::Session& session, Communicator& ranks);
   AddressRange(AddressRange&&) = delete;
   ~AddressRange();
 
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {start_, bytes_}; }
-  /// Throws SetupError when so many could not be had even if all were free.
+  /// Throws SetupError if `bytes` would not fit even into an empty range.
   void expect_room_for(std::uint64_t bytes) const;
-  /// Whole pages. Answers the same in all ranks, if all have taken and given back in the same order. Throws SetupError.
+  /// Takes whole pages. Returns the same address in all ranks, if all take and give back in the same order. Throws
+  /// SetupError.
   [[nodiscard]] std::byte* take(std::uint64_t bytes);
-  /// Here the kernel tells no faults of system calls: lets the calls of libc be wrapped, or says what will fail.
+  /// For kernels that report no faults of system calls: has the preload library wrap libc's calls, or logs a warning.
   void tell_unreached(const job::Session& session);
-  /// What is mapped there is no longer.
+  /// Gives a range back, and unmaps its memory.
   void give_back(std::byte* start) noexcept;
 
  private:
@@ -41,9 +42,9 @@ class AddressRange {
 
   std::uint64_t bytes_;
   std::byte* start_ = nullptr;
-  TellUnreached* tell_ = nullptr;                // the preload's, if it has been told
-  std::mutex mutex_;                             // of the next
-  std::map<std::byte*, std::uint64_t> taken_{};  // by where it begins: bytes of it
+  TellUnreached* tell_ = nullptr;                // of the preload library, if it was told
+  std::mutex mutex_;                             // protects taken_
+  std::map<std::byte*, std::uint64_t> taken_{};  // start of each range in use, and its bytes
 };
 
 }  // namespace tonari::share

@@ -13,7 +13,7 @@
 
 namespace tonari::share {
 
-/// Of what the ranks of a collective call say of one thing.
+/// The least and the greatest of the numbers that the ranks of a collective call pass.
 struct Extremes {
   std::uint64_t least;
   std::uint64_t greatest;
@@ -21,8 +21,8 @@ struct Extremes {
   [[nodiscard]] bool is_one() const noexcept { return least == greatest; }
 };
 
-/// How a collective call that makes `what` fails in all ranks or in none: throws this rank's `failure`, or SetupError
-/// where only another rank has one, or has died. Answers what all ranks say of `numbers`.
+/// Lets a collective call that makes `what` fail in all ranks or in none. Throws this rank's `failure`; throws
+/// SetupError if another rank has a failure, or has died. Returns the extremes over all ranks of each of `numbers`.
 template <std::size_t count>
 std::array<Extremes, count> agree(Communicator& ranks, const std::exception_ptr& failure, const char* what,
                                   const std::array<std::uint64_t, count>& numbers) {

@@ -11,7 +11,7 @@
 
 namespace tonari::share {
 
-/// tonari was built with assertions: what a program does wrong is looked for, and named.
+/// True if tonari was built with assertions: then mistakes of the program are detected and reported.
 inline constexpr bool has_assertions =
 #ifdef NDEBUG
     false;
@@ -19,7 +19,7 @@ inline constexpr bool has_assertions =
     true;
 #endif
 
-/// Ends the program with a line; without assertions it returns.
+/// Ends the program with a message; returns in builds without assertions.
 template <class... Arguments>
 [[gnu::cold]] void name_misuse(int rank, fmt::format_string<Arguments...> what, Arguments&&... arguments) {
   if (!has_assertions) return;
@@ -27,7 +27,7 @@ template <class... Arguments>
   std::abort();
 }
 
-/// What a handle of the program's stands for, if nothing was moved from it: else likewise.
+/// Returns the object behind a handle of the program. Ends the program with a message if the handle was moved from.
 template <class T>
 T& used(const std::unique_ptr<T>& handle, std::string_view what) {
   if (has_assertions && handle == nullptr) [[unlikely]] {

@@ -13,7 +13,7 @@ namespace tonari::share {
 
 namespace {
 
-// Without any shared memory there is nothing to synchronise but the ranks; then the first call makes it, in all.
+// Calls a collective function. If there is no shared memory yet, the first call makes it, in all ranks.
 Status with_sharing(Job& job, Status (SharedMemory::*call)()) noexcept {
   try {
     return (ShareRuntime::of(job.session()).sharing(job).*call)();

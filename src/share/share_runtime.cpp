@@ -73,14 +73,14 @@ void ShareRuntime::receive(const Head& head) noexcept {
   waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
 }
 
-// False: there is no room for its reply.
+// Returns false if there is no room for the reply.
 bool ShareRuntime::serve(const Head& head) noexcept {
-  if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return true;  // a peer lies
+  if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return true;  // malformed: drop it
   const int peer = static_cast<int>(head.source);
   const auto words = head.as<Words>();
   const bool has_tail = fabric::tail_name(head.kind).has_value();
   const auto tail = has_tail ? engine_.look(peer, words.tail_place, words.tail_bytes) : std::span<const std::byte>();
-  if (has_tail && tail.empty()) {  // a peer lies
+  if (has_tail && tail.empty()) {  // malformed: drop it
     engine_.give_back(peer, words.tail_place);
     return true;
   }
@@ -95,7 +95,7 @@ bool ShareRuntime::serve(const Head& head) noexcept {
   return true;
 }
 
-// There is no such array: it was destroyed, or a peer lies.
+// Replies to a request for an array that does not exist: it was destroyed, or the request is malformed.
 void ShareRuntime::refuse(int peer, Kind kind, const Words& request) noexcept {
   Words reply = reply_to(request);
   reply.extra = static_cast<std::uint64_t>(engine_.session().rank());

@@ -19,7 +19,7 @@
 
 namespace tonari::share {
 
-/// What one rank shares with the others: the layer that heads of shared memory are for.
+/// One rank's runtime of shared memory and guarded data: the protocol that receives their heads.
 ///
 /// Threads: any.
 class ShareRuntime final : public fabric::Protocol {
@@ -30,21 +30,22 @@ class ShareRuntime final : public fabric::Protocol {
         requests_(engine),
         flags_(engine, send_queue_),
         replicas_(engine, send_queue_) {}
-  ~ShareRuntime() override {  // while the rest is there: who waits in it receives heads
+  ~ShareRuntime() override {  // before the members are destroyed: both wait, and receive heads meanwhile
     replicas_.end();
     flags_.close();
   }
-  /// The session's, made on first use.
+  /// Returns the session's runtime, made on first use.
   static ShareRuntime& of(job::Session& session);
 
   [[nodiscard]] fabric::Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] fabric::SendQueue& send_queue() noexcept { return send_queue_; }
   [[nodiscard]] Requests& requests() noexcept { return requests_; }
-  /// Of all ranks, for what is collective in this layer; made on first use: collective then. Throws SetupError.
+  /// Returns the communicator of all ranks for this layer's collectives. The first call makes it, and is collective.
+  /// Throws SetupError.
   Communicator& ranks(Job& job);
-  /// Shared memory of this rank, made on first use: collective then. Throws SetupError.
+  /// Returns this rank's shared memory. The first call makes it, and is collective. Throws SetupError.
   SharedMemory& sharing(Job& job);
-  /// If it has been made.
+  /// Returns this rank's shared memory, or null if it was not made yet.
   [[nodiscard]] SharedMemory* sharing() const noexcept { return shared_.load(std::memory_order_acquire); }
   [[nodiscard]] FlagHome& flags() noexcept { return flags_; }
   [[nodiscard]] ReplicaTable& guards() noexcept { return replicas_; }
@@ -76,12 +77,12 @@ class ShareRuntime final : public fabric::Protocol {
   Requests requests_;
   FlagHome flags_;
   ReplicaTable replicas_;
-  std::deque<fabric::Head> waiting_;           // by the progress lock's holder: requests to which no reply had room
-  std::atomic<std::size_t> waiting_count_{0};  // relaxed: who sees none, looks again
-  std::mutex sharing_mutex_;                   // of the next two
+  std::deque<fabric::Head> waiting_;  // requests whose replies had no room; used by the holder of the progress lock
+  std::atomic<std::size_t> waiting_count_{0};  // relaxed: a thread that sees an old value looks again
+  std::mutex sharing_mutex_;                   // protects ranks_ and shared_memory_
   std::optional<Communicator> ranks_;
   std::unique_ptr<SharedMemory> shared_memory_;
-  std::atomic<SharedMemory*> shared_{nullptr};  // release: whole
+  std::atomic<SharedMemory*> shared_{nullptr};  // release: the object is complete
 };
 
 }  // namespace tonari::share

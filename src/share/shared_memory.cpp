@@ -26,7 +26,7 @@ namespace {
 
 WindowOptions options_of_places() { return {.locks = places_a_rank, .notifications = 0}; }
 
-// What ranks must ask for alike when they make an array, as its message names it.
+// The arguments that must be equal in all ranks that make an array, as error messages name them.
 constexpr std::array<std::string_view, 7> facts{
     "the mutexes, flags and counters that they made before it",
     "its bytes",
@@ -37,7 +37,7 @@ constexpr std::array<std::string_view, 7> facts{
     "where ArrayOptions::cyclic_bytes or home place its pages",
 };
 using Facts = std::array<std::uint64_t, facts.size()>;
-constexpr std::size_t last_number = 5;  // of facts; what comes behind it is a digest
+constexpr std::size_t last_number = 5;  // index of the last fact that is a number; the next one is a hash
 
 Facts facts_of(std::uint64_t places, std::uint64_t bytes, const ArrayOptions& options, std::uint64_t plan) noexcept {
   const auto as_word = [](auto value) { return static_cast<std::uint64_t>(value); };
@@ -50,7 +50,7 @@ Facts facts_of(std::uint64_t places, std::uint64_t bytes, const ArrayOptions& op
           plan};
 }
 
-// Throws in all ranks if one asks for another array.
+// Throws in all ranks if their arguments differ.
 void expect_same(const std::array<Extremes, facts.size()>& asked) {
   for (std::size_t i = 0; i < facts.size(); ++i) {
     if (asked[i].is_one()) continue;
@@ -130,7 +130,7 @@ std::shared_ptr<detail::Memory> SharedMemory::make(Job& job, std::uint64_t bytes
   std::optional<PagePlacement> plan;
   std::byte* start = nullptr;
   try {
-    range_.expect_room_for(bytes);  // before a function is asked for the home of each page
+    range_.expect_room_for(bytes);  // before a placement function is called for every page
     plan.emplace(bytes, size_, options);
     const std::uint64_t available = job::available_memory_bytes();
     if (!spread_ && plan->bytes() > available) {
@@ -186,22 +186,25 @@ void SharedMemory::remove(Array& array) noexcept {
     const std::lock_guard guard(arrays_lock_);
     std::erase(arrays_, &array);
   }
-  while (array.users().load(std::memory_order_acquire) != 0) ::sched_yield();  // a few instructions of another thread
+  while (array.users().load(std::memory_order_acquire) != 0)
+    ::sched_yield();  // another thread needs a few more instructions
 }
 
-// `some`: there may be something to do. Who finds nothing while another thread is at it waits for that.
+// Calls work(array) for all arrays if `some` says that there may be work. A thread that finds none while another thread
+// is working waits for that thread.
 template <class Work>
 Status SharedMemory::work_on_all(std::atomic<bool>& some, Others others, Work work) noexcept {
-  // Acquire, in this order: who sees that nothing is left also sees who is at it.
+  // Acquire, in this order: a thread that sees no work left also sees that another thread is working on it.
   if (!some.load(std::memory_order_acquire) && under_way_.load(std::memory_order_acquire) == 0) return Status::ok;
   const std::lock_guard guard(epoch_mutex_);
-  under_way_.store(1, std::memory_order_relaxed);  // before the next
+  under_way_.store(1, std::memory_order_relaxed);  // before `some` is cleared
   some.exchange(false, std::memory_order_acq_rel);
   release_->begin(others);
-  for (Array* const array : arrays_) work(*array);  // nobody removes one now
+  for (Array* const array : arrays_) work(*array);  // epoch_mutex_ keeps them from being removed
   const Status status = release_->end();
-  for (Array* const array : arrays_) array->renew();  // what `work` has kept, now that all is told
-  under_way_.store(0, std::memory_order_release);     // with all that was told
+  for (Array* const array : arrays_)
+    array->renew();  // fetches the pages that drop_stale() kept, now that all ranks are told
+  under_way_.store(0, std::memory_order_release);  // publishes that all ranks are told
   return status;
 }
 
@@ -221,7 +224,7 @@ Status SharedMemory::barrier() noexcept {
   return acquire();
 }
 
-// The fault thread
+// The fault thread.
 
 void SharedMemory::serve_fault(const pager::Fault& fault) noexcept {
   (void)with_at(reinterpret_cast<const void*>(fault.address), [&](Array& array) { array.answer(fault); });
@@ -232,7 +235,7 @@ void SharedMemory::serve_faults() noexcept {
   for (;;) {
     if (::poll(wait.data(), wait.size(), -1) < 0 && errno != EINTR) return;
     if ((wait[1].revents & POLLIN) != 0) return;
-    // More may come while some are on their way; once none are, it sleeps without another look.
+    // New faults may come while fetches are under way. Once all are done, poll() above waits for the next fault.
     for (;;) {
       for (const pager::Fault& fault : faults_->read()) serve_fault(fault);
       if (fetches_.are_done()) break;

@@ -23,11 +23,11 @@
 
 namespace tonari::share {
 
-/// What a rank has of shared memory: its arrays, the thread that answers their faults, and what it has to tell others
-/// when it synchronises.
+/// One rank's shared memory: its arrays, the thread that serves their faults, and the releases and acquires of this
+/// rank.
 ///
 /// Owns:    the range of addresses, a window for synchronisation, the fault thread (where there are several hosts).
-/// Threads: any, but for what is collective.
+/// Threads: any, except collective calls: one thread per rank.
 class SharedMemory {
  public:
   /// Collective. Throws SetupError.
@@ -41,23 +41,23 @@ class SharedMemory {
 
   struct Made {
     std::shared_ptr<detail::Memory> memory;
-    std::uint64_t bytes;  // as the program has asked for them
+    std::uint64_t bytes;  // as the program has requested
   };
-  /// The arrays that there are, in the order of their creation, the same in all ranks. Collective.
+  /// Returns the existing arrays in the order of their creation, the same in all ranks. Collective.
   [[nodiscard]] std::vector<Made> made() const;
-  /// Of all ranks, for what is collective.
+  /// Returns the communicator of all ranks for collectives of this layer.
   [[nodiscard]] Communicator& ranks() noexcept { return ranks_; }
 
   Status release(Others others = Others::may_compute) noexcept;
   Status acquire() noexcept;
   Status barrier() noexcept;
 
-  /// For a mutex, flag or counter: the same in all ranks. Collective. Throws SetupError.
+  /// Takes the slot of a mutex, flag or counter, the same in all ranks. Collective. Throws SetupError.
   std::uint32_t take_place() { return places_->take(ranks_, window_); }
   [[nodiscard]] const std::shared_ptr<SyncSlots>& places() const noexcept { return places_; }
   [[nodiscard]] Window& window() noexcept { return window_; }
 
-  // For arrays
+  // For arrays.
   [[nodiscard]] fabric::Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] Requests& requests() const noexcept { return requests_; }
   [[nodiscard]] fabric::SendQueue& send_queue() const noexcept { return send_queue_; }
@@ -67,18 +67,18 @@ class SharedMemory {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
   [[nodiscard]] bool unwinds() const noexcept;
-  /// In this job.
+  /// Returns true if a rank of this job has died.
   [[nodiscard]] bool somebody_died() const noexcept { return engine_.session().somebody_died(); }
-  /// All other ranks have left the job: nobody will set what is waited for.
+  /// Returns true if all other ranks have left the job: then no rank will set a flag that this rank waits for.
   [[nodiscard]] bool is_alone() const noexcept;
   void add(Array& array);
   void remove(Array& array) noexcept;
   void has_dirty() noexcept { dirty_.store(true, std::memory_order_release); }
   void has_stale() noexcept { stale_.store(true, std::memory_order_release); }
-  /// The fault thread's.
+  /// Returns the fetches of the fault thread.
   [[nodiscard]] Fetches& fetches() noexcept { return fetches_; }
 
-  /// Calls visit(array) while it cannot go away; false when there is none.
+  /// Calls visit(array), and keeps the array from being destroyed meanwhile. Returns false if there is none.
   template <class Visit>
   bool with(std::uint32_t number, Visit visit) noexcept {
     return visit_if([number](const Array& each) { return each.number() == number; }, visit);
@@ -97,10 +97,10 @@ class SharedMemory {
       const auto place = std::ranges::find_if(arrays_, [&](const Array* each) { return is(*each); });
       if (place == arrays_.end()) return false;
       found = *place;
-      found->users().fetch_add(1, std::memory_order_relaxed);  // before remove() can have the lock
+      found->users().fetch_add(1, std::memory_order_relaxed);  // while the lock keeps remove() out
     }
     visit(*found);
-    found->users().fetch_sub(1, std::memory_order_release);  // with what was done to it
+    found->users().fetch_sub(1, std::memory_order_release);  // publishes the changes to the array
     return true;
   }
   template <class Work>
@@ -116,7 +116,7 @@ class SharedMemory {
   fabric::SendQueue& send_queue_;
   const int rank_;
   const int size_;
-  const bool spread_;  // over several hosts
+  const bool spread_;  // the job has several hosts
   const int exceptions_;
   AddressRange range_;
   Window window_;
@@ -124,16 +124,16 @@ class SharedMemory {
     std::weak_ptr<detail::Memory> memory;
     std::uint64_t bytes;
   };
-  std::vector<MadeOnce> made_;  // by collective calls
+  std::vector<MadeOnce> made_;  // changed by collective calls only
   std::uint32_t arrays_made_ = 0;
   const std::shared_ptr<SyncSlots> places_;
 
-  SpinLock arrays_lock_;  // of the next
+  SpinLock arrays_lock_;  // protects arrays_
   std::vector<Array*> arrays_;
 
-  std::mutex epoch_mutex_;                   // who releases or acquires
-  std::atomic<std::uint32_t> under_way_{0};  // of them, one that has taken what there is to do
-  std::atomic<bool> dirty_{false};           // release and acquire: with the arrays' own sets
+  std::mutex epoch_mutex_;                   // held during a release or acquire
+  std::atomic<std::uint32_t> under_way_{0};  // 1 while a thread has taken the work and is not done
+  std::atomic<bool> dirty_{false};           // release and acquire: orders the arrays' own sets
   std::atomic<bool> stale_{false};
   std::optional<Release> release_;
   NoticeTree notice_tree_{*this};

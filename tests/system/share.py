@@ -71,7 +71,7 @@ class Share(JobTest):
                                                 env=self.environment())
                 self.assertEqual(status, 1)
                 why = (r"shared memory: it keeps 1\.0 TiB of addresses .* raise ulimit -v \(here: 3\.8 GiB\), "
-                       r"or set TONARI_SHARE_BYTES to what the arrays need")
+                       r"or set TONARI_SHARE_BYTES to the bytes that the arrays need")
                 self.assertRegex(error, why)
                 status, output, error = self.run_job("run", "-n", 2, *way, "sh", "-c", 'ulimit -v 4000000; exec "$0" barrier', PROGRAM,
                                                      env=self.environment())

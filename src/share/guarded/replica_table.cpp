@@ -102,7 +102,7 @@ void ReplicaTable::let_go(std::uint32_t number, std::shared_ptr<Replica> used) n
   }
 }
 
-// Returns false, and drops the head, if the peer has sent too many.
+// Returns false if the peer has sent too many heads for unknown variables.
 bool ReplicaTable::keep_undelivered(const Head& head) noexcept {
   std::size_t& count = undelivered_from_[head.source];
   if (count == undelivered_max) return false;

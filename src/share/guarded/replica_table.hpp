@@ -25,8 +25,8 @@ class ReplicaTable {
 
   /// Makes a variable that messages do not find yet. One thread at a time, like open(). Throws std::bad_alloc.
   std::shared_ptr<Replica> make(std::size_t bytes, const GuardedOptions& options);
-  /// Opens the variable that was made last, once all ranks have made it. The other arguments are those of
-  /// Replica::open().
+  /// Opens the variable that was made last, once all ranks have made it. The other arguments are
+  /// Replica::open()'s.
   void open(const std::shared_ptr<Replica>& made, std::span<const std::byte> initial, std::optional<Window> window,
             std::unique_ptr<window::Put> put) noexcept;
   void free(const std::shared_ptr<Replica>& guard) noexcept;

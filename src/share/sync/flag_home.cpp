@@ -12,7 +12,7 @@ using fabric::Lane;
 void FlagHome::open(std::span<std::byte> places) noexcept {
   const std::lock_guard guard(mutex_);
   places_ = places;
-  const auto early = waiters_;  // of ranks that were faster
+  const auto early = waiters_;  // requests of ranks that were faster
   for (const auto& [name, asked] : early) tell_reached(asked.first);
 }
 
@@ -26,10 +26,11 @@ void FlagHome::receive(const Head& head) noexcept {
   const int peer = static_cast<int>(head.source);
   const bool is_sane = head.source < static_cast<std::uint32_t>(engine_.session().size()) &&
                        words.first < places_a_rank && words.ticket < fabric::tickets_max;
-  if (!is_sane) return;  // a peer lies
+  if (!is_sane) return;  // malformed: drop it
   if (head.kind == Kind::share_set) {
     look(words.first);
-    for (int rank = 0; rank < engine_.session().size(); ++rank) engine_.wake_if_asleep(rank);  // who watches the word
+    for (int rank = 0; rank < engine_.session().size(); ++rank)
+      engine_.wake_if_asleep(rank);  // threads that watch the word
     return;
   }
   const std::lock_guard guard(mutex_);
@@ -55,7 +56,8 @@ std::size_t FlagHome::waiting() noexcept {
 void FlagHome::tell_reached(std::uint64_t index) noexcept {
   if (places_.empty()) return;
   std::byte* const word = places_.data() + index * place_bytes;
-  // Sequentially consistent, in this order, as set() has it in the other: it sees the mark, or this its word.
+  // Sequentially consistent: this stores the mark and reads the word, set() stores the word and reads the mark. So
+  // set() sees the mark, or this sees the new word.
   atomic_word(word + awaited_at).store(1, std::memory_order_seq_cst);
   const std::uint64_t now = atomic_word(word).load(std::memory_order_seq_cst);
   std::erase_if(waiters_, [&](const auto& each) {

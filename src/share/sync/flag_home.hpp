@@ -13,29 +13,30 @@
 
 namespace tonari::share {
 
-/// The home's part of flags: which ranks of other hosts wait for them. Ranks of its own host watch the word.
+/// The home's part of flags: the ranks of other hosts that wait for them. Ranks of its own host watch the word.
 /// docs/modules/share.md has the drawing.
 ///
-/// It looks at the word after it has remembered, and after each share_set, which comes behind its swap: so one of the
-/// two looks sees it. Who gives up says nothing: what comes late is for nobody, since its ticket is no longer that.
+/// The home reads the word after it has stored a waiter, and after each share_set, which arrives after the swap of the
+/// word: so one of the two reads sees the new value. A rank that stops waiting sends nothing: a late reply finds no
+/// ticket.
 ///
 /// Threads: any.
-/// Costs:   an entry for each ticket of other ranks, at most; each look goes over all of them.
+/// Costs:   at most one entry per ticket of other ranks; each read goes over all entries.
 class FlagHome {
  public:
   FlagHome(fabric::Engine& engine, fabric::SendQueue& send_queue) noexcept : engine_(engine), send_queue_(send_queue) {}
 
-  /// Where the flags of this rank lie. Until then, and after close(), there are none to look at.
+  /// Sets the memory of this rank's flags. Before it, and after close(), no flag is read.
   void open(std::span<std::byte> places) noexcept;
   void close() noexcept;
 
-  /// share_await or share_set.
+  /// Handles share_await or share_set.
   void receive(const fabric::Head& head) noexcept;
-  /// This rank has set one.
+  /// Called when this rank has set a flag.
   void look(std::uint64_t index) noexcept;
   void gone(int rank) noexcept;
 
-  /// So many wait.
+  /// Returns the number of waiting requests.
   [[nodiscard]] std::size_t waiting() noexcept;
 
  private:
@@ -43,9 +44,9 @@ class FlagHome {
 
   fabric::Engine& engine_;
   fabric::SendQueue& send_queue_;
-  std::mutex mutex_;  // of the next
+  std::mutex mutex_;  // protects the rest
   std::span<std::byte> places_;
-  std::map<std::pair<int, std::uint32_t>, Words> waiters_;  // by rank and ticket: what was asked with it last
+  std::map<std::pair<int, std::uint32_t>, Words> waiters_;  // by rank and ticket: the last request with it
 };
 
 }  // namespace tonari::share

@@ -14,8 +14,8 @@
 
 namespace tonari::share {
 
-/// Where a mutex, a flag or a counter lies: a lock and a word, 0 at first, of the window for synchronisation. Made
-/// collectively. As many as there are ranks, made one after the other, are one at each, until places are used again.
+/// The slot of a mutex, a flag or a counter: a lock and a word, initially 0, of the window for synchronisation. Made
+/// collectively. Consecutive slots are at consecutive ranks, until slots are reused.
 class SyncSlot {
  public:
   explicit SyncSlot(Job& job)
@@ -33,15 +33,17 @@ class SyncSlot {
   [[nodiscard]] Window& window() const noexcept { return shared_memory_.window(); }
   [[nodiscard]] int home() const noexcept { return home_; }
   [[nodiscard]] int rank() const noexcept { return rank_; }
-  [[nodiscard]] std::uint32_t index() const noexcept { return index_; }  ///< Of its home's; also the lock's number.
+  [[nodiscard]] std::uint32_t index() const noexcept {
+    return index_;
+  }  ///< Number at its home; also the lock's number.
   [[nodiscard]] GlobalAddress word() const noexcept { return window().at(JobRank{home_}, index_ * place_bytes); }
-  [[nodiscard]] FlagHome& flags() const noexcept { return flags_; }  ///< Of this rank.
-  /// How often this rank has the lock now; of builds with assertions. Orders nothing.
+  [[nodiscard]] FlagHome& flags() const noexcept { return flags_; }  ///< This rank's.
+  /// Number of times that this rank holds the lock. Only in builds with assertions; relaxed.
   [[nodiscard]] std::atomic<int>& holds() noexcept { return holds_; }
 
  private:
   SharedMemory& shared_memory_;
-  std::shared_ptr<SyncSlots> places_;  // which outlives the job, as this may
+  std::shared_ptr<SyncSlots> places_;  // kept alive: this slot may outlive the job
   std::uint32_t number_;
   int home_;
   std::uint32_t index_;

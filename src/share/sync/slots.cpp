@@ -51,13 +51,13 @@ void SyncSlots::renew(Communicator& ranks, Window& window) {
   }
   if (status == Status::ok) status = window.barrier();
   if (status != Status::ok) {
-    renewed_.clear();  // the barrier does not stand before their use
+    renewed_.clear();  // without the barrier they must not be used
     throw SetupError("making a mutex, flag or counter: a rank died or left meanwhile");
   }
   if (renewed_.empty()) {
     throw SetupError(
-        fmt::format("making a mutex, flag or counter: a job of {} ranks has at most {} of them at once: destroy, in "
-                    "all ranks, those that are not needed, or let one serve several purposes",
+        fmt::format("making a mutex, flag or counter: a job of {} ranks has at most {} of them at once: destroy "
+                    "unneeded ones in all ranks, or use one for several purposes",
                     size, most_));
   }
 }

@@ -13,8 +13,8 @@
 #include <exception>
 #include <memory>
 
-// Mutexes, flags and counters: locks and words of the window for synchronisation, around which this rank releases and
-// acquires.
+// Mutexes, flags and counters: locks and words of the window for synchronisation. Their operations release before, and
+// acquire after.
 namespace tonari::share {
 
 using fabric::Kind;
@@ -26,7 +26,7 @@ SyncSlot& place_of_flag(const std::unique_ptr<SyncSlot>& place) { return used(pl
 
 Status first_failure(Status one, Status other) noexcept { return one != Status::ok ? one : other; }
 
-// Has the lock, and what was written under it; unless that was lost with a rank.
+// Acquires after locking. Returns holder_died if writes of an earlier holder were lost with a dead rank.
 Status after_lock(SyncSlot& place, Status locked) noexcept {
   if (locked != Status::ok && locked != Status::holder_died) return locked;
   if (has_assertions) place.holds().fetch_add(1, std::memory_order_relaxed);
@@ -40,20 +40,21 @@ Status try_lock_at(SyncSlot& place, LockMode mode) noexcept {
   return after_lock(place, place.window().try_lock(JobRank{place.home()}, place.index(), mode));
 }
 
-// Ranks of other hosts wait for a word of its home's.
+// Tells the home that a flag was set, if a rank of another host has waited for it.
 void tell_home(SyncSlot& place) noexcept {
   std::byte* const awaited = place.window().direct(place.word() + awaited_at, sizeof(std::uint64_t));
-  if (awaited != nullptr && atomic_word(awaited).load(std::memory_order_seq_cst) == 0) return;  // as FlagHome has it
+  if (awaited != nullptr && atomic_word(awaited).load(std::memory_order_seq_cst) == 0) return;  // pairs with FlagHome
   if (place.home() == place.rank()) return place.flags().look(place.index());
   Words words;
   words.first = place.index();
   place.sharing().requests().tell(place.home(), Kind::share_set, words);
 }
 
-// Waits until the home, on another host, says that a flag is at least `value`. False: somebody died, or all others have
-// left; or too many threads of this rank wait so: it has to ask again and again.
+// Waits until the home, on another host, reports that a flag is at least `value`. Returns false if a rank died or all
+// other ranks have left; or if too many threads of this rank wait, so that the caller has to ask again and again.
 bool is_told(SyncSlot& place, std::uint64_t value) noexcept {
-  constexpr unsigned tickets_spared = fabric::tickets_max / 2;  // for what ends sooner, and what is waited for may need
+  constexpr unsigned tickets_spared =
+      fabric::tickets_max / 2;  // left for requests that end sooner, and that the setting of the flag may need
   SharedMemory& sharing = place.sharing();
   Words words;
   words.first = place.index();
@@ -111,7 +112,8 @@ Status flag::set(std::uint64_t value) noexcept {
   if (status == Status::ok && before > value) {
     name_misuse(place.rank(), "a share::flag is set to {}, which was {} before: flags only grow", value, before);
   }
-  for (int rank = 0; rank < sharing.size(); ++rank) sharing.engine().wake_if_asleep(rank);  // who watches the word
+  for (int rank = 0; rank < sharing.size(); ++rank)
+    sharing.engine().wake_if_asleep(rank);  // threads that watch the word
   tell_home(place);
   return status;
 }
@@ -126,7 +128,7 @@ Status flag::wait(std::uint64_t value) noexcept {
   SyncSlot& place = place_of_flag(place_);
   SharedMemory& sharing = place.sharing();
   if (std::byte* const word = place.window().direct(place.word(), sizeof value)) {
-    // Sequentially consistent with falling asleep, as what set() does; acquire: what was released before.
+    // Sequentially consistent, like set(), so that no wake-up is lost; acquire: sees what was released before set().
     const auto is_set = [watched = atomic_word(word), value] {
       return watched.load(std::memory_order_seq_cst) >= value;
     };
