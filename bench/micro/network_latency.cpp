@@ -66,7 +66,7 @@ class Player {
   }
   void send() {
     fabric::Head head{};
-    head.kind = fabric::Kind::message_inline;
+    head.kind = fabric::HeadKind{1};
     head.inline_bytes = sizeof sent_;
     head.source = static_cast<std::uint32_t>(self_);
     head.set(sent_++);

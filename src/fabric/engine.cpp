@@ -149,12 +149,13 @@ void Engine::hear_of_death(std::uint32_t rank) noexcept {
   if (stays) session_.arena().mark_dead(dead, 0, job::Ending::unknown);
 }
 
-// What is for the engine itself.
-void Engine::take_up(const Head& head) noexcept {
-  if (head.kind == Kind::rank_died) return hear_of_death(head.tag);  // from a neighbour, too
+// Handles a head of Protocol::fabric.
+void Engine::receive(const Head& head) noexcept {
+  if (head.kind == Kind::rank_died) return hear_of_death(head.tag);  // from a rank of this host, too
   const auto rank = static_cast<int>(head.source);
-  if (head.source >= remote_.size() || !is_remote(rank)) return;  // a peer lies
-  const bool has_own_block = session_.is_on_other_host(rank);     // here, for this rank alone
+  if (head.source >= remote_.size() || !is_remote(rank)) return;            // malformed: drop it
+  if (head.kind.has_tail()) return give_back(rank, head.as<Tail>().place);  // malformed: no such kind
+  const bool has_own_block = session_.is_on_other_host(rank);               // here, for this rank alone
   if (head.kind == Kind::rank_full && has_own_block) {
     session_.arena().block(rank).full.store(head.tag, std::memory_order_relaxed);  // a hint
   } else if (head.kind == Kind::rank_leaves) {
@@ -165,45 +166,46 @@ void Engine::take_up(const Head& head) noexcept {
 
 void Engine::hand_up(std::span<const Head> heads) noexcept {
   while (!heads.empty()) {
-    const std::size_t layer = layer_of(heads.front().kind);
-    const auto end = std::ranges::find_if(heads, [layer](const Head& head) { return layer_of(head.kind) != layer; });
+    const Protocol protocol = heads.front().kind.protocol();
+    const auto end =
+        std::ranges::find_if(heads, [protocol](const Head& head) { return head.kind.protocol() != protocol; });
     const auto count = static_cast<std::size_t>(end - heads.begin());
-    if (layer < protocols_count) {
-      hand_up(layer, heads.first(count));
+    if (protocol != Protocol::fabric) {
+      hand_up(static_cast<std::size_t>(protocol), heads.first(count));
     } else {
-      for (const Head& head : heads.first(count)) take_up(head);
+      for (const Head& head : heads.first(count)) receive(head);
     }
     heads = heads.subspan(count);
   }
 }
 
-void Engine::hand_up(std::size_t layer, std::span<const Head> heads) noexcept {
-  Protocol* const above = protocols_[layer].load(std::memory_order_acquire);
-  std::vector<Head>& strays = undelivered_[layer];
-  if (above != nullptr && strays.empty()) [[likely]] {  // or they would overtake
+void Engine::hand_up(std::size_t protocol, std::span<const Head> heads) noexcept {
+  ProtocolHandler* const above = handlers_[protocol].load(std::memory_order_acquire);
+  std::vector<Head>& undelivered = undelivered_[protocol];
+  if (above != nullptr && undelivered.empty()) [[likely]] {  // else these heads would overtake the undelivered ones
     above->receive(heads);
   } else {
-    strays.insert(strays.end(), heads.begin(), heads.end());
+    undelivered.insert(undelivered.end(), heads.begin(), heads.end());
     has_undelivered_ = true;
   }
 }
 
 void Engine::deliver_undelivered() noexcept {
   has_undelivered_ = false;
-  for (std::size_t layer = 0; layer < protocols_count; ++layer) {
-    Protocol* const above = protocols_[layer].load(std::memory_order_acquire);
+  for (std::size_t protocol = 0; protocol < handlers_count; ++protocol) {
+    ProtocolHandler* const above = handlers_[protocol].load(std::memory_order_acquire);
     if (above != nullptr) {
-      above->receive(undelivered_[layer]);
-      undelivered_[layer] = {};
+      above->receive(undelivered_[protocol]);
+      undelivered_[protocol] = {};
     }
-    has_undelivered_ = has_undelivered_ || !undelivered_[layer].empty();
+    has_undelivered_ = has_undelivered_ || !undelivered_[protocol].empty();
   }
 }
 
 void Engine::retry_held_back() noexcept {
   if (watches_count_.load(std::memory_order_relaxed) != 0) wake_watchers();
-  for (auto& slot : protocols_) {
-    Protocol* above = slot.load(std::memory_order_acquire);
+  for (auto& slot : handlers_) {
+    ProtocolHandler* above = slot.load(std::memory_order_acquire);
     if (above != nullptr && above->held_back()) above->retry();
   }
 }
@@ -239,8 +241,8 @@ void Engine::drain() noexcept {
 // A spare moment: touch lines that a peer writes, which would delay a send.
 void Engine::idle() noexcept {
   bulk_.tidy();
-  for (auto& slot : protocols_) {
-    Protocol* above = slot.load(std::memory_order_acquire);
+  for (auto& slot : handlers_) {
+    ProtocolHandler* above = slot.load(std::memory_order_acquire);
     if (above != nullptr) above->idle();
   }
 }
@@ -282,14 +284,14 @@ void Engine::wake_watchers() noexcept {
 }
 
 void Engine::run_all_deferred_work() noexcept {
-  for (auto& slot : protocols_) {
-    Protocol* above = slot.load(std::memory_order_acquire);
+  for (auto& slot : handlers_) {
+    ProtocolHandler* above = slot.load(std::memory_order_acquire);
     if (above != nullptr) above->run_deferred_work();
   }
 }
 
-bool Engine::has_protocols() const noexcept {
-  return std::ranges::any_of(protocols_,
+bool Engine::has_handlers() const noexcept {
+  return std::ranges::any_of(handlers_,
                              [](const auto& slot) { return slot.load(std::memory_order_acquire) != nullptr; });
 }
 
@@ -297,7 +299,7 @@ void Engine::serve() noexcept {
   // Only where no application thread comes by itself within a moment.
   constexpr std::chrono::microseconds moment{20};
   const std::uint32_t seen = block_.service_doorbell.load(std::memory_order_relaxed);
-  if (!has_protocols()) return;  // heads would have nowhere to go
+  if (!has_handlers()) return;  // heads would have nowhere to go
   if ((block_.progress_lock.load(std::memory_order_relaxed) & 1) != 0) return;
   futex_wait(block_.service_doorbell, seen, moment);
   if (!take_progress_lock()) return;
@@ -310,30 +312,30 @@ void Engine::serve() noexcept {
 }
 
 bool Engine::died(int rank) noexcept {
-  if (!has_protocols()) return false;  // what it sent would have nowhere to go
+  if (!has_handlers()) return false;  // what it sent would have nowhere to go
   drain();
   if (is_remote(rank)) {
     network_->forget(rank);  // which gives back what it read of ours
   } else {
     bulk_.reader_died(rank);
   }
-  tell_protocols(rank, &Protocol::died);
+  tell_handlers(rank, &ProtocolHandler::died);
   return true;
 }
 
 bool Engine::left(int rank) noexcept {
-  if (!has_protocols()) return false;  // as above
+  if (!has_handlers()) return false;  // as above
   if (is_remote(rank) && leaves_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire) == 0) return false;
   drain();
-  tell_protocols(rank, &Protocol::left);
+  tell_handlers(rank, &ProtocolHandler::left);
   return true;
 }
 
-void Engine::tell_protocols(int rank, void (Protocol::*told)(int) noexcept) noexcept {
+void Engine::tell_handlers(int rank, void (ProtocolHandler::*told)(int) noexcept) noexcept {
   {
-    const std::lock_guard guard(protocols_mutex_);
+    const std::lock_guard guard(handlers_mutex_);
     gone_.push_back({rank, told});
-    for (const auto& layer : owned_protocols_) {
+    for (const auto& layer : owned_handlers_) {
       if (layer) (layer.get()->*told)(rank);
     }
   }
@@ -342,8 +344,8 @@ void Engine::tell_protocols(int rank, void (Protocol::*told)(int) noexcept) noex
 }
 
 bool Engine::held_back() const noexcept {
-  return std::ranges::any_of(protocols_, [](const std::atomic<Protocol*>& slot) {
-    const Protocol* const above = slot.load(std::memory_order_acquire);
+  return std::ranges::any_of(handlers_, [](const std::atomic<ProtocolHandler*>& slot) {
+    const ProtocolHandler* const above = slot.load(std::memory_order_acquire);
     return above != nullptr && above->held_back();
   });
 }

@@ -25,10 +25,10 @@
 
 namespace tonari::fabric {
 
-/// A layer above the fabric, which heads of its kinds are for.
-class Protocol {
+/// A layer above the fabric: handles the heads of one protocol.
+class ProtocolHandler {
  public:
-  virtual ~Protocol() = default;
+  virtual ~ProtocolHandler() = default;
   /// Heads, in their order. Called by the progress lock's holder: must not block, nor touch a user's memory; sends at
   /// most one reply to each.
   virtual void receive(std::span<const Head> heads) noexcept = 0;
@@ -224,18 +224,18 @@ class Engine final : public job::Session::Attachment {
     return {session_.arena().block(peer).pid.load(std::memory_order_relaxed), session_.threads()};
   }
 
-  /// The layer at `index`, made by `make()` on first use.
+  /// The handler of `protocol`, made by `make()` and registered on first use.
   template <class T, class Make>
-  T& layer(std::size_t index, Make make) {
-    const std::lock_guard guard(protocols_mutex_);
-    if (!owned_protocols_[index]) {
-      owned_protocols_[index] = make();
-      for (const auto& [rank, told] : gone_) (owned_protocols_[index].get()->*told)(rank);
-      protocols_[index].store(owned_protocols_[index].get(),
-                              std::memory_order_release);       // whole before the holder sees it
-      session_.arena().ring_service_doorbell(session_.rank());  // for deaths that came before it
+  T& handler(Protocol protocol, Make make) {
+    const auto index = static_cast<std::size_t>(protocol);
+    const std::lock_guard guard(handlers_mutex_);
+    if (!owned_handlers_[index]) {
+      owned_handlers_[index] = make();
+      for (const auto& [rank, told] : gone_) (owned_handlers_[index].get()->*told)(rank);
+      handlers_[index].store(owned_handlers_[index].get(), std::memory_order_release);  // complete before it is seen
+      session_.arena().ring_service_doorbell(session_.rank());  // for deaths before it was registered
     }
-    return static_cast<T&>(*owned_protocols_[index]);
+    return static_cast<T&>(*owned_handlers_[index]);
   }
 
   void serve() noexcept override;
@@ -268,7 +268,7 @@ class Engine final : public job::Session::Attachment {
   std::size_t poll() noexcept;  // by the holder, as the next seven
   std::size_t poll_network() noexcept;
   void count_poll(bool empty) noexcept;
-  void take_up(const Head& head) noexcept;
+  void receive(const Head& head) noexcept;
   void tell_if_full() noexcept;
   void notice_gone() noexcept;
   void hear_of_death(std::uint32_t rank) noexcept;
@@ -283,16 +283,16 @@ class Engine final : public job::Session::Attachment {
   void sleep_on(job::Arena::Doorbell doorbell, std::uint32_t seen, std::chrono::nanoseconds longest) noexcept;
   void serve_network() noexcept;
   void hand_up(std::span<const Head> heads) noexcept;
-  void hand_up(std::size_t layer, std::span<const Head> heads) noexcept;
+  void hand_up(std::size_t protocol, std::span<const Head> heads) noexcept;
   [[gnu::cold]] void deliver_undelivered() noexcept;
-  void tell_protocols(int rank, void (Protocol::*told)(int) noexcept) noexcept;
+  void tell_handlers(int rank, void (ProtocolHandler::*told)(int) noexcept) noexcept;
   void wake_watchers() noexcept;
   void run_deferred_work() noexcept {
     if (deferred_work_.load(std::memory_order_acquire) != 0) [[unlikely]]
       run_all_deferred_work();
   }
   [[gnu::cold]] void run_all_deferred_work() noexcept;
-  [[nodiscard]] bool has_protocols() const noexcept;
+  [[nodiscard]] bool has_handlers() const noexcept;
   void retry_held_back() noexcept;  // by the holder
   [[nodiscard]] bool held_back() const noexcept;
   void drain() noexcept;
@@ -368,14 +368,14 @@ class Engine final : public job::Session::Attachment {
 
   struct Gone {
     int rank;
-    void (Protocol::*told)(int) noexcept;
+    void (ProtocolHandler::*told)(int) noexcept;
   };
-  std::mutex protocols_mutex_;  // of the next two
-  std::array<std::unique_ptr<Protocol>, protocols_count> owned_protocols_;
+  std::mutex handlers_mutex_;  // of the next two
+  std::array<std::unique_ptr<ProtocolHandler>, handlers_count> owned_handlers_;
   std::vector<Gone> gone_;  // deaths and leavers that layers were told of, for those to come
-  std::array<std::atomic<Protocol*>, protocols_count> protocols_{};
+  std::array<std::atomic<ProtocolHandler*>, handlers_count> handlers_{};
   // By the progress lock's holder: heads for layers that this rank has not made yet, and whether there are any.
-  std::array<std::vector<Head>, protocols_count> undelivered_;
+  std::array<std::vector<Head>, handlers_count> undelivered_;
   bool has_undelivered_ = false;
 };
 

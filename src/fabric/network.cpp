@@ -76,10 +76,10 @@ std::string Network::host_of(int rank) const {
   return fmt::format(" (host {})", host_names_[static_cast<std::size_t>(hosts_[static_cast<std::size_t>(rank)])]);
 }
 
-Status Network::send_with_tail(int peer, const Head& head, Lane lane, TailName name) noexcept {
-  const BulkPlace place{read_payload(head, name.place)};
-  const std::span<const std::byte> bytes(bulk_.block(place.size_class(), place.index()),
-                                         read_payload(head, name.bytes));
+Status Network::send_with_tail(int peer, const Head& head, Lane lane) noexcept {
+  const auto tail = head.as<Tail>();
+  const BulkPlace place{tail.place};
+  const std::span<const std::byte> bytes(bulk_.block(place.size_class(), place.index()), tail.bytes);
   return ordered_.send(peer, head, lane, ucx::Wire::Outgoing{bytes, place.value});
 }
 

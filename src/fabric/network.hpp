@@ -42,8 +42,7 @@ class Network final : public job::Network {
 
   /// As Transport. The tail that a head names lies in this rank's bulk memory.
   Status send(int peer, const Head& head, Lane lane) noexcept {
-    const auto name = tail_name(head.kind);
-    const Status status = name ? send_with_tail(peer, head, lane, *name) : ordered_.send(peer, head, lane);
+    const Status status = head.kind.has_tail() ? send_with_tail(peer, head, lane) : ordered_.send(peer, head, lane);
     if (status == Status::peer_gone) [[unlikely]]
       say_if_out_of_reach(peer);
     return status;
@@ -81,7 +80,7 @@ class Network final : public job::Network {
   [[nodiscard]] std::uint32_t gone_count() const noexcept { return wire_.gone_count(); }
 
  private:
-  Status send_with_tail(int peer, const Head& head, Lane lane, TailName name) noexcept;
+  Status send_with_tail(int peer, const Head& head, Lane lane) noexcept;
   [[nodiscard]] std::string host_of(int rank) const;
 
   BulkMemory& bulk_;

@@ -43,9 +43,8 @@ void SendQueue::retry() noexcept {
 bool SendQueue::send(const Waiting& each) noexcept {
   const Status status = engine_.send(each.peer, each.head, each.lane);
   if (status == Status::again) return false;
-  const auto tail = tail_name(each.head.kind);
-  if (status == Status::peer_gone && tail) {
-    BulkReader::give_back(engine_.bulk_of(engine_.session().rank()), {read_payload(each.head, tail->place)});
+  if (status == Status::peer_gone && each.head.kind.has_tail()) {
+    BulkReader::give_back(engine_.bulk_of(engine_.session().rank()), {each.head.as<Tail>().place});
   }
   return true;
 }

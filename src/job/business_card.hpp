@@ -14,7 +14,7 @@
 
 namespace tonari::job {
 
-inline constexpr std::uint32_t business_card_version = 1;
+inline constexpr std::uint32_t business_card_version = 2;
 inline constexpr std::size_t listener_digits = 32;
 
 // Offsets in bytes. Magic and version are first in every version of the card.

@@ -129,19 +129,19 @@ Step MessageRuntime::withdraw(Operation& operation) noexcept {
 // Called by the asker: ends a receive whose payload may never arrive.
 Step MessageRuntime::abandon(Operation& operation) noexcept {
   const int peer = static_cast<int>(operation.head.source);
-  const fabric::Grant& grant = operation.grant;
+  const Grant& grant = operation.grant;
   const bool names_one =
       grant.ticket < fabric::tickets_max && !engine_.is_remote(peer);  // otherwise the ticket is malformed or remote
   if (names_one && !engine_.transfer_of(peer, grant.ticket).close(grant.generation))
     return Step::waiting;  // waits for `finish`
-  std::vector<fabric::Piece> pieces;
+  std::vector<Piece> pieces;
   {
     const std::lock_guard guard(lock_);
     incoming_.remove(operation);
     pieces.swap(operation.pieces);
   }
   operation.piece_waiting.store(false, std::memory_order_relaxed);
-  for (const fabric::Piece& piece : pieces) give_back(peer, piece);
+  for (const Piece& piece : pieces) give_back(peer, piece);
   reply_done(peer, grant.ticket, grant.generation, Status::peer_gone);
   return complete_receive(operation, Status::peer_gone);
 }

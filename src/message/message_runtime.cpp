@@ -12,7 +12,6 @@
 namespace tonari::message {
 
 using fabric::Head;
-using fabric::Kind;
 using fabric::Step;
 
 namespace {
@@ -46,8 +45,8 @@ MessageRuntime::~MessageRuntime() = default;
 
 MessageRuntime& MessageRuntime::of(job::Session& session) {
   fabric::Engine& engine = fabric::Engine::of(session);
-  constexpr std::size_t index = fabric::layer_of(Kind::message_inline);
-  return engine.layer<MessageRuntime>(index, [&engine] { return std::make_unique<MessageRuntime>(engine); });
+  return engine.handler<MessageRuntime>(fabric::Protocol::message,
+                                        [&engine] { return std::make_unique<MessageRuntime>(engine); });
 }
 
 std::shared_ptr<Context> MessageRuntime::world() { return world_; }
@@ -107,13 +106,15 @@ void MessageRuntime::receive(std::span<const Head> heads) noexcept {
 
 void MessageRuntime::receive_other(const Head& head) noexcept {
   if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return;  // no such rank: malformed, drop it
-  switch (head.kind) {
+  switch (head.kind.to<Kind>()) {
     case Kind::piece: return piece(head);
     case Kind::late: return late(head);
     case Kind::finish: return finished(head);
     case Kind::grant: return granted(head);
     case Kind::done: return done(head);
-    default: return;  // malformed: drop it
+    default:  // malformed: drop it
+      if (head.kind.has_tail()) engine_.give_back(static_cast<int>(head.source), head.as<fabric::Tail>().place);
+      return;
   }
 }
 
@@ -136,7 +137,7 @@ Step MessageRuntime::advance_other(Operation& operation) noexcept {
       return Step::done;
     case State::announced: return send_late(operation);
     case State::granted:
-      return operation.grant.road == fabric::Road::direct ? copy_to_receiver(operation) : send_pieces(operation);
+      return operation.grant.road == Road::direct ? copy_to_receiver(operation) : send_pieces(operation);
     case State::matched: return take_payload(operation);
     case State::doomed: return operation.kind == Operation::Kind::send ? withdraw(operation) : abandon(operation);
     case State::settled: return complete_receive(operation, operation.status);

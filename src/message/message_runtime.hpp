@@ -28,8 +28,7 @@ inline const void* this_thread() noexcept {
 
 /// True if the head is a user's message or announces one.
 constexpr bool is_message(const fabric::Head& head) noexcept {
-  return head.kind == fabric::Kind::message_inline || head.kind == fabric::Kind::message_bulk ||
-         head.kind == fabric::Kind::message_announced;
+  return head.kind == Kind::message_inline || head.kind == Kind::message_bulk || head.kind == Kind::message_announced;
 }
 
 /// The messages of one rank. Chooses the way of each send, interprets the heads that arrive, and does the asker's share
@@ -44,7 +43,7 @@ constexpr bool is_message(const fabric::Head& head) noexcept {
 ///
 /// Threads: any. `lock_` protects the queues and the links of every operation. User memory is never touched under it;
 ///          the payload of an unexpected message is copied under it.
-class MessageRuntime final : public fabric::Protocol {
+class MessageRuntime final : public fabric::ProtocolHandler {
  public:
   explicit MessageRuntime(fabric::Engine& engine);
   ~MessageRuntime() override;
@@ -85,8 +84,8 @@ class MessageRuntime final : public fabric::Protocol {
   /// Advances an operation as far as possible. Called by its asker.
   fabric::Step advance(Operation& operation) noexcept {
     const bool is_short = operation.state.load(std::memory_order_acquire) == State::matched &&  // pairs with become()
-                          operation.head.kind == fabric::Kind::message_inline &&
-                          operation.kind == Operation::Kind::receive && operation.scattered == nullptr;
+                          operation.head.kind == Kind::message_inline && operation.kind == Operation::Kind::receive &&
+                          operation.scattered == nullptr;
     return is_short ? take_short(operation) : advance_other(operation);
   }
   /// Waits for one operation.
@@ -165,7 +164,7 @@ class MessageRuntime final : public fabric::Protocol {
   fabric::Step finish_send(Operation& operation, Status status) noexcept;
 
   // Receives
-  [[gnu::noinline]] bool begin_receive(Operation& operation, fabric::Grant& grant) noexcept;
+  [[gnu::noinline]] bool begin_receive(Operation& operation, Grant& grant) noexcept;
   void receive_other(const fabric::Head& head) noexcept;
   struct Arrivals;
   std::size_t arrive(std::span<const fabric::Head> heads) noexcept;
@@ -173,10 +172,10 @@ class MessageRuntime final : public fabric::Protocol {
   void post(Operation& operation) noexcept;
   void keep(const fabric::Head& head) noexcept;
   static bool keep_payload(fabric::Head& head, std::span<const std::byte> payload) noexcept;
-  [[nodiscard]] bool match(Operation& operation, const fabric::Head& head, fabric::Grant& grant) noexcept;
-  [[nodiscard]] fabric::Grant terms(const Operation& operation) const noexcept;
+  [[nodiscard]] bool match(Operation& operation, const fabric::Head& head, Grant& grant) noexcept;
+  [[nodiscard]] Grant terms(const Operation& operation) const noexcept;
   [[nodiscard]] bool is_paged(const Operation& operation) const noexcept;
-  void send_grant(int peer, const fabric::Grant& grant) noexcept;
+  void send_grant(int peer, const Grant& grant) noexcept;
   void send_reply(int peer, const fabric::Head& head) noexcept;
   fabric::Step take_short(Operation& operation) noexcept;
   fabric::Step take_payload(Operation& operation) noexcept;
@@ -191,7 +190,7 @@ class MessageRuntime final : public fabric::Protocol {
   void count_unexpected(std::int64_t payload_bytes) noexcept;
   void give_back_soon(int peer, std::uint64_t place) noexcept;
   void give_back_now() noexcept;
-  void give_back(int peer, const fabric::Piece& piece) noexcept;
+  void give_back(int peer, const Piece& piece) noexcept;
 
   // Deaths
   enum class Presence : std::uint8_t { here, left, dead };

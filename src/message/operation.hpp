@@ -2,6 +2,7 @@
 
 #include "fabric/engine.hpp"
 #include "fabric/head.hpp"
+#include "message/heads.hpp"
 
 #include <tonari/message.hpp>
 
@@ -75,7 +76,7 @@ struct Operation {
   std::uint32_t ticket = 0;  // of an announced payload
   std::uint32_t generation = 0;
   std::uint64_t moved = 0;     // used by the asker: bytes sent or received in pieces
-  fabric::Grant grant{};       // of a send: valid from `granted` on
+  Grant grant{};               // of a send: valid from `granted` on
   Status status = Status::ok;  // written by the thread that completes it
   bool met = false;            // written by the asker at the end: true if `head` belongs to the message
 
@@ -86,7 +87,7 @@ struct Operation {
   std::atomic<std::uint64_t>* changes =
       nullptr;  // under the runtime's lock: counts the changes of all operations of one wait
 
-  std::vector<fabric::Piece> pieces;     // under the runtime's lock
+  std::vector<Piece> pieces;             // under the runtime's lock
   std::unique_ptr<Schedule> schedule;    // of a collective
   std::unique_ptr<Scattered> scattered;  // instead of `buffer`, if the user's data are in several places
   fabric::Head head;                     // send: the head to send; receive: the head that arrived

@@ -79,12 +79,12 @@ void MessageRuntime::receive_matched(Operation& operation, std::span<std::byte> 
   operation.bytes = buffer.size();
   operation.seen = State::idle;
   operation.waited.store(false, std::memory_order_relaxed);  // it was set for the probe
-  fabric::Grant grant;
+  Grant grant;
   bool granted = false;
   {
     const std::lock_guard guard(lock_);
     operation.peer = static_cast<int>(operation.head.source);
-    if (operation.head.kind == fabric::Kind::message_announced && cannot_complete(operation)) {
+    if (operation.head.kind == Kind::message_announced && cannot_complete(operation)) {
       operation.status = Status::peer_gone;  // its payload was lost with its sender
       operation.met = false;
       return;

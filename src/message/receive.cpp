@@ -15,7 +15,6 @@
 namespace tonari::message {
 
 using fabric::Head;
-using fabric::Kind;
 using fabric::Step;
 
 namespace {
@@ -70,7 +69,7 @@ Status read_direct(Operation& operation, const fabric::DirectCopy& copy, std::si
 }
 
 // True if the payload has gaps at its sender. It is then announced without an address, and its sender writes it.
-bool has_gaps_there(const Head& head) noexcept { return head.as<fabric::Announced>().address == fabric::has_gaps; }
+bool has_gaps_there(const Head& head) noexcept { return head.as<Announced>().address == has_gaps; }
 
 }  // namespace
 
@@ -80,7 +79,7 @@ void MessageRuntime::start_receive(Operation& operation, const Receive& what) no
   operation.context_id = what.context_id;
   operation.buffer = what.buffer.data();
   operation.bytes = what.buffer.size();
-  fabric::Grant grant;
+  Grant grant;
   bool granted = false;
   {
     const std::lock_guard guard(lock_);
@@ -104,7 +103,7 @@ void MessageRuntime::post(Operation& operation) noexcept {
 
 // Called under the lock: matches a message that has arrived already, fails, or posts the receive. Returns true if
 // `grant` must be sent.
-bool MessageRuntime::begin_receive(Operation& operation, fabric::Grant& grant) noexcept {
+bool MessageRuntime::begin_receive(Operation& operation, Grant& grant) noexcept {
   const bool doomed = cannot_complete(operation);
   // Messages that arrived before their sender died or left are delivered. Exception: a collective with a dead rank, in
   // which senders withdraw their announcements.
@@ -126,7 +125,7 @@ bool MessageRuntime::begin_receive(Operation& operation, fabric::Grant& grant) n
 struct MessageRuntime::Arrivals {
   struct Granted {
     int peer;
-    fabric::Grant grant;
+    Grant grant;
   };
   static constexpr std::size_t grants_max = 8;
   std::array<fabric::Sleeper*, 2 * probes_told_max> sleepers;  // the first `sleeping` are valid
@@ -173,7 +172,7 @@ void MessageRuntime::arrive(const Head& head, Arrivals& arrivals) noexcept {
 
 // Matches a message with its receive; called under the lock. Afterwards the operation belongs to its asker. Returns
 // true if `grant` must be sent, so that the sender copies too.
-bool MessageRuntime::match(Operation& operation, const Head& head, fabric::Grant& grant) noexcept {
+bool MessageRuntime::match(Operation& operation, const Head& head, Grant& grant) noexcept {
   job::Counters& counters = engine_.counters();
   operation.head = head;
   if (operation.kind == Operation::Kind::matched_probe) {  // it is matched with its receive later
@@ -195,7 +194,7 @@ bool MessageRuntime::match(Operation& operation, const Head& head, fabric::Grant
       set_state(operation, State::settled);
       return false;
     }
-    const bool direct = operation.grant.road == fabric::Road::direct;
+    const bool direct = operation.grant.road == Road::direct;
     job::Counters::add(direct ? counters.bytes_direct : counters.bytes_buffered, bytes);
     // If there is only one chunk and the asker is about to copy it, copying takes less time than asking the sender.
     // It also copies alone if its layout has gaps, which only it knows, or if the ticket has no TransferMemory.
@@ -213,18 +212,18 @@ bool MessageRuntime::match(Operation& operation, const Head& head, fabric::Grant
 }
 
 // Decides how the payload of an announced message is copied.
-fabric::Grant MessageRuntime::terms(const Operation& operation) const noexcept {
-  const auto announced = operation.head.as<fabric::Announced>();
+Grant MessageRuntime::terms(const Operation& operation) const noexcept {
+  const auto announced = operation.head.as<Announced>();
   const std::uint64_t bytes = std::min<std::uint64_t>(announced.bytes, operation.bytes);
   // If both sides have gaps, both operations are tended and each side copies its own part.
   const bool in_pieces = !engine_.copies_directly(static_cast<int>(operation.head.source)) ||
-                         announced.address == fabric::in_pieces_only || is_paged(operation) ||
+                         announced.address == in_pieces_only || is_paged(operation) ||
                          (operation.scattered != nullptr && has_gaps_there(operation.head));
   return {.ticket = announced.ticket,
           .generation = announced.generation,
           .address = reinterpret_cast<std::uint64_t>(operation.buffer),
           .bytes = bytes,
-          .road = in_pieces ? fabric::Road::pieces : fabric::Road::direct,
+          .road = in_pieces ? Road::pieces : Road::direct,
           .chunk_bytes = static_cast<std::uint32_t>(fabric::chunk_bytes_of(bytes, chunk_bytes_max_))};
 }
 
@@ -234,7 +233,7 @@ bool MessageRuntime::is_paged(const Operation& operation) const noexcept {
   return operation.scattered != nullptr ? session.has_paged() : session.is_paged(operation.buffer, operation.bytes);
 }
 
-void MessageRuntime::send_grant(int peer, const fabric::Grant& grant) noexcept {
+void MessageRuntime::send_grant(int peer, const Grant& grant) noexcept {
   Head head;
   head.kind = Kind::grant;
   head.source = static_cast<std::uint32_t>(self_);
@@ -306,7 +305,7 @@ Step MessageRuntime::take_payload(Operation& operation) noexcept {
   const Head& head = operation.head;
   if (operation.kind != Operation::Kind::receive) return complete_receive(operation, Status::ok);  // a probe
   const std::size_t bytes = std::min(message_bytes(head), operation.bytes);
-  switch (head.kind) {
+  switch (head.kind.to<Kind>()) {
     case Kind::message_inline: copy_in(operation, 0, head.payload.data(), bytes); break;
     case Kind::message_bulk: {
       const auto tail = head.as<fabric::Tail>();
@@ -323,7 +322,7 @@ Step MessageRuntime::take_payload(Operation& operation) noexcept {
       delete[] kept.payload;
       break;
     }
-    default: return operation.grant.road == fabric::Road::direct ? copy_from_sender(operation) : take_pieces(operation);
+    default: return operation.grant.road == Road::direct ? copy_from_sender(operation) : take_pieces(operation);
   }
   return complete_receive(operation, Status::ok);
 }
@@ -348,7 +347,7 @@ void MessageRuntime::idle() noexcept {
 }
 
 Step MessageRuntime::copy_from_sender(Operation& operation) noexcept {
-  const fabric::Grant& grant = operation.grant;
+  const Grant& grant = operation.grant;
   const int peer = static_cast<int>(operation.head.source);
   if (grant.bytes == 0) {
     forget_incoming(operation);
@@ -356,7 +355,7 @@ Step MessageRuntime::copy_from_sender(Operation& operation) noexcept {
   }
   if (has_gaps_there(operation.head)) return Step::waiting;  // waits for `finish`
   if (!has_transfer(grant.ticket)) return copy_alone(operation);
-  const std::uint64_t source = operation.head.as<fabric::Announced>().address;
+  const std::uint64_t source = operation.head.as<Announced>().address;
   fabric::TransferMemory& transfer = engine_.transfer_of(peer, grant.ticket);
   const fabric::DirectCopy copy = engine_.direct_copy(peer);
   const auto read = [&](std::uint64_t offset, std::uint64_t bytes) {
@@ -373,9 +372,9 @@ Step MessageRuntime::copy_from_sender(Operation& operation) noexcept {
 }
 
 Step MessageRuntime::copy_alone(Operation& operation) noexcept {
-  const fabric::Grant& grant = operation.grant;
+  const Grant& grant = operation.grant;
   const int peer = static_cast<int>(operation.head.source);
-  const std::uint64_t source = operation.head.as<fabric::Announced>().address;
+  const std::uint64_t source = operation.head.as<Announced>().address;
   const Status status = read_direct(operation, engine_.direct_copy(peer), 0, source, grant.bytes);
   forget_incoming(operation);
   reply_done(peer, grant.ticket, grant.generation, status);
@@ -383,7 +382,7 @@ Step MessageRuntime::copy_alone(Operation& operation) noexcept {
 }
 
 Step MessageRuntime::take_pieces(Operation& operation) noexcept {
-  std::vector<fabric::Piece> pieces;
+  std::vector<Piece> pieces;
   operation.piece_waiting.store(
       false, std::memory_order_relaxed);  // a piece that arrives from here on is seen at the next call
   {
@@ -391,7 +390,7 @@ Step MessageRuntime::take_pieces(Operation& operation) noexcept {
     pieces.swap(operation.pieces);
   }
   const int peer = static_cast<int>(operation.head.source);
-  for (const fabric::Piece& piece : pieces) {
+  for (const Piece& piece : pieces) {
     const auto payload = engine_.look(peer, piece.place, piece.bytes);
     const bool fits =
         !payload.empty() && piece.offset == operation.moved && piece.bytes <= operation.grant.bytes - piece.offset;
@@ -421,7 +420,7 @@ void MessageRuntime::reply_done(int peer, std::uint32_t ticket, std::uint32_t ge
   Head head;
   head.kind = Kind::done;
   head.source = static_cast<std::uint32_t>(self_);
-  head.set(fabric::Outcome{ticket, generation, static_cast<std::uint32_t>(status), 0});
+  head.set(Outcome{ticket, generation, static_cast<std::uint32_t>(status), 0});
   send_reply(peer, head);
 }
 
@@ -431,7 +430,7 @@ void MessageRuntime::forget_incoming(Operation& operation) noexcept {
 }
 
 void MessageRuntime::finished(const Head& head) noexcept {
-  const auto outcome = head.as<fabric::Outcome>();
+  const auto outcome = head.as<Outcome>();
   fabric::Sleeper* to_wake = nullptr;
   {
     const std::lock_guard guard(lock_);
@@ -448,13 +447,13 @@ void MessageRuntime::finished(const Head& head) noexcept {
 }
 
 void MessageRuntime::piece(const Head& head) noexcept {
-  const auto piece = head.as<fabric::Piece>();
+  const auto piece = head.as<Piece>();
   fabric::Sleeper* to_wake = nullptr;
   bool unwanted = true;  // true if the receive was abandoned
   {
     const std::lock_guard guard(lock_);
     Operation* const operation = incoming_.find(head.source, piece.ticket, piece.generation);
-    if (operation != nullptr && operation->grant.road == fabric::Road::pieces) {  // otherwise it is malformed
+    if (operation != nullptr && operation->grant.road == Road::pieces) {  // otherwise it is malformed
       operation->pieces.push_back(piece);
       to_wake = operation->sleeper;
       operation->piece_waiting.store(true, std::memory_order_release);
@@ -469,7 +468,7 @@ void MessageRuntime::piece(const Head& head) noexcept {
 // If the announced message is still unexpected, it becomes a message whose payload has arrived. If its receive was
 // posted meanwhile, the payload moves as granted, and this copy is not needed.
 void MessageRuntime::late(const Head& head) noexcept {
-  const auto piece = head.as<fabric::Piece>();
+  const auto piece = head.as<Piece>();
   const int source = static_cast<int>(head.source);
   const auto payload = engine_.look(source, piece.place, piece.bytes);
   if (payload.empty()) return;  // names no block: malformed
@@ -487,7 +486,7 @@ void MessageRuntime::late(const Head& head) noexcept {
   if (kept) reply_done(source, piece.ticket, piece.generation, Status::ok);
 }
 
-void MessageRuntime::give_back(int peer, const fabric::Piece& piece) noexcept {
+void MessageRuntime::give_back(int peer, const Piece& piece) noexcept {
   if (!engine_.look(peer, piece.place, piece.bytes).empty()) engine_.give_back(peer, piece.place);
 }
 

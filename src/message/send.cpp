@@ -10,7 +10,6 @@
 namespace tonari::message {
 
 using fabric::Head;
-using fabric::Kind;
 using fabric::Lane;
 using fabric::Step;
 
@@ -218,10 +217,10 @@ bool MessageRuntime::take_ticket(Operation& operation) noexcept {
   operation.has_ticket = true;
   operation.ticket = ticket->index;
   operation.generation = ticket->generation;
-  const auto address = is_paged(operation)              ? fabric::in_pieces_only
-                       : operation.scattered != nullptr ? fabric::has_gaps
+  const auto address = is_paged(operation)              ? in_pieces_only
+                       : operation.scattered != nullptr ? has_gaps
                                                         : reinterpret_cast<std::uint64_t>(operation.buffer);
-  operation.head.set(fabric::Announced{operation.bytes, address, ticket->index, ticket->generation});
+  operation.head.set(Announced{operation.bytes, address, ticket->index, ticket->generation});
   return true;
 }
 
@@ -300,7 +299,7 @@ Step MessageRuntime::send_late(Operation& operation) noexcept {
   if (!place) return Step::retry;
   copy_out(operation, 0, engine_.bulk().at(*place), bytes);
   Head head = envelope(Kind::late, self_, operation.context_id, operation.tag);
-  head.set(fabric::Piece{operation.ticket, operation.generation, 0, place->value, bytes});
+  head.set(Piece{bytes, place->value, 0, operation.ticket, operation.generation});
   const Status status = engine_.send(operation.peer, head, Lane::request);
   operation.followed = status == Status::ok;
   if (!operation.followed) fabric::BulkReader::give_back(engine_.bulk_of(self_), *place);
@@ -314,7 +313,7 @@ Step MessageRuntime::copy_to_receiver(Operation& operation) noexcept {
     return advance(operation);  // the receiver was faster, or died
   }
   operation.seen = State::copying;
-  const fabric::Grant grant = operation.grant;
+  const Grant grant = operation.grant;
   if (!has_transfer(operation.ticket)) return write_alone(operation);
   fabric::TransferMemory& transfer = engine_.transfer_of(self_, operation.ticket);
   const fabric::DirectCopy copy = engine_.direct_copy(operation.peer);
@@ -331,7 +330,7 @@ Step MessageRuntime::copy_to_receiver(Operation& operation) noexcept {
 
 // Writes a payload that has gaps and a ticket without a TransferMemory.
 Step MessageRuntime::write_alone(Operation& operation) noexcept {
-  const fabric::Grant& grant = operation.grant;
+  const Grant& grant = operation.grant;
   const fabric::DirectCopy copy = engine_.direct_copy(operation.peer);
   return finish_send(operation, write_packed(operation, copy, 0, grant.address, grant.bytes));
 }
@@ -352,18 +351,18 @@ Step MessageRuntime::finish_send(Operation& operation, Status status) noexcept {
   operation.seen = State::held;
   operation.closing = true;
   operation.head = envelope(Kind::finish, self_, operation.context_id, operation.tag);
-  operation.head.set(fabric::Outcome{operation.ticket, operation.generation, static_cast<std::uint32_t>(status), 0});
+  operation.head.set(Outcome{operation.ticket, operation.generation, static_cast<std::uint32_t>(status), 0});
   launch_or_hold(operation);
   return operation.ready() ? advance(operation) : Step::waiting;
 }
 
 // Sends pieces to another host directly from the user's buffer, as long as the network has room.
 Step MessageRuntime::send_remote_pieces(Operation& operation) noexcept {
-  const fabric::Grant& grant = operation.grant;
+  const Grant& grant = operation.grant;
   while (operation.moved < grant.bytes) {
     const std::uint64_t bytes = std::min<std::uint64_t>(fabric::remote_piece_bytes_max, grant.bytes - operation.moved);
     Head head = envelope(Kind::piece, self_, operation.context_id, operation.tag);
-    head.set(fabric::Piece{operation.ticket, operation.generation, operation.moved, 0, bytes});
+    head.set(Piece{bytes, 0, operation.moved, operation.ticket, operation.generation});
     const Status status =
         engine_.send_from(operation.peer, head, {operation.buffer + operation.moved, bytes}, operation.under_way);
     if (status == Status::again) return Step::retry;
@@ -378,7 +377,7 @@ Step MessageRuntime::send_remote_pieces(Operation& operation) noexcept {
 Step MessageRuntime::send_pieces(Operation& operation) noexcept {
   const bool by_network = engine_.is_remote(operation.peer) && operation.scattered == nullptr && !is_paged(operation);
   if (by_network) return send_remote_pieces(operation);
-  const fabric::Grant& grant = operation.grant;
+  const Grant& grant = operation.grant;
   while (operation.moved < grant.bytes) {
     const std::uint64_t bytes = std::min<std::uint64_t>(fabric::bulk_tail_bytes_max, grant.bytes - operation.moved);
     if (!operation.prepared) {
@@ -386,7 +385,7 @@ Step MessageRuntime::send_pieces(Operation& operation) noexcept {
       if (!place) return Step::retry;
       copy_out(operation, operation.moved, engine_.bulk().at(*place), bytes);
       operation.head = envelope(Kind::piece, self_, operation.context_id, operation.tag);
-      operation.head.set(fabric::Piece{operation.ticket, operation.generation, operation.moved, place->value, bytes});
+      operation.head.set(Piece{bytes, place->value, operation.moved, operation.ticket, operation.generation});
       operation.prepared = true;
     }
     const Status status = engine_.send(operation.peer, operation.head, Lane::request);
@@ -406,9 +405,9 @@ Operation* MessageRuntime::outgoing(std::uint32_t source, std::uint32_t ticket, 
 }
 
 void MessageRuntime::granted(const Head& head) noexcept {
-  const auto grant = head.as<fabric::Grant>();
-  const bool direct = grant.road == fabric::Road::direct && engine_.copies_directly(static_cast<int>(head.source));
-  const bool sane = grant.chunk_bytes != 0 && (direct || grant.road == fabric::Road::pieces);
+  const auto grant = head.as<Grant>();
+  const bool direct = grant.road == Road::direct && engine_.copies_directly(static_cast<int>(head.source));
+  const bool sane = grant.chunk_bytes != 0 && (direct || grant.road == Road::pieces);
   fabric::Sleeper* to_wake = nullptr;
   {
     const std::lock_guard guard(lock_);
@@ -434,15 +433,15 @@ void MessageRuntime::granted(const Head& head) noexcept {
 // True if chunks remain or are being copied. Then a `done` from the receiver is malformed, and the ticket may not be
 // reused.
 bool MessageRuntime::may_be_copying(const Operation& operation, State state) const noexcept {
-  const fabric::Grant& grant = operation.grant;
-  const bool shared = (state == State::granted || state == State::copying) && grant.road == fabric::Road::direct &&
+  const Grant& grant = operation.grant;
+  const bool shared = (state == State::granted || state == State::copying) && grant.road == Road::direct &&
                       has_transfer(operation.ticket);
   return shared && !engine_.transfer_of(self_, operation.ticket)
                         .is_over(operation.generation, fabric::chunks_of(grant.bytes, grant.chunk_bytes));
 }
 
 void MessageRuntime::done(const Head& head) noexcept {
-  const auto outcome = head.as<fabric::Outcome>();
+  const auto outcome = head.as<Outcome>();
   fabric::Sleeper* to_wake = nullptr;
   {
     const std::lock_guard guard(lock_);

@@ -8,11 +8,10 @@
 namespace tonari::message {
 
 using fabric::Head;
-using fabric::Kind;
 
 namespace {
 
-constexpr Kind hole{};
+constexpr fabric::HeadKind hole{};
 constexpr std::uint64_t key_of_hole = ~std::uint64_t{0};  // larger than any tag
 
 // Packs a key into 64 bits. Different packed keys mean different keys; equal ones must be compared again. Wildcards are
@@ -137,7 +136,7 @@ void UnexpectedQueue::close_holes() noexcept {
 
 void UnexpectedQueue::note_announced(Position position) {
   const Head& head = heads_[position];
-  const auto ticket = head.as<fabric::Announced>().ticket;
+  const auto ticket = head.as<Announced>().ticket;
   if (ticket < tickets_in_all) announced_.at(head.source, ticket) = position;  // otherwise the head is malformed
 }
 
@@ -146,7 +145,7 @@ Head* UnexpectedQueue::find_announced(std::uint32_t source, std::uint32_t ticket
   if (position == nullptr || *position >= heads_.size()) return nullptr;
   Head& head = heads_[*position];
   if (head.kind != Kind::message_announced || head.source != source) return nullptr;
-  const auto announced = head.as<fabric::Announced>();
+  const auto announced = head.as<Announced>();
   return announced.ticket == ticket && announced.generation == generation ? &head : nullptr;
 }
 

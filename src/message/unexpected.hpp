@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fabric/head.hpp"
+#include "message/heads.hpp"
 #include "message/key.hpp"
 #include "message/operation.hpp"
 #include "message/tickets.hpp"
@@ -24,9 +25,8 @@ struct Kept {
 
 /// Returns the length of the message that a head carries or announces.
 inline std::size_t message_bytes(const fabric::Head& head) noexcept {
-  static_assert(offsetof(fabric::Tail, bytes) == 0 && offsetof(fabric::Announced, bytes) == 0 &&
-                offsetof(Kept, bytes) == 0);
-  return head.kind == fabric::Kind::message_inline ? head.inline_bytes : head.as<std::uint64_t>();
+  static_assert(offsetof(fabric::Tail, bytes) == 0 && offsetof(Announced, bytes) == 0 && offsetof(Kept, bytes) == 0);
+  return head.kind == Kind::message_inline ? head.inline_bytes : head.as<std::uint64_t>();
 }
 
 /// An array that grows by chunks, so that elements keep their addresses and little unused memory is allocated.

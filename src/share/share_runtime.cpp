@@ -5,17 +5,11 @@
 namespace tonari::share {
 
 using fabric::Head;
-using fabric::Kind;
-
-namespace {
-
-constexpr std::size_t layer_index = 2;
-
-}  // namespace
 
 ShareRuntime& ShareRuntime::of(job::Session& session) {
   fabric::Engine& engine = fabric::Engine::of(session);
-  return engine.layer<ShareRuntime>(layer_index, [&engine] { return std::make_unique<ShareRuntime>(engine); });
+  return engine.handler<ShareRuntime>(fabric::Protocol::share,
+                                      [&engine] { return std::make_unique<ShareRuntime>(engine); });
 }
 
 void ShareRuntime::receive(std::span<const Head> heads) noexcept {
@@ -43,7 +37,7 @@ SharedMemory& ShareRuntime::sharing(Job& job) {
 }
 
 void ShareRuntime::receive(const Head& head) noexcept {
-  switch (head.kind) {
+  switch (head.kind.to<Kind>()) {
     case Kind::share_pages:
     case Kind::share_moved:
     case Kind::share_taken:
@@ -78,7 +72,7 @@ bool ShareRuntime::serve(const Head& head) noexcept {
   if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return true;  // malformed: drop it
   const int peer = static_cast<int>(head.source);
   const auto words = head.as<Words>();
-  const bool has_tail = fabric::tail_name(head.kind).has_value();
+  const bool has_tail = head.kind.has_tail();
   const auto tail = has_tail ? engine_.look(peer, words.tail_place, words.tail_bytes) : std::span<const std::byte>();
   if (has_tail && tail.empty()) {  // malformed: drop it
     engine_.give_back(peer, words.tail_place);
@@ -87,11 +81,12 @@ bool ShareRuntime::serve(const Head& head) noexcept {
   bool served = true;
   bool known = false;
   if (SharedMemory* const sharing = this->sharing()) {
-    known = sharing->with(words.object, [&](Array& array) { served = array.serve(head.kind, peer, words, tail); });
+    known = sharing->with(words.object,
+                          [&](Array& array) { served = array.serve(head.kind.to<Kind>(), peer, words, tail); });
   }
   if (!served) return false;
   if (has_tail) engine_.give_back(peer, words.tail_place);
-  if (!known && head.kind != Kind::share_told) refuse(peer, head.kind, words);
+  if (!known && head.kind != Kind::share_told) refuse(peer, head.kind.to<Kind>(), words);
   return true;
 }
 

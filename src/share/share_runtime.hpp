@@ -22,7 +22,7 @@ namespace tonari::share {
 /// One rank's runtime of shared memory and guarded data: the protocol that receives their heads.
 ///
 /// Threads: any.
-class ShareRuntime final : public fabric::Protocol {
+class ShareRuntime final : public fabric::ProtocolHandler {
  public:
   explicit ShareRuntime(fabric::Engine& engine)
       : engine_(engine),
@@ -70,7 +70,7 @@ class ShareRuntime final : public fabric::Protocol {
   Communicator& ranks_of(Job& job);  // with sharing_mutex_ held
   void receive(const fabric::Head& head) noexcept;
   bool serve(const fabric::Head& head) noexcept;
-  void refuse(int peer, fabric::Kind kind, const Words& request) noexcept;
+  void refuse(int peer, Kind kind, const Words& request) noexcept;
 
   fabric::Engine& engine_;
   fabric::SendQueue send_queue_;

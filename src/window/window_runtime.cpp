@@ -21,11 +21,9 @@
 namespace tonari::window {
 
 using fabric::Head;
-using fabric::Kind;
 
 namespace {
 
-constexpr std::size_t layer_index = 1;
 constexpr std::uint32_t locks_max = 1 << 20;
 constexpr std::uint32_t notifications_max = 1 << 20;
 
@@ -75,7 +73,8 @@ Join join_of(const Offer& offer) noexcept {
 
 WindowRuntime& WindowRuntime::of(job::Session& session) {
   fabric::Engine& engine = fabric::Engine::of(session);
-  return engine.layer<WindowRuntime>(layer_index, [&engine] { return std::make_unique<WindowRuntime>(engine); });
+  return engine.handler<WindowRuntime>(fabric::Protocol::window,
+                                       [&engine] { return std::make_unique<WindowRuntime>(engine); });
 }
 
 std::shared_ptr<WindowState> WindowRuntime::make(const Group& group, const Offer& offer) {
@@ -402,7 +401,7 @@ void WindowRuntime::receive(std::span<const Head> heads) noexcept {
 
 void WindowRuntime::receive(const Head& head) noexcept {
   const int peer = static_cast<int>(head.source);
-  switch (head.kind) {
+  switch (head.kind.to<Kind>()) {
     case Kind::window_join:
     case Kind::window_made:
     case Kind::window_told:
@@ -423,7 +422,9 @@ void WindowRuntime::receive(const Head& head) noexcept {
     case Kind::window_granted:
       with(head.context, [&](WindowState& access) { access.locks().take(peer, head.as<LockOutcome>()); });
       break;
-    default: break;  // malformed: drop it
+    default:  // malformed: drop it
+      if (head.kind.has_tail()) engine_.give_back(peer, head.as<fabric::Tail>().place);
+      break;
   }
 }
 

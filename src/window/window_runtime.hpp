@@ -22,7 +22,7 @@ namespace tonari::window {
 /// The windows of one rank: makes them, and serves other ranks' requests.
 ///
 /// Threads: any.
-class WindowRuntime final : public fabric::Protocol {
+class WindowRuntime final : public fabric::ProtocolHandler {
  public:
   explicit WindowRuntime(fabric::Engine& engine)
       : engine_(engine),
@@ -105,7 +105,7 @@ class WindowRuntime final : public fabric::Protocol {
   std::uint32_t agree(const Making& making, std::uint32_t number, const Offer& offer, RemoteParts& parts);
   void tell_ready(const Making& making, std::uint32_t flags);
   void wait_for_remote(const Making& making);
-  [[nodiscard]] std::vector<fabric::Head> wait_for_all(const Making& making, fabric::Kind kind);
+  [[nodiscard]] std::vector<fabric::Head> wait_for_all(const Making& making, Kind kind);
   [[nodiscard]] std::uint32_t number_of_granule(std::uint32_t granule) const;
   [[nodiscard]] int domain_of(std::uint32_t number) const noexcept;
   std::shared_ptr<WindowState> reach_remote(GlobalAddress address);

@@ -97,7 +97,7 @@ class Refusals(JoiningTest):
         other = ["env", "EXCHANGE_KEY=tonari.introduction", compiled("pmix_exchange")]
         words = ["-n", "2", "--host", "h0:2", JOINING, "join", ":", "-n", "1", "--host", "h1", *other]
         status, _, error = self.run_to_end(hosts, [*launchers.openmpi5(), "--enable-recovery"], *words)
-        self.assertEqual(error.count("rank 2 is another program, rank 0 is version 1 of joining"), 2, error)
+        self.assertEqual(error.count("rank 2 is another program, rank 0 is version 2 of joining"), 2, error)
         self.assertNotEqual(status, 0)
 
     def test_a_rank_that_never_joins(self):

@@ -11,7 +11,7 @@
 namespace tonari::fabric {
 namespace {
 
-constexpr Kind kind_request{1};
+constexpr HeadKind kind_request{1};
 
 Head head_of(int source, std::uint32_t number) {
   Head head{};

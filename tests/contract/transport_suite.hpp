@@ -25,11 +25,12 @@ constexpr std::uint64_t seed = 20240917;
 const int polls_max = 200'000 * test::slowness();  // that find nothing, where something must come
 
 // The tests' own heads: who sent it in which thread, its number there, and whether it asks for a reply.
-// Of kinds without a tail.
-constexpr Kind kind_request = Kind::message_inline;
-constexpr Kind kind_reply = Kind::done;
+// Of kinds without a tail, of a protocol above the fabric.
+constexpr HeadKind kind_request{KindNumber<Protocol::message>::plain(1)};
+constexpr HeadKind kind_reply{KindNumber<Protocol::message>::plain(7)};
 
-Head head_of(int source, int thread, std::uint32_t number, Kind kind = kind_request, std::uint64_t wants_reply = 0) {
+Head head_of(int source, int thread, std::uint32_t number, HeadKind kind = kind_request,
+             std::uint64_t wants_reply = 0) {
   Head head{};
   head.kind = kind;
   head.source = static_cast<std::uint32_t>(source);
@@ -41,7 +42,7 @@ Head head_of(int source, int thread, std::uint32_t number, Kind kind = kind_requ
 
 /// Numbers by who sent them: each must follow the last.
 struct Log {
-  std::map<std::tuple<Kind, std::uint32_t, std::uint32_t>, std::uint32_t> next;
+  std::map<std::tuple<HeadKind, std::uint32_t, std::uint32_t>, std::uint32_t> next;
   std::size_t heads = 0;
   std::size_t wrong = 0;
 

@@ -32,7 +32,7 @@ constexpr auto ignore = [](const Head&) noexcept {};
 
 Head head_of(int source, std::uint32_t number) {
   Head head{};
-  head.kind = Kind{1};
+  head.kind = HeadKind{1};
   head.source = static_cast<std::uint32_t>(source);
   head.tag = number;
   return head;
@@ -233,7 +233,7 @@ struct Tails : Ucx {
   }
   void send(std::span<const std::byte> bytes, std::uint64_t place, std::uint64_t bytes_said) {
     Head head = head_of(0, 0);
-    head.kind = Kind::message_bulk;
+    head.kind = HeadKind{KindNumber<Protocol::message>::with_tail(2)};
     head.set(Tail{bytes_said, place});
     ASSERT_EQ(from->send(1, head, Lane::request, {bytes, place}), Status::ok);
   }
@@ -286,7 +286,7 @@ TEST_F(Tails, ToAPeerThatHasGoneAreTheirSendersAgain) {
   const std::array<std::byte, 16384> bytes{};
   std::size_t accepted = 0;
   Head head = head_of(0, 0);
-  head.kind = Kind::message_bulk;
+  head.kind = HeadKind{KindNumber<Protocol::message>::with_tail(2)};
   head.set(Tail{bytes.size(), 0});
   while (accepted < 16 && from->send(1, head, Lane::request, {bytes, accepted}) == Status::ok) ++accepted;
   ASSERT_GT(accepted, 0U);

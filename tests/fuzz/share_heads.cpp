@@ -30,9 +30,9 @@ namespace tonari {
 namespace {
 
 using fabric::Head;
-using fabric::Kind;
 using fabric::Lane;
 using share::Entry;
+using share::Kind;
 using share::PageRun;
 using share::ShortRank;
 using share::Words;
@@ -86,12 +86,12 @@ class Liar {
     head.source = own_name ? liar : static_cast<std::uint32_t>(liar + 1 + number(0) % 1'000'000);
     head.tag = number32(0);
     if (chance(random_, 50)) {
-      head.kind = static_cast<Kind>(chance(random_, 95) ? between(random_, 128, 142) : between(random_, 128, 159));
+      head.kind = kind(array_kinds, 0, victim);
       if (head.kind == Kind::share_gone) head.kind = Kind::share_moved;  // is as its death, and raises SIGBUS
       head.context = number32(0);
-      head.set(words(head.kind, victim));
+      head.set(words(head.kind.to<Kind>(), victim));
     } else {
-      head.kind = static_cast<Kind>(chance(random_, 95) ? between(random_, 160, 173) : between(random_, 160, 191));
+      head.kind = kind(guard_kinds, 16, victim);
       head.context = not_sure([&] { return number32(between(random_, sure_data, late - 1)); },
                               [](std::uint32_t each) { return each < sure_data || each == late; });
       fill(head, victim);
@@ -108,6 +108,23 @@ class Liar {
   }
 
  private:
+  static constexpr std::array array_kinds{
+      Kind::share_fetch,  Kind::share_pages,  Kind::share_moved,   Kind::share_changes, Kind::share_taken,
+      Kind::share_copies, Kind::share_notice, Kind::share_notices, Kind::share_noted,   Kind::share_told,
+      Kind::share_update, Kind::share_await,  Kind::share_reached, Kind::share_set,     Kind::share_gone};
+  static constexpr std::array guard_kinds{
+      Kind::guard_want,  Kind::guard_deed, Kind::guard_given,   Kind::guard_given_tail, Kind::guard_fetch,
+      Kind::guard_more,  Kind::guard_stop, Kind::guard_stopped, Kind::guard_inherit,    Kind::guard_has,
+      Kind::guard_waits, Kind::guard_lost, Kind::guard_freed,   Kind::guard_over};
+
+  // One of `kinds`, or any of the 16 operations from `first` on; without a tail that a transport between hosts would
+  // not find.
+  Kind kind(std::span<const Kind> kinds, unsigned first, int victim) {
+    if (chance(random_, 95)) return kinds[between(random_, 0, kinds.size() - 1)];
+    const auto plain = 128 + first + between(random_, 0, 15);
+    const bool has_tail = !engine_.is_remote(victim) && chance(random_, 50);
+    return static_cast<Kind>(plain | (has_tail ? fabric::HeadKind::tail_bit : 0));
+  }
   void rest() {
     engine_.progress();
     std::this_thread::yield();
@@ -213,11 +230,12 @@ class Liar {
   // To lie about its length and place, too: a transport between hosts refuses that. Answers what the receiver, which
   // does not know whose it is, will not give back.
   std::optional<fabric::BulkPlace> change_tail(Head& head, int victim) {
-    const auto name = fabric::tail_name(head.kind);
-    if (!name || engine_.is_remote(victim)) return std::nullopt;
-    const fabric::BulkPlace place{fabric::read_payload(head, name->place)};
-    if (chance(random_, 10)) fabric::write_payload(head, name->place, place.value | random_() << 9);  // no such block
-    if (chance(random_, 10)) fabric::write_payload(head, name->bytes, number(fabric::read_payload(head, name->bytes)));
+    if (!head.kind.has_tail() || engine_.is_remote(victim)) return std::nullopt;
+    auto tail = head.as<fabric::Tail>();
+    const fabric::BulkPlace place{tail.place};
+    if (chance(random_, 10)) tail.place = place.value | random_() << 9;  // no such block
+    if (chance(random_, 10)) tail.bytes = number(tail.bytes);
+    head.set(tail);
     const bool is_undelivered = head.kind == Kind::guard_given_tail && (one_host_ || head.context >= late);
     const bool is_kept = head.source != liar || is_undelivered;
     return is_kept ? std::optional(place) : std::nullopt;
@@ -230,7 +248,7 @@ class Liar {
   // Guarded data
 
   void fill(Head& head, int victim) {
-    switch (head.kind) {
+    switch (head.kind.to<Kind>()) {
       case Kind::guard_want:
       case Kind::guard_deed:
         return head.set(share::GuardWant{number(between(random_, 0, 9)), number(between(random_, 0, 9)),

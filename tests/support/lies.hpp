@@ -4,6 +4,7 @@
 
 #include "fabric/engine.hpp"
 #include "fabric/head.hpp"
+#include "message/heads.hpp"
 
 #include <tonari/message.hpp>
 
@@ -42,11 +43,16 @@ class Liar {
 
  private:
   using Head = fabric::Head;
-  using Kind = fabric::Kind;
+  using Kind = message::Kind;
   using Lane = fabric::Lane;
 
+  static constexpr auto kinds = {Kind{},      Kind::message_inline, Kind::message_bulk, Kind::message_announced,
+                                 Kind::piece, Kind::finish,         Kind::grant,        Kind::done,
+                                 Kind::late};
+
   std::uint64_t any() { return random_(); }
-  std::uint64_t one_of(std::initializer_list<std::uint64_t> choices) {
+  template <class T>
+  T one_of(std::initializer_list<T> choices) {
     return *(choices.begin() + between(random_, 0, choices.size() - 1));
   }
   // Often near a power of two, or near what is right.
@@ -75,14 +81,14 @@ class Liar {
   std::pair<Head, Lane> lie(int victim) {
     Head head;
     for (std::byte& each : head.payload) each = static_cast<std::byte>(any());
-    head.kind = static_cast<Kind>(chance(random_, 90) ? between(random_, 0, 8) : any() & 0xff);
+    head.kind = chance(random_, 90) ? one_of(kinds) : static_cast<Kind>(any() & 0xff);
     head.inline_bytes = static_cast<std::uint8_t>(number(between(random_, 0, fabric::inline_bytes_max)));
     const auto none = static_cast<std::uint32_t>(engine_.session().size()) + number32(0);
-    head.source = static_cast<std::uint32_t>(
-        one_of({static_cast<std::uint64_t>(claims_.self), static_cast<std::uint64_t>(claims_.silent), none}));
+    head.source = static_cast<std::uint32_t>(one_of<std::uint64_t>(
+        {static_cast<std::uint64_t>(claims_.self), static_cast<std::uint64_t>(claims_.silent), none}));
     if (head.source < static_cast<std::uint32_t>(claims_.self)) head.source = static_cast<std::uint32_t>(claims_.self);
     // The world's, that of its collectives, or one that nobody has made.
-    head.context = static_cast<std::uint32_t>(one_of({0, 0, 0, 1, any() | 0x80000000}));
+    head.context = static_cast<std::uint32_t>(one_of<std::uint64_t>({0, 0, 0, 1, any() | 0x80000000}));
     head.tag = number32(between(random_, 0, 2));
     fill(head, victim);
     const bool is_reply = head.kind == Kind::grant || head.kind == Kind::done;
@@ -91,25 +97,25 @@ class Liar {
 
   void fill(Head& head, int victim) {
     std::uint64_t bytes = number(between(random_, 0, 40000));
-    switch (head.kind) {
+    switch (head.kind.to<Kind>()) {
       case Kind::message_bulk: return head.set(fabric::Tail{bytes, place(bytes, victim)});
       case Kind::message_announced: {
         const std::uint64_t from = address(claims_.readable, bytes);
         // Sometimes a real ticket, whose chunks the receiver may claim.
         const auto real = chance(random_, 20) ? engine_.tickets().take(8) : std::nullopt;
-        if (real) return head.set(fabric::Announced{bytes, from, real->index, real->generation});
-        return head.set(fabric::Announced{bytes, from, ticket(), generation()});
+        if (real) return head.set(message::Announced{bytes, from, real->index, real->generation});
+        return head.set(message::Announced{bytes, from, ticket(), generation()});
       }
       case Kind::piece:
-      case Kind::late: return head.set(fabric::Piece{ticket(), generation(), number(0), place(bytes, victim), bytes});
+      case Kind::late: return head.set(message::Piece{bytes, place(bytes, victim), number(0), ticket(), generation()});
       case Kind::grant: {
         const std::uint64_t to = address(claims_.writable, bytes);
-        return head.set(fabric::Grant{ticket(), generation(), to, bytes,
-                                      static_cast<fabric::Road>(number32(between(random_, 1, 2))),
-                                      number32(std::uint64_t{4096} << between(random_, 0, 6))});
+        return head.set(message::Grant{ticket(), generation(), to, bytes,
+                                       static_cast<message::Road>(number32(between(random_, 1, 2))),
+                                       number32(std::uint64_t{4096} << between(random_, 0, 6))});
       }
       case Kind::finish:
-      case Kind::done: return head.set(fabric::Outcome{ticket(), generation(), number32(0), number32(0)});
+      case Kind::done: return head.set(message::Outcome{ticket(), generation(), number32(0), number32(0)});
       default: return;  // arbitrary bytes
     }
   }

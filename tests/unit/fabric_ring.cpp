@@ -27,7 +27,7 @@ struct FabricRing : testing::Test {
 
   RingWriter::Pushed push() {
     Head head{};
-    head.kind = Kind::message_inline;
+    head.kind = HeadKind{1};
     head.tag = pushed;
     head.set(~std::uint64_t{pushed});
     const RingWriter::Pushed answer = writer.push(head);

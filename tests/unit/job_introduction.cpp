@@ -77,7 +77,7 @@ TEST(BusinessCard, RefusesWhoCannotBeInTheJob) {
 
   BusinessCard version = on("b");
   ++version.version;
-  EXPECT_NE(refusal_of(bytes_of(version)).find("rank 1 on b is version 2 of joining, rank 0 is version 1"),
+  EXPECT_NE(refusal_of(bytes_of(version)).find("rank 1 on b is version 3 of joining, rank 0 is version 2"),
             std::string::npos);
   BusinessCard pages = on("b");
   pages.host.page_bytes = 65536;
@@ -93,10 +93,10 @@ TEST(BusinessCard, RefusesWhatIsNone) {
   EXPECT_NE(refusal_of(std::vector<std::byte>(sizeof(BusinessCard))).find("rank 1 is another program"),
             std::string::npos);
   auto longer = bytes_of(on("b"));
-  longer[8] = std::byte{2};
+  longer[8] = std::byte{business_card_version + 1};
   longer.resize(300);
-  EXPECT_NE(refusal_of(longer).find("rank 1 is version 2 of joining"), std::string::npos);
-  longer[8] = std::byte{1};
+  EXPECT_NE(refusal_of(longer).find("rank 1 is version 3 of joining"), std::string::npos);
+  longer[8] = std::byte{business_card_version};
   EXPECT_NE(refusal_of(longer).find("rank 1 is another program"), std::string::npos);
 }
 

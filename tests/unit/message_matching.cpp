@@ -19,7 +19,6 @@ namespace tonari::message {
 namespace {
 
 using fabric::Head;
-using fabric::Kind;
 
 // Posted receives and unexpected messages, as a rank has them.
 struct Queues {
@@ -68,8 +67,7 @@ class Model {
   }
   [[nodiscard]] bool holds(std::uint32_t source, std::uint32_t ticket) const {
     return std::ranges::any_of(kept_, [&](const Head& head) {
-      return head.kind == Kind::message_announced && head.source == source &&
-             head.as<fabric::Announced>().ticket == ticket;
+      return head.kind == Kind::message_announced && head.source == source && head.as<Announced>().ticket == ticket;
     });
   }
   [[nodiscard]] const Head& kept_at(std::size_t at) const { return kept_[at]; }
@@ -146,7 +144,7 @@ TEST_P(Matching, GivesAMessageToTheReceiveThatWasPostedFirst) {
 TEST_P(Matching, FindsWhatWasAnnouncedByItsTicketAlone) {
   Head head = message(4, 1, 5, 0);
   head.kind = Kind::message_announced;
-  head.set(fabric::Announced{100, 0, 7, 3});
+  head.set(Announced{100, 0, 7, 3});
   UnexpectedQueue& unexpected = queues_.unexpected;
   unexpected.keep(head);
 
@@ -179,7 +177,7 @@ TEST_P(Matching, IsThatOfTwoPlainLists) {
       const auto ticket = static_cast<std::uint32_t>(test::between(random, 0, 50));
       if (test::chance(random, 30) && !model.holds(head.source, ticket)) {  // a peer has each ticket once
         head.kind = Kind::message_announced;                                // its first word is still its number
-        head.set(fabric::Announced{static_cast<std::uint64_t>(step), 0, ticket, static_cast<std::uint32_t>(step)});
+        head.set(Announced{static_cast<std::uint64_t>(step), 0, ticket, static_cast<std::uint32_t>(step)});
       }
       ASSERT_EQ(queues_.arrive(head), model.arrive(head));
     } else if (test::chance(random, 5) && model.posted() != 0) {
@@ -188,7 +186,7 @@ TEST_P(Matching, IsThatOfTwoPlainLists) {
       const std::size_t at = test::between(random, 0, model.kept() - 1);
       const Head head = model.kept_at(at);
       if (head.kind == Kind::message_announced) {
-        const auto announced = head.as<fabric::Announced>();
+        const auto announced = head.as<Announced>();
         ASSERT_TRUE(queues_.unexpected.forget_announced(head.source, announced.ticket, announced.generation));
         model.forget(at);
       }

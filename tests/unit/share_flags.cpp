@@ -17,7 +17,7 @@
 namespace tonari {
 namespace {
 
-using fabric::Kind;
+using share::Kind;
 using share::Words;
 using test::Variant;
 

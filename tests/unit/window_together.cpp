@@ -22,7 +22,7 @@ Tickets::Ticket offer(Engine& engine, const Window& window, Service service, std
   const auto ticket = engine.tickets().take();
   test::require(ticket.has_value(), "no ticket");
   fabric::Head head;
-  head.kind = fabric::Kind::window_help;
+  head.kind = window::Kind::window_help;
   head.inline_bytes = sizeof(window::HelpRequest);
   head.source = 0;
   head.context = window.number();

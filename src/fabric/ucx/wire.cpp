@@ -199,10 +199,9 @@ bool Wire::take(std::span<const std::byte> header, void* data, std::size_t data_
 
 // False when the message has another tail than its head says.
 bool Wire::take_tail(Head& head, void* data, std::size_t data_bytes) noexcept {
-  const auto name = tail_name(head.kind);
-  if (!name) return data_bytes == 0;
-  if (data == nullptr || data_bytes == 0 || read_payload(head, name->bytes) != data_bytes) return false;
-  write_payload(head, name->place, reinterpret_cast<std::uint64_t>(data));
+  if (!head.kind.has_tail()) return data_bytes == 0;
+  if (data == nullptr || data_bytes == 0 || head.as<Tail>().bytes != data_bytes) return false;
+  head.set(Tail{data_bytes, reinterpret_cast<std::uint64_t>(data)});
   return true;
 }
 

@@ -67,7 +67,7 @@ class Wire {
     void* owner = nullptr;
     std::span<std::byte> staging{};  ///< What put() reads from and get() writes to.
   };
-  /// Bytes that go with a head, which names their number: tail_name().
+  /// The tail of a head, whose payload says how many bytes: fabric::Tail.
   struct Outgoing {
     std::span<const std::byte> bytes;  ///< Stay as they are from when send() answers ok until `tail_sent`.
     std::uint64_t place = 0;           ///< For `tail_sent`.

@@ -62,7 +62,7 @@ class Array final : public detail::Memory {
   // array_home.cpp
   /// Serves a request or a notice of another rank. Returns false if there is no room for the reply: call it again
   /// later.
-  bool serve(fabric::Kind kind, int peer, const Words& request, std::span<const std::byte> tail) noexcept;
+  bool serve(Kind kind, int peer, const Words& request, std::span<const std::byte> tail) noexcept;
 
   // array_epochs.cpp
   /// Adds all that this rank has changed to `release`.
@@ -97,7 +97,7 @@ class Array final : public detail::Memory {
   void take_notice(std::uint64_t first, std::uint64_t count) noexcept;
   void take_update(const Change& change) noexcept;
   template <class Take>
-  void pass_on(fabric::Kind kind, int peer, const Words& request, std::span<const std::byte> tail, Take take);
+  void pass_on(Kind kind, int peer, const Words& request, std::span<const std::byte> tail, Take take);
   void note(int peer, const Words& request) noexcept;
 
   // With the block's lock held:

@@ -12,7 +12,6 @@
 // Faults: touches of absent pages, and first writes.
 namespace tonari::share {
 
-using fabric::Kind;
 using Writes = pager::Userfaultfd::Writes;
 
 namespace {

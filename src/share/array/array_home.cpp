@@ -11,7 +11,6 @@
 namespace tonari::share {
 
 using fabric::BulkPlace;
-using fabric::Kind;
 using fabric::Lane;
 using Writes = pager::Userfaultfd::Writes;
 

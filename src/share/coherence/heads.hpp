@@ -2,6 +2,7 @@
 
 #include "fabric/head.hpp"
 #include "fabric/transfer.hpp"
+#include "share/kind.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -20,10 +21,9 @@ struct Words {
   std::uint64_t extra = 0;
 };
 static_assert(sizeof(Words) == fabric::inline_bytes_max);
-static_assert(offsetof(Words, tail_bytes) == fabric::tail_name(fabric::Kind::share_pages)->bytes);
-static_assert(offsetof(Words, tail_place) == fabric::tail_name(fabric::Kind::share_pages)->place);
+static_assert(fabric::begins_with_tail(offsetof(Words, tail_bytes), offsetof(Words, tail_place)));
 
-inline fabric::Head head_of(fabric::Kind kind, int source, const Words& words) noexcept {
+inline fabric::Head head_of(Kind kind, int source, const Words& words) noexcept {
   fabric::Head head;
   head.kind = kind;
   head.inline_bytes = sizeof words;

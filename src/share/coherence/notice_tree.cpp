@@ -7,8 +7,6 @@
 
 namespace tonari::share {
 
-using fabric::Kind;
-
 NoticeTree::Relay* NoticeTree::pass_on(Kind kind, int peer, const Words& request, std::span<const std::byte> tail) {
   const int self = shared_memory_.rank();
   // Several ranks share a bit in jobs of more than 64: the first of them tells the others.

@@ -48,7 +48,7 @@ class NoticeTree {
   class Relay;
   /// Passes the notices on to the ranks below. Returns null if there are none. Otherwise the relay replies to `peer`
   /// when all of them have replied and this rank has called end_one(). Called by the holder of the progress lock.
-  Relay* pass_on(fabric::Kind kind, int peer, const Words& request, std::span<const std::byte> tail);
+  Relay* pass_on(Kind kind, int peer, const Words& request, std::span<const std::byte> tail);
   [[nodiscard]] std::size_t most_at_once() const noexcept {
     return notice_tree_.size();
   }  // for tests: relays made so far
@@ -76,7 +76,7 @@ class NoticeTree::Relay {
   explicit Relay(SharedMemory& sharing) noexcept : shared_memory_(sharing) {}
   [[nodiscard]] bool is_free() const noexcept;
   void begin(int peer, const Words& request) noexcept;
-  void tell(int rank, Ranks behind, fabric::Kind kind, const Words& request, std::span<const std::byte> tail);
+  void tell(int rank, Ranks behind, Kind kind, const Words& request, std::span<const std::byte> tail);
   void answered(const Branch& branch) noexcept;
   /// Called for each reply, and once when all messages were sent and handled here. The last call replies to `peer_`.
   void end_one() noexcept;

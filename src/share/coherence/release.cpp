@@ -8,8 +8,6 @@
 
 namespace tonari::share {
 
-using fabric::Kind;
-
 namespace {
 
 constexpr std::size_t changes_bytes = 1 << 20;  // of diffs, kept until their homes have them

@@ -12,8 +12,6 @@
 // The second half of a release: tells the ranks with copies, and then tells the homes that they were told.
 namespace tonari::share {
 
-using fabric::Kind;
-
 void Release::tell_copies() {
   const auto many = std::partition(copied_.begin(), copied_.end(), [](const Copied& each) {
     return static_cast<std::size_t>(std::popcount(each.entry.ranks)) <= branches_max;

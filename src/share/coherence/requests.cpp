@@ -7,12 +7,11 @@ namespace tonari::share {
 
 using fabric::BulkPlace;
 using fabric::Head;
-using fabric::Kind;
 using fabric::Lane;
 
 namespace {
 
-bool has_tail(Kind kind) noexcept { return fabric::tail_name(kind).has_value(); }
+bool has_tail(fabric::HeadKind kind) noexcept { return kind.has_tail(); }
 
 bool is_reply_to(Kind request, Kind reply) noexcept {
   switch (request) {
@@ -141,10 +140,11 @@ PendingRequest* Requests::take(const Head& reply, const Words& words) noexcept {
   const std::lock_guard guard(lock_);
   PendingRequest* const asked = asked_[words.ticket];
   const bool known = asked != nullptr && asked->ticket_.generation == words.generation &&
-                     asked->peer_ == static_cast<int>(reply.source) && is_reply_to(asked->asked_for_, reply.kind);
+                     asked->peer_ == static_cast<int>(reply.source) &&
+                     is_reply_to(asked->asked_for_, reply.kind.to<Kind>());
   if (!known) return nullptr;
   asked_[words.ticket] = nullptr;
-  asked->kind_ = reply.kind;
+  asked->kind_ = reply.kind.to<Kind>();
   asked->words_ = words;
   engine_.tickets().give_back(words.ticket);
   return asked;

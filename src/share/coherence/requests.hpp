@@ -30,7 +30,7 @@ class PendingRequest {
   [[nodiscard]] int peer() const noexcept { return peer_; }
   // Valid once it is done:
   [[nodiscard]] Status status() const noexcept { return status_; }  ///< ok, or peer_gone.
-  [[nodiscard]] fabric::Kind kind() const noexcept { return kind_; }
+  [[nodiscard]] Kind kind() const noexcept { return kind_; }
   [[nodiscard]] const Words& words() const noexcept { return words_; }
 
  protected:
@@ -42,8 +42,8 @@ class PendingRequest {
   std::atomic<bool> done_{true};
   int peer_ = -1;
   Status status_ = Status::ok;
-  fabric::Kind asked_for_{};
-  fabric::Kind kind_{};
+  Kind asked_for_{};
+  Kind kind_{};
   Words words_{};
   fabric::Tickets::Ticket ticket_{};
 };
@@ -69,11 +69,11 @@ class Requests {
 
   /// Sends a request, with its tail if its kind has one. The caller fills in all of `words` but the ticket. `asked`
   /// must live until it is done.
-  void ask(PendingRequest& asked, int peer, fabric::Kind kind, Words words, Waiter waiter = Waiter::program,
+  void ask(PendingRequest& asked, int peer, Kind kind, Words words, Waiter waiter = Waiter::program,
            fabric::Wakeup wakeup = fabric::Wakeup::now) noexcept;
   /// Like ask(), but does not wait. Returns false, and leaves the tail to the caller, if there is no room or no more
   /// than `spare` tickets are left.
-  bool try_ask(PendingRequest& asked, int peer, fabric::Kind kind, Words words, unsigned spare = 0) noexcept;
+  bool try_ask(PendingRequest& asked, int peer, Kind kind, Words words, unsigned spare = 0) noexcept;
   void wait(const PendingRequest& asked, Waiter waiter = Waiter::program) noexcept;
   /// Like wait(); calls hurry() if the request is not done after `patience_ns`.
   template <class Hurry>
@@ -85,7 +85,7 @@ class Requests {
   /// Gives a request up; `asked` is done when it returns. Returns false if the reply has come meanwhile.
   bool abandon(PendingRequest& asked) noexcept;
   /// Sends a head that has no reply.
-  void tell(int peer, fabric::Kind kind, const Words& words, fabric::Wakeup wakeup = fabric::Wakeup::now) noexcept;
+  void tell(int peer, Kind kind, const Words& words, fabric::Wakeup wakeup = fabric::Wakeup::now) noexcept;
 
   /// Returns the tail of a reply that has one; give_back_tail() frees it. Empty if the reply is malformed.
   [[nodiscard]] std::span<const std::byte> tail_of(const PendingRequest& asked) const noexcept {
@@ -99,8 +99,7 @@ class Requests {
   void gone(int rank) noexcept;
 
  private:
-  void expect(PendingRequest& asked, int peer, fabric::Kind kind, fabric::Tickets::Ticket ticket,
-              Words& words) noexcept;
+  void expect(PendingRequest& asked, int peer, Kind kind, fabric::Tickets::Ticket ticket, Words& words) noexcept;
   Status send(int peer, const fabric::Head& head, Waiter waiter, fabric::Wakeup wakeup) noexcept;
   bool forget(PendingRequest& asked) noexcept;
   PendingRequest* take(const fabric::Head& reply, const Words& words) noexcept;

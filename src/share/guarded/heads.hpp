@@ -2,6 +2,7 @@
 
 #include "fabric/bulk.hpp"
 #include "fabric/head.hpp"
+#include "share/kind.hpp"
 
 #include <algorithm>
 #include <array>
@@ -84,8 +85,7 @@ struct GuardList {
 };
 static_assert(sizeof(GuardGiven) == fabric::inline_bytes_max && sizeof(GuardPiece) == fabric::inline_bytes_max);
 static_assert(sizeof(GuardStop) == fabric::inline_bytes_max && sizeof(GuardList) == fabric::inline_bytes_max);
-static_assert(offsetof(GuardPiece, tail_bytes) == fabric::tail_name(fabric::Kind::guard_given_tail)->bytes);
-static_assert(offsetof(GuardPiece, tail_place) == fabric::tail_name(fabric::Kind::guard_given_tail)->place);
+static_assert(fabric::begins_with_tail(offsetof(GuardPiece, tail_bytes), offsetof(GuardPiece, tail_place)));
 
 /// Number of groups into which the ranks to be told are divided: telling n ranks takes log2(n) steps.
 inline constexpr std::size_t branches_usual = 2;

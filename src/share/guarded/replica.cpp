@@ -249,14 +249,14 @@ void Replica::drop() noexcept {
   if (!sendings_.empty()) return;  // G9
   valid_ = awaits_update_ = false;
   dropped_ = true;
-  post(plan_.options.home.value(), fabric::Kind::guard_want,
+  post(plan_.options.home.value(), Kind::guard_want,
        GuardWant{have_, ++asks_, static_cast<std::uint32_t>(self_), GuardAct::drop});
   advance();
 }
 
 void Replica::free() noexcept {
   const std::lock_guard guard(mutex_);
-  post(plan_.options.home.value(), fabric::Kind::guard_freed);
+  post(plan_.options.home.value(), Kind::guard_freed);
   advance();
 }
 
@@ -346,7 +346,7 @@ bool Replica::step_ownership(const Turn& turn) noexcept {
       const auto some = left.first(std::min(left.size(), GuardList::listed_max));
       GuardList list{};
       std::ranges::copy(some, list.listed.begin());
-      post(turn.rank, fabric::Kind::guard_inherit, list, static_cast<std::uint32_t>(some.size()));
+      post(turn.rank, Kind::guard_inherit, list, static_cast<std::uint32_t>(some.size()));
       left = left.subspan(some.size());
     }
   }
@@ -359,8 +359,8 @@ bool Replica::step_ownership(const Turn& turn) noexcept {
 void Replica::ask(GuardAct act, fabric::Wakeup wakeup) noexcept {
   if (asked_ != PendingRequest::nothing || (act == GuardAct::read && awaits_update_)) return;
   asked_ = act == GuardAct::read ? PendingRequest::to_read : PendingRequest::to_write;
-  post(plan_.options.home.value(), fabric::Kind::guard_want,
-       GuardWant{have_, ++asks_, static_cast<std::uint32_t>(self_), act}, 0, wakeup);
+  post(plan_.options.home.value(), Kind::guard_want, GuardWant{have_, ++asks_, static_cast<std::uint32_t>(self_), act},
+       0, wakeup);
 }
 
 void Replica::end(const Turn& turn, Outcome outcome) noexcept {

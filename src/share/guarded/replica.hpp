@@ -151,10 +151,10 @@ class Replica {
 
   // replica_send.cpp: messages to other ranks
   template <class Body>
-  void post(int peer, fabric::Kind kind, const Body& body, std::uint32_t tag = 0,
+  void post(int peer, Kind kind, const Body& body, std::uint32_t tag = 0,
             fabric::Wakeup wakeup = fabric::Wakeup::now) noexcept;
-  void post(int peer, fabric::Kind kind) noexcept { post(peer, kind, GuardWord{0}); }
-  void tell_all(fabric::Kind kind) noexcept;
+  void post(int peer, Kind kind) noexcept { post(peer, kind, GuardWord{0}); }
+  void tell_all(Kind kind) noexcept;
   void give(int rank, GivenTag tag, std::uint64_t have) noexcept;
   bool send() noexcept;
   fabric::Wakeup wakeup_for(const Sending& sending) noexcept;

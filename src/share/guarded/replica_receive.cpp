@@ -9,7 +9,6 @@
 namespace tonari::share {
 
 using fabric::Head;
-using fabric::Kind;
 
 void Replica::receive(const Head& head) noexcept {
   const std::lock_guard guard(mutex_);
@@ -29,7 +28,7 @@ void Replica::retry() noexcept {
 
 void Replica::take(const Head& head) noexcept {
   const int peer = static_cast<int>(head.source);
-  switch (head.kind) {
+  switch (head.kind.to<Kind>()) {
     case Kind::guard_want: return take_want(peer, head.as<GuardWant>());
     case Kind::guard_deed: return take_deed(peer, head.as<GuardWant>());
     case Kind::guard_given: return take_given(head);

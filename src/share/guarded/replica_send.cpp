@@ -9,7 +9,6 @@
 namespace tonari::share {
 
 using fabric::Head;
-using fabric::Kind;
 
 template <class Body>
 void Replica::post(int peer, Kind kind, const Body& body, std::uint32_t tag, fabric::Wakeup wakeup) noexcept {

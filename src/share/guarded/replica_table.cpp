@@ -112,9 +112,7 @@ bool ReplicaTable::keep_undelivered(const Head& head) noexcept {
 }
 
 void ReplicaTable::drop(const Head& head) noexcept {
-  if (const auto tail = fabric::tail_name(head.kind)) {
-    engine_.give_back(static_cast<int>(head.source), fabric::read_payload(head, tail->place));
-  }
+  if (head.kind.has_tail()) engine_.give_back(static_cast<int>(head.source), head.as<fabric::Tail>().place);
 }
 
 void ReplicaTable::retry() noexcept {

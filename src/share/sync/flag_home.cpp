@@ -6,7 +6,6 @@
 namespace tonari::share {
 
 using fabric::Head;
-using fabric::Kind;
 using fabric::Lane;
 
 void FlagHome::open(std::span<std::byte> places) noexcept {

@@ -17,8 +17,6 @@
 // acquire after.
 namespace tonari::share {
 
-using fabric::Kind;
-
 namespace {
 
 SyncSlot& place_of_mutex(const std::unique_ptr<SyncSlot>& place) { return used(place, "a share::mutex"); }

@@ -18,13 +18,13 @@ namespace {
 template <class Body>
 Rendezvous::Key key_of(const fabric::Head& head) noexcept {
   const auto body = head.as<Body>();
-  return {body.group, body.sequence, head.kind};
+  return {body.group, body.sequence, head.kind.to<Kind>()};
 }
 Rendezvous::Key key_of(const fabric::Head& head) noexcept {
-  switch (head.kind) {
-    case fabric::Kind::window_join: return key_of<Join>(head);
-    case fabric::Kind::window_made: return key_of<Made>(head);
-    case fabric::Kind::window_told: return key_of<Told>(head);
+  switch (head.kind.to<Kind>()) {
+    case Kind::window_join: return key_of<Join>(head);
+    case Kind::window_made: return key_of<Made>(head);
+    case Kind::window_told: return key_of<Told>(head);
     default: return key_of<Ready>(head);
   }
 }

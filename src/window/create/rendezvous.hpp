@@ -2,6 +2,7 @@
 
 #include "base/lock.hpp"
 #include "fabric/head.hpp"
+#include "window/remote/heads.hpp"
 #include "window/state/layout.hpp"
 
 #include <tonari/job.hpp>
@@ -74,7 +75,7 @@ class Rendezvous {
   struct Key {
     std::uint64_t group;
     std::uint32_t sequence;
-    fabric::Kind kind;  // window_join, window_made, window_told or window_ready
+    Kind kind;  // window_join, window_made, window_told or window_ready
 
     friend auto operator<=>(const Key&, const Key&) = default;
   };

@@ -13,7 +13,6 @@
 namespace tonari::window {
 
 using fabric::Head;
-using fabric::Kind;
 
 namespace {
 

@@ -27,7 +27,7 @@ bool pays(fabric::Engine& engine, const LongAccess& access) noexcept {
 bool offer(fabric::Engine& engine, const LongAccess& access, fabric::Tickets::Ticket ticket,
            std::uint64_t chunk_bytes) noexcept {
   Head head;
-  head.kind = fabric::Kind::window_help;
+  head.kind = Kind::window_help;
   head.inline_bytes = sizeof(HelpRequest);
   head.source = static_cast<std::uint32_t>(engine.session().rank());
   head.context = access.window;

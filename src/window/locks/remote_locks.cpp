@@ -9,7 +9,6 @@
 namespace tonari::window {
 
 using fabric::Head;
-using fabric::Kind;
 using fabric::Lane;
 
 void RemoteLock::request(LockMode mode, bool once) noexcept {

@@ -7,7 +7,6 @@
 namespace tonari::window {
 
 using fabric::BulkPlace;
-using fabric::Kind;
 
 namespace {
 

@@ -49,7 +49,7 @@ void RemoteMulticast::ask(Piece& piece) noexcept {
   request.words[1] = block.value;
   request.words.back() = std::bit_cast<std::uint64_t>(Beside{static_cast<std::uint32_t>(piece.count), 0});
   piece.asked.words[0] = all_left;  // in case the relay dies
-  client_.ask(piece.asked, first, window_, request, fabric::Kind::window_push);
+  client_.ask(piece.asked, first, window_, request, Kind::window_push);
 }
 
 void RemoteMulticast::end(Piece& piece) noexcept {

@@ -12,7 +12,6 @@ namespace tonari::window {
 
 using fabric::BulkPlace;
 using fabric::Head;
-using fabric::Kind;
 using fabric::Lane;
 
 namespace {
@@ -62,7 +61,7 @@ void Origin::ask(PendingRequest& asked, int peer, std::uint32_t window, ServiceR
     engine_.wait(send);
   }
   if (sent == Status::ok) return engine_.wake_peer(peer);
-  if (const auto tail = fabric::tail_name(kind)) give_back(BulkPlace{fabric::read_payload(head, tail->place)});
+  if (head.kind.has_tail()) give_back(BulkPlace{head.as<fabric::Tail>().place});
   gone(peer);  // ends this request, too, unless the service thread already has
 }
 

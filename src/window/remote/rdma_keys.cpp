@@ -73,7 +73,7 @@ void PartKey::give_back_if_unused(WindowRuntime& runtime) noexcept {
 
 void PartKey::say_returned(WindowRuntime& runtime) const noexcept {
   const int self = runtime.engine().session().rank();
-  runtime.send_queue().post(owner_, plain_head(fabric::Kind::window_returned, self, window_), fabric::Lane::request);
+  runtime.send_queue().post(owner_, plain_head(Kind::window_returned, self, window_), fabric::Lane::request);
 }
 
 std::vector<std::byte> GivenKeys::give(std::uint32_t window, std::span<std::byte> part, int peer) {

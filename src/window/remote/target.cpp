@@ -16,7 +16,6 @@ namespace tonari::window {
 
 using fabric::BulkPlace;
 using fabric::Head;
-using fabric::Kind;
 using fabric::Lane;
 
 namespace {

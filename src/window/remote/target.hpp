@@ -4,6 +4,7 @@
 #include "fabric/send_queue.hpp"
 #include "window/local/atomic_words.hpp"
 #include "window/local/checked_copy.hpp"
+#include "window/remote/heads.hpp"
 #include "window/state/layout.hpp"
 
 #include <array>
@@ -31,10 +32,10 @@ using Carried = std::array<std::uint64_t, carried_bytes_max / 8>;
 inline constexpr std::size_t remote_carried_bytes_max = 16;
 
 struct ServiceRequest {
-  std::uint64_t offset;  // in the target's part
   // Push: its bytes, if they are few. Atomic operation: operand, expected. Otherwise a fabric::BulkPlace. Between
   // hosts: size and place of the tail, if there is one, and Beside.
   Carried words;
+  std::uint64_t offset;  // in the target's part
   std::uint32_t bytes;   // size of the whole copy
   std::uint32_t ticket;  // reserves room for the reply
   std::uint32_t generation;
@@ -52,8 +53,9 @@ struct ServiceReply {
   std::uint32_t reserved;
 };
 static_assert(sizeof(ServiceRequest) == fabric::inline_bytes_max && sizeof(ServiceReply) == 40);
-static_assert(offsetof(ServiceRequest, words) == fabric::tail_name(fabric::Kind::window_push)->bytes);
-static_assert(offsetof(ServiceReply, words) == fabric::tail_name(fabric::Kind::window_data)->bytes);
+// A tail is named by the first two words.
+static_assert(fabric::begins_with_tail(offsetof(ServiceRequest, words), offsetof(ServiceRequest, words) + 8));
+static_assert(fabric::begins_with_tail(offsetof(ServiceReply, words), offsetof(ServiceReply, words) + 8));
 
 /// The last word of a request from another host.
 struct Beside {
@@ -123,7 +125,7 @@ class Origin {
   }
   /// Sends a request: of kind window_access; or window_push if it has a tail, which then belongs to the reader.
   void ask(PendingRequest& asked, int peer, std::uint32_t window, ServiceRequest request,
-           fabric::Kind kind = fabric::Kind::window_access) noexcept;
+           Kind kind = Kind::window_access) noexcept;
   void wait(PendingRequest& asked) noexcept;
   [[nodiscard]] std::byte* at(fabric::BulkPlace block) const noexcept { return engine_.bulk().at(block); }
   /// Gives back a block that was not sent.

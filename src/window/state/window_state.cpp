@@ -195,7 +195,7 @@ void WindowState::wait_for_accesses() const noexcept {
 }
 
 void WindowState::tell_remote_ranks_freed() noexcept {
-  const fabric::Head head = plain_head(fabric::Kind::window_freed, engine_.session().rank(), place_.number);
+  const fabric::Head head = plain_head(Kind::window_freed, engine_.session().rank(), place_.number);
   for (std::size_t i = 0; i < size(); ++i) {
     if (!remote_[i].counts_on_us.load(std::memory_order_relaxed)) continue;
     runtime_.send_queue().post(rank_of(i), head, fabric::Lane::request);

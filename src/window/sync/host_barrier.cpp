@@ -21,8 +21,7 @@ std::size_t HostBarrier::exchanges() const noexcept {
 void HostBarrier::tell(std::size_t exchange, std::uint64_t round, bool gone) noexcept {
   const Met met{met_of(round, gone), static_cast<std::uint32_t>(exchange), 0};
   const int to = leaders_[(self_ + (std::size_t{1} << exchange)) % leaders_.size()];
-  send_queue_.post(to, head_of(fabric::Kind::window_met, engine_.session().rank(), met, window_),
-                   fabric::Lane::request);
+  send_queue_.post(to, head_of(Kind::window_met, engine_.session().rank(), met, window_), fabric::Lane::request);
 }
 
 void HostBarrier::take(int rank, const Met& met) noexcept {

@@ -4,6 +4,7 @@
 #include "../../support/exchange.hpp"
 
 #include "fabric/engine.hpp"
+#include "message/heads.hpp"
 
 #include <tonari/tonari.hpp>
 
@@ -15,7 +16,7 @@ namespace {
 
 using namespace tonari;
 using fabric::Head;
-using fabric::Kind;
+using message::Kind;
 
 constexpr int tag = 7;
 constexpr int go_tag = 8;
@@ -45,7 +46,7 @@ void announce(Job& job, Communicator& world, std::uint64_t address, bool shared)
     const auto taken = engine.tickets().take();
     test::require(taken.has_value(), "a ticket");
     const auto ticket = shared ? *taken : fabric::Tickets::Ticket{5000, 1};
-    tell(engine, Kind::message_announced, fabric::Announced{bytes, address, ticket.index, ticket.generation},
+    tell(engine, Kind::message_announced, message::Announced{bytes, address, ticket.index, ticket.generation},
          fabric::Lane::request);
     test::require_ok(world.receive(std::span<int>(), Rank{0}, Tag{go_tag}).status);
     engine.tickets().give_back(taken->index);
@@ -62,7 +63,7 @@ void grant(Job& job, Communicator& world, std::uint64_t address, std::uint32_t g
   if (world.rank() == 1) {
     test::require_ok(world.probe(Rank{0}, Tag{tag}).status);
     tell(fabric::Engine::of(job.session()), Kind::grant,
-         fabric::Grant{0, generation, address, bytes, fabric::Road::direct, 1 << 18}, fabric::Lane::reply);
+         message::Grant{0, generation, address, bytes, message::Road::direct, 1 << 18}, fabric::Lane::reply);
     test::require_ok(world.receive(std::span<int>(), Rank{0}, Tag{go_tag}).status);
   } else {
     const std::vector<std::byte> buffer(bytes);
