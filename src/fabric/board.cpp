@@ -28,8 +28,8 @@ void Board::end(std::uint32_t round) noexcept {
     ++ended;
   }
   ended_.store(ended, std::memory_order_relaxed);
-  // Sequentially consistent with a sleeper's has_ended(): either it sees this, or who ends sees it asleep. Release:
-  // what was read comes before its place is written again; pairs with has_ended().
+  // Sequentially consistent with a sleeper's has_ended(): either the sleeper sees this store, or this rank sees that it
+  // sleeps. Release: this rank's reads come before the place is written again; pairs with has_ended().
   members_[self_].memory->ended.store(ended, std::memory_order_seq_cst);
 }
 
@@ -57,7 +57,7 @@ BoardPlace Boards::take() noexcept {
   if (free_ == 0) return {};
   const auto index = static_cast<std::uint32_t>(std::countr_zero(free_));
   free_ &= free_ - 1;
-  // The number of the last round shown there, by this rank alone.
+  // `ended` is the number of the last round on this board. Only this rank writes it.
   return {index, memory_[index].ended.load(std::memory_order_relaxed)};
 }
 

@@ -15,7 +15,7 @@ std::optional<BulkPlace> BulkOwner::allocate(std::size_t bytes, int reader, std:
     const std::lock_guard guard(own.lock);
     if (std::popcount(own.free) <= left) reclaim(size_class);
     if (std::popcount(own.free) <= left) continue;  // a larger block will do
-    // The lowest free block: used last, so most likely still in the caches.
+    // The lowest free block was most likely used last and is still in the caches.
     const auto index = static_cast<std::size_t>(std::countr_zero(own.free));
     const std::uint64_t bit = std::uint64_t{1} << index;
     own.free &= ~bit;
@@ -43,7 +43,7 @@ void BulkOwner::reclaim(std::size_t size_class) noexcept {
     const auto index = static_cast<std::size_t>(std::countr_zero(taken));
     const std::uint64_t bit = std::uint64_t{1} << index;
     taken &= ~bit;
-    // Acquire: the reader is done with the block before we write it again; pairs with give_back.
+    // Acquire: the reader has read the block before it is written again; pairs with give_back().
     const std::uint8_t returned = memory_->returned[size_class].turn[index].load(std::memory_order_acquire);
     if (returned == ((own.turn >> index) & 1)) own.free |= bit;
   }

@@ -12,20 +12,21 @@
 
 namespace tonari::fabric {
 
-// Bulk memory: tails on their way, in the sender's segment. Four classes of 64 blocks, allocated by the owner alone and
-// freed by whoever read them, without a message and without the owner writing what readers write:
+// Bulk memory: the tails that are under way, in the sender's segment. Four classes of 64 blocks. Only the owner
+// allocates blocks; the reader of a block frees it, without a message and without a cache line that both sides write:
 //
 //   +---------------------------+-----------+-----------+-----------+------------+
 //   | returned: 4 x 64 bytes    | 64 x 256  | 64 x 1 Ki | 64 x 4 Ki | 64 x 16 Ki |
 //   +---------------------------+-----------+-----------+-----------+------------+
 //
-// A block's turn is a bit that the owner flips with each allocation, and sends in the place. Its reader stores that
-// turn in the block's `returned` byte: the block is free when both are equal. So the owner only reads that cache line.
+// A block's turn is a bit that the owner flips at each allocation and sends in the BulkPlace. The reader stores that
+// turn in the block's `returned` byte. The block is free when both are equal, so the owner only reads that cache line.
 inline constexpr std::size_t bulk_blocks = 64;
 inline constexpr std::array<std::size_t, 4> bulk_block_bytes{256, 1024, 4096, 16384};
 inline constexpr std::size_t bulk_classes = bulk_block_bytes.size();
 inline constexpr std::size_t bulk_tail_bytes_max = bulk_block_bytes.back();
-/// Of the largest, for what answers page faults: whoever is to give the others back may be in one.
+/// Number of largest blocks reserved for replies to page faults: the threads that would free the other blocks may be
+/// waiting for such a reply.
 inline constexpr std::size_t bulk_blocks_spared = 4;
 
 struct BulkMemory {
@@ -33,7 +34,7 @@ struct BulkMemory {
     std::array<std::atomic<std::uint8_t>, bulk_blocks> turn;
   };
   std::array<Returned, bulk_classes> returned;
-  alignas(4096) std::byte blocks[1];  // really bulk_blocks of each class
+  alignas(4096) std::byte blocks[1];  // in fact bulk_blocks of each class
 
   static constexpr std::size_t offset_of_class(std::size_t index) noexcept {
     std::size_t bytes = 0;
@@ -47,7 +48,7 @@ struct BulkMemory {
 inline constexpr std::size_t bulk_memory_bytes =
     offsetof(BulkMemory, blocks) + BulkMemory::offset_of_class(bulk_classes);
 
-/// Where a block is, as heads carry it: bits 0-5 block, 6-7 class, 8 turn.
+/// The place of a block, as heads carry it: bits 0-5 block, 6-7 class, 8 turn.
 struct BulkPlace {
   std::uint64_t value = 0;
 
@@ -61,37 +62,37 @@ class BulkOwner {
  public:
   explicit BulkOwner(BulkMemory& memory) noexcept : memory_(&memory) {}
 
-  /// A block for `bytes` (at most bulk_tail_bytes_max) that `reader` will free, or nothing when all are taken but those
-  /// that are `spared`.
+  /// Returns a block for `bytes` (at most bulk_tail_bytes_max) that `reader` will free; nothing if only `spared`
+  /// largest blocks are free.
   std::optional<BulkPlace> allocate(std::size_t bytes, int reader, std::size_t spared = bulk_blocks_spared) noexcept;
-  /// Half of the largest blocks are free: some may lie with readers that do not look for a while.
+  /// Whether half of the largest blocks are free, so that some may stay with readers that do not poll for a while.
   [[nodiscard]] bool has_plenty() noexcept;
   [[nodiscard]] std::byte* at(BulkPlace place) const noexcept {
     return memory_->block(place.size_class(), place.index());
   }
-  /// Takes back what readers have freed, and fetches the block that a payload like the last one would go into. For
-  /// moments when there is nothing else to do: it touches lines that readers hold.
+  /// Takes back the blocks that readers have freed, and prefetches the block for a payload like the last one. Call it
+  /// when there is nothing else to do, since it touches cache lines that readers hold.
   void tidy() noexcept;
-  /// Takes back what a rank that died will never free.
+  /// Takes back the blocks of a reader that has died.
   void reader_died(int reader) noexcept;
 
  private:
   struct Class {
-    SpinLock lock;                           // of the rest; held for a few instructions
-    std::uint64_t free = ~std::uint64_t{0};  // a bit a block
-    std::uint64_t turn = 0;                  // a bit a block
+    SpinLock lock;                           // guards the rest; held for a few instructions
+    std::uint64_t free = ~std::uint64_t{0};  // one bit per block
+    std::uint64_t turn = 0;                  // one bit per block
     std::array<int, bulk_blocks> reader{};
   };
   void reclaim(std::size_t size_class) noexcept;  // under its lock
 
   BulkMemory* memory_;
-  std::atomic<std::uint32_t> bytes_last_{0};  // relaxed: a hint for tidy(); 0 when nothing was allocated since
+  std::atomic<std::uint32_t> bytes_last_{0};  // relaxed: a hint for tidy(); 0: nothing allocated since
   std::array<Class, bulk_classes> classes_;
 };
 
-/// What a reader does with a peer's bulk memory.
+/// The reader's side: access to a peer's bulk memory.
 struct BulkReader {
-  /// The bytes of a tail. Empty when the place and length name no block: the peer lies.
+  /// Returns the bytes of a tail; empty if place and length are malformed and name no block.
   static std::span<const std::byte> look(BulkMemory& memory, BulkPlace place, std::uint64_t bytes) noexcept;
   /// Gives the block back. Release: the bytes were read before their reuse.
   static void give_back(BulkMemory& memory, BulkPlace place) noexcept {

@@ -13,7 +13,7 @@ namespace tonari::fabric {
 namespace {
 
 constexpr std::uint32_t spins_with_a_core_each = 4000;
-constexpr std::uint32_t spins_with_shared_cores = 2;  // who is waited for may need this core
+constexpr std::uint32_t spins_with_shared_cores = 2;  // the awaited rank may need this core
 constexpr std::uint32_t yields_with_a_core_each = 50;
 constexpr std::uint32_t yields_with_shared_cores = 400;
 
@@ -64,7 +64,7 @@ Engine& Engine::of(job::Session& session) {
   return session.attached<Engine>([&session] { return std::make_unique<Engine>(session); });
 }
 
-// Takes heads first and hands them up then: the lines of several are on their way at once.
+// Takes all heads before it hands any up, so that the cache lines of several are fetched at once.
 std::size_t Engine::poll() noexcept {
   std::size_t heads = 0;
   if (has_undelivered_) [[unlikely]]
@@ -79,13 +79,13 @@ std::size_t Engine::poll() noexcept {
   return heads;
 }
 
-// Release: with what the poll has handed up. Pairs with drain().
+// Release: after the heads of this poll have been handed up. Pairs with drain().
 void Engine::count_poll(bool empty) noexcept {
   polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   if (empty) empty_polls_.store(empty_polls_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
-// A look at the network costs as much as tens of looks at the rings.
+// Polling the network costs as much as tens of polls of the rings.
 std::size_t Engine::poll_network() noexcept {
   network_empty_ = false;
   if (++polls_without_network_ < polls_without_network_max && has_neighbours_) return 0;
@@ -93,7 +93,7 @@ std::size_t Engine::poll_network() noexcept {
   std::size_t heads = 0;
   const std::uint64_t empty_looks = network_->empty_looks();
   network_->poll(heads_a_poll, [this, &heads](const Head& head) noexcept { arrived_[heads++] = head; });
-  network_empty_ = network_->empty_looks() != empty_looks;  // else it had something, or a sender has its lock
+  network_empty_ = network_->empty_looks() != empty_looks;  // unchanged: it had heads, or a sender holds its lock
   if (heads != 0) hand_up(std::span(arrived_).first(heads));
   if (network_->gone_count() != gone_seen_) [[unlikely]]
     notice_gone();
@@ -103,7 +103,8 @@ std::size_t Engine::poll_network() noexcept {
 }
 
 void Engine::run_failure_detector() noexcept {
-  const std::uint32_t deaths = session_.arena().header().deaths.load(std::memory_order_acquire);  // with the phases
+  const std::uint32_t deaths =
+      session_.arena().header().deaths.load(std::memory_order_acquire);  // acquire: with the phases
   if (deaths != deaths_seen_) [[unlikely]] {
     deaths_seen_ = deaths;
     failure_detector_->take_over_watched();
@@ -111,7 +112,7 @@ void Engine::run_failure_detector() noexcept {
   failure_detector_->tell([this](int peer, const Head& head) noexcept { return send(peer, head, Lane::request); });
 }
 
-// Other hosts cannot look into this rank's block. Where there is no room for it, the next poll goes on.
+// Ranks of other hosts cannot read this rank's block. If there is no room for a head, the next poll continues.
 void Engine::tell_if_full() noexcept {
   const std::uint32_t full = block_.full.load(std::memory_order_relaxed);
   if (full != full_told_) [[unlikely]] {
@@ -141,9 +142,9 @@ void Engine::notice_gone() noexcept {
   }
 }
 
-// From its watcher. What is at stake on this host, the arena says itself.
+// `rank`: as its watcher reports. Deaths on this host are found by the arena, not by heads.
 void Engine::hear_of_death(std::uint32_t rank) noexcept {
-  if (rank >= remote_.size() || !session_.is_on_other_host(static_cast<int>(rank))) return;  // a peer lies
+  if (rank >= remote_.size() || !session_.is_on_other_host(static_cast<int>(rank))) return;  // malformed: drop it
   const auto dead = static_cast<int>(rank);
   const bool stays = session_.arena().block(dead).phase.load(std::memory_order_acquire) < job::Phase::leaving;
   if (stays) session_.arena().mark_dead(dead, 0, job::Ending::unknown);
@@ -155,11 +156,11 @@ void Engine::receive(const Head& head) noexcept {
   const auto rank = static_cast<int>(head.source);
   if (head.source >= remote_.size() || !is_remote(rank)) return;            // malformed: drop it
   if (head.kind.has_tail()) return give_back(rank, head.as<Tail>().place);  // malformed: no such kind
-  const bool has_own_block = session_.is_on_other_host(rank);               // here, for this rank alone
+  const bool has_own_block = session_.is_on_other_host(rank);               // in this arena, written by this rank alone
   if (head.kind == Kind::rank_full && has_own_block) {
     session_.arena().block(rank).full.store(head.tag, std::memory_order_relaxed);  // a hint
   } else if (head.kind == Kind::rank_leaves) {
-    leaves_[head.source].store(1, std::memory_order_release);  // with what came before it; pairs with left()
+    leaves_[head.source].store(1, std::memory_order_release);  // after its earlier heads; pairs with left()
     if (has_own_block) session_.arena().mark_leaving(rank);
   }
 }
@@ -210,17 +211,19 @@ void Engine::retry_held_back() noexcept {
   }
 }
 
-// By the service thread, before layers are told that a rank has died or leaves: what lies here of that rank is handed
-// up, by this thread or by the progress lock's holder, whom the doorbell rouses.
+// Called by the service thread before it tells the handlers that a rank has died or is leaving. Has the heads of that
+// rank that have already arrived handed up, by this thread or by the holder of the progress lock, which the doorbell
+// wakes.
 //
-// Promised: what lay in our rings, or of a remote rank in this host's sockets, as far as UCX still reads a connection
-// that has broken, when we learned of it. Not promised: what was on its way from another host. A rank's own connection
-// breaks behind all that came over it, but its watcher's word comes over another one, and may overtake. Then the layers
-// learn of the death first, and get what comes late, or it is lost with the connection: of what the dead have sent
-// nobody can count on the last.
+// Guaranteed: the heads that were in our rings when this rank learned of the death; for a remote rank, the heads in
+// this host's sockets, as far as UCX still reads a broken connection. Not guaranteed: heads on their way from another
+// host. A rank's own connection breaks after everything that came over it, but its watcher's report comes over another
+// connection and may be faster. Then the handlers learn of the death first, and late heads arrive afterwards or are
+// lost with the connection. So the last messages of a dead rank may arrive after its death is reported, or not at all.
 //
-// Two empty polls, since the first may have begun before. Where others never pause, so many polls have taken more than
-// rings and sockets hold. The holder's polls count, not our looks at it: it may be without a core for a while.
+// Waits for two empty polls, since the first may have begun earlier. If other ranks never pause, `polls_max` polls have
+// taken more than the rings and sockets hold. The holder's polls are counted, not this thread's looks at it, since the
+// holder may be without a core for a while.
 void Engine::drain() noexcept {
   constexpr std::uint32_t polls_max = 2000;
   const std::uint32_t polls = polls_.load(std::memory_order_acquire);
@@ -238,7 +241,7 @@ void Engine::drain() noexcept {
   }
 }
 
-// A spare moment: touch lines that a peer writes, which would delay a send.
+// Called when there is nothing else to do: touches cache lines that peers write, which would delay a send.
 void Engine::idle() noexcept {
   bulk_.tidy();
   for (auto& slot : handlers_) {
@@ -296,10 +299,10 @@ bool Engine::has_handlers() const noexcept {
 }
 
 void Engine::serve() noexcept {
-  // Only where no application thread comes by itself within a moment.
+  // The service thread polls only if no application thread does so within a moment.
   constexpr std::chrono::microseconds moment{20};
   const std::uint32_t seen = block_.service_doorbell.load(std::memory_order_relaxed);
-  if (!has_handlers()) return;  // heads would have nowhere to go
+  if (!has_handlers()) return;  // nothing could handle the heads
   if ((block_.progress_lock.load(std::memory_order_relaxed) & 1) != 0) return;
   futex_wait(block_.service_doorbell, seen, moment);
   if (!take_progress_lock()) return;
@@ -312,10 +315,10 @@ void Engine::serve() noexcept {
 }
 
 bool Engine::died(int rank) noexcept {
-  if (!has_handlers()) return false;  // what it sent would have nowhere to go
+  if (!has_handlers()) return false;  // nothing could handle the heads that it has sent
   drain();
   if (is_remote(rank)) {
-    network_->forget(rank);  // which gives back what it read of ours
+    network_->forget(rank);  // also returns the tails that were being sent to it
   } else {
     bulk_.reader_died(rank);
   }
@@ -324,7 +327,7 @@ bool Engine::died(int rank) noexcept {
 }
 
 bool Engine::left(int rank) noexcept {
-  if (!has_handlers()) return false;  // as above
+  if (!has_handlers()) return false;  // as in died()
   if (is_remote(rank) && leaves_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire) == 0) return false;
   drain();
   tell_handlers(rank, &ProtocolHandler::left);
@@ -365,7 +368,7 @@ void Engine::settle() noexcept {
   tell_remote_ranks(leaving);
 }
 
-// Returns when the head is on its way to all of them that live.
+// Returns when the head has been sent to all remote ranks that are alive.
 void Engine::tell_remote_ranks(const Head& head) noexcept {
   struct Telling {
     Engine& engine;
@@ -391,7 +394,7 @@ void Engine::sleep_on(job::Arena::Doorbell which, std::uint32_t seen, std::chron
   if (!network_->arm()) return;
   std::atomic<std::uint32_t>& on_socket = is_service ? block_.service_doorbell_socket : block_.doorbell_socket;
   const int socket = (is_service ? service_doorbell_ : doorbell_).number();
-  on_socket.store(1, std::memory_order_seq_cst);  // before the doorbell is looked at again: pairs with Arena::ring()
+  on_socket.store(1, std::memory_order_seq_cst);  // before the doorbell is read again: pairs with Arena::ring()
   if (doorbell.load(std::memory_order_seq_cst) == seen) {
     pollfd ready[2] = {{network_->descriptor(), POLLIN, 0}, {socket, POLLIN, 0}};
     const auto seconds = std::chrono::floor<std::chrono::seconds>(longest);
@@ -399,14 +402,14 @@ void Engine::sleep_on(job::Arena::Doorbell which, std::uint32_t seen, std::chron
                          .tv_nsec = static_cast<long>((longest - seconds).count())};
     ::ppoll(ready, 2, &limit, nullptr);
   }
-  on_socket.store(0, std::memory_order_relaxed);  // a ring for nothing does no harm
+  on_socket.store(0, std::memory_order_relaxed);  // a needless ring does no harm
   char drained[64];
   while (::recv(socket, drained, sizeof drained, MSG_DONTWAIT) > 0) {
   }
 }
 
-// By the service thread. While some other thread of this rank is in the library, that one looks at the network: two on
-// one descriptor would wake for each message both.
+// Called by the service thread. While another thread of this rank polls, that thread watches the network: if two
+// threads slept on one descriptor, each message would wake both.
 bool Engine::rest(std::uint32_t seen, std::chrono::nanoseconds longest) noexcept {
   if (network_ == nullptr) return false;
   if (!take_progress_lock()) {
@@ -423,7 +426,8 @@ bool Engine::rest(std::uint32_t seen, std::chrono::nanoseconds longest) noexcept
   return true;
 }
 
-// What has woken the service thread came by the network: there is nobody to leave it to, as serve() does.
+// Unlike serve(), does not wait for an application thread: the network has woken the service thread, since no other
+// thread watches it.
 void Engine::serve_network() noexcept {
   if (!take_progress_lock()) return;
   while (poll_all() != 0) {
@@ -432,8 +436,8 @@ void Engine::serve_network() noexcept {
   run_deferred_work();
 }
 
-// Two ranks that answer each other and each fall asleep meanwhile would go on like that for ever, since waking a core
-// takes as long as they spin, and longer. So who has slept a short time spins longer from then on, until a sleep is
+// Two ranks that reply to each other could each fall asleep while the other is being woken, and so on forever, since
+// waking a core takes as long as spinning or longer. So after a short sleep this rank spins longer, until a sleep is
 // long again.
 void Engine::adapt_spins(std::chrono::nanoseconds slept) noexcept {
   if (shared_cores_) return;
@@ -441,7 +445,7 @@ void Engine::adapt_spins(std::chrono::nanoseconds slept) noexcept {
 }
 
 void Engine::wake_peer(int peer) noexcept {
-  if (is_remote(peer)) return;  // its service thread looks at the network
+  if (is_remote(peer)) return;  // its service thread watches the network
   job::RankBlock& block = session_.arena().block(peer);
   if ((block.progress_lock.load(std::memory_order_relaxed) & 1) == 0) session_.arena().ring_service_doorbell(peer);
 }

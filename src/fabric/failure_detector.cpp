@@ -6,7 +6,7 @@ namespace tonari::fabric {
 
 namespace {
 
-// The ranks of a host are watched in turn by those of the host before it.
+// Returns the first watcher of each rank. The ranks of the host before take turns at watching.
 std::vector<int> first_watchers(const job::Session& session) {
   std::vector<std::vector<int>> of_host(static_cast<std::size_t>(session.hosts()));
   std::vector<std::size_t> place;
@@ -47,12 +47,13 @@ void FailureDetector::take_over_watched() noexcept {
     if (ward != WatchState::no || !session_.is_on_other_host(rank) || watcher_of(rank) != session_.rank()) continue;
     ward = WatchState::owed;
     owes_ = true;
-    // Whoever watched it may have died before all were told.
+    // The previous watcher may have died before it told all ranks.
     if (!session_.alive(rank)) told_[static_cast<std::size_t>(rank)] = 0;
   }
 }
 
-// The watcher's watcher and so on, where they died. Where all in that circle did, nobody is left to be told.
+// Returns the first living rank in the chain of watchers. If all ranks of the chain have died, the result is
+// irrelevant: no rank is left to be told.
 int FailureDetector::watcher_of(int rank) const noexcept {
   int watcher = first_watcher_[static_cast<std::size_t>(rank)];
   for (int steps = 0; steps < size_ && !session_.alive(watcher); ++steps) {

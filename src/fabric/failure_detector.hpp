@@ -13,22 +13,22 @@ class Session;
 
 namespace tonari::fabric {
 
-/// Sees to it that every rank learns of a death on another host, connected to the dead or not. Each rank is watched by
-/// one of the host before its own, which has a connection to it (`rank_watches`) and, when that breaks, tells all
-/// (`rank_died`). When a watcher dies its own watcher takes its place.
+/// Tells every rank of a death on another host, whether or not it has a connection to the dead rank. Each rank has a
+/// watcher on the host before its own. The watcher has a connection to it (`rank_watches`) and, when that breaks, tells
+/// all ranks (`rank_died`). When a watcher dies, its own watcher takes its place.
 ///
 /// Threads: the holder of the progress lock.
 class FailureDetector {
  public:
-  /// `session`: of ranks on several hosts.
+  /// `session`: must have ranks on several hosts.
   explicit FailureDetector(const job::Session& session);
 
-  /// The connection to a rank of another host has broken, which had not left: tells all, if that is this rank's to do.
+  /// The connection to `rank`, of another host, has broken before it left. Tells all ranks if this rank is the watcher.
   void found_dead(int rank) noexcept;
-  /// Some rank has died: watches whoever that one watched.
+  /// A rank has died: watches the ranks that it watched, if this rank takes its place.
   void take_over_watched() noexcept;
 
-  /// Sends what is to be sent by `send(peer, head)`, as far as there is room.
+  /// Sends the heads that are owed, by `send(peer, head)`, as far as there is room.
   template <class Send>
   void tell(Send&& send) noexcept {
     if (!owes_) [[likely]]
@@ -59,8 +59,8 @@ class FailureDetector {
   const job::Session& session_;
   int size_;
   std::vector<int> first_watcher_;        // by rank
-  std::vector<WatchState> watch_states_;  // by rank: whom this one watches
-  std::vector<int> told_;                 // by rank: of its death those before this one know
+  std::vector<WatchState> watch_states_;  // by rank: whether this rank watches it
+  std::vector<int> told_;                 // by rank: all ranks below this one know of its death
   bool owes_ = false;
 };
 

@@ -26,7 +26,7 @@ inline constexpr std::size_t handlers_count = 3;  // the engine itself handles P
 template <class K>
 concept KindEnumeration = std::is_enum_v<K> && std::same_as<std::underlying_type_t<K>, std::uint8_t>;
 
-/// What a head means, in one byte:
+/// The kind of a head, in one byte:
 ///
 ///   bits  7-6        5                        4-0
 ///         protocol   1: a tail follows it     operation, which the protocol alone understands
@@ -60,7 +60,7 @@ struct KindNumber {
     if (operation >= operations_count) throw "a protocol has 32 operations at most";
     return static_cast<std::uint8_t>(static_cast<unsigned>(protocol) << 6 | operation);
   }
-  /// Of a kind whose heads carry a tail.
+  /// Numbers a kind whose heads carry a tail.
   static consteval std::uint8_t with_tail(unsigned operation) {
     return static_cast<std::uint8_t>(plain(operation) | HeadKind::tail_bit);
   }

@@ -13,19 +13,19 @@ namespace tonari::fabric {
 
 namespace {
 
-// In heads a peer. Replies: all that a rank may reserve, and a quarter (ordered.hpp).
+// Heads per peer. Replies: 1.25 times all that a rank may reserve (ordered.hpp).
 constexpr Ordered<ucx::Wire>::Windows windows{.requests = 128, .replies = 1024};
 static_assert(windows.replies >= tickets_max * replies_per_ticket * 5 / 4);
-constexpr std::size_t credits_max = 5;  // of a peer under way: ordered.hpp
+constexpr std::size_t credits_max = 5;  // under way from one peer: ordered.hpp
 
-// What the wire is told of a tail: a place in bulk memory, or with this bit, which no address has, whose counter counts
-// it.
+// The wire names a tail by its place in bulk memory or, with this bit, by the address of the counter that send_from()
+// raised. No address has the bit.
 constexpr std::uint64_t counted = std::uint64_t{1} << 63;
 
 void tail_sent(void* owner, std::uint64_t place) noexcept {
   if ((place & counted) == 0) return BulkReader::give_back(*static_cast<BulkMemory*>(owner), {place});
   auto& under_way = *reinterpret_cast<std::atomic<std::uint32_t>*>(place & ~counted);
-  under_way.fetch_sub(1, std::memory_order_release);  // the bytes were read before
+  under_way.fetch_sub(1, std::memory_order_release);  // the network has read the bytes
 }
 
 ucx::Wire::Settings wire_settings(const job::Membership& member, const Settings& settings, BulkMemory& bulk) {
@@ -58,8 +58,8 @@ std::optional<job::Loss> Network::loss(int rank) const noexcept {
   return job::Loss{.reason = reason, .was_reached = wire_.was_reached(rank)};
 }
 
-// The program may end on the answer to its first send, before anybody else could say this. Of one peer: where there are
-// many, most others cannot be reached either.
+// Called at once, since the program may end on the status of its first send. Warns of one peer only: if there are more,
+// they usually have the same cause.
 void Network::say_if_out_of_reach(int peer) noexcept {
   if (said_.load(std::memory_order_relaxed)) return;
   const auto lost = loss(peer);

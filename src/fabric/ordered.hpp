@@ -11,36 +11,37 @@
 
 namespace tonari::fabric {
 
-/// What Ordered tells the other side: heads handed up, since the beginning and by lane. Sent as a reply, of this kind.
+/// Payload of Kind::credit: the number of heads that the receiver has handed up since the start, per lane.
 struct Credit {
   std::uint64_t requests;
   std::uint64_t replies;
 };
 
-/// A transport that keeps order, made of a wire that does not: one that has send() and poll() as Transport has, loses,
-/// doubles and changes nothing, but may deliver any two heads in either order. Its gone() says which peers died.
+/// Makes a Transport, which keeps order, out of a wire, which does not. A wire has the send() and poll() of a Transport
+/// and loses, duplicates and changes no head, but may deliver any two heads in either order. Its gone() says which
+/// peers have died.
 ///
-/// A head's `publish` carries its lane and its number in this lane between these two ranks, modulo 2^15. The receiver
-/// keeps what came before its turn in a window for each lane and peer, allocated when this is made: memory grows with
-/// peers. The sender stays within the window by what the receiver has told it to have handed up, after each quarter of
-/// a window; a full window is told as `again`. So at most five credits of a peer are under way at a time, for which the
-/// wire needs room beside replies.
+/// A head's `publish` carries its lane and its number in that lane between these two ranks, modulo 2^15. The receiver
+/// stores heads that arrive early in a window per lane and peer. Windows are allocated in the constructor, so memory
+/// grows with the number of peers. After each quarter of a window the receiver sends a credit: the number of heads
+/// handed up. The sender never exceeds the window; when it is full, send() returns `again`. So at most five credits of
+/// a peer are under way at a time, and the wire needs room for them beside the replies.
 ///
-/// I1  acknowledged <= handed up <= sent <= acknowledged + window      send(); so no two numbers under way are the same
-/// I2  a lane is in its list of ready lanes if its next head is here   keep(), hand_up()
+/// I1  acknowledged <= handed up <= sent <= acknowledged + window             send(); so numbers under way differ
+/// I2  a peer is in a lane's list of ready peers if its next head is here     keep(), hand_up()
 ///
-/// Threads: as Transport. The wire is used by any thread that sends, and by the one that polls.
-/// Costs:   a send is the wire's and a lock of the pair; a head is copied once more.
+/// Threads: as Transport. Any sending thread and the polling thread use the wire.
+/// Costs:   a send is the wire's send and one lock per pair of ranks; a head is copied once more.
 template <class Wire>
 class Ordered {
  public:
-  /// Windows, in heads a peer: powers of two, 4 to 16,384. `replies`: at least one and a quarter of what is reserved.
+  /// Heads per window: powers of two, 4 to 16,384. `replies`: at least 1.25 times the replies that a rank may reserve.
   struct Windows {
     std::size_t requests;
     std::size_t replies;
   };
 
-  /// `self`: our rank. Every head's `source` must be the rank that sends it.
+  /// `self`: this rank. The `source` of every head must be the rank that sends it.
   Ordered(Wire& wire, int peers, int self, Windows windows) : wire_(wire), self_(static_cast<std::uint32_t>(self)) {
     const auto count = static_cast<std::size_t>(peers);
     owing_.reserve(count);
@@ -54,15 +55,15 @@ class Ordered {
     }
     owes_.resize(count);
   }
-  Ordered(Ordered&&) = delete;  // locks live here
+  Ordered(Ordered&&) = delete;  // has locks as members
 
-  /// `tail`: what the wire takes beside the head.
+  /// `tail`: further arguments of the wire's send().
   template <class... Tail>
   Status send(int peer, const Head& head, Lane lane, const Tail&... tail) noexcept {
     Outbound& to = of(lane).outbound[static_cast<std::size_t>(peer)];
     const std::lock_guard guard(to.lock);
     const std::uint64_t sent = to.sent.load(std::memory_order_relaxed);
-    // Relaxed: the count hands over nothing but itself.
+    // Relaxed: the count guards no other data.
     if (sent >= to.acknowledged.load(std::memory_order_relaxed) + of(lane).window) [[unlikely]]
       return wire_.gone(peer) ? Status::peer_gone : Status::again;
     Head numbered = head;
@@ -81,18 +82,18 @@ class Ordered {
     return heads;
   }
 
-  /// Nothing waits here: no head to be handed up, no credit to be sent. By the poller, before it sleeps.
+  /// Whether there is no head to hand up and no credit to send. Called by the poller before it sleeps.
   [[nodiscard]] bool quiet() const noexcept { return ways_[0].count == 0 && ways_[1].count == 0 && owing_.empty(); }
 
-  /// Heads that named no number of the window, or one that was here, and credits for more than was sent: a peer lies,
-  /// or the wire doubles.
+  /// Number of malformed heads that were dropped: with a number outside the window or received before, or credits for
+  /// more heads than were sent.
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_; }
 
  private:
   static constexpr std::uint64_t number_mask = 0x7fff;
 
   struct Outbound {
-    // Held while the wire sends: who else sends to this peer would only wait for the wire's own lock instead.
+    // Held while the wire sends. Another sender to this peer would otherwise wait for the wire's own lock.
     SpinLock lock;
     std::atomic<std::uint64_t> sent{0};          // written under the lock
     std::atomic<std::uint64_t> acknowledged{0};  // by the poller
@@ -102,13 +103,13 @@ class Ordered {
     Head head;
   };
   struct Inbound {
-    std::uint64_t taken = 0;   // handed up: the number of the next
+    std::uint64_t taken = 0;   // heads handed up, which is also the number of the next
     std::vector<Early> early;  // by number modulo the window
   };
   struct Way {
     std::vector<Outbound> outbound;    // by rank
-    std::vector<Inbound> inbound;      // by rank; by the poller, as all below
-    std::vector<std::uint32_t> ready;  // a queue of ranks: from `first`, `count` of them, wrapping
+    std::vector<Inbound> inbound;      // by rank; used by the poller, as all below
+    std::vector<std::uint32_t> ready;  // a circular queue of `count` ranks from index `first`
     std::size_t first = 0;
     std::size_t count = 0;
     std::size_t window = 0;
@@ -132,10 +133,10 @@ class Ordered {
   void refuse() noexcept { ++refused_; }
 
   static void make_ready(Way& way, std::uint32_t rank) noexcept {
-    way.ready[(way.first + way.count++) % way.ready.size()] = rank;  // it is in there once at most
+    way.ready[(way.first + way.count++) % way.ready.size()] = rank;  // no rank is in the queue twice
   }
 
-  // One head of each ready rank in turn, so that none stands behind another's flood.
+  // Hands up one head of each ready rank in turn, so that no rank waits behind another's flood.
   template <class Handle>
   std::size_t hand_up(Lane lane, std::size_t heads_max, Handle& handle) noexcept {
     Way& way = of(lane);
@@ -159,7 +160,7 @@ class Ordered {
     return heads;
   }
 
-  // Sends the credits that are owed. The wire may have no room: the next poll tries again.
+  // Sends the credits that are owed. If the wire has no room, the next poll tries again.
   void pay() noexcept {
     std::erase_if(owing_, [this](std::uint32_t rank) {
       Head head{};
@@ -180,11 +181,11 @@ class Ordered {
     acknowledge(requests, credit.requests);
     acknowledge(replies, credit.replies);
   }
-  // No more have been sent, but for one that is counted once the wire has it: its credit may be here before. A peer
-  // that lies by it finds its window overrun, and refuses what it has no place for. Relaxed: the wire orders what came
-  // before a head was sent before a poll that brings the credit for it.
+  // The largest credit that can be true. One head more than `sent` may be under way, since send() counts a head after
+  // the wire has it; its credit may arrive first. A peer that abuses this overruns its own window and drops the excess.
+  // Relaxed: the wire orders everything before a send before the poll that brings the head's credit.
   static std::uint64_t sent_max(const Outbound& to) noexcept { return to.sent.load(std::memory_order_relaxed) + 1; }
-  // Credits overtake each other: the highest counts.
+  // Credits may overtake each other: the highest is valid.
   static void acknowledge(Outbound& to, std::uint64_t taken) noexcept {
     if (taken > to.acknowledged.load(std::memory_order_relaxed)) {
       to.acknowledged.store(taken, std::memory_order_relaxed);
@@ -194,8 +195,8 @@ class Ordered {
   Wire& wire_;
   std::uint32_t self_;
   Way ways_[2];                       // by lane
-  std::vector<char> owes_;            // by rank; by the poller, as all below: a credit is to be sent
-  std::vector<std::uint32_t> owing_;  // those ranks
+  std::vector<char> owes_;            // by rank, used by the poller, as all below: 1 if a credit is to be sent
+  std::vector<std::uint32_t> owing_;  // the ranks for which it is 1
   std::uint64_t refused_ = 0;
 };
 

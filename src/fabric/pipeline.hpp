@@ -5,21 +5,21 @@
 
 namespace tonari::fabric {
 
-/// The pieces of a copy that are on their way, at most `pieces_max`, in the order in which they were begun.
+/// The pieces of a copy that are under way, at most `pieces_max`, in the order in which they were begun.
 ///
-/// Threads: one, whose copy it is.
+/// Threads: the thread that copies.
 template <class Piece, std::size_t pieces_max>
 class Pipeline {
  public:
-  /// The place of a piece that is not begun yet. When all are, the oldest is ended by `end(piece)`.
+  /// Returns a piece that has not begun. If all have, ends the oldest first, by `end(piece)`.
   template <class End>
   Piece& next(const End& end) noexcept {
     if (begun_ - ended_ == pieces_max) end_oldest(end);
     return pieces_[begun_ % pieces_max];
   }
-  /// The one that next() answered.
+  /// Begins the piece that next() returned.
   void begin() noexcept { ++begun_; }
-  /// False: there is none.
+  /// Ends the oldest piece under way. Returns false if there is none.
   template <class End>
   bool end_oldest(const End& end) noexcept {
     if (ended_ == begun_) return false;

@@ -13,25 +13,27 @@
 
 namespace tonari::fabric {
 
-// A ring of heads: many writers in any process of the host, one reader at a time. In the arena:
+// A ring of heads with many writers, in any process of the host, and one reader at a time. In the arena:
 //
 //   0        64       128
 //   +--------+--------+---------+---------+-----+
 //   | tail   | taken  | slot 0  | slot 1  | ... |     slots: a power of two; zeroed memory is an empty ring
 //   +--------+--------+---------+---------+-----+
 //
-// tail   bit 0: the reader sleeps, and whoever claims next wakes it; bits 1-14: local rank of the last claimer;
-//        bits 15-63: slots ever claimed. One compare-exchange claims a slot, learns whether to wake, and leaves a name.
-// taken  slots the reader has given back, told every quarter of the ring. starved: a writer waits for room.
+// tail     bit 0: the reader sleeps, and the next claimer wakes it; bits 1-14: local rank of the last claimer;
+//          bits 15-63: number of slots ever claimed. One compare-exchange claims a slot, learns whether to wake the
+//          reader, and stores the claimer's rank.
+// taken    number of slots that the reader has given back; updated after every quarter of the ring.
+// starved  a writer waits for room.
 //
-// I1  taken <= claimed <= taken + slots                      Writer::push
-// I2  a slot is written between its claim and its publication by its claimer alone
+// I1  taken <= claimed <= taken + slots                      RingWriter::push
+// I2  between claim and publication only the claimer writes a slot
 // I3  position p is published when its slot's publish field has lap(p); one lap earlier it had lap(p) - 1
 struct RingMemory {
   alignas(head_bytes) std::atomic<std::uint64_t> tail;
   alignas(head_bytes) std::atomic<std::uint64_t> taken;
   std::atomic<std::uint32_t> starved;
-  alignas(head_bytes) Head slots[1];  // really as many as the ring has
+  alignas(head_bytes) Head slots[1];  // in fact as many as the ring has
 };
 inline constexpr std::size_t ring_control_bytes = offsetof(RingMemory, slots);
 static_assert(ring_control_bytes == 2 * head_bytes);
@@ -44,12 +46,12 @@ inline constexpr std::uint64_t claimer_mask = (std::uint64_t{1} << claimer_bits)
 constexpr std::uint64_t claimed_count(std::uint64_t tail) noexcept { return tail >> count_shift; }
 constexpr int last_claimer(std::uint64_t tail) noexcept { return static_cast<int>((tail >> 1) & claimer_mask); }
 
-/// The first word of a slot: all that a reader polls and a writer publishes by.
+/// The first word of a slot, which a reader polls and with which a writer publishes the slot.
 inline std::atomic_ref<std::uint64_t> first_word(Head& slot) noexcept {
   return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(&slot));
 }
 
-/// One process's way into one ring.
+/// Writes heads to one ring, for one rank.
 ///
 /// Threads: any.
 /// Costs:   one compare-exchange and one cache line; no system call.
@@ -64,10 +66,10 @@ class RingWriter {
 
   /// Publishes a copy of `head`. After yes_and_reader_sleeps the caller must wake the reader.
   Pushed push(const Head& head) noexcept;
-  /// Asks the reader to ring every doorbell once it has given back slots. True when there is room after all.
+  /// Asks the reader to ring every doorbell once it has given back slots. Returns true if there is room already.
   [[gnu::cold]] bool ask_for_room() noexcept;
-  /// True when the reader may sleep. Sequentially consistent with fall_asleep: either this sees it asleep, or it sees
-  /// what was stored in that way before this was called.
+  /// Whether the reader may be asleep. Sequentially consistent with fall_asleep(): either this call sees it asleep, or
+  /// the reader sees the caller's earlier sequentially consistent stores.
   [[nodiscard]] bool reader_sleeps() const noexcept {
     return (ring_->tail.load(std::memory_order_seq_cst) & asleep_bit) != 0;
   }
@@ -79,12 +81,12 @@ class RingWriter {
   std::uint64_t mask_;
   int lap_shift_;
   std::uint64_t self_;
-  std::atomic<std::uint64_t> taken_seen_{0};  // by any thread: ring_->taken, perhaps old
+  std::atomic<std::uint64_t> taken_seen_{0};  // a copy of ring_->taken, perhaps old; any thread
 };
 
-/// The reading end, in the ring's own rank.
+/// The reading end, in the rank that owns the ring.
 ///
-/// Threads: one at a time (whoever holds the progress lock).
+/// Threads: one at a time, the holder of the progress lock.
 class RingReader {
  public:
   RingReader(RingMemory& ring, std::uint64_t slots, std::function<bool(int)> alive)
@@ -94,18 +96,18 @@ class RingReader {
         stepped_over_((slots + 63) / 64),
         alive_(std::move(alive)) {}
 
-  /// Hands up to `heads_max` heads to `handle(const Head&)`, in order but for slots claimed and not yet published,
-  /// which are stepped over. Answers how many.
+  /// Passes at most `heads_max` heads to `handle(const Head&)` and returns their number. Keeps the order of the ring,
+  /// but may step over slots that are claimed and not yet published.
   template <class Handle>
   std::size_t poll(std::size_t heads_max, Handle&& handle) noexcept;
 
-  /// Has the next poll look past a gap, whatever that costs the writers.
+  /// Has the next poll look past a gap at once, although that slows the writers down.
   void expect_gap() noexcept { idle_polls_ = polls_before_gap - 1; }
-  /// Before sleeping: from now on the next claim wakes the reader. False when something is already claimed.
+  /// Call before sleeping: from now on the next claim wakes the reader. Returns false if a slot is claimed already.
   bool fall_asleep() noexcept;
   void wake_up() noexcept { ring_->tail.fetch_and(~asleep_bit, std::memory_order_relaxed); }
 
-  /// True once a writer asked for room and room was made, until it is forgotten.
+  /// Whether room has been made for a writer that asked for it, since the last forget_room_made().
   [[nodiscard]] bool room_made() const noexcept { return room_made_; }
   void forget_room_made() noexcept { room_made_ = false; }
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
@@ -121,7 +123,7 @@ class RingReader {
   }
   void give_back() noexcept;
 
-  // Past a slot that was claimed and not published: rare, so apart.
+  // Polls past a slot that is claimed and not published. Rare, so it is a function of its own.
   template <class Handle>
   [[gnu::noinline]] std::size_t poll_past_gap(std::size_t heads_max, Handle&& handle) noexcept;
   [[gnu::cold]] bool abandoned(std::uint64_t position, std::uint64_t tail) const noexcept;
@@ -132,7 +134,7 @@ class RingReader {
     stepped_over_[(position & mask_) / 64] ^= std::uint64_t{1} << (position & 63);
   }
 
-  // To look for a gap is to take the tail's line from the writers, which costs the next one a line's journey.
+  // Looking for a gap takes the tail's cache line from the writers, and the next writer has to fetch it again.
   static constexpr std::uint32_t polls_before_gap = 1024;
 
   RingMemory* ring_;
@@ -140,23 +142,23 @@ class RingReader {
   int lap_shift_;
   std::uint64_t position_ = 0;  // the next slot to take
   std::uint32_t idle_polls_ = 0;
-  std::uint32_t gaps_ = 0;  // slots past position_ that were taken already
+  std::uint32_t gaps_ = 0;  // number of slots past position_ that are taken already
   bool room_made_ = false;
-  std::vector<std::uint64_t> stepped_over_;  // a bit a slot: taken before its turn
+  std::vector<std::uint64_t> stepped_over_;  // one bit per slot: taken before its turn
   std::function<bool(int)> alive_;
 };
 
 inline RingWriter::Pushed RingWriter::push(const Head& head) noexcept {
-  // Relaxed: the count alone orders nothing; I1 is kept by taken's acquire, a slot's content by publish.
+  // Relaxed: the count itself orders nothing. The acquire of `taken` keeps I1; `publish` guards the slot's contents.
   std::uint64_t tail = ring_->tail.load(std::memory_order_relaxed);
   std::uint64_t position;
   do {
     position = claimed_count(tail);
-    // Acquire: the reader has read the slot of a lap ago before it is written again; pairs with give_back.
+    // Acquire: the reader has read the slot of one lap ago before it is written again; pairs with give_back().
     if (position - taken_seen_.load(std::memory_order_acquire) > mask_ && !refresh_room(position)) [[unlikely]] {
       return Pushed::full;
     }
-    // Release: what this thread published earlier comes before this claim; pairs with (3).
+    // Release: the heads that this thread published earlier come before this claim; pairs with (3).
   } while (!ring_->tail.compare_exchange_weak(tail, (position + 1) << count_shift | self_ << 1,
                                               std::memory_order_release, std::memory_order_relaxed));
 
@@ -169,7 +171,7 @@ inline RingWriter::Pushed RingWriter::push(const Head& head) noexcept {
   const std::uint64_t publish = (((position >> lap_shift_) + 1) & 3) | static_cast<std::uint64_t>(last_claimer(tail))
                                                                            << 2;
   word = (word & ~std::uint64_t{0xffff}) | publish;
-  first_word(slot).store(word, std::memory_order_release);  // (1) the head before its publication: pairs with (2)
+  first_word(slot).store(word, std::memory_order_release);  // (1) the head's bytes come first: pairs with (2)
   return (tail & asleep_bit) != 0 ? Pushed::yes_and_reader_sleeps : Pushed::yes;
 }
 
@@ -186,7 +188,7 @@ std::size_t RingReader::poll(std::size_t heads_max, Handle&& handle) noexcept {
     Head& next = slot(position_);
     const std::uint64_t word = first_word(next).load(std::memory_order_acquire);  // (2)
     if (!published(position_, word)) break;
-    const Head head = next;  // whole: in parts it would be read again before they are written
+    const Head head = next;  // copied whole, since step() may give the slot back
     step();
     ++heads;
     handle(head);
@@ -202,8 +204,8 @@ std::size_t RingReader::poll(std::size_t heads_max, Handle&& handle) noexcept {
 
 template <class Handle>
 std::size_t RingReader::poll_past_gap(std::size_t heads_max, Handle&& handle) noexcept {
-  // (3) Acquire: a slot that is unpublished now was not left so by the claimer of a later one, whose head it may step
-  // over.
+  // (3) Acquire: if a slot is still unpublished after this load, its claimer has claimed no later slot. So stepping
+  // over it to take a later head does not reorder the heads of one sender.
   const std::uint64_t tail = ring_->tail.load(std::memory_order_acquire);
   std::size_t heads = 0;
   for (std::uint64_t at = position_; at < claimed_count(tail) && heads < heads_max; ++at) {

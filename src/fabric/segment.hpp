@@ -10,7 +10,7 @@ namespace tonari::fabric {
 
 constexpr std::size_t page_up(std::size_t bytes) noexcept { return (bytes + 4095) / 4096 * 4096; }
 
-/// A rank's part of the arena:
+/// The part of the arena that belongs to one rank:
 ///
 ///   +----------+-----------+-------------+--------+------------------------------+
 ///   | bulk     | transfers | reply ring  | boards | request ring (ring_slots)    |

@@ -15,12 +15,12 @@ void SendQueue::post(int peer, const Head& head, Lane lane) noexcept {
     waiting_.push_back(each);
     count_.store(waiting_.size(), std::memory_order_relaxed);
   }
-  engine_.wake_peer(peer);  // which makes room
+  engine_.wake_peer(peer);  // it makes room by polling
   engine_.wake_self();
-  engine_.session().arena().ring_service_doorbell(engine_.session().rank());  // where nobody is in the library
+  engine_.session().arena().ring_service_doorbell(engine_.session().rank());  // if no thread is in the library
 }
 
-// Who was nudged when a head was posted may have looked before it could be sent.
+// Wakes the peers again: a peer that was woken by post() may have polled before the head could be sent.
 void SendQueue::retry() noexcept {
   const std::lock_guard guard(mutex_);
   std::vector<std::pair<int, Lane>> full;
@@ -39,7 +39,7 @@ void SendQueue::retry() noexcept {
   for (const int peer : sent) engine_.wake_peer(peer);
 }
 
-// False where there is no room. What a head that is dropped names as its tail is free again.
+// Returns false if there is no room. Frees the tail of a head that is dropped because the peer has died.
 bool SendQueue::send(const Waiting& each) noexcept {
   const Status status = engine_.send(each.peer, each.head, each.lane);
   if (status == Status::again) return false;

@@ -9,19 +9,19 @@
 
 namespace tonari::fabric {
 
-/// Heads that nobody waits to have sent. Those to one rank go in their order, at once or when there is room again;
-/// those to a rank that is gone are dropped.
+/// Sends heads for which no thread waits. Heads to one rank and lane are sent in order, at once or when there is room
+/// again. Heads to a dead rank are dropped.
 ///
 /// Threads: any.
-/// Costs:   a lock and a send; allocates where there is no room.
+/// Costs:   a lock and a send; allocates if there is no room.
 class SendQueue {
  public:
   explicit SendQueue(Engine& engine) noexcept : engine_(engine) {}
 
   void post(int peer, const Head& head, Lane lane) noexcept;
-  /// Sends what there is room for.
+  /// Sends the waiting heads for which there is room.
   void retry() noexcept;
-  [[nodiscard]] bool is_empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }  // retried
+  [[nodiscard]] bool is_empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
 
  private:
   struct Waiting {
@@ -32,7 +32,7 @@ class SendQueue {
   bool send(const Waiting& each) noexcept;
 
   Engine& engine_;
-  std::mutex mutex_;  // of the next
+  std::mutex mutex_;  // guards the next
   std::vector<Waiting> waiting_;
   std::atomic<std::size_t> count_{0};
 };

@@ -10,13 +10,13 @@
 
 namespace tonari::fabric {
 
-/// What a rank's rings have to know of its neighbours.
+/// The functions that Shm needs to know about the other ranks of its host.
 template <class N>
 concept Neighbourhood = requires(N& neighbours, int rank) {
   { neighbours.alive(rank) }
-  noexcept->std::same_as<bool>;  // false means for ever
+  noexcept->std::same_as<bool>;  // once false, always false
   { neighbours.wake(rank) }
-  noexcept;  // it sleeps: ring its doorbell
+  noexcept;  // rings the doorbell of a rank that sleeps
 };
 
 /// The inbound rings of a rank.
@@ -25,14 +25,14 @@ struct Rings {
   RingMemory* replies;
 };
 
-/// The transport within a host: rings in memory that all neighbours map.
+/// The transport within a host: rings in memory that all ranks of the host map.
 ///
-/// Threads: send(), ask_for_room(): any. The rest: one at a time, the same as polls.
-/// Costs:   a send is a compare-exchange and a cache line; a poll that finds nothing reads two lines.
+/// Threads: send(), ask_for_room(): any. The rest: one at a time, the thread that polls.
+/// Costs:   a send is one compare-exchange and one cache line; a poll that finds nothing reads two lines.
 template <Neighbourhood N>
 class Shm {
  public:
-  /// `rings`: of all ranks, by rank. Slots of each ring are powers of two, 64 at least.
+  /// `rings`: of all ranks, by rank. `requests_max`, `replies_max`: slots per ring, powers of two, at least 64.
   Shm(const std::vector<Rings>& rings, std::uint64_t requests_max, std::uint64_t replies_max, int self, N neighbours)
       : neighbours_(neighbours),
         replies_(*rings[static_cast<std::size_t>(self)].replies, replies_max, life()),
@@ -55,13 +55,13 @@ class Shm {
       neighbours_.wake(peer);
     return Status::ok;
   }
-  /// After `again`: has `peer` tell everyone when it makes room (room_made). True when there is room already.
+  /// After `again`: has `peer` ring all doorbells when it has made room. Returns true if there is room already.
   bool ask_for_room(int peer, Lane lane) noexcept { return writer(peer, lane).ask_for_room(); }
 
   [[nodiscard]] bool is_asleep(int peer) const noexcept {
     return requests_to_[static_cast<std::size_t>(peer)].reader_sleeps();
   }
-  /// Wakes `peer` if it sleeps: it may wait for what this rank has shown it (board.hpp).
+  /// Wakes `peer` if it sleeps: it may wait for a line that this rank has published (board.hpp).
   void wake_if_asleep(int peer) noexcept {
     if (is_asleep(peer)) [[unlikely]]
       neighbours_.wake(peer);
@@ -72,7 +72,7 @@ class Shm {
     const std::size_t replies = replies_.poll(heads_max, handle);
     return replies + requests_.poll(heads_max, handle);
   }
-  /// True once a writer asked for room and room was made since the last call.
+  /// Whether room has been made, since the last call, for a writer that asked for it.
   bool room_made() noexcept {
     if (!requests_.room_made() && !replies_.room_made()) [[likely]]
       return false;
@@ -80,12 +80,13 @@ class Shm {
     replies_.forget_room_made();
     return true;
   }
-  /// Has the next poll look past slots that are claimed and not published.
+  /// Has the next poll look past slots that are claimed and not published. See RingReader.
   void expect_gap() noexcept {
     replies_.expect_gap();
     requests_.expect_gap();
   }
-  /// Before sleeping: from now on the next head wakes us. False when one is on its way and may come without.
+  /// Call before sleeping: from now on the next head wakes this rank. Returns false if a head is already under way,
+  /// which would not.
   bool fall_asleep() noexcept {
     const bool replies_quiet = replies_.fall_asleep();
     const bool requests_quiet = requests_.fall_asleep();

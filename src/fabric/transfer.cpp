@@ -32,7 +32,7 @@ namespace {
 
 using VectorCall = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
 
-// The kernel copies at most 2 GiB a call and stops early at a page it cannot reach.
+// The kernel copies at most 2 GiB per call and stops early at a page that is not accessible.
 Status copy_by(VectorCall call, int pid, std::byte* here, std::uint64_t there, std::size_t bytes) noexcept {
   while (bytes != 0) {
     const iovec local{here, bytes};
@@ -49,7 +49,7 @@ Status copy_by(VectorCall call, int pid, std::byte* here, std::uint64_t there, s
   return Status::ok;
 }
 
-// How many are copied whole by one call, which stops early at a page that it cannot reach.
+// Returns how many stretches one call copies completely; the call stops early at a page that is not accessible.
 std::size_t copy_first_by(VectorCall call, int pid, std::span<const iovec> here,
                           std::span<const iovec> there) noexcept {
   const ssize_t copied = call(pid, here.data(), here.size(), there.data(), there.size(), 0);
@@ -59,7 +59,7 @@ std::size_t copy_first_by(VectorCall call, int pid, std::span<const iovec> here,
   return copied < 0 ? 0 : whole;
 }
 
-// All at once, or if the kernel stops early, the others one by one.
+// Copies all in one call; if the kernel stops early, copies the others one by one.
 Status copy_by(VectorCall call, int pid, std::span<const iovec> here, std::span<const iovec> there) noexcept {
   Status status = Status::ok;
   for (std::size_t i = copy_first_by(call, pid, here, there); i < here.size() && status == Status::ok; ++i) {

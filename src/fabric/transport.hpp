@@ -10,29 +10,30 @@
 
 namespace tonari::fabric {
 
-/// Requests may find no room; a reply goes into room that its request reserved.
+/// A request may find no room. A reply goes into room that its request has reserved.
 enum class Lane : std::uint8_t { request, reply };
 
-/// What hands a head up: whatever takes one and does not throw. It never blocks, and sends at most one reply.
+/// Any callable that takes a head and does not throw. It must not block, and sends at most one reply.
 struct AnyHandler {
   void operator()(const Head& head) const noexcept;
 };
 
-// One rank's way to its peers. What compilers cannot check, and tests/contract does for every transport:
+// The connection of one rank to its peers. A compiler cannot check the following; tests/contract does, for every
+// transport:
 //
 // - Order: of two heads to one peer in one lane, the one whose send returned before the other's began arrives first.
 //   Nothing is promised between lanes or between senders.
-// - Nothing is lost, doubled or changed, but for `publish`, which is the transport's own.
-// - send() answers ok (the head is copied and will arrive), again (no room, nothing was sent; there will be once the
-//   peer polls) or peer_gone (now and for ever). It never blocks, never throws.
-// - Memory is bounded when it is made: what does not fit is told `again`. Each transport says how many replies it has
-//   room for; a rank reserves it by having no more requests under way than they may be answered with.
-// - A reply whose request reserved its room finds it, but for the moment in which another sender has claimed a slot and
-//   lost its core before publishing it: then it is told `again`, and need wait for that sender alone.
-// - A sender's flood delays another's head by what was accepted before it, not by what comes later.
-// - poll() hands up at most `heads_max` heads of each lane, replies first, and answers how many in all.
+// - Heads are not lost, duplicated or changed, except for `publish`, which belongs to the transport.
+// - send() returns ok (the head is copied and will arrive), again (no room, nothing was sent; there will be room once
+//   the peer has polled) or peer_gone (from now on always). It never blocks and never throws.
+// - The memory is bounded when the transport is constructed: a head that does not fit gets `again`. Each transport says
+//   for how many replies it has room. A rank reserves room by limiting its requests under way to that many replies.
+// - A reply finds the room that its request reserved, except while another sender has claimed a slot and has lost its
+//   core before publishing it. Then send() returns `again`, and the reply waits for that sender only.
+// - A flood from one sender delays the head of another by the heads accepted before it, not by later ones.
+// - poll() hands up at most `heads_max` heads of each lane, replies first, and returns the number of both.
 //
-// Threads: any may send, also from the handler. One at a time polls.
+// Threads: any thread may send, also the handler. One thread at a time polls.
 template <class T>
 concept Transport = requires(T& transport, int peer, const Head& head, Lane lane, std::size_t heads_max,
                              AnyHandler handler) {

@@ -10,14 +10,14 @@
 
 namespace tonari::fabric {
 
-/// Waits for what others change in shared memory, or what heads bring: until `ready()`, which is cheap and may be
-/// called by any thread. Whoever makes it ready wakes this rank after that.
+/// A wait until `ready()`, for changes in shared memory or effects of heads. `ready()` must be cheap, and any thread
+/// may call it. The rank that makes it true must wake this rank afterwards.
 template <class Ready>
 class WaitUntil : public Watched {
  public:
   static constexpr std::uint64_t no_end = ~std::uint64_t{0};
 
-  /// Ends at `end_ns` of the monotonic clock at the latest.
+  /// The wait ends at `end_ns` of the monotonic clock at the latest.
   WaitUntil(Engine& engine, Ready ready, job::Wait what, int peer, std::uint64_t end_ns = no_end) noexcept
       : engine_(engine), ready_(std::move(ready)), what_(what), peer_(peer), end_ns_(end_ns) {}
 
@@ -28,7 +28,7 @@ class WaitUntil : public Watched {
   bool attach(Sleeper* sleeper) noexcept { return engine_.watch(*this, sleeper); }
   void slow() noexcept { engine_.tell_long_wait(what_, peer_, -1); }
   [[nodiscard]] std::chrono::nanoseconds time_left() const noexcept {
-    constexpr std::uint64_t longest_ns = std::uint64_t{1} << 62;  // no_end is no number of the signed kind
+    constexpr std::uint64_t longest_ns = std::uint64_t{1} << 62;  // no_end does not fit into a signed number
     const std::uint64_t now_ns = monotonic_ns();
     return std::chrono::nanoseconds(now_ns < end_ns_ ? std::min(end_ns_ - now_ns, longest_ns) : 0);
   }
@@ -41,7 +41,7 @@ class WaitUntil : public Watched {
   std::uint64_t end_ns_;
 };
 
-/// For what most often comes soon. `peer`: the rank of the job that is waited for, or -1.
+/// Waits until `ready()`, which is usually soon. `peer`: the awaited rank of the job, or -1.
 template <class Ready>
 void wait_until(Engine& engine, Ready ready, job::Wait what, int peer) noexcept {
   WaitUntil waiting(engine, std::move(ready), what, peer);
@@ -49,7 +49,8 @@ void wait_until(Engine& engine, Ready ready, job::Wait what, int peer) noexcept 
   engine.wait(waiting);
 }
 
-/// As wait_until(), for what heads bring: calls hurry() if it is not ready after `patience_ns`, and waits on.
+/// Waits as wait_until() does, for effects of heads. Calls hurry() if it is not ready after `patience_ns`, and
+/// continues to wait.
 template <class Ready, class Hurry>
 void wait_patiently(Engine& engine, Ready ready, job::Wait what, int peer, std::uint64_t patience_ns,
                     Hurry hurry) noexcept {
@@ -61,7 +62,7 @@ void wait_patiently(Engine& engine, Ready ready, job::Wait what, int peer, std::
   engine.wait(then);
 }
 
-/// Waits for something that nobody announces: looks again and again, and moves on what others wait for.
+/// A wait until `attempt()` returns true, for conditions that no rank announces. Polls between attempts.
 template <class Try>
 struct TryUntilDone {
   Try attempt;

@@ -4,9 +4,9 @@
 
 namespace tonari::fabric {
 
-/// When the service thread of a rank is woken for what it is told, where nobody there looks at the rings: that takes a
-/// core from whoever computes. Later: who tells sees to that, or the rank looks by itself when it needs to know. Ranks
-/// of other hosts are woken by what comes.
+/// Whether a sender wakes the receiver's service thread, in case no thread of the receiver polls. That takes a core
+/// from a thread that computes. `later`: the sender wakes it afterwards, or the receiver polls by itself when it needs
+/// the news. Ranks of other hosts are always woken by arriving data.
 enum class Wakeup : std::uint8_t { now, later };
 
 }  // namespace tonari::fabric

@@ -54,7 +54,7 @@ enum class Road : std::uint32_t {
 struct Grant {
   std::uint32_t ticket;
   std::uint32_t generation;
-  std::uint64_t address;  ///< Of the receiver's buffer, in its address space.
+  std::uint64_t address;  ///< Address of the receiver's buffer, in the receiver's address space.
   std::uint64_t bytes;    ///< To copy: the smaller of message and buffer.
   Road road;
   std::uint32_t chunk_bytes;

@@ -133,7 +133,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   void scatter(Operation& operation, const detail::Blocks& blocks);
   void free_operation(Operation* operation) noexcept;
 
-  // fabric::Protocol
+  // fabric::ProtocolHandler
   void receive(std::span<const fabric::Head> heads) noexcept override;
   void retry() noexcept override;
   [[nodiscard]] bool held_back() const noexcept override { return held_count_.load(std::memory_order_seq_cst) != 0; }

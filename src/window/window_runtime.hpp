@@ -57,7 +57,7 @@ class WindowRuntime final : public fabric::ProtocolHandler {
   /// Removes the window: no request finds it from now on. Waits for requests that use it.
   void remove(const WindowState& access) noexcept;
 
-  // fabric::Protocol
+  // fabric::ProtocolHandler
   void receive(std::span<const fabric::Head> heads) noexcept override;
   void retry() noexcept override;
   [[nodiscard]] bool held_back() const noexcept override { return !send_queue_.is_empty() || lock_homes_.held_back(); }

@@ -18,7 +18,7 @@ Authenticator::Authenticator(std::span<const std::byte> secret) {
         fmt::format("the job's secret has {} bytes; the network needs {}", secret.size(), secret_bytes_min));
   }
   if (::sodium_init() < 0) throw SetupError("libsodium found no source of random numbers");
-  // A key of its own, so that what is seen on the network tells nothing of the secret.
+  // The key is derived from the secret, so that proofs seen on the network reveal nothing about the secret.
   constexpr std::array<unsigned char, 16> purpose{'t', 'o', 'n', 'a', 'r', 'i', ' ', 'h', 'e', 'a', 'd', 's', ' ', '1'};
   const auto* const bytes = reinterpret_cast<const unsigned char*>(secret.data());
   ::crypto_generichash_state state;

@@ -6,8 +6,8 @@
 
 namespace tonari::fabric::ucx {
 
-/// What a rank puts beside each of its heads to one peer, and only a member of the job can know: a keyed hash of the
-/// two ranks, by the job's secret. A peer of another job, or one that mistakes its rank or ours, is told by it.
+/// Computes the value that a rank sends with each of its heads to one peer: a hash of the two ranks, keyed by the job's
+/// secret. Only members of the job can compute it. It exposes a peer of another job, and a wrong sender or receiver.
 class Authenticator {
  public:
   static constexpr std::size_t secret_bytes_min = 16;
@@ -15,7 +15,7 @@ class Authenticator {
   /// Throws SetupError when `secret` is shorter than secret_bytes_min.
   explicit Authenticator(std::span<const std::byte> secret);
   Authenticator(Authenticator&&) = delete;
-  ~Authenticator();  // leaves no copy of the key
+  ~Authenticator();  // erases the key
 
   [[nodiscard]] std::uint64_t of(int sender, int receiver) const noexcept;
 

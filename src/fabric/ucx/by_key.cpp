@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-// What a wire over verbs can do beside heads: read and write the memory of peers that have given their keys.
+// RDMA: a wire over verbs can also read and write the memory of peers that have sent their keys.
 namespace tonari::fabric::ucx {
 
 namespace {
@@ -17,7 +17,7 @@ void land(Landing& landing, Status status) noexcept {
 
 }  // namespace
 
-// By who has the lock, from within UCX's functions.
+// UCX calls this within its own functions, so the calling thread holds the lock.
 struct Wire::LandingCallback {
   static void landed(void* request, ucs_status_t status, void* landing_pointer) noexcept {
     Landing& landing = *static_cast<Landing*>(landing_pointer);
@@ -74,19 +74,19 @@ void Wire::close_key(RemoteKey* key) noexcept {
   ucx_.rkey_destroy(key);
 }
 
-// `post` starts it, and answers as UCX does.
+// `post` starts the operation and returns as UCX does.
 void Wire::start(int peer, Landing& landing, auto post) noexcept {
   landing.done.store(false, std::memory_order_relaxed);
   lock_to_send();
   const std::lock_guard guard(mutex_, std::adopt_lock);
   Peer& to = of(peer);
   if (to.gone.load(std::memory_order_relaxed) || to.endpoint == nullptr) return land(landing, Status::peer_gone);
-  ucp_request_param_t how;  // UCX reads what the mask names
+  ucp_request_param_t how;  // UCX reads only the fields in the mask
   how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   how.cb.send = LandingCallback::landed;
   how.user_data = &landing;
   void* const request = post(to.endpoint, how);
-  if (UCS_PTR_IS_PTR(request)) return;  // landed() says
+  if (UCS_PTR_IS_PTR(request)) return;  // landed() completes it
   const ucs_status_t status = UCS_PTR_STATUS(request);
   if (status == UCS_OK) return land(landing, Status::ok);
   if (status == UCS_ERR_NO_MEMORY) return land(landing, Status::no_memory);

@@ -17,14 +17,14 @@ namespace tonari::fabric::ucx {
 namespace {
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
-constexpr int nesting_max = 3;          // UCX's worker watches its networks, and each of them its connections
-constexpr unsigned probes_of_room = 3;  // a receiver that has none is asked by probes, of which one may be lost
+constexpr int nesting_max = 3;          // UCX's worker watches its networks, each network its connections
+constexpr unsigned probes_of_room = 3;  // a receiver without room is probed, and a probe may be lost
 
 struct Close {
   void operator()(std::FILE* file) const noexcept { std::fclose(file); }
 };
 
-/// The descriptors that an epoll descriptor watches; none of another kind of descriptor.
+/// Returns the descriptors that an epoll descriptor watches; nothing for any other descriptor.
 std::vector<int> watched_by(int epoll) {
   std::vector<int> numbers;
   const std::unique_ptr<std::FILE, Close> file(std::fopen(fmt::format("/proc/self/fdinfo/{}", epoll).c_str(), "re"));
@@ -36,8 +36,8 @@ std::vector<int> watched_by(int epoll) {
   return numbers;
 }
 
-/// What a descriptor is. Nothing when UCX's own thread has closed it meanwhile. By statx, behind which ThreadSanitizer
-/// does not see a race with that thread's accept: the kernel is asked, not memory.
+/// Returns the type and inode of a descriptor; nothing if UCX's own thread has closed it. Uses statx, since
+/// ThreadSanitizer would report a race with that thread's accept otherwise, where there is none in memory.
 std::optional<struct statx> look_at(int number) noexcept {
   struct statx about {};
   if (::statx(number, "", AT_EMPTY_PATH, STATX_TYPE | STATX_INO, &about) != 0) return std::nullopt;
@@ -64,7 +64,7 @@ bool ask(int socket, int level, int option, Value& value) noexcept {
 
 template <class Value>
 void set(int socket, int level, int option, const Value& value) noexcept {
-  ::setsockopt(socket, level, option, &value, sizeof value);  // else it is asked for when its data are not answered
+  ::setsockopt(socket, level, option, &value, sizeof value);  // on failure only end_silent() detects silence
 }
 
 void keep_alive(int socket, const Keepalive::Times& how) noexcept {
@@ -74,11 +74,11 @@ void keep_alive(int socket, const Keepalive::Times& how) noexcept {
   set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
-/// If it is the same file still: UCX's own thread may have closed it.
+/// Closes the connection if the descriptor is still the same file: UCX's own thread may have closed it.
 void end(int socket, ino_t file) noexcept {
   const auto about = look_at(socket);
   if (!about || about->stx_ino != file) return;
-  const linger at_once{.l_onoff = 1, .l_linger = 0};  // the kernel need not go on with what nobody answers
+  const linger at_once{.l_onoff = 1, .l_linger = 0};  // the kernel stops sending again
   set(socket, SOL_SOCKET, SO_LINGER, at_once);
   ::shutdown(socket, SHUT_RDWR);
 }
@@ -98,7 +98,8 @@ void Keepalive::end_silent(std::uint64_t now_ns) {
     const auto before = heard_before(number, about->stx_ino);
     if (!before) keep_alive(number, *times_);
     const bool waits = info.tcpi_unacked != 0 || info.tcpi_probes >= probes_of_room;
-    const std::uint64_t ago_ns = std::uint64_t{info.tcpi_last_ack_recv} * 1'000'000;  // long, if it never heard any
+    const std::uint64_t ago_ns =
+        std::uint64_t{info.tcpi_last_ack_recv} * 1'000'000;  // long, if it has never received any
     const std::uint64_t kernel_ns = now_ns - std::min(now_ns, ago_ns);
     const std::uint64_t heard_ns = waits ? std::max(kernel_ns, before.value_or(now_ns)) : now_ns;
     found.push_back({number, about->stx_ino, heard_ns});

@@ -8,19 +8,21 @@
 
 namespace tonari::fabric::ucx {
 
-/// Ends TCP connections over which something was sent, and nothing was heard for as long as their keepalive allows.
+/// Closes TCP connections on which data have been sent and nothing has been received for longer than their keepalive
+/// allows.
 ///
-/// The kernel's keepalive asks only where nothing is under way. What is under way it sends again for a quarter of an
-/// hour (net.ipv4.tcp_retries2), and until then nobody knows that the host is gone. TCP_USER_TIMEOUT would end that
-/// earlier, but also the connection of a peer that lives and does not read, since it computes or a debugger holds it.
-/// Such a peer's kernel answers; so what counts here is when the kernel last heard anything.
+/// The kernel's keepalive probes a connection only while no data are under way. Data under way are sent again for a
+/// quarter of an hour (net.ipv4.tcp_retries2) before the kernel reports that the host is gone. TCP_USER_TIMEOUT would
+/// be faster, but it would also close the connection of a peer that is alive and does not read, because it computes or
+/// is stopped by a debugger. The kernel of such a peer still acknowledges. So this class looks at the time at which the
+/// kernel last received anything.
 ///
-/// How long is what a keepalive takes: idle time + probes x interval. It is set here too: UCX sets it, rounded, on the
-/// connections that it makes, but not on those that it accepts (1.13). UCX finds a connection that is ended here
-/// broken, as when its peer has died.
+/// The limit is the time of a keepalive: idle time + probes x interval. These are set here too, since UCX 1.13 sets
+/// them, rounded, on the connections that it makes and not on the connections that it accepts. UCX finds a connection
+/// that is closed here broken, as if its peer had died.
 ///
-/// Threads: one at a time, while UCX makes no progress: it might close a connection that is looked at.
-/// Costs:   a look reads /proc and asks the kernel three things of each connection; there is one a second at most.
+/// Threads: one at a time, while UCX makes no progress, since UCX might close a connection that is being looked at.
+/// Costs:   a look reads /proc and makes three system calls per connection, at most once a second.
 class Keepalive {
  public:
   struct Times {
@@ -29,11 +31,11 @@ class Keepalive {
     int interval_s;
   };
 
-  /// `descriptor`: UCX's, under which all its connections are to be found. Without `times`, hosts may be silent for
-  /// ever.
+  /// `descriptor`: UCX's epoll descriptor, which leads to all its connections. Without `times`, hosts may be silent
+  /// forever.
   Keepalive(int descriptor, std::optional<Times> times) noexcept : descriptor_(descriptor), times_(times) {}
 
-  /// To be called often, with the time.
+  /// Looks at all connections, at most once a second. Call it often, with the present time.
   void look(std::uint64_t now_ns) {
     if (now_ns - looked_ns_ < between_looks_ns) [[likely]]
       return;
@@ -47,17 +49,17 @@ class Keepalive {
   struct Connection {
     int number;
     ino_t file;
-    std::uint64_t heard_ns;  // or there was nothing to be heard
+    std::uint64_t heard_ns;  // when something was last received, or no data were under way
   };
 
   void end_silent(std::uint64_t now_ns);
-  /// Of the last look; nothing if it was not there.
+  /// Returns `heard_ns` of the last look; nothing for a new connection.
   [[nodiscard]] std::optional<std::uint64_t> heard_before(int number, ino_t file) const noexcept;
 
   int descriptor_;
   std::optional<Times> times_;
   std::uint64_t looked_ns_ = 0;
-  std::vector<Connection> connections_;  // of the last look
+  std::vector<Connection> connections_;  // as the last look found them
 };
 
 }  // namespace tonari::fabric::ucx

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* library_name = "libucp.so.0";
 constexpr const char* remedy = "install UCX 1.13 or later (Debian: libucx0)";
 
-/// What the program does on each signal, put back at the end: UCX takes some of them as it is loaded.
+/// Restores the program's signal handlers in the destructor, since UCX replaces some when it is loaded.
 class KeptSignals {
  public:
   KeptSignals() noexcept {
@@ -42,24 +42,25 @@ class KeptSignals {
   std::array<struct sigaction, NSIG> actions_{};
 };
 
-/// The environment, with what UCX is to find in it while it is loaded: it reads some settings then and never again.
-/// Kept for the life of the process, since others may read it. What a thread changes in it meanwhile is lost.
+/// The environment with settings for UCX, which reads some of them only while it is loaded. This copy lives as long as
+/// the process, since other threads may read it. Changes that a thread makes to the environment meanwhile are lost.
 class LoadingEnvironment {
  public:
   LoadingEnvironment() : before_(::environ) {
     const char* const level = std::getenv("TONARI_UCX_LOG_LEVEL");
     texts_ = {
-        "UCX_MEM_EVENTS=no",       // or it patches mmap, munmap and others, under whom far memory moves pages
-        "UCX_HANDLE_ERRORS=none",  // or it takes SIGSEGV and others
-        "UCX_VFS_ENABLE=no",       // or it may start a thread
-        // It writes to standard output, which is the program's. What goes wrong we are told, and say ourselves.
+        "UCX_MEM_EVENTS=no",       // otherwise it patches mmap, munmap and others; far memory moves pages below them
+        "UCX_HANDLE_ERRORS=none",  // otherwise it handles SIGSEGV and others
+        "UCX_VFS_ENABLE=no",       // otherwise it may start a thread
+        // UCX logs to standard output, which belongs to the program. Errors are returned to tonari, which reports them.
         fmt::format("UCX_LOG_LEVEL={}", level != nullptr ? level : "fatal"),
     };
-    for (std::string& text : texts_) entries_.push_back(text.data());  // first: they hide those of the same name
+    for (std::string& text : texts_)
+      entries_.push_back(text.data());  // first, so that they hide variables of the same name
     for (char** entry = before_; entry != nullptr && *entry != nullptr; ++entry) entries_.push_back(*entry);
     entries_.push_back(nullptr);
   }
-  LoadingEnvironment(LoadingEnvironment&&) = delete;  // it is pointed to
+  LoadingEnvironment(LoadingEnvironment&&) = delete;  // `environ` points into it
 
   void* open_library() noexcept {
     ::environ = entries_.data();
@@ -75,8 +76,8 @@ class LoadingEnvironment {
 };
 
 void* open_library() {
-  const KeptSignals kept;  // SIGHUP is taken whatever the settings say
-  // A new one for each attempt: the program may have changed its environment since the last failed.
+  const KeptSignals kept;  // UCX replaces SIGHUP's handler whatever the settings say
+  // A new copy for each attempt, since the program may have changed its environment after a failed one.
   static std::list<LoadingEnvironment> environments;
   void* const handle = environments.emplace_back().open_library();
   if (handle == nullptr) throw SetupError(fmt::format("no network: {}; {}", ::dlerror(), remedy));
@@ -90,7 +91,7 @@ void find(void* handle, const char* name, Function& function) {
 }
 
 Library load() {
-  // A program that uses UCX itself, perhaps through MPI, has settled these things.
+  // If the program has loaded UCX already, perhaps through MPI, UCX has read these settings already.
   void* const shared = ::dlopen(library_name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   void* const handle = shared != nullptr ? shared : open_library();
   Library found{};

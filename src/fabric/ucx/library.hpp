@@ -6,9 +6,9 @@
 
 namespace tonari::fabric::ucx {
 
-/// UCX's functions, found when a job first needs the network. A program that linked with UCX instead would have its
-/// mmap, munmap and others patched and its handlers of SIGSEGV, SIGBUS and others replaced before its main, and start
-/// later.
+/// UCX's functions, looked up when a job first needs the network. If tonari were linked with UCX instead, UCX would
+/// patch the program's mmap, munmap and others and replace its handlers of SIGSEGV, SIGBUS and others before main(),
+/// and the program would start later.
 struct Library {
   decltype(&::ucp_get_version) get_version;
   decltype(&::ucp_config_read) config_read;
@@ -44,10 +44,10 @@ struct Library {
   decltype(&::ucs_status_string) status_string;
 };
 
-/// The library, loaded by the first call and for the rest of the process. Throws SetupError that says what is missing.
+/// Returns the library. The first call loads it for the rest of the process. Throws SetupError if something is missing.
 const Library& library();
 
-/// Throws SetupError "WHAT: what UCX says of `status`; REMEDY" unless `status` is UCS_OK.
+/// Throws SetupError "WHAT: UCX's text for `status`; REMEDY" unless `status` is UCS_OK.
 void require(ucs_status_t status, const std::string& what, const char* remedy);
 
 }  // namespace tonari::fabric::ucx

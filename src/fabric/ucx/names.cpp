@@ -20,10 +20,10 @@ constexpr std::string_view prefix_of_ucx = "UCX_";
 
 using Names = std::set<std::string, std::less<>>;
 
-/// What UCX prints of its settings, "UCX_NAME=VALUE" a line, also of those that `ucx_info` hides. Empty when there is
-/// no memory for it.
+/// Returns UCX's settings as UCX prints them, one "UCX_NAME=VALUE" per line, including the settings that `ucx_info`
+/// hides. Empty if there is no memory.
 std::string print(const ucp_config_t* config) {
-  constexpr int values = 1;  // as in ucs/config/types.h, which the headers of UCP do not promise
+  constexpr int values = 1;  // as in ucs/config/types.h, which is not part of UCP's interface
   constexpr int hidden = 8;
   char* text = nullptr;
   std::size_t bytes = 0;

@@ -7,8 +7,8 @@
 
 namespace tonari::fabric::ucx {
 
-/// Throws SetupError when there is an environment variable PREFIX_UCX_NAME that would do nothing: UCX has no such
-/// setting, or it is one of a transport's, which UCX reads as UCX_NAME alone. `ours`: names that we see to ourselves.
+/// Throws SetupError if an environment variable PREFIX_UCX_NAME would have no effect: UCX has no such setting, or it
+/// belongs to a transport, for which UCX reads only UCX_NAME. `ours`: names that tonari handles itself.
 void check_names(const ucp_config_t* config, std::string_view prefix, std::span<const std::string_view> ours);
 
 }  // namespace tonari::fabric::ucx

@@ -16,7 +16,7 @@ namespace tonari::fabric::ucx {
 
 namespace {
 
-// Of active messages.
+// Numbers of active messages.
 constexpr unsigned head_id = 0;
 constexpr unsigned tail_id = 1;  // a head and its tail
 constexpr std::uint64_t goodbye_ns_max = 1'000'000'000;
@@ -24,16 +24,16 @@ constexpr unsigned busy_looks_between = 256;
 
 }  // namespace
 
-// All are called from within UCX's functions, so by who has the lock.
+// UCX calls these within its own functions, so the calling thread holds the lock.
 struct Wire::Callbacks {
   static ucs_status_t head_arrived(void* wire, const void* header, std::size_t header_bytes, void* /*data*/,
                                    std::size_t data_bytes, const ucp_am_recv_param_t* /*about*/) noexcept {
     static_cast<Wire*>(wire)->take({static_cast<const std::byte*>(header), header_bytes}, nullptr, data_bytes);
-    return UCS_OK;  // data would be dropped
+    return UCS_OK;  // UCX frees the data
   }
   static ucs_status_t tail_arrived(void* wire, const void* header, std::size_t header_bytes, void* data,
                                    std::size_t data_bytes, const ucp_am_recv_param_t* about) noexcept {
-    const bool is_here = (about->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA) != 0;  // until we give them back
+    const bool is_here = (about->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA) != 0;  // until give_back()
     const bool kept = static_cast<Wire*>(wire)->take({static_cast<const std::byte*>(header), header_bytes},
                                                      is_here ? data : nullptr, data_bytes);
     return kept ? UCS_INPROGRESS : UCS_OK;
@@ -94,7 +94,7 @@ void Wire::accept(unsigned number, unsigned flags, auto arrived) {
 }
 
 Wire::~Wire() {
-  if (::getpid() != process_) {  // a forked child: the connections are its parent's
+  if (::getpid() != process_) {  // a forked child: its parent owns the connections
     static_cast<void>(worker_.release());
     return;
   }
@@ -108,13 +108,13 @@ Wire::~Wire() {
 void Wire::introduce(int peer, std::vector<std::byte> address) {
   const std::lock_guard guard(mutex_);
   of(peer).address = std::move(address);
-  untidy_ = true;  // it may have been heard before
+  untidy_ = true;  // it may have sent heads before
 }
 
 Status Wire::send(int peer, const Head& head, Lane lane, const Outgoing& tail) noexcept {
   Peer& to = of(peer);
   if (to.gone.load(std::memory_order_relaxed)) [[unlikely]]
-    return Status::peer_gone;  // it hands over nothing here
+    return Status::peer_gone;  // it hands up nothing here
   lock_to_send();
   const std::lock_guard guard(mutex_, std::adopt_lock);
   if (to.endpoint == nullptr && !open(to)) [[unlikely]]
@@ -130,7 +130,7 @@ Status Wire::send(int peer, const Head& head, Lane lane, const Outgoing& tail) n
 }
 
 Status Wire::start(Flight& flight) noexcept {
-  ucp_request_param_t how;  // UCX reads what the mask names
+  ucp_request_param_t how;  // UCX reads only the fields in the mask
   how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
   how.cb.send = Callbacks::sent;
   how.user_data = &flight;
@@ -156,16 +156,16 @@ std::size_t Wire::poll(const Sink& sink) noexcept {
   const std::lock_guard guard(mutex_, std::adopt_lock);
   sink_ = &sink;
   heads_ = 0;
-  // Where this rank has no connection of its own, UCX has what comes wake us again only after a look that has found
-  // nothing, and worker_arm() does not know that: so arm() has to. A first connection is made in several looks, and who
-  // leaves after one of them may leave another thread asleep: so they are one poll.
+  // While this rank has made no connection itself, UCX wakes it for arriving data only after a worker_progress() that
+  // found nothing. worker_arm() does not check that, so arm() does. A first connection takes several calls; a thread
+  // that stopped after one of them could leave another thread asleep. So they are all made in one poll.
   constexpr int looks_max = 64;
   int looks = 0;
   do {
     looked_in_vain_ = ucx_.worker_progress(worker_->handle()) == 0;
   } while (!looked_in_vain_ && !connects_ && heads_ == 0 && ++looks < looks_max);
   if (looked_in_vain_) ++empty_looks_;
-  // Also where others never leave off: they are not who is silent.
+  // Also while other peers send all the time: one of the rest may be silent.
   if (looked_in_vain_ || ++busy_looks_ % busy_looks_between == 0) worker_->check_keepalive();
   sink_ = nullptr;
   if (untidy_) [[unlikely]]
@@ -177,9 +177,9 @@ void Wire::end_tail(const Flight& flight) noexcept {
   if (!flight.tail.bytes.empty()) tail_sent_(owner_, flight.tail.place);
 }
 
-// One active message. Whatever it holds was written by someone we do not know yet. True when its data are kept.
+// Handles one active message, whose sender is not trusted yet. Returns true if its data are kept.
 bool Wire::take(std::span<const std::byte> header, void* data, std::size_t data_bytes) noexcept {
-  if (sink_ == nullptr) return false;  // saying goodbye: there is nobody to take it
+  if (sink_ == nullptr) return false;  // in the destructor: there is no handler
   if (header.size() != sizeof(Frame)) return refuse();
   Head head;
   std::uint64_t proof;
@@ -197,7 +197,7 @@ bool Wire::take(std::span<const std::byte> header, void* data, std::size_t data_
   return data_bytes != 0;
 }
 
-// False when the message has another tail than its head says.
+// Returns false if the message's tail is not as its head says.
 bool Wire::take_tail(Head& head, void* data, std::size_t data_bytes) noexcept {
   if (!head.kind.has_tail()) return data_bytes == 0;
   if (data == nullptr || data_bytes == 0 || head.as<Tail>().bytes != data_bytes) return false;
@@ -234,9 +234,10 @@ bool Wire::was_reached(int peer) const noexcept {
   return gone(peer) && of(peer).reason == UCS_ERR_CONNECTION_RESET;
 }
 
-// The poller has the lock most of the time, and would take it again before a sender that sleeps has woken.
+// The poller has the lock most of the time. It would take it again before a sleeping sender woke up, so senders spin
+// first, and the poller stays away while there are any.
 void Wire::lock_to_send() noexcept {
-  constexpr int looks_max = 1000;  // a look at TCP takes about as long
+  constexpr int looks_max = 1000;  // about as long as UCX's poll of TCP
   if (mutex_.try_lock()) [[likely]]
     return;
   senders_.fetch_add(1, std::memory_order_relaxed);
@@ -297,13 +298,13 @@ void Wire::close(Peer& peer) noexcept {
 void Wire::fail(Peer& peer, int reason) noexcept {
   if (peer.gone.load(std::memory_order_relaxed)) return;
   peer.reason = reason;
-  peer.gone.store(true, std::memory_order_release);     // with the reason: pairs with gone()
-  gone_count_.fetch_add(1, std::memory_order_release);  // after the peer: who sees the count finds it
+  peer.gone.store(true, std::memory_order_release);     // after the reason: pairs with gone()
+  gone_count_.fetch_add(1, std::memory_order_release);  // after the peer's flag: a reader of the count finds it
   untidy_ = true;
 }
 
-// Closes what failed, which must not be done from a callback, and connects to who was heard: the death of a peer is
-// told to who has a connection of its own.
+// Closes connections that have failed, which a callback must not do. Connects to peers that have sent a head, since UCX
+// reports a peer's death only to ranks that have connected to it themselves.
 void Wire::tidy() noexcept {
   untidy_ = false;
   for (Peer& peer : peers_) {

@@ -22,15 +22,15 @@ namespace tonari::fabric::ucx {
 namespace {
 
 constexpr const char* prefix = "TONARI";  // UCX adds _UCX_ to it
-// The kernel takes no more.
+// The kernel's limits.
 constexpr int keepalive_s_max = 32767;
 constexpr int keepalive_probes_max = 127;
 
-// What we see to ourselves: set_for_tcp(), library.cpp.
+// Settings that tonari handles itself: set_for_tcp(), library.cpp.
 constexpr auto names_seen_to =
     std::to_array<std::string_view>({"TCP_CONN_NB", "TCP_KEEPIDLE", "TCP_KEEPCNT", "TCP_KEEPINTVL", "LOG_LEVEL"});
 
-/// UCX's settings: what TONARI_UCX_NAME says, else what we say, else what UCX_NAME says, else UCX's own.
+/// UCX's settings. In order of precedence: TONARI_UCX_NAME, tonari's values, UCX_NAME, UCX's defaults.
 class Config {
  public:
   explicit Config(const Library& ucx) : ucx_(ucx) {
@@ -40,7 +40,7 @@ class Config {
   Config(Config&&) = delete;
   ~Config() { ucx_.config_release(config_); }
 
-  /// What TONARI_UCX_NAME says; null if nothing.
+  /// Returns the value of TONARI_UCX_NAME; null if it is not set.
   [[nodiscard]] static const char* given(const std::string& name) noexcept {
     return std::getenv(fmt::format("{}_UCX_{}", prefix, name).c_str());
   }
@@ -58,8 +58,8 @@ class Config {
   ucp_config_t* config_ = nullptr;
 };
 
-// TCP's own settings are called by their short names in 1.13, by their long ones in later versions and in
-// TONARI_UCX_..., where 1.13 does not look for them. The name that a version does not know is left aside.
+// UCX 1.13 knows TCP's settings by short names; later versions, and TONARI_UCX_..., use long names. Sets both: each
+// version ignores the name that it does not know.
 void set_for_tcp(Config& config, const std::string& name, const std::string& value) {
   const std::string long_name = "TCP_" + name;
   const char* const given = Config::given(long_name);
@@ -67,10 +67,10 @@ void set_for_tcp(Config& config, const std::string& name, const std::string& val
   config.modify(long_name, given != nullptr ? given : value);
 }
 
-// A host is taken for dead after 10 s of silence, the sum of these (silence.hpp). UCX has 16 s.
+// A host counts as dead after 10 s of silence: idle + count x interval (keepalive.hpp). UCX's default is 16 s.
 constexpr Keepalive::Times usual_keepalive{.idle_s = 4, .count = 3, .interval_s = 2};
 
-// What TONARI_UCX_TCP_... gives, in whole seconds if it is a time. Nothing if it says "inf": for ever.
+// Returns the value of TONARI_UCX_TCP_..., in whole seconds if it is a time; nothing for "inf", which is forever.
 std::optional<int> number_of(const char* name, int otherwise, int most) {
   const char* const given = Config::given(name);
   if (given == nullptr) return otherwise;
@@ -95,18 +95,19 @@ std::optional<Keepalive::Times> keepalive_times() {
 }
 
 void choose(Config& config, const std::string& network, const std::string& devices) {
-  config.set("TLS", network == "any" ? "^sm" : network);  // shared memory is ours
+  config.set("TLS", network == "any" ? "^sm" : network);  // tonari has its own shared memory
   if (!devices.empty()) config.set("NET_DEVICES", devices);
-  set_for_tcp(config, "CONN_NB", "y");  // or a send waits for a host that does not answer
+  set_for_tcp(config, "CONN_NB", "y");  // otherwise a send waits for a host that does not react
   set_for_tcp(config, "KEEPIDLE", fmt::format("{}s", usual_keepalive.idle_s));
   set_for_tcp(config, "KEEPCNT", fmt::format("{}", usual_keepalive.count));
   set_for_tcp(config, "KEEPINTVL", fmt::format("{}s", usual_keepalive.interval_s));
-  config.set("KEEPALIVE_INTERVAL", "4s");  // over verbs, where the time until UCX gives up comes on top; UCX has 20 s
+  config.set("KEEPALIVE_INTERVAL", "4s");  // for verbs; the time until UCX gives up is added. UCX's default is 20 s
 }
 
-// Otherwise UCX would have the peer copy, wherever a packet says: it is not asked to.
+// Whether a card copies. Without one, UCX would have the peer's processor copy at any address that a packet names, so
+// tonari does not use UCX's copies then.
 bool has_rdma(const std::string& network, const std::string& devices) {
-  if (network != "rc" && network != "any") return false;  // datagrams cannot
+  if (network != "rc" && network != "any") return false;  // datagrams have no RDMA
   const char* given = Config::given("NET_DEVICES");
   if (given == nullptr && !devices.empty()) given = devices.c_str();
   if (given == nullptr) given = std::getenv("UCX_NET_DEVICES");
@@ -142,7 +143,7 @@ void Worker::make_worker() {
   const job::AllSignalsBlocked blocked;  // for the thread that UCX starts here
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;  // under Wire's lock
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;  // Wire's lock serialises
   require(ucx_.worker_create(context_, &params, &worker_), "making a UCX worker",
           "see ulimit -n and, where UCX_TCP_PORT_RANGE is set, whether it has free ports for all ranks of a host");
 }
@@ -151,7 +152,7 @@ void Worker::check_keepalive() noexcept {
   try {
     if (!keepalive_) keepalive_.emplace(event_descriptor(), keepalive_times_);
     keepalive_->look(monotonic_ns());
-  } catch (const std::exception&) {  // no memory or descriptors: the next look may have some
+  } catch (const std::exception&) {  // no memory or no descriptors: the next look may succeed
   }
 }
 

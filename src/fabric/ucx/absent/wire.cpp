@@ -2,7 +2,7 @@
 
 #include <tonari/status.hpp>
 
-// What stands for the network in a tonari that was built without UCX's headers.
+// Stands for the network if tonari is built without UCX's headers.
 namespace tonari::fabric::ucx {
 
 class Worker {};
