@@ -31,7 +31,7 @@ constexpr std::size_t page_bytes = 4096;
 
 void change(std::byte& byte) { byte ^= std::byte{0x5a}; }
 
-/// What the functions are to find, a byte at a time.
+/// The model: finds the runs of differing bytes one byte at a time.
 Runs runs_of(const std::byte* data, const std::byte* twin, std::size_t bytes) {
   Runs runs;
   for (std::size_t i = 0; i < bytes; ++i) {
@@ -42,7 +42,7 @@ Runs runs_of(const std::byte* data, const std::byte* twin, std::size_t bytes) {
   return runs;
 }
 
-/// Memory with nothing readable before and behind it.
+/// Memory between two inaccessible pages: an access outside it raises SIGSEGV.
 class Fenced {
  public:
   explicit Fenced(std::size_t pages) : mapped_((pages + 2) * page_bytes) {
@@ -54,7 +54,7 @@ class Fenced {
   Fenced(Fenced&&) = delete;
   ~Fenced() { ::munmap(start_, mapped_); }
 
-  /// So many bytes at the end, or at the beginning.
+  /// Returns `bytes` bytes that touch the page at the end, or the one at the beginning.
   [[nodiscard]] std::byte* bytes(std::size_t bytes, bool at_end) const noexcept {
     return at_end ? start_ + mapped_ - page_bytes - bytes : begin();
   }
@@ -68,7 +68,7 @@ class Fenced {
 
 struct WindowDiff : testing::TestWithParam<DiffLevel> {
   void SetUp() override {
-    if (diff_code(GetParam()) == nullptr) GTEST_SKIP() << "this processor lacks it";
+    if (diff_code(GetParam()) == nullptr) GTEST_SKIP() << "this processor lacks the instructions of this level";
     code = diff_code(GetParam());
   }
 
@@ -85,7 +85,7 @@ struct WindowDiff : testing::TestWithParam<DiffLevel> {
     return runs;
   }
 
-  /// Every function against the model. `target` has other bytes than data and twin.
+  /// Compares every function with the model. The initial bytes of `target` differ from data and twin.
   void check(std::byte* target, const std::byte* data, const std::byte* twin, std::size_t bytes) const {
     const Runs runs = runs_of(data, twin, bytes);
     ASSERT_EQ(found(data, twin, bytes), runs);
@@ -105,7 +105,7 @@ struct WindowDiff : testing::TestWithParam<DiffLevel> {
     ASSERT_EQ(Bytes(target, target + bytes), expected);
   }
 
-  /// `changed` changes data that are still like their twin.
+  /// Calls `changed` on data that are equal to their twin, then compares every function with the model.
   void check_changed(std::size_t bytes, const std::function<void(std::byte*)>& changed) const {
     const Bytes twin = test::pattern(bytes, bytes);
     Bytes data = twin;
@@ -120,14 +120,14 @@ struct WindowDiff : testing::TestWithParam<DiffLevel> {
 INSTANTIATE_TEST_SUITE_P(Levels, WindowDiff, testing::ValuesIn(diff_levels),
                          [](const auto& tested) { return std::string(to_string(tested.param)); });
 
-TEST_P(WindowDiff, NothingDiffersWithoutAChange) {
+TEST_P(WindowDiff, FindsNothingInUnchangedData) {
   for (const std::size_t bytes : {0U, 1U, 63U, 64U, 65U, 256U, 4096U, 4097U, 10000U}) {
     SCOPED_TRACE(bytes);
     ASSERT_NO_FATAL_FAILURE(check_changed(bytes, [](std::byte*) {}));
   }
 }
 
-TEST_P(WindowDiff, OneByteIsFoundWhereverItIs) {
+TEST_P(WindowDiff, FindsAChangedByteAtEveryPlace) {
   const auto odd_step = static_cast<std::size_t>(2 * test::slowness() - 1);
   for (const std::size_t bytes : {1U, 7U, 64U, 100U, 300U, 4096U, 4150U}) {
     for (std::size_t at = 0; at < bytes; at += bytes < 4096 ? 1 : odd_step) {
@@ -137,7 +137,7 @@ TEST_P(WindowDiff, OneByteIsFoundWhereverItIs) {
   }
 }
 
-TEST_P(WindowDiff, EveryBitOfAByteIsAChange) {
+TEST_P(WindowDiff, FindsAChangeOfAnyBit) {
   const Bytes twin(64);
   for (unsigned value = 1; value < 256; ++value) {
     Bytes data(64);
@@ -146,7 +146,7 @@ TEST_P(WindowDiff, EveryBitOfAByteIsAChange) {
   }
 }
 
-TEST_P(WindowDiff, RunsGoOnOverBlocksAndStretches) {
+TEST_P(WindowDiff, FindsRunsAcrossBlocksAndStretches) {
   for (const std::size_t bytes : {64U, 128U, 130U, 4096U, 8192U, 8200U, 12288U}) {
     for (const std::size_t first : {0U, 1U, 60U, 63U, 64U, 4000U, 4095U, 4096U}) {
       for (const std::size_t length : {1U, 4U, 63U, 64U, 65U, 200U, 4096U, 4097U, 12288U}) {
@@ -160,7 +160,7 @@ TEST_P(WindowDiff, RunsGoOnOverBlocksAndStretches) {
   }
 }
 
-TEST_P(WindowDiff, EverySecondByteIsARun) {
+TEST_P(WindowDiff, FindsEverySecondByteAsARunOfItsOwn) {
   for (const std::size_t bytes : {2U, 65U, 4096U, 9999U}) {
     for (const std::size_t first : {0U, 1U}) {
       ASSERT_NO_FATAL_FAILURE(check_changed(bytes, [&](std::byte* data) {
@@ -170,7 +170,7 @@ TEST_P(WindowDiff, EverySecondByteIsARun) {
   }
 }
 
-TEST_P(WindowDiff, RandomChangesAreFoundAtEveryLengthAndAlignment) {
+TEST_P(WindowDiff, FindsRandomChangesAtEveryLengthAndAlignment) {
   Random random(test::seed());
   constexpr std::size_t filled_bytes = 600;
   const Bytes filled = test::pattern(filled_bytes, 1);
@@ -183,7 +183,7 @@ TEST_P(WindowDiff, RandomChangesAreFoundAtEveryLengthAndAlignment) {
         for (std::byte& byte : data) {
           if (test::chance(random, percent)) change(byte);
         }
-        // Each with its own alignment; what lies around the target stays as it was.
+        // Data, twin and target have different alignments. The bytes around the target stay unchanged.
         const std::size_t data_start = test::between(random, 0, 63);
         const Bytes twin(filled.data() + data_start, filled.data() + data_start + bytes);
         const Bytes before = target;
@@ -197,7 +197,7 @@ TEST_P(WindowDiff, RandomChangesAreFoundAtEveryLengthAndAlignment) {
   }
 }
 
-TEST_P(WindowDiff, RandomChangesOfLongDataAreFound) {
+TEST_P(WindowDiff, FindsRandomChangesInLongData) {
   Random random(test::seed());
   for (int round = 0; round < test::rounds(60); ++round) {
     SCOPED_TRACE("seed " + std::to_string(test::seed()) + ", round " + std::to_string(round));
@@ -213,7 +213,7 @@ TEST_P(WindowDiff, RandomChangesOfLongDataAreFound) {
   }
 }
 
-TEST_P(WindowDiff, NothingOutsideIsTouched) {
+TEST_P(WindowDiff, AccessesNoMemoryOutsideTheData) {
   const Fenced data(2);
   const Fenced twin(2);
   const Fenced target(2);
@@ -234,7 +234,7 @@ TEST_P(WindowDiff, NothingOutsideIsTouched) {
   }
 }
 
-TEST_P(WindowDiff, AVisitThatAnswersFalseIsTheLast) {
+TEST_P(WindowDiff, StopsAfterAVisitThatReturnsFalse) {
   const Bytes twin(9000);
   Bytes data = twin;
   for (const std::size_t at : {5U, 100U, 101U, 5000U, 8999U}) change(data[at]);
@@ -248,15 +248,16 @@ TEST_P(WindowDiff, AVisitThatAnswersFalseIsTheLast) {
   }
 }
 
-/// Two writers of every line: each stores its own bytes, in every round other values, and finds them again at once.
-TEST_P(WindowDiff, WritersOfNeighbouringBytesLoseNothing) {
+/// Two writers share every cache line. In each round each writer stores new values into its own bytes and reads them
+/// back at once.
+TEST_P(WindowDiff, LosesNoUpdateOfWritersOfNeighbouringBytes) {
   constexpr std::size_t bytes = 512;
   const int rounds = test::rounds(4000);
   alignas(64) static std::byte target[bytes];
   std::fill_n(target, bytes, std::byte{0});
   std::atomic<int> ready{0};
   std::atomic<int> lost{0};
-  // Which bytes are whose changes from word to word: single bytes, pairs, words side by side, lines.
+  // The division between the writers differs from word to word: single bytes, pairs, neighbouring words, lines.
   const auto is_first = [](std::size_t at) {
     constexpr std::array<std::size_t, 4> together{1, 2, 8, 3};
     return at / together[at / 128] % 2 == 0;
@@ -286,7 +287,7 @@ TEST_P(WindowDiff, WritersOfNeighbouringBytesLoseNothing) {
   EXPECT_EQ(lost.load(), 0);
 }
 
-TEST(WindowDiffLevel, TheBestIsOneOfThem) {
+TEST(WindowDiffLevel, BestLevelIsOneOfTheAvailableLevels) {
   const DiffCode* best = nullptr;
   for (const DiffLevel level : diff_levels) {
     if (diff_code(level) != nullptr) best = diff_code(level);
@@ -295,7 +296,7 @@ TEST(WindowDiffLevel, TheBestIsOneOfThem) {
   EXPECT_EQ(best, &diff_code());
 }
 
-TEST(WindowCopy, PutsTheSameInBothPlacesAndNothingElsewhere) {
+TEST(WindowCopy, WritesTheSameToBothTargetsAndNothingElse) {
   for (const std::size_t bytes : {0U, 1U, 63U, 64U, 200U, 4096U, 16383U, 16384U, 16385U, 100'000U}) {
     const Bytes source = test::pattern(bytes, bytes);
     Bytes to(bytes + 2, std::byte{7});
@@ -310,8 +311,8 @@ TEST(WindowCopy, PutsTheSameInBothPlacesAndNothingElsewhere) {
   }
 }
 
-/// Another process changes the source: a thread would be a race.
-TEST(WindowCopy, PutsTheSameInBothPlacesWhileTheSourceChanges) {
+/// Another process changes the source; changes by a thread of this process would be a data race.
+TEST(WindowCopy, WritesTheSameToBothTargetsWhileTheSourceChanges) {
   constexpr std::size_t bytes = 70'000;
   auto* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(mapped, MAP_FAILED);
@@ -339,7 +340,7 @@ TEST(WindowCopy, PutsTheSameInBothPlacesWhileTheSourceChanges) {
   ::munmap(mapped, bytes);
 
   EXPECT_EQ(unequal, 0);
-  EXPECT_GT(mixed, 0) << "the source did not change meanwhile: nothing was tested";
+  EXPECT_GT(mixed, 0) << "the source did not change during any copy, so nothing was tested";
 }
 
 }  // namespace

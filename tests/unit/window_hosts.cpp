@@ -17,8 +17,8 @@
 #include <set>
 #include <thread>
 
-// What is particular to windows between hosts, with each rank a host of its own. What all windows promise the other
-// suites try there as well; hosts of several ranks: tests/cluster/windows.py.
+// Tests of windows between hosts; each rank is a host of its own. The other window suites also run between hosts and
+// test the promises of all windows. Hosts of several ranks are tested by tests/cluster/windows.py.
 namespace tonari {
 namespace {
 
@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(Over, WindowHosts,
                                                   "TONARI_DIRECT_COPIES=off"}}),
                          test::name_of);
 
-TEST_P(WindowHosts, GiveAWindowOneNumberThatNoOtherHas) {
+TEST_P(WindowHosts, AgreeOnAUniqueNumberForEachWindow) {
   constexpr int ranks = 3;
   run(ranks, [](Job& job) {
     Communicator world(job);
@@ -63,7 +63,7 @@ TEST_P(WindowHosts, GiveAWindowOneNumberThatNoOtherHas) {
   });
 }
 
-TEST_P(WindowHosts, AreReachedWhileTheirOwnerComputes) {
+TEST_P(WindowHosts, AccessAPartWhileItsOwnerComputes) {
   std::atomic<bool> over{false};
   run(2, [&over](Job& job) {
     std::vector<std::byte> memory(100'000);
@@ -128,7 +128,7 @@ TEST_P(WindowHosts, LeaveProtectedPagesAlone) {
   });
 }
 
-// Of two hosts with three ranks each. Rank 3, to whom it comes first, may not write to rank 4 itself.
+// Two hosts have three ranks each. Rank 3 receives the multicast for its host but may not write to rank 4 itself.
 TEST_P(WindowHosts, MulticastThroughOneRankOfAHost) {
   test::Settings settings = GetParam().settings;
   settings.emplace_back("TONARI_APART_RANKS=3");
@@ -166,7 +166,7 @@ TEST_P(WindowHosts, MulticastThroughOneRankOfAHost) {
       settings);
 }
 
-TEST_P(WindowHosts, MulticastToAllAtOnceThoughOneRefuses) {
+TEST_P(WindowHosts, MulticastToAllTargetsThoughOneRefuses) {
   constexpr int ranks = 4;
   run(ranks, [](Job& job) {
     WindowOptions options;
@@ -195,7 +195,7 @@ TEST_P(WindowHosts, MulticastToAllAtOnceThoughOneRefuses) {
   });
 }
 
-TEST_P(WindowHosts, MeetInAnyNumber) {
+TEST_P(WindowHosts, MeetInBarriersOfAnyNumberOfHosts) {
   for (int ranks = 2; ranks <= 7; ++ranks) {
     run(ranks, [ranks](Job& job) {
       Window window(job, static_cast<std::size_t>(ranks) * 8);
@@ -214,7 +214,7 @@ TEST_P(WindowHosts, MeetInAnyNumber) {
   }
 }
 
-TEST_P(WindowHosts, PassOnTheLockOfARankThatDies) {
+TEST_P(WindowHosts, PassOnTheLockOfADeadRank) {
   constexpr int victim = 1;
   std::atomic<int> come{0};
   std::atomic<int> told{0};
@@ -238,7 +238,7 @@ TEST_P(WindowHosts, PassOnTheLockOfARankThatDies) {
   EXPECT_EQ(told, 1);
 }
 
-TEST_P(WindowHosts, TellThoseWhoWaitForALockThatItsHomeHasDied) {
+TEST_P(WindowHosts, TellWaitersForALockThatItsHomeHasDied) {
   constexpr int home = 2;
   std::atomic<bool> waits{false};
   const auto body = [&waits](Job& job) {
@@ -257,14 +257,15 @@ TEST_P(WindowHosts, TellThoseWhoWaitForALockThatItsHomeHasDied) {
       waits.store(true);
     });
     const Status status = window.lock(JobRank{home});
-    // What ends the home frees its part, and that may be heard first.
+    // A dying home also frees its part, and this rank may hear of that first.
     EXPECT_TRUE(status == Status::peer_gone || status == Status::bounds) << to_string(status);
     EXPECT_EQ(window.unlock(JobRank{home}), Status::invalid);
   };
   EXPECT_THROW(run(3, body), Killed);
 }
 
-// Has the kernel refuse copies between programs to this thread and those that it starts. False where it cannot.
+// Makes the kernel refuse direct copies to this thread and to the threads that it starts. Returns false if the filter
+// cannot be installed.
 bool refuse_direct_copies() {
   std::array<sock_filter, 5> filter{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -277,7 +278,7 @@ bool refuse_direct_copies() {
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// As in a container that filters system calls.
+// Some containers filter system calls in this way.
 TEST_P(WindowHosts, WorkWhereTheKernelRefusesDirectCopies) {
   bool refused = false;
   std::thread([&] {
@@ -296,7 +297,7 @@ TEST_P(WindowHosts, WorkWhereTheKernelRefusesDirectCopies) {
       EXPECT_EQ(window.barrier(), Status::ok);
     });
   }).join();
-  if (!refused) GTEST_SKIP() << "no filter of system calls here";
+  if (!refused) GTEST_SKIP() << "this system cannot filter system calls";
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-// Every order in which ranks can touch the memory of a lock, and every place at which one can die.
+// Explores every order in which ranks can access the memory of a lock, and every place at which a rank can die.
 namespace tonari::window {
 namespace {
 
@@ -21,7 +21,7 @@ struct Op {
   enum class How : std::uint8_t {
     lock,
     try_lock,
-    abandon,  // unless it is there at once
+    abandon,  // takes the request back unless the lock is granted at once
   } how;
   LockMode mode;
 };
@@ -32,7 +32,7 @@ constexpr Op try_shared{Op::How::try_lock, LockMode::shared};
 constexpr Op abandon_alone{Op::How::abandon, LockMode::exclusive};
 constexpr Op abandon_shared{Op::How::abandon, LockMode::shared};
 
-/// Ranks that do what their scripts say, and what is then to be true.
+/// Ranks that follow their scripts, and the properties that must hold meanwhile.
 class World {
  public:
   using Script = std::vector<Op>;
@@ -44,7 +44,7 @@ class World {
     memory_.emplace();
     for (int each = 0; each <= late(); ++each) {
       Rank& rank = at(each);
-      // The actors need not look at the slot of one who comes when they have gone.
+      // The actors need not look at the slot of the rank that asks after they have all finished.
       rank.side.emplace(memory_->lock, each < late() ? late() : each + 1, each, Neighbours{this});
       rank.asleep.store(0);
       rank.inside = rank.in_doubt = false;
@@ -75,9 +75,10 @@ class World {
   void killed(int self) {
     Rank& rank = at(self);
     const auto slot = memory_->lock.slot(self).peek();
-    if (damaged_ && rank.in_doubt && !rank.inside) told_in_doubt_ = true;  // it may have been told, and told nobody
+    if (damaged_ && rank.in_doubt && !rank.inside)
+      told_in_doubt_ = true;  // it may have heard of the death and told no other rank
     if (rank.inside && rank.mode == LockMode::exclusive) damaged_ = true;
-    // It may have entered, or not yet left, though it is not inside.
+    // It may have entered already, or not have left yet, although `inside` is false.
     if (rank.in_doubt && rank.mode == LockMode::exclusive && (slot & (lock_slot::waiting | lock_slot::granted)) == 0) {
       ++told_max_;
     }
@@ -95,7 +96,7 @@ class World {
     }
     return hash;
   }
-  // All have gone: the lock is there for one who comes, who is told what is left to tell.
+  // All ranks have finished: a late rank must get the lock, and is told of any death that no rank was told of.
   void ended() {
     Rank& last = at(late());
     last.mode = LockMode::exclusive;
@@ -156,7 +157,7 @@ class World {
   void sleep(int self) {
     Rank& rank = at(self);
     rank.asleep.store(1);
-    // Nobody comes between the look and the sleep, as with a futex.
+    // No rank runs between the check and the sleep, as with a futex.
     if (!rank.side->ready() && rank.asleep.peek() == 1) turns_.park();
     rank.asleep.store(0);
   }
@@ -179,19 +180,19 @@ class World {
   std::vector<Script> scripts_;
   std::optional<Memory> memory_;
   std::array<Rank, ranks_max> ranks_;
-  bool damaged_ = false;        // a death is to be told
-  bool told_in_doubt_ = false;  // or was told to one who died too
+  bool damaged_ = false;        // a holder died and no rank has been told
+  bool told_in_doubt_ = false;  // or the rank that was told died too
   bool over_ = false;
   int told_max_ = 0;
 };
 
-/// What several ranks do, and its name.
+/// The scripts of several ranks, with a name.
 struct Scene {
   const char* name;
   std::vector<World::Script> scripts;
 };
 
-// All executions of two ranks, with a death at every place or none.
+// Scenes of two ranks: every execution is explored, without a death and with a death at every place.
 const std::vector<Scene> small_scenes{
     {"two writers", {{lock_alone}, {lock_alone}}},
     {"a writer and a reader", {{lock_alone}, {lock_shared}}},
@@ -204,7 +205,7 @@ const std::vector<Scene> small_scenes{
     {"a reader who tries", {{try_shared}, {lock_alone}}},
     {"two who try", {{try_shared}, {try_alone}}},
 };
-// Too many for all.
+// Scenes with too many executions to explore all; random ones are tried.
 const std::vector<Scene> large_scenes{
     {"two who change sides", {{lock_alone, lock_shared}, {lock_shared, lock_alone}}},
     {"three writers", {{lock_alone, lock_alone}, {lock_alone, lock_alone}, {lock_alone, lock_alone}}},
@@ -222,13 +223,13 @@ const std::vector<Scene> large_scenes{
 
 bool impossible() {
 #if defined(__SANITIZE_THREAD__)
-  return true;  // it does not know of stacks that change; and there is only one thread
+  return true;  // ThreadSanitizer does not support changes of stacks, and there is only one thread
 #else
   return false;
 #endif
 }
 
-TEST(LockInterleavings, KeepEveryPromiseInAllOrdersOfTwoRanks) {
+TEST(LockInterleavings, KeepTheInvariantsInAllOrdersOfTwoRanks) {
   if (impossible()) GTEST_SKIP();
   for (const Scene& scene : small_scenes) {
     for (const int deaths : {0, 1, 2}) {
@@ -244,7 +245,7 @@ TEST(LockInterleavings, KeepEveryPromiseInAllOrdersOfTwoRanks) {
   }
 }
 
-TEST(LockInterleavings, KeepEveryPromiseInRandomOrders) {
+TEST(LockInterleavings, KeepTheInvariantsInRandomOrders) {
   if (impossible()) GTEST_SKIP();
   test::Random random(test::seed());
   for (const Scene& scene : large_scenes) {

@@ -15,13 +15,13 @@
 #include <thread>
 #include <vector>
 
-// What a lock promises to ranks that follow one another, and to threads that do not.
+// Tests the lock algorithm step by step in one thread, and then with concurrent threads.
 namespace tonari::window {
 namespace {
 
 constexpr int ranks_max = 16;
 
-/// The memory of a lock, and how its ranks know of each other.
+/// The memory of a lock, and its ranks with their view of each other.
 struct House {
   struct Neighbours {
     House* house;
@@ -46,7 +46,7 @@ struct House {
     }
   }
   Side& operator[](int rank) { return *sides[static_cast<std::size_t>(rank)]; }
-  /// The rank does nothing more.
+  /// Marks `rank` as dead. It does nothing more.
   void bury(int rank) {
     dead[static_cast<std::size_t>(rank)].store(true, std::memory_order_seq_cst);
     for (auto& each : doorbell) ring_doorbell(each);
@@ -77,7 +77,7 @@ struct House {
     alignas(64) std::array<std::atomic<std::uint64_t>, ranks_max> slots;
   } memory{};
   static_assert(sizeof(Memory) == lock_bytes(ranks_max));
-  std::atomic<int> dies_when_looked_at{-1};  // and is buried before anything else happens
+  std::atomic<int> dies_when_looked_at{-1};  // the rank dies when another rank looks at its slot
   std::array<std::atomic<bool>, ranks_max> dead{};
   std::array<std::atomic<bool>, ranks_max> asleep{};
   std::array<std::atomic<std::uint32_t>, ranks_max> doorbell{};
@@ -88,7 +88,7 @@ struct House {
 constexpr auto exclusive = LockMode::exclusive;
 constexpr auto shared = LockMode::shared;
 
-TEST(LockMemory, IsAWordAndALineForEveryEightRanks) {
+TEST(LockMemory, HasAWordAndALineForEveryEightRanks) {
   EXPECT_EQ(lock_bytes(1), 128u);
   EXPECT_EQ(lock_bytes(8), 128u);
   EXPECT_EQ(lock_bytes(9), 192u);
@@ -102,7 +102,7 @@ TEST(LockMemory, IsAWordAndALineForEveryEightRanks) {
   EXPECT_EQ(house.memory.lock.ticket.load(), 1u);
 }
 
-TEST(LockAlgorithm, LetsReadersInTogetherAndAWriterAlone) {
+TEST(LockAlgorithm, AdmitsReadersTogetherAndWritersAlone) {
   House house(4);
   EXPECT_EQ(house[0].request(shared), LockAnswer::held);
   EXPECT_EQ(house[1].request(shared), LockAnswer::held);
@@ -110,7 +110,7 @@ TEST(LockAlgorithm, LetsReadersInTogetherAndAWriterAlone) {
 
   EXPECT_EQ(house[2].request(exclusive), LockAnswer::not_held);
   EXPECT_TRUE(house[1].contended());
-  EXPECT_EQ(house[3].request(shared), LockAnswer::not_held) << "it came after a writer";
+  EXPECT_EQ(house[3].request(shared), LockAnswer::not_held) << "a reader passed a writer that asked first";
   house[0].unlock();
   EXPECT_FALSE(house[2].step() == LockAnswer::held);
   house[1].unlock();
@@ -139,7 +139,7 @@ TEST(LockAlgorithm, ServesInTheOrderOfArrival) {
   EXPECT_EQ(house[5].step(), LockAnswer::held);
   EXPECT_EQ(house[3].step(), LockAnswer::held);
   EXPECT_EQ(house[7].step(), LockAnswer::not_held);
-  EXPECT_EQ(house[0].request(shared), LockAnswer::not_held) << "the last to come";
+  EXPECT_EQ(house[0].request(shared), LockAnswer::not_held) << "a request passed earlier ones";
   house[5].unlock();
   house[3].unlock();
   EXPECT_EQ(house[7].step(), LockAnswer::held);
@@ -154,7 +154,7 @@ TEST(LockAlgorithm, ServesInTheOrderOfArrival) {
   EXPECT_EQ(house[0].step(), LockAnswer::held);
 }
 
-TEST(LockAlgorithm, TriesWithoutLeavingATrace) {
+TEST(LockAlgorithm, FailedTryLeavesTheMemoryUnchanged) {
   House house(3);
   ASSERT_EQ(house[0].try_lock(exclusive), LockAnswer::held);
   EXPECT_EQ(house[1].try_lock(exclusive), LockAnswer::not_held);
@@ -169,7 +169,7 @@ TEST(LockAlgorithm, TriesWithoutLeavingATrace) {
   EXPECT_EQ(house.slot(2), lock_slot::idle);
 }
 
-TEST(LockAlgorithm, TakesARequestBack) {
+TEST(LockAlgorithm, AbandonsARequestUnlessItIsGranted) {
   House house(3);
   ASSERT_EQ(house[0].request(exclusive), LockAnswer::held);
   ASSERT_EQ(house[1].request(exclusive), LockAnswer::not_held);
@@ -178,15 +178,15 @@ TEST(LockAlgorithm, TakesARequestBack) {
   EXPECT_TRUE(house[1].abandon());
 
   house[0].unlock();
-  EXPECT_FALSE(house[2].abandon()) << "it is granted";
+  EXPECT_FALSE(house[2].abandon()) << "a granted request was taken back";
   EXPECT_EQ(house[2].step(), LockAnswer::held);
   ASSERT_EQ(house[1].request(exclusive), LockAnswer::not_held);
   ASSERT_EQ(house[0].request(shared), LockAnswer::not_held);
-  EXPECT_TRUE(house[1].abandon()) << "it waits for a reader only";
-  EXPECT_EQ(house[0].step(), LockAnswer::held) << "nobody is in its way any more";
+  EXPECT_TRUE(house[1].abandon()) << "a request that waits for a reader was not taken back";
+  EXPECT_EQ(house[0].step(), LockAnswer::held) << "the lock was not granted though no earlier request is left";
 }
 
-TEST(LockAlgorithm, WakesWhomItGrantsAndWhoDrains) {
+TEST(LockAlgorithm, WakesTheGrantedRankAndTheWriterThatWaitsForReaders) {
   House house(4);
   ASSERT_EQ(house[0].request(shared), LockAnswer::held);
   ASSERT_EQ(house[1].request(exclusive), LockAnswer::not_held);
@@ -202,7 +202,7 @@ TEST(LockAlgorithm, WakesWhomItGrantsAndWhoDrains) {
   EXPECT_EQ(house.woken[3].load(), 1);
 }
 
-TEST(LockAlgorithm, TellsTheNextOfADeadHolderOnce) {
+TEST(LockAlgorithm, TellsExactlyOneRankOfADeadHolder) {
   for (const LockMode mode : {exclusive, shared}) {
     House house(4);
     ASSERT_EQ(house[0].request(exclusive), LockAnswer::held);
@@ -221,7 +221,7 @@ TEST(LockAlgorithm, TellsTheNextOfADeadHolderOnce) {
   }
 }
 
-TEST(LockAlgorithm, TellsWhoTriesOfADeadHolder) {
+TEST(LockAlgorithm, TellsARankThatTriesOfADeadHolder) {
   for (const LockMode mode : {exclusive, shared}) {
     House house(3);
     ASSERT_EQ(house[0].request(exclusive), LockAnswer::held);
@@ -234,7 +234,7 @@ TEST(LockAlgorithm, TellsWhoTriesOfADeadHolder) {
   }
 }
 
-TEST(LockAlgorithm, SaysNothingOfDeadReadersAndWaiters) {
+TEST(LockAlgorithm, ReportsNoDeathOfReadersAndWaiters) {
   House house(5);
   ASSERT_EQ(house[0].request(shared), LockAnswer::held);
   ASSERT_EQ(house[1].request(exclusive), LockAnswer::not_held);
@@ -252,7 +252,7 @@ TEST(LockAlgorithm, SaysNothingOfDeadReadersAndWaiters) {
   EXPECT_EQ(house.slot(2), lock_slot::idle);
 }
 
-TEST(LockAlgorithm, SaysNothingOfOneWhoDiedBeforeItEntered) {
+TEST(LockAlgorithm, ReportsNoDeathOfARankThatHadNotEntered) {
   House house(3);
   ASSERT_EQ(house[0].request(exclusive), LockAnswer::held);
   ASSERT_EQ(house[1].request(exclusive), LockAnswer::not_held);
@@ -264,8 +264,8 @@ TEST(LockAlgorithm, SaysNothingOfOneWhoDiedBeforeItEntered) {
   EXPECT_EQ(house[2].step(), LockAnswer::held);
 }
 
-// Who waits behind it has looked when it was buried, and sleeps.
-TEST(LockAlgorithm, PassesOnAgainIfTheNextIsBuriedBeforeItIsNamed) {
+// The rank behind the dead one checked before the death, and sleeps now.
+TEST(LockAlgorithm, PassesOnAgainIfTheNextHolderDiesBeforeTheGrant) {
   for (const LockMode mode : {exclusive, shared}) {
     House house(3);
     ASSERT_EQ(house[0].request(exclusive), LockAnswer::held);
@@ -280,13 +280,13 @@ TEST(LockAlgorithm, PassesOnAgainIfTheNextIsBuriedBeforeItIsNamed) {
   }
 }
 
-// Readers and writers, some of whom give up or try, and sleep when they wait: nothing is lost, and nobody waits for
-// ever.
-TEST(LockThreads, ExcludeEachOtherAndGoOn) {
+// Readers and writers request, try and abandon the lock, and sleep while they wait: no update is lost and no rank waits
+// forever.
+TEST(LockThreads, ExcludeEachOtherAndMakeProgress) {
   constexpr int ranks = 8;
   House house(ranks);
   const int locks = test::rounds(600);
-  std::int64_t counter = 0;  // written by one alone, read by many
+  std::int64_t counter = 0;  // written under the exclusive lock, read under the shared lock
   std::atomic<std::int64_t> written{0};
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
@@ -320,8 +320,8 @@ TEST(LockThreads, ExcludeEachOtherAndGoOn) {
   for (int rank = 0; rank < ranks; ++rank) EXPECT_EQ(house.slot(rank), lock_slot::idle);
 }
 
-// A writer among readers who never all leave, and a reader among writers, have their turn.
-TEST(LockThreads, StarveNobody) {
+// A writer gets the lock although some reader always holds it, and a reader gets it among writers.
+TEST(LockThreads, DoNotStarve) {
   constexpr int ranks = 4;
   for (const LockMode crowd : {shared, exclusive}) {
     House house(ranks);
@@ -348,14 +348,14 @@ TEST(LockThreads, StarveNobody) {
   }
 }
 
-// Ranks die one after the other, most while they have the lock. Each such death is told to one.
-TEST(LockThreads, OutliveTheDeathOfHolders) {
+// Ranks die one after the other, most of them while they hold the lock. Each such death is told to one rank.
+TEST(LockThreads, GoOnAfterTheDeathOfHolders) {
   constexpr int ranks = 8;
   for (int turn = 0; turn < test::rounds(60); ++turn) {
     House house(ranks);
     std::atomic<int> told{0};
     std::atomic<int> died_inside{0};
-    bool damaged = false;  // protected by the lock: somebody left it so
+    bool damaged = false;  // protected by the lock; true while a dead writer's change is unrepaired
     std::atomic<int> wrong{0};
     std::vector<std::thread> threads;
     for (int self = 0; self < ranks; ++self) {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <optional>
 
-// What is seen when, and who waits for whom: litmus tests, each thousands of times, and locks.
+// Tests of memory order in windows: litmus tests, each repeated thousands of times, and locks.
 namespace tonari {
 namespace {
 
@@ -40,7 +40,7 @@ class WindowLocks : public test::OnEveryVariant {
 };
 INSTANTIATE_TEST_SUITE_P(On, WindowLocks, testing::ValuesIn(test::window_variants()), test::name_of);
 
-/// Words that one copy writes, far from each other; all say the same if they are seen as they were written.
+/// Words that one copy writes, spread over several cache lines. All hold the same value if the whole copy is visible.
 using Words = std::array<std::uint64_t, 40>;
 Words words_of(std::uint64_t value) {
   Words words;
@@ -53,7 +53,7 @@ void expect_words(std::span<const std::byte> bytes, std::uint64_t value) {
   ASSERT_EQ(words, words_of(value));
 }
 
-TEST_P(Order, WhoSeesTheNotificationSeesTheData) {
+TEST_P(Order, ANotificationShowsTheDataPushedBefore) {
   const auto turns = static_cast<std::uint64_t>(Order::turns(1000));
   run(2, 4096, [turns](Job& job, Window& window) {
     const int other = 1 - job.rank().value();
@@ -65,14 +65,15 @@ TEST_P(Order, WhoSeesTheNotificationSeesTheData) {
       ASSERT_EQ(window.wait_notified(1, turn), Status::ok);
       ASSERT_NO_FATAL_FAILURE(expect_words(window.local(), turn));
       if (job.rank() == 1) {
-        ASSERT_NO_FATAL_FAILURE(expect_words(window.local().subspan(1024), turn * 3));  // what was pushed before it
+        ASSERT_NO_FATAL_FAILURE(
+            expect_words(window.local().subspan(1024), turn * 3));  // the data pushed before the notification
         ASSERT_EQ(window.push_notified(window.at(JobRank{other}), bytes_of(words_of(turn)), 1), Status::ok);
       }
     }
   });
 }
 
-TEST_P(Order, NotificationsOfSeveralWritersAreAllCounted) {
+TEST_P(Order, AllNotificationsOfSeveralWritersAreCounted) {
   constexpr int ranks = 4;
   const auto turns = static_cast<std::uint64_t>(Order::turns(200));
   run(ranks, 4096, [turns](Job& job, Window& window) {
@@ -95,7 +96,7 @@ TEST_P(Order, NotificationsOfSeveralWritersAreAllCounted) {
   });
 }
 
-TEST_P(Order, WhoGetsTheLockSeesWhatWasPushedBeforeItsUnlock) {
+TEST_P(Order, ALockShowsTheDataPushedBeforeItsUnlock) {
   constexpr int ranks = 3;
   constexpr int data_at = 1;
   constexpr int lock_at = 2;
@@ -107,7 +108,8 @@ TEST_P(Order, WhoGetsTheLockSeesWhatWasPushedBeforeItsUnlock) {
       ASSERT_EQ(window.pull(writable_bytes_of(words), window.at(JobRank{data_at}, 8)), Status::ok);
       ASSERT_EQ(words, words_of(words[0]));
       if (job.rank() == data_at) {
-        ASSERT_NO_FATAL_FAILURE(expect_words(window.local().subspan(8), words[0]));  // in its memory, too
+        ASSERT_NO_FATAL_FAILURE(
+            expect_words(window.local().subspan(8), words[0]));  // the data are also in its own memory
       }
       ASSERT_EQ(window.push(window.at(JobRank{data_at}, 8), bytes_of(words_of(words[0] + 1))), Status::ok);
       ASSERT_EQ(window.unlock(JobRank{lock_at}), Status::ok);
@@ -119,7 +121,7 @@ TEST_P(Order, WhoGetsTheLockSeesWhatWasPushedBeforeItsUnlock) {
   });
 }
 
-TEST_P(Order, ABarrierShowsWhatWasPushedAndStored) {
+TEST_P(Order, ABarrierShowsPushedAndStoredData) {
   constexpr int ranks = 3;
   const auto turns = static_cast<std::uint64_t>(Order::turns(150));
   run(ranks, 4096, [turns](Job& job, Window& window) {
@@ -136,10 +138,10 @@ TEST_P(Order, ABarrierShowsWhatWasPushedAndStored) {
       const int previous = (job.rank().value() + ranks - 1) % ranks;
       const std::size_t before = 512 * static_cast<std::size_t>(previous);
       ASSERT_NO_FATAL_FAILURE(expect_words(window.local().subspan(before), turn));
-      if (window.direct(window.at(JobRank{previous})) != nullptr) {  // so it stored here
+      if (window.direct(window.at(JobRank{previous})) != nullptr) {  // then the neighbour stored here directly
         ASSERT_NO_FATAL_FAILURE(expect_words(window.local().subspan(before + 2048), turn + 1000));
       }
-      Words theirs;  // that the owner stored into its own part
+      Words theirs;  // the owner stored them into its own part
       ASSERT_EQ(window.pull(writable_bytes_of(theirs), window.at(JobRank{next}, 3600)), Status::ok);
       ASSERT_EQ(theirs, words_of(turn + 2000));
       ASSERT_EQ(window.barrier(), Status::ok);
@@ -147,12 +149,12 @@ TEST_P(Order, ABarrierShowsWhatWasPushedAndStored) {
   });
 }
 
-TEST_P(Order, ABarrierWithMulticastShowsWhatEachGave) {
+TEST_P(Order, ABarrierWithMulticastShowsTheDataOfEachRank) {
   constexpr int ranks = 4;
   const auto turns = static_cast<std::uint64_t>(Order::turns(200));
   run(ranks, 4096, [turns](Job& job, Window& window) {
     for (std::uint64_t turn = 1; turn <= turns; ++turn) {
-      // Two halves in turn: who is ahead writes where nobody reads any more.
+      // The turns alternate between two halves: a rank that is ahead writes to the half that no rank reads any more.
       const std::uint64_t half = turn % 2 * 2048;
       const std::uint64_t own = half + 512 * static_cast<std::uint64_t>(job.rank().value());
       const Words words = words_of(turn * 10 + static_cast<std::uint64_t>(job.rank().value()));
@@ -165,8 +167,8 @@ TEST_P(Order, ABarrierWithMulticastShowsWhatEachGave) {
   });
 }
 
-TEST_P(Order, AtomicsAreFlagsForWhatWasPushedBefore) {
-  // Flag and data lie with a third rank, which is in the library all the time: some variants have no service thread.
+TEST_P(Order, AnAtomicOperationShowsTheDataPushedBefore) {
+  // A third rank holds flag and data. It is in the library all the time, as some variants have no service thread.
   constexpr int home = 1;
   const auto turns = static_cast<std::uint64_t>(Order::turns(150, true));
   run(3, 4096, [turns](Job& job, Window& window) {
@@ -174,7 +176,8 @@ TEST_P(Order, AtomicsAreFlagsForWhatWasPushedBefore) {
     const bool writes_first = job.rank() == 0;
     for (std::uint64_t turn = 1; turn <= turns; ++turn) {
       for (const bool writing : {writes_first, !writes_first}) {
-        const std::uint64_t flag = 2 * turn + (writing == writes_first ? 0 : 1);  // the other's, in the second half
+        const std::uint64_t flag =
+            2 * turn + (writing == writes_first ? 0 : 1);  // in the second half, the flag of the other rank
         if (writing) {
           ASSERT_EQ(window.push(window.at(JobRank{home}, 64), bytes_of(words_of(flag))), Status::ok);
           ASSERT_EQ(window.swap(window.at(JobRank{home}), flag).status, Status::ok);
@@ -194,9 +197,9 @@ TEST_P(Order, AtomicsAreFlagsForWhatWasPushedBefore) {
   });
 }
 
-// Store buffers may not hide what came before an atomic operation: of two ranks that each raise a flag and look at the
-// other's, one sees it.
-TEST_P(Order, AtomicsOfTwoRanksAreSeenInOneOrder) {
+// Store buffers may not delay an atomic operation beyond a later one: if two ranks each raise a flag and then read the
+// other's flag, at least one of them sees the other's flag raised.
+TEST_P(Order, AtomicOperationsOfTwoRanksAreSeenInOneOrder) {
   const int turns = Order::turns(150, true);
   run(3, 256, [turns](Job& job, Window& window) {
     for (int turn = 0; turn < turns; ++turn) {
@@ -227,7 +230,7 @@ TEST_P(WindowLocks, ExcludeRanksAndTheirThreads) {
   constexpr int ranks = 8;
   constexpr int threads = 2;
   const int turns = test::rounds(15);
-  int count = 0;  // by who has the lock
+  int count = 0;  // written by the holder of the lock
   std::atomic<int> inside{0};
   run(ranks, [&](Job&, Window& window) {
     test::in_threads(threads, [&](int) {
@@ -243,7 +246,7 @@ TEST_P(WindowLocks, ExcludeRanksAndTheirThreads) {
   EXPECT_EQ(count, ranks * threads * turns);
 }
 
-TEST_P(WindowLocks, OfEveryKindOfRequestExcludeWritersFromAll) {
+TEST_P(WindowLocks, ExcludeWritersWithEveryKindOfRequest) {
   TONARI_TRACE_SEED();
   constexpr int ranks = 4;
   constexpr int threads = 2;
@@ -287,7 +290,7 @@ TEST_P(WindowLocks, OfEveryKindOfRequestExcludeWritersFromAll) {
             } else {
               mine.readers.fetch_add(1);
               EXPECT_EQ(mine.writers.load(), 0);
-              EXPECT_GE(mine.value, 0);  // a read, for ThreadSanitizer
+              EXPECT_GE(mine.value, 0);  // the read lets ThreadSanitizer find races
               mine.readers.fetch_sub(1);
             }
             ASSERT_EQ(window.unlock(JobRank{1}, number), Status::ok);
@@ -303,11 +306,12 @@ void wait_until_it_waits(Job& job, int rank) {
   while (job.session().arena().block(rank).wait.load() != job::Wait::lock) std::this_thread::yield();
 }
 
-TEST_P(WindowLocks, AreGivenInTheOrderOfAsking) {
-  if (test::hears_only_in_calls(GetParam())) GTEST_SKIP() << "the home hears those who ask when it asks itself";
+TEST_P(WindowLocks, AreGrantedInTheOrderOfRequests) {
+  if (test::hears_only_in_calls(GetParam()))
+    GTEST_SKIP() << "the home receives lock requests only when it asks for the lock itself";
   constexpr int ranks = 8;
   for (int turn = 0; turn < test::rounds(1); ++turn) {
-    std::vector<int> order;  // by who has the lock
+    std::vector<int> order;  // written by the holder of the lock
     std::atomic<int> asking{0};
     run(ranks, [&](Job& job, Window& window) {
       if (job.rank() == 0) {
@@ -317,10 +321,10 @@ TEST_P(WindowLocks, AreGivenInTheOrderOfAsking) {
         while (asking.load() != ranks) std::this_thread::yield();
       } else {
         while (asking.load() != job.rank()) std::this_thread::yield();
-        std::jthread next([&] {  // whose turn it is to ask once this rank waits
+        std::jthread next([&] {  // lets the next rank ask once this rank waits
           wait_until_it_waits(job, job.rank().value());
           ASSERT_EQ(window.fetch_add(window.at(JobRank{4}), 0u).status,
-                    Status::ok);  // behind what it asked its home before
+                    Status::ok);  // completes after the lock request has reached the home
           asking.fetch_add(1);
         });
         ASSERT_EQ(window.lock(JobRank{4}), Status::ok);
@@ -332,9 +336,9 @@ TEST_P(WindowLocks, AreGivenInTheOrderOfAsking) {
   }
 }
 
-TEST_P(WindowLocks, LetReadersInTogetherButNotPastAWriterWhoCameFirst) {
-  if (test::hears_only_in_calls(GetParam())) GTEST_SKIP() << "the home hears those who ask when it unlocks";
-  // In the order of asking: 0 has it alone; 1 reads, 2 reads, 3 writes, 4 reads.
+TEST_P(WindowLocks, AdmitReadersTogetherButNotPastAnEarlierWriter) {
+  if (test::hears_only_in_calls(GetParam())) GTEST_SKIP() << "the home receives lock requests only when it unlocks";
+  // The requests in their order: 0 holds the lock alone, 1 and 2 read, 3 writes, 4 reads.
   constexpr int ranks = 5;
   std::atomic<int> asking{0};
   std::atomic<int> reading{0};
@@ -350,7 +354,7 @@ TEST_P(WindowLocks, LetReadersInTogetherButNotPastAWriterWhoCameFirst) {
     while (asking.load() != job.rank()) std::this_thread::yield();
     std::jthread next([&] {
       wait_until_it_waits(job, job.rank().value());
-      ASSERT_EQ(window.fetch_add(window.at(JobRank{0}), 0u).status, Status::ok);  // as above
+      ASSERT_EQ(window.fetch_add(window.at(JobRank{0}), 0u).status, Status::ok);  // completes after the lock request
       asking.fetch_add(1);
     });
     const auto mode = job.rank() == 3 ? LockMode::exclusive : LockMode::shared;
@@ -358,7 +362,7 @@ TEST_P(WindowLocks, LetReadersInTogetherButNotPastAWriterWhoCameFirst) {
     if (job.rank() <= 2) {
       EXPECT_FALSE(written.load());
       ++reading;
-      while (reading.load() != 2) std::this_thread::yield();  // for the other, who must be let in, too
+      while (reading.load() != 2) std::this_thread::yield();  // until the other reader has been let in, too
     } else if (job.rank() == 3) {
       EXPECT_EQ(reading.load(), 2);
       written.store(true);
@@ -369,8 +373,8 @@ TEST_P(WindowLocks, LetReadersInTogetherButNotPastAWriterWhoCameFirst) {
   });
 }
 
-TEST_P(WindowLocks, LetNobodyStarve) {
-  // Whoever unlocks and asks again comes after those who wait: while one waits, no other gets the lock twice.
+TEST_P(WindowLocks, DoNotStarveAnyRank) {
+  // A rank that unlocks and asks again comes after the waiting ranks: while one waits, no other gets the lock twice.
   constexpr int ranks = 4;
   std::atomic<int> others{0};
   std::atomic<bool> over{false};
@@ -384,7 +388,7 @@ TEST_P(WindowLocks, LetNobodyStarve) {
       over.store(true);
       return;
     }
-    while (!over.load()) {  // ends only if rank 0 gets the lock again and again
+    while (!over.load()) {  // ends only if rank 0 gets the lock repeatedly
       ASSERT_EQ(window.lock(JobRank{1}), Status::ok);
       ++others;
       ASSERT_EQ(window.unlock(JobRank{1}), Status::ok);
@@ -392,7 +396,7 @@ TEST_P(WindowLocks, LetNobodyStarve) {
   });
 }
 
-TEST_P(WindowLocks, ThatAreTakenTimeOutAndCanBeTakenLater) {
+TEST_P(WindowLocks, TimeOutWhileHeldAndCanBeTakenLater) {
   run(3, [](Job& job, Window& window) {
     using namespace std::chrono_literals;
     for (const auto limit : {std::chrono::nanoseconds(-1), 0ns, 1ns, 100'000ns, 3'000'000ns}) {
@@ -406,7 +410,7 @@ TEST_P(WindowLocks, ThatAreTakenTimeOutAndCanBeTakenLater) {
         EXPECT_GE(std::chrono::steady_clock::now() - start, limit);
         EXPECT_EQ(window.try_lock(JobRank{2}), Status::again);
         EXPECT_EQ(window.try_lock(JobRank{2}, 0, LockMode::shared), Status::again);
-        EXPECT_EQ(window.unlock(JobRank{2}), Status::invalid);  // it is another's
+        EXPECT_EQ(window.unlock(JobRank{2}), Status::invalid);  // another rank holds it
       }
       ASSERT_EQ(window.barrier(), Status::ok);
       if (job.rank() == 0) {
@@ -416,9 +420,10 @@ TEST_P(WindowLocks, ThatAreTakenTimeOutAndCanBeTakenLater) {
       ASSERT_EQ(window.lock_for(std::chrono::nanoseconds::max(), JobRank{2}), Status::ok);
       ASSERT_EQ(window.unlock(JobRank{2}), Status::ok);
       ASSERT_EQ(window.barrier(), Status::ok);
-      if (job.rank() == 1) {  // a free one needs no time
-        ASSERT_EQ(window.lock(JobRank{2}),
-                  Status::ok);  // between hosts the others' unlocks may be on their way: it waits for them
+      if (job.rank() == 1) {  // a free lock is granted even with a timeout of 0
+        ASSERT_EQ(
+            window.lock(JobRank{2}),
+            Status::ok);  // between hosts the other ranks' unlocks may still be under way: this call waits for them
         ASSERT_EQ(window.unlock(JobRank{2}), Status::ok);
         EXPECT_EQ(window.lock_for(0ns, JobRank{2}), Status::ok);
         EXPECT_EQ(window.unlock(JobRank{2}), Status::ok);
@@ -430,12 +435,12 @@ TEST_P(WindowLocks, ThatAreTakenTimeOutAndCanBeTakenLater) {
   });
 }
 
-TEST_P(WindowLocks, ThatAreSharedAreSharedByAllAndTakenByNobodyAlone) {
+TEST_P(WindowLocks, HeldSharedAreSharedByAllRanksAndRefusedToWriters) {
   constexpr int ranks = 4;
   run(ranks, [](Job& job, Window& window) {
     ASSERT_EQ(window.lock(JobRank{1}, 0, LockMode::shared), Status::ok);
-    ASSERT_EQ(window.lock(JobRank{1}, 0, LockMode::shared), Status::ok);  // and again: it is this rank's twice
-    ASSERT_EQ(window.barrier(), Status::ok);                              // all have it at once
+    ASSERT_EQ(window.lock(JobRank{1}, 0, LockMode::shared), Status::ok);  // this rank now holds the lock twice
+    ASSERT_EQ(window.barrier(), Status::ok);                              // all ranks hold it at once
     EXPECT_EQ(window.try_lock(JobRank{1}), Status::again);
     if (job.rank() == 3) {
       EXPECT_EQ(window.lock_for(std::chrono::microseconds(200), JobRank{1}), Status::timed_out);
@@ -448,7 +453,7 @@ TEST_P(WindowLocks, ThatAreSharedAreSharedByAllAndTakenByNobodyAlone) {
     EXPECT_EQ(window.unlock(JobRank{1}), Status::invalid);
     ASSERT_EQ(window.barrier(), Status::ok);
     if (job.rank() == 2) {
-      EXPECT_EQ(window.lock(JobRank{1}), Status::ok);  // as above
+      EXPECT_EQ(window.lock(JobRank{1}), Status::ok);  // waits for unlocks that are under way
       EXPECT_EQ(window.unlock(JobRank{1}), Status::ok);
       EXPECT_EQ(window.try_lock(JobRank{1}), Status::ok);
     }

@@ -6,8 +6,8 @@
 #include <optional>
 #include <type_traits>
 
-// Which windows there are, with ranks that are threads: whose, where, and how long. What is done with them:
-// window_primitives.cpp.
+// Tests which windows can exist: their owners, addresses and lifetimes. Ranks are threads. The operations on windows
+// are tested in window_primitives.cpp.
 namespace tonari {
 namespace {
 
@@ -37,7 +37,7 @@ TEST(GlobalAddress, NeverWraps) {
   EXPECT_EQ(at, (GlobalAddress{7, JobRank{3}, 100}));
 }
 
-TEST_P(WindowPlaces, TranslateBothWays) {
+TEST_P(WindowPlaces, TranslateAddressesBothWays) {
   run(3, 5000, [](Job& job, Window& window) {
     const std::span<std::byte> local = window.local();
     ASSERT_EQ(local.size(), 5000u);
@@ -80,7 +80,7 @@ TEST_P(WindowPlaces, TranslateBothWays) {
   });
 }
 
-TEST_P(WindowPlaces, AreArraysInAView) {
+TEST_P(WindowPlaces, AreSeenAsArraysThroughAView) {
   run(2, 103, [](Job& job, Window& window) {
     const View<std::uint32_t> words(window);
     const View<std::uint16_t> behind(window, 4);
@@ -104,9 +104,9 @@ TEST_P(WindowPlaces, AreArraysInAView) {
   });
 }
 
-// Which windows there are.
+// Groups, sizes and lifetimes.
 
-TEST_P(WindowPlaces, AreOfAnyGroup) {
+TEST_P(WindowPlaces, BelongToAnyGroup) {
   run(5, [](Job& job) {
     const std::array groups{Group({JobRank{3}, JobRank{1}}), Group({JobRank{4}, JobRank{0}, JobRank{2}}),
                             Group({JobRank{2}}), Group({JobRank{1}, JobRank{2}, JobRank{3}})};
@@ -138,11 +138,11 @@ TEST_P(WindowPlaces, AreOfAnyGroup) {
   });
 }
 
-TEST_P(WindowPlaces, HavePartsOfAnySizeEvenNone) {
+TEST_P(WindowPlaces, HavePartsOfAnySizeIncludingNone) {
   run(4, [](Job& job) {
     const std::array<std::size_t, 4> bytes{0, 1, 3'000'000, 10};
     const auto own_bytes = bytes[job.rank().index()];
-    // Ranks differ in whose memory they give, too.
+    // Some ranks give memory of the program, others have tonari allocate it.
     const Owner mine = job.rank() % 2 == 0 ? owner() : Owner::tonari;
     Part part = test::make_part(job, mine, own_bytes);
     Window& window = part.window;
@@ -160,7 +160,7 @@ TEST_P(WindowPlaces, HavePartsOfAnySizeEvenNone) {
                             std::span(&value, 1)),
                 Status::ok);
     }
-    ASSERT_EQ(window.lock(JobRank{0}), Status::ok);  // that lies with no bytes
+    ASSERT_EQ(window.lock(JobRank{0}), Status::ok);  // the lock of a part without bytes
     ASSERT_EQ(window.unlock(JobRank{0}), Status::ok);
     ASSERT_EQ(window.barrier(), Status::ok);
     if (own_bytes >= 4) {
@@ -172,7 +172,7 @@ TEST_P(WindowPlaces, HavePartsOfAnySizeEvenNone) {
   });
 }
 
-TEST_P(WindowPlaces, OfOneRankAreReachedByWhoIsToldAnAddress) {
+TEST_P(WindowPlaces, MadeAloneCanBeReachedByAnAddress) {
   run(3, [](Job& job) {
     Communicator world(job);
     std::optional<Part> own;
@@ -200,7 +200,7 @@ TEST_P(WindowPlaces, OfOneRankAreReachedByWhoIsToldAnAddress) {
       ASSERT_EQ(there.barrier_with_multicast(0, {}), Status::invalid);
       ASSERT_EQ(there.wait_notified(0, 0), Status::bounds);
       ASSERT_EQ(there.flush(), Status::ok);
-      Window again = Window::reach(job, address);  // as often as one likes
+      Window again = Window::reach(job, address);  // a rank may reach a window repeatedly
       ASSERT_EQ(again.fetch_add(again.at(JobRank{1}, 8), 1u).status, Status::ok);
     } else {
       ASSERT_EQ(own->window.wait_notified(5, 2), Status::ok);
@@ -215,11 +215,11 @@ TEST_P(WindowPlaces, OfOneRankAreReachedByWhoIsToldAnAddress) {
   });
 }
 
-TEST_P(WindowPlaces, OfOneRankAreNotReachedAgainByTheirOwner) {
+TEST_P(WindowPlaces, MadeAloneCannotBeReachedByTheirOwner) {
   run(1, [](Job& job) {
     Part own = test::make_part_alone(job, owner(), 100);
     EXPECT_THROW((void)Window::reach(job, own.window.at(JobRank{0})), SetupError);
-    EXPECT_EQ(own.window.push(own.window.at(JobRank{0}), bytes_of(1)), Status::ok);  // it is as before
+    EXPECT_EQ(own.window.push(own.window.at(JobRank{0}), bytes_of(1)), Status::ok);  // the window still works
     EXPECT_EQ(own.window.local().size(), 100u);
   });
 }
@@ -228,11 +228,11 @@ TEST_P(WindowPlaces, ComeAndGoInAnyOrder) {
   run(3, [](Job& job) {
     std::vector<Part> parts;
     std::vector<std::uint32_t> numbers;
-    test::Random random(test::seed());  // the same on all ranks
+    test::Random random(test::seed());  // all ranks use the same seed
     for (std::size_t turn = 0; turn < static_cast<std::size_t>(test::rounds(10)); ++turn) {
       if (parts.size() < 3 || test::chance(random, 50)) {
         parts.push_back(test::make_part(job, owner(), between(random, 0, 20'000)));
-        ASSERT_EQ(std::ranges::count(numbers, parts.back().window.number()), 0);  // never used again
+        ASSERT_EQ(std::ranges::count(numbers, parts.back().window.number()), 0);  // numbers are never reused
         numbers.push_back(parts.back().window.number());
         ASSERT_TRUE(
             std::ranges::all_of(parts.back().window.local(), [](std::byte each) { return each == std::byte{0}; }));
@@ -242,21 +242,21 @@ TEST_P(WindowPlaces, ComeAndGoInAnyOrder) {
         std::swap(parts[which], parts.back());
         parts.pop_back();
       }
-      // Of any window that is still there.
+      // Use any window that still exists.
       Window& window = parts[between(random, 0, parts.size() - 1)].window;
       ASSERT_EQ(window.barrier(), Status::ok);
     }
   });
 }
 
-TEST_P(WindowPlaces, MoveWithoutTheOthersNoticing) {
+TEST_P(WindowPlaces, MoveInOneRankWhileTheOtherUsesThem) {
   run(2, [](Job& job) {
     Part first = test::make_part(job, owner(), 100);
     Part second = test::make_part(job, owner(), 200);
     Window moved = std::move(first.window);
     ASSERT_EQ(moved.push(moved.at(job.neighbour(1), 3), bytes_of(7)), Status::ok);
     ASSERT_EQ(moved.barrier(), Status::ok);
-    second.window = std::move(moved);  // which frees the second
+    second.window = std::move(moved);  // this frees the second window
     ASSERT_EQ(second.window.bytes(JobRank{0}), 100u);
     ASSERT_EQ(second.window.barrier(), Status::ok);
     int got = 0;

@@ -9,8 +9,8 @@
 #include <optional>
 #include <type_traits>
 
-// What the primitives promise, with ranks that are threads. Who may do what: window_protection.cpp; what is seen when:
-// window_order.cpp.
+// Tests the operations on windows, with ranks that are threads. Rights are tested in window_protection.cpp, memory
+// order in window_order.cpp.
 namespace tonari {
 namespace {
 
@@ -29,7 +29,7 @@ constexpr std::array<std::size_t, 21> sizes{0,  1,  2,   3,    4,    7,    8,   
                                             64, 65, 255, 4095, 4096, 4097, 16383, 16384, 16385, 100000};
 constexpr std::array<std::size_t, 5> offsets{0, 1, 7, 8, 4093};
 
-/// What a part should contain, kept beside it.
+/// The contents that a part should have, kept in ordinary memory.
 class Model {
  public:
   explicit Model(std::size_t bytes = part_bytes) : bytes_(bytes) {}
@@ -64,7 +64,7 @@ std::vector<Region> random_regions(test::Random& random, std::size_t count, std:
 
 // Copies.
 
-TEST_P(Windows, TakePushesOfEverySizeAtOddOffsets) {
+TEST_P(Windows, StorePushesOfEverySizeAtOddOffsets) {
   run(2, part_bytes, [](Job& job, Window& window) {
     Model model;
     std::size_t seed = 0;
@@ -86,7 +86,7 @@ TEST_P(Windows, TakePushesOfEverySizeAtOddOffsets) {
   });
 }
 
-TEST_P(Windows, GivePullsOfEverySizeAtOddOffsets) {
+TEST_P(Windows, ReturnPullsOfEverySizeAtOddOffsets) {
   run(2, part_bytes, [](Job& job, Window& window) {
     constexpr std::byte guard{0xa5};
     const auto all = pattern(part_bytes, 1);
@@ -119,12 +119,12 @@ TEST_P(Windows, CopyToAndFromTheirOwnRank) {
     std::vector<std::byte> got(1000);
     ASSERT_EQ(window.pull(got, window.at(JobRank{0}, 77)), Status::ok);
     ASSERT_TRUE(got == sent);
-    ASSERT_EQ(window.multicast_to_all(0, sent), Status::ok);  // to nobody
+    ASSERT_EQ(window.multicast_to_all(0, sent), Status::ok);  // there is no other rank
     ASSERT_EQ(window.local()[0], std::byte{0});
   });
 }
 
-TEST_P(Windows, AreCopiedWholeByAnOwnerThatComesAndGoes) {
+TEST_P(Windows, CompletePushesWhileTheOwnerHelpsAtTimes) {
   TONARI_TRACE_SEED();
   constexpr std::size_t long_part_bytes = 1'200'000;
   run(2, long_part_bytes, [](Job& job, Window& window) {
@@ -143,7 +143,7 @@ TEST_P(Windows, AreCopiedWholeByAnOwnerThatComesAndGoes) {
         for (std::atomic<std::size_t> i = 0; i < computing; ++i) {
         }
       }
-      ASSERT_EQ(window.barrier(), Status::ok);  // where rank 1 waits, and may help
+      ASSERT_EQ(window.barrier(), Status::ok);  // rank 1 waits here and may copy chunks
     }
   });
 }
@@ -157,13 +157,13 @@ TEST_P(Windows, WriteTheNamedRegionsAndNothingElse) {
       const std::size_t bytes = between(random, 1, 20'000);
       const std::size_t offset = between(random, 0, part_bytes - bytes);
       const auto from = pattern(bytes, turn + 1);
-      // More at a time than go in one call of the system; they overlap and some are empty.
+      // More regions than one system call takes. They overlap and some are empty.
       auto regions = random_regions(random, between(random, 0, 200), bytes);
       if (turn % 4 == 0) regions.push_back({bytes, 0});
       model.write(offset, from, regions);
       if (job.rank() != 0) continue;
       ASSERT_EQ(window.push_regions(window.at(JobRank{1}, offset), from, regions), Status::ok);
-      regions.push_back({bytes, 1});  // not inside
+      regions.push_back({bytes, 1});  // outside the data
       const auto other = pattern(bytes, 1000 + turn);
       ASSERT_EQ(window.push_regions(window.at(JobRank{1}, offset), other, regions), Status::bounds);
       ASSERT_NO_FATAL_FAILURE(model.expect_at(window, 1));
@@ -200,7 +200,7 @@ TEST_P(Windows, ReadTheNamedRegionsAndNothingElse) {
   });
 }
 
-TEST_P(Windows, RefuseRegionsNearTheEndOfAllNumbers) {
+TEST_P(Windows, RefuseRegionsWhoseBoundsOverflow) {
   run(2, 4096, [](Job& job, Window& window) {
     if (job.rank() != 0) return;
     constexpr std::uint64_t end = ~std::uint64_t{0};
@@ -221,7 +221,7 @@ TEST_P(Windows, RefuseRegionsNearTheEndOfAllNumbers) {
 
 // Differences.
 
-TEST_P(Windows, TakeTheBytesThatDifferAndNoOthers) {
+TEST_P(Windows, StoreTheBytesThatDifferAndNoOthers) {
   TONARI_TRACE_SEED();
   run(2, part_bytes, [](Job& job, Window& window) {
     test::Random random(test::seed());
@@ -254,7 +254,8 @@ TEST_P(Windows, TakeTheBytesThatDifferAndNoOthers) {
   });
 }
 
-// Who of `ranks` writes byte i: neighbours at random, and now and then stretches.
+// Returns which of `ranks` ranks writes byte i. Neighbouring bytes have random writers; in some turns stretches have
+// one writer.
 int writer_of(std::size_t i, std::size_t turn, int ranks) {
   const std::uint64_t grain = turn % 3 == 0 ? i : turn % 3 == 1 ? i / 3 : i / 40;
   std::uint64_t word = (grain + 1) * 0x9e3779b97f4a7c15 ^ (turn + test::seed()) * 0xbf58476d1ce4e5b9;
@@ -262,7 +263,7 @@ int writer_of(std::size_t i, std::size_t turn, int ranks) {
   return static_cast<int>(word * 0x94d049bb133111eb >> 33) % ranks;
 }
 
-TEST_P(Windows, LoseNothingOfSeveralWritersOfOneLine) {
+TEST_P(Windows, LoseNoUpdateOfSeveralWritersOfOneLine) {
   TONARI_TRACE_SEED();
   constexpr int ranks = 4;
   constexpr std::size_t bytes = 600;
@@ -271,15 +272,15 @@ TEST_P(Windows, LoseNothingOfSeveralWritersOfOneLine) {
     std::vector<std::byte> mine(bytes);
     std::vector<std::byte> twin(bytes);
     for (std::size_t turn = 0; turn < static_cast<std::size_t>(Windows::turns(10)); ++turn) {
-      const int home = static_cast<int>(turn % 2);  // it writes like the others
+      const int home = static_cast<int>(turn % 2);  // the home writes, too
       ASSERT_EQ(window.pull_with_twin(mine, twin, window.at(JobRank{home})), Status::ok);
-      ASSERT_EQ(window.barrier(), Status::ok);  // all have what was there
+      ASSERT_EQ(window.barrier(), Status::ok);  // all ranks have pulled the old contents
       std::vector<Region> regions;
       Model next(bytes);
       next.write(0, twin);
       for (std::size_t i = 0; i < bytes; ++i) {
         const std::byte value{static_cast<unsigned char>(i * 7 + turn * 13 + 1)};
-        const int writer = writer_of(i, turn, ranks + 1);  // some bytes nobody writes
+        const int writer = writer_of(i, turn, ranks + 1);  // some bytes have no writer
         if (writer < ranks) next.write(i, std::span(&value, 1));
         if (writer != job.rank()) continue;
         mine[i] = value;
@@ -314,7 +315,8 @@ TEST_P(Windows, MulticastToEveryTargetThatTakesIt) {
     if (job.rank() == 0) {
       const std::array targets{window.at(JobRank{1}, 3), window.at(JobRank{2}, 3), window.at(JobRank{3}, 40'000),
                                window.at(JobRank{4}, 3)};
-      // Rank 2 denies it, and to rank 3 it does not fit: the first is told.
+      // Rank 2 denies the write, and the data do not fit into rank 3's part. The call returns the first target's
+      // status.
       ASSERT_EQ(window.multicast(targets, sent), Status::denied);
       ASSERT_EQ(window.multicast(std::span(targets).subspan(2), sent), Status::bounds);
       ASSERT_EQ(window.multicast(std::array{targets[0], targets[3]}, std::span(sent).first(100)), Status::ok);
@@ -366,7 +368,7 @@ TEST_P(Windows, MulticastRegionsToEveryTargetThatTakesThem) {
   });
 }
 
-TEST_P(Windows, ExchangeWhatEachGivesInABarrier) {
+TEST_P(Windows, ExchangeTheDataOfEachRankInABarrier) {
   constexpr int ranks = 4;
   run(ranks, 8192, [](Job& job, Window& window) {
     for (std::size_t turn = 0; turn < 10; ++turn) {
@@ -386,7 +388,7 @@ TEST_P(Windows, ExchangeWhatEachGivesInABarrier) {
   });
 }
 
-TEST_P(Windows, MeetThoughWhatOneGivesDoesNotFit) {
+TEST_P(Windows, CompleteABarrierThoughTheDataOfOneRankDoNotFit) {
   run(3, 100, [](Job& job, Window& window) {
     const std::byte value{7};
     const Status status = window.barrier_with_multicast(
@@ -412,7 +414,7 @@ void expect_atomics(Window& window, GlobalAddress at, T first, T second) {
     ASSERT_EQ(std::memcmp(&now, &after, sizeof now), 0);
   };
   expect(window.swap(at, second), first, second);
-  expect(window.compare_and_swap(at, first, first), second, second);  // it is not there
+  expect(window.compare_and_swap(at, first, first), second, second);  // `first` is not the current value
   expect(window.compare_and_swap(at, second, first), second, first);
   if constexpr (std::is_integral_v<T>) {
     using Unsigned = std::make_unsigned_t<T>;
@@ -469,18 +471,18 @@ TEST_P(Windows, RefuseAtomicOperationsOnWordsThatAreNotAligned) {
   });
 }
 
-TEST_P(Windows, ApplyAtomicOperationsOfAllRanksAndThreadsWithoutLosingAny) {
+TEST_P(Windows, LoseNoAtomicOperationOfAllRanksAndThreads) {
   constexpr int ranks = 3;
   constexpr int threads = 2;
   const int turns = Windows::turns(80, true);
   run(ranks, 64, [turns](Job& job, Window& window) {
     constexpr int home = 1;
-    std::array<std::atomic<std::uint64_t>, 2> seen{};  // of the tokens that this rank has swapped out
+    std::array<std::atomic<std::uint64_t>, 2> seen{};  // sums of the tokens that this rank has swapped out
     test::in_threads(threads, [&](int number) {
       for (int turn = 0; turn < turns; ++turn) {
         ASSERT_EQ(window.fetch_add(window.at(JobRank{home}, 0), std::uint64_t{1}).status, Status::ok);
         ASSERT_EQ(window.fetch_add(window.at(JobRank{home}, 8), std::int32_t{-1}).status, Status::ok);
-        // Each adds one by compare-and-swap, in the end.
+        // Each thread adds one by compare-and-swap, and repeats it until it succeeds.
         for (std::uint32_t expected = 0;;) {
           const auto fetched = window.compare_and_swap(window.at(JobRank{home}, 12), expected, expected + 1);
           ASSERT_EQ(fetched.status, Status::ok);
@@ -492,7 +494,7 @@ TEST_P(Windows, ApplyAtomicOperationsOfAllRanksAndThreadsWithoutLosingAny) {
         ASSERT_EQ((before & bit) != 0, turn % 2 != 0);
         ASSERT_EQ(window.fetch_or(window.at(JobRank{home}, 20), bit).value & bit, 0u);
         ASSERT_EQ(window.fetch_and(window.at(JobRank{home}, 20), ~bit).value & bit, bit);
-        // A token is put in, and whichever was there is taken out.
+        // Each thread swaps a token in and takes the previous one out.
         const std::uint64_t token = static_cast<std::uint64_t>(job.rank().value() * threads + number) * 1'000'000 +
                                     static_cast<std::uint64_t>(turn) + 1;
         const auto swapped = window.swap(window.at(JobRank{home}, 24), token);
@@ -509,7 +511,7 @@ TEST_P(Windows, ApplyAtomicOperationsOfAllRanksAndThreadsWithoutLosingAny) {
     EXPECT_EQ(window.fetch_add(window.at(JobRank{home}, 8), std::int32_t{0}).value, -static_cast<std::int32_t>(count));
     EXPECT_EQ(window.fetch_or(window.at(JobRank{home}, 12), std::uint32_t{0}).value, count);
     EXPECT_EQ(window.fetch_or(window.at(JobRank{home}, 20), std::uint32_t{0}).value, 0u);
-    // Each token that went in came out, but for the one that is there.
+    // Each token that was swapped in was swapped out again, except the last one.
     EXPECT_EQ(window.fetch_or(window.at(JobRank{home}, 32), std::uint64_t{0}).value,
               window.fetch_or(window.at(JobRank{home}, 24), std::uint64_t{0}).value);
   });
@@ -517,7 +519,7 @@ TEST_P(Windows, ApplyAtomicOperationsOfAllRanksAndThreadsWithoutLosingAny) {
 
 // Wrong arguments.
 
-TEST_P(Windows, RefuseMemoryAtNoAddressAndTwinsOfAnotherLength) {
+TEST_P(Windows, RefuseNullBuffersAndTwinsOfAnotherLength) {
   run(2, 4096, [](Job& job, Window& window) {
     if (job.rank() != 0) return;
     std::vector<std::byte> local(100, std::byte{1});
@@ -538,7 +540,7 @@ TEST_P(Windows, RefuseMemoryAtNoAddressAndTwinsOfAnotherLength) {
     EXPECT_EQ(window.multicast_to_all(0, null), Status::invalid);
     EXPECT_EQ(window.multicast_regions(std::array{at}, null, {}), Status::invalid);
     EXPECT_EQ(window.push_notified(at, null, 0), Status::invalid);
-    EXPECT_EQ(window.pull({}, at), Status::ok);  // nothing needs no memory
+    EXPECT_EQ(window.pull({}, at), Status::ok);  // an empty span may have no address
     EXPECT_EQ(window.push(at, {}), Status::ok);
     EXPECT_EQ(window.push_diff(at, {}, {}).status, Status::ok);
     Model(4096).expect_at(window, 1);
@@ -572,14 +574,14 @@ TEST_P(Windows, ServeManyThreadsAtOnce) {
                   Status::ok);
         ++pushed;
       }
-      // The other's thread of this number has done the same.
+      // The thread of the same number at the other rank has pushed as often.
       ASSERT_EQ(window.wait_notified(static_cast<std::uint32_t>(number), pushed), Status::ok);
       ASSERT_EQ(window.notified(static_cast<std::uint32_t>(number)), pushed);
     });
   });
 }
 
-TEST_P(Windows, CountNotificationsOnTheCounterThatIsNamed) {
+TEST_P(Windows, CountNotificationsOnTheNamedCounter) {
   WindowOptions options;
   options.notifications = 3;
   run(
@@ -588,8 +590,10 @@ TEST_P(Windows, CountNotificationsOnTheCounterThatIsNamed) {
         if (job.rank() == 0) {
           for (int i = 0; i < 5; ++i) ASSERT_EQ(window.push_notified(window.at(JobRank{1}), {}, 2), Status::ok);
           ASSERT_EQ(window.push_notified(window.at(JobRank{1}), bytes_of(1), 0), Status::ok);
-          ASSERT_EQ(window.push_notified(window.at(JobRank{1}, 61), bytes_of(1), 0), Status::bounds);  // is not counted
-          ASSERT_NE(window.push_notified(window.at(JobRank{1}, 8), bytes_of(1), 3), Status::ok);       // nor written
+          ASSERT_EQ(window.push_notified(window.at(JobRank{1}, 61), bytes_of(1), 0),
+                    Status::bounds);  // refused pushes are neither counted
+          ASSERT_NE(window.push_notified(window.at(JobRank{1}, 8), bytes_of(1), 3),
+                    Status::ok);  // nor written to memory
         }
         ASSERT_EQ(window.barrier(), Status::ok);
         EXPECT_EQ(window.notified(0), job.rank() == 1 ? 1u : 0u);

@@ -9,7 +9,7 @@
 #include <optional>
 #include <stdexcept>
 
-// Who is refused, and that the target is left alone then.
+// Tests which accesses are refused, and that a refused access leaves the target's memory unchanged.
 namespace tonari {
 namespace {
 
@@ -24,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(Each, Protection, test::windows_of(test::window_variant
 
 constexpr std::uint64_t end_of_numbers = std::numeric_limits<std::uint64_t>::max();
 
-/// What is answered to who reads, writes, and applies atomic operations.
+/// The statuses that reads, writes and atomic operations are expected to return.
 struct Expected {
   Status read;
   Status write;
@@ -46,7 +46,7 @@ void expect_copies(Window& window, GlobalAddress at, std::size_t bytes, const Ex
   EXPECT_EQ(window.pull_with_twin(local, twin, at), expected.read);
   EXPECT_EQ(window.pull_regions(local, at, std::span(&first, 1)), expected.read);
 }
-/// And every kind of atomic operation on what is there.
+/// Tries every copy, and every kind of atomic operation at `at`.
 void expect_all(Window& window, GlobalAddress at, std::size_t bytes, const Expected& expected) {
   expect_copies(window, at, bytes, expected);
   SCOPED_TRACE(testing::Message() << "at " << at.window << '.' << at.rank << '.' << at.offset);
@@ -68,7 +68,7 @@ Expected expected_of(Rights rights) {
   return {status(Rights::read), status(Rights::write), status(Rights::atomic)};
 }
 
-TEST_P(Protection, GivesAllTheSameRights) {
+TEST_P(Protection, AppliesCommonRightsToEveryRank) {
   for (int number = 0; number <= 7; ++number) {
     WindowOptions options;
     options.rights = rights_of_number(number);
@@ -89,9 +89,9 @@ TEST_P(Protection, GivesAllTheSameRights) {
   }
 }
 
-TEST_P(Protection, GivesEachItsOwnRights) {
+TEST_P(Protection, AppliesTheRightsGivenToEachRank) {
   constexpr int ranks = 9;
-  constexpr std::size_t slot = 64;  // of each in the last one's part
+  constexpr std::size_t slot = 64;  // bytes that each rank uses in the last rank's part
   run(ranks, [](Job& job) {
     WindowOptions options;
     options.rights = Rights::read;
@@ -114,7 +114,7 @@ TEST_P(Protection, GivesEachItsOwnRights) {
   });
 }
 
-TEST_P(Protection, OfWhoHasNoRightsLeavesTheTargetAlone) {
+TEST_P(Protection, RefusesAnOriginWithoutRightsAndLeavesTheTargetAlone) {
   WindowOptions options;
   options.rights = Rights::none;
   run(
@@ -125,16 +125,17 @@ TEST_P(Protection, OfWhoHasNoRightsLeavesTheTargetAlone) {
         expect_all(window, window.at(job.neighbour(1)), 4999, Status::denied);
         EXPECT_EQ(window.direct(window.at(job.neighbour(1))), nullptr);
         EXPECT_EQ(window.multicast_to_all(0, pattern(10, 1)), Status::denied);
-        EXPECT_EQ(window.barrier_with_multicast(0, pattern(10, 1)), Status::denied);  // all meet nevertheless
+        EXPECT_EQ(window.barrier_with_multicast(0, pattern(10, 1)),
+                  Status::denied);  // the barrier completes nevertheless
         EXPECT_TRUE(std::ranges::all_of(window.local(), [](std::byte each) { return each == std::byte{0x11}; }));
-        // Locks are no memory: who is in the group may lock.
+        // Locks need no rights: every member of the group may lock.
         EXPECT_EQ(window.lock(job.neighbour(1)), Status::ok);
         EXPECT_EQ(window.unlock(job.neighbour(1)), Status::ok);
       },
       options);
 }
 
-TEST_P(Protection, HoldsOneBytePastTheEndAndNearTheEndOfAllNumbers) {
+TEST_P(Protection, RefusesOneBytePastTheEndAndOffsetsThatOverflow) {
   constexpr std::size_t bytes = 4096;
   run(2, bytes, [](Job& job, Window& window) {
     if (job.rank() == 0) {
@@ -154,7 +155,7 @@ TEST_P(Protection, HoldsOneBytePastTheEndAndNearTheEndOfAllNumbers) {
         expect_copies(window, window.at(JobRank{rank}, 1), bytes, refused);
         expect_all(window, window.at(JobRank{rank}) - 1, 8, Status::bounds);
         expect_all(window, window.at(JobRank{rank}) + end_of_numbers + 8, 8, Status::bounds);
-        // Lengths that no memory has: nothing is touched, so a short buffer will do.
+        // These lengths exceed any memory. Nothing is accessed, so a short buffer suffices.
         std::array<std::byte, 8> small{};
         for (const std::size_t length :
              {std::size_t{end_of_numbers}, std::size_t{end_of_numbers - bytes + 1}, std::size_t{1} << 63}) {
@@ -181,7 +182,7 @@ TEST_P(Protection, HoldsOneBytePastTheEndAndNearTheEndOfAllNumbers) {
 
 // Freed windows.
 
-TEST_P(Protection, OfAFreedPartAnswersBoundsToThoseWhoHoldItsAddresses) {
+TEST_P(Protection, ReturnsBoundsForAddressesOfAFreedPart) {
   run(3, [](Job& job) {
     Communicator world(job);
     std::optional<Part> part = test::make_part(job, owner(), 4096);
@@ -203,14 +204,14 @@ TEST_P(Protection, OfAFreedPartAnswersBoundsToThoseWhoHoldItsAddresses) {
       EXPECT_EQ(window.lock_for(std::chrono::seconds(100), JobRank{1}), Status::bounds);
       EXPECT_EQ(window.multicast_to_all(0, pattern(10, 1)), Status::bounds);
       EXPECT_EQ(window.barrier(), Status::peer_gone);
-      // The others' parts are as before.
+      // The other ranks' parts still work.
       const int other = 2 - job.rank().value();
       EXPECT_EQ(window.push(window.at(JobRank{other}, 16), bytes_of(7)), Status::ok);
       EXPECT_EQ(window.lock(JobRank{other}), Status::ok);
       EXPECT_EQ(window.unlock(JobRank{other}), Status::ok);
     }
     ASSERT_EQ(world.barrier(), Status::ok);
-    // The next window has another number, and takes no old address.
+    // The next window has another number and refuses addresses of the old one.
     Part next = test::make_part(job, owner(), 4096);
     EXPECT_NE(next.window.number(), number);
     expect_all(next.window, at, 8, Status::bounds);
@@ -219,8 +220,8 @@ TEST_P(Protection, OfAFreedPartAnswersBoundsToThoseWhoHoldItsAddresses) {
   });
 }
 
-TEST_P(Protection, WaitsForAccessesUnderWayBeforeAPartIsFree) {
-  // The owner of a part uses its memory for something else as soon as it is freed, while others go on pushing.
+TEST_P(Protection, FreeingAPartWaitsForAccessesUnderWay) {
+  // The owner of a part reuses its memory as soon as the part is freed, while other ranks go on pushing.
   run(3, [](Job& job) {
     Communicator world(job);
     for (int turn = 0; turn < test::rounds(10); ++turn) {
@@ -232,7 +233,7 @@ TEST_P(Protection, WaitsForAccessesUnderWayBeforeAPartIsFree) {
         window.emplace(job, memory.size());
       }
       if (job.rank() == 0) {
-        ASSERT_EQ(window->wait_notified(0, 4), Status::ok);  // they are at it
+        ASSERT_EQ(window->wait_notified(0, 4), Status::ok);  // pushes are under way
         window.reset();
         const auto mine = pattern(memory.size(), static_cast<std::size_t>(turn) + 1);
         std::ranges::copy(mine, memory.begin());
@@ -252,7 +253,7 @@ TEST_P(Protection, WaitsForAccessesUnderWayBeforeAPartIsFree) {
   });
 }
 
-TEST_P(Protection, KeepsALockThatItsHomeHasFreedUsableForThoseWhoHaveOrAwaitIt) {
+TEST_P(Protection, KeepsALockOfAFreedPartUsableForHoldersAndWaiters) {
   std::atomic<bool> waits{false};
   run(3, [&waits](Job& job) {
     Communicator world(job);
@@ -267,13 +268,14 @@ TEST_P(Protection, KeepsALockThatItsHomeHasFreedUsableForThoseWhoHaveOrAwaitIt) 
       std::jthread teller([&] {
         while (waiter.wait.load() != job::Wait::lock) std::this_thread::yield();
         EXPECT_EQ(window.fetch_add(window.at(JobRank{0}), 0u).status,
-                  Status::ok);  // behind what it asked its home before
+                  Status::ok);  // completes after the lock request has reached the home
         waits.store(true);
       });
       EXPECT_EQ(window.lock(JobRank{0}), Status::ok);
       EXPECT_EQ(window.unlock(JobRank{0}), Status::ok);
     } else if (job.rank() == 0) {
-      while (!waits.load()) (void)world.probe_now(Rank{1}, Tag{0});  // serves, where no thread does
+      while (!waits.load())
+        (void)world.probe_now(Rank{1}, Tag{0});  // serves requests in variants without a service thread
       part.reset();
       ASSERT_EQ(world.send(1, Rank{1}), Status::ok);
     } else {
@@ -285,7 +287,7 @@ TEST_P(Protection, KeepsALockThatItsHomeHasFreedUsableForThoseWhoHaveOrAwaitIt) 
   });
 }
 
-TEST_P(Protection, OfAnAloneWindowEndsWithItsOwner) {
+TEST_P(Protection, RefusesAccessesToAWindowMadeAloneAfterItsOwnerFreesIt) {
   run(2, [](Job& job) {
     Communicator world(job);
     std::optional<Part> own;
@@ -305,7 +307,7 @@ TEST_P(Protection, OfAnAloneWindowEndsWithItsOwner) {
     ASSERT_EQ(world.barrier(), Status::ok);
     if (job.rank() == 1) {
       expect_all(*reached, at, 8, Status::bounds);
-      EXPECT_THROW((void)Window::reach(job, at), SetupError);  // though it is still held here
+      EXPECT_THROW((void)Window::reach(job, at), SetupError);  // although this rank still holds its window
       reached.reset();
       EXPECT_THROW((void)Window::reach(job, at), SetupError);
     }
@@ -316,7 +318,7 @@ TEST_P(Protection, OfAnAloneWindowEndsWithItsOwner) {
 
 TEST_P(Protection, RefusesForgedAddresses) {
   run(2, [](Job& job) {
-    Part big = test::make_part(job, owner(), 5 << 20);  // several granules: numbers between are of no window
+    Part big = test::make_part(job, owner(), 5 << 20);  // several granules: the numbers in between belong to no window
     Part small = test::make_part(job, owner(), 64);
     Part alone = test::make_part_alone(job, owner(), 64);
     Window& window = small.window;
@@ -324,7 +326,7 @@ TEST_P(Protection, RefusesForgedAddresses) {
     for (const std::uint32_t forged :
          {std::uint32_t{0}, number + 1, number - 1, number + 100, big.window.number(), big.window.number() + 1,
           alone.window.number(), std::uint32_t{1} << 31, ~std::uint32_t{0}}) {
-      if (forged == number) continue;  // it may be the one behind the first
+      if (forged == number) continue;  // this is the number of another window
       expect_all(window, {forged, job.neighbour(1), 0}, 8, Status::bounds);
     }
     for (const std::uint32_t rank : {2u, 3u, 255u, 0x80000000u, 0xfffffffeu, 0xffffffffu}) {
@@ -347,15 +349,15 @@ TEST_P(Protection, RefusesForgedAddresses) {
   });
 }
 
-TEST_P(Protection, ReachesNothingByAForgedNumber) {
+TEST_P(Protection, RefusesToReachAForgedNumber) {
   run(2, [](Job& job) {
     Part big = test::make_part(job, Owner::tonari, 5 << 20);
     Part alone = test::make_part_alone(job, owner(), 64);
-    // What lies there looks as if something were.
+    // The contents look like the records of a window.
     std::ranges::fill(big.window.local(), std::byte{0x6f});
     const std::uint32_t first = big.window.number();
     ASSERT_EQ(big.window.barrier(), Status::ok);
-    // A group's window, and numbers in its middle.
+    // The number of a group's window, and the numbers of granules inside it.
     for (std::uint32_t number = first; number < first + 5; ++number) {
       for (const std::uint32_t rank : {0u, 1u}) {
         EXPECT_THROW((void)Window::reach(job, {number, JobRank{rank}, 0}), SetupError) << number;
@@ -372,7 +374,7 @@ TEST_P(Protection, ReachesNothingByAForgedNumber) {
   });
 }
 
-// Constructors that are called wrongly, by one or by all.
+// Constructors that one rank or all ranks call with wrong arguments.
 
 struct Mistake {
   std::string name;
@@ -398,11 +400,11 @@ const std::array mistakes{
             [](WindowOptions& options, std::size_t&) { options.notifications = ~std::uint32_t{0}; }},
 };
 
-TEST_P(Protection, HasAllRanksThrowWhenOneGetsItsCallWrong) {
+TEST_P(Protection, ThrowsAtAllRanksWhenOnePassesWrongArguments) {
   constexpr int ranks = 3;
   run(ranks, [](Job& job) {
     for (const Mistake& mistake : mistakes) {
-      for (const int culprit : {0, 2, ranks}) {  // the last turn: all of them
+      for (const int culprit : {0, 2, ranks}) {  // in the last turn all ranks are culprits
         WindowOptions options;
         std::size_t bytes = 100;
         if (culprit == job.rank() || culprit == ranks) mistake.make(options, bytes);
@@ -423,7 +425,7 @@ TEST_P(Protection, HasAllRanksThrowWhenOneGetsItsCallWrong) {
   });
 }
 
-TEST_P(Protection, HasAllRanksThrowWhenOneGivesMemoryAtNoAddress) {
+TEST_P(Protection, ThrowsAtAllRanksWhenOnePassesANullPointer) {
   run(3, [](Job& job) {
     const std::span<std::byte> nothing(static_cast<std::byte*>(nullptr), job.rank() == 1 ? 100 : 0);
     EXPECT_THROW(Window(job, nothing), SetupError);
@@ -432,7 +434,7 @@ TEST_P(Protection, HasAllRanksThrowWhenOneGivesMemoryAtNoAddress) {
   });
 }
 
-TEST_P(Protection, ThrowsAtWhoIsNotInTheGroupAndLeavesTheOthersAlone) {
+TEST_P(Protection, ThrowsAtARankOutsideTheGroupAndLeavesTheMembersAlone) {
   run(3, [](Job& job) {
     const Group pair({JobRank{2}, JobRank{0}});
     if (job.rank() == 1) {
@@ -450,7 +452,7 @@ TEST_P(Protection, ThrowsAtWhoIsNotInTheGroupAndLeavesTheOthersAlone) {
   });
 }
 
-TEST_P(Protection, ThrowsAtAWrongWindowAlone) {
+TEST_P(Protection, ThrowsForWrongArgumentsOfAWindowMadeAlone) {
   run(2, [](Job& job) {
     for (const Mistake& mistake : mistakes) {
       WindowOptions options;
@@ -465,7 +467,7 @@ TEST_P(Protection, ThrowsAtAWrongWindowAlone) {
   });
 }
 
-TEST_P(Protection, TellsADeathOnceToWhoWaitsForANotification) {
+TEST_P(Protection, TellsADeathOnceToARankThatWaitsForANotification) {
   constexpr int victim = 1;
   std::atomic<int> come{0};
   const auto body = [&come](Job& job) {
@@ -475,7 +477,7 @@ TEST_P(Protection, TellsADeathOnceToWhoWaitsForANotification) {
     test::let_die(job, victim, come);
     while (job.alive(JobRank{victim})) std::this_thread::yield();
     if (job.rank() == 0) {
-      EXPECT_EQ(window.wait_notified(0, 1), Status::peer_gone);  // who might have notified died before
+      EXPECT_EQ(window.wait_notified(0, 1), Status::peer_gone);  // the rank that might have notified died before
       EXPECT_EQ(window.push_notified(window.at(JobRank{2}), bytes_of(1), 1), Status::ok);
       EXPECT_EQ(window.wait_notified(0, 1), Status::ok);
     } else {
@@ -487,12 +489,12 @@ TEST_P(Protection, TellsADeathOnceToWhoWaitsForANotification) {
   EXPECT_THROW(test::as_jobs(3, body, std::get<0>(GetParam()).settings), Killed);
 }
 
-TEST_P(Protection, EndsAConstructionThatADeadRankWillNeverJoin) {
+TEST_P(Protection, EndsAConstructionThatADeadRankCannotJoin) {
   for (int victim = 0; victim < 3; ++victim) {
     const auto body = [victim](Job& job) {
       if (job.rank() == victim) throw Killed{};
       EXPECT_THROW((void)test::make_part(job, owner(), 100), SetupError);
-      // The others can go on without it.
+      // The other ranks can make a window without the dead one.
       const Group others({JobRank{(victim + 1) % 3}, JobRank{(victim + 2) % 3}});
       Part part = test::make_part(job, others, owner(), 100);
       EXPECT_EQ(part.window.barrier(), Status::ok);

@@ -28,7 +28,7 @@ std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
   return made;
 }
 
-/// Under every variant, with tonari's memory and the program's.
+/// Runs under every variant, with memory of tonari and of the program.
 class Queues : public testing::TestWithParam<std::tuple<test::Variant, bool>> {
  protected:
   static constexpr std::size_t part_bytes = 1 << 20;
@@ -47,7 +47,7 @@ class Queues : public testing::TestWithParam<std::tuple<test::Variant, bool>> {
   }
 };
 
-TEST_P(Queues, AnswerInTheOrderOfPosting) {
+TEST_P(Queues, CompleteDescriptorsInTheOrderOfPosting) {
   run(2, [](Job& job, Window& window) {
     if (job.rank() != 0) return;
     std::array<std::uint64_t, 16> values{};
@@ -73,17 +73,17 @@ TEST_P(Queues, AnswerInTheOrderOfPosting) {
   });
 }
 
-TEST_P(Queues, CopyManyInTheirOrderAndEachFailsAlone) {
+TEST_P(Queues, CopyManyInOrderAndLetEachFailAlone) {
   run(2, [](Job& job, Window& window) {
     if (job.rank() != 0) return;
-    constexpr std::uint64_t many = 200;  // more than go in one call of the system
+    constexpr std::uint64_t many = 200;  // more than one system call takes
     constexpr std::uint64_t wrong = 70;
     std::array<std::uint64_t, many> values{};
     std::array<std::uint64_t, many> seen{};
     std::vector<Descriptor> batch;
     for (std::uint64_t i = 0; i < many; ++i) {
       values[i] = i + 1;
-      const std::uint64_t offset = i == wrong ? part_bytes - 4 : 8 * (i / 2);  // each place twice
+      const std::uint64_t offset = i == wrong ? part_bytes - 4 : 8 * (i / 2);  // each offset is written twice
       batch.push_back(Descriptor::push(window.at(JobRank{1}, offset), bytes_of(values[i])));
     }
     for (std::uint64_t i = 0; i < many; ++i) {
@@ -101,7 +101,7 @@ TEST_P(Queues, CopyManyInTheirOrderAndEachFailsAlone) {
   });
 }
 
-TEST_P(Queues, LetTheirWindowGoWhenTheyEnd) {
+TEST_P(Queues, AllowTheirWindowToBeFreedOnceTheyEnd) {
   run(2, [](Job& job, Window& control) {
     const auto from = pattern(part_bytes / 2, 1);
     for (int turn = 0; turn < 30; ++turn) {
@@ -128,7 +128,7 @@ TEST_P(Queues, LetTheirWindowGoWhenTheyEnd) {
   });
 }
 
-TEST_P(Queues, CheckAtomicsThatWereWrittenDownWrongly) {
+TEST_P(Queues, RefuseMalformedAtomicDescriptors) {
   run(2, [](Job& job, Window& window) {
     if (job.rank() != 0) return;
     Queue queue(window);
@@ -148,7 +148,7 @@ TEST_P(Queues, CheckAtomicsThatWereWrittenDownWrongly) {
   });
 }
 
-TEST_P(Queues, HoldALockAroundWhatWasPostedWithIt) {
+TEST_P(Queues, HoldALockAroundTheDescriptorsOfItsBatch) {
   run(3, [](Job&, Window& window) {
     constexpr std::uint64_t rounds = 50;
     Queue queue(window);
@@ -185,7 +185,8 @@ TEST_P(Queues, WorkWhileThePosterComputes) {
     Queue queue(window, done);
 
     ASSERT_EQ(queue.post(batch), Status::ok);
-    while (done.load(std::memory_order_acquire) < batch.size()) std::this_thread::yield();  // "computes"
+    while (done.load(std::memory_order_acquire) < batch.size())
+      std::this_thread::yield();  // this loop stands for a computation
 
     for (const Descriptor& each : batch) {
       EXPECT_TRUE(each.complete());
@@ -196,7 +197,7 @@ TEST_P(Queues, WorkWhileThePosterComputes) {
   });
 }
 
-TEST_P(Queues, DoEveryPrimitive) {
+TEST_P(Queues, ExecuteEveryPrimitive) {
   run(2, [](Job& job, Window& window) {
     const int other = 1 - job.rank().value();
     auto data = pattern(4096, 1);
@@ -243,7 +244,7 @@ TEST_P(Queues, DoEveryPrimitive) {
   });
 }
 
-TEST_P(Queues, TellWhatWasWrongWithADescriptorAndGoOn) {
+TEST_P(Queues, ReportTheStatusOfAWrongDescriptorAndGoOn) {
   run(2, [](Job& job, Window& window) {
     const int other = 1 - job.rank().value();
     const std::uint64_t value = 5;
@@ -265,20 +266,20 @@ TEST_P(Queues, TellWhatWasWrongWithADescriptorAndGoOn) {
   });
 }
 
-TEST_P(Queues, RefuseABatchWithOneThatIsInAQueueAlready) {
+TEST_P(Queues, RefuseABatchWithADescriptorThatIsPostedAlready) {
   run(2, [](Job& job, Window& window) {
     const std::uint64_t value = 5;
     Queue queue(window);
     std::array batch{Descriptor::push(window.at(job.neighbour(1)), bytes_of(value)), Descriptor{}};
     EXPECT_EQ(queue.post(batch), Status::invalid);
     EXPECT_EQ(queue.post(batch[0]), Status::ok);
-    EXPECT_EQ(queue.post(batch[0]), Status::invalid);  // it was not answered yet
+    EXPECT_EQ(queue.post(batch[0]), Status::invalid);  // it has not been collected yet
     EXPECT_EQ(queue.wait(), &batch[0]);
     EXPECT_EQ(queue.post(batch[0]), Status::ok);
   });
 }
 
-TEST_P(Queues, DoNotWaitForEachOther) {
+TEST_P(Queues, RunIndependentlyOfEachOther) {
   run(2, [](Job& job, Window& window) {
     if (job.rank() == 0) {
       EXPECT_EQ(window.lock(JobRank{0}), Status::ok);

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-// What an owner does with offers to help, and with its part while others are busy elsewhere.
+// Tests assisted copies, in which the owner of a part helps, and freeing a part while other ranks use other parts.
 namespace tonari {
 namespace {
 
@@ -17,7 +17,7 @@ using window::Service;
 constexpr std::size_t part_bytes = 100'000;
 constexpr std::uint64_t chunk_bytes = 16'384;
 
-/// Offers the whole of rank 1's part, of which this rank copies nothing itself.
+/// Offers rank 1 a transfer of its whole part. This rank copies no chunk itself.
 Tickets::Ticket offer(Engine& engine, const Window& window, Service service, std::span<std::byte> own) {
   const auto ticket = engine.tickets().take();
   test::require(ticket.has_value(), "no ticket");
@@ -38,7 +38,7 @@ Tickets::Ticket offer(Engine& engine, const Window& window, Service service, std
   return *ticket;
 }
 
-TEST(WindowTogether, TheOwnerCopiesWhatNobodyElseDoesAndNothingItDidNotPermit) {
+TEST(WindowTogether, OwnerCopiesUnclaimedChunksButNoneThatItsRightsForbid) {
   test::as_jobs(2, [](Job& job) {
     Engine& engine = Engine::of(job.session());
     std::vector<std::byte> memory(part_bytes);
@@ -60,7 +60,8 @@ TEST(WindowTogether, TheOwnerCopiesWhatNobodyElseDoesAndNothingItDidNotPermit) {
         engine.tickets().give_back(ticket.index);
       }
       EXPECT_TRUE(got == sent);
-      EXPECT_EQ(engine.transfer_of(0, refused.index).take_chunk(refused.generation, chunks), 0U) << "one was claimed";
+      EXPECT_EQ(engine.transfer_of(0, refused.index).take_chunk(refused.generation, chunks), 0U)
+          << "the owner claimed a chunk of a transfer that its rights forbid";
       engine.tickets().give_back(refused.index);
       ASSERT_EQ(window.push_notified(window.at(JobRank{1}), {}, 0), Status::ok);
     } else {
@@ -72,14 +73,14 @@ TEST(WindowTogether, TheOwnerCopiesWhatNobodyElseDoesAndNothingItDidNotPermit) {
   });
 }
 
-TEST(WindowTogether, WhoFreesItsPartDoesNotWaitForAccessesToOthers) {
+TEST(WindowTogether, FreeingAPartDoesNotWaitForAccessesToOtherParts) {
   std::atomic<bool> freed{false};
   test::as_jobs(3, [&freed](Job& job) {
     Communicator world(job);
     std::vector<std::byte> memory(part_bytes);
     std::optional<Window> window(std::in_place, job, std::span(memory));
     ASSERT_EQ(world.barrier(), Status::ok);
-    if (job.rank() == 0) {  // until the other has freed: at any time one of these is under way
+    if (job.rank() == 0) {  // until rank 1 has freed its part, at least one push is under way at any time
       constexpr std::size_t each = part_bytes / 4;
       test::in_threads(4, [&](int number) {
         const std::vector<std::byte> sent(each);
