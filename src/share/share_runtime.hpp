@@ -48,7 +48,7 @@ class ShareRuntime final : public fabric::ProtocolHandler {
   /// Returns this rank's shared memory, or null if it was not made yet.
   [[nodiscard]] SharedMemory* sharing() const noexcept { return shared_.load(std::memory_order_acquire); }
   [[nodiscard]] FlagHome& flags() noexcept { return flags_; }
-  [[nodiscard]] ReplicaTable& guards() noexcept { return replicas_; }
+  [[nodiscard]] ReplicaTable& replicas() noexcept { return replicas_; }
 
   // fabric::Layer
   void receive(std::span<const fabric::Head> heads) noexcept override;

@@ -61,7 +61,7 @@ class SharedMemory {
   [[nodiscard]] fabric::Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] Requests& requests() const noexcept { return requests_; }
   [[nodiscard]] fabric::SendQueue& send_queue() const noexcept { return send_queue_; }
-  [[nodiscard]] NoticeTree& relays() noexcept { return notice_tree_; }
+  [[nodiscard]] NoticeTree& notice_tree() noexcept { return notice_tree_; }
   [[nodiscard]] pager::Userfaultfd& faults() noexcept { return *faults_; }
   [[nodiscard]] AddressRange& range() noexcept { return range_; }
   [[nodiscard]] int rank() const noexcept { return rank_; }

@@ -418,7 +418,7 @@ TEST_P(SharedArrays, TellManyReadersDownATree) {
     if (job.rank() == 0) array[0] = 7;
     ASSERT_EQ(share::barrier(job), Status::ok);
     EXPECT_EQ(array[0], 7);
-    if (share::ShareRuntime::of(job.session()).sharing()->relays().most_at_once() != 0) ++passed_on;
+    if (share::ShareRuntime::of(job.session()).sharing()->notice_tree().most_at_once() != 0) ++passed_on;
     ASSERT_EQ(share::barrier(job), Status::ok);
     // Of 11 readers three tell another each.
     EXPECT_EQ(passed_on, job.hosts() > 1 ? 3 : 0);

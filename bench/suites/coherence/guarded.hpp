@@ -226,7 +226,7 @@ class WrittenAndRead {
 /// While it exists, ranks are notified of writes one by one.
 class OneByOne {
  public:
-  explicit OneByOne(Job& job) : replicas_(share::ShareRuntime::of(job.session()).guards()) {
+  explicit OneByOne(Job& job) : replicas_(share::ShareRuntime::of(job.session()).replicas()) {
     replicas_.set_branches(static_cast<std::size_t>(job.size()));
   }
   OneByOne(OneByOne&&) = delete;

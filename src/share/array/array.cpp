@@ -38,15 +38,15 @@ void map_at(std::byte* start, std::uint64_t bytes, int file) {
 
 }  // namespace
 
-Array::Array(SharedMemory& sharing, std::uint32_t number, std::byte* start, PagePlacement plan,
+Array::Array(SharedMemory& shared_memory, std::uint32_t number, std::byte* start, PagePlacement plan,
              const ArrayOptions& options)
     : detail::Memory({start, plan.bytes()}),
-      shared_memory_(sharing),
+      shared_memory_(shared_memory),
       number_(number),
       plan_(std::move(plan)),
       named_(options.writes_are_named),
       updates_(options.updates),
-      homes_move_(options.homes_move && !named_ && sharing.size() <= 64),
+      homes_move_(options.homes_move && !named_ && shared_memory.size() <= 64),
       file_(make_file(plan_.bytes())),
       file_bytes_(file_.number(), plan_.bytes(), "shared memory"),
       twins_(Mapping::of_sparse_zeros(plan_.bytes(), "twins of shared memory")),
@@ -115,9 +115,9 @@ void Array::wrote(std::uint64_t offset, std::uint64_t count) noexcept {
   shared_memory_.has_dirty();
 }
 
-MappedArray::MappedArray(Job& job, SharedMemory& sharing, std::byte* start, PagePlacement plan)
+MappedArray::MappedArray(Job& job, SharedMemory& shared_memory, std::byte* start, PagePlacement plan)
     : detail::Memory({start, plan.bytes()}),
-      shared_memory_(sharing),
+      shared_memory_(shared_memory),
       plan_(std::move(plan)),
       window_(job, job.rank() == 0 ? plan_.bytes() : 0, WindowOptions{.locks = 0, .notifications = 0}) {
   job::Pool& pool = job.session().arena().pool();

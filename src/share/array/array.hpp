@@ -36,7 +36,8 @@ class SharedMemory;
 /// Threads:    answer(): the fault thread. serve(), arrived(): the holder of the progress lock. The rest: any.
 class Array final : public detail::Memory {
  public:
-  Array(SharedMemory& sharing, std::uint32_t number, std::byte* start, PagePlacement plan, const ArrayOptions& options);
+  Array(SharedMemory& shared_memory, std::uint32_t number, std::byte* start, PagePlacement plan,
+        const ArrayOptions& options);
   ~Array() override;  // collective
 
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
@@ -165,7 +166,7 @@ class Array final : public detail::Memory {
 /// An array in a job on one host: all ranks map the same memory.
 class MappedArray final : public detail::Memory {
  public:
-  MappedArray(Job& job, SharedMemory& sharing, std::byte* start, PagePlacement plan);
+  MappedArray(Job& job, SharedMemory& shared_memory, std::byte* start, PagePlacement plan);
   ~MappedArray() override;
 
   [[nodiscard]] JobRank home_of(std::uint64_t offset) const noexcept override;

@@ -59,7 +59,7 @@ void Array::note(int peer, const Words& request) noexcept {
 // Passes the notice on to the ranks below in the tree before take() handles it: they wait longest.
 template <class Take>
 void Array::pass_on(Kind kind, int peer, const Words& request, std::span<const std::byte> tail, Take take) {
-  NoticeTree::Relay* const relay = shared_memory_.relays().pass_on(kind, peer, request, tail);
+  NoticeTree::Relay* const relay = shared_memory_.notice_tree().pass_on(kind, peer, request, tail);
   take();
   if (relay == nullptr) return note(peer, request);
   relay->end_one();

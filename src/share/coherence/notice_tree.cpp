@@ -23,9 +23,9 @@ NoticeTree::Relay* NoticeTree::pass_on(Kind kind, int peer, const Words& request
 }
 
 NoticeTree::Relay& NoticeTree::free_one() {
-  const auto free = std::ranges::find_if(notice_tree_, [](const auto& each) { return each->is_free(); });
-  if (free != notice_tree_.end()) return **free;
-  return *notice_tree_.emplace_back(std::make_unique<Relay>(shared_memory_));
+  const auto free = std::ranges::find_if(relays_, [](const auto& each) { return each->is_free(); });
+  if (free != relays_.end()) return **free;
+  return *relays_.emplace_back(std::make_unique<Relay>(shared_memory_));
 }
 
 void NoticeTree::Branch::answered() noexcept { relay.answered(*this); }

@@ -43,22 +43,20 @@ void for_each_branch(Ranks ranks, Visit visit) {
 ///        reached
 class NoticeTree {
  public:
-  explicit NoticeTree(SharedMemory& sharing) noexcept : shared_memory_(sharing) {}
+  explicit NoticeTree(SharedMemory& shared_memory) noexcept : shared_memory_(shared_memory) {}
 
   class Relay;
   /// Passes the notices on to the ranks below. Returns null if there are none. Otherwise the relay replies to `peer`
   /// when all of them have replied and this rank has called end_one(). Called by the holder of the progress lock.
   Relay* pass_on(Kind kind, int peer, const Words& request, std::span<const std::byte> tail);
-  [[nodiscard]] std::size_t most_at_once() const noexcept {
-    return notice_tree_.size();
-  }  // for tests: relays made so far
+  [[nodiscard]] std::size_t most_at_once() const noexcept { return relays_.size(); }  // for tests: relays made so far
 
  private:
   struct Branch;
   Relay& free_one();
 
   SharedMemory& shared_memory_;
-  std::vector<std::unique_ptr<Relay>> notice_tree_;  // used by the holder of the progress lock
+  std::vector<std::unique_ptr<Relay>> relays_;  // used by the holder of the progress lock
 };
 
 /// One of the ranks that a relay tells.
@@ -73,7 +71,7 @@ struct NoticeTree::Branch final : PendingRequest {
 
 class NoticeTree::Relay {
  public:
-  explicit Relay(SharedMemory& sharing) noexcept : shared_memory_(sharing) {}
+  explicit Relay(SharedMemory& shared_memory) noexcept : shared_memory_(shared_memory) {}
   [[nodiscard]] bool is_free() const noexcept;
   void begin(int peer, const Words& request) noexcept;
   void tell(int rank, Ranks behind, Kind kind, const Words& request, std::span<const std::byte> tail);

@@ -16,7 +16,8 @@ constexpr std::uint64_t patience_ns = 100'000;  // for ranks that will handle th
 
 }  // namespace
 
-Release::Release(SharedMemory& sharing) : shared_memory_(sharing), changes_(changes_bytes + block_changes_bytes) {}
+Release::Release(SharedMemory& shared_memory)
+    : shared_memory_(shared_memory), changes_(changes_bytes + block_changes_bytes) {}
 
 void Release::add_change(Array& array, int home, std::uint64_t page, std::size_t bytes) {
   sent_.push_back({&array, home, page, used_, bytes});

@@ -34,7 +34,7 @@ class SharedMemory;
 /// Threads: one at a time.
 class Release {
  public:
-  explicit Release(SharedMemory& sharing);
+  explicit Release(SharedMemory& shared_memory);
 
   void begin(Others others) noexcept {
     wakeup_ = others == Others::will_come ? fabric::Wakeup::later : fabric::Wakeup::now;

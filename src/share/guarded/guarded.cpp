@@ -153,7 +153,7 @@ Guarded::Guarded(Job& job, std::size_t count, std::size_t element_bytes, const G
     bytes = bytes_of(count, element_bytes);
     check(job, options);
     expect_memory(bytes, copies);
-    if (!is_mapped) made = runtime.guards().make(bytes, options);
+    if (!is_mapped) made = runtime.replicas().make(bytes, options);
   } catch (const std::bad_alloc&) {
     failure = std::make_exception_ptr(no_memory(bytes, copies));
   } catch (...) {
@@ -165,8 +165,8 @@ Guarded::Guarded(Job& job, std::size_t count, std::size_t element_bytes, const G
       map(job, bytes, initial);
     } else {
       Way way = make_way(job, ranks, bytes, options, puts);
-      runtime.guards().open(made, initial, std::move(way.window), std::move(way.put));
-      guard_ = std::move(made);
+      runtime.replicas().open(made, initial, std::move(way.window), std::move(way.put));
+      replica_ = std::move(made);
     }
   } catch (const std::bad_alloc&) {  // only making a window can fail here, and it fails in all ranks
     throw no_memory(bytes, copies);
@@ -185,33 +185,33 @@ void Guarded::map(Job& job, std::size_t bytes, std::span<const std::byte> initia
 
 Guarded::~Guarded() {
   if (!session_.in_own_process()) {
-    new std::shared_ptr<Replica>(std::move(guard_));  // in a forked child it belongs to the parent: never freed
+    new std::shared_ptr<Replica>(std::move(replica_));  // in a forked child it belongs to the parent: never freed
     return;
   }
   if (std::uncaught_exceptions() == 0 && is_locked(Use::read)) name_misuse("is freed while it is locked");
-  ReplicaTable& guards = ShareRuntime::of(session_).guards();
-  if (guard_) {
-    guards.free(guard_);
+  ReplicaTable& replicas = ShareRuntime::of(session_).replicas();
+  if (replica_) {
+    replicas.free(replica_);
     return;
   }
   // All ranks use the home's part. A counter after the data counts the ranks that no longer need it.
   const GlobalAddress counter = window_->at(JobRank{home_}, counter_at_);
   (void)window_->fetch_add(counter, std::uint64_t{1});
-  guards.keep(std::move(*window_), [counter, ranks = static_cast<std::uint64_t>(session_.size())](Window& window) {
+  replicas.keep(std::move(*window_), [counter, ranks = static_cast<std::uint64_t>(session_.size())](Window& window) {
     const auto [status, freed] = window.fetch_add(counter, std::uint64_t{0});
     return status == Status::ok && freed < ranks;
   });
 }
 
 Status Guarded::lock(Use use) noexcept {
-  if (guard_) return guard_->enter(use);
+  if (replica_) return replica_->enter(use);
   const Status locked = window_->lock(JobRank{home_}, 0, mode_of(use));
   count(use, locked);
   return locked;
 }
 
 Status Guarded::try_lock(Use use) noexcept {
-  if (guard_) return guard_->try_enter(use);
+  if (replica_) return replica_->try_enter(use);
   const Status locked = window_->try_lock(JobRank{home_}, 0, mode_of(use));
   count(use, locked);
   return locked;
@@ -219,8 +219,8 @@ Status Guarded::try_lock(Use use) noexcept {
 
 Status Guarded::unlock(Use use) noexcept {
   Status status = Status::invalid;
-  if (guard_) {
-    status = guard_->leave(use);
+  if (replica_) {
+    status = replica_->leave(use);
   } else if (is_locked(use)) {
     if (use == Use::write) {
       writing_.store(false, std::memory_order_relaxed);
@@ -235,7 +235,7 @@ Status Guarded::unlock(Use use) noexcept {
 
 std::byte* Guarded::bytes(Use use) const noexcept {
   if (has_assertions && !is_locked(use)) name_misuse("is looked at without its lock");
-  return guard_ ? guard_->data() : data_;
+  return replica_ ? replica_->data() : data_;
 }
 
 void Guarded::count(Use use, Status locked) noexcept {
@@ -249,7 +249,7 @@ void Guarded::count(Use use, Status locked) noexcept {
 
 // Returns true if the variable is locked for `use`, or for writing.
 bool Guarded::is_locked(Use use) const noexcept {
-  if (guard_) return guard_->has_entered(use);
+  if (replica_) return replica_->has_entered(use);
   return writing_.load(std::memory_order_relaxed) ||
          (use == Use::read && readers_.load(std::memory_order_relaxed) != 0);
 }
@@ -287,14 +287,14 @@ Status GuardedBytes::try_lock_shared() noexcept { return used(guarded_).try_lock
 Status GuardedBytes::unlock_shared() noexcept { return used(guarded_).unlock(Use::read); }
 
 void GuardedBytes::prefetch() noexcept {
-  if (auto* const guard = used(guarded_).guard()) guard->prefetch();
+  if (auto* const replica = used(guarded_).replica()) replica->prefetch();
 }
 Status GuardedBytes::update_now() noexcept {
-  auto* const guard = used(guarded_).guard();
-  return guard == nullptr ? Status::ok : guard->update_now();
+  auto* const replica = used(guarded_).replica();
+  return replica == nullptr ? Status::ok : replica->update_now();
 }
 void GuardedBytes::drop() noexcept {
-  if (auto* const guard = used(guarded_).guard()) guard->drop();
+  if (auto* const replica = used(guarded_).replica()) replica->drop();
 }
 
 std::byte* GuardedBytes::written() const noexcept { return used(guarded_).bytes(Use::write); }

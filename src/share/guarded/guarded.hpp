@@ -31,7 +31,7 @@ class Guarded {
   Status unlock(Use use) noexcept;
   /// Returns the data. Builds with assertions report misuse if the variable is not locked for `use`.
   [[nodiscard]] std::byte* bytes(Use use) const noexcept;
-  [[nodiscard]] Replica* guard() const noexcept { return guard_.get(); }  // null in a job on one host
+  [[nodiscard]] Replica* replica() const noexcept { return replica_.get(); }  // null in a job on one host
 
  private:
   void map(Job& job, std::size_t bytes, std::span<const std::byte> initial);
@@ -42,7 +42,7 @@ class Guarded {
 
   job::Session& session_;
   int home_;
-  std::shared_ptr<Replica> guard_;
+  std::shared_ptr<Replica> replica_;
   std::optional<Window> window_;  // in a job on one host, like the next four
   std::byte* data_ = nullptr;
   std::uint64_t counter_at_ = 0;           // offset in the window, after the data

@@ -24,7 +24,7 @@ std::deque<GuardedHome::Link>::const_iterator GuardedHome::find(int rank) const 
   return std::ranges::find_if(chain_, [rank](const Link& each) { return each.rank == rank; });
 }
 
-bool GuardedHome::survives(int rank) const noexcept {
+bool GuardedHome::survives_death_of(int rank) const noexcept {
   const auto found = find(rank);
   return found == chain_.end() || (found == chain_.begin() && chain_.size() > 1);
 }

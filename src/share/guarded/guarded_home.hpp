@@ -27,9 +27,9 @@ class GuardedHome {
   void has(int rank, std::uint64_t number) noexcept;
   /// Returns false if the newest data may have died with `rank`, or a rank that it should have served would wait for
   /// ever.
-  [[nodiscard]] bool survives(int rank) const noexcept;
+  [[nodiscard]] bool survives_death_of(int rank) const noexcept;
   /// The same, knowing that rank `waiting` still waits after it has received everything that `dead` ever sent.
-  [[nodiscard]] bool survives(int dead, int waiting) const noexcept {
+  [[nodiscard]] bool survives_death_of(int dead, int waiting) const noexcept {
     return chain_.size() < 2 || chain_[0].rank != dead || chain_[1].rank != waiting;
   }
   /// Notes that `rank` no longer needs the variable, or is dead. Returns true if no rank needs it any more.

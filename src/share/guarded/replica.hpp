@@ -138,8 +138,8 @@ class Replica {
   void take_given(const fabric::Head& head) noexcept;
   void take_piece(const fabric::Head& head) noexcept;
   void take_in_place(std::uint64_t version) noexcept;
-  void relay(GivenTag tag, std::uint64_t version, std::uint32_t epoch, ShortRank source,
-             std::span<const ShortRank> listed) noexcept;
+  void pass_on(GivenTag tag, std::uint64_t version, std::uint32_t epoch, ShortRank source,
+               std::span<const ShortRank> listed) noexcept;
   void take_gift(const GivenTag& tag, std::uint64_t version, std::uint32_t epoch, ShortRank source,
                  std::span<const ShortRank> listed) noexcept;
   void store(std::uint64_t version, std::uint32_t piece, std::span<const std::byte> bytes) noexcept;

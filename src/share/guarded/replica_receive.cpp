@@ -50,7 +50,7 @@ void Replica::take(const Head& head) noexcept {
       if (home_) home_->has(peer, head.as<GuardWord>().value);
       return;
     case Kind::guard_waits:
-      if (home_ && !home_->survives(static_cast<int>(head.as<GuardWord>().value), peer)) lose();
+      if (home_ && !home_->survives_death_of(static_cast<int>(head.as<GuardWord>().value), peer)) lose();
       return;
     case Kind::guard_lost:
       if (home_ || is_home(peer)) lose();
@@ -134,8 +134,8 @@ void Replica::take_in_place(std::uint64_t version) noexcept {
 // Passes leave to read, and perhaps data, on to the listed ranks. A writer does not: it has had all of them stopped.
 // With data that are put, G9 holds: a stop that has overtaken this message has gone to those ranks, too. A rank that
 // has dropped its copy would not be stopped, so it must not put.
-void Replica::relay(GivenTag tag, std::uint64_t version, std::uint32_t epoch, ShortRank source,
-                    std::span<const ShortRank> listed) noexcept {
+void Replica::pass_on(GivenTag tag, std::uint64_t version, std::uint32_t epoch, ShortRank source,
+                      std::span<const ShortRank> listed) noexcept {
   if (writing_ || (put_ && epoch < epoch_)) return;
   tag.in_place = false;
   if (put_ && dropped_) tag.has_data = false;  // they have to ask themselves
@@ -157,7 +157,7 @@ void Replica::take_gift(const GivenTag& tag, std::uint64_t version, std::uint32_
     stopped_.remove(self_);
     post(plan_.options.home.value(), Kind::guard_has, GuardWord{asks_});
   } else {
-    relay(tag, version, epoch, source, listed);
+    pass_on(tag, version, epoch, source, listed);
     if (tag.asked_for) dropped_ = false;
     // Leave to read is void if a later stop has overtaken it; a thread that needs it asks again.
     const bool is_void = epoch < epoch_ || owner_ || dropped_;
@@ -236,7 +236,7 @@ void Replica::died(int rank) noexcept {
   } else if (asked_ != PendingRequest::nothing) {
     post(plan_.options.home.value(), Kind::guard_waits, GuardWord{static_cast<std::uint64_t>(rank)});
   }
-  if (home_ && !home_->survives(rank)) lose();
+  if (home_ && !home_->survives_death_of(rank)) lose();
   if (home_ && home_->frees(rank)) take_over();
   advance();
 }
