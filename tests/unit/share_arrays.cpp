@@ -16,7 +16,7 @@
 #include <optional>
 #include <thread>
 
-// What shared arrays promise, one rank after the other.
+// Tests of shared arrays: contents, homes, copies and multicasts.
 namespace tonari {
 namespace {
 
@@ -27,7 +27,7 @@ INSTANTIATE_TEST_SUITE_P(Over, SharedArrays, testing::ValuesIn(test::ways_to_sha
 
 constexpr std::size_t page_words = 4096 / sizeof(std::uint64_t);
 
-TEST_P(SharedArrays, AreZeroAtFirst) {
+TEST_P(SharedArrays, AreZeroInitially) {
   run(3, [](Job& job) {
     const shared_array<std::uint64_t> array(job, 300 * page_words);
 
@@ -35,7 +35,7 @@ TEST_P(SharedArrays, AreZeroAtFirst) {
   });
 }
 
-TEST_P(SharedArrays, ShowAfterABarrierWhatAnyRankWroteBefore) {
+TEST_P(SharedArrays, ShowTheWritesOfAllRanksAfterABarrier) {
   run(3, [](Job& job) {
     const shared_array<std::uint64_t> array(job, 100 * page_words);
     const auto self = job.rank().index();
@@ -62,7 +62,7 @@ TEST_P(SharedArrays, LetRanksWriteNeighbouringBytes) {
   });
 }
 
-TEST_P(SharedArrays, CountUnderAMutex) {
+TEST_P(SharedArrays, LoseNoIncrementUnderAMutex) {
   constexpr int ranks = 3;
   const int each = turns(300);
   run(ranks, [each](Job& job) {
@@ -83,7 +83,7 @@ TEST_P(SharedArrays, CountUnderAMutex) {
   });
 }
 
-TEST_P(SharedArrays, CarryWhatWasWrittenBeforeAFlagWasSet) {
+TEST_P(SharedArrays, ShowWritesMadeBeforeAFlagWasSet) {
   const auto last = static_cast<std::uint64_t>(turns(200));
   run(2, [last](Job& job) {
     const shared_array<std::uint64_t> array(job, 4 * page_words);
@@ -118,7 +118,7 @@ TEST_P(SharedArrays, AreVisitedByTheirHomesAndPrefetched) {
   });
 }
 
-TEST_P(SharedArrays, AreReleasedThoughWhoWillComeComputes) {
+TEST_P(SharedArrays, ReleaseWritesWhileOtherRanksCompute) {
   std::atomic<bool> released{false};
   run(3, [&released](Job& job) {
     const shared_array<std::uint64_t> array(job, 20 * page_words);
@@ -127,7 +127,7 @@ TEST_P(SharedArrays, AreReleasedThoughWhoWillComeComputes) {
     ASSERT_EQ(sum, 0U);
     ASSERT_EQ(share::barrier(job), Status::ok);
     if (job.rank() == 0) {
-      for (std::uint64_t& each : array) each = 7;  // at its home and elsewhere, and all have copies
+      for (std::uint64_t& each : array) each = 7;  // some pages have their home here; all ranks have copies
       ASSERT_EQ(share::release(job, share::Others::will_come), Status::ok);
       released = true;
     }
@@ -138,7 +138,7 @@ TEST_P(SharedArrays, AreReleasedThoughWhoWillComeComputes) {
   });
 }
 
-TEST_P(SharedArrays, TryToLock) {
+TEST_P(SharedArrays, AreGuardedByAMutexThatCanBeTried) {
   run(2, [](Job& job) {
     const shared_array<int> array(job, 1);
     share::mutex mutex(job);
@@ -157,7 +157,7 @@ TEST_P(SharedArrays, TryToLock) {
     if (job.rank() == 0) {
       ASSERT_EQ(lock->release(), Status::ok);
       EXPECT_FALSE(*lock);
-      EXPECT_EQ(lock->release(), Status::ok) << "of nothing";
+      EXPECT_EQ(lock->release(), Status::ok) << "a second release must return ok";
     } else {
       while (!mutex.try_lock_shared()) std::this_thread::yield();
       const auto shared = mutex.lock_shared();
@@ -168,7 +168,7 @@ TEST_P(SharedArrays, TryToLock) {
   });
 }
 
-TEST_P(SharedArrays, LieWhereTheirPlacementSays) {
+TEST_P(SharedArrays, HaveHomesWhereTheirPlacementSays) {
   run(3, [](Job& job) {
     const auto home_at = [&](Placement placement, std::size_t page) {
       ArrayOptions options;
@@ -198,7 +198,7 @@ TEST_P(SharedArrays, WorkUnderEveryPlacementWhileHomesMove) {
       options.home = [](std::uint64_t offset) { return JobRank{offset / 4096 % 2 == 0 ? 2 : 1}; };
       const shared_array<std::uint64_t> array(job, 90 * page_words, options);
       for (std::uint64_t turn = 1; turn < 12; ++turn) {
-        // Who writes a page stays the same for four turns.
+        // The writer of a page changes every four turns.
         const auto writer = static_cast<std::uint64_t>(job.rank().value()) + turn / 4;
         for (std::size_t i = 0; i < array.size(); ++i) {
           if (i / page_words % 3 == writer % 3) array[i] += turn + i;
@@ -212,22 +212,22 @@ TEST_P(SharedArrays, WorkUnderEveryPlacementWhileHomesMove) {
   }
 }
 
-/// Whether this rank is home of a page of the job's first array. On one host no page has one.
+/// Returns whether this rank is the home of a page of the job's first array. On one host pages have no home.
 bool is_home(Job& job, std::uint64_t page) {
   bool is = false;
   share::ShareRuntime::of(job.session()).sharing()->with(0, [&](share::Array& array) { is = array.is_home(page); });
   return is;
 }
 
-TEST_P(SharedArrays, HaveTheirHomesMoveToWhoAloneWritesThem) {
+TEST_P(SharedArrays, MoveAHomeToTheOnlyWriterOfItsPage) {
   for (const bool homes_move : {true, false}) {
     run(2, [homes_move](Job& job) {
       ArrayOptions options;
       options.homes_move = homes_move;
-      const shared_array<std::uint64_t> array(job, 4 * page_words, options);  // pages 0 and 1 at rank 0
+      const shared_array<std::uint64_t> array(job, 4 * page_words, options);  // the home of pages 0 and 1 is rank 0
       for (std::uint64_t turn = 1; turn <= 4; ++turn) {
         if (job.rank() == 1) array[0] = turn;
-        array[page_words + job.rank().index()] = turn;  // both write it
+        array[page_words + job.rank().index()] = turn;  // both ranks write page 1
         ASSERT_EQ(share::barrier(job), Status::ok);
       }
       if (job.hosts() > 1) {
@@ -242,7 +242,7 @@ TEST_P(SharedArrays, HaveTheirHomesMoveToWhoAloneWritesThem) {
   }
 }
 
-TEST_P(SharedArrays, HaveTheirHomesWithWhoTouchesThemFirst) {
+TEST_P(SharedArrays, PlaceAHomeAtTheRankThatTouchesThePageFirst) {
   run(2, [](Job& job) {
     ArrayOptions options;
     options.placement = Placement::first_touch;
@@ -277,7 +277,7 @@ TEST_P(SharedArrays, ShowNamedWrites) {
   });
 }
 
-TEST_P(SharedArrays, UpdateCopiesWhereAsked) {
+TEST_P(SharedArrays, UpdateCopiesIfTheOptionIsSet) {
   run(3, [](Job& job) {
     ArrayOptions options;
     options.writes_are_named = true;
@@ -296,8 +296,8 @@ TEST_P(SharedArrays, UpdateCopiesWhereAsked) {
   });
 }
 
-// Each names a part that begins and ends within pages, and keeps something for itself at the end of it.
-TEST_P(SharedArrays, BringEverybodyWhatIsMulticastAtABarrier) {
+// Each rank multicasts a part that begins and ends within pages. The elements behind it are written, but not multicast.
+TEST_P(SharedArrays, DeliverMulticastsOfABarrierToAllRanks) {
   run(4, [](Job& job) {
     for (const bool named : {false, true}) {
       ArrayOptions options;
@@ -319,7 +319,7 @@ TEST_P(SharedArrays, BringEverybodyWhatIsMulticastAtABarrier) {
   });
 }
 
-/// Touching it is no fault.
+/// Returns whether the page of `byte` is mapped, so that an access does not fault.
 bool is_mapped(const void* byte) {
   const FileDescriptor map{::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)};
   std::uint64_t page = 0;
@@ -327,7 +327,7 @@ bool is_mapped(const void* byte) {
   return ::pread(map.number(), &page, sizeof page, place) == sizeof page && page >> 63 != 0;
 }
 
-TEST_P(SharedArrays, MulticastFromOneToManyAndAreWrittenByOthersAfterwards) {
+TEST_P(SharedArrays, MulticastFromOneRankAndCanBeWrittenByOthersAfterwards) {
   run(5, [](Job& job) {
     const shared_array<std::uint64_t> array(job, 200 * page_words);
     for (std::uint64_t turn = 0; turn < 20; ++turn) {
@@ -337,7 +337,7 @@ TEST_P(SharedArrays, MulticastFromOneToManyAndAreWrittenByOthersAfterwards) {
       ASSERT_EQ(array.barrier_with_multicast(0, is_root ? array.size() : 0), Status::ok);
       for (std::size_t page = 0; job.hosts() > 1 && page < 200; ++page) {
         if (array.home_of(page * page_words) == job.rank())
-          continue;  // on older kernels it is mapped when it is touched
+          continue;  // on older kernels a home maps its page at the first access
         ASSERT_TRUE(is_mapped(&array[page * page_words])) << "page " << page << " at rank " << job.rank();
       }
 
@@ -347,14 +347,14 @@ TEST_P(SharedArrays, MulticastFromOneToManyAndAreWrittenByOthersAfterwards) {
   });
 }
 
-// Before it touches it; and no longer once a turn of its own has gone by without a write.
-TEST_P(SharedArrays, BringAPageToWhoWritesItInTurn) {
-  constexpr std::uint64_t writing = 8;  // turns of both; then rank 1 reads
+// The page is mapped before its next writer accesses it. This ends once the rank has had a turn without a write.
+TEST_P(SharedArrays, BringAMigratoryPageToItsNextWriter) {
+  constexpr std::uint64_t writing = 8;  // in these turns both ranks write; then rank 1 only reads
   run(2, [](Job& job) {
     ArrayOptions options;
     options.homes_move = false;
     const shared_array<std::uint64_t> array(job, 2 * page_words, options);
-    std::uint64_t& word = array[0];  // at home in rank 0
+    std::uint64_t& word = array[0];  // its home is rank 0
     share::flag ended(job);
     for (auto turn = static_cast<std::uint64_t>(job.rank().value()); turn < writing + 4; turn += 2) {
       ASSERT_EQ(ended.wait(turn), Status::ok);
@@ -369,7 +369,7 @@ TEST_P(SharedArrays, BringAPageToWhoWritesItInTurn) {
   });
 }
 
-TEST_P(SharedArrays, KeepCopiesThatAreUpdatedAndNoOthers) {
+TEST_P(SharedArrays, KeepOnlyCopiesThatAreUpdated) {
   run(2, [](Job& job) {
     for (const bool updates : {false, true}) {
       ArrayOptions options;
@@ -392,7 +392,7 @@ TEST_P(SharedArrays, KeepCopiesThatAreUpdatedAndNoOthers) {
   });
 }
 
-TEST_P(SharedArrays, AreBroughtAheadOfWhoReadsThemInOrder) {
+TEST_P(SharedArrays, ReadAheadOfASequentialReader) {
   run(2, [](Job& job) {
     ArrayOptions options;
     options.placement = Placement::by_function;
@@ -406,8 +406,8 @@ TEST_P(SharedArrays, AreBroughtAheadOfWhoReadsThemInOrder) {
   });
 }
 
-TEST_P(SharedArrays, TellManyReadersDownATree) {
-  if (GetParam().name == "ApartOldKernel") GTEST_SKIP() << "there a home's look may end the copies";
+TEST_P(SharedArrays, SendWriteNoticesToManyReadersDownATree) {
+  if (GetParam().name == "ApartOldKernel") GTEST_SKIP() << "on old kernels an access by the home may end the copies";
   auto settings = GetParam().settings;
   settings.emplace_back("TONARI_SHARE_BYTES=64M");
   std::atomic<int> passed_on{0};
@@ -420,13 +420,13 @@ TEST_P(SharedArrays, TellManyReadersDownATree) {
     EXPECT_EQ(array[0], 7);
     if (share::ShareRuntime::of(job.session()).sharing()->notice_tree().most_at_once() != 0) ++passed_on;
     ASSERT_EQ(share::barrier(job), Status::ok);
-    // Of 11 readers three tell another each.
+    // Three of the 11 readers each pass the write notices on to another reader.
     EXPECT_EQ(passed_on, job.hosts() > 1 ? 3 : 0);
   };
   test::as_jobs(12, body, settings);
 }
 
-TEST_P(SharedArrays, AreNotWaitedForWithWhoHasLeft) {
+TEST_P(SharedArrays, EndABarrierWhenARankHasLeft) {
   run(3, [](Job& job) {
     ASSERT_EQ(share::barrier(job), Status::ok);
     if (job.rank() == 1) return;
@@ -434,7 +434,7 @@ TEST_P(SharedArrays, AreNotWaitedForWithWhoHasLeft) {
   });
 }
 
-TEST_P(SharedArrays, RefuseToMulticastWhatTheyHaveNot) {
+TEST_P(SharedArrays, RefuseToMulticastBeyondTheirEnd) {
   run(3, [](Job& job) {
     const shared_array<int> array(job, 5000);
     if (job.rank() == 0) array[0] = 7;
@@ -448,12 +448,13 @@ TEST_P(SharedArrays, RefuseToMulticastWhatTheyHaveNot) {
   });
 }
 
-// More readers than one rank tells itself, and more ranks than there are bits for them: they are told down a tree.
-TEST_P(SharedArrays, TellManyReaders) {
+// There are more readers than one rank tells itself, and more ranks than the copyset has bits, so write notices go down
+// a tree.
+TEST_P(SharedArrays, ShowWritesToManyReaders) {
   auto settings = GetParam().settings;
-  settings.emplace_back("TONARI_SHARE_BYTES=64M");  // all are in one process, whose addresses sanitizers need, too
+  settings.emplace_back("TONARI_SHARE_BYTES=64M");  // all ranks share one process, and sanitizers need addresses, too
   for (const int ranks : {12, 70}) {
-    if (ranks == 70 && GetParam().name == "ApartNetwork") continue;  // they would have some thousand connections
+    if (ranks == 70 && GetParam().name == "ApartNetwork") continue;  // they would open thousands of connections
     for (const bool updates : {false, true}) {
       const auto body = [updates](Job& job) {
         ArrayOptions options;
@@ -462,8 +463,8 @@ TEST_P(SharedArrays, TellManyReaders) {
         const shared_array<std::uint64_t> array(job, 8 * page_words, options);
         const auto size = static_cast<std::uint64_t>(job.size());
         for (std::uint64_t turn = 1; turn < 8; ++turn) {
-          const auto writer =
-              static_cast<int>(turn * 67 % size);  // home of some or of none, with a bit of its own or not
+          const auto writer = static_cast<int>(
+              turn * 67 % size);  // a home of some pages or of no page, with its own copyset bit or a shared one
           for (std::size_t page = 0; job.rank() == writer && page < 8; page += 1 + turn % 2) {
             array[page * page_words + turn] = turn;
             array.wrote(page * page_words + turn, 1);
@@ -483,13 +484,15 @@ TEST_P(SharedArrays, TellManyReaders) {
   }
 }
 
-// Of twelve, rank 1 tells rank 2 what rank 0 has written; of seventy rank 65, too, which shares its bit.
-TEST_P(SharedArrays, TellThoseBehindADeadRankToo) {
-  const bool all_have_copies = GetParam().name != "ApartOldKernel";  // where the home's look may have ended them
+// Among twelve ranks, rank 1 passes the notices of rank 0's writes on to rank 2. Among seventy it also tells rank 65,
+// which shares its copyset bit.
+TEST_P(SharedArrays, SendWriteNoticesPastADeadRank) {
+  const bool all_have_copies =
+      GetParam().name != "ApartOldKernel";  // there an access by the home may have ended the copies
   auto settings = GetParam().settings;
   settings.emplace_back("TONARI_SHARE_BYTES=64M");
   for (const int ranks : {12, 70}) {
-    if (ranks == 70 && GetParam().name == "ApartNetwork") continue;  // they would have some thousand connections
+    if (ranks == 70 && GetParam().name == "ApartNetwork") continue;  // they would open thousands of connections
     std::atomic<int> come{0};
     std::atomic<bool> released{false};
     std::atomic<int> seen{0};
@@ -519,7 +522,7 @@ TEST_P(SharedArrays, TellThoseBehindADeadRankToo) {
   }
 }
 
-TEST_P(SharedArrays, MayBeManyAndComeAndGo) {
+TEST_P(SharedArrays, CanBeMadeAndDestroyedRepeatedly) {
   run(2, [](Job& job) {
     for (int turn = 0; turn < 5; ++turn) {
       const shared_array<int> first(job, 10'000);
@@ -532,7 +535,7 @@ TEST_P(SharedArrays, MayBeManyAndComeAndGo) {
   });
 }
 
-TEST_P(SharedArrays, AreReadAndWrittenByTheSystem) {
+TEST_P(SharedArrays, CanBeReadAndWrittenBySystemCalls) {
   run(2, [](Job& job) {
     const shared_array<std::uint64_t> array(job, 64 * page_words);
     if (job.rank() == 1) std::iota(array.begin(), array.end(), std::uint64_t{1});

@@ -18,7 +18,7 @@
 #include <string>
 #include <thread>
 
-// What is saved is loaded, by other ranks too; and what is not whole is not.
+// Tests that saved arrays can be loaded, by another number of ranks too, and that damaged files are refused.
 namespace tonari {
 namespace {
 
@@ -50,7 +50,7 @@ class Checkpoint : public OnEveryWayToShare {
     return static_cast<std::size_t>(std::distance(begin(all), end(all)));
   }
 
-  /// Why a save or a load was refused, here; nothing if it was not.
+  /// Returns the message with which a save or load was refused at this rank; an empty string if it succeeded.
   template <class Call>
   static std::string refusal(Call call) {
     try {
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Over, Checkpoint, testing::ValuesIn(test::ways_to_share
 
 constexpr std::size_t page_words = 4096 / sizeof(std::uint64_t);
 
-/// Arrays of several kinds, of more than one piece and of less than a page.
+/// Arrays of several types and sizes: from less than a page to more than one piece of a checkpoint.
 struct Arrays {
   explicit Arrays(Job& job)
       : blocks(job, 400 * page_words + 5),
@@ -115,7 +115,7 @@ struct Arrays {
   shared_array<std::uint64_t> named;
 };
 
-TEST_P(Checkpoint, BringsAllArraysBackInAnotherRunOfOtherRanks) {
+TEST_P(Checkpoint, RestoresAllArraysInARunWithAnotherNumberOfRanks) {
   run(3, [this](Job& job) {
     Arrays arrays(job);
     const shared_array<int> gone(job, 10);
@@ -145,12 +145,12 @@ TEST_P(Checkpoint, BringsAllArraysBackInAnotherRunOfOtherRanks) {
   EXPECT_EQ(files(), 2u);
 }
 
-TEST_P(Checkpoint, HasWhatAnyRankWroteBeforeAndReplacesTheLast) {
+TEST_P(Checkpoint, ContainsTheWritesOfAllRanksAndReplacesThePreviousOne) {
   run(2, [this](Job& job) {
     const shared_array<std::uint64_t> array(job, 40 * page_words);
     for (std::uint64_t turn = 1; turn < 6; ++turn) {
       const auto other = static_cast<std::size_t>(1 - job.rank().value());
-      for (std::size_t i = other; i < array.size(); i += 2) array[i] = turn * i;  // in each other's pages
+      for (std::size_t i = other; i < array.size(); i += 2) array[i] = turn * i;  // both ranks write the same pages
       share::save(job, path(), turn);
       for (std::size_t i = other; i < array.size(); i += 2) array[i] = 0;
 
@@ -163,7 +163,7 @@ TEST_P(Checkpoint, HasWhatAnyRankWroteBeforeAndReplacesTheLast) {
   EXPECT_EQ(files(), 1u);
 }
 
-TEST_P(Checkpoint, IsNotThereAtFirst) {
+TEST_P(Checkpoint, CannotBeLoadedBeforeTheFirstSave) {
   run(2, [this](Job& job) {
     const shared_array<int> array(job, 10);
     EXPECT_EQ(share::load(job, path()), std::nullopt);
@@ -178,9 +178,9 @@ TEST_P(Checkpoint, MayHaveNoArrays) {
   });
 }
 
-// Cut at every place, and with every byte of the front and some of the others changed, a file is refused, in all ranks,
-// and touches nothing; the previous one loads.
-TEST_P(Checkpoint, TornAtAnyByteIsRefusedAndThePreviousOneStillLoads) {
+// The file is cut at every length, and every byte of its front and some of the others are changed. Every rank refuses
+// each such file and leaves its arrays unchanged. The previous checkpoint still loads.
+TEST_P(Checkpoint, RefusesATornFileAndStillLoadsThePreviousOne) {
   run(2, [this](Job& job) {
     const shared_array<std::uint64_t> array(job, 3 * page_words);
     const shared_array<char> small(job, 1);
@@ -239,8 +239,8 @@ TEST_P(Checkpoint, TornAtAnyByteIsRefusedAndThePreviousOneStillLoads) {
   });
 }
 
-/// Until it goes, files of this process end at `bytes`, as they do on a disk that is full. What is written behind that
-/// by who does not expect it ends the process by a signal.
+/// Limits the files of this process to `bytes` for its lifetime, as a full disk would. A write beyond the limit by code
+/// that does not handle it ends the process by SIGXFSZ.
 class FullDisk {
  public:
   explicit FullDisk(std::size_t bytes) {
@@ -255,9 +255,9 @@ class FullDisk {
   rlimit before_{};
 };
 
-TEST_P(Checkpoint, ThatFindsNoRoomAtAnyByteLeavesThePreviousOne) {
+TEST_P(Checkpoint, KeepsThePreviousFileWhenTheDiskIsFull) {
   run(2, [this](Job& job) {
-    const shared_array<std::uint64_t> array(job, 600 * page_words);  // three pieces
+    const shared_array<std::uint64_t> array(job, 600 * page_words);  // three pieces of a checkpoint
     if (job.rank() == 1) std::iota(array.begin(), array.end(), std::uint64_t{1});
     share::save(job, path(), 1);
     array[page_words * job.rank().index()] = 0;
@@ -289,7 +289,7 @@ TEST_P(Checkpoint, ThatFindsNoRoomAtAnyByteLeavesThePreviousOne) {
   });
 }
 
-TEST_P(Checkpoint, SaysWhyItCannotBeSaved) {
+TEST_P(Checkpoint, ReportsWhyItCannotBeSaved) {
   std::filesystem::create_directory(path("closed"));
   std::filesystem::permissions(path("closed"), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
   std::filesystem::create_directory(path("directory"));
@@ -310,14 +310,14 @@ TEST_P(Checkpoint, SaysWhyItCannotBeSaved) {
     EXPECT_NE(why_not_loaded("").find("loading shared arrays: the path is empty; name a file"), std::string::npos);
     EXPECT_NE(why_not_loaded(path("directory")).find("is no ordinary file; give the path of one"), std::string::npos);
     constexpr uid_t nobody = 65534;
-    const auto before = ::setfsuid(nobody);  // of this thread; root may do everything
+    const auto before = ::setfsuid(nobody);  // changes this thread's user only, as root may write everywhere
     EXPECT_NE(why(path("closed/state")).find("Permission denied; choose a place"), std::string::npos);
     ::setfsuid(static_cast<uid_t>(before));
     EXPECT_EQ(files(), 2u);
   });
 }
 
-TEST_P(Checkpoint, ReplacesNothingButAFile) {
+TEST_P(Checkpoint, ReplacesOnlyRegularFiles) {
   write_file(path("file"), {'x'});
   std::filesystem::create_symlink(path("file"), path());
   run(2, [this](Job& job) {
@@ -328,7 +328,7 @@ TEST_P(Checkpoint, ReplacesNothingButAFile) {
   EXPECT_EQ(read_file(path("file")), File{'x'});
 }
 
-TEST_P(Checkpoint, OfOtherArraysIsRefused) {
+TEST_P(Checkpoint, IsRefusedForOtherArrays) {
   run(2, [this](Job& job) {
     const shared_array<int> first(job, 10'000);
     const shared_array<int> second(job, 10);
@@ -344,7 +344,7 @@ TEST_P(Checkpoint, OfOtherArraysIsRefused) {
   });
 }
 
-TEST_P(Checkpoint, IsRefusedWhereRanksDisagree) {
+TEST_P(Checkpoint, IsRefusedWhenRanksDisagree) {
   run(2, [this](Job& job) {
     const shared_array<int> array(job, 10);
     const auto why = [&](const std::string& where, std::uint64_t step) {
@@ -360,7 +360,8 @@ TEST_P(Checkpoint, IsRefusedWhereRanksDisagree) {
   });
 }
 
-// Ranks in different directories: one name, and a file of its own for each, as on hosts that share no file system.
+// The ranks run in different directories, so one name means a different file at each rank, as on hosts that share no
+// file system.
 TEST_P(Checkpoint, NeedsAFileSystemThatAllRanksShare) {
   for (const char* const name : {"0", "1"}) std::filesystem::create_directory(path(name));
   run(2, [this](Job& job) {
@@ -370,7 +371,7 @@ TEST_P(Checkpoint, NeedsAFileSystemThatAllRanksShare) {
     share::save(job, path("1/both"), 1);
     const auto load = [&](const char* where) { return refusal([&] { return share::load(job, where); }); };
     std::jthread([&] {
-      ASSERT_EQ(::unshare(CLONE_FS), 0);  // a working directory of this thread's own
+      ASSERT_EQ(::unshare(CLONE_FS), 0);  // gives this thread its own working directory
       std::filesystem::current_path(path(job.rank() == 0 ? "0" : "1"));
       const std::string why = refusal([&] {
         share::save(job, "state");
@@ -387,7 +388,7 @@ TEST_P(Checkpoint, NeedsAFileSystemThatAllRanksShare) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path("0")), {}), 2);
 }
 
-TEST_P(Checkpoint, SaysWhoIsDeadAndMakesItImpossible) {
+TEST_P(Checkpoint, ReportsTheDeadRankThatPreventsIt) {
   std::atomic<int> come{0};
   const auto body = [this, &come](Job& job) {
     job.on_death([](const Death&) {});
@@ -405,7 +406,7 @@ TEST_P(Checkpoint, SaysWhoIsDeadAndMakesItImpossible) {
   EXPECT_THROW(run(3, body), test::Killed);
 }
 
-TEST_P(Checkpoint, RemovesWhatACrashHasLeft) {
+TEST_P(Checkpoint, RemovesFilesLeftByACrash) {
   write_file(path("state.tmp-0123456789abcdef"), File(5));
   write_file(path("state.tmp-of-mine"), File(5));
   write_file(path("state2.tmp-0123456789abcdef"), File(5));
@@ -417,7 +418,7 @@ TEST_P(Checkpoint, RemovesWhatACrashHasLeft) {
   EXPECT_FALSE(std::filesystem::exists(path("state.tmp-0123456789abcdef")));
 }
 
-TEST(CheckpointLayout, IsWhatItsDrawingSays) {
+TEST(CheckpointLayout, MatchesItsDocumentedOffsets) {
   using share::CheckpointLayout;
   using share::Digest;
   const CheckpointLayout layout({5000, 1, 2 * 1024 * 1024 + 1});
@@ -440,7 +441,7 @@ TEST(CheckpointLayout, IsWhatItsDrawingSays) {
   };
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(front.data()), 8), std::string("tonari\0C", 8));
   EXPECT_EQ(words(8, 5), (std::vector<std::uint64_t>{2ULL << 32 | 1, 4096, 3 * 4096, 0x1122, 0x3344}));
-  EXPECT_EQ(words(48, 4), (std::vector<std::uint64_t>{14921361379650833373U, 15608096128594511261U,  // of both digests
+  EXPECT_EQ(words(48, 4), (std::vector<std::uint64_t>{14921361379650833373U, 15608096128594511261U,  // the two digests
                                                       16411923655499819319U, 7283721278248580544U}));
   EXPECT_EQ(words(80, 7), (std::vector<std::uint64_t>{5, 6, 7, 8, 9, 10, 0}));
 }

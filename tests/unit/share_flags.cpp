@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-// Flags, and ranks that wait for them: on other hosts than the flag's home, where that tells them, and on its own.
+// Tests of flags and of ranks that wait for them: remote ranks, which the flag's home tells, and ranks on its host.
 namespace tonari {
 namespace {
 
@@ -34,7 +34,7 @@ class SharedFlags : public test::OnEveryWayToShare {};
 INSTANTIATE_TEST_SUITE_P(Over, SharedFlags, testing::ValuesIn(ways()), test::name_of);
 
 fabric::Engine& engine_of(Job& job) { return fabric::Engine::of(job.session()); }
-/// Ranks, or threads of them, that this rank knows to wait for its flags.
+/// Returns how many remote waiters this rank has noted for its flags.
 std::size_t waiting(Job& job) { return share::ShareRuntime::of(job.session()).flags().waiting(); }
 std::size_t remote_ranks(Job& job) {
   std::size_t count = 0;
@@ -49,7 +49,7 @@ std::size_t free_tickets(Job& job) {
   return taken.size();
 }
 
-TEST_P(SharedFlags, TellEachWaiterOnceItsValueIsReached) {
+TEST_P(SharedFlags, WakeEachWaiterOnceItsValueIsReached) {
   constexpr int ranks = 4;
   constexpr int threads = 3;
   constexpr std::uint64_t last = (ranks - 1) * threads;
@@ -59,7 +59,7 @@ TEST_P(SharedFlags, TellEachWaiterOnceItsValueIsReached) {
     share::flag flag(job);  // its home is rank 0
     if (job.rank() == 0) {
       const std::size_t far = remote_ranks(job) * threads;
-      const auto values_of_remote = static_cast<std::uint64_t>(far);  // those from `last` down
+      const auto values_of_remote = static_cast<std::uint64_t>(far);  // the remote ranks wait for the highest values
       test::wait_until(job, [&] { return waiting(job) == far; });
       for (std::uint64_t value = 1; value <= last; ++value) {
         array[value] = value;
@@ -80,8 +80,8 @@ TEST_P(SharedFlags, TellEachWaiterOnceItsValueIsReached) {
   });
 }
 
-// Who sets it next has just come from its wait, while others come to theirs.
-TEST_P(SharedFlags, MissNobodyWhoComesWhileTheyAreSet) {
+// The next rank to set the flag has just returned from its wait, while other ranks begin theirs.
+TEST_P(SharedFlags, WakeRanksThatBeginToWaitDuringASet) {
   constexpr int ranks = 4;
   const auto last = static_cast<std::uint64_t>(test::rounds(4000));
   std::atomic<std::uint64_t> reached{0};
@@ -102,8 +102,8 @@ TEST_P(SharedFlags, MissNobodyWhoComesWhileTheyAreSet) {
   });
 }
 
-// All places but one are kept, so that each turn's flag lies where that of the last turn did.
-TEST_P(SharedFlags, MayLieWhereOthersHaveLain) {
+// All places but one stay occupied, so each turn's flag gets the place of the previous turn's flag.
+TEST_P(SharedFlags, CanReuseThePlacesOfDestroyedFlags) {
   constexpr int ranks = 3;
   constexpr std::size_t most = ranks * 4096;
   std::atomic<int> begun{0};
@@ -112,7 +112,7 @@ TEST_P(SharedFlags, MayLieWhereOthersHaveLain) {
     while (kept.size() < most - 1) kept.emplace_back(job);
     for (int turn = 1; turn <= last; ++turn) {
       share::flag flag(job);
-      const auto value = static_cast<std::uint64_t>(last + 1 - turn);  // less than the last one's
+      const auto value = static_cast<std::uint64_t>(last + 1 - turn);  // less than the previous flag's value
       if (turn % ranks == job.rank()) {
         begun = turn;
         ASSERT_EQ(flag.set(value), Status::ok);
@@ -127,7 +127,7 @@ TEST_P(SharedFlags, MayLieWhereOthersHaveLain) {
   });
 }
 
-TEST_P(SharedFlags, MayBeWaitedForByMoreThreadsThanHaveTickets) {
+TEST_P(SharedFlags, CanBeAwaitedByMoreThreadsThanThereAreTickets) {
   constexpr int threads = fabric::tickets_max / 2 + 20;
   std::atomic<bool> is_set{false};
   run(2, [&](Job& job) {
@@ -146,7 +146,8 @@ TEST_P(SharedFlags, MayBeWaitedForByMoreThreadsThanHaveTickets) {
   });
 }
 
-// Who waits for what will not come is told so, whichever rank died; who waits for what has come, that it has.
+// When a rank dies, a wait for a value that cannot be reached any more ends with an error. A wait for a value that was
+// reached ends with success.
 TEST_P(SharedFlags, EndAWaitWhenARankDies) {
   constexpr int ranks = 4;
   constexpr int victim = 2;
@@ -175,7 +176,7 @@ TEST_P(SharedFlags, EndAWaitWhenARankDies) {
     test::wait_until(job, [&] { return gave_up >= ranks - 1; });
     EXPECT_EQ(free_tickets(job), fabric::tickets_max);
     if (job.rank() == 0) {
-      EXPECT_EQ(flags[0].set(2), Status::ok);  // which answers them, late
+      EXPECT_EQ(flags[0].set(2), Status::ok);  // the home replies to the waiters late
     }
     gave_up.fetch_add(1);
     test::wait_until(job, [&] { return gave_up == 2 * (ranks - 1); });
@@ -187,7 +188,7 @@ TEST_P(SharedFlags, EndAWaitWhenARankDies) {
   EXPECT_THROW(run(ranks, body), test::Killed);
 }
 
-TEST_P(SharedFlags, AreNotHarmedByLies) {
+TEST_P(SharedFlags, IgnoreForgedMessages) {
   constexpr int ranks = 3;
   constexpr int liar = 2;
   std::atomic<bool> is_set{false};

@@ -50,7 +50,8 @@ std::vector<Variant> guarded_variants() {
   };
 }
 
-// Every combination by memory and by network; two where options change nothing (one host) or little (who progresses).
+// Returns every combination of options in memory and over the network, and two combinations for the variants whose
+// options change nothing (one host) or little (with or without a service thread).
 std::vector<Setting> settings() {
   std::vector<Setting> all;
   for (const Variant& variant : guarded_variants()) {
@@ -76,7 +77,7 @@ class Guarded : public testing::TestWithParam<Setting> {
 };
 INSTANTIATE_TEST_SUITE_P(Over, Guarded, testing::ValuesIn(settings()), name_of_setting);
 
-TEST_P(Guarded, BeginsAsItsHomeSays) {
+TEST_P(Guarded, HasTheInitialValueOfItsHome) {
   for (const int home : {0, 2}) {
     run(3, [home](Job& job) {
       guarded<int> value(job, 10 + job.rank().value(), options(home));
@@ -88,7 +89,7 @@ TEST_P(Guarded, BeginsAsItsHomeSays) {
   }
 }
 
-TEST_P(Guarded, LosesNoUpdateOfRanksAndThreads) {
+TEST_P(Guarded, LosesNoUpdateOfAnyRankOrThread) {
   constexpr int ranks = 4;
   constexpr int threads = 2;
   const int each = turns(200);
@@ -102,7 +103,7 @@ TEST_P(Guarded, LosesNoUpdateOfRanksAndThreads) {
   });
 }
 
-// All of it is of one write, and what a rank has seen once it does not unsee.
+// A read returns the data of a single write, and never an older value than an earlier read returned.
 TEST_P(Guarded, ShowsReadersWholeValuesInOrder) {
   for (const std::size_t count : {1u, 3u, 5u, 32u, 33u, 1000u, 20'000u}) {
     run(3, [count](Job& job) {
@@ -128,8 +129,8 @@ TEST_P(Guarded, ShowsReadersWholeValuesInOrder) {
   }
 }
 
-// What happened before is seen after, though it was told by other ways.
-TEST_P(Guarded, IsNeverStale) {
+// A write is visible to a rank that hears of it by other means.
+TEST_P(Guarded, ShowsWritesAnnouncedByOtherMeans) {
   constexpr int ranks = 3;
   run(ranks, [](Job& job) {
     Communicator world(job);
@@ -160,13 +161,14 @@ TEST_P(Guarded, MovesSpansOfEverySize) {
   }
 }
 
-// Where the owner has no room to send anything that is longer than a head.
-TEST_P(Guarded, PutsDataWithoutRoomInBulkMemory) {
+// The owner has no bulk memory left, so it cannot send more than a head.
+TEST_P(Guarded, PutsDataWithoutFreeBulkMemory) {
   constexpr std::size_t bytes = 100'000;
   run(2, [](Job& job) {
     fabric::Engine& engine = fabric::Engine::of(job.session());
     const bool puts = engine.by_key() != nullptr && job.session().settings().put_bytes <= bytes;
-    if (!puts || GetParam().mover != Mover::owner_puts) GTEST_SKIP() << "data travel in messages, or are got";
+    if (!puts || GetParam().mover != Mover::owner_puts)
+      GTEST_SKIP() << "with these options data travel in messages, or the asker gets them";
     Communicator world(job);
     guarded_span<std::byte> span(job, bytes, options());
     const auto expected = test::pattern(bytes, 1);
@@ -184,9 +186,10 @@ TEST_P(Guarded, PutsDataWithoutRoomInBulkMemory) {
   });
 }
 
-// More than there is room for on the way, if who computes did not take any of it.
-TEST_P(Guarded, IsWrittenThoughItsReadersCompute) {
-  if (GetParam().variant.name == "MemoryNoService") GTEST_SKIP() << "nobody answers for who computes";
+// The data exceed all buffers, so the writer succeeds only if computing readers receive them.
+TEST_P(Guarded, CanBeWrittenWhileItsReadersCompute) {
+  if (GetParam().variant.name == "MemoryNoService")
+    GTEST_SKIP() << "without a service thread a computing rank does not reply";
   std::atomic<bool> written{false};
   run(3, [&written](Job& job) {
     Communicator world(job);
@@ -206,9 +209,9 @@ TEST_P(Guarded, IsWrittenThoughItsReadersCompute) {
   });
 }
 
-// A try may end while its rank is being given ownership, and its data are being fetched, and another has asked behind
+// A try may end while its rank is being made the owner and its data are being fetched, and another rank has asked after
 // it.
-TEST_P(Guarded, GivesOwnershipOnBehindTries) {
+TEST_P(Guarded, PassesOwnershipOnAfterTries) {
   constexpr int ranks = 3;
   std::atomic<std::uint32_t> written{0};
   run(ranks, [&, last = turns(200)](Job& job) {
@@ -226,13 +229,13 @@ TEST_P(Guarded, GivesOwnershipOnBehindTries) {
   });
 }
 
-TEST_P(Guarded, LetsReadersInTogether) {
+TEST_P(Guarded, AdmitsReadersTogether) {
   run(3, [](Job& job) {
     guarded<int> value(job, 5, options());
     Communicator world(job);
     const auto one = value.read();
     ASSERT_TRUE(one);
-    ASSERT_EQ(world.barrier(), Status::ok);  // all ranks have it
+    ASSERT_EQ(world.barrier(), Status::ok);  // all ranks hold it for reading
     EXPECT_EQ(*one, 5);
     ASSERT_EQ(world.barrier(), Status::ok);
   });
@@ -251,13 +254,13 @@ TEST_P(Guarded, KeepsWritersAndReadersApart) {
       } else {
         const auto access = pair.read();
         ASSERT_EQ((*access)[0], (*access)[1]);
-        ASSERT_EQ((*access)[0], *inside.read());  // nobody is half way
+        ASSERT_EQ((*access)[0], *inside.read());  // no writer is between its two updates
       }
     }
   });
 }
 
-TEST_P(Guarded, IsFairToWhoAsksWhileAnotherLocksAgainAndAgain) {
+TEST_P(Guarded, IsFairToARankWhileAnotherLocksRepeatedly) {
   run(2, [](Job& job) {
     guarded<int> flag(job, 0, options());
     if (job.rank() == 0) {
@@ -285,7 +288,7 @@ TEST_P(Guarded, IsFairToReadersAmongWriters) {
   });
 }
 
-TEST_P(Guarded, LocksTwoVariablesInOneOrder) {
+TEST_P(Guarded, LocksTwoVariablesInTheSameOrderWithoutDeadlock) {
   run(2, [](Job& job) {
     guarded<int> a(job, 0, options(0));
     guarded<int> b(job, 0, options(1));
@@ -308,7 +311,7 @@ TEST_P(Guarded, LocksTwoVariablesInOneOrder) {
   });
 }
 
-TEST_P(Guarded, TriesInVainAndThenNot) {
+TEST_P(Guarded, TryFailsWhileHeldAndSucceedsLater) {
   run(2, [](Job& job) {
     Communicator world(job);
     guarded<int> value(job, 0, options());
@@ -348,7 +351,7 @@ TEST_P(Guarded, TriesInVainAndThenNot) {
   });
 }
 
-TEST_P(Guarded, TakesHintsThatChangeNoResult) {
+TEST_P(Guarded, GivesTheSameResultsWithHints) {
   constexpr int ranks = 4;
   run(ranks, [](Job& job) {
     Communicator world(job);
@@ -381,8 +384,8 @@ TEST_P(Guarded, TakesHintsThatChangeNoResult) {
   });
 }
 
-// Ranks of a tree more than two deep, and of lists that fill more than one head.
-TEST_P(Guarded, TellsManyReaders) {
+// The ranks form a tree more than two levels deep, and their lists fill more than one head.
+TEST_P(Guarded, ReachesManyReadersThroughATree) {
   constexpr int ranks = 12;
   run(ranks, [](Job& job) {
     Communicator world(job);
@@ -401,7 +404,7 @@ TEST_P(Guarded, TellsManyReaders) {
   });
 }
 
-TEST_P(Guarded, MayBeFreedByEachWhenItNeedsItNoMore) {
+TEST_P(Guarded, CanBeFreedByEachRankAtItsOwnTime) {
   run(3, [](Job& job) {
     for (int turn = 0; turn < 5; ++turn) {
       guarded_span<int> values(job, 10'000, options(turn % 3));
@@ -412,11 +415,11 @@ TEST_P(Guarded, MayBeFreedByEachWhenItNeedsItNoMore) {
   });
 }
 
-/// A guarded_span<int> that is asked for.
+/// The arguments of a guarded_span<int> that a rank asks for.
 struct PendingRequest {
   std::size_t count;
   GuardedOptions options;
-  std::string_view refusal{};  // is in the text of its SetupError
+  std::string_view refusal{};  // part of the text of the SetupError
 };
 void expect_refusal(Job& job, const PendingRequest& asked, std::string_view words) {
   std::string said = "nothing";
@@ -435,7 +438,7 @@ void expect_it_works(Job& job, const GuardedOptions& options) {
   ASSERT_EQ(Communicator(job).barrier(), Status::ok);
 }
 
-TEST_P(Guarded, RefusesNonsenseInAllRanksThoughOneAloneAsksForIt) {
+TEST_P(Guarded, RefusesInvalidArgumentsOfOneRankAtAllRanks) {
   constexpr auto most = static_cast<std::size_t>(-1);
   const std::vector<PendingRequest> all{
       {2, options(2), "GuardedOptions::home is 2, no rank of the job of 2"},
@@ -460,7 +463,7 @@ TEST_P(Guarded, RefusesNonsenseInAllRanksThoughOneAloneAsksForIt) {
   });
 }
 
-TEST_P(Guarded, RefusesWhatRanksDisagreeAbout) {
+TEST_P(Guarded, RefusesArgumentsThatDifferBetweenRanks) {
   GuardedOptions other = options();
   other.on_write = other.on_write == OnWrite::update ? OnWrite::invalidate : OnWrite::update;
   GuardedOptions moved = options();
@@ -484,7 +487,7 @@ TEST_P(Guarded, RefusesWhatRanksDisagreeAbout) {
   });
 }
 
-TEST_P(Guarded, IsNotMadeWithoutARankThatDied) {
+TEST_P(Guarded, CannotBeMadeAfterTheDeathOfARank) {
   std::atomic<int> come{0};
   const auto body = [&come](Job& job) {
     job.on_death([](const Death&) {});
@@ -501,8 +504,8 @@ void never_release(GuardedAccess<T>&& access) {
   ::new (memory.data()) GuardedAccess<T>(std::move(access));
 }
 
-// A rank that dies with the newest data takes them along; others get an answer, now and later.
-TEST_P(Guarded, AnswersWhoNeedsADeadOwner) {
+// If a rank dies with the newest data, the data are lost. The other ranks' accesses return, now and later.
+TEST_P(Guarded, EndsAccessesThatNeedADeadOwner) {
   std::atomic<int> come{0};
   const auto body = [&come](Job& job) {
     job.on_death([](const Death&) {});
@@ -537,8 +540,8 @@ TEST_P(Guarded, AnswersWhoNeedsADeadOwner) {
   EXPECT_THROW(run(3, body), test::Killed);
 }
 
-// One that only read takes nothing along.
-TEST_P(Guarded, OutlivesReaders) {
+// No data are lost with a rank that only read.
+TEST_P(Guarded, StaysUsableAfterTheDeathOfAReader) {
   std::atomic<int> come{0};
   std::atomic<int> left{0};
   const auto body = [&come, &left](Job& job) {
@@ -577,7 +580,7 @@ void misuse(const Variant& variant, const std::function<void(guarded<int>&)>& ac
       variant.settings);
 }
 
-TEST(GuardedMisuseDeathTest, IsNamed) {
+TEST(GuardedMisuseDeathTest, IsReported) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const std::string no_lock = "guarded data is looked at without its lock";
   for (const Variant& variant : {guarded_variants()[0], guarded_variants()[1]}) {

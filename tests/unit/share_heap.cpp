@@ -19,7 +19,8 @@
 #include <utility>
 #include <vector>
 
-// Objects in shared memory. Ranks are threads here, so links are offsets; tests/system/examples.py has pointers.
+// Tests of objects in shared memory. Ranks are threads here, so links are offsets; tests/system/examples.py uses
+// pointers.
 namespace tonari {
 namespace {
 
@@ -27,7 +28,7 @@ using test::Random;
 
 constexpr std::uint64_t page_bytes = share::page_bytes;
 
-TEST(SizeClasses, AreTheSmallestThatFit) {
+TEST(SizeClasses, AreTheSmallestClassesThatFit) {
   for (std::size_t bytes = 1; bytes <= share::small_bytes_max; ++bytes) {
     const std::size_t chosen = share::class_of(bytes);
     ASSERT_GE(share::bytes_of_class(chosen), bytes);
@@ -38,7 +39,7 @@ TEST(SizeClasses, AreTheSmallestThatFit) {
   }
 }
 
-TEST(SizeClasses, HaveBlocksThatAreAligned) {
+TEST(SizeClasses, HaveAlignedBlocks) {
   for (std::size_t alignment = 1; alignment <= page_bytes; alignment *= 2) {
     for (std::size_t bytes = 1; bytes <= share::small_bytes_max; bytes += 7) {
       const std::size_t block = share::bytes_of_class(share::class_of(bytes, alignment));
@@ -48,8 +49,8 @@ TEST(SizeClasses, HaveBlocksThatAreAligned) {
   }
 }
 
-// Pages are only counted, never touched.
-TEST(FreeRuns, GiveWhatTheyWereGivenAndMergeIt) {
+// The pages have addresses but no memory; they are never accessed.
+TEST(FreeRuns, ReturnOnlyFreePagesAndMergeThem) {
   TONARI_TRACE_SEED();
   constexpr std::uint64_t pages = 200;
   auto* const start = reinterpret_cast<std::byte*>(page_bytes);
@@ -82,7 +83,7 @@ TEST(FreeRuns, GiveWhatTheyWereGivenAndMergeIt) {
   }
   while (!taken.empty()) give_back_one();
 
-  EXPECT_EQ(runs.take(pages), start);  // one run again
+  EXPECT_EQ(runs.take(pages), start);  // all pages have merged into one run
 }
 
 class SharedHeap : public test::OnEveryWayToShare {};
@@ -95,7 +96,7 @@ struct Node {
   std::uint64_t value;
 };
 
-TEST_P(SharedHeap, HasAListThatAllLinkAndWalkAndOthersFree) {
+TEST_P(SharedHeap, HoldsAListThatAllRanksBuildWalkAndFree) {
   const auto each = static_cast<std::uint64_t>(turns(200));
   run(3, [each](Job& job) {
     shared_heap heap(job, 3 << 20);
@@ -129,7 +130,7 @@ TEST_P(SharedHeap, HasAListThatAllLinkAndWalkAndOthersFree) {
 
 struct Leaf {
   std::uint64_t key;
-  std::array<std::uint64_t, 2> below;  // smaller, larger
+  std::array<std::uint64_t, 2> below;  // the smaller and the larger child
 };
 
 void insert(shared_heap& heap, std::uint64_t& root, std::uint64_t key) {
@@ -146,7 +147,7 @@ void collect(const shared_heap& heap, std::uint64_t root, std::vector<std::uint6
   collect(heap, leaf->below[1], keys);
 }
 
-TEST_P(SharedHeap, HasATreeThatAllRanksGrow) {
+TEST_P(SharedHeap, HoldsATreeThatAllRanksGrow) {
   const auto each = static_cast<std::size_t>(turns(100));
   run(4, [each](Job& job) {
     shared_heap heap(job, 1 << 20);
@@ -168,16 +169,16 @@ TEST_P(SharedHeap, HasATreeThatAllRanksGrow) {
   });
 }
 
-/// A block, as it is handed from one worker to another.
+/// A block that one worker hands to another.
 struct Handed {
   std::uint64_t offset;
   std::uint64_t bytes;
   std::uint64_t alignment;
-  std::uint64_t seed;  // of its content
+  std::uint64_t seed;  // of the pattern that fills it
 };
 
-/// One thread of one rank: it allocates and frees blocks of random sizes, each full of a pattern of its own, and after
-/// each phase hands some to the next worker.
+/// One thread of one rank. It allocates and frees blocks of random sizes, fills each with a pattern, and hands some to
+/// the next worker after each phase.
 class Worker {
  public:
   static constexpr std::size_t handed_max = 16;
@@ -239,7 +240,7 @@ class Worker {
   std::vector<Handed> blocks_;
 };
 
-TEST_P(SharedHeap, GivesNoByteTwiceWhateverIsAllocatedFreedAndHandedOver) {
+TEST_P(SharedHeap, AllocatesNoByteTwiceUnderRandomUse) {
   TONARI_TRACE_SEED();
   constexpr int ranks = 3;
   constexpr int threads = 2;
@@ -272,7 +273,7 @@ TEST_P(SharedHeap, GivesNoByteTwiceWhateverIsAllocatedFreedAndHandedOver) {
   });
 }
 
-TEST_P(SharedHeap, GivesAllItHasAndSaysWhenThereIsNoMore) {
+TEST_P(SharedHeap, AllocatesAllItsBytesAndReportsWhenItIsFull) {
   run(2, [](Job& job) {
     constexpr std::size_t pages = 64;
     shared_heap heap(job, pages * page_bytes);
@@ -284,7 +285,7 @@ TEST_P(SharedHeap, GivesAllItHasAndSaysWhenThereIsNoMore) {
         EXPECT_EQ(try_new_shared<int>(heap), nullptr);
         try {
           (void)new_shared<Node>(heap);
-          ADD_FAILURE() << "it had room";
+          ADD_FAILURE() << "an allocation succeeded in a full heap";
         } catch (const std::bad_alloc& error) {
           EXPECT_STREQ(
               error.what(),
@@ -298,7 +299,7 @@ TEST_P(SharedHeap, GivesAllItHasAndSaysWhenThereIsNoMore) {
   });
 }
 
-TEST_P(SharedHeap, UsesLargeBlocksAgainForSmallOnes) {
+TEST_P(SharedHeap, ReusesLargeBlocksForSmallOnes) {
   run(2, [](Job& job) {
     shared_heap heap(job, 64 * page_bytes);
     if (job.rank() == 0) {
@@ -315,7 +316,7 @@ TEST_P(SharedHeap, UsesLargeBlocksAgainForSmallOnes) {
   });
 }
 
-TEST_P(SharedHeap, RefusesWhatNoPartCanHold) {
+TEST_P(SharedHeap, RefusesBlocksThatNoPartCanHold) {
   run(2, [](Job& job) {
     shared_heap heap(job, 1 << 20);
     EXPECT_EQ(heap.try_allocate((1 << 19) + 1), nullptr);
@@ -326,7 +327,7 @@ TEST_P(SharedHeap, RefusesWhatNoPartCanHold) {
     for (const std::size_t alignment : {std::size_t{0}, std::size_t{48}, std::size_t{8192}}) {
       try {
         (void)heap.allocate(16, alignment);
-        ADD_FAILURE() << "there is no alignment " << alignment;
+        ADD_FAILURE() << "the heap accepted alignment " << alignment;
       } catch (const std::invalid_argument& error) {
         EXPECT_EQ(error.what(), "16 bytes of a shared heap were asked for with alignment " + std::to_string(alignment) +
                                     ": it must be a power of two, 4096 at most");
@@ -342,10 +343,10 @@ struct alignas(256) Aligned {
   std::uint8_t byte;
 };
 
-TEST_P(SharedHeap, MakesObjectsAndArraysAsTheirTypesSay) {
+TEST_P(SharedHeap, ConstructsAlignedObjectsAndArrays) {
   run(2, [](Job& job) {
     shared_heap heap(job, 4 << 20);
-    for (int turn = 0; turn < 3; ++turn) {  // what was freed is made anew
+    for (int turn = 0; turn < 3; ++turn) {  // later turns reuse freed blocks
       Aligned* const aligned = new_shared<Aligned>(heap, std::uint8_t{7});
       const std::span<Aligned> several = new_shared_array<Aligned>(heap, 5);
       const std::span<std::uint64_t> numbers = new_shared_array<std::uint64_t>(heap, 10'000);
@@ -382,7 +383,7 @@ TEST_P(SharedHeap, LosesNothingWhenAConstructorThrows) {
   });
 }
 
-TEST_P(SharedHeap, KeepsWhatARankAllocatesAtHomeThere) {
+TEST_P(SharedHeap, AllocatesFromThePartOfTheCallingRank) {
   run(3, [](Job& job) {
     shared_heap heap(job, 3 << 20);
     const std::size_t part = heap.bytes().size() / 3;
@@ -392,7 +393,7 @@ TEST_P(SharedHeap, KeepsWhatARankAllocatesAtHomeThere) {
   });
 }
 
-TEST_P(SharedHeap, ServesWhoOutlivesAnotherRank) {
+TEST_P(SharedHeap, ServesRanksAfterTheDeathOfAnother) {
   std::atomic<int> come{0};
   const auto body = [&come](Job& job) {
     job.on_death([](const Death&) {});
@@ -400,7 +401,7 @@ TEST_P(SharedHeap, ServesWhoOutlivesAnotherRank) {
     meet(job);
     test::let_die(job, 2, come);
     EXPECT_EQ(share::barrier(job), Status::peer_gone);
-    // Its own part, at least, and nothing else is touched.
+    // The rank's own part at least is usable, and no other part is accessed.
     for (int i = 0; i < 10'000; ++i) ASSERT_EQ(*new_shared<int>(heap, i), i);
   };
   EXPECT_THROW(run(3, body), test::Killed);
@@ -424,11 +425,11 @@ void free_what_is_not_its_own(shared_heap& heap, Job&) {
 }
 
 #ifdef NDEBUG
-TEST(SharedHeapMisuse, OfWhatIsNotItsOwnDoesNothing) {
+TEST(SharedHeapMisuse, IgnoresFreeingForeignMemory) {
   for (const auto& variant : test::ways_to_share()) misuse(variant, free_what_is_not_its_own);
 }
 #else
-TEST(SharedHeapMisuseDeathTest, IsNamed) {
+TEST(SharedHeapMisuseDeathTest, IsReported) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto free_twice = [](shared_heap& heap, Job&) {
     int* const number = new_shared<int>(heap, 1);
@@ -468,7 +469,7 @@ TEST(SharedHeapMisuseDeathTest, IsNamed) {
   }
 }
 
-TEST_P(SharedHeap, KnowsThatAnotherRankHasFreedABlock) {
+TEST_P(SharedHeap, ReportsFreeingABlockThatAnotherRankFreed) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto free_what_was_freed = [] {
     run(2, [](Job& job) {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-// What shared arrays, mutexes, flags and counters refuse, and which mistakes they name.
+// Tests of the arguments that shared arrays, mutexes, flags and counters refuse, and of the mistakes that they report.
 namespace tonari {
 namespace {
 
@@ -21,7 +21,7 @@ using test::OnEveryWayToShare;
 class SharedLimits : public OnEveryWayToShare {};
 INSTANTIATE_TEST_SUITE_P(Over, SharedLimits, testing::ValuesIn(test::ways_to_share_and_kernels()), test::name_of);
 
-/// Why an array is refused; nothing if it is not.
+/// Returns the message with which an array is refused; an empty string if it is made.
 std::string refusal(Job& job, std::size_t count, const ArrayOptions& options = {}) {
   try {
     const shared_array<int> array(job, count, options);
@@ -31,7 +31,7 @@ std::string refusal(Job& job, std::size_t count, const ArrayOptions& options = {
   return {};
 }
 
-TEST_P(SharedLimits, AreWhatRanksDisagreeAbout) {
+TEST_P(SharedLimits, RefuseArgumentsThatDifferBetweenRanks) {
   struct PendingRequest {
     std::size_t count = 5000;
     ArrayOptions options{};
@@ -75,7 +75,7 @@ TEST_P(SharedLimits, AreWhatRanksDisagreeAbout) {
   });
 }
 
-TEST_P(SharedLimits, AreWhatNoProgramCanMean) {
+TEST_P(SharedLimits, RefuseInvalidArguments) {
   run(2, [](Job& job) {
     const auto expect = [&job](const char* why, std::size_t count, const ArrayOptions& options = {}) {
       const std::string refused = refusal(job, count, options);
@@ -100,9 +100,9 @@ TEST_P(SharedLimits, AreWhatNoProgramCanMean) {
   });
 }
 
-// All but three places are kept, so that each turn uses those of the last turn again: with nothing else between the
-// ranks, and whenever each destroys its own.
-TEST_P(SharedLimits, OfMutexesFlagsAndCountersAreOfThoseThatThereAre) {
+// All places but three stay occupied, so each turn reuses the places of the previous turn. The ranks do not synchronise
+// in between, and each destroys its objects at its own time.
+TEST_P(SharedLimits, CountOnlyTheMutexesFlagsAndCountersThatExist) {
   constexpr std::size_t most = 2 * 4096;
   run(2, [last = turns(50)](Job& job) {
     const shared_array<int> array(job, 2);
@@ -130,7 +130,7 @@ TEST_P(SharedLimits, OfMutexesFlagsAndCountersAreOfThoseThatThereAre) {
     kept.emplace_back(job);
     try {
       const share::flag one_more(job);
-      ADD_FAILURE() << "one has a place that a rank still uses";
+      ADD_FAILURE() << "a flag was given a place that a rank still uses";
     } catch (const SetupError& error) {
       EXPECT_NE(std::string(error.what()).find("at most 8192 of them at once: destroy"), std::string::npos);
     }
@@ -166,11 +166,11 @@ void ask_for_a_home_beyond_the_end(Job& job) {
 }
 
 #ifdef NDEBUG
-TEST(SharedMisuse, HasAHomeEverywhere) {
+TEST(SharedMisuse, ReturnsAHomeForEveryIndex) {
   for (const auto& variant : test::ways_to_share()) misuse(variant, ask_for_a_home_beyond_the_end);
 }
 #else
-TEST(SharedMisuseDeathTest, IsNamed) {
+TEST(SharedMisuseDeathTest, IsReported) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto ways = test::ways_to_share();
   const auto destroy_locked = [](Job& job) {
@@ -196,30 +196,30 @@ TEST(SharedMisuseDeathTest, IsNamed) {
   EXPECT_DEATH(misuse(ways[0], set_to_less), "rank 0: a share::flag is set to 1, which was 2 before: flags only grow");
 }
 
-TEST(SharedMisuseDeathTest, OfWhatWasMovedFromIsNamed) {
+TEST(SharedMisuseDeathTest, ReportsUseOfMovedFromObjects) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto way = test::ways_to_share()[0];
   const auto use_array = [](Job& job) {
     shared_array<int> array(job, 100);
     const shared_array<int> there(std::move(array));
-    array[0] = 1;  // NOLINT(bugprone-use-after-move): on purpose
+    array[0] = 1;  // NOLINT(bugprone-use-after-move): the test is about this
   };
   const auto use_mutex = [](Job& job) {
     share::mutex mutex(job);
     const share::mutex there(std::move(mutex));
-    (void)mutex.lock();  // NOLINT(bugprone-use-after-move): on purpose
+    (void)mutex.lock();  // NOLINT(bugprone-use-after-move): the test is about this
   };
   const auto use_matrix = [](Job& job) {
     shared_matrix<int> matrix(job, 10, 10);
     const shared_matrix<int> there(std::move(matrix));
-    matrix[0][0] = 1;  // NOLINT(bugprone-use-after-move): on purpose
+    matrix[0][0] = 1;  // NOLINT(bugprone-use-after-move): the test is about this
   };
   EXPECT_DEATH(misuse(way, use_matrix), "a shared_matrix is used that was moved from");
   EXPECT_DEATH(misuse(way, use_array), "a shared_array is used that was moved from");
   EXPECT_DEATH(misuse(way, use_mutex), "a share::mutex is used that was moved from");
 }
 
-TEST(SharedMisuse, OfALockedMutexIsNotNamedWhereAnExceptionEndsIt) {
+TEST(SharedMisuse, IgnoresALockedMutexThatAnExceptionDestroys) {
   const auto leave = [](Job& job) {
     share::mutex mutex(job);
     never_release(mutex.lock());

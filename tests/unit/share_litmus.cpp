@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// Litmus tests of the consistency that share.hpp promises: small programs whose outcomes tell whether somebody saw less
-// than one processor would show. Each turn begins with random delays, so that the steps of the ranks meet in many ways.
+// Litmus tests of the consistency that share.hpp promises: small programs with an outcome that is impossible under
+// sequential consistency. Each turn begins with random delays, so that the steps of the ranks interleave in many ways.
 namespace tonari {
 namespace {
 
@@ -20,14 +20,14 @@ constexpr std::size_t page_words = 4096 / sizeof(std::uint64_t);
 class SharedLitmus : public OnEveryWayToShare {
  protected:
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  static constexpr int usual_turns = 100;  // an order of magnitude slower each
+  static constexpr int usual_turns = 100;  // sanitizers make each turn about ten times slower
 #else
   static constexpr int usual_turns = 1000;
 #endif
 };
 INSTANTIATE_TEST_SUITE_P(Over, SharedLitmus, testing::ValuesIn(test::ways_to_share_and_kernels()), test::name_of);
 
-/// Keeps the processor, or gives it up, for a random while.
+/// Spins or yields for a random time.
 class Delay {
  public:
   explicit Delay(const Job& job) : random_(test::seed() * 64 + static_cast<std::uint64_t>(job.rank().value())) {}
@@ -41,7 +41,7 @@ class Delay {
   Random random_;
 };
 
-/// Places for x and y: of one page, or of pages with homes at different ranks.
+/// Places for x and y: in one page, or in pages with homes at different ranks.
 struct Words {
   Words(Job& job, bool on_one_page)
       : array(job, 4 * page_words), x(array[0]), y(array[on_one_page ? 1 : 3 * page_words]) {}
@@ -102,7 +102,7 @@ TEST_P(SharedLitmus, StoreBufferingWithLocks) {
           seen[self] = self == 0 ? words.y : words.x;
         }
         end_turn(job);
-        ASSERT_TRUE(seen[0] == turn || seen[1] == turn) << "both read what was there before in turn " << turn;
+        ASSERT_TRUE(seen[0] == turn || seen[1] == turn) << "both ranks read the old value in turn " << turn;
         end_turn(job);
       }
     });
@@ -128,7 +128,7 @@ TEST_P(SharedLitmus, StoreBufferingWithFlags) {
   });
 }
 
-// Two write, two read in opposite orders: they must not disagree about which came first.
+// Two ranks write and two read in opposite orders. The readers must agree on which write came first.
 TEST_P(SharedLitmus, IndependentReadsOfIndependentWritesWithLocks) {
   const int last = turns(usual_turns / 4);
   run(4, [&](Job& job) {
@@ -204,7 +204,7 @@ TEST_P(SharedLitmus, IndependentReadsOfIndependentWritesWithFlags) {
   });
 }
 
-TEST_P(SharedLitmus, NoUpdateIsLost) {
+TEST_P(SharedLitmus, UpdatesUnderLocksAreNotLost) {
   const int each = turns(usual_turns / 4);
   run(3, [&](Job& job) {
     Words words(job, true);
@@ -250,7 +250,7 @@ TEST_P(SharedLitmus, WritersOfOnePageUnderLocksOfTheirOwn) {
       const auto lock = mutexes[other].lock_shared();
       ASSERT_EQ(lock.status(), Status::ok);
       seen[other] += static_cast<std::uint8_t>(bytes[other] - seen[other]);
-      ASSERT_LE(seen[other], static_cast<unsigned>(last));  // as it would not if the byte had gone back
+      ASSERT_LE(seen[other], static_cast<unsigned>(last));  // fails if the byte went back to an older value
     }
     end_turn(job);
     for (std::size_t i = 0; i < ranks; ++i) EXPECT_EQ(bytes[i], static_cast<std::uint8_t>(last));
@@ -258,9 +258,9 @@ TEST_P(SharedLitmus, WritersOfOnePageUnderLocksOfTheirOwn) {
   });
 }
 
-// Ranks write pages in turn, most often: these are brought, and opened at their homes, before they are written. Of two
-// values, so that a page may be written and be as it was.
-TEST_P(SharedLitmus, PagesMigrateAndNoLonger) {
+// Ranks mostly write pages in turn. Such a page is brought to its next writer, or made writable at its home, before the
+// write. There are only two values, so a write may leave a page unchanged.
+TEST_P(SharedLitmus, MigratoryPagesAndPagesThatStopMigrating) {
   constexpr std::size_t pages = 6;
   const auto last = static_cast<std::uint64_t>(turns(usual_turns));
   for (const int ranks : {2, 3}) {
@@ -268,11 +268,11 @@ TEST_P(SharedLitmus, PagesMigrateAndNoLonger) {
       ArrayOptions options;
       options.homes_move = false;
       const shared_array<std::uint64_t> words(job, pages * page_words, options);
-      share::flag ended(job);  // so many turns
+      share::flag ended(job);  // the number of turns that have ended
       std::array<std::uint64_t, pages> model{};
-      Random random(test::seed());  // the same in all ranks
+      Random random(test::seed());  // all ranks use the same seed
       Delay delay(job);
-      unsigned percent = 100;  // of pages that are written
+      unsigned percent = 100;  // how many pages are written
       for (std::uint64_t turn = 0; turn < last; ++turn) {
         if (turn % 32 == 0) percent = test::chance(random, 50) ? 100 : 30;
         const bool is_ours =
@@ -300,9 +300,10 @@ TEST_P(SharedLitmus, PagesMigrateAndNoLonger) {
   }
 }
 
-// While a page that migrates is as its home has just written it, another rank fetches it for a word beside.
-TEST_P(SharedLitmus, WhatAHomeHasUndoneIsNotSeenForEver) {
-  const std::uint64_t last = 8;  // an even number: of turns
+// The home writes a migratory page and then writes the old value again. In between, another rank fetches the page for
+// a neighbouring word. That rank must not keep seeing the intermediate value.
+TEST_P(SharedLitmus, AValueThatAHomeHasUndoneDisappears) {
+  const std::uint64_t last = 8;  // the number of turns; it must be even
   std::atomic<int> step{0};
   run(3, [&](Job& job) {
     const Words words(job, true);
@@ -333,7 +334,7 @@ TEST_P(SharedLitmus, WhatAHomeHasUndoneIsNotSeenForEver) {
 TEST_P(SharedLitmus, TheHomeWritesWhileOthersHaveCopies) {
   const int last = turns(usual_turns / 2);
   run(3, [&](Job& job) {
-    Words words(job, true);  // at home in rank 0
+    Words words(job, true);  // the page's home is rank 0
     share::mutex mutex(job);
     std::uint64_t before = 0;
     Delay delay(job);

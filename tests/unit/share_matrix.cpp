@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <vector>
 
-// Matrices whose rows are at home where they are worked on.
+// Tests of matrices whose rows have their homes at the ranks that work on them.
 namespace tonari {
 namespace {
 
-TEST(RankWith, IsTheOneWhosePartHasIt) {
+TEST(RankWith, ReturnsTheRankWhosePartContainsTheIndex) {
   for (int ranks = 1; ranks < 9; ++ranks) {
     for (std::size_t count = 1; count < 40; ++count) {
       for (int rank = 0; rank < ranks; ++rank) {
@@ -37,7 +37,7 @@ std::vector<MatrixOptions> all_options() {
   return {MatrixOptions{}, on_pages, named, updated};
 }
 
-TEST_P(SharedMatrix, IsOneMatrixOfZerosWhereverItsRowsLie) {
+TEST_P(SharedMatrix, IsZeroUnderEveryPlacement) {
   for (const MatrixOptions& options : all_options()) {
     run(3, [&options](Job& job) {
       const shared_matrix<double> matrix(job, 20, 33, options);
@@ -54,11 +54,11 @@ TEST_P(SharedMatrix, IsOneMatrixOfZerosWhereverItsRowsLie) {
   }
 }
 
-TEST_P(SharedMatrix, HasAPartOfItsRowsAtHomeWithEachRank) {
+TEST_P(SharedMatrix, GivesEachRankTheHomeOfAPartOfItsRows) {
   run(3, [](Job& job) {
     MatrixOptions options;
     options.rows_on_pages = true;
-    const shared_matrix<float> matrix(job, 10, 1500, options);  // two pages a row
+    const shared_matrix<float> matrix(job, 10, 1500, options);  // each row takes two pages
     std::size_t rows = 0;
     for (const JobRank rank : job.ranks()) rows += matrix.rows_of(rank).count;
     EXPECT_EQ(rows, 10u);
@@ -77,7 +77,7 @@ TEST_P(SharedMatrix, HasAPartOfItsRowsAtHomeWithEachRank) {
   });
 }
 
-/// What a cell becomes from those above and below it.
+/// Returns a cell's next value from its own value and the cells above and below it.
 std::uint64_t next(std::uint64_t above, std::uint64_t here, std::uint64_t below) {
   return above + 3 * here + 5 * below;
 }
@@ -92,7 +92,7 @@ Rows step(const Rows& now) {
   return then;
 }
 
-/// This rank's rows of `then`, with the neighbours' rows next to its own brought before they are read.
+/// Computes this rank's rows of `then`. The adjacent rows of other ranks are prefetched before they are read.
 void step_own(const shared_matrix<std::uint64_t>& now, const shared_matrix<std::uint64_t>& then) {
   const share::Part own{now.own_rows().front(), now.own_rows().size()};
   if (own.first > 0) now.prefetch_rows(own.first - 1, 1);
@@ -104,7 +104,7 @@ void step_own(const shared_matrix<std::uint64_t>& now, const shared_matrix<std::
   then.wrote_rows(own.first, own.count);
 }
 
-TEST_P(SharedMatrix, StepsAStencilAsInOrder) {
+TEST_P(SharedMatrix, ComputesAStencilLikeASequentialProgram) {
   constexpr std::size_t rows = 23;
   constexpr std::size_t columns = 300;
   Rows start(rows, std::vector<std::uint64_t>(columns));
@@ -134,7 +134,7 @@ TEST_P(SharedMatrix, StepsAStencilAsInOrder) {
   }
 }
 
-TEST_P(SharedMatrix, BringsEverybodyTheRowsOfEach) {
+TEST_P(SharedMatrix, MulticastsTheRowsOfEachRankToAll) {
   run(3, [](Job& job) {
     const shared_matrix<int> matrix(job, 20, 700);
     for (const std::size_t i : matrix.own_rows()) std::ranges::fill(matrix[i], static_cast<int>(i));
@@ -145,7 +145,7 @@ TEST_P(SharedMatrix, BringsEverybodyTheRowsOfEach) {
   });
 }
 
-TEST_P(SharedMatrix, RefusesWhatHasNoRoomAndMayBeEmpty) {
+TEST_P(SharedMatrix, RefusesImpossibleSizesAndMayBeEmpty) {
   run(2, [](Job& job) {
     constexpr std::size_t huge = ~std::size_t{0};
     MatrixOptions on_pages;

@@ -43,7 +43,7 @@ TEST(PageStates, WritablePageThatIsNotDirtyIsUntracked) {
   states.presume_dirty(one);
   EXPECT_EQ(states.of(3), PageState::dirty);
   EXPECT_EQ(states.presumed_dirty(), one);
-  states.mark_dirty(one);  // a write was seen
+  states.mark_dirty(one);  // a write was noticed
   EXPECT_EQ(states.presumed_dirty(), Mask{0});
 }
 

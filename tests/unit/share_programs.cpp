@@ -8,14 +8,15 @@
 #include <ostream>
 #include <thread>
 
-// Random programs without data races, against the same ones run in order: what each worker (a thread of a rank) does
-// between two barriers is drawn from a seed that all know, so that all know what memory must hold.
+// Runs random programs without data races and compares them with a sequential model. The actions of each worker (a
+// thread of a rank) between two barriers are drawn from a seed that all ranks know, so each rank can compute the
+// expected contents of memory.
 namespace tonari {
 namespace {
 
 using test::Random;
 
-/// What is drawn for a whole program.
+/// The random parameters of a program.
 struct Shape {
   int ranks;
   std::size_t threads;  // of each rank
@@ -36,23 +37,24 @@ std::ostream& operator<<(std::ostream& to, const Shape& shape) {
 Shape draw_shape(Random& random) {
   constexpr std::array placements{Placement::block, Placement::cyclic, Placement::first_touch, Placement::by_function};
   const std::size_t threads = test::between(random, 1, 3);
-  return {
-      .ranks = static_cast<int>(test::between(random, 2, 4)),
-      .threads = threads,
-      .bytes = test::between(random, 1, 40 * 4096),
-      .phases = static_cast<int>(test::between(random, 3, 12)),
-      .placement = placements[test::between(random, 0, placements.size() - 1)],
-      .writes_are_named = threads == 1 && test::chance(random, 40),  // others would synchronise before it names them
-      .homes_move = test::chance(random, 75),
-      .updates = test::chance(random, 40)};
+  return {.ranks = static_cast<int>(test::between(random, 2, 4)),
+          .threads = threads,
+          .bytes = test::between(random, 1, 40 * 4096),
+          .phases = static_cast<int>(test::between(random, 3, 12)),
+          .placement = placements[test::between(random, 0, placements.size() - 1)],
+          .writes_are_named =
+              threads == 1 &&
+              test::chance(random, 40),  // another thread could synchronise before this one names its writes
+          .homes_move = test::chance(random, 75),
+          .updates = test::chance(random, 40)};
 }
 
-/// Stretches of memory and who writes them in a phase: neighbours of any size, so that pages and lines have several
-/// writers; some stretches nobody writes.
+/// A stretch of memory and its writer in a phase. Stretches have any size, so pages and cache lines have several
+/// writers. Some stretches have no writer.
 struct Stretch {
   std::size_t first;
   std::size_t count;
-  std::size_t writer;  // a worker; as many as there are workers: nobody
+  std::size_t writer;  // a worker's number; the number of workers means no writer
 };
 
 std::vector<Stretch> draw_phase(Random& random, const Shape& shape) {
@@ -72,7 +74,7 @@ std::uint8_t value_of(int phase, std::size_t at) {
   return static_cast<std::uint8_t>(phase * 37 + static_cast<int>(at * 11 % 251));
 }
 
-/// Counters under locks: who has the lock finds all bytes as the last one left them.
+/// Counters under locks: the holder of a lock finds all bytes as the previous holder left them.
 class Locked {
  public:
   Locked(Job& job, const ArrayOptions& options) : array_(job, 3 * 4096, options) {
@@ -142,7 +144,7 @@ class Program {
     return options;
   }
 
-  // All workers of all ranks.
+  // Waits for all workers of all ranks.
   template <class Barrier>
   void meet(std::size_t thread, Barrier barrier) {
     together_.arrive_and_wait();
@@ -176,8 +178,7 @@ class Program {
     const std::size_t workers = static_cast<std::size_t>(shape_.ranks) * shape_.threads;
     if (stretch.writer == self) {
       for (std::size_t at = stretch.first; at < stretch.first + stretch.count; ++at) {
-        ASSERT_EQ(array_[at], model_[at])
-            << "before its write, in phase " << phase << ", byte " << at << ": " << shape_;
+        ASSERT_EQ(array_[at], model_[at]) << "before the write in phase " << phase << ", byte " << at << ": " << shape_;
         array_[at] = value_of(phase, at);
       }
       array_.wrote(stretch.first, stretch.count);
@@ -206,13 +207,13 @@ class Program {
   shared_array<std::uint8_t> array_;
   Locked locked_;
   std::barrier<> together_;
-  std::vector<std::uint8_t> model_;  // what a rank's memory would be if all ran in order
+  std::vector<std::uint8_t> model_;  // the memory of a sequential run
 };
 
 class SharedPrograms : public test::OnEveryWayToShare {};
 INSTANTIATE_TEST_SUITE_P(Over, SharedPrograms, testing::ValuesIn(test::ways_to_share_and_kernels()), test::name_of);
 
-TEST_P(SharedPrograms, SeeWhatTheyWouldSeeInOrder) {
+TEST_P(SharedPrograms, SeeTheMemoryOfASequentialRun) {
   TONARI_TRACE_SEED();
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   const int programs = turns(20);

@@ -10,14 +10,14 @@
 #include <functional>
 #include <set>
 
-// Reductions, which synchronise shared memory.
+// Tests of reductions, which also synchronise shared memory.
 namespace tonari {
 namespace {
 
 class SharedReductions : public test::OnEveryWayToShare {};
 INSTANTIATE_TEST_SUITE_P(Over, SharedReductions, testing::ValuesIn(test::ways_to_share()), test::name_of);
 
-TEST_P(SharedReductions, AddUpInAllRanks) {
+TEST_P(SharedReductions, ReturnTheSumAtAllRanks) {
   for (const int ranks : {1, 2, 5}) {
     run(ranks, [ranks](Job& job) {
       const auto [status, sum] = share::sum(job, job.rank().value() + 1);
@@ -28,7 +28,7 @@ TEST_P(SharedReductions, AddUpInAllRanks) {
   }
 }
 
-TEST_P(SharedReductions, ShowWhatAnyRankWroteBefore) {
+TEST_P(SharedReductions, ShowTheEarlierWritesOfAllRanks) {
   const int last = turns(100);
   run(3, [last](Job& job) {
     const shared_array<int> array(job, 3000);
@@ -46,7 +46,8 @@ TEST_P(SharedReductions, ShowWhatAnyRankWroteBefore) {
   });
 }
 
-/// x -> factor * x + addend, modulo 2^32: their composition is associative, and does not commute.
+/// The function x -> factor * x + addend, modulo 2^32. Composition of such functions is associative but not
+/// commutative.
 struct Affine {
   std::uint32_t factor;
   std::uint32_t addend;
@@ -58,7 +59,7 @@ Affine then(const Affine& first, const Affine& second) {
 }
 Affine of(std::size_t i) { return {static_cast<std::uint32_t>(2 * i + 3), static_cast<std::uint32_t>(i * i + 1)}; }
 
-TEST_P(SharedReductions, KeepTheOrderOfRanks) {
+TEST_P(SharedReductions, CombineValuesInTheOrderOfRanks) {
   run(5, [](Job& job) {
     Affine expected = of(0);
     for (std::size_t rank = 1; rank < 5; ++rank) expected = then(expected, of(rank));
@@ -70,7 +71,7 @@ TEST_P(SharedReductions, KeepTheOrderOfRanks) {
   });
 }
 
-TEST_P(SharedReductions, RoundAlikeInAllRanksAndEachTime) {
+TEST_P(SharedReductions, RoundIdenticallyAtAllRanksAndInEachRun) {
   run(5, [](Job& job) {
     const shared_array<std::uint64_t> found(job, 5);
     std::set<std::uint64_t> different;
@@ -87,7 +88,7 @@ TEST_P(SharedReductions, RoundAlikeInAllRanksAndEachTime) {
   });
 }
 
-TEST_P(SharedReductions, TakeEachElementOfAnArrayForItself) {
+TEST_P(SharedReductions, ReduceArraysElementByElement) {
   run(3, [](Job& job) {
     const double rank = job.rank().value();
     const auto largest = [](double one, double other) { return std::max(one, other); };
@@ -99,7 +100,7 @@ TEST_P(SharedReductions, TakeEachElementOfAnArrayForItself) {
   });
 }
 
-TEST_P(SharedReductions, GoOverALoop) {
+TEST_P(SharedReductions, ReduceOverALoop) {
   for (const std::size_t count : {0, 1, 2, 1000}) {
     run(3, [count](Job& job) {
       const shared_array<std::uint64_t> array(job, 1000);
@@ -119,7 +120,7 @@ TEST_P(SharedReductions, GoOverALoop) {
   }
 }
 
-TEST_P(SharedReductions, AnswerPeerGoneAfterADeath) {
+TEST_P(SharedReductions, ReturnPeerGoneAfterADeath) {
   std::atomic<int> come{0};
   const auto body = [&come](Job& job) {
     job.on_death([](const Death&) {});
