@@ -65,9 +65,9 @@ void Network::say_if_out_of_reach(int peer) noexcept {
   const auto lost = loss(peer);
   if (!lost || lost->was_reached || said_.exchange(true, std::memory_order_relaxed)) return;
   log_->warn(
-      "rank {}{} cannot be reached ({}) and counts as dead: unless it has ended, a link is down, a firewall is in the "
-      "way, or the hosts speak through interfaces that do not lead to each other; TONARI_UCX_NET_DEVICES chooses "
-      "them, `ucx_info -d` lists what a host has",
+      "rank {}{} cannot be reached ({}) and counts as dead: unless it has ended, a link is down, a firewall blocks "
+      "the connection, or the hosts use interfaces without a route to each other; TONARI_UCX_NET_DEVICES chooses them, "
+      "`ucx_info -d` lists the interfaces of a host",
       peer, host_of(peer), lost->reason);
 }
 

@@ -59,8 +59,8 @@ void check_names(const ucp_config_t* config, std::string_view prefix, std::span<
     const std::string_view name = variable.substr(ours_begin.size());
     if (known.contains(name) || std::ranges::find(ours, name) != ours.end()) continue;
     throw SetupError(
-        fmt::format("{} would do nothing: UCX has no {} among the settings of one program alone, which `ucx_info -c` "
-                    "lists under UCP; a transport's takes effect as {}{}",
+        fmt::format("{} would have no effect: UCX has no setting {} for one program alone (`ucx_info -c` lists these "
+                    "under UCP); to set a transport's, use {}{}",
                     variable, name, prefix_of_ucx, name));
   }
 }

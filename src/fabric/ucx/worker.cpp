@@ -35,7 +35,7 @@ class Config {
  public:
   explicit Config(const Library& ucx) : ucx_(ucx) {
     require(ucx_.config_read(prefix, nullptr, &config_), "reading TONARI_UCX_... settings",
-            "TONARI_UCX_LOG_LEVEL=warn has UCX say which, `ucx_info -f` lists them");
+            "set TONARI_UCX_LOG_LEVEL=warn to see which one is wrong; `ucx_info -f` lists them");
   }
   Config(Config&&) = delete;
   ~Config() { ucx_.config_release(config_); }
@@ -80,7 +80,7 @@ std::optional<int> number_of(const char* name, int otherwise, int most) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
   if (error != std::errc{} || number <= 0 || number > most || !(unit.empty() || unit == "s")) {
-    throw SetupError(fmt::format("{}_UCX_{} is {}; give a number from 1 to {}, of seconds if it is a time, or inf",
+    throw SetupError(fmt::format("{}_UCX_{}={}: must be a number from 1 to {} (in seconds, if it is a time) or inf",
                                  prefix, name, text, most));
   }
   return number;
@@ -130,7 +130,7 @@ Worker::Worker(const std::string& network, const std::string& devices, int peers
   params.mt_workers_shared = 0;  // a context has one worker
   require(ucx_.init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config.get(), &context_),
           fmt::format("starting UCX for network {}", network),
-          "TONARI_UCX_TLS and TONARI_UCX_NET_DEVICES choose; `ucx_info -d` lists what is here");
+          "TONARI_UCX_TLS and TONARI_UCX_NET_DEVICES choose transports and devices; `ucx_info -d` lists them");
   try {
     make_worker();
   } catch (...) {
