@@ -14,7 +14,8 @@
 
 namespace tonari {
 
-/// Counters of one rank since it joined. Counts start at zero and never fall; gauges are named _now.
+/// Counters of one rank since it joined. Counts start at zero and never fall; gauges are named _now. The messages
+/// of which collectives consist count, too; windows and shared memory do not.
 struct Statistics {
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
@@ -72,7 +73,8 @@ class Session;
 /// The membership of a process in a job of N ranks, 0 to N - 1, on one or several hosts.
 ///
 /// Joining: the constructor detects how the program was started: by `tonari run`, by a launcher with PMIx (mpirun,
-///          prterun, srun --mpi=pmix), or alone (a job of one rank).
+///          prterun, srun --mpi=pmix), or alone (a job of one rank). A rank that was started together with others joins
+///          once: a second Job throws SetupError.
 /// Owns:    the mapping of the host's arena, one service thread, and the state of the layers above.
 /// Threads: any thread may call anything; construction and destruction happen once each.
 /// Leaving: the destructor waits until every rank leaves. Operations of other ranks that still wait for this one return
@@ -105,9 +107,12 @@ class Job {
   [[nodiscard]] Statistics statistics() const noexcept;
 
   /// From now on a death does not end this process: `handler` runs on the service thread, once per rank that dies, and
-  /// operations that need a dead rank return Status::peer_gone. Without a handler the process exits.
+  /// operations that need a dead rank return Status::peer_gone. It may run before or after they return. It must not
+  /// throw, nor wait for other ranks: the service thread serves nothing meanwhile. Without a handler the process exits
+  /// with status 1. A launcher may end all ranks nevertheless: docs/modules/job.md.
   void on_death(std::function<void(const Death&)> handler);
-  /// False once this rank knows that `rank` died.
+  /// False once this rank knows that `rank` died; true for a rank that has left. Without a handler for deaths it ends
+  /// the process instead of returning false.
   [[nodiscard]] bool alive(JobRank rank) const noexcept;
 
   /// For the layers of tonari: the session behind this job.

@@ -25,9 +25,11 @@ namespace tonari {
 
 /// When a send is complete.
 enum class SendMode : std::uint8_t {
-  /// When the buffer may be used again. The message may still wait in memory of the runtime.
+  /// When the buffer may be used again. The message may still wait in memory of the runtime. A long message, or one
+  /// to a rank that has many unreceived messages, waits until its receive is posted: two ranks that both send first
+  /// may block each other.
   standard,
-  /// When the matching receive was found posted and the data is in its buffer, with no copy between (MPI_Ssend).
+  /// When the matching receive was found posted and the data is in its buffer (MPI_Ssend).
   when_posted,
 };
 
@@ -150,11 +152,13 @@ class [[nodiscard]] PersistentRequest {
 ///           ranks.
 /// Errors:   every call returns a Status, or a Result<Envelope> with the message's header. All calls return:
 ///             ok         done.
-///             invalid    a rank, root or tag outside its range, or a null buffer; nothing was started.
+///             invalid    a rank, root or tag outside its range, or a null buffer with a length; nothing was started.
 ///             peer_gone  a rank that the call needs died or left the job.
-///             no_memory  the system refused memory for a started or scattered operation; nothing was started.
-///           A rank whose collective returned invalid takes no part in it: the other ranks miss its part, and the next
-///           collective is not disturbed. Constructors, duplicate() and split() throw SetupError.
+///             no_memory  the system refused memory for a started operation or a layout; nothing was started.
+///           Constructors, duplicate() and split() throw SetupError.
+/// Deaths:   when a rank of the communicator died, collectives under way return peer_gone in the ranks that still need
+///           it, and may return ok in others. All later collectives, duplicate() and split() fail. Messages between
+///           the living go on.
 /// Life:     must be destroyed before its Job, when none of its operations is under way.
 class Communicator {
  public:
@@ -276,7 +280,8 @@ class Communicator {
 
   /// Waits for a message that matches, and returns its header. The message stays in the queue.
   Result<Envelope> probe(Rank source, Tag tag) noexcept;
-  /// Makes progress once. Returns the header of the oldest message that matches, if there is one.
+  /// Makes progress once. Returns the header of the oldest message that matches, if there is one; nothing also where
+  /// probe() would return a failure: Job::alive() tells a loop that the source died.
   [[nodiscard]] std::optional<Envelope> probe_now(Rank source, Tag tag) noexcept;
   /// The same as probe(), and removes the message from the queue: it can only be received through the returned object.
   Message matched_probe(Rank source, Tag tag) noexcept;
@@ -284,8 +289,12 @@ class Communicator {
   [[nodiscard]] std::optional<Message> matched_probe_now(Rank source, Tag tag) noexcept;
 
   // Collectives. Every rank of the communicator calls them, in the same order. Counts are in elements. The parts of
-  // several ranks follow each other in the order of ranks, without gaps. No two buffers of a call may overlap.
-  // Counts and sizes that do not fit each other return invalid.
+  // several ranks follow each other in the order of ranks, without gaps; the buffer for all of them may be longer
+  // (not the sent one of all_to_all). No two buffers of a call may overlap. Counts are read during the call only.
+  // A blocking form on one rank and a started form on another match.
+  // A rank returns invalid if its counts and sizes do not fit each other, or if the data that it receives do not fit
+  // them; its buffer is then undefined. A rank that passes a root outside its range takes no part: ranks that need it
+  // wait. Neither disturbs the next collective.
 
   /// Returns when every rank has called it.
   Status barrier() noexcept;
@@ -392,7 +401,8 @@ class Communicator {
   // Reductions, in place. The operation must be associative; it need not commute, since operands stay in the order of
   // ranks. The grouping of the operands depends on the number of ranks and of elements, and between hosts on which
   // ranks share a host; with the same of these, the same numbers give the same rounding. A started reduction uses the
-  // operation until it is complete, so that it must be an lvalue.
+  // operation until it is complete, so that it must be an lvalue. The operation runs in the thread that starts, tests
+  // or waits, must not throw, and must not call the library.
 
   /// Combines values[i] of all ranks by `operation` into the root's `values`. The other ranks' stay as they are.
   template <class T, class Operation = std::plus<>>

@@ -50,9 +50,10 @@ struct Descriptor {
   std::uint32_t state = 0;     ///< Used by the queue, like `next`.
   Descriptor* next = nullptr;  ///< In use until the descriptor is returned.
 
+  // Values of `state`.
   static constexpr std::uint32_t idle = 0;
   static constexpr std::uint32_t under_way = 1;
-  static constexpr std::uint32_t unanswered = 2;
+  static constexpr std::uint32_t unanswered = 2;  ///< Complete, and not yet returned by the queue.
 
   /// True when it is not under way: then `status` and `result` are valid.
   [[nodiscard]] bool complete() const noexcept {
@@ -120,10 +121,12 @@ class DescriptorQueue;
 }  // namespace window
 
 /// Executes descriptors of one window in the order in which they were posted, while the caller computes. A lock, the
-/// copies that it protects and its unlock can be posted together. post() makes short copies itself. Long copies,
-/// and descriptors that have to wait, are left to a thread of this rank, which starts when it is first needed, or to
-/// wait().
+/// copies that it protects and its unlock can be posted together. post() makes copies of up to 128 KiB within the host
+/// itself. Longer copies, copies between hosts, and descriptors that have to wait, are left to a thread of this rank,
+/// which starts when it is first needed, or to wait().
 ///
+/// Failures: a descriptor that fails does not stop the next ones: after a lock that returned peer_gone, the copies that
+///           it should protect are made all the same.
 /// Owns:     no memory of the caller: see Descriptor.
 /// Threads:  one at a time. A window may have any number of queues, which do not wait for each other.
 /// Progress: by the rank's queue thread, also while the caller computes; if it cannot start, by poll() and wait().

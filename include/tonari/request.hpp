@@ -30,10 +30,14 @@ struct Requests;
 /// Buffers:  stay the caller's. Until the request is complete the caller must not touch the buffer of a receive and not
 ///           change the buffer of a send.
 /// Progress: made inside every call of the library by any thread of this rank. While no thread of the rank is in the
-///           library, the service thread makes it, unless TONARI_SERVICE_THREAD=off.
-/// Life:     move-only. Destroying an incomplete request waits for it. While an exception unwinds the stack, the
-///           destructor instead gives up a receive that has met no message, and a collective that waits for one.
-/// Threads:  any thread may wait for it, one at a time.
+///           library, the service thread makes it, unless TONARI_SERVICE_THREAD=off. Progress matches messages. Only
+///           the thread that waits for a request or tests it copies its payload; the peer or the network may copy
+///           that of a long message. A collective, or a layout, advances only while that thread waits for something
+///           or tests: call test() now and then to overlap it with computing.
+/// Life:     move-only. Destroying an incomplete request, or assigning to it, waits for it. While an exception unwinds
+///           the stack, the destructor instead gives up a receive that has met no message, and a collective that
+///           waits for one.
+/// Threads:  any thread may wait for it or test it, one at a time.
 class [[nodiscard]] Request {
  public:
   /// Complete, with Status::ok.
@@ -67,8 +71,9 @@ class [[nodiscard]] Request {
   Result<Envelope> result_;
 };
 
-/// Waits until one request that was incomplete before the call is complete, and returns its index. Returns
-/// requests.size() if all were complete already. The requests must belong to one Job.
+/// Waits until one request that was incomplete before the call is complete, with any status, and returns its index:
+/// its wait() then returns at once. Returns requests.size() if all were complete already. The requests must belong to
+/// one Job.
 [[nodiscard]] std::size_t wait_any(std::span<Request> requests) noexcept;
 /// Waits until at least one request that was incomplete before the call is complete. Writes the indices of all that are
 /// complete by then to the start of `completed`, which must have room for one index per request, and returns their

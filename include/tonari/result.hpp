@@ -33,7 +33,8 @@ namespace detail {
 }  // namespace detail
 
 /// Returns if `status` is ok, otherwise throws Error. `what` says what was tried: check(world.barrier(), "barrier").
-/// For programs that have no recovery of their own: an exception that leaves the scope of the Job ends the job.
+/// For programs that have no recovery of their own: an exception that leaves the scope of the Job ends the job. It
+/// throws for holder_died, too, although the caller then has the lock.
 inline void check(Status status, std::string_view what = {}) {
   if (status != Status::ok) [[unlikely]]
     detail::throw_error(status, what);

@@ -16,12 +16,12 @@ namespace tonari {
 /// The outcome of a call. Calls on fast paths return one, and throw nothing.
 enum class [[nodiscard]] Status : std::uint8_t {
   ok,           ///< Done, or started: each call says which.
-  again,        ///< No room now and nothing was started: make progress, then retry.
+  again,        ///< Not now, because there is no room or a lock is held. Nothing was started: retry later.
   truncated,    ///< The message was longer than the buffer: its first bytes were delivered, the rest is lost.
   invalid,      ///< An argument is wrong: a rank, tag or root outside its range, or sizes that overflow.
   bounds,       ///< A range leaves the memory it names.
   bad_address,  ///< A buffer is not readable or writable memory of its process.
-  peer_gone,    ///< The peer died, or has left the job; every later call to it returns the same.
+  peer_gone,    ///< The peer died, or has left the job; every later call that needs it returns the same.
   cancelled,    ///< The operation was cancelled before it matched.
   no_memory,    ///< The system refused memory that the call needed.
   denied,       ///< The owner of the memory gave this rank no right to do that.
