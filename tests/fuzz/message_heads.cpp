@@ -6,7 +6,8 @@
 #include <array>
 #include <optional>
 
-// Everything that is decoded from a peer: one rank lies to two that talk to each other, and to it.
+// Fuzzes the decoding of messages. One rank, the liar, sends forged heads to two honest ranks, which exchange messages
+// with each other and with it.
 namespace tonari {
 namespace {
 
@@ -18,14 +19,14 @@ constexpr int heads_between_looks = 400;
 
 struct Exposed {};
 
-// Receives and sends of an honest rank that only the liar or the silent rank can complete, in whatever way. Around each
-// buffer lies a margin that nobody may write.
+// Receives and sends of an honest rank that only the liar or the silent rank can complete, with any status. A margin
+// around each buffer must stay unchanged.
 class Targets {
  public:
   explicit Targets(Communicator& world) : world_(world) {
     for (Target& each : targets_) each.memory.assign(bytes_max + 2 * margin, guard);
   }
-  /// Starts anew what is complete, and checks it.
+  /// Checks the requests that are complete, and starts new ones in their place.
   void renew(test::Random& random) {
     for (Target& each : targets_) {
       if (each.request && !each.request->test().has_value()) continue;
@@ -48,7 +49,7 @@ class Targets {
   struct Target {
     std::vector<std::byte> memory;
     std::size_t bytes = 0;
-    std::size_t room = 0;  // for a message
+    std::size_t room = 0;  // the longest message that fits
     bool sends = false;
     std::optional<Request> request;
   };
@@ -80,8 +81,9 @@ class Targets {
     }
     const auto untouched = [](std::byte each) { return each == guard; };
     const std::span memory(target.memory);
-    EXPECT_TRUE(std::ranges::all_of(memory.first(margin), untouched)) << "written in front of the buffer";
-    EXPECT_TRUE(std::ranges::all_of(memory.subspan(margin + target.bytes), untouched)) << "written behind the buffer";
+    EXPECT_TRUE(std::ranges::all_of(memory.first(margin), untouched)) << "a message was written in front of its buffer";
+    EXPECT_TRUE(std::ranges::all_of(memory.subspan(margin + target.bytes), untouched))
+        << "a message was written behind its buffer";
     std::ranges::fill(target.memory, guard);
   }
 
@@ -89,13 +91,13 @@ class Targets {
   std::array<Target, 12> targets_;
 };
 
-// Lies until the honest ranks say that they have seen enough.
+// Sends forged heads until both honest ranks report that they are done.
 void lie(Job& job, Communicator& control, bool any_address, std::uint64_t seed) {
   const std::vector<std::byte> readable(64 * 1024, std::byte{1});
   std::array<std::vector<std::byte>, honest_ranks> writable;
   std::vector<test::Liar> liars;
   for (int victim = 0; victim < honest_ranks; ++victim) {
-    auto& own = writable[static_cast<std::size_t>(victim)];  // each writes, as it was granted
+    auto& own = writable[static_cast<std::size_t>(victim)];  // each victim writes into its own buffer, as granted
     own.resize(64 * 1024);
     liars.emplace_back(job, test::Claims{liar, silent, readable, own, any_address},
                        seed * 2 + static_cast<std::uint64_t>(victim));
@@ -131,11 +133,11 @@ void talk(Communicator& world, Communicator& control, std::uint64_t seed) {
 class Lies : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, Lies, testing::ValuesIn(test::variants()), test::name_of);
 
-TEST_P(Lies, HarmNobodyButTheOneWhoTellsThem) {
+TEST_P(Lies, HarmOnlyTheLyingRank) {
   TONARI_TRACE_SEED();
   const auto& settings = GetParam().settings;
-  // Where payloads travel in pieces no address is used, so any may be claimed. Between processes, where the kernel
-  // checks them, tests/system/programs/message_lies.cpp claims wrong ones.
+  // Without direct copies payloads travel in pieces and no address is used, so the liar may claim any address. The
+  // kernel checks addresses between processes; tests/system/programs/message_lies.cpp claims wrong ones there.
   const bool any_address = std::ranges::find(settings, "TONARI_DIRECT_COPIES=off") != settings.end();
   const auto body = [&](Job& job) {
     Communicator world(job);
@@ -144,7 +146,7 @@ TEST_P(Lies, HarmNobodyButTheOneWhoTellsThem) {
     (void)world.split(-1, 0);
     if (world.rank() == liar) lie(job, control, any_address, test::seed());
     for (const int each : {0, 1}) test::require_ok(control.receive(std::span<int>(), Rank{each}).status);
-    throw Exposed{};  // what was begun in its name, or the liar's, is ended by a death only
+    throw Exposed{};  // only a death ends the requests that wait for this rank or for the liar
   };
   EXPECT_THROW(run_as_threads(ranks, body, settings), Exposed);
 }

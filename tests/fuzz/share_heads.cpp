@@ -19,13 +19,17 @@
 #include <utility>
 #include <vector>
 
-// What shared arrays and guarded data decode from a peer: one rank lies to two that use them with each other. It speaks
-// in its own name, or in that of ranks that do not exist: a head's source is believed.
+// Fuzzes the decoding of heads by shared arrays and guarded data. One rank, the liar, sends forged heads to two honest
+// ranks, which use arrays and data with each other. The heads name the liar as their source, or ranks that do not
+// exist: receivers trust a head's source.
 //
-// Promised is: no lie ends a rank, or writes where no shared memory is; and arrays and data that it does not name stay
-// what they were and go on. Those that it names it may fill with anything, as any rank may, and hold for as long as it
-// likes: a home moved to it, data owned by it. So honest ranks only try to lock such data, and wait for such pages only
-// where a lie cannot send them round and round: of homes that do not move, and of the liar's own, one of them alone.
+// The promises under test: no forged head ends a rank or writes outside shared memory. Arrays and guarded data that the
+// heads do not name keep their contents and stay usable.
+//
+// The liar may fill the arrays and data that it names with anything, as any rank may. It may also hold them for as long
+// as it likes, as a page's home or as the owner of data. So honest ranks only try to lock such data. They wait for such
+// pages only where a forged head cannot send them from home to home without end: in arrays whose homes do not move.
+// Only one honest rank uses the array whose home is the liar.
 namespace tonari {
 namespace {
 
@@ -45,21 +49,21 @@ constexpr int honest_ranks = 2;
 constexpr int liar = 2;
 constexpr int ranks = 3;
 constexpr int heads_between_looks = 200;
-constexpr std::size_t stride = 134;  // of words that a rank writes
+constexpr std::size_t stride = 134;  // between the words that a rank writes
 constexpr std::size_t page_words = share::page_bytes / sizeof(std::uint64_t);
 
 struct Exposed {};
 
-/// Arrays, by the numbers that all ranks know them by.
+/// The arrays, by the numbers that all ranks know.
 enum Object : std::uint32_t { shown, sure, updated, of_liar, wandering, objects };
 constexpr std::array<std::size_t, objects> pages_of{200, 130, 70, 70, 100};
-/// And guarded data: the first two and the last are not named by the liar.
+/// The numbers of guarded data. The liar does not name the first two and the last.
 constexpr std::uint32_t sure_data = 2;
 constexpr std::uint32_t tried_data = 6;
 constexpr std::uint32_t late = sure_data + tried_data;
 constexpr std::size_t long_bytes = 20'000;
 
-/// A ticket that each honest rank is about to use, or one near it.
+/// For each honest rank, a ticket that it is about to use, or one near it.
 struct Hints {
   std::array<std::atomic<std::uint64_t>, honest_ranks> tickets{};
 
@@ -81,13 +85,14 @@ class Liar {
     Head head;
     for (std::byte& each : head.payload) each = static_cast<std::byte>(random_());
     head.inline_bytes = static_cast<std::uint8_t>(number(fabric::inline_bytes_max));
-    // A transport between hosts takes nothing in another's name.
+    // A transport between hosts refuses heads in another rank's name.
     const bool own_name = engine_.is_remote(victim) || chance(random_, 90);
     head.source = own_name ? liar : static_cast<std::uint32_t>(liar + 1 + number(0) % 1'000'000);
     head.tag = number32(0);
     if (chance(random_, 50)) {
       head.kind = kind(array_kinds, 0, victim);
-      if (head.kind == Kind::share_gone) head.kind = Kind::share_moved;  // is as its death, and raises SIGBUS
+      if (head.kind == Kind::share_gone)
+        head.kind = Kind::share_moved;  // share_gone counts as the liar's death and would raise SIGBUS
       head.context = number32(0);
       head.set(words(head.kind.to<Kind>(), victim));
     } else {
@@ -103,7 +108,8 @@ class Liar {
     const auto tail = change_tail(head, victim);
     while (engine_.send(victim, head, lane) == Status::again) rest();
     if (tail) fabric::BulkReader::give_back(engine_.bulk_of(liar), *tail);
-    // As an honest rank does, or what is said to it would pile up; not always at once, so that a lie can be first.
+    // An honest rank makes progress, too; otherwise heads for it would pile up. The liar does so only at times, so that
+    // its forged heads can arrive before genuine replies.
     if (chance(random_, 30)) engine_.progress();
   }
 
@@ -117,8 +123,8 @@ class Liar {
       Kind::guard_more,  Kind::guard_stop, Kind::guard_stopped, Kind::guard_inherit,    Kind::guard_has,
       Kind::guard_waits, Kind::guard_lost, Kind::guard_freed,   Kind::guard_over};
 
-  // One of `kinds`, or any of the 16 operations from `first` on; without a tail that a transport between hosts would
-  // not find.
+  // Returns one of `kinds`, or any of the 16 operations from `first` on. Between hosts it has no tail, as the transport
+  // would not find the tail.
   Kind kind(std::span<const Kind> kinds, unsigned first, int victim) {
     if (chance(random_, 95)) return kinds[between(random_, 0, kinds.size() - 1)];
     const auto plain = 128 + first + between(random_, 0, 15);
@@ -132,7 +138,7 @@ class Liar {
   std::uint64_t one_of(std::initializer_list<std::uint64_t> choices) {
     return *(choices.begin() + between(random_, 0, choices.size() - 1));
   }
-  // Often near a power of two, or near what is right.
+  // Returns the right number, one near it, one near a power of two, or a random one.
   std::uint64_t number(std::uint64_t right) {
     switch (between(random_, 0, 9)) {
       case 0: return random_();
@@ -187,7 +193,7 @@ class Liar {
                                : between(random_, 1, fabric::bulk_tail_bytes_max);
   }
   PageRun run() { return {number(page()), number(between(random_, 1, 70))}; }
-  // Of some pages; or of all, so that those are among them that were asked about.
+  // Returns entries of some pages, or of all pages, so that they include the pages that were asked about.
   std::vector<std::byte> entries(std::size_t few) {
     if (chance(random_, 70)) return several([this] { return entry(number(page())); }, few);
     std::uint64_t next = 0;
@@ -207,7 +213,7 @@ class Liar {
     }
     return all;
   }
-  // Whose lines and masks say more or less than there is, sometimes.
+  // Adds a change. At times its masks announce more or fewer bytes than follow.
   void add_change(std::vector<std::byte>& all) {
     const std::uint64_t lines = chance(random_, 80) ? random_() & random_() & random_() : number(3);
     const std::array<std::uint64_t, 2> front{number(page()), lines};
@@ -227,8 +233,8 @@ class Liar {
     std::memcpy(engine_.bulk().at(*place), bytes.data(), bytes.size());
     return place->value;
   }
-  // To lie about its length and place, too: a transport between hosts refuses that. Answers what the receiver, which
-  // does not know whose it is, will not give back.
+  // Forges the length and the place of the tail at times; a transport between hosts refuses that. Returns the place if
+  // the receiver will not give it back because it cannot tell whose it is.
   std::optional<fabric::BulkPlace> change_tail(Head& head, int victim) {
     if (!head.kind.has_tail() || engine_.is_remote(victim)) return std::nullopt;
     auto tail = head.as<fabric::Tail>();
@@ -284,7 +290,7 @@ class Liar {
         head.tag = number32(between(random_, 0, ranks));
         return head.set(list);
       }
-      // Whose truth would end what the other lies are about.
+      // These heads, if valid, end the use of the variable, and the other forged heads could not reach it any more.
       case Kind::guard_lost:
       case Kind::guard_freed:
       case Kind::guard_over:
@@ -300,7 +306,7 @@ class Liar {
   }
 
   fabric::Engine& engine_;
-  const bool one_host_;  // where there are no variables that heads could be for
+  const bool one_host_;  // on one host guarded data use no heads
   const Hints& hints_;
   Random random_;
 };
@@ -310,7 +316,8 @@ GuardedOptions options_of(std::uint32_t number) {
           JobRank{number / 2 % ranks}};
 }
 
-/// What the ranks share. Mutexes and flags lie at the ranks in turn: not those that are used at the liar.
+/// The objects that the ranks share. The homes of mutexes and flags are the ranks in turn; objects with their home at
+/// the liar are not used.
 struct Shared {
   explicit Shared(Job& job)
       : arrays{{array_of(job, shown), array_of(job, sure), array_of(job, updated), array_of(job, of_liar),
@@ -341,7 +348,7 @@ struct Shared {
   std::vector<guarded_span<std::byte>> tried{};
 };
 
-/// An honest rank, with the other.
+/// The work of one of the two honest ranks.
 class Honest {
  public:
   Honest(Job& job, Shared& shared, Hints& hints, std::uint64_t seed)
@@ -358,7 +365,7 @@ class Honest {
     for (int i = 0; i < 4; ++i) use_tried();
     meet();
   }
-  // In each other's pages, and one word by both.
+  // The ranks write to the same pages, and both write one word under a lock.
   void write_sure() {
     for (std::size_t i = first(); i < array(sure).size(); i += stride) array(sure)[i] = turn_ * i;
     auto lock = shared_.lock.lock();
@@ -387,7 +394,7 @@ class Honest {
   [[nodiscard]] shared_array<std::uint64_t>& array(Object object) { return shared_.arrays[object]; }
   [[nodiscard]] std::size_t first() const { return 2 + job_.rank().index(); }
 
-  // Whatever the liar has written there.
+  // Uses arrays to which the liar may have written anything.
   void use_named() {
     for (const Object object : {shown, updated, of_liar}) {
       if (object == of_liar && job_.rank() != 0) continue;
@@ -405,7 +412,7 @@ class Honest {
       require_ok(share::acquire(job_));
     }
   }
-  // It may be lost: the liar may say so.
+  // Uses guarded data that the liar may have declared lost.
   void use_tried() {
     auto& data = shared_.tried[between(random_, 0, shared_.tried.size() - 1)];
     switch (between(random_, 0, 3)) {
@@ -443,7 +450,7 @@ class Honest {
 class ShareLies : public test::OnEveryWayToShare {};
 INSTANTIATE_TEST_SUITE_P(Over, ShareLies, testing::ValuesIn(test::ways_to_share()), test::name_of);
 
-TEST_P(ShareLies, HarmNobodyButTheOneWhoTellsThem) {
+TEST_P(ShareLies, HarmOnlyTheLyingRank) {
   TONARI_TRACE_SEED();
   Hints hints;
   const auto body = [&](Job& job) {
@@ -461,7 +468,7 @@ TEST_P(ShareLies, HarmNobodyButTheOneWhoTellsThem) {
       std::optional<guarded<int>> made_late;
       if (job.hosts() > 1) made_late.emplace(job, 0);
       for (const int rank : {0, 0, 1, 1})
-        (void)control.receive(std::span<int>(), Rank{rank});  // they have made it, too
+        (void)control.receive(std::span<int>(), Rank{rank});  // the honest ranks have made it, too
       throw Exposed{};
     }
     Honest honest(job, shared, hints, test::seed());
@@ -480,7 +487,7 @@ TEST_P(ShareLies, HarmNobodyButTheOneWhoTellsThem) {
     require_ok(control.send(std::span<const int>(), Rank{other}));
     require_ok(control.receive(std::span<int>(), Rank{other}).status);
     EXPECT_EQ(*made_late->read(), honest_ranks);
-    require_ok(control.send(std::span<const int>(), Rank{other}));  // who ends first takes its part of all along
+    require_ok(control.send(std::span<const int>(), Rank{other}));  // a rank that ends takes its part of the data along
     require_ok(control.receive(std::span<int>(), Rank{other}).status);
   };
   EXPECT_THROW(run_as_threads(ranks, body, GetParam().settings), Exposed);

@@ -13,9 +13,11 @@
 #include <cstring>
 #include <optional>
 
-// What windows decode from a peer: one rank lies to two that make, use and free windows with each other. It speaks in
-// its own name, or in that of ranks that do not exist: a head's source is believed.
-// What the liar asks for overlaps, as accesses of any program may: it is that program's race.
+// Fuzzes the decoding of heads by windows. One rank, the liar, sends forged heads to two honest ranks, which make, use
+// and free windows with each other. The heads name the liar as their source, or ranks that do not exist: receivers
+// trust a head's source.
+// The liar's accesses may overlap, as accesses of any program may. Such races are the program's own, so
+// ThreadSanitizer does not report them.
 #ifdef __SANITIZE_THREAD__
 extern "C" const char* __tsan_default_suppressions() {
   return "race:tonari::window::Target::copy\nrace:tonari::window::Target::perform\nrace:tonari::window::help\n";
@@ -42,11 +44,11 @@ constexpr std::byte guard{0xa5};
 
 struct Exposed {};
 
-/// What the liar knows of the windows there are.
+/// The numbers of the windows that the liar knows.
 struct Known {
-  std::uint32_t closed;  // number of a window whose memory it may not touch
-  std::uint32_t shown;   // of one that it may read
-  std::uint32_t open;    // and of one that it may do everything to
+  std::uint32_t closed;  // a window whose memory the liar may not access
+  std::uint32_t shown;   // a window that it may read
+  std::uint32_t open;    // a window to which it has all rights
 };
 
 class Liar {
@@ -59,7 +61,7 @@ class Liar {
     for (std::byte& each : head.payload) each = static_cast<std::byte>(random_());
     head.kind = kind(victim);
     head.inline_bytes = static_cast<std::uint8_t>(number(fabric::inline_bytes_max));
-    // A transport between hosts takes nothing in another's name.
+    // A transport between hosts refuses heads in another rank's name.
     const bool own_name = engine_.is_remote(victim) || chance(random_, 90);
     head.source = own_name ? liar : static_cast<std::uint32_t>(liar + 1 + number(0) % 1'000'000);
     head.context = number32(one_of({known_.closed, known_.shown, known_.open, known_.open, 0}));
@@ -105,7 +107,7 @@ class Liar {
       engine_.progress();
       std::this_thread::yield();
     }
-    engine_.progress();  // as an honest rank does, or what is said to it would pile up
+    engine_.progress();  // as an honest rank does; otherwise heads for it would pile up
   }
 
  private:
@@ -114,7 +116,8 @@ class Liar {
                                     Kind::window_data,    Kind::window_freed,   Kind::window_met,    Kind::window_lock,
                                     Kind::window_granted, Kind::window_returned};
 
-  // One of the above, or any of this protocol; without a tail that a transport between hosts would not find.
+  // Returns one of the kinds above, or any of this protocol. Between hosts it has no tail, as the transport would not
+  // find the tail.
   Kind kind(int victim) {
     if (chance(random_, 90)) return kinds[between(random_, 0, kinds.size() - 1)];
     const auto any = static_cast<std::uint8_t>(between(random_, 64, 127));
@@ -124,7 +127,7 @@ class Liar {
   std::uint64_t one_of(std::initializer_list<std::uint64_t> choices) {
     return *(choices.begin() + between(random_, 0, choices.size() - 1));
   }
-  // Often near a power of two, or near what is right.
+  // Returns the right number, one near it, one near a power of two, or a random one.
   std::uint64_t number(std::uint64_t right) {
     switch (between(random_, 0, 7)) {
       case 0: return random_();
@@ -134,14 +137,14 @@ class Liar {
     }
   }
   std::uint32_t number32(std::uint64_t right) { return static_cast<std::uint32_t>(number(right)); }
-  // Of all, of the honest two, or of nobody.
+  // Returns the number of the group of all ranks, of the honest ranks, or of no group.
   std::uint64_t group() {
     return one_of({window::number_of(Group::first(ranks)), window::number_of(Group::first(honest_ranks)), random_()});
   }
   window::ServiceRequest request(int victim) {
     const std::size_t bytes = between(random_, 0, fabric::bulk_tail_bytes_max);
     const auto place = engine_.bulk().allocate(bytes, victim);
-    if (place) fabric::BulkReader::give_back(engine_.bulk_of(liar), *place);  // nobody else will
+    if (place) fabric::BulkReader::give_back(engine_.bulk_of(liar), *place);  // no other rank gives it back
     window::ServiceRequest request{};
     request.offset = number(between(random_, 0, 1) == 0 ? part_bytes - bytes : between(random_, 0, part_bytes));
     request.words = {number(place ? place->value : 0), random_(), random_()};
@@ -155,9 +158,9 @@ class Liar {
     return request;
   }
 
-  // Of what travels with a head, the length is right: the transport refuses any other.
+  // Returns the place of a tail of the right length: the transport refuses any other length.
   fabric::BulkPlace tail(int victim, std::size_t bytes) {
-    // Whoever it is sent to gives it back. Where that is not so any more, one that is in use will do.
+    // The receiver gives the place back. If no place is free, one that is in use serves as well.
     auto place = engine_.bulk().allocate(bytes, victim);
     if (!place) place = fabric::BulkPlace{3 << 6 | between(random_, 0, 63)};
     for (std::size_t at = 0; at + sizeof(window::Stretch) <= bytes; at += sizeof(window::Stretch)) {
@@ -186,17 +189,17 @@ class Liar {
             number32(0),
             0};
   }
-  // Not of the lock that the honest use: who has that may keep them waiting.
+  // Names other locks than the honest ranks use: a holder of theirs could keep them waiting.
   window::LockStep lock_step() {
     const auto lock = static_cast<std::uint32_t>(chance(random_, 90) ? 1 : number(1) | 1);
     return {lock, number32(between(random_, 0, 4)), static_cast<window::LockStepKind>(number(between(random_, 0, 5))),
             static_cast<LockMode>(number(between(random_, 0, 2))), 0};
   }
 
-  // Its own memory it names rightly: where ranks are threads nobody else could find out.
+  // Names the liar's own memory correctly, as a wrong address cannot be detected where ranks are threads.
   window::HelpRequest help_request() {
     const auto ticket = engine_.tickets().take();
-    if (ticket) engine_.tickets().give_back(ticket->index);  // stays open until it is taken again
+    if (ticket) engine_.tickets().give_back(ticket->index);  // the ticket stays valid until it is taken again
     window::HelpRequest request{};
     request.offset = number(between(random_, 0, part_bytes - own_.size()));
     request.address = reinterpret_cast<std::uint64_t>(own_.data());
@@ -211,10 +214,10 @@ class Liar {
   fabric::Engine& engine_;
   Known known_;
   test::Random random_;
-  inline static std::array<std::byte, 10'000> own_{};  // stays: it may be asked for after the liar's end
+  inline static std::array<std::byte, 10'000> own_{};  // static, as it may be accessed after the liar's end
 };
 
-/// Memory of the program's, with a margin around it that nobody may write.
+/// Memory of the program with a margin around it that must stay unchanged.
 class Guarded {
  public:
   explicit Guarded(std::byte content) : memory_(part_bytes + 2 * margin, guard) { std::ranges::fill(bytes(), content); }
@@ -222,20 +225,21 @@ class Guarded {
   void expect_margins() const {
     const auto untouched = [](std::byte each) { return each == guard; };
     const std::span all(memory_);
-    EXPECT_TRUE(std::ranges::all_of(all.first(margin), untouched)) << "written in front of the window";
-    EXPECT_TRUE(std::ranges::all_of(all.subspan(margin + part_bytes), untouched)) << "written behind the window";
+    EXPECT_TRUE(std::ranges::all_of(all.first(margin), untouched)) << "an access wrote in front of the window";
+    EXPECT_TRUE(std::ranges::all_of(all.subspan(margin + part_bytes), untouched))
+        << "an access wrote behind the window";
   }
 
  private:
   std::vector<std::byte> memory_;
 };
 
-// An honest rank, with the other: what they push is what they pull, their counters count, their locks exclude, and new
-// windows come and go.
+// The work of the two honest ranks. They pull what they pushed, count with atomic operations, lock, and make and free
+// windows.
 void work(Job& job, Window& closed, std::uint64_t seed) {
   const Group pair = Group::first(honest_ranks);
   const int other = 1 - job.rank().value();
-  test::Random random(seed);  // the same on both
+  test::Random random(seed);  // both ranks use the same seed
   std::uint64_t counted = 0;
   for (int turn = 0; turn < test::rounds(3); ++turn) {
     Part part = test::make_part(job, pair, turn % 2 == 0 ? test::Owner::program : test::Owner::tonari, part_bytes);
@@ -264,7 +268,7 @@ void work(Job& job, Window& closed, std::uint64_t seed) {
 class WindowLies : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, WindowLies, testing::ValuesIn(test::window_variants()), test::name_of);
 
-TEST_P(WindowLies, HarmNobodyButTheOneWhoTellsThem) {
+TEST_P(WindowLies, HarmOnlyTheLyingRank) {
   TONARI_TRACE_SEED();
   const auto body = [&](Job& job) {
     Communicator world(job);

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-// Which ranges of a program's arena are in use, against a list of the owner of each page.
+// Tests of the table of used ranges of a program's far memory, against a list of the owner of each page.
 namespace tonari {
 namespace {
 
@@ -34,7 +34,7 @@ class FarExtents : public testing::Test {
   Extents extents;
 };
 
-TEST_F(FarExtents, AlignsLargeOnesToBlocksAndOthersToPages) {
+TEST_F(FarExtents, AlignsLargeRangesToBlocksAndOthersToPages) {
   begin(64);
 
   EXPECT_EQ(extents.allocate(1, 1) % page_bytes, 0U);
@@ -43,7 +43,7 @@ TEST_F(FarExtents, AlignsLargeOnesToBlocksAndOthersToPages) {
   EXPECT_EQ(extents.allocate(page_bytes, std::size_t{1} << 62), 0U);
 }
 
-TEST_F(FarExtents, FindsWhatContainsAnAddress) {
+TEST_F(FarExtents, FindsTheRangeThatContainsAnAddress) {
   begin(64);
   const Address at = extents.allocate(5 * page_bytes - 1, 1);
 
@@ -51,7 +51,7 @@ TEST_F(FarExtents, FindsWhatContainsAnAddress) {
   EXPECT_TRUE(extents.find(at + 5 * page_bytes).is_empty());
 }
 
-TEST_F(FarExtents, LeavesRoomBehindLargeOnesSoThatTheyGrow) {
+TEST_F(FarExtents, LeavesRoomBehindLargeRangesForGrowth) {
   begin(64);
   const Address large = extents.allocate(4 * mib, 1);
   const Address other = extents.allocate(4 * mib, 1);
@@ -62,7 +62,7 @@ TEST_F(FarExtents, LeavesRoomBehindLargeOnesSoThatTheyGrow) {
   EXPECT_EQ(extents.find(large), (Range{large, 8 * mib}));
 }
 
-TEST_F(FarExtents, UsesTheRoomsWhenNothingElseIsLeft) {
+TEST_F(FarExtents, UsesTheRoomForGrowthWhenNothingElseIsLeft) {
   begin(8);
   ASSERT_NE(extents.allocate(4 * mib, 1), 0U);
 
@@ -70,7 +70,7 @@ TEST_F(FarExtents, UsesTheRoomsWhenNothingElseIsLeft) {
   EXPECT_EQ(extents.allocate(page_bytes, 1), 0U);
 }
 
-TEST_F(FarExtents, FreesThePartInTheMiddle) {
+TEST_F(FarExtents, FreesTheMiddleOfARange) {
   begin(8);
   const Address at = extents.allocate(10 * page_bytes, 1);
 
@@ -92,7 +92,7 @@ TEST_F(FarExtents, MarksStayWithBothPartsOfASplit) {
   EXPECT_EQ(extents.find(at + 3 * page_bytes).marks, Extents::was_protected);
 }
 
-TEST_F(FarExtents, WhatIsNotInUseCannotBeFreed) {
+TEST_F(FarExtents, RefusesToFreeUnusedPages) {
   begin(8);
   const Address at = extents.allocate(4 * page_bytes, 1);
 
@@ -102,7 +102,7 @@ TEST_F(FarExtents, WhatIsNotInUseCannotBeFreed) {
   EXPECT_FALSE(extents.free({at, 4 * page_bytes}));
 }
 
-TEST_F(FarExtents, AFullTableRefusesWithoutHarm) {
+TEST_F(FarExtents, AFullTableRefusesAndStaysUnchanged) {
   begin(8, 2);
   const Address first = extents.allocate(3 * page_bytes, 1);
   ASSERT_NE(extents.allocate(page_bytes, 1), 0U);
@@ -112,7 +112,7 @@ TEST_F(FarExtents, AFullTableRefusesWithoutHarm) {
   EXPECT_EQ(extents.find(first), (Range{first, 3 * page_bytes}));
 }
 
-// The owner of each page: 0 for none.
+// The owner of each page; 0 means that the page is free.
 class Model {
  public:
   explicit Model(Range arena) : arena_(arena), owners_(arena.bytes / page_bytes, 0) {}
@@ -224,7 +224,7 @@ class FarExtentsModel : public FarExtents {
   Model model{{}};
 };
 
-TEST_F(FarExtentsModel, AgreesWithAListOfOwnersWhateverIsDone) {
+TEST_F(FarExtentsModel, AgreesWithAListOfOwnersUnderRandomUse) {
   SCOPED_TRACE(testing::Message() << "TONARI_SEED=" << test::seed());
   for (int round = 0; round < test::rounds(20); ++round) {
     begin(test::between(random, 4, 40));

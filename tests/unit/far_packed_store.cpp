@@ -10,7 +10,7 @@
 #include <functional>
 #include <vector>
 
-// Pages that are kept compressed, in memory of other ranks.
+// Tests of the store that keeps compressed pages in the memory of other ranks.
 namespace tonari {
 namespace {
 
@@ -29,7 +29,7 @@ using Bytes = std::vector<std::byte>;
 constexpr std::size_t mib = 1 << 20;
 constexpr std::uint64_t arena_bytes = 256 * mib;
 
-// So many bytes of each page cannot be compressed: a slot of any size.
+// Returns pages of which `dense_bytes` bytes each cannot be compressed, so that slots of any size are needed.
 Bytes pages_of(Random& random, std::size_t pages, std::size_t dense_bytes) {
   Bytes bytes(pages * page_bytes, static_cast<std::byte>(between(random, 1, 255)));
   for (std::size_t page = 0; page < pages; ++page) {
@@ -47,7 +47,7 @@ Bytes some_pages(Random& random, std::size_t pages) {
   return all;
 }
 
-/// What servers keep: two of 32 MiB, unless it says otherwise.
+/// A store over several servers; by default there are two servers of 32 MiB.
 class FarPackedStore : public testing::TestWithParam<test::Variant> {
  protected:
   struct Order {
@@ -55,7 +55,7 @@ class FarPackedStore : public testing::TestWithParam<test::Variant> {
     unsigned replicas = 1;
     std::uint64_t bytes = 32 * mib;
   };
-  /// By rank 0, which is none of them.
+  /// Runs `body` at rank 0, which is not a server.
   static void run(const Order& order, const std::function<void(Servers&, Store&, PackedStore&)>& body) {
     const auto of_rank = [&](Job& job) {
       Window window(job, job.rank() == 0 ? 0 : order.bytes);
@@ -84,16 +84,18 @@ INSTANTIATE_TEST_SUITE_P(Servers, FarPackedStore,
                                          test::Variant{"Elsewhere", {"TONARI_APART=network", test::network_setting()}}),
                          test::name_of);
 
-TEST(FarPiece, IsAWordOfPlaceAndBytes) {
+TEST(FarPiece, IsAWordOfPlaceAndLength) {
   EXPECT_EQ(std::bit_cast<std::uint64_t>(Piece(5 * 256, 300)), 5 * 256 << 13 | 300);
   EXPECT_EQ(Piece(0, 300).slot_bytes(), 512u);
   EXPECT_EQ(Piece(0, page_bytes).slot_bytes(), page_bytes);
   EXPECT_FALSE(Piece().exists());
   EXPECT_TRUE(Piece(512, 100).follows(Piece(0, 300)));
-  EXPECT_FALSE(Piece(block_bytes, 4096).follows(Piece(block_bytes - 4096, 4096)));  // another chunk
+  EXPECT_FALSE(
+      Piece(block_bytes, 4096)
+          .follows(Piece(block_bytes - 4096, 4096)));  // adjacent pieces of different chunks do not follow each other
 }
 
-TEST_P(FarPackedStore, TakesLessRoomThanThePages) {
+TEST_P(FarPackedStore, TakesLessMemoryThanThePages) {
   run({}, [](Servers& servers, Store&, PackedStore& packed) {
     Random random(test::seed());
     const Bytes pages = pages_of(random, 16 * block_pages, 100);
@@ -107,7 +109,7 @@ TEST_P(FarPackedStore, TakesLessRoomThanThePages) {
   });
 }
 
-TEST_P(FarPackedStore, UsesSlotsAgain) {
+TEST_P(FarPackedStore, ReusesSlots) {
   run({}, [](Servers& servers, Store&, PackedStore& packed) {
     Random random(test::seed());
     Bytes pages;
@@ -120,7 +122,7 @@ TEST_P(FarPackedStore, UsesSlotsAgain) {
   });
 }
 
-TEST_P(FarPackedStore, ThatIsFullKeepsWhatItHas) {
+TEST_P(FarPackedStore, KeepsItsPagesWhenItIsFull) {
   run({.count = 1, .bytes = 8 * mib}, [](Servers& servers, Store&, PackedStore& packed) {
     Random random(test::seed());
     const Bytes pages = pages_of(random, 4 * block_pages, page_bytes);
@@ -133,15 +135,15 @@ TEST_P(FarPackedStore, ThatIsFullKeepsWhatItHas) {
     EXPECT_EQ(fetched(packed, 0, pages.size()), pages);
 
     ASSERT_EQ(packed.discard(block_bytes, 2 * block_bytes), Status::ok);
-    EXPECT_EQ(servers.used_bytes(), 6 * mib);  // one is spare
+    EXPECT_EQ(servers.used_bytes(), 6 * mib);  // one empty chunk is kept as a spare
     const Bytes others = pages_of(random, 1, 0);
     EXPECT_EQ(packed.store(8 * mib, others), Status::ok);
     EXPECT_EQ(fetched(packed, 8 * mib, page_bytes), others);
   });
 }
 
-// Of the three pages two find room: none of them is stored.
-TEST_P(FarPackedStore, StoresAllOrNothing) {
+// Only two of the three pages fit, so none of them is stored.
+TEST_P(FarPackedStore, StoresAllPagesOrNone) {
   run({.count = 1, .bytes = 2 * mib}, [](Servers&, Store&, PackedStore& packed) {
     Random random(test::seed());
     const Bytes pages = pages_of(random, block_pages - 2, page_bytes);
@@ -155,7 +157,7 @@ TEST_P(FarPackedStore, StoresAllOrNothing) {
   });
 }
 
-TEST_P(FarPackedStore, AnswersOtherBytesForThoseOfALiar) {
+TEST_P(FarPackedStore, ReturnsOtherBytesForPiecesThatAServerOverwrote) {
   run({.count = 1}, [](Servers& servers, Store&, PackedStore& packed) {
     Window& window = servers.window();
     Random random(test::seed());
@@ -172,15 +174,15 @@ TEST_P(FarPackedStore, AnswersOtherBytesForThoseOfALiar) {
   });
 }
 
-TEST_P(FarPackedStore, OutlivesOneOfTwoServers) {
+TEST_P(FarPackedStore, SurvivesTheDeathOfOneOfTwoServers) {
   run({.replicas = 2}, [](Servers& servers, Store& store, PackedStore& packed) {
     Random random(test::seed());
     const Bytes pages = some_pages(random, 700);
     ASSERT_EQ(packed.store(0, pages), Status::ok);
-    EXPECT_EQ(servers.capacity_bytes(), 32 * mib);  // each page twice
+    EXPECT_EQ(servers.capacity_bytes(), 32 * mib);  // each page is stored twice
     servers.died(1);
     ASSERT_EQ(store.lost_bytes(), 0u);
-    EXPECT_EQ(servers.capacity_bytes(), 32 * mib);  // each page once, on the one that is left
+    EXPECT_EQ(servers.capacity_bytes(), 32 * mib);  // each page is stored once, on the surviving server
     EXPECT_EQ(fetched(packed, 0, pages.size()), pages);
     const Bytes others = some_pages(random, 700);
     EXPECT_EQ(packed.store(0, others), Status::ok);
@@ -201,7 +203,7 @@ TEST_P(FarPackedStore, KeepsTwoCopiesOrNone) {
   }
 }
 
-TEST_P(FarPackedStore, LeavesAllToTheNext) {
+TEST_P(FarPackedStore, ReturnsAllMemoryForTheNextStore) {
   run({}, [](Servers& servers, Store& store, PackedStore& packed) {
     Random random(test::seed());
     ASSERT_EQ(packed.store(0, some_pages(random, 3000)), Status::ok);
@@ -215,7 +217,7 @@ TEST_P(FarPackedStore, LeavesAllToTheNext) {
   });
 }
 
-/// The pages of one thread, and what they must be.
+/// The pages of one thread, and their expected contents.
 class Model {
  public:
   Model(PackedStore& packed, std::size_t first, std::size_t pages, std::uint64_t seed)
@@ -260,10 +262,10 @@ class Model {
   Random random_;
 };
 
-TEST_P(FarPackedStore, IsWhatThePagesWereWhateverThreadsDo) {
+TEST_P(FarPackedStore, ReturnsThePagesStoredByConcurrentThreads) {
   TONARI_TRACE_SEED();
   run({.count = 2, .replicas = 2, .bytes = 64 * mib}, [](Servers& servers, Store&, PackedStore& packed) {
-    constexpr std::size_t pages = 1200;  // threads have different pages, but not different blocks
+    constexpr std::size_t pages = 1200;  // threads use different pages, but share blocks
     test::in_threads(3, [&](int thread) {
       const auto number = static_cast<std::size_t>(thread);
       Model model(packed, number * pages, pages, test::seed() * 3 + number);

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-// What a program says of its memory beforehand, and how it protects it.
+// Tests of the hints that a program gives about its memory, and of memory that it protects.
 namespace tonari {
 namespace {
 
@@ -35,7 +35,7 @@ std::size_t wrong_pages(std::span<const std::byte> bytes) {
   return wrong;
 }
 
-// Blocks of which nothing is here.
+// Returns the numbers of the blocks without a resident page.
 std::vector<std::size_t> absent_blocks(std::span<std::byte> bytes) {
   std::vector<unsigned char> pages(bytes.size() / page_bytes);
   EXPECT_EQ(::mincore(bytes.data(), bytes.size(), pages.data()), 0);
@@ -59,14 +59,14 @@ bool eventually(Condition condition) {
   return true;
 }
 
-TEST_F(PagerHints, WhatWillBeNeededIsBroughtUnasked) {
+TEST_F(PagerHints, AnnouncedBlocksAreReadAhead) {
   Paged paged(256 * mib, 64 * mib);
   write_pages(paged.bytes());
-  const auto absent = absent_blocks(paged.bytes());  // which, depends on who was faster, the writer or the movers
+  const auto absent = absent_blocks(paged.bytes());  // these depend on the relative speed of writer and movers
   ASSERT_GE(absent.size(), 32U);
   const auto before = paged.pager.statistics().blocks_read_ahead;
 
-  // Of some the stream that wrote may have asked for already.
+  // The stream of writes may have asked for some of them already.
   for (const std::size_t block : std::span(absent).first(32)) {
     paged.pager.will_need(paged.memory.start() + block * block_bytes, block_bytes);
   }
@@ -75,7 +75,7 @@ TEST_F(PagerHints, WhatWillBeNeededIsBroughtUnasked) {
   EXPECT_EQ(wrong_pages(paged.bytes()), 0U);
 }
 
-TEST_F(PagerHints, PagesThatWillBeNeededAreBroughtOneByOne) {
+TEST_F(PagerHints, AnnouncedPagesAreReadWithoutFaults) {
   Paged paged(64 * mib, 4 * mib);
   write_pages(paged.bytes());
   const auto faults = paged.pager.statistics().faults;
@@ -84,10 +84,10 @@ TEST_F(PagerHints, PagesThatWillBeNeededAreBroughtOneByOne) {
   paged.pager.will_need(paged.memory.start() + page_bytes, 3 * page_bytes);
 
   EXPECT_TRUE(eventually([&] { return paged.pager.statistics().bytes_in >= in + 3 * page_bytes; }));
-  EXPECT_LE(paged.pager.statistics().faults, faults + 1);  // the last write's may just have been counted
+  EXPECT_LE(paged.pager.statistics().faults, faults + 1);  // the last write's fault may be counted late
 }
 
-TEST_F(PagerHints, RangesOfNobodyAreIgnored) {
+TEST_F(PagerHints, RangesOutsideAnyRegionAreIgnored) {
   Paged paged(8 * mib, 4 * mib);
   for (const pager::Address start : {pager::Address{0}, paged.memory.start() + 64 * mib, ~pager::Address{4095}}) {
     paged.pager.will_need(start, mib);
@@ -101,7 +101,7 @@ TEST_F(PagerHints, RangesOfNobodyAreIgnored) {
   EXPECT_EQ(wrong_pages(paged.bytes()), 0U);
 }
 
-TEST_F(PagerHints, WhereRandomReadsAreExpectedNoStreamIsFollowed) {
+TEST_F(PagerHints, NoStreamIsFollowedWhereRandomReadsAreExpected) {
   Paged paged(256 * mib, 64 * mib);
   write_pages(paged.bytes());
   const auto before = paged.pager.statistics();
@@ -110,12 +110,12 @@ TEST_F(PagerHints, WhereRandomReadsAreExpectedNoStreamIsFollowed) {
   EXPECT_EQ(wrong_pages(paged.bytes()), 0U);
 
   const auto after = paged.pager.statistics();
-  constexpr std::uint64_t asked_for_before = 8;  // by the stream that wrote; all at once 128 would come
+  constexpr std::uint64_t asked_for_before = 8;  // by the stream of writes; with read-ahead it would be 128
   EXPECT_LE(after.blocks_read_ahead, before.blocks_read_ahead + asked_for_before);
   EXPECT_GE(after.faults - before.faults, (paged.bytes().size() - 64 * mib) / page_bytes / 2);
 }
 
-TEST_F(PagerHints, WhatTheProgramHasProtectedIsReadAllTheSame) {
+TEST_F(PagerHints, PagesThatTheProgramProtectsCanBeRead) {
   Paged paged(64 * mib, 4 * mib);
   write_pages(paged.bytes());
   ASSERT_EQ(::mprotect(paged.bytes().data(), paged.bytes().size(), PROT_READ), 0);

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-// What is known of pages, blocks and buffers, and who may change it.
+// Tests of the records of pages, blocks and buffers, and of the guards that protect them.
 namespace tonari {
 namespace {
 
@@ -22,7 +22,7 @@ using pager::Buffer;
 using pager::PageSet;
 using pager::Pool;
 
-TEST(PagerPages, ASetKnowsItsRuns) {
+TEST(PagerPages, ASetReturnsItsRuns) {
   const PageSet set = PageSet::of(0, 1) | PageSet::of(60, 8) | PageSet::of(500, 12);
   std::vector<std::pair<std::size_t, std::size_t>> runs;
   std::vector<std::pair<std::size_t, std::size_t>> short_runs;
@@ -39,7 +39,7 @@ TEST(PagerPages, ASetKnowsItsRuns) {
   EXPECT_EQ(set.next_without(500), 512U);
 }
 
-TEST(PagerPages, ASetIsWhatItsBitsAre) {
+TEST(PagerPages, ASetAgreesWithItsBits) {
   test::Random random(test::seed());
   for (int round = 0; round < 2000; ++round) {
     const std::size_t first = test::between(random, 0, block_pages);
@@ -54,7 +54,7 @@ TEST(PagerPages, ASetIsWhatItsBitsAre) {
   }
 }
 
-TEST(PagerPages, AllVectorsGiveOneChecksum) {
+TEST(PagerPages, AllVectorInstructionsComputeTheSameChecksum) {
   const auto page = test::pattern(pager::page_bytes, 3);
   [[maybe_unused]] const pager::Checksum plain = pager::hash_plain(page.data());
 
@@ -70,22 +70,22 @@ TEST(PagerPages, AllVectorsGiveOneChecksum) {
   EXPECT_TRUE(pager::checksum_of(std::vector<std::byte>(pager::page_bytes).data()).is_of_zeros());
 }
 
-TEST(PagerPages, ABlockIsHeldByOneAndWantedByOthers) {
+TEST(PagerPages, ABlockIsHeldByOneThreadAndWantedByOthers) {
   Block block;
 
   ASSERT_TRUE(block.try_hold());
   EXPECT_FALSE(block.try_hold());
-  EXPECT_FALSE(block.let_go()) << "nobody asked";
+  EXPECT_FALSE(block.let_go()) << "no thread wants the block";
   ASSERT_TRUE(block.try_hold_or_want());
   EXPECT_FALSE(block.try_hold_or_want());
   EXPECT_FALSE(block.try_hold_or_want());
-  EXPECT_TRUE(block.let_go()) << "somebody is to be woken";
+  EXPECT_TRUE(block.let_go()) << "a thread wants the block and must be woken";
   EXPECT_TRUE(block.try_hold());
 }
 
-TEST(PagerPages, HoldersSeeWhatTheLastOneWrote) {
+TEST(PagerPages, HoldersSeeTheWritesOfThePreviousHolder) {
   Block block;
-  std::size_t changes = 0;  // under the block's hold, as its pages are
+  std::size_t changes = 0;  // changed only by the thread that holds the block, like its pages
   std::atomic<std::size_t> wakes{0};
   std::atomic<std::size_t> wanted{0};
   {
@@ -121,7 +121,7 @@ TEST(PagerPages, ARegionKnowsWhichPagesAreItsOwn) {
   EXPECT_TRUE(region.checksums(1, 2, 1)[0].is_of_zeros());
 }
 
-TEST(PagerPages, APoolGivesBackTheOldestFirst) {
+TEST(PagerPages, APoolReturnsTheOldestBufferFirst) {
   Pool pool(1, 4);
   pager::PolicyEntry owner;
   const auto one = pool.take_empty();
@@ -135,7 +135,7 @@ TEST(PagerPages, APoolGivesBackTheOldestFirst) {
   pool.give_back(*three, true);
 
   EXPECT_EQ(pool.oldest(Pool::Kind::taken_out)->buffer, *two);
-  EXPECT_EQ(pool.oldest(Pool::Kind::taken_out)->buffer, *one) << "the other has gone to the end";
+  EXPECT_EQ(pool.oldest(Pool::Kind::taken_out)->buffer, *one) << "the oldest buffer did not move to the end";
   EXPECT_FALSE(pool.oldest(Pool::Kind::ahead));
   EXPECT_EQ(pool.kept(Pool::Kind::taken_out), 2U);
   EXPECT_EQ(pool.take_prefaulted(), three);

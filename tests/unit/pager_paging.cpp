@@ -13,7 +13,7 @@
 #include <cstdio>
 #include <thread>
 
-// A program whose regions are larger than the memory there is for them.
+// Tests of programs whose regions are larger than the memory limit.
 namespace tonari {
 namespace {
 
@@ -42,7 +42,7 @@ std::size_t wrong_pages(std::span<const std::byte> bytes, std::uint64_t seed) {
 
 struct PagerPaging : test::NeedsPaging {};
 
-TEST_F(PagerPaging, KeepsWhatWasWrittenWithinItsLimit) {
+TEST_F(PagerPaging, KeepsWrittenDataWithinItsLimit) {
   for (const bool lets_look : {true, false}) {
     for (const std::size_t limit : {2 * mib, 40 * mib}) {
       Paged paged(100 * mib, limit, {}, lets_look);
@@ -60,7 +60,7 @@ TEST_F(PagerPaging, KeepsWhatWasWrittenWithinItsLimit) {
   }
 }
 
-TEST_F(PagerPaging, UntouchedMemoryIsZerosAndNeverSent) {
+TEST_F(PagerPaging, UntouchedMemoryIsZeroAndNeverSent) {
   Paged paged(64 * mib, 4 * mib);
 
   for (const std::byte& each : paged.bytes()) ASSERT_EQ(each, std::byte{0});
@@ -69,7 +69,7 @@ TEST_F(PagerPaging, UntouchedMemoryIsZerosAndNeverSent) {
   EXPECT_EQ(paged.pager.statistics().bytes_in, 0U);
 }
 
-TEST_F(PagerPaging, WhatIsOnlyReadIsNeverSent) {
+TEST_F(PagerPaging, PagesThatAreOnlyReadAreNeverSent) {
   Paged paged(64 * mib, 4 * mib, {}, true, pager::Contents::at_source);
   write_all(paged.source.bytes(), 1);
 
@@ -78,18 +78,19 @@ TEST_F(PagerPaging, WhatIsOnlyReadIsNeverSent) {
   EXPECT_EQ(paged.source.stored, 0U);
 }
 
-TEST_F(PagerPaging, WhatWasWrittenIsNotSentEachTimeItGoes) {
+TEST_F(PagerPaging, CleanPagesAreEvictedWithoutBeingSentAgain) {
   constexpr std::size_t size = 64 * mib;
   Paged paged(size, 4 * mib);
   write_all(paged.bytes(), 1);
 
   for (int pass = 0; pass < 3; ++pass) EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
 
-  // A page that goes while it is being written goes twice. Which are still here, and when they go, is the policy's.
+  // A page that is evicted while it is being written is sent twice. The policy decides which pages are evicted, and
+  // when.
   EXPECT_LT(paged.source.stored, 2 * size);
 }
 
-TEST_F(PagerPaging, ARegionMayBeginAnywhereAndStartAsItsSource) {
+TEST_F(PagerPaging, ARegionMayBeginAtAnyPageWithTheContentsOfItsSource) {
   const std::size_t size = 8 * mib + 3 * page_bytes;
   Paged paged(size, 2 * mib, {}, true, pager::Contents::at_source, 5 * page_bytes);
   write_all(paged.source.bytes(), 7);
@@ -100,7 +101,7 @@ TEST_F(PagerPaging, ARegionMayBeginAnywhereAndStartAsItsSource) {
   EXPECT_EQ(wrong_pages(paged.bytes(), 8), 0U);
 }
 
-TEST_F(PagerPaging, DiscardedPagesAreZeros) {
+TEST_F(PagerPaging, DiscardedPagesAreZero) {
   Paged paged(16 * mib, 4 * mib);
   write_all(paged.bytes(), 1);
   const std::size_t first = 3 * mib + 5 * page_bytes;
@@ -118,10 +119,10 @@ TEST_F(PagerPaging, DiscardedPagesAreZeros) {
   EXPECT_EQ(paged.pager.discard(paged.memory.start(), 17 * mib), Status::bounds);
 }
 
-TEST_F(PagerPaging, MemoryGivenBackWithoutAWordIsZerosToo) {
+TEST_F(PagerPaging, MemoryDroppedWithoutThePagerIsZeroOrIntact) {
   Paged paged(16 * mib, 2 * mib);
   write_all(paged.bytes(), 1);
-  const auto some = paged.bytes().last(mib);  // among it what is here
+  const auto some = paged.bytes().last(mib);  // contains the resident pages
 
   ASSERT_EQ(::madvise(some.data(), some.size(), MADV_DONTNEED), 0);
   for (std::size_t at = 0; at < some.size(); at += page_bytes) {
@@ -137,7 +138,7 @@ TEST_F(PagerPaging, MemoryGivenBackWithoutAWordIsZerosToo) {
 TEST_F(PagerPaging, SystemCallsReachAbsentPages) {
   Paged paged(16 * mib, 2 * mib);
   if (paged.space.faults().reach() != pager::Reach::everything)
-    GTEST_SKIP() << "only the program's own touches are told";
+    GTEST_SKIP() << "the kernel reports only faults of user mode";
   write_all(paged.bytes(), 1);
   std::FILE* const file = std::tmpfile();
   ASSERT_NE(file, nullptr);
@@ -181,7 +182,7 @@ TEST_F(PagerPaging, RemovingARegionLeavesNoThreadStuck) {
     EXPECT_EQ(paged.pager.remove(paged.memory.start()), Status::ok);
 
     stop = true;
-    threads.clear();  // joined: nobody is stuck
+    threads.clear();  // all threads can be joined
     EXPECT_EQ(paged.pager.statistics().resident_bytes, 0U);
     EXPECT_EQ(paged.pager.remove(paged.memory.start()), Status::invalid);
   }
@@ -213,7 +214,7 @@ TEST_F(PagerPaging, RegionsComeAndGoWhileOthersAreUsed) {
 sigjmp_buf after_signal;
 void jump(int /*signal*/) { siglongjmp(after_signal, 1); }
 
-// Whether a touch of this byte is answered by a signal.
+// Returns whether reading this byte raises `signal`.
 bool signals(const std::byte& byte, int signal) {
   struct sigaction before {};
   struct sigaction ours {};
@@ -229,11 +230,11 @@ bool signals(const std::byte& byte, int signal) {
   return signalled;
 }
 
-TEST_F(PagerPaging, AWrongByteFromTheSourceIsToldAndReachesNobody) {
+TEST_F(PagerPaging, AWrongByteFromTheSourceIsReportedAndNeverMapped) {
   for (const bool lets_look : {true, false}) {
     Paged paged(16 * mib, 2 * mib, {}, lets_look);
     write_all(paged.bytes(), 1);
-    constexpr std::size_t wrong = 700;  // a page that has gone long ago
+    constexpr std::size_t wrong = 700;  // a page that was evicted long ago
     paged.source.spoil(wrong * page_bytes + 17);
 
     EXPECT_TRUE(signals(paged.bytes()[wrong * page_bytes], SIGBUS));
@@ -243,15 +244,16 @@ TEST_F(PagerPaging, AWrongByteFromTheSourceIsToldAndReachesNobody) {
     EXPECT_EQ(failures.back().what, Failure::What::wrong_bytes);
     EXPECT_EQ(failures.back().region, paged.memory.start());
     EXPECT_EQ(failures.back().page, wrong);
-    EXPECT_TRUE(signals(paged.bytes()[wrong * page_bytes], SIGBUS)) << "it stays lost";
-    // Its neighbours are not, and the page itself can be used again once it is discarded.
+    EXPECT_TRUE(signals(paged.bytes()[wrong * page_bytes], SIGBUS))
+        << "a second access to the lost page raised no signal";
+    // Its neighbours are intact, and the page itself can be used again once it is discarded.
     EXPECT_EQ(wrong_pages(paged.bytes().first(page_bytes * wrong), 1), 0U);
     EXPECT_EQ(paged.pager.discard(paged.memory.start() + wrong * page_bytes, page_bytes), Status::ok);
     EXPECT_EQ(paged.bytes()[wrong * page_bytes + 17], std::byte{0});
   }
 }
 
-TEST_F(PagerPaging, ASourceThatIsGoneIsASignalAndNotAHang) {
+TEST_F(PagerPaging, ASourceThatIsGoneRaisesASignalAndDoesNotHang) {
   Paged paged(16 * mib, 2 * mib);
   write_all(paged.bytes(), 1);
 
@@ -309,7 +311,7 @@ TEST_F(PagerPaging, AForkedChildFaultsCleanlyAndItsParentGoesOn) {
   EXPECT_NE(status, 0);
 }
 
-TEST_F(PagerPaging, AChildMayForgetThePager) {
+TEST_F(PagerPaging, AForkedChildMayDestroyThePager) {
   auto paged = std::make_unique<Paged>(4 * mib, 2 * mib);
   write_all(paged->bytes(), 1);
 
@@ -325,7 +327,7 @@ TEST_F(PagerPaging, AChildMayForgetThePager) {
   EXPECT_EQ(wrong_pages(paged->bytes(), 1), 0U);
 }
 
-TEST_F(PagerPaging, StreamsComeAsHugePagesAheadOfTheirProgram) {
+TEST_F(PagerPaging, StreamsAreReadAheadAsHugePages) {
   Paged paged(256 * mib, 64 * mib);
   write_all(paged.bytes(), 1);
 
@@ -337,7 +339,7 @@ TEST_F(PagerPaging, StreamsComeAsHugePagesAheadOfTheirProgram) {
   EXPECT_LT(statistics.faults, 2000U);
 }
 
-TEST_F(PagerPaging, WhatWasReadAheadOfAStreamThatEndedGoes) {
+TEST_F(PagerPaging, PagesReadAheadForAnEndedStreamAreEvicted) {
   Paged paged(192 * mib, 40 * mib);
   write_all(paged.bytes(), 1);
   const auto page_at = [&](std::size_t block, std::size_t page) {
@@ -365,10 +367,10 @@ bool falls_to(const pager::Pager& pager, std::size_t bytes) {
   return pager.statistics().resident_bytes <= bytes;
 }
 
-TEST_F(PagerPaging, AStreamBringsTheRestOfABlockOfWhichSomeIsHereAtOnce) {
+TEST_F(PagerPaging, AStreamFetchesTheRestOfAPartlyResidentBlockAtOnce) {
   Paged paged(256 * mib, 64 * mib);
   write_all(paged.bytes(), 1);
-  const std::span blocks = paged.bytes().subspan(64 * block_bytes, 4 * block_bytes);  // written long ago, but not first
+  const std::span blocks = paged.bytes().subspan(64 * block_bytes, 4 * block_bytes);  // written early, but not first
   for (std::size_t at = 300 * page_bytes; at < blocks.size(); at += block_bytes) {
     ASSERT_EQ(wrong_pages(blocks.subspan(at, page_bytes), 1 + 64 * block_bytes + at), 0U);
   }
@@ -376,7 +378,8 @@ TEST_F(PagerPaging, AStreamBringsTheRestOfABlockOfWhichSomeIsHereAtOnce) {
   const auto before = paged.pager.statistics().faults;
   EXPECT_EQ(wrong_pages(blocks, 1 + 64 * block_bytes), 0U);
 
-  EXPECT_LE(paged.pager.statistics().faults - before, 32U) << "by slices each block would be as many";
+  EXPECT_LE(paged.pager.statistics().faults - before, 32U)
+      << "fetched in slices, each single block would take as many faults";
   EXPECT_TRUE(paged.failures().empty());
 }
 
@@ -405,7 +408,7 @@ TEST_F(PagerPaging, TheLimitMayChangeWhileThreadsWork) {
   stop = true;
   threads.clear();
   EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
-  EXPECT_GT(paged.pager.statistics().resident_bytes, 48 * mib) << "what was given back is used";
+  EXPECT_GT(paged.pager.statistics().resident_bytes, 48 * mib) << "the memory above the old limit is not used";
   EXPECT_TRUE(paged.failures().empty());
 }
 
@@ -419,12 +422,13 @@ TEST_F(PagerPaging, ALoweredLimitHoldsWithoutAFault) {
 
     EXPECT_EQ(movers == 0 ? wrong_pages(paged.bytes(), 1) : 0, 0U);
     EXPECT_TRUE(falls_to(paged.pager, pager::Options::limit_bytes_min));
-    EXPECT_TRUE(movers == 0 || paged.pager.statistics().faults <= before.faults + 1) << "the last may be counted late";
+    EXPECT_TRUE(movers == 0 || paged.pager.statistics().faults <= before.faults + 1)
+        << "more faults than the one that may be counted late";
     EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
   }
 }
 
-TEST_F(PagerPaging, BlocksComeWholeOnlyWhileTheLimitHasRoomForThem) {
+TEST_F(PagerPaging, BlocksAreReadAheadOnlyIfTheLimitHasRoomForThem) {
   Paged paged(128 * mib, 64 * mib);
   write_all(paged.bytes(), 1);
   paged.pager.set_limit(8 * mib);
@@ -440,7 +444,7 @@ TEST_F(PagerPaging, BlocksComeWholeOnlyWhileTheLimitHasRoomForThem) {
   EXPECT_GT(paged.pager.statistics().blocks_read_ahead, narrow.blocks_read_ahead);
 }
 
-// How many pages of this process's memory are in use.
+// Returns the number of resident pages of this process.
 std::size_t pages_in_use() {
   std::size_t all = 0;
   std::size_t used = 0;
@@ -450,9 +454,9 @@ std::size_t pages_in_use() {
   return used;
 }
 
-TEST_F(PagerPaging, ARegionOfATerabyteCostsWhatIsTouchedOfIt) {
+TEST_F(PagerPaging, ARegionOfATerabyteCostsOnlyItsTouchedPages) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the sanitizer has a shadow of all";
+  GTEST_SKIP() << "the sanitizer needs shadow memory for the whole region";
 #endif
   constexpr std::size_t size = 1ULL << 40;
   const std::size_t before = pages_in_use();
@@ -471,7 +475,7 @@ TEST_F(PagerPaging, ARegionOfATerabyteCostsWhatIsTouchedOfIt) {
   EXPECT_EQ(paged.pager.statistics().touched_bytes, 0U);
 }
 
-TEST_F(PagerPaging, WhatWasTouchedIsCountedUntilAllOfItsBlockIsDiscarded) {
+TEST_F(PagerPaging, TouchedBytesCountUntilTheirWholeBlockIsDiscarded) {
   Paged paged(16 * mib, 4 * mib);
   const auto touched = [&] { return paged.pager.statistics().touched_bytes; };
   EXPECT_EQ(touched(), 0U);
@@ -480,14 +484,14 @@ TEST_F(PagerPaging, WhatWasTouchedIsCountedUntilAllOfItsBlockIsDiscarded) {
   EXPECT_EQ(touched(), 16 * mib);
 
   EXPECT_EQ(paged.pager.discard(paged.memory.start() + mib, 4 * mib), Status::ok);
-  EXPECT_EQ(touched(), 14 * mib) << "one block is gone, and halves of two are left";
+  EXPECT_EQ(touched(), 14 * mib) << "expected one block less; two blocks are half discarded";
   EXPECT_EQ(paged.pager.discard(paged.memory.start() + 5 * mib, mib), Status::ok);
-  EXPECT_EQ(touched(), 12 * mib) << "two halves are a block";
+  EXPECT_EQ(touched(), 12 * mib) << "expected one block less after its second half was discarded";
   EXPECT_EQ(paged.pager.remove(paged.memory.start()), Status::ok);
   EXPECT_EQ(touched(), 0U);
 }
 
-TEST_F(PagerPaging, WhatIsDiscardedAsksTheKernelOnlyForWhatIsHere) {
+TEST_F(PagerPaging, DiscardingDropsOnlyResidentPages) {
   struct CountingSpace : pager::OwnSpace {
     using OwnSpace::OwnSpace;
     void drop(pager::Address start, std::size_t bytes) noexcept override {
@@ -510,7 +514,7 @@ TEST_F(PagerPaging, WhatIsDiscardedAsksTheKernelOnlyForWhatIsHere) {
   for (std::size_t at = 0; at < size; at += page_bytes) ASSERT_EQ(memory.bytes()[at + 9], std::byte{0});
 }
 
-TEST_F(PagerPaging, RefusesWhatCannotBeARegion) {
+TEST_F(PagerPaging, RefusesInvalidRegionsAndLimits) {
   Paged paged(4 * mib, 2 * mib);
   const test::RegionMemory other(mib);
 

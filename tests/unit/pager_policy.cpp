@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-// Which blocks are taken out. Blocks are numbers here; a small cache is played with what the policy says.
+// Tests of the choice of victims. Blocks are numbers here, in a small simulated cache that follows the policy.
 namespace tonari {
 namespace {
 
@@ -20,7 +20,7 @@ class Cache {
   Cache(std::size_t blocks, std::size_t room, std::size_t beside_max)
       : entries_(blocks), room_(room), beside_max_(beside_max) {}
 
-  /// True: it was here, or beside.
+  /// Returns true if the block was resident or in a victim buffer.
   bool touch(std::size_t block) {
     PolicyEntry& entry = entries_[block];
     if (here_.contains(block)) return true;
@@ -64,7 +64,7 @@ class Cache {
   std::deque<std::size_t> beside_;
 };
 
-TEST(PagerPolicy, WhatIsUsedOftenOutlivesAScan) {
+TEST(PagerPolicy, OftenUsedBlocksSurviveAScan) {
   Cache cache(10'000, 100, 10);
   test::Random random(test::seed());
   for (int i = 0; i < 20'000; ++i) cache.touch(test::between(random, 0, 59));
@@ -79,7 +79,7 @@ TEST(PagerPolicy, WhatIsUsedOftenOutlivesAScan) {
   EXPECT_GT(kept, 40U);
 }
 
-TEST(PagerPolicy, WhatAStreamHasPassedGoesFirst) {
+TEST(PagerPolicy, BlocksThatAStreamHasPassedAreEvictedFirst) {
   Cache cache(100, 20, 2);
   for (std::size_t block = 0; block < 18; ++block) cache.touch(block);
   cache.pass(15);
@@ -91,7 +91,7 @@ TEST(PagerPolicy, WhatAStreamHasPassedGoesFirst) {
   EXPECT_FALSE(cache.has(9));
 }
 
-TEST(PagerPolicy, WhoGoesRoundComesToWhatWasPassedLongestAgo) {
+TEST(PagerPolicy, ACyclicScanHitsTheBlocksPassedLongestAgo) {
   constexpr std::size_t room = 50;
   constexpr std::size_t blocks = 100;
   Cache cache(blocks, room, 2);
@@ -101,10 +101,10 @@ TEST(PagerPolicy, WhoGoesRoundComesToWhatWasPassedLongestAgo) {
     cache.touch(i % blocks);
     cache.pass(i % blocks);
   }
-  EXPECT_GT(hits, 10 * blocks * (room - 20) / blocks) << "the oldest first would be none at all";
+  EXPECT_GT(hits, 10 * blocks * (room - 20) / blocks) << "evicting the oldest block first would give no hits at all";
 }
 
-TEST(PagerPolicy, WhatWasPassedJustNowIsSpared) {
+TEST(PagerPolicy, RecentlyPassedBlocksAreSpared) {
   Policy policy;
   std::vector<PolicyEntry> entries(20);
   for (PolicyEntry& each : entries) {
@@ -114,7 +114,7 @@ TEST(PagerPolicy, WhatWasPassedJustNowIsSpared) {
   for (std::size_t expected = 11; expected > 6; --expected) EXPECT_EQ(policy.take_victim(), &entries[expected]);
 }
 
-TEST(PagerPolicy, WhoComesBackSoonIsProven) {
+TEST(PagerPolicy, ABlockThatComesBackSoonIsProven) {
   Policy policy;
   std::vector<PolicyEntry> entries(3);
   for (PolicyEntry& each : entries) policy.came(each);
@@ -126,10 +126,10 @@ TEST(PagerPolicy, WhoComesBackSoonIsProven) {
   policy.came(*victim);
 
   EXPECT_EQ(victim->queue, PolicyEntry::Queue::proven);
-  EXPECT_EQ(policy.take_victim(), &entries[1]) << "recent ones go first";
+  EXPECT_EQ(policy.take_victim(), &entries[1]) << "the proven block went before a recent one";
 }
 
-TEST(PagerPolicy, ForgettingLeavesTheOthers) {
+TEST(PagerPolicy, ForgettingABlockLeavesTheOthersAlone) {
   Policy policy;
   std::vector<PolicyEntry> entries(5);
   for (PolicyEntry& each : entries) policy.came(each);

@@ -8,7 +8,8 @@
 #include <set>
 #include <vector>
 
-// How streams are found among faults. The program is played: a page that was advised is there, any other faults.
+// Tests how streams are recognised among faults. The program is simulated: pages that were advised are resident, all
+// others fault.
 namespace tonari {
 namespace {
 
@@ -29,7 +30,7 @@ class Program {
     EXPECT_EQ(last.first / block_pages, page / block_pages);
     EXPECT_TRUE(last.first <= page && page < last.first + last.pages);
     add(last.first, last.pages);
-    if (last.by_block) return;  // what is read ahead waits beside, and faults all the same
+    if (last.by_block) return;  // blocks read ahead wait in victim buffers, and their first access faults
     for (unsigned i = 0; i < last.count; ++i) {
       add(last.ahead + static_cast<std::uint64_t>(last.step * static_cast<std::int64_t>(i)), 1);
     }
@@ -51,7 +52,7 @@ class Program {
   std::set<std::uint64_t> here_;
 };
 
-TEST(PagerStreams, AForwardStreamGrowsToBlocksAheadOfIt) {
+TEST(PagerStreams, AForwardStreamGrowsToReadingBlocksAhead) {
   Program program;
   program.touch(start);
   EXPECT_EQ(program.last.pages, 1U);
@@ -71,7 +72,7 @@ TEST(PagerStreams, AForwardStreamGrowsToBlocksAheadOfIt) {
   EXPECT_LT(program.faults, 7 + block_pages / slice_pages + 8);
 }
 
-TEST(PagerStreams, ABackwardStreamDoesToo) {
+TEST(PagerStreams, ABackwardStreamGrowsToReadingBlocksAhead) {
   Program program;
 
   for (std::uint64_t page = start + 8 * block_pages; page-- > start;) program.touch(page);
@@ -82,7 +83,7 @@ TEST(PagerStreams, ABackwardStreamDoesToo) {
   EXPECT_EQ(program.last.step, -static_cast<std::int64_t>(block_pages));
 }
 
-TEST(PagerStreams, EightAtOnceAreToldApartInOneThread) {
+TEST(PagerStreams, EightStreamsOfOneThreadAreDistinguished) {
   Program program;
 
   for (std::uint64_t page = 0; page < 4 * block_pages; ++page) {
@@ -93,7 +94,7 @@ TEST(PagerStreams, EightAtOnceAreToldApartInOneThread) {
   EXPECT_LT(program.faults, 8 * (7 + block_pages / slice_pages + 4));
 }
 
-TEST(PagerStreams, AStreamLastsAmongRandomTouches) {
+TEST(PagerStreams, AStreamContinuesAmongRandomAccesses) {
   Program program;
   test::Random random(test::seed());
 
@@ -104,10 +105,10 @@ TEST(PagerStreams, AStreamLastsAmongRandomTouches) {
   const unsigned before = program.faults;
   for (std::uint64_t page = 0; page < block_pages; ++page) program.touch(start + 6 * block_pages + page);
 
-  EXPECT_EQ(program.faults - before, 1U) << "it still comes by blocks";
+  EXPECT_EQ(program.faults - before, 1U) << "the stream is no longer fetched in blocks";
 }
 
-TEST(PagerStreams, AStreamThatRestedBeginsAnew) {
+TEST(PagerStreams, AnOldStreamStartsAgainFromOnePage) {
   Program program;
   test::Random random(test::seed());
   for (std::uint64_t page = 0; page < 4 * block_pages; ++page) program.touch(start + page);
@@ -116,10 +117,10 @@ TEST(PagerStreams, AStreamThatRestedBeginsAnew) {
   for (int i = 0; i < 300; ++i) program.touch(2 * start + test::between(random, 0, 1 << 24));
   program.touch(start + 4 * block_pages);
 
-  EXPECT_EQ(program.last.pages, 1U) << "whatever led there";
+  EXPECT_EQ(program.last.pages, 1U) << "the old stream was still followed";
 }
 
-TEST(PagerStreams, BlocksThatAreHereAlreadyDoNotEndAStream) {
+TEST(PagerStreams, ResidentBlocksDoNotEndAStream) {
   Program program;
   for (std::uint64_t page = start; page < start + 4 * block_pages; ++page) program.touch(page);
 
@@ -129,7 +130,7 @@ TEST(PagerStreams, BlocksThatAreHereAlreadyDoNotEndAStream) {
   EXPECT_EQ(program.last.ahead, start + 9 * block_pages);
 }
 
-TEST(PagerStreams, RandomTouchesBringLittleMoreThanTheirPage) {
+TEST(PagerStreams, RandomAccessesFetchLittleMoreThanTheirPage) {
   Streams streams;
   test::Random random(test::seed());
   std::size_t pages = 0;
@@ -144,7 +145,7 @@ TEST(PagerStreams, RandomTouchesBringLittleMoreThanTheirPage) {
   EXPECT_LT(pages, faults + faults / 10);
 }
 
-TEST(PagerStreams, SoDoTouchesThatAreNearEachOther) {
+TEST(PagerStreams, AccessesNearEachOtherFetchLittleMoreThanTheirPages) {
   Program program;
   test::Random random(test::seed());
   std::size_t pages = 0;
@@ -184,8 +185,8 @@ TEST(PagerStreams, ShortStridesAreStreams) {
   }
 }
 
-// Rows of 6 pages, 16 at a time, from left to right.
-TEST(PagerStreams, SoAreRowsOfABlockedMatrix) {
+// Rows of 6 pages; 16 rows at a time are walked from left to right.
+TEST(PagerStreams, RowsOfABlockedMatrixAreStreams) {
   Program program;
   for (std::uint64_t rows = 0; rows < 100; ++rows) {
     for (std::uint64_t column = 0; column < 6; ++column) {
@@ -197,7 +198,7 @@ TEST(PagerStreams, SoAreRowsOfABlockedMatrix) {
   EXPECT_LT(program.faults, 150U);
 }
 
-TEST(PagerStreams, SeveralStridesAreToldApart) {
+TEST(PagerStreams, SeveralStridesAreDistinguished) {
   Program program;
 
   for (std::uint64_t i = 0; i < 300; ++i) {

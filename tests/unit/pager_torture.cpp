@@ -6,8 +6,8 @@
 #include <cstring>
 #include <memory>
 
-// Many threads read and write a region of which a part has room, each its own bytes of pages that all of them use, and
-// each compares with what it has noted in ordinary memory.
+// Many threads read and write a region of which only a part fits into memory. All threads use the same pages, but each
+// thread writes its own bytes and compares them with a model in ordinary memory.
 namespace tonari {
 namespace {
 
@@ -15,7 +15,8 @@ using pager::page_bytes;
 using test::between;
 using test::Random;
 
-/// Which bytes are whose: runs of `grain` bytes in turn, neighbours of one page where it is small.
+/// The owner of each byte: runs of `grain` bytes belong to the threads in turn. With a small grain the threads share
+/// pages.
 struct Shares {
   std::size_t threads;
   std::size_t grain;
@@ -72,10 +73,10 @@ class Torture {
     discards_.arrive_and_drop();
   }
 
-  // Most often a few bytes; at times more than a slice.
+  // Returns a size: mostly a few bytes, at times more than a slice.
   static std::size_t size(Random& random) { return between(random, 1, std::size_t{1} << between(random, 0, 17)); }
 
-  // Anywhere, or where the last one ended: forwards and backwards streams among random touches.
+  // Returns a random place, or one next to the last access: forward and backward streams among random accesses.
   std::size_t place(Random& random, std::size_t thread, std::size_t bytes) {
     const std::size_t last = shape_.region_bytes - bytes;
     std::size_t& next = next_[thread];
@@ -102,13 +103,13 @@ class Torture {
     for (std::size_t i = at; i < at + bytes; ++i) {
       if (shares_.owner(i) != thread || paged_.bytes()[i] == model_[i]) continue;
       ADD_FAILURE() << "seed " << seed_ << ": byte " << i << " of page " << i / page_bytes << " is "
-                    << static_cast<int>(paged_.bytes()[i]) << ", and was " << static_cast<int>(model_[i]);
+                    << static_cast<int>(paged_.bytes()[i]) << ", expected " << static_cast<int>(model_[i]);
       ++wrong_;
       return;
     }
   }
 
-  // Pages are everybody's, so all stop; those who do not discard make the pager busy with what they read.
+  // All threads share the pages, so all stop for a discard. One discards; the others keep the pager busy with reads.
   void discard_together(std::size_t thread, Random& random) {
     discards_.arrive_and_wait();
     if (thread == 0) {
@@ -153,7 +154,7 @@ TEST_F(PagerTorture, NeighbouringBytesWithMoreRoom) { torture({8 * mib, 4 * mib,
 TEST_F(PagerTorture, NeighbouringWords) { torture({32 * mib, 6 * mib, 6, 8, 1, false}); }
 TEST_F(PagerTorture, NeighbouringPages) { torture({64 * mib, 8 * mib, 4, page_bytes, 2, true}); }
 TEST_F(PagerTorture, HugePages) { torture({128 * mib, 40 * mib, 3, 100'000, 2, true}); }
-TEST_F(PagerTorture, NobodyMakesRoomButTheFaultThread) { torture({16 * mib, 2 * mib, 4, 5, 0, true}); }
+TEST_F(PagerTorture, OnlyTheFaultThreadMakesRoom) { torture({16 * mib, 2 * mib, 4, 5, 0, true}); }
 
 }  // namespace
 }  // namespace tonari

@@ -9,7 +9,7 @@
 #include <optional>
 #include <thread>
 
-// What the kernel offers, and how it answers.
+// Tests of the userfaultfd calls and of the results that the kernel returns for them.
 namespace tonari {
 namespace {
 
@@ -33,7 +33,7 @@ pager::Fault wait_for_fault(Userfaultfd& faults) {
 
 struct PagerUserfaultfd : test::NeedsPaging {};
 
-TEST_F(PagerUserfaultfd, TellsWhoTouchedWhatAndHow) {
+TEST_F(PagerUserfaultfd, ReportsThreadAddressAndKindOfAFault) {
   Userfaultfd faults;
   const test::RegionMemory memory(size);
   faults.watch(memory.start(), size);
@@ -56,14 +56,14 @@ TEST_F(PagerUserfaultfd, TellsWhoTouchedWhatAndHow) {
   EXPECT_TRUE(faults.read().empty());
 }
 
-TEST_F(PagerUserfaultfd, AnswersWhatIsThereAndWhatIsGone) {
+TEST_F(PagerUserfaultfd, ReportsPagesThatArePresentOrGone) {
   Userfaultfd faults;
   const test::RegionMemory memory(size);
   faults.watch(memory.start(), size);
   const auto pages = test::pattern(size, 5);
   ASSERT_EQ(faults.copy(memory.start() + 2 * page_bytes, pages.data() + 2 * page_bytes, page_bytes), Answer::ok);
 
-  // It goes on behind the page that is there.
+  // The copy skips the page that is present and goes on behind it.
   EXPECT_EQ(faults.copy(memory.start(), pages.data(), size), Answer::there);
   EXPECT_TRUE(std::ranges::equal(memory.bytes(), pages));
   EXPECT_EQ(faults.zero(memory.start(), size), Answer::there);
@@ -72,12 +72,13 @@ TEST_F(PagerUserfaultfd, AnswersWhatIsThereAndWhatIsGone) {
   EXPECT_EQ(faults.copy(unwatched.start(), pages.data(), size), Answer::gone);
   ASSERT_EQ(::munmap(memory.bytes().data(), page_bytes), 0);
   EXPECT_EQ(faults.copy(memory.start(), pages.data(), page_bytes), Answer::gone);
-  EXPECT_THROW(Userfaultfd{}.watch(memory.start() + page_bytes, page_bytes), SetupError) << "another watches it";
+  EXPECT_THROW(Userfaultfd{}.watch(memory.start() + page_bytes, page_bytes), SetupError)
+      << "a region that another descriptor watches was accepted";
   ASSERT_NE(::mmap(memory.bytes().data(), page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
             MAP_FAILED);
 }
 
-TEST_F(PagerUserfaultfd, PoisonsAroundWhatIsThere) {
+TEST_F(PagerUserfaultfd, PoisonsOnlyAbsentPages) {
   Userfaultfd faults;
   const test::RegionMemory memory(size);
   faults.watch(memory.start(), size);
@@ -94,7 +95,7 @@ TEST_F(PagerUserfaultfd, PoisonsAroundWhatIsThere) {
   EXPECT_TRUE(std::ranges::equal(memory.bytes().subspan(2 * page_bytes, page_bytes), page));
 }
 
-TEST_F(PagerUserfaultfd, UnwatchingWakesWhoWaits) {
+TEST_F(PagerUserfaultfd, UnwatchingWakesWaitingThreads) {
   Userfaultfd faults;
   const test::RegionMemory memory(size);
   faults.watch(memory.start(), size);
@@ -105,7 +106,7 @@ TEST_F(PagerUserfaultfd, UnwatchingWakesWhoWaits) {
   faults.unwatch(memory.start(), size);
 }
 
-TEST_F(PagerUserfaultfd, MayBeConfinedToTheProgramsOwnTouches) {
+TEST_F(PagerUserfaultfd, CanBeConfinedToFaultsOfUserMode) {
   const Userfaultfd faults({.touch = Userfaultfd::Touch::waits, .widest = Reach::user_mode});
 
   EXPECT_EQ(faults.reach(), Reach::user_mode);
@@ -120,7 +121,7 @@ class PagerSpace : public test::NeedsPaging {
     space_->prepare(memory_.start(), block_bytes);
     space_->faults().watch(memory_.start(), block_bytes);
   }
-  // From smaps: how much of the region is huge pages.
+  // Returns how many KiB of the region are huge pages, according to smaps.
   [[nodiscard]] std::size_t huge_kib() const {
     std::FILE* const file = std::fopen("/proc/self/smaps", "r");
     std::array<char, 512> line{};
@@ -146,7 +147,7 @@ class PagerSpace : public test::NeedsPaging {
   std::array<pager::Checksum, pager::block_pages> sums_{};
 };
 
-TEST_F(PagerSpace, AHugePageStaysOneOnItsWayInAndOut) {
+TEST_F(PagerSpace, AHugePageStaysHugeWhenMovedInAndOut) {
   ASSERT_TRUE(space_->stock(Buffer{0}));
   const auto bytes = test::pattern(block_bytes, 3);
   std::ranges::copy(bytes, space_->view(Buffer{0}));
@@ -159,10 +160,10 @@ TEST_F(PagerSpace, AHugePageStaysOneOnItsWayInAndOut) {
   EXPECT_TRUE(taken.is_whole());
   EXPECT_EQ(std::memcmp(space_->view(Buffer{1}), bytes.data(), block_bytes), 0);
   ASSERT_EQ(space_->move_in(memory_.start(), all_, Buffer{1}), all_);
-  EXPECT_EQ(huge_kib(), huge) << "where the machine has huge pages to give, 2048";
+  EXPECT_EQ(huge_kib(), huge) << "the number of huge pages changed; it is 2048 KiB if the machine has free huge pages";
 }
 
-TEST_F(PagerSpace, ScatteredPagesComeOutAndHolesAreZeros) {
+TEST_F(PagerSpace, ScatteredPagesAreTakenOutAndHolesAreZero) {
   const auto bytes = test::pattern(block_bytes, 3);
   const PageSet some = PageSet::of(3, 1) | PageSet::of(100, 20) | PageSet::of(511, 1);
   for_each_run(some, pager::block_pages, [&](std::size_t first, std::size_t count) {
@@ -183,7 +184,7 @@ TEST_F(PagerSpace, ScatteredPagesComeOutAndHolesAreZeros) {
   });
 }
 
-TEST_F(PagerSpace, ABufferIsFilledWithPagesAndZerosAndCopiedFrom) {
+TEST_F(PagerSpace, ABufferCanBeFilledWithPagesAndZerosAndCopiedFrom) {
   ASSERT_TRUE(space_->stock(Buffer{0}));
   const auto old = test::pattern(block_bytes, 3);
   std::ranges::copy(old, space_->view(Buffer{0}));
