@@ -268,7 +268,7 @@ void work(Job& job, Window& closed, std::uint64_t seed) {
 class WindowLies : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, WindowLies, testing::ValuesIn(test::window_variants()), test::name_of);
 
-TEST_P(WindowLies, HarmOnlyTheLyingRank) {
+TEST_P(WindowLies, HarmOnlyTheLiar) {
   TONARI_TRACE_SEED();
   const auto body = [&](Job& job) {
     Communicator world(job);
