@@ -24,7 +24,7 @@ CONTRACT_WITH_LOSSES = "'*/TransportContract/OrderedOverUcx.*' 'Ucx.ASleeper*' '
 WINDOWS = "'*/Window*.*/Network*'"
 MESSAGES = "'On/Message.*/Network'"
 # On the kernel of the machine, which is older than Linux 6.4.
-SHARED = ("'*/SharedArrays.CarryWhat*/ApartNetwork' '*/SharedArrays.LetRanks*/ApartNetwork' "
+SHARED = ("'*/SharedArrays.ShowWritesMadeBefore*/ApartNetwork' '*/SharedArrays.LetRanks*/ApartNetwork' "
           "'*/Guarded.MovesSpans*/Network*Gets' '*/Guarded.MovesSpans*/NetworkUpdateOwnerPuts'")
 
 

@@ -188,7 +188,7 @@ TEST_P(SharedFlags, EndAWaitWhenARankDies) {
   EXPECT_THROW(run(ranks, body), test::Killed);
 }
 
-TEST_P(SharedFlags, IgnoreForgedMessages) {
+TEST_P(SharedFlags, StayCorrectUnderForgedMessages) {
   constexpr int ranks = 3;
   constexpr int liar = 2;
   std::atomic<bool> is_set{false};
