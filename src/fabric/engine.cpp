@@ -286,7 +286,7 @@ void Engine::wake_watchers() noexcept {
   }
 }
 
-void Engine::run_all_deferred_work() noexcept {
+void Engine::run_deferred_work_slow() noexcept {
   for (auto& slot : handlers_) {
     ProtocolHandler* above = slot.load(std::memory_order_acquire);
     if (above != nullptr) above->run_deferred_work();
@@ -471,7 +471,7 @@ void Engine::unregister_sleeper(Sleeper* sleeper) noexcept {
   sleepers_free_.push_back(sleeper);
 }
 
-void Engine::hand_on() noexcept {
+void Engine::pass_on_progress_lock_slow() noexcept {
   Sleeper* next = nullptr;
   {
     const std::lock_guard guard(sleepers_lock_);

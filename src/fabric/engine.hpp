@@ -258,9 +258,9 @@ class Engine final : public job::Session::Attachment {
   }
   void drop_progress_lock(bool leaving) noexcept {
     if (block_.progress_lock.fetch_sub(1, std::memory_order_release) != 1 && leaving) [[unlikely]]
-      hand_on();
+      pass_on_progress_lock_slow();
   }
-  [[gnu::cold]] void hand_on() noexcept;
+  [[gnu::cold]] void pass_on_progress_lock_slow() noexcept;
 
   struct Neighbours {
     Engine* engine;
@@ -293,9 +293,9 @@ class Engine final : public job::Session::Attachment {
   void wake_watchers() noexcept;
   void run_deferred_work() noexcept {
     if (deferred_work_.load(std::memory_order_acquire) != 0) [[unlikely]]
-      run_all_deferred_work();
+      run_deferred_work_slow();
   }
-  [[gnu::cold]] void run_all_deferred_work() noexcept;
+  [[gnu::cold]] void run_deferred_work_slow() noexcept;
   [[nodiscard]] bool has_handlers() const noexcept;
   void retry_held_back() noexcept;  // by the holder
   [[nodiscard]] bool held_back() const noexcept;
@@ -414,7 +414,7 @@ void Engine::wait(W& waitable) noexcept {
   // The progress lock may have been passed on to this thread although its wait was over.
   const std::uint32_t progress_lock = block_.progress_lock.load(std::memory_order_relaxed);
   if ((progress_lock & 1) == 0 && progress_lock != 0) [[unlikely]]
-    hand_on();
+    pass_on_progress_lock_slow();
   if (patience >= spins_min_) block_.wait.store(job::Wait::nothing, std::memory_order_relaxed);
 }
 

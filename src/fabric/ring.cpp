@@ -2,7 +2,7 @@
 
 namespace tonari::fabric {
 
-bool RingWriter::refresh_room(std::uint64_t position) noexcept {
+bool RingWriter::has_room_slow(std::uint64_t position) noexcept {
   const std::uint64_t taken = ring_->taken.load(std::memory_order_acquire);  // pairs with give_back
   taken_seen_.store(taken, std::memory_order_release);  // so that other threads' writes come after it too
   // If other writers have claimed the position meanwhile, and the reader has taken it, that is no lack of room: the

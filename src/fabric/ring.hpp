@@ -75,7 +75,7 @@ class RingWriter {
   }
 
  private:
-  [[gnu::cold, gnu::noinline]] bool refresh_room(std::uint64_t position) noexcept;
+  [[gnu::cold, gnu::noinline]] bool has_room_slow(std::uint64_t position) noexcept;
 
   RingMemory* ring_;
   std::uint64_t mask_;
@@ -125,7 +125,7 @@ class RingReader {
 
   // Polls past a slot that is claimed and not published. Rare, so it is a function of its own.
   template <class Handle>
-  [[gnu::noinline]] std::size_t poll_past_gap(std::size_t heads_max, Handle&& handle) noexcept;
+  [[gnu::noinline]] std::size_t poll_slow(std::size_t heads_max, Handle&& handle) noexcept;
   [[gnu::cold]] bool abandoned(std::uint64_t position, std::uint64_t tail) const noexcept;
   [[nodiscard]] bool is_stepped_over(std::uint64_t position) const noexcept {
     return (stepped_over_[(position & mask_) / 64] >> (position & 63)) & 1;
@@ -155,7 +155,7 @@ inline RingWriter::Pushed RingWriter::push(const Head& head) noexcept {
   do {
     position = claimed_count(tail);
     // Acquire: the reader has read the slot of one lap ago before it is written again; pairs with give_back().
-    if (position - taken_seen_.load(std::memory_order_acquire) > mask_ && !refresh_room(position)) [[unlikely]] {
+    if (position - taken_seen_.load(std::memory_order_acquire) > mask_ && !has_room_slow(position)) [[unlikely]] {
       return Pushed::full;
     }
     // Release: the heads that this thread published earlier come before this claim; pairs with (3).
@@ -197,13 +197,13 @@ std::size_t RingReader::poll(std::size_t heads_max, Handle&& handle) noexcept {
     idle_polls_ = 0;
   } else if (++idle_polls_ == polls_before_gap || gaps_ != 0) [[unlikely]] {
     idle_polls_ = 0;
-    heads = poll_past_gap(heads_max, handle);
+    heads = poll_slow(heads_max, handle);
   }
   return heads;
 }
 
 template <class Handle>
-std::size_t RingReader::poll_past_gap(std::size_t heads_max, Handle&& handle) noexcept {
+std::size_t RingReader::poll_slow(std::size_t heads_max, Handle&& handle) noexcept {
   // (3) Acquire: if a slot is still unpublished after this load, its claimer has claimed no later slot. So stepping
   // over it to take a later head does not reorder the heads of one sender.
   const std::uint64_t tail = ring_->tail.load(std::memory_order_acquire);

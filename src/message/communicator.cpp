@@ -113,7 +113,7 @@ Result<Envelope> Communicator::receive_bytes(std::span<std::byte> buffer, Rank s
 Request Communicator::start_send_bytes(std::span<const std::byte> bytes, Rank destination, Tag tag,
                                        SendMode mode) noexcept {
   if (!valid_send(*context_, bytes, destination, tag, mode)) return Requests::completed(Status::invalid);
-  const Status status = context_->runtime().send_at_once(
+  const Status status = context_->runtime().send_fast(
       {bytes, job::rank_at(context_->group(), destination.value()), tag.value(), context_->id(), mode});
   if (status != Status::again) return Requests::completed(status);
   return begin_send(*context_, bytes, nullptr, destination, tag, mode);

@@ -118,7 +118,7 @@ void MessageRuntime::receive_other(const Head& head) noexcept {
   }
 }
 
-Step MessageRuntime::advance_other(Operation& operation) noexcept {
+Step MessageRuntime::advance_slow(Operation& operation) noexcept {
   if (operation.kind == Operation::Kind::collective) return operation.schedule->advance(operation);
   const State state = operation.state.load(std::memory_order_acquire);  // pairs with become()
   operation.seen = state;

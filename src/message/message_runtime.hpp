@@ -63,7 +63,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   };
   Status send(Context& context, const Send& what) noexcept;
   /// Sends a message that fits into a head, if there is room for it now. Otherwise returns again and has sent nothing.
-  Status send_at_once(const Send& what) noexcept;
+  Status send_fast(const Send& what) noexcept;
   void start_send(Operation& operation, const Send& what) noexcept;
 
   struct Receive {
@@ -86,7 +86,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
     const bool is_short = operation.state.load(std::memory_order_acquire) == State::matched &&  // pairs with become()
                           operation.head.kind == Kind::message_inline && operation.kind == Operation::Kind::receive &&
                           operation.scattered == nullptr;
-    return is_short ? take_short(operation) : advance_other(operation);
+    return is_short ? take_inline_fast(operation) : advance_slow(operation);
   }
   /// Waits for one operation.
   void wait(Operation& operation, job::Wait what) noexcept;
@@ -142,10 +142,11 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   void left(int rank) noexcept override;
 
  private:
-  [[gnu::noinline]] fabric::Step advance_other(Operation& operation) noexcept;
+  [[gnu::noinline]] fabric::Step advance_slow(Operation& operation) noexcept;
   void have_tended(Operation& operation);
 
   // Sends
+  [[gnu::noinline]] Status send_slow(Context& context, const Send& what) noexcept;
   [[nodiscard]] bool way_is_free(int peer) const noexcept;
   [[nodiscard]] bool goes_unasked(int peer, std::size_t bytes) const noexcept;
   void count_sent(std::size_t bytes) noexcept;
@@ -164,7 +165,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   fabric::Step finish_send(Operation& operation, Status status) noexcept;
 
   // Receives
-  [[gnu::noinline]] bool begin_receive(Operation& operation, Grant& grant) noexcept;
+  [[gnu::noinline]] bool start_receive_slow(Operation& operation, Grant& grant) noexcept;
   void receive_other(const fabric::Head& head) noexcept;
   struct Arrivals;
   std::size_t arrive(std::span<const fabric::Head> heads) noexcept;
@@ -177,7 +178,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   [[nodiscard]] bool is_paged(const Operation& operation) const noexcept;
   void send_grant(int peer, const Grant& grant) noexcept;
   void send_reply(int peer, const fabric::Head& head) noexcept;
-  fabric::Step take_short(Operation& operation) noexcept;
+  fabric::Step take_inline_fast(Operation& operation) noexcept;
   fabric::Step take_payload(Operation& operation) noexcept;
   fabric::Step copy_from_sender(Operation& operation) noexcept;
   fabric::Step copy_alone(Operation& operation) noexcept;

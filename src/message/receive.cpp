@@ -86,7 +86,7 @@ void MessageRuntime::start_receive(Operation& operation, const Receive& what) no
     if (unexpected_.size() == 0 && !any_gone_.load(std::memory_order_relaxed)) [[likely]] {
       post(operation);
     } else {
-      granted = begin_receive(operation, grant);
+      granted = start_receive_slow(operation, grant);
     }
   }
   if (granted) [[unlikely]]
@@ -103,7 +103,7 @@ void MessageRuntime::post(Operation& operation) noexcept {
 
 // Called under the lock: matches a message that has arrived already, fails, or posts the receive. Returns true if
 // `grant` must be sent.
-bool MessageRuntime::begin_receive(Operation& operation, Grant& grant) noexcept {
+bool MessageRuntime::start_receive_slow(Operation& operation, Grant& grant) noexcept {
   const bool doomed = cannot_complete(operation);
   // Messages that arrived before their sender died or left are delivered. Exception: a collective with a dead rank, in
   // which senders withdraw their announcements.
@@ -291,7 +291,7 @@ void MessageRuntime::count_unexpected(std::int64_t payload_bytes) noexcept {
 }
 
 // Called by the asker: fetches the payload after the head has arrived.
-Step MessageRuntime::take_short(Operation& operation) noexcept {
+Step MessageRuntime::take_inline_fast(Operation& operation) noexcept {
   const std::size_t bytes = std::min<std::size_t>(operation.head.inline_bytes, operation.bytes);
   if (bytes == 8) {
     std::memcpy(operation.buffer, operation.head.payload.data(), 8);  // without a function call

@@ -72,7 +72,7 @@ bool MessageRuntime::goes_unasked(int peer, std::size_t bytes) const noexcept {
   return engine_.is_remote(peer) ? bytes <= fabric::bulk_tail_bytes_max : bytes < direct_bytes_;
 }
 
-Status MessageRuntime::send_at_once(const Send& what) noexcept {
+Status MessageRuntime::send_fast(const Send& what) noexcept {
   const bool fits = what.bytes.size() <= split_ && what.mode == SendMode::standard && way_is_free(what.peer);
   if (!fits) [[unlikely]]
     return Status::again;
@@ -98,9 +98,14 @@ void MessageRuntime::count_sent(std::size_t bytes) noexcept {
 }
 
 Status MessageRuntime::send(Context& context, const Send& what) noexcept {
-  const Status status = send_at_once(what);
+  const Status status = send_fast(what);
   if (status != Status::again) [[likely]]
     return status;
+  return send_slow(context, what);
+}
+
+// Sends a message that does not fit into a head, or that has no room now.
+Status MessageRuntime::send_slow(Context& context, const Send& what) noexcept {
   Operation operation(Operation::Kind::send, context);
   start_send(operation, what);
   wait(operation, job::Wait::send);
