@@ -75,8 +75,8 @@ class World {
   void killed(int self) {
     Rank& rank = at(self);
     const auto slot = memory_->lock.slot(self).peek();
-    if (damaged_ && rank.in_doubt && !rank.inside)
-      told_in_doubt_ = true;  // it may have heard of the death and told no other rank
+    // It may have heard of the death and told no other rank.
+    if (damaged_ && rank.in_doubt && !rank.inside) told_in_doubt_ = true;
     if (rank.inside && rank.mode == LockMode::exclusive) damaged_ = true;
     // It may have entered already, or not have left yet, although `inside` is false.
     if (rank.in_doubt && rank.mode == LockMode::exclusive && (slot & (lock_slot::waiting | lock_slot::granted)) == 0) {
@@ -102,15 +102,16 @@ class World {
     last.mode = LockMode::exclusive;
     over_ = true;
     const LockAnswer answer = last.side->request(LockMode::exclusive);
-    if (answer == LockAnswer::not_held) turns_.fail("nobody has the lock, and it is not to be had");
+    if (answer == LockAnswer::not_held) turns_.fail("no rank holds the lock, but it is not granted");
     if (answer == LockAnswer::not_held) return;
     enter(late(), answer);
     last.inside = false;
     last.side->unlock();
     over_ = false;
-    if (memory_->lock.word.peek() != 0) turns_.fail("something is left in the word");
+    if (memory_->lock.word.peek() != 0) turns_.fail("the lock's word is not zero after the last unlock");
     for (int rank = 0; rank < late(); ++rank) {
-      if (!turns_.is_dead(rank) && memory_->lock.slot(rank).peek() != 0) turns_.fail("something is left in a slot");
+      if (!turns_.is_dead(rank) && memory_->lock.slot(rank).peek() != 0)
+        turns_.fail("a slot is not zero after the last unlock");
     }
   }
 
@@ -165,14 +166,15 @@ class World {
     Rank& rank = at(self);
     for (const Rank& other : ranks_) {
       if (!other.inside || &other == &rank) continue;
-      if (rank.mode == LockMode::exclusive || other.mode == LockMode::exclusive) turns_.fail("two are inside");
+      if (rank.mode == LockMode::exclusive || other.mode == LockMode::exclusive)
+        turns_.fail("two ranks that exclude each other hold the lock");
     }
     rank.inside = true;
     if (answer == LockAnswer::held_after_death) {
-      if (--told_max_ < 0) turns_.fail("a death was told that was none, or twice");
+      if (--told_max_ < 0) turns_.fail("a rank was told of a death that did not happen, or of one for the second time");
       damaged_ = false;
     } else if (damaged_ && rank.mode == LockMode::exclusive && !told_in_doubt_) {
-      turns_.fail("a death was not told");
+      turns_.fail("no rank was told of a death");
     }
   }
 
@@ -197,24 +199,26 @@ const std::vector<Scene> small_scenes{
     {"two writers", {{lock_alone}, {lock_alone}}},
     {"a writer and a reader", {{lock_alone}, {lock_shared}}},
     {"two readers", {{lock_shared}, {lock_shared}}},
-    {"a writer who gives up", {{abandon_alone}, {lock_alone}}},
-    {"a writer who gives up, and a reader", {{abandon_alone}, {lock_shared}}},
-    {"a reader who gives up", {{abandon_shared}, {lock_alone}}},
-    {"a writer who tries", {{try_alone}, {lock_alone}}},
-    {"a writer who tries, and a reader", {{try_alone}, {lock_shared}}},
-    {"a reader who tries", {{try_shared}, {lock_alone}}},
-    {"two who try", {{try_shared}, {try_alone}}},
+    {"a writer that gives up", {{abandon_alone}, {lock_alone}}},
+    {"a writer that gives up, and a reader", {{abandon_alone}, {lock_shared}}},
+    {"a reader that gives up", {{abandon_shared}, {lock_alone}}},
+    {"a writer that tries", {{try_alone}, {lock_alone}}},
+    {"a writer that tries, and a reader", {{try_alone}, {lock_shared}}},
+    {"a reader that tries", {{try_shared}, {lock_alone}}},
+    {"a reader and a writer that try", {{try_shared}, {try_alone}}},
 };
 // Scenes with too many executions to explore all; random ones are tried.
 const std::vector<Scene> large_scenes{
-    {"two who change sides", {{lock_alone, lock_shared}, {lock_shared, lock_alone}}},
+    {"two ranks that read and write in turn", {{lock_alone, lock_shared}, {lock_shared, lock_alone}}},
     {"three writers", {{lock_alone, lock_alone}, {lock_alone, lock_alone}, {lock_alone, lock_alone}}},
     {"two writers and a reader", {{lock_alone, lock_alone}, {lock_alone}, {lock_shared, lock_shared}}},
     {"a writer and two readers", {{lock_alone, lock_alone}, {lock_shared}, {lock_shared, lock_shared}}},
-    {"one gives up", {{lock_alone}, {abandon_alone, abandon_shared}, {lock_shared, lock_alone}}},
-    {"two give up", {{lock_alone, lock_alone}, {abandon_shared, abandon_alone}, {abandon_alone, abandon_alone}}},
-    {"two try", {{lock_alone, lock_shared}, {try_alone, try_shared, try_alone}, {try_shared, try_alone}}},
-    {"everything",
+    {"three ranks of which one gives up", {{lock_alone}, {abandon_alone, abandon_shared}, {lock_shared, lock_alone}}},
+    {"three ranks of which two give up",
+     {{lock_alone, lock_alone}, {abandon_shared, abandon_alone}, {abandon_alone, abandon_alone}}},
+    {"three ranks of which two try",
+     {{lock_alone, lock_shared}, {try_alone, try_shared, try_alone}, {try_shared, try_alone}}},
+    {"four ranks with every kind of request",
      {{lock_alone, abandon_shared, lock_shared},
       {lock_shared, lock_alone, try_alone},
       {abandon_alone, try_shared, lock_alone},
