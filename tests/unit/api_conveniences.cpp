@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-// Calls that are written in terms of others: results by value, receives that allocate, typed places in windows.
+// Calls that are made of other public calls: results by value, receives that allocate, typed places in windows.
 namespace tonari {
 namespace {
 
@@ -33,7 +33,7 @@ TEST(Check, ReturnsTheValueOrThrowsTheStatus) {
   EXPECT_EQ(check(Result<int>{Status::ok, 7}), 7);
   try {
     check(Status::peer_gone, "a barrier");
-    ADD_FAILURE() << "it did not throw";
+    ADD_FAILURE() << "check() did not throw";
   } catch (const Error& error) {
     EXPECT_EQ(error.status, Status::peer_gone);
     EXPECT_EQ(std::string(error.what()), "a barrier: " + std::string(explain(Status::peer_gone)));
@@ -41,7 +41,7 @@ TEST(Check, ReturnsTheValueOrThrowsTheStatus) {
   EXPECT_THROW((void)check(Result<int>{Status::bounds, 7}), Error);
 }
 
-TEST(Ranks, AreARangeAndARing) {
+TEST(Ranks, FormARangeAndARing) {
   as_ranks(3, [](Communicator& world) {
     int sum = 0;
     for (const Rank rank : world.ranks()) sum += rank.value();
@@ -52,7 +52,7 @@ TEST(Ranks, AreARangeAndARing) {
   });
 }
 
-TEST(Ranks, OfACommunicatorAreFoundInTheJob) {
+TEST(Ranks, MapFromACommunicatorToTheJob) {
   as_ranks(4, [](Communicator& world) {
     const auto half = world.split(world.rank().value() % 2, -world.rank().value());
     ASSERT_TRUE(half.has_value());
@@ -75,15 +75,17 @@ TEST(Receive, AllocatesRoomForAMessageOfAnyLength) {
       EXPECT_EQ(check(world.receive<std::vector<double>>(Rank{0}, Tag{1})), (std::vector<double>{3, 1, 4}));
       EXPECT_EQ(check(world.receive<std::string>(Rank{0}, Tag{2})), "good morning");
       EXPECT_EQ(check(world.receive<int>(Rank{0}, Tag{3})), 7);
-      EXPECT_EQ(world.receive<std::vector<int>>(Rank{0}, Tag{4}).status, Status::invalid) << "5 bytes are no ints";
+      EXPECT_EQ(world.receive<std::vector<int>>(Rank{0}, Tag{4}).status, Status::invalid)
+          << "5 bytes are not a whole number of ints";
       EXPECT_TRUE(check(world.receive<std::vector<int>>(Rank{0}, Tag{5})).empty());
-      EXPECT_EQ(world.receive<int>(Rank{0}, Tag{6}).status, Status::invalid) << "two are not one";
+      EXPECT_EQ(world.receive<int>(Rank{0}, Tag{6}).status, Status::invalid)
+          << "a message of two ints must not be received as one int";
     }
     EXPECT_EQ(world.receive<int>(Rank{2}).status, Status::invalid);
   });
 }
 
-TEST(Receive, OfSeveralThreadsTakesEachMessageOnce) {
+TEST(Receive, TakesEachMessageOnceInSeveralThreads) {
   constexpr int each = 200;
   as_ranks(2, [](Communicator& world) {
     if (world.rank() == 0) {
@@ -125,7 +127,7 @@ TEST(SendReceive, ReturnsTheFailureOfTheSendAndReceivesNothing) {
   });
 }
 
-TEST(CollectiveValues, AreReturned) {
+TEST(CollectiveValues, AreReturnedByTheCalls) {
   as_ranks(4, [](Communicator& world) {
     const int rank = world.rank().value();
     EXPECT_EQ(check(world.all_reduce_value(rank + 1)), 10);
@@ -193,7 +195,7 @@ TEST(WaitSome, ReturnsAllThatAreCompleteAndNoneTwice) {
 
 using Numbers = View<std::uint64_t>;
 
-TEST(GlobalPointer, CountsInElementsAndStaysOutOnceItIsOut) {
+TEST(GlobalPointer, CountsInElementsAndStaysInvalidAfterLeavingItsRange) {
   constexpr global_ptr<std::uint64_t> first(GlobalAddress{7, JobRank{3}, 64});
   static_assert((first + 2).address().offset == 80 && (first - 2).address().offset == 48 && (first + 5) - first == 5);
   static_assert(first - 9 == first - 100 && (first - 9) + 9 != first && (first + 1) - 1 == first);
@@ -221,7 +223,7 @@ TEST(GlobalPointer, NamesAPlaceForAView) {
   });
 }
 
-TEST(Views, HaveAllThatWindowsHave) {
+TEST(Views, HaveAllCallsOfWindows) {
   as_jobs(2, [](Job& job) {
     Window window(job, 64 * sizeof(std::uint64_t));
     const Numbers numbers(window, 8);

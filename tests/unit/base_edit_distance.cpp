@@ -26,10 +26,10 @@ TEST(LikelyMeant, IsTheNearestWord) {
   EXPECT_EQ(likely_meant("pingpng", known), "pingpong");
 }
 
-TEST(LikelyMeant, IsEmptyWhenNoWordIsNearEnough) {
+TEST(LikelyMeant, IsEmptyWhenNoWordIsCloseEnough) {
   EXPECT_EQ(likely_meant("walk", known), "");
   EXPECT_EQ(likely_meant("foo", known), "");
-  EXPECT_EQ(likely_meant("l", known), "") << "one letter off, as many words of two letters are";
+  EXPECT_EQ(likely_meant("l", known), "") << "a difference of one letter means nothing in a word of two letters";
   EXPECT_EQ(likely_meant("run", {}), "");
 }
 

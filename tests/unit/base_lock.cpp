@@ -11,7 +11,7 @@ namespace tonari {
 namespace {
 
 TEST(BaseLock, LetsOneThreadInAtATime) {
-  constexpr int threads = 8;  // more than cores: a waiter must give way to the holder
+  constexpr int threads = 8;  // more than most test machines' cores, so that waiters must yield to the holder
   constexpr int rounds = 5000;
   SpinLock lock;
   int count = 0;
@@ -30,7 +30,7 @@ TEST(BaseLock, LetsOneThreadInAtATime) {
   EXPECT_EQ(count, threads * rounds);
 }
 
-TEST(BaseLock, AnswersWhetherATryTookIt) {
+TEST(BaseLock, TryReturnsWhetherItTookTheLock) {
   SpinLock lock;
 
   EXPECT_TRUE(lock.try_lock());

@@ -13,7 +13,7 @@ TEST(BaseLog, PrefixesEveryLineWithTheRank) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "tonari[3]: 5 is late\ntonari: no such program\n");
 }
 
-TEST(BaseLog, WritesFromItsLevelOn) {
+TEST(BaseLog, WritesMessagesOfItsLevelAndMoreSevereOnes) {
   testing::internal::CaptureStderr();
   make_logger(0, "error")->warn("hidden");
   make_logger(0, "off")->critical("hidden");

@@ -83,14 +83,14 @@ TEST(BaseSettings, ReadSwitchesInWords) {
   EXPECT_FALSE(settings_with("TONARI_DIRECT_COPIES=no").direct_copies);
 }
 
-TEST(BaseSettings, CountAnEmptyVariableAsNone) {
+TEST(BaseSettings, TreatAnEmptyVariableAsUnset) {
   const Variable split("TONARI_SPLIT", "");
 
   EXPECT_EQ(read_settings().split, Settings{}.split);
   EXPECT_EQ(text_of("TONARI_SPLIT").origin, Origin::built_in);
 }
 
-TEST(BaseSettings, AreAsBuiltInWhereTheJobEmptiesThem) {
+TEST(BaseSettings, HaveTheirDefaultsWhereTheJobEmptiesThem) {
   const Variable split("TONARI_SPLIT", "16");
   const Variable apart("TONARI_APART", "memory");
 
@@ -99,9 +99,8 @@ TEST(BaseSettings, AreAsBuiltInWhereTheJobEmptiesThem) {
   EXPECT_EQ(text_of("TONARI_SPLIT", {"TONARI_SPLIT="}).origin, Origin::built_in);
 }
 
-TEST(BaseSettings, RefuseWithNameValueAndWhatIsTaken) {
-  EXPECT_EQ(refusal_of("TONARI_SPLIT=49"),
-            "TONARI_SPLIT=49: must be a number from 0 to 48; the default is 48");
+TEST(BaseSettings, RefuseAValueWithItsNameAndTheValidOnes) {
+  EXPECT_EQ(refusal_of("TONARI_SPLIT=49"), "TONARI_SPLIT=49: must be a number from 0 to 48; the default is 48");
   EXPECT_EQ(refusal_of("TONARI_RING_SLOTS=100"),
             "TONARI_RING_SLOTS=100: must be a power of two from 64 to 65536; the default is 1024");
   EXPECT_EQ(refusal_of("TONARI_CHUNK_BYTES=1K"),
@@ -112,7 +111,7 @@ TEST(BaseSettings, RefuseWithNameValueAndWhatIsTaken) {
             "TONARI_SERVICE_THREAD=maybe: must be on or off; the default is on");
 }
 
-TEST(BaseSettings, RefuseWhatOnlyLooksLikeAValue) {
+TEST(BaseSettings, RefuseStringsThatOnlyResembleValues) {
   for (const char* text : {"TONARI_SPLIT=-1", "TONARI_SPLIT= 8", "TONARI_SPLIT=8x", "TONARI_SPLIT=1K",
                            "TONARI_CHUNK_BYTES=1KB", "TONARI_CHUNK_BYTES=K", "TONARI_CHUNK_BYTES=99999999999999999999",
                            "TONARI_CHUNK_BYTES=18014398509481985K", "TONARI_APART=none|memory", "TONARI_APART= "}) {
@@ -120,7 +119,7 @@ TEST(BaseSettings, RefuseWhatOnlyLooksLikeAValue) {
   }
 }
 
-TEST(BaseSettings, NameTheNearestSettingWhenThereIsNoSuch) {
+TEST(BaseSettings, SuggestTheNearestSettingForAnUnknownName) {
   EXPECT_EQ(refusal_of("TONARI_RING_SLOT=64"),
             "there is no setting TONARI_RING_SLOT; the nearest is TONARI_RING_SLOTS");
   EXPECT_EQ(refusal_of("nonsense"), "'nonsense' is not a setting: write NAME=VALUE");

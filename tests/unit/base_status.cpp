@@ -23,7 +23,7 @@ TEST(BaseStatus, HasANameAndAnExplanationOfItsOwn) {
   EXPECT_EQ(to_string(Status::peer_gone), "peer_gone");
 }
 
-TEST(BaseStatus, SurvivesANumberThatIsNone) {
+TEST(BaseStatus, ANumberThatIsNoStatusIsSafeToPrint) {
   EXPECT_EQ(to_string(static_cast<Status>(statuses)), "unknown");
   EXPECT_FALSE(explain(static_cast<Status>(statuses)).empty());
 }

@@ -9,26 +9,26 @@ namespace {
 
 using namespace tonari::bench;
 
-/// An operation that always takes so long, in us.
+/// An operation that always takes the same time, in us.
 auto steady(double operation_us) {
   return [operation_us](std::uint32_t) { return operation_us; };
 }
 
-TEST(FitBatches, FillsTheBudgetWithBatchesOfTheirTime) {
+TEST(FitBatches, FillsTheTimeBudgetWithBatches) {
   const auto fitting = fit_batches(20, 4000, steady(0.5));
 
   EXPECT_EQ(fitting.operations, 40u);
   EXPECT_EQ(fitting.batches, 200u);
 }
 
-TEST(FitBatches, GivesASlowOperationABatchOfItsOwnAndTheLeastNumberOfThem) {
+TEST(FitBatches, MeasuresASlowOperationOncePerBatchInTheFewestBatches) {
   const auto fitting = fit_batches(20, 4000, steady(10'000));
 
   EXPECT_EQ(fitting.operations, 1u);
   EXPECT_EQ(fitting.batches, batches_min);
 }
 
-TEST(FitBatches, EndsWithOperationsTooShortForABatch) {
+TEST(FitBatches, ReturnsWhenOperationsAreTooShortToMeasure) {
   const auto fitting = fit_batches(20, 4000, steady(1e-6));
 
   EXPECT_EQ(fitting.operations, batch_operations_max);

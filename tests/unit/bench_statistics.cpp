@@ -6,7 +6,7 @@ namespace {
 
 using namespace tonari::bench::driver;
 
-TEST(BenchStatistics, QuantilesLieBetweenTheSamplesAroundThem) {
+TEST(BenchStatistics, QuantilesAreBetweenTheSamplesAroundThem) {
   const std::vector<double> sorted{10, 20, 30, 40};
 
   EXPECT_DOUBLE_EQ(quantile(sorted, 0), 10);
@@ -15,7 +15,7 @@ TEST(BenchStatistics, QuantilesLieBetweenTheSamplesAroundThem) {
   EXPECT_DOUBLE_EQ(quantile(sorted, 1), 40);
 }
 
-TEST(BenchStatistics, OneSampleIsItsOwnEverything) {
+TEST(BenchStatistics, OneSampleIsEveryQuantile) {
   const auto summary = summarize({7});
 
   EXPECT_DOUBLE_EQ(summary.min, 7);
@@ -37,7 +37,7 @@ TEST(BenchStatistics, OrderOfSamplesDoesNotMatter) {
   EXPECT_NEAR(summary.stddev, 2.1380899, 1e-6);
 }
 
-TEST(BenchStatistics, NoSamplesGiveNothing) {
+TEST(BenchStatistics, NoSamplesGiveNoStatistics) {
   EXPECT_EQ(summarize({}).n, 0u);
   EXPECT_DOUBLE_EQ(quantile({}, 0.5), 0);
 }
@@ -65,7 +65,7 @@ TEST(BenchStatistics, FitFindsTheLineThroughThePoints) {
   EXPECT_NEAR(line->slope, 0.012, 1e-9);
 }
 
-TEST(BenchStatistics, FitWeighsErrorsByTheirShare) {
+TEST(BenchStatistics, FitWeighsErrorsRelativeToTheValue) {
   const std::vector<Point> points{{8, 1}, {16, 1}, {1e6, 100}, {2e6, 230}};
 
   const auto line = fit_line(points);

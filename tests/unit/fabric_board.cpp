@@ -11,7 +11,7 @@ namespace {
 
 using Side = Board::Side;
 
-/// The boards of some ranks, and a group's way to them.
+/// The boards of several ranks, and the view that a group has of them.
 struct Group {
   explicit Group(std::size_t ranks, std::uint32_t base = 0) : memory(ranks) {
     for (auto& each : memory) each = std::make_unique<BoardMemory>();
@@ -29,7 +29,7 @@ struct Group {
   std::vector<std::unique_ptr<Board>> boards;
 };
 
-TEST(Board, ShowsALineToAllAndOnlyInItsRound) {
+TEST(Board, ShowsALineToAllRanksAndOnlyInItsRound) {
   Group group(3);
   const std::uint32_t round = group[1].begin();
   EXPECT_EQ(group[0].look(1, round, Side::entry), nullptr);
@@ -48,7 +48,7 @@ TEST(Board, ShowsALineToAllAndOnlyInItsRound) {
   }
 }
 
-TEST(Board, HasRoomForAsManyRoundsAsItShowsUntilAllHaveEndedTheFirst) {
+TEST(Board, RefusesRoundsBeyondItsLinesUntilAllRanksEndTheFirst) {
   Group group(2);
   for (std::uint32_t round = 1; round <= rounds_shown; ++round) {
     EXPECT_TRUE(group[0].has_room(round, 8));
@@ -66,7 +66,7 @@ TEST(Board, HasRoomForAsManyRoundsAsItShowsUntilAllHaveEndedTheFirst) {
   EXPECT_FALSE(group[0].has_room(large_blocks + 2, large_block_bytes));
 }
 
-TEST(Board, HasEndedOnlyWhatEndedWithAllBeforeIt) {
+TEST(Board, EndsARoundOnlyAfterAllEarlierRounds) {
   Group group(2);
   group[0].end(2);
   group[0].end(3);
@@ -80,7 +80,7 @@ TEST(Board, HasEndedOnlyWhatEndedWithAllBeforeIt) {
   EXPECT_FALSE(group[1].has_ended(0, 4));
 }
 
-TEST(Board, ALineTellsWhatItsRankHasEnded) {
+TEST(Board, ALineTellsWhichRoundsItsRankHasEnded) {
   Group group(2, 41);
   group[0].end(1);
   group[0].end(2);
@@ -94,7 +94,7 @@ TEST(Board, ALineTellsWhatItsRankHasEnded) {
   EXPECT_TRUE(group[1].has_room(2 + rounds_shown, 8));
 }
 
-TEST(Board, CountsOnPastTheLargestNumber) {
+TEST(Board, WorksAcrossTheWrapOfTheRoundNumber) {
   Group group(2, 0);
   for (auto& each : group.memory) each->ended = ~std::uint32_t{0} - 2;
   group.meet(~std::uint32_t{0} - 2);
@@ -112,7 +112,7 @@ TEST(Board, CountsOnPastTheLargestNumber) {
   }
 }
 
-TEST(Boards, GivesEachOnceAndAgainWhenItsGroupHasEnded) {
+TEST(Boards, GivesEachBoardToOneGroupUntilTheGroupHasEnded) {
   std::vector<BoardMemory> own(boards_max);
   BoardMemory other{};
   Boards boards(own.data());
@@ -131,16 +131,16 @@ TEST(Boards, GivesEachOnceAndAgainWhenItsGroupHasEnded) {
   const BoardPlace again = boards.take();
 
   EXPECT_EQ(again.index, place.index);
-  EXPECT_EQ(again.base, place.base + 1) << "an old line would be taken for a new one";
+  EXPECT_EQ(again.base, place.base + 1) << "a rank would take an old line for a new one";
   boards.give_back(taken[5]);
   EXPECT_EQ(boards.take().index, taken[5].index);
 }
 
-// Rounds of threads that run ahead of each other as far as they may: what is read is what was shown.
+// Threads run as many rounds ahead of each other as the boards allow. Each reads exactly the bytes that were shown.
 TEST(Board, CarriesEveryBlockWholeBetweenThreads) {
   constexpr std::size_t ranks = 3;
   constexpr std::uint32_t rounds = 2000;
-  constexpr std::size_t bytes = large_block_bytes;  // of which there are fewest
+  constexpr std::size_t bytes = large_block_bytes;  // the size of which a board has the fewest blocks
   Group group(ranks);
   std::vector<std::thread> threads;
   std::vector<int> wrong(ranks);

@@ -30,7 +30,7 @@ struct FabricBulk : testing::Test {
   }
 };
 
-TEST_F(FabricBulk, TakesTheSmallestClassThatFitsAndThenLargerOnes) {
+TEST_F(FabricBulk, TakesTheSmallestClassThatFitsThenLargerOnes) {
   const std::vector<BulkPlace> places = take_all(1, 1);
 
   ASSERT_EQ(places.size(), bulk_blocks * bulk_classes);
@@ -38,14 +38,14 @@ TEST_F(FabricBulk, TakesTheSmallestClassThatFitsAndThenLargerOnes) {
   EXPECT_FALSE(owner.allocate(1, 1, 0).has_value());
 }
 
-TEST_F(FabricBulk, SomeOfTheLargestAreLeftForWhatAnswersFaults) {
+TEST_F(FabricBulk, ReservesSomeLargeBlocksForPageFaults) {
   std::size_t taken = 0;
   while (owner.allocate(bulk_tail_bytes_max, 1)) ++taken;
   EXPECT_EQ(taken, bulk_blocks - bulk_blocks_spared);
   EXPECT_EQ(take_all(bulk_tail_bytes_max, 1).size(), bulk_blocks_spared);
 }
 
-TEST_F(FabricBulk, BlocksThatAreOutOverlapNowhere) {
+TEST_F(FabricBulk, BlocksInUseDoNotOverlap) {
   std::set<const std::byte*> ends;
   const std::byte* first = memory.blocks;
   std::size_t total = 0;
@@ -60,7 +60,7 @@ TEST_F(FabricBulk, BlocksThatAreOutOverlapNowhere) {
   EXPECT_EQ(total, BulkMemory::offset_of_class(bulk_classes));
 }
 
-TEST_F(FabricBulk, ABlockIsFreeOnceItsTurnIsReturnedRoundAfterRound) {
+TEST_F(FabricBulk, ABlockIsFreeAgainEachTimeItsReaderReturnsIt) {
   std::vector<BulkPlace> places = take_all(bulk_tail_bytes_max, 1);
   ASSERT_EQ(places.size(), bulk_blocks);
   for (int round = 0; round < 6; ++round) {
@@ -77,7 +77,7 @@ TEST_F(FabricBulk, ABlockIsFreeOnceItsTurnIsReturnedRoundAfterRound) {
   }
 }
 
-TEST_F(FabricBulk, TidyTakesBackWhatReadersReturned) {
+TEST_F(FabricBulk, TidyFreesTheBlocksThatReadersReturned) {
   std::vector<BulkPlace> places = take_all(200, 1);
   for (const BulkPlace place : places) BulkReader::give_back(memory, place);
 
@@ -89,7 +89,7 @@ TEST_F(FabricBulk, TidyTakesBackWhatReadersReturned) {
   EXPECT_EQ(place->index(), 0U);
 }
 
-TEST_F(FabricBulk, ADeadReadersBlocksComeBackAndOthersDoNot) {
+TEST_F(FabricBulk, ADeadReadersBlocksAreFreedAndNoOthers) {
   std::vector<BulkPlace> of_one;
   std::vector<BulkPlace> of_two;
   for (std::size_t i = 0; i < bulk_blocks; ++i) {
@@ -103,7 +103,7 @@ TEST_F(FabricBulk, ADeadReadersBlocksComeBackAndOthersDoNot) {
   EXPECT_EQ(take_all(bulk_tail_bytes_max, 3).size(), of_two.size());
 }
 
-TEST_F(FabricBulk, LookFindsWhatTheOwnerWrote) {
+TEST_F(FabricBulk, LookFindsTheBytesThatTheOwnerWrote) {
   const auto place = owner.allocate(5000, 1, 0);
   ASSERT_TRUE(place.has_value());
   std::memset(owner.at(*place), 0x5a, 5000);
@@ -115,7 +115,7 @@ TEST_F(FabricBulk, LookFindsWhatTheOwnerWrote) {
   EXPECT_EQ(tail.back(), std::byte{0x5a});
 }
 
-TEST_F(FabricBulk, LookRefusesWhatNamesNoBlock) {
+TEST_F(FabricBulk, LookRefusesPlacesThatAreNoBlock) {
   EXPECT_TRUE(BulkReader::look(memory, BulkPlace{1 << 9}, 1).empty());
   EXPECT_TRUE(BulkReader::look(memory, BulkPlace{~std::uint64_t{0}}, 1).empty());
   for (std::size_t size_class = 0; size_class < bulk_classes; ++size_class) {
@@ -126,8 +126,8 @@ TEST_F(FabricBulk, LookRefusesWhatNamesNoBlock) {
   }
 }
 
-// Any two random places and lengths: what look() answers lies within the blocks.
-TEST_F(FabricBulk, LookNeverLeavesTheMemoryWhateverAPeerSays) {
+// A head may name any place and length: the memory that look() returns is within the blocks.
+TEST_F(FabricBulk, LookStaysWithinTheMemoryForAnyHead) {
   constexpr std::uint64_t seed = 7;
   std::mt19937_64 random(seed);
   const auto* end = static_cast<const std::byte*>(bytes.get()) + bulk_memory_bytes;
@@ -139,7 +139,7 @@ TEST_F(FabricBulk, LookNeverLeavesTheMemoryWhateverAPeerSays) {
   }
 }
 
-TEST_F(FabricBulk, ThreadsOfTheOwnerNeverGetOneBlockTwice) {
+TEST_F(FabricBulk, ThreadsOfTheOwnerNeverGetTheSameBlock) {
   std::vector<std::vector<BulkPlace>> got(4);
   std::vector<std::thread> threads;
   for (auto& mine : got) {

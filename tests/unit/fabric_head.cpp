@@ -16,7 +16,7 @@ Bytes bytes_of(const Head& head) {
   return bytes;
 }
 
-TEST(FabricHead, IsPinnedByteByByte) {
+TEST(FabricHead, LayoutIsPinnedByteByByte) {
   Head head{};
   head.publish = 0x0102;
   head.kind = HeadKind{0x67};
@@ -33,7 +33,7 @@ TEST(FabricHead, IsPinnedByteByByte) {
   EXPECT_EQ(bytes_of(head), expected);
 }
 
-TEST(FabricHead, TailIsPinned) {
+TEST(FabricHead, LayoutOfTheTailIsPinned) {
   Head head{};
   head.set(Tail{.bytes = 0x0807060504030201, .place = 0x1817161514131211});
 

@@ -10,7 +10,7 @@ namespace {
 constexpr Ordered<struct LyingWire>::Windows windows{.requests = 4, .replies = 4};
 constexpr int peer = 1;
 
-/// Takes whatever is sent, and brings what a test says that the peer has sent.
+/// A wire that accepts every head, and delivers the heads that the test lets the peer send.
 struct LyingWire {
   std::vector<Head> arrived;
 
@@ -24,7 +24,7 @@ struct LyingWire {
   static bool gone(int) noexcept { return false; }
 };
 
-/// A rank that has sent so many requests.
+/// A rank that has sent a given number of requests.
 struct OrderedCredit : testing::Test {
   std::uint64_t send_until_full() {
     std::uint64_t sent = 0;
@@ -44,7 +44,7 @@ struct OrderedCredit : testing::Test {
   Ordered<LyingWire> ordered{wire, 2, 0, windows};
 };
 
-TEST_F(OrderedCredit, MakesRoomForAsMany) {
+TEST_F(OrderedCredit, MakesRoomForAsManyHeadsAsItNames) {
   EXPECT_EQ(send_until_full(), 4U);
 
   take({.requests = 3, .replies = 0});
@@ -53,7 +53,7 @@ TEST_F(OrderedCredit, MakesRoomForAsMany) {
   EXPECT_EQ(ordered.refused(), 0U);
 }
 
-TEST_F(OrderedCredit, ForMoreThanWasSentIsRefused) {
+TEST_F(OrderedCredit, IsRefusedForMoreHeadsThanWereSent) {
   EXPECT_EQ(send_until_full(), 4U);
 
   take({.requests = 6, .replies = 0});

@@ -60,7 +60,7 @@ TEST_F(FabricRing, RefusesWhenFullAndRecoversAfterAQuarterIsTaken) {
   EXPECT_EQ(push(), RingWriter::Pushed::full);
 }
 
-TEST_F(FabricRing, TellsWhoAskedForRoomOnceThereIsSome) {
+TEST_F(FabricRing, TellsTheWritersThatAskedForRoomOnceThereIsSome) {
   while (push() != RingWriter::Pushed::full) continue;
   EXPECT_FALSE(writer.ask_for_room());
   EXPECT_EQ(take(slots / 4 - 1), slots / 4 - 1);
@@ -92,9 +92,9 @@ TEST_F(FabricRing, KeepsOrderAndContentThroughManyLaps) {
   }
 }
 
-TEST_F(FabricRing, TheFirstClaimAfterFallingAsleepWakesAndOnlyThat) {
+TEST_F(FabricRing, OnlyTheFirstClaimAfterTheReaderSleepsWakesIt) {
   EXPECT_EQ(push(), RingWriter::Pushed::yes);
-  EXPECT_FALSE(reader.fall_asleep());  // something is there: not to be slept on
+  EXPECT_FALSE(reader.fall_asleep());  // a head is in the ring, so the reader may not sleep
   reader.wake_up();
   EXPECT_EQ(push(), RingWriter::Pushed::yes);
   EXPECT_EQ(take(16), 2U);
@@ -108,7 +108,7 @@ TEST_F(FabricRing, TheFirstClaimAfterFallingAsleepWakesAndOnlyThat) {
   EXPECT_EQ(take(16), 3U);
 }
 
-TEST_F(FabricRing, ASleepThatNothingEndedLeavesNoTrace) {
+TEST_F(FabricRing, ASleepThatNoClaimEndedLeavesNoTrace) {
   EXPECT_TRUE(reader.fall_asleep());
   reader.wake_up();
 
@@ -117,13 +117,13 @@ TEST_F(FabricRing, ASleepThatNothingEndedLeavesNoTrace) {
   EXPECT_EQ(last_claimer(memory.tail.load()), 5);
 }
 
-TEST_F(FabricRing, AReaderWithAGapDoesNotFallAsleepQuietly) {
+TEST_F(FabricRing, AReaderThatSeesAGapDoesNotSleepWithoutNotice) {
   memory.tail.store(std::uint64_t{1} << count_shift | 9 << 1);  // rank 9 claimed, and did not publish
   EXPECT_EQ(push(), RingWriter::Pushed::yes);
   pushed = 1;
 
   EXPECT_FALSE(reader.fall_asleep());
-  EXPECT_EQ(take(16), 1U);  // the gap is looked past without waiting
+  EXPECT_EQ(take(16), 1U);  // the reader takes heads behind the gap without waiting
   EXPECT_EQ(reader.position(), 0U);
 }
 

@@ -12,7 +12,7 @@
 namespace tonari::fabric {
 namespace {
 
-TEST(FabricTransfer, AChunkIsTakenOnceAndNoneBeyondTheLast) {
+TEST(FabricTransfer, EachChunkIsTakenOnceAndNoneBeyondTheLast) {
   TransferMemory transfer{};
   transfer.open(3);
 
@@ -21,7 +21,7 @@ TEST(FabricTransfer, AChunkIsTakenOnceAndNoneBeyondTheLast) {
   EXPECT_FALSE(transfer.take_chunk(3, 2).has_value());
 }
 
-TEST(FabricTransfer, WhoComesLateTakesNothingOfALaterTransfer) {
+TEST(FabricTransfer, ALateClaimTakesNoChunkOfALaterTransfer) {
   TransferMemory transfer{};
   transfer.open(3);
   ASSERT_EQ(transfer.take_chunk(3, 8), 0U);
@@ -32,7 +32,7 @@ TEST(FabricTransfer, WhoComesLateTakesNothingOfALaterTransfer) {
   EXPECT_EQ(transfer.take_chunk(4, 8), 0U);
 }
 
-TEST(FabricTransfer, WhoClosesOneThatIsOverSeesAllThatWasCopied) {
+TEST(FabricTransfer, ClosingAFinishedTransferShowsAllCopiedBytes) {
   fabric::TransferMemory transfer{};
   transfer.open(1);
   int copied = 0;
@@ -43,13 +43,13 @@ TEST(FabricTransfer, WhoClosesOneThatIsOverSeesAllThatWasCopied) {
     });
     transfer.open(2);
   });
-  while (transfer.take_chunk(2, 1) == std::nullopt) std::this_thread::yield();  // learns nothing of the copy
+  while (transfer.take_chunk(2, 1) == std::nullopt) std::this_thread::yield();  // does not synchronise with the copy
 
   EXPECT_TRUE(transfer.close(1));
   EXPECT_EQ(copied, 7);
 }
 
-TEST(FabricTransfer, AFailureOfOneSideIsTheOutcome) {
+TEST(FabricTransfer, AFailureOfOneSideFailsTheTransfer) {
   TransferMemory transfer{};
   transfer.open(1);
   EXPECT_FALSE(transfer.finish_chunk(3, Status::ok));
@@ -61,11 +61,12 @@ TEST(FabricTransfer, AFailureOfOneSideIsTheOutcome) {
   EXPECT_EQ(transfer.outcome(), Status::ok);
 }
 
-TEST(FabricTransfer, TwoSidesHaveOneFinisherWhoSeesAllThatWasCopied) {
+TEST(FabricTransfer, OneOfTwoSidesFinishesAndSeesAllCopiedBytes) {
   constexpr std::uint32_t rounds = 2000;
   constexpr std::uint32_t chunks = 7;
   TransferMemory transfer{};
-  std::vector<std::uint32_t> copied(chunks);  // plain: what the finisher sees must be ordered by finish_chunk
+  std::vector<std::uint32_t> copied(
+      chunks);  // not atomic: only finish_chunk() orders these writes before the finisher's reads
   std::atomic<std::uint32_t> opened{0};
   std::atomic<std::uint32_t> finished{0};
   std::atomic<std::uint32_t> wrong{0};
@@ -103,7 +104,7 @@ struct FabricTickets : testing::Test {
   Tickets tickets{memory.get()};
 };
 
-TEST_F(FabricTickets, AreAllDifferentUntilNoneIsLeft) {
+TEST_F(FabricTickets, AreAllDifferentUntilTheyRunOut) {
   std::set<std::uint32_t> indices;
   while (const auto ticket = tickets.take()) indices.insert(ticket->index);
 
@@ -111,7 +112,7 @@ TEST_F(FabricTickets, AreAllDifferentUntilNoneIsLeft) {
   EXPECT_EQ(*indices.rbegin(), tickets_max - 1);
 }
 
-TEST_F(FabricTickets, OneGivenBackIsTakenAgainAsANewGeneration) {
+TEST_F(FabricTickets, AReturnedTicketIsTakenAgainAsANewGeneration) {
   std::vector<Tickets::Ticket> all;
   while (const auto ticket = tickets.take()) all.push_back(*ticket);
   ASSERT_EQ(memory[200].take_chunk(all[200].generation, 5), 0U);

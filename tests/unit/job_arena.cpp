@@ -35,14 +35,14 @@ std::string refusal_of(int ranks, const Settings& settings) {
   return "made";
 }
 
-TEST(Memory, IsToldInTheUnitThatFits) {
+TEST(Memory, IsPrintedInTheUnitThatFits) {
   EXPECT_EQ(memory_text(0), "0 bytes");
   EXPECT_EQ(memory_text(3 << 10), "3.0 KiB");
   EXPECT_EQ(memory_text(std::uint64_t{1} << 47), "128 TiB");
   EXPECT_EQ(memory_text(~std::uint64_t{0}), "16 EiB");
 }
 
-TEST(Arena, IsSeenByWhoeverMapsIt) {
+TEST(Arena, IsTheSameInAllMappings) {
   const Arena made = Arena::create(3, small());
   const Arena mapped{same(made.memory())};
 
@@ -55,7 +55,7 @@ TEST(Arena, IsSeenByWhoeverMapsIt) {
   EXPECT_EQ(made.segment(1).back(), std::byte{5});
 }
 
-TEST(Arena, SegmentsBeginOnPagesLieApartAndAreZero) {
+TEST(Arena, SegmentsStartOnPagesAreDisjointAndAreZero) {
   const Arena arena = Arena::create(3, small());
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
 
@@ -75,7 +75,7 @@ TEST(Arena, CannotBeShrunkUnderItsUsers) {
   EXPECT_NE(::ftruncate(arena.memory().number(), 0), 0);
 }
 
-TEST(Arena, RefusesNumbersOfRanksThatNoHostTakes) {
+TEST(Arena, RefusesNumbersOfRanksThatNoHostSupports) {
   for (const int ranks : {0, -1, ranks_per_host_max + 1}) {
     EXPECT_NE(refusal_of(ranks, small()).find("must be 1 to 16384"), std::string::npos) << ranks;
   }
@@ -88,7 +88,7 @@ TEST(Arena, NamesTheRemedyWhenMemoryDoesNotSuffice) {
   EXPECT_NE(refusal_of(2, settings).find("use fewer ranks or a smaller TONARI_RING_SLOTS"), std::string::npos);
 }
 
-TEST(Arena, RefusesMemoryThatIsNoArena) {
+TEST(Arena, RefusesAFileThatIsNoArena) {
   FileDescriptor unsealed{::memfd_create("not-an-arena", MFD_CLOEXEC)};
   ASSERT_EQ(::ftruncate(unsealed.number(), 1 << 20), 0);
   FileDescriptor empty{::memfd_create("not-an-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
@@ -138,7 +138,7 @@ TEST(Arena, CountsEachRankThatLeavesOrDiesOnce) {
 
   arena.mark_leaving(0);
   arena.mark_leaving(0);
-  arena.mark_dead(0, 9, 0);  // while it leaves
+  arena.mark_dead(0, 9, 0);  // marked dead while it leaves
   arena.mark_leaving(1);
   EXPECT_FALSE(arena.all_leave());
   arena.mark_dead(2, 9, 0);

@@ -35,7 +35,7 @@ TEST(Handshake, RequestIsPinnedByteByByte) {
   EXPECT_EQ(bytes[96], 's');
 }
 
-/// A job_server, and clients that are threads of the same process as it: what one sends, a step later the other hears.
+/// A JobServer and its clients, in one process. The server handles a client's message in its next step.
 class JobServerTest : public testing::Test {
  protected:
   JobServerTest() : job_server_(2, small()) {
@@ -65,7 +65,7 @@ class JobServerTest : public testing::Test {
     return client;
   }
 
-  // Lets the job_server do all that there is to do.
+  // Lets the server handle all messages that have arrived.
   void settle() {
     pollfd ready{.fd = job_server_.descriptor(), .events = POLLIN, .revents = 0};
     while (::poll(&ready, 1, 0) > 0) job_server_.step();
@@ -87,7 +87,7 @@ class JobServerTest : public testing::Test {
   std::string secret_;
 };
 
-TEST_F(JobServerTest, StartsWhenAllHaveComeAndGoesWhenAllHaveTested) {
+TEST_F(JobServerTest, StartsRanksOnceAllJoinedAndReleasesThemOnceAllTested) {
   FileDescriptor memory;
   const FileDescriptor first = send(hello(0));
   EXPECT_EQ(answer(first, &memory)->step, Step::welcome);
@@ -109,11 +109,11 @@ TEST_F(JobServerTest, StartsWhenAllHaveComeAndGoesWhenAllHaveTested) {
   const auto go = answer(first);
   ASSERT_TRUE(go);
   EXPECT_EQ(go->step, Step::go);
-  EXPECT_EQ(go->copies, 0) << "all must be able to, or none does";
+  EXPECT_EQ(go->copies, 0) << "the ranks copy directly only if all of them can";
   EXPECT_FALSE(job_server_.next_failure());
 }
 
-TEST_F(JobServerTest, RefusesWhatIsNotARankOfThisJob) {
+TEST_F(JobServerTest, RefusesAProcessThatIsNotARankOfThisJob) {
   Request request = hello(0);
   request.version = handshake_version + 1;
   EXPECT_NE(refusal_of(request).find("build the program and the tonari command from the same version"),
@@ -156,7 +156,7 @@ TEST_F(JobServerTest, RefusesASecondProcessForARank) {
   EXPECT_EQ(answer(first)->step, Step::welcome);
 }
 
-TEST_F(JobServerTest, ShowsTheArenaForReadingAloneWithoutASecret) {
+TEST_F(JobServerTest, GivesAnObserverWithoutTheSecretAReadOnlyArena) {
   FileDescriptor memory;
   const FileDescriptor looker = send(Request{.step = Step::look});
 
@@ -164,7 +164,7 @@ TEST_F(JobServerTest, ShowsTheArenaForReadingAloneWithoutASecret) {
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->step, Step::welcome);
   EXPECT_EQ(reply->ranks, 2);
-  EXPECT_THROW(Arena{std::move(memory)}, SetupError) << "it cannot be mapped for writing";
+  EXPECT_THROW(Arena{std::move(memory)}, SetupError) << "the observer must not be able to map it for writing";
 }
 
 TEST_F(JobServerTest, ReportsARankWhoseProgramEndsWhileOthersWait) {
@@ -179,10 +179,10 @@ TEST_F(JobServerTest, ReportsARankWhoseProgramEndsWhileOthersWait) {
   EXPECT_TRUE(failure->stops);
   EXPECT_NE(failure->text.find("rank 1 (pid 4711"), std::string::npos);
   EXPECT_EQ(answer(first)->step, Step::stop);
-  EXPECT_EQ(answer(send(hello(1)))->step, Step::stop) << "and whoever still comes";
+  EXPECT_EQ(answer(send(hello(1)))->step, Step::stop) << "a rank that joins later is told to stop, too";
 }
 
-TEST_F(JobServerTest, LeavesProgramsAloneThatNeverJoin) {
+TEST_F(JobServerTest, IgnoresProgramsThatNeverJoin) {
   job_server_.program_ended(0, 1, {.signal = 0, .status = 3});
   job_server_.program_ended(1, 2, {.signal = 9, .status = 0});
 
@@ -200,7 +200,7 @@ TEST(Ending, IsExactForChildren) {
     pollfd ended{.fd = process.number(), .events = POLLIN, .revents = 0};
     EXPECT_EQ(::poll(&ended, 1, 20'000), 1);
     const Ending ending = ending_of(process, child);
-    EXPECT_EQ(::waitpid(child, nullptr, 0), child) << "it stays to be waited for";
+    EXPECT_EQ(::waitpid(child, nullptr, 0), child) << "the child must remain for waitpid()";
     return ending;
   };
 
@@ -212,7 +212,7 @@ TEST(Ending, IsExactForChildren) {
   EXPECT_EQ(describe(killed), "was killed by signal 9 (Killed)");
 }
 
-TEST(Ending, OfAnotherOnesChildIsExactOrUnknown) {
+TEST(Ending, IsExactOrUnknownForTheChildOfAnotherProcess) {
   std::array<int, 2> to_child{};
   std::array<int, 2> from_wrapper{};
   ASSERT_EQ(::pipe(to_child.data()), 0);

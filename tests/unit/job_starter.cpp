@@ -38,7 +38,7 @@ Variables both(Variables left, const Variables& right) {
   return left;
 }
 
-TEST(Starter, IsNobodyInAnEmptyEnvironment) { EXPECT_EQ(starter_in({}), Starter::nobody); }
+TEST(Starter, IsNoneInAnEmptyEnvironment) { EXPECT_EQ(starter_in({}), Starter::nobody); }
 
 TEST(Starter, IsRunInsideAnyLauncher) {
   for (const Variables& outside : {of_pmix, of_hydra, of_step}) {
@@ -52,7 +52,7 @@ TEST(Starter, IsPmixWhateverElseALauncherSets) {
   EXPECT_EQ(starter_in(both(of_pmix, of_step)), Starter::pmix);
 }
 
-TEST(Starter, TakesAnEmptyVariableForNone) {
+TEST(Starter, TreatsAnEmptyVariableAsUnset) {
   EXPECT_EQ(starter_in({{"TONARI_JOIN", ""}, {"PMIX_NAMESPACE", ""}, {"PMIX_RANK", "0"}}), Starter::nobody);
 }
 

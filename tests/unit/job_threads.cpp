@@ -1,4 +1,4 @@
-// Ranks as threads of one process: joining, leaving and deaths without processes, for ThreadSanitizer above all.
+// Ranks as threads of one process. So ThreadSanitizer sees joining, leaving and deaths.
 
 #include "job/session.hpp"
 
@@ -22,7 +22,7 @@ namespace {
 
 using job::Session;
 
-// Waits for what other threads are about to do; false when they do not.
+// Waits until other threads have made the condition true. Returns false when they do not in time.
 template <class Condition>
 bool eventually(const Condition& condition) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds{20};
@@ -33,7 +33,7 @@ bool eventually(const Condition& condition) {
   return true;
 }
 
-/// What a layer above sees.
+/// An attachment, as the layers above have them. It records the deaths that it is told of.
 class Recorder final : public Session::Attachment {
  public:
   void serve() noexcept override { served.fetch_add(1); }
@@ -46,7 +46,7 @@ class Recorder final : public Session::Attachment {
   void settle() noexcept override {}
   [[nodiscard]] bool has_died(int rank) {
     const std::lock_guard guard(mutex_);
-    EXPECT_LE(std::ranges::count(dead_, rank), 1) << "it is told once";
+    EXPECT_LE(std::ranges::count(dead_, rank), 1) << "a death must be told once only";
     return std::ranges::count(dead_, rank) == 1;
   }
 
@@ -61,7 +61,7 @@ Recorder& recorder_of(Job& job) {
   return job.session().attached<Recorder>([] { return std::make_unique<Recorder>(); });
 }
 
-TEST(Threads, EachIsARankOfItsOwn) {
+TEST(Threads, EachThreadIsARank) {
   std::vector<int> seen(5);
 
   run_as_threads(5, [&](Job& job) {
@@ -80,13 +80,13 @@ TEST(Threads, JoinAndLeaveManyTimes) {
   }
 }
 
-TEST(Threads, LeavingWaitsForTheLast) {
+TEST(Threads, LeavingWaitsForTheLastRank) {
   std::atomic<bool> last_has_left{false};
   std::atomic<int> early{0};
 
   run_as_threads(3, [&](Job& job) {
     if (job.rank() == 2) {
-      // Both others are in their destructors once they show it.
+      // Both other ranks are in their destructors once the arena shows that they leave.
       auto& arena = job.session().arena();
       EXPECT_TRUE(eventually(
           [&] { return arena.block(0).phase == job::Phase::leaving && arena.block(1).phase == job::Phase::leaving; }));
@@ -130,7 +130,7 @@ TEST(Threads, ServiceCanBeTurnedOff) {
                  {"TONARI_SERVICE_THREAD=off"});
 }
 
-/// Of one rank's service thread: how often it looked for deaths, and rested.
+/// Counts how often one rank's service thread looked for deaths, and how often it rested.
 struct Counts {
   std::atomic<int> looks{0};
   std::atomic<int> rests{0};
@@ -143,7 +143,7 @@ class Counter final : public Session::Attachment {
   void serve() noexcept override {}
   bool died(int) noexcept override {
     counts_.looks.fetch_add(1);
-    return false;  // so it is told again at the next look
+    return false;  // so the next look tells of the death again
   }
   bool left(int) noexcept override { return true; }
   void settle() noexcept override { leaves_ = true; }
@@ -157,7 +157,7 @@ class Counter final : public Session::Attachment {
   std::atomic<bool> leaves_{false};
 };
 
-TEST(Threads, ServiceThatIsTurnedOffRestsAtTheNetworkWhileItsRankLeaves) {
+TEST(Threads, DisabledServiceSleepsInTheNetworkWhileItsRankLeaves) {
   Counts counts;
 
   const auto run = [&] {
@@ -181,7 +181,7 @@ TEST(Threads, ServiceThatIsTurnedOffRestsAtTheNetworkWhileItsRankLeaves) {
   EXPECT_THROW(run(), std::runtime_error);
 }
 
-TEST(Threads, ExceptionOfARankIsThrownAgainAndToldToTheOthers) {
+TEST(Threads, ExceptionOfARankIsRethrownAndCountsAsItsDeath) {
   std::atomic<int> told{0};
 
   const auto run = [&] {
@@ -199,7 +199,7 @@ TEST(Threads, ExceptionOfARankIsThrownAgainAndToldToTheOthers) {
   EXPECT_EQ(told, 2);
 }
 
-TEST(Threads, DeathHandlerHearsOfEachDeathOnce) {
+TEST(Threads, DeathHandlerIsCalledOncePerDeath) {
   std::mutex mutex;
   std::vector<Death> heard;
   std::latch dead{3};
@@ -228,7 +228,7 @@ TEST(Threads, DeathHandlerHearsOfEachDeathOnce) {
   }
 }
 
-TEST(Threads, HandlerSetAfterADeathHearsOfIt) {
+TEST(Threads, HandlerSetAfterADeathIsCalledForIt) {
   std::latch heard{1};
 
   const auto run = [&] {
@@ -257,7 +257,7 @@ TEST(Threads, SettingsHoldForOneJob) {
   });
 }
 
-TEST(Threads, RefuseWhatCannotBe) {
+TEST(Threads, RefuseImpossibleNumbersOfRanks) {
   const auto nothing = [](Job&) {};
 
   EXPECT_THROW(run_as_threads(0, nothing), SetupError);
@@ -266,7 +266,7 @@ TEST(Threads, RefuseWhatCannotBe) {
   EXPECT_THROW(run_as_threads(2, nothing, {"TONARI_NO_SUCH_SETTING=1"}), SetupError);
 }
 
-TEST(Job, AloneIsAJobOfOneAndSeveralLiveSideBySide) {
+TEST(Job, AloneHasOneRankAndSeveralCanCoexist) {
   const Job first;
   const Job second;
 
@@ -277,7 +277,7 @@ TEST(Job, AloneIsAJobOfOneAndSeveralLiveSideBySide) {
   EXPECT_EQ(first.statistics().messages_sent, 0);
 }
 
-TEST(Job, DestroyedByAForkedChildStaysWithItsParent) {
+TEST(Job, DestroyingItInAForkedChildLeavesTheParentsIntact) {
   auto job = std::make_unique<Job>();
 
   const pid_t child = ::fork();

@@ -18,18 +18,18 @@ INSTANTIATE_TEST_SUITE_P(On, Collectives, testing::ValuesIn(test::variants_and_n
 constexpr std::array<std::size_t, 7> sizes{0, 1, 8, 49, 1000, 9001, 100003};
 constexpr int ranks_max = 9;
 
-// What each rank contributes to the collective that `turn` names: no two are the same.
+// Returns the contribution of a rank to the collective that `turn` names. No two contributions are the same.
 std::vector<std::byte> part(int rank, std::size_t turn, std::size_t bytes) {
   return pattern(bytes, turn * ranks_max + static_cast<std::size_t>(rank));
 }
 
-TEST_P(Collectives, ThatOneRankGotWrongDoNotDisturbTheNext) {
+TEST_P(Collectives, ErrorOfOneRankDoesNotDisturbTheNextCollective) {
   for (const std::size_t bytes : {4, 5000, 100000}) {
     run(3, [bytes](Communicator& world) {
       const bool wrong = world.rank() == 1;
       const auto mine = pattern(bytes, 1);
       std::vector<std::byte> all(2 * bytes);  // too short for three parts
-      const std::span<int> nothing;           // of which a send waits for nobody, whatever the settings
+      const std::span<int> nothing;           // an empty message, whose send never waits, whatever the settings
 
       EXPECT_EQ(world.gather(mine, all, Rank{1}), wrong ? Status::invalid : Status::ok);
       EXPECT_EQ(world.broadcast(nothing, Rank{wrong ? 99 : 0}), wrong ? Status::invalid : Status::ok);
@@ -41,7 +41,7 @@ TEST_P(Collectives, ThatOneRankGotWrongDoNotDisturbTheNext) {
   }
 }
 
-TEST_P(Collectives, MoveWhatASerialReferenceMoves) {
+TEST_P(Collectives, MoveTheSameDataAsASerialReference) {
   for (int ranks = 1; ranks <= ranks_max; ++ranks) {
     run(ranks, [ranks](Communicator& world) {
       std::size_t turn = 0;
@@ -66,7 +66,7 @@ TEST_P(Collectives, MoveWhatASerialReferenceMoves) {
   }
 }
 
-// How many elements rank `rank` has in the collectives that count: some have none.
+// Returns how many elements `rank` has in the collectives with counts. Some ranks have none.
 std::vector<std::size_t> uneven_counts(int ranks, std::size_t most) {
   std::vector<std::size_t> counts;
   for (int rank = 0; rank < ranks; ++rank)
@@ -76,7 +76,7 @@ std::vector<std::size_t> uneven_counts(int ranks, std::size_t most) {
 std::size_t sum_of(std::span<const std::size_t> counts) {
   return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
 }
-// The parts of all ranks, one behind the other.
+// Returns the parts of all ranks, one after the other.
 std::vector<std::byte> all_parts(std::size_t turn, std::span<const std::size_t> counts) {
   std::vector<std::byte> all;
   for (std::size_t rank = 0; rank < counts.size(); ++rank) {
@@ -127,7 +127,7 @@ TEST_P(Collectives, GatherAndScatterPartsOfAllSizes) {
 TEST_P(Collectives, ExchangePartsOfAllSizes) {
   for (int ranks = 1; ranks <= ranks_max; ++ranks) {
     run(ranks, [ranks](Communicator& world) {
-      // What rank i sends to rank j, in ints: i * j % 5 times `scale`.
+      // Rank i sends i * j % 5 * `scale` ints to rank j.
       const auto count = [](int from, int to, int scale) { return static_cast<std::size_t>(from * to % 5 * scale); };
       const auto value = [](int from, int to) { return from * 100 + to; };
       for (const int scale : {0, 1, 5000}) {
@@ -160,7 +160,7 @@ TEST_P(Collectives, ExchangePartsOfAllSizes) {
   }
 }
 
-TEST(CollectiveArguments, ThatDoNotFitAnswerInvalidAndStartNothing) {
+TEST(CollectiveArguments, MismatchReturnsInvalidAndStartsNothing) {
   as_ranks(2, [](Communicator& world) {
     std::vector<int> some(4);
     std::vector<int> others(4);
@@ -183,7 +183,7 @@ TEST(CollectiveArguments, ThatDoNotFitAnswerInvalidAndStartNothing) {
   });
 }
 
-// Maps x -> a x + b, composed: associative, and far from commutative.
+// Composes the maps x -> a x + b: an associative operation that does not commute.
 struct Affine {
   std::uint64_t a;
   std::uint64_t b;
@@ -248,9 +248,9 @@ TEST_P(Collectives, ReduceToOneAndScanInTheOrderOfRanks) {
   }
 }
 
-// Whatever way they take: in a line, in a block, between programs, as messages where no board is left. Each host
-// combines its own first.
-TEST_P(Collectives, RoundTheSameEachTimeAndOnEveryRank) {
+// This holds for each way of the data: in a line, in a block, between programs, and as messages where no board is left.
+// Each host combines the values of its own ranks first.
+TEST_P(Collectives, GiveTheSameRoundingEachTimeAndOnEveryRank) {
   const auto value_of = [](int rank, std::size_t i) { return 1.0 / (1.0 + static_cast<double>(i) + 1e6 * rank); };
   const int of_host = GetParam().name == "TwoAHost" ? 2 : 1;
   const auto value_of_host = [&](int first, int ranks, std::size_t i) {
@@ -280,7 +280,7 @@ TEST_P(Collectives, RoundTheSameEachTimeAndOnEveryRank) {
   }
 }
 
-TEST_P(Collectives, WithLengthsThatDisagreeLeaveNobodyWaiting) {
+TEST_P(Collectives, DifferentLengthsLeaveNoRankWaiting) {
   using Call = std::function<Status(Communicator&, std::span<int>)>;
   constexpr std::plus<> plus;
   const std::vector<Call> calls{
@@ -309,7 +309,7 @@ TEST_P(Collectives, WithLengthsThatDisagreeLeaveNobodyWaiting) {
 
 double larger(double a, double b) { return a > b ? a : b; }
 
-TEST(CollectiveArguments, MayBeAFunction) {
+TEST(CollectiveArguments, TheOperationMayBeAFunction) {
   test::as_ranks(3, [](Communicator& world) {
     double value = world.rank().value();
     ASSERT_EQ(world.all_reduce(value, larger), Status::ok);
@@ -329,7 +329,7 @@ TEST_P(Collectives, StartedTogetherEndInAnyOrder) {
     run(ranks, [ranks](Communicator& world) {
       Communicator other = world.duplicate();
       test::Random random(test::seed() +
-                          static_cast<std::uint64_t>(world.rank().value()));  // another order of waiting on each rank
+                          static_cast<std::uint64_t>(world.rank().value()));  // each rank waits in another order
       for (int turn = 0; turn < test::rounds(10); ++turn) {
         const int root = turn % ranks;
         std::vector<int> sent(5000, world.rank() == root ? turn : -1);
@@ -371,8 +371,8 @@ TEST_P(Collectives, StartedTogetherEndInAnyOrder) {
   }
 }
 
-TEST_P(Collectives, StartedMoveOnWhileTheirRankWaitsForAnotherMessage) {
-  // Rank 2 hands on what rank 0 broadcasts to rank 3, which answers rank 2 only when it has it.
+TEST_P(Collectives, AStartedOneProceedsWhileItsRankWaitsForAMessage) {
+  // Rank 2 forwards rank 0's broadcast to rank 3. Rank 3 sends to rank 2 only after it has the broadcast.
   run(4, [](Communicator& world) {
     std::vector<int> values(20000, world.rank() == 0 ? 7 : 0);
     Request broadcast = world.start_broadcast(values, Rank{0});
@@ -388,14 +388,14 @@ TEST_P(Collectives, StartedMoveOnWhileTheirRankWaitsForAnotherMessage) {
   });
 }
 
-TEST_P(Collectives, DoNotMeetMessagesOrEachOther) {
-  // The same tags and ranks in three communicators and beside collectives.
+TEST_P(Collectives, AreSeparateFromMessagesAndFromEachOther) {
+  // Messages with the same tags and ranks go through three communicators, while collectives run.
   run(4, [](Communicator& world) {
     Communicator copy = world.duplicate();
     auto half = world.split(world.rank().value() % 2, -world.rank().value());
     ASSERT_TRUE(half.has_value());
     ASSERT_EQ(half->size(), 2);
-    ASSERT_EQ(half->rank(), world.rank() < 2 ? 1 : 0);  // by falling rank
+    ASSERT_EQ(half->rank(), world.rank() < 2 ? 1 : 0);  // ordered by descending rank
     EXPECT_FALSE(world.split(world.rank() == 0 ? 0 : -1, 0).has_value() != (world.rank() == 0));
 
     const std::array<Communicator*, 3> communicators{&world, &copy, &*half};
@@ -424,7 +424,7 @@ TEST_P(Collectives, DoNotMeetMessagesOrEachOther) {
   });
 }
 
-TEST(CollectivesThatFail, DoSoOnlyWhenNoneOfTheirBuffersIsInUse) {
+TEST(CollectivesThatFail, EndOnlyWhenNoneOfTheirBuffersIsInUse) {
   // Rank 1 gives more than the root expects; rank 2 gives its part last.
   as_ranks(3, [](Communicator& world) {
     std::array<int, 2> both{11, 12};
@@ -433,7 +433,7 @@ TEST(CollectivesThatFail, DoSoOnlyWhenNoneOfTheirBuffersIsInUse) {
     int go = 0;
     if (world.rank() == 0) {
       Request request = world.start_gather(mine, all, Rank{0});
-      ASSERT_EQ(world.receive(go, Rank{1}).status, Status::ok);  // rank 1's part is here
+      ASSERT_EQ(world.receive(go, Rank{1}).status, Status::ok);  // rank 1's part has arrived
       ASSERT_FALSE(request.test().has_value());
       ASSERT_FALSE(request.test().has_value());
       ASSERT_EQ(world.send(go, Rank{2}), Status::ok);

@@ -28,7 +28,7 @@ static_assert(!Transferable<std::ranges::ref_view<std::list<int>>> && !Transfera
 class Message : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, Message, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
-TEST_P(Message, OfEverySizeArrivesWholeInEveryManner) {
+TEST_P(Message, ArrivesWholeInEverySizeAndManner) {
   run(2, [](Communicator& world) { test::exchange_all(world, 0, 1); });
 }
 
@@ -52,7 +52,7 @@ TEST_P(Message, ReachesItsOwnSender) {
   });
 }
 
-TEST_P(Message, TooLongForItsBufferIsCutAndSaysSo) {
+TEST_P(Message, IsTruncatedIfTooLongAndReturnsThatStatus) {
   run(2, [](Communicator& world) {
     for (const bool posted : {true, false}) {
       for (const std::size_t bytes : {1, 48, 49, 256, 8191, 8192, 16385, 262145}) {
@@ -64,7 +64,8 @@ TEST_P(Message, TooLongForItsBufferIsCutAndSaysSo) {
             ASSERT_EQ(world.send(std::span<const int>(), Rank{1}, Tag{ready_tag}), Status::ok);
             ASSERT_EQ(request.wait().status, Status::ok);
           } else {
-            std::vector<std::byte> received(room + 1, std::byte{0x55});  // one more, to see what is written behind
+            std::vector<std::byte> received(room + 1,
+                                            std::byte{0x55});  // one byte more, to see if a write goes beyond the end
             const auto buffer = std::span(received).first(room);
             Request request;
             if (posted) request = world.start_receive(buffer, Rank{0}, Tag{5});
@@ -85,7 +86,7 @@ TEST_P(Message, TooLongForItsBufferIsCutAndSaysSo) {
   });
 }
 
-TEST(MessageArguments, ThatAreWrongAnswerInvalidAndStartNothing) {
+TEST(MessageArguments, WrongOnesReturnInvalidAndStartNothing) {
   as_ranks(2, [](Communicator& world) {
     int value = 1;
     const auto invalid = [](Request request) { return request.complete() && request.wait().status == Status::invalid; };
@@ -115,7 +116,7 @@ TEST(MessageArguments, ThatAreWrongAnswerInvalidAndStartNothing) {
   });
 }
 
-TEST(MessageArguments, OfAGatherMayBeTooSmallOnTheRootOnly) {
+TEST(MessageArguments, GatherFailsWithATooSmallBufferOnTheRootOnly) {
   as_ranks(1, [](Communicator& world) {
     std::array<int, 4> mine{};
     std::array<int, 3> all{};
@@ -148,8 +149,8 @@ TEST_P(Message, FromOneRankKeepsItsOrderWhateverItsSize) {
   });
 }
 
-TEST_P(Message, StartedByTheThousandAllArriveInOrder) {
-  constexpr std::size_t messages = 1500;  // more than there are tickets, blocks of bulk memory, and slots
+TEST_P(Message, AThousandStartedOnesArriveInOrder) {
+  constexpr std::size_t messages = 1500;  // more than the tickets, the blocks of bulk memory or the slots of a ring
   for (const std::size_t bytes : {8, 600, 5000, 20000}) {
     run(2, [bytes](Communicator& world) {
       const auto number_at = [bytes](std::vector<std::byte>& buffer, std::size_t i) -> std::byte* {
@@ -177,11 +178,12 @@ TEST_P(Message, StartedByTheThousandAllArriveInOrder) {
 }
 
 TEST_P(Message, SentByBothRanksAtOnceNeedsNoReceiveUpToTheLimit) {
-  // Far below TONARI_UNEXPECTED_BYTES, far above ring and bulk memory: blocking standard sends may not wait for
-  // receives.
+  // The messages are far below TONARI_UNEXPECTED_BYTES, and far more than ring and bulk memory hold. Blocking standard
+  // sends must not wait for their receives.
   constexpr int messages = 1000;
   for (const std::size_t bytes : {8, 100, 1000, 4000}) {
-    if (GetParam().name == "SmallChunks" || GetParam().name == "PiecesOfAll") continue;  // announced: they wait
+    if (GetParam().name == "SmallChunks" || GetParam().name == "PiecesOfAll")
+      continue;  // these settings announce the messages, so the sends wait
     run(2, [bytes](Communicator& world) {
       const int other = 1 - world.rank().value();
       std::vector<std::byte> received(bytes);
@@ -196,7 +198,7 @@ TEST_P(Message, SentByBothRanksAtOnceNeedsNoReceiveUpToTheLimit) {
   }
 }
 
-TEST_P(Message, SentByBothRanksToReceivesStartedBeforehandMeets) {
+TEST_P(Message, SentByBothRanksArrivesInReceivesStartedBefore) {
   for (const std::size_t bytes : {100, 5000, 100000, 5000000}) {
     run(2, [bytes](Communicator& world) {
       const int other = 1 - world.rank().value();
@@ -212,8 +214,8 @@ TEST_P(Message, SentByBothRanksToReceivesStartedBeforehandMeets) {
 }
 
 TEST_P(Message, IsTakenByAStartedReceiveWhileItsRankWaitsForAnother) {
-  // The sender gets on although the receiver's only thread waits for something else, whether or not it has waited
-  // before.
+  // The sender proceeds although the receiver's only thread waits for another message, and whether or not that thread
+  // has waited before.
   for (const std::size_t bytes : {5000, 20000, 3000000}) {
     run(2, [bytes](Communicator& world) {
       const auto sent = pattern(bytes, 1);
@@ -242,7 +244,7 @@ TEST_P(Message, IsTakenByAStartedReceiveWhileItsRankWaitsForAnother) {
   }
 }
 
-TEST_P(Message, LeavesAStartedSendWhileItsRankWaitsForAnother) {
+TEST_P(Message, IsSentByAStartedSendWhileItsRankWaitsForAnother) {
   for (const std::size_t bytes : {5000, 20000, 3000000}) {
     run(2, [bytes](Communicator& world) {
       const auto sent = pattern(bytes, 1);
@@ -261,7 +263,7 @@ TEST_P(Message, LeavesAStartedSendWhileItsRankWaitsForAnother) {
   }
 }
 
-TEST_P(Message, OfNothingIsFoundPostedByAStartedReceive) {
+TEST_P(Message, AnEmptyOneFindsAStartedReceive) {
   run(2, [](Communicator& world) {
     const int other = 1 - world.rank().value();
     for (const std::size_t bytes : {0, 100, 100000}) {

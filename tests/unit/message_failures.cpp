@@ -34,7 +34,7 @@ void as_ranks_with_a_death(int ranks, const std::function<void(Communicator&)>& 
 
 constexpr int go_tag = 50;
 
-/// Messages of all sizes between two ranks that live: the one gives, the other takes.
+/// Messages of all sizes between two living ranks: one sends, the other receives.
 void expect_exchange(Communicator& world, int giver, int taker) {
   for (const std::size_t bytes : {4, 500, 5000, 100000}) {
     const auto sent = pattern(bytes, bytes);
@@ -48,7 +48,7 @@ void expect_exchange(Communicator& world, int giver, int taker) {
   }
 }
 
-TEST_P(Death, EndsEveryOperationThatNeedsTheDeadAndNoOther) {
+TEST_P(Death, EndsEveryOperationThatNeedsTheDeadRankAndNoOther) {
   as_ranks_with_a_death(
       3,
       [](Communicator& world) {
@@ -62,7 +62,7 @@ TEST_P(Death, EndsEveryOperationThatNeedsTheDeadAndNoOther) {
         std::array<int, 3> all{};
         std::vector<int> many(30000);
         std::vector<int> many_back(30000);
-        // Started before the death, and waiting for it.
+        // These operations start before the death and wait for the dead rank.
         std::array requests{
             world.start_receive(value, Rank{victim}, Tag{1}),
             world.start_receive(value, Rank::any, Tag{1}),
@@ -77,7 +77,7 @@ TEST_P(Death, EndsEveryOperationThatNeedsTheDeadAndNoOther) {
         ASSERT_EQ(world.send(std::span<const int>(), Rank{victim}, Tag{go_tag}), Status::ok);
         for (Request& request : requests) EXPECT_EQ(request.wait().status, Status::peer_gone);
 
-        // Started after it.
+        // These operations start after the death.
         EXPECT_EQ(world.send(value, Rank{victim}), Status::peer_gone);
         EXPECT_EQ(world.send(many, Rank{victim}), Status::peer_gone);
         EXPECT_EQ(world.start_send(value, Rank{victim}).wait().status, Status::peer_gone);
@@ -93,7 +93,7 @@ TEST_P(Death, EndsEveryOperationThatNeedsTheDeadAndNoOther) {
       GetParam().settings);
 }
 
-TEST_P(Death, BeforeTheFirstCommunicatorIsKnownToIt) {
+TEST_P(Death, BeforeTheFirstCommunicatorIsReportedByIt) {
   const auto body = [](Job& job) {
     if (job.rank() == 0) throw Killed{};
     std::latch heard{1};
@@ -108,7 +108,7 @@ TEST_P(Death, BeforeTheFirstCommunicatorIsKnownToIt) {
   EXPECT_THROW(run_as_threads(2, body, GetParam().settings), Killed);
 }
 
-/// True when all that this process has sent over TCP lies with its receivers.
+/// True when the receivers' hosts have acknowledged all bytes that this process has sent over TCP.
 bool nothing_is_on_its_way() {
   return std::ranges::all_of(std::filesystem::directory_iterator("/proc/self/fd"), [](const auto& entry) {
     tcp_info info{};
@@ -118,8 +118,8 @@ bool nothing_is_on_its_way() {
   });
 }
 
-/// Waits for rank 0 to be told of a death, and keeps its thread between two polls until that has happened and the
-/// service thread waits for this one's polls.
+/// Waits until rank 0 is told of a death. Keeps the thread between two polls until the rank is marked dead and the
+/// service thread waits for this thread's polls.
 struct HeldBetweenPolls {
   job::Arena& arena;
   int victim;
@@ -136,30 +136,30 @@ struct HeldBetweenPolls {
 
  private:
   void hold() const noexcept {
-    constexpr std::uint32_t rings = 100;  // more than a death has by itself
+    constexpr std::uint32_t rings = 100;  // more than a death causes by itself
     while (arena.block(victim).phase.load() != job::Phase::dead) std::this_thread::yield();
     const std::uint32_t before = arena.block(0).doorbell.load();
     while (arena.block(0).doorbell.load() - before < rings && !told) std::this_thread::yield();
   }
 };
 
-TEST(FarDeath, IsToldBehindWhatLiesInTheSocket) {
+TEST(RemoteDeath, IsReportedAfterTheMessagesInTheSocket) {
   constexpr int victim = 2;
-  constexpr std::size_t messages = 100;  // more than a look at the network hands up
+  constexpr std::size_t messages = 100;  // more than one poll of the network delivers
   std::atomic<bool> held{false};
   std::atomic<bool> told{false};
   const auto body = [&](Job& job) {
     Communicator world(job);
     int value = 0;
     if (job.rank() == victim) {
-      ASSERT_EQ(world.send(value, Rank{0}), Status::ok);  // connects
+      ASSERT_EQ(world.send(value, Rank{0}), Status::ok);  // makes the connection
       ASSERT_EQ(world.receive(value, Rank{0}).status, Status::ok);
       while (!held) std::this_thread::yield();
       for (std::size_t i = 0; i < messages; ++i) EXPECT_EQ(world.send(value, Rank{0}, Tag{1}), Status::ok);
       while (!nothing_is_on_its_way()) std::this_thread::yield();
       throw Killed{};
     }
-    if (job.rank() != 0) return;  // a neighbour: rank 0 looks at the network at each eighth poll only
+    if (job.rank() != 0) return;  // rank 1 is a neighbour, so rank 0 polls the network at each eighth poll only
     job.on_death([&](const tonari::Death&) { told = true; });
     ASSERT_EQ(world.receive(value, Rank{victim}).status, Status::ok);
     std::array<int, messages> values{};
@@ -177,8 +177,8 @@ TEST(FarDeath, IsToldBehindWhatLiesInTheSocket) {
   EXPECT_THROW(run_as_threads(3, body, settings), Killed);
 }
 
-TEST_P(Death, WakesThoseWhoSleep) {
-  // Several threads of a rank wait in as many ways; rank 1 dies when all have been asleep for a while.
+TEST_P(Death, WakesSleepingThreads) {
+  // Several threads of a rank wait, each in another kind of call. Rank 1 dies when all have slept for a while.
   as_ranks_with_a_death(
       3,
       [](Communicator& world) {
@@ -187,7 +187,7 @@ TEST_P(Death, WakesThoseWhoSleep) {
           throw Killed{};
         }
         if (world.rank() == 2) {
-          // Yields until rank 0 must have gone to sleep: it yields less often before it does.
+          // Yields more often than rank 0 does before it sleeps, so rank 0 must be asleep afterwards.
           for (int i = 0; i < 5000; ++i) std::this_thread::yield();
           ASSERT_EQ(world.send(std::span<const int>(), Rank{1}, Tag{go_tag}), Status::ok);
           return;
@@ -205,8 +205,8 @@ TEST_P(Death, WakesThoseWhoSleep) {
       GetParam().settings);
 }
 
-TEST_P(Death, WithSendsHeldForTheDeadEndsThemAll) {
-  // More than its ring, our bulk memory and our tickets can take.
+TEST_P(Death, EndsAllSendsQueuedForTheDeadRank) {
+  // More messages than the dead rank's ring, and this rank's bulk memory and tickets, can hold.
   as_ranks_with_a_death(
       2,
       [](Communicator& world) {
@@ -229,13 +229,13 @@ TEST_P(Death, WithSendsHeldForTheDeadEndsThemAll) {
       GetParam().settings);
 }
 
-TEST_P(Leaver, IsReceivedFromAndNotWaitedFor) {
+TEST_P(Leaver, ItsMessagesArriveAndNoRankWaitsForIt) {
   run(2, [](Communicator& world) {
-    const std::span<int> nothing;  // of which a send waits for nobody, whatever the settings
+    const std::span<int> nothing;  // an empty message, whose send never waits, whatever the settings
     if (world.rank() == 1) {
       EXPECT_EQ(world.send(nothing, Rank{0}, Tag{1}), Status::ok);
       EXPECT_EQ(world.broadcast(nothing, Rank{1}), Status::ok);
-      return;  // and leaves
+      return;  // leaves the job
     }
     int value = 0;
     const std::vector<int> many(30000);
@@ -254,7 +254,7 @@ TEST_P(Leaver, IsReceivedFromAndNotWaitedFor) {
   });
 }
 
-TEST_P(Death, ByAnExceptionIsNotHeldUpByReceivesThatWerePosted) {
+TEST_P(Death, ByAnExceptionDoesNotWaitForPostedReceives) {
   as_ranks_with_a_death(
       2,
       [](Communicator& world) {
@@ -270,14 +270,15 @@ TEST_P(Death, ByAnExceptionIsNotHeldUpByReceivesThatWerePosted) {
       GetParam().settings);
 }
 
-TEST_P(Death, InTheMidstOfCollectivesLeavesTheOthersUnharmed) {
+TEST_P(Death, DuringCollectivesDoesNotHarmTheOtherRanks) {
   TONARI_TRACE_SEED();
   constexpr int ranks = 5;
   for (int turn = 0; turn < test::rounds(12); ++turn) {
     as_ranks_with_a_death(
         ranks,
         [turn](Communicator& world) {
-          test::Random random(test::seed() * 1000 + static_cast<std::uint64_t>(turn));  // the same on all ranks
+          test::Random random(test::seed() * 1000 +
+                              static_cast<std::uint64_t>(turn));  // all ranks draw the same numbers
           const int victim = static_cast<int>(test::between(random, 0, ranks - 1));
           const std::size_t last = test::between(random, 0, 20);  // the others start this one without the victim
           for (std::size_t i = 0;; ++i) {
@@ -286,7 +287,7 @@ TEST_P(Death, InTheMidstOfCollectivesLeavesTheOthersUnharmed) {
             if (world.rank() == victim && i == last) throw Killed{};
             if (test::collective(world, i, count) != Status::ok) break;
           }
-          // In a ring without the victim.
+          // The other ranks exchange messages in a ring without the victim.
           std::vector<int> living;
           for (int rank = 0; rank < ranks; ++rank) {
             if (rank != victim) living.push_back(rank);

@@ -21,7 +21,7 @@ std::vector<std::size_t> groups_at_random(test::Random& random, int ranks, std::
   return group_of;
 }
 
-TEST(HostGroups, HaveEachRankOnceAndInOrder) {
+TEST(HostGroups, ContainEachRankOnceAndInOrder) {
   const HostGroups groups({0, 1, 0, 2, 1, 0});
   ASSERT_EQ(groups.count(), 3U);
   EXPECT_TRUE(std::ranges::equal(groups.members(0), std::vector{0, 2, 5}));
@@ -32,7 +32,7 @@ TEST(HostGroups, HaveEachRankOnceAndInOrder) {
   EXPECT_TRUE(HostGroups({0, 0, 1, 2, 2}).in_order());
 }
 
-// What hangs below a rank, itself first, as its children bring it.
+// Returns the ranks of the subtree of a rank, itself first, in the order in which its children bring them.
 std::vector<int> below(const std::map<int, Tree>& trees, int rank) {
   std::vector<int> all{rank};
   for (const int child : trees.at(rank).children) {
@@ -42,7 +42,7 @@ std::vector<int> below(const std::map<int, Tree>& trees, int rank) {
   return all;
 }
 
-TEST(HostGroups, ATreeReachesAllAndCrossesToEachHostOnce) {
+TEST(HostGroups, ATreeReachesAllRanksAndEntersEachHostOnce) {
   TONARI_TRACE_SEED();
   test::Random random(test::seed());
   for (int trial = 0; trial < 500; ++trial) {

@@ -12,13 +12,13 @@ namespace {
 class LayoutOf : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, LayoutOf, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
-// A random layout of elements of type T in memory of its own, and the reference: the position of each element in order.
+// A random layout of elements of type T in its own memory, and the reference: the position of each element, in order.
 template <class T>
 struct Case {
   std::vector<T> memory;
   std::vector<std::size_t> order;
   Strided<T> strided{};
-  std::vector<Block> blocks;  // empty: `strided` it is
+  std::vector<Block> blocks;  // if empty, the layout is `strided`
 
   Case(test::Random& random, std::size_t elements) {
     const std::size_t block = test::between(random, 1, 20);
@@ -29,7 +29,7 @@ struct Case {
       strided = {memory, count, block, stride};
       for (std::size_t i = 0; i < count; ++i) add({i * stride, block});
     } else {
-      for (std::size_t i = 0, at = 0; i <= count; ++i) {  // one at least
+      for (std::size_t i = 0, at = 0; i <= count; ++i) {  // at least one
         blocks.push_back({at + test::between(random, 0, 3), test::between(random, 0, block)});
         at = blocks.back().offset + blocks.back().elements;
         memory.resize(at);
@@ -58,7 +58,7 @@ Case<Element> filled(test::Random& random, std::size_t elements, std::size_t see
   return made;
 }
 
-// As many of the first elements as were sent are there, in order; nothing else was written.
+// Expects that exactly the first `sent` elements were received, in order, and that no other byte was written.
 void expect_received(Case<Element>& got, std::size_t sent, std::size_t seed) {
   std::vector<Element> expected(got.memory.size());
   for (std::size_t i = 0; i < std::min(sent, got.order.size()); ++i) expected[got.order[i]] = element(seed, i);
@@ -67,10 +67,10 @@ void expect_received(Case<Element>& got, std::size_t sent, std::size_t seed) {
 
 constexpr std::array<std::size_t, 10> lengths{0, 1, 11, 13, 60, 300, 2500, 3300, 6000, 100000};
 
-TEST_P(LayoutOf, OneSideMeetsAnyOfTheOtherWhateverTheLength) {
+TEST_P(LayoutOf, OneSideMatchesAnyLayoutOfTheOtherForEveryLength) {
   TONARI_TRACE_SEED();
   run(2, [](Communicator& world) {
-    test::Random random(test::seed());  // the same on both ranks
+    test::Random random(test::seed());  // both ranks draw the same numbers
     for (int turn = 0; turn < test::rounds(8); ++turn) {
       for (std::size_t each = 0; each < lengths.size(); ++each) {
         const std::size_t seed = static_cast<std::size_t>(turn) * lengths.size() + each;
@@ -93,7 +93,7 @@ TEST_P(LayoutOf, OneSideMeetsAnyOfTheOtherWhateverTheLength) {
   });
 }
 
-TEST_P(LayoutOf, OneSideMeetsABufferOfTheOther) {
+TEST_P(LayoutOf, OneSideMatchesABufferOfTheOther) {
   run(2, [](Communicator& world) {
     test::Random random(test::seed());
     for (const std::size_t length : lengths) {
@@ -148,7 +148,7 @@ TEST_P(LayoutOf, SeveralAtOnceAreEachCompletedOnce) {
   });
 }
 
-TEST_P(LayoutOf, AReceiveTakesAMatchedMessageAndIsPrepared) {
+TEST_P(LayoutOf, AReceiveTakesAMatchedMessageAndMayBePersistent) {
   run(2, [](Communicator& world) {
     for (const std::size_t rows : {3, 200, 20000}) {
       constexpr std::size_t columns = 5;
@@ -175,7 +175,7 @@ TEST_P(LayoutOf, AReceiveTakesAMatchedMessageAndIsPrepared) {
       }
       Message message = world.matched_probe(Rank{0}, Tag::any);
       const Strided beyond{std::span(matrix).subspan(4), rows + 1, 1, columns};
-      ASSERT_EQ(message.receive(beyond).status, Status::bounds);  // and it can still be received
+      ASSERT_EQ(message.receive(beyond).status, Status::bounds);  // the message can still be received
       ASSERT_EQ(message.receive(column).status, Status::ok);
       ASSERT_EQ(message.receive(column).status, Status::invalid);
       check(10);
@@ -189,7 +189,7 @@ TEST_P(LayoutOf, AReceiveTakesAMatchedMessageAndIsPrepared) {
   });
 }
 
-TEST_P(LayoutOf, AMessageThatIsTooLongIsCutWithinAnElement) {
+TEST_P(LayoutOf, AMessageThatIsTooLongIsTruncatedWithinAnElement) {
   run(2, [](Communicator& world) {
     const auto sent = test::pattern(2503, 1);
     if (world.rank() == 0) {
@@ -238,7 +238,7 @@ TEST_P(LayoutOf, ACancelledOrAbandonedReceiveWritesNothing) {
   });
 }
 
-TEST_P(LayoutOf, AReceiveFromOneThatDiesAnswersAndWritesNothing) {
+TEST_P(LayoutOf, AReceiveFromARankThatDiesFailsAndWritesNothing) {
   const auto body = [](Communicator& world) {
     std::vector<int> values(50000, world.rank().value());
     const Strided layout{values, 10000, 1, 5};
@@ -255,7 +255,7 @@ TEST_P(LayoutOf, AReceiveFromOneThatDiesAnswersAndWritesNothing) {
   EXPECT_THROW(run(2, body), std::runtime_error);
 }
 
-TEST(Layout, ThatIsWrongIsRefusedAndNothingIsStarted) {
+TEST(Layout, AWrongOneIsRefusedAndNothingIsStarted) {
   test::as_ranks(1, [](Communicator& world) {
     constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
     std::vector<int> memory(100);
@@ -288,7 +288,7 @@ TEST(Layout, ThatIsWrongIsRefusedAndNothingIsStarted) {
     EXPECT_EQ(world.start_send(column, Rank{-1}).wait().status, Status::invalid);
     EXPECT_EQ(world.start_receive(column, Rank{1}).wait().status, Status::invalid);
     EXPECT_EQ(world.receive(column, Rank{0}, Tag{-2}).status, Status::invalid);
-    EXPECT_EQ(world.receive(Strided{memory, 10, 5, 4}, Rank{0}).status, Status::invalid);  // overlaps
+    EXPECT_EQ(world.receive(Strided{memory, 10, 5, 4}, Rank{0}).status, Status::invalid);  // the columns overlap
     if constexpr (sizeof(std::size_t) == 8) {
       std::vector<int> one(1);
       const Strided more_than_there_is{one, most / 2, 1, 0};
@@ -298,7 +298,7 @@ TEST(Layout, ThatIsWrongIsRefusedAndNothingIsStarted) {
   });
 }
 
-TEST(Layout, ThatOverlapsMayBeSentAndAListIsWrittenInOrder) {
+TEST(Layout, MayOverlapWhenSentAndAListIsWrittenInOrder) {
   test::as_ranks(1, [](Communicator& world) {
     std::vector<int> numbers{0, 1, 2, 3, 4, 5};
     std::array<int, 9> windows{};
@@ -315,7 +315,7 @@ TEST(Layout, ThatOverlapsMayBeSentAndAListIsWrittenInOrder) {
   });
 }
 
-TEST(Layout, OfNothingIsAnEmptyMessage) {
+TEST(Layout, AnEmptyOneIsAnEmptyMessage) {
   test::as_ranks(1, [](Communicator& world) {
     std::vector<double> none;
     Request receive = world.start_receive(Indexed{none, std::span<const Block>()}, Rank{0});
@@ -329,7 +329,7 @@ TEST(Layout, OfNothingIsAnEmptyMessage) {
   });
 }
 
-// A layout is sent from constants but not received into them, and is never taken for a value itself.
+// A layout of constants can be sent, but not received into. A layout is never sent as a value itself.
 static_assert(detail::is_layout_of_plain<Strided<const int>> && detail::is_layout_of_plain<Indexed<double>&>);
 static_assert(!detail::is_layout_of_plain<Strided<int*>> && !detail::is_layout_of_plain<std::vector<int>>);
 static_assert(!Transferable<Strided<int>> && !Transferable<Indexed<const int>> &&

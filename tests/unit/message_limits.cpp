@@ -12,7 +12,7 @@ namespace {
 
 using test::pattern;
 
-// As test::as_ranks, for tests that look at the job too.
+// Like test::as_ranks, for tests that also use the job.
 void as_jobs(int ranks, const std::function<void(Job&, Communicator&)>& body, const test::Settings& settings = {}) {
   run_as_threads(
       ranks,
@@ -40,11 +40,12 @@ TEST(UnexpectedLimit, KeepsTheReceiversMemoryBoundedAndDeliversAllInOrder) {
               ASSERT_EQ(wait_all(requests), Status::ok);
               return;
             }
-            // Polls until the limit has been reached, then as often again, so that all that may come has come.
+            // Polls until the limit is reached, then as often again, so that every message that may come has come.
             while (job.statistics().unexpected_bytes_now < limit)
               ASSERT_FALSE(world.probe_now(Rank{0}, Tag{0}).has_value());
             for (int i = 0; i < 100000; ++i) ASSERT_FALSE(world.probe_now(Rank{0}, Tag{0}).has_value());
-            // Beyond the limit only what was on its way before its senders saw it, and announcements: a head each.
+            // Beyond the limit there are only messages that were under way before their senders saw it, and
+            // announcements of one head each.
             const std::uint64_t on_its_way = 2 * messages * fabric::head_bytes + 2 * 64 * 3000;
             EXPECT_LE(job.statistics().unexpected_bytes_max, limit + on_its_way);
             std::vector<std::byte> received(3000);
@@ -91,7 +92,7 @@ TEST_P(ManyAnnounced, AreReceivedInAnyOrder) {
   }
 }
 
-TEST_P(ManyAnnounced, KeepNoOtherMessageBack) {
+TEST_P(ManyAnnounced, DelayNoOtherMessage) {
   run(3, [](Communicator& world) {
     std::vector<int> values(20000, 7);
     int go = 0;
@@ -112,7 +113,7 @@ TEST_P(ManyAnnounced, KeepNoOtherMessageBack) {
   });
 }
 
-TEST_P(ManyAnnounced, ToOneThatDiesOrLeavesAreEnded) {
+TEST_P(ManyAnnounced, EndWhenTheReceiverDiesOrLeaves) {
   for (const bool dies : {true, false}) {
     const auto body = [dies](Communicator& world) {
       const std::vector<int> values(5000);
@@ -137,11 +138,11 @@ TEST_P(ManyAnnounced, ToOneThatDiesOrLeavesAreEnded) {
   }
 }
 
-TEST(UnexpectedLimit, OfZeroMakesEverySendWaitForItsReceive) {
+TEST(UnexpectedLimit, ZeroMakesEverySendWaitForItsReceive) {
   as_jobs(2,
           [](Job& job, Communicator& world) {
             if (world.rank() == 0) {
-              ASSERT_EQ(world.send(1, Rank{1}, Tag{1}), Status::ok);  // the one that is let in
+              ASSERT_EQ(world.send(1, Rank{1}, Tag{1}), Status::ok);  // the one message that may come unexpected
               ASSERT_EQ(world.receive(std::span<int>(), Rank{1}).status, Status::ok);
               const int value = 2;
               Request request = world.start_send(value, Rank{1}, Tag{2});
@@ -162,8 +163,8 @@ TEST(UnexpectedLimit, OfZeroMakesEverySendWaitForItsReceive) {
           {"TONARI_UNEXPECTED_BYTES=0"});
 }
 
-TEST(Flood, OfOneSenderLeavesAnothersMessagesAlone) {
-  // Rank 1 sends without end until told to stop; rank 2 and rank 0 play ping-pong, and it ends.
+TEST(Flood, FromOneSenderDoesNotBlockAnothersMessages) {
+  // Rank 1 sends without pause until it is told to stop. The ping-pong of ranks 2 and 0 must end nevertheless.
   as_jobs(3,
           [](Job&, Communicator& world) {
             constexpr int turns = 200;
@@ -207,7 +208,7 @@ TEST(Flood, OfOneSenderLeavesAnothersMessagesAlone) {
           {"TONARI_UNEXPECTED_BYTES=1M"});
 }
 
-TEST(StatisticsOfARank, CountWhatAllItsThreadsSent) {
+TEST(StatisticsOfARank, CountTheMessagesOfAllItsThreads) {
   as_jobs(2, [](Job& job, Communicator& world) {
     constexpr std::uint64_t each = 100;
     const int value = 5;
@@ -228,7 +229,7 @@ TEST(StatisticsOfARank, CountWhatAllItsThreadsSent) {
   });
 }
 
-TEST(StatisticsOfARank, CountWhatItDid) {
+TEST(StatisticsOfARank, CountItsMessagesAndOperations) {
   as_jobs(2, [](Job& job, Communicator& world) {
     const auto long_one = pattern(1 << 20, 1);
     std::vector<std::byte> received(long_one.size());

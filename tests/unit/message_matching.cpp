@@ -20,7 +20,7 @@ namespace {
 
 using fabric::Head;
 
-// Posted receives and unexpected messages, as a rank has them.
+// The queues of a rank: posted receives and unexpected messages.
 struct Queues {
   explicit Queues(std::size_t scan_depth) : unexpected(scan_depth) {}
   Operation* arrive(const Head& head) {
@@ -32,7 +32,7 @@ struct Queues {
   UnexpectedQueue unexpected;
 };
 
-// The same in the plainest way: two lists, searched from the front.
+// The model of the queues: two lists that are searched from the front.
 class Model {
  public:
   static bool meet(const Operation& receive, const Head& head) {
@@ -91,7 +91,7 @@ Head message(std::uint32_t context, int source, int tag, std::uint64_t number) {
   return head;
 }
 
-constexpr int any = -1;  // source or tag
+constexpr int any = -1;  // any source, or any tag
 
 class Matching : public testing::TestWithParam<std::size_t> {
  protected:
@@ -103,13 +103,13 @@ class Matching : public testing::TestWithParam<std::size_t> {
     return operation;
   }
 
-  Job job_;  // of one rank
+  Job job_;  // a job of one rank
   Context& context_ = *MessageRuntime::of(job_.session()).world();
-  Queues queues_{GetParam()};  // searched in order up to so many
+  Queues queues_{GetParam()};  // the parameter: up to this length a queue is searched in order
 };
 INSTANTIATE_TEST_SUITE_P(ScanDepth, Matching, testing::Values(0, 3, 64, 1 << 20), testing::PrintToStringParamName());
 
-TEST_P(Matching, TakesTheOldestMessageThatAReceiveMatches) {
+TEST_P(Matching, GivesAReceiveTheOldestMatchingMessage) {
   const auto from_any = make(4, any, any);
   const auto tagged = make(4, any, 9);
   UnexpectedQueue& unexpected = queues_.unexpected;
@@ -124,7 +124,7 @@ TEST_P(Matching, TakesTheOldestMessageThatAReceiveMatches) {
   EXPECT_EQ(unexpected.find(*tagged), nullptr);
   EXPECT_EQ(unexpected.take(*from_any)->as<std::uint64_t>(), 1U);
   EXPECT_FALSE(unexpected.take(*from_any).has_value());
-  EXPECT_EQ(unexpected.size(), 1U);  // the other communicator's
+  EXPECT_EQ(unexpected.size(), 1U);  // the message of the other communicator
 }
 
 TEST_P(Matching, GivesAMessageToTheReceiveThatWasPostedFirst) {
@@ -141,7 +141,7 @@ TEST_P(Matching, GivesAMessageToTheReceiveThatWasPostedFirst) {
   } while (std::ranges::next_permutation(order).found);
 }
 
-TEST_P(Matching, FindsWhatWasAnnouncedByItsTicketAlone) {
+TEST_P(Matching, FindsAnAnnouncedMessageByItsTicket) {
   Head head = message(4, 1, 5, 0);
   head.kind = Kind::message_announced;
   head.set(Announced{100, 0, 7, 3});
@@ -151,7 +151,7 @@ TEST_P(Matching, FindsWhatWasAnnouncedByItsTicketAlone) {
   EXPECT_EQ(unexpected.find_announced(2, 7, 3), nullptr);
   EXPECT_EQ(unexpected.find_announced(1, 6, 3), nullptr);
   EXPECT_EQ(unexpected.find_announced(1, 7, 2), nullptr);
-  EXPECT_EQ(unexpected.find_announced(1, 70000, 3), nullptr);  // a peer lies
+  EXPECT_EQ(unexpected.find_announced(1, 70000, 3), nullptr);  // a peer names a ticket that it has not announced
   EXPECT_EQ(unexpected.find_announced(70000, 7, 3), nullptr);
   ASSERT_NE(unexpected.find_announced(1, 7, 3), nullptr);
   EXPECT_EQ(unexpected.find_announced(1, 7, 3)->tag, 5U);
@@ -160,12 +160,12 @@ TEST_P(Matching, FindsWhatWasAnnouncedByItsTicketAlone) {
   EXPECT_EQ(unexpected.size(), 0U);
 }
 
-TEST_P(Matching, IsThatOfTwoPlainLists) {
+TEST_P(Matching, IsTheSameAsWithTwoPlainLists) {
   TONARI_TRACE_SEED();
   test::Random random(test::seed());
   Model model;
   std::vector<std::unique_ptr<Operation>> operations;
-  std::size_t arrivals = 30;  // percent; swings, so that now receives and now messages pile up
+  std::size_t arrivals = 30;  // percent; it changes, so that sometimes receives and sometimes messages pile up
   for (int step = 0; step < test::rounds(100'000); ++step) {
     if (step % 500 == 0) arrivals = test::between(random, 20, 80);
     const auto context = static_cast<std::uint32_t>(2 * test::between(random, 0, 1));
@@ -175,8 +175,8 @@ TEST_P(Matching, IsThatOfTwoPlainLists) {
     if (dice <= arrivals) {
       Head head = message(context, peer, tag, static_cast<std::uint64_t>(step));
       const auto ticket = static_cast<std::uint32_t>(test::between(random, 0, 50));
-      if (test::chance(random, 30) && !model.holds(head.source, ticket)) {  // a peer has each ticket once
-        head.kind = Kind::message_announced;                                // its first word is still its number
+      if (test::chance(random, 30) && !model.holds(head.source, ticket)) {  // a peer uses each ticket once
+        head.kind = Kind::message_announced;  // the first word of the head is still its number
         head.set(Announced{static_cast<std::uint64_t>(step), 0, ticket, static_cast<std::uint32_t>(step)});
       }
       ASSERT_EQ(queues_.arrive(head), model.arrive(head));
@@ -195,7 +195,7 @@ TEST_P(Matching, IsThatOfTwoPlainLists) {
       const Head* const seen = queues_.unexpected.find(*operation);
       ASSERT_EQ(seen == nullptr ? std::nullopt : std::optional(seen->as<std::uint64_t>()),
                 model.find(*operation, false));
-      if (test::chance(random, 10)) continue;  // it only probed
+      if (test::chance(random, 10)) continue;  // this step only probes
       const auto taken = queues_.unexpected.take(*operation);
       ASSERT_EQ(taken ? std::optional(taken->as<std::uint64_t>()) : std::nullopt, model.find(*operation, true));
       if (taken) continue;
@@ -208,8 +208,8 @@ TEST_P(Matching, IsThatOfTwoPlainLists) {
   }
 }
 
-// Queues that grow long, by distinct keys and by one key for all.
-TEST_P(Matching, HoldsForLongQueues) {
+// The queues grow long, with distinct keys and with one key for all entries.
+TEST_P(Matching, IsRightForLongQueues) {
   constexpr int messages = 3000;
   TONARI_TRACE_SEED();
   test::Random random(test::seed());
@@ -262,7 +262,7 @@ TEST(Wildcards, TakeMessagesInTheOrderTheyCame) {
   });
 }
 
-TEST(Requests, AreCompleteOnceAndTellTheSameAgain) {
+TEST(Requests, StayCompleteAndReturnTheSameResultAgain) {
   test::as_ranks(2, [](Communicator& world) {
     if (world.rank() == 1) {
       for (int i : {2, 0, 1}) {
@@ -273,7 +273,7 @@ TEST(Requests, AreCompleteOnceAndTellTheSameAgain) {
       return;
     }
     std::array<int, 3> values{};
-    std::array<Request, 4> requests;  // the last is complete from the start
+    std::array<Request, 4> requests;  // the last request is empty, so it is complete from the start
     for (int i = 0; i < 3; ++i) {
       auto& at = requests.at(static_cast<std::size_t>(i));
       at = world.start_receive(values.at(static_cast<std::size_t>(i)), Rank{1}, Tag{i});

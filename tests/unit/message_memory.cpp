@@ -3,7 +3,7 @@
 
 #include <malloc.h>
 
-// What waiting messages cost in memory, by the allocator's own account.
+// Measures the memory that waiting messages take, by the allocator's own statistics.
 namespace tonari {
 namespace {
 
@@ -20,7 +20,7 @@ double bytes_in_use() {
 
 struct Waiting {
   std::size_t messages;
-  std::size_t tail_bytes;  // a payload in its head has none
+  std::size_t tail_bytes;  // 0 for a payload that fits into its head
   std::size_t payload_bytes;
 };
 void PrintTo(const Waiting& waiting, std::ostream* stream) {
@@ -33,8 +33,8 @@ INSTANTIATE_TEST_SUITE_P(Of, WaitingMessages,
                                          Waiting{20'000, 100, 100}, Waiting{100'000, 0, 0}, Waiting{100'000, 0, 40},
                                          Waiting{100'000, 1024, 1024}));
 
-TEST_P(WaitingMessages, CostAHeadATailAndLittleBeside) {
-  if (!allocator_is_its_own) GTEST_SKIP() << "a sanitizer's allocator tells something else";
+TEST_P(WaitingMessages, TakeLittleMoreThanHeadAndTail) {
+  if (!allocator_is_its_own) GTEST_SKIP() << "the allocator of a sanitizer reports other numbers";
   constexpr double head_bytes = 64;
   constexpr double beside_max = 32;
   constexpr int never_sent = 1 << 30;
@@ -58,10 +58,11 @@ TEST_P(WaitingMessages, CostAHeadATailAndLittleBeside) {
 
     RecordProperty("bytes_each", std::to_string(each));
     EXPECT_LE(each, head_bytes + static_cast<double>(tail_bytes) + beside_max);
-    EXPECT_GE(each, head_bytes + static_cast<double>(tail_bytes));  // or this does not measure it
+    EXPECT_GE(each,
+              head_bytes + static_cast<double>(tail_bytes));  // less would show that this test measures something else
 
     for (int tag = count - 1; tag >= 0; --tag) test::require_ok(world.receive(payload, Rank{1}, Tag{tag}).status);
-    EXPECT_LE(bytes_in_use() - before, 128 * 1024) << "kept when nothing waits any more";
+    EXPECT_LE(bytes_in_use() - before, 128 * 1024) << "memory is kept although no message waits any more";
     test::require_ok(world.send(std::span<const int>(), Rank{1}));
   };
   run_as_threads(2, body, {"TONARI_UNEXPECTED_BYTES=1G"});

@@ -10,19 +10,20 @@
 #include <thread>
 #include <tuple>
 
-// Matching against a model, by several threads of each rank at once: posts and arrivals, wildcards, probes, matched
-// probes and cancels, in any order. Every message is received once; and where two receives of one thread could both
-// have taken either of two messages of one sender, the one that was posted first has the one that was sent first.
+// Compares matching with a model, while several threads of each rank post receives (some with wildcards), probe, match
+// and cancel in random order. Every message is received once. Where two receives of one thread match the same two
+// messages of one sender, the receive that was posted first gets the message that was sent first.
 namespace tonari {
 namespace {
 
 constexpr int ranks = 3;
 constexpr int threads = 3;
 constexpr int tags = 3;
-constexpr std::size_t sent_each = 30;  // by a thread to a rank
+constexpr std::size_t sent_each = 30;  // messages from each thread to each rank
 constexpr std::array<std::size_t, 5> lengths{16, 40, 300, 6000, 20000};
 
-// Who sent it, and how many of that thread with that tag to that rank went before: a message begins with it.
+// The first bytes of a message: the thread that sent it, and its number among that thread's messages with the same tag
+// to the same rank.
 struct Name {
   std::int32_t rank;
   std::int32_t thread;
@@ -59,7 +60,8 @@ class Actor {
       }
     }
     for (Receive& each : receives_) {
-      EXPECT_TRUE(each.request.complete() || each.request.cancel()) << "it has met a message, and all were received";
+      EXPECT_TRUE(each.request.complete() || each.request.cancel())
+          << "the receive matched a message although all messages were received";
     }
     EXPECT_EQ(wait_all(sends_), Status::ok);
     check_order();
@@ -68,7 +70,7 @@ class Actor {
  private:
   static constexpr std::size_t receives_max = 8;
   struct Receive {
-    std::size_t turn;  // in order of posting
+    std::size_t turn;  // the position in the order of posting
     Rank source;
     Tag tag;
     std::vector<std::byte> buffer;
@@ -146,16 +148,16 @@ class Actor {
     std::memcpy(&name, receive.buffer.data(), sizeof name);
     const auto& [source, tag, bytes] = result.value;
     EXPECT_EQ(result.status, Status::ok);
-    EXPECT_TRUE(source == name.rank && tag == name.tag) << "it is not the message that its envelope says";
+    EXPECT_TRUE(source == name.rank && tag == name.tag) << "the envelope of the message is that of another one";
     EXPECT_TRUE((receive.source == Rank::any || receive.source == source) &&
                 (receive.tag == Tag::any || receive.tag == tag))
-        << "the receive does not take it";
+        << "the receive does not match the message";
     const auto content = test::pattern(bytes, 5);
     EXPECT_TRUE(std::equal(content.begin() + sizeof name, content.end(), receive.buffer.begin() + sizeof name));
     received_[{name.rank, name.thread, name.tag}].push_back({receive.turn, name.number});
-    EXPECT_NE(left_.fetch_sub(1), 0U) << "a message too many came";
+    EXPECT_NE(left_.fetch_sub(1), 0U) << "more messages came than were sent";
   }
-  // Strictly: so none came twice either.
+  // The comparison is strict, so it also finds messages that came twice.
   void check_order() {
     for (auto& [stream, all] : received_) {
       std::ranges::sort(all, {}, &Received::turn);
@@ -166,11 +168,11 @@ class Actor {
   }
 
   Communicator& world_;
-  std::atomic<std::size_t>& left_;  // that this rank has to receive
+  std::atomic<std::size_t>& left_;  // the messages that this rank still has to receive
   int thread_;
   test::Random random_;
   std::array<std::size_t, ranks> left_to_send_{};
-  std::map<std::pair<int, int>, int> numbers_;  // by destination and tag
+  std::map<std::pair<int, int>, int> numbers_;  // the next number, by destination and tag
   std::deque<std::vector<std::byte>> sent_;
   std::vector<Request> sends_;
   std::size_t turns_ = 0;
@@ -181,7 +183,7 @@ class Actor {
 class Model : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, Model, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
-TEST_P(Model, IsWhatThreadsSeeThatPostProbeAndCancelAtOnce) {
+TEST_P(Model, HoldsWhileThreadsPostProbeAndCancelAtOnce) {
   TONARI_TRACE_SEED();
   for (int turn = 0; turn < test::rounds(2); ++turn) {
     const std::uint64_t seed = (test::seed() * 1000 + static_cast<std::uint64_t>(turn)) * 100;
@@ -193,7 +195,7 @@ TEST_P(Model, IsWhatThreadsSeeThatPostProbeAndCancelAtOnce) {
           running.emplace_back([&world, &left, thread, seed] { Actor(world, left, thread, seed).act(); });
         }
       }
-      EXPECT_EQ(world.barrier(), Status::ok);  // who leaves ends the others' receives from it
+      EXPECT_EQ(world.barrier(), Status::ok);  // a rank that leaves would end the others' receives from it
       EXPECT_FALSE(world.probe_now(Rank::any, Tag::any).has_value());
     });
   }

@@ -10,7 +10,7 @@
 namespace tonari::message {
 namespace {
 
-// Random insertions and removals against a vector.
+// Makes the same random insertions and removals in a vector and compares.
 TEST(OperationList, KeepsOrderUnderAnyInsertionAndRemoval) {
   constexpr std::uint64_t seed = 5;
   std::mt19937_64 random(seed);
@@ -31,7 +31,7 @@ TEST(OperationList, KeepsOrderUnderAnyInsertionAndRemoval) {
       list.push_back(operation);
       model.push_back(&operation);
     } else {
-      const std::size_t place = random() % (model.size() + 1);  // 0: in front of all
+      const std::size_t place = random() % (model.size() + 1);  // 0: at the front
       list.insert_after(place == 0 ? nullptr : model[place - 1], operation);
       model.insert(model.begin() + static_cast<std::ptrdiff_t>(place), &operation);
     }

@@ -13,7 +13,7 @@ using test::pattern;
 class Probe : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, Probe, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
-TEST_P(Probe, TellsTheLengthAndLeavesTheMessage) {
+TEST_P(Probe, ReturnsTheLengthAndLeavesTheMessage) {
   run(2, [](Communicator& world) {
     for (const std::size_t bytes : {0, 10, 1000, 50000}) {
       const auto sent = test::pattern(bytes, bytes);
@@ -40,7 +40,7 @@ TEST_P(Probe, TellsTheLengthAndLeavesTheMessage) {
   });
 }
 
-TEST_P(Probe, ThatMatchesTakesTheMessageForItselfAlone) {
+TEST_P(Probe, AMatchedOneTakesTheMessageOutOfTheQueue) {
   run(2, [](Communicator& world) {
     int tag = 0;
     for (const std::size_t bytes : {0, 10, 1000, 20000, 300000}) {
@@ -58,20 +58,21 @@ TEST_P(Probe, ThatMatchesTakesTheMessageForItselfAlone) {
       ASSERT_EQ(message.envelope().tag, tag);
       ASSERT_EQ(message.envelope().bytes, bytes);
       std::vector<std::byte> later(bytes);
-      ASSERT_EQ(world.receive(later, Rank{0}, Tag{tag}).status, Status::ok);  // overtakes the one that was taken
+      ASSERT_EQ(world.receive(later, Rank{0}, Tag{tag}).status,
+                Status::ok);  // overtakes the message that the probe took
       std::vector<std::byte> taken(bytes);
       const Result<Envelope> result = message.receive(taken);
       ASSERT_EQ(result.status, Status::ok);
       ASSERT_EQ(result.value.bytes, bytes);
       ASSERT_TRUE(taken == first);
       ASSERT_TRUE(later == second);
-      ASSERT_EQ(message.receive(taken).status, Status::invalid);  // once
+      ASSERT_EQ(message.receive(taken).status, Status::invalid);  // a message can be received only once
       ASSERT_FALSE(world.matched_probe_now(Rank::any, Tag{tag}).has_value());
     }
   });
 }
 
-TEST_P(Probe, ThatMatchesMayThrowTheMessageAwayOrCutIt) {
+TEST_P(Probe, AMatchedOneMayDiscardOrTruncateTheMessage) {
   run(2, [](Communicator& world) {
     for (const std::size_t bytes : {8, 1000, 300000}) {
       const auto sent = pattern(bytes, bytes);
@@ -121,7 +122,7 @@ TEST_P(Probe, ByManyThreadsGivesEachItsOwnMessage) {
   });
 }
 
-TEST(ProbeArguments, ThatAreWrongAnswerInvalid) {
+TEST(ProbeArguments, WrongOnesReturnInvalid) {
   test::as_ranks(1, [](Communicator& world) {
     int value = 0;
     Message message = world.matched_probe(Rank{1}, Tag{0});
@@ -134,7 +135,7 @@ TEST(ProbeArguments, ThatAreWrongAnswerInvalid) {
 class Cancel : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, Cancel, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
-TEST_P(Cancel, TakesBackWhatHasMetNothing) {
+TEST_P(Cancel, EndsAnOperationWithoutAMatch) {
   run(2, [](Communicator& world) {
     int value = 0;
     const int peer = 1 - world.rank().value();
@@ -148,13 +149,14 @@ TEST_P(Cancel, TakesBackWhatHasMetNothing) {
 
     const int sent = world.rank().value() + 7;
     Request send = world.start_send(sent, Rank{peer}, Tag{1});
-    ASSERT_EQ(world.receive(value, Rank{peer}, Tag{1}).status, Status::ok);  // not swallowed by what was cancelled
+    ASSERT_EQ(world.receive(value, Rank{peer}, Tag{1}).status,
+              Status::ok);  // the cancelled receive did not take the message
     ASSERT_EQ(send.wait().status, Status::ok);
     EXPECT_EQ(value, peer + 7);
   });
 }
 
-TEST_P(Cancel, LeavesWhatHasMetItsMessage) {
+TEST_P(Cancel, LeavesAMatchedOperationAlone) {
   run(2, [](Communicator& world) {
     std::vector<int> values(50000, world.rank().value());
     const int peer = 1 - world.rank().value();
@@ -162,8 +164,8 @@ TEST_P(Cancel, LeavesWhatHasMetItsMessage) {
     Request receive = world.start_receive(received, Rank{peer}, Tag{1});
     Request send = world.start_send(values, Rank{peer}, Tag{1}, SendMode::when_posted);
     EXPECT_FALSE(send.cancel());
-    EXPECT_EQ(send.wait().status, Status::ok);  // so the peer's receive has met it
-    ASSERT_EQ(world.barrier(), Status::ok);     // and ours
+    EXPECT_EQ(send.wait().status, Status::ok);  // so the peer's receive has matched it
+    ASSERT_EQ(world.barrier(), Status::ok);     // and this rank's receive has matched the peer's message
     EXPECT_FALSE(receive.cancel());
     EXPECT_EQ(receive.wait().status, Status::ok);
     EXPECT_EQ(received, std::vector<int>(values.size(), peer));
@@ -187,7 +189,7 @@ TEST(PersistentRequests, AreStartedAgainAndAgain) {
       ASSERT_EQ(in, i);
     }
     ASSERT_TRUE(receive.start());
-    EXPECT_FALSE(receive.start());  // it is under way
+    EXPECT_FALSE(receive.start());  // the request is still active
     EXPECT_TRUE(receive.cancel());
     ASSERT_TRUE(receive.start());
     EXPECT_TRUE(receive.cancel());

@@ -14,18 +14,18 @@ using test::pattern;
 class Threads : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, Threads, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
-/// Runs `body(number)` in `count` threads of this rank, itself being number 0.
+/// Runs `body(number)` in `count` threads of this rank. The calling thread is number 0.
 void in_threads(int count, const std::function<void(int)>& body) {
   std::vector<std::jthread> others;
   for (int number = 1; number < count; ++number) others.emplace_back([&body, number] { body(number); });
   body(0);
 }
 
-TEST_P(Threads, OfTwoRanksExchangeEachOnItsTag) {
+TEST_P(Threads, EachExchangesMessagesOnItsOwnTag) {
   constexpr int threads = 4;
   run(2, [](Communicator& world) {
     in_threads(threads, [&world](int number) {
-      test::Random random(test::seed() + static_cast<std::uint64_t>(number));  // the same in both ranks
+      test::Random random(test::seed() + static_cast<std::uint64_t>(number));  // both ranks draw the same numbers
       const int other = 1 - world.rank().value();
       for (int i = 0; i < test::rounds(60); ++i) {
         const std::size_t bytes =
@@ -52,10 +52,10 @@ TEST_P(Threads, OfTwoRanksExchangeEachOnItsTag) {
   });
 }
 
-TEST_P(Threads, ThatLeaveDoNotStrandThoseThatStay) {
-  // Each thread waits for a message of its own; they come one at a time, each only after the one before was received.
-  // So the progress lock must pass from whoever leaves to one that stays, while another thread is not in the library at
-  // all.
+TEST_P(Threads, AThreadThatLeavesDoesNotStrandTheWaitingOnes) {
+  // Each thread waits for its own message. The messages come one at a time, each after the previous one was received.
+  // So a thread that leaves must pass the progress lock to one that still waits, while another thread is not in the
+  // library at all.
   constexpr int threads = 5;
   run(2, [](Communicator& world) {
     if (world.rank() == 0) {
@@ -111,7 +111,7 @@ TEST_P(Threads, ShareOneTagWithoutLosingOrDoublingAMessage) {
   for (const auto& each : seen) ASSERT_EQ(each.load(), 1);
 }
 
-TEST_P(Threads, AllSeeTheMessageTheyProbeFor) {
+TEST_P(Threads, EachSeesTheMessageItProbesFor) {
   constexpr int threads = 4;
   run(2, [](Communicator& world) {
     for (int turn = 0; turn < test::rounds(20); ++turn) {
@@ -131,7 +131,7 @@ TEST_P(Threads, AllSeeTheMessageTheyProbeFor) {
   });
 }
 
-TEST_P(Threads, MayWaitForWhatAnotherThreadStarted) {
+TEST_P(Threads, MayWaitForTheRequestsOfAnotherThread) {
   constexpr std::size_t bytes = 300000;
   run(2, [](Communicator& world) {
     const int other = 1 - world.rank().value();
@@ -142,7 +142,7 @@ TEST_P(Threads, MayWaitForWhatAnotherThreadStarted) {
       std::array requests{world.start_send(mine, Rank{other}, Tag{1}), world.start_receive(theirs, Rank{other}, Tag{1}),
                           world.start_broadcast(values, Rank{0})};
       std::jthread waiter([&requests] { ASSERT_EQ(wait_all(requests), Status::ok); });
-      // The thread that started them waits for something else in the meantime.
+      // The thread that started the requests waits for another message in the meantime.
       int value = -1;
       Request last = world.start_receive(value, Rank{other}, Tag{2});
       ASSERT_EQ(world.send(turn, Rank{other}, Tag{2}), Status::ok);

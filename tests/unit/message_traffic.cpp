@@ -9,7 +9,7 @@ namespace {
 class Traffic : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, Traffic, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
-TEST_P(Traffic, OfEightRanksAtRandomArrivesWholeAndInOrder) {
+TEST_P(Traffic, RandomMessagesOfEightRanksArriveWholeAndInOrder) {
   TONARI_TRACE_SEED();
   constexpr int ranks = 8;
   for (int turn = 0; turn < test::rounds(2); ++turn) {

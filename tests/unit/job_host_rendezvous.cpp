@@ -19,7 +19,7 @@
 namespace tonari::job {
 namespace {
 
-// A process that waits until it is told to go on, so that its number is known before it does anything.
+// A child process that waits for a word from its parent. So the parent knows its process id before it does anything.
 class Child {
  public:
   explicit Child(const std::function<void(int go)>& body) {
@@ -43,7 +43,7 @@ class Child {
   void tell(const void* what, std::size_t bytes) const {
     ASSERT_EQ(::write(ends_[1], what, bytes), static_cast<ssize_t>(bytes));
   }
-  // Its status once it has ended; the number stays its own.
+  // Returns the child's exit status once it has ended. The child is not reaped, so no other process gets its id.
   [[nodiscard]] int status() const {
     siginfo_t info{};
     ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
@@ -62,7 +62,7 @@ constexpr std::array<int, 2> both{0, 1};
 
 Settings patient() { return read_settings(); }
 
-// What rank 1 does in its process: 0 when it has met the other, 1 when it was refused.
+// Runs rank 1 in its process. Returns 0 when it has got the arena, 1 when it was refused.
 int follow(const Ranks& ranks, const BusinessCard& self) {
   try {
     HostRendezvous meeting{1, self};
@@ -73,7 +73,7 @@ int follow(const Ranks& ranks, const BusinessCard& self) {
   }
 }
 
-// As follow(), with the introductions that the parent sends; `change` is made to them before.
+// Like follow(), with the business cards that the parent sends. `change` alters them first.
 std::function<void(int)> follower(const std::function<void(Ranks&)>& change = [](Ranks&) {}) {
   return [change](int go) {
     Ranks ranks;
@@ -122,7 +122,7 @@ TEST(HostRendezvous, IsNotHeldUpByASilentStranger) {
   const Child stranger{[&](int go) {
     const FileDescriptor connection = try_connect(listener_name(ranks[0]));
     char byte = 0;
-    static_cast<void>(!::read(go, &byte, 1));  // until the parent ends it
+    static_cast<void>(!::read(go, &byte, 1));  // blocks until the parent ends this process
   }};
   other.tell(&ranks, sizeof ranks);
 
@@ -130,7 +130,7 @@ TEST(HostRendezvous, IsNotHeldUpByASilentStranger) {
   EXPECT_EQ(other.status(), 0);
 }
 
-TEST(HostRendezvous, RefusesWhoDoesNotKnowTheSecret) {
+TEST(HostRendezvous, RefusesAProcessThatDoesNotKnowTheSecret) {
   const Child other{follower([](Ranks& ranks) { ranks[0].secret[0] ^= std::byte{1}; })};
   const Ranks ranks = introduce(other.pid());
   HostRendezvous meeting{0, ranks[0]};
@@ -140,7 +140,7 @@ TEST(HostRendezvous, RefusesWhoDoesNotKnowTheSecret) {
   EXPECT_EQ(other.status(), 1);
 }
 
-TEST(HostRendezvous, SaysWhoEndedInsteadOfComing) {
+TEST(HostRendezvous, NamesTheRankThatEndedInsteadOfComing) {
   const Child other{[](int) {}};
   const Ranks ranks = introduce(other.pid());
   HostRendezvous meeting{0, ranks[0]};
@@ -148,8 +148,8 @@ TEST(HostRendezvous, SaysWhoEndedInsteadOfComing) {
   EXPECT_EQ(refusal_of(meeting, ranks), "rank 1, on the same host, ended while the ranks of this host joined");
 }
 
-TEST(HostRendezvous, DoesNotWaitForEver) {
-  const Child other{follower()};  // is never told to go on
+TEST(HostRendezvous, EndsAfterItsTimeout) {
+  const Child other{follower()};  // its parent never tells it to go on
   const Ranks ranks = introduce(other.pid());
   HostRendezvous meeting{0, ranks[0]};
   Settings settings = patient();
@@ -159,15 +159,15 @@ TEST(HostRendezvous, DoesNotWaitForEver) {
             "rank 1, on the same host, did not connect while the ranks of this host joined");
 }
 
-TEST(HostRendezvous, IsCalledOffWhenTheFirstRankIsGone) {
+TEST(HostRendezvous, FailsWhenTheFirstRankIsGone) {
   const Child other{follower()};
   const Ranks ranks = introduce(other.pid());
-  other.tell(&ranks, sizeof ranks);  // and nobody listens
+  other.tell(&ranks, sizeof ranks);  // but no rank listens
 
   EXPECT_EQ(other.status(), 1);
 }
 
-// ---- What comes after ----
+// ---- After the rendezvous: the process watch ----
 
 Neighbour neighbour(int rank, const Child& child) {
   return {.rank = rank, .pid = child.pid(), .process = open_process(child.pid())};
@@ -185,7 +185,7 @@ TEST(ProcessWatch, RecordsHowNeighboursEnded) {
   const Child returning{wait_for_end};
   const Child leaver{wait_for_end};
   std::vector<Neighbour> neighbours;
-  neighbours.push_back(neighbour(1, leaver));  // looked at first
+  neighbours.push_back(neighbour(1, leaver));  // the watch looks at this one first
   neighbours.push_back(neighbour(2, killed));
   neighbours.push_back(neighbour(3, returning));
   for (int rank = 0; rank < 4; ++rank) arena->advance(rank, Phase::running);
@@ -204,7 +204,7 @@ TEST(ProcessWatch, RecordsHowNeighboursEnded) {
   EXPECT_EQ(arena->block(3).death_status.load(), 5);
 }
 
-TEST(ProcessWatch, TakesNoEndForADeathOnceAllLeave) {
+TEST(ProcessWatch, RecordsNoDeathOnceAllRanksLeave) {
   const auto arena = std::make_shared<Arena>(Arena::create(2, patient()));
   const Child leaver{wait_for_end};
   std::vector<Neighbour> neighbours;
@@ -215,7 +215,7 @@ TEST(ProcessWatch, TakesNoEndForADeathOnceAllLeave) {
     const ProcessWatch watch{arena, std::move(neighbours)};
     leaver.tell("", 1);
     EXPECT_EQ(leaver.status(), 5);
-  }  // it looks at what has ended before it stops
+  }  // the watch looks for ended processes once more before it stops
 
   EXPECT_EQ(arena->block(1).phase.load(), Phase::leaving);
 }

@@ -24,7 +24,7 @@ std::vector<std::byte> bytes_of(const BusinessCard& rank) {
   return {bytes.begin(), bytes.end()};
 }
 
-// Why rank 1 is not let into a job with rank 0.
+// Returns why rank 1 is refused in a job with rank 0.
 std::string refusal_of(const std::vector<std::byte>& other) {
   try {
     read_business_cards(std::vector{bytes_of(on("a")), other});
@@ -34,7 +34,7 @@ std::string refusal_of(const std::vector<std::byte>& other) {
   return "none";
 }
 
-TEST(BusinessCard, LiesAsDrawn) {
+TEST(BusinessCard, LayoutIsPinnedByteByByte) {
   BusinessCard rank = on("host");
   rank.pid = 0x01020304;
   rank.pid_namespace = 5;
@@ -64,7 +64,7 @@ TEST(BusinessCard, IsReadAsItWasWritten) {
   EXPECT_EQ(read[0].pid, ::getpid());
 }
 
-TEST(BusinessCard, GivesTheSecretOfRankZeroAlone) {
+TEST(BusinessCard, CarriesTheSecretOnRankZeroOnly) {
   const decltype(BusinessCard::secret) none{};
   EXPECT_NE(make_business_card(0).secret, none);
   EXPECT_NE(make_business_card(0).secret, make_business_card(0).secret);
@@ -72,7 +72,7 @@ TEST(BusinessCard, GivesTheSecretOfRankZeroAlone) {
   EXPECT_NE(listener_name(make_business_card(1)), listener_name(make_business_card(1)));
 }
 
-TEST(BusinessCard, RefusesWhoCannotBeInTheJob) {
+TEST(BusinessCard, IsRefusedFromAProcessThatCannotBeInTheJob) {
   EXPECT_EQ(refusal_of(bytes_of(on("b"))), "none");
 
   BusinessCard version = on("b");
@@ -88,7 +88,7 @@ TEST(BusinessCard, RefusesWhoCannotBeInTheJob) {
   EXPECT_NE(refusal_of(bytes_of(order)).find("rank 1 on b has another byte order"), std::string::npos);
 }
 
-TEST(BusinessCard, RefusesWhatIsNone) {
+TEST(BusinessCard, RefusesBytesThatAreNoCard) {
   EXPECT_NE(refusal_of({}).find("rank 1 is another program"), std::string::npos);
   EXPECT_NE(refusal_of(std::vector<std::byte>(sizeof(BusinessCard))).find("rank 1 is another program"),
             std::string::npos);

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A directory as /sys/class/infiniband: one card with a link, one without, one without ports.
+// A directory like /sys/class/infiniband, with three cards: one with a link, one without a link, one without ports.
 struct RdmaDevices : testing::Test {
   void SetUp() override {
     std::string name = fs::temp_directory_path() / "cards-XXXXXX";
@@ -33,7 +33,7 @@ struct RdmaDevices : testing::Test {
   fs::path root;
 };
 
-TEST_F(RdmaDevices, CountIfTheyHaveALinkAndAreAmongTheDevices) {
+TEST_F(RdmaDevices, CountIfTheyHaveALinkAndTheSettingNamesThem) {
   EXPECT_TRUE(finds("all", "all"));
   EXPECT_TRUE(finds("all", "eth0,mlx5_0:1"));
   EXPECT_TRUE(finds("all", "mlx5_0"));
@@ -42,7 +42,7 @@ TEST_F(RdmaDevices, CountIfTheyHaveALinkAndAreAmongTheDevices) {
   EXPECT_FALSE(finds("all", "mlx5_01:1"));
 }
 
-TEST_F(RdmaDevices, CountIfATransportThatCanIsNamed) {
+TEST_F(RdmaDevices, CountIfTheSettingNamesATransportThatUsesThem) {
   EXPECT_TRUE(finds("rc_verbs,tcp", "all"));
   EXPECT_TRUE(finds("ib", "all"));
   EXPECT_FALSE(finds("tcp", "all"));
@@ -50,7 +50,7 @@ TEST_F(RdmaDevices, CountIfATransportThatCanIsNamed) {
   EXPECT_FALSE(finds("^sm", "all"));
 }
 
-TEST_F(RdmaDevices, AreNotWhereThereIsNoSuchDirectory) { EXPECT_FALSE(finds_rdma_card("all", "all", root / "none")); }
+TEST_F(RdmaDevices, AreNotFoundWithoutTheDirectory) { EXPECT_FALSE(finds_rdma_card("all", "all", root / "none")); }
 
 }  // namespace
 }  // namespace tonari::fabric::ucx

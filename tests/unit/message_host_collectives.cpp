@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-// Collectives through shared memory, where they are more than message_collectives.cpp asks of all.
+// Tests what collectives through shared memory promise in addition to message_collectives.cpp, which tests all kinds.
 namespace tonari {
 namespace {
 
@@ -15,7 +15,7 @@ using test::as_ranks;
 using test::Killed;
 using test::pattern;
 
-// One for each way of the data: in a line, in a small or large block, between programs.
+// One length for each way of the data: in a line, in a small block, in a large block, between programs.
 constexpr std::array<std::size_t, 5> counts{1, 6, 100, 5000, 40000};
 
 std::vector<double> ones(std::size_t count) { return std::vector<double>(count, 1.0); }
@@ -26,7 +26,7 @@ void expect_sum(Communicator& world, std::size_t count) {
   ASSERT_EQ(values, std::vector<double>(count, world.size()));
 }
 
-TEST(SharedCollectives, WithLengthsThatDisagreeAnswerInvalidToAllWhoSeeIt) {
+TEST(SharedCollectives, DifferentLengthsReturnInvalidOnAllRanksThatSeeThem) {
   for (const int ranks : {2, 3}) {
     as_ranks(ranks, [](Communicator& world) {
       const bool differs = world.rank() == 1;
@@ -46,7 +46,7 @@ TEST(SharedCollectives, WithLengthsThatDisagreeAnswerInvalidToAllWhoSeeIt) {
   }
 }
 
-TEST(SharedCollectives, OfWhichTheRootGotItWrongAnswerInvalidToTheOthers) {
+TEST(SharedCollectives, AnErrorOfTheRootReturnsInvalidOnTheOthers) {
   for (const std::size_t count : counts) {
     as_ranks(3, [count](Communicator& world) {
       auto values = ones(count);
@@ -56,7 +56,7 @@ TEST(SharedCollectives, OfWhichTheRootGotItWrongAnswerInvalidToTheOthers) {
   }
 }
 
-TEST(SharedCollectives, ManyMoreThanABoardShowsGoOnAtOnceAndEndInAnyOrder) {
+TEST(SharedCollectives, ManyMoreThanTheLinesOfABoardRunAtOnceAndEndInAnyOrder) {
   as_ranks(3, [](Communicator& world) {
     constexpr std::size_t many = 150;
     test::Random random(test::seed());
@@ -66,7 +66,7 @@ TEST(SharedCollectives, ManyMoreThanABoardShowsGoOnAtOnceAndEndInAnyOrder) {
     for (std::size_t i = 0; i < many; ++i) {
       requests.push_back(i % 7 == 0 ? world.start_barrier() : world.start_all_reduce(values[i]));
     }
-    for (std::size_t left = many; left > 0; --left) {  // in another order on each rank
+    for (std::size_t left = many; left > 0; --left) {  // each rank waits in another order
       const std::size_t i = (left * static_cast<std::size_t>(2 * world.rank().value() + 1) * 7) % many;
       EXPECT_EQ(requests[i].wait().status, Status::ok);
     }
@@ -88,7 +88,7 @@ TEST(SharedCollectives, ARootMayRunAheadOfItsReaders) {
   });
 }
 
-TEST(SharedCollectives, OfMoreCommunicatorsThanThereAreBoardsAllWork) {
+TEST(SharedCollectives, WorkInMoreCommunicatorsThanThereAreBoards) {
   as_ranks(3, [](Communicator& world) {
     std::vector<Communicator> several;
     for (int i = 0; i < 20; ++i) {
@@ -99,8 +99,8 @@ TEST(SharedCollectives, OfMoreCommunicatorsThanThereAreBoardsAllWork) {
   });
 }
 
-// A rank may make the next group while another has not looked at the last line of the one before.
-TEST(SharedCollectives, OfGroupsThatFollowEachOtherOnTheSameBoardsDoNotMeet) {
+// A rank may make the next group while another rank has not yet read the last line of the previous group.
+TEST(SharedCollectives, GroupsThatReuseTheSameBoardsDoNotMixTheirData) {
   as_ranks(4, [](Communicator& world) {
     for (int i = 0; i < 60; ++i) {
       auto half = world.split((world.rank().value() + i) % 2, 0);
@@ -112,16 +112,16 @@ TEST(SharedCollectives, OfGroupsThatFollowEachOtherOnTheSameBoardsDoNotMeet) {
   });
 }
 
-/// Ranks that are threads of this process. One comes late: when the others sleep.
+/// Ranks that are threads of this process. One enters a collective late: once the others sleep.
 class Sleepers {
  public:
-  /// By who is about to wait.
+  /// Called by a rank that is about to wait.
   void goes_to_sleep(Job& job) {
     Rank& rank = ranks_[job.rank().index()];
     rank.sleeps = job.statistics().sleeps;
     rank.job.store(&job);
   }
-  /// By who comes late.
+  /// Called by the late rank.
   void await(std::size_t index) {
     Rank& rank = ranks_[index];
     while (rank.job.load() == nullptr || rank.job.load()->statistics().sleeps == rank.sleeps) {
@@ -132,15 +132,15 @@ class Sleepers {
 
  private:
   struct Rank {
-    std::uint64_t sleeps = 0;  // before; published by `job`
+    std::uint64_t sleeps = 0;  // the number of sleeps before the wait; `job` publishes it
     std::atomic<Job*> job{nullptr};
   };
   std::array<Rank, 3> ranks_;
 };
 
-TEST(SharedCollectives, WakeWhoSleepsInThem) {
+TEST(SharedCollectives, WakeTheRanksThatSleepInThem) {
   constexpr int turns =
-      10;  // who has gone to sleep may be awake again for a moment: a late doorbell of the collective before
+      10;  // several, as a late doorbell of the previous collective can wake a sleeping rank for a moment
   for (const std::size_t count : counts) {
     Sleepers sleepers;
     run_as_threads(3, [&](Job& job) {
@@ -167,9 +167,9 @@ TEST(SharedCollectives, WakeWhoSleepsInThem) {
   }
 }
 
-// Another thread of the rank holds the progress lock: it sleeps in a receive, and what it is told of is the board's
-// news for the thread in the collective.
-TEST(SharedCollectives, GoOnBesideAThreadThatWaitsForAMessage) {
+// Another thread of the rank sleeps in a receive and holds the progress lock. The doorbell wakes that thread, which
+// must pass on the board's news to the thread in the collective.
+TEST(SharedCollectives, ProceedBesideAThreadThatWaitsForAMessage) {
   for (const bool started : {false, true}) {
     as_ranks(2, [started](Communicator& world) {
       const int peer = 1 - world.rank().value();
@@ -192,11 +192,11 @@ TEST(SharedCollectives, GoOnBesideAThreadThatWaitsForAMessage) {
   }
 }
 
-TEST(SharedCollectives, ManyGivenUpLastFirstLeaveTheBoardsFree) {
+TEST(SharedCollectives, AbandoningManyInReverseOrderFreesTheBoards) {
   as_ranks(2, [](Communicator& world) {
     std::array<int, 100> values{};
     try {
-      std::array<Request, 100> requests;  // destroyed last first
+      std::array<Request, 100> requests;  // the destructor destroys the last one first
       for (std::size_t i = 0; i < requests.size(); ++i) {
         if (world.rank() == 1) requests[i] = world.start_broadcast(values[i], Rank{0});
       }
@@ -210,15 +210,15 @@ TEST(SharedCollectives, ManyGivenUpLastFirstLeaveTheBoardsFree) {
   });
 }
 
-// The others wait for two ranks: one died, the other has failed already and does not come.
-TEST(SharedCollectives, OfLongValuesEndWhenARankDiedAndAnotherDoesNotCome) {
+// The other ranks wait for two: one has died, the other has failed in this collective and takes no further part.
+TEST(SharedCollectives, EndWhenARankDiedAndAnotherDoesNotTakePart) {
   for (const std::size_t count : counts) {
     for (const bool broadcast : {false, true}) {
       EXPECT_THROW(as_ranks(4,
                             [&](Communicator& world) {
                               auto values = ones(count);
                               if (world.rank() == 3) {
-                                // Part of it, and gone before it is over.
+                                // This rank takes part for a while and dies before the collective is over.
                                 int go = 0;
                                 ASSERT_EQ(world.receive(go, Rank{2}, Tag{1}).status, Status::ok);
                                 throw Killed{};
@@ -237,7 +237,7 @@ TEST(SharedCollectives, OfLongValuesEndWhenARankDiedAndAnotherDoesNotCome) {
   }
 }
 
-TEST(SharedCollectives, AreGivenUpByAnException) {
+TEST(SharedCollectives, AnExceptionAbandonsThem) {
   for (const std::size_t count : counts) {
     EXPECT_THROW(as_ranks(3,
                           [&](Communicator& world) {
@@ -247,7 +247,7 @@ TEST(SharedCollectives, AreGivenUpByAnException) {
                               throw Killed{};
                             }
                             EXPECT_EQ(world.receive(values, Rank{0}, Tag{1}).status, Status::peer_gone);
-                            // It may have shown its part before.
+                            // The dead rank may have shown its part before.
                             const Status status = world.all_reduce(values);
                             EXPECT_TRUE(status == Status::peer_gone || (status == Status::ok && values[0] == 3));
                             EXPECT_EQ(world.all_reduce(values), Status::peer_gone);
