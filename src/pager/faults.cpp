@@ -61,7 +61,7 @@ void Pager::serve(const Fault& fault, WorkerContext& context) noexcept {
     return;  // the holder wakes the waiting threads
   }
   {
-    Hold hold(space_, **region, block, Hold::Adopt::adopt);
+    BlockLock hold(space_, **region, block, BlockLock::Adopt::adopt);
     answer(fault, **region, hold, context);
     if (page_mover_.resident() > page_mover_.marks().high) requests_.ask_for_room();
   }
@@ -69,7 +69,7 @@ void Pager::serve(const Fault& fault, WorkerContext& context) noexcept {
   page_mover_.counters().fault_took(monotonic_ns() - start);
 }
 
-void Pager::answer(const Fault& fault, Region& region, Hold& hold, WorkerContext& context) noexcept {
+void Pager::answer(const Fault& fault, Region& region, BlockLock& hold, WorkerContext& context) noexcept {
   const std::size_t index = region.block_at(fault.address);
   const std::size_t page = (fault.address - region.address_of(index)) / page_bytes;
   Block& block = region.block(index);

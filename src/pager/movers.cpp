@@ -33,7 +33,7 @@ void Pager::perform(const Request& request, WorkerContext& context) noexcept {
   Block& block = region.block(request.block);
   if (request.what == Request::What::block) return bring_block(request, context);
   if (region.leaves.load(std::memory_order_relaxed) || !block.try_hold()) return;
-  const Hold hold(space_, region, request.block, Hold::Adopt::adopt);
+  const BlockLock hold(space_, region, request.block, BlockLock::Adopt::adopt);
   if (request.what == Request::What::block_ahead) {
     if (!block.beside.is_empty()) return;
     if (may_come_whole(region, request.block)) {
@@ -49,7 +49,7 @@ void Pager::perform(const Request& request, WorkerContext& context) noexcept {
 // A thread waits for the page. The block is already held for this request.
 void Pager::bring_block(const Request& request, WorkerContext& context) noexcept {
   Region& region = *request.region;
-  const Hold hold(space_, region, request.block, Hold::Adopt::adopt);
+  const BlockLock hold(space_, region, request.block, BlockLock::Adopt::adopt);
   if (region.leaves.load(std::memory_order_relaxed)) return;  // removal wakes the waiting thread
   if (may_come_whole(region, request.block)) {
     (void)page_mover_.read_block(region, request.block, PageMover::Wanted::now, context);

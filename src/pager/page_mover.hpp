@@ -57,17 +57,17 @@ struct WorkerContext {
 };
 
 /// Holds a block, and lets go of it at the end of its scope.
-class Hold {
+class BlockLock {
  public:
   enum class Adopt : std::uint8_t { adopt };
-  Hold(Space& space, Region& region, std::size_t block, Adopt /*held already*/) noexcept
+  BlockLock(Space& space, Region& region, std::size_t block, Adopt /*held already*/) noexcept
       : space_(space), region_(region), block_(block) {
     region.know(block);
   }
-  Hold(Hold&&) = delete;
+  BlockLock(BlockLock&&) = delete;
   /// Leaves the block held: another thread adopts it.
   void pass_on() noexcept { passed_on_ = true; }
-  ~Hold() {
+  ~BlockLock() {
     if (!passed_on_ && region_.block(block_).let_go()) space_.faults().wake(region_.address_of(block_), block_bytes);
   }
 

@@ -88,7 +88,7 @@ bool PageMover::take_one_out(WorkerContext& context) noexcept {
   Region& region = *victim->region;
   bool done = false;
   if (region.block(victim->block).try_hold()) {
-    const Hold hold(space_, region, victim->block, Hold::Adopt::adopt);
+    const BlockLock hold(space_, region, victim->block, BlockLock::Adopt::adopt);
     done = take_out(region, victim->block, passed ? Beside::drop : Beside::keep, context);
   } else {
     const std::lock_guard guard(mutex_);
@@ -209,7 +209,7 @@ bool PageMover::drop_oldest(Pool::Kind kind) noexcept {
   Region& region = *owner->region;
   const bool held = region.block(owner->block).try_hold();
   if (held) {
-    const Hold hold(space_, region, owner->block, Hold::Adopt::adopt);
+    const BlockLock hold(space_, region, owner->block, BlockLock::Adopt::adopt);
     if (region.block(owner->block).buffer != no_buffer) drop_beside(region, owner->block, nullptr);
   }
   region.users.fetch_sub(1, std::memory_order_release);
