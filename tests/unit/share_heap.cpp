@@ -289,8 +289,8 @@ TEST_P(SharedHeap, AllocatesAllItsBytesAndReportsWhenItIsFull) {
         } catch (const std::bad_alloc& error) {
           EXPECT_STREQ(
               error.what(),
-              "16 bytes aligned to 8 were asked for of a shared heap of 256 KiB: 0 bytes were never used, rank "
-              "1 has no such block free, and no block can be larger than 128 KiB, a rank's part: make the heap larger");
+              "rank 1 has no free block of 16 bytes aligned to 8 in a shared heap of 256 KiB, of which 0 bytes were "
+              "never used; no block can be larger than 128 KiB, a rank's part: make the heap larger");
         }
         for (void* const block : blocks) heap.deallocate(block, page_bytes);
       }

@@ -158,9 +158,10 @@ void Heap::keep(std::byte* block, std::size_t bytes, std::size_t alignment) {
 std::string Heap::what_is_full(std::size_t bytes, std::size_t alignment) {
   const std::uint64_t left = this->bytes().size() - pages_.pages_taken() * page_bytes;
   return fmt::format(
-      "{} aligned to {} were asked for of a shared heap of {}: {} were never used, rank {} has no such block free, and "
-      "no block can be larger than {}, a rank's part: make the heap larger",
-      job::memory_text(bytes), alignment, job::memory_text(this->bytes().size()), job::memory_text(left), pages_.rank(),
+      "rank {} has no free block of {} aligned to {} in a shared heap of {}, of which {} were never used; no block can "
+      "be "
+      "larger than {}, a rank's part: make the heap larger",
+      pages_.rank(), job::memory_text(bytes), alignment, job::memory_text(this->bytes().size()), job::memory_text(left),
       job::memory_text(pages_.pages_a_part() * page_bytes));
 }
 
