@@ -41,6 +41,8 @@ endif()
 # A message passes through five files; inlining across them takes 12 ns off 68. src/CMakeLists.txt optimises the library
 # once, when it is built: the installed archive holds machine code only, which any compiler links, and quickly.
 option(TONARI_LTO "Optimise the library across its files" OFF)
+# clang-tidy knows only the flags of files that are compiled one by one.
+option(TONARI_UNITY "Compile the files of the command and of the benchmarks in groups, which takes less time" ON)
 if(TONARI_LTO AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   message(STATUS "TONARI_LTO: only implemented with GCC; the library is not optimised across its files")
   set(TONARI_LTO OFF)
