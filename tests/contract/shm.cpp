@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-// What only rings in shared memory promise: a writer may stop or die anywhere, and a reader may sleep.
+// Tests promises that only rings in shared memory make: a writer may stop or die at any step, and a reader may sleep.
 namespace tonari::fabric {
 namespace {
 
@@ -26,7 +26,7 @@ void claim_only(RingMemory& ring, int claimer) {
   const std::uint64_t position = claimed_count(ring.tail.load());
   ring.tail.store((position + 1) << count_shift | static_cast<std::uint64_t>(claimer) << 1);
 }
-/// What it would do next.
+/// The step that the writer would do next.
 void publish_late(RingMemory& ring, std::uint64_t position, std::uint64_t slots, int claimer_before, Head head) {
   head.publish = static_cast<std::uint16_t>(((position / slots + 1) & 3) | static_cast<unsigned>(claimer_before) << 2);
   Head& slot = ring.slots[position % slots];
@@ -38,7 +38,7 @@ void publish_late(RingMemory& ring, std::uint64_t position, std::uint64_t slots,
 
 struct ShmGaps : testing::Test {
   ShmWorld<64> world{3, 0};
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> got;  // source, number
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> got;  // {source, number} of each head
 
   std::size_t poll(std::size_t heads_max = 16) {
     world[0].expect_gap();
@@ -47,7 +47,7 @@ struct ShmGaps : testing::Test {
 };
 using Got = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
-TEST_F(ShmGaps, AClaimedSlotIsSteppedOverAndComesLateWithPairOrderKept) {
+TEST_F(ShmGaps, AClaimedSlotIsSkippedAndDeliveredLaterInPairOrder) {
   ASSERT_EQ(world[1].send(0, head_of(1, 0), Lane::request), Status::ok);
   claim_only(*world.requests[0], 2);
   ASSERT_EQ(world[1].send(0, head_of(1, 1), Lane::request), Status::ok);
@@ -62,7 +62,7 @@ TEST_F(ShmGaps, AClaimedSlotIsSteppedOverAndComesLateWithPairOrderKept) {
   EXPECT_EQ(got, (Got{{1, 0}, {1, 1}, {1, 2}, {2, 0}, {2, 1}}));
 }
 
-TEST_F(ShmGaps, AReaderThatIsNotToldOfAGapLooksPastItByItself) {
+TEST_F(ShmGaps, AReaderFindsAGapWithoutBeingToldAndSkipsIt) {
   claim_only(*world.requests[0], 2);
   ASSERT_EQ(world[1].send(0, head_of(1, 0), Lane::request), Status::ok);
 
@@ -73,14 +73,14 @@ TEST_F(ShmGaps, AReaderThatIsNotToldOfAGapLooksPastItByItself) {
   EXPECT_EQ(got, (Got{{1, 0}}));
 }
 
-TEST_F(ShmGaps, ASlotOfALivingClaimerIsWaitedForHoweverLong) {
+TEST_F(ShmGaps, TheReaderWaitsForASlotAsLongAsItsClaimerLives) {
   claim_only(*world.requests[0], 2);
   std::uint32_t sent = 0;
   while (world[1].send(0, head_of(1, sent), Lane::request) == Status::ok) ++sent;
   EXPECT_EQ(sent, 63U);
   while (poll() != 0) continue;
   EXPECT_EQ(got.size(), 63U);
-  EXPECT_EQ(world[1].send(0, head_of(1, sent), Lane::request), Status::again);  // its slot is still its own
+  EXPECT_EQ(world[1].send(0, head_of(1, sent), Lane::request), Status::again);  // the claimer still owns its slot
 
   publish_late(*world.requests[0], 0, 64, 0, head_of(2, 0));
   while (poll() != 0) continue;
@@ -89,7 +89,7 @@ TEST_F(ShmGaps, ASlotOfALivingClaimerIsWaitedForHoweverLong) {
   EXPECT_EQ(world[1].send(0, head_of(1, sent), Lane::request), Status::ok);
 }
 
-TEST_F(ShmGaps, ADeadClaimersSlotIsAbandonedWhereverItStands) {
+TEST_F(ShmGaps, ADeadClaimersSlotIsAbandonedAnywhereInTheRing) {
   std::uint32_t sent = 0;
   for (int round = 0; round < 300; ++round) {
     got.clear();
@@ -110,7 +110,7 @@ TEST_F(ShmGaps, ADeadClaimersSlotIsAbandonedWhereverItStands) {
   }
 }
 
-TEST_F(ShmGaps, APeerThatIsDeadIsToldByTheSend) {
+TEST_F(ShmGaps, ASendToADeadPeerReturnsPeerGone) {
   world.street.dead[0] = true;
 
   EXPECT_EQ(world[1].send(0, head_of(1, 0), Lane::request), Status::peer_gone);
@@ -128,7 +128,8 @@ TEST(ShmSleep, NoWakeUpIsLost) {
 
   std::thread writer([&] {
     for (std::uint32_t i = 0; i < rounds; ++i) {
-      while (i % 4 == 0 && taken.load() != i) ::sched_yield();  // the reader has nothing left: it may be falling asleep
+      while (i % 4 == 0 && taken.load() != i)
+        ::sched_yield();  // the ring is empty, so the reader may be about to sleep
       while (world[1].send(0, head_of(1, i), i % 2 == 0 ? Lane::request : Lane::reply) == Status::again)
         ::sched_yield();
     }
@@ -141,7 +142,7 @@ TEST(ShmSleep, NoWakeUpIsLost) {
     const std::uint32_t seen = doorbell.load(std::memory_order_acquire);
     if (world[0].poll(16, take) != 0) continue;
     if (world[0].fall_asleep()) {
-      futex_wait(doorbell, seen, std::chrono::hours(1));  // a lost wake-up stands here
+      futex_wait(doorbell, seen, std::chrono::hours(1));  // if a wake-up is lost, the test hangs here
       ++sleeps;
     }
     world[0].wake_up();

@@ -2,7 +2,7 @@
 #include "ucx_world.hpp"
 #include "worlds.hpp"
 
-// The contract, on every transport between ranks of this process; programs/contract.cpp has it between hosts.
+// Runs the contract on every transport between ranks of this process. programs/contract.cpp runs it between hosts.
 namespace tonari::fabric {
 namespace {
 

@@ -16,16 +16,16 @@
 #include <utility>
 #include <vector>
 
-// What every transport promises, as tests of a World: some ranks, world[0] and so on, each with its end of the
-// transport.
+// The contract of transports: tests of the promises that every transport makes. Each test runs on a World, which is
+// several ranks, world[0] and so on, each with its end of the transport.
 namespace tonari::fabric {
 namespace {
 
 constexpr std::uint64_t seed = 20240917;
-const int polls_max = 200'000 * test::slowness();  // that find nothing, where something must come
+const int polls_max = 200'000 * test::slowness();  // this many polls without a head are a failure
 
-// The tests' own heads: who sent it in which thread, its number there, and whether it asks for a reply.
-// Of kinds without a tail, of a protocol above the fabric.
+// The tests' heads carry the sender, its thread, a number that counts the heads of that thread, and whether the head
+// asks for a reply. Their kinds are those without a tail, of a protocol above the fabric.
 constexpr HeadKind kind_request{KindNumber<Protocol::message>::plain(1)};
 constexpr HeadKind kind_reply{KindNumber<Protocol::message>::plain(7)};
 
@@ -40,7 +40,7 @@ Head head_of(int source, int thread, std::uint32_t number, HeadKind kind = kind_
   return head;
 }
 
-/// Numbers by who sent them: each must follow the last.
+/// Checks the numbers of each kind, sender and thread: each must be one more than the last.
 struct Log {
   std::map<std::tuple<HeadKind, std::uint32_t, std::uint32_t>, std::uint32_t> next;
   std::size_t heads = 0;
@@ -63,7 +63,7 @@ class TransportContract : public testing::Test {
       if (!World::why_not().empty()) GTEST_SKIP() << World::why_not();
     }
   }
-  /// Rank 1 takes all; a sender, too, may have to poll before the last of them arrives.
+  /// Rank 1 takes all heads. The sender polls too, since the last heads may need that to arrive.
   static void poll_until(World& world, Log& log, std::size_t heads) {
     for (int nothing = 0; log.heads < heads && nothing < polls_max;) {
       if (world[1].poll(16, [&](const Head& head) noexcept { log.add(head); }) == 0) ++nothing;
@@ -72,7 +72,8 @@ class TransportContract : public testing::Test {
     ASSERT_EQ(log.heads, heads);
     ASSERT_EQ(log.wrong, 0U);
   }
-  /// Sends until there is no room, or `most`. A refusal at random is not taken for a full transport.
+  /// Sends until there is no room, at most `most` heads. Only 64 refusals in a row count as a full transport, since a
+  /// World may refuse at random.
   static std::uint32_t fill(typename World::Wire& wire, int from, int to, std::uint32_t number, std::uint32_t most) {
     int refused = 0;
     std::uint32_t sent = 0;
@@ -111,13 +112,13 @@ TYPED_TEST_P(TransportContract, DeliversEveryHeadUnchangedAndNothingElse) {
   EXPECT_EQ(world[0].poll(16, [](const Head&) noexcept {}), 0U);
 }
 
-TYPED_TEST_P(TransportContract, KeepsEachThreadsOrderWithManySendersAndLosesAndDoublesNothing) {
+TYPED_TEST_P(TransportContract, KeepsEachThreadsOrderWithManySendersAndLosesOrDuplicatesNothing) {
   constexpr int senders = 3;
   constexpr int threads_each = 2;
   const auto heads_each = static_cast<std::uint32_t>(test::rounds(3000));
   TypeParam world(senders + 1, seed);
-  SpinLock progress_locks[senders +
-                          1];  // a sender polls too: credits arrive there, and the last of its heads may wait for it
+  SpinLock
+      progress_locks[senders + 1];  // a sender polls too: it receives credits, and its last heads may wait for them
   std::atomic<bool> all_here{false};
   std::vector<std::thread> threads;
   for (int i = 0; i < senders * threads_each; ++i) {
@@ -149,24 +150,24 @@ TYPED_TEST_P(TransportContract, KeepsEachThreadsOrderWithManySendersAndLosesAndD
   EXPECT_EQ(world[0].poll(16, [](const Head&) noexcept {}), 0U);
 }
 
-TYPED_TEST_P(TransportContract, RefusesWhenFullAndRecoversWithNothingLostOrDoubled) {
+TYPED_TEST_P(TransportContract, RefusesWhenFullAndRecoversWithNothingLostOrDuplicated) {
   TypeParam world(2, seed);
   Log log;
   std::uint32_t sent = 0;
   for (int round = 0; round < 40; ++round) {
     std::uint32_t more = 0;
-    // Credits may be on their way, or refused at first.
+    // Credits may still be under way, or may be refused at first.
     while ((more = this->fill(world[0], 0, 1, sent, 100'000)) == 0) {
       for (const int rank : {1, 0}) world[rank].poll(16, [](const Head&) noexcept {});
     }
-    ASSERT_LT(more, 100'000U) << "round " << round << ": memory without bounds";
+    ASSERT_LT(more, 100'000U) << "round " << round << ": the transport takes memory without bound";
     sent += more;
 
     this->poll_until(world, log, sent);
   }
 }
 
-TYPED_TEST_P(TransportContract, HandsUpNoMoreThanAskedForOfEachLane) {
+TYPED_TEST_P(TransportContract, DeliversNoMoreOfEachLaneThanThePollAllows) {
   TypeParam world(2, seed);
   for (std::uint32_t i = 0; i < 12; ++i) {
     while (world[0].send(1, head_of(0, 0, i), Lane::request) == Status::again) continue;
@@ -190,9 +191,9 @@ TYPED_TEST_P(TransportContract, HandsUpNoMoreThanAskedForOfEachLane) {
   EXPECT_EQ(log.wrong, 0U);
 }
 
-// Rank 0 asks ranks 1 and 2, never for more replies than are reserved, and polls when the seed says so. No thread is
+// Rank 0 sends requests to ranks 1 and 2, never for more replies than are reserved, and polls at random. No thread is
 // ever between claim and publication here, so no reply may be refused.
-TYPED_TEST_P(TransportContract, RepliesFindTheRoomTheirRequestsReserved) {
+TYPED_TEST_P(TransportContract, AlwaysHasRoomForRepliesToRequestsThatReservedIt) {
   const auto requests_each = static_cast<std::uint32_t>(test::rounds(2000));
   TypeParam world(3, seed);
   std::mt19937_64 random(seed);
@@ -226,18 +227,20 @@ TYPED_TEST_P(TransportContract, RepliesFindTheRoomTheirRequestsReserved) {
   EXPECT_EQ(replies.wrong, 0U);
 }
 
-TYPED_TEST_P(TransportContract, BothSidesFillEachOthersRingsAndBothDrain) {
+TYPED_TEST_P(TransportContract, TwoRanksThatFillEachOthersRingsBothDrain) {
   TypeParam world(2, seed);
   std::uint32_t sent[2];
   sent[0] = this->fill(world[0], 0, 1, 0, 100'000);
   sent[1] = this->fill(world[1], 1, 0, 0, 100'000);
 
-  // Each handler answers a request while its own requests stand in the peer's ring, as far as replies are reserved.
+  // Each handler replies to a request while its own requests fill the peer's ring, up to the number of reserved
+  // replies.
   Log logs[2];
   std::uint32_t answered[2] = {};
   std::size_t refused = 0;
   const auto wanted = [&](int rank) {
-    return std::min<std::size_t>(sent[rank], TypeParam::replies_reserved);  // replies that `rank` has reserved
+    return std::min<std::size_t>(sent[rank],
+                                 TypeParam::replies_reserved);  // the replies for which `rank` has reserved room
   };
   const std::size_t heads[2] = {sent[1] + wanted(0), sent[0] + wanted(1)};
   for (int nothing = 0; (logs[0].heads < heads[0] || logs[1].heads < heads[1]) && nothing < polls_max; ++nothing) {
@@ -259,14 +262,14 @@ TYPED_TEST_P(TransportContract, BothSidesFillEachOthersRingsAndBothDrain) {
   }
 }
 
-TYPED_TEST_P(TransportContract, AFloodDelaysAnothersHeadByNoMoreThanWasAcceptedBeforeIt) {
+TYPED_TEST_P(TransportContract, AFloodDelaysAnotherSendersHeadOnlyByHeadsAcceptedBeforeIt) {
   TypeParam world(3, seed);
   std::uint32_t flooded = this->fill(world[1], 1, 0, 0, 100'000);
-  std::size_t taken = 0;   // of the flood
-  std::uint32_t mine = 0;  // heads of rank 2 sent
+  std::size_t taken = 0;   // heads of the flood that rank 0 has taken
+  std::uint32_t mine = 0;  // heads that rank 2 has sent
   std::size_t arrived = 0;
-  std::size_t ahead = 0;  // of the flood, accepted and not taken, when rank 2's head was accepted
-  std::size_t after = 0;  // of the flood, taken since then
+  std::size_t ahead = 0;  // heads of the flood that waited when rank 2's head was accepted
+  std::size_t after = 0;  // heads of the flood taken since then
   for (int polls = 0; arrived < 20 && polls < polls_max; ++polls) {
     if (mine == arrived && world[2].send(0, head_of(2, 0, mine), Lane::request) == Status::ok) {
       ++mine;
@@ -288,9 +291,9 @@ TYPED_TEST_P(TransportContract, AFloodDelaysAnothersHeadByNoMoreThanWasAcceptedB
   EXPECT_EQ(arrived, 20U);
 }
 
-// Every rank asks all the others and answers them, in threads. A reply may be refused while another thread stands
-// between claim and publication: it is sent later, and none is lost.
-TYPED_TEST_P(TransportContract, RanksThatAskEachOtherAllGetEveryAnswer) {
+// Every rank sends requests to all others and replies to theirs, in threads. A reply may be refused while another
+// thread is between claim and publication. It is then sent later, and no reply is lost.
+TYPED_TEST_P(TransportContract, RanksThatSendRequestsToEachOtherAllGetEveryReply) {
   constexpr int ranks = 4;
   const auto asks_each = static_cast<std::uint32_t>(test::rounds(2000));
   TypeParam world(ranks, seed);
@@ -344,11 +347,12 @@ TYPED_TEST_P(TransportContract, RanksThatAskEachOtherAllGetEveryAnswer) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(TransportContract, DeliversEveryHeadUnchangedAndNothingElse,
-                            KeepsEachThreadsOrderWithManySendersAndLosesAndDoublesNothing,
-                            RefusesWhenFullAndRecoversWithNothingLostOrDoubled, HandsUpNoMoreThanAskedForOfEachLane,
-                            RepliesFindTheRoomTheirRequestsReserved, BothSidesFillEachOthersRingsAndBothDrain,
-                            AFloodDelaysAnothersHeadByNoMoreThanWasAcceptedBeforeIt,
-                            RanksThatAskEachOtherAllGetEveryAnswer);
+                            KeepsEachThreadsOrderWithManySendersAndLosesOrDuplicatesNothing,
+                            RefusesWhenFullAndRecoversWithNothingLostOrDuplicated,
+                            DeliversNoMoreOfEachLaneThanThePollAllows, AlwaysHasRoomForRepliesToRequestsThatReservedIt,
+                            TwoRanksThatFillEachOthersRingsBothDrain,
+                            AFloodDelaysAnotherSendersHeadOnlyByHeadsAcceptedBeforeIt,
+                            RanksThatSendRequestsToEachOtherAllGetEveryReply);
 
 }  // namespace
 }  // namespace tonari::fabric

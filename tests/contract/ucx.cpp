@@ -21,7 +21,7 @@
 #include <thread>
 #include <utility>
 
-// What only the network promises: deaths, strangers, floods, sleeping and leaving.
+// Tests promises that only the network makes. They are about deaths, strangers, floods, sleeping and leaving.
 namespace tonari::fabric {
 namespace {
 
@@ -38,10 +38,10 @@ Head head_of(int source, std::uint32_t number) {
   return head;
 }
 
-/// Repeats `step` until it answers true. False when it would for ever.
+/// Repeats `step` until it returns true. Returns false if it does not within a minute.
 template <class Step>
 bool repeat_until(Step step) {
-  constexpr auto for_ever = 60s;  // on the most busy machine
+  constexpr auto for_ever = 60s;  // enough on the busiest machine
   const auto until = Clock::now() + for_ever;
   while (!step()) {
     if (Clock::now() > until) return false;
@@ -68,14 +68,14 @@ std::size_t entries_of(const char* directory) {
   return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
 }
 
-/// Rank 1, in a process of its own that polls until it is killed, and sends `heads` to rank 0, which is ours.
+/// Rank 1, in a child process that sends `heads` heads to rank 0 in this process, and polls until it is killed.
 class Child {
  public:
   explicit Child(std::uint32_t heads) {
     int to_child[2];
     int to_parent[2];
     if (::pipe(to_child) != 0 || ::pipe(to_parent) != 0) std::abort();
-    pid_ = ::fork();  // before we have a wire
+    pid_ = ::fork();  // before this process has a wire
     if (pid_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       live(to_child[0], to_parent[1], heads);
@@ -136,7 +136,7 @@ void expect_gone(ucx::Wire& wire) {
   EXPECT_FALSE(wire.reason(1).empty());
 }
 
-TEST_F(Ucx, AKilledPeerIsToldToWhoSendsToIt) {
+TEST_F(Ucx, ASenderIsToldThatItsPeerWasKilled) {
   Child child(1);
   ucx::Wire& wire = *child.wire;
   std::uint32_t sent = 0;
@@ -156,7 +156,7 @@ TEST_F(Ucx, AKilledPeerIsToldToWhoSendsToIt) {
   expect_gone(wire);
 }
 
-TEST_F(Ucx, AKilledPeerIsToldToWhoOnlyListens) {
+TEST_F(Ucx, ARankThatOnlyPollsIsToldThatItsPeerWasKilled) {
   Child child(1);
   std::size_t heard = 0;
   ASSERT_TRUE(repeat_until([&] {
@@ -170,9 +170,9 @@ TEST_F(Ucx, AKilledPeerIsToldToWhoOnlyListens) {
   expect_gone(*child.wire);
 }
 
-TEST_F(Ucx, APeerThatDiedBeforeTheFirstHeadIsTold) {
+TEST_F(Ucx, APeerThatDiedBeforeTheFirstHeadIsReported) {
   if (ucx_network() != "tcp" && ucx_version() < std::pair(1U, 14U)) {
-    GTEST_SKIP() << "this UCX ends the process that gives up connecting to a dead one (openucx/ucx#8175)";
+    GTEST_SKIP() << "this UCX ends a process that fails to connect to a dead peer (openucx/ucx#8175)";
   }
   Child child(0);
   child.kill();
@@ -184,7 +184,7 @@ TEST_F(Ucx, APeerThatDiedBeforeTheFirstHeadIsTold) {
   expect_gone(*child.wire);
 }
 
-TEST_F(Ucx, AForgottenPeerIsGoneAndTheOthersAreNot) {
+TEST_F(Ucx, ForgettingAPeerEndsItsConnectionAndNoOther) {
   UcxWires wires(3);
   greet(wires);
 
@@ -192,7 +192,7 @@ TEST_F(Ucx, AForgottenPeerIsGoneAndTheOthersAreNot) {
 
   EXPECT_EQ(wires[0].send(1, head_of(0, 0), Lane::request), Status::peer_gone);
   EXPECT_TRUE(wires[0].was_reached(1));
-  EXPECT_TRUE(wires[0].reason(1).empty()) << "others know why, not the network";
+  EXPECT_TRUE(wires[0].reason(1).empty()) << "the caller of forget() knows the reason; the network does not";
   EXPECT_EQ(wires[0].send(2, head_of(0, 7), Lane::request), Status::ok);
   std::uint32_t got = 0;
   EXPECT_TRUE(repeat_until([&] {
@@ -202,7 +202,7 @@ TEST_F(Ucx, AForgottenPeerIsGoneAndTheOthersAreNot) {
   }));
 }
 
-TEST_F(Ucx, AFullWindowOfAPeerThatHasGoneIsNotWaitedFor) {
+TEST_F(Ucx, DoesNotWaitForCreditsOfAPeerThatHasGone) {
   UcxWires wires(2);
   greet(wires);
   Ordered<ucx::Wire> ordered(wires[0], 2, 0, ucx_windows);
@@ -251,7 +251,7 @@ struct Tails : Ucx {
   std::unique_ptr<ucx::Wire> from, to;
 };
 
-TEST_F(Tails, ComeWithTheirHeadsAndStayUntilGivenBack) {
+TEST_F(Tails, ArriveWithTheirHeadsAndStayUntilReleased) {
   const std::array<std::size_t, 4> lengths{1, 300, 5000, 16384};
   std::vector<std::vector<std::byte>> tails;
   for (const std::size_t bytes : lengths) {
@@ -263,14 +263,14 @@ TEST_F(Tails, ComeWithTheirHeadsAndStayUntilGivenBack) {
 
   std::ranges::sort(sent);
   EXPECT_EQ(sent, (std::vector<std::uint64_t>{1, 2, 3, 4}));
-  std::ranges::sort(came.begin(), came.begin() + heads, {}, &Tail::bytes);  // the wire keeps no order
+  std::ranges::sort(came.begin(), came.begin() + heads, {}, &Tail::bytes);  // the wire keeps no order of heads
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     EXPECT_TRUE(std::ranges::equal(ucx::Wire::look(came[i].place, came[i].bytes), tails[i])) << lengths[i];
     to->give_back(came[i].place);
   }
 }
 
-TEST_F(Tails, OfAnotherLengthThanTheirHeadSaysAreRefused) {
+TEST_F(Tails, AreRefusedIfTheirLengthDiffersFromThatInTheHead) {
   const std::array<std::byte, 100> bytes{};
   send(bytes, 1, 101);
   send(bytes, 2, 99);
@@ -282,7 +282,7 @@ TEST_F(Tails, OfAnotherLengthThanTheirHeadSaysAreRefused) {
   to->give_back(came[0].place);
 }
 
-TEST_F(Tails, ToAPeerThatHasGoneAreTheirSendersAgain) {
+TEST_F(Tails, ReturnToTheirSenderIfThePeerHasGone) {
   const std::array<std::byte, 16384> bytes{};
   std::size_t accepted = 0;
   Head head = head_of(0, 0);
@@ -296,7 +296,7 @@ TEST_F(Tails, ToAPeerThatHasGoneAreTheirSendersAgain) {
   EXPECT_TRUE(poll_until([&] { return sent.size() == accepted; }));
 }
 
-TEST_F(Ucx, WhoDoesNotKnowTheSecretIsNotActedUpon) {
+TEST_F(Ucx, IgnoresAProcessThatDoesNotKnowTheSecret) {
   constexpr std::array<std::byte, 32> other{std::byte{1}};
   auto settings = ucx_settings(2, 1);
   settings.secret = other;
@@ -316,7 +316,7 @@ TEST_F(Ucx, WhoDoesNotKnowTheSecretIsNotActedUpon) {
   EXPECT_EQ(heads, 0U);
 }
 
-TEST_F(Ucx, WhoSaysItIsAnotherRankIsNotActedUpon) {
+TEST_F(Ucx, IgnoresARankThatClaimsToBeAnotherRank) {
   UcxWires wires(3);
   greet(wires);
   ASSERT_EQ(wires[1].send(0, head_of(2, 0), Lane::request), Status::ok);
@@ -340,14 +340,15 @@ TEST_F(Ucx, AShortSecretIsRefused) {
   EXPECT_THROW(ucx::Wire{settings}, SetupError);
 }
 
-TEST_F(Ucx, AFloodIsToldAgainAndTakesNoMemory) {
+TEST_F(Ucx, ASenderThatFloodsGetsAgainAndTakesNoMemory) {
   constexpr std::uint32_t most = 4'000'000;
   constexpr std::size_t enough = 1 << 20;
   UcxWires wires(2);
   greet(wires);
   std::uint32_t sent = 0;
   while (sent < most && wires[0].send(1, head_of(0, sent), Lane::request) == Status::ok) ++sent;
-  ASSERT_LT(sent, most) << "memory without bounds";  // the system's buffers, then ours
+  ASSERT_LT(sent, most)
+      << "the network takes memory without bound";  // the buffers of the system fill first, then the wire's own
 
   const std::size_t before = ::mallinfo2().uordblks;
   for (int i = 0; i < test::rounds(100'000); ++i) {
@@ -355,7 +356,7 @@ TEST_F(Ucx, AFloodIsToldAgainAndTakesNoMemory) {
     if (wires[0].send(1, head_of(0, sent), Lane::request) == Status::ok) ++sent;
   }
   EXPECT_LT(::mallinfo2().uordblks, before + enough);
-  EXPECT_EQ(wires[0].send(1, head_of(0, 0), Lane::reply), Status::ok) << "replies have room of their own";
+  EXPECT_EQ(wires[0].send(1, head_of(0, 0), Lane::reply), Status::ok) << "replies have separate room";
 
   std::size_t wrong = 0;
   std::uint32_t requests = 0;
@@ -376,14 +377,14 @@ TEST_F(Ucx, AFloodIsToldAgainAndTakesNoMemory) {
   EXPECT_EQ(wrong, 0U);
 }
 
-TEST_F(Ucx, ASleeperIsWokenByEachHead) {
+TEST_F(Ucx, EachHeadWakesASleepingRank) {
   const auto rounds = static_cast<std::uint32_t>(test::rounds(2000));
   UcxWires wires(2);
   greet(wires);
   std::atomic<std::uint32_t> taken{0};
   std::thread writer([&] {
     for (std::uint32_t i = 0; i < rounds; ++i) {
-      while (taken.load() != i) wires[1].poll(16, ignore);  // the reader has nothing left: it may be falling asleep
+      while (taken.load() != i) wires[1].poll(16, ignore);  // no head is left, so the reader may be about to sleep
       while (wires[1].send(0, head_of(1, i), Lane::request) != Status::ok) wires[1].poll(16, ignore);
     }
   });
@@ -397,14 +398,14 @@ TEST_F(Ucx, ASleeperIsWokenByEachHead) {
     woken = ::poll(&event, 1, 10'000) == 1;
     ++sleeps;
   }
-  taken.store(rounds - 1);  // lets a writer go whose head was lost
+  taken.store(rounds - 1);  // releases a writer whose head was lost
   writer.join();
 
-  EXPECT_TRUE(woken) << "a lost wake-up";
+  EXPECT_TRUE(woken) << "a wake-up was lost";
   EXPECT_GT(sleeps, 0U);
 }
 
-TEST_F(Ucx, LeavesNothingBehind) {
+TEST_F(Ucx, LeavesNoDescriptorsOrThreadsBehind) {
   const std::size_t descriptors = entries_of("/proc/self/fd");
   const std::size_t threads = entries_of("/proc/self/task");
   for (int round = 0; round < 3; ++round) {

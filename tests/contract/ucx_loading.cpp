@@ -18,11 +18,11 @@
 #include <cstdlib>
 #include <cstring>
 
-// What loading the network leaves as the program has it.
+// Tests that loading the network does not change the program's own state.
 namespace tonari::fabric {
 namespace {
 
-/// Status 0 of a child that answers true: UCX is loaded once a process.
+/// Runs `work` in a child process, as UCX is loaded once per process. Returns 0 if it returned true.
 template <class Work>
 int in_child(Work work) {
   const pid_t child = ::fork();
@@ -32,15 +32,16 @@ int in_child(Work work) {
   return status;
 }
 
-/// Its tests look for the network in their children alone, so each runs in a program of its own, as ctest has them.
+/// These tests need a process in which UCX is not loaded yet; only their children load it. ctest starts a process for
+/// each test.
 struct UcxLoading : testing::Test {
   void SetUp() override {
     if (::dlopen("libucp.so.0", RTLD_NOW | RTLD_NOLOAD) != nullptr) GTEST_SKIP() << "another test has loaded UCX";
-    if (in_child([] { return no_ucx().empty(); }) != 0) GTEST_SKIP() << "no network here";
+    if (in_child([] { return no_ucx().empty(); }) != 0) GTEST_SKIP() << "this machine has no network that UCX can use";
   }
 };
 
-TEST_F(UcxLoading, LeavesTheProgramsSignalsAlone) {
+TEST_F(UcxLoading, DoesNotChangeTheProgramsSignals) {
   EXPECT_EQ(in_child([] {
               const auto handler = [](int) {};
               for (const int number : {SIGSEGV, SIGBUS, SIGHUP}) ::signal(number, handler);
@@ -51,9 +52,9 @@ TEST_F(UcxLoading, LeavesTheProgramsSignalsAlone) {
             0);
 }
 
-TEST_F(UcxLoading, KeepsWhatTheProgramSetsBetweenAFailedAttemptAndTheNext) {
+TEST_F(UcxLoading, KeepsTheProgramsChangesBetweenAFailedAttemptAndTheNext) {
 #if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "its sanitizers need descriptors to look at an exception";
+  GTEST_SKIP() << "the sanitizers need file descriptors to handle an exception";
 #endif
   EXPECT_EQ(in_child([] {
               rlimit files{};
@@ -74,10 +75,10 @@ TEST_F(UcxLoading, KeepsWhatTheProgramSetsBetweenAFailedAttemptAndTheNext) {
             0);
 }
 
-TEST_F(UcxLoading, LeavesTheProgramsCallsForMemoryAlone) {
+TEST_F(UcxLoading, DoesNotInterceptTheProgramsMemoryCalls) {
   EXPECT_EQ(in_child([] {
               using Code = std::array<std::byte, 16>;
-              void* const libc = ::dlopen("libc.so.6", RTLD_NOW);  // a sanitizer may stand before it
+              void* const libc = ::dlopen("libc.so.6", RTLD_NOW);  // a sanitizer may intercept the calls of libc
               const auto code_of = [libc](const char* name) {
                 Code code;
                 std::memcpy(code.data(), ::dlsym(libc, name), code.size());

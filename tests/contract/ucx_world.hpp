@@ -17,13 +17,13 @@
 #include <string>
 #include <vector>
 
-// The network as the contract is tested on it: each rank a UCX context and worker of its own. TCP on the loopback
-// device, or what TONARI_TEST_NETWORK and TONARI_TEST_DEVICES, one for each rank in turn, name instead.
+// The network as a World of the contract. Each rank has its own UCX context and worker. They use TCP on the loopback
+// device, or the network of TONARI_TEST_NETWORK and the devices of TONARI_TEST_DEVICES, one for each rank in turn.
 namespace tonari::fabric {
 
 inline constexpr std::array<std::byte, 32> ucx_secret{std::byte{0x5e}, std::byte{0xc2}, std::byte{0xe7}};
 inline constexpr Ordered<ucx::Wire>::Windows ucx_windows{.requests = 32, .replies = 64};
-inline constexpr std::size_t credits_max = 5;  // of a peer under way: ordered.hpp
+inline constexpr std::size_t credits_max = 5;  // credits of one peer under way; see ordered.hpp
 
 inline std::string ucx_network() {
   const char* const network = std::getenv("TONARI_TEST_NETWORK");
@@ -47,7 +47,7 @@ inline ucx::Wire::Settings ucx_settings(int ranks, int self) {
           .replies = ucx_windows.replies + credits_max};
 }
 
-/// Why there is no network here, or nothing.
+/// Returns why this machine has no network for the tests; empty if it has one.
 inline const std::string& no_ucx() {
   static const std::string why = [] {
     try {
@@ -64,7 +64,7 @@ inline std::vector<std::byte> address_of(const ucx::Wire& wire) {
   return {wire.address().begin(), wire.address().end()};
 }
 
-/// Connects each of the wires with each: one head both ways. Throws when that takes too long.
+/// Connects each wire with each other wire by one head in both directions. Throws when that takes too long.
 template <class Wires>
 void greet(Wires& wires) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -80,11 +80,12 @@ void greet(Wires& wires) {
   if (awaited != wires.size() * (wires.size() - 1)) throw std::runtime_error("a first head was not accepted");
   while (awaited != 0) {
     for (int rank = 0; rank < wires.size(); ++rank) wires[rank].poll(16, [&](const Head&) noexcept { --awaited; });
-    if (std::chrono::steady_clock::now() > until) throw std::runtime_error("ranks do not hear of each other");
+    if (std::chrono::steady_clock::now() > until)
+      throw std::runtime_error("the first heads of the ranks did not arrive in time");
   }
 }
 
-/// Wires that know each other's addresses, and have no connection yet.
+/// Makes wires that know each other's addresses but are not connected yet.
 struct UcxWires {
   explicit UcxWires(int ranks) {
     for (int rank = 0; rank < ranks; ++rank) all.push_back(std::make_unique<ucx::Wire>(ucx_settings(ranks, rank)));
@@ -102,7 +103,7 @@ class UcxWorld {
  public:
   using Wire = Ordered<ucx::Wire>;
   static constexpr std::size_t replies_reserved = 48;
-  static constexpr std::size_t overtaken_max = 2 * ucx_windows.requests;  // each sender has a connection of its own
+  static constexpr std::size_t overtaken_max = 2 * ucx_windows.requests;  // each sender has its own connection
 
   static const std::string& why_not() { return no_ucx(); }
 

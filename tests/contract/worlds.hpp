@@ -14,10 +14,10 @@
 #include <random>
 #include <vector>
 
-// What the contract is tested on: each World is some ranks in this process with one kind of transport between them.
+// The Worlds on which the contract is tested. Each is several ranks in this process, with one kind of transport.
 namespace tonari::fabric {
 
-/// A ring in zeroed memory of its own.
+/// A ring in separate zeroed memory.
 struct OwnRing {
   explicit OwnRing(std::size_t slots) {
     const std::size_t bytes = ring_control_bytes + slots * head_bytes;
@@ -43,12 +43,12 @@ struct Neighbours {
   void wake(int rank) const noexcept { ring_doorbell(street->doorbells[static_cast<std::size_t>(rank)]); }
 };
 
-/// Shared memory, with rings of so many slots.
+/// Ranks that share memory, with rings of `slots` slots.
 template <std::size_t slots>
 class ShmWorld {
  public:
   using Wire = Shm<Neighbours>;
-  static constexpr std::size_t replies_reserved = slots / 2;  // for all peers of a rank together
+  static constexpr std::size_t replies_reserved = slots / 2;  // in total for all peers of a rank
   static constexpr std::size_t overtaken_max = 0;
 
   ShmWorld(int ranks, std::uint64_t) : street(ranks) {
@@ -97,7 +97,7 @@ class SlowWire {
 
   Shm<Neighbours>& below_;
   SpinLock lock_;
-  std::mt19937_64 refusals_;  // under the lock
+  std::mt19937_64 refusals_;  // protected by the lock
   std::mt19937_64 delays_;
   std::deque<Head> late_;
 };
@@ -120,7 +120,7 @@ class SlowWorld {
   std::vector<std::unique_ptr<Wire>> wires_;
 };
 
-/// Delivers any two heads in either order, but lets none be overtaken for ever.
+/// A network that delivers heads in random order, but delays no head for ever.
 class ShufflingNet {
  public:
   static constexpr std::size_t overtaken_max = 500;
@@ -151,12 +151,12 @@ class ShufflingNet {
     Head head;
     std::size_t overtaken;
   };
-  std::mutex mutex_;  // of the rest
+  std::mutex mutex_;  // protects the members below
   std::mt19937_64 random_;
   std::vector<std::vector<Under>> bags_;
 };
 
-/// One rank's end of a ShufflingNet. Replies are never refused, since their room is reserved; credits are.
+/// One rank's end of a ShufflingNet. Replies are never refused, since their room is reserved. Credits may be refused.
 struct ShufflingWire {
   ShufflingNet* net;
   int rank;

@@ -10,7 +10,7 @@
 
 namespace tonari::test {
 
-/// One collective of all ranks, chosen by `turn`, of `count` elements. What it gave is checked if it went well.
+/// One collective of all ranks, chosen by `turn`, of `count` elements. Checks the result if the collective succeeded.
 inline Status collective(Communicator& world, std::size_t turn, std::size_t count) {
   const auto size = static_cast<std::size_t>(world.size());
   const int root = static_cast<int>(turn % size);

@@ -7,15 +7,15 @@
 
 #include <array>
 
-// One message between two ranks, of every size and in every manner.
+// Sends messages between two ranks, in every size and in every manner.
 namespace tonari::test {
 
-/// At and around every limit between two ways of travelling, and some odd ones.
+/// Sizes at and around every limit between two protocols, and a few others.
 inline constexpr std::array<std::size_t, 25> sizes{0,     1,     8,     40,    41,    48,     49,     255,   256,
                                                    257,   1000,  1025,  4096,  4097,  8191,   8192,   12287, 12288,
                                                    16384, 16385, 24576, 24577, 65536, 262145, 2000001};
 
-/// How the two sides behave.
+/// The manner of an exchange: the calls that the two sides use.
 struct Manner {
   SendMode mode;
   bool started;  ///< The send.
@@ -39,7 +39,7 @@ inline void send_one(Communicator& world, int to, const Manner& manner, std::siz
   } else {
     require_ok(world.send(sent, Rank{to}, Tag{tag}, manner.mode));
   }
-  std::ranges::fill(sent, std::byte{0xee});  // ours again: the message may not change any more
+  std::ranges::fill(sent, std::byte{0xee});  // the buffer may be reused, and the message must not change any more
 }
 
 inline void receive_one(Communicator& world, int from, const Manner& manner, std::size_t bytes, int tag) {
@@ -61,7 +61,7 @@ inline void receive_one(Communicator& world, int from, const Manner& manner, std
   require(received == pattern(bytes, bytes), std::to_string(bytes) + " bytes arrived changed");
 }
 
-/// Every size in every manner, from rank `from` to rank `to`.
+/// Sends every size in every manner from rank `from` to rank `to`.
 inline void exchange_all(Communicator& world, int from, int to) {
   for (const Manner& manner : manners) {
     for (const std::size_t bytes : sizes) {

@@ -20,30 +20,30 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-// Runs some actors, of which one at a time moves, from one access of shared memory to the next: in every order there
-// is, or in random ones. An actor can be stopped for ever between any two accesses, as by SIGKILL. Accesses are
-// sequentially consistent: what a weaker order would break, ThreadSanitizer has to find.
+// Runs several actors. One actor at a time moves, from one access of shared memory to its next. The orders of moves are
+// all that are possible, or random ones. An actor can be stopped for ever between any two accesses, as by SIGKILL.
+// Accesses are sequentially consistent: ThreadSanitizer has to find faults that need a weaker order.
 namespace tonari::test {
 
-/// Of an execution: whose turn it is. What is to be checked is a World of actors:
+/// The scheduler of an execution. The code to check is a World of actors:
 ///
-///   void start()               everything is as in the beginning
-///   void act(int actor)        what an actor does, from start to end. It calls Turns::next() before each access
-///   void killed(int actor)     it stops here
-///   void rung(int actor)       it is to look again, since the death of another has become known
-///   std::uint64_t state()      what is in shared memory: two executions with the same go on alike
-///   void ended()               all actors alive are at their ends
+///   void start()               restores the initial state
+///   void act(int actor)        does all that the actor does. Calls Turns::next() before each access
+///   void killed(int actor)     is called when the actor is stopped
+///   void rung(int actor)       makes the actor look again, since the death of another has become known
+///   std::uint64_t state()      a hash of shared memory, which decides how an execution continues
+///   void ended()               is called when all living actors have ended
 class Turns {
  public:
   struct Move {
     enum class What : std::uint8_t { run, kill, know, ring } what;
     int actor;
   };
-  enum class Life : std::uint8_t { alive, dead, known_dead, all_told };  // in this order
+  enum class Life : std::uint8_t { alive, dead, known_dead, all_told };  // an actor passes through these in this order
 
   explicit Turns(int actors) : actors_(static_cast<std::size_t>(actors)) {}
 
-  /// The one whose actors run in this moment; null outside of them.
+  /// The scheduler whose actor runs at this moment; null outside of actors.
   static Turns*& current() {
     static Turns* turns = nullptr;
     return turns;
@@ -59,7 +59,8 @@ class Turns {
       actor.ended = actor.parked = false;
       actor.history = 0;
 #if defined(__SANITIZE_ADDRESS__)
-      ASAN_UNPOISON_MEMORY_REGION(actor.stack.get(), stack_bytes);  // it was left in the middle
+      ASAN_UNPOISON_MEMORY_REGION(actor.stack.get(),
+                                  stack_bytes);  // the last execution may have left frames on the stack
 #endif
       ::getcontext(&actor.context);
       actor.context.uc_stack.ss_sp = actor.stack.get();
@@ -68,7 +69,7 @@ class Turns {
       ::makecontext(&actor.context, &Turns::enter, 0);
     }
   }
-  /// What can happen next. Empty: nobody moves any more.
+  /// Returns all possible next moves. If there are none, no actor moves any more.
   const std::vector<Move>& moves() {
     moves_.clear();
     for (int each = 0; each < count(); ++each) {
@@ -104,13 +105,14 @@ class Turns {
     }
   }
 
-  // By actors.
+  // The following are called by actors.
+
   void next() {
-    note(next_mark);  // it is one step further, even if it has seen nothing
+    note(next_mark);  // the actor is one step further, even if it has read nothing
     yield();
   }
   void note(std::uint64_t seen) { at(running_).history = mixed(at(running_).history, seen); }
-  /// What it saw so far makes no difference any more, but this.
+  /// Says that of all that the actor has read, only `but` can still influence it.
   void forget(std::uint64_t but) { at(running_).history = but; }
   void park() {
     at(running_).parked = true;
@@ -155,8 +157,8 @@ class Turns {
     ucontext_t context{};
     Life life = Life::alive;
     bool ended = false;
-    bool parked = false;        // until somebody wakes it
-    std::uint64_t history = 0;  // what it has seen: with the shared memory, all that can make a difference
+    bool parked = false;        // until another actor wakes it
+    std::uint64_t history = 0;  // a hash of all values it has read; with shared memory it decides what it does next
     std::unique_ptr<char[]> stack = std::make_unique<char[]>(stack_bytes);
   };
 
@@ -211,7 +213,7 @@ class Turns {
   int deaths_left_ = 0;
 };
 
-/// As std::atomic, in an execution of Turns. Not for threads.
+/// Like std::atomic, for actors of an execution of Turns. Not for threads.
 template <class T>
 class SteppedAtomic {
  public:
@@ -242,7 +244,7 @@ class SteppedAtomic {
   bool compare_exchange_weak(T& expected, T value, std::memory_order order = std::memory_order_seq_cst) {
     return compare_exchange_strong(expected, value, order);
   }
-  /// Without a turn.
+  /// Reads the value without a move.
   [[nodiscard]] T peek() const { return value_; }
 
  private:
@@ -262,11 +264,12 @@ class SteppedAtomic {
 struct Explored {
   std::size_t executions = 0;
   std::size_t states = 0;
-  bool complete = true;   // false: there were more executions than wanted
-  std::string failure{};  // of the first execution that failed, and how it came to it
+  bool complete = true;   // false if there are more executions than `executions_max`
+  std::string failure{};  // the failure of the first execution that failed, with its moves
 };
 
-/// One execution: `choose(moves, state)` says which move is made, or -1 to stop here. Answers what failed.
+/// Runs one execution. `choose(moves, state)` returns the index of the next move, or -1 to stop. Returns the failure;
+/// empty if there was none.
 template <class World, class Choose>
 std::string execute(World& world, Turns& turns, int deaths_max, Choose choose) {
   constexpr std::array names{" ", " kill ", " know ", " ring "};
@@ -276,7 +279,7 @@ std::string execute(World& world, Turns& turns, int deaths_max, Choose choose) {
   while (turns.failure().empty()) {
     const auto& moves = turns.moves();
     if (moves.empty()) {
-      if (!turns.all_ended()) return trace + ": the rest sleeps for ever";
+      if (!turns.all_ended()) return trace + ": the other actors sleep for ever";
       world.ended();
       break;
     }
@@ -289,7 +292,8 @@ std::string execute(World& world, Turns& turns, int deaths_max, Choose choose) {
   return turns.failure().empty() ? "" : trace + ": " + turns.failure();
 }
 
-/// All executions with up to `deaths_max` deaths, each state once; or as many as are wanted.
+/// Runs all executions with up to `deaths_max` deaths, and continues from each state once. Stops after
+/// `executions_max` executions.
 template <class World>
 Explored explore(World& world, Turns& turns, int deaths_max, std::size_t executions_max) {
   struct Choice {
@@ -319,7 +323,7 @@ Explored explore(World& world, Turns& turns, int deaths_max, std::size_t executi
   return result;
 }
 
-/// So many random executions, in which deaths are rare.
+/// Runs `executions` random executions, in which deaths are rare.
 template <class World>
 Explored explore_randomly(World& world, Turns& turns, int deaths_max, std::size_t executions, Random& random) {
   Explored result;
@@ -333,7 +337,7 @@ Explored explore_randomly(World& world, Turns& turns, int deaths_max, std::size_
         if (moves[i].what == Turns::Move::What::run && moves[i].actor == last) return static_cast<int>(i);
       }
       std::size_t chosen = between(random, 0, moves.size() - 1);
-      if (moves[chosen].what == Turns::Move::What::kill && !chance(random, 10)) chosen = 0;  // which is never a death
+      if (moves[chosen].what == Turns::Move::What::kill && !chance(random, 10)) chosen = 0;  // move 0 is never a death
       last = moves[chosen].actor;
       return static_cast<int>(chosen);
     });

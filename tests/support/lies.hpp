@@ -14,17 +14,17 @@
 #include <span>
 #include <thread>
 
-// Heads that no rank of good faith sends: arbitrary bytes, and true ones of which something was changed.
+// Makes malformed heads, which no correct rank sends: arbitrary bytes, and valid heads with changed fields.
 namespace tonari::test {
 
-/// What a liar may claim. It speaks in its own name, or in that of a rank that keeps silent or does not exist: a head's
-/// source is believed, so that in the name of another it could take back that one's messages.
+/// The limits of the malformed heads. Their source is the sender itself, a rank that sends nothing, or a rank that does
+/// not exist. Receivers trust the source of a head, so a head in another rank's name could cancel that rank's messages.
 struct Claims {
   int self;
   int silent;
-  std::span<const std::byte> readable;  ///< An address that is claimed to be a source lies here, unless any may be.
-  std::span<std::byte> writable;        ///< The same of destinations.
-  bool any_address;                     ///< In threads of one process a wrong one would be read as it is.
+  std::span<const std::byte> readable;  ///< The source addresses of heads are in here, unless `any_address`.
+  std::span<std::byte> writable;        ///< The destination addresses of heads are in here, unless `any_address`.
+  bool any_address;  ///< Addresses may be wrong. Not for threads of one process, which read them directly.
 };
 
 class Liar {
@@ -38,7 +38,7 @@ class Liar {
       engine_.progress();
       std::this_thread::yield();
     }
-    engine_.progress();  // as an honest rank does, or what is said to it would pile up
+    engine_.progress();  // as every rank does; otherwise the heads for this rank would pile up
   }
 
  private:
@@ -55,7 +55,7 @@ class Liar {
   T one_of(std::initializer_list<T> choices) {
     return *(choices.begin() + between(random_, 0, choices.size() - 1));
   }
-  // Often near a power of two, or near what is right.
+  // Returns a number that is often near a power of two, or near the right value.
   std::uint64_t number(std::uint64_t right) {
     switch (between(random_, 0, 5)) {
       case 0: return any();
@@ -67,7 +67,7 @@ class Liar {
   std::uint32_t number32(std::uint64_t right) { return static_cast<std::uint32_t>(number(right)); }
   std::uint32_t ticket() { return number32(between(random_, 0, 8)); }
   std::uint32_t generation() { return number32(between(random_, 0, 3)); }
-  // An address with so many bytes behind it as are claimed, if it must not be wrong.
+  // Returns an address. If addresses may not be wrong, `bytes` is reduced to the bytes that are really there.
   std::uint64_t address(std::span<const std::byte> real, std::uint64_t& bytes) {
     if (claims_.any_address) return number(reinterpret_cast<std::uint64_t>(real.data()));
     bytes = std::min<std::uint64_t>(bytes, real.size());
@@ -87,7 +87,7 @@ class Liar {
     head.source = static_cast<std::uint32_t>(one_of<std::uint64_t>(
         {static_cast<std::uint64_t>(claims_.self), static_cast<std::uint64_t>(claims_.silent), none}));
     if (head.source < static_cast<std::uint32_t>(claims_.self)) head.source = static_cast<std::uint32_t>(claims_.self);
-    // The world's, that of its collectives, or one that nobody has made.
+    // The context of the world, that of its collectives, or one that does not exist.
     head.context = static_cast<std::uint32_t>(one_of<std::uint64_t>({0, 0, 0, 1, any() | 0x80000000}));
     head.tag = number32(between(random_, 0, 2));
     fill(head, victim);
@@ -101,7 +101,7 @@ class Liar {
       case Kind::message_bulk: return head.set(fabric::Tail{bytes, place(bytes, victim)});
       case Kind::message_announced: {
         const std::uint64_t from = address(claims_.readable, bytes);
-        // Sometimes a real ticket, whose chunks the receiver may claim.
+        // Sometimes the ticket is real, and the receiver may claim its chunks.
         const auto real = chance(random_, 20) ? engine_.tickets().take(8) : std::nullopt;
         if (real) return head.set(message::Announced{bytes, from, real->index, real->generation});
         return head.set(message::Announced{bytes, from, ticket(), generation()});

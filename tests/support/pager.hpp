@@ -21,7 +21,7 @@
 
 namespace tonari::test {
 
-/// Skips its tests where the kernel grants no userfaultfd, or not all that the pager needs of it.
+/// Skips its tests where the kernel refuses userfaultfd, or lacks a feature of it that the pager needs.
 struct NeedsPaging : testing::Test {
   void SetUp() override {
     try {
@@ -32,7 +32,7 @@ struct NeedsPaging : testing::Test {
   }
 };
 
-/// A source in ordinary memory, which can be made to fail.
+/// A source in ordinary memory. A test can make it fail.
 class MemorySource : public pager::Source {
  public:
   explicit MemorySource(std::size_t size, bool lets_look = true)
@@ -48,7 +48,7 @@ class MemorySource : public pager::Source {
     if (gone) return Status::peer_gone;
     if (full) return Status::no_memory;
     const std::lock_guard guard(mutex_);
-    std::memmove(bytes().data() + place, from.data(), from.size());  // may be there already: see room()
+    std::memmove(bytes().data() + place, from.data(), from.size());  // the bytes may be in place already: see room()
     stored += from.size();
     return Status::ok;
   }
@@ -60,13 +60,13 @@ class MemorySource : public pager::Source {
   }
   std::span<const std::byte> look(std::uint64_t place, std::uint64_t length) noexcept override {
     if (!lets_look_ || gone) return {};
-    const std::lock_guard guard(mutex_);  // what spoil() did comes before
+    const std::lock_guard guard(mutex_);  // orders the writes of spoil() before this
     return bytes().subspan(place, length);
   }
   std::span<std::byte> room(std::uint64_t place, std::uint64_t length) noexcept override {
     return !lets_look_ || gone || full ? std::span<std::byte>{} : bytes().subspan(place, length);
   }
-  /// Makes a byte wrong.
+  /// Corrupts a byte.
   void spoil(std::size_t place) {
     const std::lock_guard guard(mutex_);
     bytes()[place] ^= std::byte{1};
@@ -80,10 +80,10 @@ class MemorySource : public pager::Source {
  private:
   Mapping memory_;
   bool lets_look_;
-  std::mutex mutex_;  // for the order that ThreadSanitizer cannot see through the kernel
+  std::mutex mutex_;  // shows ThreadSanitizer the order that the kernel enforces
 };
 
-/// Memory for a region: aligned to huge pages, plus `offset` bytes.
+/// Memory for a region, which begins `offset` bytes after a huge page boundary.
 class RegionMemory {
  public:
   explicit RegionMemory(std::size_t size, std::size_t offset = 0)

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-// What programs have in common of which a test starts ranks, and reads what they say.
+// Code that programs share which a test starts as ranks, and whose output it reads.
 namespace tonari::test {
 
 inline void say(const std::string& text) {
@@ -17,8 +17,8 @@ inline void say(const std::string& text) {
 
 inline std::string name(int rank) { return "rank " + std::to_string(rank); }
 
-/// For main(): has `act(job, arguments)` done in a job. Says "rank R did it", or what went wrong, before the job is
-/// left and the others end.
+/// For main(): runs `act(job, arguments)` in a job. Prints "rank R did it", or the error, before the rank leaves the
+/// job and the others end.
 template <class Act>
 int run_rank(int argc, char** argv, const Act& act) {
   try {

@@ -19,7 +19,7 @@ namespace test {
 
 using Settings = std::vector<std::string>;
 
-/// Runs `body(world)` as ranks that are threads. A failed ASSERT in one ends that rank; the others learn of its death.
+/// Runs `body(world)` in ranks that are threads. A failed ASSERT ends its rank, and the other ranks learn of its death.
 inline void as_ranks(int ranks, const std::function<void(Communicator&)>& body, const Settings& settings = {}) {
   run_as_threads(
       ranks,
@@ -33,10 +33,10 @@ inline void as_ranks(int ranks, const std::function<void(Communicator&)>& body, 
       settings);
 }
 
-/// What a rank throws that dies on purpose.
+/// A rank throws this to die on purpose.
 struct Killed {};
 
-/// A named choice of settings that tests run under.
+/// A named set of settings, with which tests run.
 struct Variant {
   std::string name;
   Settings settings;
@@ -44,7 +44,7 @@ struct Variant {
 inline void PrintTo(const Variant& variant, std::ostream* stream) { *stream << variant.name; }
 inline std::string name_of(const testing::TestParamInfo<Variant>& info) { return info.param.name; }
 
-/// Every way a payload can travel, and every room that can run out.
+/// Variants for every way that a payload can travel, and for every resource that can run out.
 inline std::vector<Variant> variants() {
   return {
       {"Plain", {}},
@@ -57,13 +57,13 @@ inline std::vector<Variant> variants() {
   };
 }
 
-/// The setting for a network: TCP, or what TONARI_TEST_NETWORK names.
+/// Returns the setting of the network: TCP, or the value of TONARI_TEST_NETWORK.
 inline std::string network_setting() {
   const char* const chosen = std::getenv("TONARI_TEST_NETWORK");
   return std::string("TONARI_NETWORK=") + (chosen != nullptr ? chosen : "tcp");
 }
 
-/// And between hosts.
+/// The same variants, and variants with several hosts.
 inline std::vector<Variant> variants_and_network() {
   const std::string network = network_setting();
   std::vector<Variant> all = variants();
@@ -73,7 +73,7 @@ inline std::vector<Variant> variants_and_network() {
   return all;
 }
 
-/// Between hosts, and without a thread that serves: a rank that is not in the library hears nobody.
+/// Several hosts, without service threads. A rank that is not in the library then handles no message.
 inline bool hears_only_in_calls(const Variant& variant) { return variant.name == "NetworkNoService"; }
 
 /// A test that runs under every variant.
@@ -88,5 +88,5 @@ class OnEveryVariant : public testing::TestWithParam<Variant> {
 
 }  // namespace tonari
 
-/// Has failures below it name the seed that repeats them.
+/// Makes failures in its scope print the seed that repeats them.
 #define TONARI_TRACE_SEED() SCOPED_TRACE("TONARI_SEED=" + std::to_string(::tonari::test::seed()))

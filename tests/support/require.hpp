@@ -8,7 +8,7 @@
 
 namespace tonari::test {
 
-/// Throws unless `condition`. For code that unit tests and whole programs share: those have no GoogleTest.
+/// Throws unless `condition` is true. For code that unit tests share with whole programs, which do not have GoogleTest.
 inline void require(bool condition, const std::string& what,
                     const std::source_location& where = std::source_location::current()) {
   if (condition) return;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-// Shared memory under every way of sharing.
+// Runs tests of shared arrays with every way of sharing.
 namespace tonari::test {
 
 inline std::vector<Variant> ways_to_share() {
@@ -19,7 +19,7 @@ inline std::vector<Variant> ways_to_share() {
   };
 }
 
-/// And as on kernels before Linux 6.4.
+/// The same variants, and variants that use only the features of kernels before Linux 6.4.
 inline std::vector<Variant> ways_to_share_and_kernels() {
   auto all = ways_to_share();
   all.push_back({"ApartOldKernel", {"TONARI_APART=memory", "TONARI_NEWEST_KERNEL=off"}});
@@ -29,7 +29,7 @@ inline std::vector<Variant> ways_to_share_and_kernels() {
 class OnEveryWayToShare : public testing::TestWithParam<Variant> {
  protected:
   static void run(int ranks, const std::function<void(Job&)>& body) { as_jobs(ranks, body, GetParam().settings); }
-  /// How often a test does what it repeats.
+  /// Returns the number of rounds of a test.
   static int turns(int usual) { return rounds(GetParam().name == "ApartNetwork" ? std::max(usual / 10, 1) : usual); }
 };
 

@@ -9,7 +9,8 @@
 #include <thread>
 #include <vector>
 
-// Random traffic: every rank knows what all of them send, and so what it must receive, in which order from each.
+// Random traffic. Every rank knows all messages of all ranks. So it knows which it must receive, and in which order
+// from each sender.
 namespace tonari::test {
 
 struct Plan {
@@ -38,9 +39,9 @@ struct Plan {
   std::vector<std::vector<Message>> by_sender;
 };
 
-/// One rank's part in a plan: sends its messages and receives the others', in an order of its own, blocking and
-/// started, by name and by wildcard. Ranks may die meanwhile: then what was to come from them need not, and all else
-/// must.
+/// One rank's part in a plan. It sends its messages and receives the others', in its own random order, with blocking
+/// and started calls, by rank and by wildcard. Ranks may die meanwhile. Then their messages may be missing, but all
+/// other messages must come.
 class Player {
  public:
   Player(Communicator& world, const Plan& plan, std::uint64_t seed)
@@ -52,11 +53,11 @@ class Player {
       auto& from_one = due_.emplace_back();
       std::ranges::copy_if(sent, std::back_inserter(from_one),
                            [&](const auto& each) { return each.to == world.rank(); });
-      std::ranges::reverse(from_one);  // so that the next one is at the back
+      std::ranges::reverse(from_one);  // so the next message is at the back
     }
   }
 
-  /// `alive(rank)` says whether a rank still is.
+  /// `alive(rank)` returns whether a rank still lives.
   template <class Alive>
   void play(Alive&& alive) {
     while (is_due() || sent_ < to_send_.size()) {
@@ -68,25 +69,25 @@ class Player {
         if (sent_ == to_send_.size()) {
           (void)request.wait();
         } else {
-          send_some(1);  // what we wait for may depend on it
+          send_some(1);  // the awaited message may depend on this send
         }
       }
       const Result<Envelope> result = request.wait();
       if (result.status == Status::ok) {
         check(result.value);
       } else {
-        require(result.status == Status::peer_gone, "a receive answered " + std::string(to_string(result.status)));
-        // The copy of a payload may find its sender gone before anyone has said so.
+        require(result.status == Status::peer_gone, "a receive returned " + std::string(to_string(result.status)));
+        // The copy of a payload may fail, since its sender is gone, before the death is reported.
         while (result.value.source >= 0 && alive(result.value.source.value())) std::this_thread::yield();
         forget_dead(alive);
       }
     }
     for (Request& send : sends_) {
       const Status status = send.wait().status;
-      require(status == Status::ok || status == Status::peer_gone, "a send answered " + std::string(to_string(status)));
+      require(status == Status::ok || status == Status::peer_gone, "a send returned " + std::string(to_string(status)));
       forget_dead(alive);
       const bool one_died = std::ranges::find(is_dead_, true) != is_dead_.end();
-      require(status == Status::ok || one_died, "a send answered peer_gone, and nobody died");
+      require(status == Status::ok || one_died, "a send returned peer_gone, but no rank died");
     }
   }
 
@@ -110,7 +111,7 @@ class Player {
   }
   void check(const Envelope& envelope) {
     auto& from_one = due_.at(envelope.source.index());
-    if (from_one.empty() && is_dead_[envelope.source.index()]) return;  // sent before it died
+    if (from_one.empty() && is_dead_[envelope.source.index()]) return;  // the sender sent this message before it died
     require(!from_one.empty(), "a message too many came");
     const Plan::Message expected = from_one.back();
     from_one.pop_back();
@@ -131,7 +132,7 @@ class Player {
   Random random_;
   const std::vector<Plan::Message>& to_send_;
   std::size_t sent_ = 0;
-  std::vector<std::vector<Plan::Message>> due_;  // by sender, the next at the back
+  std::vector<std::vector<Plan::Message>> due_;  // by sender; the next message is at the back
   std::vector<std::vector<std::byte>> buffers_;
   std::vector<Request> sends_;
   std::vector<std::byte> received_ = std::vector<std::byte>(Plan::bytes_max);

@@ -18,13 +18,13 @@
 #include <utility>
 #include <vector>
 
-// Windows of either kind of memory, under every variant.
+// Runs tests of windows with both kinds of memory, with every variant.
 namespace tonari::test {
 
-/// Whose memory it is that a window is made of.
+/// The memory of a window: the runtime's own, or the program's.
 enum class Owner : std::uint8_t { tonari, program };
 
-/// A window, and the memory under it where that is the program's.
+/// A window and, if the program provides it, its memory.
 struct Part {
   std::vector<std::byte> memory;
   Window window;
@@ -46,7 +46,7 @@ inline Part make_part_alone(Job& job, Owner owner, std::size_t bytes, const Wind
   return {std::move(memory), std::move(window)};
 }
 
-/// Runs `body(job)` as ranks that are threads. A failed ASSERT in one ends that rank; the others learn of its death.
+/// Runs `body(job)` in ranks that are threads. A failed ASSERT ends its rank, and the other ranks learn of its death.
 inline void as_jobs(int ranks, const std::function<void(Job&)>& body, const Settings& settings = {}) {
   run_as_threads(
       ranks,
@@ -59,7 +59,7 @@ inline void as_jobs(int ranks, const std::function<void(Job&)>& body, const Sett
       settings);
 }
 
-/// Waits until `is_so()`, and lets the job go on meanwhile.
+/// Waits until `is_so()` returns true. Lets the job make progress meanwhile.
 template <class Condition>
 void wait_until(Job& job, Condition is_so) {
   while (!is_so()) {
@@ -68,7 +68,8 @@ void wait_until(Job& job, Condition is_so) {
   }
 }
 
-/// Where `victim` dies: when all have come (counted in `come`), since those still in a call before may need it there.
+/// Lets `victim` die once all ranks have come here (counted in `come`). A rank that is still in an earlier call may
+/// need the victim there.
 inline void let_die(Job& job, int victim, std::atomic<int>& come) {
   come.fetch_add(1);
   if (job.rank() != victim) return;
@@ -76,7 +77,7 @@ inline void let_die(Job& job, int victim, std::atomic<int>& come) {
   throw Killed{};
 }
 
-/// A test that runs under every variant, with windows of both kinds of memory.
+/// A test that runs with every variant, and with windows of both kinds of memory.
 class OnEveryWindow : public testing::TestWithParam<std::tuple<Variant, Owner>> {
  protected:
   static Owner owner() { return std::get<1>(GetParam()); }
@@ -84,8 +85,8 @@ class OnEveryWindow : public testing::TestWithParam<std::tuple<Variant, Owner>> 
     const std::string& name = std::get<0>(GetParam()).name;
     return name.starts_with("Network") || name == "TwoAHost";
   }
-  /// How often a test does what it repeats: `usual` times where memory is mapped or copied between programs, less often
-  /// where each access needs the owner's help.
+  /// Returns the number of rounds of a test: `usual` where memory is mapped or copied directly, fewer where each access
+  /// needs the owner's help.
   static int turns(int usual, bool atomics = false) {
     const bool pieces = std::get<0>(GetParam()).name.starts_with("Pieces");
     const bool helped = between_hosts() || (owner() == Owner::program && (atomics || pieces));
@@ -94,7 +95,7 @@ class OnEveryWindow : public testing::TestWithParam<std::tuple<Variant, Owner>> 
   static void run(int ranks, const std::function<void(Job&)>& body) {
     as_jobs(ranks, body, std::get<0>(GetParam()).settings);
   }
-  /// The same with a window of all ranks, each giving `bytes`, which all have until everybody is done.
+  /// The same with a window to which each rank gives `bytes`. The window exists until all ranks are done.
   static void run(int ranks, std::size_t bytes, const std::function<void(Job&, Window&)>& body,
                   const WindowOptions& options = {}) {
     run(ranks, [&](Job& job) {
@@ -110,7 +111,7 @@ class OnEveryWindow : public testing::TestWithParam<std::tuple<Variant, Owner>> 
 inline std::string name_of_window(const testing::TestParamInfo<OnEveryWindow::ParamType>& info) {
   return std::get<0>(info.param).name + (std::get<1>(info.param) == Owner::tonari ? "Ours" : "Own");
 }
-/// The variants in which windows take other ways; in the others only messages do.
+/// The variants that change how windows work. The others change messages only.
 inline std::vector<Variant> window_variants() {
   std::vector<Variant> chosen = variants_and_network();
   std::erase_if(chosen, [](const Variant& each) {
@@ -125,7 +126,7 @@ inline auto windows_of(std::vector<Variant> chosen) {
 inline std::span<const std::byte> bytes_of(const auto& value) { return std::as_bytes(std::span(&value, 1)); }
 inline std::span<std::byte> writable_bytes_of(auto& value) { return std::as_writable_bytes(std::span(&value, 1)); }
 
-/// Runs `body(number)` in `count` threads of this rank, itself being number 0.
+/// Runs `body(number)` in `count` threads of this rank. The calling thread is number 0.
 inline void in_threads(int count, const std::function<void(int)>& body) {
   std::vector<std::jthread> others;
   for (int number = 1; number < count; ++number) others.emplace_back([&body, number] { body(number); });
