@@ -1,4 +1,5 @@
-# Used by the CMakeLists.txt of every folder: compiler, packages, flags, and one function per kind of target.
+# The CMakeLists.txt of every folder uses this file: it sets compiler, packages and flags, and has one function per kind
+# of target.
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
   message(FATAL_ERROR "tonari needs GCC 12 or Clang 16; this is GCC ${CMAKE_CXX_COMPILER_VERSION}: "
@@ -25,11 +26,11 @@ if(NOT TARGET PkgConfig::pmix)
   message(STATUS "PMIx 4 or later is not installed (libpmix-dev): tonari is built without joining by launchers")
 endif()
 
-# The build tree has the shape of an installed tree, so that programs find each other in the same way in both.
+# The build tree has the layout of an installed tree, so programs find each other in the same way in both.
 set(TONARI_BIN_DIR ${PROJECT_BINARY_DIR}/bin)
 set(TONARI_LIBEXEC_DIR ${PROJECT_BINARY_DIR}/libexec/tonari)
 
-# The flags of our own files. Projects that use tonari do not inherit them.
+# The flags of this repository's files. Projects that use tonari do not inherit them.
 add_library(tonari_flags INTERFACE)
 target_compile_features(tonari_flags INTERFACE cxx_std_20)
 target_compile_options(tonari_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
@@ -38,8 +39,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   target_compile_options(tonari_flags INTERFACE -march=x86-64-v2)
 endif()
 
-# A message passes through five files; inlining across them takes 12 ns off 68. src/CMakeLists.txt optimises the library
-# once, when it is built: the installed archive holds machine code only, which any compiler links, and quickly.
+# A message passes through five source files. Inlining across them saves 12 ns of 68 ns. src/CMakeLists.txt optimises the
+# library once, when it is built. So the installed archive holds machine code only, which any compiler links quickly.
 option(TONARI_LTO "Optimise the library across its files" OFF)
 # clang-tidy knows only the flags of files that are compiled one by one.
 option(TONARI_UNITY "Compile the files of the command and of the benchmarks in groups, which takes less time" ON)
@@ -49,11 +50,11 @@ if(TONARI_LTO AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 set(CMAKE_CXX_COMPILE_OPTIONS_IPO -flto=auto -fno-fat-lto-objects)
 
-# The source files of the current folder of src/ become part of the library, static and shared. They are compiled once,
-# position-independent, for both. Two flags keep such code as fast as an executable's: thread-local variables are
-# reached without a call (they are few, so that dlopen() finds room for them), and functions may be inlined although a
-# shared library exports them. SUBFOLDERS names its folders that belong to the same target. The next build picks up new
-# files.
+# Adds the source files of the current folder of src/ to the static and the shared library. They are compiled once for
+# both, as position-independent code. Two flags make that code as fast as an executable's. With the first, code reaches
+# thread-local variables without a call; they are few, so dlopen() has room for them. With the second, the compiler may
+# inline functions although the shared library exports them. SUBFOLDERS names subfolders that belong to the same target.
+# The next build finds new files.
 function(tonari_folder name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SUBFOLDERS")
   list(TRANSFORM arg_SUBFOLDERS APPEND /*.cpp OUTPUT_VARIABLE patterns)

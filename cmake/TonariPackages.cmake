@@ -1,4 +1,4 @@
-# The packages that libtonari uses. Included by our own build, and by projects that link the static library.
+# The packages that libtonari uses. The build of tonari includes this file. So do projects that link the static library.
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 find_dependency(fmt)

@@ -3,8 +3,8 @@
 (`src/...`, `tests/...`), every NAME.md that any file of the repository mentions, and each `file: function` of
 ARCHITECTURE.md.
 
-`message/send.cpp: Runtime::send_inline` names a file, from the root or from src, and a function in it. A link leads to
-a file or a folder; `#heading` behind it is not checked.
+`message/send.cpp: MessageRuntime::send_fast` names a file, relative to the root or to src, and a function in it. A link
+leads to a file or a folder. A `#heading` after it is not checked.
 
 Usage: documents.py ROOT. Prints one line per fault; exits with 1 if there are any.
 """
@@ -19,7 +19,7 @@ TEXT_OF_LINK = re.compile(r"\[[^\]]*\]\(")
 MENTION = re.compile(r"(?<![\w./-])(?:[\w.-]+/)*[\w-]+\.md\b")
 PATH = re.compile(r"`((?:src|include|bench|tests|examples|scripts|docs|cmake)/[\w./-]+)`")
 SKIPPED = {"build", ".git", "__pycache__"}
-PLACEHOLDER = "NAME"  # in a name: any
+PLACEHOLDER = "NAME"  # stands for any name
 
 
 def documents(root):
@@ -27,7 +27,7 @@ def documents(root):
 
 
 def without_code(text):
-    """`text` with as many lines, but without fenced code and code spans."""
+    """Returns `text` without fenced code and code spans, with the same number of lines."""
     text = re.sub(r"^```.*?^```", lambda block: "\n" * block[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL)
     return re.sub(r"`[^`\n]*`", "", text)
 
@@ -56,7 +56,7 @@ def text_of(path):
 
 
 def unknown_documents(root):
-    """Names of documents that are neither in the repository's root nor beside the file that mentions them."""
+    """Yields a fault for each document that is neither in the repository's root nor beside the file that mentions it."""
     for path in sorted(root.rglob("*")):
         shown = path.relative_to(root)
         if SKIPPED & set(shown.parts) or path.name.endswith("_test.py") or not path.is_file():
@@ -68,7 +68,7 @@ def unknown_documents(root):
 
 
 def has_function(text, function):
-    """A file's text defines or declares `function`, perhaps as Class::name, and there is a class of that name."""
+    """Returns whether a file's text defines or declares `function`. In Class::name, the class must exist, too."""
     *scopes, name = function.split("::")
     defined = "::".join([*scopes[-1:], name])
     if re.search(rf"(?<!\w){re.escape(defined)}\s*\(", text):

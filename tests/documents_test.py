@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The checker of the documents' references, tried on small trees with and without a planted fault."""
+"""Tests documents.py on small trees, with and without a planted fault."""
 
 import pathlib
 import tempfile

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks that libtonari.so exports the public interface, all of it and nothing else.
+"""Checks that libtonari.so exports the entire public interface and nothing else.
 
 Usage: exports.py CXX INCLUDE_DIR LIBRARY.so ARCHIVE.a OBJECT...
 
-The archive has all functions of the library. One that a public class declares must be exported; so must one that the
-OBJECTs, programs of the public headers only, refer to. An exported function must stand in a public header.
+The archive has all functions of the library. The library must export each function that a public class declares. It must
+also export each function that the OBJECTs use, which are programs that include public headers only. A public header must
+declare each exported function.
 """
 
 import pathlib
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-# A constructor or destructor: the compiler declares C4 or D4 and defines C1, C2, D0, D1, D2.
+# Constructors and destructors: a declaration is mangled with C4 or D4, the definitions with C1, C2, D0, D1 and D2.
 VARIANT = re.compile(r"(?<=[CD])[0-4](?=[EI])")
 
 
@@ -22,7 +23,7 @@ def run(*command):
 
 
 def symbols(*command):
-    """Mangled names of tonari's functions and objects, of the lines of nm with a type letter."""
+    """Returns the mangled names of tonari's functions and objects in the lines of nm that have a type letter."""
     lines = (line.split() for line in run(*command).splitlines())
     return {(words[-2], words[-1].split("@")[0]) for words in lines if len(words) >= 2 and len(words[-2]) == 1}
 
@@ -32,7 +33,7 @@ def names(*command, types):
 
 
 def declared_members(cxx, include):
-    """Mangled names of the member functions that the public headers declare, with C4 and D4."""
+    """Returns the mangled names, with C4 and D4, of the member functions that the public headers declare."""
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder, "headers.cpp")
         headers = sorted(path.name for path in pathlib.Path(include, "tonari").glob("*.hpp"))

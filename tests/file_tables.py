@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that each module page, docs/modules/NAME.md, names every file of its folder once, and no other.
 
-A page's files stand in the first column of the tables under its heading "Files", each between backquotes, relative to
+A page's files are in the first column of the tables under its heading "Files", each between backquotes, relative to
 the page's folder (src/NAME) or to src. `ring.{hpp,cpp}` names two files. A deeper heading that ends with a folder
 between backquotes, "### `locks/`", is the folder of the tables below it.
 
@@ -33,7 +33,7 @@ def shown_folder(name):
 
 
 def expanded(name):
-    """The files that `ring.{hpp,cpp}` names."""
+    """Returns the files that a name such as `ring.{hpp,cpp}` stands for."""
     found = re.fullmatch(r"(.*)\{([^{}]*)\}(.*)", name)
     return [found[1] + part.strip() + found[3] for part in found[2].split(",")] if found else [name]
 
@@ -57,7 +57,7 @@ def rows(text):
 
 
 def files_by_page(root, pages):
-    """The files of each page, relative to src."""
+    """Returns the files of each page, relative to src."""
     by_page = {page: set() for page in pages}
     owners = sorted(((folder, page) for page in pages for folder in folders_of(page)), key=lambda pair: -len(pair[0]))
     paths = [(path, root / "src") for path in (root / "src").rglob("*")]
@@ -73,7 +73,7 @@ def files_by_page(root, pages):
 
 
 def faults_of(page, files, text):
-    """Yields one line for each file that the page's tables miss, name twice, or name without its being there."""
+    """Yields one line for each file that the page's tables omit or name twice, and for each name without a file."""
     shown, named, has_table = f"docs/modules/{page}.md", {}, False
     for number, names in rows(text):
         if names is None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The checker of file tables, tried on small trees with and without a planted fault."""
+"""Tests file_tables.py on small trees, with and without a planted fault."""
 
 import pathlib
 import tempfile

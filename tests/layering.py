@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks which folder includes which: the table of docs/design.md, "The house".
+"""Checks that folders include only the folders that the table in docs/design.md, "The house", allows.
 
-Usage: layering.py ROOT. Prints one line a violation; exits with 1 if there are any.
+Usage: layering.py ROOT. Prints one line per violation; exits with 1 if there are any.
 """
 
 import pathlib
@@ -21,8 +21,8 @@ BELOW = {
     "cli": ["base", "job", "fabric", "window", "message", "pager", "share", "far"],
 }
 
-# Folders of bench/, and those of its folders that each may include. All may include the folders of src: the driver all of
-# them, the others, which run in the ranks, all except cli.
+# The folders of bench/, each with the folders of bench/ that it may include. The driver may also include all folders of
+# src. The other folders run in the ranks and may include all folders of src except cli.
 BENCH_BELOW = {
     "harness": [],
     "wires": ["harness"],
@@ -30,11 +30,11 @@ BENCH_BELOW = {
     "micro": ["harness", "wires"],
     "driver": [],
 }
-# Files of a benchmark, bench/suites/NAME/, that have rules of their own.
-QUESTION = "question.cpp"  # a part of the driver
-FAR_PROGRAM = "far.cpp"  # knows nothing of tonari
+# Files of a benchmark, bench/suites/NAME/, that have special rules.
+QUESTION = "question.cpp"  # belongs to the driver
+FAR_PROGRAM = "far.cpp"  # must not use tonari
 
-# The folder that implements a public header: whoever may include the folder may include the header.
+# The folder that implements each public header. Code that may include the folder may include the header.
 PUBLIC = {
     "status.hpp": "base",
     "rank.hpp": "base",
@@ -60,7 +60,7 @@ PUBLIC = {
 }
 
 INCLUDE = re.compile(r'\s*#\s*include\b\s*(?:"(?P<ours>[^"]+)"|<(?P<other>[^>]+)>)?')
-STANDARD = re.compile(r"[a-z_0-9]+|std(def|int|bool)\.h|tonari needs C\+\+20")  # the last: status.hpp's error
+STANDARD = re.compile(r"[a-z_0-9]+|std(def|int|bool)\.h|tonari needs C\+\+20")  # the last is the error message in status.hpp
 CODE = {".c", ".h", ".cpp", ".hpp"}
 
 
@@ -76,7 +76,7 @@ def code_files(folder):
 
 
 def wrong_public(folder, name):
-    """Why code of `folder` may not include <tonari/NAME>, or None."""
+    """Returns why code of `folder` may not include <tonari/NAME>, or None if it may."""
     owner = PUBLIC.get(name)
     if owner is None:
         return f"<tonari/{name}> has no folder in this checker's table"
@@ -99,7 +99,7 @@ def wrong_in_source(folder, ours, other):
 
 
 def wrong_in_bench(path, ours):
-    """Why the file bench/PATH may not include `ours`, or None."""
+    """Returns why the file bench/PATH may not include `ours`, or None if it may."""
     if ours is None:
         return None
     folder = path.parts[0]
@@ -139,7 +139,7 @@ def wrong_in_example(ours, other):
 
 
 def violations(root):
-    """Yields one line for each include that the house forbids."""
+    """Yields one line for each forbidden include."""
     for path in code_files(root / "src"):
         folder = path.relative_to(root / "src").parts[0]
         if folder not in BELOW:
@@ -172,7 +172,7 @@ def violations(root):
 
 def main():
     found = list(violations(pathlib.Path(sys.argv[1])))
-    print("\n".join(found) if found else "every include is one the house allows")
+    print("\n".join(found) if found else "every include is allowed")
     return 1 if found else 0
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The layering checker, tried on small trees with and without a planted violation."""
+"""Tests layering.py on small trees, with and without a planted violation."""
 
 import pathlib
 import tempfile
@@ -28,7 +28,7 @@ class Layering(unittest.TestCase):
     def allows(self, name, text):
         self.assertEqual(violations({name: text}), [])
 
-    def test_allows_what_stands_behind_the_arrow(self):
+    def test_allows_the_folders_that_the_table_allows(self):
         self.allows("src/job/arena.cpp", '#include "job/arena.hpp"\n#include "base/mapping.hpp"\n#include <sys/mman.h>')
         self.allows("src/message/matching.hpp", '#include "fabric/head.hpp"\n#include <tonari/message.hpp>')
         self.allows("src/cli/run.cpp", '#include "message/matching.hpp"\n#include <tonari/tonari.hpp>')
@@ -52,13 +52,13 @@ class Layering(unittest.TestCase):
         self.refuses("src/other/file.cpp", "", "no folder of that name")
         self.refuses("include/tonari/news.hpp", "", "no folder")
 
-    def test_refuses_private_or_foreign_headers_in_what_users_read(self):
+    def test_refuses_private_or_foreign_headers_in_public_headers_and_examples(self):
         self.refuses("include/tonari/job.hpp", '#include "job/arena.hpp"', "job/arena.hpp")
         self.refuses("include/tonari/job.hpp", "#include <fmt/format.h>", "neither ours nor standard")
         self.refuses("examples/ring.cpp", '#include "base/clock.hpp"', "base/clock.hpp")
         self.refuses("examples/ring.cpp", "#include <fmt/format.h>", "fmt/format.h")
 
-    def test_allows_a_benchmark_its_own_files_and_what_all_share(self):
+    def test_allows_a_benchmark_its_own_files_and_the_shared_ones(self):
         self.allows("bench/suites/lu/measure.hpp", '#include "matrix.hpp"\n#include "kernels/matrix.hpp"\n#include <vector>')
         self.allows("bench/suites/lu/tonari.cpp", '#include "wires/tonari.hpp"\n#include "base/clock.hpp"')
         self.allows("bench/suites/lu/question.cpp", '#include "driver/registry.hpp"\n#include "cli/options.hpp"')
@@ -68,7 +68,7 @@ class Layering(unittest.TestCase):
         for name in ("bench/suites/series/measure.hpp", "bench/kernels/steps.hpp", "bench/driver/registry.cpp"):
             self.refuses(name, '#include "suites/lu/measure.hpp"', "no other file")
 
-    def test_refuses_the_driver_in_ranks_and_ranks_in_the_driver(self):
+    def test_refuses_includes_between_the_driver_and_the_ranks(self):
         self.refuses("bench/suites/lu/measure.hpp", '#include "driver/results.hpp"', "driver is not below it")
         self.refuses("bench/suites/lu/tonari.cpp", '#include "cli/options.hpp"', "may not include")
         self.refuses("bench/suites/lu/question.cpp", '#include "harness/worker.hpp"', "harness is not below it")

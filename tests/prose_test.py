@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/prose, tried on small files with and without a planted fault."""
+"""Tests scripts/prose on small files, with and without a planted fault."""
 
 import importlib.machinery
 import importlib.util

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compiles each program of tests/wrong_programs twice: with -DWRONG it must fail with the message that it names, and
-without it must compile.
+"""Compiles each program of tests/wrong_programs twice. With -DWRONG the compiler must refuse it with the message that the
+program names. Without -DWRONG it must compile.
 
     wrong_programs.py SOURCE_DIRECTORY
 
-CXX names the compiler. Each program has a line `// error: TEXT`; TEXT must stand in the compiler's errors.
+CXX names the compiler. Each program has a line `// error: TEXT`; TEXT must be part of the compiler's errors.
 """
 
 import concurrent.futures
@@ -29,7 +29,7 @@ def expected_error(program):
 
 
 def problem_of(compiler, includes, program):
-    """Returns what is wrong with the test of `program`, or None."""
+    """Returns how the test of `program` failed, or None."""
     expected = expected_error(program)
     if expected is None:
         return f"{program.name}: has no line `// error: TEXT`"
@@ -50,7 +50,7 @@ def main():
     compiler = os.environ.get("CXX", "g++").split()
     programs = sorted((root / "tests" / "wrong_programs").glob("*.cpp"))
     with tempfile.TemporaryDirectory() as directory:
-        # The header is compiled once for all programs: found first, in place of the header itself.
+        # The precompiled header serves all programs: the compiler finds it before the header itself.
         (pathlib.Path(directory) / "tonari").mkdir()
         compiled = pathlib.Path(directory) / "tonari" / "tonari.hpp.gch"
         header = root / "include" / "tonari" / "tonari.hpp"

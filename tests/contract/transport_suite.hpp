@@ -25,7 +25,7 @@ constexpr std::uint64_t seed = 20240917;
 const int polls_max = 200'000 * test::slowness();  // this many polls without a head are a failure
 
 // The tests' heads carry the sender, its thread, a number that counts the heads of that thread, and whether the head
-// asks for a reply. Their kinds are those without a tail, of a protocol above the fabric.
+// asks for a reply. Their kinds belong to a protocol above the fabric and have no tail.
 constexpr HeadKind kind_request{KindNumber<Protocol::message>::plain(1)};
 constexpr HeadKind kind_reply{KindNumber<Protocol::message>::plain(7)};
 

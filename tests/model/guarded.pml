@@ -1,24 +1,28 @@
-/* The protocol of guarded data: src/share/guard.hpp. `make check-model` checks every interleaving, with RANKS ranks that
-   each do OPERATIONS operations, chosen freely: with invalidation or, with -DUPDATE, with updates; the data in messages
-   or, with -DPUT, put in place by who gives them, which takes time, and a message behind them.
+/* A model of the protocol of guarded data (src/share/guarded/replica.hpp). `make check-model` checks every interleaving
+   of RANKS ranks, each of which does OPERATIONS operations of any kind. Readers are invalidated or, with -DUPDATE,
+   updated. Data travel in messages or, with -DPUT, are put in place by the rank that gives them; a put takes time, and a
+   message follows it.
 
-   Checked: at most one writer, and no reader beside it; nobody reads or writes bytes that are not the newest; whoever
-   asks gets what it asked for: when nothing moves any more, nobody waits.
+   Checked:
+   - While a rank writes, no other rank reads or writes.
+   - No rank reads or writes bytes that are not the newest.
+   - Each request is served: when no rank can move any more, no rank waits.
 
-     here                     there
-     handle()                 Guard::receive: take() and advance() under the lock, one step to all others
-     to[from * RANKS + to]    the ring between two ranks: in order; a rank's heads to itself are not handled at once here
-     queue[rank]              Guard::queue_; L_ turns are of the rank's one thread, R_ turns deeds for other ranks
-     last                     the end of GuardHome::chain_
-     stop to the first of two, who tells the other: what trees of more ranks are made of; so with updates
-     version, have            data are the number of the write they are of; a copy carries them (Mover::owner_puts)
-     sendings[rank]           Guard::sendings_: where data are put, else what is sent is sent at once
-     bytes[rank]              what lies in place; 0: half of a put
-     flying[rank]             puts to it that have begun and not ended, and of which write
-     truth                    what a read must see
+     model                    runtime
+     handle()                 Replica::receive: take() and advance() under the lock, in one step for all other ranks
+     to[from * RANKS + to]    the ordered ring between two ranks; here a rank's heads to itself are not handled at once
+     queue[rank]              Replica::queue_; L_ turns are of the rank's one thread, R_ turns are deeds for other ranks
+     last                     the end of GuardedHome::chain_
+     stop to the first of two ranks, which tells the other: the trees of more ranks consist of this step; so do updates
+     version, have            the data are the number of the write that made them; a copy carries it (Mover::owner_puts)
+     sendings[rank]           Replica::sendings_ where data are put; otherwise all is sent at once
+     bytes[rank]              the bytes in place at the rank; 0: half of a put
+     flying[rank]             the number of puts to the rank that have begun and not ended; flying_version: their write
+     truth                    the version that a read must see
 
-   Left out: deaths, data in pieces of which some find no room, tries, several threads of a rank, and askers that fetch: there permission is the
-   same, and a rank without its data counts as one that has not entered, whose answer to a stop waits (fetching_). */
+   Not modelled: deaths, data in several pieces of which some find no room, tries, several threads of a rank, and askers
+   that fetch data. For the latter, permission is the same. A rank without its data counts as a rank that has not entered,
+   and its reply to a stop waits (fetching_). */
 
 #ifndef RANKS
 #define RANKS 3
@@ -40,8 +44,8 @@ typedef Guard {
   bool owner, valid, reading, writing, has_read;
   bool asked, awaits_update, dropped;
   byte version, have, epoch;
-  byte copies, stopped;   /* sets */
-  byte children, parent;  /* a round of stops */
+  byte copies, stopped;   /* sets of ranks */
+  byte children, parent;  /* of a round of stops */
   bool stopping;
 };
 
@@ -62,8 +66,8 @@ byte bytes[RANKS], flying[RANKS], flying_version[RANKS];
 #define ALL_SENT(rank) true
 #define GIVE(from, peer, kind, a, b, c, d) POST(from, peer, kind, a, b, c, d)
 #endif
-#define ASKED 1   /* of c, of what is given */
-#define NO_DATA 2
+#define ASKED 1   /* a bit of c in COPY: the receiver has asked for the copy */
+#define NO_DATA 2 /* a bit of c in COPY and OWNERSHIP: the message carries no data */
 
 #define POST(from, peer, kind, a, b, c, d) assert(nfull(to[(from) * RANKS + (peer)])); to[(from) * RANKS + (peer)]!kind, a, b, c, d
 
@@ -75,7 +79,7 @@ inline lowest(set, result) {
   od
 }
 
-/* Guard::stop: the first, which tells the others. */
+/* Replica::stop: tells the first rank of the set, which tells the others. */
 inline tell_stop(me, set) {
   if
   :: (set) ->
@@ -86,7 +90,7 @@ inline tell_stop(me, set) {
   fi
 }
 
-/* Guard::stop_readers */
+/* Replica::stop_readers */
 inline stop_readers(me, except) {
   at[me].copies = at[me].copies & ~(except);
   if
@@ -100,7 +104,7 @@ inline stop_readers(me, except) {
   fi
 }
 
-/* Guard::send_to_groups, of a chain as above */
+/* Replica::send_to_groups, along a chain like that of tell_stop() */
 inline tell_update(me, set, version_, epoch_, flags) {
   if
   :: (set) ->
@@ -141,7 +145,7 @@ inline check_entry(me, writes) {
   od
 }
 
-/* Guard::step, until it answers false */
+/* Replica::step, repeated until it returns false */
 inline steps(me) {
   do
   :: nempty(queue[me]) ->
@@ -210,7 +214,7 @@ inline steps(me) {
   od
 }
 
-/* Guard::advance */
+/* Replica::advance */
 inline advance(me) {
   steps(me);
   if
@@ -240,7 +244,8 @@ inline advance(me) {
   fi
 }
 
-/* Guard::store: never older bytes over newer ones, nor under a reader; where they are put, Guard::take_in_place */
+/* Replica::store, or Replica::take_in_place where data are put. It never replaces newer bytes by older ones, and never
+   changes bytes while this rank reads them. */
 inline store(me, version_) {
   if
   :: (!(c & NO_DATA) && version_ > at[me].have) -> assert(!at[me].reading && !at[me].writing); at[me].have = version_
@@ -248,7 +253,7 @@ inline store(me, version_) {
   fi
 }
 
-/* Guard::take */
+/* Replica::take */
 inline take(me, peer) {
   to[peer * RANKS + me]?kind, a, b, c, d;
   if
@@ -265,7 +270,8 @@ inline take(me, peer) {
   :: (kind == COPY) ->
      store(me, a);
 #ifdef PUT
-     /* A stop that has overtaken it has gone to those behind this rank, too. Nobody would stop one that has dropped. */
+     /* A stop that has overtaken the copy has also gone to the ranks behind this one. No rank would stop this rank if it
+        has dropped its copy. */
      if
      :: (b >= at[me].epoch) -> tell_update(me, d, a, b, (at[me].dropped -> NO_DATA : c & NO_DATA))
      :: else
@@ -316,7 +322,7 @@ inline take(me, peer) {
 }
 
 #ifdef PUT
-/* Guard::send_front, until it waits */
+/* Replica::send_front, up to the point where it waits for the put */
 inline begin_to_send(me) {
   sendings[me]?<kind, who, a, b, c, d>;
   if
@@ -337,7 +343,7 @@ inline begin_to_send(me) {
   fi
 }
 
-/* The rest of it. */
+/* Replica::send_front, after the put has ended */
 inline end_to_send(me) {
   sendings[me]?kind, who, a, b, c, d;
   assert(!at[who].writing && bytes[me] == a && (bytes[who] == a || bytes[who] == 0));
@@ -386,7 +392,7 @@ end:
   :: d_step { (nempty(sendings[me]) && !putting[me]) -> begin_to_send(me); clear() }
   :: d_step { putting[me] -> end_to_send(me); clear() }
 #endif
-  /* Guard::drop */
+  /* Replica::drop */
   :: d_step { (!at[me].owner && (at[me].valid || at[me].awaits_update) && !at[me].reading && !at[me].asked &&
                !at[me].stopping && ALL_SENT(me) && left[me]) ->
        left[me]--;
@@ -412,7 +418,7 @@ init {
     :: else -> break
     od
   }
-  /* Nothing moves any more: all have got what they asked for. */
+  /* No rank can move any more: all requests must have been served. */
   timeout;
   rank = 0;
   do
