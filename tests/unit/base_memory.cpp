@@ -76,7 +76,7 @@ TEST(BaseMapping, UnmapsOnceAndOnlyWhereItWasMovedTo) {
   EXPECT_FALSE(mapped(address));
 }
 
-TEST(BaseMapping, NamesTheFileItCouldNotMapAndTheCause) {
+TEST(BaseMapping, NamesTheMemoryItCouldNotMapAndTheCause) {
   try {
     const Mapping mapping(-1, page_bytes, "the arena");
     FAIL() << "mapped a descriptor that is none";

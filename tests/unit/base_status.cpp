@@ -9,7 +9,7 @@ namespace {
 
 constexpr int statuses = static_cast<int>(Status::holder_died) + 1;
 
-TEST(BaseStatus, HasANameAndAnExplanationOfItsOwn) {
+TEST(BaseStatus, EachHasADistinctNameAndExplanation) {
   std::set<std::string_view> names;
   std::set<std::string_view> explanations;
   for (int number = 0; number < statuses; ++number) {

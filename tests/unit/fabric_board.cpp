@@ -48,7 +48,7 @@ TEST(Board, ShowsALineToAllRanksAndOnlyInItsRound) {
   }
 }
 
-TEST(Board, RefusesRoundsBeyondItsLinesUntilAllRanksEndTheFirst) {
+TEST(Board, HasRoomForALimitedNumberOfRoundsUntilAllRanksEndTheFirst) {
   Group group(2);
   for (std::uint32_t round = 1; round <= rounds_shown; ++round) {
     EXPECT_TRUE(group[0].has_room(round, 8));

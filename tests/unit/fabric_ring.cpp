@@ -117,7 +117,7 @@ TEST_F(FabricRing, ASleepThatNoClaimEndedLeavesNoTrace) {
   EXPECT_EQ(last_claimer(memory.tail.load()), 5);
 }
 
-TEST_F(FabricRing, AReaderThatSeesAGapDoesNotSleepWithoutNotice) {
+TEST_F(FabricRing, AReaderDoesNotSleepWhileAHeadWaitsBehindAGap) {
   memory.tail.store(std::uint64_t{1} << count_shift | 9 << 1);  // rank 9 claimed, and did not publish
   EXPECT_EQ(push(), RingWriter::Pushed::yes);
   pushed = 1;

@@ -16,7 +16,7 @@
 namespace tonari::job {
 namespace {
 
-TEST(Handshake, RequestIsPinnedByteByByte) {
+TEST(Handshake, LayoutOfARequestIsPinnedByteByByte) {
   Request request{.step = Step::hello, .rank = 3, .copies = 1, .probe = 0x1122334455667788};
   request.secret[0] = 's';
   request.host.page_bytes = 4096;

@@ -115,7 +115,7 @@ TEST(HostRendezvous, GivesAllRanksOfAHostOneArena) {
   EXPECT_EQ(met.neighbours[0].rank, 1);
 }
 
-TEST(HostRendezvous, IsNotHeldUpByASilentStranger) {
+TEST(HostRendezvous, IsNotDelayedByASilentStranger) {
   const Child other{follower()};
   const Ranks ranks = introduce(other.pid());
   HostRendezvous meeting{0, ranks[0]};

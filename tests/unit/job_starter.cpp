@@ -38,7 +38,7 @@ Variables both(Variables left, const Variables& right) {
   return left;
 }
 
-TEST(Starter, IsNoneInAnEmptyEnvironment) { EXPECT_EQ(starter_in({}), Starter::nobody); }
+TEST(Starter, IsNobodyWithoutVariablesOfALauncher) { EXPECT_EQ(starter_in({}), Starter::nobody); }
 
 TEST(Starter, IsRunInsideAnyLauncher) {
   for (const Variables& outside : {of_pmix, of_hydra, of_step}) {

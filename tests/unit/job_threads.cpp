@@ -163,7 +163,7 @@ TEST(Threads, DisabledServiceSleepsInTheNetworkWhileItsRankLeaves) {
   const auto run = [&] {
     run_as_threads(3,
                    [&](Job& job) {
-                     if (job.rank() == 2) throw std::runtime_error("for the looks");
+                     if (job.rank() == 2) throw std::runtime_error("a death that the service looks for");
                      if (job.rank() == 1) {
                        EXPECT_TRUE(eventually([&] { return counts.rests_while_leaving > 0; }));
                        return;
@@ -257,7 +257,7 @@ TEST(Threads, SettingsHoldForOneJob) {
   });
 }
 
-TEST(Threads, RefuseImpossibleNumbersOfRanks) {
+TEST(Threads, RefuseInvalidNumbersOfRanksAndInvalidSettings) {
   const auto nothing = [](Job&) {};
 
   EXPECT_THROW(run_as_threads(0, nothing), SetupError);

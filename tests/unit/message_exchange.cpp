@@ -124,7 +124,7 @@ TEST(MessageArguments, GatherFailsWithATooSmallBufferOnTheRootOnly) {
   });
 }
 
-TEST_P(Message, FromOneRankKeepsItsOrderWhateverItsSize) {
+TEST_P(Message, OrderOfOneSendersMessagesIsKeptForAllSizes) {
   TONARI_TRACE_SEED();
   const int messages = test::rounds(400);
   run(2, [messages](Communicator& world) {

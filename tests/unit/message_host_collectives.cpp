@@ -210,7 +210,7 @@ TEST(SharedCollectives, AbandoningManyInReverseOrderFreesTheBoards) {
   });
 }
 
-// The other ranks wait for two: one has died, the other has failed in this collective and takes no further part.
+// Ranks 0 and 1 wait for two ranks that do not come: rank 3 dies, and rank 2 then fails and takes no part.
 TEST(SharedCollectives, EndWhenARankDiedAndAnotherDoesNotTakePart) {
   for (const std::size_t count : counts) {
     for (const bool broadcast : {false, true}) {
@@ -218,7 +218,7 @@ TEST(SharedCollectives, EndWhenARankDiedAndAnotherDoesNotTakePart) {
                             [&](Communicator& world) {
                               auto values = ones(count);
                               if (world.rank() == 3) {
-                                // This rank takes part for a while and dies before the collective is over.
+                                // Rank 3 dies without taking part, while the other ranks may already wait for it.
                                 int go = 0;
                                 ASSERT_EQ(world.receive(go, Rank{2}, Tag{1}).status, Status::ok);
                                 throw Killed{};

@@ -89,7 +89,7 @@ TEST_P(Threads, AThreadThatLeavesDoesNotStrandTheWaitingOnes) {
   });
 }
 
-TEST_P(Threads, ShareOneTagWithoutLosingOrDoublingAMessage) {
+TEST_P(Threads, ShareOneTagWithoutLosingOrDuplicatingAMessage) {
   constexpr int threads = 3;
   const int messages = test::rounds(300);
   std::vector<std::atomic<int>> seen(static_cast<std::size_t>(threads * messages));
