@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-// Every rank sends its number to the next one. Exits with 0 if the number that arrives is that of the rank before.
+// Every rank sends its number to the next one. Exits with 0 if each rank receives the number of the previous rank.
 int main() {
   tonari::Job job;
   tonari::Communicator world(job);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""To add a benchmark is to add a folder: a copy of one, under a new name, is built, listed and run.
+"""Checks that a new folder is enough to add a benchmark: copies a benchmark, and builds, lists and runs the copy.
 
 Usage: check.py SOURCE BUILD FOLDER LIBTONARI LIBCOMMANDS CMAKE_ARGUMENT...
 """
@@ -16,7 +16,7 @@ NAME = "brand_new"
 
 
 def make_suites(source, folder):
-    """The copied benchmark beside itself: both are compiled into the same programs."""
+    """Checks that the copy and the original can be compiled into the same programs."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(source / COPIED, folder / COPIED)
     (folder / NAME).mkdir(parents=True)

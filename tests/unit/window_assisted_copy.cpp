@@ -38,7 +38,7 @@ Tickets::Ticket offer(Engine& engine, const Window& window, Service service, std
   return *ticket;
 }
 
-TEST(WindowTogether, OwnerCopiesUnclaimedChunksButNoneThatItsRightsForbid) {
+TEST(AssistedCopy, OwnerCopiesUnclaimedChunksButNoneThatItsRightsForbid) {
   test::as_jobs(2, [](Job& job) {
     Engine& engine = Engine::of(job.session());
     std::vector<std::byte> memory(part_bytes);
@@ -73,7 +73,7 @@ TEST(WindowTogether, OwnerCopiesUnclaimedChunksButNoneThatItsRightsForbid) {
   });
 }
 
-TEST(WindowTogether, FreeingAPartDoesNotWaitForAccessesToOtherParts) {
+TEST(WindowPart, FreeingItDoesNotWaitForAccessesToOtherParts) {
   std::atomic<bool> freed{false};
   test::as_jobs(3, [&freed](Job& job) {
     Communicator world(job);
