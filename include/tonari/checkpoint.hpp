@@ -15,9 +15,10 @@
 //     ...
 //   }
 //
-// File:    one for all ranks, in a file system that all their hosts share. It holds the contents of the arrays and
-//          nothing else: no guarded data, mutex, flag or counter, and no private memory. The loading program has the
-//          same byte order and the same types.
+// File:    one for all ranks, in a file system that all their hosts share. Each rank opens it by `path`, which may be
+//          relative to its own working directory. The file holds the contents of the arrays and nothing else: no
+//          guarded data, mutex, flag or counter, and no private memory. The loading program has the same byte order
+//          and the same types.
 // Threads: no thread uses shared memory during these calls. They are collective, with the same arguments.
 // Errors:  SetupError in all ranks, with the file, the cause and the remedy; the job may go on. After a rank has died,
 //          all further calls throw.

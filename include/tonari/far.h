@@ -16,14 +16,15 @@ extern "C" {
 /* How a program is going to use a range. */
 enum tonari_far_hint {
   TONARI_FAR_DISCARD = 0,    /* its contents may be dropped: zeros from now on; whole pages of 4096 bytes only */
-  TONARI_FAR_WILL_NEED = 3,  /* it is used soon: fetch it */
-  TONARI_FAR_DONE_WITH = 4,  /* it is not used soon: evict it first */
-  TONARI_FAR_SEQUENTIAL = 5, /* from now on it is read from one end to the other */
+  TONARI_FAR_WILL_NEED = 3,  /* it is used soon: fetch it; the call does not wait for that */
+  TONARI_FAR_DONE_WITH = 4,  /* it is not used soon: evict it first; only blocks of 2 MiB that are all in the range */
+  TONARI_FAR_SEQUENTIAL = 5, /* from now on it is read from one end to the other: ends RANDOM */
   TONARI_FAR_RANDOM = 6      /* from now on it is read at random: fetch single pages */
 };
 
-/* Allocates far memory of any size, in whole pages; without far memory, calls malloc. Returns null if there is no
- * memory. Free the result with tonari_far_free or free. */
+/* Allocates far memory of any size, in whole pages of 4096 bytes, aligned to a page. Without far memory, or room in
+ * it, calls malloc. Returns null if there is no memory. Free the result with tonari_far_free or free, which do nothing
+ * for null. */
 void* tonari_far_malloc(size_t bytes);
 void tonari_far_free(void* start);
 

@@ -16,9 +16,9 @@ namespace tonari::far {
 
 enum class Hint : int {
   discard = TONARI_FAR_DISCARD,        ///< Its contents may be dropped: zeros from now on. Whole pages only.
-  will_need = TONARI_FAR_WILL_NEED,    ///< It is used soon: fetch it.
-  done_with = TONARI_FAR_DONE_WITH,    ///< It is not used soon: evict it first.
-  sequential = TONARI_FAR_SEQUENTIAL,  ///< From now on it is read from one end to the other.
+  will_need = TONARI_FAR_WILL_NEED,    ///< It is used soon: fetch it. The call does not wait for that.
+  done_with = TONARI_FAR_DONE_WITH,    ///< It is not used soon: evict it first. Only whole blocks of 2 MiB.
+  sequential = TONARI_FAR_SEQUENTIAL,  ///< From now on it is read from one end to the other: ends `random`.
   random = TONARI_FAR_RANDOM,          ///< From now on it is read at random: fetch single pages.
 };
 

@@ -18,8 +18,8 @@ enum class OnWrite : std::uint8_t {
   update,      ///< When the writer unlocks, the newest data is sent to all ranks that had a copy.
 };
 
-/// The rank that moves the data: the two kinds of update of the Fagus paper (Araki et al., 5.2). With RDMA, data of
-/// TONARI_PUT_BYTES or more is put directly into place; otherwise it travels in messages.
+/// The rank that moves the data: (a) and (b) are the two kinds of update of the Fagus paper (Araki et al., 5.2). With
+/// RDMA, data of TONARI_PUT_BYTES or more is put directly into place; otherwise it travels in messages.
 enum class Mover : std::uint8_t {
   owner_puts,  ///< (a) The owner, unasked: ownership, permission to read and updates bring the data along.
   asker_asks,  ///< (b) Ownership and permission to read travel alone. A rank that then needs the data asks for it, and
@@ -50,7 +50,8 @@ class Guarded;
 /// Locking:  by write(), read(), try_write() and try_read() of the derived classes alone, which return a GuardedAccess.
 ///           Not a BasicLockable: std::lock_guard would ignore that locking can fail, and does not compile. A program
 ///           that locks several variables locks them in the same order on all ranks.
-/// Hosts:    on one host all ranks map the same bytes, and the options change nothing.
+/// Hosts:    on one host all ranks map the same bytes, and on_write and mover change nothing.
+/// Place:    the data start at a multiple of 64 bytes, and stay there while this object lives.
 /// Deaths:   with Job::on_death, calls that need a dead rank return peer_gone from then on: the home died, or a rank
 ///           died that had the newest data or waited to write. On one host the next lock returns holder_died instead.
 ///           After a death no more guarded data can be created.
@@ -195,7 +196,7 @@ class guarded : public GuardedBytes {
  public:
   /// Collective over the job: all ranks create their guarded data in the same order, one thread of each at a time. The
   /// home's `initial` is the one that counts. Throws SetupError in all ranks if sizes or options differ or are wrong,
-  /// if memory is short, or if a rank died.
+  /// if memory is short, or if a rank died before.
   explicit guarded(Job& job, const T& initial = T{}, const GuardedOptions& options = {})
       : GuardedBytes(job, 1, sizeof(T), options, std::as_bytes(std::span(&initial, 1))) {}
 
@@ -209,7 +210,7 @@ class guarded : public GuardedBytes {
   GuardedAccess<const T> try_read() noexcept { return GuardedAccess<const T>::try_lock(*this, 1); }
 };
 
-/// The same for `count` elements, which are zero at first.
+/// The same for `count` elements, which are zero at first. `count` is not 0.
 template <class T>
 class guarded_span : public GuardedBytes {
   static_assert(std::is_trivially_copyable_v<T>, "guarded data moves as bytes: T must be trivially copyable");

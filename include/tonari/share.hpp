@@ -25,7 +25,9 @@
 //               at once.
 // Hosts:        if all ranks are on one host, all map the same memory, and sharing costs nothing. Ranks on several
 //               hosts have copies of the pages that they use (release consistency, several writers per page). So do
-//               ranks of one host with TONARI_APART=memory or network.
+//               ranks of one host with TONARI_APART=memory or network. Atomic instructions (std::atomic_ref) act on the
+//               rank's copy, and order nothing between hosts: use a counter, or a window.
+// Fork:         a forked child does not have the memory.
 // Alignment:    arrays start on a page.
 // Progress:     a rank's service thread serves the pages and write notices of other ranks while the rank computes.
 // System calls: work on shared memory. For users to whom the kernel does not report faults in system calls, the calls
@@ -49,15 +51,17 @@ enum class Placement : std::uint8_t {
 struct ArrayOptions {
   Placement placement = Placement::block;
   std::uint64_t cyclic_bytes = 64 * 1024;  ///< Rounded up to whole pages. Not 0.
-  /// Returns the home of the page that starts at this byte.
+  /// Returns the home of the page that starts at this byte. Called during creation only, for every page.
   std::function<JobRank(std::uint64_t offset)> home{};
-  /// Pages move to a rank that alone writes them. Only with at most 64 ranks.
+  /// Pages move to a rank that alone writes them. Without effect in jobs of more than 64 ranks, and if
+  /// writes_are_named.
   bool homes_move = true;
   /// The program names all that it writes, by wrote(), before any thread of its rank synchronises. Then tonari need
   /// not detect writes, nor keep a copy to compare with. Writes that the program does not name are lost.
   bool writes_are_named = false;
   /// A release sends changes to the ranks that have copies, instead of invalidating the copies: for data that the
-  /// same ranks read again and again. A home sends its own writes only if it names them.
+  /// same ranks read again and again. A home's own writes are sent only if writes_are_named; otherwise
+  /// they invalidate the copies.
   bool updates = false;
 };
 
@@ -123,7 +127,8 @@ class SyncSlot;
 /// Creation: a mutex, a flag and a counter are created collectively. Each rank destroys its own object when it no
 ///           longer needs it, without waiting for other ranks. A job of N ranks may have 4096 N of them at once; one
 ///           more throws SetupError. After that many have been created, creating one may be a barrier: it reuses the
-///           slots of objects that all ranks have destroyed.
+///           slots of objects that all ranks have destroyed. Each has a home, the rank that manages it: the ranks in
+///           turn.
 /// Misuse:   builds with assertions end the program, with a line that names the mistake, when a mutex is destroyed
 ///           while this rank holds it, when a flag is set to a smaller value, and when a moved-from object is used.
 /// Threads:  any. A lock belongs to the rank: any of its threads may release it, and threads of one rank exclude each
@@ -250,9 +255,10 @@ Status parallel_for(Job& job, std::size_t count, Body body) {
 /// An array of T that all ranks share, at the same address in each (except ranks that are threads of one process).
 /// Zero at first.
 ///
-/// Creation: and destruction are collective. No rank may use the array once the first rank destroys it. If an
-///           exception destroys it in one rank only, then on several hosts touching pages of that home raises SIGBUS
-///           in other ranks, and releasing writes to them returns peer_gone.
+/// Creation: and destruction are collective. A copy of the object is the same array, which is destroyed with the last
+///           one. No rank may use the array once the first rank destroys it. If an exception destroys it in one rank
+///           only, then on several hosts touching pages of that home raises SIGBUS in other ranks, and releasing
+///           writes to them returns peer_gone.
 /// Errors:   creation throws SetupError in all ranks: out of addresses (TONARI_SHARE_BYTES), out of memory, ranks
 ///           that ask for different arrays or have created different mutexes, flags and counters before, a missing
 ///           right or kernel feature. A home that runs out of memory later ends the job with a message.

@@ -67,8 +67,9 @@ class shared_heap {
   shared_heap(shared_heap&&) noexcept;
   ~shared_heap();
 
-  /// Allocates a block with undefined contents. `alignment` is a power of two, up to alignment_max; otherwise
-  /// allocate() throws std::invalid_argument and try_allocate() returns null. If the heap is full, HeapFull or null.
+  /// Allocates a block with undefined contents; 0 bytes count as 1. `alignment` is a power of two, up to alignment_max;
+  /// otherwise allocate() throws std::invalid_argument and try_allocate() returns null. If the heap is full, HeapFull
+  /// or null.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment = 16);
   [[nodiscard]] void* try_allocate(std::size_t bytes, std::size_t alignment = 16) noexcept;
   /// Frees a block, with the size and alignment of its allocation. Does nothing for null.

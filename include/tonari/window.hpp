@@ -37,7 +37,7 @@ struct WindowOptions {
   /// Ranks of the job with other rights than `rights`, each at most once.
   std::vector<std::pair<JobRank, Rights>> rights_of{};
   std::uint32_t locks = 1;           ///< Number of locks of this part: see Window::lock.
-  std::uint32_t notifications = 64;  ///< Number of counters for notified pushes to this part.
+  std::uint32_t notifications = 64;  ///< Number of counters for notified pushes to this part; they start at 0.
   /// Pins all pages of the part from now on, instead of only while a transfer needs them. SetupError if that exceeds
   /// the system's limit (`ulimit -l`).
   bool pinned = false;
@@ -90,11 +90,14 @@ std::uint64_t word_of(T value) noexcept {
 /// Arguments: the destination comes first, as in an assignment: pull(to, from), push(to, from).
 /// Copies:    a blocking primitive returns when the local memory may be used again. Pushed data is visible to the owner
 ///            after flush(), unlock(), barrier() or a notification that the owner has seen; before, it may be.
-/// Order:     operations of one rank on one part take place in the order of its calls.
+/// Order:     operations of one thread on one part take place in the order of its calls. Operations of different
+///            threads, queues or ranks, and on different parts, have no order without synchronisation.
 /// Alignment: copies take any address and length. Aligned words of 1, 2, 4 and 8 bytes in tonari's memory are copied
-///            whole. Atomic operations need words aligned to their size. Parts of tonari's memory start on a page.
-/// Progress:  see Request. A pull, an atomic operation or a flush to another host needs the owner's service thread, or
-///            the owner inside any call of the library.
+///            whole. Atomic operations need words aligned to their size. Parts of tonari's memory start on a page. The
+///            owner, and ranks with a direct() pointer, may use std::atomic_ref on the same words.
+/// Progress:  see Request. An access to another host, unless by RDMA, needs the owner's service thread, or the owner
+///            inside any call of the library. So does an atomic operation on memory of the program on the same host,
+///            and a copy of that memory where the system forbids direct copies.
 /// Hosts:     between hosts the semantics are the same; each access costs a round trip, and direct() returns null.
 /// Checks:    every access is checked against bounds and rights before anything is touched. Copies and atomic
 ///            operations return:
@@ -190,11 +193,12 @@ class Window {
   /// Waits until a counter of this rank's part is at least `count`. Returns:
   ///   ok         the counter is there.
   ///   bounds     this rank's part has no such counter.
-  ///   peer_gone  a rank of the group died: once per death, also for a death before the call.
+  ///   peer_gone  a rank of the group died: once per death, also for a death before the call. A rank that leaves does
+  ///              not end the wait.
   Status wait_notified(std::uint32_t notification, std::uint64_t count) noexcept;
 
-  /// Returns when all that this rank has pushed to a rank's part, or to all parts, is visible there. Returns ok;
-  /// bounds: no such rank; peer_gone: the owner died.
+  /// Returns when all that this rank has pushed to a rank's part, or to all parts, is visible there. Pushes posted to a
+  /// queue need a flush in that queue. Returns ok; bounds: no such rank; peer_gone: the owner died.
   Status flush(JobRank rank) noexcept;
   Status flush() noexcept;
 
@@ -254,7 +258,7 @@ class Window {
   /// rank died, left its job or freed its part without calling it.
   Status barrier() noexcept;
   /// The same, and copies the bytes that each rank passes (possibly none) to all other parts, at that rank's `offset`
-  /// (BarrierWithPPBCast).
+  /// (BarrierWithPPBCast). Returns also the statuses of multicast_to_all(); the barrier takes place nevertheless.
   Status barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept;
 
  private:
