@@ -17,7 +17,7 @@ class UncheckedReads {
   UncheckedReads() noexcept { AnnotateIgnoreReadsBegin(__FILE__, __LINE__); }
   ~UncheckedReads() { AnnotateIgnoreReadsEnd(__FILE__, __LINE__); }
 #else
-  UncheckedReads() noexcept {}  // not trivial, so that it counts as used
+  UncheckedReads() noexcept {}  // NOLINT(modernize-use-equals-default): not trivial, so that it counts as used
 #endif
   UncheckedReads(UncheckedReads&&) = delete;
 };

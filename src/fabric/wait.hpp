@@ -72,5 +72,7 @@ struct TryUntilDone {
   bool attach(Sleeper*) noexcept { return true; }
   void slow() noexcept {}
 };
+template <class Try>
+TryUntilDone(Try) -> TryUntilDone<Try>;  // clang before 17 deduces none for aggregates
 
 }  // namespace tonari::fabric

@@ -52,7 +52,7 @@ Membership JoiningRun::join(const Settings& settings) {
   send_message(connection_, &tested, sizeof tested);
   const Reply go = wait_for(Step::go);
   arena_ = arena;
-  Membership member{.rank = rank_, .size = arena->ranks(), .arena = std::move(arena)};
+  Membership member{.rank = rank_, .size = arena->ranks(), .arena = arena};
   member.direct_copies = go.copies != 0;
   const auto digits = std::as_bytes(std::span(secret_));
   member.secret.assign(digits.begin(), digits.end());

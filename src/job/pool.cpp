@@ -49,7 +49,7 @@ std::shared_ptr<Mapping> Pool::map(std::uint32_t granule, std::uint64_t bytes) {
     }
     delete mapping;
   };
-  const std::shared_ptr<Mapping> mapping(new Mapping(look(granule, bytes)), forget);
+  std::shared_ptr<Mapping> mapping(new Mapping(look(granule, bytes)), forget);
   known = mapping;
   return mapping;
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ranges>
 #include <vector>
 
 // Barrier, broadcast and the reductions: through shared memory, or recorded as a Schedule. Their blocking forms wait
@@ -37,7 +36,7 @@ void write_broadcast(Schedule& schedule, const Tree& tree, std::span<std::byte> 
     schedule.receive(bytes, tree.parent);
     schedule.next_round();
   }
-  for (const int child : std::views::reverse(tree.children)) schedule.send(bytes, child);
+  std::for_each(tree.children.rbegin(), tree.children.rend(), [&](int child) { schedule.send(bytes, child); });
 }
 
 // Reduces in place.

@@ -51,6 +51,8 @@ struct Marks {
 
 /// A thread's buffers and checksums, made before the thread starts.
 struct WorkerContext {
+  explicit WorkerContext(std::span<std::byte, block_bytes> room) noexcept : scratch(room) {}
+
   std::span<std::byte, block_bytes> scratch;
   std::array<Checksum, block_pages> sums{};  // of the block that is being moved
   Buffer reserve = no_buffer;                // only the fault thread's: lets it always take something out

@@ -86,7 +86,8 @@ template <class Call, class... Memory>
 auto repeated(Call call, Memory... memory) {
   constexpr int tries_max = 1000;  // then the memory itself is invalid
   auto answer = call();
-  for (int tries = 0; is_fault(answer) && tries < tries_max && (touch(memory) | ...); ++tries) answer = call();
+  for (int tries = 0; is_fault(answer) && tries < tries_max && (int{touch(memory)} | ...) != 0; ++tries)
+    answer = call();
   return answer;
 }
 

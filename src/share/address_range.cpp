@@ -143,8 +143,8 @@ void AddressRange::give_back(std::byte* start) noexcept {
   if (found == taken_.begin()) return;
   --found;
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-  ::mmap(found->first, found->second, PROT_NONE, flags, -1,
-         0);  // if refused (too many mappings), the old mapping stays and is not used
+  // If the kernel refuses (too many mappings), the old mapping stays and is not used.
+  (void)::mmap(found->first, found->second, PROT_NONE, flags, -1, 0);
   taken_.erase(found);
 }
 

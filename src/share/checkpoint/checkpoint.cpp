@@ -66,6 +66,7 @@ class Checkpoint {
 
 std::vector<std::uint64_t> sizes_of(const std::vector<SharedMemory::Made>& arrays) {
   std::vector<std::uint64_t> sizes;
+  sizes.reserve(arrays.size());
   for (const SharedMemory::Made& each : arrays) sizes.push_back(each.bytes);
   return sizes;
 }
