@@ -1,4 +1,4 @@
-// Collectives: rank 0 distributes a question, each rank computes a part of the answer, and all ranks get the sum.
+// Collectives: rank 0 distributes a question, each rank computes a part of the sum, and all ranks get the sum.
 // Every collective is called by all ranks of the communicator, in the same order.
 //
 //   tonari run -n 4 ./collectives

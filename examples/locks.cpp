@@ -13,7 +13,7 @@ namespace {
 
 constexpr int rounds = 100;
 
-// Whoever holds the mutex sees what the holder before it wrote.
+// The holder of the mutex sees everything that its previous holder wrote.
 void exchange_under_mutex(tonari::share::mutex& mutex, tonari::shared_array<long>& pair) {
   for (int i = 0; i < rounds; ++i) {
     auto lock = mutex.lock();
@@ -35,7 +35,7 @@ void exchange_under_window_lock(tonari::Window& window, const tonari::View<long>
     pair[0] += 1;
     pair[1] -= 1;
     tonari::check(numbers.push(home, 0, std::span<const long>(pair)));
-    tonari::check(window.unlock(home), "unlocking rank 0's part");  // what was pushed is visible to the next holder
+    tonari::check(window.unlock(home), "unlocking rank 0's part");  // the pushed numbers are visible to the next holder
   }
 }
 

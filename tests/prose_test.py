@@ -89,6 +89,9 @@ class Prose(unittest.TestCase):
     def test_comments_of_fenced_code_are_prose(self):
         self.finds("page.md", "Text.\n\n```cpp\nint a;\nint b;  // who leaves hands it on\n```", (5, "headless"))
 
+    def test_quoted_compiler_errors_are_no_prose(self):
+        self.accepts("code.cpp", "// Fine words.\n// error: who waits is answered\nint a;\n")
+
     def test_the_line_named_is_that_of_the_finding(self):
         self.finds("code.cpp", "int a;\n// A long comment that begins well,\n// and whose end tells of the far ranks.\n", (3, "far"))
         self.finds("page.md", "Title\n\nA line.\nTwo lines. Who waits\nis woken.", (4, "headless"))

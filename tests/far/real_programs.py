@@ -1,4 +1,4 @@
-"""Programs of Debian's, as they are, with a tenth of their memory: each says what it says without tonari."""
+"""Runs Debian's programs unchanged with a tenth of their memory local: each prints the same as without tonari."""
 
 import hashlib
 import json
@@ -94,7 +94,7 @@ def far(*options, local="10%", min_size="256K"):
 
 
 class RealPrograms(JobTest):
-    """As root. The same as an ordinary user below."""
+    """Runs as root. A subclass below runs the same tests as an ordinary user."""
 
     user = None
 
@@ -119,8 +119,8 @@ class RealPrograms(JobTest):
         return done.returncode, done.stdout, done.stderr
 
     def compare(self, words, *options, is_small=False, **memory):
-        """Runs the program without far memory and with it; answers what both printed. Unless it is small, some of its
-        memory has been away."""
+        """Runs the program without far memory and with it, and returns the output, which must be the same. Unless
+        is_small, some of the program's memory must have been moved to a server."""
         self.need(words[0])
         expected = self.run_program(words)
         self.assertEqual(expected[0], 0, expected[2])
@@ -212,7 +212,7 @@ class RealPrograms(JobTest):
         self.assertEqual(server.wait(timeout=PATIENCE), 0)
 
     def ask_all(self, stream, commands, is_right):
-        """Sends commands, a hundred at a time, and looks at each answer."""
+        """Sends commands, a hundred at a time, and checks each reply."""
         batch = []
 
         def send():
@@ -235,7 +235,7 @@ class RealPrograms(JobTest):
 
 
 class OfAnOrdinaryUser(RealPrograms):
-    """Whose system calls do not fault where the kernel keeps to its defaults."""
+    """Runs as a user whose system calls get no userfaultfd events under the kernel's default settings."""
 
     user = NOBODY
 

@@ -35,7 +35,7 @@ class Checkpoint(JobTest):
                           env=self.environment(**self.apart))
 
     def finish(self, ranks, steps, between):
-        """Lets it run to its end; answers its output."""
+        """Runs the program to its end and returns its output."""
         status, output, error = self.start_plate(ranks, steps, between).end()
         self.assertEqual((status, error), (0, ""), output)
         return output
@@ -56,7 +56,7 @@ class Checkpoint(JobTest):
         self.fail(f"no rank {rank}")
 
     def kill(self, job, rank):
-        """Kills a rank. The job ends by itself, and says whose death it was. Answers the last step that it saved."""
+        """Kills a rank, checks that the job ends and names that rank, and returns the last step that was saved."""
         os.kill(self.process_of(job, rank), signal.SIGKILL)
         status, output, error = job.end()
         self.assertEqual(status, 128 + signal.SIGKILL, error)
@@ -106,7 +106,7 @@ class Deaths(JobTest):
         self.file = os.path.join(self.folder, "state")
 
     def run_until(self, victim, point, call):
-        """Answers the steps that were loaded and saved, None where they were not, and whether a rank died."""
+        """Returns the step that was loaded, the step that was saved (None if there was no such step), and whether a rank died."""
         status, output, error = self.run_job("run", "-n", 3, DEATHS, self.file, victim, point, call,
                                              env=self.environment(**self.apart))
         died = status != 0
@@ -121,7 +121,7 @@ class Deaths(JobTest):
         step = lambda verb: next(map(int, re.findall(rf"^{verb} (\d+)$", output, re.MULTILINE)), None)
         return step("loaded"), step("saved"), died
 
-    def test_in_a_save_leave_the_last_one_or_the_next(self):
+    def test_a_death_during_a_save_leaves_the_last_checkpoint_or_the_next(self):
         known = 0
         points = []
         for victim in (0, 1):
@@ -141,7 +141,7 @@ class Deaths(JobTest):
 class DeathsApart(Deaths):
     apart = {"TONARI_APART": "memory"}
 
-    def test_in_a_load_leave_it(self):
+    def test_a_death_during_a_load_leaves_the_checkpoint_unchanged(self):
         self.assertEqual(self.run_until(0, 0, "load"), (0, 1, False))
         for victim, point in ((0, 1), (0, 4), (1, 2), (1, 4)):
             loaded, saved, died = self.run_until(victim, point, "load")
@@ -160,7 +160,7 @@ class FullDisk(JobTest):
         if subprocess.run([*self.within, "true"], capture_output=True).returncode != 0:
             self.skipTest("no file system of one's own can be mounted here")
 
-    def test_leaves_the_last_one(self):
+    def test_a_full_disk_leaves_the_last_checkpoint(self):
         status, output, error = self.run_job("run", "-n", 3, DEATHS, os.path.join(self.folder, "state"), 0, 0, "save")
 
         self.assertEqual((status, error), (0, ""), output)

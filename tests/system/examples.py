@@ -40,7 +40,7 @@ class Examples(JobTest):
                     self.assertRegex(output, rf"^tree: 2000 words, \d+ different ones, counted by {ranks} ranks; "
                                              rf"{ranks} see the same tree\n$")
 
-    def test_a_window_has_what_its_neighbour_wrote(self):
+    def test_a_window_contains_the_values_that_its_neighbour_wrote(self):
         for ranks in (1, 4):
             with self.subTest(ranks=ranks):
                 lines = sorted(self.run_example(ranks, "window").splitlines())
@@ -64,7 +64,7 @@ class Examples(JobTest):
                                  rf"^{ranks} ranks: the numbers below 1000 add up to 499500; the largest part is \d+; "
                                  rf"{ranks * (ranks + 1) // 2} values gathered\n$")
 
-    def test_what_is_changed_under_a_lock_is_changed_once_by_each_rank(self):
+    def test_changes_under_a_lock_are_never_lost(self):
         for way in ([], ["--apart", "memory"]):
             with self.subTest(way=way):
                 lines = sorted(self.run_example(3, "locks", way=way).splitlines())

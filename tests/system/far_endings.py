@@ -1,4 +1,4 @@
-"""How `tonari far` ends: with its program, with what that started, with a server."""
+"""How `tonari far` ends: with its program, with the program's children, or with a server."""
 
 import json
 import os
@@ -76,13 +76,13 @@ class Endings(FarTest):
     def test_killed_with_all_that_it_started(self):
         job = self.start_torture("--local", "16M")
         job.signal(signal.SIGKILL)
-        job.process.wait()  # JobTest looks for what is left
+        job.process.wait()  # JobTest checks that no process is left
 
     def test_the_program_may_become_another(self):
         found = self.run_job("far", "--", "python3", "-c", "import os; x = bytearray(64 << 20); os.execlp('echo', 'echo', 'other')")
         self.assertEqual(found, (0, "other\n", ""))
 
-    def test_what_nobody_can_read_ends_nothing(self):
+    def test_unwritable_statistics_do_not_end_the_program(self):
         with open("/dev/full", "w") as full:
             words = [TONARI, "far", "--stats", "--", PYTHON, "-c", "x = bytearray(64 << 20); print(len(x))"]
             done = subprocess.run(words, stdout=subprocess.PIPE, stderr=full, env=self.environment(), user=self.user)
@@ -132,7 +132,7 @@ class Children(FarTest):
         self.assertEqual(status, 0, error)
         return output, json.loads(error)
 
-    def test_of_wrappers(self):
+    def test_programs_started_by_wrappers_have_far_memory(self):
         for wrapper in (["env", "A=b"], ["sh", "-c", '"$@"; exit $?', "sh"], ["nice"]):
             with self.subTest(wrapper=wrapper[0]):
                 output, found = self.far("--children", "--local", "10%", "--", *wrapper, TORTURE, "1", "2", "10", "64")
@@ -149,12 +149,12 @@ class Children(FarTest):
                 self.assertGreater(found["bytes_out"], 7 * 8 << 20)
                 self.assertEqual((found["failures"], found["stored_bytes"]), (0, 0))
 
-    def test_that_are_not_to_have_it_have_none(self):
+    def test_have_only_local_memory_without_the_option(self):
         output, found = self.far("--local", "10%", "--", "env", TORTURE, "1", "2", "10", "64")
         self.assertEqual((output, found["processes"]), ("ok\n", 1))
         self.assertEqual(found["bytes_out"], 0)
 
-    def test_that_are_left_are_waited_for(self):
+    def test_left_by_their_parent_are_waited_for(self):
         output, found = self.far("--children", "--local", "16M", "--", CHILDREN, "left", "64")
         self.assertEqual((output, found["processes"]), ("left ok\n", 2))
 
@@ -168,7 +168,7 @@ class Children(FarTest):
         os.kill(self.server_of(job, 0), signal.SIGKILL)
         status, output, error = job.end()
         self.assertEqual((status, output), (137, "ready\n"))
-        self.assertIn("the keeper has ended", error)  # JobTest looks for what is left
+        self.assertIn("the keeper has ended", error)  # JobTest checks that no process is left
 
     def test_end_when_a_server_has_gone(self):
         job = self.start_waiting()
@@ -182,7 +182,7 @@ class ChildrenOfAnOrdinaryUser(Children):
 
 
 class Deaths(FarTest):
-    def test_of_the_only_server_with_data_ends_the_program(self):
+    def test_losing_the_only_server_with_data_ends_the_program(self):
         job = self.start_torture("--local", "16M", "--apart", "network", "--memory", "256M")
         os.kill(self.server_of(job, 1), signal.SIGKILL)
         start = time.monotonic()
@@ -191,7 +191,7 @@ class Deaths(FarTest):
         self.assertRegex(error, r"tonari far: (a server|server 1) died and .*--replicas 2")
         self.assertLess(time.monotonic() - start, 60)
 
-    def test_of_one_server_of_two_loses_nothing(self):
+    def test_losing_one_server_of_two_replicas_loses_no_data(self):
         options = ["--servers", "2", "--replicas", "2", "--memory", "256M", "--progress"]
         for store in ("ram", "lz4"):
             with self.subTest(store=store):
@@ -203,7 +203,7 @@ class Deaths(FarTest):
                 self.assertEqual((status, output), (0, "ready\nok\n"), error)
                 self.assertRegex(error, r"in the last second \d+ faults in \d+ ms, 99 % within \S+ us, \d+ blocks read ahead used")
 
-    def test_of_some_server_at_some_time_loses_nothing(self):
+    def test_losing_any_server_at_any_time_loses_no_data(self):
         for seed in range(1, 1 + 2 * SOAK):
             chance = random.Random(seed)
             store = chance.choice(("ram", "lz4"))

@@ -44,7 +44,7 @@ class Memory(FarTest):
             os.chmod(folder, 0o777)
             self.assertEqual(self.run_job("far", "--local", "8M", "--", CALLS, cwd=folder), (0, "ok\n", ""))
 
-    def test_lies_on_several_servers(self):
+    def test_is_stored_on_several_servers(self):
         found = self.torture("--local", "16M", "--servers", "3", "--memory", "128M")
         self.assertEqual((found["servers"], found["capacity_bytes"]), (3, 3 * 128 << 20))
 
@@ -145,7 +145,7 @@ class InASandboxWithoutFaults(SandboxTest):
 
 
 class Refusals(FarTest):
-    def test_what_cannot_be_preloaded(self):
+    def test_refuses_programs_that_ignore_preloads(self):
         with tempfile.TemporaryDirectory() as folder:
             plain = os.path.join(folder, "plain.cpp")
             static = os.path.join(folder, "static")
@@ -163,7 +163,7 @@ class Refusals(FarTest):
             self.assertEqual(status, 2)
             self.assertIn("setuid", error)
 
-    def test_wrong_words(self):
+    def test_refuses_wrong_arguments(self):
         for words, said in (
             (["--local", "0%"], "--local: must be a share"),
             (["--local", "101%"], "--local: must be a share"),

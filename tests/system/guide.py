@@ -14,14 +14,14 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 
 def alike(status):
-    """What `tonari status` shows, without what is different each time: process ids, times, the width of columns."""
+    """Returns the output of `tonari status` without process ids, times and the width of columns, which always differ."""
     without_times = re.sub(r"\d+\.\d s", "N s", status)
     return [re.sub(r"\d{3,}", "PID", " ".join(line.split())) for line in without_times.splitlines()]
 
 
 class GuideTest:
-    """What holds for every guide. `name` is its file's, `calls` what a call is named after there, `calls_min` how many
-    it names at least."""
+    """Tests that every guide must pass. `name` is the name of its file, `calls` the expression before the name of a
+    call, and `calls_min` how many different calls the guide must exceed."""
 
     calls_min = 10
     folder_of_guide = "docs/guide"

@@ -29,7 +29,7 @@ class Share(JobTest):
                 self.assertRegex(error, r"^tonari: rank 1 \(pid \d+, host \S+\) was killed by signal 9 \(Killed\); "
                                         r"stopping the other 2 ranks\n$")
 
-    def test_what_only_the_dead_had_raises_a_signal_and_is_named(self):
+    def test_touching_pages_lost_with_a_dead_rank_raises_a_signal_and_is_explained(self):
         for way in WAYS[1:]:
             with self.subTest(way=way):
                 status, output, error = self.run_phase("lost", way)
@@ -38,7 +38,7 @@ class Share(JobTest):
                 self.assertNotIn("found", output)
                 self.assertRegex(error, r"pages of a shared array are lost with rank 1, their home: touching them raises SIGBUS")
 
-    def test_what_an_exception_destroyed_at_its_home_is_told_and_raises_a_signal(self):
+    def test_touching_pages_that_an_exception_destroyed_at_their_home_raises_a_signal_and_is_explained(self):
         for way in WAYS[1:]:
             with self.subTest(way=way):
                 # The signal itself, not what AddressSanitizer makes of it.
@@ -46,7 +46,7 @@ class Share(JobTest):
                 self.assertEqual((status, output), (128 + signal.SIGBUS, "rank 1: release peer_gone\n"))
                 self.assertIn("of a shared array are lost since rank 0, their home, has destroyed it", error)
 
-    def test_on_an_older_kernel_what_only_the_dead_had_raises_a_signal_too(self):
+    def test_touching_pages_lost_with_a_dead_rank_raises_a_signal_on_an_older_kernel(self):
         status, output, error = self.run_phase("lost", WAYS[1], TONARI_NEWEST_KERNEL="off")
         self.assertEqual(status, 128 + signal.SIGKILL)
         self.assertIn("rank 0: barrier peer_gone", output)
@@ -78,7 +78,7 @@ class Share(JobTest):
                 self.assertEqual((status, output), (0, 2 * "barrier: no_memory\n"))
                 self.assertRegex(error, why)
 
-    def test_who_waits_for_a_flag_of_ranks_that_have_left_is_told(self):
+    def test_waiting_for_a_flag_of_ranks_that_have_left_returns_peer_gone(self):
         for way in WAYS:
             with self.subTest(way=way):
                 status, output, error = self.run_phase("alone", way)
@@ -87,7 +87,7 @@ class Share(JobTest):
     def test_a_forked_child_unwinds_and_leaves_the_parents_memory_alone(self):
         for way in WAYS:
             with self.subTest(way=way):
-                # A child that keeps what is its parent's is no leak.
+                # The child keeps its parent's memory, which is no leak.
                 status, output, error = self.run_phase("fork", way, ASAN_OPTIONS=asan_options("detect_leaks=0"))
                 self.assertEqual((status, error), (0, ""))
                 self.assertEqual(sorted(output.splitlines()), [f"rank {rank} sees 3" for rank in range(3)])

@@ -30,7 +30,7 @@ class Calls(JobTest):
     def run_calls(self, *words, way=(), **settings):
         return self.run_job("run", "-n", 2, *way, *words, env=self.environment(**settings))
 
-    def test_they_work(self):
+    def test_system_calls_work_on_absent_pages(self):
         for way in ([], APART, ["--apart", "network", "--network", "tcp"]):
             with self.subTest(way=way):
                 status, output, error = self.run_calls(PROGRAM, way=way)
@@ -51,17 +51,17 @@ class CallsOfAnOrdinaryUser(Calls):
         if self.all_faults_told:
             self.skipTest("here the kernel tells every user all faults")
 
-    def test_what_a_script_starts_has_them_too(self):
+    def test_programs_that_a_script_starts_have_the_wrappers(self):
         status, output, error = self.run_calls("sh", "-c", 'exec "$0"', PROGRAM, way=APART)
         self.assertEqual((status, error), (0, ""), output)
         self.assertRegex(output, ALL_RIGHT)
 
-    def test_other_preloads_stay(self):
+    def test_keeps_preloads_of_the_environment(self):
         status, output, error = self.run_calls("sh", "-c", 'echo "$LD_PRELOAD"', way=APART, LD_PRELOAD="libm.so.6")
         self.assertEqual((status, error), (0, ""))
         self.assertRegex(output, r"\A(\S+/libtonari_share_preload\.so:libm\.so\.6\n){2}\Z")
 
-    def test_so_do_those_that_env_names(self):
+    def test_keeps_preloads_given_by_env(self):
         status, output, error = self.run_calls("--env", "LD_PRELOAD=libm.so.6", "sh", "-c", "env | grep -a LD_PRELOAD", way=APART)
         self.assertEqual((status, error), (0, ""))
         self.assertRegex(output, r"\A(LD_PRELOAD=\S+/libtonari_share_preload\.so:libm\.so\.6\n){2}\Z")

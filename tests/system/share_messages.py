@@ -21,13 +21,13 @@ class Messages(JobTest):
                 self.assertEqual((status, error), (0, ""))
                 self.assertEqual(sorted(output.splitlines()), [f"rank {rank}: all is right" for rank in range(2)])
 
-    def test_what_is_received_in_place_is_noticed(self):
+    def test_data_received_in_place_counts_as_written(self):
         self.expect_all_right("received")
 
     def test_absent_pages_are_sent_and_received_in_every_way(self):
         self.expect_all_right("absent")
 
-    def test_so_they_are_where_nothing_is_copied_directly(self):
+    def test_absent_pages_are_sent_and_received_without_direct_copies(self):
         self.expect_all_right("absent", TONARI_DIRECT_COPIES="off")
 
     def test_a_window_over_shared_memory_that_has_copies_is_refused(self):

@@ -1,4 +1,4 @@
-"""What becomes of windows and locks when a rank dies in the middle of using them."""
+"""A rank dies while it uses a window or holds a lock: all ranks stop, or the survivors learn of it and go on."""
 
 import os
 import signal

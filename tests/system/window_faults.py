@@ -19,13 +19,13 @@ class Windows(JobTest):
             self.skipTest("sanitizers lock no memory")
         self.assertEqual(sorted(output.splitlines()), [f"rank {rank} did it" for rank in range(ranks)])
 
-    def test_pages_that_are_protected_or_gone_answer_and_harm_nobody(self):
+    def test_protected_or_unmapped_pages_return_an_error_and_harm_nobody(self):
         self.run_program(2, "pages")
 
-    def test_pages_that_are_protected_or_gone_answer_and_harm_nobody_in_pieces(self):
+    def test_protected_or_unmapped_pages_return_an_error_and_harm_nobody_in_pieces(self):
         self.run_program(2, "pages", **IN_PIECES)
 
-    def test_what_a_rank_has_no_right_to_is_not_mapped_so(self):
+    def test_a_part_is_mapped_without_rights_that_the_rank_does_not_have(self):
         self.run_program(3, "rights")
 
     def test_a_target_that_computes_is_reached(self):

@@ -1,4 +1,4 @@
-// What is received would be destroyed at the end of the call.
+// The received data would be destroyed at the end of the call.
 // error: static assertion failed: data is received into a buffer that must outlive the call
 #include <tonari/tonari.hpp>
 

@@ -1,4 +1,4 @@
-// The elements of a std::list do not lie side by side.
+// The elements of a std::list are not contiguous in memory.
 // error: static assertion failed: only trivially copyable values, contiguous ranges of them
 #include <tonari/tonari.hpp>
 

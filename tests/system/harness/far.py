@@ -1,4 +1,4 @@
-"""Far memory in tests: who may have it, and of which kind; jobs that have it."""
+"""Far memory in tests: which users can have it, of which kind, and jobs that use it."""
 
 import json
 import os
@@ -15,7 +15,7 @@ SAID = re.compile(r"^tonari far: the kernel tells .*vm.unprivileged_userfaultfd=
 
 
 def faults_told(user=None):
-    """Of what the kernel tells the user's faults: "all", "programs" (not their system calls), or nothing."""
+    """Returns which of the user's faults userfaultfd reports: "all", "programs" (none of system calls), or None."""
     try:
         probe = subprocess.run([TONARI, "info", "--json"], capture_output=True, text=True, check=True, user=user)
     except PermissionError as error:
@@ -29,7 +29,7 @@ def faults_told(user=None):
 
 
 def need_faults(user=None):
-    """Skips what needs far memory, of that user, where the kernel does not let him."""
+    """Skips the test if the kernel does not let this user have far memory."""
     if user is not None and os.geteuid() != 0:
         raise unittest.SkipTest("only root can become another user")
     if faults_told(user) is None:
@@ -37,7 +37,7 @@ def need_faults(user=None):
 
 
 def without_notice(error):
-    """What was said, but for the notice that system calls do not fault."""
+    """Returns the messages without the notice that the kernel reports no faults of system calls."""
     return SAID.sub("", error, count=1)
 
 
@@ -51,7 +51,7 @@ class FarTest(JobTest):
         return status, output, without_notice(error)
 
     def torture(self, *options, seed=1, threads=4, rounds=60 * SOAK, mib=96):
-        """Runs the torture to its end; answers what happened to its memory."""
+        """Runs far_torture to its end and returns its statistics of far memory."""
         status, output, error = self.run_job("far", "--stats=json", *options, "--", TORTURE, seed, threads, rounds, mib)
         self.assertEqual((status, output), (0, "ok\n"), error)
         return json.loads(error)
@@ -62,7 +62,7 @@ class FarTest(JobTest):
         return job
 
     def server_of(self, job, rank):
-        """The process that is a rank of the servers' job."""
+        """Returns the process id of this rank of the servers' job."""
         for pid in processes_marked(job.mark):
             with open(f"/proc/{pid}/environ") as file, open(f"/proc/{pid}/cmdline") as command:
                 if f"TONARI_RANK={rank}\0" in file.read() and "\0serve\0" in command.read():

@@ -1,8 +1,8 @@
 """The code of a guide: what to compile, what to run, what is to come out.
 
 Blocks of a guide are ```cpp and ```text. A cpp block with a main() is a program; the one that says `// the piece` is the
-frame, and every other cpp block is a piece that stands in it. A text block begins with `$ COMMAND`, and goes on with what
-the command prints, for the program or piece before it.
+frame, and every other cpp block is a piece that stands in it. A text block begins with `$ COMMAND`, and goes on with
+the lines that the command prints, for the program or piece before it.
 
 Usage: guide.py GUIDE OUTPUT writes one program of all of them, which is the one that its directory is named after.
 """
@@ -55,7 +55,7 @@ class Guide:
         lines = sorted({line for code in codes for line in INCLUDE.findall(code)} | {"#include <filesystem>\n"})
         for number, code in enumerate(codes):
             body = INCLUDE.sub("", code).replace("int main()", "int main_of_it()").strip()
-            # As the end of a main() does.
+            # The end of main() returns 0, but that of another function does not.
             body = body.removesuffix("}") + "  return 0;\n}"
             lines.append(f"\nnamespace example_{number} {{\n{body}\n}}\n")
         lines.append("\nint main() {\n  const auto name = std::filesystem::current_path().filename();\n")
