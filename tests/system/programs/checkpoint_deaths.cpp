@@ -29,7 +29,7 @@ void come_to_a_point() {
 
 }  // namespace
 
-// What the runtime calls in the place of the system's.
+// The runtime calls these instead of libc's functions.
 extern "C" {
 int fsync(int file) {
   come_to_a_point();
@@ -100,7 +100,7 @@ void run(const std::string& file, int victim, int point, bool in_load) {
 
 int main(int argc, char** argv) try {
   if (argc != 5) return 2;
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // what is said before a death is heard
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // lines printed before a death are not lost
   run(argv[1], std::atoi(argv[2]), std::atoi(argv[3]), std::string(argv[4]) == "load");
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());

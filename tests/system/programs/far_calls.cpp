@@ -49,7 +49,7 @@ T* fresh() {
   return reinterpret_cast<T*>(static_cast<char*>(std::malloc(far_bytes)) + 64);
 }
 
-/// Touches so much that what has been touched before leaves.
+/// Touches so much memory that the pages touched before it are moved to a server.
 void sweep() {
   constexpr std::size_t all = 48 << 20;
   static volatile char* const memory = static_cast<char*>(std::malloc(all));
@@ -265,7 +265,7 @@ void streams() {
     check(
         (is_descriptor ? ::dprintf(::fileno(file), "<%s>", content) : std::fprintf(file, "<%s>", content)) == printed &&
             std::fflush(file) == 0,
-        "printf of what is long");
+        "printf of a long text");
     std::rewind(file);
     char* const to = fresh();
     check(std::fread(to, 1, far_bytes / 2, file) == printed && to[0] == '<' && to[printed - 1] == '>' &&

@@ -1,6 +1,7 @@
-// A program that knows nothing of tonari: threads write and read large memory in every way, and compare with what must
-// be there. Usage: far_torture SEED THREADS ROUNDS MIB [wait]. Prints "ok" and exits with 0, or says what is wrong.
-// With "wait": prints "ready" once all is written, goes on until its standard input ends, and looks at all of it again.
+// A program that knows nothing of tonari: threads write and read large memory in every way, and compare it
+// with the expected content. Usage: far_torture SEED THREADS ROUNDS MIB [wait]. Prints "ok" and exits with 0, or says
+// what is wrong. With "wait": prints "ready" once all is written, goes on until its standard input ends, and looks at
+// all of it again.
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -41,7 +42,7 @@ void check(bool condition, const char* what) {
   std::_Exit(1);
 }
 
-// What belongs into a word: zeros where nothing has been written.
+// Returns the expected content of a word: zero where nothing has been written.
 std::uint64_t word_of(std::size_t cell, std::uint32_t version, std::size_t word) {
   if (version == 0) return 0;
   std::uint64_t x = (cell * 8 + word) * 0x9e3779b97f4a7c15ULL ^ version * 0xbf58476d1ce4e5b9ULL;
@@ -49,7 +50,7 @@ std::uint64_t word_of(std::size_t cell, std::uint32_t version, std::size_t word)
   return x * 0x94d049bb133111ebULL | 1;
 }
 
-/// Large memory, cell by cell, and how often each has been written. The second lies in a shared mapping, which is
+/// Large memory, cell by cell, and how often each has been written. The counts are in a shared mapping, which is
 /// local.
 class Cells {
  public:
@@ -109,7 +110,7 @@ class Cells {
   std::uint32_t* versions_;
 };
 
-/// One thread: its cells of what all share (every N-th), and memory of its own for what needs whole pages.
+/// One thread: its share of the common cells (every N-th), and memory of its own for operations on whole pages.
 class Worker {
  public:
   Worker(Cells& shared, unsigned number, unsigned threads, unsigned seed)

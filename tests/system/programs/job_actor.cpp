@@ -15,7 +15,7 @@
 //   live            sets a death handler that says "rank R died: signal S status T"
 //   hear            waits until the handler has been called
 //   fork            forks a child that destroys the Job, and exits; says "child ended with S"
-//   again           makes a second Job and says what that answers
+//   again           makes a second Job and says how that ends
 //   only RANK       skips the next word, and its argument, unless this is RANK
 //   but RANK        skips them if it is
 //   chatter COUNT   prints COUNT numbered lines of varying length

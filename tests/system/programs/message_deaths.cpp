@@ -36,7 +36,7 @@ using tonari::Job;
 using tonari::Status;
 
 constexpr int victim = 1;
-constexpr int never_sent = 9;  // a tag: the survivors' first messages are no answer to what waits for anyone
+constexpr int never_sent = 9;  // a tag: no receive from any rank takes the survivors' first messages
 constexpr std::size_t long_bytes = std::size_t{512} << 20;
 
 void say(int rank, std::string_view what) {
@@ -50,7 +50,7 @@ void say(int rank, std::string_view what) {
 
 std::atomic<bool> heard_of_death{false};
 
-// What the others do while rank 1 dies.
+// The part of the other ranks while rank 1 dies.
 Status survive(const std::string& phase, Communicator& world) {
   int value = 0;
   if (phase == "receive" || phase == "unclaimed") return world.receive(value, tonari::Rank{victim}).status;

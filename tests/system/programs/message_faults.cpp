@@ -1,5 +1,5 @@
-// Buffers that are no memory: long messages of which one side's buffer is mapped in part or not at all answer
-// bad_address on both sides, and what comes after them arrives.
+// Buffers that are no memory: if one side's buffer of a long message is not mapped, or only in part, both sides get
+// bad_address, and later messages arrive.
 #include "../../support/exchange.hpp"
 
 #include <tonari/tonari.hpp>

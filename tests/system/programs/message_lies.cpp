@@ -1,6 +1,6 @@
-// Addresses that are wrong, claimed by a peer: rank 1 announces payloads that lie nowhere, and grants rank 0 buffers
-// that lie nowhere. Rank 0 is answered bad_address, and what comes after it arrives. Between processes only: the kernel
-// tells.
+// Wrong addresses from a peer: rank 1 announces payloads at addresses that are not mapped, and grants rank 0 buffers at
+// such addresses. Rank 0 gets bad_address, and later messages arrive. This works between processes only, because the
+// kernel reports the bad address.
 #include "../../support/exchange.hpp"
 
 #include "fabric/engine.hpp"

@@ -1,4 +1,4 @@
-// Messages between processes, checked. WHAT is the first argument, the seed (1) the second:
+// Messages between processes, checked. The first argument is one of the following, the second the seed (default 1):
 //
 //   exchange     every size in every manner from rank 0 to rank 1, and back
 //   traffic      random messages between all ranks, then collectives

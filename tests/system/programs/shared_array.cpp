@@ -2,7 +2,7 @@
 //
 //   pointers   a list is linked through the array by all ranks in turn; each walks it, and says "rank R found N"
 //   death      rank 1 dies by a signal while the others wait for it at a barrier
-//   lost       the others survive that, and rank 0 touches what only rank 1 had
+//   lost       the others survive that, and rank 0 touches pages of which only rank 1 had a copy
 //   large      an array of more bytes than there are addresses for it
 //   after      a rank ends without destroying its array, by an exception, while the others wait
 //   barrier    a barrier is the first that ranks do with shared memory

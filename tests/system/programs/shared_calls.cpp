@@ -1,6 +1,6 @@
-// Rank 1 gives the kernel shared memory that only rank 0, its home, has: each page once. What each call answered and
-// moved is looked at, and one line says "rank R: N of M calls" and the names of those that were wrong. With `raw` as
-// the first argument it says what a system call that libc does not make for it answers.
+// Rank 1 gives the kernel shared memory that only rank 0, its home, has: each page once. It checks the result of each
+// call and the bytes that it moved. One line says "rank R: N of M calls" and names the calls that were wrong. With
+// `raw` as the first argument it prints the error of a system call that is made without libc.
 #include <tonari/tonari.hpp>
 
 #include <fcntl.h>
@@ -78,7 +78,7 @@ class Calls {
   void use_streams();
   void fork_a_child();
   void send_messages();
-  // What rank 0 sees, after a barrier, of what the kernel wrote for rank 1.
+  // Checks on rank 0, after a barrier, the data that the kernel wrote for rank 1.
   void look_at_home() const;
 
  private:

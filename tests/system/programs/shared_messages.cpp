@@ -55,7 +55,7 @@ void receive_in_place(Job& job) {
   }
 }
 
-// What rank 0 does with an array of which it has nothing, and rank 1 with memory of its own.
+// An operation of rank 0 on an array of which it has no page, and its counterpart of rank 1 on private memory.
 struct Use {
   std::string name;
   std::function<Status(Communicator&, Window&, std::span<char> shared, std::span<char> own)> at_0;

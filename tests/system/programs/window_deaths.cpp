@@ -72,11 +72,11 @@ Status lock_after_death(Communicator& world, Window& window) {
   return (status == Status::ok) == (of_other == Status::ok) ? Status::invalid : Status::holder_died;
 }
 
-// What the others do while rank 1 dies.
+// The part of the other ranks while rank 1 dies.
 Status survive(const std::string& phase, Job& job, Communicator& world, std::optional<Window>& window, Ground& ground) {
   if (phase == "holding") return lock_after_death(world, *window);
   if (phase == "reading") {
-    const Status status = window->lock(JobRank{0});  // who read has left nothing half done
+    const Status status = window->lock(JobRank{0});  // the dead reader has left no data half written
     return status != Status::ok ? status : window->unlock(JobRank{0});
   }
   if (phase == "waiting") {

@@ -1,7 +1,7 @@
 // Windows that processes can break: which TEST is the first argument.
 //
-//   pages     pages of a window of the program's own that its owner has protected or unmapped answer bad_address
-//   rights    what a rank has no right to is not mapped so that it could: a store raises a signal
+//   pages     accesses to pages that their owner has protected or unmapped return bad_address
+//   rights    a part is mapped without the rights that a rank does not have: a store raises a signal
 //   computing ranks push to, pull from and apply atomic operations to one that computes all the time
 //   pins      pinned windows are in memory as long as they are there
 //   limit     and where the system allows no more, all ranks are told
@@ -121,8 +121,8 @@ void pages(Job& job) {
     require_status(window.push(window.at(JobRank{0}), here.bytes().first(page)), Status::ok, "a push");
     for (const std::size_t bytes : {std::size_t{1}, std::size_t{24}, std::size_t{25}, page}) {
       const auto bad = here.bytes().subspan(page, bytes);
-      require_status(window.push(window.at(JobRank{0}), bad), Status::bad_address, "a push of what cannot be read");
-      require_status(window.pull(bad, window.at(JobRank{0})), Status::bad_address, "a pull to what cannot be written");
+      require_status(window.push(window.at(JobRank{0}), bad), Status::bad_address, "a push of unreadable memory");
+      require_status(window.pull(bad, window.at(JobRank{0})), Status::bad_address, "a pull to unwritable memory");
     }
   }
   require_ok(window.barrier());
@@ -176,7 +176,7 @@ void rights(Job& job) {
         }
       }
       require_ok(window.barrier());
-      // Of its own part each rank may do everything, and so may others that have rights.
+      // Each rank may do everything with its own part, and so may others that have rights.
       window.local()[0] = std::byte{5};
       require_ok(window.barrier());
       if (job.rank() == 2) {
@@ -391,7 +391,7 @@ void forks(std::unique_ptr<Job> job) {
   }
 }
 
-// What the job's memory takes in all, in KiB.
+// Returns the total size of the job's memory, in KiB.
 std::size_t taken_kib(Job& job) {
   struct stat state {};
   require(::fstat(job.session().arena().memory().number(), &state) == 0, "fstat");
