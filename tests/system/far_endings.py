@@ -41,7 +41,7 @@ def cat(path):
 
 
 class Endings(FarTest):
-    def test_status_and_output_are_the_programs(self):
+    def test_passes_on_status_and_output_of_the_program(self):
         for text, status in (("echo a; echo b >&2; exit 0", 0), ("exit 3", 3), ("kill -9 $$", 137), ("kill -15 $$", 143)):
             with self.subTest(text=text):
                 found = self.run_job("far", "--", "sh", "-c", text)

@@ -25,21 +25,21 @@ os._exit(0)
 
 
 class Memory(FarTest):
-    def test_is_what_it_would_be_locally(self):
+    def test_has_the_same_content_as_local_memory(self):
         for share in ("10%", "100%"):
             with self.subTest(local=share):
                 found = self.torture("--local", share)
                 self.assertGreater(found["faults"], 100)
                 self.assertEqual(found["failures"], 0)
 
-    def test_is_carried_away_and_back(self):
+    def test_moves_to_servers_and_back(self):
         found = self.torture("--local", "16M")
         self.assertGreater(found["bytes_out"], 80 << 20)
         self.assertGreater(found["bytes_in"], 80 << 20)
         self.assertLess(found["resident_bytes"], 18 << 20)
         self.assertEqual(found["limit_bytes"], 16 << 20)
 
-    def test_is_there_for_system_calls(self):
+    def test_works_in_system_calls(self):
         with tempfile.TemporaryDirectory() as folder:
             os.chmod(folder, 0o777)
             self.assertEqual(self.run_job("far", "--local", "8M", "--", CALLS, cwd=folder), (0, "ok\n", ""))
@@ -48,7 +48,7 @@ class Memory(FarTest):
         found = self.torture("--local", "16M", "--servers", "3", "--memory", "128M")
         self.assertEqual((found["servers"], found["capacity_bytes"]), (3, 3 * 128 << 20))
 
-    def test_may_be_taken_at_once(self):
+    def test_may_be_allocated_on_servers_at_once(self):
         job = self.start_torture("--local", "16M", "--memory", "128M", "--at-once")
         with open(f"/proc/{self.server_of(job, 1)}/status") as status:
             shared = next(int(line.split()[1]) for line in status if line.startswith("RssShmem"))
@@ -69,7 +69,7 @@ class Memory(FarTest):
     def test_goes_over_the_network(self):
         self.torture("--local", "32M", "--apart", "network", "--memory", "512M", rounds=20)
 
-    def test_that_is_full_ends_the_program(self):
+    def test_full_servers_end_the_program(self):
         status, output, error = self.run_job("far", "--local", "8M", "--memory", "32M", TORTURE, 1, 2, 10, 96)
         self.assertEqual((status, output), (137, ""))
         self.assertRegex(error, r"tonari far: out of memory: the servers' 32 MiB are full.*--memory")
@@ -81,7 +81,7 @@ class Memory(FarTest):
                 self.assertGreater(found["packed_bytes_out"], 80 << 20)
                 self.assertEqual(found["failures"], 0)
 
-    def test_compressed_is_more_than_there_is_room_for(self):
+    def test_compressed_may_exceed_the_memory_of_servers(self):
         options = ["--local", "8M", "--memory", "32M", "--stats=json"]
         words = [PYTHON, "-c", COMPRESSIBLE]
         self.assertEqual(self.run_job("far", *options, "--", *words)[0], 137)
@@ -103,7 +103,7 @@ class Memory(FarTest):
 class MemoryOfAnOrdinaryUser(Memory):
     user = NOBODY
 
-    def test_is_of_the_kind_that_tonari_says(self):
+    def test_reports_the_same_faults_as_tonari_info(self):
         kind = faults_told(self.user)
         job = self.start("far", "--stats=json", "--", "true")
         _, _, error = job.end()
@@ -120,10 +120,10 @@ class SandboxTest(FarTest):
 class InASandbox(SandboxTest):
     within = (SANDBOXED, "--allow-userfaultfd")
 
-    def test_it_is_as_elsewhere(self):
+    def test_far_memory_works(self):
         self.torture("--local", "32M", rounds=20 * SOAK)
 
-    def test_system_calls_and_children_are_as_elsewhere(self):
+    def test_system_calls_and_children_work(self):
         with tempfile.TemporaryDirectory() as folder:
             os.chmod(folder, 0o777)
             self.assertEqual(self.run_job("far", "--local", "8M", "--", CALLS, cwd=folder), (0, "ok\n", ""))
@@ -137,7 +137,7 @@ class InASandboxOfAnOrdinaryUser(InASandbox):
 class InASandboxWithoutFaults(SandboxTest):
     within = (SANDBOXED,)
 
-    def test_it_is_said_what_is_missing(self):
+    def test_the_error_names_the_missing_permission(self):
         status, output, error = self.run_job("far", "--", "echo", "never")
         self.assertEqual((status, output), (2, ""))
         self.assertRegex(error, "^tonari far: userfaultfd: Operation not permitted; .*a container's filter must let")

@@ -66,7 +66,7 @@ class CallsOfAnOrdinaryUser(Calls):
         self.assertEqual((status, error), (0, ""))
         self.assertRegex(output, r"\A(LD_PRELOAD=\S+/libtonari_share_preload\.so:libm\.so\.6\n){2}\Z")
 
-    def test_without_the_wrappers_they_fail_and_it_is_told(self):
+    def test_without_the_wrappers_system_calls_fail_and_the_log_says_why(self):
         status, output, error = self.run_calls(PROGRAM, way=APART, TONARI_WRAP_CALLS="off", TONARI_LOG="info")
         self.assertEqual(status, 0, error)
         self.assertIn("pwrite (Bad address)", output)
