@@ -1,4 +1,4 @@
-"""Ranks join by launchers that have PMIx, on one host and on several, and those without are refused in plain words."""
+"""Ranks join by launchers that have PMIx, on one and on several hosts. Launchers without PMIx are refused, with a remedy."""
 
 import os
 import re
@@ -16,7 +16,7 @@ JOINING = os.path.join(PROGRAMS, "joining")
 
 class JoiningTest(LauncherTest):
     def check_joined(self, done, ranks, hosts):
-        """As many ranks have found each other, have got one arena a host, and what each has given."""
+        """Checks that this many ranks found each other, share one arena per host, and received the address of each rank."""
         status, output, error = done
         self.assertEqual(status, 0, error)
         here = ranks // hosts
@@ -39,13 +39,13 @@ class ByOpenMpi(JoiningTest):
                 words = ["join", "arena", "exchange", "2000", "leave"]
                 self.check_joined(self.run_to_end(hosts, launcher, *chosen, "-n", "4", JOINING, *words), 4, count)
 
-    def test_4(self):
+    def test_ranks_join_by_open_mpi_4(self):
         self.check([*launchers.openmpi4(), "--bind-to", "none"])
 
-    def test_5(self):
+    def test_ranks_join_by_open_mpi_5(self):
         self.check([*launchers.openmpi5(), "--bind-to", "none"])
 
-    def test_handed_over_by_tonari_run(self):
+    def test_tonari_run_starts_ranks_by_the_launcher(self):
         hosts = self.make_hosts(2)
         run = [TONARI, "run", "-n", "4", "--hosts"]
         for asked in ("h0,h1", "2"):
@@ -57,8 +57,8 @@ class ByOpenMpi(JoiningTest):
                 self.assertEqual((status, output.count("exchanged")), (0, 4), error)
                 self.assertEqual(output.count("host 1 of 2, h1"), 2, output)
 
-    # It does not say where it was installed, and complains of the clients of Debian's older PMIx, but serves them.
-    def test_prterun(self):
+    # prterun does not tell its ranks where it was installed. It warns about clients with Debian's older PMIx, but serves them.
+    def test_ranks_join_by_prterun(self):
         hosts = self.make_hosts(2)
         words = ["-n", "4", JOINING, "join", "exchange", "100"]
         status, output, error = self.run_to_end(hosts, launchers.prterun(), *words)
@@ -72,7 +72,7 @@ class ByOpenMpi(JoiningTest):
         status, output, error = self.run_to_end(hosts, launcher, "-n", "2", JOINING, "join", "arena")
         self.assertEqual((status, output.count(", cores 2,")), (0, 2), output + error)
 
-    def test_a_job_on_one_host(self):
+    def test_ranks_of_one_host_exchange_greetings(self):
         hosts = self.make_hosts(1)
         for launcher in (launchers.openmpi4(), launchers.openmpi5()):
             status, output, error = self.run_to_end(hosts, launcher, "-n", "2", HELLO)
@@ -85,14 +85,14 @@ class ByOpenMpi(JoiningTest):
         status, output, error = self.run_to_end(hosts, launchers.openmpi4(), "-n", "4", JOINING, *words)
         self.assertEqual((status, output.count("child ended with 7"), output.count("exchanged")), (0, 4, 4), error)
 
-    def test_joins_once(self):
+    def test_joining_a_second_time_is_refused(self):
         hosts = self.make_hosts(1)
         status, output, error = self.run_to_end(hosts, launchers.openmpi4(), "-n", "2", JOINING, "join", "again")
         self.assertEqual((status, output.count("has joined the launcher's job already")), (0, 2), error)
 
 
 class Refusals(JoiningTest):
-    def test_a_rank_that_is_another_program(self):
+    def test_a_rank_of_another_program_is_refused(self):
         hosts = self.make_hosts(2)
         other = ["env", "EXCHANGE_KEY=tonari.introduction", compiled("pmix_exchange")]
         words = ["-n", "2", "--host", "h0:2", JOINING, "join", ":", "-n", "1", "--host", "h1", *other]
@@ -100,14 +100,14 @@ class Refusals(JoiningTest):
         self.assertEqual(error.count("rank 2 is another program, rank 0 is version 2 of joining"), 2, error)
         self.assertNotEqual(status, 0)
 
-    def test_a_rank_that_never_joins(self):
+    def test_a_rank_that_never_joins_is_reported(self):
         hosts = self.make_hosts(2)
         lazy = f'[ $PMIX_RANK = 1 ] && exec sleep 1000; TONARI_JOIN_SECONDS=1 exec {JOINING} join'
         status, _, error = self.run_to_end(hosts, launchers.openmpi4(), "-n", "2", "sh", "-c", lazy)
         self.assertNotEqual(status, 0)
         self.assertIn("rank 0 has waited 1 s, and not all 2 ranks have joined", error)
 
-    def test_a_second_try_after_a_joining_that_failed(self):
+    def test_a_second_attempt_after_a_failed_join_is_refused(self):
         lazy = f'[ $PMIX_RANK = 1 ] && exec sleep 1000; TONARI_JOIN_SECONDS=1 exec {JOINING} again again exit 1'
         _, output, error = self.run_to_end(self.make_hosts(2), launchers.openmpi4(), "-n", "2", "sh", "-c", lazy)
         lines = output.splitlines()
@@ -115,18 +115,18 @@ class Refusals(JoiningTest):
         self.assertIn("rank 0 has waited 1 s", lines[0])
         self.assertIn("this process has tried to join the launcher's job before", lines[1])
 
-    def test_a_second_try_where_the_launcher_was_not_reached(self):
+    def test_a_second_attempt_without_a_launcher_fails_like_the_first(self):
         env = {**os.environ, "PMIX_NAMESPACE": "gone", "PMIX_RANK": "0"}
         lines = self.make_hosts(1).run(0, JOINING, "again", "again", env=env).stdout.splitlines()
         self.assertEqual([line.count("connecting to the launcher by PMIx") for line in lines], [1, 1], lines)
 
-    def test_a_launcher_that_is_gone(self):
+    def test_a_launcher_that_is_gone_is_reported(self):
         hosts = self.make_hosts(1)
         done = hosts.run(0, HELLO, env={**os.environ, "PMIX_NAMESPACE": "gone", "PMIX_RANK": "0"})
         self.assertEqual(done.returncode, 1)
         self.assertIn("unset PMIX_NAMESPACE to run alone", done.stderr)
 
-    def test_a_machine_without_the_library(self):
+    def test_a_missing_pmix_library_is_reported(self):
         known = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True).stdout
         paths = set(map(os.path.realpath, re.findall(r"libpmix\.so\.2 .*=> (.*)", known)))
         hidden = " && ".join(f"mount --bind /dev/null {path}" for path in paths)
@@ -135,7 +135,7 @@ class Refusals(JoiningTest):
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"cannot join its job: .*libpmix\.so\.2: .*; .*apt-get install libpmix2")
 
-    def test_a_launcher_without_pmix(self):
+    def test_a_launcher_without_pmix_is_refused(self):
         hosts = self.make_hosts(2)
         status, output, error = self.run_to_end(hosts, launchers.mpich(), "-n", "4", HELLO)
         self.assertEqual((status, output), (1, ""))
@@ -144,7 +144,7 @@ class Refusals(JoiningTest):
 
 
 class Ends(JoiningTest):
-    def test_the_death_of_a_neighbour(self):
+    def test_a_rank_learns_how_its_neighbour_died(self):
         hosts = self.make_hosts(2)
         words = ["join", "pid", "only", "3", "hold", "only", "2", "wait"]
         job = self.start(hosts, [*launchers.openmpi5(), "--enable-recovery"], "-n", "4", JOINING, *words)
@@ -154,17 +154,17 @@ class Ends(JoiningTest):
         output = Lines(job.stdout)
         ids = [int(output.wait_for(rf"^{rank} is (\d+)").group(1)) for rank in range(4)]
         os.kill(ids[3], signal.SIGKILL)
-        # How it ended is known for certain since Linux 6.15.
+        # Only Linux 6.15 and later report reliably how the process ended.
         output.wait_for(r"^3 died: signal (9 status 0|0 status -1)$")
         job.wait(PATIENCE)
 
-    def test_the_end_of_the_server(self):
+    def test_ranks_notice_that_the_launchers_server_ended(self):
         hosts = self.make_hosts(2)
         for launcher in (launchers.openmpi4(), launchers.openmpi5()):
             told = f"exec {JOINING} join pid orphan leave >{SHARED}/rank$PMIX_RANK"
             job = self.start(hosts, launcher, "-n", "4", "sh", "-c", told)
             paths = [os.path.join(SHARED, f"rank{rank}") for rank in range(4)]
-            texts = [eventually(lambda: self.match(path, r"is (\d+)"), f"{path} has a process") for path in paths]
+            texts = [eventually(lambda: self.match(path, r"is (\d+)"), f"{path} names its process") for path in paths]
             with open(f"/proc/{texts[3].group(1)}/stat") as file:
                 os.kill(int(file.read().rsplit(")", 1)[1].split()[1]), signal.SIGKILL)
             for path in paths[2:]:
@@ -182,7 +182,7 @@ class Ends(JoiningTest):
 
 
 class WithMpi(JoiningTest):
-    """A program that uses both."""
+    """A program that uses both tonari and MPI."""
 
     def check(self, launcher, mpicc, *words):
         need(mpicc, install="scripts/setup bench, scripts/setup cluster")
@@ -199,23 +199,23 @@ class WithMpi(JoiningTest):
     def check_5(self, *words):
         self.check(launchers.openmpi5(), os.path.join(launchers.OPENMPI5, "bin", "mpicc"), *words)
 
-    def test_4_mpi_first(self):
+    def test_open_mpi_4_started_before_joining_and_ended_before_leaving(self):
         self.check_4("mpi-begin", "join", "mpi-sum", "mpi-end", "exchange", "9")
 
-    def test_4_mpi_first_and_last(self):
+    def test_open_mpi_4_started_before_joining_and_ended_after_leaving(self):
         self.check_4("mpi-begin", "join", "exchange", "9", "leave", "mpi-sum", "mpi-end")
 
-    def test_4_mpi_last(self):
+    def test_open_mpi_4_started_after_joining_and_ended_after_leaving(self):
         self.check_4("join", "mpi-begin", "exchange", "9", "leave", "mpi-sum", "mpi-end")
 
-    def test_4_mpi_between(self):
+    def test_open_mpi_4_started_and_ended_within_the_job(self):
         self.check_4("join", "mpi-begin", "mpi-sum", "mpi-end", "exchange", "9")
 
-    # Its MPI_Init fails when something else has initialised PMIx before: docs/modules/job.md.
-    def test_5_mpi_first(self):
+    # MPI_Init of Open MPI 5 fails if other code has initialised PMIx before: docs/modules/job.md.
+    def test_open_mpi_5_started_before_joining_and_ended_before_leaving(self):
         self.check_5("mpi-begin", "join", "mpi-sum", "mpi-end", "exchange", "9")
 
-    def test_5_mpi_first_and_last(self):
+    def test_open_mpi_5_started_before_joining_and_ended_after_leaving(self):
         self.check_5("mpi-begin", "join", "exchange", "9", "leave", "mpi-sum", "mpi-end")
 
 
@@ -223,25 +223,25 @@ class BySlurm(OnSlurm, JoiningTest):
     def srun(self, *words):
         return self.run_to_end(self.hosts, ["srun", "-Q"], *words, env=self.slurm.environment)
 
-    def test_ranks_meet(self):
+    def test_ranks_join_by_srun(self):
         words = ["-N", "2", "-n", "4", "--mpi=pmix", JOINING, "join", "arena", "exchange", "2000", "leave"]
         self.check_joined(self.srun(*words), 4, 2)
 
-    def test_the_death_of_a_neighbour(self):
+    def test_a_rank_learns_how_its_neighbour_died(self):
         words = ["-N", "2", "-n", "4", "--mpi=pmix", JOINING, "join", "pid", "only", "3", "hold", "only", "2", "wait"]
         Ends.check_death(self, self.start(self.hosts, ["srun", "-Q"], *words, env=self.slurm.environment))
 
-    def test_handed_over_by_tonari_run(self):
+    def test_tonari_run_starts_ranks_by_the_launcher(self):
         words = ["-N", "2", "-n", "4", TONARI, "run", "--hosts", "2", "-n", "4", JOINING, "join", "exchange", "9"]
         status, output, error = self.run_to_end(self.hosts, ["salloc", "-Q"], *words, env=self.slurm.environment)
         self.assertEqual((status, output.count("exchanged"), output.count("host 1 of 2, h1")), (0, 4, 2), error)
 
-    def test_without_pmix(self):
+    def test_srun_without_pmix_is_refused(self):
         for kind in ("none", "pmi2"):
             status, output, error = self.srun("-n", "2", f"--mpi={kind}", HELLO)
             self.assertEqual((status, output, error.count("`srun --mpi=pmix`")), (1, "", 2), error)
 
-    def test_alone_in_an_allocation(self):
+    def test_a_single_process_in_an_allocation_runs_alone(self):
         for words in (["salloc", "-n", "2", HELLO], ["srun", "-Q", "--mpi=none", "-n", "1", HELLO]):
             status, output, error = self.run_to_end(self.hosts, words, env=self.slurm.environment)
             self.assertEqual((status, output), (0, "rank 0 of 1 heard: good morning from rank 0\n"), error)

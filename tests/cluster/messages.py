@@ -1,6 +1,7 @@
-"""Messages between hosts: everything arrives, and whoever dies, leaves or cannot be reached any more, the others learn of it.
+"""Messages between hosts: all messages arrive, and when a rank dies, leaves or cannot be reached, the other ranks learn of it.
 
-Two ranks on each host, so that one job has both transports, unless a test says otherwise.
+Unless a test says otherwise, each host has two ranks, so that one job uses both
+the shared-memory and the network transport.
 """
 
 import os
@@ -28,7 +29,7 @@ def openmpi5(*options):
 
 class MessagesTest(LauncherTest):
     def check_done(self, hosts, launcher, ranks, *words, **options):
-        """All ranks do it, and nobody complains."""
+        """Checks that every rank reports success and that the job writes nothing to standard error."""
         with self.subTest(launcher=os.path.basename(launcher[0]), words=words):
             status, output, error = self.run_to_end(hosts, launcher, "-n", str(ranks), MESSAGES, *words, **options)
             self.assertEqual((status, error), (0, ""))
@@ -40,7 +41,7 @@ class MessagesTest(LauncherTest):
         self.assertEqual((status, sorted(output.splitlines()), error), (0, heard, ""))
 
     def start_rounds(self, hosts, launcher, ranks, *words, **options):
-        """A job in the middle of rounds; answers it, its lines and the process ids of its ranks."""
+        """Starts a job and waits until its ranks exchange messages. Returns the job, its output and its ranks' process ids."""
         job = self.start(hosts, launcher, "-n", str(ranks), *(words or [MESSAGES, "rounds"]), **options)
         output = Lines(job.stdout)
         pids = [int(output.wait_for(rf"^{rank} is (\d+)").group(1)) for rank in range(ranks)]
@@ -49,7 +50,7 @@ class MessagesTest(LauncherTest):
         return job, output, pids
 
     def check_survivors(self, output, victims, survivors, since, bound):
-        """All of them know within the bound, and go on."""
+        """Checks that all survivors learn of the deaths within the bound, and finish."""
         for survivor in survivors:
             for victim, host in victims.items():
                 output.wait_for(rf"^rank {survivor} heard that {victim} of {host} died")
@@ -65,58 +66,58 @@ class MessagesTest(LauncherTest):
 
 
 class Traffic(MessagesTest):
-    def test_hello(self):
+    def test_every_rank_receives_its_neighbours_greeting(self):
         hosts = self.make_hosts(4)
         for launcher in (openmpi4(), openmpi5()):
             self.check_hello(hosts, [*launcher, "--map-by", "node"], 4)
             self.check_hello(hosts, launcher, 8)
 
-    def test_on_two_hosts(self):
+    def test_messages_arrive_between_two_hosts(self):
         hosts = self.make_hosts(2)
         self.check_done(hosts, openmpi4(), 4, "exchange")
         self.check_done(hosts, openmpi5(), 4, "announced")
         for seed in ("1", "2"):
             self.check_done(hosts, openmpi5(), 4, "traffic", seed)
 
-    def test_on_four_hosts(self):
+    def test_messages_and_collectives_work_on_four_hosts(self):
         hosts = self.make_hosts(4)
         self.check_done(hosts, openmpi4("--host", "h0,h1,h2,h3"), 4, "collectives")
         self.check_done(hosts, openmpi5(), 8, "traffic", "3")
 
-    # Neighbours in rank are on different hosts then.
-    def test_with_ranks_dealt_out_in_turn(self):
+    # With this mapping, ranks R and R + 1 are on different hosts.
+    def test_messages_and_collectives_work_with_ranks_mapped_round_robin(self):
         hosts = self.make_hosts(2)
         self.check_done(hosts, openmpi4("--map-by", "node"), 4, "collectives")
         self.check_done(hosts, openmpi5("--map-by", "node"), 4, "traffic", "5")
 
-    # Each host is sent what it needs of the others once, however many ranks it has: of a broadcast and an all-reduce of 1
-    # MiB the whole, of an all-gather the other half.
+    # Data cross the link to a host once, however many ranks the host has. Per host, a broadcast or an all-reduce of 1 MiB
+    # needs the whole 1 MiB, and an all-gather needs the other host's half.
     def test_collectives_cross_the_link_once(self):
         hosts = self.make_hosts(2)
         times = 32
         for mapping in ("slot", "node"):
             for what, share in (("broadcast", 1.0), ("all_reduce", 1.0), ("all_gather", 0.5)):
                 if (what, mapping) == ("all_reduce", "node"):
-                    continue  # the order of operands goes before
+                    continue  # here keeping the order of the operands costs more traffic
                 before = hosts.traffic(1).received + hosts.traffic(0).received
                 self.check_done(hosts, openmpi4("--map-by", mapping), 4, what, times)
                 crossed = (hosts.traffic(1).received + hosts.traffic(0).received - before) / times / 2**20
                 least = 1.0 if what == "broadcast" else 2.0 * share
                 self.assertTrue(least <= crossed < 1.2 * least, f"{what}: {crossed:.2f} MiB by {mapping}")
 
-    def test_with_other_settings(self):
+    def test_messages_arrive_without_service_thread_or_direct_copies(self):
         hosts = self.make_hosts(2)
         for setting in ("TONARI_SERVICE_THREAD=off", "TONARI_DIRECT_COPIES=off"):
             self.check_done(hosts, openmpi4("-x", setting), 4, "traffic", "6")
 
-    def test_by_tonari_run(self):
+    def test_messages_arrive_in_a_job_started_by_tonari_run(self):
         hosts = self.make_hosts(2)
         for launcher in (launchers.openmpi4(), launchers.openmpi5()):
             path = f"{os.path.dirname(launcher[0])}:{os.environ['PATH']}".lstrip(":")
             env = {**os.environ, **launchers.environment(hosts), "PATH": path}
             self.check_done(hosts, [TONARI, "run", "--hosts", "2"], 4, "traffic", "7", env=env)
 
-    def test_with_the_ports_that_a_firewall_lets_through(self):
+    def test_ranks_listen_on_ports_of_the_configured_range(self):
         hosts = self.make_hosts(2)
         for launcher in (launchers.openmpi4(), launchers.openmpi5()):
             path = f"{os.path.dirname(launcher[0])}:{os.environ['PATH']}".lstrip(":")
@@ -129,38 +130,38 @@ class Traffic(MessagesTest):
             job.terminate()
             job.wait(PATIENCE)
 
-    def test_with_too_few_ports(self):
+    def test_too_small_a_port_range_is_reported(self):
         hosts = self.make_hosts(1)
         words = ["-x", "TONARI_APART=network", "-n", "2", HELLO]
         _, _, error = self.run_to_end(hosts, openmpi4("-x", "UCX_TCP_PORT_RANGE=20000-20000"), *words)
         self.assertIn("Device is busy; see ulimit -n and, where UCX_TCP_PORT_RANGE is set, whether it has free ports", error)
 
     def listened_at(self, hosts, host):
-        """The TCP ports of a host at which somebody listens."""
+        """Returns the TCP ports on which processes of a host listen."""
         rows = [line.split() for line in hosts.run(host, "cat", "/proc/net/tcp").stdout.splitlines()[1:]]
         return [int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A"]
 
-    def test_over_a_link_that_loses(self):
+    def test_messages_arrive_over_a_link_that_loses_packets(self):
         hosts = self.make_hosts(2)
         for host in (0, 1):
             hosts.lose(host, 0.02)
         self.check_done(hosts, openmpi4(), 4, "traffic", "8")
 
-    def test_over_a_slow_link(self):
+    def test_messages_arrive_over_a_slow_link(self):
         hosts = self.make_hosts(2)
         for host in (0, 1):
             hosts.limit(host, SLOW)
         for words in (("announced",), ("traffic", "10"), ("broadcast", "16")):
             self.check_done(hosts, openmpi4(), 4, *words)
 
-    def test_a_rank_that_leaves_early(self):
+    def test_messages_of_a_rank_that_leaves_early_arrive(self):
         hosts = self.make_hosts(2)
         for launcher in (openmpi4(), openmpi5()):
             self.check_done(hosts, launcher, 4, "leave")
 
 
 class Deaths(MessagesTest):
-    def test_of_one_rank_in_the_middle_of_rounds(self):
+    def test_all_survivors_learn_of_a_death_while_messages_are_exchanged(self):
         hosts = self.make_hosts(2)
         launcher = openmpi5("--enable-recovery")
         job, output, pids = self.start_rounds(hosts, launcher, 4, MESSAGES, "rounds", "3")
@@ -168,14 +169,14 @@ class Deaths(MessagesTest):
         self.check_survivors(output, {3: "h1"}, (0, 1, 2), time.monotonic(), DEATH_BOUND)
         job.wait(PATIENCE)
 
-    def test_of_one_that_a_rank_has_never_sent_to(self):
+    def test_a_rank_learns_of_the_death_of_one_it_never_sent_to(self):
         hosts = self.make_hosts(2)
         job, output, pids = self.start_rounds(hosts, openmpi5("--enable-recovery"), 4, MESSAGES, "quiet")
         os.kill(pids[3], signal.SIGKILL)
         self.check_survivors(output, {3: "h1"}, (0, 1, 2), time.monotonic(), DEATH_BOUND)
         job.wait(PATIENCE)
 
-    def test_of_all_ranks_of_a_host(self):
+    def test_survivors_learn_that_all_ranks_of_a_host_died(self):
         hosts = self.make_hosts(2)
         launcher = openmpi5("--enable-recovery")
         job, output, pids = self.start_rounds(hosts, launcher, 4, MESSAGES, "rounds", "2", "3")
@@ -184,8 +185,8 @@ class Deaths(MessagesTest):
         self.check_survivors(output, {2: "h1", 3: "h1"}, (0, 1), time.monotonic(), DEATH_BOUND)
         job.wait(PATIENCE)
 
-    # Ranks 0 to 2 are each on a host of its own.
-    def test_in_the_middle_of_something(self):
+    # Each of ranks 0 to 2 is on a host of its own.
+    def test_calls_of_survivors_return_peer_gone_in_every_phase(self):
         hosts = self.make_hosts(3)
         launcher = openmpi5("--enable-recovery", "--host", "h0,h1,h2")
         for phase in ("anyone", "reduce", "copy"):
@@ -201,23 +202,23 @@ class Deaths(MessagesTest):
                     output.wait_for(rf"^rank {rank} went on")
                 job.wait(PATIENCE)
 
-    def test_without_a_handler_ends_the_job(self):
+    def test_a_death_without_a_handler_ends_the_job(self):
         hosts = self.make_hosts(2)
         job, _, pids = self.start_rounds(hosts, openmpi5("--enable-recovery"), 4)
         os.kill(pids[3], signal.SIGKILL)
         job.wait(PATIENCE)
         error = job.stderr.read()
-        # The first to know stops; others may know only of that one's end.
+        # The first rank that notices the death stops. Other ranks may notice only that rank's end.
         how = r"(has gone( \(.+\))?|was killed by signal 9 \(Killed\))"
         self.assertRegex(error, rf"(?m)^tonari: rank \d stops because rank 3 \(host h1\) {how}$")
         self.assertNotEqual(job.returncode, 0)
 
 
 class Silence(MessagesTest):
-    """A host from which nothing comes any more, not even word of its end."""
+    """A host falls silent: nothing arrives from it any more, not even the closing of its connections."""
 
-    # Each half takes the other for dead, and goes on alone.
-    def test_of_a_link_that_is_cut(self):
+    # The ranks of each host take the ranks of the other host for dead, and go on alone.
+    def test_ranks_on_both_sides_of_a_cut_link_take_the_others_for_dead(self):
         hosts = self.make_hosts(2)
         told = f'[ $PMIX_RANK -lt 2 ] && exec {MESSAGES} rounds 2 3; exec {MESSAGES} rounds 0 1'
         launcher = openmpi5("--enable-recovery", *IMPATIENT)
@@ -225,13 +226,13 @@ class Silence(MessagesTest):
         hosts.cut(0, 1)
         since = time.monotonic()
         self.check_survivors(output, {2: "h1", 3: "h1"}, (0, 1), since, IMPATIENT_BOUND)
-        hosts.heal(0, 1)  # so that the launcher hears of the other half
-        for survivor in (2, 3):  # when, only they know
+        hosts.heal(0, 1)  # so that the launcher receives the output of the other host
+        for survivor in (2, 3):  # no time is checked: their output was held back by the cut
             output.wait_for(rf"^rank {survivor} did it")
         job.wait(PATIENCE)
 
-    # Nothing is under way, so that the kernel asks by itself.
-    def test_of_a_link_that_is_cut_while_all_wait(self):
+    # No data are in flight, so only the kernel's TCP keepalive can notice the cut.
+    def test_a_cut_link_is_noticed_while_all_ranks_wait(self):
         hosts = self.make_hosts(2)
         job = self.start(hosts, openmpi5("--enable-recovery", "--host", "h0,h1"), "-n", "2", MESSAGES, "wait")
         output = Lines(job.stdout)
@@ -244,8 +245,8 @@ class Silence(MessagesTest):
         output.wait_for("^rank 1 did it")
         job.wait(PATIENCE)
 
-    # Whoever made the connection: UCX has the kernel ask only on that side.
-    def test_of_either_host(self):
+    # The result must not depend on which side made the connection: UCX enables TCP keepalive only on that side.
+    def test_an_unplugged_host_is_noticed_whichever_side_connected(self):
         hosts = self.make_hosts(3)
         for victim in (1, 2):
             with self.subTest(victim=victim):
@@ -261,8 +262,8 @@ class Silence(MessagesTest):
                 output.wait_for(f"^rank {victim - 1} did it")
                 job.wait(PATIENCE)
 
-    # Its daemon lives, unlike under Hosts.crash(): the launcher would end the job when it has lost one.
-    def test_of_all_ranks_of_a_host_that_nobody_reaches(self):
+    # The launcher's daemon on that host survives, unlike with Hosts.crash(): the launcher ends the job if it loses a daemon.
+    def test_deaths_on_an_unplugged_host_are_noticed(self):
         hosts = self.make_hosts(2)
         launcher = openmpi5("--enable-recovery", *IMPATIENT)
         job, output, pids = self.start_rounds(hosts, launcher, 4, MESSAGES, "rounds", "2", "3")
@@ -276,7 +277,7 @@ class Silence(MessagesTest):
 
 
 class OutOfReach(MessagesTest):
-    """The ranks live, and the network does not lead from one to the other."""
+    """The ranks are alive, but the network has no route between them."""
 
     def check(self, hosts, launcher, setting=":"):
         words = ["--host", "h0,h1", "-n", "2", "sh", "-c", f"{setting}; exec {MESSAGES} exchange"]
@@ -287,16 +288,16 @@ class OutOfReach(MessagesTest):
         self.assertRegex(error, told)
         self.assertNotIn("has gone", error)
 
-    def test_by_devices_that_are_not_there_or_lead_nowhere(self):
+    def test_missing_or_unconnected_devices_are_reported(self):
         hosts = self.make_hosts(2)
         for device in ("eth7", "lo"):
             with self.subTest(device):
                 self.check(hosts, openmpi4("-x", f"TONARI_UCX_NET_DEVICES={device}"))
 
-    def test_by_another_device_of_one_rank(self):
+    def test_a_wrong_device_of_one_rank_is_reported(self):
         self.check(self.make_hosts(2), openmpi5(), "[ $PMIX_RANK = 1 ] && export TONARI_UCX_NET_DEVICES=lo")
 
-    def test_by_a_firewall(self):
+    def test_a_firewall_between_ranks_is_reported(self):
         hosts = self.make_hosts(2)
         rules = ("table inet wall { chain in { type filter hook input priority 0; tcp dport 20000-20999 drop; }; "
                  "chain out { type filter hook output priority 0; tcp dport 20000-20999 drop; }; }")
@@ -305,7 +306,7 @@ class OutOfReach(MessagesTest):
 
 
 class Ends(MessagesTest):
-    def test_by_a_signal_to_the_launcher(self):
+    def test_a_signal_to_the_launcher_ends_the_job(self):
         hosts = self.make_hosts(2)
         for launcher in (openmpi4(), openmpi5()):
             job, _, _ = self.start_rounds(hosts, launcher, 4)
@@ -317,19 +318,19 @@ class Ends(MessagesTest):
 class BySlurm(OnSlurm, MessagesTest):
     SRUN = ["srun", "-Q", "-N", "2", "--mpi=pmix"]
 
-    def test_traffic(self):
+    def test_messages_and_collectives_work(self):
         self.check_hello(self.hosts, self.SRUN, 4, env=self.slurm.environment)
         for words in (["announced"], ["collectives"], ["traffic", "9"]):
             self.check_done(self.hosts, self.SRUN, 4, *words, env=self.slurm.environment)
 
-    def test_the_death_of_a_rank(self):
+    def test_all_survivors_learn_of_a_death(self):
         words = [MESSAGES, "rounds", "3"]
         job, output, pids = self.start_rounds(self.hosts, self.SRUN, 4, *words, env=self.slurm.environment)
         os.kill(pids[3], signal.SIGKILL)
         self.check_survivors(output, {3: "h1"}, (0, 1, 2), time.monotonic(), DEATH_BOUND)
         job.wait(PATIENCE)
 
-    def test_scancel(self):
+    def test_scancel_ends_the_job(self):
         job, _, _ = self.start_rounds(self.hosts, self.SRUN, 4, env=self.slurm.environment)
         self.slurm.run("scancel", *self.slurm.jobs())
         job.wait(PATIENCE)

@@ -1,4 +1,4 @@
-"""Windows between hosts: every primitive, by ranks that share a host and ranks that do not, in one window."""
+"""Windows between hosts: every primitive, in windows that have both ranks of the same host and ranks of other hosts."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ def openmpi5(*options):
 
 class WindowsTest(LauncherTest):
     def check_done(self, hosts, launcher, ranks, *words, program=None, **options):
-        """All ranks do it, and nobody complains."""
+        """Checks that every rank reports success and that the job writes nothing to standard error."""
         with self.subTest(launcher=os.path.basename(launcher[0]), words=words):
             since = time.monotonic()
             command = ["-n", str(ranks), program or WINDOWS, *words]
@@ -38,7 +38,7 @@ class WindowsTest(LauncherTest):
             print(f"{' '.join(words)} {time.monotonic() - since:.1f} s", end=" ... ", flush=True)
 
     def start_ready(self, hosts, launcher, ranks, *command, **options):
-        """A job in the middle of something; answers it, its lines and the process ids of its ranks."""
+        """Starts a job and waits until its ranks are ready. Returns the job, its output lines and its ranks' process ids."""
         job = self.start(hosts, launcher, "-n", str(ranks), *command, **options)
         output = Lines(job.stdout)
         pids = [int(output.wait_for(rf"^{rank} is (\d+)").group(1)) for rank in range(ranks)]
@@ -47,7 +47,7 @@ class WindowsTest(LauncherTest):
         return job, output, pids
 
     def check_survivors(self, output, victims, survivors):
-        """All of them know, and go on."""
+        """Checks that all survivors learn of the deaths, and finish."""
         for survivor in survivors:
             for victim in victims:
                 output.wait_for(rf"^rank {survivor} heard that {victim} of ")
@@ -56,7 +56,7 @@ class WindowsTest(LauncherTest):
             output.wait_for(rf"^rank {survivor} did it")
 
     def check_deaths(self, output, victims, survivors, pids):
-        """They die; the others know within the bound, and go on."""
+        """Kills the victims. Checks that the survivors learn of it within DEATH_BOUND, and finish."""
         since = time.monotonic()
         for victim in victims:
             os.kill(pids[victim], signal.SIGKILL)
@@ -65,29 +65,29 @@ class WindowsTest(LauncherTest):
 
 
 class Primitives(WindowsTest):
-    def test_on_two_hosts(self):
+    def test_all_primitives_work_on_two_hosts(self):
         hosts = self.make_hosts(2)
         for words in (("copies", "1"), ("locks",), ("queues",), ("words",), ("barriers",), ("alone",), ("mistakes",),
                       ("freed",)):
             self.check_done(hosts, openmpi4(), 4, *words)
 
-    def test_on_four_hosts(self):
+    def test_copies_locks_and_barriers_work_on_four_hosts(self):
         hosts = self.make_hosts(4)
         for words in (("copies", "2"), ("locks",), ("barriers",)):
             self.check_done(hosts, openmpi5("--host", "h0,h1,h2,h3"), 4, *words)
 
-    def test_on_three_hosts_of_which_one_has_more_ranks(self):
+    def test_primitives_work_when_hosts_have_unequal_numbers_of_ranks(self):
         hosts = self.make_hosts(3)
         for words in (("copies", "3"), ("locks",), ("barriers",), ("freed",)):
             self.check_done(hosts, openmpi4("--host", "h0:3,h1:1,h2:1"), 5, *words)
 
-    # Neighbours in rank are on different hosts then.
-    def test_with_ranks_dealt_out_in_turn(self):
+    # With this mapping, ranks R and R + 1 are on different hosts.
+    def test_copies_locks_and_barriers_work_with_ranks_mapped_round_robin(self):
         hosts = self.make_hosts(2)
         for words in (("copies", "4"), ("locks",), ("barriers",)):
             self.check_done(hosts, openmpi4("--map-by", "node"), 4, *words)
 
-    # However many ranks a host has, of both kinds of memory.
+    # This holds for both kinds of memory, and however many ranks a host has.
     def test_multicasts_cross_the_link_once(self):
         hosts = self.make_hosts(2)
         times = 16
@@ -96,31 +96,30 @@ class Primitives(WindowsTest):
         crossed = (hosts.traffic(1).received + hosts.traffic(0).received - before) / (2 * times) / 2**20
         self.assertTrue(1.0 <= crossed < 1.2, f"{crossed:.2f} times")
 
-    def test_with_other_settings(self):
+    def test_copies_work_without_service_thread_or_direct_copies(self):
         hosts = self.make_hosts(2)
         for setting in ("TONARI_SERVICE_THREAD=off", "TONARI_DIRECT_COPIES=off"):
             self.check_done(hosts, openmpi4("-x", setting), 4, "copies", "5")
 
-    def test_by_many_threads(self):
+    def test_many_threads_of_a_rank_copy_at_once(self):
         hosts = self.make_hosts(2)
         self.check_done(hosts, openmpi4(), 2, "crowd")
         self.check_done(hosts, openmpi4("-x", "TONARI_DIRECT_COPIES=off", "--host", "h0:2"), 2, "crowd")
 
-    # The code for cards, without one: UCX then has the owner copy.
-    def test_by_key(self):
+    # Runs the code for RDMA cards without a card: UCX then emulates access by key, and the owner's process copies.
+    def test_copies_by_key_work(self):
         hosts = self.make_hosts(2)
         for words in (("copies", "7"), ("queues",), ("freed",), ("crowd",)):
             self.check_done(hosts, openmpi4(), 4, WINDOWS, *words, program=WITH_A_CARD)
 
-
-    def test_over_a_link_that_loses(self):
+    def test_primitives_work_over_a_link_that_loses_packets(self):
         hosts = self.make_hosts(2)
         for host in (0, 1):
             hosts.lose(host, 0.02)
         for words in (("copies", "6"), ("locks",), ("queues",)):
             self.check_done(hosts, openmpi4(), 4, *words)
 
-    def test_over_a_slow_link(self):
+    def test_copies_work_over_a_slow_link(self):
         hosts = self.make_hosts(2)
         for host in (0, 1):
             hosts.limit(host, SLOW)
@@ -129,17 +128,18 @@ class Primitives(WindowsTest):
 
 
 class Locks(WindowsTest):
-    # Of which host they are makes no difference.
-    def test_are_given_in_the_order_of_asking(self):
+    # The order does not depend on the hosts of the ranks.
+    def test_locks_are_granted_in_the_order_of_requests(self):
         hosts = self.make_hosts(2)
         for mapping in ("slot", "node"):
             self.check_done(hosts, openmpi4("--map-by", mapping), 4, "order", program=LOCKS)
 
-    def test_let_nobody_be_overtaken_twice(self):
+    def test_no_rank_gets_a_lock_twice_while_another_waits(self):
         self.check_done(self.make_hosts(2), openmpi4(), 4, "fair", program=LOCKS)
 
-    # It had given the lock to a rank of another host, which lives for its neighbour as long as the home does.
-    def test_of_a_home_that_dies(self):
+    # Rank 0, on the other host, holds the lock. Its neighbour, rank 1, must learn that the lock's home died. Rank 3, on the
+    # host of the home, takes over the lock, with the status that its holder died.
+    def test_waiters_learn_that_a_locks_home_died(self):
         hosts = self.make_hosts(2)
         job, output, pids = self.start_ready(hosts, openmpi5("--enable-recovery"), 4, LOCKS, "home")
         since = time.monotonic()
@@ -153,8 +153,8 @@ class Locks(WindowsTest):
 
 
 class Deaths(WindowsTest):
-    # With a lock of a rank of another host, and of its own. One of those who wait is told, and only one.
-    def test_of_a_rank_that_has_a_lock(self):
+    # The victim holds a lock whose home is on the other host, or on its own. Exactly one waiter gets holder_died.
+    def test_one_waiter_learns_that_the_holder_of_a_lock_died(self):
         hosts = self.make_hosts(2)
         for victim in (3, 1):
             with self.subTest(victim=victim):
@@ -170,8 +170,8 @@ class Deaths(WindowsTest):
                 self.assertCountEqual(told, ["holder_died", "ok", "ok"])
                 job.wait(PATIENCE)
 
-    # At any moment of it. The others say that they cannot, and make one without it.
-    def test_while_a_window_is_made(self):
+    # The victim dies at some moment while the window is made. The others give it up, and make one without the victim.
+    def test_survivors_of_a_death_while_a_window_is_made_can_make_another(self):
         hosts = self.make_hosts(2)
         for turn in range(8):
             victim, moment = turn % 4, 3000 + 317 * turn
@@ -183,10 +183,11 @@ class Deaths(WindowsTest):
                     output.wait_for(rf"^rank {rank} did it")
                 job.wait(PATIENCE)
 
-    # Ranks 0 to 2 are each on a host of its own. What they see is what they would in one host; but that the home may
-    # have granted the lock to the waiter that is dead before it buries it, so that the next is told. Not `owner`: UCX
-    # 1.13 now and then ends a rank with many long sends under way to one that dies (assertion `comp->count > 0`).
-    def test_in_the_middle_of_something(self):
+    # Each of ranks 0 to 2 is on a host of its own. They see the same statuses as on one host, with one exception: the home
+    # may grant the lock to the dead waiter before it learns of the death, and then the next waiter gets holder_died. The
+    # phase `owner` is left out: UCX 1.13 sometimes aborts a rank that has many long sends in flight to a rank that dies
+    # (assertion `comp->count > 0`).
+    def test_calls_of_survivors_end_with_the_right_status_in_every_phase(self):
         hosts = self.make_hosts(3)
         launcher = openmpi5("--enable-recovery", "--host", "h0,h1,h2")
         for phase, sleepers, answer in (("holding", (0, 2), "holder_died"), ("reading", (0, 2), "ok"),
@@ -198,7 +199,7 @@ class Deaths(WindowsTest):
                 for rank in sleepers:
                     eventually(lambda: state_of(pids[rank]) == "S", f"rank {rank} sleeps")
                 since = time.monotonic()
-                if phase != "pushing":  # there rank 0 does it
+                if phase != "pushing":  # in this phase rank 0 kills rank 1
                     os.kill(pids[1], signal.SIGKILL)
                 for rank in (0, 2):
                     output.wait_for(rf"^rank {rank} saw {answer}$")
@@ -208,7 +209,7 @@ class Deaths(WindowsTest):
                     output.wait_for(rf"^rank {rank} went on")
                 job.wait(PATIENCE)
 
-    def test_of_all_ranks_of_a_host_in_the_middle_of_accesses(self):
+    def test_survivors_go_on_when_all_ranks_of_a_host_die_during_accesses(self):
         hosts = self.make_hosts(2)
         job, output, pids = self.start_ready(hosts, openmpi5("--enable-recovery"), 4, ROUNDS, "2", "3")
         self.check_deaths(output, (2, 3), (0, 1), pids)
@@ -216,13 +217,14 @@ class Deaths(WindowsTest):
 
 
 class Silence(WindowsTest):
-    """A host of which nothing is heard any more, in the middle of accesses. Each part takes the other for dead.
+    """A host falls silent while windows are accessed. The ranks on each side take the ranks on the other side for dead.
 
-    How soon, messages.py asks.
+    messages.py checks how soon they do.
     """
 
-    # Ranks 0, 1 and 4 go on together: who misses 2 and 3 says so to all, who end their connections to them.
-    def check_host_1_is_alone(self, part, join):
+    # Ranks 0, 1 and 4 go on together: a rank that has lost ranks 2 and 3 tells all others, which then close their
+    # connections to 2 and 3.
+    def check_host_1_is_cut_off(self, part, join):
         hosts = self.make_hosts(3)
         victims = ["2 3", "2 3", "0 1 4", "0 1 4", "2 3"]
         told = " ".join(f"[ $PMIX_RANK = {rank} ] && exec {ROUNDS} {of};" for rank, of in enumerate(victims))
@@ -230,31 +232,31 @@ class Silence(WindowsTest):
         job, output, _ = self.start_ready(hosts, launcher, 5, "sh", "-c", told)
         part(hosts)
         self.check_survivors(output, (2, 3), (0, 1))
-        join(hosts)  # so that the launcher hears of the other hosts
+        join(hosts)  # so that the launcher receives the output of the other hosts
         self.check_survivors(output, (2, 3), (4,))
         self.check_survivors(output, (0, 1, 4), (2, 3))
         job.wait(PATIENCE)
 
-    def test_of_a_link_that_is_cut(self):
-        self.check_host_1_is_alone(lambda hosts: hosts.cut(0, 1), lambda hosts: hosts.heal(0, 1))
+    def test_both_sides_of_a_cut_link_go_on(self):
+        self.check_host_1_is_cut_off(lambda hosts: hosts.cut(0, 1), lambda hosts: hosts.heal(0, 1))
 
-    def test_of_a_host_that_is_unplugged(self):
-        self.check_host_1_is_alone(lambda hosts: hosts.unplug(1), lambda hosts: hosts.plug(1))
+    def test_both_sides_go_on_when_a_host_is_unplugged(self):
+        self.check_host_1_is_cut_off(lambda hosts: hosts.unplug(1), lambda hosts: hosts.plug(1))
 
 
 class BySlurm(OnSlurm, WindowsTest):
     SRUN = ["srun", "-Q", "-N", "2", "--mpi=pmix"]
 
-    def test_primitives(self):
+    def test_copies_locks_and_queues_work(self):
         for words in (("copies", "8"), ("locks",), ("queues",)):
             self.check_done(self.hosts, self.SRUN, 4, *words, env=self.slurm.environment)
 
-    def test_the_death_of_a_rank(self):
+    def test_all_survivors_learn_of_a_death(self):
         job, output, pids = self.start_ready(self.hosts, self.SRUN, 4, ROUNDS, "3", env=self.slurm.environment)
         self.check_deaths(output, (3,), (0, 1, 2), pids)
         job.wait(PATIENCE)
 
-    def test_scancel(self):
+    def test_scancel_ends_the_job(self):
         job, _, _ = self.start_ready(self.hosts, self.SRUN, 4, ROUNDS, env=self.slurm.environment)
         self.slurm.run("scancel", *self.slurm.jobs())
         job.wait(PATIENCE)
