@@ -133,7 +133,7 @@ class Network(ClusterTest):
         return float(self.ping(hosts, 0, 1, "-c3", "-i0.1").stdout.split("= ")[1].split("/")[0])
 
     def transfer(self, hosts, source, target, size):
-        """Sends so many bytes; answers the seconds that it took."""
+        """Sends so many bytes; returns the seconds that it took."""
         with hosts.start(target, sys.executable, "-c", RECEIVE, stdout=subprocess.PIPE) as receiver:
             self.assertEqual(receiver.stdout.readline(), "listens\n")
             start = time.monotonic()

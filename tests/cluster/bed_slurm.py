@@ -9,7 +9,7 @@ from harness.jobs import PATIENCE, eventually
 
 
 def name_of(pid):
-    """What a process runs; nothing when there is no such process."""
+    """Returns the name of the program that a process runs; None if there is no such process."""
     try:
         return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:

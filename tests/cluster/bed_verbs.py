@@ -20,7 +20,7 @@ done
 
 
 class Verbs(ClusterTest):
-    def test_answers_as_the_command_does(self):
+    def test_returns_the_output_and_the_status_of_the_command(self):
         done = vm.run("sh", "-c", "hostname; echo no >&2; exit 3")
         self.assertEqual((done.stdout, done.stderr, done.returncode), ("vm\n", "no\n", 3))
 

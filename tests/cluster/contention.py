@@ -9,9 +9,9 @@ from bed.world import SHARED, main
 from harness.jobs import BIN
 
 WORKER = os.path.join(BIN, "..", "libexec", "tonari", "bench-worker")
-LINK = 400e6  # bits a second: far below what this machine does by itself
-# Four messages of a sender occupy the link for 80 ms: far longer than what its bucket lets through at once, and than
-# senders start apart.
+LINK = 400e6  # bits per second: far below the speed of this machine
+# Four messages of a sender occupy the link for 80 ms: far longer than a full bucket takes to send, and than the time
+# between the senders' starts.
 SIZE = 1 << 20
 
 

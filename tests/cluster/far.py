@@ -22,7 +22,7 @@ class FarMemory(LauncherTest):
     def far(self, *options):
         return [TONARI, "far", "--local", "16M", "--memory", "256M", "--stats=json", *options, "--", TORTURE]
 
-    def test_is_on_those_that_are_named(self):
+    def test_is_on_the_hosts_that_are_named(self):
         before = [sum(self.hosts.traffic(host)) for host in range(3)]
         status, output, error = self.run_to_end(self.hosts, self.far("--servers", "h1,h2"), "1", "2", "20", "64")
         self.assertEqual((status, output), (0, "ok\n"), error)

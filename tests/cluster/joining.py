@@ -161,7 +161,7 @@ class Ends(JoiningTest):
     def test_ranks_notice_that_the_launchers_server_ended(self):
         hosts = self.make_hosts(2)
         for launcher in (launchers.openmpi4(), launchers.openmpi5()):
-            told = f"exec {JOINING} join pid orphan leave >{SHARED}/rank$PMIX_RANK"
+            told = f"exec {JOINING} join pid await-server leave >{SHARED}/rank$PMIX_RANK"
             job = self.start(hosts, launcher, "-n", "4", "sh", "-c", told)
             paths = [os.path.join(SHARED, f"rank{rank}") for rank in range(4)]
             texts = [eventually(lambda: self.match(path, r"is (\d+)"), f"{path} names its process") for path in paths]

@@ -16,7 +16,7 @@ from harness.jobs import PROGRAMS
 SYSROOT = os.path.join(CACHE, "aarch64")
 BUILT = PROJECT / "build" / "aarch64"
 
-# Ranks of even hosts run what this build has made, those of odd hosts what the other one has.
+# Ranks of even hosts run this build's program, ranks of odd hosts the aarch64 build's.
 PROGRAM = """#!/bin/sh
 case $(hostname) in
   h*[13579]) exec qemu-aarch64 -L {sysroot} {there} "$@" ;;

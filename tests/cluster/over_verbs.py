@@ -1,7 +1,7 @@
 """All that spans hosts, over RDMA verbs: by connections (rc) and by datagrams (ud), also where packets are lost.
 
 In a virtual machine with two Soft-RoCE devices, whose ports are joined by a cable. Ranks that are threads of one program
-share a device; what is between ranks of different devices can be lost.
+share a device; packets between ranks of different devices can be lost.
 """
 
 import os
@@ -29,7 +29,7 @@ SHARED = ("'*/SharedArrays.ShowWritesMadeBefore*/ApartNetwork' '*/SharedArrays.L
 
 
 def suite(name, tests):
-    """Runs what each of the patterns names; none may name nothing."""
+    """Runs the tests that match each pattern; each must match at least one."""
     program = os.path.join(SUITES, name)
     return f"""
 for tests in {tests}; do
@@ -47,7 +47,7 @@ def job(network, *words):
 
 class OverVerbs(ClusterTest):
     def check(self, network, *commands):
-        """All of them succeed, one after the other. What they say, by lines."""
+        """Runs the commands one after the other, which must all succeed. Returns the lines of their output."""
         lines = ["set -e", f"cd {PROJECT}", SETTINGS, f"export TONARI_TEST_NETWORK={network}", *commands, PACKETS]
         done = vm.run("sh", "-c", "\n".join(lines), timeout=1200)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -68,7 +68,7 @@ class OverVerbs(ClusterTest):
     def test_by_connections(self):
         self.check_suites("rc")
 
-    # What rank 0 does not do itself, its card does; whose key it gives and takes back.
+    # Without a service thread, rank 0's card alone serves the other ranks, by the keys that rank 0 gives and takes back.
     def test_by_key(self):
         alone = "export TONARI_SERVICE_THREAD=off"
         served = [job("rc", "windows", word) for word in ("freed", "crowd")]

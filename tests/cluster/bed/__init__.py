@@ -10,5 +10,5 @@ PROJECT = FOLDER.parents[1]
 # Where scripts/setup puts what is not among the distribution's packages.
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tonari")
 
-# What the tests of one host have is of use here too: harness.jobs.
+# The cluster's tests use harness.jobs of the system tests too.
 sys.path.append(str(PROJECT / "tests" / "system"))

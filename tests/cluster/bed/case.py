@@ -1,4 +1,4 @@
-"""What tests on a cluster have in common."""
+"""The base class of tests on a cluster."""
 
 import os
 import subprocess
@@ -49,7 +49,7 @@ class LauncherTest(ClusterTest):
             pipe.close()
 
     def run_to_end(self, *arguments, **options):
-        """Answers the exit status, output and error output."""
+        """Returns the exit status, output and error output."""
         job = self.start(*arguments, **options)
         output, error = job.communicate(timeout=PATIENCE)
         # Now and then Open MPI loses a race against its own child, and says so.
@@ -79,7 +79,7 @@ class OnSlurm:
 
 
 def compiled(name):
-    """A program of programs/, compiled against PMIx into what the hosts share."""
+    """A program of programs/, compiled against PMIx into the folder that the hosts share."""
     need("cc", "pkg-config")
     found = subprocess.run(["pkg-config", "--cflags", "--libs", "pmix"], capture_output=True, text=True)
     if found.returncode != 0:

@@ -24,13 +24,13 @@ KEEPERS = os.path.join(SHARED, "hosts")
 NAMES = os.path.join(SHARED, "names")
 PORT = "eth0"
 
-# Bits in a second of a slow link: a hundredth of what this one does by itself.
+# Bits per second of a slow link: a hundredth of the speed of this one without a limit.
 SLOW = 100_000_000
 
-# As state_of() has it: waited for by nobody yet, or gone.
+# Results of state_of() for a dead process: its parent has not waited for it yet, or it is gone.
 DEAD = ("Z", "X", None)
 
-# What each host has for itself, and one table of hosts for all. The project shows through if it lies in /tmp.
+# Gives each host its own mounts, and all hosts one table of hosts. The project stays visible if it is in /tmp.
 SETUP = f"""
 hostname "$NAME"
 mount -t tmpfs run /run
@@ -57,7 +57,7 @@ Traffic = collections.namedtuple("Traffic", "sent received")
 
 
 def tell(*command, text=None):
-    """Runs a command that sets something up. What it says when it fails is in the exception."""
+    """Runs a command that sets something up. The exception contains the command's error output."""
     done = subprocess.run(command, input=text, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
@@ -98,7 +98,7 @@ class Hosts:
     def address(self, host):
         return f"10.99.0.{host + 1}"
 
-    # What runs on a host.
+    # Processes on a host.
 
     def command(self, host, *words):
         """The command that runs these words on a host."""
@@ -127,7 +127,7 @@ class Hosts:
         eventually(lambda: not [_kill(pid) for pid in self.processes(host)], f"{self.name(host)} is empty")
 
     def crash(self, host):
-        """As when the power fails: the host's processes end, and nobody hears of it over the network."""
+        """Ends the host's processes without a word over the network, as a power failure does."""
         self.unplug(host)
         self.kill(host)
 
@@ -153,19 +153,19 @@ class Hosts:
         self._filter()
 
     def lose(self, host, share):
-        """Of the packets that a host sends, this share is lost, by chance: from 0 to 1. TCP repeats soon."""
-        # After 200 ms it would otherwise, and a test with many losses would do little but wait.
+        """Drops this share, from 0 to 1, of the packets that a host sends, at random. TCP repeats them soon."""
+        # By default it repeats after 200 ms, and a test with many losses would do little but wait.
         tell(*self._in(host), "ip", "route", "change", "10.99.0.0/24", "dev", PORT, "src", self.address(host),
              "proto", "kernel", "scope", "link", "rto_min", "10ms")
         self._losses[host] = share
         self._filter()
 
     def delay(self, host, milliseconds):
-        """What a host sends is under way for so much longer; None is no longer."""
+        """Delays all that a host sends by so many milliseconds; None removes the delay."""
         self._queue(self._in(host), PORT, milliseconds and ["netem", "delay", f"{milliseconds}ms"])
 
     def limit(self, host, bits_per_second):
-        """What a host receives comes at no higher rate; None is no limit."""
+        """Limits the rate at which a host receives; None removes the limit."""
         limits = ["tbf", "rate", f"{bits_per_second}bit", "burst", "64kb", "latency", "50ms"]
         self._queue([], self.name(host), bits_per_second and limits)
 

@@ -22,12 +22,12 @@ def openmpi5():
 
 
 def unbound(launcher, *options):
-    """Its ranks run on any core: the bed's hosts have all of the machine's, and a job more ranks than those."""
+    """Its ranks run on any core: each host of the bed has all cores of the machine, and a job has more ranks than cores."""
     return [*launcher, "--bind-to", "none", *options]
 
 
 def prterun():
-    """What mpirun is since Open MPI 5. It does not know where it was installed."""
+    """The program behind mpirun since Open MPI 5. It does not know where it was installed."""
     command = os.path.join(OPENMPI5, "bin", "prterun")
     need(command)
     return [command, "--prefix", OPENMPI5]

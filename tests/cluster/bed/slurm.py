@@ -1,7 +1,7 @@
 """A private Slurm on the hosts of a cluster: its controller on the first host, a daemon on every one.
 
-All that it writes lies in /srv/slurm, which ends with the test's world; so do its daemons. It asks munge, by a key and a
-socket of its own, which process is whose.
+It writes to /srv/slurm only, which ends with the test's world, as do its daemons. It has its own munge, with a key and
+a socket of its own, to learn the user of a process.
 """
 
 import os

@@ -1,7 +1,8 @@
 """A machine with a verbs device: Soft-RoCE in a virtual machine, which runs one command and is gone.
 
-It sees the files of this machine, but what it writes is forgotten, other than in the project's folder. With /dev/kvm it is as
-fast as this machine, without it ten times as slow. It is for worlds of bed.world: what it is told lies in /srv.
+It sees the files of this machine. Its writes are lost when it ends, except writes to the project's folder. With
+/dev/kvm it is as fast as this machine, without it ten times as slow. It needs a world of bed.world: its command is
+passed in /srv.
 """
 
 import os
@@ -20,7 +21,7 @@ ENVIRONMENT = {"UCX_UD_ETH_DGID_CHECK": "n", "LANG": "C.UTF-8"}
 
 
 def run(*words, timeout=300, memory_mib=2048):
-    """Runs a command in the machine. Answers as subprocess.run() does."""
+    """Runs a command in the machine. Returns the same as subprocess.run()."""
     need("qemu-system-x86_64", install="scripts/setup verbs")
     kernel, files = (os.path.join(CACHE, "vm", name) for name in ("vmlinuz", "initrd"))
     if not os.path.exists(kernel):

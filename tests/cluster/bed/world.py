@@ -1,8 +1,8 @@
 """A world of its own for a test: process ids, mounts, network and System V objects that end with it.
 
-The caller waits outside. Inside, process 1 collects the dead, and the test goes on as process 2. Whatever ends first, in
-whichever way, takes the others along, and with the last process the kernel takes the networks and mounts away. So there
-is nothing to clean up, and nothing is left behind.
+The caller waits outside. Inside, process 1 collects the dead, and the test goes on as process 2. When any of the
+three ends, in whichever way, the others end too, and with the last process the kernel removes the networks and mounts.
+So there is nothing to clean up, and nothing is left behind.
 
     caller (outside) <-- its death kills -- process 1 <-- its death kills -- the test, hosts, daemons, ranks
 """
@@ -29,7 +29,7 @@ SETUP = f"mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs 
 
 
 class Missing(unittest.SkipTest):
-    """What this machine does not have, and what to do about it. A test that meets it is skipped."""
+    """Names a thing that this machine does not have, and the remedy. The test is skipped."""
 
 
 def need(*commands, install="scripts/setup cluster"):

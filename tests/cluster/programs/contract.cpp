@@ -19,14 +19,14 @@ namespace tonari::fabric {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-constexpr std::size_t bytes_max = 8192;  // of an order or an answer
+constexpr std::size_t bytes_max = 8192;  // of an order or a reply
 
 enum class Word : std::uint32_t { open, introduce, put_in_order, send, poll, close, end };
 
-/// Behind it: the address of whom the wire is introduced to.
+/// Followed by the address of the peer, for introduce.
 struct Order {
   Word word{};
-  std::uint32_t rank = 0;    ///< Of the wire itself, of whom it is introduced to, or of whom it sends to.
+  std::uint32_t rank = 0;    ///< The wire's own rank, the peer to introduce, or the destination.
   std::uint64_t number = 0;  ///< Ranks of the world, a lane, or how many heads it may take.
   Head head{};
 };
@@ -145,7 +145,7 @@ class DirectedWire {
   Communicator& world_;
   int rank_;
   OwnWire own_;       // of rank 0
-  std::mutex mutex_;  // an order and its answer go together
+  std::mutex mutex_;  // held from an order to its reply
 };
 
 class HostsWorld {

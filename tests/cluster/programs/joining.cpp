@@ -5,10 +5,10 @@
 //   arena           writes into its block, waits until all ranks of this host have, and says "sees RANK..."
 //   pid             says "R is PID"
 //   wait            waits until a rank of this host has died and says "RANK died: signal S status T"
-//   orphan          waits until the launcher's server on this host is gone and says "orphaned"
+//   await-server    waits until the launcher's server on this host is gone and says "orphaned"
 //   hold            sleeps until a signal ends it
 //   exit STATUS     calls _exit
-//   again           joins a second time and says what that answers
+//   again           joins a second time and prints the result
 //   fork            forks a child that exits without a word, and says "child ended with S"
 //   read            waits for the end of its input
 //   only RANK       skips the next word, and its argument, unless this is RANK
@@ -67,7 +67,7 @@ class Actor {
     if (word == "arena") return look_around();
     if (word == "pid") return say(std::to_string(rank()) + " is " + std::to_string(::getpid()));
     if (word == "wait") return wait_for_death();
-    if (word == "orphan") return wait_for_orphanage();
+    if (word == "await-server") return wait_for_end_of_server();
     if (word == "hold") return hold();
     if (word == "exit") ::_exit(number());
     if (word == "again") return join_again();
@@ -128,7 +128,7 @@ class Actor {
     for (int other = 0; other < member_.size; ++other) {
       const auto& block = arena.block(other);
       if (!is_here(other)) {
-        if (block.phase.load() != Phase::running) throw std::runtime_error("a far rank is not running");
+        if (block.phase.load() != Phase::running) throw std::runtime_error("a remote rank is not running");
         continue;
       }
       while (block.full.load() == 0) std::this_thread::yield();
@@ -150,7 +150,7 @@ class Actor {
     }
   }
 
-  void wait_for_orphanage() {
+  void wait_for_end_of_server() {
     while (joining_->starter_alive()) std::this_thread::yield();
     say("orphaned");
   }

@@ -1,4 +1,5 @@
-// Messages between real hosts, checked. WHAT is the first argument; each rank says "rank R did it" when all went well.
+// Messages between real hosts, checked. The first argument names the check. Each rank prints "rank R did it" after
+// success.
 //
 //   exchange          every size in every manner between rank 0 and the last one, both ways; then one of 9 MB
 //   traffic SEED      random messages between all ranks, then collectives
@@ -91,7 +92,7 @@ constexpr auto then = [](const Affine& left, const Affine& right) {
 };
 using Values = std::vector<Affine>;
 
-// What a rank gives for another one.
+// The values that a rank contributes for another one.
 Values values(std::size_t count, int from, int to = 0) {
   Values result(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -136,7 +137,7 @@ class Collectives {
   Values uneven() const {
     return parts([this](int each) { return values(of(each), each); });
   }
-  /// What ranks 0 to `last` make together.
+  /// The combination of the values of ranks 0 to `last`.
   Values combined(int last) const {
     Values result = values(count_, 0);
     for (int each = 1; each <= last; ++each) {
@@ -350,7 +351,7 @@ void quiet(Job& job, Communicator& world) {
 
 // ---- rounds
 
-/// What a rank says in each round to each other one, besides some bytes.
+/// The message from each rank to each other one in each round, besides some bytes.
 struct Word {
   std::uint64_t round;
   std::uint64_t all_dead;  ///< It knows that all have died who are to.

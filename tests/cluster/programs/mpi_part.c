@@ -7,7 +7,7 @@ int mpi_begin(void) { return MPI_Init(NULL, NULL); }
 
 int mpi_end(void) { return MPI_Finalize(); }
 
-// The sum of what all ranks give, each its rank and one.
+// The sum over all ranks of rank + 1.
 int mpi_sum(void) {
   int mine;
   MPI_Comm_rank(MPI_COMM_WORLD, &mine);

@@ -1,6 +1,6 @@
-// What a job needs of its launcher, and nothing else: each rank puts its address, all wait for all, and each rank gets
-// what the others have put. Prints one line a rank. With an argument, it then sleeps for so many seconds. EXCHANGE_KEY
-// is another name for what is put.
+// The part of PMIx that a job needs from its launcher, and nothing else: each rank puts its address, all wait for all,
+// and each rank gets the others' addresses. Prints one line per rank. With an argument, it then sleeps for so many
+// seconds. EXCHANGE_KEY replaces the key under which addresses are put.
 
 #include <pmix.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
-// Whose turn it is at a lock that ranks of several hosts ask for. WHAT is the first argument; each rank says "rank R
-// did it" when all went well.
+// The order in which ranks of several hosts get a lock. The first argument names the check. Each rank prints "rank R
+// did it" after success.
 //
 //   order   ranks ask one after the other, and get it one after the other
 //   fair    ranks ask for it again and again: while one waits, each of the others gets it once at most
 //   home    its home, rank 2 of four, dies while rank 0 of another host has it, and rank 1 there and rank 3 beside the
-//           home wait for it. Says "R is PID", then "rank R is ready", then what those that wait were told
+//           home wait for it. Says "R is PID", then "rank R is ready", then the statuses of the waiting ranks
 #include "../../support/rank.hpp"
 #include "../../support/require.hpp"
 
@@ -43,7 +43,7 @@ class Asked {
   Descriptor lock_;
 };
 
-/// Counts one at a lock's home; answers what there was.
+/// Adds to a word at a lock's home; returns the value before.
 std::uint64_t count(Window& window, int home, std::uint64_t one = 1) {
   const auto counted = window.fetch_add(window.at(JobRank{home}), one);
   require_ok(counted.status);

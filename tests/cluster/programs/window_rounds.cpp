@@ -1,6 +1,6 @@
-// Accesses of every rank to every other's part of a window, round after round, checked: until the ranks that are the
-// arguments are gone, and all others know and have gone on; without any: for ever, and without a death handler. Says
-// "R is PID", then "rank R is ready", and "rank R did it" when all went well.
+// Every rank accesses every other rank's part of a window, round after round, and checks. The arguments are ranks: the
+// program ends when they are dead and all others have noticed and gone on. Without arguments it runs for ever, and
+// without a death handler. Prints "R is PID", then "rank R is ready", and "rank R did it" after success.
 #include "../../support/random.hpp"
 #include "../../support/rank.hpp"
 #include "../../support/require.hpp"
@@ -82,7 +82,7 @@ class Rounds {
     for (const int each : gone) notice(each);
   }
 
-  /// Answers the first failure.
+  /// Returns the first failure.
   Status access(Window& window, int other, const std::vector<std::byte>& sent, bool posted) {
     const GlobalAddress there = window.at(JobRank{other}, words_bytes + job_.rank().index() * slice_bytes);
     std::vector<std::byte> got(sent.size());

@@ -1,4 +1,5 @@
-// Windows between real hosts, checked. WHAT is the first argument; each rank says "rank R did it" when all went well.
+// Windows between real hosts, checked. The first argument names the check. Each rank prints "rank R did it" after
+// success.
 //
 //   copies SEED       every way to push and pull, by all ranks in all parts, checked after barriers
 //   locks             counters that locks guard, of every rank by every rank; readers among them; time limits
@@ -174,7 +175,7 @@ void post_to(Window& window, int other, GlobalAddress slice, std::size_t seed) {
   Queue queue(window);
   require_ok(queue.post(all));
   for (Descriptor& each : all) {
-    require(queue.wait() == &each, "answered in another order");
+    require(queue.wait() == &each, "returned in another order");
     const bool wrong = each.primitive == Primitive::push && each.address.offset == beyond;
     require(each.status == (wrong ? Status::bounds : Status::ok), "its status");
   }
@@ -187,7 +188,7 @@ void post_to(Window& window, int other, GlobalAddress slice, std::size_t seed) {
   }
 }
 
-/// Counts, by descriptors that a counter tells of and that cross those of all others.
+/// Counts by descriptors that a counter reports, while all other ranks do the same.
 void count_everywhere(Job& job, Window& window, std::uint64_t times) {
   std::atomic<std::uint64_t> completions{0};
   std::vector<Descriptor> all;
@@ -197,13 +198,13 @@ void count_everywhere(Job& job, Window& window, std::uint64_t times) {
   Queue queue(window, completions);
   require_ok(queue.post(all));
   while (completions.load(std::memory_order_acquire) != all.size()) {
-    require(queue.poll() == nullptr, "what is counted is not answered");
+    require(queue.poll() == nullptr, "a counted descriptor is not returned");
     std::this_thread::yield();
   }
   for (const Descriptor& each : all) require_ok(each.status);
 }
 
-/// What is posted before a barrier that is posted is seen behind it.
+/// Descriptors that are posted before a barrier's are visible after that barrier.
 void meet(Job& job, Window& window) {
   const int next = (job.rank().value() + 1) % job.size();
   for (std::uint64_t turn = 1; turn <= 10; ++turn) {
@@ -445,7 +446,7 @@ void crowd(Job& job) {
 
 // ---- by_key
 
-// Without a service thread: who is outside of the library does nothing for others.
+// Without a service thread, a rank that is outside the library does nothing for others.
 void by_key(Job& job) {
   constexpr std::size_t bytes = 1 << 20;
   on_both(job, bytes, [&](Window& window) {
