@@ -12,9 +12,10 @@
 //                              with 8 bytes: half a round trip contains one search. Afterwards they are cancelled.
 //             drain-reverse    `depth` messages are received, last first; total time divided by their number
 //             drain-random     the same, shuffled
-//           The first batch or drain is dropped: it warms up, and may build an index. Every receive is checked: source,
-//           tag, and bytes that distinguish all messages. A drain that would take longer than drain_s_max, extrapolated
-//           from the previous depth, is left out.
+//           The first batch or drain is dropped: it warms up, and may build an index. A drain that takes too long to be
+//           repeated is kept, as the only sample. Every receive is checked: source, tag, and bytes that distinguish all
+//           messages. A drain that would take longer than drain_s_max, extrapolated from the previous depth, is left
+//           out.
 // Output:   latency in ns against depth; case "unexpected", "posted payload 40", ...
 
 #include "harness/buffers.hpp"
