@@ -42,7 +42,8 @@ class WindowRuntime final : public fabric::ProtocolHandler {
   [[nodiscard]] Origin& client() noexcept { return client_; }
   [[nodiscard]] LockHomes& lock_homes() noexcept { return lock_homes_; }
   [[nodiscard]] GivenKeys& given_keys() noexcept { return given_keys_; }
-  /// Returns true if a rank has died or left, and everything that it sent before has arrived.
+  /// Returns true if a rank has died or left, and its heads that had arrived by then are handled. Late heads of a dead
+  /// rank may follow (Engine::drain).
   [[nodiscard]] bool has_gone(int rank) const noexcept {
     return gone_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
   }

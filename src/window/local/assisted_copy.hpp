@@ -48,7 +48,6 @@ struct LongAccess {
 /// copies nothing, if help does not pay off or cannot be asked for now.
 ///
 /// Threads: any.
-/// Threads: any.
 std::optional<Status> copy_together(fabric::Engine& engine, const LongAccess& access) noexcept;
 
 /// The target's side: copies one chunk, and returns to let the caller check what it waits for. `access`: the window

@@ -325,7 +325,7 @@ std::byte* WindowState::direct(GlobalAddress address, std::uint64_t bytes) const
 
 bool WindowState::is_gone(std::size_t member) const noexcept {
   const int rank = rank_of(member);
-  if (engine_.is_remote(rank)) {  // has_gone(): all that it sent before is here
+  if (engine_.is_remote(rank)) {  // has_gone(): its heads that had arrived are handled
     return runtime_.has_gone(rank) || remote_[member].state.load(std::memory_order_acquire) == PartState::freed;
   }
   return !engine_.session().alive(rank) || runtime_.has_gone(rank) ||
