@@ -15,7 +15,7 @@ NAMES = sorted(os.listdir(SUITES))
 
 
 class Listing(BenchTest):
-    def test_names_each_benchmark_with_its_question(self):
+    def test_bench_lists_each_benchmark_with_its_question(self):
         status, output, _ = self.run_job("bench")
         self.assertEqual(status, 0)
         for name in NAMES:
@@ -23,7 +23,7 @@ class Listing(BenchTest):
 
 
 class Refusal(BenchTest):
-    def test_offers_the_nearest_name_for_an_unknown_one(self):
+    def test_an_unknown_benchmark_is_refused_with_the_nearest_name_or_all(self):
         self.assertIn("did you mean pingpong?", self.refused("pingpng"))
         for name in ("nothing-like-it", "foo", "l"):
             error = self.refused(name)
@@ -31,17 +31,17 @@ class Refusal(BenchTest):
             listed = re.search(r"there are (.*); `tonari bench` says", error).group(1)
             self.assertEqual(sorted(re.split(", | and ", listed)), NAMES)
 
-    def test_explains_wrong_sizes(self):
+    def test_wrong_sizes_are_refused_with_an_explanation(self):
         for sizes in ("8x", "0", "-8", "64-8", "", ",", "8,,16", "99999999999999999999", "17179869184G", "1T"):
             with self.subTest(sizes=sizes):
                 self.assertRegex(self.refused("pingpong", "--sizes", sizes), "--sizes.* (size|needs a value)")
 
-    def test_refuses_a_network_that_no_rank_would_use(self):
+    def test_a_network_that_no_rank_would_use_is_refused(self):
         for name in ("pingpong", "lock"):
             self.assertIn("--network tcp: ranks of one machine use its memory, not the network; add --apart network",
                           self.refused(name, "--network", "tcp"))
 
-    def test_lists_the_choices_for_a_wrong_one(self):
+    def test_a_wrong_choice_is_refused_with_a_list_of_choices(self):
         self.assertIn("choose among warm,cold", self.refused("pingpong", "--buffers", "tepid"))
         self.assertIn("blocking,posted,unexpected", self.refused("pingpong", "--receivers", "blocking,lost"))
         for split in ("49", "-1", "x", "0,,8"):
@@ -53,7 +53,7 @@ class Refusal(BenchTest):
         self.assertIn("started-receive", self.refused("lu", "--modes", "sending"))
         self.assertIn("--sweep: must be n or ranks", self.refused("lu", "--sweep", "columns"))
 
-    def test_explains_wrong_numbers(self):
+    def test_wrong_numbers_are_refused_with_their_range(self):
         for option, what in (("--block", "columns"), ("--rounds", "rounds"), ("--ranks", "ranks")):
             for number in ("0", "-1", "x", "1.5", "99999999999999999999"):
                 with self.subTest(option=option, number=number):
@@ -61,25 +61,25 @@ class Refusal(BenchTest):
                                      rf"^tonari bench lu: {option}: must be a number of {what} from 1 to \d+, "
                                      rf"not '{number}'; see tonari bench lu --help$")
 
-    def test_refuses_wrong_settings_before_any_work(self):
+    def test_wrong_settings_are_refused_before_measuring(self):
         status, output, error = self.run_job("bench", "lu", env=self.environment(TONARI_SPLIT="49"))
         self.assertEqual((status, output), (2, ""))
         self.assertRegex(error, "^tonari bench lu: TONARI_SPLIT=49: must be a number from 0 to 48; .*\n$")
 
-    def test_refuses_a_second_name_after_a_rival(self):
+    def test_a_second_name_after_a_rival_is_refused(self):
         self.assertIn("'mpich' is one argument too many", self.refused("lu", "--rival", "openmpi", "mpich"))
 
-    def test_lists_the_rivals_for_an_unknown_one(self):
+    def test_an_unknown_rival_is_refused_with_a_list_of_rivals(self):
         self.assertIn("mpich-mt", self.refused("pingpong", "--rival", "lam"))
 
-    def test_lists_the_benchmarks_that_a_rival_supports(self):
+    def test_a_benchmark_that_a_rival_does_not_support_is_refused_with_a_list(self):
         self.assertIn("it knows pingpong, rate, window, atomics", self.refused("lock", "--rival", "ucx"))
         self.assertIn("can be asked stream, matmul", self.refused("pingpong", "--rival", "swap-zram"))
 
-    def test_refuses_one_rank_where_two_are_needed(self):
+    def test_one_rank_is_refused_where_two_are_needed(self):
         self.assertIn("-n 2", self.refused("pingpong", "-n", "1"))
 
-    def test_names_the_packages_of_a_missing_rival(self):
+    def test_a_missing_rival_is_reported_with_its_packages(self):
         folder = os.path.join(self.folder, "bin")
         os.mkdir(folder)
         self.addCleanup(shutil.rmtree, folder)
@@ -90,22 +90,22 @@ class Refusal(BenchTest):
 
 
 class Json(BenchTest):
-    def test_in_a_folder_that_is_not_there_is_refused_before_the_run(self):
+    def test_a_report_in_a_missing_folder_is_refused_before_measuring(self):
         error = self.refused("pingpong", "--json", os.path.join(self.folder, "none", "report.json"))
         self.assertIn(f"there is no folder {self.folder}/none; make it, or give --json a path", error)
 
-    def test_where_no_file_can_be_made_is_refused_before_the_run(self):
+    def test_a_report_that_cannot_be_created_is_refused_before_measuring(self):
         self.assertIn("cannot write /proc/report.json: no file can be made in /proc; give --json a path",
                       self.refused("pingpong", "--json", "/proc/report.json"))
         self.assertIn(f"cannot write {self.folder}: Is a directory", self.refused("lu", "--json", self.folder))
 
-    def test_on_a_full_disk_is_told_and_the_table_is_not_lost(self):
+    def test_a_report_on_a_full_disk_is_an_error_but_the_table_is_printed(self):
         status, output, error = self.run_job("bench", "pingpong", "--quick", "--sizes", "8", "--json", "/dev/full")
         self.assertEqual(status, 2)
         self.assertIn("latency", output)
         self.assertRegex(error, "cannot write /dev/full: No space left on device; .")
 
-    def test_replaces_what_was_there_only_when_whole(self):
+    def test_an_old_report_is_replaced_only_by_a_complete_one(self):
         path = os.path.join(self.folder, "report.json")
         with open(path, "w") as file:
             file.write("old")
@@ -127,13 +127,13 @@ class Stopping(BenchTest):
         self.assertEqual((status, output), (128 + number, ""))
         self.assertIn(f"stopped by signal {number}", error)
 
-    def test_by_ctrl_c_leaves_nothing_running(self):
+    def test_control_c_ends_a_benchmark_and_all_its_processes(self):
         self.check_stops(signal.SIGINT)
 
-    def test_by_a_polite_kill_leaves_nothing_running(self):
+    def test_sigterm_ends_a_benchmark_and_all_its_processes(self):
         self.check_stops(signal.SIGTERM)
 
-    def test_by_force_leaves_nothing_running(self):
+    def test_sigkill_ends_a_benchmark_and_all_its_processes(self):
         job = self.start("bench", "pingpong")
         job.error.wait_for("round 1 of 5: tonari")
         eventually(lambda: len(processes_marked(self._mark)) >= 4, "the ranks run")

@@ -63,7 +63,7 @@ class Checkpoint(JobTest):
         self.assertRegex(error, rf"^tonari: rank {rank} \(pid \d+, host \S+\) was killed by signal 9 \(Killed\); ")
         return int(re.findall(r"saved step (\d+)\n", output)[-1])
 
-    def test_a_killed_job_started_again_ends_as_if_it_had_not_been(self):
+    def test_a_killed_job_started_again_ends_with_the_same_result(self):
         for killed in range(3):
             with self.subTest(killed=killed):
                 job = self.start_plate(3, FOREVER, 50)
@@ -74,7 +74,7 @@ class Checkpoint(JobTest):
 
                 self.expect_as_if_undisturbed(output, steps)
 
-    def test_a_job_killed_again_and_again_while_it_saves_goes_on_from_where_it_was(self):
+    def test_a_job_killed_repeatedly_while_it_saves_goes_on_from_its_last_checkpoint(self):
         chosen = random.Random(1)
         saved = 0
         for _ in range(6 * SOAK):

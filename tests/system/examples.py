@@ -90,7 +90,7 @@ class Examples(JobTest):
         self.assertEqual(status, 0, error)
         self.assertEqual(output, "far memory: 0 wrong words; at most 16 MiB were local; servers sent pages\n")
 
-    def test_print_why_they_cannot_join(self):
+    def test_examples_print_why_they_cannot_join(self):
         for name in ("hello", "heat", "restart", "tree"):
             path = os.path.join(EXAMPLES, name)
             if not os.access(path, os.X_OK):

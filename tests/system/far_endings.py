@@ -41,7 +41,7 @@ def cat(path):
 
 
 class Endings(FarTest):
-    def test_passes_on_status_and_output_of_the_program(self):
+    def test_tonari_far_passes_on_status_and_output_of_the_program(self):
         for text, status in (("echo a; echo b >&2; exit 0", 0), ("exit 3", 3), ("kill -9 $$", 137), ("kill -15 $$", 143)):
             with self.subTest(text=text):
                 found = self.run_job("far", "--", "sh", "-c", text)
@@ -49,14 +49,14 @@ class Endings(FarTest):
                 if "echo" in text:
                     self.assertEqual(found[1:], ("a\n", "b\n"))
 
-    def test_interrupted(self):
+    def test_a_signal_ends_the_program_under_tonari_far(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             with self.subTest(signal=number):
                 job = self.start_torture("--local", "16M")
                 job.signal(number)
                 self.assertEqual(job.end()[0], 128 + number)
 
-    def test_stopped_and_continued(self):
+    def test_the_program_stops_and_continues_with_tonari_far(self):
         # SIGTSTP stops nothing in a process group that a shell has left to itself: this one has its parent here.
         job = self.start_torture("--local", "16M", preexec_fn=os.setpgrp)
         children = map(int, cat(f"/proc/{job.pid}/task/{job.pid}/children").split())
@@ -73,34 +73,34 @@ class Endings(FarTest):
         job.process.stdin.close()
         self.assertEqual(job.end()[:2], (0, "ready\nok\n"))
 
-    def test_killed_with_all_that_it_started(self):
+    def test_no_process_is_left_when_tonari_far_is_killed(self):
         job = self.start_torture("--local", "16M")
         job.signal(signal.SIGKILL)
         job.process.wait()  # JobTest checks that no process is left
 
-    def test_the_program_may_become_another(self):
+    def test_a_program_with_far_memory_may_execute_another(self):
         found = self.run_job("far", "--", "python3", "-c", "import os; x = bytearray(64 << 20); os.execlp('echo', 'echo', 'other')")
         self.assertEqual(found, (0, "other\n", ""))
 
-    def test_unwritable_statistics_do_not_end_the_program(self):
+    def test_unwritable_statistics_do_not_change_the_status_of_the_program(self):
         with open("/dev/full", "w") as full:
             words = [TONARI, "far", "--stats", "--", PYTHON, "-c", "x = bytearray(64 << 20); print(len(x))"]
             done = subprocess.run(words, stdout=subprocess.PIPE, stderr=full, env=self.environment(), user=self.user)
             self.assertEqual((done.returncode, done.stdout), (0, b"%d\n" % (64 << 20)))
 
-    def test_too_few_descriptors_are_named(self):
+    def test_a_limit_of_descriptors_that_is_too_low_is_named(self):
         for limit in (4, 6, 8):
             words = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", TONARI, "far", "--", "true"]
             done = subprocess.run(words, capture_output=True, text=True, env=self.environment(), user=self.user, timeout=PATIENCE)
             self.assertEqual(done.returncode, 2)
             self.assertRegex(done.stderr, "tonari [a-z]*: .*(ulimit -n|open files)")
 
-    def test_locked_memory_is_not_all_of_the_arena(self):
+    def test_mlockall_locks_neither_the_arena_nor_memory_allocated_later(self):
         status, output, error = self.run_job("far", "--stats=json", "--local", "16M", "--", PYTHON, "-c", LOCKING)
         self.assertEqual((status, output), (0, "ok\n"), error)
         self.assertGreater(json.loads(error)["bytes_out"], 32 << 20)
 
-    def test_a_forked_child_is_told_also_where_the_program_has_a_handler(self):
+    def test_a_forked_child_that_touches_far_memory_is_told_even_if_sigsegv_is_handled(self):
         for options in ([], ["-X", "faulthandler"]):
             with self.subTest(options=options):
                 status, output, error = self.run_job("far", "--", PYTHON, *options, "-c", TOUCHING)
@@ -114,7 +114,7 @@ class Endings(FarTest):
         _, _, error = self.run_job("far", "--min-size", "1M", "--", PYTHON, "-c", code)
         self.assertIn("a forked child touched far memory", error)  # so that the first shows something
 
-    def test_the_keeper_dies(self):
+    def test_the_death_of_the_keeper_ends_the_program(self):
         job = self.start_torture("--local", "16M")
         os.kill(self.server_of(job, 0), signal.SIGKILL)
         status, _, error = job.end()
@@ -140,7 +140,7 @@ class Children(FarTest):
                 self.assertGreater(found["bytes_out"], 50 << 20)
                 self.assertEqual(found["processes"], 2)
 
-    def test_have_memory_of_their_own(self):
+    def test_children_have_far_memory_of_their_own(self):
         for options in (["--local", "20%"], ["--local", "24M", "--store", "lz4"], ["--local", "16M", "--apart", "network"]):
             with self.subTest(options=options):
                 output, found = self.far("--children", *options, "--memory", "512M", "--", CHILDREN, "tree", "2", "16")
@@ -149,12 +149,12 @@ class Children(FarTest):
                 self.assertGreater(found["bytes_out"], 7 * 8 << 20)
                 self.assertEqual((found["failures"], found["stored_bytes"]), (0, 0))
 
-    def test_have_only_local_memory_without_the_option(self):
+    def test_children_have_only_local_memory_without_the_option(self):
         output, found = self.far("--local", "10%", "--", "env", TORTURE, "1", "2", "10", "64")
         self.assertEqual((output, found["processes"]), ("ok\n", 1))
         self.assertEqual(found["bytes_out"], 0)
 
-    def test_left_by_their_parent_are_waited_for(self):
+    def test_children_that_outlive_their_parent_are_waited_for(self):
         output, found = self.far("--children", "--local", "16M", "--", CHILDREN, "left", "64")
         self.assertEqual((output, found["processes"]), ("left ok\n", 2))
 
@@ -163,14 +163,14 @@ class Children(FarTest):
         job.output.wait_for("ready")
         return job
 
-    def test_end_when_the_keeper_has_gone(self):
+    def test_children_end_when_the_keeper_dies(self):
         job = self.start_waiting()
         os.kill(self.server_of(job, 0), signal.SIGKILL)
         status, output, error = job.end()
         self.assertEqual((status, output), (137, "ready\n"))
         self.assertIn("the keeper has ended", error)  # JobTest checks that no process is left
 
-    def test_end_when_a_server_has_gone(self):
+    def test_children_end_when_a_server_dies(self):
         job = self.start_waiting()
         os.kill(self.server_of(job, 1), signal.SIGKILL)
         status, output, error = job.end()

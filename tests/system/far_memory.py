@@ -25,30 +25,30 @@ os._exit(0)
 
 
 class Memory(FarTest):
-    def test_has_the_same_content_as_local_memory(self):
+    def test_far_memory_has_the_same_content_as_local_memory(self):
         for share in ("10%", "100%"):
             with self.subTest(local=share):
                 found = self.torture("--local", share)
                 self.assertGreater(found["faults"], 100)
                 self.assertEqual(found["failures"], 0)
 
-    def test_moves_to_servers_and_back(self):
+    def test_far_memory_moves_to_servers_and_back(self):
         found = self.torture("--local", "16M")
         self.assertGreater(found["bytes_out"], 80 << 20)
         self.assertGreater(found["bytes_in"], 80 << 20)
         self.assertLess(found["resident_bytes"], 18 << 20)
         self.assertEqual(found["limit_bytes"], 16 << 20)
 
-    def test_works_in_system_calls(self):
+    def test_system_calls_work_on_far_memory(self):
         with tempfile.TemporaryDirectory() as folder:
             os.chmod(folder, 0o777)
             self.assertEqual(self.run_job("far", "--local", "8M", "--", CALLS, cwd=folder), (0, "ok\n", ""))
 
-    def test_is_stored_on_several_servers(self):
+    def test_several_servers_add_up_to_one_capacity(self):
         found = self.torture("--local", "16M", "--servers", "3", "--memory", "128M")
         self.assertEqual((found["servers"], found["capacity_bytes"]), (3, 3 * 128 << 20))
 
-    def test_may_be_allocated_on_servers_at_once(self):
+    def test_servers_can_allocate_their_memory_at_once(self):
         job = self.start_torture("--local", "16M", "--memory", "128M", "--at-once")
         with open(f"/proc/{self.server_of(job, 1)}/status") as status:
             shared = next(int(line.split()[1]) for line in status if line.startswith("RssShmem"))
@@ -56,7 +56,7 @@ class Memory(FarTest):
         job.process.stdin.close()
         self.assertEqual(job.end()[:2], (0, "ready\nok\n"))
 
-    def test_may_be_on_one_core(self):
+    def test_the_option_bind_core_keeps_all_processes_on_one_core(self):
         for words, is_one in (([], False), (["--bind", "none"], False), (["--bind", "core"], True)):
             with self.subTest(words=words):
                 job = self.start_torture("--local", "16M", *words)
@@ -66,7 +66,7 @@ class Memory(FarTest):
                 job.process.stdin.close()
                 self.assertEqual(job.end()[:2], (0, "ready\nok\n"))
 
-    def test_goes_over_the_network(self):
+    def test_far_memory_works_over_the_network(self):
         self.torture("--local", "32M", "--apart", "network", "--memory", "512M", rounds=20)
 
     def test_full_servers_end_the_program(self):
@@ -74,14 +74,14 @@ class Memory(FarTest):
         self.assertEqual((status, output), (137, ""))
         self.assertRegex(error, r"tonari far: out of memory: the servers' 32 MiB are full.*--memory")
 
-    def test_may_be_kept_compressed(self):
+    def test_servers_can_keep_far_memory_compressed(self):
         for options in ([], ["--servers", "2", "--replicas", "2"], ["--apart", "network"]):
             with self.subTest(options=options):
                 found = self.torture("--store", "lz4", "--local", "16M", "--memory", "512M", *options, rounds=50)
                 self.assertGreater(found["packed_bytes_out"], 80 << 20)
                 self.assertEqual(found["failures"], 0)
 
-    def test_compressed_may_exceed_the_memory_of_servers(self):
+    def test_compressed_far_memory_can_exceed_the_memory_of_servers(self):
         options = ["--local", "8M", "--memory", "32M", "--stats=json"]
         words = [PYTHON, "-c", COMPRESSIBLE]
         self.assertEqual(self.run_job("far", *options, "--", *words)[0], 137)
@@ -93,7 +93,7 @@ class Memory(FarTest):
         self.assertGreaterEqual(found["stored_bytes"], found["packed_bytes"])
         self.assertLess(found["stored_bytes"], 32 << 20)
 
-    def test_is_asked_for_by_name(self):
+    def test_explicit_allocation_gives_far_memory_or_local_memory_without_tonari_far(self):
         calls = os.path.join(PROGRAMS, "far_by_name")
         self.assertEqual(self.run_job("far", "--local", "8M", "--", calls), (0, "far\nok\n", ""))
         alone = subprocess.run([calls], capture_output=True, text=True)
@@ -103,7 +103,7 @@ class Memory(FarTest):
 class MemoryOfAnOrdinaryUser(Memory):
     user = NOBODY
 
-    def test_reports_the_same_faults_as_tonari_info(self):
+    def test_tonari_far_reports_the_same_faults_as_tonari_info(self):
         kind = faults_told(self.user)
         job = self.start("far", "--stats=json", "--", "true")
         _, _, error = job.end()
@@ -120,10 +120,10 @@ class SandboxTest(FarTest):
 class InASandbox(SandboxTest):
     within = (SANDBOXED, "--allow-userfaultfd")
 
-    def test_far_memory_works(self):
+    def test_far_memory_works_in_a_sandbox_that_allows_userfaultfd(self):
         self.torture("--local", "32M", rounds=20 * SOAK)
 
-    def test_system_calls_and_children_work(self):
+    def test_system_calls_and_children_work_in_a_sandbox_that_allows_userfaultfd(self):
         with tempfile.TemporaryDirectory() as folder:
             os.chmod(folder, 0o777)
             self.assertEqual(self.run_job("far", "--local", "8M", "--", CALLS, cwd=folder), (0, "ok\n", ""))
@@ -137,7 +137,7 @@ class InASandboxOfAnOrdinaryUser(InASandbox):
 class InASandboxWithoutFaults(SandboxTest):
     within = (SANDBOXED,)
 
-    def test_the_error_names_the_missing_permission(self):
+    def test_the_permission_that_a_sandbox_refuses_is_named(self):
         status, output, error = self.run_job("far", "--", "echo", "never")
         self.assertEqual((status, output), (2, ""))
         self.assertRegex(error, "^tonari far: userfaultfd: Operation not permitted; .*a container's filter must let")
@@ -145,7 +145,7 @@ class InASandboxWithoutFaults(SandboxTest):
 
 
 class Refusals(FarTest):
-    def test_refuses_programs_that_ignore_preloads(self):
+    def test_programs_that_ignore_preloads_are_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             plain = os.path.join(folder, "plain.cpp")
             static = os.path.join(folder, "static")
@@ -163,7 +163,7 @@ class Refusals(FarTest):
             self.assertEqual(status, 2)
             self.assertIn("setuid", error)
 
-    def test_refuses_wrong_arguments(self):
+    def test_wrong_arguments_of_tonari_far_are_refused(self):
         for words, said in (
             (["--local", "0%"], "--local: must be a share"),
             (["--local", "101%"], "--local: must be a share"),

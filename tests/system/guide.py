@@ -40,7 +40,7 @@ class GuideTest:
             (place / name).symlink_to(os.path.abspath(os.path.join(PROGRAMS, f"guide_{self.name}")))
         return place
 
-    def test_every_example_prints_what_it_says(self):
+    def test_every_example_of_the_guide_prints_the_output_stated_there(self):
         for number, example in enumerate(self.guide.examples):
             with self.subTest(example.code):
                 self.assertIsNotNone(example.command, "nothing says what it prints")
@@ -72,7 +72,7 @@ class GuideTest:
         job.signal(2)
         job.end()
 
-    def test_the_calls_it_names_exist(self):
+    def test_the_calls_that_the_guide_names_exist(self):
         headers = "".join(path.read_text() for path in (ROOT / "include" / "tonari").glob("*.hpp"))
         named = set(re.findall(rf"\b{self.calls}([a-z_]+)\(", self.guide.text))
         self.assertGreater(len(named), self.calls_min)
@@ -101,7 +101,7 @@ class Messages(GuideTest, JobTest):
     name = "messages"
     calls = r"world\."
 
-    def test_the_settings_it_names_exist(self):
+    def test_the_settings_that_the_guide_names_exist(self):
         shown = subprocess.run([TONARI, "info", "--settings"], capture_output=True, text=True, timeout=PATIENCE).stdout
         named = set(re.findall(r"TONARI_[A-Z_]+", self.guide.text))
         self.assertTrue(named)

@@ -48,16 +48,24 @@ class Deaths(JobTest):
         self.assertEqual(job.end()[0], 128 + signal.SIGKILL)
 
 
-def add(phase, kill=True):
-    setattr(Deaths, f"test_in_{phase}_stops_everybody", lambda self: self.check_everybody_stops(phase, kill))
-    setattr(Deaths, f"test_in_{phase}_lets_others_go_on", lambda self: self.check_others_go_on(phase, kill))
+def add(phase, rank, kill=True):
+    """Adds the tests of a phase. `rank` describes the rank that dies, as a part of the tests' names."""
+    setattr(Deaths, f"test_the_death_of_a_rank_{rank}_stops_all_ranks",
+            lambda self: self.check_everybody_stops(phase, kill))
+    setattr(Deaths, f"test_the_death_of_a_rank_{rank}_lets_the_others_go_on",
+            lambda self: self.check_others_go_on(phase, kill))
 
 
-for each in ("receive", "anyone", "barrier", "reduce", "unclaimed", "room"):
-    add(each)
-add("copy", kill=False)
-Deaths.test_messages_it_had_sent_are_received = lambda self: self.check_others_go_on("sent", kill=False)
-Deaths.test_a_receive_of_its_matched_message_returns_peer_gone = lambda self: self.check_others_go_on("matched", kill=False)
+add("receive", "that_others_receive_from")
+add("anyone", "while_others_receive_from_any_rank")
+add("barrier", "while_others_are_in_a_barrier")
+add("reduce", "while_others_are_in_an_all_reduce")
+add("unclaimed", "that_has_claimed_but_not_published_slots")
+add("room", "whose_rings_are_full")
+add("copy", "while_its_long_message_is_copied", kill=False)
+Deaths.test_messages_that_a_dead_rank_had_sent_are_received = lambda self: self.check_others_go_on("sent", kill=False)
+Deaths.test_receiving_a_matched_long_message_of_a_dead_rank_returns_peer_gone = (
+    lambda self: self.check_others_go_on("matched", kill=False))
 
 if __name__ == "__main__":
     unittest.main()

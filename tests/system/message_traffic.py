@@ -11,7 +11,7 @@ SOAK = int(os.environ.get("TONARI_SOAK", "1"))
 SETTINGS = {
     "by_process_vm": {},
     "in_pieces": {"TONARI_DIRECT_COPIES": "off"},
-    "without_service": {"TONARI_SERVICE_THREAD": "off"},
+    "without_service_thread": {"TONARI_SERVICE_THREAD": "off"},
     "with_little_room": {"TONARI_RING_SLOTS": "64", "TONARI_SPLIT": "0", "TONARI_CHUNK_BYTES": "24K"},
 }
 
@@ -34,7 +34,7 @@ class Messages(JobTest):
     def test_bad_buffers_are_reported_to_both_sides_and_harm_no_rank(self):
         self.run_program(2, "message_faults")
 
-    def test_longer_than_4_gib_arrive_whole(self):
+    def test_messages_longer_than_4_gib_arrive_whole(self):
         needed = 1 << 20  # kB: twice 67 MiB, their page tables, and some for other programs
         with open("/proc/meminfo") as file:
             available = next(int(line.split()[1]) for line in file if line.startswith("MemAvailable:"))
@@ -84,8 +84,8 @@ def add(name, settings):
                 self.run_program(2 + 6 * (seed % 2), "message_traffic", "traffic", seed, **settings)
                 self.run_program(2, "message_traffic", "threads", seed, **settings)
 
-    setattr(Messages, f"test_of_every_size_arrive_{name}", exchange)
-    setattr(Messages, f"test_at_random_arrive_{name}", traffic)
+    setattr(Messages, f"test_messages_of_every_size_arrive_{name}", exchange)
+    setattr(Messages, f"test_random_messages_arrive_{name}", traffic)
 
 
 for each in SETTINGS.items():

@@ -14,10 +14,10 @@ SLACK = 2.0
 
 
 class ExitStatus(JobTest):
-    def test_is_zero_when_all_ranks_end_well(self):
+    def test_the_exit_status_is_zero_when_all_ranks_succeed(self):
         self.assertEqual(self.actors(3, "join", "leave")[0], 0)
 
-    def test_is_the_first_that_is_not_zero(self):
+    def test_the_exit_status_is_the_first_nonzero_status_of_a_rank(self):
         program = "echo up; test $TONARI_RANK = 0 && read LINE; exit $((TONARI_RANK + 3))"
         job = self.start("run", "-n", "2", "sh", "-c", program, stdin=subprocess.PIPE)
         job.output.wait_for("up", 2)
@@ -25,10 +25,10 @@ class ExitStatus(JobTest):
         job.process.stdin.close()
         self.assertEqual(job.end()[0], 4)
 
-    def test_is_that_of_a_rank_that_failed_after_leaving(self):
+    def test_the_exit_status_is_that_of_a_rank_that_fails_after_leaving(self):
         self.assertEqual(self.actors(2, "join", "leave", "only", 1, "return", 7)[0], 7)
 
-    def test_is_128_and_the_signal_for_a_killed_rank(self):
+    def test_the_exit_status_for_a_killed_rank_is_128_plus_the_signal(self):
         status, _, error = self.actors(2, "only", 1, "kill", 9)
         self.assertEqual(status, 128 + 9)
         self.assertRegex(error, r"^tonari: rank 1 \(\S+/job_actor, pid \d+, host \S+\) was killed by signal 9 "
@@ -43,16 +43,16 @@ class ExitStatusNamed(JobTest):
         self.assertEqual(answer, status)
         self.assertRegex(error, rf"^tonari: rank {rank} \({program}, pid \d+, host \S+\) exited with status {status}\n$")
 
-    def test_names_a_program_that_never_joined(self):
+    def test_a_program_that_exits_with_a_status_without_joining_is_named(self):
         self.check(self.run_job("run", "-n", "3", "sh", "-c", "test $TONARI_RANK != 2 || exit 3"), 2, "sh", 3)
 
-    def test_names_one_rank_when_all_fail(self):
+    def test_one_rank_is_named_when_all_ranks_fail(self):
         self.check(self.run_job("run", "-n", "8", "false"), r"\d", "false", 1)
 
-    def test_names_a_rank_that_left_well(self):
+    def test_a_rank_that_exits_with_a_status_after_leaving_is_named(self):
         self.check(self.actors(2, "join", "leave", "only", 1, "return", 7), 1, r"\S+/job_actor", 7)
 
-    def test_names_no_rank_that_was_told_to_end(self):
+    def test_no_rank_is_named_when_the_time_limit_stops_the_job(self):
         # Here ranks catch SIGTERM and exit with statuses of their own.
         program = "trap 'exit 9' TERM; echo up; sleep 1000 & wait"
         job = self.start("run", "-n", "3", "--timeout", "1", "sh", "-c", program)
@@ -60,7 +60,7 @@ class ExitStatusNamed(JobTest):
         answer, _, error = job.end()
         self.assertEqual((answer, error), (124, "tonari: the job has run for 1 s (--timeout); stopping its 3 ranks\n"))
 
-    def test_names_no_rank_after_a_signal_from_outside(self):
+    def test_no_rank_is_named_when_a_signal_to_tonari_run_ends_the_job(self):
         job = self.start("run", "-n", "2", "sh", "-c", "trap 'exit 9' TERM; echo up; sleep 1000 & wait")
         job.output.wait_for("up", 2)
         job.signal(signal.SIGTERM)
@@ -81,7 +81,7 @@ class Death(JobTest):
         job = self.start_actors(ranks, *words, **others)
         return job, [job.pid_of(rank) for rank in range(ranks)]
 
-    def test_while_running_stops_the_other_ranks_with_one_line(self):
+    def test_a_rank_killed_while_running_stops_the_others_and_is_named_in_one_line(self):
         job, pids = self.start_waiting(4, "say", "{rank} is {pid}", "join", "wait")
         job.output.wait_for("waiting", 4)
         since = time.monotonic()
@@ -89,7 +89,7 @@ class Death(JobTest):
         self.check_stopped(job, rf"^tonari: rank 2 \(pid {pids[2]}, host \S+\) was killed by signal 9 \(Killed\); "
                                 r"stopping the other 3 ranks$", 137, since)
 
-    def test_before_joining_stops_ranks_that_wait(self):
+    def test_a_rank_killed_before_joining_stops_the_ranks_that_wait_for_it(self):
         job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "only", 1, "wait", "join", "wait")
         job.output.wait_for("waiting")
         for rank in (0, 2):
@@ -99,7 +99,7 @@ class Death(JobTest):
         self.check_stopped(job, r"rank 1 .* was killed by signal 9 \(Killed\) before it joined.*every rank must make",
                            137, since)
 
-    def test_while_joining_stops_the_other_ranks(self):
+    def test_a_rank_killed_while_joining_stops_the_others(self):
         job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "only", 1, "wait", "join", "wait")
         job.output.wait_for("waiting")
         for rank in (0, 2):
@@ -108,7 +108,7 @@ class Death(JobTest):
         os.kill(pids[0], signal.SIGKILL)
         self.check_stopped(job, r"rank 0 .* was killed by signal 9 \(Killed\) while the ranks were joining", 137, since)
 
-    def test_while_leaving_stops_the_other_ranks(self):
+    def test_a_rank_killed_while_leaving_stops_the_others(self):
         job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "join", "only", 0, "leave", "wait")
         job.output.wait_for("waiting", 2)
         self.await_phase(job, 0, "leaving")
@@ -116,7 +116,7 @@ class Death(JobTest):
         os.kill(pids[0], signal.SIGKILL)
         self.check_stopped(job, r"rank 0 .* was killed by signal 9 \(Killed\); stopping the other 2 ranks", 137, since)
 
-    def test_is_known_to_a_rank_that_is_leaving(self):
+    def test_a_rank_killed_while_another_is_leaving_stops_the_others(self):
         job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "join", "only", 0, "leave", "wait")
         job.output.wait_for("waiting", 2)
         self.await_phase(job, 0, "leaving")
@@ -124,12 +124,12 @@ class Death(JobTest):
         os.kill(pids[1], signal.SIGKILL)
         self.check_stopped(job, r"rank 1 .* was killed by signal 9 \(Killed\); stopping the other 2 ranks", 137, since)
 
-    def test_after_leaving_is_no_death(self):
+    def test_a_rank_killed_after_leaving_stops_no_other_rank(self):
         status, output, error = self.actors(2, "join", "leave", "only", 1, "kill", 9)
         self.assertEqual((status, output.count("left")), (137, 2))
         self.assertRegex(error, r"^tonari: rank 1 \(.* was killed by signal 9 \(Killed\)\n$")
 
-    def test_exit_without_goodbye(self):
+    def test_a_rank_that_exits_without_leaving_stops_the_others(self):
         for word in ("exit", "quick"):
             for code, status in ((0, 1), (6, 6)):
                 with self.subTest(word=word, code=code):
@@ -138,13 +138,13 @@ class Death(JobTest):
                     self.assertRegex(error, rf"rank 1 .* exited with status {code} without destroying its tonari::Job: "
                                             r".*stopping the other 2 ranks\n$")
 
-    def test_exception_through_the_job(self):
+    def test_a_rank_that_leaves_by_an_exception_stops_the_others(self):
         status, output, error = self.actors(3, "only", 1, "throw", "only", 1, "return", 4, "join", "wait")
         self.assertEqual(status, 4)
         self.assertIn("caught as asked", output)
         self.assertRegex(error, r"^tonari: rank 1 .* left the job because of an exception; stopping the other 2 ranks\n$")
 
-    def test_two_at_once_are_reported_in_one_line(self):
+    def test_two_simultaneous_deaths_are_reported_in_one_line(self):
         job, pids = self.start_waiting(4, "say", "{rank} is {pid}", "join", "wait")
         job.output.wait_for("waiting", 4)
         since = time.monotonic()
@@ -152,13 +152,13 @@ class Death(JobTest):
             os.kill(pid, signal.SIGKILL)
         self.check_stopped(job, r"rank [12] .* was killed by signal 9", 137, since)
 
-    def test_kills_ranks_that_ignore_sigterm(self):
+    def test_ranks_that_catch_sigterm_are_killed_after_a_death(self):
         job = self.start_actors(2, "say", "{rank} is {pid}", "only", 0, "catch", 15, "join", "wait")
         job.output.wait_for("waiting", 2)
         os.kill(job.pid_of(1), signal.SIGKILL)
         self.assertEqual(job.end()[0], 137)
 
-    def test_spares_ranks_that_have_a_handler(self):
+    def test_ranks_with_a_death_handler_live_on_after_a_death(self):
         job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "join", "live", "say", "ready", "only", 2, "wait",
                                        "hear", "leave")
         job.output.wait_for("ready", 3)
@@ -169,7 +169,7 @@ class Death(JobTest):
         self.assertEqual(output.count("left"), 2)
         self.assertRegex(error, r"rank 2 .* was killed by signal 9 \(Killed\); 2 other ranks live on\n$")
 
-    def test_reports_how_many_ranks_live_on(self):
+    def test_the_report_of_a_death_says_how_many_ranks_live_on(self):
         job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "join", "live", "say", "ready", "wait")
         job.output.wait_for("ready", 3)
         for dead, others in enumerate((r"2 other ranks live on", r"1 other rank lives on",
@@ -178,7 +178,7 @@ class Death(JobTest):
             job.error.wait_for(rf"^tonari: rank {dead} .* was killed by signal 9 \(Killed\); {others}$")
         self.assertEqual(job.end()[0], 137)
 
-    def test_stops_only_ranks_that_have_no_handler(self):
+    def test_a_death_stops_only_ranks_without_a_death_handler(self):
         job, pids = self.start_waiting(3, "say", "{rank} is {pid}", "join", "only", 0, "live", "say", "ready",
                                        "but", 0, "wait", "hear", "leave")
         job.output.wait_for("ready", 3)
@@ -190,7 +190,7 @@ class Death(JobTest):
 
 
 class Leaving(JobTest):
-    def test_that_takes_long_is_reported_with_the_rank_it_waits_for(self):
+    def test_a_rank_that_waits_long_to_leave_names_the_rank_it_waits_for(self):
         job = self.start_actors(2, "join", "only", 0, "leave", "wait", env=self.environment(TONARI_WARN_SECONDS="1"))
         job.error.wait_for(r"^tonari\[0\]: destroyed its tonari::Job 1 s ago and still waits for rank 1 to do the "
                            r"same; `tonari status` shows what that rank is doing \(TONARI_WARN_SECONDS\)$")
@@ -216,7 +216,7 @@ class NeverJoining(JobTest):
         self.assertRegex(error, r"^tonari: rank 1 has not joined 1 s after the first rank did: .*TONARI_JOIN_SECONDS "
                                 r"higher; stopping the 3 ranks\n$")
 
-    def test_the_time_limit_starts_with_the_first_rank_that_joins(self):
+    def test_the_time_limit_for_joining_starts_when_the_first_rank_joins(self):
         job = self.start_actors(1, "read", "join", "leave", env=self.environment(TONARI_JOIN_SECONDS="1"),
                                 stdin=subprocess.PIPE)
         eventually(lambda: self.phases(job) == ["absent"], "it is up")
@@ -232,63 +232,63 @@ class RunItselfKilled(JobTest):
         job.process.wait()
         eventually(lambda: not processes_marked(self._mark), "no rank lives", KNOWN_WITHIN + SLACK)
 
-    def test_ends_running_ranks(self):
+    def test_running_ranks_end_when_tonari_run_is_killed(self):
         job = self.start_actors(3, "join", "wait")
         job.output.wait_for("waiting", 3)
         self.check_all_end(job)
 
-    def test_ends_ranks_that_wait_for_others_to_join(self):
+    def test_ranks_that_wait_for_others_to_join_end_when_tonari_run_is_killed(self):
         job = self.start_actors(2, "only", 1, "wait", "join")
         job.output.wait_for("waiting")
         self.await_phase(job, 0, "joined")
         self.check_all_end(job)
 
-    def test_ends_ranks_below_a_wrapper(self):
+    def test_ranks_under_a_shell_end_when_tonari_run_is_killed(self):
         job = self.start("run", "-n", "2", "sh", "-c", f"{ACTOR} join wait; true")
         job.output.wait_for("waiting", 2)
         self.check_all_end(job)
 
-    def test_ends_programs_that_never_joined(self):
+    def test_programs_that_never_joined_end_when_tonari_run_is_killed(self):
         job = self.start_actors(2, "wait")
         job.output.wait_for("waiting", 2)
         self.check_all_end(job)
 
 
 class Membership(JobTest):
-    def test_forked_child_ends_without_effect(self):
+    def test_a_forked_child_that_destroys_the_job_leaves_its_parent_in_the_job(self):
         # The child does not free the parent's objects, and LeakSanitizer does not support forks of threaded programs.
         env = self.environment(ASAN_OPTIONS=asan_options("detect_leaks=0"))
         status, output, error = self.actors(2, "join", "fork", "leave", env=env)
         self.assertEqual((status, error), (0, ""))
         self.assertEqual((output.count("child ended with 7"), output.count("left")), (2, 2))
 
-    def test_second_job_at_a_time_is_refused(self):
+    def test_a_second_job_object_beside_the_first_is_refused(self):
         status, output, _ = self.actors(2, "join", "again", "leave")
         self.assertEqual((status, output.count("left")), (0, 2))
         self.assertRegex(output, r"refused this process as rank 1: process \d+ is this rank already")
 
-    def test_second_job_after_the_first_is_refused(self):
+    def test_a_second_job_object_after_the_first_is_refused(self):
         status, output, _ = self.actors(2, "join", "leave", "again")
         self.assertEqual(status, 0)
         self.assertRegex(output, r"process \d+ was this rank and has left already.*unset TONARI_JOIN to run alone")
 
-    def test_alone_makes_jobs_one_after_the_other(self):
+    def test_a_program_run_alone_can_make_jobs_one_after_the_other(self):
         done = subprocess.run([ACTOR, "join", "again", "leave", "again"], capture_output=True, text=True,
                               env=self.environment())
         self.assertEqual((done.returncode, done.stdout.split("\n")[:-1]),
                          (0, ["rank 0 of 1 joined", "joined again", "left", "joined again"]))
 
-    def test_wrong_secret_is_refused(self):
+    def test_a_rank_with_a_wrong_secret_is_refused(self):
         status, _, error = self.run_job("run", "-n", "1", "sh", "-c", f"TONARI_SECRET={64 * '0'} {ACTOR} join; exit 5")
         self.assertEqual(status, 5)
         self.assertIn("its TONARI_SECRET is not this job's", error)
 
-    def test_rank_outside_the_job_is_refused(self):
+    def test_a_rank_number_outside_the_job_is_refused(self):
         status, _, error = self.run_job("run", "-n", "2", "sh", "-c", f"TONARI_RANK=2 {ACTOR} join; exit 5")
         self.assertEqual(status, 5)
         self.assertIn("the job has ranks 0 to 1", error)
 
-    def test_after_the_run_has_gone_joining_says_so(self):
+    def test_joining_after_tonari_run_has_ended_fails_with_a_remedy(self):
         done = subprocess.run([ACTOR, "join"], capture_output=True, text=True, env=self.environment(
             TONARI_JOIN="tonari-run-0", TONARI_SECRET=64 * "0", TONARI_RANK="0"))
         self.assertIn("connecting to `tonari run` at the abstract socket @tonari-run-0", done.stderr)

@@ -56,32 +56,32 @@ class OnHosts(JobTest):
         plain = {name: value for name, value in self.environment().items() if not name.startswith(("SLURM", "OMPI", "PRTE"))}
         return {**plain, "PATH": self.folder, **variables}
 
-    def test_open_mpi_4(self):
+    def test_open_mpi_4_is_called_with_its_options(self):
         self.install(OPEN_MPI_4)
         got = self.launched("--hosts", "a,b", "-n", "5", "--bind", "core", "--tag-output", "./prog", "-n", "x y", "")
         wanted = ["-n", "5", "--host", "a:3,b:2", "--bind-to", "core", "--tag-output", "./prog", "-n", "x y", ""]
         self.assertEqual(got, wanted)
 
-    def test_open_mpi_5(self):
+    def test_open_mpi_5_is_called_with_its_options(self):
         self.install(OPEN_MPI_5)
         self.assertEqual(self.launched("--hosts", "2", "-n", "4", "--tag-output", "./prog"),
                          ["-n", "4", "--map-by", "ppr:2:node", "--output", "tag", "./prog"])
 
-    def test_default_is_one_rank_per_host(self):
+    def test_the_default_on_several_hosts_is_one_rank_per_host(self):
         self.install(OPEN_MPI_4)
         self.assertEqual(self.launched("--hosts", "a,b,c", "./prog")[:4], ["-n", "3", "--host", "a:1,b:1,c:1"])
         self.assertEqual(self.launched("--hosts", "3", "./prog")[:4], ["-n", "3", "--map-by", "ppr:1:node"])
 
-    def test_mpich_is_passed_over(self):
+    def test_the_mpirun_of_mpich_is_passed_over(self):
         self.install({**MPICH, "mpirun.openmpi": "mpirun.openmpi (Open MPI) 4.1.4"})
         self.assertEqual(self.launched("--hosts", "a", "./prog"), ["-n", "1", "--host", "a:1", "./prog"])
 
-    def test_prterun_when_there_is_nothing_else(self):
+    def test_prterun_is_called_if_no_other_launcher_has_pmix(self):
         self.install({**MPICH, "prterun": "prterun (PRRTE) 3.0.1"})
         self.assertEqual(self.launched("--hosts", "a", "--tag-output", "./prog"),
                          ["-n", "1", "--host", "a:1", "--output", "tag", "./prog"])
 
-    def test_srun_inside_an_allocation_alone(self):
+    def test_srun_is_called_only_inside_an_allocation(self):
         self.install({**OPEN_MPI_4, "srun": ""})
         words = ["--hosts", "a,b", "-n", "3", "--bind", "core", "--tag-output", "./prog", "x"]
         self.assertEqual(self.launched(*words)[0], "-n")
@@ -94,7 +94,7 @@ class OnHosts(JobTest):
         self.install({**OPEN_MPI_4, "srun": ""}, kinds="none pmi2")
         self.assertEqual(self.launched("--hosts", "a", "./prog", SLURM_JOB_ID="1")[0], "-n")
 
-    def test_passes_settings_on(self):
+    def test_settings_and_variables_are_passed_on_to_the_launcher(self):
         self.install(OPEN_MPI_4)
         got = self.launched("--hosts", "a", "--env", "GIVEN=b, c=d", "--apart", "memory", "./prog", TONARI_SPLIT="16", UCX_TCP_PORT_RANGE="20000-20999")
         names = ("GIVEN", "TONARI_APART", "TONARI_SPLIT", "UCX_TCP_PORT_RANGE")
@@ -102,7 +102,7 @@ class OnHosts(JobTest):
         self.assertEqual(got, ["-n", "1", "--host", "a:1", *wanted, "./prog",
                                "GIVEN=b, c=d", "TONARI_APART=memory", "TONARI_SPLIT=16", "UCX_TCP_PORT_RANGE=20000-20999"])
 
-    def test_does_not_pass_on_variables_of_another_job(self):
+    def test_variables_of_another_job_are_not_passed_on_to_the_launcher(self):
         self.install(OPEN_MPI_4)
         others = {"TONARI_JOIN": "x", "TONARI_SECRET": "y", "TONARI_RANK": "0", "TONARI_SIZE": "1"}
         got = self.launched("--hosts", "a", "./prog", **others)
@@ -115,7 +115,7 @@ class OnHosts(JobTest):
         self.assertEqual(self.launched("--hosts", "a", "--tag-output", "./prog")[-4:],
                          ["a:1", "--output", "tag", "./prog"])
 
-    def test_no_launcher(self):
+    def test_a_machine_without_a_launcher_that_has_pmix_is_reported(self):
         self.install(MPICH)
         self.assertIn("--hosts: no launcher with PMIx is installed", self.refused("--hosts", "a", "./prog"))
 
@@ -138,13 +138,13 @@ class OnHosts(JobTest):
                                      f"tonari {command}: " + needs.format(option=option, launcher=launcher, name=name))
                     self.assertLessEqual(len(error.splitlines()), 1 if command == "run" else 2, error)
 
-    def test_root_may_consent_by_env(self):
+    def test_root_may_consent_to_open_mpi_by_the_option_env(self):
         self.install(OPEN_MPI_4)
         consent = [word for name in ("", "_CONFIRM") for word in ("--env", f"OMPI_ALLOW_RUN_AS_ROOT{name}=1")]
         status, _, error = self.run_job("run", "--hosts", "a", *consent, "./prog", env=self.launching_environment())
         self.assertEqual((status, error), (7, ""))
 
-    def test_wrong_words_are_refused(self):
+    def test_wrong_hosts_and_options_for_one_host_are_refused(self):
         self.install(OPEN_MPI_4)
         for text in ("", "0", "99999", "a,,b", "a b", "a:2", "-a", ",a", "a,"):
             with self.subTest(text=text):
@@ -158,14 +158,14 @@ class OnHosts(JobTest):
         self.assertIn("MISSING is not set here", self.refused("--hosts", "a", "--env", "MISSING", "./prog"))
         self.assertIn("the program is missing", self.refused("--hosts", "a"))
 
-    def test_a_launcher_that_does_not_start(self):
+    def test_a_launcher_that_cannot_be_executed_gives_status_127(self):
         path = os.path.join(self.folder, "prterun")
         with open(path, "w") as file:
             file.write("#!/nowhere\n")
         os.chmod(path, 0o755)
         self.assertEqual(self.launch("--hosts", "a", "./prog")[0], 127)
 
-    def test_ranks_of_ordinary_users_get_wrappers_of_their_calls(self):
+    def test_ranks_of_ordinary_users_are_started_with_the_preload_library(self):
         if os.geteuid() != 0:
             self.skipTest("only root can become another user")
         if faults_told(NOBODY) != "programs":

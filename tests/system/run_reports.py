@@ -14,7 +14,7 @@ def tonari(*arguments, **options):
 
 
 class Status(JobTest):
-    def test_shows_each_rank_and_its_phase(self):
+    def test_status_shows_each_rank_and_its_phase(self):
         job = self.start_actors(3, "say", "{rank} is {pid}", "only", 2, "wait", "join", "only", 0, "leave", "wait")
         job.output.wait_for("waiting")
         for rank in (0, 1):
@@ -28,7 +28,7 @@ class Status(JobTest):
         job.process.terminate()
         job.end()
 
-    def test_shows_what_a_rank_waits_for(self):
+    def test_status_shows_what_a_rank_waits_for(self):
         job = self.start_actors(2, "say", "{rank} is {pid}", "join", "only", 0, "leave", "wait")
         job.output.wait_for("waiting")
         self.await_phase(job, 0, "leaving")
@@ -40,7 +40,7 @@ class Status(JobTest):
         job.process.terminate()
         job.end()
 
-    def test_shows_a_circle_of_ranks_that_wait_for_each_other(self):
+    def test_status_shows_a_circle_of_ranks_that_wait_for_each_other(self):
         job = self.start("run", "-n", "3", os.path.join(PROGRAMS, "job_circle"))
         job.output.wait_for("waits", 3)
         shown = eventually(lambda: re.search(r"(?s).*a circle: .*", tonari("status", job.pid).stdout), "the circle")[0]
@@ -49,7 +49,7 @@ class Status(JobTest):
         job.process.terminate()
         job.end()
 
-    def test_refuses_processes_that_are_no_job(self):
+    def test_status_refuses_processes_that_belong_to_no_job(self):
         gone = subprocess.Popen(["true"])
         gone.wait()
         for process, text in ((gone.pid, rf"there is no process {gone.pid}"),
@@ -61,7 +61,7 @@ class Status(JobTest):
                 self.assertEqual((shown.returncode, shown.stdout), (2, ""))
                 self.assertRegex(shown.stderr, rf"^tonari status: .*{text}")
 
-    def test_lists_jobs_without_a_process(self):
+    def test_status_without_a_process_id_lists_the_jobs(self):
         job = self.start_actors(2, "join", "wait")
         job.output.wait_for("waiting", 2)
         shown = tonari("status")
@@ -71,14 +71,14 @@ class Status(JobTest):
         job.end()
         self.assertNotRegex(tonari("status").stdout, rf"(?m)^ *{job.pid} ")
 
-    def test_knows_root_from_other_users(self):
+    def test_status_refuses_process_1_for_the_reason_that_applies_to_the_user(self):
         # Process 1 is root's.
         shown = tonari("status", 1)
         self.assertEqual(shown.returncode, 2)
         as_root = "process 1 is neither a `tonari run` nor one of its ranks: give the process id of one"
         self.assertIn(as_root if os.geteuid() == 0 else "process 1 belongs to another user", shown.stderr)
 
-    def test_refuses_other_users(self):
+    def test_status_refuses_a_job_of_another_user(self):
         if os.geteuid() != 0:
             self.skipTest("only root becomes another user")
         job = self.start_actors(1, "join", "wait")
@@ -91,7 +91,7 @@ class Status(JobTest):
 
 
 class Info(JobTest):
-    def test_each_feature_is_ok_or_says_what_helps(self):
+    def test_info_shows_each_feature_as_ok_or_with_a_remedy(self):
         shown = tonari("info")
         self.assertEqual((shown.returncode, shown.stderr), (0, ""))
         features = shown.stdout.split("features\n")[1].splitlines()
@@ -101,18 +101,18 @@ class Info(JobTest):
         for line in features:
             self.assertTrue(line[22:].startswith("ok") or ";" in line, line)
 
-    def test_json(self):
+    def test_info_prints_the_machine_and_its_features_as_json(self):
         told = json.loads(tonari("info", "--json").stdout)
         self.assertIn("cores", told["machine"])
         self.assertTrue(all(set(feature) == {"name", "works", "text"} for feature in told["features"]))
 
-    def test_works_without_privileges(self):
+    def test_info_works_for_an_ordinary_user(self):
         if os.geteuid() != 0:
             self.skipTest("the other tests run without privileges already")
         shown = tonari("info", user=65534)
         self.assertEqual((shown.returncode, shown.stderr), (0, ""))
 
-    def test_settings(self):
+    def test_info_lists_each_setting_with_its_value_and_origin(self):
         told = json.loads(tonari("info", "--settings", "--json", env=self.environment(TONARI_RING_SLOTS="256")).stdout)
         settings = {setting["name"]: setting for setting in told["settings"]}
         self.assertEqual(settings["TONARI_RING_SLOTS"]["value"], "256")
@@ -123,7 +123,7 @@ class Info(JobTest):
             self.assertIn(name, table)
         self.assertIn("An empty variable counts as unset", table)
 
-    def test_unknown_setting_is_named_with_the_nearest(self):
+    def test_info_names_an_unknown_setting_with_the_nearest_known_one(self):
         env = self.environment(TONARI_RING_SLOT="64", TONARI_RANK="0")
         for words in (["info"], ["info", "--settings"], ["info", "--json"], ["info", "--settings", "--json"]):
             with self.subTest(words=words):
@@ -132,7 +132,7 @@ class Info(JobTest):
                     0, "tonari info: TONARI_RING_SLOT is set, but there is no such setting; the nearest is "
                        "TONARI_RING_SLOTS\n"))
 
-    def test_wrong_setting_is_named(self):
+    def test_info_refuses_a_wrong_setting_and_names_it(self):
         shown = tonari("info", "--settings", env=self.environment(TONARI_SPLIT="many"))
         self.assertEqual(shown.returncode, 2)
         self.assertIn("TONARI_SPLIT=many", shown.stderr)

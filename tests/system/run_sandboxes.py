@@ -21,7 +21,7 @@ class Sandboxed(JobTest):
         self.assertEqual(error, f"tonari run: sched_getaffinity: {NOT_PERMITTED}; use -n and --bind none, or let the "
                                 "sandbox's filter allow the call\n")
 
-    def test_without_affinity_ranks_run_unbound_and_that_is_told(self):
+    def test_without_affinity_calls_ranks_run_unbound_with_a_warning(self):
         for call in ("sched_getaffinity", "sched_setaffinity"):
             with self.subTest(call=call):
                 status, output, error = self.run_without(call, "run", "-n", "1", "echo", "x")
@@ -29,7 +29,7 @@ class Sandboxed(JobTest):
                 self.assertRegex(error, rf"^tonari run: ranks are not bound to cores: {call}: {NOT_PERMITTED}; .*\n$")
                 self.assertEqual(self.run_without(call, "run", "-n", "1", "--bind", "none", "echo", "x"), (0, "x\n", ""))
 
-    def test_without_affinity_an_explicit_binding_is_an_error(self):
+    def test_without_affinity_calls_an_explicit_binding_is_an_error(self):
         for call in ("sched_getaffinity", "sched_setaffinity"):
             with self.subTest(call=call):
                 status, _, error = self.run_without(call, "run", "-n", "1", "--bind", "core", "true")

@@ -43,21 +43,21 @@ class Generated(unittest.TestCase):
 
 
 class ManualPages(Generated):
-    def test_each_command_and_benchmark_has_one(self):
+    def test_each_command_and_benchmark_has_a_manual_page(self):
         names = {"tonari.1", *(f"tonari-{name}.1" for name in commands_of())}
         benchmarks = {f"tonari-bench-{name}.1" for name in commands_of("bench")}
         self.assertLessEqual({"tonari-run.1", "tonari-far.1", "tonari-bench.1"}, names)
         self.assertIn("tonari-bench-pingpong.1", benchmarks)
         self.assertEqual(names | benchmarks, set(os.listdir(MANUAL)))
 
-    def test_render_without_warnings(self):
+    def test_manual_pages_render_without_warnings(self):
         self.need("groff", "groff-base")
         for page in sorted(glob.glob(os.path.join(MANUAL, "*"))):
             with self.subTest(page=os.path.basename(page)):
                 shown = run("groff", "-ww", "-man", "-Tutf8", "-z", page)
                 self.assertEqual((shown.returncode, shown.stdout, shown.stderr), (0, "", ""))
 
-    def test_say_what_help_says(self):
+    def test_manual_pages_contain_the_text_of_help(self):
         self.need("groff", "groff-base")
         for words in (["run"], ["far"], ["bench", "pingpong"]):
             with self.subTest(words=words):
@@ -68,7 +68,7 @@ class ManualPages(Generated):
                     text = re.sub(r"^(Usage|[A-Z][A-Za-z ]*):", "", line).replace("`", "")
                     self.assertIn("".join(text.split()).lower(), squeezed)
 
-    def test_are_dated_by_the_source(self):
+    def test_manual_pages_have_the_date_of_source_date_epoch(self):
         with tempfile.TemporaryDirectory() as folder:
             made = run(TONARI, "generate", "man", os.path.join(folder, "made"),
                        env={**os.environ, "SOURCE_DATE_EPOCH": "86400"})
@@ -111,7 +111,7 @@ class Completion(Generated):
             self.assertTrue(ready, seen)
             seen += os.read(terminal, 4096).decode(errors="replace")
 
-    def test_bash(self):
+    def test_completion_offers_the_right_words_in_bash(self):
         self.assertEqual(run("bash", "-n", BASH).stderr, "")
 
         def complete(*words):
@@ -135,13 +135,13 @@ class Completion(Generated):
         self.assertEqual(complete("tonari", "far", "--stats", "=", "j"), {"json"})
         self.assertEqual(complete("tonari", "far", "--stats", "=", "json", "--lo"), {"--local"})
 
-    def test_bash_at_a_terminal(self):
+    def test_completion_by_tabs_works_in_bash_at_a_terminal(self):
         with tempfile.NamedTemporaryFile("w") as file:
             file.write(f"source {BASH}\ntonari() {{ echo \"GOT<$*>\"; }}\nPS1=READY\n")
             file.flush()
             self.check_typing("bash", "--rcfile", file.name, "-i")
 
-    def test_zsh(self):
+    def test_completion_offers_the_right_words_in_zsh(self):
         self.need("zsh", "zsh")
         self.assertEqual(run("zsh", "-n", ZSH).stderr, "")
         with open(ZSH) as file:
@@ -163,7 +163,7 @@ class Completion(Generated):
 
         self.check_functions(complete)
 
-    def test_zsh_at_a_terminal(self):
+    def test_completion_by_tabs_works_in_zsh_at_a_terminal(self):
         self.need("zsh", "zsh")
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, ".zshrc"), "w") as file:
@@ -171,7 +171,7 @@ class Completion(Generated):
                            "tonari() { echo \"GOT<$*>\" }\nPS1=READY\n")
             self.check_typing("env", f"ZDOTDIR={folder}", "zsh", "-d", "-i")
 
-    def test_fish(self):
+    def test_completion_offers_the_right_words_in_fish(self):
         self.need("fish", "fish")
         self.assertEqual(run("fish", "--no-config", "--no-execute", FISH).stderr, "")
 

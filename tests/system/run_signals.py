@@ -8,7 +8,7 @@ from harness.jobs import ACTOR, JobTest
 
 
 class Signals(JobTest):
-    def test_reach_every_rank(self):
+    def test_signals_to_tonari_run_reach_every_rank(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with self.subTest(signal=number):
                 job = self.start_actors(3, "catch", number, "wait")
@@ -18,7 +18,7 @@ class Signals(JobTest):
                 job.signal(number)
                 self.assertEqual(job.end()[0], 137)
 
-    def test_end_ranks_that_do_not_catch_them(self):
+    def test_signals_to_tonari_run_end_ranks_that_do_not_catch_them(self):
         for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             with self.subTest(signal=number):
                 job = self.start_actors(3, "join", "wait")
@@ -27,7 +27,7 @@ class Signals(JobTest):
                 answer, _, error = job.end()
                 self.assertEqual((answer, error), (status, ""))
 
-    def test_a_second_one_kills(self):
+    def test_a_second_signal_kills_ranks_that_caught_the_first(self):
         job = self.start_actors(2, "catch", 2, "wait")
         job.output.wait_for("waiting", 2)
         job.signal(signal.SIGINT)
@@ -35,13 +35,13 @@ class Signals(JobTest):
         job.signal(signal.SIGINT)
         self.assertEqual(job.end()[0], 137)
 
-    def test_reach_what_a_wrapper_runs(self):
+    def test_a_signal_to_tonari_run_ends_programs_under_a_shell(self):
         job = self.start("run", "-n", "2", "sh", "-c", f"{ACTOR} wait; true")
         job.output.wait_for("waiting", 2)
         job.signal(signal.SIGTERM)
         self.assertEqual(job.end()[0], 143)
 
-    def test_user_signals_are_passed_on(self):
+    def test_sigusr1_is_passed_on_to_every_rank_each_time(self):
         job = self.start_actors(2, "catch", 10, "wait")
         job.output.wait_for("waiting", 2)
         for times in (1, 2, 3):
@@ -50,7 +50,7 @@ class Signals(JobTest):
         job.signal(signal.SIGTERM)
         self.assertEqual(job.end()[0], 143)
 
-    def test_ignored_ones_stay_ignored(self):
+    def test_a_signal_that_is_ignored_at_the_start_stays_ignored(self):
         job = self.start_actors(1, "wait", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
         job.output.wait_for("waiting")
         job.signal(signal.SIGHUP)
@@ -59,16 +59,16 @@ class Signals(JobTest):
 
 
 class TimeLimit(JobTest):
-    def test_stops_the_job_with_124(self):
+    def test_the_time_limit_stops_the_job_with_status_124(self):
         status, _, error = self.actors(2, "join", "wait", options=["--timeout", "0.3"])
         self.assertEqual(status, 124)
         self.assertEqual(error, "tonari: the job has run for 0.3 s (--timeout); stopping its 2 ranks\n")
 
-    def test_stops_ranks_that_live_on_and_ignore_sigterm(self):
+    def test_the_time_limit_stops_ranks_that_catch_sigterm_and_outlive_others(self):
         status, _, _ = self.actors(2, "join", "live", "catch", 15, "wait", options=["--timeout", "0.3"])
         self.assertEqual(status, 124)
 
-    def test_does_nothing_to_a_job_that_ends_in_time(self):
+    def test_the_time_limit_does_not_affect_a_job_that_ends_in_time(self):
         self.assertEqual(self.actors(2, "join", "leave", options=["--timeout", "60"])[0], 0)
 
 

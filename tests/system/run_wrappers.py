@@ -28,14 +28,14 @@ class Wrappers(JobTest):
             if not sanitized and b"__asan_init" in file.read():
                 self.skipTest(f"{program} and AddressSanitizer exclude each other")
 
-    def test_env(self):
+    def test_ranks_started_by_env_join(self):
         self.check_joins("env", "A=1")
 
-    def test_shell(self):
+    def test_ranks_started_by_a_shell_join_and_the_status_of_the_shell_counts(self):
         status, output, _ = self.run_job("run", "-n", "2", "sh", "-c", f"{ACTOR} join leave; exit $((TONARI_RANK * 3))")
         self.assertEqual((status, output.count("left")), (3, 2))
 
-    def test_death_under_a_shell(self):
+    def test_the_death_of_a_rank_under_a_shell_is_reported(self):
         job = self.start("run", "-n", "2", "sh", "-c", f"{ACTOR} say '{{rank}} is {{pid}}' join wait; true")
         job.output.wait_for("waiting", 2)
         os.kill(job.pid_of(1), signal.SIGKILL)
@@ -43,33 +43,33 @@ class Wrappers(JobTest):
         self.assertRegex(error, r"tonari: rank 1 .*(was killed by signal 9|known only to the program that it ran under)")
         self.assertIn(status, (137, 1))
 
-    def test_gdb(self):
+    def test_ranks_under_gdb_join_and_their_death_is_reported(self):
         self.need("gdb")
         self.check_joins("gdb", "-batch", "-ex", "run", "--args")
         self.check_death_is_known("gdb", "-batch", "-ex", "run", "--args")
 
-    def test_valgrind(self):
+    def test_ranks_under_valgrind_join_and_their_death_is_reported(self):
         self.need("valgrind", sanitized=False)
         self.check_joins("valgrind", "-q")
         self.check_death_is_known("valgrind", "-q")
 
-    def test_strace(self):
+    def test_ranks_under_strace_join(self):
         self.need("strace", sanitized=False)
         self.check_joins("strace", "-f", "-o", "/dev/null")
 
-    def test_another_ipc_namespace_is_refused(self):
+    def test_a_rank_in_another_ipc_namespace_is_refused(self):
         if os.geteuid() != 0:
             self.skipTest("only root makes namespaces everywhere")
         _, _, error = self.run_job("run", "-n", "1", "unshare", "-i", ACTOR, "join")
         self.assertIn("it is in a different IPC namespace than `tonari run`", error)
 
-    def test_another_network_namespace_is_reported(self):
+    def test_a_rank_in_another_network_namespace_is_told_why_it_cannot_join(self):
         if os.geteuid() != 0:
             self.skipTest("only root makes namespaces everywhere")
         _, _, error = self.run_job("run", "-n", "1", "unshare", "-n", ACTOR, "join")
         self.assertIn("this process was moved into another network namespace", error)
 
-    def test_another_process_namespace_works(self):
+    def test_ranks_in_another_process_namespace_join(self):
         if os.geteuid() != 0:
             self.skipTest("only root makes namespaces everywhere")
         self.check_joins("unshare", "-pf")

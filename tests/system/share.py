@@ -14,14 +14,14 @@ class Share(JobTest):
     def run_phase(self, phase, way=(), ranks=3, **settings):
         return self.run_job("run", "-n", ranks, *way, PROGRAM, phase, env=self.environment(**settings))
 
-    def test_pointers_mean_the_same_everywhere(self):
+    def test_pointers_into_a_shared_array_are_valid_on_all_ranks(self):
         for way in WAYS:
             with self.subTest(way=way):
                 status, output, error = self.run_phase("pointers", way)
                 self.assertEqual((status, error), (0, ""))
                 self.assertEqual(sorted(output.splitlines()), [f"rank {rank} found 300" for rank in range(3)])
 
-    def test_a_death_ends_the_job_with_one_line(self):
+    def test_a_death_ends_a_job_with_a_shared_array_with_one_line(self):
         for way in WAYS:
             with self.subTest(way=way):
                 status, _, error = self.run_phase("death", way)
@@ -53,7 +53,7 @@ class Share(JobTest):
         self.assertRegex(output, "rank [02]: barrier peer_gone")
         self.assertNotIn("found", output)
 
-    def test_too_many_addresses_are_refused_by_all(self):
+    def test_a_shared_array_larger_than_the_address_range_is_refused_with_a_remedy(self):
         for way in WAYS:
             with self.subTest(way=way):
                 status, _, error = self.run_phase("large", way, TONARI_SHARE_BYTES="64M")
@@ -61,7 +61,7 @@ class Share(JobTest):
                 self.assertRegex(error, r"1\.0 GiB of shared memory were asked for, and of the 64 MiB of addresses .* "
                                         r"set TONARI_SHARE_BYTES higher")
 
-    def test_a_limit_of_addresses_is_named(self):
+    def test_an_address_limit_too_low_for_shared_memory_is_named(self):
         with open(PROGRAM, "rb") as file:
             text = file.read()
         if b"__asan_init" in text or b"__tsan_init" in text:
@@ -93,7 +93,7 @@ class Share(JobTest):
                 self.assertEqual((status, error), (0, ""))
                 self.assertEqual(sorted(output.splitlines()), [f"rank {rank} sees 3" for rank in range(3)])
 
-    def test_leaving_by_an_exception_does_not_wait_for_the_others(self):
+    def test_a_rank_that_leaves_by_an_exception_does_not_wait_for_the_others(self):
         for way in WAYS:
             with self.subTest(way=way):
                 status, _, error = self.run_phase("after", way)

@@ -56,12 +56,12 @@ class CallsOfAnOrdinaryUser(Calls):
         self.assertEqual((status, error), (0, ""), output)
         self.assertRegex(output, ALL_RIGHT)
 
-    def test_keeps_preloads_of_the_environment(self):
+    def test_preloads_of_the_environment_are_kept(self):
         status, output, error = self.run_calls("sh", "-c", 'echo "$LD_PRELOAD"', way=APART, LD_PRELOAD="libm.so.6")
         self.assertEqual((status, error), (0, ""))
         self.assertRegex(output, r"\A(\S+/libtonari_share_preload\.so:libm\.so\.6\n){2}\Z")
 
-    def test_keeps_preloads_given_by_env(self):
+    def test_preloads_given_by_the_option_env_are_kept(self):
         status, output, error = self.run_calls("--env", "LD_PRELOAD=libm.so.6", "sh", "-c", "env | grep -a LD_PRELOAD", way=APART)
         self.assertEqual((status, error), (0, ""))
         self.assertRegex(output, r"\A(LD_PRELOAD=\S+/libtonari_share_preload\.so:libm\.so\.6\n){2}\Z")
@@ -73,11 +73,11 @@ class CallsOfAnOrdinaryUser(Calls):
         self.assertRegex(error, r"system calls that meet shared memory which is not here yet will fail: start the program "
                                 r"with tonari run, .*vm\.unprivileged_userfaultfd=1")
 
-    def test_calls_without_libc_fail(self):
+    def test_system_calls_that_bypass_libc_fail_on_absent_pages(self):
         status, output, _ = self.run_calls(PROGRAM, "raw", way=APART)
         self.assertEqual((status, output), (0, "rank 1: Bad address\n"))
 
-    def test_where_all_is_on_one_host_nothing_is_loaded(self):
+    def test_no_wrappers_are_preloaded_on_a_single_host(self):
         status, output, _ = self.run_calls("sh", "-c", 'echo "<$LD_PRELOAD>"')
         self.assertEqual((status, output), (0, "<>\n<>\n"))
 

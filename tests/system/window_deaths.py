@@ -48,28 +48,29 @@ class Deaths(JobTest):
         self.assertEqual(job.end()[0], 128 + signal.SIGKILL)
 
 
-def add(phase, answers=("peer_gone", "peer_gone"), sleepers=SURVIVORS, kill=True, name="", **settings):
+def add(phase, rank, answers=("peer_gone", "peer_gone"), sleepers=SURVIVORS, kill=True, name="", **settings):
+    """Adds the tests of a phase. `rank` describes the rank that dies, as a part of the tests' names."""
     def stop(self):
         self.check_everybody_stops(phase, sleepers, kill, **settings)
 
     def go_on(self):
         self.check_others_go_on(phase, answers, sleepers, kill, **settings)
 
-    setattr(Deaths, f"test_{phase}{name}_stops_everybody", stop)
-    setattr(Deaths, f"test_{phase}{name}_lets_others_go_on", go_on)
+    setattr(Deaths, f"test_the_death_of_a_rank_{rank}{name}_stops_all_ranks", stop)
+    setattr(Deaths, f"test_the_death_of_a_rank_{rank}{name}_lets_the_others_go_on", go_on)
 
 
 IN_PIECES = {"name": "_in_pieces", "TONARI_DIRECT_COPIES": "off"}
-add("holding", answers=("holder_died", "holder_died"))
-add("reading", answers=("ok", "ok"))
-add("waiting", answers=("ok", "ok"), sleepers=(VICTIM, 2))
-add("barrier")
-add("notice")
-add("making")
-add("owner", sleepers=())
-add("owner", sleepers=(), **IN_PIECES)
-add("pushing", sleepers=(), kill=False)
-add("pushing", sleepers=(), kill=False, **IN_PIECES)
+add("holding", "that_holds_a_lock", answers=("holder_died", "holder_died"))
+add("reading", "that_holds_a_shared_lock", answers=("ok", "ok"))
+add("waiting", "that_waits_for_a_lock", answers=("ok", "ok"), sleepers=(VICTIM, 2))
+add("barrier", "while_others_are_in_a_barrier")
+add("notice", "while_others_wait_for_its_notification")
+add("making", "while_others_make_a_window")
+add("owner", "whose_memory_others_push_to", sleepers=())
+add("owner", "whose_memory_others_push_to", sleepers=(), **IN_PIECES)
+add("pushing", "during_its_push", sleepers=(), kill=False)
+add("pushing", "during_its_push", sleepers=(), kill=False, **IN_PIECES)
 
 if __name__ == "__main__":
     unittest.main()

@@ -28,19 +28,19 @@ class Windows(JobTest):
     def test_a_part_is_mapped_without_rights_that_the_rank_does_not_have(self):
         self.run_program(3, "rights")
 
-    def test_a_target_that_computes_is_reached(self):
+    def test_accesses_reach_a_target_that_computes(self):
         self.run_program(3, "computing")
 
-    def test_a_target_that_computes_is_reached_in_pieces(self):
+    def test_accesses_in_pieces_reach_a_target_that_computes(self):
         self.run_program(3, "computing", **IN_PIECES)
 
     def test_pinned_pages_are_locked_as_long_as_a_window_needs_them(self):
         self.run_program(2, "pins")
 
-    def test_more_than_may_be_locked_is_told_to_all_ranks(self):
+    def test_all_ranks_are_told_if_a_window_pins_more_than_may_be_locked(self):
         self.run_program(2, "limit")
 
-    def test_a_rank_without_room_for_a_window_is_told_to_all_ranks(self):
+    def test_all_ranks_are_told_if_one_cannot_map_a_window(self):
         self.run_program(3, "room")
 
     def test_forked_children_have_their_own_copy_and_disturb_nobody(self):
