@@ -44,7 +44,7 @@ class World(ClusterTest):
         with open("/proc/self/mounts") as mounts, open("/proc/net/dev") as devices:
             return mounts.read(), [line.split(":")[0] for line in devices], os.listdir(SHARED)
 
-    def test_leaves_nothing_whatever_ends_it(self):
+    def test_a_world_leaves_nothing_behind_whatever_signal_ends_it(self):
         before = self.outside()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             with self.subTest(signal=number.name):
@@ -60,7 +60,7 @@ class World(ClusterTest):
                 eventually(lambda: not processes_marked(mark), "all processes are gone")
                 self.assertEqual(self.outside(), before)
 
-    def test_leaves_nothing_when_its_command_ends(self):
+    def test_a_world_leaves_nothing_behind_when_its_command_ends(self):
         before = self.outside()
         mark = uuid.uuid4().hex
         files = [f"{folder}/{mark}" for folder in ("/tmp", "/run", "/dev/shm", SHARED)]
@@ -72,14 +72,14 @@ class World(ClusterTest):
         eventually(lambda: not processes_marked(mark), "all processes are gone")
         self.assertEqual(self.outside(), before)
 
-    def test_is_one_of_many(self):
+    def test_two_worlds_can_exist_at_a_time(self):
         jobs = [self.start_hosts(uuid.uuid4().hex, "sh", "-c", "echo up; sleep 1000") for _ in range(2)]
         for job in jobs:
             self.assertEqual(job.stdout.readline(), "up\n")
 
 
 class Host(ClusterTest):
-    def test_is_apart_from_the_others(self):
+    def test_hosts_have_separate_names_namespaces_and_folders(self):
         hosts = self.make_hosts(3)
         self.assertEqual([hosts.run(host, "hostname").stdout for host in range(3)], ["h0\n", "h1\n", "h2\n"])
         spaces = [f"readlink /proc/self/ns/{kind}" for kind in ("net", "ipc", "uts")]
@@ -92,18 +92,18 @@ class Host(ClusterTest):
                 self.assertNotEqual(hosts.run(1, "ls", f"{folder}/mine").returncode, 0)
                 self.assertTrue(os.path.exists(hosts.file(0, f"{folder}/mine")))
 
-    def test_shares_the_project_and_a_folder(self):
+    def test_hosts_share_the_project_and_one_folder(self):
         hosts = self.make_hosts(2)
         self.assertEqual(hosts.run(0, "touch", f"{SHARED}/ours").returncode, 0)
         self.assertEqual(hosts.run(1, "ls", f"{SHARED}/ours", PROJECT / "tests").returncode, 0)
 
-    def test_reaches_another_as_by_ssh(self):
+    def test_a_host_runs_commands_on_another_as_by_ssh(self):
         hosts = self.make_hosts(2)
         done = hosts.run(0, ON, "-x", "h1", "hostname; exit 3", env={**os.environ, "SECRET": "1"})
         self.assertEqual((done.stdout, done.returncode), ("h1\n", 3))
         self.assertNotIn("SECRET", hosts.run(0, ON, "h1", "env", env={**os.environ, "SECRET": "1"}).stdout)
 
-    def test_loses_its_processes_and_no_others(self):
+    def test_killing_a_host_ends_its_processes_and_no_others(self):
         hosts = self.make_hosts(2)
         jobs = [hosts.start(host, "sh", "-c", "setsid sleep 1000 & sleep 1000") for host in (0, 1)]
         for host in (0, 1):
@@ -142,13 +142,13 @@ class Network(ClusterTest):
             self.assertEqual(receiver.stdout.readline(), f"{size}\n")
             return time.monotonic() - start
 
-    def test_joins_all_hosts(self):
+    def test_the_network_connects_all_hosts(self):
         hosts = self.make_hosts(4)
         for source in range(4):
             for target in range(4):
                 self.assertTrue(self.reaches(hosts, source, target), (source, target))
 
-    def test_is_cut_between_two_hosts_only_and_heals(self):
+    def test_the_network_can_be_cut_between_two_hosts_only_and_heals(self):
         hosts = self.make_hosts(3)
 
         hosts.cut(0, 1)
@@ -160,7 +160,7 @@ class Network(ClusterTest):
         hosts.heal(0, 1)
         eventually(lambda: self.reaches(hosts, 0, 1), "they meet again")
 
-    def test_is_gone_while_a_host_is_unplugged(self):
+    def test_an_unplugged_host_is_unreachable_until_it_is_plugged_in(self):
         hosts = self.make_hosts(3)
 
         hosts.unplug(1)
@@ -170,7 +170,7 @@ class Network(ClusterTest):
         hosts.plug(1)
         eventually(lambda: self.reaches(hosts, 0, 1), "the host is back")
 
-    def test_loses_a_share(self):
+    def test_a_link_loses_the_chosen_share_of_packets(self):
         hosts = self.make_hosts(2)
         # A lost question for the other's address would lose every ping of a second.
         self.assertTrue(self.reaches(hosts, 0, 1))
@@ -183,21 +183,21 @@ class Network(ClusterTest):
         hosts.lose(0, 0)
         self.assertIn(" 0% packet loss", self.ping(hosts, 0, 1, "-c100", "-i0.002").stdout)
 
-    def test_delays(self):
+    def test_a_link_delays_packets_by_the_chosen_time(self):
         hosts = self.make_hosts(2)
         hosts.delay(0, 100)
         self.assertGreaterEqual(self.round_trip_ms(hosts), 100)
         hosts.delay(0, None)
         self.assertLess(self.round_trip_ms(hosts), 100)
 
-    def test_limits_the_rate(self):
+    def test_a_link_limits_its_rate_to_the_chosen_one(self):
         hosts = self.make_hosts(2)
         hosts.limit(1, 16_000_000)
         self.assertGreater(self.transfer(hosts, 0, 1, 1_000_000), 0.4)
         hosts.limit(1, None)
         self.assertLess(self.transfer(hosts, 0, 1, 20_000_000), 10)
 
-    def test_counts_what_crosses_each_cable(self):
+    def test_traffic_is_counted_per_cable(self):
         hosts = self.make_hosts(3)
         before = [hosts.traffic(host) for host in range(3)]
 

@@ -35,16 +35,16 @@ class Launchers(ClusterTest):
         for host in range(hosts.count):
             eventually(lambda: not hosts.processes(host), f"{hosts.name(host)} is empty")
 
-    def test_open_mpi_4(self):
+    def test_ranks_of_open_mpi_4_meet_and_end_with_the_launcher(self):
         self.check_pmix(launchers.openmpi4())
 
-    def test_open_mpi_5(self):
+    def test_ranks_of_open_mpi_5_meet_and_end_with_the_launcher(self):
         self.check_pmix(launchers.openmpi5())
 
-    def test_prterun(self):
+    def test_ranks_of_prterun_meet_and_end_with_the_launcher(self):
         self.check_pmix(launchers.prterun())
 
-    def test_mpich(self):
+    def test_ranks_of_mpich_run_on_all_hosts_and_end_with_the_launcher(self):
         hosts = self.make_hosts(2)
         job = self.start(hosts, launchers.mpich(), "-n", "4", "sh", "-c", "echo $(hostname) $PMI_RANK of $PMI_SIZE")
         output, error = job.communicate(timeout=PATIENCE)

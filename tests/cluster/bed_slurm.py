@@ -19,11 +19,11 @@ def name_of(pid):
 class SlurmTest(OnSlurm, ClusterTest):
     HOSTS = 3
 
-    def test_starts_ranks_on_all_hosts(self):
+    def test_slurm_starts_ranks_on_all_hosts(self):
         done = self.slurm.run("srun", "-n", "6", "--mpi=pmix", "hostname")
         self.assertEqual(sorted(done.stdout.split()), ["h0", "h0", "h1", "h1", "h2", "h2"], done.stderr)
 
-    def test_lets_ranks_meet(self):
+    def test_ranks_started_by_slurm_meet(self):
         done = self.slurm.run("srun", "-n", "6", "--mpi=pmix", compiled("pmix_exchange"))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.check_exchange(done.stdout, 6, 3)
@@ -33,7 +33,7 @@ class SlurmTest(OnSlurm, ClusterTest):
         names = [name_of(pid) for pid in self.hosts.processes(host)]
         return [name for name in names if name in ("pmix_exchange", "slurmstepd")]
 
-    def test_takes_back_a_job_in_the_middle(self):
+    def test_scancel_ends_all_processes_of_a_running_job(self):
         program = compiled("pmix_exchange")
         job = self.slurm.start("srun", "-n", "6", "--mpi=pmix", program, "1000", stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL)

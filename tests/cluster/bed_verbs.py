@@ -20,19 +20,19 @@ done
 
 
 class Verbs(ClusterTest):
-    def test_returns_the_output_and_the_status_of_the_command(self):
+    def test_the_virtual_machine_returns_output_and_status_of_a_command(self):
         done = vm.run("sh", "-c", "hostname; echo no >&2; exit 3")
         self.assertEqual((done.stdout, done.stderr, done.returncode), ("vm\n", "no\n", 3))
 
-    def test_carry_messages_over_connections_and_datagrams(self):
+    def test_the_verbs_device_carries_messages_over_connections_and_datagrams(self):
         done = vm.run("sh", "-c", PING_PONG)
         self.assertEqual(done.returncode, 0, done.stderr)
         connected, both = map(int, done.stdout.split())
         self.assertGreater(connected, 400)
         self.assertGreater(both, connected + 400)
 
-    def test_has_hosts_whose_cables_delay(self):
-        done = vm.run(sys.executable, FOLDER / "bed_hosts.py", "Network.test_delays")
+    def test_hosts_in_the_virtual_machine_have_links_that_delay_packets(self):
+        done = vm.run(sys.executable, FOLDER / "bed_hosts.py", "Network.test_a_link_delays_packets_by_the_chosen_time")
         self.assertEqual(done.returncode, 0, done.stderr)
 
 

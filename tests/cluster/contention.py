@@ -33,7 +33,7 @@ class Contention(LauncherTest):
         self.assertEqual(sorted(found), sorted([("pairs", n) for n in (1, 2)] + [("incast", n) for n in senders]))
         return found
 
-    def test_the_rate_is_at_most_the_links(self):
+    def test_the_measured_rate_is_at_most_the_rate_of_the_link(self):
         hosts = self.make_hosts(2)
         for host in (0, 1):
             hosts.limit(host, int(LINK))

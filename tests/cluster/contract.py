@@ -29,10 +29,10 @@ class ContractTest(LauncherTest):
 class Contract(ContractTest):
     PROCESSORS = [platform.machine()] * 2
 
-    def test_on_two_hosts(self):
+    def test_the_transport_contract_holds_between_two_hosts(self):
         self.check_contract(self.make_hosts(2), self.PROCESSORS)
 
-    def test_over_a_link_that_loses(self):
+    def test_the_transport_contract_holds_over_a_link_that_loses_packets(self):
         hosts = self.make_hosts(2)
         for host in (0, 1):
             hosts.lose(host, 0.005)

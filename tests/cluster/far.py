@@ -22,7 +22,7 @@ class FarMemory(LauncherTest):
     def far(self, *options):
         return [TONARI, "far", "--local", "16M", "--memory", "256M", "--stats=json", *options, "--", TORTURE]
 
-    def test_is_on_the_hosts_that_are_named(self):
+    def test_far_memory_is_on_the_named_hosts(self):
         before = [sum(self.hosts.traffic(host)) for host in range(3)]
         status, output, error = self.run_to_end(self.hosts, self.far("--servers", "h1,h2"), "1", "2", "20", "64")
         self.assertEqual((status, output), (0, "ok\n"), error)
@@ -31,7 +31,7 @@ class FarMemory(LauncherTest):
         carried = [sum(self.hosts.traffic(host)) - before[host] for host in range(3)]
         self.assertGreater(min(carried), 16 << 20, "each has a part of 64 MiB, of which 16 are local")
 
-    def test_ends_with_the_only_host(self):
+    def test_the_program_ends_when_the_only_host_of_its_far_memory_dies(self):
         job = self.start(self.hosts, self.far("--servers", "h1"), "1", "2", "0", "64", "wait", stdin=subprocess.PIPE)
         self.addCleanup(job.stdin.close)
         Lines(job.stdout).wait_for("ready")

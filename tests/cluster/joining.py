@@ -45,7 +45,7 @@ class ByOpenMpi(JoiningTest):
     def test_ranks_join_by_open_mpi_5(self):
         self.check([*launchers.openmpi5(), "--bind-to", "none"])
 
-    def test_tonari_run_starts_ranks_by_the_launcher(self):
+    def test_tonari_run_starts_ranks_by_open_mpi(self):
         hosts = self.make_hosts(2)
         run = [TONARI, "run", "-n", "4", "--hosts"]
         for asked in ("h0,h1", "2"):
@@ -199,23 +199,23 @@ class WithMpi(JoiningTest):
     def check_5(self, *words):
         self.check(launchers.openmpi5(), os.path.join(launchers.OPENMPI5, "bin", "mpicc"), *words)
 
-    def test_open_mpi_4_started_before_joining_and_ended_before_leaving(self):
+    def test_open_mpi_4_works_if_started_before_joining_and_ended_before_leaving(self):
         self.check_4("mpi-begin", "join", "mpi-sum", "mpi-end", "exchange", "9")
 
-    def test_open_mpi_4_started_before_joining_and_ended_after_leaving(self):
+    def test_open_mpi_4_works_if_started_before_joining_and_ended_after_leaving(self):
         self.check_4("mpi-begin", "join", "exchange", "9", "leave", "mpi-sum", "mpi-end")
 
-    def test_open_mpi_4_started_after_joining_and_ended_after_leaving(self):
+    def test_open_mpi_4_works_if_started_after_joining_and_ended_after_leaving(self):
         self.check_4("join", "mpi-begin", "exchange", "9", "leave", "mpi-sum", "mpi-end")
 
-    def test_open_mpi_4_started_and_ended_within_the_job(self):
+    def test_open_mpi_4_works_if_started_and_ended_within_the_job(self):
         self.check_4("join", "mpi-begin", "mpi-sum", "mpi-end", "exchange", "9")
 
     # MPI_Init of Open MPI 5 fails if other code has initialised PMIx before: docs/modules/job.md.
-    def test_open_mpi_5_started_before_joining_and_ended_before_leaving(self):
+    def test_open_mpi_5_works_if_started_before_joining_and_ended_before_leaving(self):
         self.check_5("mpi-begin", "join", "mpi-sum", "mpi-end", "exchange", "9")
 
-    def test_open_mpi_5_started_before_joining_and_ended_after_leaving(self):
+    def test_open_mpi_5_works_if_started_before_joining_and_ended_after_leaving(self):
         self.check_5("mpi-begin", "join", "exchange", "9", "leave", "mpi-sum", "mpi-end")
 
 
@@ -227,11 +227,11 @@ class BySlurm(OnSlurm, JoiningTest):
         words = ["-N", "2", "-n", "4", "--mpi=pmix", JOINING, "join", "arena", "exchange", "2000", "leave"]
         self.check_joined(self.srun(*words), 4, 2)
 
-    def test_a_rank_learns_how_its_neighbour_died(self):
+    def test_a_rank_started_by_srun_learns_how_its_neighbour_died(self):
         words = ["-N", "2", "-n", "4", "--mpi=pmix", JOINING, "join", "pid", "only", "3", "hold", "only", "2", "wait"]
         Ends.check_death(self, self.start(self.hosts, ["srun", "-Q"], *words, env=self.slurm.environment))
 
-    def test_tonari_run_starts_ranks_by_the_launcher(self):
+    def test_tonari_run_starts_ranks_by_srun(self):
         words = ["-N", "2", "-n", "4", TONARI, "run", "--hosts", "2", "-n", "4", JOINING, "join", "exchange", "9"]
         status, output, error = self.run_to_end(self.hosts, ["salloc", "-Q"], *words, env=self.slurm.environment)
         self.assertEqual((status, output.count("exchanged"), output.count("host 1 of 2, h1")), (0, 4, 2), error)

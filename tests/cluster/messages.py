@@ -318,19 +318,19 @@ class Ends(MessagesTest):
 class BySlurm(OnSlurm, MessagesTest):
     SRUN = ["srun", "-Q", "-N", "2", "--mpi=pmix"]
 
-    def test_messages_and_collectives_work(self):
+    def test_messages_and_collectives_work_on_slurm(self):
         self.check_hello(self.hosts, self.SRUN, 4, env=self.slurm.environment)
         for words in (["announced"], ["collectives"], ["traffic", "9"]):
             self.check_done(self.hosts, self.SRUN, 4, *words, env=self.slurm.environment)
 
-    def test_all_survivors_learn_of_a_death(self):
+    def test_all_survivors_of_a_death_on_slurm_learn_of_it(self):
         words = [MESSAGES, "rounds", "3"]
         job, output, pids = self.start_rounds(self.hosts, self.SRUN, 4, *words, env=self.slurm.environment)
         os.kill(pids[3], signal.SIGKILL)
         self.check_survivors(output, {3: "h1"}, (0, 1, 2), time.monotonic(), DEATH_BOUND)
         job.wait(PATIENCE)
 
-    def test_scancel_ends_the_job(self):
+    def test_scancel_ends_a_job_that_exchanges_messages(self):
         job, _, _ = self.start_rounds(self.hosts, self.SRUN, 4, env=self.slurm.environment)
         self.slurm.run("scancel", *self.slurm.jobs())
         job.wait(PATIENCE)

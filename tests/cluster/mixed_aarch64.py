@@ -49,7 +49,7 @@ def setUpModule():
 class Contract(contract.ContractTest):
     """The suite of every transport, tests/contract, between ranks of both processors."""
 
-    def test_on_two_hosts(self):
+    def test_the_transport_contract_holds_between_two_architectures(self):
         self.check_contract(self.make_hosts(2), ["x86_64", "aarch64"], program=mixed("contract"))
 
 

@@ -65,22 +65,22 @@ class OverVerbs(ClusterTest):
         lost = sum(int(line.split()[1]) for line in said if line.startswith("dropped "))
         self.assertGreater(lost, sent / 300)
 
-    def test_by_connections(self):
+    def test_contract_messages_windows_and_shared_arrays_work_over_connections(self):
         self.check_suites("rc")
 
     # Without a service thread, rank 0's card alone serves the other ranks, by the keys that rank 0 gives and takes back.
-    def test_by_key(self):
+    def test_windows_are_accessed_by_key_over_connections(self):
         alone = "export TONARI_SERVICE_THREAD=off"
         served = [job("rc", "windows", word) for word in ("freed", "crowd")]
         self.check("rc", *served, alone, job("rc", "windows", "by_key"))
 
-    def test_by_datagrams(self):
+    def test_contract_messages_windows_and_shared_arrays_work_over_datagrams(self):
         self.check_suites("ud")
 
-    def test_by_connections_that_lose_packets(self):
+    def test_contract_messages_and_windows_work_over_connections_that_lose_packets(self):
         self.check_with_losses("rc")
 
-    def test_by_datagrams_that_are_lost(self):
+    def test_contract_messages_and_windows_work_over_datagrams_that_are_lost(self):
         self.check_with_losses("ud")
 
 

@@ -32,12 +32,12 @@ class Shared(LauncherTest):
             self.assertEqual((status, error), (0, ""))
             self.assertCountEqual(output.splitlines(), [f"rank {rank} found {100 * ranks}" for rank in range(ranks)])
 
-    def test_pointers_are_valid_on_two_hosts(self):
+    def test_pointers_into_shared_arrays_are_valid_on_two_hosts(self):
         hosts = self.make_hosts(2)
         self.check_pointers(hosts, openmpi4(), 4)
         self.check_pointers(hosts, openmpi4("--host", "h0:1,h1:2"), 3)
 
-    def test_pointers_are_valid_on_four_hosts(self):
+    def test_pointers_into_shared_arrays_are_valid_on_four_hosts(self):
         self.check_pointers(self.make_hosts(4), openmpi5("--host", "h0,h1,h2,h3"), 4)
 
     def test_a_rank_that_dies_ends_the_job(self):

@@ -247,16 +247,16 @@ class Silence(WindowsTest):
 class BySlurm(OnSlurm, WindowsTest):
     SRUN = ["srun", "-Q", "-N", "2", "--mpi=pmix"]
 
-    def test_copies_locks_and_queues_work(self):
+    def test_copies_locks_and_queues_work_on_slurm(self):
         for words in (("copies", "8"), ("locks",), ("queues",)):
             self.check_done(self.hosts, self.SRUN, 4, *words, env=self.slurm.environment)
 
-    def test_all_survivors_learn_of_a_death(self):
+    def test_all_survivors_of_a_death_on_slurm_learn_of_it(self):
         job, output, pids = self.start_ready(self.hosts, self.SRUN, 4, ROUNDS, "3", env=self.slurm.environment)
         self.check_deaths(output, (3,), (0, 1, 2), pids)
         job.wait(PATIENCE)
 
-    def test_scancel_ends_the_job(self):
+    def test_scancel_ends_a_job_that_accesses_windows(self):
         job, _, _ = self.start_ready(self.hosts, self.SRUN, 4, ROUNDS, env=self.slurm.environment)
         self.slurm.run("scancel", *self.slurm.jobs())
         job.wait(PATIENCE)

@@ -136,11 +136,11 @@ class RealPrograms(JobTest):
         with open(self.path(name), "w") as file:
             file.writelines(f"{numbers.getrandbits(64):x} {i}\n" for i in range(count))
 
-    def test_sort(self):
+    def test_sort_prints_the_same_with_far_memory(self):
         self.write_lines("lines", 500_000)
         self.compare(["sort", "-S", "200M", "--parallel=2", "lines"])
 
-    def test_gzip_and_xz(self):
+    def test_gzip_and_xz_write_the_same_with_far_memory(self):
         self.write_lines("lines", 40_000)  # beyond 2 MiB it looks everywhere all the time, and is slow on swap, too
         packed = self.compare(["xz", "-2", "-c", "lines"], local="60%")
         with open(self.path("packed.xz"), "wb") as file:
@@ -150,16 +150,16 @@ class RealPrograms(JobTest):
             self.assertEqual(hashlib.sha256(unpacked).digest(), hashlib.sha256(file.read()).digest())
         self.compare(["gzip", "-n", "-c", "lines"], is_small=True)
 
-    def test_numpy(self):
+    def test_numpy_computes_the_same_with_far_memory(self):
         self.compare([PYTHON, "-c", NUMPY])
 
-    def test_files_and_sockets(self):
+    def test_files_and_sockets_carry_the_same_data_with_far_memory(self):
         self.compare([PYTHON, "-c", FILES])
 
-    def test_sqlite(self):
+    def test_sqlite_returns_the_same_rows_with_far_memory(self):
         self.compare([PYTHON, "-c", SQLITE], min_size="4K")  # its pages
 
-    def test_a_compiler(self):
+    def test_a_compiler_writes_the_same_code_with_far_memory(self):
         program = subprocess.run(["g++", "-print-prog-name=cc1plus"], capture_output=True, text=True, check=True)
         with open(self.path("hello.cpp"), "w") as file:
             file.write("#include <iostream>\n#include <map>\n#include <string>\n"
@@ -174,24 +174,24 @@ class RealPrograms(JobTest):
         with open(result) as file:
             self.assertEqual(file.read(), with_far_memory)
 
-    def test_a_compiler_that_starts_its_parts(self):
+    def test_a_compiler_driver_and_its_children_work_with_far_memory(self):
         with open(self.path("one.cpp"), "w") as file:
             file.write("#include <cstdio>\n#include <string>\nint main(int n, char** w) { std::puts((std::string(w[n - 1]) + '!').c_str()); }\n")
         words = ["g++", "-O2", self.path("one.cpp"), "-o", self.path("one")]
         self.compare(words, "--children", local="40%")
         self.assertEqual(subprocess.run([self.path("one"), "a"], capture_output=True).stdout, b"a!\n")
 
-    def test_processes_of_python(self):
+    def test_python_processes_compute_the_same_with_far_memory(self):
         with open(self.path("work.py"), "w") as file:
             file.write(PROCESSES)
         self.compare([PYTHON, self.path("work.py")], "--children")
 
-    def test_stress(self):
+    def test_stress_ng_finds_no_wrong_far_memory(self):
         self.need("stress-ng")
         words = ["stress-ng", "--quiet", "--vm", "2", "--vm-bytes", "64M", "--vm-ops", "2000", "--verify", "--temp-path", self.folder]
         self.compare(words, "--children", local="20%")
 
-    def test_redis(self):
+    def test_redis_returns_all_stored_values_with_far_memory(self):
         self.need("redis-server")
         name = self.path("redis")
         words = ["redis-server", "--port", "0", "--unixsocket", name, "--unixsocketperm", "777", "--save", "", "--dir", self.folder]
