@@ -30,34 +30,34 @@ class Documents(unittest.TestCase):
         for word in words:
             self.assertIn(word, found[0])
 
-    def test_accepts_functions_and_links_that_exist(self):
+    def test_functions_and_links_that_exist_are_accepted(self):
         self.assertEqual(faults({
             "ARCHITECTURE.md": "1 claim  fabric/ring.hpp: RingWriter::push      sender\n"
                                "2 send   src/message/send.cpp: Runtime::send_inline, helper    sender\n",
             "docs/page.md": "[map](../ARCHITECTURE.md#map) and [web](https://example.org) and `[x](nowhere)`\n"
                             "```\n[y](nowhere)\n```\n[folder](../src/)\n"}), [])
 
-    def test_finds_a_link_that_leads_nowhere(self):
+    def test_a_link_that_leads_nowhere_is_found(self):
         self.finds("docs/page.md", "Text.\n[gone](gone/)\n", "docs/page.md:2:", "gone/ leads nowhere")
 
-    def test_finds_a_path_that_does_not_exist(self):
+    def test_a_path_that_does_not_exist_is_found(self):
         self.finds("docs/page.md", "See `src/fabric/ring.hpp` and `src/fabric/bell.hpp`.\n",
                    "there is no src/fabric/bell.hpp")
         page = "See `src/message/`, `bench/suites/NAME/` and `src/share/*.cpp`.\n"
         self.assertEqual(faults({"docs/page.md": page}), [])
 
-    def test_finds_a_document_that_is_not_in_the_repository(self):
+    def test_a_document_that_is_not_in_the_repository_is_found(self):
         self.finds("src/fabric/head.hpp", "int a;  // the format of DESIGN.md\n", "head.hpp:1:",
                    "DESIGN.md is no document")
         self.finds("docs/page.md", "See `../other/notes.md`.\n", "notes.md is no document")
         page = "See docs/page.md, [send.cpp.md](page.md), page.md and docs/modules/NAME.md.\n"
         self.assertEqual(faults({"docs/page.md": page}), [])
 
-    def test_finds_a_file_that_does_not_exist(self):
+    def test_a_file_of_a_call_path_that_does_not_exist_is_found(self):
         self.finds("ARCHITECTURE.md", "1 claim  fabric/bell.hpp: push\n", "ARCHITECTURE.md:1:",
                    "no file fabric/bell.hpp")
 
-    def test_finds_a_function_that_does_not_exist(self):
+    def test_a_function_of_a_call_path_that_does_not_exist_is_found(self):
         self.finds("ARCHITECTURE.md", "1 claim  fabric/ring.hpp: RingWriter::pop\n", "no function RingWriter::pop")
         self.finds("ARCHITECTURE.md", "1 send  message/send.cpp: send_inline, helpers\n", "no function helpers")
         self.finds("ARCHITECTURE.md", "1 send  message/send.cpp: Engine::send_inline\n",

@@ -29,35 +29,35 @@ class FileTables(unittest.TestCase):
         for word in words:
             self.assertIn(word, found[0])
 
-    def test_accepts_a_page_that_names_each_file_once(self):
+    def test_a_page_that_names_each_file_once_is_accepted(self):
         self.assertEqual(faults({**CODE, "docs/modules/news.md": PAGE + WIRE + "\n## Costs\n\n| `none.hpp` | |\n"}), [])
 
-    def test_accepts_a_folder_as_heading_of_its_files(self):
+    def test_a_folder_as_heading_of_its_files_is_accepted(self):
         page = PAGE + "\n### Network: `ucx/`\n\n| file | |\n|---|---|\n| `wire.hpp` | network |\n"
         self.assertEqual(faults({**CODE, "docs/modules/news.md": page}), [])
 
-    def test_finds_a_file_that_is_missing_in_the_table(self):
+    def test_a_file_that_is_missing_in_the_table_is_found(self):
         self.finds(PAGE, "src/news/ucx/wire.hpp is missing")
 
-    def test_finds_a_name_that_is_no_file(self):
+    def test_a_name_that_is_no_file_is_found(self):
         self.finds(PAGE + WIRE + "| `bell.hpp` | |\n", "news.md:9:", "`bell.hpp` is no file of src/news")
 
-    def test_finds_a_file_that_is_named_twice(self):
+    def test_a_file_that_is_named_twice_is_found(self):
         self.finds(PAGE + WIRE + "| `ring.cpp` | |\n", "`ring.cpp` is named in line 7 already")
 
-    def test_finds_a_page_without_a_table(self):
+    def test_a_page_without_a_table_is_found(self):
         self.finds("# news\n", 'has no heading "Files"')
 
-    def test_finds_a_page_without_a_folder(self):
+    def test_a_page_without_a_folder_is_found(self):
         self.assertEqual(len(faults({"docs/modules/news.md": PAGE})), 1)
 
-    def test_gives_a_subfolder_to_its_own_page(self):
+    def test_a_subfolder_with_its_own_page_is_left_out_of_the_page_above(self):
         table = "## Files\n\n| `{}` | |\n"
         self.assertEqual(faults({"src/share/array.hpp": "", "src/share/guarded/table.hpp": "",
                                  "docs/modules/share.md": table.format("array.hpp"),
                                  "docs/modules/guarded.md": table.format("table.hpp")}), [])
 
-    def test_wants_each_shared_file_of_bench_in_the_page_on_measuring(self):
+    def test_each_shared_file_of_bench_must_be_in_the_page_on_measuring(self):
         tree = {"bench/driver/table.hpp": "", "bench/harness/wire.hpp": "", "bench/suites/lu/measure.hpp": ""}
         page = "## Files\n\n### `driver/`\n\n| `table.hpp` | |\n"
         self.assertEqual(faults({**tree, "docs/modules/measure.md": page}),
