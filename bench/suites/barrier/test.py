@@ -8,16 +8,16 @@ from harness.collectives import CollectiveTest
 class Barrier(CollectiveTest):
     question = "barrier"
 
-    def test_is_measured_with_each_number_of_ranks(self):
+    def test_the_barrier_is_measured_with_each_number_of_ranks(self):
         report, output, _ = self.bench("barrier", "--ranks", "3,2,5,2")
         self.check_positive(self.points(report, "tonari", "barrier", "latency"), [2, 3, 5])
         self.assertEqual(report["parameters"]["ranks"], [2, 3, 5])
         self.assertIn("barrier: latency, us, median", output)
 
-    def test_rivals_are_asked_the_same(self):
+    def test_rivals_measure_the_same_cases_as_tonari(self):
         self.check_rivals()
 
-    def test_refuses_wrong_numbers_of_ranks(self):
+    def test_wrong_numbers_of_ranks_are_refused(self):
         self.check_refuses_wrong_ranks()
 
 

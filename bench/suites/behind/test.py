@@ -14,17 +14,17 @@ class Behind(BenchTest):
             self.assertEqual(self.cases(report, system, metric), ["behind"])
             self.assertGreaterEqual(self.points(report, system, "behind", metric)[8]["min"], 0)
 
-    def test_measures_alone_and_behind(self):
+    def test_latency_is_measured_alone_and_behind_other_messages(self):
         report, output, _ = self.bench("behind")
         self.check(report, "tonari")
         self.assertGreater(self.points(report, "tonari", "behind", "flood")[8]["min"], 0)
         self.assertIn("behind: latency, us, median", output)
 
-    def test_needs_four_ranks(self):
+    def test_numbers_of_ranks_other_than_four_are_refused(self):
         for ranks in ("2", "5"):
             self.assertIn("-n 4", self.refused("behind", "-n", ranks))
 
-    def test_rivals_are_asked_the_same(self):
+    def test_rivals_measure_the_same_cases_as_tonari(self):
         for mpi in ("openmpi", "mpich"):
             if not has_rival(mpi, "behind"):
                 continue

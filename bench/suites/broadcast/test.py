@@ -8,7 +8,7 @@ from harness.collectives import CollectiveTest
 class Broadcast(CollectiveTest):
     question = "broadcast"
 
-    def test_is_measured_by_both_ways_until_each_rank_and_all_have_it(self):
+    def test_both_ways_to_broadcast_are_measured_until_each_rank_and_all_have_the_data(self):
         sizes = [1, 8, 4096, 300000]
         report, output, _ = self.bench("broadcast", "-n", "2,5", "--sizes", ",".join(map(str, sizes)))
         ways = [f"{way} ranks {ranks}" for ranks in (2, 5) for way in ("library", "tree")]
@@ -21,10 +21,10 @@ class Broadcast(CollectiveTest):
             self.check_positive(self.points(report, "tonari", case, "reply"), sizes)
         self.assertIn("tree ranks 5 from 4: reply, us, median", output)
 
-    def test_rivals_are_asked_the_same(self):
+    def test_rivals_measure_the_same_cases_as_tonari(self):
         self.check_rivals("--sizes", "8,4K")
 
-    def test_refuses_wrong_numbers_of_ranks(self):
+    def test_wrong_numbers_of_ranks_are_refused(self):
         self.check_refuses_wrong_ranks()
 
 

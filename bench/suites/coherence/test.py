@@ -26,13 +26,13 @@ class Coherence(BenchTest):
         self.assertEqual(list(self.points(report, "tonari", "invalidate", "latency")), readers)
         self.assertRegex(output, "(?m)^readers +" + " +".join(map(str, readers)) + "$")
 
-    def test_measures_each_case_between_hosts_in_memory(self):
+    def test_each_case_of_coherence_is_measured_between_hosts_in_memory(self):
         self.check([1, 3])
 
-    def test_measures_each_case_by_the_network(self):
+    def test_each_case_of_coherence_is_measured_over_the_network(self):
         self.check([1], "--apart", "network", "--network", "tcp")
 
-    def test_refuses_a_single_rank(self):
+    def test_a_single_rank_is_refused(self):
         self.assertIn("coherence needs two ranks at least: -n 2", self.refused("coherence", "-n", 1))
 
 

@@ -15,13 +15,13 @@ class Contention(BenchTest):
                 points = self.points(report, system, f"{way} {size} B", "retransmitted")
                 self.assertTrue(all(point["min"] >= 0 for point in points.values()))
 
-    def test_is_measured_with_each_number_of_senders(self):
+    def test_contention_is_measured_with_each_number_of_senders(self):
         for apart in ([], ["--apart", "network", "--network", "tcp"]):
             report, output, _ = self.bench("contention", "-n", "4", *apart, "--sizes", "512,64K")
             self.check(report, "tonari", 4)
             self.assertIn("incast 65536 B: rate, GB/s, median", output)
 
-    def test_rivals_are_asked_the_same(self):
+    def test_rivals_measure_the_same_cases_as_tonari(self):
         for mpi in ("openmpi", "mpich"):
             if has_rival(mpi, "contention"):
                 report, _, _ = self.bench("contention", "-n", "2", "--sizes", "512,64K", "--rival", f"{mpi}-default")
@@ -30,7 +30,7 @@ class Contention(BenchTest):
 
 
 class Refusals(BenchTest):
-    def test_refuses_one_rank(self):
+    def test_a_single_rank_is_refused(self):
         self.assertIn("contention needs two ranks or more: -n 2", self.refused("contention", "-n", "1"))
 
 

@@ -8,7 +8,7 @@ CHANGED = [0, 1, 5, 10, 25, 50, 100]
 
 
 class Diff(BenchTest):
-    def test_every_system_is_asked_every_case(self):
+    def test_every_system_is_measured_and_right_in_every_case(self):
         report, output, _ = self.bench("diff")
         systems = {series["system"] for series in report["series"]}
         self.assertLessEqual({"tonari", "tonari-words", "byte-loop", "memcmp"}, systems)
@@ -23,7 +23,7 @@ class Diff(BenchTest):
         self.assertIn("scattered: rate, GB/s, median", output)
         self.assertIn("all as they should be", output)
 
-    def test_tells_what_would_travel(self):
+    def test_the_bytes_that_a_diff_would_send_are_reported(self):
         report, _, _ = self.bench("diff", "--changed", "100,0,10")
         scattered = self.points(report, "tonari", "scattered", "bytes")
         runs = self.points(report, "tonari", "runs", "bytes")
@@ -34,7 +34,7 @@ class Diff(BenchTest):
         self.assertGreater(scattered[10]["min"], 410 + 8 * 300)
         self.assertLessEqual(runs[10]["max"], 7 * 64 + 8 * 8)
 
-    def test_pages_may_be_cold(self):
+    def test_diffs_of_cold_pages_are_measured(self):
         report, _, _ = self.bench("diff", "--cases", "runs-cold", "--changed", "5")
         self.assertEqual(list(self.points(report, "tonari", "runs-cold", "rate")), [5])
 

@@ -6,10 +6,10 @@ from harness.far_bench import FarBenchTest
 
 
 class Fft3d(FarBenchTest):
-    def test_measures_times_by_threads(self):
+    def test_the_fft_with_two_threads_is_timed_and_right(self):
         self.check_time("fft3d", "96")
 
-    def test_refuses_an_odd_size(self):
+    def test_an_odd_size_is_refused(self):
         self.assertIn("an even number", self.refused("fft3d", "--size", "129"))
 
 

@@ -17,22 +17,22 @@ class Himeno(StepsTest):
                 for point in series["points"]:
                     self.assertTrue(0 < point["max"] < 0.01, point)
 
-    def test_is_right_on_one_to_three_ranks(self):
+    def test_himeno_is_right_on_one_to_three_ranks(self):
         cases = ["message", *SHARED]
         report, _ = self.ask(cases=cases, ranks=[1, 2, 3])
         self.check_gosa(report)
         for case in cases:
             self.assertEqual(list(self.points(report, "tonari", case, "gosa")), [1, 2, 3])
 
-    def test_threads_compute_the_same(self):
+    def test_openmp_threads_compute_the_same_results(self):
         report = self.ask_threads()
         self.check_gosa(report)
 
-    def test_has_the_benchmark_s_sizes(self):
+    def test_himeno_accepts_the_sizes_of_the_original_benchmark(self):
         report, _ = self.ask("--size", "S", cases=["message", "share"], ranks=[2])
         self.assertEqual(report["parameters"]["size"], "S")
 
-    def test_rivals_compute_the_same(self):
+    def test_rivals_compute_the_same_results(self):
         self.check_rivals()
 
 

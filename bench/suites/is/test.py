@@ -10,13 +10,13 @@ CASES = ["message", "share", "share-apart", "share-apart-unnamed"]
 class Is(StepsTest):
     question = "is"
 
-    def test_is_right_on_one_to_three_ranks(self):
+    def test_the_integer_sort_is_right_on_one_to_three_ranks(self):
         self.ask(cases=CASES, ranks=[1, 2, 3])
 
-    def test_threads_sort_the_same(self):
+    def test_openmp_threads_sort_with_the_same_results(self):
         self.ask_threads()
 
-    def test_rivals_sort_the_same(self):
+    def test_rivals_sort_with_the_same_results(self):
         self.check_rivals()
 
 

@@ -6,7 +6,7 @@ from harness.one_sided import OneSidedTest
 
 
 class Lock(OneSidedTest):
-    def test_is_measured_alone_and_in_turn_with_each_number_of_ranks(self):
+    def test_locks_are_measured_uncontended_and_in_turn_with_each_number_of_ranks(self):
         report, output, _ = self.bench("lock", "--ranks", "3,2")
         self.assertEqual(self.cases(report, "tonari", "latency"),
                          ["uncontended", "uncontended computing home", "handover"])
@@ -20,15 +20,15 @@ class Lock(OneSidedTest):
             self.assertTrue(0 <= point["min"] <= point["max"] <= 1, point)
         self.assertIn("handover: change, us, median", output)
 
-    def test_one_case_is_measured_alone(self):
+    def test_a_selected_case_is_measured_alone(self):
         report, _, _ = self.bench("lock", "--ranks", "2,3", "--cases", "uncontended")
         self.assertEqual(self.cases(report, "tonari", "latency"), ["uncontended", "uncontended computing home"])
 
-    def test_rivals_are_asked_the_same(self):
+    def test_rivals_measure_the_same_cases_as_tonari(self):
         for _ in self.check_rivals("lock", "--ranks", "2"):
             pass
 
-    def test_refuses_wrong_options(self):
+    def test_wrong_options_are_refused(self):
         for ranks in ("1", "x", "2,99999"):
             self.assertRegex(self.refused("lock", f"--ranks={ranks}"), r"--ranks: it takes numbers from 2 to \d+")
         self.assertIn("choose among uncontended,handover", self.refused("lock", "--cases", "alone"))

@@ -17,13 +17,13 @@ class Lu(BenchTest):
                 self.assertEqual(list(self.points(report, "tonari", mode, metric)), orders)
         self.assertRegex(output, r"(?m)^residual .* LAPACK's bound is 30: passed$")
 
-    def test_is_right_on_one_to_three_ranks(self):
+    def test_lu_is_right_on_one_to_three_ranks(self):
         for ranks in (1, 2, 3):
             with self.subTest(ranks=ranks):
                 report, output, _ = self.bench("lu", "-n", ranks, "--sizes", "50,120")
                 self.check(report, output, [50, 120])
 
-    def test_is_right_when_columns_do_not_divide(self):
+    def test_lu_is_right_when_blocks_do_not_divide_the_columns(self):
         for block in (1, 7, 64):
             with self.subTest(block=block):
                 report, output, _ = self.bench("lu", "-n", 3, "--sizes", "1,2,65", "--block", block)
@@ -34,11 +34,11 @@ class Lu(BenchTest):
         factorisations = self.points(report, "tonari", "started", "rate")[60]["n"]
         self.assertEqual(self.points(report, "tonari", "started", "wait")[60]["n"], 2 * factorisations)
 
-    def test_sweeps_over_ranks(self):
+    def test_lu_is_measured_over_numbers_of_ranks(self):
         report, _, _ = self.bench("lu", "-n", 3, "--sizes", "60", "--sweep", "ranks", "--modes", "blocking")
         self.assertEqual(list(self.points(report, "tonari", "blocking", "rate")), [1, 2, 3])
 
-    def test_rivals_compute_the_same(self):
+    def test_rivals_compute_the_same_results(self):
         for mpi in ("openmpi", "mpich"):
             if not has_rival(mpi, "lu"):
                 continue

@@ -9,7 +9,7 @@ FEW = ("--depths", "200,0,7")
 
 
 class Match(BenchTest):
-    def test_measures_every_case_at_every_depth(self):
+    def test_every_case_of_matching_is_measured_at_every_depth(self):
         report, output, _ = self.bench("match", *FEW)
         for system in ("tonari", "tonari-scan"):
             self.assertEqual(self.cases(report, system, "latency"), CASES)
@@ -27,7 +27,7 @@ class Match(BenchTest):
                 self.assertEqual(self.points(report, system, case, metric)[200]["n"], 2)
         self.assertRegex(output, "fit +system +ns per message +ns at depth 0")
 
-    def test_searches_are_asked_with_long_messages_too(self):
+    def test_searches_are_measured_with_long_messages_too(self):
         report, _, _ = self.bench("match", *FEW, "--cases", "unexpected,unexpected-cold,posted", "--payloads", "40")
         for system in ("lhs", "no-lhs"):
             self.assertEqual(self.cases(report, system, "latency"),
@@ -40,7 +40,7 @@ class Match(BenchTest):
         self.assertEqual(self.cases(report, "tonari", "latency"),
                          [f"{case} payload {payload}" for payload in payloads for case in CASES])
 
-    def test_queues_more_than_the_usual_limit(self):
+    def test_more_messages_than_the_default_limit_can_be_queued(self):
         self.bench("match", "--depths", "20000", "--payloads", "4096", "--cases", "unexpected,drain-reverse")
 
     def test_messages_that_wait_at_their_sender_are_refused(self):
@@ -50,11 +50,11 @@ class Match(BenchTest):
         self.assertRegex(error, "^tonari bench match: --payloads: with TONARI_DIRECT_BYTES=4096 a message of 4096 bytes "
                                 "waits at its sender")
 
-    def test_needs_two_ranks(self):
+    def test_numbers_of_ranks_other_than_two_are_refused(self):
         for ranks in ("1", "3"):
             self.assertIn("-n 2", self.refused("match", "-n", ranks))
 
-    def test_rivals_are_asked_the_same(self):
+    def test_rivals_measure_the_same_cases_as_tonari(self):
         for mpi in ("openmpi", "mpich"):
             if not has_rival(mpi, "match"):
                 continue

@@ -22,7 +22,7 @@ class Overlap(BenchTest):
         for metric in ("rate", *TIMES):
             self.assertEqual(list(self.points(report, system, case, metric)), points)
 
-    def test_measures_every_mode_with_and_without_service_thread(self):
+    def test_every_mode_is_measured_with_and_without_service_thread(self):
         report, output, _ = self.bench("overlap", "--sizes", "40,64")
         for system in ("tonari", "tonari-no-service"):
             self.assertEqual(self.cases(report, system, "rate"), MODES)
@@ -41,7 +41,7 @@ class Overlap(BenchTest):
             self.assertLess(none, once)
             self.assertLess(once, tenfold)
 
-    def test_is_right_when_blocks_do_not_divide(self):
+    def test_products_are_right_when_blocks_do_not_divide_the_size(self):
         for ranks in (1, 2, 3):
             for sizes in ("1,2,65", "100"):
                 with self.subTest(ranks=ranks, sizes=sizes):
@@ -49,11 +49,11 @@ class Overlap(BenchTest):
                     for mode in MODES:
                         self.check(report, output, mode, [int(size) for size in sizes.split(",")])
 
-    def test_sweeps_over_blocks(self):
+    def test_overlap_is_measured_over_numbers_of_blocks(self):
         report, output, _ = self.bench("overlap", "--sizes", "60", "--sweep", "blocks", "--blocks", "8,1,60")
         self.check(report, output, "started/started", [1, 8, 60])
 
-    def test_sweeps_over_ranks(self):
+    def test_overlap_is_measured_over_numbers_of_ranks(self):
         report, output, _ = self.bench("overlap", "-n", 3, "--sizes", "60", "--sweep", "ranks", "--modes",
                                        "started/started")
         self.check(report, output, "started/started", [1, 2, 3])
@@ -64,7 +64,7 @@ class Overlap(BenchTest):
         for metric in TIMES:
             self.assertEqual(self.points(report, "tonari", "posted/started", metric)[60]["n"], 2 * products)
 
-    def test_everything_has_a_slowed_rank_and_traffic_too(self):
+    def test_the_option_full_adds_a_slowed_rank_and_traffic(self):
         report, output, _ = self.bench("overlap", "--sizes", "60", "--full", "--modes", "started/started")
         for case in ("", " slowed 3x", " traffic"):
             self.check(report, output, "started/started" + case, [60])
@@ -79,7 +79,7 @@ class Overlap(BenchTest):
         self.assertIn("--slowed: must be a number of times from 2 to", self.refused("overlap", "--slowed", "1"))
         self.assertIn("--sweep: must be n or blocks or ranks", self.refused("overlap", "--sweep", "columns"))
 
-    def test_rivals_compute_the_same(self):
+    def test_rivals_compute_the_same_results(self):
         for mpi in ("openmpi", "mpich"):
             if not has_rival(mpi, "overlap"):
                 continue

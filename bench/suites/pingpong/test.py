@@ -8,7 +8,7 @@ FEW = ("--sizes", "8,64,4K,256K")
 
 
 class Cases(BenchTest):
-    def test_all_are_measured_at_every_size(self):
+    def test_all_cases_of_pingpong_are_measured_at_every_size(self):
         report, output, _ = self.bench("pingpong", *FEW)
         cases = ["warm", "warm posted", "warm unexpected", "cold", "cold posted", "cold unexpected"]
         self.assertEqual(self.cases(report, "tonari", "latency"), cases)
@@ -19,7 +19,7 @@ class Cases(BenchTest):
                 self.assertGreater(point["min"], 0)
             self.assertIn(f"{case}: latency, us, median", output)
 
-    def test_a_bare_ring_is_measured_beside(self):
+    def test_a_bare_ring_is_measured_at_sizes_that_fit_a_slot(self):
         report, _, _ = self.bench("pingpong", "--sizes", "8,40,64", "--receivers", "blocking")
         self.assertEqual(list(self.points(report, "ring", "warm", "latency")), [8, 40])
 
@@ -36,12 +36,12 @@ class Cases(BenchTest):
         self.assertEqual(self.cases(report, "tonari", "latency"),
                          ["warm posted", "warm posted split 0", "warm posted split 16"])
 
-    def test_a_split_longer_than_the_message_before_it_works(self):
+    def test_splits_longer_than_messages_work(self):
         self.bench("pingpong", "--sizes", "1,2,47,48,49,100", "--buffers", "warm", "--split", "48,1")
 
 
 class Pairs(BenchTest):
-    def test_with_more_ranks_are_named_with_their_distance(self):
+    def test_pairs_of_more_than_two_ranks_are_named_with_their_distance(self):
         report, _, _ = self.bench("pingpong", "-n", "3", "--bind", "none", "--sizes", "8", "--buffers", "warm",
                                   "--receivers", "posted")
         self.assertEqual(self.cases(report, "tonari", "latency"),
@@ -61,13 +61,13 @@ class Rivals(BenchTest):
         self.assertEqual(list(self.points(report, systems[0], "cold unexpected", "latency")), [8, 1024])
         self.assertRegex(output, "vs best")
 
-    def test_openmpi(self):
+    def test_open_mpi_is_measured_with_and_without_thread_multiple(self):
         self.check("openmpi", r"openmpi-\d+\.\d+\.\d+\w*")
 
-    def test_mpich(self):
+    def test_mpich_is_measured_with_and_without_thread_multiple(self):
         self.check("mpich", r"mpich-\d+\.\d+(\.\d+)?\w*")
 
-    def test_one_way_of_one_without_tonari(self):
+    def test_one_mode_of_a_rival_can_be_measured_without_tonari(self):
         if not has_rival("mpich", "pingpong"):
             self.skipTest("mpich is not installed")
         report, _, _ = self.bench("pingpong", "--sizes", "64", "--rivals-only", "--rival", "mpich-mt")

@@ -17,14 +17,14 @@ class QueueDepth(BenchTest):
         wrong = self.points(report, "tonari", case, "wrong")
         self.assertEqual({rank: point["max"] for rank, point in wrong.items()}, dict.fromkeys(ranks, 0))
 
-    def test_is_told_for_every_case_and_number_of_ranks(self):
+    def test_queue_depths_are_reported_for_every_case_and_number_of_ranks(self):
         report, output, _ = self.bench("queue-depth", "-n", 6)
         self.assertEqual(self.cases(report, "tonari", "unexpected"), CASES)
         for case in CASES:
             self.check(report, case, [2, 4, 6])
         self.assertIn("all as they should be", output)
 
-    def test_by_hand_all_receives_are_posted_at_once(self):
+    def test_an_all_to_all_by_hand_posts_at_most_one_receive_per_peer(self):
         report, _, _ = self.bench("queue-depth", "-n", 4, "--cases", "all-to-all-by-hand", "--bytes", 100000,
                                   "--exchanges", 50)
         for ranks, point in self.points(report, "tonari", "all-to-all-by-hand", "posted").items():

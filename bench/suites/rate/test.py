@@ -11,14 +11,14 @@ CASE = "one communicator"
 
 
 class Rate(BenchTest):
-    def test_is_measured_with_each_number_of_threads(self):
+    def test_the_rate_is_measured_with_each_number_of_threads(self):
         report, output, _ = self.bench("rate", "--threads", "3,1,2")
         points = self.points(report, "tonari", CASE, "rate")
         self.assertEqual(list(points), [1, 2, 3])
         self.assertTrue(all(point["min"] > 0 for point in points.values()))
         self.assertIn(f"{CASE}: rate, M/s, median", output)
 
-    def test_an_mpi_for_any_number_of_threads_is_asked_with_several(self):
+    def test_only_mpi_with_thread_multiple_is_measured_with_several_threads(self):
         for mpi in ("openmpi", "mpich"):
             if not has_rival(mpi, "rate"):
                 continue
@@ -30,7 +30,7 @@ class Rate(BenchTest):
                 self.assertEqual(list(asked.values()), [[1]])
                 self.assertIn("vs best", output)
 
-    def test_ucx_measures_by_itself(self):
+    def test_ucx_perftest_measures_the_rate_without_tonari(self):
         if shutil.which("ucx_perftest") is None:
             self.skipTest("ucx-utils is not installed")
         report, _, _ = self.bench("rate", "--threads", "1,2", "--rivals-only", "--rival", "ucx")
@@ -42,23 +42,23 @@ class Rate(BenchTest):
 
 
 class Refusal(BenchTest):
-    def test_refuses_wrong_numbers(self):
+    def test_wrong_numbers_of_threads_and_ranks_are_refused(self):
         for threads in ("0", "65", "x", "1,,2"):
             self.assertIn("--threads: it takes numbers from 1 to 64", self.refused("rate", "--threads", threads))
         for ranks in ("1", "3"):
             self.assertIn("-n 2", self.refused("rate", "-n", ranks))
 
-    def test_refuses_threads_that_no_system_supports(self):
+    def test_numbers_of_threads_that_no_system_supports_are_refused(self):
         if not has_rival("mpich", "rate"):
             self.skipTest("mpich is not installed")
         self.assertIn("--threads 2,4: no system that was asked for takes more than one; add 1",
                       self.refused("rate", "--rivals-only", "--rival", "mpich-default", "--threads", "2,4"))
 
-    def test_refuses_ucx_for_other_questions(self):
+    def test_ucx_is_refused_for_benchmarks_that_it_does_not_support(self):
         self.assertIn("--rival ucx: ucx_perftest cannot be asked lu; it knows pingpong, rate, window, atomics",
                       self.refused("lu", "--rival", "ucx"))
 
-    def test_names_the_package_of_ucx_when_it_is_missing(self):
+    def test_the_package_of_ucx_is_named_when_it_is_missing(self):
         self.assertTrue(os.access(os.path.join(BIN, "..", "libexec", "tonari", "rivals", "ucx", "rate"), os.X_OK))
         status, output, error = self.run_job("bench", "rate", "--rival", "ucx", env=self.environment(PATH=self.folder))
         self.assertEqual((status, output), (2, ""))

@@ -38,7 +38,7 @@ class Series(SeriesTest):
         with unittest.mock.patch.dict("os.environ", machine):
             return self.bench("series", *arguments)
 
-    def test_has_a_sample_a_round_trip_between_near_cores(self):
+    def test_a_series_between_cores_that_share_a_cache_is_measured(self):
         report, output, _ = self.measure(SHARED)
         self.check(report, "tonari", ["warm near", "cold near"])
         self.assertEqual(report["parameters"]["workers"]["tonari near"]["processors"], "0 1")
@@ -46,28 +46,28 @@ class Series(SeriesTest):
                                  r"tonari( +[\d.]+){5} +100\n")
         self.assertIn("far: not measured, all cores that may be used share a cache", output)
 
-    def test_has_one_sample_per_round_trip(self):
+    def test_a_series_between_cores_without_a_common_cache_has_one_sample_per_round_trip(self):
         report, output, _ = self.measure(APART, "--exchanges", "7", "--sizes", "64,64K")
         self.check(report, "tonari", ["warm far", "cold far"], (64, 65536), 7)
         self.assertEqual(report["parameters"]["workers"]["tonari far"]["processors"], "0 1")
         self.assertIn("near: not measured, no two cores that may be used share a cache", output)
 
-    def test_is_not_bound_where_that_is_asked_for(self):
+    def test_a_series_can_be_measured_with_unbound_ranks(self):
         report, output, _ = self.bench("series", "--bind", "none", "--buffers", "warm", "--exchanges", "3")
         self.check(report, "tonari", ["warm"], exchanges=3)
         self.assertNotIn("not measured", output)
 
-    def test_has_the_samples_of_all_rounds(self):
+    def test_a_series_has_the_samples_of_all_rounds(self):
         report, _, _ = self.measure(SHARED, "--rounds", "2", "--buffers", "warm", "--exchanges", "10")
         self.check(report, "tonari", ["warm near"], exchanges=20)
 
-    def test_is_measured_between_hosts(self):
+    def test_a_series_is_measured_over_the_network(self):
         report, _, _ = self.measure(SHARED, "--apart", "network", "--network", "tcp")
         self.check(report, "tonari", ["warm near", "cold near"])
 
 
 class Rivals(SeriesTest):
-    def test_are_asked_the_same(self):
+    def test_rivals_measure_the_same_cases_as_tonari(self):
         if len(os.sched_getaffinity(0)) < 2:
             self.skipTest("there are no two cores")
         for mpi in ("openmpi", "mpich"):
@@ -87,7 +87,7 @@ class Rivals(SeriesTest):
 
 
 class Refusal(SeriesTest):
-    def test_explains_wrong_options(self):
+    def test_wrong_options_are_refused_with_an_explanation(self):
         for ranks in ("1", "3"):
             self.assertIn("series needs two ranks, no more: -n 2", self.refused("series", "-n", ranks))
         for number in ("0", "1001", "x"):
@@ -97,7 +97,7 @@ class Refusal(SeriesTest):
         self.assertIn("leave one of them out", self.refused("series", "--bind", "none", "--cores", "near"))
         self.assertIn("ucx_perftest reports no single times", self.refused("series", "--rival", "ucx"))
 
-    def test_refuses_cores_that_the_machine_lacks(self):
+    def test_cores_that_the_machine_lacks_are_refused(self):
         with unittest.mock.patch.dict("os.environ", SHARED):
             self.assertIn("--cores far: there are no such two cores here; --bind none asks without",
                           self.refused("series", "--cores", "far"))

@@ -24,7 +24,7 @@ class SplashFft(BenchTest):
         points = self.points(report, "tonari", case, "transfers")
         return [points[ranks]["median"] for ranks in points]
 
-    def test_makes_the_paper_s_transfers_at_4096_points(self):
+    def test_the_fft_of_4096_points_makes_as_many_transfers_as_in_the_paper(self):
         report, output, _ = self.bench("splash_fft", "--ranks", "1,2,4,8")
         self.check(report, output, [1, 2, 4, 8], [4096])
         for way in ("push", "pull", "queue"):
@@ -36,12 +36,12 @@ class SplashFft(BenchTest):
         self.assertRegex(output, r"(?m)^ *2 +MLC/Myrinet \(paper\) +128 +3\.00 +12\.78$")
         self.assertRegex(output, r"(?m)^ *8 +MLC-1 \(paper, projected\) +896 +1\.50744 +6\.15$")
 
-    def test_is_right_when_the_input_is_dealt(self):
+    def test_the_fft_is_right_when_the_input_is_dealt(self):
         report, output, _ = self.bench("splash_fft", "--ranks", "1,4", "--input", "dealt")
         self.check(report, output, [1, 4], [4096])
         self.assertEqual(self.transfers(report, "push points 4096"), [0, 3 * 192])
 
-    def test_is_right_on_three_ranks_and_at_odd_sizes(self):
+    def test_the_fft_is_right_on_three_ranks_and_at_odd_sizes(self):
         report, output, _ = self.bench("splash_fft", "--ranks", "3", "--sizes", "9,225,3600")
         self.check(report, output, [3], [9, 225, 3600])
         self.assertNotIn("MLC", output)
@@ -51,7 +51,7 @@ class SplashFft(BenchTest):
         batches = self.points(report, "tonari", "push points 64", "time")[2]["n"]
         self.assertEqual(self.points(report, "tonari", "push points 64", "wait")[2]["n"], 2 * batches)
 
-    def test_rivals_compute_the_same(self):
+    def test_rivals_compute_the_same_results(self):
         for mpi in ("openmpi", "mpich"):
             if not has_rival(mpi, "splash_fft"):
                 continue

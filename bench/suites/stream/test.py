@@ -10,7 +10,7 @@ RIVALS = ["swap-zram", "swap-file", "mmap"]
 
 
 class Stream(FarBenchTest):
-    def test_measures_triads_by_threads_and_remote(self):
+    def test_triads_are_measured_with_each_number_of_threads_and_remotely(self):
         report, output, _ = self.bench("stream", "--threads", "2,1", "--size", "48M", "--interface", "lo")
         for case in ("threads=1", "threads=2"):
             self.check_case(report, case, "triad")
@@ -20,7 +20,7 @@ class Stream(FarBenchTest):
         self.assertRegex(output, r"speed-up of tonari over one thread in local memory, which reaches \S+ GB/s")
         self.assertIn("all as they should be", output)
 
-    def test_servers_may_be_apart(self):
+    def test_options_for_servers_are_passed_on_to_tonari_far(self):
         report, _, _ = self.bench(
             "stream", "--cases", "remote", "--local", "50", "--size", "32M",
             "--apart", "network", "--network", "tcp", "--servers", "2",
@@ -28,7 +28,7 @@ class Stream(FarBenchTest):
         command = next(c for c in report["parameters"]["commands"] if " far " in c)
         self.assertIn("--servers 2 --apart network --network tcp --", command)
 
-    def test_refuses_wrong_options(self):
+    def test_wrong_options_are_refused(self):
         self.assertIn("it takes from 4 MiB", self.refused("stream", "--size", "64K"))
         self.assertIn("choose among threads,remote", self.refused("stream", "--cases", "near"))
 
@@ -43,14 +43,14 @@ class Rivals(FarBenchTest):
     def made(self):
         return made_for_rivals() - self.before
 
-    def test_have_as_much_memory(self):
+    def test_rivals_measure_the_same_cases_and_leave_nothing_behind(self):
         report, output, _ = self.bench("stream", "--size", "48M", "--rival", ",".join(RIVALS))
         self.check_case(report, "threads=1", "triad", RIVALS)
         self.check_case(report, "remote", "triad", RIVALS, percents=[20])
         self.assertIn("all as they should be", output)
         self.assertEqual(self.made(), set())
 
-    def test_leave_nothing_behind_when_stopped(self):
+    def test_stopped_rivals_leave_nothing_behind(self):
         for rival in RIVALS:
             with self.subTest(rival):
                 bench = self.start(

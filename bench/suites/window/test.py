@@ -18,10 +18,10 @@ class Window(OneSidedTest):
                 self.check_positive(self.points(report, "tonari", case, metric), x)
                 self.assertIn(f"{case}: {metric}, {unit}, median", output)
 
-    def test_all_cases_are_measured_at_every_size(self):
+    def test_all_cases_of_windows_are_measured_at_every_size(self):
         self.check_cases("warm", "", "1,8,4K-5K+512", [1, 8, 4096, 4608, 5120])
 
-    def test_all_cases_are_measured_out_of_reach_of_the_caches(self):
+    def test_all_cases_of_windows_are_measured_with_cold_buffers(self):
         self.check_cases("cold", " cold", "8", [8])
 
     def test_no_operation_waits_for_an_owner_that_computes(self):
@@ -30,7 +30,7 @@ class Window(OneSidedTest):
             for point in self.points(report, "tonari", case, "latency").values():
                 self.assertLess(point["median"], report["parameters"]["computing_us"] / 2)
 
-    def test_bare_copies_are_measured_beside(self):
+    def test_bare_copies_are_measured_beside_windows(self):
         report, _, _ = self.bench("window", "--sizes", "8,100K", "--buffers", "warm", "--owner", "waiting")
         for system, memory in (("memcpy", "ours"), ("process-vm", "own")):
             for operation in ("push", "pull"):
@@ -38,13 +38,13 @@ class Window(OneSidedTest):
                 self.check_positive(self.points(report, system, case, "latency"), [8, 102400])
             self.assertEqual(len(self.answers(report, system)), 4)
 
-    def test_leaves_out_unselected_cases(self):
+    def test_unselected_cases_are_left_out(self):
         report, _, _ = self.bench("window", "--sizes", "8", "--operations", "pull", "--memory", "ours", "--owner",
                                   "waiting", "--buffers", "cold")
         self.assertEqual(self.cases(report, "tonari", "rate"), ["pull ours waiting cold"])
         self.assertEqual({s["system"] for s in report["series"]}, {"tonari", "memcpy"})
 
-    def test_rivals_are_asked_the_same(self):
+    def test_rivals_measure_the_same_cases_as_tonari(self):
         for mpi, systems in self.check_rivals("window", "--sizes", "8,8K", "--buffers", "warm"):
             self.assertEqual(len(systems), 2 if mpi == "openmpi" else 1)
             self.assertTrue(mpi != "openmpi" or systems[1] == systems[0] + " no-rdma")
@@ -63,7 +63,7 @@ class Window(OneSidedTest):
                         point = self.points(report, system, case, "latency")[8]
                         self.assertGreater(point["min"], 2, f"{system}, {case}: TCP takes longer")
 
-    def test_ucx_measures_by_itself(self):
+    def test_ucx_perftest_measures_pushes_without_tonari(self):
         if shutil.which("ucx_perftest") is None:
             self.skipTest("ucx-utils is not installed")
         report, _, _ = self.bench("window", "--sizes", "8,1K,64K", "--memory", "ours", "--rivals-only", "--rival", "ucx")
@@ -73,7 +73,7 @@ class Window(OneSidedTest):
             for metric in ("latency", "rate"):
                 self.check_positive(self.points(report, system, f"push ours {owner}", metric), [8, 65536])
 
-    def test_refuses_wrong_options(self):
+    def test_wrong_options_are_refused(self):
         for ranks in ("1", "3"):
             self.assertIn("-n 2", self.refused("window", "-n", ranks))
         for option, known in (("--operations", "push,pull"), ("--memory", "ours,own"),
