@@ -28,9 +28,8 @@ class Fetch final : public PendingRequest {
 
 /// The fetches of one thread, some tens of them under way at once.
 ///
-/// Threads: one, which waits as `waiter`. A program's prefetch often comes when other ranks are prefetching too, after
-/// a
-///          barrier, so it waits a moment before it interrupts the ranks that it asks.
+/// Threads: one, which waits as `waiter`. A program's prefetch often comes after a barrier, when other ranks are
+///          prefetching too, so it waits a moment before it interrupts the ranks that it asks.
 class Fetches {
  public:
   Fetches(fabric::Engine& engine, Waiter waiter) noexcept

@@ -39,8 +39,7 @@ void for_each_branch(Ranks ranks, Visit visit) {
 ///   releasing rank         this rank              a rank below
 ///        |-- notices ---------->|-- notices ------------>|      Words::first: the releasing rank
 ///        |                      |<---------- noted ------|      Words::extra: the ranks to tell in turn
-///        |<---------- noted ----|                               in noted, Words::first: the ranks that were not
-///        reached
+///        |<---------- noted ----|                               in noted, Words::first: the ranks not reached
 class NoticeTree {
  public:
   explicit NoticeTree(SharedMemory& shared_memory) noexcept : shared_memory_(shared_memory) {}
