@@ -56,7 +56,7 @@ def text_of(path):
 
 
 def unknown_documents(root):
-    """Yields a fault for each document that is neither in the repository's root nor beside the file that mentions it."""
+    """Yields a fault for each document that is neither in the repository's root nor beside the file that names it."""
     for path in sorted(root.rglob("*")):
         shown = path.relative_to(root)
         if SKIPPED & set(shown.parts) or path.name.endswith("_test.py") or not path.is_file():

@@ -3,9 +3,9 @@
 
 Usage: exports.py CXX INCLUDE_DIR LIBRARY.so ARCHIVE.a OBJECT...
 
-The archive has all functions of the library. The library must export each function that a public class declares. It must
-also export each function that the OBJECTs use, which are programs that include public headers only. A public header must
-declare each exported function.
+The archive has all functions of the library. The library must export each function that a public class declares. It
+must also export each function that the OBJECTs use, which are programs that include public headers only. A public
+header must declare each exported function.
 """
 
 import pathlib

@@ -12,7 +12,8 @@ import pathlib
 import re
 import sys
 
-# Pages whose folders are not src/NAME; "bench" is the folder beside src. A file belongs to the page with the longest folder that contains it.
+# Pages whose folders are not src/NAME; "bench" is the folder beside src. A file belongs to the page with the longest
+# folder that contains it.
 FOLDERS = {
     "checkpoint": ["share/checkpoint"],
     "guarded": ["share/guarded"],

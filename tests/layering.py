@@ -60,7 +60,8 @@ PUBLIC = {
 }
 
 INCLUDE = re.compile(r'\s*#\s*include\b\s*(?:"(?P<ours>[^"]+)"|<(?P<other>[^>]+)>)?')
-STANDARD = re.compile(r"[a-z_0-9]+|std(def|int|bool)\.h|tonari needs C\+\+20")  # the last is the error message in status.hpp
+# The last alternative is the error message in status.hpp.
+STANDARD = re.compile(r"[a-z_0-9]+|std(def|int|bool)\.h|tonari needs C\+\+20")
 CODE = {".c", ".h", ".cpp", ".hpp"}
 
 
@@ -129,7 +130,9 @@ def wrong_in_public(folder, ours, other):
         return f'a public header may not include "{ours}"'
     if other.startswith("tonari/"):
         return wrong_public(folder, other[len("tonari/"):])
-    return None if STANDARD.fullmatch(other) else f"a public header may not include <{other}>: neither ours nor standard"
+    if STANDARD.fullmatch(other):
+        return None
+    return f"a public header may not include <{other}>: neither ours nor standard"
 
 
 def wrong_in_example(ours, other):

@@ -59,7 +59,8 @@ class Layering(unittest.TestCase):
         self.refuses("examples/ring.cpp", "#include <fmt/format.h>", "fmt/format.h")
 
     def test_a_benchmark_may_include_its_own_files_and_the_shared_ones(self):
-        self.allows("bench/suites/lu/measure.hpp", '#include "matrix.hpp"\n#include "kernels/matrix.hpp"\n#include <vector>')
+        self.allows("bench/suites/lu/measure.hpp",
+                    '#include "matrix.hpp"\n#include "kernels/matrix.hpp"\n#include <vector>')
         self.allows("bench/suites/lu/tonari.cpp", '#include "wires/tonari.hpp"\n#include "base/clock.hpp"')
         self.allows("bench/suites/lu/question.cpp", '#include "driver/registry.hpp"\n#include "cli/options.hpp"')
         self.allows("bench/suites/stream/far.cpp", '#include "harness/far_program.hpp"')

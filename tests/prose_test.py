@@ -37,17 +37,19 @@ class Prose(unittest.TestCase):
         self.finds(name, text)
 
     def test_headless_nouns_are_found(self):
-        for sentence in ("Who leaves hands it on.", "The bytes go; who waits is woken.", "It is done by who comes first.",
-                         "What is sent goes at once.", "Each copy of what is long waits.", "Only those that wait are woken.",
-                         "Of pages, two are kept.", "None waits.", "Those without a home are dropped.", "He who asks waits.",
-                         "A rank sends what has changed.", "Whose turn it is waits."):
+        for sentence in ("Who leaves hands it on.", "The bytes go; who waits is woken.",
+                         "It is done by who comes first.", "What is sent goes at once.",
+                         "Each copy of what is long waits.", "Only those that wait are woken.",
+                         "Of pages, two are kept.", "None waits.", "Those without a home are dropped.",
+                         "He who asks waits.", "A rank sends what has changed.", "Whose turn it is waits."):
             self.finds("page.md", sentence, (1, "headless"))
             self.finds("code.cpp", "  // " + sentence, (1, "headless"))
 
     def test_questions_and_relative_clauses_are_english(self):
         for sentence in ("What is measured?", "Question: who waits for whom?", "The table shows what it costs.",
                          "A rank whose home died stops.", "The user who starts the job pays.", "Those pages stay.",
-                         "None of the pages is lost.", "It depends on what the peer does.", "In what order ranks come matters.",
+                         "None of the pages is lost.", "It depends on what the peer does.",
+                         "In what order ranks come matters.",
                          "Of course it waits.", "By default it waits.", "**What it costs.** A message."):
             self.accepts("page.md", sentence)
 
@@ -62,7 +64,8 @@ class Prose(unittest.TestCase):
         self.finds("code.cpp", "// Sent to a far host.", (1, "far"))
         self.finds("code.cpp", "// Takes 3 us a page.", (1, "per"))
         self.finds("code.cpp", "// The holder of the baton polls.", (1, "retired"))
-        self.accepts("code.cpp", "// Calls answer() and rings bell_. Far memory is so far away; it lies between two pages.")
+        self.accepts("code.cpp", "// Calls answer() and rings bell_. Far memory is so far away; it lies between two "
+                                 "pages.")
 
     def test_a_sentence_is_counted_across_wrapped_lines(self):
         sentence = "word " * 40 + "`one span` last."
@@ -93,7 +96,8 @@ class Prose(unittest.TestCase):
         self.accepts("code.cpp", "// Fine words.\n// error: who waits is answered\nint a;\n")
 
     def test_the_line_named_is_that_of_the_finding(self):
-        self.finds("code.cpp", "int a;\n// A long comment that begins well,\n// and whose end tells of the far ranks.\n", (3, "far"))
+        text = "int a;\n// A long comment that begins well,\n// and whose end tells of the far ranks.\n"
+        self.finds("code.cpp", text, (3, "far"))
         self.finds("page.md", "Title\n\nA line.\nTwo lines. Who waits\nis woken.", (4, "headless"))
 
     def test_messages_are_prose(self):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles each program of tests/wrong_programs twice. With -DWRONG the compiler must refuse it with the message that the
-program names. Without -DWRONG it must compile.
+"""Compiles each program of tests/wrong_programs twice. With -DWRONG the compiler must refuse it with the message that
+the program names. Without -DWRONG it must compile.
 
     wrong_programs.py SOURCE_DIRECTORY
 

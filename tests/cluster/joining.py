@@ -1,4 +1,5 @@
-"""Ranks join by launchers that have PMIx, on one and on several hosts. Launchers without PMIx are refused, with a remedy."""
+"""Ranks join by launchers that have PMIx, on one and on several hosts. Launchers without PMIx are refused, with a
+remedy."""
 
 import os
 import re
@@ -16,7 +17,7 @@ JOINING = os.path.join(PROGRAMS, "joining")
 
 class JoiningTest(LauncherTest):
     def check_joined(self, done, ranks, hosts):
-        """Checks that this many ranks found each other, share one arena per host, and received the address of each rank."""
+        """Checks that `ranks` ranks found each other, share one arena per host, and received each rank's address."""
         status, output, error = done
         self.assertEqual(status, 0, error)
         here = ranks // hosts
@@ -57,7 +58,8 @@ class ByOpenMpi(JoiningTest):
                 self.assertEqual((status, output.count("exchanged")), (0, 4), error)
                 self.assertEqual(output.count("host 1 of 2, h1"), 2, output)
 
-    # prterun does not tell its ranks where it was installed. It warns about clients with Debian's older PMIx, but serves them.
+    # prterun does not tell its ranks where it was installed. It warns about clients with Debian's older PMIx, but
+    # serves them.
     def test_ranks_join_by_prterun(self):
         hosts = self.make_hosts(2)
         words = ["-n", "4", JOINING, "join", "exchange", "100"]

@@ -1,4 +1,4 @@
-"""Messages between hosts: all messages arrive, and when a rank dies, leaves or cannot be reached, the other ranks learn of it.
+"""Messages between hosts: all messages arrive. When a rank dies, leaves or cannot be reached, the others learn of it.
 
 Unless a test says otherwise, each host has two ranks, so that one job uses both
 the shared-memory and the network transport.
@@ -41,7 +41,7 @@ class MessagesTest(LauncherTest):
         self.assertEqual((status, sorted(output.splitlines()), error), (0, heard, ""))
 
     def start_rounds(self, hosts, launcher, ranks, *words, **options):
-        """Starts a job and waits until its ranks exchange messages. Returns the job, its output and its ranks' process ids."""
+        """Starts a job and waits until its ranks exchange messages. Returns the job, its output and its process ids."""
         job = self.start(hosts, launcher, "-n", str(ranks), *(words or [MESSAGES, "rounds"]), **options)
         output = Lines(job.stdout)
         pids = [int(output.wait_for(rf"^{rank} is (\d+)").group(1)) for rank in range(ranks)]
@@ -90,8 +90,8 @@ class Traffic(MessagesTest):
         self.check_done(hosts, openmpi4("--map-by", "node"), 4, "collectives")
         self.check_done(hosts, openmpi5("--map-by", "node"), 4, "traffic", "5")
 
-    # Data cross the link to a host once, however many ranks the host has. Per host, a broadcast or an all-reduce of 1 MiB
-    # needs the whole 1 MiB, and an all-gather needs the other host's half.
+    # Data cross the link to a host once, however many ranks the host has. Per host, a broadcast or an all-reduce of
+    # 1 MiB needs the whole 1 MiB, and an all-gather needs the other host's half.
     def test_collectives_cross_the_link_once(self):
         hosts = self.make_hosts(2)
         times = 32
@@ -134,7 +134,8 @@ class Traffic(MessagesTest):
         hosts = self.make_hosts(1)
         words = ["-x", "TONARI_APART=network", "-n", "2", HELLO]
         _, _, error = self.run_to_end(hosts, openmpi4("-x", "UCX_TCP_PORT_RANGE=20000-20000"), *words)
-        self.assertIn("Device is busy; see ulimit -n and, where UCX_TCP_PORT_RANGE is set, whether it has free ports", error)
+        self.assertIn("Device is busy; see ulimit -n and, where UCX_TCP_PORT_RANGE is set, whether it has free ports",
+                      error)
 
     def listened_at(self, hosts, host):
         """Returns the TCP ports on which processes of a host listen."""
@@ -262,7 +263,8 @@ class Silence(MessagesTest):
                 output.wait_for(f"^rank {victim - 1} did it")
                 job.wait(PATIENCE)
 
-    # The launcher's daemon on that host survives, unlike with Hosts.crash(): the launcher ends the job if it loses a daemon.
+    # The launcher's daemon on that host survives, unlike with Hosts.crash(): the launcher ends the job if it loses a
+    # daemon.
     def test_deaths_on_an_unplugged_host_are_noticed(self):
         hosts = self.make_hosts(2)
         launcher = openmpi5("--enable-recovery", *IMPATIENT)

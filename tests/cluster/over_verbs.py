@@ -1,7 +1,7 @@
 """All that spans hosts, over RDMA verbs: by connections (rc) and by datagrams (ud), also where packets are lost.
 
-In a virtual machine with two Soft-RoCE devices, whose ports are joined by a cable. Ranks that are threads of one program
-share a device; packets between ranks of different devices can be lost.
+In a virtual machine with two Soft-RoCE devices, whose ports are joined by a cable. Ranks that are threads of one
+program share a device; packets between ranks of different devices can be lost.
 """
 
 import os
@@ -56,7 +56,8 @@ class OverVerbs(ClusterTest):
         return said, int(port0) + int(port1)
 
     def check_suites(self, network):
-        self.check(network, suite("contract", CONTRACT), suite("unit", MESSAGES), suite("unit", WINDOWS), suite("unit", SHARED))
+        self.check(network, suite("contract", CONTRACT), suite("unit", MESSAGES), suite("unit", WINDOWS),
+                   suite("unit", SHARED))
 
     def check_with_losses(self, network):
         programs = [job(network, *words) for words in (("messages", "traffic", "1"), ("windows", "copies", "1"),
@@ -68,7 +69,7 @@ class OverVerbs(ClusterTest):
     def test_contract_messages_windows_and_shared_arrays_work_over_connections(self):
         self.check_suites("rc")
 
-    # Without a service thread, rank 0's card alone serves the other ranks, by the keys that rank 0 gives and takes back.
+    # Without a service thread, rank 0's card alone serves the other ranks, by keys that rank 0 gives and takes back.
     def test_windows_are_accessed_by_key_over_connections(self):
         alone = "export TONARI_SERVICE_THREAD=off"
         served = [job("rc", "windows", word) for word in ("freed", "crowd")]

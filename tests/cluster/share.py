@@ -1,4 +1,5 @@
-"""Shared arrays between hosts have one address in all processes, under every launcher, and report what a dead rank held.
+"""Shared arrays between hosts have one address in all processes, under every launcher. They report the pages that are
+lost with a dead rank.
 
 Also guarded data whose windows have keys.
 """
@@ -52,7 +53,8 @@ class Shared(LauncherTest):
     def test_pages_lost_with_a_dead_rank_are_reported(self):
         hosts = self.make_hosts(3)
         launcher = openmpi5("--enable-recovery", "--host", "h0,h1,h2")
-        _, output, error = self.run_to_end(hosts, launcher, "-n", "3", PROGRAM, "lost")  # the exit status varies, and is not checked
+        # The exit status varies, and is not checked.
+        _, output, error = self.run_to_end(hosts, launcher, "-n", "3", PROGRAM, "lost")
         self.assertIn("rank 0: barrier peer_gone", output)
         self.assertNotIn("found", output)
         self.assertIn("pages of a shared array are lost with rank 1, their home: touching them raises SIGBUS", error)
@@ -66,7 +68,8 @@ class Guarded(LauncherTest):
         self.assertEqual(done, (0, "", ""))
 
     def test_guarded_data_are_put_by_rdma_where_the_network_supports_it(self):
-        tests = [os.path.join(os.path.dirname(PROGRAMS), "unit"), "--gtest_brief=1", "--gtest_filter=*/Guarded.*/Network*"]
+        unit = os.path.join(os.path.dirname(PROGRAMS), "unit")
+        tests = [unit, "--gtest_brief=1", "--gtest_filter=*/Guarded.*/Network*"]
         settings = {"TONARI_TEST_NETWORK": "any", "TONARI_PUT_BYTES": "0"}
         done = self.make_hosts(1).run(0, WITH_A_CARD, *tests, env={**os.environ, **settings})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -38,7 +38,7 @@ class WindowsTest(LauncherTest):
             print(f"{' '.join(words)} {time.monotonic() - since:.1f} s", end=" ... ", flush=True)
 
     def start_ready(self, hosts, launcher, ranks, *command, **options):
-        """Starts a job and waits until its ranks are ready. Returns the job, its output lines and its ranks' process ids."""
+        """Starts a job and waits until its ranks are ready. Returns the job, its output lines and its process ids."""
         job = self.start(hosts, launcher, "-n", str(ranks), *command, **options)
         output = Lines(job.stdout)
         pids = [int(output.wait_for(rf"^{rank} is (\d+)").group(1)) for rank in range(ranks)]
@@ -137,8 +137,8 @@ class Locks(WindowsTest):
     def test_no_rank_gets_a_lock_twice_while_another_waits(self):
         self.check_done(self.make_hosts(2), openmpi4(), 4, "fair", program=LOCKS)
 
-    # Rank 0, on the other host, holds the lock. Its neighbour, rank 1, must learn that the lock's home died. Rank 3, on the
-    # host of the home, takes over the lock, with the status that its holder died.
+    # Rank 0, on the other host, holds the lock. Its neighbour, rank 1, must learn that the lock's home died. Rank 3, on
+    # the host of the home, takes over the lock, with the status that its holder died.
     def test_waiters_learn_that_a_locks_home_died(self):
         hosts = self.make_hosts(2)
         job, output, pids = self.start_ready(hosts, openmpi5("--enable-recovery"), 4, LOCKS, "home")
@@ -183,10 +183,10 @@ class Deaths(WindowsTest):
                     output.wait_for(rf"^rank {rank} did it")
                 job.wait(PATIENCE)
 
-    # Each of ranks 0 to 2 is on a host of its own. They see the same statuses as on one host, with one exception: the home
-    # may grant the lock to the dead waiter before it learns of the death, and then the next waiter gets holder_died. The
-    # phase `owner` is left out: UCX 1.13 sometimes aborts a rank that has many long sends in flight to a rank that dies
-    # (assertion `comp->count > 0`).
+    # Each of ranks 0 to 2 is on a host of its own. They see the same statuses as on one host, with one exception: the
+    # home may grant the lock to the dead waiter before it learns of the death, and then the next waiter gets
+    # holder_died. The phase `owner` is left out: UCX 1.13 sometimes aborts a rank that has many long sends in flight to
+    # a rank that dies (assertion `comp->count > 0`).
     def test_calls_of_survivors_end_with_the_right_status_in_every_phase(self):
         hosts = self.make_hosts(3)
         launcher = openmpi5("--enable-recovery", "--host", "h0,h1,h2")

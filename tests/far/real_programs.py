@@ -82,7 +82,8 @@ texts = [str(n) * 7 for n in range(300_000)]
 for n in range(0, 300_000, 1000):
     os.mkdir(texts[n])
 print(sorted(os.listdir("."))[:5], all(os.path.isdir(text) for text in texts[::1000]))
-print(subprocess.run(["sh", "-c", "echo " + texts[77]], env={text: text * 9 for text in texts[:300]}, capture_output=True).stdout)
+variables = {text: text * 9 for text in texts[:300]}
+print(subprocess.run(["sh", "-c", "echo " + texts[77]], env=variables, capture_output=True).stdout)
 numbers = numpy.fromfile("content", dtype=numpy.uint8)
 numbers[::2].tofile("numbers")
 print(hashlib.sha256(open("numbers", "rb").read()).hexdigest())
@@ -114,7 +115,8 @@ class RealPrograms(JobTest):
 
     def run_program(self, words, **options):
         done = subprocess.run(
-            words, capture_output=True, timeout=10 * PATIENCE, env=self.environment(), cwd=self.folder, user=self.user, **options
+            words, capture_output=True, timeout=10 * PATIENCE, env=self.environment(), cwd=self.folder, user=self.user,
+            **options,
         )
         return done.returncode, done.stdout, done.stderr
 
@@ -176,7 +178,8 @@ class RealPrograms(JobTest):
 
     def test_a_compiler_driver_and_its_children_work_with_far_memory(self):
         with open(self.path("one.cpp"), "w") as file:
-            file.write("#include <cstdio>\n#include <string>\nint main(int n, char** w) { std::puts((std::string(w[n - 1]) + '!').c_str()); }\n")
+            file.write("#include <cstdio>\n#include <string>\n"
+                       "int main(int n, char** w) { std::puts((std::string(w[n - 1]) + '!').c_str()); }\n")
         words = ["g++", "-O2", self.path("one.cpp"), "-o", self.path("one")]
         self.compare(words, "--children", local="40%")
         self.assertEqual(subprocess.run([self.path("one"), "a"], capture_output=True).stdout, b"a!\n")
@@ -188,14 +191,17 @@ class RealPrograms(JobTest):
 
     def test_stress_ng_finds_no_wrong_far_memory(self):
         self.need("stress-ng")
-        words = ["stress-ng", "--quiet", "--vm", "2", "--vm-bytes", "64M", "--vm-ops", "2000", "--verify", "--temp-path", self.folder]
+        words = ["stress-ng", "--quiet", "--vm", "2", "--vm-bytes", "64M", "--vm-ops", "2000", "--verify",
+                 "--temp-path", self.folder]
         self.compare(words, "--children", local="20%")
 
     def test_redis_returns_all_stored_values_with_far_memory(self):
         self.need("redis-server")
         name = self.path("redis")
-        words = ["redis-server", "--port", "0", "--unixsocket", name, "--unixsocketperm", "777", "--save", "", "--dir", self.folder]
-        server = subprocess.Popen(far() + words, stdout=subprocess.DEVNULL, env=self.environment(), cwd=self.folder, user=self.user)
+        words = ["redis-server", "--port", "0", "--unixsocket", name, "--unixsocketperm", "777", "--save", "",
+                 "--dir", self.folder]
+        server = subprocess.Popen(far() + words, stdout=subprocess.DEVNULL, env=self.environment(), cwd=self.folder,
+                                  user=self.user)
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
         eventually(lambda: os.path.exists(name) or server.poll() is not None, "redis listens")
@@ -203,7 +209,8 @@ class RealPrograms(JobTest):
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(name)
             stream = connection.makefile("rwb")
-            self.ask_all(stream, ((b"SET", key, value) for key, value in values.items()), lambda found, _: found == b"OK")
+            commands = ((b"SET", key, value) for key, value in values.items())
+            self.ask_all(stream, commands, lambda found, _: found == b"OK")
             keys = list(values)
             random.Random(2).shuffle(keys)
             self.ask_all(stream, ((b"GET", key) for key in keys), lambda found, words: found == values[words[1]])

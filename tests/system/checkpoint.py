@@ -106,7 +106,7 @@ class Deaths(JobTest):
         self.file = os.path.join(self.folder, "state")
 
     def run_until(self, victim, point, call):
-        """Returns the step that was loaded, the step that was saved (None if there was no such step), and whether a rank died."""
+        """Returns the steps that were loaded and saved (None if there was no such step), and whether a rank died."""
         status, output, error = self.run_job("run", "-n", 3, DEATHS, self.file, victim, point, call,
                                              env=self.environment(**self.apart))
         died = status != 0

@@ -42,7 +42,8 @@ def cat(path):
 
 class Endings(FarTest):
     def test_tonari_far_passes_on_status_and_output_of_the_program(self):
-        for text, status in (("echo a; echo b >&2; exit 0", 0), ("exit 3", 3), ("kill -9 $$", 137), ("kill -15 $$", 143)):
+        for text, status in (("echo a; echo b >&2; exit 0", 0), ("exit 3", 3), ("kill -9 $$", 137),
+                             ("kill -15 $$", 143)):
             with self.subTest(text=text):
                 found = self.run_job("far", "--", "sh", "-c", text)
                 self.assertEqual(found[0], status)
@@ -79,7 +80,8 @@ class Endings(FarTest):
         job.process.wait()  # JobTest checks that no process is left
 
     def test_a_program_with_far_memory_may_execute_another(self):
-        found = self.run_job("far", "--", "python3", "-c", "import os; x = bytearray(64 << 20); os.execlp('echo', 'echo', 'other')")
+        code = "import os; x = bytearray(64 << 20); os.execlp('echo', 'echo', 'other')"
+        found = self.run_job("far", "--", "python3", "-c", code)
         self.assertEqual(found, (0, "other\n", ""))
 
     def test_unwritable_statistics_do_not_change_the_status_of_the_program(self):
@@ -91,7 +93,8 @@ class Endings(FarTest):
     def test_a_limit_of_descriptors_that_is_too_low_is_named(self):
         for limit in (4, 6, 8):
             words = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", TONARI, "far", "--", "true"]
-            done = subprocess.run(words, capture_output=True, text=True, env=self.environment(), user=self.user, timeout=PATIENCE)
+            done = subprocess.run(words, capture_output=True, text=True, env=self.environment(), user=self.user,
+                                  timeout=PATIENCE)
             self.assertEqual(done.returncode, 2)
             self.assertRegex(done.stderr, "tonari [a-z]*: .*(ulimit -n|open files)")
 
@@ -141,7 +144,8 @@ class Children(FarTest):
                 self.assertEqual(found["processes"], 2)
 
     def test_children_have_far_memory_of_their_own(self):
-        for options in (["--local", "20%"], ["--local", "24M", "--store", "lz4"], ["--local", "16M", "--apart", "network"]):
+        for options in (["--local", "20%"], ["--local", "24M", "--store", "lz4"],
+                        ["--local", "16M", "--apart", "network"]):
             with self.subTest(options=options):
                 output, found = self.far("--children", *options, "--memory", "512M", "--", CHILDREN, "tree", "2", "16")
                 self.assertEqual(output, "ok\n")
@@ -201,14 +205,16 @@ class Deaths(FarTest):
                 job.process.stdin.close()
                 status, output, error = job.end()
                 self.assertEqual((status, output), (0, "ready\nok\n"), error)
-                self.assertRegex(error, r"in the last second \d+ faults in \d+ ms, 99 % within \S+ us, \d+ blocks read ahead used")
+                self.assertRegex(error, r"in the last second \d+ faults in \d+ ms, 99 % within \S+ us, "
+                                        r"\d+ blocks read ahead used")
 
     def test_losing_any_server_at_any_time_loses_no_data(self):
         for seed in range(1, 1 + 2 * SOAK):
             chance = random.Random(seed)
             store = chance.choice(("ram", "lz4"))
             with self.subTest(seed=seed, store=store):
-                options = ["--servers", "3", "--replicas", "2", "--memory", "256M", "--apart", "network", "--store", store]
+                options = ["--servers", "3", "--replicas", "2", "--memory", "256M", "--apart", "network",
+                           "--store", store]
                 job = self.start_torture("--local", "16M", *options, seed=seed)
                 time.sleep(chance.uniform(0, 0.5))  # any moment will do
                 os.kill(self.server_of(job, chance.randint(1, 3)), signal.SIGKILL)

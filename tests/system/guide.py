@@ -1,4 +1,5 @@
-"""README and the guides under docs/guide say what is: their programs print what stands there, and what they name exists."""
+"""README and the guides under docs/guide are true: their programs print the output stated there, and the calls and
+settings that they name exist."""
 
 import os
 import pathlib
@@ -14,7 +15,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 
 def alike(status):
-    """Returns the output of `tonari status` without process ids, times and the width of columns, which always differ."""
+    """Returns the output of `tonari status` without its process ids, times and widths of columns, which vary."""
     without_times = re.sub(r"\d+\.\d s", "N s", status)
     return [re.sub(r"\d{3,}", "PID", " ".join(line.split())) for line in without_times.splitlines()]
 
@@ -55,7 +56,8 @@ class GuideTest:
         ended = subprocess.run(["sh", "-c", example.command], cwd=self.place_of(number), capture_output=True, text=True,
                                timeout=PATIENCE, env={**self.environment(), "PATH": path})
         # Ranks print in no order.
-        self.assertEqual((sorted(ended.stdout.splitlines()), ended.returncode), (sorted(example.printed), 0), ended.stderr)
+        self.assertEqual((sorted(ended.stdout.splitlines()), ended.returncode), (sorted(example.printed), 0),
+                         ended.stderr)
 
     def check_status(self, number, example):
         job = self.start("run", "-n", 2, "./piece", cwd=self.place_of(number))

@@ -52,8 +52,8 @@ class Mistyped(JobTest):
                          "tonari: no command is called 'rnu'; did you mean run? See tonari --help\n")
         self.assertEqual(self.refused("help", "statsu"),
                          "tonari help: no command is called 'statsu'; did you mean status? See tonari --help\n")
-        self.assertEqual(self.refused("help", "run", "fast"), "tonari help: tonari run has no commands of its own, such "
-                                                              "as 'fast'; see tonari run --help\n")
+        self.assertEqual(self.refused("help", "run", "fast"),
+                         "tonari help: tonari run has no commands of its own, such as 'fast'; see tonari run --help\n")
 
     def test_a_command_unlike_every_other_gets_no_suggestion(self):
         for word in ("walk", "", "generates"):
@@ -74,8 +74,8 @@ class Mistyped(JobTest):
 
 
 # `info --settings` prints more than stdio's buffer holds, so that the writing fails before the end.
-PRINTING = (["--help"], ["help"], ["help", "run"], ["--version"], ["version"], ["info"], ["info", "--settings"], ["bench"],
-            ["status"])
+PRINTING = (["--help"], ["help"], ["help", "run"], ["--version"], ["version"], ["info"], ["info", "--settings"],
+            ["bench"], ["status"])
 
 
 class LostOutput(JobTest):

@@ -41,7 +41,8 @@ class ExitStatusNamed(JobTest):
     def check(self, job_end, rank, program, status):
         answer, _, error = job_end
         self.assertEqual(answer, status)
-        self.assertRegex(error, rf"^tonari: rank {rank} \({program}, pid \d+, host \S+\) exited with status {status}\n$")
+        self.assertRegex(error, rf"^tonari: rank {rank} \({program}, pid \d+, host \S+\) exited with status "
+                                rf"{status}\n$")
 
     def test_a_program_that_exits_with_a_status_without_joining_is_named(self):
         self.check(self.run_job("run", "-n", "3", "sh", "-c", "test $TONARI_RANK != 2 || exit 3"), 2, "sh", 3)
@@ -142,7 +143,8 @@ class Death(JobTest):
         status, output, error = self.actors(3, "only", 1, "throw", "only", 1, "return", 4, "join", "wait")
         self.assertEqual(status, 4)
         self.assertIn("caught as asked", output)
-        self.assertRegex(error, r"^tonari: rank 1 .* left the job because of an exception; stopping the other 2 ranks\n$")
+        self.assertRegex(error, r"^tonari: rank 1 .* left the job because of an exception; stopping the other 2 "
+                                r"ranks\n$")
 
     def test_two_simultaneous_deaths_are_reported_in_one_line(self):
         job, pids = self.start_waiting(4, "say", "{rank} is {pid}", "join", "wait")

@@ -1,4 +1,5 @@
-"""`tonari run --hosts` builds the command line of the launcher that is installed. These launchers print what they get."""
+"""`tonari run --hosts` builds the command line of the launcher that is installed. These launchers print their
+arguments."""
 
 import os
 import tempfile
@@ -53,7 +54,8 @@ class OnHosts(JobTest):
 
     def launching_environment(self, **variables):
         """The environment with our launchers alone, outside of a Slurm allocation."""
-        plain = {name: value for name, value in self.environment().items() if not name.startswith(("SLURM", "OMPI", "PRTE"))}
+        plain = {name: value for name, value in self.environment().items()
+                 if not name.startswith(("SLURM", "OMPI", "PRTE"))}
         return {**plain, "PATH": self.folder, **variables}
 
     def test_open_mpi_4_is_called_with_its_options(self):
@@ -96,11 +98,13 @@ class OnHosts(JobTest):
 
     def test_settings_and_variables_are_passed_on_to_the_launcher(self):
         self.install(OPEN_MPI_4)
-        got = self.launched("--hosts", "a", "--env", "GIVEN=b, c=d", "--apart", "memory", "./prog", TONARI_SPLIT="16", UCX_TCP_PORT_RANGE="20000-20999")
+        got = self.launched("--hosts", "a", "--env", "GIVEN=b, c=d", "--apart", "memory", "./prog",
+                            TONARI_SPLIT="16", UCX_TCP_PORT_RANGE="20000-20999")
         names = ("GIVEN", "TONARI_APART", "TONARI_SPLIT", "UCX_TCP_PORT_RANGE")
         wanted = [word for name in names for word in ("-x", name)]
         self.assertEqual(got, ["-n", "1", "--host", "a:1", *wanted, "./prog",
-                               "GIVEN=b, c=d", "TONARI_APART=memory", "TONARI_SPLIT=16", "UCX_TCP_PORT_RANGE=20000-20999"])
+                               "GIVEN=b, c=d", "TONARI_APART=memory", "TONARI_SPLIT=16",
+                               "UCX_TCP_PORT_RANGE=20000-20999"])
 
     def test_variables_of_another_job_are_not_passed_on_to_the_launcher(self):
         self.install(OPEN_MPI_4)
@@ -122,8 +126,8 @@ class OnHosts(JobTest):
     def test_root_is_told_what_open_mpi_needs(self):
         if os.geteuid() != 0:
             self.skipTest("launchers start ranks for every user but root")
-        needs = ("{option}: {launcher} starts nothing as root, unless {name}=1 and {name}_CONFIRM=1 are set: set both, or "
-                 "run as another user\n")
+        needs = ("{option}: {launcher} starts nothing as root, unless {name}=1 and {name}_CONFIRM=1 are set: set both, "
+                 "or run as another user\n")
         half = {"OMPI_ALLOW_RUN_AS_ROOT": "1"}
         for launchers, launcher, name in ((OPEN_MPI_4, "mpirun (Open MPI 4.1.4)", "OMPI_ALLOW_RUN_AS_ROOT"),
                                           (OPEN_MPI_5, "mpirun (Open MPI 5.0.11)", "OMPI_ALLOW_RUN_AS_ROOT"),
@@ -149,9 +153,10 @@ class OnHosts(JobTest):
         for text in ("", "0", "99999", "a,,b", "a b", "a:2", "-a", ",a", "a,"):
             with self.subTest(text=text):
                 words = [f"--hosts={text}"] if text else ["--hosts", ""]
-                self.assertIn("--hosts: must be names of hosts separated by commas, or the number of the launcher's hosts "
-                              f"to use, not '{text}'", self.refused(*words, "./prog"))
-        self.assertIn("-n 1: must be at least the number of hosts, 2", self.refused("--hosts", "a,b", "-n", "1", "./prog"))
+                self.assertIn("--hosts: must be names of hosts separated by commas, or the number of the launcher's "
+                              f"hosts to use, not '{text}'", self.refused(*words, "./prog"))
+        self.assertIn("-n 1: must be at least the number of hosts, 2",
+                      self.refused("--hosts", "a,b", "-n", "1", "./prog"))
         self.assertIn("use a multiple of 2", self.refused("--hosts", "2", "-n", "3", "./prog"))
         self.assertIn("--stats", self.refused("--hosts", "a", "--stats", "./prog"))
         self.assertIn("--timeout", self.refused("--hosts", "a", "--timeout", "1", "./prog"))
@@ -174,7 +179,8 @@ class OnHosts(JobTest):
         os.chmod(self.folder, 0o755)
         self.install({**OPEN_MPI_4, "srun": ""})
         got = self.launched("--hosts", "a", "--env", "LD_PRELOAD=libm.so.6", "./prog")
-        self.assertRegex(" ".join(got), r"^-n 1 --host a:1 -x LD_PRELOAD=/\S+/libtonari_share_preload\.so:libm\.so\.6 \./prog$")
+        self.assertRegex(" ".join(got),
+                         r"^-n 1 --host a:1 -x LD_PRELOAD=/\S+/libtonari_share_preload\.so:libm\.so\.6 \./prog$")
         got = self.launched("--hosts", "a", "./prog", SLURM_JOB_ID="1")
         self.assertRegex(got[4], r"^--export=ALL,LD_PRELOAD=/\S+/libtonari_share_preload\.so$")
         self.assertNotIn("LD_PRELOAD", " ".join(self.launched("--hosts", "a", "./prog", TONARI_WRAP_CALLS="off")))

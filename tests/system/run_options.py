@@ -79,7 +79,8 @@ class Arguments(JobTest):
         self.assertIn("--timeout needs a value: SECONDS;", self.refused("--timeout"))
         self.assertIn("--tag-output takes no value;", self.refused("--tag-output=7", "true"))
         self.assertIn("--bind is given more than once;", self.refused("--bind", "core", "--bind", "none", "true"))
-        self.assertIn("no option is called --tag-ouput; did you mean --tag-output?", self.refused("--tag-ouput=7", "true"))
+        self.assertIn("no option is called --tag-ouput; did you mean --tag-output?",
+                      self.refused("--tag-ouput=7", "true"))
         self.assertIn("the program is missing;", self.refused("-n", "2"))
 
     def test_unknown_options_and_commands_are_refused_in_one_line(self):
@@ -92,8 +93,8 @@ class Arguments(JobTest):
     def test_the_help_of_run_names_every_option(self):
         status, output, _ = self.run_job("run", "--help")
         self.assertEqual(status, 0)
-        for option in ("-n", "--bind", "--tag-output", "--timeout", "--env", "--apart", "--network", "--stats", "--hosts",
-                       "Examples:"):
+        for option in ("-n", "--bind", "--tag-output", "--timeout", "--env", "--apart", "--network", "--stats",
+                       "--hosts", "Examples:"):
             self.assertIn(option, output)
 
 
@@ -112,8 +113,8 @@ class TooMuch(JobTest):
             self.skipTest("this machine has memory for every rank that a host takes")
         status, _, error = self.run_job("run", "-n", ranks, "true", env=env)
         self.assertEqual(status, 2)
-        self.assertRegex(error, rf"^tonari run: {ranks} ranks need at least .* for their rings, but this machine has .* "
-                                r"available: use fewer ranks or a smaller TONARI_RING_SLOTS\n$")
+        self.assertRegex(error, rf"^tonari run: {ranks} ranks need at least .* for their rings, but this machine has "
+                                r".* available: use fewer ranks or a smaller TONARI_RING_SLOTS\n$")
 
     def test_more_ranks_than_the_limit_of_descriptors_allows_are_refused(self):
         status, _, error = self.run_job(
@@ -255,7 +256,8 @@ class Programs(JobTest):
         self.check(self.folder.name, 126, "is a folder")
 
     def test_a_script_whose_interpreter_is_missing_is_reported_with_the_cause(self):
-        self.check(self.write("script", "#!/no/such/interpreter\n", 0o755), 127, "interpreter that its first line names")
+        self.check(self.write("script", "#!/no/such/interpreter\n", 0o755), 127,
+                   "interpreter that its first line names")
 
     def test_a_script_without_an_interpreter_line_runs_in_a_shell(self):
         script = self.write("script", "echo shell\n", 0o755)

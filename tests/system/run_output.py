@@ -20,7 +20,8 @@ class Output(JobTest):
         for line in lines:
             match = re.fullmatch(prefix + r"(\d+):(\d+):(\w*)", line)
             self.assertTrue(match, line)
-            rank, number, filling = int(match[match.lastindex - 2]), int(match[match.lastindex - 1]), match[match.lastindex]
+            rank, number = int(match[match.lastindex - 2]), int(match[match.lastindex - 1])
+            filling = match[match.lastindex]
             self.assertEqual(number, seen[rank], "lines of a rank keep their order")
             self.assertEqual(filling, chr(ord("a") + rank % 26) * (number * 37 % 500))
             seen[rank] += 1
@@ -40,7 +41,8 @@ class Output(JobTest):
 
     def test_lines_stay_whole_when_both_streams_go_to_one_pipe(self):
         read, write = os.pipe()
-        program = "i=0; while [ $i -lt 300 ]; do echo out $TONARI_RANK $i; echo err $TONARI_RANK $i >&2; i=$((i+1)); done"
+        program = ("i=0; "
+                   "while [ $i -lt 300 ]; do echo out $TONARI_RANK $i; echo err $TONARI_RANK $i >&2; i=$((i+1)); done")
         process = subprocess.Popen([TONARI, "run", "-n", "4", "sh", "-c", program], stdout=write, stderr=write,
                                    env=self.environment())
         os.close(write)

@@ -45,7 +45,8 @@ class Status(JobTest):
         job.output.wait_for("waits", 3)
         shown = eventually(lambda: re.search(r"(?s).*a circle: .*", tonari("status", job.pid).stdout), "the circle")[0]
         self.assertRegex(shown, r"\n +0 +\d+ +running +receive from 1, tag 7 +\d+\.\d s +1 \(1\) ")
-        self.assertTrue(shown.endswith("a circle: rank 0 waits for rank 1, which waits for rank 2, which waits for rank 0\n"))
+        circle = "a circle: rank 0 waits for rank 1, which waits for rank 2, which waits for rank 0\n"
+        self.assertTrue(shown.endswith(circle), shown)
         job.process.terminate()
         job.end()
 
@@ -96,8 +97,8 @@ class Info(JobTest):
         self.assertEqual((shown.returncode, shown.stderr), (0, ""))
         features = shown.stdout.split("features\n")[1].splitlines()
         names = {line[2:22].strip() for line in features}
-        self.assertLessEqual({"userfaultfd", "process_vm", "Yama", "locked memory", "descriptors", "huge pages", "memfd",
-                              "pidfd", "idle processors"}, names)
+        self.assertLessEqual({"userfaultfd", "process_vm", "Yama", "locked memory", "descriptors", "huge pages",
+                              "memfd", "pidfd", "idle processors"}, names)
         for line in features:
             self.assertTrue(line[22:].startswith("ok") or ";" in line, line)
 

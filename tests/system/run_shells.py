@@ -150,7 +150,11 @@ class Completion(Generated):
         def complete(line):
             # In place of zsh's own functions, which work only while a key is handled.
             script = f"""
-                print_matches() {{ local each; for each; do [[ $each == $words[CURRENT]* ]] && print -r -- $each; done; true; }}
+                print_matches() {{
+                    local each
+                    for each; do [[ $each == $words[CURRENT]* ]] && print -r -- $each; done
+                    true
+                }}
                 compadd() {{ shift; print_matches "$@"; }}
                 _describe() {{ local name=${{@[-1]}}; print_matches "${{(@)${{(@P)name}}%%:*}}"; }}
                 _normal() {{ true; }}

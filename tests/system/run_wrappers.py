@@ -7,6 +7,8 @@ import unittest
 
 from harness.jobs import ACTOR, JobTest
 
+DEATH_OF_RANK_1 = r"tonari: rank 1 .*(was killed by signal 9|known only to the program that it ran under)"
+
 
 class Wrappers(JobTest):
     def check_joins(self, *wrapper):
@@ -18,7 +20,7 @@ class Wrappers(JobTest):
         job.output.wait_for("waiting", 2)
         os.kill(job.pid_of(1), signal.SIGKILL)
         status, _, error = job.end()
-        self.assertRegex(error, r"tonari: rank 1 .*(was killed by signal 9|known only to the program that it ran under)")
+        self.assertRegex(error, DEATH_OF_RANK_1)
         self.assertNotEqual(status, 0)
 
     def need(self, program, sanitized=True):
@@ -40,7 +42,7 @@ class Wrappers(JobTest):
         job.output.wait_for("waiting", 2)
         os.kill(job.pid_of(1), signal.SIGKILL)
         status, _, error = job.end()
-        self.assertRegex(error, r"tonari: rank 1 .*(was killed by signal 9|known only to the program that it ran under)")
+        self.assertRegex(error, DEATH_OF_RANK_1)
         self.assertIn(status, (137, 1))
 
     def test_ranks_under_gdb_join_and_their_death_is_reported(self):

@@ -14,6 +14,11 @@ class Share(JobTest):
     def run_phase(self, phase, way=(), ranks=3, **settings):
         return self.run_job("run", "-n", ranks, *way, PROGRAM, phase, env=self.environment(**settings))
 
+    def run_limited(self, way, phase):
+        """Runs a phase on two ranks that may have less than 4 GiB of addresses."""
+        limited = f'ulimit -v 4000000; exec "$0" {phase}'
+        return self.run_job("run", "-n", 2, *way, "sh", "-c", limited, PROGRAM, env=self.environment())
+
     def test_pointers_into_a_shared_array_are_valid_on_all_ranks(self):
         for way in WAYS:
             with self.subTest(way=way):
@@ -37,13 +42,15 @@ class Share(JobTest):
                 # The first rank to touch a lost page ends the job, perhaps before the other one has printed.
                 self.assertRegex(output, "rank [02]: barrier peer_gone")
                 self.assertNotIn("found", output)
-                self.assertRegex(error, r"pages of a shared array are lost with rank 1, their home: touching them raises SIGBUS")
+                self.assertRegex(error, r"pages of a shared array are lost with rank 1, their home: "
+                                        r"touching them raises SIGBUS")
 
     def test_touching_pages_that_an_exception_destroyed_at_their_home_raises_a_signal_and_is_explained(self):
         for way in WAYS[1:]:
             with self.subTest(way=way):
                 # The signal itself, not what AddressSanitizer makes of it.
-                status, output, error = self.run_phase("thrown", way, ranks=2, ASAN_OPTIONS=asan_options("handle_sigbus=0"))
+                settings = {"ASAN_OPTIONS": asan_options("handle_sigbus=0")}
+                status, output, error = self.run_phase("thrown", way, ranks=2, **settings)
                 self.assertEqual((status, output), (128 + signal.SIGBUS, "rank 1: release peer_gone\n"))
                 self.assertIn("of a shared array are lost since rank 0, their home, has destroyed it", error)
 
@@ -68,14 +75,12 @@ class Share(JobTest):
             self.skipTest("sanitizers need more addresses")
         for way in WAYS[:2]:
             with self.subTest(way=way):
-                status, _, error = self.run_job("run", "-n", 2, *way, "sh", "-c", 'ulimit -v 4000000; exec "$0" pointers', PROGRAM,
-                                                env=self.environment())
+                status, _, error = self.run_limited(way, "pointers")
                 self.assertEqual(status, 1)
                 why = (r"shared memory: it keeps 1\.0 TiB of addresses .* raise ulimit -v \(here: 3\.8 GiB\), "
                        r"or set TONARI_SHARE_BYTES to the bytes that the arrays need")
                 self.assertRegex(error, why)
-                status, output, error = self.run_job("run", "-n", 2, *way, "sh", "-c", 'ulimit -v 4000000; exec "$0" barrier', PROGRAM,
-                                                     env=self.environment())
+                status, output, error = self.run_limited(way, "barrier")
                 self.assertEqual((status, output), (0, 2 * "barrier: no_memory\n"))
                 self.assertRegex(error, why)
 

@@ -1,4 +1,5 @@
-"""System calls on shared memory that is not here: of root, and of users to whom the kernel tells only their own faults."""
+"""System calls on shared memory that is not here: of root, and of users to whom the kernel tells only faults outside
+system calls."""
 
 import json
 import os
@@ -62,7 +63,8 @@ class CallsOfAnOrdinaryUser(Calls):
         self.assertRegex(output, r"\A(\S+/libtonari_share_preload\.so:libm\.so\.6\n){2}\Z")
 
     def test_preloads_given_by_the_option_env_are_kept(self):
-        status, output, error = self.run_calls("--env", "LD_PRELOAD=libm.so.6", "sh", "-c", "env | grep -a LD_PRELOAD", way=APART)
+        words = ["--env", "LD_PRELOAD=libm.so.6", "sh", "-c", "env | grep -a LD_PRELOAD"]
+        status, output, error = self.run_calls(*words, way=APART)
         self.assertEqual((status, error), (0, ""))
         self.assertRegex(output, r"\A(LD_PRELOAD=\S+/libtonari_share_preload\.so:libm\.so\.6\n){2}\Z")
 
@@ -70,8 +72,8 @@ class CallsOfAnOrdinaryUser(Calls):
         status, output, error = self.run_calls(PROGRAM, way=APART, TONARI_WRAP_CALLS="off", TONARI_LOG="info")
         self.assertEqual(status, 0, error)
         self.assertIn("pwrite (Bad address)", output)
-        self.assertRegex(error, r"system calls that meet shared memory which is not here yet will fail: start the program "
-                                r"with tonari run, .*vm\.unprivileged_userfaultfd=1")
+        self.assertRegex(error, r"system calls that meet shared memory which is not here yet will fail: start the "
+                                r"program with tonari run, .*vm\.unprivileged_userfaultfd=1")
 
     def test_system_calls_that_bypass_libc_fail_on_absent_pages(self):
         status, output, _ = self.run_calls(PROGRAM, "raw", way=APART)

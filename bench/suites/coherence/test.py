@@ -4,8 +4,8 @@ import unittest
 
 from harness.bench import BenchTest
 
-CASES = {"read-random": [256], "read-sequential": [256], "read-strided": [16], "write-upgrade": [256], "release": [1, 64],
-         "barrier": [2], "lock-again": [2], "lock-handover": [2]}
+CASES = {"read-random": [256], "read-sequential": [256], "read-strided": [16], "write-upgrade": [256],
+         "release": [1, 64], "barrier": [2], "lock-again": [2], "lock-handover": [2]}
 MOVERS = ["owner-puts", "asker-asks", "asker-gets"]
 CASES.update({f"guarded-handover {mover}": [8, 4096] for mover in MOVERS})
 WITH_READERS = ["invalidate", *(f"update {mover}" for mover in MOVERS)]

@@ -25,7 +25,8 @@ class Jacobi(StepsTest):
         self.assertRegex(output, r"(?m)^ranks +share +share-apart-misplaced$")
 
     def test_shared_and_guarded_cases_are_right_over_the_network(self):
-        self.ask("--size", "60", "--apart", "network", cases=["share-apart", "share-apart-unnamed", "guarded"], ranks=[2])
+        cases = ["share-apart", "share-apart-unnamed", "guarded"]
+        self.ask("--size", "60", "--apart", "network", cases=cases, ranks=[2])
 
     def test_rivals_compute_the_same_results(self):
         self.check_rivals("--size", "60")

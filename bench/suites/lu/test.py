@@ -44,7 +44,8 @@ class Lu(BenchTest):
                 continue
             with self.subTest(mpi=mpi):
                 report, _, _ = self.bench("lu", "--sizes", "60", "--rival", mpi)
-                residuals = {series["points"][0]["max"] for series in report["series"] if series["metric"] == "residual"}
+                residuals = {series["points"][0]["max"] for series in report["series"]
+                             if series["metric"] == "residual"}
                 self.assertEqual(len(residuals), 1, "the same sums in the same order")
 
 

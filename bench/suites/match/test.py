@@ -47,8 +47,8 @@ class Match(BenchTest):
         status, output, error = self.run_job("bench", "match", "--quick", "--payloads", "4096",
                                              env=self.environment(TONARI_DIRECT_BYTES="4096"))
         self.assertEqual((status, output), (2, ""))
-        self.assertRegex(error, "^tonari bench match: --payloads: with TONARI_DIRECT_BYTES=4096 a message of 4096 bytes "
-                                "waits at its sender")
+        self.assertRegex(error, "^tonari bench match: --payloads: with TONARI_DIRECT_BYTES=4096 a message of 4096 "
+                                "bytes waits at its sender")
 
     def test_numbers_of_ranks_other_than_two_are_refused(self):
         for ranks in ("1", "3"):

@@ -24,7 +24,8 @@ class Cases(BenchTest):
         self.assertEqual(list(self.points(report, "ring", "warm", "latency")), [8, 40])
 
     def test_a_line_is_fitted_in_each_round(self):
-        report, output, _ = self.bench("pingpong", *FEW, "--rounds", "2", "--buffers", "warm", "--receivers", "blocking")
+        report, output, _ = self.bench("pingpong", *FEW, "--rounds", "2", "--buffers", "warm",
+                                       "--receivers", "blocking")
         for metric in ("t0", "t1", "half-performance length"):
             self.assertEqual(self.points(report, "tonari", "warm", metric)[262144]["n"], 2)
         self.assertIn("fit t0 + n * t1", output)

@@ -66,7 +66,8 @@ class Window(OneSidedTest):
     def test_ucx_perftest_measures_pushes_without_tonari(self):
         if shutil.which("ucx_perftest") is None:
             self.skipTest("ucx-utils is not installed")
-        report, _, _ = self.bench("window", "--sizes", "8,1K,64K", "--memory", "ours", "--rivals-only", "--rival", "ucx")
+        report, _, _ = self.bench("window", "--sizes", "8,1K,64K", "--memory", "ours", "--rivals-only",
+                                  "--rival", "ucx")
         system = report["series"][0]["system"]
         self.assertRegex(system, r"^ucx_perftest-\d+\.\d+\.\d+$")
         for owner in ("waiting", "computing"):

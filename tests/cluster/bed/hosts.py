@@ -5,8 +5,8 @@
      |           |           |         cables: unplug, delay, limit, traffic
     h0 --------- h1 -------- h2        ports of the bridge, named after the hosts: cut, lose
 
-They share one table of processes, the files of the machine, and /srv. Every host is kept by a process that sleeps, whose
-id stands in /srv/hosts/NAME: `tests/cluster/on` enters a host by it.
+They share one table of processes, the files of the machine, and /srv. Every host is kept by a process that sleeps.
+Its id stands in /srv/hosts/NAME: `tests/cluster/on` enters a host by it.
 """
 
 import collections

@@ -22,7 +22,7 @@ def openmpi5():
 
 
 def unbound(launcher, *options):
-    """Its ranks run on any core: each host of the bed has all cores of the machine, and a job has more ranks than cores."""
+    """Lets ranks run on any core: each host has all cores of the machine, and jobs have more ranks than cores."""
     return [*launcher, "--bind-to", "none", *options]
 
 

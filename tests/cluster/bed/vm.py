@@ -31,14 +31,16 @@ def run(*words, timeout=300, memory_mib=2048):
     shutil.rmtree(control, ignore_errors=True)
     control.mkdir()
     shutil.copy(FOLDER / "vm" / "boot", control)
-    variables = {**ENVIRONMENT, "PROJECT": str(PROJECT), "PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
+    variables = {**ENVIRONMENT, "PROJECT": str(PROJECT), "PATH": os.environ["PATH"],
+                 "HOME": os.environ.get("HOME", "/")}
     exports = [f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()]
     (control / "environment").write_text("".join(exports))
     (control / "command").write_text(shlex.join(map(str, words)) + "\n")
 
     machine = ["-machine", "q35", "-smp", "2", "-m", str(memory_mib), "-nodefaults", "-no-user-config", "-no-reboot"]
-    command = ["qemu-system-x86_64", *_acceleration(), *machine, "-display", "none", "-serial", f"file:{control}/console",
-               "-kernel", kernel, "-initrd", files, "-append", "console=ttyS0 quiet panic=-1 mitigations=off",
+    command = ["qemu-system-x86_64", *_acceleration(), *machine, "-display", "none",
+               "-serial", f"file:{control}/console", "-kernel", kernel, "-initrd", files,
+               "-append", "console=ttyS0 quiet panic=-1 mitigations=off",
                *_share("files", "/", "readonly=on"), *_share("project", PROJECT), *_share("control", control),
                *_port("left"), *_port("right")]
     try:
@@ -48,7 +50,8 @@ def run(*words, timeout=300, memory_mib=2048):
         said = "".join(part.read_text(errors="replace") for part in parts if part.exists())
         raise RuntimeError(f"the machine was not done after {timeout} s; it said: {said}") from None
     if not (control / "status").exists():
-        raise RuntimeError(f"the machine ended early: {done.stderr}\n{(control / 'console').read_text(errors='replace')}")
+        console = (control / "console").read_text(errors="replace")
+        raise RuntimeError(f"the machine ended early: {done.stderr}\n{console}")
     return subprocess.CompletedProcess(words, int((control / "status").read_text()), (control / "output").read_text(),
                                        (control / "error").read_text())
 

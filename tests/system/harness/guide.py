@@ -1,8 +1,8 @@
 """The code of a guide: what to compile, what to run, what is to come out.
 
-Blocks of a guide are ```cpp and ```text. A cpp block with a main() is a program; the one that says `// the piece` is the
-frame, and every other cpp block is a piece that stands in it. A text block begins with `$ COMMAND`, and goes on with
-the lines that the command prints, for the program or piece before it.
+Blocks of a guide are ```cpp and ```text. A cpp block with a main() is a program; the one that says `// the piece` is
+the frame, and every other cpp block is a piece that stands in it. A text block begins with `$ COMMAND`, and goes on
+with the lines that the command prints, for the program or piece before it.
 
 Usage: guide.py GUIDE OUTPUT writes one program of all of them, which is the one that its directory is named after.
 """

@@ -165,7 +165,8 @@ class JobTest(unittest.TestCase):
             os.chown(folder, self.user, self.user)
             options = {"user": self.user, "group": self.user, "extra_groups": [], "cwd": folder, **options}
             env = {**(env or self.environment()), "TMPDIR": folder, "HOME": folder}
-        job = Job([*self.within, TONARI, *map(str, arguments)], self._mark, env=env or self.environment(), stdin=stdin, **options)
+        job = Job([*self.within, TONARI, *map(str, arguments)], self._mark, env=env or self.environment(), stdin=stdin,
+                  **options)
         self._jobs.append(job)
         return job
 
