@@ -266,8 +266,8 @@ class MessageRuntime final : public fabric::ProtocolHandler {
     int peer;
     fabric::Head head;
   };
-  // Ranks for which died() or left() has run: by then everything that the rank had sent has arrived. Written under
-  // lock_.
+  // Ranks for which died() or left() has run: by then the rank's heads that had arrived were handled (Engine::drain).
+  // Written under lock_.
   std::atomic<bool> any_gone_{false};
   std::vector<std::atomic<Presence>> presence_;  // by rank
 

@@ -22,10 +22,13 @@ class Scattered;
 // runtime's lock. The thread that waits for the operation (its *asker*) makes those along the lower arrows. Only the
 // asker touches the user's memory.
 //
-//   send      held ---> announced ---> granted ---> copying         receive   posted ---> matched ---> settled
-//               \            \            |           |                          |           |            |
-//                +------------+-----------+-----------+---> complete             +-----------+------------+--->
-//                complete
+//   send      held ---> announced ---> granted ---> copying
+//               \            \            |           |
+//                +------------+-----------+-----------+---> complete
+//
+//   receive   posted ---> matched ---> settled
+//               |           |            |
+//               +-----------+------------+---> complete
 //
 // held       there was no room yet: in the runtime's list of held sends
 // announced  the receiver knows of the message; its payload is still in the user's buffer
@@ -36,7 +39,6 @@ class Scattered;
 // settled    the other side copied the last chunk
 // doomed     replaces announced or matched if a third rank of the same collective died, or if the peer has left. The
 //            asker ends the operation, unless the other side has begun to copy
-//            left. The asker ends it, unless the other side has begun to copy
 enum class State : std::uint8_t { idle, held, announced, granted, copying, posted, matched, settled, doomed, complete };
 
 struct Operation {

@@ -151,7 +151,7 @@ std::span<std::byte> Checkpoint::brought(const Piece& piece, int advice) const {
   throw SetupError(who_is_gone());
 }
 
-// Returns the pieces that begin at a page with its home here: most of their contents are local.
+// Calls visit(index, piece) for each piece that begins at a page placed here: most of its contents are local.
 template <class Visit>
 void Checkpoint::for_own_pieces(Visit visit) const {
   const auto& pieces = layout_.pieces();

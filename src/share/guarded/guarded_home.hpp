@@ -28,7 +28,7 @@ class GuardedHome {
   /// Returns false if the newest data may have died with `rank`, or a rank that it should have served would wait for
   /// ever.
   [[nodiscard]] bool survives_death_of(int rank) const noexcept;
-  /// The same, knowing that rank `waiting` still waits after it has received everything that `dead` ever sent.
+  /// The same, knowing that rank `waiting` still waits after it has handled the heads of `dead` that had arrived.
   [[nodiscard]] bool survives_death_of(int dead, int waiting) const noexcept {
     return chain_.size() < 2 || chain_[0].rank != dead || chain_[1].rank != waiting;
   }
