@@ -20,7 +20,7 @@ LOST = "tc -s qdisc show | grep -o 'dropped [0-9]*'"
 
 CONTRACT = "'*/TransportContract/OrderedOverUcx.*' 'Ucx.*'"
 # Deaths that no launcher tells of take UCX half a minute.
-CONTRACT_WITH_LOSSES = "'*/TransportContract/OrderedOverUcx.*' 'Ucx.ASleeper*' 'Ucx.HeadsAccepted*'"
+CONTRACT_WITH_LOSSES = "'*/TransportContract/OrderedOverUcx.*' 'Ucx.EachHeadWakes*' 'Ucx.HeadsAccepted*'"
 WINDOWS = "'*/Window*.*/Network*'"
 MESSAGES = "'On/Message.*/Network'"
 # On the kernel of the machine, which is older than Linux 6.4.
