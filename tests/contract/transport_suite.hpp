@@ -94,7 +94,7 @@ class TransportContract : public testing::Test {
 
 TYPED_TEST_SUITE_P(TransportContract);
 
-TYPED_TEST_P(TransportContract, DeliversEveryHeadUnchangedAndNothingElse) {
+TYPED_TEST_P(TransportContract, DeliversAHeadUnchangedAndNothingElse) {
   TypeParam world(2, seed);
   Head sent = head_of(0, 7, 0);
   for (std::size_t i = 0; i < sent.payload.size(); ++i) sent.payload[i] = static_cast<std::byte>(i + 1);
@@ -346,7 +346,7 @@ TYPED_TEST_P(TransportContract, RanksThatSendRequestsToEachOtherAllGetEveryReply
   EXPECT_EQ(wrong.load(), 0U);
 }
 
-REGISTER_TYPED_TEST_SUITE_P(TransportContract, DeliversEveryHeadUnchangedAndNothingElse,
+REGISTER_TYPED_TEST_SUITE_P(TransportContract, DeliversAHeadUnchangedAndNothingElse,
                             KeepsEachThreadsOrderWithManySendersAndLosesOrDuplicatesNothing,
                             RefusesWhenFullAndRecoversWithNothingLostOrDuplicated,
                             DeliversNoMoreOfEachLaneThanThePollAllows, AlwaysHasRoomForRepliesToRequestsThatReservedIt,

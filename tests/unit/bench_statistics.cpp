@@ -27,7 +27,7 @@ TEST(BenchStatistics, OneSampleIsEveryQuantile) {
   EXPECT_EQ(summary.n, 1u);
 }
 
-TEST(BenchStatistics, OrderOfSamplesDoesNotMatter) {
+TEST(BenchStatistics, SummaryOfUnsortedSamplesIsRight) {
   const auto summary = summarize({4, 2, 4, 5, 4, 7, 5, 9});
 
   EXPECT_DOUBLE_EQ(summary.min, 2);

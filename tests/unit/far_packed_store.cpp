@@ -190,7 +190,7 @@ TEST_P(FarPackedStore, SurvivesTheDeathOfOneOfTwoServers) {
   });
 }
 
-TEST_P(FarPackedStore, KeepsTwoCopiesOrNone) {
+TEST_P(FarPackedStore, KeepsTheCopiesOfAChunkOnTwoServers) {
   for (const int dead : {1, 2, 3}) {
     run({.count = 3, .replicas = 2, .bytes = 4 * mib}, [&](Servers& servers, Store& store, PackedStore&) {
       EXPECT_EQ(servers.capacity_bytes(), 6 * mib);

@@ -108,7 +108,7 @@ TEST(Hosts, AreNumberedInTheOrderOfTheirFirstRanks) {
   EXPECT_EQ(hosts.ranks_on(1), (std::vector{1, 4}));
 }
 
-TEST(Hosts, AreToldApartByKernelAndNamespaces) {
+TEST(Hosts, AreToldApartByTheirNamespaces) {
   std::vector<BusinessCard> ranks(5, on("a"));
   ranks[1].host.network_namespace = 7;
   ranks[2].host.ipc_namespace = 7;

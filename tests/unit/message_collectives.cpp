@@ -41,7 +41,7 @@ TEST_P(Collectives, ErrorOfOneRankDoesNotDisturbTheNextCollective) {
   }
 }
 
-TEST_P(Collectives, MoveTheSameDataAsASerialReference) {
+TEST_P(Collectives, GatherAndBroadcastTheRightData) {
   for (int ranks = 1; ranks <= ranks_max; ++ranks) {
     run(ranks, [ranks](Communicator& world) {
       std::size_t turn = 0;

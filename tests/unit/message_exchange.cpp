@@ -116,7 +116,7 @@ TEST(MessageArguments, WrongOnesReturnInvalidAndStartNothing) {
   });
 }
 
-TEST(MessageArguments, GatherFailsWithATooSmallBufferOnTheRootOnly) {
+TEST(MessageArguments, GatherIntoATooSmallBufferReturnsInvalid) {
   as_ranks(1, [](Communicator& world) {
     std::array<int, 4> mine{};
     std::array<int, 3> all{};
@@ -149,7 +149,7 @@ TEST_P(Message, OrderOfOneSendersMessagesIsKeptForAllSizes) {
   });
 }
 
-TEST_P(Message, AThousandStartedOnesArriveInOrder) {
+TEST_P(Message, MoreStartedOnesThanTicketsArriveInOrder) {
   constexpr std::size_t messages = 1500;  // more than the tickets, the blocks of bulk memory or the slots of a ring
   for (const std::size_t bytes : {8, 600, 5000, 20000}) {
     run(2, [bytes](Communicator& world) {
@@ -263,7 +263,7 @@ TEST_P(Message, IsSentByAStartedSendWhileItsRankWaitsForAnother) {
   }
 }
 
-TEST_P(Message, AnEmptyOneFindsAStartedReceive) {
+TEST_P(Message, IsMatchedByAStartedReceiveWithoutRoom) {
   run(2, [](Communicator& world) {
     const int other = 1 - world.rank().value();
     for (const std::size_t bytes : {0, 100, 100000}) {

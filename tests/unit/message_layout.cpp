@@ -111,7 +111,7 @@ TEST_P(LayoutOf, OneSideMatchesABufferOfTheOther) {
   });
 }
 
-TEST_P(LayoutOf, SeveralAtOnceAreEachCompletedOnce) {
+TEST_P(LayoutOf, SeveralStartedAtOnceAllArrive) {
   TONARI_TRACE_SEED();
   run(2, [](Communicator& world) {
     test::Random random(test::seed() + 1);

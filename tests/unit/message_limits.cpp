@@ -138,7 +138,7 @@ TEST_P(ManyAnnounced, EndWhenTheReceiverDiesOrLeaves) {
   }
 }
 
-TEST(UnexpectedLimit, ZeroMakesEverySendWaitForItsReceive) {
+TEST(UnexpectedLimit, ZeroLetsOneMessageWaitAndDelaysLaterSendsUntilTheirReceives) {
   as_jobs(2,
           [](Job& job, Communicator& world) {
             if (world.rank() == 0) {

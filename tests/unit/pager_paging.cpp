@@ -327,7 +327,7 @@ TEST_F(PagerPaging, AForkedChildMayDestroyThePager) {
   EXPECT_EQ(wrong_pages(paged->bytes(), 1), 0U);
 }
 
-TEST_F(PagerPaging, StreamsAreReadAheadAsHugePages) {
+TEST_F(PagerPaging, StreamsAreReadAheadInBlocks) {
   Paged paged(256 * mib, 64 * mib);
   write_all(paged.bytes(), 1);
 
@@ -412,7 +412,7 @@ TEST_F(PagerPaging, TheLimitMayChangeWhileThreadsWork) {
   EXPECT_TRUE(paged.failures().empty());
 }
 
-TEST_F(PagerPaging, ALoweredLimitHoldsWithoutAFault) {
+TEST_F(PagerPaging, ALoweredLimitHoldsWithMoversAndWithout) {
   for (const unsigned movers : {1U, 0U}) {
     Paged paged(96 * mib, 64 * mib, {.limit_bytes = 0, .movers = movers});
     write_all(paged.bytes(), 1);

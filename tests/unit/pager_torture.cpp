@@ -149,12 +149,12 @@ void torture(const Shape& shape) {
 
 struct PagerTorture : test::NeedsPaging {};
 
-TEST_F(PagerTorture, NeighbouringBytesOfFewPages) { torture({8 * mib, 1 * mib, 4, 1, 1, true}); }
-TEST_F(PagerTorture, NeighbouringBytesWithMoreRoom) { torture({8 * mib, 4 * mib, 3, 3, 2, false}); }
-TEST_F(PagerTorture, NeighbouringWords) { torture({32 * mib, 6 * mib, 6, 8, 1, false}); }
-TEST_F(PagerTorture, NeighbouringPages) { torture({64 * mib, 8 * mib, 4, page_bytes, 2, true}); }
-TEST_F(PagerTorture, HugePages) { torture({128 * mib, 40 * mib, 3, 100'000, 2, true}); }
-TEST_F(PagerTorture, OnlyTheFaultThreadMakesRoom) { torture({16 * mib, 2 * mib, 4, 5, 0, true}); }
+TEST_F(PagerTorture, KeepsWritesToNeighbouringBytesOfFewPages) { torture({8 * mib, 1 * mib, 4, 1, 1, true}); }
+TEST_F(PagerTorture, KeepsWritesToNeighbouringBytesWithMoreRoom) { torture({8 * mib, 4 * mib, 3, 3, 2, false}); }
+TEST_F(PagerTorture, KeepsWritesToNeighbouringWords) { torture({32 * mib, 6 * mib, 6, 8, 1, false}); }
+TEST_F(PagerTorture, KeepsWritesToNeighbouringPages) { torture({64 * mib, 8 * mib, 4, page_bytes, 2, true}); }
+TEST_F(PagerTorture, KeepsWritesToHugePages) { torture({128 * mib, 40 * mib, 3, 100'000, 2, true}); }
+TEST_F(PagerTorture, KeepsWritesWhileOnlyTheFaultThreadMakesRoom) { torture({16 * mib, 2 * mib, 4, 5, 0, true}); }
 
 }  // namespace
 }  // namespace tonari

@@ -277,7 +277,7 @@ TEST_P(SharedArrays, ShowNamedWrites) {
   });
 }
 
-TEST_P(SharedArrays, UpdateCopiesIfTheOptionIsSet) {
+TEST_P(SharedArrays, ShowNamedWritesIfCopiesAreUpdated) {
   run(3, [](Job& job) {
     ArrayOptions options;
     options.writes_are_named = true;

@@ -289,7 +289,7 @@ TEST_P(Checkpoint, KeepsThePreviousFileWhenTheDiskIsFull) {
   });
 }
 
-TEST_P(Checkpoint, ReportsWhyItCannotBeSaved) {
+TEST_P(Checkpoint, ReportsWhyItCannotBeSavedOrLoaded) {
   std::filesystem::create_directory(path("closed"));
   std::filesystem::permissions(path("closed"), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
   std::filesystem::create_directory(path("directory"));

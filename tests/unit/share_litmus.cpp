@@ -52,7 +52,7 @@ struct Words {
 
 void end_turn(Job& job) { ASSERT_EQ(share::barrier(job), Status::ok); }
 
-TEST_P(SharedLitmus, MessagePassing) {
+TEST_P(SharedLitmus, MessagePassingByAFlagShowsAllWrites) {
   const int last = turns(usual_turns);
   for (const bool on_one_page : {true, false}) {
     run(2, [&](Job& job) {
@@ -78,7 +78,7 @@ TEST_P(SharedLitmus, MessagePassing) {
   }
 }
 
-TEST_P(SharedLitmus, StoreBufferingWithLocks) {
+TEST_P(SharedLitmus, StoreBufferingIsNotSeenUnderLocks) {
   const int last = turns(usual_turns);
   for (const bool on_one_page : {true, false}) {
     run(2, [&](Job& job) {
@@ -109,7 +109,7 @@ TEST_P(SharedLitmus, StoreBufferingWithLocks) {
   }
 }
 
-TEST_P(SharedLitmus, StoreBufferingWithFlags) {
+TEST_P(SharedLitmus, StoreBufferingIsNotSeenWithFlags) {
   const int last = turns(usual_turns);
   run(2, [&](Job& job) {
     share::flag x(job);
@@ -129,7 +129,7 @@ TEST_P(SharedLitmus, StoreBufferingWithFlags) {
 }
 
 // Two ranks write and two read in opposite orders. The readers must agree on which write came first.
-TEST_P(SharedLitmus, IndependentReadsOfIndependentWritesWithLocks) {
+TEST_P(SharedLitmus, IndependentReadsAgreeOnIndependentWritesUnderLocks) {
   const int last = turns(usual_turns / 4);
   run(4, [&](Job& job) {
     Words words(job, false);
@@ -168,7 +168,7 @@ TEST_P(SharedLitmus, IndependentReadsOfIndependentWritesWithLocks) {
   });
 }
 
-TEST_P(SharedLitmus, IndependentReadsOfIndependentWritesWithFlags) {
+TEST_P(SharedLitmus, IndependentReadsAgreeOnIndependentWritesWithFlags) {
   const int last = turns(usual_turns / 4);
   run(4, [&](Job& job) {
     Words words(job, true);
@@ -228,7 +228,7 @@ TEST_P(SharedLitmus, UpdatesUnderLocksAreNotLost) {
   });
 }
 
-TEST_P(SharedLitmus, WritersOfOnePageUnderLocksOfTheirOwn) {
+TEST_P(SharedLitmus, WritersOfOnePageUnderTheirOwnLocksLoseNoUpdate) {
   constexpr std::size_t ranks = 3;
   const int last = turns(usual_turns / 4);
   run(ranks, [&](Job& job) {
@@ -260,7 +260,7 @@ TEST_P(SharedLitmus, WritersOfOnePageUnderLocksOfTheirOwn) {
 
 // Ranks mostly write pages in turn. Such a page is brought to its next writer, or made writable at its home, before the
 // write. There are only two values, so a write may leave a page unchanged.
-TEST_P(SharedLitmus, MigratoryPagesAndPagesThatStopMigrating) {
+TEST_P(SharedLitmus, PagesThatBeginAndEndMigratingShowTheLastWrite) {
   constexpr std::size_t pages = 6;
   const auto last = static_cast<std::uint64_t>(turns(usual_turns));
   for (const int ranks : {2, 3}) {
@@ -331,7 +331,7 @@ TEST_P(SharedLitmus, AValueThatAHomeHasUndoneDisappears) {
   });
 }
 
-TEST_P(SharedLitmus, TheHomeWritesWhileOthersHaveCopies) {
+TEST_P(SharedLitmus, WritesOfTheHomeReachRanksThatHaveCopies) {
   const int last = turns(usual_turns / 2);
   run(3, [&](Job& job) {
     Words words(job, true);  // the page's home is rank 0

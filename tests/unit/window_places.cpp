@@ -249,7 +249,7 @@ TEST_P(WindowPlaces, ComeAndGoInAnyOrder) {
   });
 }
 
-TEST_P(WindowPlaces, MoveInOneRankWhileTheOtherUsesThem) {
+TEST_P(WindowPlaces, WorkAfterTheyAreMoved) {
   run(2, [](Job& job) {
     Part first = test::make_part(job, owner(), 100);
     Part second = test::make_part(job, owner(), 200);

@@ -266,7 +266,7 @@ TEST_P(Queues, ReportTheStatusOfAWrongDescriptorAndGoOn) {
   });
 }
 
-TEST_P(Queues, RefuseABatchWithADescriptorThatIsPostedAlready) {
+TEST_P(Queues, RefuseDescriptorsThatAreEmptyOrPostedAlready) {
   run(2, [](Job& job, Window& window) {
     const std::uint64_t value = 5;
     Queue queue(window);
