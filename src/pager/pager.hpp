@@ -39,8 +39,8 @@ struct Options {
 /// leave to their source when there are too many.
 ///
 /// One thread serves faults. It never waits for a request to the movers, nor they for it. If there is no room, it makes
-/// some itself; it waits only while other threads are moving out all blocks that could leave. If room is impossible (the
-/// source is full, or pages are pinned), it exceeds the limit and counts that.
+/// some itself; it waits only while other threads are moving out all blocks that could leave. If room is impossible
+/// (the source is full, or pages are pinned), it exceeds the limit and counts that.
 ///
 /// Owns:    its threads, but not the memory of the regions.
 /// Threads: any thread may call anything, but no call may use a region while it is being removed.
