@@ -75,7 +75,7 @@ struct Counters {
 };
 
 /// The state of one rank that all ranks of its host can read. Offsets by cache line: identity; doorbells; the current
-/// wait; counters.
+/// wait; counters; the network address.
 struct alignas(cache_line_bytes) RankBlock {
   // Identity. The rank writes it while joining; the process that notices the rank's death writes the cause.
   std::atomic<Phase> phase{Phase::absent};

@@ -50,7 +50,7 @@ class ShareRuntime final : public fabric::ProtocolHandler {
   [[nodiscard]] FlagHome& flags() noexcept { return flags_; }
   [[nodiscard]] ReplicaTable& replicas() noexcept { return replicas_; }
 
-  // fabric::Layer
+  // fabric::ProtocolHandler
   void receive(std::span<const fabric::Head> heads) noexcept override;
   void retry() noexcept override;
   [[nodiscard]] bool held_back() const noexcept override {

@@ -18,7 +18,7 @@ namespace {
 constexpr int blocks_max = 1000;
 constexpr int slowed_max = 1000;
 constexpr int slowed_full = 3;
-constexpr int traffic_ranks = 2;  // as bench/overlap_traffic.hpp has them
+constexpr int traffic_ranks = 2;  // as traffic.hpp has them
 
 class Overlap final : public Question {
  public:
