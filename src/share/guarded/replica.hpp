@@ -39,10 +39,10 @@ struct GuardedPlan {
 ///
 /// Invariants (tests/model/guarded.pml):
 /// G1 One rank is the owner, or ownership is on its way to one rank.
-/// G2 A rank that may read is the owner, or in its copies_, or a message that gives or ends its leave is on its way.
-/// G3 While a rank writes, copies_ is empty and no round of stops is under way.
-/// G4 No rank has bytes of a version that is not written yet; the bytes of a version stay while a rank may need them.
-/// G9 A rank that puts data is the owner, or in copies_, or stopping: so nothing is put while a rank writes.
+/// G2 A rank that may read is the owner, or in its copies_, or a message that gives or ends its permission is on its
+/// way. G3 While a rank writes, copies_ is empty and no round of stops is under way. G4 No rank has bytes of a version
+/// that is not written yet; the bytes of a version stay while a rank may need them. G9 A rank that puts data is the
+/// owner, or in copies_, or stopping: so nothing is put while a rank writes.
 ///
 /// Threads: any. receive() and retry(): the holder of the progress lock, or a thread that stands in for it.
 class Replica {
@@ -204,7 +204,7 @@ class Replica {
   // The rights of this rank, and its bytes.
   bool owner_ = false;
   bool valid_ = false;            // may read without being the owner
-  bool dropped_ = false;          // refuses leave to read that it has not asked for
+  bool dropped_ = false;          // refuses permission to read that it has not asked for
   bool awaits_update_ = false;    // will be updated, so it need not ask
   std::uint64_t version_ = 0;     // the version that it may read
   std::uint64_t have_ = 0;        // the version of its bytes; 0: none, or an incomplete one
@@ -212,7 +212,7 @@ class Replica {
   std::uint32_t next_piece_ = 0;  // of that version
   int source_ = -1;               // the rank that has the bytes of version_
   bool fetching_ = false;         // is fetching them from there
-  std::uint32_t epoch_ = 0;       // number of rounds of stops so far: leave to read from before is void
+  std::uint32_t epoch_ = 0;       // number of rounds of stops so far: earlier permission to read is void
   PendingRequest asked_ = PendingRequest::nothing;  // its request to the home
   std::uint64_t asks_ = 0;
   bool home_gone_ = false;

@@ -131,9 +131,9 @@ void Replica::take_in_place(std::uint64_t version) noexcept {
   if (version > have_ && readers_ == 0 && !writing_) have_ = version;
 }
 
-// Passes leave to read, and perhaps data, on to the listed ranks. A writer does not: it has had all of them stopped.
-// With data that are put, G9 holds: a stop that has overtaken this message has gone to those ranks, too. A rank that
-// has dropped its copy would not be stopped, so it must not put.
+// Passes permission to read, and perhaps data, on to the listed ranks. A writer does not: it has had all of them
+// stopped. With data that are put, G9 holds: a stop that has overtaken this message has gone to those ranks, too. A
+// rank that has dropped its copy would not be stopped, so it must not put.
 void Replica::pass_on(GivenTag tag, std::uint64_t version, std::uint32_t epoch, ShortRank source,
                       std::span<const ShortRank> listed) noexcept {
   if (writing_ || (put_ && epoch < epoch_)) return;
@@ -159,7 +159,7 @@ void Replica::take_gift(const GivenTag& tag, std::uint64_t version, std::uint32_
   } else {
     pass_on(tag, version, epoch, source, listed);
     if (tag.asked_for) dropped_ = false;
-    // Leave to read is void if a later stop has overtaken it; a thread that needs it asks again.
+    // Permission to read is void if a later stop has overtaken it; a thread that needs it asks again.
     const bool is_void = epoch < epoch_ || owner_ || dropped_;
     if (tag.asked_for && asked_ == PendingRequest::to_read) asked_ = PendingRequest::nothing;
     if (is_void) return;

@@ -33,7 +33,7 @@ void Replica::tell_all(Kind kind) noexcept {
   }
 }
 
-// Queues leave to read, ownership or only the data for a rank. `have`: the version that the rank has already.
+// Queues permission to read, ownership or only the data for a rank. `have`: the version that the rank has already.
 void Replica::give(int rank, GivenTag tag, std::uint64_t have) noexcept {
   tag.has_data = tag.what == GivenTag::data || (mover() == Mover::owner_puts && have != version_);
   const int source = has_data() ? self_ : source_;
@@ -126,7 +126,7 @@ void Replica::send_to_groups(std::span<const ShortRank> ranks, const Sending& pa
   });
 }
 
-// Gives all ranks that could read before the last writes the new data, and leave to read.
+// Gives all ranks that could read before the last writes the new data, and permission to read.
 void Replica::update_copies() noexcept {
   const std::vector<ShortRank> ranks = alive_others(stopped_.ranks());
   stopped_.clear();
