@@ -39,10 +39,10 @@ struct GuardedPlan {
 ///
 /// Invariants (tests/model/guarded.pml):
 /// G1 One rank is the owner, or ownership is on its way to one rank.
-/// G2 A rank that may read is the owner, or in its copies_, or a message that gives or ends its permission is on its
-/// way. G3 While a rank writes, copies_ is empty and no round of stops is under way. G4 No rank has bytes of a version
-/// that is not written yet; the bytes of a version stay while a rank may need them. G9 A rank that puts data is the
-/// owner, or in copies_, or stopping: so nothing is put while a rank writes.
+/// G2 A rank that may read is the owner, or in its copies_, or a message that gives or ends the right is on its way.
+/// G3 While a rank writes, copies_ is empty and no round of stops is under way.
+/// G4 No rank has bytes of a version that is not written yet; the bytes of a version stay while a rank may need them.
+/// G9 A rank that puts data is the owner, or in copies_, or stopping: so nothing is put while a rank writes.
 ///
 /// Threads: any. receive() and retry(): the holder of the progress lock, or a thread that stands in for it.
 class Replica {
