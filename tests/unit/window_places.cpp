@@ -7,7 +7,7 @@
 #include <type_traits>
 
 // Tests which windows can exist: their owners, addresses and lifetimes. Ranks are threads. The operations on windows
-// are tested in window_primitives.cpp.
+// are tested in window_primitives.cpp, window_multicast.cpp and window_atomics.cpp.
 namespace tonari {
 namespace {
 

@@ -1,25 +1,22 @@
+#include "../support/window_model.hpp"
 #include "../support/windows.hpp"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstring>
-#include <latch>
-#include <numeric>
-#include <optional>
-#include <type_traits>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
 
-// Tests the operations on windows, with ranks that are threads. Rights are tested in window_protection.cpp, memory
-// order in window_order.cpp.
+// Tests the copies and notifications of windows, with ranks that are threads. Multicasts, atomic operations, rights and
+// memory order are tested in window_multicast.cpp, window_atomics.cpp, window_protection.cpp and window_order.cpp.
 namespace tonari {
 namespace {
 
 using test::between;
 using test::bytes_of;
-using test::Owner;
-using test::Part;
 using test::pattern;
-using test::writable_bytes_of;
 
 class Windows : public test::OnEveryWindow {};
 INSTANTIATE_TEST_SUITE_P(Each, Windows, test::windows_of(test::variants_and_network()), test::name_of_window);
@@ -29,28 +26,10 @@ constexpr std::array<std::size_t, 21> sizes{0,  1,  2,   3,    4,    7,    8,   
                                             64, 65, 255, 4095, 4096, 4097, 16383, 16384, 16385, 100000};
 constexpr std::array<std::size_t, 5> offsets{0, 1, 7, 8, 4093};
 
-/// The contents that a part should have, kept in ordinary memory.
-class Model {
+/// The contents that a part should have.
+class Model : public test::WindowModel {
  public:
-  explicit Model(std::size_t bytes = part_bytes) : bytes_(bytes) {}
-
-  void write(std::size_t offset, std::span<const std::byte> from) {
-    std::ranges::copy(from, bytes_.begin() + static_cast<std::ptrdiff_t>(offset));
-  }
-  void write(std::size_t offset, std::span<const std::byte> from, std::span<const Region> regions) {
-    for (const Region& each : regions) write(offset + each.offset, from.subspan(each.offset, each.bytes));
-  }
-  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
-
-  void expect_at(Window& window, int rank) const {
-    std::vector<std::byte> there(bytes_.size());
-    ASSERT_EQ(window.pull(there, window.at(JobRank{rank})), Status::ok);
-    ASSERT_TRUE(there == bytes_);
-  }
-  void expect_here(const Window& window) const { ASSERT_TRUE(std::ranges::equal(window.local(), bytes_)); }
-
- private:
-  std::vector<std::byte> bytes_;
+  explicit Model(std::size_t bytes = part_bytes) : WindowModel(bytes) {}
 };
 
 std::vector<Region> random_regions(test::Random& random, std::size_t count, std::size_t bytes) {
@@ -299,221 +278,6 @@ TEST_P(Windows, LoseNoUpdateOfSeveralWritersOfOneLine) {
       }
       ASSERT_EQ(window.barrier(), Status::ok);
     }
-  });
-}
-
-// Multicast.
-
-TEST_P(Windows, MulticastToEveryTargetThatTakesIt) {
-  constexpr int ranks = 5;
-  run(ranks, [](Job& job) {
-    WindowOptions options;
-    if (job.rank() == 2) options.rights_of = {{JobRank{0}, Rights::read}};
-    Part part = test::make_part(job, owner(), 70'000, options);
-    Window& window = part.window;
-    const auto sent = pattern(50'000, 1);
-    if (job.rank() == 0) {
-      const std::array targets{window.at(JobRank{1}, 3), window.at(JobRank{2}, 3), window.at(JobRank{3}, 40'000),
-                               window.at(JobRank{4}, 3)};
-      // Rank 2 denies the write, and the data do not fit into rank 3's part. The call returns the first target's
-      // status.
-      ASSERT_EQ(window.multicast(targets, sent), Status::denied);
-      ASSERT_EQ(window.multicast(std::span(targets).subspan(2), sent), Status::bounds);
-      ASSERT_EQ(window.multicast(std::array{targets[0], targets[3]}, std::span(sent).first(100)), Status::ok);
-      ASSERT_EQ(window.multicast(std::span<const GlobalAddress>(), sent), Status::ok);
-    }
-    ASSERT_EQ(window.barrier(), Status::ok);
-    Model expected(70'000);
-    if (job.rank() == 1 || job.rank() == 4) expected.write(3, sent);
-    ASSERT_NO_FATAL_FAILURE(expected.expect_here(window));
-    ASSERT_EQ(window.barrier(), Status::ok);
-  });
-}
-
-TEST_P(Windows, MulticastToTheSameOffsetOfAllOthers) {
-  constexpr int ranks = 4;
-  run(ranks, 70'000, [](Job& job, Window& window) {
-    for (int root = 0; root < ranks; ++root) {
-      const auto sent = pattern(16'385, static_cast<std::size_t>(root) + 1);
-      const std::uint64_t offset = 17'001 * static_cast<std::uint64_t>(root);
-      if (job.rank() == root) {
-        ASSERT_EQ(window.multicast_to_all(offset, sent), Status::ok);
-        ASSERT_EQ(window.multicast_to_all(70'000, {}), Status::ok);
-        ASSERT_EQ(window.multicast_to_all(53'616, sent), Status::bounds);
-      }
-    }
-    ASSERT_EQ(window.barrier(), Status::ok);
-    Model expected(70'000);
-    for (int root = 0; root < ranks; ++root) {
-      if (root == job.rank()) continue;
-      expected.write(17'001 * static_cast<std::size_t>(root), pattern(16'385, static_cast<std::size_t>(root) + 1));
-    }
-    ASSERT_NO_FATAL_FAILURE(expected.expect_here(window));
-  });
-}
-
-TEST_P(Windows, MulticastRegionsToEveryTargetThatTakesThem) {
-  run(4, 8192, [](Job& job, Window& window) {
-    const auto sent = pattern(5000, 1);
-    const std::array regions{Region{0, 10}, Region{4999, 1}, Region{100, 3000}, Region{200, 0}};
-    if (job.rank() == 0) {
-      const std::array targets{window.at(JobRank{1}, 1), window.at(JobRank{2}, 5000), window.at(JobRank{3}, 77)};
-      ASSERT_EQ(window.multicast_regions(targets, sent, regions), Status::bounds);
-    }
-    ASSERT_EQ(window.barrier(), Status::ok);
-    Model expected(8192);
-    if (job.rank() == 1) expected.write(1, sent, regions);
-    if (job.rank() == 3) expected.write(77, sent, regions);
-    ASSERT_NO_FATAL_FAILURE(expected.expect_here(window));
-  });
-}
-
-TEST_P(Windows, ExchangeTheDataOfEachRankInABarrier) {
-  constexpr int ranks = 4;
-  run(ranks, 8192, [](Job& job, Window& window) {
-    for (std::size_t turn = 0; turn < 10; ++turn) {
-      const auto offset_of = [turn](int rank) { return static_cast<std::uint64_t>(rank) * 2000 + turn; };
-      const auto sent = pattern(turn * 100, turn * 10 + job.rank().index());
-      const bool gives = (job.rank().index() + turn) % 3 != 0;
-      ASSERT_EQ(window.barrier_with_multicast(offset_of(job.rank().value()),
-                                              gives ? std::span(sent) : std::span(sent).first(0)),
-                Status::ok);
-      for (int rank = 0; rank < ranks; ++rank) {
-        if (rank == job.rank() || (static_cast<std::size_t>(rank) + turn) % 3 == 0) continue;
-        const auto expected = pattern(turn * 100, turn * 10 + static_cast<std::size_t>(rank));
-        ASSERT_TRUE(std::ranges::equal(window.local().subspan(offset_of(rank), expected.size()), expected));
-      }
-      ASSERT_EQ(window.barrier(), Status::ok);
-    }
-  });
-}
-
-TEST_P(Windows, CompleteABarrierThoughTheDataOfOneRankDoNotFit) {
-  run(3, 100, [](Job& job, Window& window) {
-    const std::byte value{7};
-    const Status status = window.barrier_with_multicast(
-        job.rank() == 1 ? 100 : 5 + static_cast<std::uint64_t>(job.rank().value()), std::span(&value, 1));
-    EXPECT_EQ(status, job.rank() == 1 ? Status::bounds : Status::ok);
-    EXPECT_EQ(window.local()[5], job.rank() == 0 ? std::byte{0} : value);
-    EXPECT_EQ(window.local()[6], std::byte{0});
-    EXPECT_EQ(window.local()[7], job.rank() == 2 ? std::byte{0} : value);
-  });
-}
-
-// Atomic operations.
-
-template <class T>
-void expect_atomics(Window& window, GlobalAddress at, T first, T second) {
-  SCOPED_TRACE(sizeof(T));
-  ASSERT_EQ(window.push(at, bytes_of(first)), Status::ok);
-  const auto expect = [&](Result<T> fetched, T before, T after) {
-    ASSERT_EQ(fetched.status, Status::ok);
-    ASSERT_EQ(std::memcmp(&fetched.value, &before, sizeof before), 0);
-    T now{};
-    ASSERT_EQ(window.pull(writable_bytes_of(now), at), Status::ok);
-    ASSERT_EQ(std::memcmp(&now, &after, sizeof now), 0);
-  };
-  expect(window.swap(at, second), first, second);
-  expect(window.compare_and_swap(at, first, first), second, second);  // `first` is not the current value
-  expect(window.compare_and_swap(at, second, first), second, first);
-  if constexpr (std::is_integral_v<T>) {
-    using Unsigned = std::make_unsigned_t<T>;
-    const auto sum = static_cast<T>(static_cast<Unsigned>(first) + static_cast<Unsigned>(second));
-    expect(window.fetch_add(at, second), first, sum);
-    expect(window.swap(at, first), sum, first);
-    expect(window.fetch_and(at, second), first, static_cast<T>(first & second));
-    expect(window.swap(at, first), static_cast<T>(first & second), first);
-    expect(window.fetch_or(at, second), first, static_cast<T>(first | second));
-    expect(window.swap(at, first), static_cast<T>(first | second), first);
-    expect(window.fetch_xor(at, second), first, static_cast<T>(first ^ second));
-  }
-}
-
-TEST_P(Windows, ApplyEveryAtomicOperationToEveryKindOfWord) {
-  run(2, 256, [](Job& job, Window& window) {
-    std::ranges::fill(window.local(), std::byte{0xee});
-    ASSERT_EQ(window.barrier(), Status::ok);
-    if (job.rank() == 0) {
-      for (const int rank : {1, 0}) {
-        expect_atomics<std::uint32_t>(window, window.at(JobRank{rank}, 4), 0xfffffff0, 0x0ff00021);
-        expect_atomics<std::int32_t>(window, window.at(JobRank{rank}, 12), -5, -2'000'000'000);
-        expect_atomics<std::uint64_t>(window, window.at(JobRank{rank}, 64), 0xffff'ffff'ffff'fff0,
-                                      0x0ff0'0000'0000'0021);
-        expect_atomics<std::int64_t>(window, window.at(JobRank{rank}, 72), -5,
-                                     std::int64_t{-9'000'000'000'000'000'000});
-        expect_atomics<float>(window, window.at(JobRank{rank}, 252), -0.0F, 1.5e30F);
-        expect_atomics<double>(window, window.at(JobRank{rank}, 248 - 8), 0.1, -1e300);
-      }
-    }
-    ASSERT_EQ(window.barrier(), Status::ok);
-    for (const std::size_t beside : {0, 3, 8, 11, 16, 63, 80, 239, 248, 251}) {
-      ASSERT_EQ(window.local()[beside], std::byte{0xee}) << beside;
-    }
-  });
-}
-
-TEST_P(Windows, RefuseAtomicOperationsOnWordsThatAreNotAligned) {
-  run(2, 64, [](Job& job, Window& window) {
-    if (job.rank() != 0) return;
-    for (const int rank : {0, 1}) {
-      for (const std::uint64_t offset : {1, 2, 3, 5, 6, 7, 9}) {
-        EXPECT_EQ(window.fetch_add(window.at(JobRank{rank}, offset), std::uint32_t{1}).status, Status::invalid)
-            << offset;
-        EXPECT_EQ(window.swap(window.at(JobRank{rank}, offset), 1.0F).status, Status::invalid) << offset;
-        EXPECT_EQ(window.fetch_add(window.at(JobRank{rank}, offset), std::uint64_t{1}).status, Status::invalid)
-            << offset;
-      }
-      EXPECT_EQ(window.swap(window.at(JobRank{rank}, 4), 1.0).status, Status::invalid);
-      EXPECT_EQ(window.fetch_add(window.at(JobRank{rank}, 61), std::uint32_t{1}).status, Status::bounds);
-      EXPECT_EQ(window.fetch_add(window.at(JobRank{rank}, 60), std::uint64_t{1}).status, Status::bounds);
-      Model(64).expect_at(window, rank);
-    }
-  });
-}
-
-TEST_P(Windows, LoseNoAtomicOperationOfAllRanksAndThreads) {
-  constexpr int ranks = 3;
-  constexpr int threads = 2;
-  const int turns = Windows::turns(80, true);
-  run(ranks, 64, [turns](Job& job, Window& window) {
-    constexpr int home = 1;
-    std::array<std::atomic<std::uint64_t>, 2> seen{};  // sums of the tokens that this rank has swapped out
-    test::in_threads(threads, [&](int number) {
-      for (int turn = 0; turn < turns; ++turn) {
-        ASSERT_EQ(window.fetch_add(window.at(JobRank{home}, 0), std::uint64_t{1}).status, Status::ok);
-        ASSERT_EQ(window.fetch_add(window.at(JobRank{home}, 8), std::int32_t{-1}).status, Status::ok);
-        // Each thread adds one by compare-and-swap, and repeats it until it succeeds.
-        for (std::uint32_t expected = 0;;) {
-          const auto fetched = window.compare_and_swap(window.at(JobRank{home}, 12), expected, expected + 1);
-          ASSERT_EQ(fetched.status, Status::ok);
-          if (fetched.value == expected) break;
-          expected = fetched.value;
-        }
-        const std::uint32_t bit = std::uint32_t{1} << (job.rank().value() * threads + number);
-        const std::uint32_t before = window.fetch_xor(window.at(JobRank{home}, 16), bit).value;
-        ASSERT_EQ((before & bit) != 0, turn % 2 != 0);
-        ASSERT_EQ(window.fetch_or(window.at(JobRank{home}, 20), bit).value & bit, 0u);
-        ASSERT_EQ(window.fetch_and(window.at(JobRank{home}, 20), ~bit).value & bit, bit);
-        // Each thread swaps a token in and takes the previous one out.
-        const std::uint64_t token = static_cast<std::uint64_t>(job.rank().value() * threads + number) * 1'000'000 +
-                                    static_cast<std::uint64_t>(turn) + 1;
-        const auto swapped = window.swap(window.at(JobRank{home}, 24), token);
-        ASSERT_EQ(swapped.status, Status::ok);
-        seen[0] += token;
-        seen[1] += swapped.value;
-      }
-    });
-    const std::uint64_t in_minus_out = seen[0].load() - seen[1].load();
-    ASSERT_EQ(window.fetch_add(window.at(JobRank{home}, 32), in_minus_out).status, Status::ok);
-    ASSERT_EQ(window.barrier(), Status::ok);
-    const auto count = static_cast<std::uint64_t>(ranks * threads * turns);
-    EXPECT_EQ(window.fetch_add(window.at(JobRank{home}, 0), std::uint64_t{0}).value, count);
-    EXPECT_EQ(window.fetch_add(window.at(JobRank{home}, 8), std::int32_t{0}).value, -static_cast<std::int32_t>(count));
-    EXPECT_EQ(window.fetch_or(window.at(JobRank{home}, 12), std::uint32_t{0}).value, count);
-    EXPECT_EQ(window.fetch_or(window.at(JobRank{home}, 20), std::uint32_t{0}).value, 0u);
-    // Each token that was swapped in was swapped out again, except the last one.
-    EXPECT_EQ(window.fetch_or(window.at(JobRank{home}, 32), std::uint64_t{0}).value,
-              window.fetch_or(window.at(JobRank{home}, 24), std::uint64_t{0}).value);
   });
 }
 
