@@ -69,7 +69,7 @@ class Guarded(LauncherTest):
 
     def test_guarded_data_are_put_by_rdma_where_the_network_supports_it(self):
         unit = os.path.join(os.path.dirname(PROGRAMS), "unit")
-        tests = [unit, "--gtest_brief=1", "--gtest_filter=*/Guarded.*/Network*"]
+        tests = [unit, "--gtest_brief=1", "--gtest_filter=*/Guarded*.*/Network*"]
         settings = {"TONARI_TEST_NETWORK": "any", "TONARI_PUT_BYTES": "0"}
         done = self.make_hosts(1).run(0, WITH_A_CARD, *tests, env={**os.environ, **settings})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
