@@ -131,4 +131,22 @@ struct Paged {
   }
 };
 
+/// Fills each page with a pattern of its own.
+inline void write_all(std::span<std::byte> bytes, std::uint64_t seed) {
+  for (std::size_t at = 0; at < bytes.size(); at += pager::page_bytes) {
+    const auto page = pattern(pager::page_bytes, seed + at);
+    std::memcpy(bytes.data() + at, page.data(), pager::page_bytes);
+  }
+}
+
+/// Returns how many pages differ from the pattern that write_all() wrote.
+inline std::size_t wrong_pages(std::span<const std::byte> bytes, std::uint64_t seed) {
+  std::size_t wrong = 0;
+  for (std::size_t at = 0; at < bytes.size(); at += pager::page_bytes) {
+    const auto page = pattern(pager::page_bytes, seed + at);
+    wrong += std::memcmp(bytes.data() + at, page.data(), pager::page_bytes) != 0 ? 1 : 0;
+  }
+  return wrong;
+}
+
 }  // namespace tonari::test
