@@ -28,6 +28,7 @@ BENCH_BELOW = {
     "wires": ["harness"],
     "kernels": ["harness", "wires"],
     "micro": ["harness", "wires"],
+    "hot_paths": [],
     "driver": [],
 }
 # Files of a benchmark, bench/suites/NAME/, that have special rules.
