@@ -8,6 +8,7 @@
 # make test-aarch64  tests with ranks on an emulated aarch64 processor
 # make check-model   check every interleaving of the guarded-data protocol with the model checker spin
 # make bench         measure tonari beside the MPIs of this machine
+# make hot-paths    count locks, system calls, cache lines and instructions of the hot paths (docs/hot-paths.md)
 # make soak          run the long forms of the tests
 # make docs          write the API reference to build/docs/html/index.html
 # make format, make lint, make install [PREFIX=/usr/local]
@@ -55,6 +56,11 @@ bench:
 	@scripts/build release
 	@scripts/bench
 
+hot-paths:
+	@scripts/setup hotpaths
+	@scripts/build release
+	@scripts/hot-paths
+
 soak: setup
 	@scripts/soak
 
@@ -75,4 +81,4 @@ install: all
 	@cmake --install build/release --prefix '$(PREFIX)'
 	@[ "$$(id -u)" -ne 0 ] || ldconfig
 
-.PHONY: all setup test test-far test-cluster test-verbs test-aarch64 check-model demo bench soak docs format lint install
+.PHONY: all setup test test-far test-cluster test-verbs test-aarch64 check-model demo bench hot-paths soak docs format lint install
