@@ -31,6 +31,12 @@ class Pipeline {
     while (end_oldest(end)) {
     }
   }
+  [[nodiscard]] bool is_empty() const noexcept { return ended_ == begun_; }
+  /// Calls visit(piece) for each piece under way.
+  template <class Visit>
+  void for_each(const Visit& visit) const noexcept {
+    for (std::size_t i = ended_; i != begun_; ++i) visit(pieces_[i % pieces_max]);
+  }
 
  private:
   std::array<Piece, pieces_max> pieces_{};

@@ -62,17 +62,49 @@ void wait_patiently(Engine& engine, Ready ready, job::Wait what, int peer, std::
   engine.wait(then);
 }
 
+/// The kind of thread that waits. The fault thread must not serve requests that touch the program's memory, since a
+/// page of it may be absent.
+enum class Waiter : std::uint8_t { program, faults };
+
+/// A wait in the fault thread.
+template <Waitable W>
+struct InFaultThread : W {
+  using W::W;
+  using touches_nothing = void;
+};
+
+/// Waits until `ready()`, in the fault thread.
+template <class Ready>
+void wait_as_faults(Engine& engine, Ready ready) noexcept {
+  InFaultThread<WaitUntil<Ready>> waiting(engine, std::move(ready), job::Wait::window, -1);
+  engine.wait(waiting);
+}
+
 /// A wait until `attempt()` returns true, for conditions that no rank announces. Polls between attempts.
 template <class Try>
-struct TryUntilDone {
-  Try attempt;
+class TryUntilDone {
+ public:
+  explicit TryUntilDone(Try attempt) noexcept : attempt_(std::move(attempt)) {}
 
-  Step step() noexcept { return attempt() ? Step::done : Step::retry; }
+  Step step() noexcept { return attempt_() ? Step::done : Step::retry; }
   [[nodiscard]] bool ready() const noexcept { return false; }
   bool attach(Sleeper*) noexcept { return true; }
   void slow() noexcept {}
+
+ private:
+  Try attempt_;
 };
+
+/// Returns once `attempt()` has returned true.
 template <class Try>
-TryUntilDone(Try) -> TryUntilDone<Try>;  // clang before 17 deduces none for aggregates
+void try_until_done(Engine& engine, Try attempt, Waiter waiter) noexcept {
+  if (waiter == Waiter::program) {
+    TryUntilDone<Try> waiting(std::move(attempt));
+    engine.wait(waiting);
+  } else {
+    InFaultThread<TryUntilDone<Try>> waiting(std::move(attempt));
+    engine.wait(waiting);
+  }
+}
 
 }  // namespace tonari::fabric

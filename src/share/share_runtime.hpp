@@ -2,7 +2,7 @@
 
 #include "fabric/engine.hpp"
 #include "fabric/send_queue.hpp"
-#include "share/coherence/requests.hpp"
+#include "share/coherence/heads.hpp"
 #include "share/guarded/replica_table.hpp"
 #include "share/shared_memory.hpp"
 #include "share/sync/flag_home.hpp"
@@ -39,7 +39,7 @@ class ShareRuntime final : public fabric::ProtocolHandler {
 
   [[nodiscard]] fabric::Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] fabric::SendQueue& send_queue() noexcept { return send_queue_; }
-  [[nodiscard]] Requests& requests() noexcept { return requests_; }
+  [[nodiscard]] fabric::Requests& requests() noexcept { return requests_; }
   /// Returns the communicator of all ranks for this layer's collectives. The first call makes it, and is collective.
   /// Throws SetupError.
   Communicator& ranks(Job& job);
@@ -74,7 +74,7 @@ class ShareRuntime final : public fabric::ProtocolHandler {
 
   fabric::Engine& engine_;
   fabric::SendQueue send_queue_;
-  Requests requests_;
+  fabric::Requests requests_;
   FlagHome flags_;
   ReplicaTable replicas_;
   std::deque<fabric::Head> waiting_;  // requests whose replies had no room; used by the holder of the progress lock

@@ -64,7 +64,7 @@ void expect_same(const std::array<Extremes, facts.size()>& asked) {
 
 }  // namespace
 
-SharedMemory::SharedMemory(Job& job, fabric::Engine& engine, Communicator& ranks, Requests& requests,
+SharedMemory::SharedMemory(Job& job, fabric::Engine& engine, Communicator& ranks, fabric::Requests& requests,
                            fabric::SendQueue& send_queue)
     : engine_(engine),
       ranks_(ranks),

@@ -31,7 +31,7 @@ namespace tonari::share {
 class SharedMemory {
  public:
   /// Collective. Throws SetupError.
-  SharedMemory(Job& job, fabric::Engine& engine, Communicator& ranks, Requests& requests,
+  SharedMemory(Job& job, fabric::Engine& engine, Communicator& ranks, fabric::Requests& requests,
                fabric::SendQueue& send_queue);
   SharedMemory(SharedMemory&&) = delete;
   ~SharedMemory();
@@ -59,7 +59,7 @@ class SharedMemory {
 
   // For arrays.
   [[nodiscard]] fabric::Engine& engine() const noexcept { return engine_; }
-  [[nodiscard]] Requests& requests() const noexcept { return requests_; }
+  [[nodiscard]] fabric::Requests& requests() const noexcept { return requests_; }
   [[nodiscard]] fabric::SendQueue& send_queue() const noexcept { return send_queue_; }
   [[nodiscard]] NoticeTree& notice_tree() noexcept { return notice_tree_; }
   [[nodiscard]] pager::Userfaultfd& faults() noexcept { return *faults_; }
@@ -112,7 +112,7 @@ class SharedMemory {
 
   fabric::Engine& engine_;
   Communicator& ranks_;
-  Requests& requests_;
+  fabric::Requests& requests_;
   fabric::SendQueue& send_queue_;
   const int rank_;
   const int size_;
@@ -138,7 +138,7 @@ class SharedMemory {
   std::optional<Release> release_;
   NoticeTree notice_tree_{*this};
 
-  Fetches fetches_{engine_, Waiter::faults};
+  Fetches fetches_{engine_, fabric::Waiter::faults};
   std::optional<pager::Userfaultfd> faults_;
   FileDescriptor stop_doorbell_;
   std::thread fault_thread_;

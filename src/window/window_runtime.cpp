@@ -412,7 +412,7 @@ void WindowRuntime::receive(const Head& head) noexcept {
       if (!engine_.is_remote(peer)) server_.receive(head);  // otherwise malformed: drop it
       break;
     case Kind::window_done:
-    case Kind::window_data: client_.receive(head); break;
+    case Kind::window_data: client_.requests().receive(head); break;
     case Kind::window_returned: given_keys_.returned(head.context, peer); break;
     case Kind::window_freed: with(head.context, [peer](WindowState& access) { access.take_freed(peer); }); break;
     case Kind::window_met:
@@ -491,7 +491,7 @@ void WindowRuntime::died(int rank) noexcept {
 
 void WindowRuntime::left(int rank) noexcept {
   gone_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
-  client_.gone(rank);
+  client_.requests().gone(rank);
 }
 
 // A head to a dead rank is dropped.

@@ -4,6 +4,7 @@
 #include "fabric/engine.hpp"
 #include "window/create/rendezvous.hpp"
 #include "window/descriptor_queue.hpp"
+#include "window/remote/origin.hpp"
 #include "window/remote/rdma_keys.hpp"
 #include "window/remote/target.hpp"
 #include "window/state/pins.hpp"

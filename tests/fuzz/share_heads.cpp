@@ -163,8 +163,8 @@ class Liar {
     Words made;
     made.object = not_sure([&] { return number32(between(random_, 0, objects - 1)); },
                            [](std::uint32_t each) { return each == sure; });
-    made.ticket = number32((hint & 0xffffffff) + between(random_, 0, 1));
-    made.generation = number32((hint >> 32) + between(random_, 0, 4));
+    made.ticket.index = number32((hint & 0xffffffff) + between(random_, 0, 1));
+    made.ticket.generation = number32((hint >> 32) + between(random_, 0, 4));
     made.first = number(page());
     made.extra = number(between(random_, 0, 7));
     made.count = number32(between(random_, 1, 4));

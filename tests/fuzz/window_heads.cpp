@@ -5,7 +5,7 @@
 #include "window/create/rendezvous.hpp"
 #include "window/local/assisted_copy.hpp"
 #include "window/locks/remote_locks.hpp"
-#include "window/remote/target.hpp"
+#include "window/remote/service.hpp"
 #include "window/sync/host_barrier.hpp"
 
 #include <algorithm>
@@ -86,11 +86,7 @@ class Liar {
         break;
       case Kind::window_ready: head.set(window::Ready{group(), number32(between(random_, 0, 30)), number32(0)}); break;
       case Kind::window_done:
-        head.set(window::ServiceReply{{random_(), random_(), random_()},
-                                      number32(between(random_, 0, 8)),
-                                      number32(between(random_, 0, 3)),
-                                      number32(0),
-                                      0});
+        head.set(reply({random_(), random_(), random_()}, number32(between(random_, 0, 3))));
         break;
       case Kind::window_join:
         head.set(window::Join{group(), number(part_bytes), number32(between(random_, 0, 30)), number32(1), number32(64),
@@ -149,8 +145,8 @@ class Liar {
     request.offset = number(between(random_, 0, 1) == 0 ? part_bytes - bytes : between(random_, 0, part_bytes));
     request.words = {number(place ? place->value : 0), random_(), random_()};
     request.bytes = number32(chance(random_, 50) ? bytes : one_of({4, 8, 0, 1, window::carried_bytes_max}));
-    request.ticket = number32(0);
-    request.generation = number32(1);
+    request.ticket.index = number32(0);
+    request.ticket.generation = number32(1);
     request.service = static_cast<window::Service>(number(between(random_, 0, 6)));
     request.operation = static_cast<detail::AtomicOperation>(number(between(random_, 0, 6)));
     request.carried = static_cast<std::uint8_t>(number(1));
@@ -181,13 +177,16 @@ class Liar {
     std::memcpy(&made.words[2], &beside, sizeof beside);
     return made;
   }
+  window::ServiceReply reply(const window::Carried& words, std::uint32_t generation) {
+    window::ServiceReply made{};
+    made.words = words;
+    made.status = number32(0);
+    made.ticket = {number32(between(random_, 0, 8)), generation};
+    return made;
+  }
   window::ServiceReply reply_with_tail(int victim) {
     const std::size_t bytes = between(random_, 1, 5000);
-    return {{bytes, tail(victim, bytes).value, random_()},
-            number32(between(random_, 0, 8)),
-            number32(between(random_, 0, 300)),
-            number32(0),
-            0};
+    return reply({bytes, tail(victim, bytes).value, random_()}, number32(between(random_, 0, 300)));
   }
   // Names other locks than the honest ranks use: a holder of theirs could keep them waiting.
   window::LockStep lock_step() {
@@ -205,8 +204,8 @@ class Liar {
     request.address = reinterpret_cast<std::uint64_t>(own_.data());
     request.bytes = between(random_, 0, own_.size());
     request.chunk_bytes = one_of({number(4096), 1, own_.size()});
-    request.ticket = number32(ticket ? ticket->index : 0);
-    request.generation = number32(ticket ? ticket->generation : 0);
+    request.ticket.index = number32(ticket ? ticket->index : 0);
+    request.ticket.generation = number32(ticket ? ticket->generation : 0);
     request.service = static_cast<window::Service>(number(between(random_, 0, 6)));
     return request;
   }

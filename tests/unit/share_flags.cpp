@@ -205,7 +205,7 @@ TEST_P(SharedFlags, StayCorrectUnderForgedMessages) {
       const auto ask = [&](std::uint64_t index, std::uint32_t ticket, std::uint64_t value) {
         Words words;
         words.first = index;
-        words.ticket = ticket;
+        words.ticket.index = ticket;
         words.extra = value;
         tell(0, Kind::share_await, words);
         tell(0, Kind::share_set, words);

@@ -8,7 +8,7 @@
 #include "share/array/placement.hpp"
 #include "share/coherence/copyset.hpp"
 #include "share/coherence/fetches.hpp"
-#include "share/coherence/requests.hpp"
+#include "share/coherence/heads.hpp"
 #include "window/local/diff.hpp"
 
 #include <tonari/share.hpp>

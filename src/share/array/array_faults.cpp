@@ -129,7 +129,7 @@ void Array::prefetch(std::uint64_t offset, std::uint64_t count) noexcept {
   const std::uint64_t first = offset / page_bytes;
   const std::uint64_t pages = (offset + count - 1) / page_bytes - first + 1;
   {
-    Fetches fetches(shared_memory_.engine(), Waiter::program);
+    Fetches fetches(shared_memory_.engine(), fabric::Waiter::program);
     fetch_ahead(fetches, first, {1, pages}, Touch::read);
   }
   // Touches the pages that have their home here, and pages whose fetches were overtaken or failed.
@@ -185,7 +185,8 @@ void Array::request_pages(Fetches& fetches, std::uint64_t first, std::size_t cou
   words.first = first;
   words.count = static_cast<std::uint32_t>(count);
   words.extra = touch == Touch::write ? 1 : 0;
-  shared_memory_.requests().ask(fetch, home, Kind::share_fetch, words, fetches.waiter(), fetches.wakeup());
+  shared_memory_.requests().ask(fetch, home, head_of(Kind::share_fetch, shared_memory_.rank(), words), fetches.waiter(),
+                                fetches.wakeup());
 }
 
 void Array::give_memory(std::uint64_t first, std::size_t count) noexcept {

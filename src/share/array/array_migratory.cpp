@@ -62,7 +62,7 @@ bool Array::close_unwritten(PageBlock& block, std::uint64_t page) noexcept {
 
 void Array::renew() noexcept {
   if (renewing_.is_empty()) return;
-  Fetches fetches(shared_memory_.engine(), Waiter::program);
+  Fetches fetches(shared_memory_.engine(), fabric::Waiter::program);
   renewing_.take([&](std::size_t index) {
     PageBlock& block = this->block(index);
     const std::uint64_t first = index * pages_a_block;

@@ -28,7 +28,7 @@ std::size_t Fetches::done() const noexcept {
 template <class Ready>
 void Fetches::wait_until(Ready ready) noexcept {
   constexpr std::uint64_t patience_ns = 20'000;
-  if (waiter_ == Waiter::faults) return wait_as_faults(engine_, ready);
+  if (waiter_ == fabric::Waiter::faults) return fabric::wait_as_faults(engine_, ready);
   if (wakeup_ == fabric::Wakeup::now) return fabric::wait_until(engine_, ready, job::Wait::window, -1);
   fabric::wait_patiently(engine_, ready, job::Wait::window, -1, patience_ns, [this] { lose_patience(); });
 }

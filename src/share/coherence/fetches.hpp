@@ -2,7 +2,7 @@
 
 #include "fabric/engine.hpp"
 #include "share/array/page_block.hpp"
-#include "share/coherence/requests.hpp"
+#include "share/coherence/heads.hpp"
 
 #include <array>
 #include <cstddef>
@@ -32,14 +32,14 @@ class Fetch final : public PendingRequest {
 ///          prefetching too, so it waits a moment before it interrupts the ranks that it asks.
 class Fetches {
  public:
-  Fetches(fabric::Engine& engine, Waiter waiter) noexcept
+  Fetches(fabric::Engine& engine, fabric::Waiter waiter) noexcept
       : engine_(engine),
         waiter_(waiter),
-        wakeup_(waiter == Waiter::program ? fabric::Wakeup::later : fabric::Wakeup::now) {}
+        wakeup_(waiter == fabric::Waiter::program ? fabric::Wakeup::later : fabric::Wakeup::now) {}
   Fetches(Fetches&&) = delete;
   ~Fetches() { wait(); }
 
-  [[nodiscard]] Waiter waiter() const noexcept { return waiter_; }
+  [[nodiscard]] fabric::Waiter waiter() const noexcept { return waiter_; }
   [[nodiscard]] fabric::Wakeup wakeup() const noexcept { return wakeup_; }
   /// Returns a free fetch; waits until there is one.
   [[nodiscard]] Fetch& next() noexcept;
@@ -56,7 +56,7 @@ class Fetches {
   void lose_patience() noexcept;
 
   fabric::Engine& engine_;
-  const Waiter waiter_;
+  const fabric::Waiter waiter_;
   fabric::Wakeup wakeup_;
   std::array<Fetch, 32> fetches_;
 };

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "fabric/head.hpp"
-#include "fabric/transfer.hpp"
+#include "fabric/requests.hpp"
 #include "share/kind.hpp"
 
 #include <cstddef>
@@ -13,14 +12,13 @@ namespace tonari::share {
 struct Words {
   std::uint64_t tail_bytes = 0;  // length of the tail, if the kind has one
   std::uint64_t tail_place = 0;
-  std::uint32_t ticket = 0;  // names the request; its reply repeats it
-  std::uint32_t generation = 0;
-  std::uint32_t object = 0;  // the array's number, the same in all ranks
-  std::uint32_t count = 0;
   std::uint64_t first = 0;
   std::uint64_t extra = 0;
+  std::uint32_t object = 0;  // the array's number, the same in all ranks
+  std::uint32_t count = 0;
+  fabric::Tickets::Ticket ticket{};
 };
-static_assert(sizeof(Words) == fabric::inline_bytes_max);
+static_assert(fabric::carries_ticket<Words>);
 static_assert(fabric::begins_with_tail(offsetof(Words, tail_bytes), offsetof(Words, tail_place)));
 
 inline fabric::Head head_of(Kind kind, int source, const Words& words) noexcept {
@@ -37,8 +35,18 @@ inline fabric::Head head_of(Kind kind, int source, const Words& words) noexcept 
 inline Words reply_to(const Words& request) noexcept {
   Words reply;
   reply.ticket = request.ticket;
-  reply.generation = request.generation;
   return reply;
 }
+
+/// A request of this layer.
+class PendingRequest : public fabric::PendingRequest {
+ public:
+  // Valid once it is done with Status::ok:
+  [[nodiscard]] Kind kind() const noexcept { return reply().kind.to<Kind>(); }
+  [[nodiscard]] Words words() const noexcept { return reply().as<Words>(); }
+
+ private:
+  [[nodiscard]] bool accepts(fabric::HeadKind asked_for, const fabric::Head& reply) const noexcept override;
+};
 
 }  // namespace tonari::share

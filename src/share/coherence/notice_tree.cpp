@@ -36,9 +36,7 @@ bool NoticeTree::Relay::is_free() const noexcept {
 
 void NoticeTree::Relay::begin(int peer, const Words& request) noexcept {
   peer_ = peer;
-  reply_ = {};
-  reply_.ticket = request.ticket;
-  reply_.generation = request.generation;
+  reply_ = reply_to(request);
   branches_.clear();
   missed_.store(0, std::memory_order_relaxed);
   pending_.store(1, std::memory_order_relaxed);  // relaxed: no rank was told yet, so no reply can come
@@ -55,7 +53,10 @@ void NoticeTree::Relay::tell(int rank, Ranks behind, Kind kind, const Words& req
     words.tail_bytes = tail.size();
     words.tail_place = block->value;
     pending_.fetch_add(1, std::memory_order_relaxed);
-    if (shared_memory_.requests().try_ask(branches_.emplace_back(*this, all), rank, kind, words)) return;
+    if (shared_memory_.requests().try_ask(branches_.emplace_back(*this, all), rank,
+                                          head_of(kind, shared_memory_.rank(), words))) {
+      return;
+    }
     pending_.fetch_sub(1, std::memory_order_relaxed);
     shared_memory_.requests().give_back(*block);
   }

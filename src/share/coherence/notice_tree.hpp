@@ -1,7 +1,7 @@
 #pragma once
 
 #include "share/array/page_block.hpp"
-#include "share/coherence/requests.hpp"
+#include "share/coherence/heads.hpp"
 
 #include <atomic>
 #include <bit>

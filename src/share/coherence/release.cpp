@@ -72,7 +72,7 @@ void Release::send_to(int home, std::size_t first, std::size_t count) {
   message.ranks = 0;
   std::size_t bytes = 0;
   for (std::size_t i = first; i < first + count; ++i) bytes += sent_[i].bytes;
-  Requests& requests = shared_memory_.requests();
+  fabric::Requests& requests = shared_memory_.requests();
   const fabric::BulkPlace block = requests.allocate(bytes, home);
   std::byte* to = requests.at(block);
   for (std::size_t i = first; i < first + count; ++i) {
@@ -84,46 +84,48 @@ void Release::send_to(int home, std::size_t first, std::size_t count) {
   words.tail_place = block.value;
   words.object = sent_[first].array->number();
   words.count = static_cast<std::uint32_t>(count);
-  requests.ask(message.asked, home, Kind::share_changes, words, Waiter::program, wakeup_);
+  requests.ask(message.pending, home, head_of(Kind::share_changes, shared_memory_.rank(), words),
+               fabric::Waiter::program, wakeup_);
 }
 
 Release::Message& Release::next_message() {
-  if (begun_ - finished_ == messages_.size()) finish(messages_[finished_++ % messages_.size()]);
-  return messages_[begun_++ % messages_.size()];
+  Message& message = messages_.next([this](Message& oldest) { finish(oldest); });
+  messages_.begin();
+  return message;
 }
 
 // A rank that has not replied after a while computes for longer than this rank. It is interrupted then: handling the
 // message takes time that it would otherwise spend after this rank has begun to wait.
-void Release::await(const PendingRequest& asked) {
-  Requests& requests = shared_memory_.requests();
-  if (wakeup_ == fabric::Wakeup::now || asked.is_done()) return requests.wait(asked);
-  requests.wait_patiently(asked, patience_ns, [&] {
+void Release::await(const PendingRequest& pending) {
+  fabric::Requests& requests = shared_memory_.requests();
+  if (wakeup_ == fabric::Wakeup::now || pending.is_done()) return requests.wait(pending);
+  requests.wait_patiently(pending, patience_ns, [&] {
     wakeup_ = fabric::Wakeup::now;
-    requests.wake_peer(asked);
-    for (std::size_t i = finished_; i != begun_; ++i) requests.wake_peer(messages_[i % messages_.size()].asked);
+    requests.wake_peer(pending);
+    messages_.for_each([&](const Message& each) { requests.wake_peer(each.pending); });
   });
 }
 
 void Release::finish(Message& message) {
-  await(message.asked);
-  if (message.asked.status() != Status::ok) {
-    status_ = message.asked.status();
+  await(message.pending);
+  if (message.pending.status() != Status::ok) {
+    status_ = message.pending.status();
     missed_ |= message.ranks;
-  } else if (message.asked.kind() == Kind::share_copies) {
+  } else if (message.pending.kind() == Kind::share_copies) {
     take_reply(message);
-  } else if (message.asked.kind() == Kind::share_gone) {
+  } else if (message.pending.kind() == Kind::share_gone) {
     status_ = Status::peer_gone;
-  } else if (message.asked.kind() == Kind::share_noted) {
-    missed_ |= message.asked.words().first & message.ranks;
+  } else if (message.pending.kind() == Kind::share_noted) {
+    missed_ |= message.pending.words().first & message.ranks;
   }
 }
 
 // A home's entries come in the order of the changes. Entries for other pages are malformed and skipped.
 void Release::take_reply(Message& message) {
-  const int home = message.asked.peer();
+  const int home = message.pending.peer();
   const std::size_t end = message.first + message.count;
   std::size_t next = message.first;
-  for_each_in<Entry>(shared_memory_.requests().tail_of(message.asked), [&](Entry entry) {
+  for_each_in<Entry>(shared_memory_.requests().tail_of(message.pending), [&](Entry entry) {
     while (next != end && sent_[next].page != entry.page) ++next;
     if (next == end) return;
     const Sent change = sent_[next++];
@@ -141,7 +143,7 @@ void Release::take_reply(Message& message) {
       case Said::moved: resend(change, entry.ranks); break;
     }
   });
-  shared_memory_.requests().give_back_tail(message.asked);
+  shared_memory_.requests().give_back_tail(message.pending);
 }
 
 // The page's home has moved: sends the change to the new home. If the reply names this rank, which does not know yet
@@ -153,9 +155,9 @@ void Release::resend(Sent change, std::uint64_t home) {
 }
 
 void Release::finish_all() {
-  while (finished_ != begun_ || sent_until_ != sent_.size()) {
+  while (!messages_.is_empty() || sent_until_ != sent_.size()) {
     send_changes();  // changes of pages whose home has moved
-    while (finished_ != begun_) finish(messages_[finished_++ % messages_.size()]);
+    messages_.end_all([this](Message& each) { finish(each); });
   }
 }
 

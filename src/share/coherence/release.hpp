@@ -1,13 +1,13 @@
 #pragma once
 
+#include "fabric/pipeline.hpp"
 #include "share/coherence/copyset.hpp"
 #include "share/coherence/diffs.hpp"
-#include "share/coherence/requests.hpp"
+#include "share/coherence/heads.hpp"
 
 #include <tonari/share.hpp>
 #include <tonari/status.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -76,7 +76,7 @@ class Release {
     Mask pages;
   };
   struct Message {
-    PendingRequest asked;
+    PendingRequest pending;
     std::size_t first = 0;  // first of its diffs in sent_
     std::size_t count = 0;
     Ranks ranks = 0;  // the ranks that it reaches, down a tree
@@ -97,7 +97,7 @@ class Release {
   void send_to(int home, std::size_t first, std::size_t count);
   Message& next_message();
   void finish(Message& message);
-  void await(const PendingRequest& asked);
+  void await(const PendingRequest& pending);
   void take_reply(Message& message);
   void resend(Sent change, std::uint64_t home);
   void finish_all();
@@ -120,9 +120,7 @@ class Release {
   std::vector<Suspended> suspended_{};
   Telling telling_{};
   Ranks missed_ = 0;  // the ranks that a tree has not reached
-  std::array<Message, 8> messages_;
-  std::size_t begun_ = 0;
-  std::size_t finished_ = 0;
+  fabric::Pipeline<Message, 8> messages_;
 };
 
 }  // namespace tonari::share

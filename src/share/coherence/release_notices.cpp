@@ -103,12 +103,14 @@ void Release::send_telling(int rank, Ranks behind) {
   message.ranks = behind != 0 || shared_memory_.size() > 64 ? behind | rank_bit(rank) : 0;
   Words words;
   words.object = telling_.array->number();
-  Requests& requests = shared_memory_.requests();
+  fabric::Requests& requests = shared_memory_.requests();
+  const int self = shared_memory_.rank();
   const bool to_one = message.ranks == 0;
   if (to_one && !telling_.updates && telling_.runs.size() == 1) {
     words.first = telling_.runs[0].first;
     words.extra = telling_.runs[0].count;
-    return requests.ask(message.asked, rank, Kind::share_notice, words, Waiter::program, wakeup_);
+    return requests.ask(message.pending, rank, head_of(Kind::share_notice, self, words), fabric::Waiter::program,
+                        wakeup_);
   }
   const auto bytes =
       telling_.updates ? std::span<const std::byte>(telling_.changes) : std::as_bytes(std::span(telling_.runs));
@@ -116,17 +118,17 @@ void Release::send_telling(int rank, Ranks behind) {
   std::memcpy(requests.at(block), bytes.data(), bytes.size());
   words.tail_bytes = bytes.size();
   words.tail_place = block.value;
-  words.first = static_cast<std::uint64_t>(shared_memory_.rank());
+  words.first = static_cast<std::uint64_t>(self);
   words.extra = behind;
-  requests.ask(message.asked, rank, telling_.updates ? Kind::share_update : Kind::share_notices, words, Waiter::program,
-               wakeup_);
+  const Kind kind = telling_.updates ? Kind::share_update : Kind::share_notices;
+  requests.ask(message.pending, rank, head_of(kind, self, words), fabric::Waiter::program, wakeup_);
 }
 
 // Tells homes which ranks need not be told again. No thread waits until a home has handled it.
 void Release::tell_homes() {
   const auto key = [](const Copied& each) { return std::pair(each.array->number(), each.home); };
   std::ranges::sort(copied_, [&](const Copied& one, const Copied& other) { return key(one) < key(other); });
-  Requests& requests = shared_memory_.requests();
+  fabric::Requests& requests = shared_memory_.requests();
   for (std::size_t first = 0; first < copied_.size();) {
     const Copied& begin = copied_[first];
     std::size_t end = first;
@@ -141,7 +143,7 @@ void Release::tell_homes() {
       words.tail_place = block.value;
       std::byte* to = requests.at(block);
       for (std::size_t i = first; i < end; ++i, to += sizeof(Entry)) std::memcpy(to, &copied_[i].entry, sizeof(Entry));
-      requests.tell(begin.home, Kind::share_told, words, wakeup_);
+      requests.tell(begin.home, head_of(Kind::share_told, shared_memory_.rank(), words), wakeup_);
     }
     first = end;
   }

@@ -24,7 +24,7 @@ void FlagHome::receive(const Head& head) noexcept {
   const auto words = head.as<Words>();
   const int peer = static_cast<int>(head.source);
   const bool is_sane = head.source < static_cast<std::uint32_t>(engine_.session().size()) &&
-                       words.first < places_a_rank && words.ticket < fabric::tickets_max;
+                       words.first < places_a_rank && words.ticket.index < fabric::tickets_max;
   if (!is_sane) return;  // malformed: drop it
   if (head.kind == Kind::share_set) {
     look(words.first);
@@ -33,7 +33,7 @@ void FlagHome::receive(const Head& head) noexcept {
     return;
   }
   const std::lock_guard guard(mutex_);
-  waiters_[{peer, words.ticket}] = words;
+  waiters_[{peer, words.ticket.index}] = words;
   tell_reached(words.first);
 }
 

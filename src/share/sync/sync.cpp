@@ -45,7 +45,7 @@ void tell_home(SyncSlot& place) noexcept {
   if (place.home() == place.rank()) return place.flags().look(place.index());
   Words words;
   words.first = place.index();
-  place.sharing().requests().tell(place.home(), Kind::share_set, words);
+  place.sharing().requests().tell(place.home(), head_of(Kind::share_set, place.rank(), words));
 }
 
 // Waits until the home, on another host, reports that a flag is at least `value`. Returns false if a rank died or all
@@ -57,11 +57,14 @@ bool is_told(SyncSlot& place, std::uint64_t value) noexcept {
   Words words;
   words.first = place.index();
   words.extra = value;
-  PendingRequest asked;
-  if (!sharing.requests().try_ask(asked, place.home(), Kind::share_await, words, tickets_spared)) return false;
-  const auto is_over = [&] { return asked.is_done() || sharing.somebody_died() || sharing.is_alone(); };
+  PendingRequest pending;
+  if (!sharing.requests().try_ask(pending, place.home(), head_of(Kind::share_await, place.rank(), words),
+                                  tickets_spared)) {
+    return false;
+  }
+  const auto is_over = [&] { return pending.is_done() || sharing.somebody_died() || sharing.is_alone(); };
   fabric::wait_until(sharing.engine(), is_over, job::Wait::window, place.home());
-  return !sharing.requests().abandon(asked) && asked.status() == Status::ok;
+  return !sharing.requests().abandon(pending) && pending.status() == Status::ok;
 }
 
 }  // namespace

@@ -114,17 +114,17 @@ std::shared_ptr<WindowState> WindowRuntime::reach_remote(GlobalAddress address) 
   if (domain_of(address.window) != session.domain(owner)) {
     throw SetupError(fmt::format("reaching window {} of rank {}: that rank has no such window", address.window, owner));
   }
-  PendingRequest asked;
+  PendingAccess pending;
   ServiceRequest request{};
   request.service = Service::reach;
-  client_.ask(asked, owner, address.window, request);
-  client_.wait(asked);
-  if (asked.status != Status::ok) {
+  client_.ask(pending, owner, address.window, request);
+  client_.requests().wait(pending);
+  if (pending.outcome() != Status::ok) {
     throw SetupError(fmt::format(
         "reaching window {} of rank {}, which is on another host: {}", address.window, owner,
-        asked.status == Status::peer_gone ? "that rank has died" : "there is no such window, or it was freed"));
+        pending.outcome() == Status::peer_gone ? "that rank has died" : "there is no such window, or it was freed"));
   }
-  const auto reached = std::bit_cast<Reached>(asked.words);
+  const auto reached = std::bit_cast<Reached>(pending.words());
   const auto members = static_cast<std::size_t>(session.size());
   auto memory = std::make_shared<Mapping>(
       Mapping::of_zeros(Layout::fixed_bytes(members), "the first lines of a window of another host"));

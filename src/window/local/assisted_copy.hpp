@@ -1,7 +1,7 @@
 #pragma once
 
 #include "fabric/engine.hpp"
-#include "window/remote/target.hpp"
+#include "window/remote/service.hpp"
 
 #include <array>
 #include <cstddef>

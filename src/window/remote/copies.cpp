@@ -1,5 +1,7 @@
 #include "window/remote/copies.hpp"
 
+#include "window/local/checked_copy.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -84,7 +86,7 @@ RemoteCopies::Cursor RemoteCopies::plan(Piece& piece, Cursor cursor) noexcept {
 
 void RemoteCopies::ask(Piece& piece, Service service, const Target& target, std::uint32_t notification) noexcept {
   piece.is_pull = service == Service::pull;
-  piece.asked.takes_tail = piece.is_pull;
+  piece.pending.takes_tail = piece.is_pull;
   const bool listed = piece.stretches > 1;
   const std::uint64_t place = piece.start.regions.empty() ? 0 : piece.start.place();
   const std::uint64_t base = listed ? base_of(place) : place;
@@ -102,19 +104,14 @@ void RemoteCopies::ask(Piece& piece, Service service, const Target& target, std:
     if (data_bytes != 0) filled = fill(piece, reinterpret_cast<std::byte*>(request.words.data()), base, true);
   } else {
     kind = Kind::window_push;
-    const BulkPlace block = client_.allocate(tail_bytes, target.rank);
+    const BulkPlace block = client_.requests().allocate(tail_bytes, target.rank);
     request.words[0] = tail_bytes;
     request.words[1] = block.value;
-    filled = fill(piece, client_.at(block), base, !piece.is_pull);
-    if (filled != Status::ok) client_.give_back(block);
+    filled = fill(piece, client_.requests().at(block), base, !piece.is_pull);
+    if (filled != Status::ok) client_.requests().give_back(block);
   }
-  if (filled == Status::ok) {
-    client_.ask(piece.asked, target.rank, window_, request, kind);
-  } else {
-    piece.bytes = 0;
-    piece.stretches = 0;
-    piece.asked.status = filled;  // as if the target had returned it
-  }
+  piece.not_sent = filled;
+  if (filled == Status::ok) client_.ask(piece.pending, target.rank, window_, request, kind);
   under_way_.begin();
 }
 
@@ -142,18 +139,21 @@ Status RemoteCopies::fill(const Piece& piece, std::byte* tail, std::uint64_t bas
 }
 
 void RemoteCopies::end(Piece& piece) noexcept {
-  client_.wait(piece.asked);
-  Status status = piece.asked.status;
-  if (piece.is_pull && status == Status::ok && piece.stretches != 0) status = take_data(piece);
-  if (piece.asked.has_tail) client_.give_back_data(piece.asked);
+  Status status = piece.not_sent;
+  if (status == Status::ok) {
+    client_.requests().wait(piece.pending);
+    status = piece.pending.outcome();
+    if (piece.is_pull && status == Status::ok) status = take_data(piece);
+    client_.requests().give_back_tail(piece.pending);
+  }
   if (status_ == Status::ok) status_ = status;
-  piece.asked.status = Status::ok;  // it may be used again
-  piece.stretches = 0;
 }
 
 // Copies the received data to their places.
 Status RemoteCopies::take_data(Piece& piece) noexcept {
-  const auto data = client_.data_of(piece.asked);
+  const Carried carried = piece.pending.words();
+  const bool has_tail = piece.pending.reply().kind.has_tail();
+  const auto data = has_tail ? client_.requests().tail_of(piece.pending) : std::as_bytes(std::span(carried));
   if (data.size() < piece.bytes) return Status::invalid;  // malformed
   auto* from = const_cast<std::byte*>(data.data());       // only read
   Cursor cursor = piece.start;

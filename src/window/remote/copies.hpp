@@ -1,8 +1,8 @@
 #pragma once
 
 #include "fabric/pipeline.hpp"
+#include "window/remote/origin.hpp"
 #include "window/remote/rdma_keys.hpp"
-#include "window/remote/target.hpp"
 #include "window/state/layout.hpp"
 
 #include <tonari/window.hpp>
@@ -78,12 +78,13 @@ class RemoteCopies {
     std::uint64_t take(std::uint64_t bytes_max) noexcept;
   };
   struct Piece {
-    PendingRequest asked;
+    PendingAccess pending;
     bool is_pull = false;
     bool in_program = false;
     Cursor start;
     std::size_t stretches = 0;
     std::uint64_t bytes = 0;
+    Status not_sent = Status::ok;  // why the target was not asked
   };
 
   void start(Service service, const Target& target, Cursor cursor, bool go_on) noexcept;

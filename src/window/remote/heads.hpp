@@ -22,7 +22,7 @@ enum class Kind : std::uint8_t {
   /// This rank has freed its part.
   window_freed = WindowKindNumber::plain(9),
 
-  // Accesses that only the target can make (window/remote/target.hpp):
+  // Accesses that only the target can make (window/remote/service.hpp):
   /// ServiceRequest.
   window_access = WindowKindNumber::plain(2),
   /// Between hosts: a ServiceRequest with a tail.

@@ -1,5 +1,6 @@
 #include "window/remote/multicast.hpp"
 
+#include "window/local/checked_copy.hpp"
 #include "window/state/window_state.hpp"
 
 #include <algorithm>
@@ -14,8 +15,7 @@ void RemoteMulticast::push(std::span<const MulticastTarget> targets, std::span<c
   const std::size_t piece_bytes = fabric::bulk_tail_bytes_max - targets.size_bytes();
   std::size_t at = 0;
   do {
-    Piece& piece = pieces_[turn_++ % pieces_max];
-    end(piece);
+    Piece& piece = under_way_.next([this](Piece& oldest) { end(oldest); });
     piece.from = from.subspan(at, std::min(piece_bytes, from.size() - at));
     piece.in_program = in_program;
     piece.count = targets.size();
@@ -23,24 +23,26 @@ void RemoteMulticast::push(std::span<const MulticastTarget> targets, std::span<c
       target.offset += at;
       return target;
     });
-    ask(piece);
+    const Status asked = ask(piece);
+    if (asked == Status::ok) under_way_.begin();
+    fail(asked);
     at += piece.from.size();
   } while (at < from.size());
 }
 
-void RemoteMulticast::ask(Piece& piece) noexcept {
+// Asks the relay. Returns bad_address if the piece cannot be read.
+Status RemoteMulticast::ask(Piece& piece) noexcept {
   const auto targets = std::as_bytes(std::span(piece.targets).first(piece.count));
   const std::size_t tail_bytes = targets.size() + piece.from.size();
   const int first = static_cast<int>(piece.targets[0].rank);
-  const fabric::BulkPlace block = client_.allocate(tail_bytes, first);
-  std::byte* const tail = client_.at(block);
+  const fabric::BulkPlace block = client_.requests().allocate(tail_bytes, first);
+  std::byte* const tail = client_.requests().at(block);
   std::memcpy(tail, targets.data(), targets.size());
   auto* const from = const_cast<std::byte*>(piece.from.data());  // only read
   const Status filled = copy_local(session_, piece.in_program, from, tail + targets.size(), piece.from.size(), false);
   if (filled != Status::ok) {
-    client_.give_back(block);
-    piece.count = 0;
-    return fail(filled);
+    client_.requests().give_back(block);
+    return filled;
   }
   ServiceRequest request{};
   request.service = Service::relay;
@@ -48,19 +50,18 @@ void RemoteMulticast::ask(Piece& piece) noexcept {
   request.words[0] = tail_bytes;
   request.words[1] = block.value;
   request.words.back() = std::bit_cast<std::uint64_t>(Beside{static_cast<std::uint32_t>(piece.count), 0});
-  piece.asked.words[0] = all_left;  // in case the relay dies
-  client_.ask(piece.asked, first, window_, request, Kind::window_push);
+  client_.ask(piece.pending, first, window_, request, Kind::window_push);
+  return Status::ok;
 }
 
 void RemoteMulticast::end(Piece& piece) noexcept {
-  if (piece.count == 0) return;
-  client_.wait(piece.asked);
-  const std::uint64_t left = piece.asked.words[0];
-  if (left != all_left) fail(piece.asked.status);
+  client_.requests().wait(piece.pending);
+  const bool is_answered = piece.pending.status() == Status::ok;  // otherwise the relay has died
+  const std::uint64_t left = is_answered ? piece.pending.words()[0] : all_left;
+  if (left != all_left) fail(piece.pending.outcome());
   for (std::size_t i = 0; i < piece.count; ++i) {
     if ((left >> i & 1) != 0) push_alone(piece.targets[i], piece.from, piece.in_program);
   }
-  piece.count = 0;
 }
 
 void RemoteMulticast::push_alone(const MulticastTarget& target, std::span<const std::byte> from,
@@ -70,7 +71,7 @@ void RemoteMulticast::push_alone(const MulticastTarget& target, std::span<const 
 }
 
 Status RemoteMulticast::end() noexcept {
-  for (Piece& piece : pieces_) end(piece);
+  under_way_.end_all([this](Piece& piece) { end(piece); });
   fail(alone_.end());
   return status_;
 }

@@ -49,14 +49,14 @@ class RemoteMulticast {
  private:
   static constexpr std::size_t pieces_max = 8;
   struct Piece {
-    PendingRequest asked;
+    PendingAccess pending;
     std::array<MulticastTarget, relayed_max> targets;
-    std::size_t count = 0;  // 0: not under way
+    std::size_t count = 0;
     std::span<const std::byte> from;
     bool in_program = false;
   };
 
-  void ask(Piece& piece) noexcept;
+  Status ask(Piece& piece) noexcept;
   void end(Piece& piece) noexcept;
   void push_alone(const MulticastTarget& target, std::span<const std::byte> from, bool in_program) noexcept;
   void fail(Status status) noexcept {
@@ -67,8 +67,7 @@ class RemoteMulticast {
   const job::Session& session_;
   std::uint32_t window_;
   RemoteCopies alone_;  // to targets that the relay left out
-  std::array<Piece, pieces_max> pieces_;
-  std::size_t turn_ = 0;
+  fabric::Pipeline<Piece, pieces_max> under_way_;
   Status status_ = Status::ok;
 };
 

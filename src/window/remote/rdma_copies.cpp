@@ -62,7 +62,7 @@ class KeyCopy {
     Origin& client = runtime_.client();
     piece.block = client.allocate_or([this] { return under_way_.end_oldest(ender()); }, local.size());
     piece.local = local;
-    const std::span block(client.at(piece.block), local.size());
+    const std::span block(client.requests().at(piece.block), local.size());
     if (is_pull_) return wire_.get(key_.owner(), key_.key(), there, block, piece.landing);
     piece.landing.status =
         copy_local(runtime_.engine().session(), in_program_, local.data(), block.data(), local.size(), false);
@@ -74,9 +74,9 @@ class KeyCopy {
     Status status = piece.landing.status;
     if (is_pull_ && status == Status::ok) {
       status = copy_local(runtime_.engine().session(), in_program_, piece.local.data(),
-                          runtime_.client().at(piece.block), piece.local.size(), true);
+                          runtime_.client().requests().at(piece.block), piece.local.size(), true);
     }
-    runtime_.client().give_back(piece.block);
+    runtime_.client().requests().give_back(piece.block);
     if (status_ == Status::ok) status_ = status;
   }
 

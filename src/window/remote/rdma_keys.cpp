@@ -33,21 +33,22 @@ bool PartKey::use_here(WindowRuntime& runtime) noexcept {
 
 // Called by one thread, once.
 void PartKey::fetch(WindowRuntime& runtime) noexcept {
-  PendingRequest question;
+  PendingAccess question;
   question.takes_tail = true;
   ServiceRequest request{};
   request.service = Service::key;
+  fabric::Requests& requests = runtime.client().requests();
   runtime.client().ask(question, owner_, window_, request);
-  runtime.client().wait(question);
-  if (!question.has_tail) return;
-  const auto data = runtime.client().data_of(question);
+  requests.wait(question);
+  if (!question.reply().kind.has_tail()) return;
+  const auto data = requests.tail_of(question);
   KeyAnswer answer{};
   if (data.size() > sizeof answer) {
     std::memcpy(&answer, data.data(), sizeof answer);
     address_ = answer.address;
     key_ = runtime.engine().by_key()->open_key(owner_, data.subspan(sizeof answer));
   }
-  runtime.client().give_back_data(question);
+  requests.give_back_tail(question);
   if (key_ == nullptr) return say_returned(runtime);
   word_.fetch_or(held, std::memory_order_release);  // release: the key, to its users
   give_back_if_unused(runtime);                     // it may have been closed meanwhile

@@ -3,7 +3,7 @@
 #include "base/lock.hpp"
 #include "fabric/engine.hpp"
 #include "fabric/send_queue.hpp"
-#include "window/remote/target.hpp"
+#include "window/remote/service.hpp"
 
 #include <atomic>
 #include <cstddef>

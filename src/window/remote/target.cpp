@@ -1,6 +1,7 @@
 #include "window/remote/target.hpp"
 
 #include "fabric/bulk.hpp"
+#include "window/local/checked_copy.hpp"
 #include "window/remote/multicast.hpp"
 #include "window/state/window_state.hpp"
 
@@ -115,7 +116,6 @@ bool Target::serve(WindowState* access, const Head& head) noexcept {
   const bool has_tail = head.kind == Kind::window_push;
   Answer answer;
   answer.reply.ticket = request.ticket;
-  answer.reply.generation = request.generation;
   if (request.service == Service::relay) answer.reply.words[0] = all_left;
   Status status = is_service(request.service) ? Status::bounds : Status::invalid;  // no such window; or malformed
   if (status == Status::bounds && access != nullptr) {
@@ -135,12 +135,8 @@ bool Target::serve(WindowState* access, const Head& head) noexcept {
 }
 
 void Target::reply(const Head& request, const Answer& answer) noexcept {
-  Head head;
-  head.kind = answer.data ? Kind::window_data : Kind::window_done;
-  head.inline_bytes = sizeof answer.reply;
-  head.source = static_cast<std::uint32_t>(engine_.session().rank());
-  head.context = request.context;
-  head.set(answer.reply);
+  const Kind kind = answer.data ? Kind::window_data : Kind::window_done;
+  const Head head = head_of(kind, engine_.session().rank(), answer.reply, request.context);
   const int peer = static_cast<int>(request.source);
   if (engine_.is_remote(peer)) return send_queue_.post(peer, head, Lane::reply);
   while (engine_.send(peer, head, Lane::reply) == Status::again) ::sched_yield();  // full only for moments

@@ -5,7 +5,7 @@
 #include "job/group.hpp"
 #include "window/locks/local_locks.hpp"
 #include "window/remote/copies.hpp"
-#include "window/remote/target.hpp"
+#include "window/remote/service.hpp"
 #include "window/state/layout.hpp"
 #include "window/sync/host_barrier.hpp"
 

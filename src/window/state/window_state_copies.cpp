@@ -1,5 +1,6 @@
 #include "job/group.hpp"
 #include "window/local/assisted_copy.hpp"
+#include "window/local/checked_copy.hpp"
 #include "window/local/diff.hpp"
 #include "window/remote/multicast.hpp"
 #include "window/remote/rdma_copies.hpp"
