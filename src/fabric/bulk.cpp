@@ -78,7 +78,7 @@ void BulkOwner::reader_died(int reader) noexcept {
   }
 }
 
-std::span<const std::byte> BulkReader::look(BulkMemory& memory, BulkPlace place, std::uint64_t bytes) noexcept {
+std::span<std::byte> BulkReader::block(BulkMemory& memory, BulkPlace place, std::uint64_t bytes) noexcept {
   if (place.value >> 9 != 0 || bytes > bulk_block_bytes[place.size_class()]) return {};
   return {memory.block(place.size_class(), place.index()), bytes};
 }

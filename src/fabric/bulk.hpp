@@ -93,7 +93,11 @@ class BulkOwner {
 /// The reader's side: access to a peer's bulk memory.
 struct BulkReader {
   /// Returns the bytes of a tail; empty if place and length are malformed and name no block.
-  static std::span<const std::byte> look(BulkMemory& memory, BulkPlace place, std::uint64_t bytes) noexcept;
+  static std::span<const std::byte> look(BulkMemory& memory, BulkPlace place, std::uint64_t bytes) noexcept {
+    return block(memory, place, bytes);
+  }
+  /// Returns the same bytes, for a block that its owner has asked the reader to fill.
+  static std::span<std::byte> block(BulkMemory& memory, BulkPlace place, std::uint64_t bytes) noexcept;
   /// Gives the block back. Release: the bytes were read before their reuse.
   static void give_back(BulkMemory& memory, BulkPlace place) noexcept {
     memory.returned[place.size_class()].turn[place.index()].store(place.turn(), std::memory_order_release);

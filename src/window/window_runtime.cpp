@@ -112,7 +112,7 @@ WindowRuntime::Making WindowRuntime::begin(const Group& group) {
   making.sequence = rendezvous_.next(making.name);
   for (const JobRank member : group.ranks()) {
     const int rank = member.value();
-    (engine_.is_remote(rank) ? making.far : making.here).push_back(rank);
+    (engine_.is_remote(rank) ? making.remote : making.here).push_back(rank);
   }
   return making;
 }
@@ -257,7 +257,7 @@ void WindowRuntime::wait_for_members(const Making& making, Header& header) {
     const auto is_refused_by = [&](const std::vector<int>& ranks) {
       return rendezvous_.is_refused({making.name, making.sequence, Kind::window_ready}, ranks);
     };
-    return is_refused_by(making.here) || is_refused_by(making.far);
+    return is_refused_by(making.here) || is_refused_by(making.remote);
   };
   fabric::wait_until(
       engine_, [&] { return all_are() || one_is_not() || first_gone(making) >= 0; }, job::Wait::window, -1);

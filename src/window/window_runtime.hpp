@@ -80,7 +80,7 @@ class WindowRuntime final : public fabric::ProtocolHandler {
     std::uint64_t name = 0;
     std::uint32_t sequence = 0;
     std::vector<int> here{};  // ranks of this host
-    std::vector<int> far{};
+    std::vector<int> remote{};
   };
   using RemoteParts = std::vector<std::pair<int, RemotePart>>;
 

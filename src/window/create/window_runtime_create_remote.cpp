@@ -49,7 +49,7 @@ int WindowRuntime::domain_of(std::uint32_t number) const noexcept {
 }
 
 void WindowRuntime::tell_remote(const Making& making, std::uint32_t number, const Offer& offer, std::uint32_t flags) {
-  for (const int rank : making.far) {
+  for (const int rank : making.remote) {
     const Told told{.group = making.name,
                     .bytes = offer.bytes,
                     .sequence = making.sequence,
@@ -64,12 +64,13 @@ void WindowRuntime::tell_remote(const Making& making, std::uint32_t number, cons
 
 // Returns the heads of all ranks of other hosts; throws if one of them has died or left.
 std::vector<Head> WindowRuntime::wait_for_all(const Making& making, Kind kind) {
-  if (making.far.empty()) return {};
+  if (making.remote.empty()) return {};
   const Rendezvous::Key key{making.name, making.sequence, kind};
   fabric::wait_until(
-      engine_, [&] { return rendezvous_.has_all(key, making.far) || first_gone(making) >= 0; }, job::Wait::window, -1);
-  std::vector<Head> heads = rendezvous_.take(key, making.far);
-  if (heads.size() < making.far.size()) throw_if_gone(making);
+      engine_, [&] { return rendezvous_.has_all(key, making.remote) || first_gone(making) >= 0; }, job::Wait::window,
+      -1);
+  std::vector<Head> heads = rendezvous_.take(key, making.remote);
+  if (heads.size() < making.remote.size()) throw_if_gone(making);
   return heads;
 }
 

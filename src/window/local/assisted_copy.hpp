@@ -1,12 +1,13 @@
 #pragma once
 
 #include "fabric/engine.hpp"
-#include "window/remote/service.hpp"
+#include "window/local/direction.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 namespace tonari::window {
 
@@ -24,31 +25,30 @@ struct HelpRequest {
   std::uint64_t address;  // of the origin's memory, in its program
   std::uint64_t bytes;
   std::uint64_t chunk_bytes;
-  std::uint32_t ticket;  // the origin's
-  std::uint32_t generation;
-  Service service;  // pull or push, from the origin's point of view
+  fabric::Tickets::Ticket ticket;  // the origin's
+  Service service;                 // pull or push, from the origin's point of view
   std::array<std::uint8_t, 7> reserved;
 };
 static_assert(sizeof(HelpRequest) == fabric::inline_bytes_max);
 
-/// One access: `bytes` between `local` and `offset` in rank `peer`'s part. `there` is the address of that place: in the
+/// One access, between `local` and `offset` in rank `peer`'s part. `there` is the address of that place: in the
 /// peer's program, or here if it is mapped.
+template <Direction D>
 struct LongAccess {
-  Service service;
   std::uint32_t window;
   int peer;
   std::uint64_t offset;
   std::uint64_t there;
   bool mapped;
-  std::byte* local;  // a push only reads it
-  std::uint64_t bytes;
+  std::span<typename D::Local> local;
 };
 
 /// Makes an access, with the target's help if it comes. Returns ok, bad_address or peer_gone. Returns nullopt, and
 /// copies nothing, if help does not pay off or cannot be asked for now.
 ///
 /// Threads: any.
-std::optional<Status> copy_together(fabric::Engine& engine, const LongAccess& access) noexcept;
+template <Direction D>
+std::optional<Status> copy_together(fabric::Engine& engine, const LongAccess<D>& access) noexcept;
 
 /// The target's side: copies one chunk, and returns to let the caller check what it waits for. `access`: the window
 /// that is named, or nullptr. Returns true if there may be more to copy.

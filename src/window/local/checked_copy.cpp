@@ -13,67 +13,107 @@
 
 namespace tonari::window {
 
-bool is_reachable(std::byte* there, std::size_t bytes, bool to_write) noexcept {
-  constexpr std::uintptr_t page_bytes = 4096;
-  constexpr long nobody = 0;
-  const auto is_word_reachable = [to_write](std::uintptr_t at) {
-    auto* const word = reinterpret_cast<std::uint32_t*>(at & ~std::uintptr_t{3});
-    if (to_write) {
-      return ::syscall(SYS_futex, word, FUTEX_WAKE_OP_PRIVATE, nobody, nobody, word,
-                       FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0)) >= 0;
-    }
-    return ::syscall(SYS_futex, word, FUTEX_CMP_REQUEUE_PRIVATE, nobody, nobody, word, 0) >= 0 || errno == EAGAIN;
-  };
-  const auto first = reinterpret_cast<std::uintptr_t>(there);
-  const std::uintptr_t last = first + bytes - 1;
-  return is_word_reachable(first) && (first / page_bytes == last / page_bytes || is_word_reachable(last));
-}
-
 namespace {
 
-// Called by the program's own thread, whose access brings pages that the kernel may not reach.
-Status copy_paged(std::byte* memory, std::byte* other, std::size_t bytes, bool to_memory) noexcept {
-  copy_bytes(to_memory ? memory : other, to_memory ? other : memory, bytes);
+constexpr long nobody = 0;
+
+std::uint32_t* word_at(std::uintptr_t address) noexcept {
+  return reinterpret_cast<std::uint32_t*>(address & ~std::uintptr_t{3});
+}
+
+// Checks one word on each of at most two pages.
+template <class IsReachable>
+bool on_both_pages(const std::byte* memory, std::size_t bytes, IsReachable is_reachable) noexcept {
+  constexpr std::uintptr_t page_bytes = 4096;
+  const auto first = reinterpret_cast<std::uintptr_t>(memory);
+  const std::uintptr_t last = first + bytes - 1;
+  return is_reachable(word_at(first)) && (first / page_bytes == last / page_bytes || is_reachable(word_at(last)));
+}
+
+// Calls `copy_piece(at, bytes)` for pieces on at most two pages each, until it returns false.
+template <class CopyPiece>
+Status in_checked_pieces(std::size_t bytes, CopyPiece copy_piece) noexcept {
+  constexpr std::size_t piece_bytes_max = 4096;
+  for (std::size_t at = 0; at < bytes; at += piece_bytes_max) {
+    if (!copy_piece(at, std::min(bytes - at, piece_bytes_max))) return Status::bad_address;
+  }
   return Status::ok;
+}
+
+Status load_checked(const job::Session& session, std::span<std::byte> to, const std::byte* memory) noexcept {
+  if (session.guarded_copies()) {
+    return fabric::DirectCopy(::getpid(), false).read(to.data(), reinterpret_cast<std::uint64_t>(memory), to.size());
+  }
+  return in_checked_pieces(to.size(), [&](std::size_t at, std::size_t bytes) {
+    const bool readable = is_readable(memory + at, bytes);
+    if (readable) copy_bytes(to.data() + at, memory + at, bytes);
+    return readable;
+  });
+}
+
+Status store_checked(const job::Session& session, std::byte* memory, std::span<const std::byte> from) noexcept {
+  if (session.guarded_copies()) {
+    return fabric::DirectCopy(::getpid(), false)
+        .write(reinterpret_cast<std::uint64_t>(memory), from.data(), from.size());
+  }
+  return in_checked_pieces(from.size(), [&](std::size_t at, std::size_t bytes) {
+    const bool writable = is_writable(memory + at, bytes);
+    if (writable) copy_bytes(memory + at, from.data() + at, bytes);
+    return writable;
+  });
 }
 
 }  // namespace
 
-Status copy_by_kernel(fabric::Engine& engine, std::byte* memory, std::span<const std::byte> bulk,
-                      bool to_memory) noexcept {
+bool is_readable(const std::byte* memory, std::size_t bytes) noexcept {
+  return on_both_pages(memory, bytes, [](std::uint32_t* word) {
+    return ::syscall(SYS_futex, word, FUTEX_CMP_REQUEUE_PRIVATE, nobody, nobody, word, 0) >= 0 || errno == EAGAIN;
+  });
+}
+
+bool is_writable(std::byte* memory, std::size_t bytes) noexcept {
+  return on_both_pages(memory, bytes, [](std::uint32_t* word) {
+    return ::syscall(SYS_futex, word, FUTEX_WAKE_OP_PRIVATE, nobody, nobody, word,
+                     FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0)) >= 0;
+  });
+}
+
+// Paged memory is accessed by the program's own thread, whose access brings pages that the kernel may not reach.
+Status load_by_kernel(fabric::Engine& engine, std::span<std::byte> bulk, const std::byte* memory) noexcept {
   if (engine.session().is_paged(memory, bulk.size())) {
-    return copy_paged(memory, const_cast<std::byte*>(bulk.data()), bulk.size(), to_memory);
+    copy_bytes(bulk.data(), memory, bulk.size());
+    return Status::ok;
   }
   const job::Arena& arena = engine.session().arena();
   const auto place = static_cast<off_t>(arena.place_of(bulk.data()));
-  const ssize_t copied = to_memory ? ::pread(arena.memory().number(), memory, bulk.size(), place)
-                                   : ::pwrite(arena.memory().number(), memory, bulk.size(), place);
+  const ssize_t copied = ::pwrite(arena.memory().number(), memory, bulk.size(), place);
   return copied == static_cast<ssize_t>(bulk.size()) ? Status::ok : Status::bad_address;
 }
 
-Status copy_guarded(const job::Session& session, std::byte* memory, std::byte* other, std::size_t bytes,
-                    bool to_memory) noexcept {
-  if (session.is_paged(memory, bytes)) return copy_paged(memory, other, bytes, to_memory);
-  if (session.guarded_copies()) {
-    const fabric::DirectCopy copy(::getpid(), false);
-    const auto there = reinterpret_cast<std::uint64_t>(memory);
-    return to_memory ? copy.write(there, other, bytes) : copy.read(other, there, bytes);
+Status store_by_kernel(fabric::Engine& engine, std::byte* memory, std::span<const std::byte> bulk) noexcept {
+  if (engine.session().is_paged(memory, bulk.size())) {
+    copy_bytes(memory, bulk.data(), bulk.size());
+    return Status::ok;
   }
-  constexpr std::size_t looked_at_most = 4096;  // at most two pages
-  for (std::size_t at = 0; at < bytes;) {
-    const std::size_t piece = std::min(bytes - at, looked_at_most);
-    if (!is_reachable(memory + at, piece, to_memory)) return Status::bad_address;
-    copy_bytes(to_memory ? memory + at : other + at, to_memory ? other + at : memory + at, piece);
-    at += piece;
-  }
+  const job::Arena& arena = engine.session().arena();
+  const auto place = static_cast<off_t>(arena.place_of(bulk.data()));
+  const ssize_t copied = ::pread(arena.memory().number(), memory, bulk.size(), place);
+  return copied == static_cast<ssize_t>(bulk.size()) ? Status::ok : Status::bad_address;
+}
+
+Status load_local(const job::Session& session, bool in_program, std::span<std::byte> to,
+                  const std::byte* memory) noexcept {
+  if (to.empty()) return Status::ok;
+  if (in_program && !session.is_paged(memory, to.size())) return load_checked(session, to, memory);
+  copy_bytes(to.data(), memory, to.size());
   return Status::ok;
 }
 
-Status copy_local(const job::Session& session, bool in_program, std::byte* local, std::byte* other, std::size_t bytes,
-                  bool to_local) noexcept {
-  if (bytes == 0) return Status::ok;
-  if (in_program) return copy_guarded(session, local, other, bytes, to_local);
-  copy_bytes(to_local ? local : other, to_local ? other : local, bytes);
+Status store_local(const job::Session& session, bool in_program, std::byte* memory,
+                   std::span<const std::byte> from) noexcept {
+  if (from.empty()) return Status::ok;
+  if (in_program && !session.is_paged(memory, from.size())) return store_checked(session, memory, from);
+  copy_bytes(memory, from.data(), from.size());
   return Status::ok;
 }
 

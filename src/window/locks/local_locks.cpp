@@ -194,13 +194,13 @@ Status Locks::find(int home, std::uint32_t number, LocalLock*& lock) noexcept {
   if (position < 0) return Status::bounds;
   const auto index = static_cast<std::size_t>(position);
   const Member& member = layout_.member(index);
-  const bool far = is_remote(index);
-  const std::uint32_t locks = far ? remote_members_[index].locks : member.locks;
+  const bool at_remote_home = is_remote(index);
+  const std::uint32_t locks = at_remote_home ? remote_members_[index].locks : member.locks;
   if (state_of(index) == PartState::absent || number >= locks) return Status::bounds;
   const std::uint64_t name = name_of(position, number);
   try {
     const std::lock_guard guard(lock_);
-    if (far) {
+    if (at_remote_home) {
       lock = &locks_.try_emplace(name, engine_, *send_queue_, window_, home, number).first->second;
     } else {
       auto* const memory = reinterpret_cast<LockMemory*>(

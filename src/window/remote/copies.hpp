@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fabric/pipeline.hpp"
+#include "window/local/direction.hpp"
 #include "window/remote/origin.hpp"
 #include "window/remote/rdma_keys.hpp"
 #include "window/state/layout.hpp"
@@ -32,30 +33,34 @@ struct RemoteMember : RemotePart {
   PartKey key;
 };
 
-/// Copies that are under way together, in pieces of at most one tail: short regions share a piece, long ones take
-/// several. The target checks a whole piece before it writes any of it.
+/// Where a remote rank's part is accessed.
+struct RemotePlace {
+  int rank;
+  std::uint64_t offset;
+  bool in_program;  ///< Local memory is then checked, as within a host: bad memory gives a status.
+};
+
+/// Copies of one direction that are under way together, in pieces of at most one tail: short regions share a piece,
+/// long ones take several. The target checks a whole piece before it writes any of it.
 ///
 /// Threads: one, with no lock held; local memory must stay valid until end().
 /// Costs:   one head each way per piece, with up to `pieces_max` pieces under way; no allocation.
+template <Direction D>
 class RemoteCopies {
+  using Local = typename D::Local;
+
  public:
   RemoteCopies(const job::Session& session, Origin& client, std::uint32_t window) noexcept
       : session_(session), client_(client), window_(window) {}
   RemoteCopies(RemoteCopies&&) = delete;
   ~RemoteCopies() { (void)end(); }
 
-  /// Where a remote rank's part is accessed.
-  struct Target {
-    int rank;
-    std::uint64_t offset;
-    bool in_program;  // local memory is then checked, as within a host: bad memory gives a status
-  };
   /// Starts to copy the regions of `local` to or from the same places after the target's offset. Once a piece has
   /// failed, no further piece is started, unless `go_on`.
-  void push(const Target& target, const std::byte* local, std::span<const Region> regions, bool go_on = false) noexcept;
-  void pull(const Target& target, std::byte* local, std::span<const Region> regions) noexcept;
+  void start(const RemotePlace& target, Local* local, std::span<const Region> regions, bool go_on = false) noexcept;
   /// Starts to push at most remote_notified_bytes_max bytes, and has the push counted. `notification`: 1 + the counter.
-  void push_notified(const Target& target, std::span<const std::byte> from, std::uint32_t notification) noexcept;
+  void start_notified(const RemotePlace& target, std::span<const std::byte> from, std::uint32_t notification) noexcept
+      requires(!is_pull<D>);
   /// Waits for all pieces. Returns ok or the first failure.
   Status end() noexcept;
 
@@ -64,7 +69,7 @@ class RemoteCopies {
 
   /// Iterates over regions in pieces; skips empty regions.
   struct Cursor {
-    std::byte* local = nullptr;
+    Local* local = nullptr;
     std::span<const Region> regions;
     std::uint64_t done = 0;  // of the first region
 
@@ -79,7 +84,6 @@ class RemoteCopies {
   };
   struct Piece {
     PendingAccess pending;
-    bool is_pull = false;
     bool in_program = false;
     Cursor start;
     std::size_t stretches = 0;
@@ -87,13 +91,12 @@ class RemoteCopies {
     Status not_sent = Status::ok;  // why the target was not asked
   };
 
-  void start(Service service, const Target& target, Cursor cursor, bool go_on) noexcept;
   Piece& next_piece() noexcept;
   static Cursor plan(Piece& piece, Cursor cursor) noexcept;
-  void ask(Piece& piece, Service service, const Target& target, std::uint32_t notification) noexcept;
-  Status fill(const Piece& piece, std::byte* tail, std::uint64_t base, bool with_data) noexcept;
+  void ask(Piece& piece, const RemotePlace& target, std::uint32_t notification) noexcept;
+  Status fill(const Piece& piece, std::byte* tail, std::uint64_t base) noexcept;
   void end(Piece& piece) noexcept;
-  Status take_data(Piece& piece) noexcept;
+  Status take_data(Piece& piece) noexcept requires is_pull<D>;
 
   const job::Session& session_;
   Origin& client_;

@@ -38,8 +38,8 @@ Status RemoteMulticast::ask(Piece& piece) noexcept {
   const fabric::BulkPlace block = client_.requests().allocate(tail_bytes, first);
   std::byte* const tail = client_.requests().at(block);
   std::memcpy(tail, targets.data(), targets.size());
-  auto* const from = const_cast<std::byte*>(piece.from.data());  // only read
-  const Status filled = copy_local(session_, piece.in_program, from, tail + targets.size(), piece.from.size(), false);
+  const Status filled =
+      load_local(session_, piece.in_program, {tail + targets.size(), piece.from.size()}, piece.from.data());
   if (filled != Status::ok) {
     client_.requests().give_back(block);
     return filled;
@@ -67,7 +67,7 @@ void RemoteMulticast::end(Piece& piece) noexcept {
 void RemoteMulticast::push_alone(const MulticastTarget& target, std::span<const std::byte> from,
                                  bool in_program) noexcept {
   const Region all{0, from.size()};
-  alone_.push({static_cast<int>(target.rank), target.offset, in_program}, from.data(), std::span(&all, 1), true);
+  alone_.start({static_cast<int>(target.rank), target.offset, in_program}, from.data(), std::span(&all, 1), true);
 }
 
 Status RemoteMulticast::end() noexcept {

@@ -41,7 +41,7 @@ class RemoteMulticast {
   RemoteMulticast(RemoteMulticast&&) = delete;
   ~RemoteMulticast() { (void)end(); }
 
-  /// Starts to push to `targets` of one host: from 1 to relayed_max. `in_program`: as in RemoteCopies::Target.
+  /// Starts to push to `targets` of one host: from 1 to relayed_max. `in_program`: as in RemotePlace.
   void push(std::span<const MulticastTarget> targets, std::span<const std::byte> from, bool in_program) noexcept;
   /// Waits for all pushes. Returns ok or the first failure.
   Status end() noexcept;
@@ -66,7 +66,7 @@ class RemoteMulticast {
   Origin& client_;
   const job::Session& session_;
   std::uint32_t window_;
-  RemoteCopies alone_;  // to targets that the relay left out
+  RemoteCopies<Push> alone_;  // to targets that the relay left out
   fabric::Pipeline<Piece, pieces_max> under_way_;
   Status status_ = Status::ok;
 };

@@ -18,74 +18,89 @@ constexpr std::size_t under_way_max = 8;
 }  // namespace
 
 /// A piece of a copy through bulk memory.
+template <Direction D>
 struct Origin::Piece {
   PendingAccess pending;
+  std::span<typename D::Local> local;
   BulkPlace place{};
-  std::byte* local = nullptr;
-  std::size_t bytes = 0;
 };
 
 // Waits for a piece, which can be used again afterwards.
-Status Origin::end_copy(Piece& piece, Service service) noexcept {
+template <Direction D>
+Status Origin::end_copy(Piece<D>& piece) noexcept {
   requests_.wait(piece.pending);
   Status status = piece.pending.outcome();
-  if (service == Service::pull && status == Status::ok) {
-    status = copy_by_kernel(engine_, piece.local, {requests_.at(piece.place), piece.bytes}, true);
+  if constexpr (is_pull<D>) {
+    const std::span bulk(requests_.at(piece.place), piece.local.size());
+    if (status == Status::ok) status = store_by_kernel(engine_, piece.local.data(), bulk);
   }
   requests_.give_back(piece.place);
   return status;
 }
 
-Status Origin::copy(Service service, std::uint32_t window, int peer, std::uint64_t offset, std::byte* local,
-                    std::uint64_t bytes) noexcept {
-  if (bytes <= carried_bytes_max) return copy_few(service, window, peer, offset, local, bytes);
-  fabric::Pipeline<Piece, under_way_max> under_way;
+template <Direction D>
+Status Origin::copy(std::uint32_t window, int peer, std::uint64_t offset, std::span<typename D::Local> local) noexcept {
+  if (local.size() <= carried_bytes_max) return copy_few<D>(window, peer, offset, local);
+  fabric::Pipeline<Piece<D>, under_way_max> under_way;
   Status status = Status::ok;
-  const auto end = [&](Piece& piece) {
-    const Status ended = end_copy(piece, service);
+  const auto end = [&](Piece<D>& piece) {
+    const Status ended = end_copy<D>(piece);
     if (status == Status::ok) status = ended;
   };
-  for (std::uint64_t copied = 0; copied < bytes && status == Status::ok;) {
-    Piece& piece = under_way.next(end);
-    piece.bytes = std::min<std::uint64_t>(bytes - copied, fabric::bulk_tail_bytes_max);
-    piece.local = local + copied;
-    piece.place = allocate_or([&] { return under_way.end_oldest(end); }, piece.bytes);
-    if (service == Service::push && status == Status::ok) {
-      status = copy_by_kernel(engine_, piece.local, {requests_.at(piece.place), piece.bytes}, false);
+  for (std::size_t copied = 0; copied < local.size() && status == Status::ok;) {
+    Piece<D>& piece = under_way.next(end);
+    piece.local = local.subspan(copied, std::min(local.size() - copied, fabric::bulk_tail_bytes_max));
+    piece.place = allocate_or([&] { return under_way.end_oldest(end); }, piece.local.size());
+    if constexpr (!is_pull<D>) {
+      const std::span bulk(requests_.at(piece.place), piece.local.size());
+      if (status == Status::ok) status = load_by_kernel(engine_, bulk, piece.local.data());
     }
     if (status != Status::ok) {
       requests_.give_back(piece.place);
       break;
     }
     ServiceRequest request{};
-    request.service = service;
+    request.service = D::service;
     request.offset = offset + copied;
     request.words[0] = piece.place.value;
-    request.bytes = static_cast<std::uint32_t>(piece.bytes);
+    request.bytes = static_cast<std::uint32_t>(piece.local.size());
     ask(piece.pending, peer, window, request);
     under_way.begin();
-    copied += piece.bytes;
+    copied += piece.local.size();
   }
   under_way.end_all(end);
   return status;
 }
 
-Status Origin::copy_few(Service service, std::uint32_t window, int peer, std::uint64_t offset, std::byte* local,
-                        std::size_t bytes) noexcept {
+template Status Origin::copy<Pull>(std::uint32_t, int, std::uint64_t, std::span<std::byte>) noexcept;
+template Status Origin::copy<Push>(std::uint32_t, int, std::uint64_t, std::span<const std::byte>) noexcept;
+
+template <Direction D>
+Status Origin::copy_few(std::uint32_t window, int peer, std::uint64_t offset,
+                        std::span<typename D::Local> local) noexcept {
   PendingAccess pending;
   ServiceRequest request{};
-  request.service = service;
+  request.service = D::service;
   request.offset = offset;
-  request.bytes = static_cast<std::uint32_t>(bytes);
+  request.bytes = static_cast<std::uint32_t>(local.size());
   request.carried = 1;
   // Accessing paged memory brings the pages, so the kernel's check does not apply.
-  const bool is_paged = engine_.session().is_paged(local, bytes);
-  if (!is_paged && !is_reachable(local, bytes, service == Service::pull)) return Status::bad_address;
-  if (service == Service::push) std::memcpy(request.words.data(), local, bytes);
+  if (!engine_.session().is_paged(local.data(), local.size())) {
+    bool is_reachable = false;
+    if constexpr (is_pull<D>) {
+      is_reachable = is_writable(local.data(), local.size());
+    } else {
+      is_reachable = is_readable(local.data(), local.size());
+    }
+    if (!is_reachable) return Status::bad_address;
+  }
+  if constexpr (!is_pull<D>) std::memcpy(request.words.data(), local.data(), local.size());
   ask(pending, peer, window, request);
   requests_.wait(pending);
   const Status status = pending.outcome();
-  if (service == Service::pull && status == Status::ok) std::memcpy(local, pending.words().data(), bytes);
+  if constexpr (is_pull<D>) {
+    if (status == Status::ok) std::memcpy(local.data(), pending.words().data(), local.size());
+  }
   return status;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fabric/requests.hpp"
+#include "window/local/direction.hpp"
 #include "window/remote/service.hpp"
 
 #include <cstddef>
@@ -37,9 +38,9 @@ class Origin {
  public:
   explicit Origin(fabric::Engine& engine) noexcept : engine_(engine), requests_(engine) {}
 
-  /// A push only reads `local`. Returns ok, peer_gone, or the error that the target found.
-  Status copy(Service service, std::uint32_t window, int peer, std::uint64_t offset, std::byte* local,
-              std::uint64_t bytes) noexcept;
+  /// Copies through bulk memory within a host. Returns ok, peer_gone, or the error that the target found.
+  template <Direction D>
+  Status copy(std::uint32_t window, int peer, std::uint64_t offset, std::span<typename D::Local> local) noexcept;
   Result<std::uint64_t> apply(std::uint32_t window, int peer, std::uint64_t offset,
                               const detail::AtomicWords& words) noexcept;
 
@@ -62,10 +63,12 @@ class Origin {
   }
 
  private:
+  template <Direction D>
   struct Piece;
-  Status copy_few(Service service, std::uint32_t window, int peer, std::uint64_t offset, std::byte* local,
-                  std::size_t bytes) noexcept;
-  Status end_copy(Piece& piece, Service service) noexcept;
+  template <Direction D>
+  Status copy_few(std::uint32_t window, int peer, std::uint64_t offset, std::span<typename D::Local> local) noexcept;
+  template <Direction D>
+  Status end_copy(Piece<D>& piece) noexcept;
 
   fabric::Engine& engine_;
   fabric::Requests requests_;

@@ -15,11 +15,13 @@ namespace {
 
 // The network accesses bulk memory, which is pinned. The program's memory may fault, so it is copied from and to bulk
 // memory.
+template <Direction D>
 class KeyCopy {
+  using Local = std::span<typename D::Local>;
   static constexpr std::size_t pieces_max = 16;
   struct Piece {
     Landing landing;
-    std::span<std::byte> local;
+    Local local;
     fabric::BulkPlace block;
   };
 
@@ -28,15 +30,11 @@ class KeyCopy {
   }
 
  public:
-  KeyCopy(WindowRuntime& runtime, const PartKey& key, Service service, bool in_program) noexcept
-      : runtime_(runtime),
-        wire_(*runtime.engine().by_key()),
-        key_(key),
-        is_pull_(service == Service::pull),
-        in_program_(in_program) {}
+  KeyCopy(WindowRuntime& runtime, const PartKey& key, bool in_program) noexcept
+      : runtime_(runtime), wire_(*runtime.engine().by_key()), key_(key), in_program_(in_program) {}
   KeyCopy(KeyCopy&&) = delete;
 
-  void start(std::uint64_t there, std::span<std::byte> local) noexcept {
+  void start(std::uint64_t there, Local local) noexcept {
     while (!local.empty() && status_ == Status::ok) {
       Piece& piece = under_way_.next(ender());
       const std::size_t bytes = std::min(local.size(), fabric::bulk_tail_bytes_max);
@@ -50,7 +48,7 @@ class KeyCopy {
   /// Waits until all pieces are complete.
   Status end() noexcept {
     under_way_.end_all(ender());
-    if (is_pull_ || status_ != Status::ok) return status_;
+    if (is_pull<D> || status_ != Status::ok) return status_;
     Landing flushed;
     wire_.flush(key_.owner(), flushed);
     wait(flushed);
@@ -58,23 +56,27 @@ class KeyCopy {
   }
 
  private:
-  void start(Piece& piece, std::uint64_t there, std::span<std::byte> local) noexcept {
+  void start(Piece& piece, std::uint64_t there, Local local) noexcept {
     Origin& client = runtime_.client();
     piece.block = client.allocate_or([this] { return under_way_.end_oldest(ender()); }, local.size());
     piece.local = local;
     const std::span block(client.requests().at(piece.block), local.size());
-    if (is_pull_) return wire_.get(key_.owner(), key_.key(), there, block, piece.landing);
-    piece.landing.status =
-        copy_local(runtime_.engine().session(), in_program_, local.data(), block.data(), local.size(), false);
-    if (piece.landing.status == Status::ok) wire_.put(key_.owner(), key_.key(), there, block, piece.landing);
+    if constexpr (is_pull<D>) {
+      wire_.get(key_.owner(), key_.key(), there, block, piece.landing);
+    } else {
+      piece.landing.status = load_local(runtime_.engine().session(), in_program_, block, local.data());
+      if (piece.landing.status == Status::ok) wire_.put(key_.owner(), key_.key(), there, block, piece.landing);
+    }
   }
 
   void end(Piece& piece) noexcept {
     wait(piece.landing);
     Status status = piece.landing.status;
-    if (is_pull_ && status == Status::ok) {
-      status = copy_local(runtime_.engine().session(), in_program_, piece.local.data(),
-                          runtime_.client().requests().at(piece.block), piece.local.size(), true);
+    if constexpr (is_pull<D>) {
+      const std::span block(runtime_.client().requests().at(piece.block), piece.local.size());
+      if (status == Status::ok) {
+        status = store_local(runtime_.engine().session(), in_program_, piece.local.data(), block);
+      }
     }
     runtime_.client().requests().give_back(piece.block);
     if (status_ == Status::ok) status_ = status;
@@ -90,7 +92,6 @@ class KeyCopy {
   WindowRuntime& runtime_;
   fabric::ucx::Wire& wire_;
   const PartKey& key_;
-  const bool is_pull_;
   const bool in_program_;
   fabric::Pipeline<Piece, pieces_max> under_way_;
   Status status_ = Status::ok;
@@ -98,11 +99,16 @@ class KeyCopy {
 
 }  // namespace
 
-Status copy_by_key(WindowRuntime& runtime, const PartKey& key, Service service, std::uint64_t offset,
-                   std::span<std::byte> local, bool in_program) noexcept {
-  KeyCopy copy(runtime, key, service, in_program);
+template <Direction D>
+Status copy_by_key(WindowRuntime& runtime, const PartKey& key, std::uint64_t offset, std::span<typename D::Local> local,
+                   bool in_program) noexcept {
+  KeyCopy<D> copy(runtime, key, in_program);
   copy.start(key.address() + offset, local);
   return copy.end();
 }
+
+template Status copy_by_key<Pull>(WindowRuntime&, const PartKey&, std::uint64_t, std::span<std::byte>, bool) noexcept;
+template Status copy_by_key<Push>(WindowRuntime&, const PartKey&, std::uint64_t, std::span<const std::byte>,
+                                  bool) noexcept;
 
 }  // namespace tonari::window

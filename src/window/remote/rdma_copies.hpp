@@ -1,5 +1,6 @@
 #pragma once
 
+#include "window/local/direction.hpp"
 #include "window/remote/rdma_keys.hpp"
 
 #include <cstddef>
@@ -11,7 +12,8 @@ namespace tonari::window {
 /// Copies between `local` and a part whose key is in use, from or to an offset in the part. Returns when the copy is
 /// complete.
 /// Threads: any, with no lock held.
-Status copy_by_key(WindowRuntime& runtime, const PartKey& key, Service service, std::uint64_t offset,
-                   std::span<std::byte> local, bool in_program) noexcept;
+template <Direction D>
+Status copy_by_key(WindowRuntime& runtime, const PartKey& key, std::uint64_t offset, std::span<typename D::Local> local,
+                   bool in_program) noexcept;
 
 }  // namespace tonari::window

@@ -181,14 +181,16 @@ Status Target::take(WindowState& access, const ServiceRequest& request, int peer
   }
   const bool counts = named.notification() != 0;
   if (counts && !access.has_notification(named.notification() - 1)) return Status::bounds;
-  auto* from = const_cast<std::byte*>(named.data().data());  // only read
+  auto data = named.data();
   for (std::size_t i = 0; i < named.count(); ++i) {
     const auto [offset, bytes] = named.at(i);
     // A part that is freed meanwhile stays until this is over: WindowRuntime::remove().
     Status status = access.check_request(peer, offset, bytes, Rights::write, there);
-    if (status == Status::ok) status = copy_local(engine_.session(), access.is_in_program(), there, from, bytes, true);
+    if (status == Status::ok) {
+      status = store_local(engine_.session(), access.is_in_program(), there, data.first(bytes));
+    }
     if (status != Status::ok) return status;
-    from += bytes;
+    data = data.subspan(bytes);
   }
   if (counts) access.count_notification(named.notification() - 1);
   return Status::ok;
@@ -213,7 +215,7 @@ Status Target::give(const WindowState& access, int peer, const Named& named, Ans
   for (std::size_t i = 0; i < named.count() && status == Status::ok; ++i) {
     const auto [offset, bytes] = named.at(i);
     status = access.check_request(peer, offset, bytes, Rights::read, there);
-    if (status == Status::ok) status = copy_local(engine_.session(), access.is_in_program(), there, to, bytes, false);
+    if (status == Status::ok) status = load_local(engine_.session(), access.is_in_program(), {to, bytes}, there);
     to += bytes;
   }
   if (status != Status::ok && answer.data) {
@@ -243,14 +245,15 @@ Status Target::perform(const ServiceRequest& request, int peer, std::byte* there
     const detail::AtomicWords words{request.operation, static_cast<std::uint8_t>(bytes), request.words[0],
                                     request.words[1]};
     if (!is_sane(words) || reinterpret_cast<std::uintptr_t>(there) % bytes != 0) return Status::invalid;
-    if (!is_reachable(there, bytes, true)) return Status::bad_address;
+    if (!is_writable(there, bytes)) return Status::bad_address;
     reply.words[0] = apply_to_word(there, words);
     return Status::ok;
   }
   if (request.carried != 1) return copy(request, peer, there);
   if (bytes == 0 || bytes > carried_bytes_max) return Status::invalid;  // malformed
-  if (!is_reachable(there, bytes, request.service == Service::push)) return Status::bad_address;
-  if (request.service == Service::push) {
+  const bool is_push = request.service == Service::push;
+  if (!(is_push ? is_writable(there, bytes) : is_readable(there, bytes))) return Status::bad_address;
+  if (is_push) {
     std::memcpy(there, request.words.data(), bytes);
   } else {
     std::memcpy(reply.words.data(), there, bytes);
@@ -260,9 +263,10 @@ Status Target::perform(const ServiceRequest& request, int peer, std::byte* there
 
 // Copies between this program's memory and the origin's bulk memory.
 Status Target::copy(const ServiceRequest& request, int peer, std::byte* there) const noexcept {
-  const auto block = fabric::BulkReader::look(engine_.bulk_of(peer), {request.words[0]}, request.bytes);
+  const auto block = fabric::BulkReader::block(engine_.bulk_of(peer), {request.words[0]}, request.bytes);
   if (block.size() != request.bytes) return Status::invalid;
-  return copy_by_kernel(engine_, there, block, request.service == Service::push);
+  if (request.service == Service::push) return store_by_kernel(engine_, there, block);
+  return load_by_kernel(engine_, block, there);
 }
 
 }  // namespace tonari::window

@@ -120,7 +120,7 @@ void WindowState::open_near(std::size_t index, Part& part) const noexcept {
 
 void WindowState::open_remote(std::size_t index, Part& part) const noexcept {
   const RemoteMember& member = remote_[index];
-  part.far = true;
+  part.is_remote = true;
   if (member.state.load(std::memory_order_acquire) == PartState::absent) return;
   part.bytes = member.bytes;
   part.state = &member.state;

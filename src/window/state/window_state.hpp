@@ -158,7 +158,7 @@ class WindowState {
     std::uint64_t bytes = 0;                        // 0: the rank has no part
     const std::atomic<PartState>* state = nullptr;  // nullptr: the rank has no part
     std::uint64_t address = 0;                      // in its own program, if it is not mapped here
-    bool far = false;                               // it is on another host
+    bool is_remote = false;                         // it is on another host
     std::size_t member = 0;                         // its rank's position in the group
     Rights rights = Rights::none;                   // this rank's rights
   };
@@ -170,21 +170,23 @@ class WindowState {
   }
   template <class Copy>
   Status reach_program(GlobalAddress address, const Part& part, Copy copy) noexcept;
-  std::optional<Status> copy_mapped(Service service, const Part& part, GlobalAddress address, std::byte* local,
-                                    std::uint64_t bytes) noexcept;
-  Status copy_remote(Service service, const Part& part, GlobalAddress address, std::byte* local,
+  template <Direction D>
+  std::optional<Status> copy_mapped(const Part& part, GlobalAddress address,
+                                    std::span<typename D::Local> local) noexcept;
+  template <Direction D>
+  Status copy_remote(const Part& part, GlobalAddress address, typename D::Local* local,
                      std::span<const Region> regions) noexcept;
-  [[nodiscard]] RemoteCopies::Target target_of(const Part& part, GlobalAddress address) const noexcept {
+  [[nodiscard]] RemotePlace target_of(const Part& part, GlobalAddress address) const noexcept {
     return {address.rank.value(), address.offset, remote_[part.member].in_program};
   }
   [[nodiscard]] bool copies_directly(const Part& part, std::span<const std::byte> local) const noexcept {
-    return part.mapped == nullptr && !part.far && engine_.session().direct_copies() &&
+    return part.mapped == nullptr && !part.is_remote && engine_.session().direct_copies() &&
            !engine_.session().is_paged(local.data(), local.size());
   }
   Status push_notified_remote(const Part& part, GlobalAddress to, std::span<const std::byte> from,
                               std::uint32_t notification) noexcept;
-  Status copy_elsewhere(Service service, const Part& part, GlobalAddress address, std::byte* local,
-                        std::uint64_t bytes) noexcept;
+  template <Direction D>
+  Status copy_elsewhere(const Part& part, GlobalAddress address, std::span<typename D::Local> local) noexcept;
   Status write(const Part& part, GlobalAddress to, std::span<const std::byte> from) noexcept;
   Status read(const Part& part, std::span<std::byte> to, GlobalAddress from) noexcept;
   template <class Target>

@@ -26,11 +26,9 @@ constexpr std::size_t short_copy_bytes_max = 128 * 1024;
 
 bool is_memory(std::span<const std::byte> bytes) noexcept { return bytes.data() != nullptr || bytes.empty(); }
 
-std::byte* writable(const std::byte* byte) noexcept { return const_cast<std::byte*>(byte); }
-
-// Calls `copy(here, there)` with as many regions at a time as one system call takes.
+// Calls `copy(here, there)` with as many regions at a time as one system call takes. A push only reads `here`.
 template <class Copy>
-Status for_regions(std::byte* here, std::uint64_t there, std::span<const Region> regions, Copy copy) noexcept {
+Status for_regions(const std::byte* here, std::uint64_t there, std::span<const Region> regions, Copy copy) noexcept {
   constexpr std::size_t count_max = fabric::DirectCopy::stretches_max;
   std::array<iovec, count_max> locals;
   std::array<iovec, count_max> remotes;
@@ -38,7 +36,7 @@ Status for_regions(std::byte* here, std::uint64_t there, std::span<const Region>
   while (!regions.empty() && status == Status::ok) {
     const std::size_t count = std::min(regions.size(), count_max);
     for (std::size_t i = 0; i < count; ++i) {
-      locals[i] = {here + regions[i].offset, regions[i].bytes};
+      locals[i] = {const_cast<std::byte*>(here) + regions[i].offset, regions[i].bytes};  // iovec knows no const
       remotes[i] = {reinterpret_cast<void*>(there + regions[i].offset), regions[i].bytes};
     }
     status = copy(std::span(locals).first(count), std::span(remotes).first(count));
@@ -67,67 +65,67 @@ Status WindowState::reach_program(GlobalAddress address, const Part& part, Copy 
 }
 
 // Copies from or to a rank of another host.
-Status WindowState::copy_remote(Service service, const Part& part, GlobalAddress address, std::byte* local,
+template <Direction D>
+Status WindowState::copy_remote(const Part& part, GlobalAddress address, typename D::Local* local,
                                 std::span<const Region> regions) noexcept {
   RemoteMember& owner = remote_[part.member];
   if (regions.size() == 1 && owner.key.use(runtime_, rank_of(part.member), place_.number)) {
     const auto [offset, bytes] = regions.front();
     const Status status =
-        copy_by_key(runtime_, owner.key, service, address.offset + offset, {local + offset, bytes}, owner.in_program);
+        copy_by_key<D>(runtime_, owner.key, address.offset + offset, {local + offset, bytes}, owner.in_program);
     owner.key.leave(runtime_);
     return status;
   }
-  RemoteCopies copies(engine_.session(), runtime_.client(), place_.number);
-  if (service == Service::pull) {
-    copies.pull(target_of(part, address), local, regions);
-  } else {
-    copies.push(target_of(part, address), local, regions);
-  }
+  RemoteCopies<D> copies(engine_.session(), runtime_.client(), place_.number);
+  copies.start(target_of(part, address), local, regions);
   return copies.end();
 }
 
 // Copies between `local` and another program's memory.
-Status WindowState::copy_elsewhere(Service service, const Part& part, GlobalAddress address, std::byte* local,
-                                   std::uint64_t bytes) noexcept {
-  if (bytes == 0) return Status::ok;
-  if (part.far) {
-    const Region all{0, bytes};
-    return copy_remote(service, part, address, local, std::span(&all, 1));
+template <Direction D>
+Status WindowState::copy_elsewhere(const Part& part, GlobalAddress address,
+                                   std::span<typename D::Local> local) noexcept {
+  if (local.empty()) return Status::ok;
+  if (part.is_remote) {
+    const Region all{0, local.size()};
+    return copy_remote<D>(part, address, local.data(), std::span(&all, 1));
   }
   const int owner = address.rank.value();
-  if (!copies_directly(part, {local, bytes})) {
-    return runtime_.client().copy(service, place_.number, owner, address.offset, local, bytes);
+  if (!copies_directly(part, local)) {
+    return runtime_.client().copy<D>(place_.number, owner, address.offset, local);
   }
   return reach_program(address, part, [&](const fabric::DirectCopy& copy, std::uint64_t there) {
-    const auto together =
-        copy_together(engine_, {service, place_.number, owner, address.offset, there, false, local, bytes});
-    if (together) return *together;
-    return service == Service::pull ? copy.read(local, there, bytes) : copy.write(there, local, bytes);
+    const LongAccess<D> access{place_.number, owner, address.offset, there, false, local};
+    if (const auto together = copy_together(engine_, access)) return *together;
+    if constexpr (is_pull<D>) {
+      return copy.read(local.data(), there, local.size());
+    } else {
+      return copy.write(there, local.data(), local.size());
+    }
   });
 }
 
 // Makes a long access to memory that is mapped here, with the owner's help if it is offered; otherwise returns nullopt.
-std::optional<Status> WindowState::copy_mapped(Service service, const Part& part, GlobalAddress address,
-                                               std::byte* local, std::uint64_t bytes) noexcept {
-  return copy_together(engine_, {service, place_.number, address.rank.value(), address.offset,
-                                 reinterpret_cast<std::uint64_t>(place(part, address)), true, local, bytes});
+template <Direction D>
+std::optional<Status> WindowState::copy_mapped(const Part& part, GlobalAddress address,
+                                               std::span<typename D::Local> local) noexcept {
+  const auto there = reinterpret_cast<std::uint64_t>(place(part, address));
+  return copy_together(engine_, LongAccess<D>{place_.number, address.rank.value(), address.offset, there, true, local});
 }
 
 Status WindowState::read(const Part& part, std::span<std::byte> to, GlobalAddress from) noexcept {
-  if (part.mapped == nullptr) return copy_elsewhere(Service::pull, part, from, to.data(), to.size());
+  if (part.mapped == nullptr) return copy_elsewhere<Pull>(part, from, to);
   if (to.size() >= mapped_together_bytes_min) [[unlikely]] {
-    if (const auto together = copy_mapped(Service::pull, part, from, to.data(), to.size())) return *together;
+    if (const auto together = copy_mapped<Pull>(part, from, to)) return *together;
   }
   copy_bytes(to.data(), place(part, from), to.size());
   return Status::ok;
 }
 
 Status WindowState::write(const Part& part, GlobalAddress to, std::span<const std::byte> from) noexcept {
-  if (part.mapped == nullptr) return copy_elsewhere(Service::push, part, to, writable(from.data()), from.size());
+  if (part.mapped == nullptr) return copy_elsewhere<Push>(part, to, from);
   if (from.size() >= mapped_together_bytes_min) [[unlikely]] {
-    if (const auto together = copy_mapped(Service::push, part, to, writable(from.data()), from.size())) {
-      return *together;
-    }
+    if (const auto together = copy_mapped<Push>(part, to, from)) return *together;
   }
   copy_bytes(place(part, to), from.data(), from.size());
   return Status::ok;
@@ -173,7 +171,7 @@ Status WindowState::pull_regions(std::span<std::byte> to, GlobalAddress from,
   Status status = check(from, to.size(), Rights::read, part);
   if (status == Status::ok) status = check_regions(regions, to.size());
   if (status != Status::ok) return status;
-  if (part->far) return copy_remote(Service::pull, *part, from, to.data(), regions);
+  if (part->is_remote) return copy_remote<Pull>(*part, from, to.data(), regions);
   if (copies_directly(*part, to)) {
     return reach_program(from, *part, [&](const fabric::DirectCopy& copy, std::uint64_t address) {
       return for_regions(to.data(), address, regions,
@@ -188,10 +186,10 @@ Status WindowState::pull_regions(std::span<std::byte> to, GlobalAddress from,
 
 Status WindowState::write_regions(const Part& part, GlobalAddress to, std::span<const std::byte> from,
                                   std::span<const Region> regions) noexcept {
-  if (part.far) return copy_remote(Service::push, part, to, writable(from.data()), regions);
+  if (part.is_remote) return copy_remote<Push>(part, to, from.data(), regions);
   if (copies_directly(part, from)) {
     return reach_program(to, part, [&](const fabric::DirectCopy& copy, std::uint64_t address) {
-      return for_regions(writable(from.data()), address, regions,
+      return for_regions(from.data(), address, regions,
                          [&copy](auto here, auto there) { return copy.write(here, there); });
     });
   }
@@ -257,7 +255,7 @@ Status WindowState::multicast_remote(RemoteMulticast& relays, std::size_t target
     };
     for (std::size_t i = 0; i < targets; ++i) {
       const GlobalAddress to = target(i);
-      if (to.rank.index() >= parts_.size() || !parts_[to.rank.index()].far ||
+      if (to.rank.index() >= parts_.size() || !parts_[to.rank.index()].is_remote ||
           session.domain(to.rank.value()) != domain) {
         continue;
       }
@@ -292,7 +290,7 @@ Status WindowState::multicast_to_each(std::size_t targets, Target target, std::s
       const GlobalAddress to = target(i);
       const Part* part = nullptr;
       Status status = check(to, from.size(), Rights::write, part);
-      if (status == Status::ok && !part->far) status = write(*part, to + at, piece);
+      if (status == Status::ok && !part->is_remote) status = write(*part, to + at, piece);
       if (first_failure == Status::ok) first_failure = status;
     }
     at += piece.size();
@@ -307,14 +305,14 @@ std::optional<Status> WindowState::push_for(int peer, GlobalAddress to, std::spa
     std::byte* there = nullptr;
     const Status status = check_request(peer, to.offset, from.size(), Rights::write, there);
     if (status != Status::ok) return status;
-    return copy_local(engine_.session(), own_in_program_, there, writable(from.data()), from.size(), true);
+    return store_local(engine_.session(), own_in_program_, there, from);
   }
   // other ranks may have the window a moment earlier
   if (!is_open_.load(std::memory_order_acquire)) return std::nullopt;
   const int position = job::position_in(group_, peer);
   if (position < 0 || to.rank.index() >= parts_.size()) return Status::bounds;
   const Part* part = &parts_[to.rank.index()];
-  if (part->state == nullptr || part->far) return Status::bounds;
+  if (part->state == nullptr || part->is_remote) return Status::bounds;
   const Rights rights = layout_.rights(layout_.member(part->member), static_cast<std::size_t>(position));
   if (!includes(rights, Rights::write)) return Status::denied;
   if (part->mapped == nullptr && !copies_directly(*part, from)) return std::nullopt;
@@ -339,21 +337,21 @@ Status WindowState::multicast_to_all(std::uint64_t offset, std::span<const std::
 Status WindowState::multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
                                       std::span<const Region> regions) noexcept {
   if (!is_memory(from)) return to.empty() ? Status::ok : Status::invalid;
-  std::optional<RemoteCopies> far;  // made when needed; all pushes are under way together
+  std::optional<RemoteCopies<Push>> remote;  // made when needed; all pushes are under way together
   Status first_failure = Status::ok;
   for (const GlobalAddress& target : to) {
     const Part* part = nullptr;
     Status status = check(target, from.size(), Rights::write, part);
     if (status == Status::ok) status = check_regions(regions, from.size());
-    if (status == Status::ok && part->far) {
-      if (!far) far.emplace(engine_.session(), runtime_.client(), place_.number);
-      far->push(target_of(*part, target), from.data(), regions, true);
+    if (status == Status::ok && part->is_remote) {
+      if (!remote) remote.emplace(engine_.session(), runtime_.client(), place_.number);
+      remote->start(target_of(*part, target), from.data(), regions, true);
     } else if (status == Status::ok) {
       status = write_regions(*part, target, from, regions);
     }
     if (first_failure == Status::ok) first_failure = status;
   }
-  const Status pushed = far ? far->end() : Status::ok;
+  const Status pushed = remote ? remote->end() : Status::ok;
   return first_failure == Status::ok ? pushed : first_failure;
 }
 

@@ -13,7 +13,7 @@ Status WindowState::push_notified(GlobalAddress to, std::span<const std::byte> f
   const Part* part = nullptr;
   const Status allowed = check(to, from.size(), Rights::write, part);
   if (allowed != Status::ok) return allowed;
-  if (part->far) return push_notified_remote(*part, to, from, notification);
+  if (part->is_remote) return push_notified_remote(*part, to, from, notification);
   const int rank = to.rank.value();
   const Member& owner = layout_.member(part->member);
   if (notification >= owner.notifications) return Status::bounds;
@@ -36,8 +36,8 @@ Status WindowState::push_notified_remote(const Part& part, GlobalAddress to, std
     if (status != Status::ok) return status;
     from = {};
   }
-  RemoteCopies copies(engine_.session(), runtime_.client(), place_.number);
-  copies.push_notified(target_of(part, to), from, notification + 1);
+  RemoteCopies<Push> copies(engine_.session(), runtime_.client(), place_.number);
+  copies.start_notified(target_of(part, to), from, notification + 1);
   return copies.end();
 }
 
