@@ -79,7 +79,7 @@ bool DescriptorQueue::can_run_locked() const noexcept {
   if (first_ == nullptr || running_.load(std::memory_order_relaxed)) return false;  // the running thread looks again
   switch (waits_) {
     case Waits::for_lock: return request_.lock->ready(request_);
-    case Waits::for_barrier: return access_->barrier_ready(meeting_);
+    case Waits::for_barrier: return access_->barrier().ready(meeting_);
     case Waits::for_nothing: break;
   }
   return true;
@@ -128,9 +128,9 @@ bool DescriptorQueue::is_long(const Descriptor& descriptor) const noexcept {
                                  [&](const GlobalAddress& each) { return access_->is_long(each, bytes); });
     }
     case Primitive::barrier_with_multicast: {
-      const JobRank self = access_->group().at(Rank{access_->self()});
-      return access_->is_long({access_->number(), self, 0}, descriptor.bytes * access_->size()) ||
-             (access_->spans_hosts() && descriptor.bytes != 0);
+      const JobRank self = access_->group().at(Rank{access_->members().self()});
+      return access_->is_long({access_->number(), self, 0}, descriptor.bytes * access_->members().size()) ||
+             (access_->members().spans_hosts() && descriptor.bytes != 0);
     }
     default: return access_->is_long(descriptor.address, descriptor.bytes);
   }
@@ -191,13 +191,13 @@ bool DescriptorQueue::step_lock(Descriptor& descriptor) noexcept {
 bool DescriptorQueue::begin_barrier(Descriptor& descriptor) noexcept {
   const bool gives = descriptor.primitive == Primitive::barrier_with_multicast && descriptor.bytes != 0;
   descriptor.status = gives ? access_->multicast_to_all(descriptor.address.offset, local(descriptor)) : Status::ok;
-  const Status begun = access_->begin_barrier(meeting_);
+  const Status begun = access_->barrier().begin(meeting_);
   if (begun != Status::ok) descriptor.status = begun;
   return begun != Status::ok || step_barrier(descriptor);
 }
 
 bool DescriptorQueue::step_barrier(Descriptor& descriptor) noexcept {
-  if (!access_->step_barrier(meeting_)) return wait_for(Waits::for_barrier);
+  if (!access_->barrier().step(meeting_)) return wait_for(Waits::for_barrier);
   if (descriptor.status == Status::ok) descriptor.status = meeting_.status;
   return true;
 }

@@ -74,7 +74,7 @@ class DescriptorQueue final : public fabric::Watched {
   std::atomic<bool> running_{false};
   // For the descriptor that waits; used by the running thread.
   LockRequest request_;
-  WindowState::Meeting meeting_;
+  WindowBarrier::Meeting meeting_;
 
   mutable SpinLock lock_;             // guards all members below
   Waits waits_ = Waits::for_nothing;  // written by the running thread

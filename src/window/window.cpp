@@ -52,7 +52,9 @@ std::uint64_t Window::bytes(JobRank rank) const noexcept { return access_->bytes
 bool Window::contains(GlobalAddress address, std::uint64_t bytes) const noexcept {
   return access_->contains(address, bytes);
 }
-std::optional<GlobalAddress> Window::global(const void* pointer) const noexcept { return access_->global(pointer); }
+std::optional<GlobalAddress> Window::global(const void* pointer) const noexcept {
+  return access_->parts().global(pointer);
+}
 std::byte* Window::direct(GlobalAddress address, std::uint64_t bytes) const noexcept {
   return access_->direct(address, bytes);
 }
@@ -106,7 +108,7 @@ Status Window::unlock(JobRank home, std::uint32_t number) noexcept {
   (void)access_->flush();
   return access_->locks().unlock(home.value(), number);
 }
-Status Window::barrier() noexcept { return access_->barrier(); }
+Status Window::barrier() noexcept { return access_->barrier().wait(); }
 Status Window::barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept {
   return access_->barrier_with_multicast(offset, from);
 }

@@ -416,7 +416,7 @@ void WindowRuntime::receive(const Head& head) noexcept {
     case Kind::window_returned: given_keys_.returned(head.context, peer); break;
     case Kind::window_freed: with(head.context, [peer](WindowState& access) { access.take_freed(peer); }); break;
     case Kind::window_met:
-      with(head.context, [&](WindowState& access) { access.take_met(peer, head.as<Met>()); });
+      with(head.context, [&](WindowState& access) { access.barrier().take(peer, head.as<Met>()); });
       break;
     case Kind::window_lock: receive_lock(head); break;
     case Kind::window_granted:
@@ -435,7 +435,8 @@ void WindowRuntime::receive_request(const Head& head) noexcept {
   if (engine_.is_remote(static_cast<int>(head.source))) {
     WindowState* const access = use(head.context);
     const Service service = head.as<ServiceRequest>().service;
-    const bool may_wait = service == Service::relay || service == Service::key || (access && access->is_in_program());
+    const bool may_wait =
+        service == Service::relay || service == Service::key || (access && access->parts().own_in_program());
     if (access == nullptr || !may_wait) served = server_.serve(access, head);
     if (access != nullptr) leave(head.context);
   }

@@ -85,7 +85,7 @@ bool help(fabric::Engine& engine, const WindowState* access, const Head& head) n
     return false;  // malformed, or the window was freed
   const Rights needed = request.service == Service::pull ? Rights::read : Rights::write;
   std::byte* own = nullptr;
-  if (access->check_request(peer, request.offset, request.bytes, needed, own) != Status::ok) return false;
+  if (access->parts().check_request(peer, request.offset, request.bytes, needed, own) != Status::ok) return false;
   TransferMemory& transfer = engine.transfer_of(peer, request.ticket.index);
   const fabric::DirectCopy copy = engine.direct_copy(peer);
   const auto copy_chunk = [&](std::uint64_t offset, std::uint64_t bytes) {

@@ -185,27 +185,28 @@ void LocalLock::remove(LockRequest& request) noexcept {
 }
 
 PartState Locks::state_of(std::size_t position) const noexcept {
-  return (is_remote(position) ? remote_members_[position].state : layout_.member(position).state)
+  return (is_remote(position) ? members_.remote(position).state : layout_.member(position).state)
       .load(std::memory_order_acquire);
 }
 
 Status Locks::find(int home, std::uint32_t number, LocalLock*& lock) noexcept {
-  const int position = job::position_in(group_, home);
+  const int position = job::position_in(members_.group(), home);
   if (position < 0) return Status::bounds;
   const auto index = static_cast<std::size_t>(position);
   const Member& member = layout_.member(index);
   const bool at_remote_home = is_remote(index);
-  const std::uint32_t locks = at_remote_home ? remote_members_[index].locks : member.locks;
+  const std::uint32_t locks = at_remote_home ? members_.remote(index).locks : member.locks;
   if (state_of(index) == PartState::absent || number >= locks) return Status::bounds;
   const std::uint64_t name = name_of(position, number);
   try {
     const std::lock_guard guard(lock_);
     if (at_remote_home) {
-      lock = &locks_.try_emplace(name, engine_, *send_queue_, window_, home, number).first->second;
+      lock = &locks_.try_emplace(name, engine_, send_queue_, window_, home, number).first->second;
     } else {
       auto* const memory = reinterpret_cast<LockMemory*>(
-          layout_.at(member.locks_at + number * lock_bytes(static_cast<std::size_t>(group_.size()))));
-      lock = &locks_.try_emplace(name, engine_, *memory, group_, self_, home).first->second;  // never moves
+          layout_.at(member.locks_at + number * lock_bytes(static_cast<std::size_t>(members_.group().size()))));
+      lock = &locks_.try_emplace(name, engine_, *memory, members_.group(), members_.self(), home)
+                  .first->second;  // never moves
     }
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
@@ -217,20 +218,21 @@ Status Locks::find_home(int home, std::uint32_t number, LocalLock*& lock) noexce
   const Status status = find(home, number, lock);
   if (status != Status::ok) return status;
   if (!engine_.session().alive(home)) return Status::peer_gone;
-  return state_of(static_cast<std::size_t>(job::position_in(group_, home))) == PartState::present ? Status::ok
-                                                                                                  : Status::bounds;
+  return state_of(static_cast<std::size_t>(job::position_in(members_.group(), home))) == PartState::present
+             ? Status::ok
+             : Status::bounds;
 }
 
 void Locks::take(int home, const LockOutcome& outcome) noexcept {
   const std::lock_guard guard(lock_);
-  const auto found = locks_.find(name_of(job::position_in(group_, home), outcome.number));
+  const auto found = locks_.find(name_of(job::position_in(members_.group(), home), outcome.number));
   if (found != locks_.end()) found->second.take(outcome);
 }
 
 // Lets remote ranks get their turn. A thread that takes its lock again and again may be the only one that could receive
 // their requests.
 void Locks::hear_remote_ranks() noexcept {
-  homes_->retry();
+  homes_.retry();
   const std::uint64_t now_ns = monotonic_ns();
   if (now_ns - heard_ns_.load(std::memory_order_relaxed) < hear_ns) return;
   engine_.progress();
@@ -302,7 +304,7 @@ Status Locks::unlock(int home, std::uint32_t number) noexcept {
   const Status status = find(home, number, lock);
   if (status != Status::ok) return status;
   if (!lock->unlock()) return Status::invalid;
-  if (homes_ != nullptr && home == engine_.session().rank()) hear_remote_ranks();
+  if (members_.spans_hosts() && home == engine_.session().rank()) hear_remote_ranks();
   return Status::ok;
 }
 

@@ -5,8 +5,8 @@
 #include "job/group.hpp"
 #include "window/locks/lock_algorithm.hpp"
 #include "window/locks/remote_locks.hpp"
-#include "window/remote/copies.hpp"
 #include "window/state/layout.hpp"
+#include "window/state/members.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -83,16 +83,10 @@ class LocalLock {
 /// Threads: any.
 class Locks {
  public:
-  Locks(fabric::Engine& engine, const Layout& layout, const Group& group, std::size_t self) noexcept
-      : engine_(engine), layout_(layout), group_(group), self_(self) {}
-  /// Prepares for remote locks. `members`: the parts of the ranks of other hosts, by member; they stay in place.
-  void reach_remote(fabric::SendQueue& send_queue, LockHomes& homes, std::uint32_t window,
-                    const RemoteMember* members) noexcept {
-    send_queue_ = &send_queue;
-    homes_ = &homes;
-    window_ = window;
-    remote_members_ = members;
-  }
+  /// `homes`: where remote ranks' requests for this rank's locks arrive.
+  Locks(fabric::Engine& engine, fabric::SendQueue& send_queue, LockHomes& homes, const Members& members,
+        const Layout& layout, std::uint32_t window) noexcept
+      : engine_(engine), send_queue_(send_queue), homes_(homes), members_(members), layout_(layout), window_(window) {}
   /// Takes the outcome from a home on another host.
   void take(int home, const LockOutcome& outcome) noexcept;
 
@@ -116,7 +110,7 @@ class Locks {
   Status find_home(int home, std::uint32_t number, LocalLock*& lock) noexcept;
   [[nodiscard]] PartState state_of(std::size_t position) const noexcept;
   [[nodiscard]] bool is_remote(std::size_t position) const noexcept {
-    return remote_members_ != nullptr && engine_.is_remote(job::rank_at(group_, static_cast<int>(position)));
+    return members_.spans_hosts() && engine_.is_remote(members_.rank_of(position));
   }
   static std::uint64_t name_of(int position, std::uint32_t number) noexcept {
     return static_cast<std::uint64_t>(position) << 32 | number;
@@ -125,13 +119,11 @@ class Locks {
   void hear_remote_ranks() noexcept;
 
   fabric::Engine& engine_;
+  fabric::SendQueue& send_queue_;
+  LockHomes& homes_;
+  const Members& members_;
   const Layout& layout_;
-  const Group& group_;
-  std::size_t self_;
-  fabric::SendQueue* send_queue_ = nullptr;
-  LockHomes* homes_ = nullptr;
-  std::uint32_t window_ = 0;
-  const RemoteMember* remote_members_ = nullptr;  // nullptr: there are no other hosts
+  const std::uint32_t window_;
   static constexpr std::uint64_t hear_ns = 5'000;
   std::atomic<std::uint64_t> heard_ns_{0};  // time of the last hear_remote_ranks(); relaxed: it only limits how often
   SpinLock lock_;                           // guards locks_

@@ -3,12 +3,9 @@
 #include "fabric/pipeline.hpp"
 #include "window/local/direction.hpp"
 #include "window/remote/origin.hpp"
-#include "window/remote/rdma_keys.hpp"
-#include "window/state/layout.hpp"
 
 #include <tonari/window.hpp>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -17,21 +14,6 @@ namespace tonari::window {
 
 // Windows between hosts: what a rank knows about parts on other hosts, and how it copies from and to them by heads. The
 // targets check and serve the requests (target.hpp).
-
-/// A remote rank's description of its part.
-struct RemotePart {
-  std::uint64_t bytes = 0;
-  std::uint32_t locks = 0;
-  std::uint32_t notifications = 0;
-  Rights rights = Rights::none;  // of this rank in that part
-  bool in_program = false;
-};
-
-struct RemoteMember : RemotePart {
-  std::atomic<PartState> state{PartState::absent};  // as far as its heads have arrived; the target checks again anyway
-  std::atomic<bool> counts_on_us{false};            // it must be told when this rank's part is freed
-  PartKey key;
-};
 
 /// Where a remote rank's part is accessed.
 struct RemotePlace {

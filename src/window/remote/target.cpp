@@ -146,7 +146,8 @@ Status Target::perform_near(const WindowState& access, const ServiceRequest& req
                             Answer& answer) const noexcept {
   if (request.service > Service::atomic) return Status::invalid;  // malformed
   std::byte* there = nullptr;
-  const Status status = access.check_request(peer, request.offset, request.bytes, needed_for(request.service), there);
+  const Status status =
+      access.parts().check_request(peer, request.offset, request.bytes, needed_for(request.service), there);
   return status == Status::ok ? perform(request, peer, there, answer.reply) : status;
 }
 
@@ -176,7 +177,8 @@ Status Target::take(WindowState& access, const ServiceRequest& request, int peer
   if (named.bytes() != named.data().size() || request.bytes != named.bytes()) return Status::invalid;  // malformed
   std::byte* there = nullptr;
   for (std::size_t i = 0; i < named.count(); ++i) {
-    const Status status = access.check_request(peer, named.at(i).offset, named.at(i).bytes, Rights::write, there);
+    const Status status =
+        access.parts().check_request(peer, named.at(i).offset, named.at(i).bytes, Rights::write, there);
     if (status != Status::ok) return status;
   }
   const bool counts = named.notification() != 0;
@@ -185,9 +187,9 @@ Status Target::take(WindowState& access, const ServiceRequest& request, int peer
   for (std::size_t i = 0; i < named.count(); ++i) {
     const auto [offset, bytes] = named.at(i);
     // A part that is freed meanwhile stays until this is over: WindowRuntime::remove().
-    Status status = access.check_request(peer, offset, bytes, Rights::write, there);
+    Status status = access.parts().check_request(peer, offset, bytes, Rights::write, there);
     if (status == Status::ok) {
-      status = store_local(engine_.session(), access.is_in_program(), there, data.first(bytes));
+      status = store_local(engine_.session(), access.parts().own_in_program(), there, data.first(bytes));
     }
     if (status != Status::ok) return status;
     data = data.subspan(bytes);
@@ -201,7 +203,8 @@ Status Target::give(const WindowState& access, int peer, const Named& named, Ans
   if (named.bytes() > fabric::bulk_tail_bytes_max) return Status::invalid;  // malformed
   std::byte* there = nullptr;
   for (std::size_t i = 0; i < named.count(); ++i) {
-    const Status status = access.check_request(peer, named.at(i).offset, named.at(i).bytes, Rights::read, there);
+    const Status status =
+        access.parts().check_request(peer, named.at(i).offset, named.at(i).bytes, Rights::read, there);
     if (status != Status::ok) return status;
   }
   auto* to = reinterpret_cast<std::byte*>(answer.reply.words.data());
@@ -214,8 +217,9 @@ Status Target::give(const WindowState& access, int peer, const Named& named, Ans
   Status status = Status::ok;
   for (std::size_t i = 0; i < named.count() && status == Status::ok; ++i) {
     const auto [offset, bytes] = named.at(i);
-    status = access.check_request(peer, offset, bytes, Rights::read, there);
-    if (status == Status::ok) status = load_local(engine_.session(), access.is_in_program(), {to, bytes}, there);
+    status = access.parts().check_request(peer, offset, bytes, Rights::read, there);
+    if (status == Status::ok)
+      status = load_local(engine_.session(), access.parts().own_in_program(), {to, bytes}, there);
     to += bytes;
   }
   if (status != Status::ok && answer.data) {

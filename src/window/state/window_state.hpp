@@ -2,12 +2,13 @@
 
 #include "base/mapping.hpp"
 #include "fabric/engine.hpp"
-#include "job/group.hpp"
 #include "window/locks/local_locks.hpp"
 #include "window/remote/copies.hpp"
 #include "window/remote/service.hpp"
 #include "window/state/layout.hpp"
-#include "window/sync/host_barrier.hpp"
+#include "window/state/members.hpp"
+#include "window/state/parts.hpp"
+#include "window/sync/window_barrier.hpp"
 
 #include <tonari/queue.hpp>
 
@@ -27,15 +28,6 @@ namespace tonari::window {
 class RemoteMulticast;
 class WindowRuntime;
 
-/// A member's gift to a window: the arguments of Window's constructors.
-struct Offer {
-  std::uint64_t bytes = 0;
-  std::byte* memory = nullptr;  // the program's memory; nullptr: tonari's
-  bool in_program = false;
-  WindowOptions options{};
-  bool present = true;  // false: it gives no part, and only reaches another rank's
-};
-
 /// Where a window is on this host.
 struct Place {
   std::shared_ptr<Mapping> memory;
@@ -43,9 +35,8 @@ struct Place {
   std::uint32_t granule;  // in the host's pool; 0: none, because the window is on another host
 };
 
-/// A rank's state of a window: the three tables of MLC-1. For a global address, `parts_` says how this rank accesses
-/// its bytes: by a pointer if they are mapped, otherwise by copies between programs or with the target's help. check()
-/// guards every access.
+/// A rank's state of a window. For a global address, `parts_` says how this rank accesses its bytes: by a pointer if
+/// they are mapped, otherwise by copies between programs or with the target's help. Parts::check() guards every access.
 ///
 /// Owns:    a share of the mapping, the pins of its part, the locks' queues.
 /// Threads: any, except for construction and destruction.
@@ -64,11 +55,11 @@ class WindowState {
   void open();
 
   [[nodiscard]] std::uint32_t number() const noexcept { return place_.number; }
-  [[nodiscard]] const Group& group() const noexcept { return group_; }
+  [[nodiscard]] const Members& members() const noexcept { return members_; }
+  [[nodiscard]] const Group& group() const noexcept { return members_.group(); }
   [[nodiscard]] WindowRuntime& runtime() const noexcept { return runtime_; }
   [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
-  [[nodiscard]] std::size_t self() const noexcept { return self_; }
-  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(group_.size()); }
+  [[nodiscard]] const Parts& parts() const noexcept { return parts_; }
   [[nodiscard]] std::span<std::byte> local() const noexcept;
   [[nodiscard]] std::uint64_t bytes(int rank) const noexcept;
   [[nodiscard]] bool contains(GlobalAddress address, std::uint64_t bytes) const noexcept;
@@ -96,78 +87,41 @@ class WindowState {
   Status wait_notified(std::uint32_t notification, std::uint64_t count) noexcept;
   Status flush(int rank) noexcept;
   Status flush() noexcept;
-  Status barrier() noexcept;
+  /// A barrier to which this rank brings data for all others.
   Status barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept;
-  /// A barrier that this rank has entered, and how far it has seen the others.
-  struct Meeting {
-    std::uint64_t round = 0;
-    std::size_t next = 0;      // the next member of this host to wait for
-    std::size_t exchange = 0;  // the next exchange with other hosts
-    bool told = false;         // this exchange has begun
-    Status status = Status::ok;
-  };
-  /// Returns ok, or invalid if this window has no barriers.
-  Status begin_barrier(Meeting& meeting) noexcept;
-  /// Returns true when all ranks have come or have gone.
-  bool step_barrier(Meeting& meeting) noexcept;
-  [[nodiscard]] bool barrier_ready(const Meeting& meeting) const noexcept;
+  [[nodiscard]] WindowBarrier& barrier() noexcept { return barrier_; }
 
   /// Returns true for a rank whose part is mapped only in its own program.
   [[nodiscard]] bool is_elsewhere(GlobalAddress address) const noexcept {
-    return address.rank.index() < parts_.size() && parts_[address.rank.index()].mapped == nullptr;
+    const Part* const part = parts_.find(address.rank);
+    return part != nullptr && part->mapped == nullptr;
   }
   /// Returns true if a copy takes long, or needs the target's help.
   [[nodiscard]] bool is_long(GlobalAddress address, std::uint64_t bytes) const noexcept;
   [[nodiscard]] Locks& locks() noexcept { return locks_; }
 
-  /// Returns true if the window has ranks of other hosts.
-  [[nodiscard]] bool spans_hosts() const noexcept { return remote_ != nullptr; }
-
   // Requests and notices from ranks of other hosts
   void take_freed(int rank) noexcept;
-  void take_met(int rank, const Met& met) noexcept { host_barrier_.take(rank, met); }
   /// Lets a rank of another host reach this rank's local window.
   Status admit(int rank, Reached& reached) noexcept;
   [[nodiscard]] bool has_notification(std::uint32_t notification) const noexcept {
-    return notification < layout_.member(self_).notifications;
+    return notification < layout_.member(members_.self()).notifications;
   }
   void count_notification(std::uint32_t notification) noexcept;
   /// Returns GivenKeys::give() for `peer`. Empty if not all ranks may read and write this rank's part.
   [[nodiscard]] std::vector<std::byte> key_for(int peer);
   void key_not_given(int peer) noexcept;
   /// Returns this rank's key of a remote rank's part.
-  [[nodiscard]] PartKey& key_of(int rank) noexcept {
-    return remote_[static_cast<std::size_t>(job::position_in(group_, rank))].key;
-  }
-  /// Returns true if this rank's part is its program's memory.
-  [[nodiscard]] bool is_in_program() const noexcept { return own_in_program_; }
+  [[nodiscard]] PartKey& key_of(int rank) noexcept { return members_.find_remote(rank)->key; }
   /// Makes the home of this rank's locks, for remote ranks.
   [[nodiscard]] std::unique_ptr<LockHome> make_lock_home() const;
 
   /// Pushes to a member of this host for rank `peer` of another host, with that rank's rights. Returns nullopt if this
   /// rank may not do it, or not without that member's help.
   std::optional<Status> push_for(int peer, GlobalAddress to, std::span<const std::byte> from) noexcept;
-  /// Checks for the service whether rank `peer` may access this rank's own part. Returns the place in `there`.
-  Status check_request(int peer, std::uint64_t offset, std::uint64_t bytes, Rights needed,
-                       std::byte*& there) const noexcept;
 
  private:
-  /// A part, and how this rank accesses it.
-  struct Part {
-    std::byte* mapped = nullptr;                    // nullptr: it is not mapped
-    std::uint64_t bytes = 0;                        // 0: the rank has no part
-    const std::atomic<PartState>* state = nullptr;  // nullptr: the rank has no part
-    std::uint64_t address = 0;                      // in its own program, if it is not mapped here
-    bool is_remote = false;                         // it is on another host
-    std::size_t member = 0;                         // its rank's position in the group
-    Rights rights = Rights::none;                   // this rank's rights
-  };
-
-  Status check(GlobalAddress address, std::uint64_t bytes, Rights needed, const Part*& part) const noexcept;
   static Status check_regions(std::span<const Region> regions, std::size_t bytes) noexcept;
-  [[nodiscard]] std::byte* place(const Part& part, GlobalAddress address) const noexcept {
-    return part.mapped + address.offset;
-  }
   template <class Copy>
   Status reach_program(GlobalAddress address, const Part& part, Copy copy) noexcept;
   template <Direction D>
@@ -177,7 +131,7 @@ class WindowState {
   Status copy_remote(const Part& part, GlobalAddress address, typename D::Local* local,
                      std::span<const Region> regions) noexcept;
   [[nodiscard]] RemotePlace target_of(const Part& part, GlobalAddress address) const noexcept {
-    return {address.rank.value(), address.offset, remote_[part.member].in_program};
+    return {address.rank.value(), address.offset, members_.remote(part.member).in_program};
   }
   [[nodiscard]] bool copies_directly(const Part& part, std::span<const std::byte> local) const noexcept {
     return part.mapped == nullptr && !part.is_remote && engine_.session().direct_copies() &&
@@ -199,53 +153,22 @@ class WindowState {
   Result<std::uint64_t> write_difference(const Part& part, GlobalAddress to, std::span<const std::byte> from,
                                          std::span<const std::byte> twin) noexcept;
 
-  // Steps of construction and destruction
-  void find_hosts();
-  void complete_own_line(const Offer& offer);
-  void set_rights(const WindowOptions& options, Member& own);
-  void protect_parts();
-  void open_near(std::size_t index, Part& part) const noexcept;
-  void open_remote(std::size_t index, Part& part) const noexcept;
+  // Steps of destruction
   void free_part() noexcept;
   void wait_for_accesses() const noexcept;
   void tell_remote_ranks_freed() noexcept;
   void close_keys() noexcept;
   void let_go() noexcept;
 
-  [[nodiscard]] int rank_of(std::size_t member) const noexcept {
-    return job::rank_at(group_, static_cast<int>(member));
-  }
-  [[nodiscard]] bool is_gone(std::size_t member) const noexcept;
-  [[nodiscard]] bool is_leader() const noexcept { return here_.front() == self_; }
-  [[nodiscard]] int awaited(const Meeting& meeting) const noexcept;
-  bool step_barrier_here(Meeting& meeting) const noexcept;
-  bool step_barrier_between_hosts(Meeting& meeting) noexcept;
-  [[nodiscard]] bool released(std::uint64_t round) const noexcept {
-    return round_of(layout_.header().released.load(std::memory_order_seq_cst)) >= round;
-  }
-  /// Returns the number of members that have died.
-  [[nodiscard]] std::size_t count_gone() const noexcept;
-  void wake_others() noexcept;
-
   WindowRuntime& runtime_;
   fabric::Engine& engine_;
-  const Group group_;
-  const std::size_t self_;  // position in the group
   Place place_;
   Layout layout_;
-  std::vector<Part> parts_;                 // by job rank
-  std::atomic<bool> is_open_{false};        // release: the parts; for the serving thread, which may run earlier
-  std::vector<std::size_t> here_;           // members of this host
-  std::unique_ptr<RemoteMember[]> remote_;  // by member; nullptr: all members are on this host
-  HostBarrier host_barrier_;
-  // This rank's own part. Kept here, because other ranks could overwrite its line by mistake.
-  std::byte* own_ = nullptr;
-  std::uint64_t own_bytes_ = 0;
-  bool own_in_program_ = false;
-  std::vector<Rights> given_;  // the rights that this rank gives, by member
-  std::span<const std::byte> pinned_;
+  Members members_;
+  Parts parts_;
+  WindowBarrier barrier_;
   Locks locks_;
-  std::uint64_t barriers_ = 0;             // entered by this rank; one at a time
+  std::span<const std::byte> pinned_;
   std::atomic<std::size_t> gone_told_{0};  // relaxed: deaths that wait_notified() has returned
   std::atomic<std::uint64_t> flushes_{0};  // only for its order: see flush()
 };

@@ -51,7 +51,7 @@ Status for_regions(const std::byte* here, std::uint64_t there, std::span<const R
 // that is permitted, and otherwise with the owner's help.
 template <class Copy>
 Status WindowState::reach_program(GlobalAddress address, const Part& part, Copy copy) noexcept {
-  std::atomic<std::uint64_t>& under_way = layout_.accesses(self_, part.member);
+  std::atomic<std::uint64_t>& under_way = layout_.accesses(members_.self(), part.member);
   // Sequentially consistent with free_part(): either it sees the access under way, or this rank sees that the part is
   // freed.
   under_way.fetch_add(1, std::memory_order_seq_cst);
@@ -68,8 +68,8 @@ Status WindowState::reach_program(GlobalAddress address, const Part& part, Copy 
 template <Direction D>
 Status WindowState::copy_remote(const Part& part, GlobalAddress address, typename D::Local* local,
                                 std::span<const Region> regions) noexcept {
-  RemoteMember& owner = remote_[part.member];
-  if (regions.size() == 1 && owner.key.use(runtime_, rank_of(part.member), place_.number)) {
+  RemoteMember& owner = members_.remote(part.member);
+  if (regions.size() == 1 && owner.key.use(runtime_, members_.rank_of(part.member), place_.number)) {
     const auto [offset, bytes] = regions.front();
     const Status status =
         copy_by_key<D>(runtime_, owner.key, address.offset + offset, {local + offset, bytes}, owner.in_program);
@@ -109,7 +109,7 @@ Status WindowState::copy_elsewhere(const Part& part, GlobalAddress address,
 template <Direction D>
 std::optional<Status> WindowState::copy_mapped(const Part& part, GlobalAddress address,
                                                std::span<typename D::Local> local) noexcept {
-  const auto there = reinterpret_cast<std::uint64_t>(place(part, address));
+  const auto there = reinterpret_cast<std::uint64_t>(part.at(address.offset));
   return copy_together(engine_, LongAccess<D>{place_.number, address.rank.value(), address.offset, there, true, local});
 }
 
@@ -118,7 +118,7 @@ Status WindowState::read(const Part& part, std::span<std::byte> to, GlobalAddres
   if (to.size() >= mapped_together_bytes_min) [[unlikely]] {
     if (const auto together = copy_mapped<Pull>(part, from, to)) return *together;
   }
-  copy_bytes(to.data(), place(part, from), to.size());
+  copy_bytes(to.data(), part.at(from.offset), to.size());
   return Status::ok;
 }
 
@@ -127,7 +127,7 @@ Status WindowState::write(const Part& part, GlobalAddress to, std::span<const st
   if (from.size() >= mapped_together_bytes_min) [[unlikely]] {
     if (const auto together = copy_mapped<Push>(part, to, from)) return *together;
   }
-  copy_bytes(place(part, to), from.data(), from.size());
+  copy_bytes(part.at(to.offset), from.data(), from.size());
   return Status::ok;
 }
 
@@ -139,24 +139,24 @@ bool WindowState::is_long(GlobalAddress address, std::uint64_t bytes) const noex
 Status WindowState::pull(std::span<std::byte> to, GlobalAddress from) noexcept {
   if (!is_memory(to)) return Status::invalid;
   const Part* part = nullptr;
-  const Status status = check(from, to.size(), Rights::read, part);
+  const Status status = parts_.check(from, to.size(), Rights::read, part);
   return status == Status::ok ? read(*part, to, from) : status;
 }
 
 Status WindowState::push(GlobalAddress to, std::span<const std::byte> from) noexcept {
   if (!is_memory(from)) return Status::invalid;
   const Part* part = nullptr;
-  const Status status = check(to, from.size(), Rights::write, part);
+  const Status status = parts_.check(to, from.size(), Rights::write, part);
   return status == Status::ok ? write(*part, to, from) : status;
 }
 
 Status WindowState::pull_with_twin(std::span<std::byte> to, std::span<std::byte> twin, GlobalAddress from) noexcept {
   if (!is_memory(to) || !is_memory(twin) || twin.size() != to.size()) return Status::invalid;
   const Part* part = nullptr;
-  Status status = check(from, to.size(), Rights::read, part);
+  Status status = parts_.check(from, to.size(), Rights::read, part);
   if (status != Status::ok) return status;
   if (part->mapped != nullptr) {
-    copy_with_twin(to.data(), twin.data(), place(*part, from), to.size());
+    copy_with_twin(to.data(), twin.data(), part->at(from.offset), to.size());
     return Status::ok;
   }
   status = read(*part, to, from);
@@ -168,7 +168,7 @@ Status WindowState::pull_regions(std::span<std::byte> to, GlobalAddress from,
                                  std::span<const Region> regions) noexcept {
   if (!is_memory(to)) return Status::invalid;
   const Part* part = nullptr;
-  Status status = check(from, to.size(), Rights::read, part);
+  Status status = parts_.check(from, to.size(), Rights::read, part);
   if (status == Status::ok) status = check_regions(regions, to.size());
   if (status != Status::ok) return status;
   if (part->is_remote) return copy_remote<Pull>(*part, from, to.data(), regions);
@@ -204,7 +204,7 @@ Status WindowState::push_regions(GlobalAddress to, std::span<const std::byte> fr
                                  std::span<const Region> regions) noexcept {
   if (!is_memory(from)) return Status::invalid;
   const Part* part = nullptr;
-  Status status = check(to, from.size(), Rights::write, part);
+  Status status = parts_.check(to, from.size(), Rights::write, part);
   if (status == Status::ok) status = check_regions(regions, from.size());
   return status == Status::ok ? write_regions(*part, to, from, regions) : status;
 }
@@ -233,10 +233,10 @@ Result<std::uint64_t> WindowState::push_diff(GlobalAddress to, std::span<const s
                                              std::span<const std::byte> twin) noexcept {
   if (!is_memory(from) || !is_memory(twin) || twin.size() != from.size()) return {Status::invalid, 0};
   const Part* part = nullptr;
-  const Status status = check(to, from.size(), Rights::write, part);
+  const Status status = parts_.check(to, from.size(), Rights::write, part);
   if (status != Status::ok) return {status, 0};
   if (part->mapped == nullptr) return write_difference(*part, to, from, twin);
-  return {Status::ok, store_differences(place(*part, to), from.data(), twin.data(), from.size())};
+  return {Status::ok, store_differences(part->at(to.offset), from.data(), twin.data(), from.size())};
 }
 
 // Pushes to targets on other hosts, one request per host.
@@ -255,16 +255,14 @@ Status WindowState::multicast_remote(RemoteMulticast& relays, std::size_t target
     };
     for (std::size_t i = 0; i < targets; ++i) {
       const GlobalAddress to = target(i);
-      if (to.rank.index() >= parts_.size() || !parts_[to.rank.index()].is_remote ||
-          session.domain(to.rank.value()) != domain) {
-        continue;
-      }
+      const Part* const named = parts_.find(to.rank);
+      if (named == nullptr || !named->is_remote || session.domain(to.rank.value()) != domain) continue;
       const Part* part = nullptr;
-      const Status status = check(to, from.size(), Rights::write, part);
+      const Status status = parts_.check(to, from.size(), Rights::write, part);
       if (first_failure == Status::ok) first_failure = status;
       if (status != Status::ok) continue;
       together[count++] = {to.offset, static_cast<std::uint32_t>(to.rank.value()), 0};
-      in_program = in_program || remote_[part->member].in_program;
+      in_program = in_program || members_.remote(part->member).in_program;
       if (count == together.size()) push();
     }
     push();
@@ -279,7 +277,7 @@ Status WindowState::multicast_to_each(std::size_t targets, Target target, std::s
   if (!is_memory(from)) return Status::invalid;
   std::optional<RemoteMulticast> relays;
   Status first_failure = Status::ok;
-  if (remote_ != nullptr && !from.empty()) {
+  if (members_.spans_hosts() && !from.empty()) {
     relays.emplace(engine_.session(), runtime_.client(), place_.number);
     first_failure = multicast_remote(*relays, targets, target, from);
   }
@@ -289,7 +287,7 @@ Status WindowState::multicast_to_each(std::size_t targets, Target target, std::s
     for (std::size_t i = 0; i < targets; ++i) {
       const GlobalAddress to = target(i);
       const Part* part = nullptr;
-      Status status = check(to, from.size(), Rights::write, part);
+      Status status = parts_.check(to, from.size(), Rights::write, part);
       if (status == Status::ok && !part->is_remote) status = write(*part, to + at, piece);
       if (first_failure == Status::ok) first_failure = status;
     }
@@ -301,22 +299,21 @@ Status WindowState::multicast_to_each(std::size_t targets, Target target, std::s
 
 // Pushes for a rank of another host.
 std::optional<Status> WindowState::push_for(int peer, GlobalAddress to, std::span<const std::byte> from) noexcept {
-  if (to.rank.value() == rank_of(self_)) {
+  if (to.rank.value() == members_.rank_of(members_.self())) {
     std::byte* there = nullptr;
-    const Status status = check_request(peer, to.offset, from.size(), Rights::write, there);
+    const Status status = parts_.check_request(peer, to.offset, from.size(), Rights::write, there);
     if (status != Status::ok) return status;
-    return store_local(engine_.session(), own_in_program_, there, from);
+    return store_local(engine_.session(), parts_.own_in_program(), there, from);
   }
   // other ranks may have the window a moment earlier
-  if (!is_open_.load(std::memory_order_acquire)) return std::nullopt;
-  const int position = job::position_in(group_, peer);
-  if (position < 0 || to.rank.index() >= parts_.size()) return Status::bounds;
-  const Part* part = &parts_[to.rank.index()];
-  if (part->state == nullptr || part->is_remote) return Status::bounds;
+  if (!parts_.is_open()) return std::nullopt;
+  const int position = job::position_in(group(), peer);
+  const Part* part = parts_.find(to.rank);
+  if (position < 0 || part == nullptr || part->state == nullptr || part->is_remote) return Status::bounds;
   const Rights rights = layout_.rights(layout_.member(part->member), static_cast<std::size_t>(position));
   if (!includes(rights, Rights::write)) return Status::denied;
   if (part->mapped == nullptr && !copies_directly(*part, from)) return std::nullopt;
-  const Status status = check(to, from.size(), Rights::write, part);
+  const Status status = parts_.check(to, from.size(), Rights::write, part);
   if (status == Status::denied) return std::nullopt;
   return status == Status::ok ? write(*part, to, from) : status;
 }
@@ -328,10 +325,10 @@ Status WindowState::multicast(std::span<const GlobalAddress> to, std::span<const
 
 Status WindowState::multicast_to_all(std::uint64_t offset, std::span<const std::byte> from) noexcept {
   const auto other = [this, offset](std::size_t i) {  // starts with the next rank
-    const JobRank rank = group_.at(Rank{(self_ + 1 + i) % size()});
+    const JobRank rank = group().at(Rank{(members_.self() + 1 + i) % members_.size()});
     return GlobalAddress{place_.number, rank, offset};
   };
-  return multicast_to_each(size() - 1, other, from);
+  return multicast_to_each(members_.size() - 1, other, from);
 }
 
 Status WindowState::multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
@@ -341,7 +338,7 @@ Status WindowState::multicast_regions(std::span<const GlobalAddress> to, std::sp
   Status first_failure = Status::ok;
   for (const GlobalAddress& target : to) {
     const Part* part = nullptr;
-    Status status = check(target, from.size(), Rights::write, part);
+    Status status = parts_.check(target, from.size(), Rights::write, part);
     if (status == Status::ok) status = check_regions(regions, from.size());
     if (status == Status::ok && part->is_remote) {
       if (!remote) remote.emplace(engine_.session(), runtime_.client(), place_.number);
@@ -358,7 +355,7 @@ Status WindowState::multicast_regions(std::span<const GlobalAddress> to, std::sp
 bool WindowState::Batch::add(GlobalAddress address, std::span<std::byte> local) noexcept {
   if (count_ == here_.size() || local.data() == nullptr || bytes_ + local.size() > short_copy_bytes_max) return false;
   const Part* part = nullptr;
-  if (access_.check(address, local.size(), needed_, part) != Status::ok) return false;
+  if (access_.parts_.check(address, local.size(), needed_, part) != Status::ok) return false;
   if (!access_.copies_directly(*part, local)) return false;
   if (count_ == 0) {
     part_ = part;
@@ -386,10 +383,10 @@ std::size_t WindowState::Batch::copy() noexcept {
 Result<std::uint64_t> WindowState::apply(GlobalAddress at, const detail::AtomicWords& words) noexcept {
   if (!is_sane(words)) return {Status::invalid, 0};  // a descriptor may contain anything
   const Part* part = nullptr;
-  const Status status = check(at, words.bytes, Rights::atomic, part);
+  const Status status = parts_.check(at, words.bytes, Rights::atomic, part);
   if (status != Status::ok) return {status, 0};
   if (part->mapped == nullptr) return runtime_.client().apply(place_.number, at.rank.value(), at.offset, words);
-  std::byte* const word = place(*part, at);
+  std::byte* const word = part->at(at.offset);
   if (reinterpret_cast<std::uintptr_t>(word) % words.bytes != 0) return {Status::invalid, 0};
   return {Status::ok, apply_to_word(word, words)};
 }
