@@ -70,8 +70,8 @@ def unknown_documents(root):
 def has_function(text, function):
     """Returns whether a file's text defines or declares `function`. In Class::name, the class must exist, too."""
     *scopes, name = function.split("::")
-    defined = "::".join([*scopes[-1:], name])
-    if re.search(rf"(?<!\w){re.escape(defined)}\s*\(", text):
+    member_of = rf"{re.escape(scopes[-1])}(?:<\w+>)?::" if scopes else ""  # a class or a class template
+    if re.search(rf"(?<!\w){member_of}{re.escape(name)}\s*\(", text):
         return True
     scope = re.search(rf"\b(?:class|struct)\s+(?:\[\[\w+\]\]\s+)?{scopes[-1]}\b", text) if scopes else None
     return scope is not None and re.search(rf"(?<![\w:]){re.escape(name)}\s*\(", text) is not None
