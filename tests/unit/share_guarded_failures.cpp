@@ -20,12 +20,12 @@ class GuardedFailures : public test::OnEveryGuardedSetting {};
 INSTANTIATE_TEST_SUITE_P(Over, GuardedFailures, testing::ValuesIn(test::guarded_settings()), test::name_of_setting);
 
 /// The arguments of a guarded_span<int> that a rank asks for.
-struct PendingRequest {
+struct Arguments {
   std::size_t count;
   GuardedOptions options;
   std::string_view refusal{};  // part of the text of the SetupError
 };
-void expect_refusal(Job& job, const PendingRequest& asked, std::string_view words) {
+void expect_refusal(Job& job, const Arguments& asked, std::string_view words) {
   std::string said = "nothing";
   try {
     const guarded_span<int> made(job, asked.count, asked.options);
@@ -44,7 +44,7 @@ void expect_it_works(Job& job, const GuardedOptions& options) {
 
 TEST_P(GuardedFailures, RefusesInvalidArgumentsOfOneRankAtAllRanks) {
   constexpr auto most = static_cast<std::size_t>(-1);
-  const std::vector<PendingRequest> all{
+  const std::vector<Arguments> all{
       {2, options(2), "GuardedOptions::home is 2, no rank of the job of 2"},
       {2, options(-1), "GuardedOptions::home is -1, no rank of the job of 2"},
       {2, {static_cast<OnWrite>(9)}, "GuardedOptions::on_write is 9, and none of invalidate, update"},
@@ -55,7 +55,7 @@ TEST_P(GuardedFailures, RefusesInvalidArgumentsOfOneRankAtAllRanks) {
       {std::size_t{1} << 44, options(), "64 TiB were asked for"},
   };
   run(2, [&all](Job& job) {
-    for (const PendingRequest& asked : all) {
+    for (const Arguments& asked : all) {
       expect_refusal(job, asked, asked.refusal);
       if (job.rank() == 1) {
         expect_refusal(job, asked, asked.refusal);
@@ -72,7 +72,7 @@ TEST_P(GuardedFailures, RefusesArgumentsThatDifferBetweenRanks) {
   other.on_write = other.on_write == OnWrite::update ? OnWrite::invalidate : OnWrite::update;
   GuardedOptions moved = options();
   moved.mover = moved.mover == Mover::asker_gets ? Mover::owner_puts : Mover::asker_gets;
-  const std::vector<PendingRequest> all{
+  const std::vector<Arguments> all{
       {4, options(), "bytes from 8 to 16, here "},
       {2, other, "on_write from invalidate to update, here "},
       {2, moved, "mover from "},
@@ -80,8 +80,8 @@ TEST_P(GuardedFailures, RefusesArgumentsThatDifferBetweenRanks) {
       {1, options(1), "bytes from 4 to 8, here "},
   };
   run(2, [&all](Job& job) {
-    for (const PendingRequest& asked : all) {
-      expect_refusal(job, job.rank() == 1 ? asked : PendingRequest{2, options()}, asked.refusal);
+    for (const Arguments& asked : all) {
+      expect_refusal(job, job.rank() == 1 ? asked : Arguments{2, options()}, asked.refusal);
     }
     expect_refusal(job, {job.rank() == 0 ? 2u : 5u, options(job.rank().value())},
                    job.rank() == 0 ? "the ranks ask for different ones: bytes from 8 to 20, here 8; home from 0 to 1, "

@@ -32,36 +32,34 @@ std::string refusal(Job& job, std::size_t count, const ArrayOptions& options = {
 }
 
 TEST_P(SharedLimits, RefuseArgumentsThatDifferBetweenRanks) {
-  struct PendingRequest {
+  struct Arguments {
     std::size_t count = 5000;
     ArrayOptions options{};
   };
   struct Case {
     const char* why;
-    void (*differ)(PendingRequest& asked, bool other);
+    void (*differ)(Arguments& asked, bool other);
   };
   const std::array<Case, 7> cases{{
-      {"its bytes, from 20000 to 20004", [](PendingRequest& asked, bool other) { asked.count += other ? 1 : 0; }},
-      {"its bytes, from 20000 to 400000",
-       [](PendingRequest& asked, bool other) { asked.count = other ? 100'000 : 5000; }},
+      {"its bytes, from 20000 to 20004", [](Arguments& asked, bool other) { asked.count += other ? 1 : 0; }},
+      {"its bytes, from 20000 to 400000", [](Arguments& asked, bool other) { asked.count = other ? 100'000 : 5000; }},
       {"ArrayOptions::placement, from 0 to 2",
-       [](PendingRequest& asked, bool other) {
+       [](Arguments& asked, bool other) {
          asked.options.placement = other ? Placement::first_touch : Placement::block;
        }},
       {"ArrayOptions::writes_are_named, from 0 to 1",
-       [](PendingRequest& asked, bool other) { asked.options.writes_are_named = other; }},
-      {"ArrayOptions::homes_move, from 0 to 1",
-       [](PendingRequest& asked, bool other) { asked.options.homes_move = other; }},
-      {"ArrayOptions::updates, from 0 to 1", [](PendingRequest& asked, bool other) { asked.options.updates = other; }},
+       [](Arguments& asked, bool other) { asked.options.writes_are_named = other; }},
+      {"ArrayOptions::homes_move, from 0 to 1", [](Arguments& asked, bool other) { asked.options.homes_move = other; }},
+      {"ArrayOptions::updates, from 0 to 1", [](Arguments& asked, bool other) { asked.options.updates = other; }},
       {"where ArrayOptions::cyclic_bytes or home place its pages: ",
-       [](PendingRequest& asked, bool other) {
+       [](Arguments& asked, bool other) {
          asked.options.placement = Placement::cyclic;
          asked.options.cyclic_bytes = other ? 4096 : 8192;
        }},
   }};
   run(2, [&](Job& job) {
     for (const Case& each : cases) {
-      PendingRequest asked;
+      Arguments asked;
       each.differ(asked, job.rank() == 1);
       const std::string why = refusal(job, asked.count, asked.options);
       EXPECT_NE(why.find(std::string("the ranks differ in ") + each.why), std::string::npos) << why;

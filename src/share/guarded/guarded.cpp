@@ -82,22 +82,22 @@ bool may_put(job::Session& session, std::size_t bytes, const GuardedOptions& opt
 // Throws in all ranks if one cannot continue, or if their arguments differ. Returns true if all ranks can put.
 bool agree_on(Communicator& ranks, const std::exception_ptr& failure, std::size_t bytes, const GuardedOptions& options,
               bool puts) {
-  struct PendingRequest {
+  struct Argument {
     std::string_view name;
     Names names;
   };
-  constexpr std::array<PendingRequest, 4> asked{
+  constexpr std::array<Argument, 4> arguments{
       {{"bytes", {}}, {"on_write", on_write_names}, {"mover", mover_names}, {"home", {}}}};
-  const std::array<std::uint64_t, asked.size() + 1> mine{
+  const std::array<std::uint64_t, arguments.size() + 1> mine{
       bytes, static_cast<std::uint64_t>(options.on_write), static_cast<std::uint64_t>(options.mover),
       static_cast<std::uint64_t>(options.home.value()), puts ? 1u : 0u};
   const auto said = agree(ranks, failure, "guarded data", mine);
   std::string differing;
-  for (std::size_t i = 0; i < asked.size(); ++i) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (said[i].is_one()) continue;
-    const auto text = [names = asked[i].names](std::uint64_t value) { return text_of(value, names); };
-    differing += fmt::format("{} from {} to {}, here {}; ", asked[i].name, text(said[i].least), text(said[i].greatest),
-                             text(mine[i]));
+    const auto text = [names = arguments[i].names](std::uint64_t value) { return text_of(value, names); };
+    differing += fmt::format("{} from {} to {}, here {}; ", arguments[i].name, text(said[i].least),
+                             text(said[i].greatest), text(mine[i]));
   }
   if (differing.empty()) return said.back().least != 0;
   throw SetupError(

@@ -111,7 +111,7 @@ void Replica::wait_for_outcome(Waiter& waiter) noexcept {
 void Replica::lose_patience(Waiter& waiter) noexcept {
   const std::lock_guard guard(mutex_);
   waiter.is_patient = false;
-  if (asked_ != PendingRequest::nothing) engine_.wake_peer(plan_.options.home.value());
+  if (asked_ != Wanted::nothing) engine_.wake_peer(plan_.options.home.value());
   for (const Child& each : children_) engine_.wake_peer(each.rank);
 }
 
@@ -245,7 +245,7 @@ Status Replica::update_now() noexcept {
 void Replica::drop() noexcept {
   const std::lock_guard guard(mutex_);
   const bool has_nothing = owner_ || (!valid_ && !awaits_update_);
-  if (has_nothing || readers_ != 0 || asked_ != PendingRequest::nothing || fetching_ || stopping_ || home_gone_) return;
+  if (has_nothing || readers_ != 0 || asked_ != Wanted::nothing || fetching_ || stopping_ || home_gone_) return;
   if (!sendings_.empty()) return;  // G9
   valid_ = awaits_update_ = false;
   dropped_ = true;
@@ -357,8 +357,8 @@ bool Replica::step_ownership(const Turn& turn) noexcept {
 }
 
 void Replica::ask(GuardAct act, fabric::Wakeup wakeup) noexcept {
-  if (asked_ != PendingRequest::nothing || (act == GuardAct::read && awaits_update_)) return;
-  asked_ = act == GuardAct::read ? PendingRequest::to_read : PendingRequest::to_write;
+  if (asked_ != Wanted::nothing || (act == GuardAct::read && awaits_update_)) return;
+  asked_ = act == GuardAct::read ? Wanted::to_read : Wanted::to_write;
   post(plan_.options.home.value(), Kind::guard_want, GuardWant{have_, ++asks_, static_cast<std::uint32_t>(self_), act},
        0, wakeup);
 }

@@ -91,7 +91,7 @@ class Replica {
     int rank = -1;             // of a turn for another rank
     std::uint64_t have = 0;    // the version that this rank has
   };
-  enum class PendingRequest : std::uint8_t { nothing, to_read, to_write };
+  enum class Wanted : std::uint8_t { nothing, to_read, to_write };
   struct Sending {
     int rank;
     GivenTag tag;
@@ -203,17 +203,17 @@ class Replica {
 
   // The rights of this rank, and its bytes.
   bool owner_ = false;
-  bool valid_ = false;            // may read without being the owner
-  bool dropped_ = false;          // refuses permission to read that it has not asked for
-  bool awaits_update_ = false;    // will be updated, so it need not ask
-  std::uint64_t version_ = 0;     // the version that it may read
-  std::uint64_t have_ = 0;        // the version of its bytes; 0: none, or an incomplete one
-  std::uint64_t coming_ = 0;      // the version whose pieces are arriving
-  std::uint32_t next_piece_ = 0;  // of that version
-  int source_ = -1;               // the rank that has the bytes of version_
-  bool fetching_ = false;         // is fetching them from there
-  std::uint32_t epoch_ = 0;       // number of rounds of stops so far: earlier permission to read is void
-  PendingRequest asked_ = PendingRequest::nothing;  // its request to the home
+  bool valid_ = false;              // may read without being the owner
+  bool dropped_ = false;            // refuses permission to read that it has not asked for
+  bool awaits_update_ = false;      // will be updated, so it need not ask
+  std::uint64_t version_ = 0;       // the version that it may read
+  std::uint64_t have_ = 0;          // the version of its bytes; 0: none, or an incomplete one
+  std::uint64_t coming_ = 0;        // the version whose pieces are arriving
+  std::uint32_t next_piece_ = 0;    // of that version
+  int source_ = -1;                 // the rank that has the bytes of version_
+  bool fetching_ = false;           // is fetching them from there
+  std::uint32_t epoch_ = 0;         // number of rounds of stops so far: earlier permission to read is void
+  Wanted asked_ = Wanted::nothing;  // its request to the home
   std::uint64_t asks_ = 0;
   bool home_gone_ = false;
   bool lost_ = false;

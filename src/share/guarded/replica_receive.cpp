@@ -75,7 +75,7 @@ void Replica::take_want(int peer, const GuardWant& want) noexcept {
 void Replica::take_deed(int peer, const GuardWant& want) noexcept {
   const int rank = static_cast<int>(want.rank);
   const bool is_another = rank >= 0 && rank < engine_.session().size() && rank != self_;
-  if (!is_home(peer) || !is_another || (!owner_ && asked_ != PendingRequest::to_write)) return;  // malformed: drop it
+  if (!is_home(peer) || !is_another || (!owner_ && asked_ != Wanted::to_write)) return;  // malformed: drop it
   const auto what = want.act == GuardAct::read    ? Turn::What::copy
                     : want.act == GuardAct::write ? Turn::What::ownership
                                                   : Turn::What::drop;
@@ -151,7 +151,7 @@ void Replica::take_gift(const GivenTag& tag, std::uint64_t version, std::uint32_
     return;
   }
   if (tag.what == GivenTag::ownership) {
-    if (asked_ != PendingRequest::to_write && !home_gone_) return;  // malformed: drop it
+    if (asked_ != Wanted::to_write && !home_gone_) return;  // malformed: drop it
     owner_ = true;
     awaits_update_ = dropped_ = has_read_ = false;
     stopped_.remove(self_);
@@ -161,7 +161,7 @@ void Replica::take_gift(const GivenTag& tag, std::uint64_t version, std::uint32_
     if (tag.asked_for) dropped_ = false;
     // Permission to read is void if a later stop has overtaken it; a thread that needs it asks again.
     const bool is_void = epoch < epoch_ || owner_ || dropped_;
-    if (tag.asked_for && asked_ == PendingRequest::to_read) asked_ = PendingRequest::nothing;
+    if (tag.asked_for && asked_ == Wanted::to_read) asked_ = Wanted::nothing;
     if (is_void) return;
     if (mover() == Mover::owner_puts && !tag.has_data &&
         have_ != version) {  // the rank that should pass the data on has dropped them
@@ -171,7 +171,7 @@ void Replica::take_gift(const GivenTag& tag, std::uint64_t version, std::uint32_
     valid_ = true;
     awaits_update_ = false;
   }
-  if (tag.what == GivenTag::ownership) asked_ = PendingRequest::nothing;
+  if (tag.what == GivenTag::ownership) asked_ = Wanted::nothing;
   epoch_ = std::max(epoch_, epoch);
   version_ = version;
   source_ = source;
@@ -206,7 +206,7 @@ void Replica::lose() noexcept {
   if (std::exchange(lost_, true)) return;
   if (home_) tell_all(Kind::guard_lost);
   owner_ = valid_ = stopping_ = awaits_update_ = false;
-  asked_ = PendingRequest::nothing;
+  asked_ = Wanted::nothing;
   children_.clear();
   sendings_.clear();
   fail_local();
@@ -232,8 +232,8 @@ void Replica::died(int rank) noexcept {
   }
   if (rank == plan_.options.home.value()) {
     home_gone_ = true;
-    asked_ = PendingRequest::nothing;
-  } else if (asked_ != PendingRequest::nothing) {
+    asked_ = Wanted::nothing;
+  } else if (asked_ != Wanted::nothing) {
     post(plan_.options.home.value(), Kind::guard_waits, GuardWord{static_cast<std::uint64_t>(rank)});
   }
   if (home_ && !home_->survives_death_of(rank)) lose();
