@@ -56,10 +56,10 @@ void WindowRuntime::receive(const Head& head) noexcept {
     case Kind::window_access:
     case Kind::window_push: receive_request(head); break;
     case Kind::window_help:
-      if (!engine_.is_remote(peer)) server_.receive(head);  // otherwise malformed: drop it
+      if (!engine_.is_remote(peer)) target_.receive(head);  // otherwise malformed: drop it
       break;
     case Kind::window_done:
-    case Kind::window_data: client_.requests().receive(head); break;
+    case Kind::window_data: origin_.requests().receive(head); break;
     case Kind::window_returned: given_keys_.returned(head.context, peer); break;
     case Kind::window_freed: with(head.context, [peer](WindowState& access) { access.take_freed(peer); }); break;
     case Kind::window_met:
@@ -84,10 +84,10 @@ void WindowRuntime::receive_request(const Head& head) noexcept {
     const Service service = head.as<ServiceRequest>().service;
     const bool may_wait =
         service == Service::relay || service == Service::key || (access && access->parts().own_in_program());
-    if (access == nullptr || !may_wait) served = server_.serve(access, head);
+    if (access == nullptr || !may_wait) served = target_.serve(access, head);
     if (access != nullptr) leave(head.context);
   }
-  if (!served) server_.receive(head);
+  if (!served) target_.receive(head);
 }
 
 void WindowRuntime::receive_lock(const Head& head) noexcept {
@@ -114,16 +114,16 @@ void WindowRuntime::leave(std::uint32_t window) noexcept {
 
 void WindowRuntime::run_deferred_work() noexcept {
   Head request;
-  while (server_.next(request)) {
+  while (target_.next(request)) {
     WindowState* const access = use(request.context);
     bool is_more = false;
     if (request.kind == Kind::window_help) {
       is_more = help(engine_, access, request);
     } else {
-      is_more = !server_.serve(access, request);
+      is_more = !target_.serve(access, request);
     }
     if (access != nullptr) leave(request.context);
-    if (is_more) return server_.receive(request);  // a waiting thread checks whether it must go on
+    if (is_more) return target_.receive(request);  // a waiting thread checks whether it must go on
   }
 }
 
@@ -139,7 +139,7 @@ void WindowRuntime::died(int rank) noexcept {
 
 void WindowRuntime::left(int rank) noexcept {
   gone_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
-  client_.requests().gone(rank);
+  origin_.requests().gone(rank);
 }
 
 // A head to a dead rank is dropped.

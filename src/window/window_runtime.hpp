@@ -28,8 +28,8 @@ class WindowRuntime final : public fabric::ProtocolHandler {
   explicit WindowRuntime(fabric::Engine& engine)
       : engine_(engine),
         send_queue_(engine),
-        client_(engine),
-        server_(engine, send_queue_),
+        origin_(engine),
+        target_(engine, send_queue_),
         lock_homes_(engine, send_queue_),
         given_keys_(*this),
         gone_(static_cast<std::size_t>(engine.session().size())),
@@ -40,7 +40,7 @@ class WindowRuntime final : public fabric::ProtocolHandler {
   [[nodiscard]] fabric::Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] Pins& pins() noexcept { return pins_; }
   [[nodiscard]] fabric::SendQueue& send_queue() noexcept { return send_queue_; }
-  [[nodiscard]] Origin& client() noexcept { return client_; }
+  [[nodiscard]] Origin& origin() noexcept { return origin_; }
   [[nodiscard]] LockHomes& lock_homes() noexcept { return lock_homes_; }
   [[nodiscard]] GivenKeys& given_keys() noexcept { return given_keys_; }
   /// Returns true if a rank has died or left, and its heads that had arrived by then are handled. Late heads of a dead
@@ -129,8 +129,8 @@ class WindowRuntime final : public fabric::ProtocolHandler {
   fabric::SendQueue send_queue_;
   Rendezvous rendezvous_;
   Pins pins_;
-  Origin client_;
-  Target server_;
+  Origin origin_;
+  Target target_;
   LockHomes lock_homes_;
   GivenKeys given_keys_;
   std::vector<std::atomic<bool>> gone_;  // by rank

@@ -118,8 +118,8 @@ std::shared_ptr<WindowState> WindowRuntime::reach_remote(GlobalAddress address) 
   PendingAccess pending;
   ServiceRequest request{};
   request.service = Service::reach;
-  client_.ask(pending, owner, address.window, request);
-  client_.requests().wait(pending);
+  origin_.ask(pending, owner, address.window, request);
+  origin_.requests().wait(pending);
   if (pending.outcome() != Status::ok) {
     throw SetupError(fmt::format(
         "reaching window {} of rank {}, which is on another host: {}", address.window, owner,

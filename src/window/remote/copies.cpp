@@ -85,7 +85,7 @@ typename RemoteCopies<D>::Cursor RemoteCopies<D>::plan(Piece& piece, Cursor curs
 
 template <Direction D>
 void RemoteCopies<D>::ask(Piece& piece, const RemotePlace& target, std::uint32_t notification) noexcept {
-  fabric::Requests& requests = client_.requests();
+  fabric::Requests& requests = origin_.requests();
   piece.pending.takes_tail = is_pull<D>;
   const bool listed = piece.stretches > 1;
   const std::uint64_t place = piece.start.regions.empty() ? 0 : piece.start.place();
@@ -110,7 +110,7 @@ void RemoteCopies<D>::ask(Piece& piece, const RemotePlace& target, std::uint32_t
     piece.not_sent = fill(piece, requests.at(block), base);
     if (piece.not_sent != Status::ok) requests.give_back(block);
   }
-  if (piece.not_sent == Status::ok) client_.ask(piece.pending, target.rank, window_, request, kind);
+  if (piece.not_sent == Status::ok) origin_.ask(piece.pending, target.rank, window_, request, kind);
   under_way_.begin();
 }
 
@@ -142,12 +142,12 @@ template <Direction D>
 void RemoteCopies<D>::end(Piece& piece) noexcept {
   Status status = piece.not_sent;
   if (status == Status::ok) {
-    client_.requests().wait(piece.pending);
+    origin_.requests().wait(piece.pending);
     status = piece.pending.outcome();
     if constexpr (is_pull<D>) {
       if (status == Status::ok) status = take_data(piece);
     }
-    client_.requests().give_back_tail(piece.pending);
+    origin_.requests().give_back_tail(piece.pending);
   }
   if (status_ == Status::ok) status_ = status;
 }
@@ -157,7 +157,7 @@ template <Direction D>
 Status RemoteCopies<D>::take_data(Piece& piece) noexcept requires is_pull<D> {
   const Carried carried = piece.pending.words();
   const bool has_tail = piece.pending.reply().kind.has_tail();
-  auto data = has_tail ? client_.requests().tail_of(piece.pending) : std::as_bytes(std::span(carried));
+  auto data = has_tail ? origin_.requests().tail_of(piece.pending) : std::as_bytes(std::span(carried));
   if (data.size() < piece.bytes) return Status::invalid;  // malformed
   Cursor cursor = piece.start;
   for (std::uint64_t left = piece.bytes; left != 0;) {

@@ -32,8 +32,8 @@ class RemoteCopies {
   using Local = typename D::Local;
 
  public:
-  RemoteCopies(const job::Session& session, Origin& client, std::uint32_t window) noexcept
-      : session_(session), client_(client), window_(window) {}
+  RemoteCopies(const job::Session& session, Origin& origin, std::uint32_t window) noexcept
+      : session_(session), origin_(origin), window_(window) {}
   RemoteCopies(RemoteCopies&&) = delete;
   ~RemoteCopies() { (void)end(); }
 
@@ -81,7 +81,7 @@ class RemoteCopies {
   Status take_data(Piece& piece) noexcept requires is_pull<D>;
 
   const job::Session& session_;
-  Origin& client_;
+  Origin& origin_;
   std::uint32_t window_;
   fabric::Pipeline<Piece, pieces_max> under_way_;
   Status status_ = Status::ok;

@@ -35,13 +35,13 @@ Status RemoteMulticast::ask(Piece& piece) noexcept {
   const auto targets = std::as_bytes(std::span(piece.targets).first(piece.count));
   const std::size_t tail_bytes = targets.size() + piece.from.size();
   const int first = static_cast<int>(piece.targets[0].rank);
-  const fabric::BulkPlace block = client_.requests().allocate(tail_bytes, first);
-  std::byte* const tail = client_.requests().at(block);
+  const fabric::BulkPlace block = origin_.requests().allocate(tail_bytes, first);
+  std::byte* const tail = origin_.requests().at(block);
   std::memcpy(tail, targets.data(), targets.size());
   const Status filled =
       load_local(session_, piece.in_program, {tail + targets.size(), piece.from.size()}, piece.from.data());
   if (filled != Status::ok) {
-    client_.requests().give_back(block);
+    origin_.requests().give_back(block);
     return filled;
   }
   ServiceRequest request{};
@@ -50,12 +50,12 @@ Status RemoteMulticast::ask(Piece& piece) noexcept {
   request.words[0] = tail_bytes;
   request.words[1] = block.value;
   request.words.back() = std::bit_cast<std::uint64_t>(Beside{static_cast<std::uint32_t>(piece.count), 0});
-  client_.ask(piece.pending, first, window_, request, Kind::window_push);
+  origin_.ask(piece.pending, first, window_, request, Kind::window_push);
   return Status::ok;
 }
 
 void RemoteMulticast::end(Piece& piece) noexcept {
-  client_.requests().wait(piece.pending);
+  origin_.requests().wait(piece.pending);
   const bool is_answered = piece.pending.status() == Status::ok;  // otherwise the relay has died
   const std::uint64_t left = is_answered ? piece.pending.words()[0] : all_left;
   if (left != all_left) fail(piece.pending.outcome());

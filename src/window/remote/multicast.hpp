@@ -36,8 +36,8 @@ inline constexpr std::uint64_t all_left = ~std::uint64_t{0};
 /// Costs:   one head each way per piece and host; no allocation.
 class RemoteMulticast {
  public:
-  RemoteMulticast(const job::Session& session, Origin& client, std::uint32_t window) noexcept
-      : client_(client), session_(session), window_(window), alone_(session, client, window) {}
+  RemoteMulticast(const job::Session& session, Origin& origin, std::uint32_t window) noexcept
+      : origin_(origin), session_(session), window_(window), alone_(session, origin, window) {}
   RemoteMulticast(RemoteMulticast&&) = delete;
   ~RemoteMulticast() { (void)end(); }
 
@@ -63,7 +63,7 @@ class RemoteMulticast {
     if (status_ == Status::ok) status_ = status;
   }
 
-  Origin& client_;
+  Origin& origin_;
   const job::Session& session_;
   std::uint32_t window_;
   RemoteCopies<Push> alone_;  // to targets that the relay left out

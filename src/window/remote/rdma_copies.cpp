@@ -57,10 +57,10 @@ class KeyCopy {
 
  private:
   void start(Piece& piece, std::uint64_t there, Local local) noexcept {
-    Origin& client = runtime_.client();
-    piece.block = client.allocate_or([this] { return under_way_.end_oldest(ender()); }, local.size());
+    Origin& origin = runtime_.origin();
+    piece.block = origin.allocate_or([this] { return under_way_.end_oldest(ender()); }, local.size());
     piece.local = local;
-    const std::span block(client.requests().at(piece.block), local.size());
+    const std::span block(origin.requests().at(piece.block), local.size());
     if constexpr (is_pull<D>) {
       wire_.get(key_.owner(), key_.key(), there, block, piece.landing);
     } else {
@@ -73,12 +73,12 @@ class KeyCopy {
     wait(piece.landing);
     Status status = piece.landing.status;
     if constexpr (is_pull<D>) {
-      const std::span block(runtime_.client().requests().at(piece.block), piece.local.size());
+      const std::span block(runtime_.origin().requests().at(piece.block), piece.local.size());
       if (status == Status::ok) {
         status = store_local(runtime_.engine().session(), in_program_, piece.local.data(), block);
       }
     }
-    runtime_.client().requests().give_back(piece.block);
+    runtime_.origin().requests().give_back(piece.block);
     if (status_ == Status::ok) status_ = status;
   }
 

@@ -37,8 +37,8 @@ void PartKey::fetch(WindowRuntime& runtime) noexcept {
   question.takes_tail = true;
   ServiceRequest request{};
   request.service = Service::key;
-  fabric::Requests& requests = runtime.client().requests();
-  runtime.client().ask(question, owner_, window_, request);
+  fabric::Requests& requests = runtime.origin().requests();
+  runtime.origin().ask(question, owner_, window_, request);
   requests.wait(question);
   if (!question.reply().kind.has_tail()) return;
   const auto data = requests.tail_of(question);

@@ -76,7 +76,7 @@ Status WindowState::copy_remote(const Part& part, GlobalAddress address, typenam
     owner.key.leave(runtime_);
     return status;
   }
-  RemoteCopies<D> copies(engine_.session(), runtime_.client(), place_.number);
+  RemoteCopies<D> copies(engine_.session(), runtime_.origin(), place_.number);
   copies.start(target_of(part, address), local, regions);
   return copies.end();
 }
@@ -92,7 +92,7 @@ Status WindowState::copy_elsewhere(const Part& part, GlobalAddress address,
   }
   const int owner = address.rank.value();
   if (!copies_directly(part, local)) {
-    return runtime_.client().copy<D>(place_.number, owner, address.offset, local);
+    return runtime_.origin().copy<D>(place_.number, owner, address.offset, local);
   }
   return reach_program(address, part, [&](const fabric::DirectCopy& copy, std::uint64_t there) {
     const LongAccess<D> access{place_.number, owner, address.offset, there, false, local};
@@ -278,7 +278,7 @@ Status WindowState::multicast_to_each(std::size_t targets, Target target, std::s
   std::optional<RemoteMulticast> relays;
   Status first_failure = Status::ok;
   if (members_.spans_hosts() && !from.empty()) {
-    relays.emplace(engine_.session(), runtime_.client(), place_.number);
+    relays.emplace(engine_.session(), runtime_.origin(), place_.number);
     first_failure = multicast_remote(*relays, targets, target, from);
   }
   std::size_t at = 0;
@@ -341,7 +341,7 @@ Status WindowState::multicast_regions(std::span<const GlobalAddress> to, std::sp
     Status status = parts_.check(target, from.size(), Rights::write, part);
     if (status == Status::ok) status = check_regions(regions, from.size());
     if (status == Status::ok && part->is_remote) {
-      if (!remote) remote.emplace(engine_.session(), runtime_.client(), place_.number);
+      if (!remote) remote.emplace(engine_.session(), runtime_.origin(), place_.number);
       remote->start(target_of(*part, target), from.data(), regions, true);
     } else if (status == Status::ok) {
       status = write_regions(*part, target, from, regions);
@@ -385,7 +385,7 @@ Result<std::uint64_t> WindowState::apply(GlobalAddress at, const detail::AtomicW
   const Part* part = nullptr;
   const Status status = parts_.check(at, words.bytes, Rights::atomic, part);
   if (status != Status::ok) return {status, 0};
-  if (part->mapped == nullptr) return runtime_.client().apply(place_.number, at.rank.value(), at.offset, words);
+  if (part->mapped == nullptr) return runtime_.origin().apply(place_.number, at.rank.value(), at.offset, words);
   std::byte* const word = part->at(at.offset);
   if (reinterpret_cast<std::uintptr_t>(word) % words.bytes != 0) return {Status::invalid, 0};
   return {Status::ok, apply_to_word(word, words)};

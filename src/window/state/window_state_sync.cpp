@@ -34,7 +34,7 @@ Status WindowState::push_notified_remote(const Part& part, GlobalAddress to, std
     if (status != Status::ok) return status;
     from = {};
   }
-  RemoteCopies<Push> copies(engine_.session(), runtime_.client(), place_.number);
+  RemoteCopies<Push> copies(engine_.session(), runtime_.origin(), place_.number);
   copies.start_notified(target_of(part, to), from, notification + 1);
   return copies.end();
 }
