@@ -120,7 +120,7 @@ Step MessageRuntime::withdraw(Operation& operation) noexcept {
   if (!operation.launched.load(std::memory_order_acquire))
     return Step::retry;  // `finish` would overtake the announcement
   const bool may_be_copied = engine_.copies_directly(operation.peer) && has_transfer(operation.ticket);
-  if (may_be_copied && !engine_.transfer_of(self_, operation.ticket).close(operation.generation)) {
+  if (may_be_copied && !engine_.transfer_of(self_, operation.ticket.index).close(operation.ticket.generation)) {
     return Step::waiting;  // waits for `done`, because the receiver copies
   }
   return finish_send(operation, Status::peer_gone);
@@ -129,10 +129,10 @@ Step MessageRuntime::withdraw(Operation& operation) noexcept {
 // Called by the asker: ends a receive whose payload may never arrive.
 Step MessageRuntime::abandon(Operation& operation) noexcept {
   const int peer = static_cast<int>(operation.head.source);
-  const Grant& grant = operation.grant;
+  const Ticket ticket = operation.ticket;
   const bool names_one =
-      grant.ticket < fabric::tickets_max && !engine_.is_remote(peer);  // otherwise the ticket is malformed or remote
-  if (names_one && !engine_.transfer_of(peer, grant.ticket).close(grant.generation))
+      has_transfer(ticket) && !engine_.is_remote(peer);  // otherwise the ticket is malformed or remote
+  if (names_one && !engine_.transfer_of(peer, ticket.index).close(ticket.generation))
     return Step::waiting;  // waits for `finish`
   std::vector<Piece> pieces;
   {
@@ -142,7 +142,7 @@ Step MessageRuntime::abandon(Operation& operation) noexcept {
   }
   operation.piece_waiting.store(false, std::memory_order_relaxed);
   for (const Piece& piece : pieces) give_back(peer, piece);
-  reply_done(peer, grant.ticket, grant.generation, Status::peer_gone);
+  reply_done(peer, ticket, Status::peer_gone);
   return complete_receive(operation, Status::peer_gone);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fabric/head.hpp"
+#include "fabric/transfer.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -33,13 +34,14 @@ enum class Kind : std::uint8_t {
   kept = MessageKindNumber::plain(31),
 };
 
-/// A payload that stays in the sender's buffer until the receive is posted. `ticket` and `generation` name the transfer
-/// in all heads that follow.
+/// Names the transfer of an announced payload in all heads about it. The sender takes it.
+using Ticket = fabric::Tickets::Ticket;
+
+/// A payload that stays in the sender's buffer until the receive is posted.
 struct Announced {
   std::uint64_t bytes;
   std::uint64_t address;  ///< In the sender's address space; or one of the next two.
-  std::uint32_t ticket;
-  std::uint32_t generation;
+  Ticket ticket;
 };
 inline constexpr std::uint64_t has_gaps = 0;  ///< The payload is scattered; only the sender knows its parts.
 /// Only the sender may touch the payload, because its memory is paged.
@@ -51,27 +53,29 @@ enum class Road : std::uint32_t {
   pieces = 2,  ///< Through the sender's bulk memory, where direct copies are impossible or not permitted.
 };
 
-struct Grant {
-  std::uint32_t ticket;
-  std::uint32_t generation;
+/// Where an announced payload goes, and how.
+struct Terms {
   std::uint64_t address;  ///< Address of the receiver's buffer, in the receiver's address space.
   std::uint64_t bytes;    ///< To copy: the smaller of message and buffer.
   Road road;
   std::uint32_t chunk_bytes;
 };
 
+struct Grant {
+  Ticket ticket;
+  Terms terms;
+};
+
 struct Piece {
   std::uint64_t bytes;
   std::uint64_t place;
   std::uint64_t offset;  ///< In the message.
-  std::uint32_t ticket;
-  std::uint32_t generation;
+  Ticket ticket;
 };
 static_assert(fabric::begins_with_tail(offsetof(Piece, bytes), offsetof(Piece, place)));
 
 struct Outcome {
-  std::uint32_t ticket;
-  std::uint32_t generation;
+  Ticket ticket;
   std::uint32_t status;  ///< A tonari::Status.
   std::uint32_t reserved;
 };

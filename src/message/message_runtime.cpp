@@ -137,7 +137,7 @@ Step MessageRuntime::advance_slow(Operation& operation) noexcept {
       return Step::done;
     case State::announced: return send_late(operation);
     case State::granted:
-      return operation.grant.road == Road::direct ? copy_to_receiver(operation) : send_pieces(operation);
+      return operation.terms.road == Road::direct ? copy_to_receiver(operation) : send_pieces(operation);
     case State::matched: return take_payload(operation);
     case State::doomed: return operation.kind == Operation::Kind::send ? withdraw(operation) : abandon(operation);
     case State::settled: return complete_receive(operation, operation.status);
@@ -252,11 +252,12 @@ void MessageRuntime::complete(Operation& operation, Status status) noexcept {
 void MessageRuntime::release_ticket(Operation& operation) noexcept {
   if (!operation.has_ticket) return;
   operation.has_ticket = false;
-  outgoing_.set(operation.ticket, nullptr);
-  if (has_transfer(operation.ticket)) {
-    engine_.tickets().give_back(operation.ticket);
+  const Ticket ticket = operation.ticket;
+  outgoing_.set(ticket.index, nullptr);
+  if (has_transfer(ticket)) {
+    engine_.tickets().give_back(ticket.index);
   } else {
-    outgoing_.give_back(operation.ticket);
+    outgoing_.give_back(ticket.index);
   }
 }
 

@@ -174,7 +174,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   void keep(const fabric::Head& head) noexcept;
   static bool keep_payload(fabric::Head& head, std::span<const std::byte> payload) noexcept;
   [[nodiscard]] bool match(Operation& operation, const fabric::Head& head, Grant& grant) noexcept;
-  [[nodiscard]] Grant terms(const Operation& operation) const noexcept;
+  [[nodiscard]] Terms terms_for(const Operation& operation) const noexcept;
   [[nodiscard]] bool is_paged(const Operation& operation) const noexcept;
   void send_grant(int peer, const Grant& grant) noexcept;
   void send_reply(int peer, const fabric::Head& head) noexcept;
@@ -184,7 +184,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   fabric::Step copy_alone(Operation& operation) noexcept;
   fabric::Step take_pieces(Operation& operation) noexcept;
   static fabric::Step complete_receive(Operation& operation, Status status) noexcept;
-  void reply_done(int peer, std::uint32_t ticket, std::uint32_t generation, Status status) noexcept;
+  void reply_done(int peer, Ticket ticket, Status status) noexcept;
   void forget_incoming(Operation& operation) noexcept;
   static constexpr std::size_t probes_told_max = 8;
   std::size_t tell_probes(const fabric::Head& head, std::span<fabric::Sleeper*> to_wake) noexcept;
@@ -225,7 +225,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   void finished(const fabric::Head& head) noexcept;
   void piece(const fabric::Head& head) noexcept;
   void late(const fabric::Head& head) noexcept;
-  Operation* outgoing(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
+  Operation* outgoing(std::uint32_t source, Ticket ticket) noexcept;
   void release_ticket(Operation& operation) noexcept;
   void become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept;
   // Called under the lock. Afterwards the asker may destroy the operation, but the count still exists: see

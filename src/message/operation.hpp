@@ -75,10 +75,9 @@ struct Operation {
   int tag = -1;                 // -1 for any
   std::uint32_t context_id = 0;
 
-  std::uint32_t ticket = 0;  // of an announced payload
-  std::uint32_t generation = 0;
+  Ticket ticket{};             // of an announced payload
+  Terms terms{};               // of an announced payload; of a send: valid from `granted` on
   std::uint64_t moved = 0;     // used by the asker: bytes sent or received in pieces
-  Grant grant{};               // of a send: valid from `granted` on
   Status status = Status::ok;  // written by the thread that completes it
   bool met = false;            // written by the asker at the end: true if `head` belongs to the message
 

@@ -188,22 +188,24 @@ bool MessageRuntime::match(Operation& operation, const Head& head, Grant& grant)
       set_state(operation, State::settled);
       return false;
     }
-    operation.grant = terms(operation);
+    operation.ticket = head.as<Announced>().ticket;
+    operation.terms = terms_for(operation);
+    const Terms& terms = operation.terms;
     if (!incoming_.add(operation)) {  // malformed: its payload could not be told from another one's
       operation.status = Status::bounds;
       set_state(operation, State::settled);
       return false;
     }
-    const bool direct = operation.grant.road == Road::direct;
+    const bool direct = terms.road == Road::direct;
     job::Counters::add(direct ? counters.bytes_direct : counters.bytes_buffered, bytes);
     // If there is only one chunk and the asker is about to copy it, copying takes less time than asking the sender.
     // It also copies alone if its layout has gaps, which only it knows, or if the ticket has no TransferMemory.
     const bool alone = direct && !has_gaps_there(head) &&
-                       (!has_transfer(operation.grant.ticket) || operation.scattered != nullptr ||
-                        (bytes <= operation.grant.chunk_bytes && operation.waited.load(std::memory_order_relaxed)));
+                       (!has_transfer(operation.ticket) || operation.scattered != nullptr ||
+                        (bytes <= terms.chunk_bytes && operation.waited.load(std::memory_order_relaxed)));
     // A grant of 0 bytes completes the send: its receive was posted, and nothing remains to be copied.
     granted = !alone || bytes == 0;
-    if (granted) grant = operation.grant;
+    if (granted) grant = {operation.ticket, terms};
   } else {
     job::Counters::add(counters.bytes_buffered, bytes);
   }
@@ -212,16 +214,14 @@ bool MessageRuntime::match(Operation& operation, const Head& head, Grant& grant)
 }
 
 // Decides how the payload of an announced message is copied.
-Grant MessageRuntime::terms(const Operation& operation) const noexcept {
+Terms MessageRuntime::terms_for(const Operation& operation) const noexcept {
   const auto announced = operation.head.as<Announced>();
   const std::uint64_t bytes = std::min<std::uint64_t>(announced.bytes, operation.bytes);
   // If both sides have gaps, both operations are tended and each side copies its own part.
   const bool in_pieces = !engine_.copies_directly(static_cast<int>(operation.head.source)) ||
                          announced.address == in_pieces_only || is_paged(operation) ||
                          (operation.scattered != nullptr && has_gaps_there(operation.head));
-  return {.ticket = announced.ticket,
-          .generation = announced.generation,
-          .address = reinterpret_cast<std::uint64_t>(operation.buffer),
+  return {.address = reinterpret_cast<std::uint64_t>(operation.buffer),
           .bytes = bytes,
           .road = in_pieces ? Road::pieces : Road::direct,
           .chunk_bytes = static_cast<std::uint32_t>(fabric::chunk_bytes_of(bytes, chunk_bytes_max_))};
@@ -322,7 +322,7 @@ Step MessageRuntime::take_payload(Operation& operation) noexcept {
       delete[] kept.payload;
       break;
     }
-    default: return operation.grant.road == Road::direct ? copy_from_sender(operation) : take_pieces(operation);
+    default: return operation.terms.road == Road::direct ? copy_from_sender(operation) : take_pieces(operation);
   }
   return complete_receive(operation, Status::ok);
 }
@@ -347,37 +347,37 @@ void MessageRuntime::idle() noexcept {
 }
 
 Step MessageRuntime::copy_from_sender(Operation& operation) noexcept {
-  const Grant& grant = operation.grant;
+  const Ticket ticket = operation.ticket;
+  const Terms& terms = operation.terms;
   const int peer = static_cast<int>(operation.head.source);
-  if (grant.bytes == 0) {
+  if (terms.bytes == 0) {
     forget_incoming(operation);
     return complete_receive(operation, Status::ok);  // the grant has completed the send
   }
   if (has_gaps_there(operation.head)) return Step::waiting;  // waits for `finish`
-  if (!has_transfer(grant.ticket)) return copy_alone(operation);
+  if (!has_transfer(ticket)) return copy_alone(operation);
   const std::uint64_t source = operation.head.as<Announced>().address;
-  fabric::TransferMemory& transfer = engine_.transfer_of(peer, grant.ticket);
+  fabric::TransferMemory& transfer = engine_.transfer_of(peer, ticket.index);
   const fabric::DirectCopy copy = engine_.direct_copy(peer);
   const auto read = [&](std::uint64_t offset, std::uint64_t bytes) {
     return read_direct(operation, copy, offset, source + offset, bytes);
   };
-  if (transfer.copy_chunks(grant.generation, grant.bytes, grant.chunk_bytes, read)) {
+  if (transfer.copy_chunks(ticket.generation, terms.bytes, terms.chunk_bytes, read)) {
     const Status outcome =
         transfer.outcome();  // read before `done` is sent, because the sender may then reuse the ticket
     forget_incoming(operation);
-    reply_done(peer, grant.ticket, grant.generation, outcome);
+    reply_done(peer, ticket, outcome);
     return complete_receive(operation, outcome);
   }
   return operation.ready() ? advance(operation) : Step::waiting;  // waits for `finish` from the sender
 }
 
 Step MessageRuntime::copy_alone(Operation& operation) noexcept {
-  const Grant& grant = operation.grant;
   const int peer = static_cast<int>(operation.head.source);
   const std::uint64_t source = operation.head.as<Announced>().address;
-  const Status status = read_direct(operation, engine_.direct_copy(peer), 0, source, grant.bytes);
+  const Status status = read_direct(operation, engine_.direct_copy(peer), 0, source, operation.terms.bytes);
   forget_incoming(operation);
-  reply_done(peer, grant.ticket, grant.generation, status);
+  reply_done(peer, operation.ticket, status);
   return complete_receive(operation, status);
 }
 
@@ -393,15 +393,15 @@ Step MessageRuntime::take_pieces(Operation& operation) noexcept {
   for (const Piece& piece : pieces) {
     const auto payload = engine_.look(peer, piece.place, piece.bytes);
     const bool fits =
-        !payload.empty() && piece.offset == operation.moved && piece.bytes <= operation.grant.bytes - piece.offset;
+        !payload.empty() && piece.offset == operation.moved && piece.bytes <= operation.terms.bytes - piece.offset;
     if (!fits) continue;  // malformed: drop it
     copy_in(operation, piece.offset, payload.data(), payload.size());
     engine_.give_back(peer, piece.place);
     operation.moved += payload.size();
   }
-  if (operation.moved < operation.grant.bytes) return operation.ready() ? Step::retry : Step::waiting;
+  if (operation.moved < operation.terms.bytes) return operation.ready() ? Step::retry : Step::waiting;
   forget_incoming(operation);
-  reply_done(peer, operation.grant.ticket, operation.grant.generation, Status::ok);
+  reply_done(peer, operation.ticket, Status::ok);
   return complete_receive(operation, Status::ok);
 }
 
@@ -416,11 +416,11 @@ Step MessageRuntime::complete_receive(Operation& operation, Status status) noexc
   return Step::done;
 }
 
-void MessageRuntime::reply_done(int peer, std::uint32_t ticket, std::uint32_t generation, Status status) noexcept {
+void MessageRuntime::reply_done(int peer, Ticket ticket, Status status) noexcept {
   Head head;
   head.kind = Kind::done;
   head.source = static_cast<std::uint32_t>(self_);
-  head.set(Outcome{ticket, generation, static_cast<std::uint32_t>(status), 0});
+  head.set(Outcome{ticket, static_cast<std::uint32_t>(status), 0});
   send_reply(peer, head);
 }
 
@@ -434,9 +434,9 @@ void MessageRuntime::finished(const Head& head) noexcept {
   fabric::Sleeper* to_wake = nullptr;
   {
     const std::lock_guard guard(lock_);
-    Operation* operation = incoming_.find(head.source, outcome.ticket, outcome.generation);
+    Operation* operation = incoming_.find(head.source, outcome.ticket);
     if (operation == nullptr) {  // the sender withdrew the message before it was received
-      if (unexpected_.forget_announced(head.source, outcome.ticket, outcome.generation)) count_unexpected(0);
+      if (unexpected_.forget_announced(head.source, outcome.ticket)) count_unexpected(0);
       return;
     }
     incoming_.remove(*operation);
@@ -452,8 +452,8 @@ void MessageRuntime::piece(const Head& head) noexcept {
   bool unwanted = true;  // true if the receive was abandoned
   {
     const std::lock_guard guard(lock_);
-    Operation* const operation = incoming_.find(head.source, piece.ticket, piece.generation);
-    if (operation != nullptr && operation->grant.road == Road::pieces) {  // otherwise it is malformed
+    Operation* const operation = incoming_.find(head.source, piece.ticket);
+    if (operation != nullptr && operation->terms.road == Road::pieces) {  // otherwise it is malformed
       operation->pieces.push_back(piece);
       to_wake = operation->sleeper;
       operation->piece_waiting.store(true, std::memory_order_release);
@@ -475,7 +475,7 @@ void MessageRuntime::late(const Head& head) noexcept {
   bool kept = false;
   {
     const std::lock_guard guard(lock_);
-    Head* announced = unexpected_.find_announced(head.source, piece.ticket, piece.generation);
+    Head* announced = unexpected_.find_announced(head.source, piece.ticket);
     if (announced != nullptr && message_bytes(*announced) == payload.size() &&
         unexpected_bytes_ < unexpected_bytes_max_) {
       kept = keep_payload(*announced, payload);
@@ -483,7 +483,7 @@ void MessageRuntime::late(const Head& head) noexcept {
     }
   }
   engine_.give_back(source, piece.place);
-  if (kept) reply_done(source, piece.ticket, piece.generation, Status::ok);
+  if (kept) reply_done(source, piece.ticket, Status::ok);
 }
 
 void MessageRuntime::give_back(int peer, const Piece& piece) noexcept {

@@ -185,28 +185,27 @@ Status MessageRuntime::launch_announced(Operation& operation) noexcept {
   if (!operation.has_ticket && !take_ticket(operation)) return Status::again;
   const bool launched = operation.launched.load(std::memory_order_relaxed);
   const Head head = operation.head;
-  const std::uint32_t ticket = operation.ticket;
-  const std::uint32_t generation = operation.generation;
+  const Ticket ticket = operation.ticket;
   const int peer = operation.peer;
   {
     const std::lock_guard guard(lock_);  // before the head is sent, because its grant may arrive before send() returns
     if (cannot_complete(operation))
       return Status::peer_gone;  // check again under the lock: from here on died() finds the operation
-    outgoing_.set(ticket, &operation);
+    outgoing_.set(ticket.index, &operation);
     set_state(operation, State::announced);  // after the ticket is set, because the asker sends it on
   }
   const Status status = engine_.send(peer, head, Lane::request);
   if (status == Status::ok && launched) return status;
   const std::lock_guard guard(lock_);
   // The operation may have been completed meanwhile, and destroyed by its asker.
-  const bool ours = outgoing_.find(ticket) == &operation && operation.generation == generation;
+  const bool ours = outgoing_.find(ticket.index) == &operation && operation.ticket.generation == ticket.generation;
   if (ours && status == Status::ok)
     operation.launched.store(true, std::memory_order_release);  // after its head was sent
   if (!ours || status == Status::ok) return Status::ok;
   const State state = operation.state.load(std::memory_order_relaxed);
   if (state != State::announced && state != State::doomed)
     return Status::ok;  // the peer died: died() has reported that
-  outgoing_.set(ticket, nullptr);
+  outgoing_.set(ticket.index, nullptr);
   operation.state.store(State::held, std::memory_order_relaxed);
   return status;
 }
@@ -220,12 +219,11 @@ bool MessageRuntime::take_ticket(Operation& operation) noexcept {
   }
   if (!ticket) return false;
   operation.has_ticket = true;
-  operation.ticket = ticket->index;
-  operation.generation = ticket->generation;
+  operation.ticket = *ticket;
   const auto address = is_paged(operation)              ? in_pieces_only
                        : operation.scattered != nullptr ? has_gaps
                                                         : reinterpret_cast<std::uint64_t>(operation.buffer);
-  operation.head.set(Announced{operation.bytes, address, ticket->index, ticket->generation});
+  operation.head.set(Announced{operation.bytes, address, *ticket});
   return true;
 }
 
@@ -304,7 +302,7 @@ Step MessageRuntime::send_late(Operation& operation) noexcept {
   if (!place) return Step::retry;
   copy_out(operation, 0, engine_.bulk().at(*place), bytes);
   Head head = envelope(Kind::late, self_, operation.context_id, operation.tag);
-  head.set(Piece{bytes, place->value, 0, operation.ticket, operation.generation});
+  head.set(Piece{bytes, place->value, 0, operation.ticket});
   const Status status = engine_.send(operation.peer, head, Lane::request);
   operation.followed = status == Status::ok;
   if (!operation.followed) fabric::BulkReader::give_back(engine_.bulk_of(self_), *place);
@@ -318,15 +316,16 @@ Step MessageRuntime::copy_to_receiver(Operation& operation) noexcept {
     return advance(operation);  // the receiver was faster, or died
   }
   operation.seen = State::copying;
-  const Grant grant = operation.grant;
-  if (!has_transfer(operation.ticket)) return write_alone(operation);
-  fabric::TransferMemory& transfer = engine_.transfer_of(self_, operation.ticket);
+  const Ticket ticket = operation.ticket;
+  const Terms terms = operation.terms;
+  if (!has_transfer(ticket)) return write_alone(operation);
+  fabric::TransferMemory& transfer = engine_.transfer_of(self_, ticket.index);
   const fabric::DirectCopy copy = engine_.direct_copy(operation.peer);
   const auto write = [&](std::uint64_t offset, std::uint64_t bytes) {
-    return operation.scattered != nullptr ? write_packed(operation, copy, offset, grant.address + offset, bytes)
-                                          : copy.write(grant.address + offset, operation.buffer + offset, bytes);
+    return operation.scattered != nullptr ? write_packed(operation, copy, offset, terms.address + offset, bytes)
+                                          : copy.write(terms.address + offset, operation.buffer + offset, bytes);
   };
-  if (transfer.copy_chunks(operation.generation, grant.bytes, grant.chunk_bytes, write)) {
+  if (transfer.copy_chunks(ticket.generation, terms.bytes, terms.chunk_bytes, write)) {
     return finish_send(operation, transfer.outcome());
   }
   return operation.ready() ? advance(operation)
@@ -335,9 +334,9 @@ Step MessageRuntime::copy_to_receiver(Operation& operation) noexcept {
 
 // Writes a payload that has gaps and a ticket without a TransferMemory.
 Step MessageRuntime::write_alone(Operation& operation) noexcept {
-  const Grant& grant = operation.grant;
+  const Terms& terms = operation.terms;
   const fabric::DirectCopy copy = engine_.direct_copy(operation.peer);
-  return finish_send(operation, write_packed(operation, copy, 0, grant.address, grant.bytes));
+  return finish_send(operation, write_packed(operation, copy, 0, terms.address, terms.bytes));
 }
 
 // This side copied the last chunk: tells the receiver. The send is complete once that head is sent.
@@ -356,18 +355,18 @@ Step MessageRuntime::finish_send(Operation& operation, Status status) noexcept {
   operation.seen = State::held;
   operation.closing = true;
   operation.head = envelope(Kind::finish, self_, operation.context_id, operation.tag);
-  operation.head.set(Outcome{operation.ticket, operation.generation, static_cast<std::uint32_t>(status), 0});
+  operation.head.set(Outcome{operation.ticket, static_cast<std::uint32_t>(status), 0});
   launch_or_hold(operation);
   return operation.ready() ? advance(operation) : Step::waiting;
 }
 
 // Sends pieces to another host directly from the user's buffer, as long as the network has room.
 Step MessageRuntime::send_remote_pieces(Operation& operation) noexcept {
-  const Grant& grant = operation.grant;
-  while (operation.moved < grant.bytes) {
-    const std::uint64_t bytes = std::min<std::uint64_t>(fabric::remote_piece_bytes_max, grant.bytes - operation.moved);
+  const Terms& terms = operation.terms;
+  while (operation.moved < terms.bytes) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(fabric::remote_piece_bytes_max, terms.bytes - operation.moved);
     Head head = envelope(Kind::piece, self_, operation.context_id, operation.tag);
-    head.set(Piece{bytes, 0, operation.moved, operation.ticket, operation.generation});
+    head.set(Piece{bytes, 0, operation.moved, operation.ticket});
     const Status status =
         engine_.send_from(operation.peer, head, {operation.buffer + operation.moved, bytes}, operation.under_way);
     if (status == Status::again) return Step::retry;
@@ -382,15 +381,15 @@ Step MessageRuntime::send_remote_pieces(Operation& operation) noexcept {
 Step MessageRuntime::send_pieces(Operation& operation) noexcept {
   const bool by_network = engine_.is_remote(operation.peer) && operation.scattered == nullptr && !is_paged(operation);
   if (by_network) return send_remote_pieces(operation);
-  const Grant& grant = operation.grant;
-  while (operation.moved < grant.bytes) {
-    const std::uint64_t bytes = std::min<std::uint64_t>(fabric::bulk_tail_bytes_max, grant.bytes - operation.moved);
+  const Terms& terms = operation.terms;
+  while (operation.moved < terms.bytes) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(fabric::bulk_tail_bytes_max, terms.bytes - operation.moved);
     if (!operation.prepared) {
       const auto place = engine_.bulk().allocate(bytes, operation.peer);
       if (!place) return Step::retry;
       copy_out(operation, operation.moved, engine_.bulk().at(*place), bytes);
       operation.head = envelope(Kind::piece, self_, operation.context_id, operation.tag);
-      operation.head.set(Piece{bytes, place->value, operation.moved, operation.ticket, operation.generation});
+      operation.head.set(Piece{bytes, place->value, operation.moved, operation.ticket});
       operation.prepared = true;
     }
     const Status status = engine_.send(operation.peer, operation.head, Lane::request);
@@ -402,30 +401,30 @@ Step MessageRuntime::send_pieces(Operation& operation) noexcept {
   return operation.ready() ? advance(operation) : Step::waiting;  // waits for `done`
 }
 
-Operation* MessageRuntime::outgoing(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept {
-  Operation* operation = outgoing_.find(ticket);
-  const bool known =
-      operation != nullptr && operation->generation == generation && operation->peer == static_cast<int>(source);
+Operation* MessageRuntime::outgoing(std::uint32_t source, Ticket ticket) noexcept {
+  Operation* operation = outgoing_.find(ticket.index);
+  const bool known = operation != nullptr && operation->ticket.generation == ticket.generation &&
+                     operation->peer == static_cast<int>(source);
   return known ? operation : nullptr;
 }
 
 void MessageRuntime::granted(const Head& head) noexcept {
-  const auto grant = head.as<Grant>();
-  const bool direct = grant.road == Road::direct && engine_.copies_directly(static_cast<int>(head.source));
-  const bool sane = grant.chunk_bytes != 0 && (direct || grant.road == Road::pieces);
+  const auto [ticket, terms] = head.as<Grant>();
+  const bool direct = terms.road == Road::direct && engine_.copies_directly(static_cast<int>(head.source));
+  const bool sane = terms.chunk_bytes != 0 && (direct || terms.road == Road::pieces);
   fabric::Sleeper* to_wake = nullptr;
   {
     const std::lock_guard guard(lock_);
-    Operation* operation = outgoing(head.source, grant.ticket, grant.generation);
+    Operation* operation = outgoing(head.source, ticket);
     if (operation == nullptr || operation->state.load(std::memory_order_relaxed) != State::announced || !sane ||
-        grant.bytes > operation->bytes) {
+        terms.bytes > operation->bytes) {
       return;
     }
-    if (direct && !has_transfer(grant.ticket) && operation->scattered == nullptr && grant.bytes != 0) {
+    if (direct && !has_transfer(ticket) && operation->scattered == nullptr && terms.bytes != 0) {
       return;  // malformed: the receiver must copy such a payload alone
     }
-    operation->grant = grant;
-    if (grant.bytes == 0) {
+    operation->terms = terms;
+    if (terms.bytes == 0) {
       release_ticket(*operation);
       become(*operation, State::complete, to_wake);
     } else {
@@ -438,11 +437,12 @@ void MessageRuntime::granted(const Head& head) noexcept {
 // True if chunks remain or are being copied. Then a `done` from the receiver is malformed, and the ticket may not be
 // reused.
 bool MessageRuntime::may_be_copying(const Operation& operation, State state) const noexcept {
-  const Grant& grant = operation.grant;
-  const bool shared = (state == State::granted || state == State::copying) && grant.road == Road::direct &&
-                      has_transfer(operation.ticket);
-  return shared && !engine_.transfer_of(self_, operation.ticket)
-                        .is_over(operation.generation, fabric::chunks_of(grant.bytes, grant.chunk_bytes));
+  const Ticket ticket = operation.ticket;
+  const Terms& terms = operation.terms;
+  const bool shared =
+      (state == State::granted || state == State::copying) && terms.road == Road::direct && has_transfer(ticket);
+  return shared && !engine_.transfer_of(self_, ticket.index)
+                        .is_over(ticket.generation, fabric::chunks_of(terms.bytes, terms.chunk_bytes));
 }
 
 void MessageRuntime::done(const Head& head) noexcept {
@@ -450,7 +450,7 @@ void MessageRuntime::done(const Head& head) noexcept {
   fabric::Sleeper* to_wake = nullptr;
   {
     const std::lock_guard guard(lock_);
-    Operation* operation = outgoing(head.source, outcome.ticket, outcome.generation);
+    Operation* operation = outgoing(head.source, outcome.ticket);
     if (operation == nullptr) return;
     const State state = operation->state.load(std::memory_order_relaxed);
     if (state == State::held || state == State::complete || may_be_copying(*operation, state)) return;

@@ -17,7 +17,9 @@ namespace tonari::message {
 // it. Some of these tickets are reserved for collectives; they become free without a user's receive.
 inline constexpr std::uint32_t tickets_in_all = 1 << 20;
 inline constexpr unsigned tickets_for_collectives = 64;
-constexpr bool has_transfer(std::uint32_t ticket) noexcept { return ticket < fabric::tickets_max; }
+constexpr bool has_transfer(Ticket ticket) noexcept { return ticket.index < fabric::tickets_max; }
+
+struct Operation;
 
 /// Sends by ticket.
 ///
@@ -25,13 +27,13 @@ constexpr bool has_transfer(std::uint32_t ticket) noexcept { return ticket < fab
 class OutgoingTable {
  public:
   /// Returns null if no send has this ticket, or if there is no such ticket.
-  [[nodiscard]] Operation* find(std::uint32_t ticket) const noexcept {
-    return ticket < operations_.size() ? operations_[ticket] : nullptr;
+  [[nodiscard]] Operation* find(std::uint32_t index) const noexcept {
+    return index < operations_.size() ? operations_[index] : nullptr;
   }
-  void set(std::uint32_t ticket, Operation* operation) noexcept { operations_[ticket] = operation; }
+  void set(std::uint32_t index, Operation* operation) noexcept { operations_[index] = operation; }
 
   /// Takes a ticket without a TransferMemory. Empty if all are in use or there is no memory for another.
-  std::optional<fabric::Tickets::Ticket> take() noexcept {
+  std::optional<Ticket> take() noexcept {
     if (free_.empty()) {
       if (operations_.size() == tickets_in_all) return std::nullopt;
       try {
@@ -44,11 +46,11 @@ class OutgoingTable {
       }
       free_.push_back(static_cast<std::uint32_t>(operations_.size() - 1));
     }
-    const std::uint32_t ticket = free_.back();
+    const std::uint32_t index = free_.back();
     free_.pop_back();
-    return fabric::Tickets::Ticket{ticket, ++generations_[ticket - fabric::tickets_max]};
+    return Ticket{index, ++generations_[index - fabric::tickets_max]};
   }
-  void give_back(std::uint32_t ticket) noexcept { free_.push_back(ticket); }
+  void give_back(std::uint32_t index) noexcept { free_.push_back(index); }
 
   template <class Visit>
   void for_each(Visit&& visit) noexcept {
@@ -63,20 +65,20 @@ class OutgoingTable {
   std::vector<std::uint32_t> free_;         // free tickets without a TransferMemory
 };
 
-/// A table of values by peer and ticket.
+/// A table of values by peer and index of a ticket.
 template <class T>
 class ByTicket {
  public:
   /// Returns null if at() was never called for this place.
-  [[nodiscard]] T* find(std::uint32_t source, std::uint32_t ticket) noexcept {
-    const bool known = source < by_source_.size() && ticket < by_source_[source].size();
-    return known ? &by_source_[source][ticket] : nullptr;
+  [[nodiscard]] T* find(std::uint32_t source, std::uint32_t index) noexcept {
+    const bool known = source < by_source_.size() && index < by_source_[source].size();
+    return known ? &by_source_[source][index] : nullptr;
   }
-  /// Returns the value for a ticket below tickets_in_all. Throws std::bad_alloc.
-  T& at(std::uint32_t source, std::uint32_t ticket) {
+  /// Returns the value for an index below tickets_in_all. Throws std::bad_alloc.
+  T& at(std::uint32_t source, std::uint32_t index) {
     if (by_source_.size() <= source) by_source_.resize(source + 1);
-    if (by_source_[source].size() <= ticket) by_source_[source].resize(ticket + 1);
-    return by_source_[source][ticket];
+    if (by_source_[source].size() <= index) by_source_[source].resize(index + 1);
+    return by_source_[source][index];
   }
   template <class Visit>
   void for_each(Visit&& visit) noexcept {

@@ -136,22 +136,22 @@ void UnexpectedQueue::close_holes() noexcept {
 
 void UnexpectedQueue::note_announced(Position position) {
   const Head& head = heads_[position];
-  const auto ticket = head.as<Announced>().ticket;
-  if (ticket < tickets_in_all) announced_.at(head.source, ticket) = position;  // otherwise the head is malformed
+  const std::uint32_t index = head.as<Announced>().ticket.index;
+  if (index < tickets_in_all) announced_.at(head.source, index) = position;  // otherwise the head is malformed
 }
 
-Head* UnexpectedQueue::find_announced(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept {
-  const Position* const position = announced_.find(source, ticket);
+Head* UnexpectedQueue::find_announced(std::uint32_t source, Ticket ticket) noexcept {
+  const Position* const position = announced_.find(source, ticket.index);
   if (position == nullptr || *position >= heads_.size()) return nullptr;
   Head& head = heads_[*position];
   if (head.kind != Kind::message_announced || head.source != source) return nullptr;
-  const auto announced = head.as<Announced>();
-  return announced.ticket == ticket && announced.generation == generation ? &head : nullptr;
+  const auto announced = head.as<Announced>().ticket;
+  return announced.index == ticket.index && announced.generation == ticket.generation ? &head : nullptr;
 }
 
-bool UnexpectedQueue::forget_announced(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept {
-  if (find_announced(source, ticket, generation) == nullptr) return false;
-  remove(*announced_.find(source, ticket));
+bool UnexpectedQueue::forget_announced(std::uint32_t source, Ticket ticket) noexcept {
+  if (find_announced(source, ticket) == nullptr) return false;
+  remove(*announced_.find(source, ticket.index));
   return true;
 }
 

@@ -84,9 +84,9 @@ class UnexpectedQueue {
   std::optional<fabric::Head> take(const Operation& receive) noexcept;
   const fabric::Head* find(const Operation& receive) noexcept;
   /// Returns the head that `source` announced with this ticket, or null.
-  fabric::Head* find_announced(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
+  fabric::Head* find_announced(std::uint32_t source, Ticket ticket) noexcept;
   /// Removes that head. Returns false if it is not there.
-  bool forget_announced(std::uint32_t source, std::uint32_t ticket, std::uint32_t generation) noexcept;
+  bool forget_announced(std::uint32_t source, Ticket ticket) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
 
  private:

@@ -67,7 +67,8 @@ class Model {
   }
   [[nodiscard]] bool holds(std::uint32_t source, std::uint32_t ticket) const {
     return std::ranges::any_of(kept_, [&](const Head& head) {
-      return head.kind == Kind::message_announced && head.source == source && head.as<Announced>().ticket == ticket;
+      return head.kind == Kind::message_announced && head.source == source &&
+             head.as<Announced>().ticket.index == ticket;
     });
   }
   [[nodiscard]] const Head& kept_at(std::size_t at) const { return kept_[at]; }
@@ -144,19 +145,19 @@ TEST_P(Matching, GivesAMessageToTheReceiveThatWasPostedFirst) {
 TEST_P(Matching, FindsAnAnnouncedMessageByItsTicket) {
   Head head = message(4, 1, 5, 0);
   head.kind = Kind::message_announced;
-  head.set(Announced{100, 0, 7, 3});
+  head.set(Announced{100, 0, {7, 3}});
   UnexpectedQueue& unexpected = queues_.unexpected;
   unexpected.keep(head);
 
-  EXPECT_EQ(unexpected.find_announced(2, 7, 3), nullptr);
-  EXPECT_EQ(unexpected.find_announced(1, 6, 3), nullptr);
-  EXPECT_EQ(unexpected.find_announced(1, 7, 2), nullptr);
-  EXPECT_EQ(unexpected.find_announced(1, 70000, 3), nullptr);  // a peer names a ticket that it has not announced
-  EXPECT_EQ(unexpected.find_announced(70000, 7, 3), nullptr);
-  ASSERT_NE(unexpected.find_announced(1, 7, 3), nullptr);
-  EXPECT_EQ(unexpected.find_announced(1, 7, 3)->tag, 5U);
-  EXPECT_TRUE(unexpected.forget_announced(1, 7, 3));
-  EXPECT_FALSE(unexpected.forget_announced(1, 7, 3));
+  EXPECT_EQ(unexpected.find_announced(2, {7, 3}), nullptr);
+  EXPECT_EQ(unexpected.find_announced(1, {6, 3}), nullptr);
+  EXPECT_EQ(unexpected.find_announced(1, {7, 2}), nullptr);
+  EXPECT_EQ(unexpected.find_announced(1, {70000, 3}), nullptr);  // a peer names a ticket that it has not announced
+  EXPECT_EQ(unexpected.find_announced(70000, {7, 3}), nullptr);
+  ASSERT_NE(unexpected.find_announced(1, {7, 3}), nullptr);
+  EXPECT_EQ(unexpected.find_announced(1, {7, 3})->tag, 5U);
+  EXPECT_TRUE(unexpected.forget_announced(1, {7, 3}));
+  EXPECT_FALSE(unexpected.forget_announced(1, {7, 3}));
   EXPECT_EQ(unexpected.size(), 0U);
 }
 
@@ -177,7 +178,7 @@ TEST_P(Matching, IsTheSameAsWithTwoPlainLists) {
       const auto ticket = static_cast<std::uint32_t>(test::between(random, 0, 50));
       if (test::chance(random, 30) && !model.holds(head.source, ticket)) {  // a peer uses each ticket once
         head.kind = Kind::message_announced;  // the first word of the head is still its number
-        head.set(Announced{static_cast<std::uint64_t>(step), 0, ticket, static_cast<std::uint32_t>(step)});
+        head.set(Announced{static_cast<std::uint64_t>(step), 0, {ticket, static_cast<std::uint32_t>(step)}});
       }
       ASSERT_EQ(queues_.arrive(head), model.arrive(head));
     } else if (test::chance(random, 5) && model.posted() != 0) {
@@ -187,7 +188,7 @@ TEST_P(Matching, IsTheSameAsWithTwoPlainLists) {
       const Head head = model.kept_at(at);
       if (head.kind == Kind::message_announced) {
         const auto announced = head.as<Announced>();
-        ASSERT_TRUE(queues_.unexpected.forget_announced(head.source, announced.ticket, announced.generation));
+        ASSERT_TRUE(queues_.unexpected.forget_announced(head.source, announced.ticket));
         model.forget(at);
       }
     } else {
