@@ -4,7 +4,6 @@
 #include "message/requests.hpp"
 #include "message/schedule.hpp"
 
-#include <memory>
 #include <new>
 
 namespace tonari::message {
@@ -17,7 +16,7 @@ Request start_collective(Context& context, job::Wait what, Write&& write) noexce
   Operation* operation = nullptr;
   try {
     operation = runtime.make_started(Operation::Kind::collective, context);
-    operation->schedule = std::make_unique<Schedule>(context, what);
+    operation->schedule.reset(new Schedule(context, what));
     write(*operation->schedule);
   } catch (const std::bad_alloc&) {
     const bool has_number = operation != nullptr && operation->schedule != nullptr;
@@ -44,7 +43,7 @@ inline Request start_shared(Context& context, job::Wait what, SharedCollective c
   Operation* operation = nullptr;
   try {
     operation = runtime.make_started(Operation::Kind::collective, context);
-    operation->schedule = std::make_unique<Schedule>(context, what, collective);
+    operation->schedule.reset(new Schedule(context, what, collective));
   } catch (const std::bad_alloc&) {
     if (operation != nullptr) runtime.free_operation(operation);
     (void)runtime.play(collective, what);  // the other ranks have begun it already

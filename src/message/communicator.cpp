@@ -104,7 +104,7 @@ Result<Envelope> Communicator::receive_bytes(std::span<std::byte> buffer, Rank s
     return {Status::invalid, {}};
   MessageRuntime& runtime = context_->runtime();
   Operation operation(Operation::Kind::receive, *context_);
-  operation.waited.store(true, std::memory_order_relaxed);
+  operation.signals.is_awaited.store(true, std::memory_order_relaxed);
   runtime.start_receive(operation, {buffer, peer_of(*context_, source), tag.value(), context_->id()});
   runtime.wait(operation, job::Wait::receive);
   return operation.result();
@@ -203,7 +203,7 @@ Request Message::start_receive_blocks(const Blocks& blocks) noexcept {
   if (operation_ == nullptr || extent.contiguous) return start_receive_bytes({extent.first, extent.bytes});
   if (extent.status != Status::ok) return Requests::completed(extent.status);
   try {
-    operation_->context->runtime().scatter(*operation_, blocks);
+    operation_->call.context->runtime().scatter(*operation_, blocks);
   } catch (const std::bad_alloc&) {
     return Requests::completed(Status::no_memory);  // the message can still be received
   }
@@ -213,7 +213,7 @@ Request Message::start_receive_blocks(const Blocks& blocks) noexcept {
 Request Message::begin_receive(std::span<std::byte> buffer) noexcept {
   Operation* const operation = std::exchange(operation_, nullptr);
   result_ = {Status::invalid, {}};  // a message is received only once
-  operation->context->runtime().receive_matched(*operation, buffer);
+  operation->call.context->runtime().receive_matched(*operation, buffer);
   return Requests::started(operation);
 }
 

@@ -34,7 +34,7 @@ inline std::span<std::byte> stretch_of(std::span<std::byte> values, std::size_t 
 /// Operands are combined in the order of ranks, whatever the length. Each rank combines all of them; if they are long,
 /// each rank combines one stretch and then gives it to the others.
 ///
-/// Threads: its asker's thread; ready() may be called by another thread while the asker sleeps.
+/// Threads: its owning thread; ready() may be called by another thread while the owning thread sleeps.
 class SharedCollective final : public fabric::Watched {
  public:
   /// The context must have a board. Making a collective takes the next round, so all ranks must make the same

@@ -33,12 +33,12 @@ struct Key {
 };
 
 inline std::size_t shape_of(const Operation& receive) noexcept {
-  return (receive.tag < 0 ? any_tag_shape : 0) | (receive.peer < 0 ? any_source_shape : 0);
+  return (receive.call.tag < 0 ? any_tag_shape : 0) | (receive.call.peer < 0 ? any_source_shape : 0);
 }
 /// Returns the key of a receive. A wildcard is 0 in the key.
 inline Key key_of(const Operation& receive) noexcept {
-  return {receive.context_id, receive.peer < 0 ? 0 : static_cast<std::uint32_t>(receive.peer),
-          receive.tag < 0 ? 0 : static_cast<std::uint32_t>(receive.tag)};
+  return {receive.call.context_id, receive.call.peer < 0 ? 0 : static_cast<std::uint32_t>(receive.call.peer),
+          receive.call.tag < 0 ? 0 : static_cast<std::uint32_t>(receive.call.tag)};
 }
 /// Returns the key by which receives of `shape` match this head.
 inline Key key_of(const fabric::Head& head, std::size_t shape) noexcept {

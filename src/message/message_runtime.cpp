@@ -18,7 +18,8 @@ namespace {
 
 // Called under the lock.
 bool is_own_and_unfinished(const Operation& operation) noexcept {
-  return operation.asker == this_thread() && operation.state.load(std::memory_order_relaxed) != State::complete;
+  return operation.owner.thread == this_thread() &&
+         operation.progress.state.load(std::memory_order_relaxed) != State::complete;
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ Operation* MessageRuntime::make_started(Operation::Kind kind, Context& context) 
   const bool by_others = engine_.copies_directly() && !engine_.session().has_paged();
   if (kind != Operation::Kind::collective && by_others) return operation;
   try {
-    have_tended(*operation);
+    list_as_stepwise(*operation);
   } catch (const std::bad_alloc&) {
     free_operation(operation);
     throw;
@@ -68,27 +69,27 @@ Operation* MessageRuntime::make_started(Operation::Kind kind, Context& context) 
   return operation;
 }
 
-void MessageRuntime::have_tended(Operation& operation) {
-  if (operation.tended) return;
-  operation.asker = this_thread();
+void MessageRuntime::list_as_stepwise(Operation& operation) {
+  if (operation.owner.is_stepwise) return;
+  operation.owner.thread = this_thread();
   {
     const std::lock_guard guard(lock_);
-    tended_.push_back(&operation);
+    stepwise_.push_back(&operation);
   }
-  operation.tended = true;
-  tended_count_.fetch_add(1, std::memory_order_relaxed);
+  operation.owner.is_stepwise = true;
+  stepwise_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void MessageRuntime::scatter(Operation& operation, const detail::Blocks& blocks) {
-  have_tended(operation);
-  operation.scattered = std::make_unique<Scattered>(blocks);
+  list_as_stepwise(operation);
+  operation.scattered.reset(new Scattered(blocks));
 }
 
 void MessageRuntime::free_operation(Operation* operation) noexcept {
-  if (operation->tended) {
+  if (operation->owner.is_stepwise) {
     const std::lock_guard guard(lock_);
-    std::erase(tended_, operation);
-    tended_count_.fetch_sub(1, std::memory_order_relaxed);
+    std::erase(stepwise_, operation);
+    stepwise_count_.fetch_sub(1, std::memory_order_relaxed);
   }
   delete operation;
 }
@@ -119,16 +120,16 @@ void MessageRuntime::receive_other(const Head& head) noexcept {
 }
 
 Step MessageRuntime::advance_slow(Operation& operation) noexcept {
-  if (operation.kind == Operation::Kind::collective) return operation.schedule->advance(operation);
-  const State state = operation.state.load(std::memory_order_acquire);  // pairs with become()
-  operation.seen = state;
+  if (operation.call.kind == Operation::Kind::collective) return operation.schedule->advance(operation);
+  const State state = operation.progress.state.load(std::memory_order_acquire);  // pairs with become()
+  operation.progress.handled = state;
   switch (state) {
     case State::complete:
       // The peer died or gave up. Acquire: after it the network does not read the buffer any more; pairs with the
       // network's release.
-      if (operation.under_way.load(std::memory_order_acquire) != 0) [[unlikely]]
+      if (operation.sending.network_reads.load(std::memory_order_acquire) != 0) [[unlikely]]
         return Step::retry;
-      if (operation.has_ticket) [[unlikely]] {  // the peer died
+      if (operation.sending.has_ticket) [[unlikely]] {  // the peer died
         const std::lock_guard guard(lock_);
         release_ticket(operation);
       }
@@ -137,18 +138,18 @@ Step MessageRuntime::advance_slow(Operation& operation) noexcept {
       return Step::done;
     case State::announced: return send_late(operation);
     case State::granted:
-      return operation.terms.road == Road::direct ? copy_to_receiver(operation) : send_pieces(operation);
+      return operation.transfer.terms.road == Road::direct ? copy_to_receiver(operation) : send_pieces(operation);
     case State::matched: return take_payload(operation);
-    case State::doomed: return operation.kind == Operation::Kind::send ? withdraw(operation) : abandon(operation);
-    case State::settled: return complete_receive(operation, operation.status);
+    case State::doomed: return operation.call.kind == Operation::Kind::send ? withdraw(operation) : abandon(operation);
+    case State::settled: return complete_receive(operation, operation.progress.status);
     default: return Step::waiting;
   }
 }
 
 void MessageRuntime::wait(Operation& operation, job::Wait what) noexcept {
   adopt(operation);
-  operation.waited.store(true, std::memory_order_relaxed);
-  for_each_leaf(operation, [](Operation& leaf) { leaf.waited.store(true, std::memory_order_relaxed); });
+  operation.signals.is_awaited.store(true, std::memory_order_relaxed);
+  for_each_leaf(operation, [](Operation& leaf) { leaf.signals.is_awaited.store(true, std::memory_order_relaxed); });
   WaitForOne waiting{*this, operation, what};
   engine_.wait(waiting);
 }
@@ -159,55 +160,55 @@ Status MessageRuntime::play(SharedCollective& collective, job::Wait what) noexce
   return collective.status();
 }
 
-Step MessageRuntime::tend(Step step) noexcept {
-  if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]]
+Step MessageRuntime::advance_stepwise(Step step) noexcept {
+  if (stepwise_count_.load(std::memory_order_relaxed) == 0) [[likely]]
     return step;
   for (std::size_t i = 0;; ++i) {
     Operation* operation = nullptr;
     {
       const std::lock_guard guard(lock_);
-      while (i < tended_.size() && !is_own_and_unfinished(*tended_[i])) ++i;
-      if (i >= tended_.size()) return step;
-      operation = tended_[i];
-      operation->busy = true;
+      while (i < stepwise_.size() && !is_own_and_unfinished(*stepwise_[i])) ++i;
+      if (i >= stepwise_.size()) return step;
+      operation = stepwise_[i];
+      operation->owner.is_being_advanced = true;
     }
     if (advance(*operation) == Step::retry) step = Step::retry;
     const std::lock_guard guard(lock_);
-    operation->busy = false;
+    operation->owner.is_being_advanced = false;
   }
 }
 
-bool MessageRuntime::tended_ready() noexcept {
-  if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]]
+bool MessageRuntime::stepwise_ready() noexcept {
+  if (stepwise_count_.load(std::memory_order_relaxed) == 0) [[likely]]
     return false;
   const std::lock_guard guard(lock_);
   return std::ranges::any_of(
-      tended_, [](const Operation* operation) { return is_own_and_unfinished(*operation) && operation->ready(); });
+      stepwise_, [](const Operation* operation) { return is_own_and_unfinished(*operation) && operation->ready(); });
 }
 
-bool MessageRuntime::attach_tended(fabric::Sleeper* sleeper) noexcept {
-  if (tended_count_.load(std::memory_order_relaxed) == 0) [[likely]]
+bool MessageRuntime::attach_stepwise(fabric::Sleeper* sleeper) noexcept {
+  if (stepwise_count_.load(std::memory_order_relaxed) == 0) [[likely]]
     return true;
   const std::lock_guard guard(lock_);
   bool none_ready = true;
-  for (Operation* operation : tended_) {
+  for (Operation* operation : stepwise_) {
     if (!is_own_and_unfinished(*operation)) continue;
-    for_each_leaf(*operation, [sleeper](Operation& leaf) { leaf.sleeper = sleeper; });
+    for_each_leaf(*operation, [sleeper](Operation& leaf) { leaf.waking.sleeper = sleeper; });
     none_ready = watch_shared(engine_, *operation, sleeper) && none_ready && !operation->ready();
   }
   return none_ready;
 }
 
 void MessageRuntime::adopt(Operation& operation) noexcept {
-  if (!operation.tended) [[likely]]
+  if (!operation.owner.is_stepwise) [[likely]]
     return;
   for (;; ::sched_yield()) {
     const std::lock_guard guard(lock_);
-    if (operation.busy) continue;
-    if (operation.asker == this_thread()) return;
-    operation.asker = this_thread();
+    if (operation.owner.is_being_advanced) continue;
+    if (operation.owner.thread == this_thread()) return;
+    operation.owner.thread = this_thread();
     (void)watch_shared(engine_, operation,
-                       nullptr);  // the thread that tended it may sleep, and unregisters only sleepers of its own
+                       nullptr);  // the thread that owned it may sleep, and unregisters only sleepers of its own
     return;
   }
 }
@@ -216,7 +217,7 @@ void MessageRuntime::count_changes(std::span<Request> requests, std::atomic<std:
   const std::lock_guard guard(lock_);
   for (const Request& request : requests) {
     Operation* const operation = Requests::operation(request);
-    if (operation != nullptr) operation->changes = &changes;
+    if (operation != nullptr) operation->waking.change_count = &changes;
   }
 }
 
@@ -224,7 +225,7 @@ bool MessageRuntime::attach(std::span<Operation* const> operations, fabric::Slee
   const std::lock_guard guard(lock_);
   bool none_ready = true;
   for (Operation* operation : operations) {
-    operation->sleeper = sleeper;
+    operation->waking.sleeper = sleeper;
     none_ready = none_ready && !operation->ready();
   }
   return none_ready;
@@ -232,7 +233,7 @@ bool MessageRuntime::attach(std::span<Operation* const> operations, fabric::Slee
 
 // Called under the lock. The sleeper outlives the operation, so it may be woken after the lock is released.
 void MessageRuntime::become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept {
-  to_wake = operation.sleeper;
+  to_wake = operation.waking.sleeper;
   set_state(operation, state);
 }
 
@@ -240,19 +241,19 @@ void MessageRuntime::complete(Operation& operation, Status status) noexcept {
   fabric::Sleeper* to_wake = nullptr;
   {
     const std::lock_guard guard(lock_);
-    operation.status = status;
+    operation.progress.status = status;
     release_ticket(operation);
     become(operation, State::complete, to_wake);
   }
   if (to_wake != nullptr) to_wake->wake();
 }
 
-// Called under the lock when neither side copies any more. Frees the ticket at once, not when the asker looks: the
-// asker may itself be waiting for a ticket.
+// Called under the lock when neither side copies any more. Frees the ticket at once, not when the owning thread looks:
+// it may itself be waiting for a ticket.
 void MessageRuntime::release_ticket(Operation& operation) noexcept {
-  if (!operation.has_ticket) return;
-  operation.has_ticket = false;
-  const Ticket ticket = operation.ticket;
+  if (!operation.sending.has_ticket) return;
+  operation.sending.has_ticket = false;
+  const Ticket ticket = operation.transfer.ticket;
   outgoing_.set(ticket.index, nullptr);
   if (has_transfer(ticket)) {
     engine_.tickets().give_back(ticket.index);
@@ -262,8 +263,8 @@ void MessageRuntime::release_ticket(Operation& operation) noexcept {
 }
 
 void MessageRuntime::waits_long(const Operation& operation, job::Wait what) noexcept {
-  waits_long(operation.peer, operation.tag, what);
-  if (operation.kind == Operation::Kind::send && operation.peer >= 0) engine_.wake_peer(operation.peer);
+  waits_long(operation.call.peer, operation.call.tag, what);
+  if (operation.call.kind == Operation::Kind::send && operation.call.peer >= 0) engine_.wake_peer(operation.call.peer);
 }
 
 void MessageRuntime::waits_long(int peer, int tag, job::Wait what) noexcept { engine_.tell_long_wait(what, peer, tag); }

@@ -6,6 +6,7 @@
 #include "message/host_collectives.hpp"
 #include "message/incoming.hpp"
 #include "message/operation.hpp"
+#include "message/operation_list.hpp"
 #include "message/posted.hpp"
 #include "message/tickets.hpp"
 #include "message/unexpected.hpp"
@@ -31,8 +32,8 @@ constexpr bool is_message(const fabric::Head& head) noexcept {
   return head.kind == Kind::message_inline || head.kind == Kind::message_bulk || head.kind == Kind::message_announced;
 }
 
-/// The messages of one rank. Chooses the way of each send, interprets the heads that arrive, and does the asker's share
-/// of copying.
+/// The messages of one rank. Chooses the way of each send, interprets the heads that arrive, and does the owning
+/// thread's share of copying.
 ///
 ///   at most `split` bytes     message_inline: in the head
 ///   below `direct_bytes`      message_bulk: through the sender's bulk memory. If that is full, the message is
@@ -81,11 +82,12 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   /// Starts the receive of the message that `operation`, a matched probe, has taken.
   void receive_matched(Operation& operation, std::span<std::byte> buffer) noexcept;
 
-  /// Advances an operation as far as possible. Called by its asker.
+  /// Advances an operation as far as possible. Called by its owning thread.
   fabric::Step advance(Operation& operation) noexcept {
-    const bool is_short = operation.state.load(std::memory_order_acquire) == State::matched &&  // pairs with become()
-                          operation.head.kind == Kind::message_inline && operation.kind == Operation::Kind::receive &&
-                          operation.scattered == nullptr;
+    const bool is_short =
+        operation.progress.state.load(std::memory_order_acquire) == State::matched &&  // pairs with become()
+        operation.head.kind == Kind::message_inline && operation.call.kind == Operation::Kind::receive &&
+        operation.scattered == nullptr;
     return is_short ? take_inline_fast(operation) : advance_slow(operation);
   }
   /// Waits for one operation.
@@ -102,16 +104,17 @@ class MessageRuntime final : public fabric::ProtocolHandler {
     return any_gone_.load(std::memory_order_relaxed) && finds_dead(context);
   }
 
-  // Only an operation's asker may touch its user memory. So a thread that waits for one operation also tends the others
-  // that it has started, if they need further steps: collectives, and payloads that travel in pieces or have gaps. A
-  // thread that waits for an operation that another thread started adopts it first.
-  /// Advances the operations that this thread has started. Returns retry if one of them needs it, otherwise `step`.
-  fabric::Step tend(fabric::Step step) noexcept;
-  [[nodiscard]] bool tended_ready() noexcept;
-  bool attach_tended(fabric::Sleeper* sleeper) noexcept;
+  // Only an operation's owning thread may touch its user memory. An operation is *stepwise* if the owning thread may
+  // have to advance it several times: a collective, or a payload that travels in pieces or has gaps. A thread that
+  // waits for one operation also advances the stepwise operations that it owns. A thread that waits for an operation of
+  // another thread adopts it first.
+  /// Advances the stepwise operations that this thread owns. Returns retry if one of them needs it, otherwise `step`.
+  fabric::Step advance_stepwise(fabric::Step step) noexcept;
+  [[nodiscard]] bool stepwise_ready() noexcept;
+  bool attach_stepwise(fabric::Sleeper* sleeper) noexcept;
   void adopt(Operation& operation) noexcept;
 
-  /// Cancels a posted receive. Called by its asker. Does nothing if it has matched already.
+  /// Cancels a posted receive. Called by its owning thread. Does nothing if it has matched already.
   bool cancel(Operation& operation) noexcept;
   /// Registers `sleeper` to be woken when one of the operations changes; null unregisters. Returns false if one has
   /// changed already.
@@ -143,7 +146,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
 
  private:
   [[gnu::noinline]] fabric::Step advance_slow(Operation& operation) noexcept;
-  void have_tended(Operation& operation);
+  void list_as_stepwise(Operation& operation);
 
   // Sends
   [[gnu::noinline]] Status send_slow(Context& context, const Send& what) noexcept;
@@ -204,13 +207,13 @@ class MessageRuntime final : public fabric::ProtocolHandler {
       Visit&& visit) noexcept {  // posted receives and waiting probes; `visit` may withdraw its argument
     posted_.for_each(visit);
     for (Operation* each = probes_.front(); each != nullptr;) {
-      Operation* const next = each->next;
+      Operation* const next = each->links.next;
       visit(*each);
       each = next;
     }
   }
   void withdraw_waiting(Operation& operation) noexcept {
-    operation.kind == Operation::Kind::probe ? probes_.remove(operation) : posted_.withdraw(operation);
+    operation.call.kind == Operation::Kind::probe ? probes_.remove(operation) : posted_.withdraw(operation);
   }
   using Sleepers = std::vector<fabric::Sleeper*>;
   void become(Operation& operation, State state, Sleepers& to_wake) noexcept;
@@ -228,16 +231,17 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   Operation* outgoing(std::uint32_t source, Ticket ticket) noexcept;
   void release_ticket(Operation& operation) noexcept;
   void become(Operation& operation, State state, fabric::Sleeper*& to_wake) noexcept;
-  // Called under the lock. Afterwards the asker may destroy the operation, but the count still exists: see
+  // Called under the lock. Afterwards the owning thread may destroy the operation, but the count still exists: see
   // stop_counting().
   static void set_state(Operation& operation, State state) noexcept {
-    std::atomic<std::uint64_t>* const changes = operation.changes;
-    operation.state.store(
+    std::atomic<std::uint64_t>* const change_count = operation.waking.change_count;
+    operation.progress.state.store(
         state, std::memory_order_release);  // publishes the data that belong to the state; pairs with ready()
-    count_change(changes);
+    count_change(change_count);
   }
-  static void count_change(std::atomic<std::uint64_t>* changes) noexcept {
-    if (changes != nullptr) changes->store(changes->load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  static void count_change(std::atomic<std::uint64_t>* change_count) noexcept {
+    if (change_count != nullptr)
+      change_count->store(change_count->load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
   void complete(Operation& operation, Status status) noexcept;
 
@@ -250,7 +254,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   const std::uint64_t unexpected_bytes_max_;
   std::shared_ptr<Context> world_;
 
-  SpinLock lock_;  // protects the queues, incoming_, outgoing_, and the fields of operations that operation.hpp names
+  SpinLock lock_;  // protects the queues, incoming_, outgoing_, and the members of operations that operation.hpp names
   PostedQueue posted_;
   UnexpectedQueue unexpected_;
   OperationList probes_;  // waiting probes
@@ -259,8 +263,8 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   std::uint64_t kept_bytes_ = 0;        // payload of unexpected messages kept here
   std::uint64_t unexpected_bytes_ = 0;  // the same plus the bytes of their heads
 
-  std::vector<Operation*> tended_;            // under lock_
-  std::atomic<std::size_t> tended_count_{0};  // relaxed: a thread needs to see only its own changes
+  std::vector<Operation*> stepwise_;            // under lock_
+  std::atomic<std::size_t> stepwise_count_{0};  // relaxed: a thread needs to see only its own changes
 
   struct Reply {
     int peer;

@@ -57,13 +57,13 @@ void* Operation::operator new(std::size_t bytes) {
 
 void Operation::operator delete(void* memory) noexcept { spares.give(memory); }
 
-Operation::Operation(Kind what, Context& in) noexcept : kind(what), context(&in) {}
-Operation::~Operation() = default;  // here, where Schedule and Scattered are complete types
+void Operation::Delete::operator()(Schedule* schedule) const noexcept { delete schedule; }
+void Operation::Delete::operator()(Scattered* scattered) const noexcept { delete scattered; }
 
 Result<Envelope> Operation::result() const noexcept {
-  if (!met) return {status, {}};
-  const int source = job::position_in(context->group(), static_cast<int>(head.source));
-  return {status, {Rank{source}, Tag{head.tag}, message_bytes(head)}};
+  if (!progress.has_envelope) return {progress.status, {}};
+  const int source = job::position_in(call.context->group(), static_cast<int>(head.source));
+  return {progress.status, {Rank{source}, Tag{head.tag}, message_bytes(head)}};
 }
 
 bool Operation::schedule_ready() const noexcept { return schedule->ready(); }

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace tonari::message {
@@ -19,8 +20,8 @@ class Schedule;
 class Scattered;
 
 // The states of an operation. The holder of the progress lock makes the transitions along the upper arrows, under the
-// runtime's lock. The thread that waits for the operation (its *asker*) makes those along the lower arrows. Only the
-// asker touches the user's memory.
+// runtime's lock. The *owning thread*, which waits for the operation or tests it, makes those along the lower arrows.
+// Only the owning thread touches the user's memory.
 //
 //   send      held ---> announced ---> granted ---> copying
 //               \            \            |           |
@@ -32,109 +33,145 @@ class Scattered;
 //
 // held       there was no room yet: in the runtime's list of held sends
 // announced  the receiver knows of the message; its payload is still in the user's buffer
-// granted    the receive is posted: the asker must copy, together with the receiver
-// copying    the asker copies or has copied
+// granted    the receive is posted: the owning thread must copy, together with the receiver
+// copying    the owning thread copies or has copied
 // posted     in the list of posted receives, or of probes
-// matched    `head` has arrived: the asker takes the payload that it carries or names
+// matched    `head` has arrived: the owning thread takes the payload that it carries or names
 // settled    the other side copied the last chunk
 // doomed     replaces announced or matched if a third rank of the same collective died, or if the peer has left. The
-//            asker ends the operation, unless the other side has begun to copy
+//            owning thread ends the operation, unless the other side has begun to copy
 enum class State : std::uint8_t { idle, held, announced, granted, copying, posted, matched, settled, doomed, complete };
 
+/// A send, receive, probe or collective that is under way.
+///
+/// Threads: three roles; one thread may have several at once. Each group of members says which role writes it, and
+///          under which lock. "The lock" is MessageRuntime::lock_.
+///
+///            owning thread   waits for the operation or tests it; at first the thread that started it
+///            launcher        sends the first head: the owning thread or, if the send was held, the holder
+///            holder          holds the progress lock and handles the heads that arrive
+///
+/// Costs:   four cache lines. Only an announced payload uses the third, after the operation is made.
 struct Operation {
   enum class Kind : std::uint8_t { send, receive, probe, matched_probe, collective };
 
-  Operation(Kind what, Context& in) noexcept;
-  ~Operation();
+  /// The program's request. The owning thread writes it before another thread can find the operation; constant from
+  /// then on. In the same way receive_matched() turns a matched probe into a receive.
+  struct Call {
+    Context* context;
+    std::span<std::byte> buffer{};  // the user's; a send only reads it. Without an address if the data are `scattered`
+    int peer = -1;                  // rank of the job, or -1 for any
+    int tag = -1;                   // or -1 for any
+    std::uint32_t context_id = 0;
+    Kind kind;
+    SendMode mode = SendMode::standard;
+  };
+
+  /// The state and the result.
+  struct Progress {
+    std::atomic<State> state{State::idle};  // written as State says
+    State handled = State::idle;            // by the owning thread: the last state that it has acted on
+    Status status = Status::ok;             // by the thread that settles or completes the operation, before it does so
+    bool has_envelope = false;              // by the owning thread, at the end: `head` is the head of the message
+  };
+
+  /// Signals between the owning thread and the holder, without a lock.
+  struct Signals {
+    // Set by the owning thread: a hint that it waits until the operation is complete. Relaxed.
+    std::atomic<bool> is_awaited{false};
+    // Set by the holder after it adds a piece. Cleared by the owning thread before it takes the pieces.
+    std::atomic<bool> has_pieces{false};
+  };
+
+  /// Only for sends.
+  struct Sending {
+    // Pieces of `buffer` that the network may still read. The owning thread adds, the thread that polls subtracts.
+    std::atomic<std::uint32_t> network_reads{0};
+    // Written by the launcher: false while the send is held, until its announcement is in the peer's ring.
+    std::atomic<bool> launched{true};
+    bool has_ticket = false;   // by the launcher; after the launch, under the lock
+    bool holds_piece = false;  // by the owning thread: `head` is a piece that has found no room yet
+    bool sent_late = false;    // by the owning thread: the payload has followed its announcement, see send_late()
+  };
+
+  /// The place in a list. Written under the lock in lists of posted receives and waiting probes, and under
+  /// MessageRuntime::held_lock_ in the list of held sends.
+  struct Links {
+    Operation* next = nullptr;
+    Operation* previous = nullptr;
+    std::uint64_t number = 0;  // of a posted receive: its number in the order of posting
+  };
+
+  /// Where to tell that the state has changed. Written by the waiting thread, read by the holder, both under the lock.
+  struct Waking {
+    fabric::Sleeper* sleeper = nullptr;
+    std::atomic<std::uint64_t>* change_count = nullptr;  // the changes of all operations of one wait
+  };
+
+  /// The owning thread of a stepwise operation, see MessageRuntime::advance_stepwise(). Written under the lock.
+  struct Owner {
+    const void* thread = nullptr;    // its this_thread()
+    bool is_being_advanced = false;  // `thread` waits for another operation and advances this one now
+    bool is_stepwise = false;        // constant once the operation is started, and read without the lock
+  };
+
+  /// An announced payload. The launcher of a send writes the ticket before the launch; the holder writes the terms
+  /// under the lock, before `granted`. Both members of a receive are written under the lock, before `matched`.
+  /// Constant from then on.
+  struct Transfer {
+    Ticket ticket{};
+    Terms terms{};
+    std::uint64_t next_offset = 0;  // by the owning thread: the place in the message of the next piece
+  };
+
+  // Deletes the parts that few operations have. It is out of line, so that the destructor of the others can be inline.
+  struct Delete {
+    [[gnu::cold]] void operator()(Schedule* schedule) const noexcept;
+    [[gnu::cold]] void operator()(Scattered* scattered) const noexcept;
+  };
+
+  Operation(Kind kind, Context& context) noexcept : call{.context = &context, .kind = kind} {}
   // Operations are made and destroyed at the rate of messages, so each thread keeps memory of destroyed ones for reuse.
   static void* operator new(std::size_t bytes);
   static void operator delete(void* memory) noexcept;
 
-  Kind kind;
-  SendMode mode = SendMode::standard;
-  std::atomic<State> state{State::idle};
-  State seen = State::idle;  // written by the asker: the last state that it has acted on
-  std::atomic<bool> waited{
-      false};  // relaxed; a hint to the progress lock's holder that the asker waits until this operation is complete
-  std::atomic<bool> piece_waiting{
-      false};  // set by the holder after it adds a piece, cleared by the asker before it takes pieces
-  std::atomic<std::uint32_t> under_way{0};  // pieces of `buffer` that the network may still read
-  std::atomic<bool> launched{true};         // false while it is held, until its announcement is in the peer's ring
-  bool has_ticket = false;      // written by the launching thread; after the launch, under the runtime's lock
-  bool closing = false;         // a send whose `finish` head is to be sent
-  bool prepared = false;        // `head` holds a piece that found no room
-  bool followed = false;        // the payload followed its announcement: see MessageRuntime::send_late
-  bool tended = false;          // constant: see MessageRuntime::tend
-  bool busy = false;            // under the runtime's lock: being tended
-  const void* asker = nullptr;  // under the runtime's lock, if tended: the thread that waits for it
+  // First cache line: the call and its progress. `scattered` replaces the address in `call.buffer` if the data are in
+  // several places; it is constant once the operation is started, and its contents belong to the owning thread.
+  alignas(fabric::head_bytes) Call call;
+  Progress progress;
+  Signals signals;
+  Sending sending;
+  std::unique_ptr<Scattered, Delete> scattered;
 
-  Context* context;
-  std::byte* buffer = nullptr;  // the user's buffer; only read if this is a send
-  std::size_t bytes = 0;        // size of the buffer
-  int peer = -1;                // rank of the job, or -1 for any
-  int tag = -1;                 // -1 for any
-  std::uint32_t context_id = 0;
+  // Second: lists and waits. `schedule`, of a collective, belongs to the owning thread.
+  alignas(fabric::head_bytes) Links links;
+  Waking waking;
+  Owner owner;
+  std::unique_ptr<Schedule, Delete> schedule;
 
-  Ticket ticket{};             // of an announced payload
-  Terms terms{};               // of an announced payload; of a send: valid from `granted` on
-  std::uint64_t moved = 0;     // used by the asker: bytes sent or received in pieces
-  Status status = Status::ok;  // written by the thread that completes it
-  bool met = false;            // written by the asker at the end: true if `head` belongs to the message
+  // Third: announced payloads. `pieces` of a receive have arrived and are not taken yet; under the lock.
+  alignas(fabric::head_bytes) Transfer transfer;
+  std::vector<Piece> pieces;
 
-  std::uint64_t number = 0;   // of a posted receive: number in the order of posting
-  Operation* next = nullptr;  // link in the list of its state; under the runtime's lock
-  Operation* previous = nullptr;
-  fabric::Sleeper* sleeper = nullptr;  // under the runtime's lock: woken on a change
-  std::atomic<std::uint64_t>* changes =
-      nullptr;  // under the runtime's lock: counts the changes of all operations of one wait
-
-  std::vector<Piece> pieces;             // under the runtime's lock
-  std::unique_ptr<Schedule> schedule;    // of a collective
-  std::unique_ptr<Scattered> scattered;  // instead of `buffer`, if the user's data are in several places
-  fabric::Head head;                     // send: the head to send; receive: the head that arrived
+  // Fourth. A send: the head to send, written by the owning thread, by the launcher as far as it announces a payload.
+  // Otherwise: the head that arrived, written under the lock before `matched`.
+  fabric::Head head;
 
   /// Returns the result. Computed from `head` each time: reading the head is faster than reading a result that was just
   /// written in parts (store forwarding).
   [[nodiscard]] Result<Envelope> result() const noexcept;
-  /// True if the asker would find something to do.
+  /// True if the owning thread would find something to do.
   [[nodiscard]] bool ready() const noexcept {
-    const State now = state.load(std::memory_order_acquire);  // pairs with become()
+    const State now = progress.state.load(std::memory_order_acquire);  // pairs with become()
     if (now == State::complete) return true;
-    if (kind == Kind::collective) [[unlikely]]
+    if (call.kind == Kind::collective) [[unlikely]]
       return schedule_ready();
-    return now != seen || piece_waiting.load(std::memory_order_acquire);
+    return now != progress.handled || signals.has_pieces.load(std::memory_order_acquire);
   }
 
  private:
   [[nodiscard]] bool schedule_ready() const noexcept;
 };
-
-/// A list linked through the operations themselves. Not synchronised.
-class OperationList {
- public:
-  [[nodiscard]] Operation* front() const noexcept { return front_; }
-  void push_back(Operation& operation) noexcept {
-    operation.next = nullptr;
-    operation.previous = back_;
-    (back_ != nullptr ? back_->next : front_) = &operation;
-    back_ = &operation;
-  }
-  /// Inserts the operation after `place`, or at the front if `place` is null.
-  void insert_after(Operation* place, Operation& operation) noexcept {
-    operation.previous = place;
-    operation.next = place != nullptr ? place->next : front_;
-    (operation.next != nullptr ? operation.next->previous : back_) = &operation;
-    (place != nullptr ? place->next : front_) = &operation;
-  }
-  void remove(Operation& operation) noexcept {
-    (operation.previous != nullptr ? operation.previous->next : front_) = operation.next;
-    (operation.next != nullptr ? operation.next->previous : back_) = operation.previous;
-    operation.next = operation.previous = nullptr;
-  }
-
- private:
-  Operation* front_ = nullptr;
-  Operation* back_ = nullptr;
-};
+static_assert(sizeof(Operation) == 4 * fabric::head_bytes);
 
 }  // namespace tonari::message

@@ -8,7 +8,7 @@ namespace {
 
 Operation* first_in(const OperationList& list, const Key& key) noexcept {
   Operation* each = list.front();
-  while (each != nullptr && key_of(*each) != key) each = each->next;
+  while (each != nullptr && key_of(*each) != key) each = each->links.next;
   return each;
 }
 
@@ -51,7 +51,7 @@ void PostedQueue::Table::grow() noexcept {
 }
 
 void PostedQueue::post(Operation& operation) noexcept {
-  operation.number = next_number_++;
+  operation.links.number = next_number_++;
   tables_[shape_of(operation)].add(operation);
   ++count_;
 }
@@ -77,7 +77,7 @@ Operation* PostedQueue::take_oldest(const fabric::Head& head) noexcept {
   for (std::size_t shape = 0; shape < shapes; ++shape) {
     if (tables_[shape].size() == 0) continue;
     Operation* const found = tables_[shape].find(key_of(head, shape));
-    if (found != nullptr && (oldest == nullptr || found->number < oldest->number)) oldest = found;
+    if (found != nullptr && (oldest == nullptr || found->links.number < oldest->links.number)) oldest = found;
   }
   if (oldest != nullptr) withdraw(*oldest);
   return oldest;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "message/key.hpp"
-#include "message/operation.hpp"
+#include "message/operation_list.hpp"
 
 #include <array>
 #include <cstddef>
@@ -39,7 +39,7 @@ class PostedQueue {
     void for_each(Visit&& visit) noexcept {
       for (std::size_t place = 0; place < places_; ++place) {
         for (Operation* each = chains()[place].front(); each != nullptr;) {
-          Operation* const next = each->next;
+          Operation* const next = each->links.next;
           visit(*each);
           each = next;
         }

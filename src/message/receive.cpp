@@ -38,7 +38,7 @@ void copy_in(Operation& operation, std::size_t offset, const std::byte* from, st
   if (operation.scattered != nullptr) [[unlikely]] {
     operation.scattered->unpack(offset, from, bytes);
   } else if (bytes != 0) {
-    std::memcpy(operation.buffer + offset, from, bytes);
+    std::memcpy(operation.call.buffer.data() + offset, from, bytes);
   }
 }
 
@@ -57,7 +57,7 @@ void copy_in(Operation& operation, std::size_t offset, const std::byte* from, st
 Status read_direct(Operation& operation, const fabric::DirectCopy& copy, std::size_t offset, std::uint64_t from,
                    std::size_t bytes) noexcept {
   return operation.scattered != nullptr ? read_packed(operation, copy, offset, from, bytes)
-                                        : copy.read(operation.buffer + offset, from, bytes);
+                                        : copy.read(operation.call.buffer.data() + offset, from, bytes);
 }
 
 // Called if there is no memory to keep a head. Its sender considers the message sent, so it cannot be dropped.
@@ -74,11 +74,10 @@ bool has_gaps_there(const Head& head) noexcept { return head.as<Announced>().add
 }  // namespace
 
 void MessageRuntime::start_receive(Operation& operation, const Receive& what) noexcept {
-  operation.peer = what.peer;
-  operation.tag = what.tag;
-  operation.context_id = what.context_id;
-  operation.buffer = what.buffer.data();
-  operation.bytes = what.buffer.size();
+  operation.call.peer = what.peer;
+  operation.call.tag = what.tag;
+  operation.call.context_id = what.context_id;
+  operation.call.buffer = what.buffer;
   Grant grant;
   bool granted = false;
   {
@@ -91,12 +90,12 @@ void MessageRuntime::start_receive(Operation& operation, const Receive& what) no
   }
   if (granted) [[unlikely]]
     send_grant(static_cast<int>(operation.head.source), grant);
-  if (operation.state.load(std::memory_order_relaxed) == State::posted) fetch_to_write(what.buffer);
+  if (operation.progress.state.load(std::memory_order_relaxed) == State::posted) fetch_to_write(what.buffer);
 }
 
 void MessageRuntime::post(Operation& operation) noexcept {
-  operation.seen = State::posted;
-  operation.state.store(State::posted, std::memory_order_relaxed);
+  operation.progress.handled = State::posted;
+  operation.progress.state.store(State::posted, std::memory_order_relaxed);
   posted_.post(operation);
   set_with_max(engine_.counters().posted_now, engine_.counters().posted_max, posted_.size());
 }
@@ -113,8 +112,8 @@ bool MessageRuntime::start_receive_slow(Operation& operation, Grant& grant) noex
     return match(operation, *head, grant);
   }
   if (doomed) {
-    operation.status = Status::peer_gone;
-    operation.state.store(State::complete, std::memory_order_relaxed);
+    operation.progress.status = Status::peer_gone;
+    operation.progress.state.store(State::complete, std::memory_order_relaxed);
   } else {
     post(operation);
   }
@@ -159,7 +158,7 @@ void MessageRuntime::arrive(const Head& head, Arrivals& arrivals) noexcept {
     return;  // malformed: drop it
   if (Operation* operation = posted_.take(head)) {
     engine_.counters().posted_now.store(posted_.size(), std::memory_order_relaxed);
-    if (operation->sleeper != nullptr) arrivals.sleepers[arrivals.sleeping++] = operation->sleeper;
+    if (operation->waking.sleeper != nullptr) arrivals.sleepers[arrivals.sleeping++] = operation->waking.sleeper;
     auto& granted = arrivals.grants[arrivals.granted];
     granted.peer = static_cast<int>(head.source);
     arrivals.granted += match(*operation, head, granted.grant) ? 1 : 0;
@@ -170,42 +169,43 @@ void MessageRuntime::arrive(const Head& head, Arrivals& arrivals) noexcept {
   }
 }
 
-// Matches a message with its receive; called under the lock. Afterwards the operation belongs to its asker. Returns
-// true if `grant` must be sent, so that the sender copies too.
+// Matches a message with its receive; called under the lock. Afterwards the operation belongs to its owning thread.
+// Returns true if `grant` must be sent, so that the sender copies too.
 bool MessageRuntime::match(Operation& operation, const Head& head, Grant& grant) noexcept {
   job::Counters& counters = engine_.counters();
   operation.head = head;
-  if (operation.kind == Operation::Kind::matched_probe) {  // it is matched with its receive later
+  if (operation.call.kind == Operation::Kind::matched_probe) {  // it is matched with its receive later
     set_state(operation, State::matched);
     return false;
   }
   bool granted = false;
   job::Counters::add(counters.messages_received, 1);
-  const std::size_t bytes = std::min(message_bytes(head), operation.bytes);
+  const std::size_t bytes = std::min(message_bytes(head), operation.call.buffer.size());
   if (head.kind == Kind::message_announced) {
     if (any_gone_.load(std::memory_order_relaxed) && presence_[head.source] == Presence::dead) [[unlikely]] {
-      operation.status = Status::peer_gone;  // its payload was lost; died() has run already and will not end it
+      operation.progress.status =
+          Status::peer_gone;  // its payload was lost; died() has run already and will not end it
       set_state(operation, State::settled);
       return false;
     }
-    operation.ticket = head.as<Announced>().ticket;
-    operation.terms = terms_for(operation);
-    const Terms& terms = operation.terms;
+    operation.transfer.ticket = head.as<Announced>().ticket;
+    operation.transfer.terms = terms_for(operation);
+    const Terms& terms = operation.transfer.terms;
     if (!incoming_.add(operation)) {  // malformed: its payload could not be told from another one's
-      operation.status = Status::bounds;
+      operation.progress.status = Status::bounds;
       set_state(operation, State::settled);
       return false;
     }
     const bool direct = terms.road == Road::direct;
     job::Counters::add(direct ? counters.bytes_direct : counters.bytes_buffered, bytes);
-    // If there is only one chunk and the asker is about to copy it, copying takes less time than asking the sender.
-    // It also copies alone if its layout has gaps, which only it knows, or if the ticket has no TransferMemory.
+    // If there is only one chunk and the owning thread is about to copy it, copying takes less time than asking the
+    // sender. It also copies alone if its layout has gaps, which only it knows, or if the ticket has no TransferMemory.
     const bool alone = direct && !has_gaps_there(head) &&
-                       (!has_transfer(operation.ticket) || operation.scattered != nullptr ||
-                        (bytes <= terms.chunk_bytes && operation.waited.load(std::memory_order_relaxed)));
+                       (!has_transfer(operation.transfer.ticket) || operation.scattered != nullptr ||
+                        (bytes <= terms.chunk_bytes && operation.signals.is_awaited.load(std::memory_order_relaxed)));
     // A grant of 0 bytes completes the send: its receive was posted, and nothing remains to be copied.
     granted = !alone || bytes == 0;
-    if (granted) grant = {operation.ticket, terms};
+    if (granted) grant = {operation.transfer.ticket, terms};
   } else {
     job::Counters::add(counters.bytes_buffered, bytes);
   }
@@ -216,12 +216,12 @@ bool MessageRuntime::match(Operation& operation, const Head& head, Grant& grant)
 // Decides how the payload of an announced message is copied.
 Terms MessageRuntime::terms_for(const Operation& operation) const noexcept {
   const auto announced = operation.head.as<Announced>();
-  const std::uint64_t bytes = std::min<std::uint64_t>(announced.bytes, operation.bytes);
-  // If both sides have gaps, both operations are tended and each side copies its own part.
+  const std::uint64_t bytes = std::min<std::uint64_t>(announced.bytes, operation.call.buffer.size());
+  // If both sides have gaps, both operations are stepwise and each side copies its own part.
   const bool in_pieces = !engine_.copies_directly(static_cast<int>(operation.head.source)) ||
                          announced.address == in_pieces_only || is_paged(operation) ||
                          (operation.scattered != nullptr && has_gaps_there(operation.head));
-  return {.address = reinterpret_cast<std::uint64_t>(operation.buffer),
+  return {.address = reinterpret_cast<std::uint64_t>(operation.call.buffer.data()),
           .bytes = bytes,
           .road = in_pieces ? Road::pieces : Road::direct,
           .chunk_bytes = static_cast<std::uint32_t>(fabric::chunk_bytes_of(bytes, chunk_bytes_max_))};
@@ -230,7 +230,8 @@ Terms MessageRuntime::terms_for(const Operation& operation) const noexcept {
 // Returns whether the data may be in paged memory. Scattered data are not inspected.
 bool MessageRuntime::is_paged(const Operation& operation) const noexcept {
   const job::Session& session = engine_.session();
-  return operation.scattered != nullptr ? session.has_paged() : session.is_paged(operation.buffer, operation.bytes);
+  return operation.scattered != nullptr ? session.has_paged()
+                                        : session.is_paged(operation.call.buffer.data(), operation.call.buffer.size());
 }
 
 void MessageRuntime::send_grant(int peer, const Grant& grant) noexcept {
@@ -290,11 +291,11 @@ void MessageRuntime::count_unexpected(std::int64_t payload_bytes) noexcept {
   if (is_full && unexpected_bytes_ < unexpected_bytes_max_ / 4 * 3) full.store(0, std::memory_order_relaxed);
 }
 
-// Called by the asker: fetches the payload after the head has arrived.
+// Called by the owning thread: fetches the payload after the head has arrived.
 Step MessageRuntime::take_inline_fast(Operation& operation) noexcept {
-  const std::size_t bytes = std::min<std::size_t>(operation.head.inline_bytes, operation.bytes);
+  const std::size_t bytes = std::min<std::size_t>(operation.head.inline_bytes, operation.call.buffer.size());
   if (bytes == 8) {
-    std::memcpy(operation.buffer, operation.head.payload.data(), 8);  // without a function call
+    std::memcpy(operation.call.buffer.data(), operation.head.payload.data(), 8);  // without a function call
   } else {
     copy_in(operation, 0, operation.head.payload.data(), bytes);
   }
@@ -303,8 +304,8 @@ Step MessageRuntime::take_inline_fast(Operation& operation) noexcept {
 
 Step MessageRuntime::take_payload(Operation& operation) noexcept {
   const Head& head = operation.head;
-  if (operation.kind != Operation::Kind::receive) return complete_receive(operation, Status::ok);  // a probe
-  const std::size_t bytes = std::min(message_bytes(head), operation.bytes);
+  if (operation.call.kind != Operation::Kind::receive) return complete_receive(operation, Status::ok);  // a probe
+  const std::size_t bytes = std::min(message_bytes(head), operation.call.buffer.size());
   switch (head.kind.to<Kind>()) {
     case Kind::message_inline: copy_in(operation, 0, head.payload.data(), bytes); break;
     case Kind::message_bulk: {
@@ -322,7 +323,8 @@ Step MessageRuntime::take_payload(Operation& operation) noexcept {
       delete[] kept.payload;
       break;
     }
-    default: return operation.terms.road == Road::direct ? copy_from_sender(operation) : take_pieces(operation);
+    default:
+      return operation.transfer.terms.road == Road::direct ? copy_from_sender(operation) : take_pieces(operation);
   }
   return complete_receive(operation, Status::ok);
 }
@@ -347,8 +349,8 @@ void MessageRuntime::idle() noexcept {
 }
 
 Step MessageRuntime::copy_from_sender(Operation& operation) noexcept {
-  const Ticket ticket = operation.ticket;
-  const Terms& terms = operation.terms;
+  const Ticket ticket = operation.transfer.ticket;
+  const Terms& terms = operation.transfer.terms;
   const int peer = static_cast<int>(operation.head.source);
   if (terms.bytes == 0) {
     forget_incoming(operation);
@@ -375,15 +377,15 @@ Step MessageRuntime::copy_from_sender(Operation& operation) noexcept {
 Step MessageRuntime::copy_alone(Operation& operation) noexcept {
   const int peer = static_cast<int>(operation.head.source);
   const std::uint64_t source = operation.head.as<Announced>().address;
-  const Status status = read_direct(operation, engine_.direct_copy(peer), 0, source, operation.terms.bytes);
+  const Status status = read_direct(operation, engine_.direct_copy(peer), 0, source, operation.transfer.terms.bytes);
   forget_incoming(operation);
-  reply_done(peer, operation.ticket, status);
+  reply_done(peer, operation.transfer.ticket, status);
   return complete_receive(operation, status);
 }
 
 Step MessageRuntime::take_pieces(Operation& operation) noexcept {
   std::vector<Piece> pieces;
-  operation.piece_waiting.store(
+  operation.signals.has_pieces.store(
       false, std::memory_order_relaxed);  // a piece that arrives from here on is seen at the next call
   {
     const std::lock_guard guard(lock_);
@@ -392,27 +394,28 @@ Step MessageRuntime::take_pieces(Operation& operation) noexcept {
   const int peer = static_cast<int>(operation.head.source);
   for (const Piece& piece : pieces) {
     const auto payload = engine_.look(peer, piece.place, piece.bytes);
-    const bool fits =
-        !payload.empty() && piece.offset == operation.moved && piece.bytes <= operation.terms.bytes - piece.offset;
+    const bool fits = !payload.empty() && piece.offset == operation.transfer.next_offset &&
+                      piece.bytes <= operation.transfer.terms.bytes - piece.offset;
     if (!fits) continue;  // malformed: drop it
     copy_in(operation, piece.offset, payload.data(), payload.size());
     engine_.give_back(peer, piece.place);
-    operation.moved += payload.size();
+    operation.transfer.next_offset += payload.size();
   }
-  if (operation.moved < operation.terms.bytes) return operation.ready() ? Step::retry : Step::waiting;
+  if (operation.transfer.next_offset < operation.transfer.terms.bytes)
+    return operation.ready() ? Step::retry : Step::waiting;
   forget_incoming(operation);
-  reply_done(peer, operation.ticket, Status::ok);
+  reply_done(peer, operation.transfer.ticket, Status::ok);
   return complete_receive(operation, Status::ok);
 }
 
 Step MessageRuntime::complete_receive(Operation& operation, Status status) noexcept {
-  const bool truncated = status == Status::ok && operation.kind == Operation::Kind::receive &&
-                         message_bytes(operation.head) > operation.bytes;
-  operation.status = truncated ? Status::truncated : status;
-  operation.met = true;
-  // Relaxed: only the asker reads it from here on.
-  operation.seen = State::complete;
-  operation.state.store(State::complete, std::memory_order_relaxed);
+  const bool truncated = status == Status::ok && operation.call.kind == Operation::Kind::receive &&
+                         message_bytes(operation.head) > operation.call.buffer.size();
+  operation.progress.status = truncated ? Status::truncated : status;
+  operation.progress.has_envelope = true;
+  // Relaxed: only the owning thread reads it from here on.
+  operation.progress.handled = State::complete;
+  operation.progress.state.store(State::complete, std::memory_order_relaxed);
   return Step::done;
 }
 
@@ -440,7 +443,7 @@ void MessageRuntime::finished(const Head& head) noexcept {
       return;
     }
     incoming_.remove(*operation);
-    operation->status = fabric::status_of(outcome.status);
+    operation->progress.status = fabric::status_of(outcome.status);
     become(*operation, State::settled, to_wake);
   }
   if (to_wake != nullptr) to_wake->wake();
@@ -453,11 +456,11 @@ void MessageRuntime::piece(const Head& head) noexcept {
   {
     const std::lock_guard guard(lock_);
     Operation* const operation = incoming_.find(head.source, piece.ticket);
-    if (operation != nullptr && operation->terms.road == Road::pieces) {  // otherwise it is malformed
+    if (operation != nullptr && operation->transfer.terms.road == Road::pieces) {  // otherwise it is malformed
       operation->pieces.push_back(piece);
-      to_wake = operation->sleeper;
-      operation->piece_waiting.store(true, std::memory_order_release);
-      count_change(operation->changes);
+      to_wake = operation->waking.sleeper;
+      operation->signals.has_pieces.store(true, std::memory_order_release);
+      count_change(operation->waking.change_count);
       unwanted = false;
     }
   }

@@ -19,21 +19,21 @@ namespace message {
 void Requests::settle(Request& request) noexcept {
   Operation* operation = std::exchange(request.operation_, nullptr);
   request.result_ = operation->result();
-  operation->context->runtime().free_operation(operation);
+  operation->call.context->runtime().free_operation(operation);
 }
 
 void Requests::give_up(Request& request) noexcept {
   Operation& operation = *request.operation_;
-  MessageRuntime& runtime = operation.context->runtime();
+  MessageRuntime& runtime = operation.call.context->runtime();
   runtime.adopt(operation);
   for_each_leaf(operation, [&runtime](Operation& leaf) { (void)runtime.cancel(leaf); });
-  if (operation.kind == Operation::Kind::collective) operation.schedule->give_up();
+  if (operation.call.kind == Operation::Kind::collective) operation.schedule->give_up();
 }
 
 namespace {
 
 job::Wait wait_of(const Operation& operation) noexcept {
-  switch (operation.kind) {
+  switch (operation.call.kind) {
     case Operation::Kind::send: return job::Wait::send;
     case Operation::Kind::collective: return operation.schedule->what();
     default: return job::Wait::receive;
@@ -62,48 +62,48 @@ struct WaitForSeveral {
       Operation* operation = Requests::operation(requests[i]);
       if (operation == nullptr) continue;
       // A receive can advance only after a counted change; a send may find room at any time.
-      const bool may_move = each && operation->kind != Operation::Kind::receive;
+      const bool may_move = each && operation->call.kind != Operation::Kind::receive;
       if (!may_move && !operation->ready()) continue;
       if (new_ones != 0) --new_ones;
-      const Step step = operation->context->runtime().advance(*operation);
+      const Step step = operation->call.context->runtime().advance(*operation);
       if (step == Step::done) {
         Requests::settle(requests[i]);
         index = i;
         if (!all) return Step::done;
       } else {
         retry = retry || step == Step::retry;
-        looks_at_each = looks_at_each || step == Step::retry || operation->kind == Operation::Kind::collective;
+        looks_at_each = looks_at_each || step == Step::retry || operation->call.kind == Operation::Kind::collective;
       }
     }
     while (first < requests.size() && Requests::operation(requests[first]) == nullptr) ++first;
     if (first == requests.size()) return Step::done;
-    return runtime.tend(retry ? Step::retry : Step::waiting);
+    return runtime.advance_stepwise(retry ? Step::retry : Step::waiting);
   }
   [[nodiscard]] bool ready() const noexcept {
     if (changes.load(std::memory_order_acquire) != changes_seen) return true;
-    if (!looks_at_each) return runtime.tended_ready();
+    if (!looks_at_each) return runtime.stepwise_ready();
     for (const Request& request : requests) {
       const Operation* operation = Requests::operation(request);
       if (operation != nullptr && operation->ready()) return true;
     }
-    return runtime.tended_ready();
+    return runtime.stepwise_ready();
   }
   bool attach(fabric::Sleeper* sleeper) noexcept {
     bool none_ready = true;
     for_each([&](Operation& leaf) {
       Operation* const one[] = {&leaf};
-      none_ready = leaf.context->runtime().attach(one, sleeper) && none_ready;
+      none_ready = leaf.call.context->runtime().attach(one, sleeper) && none_ready;
     });
     for (const Request& request : requests) {
       const Operation* operation = Requests::operation(request);
       if (operation != nullptr) none_ready = watch_shared(runtime.engine(), *operation, sleeper) && none_ready;
     }
-    return runtime.attach_tended(sleeper) && none_ready;
+    return runtime.attach_stepwise(sleeper) && none_ready;
   }
   void slow() noexcept {
     bool told = false;
     for_each([&](Operation& leaf) {
-      if (!std::exchange(told, true)) leaf.context->runtime().waits_long(leaf, wait_of(leaf));
+      if (!std::exchange(told, true)) leaf.call.context->runtime().waits_long(leaf, wait_of(leaf));
     });
   }
   template <class Visit>
@@ -120,14 +120,14 @@ std::size_t wait_for(std::span<Request> requests, bool all) noexcept {
   for (std::size_t i = 0; i < requests.size(); ++i) {
     Operation* operation = Requests::operation(requests[i]);
     if (operation == nullptr) continue;
-    runtime = &operation->context->runtime();
+    runtime = &operation->call.context->runtime();
     runtime->adopt(*operation);
     // Does not look at the requests behind it, so that a program that takes many out one by one looks at each once.
     if (!all && runtime->advance(*operation) == Step::done) {
       Requests::settle(requests[i]);
       return i;
     }
-    if (all) operation->waited.store(true, std::memory_order_relaxed);
+    if (all) operation->signals.is_awaited.store(true, std::memory_order_relaxed);
   }
   if (runtime == nullptr) return requests.size();
   WaitForSeveral waiting{.runtime = *runtime, .requests = requests, .all = all};
@@ -158,7 +158,7 @@ void Request::abandon() noexcept {
 
 Result<Envelope> Request::wait() noexcept {
   if (operation_ != nullptr) {
-    operation_->context->runtime().wait(*operation_, message::wait_of(*operation_));
+    operation_->call.context->runtime().wait(*operation_, message::wait_of(*operation_));
     Requests::settle(*this);
   }
   return result_;
@@ -166,11 +166,11 @@ Result<Envelope> Request::wait() noexcept {
 
 std::optional<Result<Envelope>> Request::test() noexcept {
   if (operation_ == nullptr) return result_;
-  message::MessageRuntime& runtime = operation_->context->runtime();
+  message::MessageRuntime& runtime = operation_->call.context->runtime();
   runtime.adopt(*operation_);
   if (runtime.advance(*operation_) != Step::done) {
     runtime.engine().progress();
-    (void)runtime.tend(Step::waiting);
+    (void)runtime.advance_stepwise(Step::waiting);
     if (runtime.advance(*operation_) != Step::done) return std::nullopt;
   }
   Requests::settle(*this);
@@ -178,8 +178,8 @@ std::optional<Result<Envelope>> Request::test() noexcept {
 }
 
 bool Request::cancel() noexcept {
-  if (operation_ == nullptr || operation_->kind != Operation::Kind::receive) return false;
-  message::MessageRuntime& runtime = operation_->context->runtime();
+  if (operation_ == nullptr || operation_->call.kind != Operation::Kind::receive) return false;
+  message::MessageRuntime& runtime = operation_->call.context->runtime();
   runtime.adopt(*operation_);
   if (!runtime.cancel(*operation_)) return false;
   Requests::settle(*this);

@@ -22,7 +22,8 @@ Extent measure(const detail::Blocks& blocks, bool written) noexcept;
 /// A payload that has gaps on one side only is copied directly to or from the other side in parts of this size.
 inline constexpr std::size_t packed_bytes_max = 32 * 1024;
 
-/// The user's data of an operation whose data are in several places, presented as one buffer. Used by the asker only.
+/// The user's data of an operation whose data are in several places, presented as one buffer. Used by the owning
+/// thread only.
 class Scattered {
  public:
   explicit Scattered(const detail::Blocks& blocks) noexcept : blocks_(blocks) {}

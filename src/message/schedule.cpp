@@ -43,7 +43,7 @@ void Schedule::start_round(bool waited) {
     const auto kind = message.is_send ? Operation::Kind::send : Operation::Kind::receive;
     Operation* operation = runtime.make_operation(kind, context_);
     running_.push_back(operation);
-    operation->waited.store(waited, std::memory_order_relaxed);
+    operation->signals.is_awaited.store(waited, std::memory_order_relaxed);
     const int peer = job::rank_at(context_.group(), message.peer);
     if (message.is_send) {
       const std::size_t count = disagrees_ ? 0 : message.count;
@@ -62,11 +62,12 @@ bool Schedule::finish_running(bool& retry) noexcept {
     const Step step = runtime.advance(*operation);
     retry = retry || step == Step::retry;
     if (step != Step::done) return false;
-    const bool is_short = operation->status == Status::ok && operation->kind == Operation::Kind::receive &&
-                          operation->result().value.bytes < operation->bytes;
-    const bool disagrees = is_short || operation->status == Status::truncated;
+    const bool is_short = operation->progress.status == Status::ok &&
+                          operation->call.kind == Operation::Kind::receive &&
+                          operation->result().value.bytes < operation->call.buffer.size();
+    const bool disagrees = is_short || operation->progress.status == Status::truncated;
     disagrees_ = disagrees_ || disagrees;
-    if (status_ == Status::ok) status_ = disagrees ? Status::invalid : operation->status;
+    if (status_ == Status::ok) status_ = disagrees ? Status::invalid : operation->progress.status;
     runtime.free_operation(operation);
     return true;
   });
@@ -82,7 +83,7 @@ Step Schedule::advance(Operation& self) noexcept {
   for (; round_ < rounds_.size(); ++round_, round_started_ = false) {
     if (!round_started_) {
       try {
-        start_round(self.waited.load(std::memory_order_relaxed));
+        start_round(self.signals.is_awaited.load(std::memory_order_relaxed));
       } catch (const std::bad_alloc&) {
         status_ = Status::no_memory;
         round_started_ = true;
@@ -101,9 +102,9 @@ Step Schedule::advance(Operation& self) noexcept {
 }
 
 void Schedule::complete(Operation& self, Status status) noexcept {
-  self.status = status;
-  self.seen = State::complete;
-  self.state.store(State::complete, std::memory_order_relaxed);  // relaxed: only its asker reads it
+  self.progress.status = status;
+  self.progress.handled = State::complete;
+  self.progress.state.store(State::complete, std::memory_order_relaxed);  // relaxed: only its owning thread reads it
 }
 
 void Schedule::play(const Local& local) noexcept {

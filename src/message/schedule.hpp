@@ -18,7 +18,7 @@ namespace tonari::message {
 /// A collective by messages, as executed by one rank: rounds of messages that travel concurrently, each followed by
 /// local work. All rounds are recorded at its start and executed by the thread that waits for it.
 ///
-/// Threads: its asker only, except for the operations of the current round.
+/// Threads: its owning thread only, except for the operations of the current round.
 class Schedule {
  public:
   Schedule(Context& context, job::Wait what) noexcept

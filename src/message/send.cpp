@@ -39,7 +39,7 @@ void copy_out(Operation& operation, std::size_t offset, std::byte* to, std::size
   if (operation.scattered != nullptr) [[unlikely]] {
     operation.scattered->pack(offset, to, bytes);
   } else {
-    std::memcpy(to, operation.buffer + offset, bytes);
+    std::memcpy(to, operation.call.buffer.data() + offset, bytes);
   }
 }
 
@@ -109,23 +109,22 @@ Status MessageRuntime::send_slow(Context& context, const Send& what) noexcept {
   Operation operation(Operation::Kind::send, context);
   start_send(operation, what);
   wait(operation, job::Wait::send);
-  return operation.status;
+  return operation.progress.status;
 }
 
 void MessageRuntime::start_send(Operation& operation, const Send& what) noexcept {
-  operation.peer = what.peer;
-  operation.tag = what.tag;
-  operation.context_id = what.context_id;
-  operation.mode = what.mode;
-  operation.buffer = const_cast<std::byte*>(what.bytes.data());  // never written
-  operation.bytes = what.bytes.size();
+  operation.call.peer = what.peer;
+  operation.call.tag = what.tag;
+  operation.call.context_id = what.context_id;
+  operation.call.mode = what.mode;
+  operation.call.buffer = {const_cast<std::byte*>(what.bytes.data()), what.bytes.size()};  // never written
   if (cannot_complete(operation)) return complete(operation, Status::peer_gone);
   prepare(operation, what);
   launch_or_hold(operation);
 }
 
-// Chooses the protocol, and copies payloads that leave the user's buffer at once. Called by the asker, because it
-// touches user memory.
+// Chooses the protocol, and copies payloads that leave the user's buffer at once. Called by the owning thread, because
+// it touches user memory.
 void MessageRuntime::prepare(Operation& operation, const Send& what) noexcept {
   const bool full = engine_.session().arena().block(what.peer).full.load(std::memory_order_relaxed) != 0;
   const std::size_t bytes = what.bytes.size();
@@ -154,8 +153,8 @@ void MessageRuntime::prepare(Operation& operation, const Send& what) noexcept {
 
 void MessageRuntime::launch_or_hold(Operation& operation) noexcept {
   // `finish` is not held behind others: it needs no order, and one of the held messages may wait for its ticket.
-  const bool behind = held_to_[static_cast<std::size_t>(operation.peer)].load(std::memory_order_acquire) != 0;
-  if (behind && !operation.closing) return hold(operation);
+  const bool behind = held_to_[static_cast<std::size_t>(operation.call.peer)].load(std::memory_order_acquire) != 0;
+  if (behind && operation.head.kind != Kind::finish) return hold(operation);
   const Status status = launch(operation);
   if (status == Status::again) return hold(operation);
   if (status != Status::ok) complete(operation, status);
@@ -164,76 +163,77 @@ void MessageRuntime::launch_or_hold(Operation& operation) noexcept {
 // Sends a prepared head. After ok the operation belongs to the thread that advances it next, and may be destroyed
 // already. After any other status nothing was sent.
 Status MessageRuntime::launch(Operation& operation) noexcept {
-  const bool closing = operation.closing;
-  const std::size_t bytes = operation.bytes;
+  const bool is_finish = operation.head.kind == Kind::finish;
+  const std::size_t bytes = operation.call.buffer.size();
   const Status status =
       operation.head.kind == Kind::message_announced ? launch_announced(operation) : launch_whole(operation);
-  if (status == Status::ok && !closing) {
+  if (status == Status::ok && !is_finish) {
     count_sent(bytes);
   }
   return status;
 }
 
 Status MessageRuntime::launch_whole(Operation& operation) noexcept {
-  const Status status = engine_.send(operation.peer, operation.head, Lane::request);
-  if (status == Status::ok) complete(operation, operation.status);
+  const Status status = engine_.send(operation.call.peer, operation.head, Lane::request);
+  if (status == Status::ok) complete(operation, operation.progress.status);
   return status;
 }
 
 Status MessageRuntime::launch_announced(Operation& operation) noexcept {
   if (cannot_complete(operation)) return Status::peer_gone;
-  if (!operation.has_ticket && !take_ticket(operation)) return Status::again;
-  const bool launched = operation.launched.load(std::memory_order_relaxed);
+  if (!operation.sending.has_ticket && !take_ticket(operation)) return Status::again;
+  const bool launched = operation.sending.launched.load(std::memory_order_relaxed);
   const Head head = operation.head;
-  const Ticket ticket = operation.ticket;
-  const int peer = operation.peer;
+  const Ticket ticket = operation.transfer.ticket;
+  const int peer = operation.call.peer;
   {
     const std::lock_guard guard(lock_);  // before the head is sent, because its grant may arrive before send() returns
     if (cannot_complete(operation))
       return Status::peer_gone;  // check again under the lock: from here on died() finds the operation
     outgoing_.set(ticket.index, &operation);
-    set_state(operation, State::announced);  // after the ticket is set, because the asker sends it on
+    set_state(operation, State::announced);  // after the ticket is set, because the owning thread sends it on
   }
   const Status status = engine_.send(peer, head, Lane::request);
   if (status == Status::ok && launched) return status;
   const std::lock_guard guard(lock_);
-  // The operation may have been completed meanwhile, and destroyed by its asker.
-  const bool ours = outgoing_.find(ticket.index) == &operation && operation.ticket.generation == ticket.generation;
+  // The operation may have been completed meanwhile, and destroyed by its owning thread.
+  const bool ours =
+      outgoing_.find(ticket.index) == &operation && operation.transfer.ticket.generation == ticket.generation;
   if (ours && status == Status::ok)
-    operation.launched.store(true, std::memory_order_release);  // after its head was sent
+    operation.sending.launched.store(true, std::memory_order_release);  // after its head was sent
   if (!ours || status == Status::ok) return Status::ok;
-  const State state = operation.state.load(std::memory_order_relaxed);
+  const State state = operation.progress.state.load(std::memory_order_relaxed);
   if (state != State::announced && state != State::doomed)
     return Status::ok;  // the peer died: died() has reported that
   outgoing_.set(ticket.index, nullptr);
-  operation.state.store(State::held, std::memory_order_relaxed);
+  operation.progress.state.store(State::held, std::memory_order_relaxed);
   return status;
 }
 
 bool MessageRuntime::take_ticket(Operation& operation) noexcept {
-  const bool in_collective = operation.context_id == operation.context->collective_id();
+  const bool in_collective = operation.call.context_id == operation.call.context->collective_id();
   auto ticket = engine_.tickets().take(in_collective ? 0 : tickets_for_collectives);
   if (!ticket && !in_collective) {
     const std::lock_guard guard(lock_);
     ticket = outgoing_.take();
   }
   if (!ticket) return false;
-  operation.has_ticket = true;
-  operation.ticket = *ticket;
+  operation.sending.has_ticket = true;
+  operation.transfer.ticket = *ticket;
   const auto address = is_paged(operation)              ? in_pieces_only
                        : operation.scattered != nullptr ? has_gaps
-                                                        : reinterpret_cast<std::uint64_t>(operation.buffer);
-  operation.head.set(Announced{operation.bytes, address, *ticket});
+                                                        : reinterpret_cast<std::uint64_t>(operation.call.buffer.data());
+  operation.head.set(Announced{operation.call.buffer.size(), address, *ticket});
   return true;
 }
 
 void MessageRuntime::hold(Operation& operation) noexcept {
-  operation.launched.store(false, std::memory_order_relaxed);
-  operation.state.store(State::held, std::memory_order_relaxed);
+  operation.sending.launched.store(false, std::memory_order_relaxed);
+  operation.progress.state.store(State::held, std::memory_order_relaxed);
   engine_.counters().held_back.fetch_add(1, std::memory_order_relaxed);
   {
     const std::lock_guard guard(held_lock_);
-    held_to_[static_cast<std::size_t>(operation.peer)].fetch_add(1, std::memory_order_relaxed);
+    held_to_[static_cast<std::size_t>(operation.call.peer)].fetch_add(1, std::memory_order_relaxed);
     held_count_.fetch_add(1, std::memory_order_seq_cst);
     held_.push_back(operation);
   }
@@ -266,16 +266,18 @@ void MessageRuntime::retry() noexcept {
   });
   Operation* previous = nullptr;
   for (Operation* operation = held_.front(); operation != nullptr;
-       operation = previous != nullptr ? previous->next : held_.front()) {
-    const auto peer = static_cast<std::size_t>(operation->peer);
-    if (blocked_in_retry_[peer] == retries_ && !operation->closing) {  // no message may overtake the blocked one
+       operation = previous != nullptr ? previous->links.next : held_.front()) {
+    const auto peer = static_cast<std::size_t>(operation->call.peer);
+    if (blocked_in_retry_[peer] == retries_ &&
+        operation->head.kind != Kind::finish) {  // no message may overtake the blocked one
       previous = operation;
       continue;
     }
     held_.remove(*operation);
     guard.unlock();
     Status status = launch(*operation);
-    if (status == Status::again && engine_.ask_for_room(operation->peer, Lane::request)) status = launch(*operation);
+    if (status == Status::again && engine_.ask_for_room(operation->call.peer, Lane::request))
+      status = launch(*operation);
     if (status != Status::ok && status != Status::again) complete(*operation, status);
     guard.lock();
     if (status == Status::again) {
@@ -290,40 +292,43 @@ void MessageRuntime::retry() noexcept {
 }
 
 // Sends a short payload that was announced because bulk memory or its receiver was full. It is sent as soon as there is
-// room, without waiting for the receive: the receive may be posted only after an action that the asker takes after this
-// send.
+// room, without waiting for the receive: the receive may be posted only after an action that the owning thread
+// takes after this send.
 Step MessageRuntime::send_late(Operation& operation) noexcept {
-  const bool full = engine_.session().arena().block(operation.peer).full.load(std::memory_order_relaxed) != 0;
-  const std::size_t bytes = operation.bytes;
-  const bool is_short = operation.mode == SendMode::standard && goes_unasked(operation.peer, bytes) && bytes != 0;
-  if (!is_short || full || operation.followed) return Step::waiting;
-  if (!operation.launched.load(std::memory_order_acquire)) return Step::retry;  // it would overtake its announcement
-  const auto place = engine_.bulk().allocate(bytes, operation.peer);
+  const bool full = engine_.session().arena().block(operation.call.peer).full.load(std::memory_order_relaxed) != 0;
+  const std::size_t bytes = operation.call.buffer.size();
+  const bool is_short =
+      operation.call.mode == SendMode::standard && goes_unasked(operation.call.peer, bytes) && bytes != 0;
+  if (!is_short || full || operation.sending.sent_late) return Step::waiting;
+  if (!operation.sending.launched.load(std::memory_order_acquire))
+    return Step::retry;  // it would overtake its announcement
+  const auto place = engine_.bulk().allocate(bytes, operation.call.peer);
   if (!place) return Step::retry;
   copy_out(operation, 0, engine_.bulk().at(*place), bytes);
-  Head head = envelope(Kind::late, self_, operation.context_id, operation.tag);
-  head.set(Piece{bytes, place->value, 0, operation.ticket});
-  const Status status = engine_.send(operation.peer, head, Lane::request);
-  operation.followed = status == Status::ok;
-  if (!operation.followed) fabric::BulkReader::give_back(engine_.bulk_of(self_), *place);
+  Head head = envelope(Kind::late, self_, operation.call.context_id, operation.call.tag);
+  head.set(Piece{bytes, place->value, 0, operation.transfer.ticket});
+  const Status status = engine_.send(operation.call.peer, head, Lane::request);
+  operation.sending.sent_late = status == Status::ok;
+  if (!operation.sending.sent_late) fabric::BulkReader::give_back(engine_.bulk_of(self_), *place);
   return status == Status::again ? Step::retry : Step::waiting;  // waits for `done` or a grant
 }
 
 // The receive is posted: both sides copy, chunk by chunk. If the payload has gaps, this side copies alone.
 Step MessageRuntime::copy_to_receiver(Operation& operation) noexcept {
   State expected = State::granted;
-  if (!operation.state.compare_exchange_strong(expected, State::copying, std::memory_order_relaxed)) {
+  if (!operation.progress.state.compare_exchange_strong(expected, State::copying, std::memory_order_relaxed)) {
     return advance(operation);  // the receiver was faster, or died
   }
-  operation.seen = State::copying;
-  const Ticket ticket = operation.ticket;
-  const Terms terms = operation.terms;
+  operation.progress.handled = State::copying;
+  const Ticket ticket = operation.transfer.ticket;
+  const Terms terms = operation.transfer.terms;
   if (!has_transfer(ticket)) return write_alone(operation);
   fabric::TransferMemory& transfer = engine_.transfer_of(self_, ticket.index);
-  const fabric::DirectCopy copy = engine_.direct_copy(operation.peer);
+  const fabric::DirectCopy copy = engine_.direct_copy(operation.call.peer);
   const auto write = [&](std::uint64_t offset, std::uint64_t bytes) {
-    return operation.scattered != nullptr ? write_packed(operation, copy, offset, terms.address + offset, bytes)
-                                          : copy.write(terms.address + offset, operation.buffer + offset, bytes);
+    return operation.scattered != nullptr
+               ? write_packed(operation, copy, offset, terms.address + offset, bytes)
+               : copy.write(terms.address + offset, operation.call.buffer.data() + offset, bytes);
   };
   if (transfer.copy_chunks(ticket.generation, terms.bytes, terms.chunk_bytes, write)) {
     return finish_send(operation, transfer.outcome());
@@ -334,8 +339,8 @@ Step MessageRuntime::copy_to_receiver(Operation& operation) noexcept {
 
 // Writes a payload that has gaps and a ticket without a TransferMemory.
 Step MessageRuntime::write_alone(Operation& operation) noexcept {
-  const Terms& terms = operation.terms;
-  const fabric::DirectCopy copy = engine_.direct_copy(operation.peer);
+  const Terms& terms = operation.transfer.terms;
+  const fabric::DirectCopy copy = engine_.direct_copy(operation.call.peer);
   return finish_send(operation, write_packed(operation, copy, 0, terms.address, terms.bytes));
 }
 
@@ -344,34 +349,35 @@ Step MessageRuntime::finish_send(Operation& operation, Status status) noexcept {
   bool ours = false;
   {
     const std::lock_guard guard(lock_);
-    ours = operation.state.load(std::memory_order_relaxed) != State::complete;  // otherwise the receiver died
+    ours = operation.progress.state.load(std::memory_order_relaxed) != State::complete;  // otherwise the receiver died
     if (ours) {
-      operation.state.store(State::held,
-                            std::memory_order_relaxed);  // from here on neither a death nor `done` changes it
-      operation.status = status;
+      operation.progress.state.store(State::held,
+                                     std::memory_order_relaxed);  // from here on neither a death nor `done` changes it
+      operation.progress.status = status;
     }
   }
   if (!ours) return advance(operation);
-  operation.seen = State::held;
-  operation.closing = true;
-  operation.head = envelope(Kind::finish, self_, operation.context_id, operation.tag);
-  operation.head.set(Outcome{operation.ticket, static_cast<std::uint32_t>(status), 0});
+  operation.progress.handled = State::held;
+  operation.head = envelope(Kind::finish, self_, operation.call.context_id, operation.call.tag);
+  operation.head.set(Outcome{operation.transfer.ticket, static_cast<std::uint32_t>(status), 0});
   launch_or_hold(operation);
   return operation.ready() ? advance(operation) : Step::waiting;
 }
 
 // Sends pieces to another host directly from the user's buffer, as long as the network has room.
 Step MessageRuntime::send_remote_pieces(Operation& operation) noexcept {
-  const Terms& terms = operation.terms;
-  while (operation.moved < terms.bytes) {
-    const std::uint64_t bytes = std::min<std::uint64_t>(fabric::remote_piece_bytes_max, terms.bytes - operation.moved);
-    Head head = envelope(Kind::piece, self_, operation.context_id, operation.tag);
-    head.set(Piece{bytes, 0, operation.moved, operation.ticket});
-    const Status status =
-        engine_.send_from(operation.peer, head, {operation.buffer + operation.moved, bytes}, operation.under_way);
+  const Terms& terms = operation.transfer.terms;
+  while (operation.transfer.next_offset < terms.bytes) {
+    const std::uint64_t bytes =
+        std::min<std::uint64_t>(fabric::remote_piece_bytes_max, terms.bytes - operation.transfer.next_offset);
+    Head head = envelope(Kind::piece, self_, operation.call.context_id, operation.call.tag);
+    head.set(Piece{bytes, 0, operation.transfer.next_offset, operation.transfer.ticket});
+    const Status status = engine_.send_from(operation.call.peer, head,
+                                            {operation.call.buffer.data() + operation.transfer.next_offset, bytes},
+                                            operation.sending.network_reads);
     if (status == Status::again) return Step::retry;
     if (status != Status::ok) break;  // died() completes the operation
-    operation.moved += bytes;
+    operation.transfer.next_offset += bytes;
   }
   return operation.ready() ? advance(operation) : Step::waiting;  // waits for `done`
 }
@@ -379,32 +385,34 @@ Step MessageRuntime::send_remote_pieces(Operation& operation) noexcept {
 // Sends pieces through bulk memory as long as there is room, if neither direct copies nor sends from the user's buffer
 // are possible.
 Step MessageRuntime::send_pieces(Operation& operation) noexcept {
-  const bool by_network = engine_.is_remote(operation.peer) && operation.scattered == nullptr && !is_paged(operation);
+  const bool by_network =
+      engine_.is_remote(operation.call.peer) && operation.scattered == nullptr && !is_paged(operation);
   if (by_network) return send_remote_pieces(operation);
-  const Terms& terms = operation.terms;
-  while (operation.moved < terms.bytes) {
-    const std::uint64_t bytes = std::min<std::uint64_t>(fabric::bulk_tail_bytes_max, terms.bytes - operation.moved);
-    if (!operation.prepared) {
-      const auto place = engine_.bulk().allocate(bytes, operation.peer);
+  const Terms& terms = operation.transfer.terms;
+  while (operation.transfer.next_offset < terms.bytes) {
+    const std::uint64_t bytes =
+        std::min<std::uint64_t>(fabric::bulk_tail_bytes_max, terms.bytes - operation.transfer.next_offset);
+    if (!operation.sending.holds_piece) {
+      const auto place = engine_.bulk().allocate(bytes, operation.call.peer);
       if (!place) return Step::retry;
-      copy_out(operation, operation.moved, engine_.bulk().at(*place), bytes);
-      operation.head = envelope(Kind::piece, self_, operation.context_id, operation.tag);
-      operation.head.set(Piece{bytes, place->value, operation.moved, operation.ticket});
-      operation.prepared = true;
+      copy_out(operation, operation.transfer.next_offset, engine_.bulk().at(*place), bytes);
+      operation.head = envelope(Kind::piece, self_, operation.call.context_id, operation.call.tag);
+      operation.head.set(Piece{bytes, place->value, operation.transfer.next_offset, operation.transfer.ticket});
+      operation.sending.holds_piece = true;
     }
-    const Status status = engine_.send(operation.peer, operation.head, Lane::request);
+    const Status status = engine_.send(operation.call.peer, operation.head, Lane::request);
     if (status == Status::again) return Step::retry;
     if (status != Status::ok) break;  // died() completes the operation
-    operation.prepared = false;
-    operation.moved += bytes;
+    operation.sending.holds_piece = false;
+    operation.transfer.next_offset += bytes;
   }
   return operation.ready() ? advance(operation) : Step::waiting;  // waits for `done`
 }
 
 Operation* MessageRuntime::outgoing(std::uint32_t source, Ticket ticket) noexcept {
   Operation* operation = outgoing_.find(ticket.index);
-  const bool known = operation != nullptr && operation->ticket.generation == ticket.generation &&
-                     operation->peer == static_cast<int>(source);
+  const bool known = operation != nullptr && operation->transfer.ticket.generation == ticket.generation &&
+                     operation->call.peer == static_cast<int>(source);
   return known ? operation : nullptr;
 }
 
@@ -416,14 +424,14 @@ void MessageRuntime::granted(const Head& head) noexcept {
   {
     const std::lock_guard guard(lock_);
     Operation* operation = outgoing(head.source, ticket);
-    if (operation == nullptr || operation->state.load(std::memory_order_relaxed) != State::announced || !sane ||
-        terms.bytes > operation->bytes) {
+    if (operation == nullptr || operation->progress.state.load(std::memory_order_relaxed) != State::announced ||
+        !sane || terms.bytes > operation->call.buffer.size()) {
       return;
     }
     if (direct && !has_transfer(ticket) && operation->scattered == nullptr && terms.bytes != 0) {
       return;  // malformed: the receiver must copy such a payload alone
     }
-    operation->terms = terms;
+    operation->transfer.terms = terms;
     if (terms.bytes == 0) {
       release_ticket(*operation);
       become(*operation, State::complete, to_wake);
@@ -437,8 +445,8 @@ void MessageRuntime::granted(const Head& head) noexcept {
 // True if chunks remain or are being copied. Then a `done` from the receiver is malformed, and the ticket may not be
 // reused.
 bool MessageRuntime::may_be_copying(const Operation& operation, State state) const noexcept {
-  const Ticket ticket = operation.ticket;
-  const Terms& terms = operation.terms;
+  const Ticket ticket = operation.transfer.ticket;
+  const Terms& terms = operation.transfer.terms;
   const bool shared =
       (state == State::granted || state == State::copying) && terms.road == Road::direct && has_transfer(ticket);
   return shared && !engine_.transfer_of(self_, ticket.index)
@@ -452,9 +460,9 @@ void MessageRuntime::done(const Head& head) noexcept {
     const std::lock_guard guard(lock_);
     Operation* operation = outgoing(head.source, outcome.ticket);
     if (operation == nullptr) return;
-    const State state = operation->state.load(std::memory_order_relaxed);
+    const State state = operation->progress.state.load(std::memory_order_relaxed);
     if (state == State::held || state == State::complete || may_be_copying(*operation, state)) return;
-    operation->status = fabric::status_of(outcome.status);
+    operation->progress.status = fabric::status_of(outcome.status);
     release_ticket(*operation);
     become(*operation, State::complete, to_wake);
   }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "fabric/transfer.hpp"
-#include "message/operation.hpp"
+#include "message/heads.hpp"
 
 #include <cstdint>
 #include <new>

@@ -12,7 +12,7 @@ namespace tonari::message {
 /// collective.
 template <class Visit>
 void for_each_leaf(Operation& operation, Visit&& visit) noexcept {
-  if (operation.kind == Operation::Kind::collective) {
+  if (operation.call.kind == Operation::Kind::collective) {
     operation.schedule->for_each_running(visit);
   } else {
     visit(operation);
@@ -22,7 +22,7 @@ void for_each_leaf(Operation& operation, Visit&& visit) noexcept {
 /// Registers `sleeper` to be woken for a collective on a board; null unregisters. Returns false if the collective is
 /// ready already.
 inline bool watch_shared(fabric::Engine& engine, const Operation& operation, fabric::Sleeper* sleeper) noexcept {
-  const bool is_shared = operation.kind == Operation::Kind::collective && operation.schedule->shared() != nullptr;
+  const bool is_shared = operation.call.kind == Operation::Kind::collective && operation.schedule->shared() != nullptr;
   return !is_shared || engine.watch(*operation.schedule->shared(), sleeper);
 }
 
@@ -34,9 +34,9 @@ struct WaitForOne {
 
   fabric::Step step() noexcept {
     const fabric::Step step = runtime.advance(operation);
-    return step == fabric::Step::done ? step : runtime.tend(step);
+    return step == fabric::Step::done ? step : runtime.advance_stepwise(step);
   }
-  [[nodiscard]] bool ready() const noexcept { return operation.ready() || runtime.tended_ready(); }
+  [[nodiscard]] bool ready() const noexcept { return operation.ready() || runtime.stepwise_ready(); }
   bool attach(fabric::Sleeper* sleeper) noexcept {
     bool none_ready = true;
     for_each_leaf(operation, [&](Operation& leaf) {
@@ -44,7 +44,7 @@ struct WaitForOne {
       none_ready = runtime.attach(one, sleeper) && none_ready;
     });
     none_ready = watch_shared(runtime.engine(), operation, sleeper) && none_ready;
-    return runtime.attach_tended(sleeper) && none_ready;
+    return runtime.attach_stepwise(sleeper) && none_ready;
   }
   void slow() noexcept {
     bool told = false;
@@ -63,12 +63,12 @@ struct WaitForShared {
 
   fabric::Step step() noexcept {
     const fabric::Step step = collective.step();
-    return step == fabric::Step::done ? step : runtime.tend(step);
+    return step == fabric::Step::done ? step : runtime.advance_stepwise(step);
   }
-  [[nodiscard]] bool ready() const noexcept { return collective.ready() || runtime.tended_ready(); }
+  [[nodiscard]] bool ready() const noexcept { return collective.ready() || runtime.stepwise_ready(); }
   bool attach(fabric::Sleeper* sleeper) noexcept {
     const bool none_ready = runtime.engine().watch(collective, sleeper);
-    return runtime.attach_tended(sleeper) && none_ready;
+    return runtime.attach_stepwise(sleeper) && none_ready;
   }
   void slow() noexcept { runtime.waits_long(collective.awaited(), Tag::any.value(), what); }
 };

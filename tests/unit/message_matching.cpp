@@ -36,9 +36,9 @@ struct Queues {
 class Model {
  public:
   static bool meet(const Operation& receive, const Head& head) {
-    return receive.context_id == head.context &&
-           (receive.peer == Rank::any || receive.peer == static_cast<int>(head.source)) &&
-           (receive.tag == Tag::any || receive.tag == static_cast<int>(head.tag));
+    return receive.call.context_id == head.context &&
+           (receive.call.peer == Rank::any || receive.call.peer == static_cast<int>(head.source)) &&
+           (receive.call.tag == Tag::any || receive.call.tag == static_cast<int>(head.tag));
   }
   Operation* arrive(const Head& head) {
     const auto found = std::ranges::find_if(posted_, [&](const Operation* each) { return meet(*each, head); });
@@ -98,9 +98,9 @@ class Matching : public testing::TestWithParam<std::size_t> {
  protected:
   std::unique_ptr<Operation> make(std::uint32_t context, int peer, int tag) {
     auto operation = std::make_unique<Operation>(Operation::Kind::receive, context_);
-    operation->context_id = context;
-    operation->peer = peer;
-    operation->tag = tag;
+    operation->call.context_id = context;
+    operation->call.peer = peer;
+    operation->call.tag = tag;
     return operation;
   }
 

@@ -1,4 +1,4 @@
-#include "message/operation.hpp"
+#include "message/operation_list.hpp"
 
 #include <gtest/gtest.h>
 
@@ -38,8 +38,8 @@ TEST(OperationList, KeepsOrderUnderAnyInsertionAndRemoval) {
 
     std::vector<Operation*> forward;
     Operation* before = nullptr;
-    for (Operation* at = list.front(); at != nullptr; at = at->next) {
-      ASSERT_EQ(at->previous, before) << "seed " << seed << ", step " << step;
+    for (Operation* at = list.front(); at != nullptr; at = at->links.next) {
+      ASSERT_EQ(at->links.previous, before) << "seed " << seed << ", step " << step;
       forward.push_back(before = at);
     }
     ASSERT_EQ(forward, model) << "seed " << seed << ", step " << step;
