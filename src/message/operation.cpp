@@ -17,36 +17,45 @@ constexpr unsigned spares_max = 256;
 /// Memory of destroyed operations, chained through its first words.
 ///
 /// Threads: one list per thread. An operation may be destroyed on a thread that did not make it.
-class Spares {
- public:
-  Spares() noexcept = default;
-  Spares(Spares&&) = delete;
-  ~Spares() {
-    while (void* memory = take()) free(memory);
-    count_ = spares_max;  // operations destroyed on this thread from here on are not kept
-  }
+/// Costs:   no test whether the list is constructed, because it has no destructor: see give_slow().
+struct Spares {
+  void* first = nullptr;
+  unsigned room = 0;  // blocks that it may still take in; none before its first use and at the thread's end
+
   void* take() noexcept {
-    void* const memory = first_;
+    void* const memory = first;
     if (memory == nullptr) return nullptr;
-    first_ = *static_cast<void**>(memory);
-    --count_;
+    first = *static_cast<void**>(memory);
+    ++room;
     return memory;
   }
   void give(void* memory) noexcept {
-    if (count_ == spares_max) return free(memory);
-    *static_cast<void**>(memory) = first_;
-    first_ = memory;
-    ++count_;
+    if (room == 0) [[unlikely]]
+      return give_slow(memory);
+    *static_cast<void**>(memory) = first;
+    first = memory;
+    --room;
   }
-
- private:
-  static void free(void* memory) noexcept { ::operator delete (memory, std::align_val_t{alignof(Operation)}); }
-
-  void* first_ = nullptr;
-  unsigned count_ = 0;
+  [[gnu::noinline]] void give_slow(void* memory) noexcept;
 };
 
-thread_local Spares spares;
+constinit thread_local Spares spares;
+
+void free_memory(void* memory) noexcept { ::operator delete (memory, std::align_val_t{alignof(Operation)}); }
+
+void Spares::give_slow(void* memory) noexcept {
+  // Makes room at the thread's first call, and frees the list at the thread's end.
+  struct Lifetime {
+    Lifetime() noexcept { spares.room = spares_max; }
+    Lifetime(Lifetime&&) = delete;
+    ~Lifetime() {
+      while (void* const spare = spares.take()) free_memory(spare);
+      spares.room = 0;
+    }
+  };
+  thread_local const Lifetime lifetime;
+  room != 0 ? give(memory) : free_memory(memory);
+}
 
 }  // namespace
 
