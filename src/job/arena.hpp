@@ -91,7 +91,7 @@ struct alignas(cache_line_bytes) RankBlock {
 
   // Futex on which the holder of the progress lock sleeps.
   alignas(cache_line_bytes) std::atomic<std::uint32_t> doorbell{0};
-  std::atomic<std::uint32_t> progress_lock{0};    // fabric/engine.hpp
+  std::atomic<std::uint32_t> progress_lock{0};    // fabric/progress_lock.hpp
   std::atomic<std::uint32_t> doorbell_socket{0};  // 1: the holder sleeps on a socket instead
   // Futex on which the rank's service thread sleeps.
   alignas(cache_line_bytes) std::atomic<std::uint32_t> service_doorbell{0};

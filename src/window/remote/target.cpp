@@ -35,7 +35,7 @@ void Target::receive(const Head& request) noexcept {
     if (request.kind == Kind::window_help && requests_.size() >= offers_max) return;
     requests_.push_back(request);
   }
-  engine_.add_deferred_work();
+  engine_.handlers().add_deferred_work();
 }
 
 bool Target::next(Head& request) noexcept {
@@ -45,7 +45,7 @@ bool Target::next(Head& request) noexcept {
     request = requests_.front();
     requests_.pop_front();
   }
-  engine_.finish_deferred_work();
+  engine_.handlers().finish_deferred_work();
   return true;
 }
 
