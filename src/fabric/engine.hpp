@@ -128,9 +128,7 @@ class Engine final : public job::Session::Attachment {
   }
   /// Wakes the thread of this rank that holds the progress lock, if it sleeps, to retry what was just held back.
   void wake_self() noexcept {
-    // Sequentially consistent with ProgressLock::try_take(): either the holder retries after this thread held something
-    // back, or this thread sees that the progress lock is held.
-    if (progress_lock_.is_held(std::memory_order_seq_cst)) ring_own_doorbell();
+    if (progress_lock_.is_held(std::memory_order_seq_cst)) ring_own_doorbell();  // order: see HeldBack
   }
   /// Reports to `tonari status` that a thread of this rank has waited long for `peer` (a rank of the job, or -1).
   void tell_long_wait(job::Wait what, int peer, int tag) noexcept {

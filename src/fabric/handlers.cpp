@@ -28,6 +28,12 @@ void Handlers::deliver_undelivered_slow() noexcept {
   }
 }
 
+void Handlers::retry_slow() noexcept {
+  for_each([](ProtocolHandler& handler) {
+    if (handler.held_back()) handler.retry();
+  });
+}
+
 bool Handlers::held_back() const noexcept {
   return std::ranges::any_of(handlers_, [](const auto& slot) {
     const ProtocolHandler* const handler = slot.load(std::memory_order_acquire);

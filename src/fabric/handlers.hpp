@@ -24,6 +24,7 @@ class ProtocolHandler {
   virtual void receive(std::span<const Head> heads) noexcept = 0;
   /// Repeats the sends that found no room. Called by the holder of the progress lock while held_back() is true.
   virtual void retry() noexcept = 0;
+  /// Whether retry() would find something to do. Polls ask only while a HeldBack of the rank is not zero.
   [[nodiscard]] virtual bool held_back() const noexcept = 0;
   /// Does work that can wait until there is nothing else to do. Called by the holder of the progress lock.
   virtual void idle() noexcept = 0;
@@ -40,7 +41,7 @@ class ProtocolHandler {
 /// registered are kept for it.
 ///
 /// Threads: hand_up(), deliver_undelivered(), retry() and idle(): the holder of the progress lock. The rest: any.
-/// Costs:   run_deferred_work() is one load if there is nothing to do.
+/// Costs:   retry() and run_deferred_work() are one load each if there is nothing to do.
 class Handlers {
  public:
   explicit Handlers(job::Session& session) noexcept : session_(session) {}
@@ -79,9 +80,8 @@ class Handlers {
 
   /// Has the handlers repeat what they hold back.
   void retry() noexcept {
-    for_each([](ProtocolHandler& handler) {
-      if (handler.held_back()) handler.retry();
-    });
+    if (held_back_.load(std::memory_order_seq_cst) != 0) [[unlikely]]  // order: see HeldBack
+      retry_slow();
   }
   /// Whether retry() would find something to do.
   [[nodiscard]] bool held_back() const noexcept;
@@ -103,6 +103,7 @@ class Handlers {
   void tell(int rank, void (ProtocolHandler::*event)(int) noexcept) noexcept;
 
  private:
+  friend class HeldBack;
   struct Gone {
     int rank;
     void (ProtocolHandler::*event)(int) noexcept;
@@ -120,6 +121,7 @@ class Handlers {
     }
   }
   [[gnu::cold]] void deliver_undelivered_slow() noexcept;
+  [[gnu::cold]] void retry_slow() noexcept;
   [[gnu::cold]] void run_deferred_work_slow() noexcept;
   template <class Visit>
   void for_each(Visit visit) noexcept {
@@ -131,6 +133,7 @@ class Handlers {
 
   job::Session& session_;
   std::array<std::atomic<ProtocolHandler*>, handlers_count> handlers_{};
+  std::atomic<std::uint32_t> held_back_{0};  // sum of all HeldBack of the rank
   std::atomic<std::uint32_t> deferred_work_{0};
   // Used by the holder of the progress lock: heads for handlers that are not registered yet, and whether there are any.
   bool has_undelivered_ = false;
@@ -140,6 +143,41 @@ class Handlers {
   std::vector<Gone> gone_;  // deaths and departures so far
   // Last member: it ends first, since handlers may poll while they end.
   std::array<std::unique_ptr<ProtocolHandler>, handlers_count> owned_;
+};
+
+/// Number of things that one part of a handler holds back, for which retry() has to be called: sends without room, for
+/// example. While it is not zero, each poll asks all handlers of the rank.
+///
+/// add() is sequentially consistent with Handlers::retry(). A thread that adds something calls Engine::wake_self()
+/// afterwards: either the holder of the progress lock retries after the addition, or the thread finds that the lock is
+/// held and rings the holder's doorbell.
+///
+/// Threads: any.
+class HeldBack {
+ public:
+  explicit HeldBack(Handlers& handlers) noexcept : of_rank_(handlers.held_back_) {}
+
+  [[nodiscard]] bool is_zero() const noexcept { return own_.load(std::memory_order_seq_cst) == 0; }
+  /// Call after the thing has been stored, or with the lock held that retry() takes.
+  void add(std::uint32_t count = 1) noexcept {
+    own_.fetch_add(count, std::memory_order_seq_cst);
+    of_rank_.fetch_add(count, std::memory_order_seq_cst);  // last: a thread that sees it sees own_
+  }
+  void remove(std::uint32_t count = 1) noexcept {
+    own_.fetch_sub(count, std::memory_order_relaxed);
+    of_rank_.fetch_sub(count, std::memory_order_relaxed);
+  }
+  /// For a part whose count changes only with a lock of that part held.
+  void set(std::size_t count) noexcept {
+    const auto now = static_cast<std::uint32_t>(count);
+    const std::uint32_t before = own_.load(std::memory_order_relaxed);
+    if (now > before) add(now - before);
+    if (now < before) remove(before - now);
+  }
+
+ private:
+  std::atomic<std::uint32_t> own_{0};
+  std::atomic<std::uint32_t>& of_rank_;
 };
 
 }  // namespace tonari::fabric

@@ -13,7 +13,7 @@ void SendQueue::post(int peer, const Head& head, Lane lane) noexcept {
         std::ranges::any_of(waiting_, [&](const Waiting& other) { return other.peer == peer && other.lane == lane; });
     if (!stands_behind && send(each)) return;
     waiting_.push_back(each);
-    count_.store(waiting_.size(), std::memory_order_relaxed);
+    held_back_.set(waiting_.size());
   }
   engine_.wake_peer(peer);  // it makes room by polling
   engine_.wake_self();
@@ -35,7 +35,7 @@ void SendQueue::retry() noexcept {
     if (std::ranges::find(sent, each.peer) == sent.end()) sent.push_back(each.peer);
     return true;
   });
-  count_.store(waiting_.size(), std::memory_order_relaxed);
+  held_back_.set(waiting_.size());
   for (const int peer : sent) engine_.wake_peer(peer);
 }
 

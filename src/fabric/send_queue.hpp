@@ -2,8 +2,6 @@
 
 #include "fabric/engine.hpp"
 
-#include <atomic>
-#include <cstddef>
 #include <mutex>
 #include <vector>
 
@@ -16,12 +14,12 @@ namespace tonari::fabric {
 /// Costs:   a lock and a send; allocates if there is no room.
 class SendQueue {
  public:
-  explicit SendQueue(Engine& engine) noexcept : engine_(engine) {}
+  explicit SendQueue(Engine& engine) noexcept : engine_(engine), held_back_(engine.handlers()) {}
 
   void post(int peer, const Head& head, Lane lane) noexcept;
   /// Sends the waiting heads for which there is room.
   void retry() noexcept;
-  [[nodiscard]] bool is_empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
+  [[nodiscard]] bool is_empty() const noexcept { return held_back_.is_zero(); }
 
  private:
   struct Waiting {
@@ -32,9 +30,9 @@ class SendQueue {
   bool send(const Waiting& each) noexcept;
 
   Engine& engine_;
-  std::mutex mutex_;  // guards the next
+  std::mutex mutex_;  // guards the next two
   std::vector<Waiting> waiting_;
-  std::atomic<std::size_t> count_{0};
+  HeldBack held_back_;
 };
 
 }  // namespace tonari::fabric

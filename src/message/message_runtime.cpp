@@ -33,6 +33,7 @@ MessageRuntime::MessageRuntime(fabric::Engine& engine)
       unexpected_bytes_max_(engine.session().settings().unexpected_bytes),
       unexpected_(engine.session().settings().scan_depth),
       presence_(static_cast<std::size_t>(engine.session().size())),
+      held_count_(engine.handlers()),
       held_to_(static_cast<std::size_t>(engine.session().size())),
       blocked_in_retry_(held_to_.size()) {
   constexpr std::uint32_t world_id = 0;

@@ -139,7 +139,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   // fabric::ProtocolHandler
   void receive(std::span<const fabric::Head> heads) noexcept override;
   void retry() noexcept override;
-  [[nodiscard]] bool held_back() const noexcept override { return held_count_.load(std::memory_order_seq_cst) != 0; }
+  [[nodiscard]] bool held_back() const noexcept override { return !held_count_.is_zero(); }
   void idle() noexcept override;
   void died(int rank) noexcept override;
   void left(int rank) noexcept override;
@@ -278,7 +278,7 @@ class MessageRuntime final : public fabric::ProtocolHandler {
   SpinLock held_lock_;  // protects held_ and held_replies_
   OperationList held_;  // sends that found no room, oldest first
   std::vector<Reply> held_replies_;
-  std::atomic<std::uint32_t> held_count_{0};  // size of both; incremented and read as described at Engine::wake_self
+  fabric::HeldBack held_count_;                      // size of both
   std::vector<std::atomic<std::uint32_t>> held_to_;  // held sends by rank; see way_is_free()
   std::uint64_t retries_ = 0;                        // this and the next: used by the holder of the progress lock only
   std::vector<std::uint64_t> blocked_in_retry_;      // by rank: the last retry in which it had no room

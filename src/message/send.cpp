@@ -234,7 +234,7 @@ void MessageRuntime::hold(Operation& operation) noexcept {
   {
     const std::lock_guard guard(held_lock_);
     held_to_[static_cast<std::size_t>(operation.call.peer)].fetch_add(1, std::memory_order_relaxed);
-    held_count_.fetch_add(1, std::memory_order_seq_cst);
+    held_count_.add();
     held_.push_back(operation);
   }
   engine_.wake_self();
@@ -247,7 +247,7 @@ void MessageRuntime::send_reply(int peer, const Head& head) noexcept {
   {
     const std::lock_guard guard(held_lock_);
     held_replies_.push_back({peer, head});
-    held_count_.fetch_add(1, std::memory_order_seq_cst);
+    held_count_.add();
   }
   engine_.wake_self();
 }
@@ -255,13 +255,13 @@ void MessageRuntime::send_reply(int peer, const Head& head) noexcept {
 // Called by the progress lock's holder, the only thread that removes operations from held_; others only append. So
 // `previous` stays valid while an operation is out of the list to be launched.
 void MessageRuntime::retry() noexcept {
-  if (held_count_.load(std::memory_order_relaxed) == 0) return;
+  if (held_count_.is_zero()) return;
   ++retries_;
   std::unique_lock guard(held_lock_);
   std::erase_if(held_replies_, [this](const Reply& reply) {
     const bool gone = engine_.send(reply.peer, reply.head, Lane::reply) != Status::again;
     if (!gone) (void)engine_.ask_for_room(reply.peer, Lane::reply);
-    held_count_.fetch_sub(gone ? 1 : 0, std::memory_order_relaxed);
+    if (gone) held_count_.remove();
     return gone;
   });
   Operation* previous = nullptr;
@@ -286,7 +286,7 @@ void MessageRuntime::retry() noexcept {
       previous = operation;
     } else {
       held_to_[peer].fetch_sub(1, std::memory_order_release);  // release: its head is in the ring before any later head
-      held_count_.fetch_sub(1, std::memory_order_relaxed);
+      held_count_.remove();
     }
   }
 }

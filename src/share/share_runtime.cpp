@@ -64,7 +64,7 @@ void ShareRuntime::receive(const Head& head) noexcept {
     default: break;
   }
   if (!waiting_.empty() || !serve(head)) waiting_.push_back(head);
-  waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
+  waiting_count_.set(waiting_.size());
 }
 
 // Returns false if there is no room for the reply.
@@ -103,7 +103,7 @@ void ShareRuntime::retry() noexcept {
   send_queue_.retry();
   replicas_.retry();
   while (!waiting_.empty() && serve(waiting_.front())) waiting_.pop_front();
-  waiting_count_.store(waiting_.size(), std::memory_order_relaxed);
+  waiting_count_.set(waiting_.size());
 }
 
 }  // namespace tonari::share

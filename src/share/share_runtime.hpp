@@ -29,7 +29,8 @@ class ShareRuntime final : public fabric::ProtocolHandler {
         send_queue_(engine),
         requests_(engine),
         flags_(engine, send_queue_),
-        replicas_(engine, send_queue_) {}
+        replicas_(engine, send_queue_),
+        waiting_count_(engine.handlers()) {}
   ~ShareRuntime() override {  // before the members are destroyed: both wait, and receive heads meanwhile
     replicas_.end();
     flags_.close();
@@ -54,7 +55,7 @@ class ShareRuntime final : public fabric::ProtocolHandler {
   void receive(std::span<const fabric::Head> heads) noexcept override;
   void retry() noexcept override;
   [[nodiscard]] bool held_back() const noexcept override {
-    return !send_queue_.is_empty() || replicas_.held_back() || waiting_count_.load(std::memory_order_relaxed) != 0;
+    return !send_queue_.is_empty() || replicas_.held_back() || !waiting_count_.is_zero();
   }
   void idle() noexcept override {}
   void died(int rank) noexcept override {
@@ -78,8 +79,8 @@ class ShareRuntime final : public fabric::ProtocolHandler {
   FlagHome flags_;
   ReplicaTable replicas_;
   std::deque<fabric::Head> waiting_;  // requests whose replies had no room; used by the holder of the progress lock
-  std::atomic<std::size_t> waiting_count_{0};  // relaxed: a thread that sees an old value looks again
-  std::mutex sharing_mutex_;                   // protects ranks_ and shared_memory_
+  fabric::HeldBack waiting_count_;
+  std::mutex sharing_mutex_;  // protects ranks_ and shared_memory_
   std::optional<Communicator> ranks_;
   std::unique_ptr<SharedMemory> shared_memory_;
   std::atomic<SharedMemory*> shared_{nullptr};  // release: the object is complete

@@ -14,23 +14,33 @@ namespace {
 
 class Recorder final : public ProtocolHandler {
  public:
+  explicit Recorder(Handlers& handlers) : held(handlers) {}
+
   void receive(std::span<const Head> heads) noexcept override {
     for (const Head& head : heads) tags.push_back(head.tag);
   }
-  void retry() noexcept override {}
-  [[nodiscard]] bool held_back() const noexcept override { return false; }
+  void retry() noexcept override {
+    ++retries;
+    held.set(0);
+  }
+  [[nodiscard]] bool held_back() const noexcept override {
+    ++questions;
+    return !held.is_zero();
+  }
   void idle() noexcept override {}
   void died(int rank) noexcept override { dead.push_back(rank); }
   void left(int rank) noexcept override { gone.push_back(rank); }
   void run_deferred_work() noexcept override { ++runs; }
 
+  HeldBack held;
   std::vector<std::uint32_t> tags;
   std::vector<int> dead, gone;
-  int runs = 0;
+  int retries = 0, runs = 0;
+  mutable int questions = 0;
 };
 
 Recorder& recorder_of(Handlers& handlers, Protocol protocol) {
-  return handlers.get<Recorder>(protocol, [] { return std::make_unique<Recorder>(); });
+  return handlers.get<Recorder>(protocol, [&] { return std::make_unique<Recorder>(handlers); });
 }
 
 Head head_of(Protocol protocol, std::uint32_t tag) {
@@ -97,6 +107,26 @@ TEST(Handlers, HearOfDeathsAndDeparturesBeforeTheirRegistrationToo) {
       EXPECT_EQ(each->dead, std::vector{7});
       EXPECT_EQ(each->gone, std::vector{8});
     }
+  });
+}
+
+TEST(Handlers, AreAskedForRetriesOnlyWhileSomethingIsHeldBack) {
+  with_handlers([](Handlers& handlers) {
+    Recorder& message = recorder_of(handlers, Protocol::message);
+    Recorder& share = recorder_of(handlers, Protocol::share);
+    handlers.retry();
+    EXPECT_EQ(message.questions + share.questions, 0);
+
+    share.held.add(2);
+    EXPECT_TRUE(handlers.held_back());
+    handlers.retry();
+    EXPECT_EQ(message.retries, 0);
+    EXPECT_EQ(share.retries, 1);
+
+    const int questions = share.questions;
+    handlers.retry();
+    EXPECT_EQ(share.questions, questions);
+    EXPECT_FALSE(handlers.held_back());
   });
 }
 

@@ -19,8 +19,7 @@ constexpr std::align_val_t alignment{64};
 
 void Replica::Freeing::operator()(std::byte* bytes) const noexcept { ::operator delete[](bytes, alignment); }
 
-Replica::Replica(fabric::Engine& engine, fabric::SendQueue& send_queue, std::atomic<std::size_t>& held,
-                 const GuardedPlan& plan)
+Replica::Replica(fabric::Engine& engine, fabric::SendQueue& send_queue, fabric::HeldBack& held, const GuardedPlan& plan)
     : engine_(engine), send_queue_(send_queue), held_(held), plan_(plan), self_(engine.session().rank()) {
   if (mover() != Mover::asker_gets) memory_.reset(static_cast<std::byte*>(::operator new[](plan.bytes, alignment)));
   if (is_home(self_)) home_.emplace(self_, engine.session().size());
@@ -41,7 +40,7 @@ void Replica::open(std::span<const std::byte> initial, std::optional<Window> win
 }
 
 Replica::~Replica() {
-  if (counted_) held_.fetch_sub(1, std::memory_order_relaxed);
+  if (counted_) held_.remove();
 }
 
 bool Replica::can_enter(Use use) const noexcept {
@@ -282,8 +281,8 @@ void Replica::advance() noexcept {
   }
   if (counted_ == !all_is_sent()) return;
   counted_ = !counted_;
-  held_.fetch_add(counted_ ? 1 : static_cast<std::size_t>(-1), std::memory_order_relaxed);
-  if (!counted_) return;
+  if (!counted_) return held_.remove();
+  held_.add();
   engine_.wake_self();
   engine_.session().arena().ring_service_doorbell(self_);
 }

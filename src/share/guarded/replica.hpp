@@ -48,8 +48,7 @@ struct GuardedPlan {
 class Replica {
  public:
   /// Allocates the memory of the data, unless open() brings a window.
-  Replica(fabric::Engine& engine, fabric::SendQueue& send_queue, std::atomic<std::size_t>& held,
-          const GuardedPlan& plan);
+  Replica(fabric::Engine& engine, fabric::SendQueue& send_queue, fabric::HeldBack& held, const GuardedPlan& plan);
   Replica(Replica&&) = delete;
   ~Replica();
 
@@ -180,8 +179,7 @@ class Replica {
 
   fabric::Engine& engine_;
   fabric::SendQueue& send_queue_;
-  std::atomic<std::size_t>&
-      held_;  // number of variables with something to send; relaxed: a thread that raises it rings a doorbell
+  fabric::HeldBack& held_;  // variables with something to send
   const GuardedPlan plan_;
   const int self_;
   std::optional<Window> window_;  // has all copies, if data are not sent in messages

@@ -21,6 +21,7 @@ class ReplicaTable {
   ReplicaTable(fabric::Engine& engine, fabric::SendQueue& send_queue)
       : engine_(engine),
         send_queue_(send_queue),
+        held_(engine.handlers()),
         undelivered_from_(static_cast<std::size_t>(engine.session().size())) {}
 
   /// Makes a variable that messages do not find yet. One thread at a time, like open(). Throws std::bad_alloc.
@@ -40,9 +41,7 @@ class ReplicaTable {
 
   void receive(const fabric::Head& head) noexcept;  // called by the holder of the progress lock, like the next two
   void retry() noexcept;
-  [[nodiscard]] bool held_back() const noexcept {
-    return held_.load(std::memory_order_relaxed) != 0;
-  }  // then call retry()
+  [[nodiscard]] bool held_back() const noexcept { return !held_.is_zero(); }  // then call retry()
   void died(int rank) noexcept;
 
  private:
@@ -50,7 +49,7 @@ class ReplicaTable {
 
   fabric::Engine& engine_;
   fabric::SendQueue& send_queue_;
-  std::atomic<std::size_t> held_{0};
+  fabric::HeldBack held_;  // variables with something to send
   struct Kept {
     Window window;
     std::function<bool(Window&)> needs;

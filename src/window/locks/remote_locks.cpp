@@ -191,17 +191,17 @@ void LockHomes::advance() noexcept {
   std::erase_if(homes_, [](const auto& each) { return each.second->is_over(); });
   std::size_t active = 0;
   for (const auto& [number, home] : homes_) active += home->active();
-  active_.store(active, std::memory_order_relaxed);
+  active_.set(active);
 }
 
 void LockHomes::retry() noexcept {
-  if (active_.load(std::memory_order_relaxed) == 0) return;
+  if (active_.is_zero()) return;
   const std::lock_guard guard(mutex_);
   advance();
 }
 
 bool LockHomes::held_back() const noexcept {
-  if (active_.load(std::memory_order_relaxed) == 0) return false;
+  if (active_.is_zero()) return false;
   const std::lock_guard guard(mutex_);
   return std::ranges::any_of(homes_, [](const auto& each) { return each.second->ready(); });
 }

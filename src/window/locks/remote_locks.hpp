@@ -174,7 +174,10 @@ class LockHome {
 class LockHomes {
  public:
   LockHomes(fabric::Engine& engine, fabric::SendQueue& send_queue)
-      : engine_(engine), send_queue_(send_queue), dead_(static_cast<std::size_t>(engine.session().size())) {}
+      : engine_(engine),
+        send_queue_(send_queue),
+        active_(engine.handlers()),
+        dead_(static_cast<std::size_t>(engine.session().size())) {}
 
   /// `make()` makes the home of the window's locks, or returns nullptr if there is no such window.
   template <class Make>
@@ -201,9 +204,9 @@ class LockHomes {
 
   fabric::Engine& engine_;
   fabric::SendQueue& send_queue_;
-  std::atomic<std::size_t> active_{0};  // relaxed: a rank that changes a lock rings a doorbell afterwards
-  mutable std::mutex mutex_;            // guards dead_ and homes_
-  std::vector<char> dead_;              // by rank: 1 if it has died
+  fabric::HeldBack active_;   // locks that are not idle: a poll looks whether they have moved
+  mutable std::mutex mutex_;  // guards dead_ and homes_
+  std::vector<char> dead_;    // by rank: 1 if it has died
   std::map<std::uint32_t, std::unique_ptr<LockHome>> homes_;
 };
 
