@@ -49,7 +49,8 @@ Status Requests::send(int peer, const Head& head, Waiter waiter, Wakeup wakeup) 
   return sent;
 }
 
-void Requests::expect(PendingRequest& pending, int peer, Head& request, Tickets::Ticket ticket) noexcept {
+// Returns the request with its ticket.
+Head Requests::expect(PendingRequest& pending, int peer, const Head& request, Tickets::Ticket ticket) noexcept {
   pending.ticket_ = ticket;
   pending.peer_ = peer;
   pending.asked_for_ = request.kind;
@@ -58,25 +59,27 @@ void Requests::expect(PendingRequest& pending, int peer, Head& request, Tickets:
     const std::lock_guard guard(lock_);
     pending_[ticket.index] = &pending;
   }
-  std::memcpy(request.payload.data() + ticket_at, &ticket, sizeof ticket);
+  Head head = request;
+  std::memcpy(head.payload.data() + ticket_at, &ticket, sizeof ticket);
+  return head;
 }
 
-void Requests::ask(PendingRequest& pending, int peer, Head request, Waiter waiter, Wakeup wakeup) noexcept {
+void Requests::ask(PendingRequest& pending, int peer, const Head& request, Waiter waiter, Wakeup wakeup) noexcept {
   auto ticket = engine_.tickets().take();
   if (!ticket) {
     try_until_done(
         engine_, [&] { return (ticket = engine_.tickets().take()).has_value(); }, waiter);
   }
-  expect(pending, peer, request, *ticket);
+  const Head head = expect(pending, peer, request, *ticket);
   // If the peer is gone, the request ends with peer_gone, here or by the service thread, whichever is first.
-  if (send(peer, request, waiter, wakeup) != Status::ok) gone(peer);
+  if (send(peer, head, waiter, wakeup) != Status::ok) gone(peer);
 }
 
-bool Requests::try_ask(PendingRequest& pending, int peer, Head request, unsigned spare) noexcept {
+bool Requests::try_ask(PendingRequest& pending, int peer, const Head& request, unsigned spare) noexcept {
   const auto ticket = engine_.tickets().take(spare);
   if (!ticket) return false;
-  expect(pending, peer, request, *ticket);
-  const Status sent = engine_.send(peer, request, Lane::request);
+  const Head head = expect(pending, peer, request, *ticket);
+  const Status sent = engine_.send(peer, head, Lane::request);
   if (sent == Status::ok) {
     engine_.wake_peer(peer);
     return true;

@@ -75,11 +75,11 @@ class Requests {
 
   /// Sends a request, with its tail if its kind has one, which then belongs to the reader. Fills in the ticket.
   /// `pending` must live until it is done; if the peer is gone, it is done with that status.
-  void ask(PendingRequest& pending, int peer, Head request, Waiter waiter = Waiter::program,
+  void ask(PendingRequest& pending, int peer, const Head& request, Waiter waiter = Waiter::program,
            Wakeup wakeup = Wakeup::now) noexcept;
   /// Like ask(), but does not wait. Returns false, and leaves the tail to the caller, if there is no room or no more
   /// than `spare` tickets are left.
-  bool try_ask(PendingRequest& pending, int peer, Head request, unsigned spare = 0) noexcept;
+  bool try_ask(PendingRequest& pending, int peer, const Head& request, unsigned spare = 0) noexcept;
   /// Sends a head that has no reply. Drops it if the peer is gone.
   void tell(int peer, const Head& head, Wakeup wakeup = Wakeup::now) noexcept;
 
@@ -105,7 +105,7 @@ class Requests {
   void gone(int rank) noexcept;
 
  private:
-  void expect(PendingRequest& pending, int peer, Head& request, Tickets::Ticket ticket) noexcept;
+  Head expect(PendingRequest& pending, int peer, const Head& request, Tickets::Ticket ticket) noexcept;
   Status send(int peer, const Head& head, Waiter waiter, Wakeup wakeup) noexcept;
   bool forget(PendingRequest& pending) noexcept;
   PendingRequest* take(const Head& reply) noexcept;
