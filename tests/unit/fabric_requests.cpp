@@ -87,7 +87,7 @@ void set_ticket(Head& head, Tickets::Ticket ticket) {
   std::memcpy(head.payload.data() + ticket_at, &ticket, sizeof ticket);
 }
 
-TEST(Requests, EndWithTheReplyThatCarriesTheirTicket) {
+TEST(FabricRequests, EndWithTheReplyThatCarriesTheirTicket) {
   with_requests([](Asking& asking) {
     Question first;
     Question second;
@@ -108,7 +108,7 @@ TEST(Requests, EndWithTheReplyThatCarriesTheirTicket) {
   });
 }
 
-TEST(Requests, DropRepliesThatAreForged) {
+TEST(FabricRequests, DropRepliesThatAreForged) {
   with_requests([](Asking& asking) {
     Question pending;
     const Head right = asking.ask(pending);
@@ -136,7 +136,7 @@ TEST(Requests, DropRepliesThatAreForged) {
   });
 }
 
-TEST(Requests, EndWhenTheirRankIsGone) {
+TEST(FabricRequests, EndWhenTheirRankIsGone) {
   with_requests([](Asking& asking) {
     Question pending;
     const Head late = asking.ask(pending);
@@ -153,7 +153,7 @@ TEST(Requests, EndWhenTheirRankIsGone) {
   });
 }
 
-TEST(Requests, CanBeGivenUpUntilTheirReplyHasCome) {
+TEST(FabricRequests, CanBeGivenUpUntilTheirReplyHasCome) {
   with_requests([](Asking& asking) {
     Question given_up;
     const Head late = asking.ask(given_up);
@@ -168,7 +168,7 @@ TEST(Requests, CanBeGivenUpUntilTheirReplyHasCome) {
   });
 }
 
-TEST(Requests, GiveTheirTicketsBack) {
+TEST(FabricRequests, GiveTheirTicketsBack) {
   with_requests([](Asking& asking) {
     Question pending;
     for (std::size_t i = 0; i < 3 * tickets_max; ++i) {
@@ -185,7 +185,7 @@ TEST(Requests, GiveTheirTicketsBack) {
   });
 }
 
-TEST(Requests, LeaveAsManyTicketsAsTheyAreToldToSpare) {
+TEST(FabricRequests, LeaveAsManyTicketsAsTheyAreToldToSpare) {
   constexpr unsigned spare = 2;
   with_requests([](Asking& asking) {
     std::vector<std::unique_ptr<Question>> all;
