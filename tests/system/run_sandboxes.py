@@ -10,10 +10,10 @@ NOT_PERMITTED = "Operation not permitted"
 
 
 class Sandboxed(JobTest):
-    def run_without(self, call, *arguments, **options):
+    def run_without(self, call, *arguments, **variables):
         self.within = (os.path.join(PROGRAMS, "sandboxed"), "--refuse", call)
-        env = options.pop("env", None) or self.environment(ASAN_OPTIONS=asan_options("detect_leaks=0"))
-        return self.run_job(*arguments, env=env, **options)
+        env = self.environment(ASAN_OPTIONS=asan_options("detect_leaks=0"), **variables)
+        return self.run_job(*arguments, env=env)
 
     def test_without_sched_getaffinity_the_number_of_ranks_must_be_given(self):
         status, output, error = self.run_without("sched_getaffinity", "run", "echo", "x")
@@ -46,7 +46,7 @@ class Sandboxed(JobTest):
             with open(path, "w") as file:
                 file.write("#!/bin/sh\necho 'mpirun (Open MPI) 4.1.4'\n")
             os.chmod(path, 0o755)
-            status, output, _ = self.run_without("clone3", "info", env=self.environment(PATH=folder))
+            status, output, _ = self.run_without("clone3", "info", PATH=folder)
             self.assertEqual(status, 0)
             self.assertIn("mpirun (Open MPI 4.1.4)", output)
 

@@ -13,7 +13,7 @@ import tempfile
 import time
 import unittest
 
-from harness.jobs import BIN, PATIENCE, TONARI
+from harness.jobs import BIN, HAS_BENCHMARKS, PATIENCE, TONARI
 
 SHARE = os.path.join(BIN, "..", "share")
 MANUAL = os.path.join(SHARE, "man", "man1")
@@ -44,6 +44,8 @@ class Generated(unittest.TestCase):
 
 class ManualPages(Generated):
     def test_each_command_and_benchmark_has_a_manual_page(self):
+        if not HAS_BENCHMARKS:
+            self.skipTest("the benchmarks are not built")
         names = {"tonari.1", *(f"tonari-{name}.1" for name in commands_of())}
         benchmarks = {f"tonari-bench-{name}.1" for name in commands_of("bench")}
         self.assertLessEqual({"tonari-run.1", "tonari-far.1", "tonari-bench.1"}, names)
@@ -59,7 +61,7 @@ class ManualPages(Generated):
 
     def test_manual_pages_contain_the_text_of_help(self):
         self.need("groff", "groff-base")
-        for words in (["run"], ["far"], ["bench", "pingpong"]):
+        for words in (["run"], ["far"], *([["bench", "pingpong"]] if HAS_BENCHMARKS else [])):
             with self.subTest(words=words):
                 page = os.path.join(MANUAL, f"{'-'.join(['tonari', *words])}.1")
                 rendered = run("groff", "-man", "-Tascii", "-P-c", "-P-b", "-P-o", "-P-u", page).stdout
@@ -87,8 +89,9 @@ class Completion(Generated):
         self.assertEqual(complete("tonari run --tag"), {"--tag-output"})
         self.assertEqual(complete("tonari run -np 4 --bind "), {"core", "none"})
         self.assertEqual(complete("tonari run --tag-output --bind c"), {"core"})
-        self.assertEqual(complete("tonari bench pingp"), {"pingpong"})
-        self.assertEqual(complete("tonari bench pingpong --rou"), {"--rounds"})
+        if HAS_BENCHMARKS:
+            self.assertEqual(complete("tonari bench pingp"), {"pingpong"})
+            self.assertEqual(complete("tonari bench pingpong --rou"), {"--rounds"})
         self.assertNotIn("--bind", complete("tonari run ls --b"))
 
     def check_typing(self, *shell):

@@ -4,7 +4,7 @@ import os
 import signal
 import unittest
 
-from harness.jobs import PROGRAMS, JobTest, asan_options
+from harness.jobs import PROGRAMS, JobTest, asan_options, has_sanitizer
 
 PROGRAM = os.path.join(PROGRAMS, "shared_array")
 WAYS = ([], ["--apart", "memory"], ["--apart", "network", "--network", "tcp"])
@@ -69,9 +69,7 @@ class Share(JobTest):
                                         r"set TONARI_SHARE_BYTES higher")
 
     def test_an_address_limit_too_low_for_shared_memory_is_named(self):
-        with open(PROGRAM, "rb") as file:
-            text = file.read()
-        if b"__asan_init" in text or b"__tsan_init" in text:
+        if has_sanitizer(PROGRAM):
             self.skipTest("sanitizers need more addresses")
         for way in WAYS[:2]:
             with self.subTest(way=way):

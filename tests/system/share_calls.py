@@ -8,17 +8,11 @@ import subprocess
 import unittest
 
 from harness.far import NOBODY
-from harness.jobs import PROGRAMS, TONARI, JobTest
+from harness.jobs import PROGRAMS, TONARI, JobTest, has_sanitizer
 
 PROGRAM = os.path.join(PROGRAMS, "shared_calls")
 APART = ["--apart", "memory"]
 ALL_RIGHT = re.compile(r"rank 1: (\d+) of \1 calls\n")
-
-
-def has_sanitizer():
-    with open(PROGRAM, "rb") as file:
-        text = file.read()
-    return b"__asan_init" in text or b"__tsan_init" in text
 
 
 class Calls(JobTest):
@@ -46,7 +40,7 @@ class CallsOfAnOrdinaryUser(Calls):
     def setUp(self):
         if os.geteuid() != 0:
             self.skipTest("only root can become another user")
-        if has_sanitizer():
+        if has_sanitizer(PROGRAM):
             self.skipTest("a sanitizer's library wants to be the first that is loaded")
         super().setUp()
         if self.all_faults_told:

@@ -16,6 +16,8 @@ BIN = os.environ.get("TONARI_BIN", "")
 PROGRAMS = os.environ.get("TONARI_TEST_BIN", "")
 TONARI = os.path.join(BIN, "tonari")
 ACTOR = os.path.join(PROGRAMS, "job_actor")
+# The presets with sanitizers build no benchmarks.
+HAS_BENCHMARKS = os.access(os.path.join(BIN, "..", "libexec", "tonari", "bench"), os.X_OK)
 MARK = "JOB_TEST_MARK"
 
 # Seconds that a step may take on a busy machine. On an idle one, it takes almost no time.
@@ -32,6 +34,13 @@ def eventually(condition, what, seconds=PATIENCE):
         if time.monotonic() > end:
             raise AssertionError(f"not within {seconds} s: {what}")
         time.sleep(0.01)
+
+
+def has_sanitizer(program):
+    """Returns whether a program was built with AddressSanitizer or ThreadSanitizer."""
+    with open(program, "rb") as file:
+        text = file.read()
+    return b"__asan_init" in text or b"__tsan_init" in text
 
 
 def processes_marked(mark):
