@@ -1,3 +1,4 @@
+#include "harness/remote_pages.hpp"
 #include "hot_paths/paths.hpp"
 
 #include <array>
@@ -31,7 +32,6 @@ void push(Bench& bench) {
   require(window.barrier());
 }
 
-constexpr std::size_t page_words = 4096 / sizeof(std::uint64_t);
 constexpr std::size_t pages = 4096;
 
 std::uint64_t read(const volatile std::uint64_t& word) noexcept { return word; }
@@ -39,30 +39,8 @@ std::uint64_t read(const volatile std::uint64_t& word) noexcept { return word; }
 // Pages far from each other, so that no page is fetched ahead.
 std::size_t page_of(int round) noexcept { return static_cast<std::size_t>(round) * 1103 % pages; }
 
-// Pages whose home is rank 1, which has written all of them.
-class Pages {
- public:
-  explicit Pages(Bench& bench) : array_(bench.job, pages * page_words, at_rank_1()) {
-    if (bench.turns.rank() == 1) {
-      for (std::size_t page = 0; page < pages; ++page) word(page) = page + 1;
-    }
-    require(share::barrier(bench.job));
-  }
-  [[nodiscard]] volatile std::uint64_t& word(std::size_t page) const { return array_[page * page_words]; }
-
- private:
-  static ArrayOptions at_rank_1() {
-    ArrayOptions options;
-    options.placement = Placement::by_function;
-    options.home = [](std::uint64_t) { return JobRank{1}; };
-    options.homes_move = false;
-    return options;
-  }
-  shared_array<std::uint64_t> array_;
-};
-
 void read_fault(Bench& bench) {
-  const Pages shared(bench);
+  const RemotePages shared(bench.job, pages);
   with_help(bench, [&] {
     for (int round = 0; round < bench.rounds; ++round)
       bench.measure("read", [&] { read(shared.word(page_of(round))); });
@@ -82,7 +60,7 @@ void read_fault_at_home(Bench& bench) {
 
 // Rank 0 reads a page, writes to it, and releases it at a barrier.
 void write_fault(Bench& bench) {
-  const Pages shared(bench);
+  const RemotePages shared(bench.job, pages);
   for (int round = 0; round < bench.rounds; ++round) {
     volatile std::uint64_t& word = shared.word(page_of(round));
     if (bench.turns.rank() == 0) {
@@ -98,7 +76,7 @@ void write_fault(Bench& bench) {
 
 // Rank 1 writes to a page of its own of which rank 0 has a copy, and releases it at a barrier.
 void write_fault_at_home(Bench& bench) {
-  const Pages shared(bench);
+  const RemotePages shared(bench.job, pages);
   for (int round = 0; round < bench.rounds; ++round) {
     volatile std::uint64_t& word = shared.word(page_of(round));
     if (bench.turns.rank() == 1) {

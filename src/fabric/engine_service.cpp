@@ -2,6 +2,7 @@
 
 #include "base/futex.hpp"
 #include "fabric/engine.hpp"
+#include "fabric/wait.hpp"
 
 #include <sched.h>
 
@@ -128,16 +129,10 @@ void Engine::settle() noexcept {
 
 // Returns when the head has been sent to all remote ranks that are alive.
 void Engine::tell_remote_ranks(const Head& head) noexcept {
-  struct Telling {
-    RemoteRanks& ranks;
-    const Head& head;
-    int next = 0;
-    Step step() noexcept { return ranks.send_to_all(head, next) == Status::again ? Step::retry : Step::done; }
-    [[nodiscard]] bool ready() const noexcept { return false; }
-    bool attach(Sleeper*) noexcept { return true; }  // it looks again by itself
-    void slow() noexcept {}
-  } telling{remote_ranks_, head};
-  if (has_network()) wait(telling);
+  if (!has_network()) return;
+  int next = 0;
+  try_until_done(
+      *this, [&] { return remote_ranks_.send_to_all(head, next) == Status::ok; }, Waiter::program);
 }
 
 }  // namespace tonari::fabric

@@ -23,6 +23,7 @@
 
 #include "guarded.hpp"
 #include "harness/batches.hpp"
+#include "harness/remote_pages.hpp"
 #include "harness/worker.hpp"
 #include "wires/tonari.hpp"
 
@@ -41,34 +42,8 @@
 
 namespace tonari::bench::coherence {
 
-inline constexpr std::size_t page_words = 4096 / sizeof(std::uint64_t);
 inline constexpr std::size_t stride_pages = 16;
 inline constexpr double batch_us = 100;
-
-/// Pages whose home is rank 1, which has written them all.
-class Pages {
- public:
-  Pages(Job& job, std::size_t pages) : array_(job, pages * page_words, at_rank_1()) {
-    if (job.rank() == 1) {
-      for (std::size_t page = 0; page < pages; ++page) word(page) = page + 1;
-    }
-    meet(job);
-  }
-  [[nodiscard]] volatile std::uint64_t& word(std::size_t page) const { return array_[page * page_words]; }
-  static void meet(Job& job) {
-    if (share::barrier(job) != Status::ok) throw std::runtime_error("coherence: a rank died");
-  }
-
- private:
-  static ArrayOptions at_rank_1() {
-    ArrayOptions options;
-    options.placement = Placement::by_function;
-    options.home = [](std::uint64_t) { return JobRank{1}; };
-    options.homes_move = false;
-    return options;
-  }
-  shared_array<std::uint64_t> array_;
-};
 
 template <class Work>
 double time_us(Work work) {
@@ -90,7 +65,8 @@ inline std::vector<std::size_t> shuffled(std::size_t pages) {
 }
 
 /// The time per page, in samples of successive pages: most pages of a sequence are present when they are accessed.
-inline std::vector<double> read_all(const Pages& pages, const std::vector<std::size_t>& order, std::size_t a_sample) {
+inline std::vector<double> read_all(const RemotePages& pages, const std::vector<std::size_t>& order,
+                                    std::size_t a_sample) {
   std::vector<double> samples;
   for (std::size_t at = 0; at + a_sample <= order.size(); at += a_sample) {
     const double us = time_us([&] {
@@ -105,18 +81,18 @@ inline std::vector<double> read_all(const Pages& pages, const std::vector<std::s
 }
 
 inline void measure_reads(Job& job, const std::string& name, std::size_t pages, Output& output) {
-  const Pages shared(job, pages);
+  const RemotePages shared(job, pages);
   const bool random = name == "read-random";
   const auto order = random ? shuffled(pages) : in_order(pages, name == "read-strided" ? stride_pages : 1);
   if (job.rank() == 0) {
     output.samples({name, "latency", "us", "pages"}, static_cast<double>(order.size()),
                    read_all(shared, order, random ? 1 : std::min<std::size_t>(64, order.size() / 4)));
   }
-  Pages::meet(job);
+  RemotePages::meet(job);
 }
 
 inline void measure_upgrades(Job& job, std::size_t pages, Output& output) {
-  const Pages shared(job, pages);
+  const RemotePages shared(job, pages);
   if (job.rank() == 0) {
     const auto order = shuffled(pages);
     (void)read_all(shared, order, 1);
@@ -124,25 +100,25 @@ inline void measure_upgrades(Job& job, std::size_t pages, Output& output) {
     for (const std::size_t page : order) samples.push_back(time_us([&] { shared.word(page) = 0; }));
     output.samples({"write-upgrade", "latency", "us", "pages"}, static_cast<double>(pages), samples);
   }
-  Pages::meet(job);
+  RemotePages::meet(job);
 }
 
 inline void measure_releases(Job& job, const std::vector<std::size_t>& sizes, int rounds, Output& output) {
   for (const std::size_t pages : sizes) {
-    const Pages shared(job, pages);
+    const RemotePages shared(job, pages);
     std::vector<double> samples;
     for (int round = 0; job.rank() == 0 && round < rounds; ++round) {
       for (std::size_t page = 0; page < pages; ++page) shared.word(page) = static_cast<std::uint64_t>(round);
       samples.push_back(time_us([&] { (void)share::release(job); }));
     }
     if (job.rank() == 0) output.samples({"release", "latency", "us", "pages"}, static_cast<double>(pages), samples);
-    Pages::meet(job);
+    RemotePages::meet(job);
   }
 }
 
 inline void measure_barriers(Job& job, TonariWire& wire, double budget_us, Output& output) {
   const auto samples = time_together_us(wire, batch_us, budget_us, [&](std::uint32_t operations) {
-    for (std::uint32_t i = 0; i < operations; ++i) Pages::meet(job);
+    for (std::uint32_t i = 0; i < operations; ++i) RemotePages::meet(job);
   });
   output.samples({"barrier", "latency", "us", "ranks"}, job.size(), samples);
 }
@@ -163,17 +139,17 @@ inline void measure_lock_again(Job& job, double budget_us, Output& output) {
     for (std::uint64_t i = 0; i < fitting.batches; ++i) samples.push_back(turn_us(fitting.operations));
     output.samples({"lock-again", "latency", "us", "ranks"}, job.size(), samples);
   }
-  Pages::meet(job);
+  RemotePages::meet(job);
 }
 
 inline void measure_handover(Job& job, int turns, Output& output) {
-  const Pages shared(job, 1);
+  const RemotePages shared(job, 1);
   share::mutex mutex(job);
   std::vector<double> samples;
-  Pages::meet(job);
+  RemotePages::meet(job);
   const std::uint64_t begin = shared.word(0);
   const std::uint64_t end = begin + 2 * static_cast<std::uint64_t>(turns);
-  Pages::meet(job);
+  RemotePages::meet(job);
   const auto self = static_cast<std::uint64_t>(job.rank().value());
   std::uint64_t since_ns = monotonic_ns();
   for (bool over = job.rank() > 1; !over;) {
@@ -188,7 +164,7 @@ inline void measure_handover(Job& job, int turns, Output& output) {
     since_ns = now_ns;
   }
   if (job.rank() == 0) output.samples({"lock-handover", "latency", "us", "ranks"}, job.size(), samples);
-  Pages::meet(job);
+  RemotePages::meet(job);
 }
 
 inline void run(Job& job, TonariWire& wire, const Options& options, Output& output) {
