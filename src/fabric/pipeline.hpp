@@ -39,7 +39,7 @@ class Pipeline {
   }
 
  private:
-  std::array<Piece, pieces_max> pieces_{};
+  std::array<Piece, pieces_max> pieces_;  // not zeroed first: a piece may be long
   std::size_t begun_ = 0;
   std::size_t ended_ = 0;
 };

@@ -106,17 +106,6 @@ void Parts::protect(std::span<std::byte> memory) const {
   }
 }
 
-Status Parts::check(GlobalAddress address, std::uint64_t bytes, Rights needed, const Part*& part) const noexcept {
-  if (address.window != window_ || address.rank.index() >= parts_.size()) return Status::bounds;
-  const Part& found = parts_[address.rank.index()];
-  if (found.state == nullptr || bytes > found.bytes || address.offset > found.bytes - bytes) return Status::bounds;
-  if (!includes(found.rights, needed)) return Status::denied;
-  if (!engine_.session().alive(address.rank.value())) return Status::peer_gone;
-  if (found.state->load(std::memory_order_acquire) != PartState::present) return Status::bounds;
-  part = &found;
-  return Status::ok;
-}
-
 Status Parts::check_request(int peer, std::uint64_t offset, std::uint64_t bytes, Rights needed,
                             std::byte*& there) const noexcept {
   const int position = job::position_in(members_.group(), peer);
