@@ -28,7 +28,7 @@ BENCH_BELOW = {
     "wires": ["harness"],
     "kernels": ["harness", "wires"],
     "micro": ["harness", "wires"],
-    "hot_paths": [],
+    "hot_paths": ["kernels"],
     "driver": [],
 }
 # Files of a benchmark, bench/suites/NAME/, that have special rules.
@@ -57,7 +57,6 @@ PUBLIC = {
     "far.h": "far",
     "far.hpp": "far",
     "tonari.hpp": "cli",
-    "tonari.h": "cli",
 }
 
 INCLUDE = re.compile(r'\s*#\s*include\b\s*(?:"(?P<ours>[^"]+)"|<(?P<other>[^>]+)>)?')

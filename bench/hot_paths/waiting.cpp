@@ -1,5 +1,5 @@
-#include "harness/remote_pages.hpp"
 #include "hot_paths/paths.hpp"
+#include "kernels/remote_pages.hpp"
 
 #include <array>
 #include <atomic>

@@ -23,8 +23,8 @@
 
 #include "guarded.hpp"
 #include "harness/batches.hpp"
-#include "harness/remote_pages.hpp"
 #include "harness/worker.hpp"
+#include "kernels/remote_pages.hpp"
 #include "wires/tonari.hpp"
 
 #include "base/clock.hpp"
