@@ -161,8 +161,8 @@ TEST_P(SharedPages, AreMulticastByOneRankAndCanBeWrittenByOthersAfterwards) {
           continue;  // on older kernels a home maps its page at the first access
         ASSERT_TRUE(is_mapped(&array[page * page_words])) << "page " << page << " at rank " << job.rank();
       }
-      // That access makes the home end the copies at its next barrier. A rank that is still in the acquire of this one
-      // would end its copy before it has looked.
+      // On older kernels the first access by the home ends the copies at its next barrier. A rank that is still in the
+      // acquire of this one would end its copy before it has looked.
       ASSERT_EQ(world.barrier(), Status::ok);
       ASSERT_TRUE(std::ranges::all_of(array.span(), [&](std::uint64_t each) { return each == turn; }));
       ASSERT_EQ(share::barrier(job), Status::ok);
