@@ -66,8 +66,8 @@ void* Operation::operator new(std::size_t bytes) {
 
 void Operation::operator delete(void* memory) noexcept { spares.give(memory); }
 
-void Operation::Delete::operator()(Schedule* schedule) const noexcept { delete schedule; }
-void Operation::Delete::operator()(Scattered* scattered) const noexcept { delete scattered; }
+void Operation::Delete::operator()(Schedule* owned) const noexcept { delete owned; }
+void Operation::Delete::operator()(Scattered* owned) const noexcept { delete owned; }
 
 Result<Envelope> Operation::result() const noexcept {
   if (!progress.has_envelope) return {progress.status, {}};

@@ -126,8 +126,8 @@ struct Operation {
 
   // Deletes the parts that few operations have. It is out of line, so that the destructor of the others can be inline.
   struct Delete {
-    [[gnu::cold]] void operator()(Schedule* schedule) const noexcept;
-    [[gnu::cold]] void operator()(Scattered* scattered) const noexcept;
+    [[gnu::cold]] void operator()(Schedule* owned) const noexcept;
+    [[gnu::cold]] void operator()(Scattered* owned) const noexcept;
   };
 
   Operation(Kind kind, Context& context) noexcept : call{.context = &context, .kind = kind} {}
