@@ -41,8 +41,8 @@ void RemoteCopies<D>::start(const RemotePlace& target, Local* local, std::span<c
 }
 
 template <Direction D>
-void RemoteCopies<D>::start_notified(const RemotePlace& target, std::span<const std::byte> from,
-                                     std::uint32_t notification) noexcept requires(!is_pull<D>) {
+void RemoteCopies<D>::start_notified(const RemotePlace& target, std::span<Local> from,
+                                     std::uint32_t notification) noexcept {
   Piece& piece = next_piece();
   const Region all{0, from.size()};
   piece.in_program = target.in_program;
@@ -144,29 +144,29 @@ void RemoteCopies<D>::end(Piece& piece) noexcept {
   if (status == Status::ok) {
     origin_.requests().wait(piece.pending);
     status = piece.pending.outcome();
-    if constexpr (is_pull<D>) {
-      if (status == Status::ok) status = take_data(piece);
-    }
+    if (status == Status::ok) status = store_data(piece);
     origin_.requests().give_back_tail(piece.pending);
   }
   if (status_ == Status::ok) status_ = status;
 }
 
-// Copies the received data to their places.
+// Copies the data that a pull has received to their places.
 template <Direction D>
-Status RemoteCopies<D>::take_data(Piece& piece) noexcept requires is_pull<D> {
-  const Carried carried = piece.pending.words();
-  const bool has_tail = piece.pending.reply().kind.has_tail();
-  auto data = has_tail ? origin_.requests().tail_of(piece.pending) : std::as_bytes(std::span(carried));
-  if (data.size() < piece.bytes) return Status::invalid;  // malformed
-  Cursor cursor = piece.start;
-  for (std::uint64_t left = piece.bytes; left != 0;) {
-    const std::uint64_t place = cursor.place();
-    const std::uint64_t bytes = cursor.take(left);
-    left -= bytes;
-    const Status status = store_local(session_, piece.in_program, piece.start.local + place, data.first(bytes));
-    if (status != Status::ok) return status;
-    data = data.subspan(bytes);
+Status RemoteCopies<D>::store_data(Piece& piece) noexcept {
+  if constexpr (is_pull<D>) {
+    const Carried carried = piece.pending.words();
+    const bool has_tail = piece.pending.reply().kind.has_tail();
+    auto data = has_tail ? origin_.requests().tail_of(piece.pending) : std::as_bytes(std::span(carried));
+    if (data.size() < piece.bytes) return Status::invalid;  // malformed
+    Cursor cursor = piece.start;
+    for (std::uint64_t left = piece.bytes; left != 0;) {
+      const std::uint64_t place = cursor.place();
+      const std::uint64_t bytes = cursor.take(left);
+      left -= bytes;
+      const Status status = store_local(session_, piece.in_program, piece.start.local + place, data.first(bytes));
+      if (status != Status::ok) return status;
+      data = data.subspan(bytes);
+    }
   }
   return Status::ok;
 }

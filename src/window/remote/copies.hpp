@@ -40,9 +40,9 @@ class RemoteCopies {
   /// Starts to copy the regions of `local` to or from the same places after the target's offset. Once a piece has
   /// failed, no further piece is started, unless `go_on`.
   void start(const RemotePlace& target, Local* local, std::span<const Region> regions, bool go_on = false) noexcept;
-  /// Starts to push at most remote_notified_bytes_max bytes, and has the push counted. `notification`: 1 + the counter.
-  void start_notified(const RemotePlace& target, std::span<const std::byte> from, std::uint32_t notification) noexcept
-      requires(!is_pull<D>);
+  /// Only for a push: starts to push at most remote_notified_bytes_max bytes, and has the push counted. `notification`:
+  /// 1 + the counter.
+  void start_notified(const RemotePlace& target, std::span<Local> from, std::uint32_t notification) noexcept;
   /// Waits for all pieces. Returns ok or the first failure.
   Status end() noexcept;
 
@@ -78,7 +78,7 @@ class RemoteCopies {
   void ask(Piece& piece, const RemotePlace& target, std::uint32_t notification) noexcept;
   Status fill(const Piece& piece, std::byte* tail, std::uint64_t base) noexcept;
   void end(Piece& piece) noexcept;
-  Status take_data(Piece& piece) noexcept requires is_pull<D>;
+  Status store_data(Piece& piece) noexcept;
 
   const job::Session& session_;
   Origin& origin_;
