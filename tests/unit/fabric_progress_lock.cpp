@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
 
 namespace tonari::fabric {
 namespace {
@@ -53,13 +52,15 @@ TEST(ProgressLock, CountsNoThreadThatHasStoppedSleeping) {
   std::atomic<std::uint32_t> word{0};
   ProgressLock lock(word);
   ASSERT_TRUE(lock.try_take());
-  std::optional<ProgressLock::Beside> beside(std::in_place, lock);
-  Sleeper& sleeper = beside->sleeper();
-  beside.reset();
+  Sleeper* sleeper = nullptr;
+  {
+    ProgressLock::Beside beside(lock);
+    sleeper = &beside.sleeper();
+  }
 
   lock.drop(true);
   EXPECT_EQ(word, 0u);
-  EXPECT_EQ(sleeper.woken, 0u);
+  EXPECT_EQ(sleeper->woken, 0u);
 }
 
 }  // namespace
