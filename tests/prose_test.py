@@ -85,6 +85,17 @@ class Prose(unittest.TestCase):
         self.accepts("page.md", f"Text.\n\n    {line}\n    {line}")
         self.accepts("code.cpp", f"// {line}")
 
+    def test_a_paragraph_that_is_cut_off_is_found(self):
+        cut_off = 2 * [(2, "cut off")]
+        self.finds("page.md", "A request\nand a reply (see decision", *cut_off)
+        self.finds("page.md", "A request\nand a reply, see", (2, "cut off"))
+        self.finds("page.md", "A request\n(and a reply.", (2, "cut off"))
+        self.finds("page.md", "- an item\n\nA paragraph", (3, "cut off"))
+        self.accepts("page.md", "A request (and a [reply](page.md)).\n\n**Two:**\n\n1. an item (a\n   part)\n- one")
+        self.accepts("page.md", "# A heading\n\n| a cell |\n|---|\n| one |\n\n```\na call(\n```\n\n    a call(\n")
+        self.accepts("page.md", "It calls `run(`.\n\n> He said \"so\".\n\nIt is so (really?)\n")
+        self.accepts("code.cpp", "// A comment (of one line\n")
+
     def test_code_is_no_prose(self):
         self.accepts("page.md", "Call `who waits; what is sent` first.\n\n```sh\nwho leaves; what is sent\n```")
         self.accepts("code.cpp", 'auto x = "who; what";\nint baton = far_rank(answers);  // twice\n')
@@ -98,7 +109,7 @@ class Prose(unittest.TestCase):
     def test_the_line_named_is_that_of_the_finding(self):
         text = "int a;\n// A long comment that begins well,\n// and whose end tells of the far ranks.\n"
         self.finds("code.cpp", text, (3, "far"))
-        self.finds("page.md", "Title\n\nA line.\nTwo lines. Who waits\nis woken.", (4, "headless"))
+        self.finds("page.md", "# Title\n\nA line.\nTwo lines. Who waits\nis woken.", (4, "headless"))
 
     def test_messages_are_prose(self):
         self.finds("code.cpp", 'fail("rank 3 left: " \n     "who waits for it stops now");', (1, "headless"))
