@@ -11,7 +11,8 @@
 #include <new>
 #include <vector>
 
-// Tests that hot paths within a host make no system calls and no allocations: docs/hot-paths.md has their budgets.
+// Tests that messages of up to 4 KiB and accesses to windows within a host make no system calls, and that these, 64 KiB
+// messages and barriers allocate no more than their budgets in docs/hot-paths.md.
 // Sanitizers have their own malloc, and make system calls.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
