@@ -150,12 +150,15 @@ class [[nodiscard]] PersistentRequest {
 /// Progress: see Request. A blocking call waits by spinning, yielding and then sleeping.
 /// Threads:  any thread may call anything. Collectives of one communicator must be started in the same order on all its
 ///           ranks.
-/// Errors:   every call returns a Status, or a Result<Envelope> with the message's header. All calls return:
+/// Errors:   blocking calls return a Status or a Result<...>, whose value is the message's header or the data; started
+///           calls return a Request, which has the outcome. All of them return:
 ///             ok         done.
-///             invalid    a rank, root or tag outside its range, or a null buffer with a length; nothing was started.
+///             invalid    a rank, root or tag outside its range, or a null buffer with a length. Nothing was started,
+///                        unless the call says otherwise.
 ///             peer_gone  a rank that the call needs died or left the job.
-///             no_memory  the system refused memory for a started operation or a layout; nothing was started.
-///           Constructors, duplicate() and split() throw SetupError.
+///             no_memory  the system refused memory for an operation, a layout or a result. Nothing was started, unless
+///                        the call says otherwise.
+///           Constructors, duplicate() and split() throw SetupError, or std::bad_alloc. No other call throws.
 /// Deaths:   when a rank of the communicator died, collectives under way return peer_gone in the ranks that still need
 ///           it, and may return ok in others. All later collectives, duplicate() and split() fail. Messages between
 ///           the living go on.
@@ -491,12 +494,14 @@ class Communicator {
     return {status, std::move(value)};
   }
   /// All ranks' elements, of which each rank may have any number, on the root; nothing on the other ranks. The counts
-  /// are gathered first. Throws std::bad_alloc.
+  /// are gathered first. Returns, beside the statuses of all calls:
+  ///   no_memory  the system refused memory for the result of this rank, which took part with empty messages.
   template <class T>
-  Result<Gathered<detail::Element<T>>> gather_values(const T& mine, Rank root);
-  /// The same, with the result on every rank.
+  Result<Gathered<detail::Element<T>>> gather_values(const T& mine, Rank root) noexcept;
+  /// The same, with the result on every rank. Returns also:
+  ///   invalid    another rank had no memory for its result.
   template <class T>
-  Result<Gathered<detail::Element<T>>> all_gather_values(const T& mine);
+  Result<Gathered<detail::Element<T>>> all_gather_values(const T& mine) noexcept;
 
   /// A communicator of the same ranks. Collective.
   [[nodiscard]] Communicator duplicate();
@@ -553,6 +558,16 @@ template <class T>
 concept Resizable = std::ranges::contiguous_range<T> && requires(T& values, std::size_t count) {
   values.resize(count);
 };
+/// Returns false if the system refuses the memory.
+template <class T>
+[[nodiscard]] bool try_resize(T& values, std::size_t count) noexcept {
+  try {
+    values.resize(count);
+  } catch (const std::exception&) {  // bad_alloc, length_error
+    return false;
+  }
+  return true;
+}
 }  // namespace detail
 
 template <class T>
@@ -567,11 +582,7 @@ Result<T> Communicator::receive(Rank source, Tag tag) noexcept {
   if constexpr (detail::Resizable<T>) {
     constexpr std::size_t each = sizeof(detail::Element<T>);
     if (bytes % each != 0) return {Status::invalid, {}};
-    try {
-      result.value.resize(bytes / each);
-    } catch (const std::exception&) {  // bad_alloc, length_error
-      return {Status::no_memory, {}};
-    }
+    if (!detail::try_resize(result.value, bytes / each)) return {Status::no_memory, {}};
   } else if (bytes != sizeof(T)) {
     return {Status::invalid, {}};
   }
@@ -579,27 +590,36 @@ Result<T> Communicator::receive(Rank source, Tag tag) noexcept {
   return result;
 }
 
+// A rank without memory for its result passes empty buffers. The collective then fails at this rank, and the others do
+// not wait for it.
 template <class T>
-Result<Gathered<detail::Element<T>>> Communicator::gather_values(const T& mine, Rank root) {
+Result<Gathered<detail::Element<T>>> Communicator::gather_values(const T& mine, Rank root) noexcept {
   constexpr std::size_t each = sizeof(detail::Element<T>);
   const std::size_t count = detail::sent_bytes(mine).size() / each;
   Gathered<detail::Element<T>> all;
-  if (rank() == root) all.counts.resize(static_cast<std::size_t>(size()));
-  if (const Status status = gather(count, all.counts, root); status != Status::ok) return {status, {}};
-  all.values.resize(std::accumulate(all.counts.begin(), all.counts.end(), std::size_t{0}));
-  const Status status = gather_v(mine, all.values, all.counts, root);
+  bool has_room = rank() != root || detail::try_resize(all.counts, static_cast<std::size_t>(size()));
+  Status status = gather(count, all.counts, root);
+  if (has_room && status != Status::ok) return {status, {}};
+  has_room =
+      has_room && detail::try_resize(all.values, std::accumulate(all.counts.begin(), all.counts.end(), std::size_t{0}));
+  status = gather_v(mine, all.values, all.counts, root);
+  if (!has_room) return {Status::no_memory, {}};
   return {status, std::move(all)};
 }
 
 template <class T>
-Result<Gathered<detail::Element<T>>> Communicator::all_gather_values(const T& mine) {
+Result<Gathered<detail::Element<T>>> Communicator::all_gather_values(const T& mine) noexcept {
   constexpr std::size_t each = sizeof(detail::Element<T>);
   const std::size_t count = detail::sent_bytes(mine).size() / each;
   Gathered<detail::Element<T>> all;
-  all.counts.resize(static_cast<std::size_t>(size()));
-  if (const Status status = all_gather(count, all.counts); status != Status::ok) return {status, {}};
-  all.values.resize(std::accumulate(all.counts.begin(), all.counts.end(), std::size_t{0}));
-  const Status status = all_gather_v(mine, all.values, all.counts);
+  const bool has_counts = detail::try_resize(all.counts, static_cast<std::size_t>(size()));
+  Status status = all_gather(count, all.counts);
+  // Without this rank's count all ranks end here.
+  if (status != Status::ok) return {has_counts ? status : Status::no_memory, {}};
+  const bool has_values =
+      detail::try_resize(all.values, std::accumulate(all.counts.begin(), all.counts.end(), std::size_t{0}));
+  status = all_gather_v(mine, all.values, all.counts);
+  if (!has_values) return {Status::no_memory, {}};
   return {status, std::move(all)};
 }
 

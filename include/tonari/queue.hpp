@@ -53,7 +53,7 @@ struct Descriptor {
   // Values of `state`.
   static constexpr std::uint32_t idle = 0;
   static constexpr std::uint32_t under_way = 1;
-  static constexpr std::uint32_t unanswered = 2;  ///< Complete, and not yet returned by the queue.
+  static constexpr std::uint32_t unreturned = 2;  ///< Complete, and not yet returned by the queue.
 
   /// True when it is not under way: then `status` and `result` are valid.
   [[nodiscard]] bool complete() const noexcept {

@@ -277,7 +277,8 @@ class shared_array {
   [[nodiscard]] T* end() const noexcept { return data() + count_; }
   [[nodiscard]] std::span<T> span() const noexcept { return {data(), count_}; }
 
-  /// The first home of an element (of its first byte).
+  /// The first home of an element (of its first byte). With first_touch it is the rank that assigns the home to the
+  /// rank that touches the page first.
   [[nodiscard]] JobRank home_of(std::size_t index) const noexcept { return memory().home_of(bytes_of(index)); }
   /// Names elements that this rank has written since it last synchronised: see ArrayOptions::writes_are_named.
   /// Without that option it does nothing. Elements beyond the end are misuse, which builds with assertions report.
@@ -301,8 +302,8 @@ class shared_array {
     const bool is_in = first <= count_ && count <= count_ - first;
     return memory().barrier_with_multicast(is_in ? first * sizeof(T) : nowhere, is_in ? count * sizeof(T) : nowhere);
   }
-  /// Calls body(index, element) for each element that has its home here, in order. Not collective. An exception of a
-  /// body leaves the call.
+  /// Calls body(index, element) for each element whose first home (home_of) is this rank, in order. Homes that have
+  /// moved, and first touches, do not count. Not collective. An exception of a body leaves the call.
   template <std::invocable<std::size_t, T&> Body>
   void for_each_own(Body body) const {
     for (std::size_t i = 0; i < count_; ++i) {

@@ -240,8 +240,10 @@ class Window {
   /// Waits for a lock of `home`'s part. Returns:
   ///   ok           locked.
   ///   holder_died  locked, but the last rank that held it exclusively died: the data may be half written.
-  ///   bounds       not locked: there is no such lock.
+  ///   bounds       not locked: there is no such lock, or its home has freed its part.
+  ///   invalid      not locked: `mode` is no mode.
   ///   peer_gone    not locked: its home died.
+  ///   no_memory    not locked: the system refused memory for the first use of this lock.
   Status lock(JobRank home, std::uint32_t number = 0, LockMode mode = LockMode::exclusive) noexcept;
   /// The same without waiting. Returns also:
   ///   again        not locked: it is held. Between hosts also for a moment after another rank's unlock, even behind a
@@ -249,7 +251,11 @@ class Window {
   Status try_lock(JobRank home, std::uint32_t number = 0, LockMode mode = LockMode::exclusive) noexcept;
   /// Waits for an exclusive lock for a limited time. Returns as lock(), or timed_out: not locked.
   Status lock_for(std::chrono::nanoseconds limit, JobRank home, std::uint32_t number = 0) noexcept;
-  /// Flushes, then unlocks. Returns ok; invalid: this rank does not hold the lock.
+  /// Flushes, then unlocks. Returns:
+  ///   ok         unlocked.
+  ///   invalid    this rank does not hold the lock.
+  ///   bounds     there is no such lock.
+  ///   no_memory  the system refused memory. This rank does not hold the lock: it has never used it.
   Status unlock(JobRank home, std::uint32_t number = 0) noexcept;
 
   // Collective over the group of a collective window, one at a time; on any other window they return invalid.
@@ -316,8 +322,11 @@ class global_ptr {
   GlobalAddress address_{};
 };
 
-/// A window as an array of T in each part: offsets are indices. Places are named by rank and index, or by a global_ptr.
-/// Statuses and threads: as Window's calls of the same name. Refers to the window, which must outlive it.
+/// A window as an array of T in each part: offsets are indices. Places are named by a global_ptr; in pull, push and the
+/// atomic operations also by rank and index. Statuses and threads: as Window's calls of the same name. Refers to the
+/// window, which must outlive it. Other calls are Window's only: the ones that name no elements (flush, notified,
+/// wait_notified, locks, barrier), and the ones whose lists or offsets count in bytes (pull_regions, push_regions,
+/// multicast, multicast_regions, barrier_with_multicast).
 template <class T>
 class View {
   static_assert(std::is_trivially_copyable_v<T>, "a window carries bytes: T must be trivially copyable");
@@ -409,21 +418,42 @@ class View {
     return window_->swap(at.address(), value);
   }
   template <AtomicWord Word = T>
+  Result<Word> swap(JobRank rank, std::uint64_t index, std::type_identity_t<Word> value) const noexcept {
+    return window_->swap(at(rank, index), value);
+  }
+  template <AtomicWord Word = T>
   Result<Word> compare_and_swap(global_ptr<T> at, std::type_identity_t<Word> expected,
                                 std::type_identity_t<Word> desired) const noexcept {
     return window_->compare_and_swap(at.address(), expected, desired);
+  }
+  template <AtomicWord Word = T>
+  Result<Word> compare_and_swap(JobRank rank, std::uint64_t index, std::type_identity_t<Word> expected,
+                                std::type_identity_t<Word> desired) const noexcept {
+    return window_->compare_and_swap(at(rank, index), expected, desired);
   }
   template <AtomicInteger Word = T>
   Result<Word> fetch_and(global_ptr<T> at, std::type_identity_t<Word> value) const noexcept {
     return window_->fetch_and(at.address(), value);
   }
   template <AtomicInteger Word = T>
+  Result<Word> fetch_and(JobRank rank, std::uint64_t index, std::type_identity_t<Word> value) const noexcept {
+    return window_->fetch_and(at(rank, index), value);
+  }
+  template <AtomicInteger Word = T>
   Result<Word> fetch_or(global_ptr<T> at, std::type_identity_t<Word> value) const noexcept {
     return window_->fetch_or(at.address(), value);
   }
   template <AtomicInteger Word = T>
+  Result<Word> fetch_or(JobRank rank, std::uint64_t index, std::type_identity_t<Word> value) const noexcept {
+    return window_->fetch_or(at(rank, index), value);
+  }
+  template <AtomicInteger Word = T>
   Result<Word> fetch_xor(global_ptr<T> at, std::type_identity_t<Word> value) const noexcept {
     return window_->fetch_xor(at.address(), value);
+  }
+  template <AtomicInteger Word = T>
+  Result<Word> fetch_xor(JobRank rank, std::uint64_t index, std::type_identity_t<Word> value) const noexcept {
+    return window_->fetch_xor(at(rank, index), value);
   }
 
  private:

@@ -243,7 +243,7 @@ void DescriptorQueue::complete(Descriptor& descriptor) noexcept {
     const bool failed = descriptor.status != Status::ok && descriptor.status != Status::holder_died;
     if (failed && failure_ == Status::ok) failure_ = descriptor.status;
     if (completions_ == nullptr) append(first_complete_, last_complete_, descriptor);
-    set_state(descriptor, completions_ == nullptr ? Descriptor::unanswered : Descriptor::idle);
+    set_state(descriptor, completions_ == nullptr ? Descriptor::unreturned : Descriptor::idle);
     // Within the lock: a thread that finds the queue empty also finds the descriptor counted. The counter may be
     // destroyed with the queue.
     if (completions_ != nullptr) completions_->fetch_add(1, std::memory_order_release);

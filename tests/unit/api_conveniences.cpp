@@ -165,6 +165,45 @@ TEST(GatheredValues, NeedNoCounts) {
   });
 }
 
+// An element whose vectors get no memory in threads that refuse it.
+struct Scarce {
+  int value = 0;
+  static inline thread_local bool refused = false;
+};
+
+}  // namespace
+}  // namespace tonari
+
+template <>
+struct std::allocator<tonari::Scarce> {
+  using value_type = tonari::Scarce;
+  tonari::Scarce* allocate(std::size_t count) {
+    if (tonari::Scarce::refused) throw std::bad_alloc();
+    return static_cast<tonari::Scarce*>(::operator new(count * sizeof(tonari::Scarce)));
+  }
+  void deallocate(tonari::Scarce* from, std::size_t) noexcept { ::operator delete(from); }
+  friend bool operator==(const allocator&, const allocator&) = default;
+};
+
+namespace tonari {
+namespace {
+
+TEST(GatheredValues, LeaveNoRankWaitingForOneWithoutMemory) {
+  as_ranks(4, [](Communicator& world) {
+    const std::array<Scarce, 3> mine{};
+    const bool is_poor = world.rank() == 1;
+    Scarce::refused = is_poor;
+    const auto at_root = world.gather_values(mine, Rank{1});
+    EXPECT_EQ(at_root.status, is_poor ? Status::no_memory : Status::ok);
+    EXPECT_TRUE(at_root.value.values.empty());
+    const auto everywhere = world.all_gather_values(mine);
+    EXPECT_EQ(everywhere.status, is_poor ? Status::no_memory : Status::invalid);
+    Scarce::refused = false;
+
+    EXPECT_EQ(check(world.all_gather_values(mine)).values.size(), 12U);  // the next collectives are not disturbed
+  });
+}
+
 TEST(WaitSome, ReturnsAllThatAreCompleteAndNoneTwice) {
   as_ranks(2, [](Communicator& world) {
     if (world.rank() == 0) {
@@ -237,6 +276,12 @@ TEST(Views, HaveAllCallsOfWindows) {
       EXPECT_EQ(check(numbers.fetch_xor(word, 3)), 6U);
       EXPECT_EQ(check(numbers.fetch_add(word, 1)), 5U);
       EXPECT_EQ(check(numbers.fetch_add(JobRank{0}, 1, 0)), 6U);
+      EXPECT_EQ(check(numbers.swap(JobRank{0}, 1, 12)), 6U);
+      EXPECT_EQ(check(numbers.compare_and_swap(JobRank{0}, 1, 12, 10)), 12U);
+      EXPECT_EQ(check(numbers.fetch_or(JobRank{0}, 1, 5)), 10U);
+      EXPECT_EQ(check(numbers.fetch_and(JobRank{0}, 1, 6)), 15U);
+      EXPECT_EQ(check(numbers.fetch_xor(JobRank{0}, 1, 3)), 6U);
+      EXPECT_EQ(check(numbers.pull(word)), 5U);
       std::array<std::uint64_t, 4> page{};
       std::array<std::uint64_t, 4> twin{};
       check(numbers.pull_with_twin(page, twin, numbers.pointer(JobRank{0}, 20)));
