@@ -8,7 +8,7 @@
 # make test-aarch64  tests with ranks on an emulated aarch64 processor
 # make check-model   check every interleaving of the guarded-data protocol with the model checker spin
 # make bench         measure tonari beside the MPIs of this machine
-# make hot-paths    count locks, system calls, cache lines and instructions of the hot paths (docs/hot-paths.md)
+# make hot-paths     count locks, system calls, cache lines and instructions of the hot paths (docs/hot-paths.md)
 # make soak          run the long forms of the tests
 # make docs          write the API reference to build/docs/html/index.html
 # make format, make lint, make install [PREFIX=/usr/local]
@@ -61,7 +61,9 @@ hot-paths:
 	@scripts/build release
 	@scripts/hot-paths
 
-soak: setup
+soak:
+	@scripts/setup far
+	@scripts/setup cluster
 	@scripts/soak
 
 docs:
@@ -76,9 +78,10 @@ lint:
 	@scripts/setup lint
 	@scripts/lint
 
-# ldconfig, so that programs find the new libtonari.so where its folder is one that the system searches.
+# ldconfig, so that programs find the new libtonari.so where its folder is one that the system searches. With DESTDIR the
+# files are for another system.
 install: all
 	@cmake --install build/release --prefix '$(PREFIX)'
-	@[ "$$(id -u)" -ne 0 ] || ldconfig
+	@[ -n '$(DESTDIR)' ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 
 .PHONY: all setup test test-far test-cluster test-verbs test-aarch64 check-model demo bench hot-paths soak docs format lint install
