@@ -10,8 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <fstream>
 #include <new>
+#include <string>
 #include <thread>
 
 namespace tonari {
@@ -32,6 +36,25 @@ int exit_status_of_child(Body body) {
   int status = 0;
   EXPECT_EQ(::waitpid(child, &status, 0), child);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// True if the thread, or the process of one thread, sleeps in the kernel. False if it does not exist.
+bool sleeps(pid_t number) {
+  std::ifstream file("/proc/" + std::to_string(number) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const std::size_t name_end = line.rfind(')');
+  return name_end != std::string::npos && line.compare(name_end, 3, ") S") == 0;
+}
+
+// Returns true once the thread that stores its number there sleeps, and false after 30 s.
+bool wait_until_asleep(const std::atomic<pid_t>& number) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (number == 0 || !sleeps(number)) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 // mincore() tells whether an address is mapped without touching it.
@@ -138,12 +161,14 @@ TEST(BaseFutex, SleepsUntilTheTimeIsOver) {
 
 TEST(BaseFutex, ADoorbellWakesASleepingThread) {
   std::atomic<std::uint32_t> doorbell{0};
+  std::atomic<pid_t> number{0};
   std::thread sleeper([&] {
+    number = ::gettid();
     while (doorbell.load(std::memory_order_acquire) == 0) futex_wait(doorbell, 0, std::chrono::seconds(60));
   });
 
+  EXPECT_TRUE(wait_until_asleep(number));
   const auto start = std::chrono::steady_clock::now();
-  std::this_thread::sleep_for(std::chrono::milliseconds(10));
   ring_doorbell(doorbell);
   sleeper.join();
 
@@ -153,15 +178,20 @@ TEST(BaseFutex, ADoorbellWakesASleepingThread) {
 TEST(BaseFutex, ADoorbellWakesASleepingProcess) {
   const FileDescriptor file = memory_file(page_bytes);
   const Mapping ours(file.number(), page_bytes, "a test");
-  auto& doorbell = *::new (ours.bytes().data()) std::atomic<std::uint32_t>{0};
+  struct Shared {
+    std::atomic<std::uint32_t> doorbell{0};
+    std::atomic<pid_t> sleeper{0};
+  };
+  auto& shared = *::new (ours.bytes().data()) Shared;
   std::thread ringer([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    ring_doorbell(doorbell);
+    EXPECT_TRUE(wait_until_asleep(shared.sleeper));
+    ring_doorbell(shared.doorbell);
   });
 
   const int rung = exit_status_of_child([&] {
     const Mapping theirs(file.number(), page_bytes, "a test");
-    const auto& word = *reinterpret_cast<const std::atomic<std::uint32_t>*>(theirs.bytes().data());
+    auto& [word, sleeper] = *reinterpret_cast<Shared*>(theirs.bytes().data());
+    sleeper = ::getpid();
     const auto start = std::chrono::steady_clock::now();
     while (word.load(std::memory_order_acquire) == 0) futex_wait(word, 0, std::chrono::seconds(60));
     return std::chrono::steady_clock::now() - start < std::chrono::seconds(30) ? 1 : 0;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -154,18 +155,25 @@ TEST_F(PagerPaging, RemovingARegionLeavesNoThreadStuck) {
   for (int round = 0; round < test::rounds(5); ++round) {
     Paged paged(16 * mib, 2 * mib);
     write_all(paged.bytes(), 1);
+    const std::uint64_t faults_before = paged.pager.statistics().faults;
     std::atomic<bool> stop{false};
+    std::array<std::atomic<int>, 3> writes{};
     std::vector<std::jthread> threads;
-    for (unsigned i = 0; i < 3; ++i) {
+    for (unsigned i = 0; i < writes.size(); ++i) {
       threads.emplace_back([&, i] {
         test::Random random(i);
         while (!stop) {
           const std::size_t at = test::between(random, 0, paged.bytes().size() - 1);
           reinterpret_cast<volatile char*>(paged.bytes().data())[at] = 1;
+          ++writes[i];
         }
       });
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    // Seven of eight pages are away, so from then on nearly every write of each thread is a fault.
+    for (const auto& each : writes) {
+      while (each < 20) std::this_thread::yield();
+    }
+    EXPECT_GT(paged.pager.statistics().faults, faults_before);
 
     EXPECT_EQ(paged.pager.remove(paged.memory.start()), Status::ok);
 

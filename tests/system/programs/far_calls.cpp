@@ -15,6 +15,7 @@
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -323,16 +325,35 @@ void questions() {
   check(::nanosleep(moment, nullptr) == 0, "nanosleep");
 }
 
+// True if the thread is inside the system call `call`, and no longer runs.
+bool waits_in(pid_t thread, long call) {
+  const std::string name = "/proc/self/task/" + std::to_string(thread) + "/syscall";
+  std::FILE* const file = std::fopen(name.c_str(), "r");
+  check(file != nullptr, name.c_str());
+  long found = -1;  // the file has "running", or the number of a system call, or -1
+  const bool has_number = std::fscanf(file, "%ld", &found) == 1;
+  std::fclose(file);
+  return has_number && found == call;
+}
+
 void cancellation() {
-  std::array<int, 2> ends{};
-  check(::pipe(ends.data()) == 0, "pipe");
+  struct Reader {
+    std::array<int, 2> ends{};
+    std::atomic<pid_t> number{0};
+  } reader;
+  check(::pipe(reader.ends.data()) == 0, "pipe");
   pthread_t thread{};
-  const auto wait = [](void* end) -> void* {
-    (void)!::read(*static_cast<int*>(end), fresh(), far_bytes / 2);
+  const auto wait = [](void* argument) -> void* {
+    auto& self = *static_cast<Reader*>(argument);
+    self.number = ::gettid();
+    (void)!::read(self.ends[0], fresh(), far_bytes / 2);
     return nullptr;
   };
-  check(::pthread_create(&thread, nullptr, wait, ends.data()) == 0, "pthread_create");
-  ::usleep(50'000);
+  check(::pthread_create(&thread, nullptr, wait, &reader) == 0, "pthread_create");
+  for (int tries = 0; reader.number == 0 || !waits_in(reader.number, SYS_read); ++tries) {
+    check(tries < 30'000, "a read that waits");
+    ::usleep(1'000);
+  }
   check(::pthread_cancel(thread) == 0, "pthread_cancel");
   void* result = nullptr;
   check(::pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED, "a cancelled read");
