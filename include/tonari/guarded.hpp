@@ -97,8 +97,9 @@ class GuardedBytes {
 };
 
 /// Holds a lock of guarded data while it lives, and gives access to the data: to write, or for a const T to read. Test
-/// it before touching the data: it holds nothing if locking failed. Move-only. Must not outlive the data. Threads: one
-/// at a time.
+/// it before touching the data: it holds nothing if locking failed. Only an access that has a name can be tested:
+/// `if (data.write())` would unlock before the block begins. Move-only. Must not outlive the data. Threads: one at a
+/// time.
 template <class T>
 class [[nodiscard]] GuardedAccess {
  public:
@@ -117,9 +118,11 @@ class [[nodiscard]] GuardedAccess {
   ///   holder_died  locked, but the last writer died: the data may be half written. On one host only.
   ///   peer_gone    not locked: the home died, or a rank died that had the newest data.
   ///   again        not locked, after try_write() and try_read() only: it would have had to wait.
-  [[nodiscard]] Status status() const noexcept { return status_; }
+  [[nodiscard]] Status status() const& noexcept { return status_; }
+  Status status() const&& = delete;  // without a name it is released at once: auto access = data.write();
   /// True while it holds the lock: locking returned ok or holder_died, and nothing has released it.
-  explicit operator bool() const noexcept { return data_ != nullptr; }
+  explicit operator bool() const& noexcept { return data_ != nullptr; }
+  explicit operator bool() const&& = delete;  // without a name it is released at once: auto access = data.write();
   /// Unlocks before the end of its life. Returns:
   ///   ok         also if it holds nothing.
   ///   peer_gone  a rank died: what was written is lost.

@@ -159,8 +159,9 @@ class mutex {
   std::unique_ptr<SyncSlot> place_;
 };
 
-/// Holds a mutex while it lives. Test it before touching the data: it holds nothing if locking failed. Move-only.
-/// Must not outlive the mutex. Threads: one at a time.
+/// Holds a mutex while it lives. Test it before touching the data: it holds nothing if locking failed. Only a lock that
+/// has a name can be tested: `if (mutex.lock())` would unlock before the block begins. Move-only. Must not outlive the
+/// mutex. Threads: one at a time.
 class [[nodiscard]] mutex::Lock {
  public:
   Lock(Lock&& other) noexcept : place_(std::exchange(other.place_, nullptr)), status_(other.status_) {}
@@ -168,9 +169,11 @@ class [[nodiscard]] mutex::Lock {
   ~Lock() { (void)release(); }
 
   /// How locking went: see mutex::lock() and mutex::try_lock().
-  [[nodiscard]] Status status() const noexcept { return status_; }
+  [[nodiscard]] Status status() const& noexcept { return status_; }
+  Status status() const&& = delete;  // without a name it is released at once: auto lock = mutex.lock();
   /// True while it holds the mutex: locking returned ok or holder_died, and nothing has released it.
-  explicit operator bool() const noexcept { return place_ != nullptr; }
+  explicit operator bool() const& noexcept { return place_ != nullptr; }
+  explicit operator bool() const&& = delete;  // without a name it is released at once: auto lock = mutex.lock();
   /// Unlocks before the end of its life. Returns:
   ///   ok         other ranks see what was written, once they lock the mutex; also if it holds nothing.
   ///   peer_gone  a rank died: what was written may be lost.

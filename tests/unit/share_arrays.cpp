@@ -144,8 +144,10 @@ TEST_P(SharedArrays, AreGuardedByAMutexThatCanBeTried) {
     }
     ASSERT_EQ(share::barrier(job), Status::ok);
     if (job.rank() == 1) {
-      EXPECT_EQ(mutex.try_lock().status(), Status::again);
-      EXPECT_EQ(mutex.try_lock_shared().status(), Status::again);
+      const auto exclusive = mutex.try_lock();
+      EXPECT_EQ(exclusive.status(), Status::again);
+      const auto shared = mutex.try_lock_shared();
+      EXPECT_EQ(shared.status(), Status::again);
     }
     ASSERT_EQ(share::barrier(job), Status::ok);
     if (job.rank() == 0) {
@@ -153,7 +155,11 @@ TEST_P(SharedArrays, AreGuardedByAMutexThatCanBeTried) {
       EXPECT_FALSE(*lock);
       EXPECT_EQ(lock->release(), Status::ok) << "a second release must return ok";
     } else {
-      while (!mutex.try_lock_shared()) std::this_thread::yield();
+      const auto try_lock_shared = [&] {
+        const auto lock = mutex.try_lock_shared();
+        return static_cast<bool>(lock);
+      };
+      while (!try_lock_shared()) std::this_thread::yield();
       const auto shared = mutex.lock_shared();
       ASSERT_TRUE(shared);
       EXPECT_EQ(array[0], 7);

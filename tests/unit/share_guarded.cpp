@@ -265,11 +265,13 @@ TEST_P(Guarded, TryFailsWhileHeldAndSucceedsLater) {
     if (job.rank() == 0) {
       held.emplace(value.try_write());
       ASSERT_EQ(held->status(), Status::ok);
-      EXPECT_EQ(value.try_read().status(), Status::again);
+      const auto reading = value.try_read();
+      EXPECT_EQ(reading.status(), Status::again);
     }
     ASSERT_EQ(world.barrier(), Status::ok);
     if (job.rank() == 1) {
-      EXPECT_EQ(value.try_write().status(), Status::again);
+      const auto writing = value.try_write();
+      EXPECT_EQ(writing.status(), Status::again);
     }
     ASSERT_EQ(world.barrier(), Status::ok);
     const auto try_write = [&] {

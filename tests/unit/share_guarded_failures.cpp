@@ -160,7 +160,8 @@ TEST_P(GuardedFailures, StaysUsableAfterTheDeathOfAReader) {
       ASSERT_EQ(access.status(), Status::ok);
       ++access[50];
       ASSERT_EQ(access.release(), Status::ok);
-      ASSERT_TRUE(values.read());
+      const auto reading = values.read();
+      ASSERT_TRUE(reading);
     }
     const auto wait_for = [&](int count) {
       left.fetch_add(1);

@@ -129,7 +129,8 @@ inline void measure_lock_again(Job& job, double budget_us, Output& output) {
     const auto turn_us = [&](std::uint32_t operations) {
       return time_us([&] {
                for (std::uint32_t i = 0; i < operations; ++i) {
-                 if (!mutex.lock()) throw std::runtime_error("a mutex could not be locked: a rank died");
+                 const auto lock = mutex.lock();
+                 if (!lock) throw std::runtime_error("a mutex could not be locked: a rank died");
                }
              }) /
              operations;
