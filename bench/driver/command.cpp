@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 
 namespace tonari::bench::driver {
@@ -124,7 +125,7 @@ int run(const Question& question, BenchOptions options) {
   question.conclude(results);
 
   fmt::print("{}: {}\n{}", question.name(), question.asks(), question.tell(results));
-  std::fflush(stdout);
+  if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "standard output");
   if (!options.json.empty()) write_report(options.json, report_of(question, options, launches, results));
   return std::ranges::all_of(results.checks(), &Check::passed) ? 0 : 1;
 }

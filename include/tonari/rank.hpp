@@ -25,7 +25,9 @@ template <class Self>
 class Position {
  public:
   constexpr Position() noexcept = default;
-  explicit constexpr Position(std::integral auto value) noexcept : value_(static_cast<int>(value)) {}
+  /// A number that is no int becomes a rank that no job has: calls return Status::invalid.
+  explicit constexpr Position(std::integral auto value) noexcept
+      : value_(std::in_range<int>(value) ? static_cast<int>(value) : std::numeric_limits<int>::min()) {}
 
   [[nodiscard]] constexpr int value() const noexcept { return value_; }
   /// For arrays with one element per rank.
@@ -44,7 +46,11 @@ class Position {
   friend constexpr Self operator+(Self left, int right) noexcept { return Self(left.value() + right); }
   friend constexpr Self operator-(Self left, int right) noexcept { return Self(left.value() - right); }
   friend constexpr int operator-(Self left, Self right) noexcept { return left.value() - right.value(); }
-  friend constexpr Self operator%(Self left, int right) noexcept { return Self(left.value() % right); }
+  /// The remainder is never negative: (rank - 1) % size is the rank before, round the end.
+  friend constexpr Self operator%(Self left, int right) noexcept {
+    const int remainder = left.value() % right;
+    return Self(remainder < 0 ? remainder + right : remainder);
+  }
   constexpr Self& operator++() noexcept {
     ++value_;
     return static_cast<Self&>(*this);

@@ -52,7 +52,8 @@ CLI::Validator share_or_size() {
 
 CLI::Validator servers_or_hosts() {
   return {[number = whole_number("a number of servers", 1, job::ranks_per_host_max - 1)](std::string& text) {
-            const bool is_number = std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+            const bool is_number = text.starts_with('-') ||
+                                   std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
             return is_number ? number(text) : std::string();  // names of hosts are checked when the servers are started
           },
           ""};

@@ -57,6 +57,15 @@ nlohmann::ordered_json machine_and_features_as_json() {
   return {{"machine", machine}, {"features", features}};
 }
 
+// The machine is described whatever the settings are; programs would be refused because of this one.
+void print_wrong_setting() {
+  try {
+    (void)read_settings();
+  } catch (const SetupError& error) {
+    print_stderr("tonari info: {}\n", error.what());
+  }
+}
+
 void print_machine() {
   std::vector<std::vector<std::string>> rows{{"machine"}};
   for (const auto& [name, text] : describe_machine()) rows.push_back({"  " + name, text});
@@ -81,6 +90,7 @@ void add_info(CLI::App& app, int&) {
   info.footer(info_footer);
   info.callback([settings, as_json] {
     for (const std::string& line : unknown_settings()) print_stderr("tonari info: {}\n", line);
+    if (!*settings) print_wrong_setting();
     if (*as_json) {
       fmt::print("{}\n", (*settings ? settings_as_json() : machine_and_features_as_json()).dump(2));
     } else {

@@ -56,16 +56,26 @@ std::string kernel_text() {
   return fmt::format("{} {} ({})", names.sysname, names.release, names.machine);
 }
 
+// If the topology cannot be read, returns the reason: the other lines are needed most then.
+std::pair<std::string, std::string> cores_and_caches() {
+  try {
+    const Topology topology = load_topology(false);
+    return {cores_text(topology.get()), caches_text(topology.get())};
+  } catch (const SetupError& error) {
+    return {fmt::format("unknown: {}", error.what()), "unknown"};
+  }
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> describe_machine() {
-  const Topology topology = load_topology(false);
+  const auto [cores, caches] = cores_and_caches();
   const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const auto memory_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * page_bytes;
   return {{"host", job::this_host_name()},
           {"processor", processor_model()},
-          {"cores", cores_text(topology.get())},
-          {"caches", caches_text(topology.get())},
+          {"cores", cores},
+          {"caches", caches},
           {"memory", fmt::format("{}, {} available", job::memory_text(memory_bytes),
                                  job::memory_text(job::available_memory_bytes()))},
           {"page", job::memory_text(page_bytes)},

@@ -28,7 +28,7 @@ bool has_joined(const job::JobServer& job_server) {
 }  // namespace
 
 void add_rank_options(CLI::App& command, LaunchOptions& options, const std::string& default_ranks) {
-  command.add_option("-n,--ranks", options.ranks, "Number of ranks (default: " + default_ranks + ")")
+  command.add_option("-n,--ranks", options.ranks, "Number of ranks; -np is the same (default: " + default_ranks + ")")
       ->type_name("N")
       ->transform(whole_number("a number of ranks", 1, job::ranks_per_host_max))
       ->group("Ranks");

@@ -23,7 +23,7 @@ constexpr auto main_footer =
 int run_program(std::vector<std::string> arguments, void (*add_bench)(CLI::App&, int&)) {
   int exit_status = 0;
   std::vector<std::string> program;
-  CLI::App app{"Your neighbour's memory, next door: runs programs that are many processes, and measures how they talk.",
+  CLI::App app{"Runs parallel programs and programs that need more memory than their machine has, and measures both.",
                "tonari"};
   set_up(app);
   app.footer(main_footer);

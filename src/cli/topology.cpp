@@ -1,12 +1,22 @@
 #include "cli/topology.hpp"
 
+#include "base/error.hpp"
+
 #include <tonari/status.hpp>
 
+#include <sched.h>
+
+#include <cerrno>
 #include <string>
 
 namespace tonari::cli {
 
 Topology load_topology(bool cores_alone) {
+  // Where a sandbox refuses this call, hwloc repeats it for ever. EINVAL: more processors than cpu_set_t has.
+  cpu_set_t mine;
+  if (::sched_getaffinity(0, sizeof mine, &mine) != 0 && errno != EINVAL) {
+    throw_system_error("sched_getaffinity", "let the sandbox's filter allow the call");
+  }
   hwloc_topology_t made = nullptr;
   if (::hwloc_topology_init(&made) != 0) throw SetupError("hwloc cannot be initialised");
   Topology topology{made};

@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 from harness.bench import BenchTest, TONARI
-from harness.jobs import processes_marked, eventually
+from harness.jobs import PATIENCE, processes_marked, eventually
 
 SUITES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "suites")
 NAMES = sorted(os.listdir(SUITES))
@@ -87,6 +87,16 @@ class Refusal(BenchTest):
                                 capture_output=True, env=self.environment(PATH=folder))
         self.assertEqual((result.returncode, result.stdout), (2, ""))
         self.assertRegex(result.stderr, "mpiexec.mpich is not installed.*libmpich-dev.*make bench")
+
+
+class Output(BenchTest):
+    def test_results_that_cannot_be_printed_are_an_error(self):
+        words = [TONARI, "bench", "pingpong", "--quick", "--sizes", "8"]
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, env=self.environment(),
+                                  timeout=PATIENCE)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write standard output: No space left on device", done.stderr)
 
 
 class Json(BenchTest):

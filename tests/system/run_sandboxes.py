@@ -37,6 +37,12 @@ class Sandboxed(JobTest):
                 self.assertEqual(status, 2)
                 self.assertRegex(error, rf"^tonari run: {call}: {NOT_PERMITTED}; .*\n$")
 
+    def test_without_sched_getaffinity_the_machine_is_described_without_its_cores(self):
+        status, output, _ = self.run_without("sched_getaffinity", "info")
+        self.assertEqual(status, 0)
+        self.assertRegex(output, f"cores +unknown: sched_getaffinity: {NOT_PERMITTED}; let the sandbox's filter allow")
+        self.assertIn("features", output)
+
     def test_without_clone3_programs_are_started_by_clone(self):
         self.assertEqual(self.run_without("clone3", "run", "-n", "2", "echo", "x"), (0, 2 * "x\n", ""))
 

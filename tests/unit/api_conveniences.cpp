@@ -23,6 +23,8 @@ using test::as_jobs;
 using test::as_ranks;
 
 static_assert(Rank{1} + 1 == 2 && (Rank{3} + 1) % 4 == 0 && Rank{3} - Rank{1} == 2 && Rank{2} < 3U);
+static_assert((Rank{0} - 1) % 4 == 3 && (Rank{0} - 5) % 4 == 3);
+static_assert(Rank{std::size_t{1} << 32} < 0 && Rank{std::size_t{1} << 32} != Rank::any);
 static_assert(detail::neighbour(Rank{0}, -1, 4) == 3 && detail::neighbour(Rank{3}, 9, 4) == 0);
 static_assert(sizeof(Rank) == sizeof(int) && std::is_trivially_copyable_v<Envelope>);
 static_assert(!std::is_convertible_v<int, Rank> && !std::is_convertible_v<Rank, int>);
