@@ -270,7 +270,7 @@ class Window {
  private:
   friend class Queue;
   friend class window::Put;
-  explicit Window(std::shared_ptr<window::WindowState> access) noexcept;
+  explicit Window(std::shared_ptr<window::WindowState> state) noexcept;
 
   template <AtomicWord T>
   Result<T> apply(GlobalAddress at, detail::AtomicOperation operation, T operand, T expected = {}) noexcept {
@@ -284,7 +284,7 @@ class Window {
   }
   Result<std::uint64_t> apply_words(GlobalAddress at, const detail::AtomicWords& words) noexcept;
 
-  std::shared_ptr<window::WindowState> access_;
+  std::shared_ptr<window::WindowState> state_;
 };
 
 /// A place of a T in a window: a GlobalAddress that counts in elements. Plain data, to be sent and stored like a

@@ -79,7 +79,7 @@ bool DescriptorQueue::can_run_locked() const noexcept {
   if (first_ == nullptr || running_.load(std::memory_order_relaxed)) return false;  // the running thread looks again
   switch (waits_) {
     case Waits::for_lock: return request_.lock->ready(request_);
-    case Waits::for_barrier: return access_->barrier().ready(meeting_);
+    case Waits::for_barrier: return state_->barrier().ready(meeting_);
     case Waits::for_nothing: break;
   }
   return true;
@@ -125,14 +125,14 @@ bool DescriptorQueue::is_long(const Descriptor& descriptor) const noexcept {
     case Primitive::multicast_regions: {
       const std::uint64_t bytes = descriptor.bytes * descriptor.targets.size();
       return std::ranges::any_of(descriptor.targets,
-                                 [&](const GlobalAddress& each) { return access_->is_long(each, bytes); });
+                                 [&](const GlobalAddress& each) { return state_->is_long(each, bytes); });
     }
     case Primitive::barrier_with_multicast: {
-      const JobRank self = access_->group().at(Rank{access_->members().self()});
-      return access_->is_long({access_->number(), self, 0}, descriptor.bytes * access_->members().size()) ||
-             (access_->members().spans_hosts() && descriptor.bytes != 0);
+      const JobRank self = state_->group().at(Rank{state_->members().self()});
+      return state_->is_long({state_->number(), self, 0}, descriptor.bytes * state_->members().size()) ||
+             (state_->members().spans_hosts() && descriptor.bytes != 0);
     }
-    default: return access_->is_long(descriptor.address, descriptor.bytes);
+    default: return state_->is_long(descriptor.address, descriptor.bytes);
   }
 }
 
@@ -151,8 +151,8 @@ bool DescriptorQueue::execute(Descriptor& descriptor) noexcept {
 bool DescriptorQueue::execute_together(Descriptor& first) noexcept {
   const Primitive primitive = first.primitive;
   if (primitive != Primitive::pull && primitive != Primitive::push) return false;
-  if (!access_->is_elsewhere(first.address)) return false;
-  WindowState::Batch batch(*access_, primitive == Primitive::pull ? Rights::read : Rights::write);
+  if (!state_->is_elsewhere(first.address)) return false;
+  WindowState::Batch batch(*state_, primitive == Primitive::pull ? Rights::read : Rights::write);
   {
     const std::lock_guard guard(lock_);
     for (Descriptor* each = &first; each != nullptr && each->primitive == primitive; each = each->next) {
@@ -178,7 +178,7 @@ bool DescriptorQueue::resume(Descriptor& descriptor, Waits waited) noexcept {
 
 bool DescriptorQueue::begin_lock(Descriptor& descriptor) noexcept {
   descriptor.status =
-      access_->locks().begin(request_, descriptor.address.rank.value(), descriptor.number, descriptor.mode);
+      state_->locks().begin(request_, descriptor.address.rank.value(), descriptor.number, descriptor.mode);
   return descriptor.status != Status::ok || step_lock(descriptor);
 }
 
@@ -190,14 +190,14 @@ bool DescriptorQueue::step_lock(Descriptor& descriptor) noexcept {
 
 bool DescriptorQueue::begin_barrier(Descriptor& descriptor) noexcept {
   const bool gives = descriptor.primitive == Primitive::barrier_with_multicast && descriptor.bytes != 0;
-  descriptor.status = gives ? access_->multicast_to_all(descriptor.address.offset, local(descriptor)) : Status::ok;
-  const Status begun = access_->barrier().begin(meeting_);
+  descriptor.status = gives ? state_->multicast_to_all(descriptor.address.offset, local(descriptor)) : Status::ok;
+  const Status begun = state_->barrier().begin(meeting_);
   if (begun != Status::ok) descriptor.status = begun;
   return begun != Status::ok || step_barrier(descriptor);
 }
 
 bool DescriptorQueue::step_barrier(Descriptor& descriptor) noexcept {
-  if (!access_->barrier().step(meeting_)) return wait_for(Waits::for_barrier);
+  if (!state_->barrier().step(meeting_)) return wait_for(Waits::for_barrier);
   if (descriptor.status == Status::ok) descriptor.status = meeting_.status;
   return true;
 }
@@ -210,25 +210,25 @@ bool DescriptorQueue::wait_for(Waits what) noexcept {
 
 // Executes a descriptor that does not wait for other ranks to come or leave.
 Status DescriptorQueue::perform(Descriptor& d) noexcept {
-  WindowState& access = *access_;
+  WindowState& state = *state_;
   switch (d.primitive) {
-    case Primitive::pull: return access.pull(local(d), d.address);
-    case Primitive::pull_with_twin: return access.pull_with_twin(local(d), {d.twin, d.bytes}, d.address);
-    case Primitive::pull_regions: return access.pull_regions(local(d), d.address, d.regions);
-    case Primitive::push: return access.push(d.address, local(d));
-    case Primitive::push_regions: return access.push_regions(d.address, local(d), d.regions);
-    case Primitive::push_notified: return access.push_notified(d.address, local(d), d.number);
-    case Primitive::multicast: return access.multicast(d.targets, local(d));
-    case Primitive::multicast_regions: return access.multicast_regions(d.targets, local(d), d.regions);
-    case Primitive::flush: return access.flush();
-    case Primitive::unlock: (void)access.flush(); return access.locks().unlock(d.address.rank.value(), d.number);
+    case Primitive::pull: return state.pull(local(d), d.address);
+    case Primitive::pull_with_twin: return state.pull_with_twin(local(d), {d.twin, d.bytes}, d.address);
+    case Primitive::pull_regions: return state.pull_regions(local(d), d.address, d.regions);
+    case Primitive::push: return state.push(d.address, local(d));
+    case Primitive::push_regions: return state.push_regions(d.address, local(d), d.regions);
+    case Primitive::push_notified: return state.push_notified(d.address, local(d), d.number);
+    case Primitive::multicast: return state.multicast(d.targets, local(d));
+    case Primitive::multicast_regions: return state.multicast_regions(d.targets, local(d), d.regions);
+    case Primitive::flush: return state.flush();
+    case Primitive::unlock: (void)state.flush(); return state.locks().unlock(d.address.rank.value(), d.number);
     case Primitive::push_diff: {
-      const Result<std::uint64_t> difference = access.push_diff(d.address, local(d), {d.twin, d.bytes});
+      const Result<std::uint64_t> difference = state.push_diff(d.address, local(d), {d.twin, d.bytes});
       d.result = difference.value;
       return difference.status;
     }
     case Primitive::atomic: {
-      const auto [status, before] = access.apply(d.address, d.words);
+      const auto [status, before] = state.apply(d.address, d.words);
       d.result = before;
       return status;
     }
@@ -248,7 +248,7 @@ void DescriptorQueue::complete(Descriptor& descriptor) noexcept {
     // destroyed with the queue.
     if (completions_ != nullptr) completions_->fetch_add(1, std::memory_order_release);
   }
-  access_->runtime().engine().wake_self();  // a thread of this rank may sleep until then
+  state_->runtime().engine().wake_self();  // a thread of this rank may sleep until then
 }
 
 // Returns the next queue to run, or nullptr at the end. The queue stays until end().

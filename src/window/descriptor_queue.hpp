@@ -27,15 +27,15 @@ namespace tonari::window {
 ///     that stops running looks again
 class DescriptorQueue final : public fabric::Watched {
  public:
-  DescriptorQueue(std::shared_ptr<WindowState> access, std::atomic<std::uint64_t>* completions) noexcept
-      : access_(std::move(access)), completions_(completions) {}
+  DescriptorQueue(std::shared_ptr<WindowState> state, std::atomic<std::uint64_t>* completions) noexcept
+      : state_(std::move(state)), completions_(completions) {}
 
   Status post(std::span<Descriptor> descriptors) noexcept;
   Descriptor* take_complete() noexcept;
   Status take_failure() noexcept;
   /// Returns true if no descriptor is under way.
   [[nodiscard]] bool is_empty() const noexcept;
-  [[nodiscard]] WindowState& access() const noexcept { return *access_; }
+  [[nodiscard]] WindowState& state() const noexcept { return *state_; }
 
   enum class Effort : std::uint8_t { short_ones, all };
   /// Runs the queue as far as possible, unless another thread does.
@@ -69,7 +69,7 @@ class DescriptorQueue final : public fabric::Watched {
   Status perform(Descriptor& descriptor) noexcept;
   void complete(Descriptor& descriptor) noexcept;
 
-  std::shared_ptr<WindowState> access_;
+  std::shared_ptr<WindowState> state_;
   std::atomic<std::uint64_t>* completions_;
   std::atomic<bool> running_{false};
   // For the descriptor that waits; used by the running thread.

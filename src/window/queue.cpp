@@ -19,12 +19,12 @@ Descriptor copy(Primitive primitive, GlobalAddress address, const std::byte* loc
   return made;
 }
 
-window::Worker& worker_of(DescriptorQueue& work) noexcept { return work.access().runtime().worker(); }
+window::Worker& worker_of(DescriptorQueue& work) noexcept { return work.state().runtime().worker(); }
 
 // Waits like the queue: long.
 template <class Ready>
 void wait_for_work(DescriptorQueue& work, Ready ready) noexcept {
-  fabric::wait_until(work.access().runtime().engine(), ready, job::Wait::window, -1);
+  fabric::wait_until(work.state().runtime().engine(), ready, job::Wait::window, -1);
 }
 
 }  // namespace
@@ -117,11 +117,11 @@ Descriptor Descriptor::flush() noexcept {
   return made;
 }
 
-Queue::Queue(Window& window) : work_(std::make_shared<DescriptorQueue>(window.access_, nullptr)) {
+Queue::Queue(Window& window) : work_(std::make_shared<DescriptorQueue>(window.state_, nullptr)) {
   worker_of(*work_).enter(*work_);
 }
 Queue::Queue(Window& window, std::atomic<std::uint64_t>& completions)
-    : work_(std::make_shared<DescriptorQueue>(window.access_, &completions)) {
+    : work_(std::make_shared<DescriptorQueue>(window.state_, &completions)) {
   worker_of(*work_).enter(*work_);
 }
 Queue::~Queue() {
@@ -140,7 +140,7 @@ Status Queue::post(std::span<Descriptor> descriptors) noexcept {
 Descriptor* Queue::poll() noexcept {
   if (Descriptor* const oldest = work_->take_complete()) return oldest;
   if (work_->is_empty()) return nullptr;
-  work_->access().runtime().engine().progress();
+  work_->state().runtime().engine().progress();
   work_->try_run(DescriptorQueue::Effort::short_ones);
   // Long work is left to the worker. It may have looked while this thread ran the queue, and gone to sleep.
   if (work_->can_run() && !worker_of(*work_).wake()) work_->try_run(DescriptorQueue::Effort::all);

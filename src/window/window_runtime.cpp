@@ -18,9 +18,9 @@ WindowRuntime& WindowRuntime::of(job::Session& session) {
                                        [&engine] { return std::make_unique<WindowRuntime>(engine); });
 }
 
-void WindowRuntime::publish(const std::shared_ptr<WindowState>& access) {
+void WindowRuntime::publish(const std::shared_ptr<WindowState>& state) {
   const std::lock_guard guard(known_lock_);
-  known_.emplace(access->number(), Known{access.get(), 0});
+  known_.emplace(state->number(), Known{state.get(), 0});
 }
 
 bool WindowRuntime::is_known(std::uint32_t window) noexcept {
@@ -28,11 +28,11 @@ bool WindowRuntime::is_known(std::uint32_t window) noexcept {
   return known_.contains(window);
 }
 
-void WindowRuntime::remove(const WindowState& access) noexcept {
+void WindowRuntime::remove(const WindowState& state) noexcept {
   for (;; ::sched_yield()) {
     const std::lock_guard guard(known_lock_);
-    const auto found = known_.find(access.number());
-    if (found == known_.end() || found->second.access != &access) return;
+    const auto found = known_.find(state.number());
+    if (found == known_.end() || found->second.state != &state) return;
     if (found->second.users != 0) continue;  // a request is being served
     known_.erase(found);
     return;
@@ -61,13 +61,13 @@ void WindowRuntime::receive(const Head& head) noexcept {
     case Kind::window_done:
     case Kind::window_data: origin_.requests().receive(head); break;
     case Kind::window_returned: given_keys_.returned(head.context, peer); break;
-    case Kind::window_freed: with(head.context, [peer](WindowState& access) { access.take_freed(peer); }); break;
+    case Kind::window_freed: with(head.context, [peer](WindowState& state) { state.take_freed(peer); }); break;
     case Kind::window_met:
-      with(head.context, [&](WindowState& access) { access.barrier().take(peer, head.as<Met>()); });
+      with(head.context, [&](WindowState& state) { state.barrier().take(peer, head.as<Met>()); });
       break;
     case Kind::window_lock: receive_lock(head); break;
     case Kind::window_granted:
-      with(head.context, [&](WindowState& access) { access.locks().take(peer, head.as<LockOutcome>()); });
+      with(head.context, [&](WindowState& state) { state.locks().take(peer, head.as<LockOutcome>()); });
       break;
     default:  // malformed: drop it
       if (head.kind.has_tail()) engine_.give_back(peer, head.as<fabric::Tail>().place);
@@ -80,12 +80,12 @@ void WindowRuntime::receive(const Head& head) noexcept {
 void WindowRuntime::receive_request(const Head& head) noexcept {
   bool served = false;
   if (engine_.is_remote(static_cast<int>(head.source))) {
-    WindowState* const access = use(head.context);
+    WindowState* const state = use(head.context);
     const Service service = head.as<ServiceRequest>().service;
     const bool may_wait =
-        service == Service::relay || service == Service::key || (access && access->parts().own_in_program());
-    if (access == nullptr || !may_wait) served = target_.serve(access, head);
-    if (access != nullptr) leave(head.context);
+        service == Service::relay || service == Service::key || (state && state->parts().own_in_program());
+    if (state == nullptr || !may_wait) served = target_.serve(state, head);
+    if (state != nullptr) leave(head.context);
   }
   if (!served) target_.receive(head);
 }
@@ -94,7 +94,7 @@ void WindowRuntime::receive_lock(const Head& head) noexcept {
   if (!engine_.is_remote(static_cast<int>(head.source))) return;  // malformed: drop it
   lock_homes_.receive(head, [&] {
     std::unique_ptr<LockHome> home;
-    with(head.context, [&home](const WindowState& access) { home = access.make_lock_home(); });
+    with(head.context, [&home](const WindowState& state) { home = state.make_lock_home(); });
     return home;
   });
 }
@@ -104,7 +104,7 @@ WindowState* WindowRuntime::use(std::uint32_t window) noexcept {
   const auto found = known_.find(window);
   if (found == known_.end()) return nullptr;
   ++found->second.users;
-  return found->second.access;
+  return found->second.state;
 }
 
 void WindowRuntime::leave(std::uint32_t window) noexcept {
@@ -115,14 +115,14 @@ void WindowRuntime::leave(std::uint32_t window) noexcept {
 void WindowRuntime::run_deferred_work() noexcept {
   Head request;
   while (target_.next(request)) {
-    WindowState* const access = use(request.context);
+    WindowState* const state = use(request.context);
     bool is_more = false;
     if (request.kind == Kind::window_help) {
-      is_more = help(engine_, access, request);
+      is_more = help(engine_, state, request);
     } else {
-      is_more = !target_.serve(access, request);
+      is_more = !target_.serve(state, request);
     }
-    if (access != nullptr) leave(request.context);
+    if (state != nullptr) leave(request.context);
     if (is_more) return target_.receive(request);  // a waiting thread checks whether it must go on
   }
 }

@@ -57,7 +57,7 @@ class WindowRuntime final : public fabric::ProtocolHandler {
   /// Attaches to another rank's local window. Throws SetupError.
   std::shared_ptr<WindowState> reach(GlobalAddress address);
   /// Removes the window: no request finds it from now on. Waits for requests that use it.
-  void remove(const WindowState& access) noexcept;
+  void remove(const WindowState& state) noexcept;
 
   // fabric::ProtocolHandler
   void receive(std::span<const fabric::Head> heads) noexcept override;
@@ -94,7 +94,7 @@ class WindowRuntime final : public fabric::ProtocolHandler {
   [[nodiscard]] Place place_of(const LaidOut& memory, std::uint32_t number) const;
   void let_go(const LaidOut& memory) noexcept;
   void wait_for_members(const Making& making, Header& header);
-  void publish(const std::shared_ptr<WindowState>& access);
+  void publish(const std::shared_ptr<WindowState>& state);
   [[nodiscard]] bool is_known(std::uint32_t window) noexcept;
   std::shared_ptr<WindowState> reach_anew(GlobalAddress address);
   std::shared_ptr<WindowState> reach_here(GlobalAddress address);
@@ -119,9 +119,9 @@ class WindowRuntime final : public fabric::ProtocolHandler {
   void leave(std::uint32_t window) noexcept;
   template <class Visit>
   void with(std::uint32_t window, Visit visit) noexcept {
-    WindowState* const access = use(window);
-    if (access == nullptr) return;
-    visit(*access);
+    WindowState* const state = use(window);
+    if (state == nullptr) return;
+    visit(*state);
     leave(window);
   }
 
@@ -136,7 +136,7 @@ class WindowRuntime final : public fabric::ProtocolHandler {
   std::vector<std::atomic<bool>> gone_;  // by rank
 
   struct Known {
-    WindowState* access;
+    WindowState* state;
     std::uint32_t users;
   };
   SpinLock known_lock_;  // guards known_

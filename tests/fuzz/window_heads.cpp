@@ -168,13 +168,13 @@ class Liar {
   window::ServiceRequest request_with_tail(int victim) {
     const std::size_t bytes = between(random_, 1, chance(random_, 50) ? 200 : fabric::bulk_tail_bytes_max);
     const std::uint64_t stretches = chance(random_, 40) ? 0 : bytes / between(random_, 8, 40);
-    const window::Beside beside{number32(stretches), number32(between(random_, 0, 2))};
+    const window::RequestExtras extras{number32(stretches), number32(between(random_, 0, 2))};
     window::ServiceRequest made = request(victim);
     made.service = static_cast<window::Service>(chance(random_, 90) ? between(random_, 1, 2) : number(3));
     made.offset = chance(random_, 50) ? 0 : made.offset;
     made.bytes = number32(bytes - std::min<std::uint64_t>(bytes, stretches * sizeof(window::Stretch)));
     made.words = {bytes, tail(victim, bytes).value, 0};
-    std::memcpy(&made.words[2], &beside, sizeof beside);
+    std::memcpy(&made.words[2], &extras, sizeof extras);
     return made;
   }
   window::ServiceReply reply(const window::Carried& words, std::uint32_t generation) {

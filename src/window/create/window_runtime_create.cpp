@@ -77,24 +77,24 @@ std::shared_ptr<WindowState> WindowRuntime::make(const Group& group, const Offer
   }
   const Making making = begin(group);
   const LaidOut memory = make_here(making, offer, objection(engine_.session(), group, offer));
-  std::shared_ptr<WindowState> access;
+  std::shared_ptr<WindowState> state;
   try {
     RemoteParts parts;
     const std::uint32_t number = agree(making, number_of_granule(memory.granule), offer, parts);
-    access = std::make_shared<WindowState>(*this, group, place_of(memory, number), offer);
-    for (const auto& [rank, part] : parts) access->tell(rank, part);
-    if (offer.options.pinned) access->pin();
-    publish(access);
-    wait_for_members(making, access->layout().header());
+    state = std::make_shared<WindowState>(*this, group, place_of(memory, number), offer);
+    for (const auto& [rank, part] : parts) state->tell(rank, part);
+    if (offer.options.pinned) state->pin();
+    publish(state);
+    wait_for_members(making, state->layout().header());
   } catch (...) {
-    if (!access) let_go(memory);  // otherwise ~WindowState() does it
+    if (!state) let_go(memory);  // otherwise ~WindowState() does it
     tell_ready(making, join_refused);
     throw;
   }
   tell_ready(making, 0);
   wait_for_remote(making);
-  access->open();
-  return access;
+  state->open();
+  return state;
 }
 
 WindowRuntime::Making WindowRuntime::begin(const Group& group) {
@@ -286,17 +286,17 @@ std::shared_ptr<WindowState> WindowRuntime::make_alone(const Offer& offer) {
   std::vector<Gift> gifts(static_cast<std::size_t>(session.size()), Gift{.present = false});
   gifts[static_cast<std::size_t>(session.rank())] = gift_of(join_of(offer));
   const LaidOut memory = lay_out(group, gifts, true);
-  std::shared_ptr<WindowState> access;
+  std::shared_ptr<WindowState> state;
   try {
-    access = std::make_shared<WindowState>(*this, group, place_of(memory, number_of_granule(memory.granule)), offer);
+    state = std::make_shared<WindowState>(*this, group, place_of(memory, number_of_granule(memory.granule)), offer);
   } catch (...) {
     let_go(memory);
     throw;
   }
-  if (offer.options.pinned) access->pin();
-  publish(access);
-  access->open();
-  return access;
+  if (offer.options.pinned) state->pin();
+  publish(state);
+  state->open();
+  return state;
 }
 
 // One state for all threads of this rank, because a rank uses each lock as one.
@@ -304,14 +304,14 @@ std::shared_ptr<WindowState> WindowRuntime::reach(GlobalAddress address) {
   const std::lock_guard guard(reached_mutex_);
   const auto found = reached_.find(address.window);
   if (found != reached_.end()) {
-    auto access = found->second.lock();
-    if (access && access->contains({address.window, address.rank, 0}, 0)) return access;
-    while (!access && is_known(address.window)) ::sched_yield();  // another thread is just destroying it
+    auto state = found->second.lock();
+    if (state && state->contains({address.window, address.rank, 0}, 0)) return state;
+    while (!state && is_known(address.window)) ::sched_yield();  // another thread is just destroying it
   }
   std::erase_if(reached_, [](const auto& each) { return each.second.expired(); });
-  auto access = reach_anew(address);
-  reached_[address.window] = access;
-  return access;
+  auto state = reach_anew(address);
+  reached_[address.window] = state;
+  return state;
 }
 
 std::shared_ptr<WindowState> WindowRuntime::reach_anew(GlobalAddress address) {
@@ -348,17 +348,17 @@ std::shared_ptr<WindowState> WindowRuntime::reach_here(GlobalAddress address) {
     let_go();
     refuse("it was freed, or belongs to another rank");
   }
-  std::shared_ptr<WindowState> access;
+  std::shared_ptr<WindowState> state;
   try {
     const Place place{pool.map(granule, header.bytes), address.window, granule};
-    access = std::make_shared<WindowState>(*this, Group::first(session.size()), place,
-                                           Offer{.options = {}, .present = false});
+    state = std::make_shared<WindowState>(*this, Group::first(session.size()), place,
+                                          Offer{.options = {}, .present = false});
   } catch (...) {
     let_go();  // later its destructor does it
     throw;
   }
-  access->open();
-  return access;
+  state->open();
+  return state;
 }
 
 }  // namespace tonari::window

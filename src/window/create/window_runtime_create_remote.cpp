@@ -133,16 +133,16 @@ std::shared_ptr<WindowState> WindowRuntime::reach_remote(GlobalAddress address) 
   header.members = static_cast<std::uint32_t>(members);
   header.alone = 1;
   header.holders.store(1, std::memory_order_relaxed);
-  auto access = std::make_shared<WindowState>(*this, Group::first(session.size()), Place{memory, address.window, 0},
-                                              Offer{.options = {}, .present = false});
-  access->tell(owner, {.bytes = std::min(reached.bytes, part_bytes_max),
-                       .locks = reached.locks,
-                       .notifications = reached.notifications,
-                       .rights = reached.rights,
-                       .in_program = reached.in_program != 0});
-  publish(access);
-  access->open();
-  return access;
+  auto state = std::make_shared<WindowState>(*this, Group::first(session.size()), Place{memory, address.window, 0},
+                                             Offer{.options = {}, .present = false});
+  state->tell(owner, {.bytes = std::min(reached.bytes, part_bytes_max),
+                      .locks = reached.locks,
+                      .notifications = reached.notifications,
+                      .rights = reached.rights,
+                      .in_program = reached.in_program != 0});
+  publish(state);
+  state->open();
+  return state;
 }
 
 }  // namespace tonari::window

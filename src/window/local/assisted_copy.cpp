@@ -74,18 +74,18 @@ std::optional<Status> copy_together(fabric::Engine& engine, const LongAccess<D>&
 template std::optional<Status> copy_together(fabric::Engine&, const LongAccess<Pull>&) noexcept;
 template std::optional<Status> copy_together(fabric::Engine&, const LongAccess<Push>&) noexcept;
 
-bool help(fabric::Engine& engine, const WindowState* access, const Head& head) noexcept {
+bool help(fabric::Engine& engine, const WindowState* state, const Head& head) noexcept {
   const auto request = head.as<HelpRequest>();
   const int peer = static_cast<int>(head.source);
   const bool sane = head.source < static_cast<std::uint32_t>(engine.session().size()) &&
                     request.ticket.index < fabric::tickets_max && request.chunk_bytes != 0 &&
                     request.bytes / request.chunk_bytes < 0xffffffff &&
                     (request.service == Service::pull || request.service == Service::push);
-  if (access == nullptr || !sane || !engine.session().direct_copies())
+  if (state == nullptr || !sane || !engine.session().direct_copies())
     return false;  // malformed, or the window was freed
   const Rights needed = request.service == Service::pull ? Rights::read : Rights::write;
   std::byte* own = nullptr;
-  if (access->parts().check_request(peer, request.offset, request.bytes, needed, own) != Status::ok) return false;
+  if (state->parts().check_request(peer, request.offset, request.bytes, needed, own) != Status::ok) return false;
   TransferMemory& transfer = engine.transfer_of(peer, request.ticket.index);
   const fabric::DirectCopy copy = engine.direct_copy(peer);
   const auto copy_chunk = [&](std::uint64_t offset, std::uint64_t bytes) {

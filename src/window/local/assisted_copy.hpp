@@ -50,10 +50,10 @@ struct LongAccess {
 template <Direction D>
 std::optional<Status> copy_together(fabric::Engine& engine, const LongAccess<D>& access) noexcept;
 
-/// The target's side: copies one chunk, and returns to let the caller check what it waits for. `access`: the window
+/// The target's side: copies one chunk, and returns to let the caller check what it waits for. `state`: the window
 /// that is named, or nullptr. Returns true if there may be more to copy.
 ///
 /// Threads: any, with no lock held.
-bool help(fabric::Engine& engine, const WindowState* access, const fabric::Head& head) noexcept;
+bool help(fabric::Engine& engine, const WindowState* state, const fabric::Head& head) noexcept;
 
 }  // namespace tonari::window

@@ -94,8 +94,8 @@ void RemoteCopies<D>::ask(Piece& piece, const RemotePlace& target, std::uint32_t
   request.service = D::service;
   request.offset = target.offset + base;
   request.bytes = static_cast<std::uint32_t>(piece.bytes);
-  const Beside beside{listed ? static_cast<std::uint32_t>(piece.stretches) : 0, notification};
-  request.words.back() = std::bit_cast<std::uint64_t>(beside);
+  const RequestExtras extras{listed ? static_cast<std::uint32_t>(piece.stretches) : 0, notification};
+  request.words.back() = std::bit_cast<std::uint64_t>(extras);
   const std::uint64_t data_bytes = is_pull<D> ? 0 : piece.bytes;
   const std::uint64_t tail_bytes = (listed ? piece.stretches * sizeof(Stretch) : 0) + data_bytes;
   Kind kind = Kind::window_access;

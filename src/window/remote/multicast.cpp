@@ -49,7 +49,7 @@ Status RemoteMulticast::ask(Piece& piece) noexcept {
   request.bytes = static_cast<std::uint32_t>(piece.from.size());
   request.words[0] = tail_bytes;
   request.words[1] = block.value;
-  request.words.back() = std::bit_cast<std::uint64_t>(Beside{static_cast<std::uint32_t>(piece.count), 0});
+  request.words.back() = std::bit_cast<std::uint64_t>(RequestExtras{static_cast<std::uint32_t>(piece.count), 0});
   origin_.ask(piece.pending, first, window_, request, Kind::window_push);
   return Status::ok;
 }
@@ -76,7 +76,7 @@ Status RemoteMulticast::end() noexcept {
   return status_;
 }
 
-Status relay(WindowState& access, int peer, std::span<const std::byte> tail, std::uint32_t targets,
+Status relay(WindowState& state, int peer, std::span<const std::byte> tail, std::uint32_t targets,
              std::uint64_t& left) noexcept {
   if (targets > relayed_max || tail.size() < targets * sizeof(MulticastTarget)) return Status::invalid;  // malformed
   const auto data = tail.subspan(targets * sizeof(MulticastTarget));
@@ -85,7 +85,7 @@ Status relay(WindowState& access, int peer, std::span<const std::byte> tail, std
   for (std::uint32_t i = 0; i < targets; ++i) {
     MulticastTarget target;
     std::memcpy(&target, tail.data() + i * sizeof target, sizeof target);
-    const auto status = access.push_for(peer, {access.number(), JobRank{target.rank}, target.offset}, data);
+    const auto status = state.push_for(peer, {state.number(), JobRank{target.rank}, target.offset}, data);
     if (!status) left |= std::uint64_t{1} << i;
     if (status && first_failure == Status::ok) first_failure = *status;
   }

@@ -73,7 +73,7 @@ class RemoteMulticast {
 
 /// Called at the relay: serves a relayed push. Returns ok or the first failure. `left`: one bit per target that was
 /// left out.
-Status relay(WindowState& access, int peer, std::span<const std::byte> tail, std::uint32_t targets,
+Status relay(WindowState& state, int peer, std::span<const std::byte> tail, std::uint32_t targets,
              std::uint64_t& left) noexcept;
 
 }  // namespace tonari::window

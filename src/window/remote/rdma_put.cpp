@@ -11,17 +11,17 @@ namespace tonari::window {
 
 Put::~Put() {
   fabric::wait_until(
-      access_->runtime().engine(), [this] { return has_landed(); }, job::Wait::window, -1);
+      state_->runtime().engine(), [this] { return has_landed(); }, job::Wait::window, -1);
   (void)end();
 }
 
 bool Put::open() noexcept {
-  WindowRuntime& runtime = access_->runtime();
+  WindowRuntime& runtime = state_->runtime();
   bool all = true;
-  for (int rank = 0; rank < access_->group().size(); ++rank) {
+  for (int rank = 0; rank < state_->group().size(); ++rank) {
     if (!runtime.engine().is_remote(rank)) continue;
-    PartKey& key = access_->key_of(rank);
-    const bool is_here = key.use(runtime, rank, access_->number());
+    PartKey& key = state_->key_of(rank);
+    const bool is_here = key.use(runtime, rank, state_->number());
     if (is_here) key.leave(runtime);
     all = all && is_here;
   }
@@ -29,20 +29,20 @@ bool Put::open() noexcept {
 }
 
 void Put::start(int rank) noexcept {
-  WindowRuntime& runtime = access_->runtime();
-  const auto own = access_->local();
+  WindowRuntime& runtime = state_->runtime();
+  const auto own = state_->local();
   if (!runtime.engine().is_remote(rank)) {
-    std::byte* const there = access_->direct({access_->number(), JobRank{rank}, 0}, own.size());
+    std::byte* const there = state_->direct({state_->number(), JobRank{rank}, 0}, own.size());
     status_ = there != nullptr ? Status::ok : Status::peer_gone;
     if (there != nullptr) copy_bytes(there, own.data(), own.size());
     return;
   }
-  PartKey& key = access_->key_of(rank);
+  PartKey& key = state_->key_of(rank);
   status_ = Status::peer_gone;
   if (!key.use_here(runtime)) return;
   key_ = &key;
   fabric::ucx::Wire& wire = *runtime.engine().by_key();
-  wire.put(rank, key.key(), key.address(), own, put_, runtime.given_keys().memory_of(access_->number()));
+  wire.put(rank, key.key(), key.address(), own, put_, runtime.given_keys().memory_of(state_->number()));
   wire.flush(rank, flushed_);
 }
 
@@ -54,7 +54,7 @@ bool Put::has_landed() const noexcept {
 Status Put::end() noexcept {
   if (key_ == nullptr) return status_;
   if (!has_landed()) return Status::again;
-  std::exchange(key_, nullptr)->leave(access_->runtime());
+  std::exchange(key_, nullptr)->leave(state_->runtime());
   status_ = put_.status != Status::ok ? put_.status : flushed_.status;
   return status_;
 }

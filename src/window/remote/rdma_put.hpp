@@ -18,7 +18,7 @@ namespace tonari::window {
 /// Costs:   no copy in memory; to another host, one put and one flush.
 class Put {
  public:
-  explicit Put(const Window& window) noexcept : access_(window.access_) {}
+  explicit Put(const Window& window) noexcept : state_(window.state_) {}
   Put(Put&&) = delete;
   /// Waits for the copy that is under way.
   ~Put();
@@ -37,7 +37,7 @@ class Put {
  private:
   [[nodiscard]] bool has_landed() const noexcept;
 
-  std::shared_ptr<WindowState> access_;
+  std::shared_ptr<WindowState> state_;
   PartKey* key_ = nullptr;  // the key in use
   Status status_ = Status::ok;
   fabric::Landing put_;

@@ -21,12 +21,12 @@ enum class Service : std::uint8_t { pull = 1, push = 2, atomic = 3, reach = 4, r
 // Copies up to this size travel in the heads themselves.
 inline constexpr std::size_t carried_bytes_max = 24;
 using Carried = std::array<std::uint64_t, carried_bytes_max / 8>;
-/// The same for a push to another host, whose last word is taken by Beside.
+/// The same for a push to another host, whose last word is taken by RequestExtras.
 inline constexpr std::size_t remote_carried_bytes_max = 16;
 
 struct ServiceRequest {
   // Push: its bytes, if they are few. Atomic operation: operand, expected. Otherwise a fabric::BulkPlace. Between
-  // hosts: size and place of the tail, if there is one, and Beside.
+  // hosts: size and place of the tail, if there is one, and RequestExtras.
   Carried words;
   std::uint64_t offset;  // in the target's part
   std::uint32_t bytes;   // size of the whole copy
@@ -49,7 +49,7 @@ static_assert(fabric::begins_with_tail(offsetof(ServiceRequest, words), offsetof
 static_assert(fabric::begins_with_tail(offsetof(ServiceReply, words), offsetof(ServiceReply, words) + 8));
 
 /// The last word of a request from another host.
-struct Beside {
+struct RequestExtras {
   /// Number of stretches that the tail begins with; 0: one stretch, at the request's offset. Relay: number of targets
   /// (multicast.hpp).
   std::uint32_t stretches;

@@ -60,12 +60,12 @@ class Target::Named {
  public:
   Named(const ServiceRequest& request, std::span<const std::byte> tail) noexcept
       : first_{request.offset, request.bytes} {
-    std::memcpy(&beside_, &request.words.back(), sizeof beside_);
+    std::memcpy(&extras_, &request.words.back(), sizeof extras_);
     const bool carried = tail.empty() && request.service == Service::push;
     if (carried) tail = std::as_bytes(std::span(request.words)).first(std::min<std::size_t>(request.bytes, 16));
-    const std::uint64_t list_bytes = std::uint64_t{beside_.stretches} * sizeof(Stretch);
+    const std::uint64_t list_bytes = std::uint64_t{extras_.stretches} * sizeof(Stretch);
     if (list_bytes > tail.size()) {
-      beside_.stretches = 0;
+      extras_.stretches = 0;
       bytes_ = ~std::uint64_t{0};  // malformed: take() and give() refuse it
       return;
     }
@@ -77,9 +77,9 @@ class Target::Named {
     std::uint64_t offset;
     std::uint64_t bytes;
   };
-  [[nodiscard]] std::size_t count() const noexcept { return beside_.stretches == 0 ? 1 : beside_.stretches; }
+  [[nodiscard]] std::size_t count() const noexcept { return extras_.stretches == 0 ? 1 : extras_.stretches; }
   [[nodiscard]] Place at(std::size_t index) const noexcept {
-    if (beside_.stretches == 0) return first_;
+    if (extras_.stretches == 0) return first_;
     Stretch stretch;
     std::memcpy(&stretch, list_.data() + index * sizeof stretch, sizeof stretch);
     const std::uint64_t offset = first_.offset + stretch.offset;
@@ -87,11 +87,11 @@ class Target::Named {
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::span<const std::byte> data() const noexcept { return data_; }
-  [[nodiscard]] std::uint32_t notification() const noexcept { return beside_.notification; }
+  [[nodiscard]] std::uint32_t notification() const noexcept { return extras_.notification; }
 
  private:
   Place first_;
-  Beside beside_{};
+  RequestExtras extras_{};
   std::span<const std::byte> list_;
   std::span<const std::byte> data_;
   std::uint64_t bytes_ = 0;
@@ -109,7 +109,7 @@ Rights needed_for(Service service) noexcept {
 
 }  // namespace
 
-bool Target::serve(WindowState* access, const Head& head) noexcept {
+bool Target::serve(WindowState* state, const Head& head) noexcept {
   const auto request = head.as<ServiceRequest>();
   const int peer = static_cast<int>(head.source);
   if (head.source >= static_cast<std::uint32_t>(engine_.session().size())) return true;  // malformed: drop it
@@ -118,13 +118,13 @@ bool Target::serve(WindowState* access, const Head& head) noexcept {
   answer.reply.ticket = request.ticket;
   if (request.service == Service::relay) answer.reply.words[0] = all_left;
   Status status = is_service(request.service) ? Status::bounds : Status::invalid;  // no such window; or malformed
-  if (status == Status::bounds && access != nullptr) {
+  if (status == Status::bounds && state != nullptr) {
     if (engine_.is_remote(peer)) {
       const auto tail =
           has_tail ? engine_.look(peer, request.words[1], request.words[0]) : std::span<const std::byte>();
-      status = perform_remote(*access, request, peer, tail, answer);
+      status = perform_remote(*state, request, peer, tail, answer);
     } else {
-      status = has_tail ? Status::invalid : perform_near(*access, request, peer, answer);
+      status = has_tail ? Status::invalid : perform_near(*state, request, peer, answer);
     }
   }
   if (status == Status::again) return false;
@@ -142,69 +142,68 @@ void Target::reply(const Head& request, const Answer& answer) noexcept {
   while (engine_.send(peer, head, Lane::reply) == Status::again) ::sched_yield();  // full only for moments
 }
 
-Status Target::perform_near(const WindowState& access, const ServiceRequest& request, int peer,
+Status Target::perform_near(const WindowState& state, const ServiceRequest& request, int peer,
                             Answer& answer) const noexcept {
   if (request.service > Service::atomic) return Status::invalid;  // malformed
   std::byte* there = nullptr;
   const Status status =
-      access.parts().check_request(peer, request.offset, request.bytes, needed_for(request.service), there);
+      state.parts().check_request(peer, request.offset, request.bytes, needed_for(request.service), there);
   return status == Status::ok ? perform(request, peer, there, answer.reply) : status;
 }
 
-Status Target::perform_remote(WindowState& access, const ServiceRequest& request, int peer,
+Status Target::perform_remote(WindowState& state, const ServiceRequest& request, int peer,
                               std::span<const std::byte> tail, Answer& answer) noexcept {
   switch (request.service) {
-    case Service::atomic: return perform_near(access, request, peer, answer);
+    case Service::atomic: return perform_near(state, request, peer, answer);
     case Service::reach: {
       Reached reached{};
-      const Status status = access.admit(peer, reached);
+      const Status status = state.admit(peer, reached);
       answer.reply.words = std::bit_cast<Carried>(reached);
       return status;
     }
-    case Service::push: return take(access, request, peer, Named(request, tail));
-    case Service::pull: return give(access, peer, Named(request, tail), answer);
+    case Service::push: return take(state, request, peer, Named(request, tail));
+    case Service::pull: return give(state, peer, Named(request, tail), answer);
     case Service::relay: {
-      const auto beside = std::bit_cast<Beside>(request.words.back());
-      return relay(access, peer, tail, beside.stretches, answer.reply.words[0]);
+      const auto extras = std::bit_cast<RequestExtras>(request.words.back());
+      return relay(state, peer, tail, extras.stretches, answer.reply.words[0]);
     }
-    case Service::key: return give_key(access, peer, answer);
+    case Service::key: return give_key(state, peer, answer);
   }
   return Status::invalid;
 }
 
 // Serves a push. Nothing is written unless everything may be.
-Status Target::take(WindowState& access, const ServiceRequest& request, int peer, const Named& named) noexcept {
+Status Target::take(WindowState& state, const ServiceRequest& request, int peer, const Named& named) noexcept {
   if (named.bytes() != named.data().size() || request.bytes != named.bytes()) return Status::invalid;  // malformed
   std::byte* there = nullptr;
   for (std::size_t i = 0; i < named.count(); ++i) {
     const Status status =
-        access.parts().check_request(peer, named.at(i).offset, named.at(i).bytes, Rights::write, there);
+        state.parts().check_request(peer, named.at(i).offset, named.at(i).bytes, Rights::write, there);
     if (status != Status::ok) return status;
   }
   const bool counts = named.notification() != 0;
-  if (counts && !access.has_notification(named.notification() - 1)) return Status::bounds;
+  if (counts && !state.has_notification(named.notification() - 1)) return Status::bounds;
   auto data = named.data();
   for (std::size_t i = 0; i < named.count(); ++i) {
     const auto [offset, bytes] = named.at(i);
     // A part that is freed meanwhile stays until this is over: WindowRuntime::remove().
-    Status status = access.parts().check_request(peer, offset, bytes, Rights::write, there);
+    Status status = state.parts().check_request(peer, offset, bytes, Rights::write, there);
     if (status == Status::ok) {
-      status = store_local(engine_.session(), access.parts().own_in_program(), there, data.first(bytes));
+      status = store_local(engine_.session(), state.parts().own_in_program(), there, data.first(bytes));
     }
     if (status != Status::ok) return status;
     data = data.subspan(bytes);
   }
-  if (counts) access.count_notification(named.notification() - 1);
+  if (counts) state.count_notification(named.notification() - 1);
   return Status::ok;
 }
 
 // Serves a pull.
-Status Target::give(const WindowState& access, int peer, const Named& named, Answer& answer) noexcept {
+Status Target::give(const WindowState& state, int peer, const Named& named, Answer& answer) noexcept {
   if (named.bytes() > fabric::bulk_tail_bytes_max) return Status::invalid;  // malformed
   std::byte* there = nullptr;
   for (std::size_t i = 0; i < named.count(); ++i) {
-    const Status status =
-        access.parts().check_request(peer, named.at(i).offset, named.at(i).bytes, Rights::read, there);
+    const Status status = state.parts().check_request(peer, named.at(i).offset, named.at(i).bytes, Rights::read, there);
     if (status != Status::ok) return status;
   }
   auto* to = reinterpret_cast<std::byte*>(answer.reply.words.data());
@@ -217,9 +216,9 @@ Status Target::give(const WindowState& access, int peer, const Named& named, Ans
   Status status = Status::ok;
   for (std::size_t i = 0; i < named.count() && status == Status::ok; ++i) {
     const auto [offset, bytes] = named.at(i);
-    status = access.parts().check_request(peer, offset, bytes, Rights::read, there);
+    status = state.parts().check_request(peer, offset, bytes, Rights::read, there);
     if (status == Status::ok)
-      status = load_local(engine_.session(), access.parts().own_in_program(), {to, bytes}, there);
+      status = load_local(engine_.session(), state.parts().own_in_program(), {to, bytes}, there);
     to += bytes;
   }
   if (status != Status::ok && answer.data) {
@@ -229,12 +228,12 @@ Status Target::give(const WindowState& access, int peer, const Named& named, Ans
   return status;
 }
 
-Status Target::give_key(WindowState& access, int peer, Answer& answer) noexcept {
-  const std::vector<std::byte> key = access.key_for(peer);
+Status Target::give_key(WindowState& state, int peer, Answer& answer) noexcept {
+  const std::vector<std::byte> key = state.key_for(peer);
   if (key.empty()) return Status::denied;
   answer.data = engine_.bulk().allocate(key.size(), peer);
   if (!answer.data) {
-    access.key_not_given(peer);  // it asks again or does without; this rank must not wait for it
+    state.key_not_given(peer);  // it asks again or does without; this rank must not wait for it
     return Status::again;
   }
   std::ranges::copy(key, engine_.bulk().at(*answer.data));

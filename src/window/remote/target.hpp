@@ -24,22 +24,21 @@ class Target {
   void receive(const fabric::Head& request) noexcept;
   /// Takes the next request. Returns false if there is none.
   bool next(fabric::Head& request) noexcept;
-  /// Serves a request and replies. `access`: the window that it names, or nullptr. Returns false if there is no room
+  /// Serves a request and replies. `state`: the window that it names, or nullptr. Returns false if there is no room
   /// for the data of the reply: try again later.
-  bool serve(WindowState* access, const fabric::Head& request) noexcept;
+  bool serve(WindowState* state, const fabric::Head& request) noexcept;
 
  private:
   struct Answer;
   class Named;
   Status perform(const ServiceRequest& request, int peer, std::byte* there, ServiceReply& reply) const noexcept;
   Status copy(const ServiceRequest& request, int peer, std::byte* there) const noexcept;
-  Status perform_near(const WindowState& access, const ServiceRequest& request, int peer,
-                      Answer& answer) const noexcept;
-  Status perform_remote(WindowState& access, const ServiceRequest& request, int peer, std::span<const std::byte> tail,
+  Status perform_near(const WindowState& state, const ServiceRequest& request, int peer, Answer& answer) const noexcept;
+  Status perform_remote(WindowState& state, const ServiceRequest& request, int peer, std::span<const std::byte> tail,
                         Answer& answer) noexcept;
-  Status take(WindowState& access, const ServiceRequest& request, int peer, const Named& named) noexcept;
-  Status give(const WindowState& access, int peer, const Named& named, Answer& answer) noexcept;
-  Status give_key(WindowState& access, int peer, Answer& answer) noexcept;
+  Status take(WindowState& state, const ServiceRequest& request, int peer, const Named& named) noexcept;
+  Status give(const WindowState& state, int peer, const Named& named, Answer& answer) noexcept;
+  Status give_key(WindowState& state, int peer, Answer& answer) noexcept;
   void reply(const fabric::Head& request, const Answer& answer) noexcept;
 
   fabric::Engine& engine_;

@@ -178,7 +178,7 @@ class WindowState {
 class WindowState::Batch {
  public:
   /// `needed`: read for pulls, write for pushes.
-  Batch(WindowState& access, Rights needed) noexcept : access_(access), needed_(needed) {}
+  Batch(WindowState& state, Rights needed) noexcept : state_(state), needed_(needed) {}
   /// Returns false if it is no such copy, or does not fit with the others.
   bool add(GlobalAddress address, std::span<std::byte> local) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
@@ -186,7 +186,7 @@ class WindowState::Batch {
   std::size_t copy() noexcept;
 
  private:
-  WindowState& access_;
+  WindowState& state_;
   Rights needed_;
   const Part* part_ = nullptr;
   GlobalAddress first_{};

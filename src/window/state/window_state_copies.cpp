@@ -355,8 +355,8 @@ Status WindowState::multicast_regions(std::span<const GlobalAddress> to, std::sp
 bool WindowState::Batch::add(GlobalAddress address, std::span<std::byte> local) noexcept {
   if (count_ == here_.size() || local.data() == nullptr || bytes_ + local.size() > short_copy_bytes_max) return false;
   const Part* part = nullptr;
-  if (access_.parts_.check(address, local.size(), needed_, part) != Status::ok) return false;
-  if (!access_.copies_directly(*part, local)) return false;
+  if (state_.parts_.check(address, local.size(), needed_, part) != Status::ok) return false;
+  if (!state_.copies_directly(*part, local)) return false;
   if (count_ == 0) {
     part_ = part;
     first_ = address;
@@ -371,7 +371,7 @@ bool WindowState::Batch::add(GlobalAddress address, std::span<std::byte> local) 
 
 std::size_t WindowState::Batch::copy() noexcept {
   std::size_t copied = 0;
-  (void)access_.reach_program(first_, *part_, [this, &copied](const fabric::DirectCopy& copy, std::uint64_t) {
+  (void)state_.reach_program(first_, *part_, [this, &copied](const fabric::DirectCopy& copy, std::uint64_t) {
     const std::span here = std::span(here_).first(count_);
     const std::span there = std::span(there_).first(count_);
     copied = needed_ == Rights::read ? copy.read_first(here, there) : copy.write_first(here, there);
