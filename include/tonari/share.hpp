@@ -156,7 +156,7 @@ class mutex {
   Lock try_lock_shared() noexcept;
 
  private:
-  std::unique_ptr<SyncSlot> place_;
+  std::unique_ptr<SyncSlot> slot_;
 };
 
 /// Holds a mutex while it lives. Test it before touching the data: it holds nothing if locking failed. Only a lock that
@@ -164,7 +164,7 @@ class mutex {
 /// mutex. Threads: one at a time.
 class [[nodiscard]] mutex::Lock {
  public:
-  Lock(Lock&& other) noexcept : place_(std::exchange(other.place_, nullptr)), status_(other.status_) {}
+  Lock(Lock&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)), status_(other.status_) {}
   Lock& operator=(Lock&&) = delete;
   ~Lock() { (void)release(); }
 
@@ -172,20 +172,20 @@ class [[nodiscard]] mutex::Lock {
   [[nodiscard]] Status status() const& noexcept { return status_; }
   Status status() const&& = delete;  // without a name it is released at once: auto lock = mutex.lock();
   /// True while it holds the mutex: locking returned ok or holder_died, and nothing has released it.
-  explicit operator bool() const& noexcept { return place_ != nullptr; }
+  explicit operator bool() const& noexcept { return slot_ != nullptr; }
   explicit operator bool() const&& = delete;  // without a name it is released at once: auto lock = mutex.lock();
   /// Unlocks before the end of its life. Returns:
   ///   ok         other ranks see what was written, once they lock the mutex; also if it holds nothing.
   ///   peer_gone  a rank died: what was written may be lost.
-  Status release() noexcept { return place_ != nullptr ? unlock(*std::exchange(place_, nullptr)) : Status::ok; }
+  Status release() noexcept { return slot_ != nullptr ? unlock(*std::exchange(slot_, nullptr)) : Status::ok; }
 
  private:
   friend class mutex;
-  Lock(SyncSlot& place, Status status) noexcept
-      : place_(status == Status::ok || status == Status::holder_died ? &place : nullptr), status_(status) {}
-  static Status unlock(SyncSlot& place) noexcept;
+  Lock(SyncSlot& slot, Status status) noexcept
+      : slot_(status == Status::ok || status == Status::holder_died ? &slot : nullptr), status_(status) {}
+  static Status unlock(SyncSlot& slot) noexcept;
 
-  SyncSlot* place_;  // null: not held
+  SyncSlot* slot_;  // null: not held
   Status status_;
 };
 
@@ -207,7 +207,7 @@ class flag {
   Status wait(std::uint64_t value) noexcept;
 
  private:
-  std::unique_ptr<SyncSlot> place_;
+  std::unique_ptr<SyncSlot> slot_;
 };
 
 /// A number to which all ranks may add. Additions are ordered among each other, and with all that was written before
@@ -226,7 +226,7 @@ class counter {
   [[nodiscard]] Result<std::uint64_t> get() noexcept { return fetch_add(0); }
 
  private:
-  std::unique_ptr<SyncSlot> place_;
+  std::unique_ptr<SyncSlot> slot_;
 };
 
 /// One rank's part of [0, count): parts are as equal as possible, in the order of ranks.

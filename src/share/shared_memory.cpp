@@ -24,7 +24,7 @@ namespace tonari::share {
 
 namespace {
 
-WindowOptions options_of_places() { return {.locks = places_a_rank, .notifications = 0}; }
+WindowOptions options_of_slots() { return {.locks = slots_per_rank, .notifications = 0}; }
 
 // The arguments that must be equal in all ranks that make an array, as error messages name them.
 constexpr std::array<std::string_view, 7> facts{
@@ -39,9 +39,9 @@ constexpr std::array<std::string_view, 7> facts{
 using Facts = std::array<std::uint64_t, facts.size()>;
 constexpr std::size_t last_number = 5;  // index of the last fact that is a number; the next one is a hash
 
-Facts facts_of(std::uint64_t places, std::uint64_t bytes, const ArrayOptions& options, std::uint64_t plan) noexcept {
+Facts facts_of(std::uint64_t slots, std::uint64_t bytes, const ArrayOptions& options, std::uint64_t plan) noexcept {
   const auto as_word = [](auto value) { return static_cast<std::uint64_t>(value); };
-  return {places,
+  return {slots,
           bytes,
           as_word(options.placement),
           as_word(options.writes_are_named),
@@ -75,8 +75,8 @@ SharedMemory::SharedMemory(Job& job, fabric::Engine& engine, Communicator& ranks
       spread_(job.hosts() > 1),
       exceptions_(std::uncaught_exceptions()),
       range_(job.session(), ranks_),
-      window_(job, places_a_rank * place_bytes, options_of_places()),
-      places_(std::make_shared<SyncSlots>(size_)) {
+      window_(job, slots_per_rank * slot_bytes, options_of_slots()),
+      slots_(std::make_shared<SyncSlots>(size_)) {
   if (!spread_) return;
   std::exception_ptr failure;
   try {
@@ -145,8 +145,8 @@ std::shared_ptr<detail::Memory> SharedMemory::make(Job& job, std::uint64_t bytes
   }
   std::shared_ptr<detail::Memory> made;
   try {
-    expect_same(agree(ranks_, failure, "a shared array",
-                      facts_of(places_->taken(), bytes, options, plan ? plan->digest() : 0)));
+    expect_same(
+        agree(ranks_, failure, "a shared array", facts_of(slots_->taken(), bytes, options, plan ? plan->digest() : 0)));
     try {
       if (spread_) {
         made = std::make_shared<Array>(*this, arrays_made_++, start, std::move(*plan), options);

@@ -53,8 +53,8 @@ class SharedMemory {
   Status barrier() noexcept;
 
   /// Takes the slot of a mutex, flag or counter, the same in all ranks. Collective. Throws SetupError.
-  std::uint32_t take_place() { return places_->take(ranks_, window_); }
-  [[nodiscard]] const std::shared_ptr<SyncSlots>& places() const noexcept { return places_; }
+  std::uint32_t take_slot() { return slots_->take(ranks_, window_); }
+  [[nodiscard]] const std::shared_ptr<SyncSlots>& slots() const noexcept { return slots_; }
   [[nodiscard]] Window& window() noexcept { return window_; }
 
   // For arrays.
@@ -126,7 +126,7 @@ class SharedMemory {
   };
   std::vector<MadeOnce> made_;  // changed by collective calls only
   std::uint32_t arrays_made_ = 0;
-  const std::shared_ptr<SyncSlots> places_;
+  const std::shared_ptr<SyncSlots> slots_;
 
   SpinLock arrays_lock_;  // protects arrays_
   std::vector<Array*> arrays_;

@@ -102,8 +102,8 @@ TEST_P(SharedFlags, WakeRanksThatBeginToWaitDuringASet) {
   });
 }
 
-// All places but one stay occupied, so each turn's flag gets the place of the previous turn's flag.
-TEST_P(SharedFlags, CanReuseThePlacesOfDestroyedFlags) {
+// All slots but one stay occupied, so each turn's flag gets the slot of the previous turn's flag.
+TEST_P(SharedFlags, CanReuseTheSlotsOfDestroyedFlags) {
   constexpr int ranks = 3;
   constexpr std::size_t most = ranks * 4096;
   std::atomic<int> begun{0};
@@ -211,7 +211,7 @@ TEST_P(SharedFlags, StayCorrectUnderForgedMessages) {
         tell(0, Kind::share_set, words);
         tell(1, Kind::share_reached, words);
       };
-      for (const std::uint64_t index : {std::uint64_t{share::places_a_rank}, std::uint64_t{1} << 58, never}) {
+      for (const std::uint64_t index : {std::uint64_t{share::slots_per_rank}, std::uint64_t{1} << 58, never}) {
         ask(index, 1, 0);
       }
       for (const std::uint32_t ticket : {static_cast<std::uint32_t>(fabric::tickets_max), ~std::uint32_t{0}}) {

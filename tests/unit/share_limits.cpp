@@ -98,7 +98,7 @@ TEST_P(SharedLimits, RefuseInvalidArguments) {
   });
 }
 
-// All places but three stay occupied, so each turn reuses the places of the previous turn. The ranks do not synchronise
+// All slots but three stay occupied, so each turn reuses the slots of the previous turn. The ranks do not synchronise
 // in between, and each destroys its objects at its own time.
 TEST_P(SharedLimits, CountOnlyTheMutexesFlagsAndCountersThatExist) {
   constexpr std::size_t most = 2 * 4096;
@@ -128,7 +128,7 @@ TEST_P(SharedLimits, CountOnlyTheMutexesFlagsAndCountersThatExist) {
     kept.emplace_back(job);
     try {
       const share::flag one_more(job);
-      ADD_FAILURE() << "a flag was given a place that a rank still uses";
+      ADD_FAILURE() << "a flag was given a slot that a rank still uses";
     } catch (const SetupError& error) {
       EXPECT_NE(std::string(error.what()).find("at most 8192 of them at once: destroy"), std::string::npos);
     }

@@ -78,8 +78,8 @@ PageBlock& Array::block(std::size_t index) noexcept {
 void Array::begin(PageBlock& block, std::size_t index) const noexcept {
   if (block.is_begun) return;
   block.is_begun = true;
-  const std::uint64_t first = index * pages_a_block;
-  const std::uint64_t end = std::min<std::uint64_t>(first + pages_a_block, plan_.pages());
+  const std::uint64_t first = index * pages_per_block;
+  const std::uint64_t end = std::min<std::uint64_t>(first + pages_per_block, plan_.pages());
   for (std::uint64_t page = first; page < end;) {
     const int home = plan_.home_of(page);
     const std::uint64_t run = std::min(plan_.run_at(page), end - page);
@@ -90,10 +90,10 @@ void Array::begin(PageBlock& block, std::size_t index) const noexcept {
 }
 
 bool Array::is_home(std::uint64_t page) noexcept {
-  PageBlock& block = this->block(page / pages_a_block);
+  PageBlock& block = this->block(page / pages_per_block);
   const std::lock_guard guard(block.lock);
-  begin(block, page / pages_a_block);
-  return has(block.states.home(), page % pages_a_block);
+  begin(block, page / pages_per_block);
+  return has(block.states.home(), page % pages_per_block);
 }
 
 JobRank Array::home_of(std::uint64_t offset) const noexcept {

@@ -81,7 +81,7 @@ class Array final : public detail::Memory {
 
  private:
   [[nodiscard]] PageBlock& block(std::size_t index) noexcept;  // lock and begin() it before use
-  [[nodiscard]] std::size_t blocks() const noexcept { return (plan_.pages() + pages_a_block - 1) / pages_a_block; }
+  [[nodiscard]] std::size_t blocks() const noexcept { return (plan_.pages() + pages_per_block - 1) / pages_per_block; }
   void begin(PageBlock& block, std::size_t index) const noexcept;
   [[nodiscard]] pager::Address address_of(std::uint64_t page) const noexcept {
     return reinterpret_cast<pager::Address>(bytes().data()) + page * page_bytes;

@@ -38,7 +38,7 @@ void Array::collect(Release& release) {
     PageBlock& block = this->block(index);
     {
       const std::lock_guard guard(block.lock);
-      const std::uint64_t first = index * pages_a_block;
+      const std::uint64_t first = index * pages_per_block;
       const Mask dirty = block.states.dirty() & ~block.states.in_multicast();
       const Mask home = block.states.home();
       collect_home(block, first, dirty & home, release);
@@ -103,11 +103,11 @@ void Array::collect_named(Release& release) {
 }
 
 void Array::collect_named_page(std::uint64_t page, const window::DifferenceMap& map, Release& release) {
-  const std::size_t i = page % pages_a_block;
+  const std::size_t i = page % pages_per_block;
   {
-    PageBlock& block = this->block(page / pages_a_block);
+    PageBlock& block = this->block(page / pages_per_block);
     const std::lock_guard guard(block.lock);
-    begin(block, page / pages_a_block);
+    begin(block, page / pages_per_block);
     if (has(block.states.home(), i)) {
       if (block.copyset[i] == 0) return;
       const std::size_t bytes = updates_ ? write_change(release.room(), page, data_of(page), map) : 0;
@@ -128,7 +128,7 @@ void Array::drop_stale(Release& release) {
       const std::lock_guard guard(block.lock);
       const Mask changed_by_others = block.states.take_stale();
       const Mask stale = changed_by_others & ~block.states.home();
-      const std::uint64_t first = index * pages_a_block;
+      const std::uint64_t first = index * pages_per_block;
       block.states.overtake(stale);
       const Mask changed = stale & (named_ ? block.states.mapped() : block.states.dirty());
       if (!named_) collect_pages(block, first, changed, release);
@@ -142,7 +142,7 @@ void Array::drop_stale(Release& release) {
 }
 
 void Array::end_suspension(std::uint64_t first, Mask pages) noexcept {
-  PageBlock& block = this->block(first / pages_a_block);
+  PageBlock& block = this->block(first / pages_per_block);
   const std::lock_guard guard(block.lock);
   block.states.end_suspension(pages);
   for_each_run(pages, [&](std::size_t i, std::size_t count) { wake(first + i, count); });
@@ -157,8 +157,8 @@ void Array::unmap(PageBlock& block, Mask pages, std::uint64_t first) noexcept {
 
 // Pages that this rank wrote since its last release are dirty, and the next release tells of them.
 void Array::adopt(Entry& entry) noexcept {
-  const std::size_t i = entry.page % pages_a_block;
-  PageBlock& block = this->block(entry.page / pages_a_block);
+  const std::size_t i = entry.page % pages_per_block;
+  PageBlock& block = this->block(entry.page / pages_per_block);
   const std::lock_guard guard(block.lock);
   block.states.become_home(bit(i));
   block.homes[i] = static_cast<std::uint32_t>(shared_memory_.rank());

@@ -27,12 +27,12 @@ Mask copied_of(const PageBlock& block, Mask pages) noexcept {
 
 void Array::answer(const pager::Fault& fault) noexcept {
   const std::uint64_t page = (fault.address - address_of(0)) / page_bytes;
-  const std::size_t i = page % pages_a_block;
+  const std::size_t i = page % pages_per_block;
   const Touch touch = fault.is_write ? Touch::write : Touch::read;
-  PageBlock& block = this->block(page / pages_a_block);
+  PageBlock& block = this->block(page / pages_per_block);
   {
     const std::lock_guard guard(block.lock);
-    begin(block, page / pages_a_block);
+    begin(block, page / pages_per_block);
     const PageState state = block.states.of(i);
     if (state == PageState::fetching || state == PageState::suspended)
       return;  // the thread that ends it wakes all waiters
@@ -50,7 +50,7 @@ void Array::wake(std::uint64_t page, std::size_t count) noexcept {
 }
 
 void Array::touch_home(PageBlock& block, std::uint64_t page, Touch touch) noexcept {
-  const std::size_t i = page % pages_a_block;
+  const std::size_t i = page % pages_per_block;
   if (!has(block.states.mapped(), i)) return map_home(block, page, touch);
   if (touch == Touch::read || has(block.states.writable(), i)) return wake(page, 1);
   const Ahead ahead = streams_.fault(page);
@@ -63,13 +63,13 @@ void Array::touch_home(PageBlock& block, std::uint64_t page, Touch touch) noexce
 
 // Maps a run of pages without copies, up to the end of the block: most often they are touched soon, too.
 void Array::map_home(PageBlock& block, std::uint64_t page, Touch touch) noexcept {
-  const std::size_t i = page % pages_a_block;
+  const std::size_t i = page % pages_per_block;
   Mask unread = block.states.home() & ~block.states.mapped();
   if (!named_) unread &= ~copied_of(block, unread);
   const bool has_copies = !has(unread, i);
   // With placement by first touch only what a stream of faults justifies: mapping a page makes this rank its home.
-  const Ahead ahead = plan_.by_first_touch() ? streams_.fault(page) : Ahead{1, pages_a_block};
-  const std::size_t count_max = std::min(ahead.step == 1 ? ahead.count + 1 : 1, pages_a_block - i);
+  const Ahead ahead = plan_.by_first_touch() ? streams_.fault(page) : Ahead{1, pages_per_block};
+  const std::size_t count_max = std::min(ahead.step == 1 ? ahead.count + 1 : 1, pages_per_block - i);
   const std::size_t count = has_copies ? 1 : run_from(unread, i, count_max);
   const Mask pages = bits(i, count);
   populate(page, count);
@@ -91,7 +91,7 @@ void Array::end_without_memory(std::size_t bytes) const noexcept {
 }
 
 void Array::upgrade(PageBlock& block, std::uint64_t page) noexcept {
-  const std::size_t i = page % pages_a_block;
+  const std::size_t i = page % pages_per_block;
   const Ahead ahead = streams_.fault(page);
   const Mask clean = block.states.read_only() & ~block.states.home() & ~block.states.fetching();
   const std::size_t count = run_from(clean, i, ahead.step == 1 ? ahead.count + 1 : 1);
@@ -113,7 +113,7 @@ void Array::announce_dirty(PageBlock& block, Mask pages, std::uint64_t first) no
     block.up_to_date[i] = 0;
     block.last_writer[i] = 0;
   });
-  dirty_.add(first / pages_a_block);
+  dirty_.add(first / pages_per_block);
   shared_memory_.has_dirty();
 }
 
@@ -148,15 +148,15 @@ void Array::fetch(std::uint64_t page, Touch touch) noexcept {
 // Requests the absent pages, adjacent pages of one home in one message.
 void Array::fetch_ahead(Fetches& fetches, std::uint64_t page, const Ahead& ahead, Touch touch) noexcept {
   for (std::size_t left = ahead.count; left != 0 && page < plan_.pages();) {
-    const std::size_t i = page % pages_a_block;
+    const std::size_t i = page % pages_per_block;
     std::size_t count = 0;
     int home = 0;
     {
-      PageBlock& block = this->block(page / pages_a_block);
+      PageBlock& block = this->block(page / pages_per_block);
       const std::lock_guard guard(block.lock);
-      begin(block, page / pages_a_block);
+      begin(block, page / pages_per_block);
       const Mask fetchable = block.states.fetchable();
-      const std::size_t count_max = ahead.step == 1 ? std::min({left, Fetch::pages_max, pages_a_block - i}) : 1;
+      const std::size_t count_max = ahead.step == 1 ? std::min({left, Fetch::pages_max, pages_per_block - i}) : 1;
       home = static_cast<int>(block.homes[i]);
       const std::uint64_t inside = std::min<std::uint64_t>(count_max, plan_.pages() - page);
       while (count < inside && has(fetchable, i + count) && block.homes[i + count] == block.homes[i]) ++count;
@@ -196,8 +196,8 @@ void Array::give_memory(std::uint64_t first, std::size_t count) noexcept {
 }
 
 void Array::arrived(const Fetch& fetch) noexcept {
-  const std::size_t i = fetch.first % pages_a_block;
-  PageBlock& block = this->block(fetch.first / pages_a_block);
+  const std::size_t i = fetch.first % pages_per_block;
+  PageBlock& block = this->block(fetch.first / pages_per_block);
   const Mask requested = bits(i, fetch.count);
   if (fetch.status() == Status::ok && fetch.kind() == Kind::share_pages) {
     const auto data = shared_memory_.requests().tail_of(fetch);
@@ -235,7 +235,7 @@ Mask Array::end_fetch(PageBlock& block, Mask requested, Mask good, std::uint64_t
 
 void Array::place(PageBlock& block, const Fetch& fetch, std::span<const std::byte> data) noexcept {
   const std::uint64_t page = fetch.first;
-  const std::size_t i = page % pages_a_block;
+  const std::size_t i = page % pages_per_block;
   const Mask requested = bits(i, fetch.count);
   const std::size_t count = std::min(fetch.count, data.size() / page_bytes);
   const bool ours = (fetch.words().extra & 1) != 0;            // this rank is their home from now on
@@ -272,7 +272,7 @@ void Array::place(PageBlock& block, const Fetch& fetch, std::span<const std::byt
 
 // Pages that the file has no memory for yet are written by pwrite(): the kernel need not clear them first.
 void Array::store(const PageBlock& block, std::uint64_t page, std::span<const std::byte> data) noexcept {
-  const Mask pages = bits(page % pages_a_block, data.size() / page_bytes);
+  const Mask pages = bits(page % pages_per_block, data.size() / page_bytes);
   if ((block.states.in_file() & pages) == pages) {
     std::memcpy(data_of(page), data.data(), data.size());
   } else if (::pwrite(file_.number(), data.data(), data.size(), static_cast<off_t>(page * page_bytes)) !=

@@ -67,19 +67,19 @@ void Array::pass_on(Kind kind, int peer, const Words& request, std::span<const s
 
 bool Array::serve_fetch(int peer, const Words& request) noexcept {
   const std::uint64_t page = request.first;
-  const std::size_t i = page % pages_a_block;
+  const std::size_t i = page % pages_per_block;
   Words reply = reply_to(request);
   const bool sane = page < plan_.pages() && request.count - 1 < Fetch::pages_max &&
-                    i + request.count <= pages_a_block && request.count <= plan_.pages() - page;
+                    i + request.count <= pages_per_block && request.count <= plan_.pages() - page;
   // Takes even the last bulk memory: the threads that would free other blocks may wait for this page.
   const auto room = sane ? shared_memory_.engine().bulk().allocate(request.count * page_bytes, peer, 0) : BulkPlace{};
   if (!room) return false;
   const int rank = shared_memory_.rank();
   std::size_t count = 0;
   if (sane) {
-    PageBlock& block = this->block(page / pages_a_block);
+    PageBlock& block = this->block(page / pages_per_block);
     const std::lock_guard guard(block.lock);
-    begin(block, page / pages_a_block);
+    begin(block, page / pages_per_block);
     count = run_from(block.states.home(), i, request.count);
     reply.extra = block.homes[i];  // used if count is 0
     if (count != 0 && grant(block, i, peer)) {
@@ -160,10 +160,10 @@ bool Array::serve_changes(int peer, const Words& request, std::span<const std::b
 }
 
 Entry Array::take_change(const Change& change, int peer) noexcept {
-  const std::size_t i = change.page % pages_a_block;
-  PageBlock& block = this->block(change.page / pages_a_block);
+  const std::size_t i = change.page % pages_per_block;
+  PageBlock& block = this->block(change.page / pages_per_block);
   const std::lock_guard guard(block.lock);
-  begin(block, change.page / pages_a_block);
+  begin(block, change.page / pages_per_block);
   if (!has(block.states.home(), i)) return {change.page, block.homes[i], 0, Said::moved};
   change.apply(data_of(change.page));
   if (has(block.states.presumed_dirty(), i)) change.apply(twin_of(change.page));
@@ -171,7 +171,7 @@ Entry Array::take_change(const Change& change, int peer) noexcept {
   block.up_to_date[i] &= rank_bit(peer);
   if (has(block.states.written_this_turn() | block.states.written_last_turn(), i)) {  // this rank's turn has ended
     block.states.mark_stale(bit(i));
-    stale_.add(change.page / pages_a_block);
+    stale_.add(change.page / pages_per_block);
     shared_memory_.has_stale();
   }
   // In jobs of more than 64 ranks the peer's bit stays: another rank that shares the bit may have a copy.
@@ -206,15 +206,15 @@ void Array::take_notice(std::uint64_t first, std::uint64_t count) noexcept {
   if (first > plan_.pages() || count > plan_.pages() - first) return;  // malformed: drop it
   bool some = false;
   for (std::uint64_t page = first; page < first + count;) {
-    const std::size_t i = page % pages_a_block;
-    const std::size_t here = std::min<std::uint64_t>(first + count - page, pages_a_block - i);
-    PageBlock& block = this->block(page / pages_a_block);
+    const std::size_t i = page % pages_per_block;
+    const std::size_t here = std::min<std::uint64_t>(first + count - page, pages_per_block - i);
+    PageBlock& block = this->block(page / pages_per_block);
     {
       const std::lock_guard guard(block.lock);
       const Mask pages = bits(i, here) & block.states.copies();
       block.states.mark_stale(pages);
       if (pages != 0) {
-        stale_.add(page / pages_a_block);
+        stale_.add(page / pages_per_block);
         some = true;
       }
     }
@@ -225,9 +225,9 @@ void Array::take_notice(std::uint64_t first, std::uint64_t count) noexcept {
 
 // Stores only the changed bytes: bytes beside them may hold writes of this rank that were not released yet.
 void Array::take_update(const Change& change) noexcept {
-  const std::size_t i = change.page % pages_a_block;
+  const std::size_t i = change.page % pages_per_block;
   {
-    PageBlock& block = this->block(change.page / pages_a_block);
+    PageBlock& block = this->block(change.page / pages_per_block);
     const std::lock_guard guard(block.lock);
     if (!has(block.states.copies(), i)) return;
     if (!has(block.states.fetching(), i)) {
@@ -236,14 +236,14 @@ void Array::take_update(const Change& change) noexcept {
       return;
     }
     block.states.mark_stale(bit(i));  // the reply may be older than the change
-    stale_.add(change.page / pages_a_block);
+    stale_.add(change.page / pages_per_block);
   }
   shared_memory_.has_stale();
 }
 
 void Array::told(const Entry& entry) noexcept {
-  const std::size_t i = entry.page % pages_a_block;
-  PageBlock& block = this->block(entry.page / pages_a_block);
+  const std::size_t i = entry.page % pages_per_block;
+  PageBlock& block = this->block(entry.page / pages_per_block);
   const std::lock_guard guard(block.lock);
   if (!has(block.states.home(), i)) return;
   if (block.copies_given[i] == entry.copies_given) {
@@ -251,7 +251,7 @@ void Array::told(const Entry& entry) noexcept {
     if (block.copyset[i] == 0) block.states.mark_told(bit(i));  // every rank with an old copy knows
   }
   if (!has(block.states.dirty(), i)) return;
-  dirty_.add(entry.page / pages_a_block);  // for the next release
+  dirty_.add(entry.page / pages_per_block);  // for the next release
   shared_memory_.has_dirty();
 }
 

@@ -27,7 +27,7 @@ Mask Array::end_turns(PageBlock& block, Mask pages, std::uint64_t first) noexcep
 
   const Mask renewing = expected & ~block.states.home();
   block.states.start_renewal(renewing);
-  if (renewing != 0) renewing_.add(first / pages_a_block);
+  if (renewing != 0) renewing_.add(first / pages_per_block);
   return renewing;
 }
 
@@ -43,17 +43,17 @@ void Array::expect_writes(PageBlock& block, Mask pages, std::uint64_t first) noe
 // Called after `copy` of a presumed dirty page was given. If the copy differs from the twin, the page could become
 // equal to its twin again and still have to be told; so it is an ordinary dirty page from now on.
 void Array::expect_given(PageBlock& block, std::uint64_t page, const std::byte* copy) noexcept {
-  if (std::memcmp(copy, twin_of(page), page_bytes) != 0) block.states.confirm_dirty(bit(page % pages_a_block));
+  if (std::memcmp(copy, twin_of(page), page_bytes) != 0) block.states.confirm_dirty(bit(page % pages_per_block));
 }
 
 // Ends the presumption for a page: returns true, and write-protects it, if it was not written. Compares twice, since
 // other threads may write the page until it is protected.
 bool Array::close_unwritten(PageBlock& block, std::uint64_t page) noexcept {
-  const Mask bit_of_page = bit(page % pages_a_block);
+  const Mask bit_of_page = bit(page % pages_per_block);
   const auto is_unwritten = [&] { return std::memcmp(data_of(page), twin_of(page), page_bytes) == 0; };
   block.states.confirm_dirty(bit_of_page);
   if (!is_unwritten()) return false;
-  protect(bit_of_page, page - page % pages_a_block, Writes::wait);
+  protect(bit_of_page, page - page % pages_per_block, Writes::wait);
   block.states.catch_writes(bit_of_page);
   if (!is_unwritten()) return false;
   block.states.mark_told(bit_of_page);
@@ -65,7 +65,7 @@ void Array::renew() noexcept {
   Fetches fetches(shared_memory_.engine(), fabric::Waiter::program);
   renewing_.take([&](std::size_t index) {
     PageBlock& block = this->block(index);
-    const std::uint64_t first = index * pages_a_block;
+    const std::uint64_t first = index * pages_per_block;
     Mask pages = 0;
     decltype(block.homes) homes;
     {
@@ -80,7 +80,7 @@ void Array::renew() noexcept {
     while (pages != 0) {
       const auto i = static_cast<std::size_t>(std::countr_zero(pages));
       std::size_t count = 1;
-      while (count < Fetch::pages_max && i + count < pages_a_block && has(pages, i + count) &&
+      while (count < Fetch::pages_max && i + count < pages_per_block && has(pages, i + count) &&
              homes[i + count] == homes[i]) {
         ++count;
       }

@@ -30,15 +30,15 @@ Pages whole_pages(const Region& region) noexcept {
 
 /// Returns the pages of one block.
 Mask pages_in(const Pages& pages, std::size_t block) noexcept {
-  const std::uint64_t first = block * pages_a_block;
+  const std::uint64_t first = block * pages_per_block;
   const std::uint64_t from = std::max(pages.first, first);
-  const std::uint64_t end = std::min<std::uint64_t>(pages.end, first + pages_a_block);
+  const std::uint64_t end = std::min<std::uint64_t>(pages.end, first + pages_per_block);
   return from < end ? bits(from - first, end - from) : 0;
 }
 /// Calls visit(block number, mask) for each block that has some of the pages.
 template <class Visit>
 void for_each_block(const Pages& pages, Visit visit) {
-  for (std::size_t block = pages.first / pages_a_block; block * pages_a_block < pages.end; ++block) {
+  for (std::size_t block = pages.first / pages_per_block; block * pages_per_block < pages.end; ++block) {
     visit(block, pages_in(pages, block));
   }
 }
@@ -97,7 +97,7 @@ Status Array::multicast(std::span<const Region> regions) {
         have_in_twins(index, touched, each);
         have_multicast(index, pages_in(whole, index));
       }
-      end_suspension(index * pages_a_block, touched);
+      end_suspension(index * pages_per_block, touched);
     });
   }
   return status;
@@ -125,7 +125,7 @@ void Array::let_go(const Region& own) noexcept {
     PageBlock& block = this->block(index);
     const std::lock_guard guard(block.lock);
     const Mask dirty = block.states.end_multicast(pages);
-    if (dirty != 0) make_dirty(block, dirty, index * pages_a_block);
+    if (dirty != 0) make_dirty(block, dirty, index * pages_per_block);
   });
 }
 
@@ -134,7 +134,7 @@ void Array::let_go(const Region& own) noexcept {
 void Array::bring(const Region& own) noexcept {
   for_each_block(touched_pages(own), [&](std::size_t index, Mask pages) {
     for_each_page(pages, [&](std::size_t i) {
-      (void)*static_cast<const volatile std::byte*>(bytes().data() + (index * pages_a_block + i) * page_bytes);
+      (void)*static_cast<const volatile std::byte*>(bytes().data() + (index * pages_per_block + i) * page_bytes);
     });
     const std::lock_guard guard(this->block(index).lock);
   });
@@ -154,7 +154,7 @@ void Array::make_room(const Region& region) noexcept {
       block.states.suspend(pages & ~block.states.mapped() & ~block.states.home());
       absent = pages & ~block.states.in_file();
     }
-    for_each_run(absent, [&](std::size_t i, std::size_t count) { populate(index * pages_a_block + i, count); });
+    for_each_run(absent, [&](std::size_t i, std::size_t count) { populate(index * pages_per_block + i, count); });
   });
 }
 
@@ -165,7 +165,7 @@ void Array::have_in_twins(std::size_t index, Mask pages, const Region& region) n
   PageBlock& block = this->block(index);
   const std::lock_guard guard(block.lock);
   for_each_page(pages & block.states.dirty() & ~block.states.home() & ~block.states.in_multicast(), [&](std::size_t i) {
-    const std::uint64_t page = index * pages_a_block + i;
+    const std::uint64_t page = index * pages_per_block + i;
     const std::uint64_t from = std::max(region.offset, page * page_bytes);
     const std::uint64_t end = std::min(region.offset + region.bytes, (page + 1) * page_bytes);
     const std::uint64_t inside = from - page * page_bytes;
@@ -179,7 +179,7 @@ void Array::have_multicast(std::size_t index, Mask pages) noexcept {
   Ranks others = 0;
   for (int rank = 0; rank < shared_memory_.size(); ++rank) others |= rank == shared_memory_.rank() ? 0 : rank_bit(rank);
   PageBlock& block = this->block(index);
-  const std::uint64_t first = index * pages_a_block;
+  const std::uint64_t first = index * pages_per_block;
   const std::lock_guard guard(block.lock);
   const Mask home = pages & block.states.home();
   for_each_page(home, [&](std::size_t i) {

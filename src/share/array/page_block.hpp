@@ -20,13 +20,13 @@ struct PageBlock {
   SpinLock lock;  // protects the rest. Held while the mapping is changed, too, but never while waiting
   bool is_begun = false;
   PageStates states;
-  std::array<std::uint32_t, pages_a_block> homes{};  // each page's home, as far as this rank knows
+  std::array<std::uint32_t, pages_per_block> homes{};  // each page's home, as far as this rank knows
   // Valid for pages that have their home here:
-  std::array<Ranks, pages_a_block> copyset{};     // ranks that may have a copy and were not told of its latest change
-  std::array<Ranks, pages_a_block> up_to_date{};  // ranks whose copies equal the home's contents
-  std::array<std::uint32_t, pages_a_block> copies_given{};    // a count: shows whether copies were given since
-  std::array<std::uint32_t, pages_a_block> last_writer{};     // 1 + the only rank that has changed it lately; 0: none
-  std::array<std::uint8_t, pages_a_block> releases_in_row{};  // how often last_writer has changed it
+  std::array<Ranks, pages_per_block> copyset{};     // ranks that may have a copy and were not told of its latest change
+  std::array<Ranks, pages_per_block> up_to_date{};  // ranks whose copies equal the home's contents
+  std::array<std::uint32_t, pages_per_block> copies_given{};    // a count: shows whether copies were given since
+  std::array<std::uint32_t, pages_per_block> last_writer{};     // 1 + the only rank that has changed it lately; 0: none
+  std::array<std::uint8_t, pages_per_block> releases_in_row{};  // how often last_writer has changed it
 };
 
 /// A set of block numbers. Many threads add to it, one at a time takes all out.

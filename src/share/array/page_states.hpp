@@ -13,11 +13,11 @@ using pager::page_bytes;
 
 /// A set of pages of one block, one bit per page.
 using Mask = std::uint64_t;
-inline constexpr std::size_t pages_a_block = 64;
+inline constexpr std::size_t pages_per_block = 64;
 
 constexpr Mask bit(std::size_t page) noexcept { return Mask{1} << page; }
 constexpr Mask bits(std::size_t first, std::size_t count) noexcept {
-  return (count == pages_a_block ? ~Mask{0} : bit(count) - 1) << first;
+  return (count == pages_per_block ? ~Mask{0} : bit(count) - 1) << first;
 }
 constexpr bool has(Mask mask, std::size_t page) noexcept { return (mask >> page & 1) != 0; }
 

@@ -11,7 +11,7 @@ namespace tonari::share {
 namespace {
 
 constexpr std::size_t changes_bytes = 1 << 20;  // of diffs, kept until their homes have them
-constexpr std::size_t block_changes_bytes = pages_a_block * change_bytes_max;
+constexpr std::size_t block_changes_bytes = pages_per_block * change_bytes_max;
 constexpr std::uint64_t patience_ns = 100'000;  // for ranks that will handle the message by themselves
 
 }  // namespace

@@ -219,13 +219,13 @@ void Replica::died(int rank) noexcept {
   stopped_.remove(rank);
   awaits_update_ = false;  // the dead rank may have been the one to pass the update on
   std::erase_if(sendings_, [rank](const Sending& each) { return each.rank == rank; });
-  std::vector<ShortRank> orphans;
+  std::vector<ShortRank> below;
   std::erase_if(children_, [&](const Child& each) {
     if (each.rank != rank) return false;
-    orphans.insert(orphans.end(), each.below.begin(), each.below.end());
+    below.insert(below.end(), each.below.begin(), each.below.end());
     return true;
   });
-  stop(alive_others(orphans));
+  stop(alive_others(below));
   if (mover() == Mover::asker_asks && source_ == rank && std::exchange(fetching_, false)) {
     if (owner_) tell_lost();
     valid_ = false;  // the owner has the data, or the data are lost

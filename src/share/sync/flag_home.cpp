@@ -8,23 +8,23 @@ namespace tonari::share {
 using fabric::Head;
 using fabric::Lane;
 
-void FlagHome::open(std::span<std::byte> places) noexcept {
+void FlagHome::open(std::span<std::byte> slots) noexcept {
   const std::lock_guard guard(mutex_);
-  places_ = places;
+  slots_ = slots;
   const auto early = waiters_;  // requests of ranks that were faster
   for (const auto& [name, asked] : early) tell_reached(asked.first);
 }
 
 void FlagHome::close() noexcept {
   const std::lock_guard guard(mutex_);
-  places_ = {};
+  slots_ = {};
 }
 
 void FlagHome::receive(const Head& head) noexcept {
   const auto words = head.as<Words>();
   const int peer = static_cast<int>(head.source);
   const bool is_sane = head.source < static_cast<std::uint32_t>(engine_.session().size()) &&
-                       words.first < places_a_rank && words.ticket.index < fabric::tickets_max;
+                       words.first < slots_per_rank && words.ticket.index < fabric::tickets_max;
   if (!is_sane) return;  // malformed: drop it
   if (head.kind == Kind::share_set) {
     look(words.first);
@@ -53,8 +53,8 @@ std::size_t FlagHome::waiting() noexcept {
 }
 
 void FlagHome::tell_reached(std::uint64_t index) noexcept {
-  if (places_.empty()) return;
-  std::byte* const word = places_.data() + index * place_bytes;
+  if (slots_.empty()) return;
+  std::byte* const word = slots_.data() + index * slot_bytes;
   // Sequentially consistent: this stores the mark and reads the word, set() stores the word and reads the mark. So
   // set() sees the mark, or this sees the new word.
   atomic_word(word + awaited_at).store(1, std::memory_order_seq_cst);

@@ -27,7 +27,7 @@ class FlagHome {
   FlagHome(fabric::Engine& engine, fabric::SendQueue& send_queue) noexcept : engine_(engine), send_queue_(send_queue) {}
 
   /// Sets the memory of this rank's flags. Before it, and after close(), no flag is read.
-  void open(std::span<std::byte> places) noexcept;
+  void open(std::span<std::byte> slots) noexcept;
   void close() noexcept;
 
   /// Handles share_await or share_set.
@@ -45,7 +45,7 @@ class FlagHome {
   fabric::Engine& engine_;
   fabric::SendQueue& send_queue_;
   std::mutex mutex_;  // protects the rest
-  std::span<std::byte> places_;
+  std::span<std::byte> slots_;
   std::map<std::pair<int, std::uint32_t>, Words> waiters_;  // by rank and ticket: the last request with it
 };
 

@@ -20,14 +20,14 @@ class SyncSlot {
  public:
   explicit SyncSlot(Job& job)
       : shared_memory_(ShareRuntime::of(job.session()).sharing(job)),
-        places_(shared_memory_.places()),
-        number_(shared_memory_.take_place()),
+        slots_(shared_memory_.slots()),
+        number_(shared_memory_.take_slot()),
         home_(static_cast<int>(number_ % static_cast<std::uint32_t>(job.size()))),
         index_(number_ / static_cast<std::uint32_t>(job.size())),
         rank_(job.rank().value()),
         flags_(ShareRuntime::of(job.session()).flags()) {}
   SyncSlot(SyncSlot&&) = delete;
-  ~SyncSlot() { places_->give_back(number_); }
+  ~SyncSlot() { slots_->give_back(number_); }
 
   [[nodiscard]] SharedMemory& sharing() const noexcept { return shared_memory_; }
   [[nodiscard]] Window& window() const noexcept { return shared_memory_.window(); }
@@ -36,14 +36,14 @@ class SyncSlot {
   [[nodiscard]] std::uint32_t index() const noexcept {
     return index_;
   }  ///< Number at its home; also the lock's number.
-  [[nodiscard]] GlobalAddress word() const noexcept { return window().at(JobRank{home_}, index_ * place_bytes); }
+  [[nodiscard]] GlobalAddress word() const noexcept { return window().at(JobRank{home_}, index_ * slot_bytes); }
   [[nodiscard]] FlagHome& flags() const noexcept { return flags_; }  ///< This rank's.
   /// Number of times that this rank holds the lock. Only in builds with assertions; relaxed.
   [[nodiscard]] std::atomic<int>& holds() noexcept { return holds_; }
 
  private:
   SharedMemory& shared_memory_;
-  std::shared_ptr<SyncSlots> places_;  // kept alive: this slot may outlive the job
+  std::shared_ptr<SyncSlots> slots_;  // kept alive: this slot may outlive the job
   std::uint32_t number_;
   int home_;
   std::uint32_t index_;

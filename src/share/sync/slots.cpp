@@ -10,7 +10,7 @@ constexpr std::uint32_t word_bits = 64;
 
 }  // namespace
 
-SyncSlots::SyncSlots(int ranks) : most_(static_cast<std::uint32_t>(ranks) * places_a_rank) {}
+SyncSlots::SyncSlots(int ranks) : most_(static_cast<std::uint32_t>(ranks) * slots_per_rank) {}
 
 std::uint32_t SyncSlots::take(Communicator& ranks, Window& window) {
   if (taken_ < most_) {
@@ -19,15 +19,15 @@ std::uint32_t SyncSlots::take(Communicator& ranks, Window& window) {
     return static_cast<std::uint32_t>(taken_++);
   }
   if (renewed_.empty()) renew(ranks, window);
-  const std::uint32_t place = renewed_.back();
+  const std::uint32_t slot = renewed_.back();
   renewed_.pop_back();
   ++taken_;
-  return place;
+  return slot;
 }
 
-void SyncSlots::give_back(std::uint32_t place) noexcept {
+void SyncSlots::give_back(std::uint32_t slot) noexcept {
   const std::lock_guard guard(mutex_);
-  given_[place / word_bits] |= std::uint64_t{1} << place % word_bits;
+  given_[slot / word_bits] |= std::uint64_t{1} << slot % word_bits;
 }
 
 void SyncSlots::renew(Communicator& ranks, Window& window) {
@@ -42,11 +42,11 @@ void SyncSlots::renew(Communicator& ranks, Window& window) {
     for (std::size_t i = 0; i < given.size(); ++i) given_[i] &= ~given[i];
   }
   const auto size = static_cast<std::uint32_t>(ranks.size());
-  for (std::uint32_t place = most_; status == Status::ok && place-- > 0;) {
-    if ((given[place / word_bits] >> place % word_bits & 1) == 0) continue;
-    renewed_.push_back(place);
-    if (place % size != static_cast<std::uint32_t>(ranks.rank().value())) continue;
-    std::byte* const word = window.local().data() + place / size * place_bytes;
+  for (std::uint32_t slot = most_; status == Status::ok && slot-- > 0;) {
+    if ((given[slot / word_bits] >> slot % word_bits & 1) == 0) continue;
+    renewed_.push_back(slot);
+    if (slot % size != static_cast<std::uint32_t>(ranks.rank().value())) continue;
+    std::byte* const word = window.local().data() + slot / size * slot_bytes;
     atomic_word(word).store(0, std::memory_order_relaxed);  // before the barrier
   }
   if (status == Status::ok) status = window.barrier();

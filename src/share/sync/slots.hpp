@@ -11,9 +11,9 @@
 
 namespace tonari::share {
 
-inline constexpr std::uint32_t places_a_rank = 4096;
-inline constexpr std::uint64_t place_bytes = 64;  // one cache line per slot: its word,
-inline constexpr std::uint64_t awaited_at = 8;    // and a mark: 1 from the first wait of a rank of another host on
+inline constexpr std::uint32_t slots_per_rank = 4096;
+inline constexpr std::uint64_t slot_bytes = 64;  // one cache line per slot: its word,
+inline constexpr std::uint64_t awaited_at = 8;   // and a mark: 1 from the first wait of a rank of another host on
 inline std::atomic_ref<std::uint64_t> atomic_word(std::byte* at) noexcept {
   return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at));
 }
@@ -32,7 +32,7 @@ class SyncSlots {
 
   /// Throws SetupError if no slot is left, or if a rank died while ranks looked for slots to reuse.
   std::uint32_t take(Communicator& ranks, Window& window);
-  void give_back(std::uint32_t place) noexcept;
+  void give_back(std::uint32_t slot) noexcept;
 
   /// Returns the number of slots taken so far.
   [[nodiscard]] std::uint64_t taken() const noexcept { return taken_; }
