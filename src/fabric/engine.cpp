@@ -41,7 +41,7 @@ Engine& Engine::of(job::Session& session) {
 std::size_t Engine::poll() noexcept {
   std::size_t heads = 0;
   handlers_.deliver_undelivered();
-  shm_.poll(heads_a_poll, [this, &heads](const Head& head) noexcept { arrived_[heads++] = head; });
+  shm_.poll(heads_per_poll, [this, &heads](const Head& head) noexcept { arrived_[heads++] = head; });
   if (heads != 0) hand_up(std::span(arrived_).first(heads));
   if (has_network()) heads += poll_network();
   retry_held_back();
@@ -54,7 +54,7 @@ std::size_t Engine::poll() noexcept {
 std::size_t Engine::poll_network() noexcept {
   std::size_t heads = 0;
   const auto keep = [this, &heads](const Head& head) noexcept { arrived_[heads++] = head; };
-  if (!remote_ranks_.poll(heads_a_poll, keep)) return 0;
+  if (!remote_ranks_.poll(heads_per_poll, keep)) return 0;
   if (heads != 0) hand_up(std::span(arrived_).first(heads));
   remote_ranks_.tell([this](int peer, const Head& head) noexcept { return send(peer, head, Lane::request); });
   return heads;

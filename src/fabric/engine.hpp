@@ -215,7 +215,7 @@ class Engine final : public job::Session::Attachment {
   void tell_handlers(int rank, void (ProtocolHandler::*event)(int) noexcept) noexcept;
   void tell_remote_ranks(const Head& head) noexcept;
 
-  static constexpr std::size_t heads_a_poll = 32;
+  static constexpr std::size_t heads_per_poll = 32;
 
   job::Session& session_;
   job::RankBlock& block_;
@@ -230,9 +230,9 @@ class Engine final : public job::Session::Attachment {
   Doorbells doorbells_;
   std::chrono::milliseconds nap_{1};  // by the service thread
 
-  std::array<Head, 2 * heads_a_poll> arrived_;  // by the holder of the progress lock: heads that one poll has taken
-  std::atomic<std::uint32_t> polls_{0};         // by the holder of the progress lock, as the next: for drain()
-  std::atomic<std::uint32_t> empty_polls_{0};   // polls that have looked everywhere and found nothing
+  std::array<Head, 2 * heads_per_poll> arrived_;  // by the holder of the progress lock: heads that one poll has taken
+  std::atomic<std::uint32_t> polls_{0};           // by the holder of the progress lock, as the next: for drain()
+  std::atomic<std::uint32_t> empty_polls_{0};     // polls that have looked everywhere and found nothing
 
   Handlers handlers_;  // last member: it ends first
 };

@@ -83,11 +83,11 @@ void Engine::sleep_beside(W& waitable, bool retry) noexcept {
     if (waitable.ready() || !progress_lock_.is_held()) return;
     cpu_relax();
   }
-  ProgressLock::Beside place(progress_lock_);
-  if (!place.is_held()) return;
-  if (waitable.attach(&place.sleeper())) {
+  ProgressLock::SleeperRegistration registration(progress_lock_);
+  if (!registration.is_held()) return;
+  if (waitable.attach(&registration.sleeper())) {
     block_.counters.sleeps.fetch_add(1, std::memory_order_relaxed);
-    futex_wait(place.sleeper().woken, 0, longest_sleep(waitable, retry));
+    futex_wait(registration.sleeper().woken, 0, longest_sleep(waitable, retry));
   }
   waitable.attach(nullptr);  // also if it was ready: the engine must not watch it after this wait
 }

@@ -43,9 +43,9 @@ void FailureDetector::found_dead(int rank) noexcept {
 
 void FailureDetector::take_over_watched() noexcept {
   for (int rank = 0; rank < size_; ++rank) {
-    WatchState& ward = watch_states_[static_cast<std::size_t>(rank)];
-    if (ward != WatchState::no || !session_.is_on_other_host(rank) || watcher_of(rank) != session_.rank()) continue;
-    ward = WatchState::owed;
+    WatchState& state = watch_states_[static_cast<std::size_t>(rank)];
+    if (state != WatchState::no || !session_.is_on_other_host(rank) || watcher_of(rank) != session_.rank()) continue;
+    state = WatchState::owed;
     owes_ = true;
     // The previous watcher may have died before it told all ranks.
     if (!session_.alive(rank)) told_[static_cast<std::size_t>(rank)] = 0;

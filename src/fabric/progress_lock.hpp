@@ -54,14 +54,14 @@ class ProgressLock {
 
   /// Counts the calling thread, while this exists, as one that sleeps beside the holder: a holder that leaves later
   /// passes the lock on.
-  class Beside {
+  class SleeperRegistration {
    public:
-    explicit Beside(ProgressLock& lock) noexcept
+    explicit SleeperRegistration(ProgressLock& lock) noexcept
         : lock_(lock),
           sleeper_(lock.register_sleeper()),
           is_held_((lock.word_.fetch_add(one_sleeper, std::memory_order_acq_rel) & held) != 0) {}
-    Beside(Beside&&) = delete;
-    ~Beside() {
+    SleeperRegistration(SleeperRegistration&&) = delete;
+    ~SleeperRegistration() {
       lock_.unregister_sleeper(sleeper_);
       lock_.word_.fetch_sub(one_sleeper, std::memory_order_acq_rel);
     }

@@ -72,7 +72,7 @@ void Requests::ask(PendingRequest& pending, int peer, const Head& request, Waite
   }
   const Head head = expect(pending, peer, request, *ticket);
   // If the peer is gone, the request ends with peer_gone, here or by the service thread, whichever is first.
-  if (send(peer, head, waiter, wakeup) != Status::ok) gone(peer);
+  if (send(peer, head, waiter, wakeup) != Status::ok) end_requests_to(peer);
 }
 
 bool Requests::try_ask(PendingRequest& pending, int peer, const Head& request, unsigned spare) noexcept {
@@ -86,7 +86,7 @@ bool Requests::try_ask(PendingRequest& pending, int peer, const Head& request, u
   }
   if (sent == Status::again && forget(pending)) return false;
   if (request.kind.has_tail()) give_back(BulkPlace{request.as<Tail>().place});
-  gone(peer);
+  end_requests_to(peer);
   return true;
 }
 
@@ -156,7 +156,7 @@ void Requests::end(PendingRequest& pending, Status status) noexcept {
   pending.done_.store(true, std::memory_order_release);  // publishes the reply and what answered() stored
 }
 
-void Requests::gone(int rank) noexcept {
+void Requests::end_requests_to(int rank) noexcept {
   for (std::size_t i = 0; i < pending_.size(); ++i) {
     PendingRequest* lost = nullptr;
     {

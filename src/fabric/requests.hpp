@@ -102,7 +102,7 @@ class Requests {
   /// Takes a reply. Called by the holder of the progress lock.
   void receive(const Head& reply) noexcept;
   /// Ends all requests to `rank`, which has died or is leaving. Called by the service thread.
-  void gone(int rank) noexcept;
+  void end_requests_to(int rank) noexcept;
 
  private:
   Head expect(PendingRequest& pending, int peer, const Head& request, Tickets::Ticket ticket) noexcept;

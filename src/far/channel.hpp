@@ -74,11 +74,11 @@ enum class Shared : std::uint32_t { scratch, lent };
 
 /// Sent to the agents by a thread of the keeper, which waits for the reply.
 struct alignas(64) Command : Slot {
-  enum class What : std::uint32_t { take_out, move_in, stock, empty, drop, fill, read };
+  enum class What : std::uint32_t { take_out, move_in, prefault, empty, drop, fill, read };
 
   What what{};
   std::uint32_t buffer = 0;
-  std::uint32_t done = 0;  // stock: 1 if it succeeded
+  std::uint32_t done = 0;  // prefault: 1 if it succeeded
   // of a block; drop: of the first page; read: a place in the buffer
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;                               // drop, read

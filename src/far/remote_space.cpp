@@ -36,7 +36,9 @@ PageSet RemoteSpace::move_in(Address block, const PageSet& pages, Buffer buffer)
   return ask({.what = Command::What::move_in, .buffer = buffer, .address = block, .pages = pages}).pages;
 }
 
-bool RemoteSpace::stock(Buffer buffer) noexcept { return ask({.what = Command::What::stock, .buffer = buffer}).done; }
+bool RemoteSpace::prefault(Buffer buffer) noexcept {
+  return ask({.what = Command::What::prefault, .buffer = buffer}).done;
+}
 
 void RemoteSpace::empty(Buffer buffer) noexcept { (void)ask({.what = Command::What::empty, .buffer = buffer}); }
 

@@ -31,7 +31,7 @@ class RemoteSpace final : public pager::Space {
   pager::PageSet take_out(pager::Address block, const pager::PageSet& pages, pager::Buffer buffer,
                           Sums sums) noexcept override;
   pager::PageSet move_in(pager::Address block, const pager::PageSet& pages, pager::Buffer buffer) noexcept override;
-  bool stock(pager::Buffer buffer) noexcept override;
+  bool prefault(pager::Buffer buffer) noexcept override;
   void empty(pager::Buffer buffer) noexcept override;
   std::byte* view(pager::Buffer buffer) noexcept override;
   std::span<std::byte, pager::block_bytes> scratch(std::size_t worker) noexcept override;

@@ -66,9 +66,9 @@ PageSet OwnSpace::move_in(Address block, const PageSet& pages, Buffer buffer) no
   return placing_.move_in(block, pages, address_of(buffer));
 }
 
-bool OwnSpace::stock(Buffer buffer) noexcept {
+bool OwnSpace::prefault(Buffer buffer) noexcept {
   const std::lock_guard guard(nursery_mutex_);
-  return placing_.stock(address_of(buffer));
+  return placing_.prefault(address_of(buffer));
 }
 
 void OwnSpace::empty(Buffer buffer) noexcept { placing_.empty(address_of(buffer)); }

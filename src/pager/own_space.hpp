@@ -27,7 +27,7 @@ class OwnSpace : public Space {
   void drop(Address start, std::size_t bytes) noexcept override;
   PageSet take_out(Address block, const PageSet& pages, Buffer buffer, Sums sums) noexcept override;
   PageSet move_in(Address block, const PageSet& pages, Buffer buffer) noexcept override;
-  bool stock(Buffer buffer) noexcept override;
+  bool prefault(Buffer buffer) noexcept override;
   void empty(Buffer buffer) noexcept override;
   std::byte* view(Buffer buffer) noexcept override;
   std::span<std::byte, block_bytes> scratch(std::size_t worker) noexcept override;

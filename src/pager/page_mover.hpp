@@ -144,7 +144,7 @@ class PageMover {
   PageSet copy_back(Region& region, std::size_t block, std::size_t page, WorkerContext& context) noexcept;
   Buffer prefaulted_buffer(Wanted wanted, WorkerContext& context) noexcept;
 
-  void relieve_of_stock() noexcept;
+  void drop_prefaulted_buffer() noexcept;
   [[nodiscard]] bool is_forgotten() noexcept;
   bool take_one_out(WorkerContext& context) noexcept;
   enum class Beside : std::uint8_t { keep, drop };

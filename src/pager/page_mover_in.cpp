@@ -236,7 +236,7 @@ Buffer PageMover::prefaulted_buffer(Wanted wanted, WorkerContext& context) noexc
       if (resident() + block_pages <= marks().high) buffer = pool_.take_empty();
     }
     if (buffer) {
-      if (space_.stock(*buffer)) {
+      if (space_.prefault(*buffer)) {
         resident_.fetch_add(block_pages, std::memory_order_relaxed);
         return *buffer;
       }

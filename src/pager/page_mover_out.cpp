@@ -28,7 +28,7 @@ bool PageMover::make_room(std::size_t pages, std::size_t mark, WorkerContext& co
   constexpr int waits_max = 20'000;
   int refusals = 0;
   for (int waits = 0; resident() + pages > mark && refusals < refusals_max && waits < waits_max;) {
-    relieve_of_stock();
+    drop_prefaulted_buffer();
     if (resident() + pages <= mark) break;
     if (is_forgotten() && drop_oldest(Pool::Kind::ahead)) continue;
     if (take_one_out(context) || drop_oldest(Pool::Kind::taken_out) || drop_oldest(Pool::Kind::ahead)) continue;
@@ -44,7 +44,7 @@ bool PageMover::make_room(std::size_t pages, std::size_t mark, WorkerContext& co
 }
 
 // Pre-faulted buffers take memory, too. Leaves one for the next block that is read, if blocks may be read whole.
-void PageMover::relieve_of_stock() noexcept {
+void PageMover::drop_prefaulted_buffer() noexcept {
   std::optional<Buffer> buffer;
   {
     const std::lock_guard guard(mutex_);

@@ -17,7 +17,7 @@ namespace tonari::pager {
 ///   populate(start, bytes)                           madvise(MADV_POPULATE_WRITE); true on success
 ///   look_up(start, bytes, bytes_a_page)              mincore; false if a part is not mapped
 ///
-/// Threads: as Space; stock() one at a time.
+/// Threads: as Space; prefault() one at a time.
 template <class Calls>
 class Placing {
  public:
@@ -62,7 +62,7 @@ class Placing {
     return complete ? pages : pages & present(block);
   }
 
-  bool stock(Address buffer) noexcept {
+  bool prefault(Address buffer) noexcept {
     empty(buffer);
     if (!calls_.populate(nursery_, block_bytes)) return false;
     return calls_.move_out(buffer, nursery_, block_bytes, Holes::refused).answer == Answer::ok;

@@ -47,7 +47,7 @@ class Space {
   virtual PageSet move_in(Address block, const PageSet& pages, Buffer buffer) noexcept = 0;
 
   /// Gives a buffer all of its pages, as a huge page if possible. Returns false if there is no memory.
-  virtual bool stock(Buffer buffer) noexcept = 0;
+  virtual bool prefault(Buffer buffer) noexcept = 0;
   /// Gives all pages of a buffer back to the kernel.
   virtual void empty(Buffer buffer) noexcept = 0;
   /// Returns where a buffer is in this process, or nullptr if it is in another process and must be copied.

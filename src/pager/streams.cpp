@@ -60,7 +60,7 @@ Streams::Stream* Streams::find_strided(std::uint64_t page, std::uint32_t thread)
     if (!each.exists || !each.is_strided() || each.thread != thread) return false;
     const std::int64_t came = distance(each.last, page);
     const std::int64_t steps = came / each.step;
-    return came % each.step == 0 && steps > 0 && steps <= distance(each.last, each.far) / each.step + 1;
+    return came % each.step == 0 && steps > 0 && steps <= distance(each.last, each.read_ahead_to) / each.step + 1;
   };
   const auto found = std::ranges::find_if(proven_, comes_by);
   return found != proven_.end() ? &*found : nullptr;
@@ -79,7 +79,7 @@ void Streams::find_third(std::uint64_t page, std::uint32_t thread) noexcept {
     if (std::ranges::none_of(candidates_, is_first)) continue;
     Stream strided = second;
     strided.step = step;
-    strided.last = strided.far = strided.low = page;
+    strided.last = strided.read_ahead_to = strided.low = page;
     strided.high = page + 1;
     (void)promote(strided);
     return;
@@ -100,7 +100,7 @@ void Streams::begin(std::uint64_t page, std::uint32_t thread) noexcept {
                                                                .low = page,
                                                                .high = page + 1,
                                                                .step = 1,
-                                                               .far = 0,
+                                                               .read_ahead_to = 0,
                                                                .run = 1,
                                                                .depth = 0};
 }
@@ -150,12 +150,12 @@ Advice Streams::go_on(Stream& stream, std::uint64_t page, bool by_block) noexcep
 Advice Streams::go_on_in_strides(Stream& stream, std::uint64_t page) noexcept {
   stream.used = faults_;
   // Earlier than the first page after the read-ahead: it was too slow, or the match is chance.
-  const bool is_next = page == stream.far + static_cast<std::uint64_t>(stream.step);
+  const bool is_next = page == stream.read_ahead_to + static_cast<std::uint64_t>(stream.step);
   if (is_next) stream.depth = std::clamp(stream.depth * 2, 2U, strides_ahead_max);
-  const std::uint64_t from = distance(page, stream.far) / stream.step > 0 ? stream.far : page;
+  const std::uint64_t from = distance(page, stream.read_ahead_to) / stream.step > 0 ? stream.read_ahead_to : page;
   const std::uint64_t to = page + static_cast<std::uint64_t>(stream.step * static_cast<std::int64_t>(stream.depth));
   stream.last = page;
-  if (distance(from, to) / stream.step > 0) stream.far = to;
+  if (distance(from, to) / stream.step > 0) stream.read_ahead_to = to;
 
   Advice advice{.first = page};
   advice.step = stream.step;

@@ -55,9 +55,9 @@ class Streams {
     std::uint64_t low = 0;   // covered: pages low to high - 1
     std::uint64_t high = 0;
     std::int64_t step = 1;
-    std::uint64_t far = 0;  // strided: last page that was read ahead
-    unsigned run = 1;       // pages that may be brought at a time
-    unsigned depth = 0;     // blocks or strides to read ahead
+    std::uint64_t read_ahead_to = 0;  // strided: last page that was read ahead
+    unsigned run = 1;                 // pages that may be brought at a time
+    unsigned depth = 0;               // blocks or strides to read ahead
 
     [[nodiscard]] bool is_strided() const noexcept;
     [[nodiscard]] bool is_next(std::uint64_t page, std::uint64_t gap) const noexcept;

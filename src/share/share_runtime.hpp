@@ -63,7 +63,7 @@ class ShareRuntime final : public fabric::ProtocolHandler {
     replicas_.died(rank);
   }
   void left(int rank) noexcept override {
-    requests_.gone(rank);
+    requests_.end_requests_to(rank);
     flags_.gone(rank);
   }
 

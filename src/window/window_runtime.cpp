@@ -139,7 +139,7 @@ void WindowRuntime::died(int rank) noexcept {
 
 void WindowRuntime::left(int rank) noexcept {
   gone_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
-  origin_.requests().gone(rank);
+  origin_.requests().end_requests_to(rank);
 }
 
 // A head to a dead rank is dropped.

@@ -25,8 +25,8 @@ TEST(ProgressLock, IsPassedOnByALeavingHolderToTheThreadThatWaitsLongest) {
   std::atomic<std::uint32_t> word{0};
   ProgressLock lock(word);
   ASSERT_TRUE(lock.try_take());
-  ProgressLock::Beside first(lock);
-  ProgressLock::Beside second(lock);
+  ProgressLock::SleeperRegistration first(lock);
+  ProgressLock::SleeperRegistration second(lock);
   ASSERT_TRUE(first.is_held());
 
   lock.drop(false);
@@ -44,8 +44,8 @@ TEST(ProgressLock, IsPassedOnByALeavingHolderToTheThreadThatWaitsLongest) {
 TEST(ProgressLock, TellsAThreadThatNoHolderWouldWakeIt) {
   std::atomic<std::uint32_t> word{0};
   ProgressLock lock(word);
-  const ProgressLock::Beside beside(lock);
-  EXPECT_FALSE(beside.is_held());
+  const ProgressLock::SleeperRegistration registration(lock);
+  EXPECT_FALSE(registration.is_held());
 }
 
 TEST(ProgressLock, CountsNoThreadThatHasStoppedSleeping) {
@@ -54,8 +54,8 @@ TEST(ProgressLock, CountsNoThreadThatHasStoppedSleeping) {
   ASSERT_TRUE(lock.try_take());
   Sleeper* sleeper = nullptr;
   {
-    ProgressLock::Beside beside(lock);
-    sleeper = &beside.sleeper();
+    ProgressLock::SleeperRegistration registration(lock);
+    sleeper = &registration.sleeper();
   }
 
   lock.drop(true);

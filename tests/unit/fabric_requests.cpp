@@ -143,10 +143,10 @@ TEST(FabricRequests, EndWhenTheirRankIsGone) {
   with_requests([](Asking& asking) {
     Question pending;
     const Head late = asking.ask(pending);
-    asking.requests.gone(1);
+    asking.requests.end_requests_to(1);
     EXPECT_FALSE(pending.is_done());
 
-    asking.requests.gone(0);
+    asking.requests.end_requests_to(0);
     asking.requests.receive(late);
 
     ASSERT_TRUE(pending.is_done());
@@ -179,7 +179,7 @@ TEST(FabricRequests, GiveTheirTicketsBack) {
       if (i % 3 == 0) {
         asking.requests.receive(reply);
       } else if (i % 3 == 1) {
-        asking.requests.gone(0);
+        asking.requests.end_requests_to(0);
       } else {
         EXPECT_TRUE(asking.requests.abandon(pending));
       }
@@ -200,7 +200,7 @@ TEST(FabricRequests, LeaveAsManyTicketsAsTheyAreToldToSpare) {
 
     Question with_a_spared_ticket;
     EXPECT_TRUE(asking.requests.try_ask(with_a_spared_ticket, 0, question()));
-    asking.requests.gone(0);
+    asking.requests.end_requests_to(0);
     for (const auto& each : all) EXPECT_TRUE(each->is_done());
   });
 }

@@ -148,7 +148,7 @@ class PagerSpace : public test::NeedsPaging {
 };
 
 TEST_F(PagerSpace, AHugePageStaysHugeWhenMovedInAndOut) {
-  ASSERT_TRUE(space_->stock(Buffer{0}));
+  ASSERT_TRUE(space_->prefault(Buffer{0}));
   const auto bytes = test::pattern(block_bytes, 3);
   std::ranges::copy(bytes, space_->view(Buffer{0}));
 
@@ -185,7 +185,7 @@ TEST_F(PagerSpace, ScatteredPagesAreTakenOutAndHolesAreZero) {
 }
 
 TEST_F(PagerSpace, ABufferCanBeFilledWithPagesAndZerosAndCopiedFrom) {
-  ASSERT_TRUE(space_->stock(Buffer{0}));
+  ASSERT_TRUE(space_->prefault(Buffer{0}));
   const auto old = test::pattern(block_bytes, 3);
   std::ranges::copy(old, space_->view(Buffer{0}));
   const auto from = space_->scratch(pager::workers_max - 1);

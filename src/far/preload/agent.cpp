@@ -89,7 +89,7 @@ void carry_out(pager::Placing<Calls>& placing, Command& command) noexcept {
       pager::sum_pages(bytes, command.pages, command.sums);
       break;
     case Command::What::move_in: command.pages = placing.move_in(command.address, command.pages, buffer); break;
-    case Command::What::stock: command.done = placing.stock(buffer) ? 1 : 0; break;
+    case Command::What::prefault: command.done = placing.prefault(buffer) ? 1 : 0; break;
     case Command::What::empty: placing.empty(buffer); break;
     case Command::What::drop: Calls::drop(command.address, command.bytes); break;
     case Command::What::fill:
