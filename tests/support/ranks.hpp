@@ -19,16 +19,26 @@ namespace test {
 
 using Settings = std::vector<std::string>;
 
-/// Runs `body(world)` in ranks that are threads. A failed ASSERT ends its rank, and the other ranks learn of its death.
-inline void as_ranks(int ranks, const std::function<void(Communicator&)>& body, const Settings& settings = {}) {
+/// Runs `body(job)` in ranks that are threads. A failed ASSERT ends its rank, and the other ranks learn of its death.
+inline void as_jobs(int ranks, const std::function<void(Job&)>& body, const Settings& settings = {}) {
   run_as_threads(
+      ranks,
+      [&body](Job& job) {
+        body(job);
+        if (testing::Test::HasFatalFailure())
+          throw testing::AssertionException(
+              testing::TestPartResult(testing::TestPartResult::kFatalFailure, __FILE__, __LINE__, "a rank failed"));
+      },
+      settings);
+}
+
+/// The same, with the communicator of all ranks.
+inline void as_ranks(int ranks, const std::function<void(Communicator&)>& body, const Settings& settings = {}) {
+  as_jobs(
       ranks,
       [&body](Job& job) {
         Communicator world(job);
         body(world);
-        if (testing::Test::HasFatalFailure())
-          throw testing::AssertionException(
-              testing::TestPartResult(testing::TestPartResult::kFatalFailure, __FILE__, __LINE__, "a rank failed"));
       },
       settings);
 }

@@ -46,19 +46,6 @@ inline Part make_part_alone(Job& job, Owner owner, std::size_t bytes, const Wind
   return {std::move(memory), std::move(window)};
 }
 
-/// Runs `body(job)` in ranks that are threads. A failed ASSERT ends its rank, and the other ranks learn of its death.
-inline void as_jobs(int ranks, const std::function<void(Job&)>& body, const Settings& settings = {}) {
-  run_as_threads(
-      ranks,
-      [&body](Job& job) {
-        body(job);
-        if (testing::Test::HasFatalFailure())
-          throw testing::AssertionException(
-              testing::TestPartResult(testing::TestPartResult::kFatalFailure, __FILE__, __LINE__, "a rank failed"));
-      },
-      settings);
-}
-
 /// Waits until `is_so()` returns true. Lets the job make progress meanwhile.
 template <class Condition>
 void wait_until(Job& job, Condition is_so) {
