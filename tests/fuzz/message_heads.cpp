@@ -134,7 +134,6 @@ class Lies : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, Lies, testing::ValuesIn(test::variants()), test::name_of);
 
 TEST_P(Lies, HarmOnlyTheLiar) {
-  TONARI_TRACE_SEED();
   const auto& settings = GetParam().settings;
   // Without direct copies payloads travel in pieces and no address is used, so the liar may claim any address. The
   // kernel checks addresses between processes; tests/system/programs/message_lies.cpp claims wrong ones there.

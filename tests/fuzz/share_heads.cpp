@@ -451,7 +451,6 @@ class ShareLies : public test::OnEveryWayToShare {};
 INSTANTIATE_TEST_SUITE_P(Over, ShareLies, testing::ValuesIn(test::ways_to_share()), test::name_of);
 
 TEST_P(ShareLies, HarmOnlyTheLiar) {
-  TONARI_TRACE_SEED();
   Hints hints;
   const auto body = [&](Job& job) {
     Communicator world(job);

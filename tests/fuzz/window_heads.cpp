@@ -268,7 +268,6 @@ class WindowLies : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, WindowLies, testing::ValuesIn(test::window_variants()), test::name_of);
 
 TEST_P(WindowLies, HarmOnlyTheLiar) {
-  TONARI_TRACE_SEED();
   const auto body = [&](Job& job) {
     Communicator world(job);
     Communicator control = world.duplicate();

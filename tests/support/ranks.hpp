@@ -97,6 +97,3 @@ class OnEveryVariant : public testing::TestWithParam<Variant> {
 }  // namespace test
 
 }  // namespace tonari
-
-/// Makes failures in its scope print the seed that repeats them.
-#define TONARI_TRACE_SEED() SCOPED_TRACE("TONARI_SEED=" + std::to_string(::tonari::test::seed()))

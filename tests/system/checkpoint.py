@@ -10,11 +10,10 @@ import tempfile
 import time
 import unittest
 
-from harness.jobs import BIN, PROGRAMS, JobTest, processes_marked
+from harness.jobs import BIN, PROGRAMS, SOAK, JobTest, processes_marked, seeds
 
 RESTART = os.path.join(BIN, "..", "examples", "restart")
 DEATHS = os.path.join(PROGRAMS, "checkpoint_deaths")
-SOAK = int(os.environ.get("TONARI_SOAK", "1"))
 ROWS = 100
 FOREVER = 10**9  # steps
 
@@ -75,7 +74,11 @@ class Checkpoint(JobTest):
                 self.expect_as_if_undisturbed(output, steps)
 
     def test_a_job_killed_repeatedly_while_it_saves_goes_on_from_its_last_checkpoint(self):
-        chosen = random.Random(1)
+        seed = seeds(1)[0]
+        with self.subTest(TONARI_SEED=seed):
+            self.kill_repeatedly(random.Random(seed))
+
+    def kill_repeatedly(self, chosen):
         saved = 0
         for _ in range(6 * SOAK):
             job = self.start_plate(3, FOREVER, 1)

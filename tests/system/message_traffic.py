@@ -1,26 +1,17 @@
 """Messages between processes: all sizes, random traffic, bad buffers, malformed heads, forks, deaths at any moment."""
 
 import os
-import random
 import signal
 import unittest
 
-from harness.jobs import PROGRAMS, JobTest
+from harness.jobs import PROGRAMS, JobTest, seeds
 
-SOAK = int(os.environ.get("TONARI_SOAK", "1"))
 SETTINGS = {
     "by_process_vm": {},
     "in_pieces": {"TONARI_DIRECT_COPIES": "off"},
     "without_service_thread": {"TONARI_SERVICE_THREAD": "off"},
     "with_little_room": {"TONARI_RING_SLOTS": "64", "TONARI_SPLIT": "0", "TONARI_CHUNK_BYTES": "24K"},
 }
-
-
-def seeds(usual):
-    """The seeds of a random test: TONARI_SEED alone if it is set; new ones under `make soak`."""
-    if "TONARI_SEED" in os.environ:
-        return [int(os.environ["TONARI_SEED"])]
-    return range(1, usual + 1) if SOAK == 1 else [random.randrange(1 << 31) for _ in range(usual * SOAK)]
 
 
 class Messages(JobTest):

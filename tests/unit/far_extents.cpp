@@ -225,7 +225,6 @@ class FarExtentsModel : public FarExtents {
 };
 
 TEST_F(FarExtentsModel, AgreesWithAListOfOwnersUnderRandomUse) {
-  SCOPED_TRACE(testing::Message() << "TONARI_SEED=" << test::seed());
   for (int round = 0; round < test::rounds(20); ++round) {
     begin(test::between(random, 4, 40));
     model = Model(arena);

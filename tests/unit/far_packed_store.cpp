@@ -263,7 +263,6 @@ class Model {
 };
 
 TEST_P(FarPackedStore, ReturnsThePagesStoredByConcurrentThreads) {
-  TONARI_TRACE_SEED();
   run({.count = 2, .replicas = 2, .bytes = 64 * mib}, [](Servers& servers, Store&, PackedStore& packed) {
     constexpr std::size_t pages = 1200;  // threads use different pages, but share blocks
     test::in_threads(3, [&](int thread) {

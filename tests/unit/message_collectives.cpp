@@ -324,7 +324,6 @@ TEST(CollectiveArguments, TheOperationMayBeAFunction) {
 }
 
 TEST_P(Collectives, StartedTogetherEndInAnyOrder) {
-  TONARI_TRACE_SEED();
   for (const int ranks : {1, 2, 3, 6}) {
     run(ranks, [ranks](Communicator& world) {
       Communicator other = world.duplicate();

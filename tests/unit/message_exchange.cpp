@@ -125,7 +125,6 @@ TEST(MessageArguments, GatherIntoATooSmallBufferReturnsInvalid) {
 }
 
 TEST_P(Message, OrderOfOneSendersMessagesIsKeptForAllSizes) {
-  TONARI_TRACE_SEED();
   const int messages = test::rounds(400);
   run(2, [messages](Communicator& world) {
     test::Random random(test::seed());  // the same on both ranks

@@ -271,7 +271,6 @@ TEST_P(Death, ByAnExceptionDoesNotWaitForPostedReceives) {
 }
 
 TEST_P(Death, DuringCollectivesDoesNotHarmTheOtherRanks) {
-  TONARI_TRACE_SEED();
   constexpr int ranks = 5;
   for (int turn = 0; turn < test::rounds(12); ++turn) {
     as_ranks_with_a_death(

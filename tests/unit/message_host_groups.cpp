@@ -43,7 +43,6 @@ std::vector<int> below(const std::map<int, Tree>& trees, int rank) {
 }
 
 TEST(HostGroups, ATreeReachesAllRanksAndEntersEachHostOnce) {
-  TONARI_TRACE_SEED();
   test::Random random(test::seed());
   for (int trial = 0; trial < 500; ++trial) {
     const auto ranks = static_cast<int>(test::between(random, 1, 20));

@@ -68,7 +68,6 @@ void expect_received(Case<Element>& got, std::size_t sent, std::size_t seed) {
 constexpr std::array<std::size_t, 10> lengths{0, 1, 11, 13, 60, 300, 2500, 3300, 6000, 100000};
 
 TEST_P(LayoutOf, OneSideMatchesAnyLayoutOfTheOtherForEveryLength) {
-  TONARI_TRACE_SEED();
   run(2, [](Communicator& world) {
     test::Random random(test::seed());  // both ranks draw the same numbers
     for (int turn = 0; turn < test::rounds(8); ++turn) {
@@ -112,7 +111,6 @@ TEST_P(LayoutOf, OneSideMatchesABufferOfTheOther) {
 }
 
 TEST_P(LayoutOf, SeveralStartedAtOnceAllArrive) {
-  TONARI_TRACE_SEED();
   run(2, [](Communicator& world) {
     test::Random random(test::seed() + 1);
     for (int turn = 0; turn < test::rounds(4); ++turn) {

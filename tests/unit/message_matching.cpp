@@ -162,7 +162,6 @@ TEST_P(Matching, FindsAnAnnouncedMessageByItsTicket) {
 }
 
 TEST_P(Matching, IsTheSameAsWithTwoPlainLists) {
-  TONARI_TRACE_SEED();
   test::Random random(test::seed());
   Model model;
   std::vector<std::unique_ptr<Operation>> operations;
@@ -212,7 +211,6 @@ TEST_P(Matching, IsTheSameAsWithTwoPlainLists) {
 // The queues grow long, with distinct keys and with one key for all entries.
 TEST_P(Matching, IsRightForLongQueues) {
   constexpr int messages = 3000;
-  TONARI_TRACE_SEED();
   test::Random random(test::seed());
   std::vector<int> order(messages);
   std::iota(order.begin(), order.end(), 0);

@@ -184,7 +184,6 @@ class Model : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, Model, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
 TEST_P(Model, HoldsWhileThreadsPostProbeAndCancelAtOnce) {
-  TONARI_TRACE_SEED();
   for (int turn = 0; turn < test::rounds(2); ++turn) {
     const std::uint64_t seed = (test::seed() * 1000 + static_cast<std::uint64_t>(turn)) * 100;
     run(ranks, [seed](Communicator& world) {

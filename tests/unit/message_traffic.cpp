@@ -10,7 +10,6 @@ class Traffic : public test::OnEveryVariant {};
 INSTANTIATE_TEST_SUITE_P(On, Traffic, testing::ValuesIn(test::variants_and_network()), test::name_of);
 
 TEST_P(Traffic, RandomMessagesOfEightRanksArriveWholeAndInOrder) {
-  TONARI_TRACE_SEED();
   constexpr int ranks = 8;
   for (int turn = 0; turn < test::rounds(2); ++turn) {
     const std::uint64_t seed = test::seed() * 1000 + static_cast<std::uint64_t>(turn);

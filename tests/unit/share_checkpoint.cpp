@@ -197,7 +197,6 @@ TEST_P(Checkpoint, RefusesATornFileAndStillLoadsThePreviousOne) {
     fill(3);
 
     test::Random random{test::seed()};
-    SCOPED_TRACE(testing::Message() << "TONARI_SEED=" << test::seed());
     const auto expect_refusal = [&](const File& torn, const std::string& how) {
       if (job.rank() == 0) write_file(path("torn"), torn);
       ASSERT_EQ(share::barrier(job), Status::ok);
@@ -264,7 +263,6 @@ TEST_P(Checkpoint, KeepsThePreviousFileWhenTheDiskIsFull) {
     const auto whole = std::filesystem::file_size(path());
 
     test::Random random{test::seed()};
-    SCOPED_TRACE(testing::Message() << "TONARI_SEED=" << test::seed());
     for (int turn = 0; turn < turns(20); ++turn) {
       const std::size_t room = test::between(random, 0, whole - 1);
       std::optional<FullDisk> full;

@@ -51,7 +51,6 @@ TEST(SizeClasses, HaveAlignedBlocks) {
 
 // The pages have addresses but no memory; they are never accessed.
 TEST(FreeRuns, ReturnOnlyFreePagesAndMergeThem) {
-  TONARI_TRACE_SEED();
   constexpr std::uint64_t pages = 200;
   auto* const start = reinterpret_cast<std::byte*>(page_bytes);
   Random random(test::seed());
@@ -241,7 +240,6 @@ class Worker {
 };
 
 TEST_P(SharedHeap, AllocatesNoByteTwiceUnderRandomUse) {
-  TONARI_TRACE_SEED();
   constexpr int ranks = 3;
   constexpr int threads = 2;
   const int steps = turns(300);

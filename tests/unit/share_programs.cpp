@@ -214,7 +214,6 @@ class SharedPrograms : public test::OnEveryWayToShare {};
 INSTANTIATE_TEST_SUITE_P(Over, SharedPrograms, testing::ValuesIn(test::ways_to_share_and_kernels()), test::name_of);
 
 TEST_P(SharedPrograms, SeeTheMemoryOfASequentialRun) {
-  TONARI_TRACE_SEED();
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   const int programs = turns(20);
 #else

@@ -55,7 +55,6 @@ TEST_P(WindowLocks, ExcludeRanksAndTheirThreads) {
 }
 
 TEST_P(WindowLocks, ExcludeWritersWithEveryKindOfRequest) {
-  TONARI_TRACE_SEED();
   constexpr int ranks = 4;
   constexpr int threads = 2;
   const int turns = test::rounds(60);

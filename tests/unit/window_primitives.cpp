@@ -104,7 +104,6 @@ TEST_P(Windows, CopyToAndFromTheirOwnRank) {
 }
 
 TEST_P(Windows, CompletePushesWhileTheOwnerHelpsAtTimes) {
-  TONARI_TRACE_SEED();
   constexpr std::size_t long_part_bytes = 1'200'000;
   run(2, long_part_bytes, [](Job& job, Window& window) {
     test::Random random(test::seed());
@@ -128,7 +127,6 @@ TEST_P(Windows, CompletePushesWhileTheOwnerHelpsAtTimes) {
 }
 
 TEST_P(Windows, WriteTheNamedRegionsAndNothingElse) {
-  TONARI_TRACE_SEED();
   run(2, part_bytes, [](Job& job, Window& window) {
     test::Random random(test::seed());
     Model model;
@@ -155,7 +153,6 @@ TEST_P(Windows, WriteTheNamedRegionsAndNothingElse) {
 }
 
 TEST_P(Windows, ReadTheNamedRegionsAndNothingElse) {
-  TONARI_TRACE_SEED();
   run(2, part_bytes, [](Job& job, Window& window) {
     const auto all = pattern(part_bytes, 5);
     std::ranges::copy(all, window.local().begin());
@@ -201,7 +198,6 @@ TEST_P(Windows, RefuseRegionsWhoseBoundsOverflow) {
 // Differences.
 
 TEST_P(Windows, StoreTheBytesThatDifferAndNoOthers) {
-  TONARI_TRACE_SEED();
   run(2, part_bytes, [](Job& job, Window& window) {
     test::Random random(test::seed());
     Model model;
@@ -243,7 +239,6 @@ int writer_of(std::size_t i, std::size_t turn, int ranks) {
 }
 
 TEST_P(Windows, LoseNoUpdateOfSeveralWritersOfOneLine) {
-  TONARI_TRACE_SEED();
   constexpr int ranks = 4;
   constexpr std::size_t bytes = 600;
   run(ranks, bytes, [](Job& job, Window& window) {

@@ -2,6 +2,7 @@
 
 import os
 import queue
+import random
 import re
 import shutil
 import signal
@@ -19,9 +20,17 @@ ACTOR = os.path.join(PROGRAMS, "job_actor")
 # The presets with sanitizers build no benchmarks.
 HAS_BENCHMARKS = os.access(os.path.join(BIN, "..", "libexec", "tonari", "bench"), os.X_OK)
 MARK = "JOB_TEST_MARK"
+SOAK = int(os.environ.get("TONARI_SOAK", "1"))
 
 # Seconds that a step may take on a busy machine. On an idle one, it takes almost no time.
 PATIENCE = 120.0
+
+
+def seeds(usual):
+    """The seeds of a random test: TONARI_SEED alone if it is set; new ones under `make soak`."""
+    if "TONARI_SEED" in os.environ:
+        return [int(os.environ["TONARI_SEED"])]
+    return range(1, usual + 1) if SOAK == 1 else [random.randrange(1 << 31) for _ in range(usual * SOAK)]
 
 
 def eventually(condition, what, seconds=PATIENCE):
