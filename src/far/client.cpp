@@ -132,11 +132,14 @@ void Client::serve_requests() noexcept {
   constexpr std::chrono::hours long_time{1};
   Channel& channel = program_.channel();
   for (;;) {
+    // Read before the requests: a later request changes it, which ends the sleep below. Acquire: pairs with the release
+    // in the program's ask(), so that the requests counted here are seen.
     const std::uint32_t seen = channel.keeper_doorbell.load(std::memory_order_acquire);
     for (Request& each : channel.requests) {
+      // Acquire: pairs with the release of `asked` in the program's ask(), which publishes the request.
       if (each.state.load(std::memory_order_acquire) != Request::asked) continue;
       each.error = answer(each);
-      each.state.store(Request::answered, std::memory_order_release);
+      each.state.store(Request::answered, std::memory_order_release);  // publishes the reply to ask()
       futex_wake(each.state, 1);
     }
     const RemoteSpace* const space = program_.space();

@@ -64,9 +64,11 @@ bool RemoteSpace::read(Buffer buffer, std::size_t place, std::span<std::byte> in
 RemoteSpace::Reply RemoteSpace::ask(const Question& question, std::optional<Sums> sums) noexcept {
   Command& command = take();
   put(question, command);
-  // seq_cst orders this store before the load of `ended_` in wait(); end() stores and loads in the opposite order. So
-  // at least one of the two threads sees the other's store. The store also publishes the command.
+  // (1) seq_cst orders this store before the load of `ended_` in wait() (2); end() stores and loads in the opposite
+  // order (3). So at least one of the two threads sees the other's store. The store also publishes the command to the
+  // agent.
   command.state.store(Command::asked, std::memory_order_seq_cst);
+  // Release: an agent that sees the new count also sees the command. Pairs with the acquire in the agent's serve().
   channel_.agent_doorbell.fetch_add(1, std::memory_order_release);
   futex_wake(channel_.agent_doorbell, 1);  // any agent will do
   wait(command);
@@ -75,7 +77,7 @@ RemoteSpace::Reply RemoteSpace::ask(const Question& question, std::optional<Sums
     reply = {.done = command.done != 0, .pages = command.pages};
     if (sums) std::ranges::copy(command.sums, sums->begin());
   }
-  command.state.store(Command::idle, std::memory_order_release);
+  command.state.store(Command::idle, std::memory_order_release);  // (4) the reply was read: pairs with take()
   return reply;
 }
 
@@ -98,6 +100,7 @@ Command& RemoteSpace::take() noexcept {
   for (;;) {
     for (Command& each : channel_.commands) {
       std::uint32_t expected = Command::idle;
+      // Acquire: pairs with (4), so that the new command does not overwrite a reply that is still being read.
       if (each.state.compare_exchange_strong(expected, Command::taken, std::memory_order_acquire,
                                              std::memory_order_relaxed)) {
         return each;
@@ -110,14 +113,16 @@ Command& RemoteSpace::take() noexcept {
 void RemoteSpace::wait(Command& command) noexcept {
   constexpr std::chrono::hours long_time{1};
   for (;;) {
+    // Acquire: pairs with the release of `answered` by the agent, which publishes the reply.
     const std::uint32_t seen = command.state.load(std::memory_order_acquire);
+    // (2) seq_cst: see (1).
     if (seen == Command::answered || ended_.load(std::memory_order_seq_cst)) return;
     futex_wait(command.state, seen, long_time);
   }
 }
 
 void RemoteSpace::end() noexcept {
-  ended_.store(true, std::memory_order_seq_cst);
+  ended_.store(true, std::memory_order_seq_cst);  // (3) seq_cst, like the exchanges below: see (1)
   for (Command& each : channel_.commands) {
     for (std::uint32_t unanswered : {Command::asked, Command::at_work}) {
       each.state.compare_exchange_strong(unanswered, Command::answered, std::memory_order_seq_cst);

@@ -96,7 +96,7 @@ bool Store::take(Chunk& chunk) noexcept {
   const auto copies = servers_.take();
   if (!copies) return false;
   for (std::size_t i = copies->size(); i-- > 0;) {
-    // copy 0 last: a thread that sees it sees the others
+    // (1) Copy 0 last: a thread that sees it sees the others. Pairs with (2).
     chunk.copies[i].store((*copies)[i], std::memory_order_release);
   }
   const auto end = static_cast<std::uint64_t>(&chunk - chunks_) + 1;
@@ -124,9 +124,10 @@ void Store::give_all_back() noexcept {
 
 std::uint64_t Store::lost_bytes() const noexcept {
   const auto is_lost = [this](const Chunk& chunk) {
-    const Copy first = chunk.copies.front().load(std::memory_order_acquire);
+    const Copy first = chunk.copies.front().load(std::memory_order_acquire);  // (2)
     if (first == 0) return false;
     for (const auto& each : chunk.copies) {
+      // Acquire: keeps the second load of copy 0 below after this one.
       if (servers_.is_alive(each.load(std::memory_order_acquire))) return false;
     }
     return chunk.copies.front().load(std::memory_order_relaxed) == first;  // if not, it was given back meanwhile

@@ -91,6 +91,7 @@ void Session::leave() noexcept {
   own.wait_peer.store(-1, std::memory_order_relaxed);
   own.wait_since_ns.store(monotonic_ns(), std::memory_order_relaxed);
   own.wait.store(Wait::leave, std::memory_order_release);  // publishes the time
+  // (1) Publishes what settle() has done to the service thread, which from now on serves whatever the setting says.
   leaving_.store(true, std::memory_order_release);
   arena().mark_leaving(rank());
   arena().ring_service_doorbell(rank());
@@ -156,6 +157,8 @@ bool Session::in_own_process() const noexcept { return ::getpid() == process_; }
 void Session::on_death(std::function<void(const Death&)> handler) {
   {
     const std::lock_guard guard(handler_mutex_);
+    // (2) Pairs with outlives_deaths(), and with JobServer::lives_on() in another process. It publishes no other data:
+    // handler_ is read under the mutex.
     block().lives_on.store(handler ? 1 : 0, std::memory_order_release);
     handler_ = std::move(handler);
   }
@@ -173,6 +176,7 @@ void Session::start_service() {
 }
 
 void Session::stop_service() noexcept {
+  // (3) Publishes no other data. The doorbell, rung after it, ends the service thread's sleep.
   stopping_.store(true, std::memory_order_release);
   arena().ring_service_doorbell(rank());
   service_.join();
@@ -183,9 +187,9 @@ void Session::serve_until_stopped() noexcept {
   auto& doorbell = block().service_doorbell;
   const auto heartbeat_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds{heartbeat}.count());
   for (auto looked_ns = monotonic_ns();;) {
-    const auto seen =
-        doorbell.load(std::memory_order_acquire);  // read before the checks below: a later event changes it
-    if (stopping_.load(std::memory_order_acquire)) return;
+    // Read before the checks below: a later event changes it.
+    const auto seen = doorbell.load(std::memory_order_acquire);
+    if (stopping_.load(std::memory_order_acquire)) return;  // pairs with (3)
     notice_deaths();
     if (const auto now_ns = monotonic_ns(); now_ns - looked_ns >= heartbeat_ns) {
       looked_ns = now_ns;
@@ -197,7 +201,7 @@ void Session::serve_until_stopped() noexcept {
       }
     }
     // While the rank leaves, none of its other threads makes progress. So this thread serves whatever the setting says,
-    // and wakes for arrivals from the network.
+    // and wakes for arrivals from the network. Acquire: pairs with (1).
     const bool serves = settings_.service_thread || leaving_.load(std::memory_order_acquire);
     Attachment* const layer = serves ? attachment() : nullptr;
     if (layer != nullptr) layer->serve();
@@ -206,6 +210,7 @@ void Session::serve_until_stopped() noexcept {
 }
 
 void Session::notice_deaths() noexcept {
+  // Acquire: pairs with Arena::mark_dead(), which sets the phase of the dead rank before it counts the death.
   if (arena().header().deaths.load(std::memory_order_acquire) == 0) return;
   Attachment* const layer = attachment();
   for (int other = 0; other < size(); ++other) {
@@ -215,6 +220,7 @@ void Session::notice_deaths() noexcept {
 
 // No doorbell rings when a rank leaves, since nearly always the other ranks leave too. The heartbeat notices it.
 void Session::notice_leavers() noexcept {
+  // Acquire: pairs with Arena::count_left(), which comes after the rank's new phase; and (1).
   if (arena().header().left.load(std::memory_order_acquire) == 0 || leaving_.load(std::memory_order_acquire)) return;
   Attachment* const layer = attachment();
   for (int other = 0; layer != nullptr && other < size(); ++other) {
@@ -255,7 +261,7 @@ std::string Session::how_it_went(int dead) const {
 }
 
 bool Session::outlives_deaths() const noexcept {
-  return threads() || arena().block(rank()).lives_on.load(std::memory_order_acquire) != 0;
+  return threads() || arena().block(rank()).lives_on.load(std::memory_order_acquire) != 0;  // pairs with (2)
 }
 
 // Any thread may call it. The starter reports the reason in one line for all ranks, if it can.
@@ -269,6 +275,7 @@ void Session::stop_for(int dead) const noexcept {
 }
 
 bool Session::somebody_died() const noexcept {
+  // Acquire: pairs with Arena::mark_dead(), as in notice_deaths().
   if (arena().header().deaths.load(std::memory_order_acquire) == 0) return false;
   for (int other = 0; other < size(); ++other) {
     if (!alive(other)) return true;

@@ -10,15 +10,18 @@ namespace tonari::message {
 using fabric::Step;
 
 void MessageRuntime::set_presence(int rank, Presence presence) noexcept {
+  // (1) Pairs with the acquire loads of presence_: a thread that sees it also sees what this thread saw before, such as
+  // the rank's phase.
   presence_[static_cast<std::size_t>(rank)].store(presence, std::memory_order_release);
-  any_gone_.store(true, std::memory_order_release);
+  any_gone_.store(true, std::memory_order_release);  // (2) presence before flag: pairs with (3)
 }
 
 // True if the operation needs a rank that does nothing for it any more. Checked under the lock, under which died() and
 // left() work too.
 bool MessageRuntime::cannot_complete(const Operation& operation) const noexcept {
-  if (!any_gone_.load(std::memory_order_acquire)) [[likely]]
+  if (!any_gone_.load(std::memory_order_acquire)) [[likely]]  // (3)
     return false;
+  // Acquire, here and in finds_dead(): pairs with (1).
   const bool peer_gone = operation.call.peer >= 0 && presence_[static_cast<std::size_t>(operation.call.peer)].load(
                                                          std::memory_order_acquire) != Presence::here;
   return peer_gone || has_a_dead_part(operation);

@@ -271,18 +271,20 @@ struct Worker::Round final : fabric::Watched {
   explicit Round(Worker& of) noexcept : worker(of) {}
 
   Step step() noexcept {
+    // Read before the queues: a later change makes ready() true. Acquire: pairs with the release of each change
+    // (wake(), leave()), which publishes the posted descriptors.
     seen = worker.changes_.load(std::memory_order_acquire);
     bool all_empty = true;
     std::size_t index = 0;
-    while (DescriptorQueue* const work =
-               worker.begin(index++)) {  // a queue that leaves counts as a change, so there is another round
+    // A queue that leaves counts as a change, so there is another round.
+    while (DescriptorQueue* const work = worker.begin(index++)) {
       work->try_run(DescriptorQueue::Effort::all);
       all_empty = worker.end(*work) && all_empty;
     }
     return all_empty || worker.stopping_.load(std::memory_order_relaxed) ? Step::done : Step::waiting;
   }
   [[nodiscard]] bool ready() const noexcept override {
-    if (worker.changes_.load(std::memory_order_acquire) != seen) return true;
+    if (worker.changes_.load(std::memory_order_acquire) != seen) return true;  // acquire: as in step()
     const std::lock_guard guard(worker.mutex_);
     return std::ranges::any_of(worker.works_, [](const DescriptorQueue* each) { return each->can_run(); });
   }
@@ -326,6 +328,7 @@ bool Worker::wake() noexcept {
 void Worker::leave(const DescriptorQueue& work) noexcept {
   for (;; ::sched_yield()) {
     const std::lock_guard guard(mutex_);
+    // Release: pairs with step() and run(). works_ itself is guarded by the mutex; the new count causes another round.
     if (std::erase(works_, &work) != 0) changes_.fetch_add(1, std::memory_order_release);
     if (runs_ != &work) return;
   }
@@ -335,6 +338,7 @@ void Worker::run() noexcept {
   ::pthread_setname_np(::pthread_self(), "tonari-worker");
   constexpr std::chrono::seconds sleep_max{1};  // limits the harm of a lost wake
   for (;;) {
+    // Acquire: pairs with the release of each change, which also publishes stopping_.
     const std::uint32_t seen = changes_.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_relaxed)) return;
     Round round(*this);

@@ -15,7 +15,7 @@ Request& take_request() noexcept {
     const std::uint32_t index = next.fetch_add(1, std::memory_order_relaxed) % Channel::requests_max;
     Request& request = program.channel->requests[index];
     std::uint32_t seen = Request::idle;
-    // Acquire: the previous user of the request has read its reply.
+    // Acquire: the previous user of the request has read its reply. Pairs with (2).
     if (request.state.compare_exchange_strong(seen, Request::taken, std::memory_order_acquire)) return request;
     if (tries % Channel::requests_max != 0) continue;
     constexpr timespec pause{.tv_sec = 0, .tv_nsec = 50'000};  // all are taken, each for about this long
@@ -34,10 +34,11 @@ void ask(Request::What what, Range range, Read read) noexcept {
   request.start = range.start;
   request.bytes = range.bytes;
 
+  // (1) Publishes the request: pairs with the acquire in Client::serve_requests().
   request.state.store(Request::asked, std::memory_order_release);
   std::atomic<std::uint32_t>& doorbell = program.channel->keeper_doorbell;
-  doorbell.fetch_add(1,
-                     std::memory_order_release);  // release: a keeper that sees the new count also sees the request
+  // Release: a keeper that sees the new count also sees the request.
+  doorbell.fetch_add(1, std::memory_order_release);
   wake(doorbell, 1, With::keeper);
 
   for (;;) {
@@ -46,7 +47,7 @@ void ask(Request::What what, Range range, Read read) noexcept {
     wait_on(request.state, state, With::keeper);
   }
   read(request);
-  request.state.store(Request::idle, std::memory_order_release);
+  request.state.store(Request::idle, std::memory_order_release);  // (2) the reply was read: pairs with take_request()
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ void is_registered(pmix_status_t status, std::size_t handler, void* ticket) {
 void lose_server(std::size_t /*handler*/, pmix_status_t /*status*/, const pmix_proc_t* /*source*/,
                  pmix_info_t* /*info*/, std::size_t /*infos*/, pmix_info_t* /*results*/, std::size_t /*result_count*/,
                  pmix_event_notification_cbfunc_fn_t go_on, void* data) {
-  server_lost.store(true, std::memory_order_release);
+  server_lost.store(true, std::memory_order_release);  // pairs with connected(); publishes no other data
   if (go_on != nullptr)
     go_on(PMIX_SUCCESS, nullptr, 0, nullptr, nullptr, data);  // lets other handlers run, such as MPI's
 }
@@ -238,6 +238,7 @@ void Client::watch_server() noexcept {
   if (started == PMIX_SUCCESS) handler_ = registered->wait(std::chrono::seconds{10}).value_or(no_handler);
 }
 
+// Acquire: pairs with lose_server(), which runs on a thread of PMIx. No data but the flag itself are read.
 bool Client::connected() noexcept { return !server_lost.load(std::memory_order_acquire); }
 
 }  // namespace tonari::job::pmix

@@ -31,6 +31,8 @@ NoticeTree::Relay& NoticeTree::free_one() {
 void NoticeTree::Branch::answered() noexcept { relay.answered(*this); }
 
 bool NoticeTree::Relay::is_free() const noexcept {
+  // Acquire: pairs with end_one(). The last end_one() still reads `missed_`: if it handles a reply, is_done() is false
+  // until it has returned.
   return pending_.load(std::memory_order_acquire) == 0 && std::ranges::all_of(branches_, &Branch::is_done);
 }
 
@@ -70,6 +72,7 @@ void NoticeTree::Relay::answered(const Branch& branch) noexcept {
 }
 
 void NoticeTree::Relay::end_one() noexcept {
+  // Release: publishes this call's part of `missed_`. Acquire: the last call sees the parts of all other calls.
   if (pending_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   reply_.first = missed_.load(std::memory_order_relaxed);
   shared_memory_.send_queue().post(peer_, head_of(Kind::share_noted, shared_memory_.rank(), reply_),

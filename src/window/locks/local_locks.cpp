@@ -45,6 +45,7 @@ bool LocalLock::try_at_once(LockRequest& request) noexcept {
 }
 
 bool LocalLock::step(const LockRequest& request) noexcept {
+  // Acquire, here and in ready(): pairs with (1) and (2).
   if (request.granted.load(std::memory_order_acquire)) return true;
   bool granted = false;
   {
@@ -165,7 +166,8 @@ void LocalLock::fail_first(Status failure) noexcept {
   asked_ = false;
   remove(request);
   request.failure = failure;
-  request.granted.store(true, std::memory_order_release);  // the request may be destroyed from here on
+  // (1) Publishes the failure. The request may be destroyed from here on.
+  request.granted.store(true, std::memory_order_release);
 }
 
 void LocalLock::grant_first(bool after_death) noexcept {
@@ -174,7 +176,8 @@ void LocalLock::grant_first(bool after_death) noexcept {
   ++holders_;
   held_ = request.mode;
   request.after_death = after_death;
-  request.granted.store(true, std::memory_order_release);  // the request may be destroyed from here on
+  // (2) Publishes after_death and the writes of the last holder. The request may be destroyed from here on.
+  request.granted.store(true, std::memory_order_release);
 }
 
 void LocalLock::remove(LockRequest& request) noexcept {
@@ -184,6 +187,7 @@ void LocalLock::remove(LockRequest& request) noexcept {
   if (end_ == &request.next) end_ = at;
 }
 
+// Acquire: pairs with the releases of the state in Parts::give() and WindowState::tell().
 PartState Locks::state_of(std::size_t position) const noexcept {
   return (is_remote(position) ? members_.remote(position).state : layout_.member(position).state)
       .load(std::memory_order_acquire);
