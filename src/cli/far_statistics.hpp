@@ -6,11 +6,11 @@
 
 namespace tonari::cli {
 
-/// Several lines, without the last one's end.
+/// Returns the statistics as several lines, without a final newline.
 std::string statistics_text(const far::Statistics& statistics);
-/// One line.
+/// Returns the statistics as one line of JSON.
 std::string statistics_as_json(const far::Statistics& statistics);
-/// One line: where it is now, and what has happened since `before`, one second ago.
+/// Returns one line: the state now, and the changes since `before`, one second earlier.
 std::string progress_text(const far::Statistics& now, const far::Statistics& before);
 
 }  // namespace tonari::cli

@@ -37,7 +37,7 @@ int run_program(std::vector<std::string> arguments, void (*add_bench)(CLI::App&,
   add_help(app);
   add_version(app);
   add_generate(app);
-  app.set_help_flag("-h,--help", "Print this text; after a command, what that command takes");
+  app.set_help_flag("-h,--help", "Print this text; after a command, print the command's options");
   return run_command_line(app, std::move(arguments), exit_status, &program);
 }
 

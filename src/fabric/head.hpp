@@ -128,8 +128,8 @@ static_assert(std::endian::native == std::endian::little,
 /// that a transport finds the tail without knowing the operation.
 struct Tail {
   std::uint64_t bytes;
-  std::uint64_t
-      place;  ///< A BulkPlace in the sender's bulk memory. Between hosts, at the receiver: see Engine::look().
+  /// A BulkPlace in the sender's bulk memory. Between hosts, at the receiver: see Engine::look().
+  std::uint64_t place;
 };
 
 /// Whether a struct with a tail's bytes and place at these offsets may be the payload of a head with a tail.

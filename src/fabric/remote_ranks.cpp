@@ -73,8 +73,8 @@ void RemoteRanks::receive(const Head& head) noexcept {
   if (head.kind == Kind::rank_full && has_own_block) {
     session_.arena().block(rank).full.store(head.tag, std::memory_order_relaxed);  // a hint
   } else if (head.kind == Kind::rank_leaves) {
-    leaves_[head.source].store(1,
-                               std::memory_order_release);  // after its earlier heads; pairs with announced_leaving()
+    // Release: after its earlier heads. Pairs with announced_leaving().
+    leaves_[head.source].store(1, std::memory_order_release);
     if (has_own_block) session_.arena().mark_leaving(rank);
   }
 }

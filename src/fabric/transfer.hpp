@@ -134,14 +134,14 @@ class DirectCopy {
   /// For memory that is mapped in this process: remote addresses are addresses of this process.
   static DirectCopy here() noexcept { return {0, true}; }
 
-  /// Return ok, bad_address (one of the two ranges is not readable or not writable), or peer_gone.
+  /// Returns ok, bad_address (one of the two ranges is not readable or not writable), or peer_gone.
   Status read(std::byte* to, std::uint64_t from, std::size_t bytes) const noexcept;
   Status write(std::uint64_t to, const std::byte* from, std::size_t bytes) const noexcept;
   /// The same for several stretches in one system call. Stretch i has one length here and there; at most stretches_max.
   static constexpr std::size_t stretches_max = 64;
   Status read(std::span<const iovec> here, std::span<const iovec> there) const noexcept;
   Status write(std::span<const iovec> here, std::span<const iovec> there) const noexcept;
-  /// Copy until a stretch is not accessible. Return the number of stretches copied completely.
+  /// Copies until a stretch is not accessible. Returns the number of stretches copied completely.
   std::size_t read_first(std::span<const iovec> here, std::span<const iovec> there) const noexcept;
   std::size_t write_first(std::span<const iovec> here, std::span<const iovec> there) const noexcept;
 

@@ -157,8 +157,8 @@ class Array final : public detail::Memory {
   BlockSet renewing_;  // with copies to be renewed
   Streams streams_;
   std::atomic<std::uint32_t> users_{0};
-  std::atomic<bool> leaves_{
-      false};               // set before the barrier of the destructor: relaxed, since homes drop pages only after it
+  // Set before the barrier of the destructor: relaxed, since homes drop pages only after it.
+  std::atomic<bool> leaves_{false};
   std::mutex named_mutex_;  // protects written_
   std::vector<Region> written_{};
 };

@@ -30,7 +30,7 @@ class PendingAccess final : public fabric::PendingRequest {
   }
 };
 
-/// The origin's side.
+/// The requesting side of accesses that only the target can make.
 ///
 /// Threads: any.
 /// Costs:   one head each way per 16 KiB, with several pieces under way.
