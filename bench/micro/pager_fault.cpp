@@ -74,7 +74,7 @@ class Paged {
 
 void print(const pager::Statistics& now, const pager::Statistics& before) {
   const std::uint64_t faults = std::max<std::uint64_t>(now.faults - before.faults, 1);
-  std::printf("  faults %lu, held %lu, late %lu, answered in %lu ns; taken out %lu blocks (%lu by faults)\n", faults,
+  std::printf("  faults %lu, held %lu, late %lu, completed in %lu ns; taken out %lu blocks (%lu by faults)\n", faults,
               now.faults_met_held - before.faults_met_held, now.faults_late - before.faults_late,
               (now.fault_ns - before.fault_ns) / faults, now.blocks_taken_out - before.blocks_taken_out,
               now.blocks_taken_out_by_faults - before.blocks_taken_out_by_faults);

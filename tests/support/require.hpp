@@ -16,7 +16,7 @@ inline void require(bool condition, const std::string& what,
 }
 
 inline void require_ok(Status status, const std::source_location& where = std::source_location::current()) {
-  require(status == Status::ok, "answered " + std::string(to_string(status)), where);
+  require(status == Status::ok, "returned " + std::string(to_string(status)), where);
 }
 
 }  // namespace tonari::test

@@ -249,7 +249,7 @@ def _add_link(kind, name, *options):
 
 
 def _without_ipv6(where, port):
-    """Nobody asks who else is there: only what programs send crosses the cables."""
+    """Switches IPv6 off, so that its neighbour discovery adds no packets: only packets of programs cross the cables."""
     setting = f"/proc/sys/net/ipv6/conf/{port}/disable_ipv6"
     tell(*where, "sh", "-c", f"[ ! -e {setting} ] || echo 1 >{setting}")
 

@@ -1,5 +1,5 @@
-// The transport contract between hosts: each rank of a world is a wire in the rank of the job that has its number, and
-// rank 0, which runs the tests, tells them all what to do. Each rank says first what processor it is for. Arguments are
+// The transport contract between hosts. Wire i of a world is in rank i of the job. Rank 0 runs the tests and sends
+// orders to the other ranks. Each rank first prints the kind of processor that it was built for. The arguments are
 // GoogleTest's.
 #include "../../contract/transport_suite.hpp"
 #include "../../contract/ucx_world.hpp"

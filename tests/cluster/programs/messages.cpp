@@ -3,14 +3,14 @@
 //
 //   exchange          every size in every manner between rank 0 and the last one, both ways; then one of 9 MB
 //   traffic SEED      random messages between all ranks, then collectives
-//   announced         long messages and replies to them, many at once, before anybody receives; found by probes
+//   announced         each rank starts many long sends to all other ranks, before any rank receives; probes find them
 //   collectives       every collective, on the world and on communicators that were split off it
-//   broadcast N, all_reduce N, all_gather N   N times, so that each rank has 1 MiB in the end
-//   leave             the last rank sends and leaves; the others receive that, and go on among themselves
-//   wait              two ranks wait for each other in vain, until each takes the other for dead
-//   quiet             all wait for the last of four ranks, which only the second has a connection to, until it has died
-//   rounds [RANK...]  messages between all ranks, round after round, until those ranks have died and all others know.
-//                     Without any: for ever, and without a death handler. Says "R is PID", then "rank R is ready"
+//   broadcast N, all_reduce N, all_gather N   N times; each rank has 1 MiB afterwards
+//   leave             the last rank sends messages and leaves; the other ranks receive them and continue without it
+//   wait              each of two ranks waits for a message that is never sent, until it finds the other rank dead
+//   quiet             three of four ranks wait for the last one, until it has died. Only rank 1 is connected to it
+//   rounds [RANK...]  messages between all ranks in rounds, until the named ranks have died and all others know it.
+//                     Without RANK: forever, and without a death handler. Prints "R is PID", then "rank R is ready"
 #include "../../support/collective.hpp"
 #include "../../support/exchange.hpp"
 #include "../../support/rank.hpp"
@@ -301,17 +301,17 @@ void leave(Communicator& world) {
   int value = 0;
   const std::vector<std::byte> many(200000);
   Request long_send = world.start_send(many, Rank{leaver}, Tag{1}, SendMode::when_posted);
-  const auto gone = [](Status status) { require(status == Status::peer_gone, "the leaver is not gone"); };
-  gone(world.receive(value, Rank{leaver}, Tag{sent_before_leaving}).status);
-  gone(long_send.wait().status);
-  gone(world.send(value, Rank{leaver}));
-  gone(world.send(many, Rank{leaver}));
+  const auto expect_gone = [](Status status) { require(status == Status::peer_gone, "the leaver is not gone"); };
+  expect_gone(world.receive(value, Rank{leaver}, Tag{sent_before_leaving}).status);
+  expect_gone(long_send.wait().status);
+  expect_gone(world.send(value, Rank{leaver}));
+  expect_gone(world.send(many, Rank{leaver}));
   for (int number = sent_before_leaving - 1; number >= 0; --number) {
     std::vector<std::byte> received(bytes_before_leaving(number));
     require_ok(world.receive(received, Rank{leaver}, Tag{number}).status);
     require(received == pattern(received.size(), static_cast<std::size_t>(number)), "it came changed");
   }
-  gone(world.probe(Rank{leaver}, Tag::any).status);
+  expect_gone(world.probe(Rank{leaver}, Tag::any).status);
   traffic(*others, 1);
 }
 
@@ -354,7 +354,7 @@ void quiet(Job& job, Communicator& world) {
 /// The message from each rank to each other one in each round, besides some bytes.
 struct Word {
   std::uint64_t round;
-  std::uint64_t all_dead;  ///< It knows that all have died who are to.
+  std::uint64_t all_dead;  ///< 1: the sender knows that all victims have died.
 };
 
 class Rounds {
@@ -415,7 +415,8 @@ class Rounds {
       bool whole = true;
       for (Request& request : talk.requests) {
         const Status status = request.wait().status;
-        require(status == Status::ok || status == Status::peer_gone, "answered " + std::string(to_string(status)));
+        require(status == Status::ok || status == Status::peer_gone,
+                "a request returned " + std::string(to_string(status)));
         whole = whole && status == Status::ok;
       }
       if (!whole) notice(talk.other);

@@ -34,7 +34,7 @@ class Asked {
   }
   [[nodiscard]] bool complete() const { return lock_.complete(); }
   Status wait() {
-    require(queue_.wait() == &lock_, "another was answered");
+    require(queue_.wait() == &lock_, "the queue returned another descriptor");
     return lock_.status;
   }
 

@@ -2,18 +2,18 @@
 // success.
 //
 //   copies SEED       every way to push and pull, by all ranks in all parts, checked after barriers
-//   locks             counters that locks guard, of every rank by every rank; readers among them; time limits
-//   queues            what is posted to the others at once, in its order; counted, failed and met at barriers
+//   locks             every rank changes counters of every rank under locks, also with readers and time limits
+//   queues            descriptors posted together keep their order; one that fails; a completion counter; barriers
 //   words             atomic operations and notifications of all ranks
-//   multicast TIMES   rank 1 writes as many mebibytes to all others
-//   barriers          what was pushed before a barrier is seen behind it, round after round
-//   alone             windows of one rank, reached by all others; and refused ones
-//   mistakes          a rank gets its call wrong: all throw, and go on
-//   freed             a rank frees its part, and is asked for it
-//   crowd             many threads of each rank copy at once, more than there is memory for all their pieces
-//   by_key            rank 1 reaches rank 0, which is outside of the library. Hangs where the network is not RDMA
-//   dies_making VICTIM MICROSECONDS   the others give up the window that is being made, and make one without it
-//   dies VICTIM       that rank dies with a lock. Says "R is PID", then "rank R is ready"
+//   multicast TIMES   rank 1 writes TIMES MiB to all other ranks
+//   barriers          a push before a barrier is seen after the barrier, in many rounds
+//   alone             windows of one rank, reached by all other ranks; and addresses that are refused
+//   mistakes          one rank passes wrong options: all ranks throw, and then make another window
+//   freed             a rank frees its part, and other ranks access it afterwards
+//   crowd             many threads of each rank copy at once; their pieces need more memory than there is
+//   by_key            rank 1 accesses rank 0, which is outside the library. Hangs if the network is not RDMA
+//   dies_making VICTIM MICROSECONDS   all give up the window that is being made; the others make one without VICTIM
+//   dies VICTIM       that rank dies while it holds a lock. Prints "R is PID", then "rank R is ready"
 #include "../../support/random.hpp"
 #include "../../support/rank.hpp"
 #include "../../support/require.hpp"
@@ -150,7 +150,7 @@ void locks(Job& job) {
 
 // ---- queues
 
-/// To one rank's part: all is there and in order, and what is wrong fails alone.
+/// Posts descriptors for one rank's part: they complete in order with the right data, and only the wrong one fails.
 void post_to(Window& window, int other, GlobalAddress slice, std::size_t seed) {
   constexpr std::size_t bytes = 50'000;
   const auto first = pattern(bytes, seed);

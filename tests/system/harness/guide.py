@@ -1,10 +1,10 @@
-"""The code of a guide: what to compile, what to run, what is to come out.
+"""The code of a guide: the programs to compile, the commands to run, and the expected output.
 
-Blocks of a guide are ```cpp and ```text. A cpp block with a main() is a program; the one that says `// the piece` is
-the frame, and every other cpp block is a piece that stands in it. A text block begins with `$ COMMAND`, and goes on
-with the lines that the command prints, for the program or piece before it.
+A guide has blocks of the kinds ```cpp and ```text. A cpp block with a main() is a program. The program that contains
+`// the piece` is the frame; every other cpp block is a piece that is put into the frame. A text block belongs to the
+program or piece before it: it begins with `$ COMMAND`, and the lines that the command prints follow.
 
-Usage: guide.py GUIDE OUTPUT writes one program of all of them, which is the one that its directory is named after.
+Usage: guide.py GUIDE OUTPUT writes one program that contains all of them.
 """
 
 import pathlib
@@ -20,7 +20,7 @@ PLACE = "  // the piece\n"
 @dataclass
 class Example:
     code: str     # a whole program
-    command: str  # None when nothing is said of it: that is a mistake of the guide
+    command: str  # None: the guide gives no command, which is an error
     printed: list
 
 

@@ -51,7 +51,7 @@ void exchange(Communicator& world, std::size_t bytes, std::size_t usable, int ba
     status = request.wait().status;
   }
   test::require(status == (all_good ? Status::ok : Status::bad_address), std::to_string(usable) + " good bytes of " +
-                                                                             std::to_string(bytes) + " answered " +
+                                                                             std::to_string(bytes) + " returned " +
                                                                              std::string(to_string(status)));
 }
 

@@ -35,7 +35,7 @@ void tell(fabric::Engine& engine, Kind kind, const auto& what, fabric::Lane lane
 
 void expect_bad_address(Status status, std::uint64_t address) {
   test::require(status == Status::bad_address,
-                "address " + std::to_string(address) + " answered " + std::string(to_string(status)));
+                "a transfer at address " + std::to_string(address) + " returned " + std::string(to_string(status)));
 }
 
 // With a ticket whose chunks rank 0 claims, and with one that is a name alone.

@@ -57,7 +57,7 @@ void storm(Job& job, Communicator& world, std::uint64_t seed) {
   // It may have been killed only now.
   Status status = Status::ok;
   for (std::size_t i = 0; status == Status::ok; ++i) status = test::collective(world, i, i % 3000);
-  test::require(status == Status::peer_gone, "a collective answered " + std::string(to_string(status)));
+  test::require(status == Status::peer_gone, "a collective returned " + std::string(to_string(status)));
   const test::Plan last(world.size() - 1, messages, seed + 1);
   test::Player(untouched, last, seed).play([](int) { return true; });
 }

@@ -48,7 +48,7 @@ constexpr std::size_t page = 4096;
 
 void require_status(Status status, Status expected, const std::string& what) {
   require(status == expected,
-          what + " answered " + std::string(to_string(status)) + ", not " + std::string(to_string(expected)));
+          what + " returned " + std::string(to_string(status)) + ", not " + std::string(to_string(expected)));
 }
 
 /// Memory of the program's, in whole pages.
