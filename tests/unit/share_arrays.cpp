@@ -156,8 +156,8 @@ TEST_P(SharedArrays, AreGuardedByAMutexThatCanBeTried) {
       EXPECT_EQ(lock->release(), Status::ok) << "a second release must return ok";
     } else {
       const auto try_lock_shared = [&] {
-        const auto lock = mutex.try_lock_shared();
-        return static_cast<bool>(lock);
+        const auto reading = mutex.try_lock_shared();
+        return static_cast<bool>(reading);
       };
       while (!try_lock_shared()) std::this_thread::yield();
       const auto shared = mutex.lock_shared();
