@@ -1,5 +1,7 @@
 #include "job/memory.hpp"
 
+#include "job/control_group.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,22 +25,13 @@ std::uint64_t system_bytes() {
   return unlimited;
 }
 
-// Returns the group's limit, not the difference to its current use: the use includes cache, which the kernel frees on
-// demand.
-std::uint64_t control_group_bytes() {
-  std::ifstream groups{"/proc/self/cgroup"};
-  for (std::string line; std::getline(groups, line);) {
-    if (!line.starts_with("0::")) continue;
-    std::ifstream limit{"/sys/fs/cgroup" + line.substr(3) + "/memory.max"};
-    std::uint64_t bytes = unlimited;
-    return limit >> bytes ? bytes : unlimited;  // the file holds "max" if there is no limit
-  }
-  return unlimited;
-}
-
 }  // namespace
 
-std::uint64_t available_memory_bytes() { return std::min(system_bytes(), control_group_bytes()); }
+// Takes the limits of groups, not the difference to their current use: the use includes cache, which the kernel frees
+// on demand.
+std::uint64_t available_memory_bytes() {
+  return std::min(system_bytes(), control_group_memory_limit().value_or(unlimited));
+}
 
 std::string memory_text(std::uint64_t bytes) {
   constexpr std::array<std::string_view, 7> units{"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

@@ -5,8 +5,8 @@
 
 namespace tonari::job {
 
-/// Returns the bytes of memory that programs can still get: MemAvailable, or less if a control group limits this
-/// process.
+/// Returns the bytes of memory that programs can still get: MemAvailable, or less if a control group of
+/// this process, or an ancestor of it, has a smaller limit.
 std::uint64_t available_memory_bytes();
 
 /// Formats bytes for messages: "512 MiB", "3.2 GiB".
