@@ -134,27 +134,40 @@ bool is_unreached(Pieces parts) noexcept {
 }
 
 std::size_t bytes_of(Pieces parts) noexcept {
+  constexpr std::size_t transfer_max = 0x7ffff000;  // Linux's MAX_RW_COUNT; see write(2)
   std::size_t all = 0;
-  for (const iovec& part : parts) all += std::min(part.iov_len, Local::bytes_max);  // at most IOV_MAX parts
-  return all;
+  for (const iovec& part : parts) all += std::min(part.iov_len, transfer_max);  // at most IOV_MAX parts
+  return std::min(all, transfer_max);
 }
 
-void gather(Pieces from, std::byte* to, std::size_t bytes) noexcept {
-  for (const iovec& part : from) {
-    const std::size_t some = std::min(part.iov_len, bytes);
-    if (some != 0) std::memcpy(to, part.iov_base, some);
+namespace {
+
+// Calls visit(start, bytes) for the parts of `bytes` bytes after the first `skipped`.
+template <class Visit>
+void for_each_part(Pieces parts, std::size_t skipped, std::size_t bytes, Visit visit) noexcept {
+  for (const iovec& part : parts) {
+    const std::size_t before = std::min(part.iov_len, skipped);
+    const std::size_t some = std::min(part.iov_len - before, bytes);
+    if (some != 0) visit(static_cast<std::byte*>(part.iov_base) + before, some);
+    skipped -= before;
+    bytes -= some;
+  }
+}
+
+}  // namespace
+
+void gather(Pieces from, std::size_t skipped, std::byte* to, std::size_t bytes) noexcept {
+  for_each_part(from, skipped, bytes, [&to](const std::byte* start, std::size_t some) {
+    std::memcpy(to, start, some);
     to += some;
-    bytes -= some;
-  }
+  });
 }
 
-void scatter(const std::byte* from, std::size_t bytes, Pieces to) noexcept {
-  for (const iovec& part : to) {
-    const std::size_t some = std::min(part.iov_len, bytes);
-    if (some != 0) std::memcpy(part.iov_base, from, some);
+void scatter(const std::byte* from, std::size_t bytes, Pieces to, std::size_t skipped) noexcept {
+  for_each_part(to, skipped, bytes, [&from](std::byte* start, std::size_t some) {
+    std::memcpy(start, from, some);
     from += some;
-    bytes -= some;
-  }
+  });
 }
 
 }  // namespace tonari::preload

@@ -96,7 +96,7 @@ auto repeated(Call call, Memory... memory) {
 /// Local memory for `bytes` or for a part of them: on the stack, one of a few large pieces, or a mapping.
 class Local {
  public:
-  static constexpr std::size_t bytes_max = 64 << 20;  // larger transfers are split
+  static constexpr std::size_t bytes_max = 64 << 20;  // larger transfers take several calls
 
   explicit Local(std::size_t bytes, bool is_kept_by_kernel = false) noexcept;
   Local(const Local&) = delete;
@@ -153,27 +153,53 @@ class Mirrored {
 using Pieces = std::span<const iovec>;
 
 [[nodiscard]] bool is_unreached(Pieces parts) noexcept;
+/// Returns how many bytes one call of the kernel transfers at most, if it has these parts.
 [[nodiscard]] std::size_t bytes_of(Pieces parts) noexcept;
-void gather(Pieces from, std::byte* to, std::size_t bytes) noexcept;
-void scatter(const std::byte* from, std::size_t bytes, Pieces to) noexcept;
+/// Copy `bytes` bytes of the parts, after the first `skipped` ones, to or from local memory.
+void gather(Pieces from, std::size_t skipped, std::byte* to, std::size_t bytes) noexcept;
+void scatter(const std::byte* from, std::size_t bytes, Pieces to, std::size_t skipped) noexcept;
 
-/// call(start, bytes) fills local memory and returns the number of bytes, or -1; they are then copied to `parts`.
-template <class Call>
-[[gnu::cold, gnu::noinline]] ssize_t fill_locally(Pieces parts, Call call) {
-  Local local(bytes_of(parts));
-  if (local.start() == nullptr) return failed(ENOMEM, ssize_t{-1});
-  const ssize_t answer = local.during([&] { return call(local.start(), local.bytes()); });
-  if (answer > 0) scatter(local.start(), std::min(static_cast<std::size_t>(answer), local.bytes()), parts);
-  return answer;
+/// Transfers `all` bytes through local memory, in several calls if they are more than it holds. transfer(bytes, done)
+/// transfers the bytes after the first `done`, and returns their number, or -1. Another call follows only one that was
+/// complete, and only if goes_on() returns true.
+template <class Transfer, class GoesOn>
+ssize_t in_several_calls(std::size_t all, std::size_t local_bytes, Transfer transfer, GoesOn goes_on) {
+  for (std::size_t done = 0;;) {
+    const std::size_t wanted = std::min(local_bytes, all - done);
+    const ssize_t answer = transfer(wanted, done);
+    if (answer < 0) return done != 0 ? static_cast<ssize_t>(done) : answer;
+    done += static_cast<std::size_t>(answer);
+    if (static_cast<std::size_t>(answer) != wanted || done == all || !goes_on()) return static_cast<ssize_t>(done);
+  }
 }
 
-/// Copies `parts` to local memory for call(start, bytes).
-template <class Call>
-[[gnu::cold, gnu::noinline]] ssize_t take_locally(Pieces parts, Call call, bool is_kept_by_kernel = false) {
-  Local local(bytes_of(parts), is_kept_by_kernel);
+/// call(start, bytes, done) fills local memory after the first `done` bytes, and returns the number of bytes, or -1;
+/// they are then copied to `parts`.
+template <class Call, class GoesOn>
+[[gnu::cold, gnu::noinline]] ssize_t fill_locally(Pieces parts, Call call, GoesOn goes_on) {
+  const std::size_t all = bytes_of(parts);
+  Local local(all);
   if (local.start() == nullptr) return failed(ENOMEM, ssize_t{-1});
-  gather(parts, local.start(), local.bytes());
-  return local.during([&] { return call(local.start(), local.bytes()); });
+  const auto transfer = [&](std::size_t bytes, std::size_t done) {
+    const ssize_t answer = local.during([&] { return call(local.start(), bytes, done); });
+    if (answer > 0) scatter(local.start(), std::min(static_cast<std::size_t>(answer), bytes), parts, done);
+    return answer;
+  };
+  return in_several_calls(all, local.bytes(), transfer, goes_on);
+}
+
+/// Copies `parts` to local memory for call(start, bytes, done).
+template <class Call, class GoesOn>
+[[gnu::cold, gnu::noinline]] ssize_t take_locally(Pieces parts, Call call, GoesOn goes_on,
+                                                  bool is_kept_by_kernel = false) {
+  const std::size_t all = bytes_of(parts);
+  Local local(all, is_kept_by_kernel);
+  if (local.start() == nullptr) return failed(ENOMEM, ssize_t{-1});
+  const auto transfer = [&](std::size_t bytes, std::size_t done) {
+    gather(parts, done, local.start(), bytes);
+    return local.during([&] { return call(local.start(), bytes, done); });
+  };
+  return in_several_calls(all, local.bytes(), transfer, goes_on);
 }
 
 }  // namespace tonari::preload

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,46 +38,61 @@ namespace tonari::preload {
 
 namespace {
 
-template <class Call>
-ssize_t fill(void* start, std::size_t bytes, Call call) {
+// Whether a read of a large piece may be continued: other files than these return what there is, and would block.
+bool reads_on(int file) noexcept {
+  struct stat found {};
+  return ::fstat(file, &found) == 0 && (S_ISREG(found.st_mode) || S_ISBLK(found.st_mode));
+}
+bool waits_for_all(int flags) noexcept { return (flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL; }
+constexpr auto always = [] { return true; };
+
+// A wrong count is left to the kernel to report.
+bool are_unreached(const iovec* parts, int count) noexcept {
+  return count > 0 && count <= IOV_MAX && is_unreached(Pieces(parts, static_cast<std::size_t>(count)));
+}
+
+// Pass call(start, bytes, done) on, which transfers the bytes after the first `done`.
+template <class Call, class GoesOn>
+ssize_t fill(void* start, std::size_t bytes, Call call, GoesOn goes_on) {
   if (!is_unreached(start, bytes)) [[likely]]
-    return call(start, bytes);
+    return call(start, bytes, 0);
   const iovec part{start, bytes};
-  return fill_locally({&part, 1}, call);
+  return fill_locally({&part, 1}, call, goes_on);
 }
 
 template <class Call>
 ssize_t take_from(const void* start, std::size_t bytes, Call call) {
   if (!is_unreached(start, bytes)) [[likely]]
-    return call(start, bytes);
+    return call(start, bytes, 0);
   const iovec part{const_cast<void*>(start), bytes};
-  return take_locally({&part, 1}, call);
+  return take_locally({&part, 1}, call, always);
 }
 
-// Passes call(parts, count) on; a wrong count is left to the kernel to report.
-bool are_unreached(const iovec* parts, int count) noexcept {
-  return count > 0 && count <= IOV_MAX && is_unreached(Pieces(parts, static_cast<std::size_t>(count)));
-}
-
-template <class Call>
-ssize_t fill(const iovec* parts, int count, Call call) {
+// Pass call(parts, count, done) on.
+template <class Call, class GoesOn>
+ssize_t fill(const iovec* parts, int count, Call call, GoesOn goes_on) {
   if (!are_unreached(parts, count)) [[likely]]
-    return call(parts, count);
-  return fill_locally({parts, static_cast<std::size_t>(count)}, [&](std::byte* start, std::size_t bytes) {
+    return call(parts, count, 0);
+  const auto call_with_one = [&](std::byte* start, std::size_t bytes, std::size_t done) {
     const iovec one{start, bytes};
-    return call(&one, 1);
-  });
+    return call(&one, 1, done);
+  };
+  return fill_locally({parts, static_cast<std::size_t>(count)}, call_with_one, goes_on);
 }
 
 template <class Call>
 ssize_t take_from(const iovec* parts, int count, Call call) {
   if (!are_unreached(parts, count)) [[likely]]
-    return call(parts, count);
-  return take_locally({parts, static_cast<std::size_t>(count)}, [&](std::byte* start, std::size_t bytes) {
+    return call(parts, count, 0);
+  const auto call_with_one = [&](std::byte* start, std::size_t bytes, std::size_t done) {
     const iovec one{start, bytes};
-    return call(&one, 1);
-  });
+    return call(&one, 1, done);
+  };
+  return take_locally({parts, static_cast<std::size_t>(count)}, call_with_one, always);
 }
+
+// Returns the place in a file after `done` bytes. preadv2 and pwritev2 take -1 for the current place, which moves.
+off_t later(off_t offset, std::size_t done) noexcept { return offset < 0 ? offset : offset + static_cast<off_t>(done); }
 
 Pieces parts_of(const msghdr& message) noexcept { return {message.msg_iov, message.msg_iovlen}; }
 
@@ -108,6 +124,8 @@ class LocalMessage {
     message_.msg_iovlen = 1;
     return &message_;
   }
+  // For the calls after the first, which has sent the control data.
+  void omit_control() noexcept { message_.msg_controllen = 0; }
   void tell(msghdr& message) const noexcept {
     if (has_control(message)) {
       std::memcpy(message.msg_control, control_.start(), std::min(message_.msg_controllen, control_.bytes()));
@@ -140,10 +158,12 @@ namespace {
 
 [[gnu::cold, gnu::noinline]] ssize_t receive_locally(int socket, msghdr& message, int flags) {
   LocalMessage local(message);
-  const ssize_t answer = fill_locally(parts_of(message), [&](std::byte* start, std::size_t bytes) {
+  const auto call = [&](std::byte* start, std::size_t bytes, std::size_t /*done*/) {
     iovec part{start, bytes};
     return next::recvmsg(socket, local.with(part), flags);
-  });
+  };
+  const ssize_t answer =
+      fill_locally(parts_of(message), call, [&] { return waits_for_all(flags) && message.msg_controllen == 0; });
   if (answer >= 0) local.tell(message);
   return answer;
 }
@@ -151,11 +171,14 @@ namespace {
 // A buffer that the kernel sends later without copying must not be reused.
 [[gnu::cold, gnu::noinline]] ssize_t send_locally(int socket, const msghdr& message, int flags) {
   LocalMessage local(message);
-  const auto call = [&](std::byte* start, std::size_t bytes) {
+  const bool is_kept_by_kernel = (flags & MSG_ZEROCOPY) != 0;
+  const auto call = [&](std::byte* start, std::size_t bytes, std::size_t done) {
     iovec part{start, bytes};
+    if (done != 0) local.omit_control();
     return next::sendmsg(socket, local.with(part), flags);
   };
-  return take_locally(parts_of(message), call, (flags & MSG_ZEROCOPY) != 0);
+  return take_locally(
+      parts_of(message), call, [=] { return !is_kept_by_kernel; }, is_kept_by_kernel);
 }
 
 }  // namespace
@@ -180,44 +203,69 @@ TONARI_NEXT(pwritev)
 TONARI_NEXT(pwritev2)
 
 TONARI_EXPORTED ssize_t read(int file, void* to, std::size_t bytes) {
-  return fill(to, bytes, [&](void* start, std::size_t some) { return next::read(file, start, some); });
+  return fill(
+      to, bytes, [&](void* start, std::size_t some, std::size_t) { return next::read(file, start, some); },
+      [file] { return reads_on(file); });
 }
 TONARI_EXPORTED ssize_t pread(int file, void* to, std::size_t bytes, off_t offset) {
-  return fill(to, bytes, [&](void* start, std::size_t some) { return next::pread(file, start, some, offset); });
+  return fill(
+      to, bytes,
+      [&](void* start, std::size_t some, std::size_t done) {
+        return next::pread(file, start, some, later(offset, done));
+      },
+      [file] { return reads_on(file); });
 }
 TONARI_EXPORTED ssize_t readv(int file, const iovec* parts, int count) {
-  return fill(parts, count, [&](const iovec* some, int several) { return next::readv(file, some, several); });
+  return fill(
+      parts, count, [&](const iovec* some, int several, std::size_t) { return next::readv(file, some, several); },
+      [file] { return reads_on(file); });
 }
 TONARI_EXPORTED ssize_t preadv(int file, const iovec* parts, int count, off_t offset) {
-  return fill(parts, count, [&](const iovec* some, int several) { return next::preadv(file, some, several, offset); });
+  return fill(
+      parts, count,
+      [&](const iovec* some, int several, std::size_t done) {
+        return next::preadv(file, some, several, later(offset, done));
+      },
+      [file] { return reads_on(file); });
 }
 TONARI_EXPORTED ssize_t preadv2(int file, const iovec* parts, int count, off_t offset, int flags) {
-  return fill(parts, count,
-              [&](const iovec* some, int several) { return next::preadv2(file, some, several, offset, flags); });
+  return fill(
+      parts, count,
+      [&](const iovec* some, int several, std::size_t done) {
+        return next::preadv2(file, some, several, later(offset, done), flags);
+      },
+      [file] { return reads_on(file); });
 }
 TONARI_EXPORTED ssize_t write(int file, const void* from, std::size_t bytes) {
-  return take_from(from, bytes, [&](const void* start, std::size_t some) { return next::write(file, start, some); });
+  return take_from(from, bytes,
+                   [&](const void* start, std::size_t some, std::size_t) { return next::write(file, start, some); });
 }
 TONARI_EXPORTED ssize_t pwrite(int file, const void* from, std::size_t bytes, off_t offset) {
-  return take_from(from, bytes,
-                   [&](const void* start, std::size_t some) { return next::pwrite(file, start, some, offset); });
+  return take_from(from, bytes, [&](const void* start, std::size_t some, std::size_t done) {
+    return next::pwrite(file, start, some, later(offset, done));
+  });
 }
 TONARI_EXPORTED ssize_t writev(int file, const iovec* parts, int count) {
-  return take_from(parts, count, [&](const iovec* some, int several) { return next::writev(file, some, several); });
+  return take_from(parts, count,
+                   [&](const iovec* some, int several, std::size_t) { return next::writev(file, some, several); });
 }
 TONARI_EXPORTED ssize_t pwritev(int file, const iovec* parts, int count, off_t offset) {
-  return take_from(parts, count,
-                   [&](const iovec* some, int several) { return next::pwritev(file, some, several, offset); });
+  return take_from(parts, count, [&](const iovec* some, int several, std::size_t done) {
+    return next::pwritev(file, some, several, later(offset, done));
+  });
 }
 TONARI_EXPORTED ssize_t pwritev2(int file, const iovec* parts, int count, off_t offset, int flags) {
-  return take_from(parts, count,
-                   [&](const iovec* some, int several) { return next::pwritev2(file, some, several, offset, flags); });
+  return take_from(parts, count, [&](const iovec* some, int several, std::size_t done) {
+    return next::pwritev2(file, some, several, later(offset, done), flags);
+  });
 }
 
 // Without a wrapper it would return fewer bytes where it meets an absent page.
 TONARI_NEXT(getrandom)
 TONARI_EXPORTED ssize_t getrandom(void* to, std::size_t bytes, unsigned flags) {
-  return fill(to, bytes, [&](void* start, std::size_t some) { return next::getrandom(start, some, flags); });
+  return fill(
+      to, bytes, [&](void* start, std::size_t some, std::size_t) { return next::getrandom(start, some, flags); },
+      always);
 }
 
 static_assert(sizeof(off_t) == sizeof(off64_t));
@@ -274,7 +322,9 @@ TONARI_EXPORTED ssize_t sendmsg(int socket, const msghdr* message, int flags) {
   return send_locally(socket, *message, flags);
 }
 TONARI_EXPORTED ssize_t recv(int socket, void* to, std::size_t bytes, int flags) {
-  return fill(to, bytes, [&](void* start, std::size_t some) { return next::recv(socket, start, some, flags); });
+  return fill(
+      to, bytes, [&](void* start, std::size_t some, std::size_t) { return next::recv(socket, start, some, flags); },
+      [flags] { return waits_for_all(flags); });
 }
 TONARI_EXPORTED ssize_t recvfrom(int socket, void* to, std::size_t bytes, int flags, sockaddr* name,
                                  socklen_t* name_bytes) {

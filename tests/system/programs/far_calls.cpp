@@ -359,9 +359,57 @@ void cancellation() {
   check(::pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED, "a cancelled read");
 }
 
+/// Transfers that are larger than the wrappers' local memory: as much as the kernel would transfer at once.
+void large_transfers() {
+  constexpr ssize_t all = (70 << 20) + 12'345;
+  constexpr ssize_t half = all / 2;
+  auto* const from = static_cast<unsigned char*>(std::malloc(all));
+  for (ssize_t i = 0; i < all; ++i) from[i] = static_cast<unsigned char>(i % 251);
+  const auto check_received = [from](const unsigned char* to, const char* what) {
+    check(std::memcmp(from, to, all) == 0, what);
+    std::free(const_cast<unsigned char*>(to));
+  };
+  const auto room = [] { return static_cast<unsigned char*>(std::malloc(all)); };
+
+  char* const path = far_text("calls_of_far_memory.large");
+  const int file = ::open(path, O_CREAT | O_RDWR | O_TRUNC, 0600);
+  check(file >= 0 && ::unlink(path) == 0, "open");
+  check(::write(file, from, all) == all, "a large write");
+  unsigned char* to = room();
+  check(::pread(file, to, all, 0) == all, "a large pread");
+  check_received(to, "the bytes of a large pread");
+  const std::array<iovec, 2> parts{iovec{from, half}, iovec{from + half, all - half}};
+  check(::pwritev(file, parts.data(), 2, 5) == all, "a large pwritev");
+  to = room();
+  ::lseek(file, 5, SEEK_SET);
+  check(::read(file, to, all) == all, "a large read");
+  check_received(to, "the bytes of a large read");
+  ::close(file);
+
+  std::array<int, 2> ends{};
+  check(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0, "socketpair");
+  struct Sending {
+    int socket;
+    const unsigned char* from;
+  } sending{ends[0], from};
+  pthread_t sender;
+  const auto send_all = [](void* argument) -> void* {
+    const auto& [socket, data] = *static_cast<const Sending*>(argument);
+    check(::send(socket, data, all, 0) == all, "a large send");
+    return nullptr;
+  };
+  check(::pthread_create(&sender, nullptr, send_all, &sending) == 0, "pthread_create");
+  to = room();
+  check(::recv(ends[1], to, all, MSG_WAITALL) == all, "a large recv");
+  check(::pthread_join(sender, nullptr) == 0, "pthread_join");
+  check_received(to, "the bytes of a large recv");
+  std::free(from);
+}
+
 }  // namespace
 
 int main() {
+  large_transfers();
   mappings();
   files();
   folders();
