@@ -67,6 +67,13 @@ bool has_interpreter(std::ifstream& file, const Elf64_Ehdr& header) {
   return std::ranges::any_of(parts, [](const Elf64_Phdr& part) { return part.p_type == PT_INTERP; });
 }
 
+// Returns nothing if the file is no 64-bit ELF file.
+std::optional<Elf64_Ehdr> header_of(std::ifstream& file) {
+  Elf64_Ehdr header;
+  if (!read_at(file, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return std::nullopt;
+  return header.e_ident[EI_CLASS] == ELFCLASS64 ? std::optional(header) : std::nullopt;
+}
+
 // Returns the first word of a script's first line: env for "#!/usr/bin/env python3".
 std::string interpreter_of(std::string_view line) {
   const auto first = line.find_first_not_of(" \t");
@@ -114,24 +121,31 @@ std::optional<std::string> why_not_preloaded(const std::string& path) {
     return fmt::format("{} is a 32-bit program: its address space is too small for far memory", path);
   }
   if (!has_interpreter(file, header)) {
-    return fmt::format(
-        "{} is statically linked: no library can be loaded into it; link it without -static, or call "
-        "tonari/far.hpp from it",
-        path);
+    return fmt::format("{} is statically linked: no library can be loaded into it; link it without -static", path);
   }
   return std::nullopt;
 }
 
 bool insists_on_its_libraries(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  Elf64_Ehdr header;
-  if (!read_at(file, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return false;
-  if (header.e_ident[EI_CLASS] != ELFCLASS64) return false;
+  const auto header = header_of(file);
+  if (!header) return false;
   bool insists = false;
-  for_each_library(file, header, [&](std::string_view name) {
+  for_each_library(file, *header, [&](std::string_view name) {
     insists = insists || name.starts_with("libasan.so") || name.starts_with("libtsan.so");
   });
   return insists;
+}
+
+std::uint64_t static_bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const auto header = header_of(file);
+  std::uint64_t bytes = 0;
+  if (!header) return bytes;
+  for (const Elf64_Phdr& part : parts_of(file, *header)) {
+    if (part.p_type == PT_LOAD && (part.p_flags & PF_W) != 0) bytes += part.p_memsz;
+  }
+  return bytes;
 }
 
 }  // namespace tonari::cli

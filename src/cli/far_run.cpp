@@ -10,6 +10,7 @@
 #include "far/channel.hpp"
 #include "job/ending.hpp"
 #include "job/handshake.hpp"
+#include "job/memory.hpp"
 #include "pager/page.hpp"
 #include "pager/userfaultfd.hpp"
 
@@ -116,9 +117,7 @@ std::vector<std::string> environment_of_program(const FarOptions& options, int s
   }
   all.push_back("LD_PRELOAD=" + with_preload(preload_path(preload_name), preloads_before));
   all.push_back(fmt::format("{}={}", far::socket_variable, socket));
-  if (options.with_children) {
-    all.push_back(fmt::format("{}={}@{}", far::door_variable, options.min_bytes, far::door_of(name)));
-  }
+  all.push_back(fmt::format("{}={}@{}", far::door_variable, options.min_bytes, far::door_of(name)));
   return all;
 }
 
@@ -263,7 +262,8 @@ std::optional<ProgramError> FarRun::start_program() {
                          .arena_bytes = arena_bytes_for(at_start_.capacity_bytes, options_.store),
                          .replicas = static_cast<std::uint32_t>(options_.replicas),
                          .store = options_.store,
-                         .with_children = options_.with_children ? 1U : 0U};
+                         .with_children = options_.with_children ? 1U : 0U,
+                         .program = program_};
   job::send_message(keeper_, &order, sizeof order, ours.number());
   return std::nullopt;
 }
@@ -277,7 +277,7 @@ int FarRun::run() {
     constexpr itimerspec each_second{.it_interval = {1, 0}, .it_value = {1, 0}};
     ::timerfd_settime(clock_.number(), 0, &each_second, nullptr);
   }
-  while (program_ != 0 || (options_.with_children && kept_ && !all_gone_ && !failed_)) {
+  while (program_ != 0 || (kept_ && !all_gone_ && !failed_)) {
     std::array<pollfd, 5> wait{pollfd{program_process_.number(), POLLIN, 0},
                                {signals_.descriptor(), POLLIN, 0},
                                {keeper_.number(), POLLIN, 0},
@@ -294,13 +294,20 @@ int FarRun::run() {
   if (!failed_ && !kept_) {
     print_stderr("tonari far: the program ended without loading the preload library: all its memory was local\n");
   }
-  if (kept_ && options_.statistics != FarOptions::Print::nothing) show_statistics();
+  if (kept_) show_results();
   if (failed_) return kept_ ? killed_by_us : setup_failed;
   return exit_status_;
 }
 
 void FarRun::reap_program() {
-  exit_status_ = job::ending_of(program_process_, program_).exit_status();
+  const job::Ending ending = job::ending_of(program_process_, program_);
+  exit_status_ = ending.exit_status();
+  if (ending.signal == SIGKILL && !failed_ && memory_.has_killed()) {
+    print_stderr(
+        "tonari far: {}; keep less of its data local (--local), and if servers are on "
+        "this machine, let them compress (--store lz4)\n",
+        job::OutOfMemoryWatch::explanation_for("the program"));
+  }
   ::waitpid(program_, nullptr, 0);
   program_ = 0;
   program_process_ = {};
@@ -373,11 +380,28 @@ void FarRun::show_progress() {
   seen_ = *now;
 }
 
-void FarRun::show_statistics() {
+void FarRun::show_results() {
   const auto statistics = ask_for_statistics();
   if (!statistics) return;
-  const bool as_json = options_.statistics == FarOptions::Print::json;
-  print_stderr("{}\n", as_json ? statistics_as_json(*statistics) : statistics_text(*statistics));
+  if (statistics->in_use_peak_bytes == 0 && !failed_) print_stderr("tonari far: {}\n", why_nothing_was_far());
+  if (options_.statistics == FarOptions::Print::text) print_stderr("{}\n", statistics_text(*statistics));
+  if (options_.statistics == FarOptions::Print::json) print_stderr("{}\n", statistics_as_json(*statistics));
+}
+
+std::string FarRun::why_nothing_was_far() const {
+  const std::string least = job::memory_text(options_.min_bytes);
+  const std::uint64_t bytes = static_bytes_of(path_of_program(options_.program.front()));
+  constexpr std::uint64_t many_bytes = 16 << 20;  // with less, static arrays are hardly what the program is about
+  if (bytes >= many_bytes) {
+    return fmt::format(
+        "nothing went to far memory: {} has {} of static arrays, which stay local, and made no allocation "
+        "of at least {}; allocate the arrays with malloc or new",
+        options_.program.front(), job::memory_text(bytes), least);
+  }
+  return fmt::format(
+      "nothing went to far memory: the program made no allocation of at least {}; with a smaller "
+      "--min-size, smaller ones go there, too",
+      least);
 }
 
 }  // namespace tonari::cli

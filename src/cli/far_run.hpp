@@ -5,6 +5,7 @@
 #include "cli/launch_program.hpp"
 #include "cli/launch_signals.hpp"
 #include "far/control.hpp"
+#include "job/out_of_memory.hpp"
 
 #include <sys/types.h>
 
@@ -59,7 +60,8 @@ class FarRun {
   void take_report(const far::Report& report) noexcept;
   void end_program(const std::string& why) noexcept;
   void show_progress();
-  void show_statistics();
+  void show_results();
+  [[nodiscard]] std::string why_nothing_was_far() const;
   std::optional<far::Statistics> ask_for_statistics();
 
   const FarOptions& options_;
@@ -78,6 +80,7 @@ class FarRun {
   bool kept_ = false;       // the keeper manages the program's far memory
   bool all_gone_ = false;   // no process has far memory any more
   bool failed_ = false;     // the program was ended by us
+  job::OutOfMemoryWatch memory_;
 };
 
 }  // namespace tonari::cli

@@ -61,12 +61,12 @@ double seconds_of(std::uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 std::string statistics_text(const far::Statistics& all) {
   const pager::Statistics& pager = all.pager;
   return fmt::format(
-      "far memory: {} in use, {} local (limit {}), {} of {} at {} server{}{}\n"
+      "far memory: at most {} in use, {} local (limit {}), {} of {} at {} server{}{}\n"
       "faults:     {}, served in {:.3f} s; half within {:.1f} us, 99 % within {:.1f} us{}\n"
       "read ahead: {} blocks of 2 MiB, {} of them used; {} pages were used again before they had been sent\n"
       "moved:      {} in, {} out; {} unchanged pages and {} pages of zeros were not sent{}",
-      memory_text(all.in_use_bytes), memory_text(pager.resident_bytes), memory_text(all.limit_bytes),
-      memory_text(all.stored_bytes), memory_text(all.capacity_bytes), all.servers, all.servers == 1 ? "" : "s",
+      memory_text(all.in_use_peak_bytes), memory_text(pager.resident_peak_bytes), memory_text(all.limit_bytes),
+      memory_text(all.stored_peak_bytes), memory_text(all.capacity_bytes), all.servers, all.servers == 1 ? "" : "s",
       processes_text(all), pager.faults, seconds_of(pager.fault_ns), fault_us(pager.fault_ns_histogram, 50),
       fault_us(pager.fault_ns_histogram, 99), histogram_text(pager.fault_ns_histogram), pager.blocks_read_ahead,
       pager.read_ahead_hits, pager.second_chances, memory_text(pager.bytes_in), memory_text(pager.bytes_out),
@@ -76,9 +76,12 @@ std::string statistics_text(const far::Statistics& all) {
 std::string statistics_as_json(const far::Statistics& all) {
   const pager::Statistics& pager = all.pager;
   nlohmann::ordered_json json{{"in_use_bytes", all.in_use_bytes},
+                              {"in_use_peak_bytes", all.in_use_peak_bytes},
                               {"resident_bytes", pager.resident_bytes},
+                              {"resident_peak_bytes", pager.resident_peak_bytes},
                               {"limit_bytes", all.limit_bytes},
                               {"stored_bytes", all.stored_bytes},
+                              {"stored_peak_bytes", all.stored_peak_bytes},
                               {"capacity_bytes", all.capacity_bytes},
                               {"kept_bytes", all.kept_bytes},
                               {"packed_bytes", all.packed_bytes},

@@ -150,6 +150,15 @@ void LaunchedJob::program_ended(int rank) {
   const int status = ended.ending->exit_status();
   if (status_ == 0 && (!cause_ || *cause_ == rank)) status_ = status;
   explain_ending(rank);
+  if (ended.ending->signal == SIGKILL) explain_kill(rank);
+}
+
+// After the message that the rank was killed.
+void LaunchedJob::explain_kill(int rank) {
+  if (!memory_.has_killed()) return;
+  forwarder_.say(fmt::format("{}; use fewer ranks on this host, or less memory in each",
+                             job::OutOfMemoryWatch::explanation_for(fmt::format("rank {}", rank))));
+  memory_ = {};  // each kill explains one rank
 }
 
 void LaunchedJob::hear_failures() {

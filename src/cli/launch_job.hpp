@@ -7,6 +7,7 @@
 #include "cli/launch_signals.hpp"
 #include "job/ending.hpp"
 #include "job/job_server.hpp"
+#include "job/out_of_memory.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -62,6 +63,7 @@ class LaunchedJob {
   void program_ended(int rank);
   void hear_failures();
   void explain_ending(int rank);
+  void explain_kill(int rank);
   void stop_if_output_is_lost();
 
   // launch_stop.cpp
@@ -89,8 +91,9 @@ class LaunchedJob {
   bool quiet_ = false;         // the reason is known why the other ranks end
   int end_signals_ = 0;        // signals from outside that asked for the end
   bool output_given_up_ = false;
-  bool output_lost_ = false;                  // standard output cannot be written, and its reader is not gone
-  bool bad_status_named_ = false;             // a rank that exited with another status than 0
+  bool output_lost_ = false;       // standard output cannot be written, and its reader is not gone
+  bool bad_status_named_ = false;  // a rank that exited with another status than 0
+  job::OutOfMemoryWatch memory_;
   bool everyone_ = false;                     // stopping includes ranks with a death handler
   std::optional<Clock::time_point> ask_at_;   // to end, by SIGTERM
   std::optional<Clock::time_point> kill_at_;  // by SIGKILL

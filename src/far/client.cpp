@@ -120,11 +120,12 @@ Statistics Client::statistics() const noexcept {
   if (!pager_) return {};
   return {.pager = pager_->statistics(),
           .in_use_bytes = in_use_.load(std::memory_order_relaxed),
+          .in_use_peak_bytes = in_use_peak_bytes(),
           .limit_bytes = limit_.load(std::memory_order_relaxed),
           .kept_bytes = packed_ ? packed_->kept_bytes() : 0,
           .packed_bytes = packed_ ? packed_->packed_bytes() : 0,
           .packed_bytes_out = packed_ ? packed_->packed_bytes_out() : 0,
-          .processes = 1,
+          .processes = in_use_peak_bytes() != 0 ? 1U : 0U,
           .reaches_everything = program_.hello().reaches_everything};
 }
 
@@ -148,9 +149,14 @@ void Client::serve_requests() noexcept {
   }
 }
 
+void Client::count_use(std::uint64_t bytes) noexcept {
+  const std::uint64_t now = in_use_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  in_use_peak_.store(std::max(now, in_use_peak_bytes()), std::memory_order_relaxed);
+}
+
 int Client::answer(Request& request) noexcept {
   switch (request.what) {
-    case Request::What::use: in_use_.fetch_add(request.bytes, std::memory_order_relaxed); return 0;
+    case Request::What::use: count_use(request.bytes); return 0;
     case Request::What::stop_using:
       in_use_.fetch_sub(std::min(request.bytes, in_use_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
       [[fallthrough]];

@@ -46,6 +46,10 @@ class Client {
   /// Sets how much of its far memory the process may hold locally. Call it only once the process has begun.
   void set_limit(std::uint64_t bytes) noexcept;
   [[nodiscard]] std::uint64_t touched_bytes() const noexcept;
+  /// Returns the most that the process has ever had allocated.
+  [[nodiscard]] std::uint64_t in_use_peak_bytes() const noexcept {
+    return in_use_peak_.load(std::memory_order_relaxed);
+  }
 
   [[nodiscard]] bool has_begun() const noexcept { return pager_.has_value(); }
   [[nodiscard]] std::uint64_t lost_bytes() const noexcept { return store_.lost_bytes(); }
@@ -59,6 +63,7 @@ class Client {
   void end() noexcept;
   void page_failed(const pager::Failure& failure) noexcept;
   void serve_requests() noexcept;
+  void count_use(std::uint64_t bytes) noexcept;
   [[nodiscard]] int answer(Request& request) noexcept;
 
   Servers& servers_;
@@ -66,9 +71,10 @@ class Client {
   OnFailure on_failure_;
   Program program_;
   Store store_;
-  std::optional<PackedStore> packed_;     // compressed pages in `store_`, if ordered
-  std::atomic<std::uint64_t> in_use_{0};  // relaxed: a count
-  std::atomic<std::uint64_t> limit_{0};   // relaxed: only shown to the user
+  std::optional<PackedStore> packed_;          // compressed pages in `store_`, if ordered
+  std::atomic<std::uint64_t> in_use_{0};       // relaxed: a count
+  std::atomic<std::uint64_t> in_use_peak_{0};  // relaxed: only the thread that serves requests changes it
+  std::atomic<std::uint64_t> limit_{0};        // relaxed: only shown to the user
   std::optional<pager::Pager> pager_;
   std::jthread listener_;
 };

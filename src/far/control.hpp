@@ -37,7 +37,8 @@ enum class StoreKind : std::uint32_t {
   lz4,  ///< Each page compressed on its own.
 };
 
-/// Returns the name at which the keeper listens for child processes, if its `tonari far` listens at `front`.
+/// Returns the name at which the keeper listens for processes that the program has started or executed, if its `tonari
+/// far` listens at `front`.
 inline std::string door_of(std::string_view front) { return std::string(front) + "-children"; }
 
 struct Order {
@@ -48,24 +49,27 @@ struct Order {
   std::uint64_t arena_bytes = 0;  // address space for the program's far memory
   std::uint32_t replicas = 1;
   StoreKind store = StoreKind::ram;
-  std::uint32_t with_children = 0;  // child processes of the program may have far memory, too: door_of() is open
-  std::uint32_t reserved = 0;
+  std::uint32_t with_children = 0;  // all processes that the program starts may have far memory
+  std::int32_t program = 0;         // process id
 };
 static_assert(std::is_trivially_copyable_v<Order>);
 
-/// Sums over all processes. Current amounts count living processes only, or the last process if all have ended.
+/// Sums over all processes. Current amounts count living processes only, or the last process if all have ended. Peaks
+/// are sums of each process's own peak, except for the bytes that are stored at servers.
 struct Statistics {
   pager::Statistics pager{};
   std::uint64_t in_use_bytes = 0;  // allocated in the arena
+  std::uint64_t in_use_peak_bytes = 0;
   std::uint64_t limit_bytes = 0;
   std::uint64_t stored_bytes = 0;  // at servers, in whole chunks
+  std::uint64_t stored_peak_bytes = 0;
   std::uint64_t capacity_bytes = 0;
   // Only with StoreKind::lz4; otherwise 0.
   std::uint64_t kept_bytes = 0;        // of the program's pages, at servers
   std::uint64_t packed_bytes = 0;      // the room that they take there
   std::uint64_t packed_bytes_out = 0;  // the compressed size of all pages that were ever sent
   std::uint32_t servers = 0;
-  std::uint32_t processes = 0;           // that ever had far memory
+  std::uint32_t processes = 0;           // that ever had data in far memory
   std::uint32_t living = 0;              // of `processes`
   std::uint32_t reaches_everything = 0;  // faults of system calls are served
 };

@@ -63,6 +63,7 @@ void forget_what_it_has(Statistics& of) noexcept {
 void add(Statistics& to, const Statistics& one) noexcept {
   to.pager += one.pager;
   to.in_use_bytes += one.in_use_bytes;
+  to.in_use_peak_bytes += one.in_use_peak_bytes;
   to.limit_bytes += one.limit_bytes;
   to.kept_bytes += one.kept_bytes;
   to.packed_bytes += one.packed_bytes;
@@ -113,7 +114,7 @@ void Keeper::run() {
     if (wait[0].revents != 0) hear_order();
     if (wait[1].revents != 0) count_the_dead();
     if (wait[2].revents != 0) share_limit();
-    if (wait[3].revents != 0) admit_child();
+    if (wait[3].revents != 0) admit();
   }
 }
 
@@ -135,7 +136,7 @@ void Keeper::begin(const Order& order, FileDescriptor socket) {
   order_ = order;
   servers_.emplace(window_, servers_of(job_), order.replicas);
   ring(*deaths_);  // to count deaths before this point
-  if (order.with_children != 0) door_ = job::listen_at(door_of(front_));
+  door_ = job::listen_at(door_of(front_));
   if (order.with_children != 0 || (order.limit.percent != 0 && order.limit.percent != 100)) {
     const itimerspec often{.it_interval = {0, tick_ns}, .it_value = {0, tick_ns}};
     ::timerfd_settime(clock_.number(), 0, &often, nullptr);
@@ -143,13 +144,21 @@ void Keeper::begin(const Order& order, FileDescriptor socket) {
   add_client(std::move(socket));
 }
 
-void Keeper::admit_child() {
+void Keeper::admit() {
   FileDescriptor connection{::accept4(door_.number(), nullptr, nullptr, SOCK_CLOEXEC)};
   if (!connection && (errno == EMFILE || errno == ENFILE)) {
     return fail("the keeper has no descriptor left for another process: raise the limit of open files with ulimit -n");
   }
-  if (!connection || job::peer_of(connection).user != ::geteuid()) return;
-  add_client(std::move(connection));
+  if (connection && may_be_admitted(connection)) add_client(std::move(connection));
+}
+
+// Without --children, one process has far memory. That is the program; it may execute other programs, as `env` does,
+// and it may start others and have no use for far memory itself, as `timeout` does.
+bool Keeper::may_be_admitted(const FileDescriptor& connection) const {
+  const job::Peer peer = job::peer_of(connection);
+  if (peer.user != ::geteuid()) return false;
+  if (order_.with_children != 0 || peer.pid == order_.program) return true;
+  return std::ranges::none_of(clients_, [](const Client& each) { return each.in_use_peak_bytes() != 0; });
 }
 
 void Keeper::add_client(FileDescriptor socket) {
@@ -178,7 +187,7 @@ void Keeper::remove(Clients::iterator client) {
   if (client->has_begun()) {
     forget_what_it_has(ended_);
     add(ended_, client->statistics());
-    if (door_) client->give_all_back();
+    client->give_all_back();
   }
   clients_.erase(client);
   if (clients_.empty()) tell({.what = Report::What::all_gone});  // with `living` 0
@@ -262,6 +271,7 @@ Statistics Keeper::statistics() const noexcept {
   if (std::ranges::any_of(clients_, &Client::has_begun)) forget_what_it_has(all);
   for (const Client& each : clients_) add(all, each.statistics());
   all.stored_bytes = servers_ ? servers_->used_bytes() : 0;
+  all.stored_peak_bytes = servers_ ? servers_->used_peak_bytes() : 0;
   all.capacity_bytes = servers_ ? servers_->capacity_bytes() : 0;
   all.servers = static_cast<std::uint32_t>(
       std::ranges::count_if(servers_of(job_), [this](int rank) { return job_.alive(JobRank{rank}); }));

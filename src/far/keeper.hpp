@@ -37,7 +37,8 @@ class Keeper {
 
   void hear_order();
   void begin(const Order& order, FileDescriptor socket);
-  void admit_child();
+  void admit();
+  [[nodiscard]] bool may_be_admitted(const FileDescriptor& connection) const;
   void add_client(FileDescriptor socket);
   void hear(Clients::iterator client);
   void remove(Clients::iterator client);
@@ -55,7 +56,7 @@ class Keeper {
   FileDescriptor control_;
   std::shared_ptr<FileDescriptor> deaths_;  // an eventfd that counts deaths; the job's handler shares it
   FileDescriptor clock_;                    // ticks while a limit depends on the memory in use
-  FileDescriptor door_;                     // where child processes connect, if they may
+  FileDescriptor door_;                     // where processes that the program has started or executed connect
   bool closed_ = false;
   Order order_{};
   std::optional<Servers> servers_;  // set with the first order

@@ -42,6 +42,10 @@ std::uint64_t Servers::capacity_bytes() const noexcept {
 
 std::uint64_t Servers::used_bytes() const noexcept { return used_.load(std::memory_order_relaxed) * block_bytes; }
 
+std::uint64_t Servers::used_peak_bytes() const noexcept {
+  return used_peak_.load(std::memory_order_relaxed) * block_bytes;
+}
+
 std::optional<Servers::Copies> Servers::take() noexcept {
   const std::lock_guard guard(mutex_);
   std::array<Server*, replicas_max> chosen{};
@@ -54,7 +58,8 @@ std::optional<Servers::Copies> Servers::take() noexcept {
   if (count == 0 || count < copies_now()) return std::nullopt;
   Copies copies{};
   for (unsigned i = 0; i < count; ++i) copies[i] = chunk_of(*chosen[i]);
-  used_.fetch_add(1, std::memory_order_relaxed);
+  const std::uint64_t used = used_.fetch_add(1, std::memory_order_relaxed) + 1;
+  used_peak_.store(std::max(used, used_peak_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
   return copies;
 }
 

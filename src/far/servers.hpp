@@ -53,6 +53,7 @@ class Servers {
   [[nodiscard]] std::uint64_t lent_bytes() const noexcept;      ///< of all servers, dead ones included
   [[nodiscard]] std::uint64_t capacity_bytes() const noexcept;  ///< how much data fits, with all replicas kept
   [[nodiscard]] std::uint64_t used_bytes() const noexcept;      ///< in whole chunks
+  [[nodiscard]] std::uint64_t used_peak_bytes() const noexcept;
 
  private:
   struct Server {
@@ -71,8 +72,9 @@ class Servers {
   Window& window_;
   unsigned replicas_;
   std::unique_ptr<std::vector<Server>> servers_;
-  std::atomic<std::uint64_t> used_{0};  // chunks; relaxed: a count
-  std::mutex mutex_;                    // guards `never_used` and `free` of the servers
+  std::atomic<std::uint64_t> used_{0};       // chunks; relaxed: a count
+  std::atomic<std::uint64_t> used_peak_{0};  // relaxed: a statistic; changed under mutex_
+  std::mutex mutex_;                         // guards `never_used` and `free` of the servers
 };
 
 }  // namespace tonari::far

@@ -103,6 +103,7 @@ class PageMover {
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
   [[nodiscard]] Marks marks() const noexcept { return Marks::of(limit_.load(std::memory_order_relaxed)); }
   [[nodiscard]] std::size_t resident() const noexcept { return resident_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::size_t resident_peak() const noexcept { return resident_peak_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::size_t touched() const noexcept { return touched_.load(std::memory_order_relaxed); }
 
   // In: page_mover_in.cpp. The caller holds the block.
@@ -132,6 +133,10 @@ class PageMover {
   void forget(Region& region) noexcept;
 
  private:
+  void count_resident(std::size_t pages) noexcept {
+    const std::size_t now = resident_.fetch_add(pages, std::memory_order_relaxed) + pages;
+    if (now > resident_peak()) resident_peak_.store(now, std::memory_order_relaxed);
+  }
   bool place(Region& region, std::size_t block, std::size_t first, std::size_t count, WorkerContext& context) noexcept;
   bool place_bytes(Region& region, std::size_t block, std::size_t first, std::size_t count,
                    WorkerContext& context) noexcept;
@@ -178,8 +183,9 @@ class PageMover {
   std::atomic<std::size_t> second_chances_max_;  // most blocks kept beside after they were taken out
   std::atomic<std::size_t> ahead_max_;           // most blocks kept beside after they were read ahead
   Counters counters_;
-  std::atomic<std::size_t> touched_{0};   // relaxed: in blocks; a statistic
-  std::atomic<std::size_t> resident_{0};  // relaxed: in pages; the limit may be applied a page early or late
+  std::atomic<std::size_t> touched_{0};        // relaxed: in blocks; a statistic
+  std::atomic<std::size_t> resident_{0};       // relaxed: in pages; the limit may be applied a page early or late
+  std::atomic<std::size_t> resident_peak_{0};  // relaxed: a statistic; threads at once may miss some pages
 
   std::atomic<int> carrying_{0};  // relaxed: only a hint whether to wait for others
 

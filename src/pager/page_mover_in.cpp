@@ -45,7 +45,7 @@ bool PageMover::place(Region& region, std::size_t index, std::size_t first, std:
         return true;
       }
       region.block(index).here |= PageSet::of(first + done, end - done);
-      resident_.fetch_add(end - done, std::memory_order_relaxed);
+      count_resident(end - done);
     } else if (!place_bytes(region, index, first + done, end - done, context)) {
       return false;
     }
@@ -78,7 +78,7 @@ bool PageMover::place_bytes(Region& region, std::size_t index, std::size_t first
         space_.faults().copy(to + done * page_bytes, from.data() + done * page_bytes, pages * page_bytes);
     if (answer != Answer::ok && answer != Answer::there) return false;
     region.block(index).here |= PageSet::of(first + done, pages);
-    resident_.fetch_add(pages, std::memory_order_relaxed);
+    count_resident(pages);
     Counters::add(counters_.pages_in, pages);
     return true;
   };
@@ -237,7 +237,7 @@ Buffer PageMover::prefaulted_buffer(Wanted wanted, WorkerContext& context) noexc
     }
     if (buffer) {
       if (space_.prefault(*buffer)) {
-        resident_.fetch_add(block_pages, std::memory_order_relaxed);
+        count_resident(block_pages);
         return *buffer;
       }
       const std::lock_guard guard(mutex_);

@@ -105,7 +105,7 @@ bool PageMover::take_out(Region& region, std::size_t index, Beside beside, Worke
   if (buffer != no_buffer) {
     taken = space_.take_out(region.address_of(index), block.here, buffer, context.sums);
     Counters::add(counters_.pages_kept, (block.here - taken).count());
-    resident_.fetch_add((taken - block.here).count(), std::memory_order_relaxed);  // pages found there unexpectedly
+    count_resident((taken - block.here).count());  // pages found there unexpectedly
     block.here -= taken;
     block.buffer = buffer;
     const PageSet unsaved = settle(region, index, taken, buffer, context);

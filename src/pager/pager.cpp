@@ -143,6 +143,7 @@ void Pager::set_limit(std::size_t bytes) noexcept {
 Statistics Pager::statistics() const noexcept {
   Statistics result = page_mover_.counters().read();
   result.resident_bytes = page_mover_.resident() * page_bytes;
+  result.resident_peak_bytes = page_mover_.resident_peak() * page_bytes;
   result.touched_bytes = page_mover_.touched() * block_bytes;
   return result;
 }

@@ -6,6 +6,7 @@ namespace tonari::pager {
 
 Statistics& Statistics::operator+=(const Statistics& other) noexcept {
   resident_bytes += other.resident_bytes;
+  resident_peak_bytes += other.resident_peak_bytes;
   touched_bytes += other.touched_bytes;
   faults += other.faults;
   faults_met_held += other.faults_met_held;

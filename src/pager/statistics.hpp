@@ -12,7 +12,8 @@ namespace tonari::pager {
 struct Statistics {
   static constexpr std::size_t buckets = 32;
 
-  std::uint64_t resident_bytes = 0;  ///< In regions and in buffers; the limit applies to it.
+  std::uint64_t resident_bytes = 0;       ///< In regions and in buffers; the limit applies to it.
+  std::uint64_t resident_peak_bytes = 0;  ///< The most that was ever resident.
   /// Blocks of 2 MiB with pages that have come, and that were not discarded as a whole since.
   std::uint64_t touched_bytes = 0;
   std::uint64_t faults = 0;           ///< Faults served, including the ones counted below.

@@ -8,10 +8,11 @@ import subprocess
 import time
 import unittest
 
-from harness.far import NOBODY, SOAK, TORTURE, FarTest
+from harness.far import NOBODY, SOAK, TORTURE, FarTest, memory_group
 from harness.jobs import PATIENCE, PROGRAMS, TONARI, eventually
 
 CHILDREN = os.path.join(PROGRAMS, "far_children")
+STATIC = os.path.join(PROGRAMS, "far_static")
 PYTHON = "/usr/bin/python3"  # no wrapper that executes another, which would have no far memory
 # All that there is now is locked, if the user may; what comes later is paged all the same.
 LOCKING = """
@@ -48,7 +49,8 @@ class Endings(FarTest):
                 found = self.run_job("far", "--", "sh", "-c", text)
                 self.assertEqual(found[0], status)
                 if "echo" in text:
-                    self.assertEqual(found[1:], ("a\n", "b\n"))
+                    self.assertEqual(found[1], "a\n")
+                    self.assertEqual(found[2].splitlines()[0], "b")
 
     def test_a_signal_ends_the_program_under_tonari_far(self):
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -112,7 +114,7 @@ class Endings(FarTest):
                 self.assertEqual("Fatal Python error: Segmentation fault" in error, bool(options))
 
     def test_a_forked_child_of_python_has_its_small_objects(self):
-        code = "import os; x = [str(n) for n in range(50_000)]; os.fork() and os.wait(); len(''.join(x)); os._exit(0)"
+        code = "import os; x = [str(n) for n in range(50_000)]; y = bytearray(2 << 20); os.fork() and os.wait(); len(''.join(x)); os._exit(0)"
         self.assertEqual(self.run_job("far", "--", PYTHON, "-c", code), (0, "", ""))
         _, _, error = self.run_job("far", "--min-size", "1M", "--", PYTHON, "-c", code)
         self.assertIn("a forked child touched far memory", error)  # so that the first shows something
@@ -125,6 +127,26 @@ class Endings(FarTest):
         self.assertIn("the keeper has ended", error)
 
 
+    def test_a_program_without_large_data_is_told_that_nothing_was_far(self):
+        _, _, error = self.run_job("far", "--", PYTHON, "-c", "")
+        self.assertEqual(error, "tonari far: nothing went to far memory: the program made no allocation of at least "
+                                "1.0 MiB; with a smaller --min-size, smaller ones go there, too\n")
+
+    def test_a_program_with_static_arrays_is_told_that_they_were_local(self):
+        _, _, error = self.run_job("far", "--", STATIC)
+        self.assertRegex(error, r"^tonari far: nothing went to far memory: \S+ has 3[23] MiB of static arrays")
+
+    def test_a_kill_by_the_out_of_memory_killer_is_named(self):
+        if self.user is not None:
+            self.skipTest("only root can move a process to another control group")
+        with memory_group(150 << 20) as enter:
+            code = "import os; x = bytearray(600 << 20); os._exit(0)"
+            status, _, error = self.run_job("far", "--local", "100%", "--memory", "32M", "--", PYTHON, "-c", code,
+                                            preexec_fn=enter)
+        self.assertEqual(status, 137)
+        self.assertRegex(error, r"the kernel's out-of-memory killer ended .*no more than 150 MiB")
+
+
 class EndingsOfAnOrdinaryUser(Endings):
     user = NOBODY
 
@@ -135,13 +157,21 @@ class Children(FarTest):
         self.assertEqual(status, 0, error)
         return output, json.loads(error)
 
-    def test_programs_started_by_wrappers_have_far_memory(self):
-        for wrapper in (["env", "A=b"], ["sh", "-c", '"$@"; exit $?', "sh"], ["nice"]):
-            with self.subTest(wrapper=wrapper[0]):
-                output, found = self.far("--children", "--local", "10%", "--", *wrapper, TORTURE, "1", "2", "10", "64")
-                self.assertEqual(output, "ok\n")
-                self.assertGreater(found["bytes_out"], 50 << 20)
-                self.assertEqual(found["processes"], 2)
+    def test_the_program_that_a_wrapper_starts_or_executes_has_far_memory(self):
+        for wrapper in (["env", "A=b"], ["nice"], ["sh", "-c", 'exec "$@"', "sh"], ["env", "nice"],
+                        ["timeout", "300"], ["sh", "-c", '"$@"; exit $?', "sh"]):
+            for options in ([], ["--children"]):
+                with self.subTest(wrapper=wrapper, options=options):
+                    output, found = self.far(*options, "--local", "10%", "--", *wrapper, TORTURE, "1", "2", "10", "64")
+                    self.assertEqual(output, "ok\n")
+                    self.assertGreater(found["bytes_out"], 50 << 20)
+                    self.assertEqual(found["processes"], 1)
+
+    def test_programs_that_a_wrapper_starts_in_turn_have_far_memory_in_turn(self):
+        code = '"$@" && "$@"'
+        output, found = self.far("--local", "10%", "--", "sh", "-c", code, "sh", TORTURE, "1", "2", "10", "64")
+        self.assertEqual((output, found["processes"]), ("ok\nok\n", 2))
+        self.assertGreater(found["bytes_out"], 100 << 20)
 
     def test_children_have_far_memory_of_their_own(self):
         for options in (["--local", "20%"], ["--local", "24M", "--store", "lz4"],
@@ -153,10 +183,11 @@ class Children(FarTest):
                 self.assertGreater(found["bytes_out"], 7 * 8 << 20)
                 self.assertEqual((found["failures"], found["stored_bytes"]), (0, 0))
 
-    def test_children_have_only_local_memory_without_the_option(self):
-        output, found = self.far("--local", "10%", "--", "env", TORTURE, "1", "2", "10", "64")
+    def test_children_of_a_program_with_far_memory_have_only_local_memory_without_the_option(self):
+        code = "import subprocess, sys; x = bytearray(64 << 20); sys.exit(subprocess.run(sys.argv[1:]).returncode)"
+        output, found = self.far("--", PYTHON, "-c", code, TORTURE, "1", "2", "10", "64")
         self.assertEqual((output, found["processes"]), ("ok\n", 1))
-        self.assertEqual(found["bytes_out"], 0)
+        self.assertLess(found["in_use_peak_bytes"], 80 << 20)
 
     def test_children_that_outlive_their_parent_are_waited_for(self):
         output, found = self.far("--children", "--local", "16M", "--", CHILDREN, "left", "64")

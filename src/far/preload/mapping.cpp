@@ -50,10 +50,15 @@ bool goes_to_free_place(const void* hint, std::size_t bytes, int protection, int
 }
 bool replaces(int flags) noexcept { return (flags & MAP_FIXED) != 0 && (flags & MAP_FIXED_NOREPLACE) == 0; }
 
+// Without MAP_FIXED an address is only a hint. But a program that names a low one may need it, for pointers of 32 bits.
+bool is_only_hint(const void* hint) noexcept {
+  constexpr Address low_end = Address{1} << 32;
+  return hint == nullptr || address_of(hint) >= low_end;
+}
+
 bool goes_to_arena(const void* hint, std::size_t bytes, int protection, int flags) noexcept {
   return bytes >= program.bytes_min.load(std::memory_order_relaxed) &&  // see Program
-         is_plain(flags) && !is_fixed(flags) && protection == usual_protection &&
-         (hint == nullptr || is_in_arena(hint)) && make_ready();
+         is_plain(flags) && !is_fixed(flags) && protection == usual_protection && is_only_hint(hint) && make_ready();
 }
 
 void* map_in_arena(void* hint, std::size_t bytes) noexcept {

@@ -1,12 +1,13 @@
 """Far memory in tests: which users can have it, of which kind, and jobs that use it."""
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import unittest
 
-from harness.jobs import PROGRAMS, TONARI, JobTest, processes_marked
+from harness.jobs import PROGRAMS, TONARI, JobTest, eventually, processes_marked
 
 NOBODY = 65534
 SOAK = int(os.environ.get("TONARI_SOAK", "1"))
@@ -44,6 +45,39 @@ def need_faults(user=None):
 def without_notice(error):
     """Returns the messages without the notice that the kernel reports no faults of system calls."""
     return SAID.sub("", error, count=1)
+
+
+@contextlib.contextmanager
+def memory_group(limit_bytes):
+    """Makes a control group whose processes may use `limit_bytes` of memory, without swap. Gives a function that moves
+    the calling process into the group. Skips the test if groups cannot be made here."""
+    for parent, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        if os.path.exists(os.path.join(parent, "cgroup.procs")):
+            break
+    group = os.path.join(parent, f"tonari-test-{os.getpid()}")
+    try:
+        os.mkdir(group)
+        with open(os.path.join(group, limit), "w") as file:
+            file.write(str(limit_bytes))
+    except OSError as error:
+        raise unittest.SkipTest(f"no control group can be made here: {error}") from error
+
+    def enter():
+        with open(os.path.join(group, "cgroup.procs"), "w") as file:
+            file.write("0")
+
+    try:
+        yield enter
+    finally:
+        eventually(lambda: try_to_remove(group), f"{group} is empty")
+
+
+def try_to_remove(group):
+    try:
+        os.rmdir(group)
+    except OSError:  # processes that have just ended are still in it
+        return False
+    return True
 
 
 class FarTest(JobTest):
