@@ -24,7 +24,7 @@ os._exit(0)
 """
 
 
-# As mimalloc asks for its arenas: an address without MAP_FIXED, private and anonymous.
+# mimalloc maps its arenas so: an address without MAP_FIXED, private and anonymous.
 MAPPING_WITH_A_HINT = """
 import ctypes, os
 mmap = ctypes.CDLL(None).mmap
