@@ -37,7 +37,7 @@ class FarMemory(LauncherTest):
         Lines(job.stdout).wait_for("ready")
         since = time.monotonic()
         self.hosts.kill(1)
-        Lines(job.stderr).wait_for("tonari far: .*gone")
+        Lines(job.stderr).wait_for("tonari far: .* (is|are) lost")
         self.assertEqual(job.wait(PATIENCE), 137)
         self.assertLess(time.monotonic() - since, SILENCE_BOUND)
 
