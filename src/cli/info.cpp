@@ -5,6 +5,8 @@
 #include "cli/standard_streams.hpp"
 #include "cli/table.hpp"
 
+#include <tonari/status.hpp>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
