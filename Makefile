@@ -48,7 +48,7 @@ check-model:
 	@tests/model/check
 
 demo: setup
-	@[ -x build/release/bin/tonari ] || echo "tonari is built first: about 10 minutes on 2 cores. The demo takes half a minute."
+	@[ -x build/release/bin/tonari ] || echo "tonari is built first: about 10 minutes on 2 cores. The demo takes less than a minute."
 	@scripts/build release
 	@scripts/demo
 

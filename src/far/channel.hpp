@@ -32,12 +32,11 @@
 namespace tonari::far {
 
 inline constexpr std::uint32_t channel_version = 6;
-/// Environment variable with the number of the socket. The preload library removes it. It also removes itself from
-/// LD_PRELOAD, unless the program's child processes are to have far memory, too.
+/// Environment variable with the number of the socket. The preload library removes it.
 inline constexpr const char* socket_variable = "TONARI_FAR";
-/// Environment variable with the place where the keeper listens for child processes: MIN_BYTES@NAME, with a name of the
-/// abstract namespace. A process connects when it first allocates at least MIN_BYTES; its end of the connection is then
-/// used like the socket above.
+/// Environment variable with the place where the keeper listens for processes that the program has started or executed:
+/// MIN_BYTES@NAME, with a name of the abstract namespace. A process connects when it first allocates at least
+/// MIN_BYTES; its end of the connection is then used like the socket above.
 inline constexpr const char* door_variable = "TONARI_FAR_CHILDREN";
 
 /// The first message from the program.

@@ -139,12 +139,12 @@ class Endings(FarTest):
     def test_a_kill_by_the_out_of_memory_killer_is_named(self):
         if self.user is not None:
             self.skipTest("only root can move a process to another control group")
-        with memory_group(150 << 20) as enter:
-            code = "import os; x = bytearray(600 << 20); os._exit(0)"
+        with memory_group(400 << 20) as enter:
+            code = "import os; x = bytearray(1200 << 20); os._exit(0)"
             status, _, error = self.run_job("far", "--local", "100%", "--memory", "32M", "--", PYTHON, "-c", code,
                                             preexec_fn=enter)
         self.assertEqual(status, 137)
-        self.assertRegex(error, r"the kernel's out-of-memory killer ended .*no more than 150 MiB")
+        self.assertRegex(error, r"the kernel's out-of-memory killer ended .*no more than 400 MiB")
 
 
 class EndingsOfAnOrdinaryUser(Endings):

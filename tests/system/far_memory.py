@@ -190,6 +190,7 @@ class Refusals(FarTest):
             (["--local", "20"], "a share is written 20%"),
             (["--servers", "0"], "--servers: must be a number of servers"),
             (["--servers", ""], "--servers"),
+            (["--servers", "-1"], "--servers: must be a number of servers"),
             (["--servers", "99999999999999999999"], "--servers: must be a number of servers"),
             (["--replicas", "2"], "--replicas 2: needs at least as many servers"),
             (["--replicas", "3"], "--replicas: must be 1 or 2"),

@@ -6,6 +6,7 @@ import subprocess
 import time
 import unittest
 
+from harness.far import memory_group
 from harness.jobs import ACTOR, JobTest, asan_options, eventually, processes_marked
 
 # A death is known within a second (docs/design.md). SLACK is the time that processes need to end.
@@ -226,6 +227,17 @@ class NeverJoining(JobTest):
         self.assertIsNone(job.process.poll())
         job.process.stdin.close()
         self.assertEqual(job.end()[0], 0)
+
+
+class OutOfMemory(JobTest):
+    def test_a_rank_that_the_out_of_memory_killer_ended_is_named(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can make a control group")
+        code = "import os; x = bytearray(1200 << 20 if os.environ['TONARI_RANK'] == '1' else 1)"
+        with memory_group(400 << 20) as enter:
+            status, _, error = self.run_job("run", "-n", "2", "python3", "-c", code, preexec_fn=enter)
+        self.assertEqual(status, 137)
+        self.assertRegex(error, r"the kernel's out-of-memory killer ended rank 1, because .* no more than 400 MiB")
 
 
 class RunItselfKilled(JobTest):

@@ -133,6 +133,12 @@ class Info(JobTest):
                     0, "tonari info: TONARI_RING_SLOT is set, but there is no such setting; the nearest is "
                        "TONARI_RING_SLOTS\n"))
 
+    def test_info_describes_the_machine_and_names_a_wrong_setting(self):
+        shown = tonari("info", env=self.environment(TONARI_SPLIT="many"))
+        self.assertEqual(shown.returncode, 0)
+        self.assertIn("tonari info: TONARI_SPLIT=many", shown.stderr)
+        self.assertIn("features", shown.stdout)
+
     def test_info_refuses_a_wrong_setting_and_names_it(self):
         shown = tonari("info", "--settings", env=self.environment(TONARI_SPLIT="many"))
         self.assertEqual(shown.returncode, 2)
