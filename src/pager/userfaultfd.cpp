@@ -148,7 +148,10 @@ void Userfaultfd::watch(Address start, std::size_t bytes) {
 
 void Userfaultfd::unwatch(Address start, std::size_t bytes) noexcept {
   uffdio_range range{start, bytes};
-  (void)System{number()}.control(UFFDIO_UNREGISTER, range);  // fails if it is unmapped: nobody waits then
+  (void)System{number()}.control(UFFDIO_UNREGISTER, range);  // fails if it is unmapped already
+  // UFFDIO_UNREGISTER wakes the waiting threads before it locks out page faults. A fault that comes between the two
+  // begins to wait after that wake, and nothing else would end its wait.
+  wake(start, bytes);
 }
 
 std::span<const Fault> Userfaultfd::read() noexcept {
@@ -229,7 +232,7 @@ Answer Userfaultfd::poison(Address at, std::size_t bytes) noexcept {
 
 void Userfaultfd::wake(Address start, std::size_t bytes) noexcept {
   uffdio_range range{start, bytes};
-  (void)System{number()}.control(UFFDIO_WAKE, range);  // fails if it is unmapped: nobody waits then
+  (void)System{number()}.control(UFFDIO_WAKE, range);  // fails only for a wrong range
 }
 
 }  // namespace tonari::pager

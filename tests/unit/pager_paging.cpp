@@ -161,7 +161,7 @@ TEST_F(PagerPaging, RemovingARegionLeavesNoThreadStuck) {
     std::vector<std::jthread> threads;
     for (unsigned i = 0; i < writes.size(); ++i) {
       threads.emplace_back([&, i] {
-        test::Random random(i);
+        test::Random random(test::seed() + i);
         while (!stop) {
           const std::size_t at = test::between(random, 0, paged.bytes().size() - 1);
           reinterpret_cast<volatile char*>(paged.bytes().data())[at] = 1;
