@@ -106,6 +106,15 @@ struct Descriptor {
   }
 
  private:
+  static Descriptor copy(Primitive primitive, GlobalAddress address, const std::byte* local,
+                         std::size_t bytes) noexcept {
+    Descriptor made;
+    made.primitive = primitive;
+    made.address = address;
+    made.local = const_cast<std::byte*>(local);  // only read if it was const
+    made.bytes = bytes;
+    return made;
+  }
   template <AtomicWord T>
   static Descriptor atomic(GlobalAddress at, detail::AtomicOperation operation, T operand, T expected = {}) noexcept {
     Descriptor made;
@@ -115,6 +124,97 @@ struct Descriptor {
     return made;
   }
 };
+
+// Inline, so that fields that nobody reads are not written.
+
+inline Descriptor Descriptor::pull(std::span<std::byte> to, GlobalAddress from) noexcept {
+  return copy(Primitive::pull, from, to.data(), to.size());
+}
+
+// A twin of another length is refused like a twin at no address.
+inline Descriptor Descriptor::pull_with_twin(std::span<std::byte> to, std::span<std::byte> twin,
+                                             GlobalAddress from) noexcept {
+  Descriptor made = copy(Primitive::pull_with_twin, from, to.data(), to.size());
+  made.twin = twin.size() == to.size() ? twin.data() : nullptr;
+  return made;
+}
+
+inline Descriptor Descriptor::pull_regions(std::span<std::byte> to, GlobalAddress from,
+                                           std::span<const Region> regions) noexcept {
+  Descriptor made = copy(Primitive::pull_regions, from, to.data(), to.size());
+  made.regions = regions;
+  return made;
+}
+
+inline Descriptor Descriptor::push(GlobalAddress to, std::span<const std::byte> from) noexcept {
+  return copy(Primitive::push, to, from.data(), from.size());
+}
+
+inline Descriptor Descriptor::push_regions(GlobalAddress to, std::span<const std::byte> from,
+                                           std::span<const Region> regions) noexcept {
+  Descriptor made = copy(Primitive::push_regions, to, from.data(), from.size());
+  made.regions = regions;
+  return made;
+}
+
+inline Descriptor Descriptor::push_diff(GlobalAddress to, std::span<const std::byte> from,
+                                        std::span<const std::byte> twin) noexcept {
+  Descriptor made = copy(Primitive::push_diff, to, from.data(), from.size());
+  made.twin = twin.size() == from.size() ? const_cast<std::byte*>(twin.data()) : nullptr;  // only read
+  return made;
+}
+
+inline Descriptor Descriptor::push_notified(GlobalAddress to, std::span<const std::byte> from,
+                                            std::uint32_t notification) noexcept {
+  Descriptor made = copy(Primitive::push_notified, to, from.data(), from.size());
+  made.number = notification;
+  return made;
+}
+
+inline Descriptor Descriptor::multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept {
+  Descriptor made = copy(Primitive::multicast, {}, from.data(), from.size());
+  made.targets = to;
+  return made;
+}
+
+inline Descriptor Descriptor::multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
+                                                std::span<const Region> regions) noexcept {
+  Descriptor made = copy(Primitive::multicast_regions, {}, from.data(), from.size());
+  made.targets = to;
+  made.regions = regions;
+  return made;
+}
+
+inline Descriptor Descriptor::lock(JobRank home, std::uint32_t number, LockMode mode) noexcept {
+  Descriptor made;
+  made.primitive = Primitive::lock;
+  made.address.rank = home;
+  made.number = number;
+  made.mode = mode;
+  return made;
+}
+
+inline Descriptor Descriptor::unlock(JobRank home, std::uint32_t number) noexcept {
+  Descriptor made = lock(home, number);
+  made.primitive = Primitive::unlock;
+  return made;
+}
+
+inline Descriptor Descriptor::barrier() noexcept {
+  Descriptor made;
+  made.primitive = Primitive::barrier;
+  return made;
+}
+
+inline Descriptor Descriptor::barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept {
+  return copy(Primitive::barrier_with_multicast, {0, JobRank{}, offset}, from.data(), from.size());
+}
+
+inline Descriptor Descriptor::flush() noexcept {
+  Descriptor made;
+  made.primitive = Primitive::flush;
+  return made;
+}
 
 namespace window {
 class DescriptorQueue;

@@ -10,15 +10,6 @@ using window::DescriptorQueue;
 
 namespace {
 
-Descriptor copy(Primitive primitive, GlobalAddress address, const std::byte* local, std::size_t bytes) noexcept {
-  Descriptor made;
-  made.primitive = primitive;
-  made.address = address;
-  made.local = const_cast<std::byte*>(local);  // only read if it was const
-  made.bytes = bytes;
-  return made;
-}
-
 window::Worker& worker_of(DescriptorQueue& work) noexcept { return work.state().runtime().worker(); }
 
 // Waits like the queue: long.
@@ -28,94 +19,6 @@ void wait_for_work(DescriptorQueue& work, Ready ready) noexcept {
 }
 
 }  // namespace
-
-Descriptor Descriptor::pull(std::span<std::byte> to, GlobalAddress from) noexcept {
-  return copy(Primitive::pull, from, to.data(), to.size());
-}
-
-// A twin of another length is refused like a twin at no address.
-Descriptor Descriptor::pull_with_twin(std::span<std::byte> to, std::span<std::byte> twin, GlobalAddress from) noexcept {
-  Descriptor made = copy(Primitive::pull_with_twin, from, to.data(), to.size());
-  made.twin = twin.size() == to.size() ? twin.data() : nullptr;
-  return made;
-}
-
-Descriptor Descriptor::pull_regions(std::span<std::byte> to, GlobalAddress from,
-                                    std::span<const Region> regions) noexcept {
-  Descriptor made = copy(Primitive::pull_regions, from, to.data(), to.size());
-  made.regions = regions;
-  return made;
-}
-
-Descriptor Descriptor::push(GlobalAddress to, std::span<const std::byte> from) noexcept {
-  return copy(Primitive::push, to, from.data(), from.size());
-}
-
-Descriptor Descriptor::push_regions(GlobalAddress to, std::span<const std::byte> from,
-                                    std::span<const Region> regions) noexcept {
-  Descriptor made = copy(Primitive::push_regions, to, from.data(), from.size());
-  made.regions = regions;
-  return made;
-}
-
-Descriptor Descriptor::push_diff(GlobalAddress to, std::span<const std::byte> from,
-                                 std::span<const std::byte> twin) noexcept {
-  Descriptor made = copy(Primitive::push_diff, to, from.data(), from.size());
-  made.twin = twin.size() == from.size() ? const_cast<std::byte*>(twin.data()) : nullptr;  // only read
-  return made;
-}
-
-Descriptor Descriptor::push_notified(GlobalAddress to, std::span<const std::byte> from,
-                                     std::uint32_t notification) noexcept {
-  Descriptor made = copy(Primitive::push_notified, to, from.data(), from.size());
-  made.number = notification;
-  return made;
-}
-
-Descriptor Descriptor::multicast(std::span<const GlobalAddress> to, std::span<const std::byte> from) noexcept {
-  Descriptor made = copy(Primitive::multicast, {}, from.data(), from.size());
-  made.targets = to;
-  return made;
-}
-
-Descriptor Descriptor::multicast_regions(std::span<const GlobalAddress> to, std::span<const std::byte> from,
-                                         std::span<const Region> regions) noexcept {
-  Descriptor made = copy(Primitive::multicast_regions, {}, from.data(), from.size());
-  made.targets = to;
-  made.regions = regions;
-  return made;
-}
-
-Descriptor Descriptor::lock(JobRank home, std::uint32_t number, LockMode mode) noexcept {
-  Descriptor made;
-  made.primitive = Primitive::lock;
-  made.address.rank = home;
-  made.number = number;
-  made.mode = mode;
-  return made;
-}
-
-Descriptor Descriptor::unlock(JobRank home, std::uint32_t number) noexcept {
-  Descriptor made = lock(home, number);
-  made.primitive = Primitive::unlock;
-  return made;
-}
-
-Descriptor Descriptor::barrier() noexcept {
-  Descriptor made;
-  made.primitive = Primitive::barrier;
-  return made;
-}
-
-Descriptor Descriptor::barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept {
-  return copy(Primitive::barrier_with_multicast, {0, JobRank{}, offset}, from.data(), from.size());
-}
-
-Descriptor Descriptor::flush() noexcept {
-  Descriptor made;
-  made.primitive = Primitive::flush;
-  return made;
-}
 
 Queue::Queue(Window& window) : work_(std::make_shared<DescriptorQueue>(window.state_, nullptr)) {
   worker_of(*work_).enter(*work_);
