@@ -37,6 +37,12 @@ target_compile_options(tonari_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow 
                                               $<$<BOOL:${TONARI_WERROR}>:-Werror>)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   target_compile_options(tonari_flags INTERFACE -march=x86-64-v2)
+  # GCC copies and clears short objects with `rep movs` and `rep stos`, which take 20 ns to start on some processors, and
+  # do not overlap with the next call. The C library's functions take 4 ns.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(tonari_flags INTERFACE -mmemcpy-strategy=libcall:-1:noalign
+                                                  -mmemset-strategy=libcall:-1:noalign)
+  endif()
 endif()
 
 # A message passes through five source files. Inlining across them saves 12 ns of 68 ns. src/CMakeLists.txt optimises the

@@ -274,6 +274,10 @@ void Session::stop_for(int dead) const noexcept {
   stop_process();
 }
 
+void Session::stop_unless_outlived(int dead) const noexcept {
+  if (!outlives_deaths()) stop_for(dead);
+}
+
 bool Session::somebody_died() const noexcept {
   // Acquire: pairs with Arena::mark_dead(), as in notice_deaths().
   if (arena().header().deaths.load(std::memory_order_acquire) == 0) return false;

@@ -129,7 +129,7 @@ class Session {
   [[nodiscard]] bool alive(int rank) const noexcept {
     if (!is_dead(rank)) [[likely]]
       return true;
-    if (!outlives_deaths()) stop_for(rank);
+    stop_unless_outlived(rank);
     return false;
   }
   /// True if alive() is false for any rank.
@@ -182,6 +182,8 @@ class Session {
   }
   [[nodiscard]] bool outlives_deaths() const noexcept;
   [[noreturn]] void stop_for(int dead) const noexcept;
+  /// Not inline, so that alive() is.
+  [[gnu::cold, gnu::noinline]] void stop_unless_outlived(int dead) const noexcept;
   [[nodiscard]] std::string how_it_went(int dead) const;
   [[nodiscard]] const std::string& host_name_of(int rank) const noexcept;
   void leave() noexcept;

@@ -24,8 +24,8 @@ struct Offer {
   bool present = true;  // false: it gives no part, and only reaches another rank's
 };
 
-/// A member's part of the window, and how this rank accesses it.
-struct Part {
+/// A member's part of the window, and how this rank accesses it. One cache line, which an access finds by a shift.
+struct alignas(64) Part {
   std::byte* mapped = nullptr;                    // nullptr: it is not mapped
   std::uint64_t bytes = 0;                        // 0: the rank has no part
   const std::atomic<PartState>* state = nullptr;  // nullptr: the rank has no part
