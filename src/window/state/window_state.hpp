@@ -141,6 +141,8 @@ class WindowState {
                               std::uint32_t notification) noexcept;
   template <Direction D>
   Status copy_elsewhere(const Part& part, GlobalAddress address, std::span<typename D::Local> local) noexcept;
+  template <Direction D>
+  Status copy_far_or_long(const Part& part, GlobalAddress address, std::span<typename D::Local> local) noexcept;
   Status write(const Part& part, GlobalAddress to, std::span<const std::byte> from) noexcept;
   Status read(const Part& part, std::span<std::byte> to, GlobalAddress from) noexcept;
   template <class Target>

@@ -113,19 +113,33 @@ std::optional<Status> WindowState::copy_mapped(const Part& part, GlobalAddress a
   return copy_together(engine_, LongAccess<D>{place_.number, address.rank.value(), address.offset, there, true, local});
 }
 
+// Copies from or to memory that is not mapped here, or makes a long access to mapped memory. Not inline, so that short
+// accesses to mapped memory need not save the registers that it uses.
+template <Direction D>
+[[gnu::noinline]] Status WindowState::copy_far_or_long(const Part& part, GlobalAddress address,
+                                                       std::span<typename D::Local> local) noexcept {
+  if (part.mapped == nullptr) return copy_elsewhere<D>(part, address, local);
+  if (const auto together = copy_mapped<D>(part, address, local)) return *together;
+  std::byte* const there = part.at(address.offset);
+  if constexpr (is_pull<D>) {
+    std::memcpy(local.data(), there, local.size());
+  } else {
+    std::memcpy(there, local.data(), local.size());
+  }
+  return Status::ok;
+}
+
 Status WindowState::read(const Part& part, std::span<std::byte> to, GlobalAddress from) noexcept {
-  if (part.mapped == nullptr) return copy_elsewhere<Pull>(part, from, to);
-  if (to.size() >= mapped_together_bytes_min) [[unlikely]] {
-    if (const auto together = copy_mapped<Pull>(part, from, to)) return *together;
+  if (part.mapped == nullptr || to.size() >= mapped_together_bytes_min) [[unlikely]] {
+    return copy_far_or_long<Pull>(part, from, to);
   }
   copy_bytes(to.data(), part.at(from.offset), to.size());
   return Status::ok;
 }
 
 Status WindowState::write(const Part& part, GlobalAddress to, std::span<const std::byte> from) noexcept {
-  if (part.mapped == nullptr) return copy_elsewhere<Push>(part, to, from);
-  if (from.size() >= mapped_together_bytes_min) [[unlikely]] {
-    if (const auto together = copy_mapped<Push>(part, to, from)) return *together;
+  if (part.mapped == nullptr || from.size() >= mapped_together_bytes_min) [[unlikely]] {
+    return copy_far_or_long<Push>(part, to, from);
   }
   copy_bytes(part.at(to.offset), from.data(), from.size());
   return Status::ok;
