@@ -13,15 +13,15 @@ namespace tonari::share {
 
 namespace {
 
-constexpr std::align_val_t alignment{64};
+constexpr std::align_val_t line_alignment{64};
 
 }  // namespace
 
-void Replica::Freeing::operator()(std::byte* bytes) const noexcept { ::operator delete[](bytes, alignment); }
+void Replica::Freeing::operator()(std::byte* bytes) const noexcept { ::operator delete[](bytes, line_alignment); }
 
 Replica::Replica(fabric::Engine& engine, fabric::SendQueue& send_queue, fabric::HeldBack& held, const GuardedPlan& plan)
     : engine_(engine), send_queue_(send_queue), held_(held), plan_(plan), self_(engine.session().rank()) {
-  if (mover() != Mover::asker_gets) memory_.reset(static_cast<std::byte*>(::operator new[](plan.bytes, alignment)));
+  if (mover() != Mover::asker_gets) memory_.reset(static_cast<std::byte*>(::operator new[](plan.bytes, line_alignment)));
   if (is_home(self_)) home_.emplace(self_, engine.session().size());
 }
 
