@@ -163,7 +163,7 @@ const std::array table{
 
 // Variables that the runtime or its tests set. They are not settings.
 constexpr auto runtime_names = std::to_array<std::string_view>(
-    {"TONARI_RANK", "TONARI_SIZE", "TONARI_JOIN", "TONARI_SECRET", "TONARI_FAR", "TONARI_FAR_CHILDREN", "TONARI_BIN",
+    {"TONARI_RANK", "TONARI_SIZE", "TONARI_JOIN", "TONARI_SECRET", "TONARI_FAR", "TONARI_FAR_KEEPER", "TONARI_BIN",
      "TONARI_TEST_BIN", "TONARI_TEST_NETWORK", "TONARI_TEST_DEVICES", "TONARI_TEST_SLOWNESS", "TONARI_SOAK"});
 
 constexpr std::string_view ucx_prefix = "TONARI_UCX_";  // UCX's own settings; UCX reads them (fabric/ucx/worker.cpp)

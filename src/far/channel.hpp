@@ -37,7 +37,7 @@ inline constexpr const char* socket_variable = "TONARI_FAR";
 /// Environment variable with the place where the keeper listens for processes that the program has started or executed:
 /// MIN_BYTES@NAME, with a name of the abstract namespace. A process connects when it first allocates at least
 /// MIN_BYTES; its end of the connection is then used like the socket above.
-inline constexpr const char* door_variable = "TONARI_FAR_CHILDREN";
+inline constexpr const char* door_variable = "TONARI_FAR_KEEPER";
 
 /// The first message from the program.
 struct Hello {

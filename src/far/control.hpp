@@ -39,7 +39,7 @@ enum class StoreKind : std::uint32_t {
 
 /// Returns the name at which the keeper listens for processes that the program has started or executed, if its `tonari
 /// far` listens at `front`.
-inline std::string door_of(std::string_view front) { return std::string(front) + "-children"; }
+inline std::string door_of(std::string_view front) { return std::string(front) + "-door"; }
 
 struct Order {
   enum class What : std::uint32_t { keep, report };
