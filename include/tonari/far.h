@@ -41,11 +41,13 @@ struct tonari_far_statistics {
   uint64_t local_bytes;       /* in memory of this host: in place or in buffers */
   uint64_t limit_bytes;       /* the present limit of local_bytes */
   uint64_t faults;            /* touches of pages that were not in place */
-  uint64_t fault_ns;          /* total time to serve the faults */
+  uint64_t fault_ns;          /* total time that the keeper spent on them */
   uint64_t blocks_read_ahead; /* blocks of 2 MiB */
   uint64_t read_ahead_hits;   /* the number of these that were touched later */
   uint64_t bytes_in;          /* received from servers */
   uint64_t bytes_out;         /* sent to servers */
+  uint64_t wait_ns;           /* total time that threads waited for pages, without the wake-ups */
+  uint64_t bytes_in_vain;     /* received for read-ahead that was dropped unused */
 };
 
 /* Writes the counters to `into`. `bytes` is sizeof(struct tonari_far_statistics): the program may be older than the

@@ -14,13 +14,13 @@ namespace tonari::cli {
 namespace {
 
 using job::memory_text;
-using Histogram = decltype(pager::Statistics::fault_ns_histogram);
+using Histogram = decltype(pager::Statistics::wait_ns_histogram);
 
 // Upper end of a bucket of the histogram.
 double end_us(std::size_t bucket) { return static_cast<double>(std::uint64_t{2} << bucket) / 1000; }
 
-// A percentile of the faults' times, rounded up to the end of its bucket.
-double fault_us(const Histogram& histogram, double percent) {
+// A percentile of the threads' waits, rounded up to the end of its bucket.
+double wait_us(const Histogram& histogram, double percent) {
   const auto all = static_cast<double>(std::accumulate(histogram.begin(), histogram.end(), std::uint64_t{0}));
   if (all == 0) return 0;
   std::size_t bucket = 0;
@@ -56,20 +56,27 @@ std::string processes_text(const far::Statistics& all) {
 
 double seconds_of(std::uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
+double mean_us(const pager::Statistics& of) {
+  return of.faults == 0 ? 0 : static_cast<double>(of.wait_ns) / 1000 / static_cast<double>(of.faults);
+}
+
 }  // namespace
 
 std::string statistics_text(const far::Statistics& all) {
   const pager::Statistics& pager = all.pager;
   return fmt::format(
       "far memory: at most {} in use, {} local (limit {}), {} of {} at {} server{}{}\n"
-      "faults:     {}, served in {:.3f} s; half within {:.1f} us, 99 % within {:.1f} us{}\n"
-      "read ahead: {} blocks of 2 MiB, {} of them used; {} pages were used again before they had been sent\n"
+      "faults:     {}; threads waited {:.3f} s for pages, {:.1f} us per fault: half within {:.1f} us, 99 % within "
+      "{:.1f} us{}\n"
+      "read ahead: {} blocks of 2 MiB, {} of them used, {} fetched in vain; {} pages were used again before they had "
+      "been sent\n"
       "moved:      {} in, {} out; {} unchanged pages and {} pages of zeros were not sent{}",
       memory_text(all.in_use_peak_bytes), memory_text(pager.resident_peak_bytes), memory_text(all.limit_bytes),
       memory_text(all.stored_peak_bytes), memory_text(all.capacity_bytes), all.servers, all.servers == 1 ? "" : "s",
-      processes_text(all), pager.faults, seconds_of(pager.fault_ns), fault_us(pager.fault_ns_histogram, 50),
-      fault_us(pager.fault_ns_histogram, 99), histogram_text(pager.fault_ns_histogram), pager.blocks_read_ahead,
-      pager.read_ahead_hits, pager.second_chances, memory_text(pager.bytes_in), memory_text(pager.bytes_out),
+      processes_text(all), pager.faults, seconds_of(pager.wait_ns), mean_us(pager),
+      wait_us(pager.wait_ns_histogram, 50), wait_us(pager.wait_ns_histogram, 99),
+      histogram_text(pager.wait_ns_histogram), pager.blocks_read_ahead, pager.read_ahead_hits,
+      memory_text(pager.bytes_in_vain), pager.second_chances, memory_text(pager.bytes_in), memory_text(pager.bytes_out),
       pager.pages_clean, pager.pages_of_zeros, packed_text(all));
 }
 
@@ -91,11 +98,14 @@ std::string statistics_as_json(const far::Statistics& all) {
                               {"system_calls_fault", all.reaches_everything != 0},
                               {"faults", pager.faults},
                               {"fault_seconds", seconds_of(pager.fault_ns)},
-                              {"fault_ns_histogram", pager.fault_ns_histogram},
+                              {"wait_seconds", seconds_of(pager.wait_ns)},
+                              {"wait_us_mean", mean_us(pager)},
+                              {"wait_ns_histogram", pager.wait_ns_histogram},
                               {"blocks_read_ahead", pager.blocks_read_ahead},
                               {"read_ahead_hits", pager.read_ahead_hits},
                               {"second_chances", pager.second_chances},
                               {"bytes_in", pager.bytes_in},
+                              {"bytes_in_vain", pager.bytes_in_vain},
                               {"bytes_out", pager.bytes_out},
                               {"pages_clean", pager.pages_clean},
                               {"pages_of_zeros", pager.pages_of_zeros},
@@ -109,15 +119,16 @@ std::string statistics_as_json(const far::Statistics& all) {
 
 std::string progress_text(const far::Statistics& now, const far::Statistics& before) {
   const pager::Statistics& pager = now.pager;
-  Histogram faults{};
-  std::ranges::transform(pager.fault_ns_histogram, before.pager.fault_ns_histogram, faults.begin(), std::minus{});
+  Histogram waits{};
+  std::ranges::transform(pager.wait_ns_histogram, before.pager.wait_ns_histogram, waits.begin(), std::minus{});
   return fmt::format(
-      "{} local of {} in use (limit {}); in the last second {} faults in {:.0f} ms, 99 % within {:.1f} us, {} blocks "
+      "{} local of {} in use (limit {}); in the last second {} faults, waits of {:.0f} ms, 99 % within {:.1f} us, {} "
+      "blocks "
       "read ahead used, {} in, {} out",
       memory_text(pager.resident_bytes), memory_text(now.in_use_bytes), memory_text(now.limit_bytes),
-      pager.faults - before.pager.faults, seconds_of(pager.fault_ns - before.pager.fault_ns) * 1000,
-      fault_us(faults, 99), pager.read_ahead_hits - before.pager.read_ahead_hits,
-      memory_text(pager.bytes_in - before.pager.bytes_in), memory_text(pager.bytes_out - before.pager.bytes_out));
+      pager.faults - before.pager.faults, seconds_of(pager.wait_ns - before.pager.wait_ns) * 1000, wait_us(waits, 99),
+      pager.read_ahead_hits - before.pager.read_ahead_hits, memory_text(pager.bytes_in - before.pager.bytes_in),
+      memory_text(pager.bytes_out - before.pager.bytes_out));
 }
 
 }  // namespace tonari::cli

@@ -177,7 +177,9 @@ int Client::answer(Request& request) noexcept {
                             .blocks_read_ahead = now.pager.blocks_read_ahead,
                             .read_ahead_hits = now.pager.read_ahead_hits,
                             .bytes_in = now.pager.bytes_in,
-                            .bytes_out = now.pager.bytes_out};
+                            .bytes_out = now.pager.bytes_out,
+                            .wait_ns = now.pager.wait_ns,
+                            .bytes_in_vain = now.pager.bytes_in_vain};
       return 0;
     }
   }

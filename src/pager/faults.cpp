@@ -40,7 +40,8 @@ void Pager::serve_faults(WorkerContext& context) noexcept {
   Lookout lookout;
   for (;;) {
     const auto faults = space_.faults().read();
-    for (const Fault& fault : faults) serve(fault, context);
+    const std::uint64_t read_ns = monotonic_ns();
+    for (const Fault& fault : faults) serve(fault, read_ns, context);
     if (!faults.empty()) lookout.saw_fault();
     if (lookout.is_worth_it()) {
       ::sched_yield();
@@ -51,25 +52,32 @@ void Pager::serve_faults(WorkerContext& context) noexcept {
   }
 }
 
-void Pager::serve(const Fault& fault, WorkerContext& context) noexcept {
+// The threads of a batch have waited since it was read, whatever their order.
+void Pager::serve(const Fault& fault, std::uint64_t read_ns, WorkerContext& context) noexcept {
   const std::uint64_t start = monotonic_ns();
   const auto region = regions_.find(fault.address);
   if (!region) return;  // it is being removed, which wakes the waiting threads
   const std::size_t block = (*region)->block_at(fault.address);
-  if (!(*region)->block(block).try_hold_or_want()) {
+  if (!(*region)->block(block).try_hold_or_want(read_ns)) {
     Counters::add(page_mover_.counters().faults_met_held);
     return;  // the holder wakes the waiting threads
   }
+  bool has_passed_on = false;
   {
-    BlockLock hold(space_, **region, block, BlockLock::Adopt::adopt);
-    answer(fault, **region, hold, context);
+    BlockLock hold = page_mover_.adopt(**region, block);
+    answer(fault, read_ns, **region, hold, context);
+    has_passed_on = hold.has_passed_on();
     if (page_mover_.resident() > page_mover_.marks().high) requests_.ask_for_room();
   }
-  Counters::add(page_mover_.counters().faults);
-  page_mover_.counters().fault_took(monotonic_ns() - start);
+  Counters& counters = page_mover_.counters();
+  const std::uint64_t end = monotonic_ns();
+  Counters::add(counters.faults);
+  Counters::add(counters.fault_ns, end - start);
+  if (!has_passed_on) counters.waited(end - read_ns);
 }
 
-void Pager::answer(const Fault& fault, Region& region, BlockLock& hold, WorkerContext& context) noexcept {
+void Pager::answer(const Fault& fault, std::uint64_t read_ns, Region& region, BlockLock& hold,
+                   WorkerContext& context) noexcept {
   const std::size_t index = region.block_at(fault.address);
   const std::size_t page = (fault.address - region.address_of(index)) / page_bytes;
   Block& block = region.block(index);
@@ -89,7 +97,8 @@ void Pager::answer(const Fault& fault, Region& region, BlockLock& hold, WorkerCo
   if (random_.has(fault.address)) return bring(region, index, page, PageSet::of(page, 1), context);
   const bool by_block = may_come_whole(region, index) || rest_may_come(region, index);
   const Advice advice = streams_.fault(fault.address / page_bytes, fault.thread, by_block);
-  if (advice.by_block && block.beside.is_empty() && requests_.add({Request::What::block, &region, index, page})) {
+  if (advice.by_block && block.beside.is_empty() &&
+      requests_.add({Request::What::block, &region, index, page, read_ns})) {
     hold.pass_on();  // a mover may have adopted it already
   } else {
     bring(region, index, page, PageSet::of(advice.first % block_pages, advice.pages), context);

@@ -1,3 +1,4 @@
+#include "base/clock.hpp"
 #include "pager/pager.hpp"
 
 #include <algorithm>
@@ -31,9 +32,12 @@ void Pager::move_pages(WorkerContext& context) noexcept {
 void Pager::perform(const Request& request, WorkerContext& context) noexcept {
   Region& region = *request.region;
   Block& block = region.block(request.block);
-  if (request.what == Request::What::block) return bring_block(request, context);
+  if (request.what == Request::What::block) {
+    bring_block(request, context);
+    return page_mover_.counters().waited(monotonic_ns() - request.read_ns);
+  }
   if (region.leaves.load(std::memory_order_relaxed) || !block.try_hold()) return;
-  const BlockLock hold(space_, region, request.block, BlockLock::Adopt::adopt);
+  const BlockLock hold = page_mover_.adopt(region, request.block);
   if (request.what == Request::What::block_ahead) {
     if (!block.beside.is_empty()) return;
     if (may_come_whole(region, request.block)) {
@@ -49,7 +53,7 @@ void Pager::perform(const Request& request, WorkerContext& context) noexcept {
 // A thread waits for the page. The block is already held for this request.
 void Pager::bring_block(const Request& request, WorkerContext& context) noexcept {
   Region& region = *request.region;
-  const BlockLock hold(space_, region, request.block, BlockLock::Adopt::adopt);
+  const BlockLock hold = page_mover_.adopt(region, request.block);
   if (region.leaves.load(std::memory_order_relaxed)) return;  // removal wakes the waiting thread
   if (may_come_whole(region, request.block)) {
     (void)page_mover_.read_block(region, request.block, PageMover::Wanted::now, context);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/clock.hpp"
 #include "pager/policy.hpp"
 #include "pager/pool.hpp"
 #include "pager/region.hpp"
@@ -58,23 +59,28 @@ struct WorkerContext {
   Buffer reserve = no_buffer;                // only the fault thread's: lets it always take something out
 };
 
-/// Holds a block, and lets go of it at the end of its scope.
+/// Holds a block that its thread has already held, and lets go of it at the end of its scope.
 class BlockLock {
  public:
-  enum class Adopt : std::uint8_t { adopt };
-  BlockLock(Space& space, Region& region, std::size_t block, Adopt /*held already*/) noexcept
-      : space_(space), region_(region), block_(block) {
+  BlockLock(Space& space, Counters& counters, Region& region, std::size_t block) noexcept
+      : space_(space), counters_(counters), region_(region), block_(block) {
     region.know(block);
   }
   BlockLock(BlockLock&&) = delete;
   /// Leaves the block held: another thread adopts it.
   void pass_on() noexcept { passed_on_ = true; }
+  [[nodiscard]] bool has_passed_on() const noexcept { return passed_on_; }
   ~BlockLock() {
-    if (!passed_on_ && region_.block(block_).let_go()) space_.faults().wake(region_.address_of(block_), block_bytes);
+    if (passed_on_) return;
+    const DroppedFaults dropped = region_.block(block_).let_go();
+    if (dropped.is_empty()) return;
+    space_.faults().wake(region_.address_of(block_), block_bytes);
+    Counters::add(counters_.wait_ns, dropped.waited_ns(monotonic_ns()));
   }
 
  private:
   Space& space_;
+  Counters& counters_;
   Region& region_;
   std::size_t block_;
   bool passed_on_ = false;
@@ -105,6 +111,11 @@ class PageMover {
   [[nodiscard]] std::size_t resident() const noexcept { return resident_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::size_t resident_peak() const noexcept { return resident_peak_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::size_t touched() const noexcept { return touched_.load(std::memory_order_relaxed); }
+
+  /// Takes over a block that the caller holds already.
+  [[nodiscard]] BlockLock adopt(Region& region, std::size_t block) noexcept {
+    return {space_, counters_, region, block};
+  }
 
   // In: page_mover_in.cpp. The caller holds the block.
 
@@ -161,6 +172,7 @@ class PageMover {
                WorkerContext& context) noexcept;
   bool drop_oldest(Pool::Kind kind) noexcept;
   void drop_beside(Region& region, std::size_t block, WorkerContext* context) noexcept;
+  [[nodiscard]] std::size_t fetched_beside(Region& region, std::size_t block) noexcept;
   void fail(Failure::What what, Status status, Region& region, std::size_t block, std::size_t page) noexcept;
 
   /// Counts this thread as one that is taking something out.

@@ -88,7 +88,7 @@ bool PageMover::take_one_out(WorkerContext& context) noexcept {
   Region& region = *victim->region;
   bool done = false;
   if (region.block(victim->block).try_hold()) {
-    const BlockLock hold(space_, region, victim->block, BlockLock::Adopt::adopt);
+    const BlockLock hold = adopt(region, victim->block);
     done = take_out(region, victim->block, passed ? Beside::drop : Beside::keep, context);
   } else {
     const std::lock_guard guard(mutex_);
@@ -209,7 +209,7 @@ bool PageMover::drop_oldest(Pool::Kind kind) noexcept {
   Region& region = *owner->region;
   const bool held = region.block(owner->block).try_hold();
   if (held) {
-    const BlockLock hold(space_, region, owner->block, BlockLock::Adopt::adopt);
+    const BlockLock hold = adopt(region, owner->block);
     if (region.block(owner->block).buffer != no_buffer) drop_beside(region, owner->block, nullptr);
   }
   region.users.fetch_sub(1, std::memory_order_release);
@@ -222,6 +222,12 @@ void PageMover::drop_beside(Region& region, std::size_t index, WorkerContext* co
   const Buffer buffer = block.buffer;
   const bool is_reserve = context != nullptr && buffer == context->reserve;
   const bool prefaulted = block.beside.is_whole() && !is_reserve && marks().have_room_for_blocks();
+  bool in_vain = false;
+  {
+    const std::lock_guard guard(mutex_);
+    in_vain = !is_reserve && pool_.is_ahead(buffer);
+  }
+  if (in_vain) Counters::add(counters_.pages_in_vain, fetched_beside(region, index));
   if (!prefaulted) {
     space_.empty(buffer);
     resident_.fetch_sub(block.beside.count(), std::memory_order_relaxed);
@@ -231,6 +237,16 @@ void PageMover::drop_beside(Region& region, std::size_t index, WorkerContext* co
   const std::lock_guard guard(mutex_);
   if (!is_reserve) pool_.give_back(buffer, prefaulted);
   if (block.here.is_empty()) policy_.went(block.entry);
+}
+
+// Returns the number of pages beside that have bytes at the source: the others are zeros, and were never fetched.
+std::size_t PageMover::fetched_beside(Region& region, std::size_t index) noexcept {
+  const PageSet& beside = region.block(index).beside;
+  std::size_t pages = 0;
+  for (std::size_t page = beside.next(0); page < block_pages; page = beside.next(page + 1)) {
+    if (!region.checksums(index, page, 1).front().is_of_zeros()) ++pages;
+  }
+  return pages;
 }
 
 Status PageMover::discard(Region& region, std::size_t index, const PageSet& pages) noexcept {

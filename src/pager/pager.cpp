@@ -127,7 +127,7 @@ Status Pager::discard(Address start, std::size_t bytes) noexcept {
     const Address base = (*region)->address_of(block);
     const Address end = std::min(start + bytes, base + block_bytes);
     while (!(*region)->block(block).try_hold()) std::this_thread::yield();
-    const BlockLock hold(space_, **region, block, BlockLock::Adopt::adopt);
+    const BlockLock hold = page_mover_.adopt(**region, block);
     const Status status = page_mover_.discard(**region, block, PageSet::of(pages_in(at - base), pages_in(end - at)));
     if (status != Status::ok) result = status;
     at = end;

@@ -23,6 +23,7 @@ struct Request {
   Region* region;
   std::size_t block;
   std::size_t page;
+  std::uint64_t read_ns = 0;  // block: when the thread's fault was read
 };
 
 /// Threads: add() and ask_for_room() by any, next() by the movers.

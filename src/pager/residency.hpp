@@ -27,35 +27,66 @@ namespace tonari::pager {
 //            the source's, and a fault gets it back without a copy
 //
 // A block is free or held. Only the thread that holds it changes any of this, moves its pages and writes their
-// checksums. A fault that finds the block held sets `wanted`. The holder, when it lets go, then wakes all threads that
-// wait for pages of the block, and they fault again. So faults are queued only in the kernel, and no fault is lost:
+// checksums. A fault that finds the block held is counted there. The holder, when it lets go, then wakes all threads
+// that wait for pages of the block, and they fault again. So faults are queued only in the kernel, and no fault is
+// lost:
 //
 //    free  --try_hold-->  held  --try_hold by a fault-->  held, wanted
 //     ^                    |                                   |
 //     +------let_go--------+-----------let_go: wakes-----------+
+//
+// One word says so. It also has the sum of the times at which the counted faults were read, so that the holder knows
+// how long the threads have waited:
+//
+//    bit 0   1 ............ 15   16 ............................ 63
+//    +------+-----------------+------------------------------------+
+//    | held | counted faults  | sum of times in ns, modulo 2^48    |
+//    +------+-----------------+------------------------------------+
+
+/// The faults that were dropped because their block was held.
+class DroppedFaults {
+ public:
+  constexpr explicit DroppedFaults(std::uint64_t count, std::uint64_t sum_ns) noexcept
+      : count_(count), sum_ns_(sum_ns) {}
+  [[nodiscard]] constexpr bool is_empty() const noexcept { return count_ == 0; }
+  /// Returns the time until `now_ns` that their threads have waited, added up. Right if that is less than 78 hours.
+  [[nodiscard]] constexpr std::uint64_t waited_ns(std::uint64_t now_ns) const noexcept {
+    return (count_ * now_ns - sum_ns_) & ((1ULL << 48) - 1);
+  }
+
+ private:
+  std::uint64_t count_;
+  std::uint64_t sum_ns_;
+};
 
 /// State of 2 MiB of a region. All bytes 0 mean free; Region::know() does the rest for the first holder.
 class alignas(64) Block {
  public:
-  /// Called for a fault, which is repeated when the block is free. Pairs with let_go().
-  [[nodiscard]] bool try_hold_or_want() noexcept {
-    std::uint32_t state = state_.load(std::memory_order_relaxed);  // may be outdated; the exchange below decides
+  /// Called for a fault that was read at `read_ns`. If the block is held, the fault is counted and can be dropped: its
+  /// thread is woken when the block is free. Pairs with let_go().
+  [[nodiscard]] bool try_hold_or_want(std::uint64_t read_ns) noexcept {
+    std::uint64_t state = state_.load(std::memory_order_relaxed);  // may be outdated; the exchange below decides
     for (;;) {
-      const std::uint32_t next = (state & held) == 0 ? held : held | wanted;
-      // Acquire: sees the writes of the last holder. If the block is held, `wanted` is set, which needs no order: a
-      // wake follows.
+      const bool is_held = (state & held) != 0;
+      std::uint64_t next = held;
+      // More threads than can be counted are woken with the others; the time that they wait is not counted.
+      if (is_held) next = (state & counted) == counted ? state : state + one_fault + (read_ns << sum_shift);
+      // Acquire: sees the writes of the last holder. If the block is held, the fault is counted, which needs no order:
+      // a wake follows.
       if (state_.compare_exchange_weak(state, next, std::memory_order_acquire, std::memory_order_relaxed)) {
-        return next == held;
+        return !is_held;
       }
     }
   }
   [[nodiscard]] bool try_hold() noexcept {
-    std::uint32_t expected = 0;
+    std::uint64_t expected = 0;
     return state_.compare_exchange_strong(expected, held, std::memory_order_acquire, std::memory_order_relaxed);
   }
-  /// Returns true if a thread wants the block and must be woken.
-  [[nodiscard]] bool let_go() noexcept {
-    return (state_.exchange(0, std::memory_order_acq_rel) & wanted) != 0;  // release: publishes the holder's writes
+  /// Returns the faults whose threads want the block and must be woken.
+  [[nodiscard]] DroppedFaults let_go() noexcept {
+    const std::uint64_t state =
+        state_.exchange(0, std::memory_order_acq_rel);  // release: publishes the holder's writes
+    return DroppedFaults((state & counted) / one_fault, state >> sum_shift);
   }
 
   // Only for the holder:
@@ -69,9 +100,11 @@ class alignas(64) Block {
   PolicyEntry entry;  // belongs to Policy
 
  private:
-  static constexpr std::uint32_t held = 1;
-  static constexpr std::uint32_t wanted = 2;
-  std::atomic<std::uint32_t> state_{0};
+  static constexpr std::uint64_t held = 1;
+  static constexpr std::uint64_t one_fault = 2;
+  static constexpr int sum_shift = 16;
+  static constexpr std::uint64_t counted = (1ULL << sum_shift) - one_fault;
+  std::atomic<std::uint64_t> state_{0};
 };
 
 }  // namespace tonari::pager

@@ -15,6 +15,7 @@ Statistics& Statistics::operator+=(const Statistics& other) noexcept {
   blocks_read_ahead += other.blocks_read_ahead;
   read_ahead_hits += other.read_ahead_hits;
   bytes_in += other.bytes_in;
+  bytes_in_vain += other.bytes_in_vain;
   bytes_out += other.bytes_out;
   pages_clean += other.pages_clean;
   pages_of_zeros += other.pages_of_zeros;
@@ -24,7 +25,8 @@ Statistics& Statistics::operator+=(const Statistics& other) noexcept {
   times_over_limit += other.times_over_limit;
   failures += other.failures;
   fault_ns += other.fault_ns;
-  for (std::size_t i = 0; i < buckets; ++i) fault_ns_histogram[i] += other.fault_ns_histogram[i];
+  wait_ns += other.wait_ns;
+  for (std::size_t i = 0; i < buckets; ++i) wait_ns_histogram[i] += other.wait_ns_histogram[i];
   return *this;
 }
 
@@ -38,6 +40,7 @@ Statistics Counters::read() const noexcept {
   result.blocks_read_ahead = get(blocks_read_ahead);
   result.read_ahead_hits = get(read_ahead_hits);
   result.bytes_in = get(pages_in) * page_bytes;
+  result.bytes_in_vain = get(pages_in_vain) * page_bytes;
   result.bytes_out = get(pages_out) * page_bytes;
   result.pages_clean = get(pages_clean);
   result.pages_of_zeros = get(pages_of_zeros);
@@ -46,8 +49,9 @@ Statistics Counters::read() const noexcept {
   result.blocks_taken_out_by_faults = get(blocks_taken_out_by_faults);
   result.times_over_limit = get(times_over_limit);
   result.failures = get(failures);
-  result.fault_ns = get(fault_ns_);
-  for (std::size_t i = 0; i < histogram_.size(); ++i) result.fault_ns_histogram[i] = get(histogram_[i]);
+  result.fault_ns = get(fault_ns);
+  result.wait_ns = get(wait_ns);
+  for (std::size_t i = 0; i < histogram_.size(); ++i) result.wait_ns_histogram[i] = get(histogram_[i]);
   return result;
 }
 

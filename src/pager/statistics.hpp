@@ -23,17 +23,23 @@ struct Statistics {
   std::uint64_t blocks_read_ahead = 0;
   std::uint64_t read_ahead_hits = 0;  ///< Blocks read ahead that a fault then wanted.
   std::uint64_t bytes_in = 0;         ///< Fetched from sources.
-  std::uint64_t bytes_out = 0;        ///< Stored at sources.
-  std::uint64_t pages_clean = 0;      ///< Taken out unchanged: not stored again.
-  std::uint64_t pages_of_zeros = 0;   ///< Taken out as zeros: not stored either.
-  std::uint64_t pages_kept = 0;       ///< Could not be taken out: pinned, shared with a child, or the source was full.
+  /// Fetched for blocks that were read ahead, and dropped before a fault wanted them. The pager does not see whether
+  /// pages that are in place are used, so more may have been fetched in vain.
+  std::uint64_t bytes_in_vain = 0;
+  std::uint64_t bytes_out = 0;       ///< Stored at sources.
+  std::uint64_t pages_clean = 0;     ///< Taken out unchanged: not stored again.
+  std::uint64_t pages_of_zeros = 0;  ///< Taken out as zeros: not stored either.
+  std::uint64_t pages_kept = 0;      ///< Could not be taken out: pinned, shared with a child, or the source was full.
   std::uint64_t blocks_taken_out = 0;
   std::uint64_t blocks_taken_out_by_faults = 0;  ///< By the fault thread, because no mover had made room.
   std::uint64_t times_over_limit = 0;            ///< Faults served beyond the limit.
   std::uint64_t failures = 0;                    ///< Failures of sources.
-  std::uint64_t fault_ns = 0;                    ///< Total time from reading a fault to the end of serving it.
-  /// Number of faults that took 2^i to 2^(i + 1) - 1 ns.
-  std::array<std::uint64_t, buckets> fault_ns_histogram{};
+  std::uint64_t fault_ns = 0;                    ///< Total time that the fault thread spent on `faults`.
+  /// Total time that threads waited, from when the fault thread read their faults until they were woken. Also counts
+  /// `faults_met_held`. Two wake-ups are not in it, the fault thread's and the waiting thread's.
+  std::uint64_t wait_ns = 0;
+  /// Number of `faults` whose threads waited 2^i to 2^(i + 1) - 1 ns.
+  std::array<std::uint64_t, buckets> wait_ns_histogram{};
 
   Statistics& operator+=(const Statistics& other) noexcept;  ///< Adds another pager's.
 };
@@ -50,6 +56,7 @@ class Counters {
   Count blocks_read_ahead{0};
   Count read_ahead_hits{0};
   Count pages_in{0};
+  Count pages_in_vain{0};
   Count pages_out{0};
   Count pages_clean{0};
   Count pages_of_zeros{0};
@@ -58,19 +65,21 @@ class Counters {
   Count blocks_taken_out_by_faults{0};
   Count times_over_limit{0};
   Count failures{0};
+  Count fault_ns{0};
+  Count wait_ns{0};
 
   static void add(Count& count, std::uint64_t number = 1) noexcept {
     count.fetch_add(number, std::memory_order_relaxed);
   }
-  void fault_took(std::uint64_t ns) noexcept {
-    add(fault_ns_, ns);
+  /// Counts the time that a thread waited for its page.
+  void waited(std::uint64_t ns) noexcept {
+    add(wait_ns, ns);
     const auto bucket = static_cast<std::size_t>(std::bit_width(ns | 1) - 1);
     add(histogram_[bucket < Statistics::buckets ? bucket : Statistics::buckets - 1]);
   }
   [[nodiscard]] Statistics read() const noexcept;
 
  private:
-  Count fault_ns_{0};
   std::array<Count, Statistics::buckets> histogram_{};
 };
 

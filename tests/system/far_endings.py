@@ -236,7 +236,7 @@ class Deaths(FarTest):
                 job.process.stdin.close()
                 status, output, error = job.end()
                 self.assertEqual((status, output), (0, "ready\nok\n"), error)
-                self.assertRegex(error, r"in the last second \d+ faults in \d+ ms, 99 % within \S+ us, "
+                self.assertRegex(error, r"in the last second \d+ faults, waits of \d+ ms, 99 % within \S+ us, "
                                         r"\d+ blocks read ahead used")
 
     def test_losing_any_server_at_any_time_loses_no_data(self):

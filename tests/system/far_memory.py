@@ -47,6 +47,10 @@ class Memory(FarTest):
         found = self.torture("--local", "16M")
         self.assertGreater(found["bytes_out"], 80 << 20)
         self.assertGreater(found["bytes_in"], 80 << 20)
+        self.assertGreater(found["wait_seconds"], 0)
+        self.assertAlmostEqual(found["wait_us_mean"] * found["faults"] / 1e6, found["wait_seconds"], places=3)
+        self.assertEqual(sum(found["wait_ns_histogram"]), found["faults"])
+        self.assertLessEqual(found["bytes_in_vain"], found["bytes_in"])
         self.assertLess(found["resident_bytes"], 18 << 20)
         self.assertEqual(found["limit_bytes"], 16 << 20)
 

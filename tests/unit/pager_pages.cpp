@@ -75,11 +75,13 @@ TEST(PagerPages, ABlockIsHeldByOneThreadAndWantedByOthers) {
 
   ASSERT_TRUE(block.try_hold());
   EXPECT_FALSE(block.try_hold());
-  EXPECT_FALSE(block.let_go()) << "no thread wants the block";
-  ASSERT_TRUE(block.try_hold_or_want());
-  EXPECT_FALSE(block.try_hold_or_want());
-  EXPECT_FALSE(block.try_hold_or_want());
-  EXPECT_TRUE(block.let_go()) << "a thread wants the block and must be woken";
+  EXPECT_TRUE(block.let_go().is_empty()) << "no thread wants the block";
+  ASSERT_TRUE(block.try_hold_or_want(1000));
+  EXPECT_FALSE(block.try_hold_or_want(2000));
+  EXPECT_FALSE(block.try_hold_or_want(2500));
+  const pager::DroppedFaults dropped = block.let_go();
+  EXPECT_FALSE(dropped.is_empty()) << "threads want the block and must be woken";
+  EXPECT_EQ(dropped.waited_ns(3000), 1500U);
   EXPECT_TRUE(block.try_hold());
 }
 
@@ -93,13 +95,13 @@ TEST(PagerPages, HoldersSeeTheWritesOfThePreviousHolder) {
     for (int i = 0; i < 3; ++i) {
       threads.emplace_back([&] {
         for (int round = 0; round < test::rounds(20'000); ++round) {
-          if (!block.try_hold_or_want()) {
+          if (!block.try_hold_or_want(1)) {
             ++wanted;
             continue;
           }
           ++changes;
           block.here = PageSet::of(0, changes % block_pages);
-          if (block.let_go()) ++wakes;
+          if (!block.let_go().is_empty()) ++wakes;
         }
       });
     }

@@ -233,6 +233,7 @@ TEST_F(PagerPaging, PagesReadAheadForAnEndedStreamAreEvicted) {
   for (int i = 0; i < 20'000; ++i) {
     ASSERT_EQ(page_at(test::between(random, 32, 95), test::between(random, 0, pager::block_pages - 1)), 0U);
   }
+  EXPECT_GE(paged.pager.statistics().bytes_in_vain, block_bytes);
   const std::uint64_t hits = paged.pager.statistics().read_ahead_hits;
   for (std::size_t block = end; block < end + 8; ++block) EXPECT_EQ(page_at(block, 3), 0U);
 

@@ -32,7 +32,7 @@ int main() {
   if (tonari_far_advise(all.data(), 8, 99) != EINVAL || tonari_far_advise(all.data(), 8, 1) != EINVAL) return 7;
   const tonari_far_statistics found = far::statistics();
   if (is_far != (found.in_use_bytes >= all.size_bytes() && found.limit_bytes != 0 && found.local_bytes != 0)) return 9;
-  if (is_far != (found.faults != 0 && found.fault_ns != 0 && found.bytes_out >= 16 << 20)) return 10;
+  if (is_far != (found.faults != 0 && found.wait_ns != 0 && found.bytes_out >= 16 << 20)) return 10;
   std::uint64_t first_alone[2] = {1, 1};
   auto* const first = reinterpret_cast<tonari_far_statistics*>(first_alone);
   if (tonari_far_get_statistics(first, 8) != 0 || first_alone[0] != found.in_use_bytes || first_alone[1] != 1)

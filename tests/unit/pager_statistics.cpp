@@ -1,0 +1,138 @@
+#include "../support/pager.hpp"
+
+#include "base/clock.hpp"
+
+#include <tonari/status.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <thread>
+
+// Tests of the pager's statistics about waiting threads and about pages that were fetched in vain.
+namespace tonari {
+namespace {
+
+using pager::block_bytes;
+using pager::page_bytes;
+using test::Paged;
+
+constexpr std::size_t mib = 1 << 20;
+
+struct PagerStatistics : test::NeedsPaging {};
+
+template <class Condition>
+bool eventually(Condition condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+void spend(std::uint64_t ns) {
+  const std::uint64_t start = monotonic_ns();
+  while (monotonic_ns() - start < ns) std::this_thread::yield();
+}
+
+void touch(const std::byte& byte) { (void)*static_cast<const volatile std::byte*>(&byte); }
+
+// A source that needs some time for each fetch, and does not return from one while its gate is closed.
+class SlowSource : public test::MemorySource {
+ public:
+  explicit SlowSource(std::size_t size) : MemorySource(size, false) {}
+  Status fetch(std::uint64_t place, std::span<std::byte> into) noexcept override {
+    spend(ns);
+    while (is_closed) {
+      is_asked = true;
+      std::this_thread::yield();
+    }
+    return MemorySource::fetch(place, into);
+  }
+
+  std::atomic<std::uint64_t> ns{0};
+  std::atomic<bool> is_closed{false};
+  std::atomic<bool> is_asked{false};
+};
+
+struct SlowlyPaged {
+  SlowlyPaged() { pager.add(memory.start(), size, source, pager::Contents::at_source); }
+
+  static constexpr std::size_t size = 64 * mib;
+  static constexpr std::size_t limit = 40 * mib;
+  SlowSource source{size};
+  test::RegionMemory memory{size};
+  pager::OwnSpace space{pager::buffers_for(limit)};
+  pager::Pager pager{space, {.limit_bytes = limit}};
+};
+
+TEST_F(PagerStatistics, TheWaitOfThreadsContainsTheTimeOfTheSource) {
+  SlowlyPaged paged;
+  paged.pager.expect(paged.memory.start(), SlowlyPaged::size, pager::Pager::Pattern::random);
+  constexpr std::uint64_t fetch_ns = 2'000'000;
+  paged.source.ns = fetch_ns;
+  constexpr std::size_t reads = 20;
+
+  const std::uint64_t start = monotonic_ns();
+  for (std::size_t i = 0; i < reads; ++i) touch(paged.memory.bytes()[i * block_bytes]);
+  const std::uint64_t took_ns = monotonic_ns() - start;
+
+  EXPECT_TRUE(eventually([&] { return paged.pager.statistics().wait_ns >= reads * fetch_ns; }));
+  EXPECT_LE(paged.pager.statistics().wait_ns, took_ns + 2 * fetch_ns) << "the end of the last fault is seen late";
+  std::uint64_t counted = 0;
+  EXPECT_TRUE(eventually([&] {
+    counted = 0;
+    for (const std::uint64_t each : paged.pager.statistics().wait_ns_histogram) counted += each;
+    return counted == reads;
+  })) << counted;
+}
+
+TEST_F(PagerStatistics, TheWaitForABlockThatAnotherThreadHoldsIsCounted) {
+  SlowlyPaged paged;
+  paged.source.is_closed = true;
+  paged.pager.will_need(paged.memory.start(), block_bytes);
+  ASSERT_TRUE(eventually([&] { return paged.source.is_asked.load(); })) << "no mover holds the block";
+  std::jthread reader([&] { touch(paged.memory.bytes()[5 * page_bytes]); });
+  ASSERT_TRUE(eventually([&] { return paged.pager.statistics().faults_met_held == 1; }));
+  EXPECT_EQ(paged.pager.statistics().wait_ns, 0U);
+
+  constexpr std::uint64_t more_ns = 3'000'000;
+  spend(more_ns);
+  paged.source.is_closed = false;
+  reader.join();
+
+  EXPECT_TRUE(eventually([&] { return paged.pager.statistics().wait_ns >= more_ns; }));
+}
+
+TEST_F(PagerStatistics, BlocksThatWereReadAheadAreFetchedInVainIfNoFaultWantedThem) {
+  Paged paged(64 * mib, 40 * mib, {}, true, pager::Contents::at_source);
+  test::write_all(paged.source.bytes(), 1);
+  const auto read_ahead = [&](std::size_t block) {
+    const std::uint64_t before = paged.pager.statistics().blocks_read_ahead;
+    paged.pager.will_need(paged.memory.start() + block * block_bytes, block_bytes);
+    return eventually([&] { return paged.pager.statistics().blocks_read_ahead > before; });
+  };
+  const auto discard = [&](std::size_t block) {
+    return paged.pager.discard(paged.memory.start() + block * block_bytes, block_bytes);
+  };
+
+  ASSERT_TRUE(read_ahead(3));
+  EXPECT_EQ(paged.bytes()[3 * block_bytes], test::pattern(page_bytes, 1 + 3 * block_bytes)[0]);
+  EXPECT_EQ(discard(3), Status::ok);
+  EXPECT_EQ(paged.pager.statistics().bytes_in_vain, 0U);
+
+  ASSERT_TRUE(read_ahead(9));
+  EXPECT_EQ(discard(9), Status::ok);
+  EXPECT_EQ(paged.pager.statistics().bytes_in_vain, block_bytes);
+
+  EXPECT_EQ(discard(20), Status::ok);
+  ASSERT_TRUE(read_ahead(20));
+  EXPECT_EQ(discard(20), Status::ok);
+  EXPECT_EQ(paged.pager.statistics().bytes_in_vain, block_bytes) << "zeros are not fetched";
+}
+
+}  // namespace
+}  // namespace tonari
