@@ -84,6 +84,7 @@ std::string statistics_as_json(const far::Statistics& all) {
   const pager::Statistics& pager = all.pager;
   nlohmann::ordered_json json{{"in_use_bytes", all.in_use_bytes},
                               {"in_use_peak_bytes", all.in_use_peak_bytes},
+                              {"touched_bytes", pager.touched_bytes},
                               {"resident_bytes", pager.resident_bytes},
                               {"resident_peak_bytes", pager.resident_peak_bytes},
                               {"limit_bytes", all.limit_bytes},

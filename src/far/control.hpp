@@ -27,7 +27,7 @@ namespace tonari::far {
 /// How much of its far memory a program may hold in its own memory.
 struct Limit {
   std::uint64_t bytes = 0;
-  std::uint32_t percent = 0;  // of the memory that it has touched; 0: `bytes` is the limit
+  std::uint32_t percent = 0;  // of the pages that it has touched; 0: `bytes` is the limit
   std::uint32_t reserved = 0;
 };
 

@@ -128,7 +128,7 @@ void Pager::bring(Region& region, std::size_t index, std::size_t page, const Pag
   if (region.block(index).beside.has(page)) {
     page_mover_.bring_back(region, index, wanted, page, context);
   } else {
-    page_mover_.bring_in(region, index, wanted, page, context);
+    page_mover_.bring_in(region, index, wanted, page, PageMover::Wanted::now, context);
   }
 }
 

@@ -45,8 +45,9 @@ void Pager::perform(const Request& request, WorkerContext& context) noexcept {
     } else if (rest_may_come(region, request.block)) {
       (void)page_mover_.bring_rest(region, request.block, PageMover::Wanted::soon, context);
     }
-  } else if (block.touched && !(block.here | block.beside | block.lost).has(request.page)) {
-    page_mover_.bring_in(region, request.block, PageSet::of(request.page, 1), request.page, context);
+  } else if (!block.touched.is_empty() && !(block.here | block.beside | block.lost).has(request.page)) {
+    page_mover_.bring_in(region, request.block, PageSet::of(request.page, 1), request.page, PageMover::Wanted::soon,
+                         context);
   }
 }
 

@@ -119,13 +119,16 @@ class PageMover {
 
   // In: page_mover_in.cpp. The caller holds the block.
 
-  /// Copies in the pages of `wanted` that are away. On failure `page` is lost, and the others stay away.
-  void bring_in(Region& region, std::size_t block, const PageSet& wanted, std::size_t page,
+  enum class Wanted : std::uint8_t {
+    soon,  ///< Predicted.
+    now,   ///< A thread waits for it.
+  };
+  /// Copies in the pages of `pages` that are away. On failure `page` is lost, and the others stay away.
+  void bring_in(Region& region, std::size_t block, const PageSet& pages, std::size_t page, Wanted wanted,
                 WorkerContext& context) noexcept;
   /// Moves in `page`, which is beside, together with the pages of `wanted`; with all pages if they are a huge page.
   void bring_back(Region& region, std::size_t block, const PageSet& wanted, std::size_t page,
                   WorkerContext& context) noexcept;
-  enum class Wanted : std::uint8_t { soon, now };
   /// Reads a block with no page here into a buffer: all of its pages are beside then. Returns false if there is no
   /// room, or if the source failed.
   bool read_block(Region& region, std::size_t block, Wanted wanted, WorkerContext& context) noexcept;
@@ -152,7 +155,9 @@ class PageMover {
   bool place_bytes(Region& region, std::size_t block, std::size_t first, std::size_t count,
                    WorkerContext& context) noexcept;
   bool is_as_stored(Region& region, std::size_t block, std::size_t page, const Checksum& found) noexcept;
-  void touch(Block& block, bool touched) noexcept;
+  void touch(Region& region, std::size_t block, const PageSet& came, const PageSet& wanted) noexcept;
+  void set_touched(Block& block, const PageSet& touched) noexcept;
+  [[nodiscard]] PageSet stored(Region& region, std::size_t block, const PageSet& pages) noexcept;
   void lose(Region& region, std::size_t block, std::size_t page) noexcept;
   const std::byte* stored_bytes(Region& region, std::size_t block, const PageSet& stored, Buffer buffer,
                                 WorkerContext& context) noexcept;
@@ -172,7 +177,6 @@ class PageMover {
                WorkerContext& context) noexcept;
   bool drop_oldest(Pool::Kind kind) noexcept;
   void drop_beside(Region& region, std::size_t block, WorkerContext* context) noexcept;
-  [[nodiscard]] std::size_t fetched_beside(Region& region, std::size_t block) noexcept;
   void fail(Failure::What what, Status status, Region& region, std::size_t block, std::size_t page) noexcept;
 
   /// Counts this thread as one that is taking something out.
@@ -195,7 +199,7 @@ class PageMover {
   std::atomic<std::size_t> second_chances_max_;  // most blocks kept beside after they were taken out
   std::atomic<std::size_t> ahead_max_;           // most blocks kept beside after they were read ahead
   Counters counters_;
-  std::atomic<std::size_t> touched_{0};        // relaxed: in blocks; a statistic
+  std::atomic<std::size_t> touched_{0};        // relaxed: in pages; a statistic
   std::atomic<std::size_t> resident_{0};       // relaxed: in pages; the limit may be applied a page early or late
   std::atomic<std::size_t> resident_peak_{0};  // relaxed: a statistic; threads at once may miss some pages
 

@@ -5,10 +5,10 @@
 
 namespace tonari::pager {
 
-void PageMover::bring_in(Region& region, std::size_t index, const PageSet& wanted, std::size_t page,
+void PageMover::bring_in(Region& region, std::size_t index, const PageSet& asked, std::size_t page, Wanted wanted,
                          WorkerContext& context) noexcept {
   Block& block = region.block(index);
-  const PageSet pages = wanted & (region.valid(index) - block.here - block.beside - block.lost);
+  const PageSet pages = asked & (region.valid(index) - block.here - block.beside - block.lost);
   // After the limit was lowered, a single fault does not wait until all surplus pages have left.
   const std::size_t limit = marks().limit;
   const std::size_t mark = std::max(limit, resident() - std::min(resident(), block_pages));
@@ -18,7 +18,8 @@ void PageMover::bring_in(Region& region, std::size_t index, const PageSet& wante
     if (resident() + pages.count() > mark) Counters::add(counters_.times_over_limit);
   }
 
-  touch(block, true);  // before the page is visible to the program
+  // before the page is visible to the program
+  touch(region, index, pages, wanted == Wanted::now ? PageSet::of(page, 1) : PageSet{});
   bool done = true;
   for_each_run(pages, slice_pages, [&](std::size_t first, std::size_t count) {
     done = done && place(region, index, first, count, context);
@@ -98,14 +99,29 @@ bool PageMover::is_as_stored(Region& region, std::size_t index, std::size_t page
   return false;
 }
 
-void PageMover::touch(Block& block, bool touched) noexcept {
-  if (block.touched == touched) return;
+// Counts pages that come as touched. A page that nobody has wanted and that has no data is only assumed to be.
+void PageMover::touch(Region& region, std::size_t index, const PageSet& came, const PageSet& wanted) noexcept {
+  Block& block = region.block(index);
+  const PageSet certain = wanted | stored(region, index, came);
+  block.assumed |= came - block.touched;
+  block.assumed -= certain;
+  set_touched(block, block.touched | came);
+}
+
+void PageMover::set_touched(Block& block, const PageSet& touched) noexcept {
+  const std::size_t before = block.touched.count();
   block.touched = touched;
-  if (touched) {
-    touched_.fetch_add(1, std::memory_order_relaxed);
-  } else {
-    touched_.fetch_sub(1, std::memory_order_relaxed);
+  block.assumed &= touched;
+  touched_.fetch_add(touched.count() - before, std::memory_order_relaxed);  // may be less: the sum wraps around
+}
+
+// Returns the pages whose bytes the source has. All others are zeros.
+PageSet PageMover::stored(Region& region, std::size_t index, const PageSet& pages) noexcept {
+  PageSet found;
+  for (std::size_t page = pages.next(0); page < block_pages; page = pages.next(page + 1)) {
+    if (!region.checksums(index, page, 1).front().is_of_zeros()) found |= PageSet::of(page, 1);
   }
+  return found;
 }
 
 void PageMover::lose(Region& region, std::size_t index, std::size_t page) noexcept {
@@ -125,7 +141,10 @@ void PageMover::bring_back(Region& region, std::size_t index, const PageSet& wan
     space_.faults().wake(region.address_of(index), block_bytes);
     if (came.is_empty()) return;
   }
-  touch(block, true);
+  // A block that was in use before comes with zeros in between, which are not in use.
+  const PageSet wanted_now = PageSet::of(page, 1);
+  const bool is_new = block.touched.is_empty();
+  touch(region, index, is_new ? came : came & (stored(region, index, came) | wanted_now), wanted_now);
   block.here |= came;
   block.beside -= came;
 
@@ -176,6 +195,7 @@ bool PageMover::bring_rest(Region& region, std::size_t index, Wanted wanted, Wor
   const bool filled = fill(region, index, away, buffer, context);
   const PageSet came = filled ? space_.move_in(region.address_of(index), away, buffer) : PageSet{};
   if (came != away) space_.faults().wake(region.address_of(index), block_bytes);  // waiting threads fault again
+  touch(region, index, came, {});
   block.here |= came;
   space_.empty(buffer);
   resident_.fetch_sub(block_pages - came.count(), std::memory_order_relaxed);
@@ -188,17 +208,13 @@ bool PageMover::bring_rest(Region& region, std::size_t index, Wanted wanted, Wor
 // Fills the buffer with `pages`, and with zeros elsewhere.
 bool PageMover::fill(Region& region, std::size_t index, const PageSet& pages, Buffer buffer,
                      WorkerContext& context) noexcept {
-  const auto sums = region.checksums(index, 0, block_pages);
-  PageSet stored;
-  for (std::size_t page = pages.next(0); page < block_pages; page = pages.next(page + 1)) {
-    if (!sums[page].is_of_zeros()) stored |= PageSet::of(page, 1);
-  }
-  const std::byte* const from = stored_bytes(region, index, stored, buffer, context);
-  if (from == nullptr || !space_.fill(buffer, from, stored, context.sums)) return false;
-  for (std::size_t page = stored.next(0); page < block_pages; page = stored.next(page + 1)) {
+  const PageSet fetched = stored(region, index, pages);
+  const std::byte* const from = stored_bytes(region, index, fetched, buffer, context);
+  if (from == nullptr || !space_.fill(buffer, from, fetched, context.sums)) return false;
+  for (std::size_t page = fetched.next(0); page < block_pages; page = fetched.next(page + 1)) {
     if (!is_as_stored(region, index, page, context.sums[page])) return false;
   }
-  Counters::add(counters_.pages_in, stored.count());
+  Counters::add(counters_.pages_in, fetched.count());
   return true;
 }
 

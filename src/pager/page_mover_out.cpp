@@ -152,12 +152,18 @@ Buffer PageMover::buffer_to_take_out(Region& region, std::size_t index, WorkerCo
 PageSet PageMover::settle(Region& region, std::size_t index, const PageSet& pages, Buffer buffer,
                           WorkerContext& context) noexcept {
   const auto known = [&](std::size_t page) -> Checksum& { return region.checksums(index, page, 1).front(); };
+  Block& block = region.block(index);
   PageSet zeros;
   PageSet changed;
+  PageSet untouched;
   for (std::size_t page = pages.next(0); page < block_pages; page = pages.next(page + 1)) {
+    const bool is_of_zeros = context.sums[page].is_of_zeros();
+    if (is_of_zeros && block.assumed.has(page)) untouched |= PageSet::of(page, 1);
     if (context.sums[page] == known(page)) continue;
-    (context.sums[page].is_of_zeros() ? zeros : changed) |= PageSet::of(page, 1);
+    (is_of_zeros ? zeros : changed) |= PageSet::of(page, 1);
   }
+  block.assumed -= changed;
+  set_touched(block, (block.touched | changed) - untouched);
   Counters::add(counters_.pages_clean, (pages - zeros - changed).count());
   Counters::add(counters_.pages_of_zeros, zeros.count());
 
@@ -227,7 +233,7 @@ void PageMover::drop_beside(Region& region, std::size_t index, WorkerContext* co
     const std::lock_guard guard(mutex_);
     in_vain = !is_reserve && pool_.is_ahead(buffer);
   }
-  if (in_vain) Counters::add(counters_.pages_in_vain, fetched_beside(region, index));
+  if (in_vain) Counters::add(counters_.pages_in_vain, stored(region, index, block.beside).count());
   if (!prefaulted) {
     space_.empty(buffer);
     resident_.fetch_sub(block.beside.count(), std::memory_order_relaxed);
@@ -237,16 +243,6 @@ void PageMover::drop_beside(Region& region, std::size_t index, WorkerContext* co
   const std::lock_guard guard(mutex_);
   if (!is_reserve) pool_.give_back(buffer, prefaulted);
   if (block.here.is_empty()) policy_.went(block.entry);
-}
-
-// Returns the number of pages beside that have bytes at the source: the others are zeros, and were never fetched.
-std::size_t PageMover::fetched_beside(Region& region, std::size_t index) noexcept {
-  const PageSet& beside = region.block(index).beside;
-  std::size_t pages = 0;
-  for (std::size_t page = beside.next(0); page < block_pages; page = beside.next(page + 1)) {
-    if (!region.checksums(index, page, 1).front().is_of_zeros()) ++pages;
-  }
-  return pages;
 }
 
 Status PageMover::discard(Region& region, std::size_t index, const PageSet& pages) noexcept {
@@ -267,12 +263,7 @@ Status PageMover::discard(Region& region, std::size_t index, const PageSet& page
   resident_.fetch_sub((block.here & pages).count(), std::memory_order_relaxed);
   block.here -= pages;
   block.lost -= pages;
-  // If the block was discarded piece by piece, it counts as discarded now.
-  if (block.touched && (block.here | block.lost).is_empty()) {
-    const PageSet all = region.valid(index);
-    const std::size_t first = all.next(0);
-    if (std::ranges::all_of(region.checksums(index, first, all.count()), &Checksum::is_of_zeros)) touch(block, false);
-  }
+  set_touched(block, block.touched - pages);
   const std::lock_guard guard(mutex_);
   if (block.here.is_empty()) policy_.forget(block.entry);
   return result;
@@ -288,7 +279,7 @@ void PageMover::forget(Region& region) noexcept {
     Block& block = region.block(index);
     if (block.buffer != no_buffer) drop_beside(region, index, nullptr);
     resident_.fetch_sub(block.here.count(), std::memory_order_relaxed);
-    touch(block, false);
+    set_touched(block, {});
     const std::lock_guard guard(mutex_);
     policy_.forget(block.entry);
   }

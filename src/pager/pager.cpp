@@ -144,7 +144,7 @@ Statistics Pager::statistics() const noexcept {
   Statistics result = page_mover_.counters().read();
   result.resident_bytes = page_mover_.resident() * page_bytes;
   result.resident_peak_bytes = page_mover_.resident_peak() * page_bytes;
-  result.touched_bytes = page_mover_.touched() * block_bytes;
+  result.touched_bytes = page_mover_.touched() * page_bytes;
   return result;
 }
 

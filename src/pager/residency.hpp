@@ -95,7 +95,10 @@ class alignas(64) Block {
   PageSet lost;
   Buffer buffer = no_buffer;  // holds the pages that are beside
 
-  bool touched = false;  // pages have come, and not all of them were discarded since
+  PageSet touched;  // pages that have come, or have data at the source, and were not discarded since
+  // The part of `touched` that came as zeros along with another page. When they leave, and are still zeros, the program
+  // has probably not touched them.
+  PageSet assumed;
 
   PolicyEntry entry;  // belongs to Policy
 

@@ -14,7 +14,8 @@ struct Statistics {
 
   std::uint64_t resident_bytes = 0;       ///< In regions and in buffers; the limit applies to it.
   std::uint64_t resident_peak_bytes = 0;  ///< The most that was ever resident.
-  /// Blocks of 2 MiB with pages that have come, and that were not discarded as a whole since.
+  /// Pages that have come since they were last discarded. Pages of zeros that came along with others count until they
+  /// leave, if they are zeros then.
   std::uint64_t touched_bytes = 0;
   std::uint64_t faults = 0;           ///< Faults served, including the ones counted below.
   std::uint64_t faults_met_held = 0;  ///< Had to be repeated, because the block was held. Not in `faults`.

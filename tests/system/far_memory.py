@@ -24,6 +24,21 @@ os._exit(0)
 """
 
 
+# Touches one page in 16 of 2 GiB: 128 MiB, in order and then at random.
+SPARSE = """
+import mmap, os, random
+size, step = 2 << 30, 64 << 10
+x = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)
+for at in range(0, size, step):
+    x[at] = 1 + at // step % 251
+for at in random.sample(range(0, size, step), 4000):
+    assert x[at] == 1 + at // step % 251
+status = open("/proc/self/status").read()
+print(int(status.split("RssAnon:")[1].split()[0]) >> 10, flush=True)
+os._exit(0)
+"""
+
+
 # mimalloc maps its arenas so: an address without MAP_FIXED, private and anonymous.
 MAPPING_WITH_A_HINT = """
 import ctypes, os
@@ -66,6 +81,19 @@ class Memory(FarTest):
                 status, _, error = self.run_job("far", "--stats=json", "--local", "16M", "--", PYTHON, "-c", code)
                 self.assertEqual(status, 0, error)
                 self.assertEqual(json.loads(error.splitlines()[-1])["in_use_peak_bytes"] >= 64 << 20, is_far)
+
+    def test_a_share_of_local_memory_refers_to_the_pages_that_were_touched(self):
+        for share in (25, 50):
+            with self.subTest(local=share):
+                words = ["--stats=json", "--local", f"{share}%", "--", PYTHON, "-c", SPARSE]
+                status, output, error = self.run_job("far", *words)
+                self.assertEqual(status, 0, error)
+                found = json.loads(error.splitlines()[-1])
+                self.assertLess(abs(found["touched_bytes"] - (128 << 20)), 4 << 20)
+                limit = 128 * share // 100
+                self.assertLess(abs(found["limit_bytes"] - (limit << 20)), 2 << 20)
+                own = 30  # of Python itself
+                self.assertLess(int(output), limit + own)
 
     def test_several_servers_add_up_to_one_capacity(self):
         found = self.torture("--local", "16M", "--servers", "3", "--memory", "128M")

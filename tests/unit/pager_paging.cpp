@@ -345,7 +345,7 @@ TEST_F(PagerPaging, ARegionOfATerabyteCostsOnlyItsTouchedPages) {
 
   for (std::size_t at = 0; at < size; at += size / 64) paged.bytes()[at] = std::byte{7};
 
-  EXPECT_EQ(paged.pager.statistics().touched_bytes, 64 * block_bytes);
+  EXPECT_EQ(paged.pager.statistics().touched_bytes, 64 * page_bytes);
   EXPECT_LT(pages_in_use() - before, 20 * mib / page_bytes);
   for (std::size_t at = 0; at < size; at += size / 64) ASSERT_EQ(paged.bytes()[at], std::byte{7});
   EXPECT_EQ(paged.pager.discard(paged.memory.start(), size), Status::ok);
@@ -356,7 +356,7 @@ TEST_F(PagerPaging, ARegionOfATerabyteCostsOnlyItsTouchedPages) {
   EXPECT_EQ(paged.pager.statistics().touched_bytes, 0U);
 }
 
-TEST_F(PagerPaging, TouchedBytesCountUntilTheirWholeBlockIsDiscarded) {
+TEST_F(PagerPaging, TouchedPagesCountUntilTheyAreDiscarded) {
   Paged paged(16 * mib, 4 * mib);
   const auto touched = [&] { return paged.pager.statistics().touched_bytes; };
   EXPECT_EQ(touched(), 0U);
@@ -365,9 +365,9 @@ TEST_F(PagerPaging, TouchedBytesCountUntilTheirWholeBlockIsDiscarded) {
   EXPECT_EQ(touched(), 16 * mib);
 
   EXPECT_EQ(paged.pager.discard(paged.memory.start() + mib, 4 * mib), Status::ok);
-  EXPECT_EQ(touched(), 14 * mib) << "expected one block less; two blocks are half discarded";
+  EXPECT_EQ(touched(), 12 * mib);
   EXPECT_EQ(paged.pager.discard(paged.memory.start() + 5 * mib, mib), Status::ok);
-  EXPECT_EQ(touched(), 12 * mib) << "expected one block less after its second half was discarded";
+  EXPECT_EQ(touched(), 11 * mib);
   EXPECT_EQ(paged.pager.remove(paged.memory.start()), Status::ok);
   EXPECT_EQ(touched(), 0U);
 }

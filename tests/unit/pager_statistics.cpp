@@ -134,5 +134,73 @@ TEST_F(PagerStatistics, BlocksThatWereReadAheadAreFetchedInVainIfNoFaultWantedTh
   EXPECT_EQ(paged.pager.statistics().bytes_in_vain, block_bytes) << "zeros are not fetched";
 }
 
+// Makes nearly all pages leave, and lets them come back.
+void evict(Paged& paged, std::size_t limit_before) {
+  paged.pager.set_limit(mib);
+  ASSERT_TRUE(eventually([&] { return paged.pager.statistics().resident_bytes <= mib; }));
+  paged.pager.set_limit(limit_before);
+}
+
+constexpr std::size_t limit = 40 * mib;
+
+TEST_F(PagerStatistics, OnlyTheTouchedPagesOfASparseMappingCount) {
+  Paged paged(512 * mib, limit);
+  constexpr std::size_t step = 64 << 10;
+  constexpr std::size_t count = 512 * mib / step;
+
+  for (std::size_t i = 0; i < count; ++i) paged.bytes()[i * step] = std::byte{1};
+
+  EXPECT_EQ(paged.pager.statistics().touched_bytes, count * page_bytes);
+}
+
+TEST_F(PagerStatistics, ABlockThatComesBackWholeCountsOnlyItsPagesWithData) {
+  Paged paged(128 * mib, limit);
+  constexpr std::size_t step = 64 << 10;
+  constexpr std::size_t blocks = 64;
+  for (std::size_t i = 0; i < blocks * block_bytes / step; ++i) paged.bytes()[i * step] = std::byte{1};
+  const std::uint64_t touched = paged.pager.statistics().touched_bytes;
+  EXPECT_EQ(touched, blocks * block_bytes / step * page_bytes);
+  evict(paged, limit);
+
+  std::size_t came_whole = 0;
+  for (std::size_t block = 0; block < blocks && came_whole < 8; ++block) {
+    const std::uint64_t before = paged.pager.statistics().blocks_read_ahead;
+    const std::uint64_t in = paged.pager.statistics().bytes_in;
+    paged.pager.will_need(paged.memory.start() + block * block_bytes, block_bytes);
+    // A block of which a page has stayed is not read ahead, or only the rest of it.
+    if (!eventually([&] { return paged.pager.statistics().bytes_in > in; })) break;
+    EXPECT_EQ(paged.bytes()[block * block_bytes + step], std::byte{1});
+    came_whole += paged.pager.statistics().blocks_read_ahead - before;
+  }
+
+  EXPECT_EQ(came_whole, 8U);
+  EXPECT_GE(paged.pager.statistics().resident_bytes, 8 * block_bytes);
+  EXPECT_EQ(paged.pager.statistics().touched_bytes, touched);
+}
+
+TEST_F(PagerStatistics, PagesThatAStreamBroughtAlongDoNotCountOnceTheyLeaveUntouched) {
+  Paged paged(128 * mib, limit);
+  constexpr std::size_t written = 41 * mib;  // ends in the middle of a block
+
+  test::write_all(paged.bytes().first(written), 1);
+
+  EXPECT_GE(paged.pager.statistics().touched_bytes, written);
+  EXPECT_LE(paged.pager.statistics().touched_bytes, written + 8 * block_bytes);
+  evict(paged, limit);
+  EXPECT_TRUE(eventually([&] { return paged.pager.statistics().touched_bytes == written; }))
+      << paged.pager.statistics().touched_bytes;
+}
+
+TEST_F(PagerStatistics, DiscardedPagesAreUntouchedAgain) {
+  Paged paged(16 * mib, 4 * mib);
+  test::write_all(paged.bytes(), 1);
+  EXPECT_EQ(paged.pager.statistics().touched_bytes, 16 * mib);
+
+  EXPECT_EQ(paged.pager.discard(paged.memory.start() + 5 * page_bytes, 700 * page_bytes), Status::ok);
+  EXPECT_EQ(paged.pager.statistics().touched_bytes, 16 * mib - 700 * page_bytes);
+  paged.bytes()[6 * page_bytes] = std::byte{1};
+  EXPECT_EQ(paged.pager.statistics().touched_bytes, 16 * mib - 699 * page_bytes);
+}
+
 }  // namespace
 }  // namespace tonari
