@@ -12,6 +12,7 @@ from harness.jobs import PROGRAMS, asan_options, processes_marked
 
 CHILDREN = os.path.join(PROGRAMS, "far_children")
 SANDBOXED = os.path.join(PROGRAMS, "sandboxed")
+CREDENTIALS = os.path.join(PROGRAMS, "far_credentials")
 CALLS = os.path.join(PROGRAMS, "far_calls")
 PYTHON = "/usr/bin/python3"  # no wrapper that executes another, which would have no far memory
 # 88 MiB that are there to the end.
@@ -94,6 +95,9 @@ class Memory(FarTest):
                 self.assertLess(abs(found["limit_bytes"] - (limit << 20)), 2 << 20)
                 own = 30  # of Python itself
                 self.assertLess(int(output), limit + own)
+
+    def test_all_threads_of_a_program_follow_when_it_changes_its_user_and_groups(self):
+        self.assertEqual(self.run_job("far", "--local", "16M", "--", CREDENTIALS), (0, "ok\n", ""))
 
     def test_several_servers_add_up_to_one_capacity(self):
         found = self.torture("--local", "16M", "--servers", "3", "--memory", "128M")

@@ -5,12 +5,14 @@
 #include "pager/placing.hpp"
 #include "preload/lock.hpp"
 
+#include <limits.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <climits>
+#include <cstdint>
 
 namespace tonari::far {
 
@@ -61,6 +63,36 @@ struct Agents {
 };
 constinit Agents agents{};
 alignas(16) constinit std::array<std::array<std::byte, stack_bytes>, agents_max> stacks{};
+
+// The credentials that the agents are to take. Written by one thread at a time, which then waits for the agents.
+struct Credentials {
+  std::atomic<std::uint32_t> changes{0};  // release: publishes the members below
+  std::atomic<std::uint32_t> missing{0};  // agents that have not followed the last change yet
+  std::atomic<bool> refused{false};       // relaxed: published by `missing`
+  std::array<uid_t, 3> users{};           // real, effective, saved
+  std::array<gid_t, 3> groups{};
+  bool lists = false;  // the list below is to be taken, too
+  long listed = 0;
+  std::array<gid_t, NGROUPS_MAX> list{};
+};
+constinit Credentials credentials{};
+
+// Groups first: without the old user, an agent may not change them.
+bool take_credentials() noexcept {
+  const auto& [real_group, effective_group, saved_group] = credentials.groups;
+  const auto& [real, effective, saved] = credentials.users;
+  if (credentials.lists && is_error(system_call(SYS_setgroups, credentials.listed, credentials.list.data()))) {
+    return false;
+  }
+  return !is_error(system_call(SYS_setresgid, real_group, effective_group, saved_group)) &&
+         !is_error(system_call(SYS_setresuid, real, effective, saved));
+}
+
+void follow_change() noexcept {
+  if (!take_credentials()) credentials.refused.store(true, std::memory_order_relaxed);
+  // Release: the waiting thread sees `refused`.
+  if (credentials.missing.fetch_sub(1, std::memory_order_acq_rel) == 1) wake(credentials.missing, 1, With::threads);
+}
 
 void close_all_others() noexcept {
   std::array<int, 3> kept{agents.tools.faults, agents.tools.watch, agents.tools.socket};
@@ -131,6 +163,7 @@ void end_program() noexcept { (void)system_call(SYS_kill, system_call(SYS_getpid
 [[noreturn]] void serve() noexcept {
   (void)system_call(SYS_prctl, PR_SET_NAME, "tonari-agent", 0, 0, 0);
   close_all_others();
+  std::uint32_t changes = credentials.changes.load(std::memory_order_relaxed);  // it does not change while agents start
   const Address nursery = agents.tools.nurseries + agents.settled.load(std::memory_order_relaxed) * block_bytes;
   agents.settled.fetch_add(1, std::memory_order_release);  // release: pairs with start_agents()
   wake(agents.settled, 1, With::threads);
@@ -142,6 +175,11 @@ void end_program() noexcept { (void)system_call(SYS_kill, system_call(SYS_getpid
   for (;;) {
     // read before looking for commands, so that no command is missed
     const std::uint32_t seen = doorbell.load(std::memory_order_acquire);
+    // Acquire: sees the whole change.
+    if (const std::uint32_t now = credentials.changes.load(std::memory_order_acquire); now != changes) {
+      changes = now;
+      follow_change();
+    }
     if (carry_out_all(placing)) continue;
     const bool waited_out = wait_on(doorbell, seen, With::keeper, is_first ? &patience : nullptr);
     // Relaxed: the doorbell published it.
@@ -193,6 +231,27 @@ long clone_to(void (*function)() noexcept, std::byte* stack_end) noexcept {
 }
 
 }  // namespace
+
+bool change_agents_credentials(Groups groups) noexcept {
+  auto& [real, effective, saved] = credentials.users;
+  auto& [real_group, effective_group, saved_group] = credentials.groups;
+  (void)system_call(SYS_getresuid, &real, &effective, &saved);
+  (void)system_call(SYS_getresgid, &real_group, &effective_group, &saved_group);
+  credentials.lists = groups == Groups::changed;
+  if (credentials.lists) {
+    credentials.listed = system_call(SYS_getgroups, credentials.list.size(), credentials.list.data());
+  }
+  credentials.missing.store(agents.settled.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  credentials.changes.fetch_add(1, std::memory_order_release);
+  std::atomic<std::uint32_t>& doorbell = agents.tools.channel->agent_doorbell;
+  doorbell.fetch_add(1, std::memory_order_release);  // release: an agent that sees it also sees the change
+  wake(doorbell, INT_MAX, With::keeper);
+  for (;;) {
+    const std::uint32_t missing = credentials.missing.load(std::memory_order_acquire);
+    if (missing == 0) return !credentials.refused.load(std::memory_order_relaxed);
+    wait_on(credentials.missing, missing, With::threads);
+  }
+}
 
 int start_agents(const AgentTools& tools) noexcept {
   agents.tools = tools;

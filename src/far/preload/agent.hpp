@@ -23,4 +23,11 @@ struct AgentTools {
 /// all other descriptors. Call it once, and once more in a forked child.
 int start_agents(const AgentTools& tools) noexcept;
 
+/// Whether the supplementary groups have changed: only a process with privileges may set them, even to the same ones.
+enum class Groups : std::uint8_t { same, changed };
+/// Gives all agents the calling thread's user and group ids, and its supplementary groups if they have changed. Returns
+/// true once all agents have them, false if an agent could not take them. Call it while no agents start, and by one
+/// thread at a time.
+bool change_agents_credentials(Groups groups) noexcept;
+
 }  // namespace tonari::far

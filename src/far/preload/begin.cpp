@@ -217,6 +217,7 @@ bool watch_buffers(Start& start) noexcept {
 bool start_helpers(Start& start) noexcept {
   // A process that may begin by itself is already watched.
   if (const int error = program.door == nullptr ? watch_for_children() : 0) return fail(start, error, "pthread_atfork");
+  program.process.store(static_cast<int>(system_call(SYS_getpid)), std::memory_order_relaxed);
   if (const int error = start_agents(start.tools)) return fail(start, error, "clone of an agent");
   return true;
 }

@@ -29,6 +29,8 @@ struct Program {
   Lock lock;
   Extents extents;  // under `lock`
 
+  std::atomic<int> process{0};  // the process that the agents belong to; set before they start
+
   // Where the process may begin by itself. `may_begin` is true until it does. Relaxed: beginning takes the lock
   // `beginning`.
   const char* door = nullptr;
