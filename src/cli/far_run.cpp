@@ -302,16 +302,20 @@ int FarRun::run() {
 void FarRun::reap_program() {
   const job::Ending ending = job::ending_of(program_process_, program_);
   exit_status_ = ending.exit_status();
-  if (ending.signal == SIGKILL && !failed_ && memory_.has_killed()) {
-    print_stderr(
-        "tonari far: {}; keep less of its data local (--local), and if servers are on "
-        "this machine, let them compress (--store lz4)\n",
-        job::OutOfMemoryWatch::explanation_for("the program"));
-  }
+  if (ending.signal == SIGKILL && !failed_) say_if_memory_was_short("the program");
   ::waitpid(program_, nullptr, 0);
   program_ = 0;
   program_process_ = {};
   (void)ask_for_statistics();  // also receives the reports that the keeper sent before
+}
+
+void FarRun::say_if_memory_was_short(std::string_view process) const {
+  if (!memory_.has_killed()) return;
+  const bool compresses = options_.store == far::StoreKind::lz4;
+  print_stderr("tonari far: {}; keep less of the program's data local (--local){}\n",
+               job::OutOfMemoryWatch::explanation_for(process),
+               compresses ? ", or use servers on other hosts (--servers)"
+                          : ", and if servers are on this machine, let them compress (--store lz4)");
 }
 
 void FarRun::pass_signals_on() {
@@ -348,6 +352,7 @@ void FarRun::take_report(const far::Report& report) noexcept {
 void FarRun::end_program(const std::string& why) noexcept {
   if (std::exchange(failed_, true)) return;
   print_stderr("tonari far: {}\n", why);
+  say_if_memory_was_short("a process, probably a server");
   if (program_ != 0) ::kill(program_, SIGKILL);
 }
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tonari::cli {
@@ -59,6 +60,7 @@ class FarRun {
   bool receive_from_keeper();
   void take_report(const far::Report& report) noexcept;
   void end_program(const std::string& why) noexcept;
+  void say_if_memory_was_short(std::string_view process) const;
   void show_progress();
   void show_results();
   [[nodiscard]] std::string why_nothing_was_far() const;

@@ -110,10 +110,11 @@ void Client::page_failed(const pager::Failure& failure) noexcept {
     return on_failure_(fmt::format("a server died and there is no place left to store the page at {:#x}; {}", at,
                                    second_copy(order_)));
   }
-  on_failure_(fmt::format(
-      "out of memory: the servers' {} are full, and so is the program's local limit of {}; give "
-      "the servers more (--memory), use more of them, or raise --local",
-      job::memory_text(servers_.capacity_bytes()), job::memory_text(limit_.load(std::memory_order_relaxed))));
+  on_failure_(
+      fmt::format("out of memory: the servers' {} are full, and so is the program's local limit of {}; give "
+                  "the servers more (--memory), use more of them, {}or raise --local",
+                  job::memory_text(servers_.capacity_bytes()), job::memory_text(limit_.load(std::memory_order_relaxed)),
+                  order_.store == StoreKind::lz4 ? "" : "let them compress (--store lz4), "));
 }
 
 Statistics Client::statistics() const noexcept {

@@ -144,7 +144,25 @@ class Endings(FarTest):
             status, _, error = self.run_job("far", "--local", "100%", "--memory", "32M", "--", PYTHON, "-c", code,
                                             preexec_fn=enter)
         self.assertEqual(status, 137)
-        self.assertRegex(error, r"the kernel's out-of-memory killer ended .*no more than 400 MiB")
+        self.assertRegex(error, r"the kernel's out-of-memory killer ended .*no more than 400 MiB.*--store lz4")
+
+    def test_a_kill_of_a_server_by_the_out_of_memory_killer_is_named(self):
+        if self.user is not None:
+            self.skipTest("only root can move a process to another control group")
+        for store, remedy in (("ram", "--store lz4"), ("lz4", "--servers")):
+            with self.subTest(store=store), memory_group(400 << 20) as enter:
+                code = "x = bytearray(32 << 20); print('ready', flush=True); input(); x = bytearray(1200 << 20); input()"
+                job = self.start("far", "--local", "100%", "--memory", "32M", "--store", store, "--", PYTHON, "-c", code,
+                                 stdin=subprocess.PIPE, preexec_fn=enter)
+                job.output.wait_for("ready")
+                with open(f"/proc/{self.server_of(job, 1)}/oom_score_adj", "w") as file:
+                    file.write("1000")
+                job.process.stdin.write("\n")
+                job.process.stdin.flush()
+                status, _, error = job.end()
+                job.process.stdin.close()
+                self.assertEqual(status, 137, error)
+                self.assertRegex(error, "the kernel's out-of-memory killer ended .*no more than 400 MiB.*" + remedy)
 
 
 class EndingsOfAnOrdinaryUser(Endings):

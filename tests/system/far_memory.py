@@ -40,6 +40,11 @@ os._exit(0)
 """
 
 
+# 96 MiB of random bits.
+INCOMPRESSIBLE = """
+import random
+x = [random.randbytes(8 << 20) for turn in range(12)]
+"""
 # mimalloc maps its arenas so: an address without MAP_FIXED, private and anonymous.
 MAPPING_WITH_A_HINT = """
 import ctypes, os
@@ -127,7 +132,12 @@ class Memory(FarTest):
     def test_full_servers_end_the_program(self):
         status, output, error = self.run_job("far", "--local", "8M", "--memory", "32M", TORTURE, 1, 2, 10, 96)
         self.assertEqual((status, output), (137, ""))
+        self.assertRegex(error, r"tonari far: out of memory: the servers' 32 MiB are full.*--memory.*--store lz4")
+        words = ["--store", "lz4", "--local", "8M", "--memory", "32M"]
+        status, _, error = self.run_job("far", *words, PYTHON, "-c", INCOMPRESSIBLE)
+        self.assertEqual(status, 137)
         self.assertRegex(error, r"tonari far: out of memory: the servers' 32 MiB are full.*--memory")
+        self.assertNotIn("--store", error)
 
     def test_servers_can_keep_far_memory_compressed(self):
         for options in ([], ["--servers", "2", "--replicas", "2"], ["--apart", "network"]):
