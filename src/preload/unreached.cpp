@@ -27,11 +27,16 @@ bool is_here() noexcept {
 template <class Visit>
 bool for_each_page(const void* start, std::size_t bytes, Visit visit) noexcept {
   if (start == nullptr || !is_unreached(start, bytes) || !is_here()) return false;
-  const Address from = unreached.start.load(std::memory_order_relaxed);
-  const Address first = std::max(address_of(start), from);
-  const Address end = std::min(address_of(start) + bytes, from + unreached.bytes.load(std::memory_order_relaxed));
-  for (Address at = first; at < end; at = (at / page_bytes + 1) * page_bytes) visit(pointer_to(at));
-  return first < end;
+  const auto visit_in = [&](Address from, std::size_t count) {
+    const Address first = std::max(address_of(start), from);
+    const Address end = std::min(address_of(start) + bytes, from + count);
+    for (Address at = first; at < end; at = (at / page_bytes + 1) * page_bytes) visit(pointer_to(at));
+    return first < end;
+  };
+  bool met = visit_in(unreached.start.load(std::memory_order_relaxed), unreached.bytes.load(std::memory_order_relaxed));
+  const std::size_t others = unreached.others_count.load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < others; ++i) met |= visit_in(unreached.others[i].start, unreached.others[i].bytes);
+  return met;
 }
 
 // Permanent memory, because mapping and unmapping takes longer than most calls. A thread that finds no free slot maps

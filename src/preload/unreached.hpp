@@ -21,8 +21,15 @@
 // memory, and the data is copied from or to there.
 namespace tonari::preload {
 
-/// The memory that system calls may fail to reach, because their faults are not reported.
+/// The memory that system calls may fail to reach, because their faults are not reported: one large range, and a few
+/// others.
 struct Unreached {
+  struct Other {
+    Address start = 0;
+    std::size_t bytes = 0;
+  };
+  static constexpr std::size_t others_max = 128;
+
   // Relaxed: a thread that has an address of this memory got it from a thread that saw it set. For any other address it
   // does not matter if the old values are read.
   std::atomic<Address> start{0};
@@ -30,6 +37,21 @@ struct Unreached {
   // Points to a page that reads as zeros in forked children. They do not have the memory, and touching it would end
   // them.
   std::atomic<const std::atomic<std::uint32_t>*> is_here{nullptr};
+  // Relaxed: added before main(), while there is one thread.
+  std::atomic<std::size_t> others_count{0};
+  std::array<Other, others_max> others{};
+
+  /// Adds one of the others. Call it only while the process has one thread, and at most others_max times.
+  void add(Address first, std::size_t count) noexcept {
+    const std::size_t index = others_count.load(std::memory_order_relaxed);
+    others[index] = {first, count};
+    others_count.store(index + 1, std::memory_order_relaxed);
+  }
+  /// Called in a forked child, which has none of the memory.
+  void forget() noexcept {
+    bytes.store(0, std::memory_order_relaxed);
+    others_count.store(0, std::memory_order_relaxed);
+  }
 };
 extern constinit Unreached unreached;
 
@@ -40,10 +62,18 @@ std::atomic<std::uint32_t>* map_word_of_this_process() noexcept;
 inline bool may_be_unreached() noexcept { return unreached.bytes.load(std::memory_order_relaxed) != 0; }
 
 inline bool is_unreached(const void* start, std::size_t bytes) noexcept {
-  // Checks with one comparison if any of [start, start + bytes) is in the range. For memory before the range, `place`
-  // wraps around, and becomes small again only if the memory reaches into the range.
-  const Address place = address_of(start) - unreached.start.load(std::memory_order_relaxed);
-  return place + bytes < unreached.bytes.load(std::memory_order_relaxed) + bytes;
+  // Checks with one comparison if any of [start, start + bytes) is in a range. For memory before the range, the
+  // difference wraps around, and becomes small again only if the memory reaches into the range.
+  const auto meets = [=](Address other, std::size_t count) {
+    return address_of(start) - other + bytes < count + bytes;
+  };
+  if (meets(unreached.start.load(std::memory_order_relaxed), unreached.bytes.load(std::memory_order_relaxed)))
+    return true;
+  const std::size_t others = unreached.others_count.load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < others; ++i) {
+    if (meets(unreached.others[i].start, unreached.others[i].bytes)) return true;
+  }
+  return false;
 }
 
 // ---- Repeated calls ----
