@@ -31,7 +31,7 @@
 // has ended, by an exit or by another exec.
 namespace tonari::far {
 
-inline constexpr std::uint32_t channel_version = 7;
+inline constexpr std::uint32_t channel_version = 8;
 /// Environment variable with the number of the socket. The preload library removes it.
 inline constexpr const char* socket_variable = "TONARI_FAR";
 /// Environment variable with the place where the keeper listens for processes that the program has started or executed:
@@ -98,6 +98,7 @@ struct alignas(64) Request : Slot {
     sequential,
     random,
     statistics,
+    watch,  ///< The range, outside the arena, is far memory from now on. No page is present yet.
   };
 
   What what{};

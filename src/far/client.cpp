@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 namespace tonari::far {
@@ -21,9 +22,12 @@ constexpr std::uint32_t buffers = 64;
 constexpr unsigned movers = 2;                // two, so that one can work while the other waits for an agent
 constexpr std::uint32_t agents = movers + 2;  // one for the fault thread, and one for requests
 
+// Most places for ranges outside the arena: after the places of the arena. A place takes no memory before it is used.
+constexpr std::uint64_t parts_bytes_max = 256ULL << 30;
+
 // Compressed pages may be anywhere in the lent memory; uncompressed pages have the same place as in the arena.
 std::uint64_t bytes_of_store(const Servers& servers, const Order& order) {
-  return order.store == StoreKind::lz4 ? servers.lent_bytes() : order.arena_bytes;
+  return order.store == StoreKind::lz4 ? servers.lent_bytes() : order.arena_bytes + parts_bytes_max;
 }
 
 }  // namespace
@@ -37,7 +41,7 @@ Client::Client(FileDescriptor socket, Servers& servers, const Order& order, cons
                {.arena_bytes = order.arena_bytes, .min_bytes = order.min_bytes, .buffers = buffers, .agents = agents},
                lent),
       store_(servers, bytes_of_store(servers, order)) {
-  if (order.store == StoreKind::lz4) packed_.emplace(store_, order.arena_bytes);
+  if (order.store == StoreKind::lz4) packed_.emplace(store_, order.arena_bytes + parts_bytes_max);
 }
 
 Client::~Client() {
@@ -61,9 +65,31 @@ void Client::begin() {
   pager_.emplace(*program_.space(), pager::Options{.limit_bytes = limit_bytes_min,
                                                    .movers = movers,
                                                    .on_failure = [this](const auto& what) { page_failed(what); }});
-  pager::Source& source = packed_ ? static_cast<pager::Source&>(*packed_) : store_;
-  pager_->add(program_.hello().arena, order_.arena_bytes, source);
+  pager_->add(program_.hello().arena, order_.arena_bytes, source());
+  parts_end_ = order_.arena_bytes;
   listener_ = std::jthread([this] { serve_requests(); });
+}
+
+pager::Source& Client::source() noexcept {
+  return packed_ ? static_cast<pager::Source&>(*packed_) : static_cast<pager::Source&>(store_);
+}
+
+// A block of the store is changed only by the thread that holds the block of the region. So the range has blocks of the
+// store for itself, at the same offsets as its own blocks.
+int Client::watch(pager::Address start, std::uint64_t bytes) noexcept {
+  using pager::block_bytes;
+  const std::uint64_t before = start % block_bytes;
+  const std::uint64_t left = order_.arena_bytes + parts_bytes_max - parts_end_;
+  if (bytes > left || before + bytes > left) return ENOMEM;
+  try {
+    SourcePart& part = parts_.emplace_back(source(), parts_end_ + before);
+    pager_->add(start, bytes, part);
+  } catch (const std::exception&) {
+    return EINVAL;
+  }
+  parts_end_ += (before + bytes + block_bytes - 1) / block_bytes * block_bytes;
+  count_use(bytes);
+  return 0;
 }
 
 // Called when the address space has ended, with all threads that wait in it. Its statistics are still read later.
@@ -78,6 +104,7 @@ void Client::end() noexcept {
 
 void Client::give_all_back() noexcept {
   pager_.reset();
+  parts_.clear();
   packed_.reset();
   store_.give_all_back();
 }
@@ -157,6 +184,7 @@ void Client::count_use(std::uint64_t bytes) noexcept {
 
 int Client::answer(Request& request) noexcept {
   switch (request.what) {
+    case Request::What::watch: return watch(request.start, request.bytes);
     case Request::What::use: count_use(request.bytes); return 0;
     case Request::What::stop_using:
       in_use_.fetch_sub(std::min(request.bytes, in_use_.load(std::memory_order_relaxed)), std::memory_order_relaxed);

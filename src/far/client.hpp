@@ -5,12 +5,14 @@
 #include "far/packed_store.hpp"
 #include "far/program.hpp"
 #include "far/servers.hpp"
+#include "far/source_part.hpp"
 #include "far/store.hpp"
 #include "pager/pager.hpp"
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -65,6 +67,8 @@ class Client {
   void serve_requests() noexcept;
   void count_use(std::uint64_t bytes) noexcept;
   [[nodiscard]] int answer(Request& request) noexcept;
+  [[nodiscard]] int watch(pager::Address start, std::uint64_t bytes) noexcept;
+  [[nodiscard]] pager::Source& source() noexcept;
 
   Servers& servers_;
   Order order_;
@@ -75,6 +79,8 @@ class Client {
   std::atomic<std::uint64_t> in_use_{0};       // relaxed: a count
   std::atomic<std::uint64_t> in_use_peak_{0};  // relaxed: only the thread that serves requests changes it
   std::atomic<std::uint64_t> limit_{0};        // relaxed: only shown to the user
+  std::list<SourcePart> parts_;                // of the source, for ranges outside the arena
+  std::uint64_t parts_end_ = 0;                // the first place in the source after them
   std::optional<pager::Pager> pager_;
   std::jthread listener_;
 };

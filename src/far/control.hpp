@@ -58,7 +58,7 @@ static_assert(std::is_trivially_copyable_v<Order>);
 /// are sums of each process's own peak, except for the bytes that are stored at servers.
 struct Statistics {
   pager::Statistics pager{};
-  std::uint64_t in_use_bytes = 0;  // allocated in the arena
+  std::uint64_t in_use_bytes = 0;  // allocated in the arena, or static
   std::uint64_t in_use_peak_bytes = 0;
   std::uint64_t limit_bytes = 0;
   std::uint64_t stored_bytes = 0;  // at servers, in whole chunks

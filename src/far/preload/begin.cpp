@@ -337,9 +337,10 @@ void begin_anew() noexcept {
     if (program.lost_count == program.lost.size()) return;  // too many generations: this child stays with local memory
     program.lost[program.lost_count++] = arena();
   }
+  program.has_lost_statics = program.has_lost_statics || program.statics_count != 0;
   program.arena_start.store(0, std::memory_order_relaxed);
   program.arena_bytes.store(0, std::memory_order_relaxed);
-  unreached.bytes.store(0, std::memory_order_relaxed);
+  unreached.forget();
   program.ready.store(nullptr, std::memory_order_relaxed);
   program.may_begin.store(true, std::memory_order_relaxed);
 }

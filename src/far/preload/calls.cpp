@@ -29,7 +29,7 @@ TONARI_EXPORTED void tonari_far_free(void* start) { std::free(start); }
 TONARI_EXPORTED int tonari_far_advise(void* start, std::size_t bytes, int what) {
   const Range bounds{address_of(start), bytes};
   const Address first = bounds.start / page_bytes * page_bytes;
-  const Range range = Range{first, to_whole_pages(bounds.end() - first)}.cut_to(arena());
+  const Range range = first_far_part_of({first, to_whole_pages(bounds.end() - first)});
   const auto wanted = static_cast<Request::What>(what);
   switch (wanted) {
     case Request::What::discard:

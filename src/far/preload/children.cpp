@@ -62,6 +62,9 @@ void begin_as_child() noexcept {
   const Range hole = arena();
   const bool had_memory = !hole.is_empty() || program.lost_count != 0;
   if (!hole.is_empty()) (void)system_call(SYS_mmap, hole.start, hole.bytes, PROT_NONE, flags, -1, 0);
+  for (const Range& each : statics()) {
+    (void)system_call(SYS_mmap, each.start, each.bytes, PROT_NONE, flags, -1, 0);
+  }
   begin_anew();
   struct sigaction now {};
   if (had_memory && ::sigaction(SIGSEGV, nullptr, &now) == 0) watch_segmentation(now);

@@ -11,8 +11,8 @@
 #include <cstdarg>
 #include <cstring>
 
-// Replaces mmap and its relatives. A range may overlap the arena partly: each part is then handled on its own. Wrong
-// arguments are left to the kernel to report.
+// Replaces mmap and its relatives. A range may overlap the arena, or static variables that are far memory, partly: each
+// part is then handled on its own. Wrong arguments are left to the kernel to report.
 namespace tonari::far {
 
 namespace {
@@ -21,14 +21,14 @@ constexpr int usual_protection = PROT_READ | PROT_WRITE;
 
 struct Parts {
   Range before;
-  Range inside;  // of the arena: whole pages
-  Range after;
+  Range inside;  // of the arena, or of static variables that are far: whole pages
+  Range after;   // may have further parts
 };
 
-// A range with invalid bounds is returned as `before`.
+// `before` has no far memory. A range with invalid bounds is returned as `before`.
 Parts parts_of(const void* start, std::size_t bytes) noexcept {
   const Range range{address_of(start), bytes};
-  const Range inside = Range{range.start, to_whole_pages(bytes)}.cut_to(arena());
+  const Range inside = first_far_part_of({range.start, to_whole_pages(bytes)});
   if (inside.is_empty() || range.start % page_bytes != 0) return {.before = range, .inside = {}, .after = {}};
   const std::size_t low = inside.start - range.start;
   const bool goes_beyond = range.end() > inside.end();
@@ -76,7 +76,7 @@ int map_foreign(Range range, int protection, int flags, int descriptor, off_t of
     unlock_and_drop(part);
     (void)ask(Request::What::stop_using, part);  // on failure the keeper counts too much memory in use
   });
-  {
+  if (!is_static(range.start)) {
     const Guard guard(program.lock);
     if (!program.extents.split(range.start) || !program.extents.split(range.end())) return ENOMEM;
     program.extents.mark(range, Extents::is_foreign);
@@ -87,28 +87,32 @@ int map_foreign(Range range, int protection, int flags, int descriptor, off_t of
 
 // MAP_FIXED: `range` of the arena begins anew, with zeros.
 int map_over(Range range, int protection, int flags, int descriptor, off_t offset) noexcept {
-  if (!take_the_rest(range)) return ENOMEM;
   std::uint32_t marks = 0;
-  (void)for_each_used(range, [&](const Extents::Extent& part) { marks |= part.marks; });
+  if (!is_static(range.start)) {
+    if (!take_the_rest(range)) return ENOMEM;
+    (void)for_each_used(range, [&](const Extents::Extent& part) { marks |= part.marks; });
+  }
   if (!is_plain(flags) || (marks & Extents::is_foreign) != 0) {
     return map_foreign(range, protection, flags, descriptor, offset);
   }
   unlock_and_drop(range);
   if (const int error = ask(Request::What::discard, range)) return error;
-  if (protection == usual_protection && (marks & Extents::was_protected) == 0) return 0;
-  {
+  const bool was_protected = is_static(range.start) || (marks & Extents::was_protected) != 0;  // or may have been
+  if (protection == usual_protection && !was_protected) return 0;
+  if (!is_static(range.start)) {
     const Guard guard(program.lock);
     program.extents.mark(range, Extents::was_protected);
   }
   return error_of(system_call(SYS_mprotect, range.start, range.bytes, protection));
 }
 
+void* map(void* hint, std::size_t bytes, int protection, int flags, int descriptor, off_t offset) noexcept;
+
 void* map_fixed(const Parts& parts, int protection, int flags, int descriptor, off_t offset) noexcept {
   const auto map_outside = [&](Range range) {
     if (range.is_empty()) return true;
     const auto skipped = static_cast<off_t>(range.start - parts.before.start);
-    return real().mmap(pointer_to(range.start), range.bytes, protection, flags, descriptor, offset + skipped) !=
-           MAP_FAILED;
+    return map(pointer_to(range.start), range.bytes, protection, flags, descriptor, offset + skipped) != MAP_FAILED;
   };
   if (!map_outside(parts.before) || !map_outside(parts.after)) return MAP_FAILED;
   const auto skipped = static_cast<off_t>(parts.before.bytes);
@@ -136,7 +140,7 @@ int unmap(void* start, std::size_t bytes) noexcept {
   if (parts.inside.is_empty()) return is_of_parent(start) ? 0 : real().munmap(start, bytes);
   if (is_ready()) give_back(parts.inside);
   for (const Range& range : {parts.before, parts.after}) {
-    if (!range.is_empty() && real().munmap(pointer_to(range.start), range.bytes) != 0) return -1;
+    if (!range.is_empty() && unmap(pointer_to(range.start), range.bytes) != 0) return -1;
   }
   return 0;
 }
@@ -154,6 +158,7 @@ void* move(const Extents::Extent& from, std::size_t wanted) noexcept {
 void* remap(const Parts& parts, std::size_t bytes, std::size_t wanted, int flags) noexcept {
   if (wanted == 0 || (flags & ~MREMAP_MAYMOVE) != 0) return failed(EINVAL, MAP_FAILED);
   const Range before = parts.inside;
+  if (is_static(before.start)) return failed(EINVAL, MAP_FAILED);
   Extents::Extent whole;
   if (is_ready()) {
     const Guard guard(program.lock);
@@ -216,7 +221,7 @@ int advise(Range range, int advice) noexcept {
   }
 }
 
-// outside(start, bytes) gives the same advice for memory outside the arena.
+// outside(start, bytes) gives the same advice for the other parts.
 template <class Outside>
 int advise_parts(const Parts& parts, int advice, Outside outside) noexcept {
   int error = is_ready() ? advise(parts.inside, advice) : ENOMEM;  // a forked child has nothing mapped there
@@ -236,13 +241,14 @@ using namespace tonari::far;
 
 TONARI_NEXT(mlockall)
 
-// Locking the arena would fetch all of its pages, and none could leave again. So the arena is not locked; other memory
-// is locked where it is present, and later pages as they are touched.
+// Locking far memory would fetch all of its pages, and none could leave again. So it is not locked; other memory is
+// locked where it is present, and later pages as they are touched.
 TONARI_EXPORTED int mlockall(int flags) noexcept {
   if ((flags & MCL_CURRENT) == 0 || !is_ready()) return next::mlockall(flags);
   if (next::mlockall(flags | MCL_ONFAULT) != 0) return -1;
   const auto unlock = [](Range range) { (void)system_call(SYS_munlock, range.start, range.bytes); };
   unlock(arena());
+  for (const Range& range : statics()) unlock(range);
   for (const Range& range : program.beside) unlock(range);
   return 0;
 }
@@ -275,7 +281,7 @@ TONARI_EXPORTED int madvise(void* start, std::size_t bytes, int advice) noexcept
   const Parts parts = parts_of(start, bytes);
   if (parts.inside.is_empty()) return real().madvise(start, bytes, advice);
   const int error = advise_parts(parts, advice, [advice](void* part, std::size_t part_bytes) {
-    return real().madvise(part, part_bytes, advice) == 0 ? 0 : errno;
+    return ::madvise(part, part_bytes, advice) == 0 ? 0 : errno;
   });
   return error == 0 ? 0 : failed(error, -1);
 }
@@ -286,18 +292,17 @@ TONARI_EXPORTED int posix_madvise(void* start, std::size_t bytes, int advice) no
   static_assert(POSIX_MADV_WILLNEED == MADV_WILLNEED && POSIX_MADV_SEQUENTIAL == MADV_SEQUENTIAL &&
                 POSIX_MADV_RANDOM == MADV_RANDOM && POSIX_MADV_NORMAL == MADV_NORMAL);
   return advise_parts(parts, advice, [advice](void* part, std::size_t part_bytes) {
-    return real().posix_madvise(part, part_bytes, advice);
+    return ::posix_madvise(part, part_bytes, advice);
   });
 }
 
 TONARI_EXPORTED int mprotect(void* start, std::size_t bytes, int protection) noexcept {
   const Parts parts = parts_of(start, bytes);
   if (is_of_parent(start)) return failed(ENOMEM, -1);  // a forked child would get zeros there
-  if (!parts.inside.is_empty()) {
-    if (protection != usual_protection) {
-      const Guard guard(program.lock);
-      program.extents.mark(parts.inside, Extents::was_protected);
-    }
+  const Range inside = parts.inside.cut_to(arena());
+  if (!inside.is_empty() && protection != usual_protection) {
+    const Guard guard(program.lock);
+    program.extents.mark(inside, Extents::was_protected);
   }
   return real().mprotect(start, bytes, protection);
 }

@@ -31,7 +31,7 @@ void give_back_part(const Extents::Extent& part) noexcept {
   }
   unlock_and_drop(part);
   // Discarded before another thread can allocate it. A range that cannot be discarded is not allocated again.
-  if (ask(Request::What::stop_using, part) != 0) return;
+  if (ask(Request::What::stop_using, part) != 0 || is_static(part.start)) return;
   if ((part.marks & Extents::was_protected) != 0 &&
       is_error(system_call(SYS_mprotect, part.start, part.bytes, usual))) {
     return;

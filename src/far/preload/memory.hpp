@@ -18,7 +18,7 @@ bool take_the_rest(Range range) noexcept;
 bool extend(Address end, std::size_t bytes) noexcept;
 
 /// Frees the parts of `range` that are in use. The addresses stay mapped for the next allocation: a program that reads
-/// freed memory gets no signal.
+/// freed memory gets no signal. Static variables only become zeros.
 void give_back(Range range) noexcept;
 
 /// Drops the pages of `range` that are in the program's memory; the keeper discards the others. Calls libc's madvise,
@@ -28,9 +28,14 @@ int drop(Range range) noexcept;
 /// Like drop(), but also drops locked pages, as unmapping does.
 void unlock_and_drop(Range range) noexcept;
 
-/// Calls visit(extent) for each part of `range` that is in use. Returns true if all of it is in use.
+/// Calls visit(extent) for each part of `range` that is in use. Returns true if all of it is in use. The range is in
+/// the arena, or in one range of static variables, which is always in use.
 template <class Visit>
 bool for_each_used(Range range, Visit visit) noexcept {
+  if (is_static(range.start)) {
+    visit(Extents::Extent{range, 0});
+    return true;
+  }
   for (bool is_whole = true;;) {
     Extents::Extent part;
     {

@@ -4,10 +4,12 @@
 #include "far/preload/extents.hpp"
 #include "preload/lock.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 // State of the program that the preload library is in. No constructor may run: the program allocates before ours would.
 namespace tonari::far {
@@ -31,6 +33,12 @@ struct Program {
 
   std::atomic<int> process{0};  // the process that the agents belong to; set before they start
 
+  // Far memory outside the arena: static variables, by address. Set before main(); a forked child loses them for ever.
+  static constexpr std::size_t statics_max = 128;
+  std::array<Range, statics_max> statics{};
+  std::size_t statics_count = 0;
+  bool has_lost_statics = false;
+
   // Where the process may begin by itself. `may_begin` is true until it does. Relaxed: beginning takes the lock
   // `beginning`.
   const char* door = nullptr;
@@ -53,16 +61,42 @@ inline Range arena() noexcept {
   return {program.arena_start.load(std::memory_order_relaxed), program.arena_bytes.load(std::memory_order_relaxed)};
 }
 
+/// Returns the ranges of static variables that are far memory of this process.
+inline std::span<const Range> statics() noexcept {
+  return {program.statics.data(), program.has_lost_statics ? 0 : program.statics_count};
+}
+
+/// Returns the range of static variables that contains the address; empty if there is none.
+inline Range static_range_at(Address at) noexcept {
+  for (const Range& each : statics()) {
+    if (at - each.start < each.bytes) return each;
+  }
+  return {};
+}
+inline bool is_static(Address at) noexcept { return !static_range_at(at).is_empty(); }
+
+/// Returns the lowest part of `range` that is in the arena, or in one range of static variables; empty if there is
+/// none.
+inline Range first_far_part_of(Range range) noexcept {
+  Range first = range.cut_to(arena());
+  for (const Range& each : statics()) {
+    const Range part = range.cut_to(each);
+    if (!part.is_empty() && (first.is_empty() || part.start < first.start)) first = part;
+  }
+  return first;
+}
+
 /// Also true in a forked child, where the memory itself is missing.
 inline bool is_in_arena(const void* pointer) noexcept { return address_of(pointer) - arena().start < arena().bytes; }
 
 /// Returns true for far memory of an ancestor that forked this process.
 inline bool is_of_parent(const void* pointer) noexcept {
   if (is_in_arena(pointer)) return !is_ready();
-  for (std::size_t i = 0; i < program.lost_count; ++i) {
-    if (address_of(pointer) - program.lost[i].start < program.lost[i].bytes) return true;
+  const auto has = [at = address_of(pointer)](const Range& range) { return at - range.start < range.bytes; };
+  if (std::ranges::any_of(std::span(program.statics).first(program.statics_count), has)) {
+    return program.has_lost_statics || !is_ready();
   }
-  return false;
+  return std::ranges::any_of(std::span(program.lost).first(program.lost_count), has);
 }
 
 }  // namespace tonari::far
