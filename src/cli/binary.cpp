@@ -61,6 +61,17 @@ void for_each_library(std::ifstream& file, const Elf64_Ehdr& header, Visit visit
   }
 }
 
+std::uint64_t largest_variable(std::ifstream& file, const Elf64_Shdr& symbols) {
+  std::uint64_t bytes = 0;
+  Elf64_Sym symbol;
+  for (std::uint64_t at = 0; at < symbols.sh_size && read_at(file, symbols.sh_offset + at, symbol);
+       at += sizeof symbol) {
+    const bool is_variable = ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && symbol.st_shndx != SHN_UNDEF;
+    if (is_variable) bytes = std::max(bytes, std::uint64_t{symbol.st_size});
+  }
+  return bytes;
+}
+
 bool has_interpreter(std::ifstream& file, const Elf64_Ehdr& header) {
   const std::vector<Elf64_Phdr> parts = parts_of(file, header);
   if (parts.empty()) return true;  // exec reports what is wrong with the file
@@ -137,15 +148,22 @@ bool insists_on_its_libraries(const std::string& path) {
   return insists;
 }
 
-std::uint64_t static_bytes_of(const std::string& path) {
+Statics statics_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const auto header = header_of(file);
-  std::uint64_t bytes = 0;
-  if (!header) return bytes;
+  Statics found;
+  if (!header) return found;
   for (const Elf64_Phdr& part : parts_of(file, *header)) {
-    if (part.p_type == PT_LOAD && (part.p_flags & PF_W) != 0) bytes += part.p_memsz;
+    if (part.p_type == PT_LOAD && (part.p_flags & PF_W) != 0) found.bytes += part.p_memsz;
   }
-  return bytes;
+  for (unsigned i = 0; i < header->e_shnum; ++i) {
+    Elf64_Shdr section;
+    if (!read_at(file, header->e_shoff + i * header->e_shentsize, section)) break;
+    if (section.sh_type != SHT_SYMTAB && section.sh_type != SHT_DYNSYM) continue;
+    found.has_symbols = found.has_symbols || section.sh_type == SHT_SYMTAB;
+    found.largest_bytes = std::max(found.largest_bytes, largest_variable(file, section));
+  }
+  return found;
 }
 
 }  // namespace tonari::cli

@@ -14,8 +14,14 @@ std::optional<std::string> why_not_preloaded(const std::string& path);
 /// with a sanitizer do.
 bool insists_on_its_libraries(const std::string& path);
 
-/// Returns the bytes of the static variables of a program that is an ELF file: what it has in memory that can be
-/// written when it starts, without its libraries. Returns 0 for scripts and for files that cannot be read.
-std::uint64_t static_bytes_of(const std::string& path);
+/// The static variables of a program, without its libraries.
+struct Statics {
+  std::uint64_t bytes = 0;          ///< The memory that can be written when it starts.
+  std::uint64_t largest_bytes = 0;  ///< The size of the largest variable.
+  bool has_symbols = false;         ///< The file was not stripped. If it was, only a few variables are known.
+};
+
+/// Returns zeros for scripts and for files that cannot be read.
+Statics statics_of(const std::string& path);
 
 }  // namespace tonari::cli

@@ -20,8 +20,9 @@ namespace {
 
 constexpr auto far_footer =
     "Far data: allocations and anonymous mappings of at least --min-size, made by malloc, operator new, mmap and "
-    "similar calls. Smaller ones, stacks and files stay local. The program needs no change, but must be dynamically "
-    "linked. A script or a command such as env or timeout passes far memory on to the program that it executes or "
+    "similar calls, and static arrays of that size. Smaller ones, stacks and files stay local. The program needs no "
+    "change, but must be dynamically linked. A script or a command such as env or timeout passes far memory on to the "
+    "program that it executes or "
     "starts. Once a process has large data, the programs that it starts have far memory only with --children.\n"
     "\n"
     "Servers: processes that lend memory, on this machine or on other hosts. --memory limits how much each may hold; a "

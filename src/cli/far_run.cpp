@@ -395,13 +395,17 @@ void FarRun::show_results() {
 
 std::string FarRun::why_nothing_was_far() const {
   const std::string least = job::memory_text(options_.min_bytes);
-  const std::uint64_t bytes = static_bytes_of(path_of_program(options_.program.front()));
+  const Statics statics = statics_of(path_of_program(options_.program.front()));
   constexpr std::uint64_t many_bytes = 16 << 20;  // with less, static arrays are hardly what the program is about
-  if (bytes >= many_bytes) {
+  if (statics.bytes >= many_bytes) {
+    const std::string_view why =
+        statics.largest_bytes >= options_.min_bytes
+            ? "which stay local because the program had threads before main(); allocate the arrays with malloc or new"
+        : statics.has_symbols ? "each of which is smaller; use a smaller --min-size"
+                              : "which stay local because the file has no symbols to find them; do not strip it";
     return fmt::format(
-        "nothing went to far memory: {} has {} of static arrays, which stay local, and made no allocation "
-        "of at least {}; allocate the arrays with malloc or new",
-        options_.program.front(), job::memory_text(bytes), least);
+        "nothing went to far memory: {} made no allocation of at least {}, and has {} of static arrays, {}",
+        options_.program.front(), least, job::memory_text(statics.bytes), why);
   }
   return fmt::format(
       "nothing went to far memory: the program made no allocation of at least {}; with a smaller "

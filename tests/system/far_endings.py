@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -132,9 +133,20 @@ class Endings(FarTest):
         self.assertEqual(error, "tonari far: nothing went to far memory: the program made no allocation of at least "
                                 "1.0 MiB; with a smaller --min-size, smaller ones go there, too\n")
 
-    def test_a_program_with_static_arrays_is_told_that_they_were_local(self):
-        _, _, error = self.run_job("far", "--", STATIC)
-        self.assertRegex(error, r"^tonari far: nothing went to far memory: \S+ has 3[23] MiB of static arrays")
+    def test_a_program_is_told_why_its_static_arrays_were_local(self):
+        _, _, error = self.run_job("far", "--min-size", "1G", "--", STATIC)
+        self.assertRegex(error, r"^tonari far: nothing went to far memory: \S+ made no allocation of at least 1.0 GiB, "
+                                r"and has \d+ MiB of static arrays, each of which is smaller; use a smaller --min-size")
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            source = os.path.join(folder, "stripped.cpp")
+            stripped = os.path.join(folder, "stripped")
+            with open(source, "w") as file:
+                file.write("static volatile char data[32 << 20];\nint main() { data[5] = 1; }\n")
+            subprocess.run([os.environ.get("CXX", "g++"), "-s", source, "-o", stripped], check=True)
+            status, _, error = self.run_job("far", "--", stripped)
+        self.assertEqual(status, 0)
+        self.assertRegex(error, r"has 3[23] MiB of static arrays, which stay local because the file has no symbols")
 
     def test_a_kill_by_the_out_of_memory_killer_is_named(self):
         if self.user is not None:

@@ -1,6 +1,7 @@
 #include "far/channel.hpp"
 #include "far/preload/begin.hpp"
 #include "far/preload/real.hpp"
+#include "far/preload/statics.hpp"
 #include "preload/next.hpp"
 
 #include <cstdlib>
@@ -25,6 +26,7 @@ void read_door(const char* text) noexcept {
   if (door != nullptr) read_door(door);
   const char* const number = std::getenv(socket_variable);
   if (number != nullptr && begin(std::atoi(number))) ::unsetenv(socket_variable);
+  use_static_memory();
 }
 
 }  // namespace
