@@ -345,6 +345,7 @@ bool FarRun::receive_from_keeper() {
 void FarRun::take_report(const far::Report& report) noexcept {
   using What = far::Report::What;
   if (report.what == What::kept) kept_ = true;
+  if (report.what == What::advice && !failed_) print_stderr("tonari far: {}\n", report.text.data());
   if (report.what == What::failed) end_program(report.text.data());
   all_gone_ = report.statistics.living == 0;
 }

@@ -1,5 +1,6 @@
 #include "far/client.hpp"
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/futex.hpp"
 #include "job/memory.hpp"
@@ -114,6 +115,13 @@ void Client::set_limit(std::uint64_t bytes) noexcept {
 }
 
 std::uint64_t Client::touched_bytes() const noexcept { return pager_ ? pager_->statistics().touched_bytes : 0; }
+
+WorkingSet::Finding Client::look_at_working_set() noexcept {
+  if (!pager_) return {};
+  const WorkingSet::Finding found = working_set_.look(monotonic_ns(), pager_->statistics(), limit_bytes());
+  if (found.begins_anew) pager_->count_anew();
+  return found;
+}
 
 // Called by a thread of the pager.
 void Client::page_failed(const pager::Failure& failure) noexcept {

@@ -7,6 +7,7 @@
 #include "far/servers.hpp"
 #include "far/source_part.hpp"
 #include "far/store.hpp"
+#include "far/working_set.hpp"
 #include "pager/pager.hpp"
 
 #include <atomic>
@@ -48,6 +49,9 @@ class Client {
   /// Sets how much of its far memory the process may hold locally. Call it only once the process has begun.
   void set_limit(std::uint64_t bytes) noexcept;
   [[nodiscard]] std::uint64_t touched_bytes() const noexcept;
+  [[nodiscard]] std::uint64_t limit_bytes() const noexcept { return limit_.load(std::memory_order_relaxed); }
+  /// Call it often. Returns a limit that the process would need, once it has been found to need it.
+  [[nodiscard]] WorkingSet::Finding look_at_working_set() noexcept;
   /// Returns the most that the process has ever had allocated.
   [[nodiscard]] std::uint64_t in_use_peak_bytes() const noexcept {
     return in_use_peak_.load(std::memory_order_relaxed);
@@ -82,6 +86,7 @@ class Client {
   std::list<SourcePart> parts_;                // of the source, for ranges outside the arena
   std::uint64_t parts_end_ = 0;                // the first place in the source after them
   std::optional<pager::Pager> pager_;
+  WorkingSet working_set_;
   std::jthread listener_;
 };
 

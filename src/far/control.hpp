@@ -19,6 +19,7 @@
 //       <----------------------------------- Report::kept: the program runs; or failed
 //     Order::report ----------------------->
 //       <----------------------------------- Report::statistics
+//       <----------------------------------- Report::advice: something that the user should know; the program goes on
 //       <----------------------------------- Report::failed: the program cannot go on
 //       <----------------------------------- Report::all_gone: no process with far memory is left
 //     closes the connection: keeper and servers leave
@@ -75,9 +76,9 @@ struct Statistics {
 };
 
 struct Report {
-  enum class What : std::uint32_t { ready, kept, statistics, failed, all_gone };
+  enum class What : std::uint32_t { ready, kept, statistics, advice, failed, all_gone };
   What what = What::ready;
-  std::array<char, 508> text{};  // failed: the reason, followed by at least one zero
+  std::array<char, 508> text{};  // failed: the reason; advice: a sentence. Followed by at least one zero
   Statistics statistics{};
 
   void say(std::string_view words) noexcept { words.copy(text.data(), text.size() - 1); }

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <span>
 #include <utility>
 #include <vector>
@@ -30,6 +31,7 @@ namespace {
 constexpr std::uint32_t leave = 0;  // the notification that ends lend() at the servers
 constexpr int keeper_rank = 0;
 constexpr long tick_ns = 10'000'000;
+constexpr long slow_tick_ns = 500'000'000;  // while only the working sets are watched
 
 FileDescriptor connect_to(std::string_view front) {
   FileDescriptor connection = job::try_connect(front);
@@ -113,7 +115,10 @@ void Keeper::run() {
     }
     if (wait[0].revents != 0) hear_order();
     if (wait[1].revents != 0) count_the_dead();
-    if (wait[2].revents != 0) share_limit();
+    if (wait[2].revents != 0) {
+      share_limit();
+      look_at_working_sets();
+    }
     if (wait[3].revents != 0) admit();
   }
 }
@@ -137,10 +142,10 @@ void Keeper::begin(const Order& order, FileDescriptor socket) {
   servers_.emplace(window_, servers_of(job_), order.replicas);
   ring(*deaths_);  // to count deaths before this point
   door_ = job::listen_at(door_of(front_));
-  if (order.with_children != 0 || (order.limit.percent != 0 && order.limit.percent != 100)) {
-    const itimerspec often{.it_interval = {0, tick_ns}, .it_value = {0, tick_ns}};
-    ::timerfd_settime(clock_.number(), 0, &often, nullptr);
-  }
+  const bool varies = order.with_children != 0 || (order.limit.percent != 0 && order.limit.percent != 100);
+  const long interval_ns = varies ? tick_ns : slow_tick_ns;
+  const itimerspec ticks{.it_interval = {0, interval_ns}, .it_value = {0, interval_ns}};
+  ::timerfd_settime(clock_.number(), 0, &ticks, nullptr);
   add_client(std::move(socket));
 }
 
@@ -254,6 +259,35 @@ std::uint64_t Keeper::limit_for(std::uint64_t touched, std::uint64_t touched_by_
   if (touched == touched_by_all) return std::max(limit.bytes, limit_bytes_min);
   const double share = static_cast<double>(touched) / static_cast<double>(touched_by_all);
   return std::max(static_cast<std::uint64_t>(static_cast<double>(limit.bytes) * share), limit_bytes_min);
+}
+
+// Tells the user once, for the first process that needs more.
+void Keeper::look_at_working_sets() {
+  if (advised_) return;
+  for (Client& each : clients_) {
+    const WorkingSet::Finding found = each.look_at_working_set();
+    if (found.wanted_bytes == 0) continue;
+    const Limit& limit = order_.limit;
+    std::string present = fmt::format("{}% (now {})", limit.percent, job::memory_text(each.limit_bytes()));
+    std::string wanted = fmt::format("{}%", found.wanted_percent);
+    if (limit.percent == 0) {
+      constexpr double mib = 1 << 20;
+      // A limit for all processes grows as this one's share must.
+      const double factor = static_cast<double>(found.wanted_bytes) / static_cast<double>(each.limit_bytes());
+      const std::uint64_t effective = std::max(limit.bytes, each.limit_bytes());
+      present = job::memory_text(limit.bytes);
+      wanted = fmt::format("{:.0f}M", std::ceil(static_cast<double>(effective) * factor / mib));
+    }
+    Report report{.what = Report::What::advice};
+    report.statistics.living = static_cast<std::uint32_t>(clients_.size());
+    report.say(fmt::format(
+        "the program's working set does not fit into --local {}: its threads wait for pages most of the time, and "
+        "pages that left come back again and again; it would fit with --local {}",
+        present, wanted));
+    tell(report);
+    advised_ = true;
+    return;
+  }
 }
 
 // Any thread. The program cannot go on: threads that wait for a page wait until `tonari far` has ended the program.

@@ -44,6 +44,7 @@ class Keeper {
   void remove(Clients::iterator client);
   void count_the_dead();
   void share_limit();
+  void look_at_working_sets();
   [[nodiscard]] std::uint64_t limit_for(std::uint64_t touched, std::uint64_t touched_by_all) const noexcept;
   void tell(const Report& report) noexcept;
   void fail(std::string_view why) noexcept;
@@ -55,10 +56,11 @@ class Keeper {
   std::string front_;
   FileDescriptor control_;
   std::shared_ptr<FileDescriptor> deaths_;  // an eventfd that counts deaths; the job's handler shares it
-  FileDescriptor clock_;                    // ticks while a limit depends on the memory in use
+  FileDescriptor clock_;                    // ticks, often while a limit depends on the memory in use
   FileDescriptor door_;                     // where processes that the program has started or executed connect
   bool closed_ = false;
   Order order_{};
+  bool advised_ = false;            // the user knows that a working set does not fit
   std::optional<Servers> servers_;  // set with the first order
   Clients clients_;
   Statistics ended_{};               // of clients that have ended

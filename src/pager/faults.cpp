@@ -58,8 +58,10 @@ void Pager::serve(const Fault& fault, std::uint64_t read_ns, WorkerContext& cont
   const auto region = regions_.find(fault.address);
   if (!region) return;  // it is being removed, which wakes the waiting threads
   const std::size_t block = (*region)->block_at(fault.address);
+  Counters& counters = page_mover_.counters();
+  Counters::add(counters.short_run_ns, pace_.wants_page(fault.thread, read_ns));
   if (!(*region)->block(block).try_hold_or_want(read_ns)) {
-    Counters::add(page_mover_.counters().faults_met_held);
+    Counters::add(counters.faults_met_held);
     return;  // the holder wakes the waiting threads
   }
   bool has_passed_on = false;
@@ -69,11 +71,12 @@ void Pager::serve(const Fault& fault, std::uint64_t read_ns, WorkerContext& cont
     has_passed_on = hold.has_passed_on();
     if (page_mover_.resident() > page_mover_.marks().high) requests_.ask_for_room();
   }
-  Counters& counters = page_mover_.counters();
   const std::uint64_t end = monotonic_ns();
   Counters::add(counters.faults);
   Counters::add(counters.fault_ns, end - start);
-  if (!has_passed_on) counters.waited(end - read_ns);
+  if (has_passed_on) return;
+  counters.waited(end - read_ns);
+  pace_.got_page(fault.thread, end);
 }
 
 void Pager::answer(const Fault& fault, std::uint64_t read_ns, Region& region, BlockLock& hold,
@@ -98,7 +101,7 @@ void Pager::answer(const Fault& fault, std::uint64_t read_ns, Region& region, Bl
   const bool by_block = may_come_whole(region, index) || rest_may_come(region, index);
   const Advice advice = streams_.fault(fault.address / page_bytes, fault.thread, by_block);
   if (advice.by_block && block.beside.is_empty() &&
-      requests_.add({Request::What::block, &region, index, page, read_ns})) {
+      requests_.add({Request::What::block, &region, index, page, read_ns, fault.thread})) {
     hold.pass_on();  // a mover may have adopted it already
   } else {
     bring(region, index, page, PageSet::of(advice.first % block_pages, advice.pages), context);

@@ -34,7 +34,10 @@ void Pager::perform(const Request& request, WorkerContext& context) noexcept {
   Block& block = region.block(request.block);
   if (request.what == Request::What::block) {
     bring_block(request, context);
-    return page_mover_.counters().waited(monotonic_ns() - request.read_ns);
+    const std::uint64_t now = monotonic_ns();
+    page_mover_.counters().waited(now - request.read_ns);
+    pace_.got_page(request.thread, now);
+    return;
   }
   if (region.leaves.load(std::memory_order_relaxed) || !block.try_hold()) return;
   const BlockLock hold = page_mover_.adopt(region, request.block);

@@ -112,6 +112,9 @@ class PageMover {
   [[nodiscard]] std::size_t resident_peak() const noexcept { return resident_peak_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::size_t touched() const noexcept { return touched_.load(std::memory_order_relaxed); }
 
+  /// Makes `bytes_in_again` count only pages that come more than once from now on.
+  void count_anew() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+
   /// Takes over a block that the caller holds already.
   [[nodiscard]] BlockLock adopt(Region& region, std::size_t block) noexcept {
     return {space_, counters_, region, block};
@@ -154,6 +157,7 @@ class PageMover {
   bool place(Region& region, std::size_t block, std::size_t first, std::size_t count, WorkerContext& context) noexcept;
   bool place_bytes(Region& region, std::size_t block, std::size_t first, std::size_t count,
                    WorkerContext& context) noexcept;
+  void count_fetched(Block& block, const PageSet& pages) noexcept;
   bool is_as_stored(Region& region, std::size_t block, std::size_t page, const Checksum& found) noexcept;
   void touch(Region& region, std::size_t block, const PageSet& came, const PageSet& wanted) noexcept;
   void set_touched(Block& block, const PageSet& touched) noexcept;
@@ -200,6 +204,7 @@ class PageMover {
   std::atomic<std::size_t> ahead_max_;           // most blocks kept beside after they were read ahead
   Counters counters_;
   std::atomic<std::size_t> touched_{0};        // relaxed: in pages; a statistic
+  std::atomic<std::uint32_t> count_{1};        // relaxed: see count_anew()
   std::atomic<std::size_t> resident_{0};       // relaxed: in pages; the limit may be applied a page early or late
   std::atomic<std::size_t> resident_peak_{0};  // relaxed: a statistic; threads at once may miss some pages
 

@@ -80,7 +80,7 @@ bool PageMover::place_bytes(Region& region, std::size_t index, std::size_t first
     if (answer != Answer::ok && answer != Answer::there) return false;
     region.block(index).here |= PageSet::of(first + done, pages);
     count_resident(pages);
-    Counters::add(counters_.pages_in, pages);
+    count_fetched(region.block(index), PageSet::of(first + done, pages));
     return true;
   };
   if (copy(0, count)) return true;
@@ -89,6 +89,15 @@ bool PageMover::place_bytes(Region& region, std::size_t index, std::size_t first
   for (std::size_t done = 0; done < count && copy(done, 1);) ++done;
   space_.faults().wake(to, bytes);
   return true;
+}
+
+void PageMover::count_fetched(Block& block, const PageSet& pages) noexcept {
+  const std::uint32_t count = count_.load(std::memory_order_relaxed);
+  if (block.fetched_in != count) block.fetched = {};
+  block.fetched_in = count;
+  Counters::add(counters_.pages_in, pages.count());
+  Counters::add(counters_.pages_in_again, (pages & block.fetched).count());
+  block.fetched |= pages;
 }
 
 bool PageMover::is_as_stored(Region& region, std::size_t index, std::size_t page, const Checksum& found) noexcept {
@@ -214,7 +223,7 @@ bool PageMover::fill(Region& region, std::size_t index, const PageSet& pages, Bu
   for (std::size_t page = fetched.next(0); page < block_pages; page = fetched.next(page + 1)) {
     if (!is_as_stored(region, index, page, context.sums[page])) return false;
   }
-  Counters::add(counters_.pages_in, fetched.count());
+  count_fetched(region.block(index), fetched);
   return true;
 }
 

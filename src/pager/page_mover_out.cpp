@@ -264,6 +264,7 @@ Status PageMover::discard(Region& region, std::size_t index, const PageSet& page
   block.here -= pages;
   block.lost -= pages;
   set_touched(block, block.touched - pages);
+  block.fetched -= pages;  // their next bytes are new
   const std::lock_guard guard(mutex_);
   if (block.here.is_empty()) policy_.forget(block.entry);
   return result;

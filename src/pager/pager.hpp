@@ -2,6 +2,7 @@
 
 #include "base/file_descriptor.hpp"
 #include "pager/expected.hpp"
+#include "pager/pace.hpp"
 #include "pager/page.hpp"
 #include "pager/page_mover.hpp"
 #include "pager/regions.hpp"
@@ -80,6 +81,8 @@ class Pager {
   void expect(Address start, std::size_t bytes, Pattern pattern) noexcept;
 
   [[nodiscard]] Statistics statistics() const noexcept;
+  /// Makes `bytes_in_again` count only pages that come more than once from now on.
+  void count_anew() noexcept { page_mover_.count_anew(); }
 
  private:
   void serve_faults(WorkerContext& context) noexcept;
@@ -108,6 +111,7 @@ class Pager {
   Requests requests_;
   Streams streams_;  // only for the fault thread
   ExpectedRandom random_;
+  Pace pace_;
   FileDescriptor stop_doorbell_;
   std::vector<std::unique_ptr<WorkerContext>> contexts_;
   std::vector<std::jthread> threads_;

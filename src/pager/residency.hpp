@@ -99,6 +99,8 @@ class alignas(64) Block {
   // The part of `touched` that came as zeros along with another page. When they leave, and are still zeros, the program
   // has probably not touched them.
   PageSet assumed;
+  PageSet fetched;               // since the statistics were told to count anew for the last time
+  std::uint32_t fetched_in = 0;  // the count that `fetched` belongs to
 
   PolicyEntry entry;  // belongs to Policy
 

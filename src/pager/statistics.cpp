@@ -16,6 +16,7 @@ Statistics& Statistics::operator+=(const Statistics& other) noexcept {
   read_ahead_hits += other.read_ahead_hits;
   bytes_in += other.bytes_in;
   bytes_in_vain += other.bytes_in_vain;
+  bytes_in_again += other.bytes_in_again;
   bytes_out += other.bytes_out;
   pages_clean += other.pages_clean;
   pages_of_zeros += other.pages_of_zeros;
@@ -26,6 +27,7 @@ Statistics& Statistics::operator+=(const Statistics& other) noexcept {
   failures += other.failures;
   fault_ns += other.fault_ns;
   wait_ns += other.wait_ns;
+  short_run_ns += other.short_run_ns;
   for (std::size_t i = 0; i < buckets; ++i) wait_ns_histogram[i] += other.wait_ns_histogram[i];
   return *this;
 }
@@ -41,6 +43,7 @@ Statistics Counters::read() const noexcept {
   result.read_ahead_hits = get(read_ahead_hits);
   result.bytes_in = get(pages_in) * page_bytes;
   result.bytes_in_vain = get(pages_in_vain) * page_bytes;
+  result.bytes_in_again = get(pages_in_again) * page_bytes;
   result.bytes_out = get(pages_out) * page_bytes;
   result.pages_clean = get(pages_clean);
   result.pages_of_zeros = get(pages_of_zeros);
@@ -51,6 +54,7 @@ Statistics Counters::read() const noexcept {
   result.failures = get(failures);
   result.fault_ns = get(fault_ns);
   result.wait_ns = get(wait_ns);
+  result.short_run_ns = get(short_run_ns);
   for (std::size_t i = 0; i < histogram_.size(); ++i) result.wait_ns_histogram[i] = get(histogram_[i]);
   return result;
 }

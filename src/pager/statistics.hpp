@@ -27,6 +27,7 @@ struct Statistics {
   /// Fetched for blocks that were read ahead, and dropped before a fault wanted them. The pager does not see whether
   /// pages that are in place are used, so more may have been fetched in vain.
   std::uint64_t bytes_in_vain = 0;
+  std::uint64_t bytes_in_again = 0;  ///< Pages that were not fetched for the first time since Pager::count_anew().
   std::uint64_t bytes_out = 0;       ///< Stored at sources.
   std::uint64_t pages_clean = 0;     ///< Taken out unchanged: not stored again.
   std::uint64_t pages_of_zeros = 0;  ///< Taken out as zeros: not stored either.
@@ -39,6 +40,9 @@ struct Statistics {
   /// Total time that threads waited, from when the fault thread read their faults until they were woken. Also counts
   /// `faults_met_held`. Two wake-ups are not in it, the fault thread's and the waiting thread's.
   std::uint64_t wait_ns = 0;
+  /// Total time that threads ran between two waits, if that was so short that most of it went into the two wake-ups
+  /// (Pace). With `wait_ns`, the time in which threads got on only from page to page.
+  std::uint64_t short_run_ns = 0;
   /// Number of `faults` whose threads waited 2^i to 2^(i + 1) - 1 ns.
   std::array<std::uint64_t, buckets> wait_ns_histogram{};
 
@@ -58,6 +62,7 @@ class Counters {
   Count read_ahead_hits{0};
   Count pages_in{0};
   Count pages_in_vain{0};
+  Count pages_in_again{0};
   Count pages_out{0};
   Count pages_clean{0};
   Count pages_of_zeros{0};
@@ -68,6 +73,7 @@ class Counters {
   Count failures{0};
   Count fault_ns{0};
   Count wait_ns{0};
+  Count short_run_ns{0};
 
   static void add(Count& count, std::uint64_t number = 1) noexcept {
     count.fetch_add(number, std::memory_order_relaxed);

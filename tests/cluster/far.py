@@ -26,7 +26,7 @@ class FarMemory(LauncherTest):
         before = [sum(self.hosts.traffic(host)) for host in range(3)]
         status, output, error = self.run_to_end(self.hosts, self.far("--servers", "h1,h2"), "1", "2", "20", "64")
         self.assertEqual((status, output), (0, "ok\n"), error)
-        statistics = json.loads(error)
+        statistics = json.loads(error.splitlines()[-1])
         self.assertEqual(statistics["servers"], 2)
         carried = [sum(self.hosts.traffic(host)) - before[host] for host in range(3)]
         self.assertGreater(min(carried), 16 << 20, "each has a part of 64 MiB, of which 16 are local")

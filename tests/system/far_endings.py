@@ -28,6 +28,27 @@ assert locked < 1 << 20, status
 print("ok", flush=True)
 os._exit(0)
 """
+# Reads at random until its input ends.
+SCATTERED = """
+import os, random, threading
+x = bytearray(b"scatter ") * (2 << 20)
+def end():
+    os.read(0, 1)
+    os._exit(0)
+threading.Thread(target=end).start()
+while True:
+    x[random.randrange(len(x))]
+"""
+STREAMING = """
+import os
+x = bytearray(64 << 20)
+some = b"stream! " * (1 << 16)  # smaller than --min-size
+for at in range(0, 64 << 20, len(some)):
+    x[at:at + len(some)] = some
+assert x.count(b"!") == 8 << 20
+print("ok", flush=True)
+os._exit(0)
+"""
 TOUCHING = """
 import os
 x = bytearray(64 << 20)
@@ -147,6 +168,23 @@ class Endings(FarTest):
             status, _, error = self.run_job("far", "--", stripped)
         self.assertEqual(status, 0)
         self.assertRegex(error, r"has 3[23] MiB of static arrays, which stay local because the file has no symbols")
+
+    def test_a_program_whose_working_set_does_not_fit_is_told_what_would_fit(self):
+        for local, wanted in (("8M", r"8.0 MiB: .* --local 1[89]M$"), ("15%", r"15% \(now .*MiB\): .* --local 100%$")):
+            with self.subTest(local=local):
+                options = ["--local", local, "--apart", "network", "--memory", "256M"]
+                job = self.start("far", *options, "--", PYTHON, "-c", SCATTERED, stdin=subprocess.PIPE)
+                job.error.wait_for("the program's working set does not fit into --local " + wanted)
+                job.process.stdin.close()
+                status, output, error = job.end()
+                self.assertEqual((status, output), (0, ""))
+                self.assertEqual(error.count("working set"), 1)
+
+    def test_a_program_that_streams_once_over_its_memory_is_not_told_that_it_does_not_fit(self):
+        job = self.start("far", "--local", "10M", "--apart", "network", "--memory", "1G", "--", PYTHON, "-c", STREAMING)
+        status, output, error = job.end()
+        self.assertEqual((status, output), (0, "ok\n"))
+        self.assertNotIn("working set", error)
 
     def test_a_kill_by_the_out_of_memory_killer_is_named(self):
         if self.user is not None:

@@ -184,11 +184,48 @@ TEST_F(PagerStatistics, PagesThatAStreamBroughtAlongDoNotCountOnceTheyLeaveUntou
 
   test::write_all(paged.bytes().first(written), 1);
 
-  EXPECT_GE(paged.pager.statistics().touched_bytes, written);
+  // A block that left while it was written, and came back, counts some of its pages only when it leaves again.
+  EXPECT_GE(paged.pager.statistics().touched_bytes + 4 * block_bytes, written);
   EXPECT_LE(paged.pager.statistics().touched_bytes, written + 8 * block_bytes);
   evict(paged, limit);
   EXPECT_TRUE(eventually([&] { return paged.pager.statistics().touched_bytes == written; }))
       << paged.pager.statistics().touched_bytes;
+}
+
+TEST_F(PagerStatistics, PagesThatComeAgainAreCountedUntilTheCountBeginsAnew) {
+  Paged paged(64 * mib, 4 * mib, {}, true, pager::Contents::at_source);
+  test::write_all(paged.source.bytes(), 1);
+  paged.pager.expect(paged.memory.start(), 64 * mib, pager::Pager::Pattern::random);
+  const auto read_all = [&] {
+    for (std::size_t at = 0; at < 64 * mib; at += page_bytes) touch(paged.bytes()[at]);
+  };
+
+  read_all();
+  // The thread may run on before its page is counted.
+  EXPECT_TRUE(eventually([&] { return paged.pager.statistics().bytes_in == 64 * mib; }));
+  EXPECT_EQ(paged.pager.statistics().bytes_in_again, 0U);
+  read_all();
+  EXPECT_TRUE(eventually([&] {
+    const pager::Statistics now = paged.pager.statistics();
+    return now.bytes_in_again == now.bytes_in - 64 * mib;
+  }));
+  const std::uint64_t again = paged.pager.statistics().bytes_in_again;
+  EXPECT_GE(again, 59 * mib);
+
+  paged.pager.count_anew();
+  read_all();
+  EXPECT_LE(paged.pager.statistics().bytes_in_again, again + page_bytes) << "the last page may be counted late";
+}
+
+TEST(PagerPace, CountsOnlyShortRunsOfAThread) {
+  pager::Pace pace;
+  EXPECT_EQ(pace.wants_page(7, 1000), 0U) << "it has got no page before";
+
+  pace.got_page(7, 2'000);
+  pace.got_page(8, 3'000);
+  EXPECT_EQ(pace.wants_page(7, 22'000), 20'000U);
+  EXPECT_EQ(pace.wants_page(7, 23'000), 0U) << "the fault is repeated";
+  EXPECT_EQ(pace.wants_page(8, 3'000 + pager::Pace::run_ns_max + 1), 0U);
 }
 
 TEST_F(PagerStatistics, DiscardedPagesAreUntouchedAgain) {

@@ -15,6 +15,9 @@ TORTURE = os.path.join(PROGRAMS, "far_torture")
 SAID = re.compile(r"^tonari far: the kernel reports no faults of system calls .*vm.unprivileged_userfaultfd=1.*\n")
 
 
+ADVISED = re.compile(r"^tonari far: the program's working set does not fit into --local .*\n", re.MULTILINE)
+
+
 def faults_told(user=None):
     """Returns which of the user's faults userfaultfd reports: "all", "programs" (none of system calls), or None."""
     try:
@@ -43,8 +46,9 @@ def need_faults(user=None):
 
 
 def without_notice(error):
-    """Returns the messages without the notice that the kernel reports no faults of system calls."""
-    return SAID.sub("", error, count=1)
+    """Returns the messages without the notices that the kernel reports no faults of system calls, and that --local is
+    too small, which depends on the machine's speed."""
+    return ADVISED.sub("", SAID.sub("", error, count=1), count=1)
 
 
 @contextlib.contextmanager
