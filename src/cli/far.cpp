@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <string_view>
 
 namespace tonari::cli {
 
@@ -34,6 +36,7 @@ constexpr auto far_footer =
     "Examples:\n"
     "  tonari far --local 20% -- ./program\n"
     "  tonari far --local 20% --store lz4 -- ./program\n"
+    "  tonari far --local 4G --store file:/scratch -- ./program\n"
     "  tonari far --local 20% --children -- sh -c './first | ./second'\n"
     "  tonari far --local 4G --servers node1,node2 --replicas 2 --stats -- ./program big.dat";
 
@@ -59,6 +62,37 @@ CLI::Validator servers_or_hosts() {
             return is_number ? number(text) : std::string();  // names of hosts are checked when the servers are started
           },
           ""};
+}
+
+constexpr std::string_view file_prefix = "file:";
+
+CLI::Validator kind_of_store() {
+  return {[](std::string& text) {
+            if (text == "ram" || text == "lz4") return std::string();
+            if (text.starts_with(file_prefix) && text.size() > file_prefix.size()) return std::string();
+            return fmt::format("must be ram, lz4, or file:DIRECTORY, not '{}'", text);
+          },
+          ""};
+}
+
+void set_store(FarOptions& options, const std::string& text) {
+  if (!text.starts_with(file_prefix)) {
+    options.store = text == "lz4" ? far::StoreKind::lz4 : far::StoreKind::ram;
+    return;
+  }
+  options.store = far::StoreKind::file;
+  options.directory = std::filesystem::absolute(text.substr(file_prefix.size()));
+}
+
+// Throws SetupError for an option of servers if there are none.
+void check_without_servers(const CLI::App& far) {
+  for (const char* const option : {"--servers", "--memory", "--at-once", "--replicas"}) {
+    if (far.get_option(option)->empty()) continue;
+    throw SetupError(
+        fmt::format("{} has no effect with --store file:DIRECTORY, which uses no servers: omit one of "
+                    "the two",
+                    option));
+  }
 }
 
 far::Limit limit_of(std::string text) {
@@ -119,14 +153,12 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
       ->check(one_of({"1", "2"}))
       ->group("Memory");
   far.add_option_function<std::string>(
-         "--store",
-         [options](const std::string& text) {
-           options->store = text == "lz4" ? far::StoreKind::lz4 : far::StoreKind::ram;
-         },
-         "How servers keep pages: ram: as they are. lz4: compressed, so that even servers on the same machine gain "
-         "memory (default: ram)")
-      ->type_name("ram|lz4")
-      ->check(one_of({"ram", "lz4"}))
+         "--store", [options](const std::string& text) { set_store(*options, text); },
+         "How pages are kept: ram: by servers, as they are. lz4: by servers, compressed, so that even servers on the "
+         "same machine gain memory. file:DIRECTORY: in a file without a name in that directory, without servers "
+         "(default: ram)")
+      ->type_name("ram|lz4|file:DIRECTORY")
+      ->check(kind_of_store())
       ->group("Memory");
   far.add_option("--min-size", options->min_bytes,
                  "Allocations from this size on go to far memory (default: all above 1M)")
@@ -161,8 +193,9 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
       ->disable_flag_override()
       ->group("Output");
   far.footer(far_footer);
-  far.callback([options, &program, &exit_status] {
+  far.callback([options, &far, &program, &exit_status] {
     options->program = program;
+    if (options->store == far::StoreKind::file) check_without_servers(far);
     exit_status = run_far(*options);
   });
 }

@@ -8,6 +8,7 @@
 #include "cli/preload.hpp"
 #include "cli/standard_streams.hpp"
 #include "far/channel.hpp"
+#include "far/file_store.hpp"
 #include "job/ending.hpp"
 #include "job/handshake.hpp"
 #include "job/memory.hpp"
@@ -76,7 +77,9 @@ struct Places {
   std::string hosts;
 };
 
-Places places_of(const std::string& text) {
+Places places_of(const FarOptions& options) {
+  if (options.store == far::StoreKind::file) return {};
+  const std::string& text = options.servers;
   if (std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; })) {
     return {.servers = std::stoul(text), .hosts = {}};
   }
@@ -85,8 +88,8 @@ Places places_of(const std::string& text) {
 
 std::vector<std::string> words_of_servers(const FarOptions& options, const std::string& name) {
   const std::string self = own_path();
-  const auto [servers, hosts] = places_of(options.servers);
-  if (options.replicas > servers) {
+  const auto [servers, hosts] = places_of(options);
+  if (options.replicas > servers && options.store != far::StoreKind::file) {
     throw SetupError(fmt::format(
         "--replicas {}: needs at least as many servers, because each copy is kept by another one; --servers is {}",
         options.replicas, servers));
@@ -153,6 +156,7 @@ FarRun::FarRun(const FarOptions& options)
   (void)preload_path(preload_name);
   print_reach_of_faults();
   if (options.on_one_core) stay_on_this_core();
+  if (options.store == far::StoreKind::file) room_ = far::room_for_file(options.directory);
   listener_ = job::listen_at(name_);
   start_servers();
   wait_for_keeper();
@@ -173,7 +177,7 @@ FarRun::~FarRun() {
 }
 
 void FarRun::start_servers() {
-  if (!places_of(options_.servers).hosts.empty()) check_root_may_launch("--servers");
+  if (!places_of(options_).hosts.empty()) check_root_may_launch("--servers");
   std::vector<std::string> words = words_of_servers(options_, name_);
   const std::vector<char*> arguments = pointers_of(words);
   const pid_t parent = ::getpid();
@@ -256,14 +260,15 @@ std::optional<ProgramError> FarRun::start_program() {
   if (::read(report.reader.number(), &error, sizeof error) == sizeof error) {
     return explain_exec_failure(options_.program.front(), error);
   }
-  const far::Order order{.what = far::Order::What::keep,
-                         .limit = options_.local,
-                         .min_bytes = options_.min_bytes,
-                         .arena_bytes = arena_bytes_for(at_start_.capacity_bytes, options_.store),
-                         .replicas = static_cast<std::uint32_t>(options_.replicas),
-                         .store = options_.store,
-                         .with_children = options_.with_children ? 1U : 0U,
-                         .program = program_};
+  far::Order order{.what = far::Order::What::keep,
+                   .limit = options_.local,
+                   .min_bytes = options_.min_bytes,
+                   .arena_bytes = arena_bytes_for(std::max(at_start_.capacity_bytes, room_), options_.store),
+                   .replicas = static_cast<std::uint32_t>(options_.replicas),
+                   .store = options_.store,
+                   .with_children = options_.with_children ? 1U : 0U,
+                   .program = program_};
+  options_.directory.copy(order.directory.data(), order.directory.size() - 1);
   job::send_message(keeper_, &order, sizeof order, ours.number());
   return std::nullopt;
 }

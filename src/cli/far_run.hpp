@@ -27,6 +27,7 @@ struct FarOptions {
   bool at_once = false;                 ///< The servers take their memory before the program starts.
   std::uint64_t replicas = 1;
   far::StoreKind store = far::StoreKind::ram;
+  std::string directory;  ///< Absolute path of the directory for the file, if a file keeps the pages.
   /// Smallest allocation that is far. Python keeps small objects in mappings of 1 MiB, which should stay local.
   std::uint64_t min_bytes = (1 << 20) + 1;
   bool with_children = false;  ///< Programs that it starts have far memory, too.
@@ -76,6 +77,7 @@ class FarRun {
   FileDescriptor servers_process_;
   pid_t program_ = 0;
   FileDescriptor program_process_;
+  std::uint64_t room_ = 0;  // free bytes of the disk, if a file keeps the pages
   far::Statistics at_start_{};
   far::Statistics seen_{};  // as of the last line of progress
   int exit_status_ = 0;     // of the program, once it has ended

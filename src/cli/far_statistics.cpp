@@ -54,6 +54,13 @@ std::string processes_text(const far::Statistics& all) {
   return all.processes < 2 ? std::string() : fmt::format("; used by {} processes", all.processes);
 }
 
+// Says where the program's other pages were.
+std::string stored_text(const far::Statistics& all) {
+  if (all.in_file != 0) return fmt::format("{} in a file", memory_text(all.stored_peak_bytes));
+  return fmt::format("{} of {} at {} server{}", memory_text(all.stored_peak_bytes), memory_text(all.capacity_bytes),
+                     all.servers, all.servers == 1 ? "" : "s");
+}
+
 double seconds_of(std::uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
 double mean_us(const pager::Statistics& of) {
@@ -65,15 +72,14 @@ double mean_us(const pager::Statistics& of) {
 std::string statistics_text(const far::Statistics& all) {
   const pager::Statistics& pager = all.pager;
   return fmt::format(
-      "far memory: at most {} in use, {} local (limit {}), {} of {} at {} server{}{}\n"
+      "far memory: at most {} in use, {} local (limit {}), {}{}\n"
       "faults:     {}; threads waited {:.3f} s for pages, {:.1f} us per fault: half within {:.1f} us, 99 % within "
       "{:.1f} us{}\n"
       "read ahead: {} blocks of 2 MiB, {} of them used, {} fetched in vain; {} pages were used again before they had "
       "been sent\n"
       "moved:      {} in, {} out; {} unchanged pages and {} pages of zeros were not sent{}",
       memory_text(all.in_use_peak_bytes), memory_text(pager.resident_peak_bytes), memory_text(all.limit_bytes),
-      memory_text(all.stored_peak_bytes), memory_text(all.capacity_bytes), all.servers, all.servers == 1 ? "" : "s",
-      processes_text(all), pager.faults, seconds_of(pager.wait_ns), mean_us(pager),
+      stored_text(all), processes_text(all), pager.faults, seconds_of(pager.wait_ns), mean_us(pager),
       wait_us(pager.wait_ns_histogram, 50), wait_us(pager.wait_ns_histogram, 99),
       histogram_text(pager.wait_ns_histogram), pager.blocks_read_ahead, pager.read_ahead_hits,
       memory_text(pager.bytes_in_vain), pager.second_chances, memory_text(pager.bytes_in), memory_text(pager.bytes_out),
@@ -94,6 +100,7 @@ std::string statistics_as_json(const far::Statistics& all) {
                               {"kept_bytes", all.kept_bytes},
                               {"packed_bytes", all.packed_bytes},
                               {"packed_bytes_out", all.packed_bytes_out},
+                              {"in_file", all.in_file != 0},
                               {"servers", all.servers},
                               {"processes", all.processes},
                               {"system_calls_fault", all.reaches_everything != 0},

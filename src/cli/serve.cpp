@@ -46,7 +46,7 @@ std::uint64_t bytes_to_lend(const ServeOptions& options, const Job& job) {
 
 void serve(const ServeOptions& options) {
   Job job;
-  if (job.size() < 2) {
+  if (job.size() < 2 && options.front.empty()) {  // without servers, the keeper uses a file
     throw SetupError(
         "this process is in no job, so there is no keeper to lend memory to; use `tonari far`, which starts servers");
   }

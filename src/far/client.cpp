@@ -40,9 +40,13 @@ Client::Client(FileDescriptor socket, Servers& servers, const Order& order, cons
       on_failure_(std::move(on_failure)),
       program_(std::move(socket),
                {.arena_bytes = order.arena_bytes, .min_bytes = order.min_bytes, .buffers = buffers, .agents = agents},
-               lent),
-      store_(servers, bytes_of_store(servers, order)) {
-  if (order.store == StoreKind::lz4) packed_.emplace(store_, order.arena_bytes + parts_bytes_max);
+               lent) {
+  if (order.store == StoreKind::file) {
+    file_.emplace(order.directory.data(), order.arena_bytes + parts_bytes_max);
+    return;
+  }
+  store_.emplace(servers, bytes_of_store(servers, order));
+  if (order.store == StoreKind::lz4) packed_.emplace(*store_, order.arena_bytes + parts_bytes_max);
 }
 
 Client::~Client() {
@@ -72,7 +76,9 @@ void Client::begin() {
 }
 
 pager::Source& Client::source() noexcept {
-  return packed_ ? static_cast<pager::Source&>(*packed_) : static_cast<pager::Source&>(store_);
+  if (file_) return *file_;
+  if (packed_) return *packed_;
+  return *store_;
 }
 
 // A block of the store is changed only by the thread that holds the block of the region. So the range has blocks of the
@@ -107,7 +113,8 @@ void Client::give_all_back() noexcept {
   pager_.reset();
   parts_.clear();
   packed_.reset();
-  store_.give_all_back();
+  if (store_) store_->give_all_back();
+  file_.reset();
 }
 
 void Client::set_limit(std::uint64_t bytes) noexcept {
@@ -126,6 +133,8 @@ WorkingSet::Finding Client::look_at_working_set() noexcept {
 // Called by a thread of the pager.
 void Client::page_failed(const pager::Failure& failure) noexcept {
   using What = pager::Failure::What;
+  if (failure.what == What::discard) return;  // it still reads as zeros
+  if (file_) return on_failure_(why_file_failed(failure));
   const auto at = failure.region + failure.page * pager::page_bytes;
   if (failure.status == Status::peer_gone) {
     return on_failure_(fmt::format("a server died and the page at {:#x} is lost; {}", at, second_copy(order_)));
@@ -135,7 +144,7 @@ void Client::page_failed(const pager::Failure& failure) noexcept {
       return on_failure_(fmt::format("a server returned other bytes for the page at {:#x} than were stored there", at));
     case What::fetch:
       return on_failure_(fmt::format("the page at {:#x} could not be fetched: {}", at, explain(failure.status)));
-    case What::discard: return;  // it still reads as zeros
+    case What::discard:
     case What::store: break;
   }
   if (failure.status != Status::no_memory) {
@@ -152,17 +161,29 @@ void Client::page_failed(const pager::Failure& failure) noexcept {
                   order_.store == StoreKind::lz4 ? "" : "let them compress (--store lz4), "));
 }
 
+std::string Client::why_file_failed(const pager::Failure& failure) const {
+  if (failure.what == pager::Failure::What::wrong_bytes) {
+    return fmt::format(
+        "the file in {} returned other bytes for the page at {:#x} than were stored there: check the disk",
+        order_.directory.data(), failure.region + failure.page * pager::page_bytes);
+  }
+  return file_->why_it_failed();
+}
+
 Statistics Client::statistics() const noexcept {
   if (!pager_) return {};
   return {.pager = pager_->statistics(),
           .in_use_bytes = in_use_.load(std::memory_order_relaxed),
           .in_use_peak_bytes = in_use_peak_bytes(),
           .limit_bytes = limit_.load(std::memory_order_relaxed),
+          .stored_bytes = file_ ? file_->used_bytes() : 0,
+          .stored_peak_bytes = file_ ? file_->used_peak_bytes() : 0,
           .kept_bytes = packed_ ? packed_->kept_bytes() : 0,
           .packed_bytes = packed_ ? packed_->packed_bytes() : 0,
           .packed_bytes_out = packed_ ? packed_->packed_bytes_out() : 0,
           .processes = in_use_peak_bytes() != 0 ? 1U : 0U,
-          .reaches_everything = program_.hello().reaches_everything};
+          .reaches_everything = program_.hello().reaches_everything,
+          .in_file = file_ ? 1U : 0U};
 }
 
 void Client::serve_requests() noexcept {

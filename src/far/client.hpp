@@ -2,6 +2,7 @@
 
 #include "base/file_descriptor.hpp"
 #include "far/control.hpp"
+#include "far/file_store.hpp"
 #include "far/packed_store.hpp"
 #include "far/program.hpp"
 #include "far/servers.hpp"
@@ -15,6 +16,7 @@
 #include <functional>
 #include <list>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -58,8 +60,8 @@ class Client {
   }
 
   [[nodiscard]] bool has_begun() const noexcept { return pager_.has_value(); }
-  [[nodiscard]] std::uint64_t lost_bytes() const noexcept { return store_.lost_bytes(); }
-  [[nodiscard]] Statistics statistics() const noexcept;  ///< Members about servers are 0.
+  [[nodiscard]] std::uint64_t lost_bytes() const noexcept { return store_ ? store_->lost_bytes() : 0; }
+  [[nodiscard]] Statistics statistics() const noexcept;  ///< Members about servers are 0; members about files are set.
 
   /// Gives the process's chunks back to the servers. Call it only once the process has ended.
   void give_all_back() noexcept;
@@ -68,6 +70,7 @@ class Client {
   void begin();
   void end() noexcept;
   void page_failed(const pager::Failure& failure) noexcept;
+  [[nodiscard]] std::string why_file_failed(const pager::Failure& failure) const;
   void serve_requests() noexcept;
   void count_use(std::uint64_t bytes) noexcept;
   [[nodiscard]] int answer(Request& request) noexcept;
@@ -78,7 +81,9 @@ class Client {
   Order order_;
   OnFailure on_failure_;
   Program program_;
-  Store store_;
+  // Exactly one of the first two exists.
+  std::optional<FileStore> file_;
+  std::optional<Store> store_;
   std::optional<PackedStore> packed_;          // compressed pages in `store_`, if ordered
   std::atomic<std::uint64_t> in_use_{0};       // relaxed: a count
   std::atomic<std::uint64_t> in_use_peak_{0};  // relaxed: only the thread that serves requests changes it

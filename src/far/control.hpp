@@ -32,10 +32,11 @@ struct Limit {
   std::uint32_t reserved = 0;
 };
 
-/// How the servers keep a program's pages.
+/// How a program's pages are kept.
 enum class StoreKind : std::uint32_t {
-  ram,  ///< As they are.
-  lz4,  ///< Each page compressed on its own.
+  ram,   ///< At servers, as they are.
+  lz4,   ///< At servers, each page compressed on its own.
+  file,  ///< In a file of the keeper, without servers.
 };
 
 /// Returns the name at which the keeper listens for processes that the program has started or executed, if its `tonari
@@ -52,6 +53,8 @@ struct Order {
   StoreKind store = StoreKind::ram;
   std::uint32_t with_children = 0;  // all processes that the program starts may have far memory
   std::int32_t program = 0;         // process id
+  // Only for StoreKind::file: where the file is created. An absolute path, followed by at least one zero.
+  std::array<char, 4096> directory{};
 };
 static_assert(std::is_trivially_copyable_v<Order>);
 
@@ -62,7 +65,7 @@ struct Statistics {
   std::uint64_t in_use_bytes = 0;  // allocated in the arena, or static
   std::uint64_t in_use_peak_bytes = 0;
   std::uint64_t limit_bytes = 0;
-  std::uint64_t stored_bytes = 0;  // at servers, in whole chunks
+  std::uint64_t stored_bytes = 0;  // at servers or in files, in whole chunks
   std::uint64_t stored_peak_bytes = 0;
   std::uint64_t capacity_bytes = 0;
   // Only with StoreKind::lz4; otherwise 0.
@@ -73,6 +76,8 @@ struct Statistics {
   std::uint32_t processes = 0;           // that ever had data in far memory
   std::uint32_t living = 0;              // of `processes`
   std::uint32_t reaches_everything = 0;  // faults of system calls are served
+  std::uint32_t in_file = 0;             // the pages are in a file, not at servers
+  std::uint32_t reserved = 0;
 };
 
 struct Report {

@@ -59,7 +59,7 @@ std::vector<int> servers_of(const Job& job) {
 // When a process ends, its current amounts are dropped; its totals stay counted.
 void forget_what_it_has(Statistics& of) noexcept {
   of.pager.resident_bytes = of.pager.touched_bytes = 0;
-  of.in_use_bytes = of.limit_bytes = of.kept_bytes = of.packed_bytes = 0;
+  of.in_use_bytes = of.limit_bytes = of.stored_bytes = of.kept_bytes = of.packed_bytes = 0;
 }
 
 void add(Statistics& to, const Statistics& one) noexcept {
@@ -67,11 +67,14 @@ void add(Statistics& to, const Statistics& one) noexcept {
   to.in_use_bytes += one.in_use_bytes;
   to.in_use_peak_bytes += one.in_use_peak_bytes;
   to.limit_bytes += one.limit_bytes;
+  to.stored_bytes += one.stored_bytes;
+  to.stored_peak_bytes += one.stored_peak_bytes;
   to.kept_bytes += one.kept_bytes;
   to.packed_bytes += one.packed_bytes;
   to.packed_bytes_out += one.packed_bytes_out;
   to.processes += one.processes;
   to.reaches_everything |= one.reaches_everything;
+  to.in_file |= one.in_file;
 }
 
 }  // namespace
@@ -235,7 +238,7 @@ void Keeper::count_the_dead() {
   if (lost != 0) {
     fail(fmt::format("server {} died and {} of the program's data are lost; {}", last, job::memory_text(lost),
                      second_copy(order_)));
-  } else if (!some_live) {
+  } else if (!some_live && last != 0) {
     fail("all servers have died");
   }
 }
@@ -304,9 +307,11 @@ Statistics Keeper::statistics() const noexcept {
   all.living = static_cast<std::uint32_t>(clients_.size());
   if (std::ranges::any_of(clients_, &Client::has_begun)) forget_what_it_has(all);
   for (const Client& each : clients_) add(all, each.statistics());
-  all.stored_bytes = servers_ ? servers_->used_bytes() : 0;
-  all.stored_peak_bytes = servers_ ? servers_->used_peak_bytes() : 0;
-  all.capacity_bytes = servers_ ? servers_->capacity_bytes() : 0;
+  if (servers_ && order_.store != StoreKind::file) {
+    all.stored_bytes = servers_->used_bytes();
+    all.stored_peak_bytes = servers_->used_peak_bytes();
+    all.capacity_bytes = servers_->capacity_bytes();
+  }
   all.servers = static_cast<std::uint32_t>(
       std::ranges::count_if(servers_of(job_), [this](int rank) { return job_.alive(JobRank{rank}); }));
   return all;

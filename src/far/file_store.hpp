@@ -1,0 +1,71 @@
+#pragma once
+
+#include "base/file_descriptor.hpp"
+#include "base/mapping.hpp"
+#include "pager/page.hpp"
+#include "pager/source.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace tonari::far {
+
+/// Returns the free bytes of the file system of `directory`. Throws SetupError unless this user can create a file
+/// there.
+std::uint64_t room_for_file(const std::string& directory);
+
+/// Holds the pages of a program that are not in its memory, in a file without a name: the kernel removes it when the
+/// process ends in whatever way. The page at `place` is at that offset. So the file is as long as the arena, but takes
+/// disk space only for blocks of 2 MiB of which a page is stored. The page cache is not used, if the file system
+/// permits that (O_DIRECT).
+///
+/// Owns:    the file.
+/// Threads: as pager::Source; the other calls any.
+/// Costs:   one system call and one transfer for each call. The first page of a block also reserves the block's space
+///          on the disk, so that a full disk is noticed before bytes are overwritten.
+class FileStore final : public pager::Source {
+ public:
+  /// Creates the file. `bytes`: size of the arena. Throws SetupError.
+  FileStore(const std::string& directory, std::uint64_t bytes);
+  /// Uses an open file; `directory` is only shown to the user.
+  FileStore(FileDescriptor file, std::string directory, std::uint64_t bytes);
+
+  Status fetch(std::uint64_t place, std::span<std::byte> into) noexcept override;
+  Status store(std::uint64_t place, std::span<const std::byte> from) noexcept override;
+  Status discard(std::uint64_t place, std::uint64_t bytes) noexcept override;
+
+  /// Returns the disk space that the file takes, in whole blocks.
+  [[nodiscard]] std::uint64_t used_bytes() const noexcept {
+    return used_blocks_.load(std::memory_order_relaxed) * pager::block_bytes;
+  }
+  [[nodiscard]] std::uint64_t used_peak_bytes() const noexcept {
+    return used_peak_blocks_.load(std::memory_order_relaxed) * pager::block_bytes;
+  }
+  /// Returns the text that explains the last failure, with a remedy.
+  [[nodiscard]] std::string why_it_failed() const;
+
+ private:
+  /// The value of `error_` for a file that has become shorter.
+  static constexpr int truncated = -1;
+
+  [[nodiscard]] pager::PageSet& stored_at(std::uint64_t place) const noexcept {
+    return stored_[place / pager::block_bytes];
+  }
+  Status reserve(std::uint64_t place) noexcept;
+  void release(std::uint64_t place) noexcept;
+  Status failed(int error) noexcept;
+
+  std::string directory_;
+  FileDescriptor file_;
+  Mapping stored_memory_;   // starts as zeros: nothing is stored
+  pager::PageSet* stored_;  // by block; only for the thread that holds the block
+  // Relaxed: counts, and an error that is only shown to the user.
+  std::atomic<std::uint64_t> used_blocks_{0};
+  std::atomic<std::uint64_t> used_peak_blocks_{0};
+  std::atomic<int> error_{0};
+};
+
+}  // namespace tonari::far
