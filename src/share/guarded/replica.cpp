@@ -21,7 +21,8 @@ void Replica::Freeing::operator()(std::byte* bytes) const noexcept { ::operator 
 
 Replica::Replica(fabric::Engine& engine, fabric::SendQueue& send_queue, fabric::HeldBack& held, const GuardedPlan& plan)
     : engine_(engine), send_queue_(send_queue), held_(held), plan_(plan), self_(engine.session().rank()) {
-  if (mover() != Mover::asker_gets) memory_.reset(static_cast<std::byte*>(::operator new[](plan.bytes, line_alignment)));
+  if (mover() != Mover::asker_gets)
+    memory_.reset(static_cast<std::byte*>(::operator new[](plan.bytes, line_alignment)));
   if (is_home(self_)) home_.emplace(self_, engine.session().size());
 }
 
