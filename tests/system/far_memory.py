@@ -240,7 +240,7 @@ class Refusals(FarTest):
             (["--servers", "99999999999999999999"], "--servers: must be a number of servers"),
             (["--replicas", "2"], "--replicas 2: needs at least as many servers"),
             (["--replicas", "3"], "--replicas: must be 1 or 2"),
-            (["--store", "zip"], "--store: must be ram or lz4"),
+            (["--store", "zip"], "--store: must be ram, lz4, or file:DIRECTORY"),
             (["--bind", "cores"], "--bind: must be core or none"),
             (["--memory", "x"], "--memory: must be a size"),
             (["--memory", "1000T"], "this host has only"),
