@@ -316,11 +316,16 @@ void FarRun::reap_program() {
 
 void FarRun::say_if_memory_was_short(std::string_view process) const {
   if (!memory_.has_killed()) return;
-  const bool compresses = options_.store == far::StoreKind::lz4;
+  const auto what_else = [this]() -> std::string_view {
+    switch (options_.store) {
+      case far::StoreKind::ram: return ", and if servers are on this machine, let them compress (--store lz4)";
+      case far::StoreKind::lz4: return ", or use servers on other hosts (--servers)";
+      case far::StoreKind::file: break;  // the file takes no memory
+    }
+    return "";
+  };
   print_stderr("tonari far: {}; keep less of the program's data local (--local){}\n",
-               job::OutOfMemoryWatch::explanation_for(process),
-               compresses ? ", or use servers on other hosts (--servers)"
-                          : ", and if servers are on this machine, let them compress (--store lz4)");
+               job::OutOfMemoryWatch::explanation_for(process), what_else());
 }
 
 void FarRun::pass_signals_on() {

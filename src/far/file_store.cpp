@@ -83,7 +83,7 @@ FileStore::FileStore(FileDescriptor file, std::string directory, std::uint64_t b
       stored_(reinterpret_cast<PageSet*>(stored_memory_.bytes().data())) {}
 
 Status FileStore::fetch(std::uint64_t place, std::span<std::byte> into) noexcept {
-  return failed(transfer_all(place, into.size(), [&](off_t at, std::size_t done) {
+  return status_of(transfer_all(place, into.size(), [&](off_t at, std::size_t done) {
     return ::pread(file_.number(), into.data() + done, into.size() - done, at);
   }));
 }
@@ -93,7 +93,7 @@ Status FileStore::store(std::uint64_t place, std::span<const std::byte> from) no
   const bool is_first = stored.is_empty();
   Status status = is_first ? reserve(place) : Status::ok;
   if (status != Status::ok) return status;
-  status = failed(transfer_all(place, from.size(), [&](off_t at, std::size_t done) {
+  status = status_of(transfer_all(place, from.size(), [&](off_t at, std::size_t done) {
     return ::pwrite(file_.number(), from.data() + done, from.size() - done, at);
   }));
   if (status == Status::ok) {
@@ -124,7 +124,7 @@ Status FileStore::reserve(std::uint64_t place) noexcept {
   do {
     result = ::fallocate(file_.number(), 0, static_cast<off_t>(block), block_bytes) == 0 ? 0 : errno;
   } while (result == EINTR);
-  if (result != 0 && result != EOPNOTSUPP) return failed(result);
+  if (result != 0 && result != EOPNOTSUPP) return status_of(result);
   const std::uint64_t used = used_blocks_.fetch_add(1, std::memory_order_relaxed) + 1;
   for (std::uint64_t peak = used_peak_blocks_.load(std::memory_order_relaxed); peak < used;) {
     if (used_peak_blocks_.compare_exchange_weak(peak, used, std::memory_order_relaxed)) break;
@@ -140,7 +140,7 @@ void FileStore::release(std::uint64_t place) noexcept {
   used_blocks_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-Status FileStore::failed(int error) noexcept {
+Status FileStore::status_of(int error) noexcept {
   if (error == 0) return Status::ok;
   error_.store(error, std::memory_order_relaxed);
   if (error == truncated) return Status::bounds;

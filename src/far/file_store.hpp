@@ -56,7 +56,8 @@ class FileStore final : public pager::Source {
   }
   Status reserve(std::uint64_t place) noexcept;
   void release(std::uint64_t place) noexcept;
-  Status failed(int error) noexcept;
+  /// Keeps the error for why_it_failed(). 0: no error.
+  Status status_of(int error) noexcept;
 
   std::string directory_;
   FileDescriptor file_;

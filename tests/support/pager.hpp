@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <span>
@@ -147,6 +148,17 @@ inline std::size_t wrong_pages(std::span<const std::byte> bytes, std::uint64_t s
     wrong += std::memcmp(bytes.data() + at, page.data(), pager::page_bytes) != 0 ? 1 : 0;
   }
   return wrong;
+}
+
+/// Waits until `condition()` is true, which may take long on a busy machine. Returns false after a minute.
+template <class Condition>
+bool eventually(Condition condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 }  // namespace tonari::test

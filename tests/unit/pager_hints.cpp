@@ -5,9 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <chrono>
 #include <span>
-#include <thread>
 #include <vector>
 
 // Tests of the hints that a program gives about its memory, and of memory that it protects.
@@ -17,6 +15,7 @@ namespace {
 using pager::block_bytes;
 using pager::page_bytes;
 using pager::Pager;
+using test::eventually;
 using test::Paged;
 
 constexpr std::size_t mib = 1 << 20;
@@ -47,16 +46,6 @@ std::vector<std::size_t> absent_blocks(std::span<std::byte> bytes) {
     }
   }
   return absent;
-}
-
-template <class Condition>
-bool eventually(Condition condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::yield();
-  }
-  return true;
 }
 
 TEST_F(PagerHints, AnnouncedBlocksAreReadAhead) {

@@ -5,7 +5,6 @@
 #include <tonari/status.hpp>
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -17,21 +16,12 @@ namespace {
 
 using pager::block_bytes;
 using pager::page_bytes;
+using test::eventually;
 using test::Paged;
 
 constexpr std::size_t mib = 1 << 20;
 
 struct PagerStatistics : test::NeedsPaging {};
-
-template <class Condition>
-bool eventually(Condition condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
 
 void spend(std::uint64_t ns) {
   const std::uint64_t start = monotonic_ns();
@@ -227,25 +217,6 @@ TEST(PagerPace, CountsOnlyShortRunsOfAThread) {
   EXPECT_EQ(pace.wants_page(7, 22'000), 20'000U);
   EXPECT_EQ(pace.wants_page(7, 23'000), 0U) << "the fault is repeated";
   EXPECT_EQ(pace.wants_page(8, 3'000 + pager::Pace::run_ns_max + 1), 0U);
-}
-
-TEST_F(PagerStatistics, DiscardedPagesAreUntouchedAgain) {
-  Paged paged(16 * mib, 4 * mib);
-  test::write_all(paged.bytes(), 1);
-  // A block that left while it was written counts some of its pages only when it leaves again.
-  const std::uint64_t before = paged.pager.statistics().touched_bytes;
-  EXPECT_GT(before, 12 * mib);
-  EXPECT_LE(before, 16 * mib);
-
-  EXPECT_EQ(paged.pager.discard(paged.memory.start() + 5 * page_bytes, 700 * page_bytes), Status::ok);
-  const std::uint64_t after = paged.pager.statistics().touched_bytes;
-  EXPECT_GE(after, before - 700 * page_bytes);
-  EXPECT_LE(after, 16 * mib - 700 * page_bytes);
-
-  EXPECT_EQ(paged.pager.discard(paged.memory.start(), 16 * mib), Status::ok);
-  EXPECT_EQ(paged.pager.statistics().touched_bytes, 0U);
-  paged.bytes()[6 * page_bytes] = std::byte{1};
-  EXPECT_TRUE(eventually([&] { return paged.pager.statistics().touched_bytes >= page_bytes; }));
 }
 
 }  // namespace
