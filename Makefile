@@ -1,7 +1,8 @@
 # make               build into build/release; the command is build/release/bin/tonari
 # make setup         install the packages that building, testing and the demo need
 # make demo          run small programs that show what works; installs what is missing and builds first
-# make test          build with assertions and run all tests; installs what is missing
+# make test          build with assertions and run the tests; installs what is missing
+# make test-bench    tests of the benchmarks
 # make test-far      tests with other projects' programs in far memory, and the benchmark of far memory
 # make test-cluster  tests on several hosts, made of network namespaces
 # make test-verbs    tests over RDMA verbs, in a virtual machine
@@ -26,12 +27,18 @@ test: setup
 	@scripts/test dev -L 'unit|contract|fuzz|house' -j "$$(nproc)"
 	@scripts/test dev -L system
 
+test-bench: setup
+	@scripts/build dev --target benchmarks
+	@scripts/test dev -L bench
+
 test-far:
 	@scripts/setup far
+	@scripts/build dev --target benchmarks
 	@scripts/test dev -L far
 
 test-cluster:
 	@scripts/setup cluster
+	@scripts/build dev --target benchmarks
 	@scripts/test dev -L cluster
 
 test-verbs:
@@ -85,4 +92,4 @@ install: all
 	@cmake --install build/release --prefix '$(PREFIX)'
 	@[ -n '$(DESTDIR)' ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 
-.PHONY: all setup test test-far test-cluster test-verbs test-aarch64 check-model demo bench hot-paths soak docs format lint install
+.PHONY: all setup test test-bench test-far test-cluster test-verbs test-aarch64 check-model demo bench hot-paths soak docs format lint install

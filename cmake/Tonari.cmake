@@ -9,7 +9,8 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 
 find_program(TONARI_CCACHE ccache)
 if(TONARI_CCACHE AND PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${TONARI_CCACHE})
+  # ccache does not keep files that use a precompiled header, unless it is told to ignore __TIME__ and macros of headers.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${TONARI_CCACHE})
 endif()
 
 include(TonariPackages)
@@ -52,8 +53,7 @@ option(TONARI_LTO "Optimise the library across its files" OFF)
 # Groups of files take half the time to compile. scripts/lint switches this off: clang-tidy knows only the flags of files
 # that are compiled one by one, and it then also finds files that lack an include.
 option(TONARI_UNITY "Compile files in groups, which takes less time" ON)
-# Precompiled headers hide missing includes, and ccache needs a setting for them (sloppiness).
-option(TONARI_PRECOMPILE "Compile the common headers of the tests once, which takes less time" OFF)
+option(TONARI_PRECOMPILE "Compile the common headers of the tests once, which takes less time" ON)
 if(TONARI_LTO AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   message(STATUS "TONARI_LTO: only implemented with GCC; the library is not optimised across its files")
   set(TONARI_LTO OFF)
