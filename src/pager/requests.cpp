@@ -17,10 +17,7 @@ bool Requests::add(const Request& request) noexcept {
              (each.what != Request::What::page_ahead || each.page == request.page);
     });
     if (same != waiting.end()) {
-      if (request.what == Request::What::block) {
-        same->what = request.what;
-        same->page = request.page;
-      }
+      if (request.what == Request::What::block) *same = request;
       return true;
     }
     if (count_ == requests_max) return false;
