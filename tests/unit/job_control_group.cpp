@@ -1,5 +1,6 @@
 #include "job/control_group.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -78,7 +79,7 @@ TEST_F(ControlGroup, CanBeOfVersion1) {
 
 TEST_F(ControlGroup, CanBeOfBothVersionsAtOnce) {
   write("proc/self/mountinfo",
-        std::string(mount_of_v1) + "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n");
+        fmt::format("{}41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n", mount_of_v1));
   write("proc/self/cgroup", "4:memory:/a\n0::/b\n");
   write("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "5000000\n");
   write("sys/fs/cgroup/unified/b/memory.max", "4000000\n");
