@@ -1,5 +1,6 @@
 """Starts `tonari` commands for tests, and checks that they leave nothing behind."""
 
+import glob
 import os
 import queue
 import random
@@ -129,6 +130,26 @@ class Lines:
         return "".join(self.seen)
 
 
+def where_threads_wait(mark):
+    """Describes each thread of the processes with the mark: what it does, and where in the kernel it sleeps."""
+    def read(path):
+        try:
+            with open(path) as file:
+                return file.read().replace("\0", " ").strip()
+        except OSError:
+            return "?"
+
+    lines = []
+    for pid in sorted(processes_marked(mark)):
+        lines.append(f"process {pid}: {read(f'/proc/{pid}/cmdline')}")
+        for thread in sorted(glob.glob(f"/proc/{pid}/task/*")):
+            state = read(f"{thread}/stat").rpartition(")")[2].split()[:1]
+            stack = [line.partition("] ")[2].partition("+")[0] for line in read(f"{thread}/stack").splitlines()]
+            lines.append(f"  {os.path.basename(thread)} {read(f'{thread}/comm')} {' '.join(state)} "
+                         f"in call {read(f'{thread}/syscall').split()[0]}: {' < '.join(stack)}")
+    return "\n".join(lines)
+
+
 class Job:
     """A running `tonari` command."""
 
@@ -149,7 +170,10 @@ class Job:
 
     def end(self):
         """Waits for the end; returns the exit status, the output and the error output."""
-        status = self.process.wait(timeout=PATIENCE)
+        try:
+            status = self.process.wait(timeout=PATIENCE)
+        except subprocess.TimeoutExpired as late:
+            raise AssertionError(f"{late}; its threads wait here:\n{where_threads_wait(self.mark)}") from late
         return status, self.output.rest(), self.error.rest()
 
 
