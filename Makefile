@@ -25,7 +25,7 @@ setup:
 
 test: setup
 	@scripts/test dev -L 'unit|contract|fuzz|house' -j "$$(nproc)"
-	@scripts/test dev -L system
+	@scripts/test dev -L '^system$$'
 
 test-bench: setup
 	@scripts/build dev --target benchmarks
@@ -34,7 +34,7 @@ test-bench: setup
 test-far:
 	@scripts/setup far
 	@scripts/build dev --target benchmarks
-	@scripts/test dev -L far
+	@scripts/test dev -L 'far|system-long'
 
 test-cluster:
 	@scripts/setup cluster
