@@ -1,6 +1,7 @@
 """Windows between hosts: every primitive, in windows that have both ranks of the same host and ranks of other hosts."""
 
 import os
+import re
 import signal
 import time
 
@@ -24,6 +25,9 @@ def openmpi4(*options):
 
 def openmpi5(*options):
     return launchers.unbound(launchers.openmpi5(), *options)
+
+
+UCX_ABORTED = re.compile(r"ucp_request\.c:\d+ +Assertion .*UCP_WIREUP_MSG")
 
 
 class WindowsTest(LauncherTest):
@@ -170,18 +174,27 @@ class Deaths(WindowsTest):
                 self.assertCountEqual(told, ["holder_died", "ok", "ok"])
                 job.wait(PATIENCE)
 
-    # The victim dies at some moment while the window is made. The others give it up, and make one without the victim.
+    # The victim dies at some moment while the window is made. The others give it up, and make one without the victim. If
+    # a rank dies while UCX 1.13 connects to it, UCX aborts the other rank now and then (assertion in ucp_request.c on
+    # the type of a wireup message). That says nothing about the survivors, so the turn is repeated.
     def test_survivors_of_a_death_while_a_window_is_made_can_make_another(self):
         hosts = self.make_hosts(2)
         for turn in range(8):
             victim, moment = turn % 4, 3000 + 317 * turn
             with self.subTest(victim=victim, moment=moment):
                 words = ("dies_making", str(victim), str(moment))
-                job = self.start(hosts, openmpi5("--enable-recovery"), "-n", "4", WINDOWS, *words)
-                output = Lines(job.stdout)
-                for rank in set(range(4)) - {victim}:
-                    output.wait_for(rf"^rank {rank} did it")
-                job.wait(PATIENCE)
+                error = self.run_survivors(hosts, victim, words)
+                for _ in range(2):
+                    if UCX_ABORTED.search(error):
+                        error = self.run_survivors(hosts, victim, words)
+                self.assertEqual(error, "")
+
+    def run_survivors(self, hosts, victim, words):
+        """Returns the error output if a survivor did not finish, otherwise nothing."""
+        job = self.start(hosts, openmpi5("--enable-recovery"), "-n", "4", WINDOWS, *words)
+        output, error = job.communicate(timeout=PATIENCE)
+        finished = {f"rank {rank} did it" for rank in set(range(4)) - {victim}} <= set(output.splitlines())
+        return "" if finished else error or f"no survivor said why; their output: {output!r}"
 
     # Each of ranks 0 to 2 is on a host of its own. They see the same statuses as on one host, with one exception: the
     # home may grant the lock to the dead waiter before it learns of the death, and then the next waiter gets
