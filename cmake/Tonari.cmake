@@ -50,8 +50,8 @@ endif()
 # A message passes through five source files. Inlining across them saves 12 ns of 68 ns. src/CMakeLists.txt optimises the
 # library once, when it is built. So the installed archive holds machine code only, which any compiler links quickly.
 option(TONARI_LTO "Optimise the library across its files" OFF)
-# Groups of files take half the time to compile. scripts/lint switches this off: clang-tidy knows only the flags of files
-# that are compiled one by one, and it then also finds files that lack an include.
+# Groups of files take half the time to compile. Files that lack an include are found by `make`, which compiles them one
+# by one.
 option(TONARI_UNITY "Compile files in groups, which takes less time" ON)
 option(TONARI_PRECOMPILE "Compile the common headers of the tests once, which takes less time" ON)
 if(TONARI_LTO AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
