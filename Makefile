@@ -43,6 +43,7 @@ test-cluster:
 
 test-verbs:
 	@scripts/setup verbs
+	@scripts/build dev --target benchmarks
 	@scripts/test dev -L verbs
 
 test-aarch64:

@@ -174,9 +174,9 @@ class Deaths(WindowsTest):
                 self.assertCountEqual(told, ["holder_died", "ok", "ok"])
                 job.wait(PATIENCE)
 
-    # The victim dies at some moment while the window is made. The others give it up, and make one without the victim. If
-    # a rank dies while UCX 1.13 connects to it, UCX aborts the other rank now and then (assertion in ucp_request.c on
-    # the type of a wireup message). That says nothing about the survivors, so the turn is repeated.
+    # The victim dies at some moment while the window is made. The others give it up, and make one without the victim. UCX
+    # 1.13 now and then aborts a rank whose peer dies while the two connect (docs/modules/fabric.md, "Limits"): then the
+    # turn is repeated.
     def test_survivors_of_a_death_while_a_window_is_made_can_make_another(self):
         hosts = self.make_hosts(2)
         for turn in range(8):

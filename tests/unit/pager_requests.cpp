@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <optional>
+
 // Tests of the queue between the fault thread and the movers, without threads and without paged memory.
 namespace tonari {
 namespace {

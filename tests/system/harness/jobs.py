@@ -146,7 +146,7 @@ def where_threads_wait(mark):
             state = read(f"{thread}/stat").rpartition(")")[2].split()[:1]
             stack = [line.partition("] ")[2].partition("+")[0] for line in read(f"{thread}/stack").splitlines()]
             lines.append(f"  {os.path.basename(thread)} {read(f'{thread}/comm')} {' '.join(state)} "
-                         f"in call {read(f'{thread}/syscall').split()[0]}: {' < '.join(stack)}")
+                         f"in call {read(f'{thread}/syscall').partition(' ')[0]}: {' < '.join(stack)}")
     return "\n".join(lines)
 
 
