@@ -146,7 +146,8 @@ class PageMover {
   Status discard(Region& region, std::size_t block, const PageSet& pages) noexcept;
   /// Records that a stream has gone on from this block.
   void passed(Region& region, std::size_t block) noexcept;
-  /// Forgets all blocks of the region; its pages that are here stay. Nobody else may use the region.
+  /// Waits until nobody uses a region that Regions finds no more, and forgets all its blocks; its pages that are here
+  /// stay. Afterwards the region may be destroyed.
   void forget(Region& region) noexcept;
 
  private:

@@ -79,7 +79,7 @@ bool PageMover::take_one_out(WorkerContext& context) noexcept {
       // read now, because the next taker overwrites it
       passed = victim->came_from == PolicyEntry::Queue::passed;
       if (victim->region->leaves.load(std::memory_order_relaxed)) return true;  // the region's removal forgets it
-      victim->region->users.fetch_add(1, std::memory_order_relaxed);            // under the lock that forget() takes
+      victim->region->users.fetch_add(1, std::memory_order_relaxed);
     }
   }
   for (; too_many > 0; --too_many) drop_oldest(Pool::Kind::taken_out);
@@ -210,7 +210,8 @@ bool PageMover::drop_oldest(Pool::Kind kind) noexcept {
     const auto oldest = pool_.oldest(kind);
     if (!oldest) return false;
     owner = oldest->owner;
-    owner->region->users.fetch_add(1, std::memory_order_relaxed);  // under the lock that forget() takes
+    if (owner->region->leaves.load(std::memory_order_relaxed)) return false;  // the region's removal drops it
+    owner->region->users.fetch_add(1, std::memory_order_relaxed);
   }
   Region& region = *owner->region;
   const bool held = region.block(owner->block).try_hold();
@@ -276,6 +277,15 @@ void PageMover::passed(Region& region, std::size_t index) noexcept {
 }
 
 void PageMover::forget(Region& region) noexcept {
+  {
+    const std::lock_guard guard(mutex_);
+    region.leaves.store(true, std::memory_order_relaxed);
+  }
+  // Acquire: sees all that the region's users did. They are few, and no new ones come.
+  while (region.users.load(std::memory_order_acquire) != 0) {
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+  const Carrying carrying(carrying_);
   for (std::size_t index = region.next_known(0); index < region.blocks(); index = region.next_known(index + 1)) {
     Block& block = region.block(index);
     if (block.buffer != no_buffer) drop_beside(region, index, nullptr);

@@ -24,7 +24,9 @@ enum class Contents : std::uint8_t {
 /// The state is in tables that start as zeros and take memory only for blocks that were held once: a region may have
 /// terabytes.
 ///
-/// Threads: see Block. `users` counts the threads that use the region; it is destroyed only when that is 0.
+/// Threads: see Block. `users` counts the threads that use the region. A thread becomes a user under the lock of
+/// Regions, which finds only regions that are not being removed; under the lock of PageMover while `leaves` is false;
+/// or while it is one already. So once the removal has taken both locks, a count of 0 stays 0.
 class Region {
  public:
   /// The range must be whole pages. Throws SetupError.
@@ -66,7 +68,7 @@ class Region {
 
   // release at the end of each use: all its effects come before the region is destroyed
   std::atomic<std::uint32_t> users{0};
-  // relaxed: a thread that sees it late has begun earlier, and remove() waits for it
+  // Set under the lock of PageMover. Relaxed: a thread that reads it without that lock is a user already.
   std::atomic<bool> leaves{false};
 
  private:

@@ -3,8 +3,6 @@
 #include <tonari/status.hpp>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 namespace tonari::pager {
 
@@ -27,19 +25,11 @@ Region& Regions::add(std::unique_ptr<Region> region) {
 }
 
 std::unique_ptr<Region> Regions::remove(Address start) noexcept {
-  std::unique_ptr<Region> region;
-  {
-    const std::lock_guard guard(mutex_);
-    const auto found = position(regions_, start);
-    if (found == regions_.end() || (*found)->start() != start) return nullptr;
-    region = std::move(regions_[static_cast<std::size_t>(found - regions_.begin())]);
-    regions_.erase(found);
-    region->leaves.store(true, std::memory_order_relaxed);
-  }
-  // Acquire: sees all that the region's users did. They are few, and no new ones come.
-  while (region->users.load(std::memory_order_acquire) != 0) {
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
-  }
+  const std::lock_guard guard(mutex_);
+  const auto found = position(regions_, start);
+  if (found == regions_.end() || (*found)->start() != start) return nullptr;
+  std::unique_ptr<Region> region = std::move(regions_[static_cast<std::size_t>(found - regions_.begin())]);
+  regions_.erase(found);
   return region;
 }
 

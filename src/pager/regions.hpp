@@ -32,8 +32,8 @@ class Regions {
  public:
   /// Throws SetupError if it overlaps another region.
   Region& add(std::unique_ptr<Region> region);
-  /// Removes the region, so that it is not found any more, and waits until nobody uses it. Returns nullptr if no region
-  /// starts there.
+  /// Removes the region, so that it is not found any more. Others may use it until PageMover::forget() returns. Returns
+  /// nullptr if no region starts there.
   std::unique_ptr<Region> remove(Address start) noexcept;
   std::optional<RegionUse> find(Address address) noexcept;
   /// Returns the start of any region, or nullopt.

@@ -22,6 +22,7 @@ namespace tonari {
 namespace {
 
 using pager::block_bytes;
+using pager::block_pages;
 using pager::page_bytes;
 using test::Paged;
 using test::write_all;
@@ -198,6 +199,36 @@ TEST_F(PagerPaging, RegionsComeAndGoWhileOthersAreUsed) {
         pager.add(memory.start(), 4 * mib, source);
         write_all(memory.bytes(), i);
         EXPECT_EQ(wrong_pages(memory.bytes(), i), 0U);
+        EXPECT_EQ(pager.remove(memory.start()), Status::ok);
+      }
+    });
+  }
+  threads.clear();
+
+  EXPECT_EQ(pager.statistics().resident_bytes, 0U);
+}
+
+// Removing a region and evicting one of its blocks once gave the same buffer back twice, so that two blocks shared it.
+TEST_F(PagerPaging, RegionsGoWhileTheirBlocksAreEvicted) {
+  constexpr std::size_t limit = mib;
+  constexpr std::size_t bytes = 4 * block_bytes;
+  pager::OwnSpace space(pager::buffers_for(limit));
+  pager::Pager pager(space, {.limit_bytes = limit});
+
+  std::vector<std::jthread> threads;
+  for (unsigned i = 0; i < 3; ++i) {
+    threads.emplace_back([&, i] {
+      test::Random random(test::seed() + i);
+      for (int round = 0; round < test::rounds(150); ++round) {
+        test::MemorySource source(bytes);
+        const test::RegionMemory memory(bytes);
+        pager.add(memory.start(), bytes, source);
+        // A fifth of each block, so that rounds are short and most of their evictions meet a removal.
+        const std::size_t piece = test::between(random, 1, block_pages / 5) * page_bytes;
+        for (std::size_t at = 0; at < bytes; at += block_bytes) write_all(memory.bytes().subspan(at, piece), i + at);
+        for (std::size_t at = 0; at < bytes; at += block_bytes) {
+          EXPECT_EQ(wrong_pages(memory.bytes().subspan(at, piece), i + at), 0U);
+        }
         EXPECT_EQ(pager.remove(memory.start()), Status::ok);
       }
     });
