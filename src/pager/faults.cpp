@@ -17,19 +17,18 @@ namespace {
 // machines. So the thread polls for a while before it sleeps, if that has been worth it lately.
 class Lookout {
  public:
-  void saw_fault() noexcept {
-    const std::uint64_t now = monotonic_ns();
-    patience_ = std::min(now - last_ < look_ns ? patience_ + 1 : patience_ / 2, patience_max);
-    last_ = now;
+  void saw_fault(std::uint64_t now_ns) noexcept {
+    patience_ = std::min(now_ns - last_ns_ < look_ns ? patience_ + 1 : patience_ / 2, patience_max);
+    last_ns_ = now_ns;
   }
-  [[nodiscard]] bool is_worth_it() const noexcept {
-    return patience_ > patience_max / 2 && monotonic_ns() - last_ < look_ns;
+  [[nodiscard]] bool is_worth_it(std::uint64_t now_ns) const noexcept {
+    return patience_ > patience_max / 2 && now_ns - last_ns_ < look_ns;
   }
 
  private:
   static constexpr std::uint64_t look_ns = 50'000;
   static constexpr unsigned patience_max = 16;
-  std::uint64_t last_ = 0;
+  std::uint64_t last_ns_ = 0;
   unsigned patience_ = 0;
 };
 
@@ -40,10 +39,12 @@ void Pager::serve_faults(WorkerContext& context) noexcept {
   Lookout lookout;
   for (;;) {
     const auto faults = space_.faults().read();
+    // Reading the clock takes about 30 ns, so each fault has one reading: the end of one is the start of the next.
     const std::uint64_t read_ns = monotonic_ns();
-    for (const Fault& fault : faults) serve(fault, read_ns, context);
-    if (!faults.empty()) lookout.saw_fault();
-    if (lookout.is_worth_it()) {
+    std::uint64_t now_ns = read_ns;
+    for (const Fault& fault : faults) now_ns = serve(fault, read_ns, now_ns, context);
+    if (!faults.empty()) lookout.saw_fault(now_ns);
+    if (lookout.is_worth_it(now_ns)) {
       ::sched_yield();
       continue;
     }
@@ -52,17 +53,17 @@ void Pager::serve_faults(WorkerContext& context) noexcept {
   }
 }
 
-// The threads of a batch have waited since it was read, whatever their order.
-void Pager::serve(const Fault& fault, std::uint64_t read_ns, WorkerContext& context) noexcept {
-  const std::uint64_t start = monotonic_ns();
+// The threads of a batch have waited since it was read at `read_ns`, whatever their order. Returns the time.
+std::uint64_t Pager::serve(const Fault& fault, std::uint64_t read_ns, std::uint64_t start_ns,
+                           WorkerContext& context) noexcept {
   const auto region = regions_.find(fault.address);
-  if (!region) return;  // it is being removed, which wakes the waiting threads
+  if (!region) return start_ns;  // it is being removed, which wakes the waiting threads
   const std::size_t block = (*region)->block_at(fault.address);
   Counters& counters = page_mover_.counters();
   Counters::add(counters.short_run_ns, pace_.wants_page(fault.thread, read_ns));
   if (!(*region)->block(block).try_hold_or_want(read_ns)) {
     Counters::add(counters.faults_met_held);
-    return;  // the holder wakes the waiting threads
+    return start_ns;  // the holder wakes the waiting threads
   }
   bool has_passed_on = false;
   {
@@ -71,12 +72,13 @@ void Pager::serve(const Fault& fault, std::uint64_t read_ns, WorkerContext& cont
     has_passed_on = hold.has_passed_on();
     if (page_mover_.resident() > page_mover_.marks().high) requests_.ask_for_room();
   }
-  const std::uint64_t end = monotonic_ns();
+  const std::uint64_t end_ns = monotonic_ns();
   Counters::add(counters.faults);
-  Counters::add(counters.fault_ns, end - start);
-  if (has_passed_on) return;
-  counters.waited(end - read_ns);
-  pace_.got_page(fault.thread, end);
+  Counters::add(counters.fault_ns, end_ns - start_ns);
+  if (has_passed_on) return end_ns;
+  counters.waited(end_ns - read_ns);
+  pace_.got_page(fault.thread, end_ns);
+  return end_ns;
 }
 
 void Pager::answer(const Fault& fault, std::uint64_t read_ns, Region& region, BlockLock& hold,

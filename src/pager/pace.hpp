@@ -9,7 +9,7 @@ namespace tonari::pager {
 
 /// Measures how soon threads need their next page after they got one.
 ///
-/// Threads: any. Two threads that share an entry lose a measurement now and then.
+/// Threads: any. Two threads that share an entry may lose a measurement, or have it counted twice.
 class Pace {
  public:
   /// Two wake-ups between processors take up to 40 us on virtual machines. A thread that runs no longer than this until
@@ -25,7 +25,8 @@ class Pace {
   [[nodiscard]] std::uint64_t wants_page(std::uint32_t thread, std::uint64_t now_ns) noexcept {
     Entry& entry = at(thread);
     if (entry.thread.load(std::memory_order_relaxed) != thread) return 0;
-    const std::uint64_t since_ns = entry.since_ns.exchange(0, std::memory_order_relaxed);
+    const std::uint64_t since_ns = entry.since_ns.load(std::memory_order_relaxed);
+    entry.since_ns.store(0, std::memory_order_relaxed);
     return since_ns != 0 && since_ns <= now_ns && now_ns - since_ns <= run_ns_max ? now_ns - since_ns : 0;
   }
 

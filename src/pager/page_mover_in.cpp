@@ -111,17 +111,17 @@ bool PageMover::is_as_stored(Region& region, std::size_t index, std::size_t page
 // Counts pages that come as touched. A page that nobody has wanted and that has no data is only assumed to be.
 void PageMover::touch(Region& region, std::size_t index, const PageSet& came, const PageSet& wanted) noexcept {
   Block& block = region.block(index);
-  const PageSet certain = wanted | stored(region, index, came);
+  const PageSet certain = wanted | stored(region, index, came - wanted);
   block.assumed |= came - block.touched;
   block.assumed -= certain;
   set_touched(block, block.touched | came);
 }
 
 void PageMover::set_touched(Block& block, const PageSet& touched) noexcept {
-  const std::size_t before = block.touched.count();
+  const std::size_t more = touched.count() - block.touched.count();  // may be less: the sum wraps around
   block.touched = touched;
   block.assumed &= touched;
-  touched_.fetch_add(touched.count() - before, std::memory_order_relaxed);  // may be less: the sum wraps around
+  if (more != 0) touched_.fetch_add(more, std::memory_order_relaxed);
 }
 
 // Returns the pages whose bytes the source has. All others are zeros.

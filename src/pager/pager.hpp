@@ -86,7 +86,8 @@ class Pager {
 
  private:
   void serve_faults(WorkerContext& context) noexcept;
-  void serve(const Fault& fault, std::uint64_t read_ns, WorkerContext& context) noexcept;
+  std::uint64_t serve(const Fault& fault, std::uint64_t read_ns, std::uint64_t start_ns,
+                      WorkerContext& context) noexcept;
   void answer(const Fault& fault, std::uint64_t read_ns, Region& region, BlockLock& hold,
               WorkerContext& context) noexcept;
   void bring(Region& region, std::size_t block, std::size_t page, const PageSet& wanted,

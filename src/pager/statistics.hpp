@@ -76,7 +76,7 @@ class Counters {
   Count short_run_ns{0};
 
   static void add(Count& count, std::uint64_t number = 1) noexcept {
-    count.fetch_add(number, std::memory_order_relaxed);
+    if (number != 0) count.fetch_add(number, std::memory_order_relaxed);
   }
   /// Counts the time that a thread waited for its page.
   void waited(std::uint64_t ns) noexcept {
