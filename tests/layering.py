@@ -45,6 +45,7 @@ PUBLIC = {
     "address.hpp": "window",
     "queue.hpp": "window",
     "window.hpp": "window",
+    "window_part.hpp": "window",
     "layout.hpp": "message",
     "message.hpp": "message",
     "request.hpp": "message",

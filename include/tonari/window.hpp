@@ -5,6 +5,7 @@
 #include <tonari/rank.hpp>
 #include <tonari/result.hpp>
 #include <tonari/status.hpp>
+#include <tonari/window_part.hpp>
 
 #include <bit>
 #include <chrono>
@@ -19,15 +20,6 @@
 #include <vector>
 
 namespace tonari {
-
-/// The operations that a rank allows on its part of a window.
-enum class Rights : std::uint8_t { none = 0, read = 1, write = 2, atomic = 4, all = 7 };
-constexpr Rights operator|(Rights left, Rights right) noexcept {
-  return static_cast<Rights>(static_cast<std::uint8_t>(left) | static_cast<std::uint8_t>(right));
-}
-constexpr bool includes(Rights given, Rights needed) noexcept {
-  return (static_cast<std::uint8_t>(given) & static_cast<std::uint8_t>(needed)) == static_cast<std::uint8_t>(needed);
-}
 
 /// Options of a rank for its own part of a window; ranks may choose differently.
 struct WindowOptions {
@@ -51,34 +43,9 @@ struct Region {
 
 enum class LockMode : std::uint8_t { exclusive, shared };
 
-/// Types of the words of atomic operations.
-template <class T>
-concept AtomicWord = (std::integral<T> || std::floating_point<T>)&&(sizeof(T) == 4 || sizeof(T) == 8);
-template <class T>
-concept AtomicInteger = AtomicWord<T> && std::integral<T>;
-
 namespace window {
 class WindowState;
-class Put;
-}  // namespace window
-
-namespace detail {
-enum class AtomicOperation : std::uint8_t { add, swap, compare_and_swap, bit_and, bit_or, bit_xor };
-struct AtomicWords {
-  AtomicOperation operation;
-  std::uint8_t bytes;  // 4 or 8
-  std::uint64_t operand;
-  std::uint64_t expected;  // compare_and_swap
-};
-template <AtomicWord T>
-std::uint64_t word_of(T value) noexcept {
-  if constexpr (sizeof(T) == 4) {
-    return std::bit_cast<std::uint32_t>(value);
-  } else {
-    return std::bit_cast<std::uint64_t>(value);
-  }
 }
-}  // namespace detail
 
 /// Memory of one or several ranks that other ranks reach without their help, and the primitives to do so: the eleven of
 /// MLC-1 (Sudoh et al.), and a few that have become common since. docs/modules/window.md has the drawings.
@@ -139,7 +106,7 @@ class Window {
 
   // Addresses.
 
-  [[nodiscard]] std::uint32_t number() const noexcept;
+  [[nodiscard]] std::uint32_t number() const noexcept { return table_->window; }
   /// The ranks that created it together, or that may reach it.
   [[nodiscard]] const Group& group() const noexcept;
   /// This rank's own part.
@@ -157,18 +124,30 @@ class Window {
   /// A pointer to [address, address + bytes), for loads and stores as far as rights go; null if it is not mapped here
   /// or not all in the window. It is valid while this Window lives. Loads and stores need synchronisation as between
   /// threads: barrier(), a lock, a notification.
-  [[nodiscard]] std::byte* direct(GlobalAddress address, std::uint64_t bytes = 1) const noexcept;
+  [[nodiscard]] std::byte* direct(GlobalAddress address, std::uint64_t bytes = 1) const noexcept {
+    return table_->direct(address, bytes);
+  }
 
   // Copies. Local memory is used during the call only. Statuses: see Checks above.
 
   /// Reads (MLC-1's Pull; a get).
-  Status pull(std::span<std::byte> to, GlobalAddress from) noexcept;
+  Status pull(std::span<std::byte> to, GlobalAddress from) noexcept {
+    const detail::Part* const part = find_short(from, to, Rights::read);
+    if (part == nullptr) return pull_otherwise(to, from);
+    detail::copy_bytes(to.data(), part->at(from.offset), to.size());
+    return Status::ok;
+  }
   /// Reads once, into `to` and its `twin`, which are then equal: push_diff compares them (PullWithTwin).
   Status pull_with_twin(std::span<std::byte> to, std::span<std::byte> twin, GlobalAddress from) noexcept;
   /// Reads the given regions of the memory at `from` into the same places of `to`.
   Status pull_regions(std::span<std::byte> to, GlobalAddress from, std::span<const Region> regions) noexcept;
   /// Writes (MLC-1's Push; a put).
-  Status push(GlobalAddress to, std::span<const std::byte> from) noexcept;
+  Status push(GlobalAddress to, std::span<const std::byte> from) noexcept {
+    const detail::Part* const part = find_short(to, from, Rights::write);
+    if (part == nullptr) return push_otherwise(to, from);
+    detail::copy_bytes(part->at(to.offset), from.data(), from.size());
+    return Status::ok;
+  }
   /// Writes the given regions of `from` to the same places of the memory at `to` (PushRegions). Writes nothing unless
   /// all regions are inside both. With it, several writers of one page need no twin.
   Status push_regions(GlobalAddress to, std::span<const std::byte> from, std::span<const Region> regions) noexcept;
@@ -268,9 +247,17 @@ class Window {
   Status barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept;
 
  private:
-  friend class Queue;
-  friend class window::Put;
+  friend class window::WindowState;
   explicit Window(std::shared_ptr<window::WindowState> state) noexcept;
+
+  // Returns the part if the caller can copy at once, with one memcpy; otherwise nullptr.
+  [[nodiscard]] const detail::Part* find_short(GlobalAddress address, std::span<const std::byte> local,
+                                               Rights needed) const noexcept {
+    if (local.data() == nullptr || local.size() >= detail::copied_together_bytes_min) return nullptr;
+    return table_->find_mapped(address, local.size(), needed);
+  }
+  Status pull_otherwise(std::span<std::byte> to, GlobalAddress from) noexcept;
+  Status push_otherwise(GlobalAddress to, std::span<const std::byte> from) noexcept;
 
   template <AtomicWord T>
   Result<T> apply(GlobalAddress at, detail::AtomicOperation operation, T operand, T expected = {}) noexcept {
@@ -282,9 +269,16 @@ class Window {
       return {status, std::bit_cast<T>(word)};
     }
   }
-  Result<std::uint64_t> apply_words(GlobalAddress at, const detail::AtomicWords& words) noexcept;
+  Result<std::uint64_t> apply_words(GlobalAddress at, const detail::AtomicWords& words) noexcept {
+    const detail::Part* const part = table_->find_mapped(at, words.bytes, Rights::atomic);
+    if (part == nullptr || reinterpret_cast<std::uintptr_t>(part->at(at.offset)) % words.bytes != 0) {
+      return apply_otherwise(at, words);
+    }
+    return {Status::ok, detail::apply_to_word(part->at(at.offset), words)};
+  }
+  Result<std::uint64_t> apply_otherwise(GlobalAddress at, const detail::AtomicWords& words) noexcept;
 
-  std::shared_ptr<window::WindowState> state_;
+  std::shared_ptr<detail::PartTable> table_;  // the first part of a window::WindowState
 };
 
 /// A place of a T in a window: a GlobalAddress that counts in elements. Plain data, to be sent and stored like a

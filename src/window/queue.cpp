@@ -20,11 +20,11 @@ void wait_for_work(DescriptorQueue& work, Ready ready) noexcept {
 
 }  // namespace
 
-Queue::Queue(Window& window) : work_(std::make_shared<DescriptorQueue>(window.state_, nullptr)) {
+Queue::Queue(Window& window) : work_(std::make_shared<DescriptorQueue>(window::WindowState::share(window), nullptr)) {
   worker_of(*work_).enter(*work_);
 }
 Queue::Queue(Window& window, std::atomic<std::uint64_t>& completions)
-    : work_(std::make_shared<DescriptorQueue>(window.state_, &completions)) {
+    : work_(std::make_shared<DescriptorQueue>(window::WindowState::share(window), &completions)) {
   worker_of(*work_).enter(*work_);
 }
 Queue::~Queue() {

@@ -18,7 +18,7 @@ template <Direction D>
 bool pays(fabric::Engine& engine, const LongAccess<D>& access) noexcept {
   constexpr std::uint64_t wake_bytes_min = 64 * 1024;
   const std::uint64_t bytes = access.local.size();
-  if (bytes <= fabric::alone_bytes_max || (access.mapped && bytes < mapped_together_bytes_min)) return false;
+  if (bytes <= fabric::alone_bytes_max || (access.mapped && bytes < copied_together_bytes_min)) return false;
   if (!engine.session().direct_copies() || access.peer == engine.session().rank()) return false;
   if (engine.session().is_paged(access.local.data(), bytes)) return false;  // the target must not touch it
   const fabric::Attention owner = engine.attention(access.peer);

@@ -18,7 +18,7 @@ class WindowState;
 // first, so that a target that turns to something else delays nobody. Two cores copy up to 2.4 times as fast as one.
 
 /// Mapped memory is copied without system calls, so help from the target pays off only for longer copies.
-inline constexpr std::uint64_t mapped_together_bytes_min = 512 * 1024;
+using detail::copied_together_bytes_min;
 
 struct HelpRequest {
   std::uint64_t offset;   // in the target's part

@@ -18,7 +18,7 @@ namespace tonari::window {
 /// Costs:   no copy in memory; to another host, one put and one flush.
 class Put {
  public:
-  explicit Put(const Window& window) noexcept : state_(window.state_) {}
+  explicit Put(const Window& window) noexcept : state_(WindowState::share(window)) {}
   Put(Put&&) = delete;
   /// Waits for the copy that is under way.
   ~Put();

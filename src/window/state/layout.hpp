@@ -47,8 +47,6 @@ struct alignas(line_bytes) Header {
 
 inline constexpr std::uint64_t part_bytes_max = std::uint64_t{1} << 47;  // no process has more address space
 
-enum class PartState : std::uint32_t { absent, present, freed };
-
 struct alignas(line_bytes) Member {
   std::atomic<PartState> state{PartState::absent};
   std::uint32_t in_program = 0;        // 1: the program's own memory, mapped only there

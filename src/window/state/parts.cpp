@@ -1,6 +1,7 @@
 #include "window/state/parts.hpp"
 
 #include "base/error.hpp"
+#include "job/arena.hpp"
 #include "job/group.hpp"
 
 #include <sys/mman.h>
@@ -10,6 +11,8 @@
 namespace tonari::window {
 
 namespace {
+
+static_assert(detail::dead == job::Phase::dead);
 
 constexpr int protection_of(Rights rights) noexcept {
   if (includes(rights, Rights::write) || includes(rights, Rights::atomic)) return PROT_READ | PROT_WRITE;
@@ -50,6 +53,7 @@ void Parts::open(std::span<std::byte> memory) {
     const int rank = members_.rank_of(i);
     Part& part = parts_[static_cast<std::size_t>(rank)];
     part.member = i;
+    part.phase = &engine_.session().arena().block(rank).phase;
     if (engine_.is_remote(rank)) {
       open_remote(i, part);
     } else {

@@ -24,18 +24,7 @@ struct Offer {
   bool present = true;  // false: it gives no part, and only reaches another rank's
 };
 
-/// A member's part of the window, and how this rank accesses it. One cache line, which an access finds by a shift.
-struct alignas(64) Part {
-  std::byte* mapped = nullptr;                    // nullptr: it is not mapped
-  std::uint64_t bytes = 0;                        // 0: the rank has no part
-  const std::atomic<PartState>* state = nullptr;  // nullptr: the rank has no part
-  std::uint64_t address = 0;                      // in its own program, if it is not mapped here
-  bool is_remote = false;                         // it is on another host
-  std::size_t member = 0;                         // its rank's position in the group
-  Rights rights = Rights::none;                   // this rank's rights
-
-  [[nodiscard]] std::byte* at(std::uint64_t offset) const noexcept { return mapped + offset; }
-};
+using detail::Part;
 
 /// The parts of a window, as this rank may access them: the tables of MLC-1 that translate and protect addresses.
 ///
@@ -53,6 +42,8 @@ class Parts {
   /// True once the table is filled. The serving thread may run earlier. Acquire: the table.
   [[nodiscard]] bool is_open() const noexcept { return is_open_.load(std::memory_order_acquire); }
 
+  /// Returns the table for the inline calls of Window. The parts stay where they are.
+  [[nodiscard]] detail::PartTable table() const noexcept { return {parts_.data(), parts_.size(), window_}; }
   /// Returns the part of rank `rank`, or null if there is no such rank. The part may be absent.
   [[nodiscard]] const Part* find(JobRank rank) const noexcept {
     return rank.index() < parts_.size() ? &parts_[rank.index()] : nullptr;
@@ -98,7 +89,7 @@ inline Status Parts::check(GlobalAddress address, std::uint64_t bytes, Rights ne
                            const Part*& part) const noexcept {
   if (address.window != window_ || address.rank.index() >= parts_.size()) return Status::bounds;
   const Part& found = parts_[address.rank.index()];
-  if (found.state == nullptr || bytes > found.bytes || address.offset > found.bytes - bytes) return Status::bounds;
+  if (found.state == nullptr || !found.contains(address.offset, bytes)) return Status::bounds;
   if (!includes(found.rights, needed)) return Status::denied;
   if (!engine_.session().alive(address.rank.value())) return Status::peer_gone;
   if (found.state->load(std::memory_order_acquire) != PartState::present) return Status::bounds;

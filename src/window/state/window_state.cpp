@@ -34,7 +34,10 @@ void WindowState::pin() {
   pinned_ = local();
 }
 
-void WindowState::open() { parts_.open(place_.memory->bytes()); }
+void WindowState::open() {
+  parts_.open(place_.memory->bytes());
+  static_cast<detail::PartTable&>(*this) = parts_.table();
+}
 
 WindowState::~WindowState() {
   if (!engine_.session().in_own_process()) {
@@ -157,12 +160,6 @@ Status WindowState::check_regions(std::span<const Region> regions, std::size_t b
 bool WindowState::contains(GlobalAddress address, std::uint64_t bytes) const noexcept {
   const Part* part = nullptr;
   return parts_.check(address, bytes, Rights::none, part) == Status::ok;
-}
-
-std::byte* WindowState::direct(GlobalAddress address, std::uint64_t bytes) const noexcept {
-  const Part* part = nullptr;
-  if (parts_.check(address, bytes, Rights::none, part) != Status::ok || part->mapped == nullptr) return nullptr;
-  return part->rights == Rights::none ? nullptr : part->at(address.offset);
 }
 
 }  // namespace tonari::window

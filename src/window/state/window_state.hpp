@@ -41,8 +41,14 @@ struct Place {
 /// Owns:    a share of the mapping, the pins of its part, the locks' queues.
 /// Threads: any, except for construction and destruction.
 /// Costs:   an access to mapped memory makes no system call and takes no lock.
-class WindowState {
+class WindowState : public detail::PartTable {
  public:
+  /// Returns the state behind a Window.
+  static WindowState& of(const Window& window) noexcept { return static_cast<WindowState&>(*window.table_); }
+  static std::shared_ptr<WindowState> share(const Window& window) noexcept {
+    return std::static_pointer_cast<WindowState>(window.table_);
+  }
+
   /// The window is in the pool, and its header is complete. Completes this rank's line, if the offer has a part.
   WindowState(WindowRuntime& runtime, Group group, Place place, const Offer& offer);
   WindowState(WindowState&&) = delete;
@@ -64,7 +70,6 @@ class WindowState {
   [[nodiscard]] std::uint64_t bytes(int rank) const noexcept;
   [[nodiscard]] bool contains(GlobalAddress address, std::uint64_t bytes) const noexcept;
   [[nodiscard]] std::optional<GlobalAddress> global(const void* pointer) const noexcept;
-  [[nodiscard]] std::byte* direct(GlobalAddress address, std::uint64_t bytes) const noexcept;
 
   // window_state_copies.cpp
   Status pull(std::span<std::byte> to, GlobalAddress from) noexcept;

@@ -130,7 +130,7 @@ template <Direction D>
 }
 
 Status WindowState::read(const Part& part, std::span<std::byte> to, GlobalAddress from) noexcept {
-  if (part.mapped == nullptr || to.size() >= mapped_together_bytes_min) [[unlikely]] {
+  if (part.mapped == nullptr || to.size() >= copied_together_bytes_min) [[unlikely]] {
     return copy_far_or_long<Pull>(part, from, to);
   }
   copy_bytes(to.data(), part.at(from.offset), to.size());
@@ -138,7 +138,7 @@ Status WindowState::read(const Part& part, std::span<std::byte> to, GlobalAddres
 }
 
 Status WindowState::write(const Part& part, GlobalAddress to, std::span<const std::byte> from) noexcept {
-  if (part.mapped == nullptr || from.size() >= mapped_together_bytes_min) [[unlikely]] {
+  if (part.mapped == nullptr || from.size() >= copied_together_bytes_min) [[unlikely]] {
     return copy_far_or_long<Push>(part, to, from);
   }
   copy_bytes(part.at(to.offset), from.data(), from.size());
