@@ -125,7 +125,9 @@ class Window {
   /// or not all in the window. It is valid while this Window lives. Loads and stores need synchronisation as between
   /// threads: barrier(), a lock, a notification.
   [[nodiscard]] std::byte* direct(GlobalAddress address, std::uint64_t bytes = 1) const noexcept {
-    return table_->direct(address, bytes);
+    const detail::Part* const part = table_->find_mapped(address, bytes, Rights::none);
+    if (part == nullptr || part->rights == Rights::none) return direct_by_library(address, bytes);
+    return part->at(address.offset);
   }
 
   // Copies. Local memory is used during the call only. Statuses: see Checks above.
@@ -133,7 +135,7 @@ class Window {
   /// Reads (MLC-1's Pull; a get).
   Status pull(std::span<std::byte> to, GlobalAddress from) noexcept {
     const detail::Part* const part = find_short(from, to, Rights::read);
-    if (part == nullptr) return pull_otherwise(to, from);
+    if (part == nullptr) return pull_by_library(to, from);
     detail::copy_bytes(to.data(), part->at(from.offset), to.size());
     return Status::ok;
   }
@@ -144,7 +146,7 @@ class Window {
   /// Writes (MLC-1's Push; a put).
   Status push(GlobalAddress to, std::span<const std::byte> from) noexcept {
     const detail::Part* const part = find_short(to, from, Rights::write);
-    if (part == nullptr) return push_otherwise(to, from);
+    if (part == nullptr) return push_by_library(to, from);
     detail::copy_bytes(part->at(to.offset), from.data(), from.size());
     return Status::ok;
   }
@@ -256,8 +258,9 @@ class Window {
     if (local.data() == nullptr || local.size() >= detail::copied_together_bytes_min) return nullptr;
     return table_->find_mapped(address, local.size(), needed);
   }
-  Status pull_otherwise(std::span<std::byte> to, GlobalAddress from) noexcept;
-  Status push_otherwise(GlobalAddress to, std::span<const std::byte> from) noexcept;
+  [[nodiscard]] std::byte* direct_by_library(GlobalAddress address, std::uint64_t bytes) const noexcept;
+  Status pull_by_library(std::span<std::byte> to, GlobalAddress from) noexcept;
+  Status push_by_library(GlobalAddress to, std::span<const std::byte> from) noexcept;
 
   template <AtomicWord T>
   Result<T> apply(GlobalAddress at, detail::AtomicOperation operation, T operand, T expected = {}) noexcept {
@@ -272,13 +275,13 @@ class Window {
   Result<std::uint64_t> apply_words(GlobalAddress at, const detail::AtomicWords& words) noexcept {
     const detail::Part* const part = table_->find_mapped(at, words.bytes, Rights::atomic);
     if (part == nullptr || reinterpret_cast<std::uintptr_t>(part->at(at.offset)) % words.bytes != 0) {
-      return apply_otherwise(at, words);
+      return apply_by_library(at, words);
     }
     return {Status::ok, detail::apply_to_word(part->at(at.offset), words)};
   }
-  Result<std::uint64_t> apply_otherwise(GlobalAddress at, const detail::AtomicWords& words) noexcept;
+  Result<std::uint64_t> apply_by_library(GlobalAddress at, const detail::AtomicWords& words) noexcept;
 
-  std::shared_ptr<detail::PartTable> table_;  // the first part of a window::WindowState
+  std::shared_ptr<detail::PartTable> table_;  // base class of the window::WindowState that it points to
 };
 
 /// A place of a T in a window: a GlobalAddress that counts in elements. Plain data, to be sent and stored like a

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <cstring>
 
-// What the calls of Window that are inline need: the table of the parts that are mapped here, and operations on their
-// words. A program uses Window (window.hpp), and of this header only Rights and the concepts.
+// The table of the parts that are mapped here, and operations on their bytes, for the inline calls of Window. A program
+// uses Window (window.hpp), and of this header only Rights and the concepts.
 namespace tonari {
 
 /// The operations that a rank allows on its part of a window.
@@ -40,14 +40,14 @@ enum class PartState : std::uint32_t { absent, present, freed };
 namespace detail {
 
 /// The phase of a rank that has died: job::Phase::dead.
-inline constexpr job::Phase dead{5};
+inline constexpr job::Phase dead_phase{5};
 
 /// A member's part of the window, and how this rank accesses it. One cache line, which an access finds by a shift.
 struct alignas(64) Part {
   std::byte* mapped = nullptr;                            // nullptr: it is not mapped here
   std::uint64_t bytes = 0;                                // 0: the rank has no part
   const std::atomic<window::PartState>* state = nullptr;  // nullptr: the rank has no part
-  const std::atomic<job::Phase>* phase = nullptr;         // of its rank; nullptr: the rank has no part
+  const std::atomic<job::Phase>* phase = nullptr;         // of its rank; nullptr: not in the group
   std::uint64_t address = 0;                              // in its own program, if it is not mapped here
   std::size_t member = 0;                                 // its rank's position in the group
   bool is_remote = false;                                 // it is on another host
@@ -68,35 +68,49 @@ struct PartTable {
   std::uint32_t window = 0;  // its number
 
   /// Returns the part if it is mapped here, and if the access is permitted and possible. Otherwise returns nullptr, and
-  /// the library has to be asked, which knows other ways and says what is wrong.
+  /// the library has to be asked, which knows other ways and says what is wrong: window::Parts::check() makes the same
+  /// checks.
   [[nodiscard]] const Part* find_mapped(GlobalAddress address, std::uint64_t bytes, Rights needed) const noexcept {
     if (address.window != window || address.rank.index() >= ranks) return nullptr;
     const Part& part = parts[address.rank.index()];
     if (part.mapped == nullptr || !part.contains(address.offset, bytes)) return nullptr;
     if (!includes(part.rights, needed)) return nullptr;
-    // Acquire: what the rank did before it died or freed its part comes before what the caller does then.
-    if (part.phase->load(std::memory_order_acquire) == dead) return nullptr;
+    // Acquire: the caller then sees all that the rank did before it died or freed its part.
+    if (part.phase->load(std::memory_order_acquire) == dead_phase) return nullptr;
     if (part.state->load(std::memory_order_acquire) != window::PartState::present) return nullptr;
     return &part;
   }
-  [[nodiscard]] std::byte* direct(GlobalAddress address, std::uint64_t bytes) const noexcept {
-    const Part* const part = find_mapped(address, bytes, Rights::none);
-    return part == nullptr || part->rights == Rights::none ? nullptr : part->at(address.offset);
-  }
 };
+
+// Programs contain these layouts: a change of them, or of the enumerations above, raises the minor version.
+static_assert(sizeof(Part) == 64 && sizeof(PartTable) == 24);
 
 /// Copies of fewer bytes are made by the caller alone.
 inline constexpr std::size_t copied_together_bytes_min = 512 * 1024;
 
+/// Copies a word with one load and one store. Between them, compilers see a value of unknown origin: they would split
+/// the word into the members of a struct, or load it again later.
+template <std::size_t bytes>
+void copy_word(std::byte* to, const std::byte* from) noexcept {
+  std::uint64_t word = 0;
+  std::memcpy(&word, from, bytes);
+  asm volatile("" : "+r"(word));
+  std::memcpy(to, &word, bytes);
+}
+
+/// Copies any other number of bytes. Not inline: some compilers would copy with `rep movs`, which is slow to start, or
+/// byte by byte.
+void copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
+
 /// Copies aligned words whole, as Window promises.
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   switch (bytes) {
-    case 8: std::memcpy(to, from, 8); break;
-    case 4: std::memcpy(to, from, 4); break;
-    case 2: std::memcpy(to, from, 2); break;
-    case 1: *to = *from; break;
-    case 0: break;  // both may be at no address
-    default: std::memcpy(to, from, bytes);
+    case 8: return copy_word<8>(to, from);
+    case 4: return copy_word<4>(to, from);
+    case 2: return copy_word<2>(to, from);
+    case 1: return copy_word<1>(to, from);
+    case 0: return;  // both may be at no address
+    default: return copy_long(to, from, bytes);
   }
 }
 

@@ -39,7 +39,7 @@ void Pager::serve_faults(WorkerContext& context) noexcept {
   Lookout lookout;
   for (;;) {
     const auto faults = space_.faults().read();
-    // Reading the clock takes about 30 ns, so each fault has one reading: the end of one is the start of the next.
+    // Reading the clock takes about 30 ns, so it is read once before a batch, and once after each fault.
     const std::uint64_t read_ns = monotonic_ns();
     std::uint64_t now_ns = read_ns;
     for (const Fault& fault : faults) now_ns = serve(fault, read_ns, now_ns, context);
@@ -53,7 +53,8 @@ void Pager::serve_faults(WorkerContext& context) noexcept {
   }
 }
 
-// The threads of a batch have waited since it was read at `read_ns`, whatever their order. Returns the time.
+// The threads of a batch have waited since it was read at `read_ns`, whatever their order. Returns when it
+// was done with the fault, or `start_ns` if it dropped it.
 std::uint64_t Pager::serve(const Fault& fault, std::uint64_t read_ns, std::uint64_t start_ns,
                            WorkerContext& context) noexcept {
   const auto region = regions_.find(fault.address);

@@ -36,7 +36,8 @@ struct Statistics {
   std::uint64_t blocks_taken_out_by_faults = 0;  ///< By the fault thread, because no mover had made room.
   std::uint64_t times_over_limit = 0;            ///< Faults served beyond the limit.
   std::uint64_t failures = 0;                    ///< Failures of sources.
-  std::uint64_t fault_ns = 0;                    ///< Total time that the fault thread spent on `faults`.
+  /// Total time that the fault thread spent on `faults`, and on the ones read with them that it had to drop.
+  std::uint64_t fault_ns = 0;
   /// Total time that threads waited, from when the fault thread read their faults until they were woken. Also counts
   /// `faults_met_held`. Two wake-ups are not in it, the fault thread's and the waiting thread's.
   std::uint64_t wait_ns = 0;

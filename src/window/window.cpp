@@ -4,6 +4,7 @@
 #include "window/state/window_state.hpp"
 #include "window/window_runtime.hpp"
 
+#include <cstring>
 #include <utility>
 
 namespace tonari {
@@ -11,6 +12,10 @@ namespace tonari {
 using window::Offer;
 using window::WindowRuntime;
 using window::WindowState;
+
+void detail::copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  std::memcpy(to, from, bytes);
+}
 
 namespace {
 
@@ -54,7 +59,11 @@ bool Window::contains(GlobalAddress address, std::uint64_t bytes) const noexcept
 std::optional<GlobalAddress> Window::global(const void* pointer) const noexcept {
   return WindowState::of(*this).parts().global(pointer);
 }
-Status Window::pull_otherwise(std::span<std::byte> to, GlobalAddress from) noexcept {
+std::byte* Window::direct_by_library(GlobalAddress address, std::uint64_t bytes) const noexcept {
+  return WindowState::of(*this).direct(address, bytes);
+}
+
+Status Window::pull_by_library(std::span<std::byte> to, GlobalAddress from) noexcept {
   return WindowState::of(*this).pull(to, from);
 }
 Status Window::pull_with_twin(std::span<std::byte> to, std::span<std::byte> twin, GlobalAddress from) noexcept {
@@ -63,7 +72,7 @@ Status Window::pull_with_twin(std::span<std::byte> to, std::span<std::byte> twin
 Status Window::pull_regions(std::span<std::byte> to, GlobalAddress from, std::span<const Region> regions) noexcept {
   return WindowState::of(*this).pull_regions(to, from, regions);
 }
-Status Window::push_otherwise(GlobalAddress to, std::span<const std::byte> from) noexcept {
+Status Window::push_by_library(GlobalAddress to, std::span<const std::byte> from) noexcept {
   return WindowState::of(*this).push(to, from);
 }
 Status Window::push_regions(GlobalAddress to, std::span<const std::byte> from,
@@ -113,7 +122,7 @@ Status Window::barrier() noexcept { return WindowState::of(*this).barrier().wait
 Status Window::barrier_with_multicast(std::uint64_t offset, std::span<const std::byte> from) noexcept {
   return WindowState::of(*this).barrier_with_multicast(offset, from);
 }
-Result<std::uint64_t> Window::apply_otherwise(GlobalAddress at, const detail::AtomicWords& words) noexcept {
+Result<std::uint64_t> Window::apply_by_library(GlobalAddress at, const detail::AtomicWords& words) noexcept {
   return WindowState::of(*this).apply(at, words);
 }
 

@@ -12,7 +12,7 @@ namespace tonari::window {
 
 namespace {
 
-static_assert(detail::dead == job::Phase::dead);
+static_assert(detail::dead_phase == job::Phase::dead);
 
 constexpr int protection_of(Rights rights) noexcept {
   if (includes(rights, Rights::write) || includes(rights, Rights::atomic)) return PROT_READ | PROT_WRITE;

@@ -85,6 +85,7 @@ class Parts {
   std::vector<Rights> given_;
 };
 
+// PartTable::find_mapped() makes the same checks.
 inline Status Parts::check(GlobalAddress address, std::uint64_t bytes, Rights needed,
                            const Part*& part) const noexcept {
   if (address.window != window_ || address.rank.index() >= parts_.size()) return Status::bounds;

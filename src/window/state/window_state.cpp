@@ -162,4 +162,10 @@ bool WindowState::contains(GlobalAddress address, std::uint64_t bytes) const noe
   return parts_.check(address, bytes, Rights::none, part) == Status::ok;
 }
 
+std::byte* WindowState::direct(GlobalAddress address, std::uint64_t bytes) const noexcept {
+  const Part* part = nullptr;
+  if (parts_.check(address, bytes, Rights::none, part) != Status::ok || part->mapped == nullptr) return nullptr;
+  return part->rights == Rights::none ? nullptr : part->at(address.offset);
+}
+
 }  // namespace tonari::window

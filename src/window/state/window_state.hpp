@@ -36,7 +36,8 @@ struct Place {
 };
 
 /// A rank's state of a window. For a global address, `parts_` says how this rank accesses its bytes: by a pointer if
-/// they are mapped, otherwise by copies between programs or with the target's help. Parts::check() guards every access.
+/// they are mapped, otherwise by copies between programs or with the target's help. Parts::check() guards every access,
+/// except the short ones that Window makes itself, which PartTable::find_mapped() guards.
 ///
 /// Owns:    a share of the mapping, the pins of its part, the locks' queues.
 /// Threads: any, except for construction and destruction.
@@ -69,6 +70,7 @@ class WindowState : public detail::PartTable {
   [[nodiscard]] std::span<std::byte> local() const noexcept;
   [[nodiscard]] std::uint64_t bytes(int rank) const noexcept;
   [[nodiscard]] bool contains(GlobalAddress address, std::uint64_t bytes) const noexcept;
+  [[nodiscard]] std::byte* direct(GlobalAddress address, std::uint64_t bytes) const noexcept;
   [[nodiscard]] std::optional<GlobalAddress> global(const void* pointer) const noexcept;
 
   // window_state_copies.cpp

@@ -6,6 +6,7 @@
 //   barrier     the others are in a barrier
 //   notice      the others wait for a notification that only it could give
 //   owner       it owns the window of its own memory that the others push to all the time
+//   short       it owns memory of tonari, with which the others do short accesses all the time
 //   pushing     it is in the middle of a push to rank 0's own memory, who frees its part then
 //   making      the others make a window that it never makes
 //
@@ -95,6 +96,18 @@ Status survive(const std::string& phase, Job& job, Communicator& world, std::opt
       Status status = window->push(window->at(JobRank{victim}), bytes);
       if (status == Status::ok) status = window->fetch_add(window->at(JobRank{victim}), 1u).status;
       if (status != Status::ok) return status;
+    }
+  }
+  if (phase == "short") {
+    const GlobalAddress there = window->at(JobRank{victim}, 8);
+    std::uint64_t word = 1;
+    for (;;) {
+      const bool is_mapped = window->direct(there, sizeof word) != nullptr;
+      Status status = window->push(there, std::as_bytes(std::span(&word, 1)));
+      if (status == Status::ok) status = window->pull(std::as_writable_bytes(std::span(&word, 1)), there);
+      if (status == Status::ok) status = window->fetch_add(there, std::uint64_t{1}).status;
+      if (status != Status::ok) return window->direct(there, sizeof word) == nullptr ? status : Status::invalid;
+      if (!is_mapped) return Status::invalid;  // it was still alive afterwards
     }
   }
   if (phase == "making") {
