@@ -96,7 +96,8 @@ void Pager::answer(const Fault& fault, std::uint64_t read_ns, Region& region, Bl
     // Another fault has brought it meanwhile. Or the program has given it back to the kernel unseen, and gets zeros as
     // it would elsewhere. The kernel decides which of the two it is.
     Counters::add(page_mover_.counters().faults_late);
-    (void)space_.faults().zero(fault.address, page_bytes);
+    const Answer answer = space_.faults().zero(fault.address, page_bytes);
+    if (answer != Answer::ok && answer != Answer::there) space_.faults().wake(fault.address, page_bytes);
     return;
   }
 

@@ -99,7 +99,7 @@ void Pager::add(Address start, std::size_t bytes, Source& source, Contents conte
     space_.prepare(region.start(), region.bytes());
     space_.faults().watch(region.start(), region.bytes());
   } catch (...) {
-    page_mover_.forget(*regions_.remove(start));
+    (void)remove(start);
     throw;
   }
 }

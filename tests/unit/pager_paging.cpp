@@ -185,20 +185,19 @@ TEST_F(PagerPaging, RemovingARegionLeavesNoThreadStuck) {
   }
 }
 
-TEST_F(PagerPaging, RegionsComeAndGoWhileOthersAreUsed) {
-  constexpr std::size_t limit = 3 * mib;
+// Three threads add a region of `bytes`, call use(memory, thread) and remove it, `rounds` times.
+template <class Use>
+void let_regions_come_and_go(std::size_t limit, std::size_t bytes, int rounds, Use use) {
   pager::OwnSpace space(pager::buffers_for(limit));
   pager::Pager pager(space, {.limit_bytes = limit});
-
   std::vector<std::jthread> threads;
   for (unsigned i = 0; i < 3; ++i) {
     threads.emplace_back([&, i] {
-      for (int round = 0; round < test::rounds(8); ++round) {
-        test::MemorySource source(4 * mib);
-        const test::RegionMemory memory(4 * mib);
-        pager.add(memory.start(), 4 * mib, source);
-        write_all(memory.bytes(), i);
-        EXPECT_EQ(wrong_pages(memory.bytes(), i), 0U);
+      for (int round = 0; round < rounds; ++round) {
+        test::MemorySource source(bytes);
+        const test::RegionMemory memory(bytes);
+        pager.add(memory.start(), bytes, source);
+        use(memory.bytes(), i);
         EXPECT_EQ(pager.remove(memory.start()), Status::ok);
       }
     });
@@ -208,34 +207,26 @@ TEST_F(PagerPaging, RegionsComeAndGoWhileOthersAreUsed) {
   EXPECT_EQ(pager.statistics().resident_bytes, 0U);
 }
 
+TEST_F(PagerPaging, RegionsComeAndGoWhileOthersAreUsed) {
+  let_regions_come_and_go(3 * mib, 4 * mib, test::rounds(8), [](std::span<std::byte> memory, unsigned thread) {
+    write_all(memory, thread);
+    EXPECT_EQ(wrong_pages(memory, thread), 0U);
+  });
+}
+
 // Removing a region and evicting one of its blocks once gave the same buffer back twice, so that two blocks shared it.
+// At most a fifth of each block is used, so that rounds are short and many evictions meet a removal.
 TEST_F(PagerPaging, RegionsGoWhileTheirBlocksAreEvicted) {
-  constexpr std::size_t limit = mib;
   constexpr std::size_t bytes = 4 * block_bytes;
-  pager::OwnSpace space(pager::buffers_for(limit));
-  pager::Pager pager(space, {.limit_bytes = limit});
-
-  std::vector<std::jthread> threads;
-  for (unsigned i = 0; i < 3; ++i) {
-    threads.emplace_back([&, i] {
-      test::Random random(test::seed() + i);
-      for (int round = 0; round < test::rounds(150); ++round) {
-        test::MemorySource source(bytes);
-        const test::RegionMemory memory(bytes);
-        pager.add(memory.start(), bytes, source);
-        // A fifth of each block, so that rounds are short and most of their evictions meet a removal.
-        const std::size_t piece = test::between(random, 1, block_pages / 5) * page_bytes;
-        for (std::size_t at = 0; at < bytes; at += block_bytes) write_all(memory.bytes().subspan(at, piece), i + at);
-        for (std::size_t at = 0; at < bytes; at += block_bytes) {
-          EXPECT_EQ(wrong_pages(memory.bytes().subspan(at, piece), i + at), 0U);
-        }
-        EXPECT_EQ(pager.remove(memory.start()), Status::ok);
-      }
-    });
-  }
-  threads.clear();
-
-  EXPECT_EQ(pager.statistics().resident_bytes, 0U);
+  std::array<test::Random, 3> randoms{test::Random(test::seed()), test::Random(test::seed() + 1),
+                                      test::Random(test::seed() + 2)};
+  let_regions_come_and_go(mib, bytes, test::rounds(150), [&](std::span<std::byte> memory, unsigned thread) {
+    const std::size_t piece = test::between(randoms[thread], 1, block_pages / 5) * page_bytes;
+    for (std::size_t at = 0; at < bytes; at += block_bytes) write_all(memory.subspan(at, piece), thread + at);
+    for (std::size_t at = 0; at < bytes; at += block_bytes) {
+      EXPECT_EQ(wrong_pages(memory.subspan(at, piece), thread + at), 0U);
+    }
+  });
 }
 
 TEST_F(PagerPaging, StreamsAreReadAheadInBlocks) {

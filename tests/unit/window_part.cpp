@@ -122,8 +122,8 @@ TEST_P(ShortAccesses, ReturnTheSameStatusesAsTheLibrary) {
   });
 }
 
-// The caller copies fewer bytes alone; from this length on the owner may help.
-TEST_P(ShortAccesses, EndAtTheLengthFromWhichOwnersHelp) {
+// Shorter copies are inline, and longer ones are the library's.
+TEST_P(ShortAccesses, AndLongerOnesCopyEveryByte) {
   constexpr std::size_t limit = detail::copied_together_bytes_min;
   run(2, limit + 8, [](Job& job, Window& window) {
     if (job.rank() == 0) {

@@ -70,8 +70,8 @@ class WindowState : public detail::PartTable {
   [[nodiscard]] std::span<std::byte> local() const noexcept;
   [[nodiscard]] std::uint64_t bytes(int rank) const noexcept;
   [[nodiscard]] bool contains(GlobalAddress address, std::uint64_t bytes) const noexcept;
-  [[nodiscard]] std::byte* direct(GlobalAddress address, std::uint64_t bytes) const noexcept;
   [[nodiscard]] std::optional<GlobalAddress> global(const void* pointer) const noexcept;
+  [[nodiscard]] std::byte* direct(GlobalAddress address, std::uint64_t bytes) const noexcept;
 
   // window_state_copies.cpp
   Status pull(std::span<std::byte> to, GlobalAddress from) noexcept;
