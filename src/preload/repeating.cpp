@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
@@ -129,9 +128,7 @@ REPEATED_NX(int, fexecve, (int file, char* const* arguments, char* const* variab
 // ---- Waiting ----
 
 REPEATED(int, poll, (pollfd* set, nfds_t count, int timeout_ms), (set, count, timeout_ms), Room{set, count * sizeof(pollfd)})
-REPEATED(int, ppoll, (pollfd* set, nfds_t count, const timespec* timeout, const sigset_t* mask), (set, count, timeout, mask), Room{set, count * sizeof(pollfd)}, value(mask))
 REPEATED(int, epoll_wait, (int file, epoll_event* to, int count, int timeout_ms), (file, to, count, timeout_ms), Room{to, static_cast<unsigned>(count) * sizeof(epoll_event)})
-REPEATED(int, epoll_pwait, (int file, epoll_event* to, int count, int timeout_ms, const sigset_t* mask), (file, to, count, timeout_ms, mask), Room{to, static_cast<unsigned>(count) * sizeof(epoll_event)}, value(mask))
 REPEATED_NX(int, epoll_ctl, (int file, int what, int descriptor, epoll_event* event), (file, what, descriptor, event), value(event))
 
 // ---- Sockets and pipes ----
@@ -155,7 +152,6 @@ REPEATED_NX(int, uname, (utsname* to), (to), room(to))
 REPEATED_NX(int, sysinfo, (struct sysinfo* to), (to), room(to))
 REPEATED_NX(int, sched_getaffinity, (pid_t thread, std::size_t bytes, cpu_set_t* to), (thread, bytes, to), Room{to, bytes})
 REPEATED_NX(int, sched_setaffinity, (pid_t thread, std::size_t bytes, const cpu_set_t* from), (thread, bytes, from), Bytes{from, bytes})
-REPEATED_NX(int, sigprocmask, (int how, const sigset_t* from, sigset_t* to), (how, from, to), value(from), room(to))
 REPEATED(int, nanosleep, (const timespec* time, timespec* rest), (time, rest), value(time), room(rest))
 REPEATED_NX(int, getrusage, (__rusage_who_t who, rusage* to), (who, to), room(to))
 REPEATED_NX(int, getrlimit, (__rlimit_resource_t what, rlimit* to), (what, to), room(to))
@@ -220,7 +216,7 @@ TONARI_EXPORTED int __poll_chk(pollfd* set, nfds_t count, int timeout_ms, std::s
 TONARI_EXPORTED int __ppoll_chk(pollfd* set, nfds_t count, const timespec* timeout, const sigset_t* mask,
                                 std::size_t room) {
   if (room / sizeof(pollfd) < count) __chk_fail();
-  return ppoll(set, count, timeout, mask);
+  return ::ppoll(set, count, timeout, mask);
 }
 TONARI_EXPORTED ssize_t __readlink_chk(const char* path, char* to, std::size_t bytes, std::size_t room) {
   if (room < bytes) __chk_fail();
