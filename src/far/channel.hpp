@@ -31,7 +31,7 @@
 // has ended, by an exit or by another exec.
 namespace tonari::far {
 
-inline constexpr std::uint32_t channel_version = 8;
+inline constexpr std::uint32_t channel_version = 9;
 /// Environment variable with the number of the socket. The preload library removes it.
 inline constexpr const char* socket_variable = "TONARI_FAR";
 /// Environment variable with the place where the keeper listens for processes that the program has started or executed:
@@ -77,12 +77,12 @@ struct alignas(64) Command : Slot {
 
   What what{};
   std::uint32_t buffer = 0;
-  std::uint32_t done = 0;  // prefault: 1 if it succeeded
-  // of a block; drop: of the first page; read: a place in the buffer
-  std::uint64_t address = 0;
-  std::uint64_t bytes = 0;                               // drop, read
+  std::uint32_t done = 0;                                // prefault: 1 if it succeeded
+  std::uint64_t address = 0;                             // of a block; drop: of the first page
+  std::uint64_t bytes = 0;                               // drop
   Shared shared{};                                       // fill: where the block is; read: where the pages go
   std::uint64_t place = 0;                               // in `shared`
+  std::uint32_t first = 0;                               // read: the page that would go to `place`
   pager::PageSet pages;                                  // requested; in the reply: moved
   std::array<pager::Checksum, pager::block_pages> sums;  // in the reply of take_out and fill, for those pages
 };

@@ -15,7 +15,7 @@ using pager::block_bytes;
 using pager::Buffer;
 using pager::PageSet;
 
-RemoteSpace::RemoteSpace(pager::Userfaultfd faults, std::span<std::byte> memory, std::span<std::byte> lent) noexcept
+RemoteSpace::RemoteSpace(pager::Userfaultfd faults, std::span<std::byte> memory, std::span<std::byte> lent)
     : Space(std::move(faults)),
       channel_(*std::launder(reinterpret_cast<Channel*>(memory.data()))),
       scratch_(memory.subspan(scratch_offset)),
@@ -52,13 +52,8 @@ bool RemoteSpace::fill(Buffer buffer, const std::byte* from, const PageSet& page
   return ask({.what = Command::What::fill, .buffer = buffer, .shared = from, .pages = pages}, sums).done;
 }
 
-bool RemoteSpace::read(Buffer buffer, std::size_t place, std::span<std::byte> into) noexcept {
-  return ask({.what = Command::What::read,
-              .buffer = buffer,
-              .address = place,
-              .bytes = into.size(),
-              .shared = into.data()})
-      .done;
+bool RemoteSpace::read(Buffer buffer, const PageSet& pages, std::size_t first, std::byte* to) noexcept {
+  return ask({.what = Command::What::read, .buffer = buffer, .shared = to, .first = first, .pages = pages}).done;
 }
 
 RemoteSpace::Reply RemoteSpace::ask(const Question& question, std::optional<Sums> sums) noexcept {
@@ -87,6 +82,7 @@ void RemoteSpace::put(const Question& question, Command& command) const noexcept
   command.done = 0;
   command.address = question.address;
   command.bytes = question.bytes;
+  command.first = static_cast<std::uint32_t>(question.first);
   command.pages = question.pages;
   if (question.shared == nullptr) return;
   const auto lent = static_cast<std::size_t>(question.shared - lent_.data());

@@ -18,12 +18,12 @@ namespace tonari::far {
 /// Costs:   two wake-ups between processes for each operation.
 class RemoteSpace final : public pager::Space {
  public:
-  RemoteSpace(pager::Userfaultfd faults, std::span<std::byte> memory, std::span<std::byte> lent) noexcept;
+  RemoteSpace(pager::Userfaultfd faults, std::span<std::byte> memory, std::span<std::byte> lent);
 
   /// Says that the address space has ended: threads that wait for an agent go on, and later calls do not wait. Any
   /// thread.
   void end() noexcept;
-  [[nodiscard]] bool has_ended() const noexcept { return ended_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool has_ended() const noexcept override { return ended_.load(std::memory_order_relaxed); }
 
   [[nodiscard]] std::size_t buffers() const noexcept override { return channel_.buffers; }
   void prepare(pager::Address start, std::size_t bytes) override;
@@ -36,7 +36,7 @@ class RemoteSpace final : public pager::Space {
   std::byte* view(pager::Buffer buffer) noexcept override;
   std::span<std::byte, pager::block_bytes> scratch(std::size_t worker) noexcept override;
   bool fill(pager::Buffer buffer, const std::byte* from, const pager::PageSet& pages, Sums sums) noexcept override;
-  bool read(pager::Buffer buffer, std::size_t place, std::span<std::byte> into) noexcept override;
+  bool read(pager::Buffer buffer, const pager::PageSet& pages, std::size_t first, std::byte* to) noexcept override;
 
  private:
   struct Question {
@@ -45,6 +45,7 @@ class RemoteSpace final : public pager::Space {
     pager::Address address = 0;
     std::size_t bytes = 0;
     const std::byte* shared = nullptr;
+    std::size_t first = 0;
     pager::PageSet pages{};
   };
   struct Reply {

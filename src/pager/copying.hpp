@@ -44,9 +44,11 @@ inline void finish_copies() noexcept {
 #endif
 }
 
-/// Copies whole pages.
-inline void copy_pages(std::byte* to, std::span<const std::byte> from) noexcept {
-  for (std::size_t at = 0; at < from.size(); at += page_bytes) copy_page(to + at, from.data() + at);
+/// Copies `pages` of the block at `block`: page i to `to` + (i - first) * page_bytes.
+inline void copy_pages(std::byte* to, std::size_t first, const std::byte* block, const PageSet& pages) noexcept {
+  for (std::size_t page = pages.next(0); page < block_pages; page = pages.next(page + 1)) {
+    copy_page(to + (page - first) * page_bytes, block + page * page_bytes);
+  }
   finish_copies();
 }
 

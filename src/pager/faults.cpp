@@ -1,12 +1,9 @@
 #include "base/clock.hpp"
 #include "pager/pager.hpp"
 
-#include <poll.h>
 #include <sched.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 
 // The fault thread serves at once the faults that it can, and leaves the read-ahead of streams to the movers.
 namespace tonari::pager {
@@ -35,21 +32,20 @@ class Lookout {
 }  // namespace
 
 void Pager::serve_faults(WorkerContext& context) noexcept {
-  std::array<pollfd, 2> wait{pollfd{space_.faults().number(), POLLIN, 0}, {stop_doorbell_.number(), POLLIN, 0}};
   Lookout lookout;
   for (;;) {
-    const auto faults = space_.faults().read();
+    const auto faults = space_.read_faults();
     // Reading the clock takes about 30 ns, so it is read once before a batch, and once after each fault.
     const std::uint64_t read_ns = monotonic_ns();
     std::uint64_t now_ns = read_ns;
     for (const Fault& fault : faults) now_ns = serve(fault, read_ns, now_ns, context);
+    if (page_mover_.tally().take_wish()) requests_.ask_for_room();
     if (!faults.empty()) lookout.saw_fault(now_ns);
     if (lookout.is_worth_it(now_ns)) {
       ::sched_yield();
       continue;
     }
-    if (::poll(wait.data(), wait.size(), -1) < 0 && errno != EINTR) return;
-    if ((wait[1].revents & POLLIN) != 0) return;
+    if (!space_.wait_for_faults()) return;
   }
 }
 
@@ -62,7 +58,7 @@ std::uint64_t Pager::serve(const Fault& fault, std::uint64_t read_ns, std::uint6
   const std::size_t block = (*region)->block_at(fault.address);
   Counters& counters = page_mover_.counters();
   Counters::add(counters.short_run_ns, pace_.wants_page(fault.thread, read_ns));
-  if (!(*region)->block(block).try_hold_or_want(read_ns)) {
+  if (!fault.holds_block && !(*region)->block(block).try_hold_or_want(read_ns)) {
     Counters::add(counters.faults_met_held);
     return start_ns;  // the holder wakes the waiting threads
   }
@@ -77,9 +73,15 @@ std::uint64_t Pager::serve(const Fault& fault, std::uint64_t read_ns, std::uint6
   Counters::add(counters.faults);
   Counters::add(counters.fault_ns, end_ns - start_ns);
   if (has_passed_on) return end_ns;
-  counters.waited(end_ns - read_ns);
+  count_wait(fault.holds_block, end_ns - read_ns);
   pace_.got_page(fault.thread, end_ns);
   return end_ns;
+}
+
+// `is_counted`: the block's word counts the time that the thread waits.
+void Pager::count_wait(bool is_counted, std::uint64_t ns) noexcept {
+  Counters& counters = page_mover_.counters();
+  is_counted ? counters.add_to_histogram(ns) : counters.waited(ns);
 }
 
 void Pager::answer(const Fault& fault, std::uint64_t read_ns, Region& region, BlockLock& hold,
@@ -105,7 +107,7 @@ void Pager::answer(const Fault& fault, std::uint64_t read_ns, Region& region, Bl
   const bool by_block = may_come_whole(region, index) || rest_may_come(region, index);
   const Advice advice = streams_.fault(fault.address / page_bytes, fault.thread, by_block);
   if (advice.by_block && block.beside.is_empty() &&
-      requests_.add({Request::What::block, &region, index, page, read_ns, fault.thread})) {
+      requests_.add({Request::What::block, &region, index, page, read_ns, fault.thread, fault.holds_block})) {
     hold.pass_on();  // a mover may have adopted it already
   } else {
     bring(region, index, page, PageSet::of(advice.first % block_pages, advice.pages), context);

@@ -122,6 +122,16 @@ Answer zero(System system, Address to, std::size_t bytes) noexcept {
   return place(system, UFFDIO_ZEROPAGE, bytes, make, [](const uffdio_zeropage& each) { return each.zeropage; });
 }
 
+/// Lets writes to the pages that are present wait, or go on.
+template <class System>
+Answer protect(System system, Address at, std::size_t bytes, bool writes_wait) noexcept {
+  uffdio_writeprotect request{.range = {at, bytes}, .mode = 0};
+  if (writes_wait) request.mode = UFFDIO_WRITEPROTECT_MODE_WP;
+  const auto nothing = [](const uffdio_writeprotect&) { return std::int64_t{0}; };
+  const auto again = [&](std::size_t) { return request; };
+  return go_on(system, UFFDIO_WRITEPROTECT, bytes, again, nothing).answer;
+}
+
 }  // namespace kernel
 
 }  // namespace tonari::pager

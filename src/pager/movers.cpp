@@ -25,7 +25,11 @@ void Pager::move_pages(WorkerContext& context) noexcept {
     const Marks marks = page_mover_.marks();
     const std::size_t resident = page_mover_.resident();
     making_room = resident > (making_room ? marks.low : marks.high);
-    if (making_room) making_room = page_mover_.make_room(0, std::max(resident - 1, marks.low), context);
+    if (making_room) {
+      making_room = page_mover_.make_room(0, std::max(resident - 1, marks.low), context);
+    } else {
+      page_mover_.tally().made_room();
+    }
   }
 }
 
@@ -35,7 +39,7 @@ void Pager::perform(const Request& request, WorkerContext& context) noexcept {
   if (request.what == Request::What::block) {
     bring_block(request, context);
     const std::uint64_t now = monotonic_ns();
-    page_mover_.counters().waited(now - request.read_ns);
+    count_wait(request.is_counted, now - request.read_ns);
     pace_.got_page(request.thread, now);
     return;
   }

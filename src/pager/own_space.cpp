@@ -38,8 +38,11 @@ Progress OwnSpace::Calls::move_in(Address to, Address from, std::size_t bytes, H
   return faults->move(to, from, bytes, holes);
 }
 void OwnSpace::Calls::zero(Address to, std::size_t bytes) const noexcept { (void)watch->zero(to, bytes); }
-void OwnSpace::Calls::drop(Address start, std::size_t bytes) noexcept {
-  (void)::madvise(pointer(start), bytes, MADV_DONTNEED);  // fails if it is unmapped already
+bool OwnSpace::Calls::drop(Address start, std::size_t bytes) noexcept {
+  return ::madvise(pointer(start), bytes, MADV_DONTNEED) == 0;  // fails if it is unmapped already
+}
+Answer OwnSpace::Calls::protect(Address start, std::size_t bytes, bool writes_wait) const noexcept {
+  return faults->protect(start, bytes, writes_wait ? Userfaultfd::Writes::wait : Userfaultfd::Writes::go_on);
 }
 bool OwnSpace::Calls::populate(Address start, std::size_t bytes) noexcept {
   return ::madvise(pointer(start), bytes, MADV_POPULATE_WRITE) == 0;
@@ -54,7 +57,7 @@ void OwnSpace::prepare(Address start, std::size_t bytes) {
   }
 }
 
-void OwnSpace::drop(Address start, std::size_t bytes) noexcept { Calls::drop(start, bytes); }
+void OwnSpace::drop(Address start, std::size_t bytes) noexcept { (void)Calls::drop(start, bytes); }
 
 PageSet OwnSpace::take_out(Address block, const PageSet& pages, Buffer buffer, Sums sums) noexcept {
   const PageSet taken = placing_.take_out(block, pages, address_of(buffer));
@@ -84,9 +87,28 @@ bool OwnSpace::fill(Buffer buffer, const std::byte* from, const PageSet& pages, 
   return true;
 }
 
-bool OwnSpace::read(Buffer buffer, std::size_t place, std::span<std::byte> into) noexcept {
-  copy_pages(into.data(), {view(buffer) + place, into.size()});
+bool OwnSpace::read(Buffer buffer, const PageSet& pages, std::size_t first, std::byte* to) noexcept {
+  copy_pages(to, first, view(buffer), pages);
   return true;
+}
+
+// A page that was given back to the kernel unseen becomes zeros first: nobody would serve this thread's fault there.
+PageSet OwnSpace::protect(Address block, const PageSet& pages, Sums sums) noexcept {
+  for_each_run(pages - placing_.present(block), block_pages, [&](std::size_t first, std::size_t count) {
+    (void)faults().zero(block + first * page_bytes, count * page_bytes);
+  });
+  const PageSet done = placing_.protect(block, pages);
+  sum_pages(static_cast<const std::byte*>(pointer(block)), done, sums);
+  return done;
+}
+
+bool OwnSpace::read_in_place(Address block, const PageSet& pages, std::size_t first, std::byte* to) noexcept {
+  copy_pages(to, first, static_cast<const std::byte*>(pointer(block)), pages);
+  return true;
+}
+
+PageSet OwnSpace::drop_protected(Address block, const PageSet& pages, const PageSet& going) noexcept {
+  return placing_.drop_protected(block, pages, going);
 }
 
 Address OwnSpace::address_of(Buffer buffer) const noexcept {

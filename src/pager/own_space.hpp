@@ -32,7 +32,11 @@ class OwnSpace : public Space {
   std::byte* view(Buffer buffer) noexcept override;
   std::span<std::byte, block_bytes> scratch(std::size_t worker) noexcept override;
   bool fill(Buffer buffer, const std::byte* from, const PageSet& pages, Sums sums) noexcept override;
-  bool read(Buffer buffer, std::size_t place, std::span<std::byte> into) noexcept override;
+  bool read(Buffer buffer, const PageSet& pages, std::size_t first, std::byte* to) noexcept override;
+  [[nodiscard]] bool drops_in_place() const noexcept override { return faults().protects(); }
+  PageSet protect(Address block, const PageSet& pages, Sums sums) noexcept override;
+  bool read_in_place(Address block, const PageSet& pages, std::size_t first, std::byte* to) noexcept override;
+  PageSet drop_protected(Address block, const PageSet& pages, const PageSet& going) noexcept override;
 
  private:
   struct Calls {
@@ -41,7 +45,8 @@ class OwnSpace : public Space {
     [[nodiscard]] Progress move_out(Address to, Address from, std::size_t bytes, Holes holes) const noexcept;
     [[nodiscard]] Progress move_in(Address to, Address from, std::size_t bytes, Holes holes) const noexcept;
     void zero(Address to, std::size_t bytes) const noexcept;
-    static void drop(Address start, std::size_t bytes) noexcept;
+    static bool drop(Address start, std::size_t bytes) noexcept;
+    [[nodiscard]] Answer protect(Address start, std::size_t bytes, bool writes_wait) const noexcept;
     static bool populate(Address start, std::size_t bytes) noexcept;
     static bool look_up(Address start, std::size_t bytes, unsigned char* pages) noexcept;
   };

@@ -7,10 +7,10 @@
 #include "pager/space.hpp"
 #include "pager/statistics.hpp"
 #include "pager/streams.hpp"
+#include "pager/tally.hpp"
 
 #include <tonari/status.hpp>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -33,21 +33,6 @@ struct Failure {
   Status status;
   Address region;      // start of the region
   std::uint64_t page;  // number of the page in the region, from 0
-};
-
-/// The limit of pages in memory, and the marks derived from it.
-struct Marks {
-  static constexpr Marks of(std::size_t limit) noexcept {
-    const std::size_t margin = std::clamp<std::size_t>(limit / 16, 16, 4 * block_pages);
-    return {limit, limit - margin, limit - 2 * margin};
-  }
-
-  std::size_t limit;  // not exceeded, if possible
-  std::size_t high;   // above this, room is made in the background
-  std::size_t low;    // down to this
-
-  /// Returns true if there is room for some streams that read whole blocks.
-  [[nodiscard]] bool have_room_for_blocks() const noexcept { return limit >= 16 * block_pages; }
 };
 
 /// A thread's buffers and checksums, made before the thread starts.
@@ -74,7 +59,7 @@ class BlockLock {
     if (passed_on_) return;
     const DroppedFaults dropped = region_.block(block_).let_go();
     if (dropped.is_empty()) return;
-    space_.faults().wake(region_.address_of(block_), block_bytes);
+    space_.wake_waiting(region_.address_of(block_), region_.block(block_).waiting_word());
     Counters::add(counters_.wait_ns, dropped.waited_ns(monotonic_ns()));
   }
 
@@ -105,19 +90,15 @@ class PageMover {
   /// Moves nothing by itself: make_room() enforces the limit.
   void set_limit(std::size_t limit_bytes) noexcept;
 
-  [[nodiscard]] Counters& counters() noexcept { return counters_; }
-  [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
-  [[nodiscard]] Marks marks() const noexcept { return Marks::of(limit_.load(std::memory_order_relaxed)); }
-  [[nodiscard]] std::size_t resident() const noexcept { return resident_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::size_t resident_peak() const noexcept { return resident_peak_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::size_t touched() const noexcept { return touched_.load(std::memory_order_relaxed); }
-
-  /// Makes `bytes_in_again` count only pages that come more than once from now on.
-  void count_anew() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] Tally& tally() noexcept { return tally_; }
+  [[nodiscard]] const Tally& tally() const noexcept { return tally_; }
+  [[nodiscard]] Counters& counters() noexcept { return tally_.counters; }
+  [[nodiscard]] Marks marks() const noexcept { return tally_.marks(); }
+  [[nodiscard]] std::size_t resident() const noexcept { return tally_.resident(); }
 
   /// Takes over a block that the caller holds already.
   [[nodiscard]] BlockLock adopt(Region& region, std::size_t block) noexcept {
-    return {space_, counters_, region, block};
+    return {space_, counters(), region, block};
   }
 
   // In: page_mover_in.cpp. The caller holds the block.
@@ -151,10 +132,6 @@ class PageMover {
   void forget(Region& region) noexcept;
 
  private:
-  void count_resident(std::size_t pages) noexcept {
-    const std::size_t now = resident_.fetch_add(pages, std::memory_order_relaxed) + pages;
-    if (now > resident_peak()) resident_peak_.store(now, std::memory_order_relaxed);
-  }
   bool place(Region& region, std::size_t block, std::size_t first, std::size_t count, WorkerContext& context) noexcept;
   bool place_bytes(Region& region, std::size_t block, std::size_t first, std::size_t count,
                    WorkerContext& context) noexcept;
@@ -175,11 +152,13 @@ class PageMover {
   bool take_one_out(WorkerContext& context) noexcept;
   enum class Beside : std::uint8_t { keep, drop };
   bool take_out(Region& region, std::size_t block, Beside beside, WorkerContext& context) noexcept;
+  bool drop_out(Region& region, std::size_t block, WorkerContext& context) noexcept;
   Buffer buffer_to_take_out(Region& region, std::size_t block, WorkerContext& context) noexcept;
   PageSet settle(Region& region, std::size_t block, const PageSet& pages, Buffer buffer,
                  WorkerContext& context) noexcept;
-  Status store(Region& region, std::size_t block, std::size_t first, std::size_t count, Buffer buffer,
-               WorkerContext& context) noexcept;
+  PageSet store(Region& region, std::size_t block, const PageSet& pages, Buffer buffer,
+                WorkerContext& context) noexcept;
+  void refer_to_stored(Region& region, std::size_t block) noexcept;
   bool drop_oldest(Pool::Kind kind) noexcept;
   void drop_beside(Region& region, std::size_t block, WorkerContext* context) noexcept;
   void fail(Failure::What what, Status status, Region& region, std::size_t block, std::size_t page) noexcept;
@@ -199,15 +178,10 @@ class PageMover {
 
   Space& space_;
   std::function<void(const Failure&)> on_failure_;
-  // Relaxed: each limit is used on its own, and a change that is seen late takes effect late.
-  std::atomic<std::size_t> limit_;               // in pages
+  Tally& tally_;
+  // Relaxed: as the limit in Tally.
   std::atomic<std::size_t> second_chances_max_;  // most blocks kept beside after they were taken out
   std::atomic<std::size_t> ahead_max_;           // most blocks kept beside after they were read ahead
-  Counters counters_;
-  std::atomic<std::size_t> touched_{0};        // relaxed: in pages; a statistic
-  std::atomic<std::uint32_t> count_{1};        // relaxed: see count_anew()
-  std::atomic<std::size_t> resident_{0};       // relaxed: in pages; the limit may be applied a page early or late
-  std::atomic<std::size_t> resident_peak_{0};  // relaxed: a statistic; threads at once may miss some pages
 
   std::atomic<int> carrying_{0};  // relaxed: only a hint whether to wait for others
 

@@ -15,7 +15,7 @@ void PageMover::bring_in(Region& region, std::size_t index, const PageSet& asked
   if (!make_room(pages.count(), mark, context)) {
     // nothing else could leave: take out this block's other pages
     (void)take_out(region, index, Beside::drop, context);
-    if (resident() + pages.count() > mark) Counters::add(counters_.times_over_limit);
+    if (resident() + pages.count() > mark) Counters::add(counters().times_over_limit);
   }
 
   // before the page is visible to the program
@@ -46,7 +46,7 @@ bool PageMover::place(Region& region, std::size_t index, std::size_t first, std:
         return true;
       }
       region.block(index).here |= PageSet::of(first + done, end - done);
-      count_resident(end - done);
+      tally_.add_resident(end - done);
     } else if (!place_bytes(region, index, first + done, end - done, context)) {
       return false;
     }
@@ -79,7 +79,7 @@ bool PageMover::place_bytes(Region& region, std::size_t index, std::size_t first
         space_.faults().copy(to + done * page_bytes, from.data() + done * page_bytes, pages * page_bytes);
     if (answer != Answer::ok && answer != Answer::there) return false;
     region.block(index).here |= PageSet::of(first + done, pages);
-    count_resident(pages);
+    tally_.add_resident(pages);
     count_fetched(region.block(index), PageSet::of(first + done, pages));
     return true;
   };
@@ -92,11 +92,11 @@ bool PageMover::place_bytes(Region& region, std::size_t index, std::size_t first
 }
 
 void PageMover::count_fetched(Block& block, const PageSet& pages) noexcept {
-  const std::uint32_t count = count_.load(std::memory_order_relaxed);
+  const std::uint32_t count = tally_.count();
   if (block.fetched_in != count) block.fetched = {};
   block.fetched_in = count;
-  Counters::add(counters_.pages_in, pages.count());
-  Counters::add(counters_.pages_in_again, (pages & block.fetched).count());
+  Counters::add(counters().pages_in, pages.count());
+  Counters::add(counters().pages_in_again, (pages & block.fetched).count());
   block.fetched |= pages;
 }
 
@@ -121,7 +121,7 @@ void PageMover::set_touched(Block& block, const PageSet& touched) noexcept {
   const std::size_t more = touched.count() - block.touched.count();  // may be less: the sum wraps around
   block.touched = touched;
   block.assumed &= touched;
-  if (more != 0) touched_.fetch_add(more, std::memory_order_relaxed);
+  if (more != 0) tally_.add_touched(more);
 }
 
 // Returns the pages whose bytes the source has. All others are zeros.
@@ -159,10 +159,10 @@ void PageMover::bring_back(Region& region, std::size_t index, const PageSet& wan
 
   const std::lock_guard guard(mutex_);
   if (pool_.is_ahead(block.buffer)) {
-    Counters::add(counters_.read_ahead_hits);
+    Counters::add(counters().read_ahead_hits);
     policy_.came(block.entry);
   } else {
-    Counters::add(counters_.second_chances, came.count());
+    Counters::add(counters().second_chances, came.count());
     policy_.wanted_again(block.entry);
   }
   if (block.beside.is_empty()) {
@@ -174,7 +174,7 @@ void PageMover::bring_back(Region& region, std::size_t index, const PageSet& wan
 // Pages of a range that the program has protected cannot be moved, only copied. The buffer's page is dropped later.
 PageSet PageMover::copy_back(Region& region, std::size_t index, std::size_t page, WorkerContext& context) noexcept {
   const std::span<std::byte> bytes = context.scratch.first(page_bytes);
-  if (!space_.read(region.block(index).buffer, page * page_bytes, bytes)) return {};
+  if (!space_.read(region.block(index).buffer, PageSet::of(page, 1), page, bytes.data())) return {};
   const Answer answer = space_.faults().copy(region.address_of(index) + page * page_bytes, bytes.data(), bytes.size());
   return answer == Answer::ok ? PageSet::of(page, 1) : PageSet{};
 }
@@ -190,7 +190,7 @@ bool PageMover::read_block(Region& region, std::size_t index, Wanted wanted, Wor
   }
   block.beside = PageSet::of(0, block_pages);
   block.buffer = buffer;
-  Counters::add(counters_.blocks_read_ahead);
+  Counters::add(counters().blocks_read_ahead);
   const std::lock_guard guard(mutex_);
   pool_.keep(buffer, block.entry, Pool::Kind::ahead);
   return true;
@@ -207,7 +207,7 @@ bool PageMover::bring_rest(Region& region, std::size_t index, Wanted wanted, Wor
   touch(region, index, came, {});
   block.here |= came;
   space_.empty(buffer);
-  resident_.fetch_sub(block_pages - came.count(), std::memory_order_relaxed);
+  tally_.remove_resident(block_pages - came.count());
   const std::lock_guard guard(mutex_);
   pool_.give_back(buffer, false);
   policy_.came(block.entry);
@@ -262,7 +262,7 @@ Buffer PageMover::prefaulted_buffer(Wanted wanted, WorkerContext& context) noexc
     }
     if (buffer) {
       if (space_.prefault(*buffer)) {
-        count_resident(block_pages);
+        tally_.add_resident(block_pages);
         return *buffer;
       }
       const std::lock_guard guard(mutex_);

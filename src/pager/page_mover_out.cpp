@@ -12,13 +12,16 @@ std::size_t buffers_for(std::size_t limit_bytes) noexcept {
 }
 
 PageMover::PageMover(Space& space, std::size_t limit_bytes, std::function<void(const Failure&)> on_failure)
-    : space_(space), on_failure_(std::move(on_failure)), pool_(1, space.buffers()) {  // buffer 0 is the fault thread's
+    : space_(space),
+      on_failure_(std::move(on_failure)),
+      tally_(space.tally()),
+      pool_(1, space.buffers()) {  // buffer 0 is the fault thread's
   set_limit(limit_bytes);
 }
 
 void PageMover::set_limit(std::size_t limit_bytes) noexcept {
   const std::size_t buffers = std::min(space_.buffers(), buffers_for(limit_bytes));
-  limit_.store(limit_bytes / page_bytes, std::memory_order_relaxed);
+  tally_.set_limit(limit_bytes / page_bytes);
   second_chances_max_.store(std::max<std::size_t>(buffers / 4, 1), std::memory_order_relaxed);
   ahead_max_.store(buffers / 8 * 5, std::memory_order_relaxed);
 }
@@ -52,7 +55,7 @@ void PageMover::drop_prefaulted_buffer() noexcept {
   }
   if (!buffer) return;
   space_.empty(*buffer);
-  resident_.fetch_sub(block_pages, std::memory_order_relaxed);
+  tally_.remove_resident(block_pages);
   const std::lock_guard guard(mutex_);
   pool_.give_back(*buffer, false);
 }
@@ -100,18 +103,21 @@ bool PageMover::take_one_out(WorkerContext& context) noexcept {
 
 bool PageMover::take_out(Region& region, std::size_t index, Beside beside, WorkerContext& context) noexcept {
   Block& block = region.block(index);
+  if (block.lost.is_empty() && space_.drops_in_place() && !block.here.is_whole()) {
+    return drop_out(region, index, context);
+  }
   const Buffer buffer = block.lost.is_empty() ? buffer_to_take_out(region, index, context) : no_buffer;
   PageSet taken;
   if (buffer != no_buffer) {
     taken = space_.take_out(region.address_of(index), block.here, buffer, context.sums);
-    Counters::add(counters_.pages_kept, (block.here - taken).count());
-    count_resident((taken - block.here).count());  // pages found there unexpectedly
+    Counters::add(counters().pages_kept, (block.here - taken).count());
+    tally_.add_resident((taken - block.here).count());  // pages found there unexpectedly
     block.here -= taken;
     block.buffer = buffer;
     const PageSet unsaved = settle(region, index, taken, buffer, context);
     if (!unsaved.is_empty()) {
       const PageSet kept = space_.move_in(region.address_of(index), unsaved, buffer);
-      Counters::add(counters_.pages_kept, kept.count());
+      Counters::add(counters().pages_kept, kept.count());
       block.here |= kept;
       taken -= kept;  // all pages, unless the range has been unmapped: there is room where they came from
     }
@@ -119,8 +125,8 @@ bool PageMover::take_out(Region& region, std::size_t index, Beside beside, Worke
   }
 
   if (!taken.is_empty()) {
-    Counters::add(counters_.blocks_taken_out);
-    if (context.reserve != no_buffer) Counters::add(counters_.blocks_taken_out_by_faults);
+    Counters::add(counters().blocks_taken_out);
+    if (context.reserve != no_buffer) Counters::add(counters().blocks_taken_out_by_faults);
   }
   const bool keep = !taken.is_empty() && buffer != context.reserve && beside == Beside::keep;
   if (buffer != no_buffer && !keep) drop_beside(region, index, &context);
@@ -128,6 +134,28 @@ bool PageMover::take_out(Region& region, std::size_t index, Beside beside, Worke
   if (keep) pool_.keep(buffer, block.entry, Pool::Kind::taken_out);
   if (!block.here.is_empty()) policy_.could_not_go(block.entry);
   return !taken.is_empty();
+}
+
+// Lets scattered pages go without moving them. To move them costs one interrupt of all processors that run the program
+// for each run of pages; to protect and to drop a whole block costs two.
+bool PageMover::drop_out(Region& region, std::size_t index, WorkerContext& context) noexcept {
+  Block& block = region.block(index);
+  if (block.buffer != no_buffer) drop_beside(region, index, nullptr);
+  const Address at = region.address_of(index);
+  const PageSet before = block.here;
+  const PageSet protected_pages = space_.protect(at, before, context.sums);
+  const PageSet unsaved = settle(region, index, protected_pages, no_buffer, context);
+  const PageSet gone = space_.drop_protected(at, before, protected_pages - unsaved);
+  block.here -= gone;
+  tally_.remove_resident(gone.count());
+  Counters::add(counters().pages_kept, block.here.count());
+  if (!gone.is_empty()) {
+    Counters::add(counters().blocks_taken_out);
+    if (context.reserve != no_buffer) Counters::add(counters().blocks_taken_out_by_faults);
+  }
+  const std::lock_guard guard(mutex_);
+  block.here.is_empty() ? policy_.went(block.entry) : policy_.could_not_go(block.entry);
+  return !gone.is_empty();
 }
 
 // Drops pages of the same block that are still beside: the source has them.
@@ -141,14 +169,15 @@ Buffer PageMover::buffer_to_take_out(Region& region, std::size_t index, WorkerCo
       buffer = pool_.take_empty();
       if (!buffer && (buffer = pool_.take_prefaulted())) prefaulted = true;
     }
-    if (prefaulted) resident_.fetch_sub(block_pages, std::memory_order_relaxed);  // take_out() empties it
+    if (prefaulted) tally_.remove_resident(block_pages);  // take_out() empties it
     if (buffer) return *buffer;
     if (!drop_oldest(Pool::Kind::taken_out)) break;
   }
   return context.reserve;
 }
 
-// Returns the pages that the source has not got and could not store.
+// Returns the pages that the source has not got and could not store. The pages are in `buffer`; with no_buffer they are
+// in place, and protected.
 PageSet PageMover::settle(Region& region, std::size_t index, const PageSet& pages, Buffer buffer,
                           WorkerContext& context) noexcept {
   const auto known = [&](std::size_t page) -> Checksum& { return region.checksums(index, page, 1).front(); };
@@ -164,8 +193,8 @@ PageSet PageMover::settle(Region& region, std::size_t index, const PageSet& page
   }
   block.assumed -= changed;
   set_touched(block, (block.touched | changed) - untouched);
-  Counters::add(counters_.pages_clean, (pages - zeros - changed).count());
-  Counters::add(counters_.pages_of_zeros, zeros.count());
+  Counters::add(counters().pages_clean, (pages - zeros - changed).count());
+  Counters::add(counters().pages_of_zeros, zeros.count());
 
   const auto settled = [&](std::size_t first, std::size_t count) {
     for (std::size_t page = first; page < first + count; ++page) known(page) = context.sums[page];
@@ -175,31 +204,50 @@ PageSet PageMover::settle(Region& region, std::size_t index, const PageSet& page
     if (status != Status::ok) fail(Failure::What::discard, status, region, index, first);
     settled(first, count);  // the pager does not fetch them any more
   });
+  const PageSet unsaved = store(region, index, changed, buffer, context);
+  for_each_run(changed - unsaved, block_pages, settled);
+  refer_to_stored(region, index);
+  return unsaved;
+}
+
+// Returns the pages that the source has not taken.
+PageSet PageMover::store(Region& region, std::size_t index, const PageSet& pages, Buffer buffer,
+                         WorkerContext& context) noexcept {
+  if (pages.is_empty()) return {};
+  Source& source = region.source();
+  const PageSet valid = region.valid(index);
+  const std::size_t first = valid.next(0);
+  const std::size_t bytes = valid.count() * page_bytes;
+  std::span<std::byte> into = source.room(region.place(index, first), bytes);
+  const std::byte* from = buffer == no_buffer ? nullptr : space_.view(buffer);
+  if (from != nullptr && into.empty()) {
+    from += first * page_bytes;
+  } else {
+    if (into.empty()) into = context.scratch.first(bytes);
+    const bool done = buffer == no_buffer ? space_.read_in_place(region.address_of(index), pages, first, into.data())
+                                          : space_.read(buffer, pages, first, into.data());
+    if (!done) return {};  // the process has ended
+    from = into.data();
+  }
+
   PageSet unsaved;
-  for_each_run(changed, block_pages, [&](std::size_t first, std::size_t count) {
-    if (const Status status = store(region, index, first, count, buffer, context); status != Status::ok) {
-      fail(Failure::What::store, status, region, index, first);
-      unsaved |= PageSet::of(first, count);
-      return;
-    }
-    Counters::add(counters_.pages_out, count);
-    settled(first, count);
+  for_each_run(pages, block_pages, [&](std::size_t page, std::size_t count) {
+    const std::span<const std::byte> run{from + (page - first) * page_bytes, count * page_bytes};
+    const Status status = source.store(region.place(index, page), run);
+    if (status == Status::ok) return Counters::add(counters().pages_out, count);
+    fail(Failure::What::store, status, region, index, page);
+    unsaved |= PageSet::of(page, count);
   });
   return unsaved;
 }
 
-Status PageMover::store(Region& region, std::size_t index, std::size_t first, std::size_t count, Buffer buffer,
-                        WorkerContext& context) noexcept {
-  const std::uint64_t place = region.place(index, first);
-  const std::size_t bytes = count * page_bytes;
-  std::span<std::byte> into = region.source().room(place, bytes);
-  if (into.empty()) {
-    const std::byte* const view = space_.view(buffer);
-    if (view != nullptr) return region.source().store(place, {view + first * page_bytes, bytes});
-    into = context.scratch.first(bytes);
-  }
-  if (!space_.read(buffer, first * page_bytes, into)) return Status::ok;  // the process has ended
-  return region.source().store(place, into);
+// Records where threads of the address space find the block's bytes at the source.
+void PageMover::refer_to_stored(Region& region, std::size_t index) noexcept {
+  const PageSet valid = region.valid(index);
+  const std::size_t first = valid.next(0);
+  const auto bytes = region.source().look(region.place(index, first), valid.count() * page_bytes);
+  const std::uint64_t reference = space_.reference_to(bytes);
+  region.block(index).stored_at = reference == 0 ? 0 : reference - first * page_bytes;
 }
 
 bool PageMover::drop_oldest(Pool::Kind kind) noexcept {
@@ -234,10 +282,10 @@ void PageMover::drop_beside(Region& region, std::size_t index, WorkerContext* co
     const std::lock_guard guard(mutex_);
     in_vain = !is_reserve && pool_.is_ahead(buffer);
   }
-  if (in_vain) Counters::add(counters_.pages_in_vain, stored(region, index, block.beside).count());
+  if (in_vain) Counters::add(counters().pages_in_vain, stored(region, index, block.beside).count());
   if (!prefaulted) {
     space_.empty(buffer);
-    resident_.fetch_sub(block.beside.count(), std::memory_order_relaxed);
+    tally_.remove_resident(block.beside.count());
   }
   block.beside = {};
   block.buffer = no_buffer;
@@ -261,11 +309,12 @@ Status PageMover::discard(Region& region, std::size_t index, const PageSet& page
     fail(Failure::What::discard, status, region, index, first);
     result = status;
   });
-  resident_.fetch_sub((block.here & pages).count(), std::memory_order_relaxed);
+  tally_.remove_resident((block.here & pages).count());
   block.here -= pages;
   block.lost -= pages;
   set_touched(block, block.touched - pages);
   block.fetched -= pages;  // their next bytes are new
+  refer_to_stored(region, index);
   const std::lock_guard guard(mutex_);
   if (block.here.is_empty()) policy_.forget(block.entry);
   return result;
@@ -289,7 +338,7 @@ void PageMover::forget(Region& region) noexcept {
   for (std::size_t index = region.next_known(0); index < region.blocks(); index = region.next_known(index + 1)) {
     Block& block = region.block(index);
     if (block.buffer != no_buffer) drop_beside(region, index, nullptr);
-    resident_.fetch_sub(block.here.count(), std::memory_order_relaxed);
+    tally_.remove_resident(block.here.count());
     set_touched(block, {});
     const std::lock_guard guard(mutex_);
     policy_.forget(block.entry);
@@ -297,7 +346,7 @@ void PageMover::forget(Region& region) noexcept {
 }
 
 void PageMover::fail(Failure::What what, Status status, Region& region, std::size_t index, std::size_t page) noexcept {
-  Counters::add(counters_.failures);
+  Counters::add(counters().failures);
   if (on_failure_) on_failure_({what, status, region.start(), region.place(index, page) / page_bytes});
 }
 

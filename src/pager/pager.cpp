@@ -2,11 +2,9 @@
 
 #include "base/error.hpp"
 
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <string>
@@ -44,9 +42,7 @@ Pager::Pager(Space& space, const Options& options)
     : space_(space),
       whole_blocks_(options.whole_blocks),
       process_(::getpid()),
-      page_mover_(space, checked_limit(options.limit_bytes), options.on_failure),
-      stop_doorbell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!stop_doorbell_) throw_system_error("eventfd", "raise the limit of open files with ulimit -n");
+      page_mover_(space, checked_limit(options.limit_bytes), options.on_failure) {
   if (options.movers >= workers_max) {
     throw SetupError("a pager with " + std::to_string(options.movers) + " movers: give it fewer than " +
                      std::to_string(workers_max));
@@ -88,13 +84,13 @@ void Pager::start(const char* name, Body body) {
 
 void Pager::stop() noexcept {
   requests_.stop();
-  const std::uint64_t one = 1;
-  (void)!::write(stop_doorbell_.number(), &one, sizeof one);
+  space_.stop_waiting();
   threads_.clear();
 }
 
 void Pager::add(Address start, std::size_t bytes, Source& source, Contents contents) {
-  Region& region = regions_.add(std::make_unique<Region>(start, bytes, source, contents));
+  const std::span<std::byte> tables = space_.tables(start, bytes, RegionTables::bytes_for(start, bytes));
+  Region& region = regions_.add(std::make_unique<Region>(start, bytes, source, contents, tables));
   try {
     space_.prepare(region.start(), region.bytes());
     space_.faults().watch(region.start(), region.bytes());
@@ -126,7 +122,10 @@ Status Pager::discard(Address start, std::size_t bytes) noexcept {
     }
     const Address base = (*region)->address_of(block);
     const Address end = std::min(start + bytes, base + block_bytes);
-    while (!(*region)->block(block).try_hold()) std::this_thread::yield();
+    while (!(*region)->block(block).try_hold()) {
+      if (space_.has_ended()) return Status::peer_gone;  // with a thread that held it
+      std::this_thread::yield();
+    }
     const BlockLock hold = page_mover_.adopt(**region, block);
     const Status status = page_mover_.discard(**region, block, PageSet::of(pages_in(at - base), pages_in(end - at)));
     if (status != Status::ok) result = status;
@@ -141,10 +140,11 @@ void Pager::set_limit(std::size_t bytes) noexcept {
 }
 
 Statistics Pager::statistics() const noexcept {
-  Statistics result = page_mover_.counters().read();
-  result.resident_bytes = page_mover_.resident() * page_bytes;
-  result.resident_peak_bytes = page_mover_.resident_peak() * page_bytes;
-  result.touched_bytes = page_mover_.touched() * page_bytes;
+  const Tally& tally = page_mover_.tally();
+  Statistics result = tally.counters.read();
+  result.resident_bytes = tally.resident() * page_bytes;
+  result.resident_peak_bytes = tally.resident_peak() * page_bytes;
+  result.touched_bytes = tally.touched() * page_bytes;
   return result;
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "base/file_descriptor.hpp"
 #include "pager/expected.hpp"
 #include "pager/pace.hpp"
 #include "pager/page.hpp"
@@ -82,12 +81,13 @@ class Pager {
 
   [[nodiscard]] Statistics statistics() const noexcept;
   /// Makes `bytes_in_again` count only pages that come more than once from now on.
-  void count_anew() noexcept { page_mover_.count_anew(); }
+  void count_anew() noexcept { page_mover_.tally().count_anew(); }
 
  private:
   void serve_faults(WorkerContext& context) noexcept;
   std::uint64_t serve(const Fault& fault, std::uint64_t read_ns, std::uint64_t start_ns,
                       WorkerContext& context) noexcept;
+  void count_wait(bool is_counted, std::uint64_t ns) noexcept;
   void answer(const Fault& fault, std::uint64_t read_ns, Region& region, BlockLock& hold,
               WorkerContext& context) noexcept;
   void bring(Region& region, std::size_t block, std::size_t page, const PageSet& wanted,
@@ -113,7 +113,6 @@ class Pager {
   Streams streams_;  // only for the fault thread
   ExpectedRandom random_;
   Pace pace_;
-  FileDescriptor stop_doorbell_;
   std::vector<std::unique_ptr<WorkerContext>> contexts_;
   std::vector<std::jthread> threads_;
 };

@@ -13,7 +13,8 @@ namespace tonari::pager {
 ///
 ///   move_out(to, from, bytes, holes), move_in(...)   Progress; to a buffer, or to a watched range
 ///   zero(to, bytes)                                  pages of a buffer
-///   drop(start, bytes)                               madvise(MADV_DONTNEED)
+///   drop(start, bytes)                               madvise(MADV_DONTNEED); true on success
+///   protect(start, bytes, writes_wait)               of a watched range; returns an error code
 ///   populate(start, bytes)                           madvise(MADV_POPULATE_WRITE); true on success
 ///   look_up(start, bytes, bytes_a_page)              mincore; false if a part is not mapped
 ///
@@ -52,7 +53,7 @@ class Placing {
   PageSet move_in(Address block, const PageSet& pages, Address buffer) noexcept {
     // A huge page can be moved as one only where there is no page table for small pages. With no page there, this frees
     // the table.
-    if (pages.is_whole()) calls_.drop(block, block_bytes);
+    if (pages.is_whole()) (void)calls_.drop(block, block_bytes);
     bool complete = true;
     for_each_run(pages, block_pages, [&](std::size_t first, std::size_t count) {
       const auto [bytes, answer] =
@@ -68,22 +69,9 @@ class Placing {
     return calls_.move_out(buffer, nursery_, block_bytes, Holes::refused).answer == Answer::ok;
   }
 
-  void empty(Address buffer) noexcept { calls_.drop(buffer, block_bytes); }
+  void empty(Address buffer) noexcept { (void)calls_.drop(buffer, block_bytes); }
 
- private:
-  // Handles pages that should have come and did not. A page that the program has given back to the kernel unseen is a
-  // hole: it is filled with zeros, as the program would find it. A page that is still in the block stays there. Returns
-  // the pages that have come after all.
-  PageSet fill_holes(Address block, Address buffer, const PageSet& missing) noexcept {
-    if (missing.is_empty()) return {};
-    const PageSet holes = missing - present(block);
-    for_each_run(holes, block_pages, [&](std::size_t first, std::size_t count) {
-      // A page that is only swapped out exists, and stays unchanged.
-      calls_.zero(buffer + first * page_bytes, count * page_bytes);
-    });
-    return holes;
-  }
-
+  /// Returns the pages that the kernel has in memory.
   PageSet present(Address block) noexcept {
     std::array<unsigned char, block_pages> there{};
     // If a part is not mapped, as in the first and the last block of a region, asks page by page.
@@ -97,6 +85,56 @@ class Placing {
       if ((there[page] & 1) != 0) result |= PageSet::of(page, 1);
     }
     return result;
+  }
+
+  /// Protects all of the pages, or none: something else may be mapped in between.
+  PageSet protect(Address block, const PageSet& pages) noexcept {
+    if (pages.is_empty()) return {};
+    const auto [first, count] = span_of(pages);
+    return calls_.protect(block + first * page_bytes, count * page_bytes, true) == Answer::ok ? pages : PageSet{};
+  }
+
+  /// Drops `going` and lets writes to all other `pages` go on. If all pages go, one call drops them, which interrupts
+  /// the processors that run the program once.
+  PageSet drop_protected(Address block, const PageSet& pages, const PageSet& going) noexcept {
+    if (pages.is_empty()) return {};
+    const auto [start, whole] = span_of(pages);
+    PageSet gone;
+    if (going == pages) {
+      if (calls_.drop(block + start * page_bytes, whole * page_bytes)) return pages;
+    } else {
+      for_each_run(going, block_pages, [&](std::size_t first, std::size_t count) {
+        if (calls_.drop(block + first * page_bytes, count * page_bytes)) gone |= PageSet::of(first, count);
+      });
+    }
+    (void)calls_.protect(block + start * page_bytes, whole * page_bytes, false);
+    return gone;
+  }
+
+ private:
+  struct Span {
+    std::size_t first;
+    std::size_t count;
+  };
+  // Returns the smallest run of pages that contains all of `pages`.
+  static Span span_of(const PageSet& pages) noexcept {
+    const std::size_t first = pages.next(0);
+    std::size_t end = first;
+    for_each_run(pages, block_pages, [&](std::size_t page, std::size_t count) { end = page + count; });
+    return {first, end - first};
+  }
+
+  // Handles pages that should have come and did not. A page that the program has given back to the kernel unseen is a
+  // hole: it is filled with zeros, as the program would find it. A page that is still in the block stays there. Returns
+  // the pages that have come after all.
+  PageSet fill_holes(Address block, Address buffer, const PageSet& missing) noexcept {
+    if (missing.is_empty()) return {};
+    const PageSet holes = missing - present(block);
+    for_each_run(holes, block_pages, [&](std::size_t first, std::size_t count) {
+      // A page that is only swapped out exists, and stays unchanged.
+      calls_.zero(buffer + first * page_bytes, count * page_bytes);
+    });
+    return holes;
   }
 
   Calls calls_;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/mapping.hpp"
-#include "pager/residency.hpp"
+#include "pager/region_tables.hpp"
 #include "pager/source.hpp"
 
 #include <algorithm>
@@ -29,8 +29,9 @@ enum class Contents : std::uint8_t {
 /// or while it is one already. So once the removal has taken both locks, a count of 0 stays 0.
 class Region {
  public:
-  /// The range must be whole pages. Throws SetupError.
-  Region(Address start, std::size_t bytes, Source& source, Contents contents);
+  /// The range must be whole pages. `tables` is zeroed memory of RegionTables::bytes_for() bytes, which outlives the
+  /// region; if it is empty, the region has its own. Throws SetupError.
+  Region(Address start, std::size_t bytes, Source& source, Contents contents, std::span<std::byte> tables = {});
 
   [[nodiscard]] Address start() const noexcept { return start_; }
   [[nodiscard]] Address end() const noexcept { return start_ + bytes_; }
@@ -40,12 +41,12 @@ class Region {
   [[nodiscard]] bool contains(Address address) const noexcept { return address >= start_ && address < end(); }
 
   [[nodiscard]] std::size_t blocks() const noexcept { return count_; }
-  [[nodiscard]] Block& block(std::size_t index) noexcept { return blocks_[index]; }
+  [[nodiscard]] Block& block(std::size_t index) noexcept { return tables_.blocks()[index]; }
   [[nodiscard]] std::size_t block_at(Address address) const noexcept { return (address - base_) / block_bytes; }
   [[nodiscard]] Address address_of(std::size_t block) const noexcept { return base_ + block * block_bytes; }
   /// The holder of a block calls it before anything else.
   void know(std::size_t index) noexcept {
-    Block& block = blocks_[index];
+    Block& block = tables_.blocks()[index];
     if (block.entry.region != nullptr) return;
     block.buffer = no_buffer;
     block.entry.region = this;
@@ -63,7 +64,7 @@ class Region {
   }
   /// Returns the checksums of `count` pages as the source has them. The caller holds the block.
   [[nodiscard]] std::span<Checksum> checksums(std::size_t block, std::size_t page, std::size_t count) noexcept {
-    return {checksums_ + place(block, page) / page_bytes, count};
+    return {tables_.checksums() + place(block, page) / page_bytes, count};
   }
 
   // release at the end of each use: all its effects come before the region is destroyed
@@ -78,12 +79,10 @@ class Region {
   Source& source_;
   Contents contents_;
   std::size_t count_;
-  Mapping block_memory_;
+  Mapping table_memory_;
   Mapping known_memory_;
-  Mapping checksum_memory_;
-  Block* blocks_;                      // all bytes 0: free, and not yet known
+  RegionTables tables_;
   std::atomic<std::uint64_t>* known_;  // one bit per block
-  Checksum* checksums_;                // all bytes 0: a page of zeros
 };
 
 }  // namespace tonari::pager

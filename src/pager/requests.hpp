@@ -25,6 +25,7 @@ struct Request {
   std::size_t page;
   std::uint64_t read_ns = 0;  // block: when the thread's fault was read
   std::uint32_t thread = 0;   // block: the thread
+  bool is_counted = false;    // block: the block's word counts its waiting, too (Fault::holds_block)
 };
 
 /// Threads: add() and ask_for_room() by any, next() by the movers.

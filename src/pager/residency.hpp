@@ -6,6 +6,7 @@
 #include "pager/space.hpp"
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 
 namespace tonari::pager {
@@ -89,6 +90,16 @@ class alignas(64) Block {
     return DroppedFaults((state & counted) / one_fault, state >> sum_shift);
   }
 
+  /// Where threads of the address space serve their own faults, a thread that was counted waits here.
+  [[nodiscard]] const std::atomic<std::uint32_t>& waiting_word() const noexcept {
+    static_assert(std::endian::native == std::endian::little && sizeof state_ == 8);
+    return reinterpret_cast<const std::atomic<std::uint32_t>&>(state_);
+  }
+  /// Returns true if `word`, read from waiting_word(), says that the block is held, and its holder wakes whoever waits.
+  [[nodiscard]] static bool wakes_at_the_end(std::uint32_t word) noexcept {
+    return (word & held) != 0 && (word & counted) != 0;
+  }
+
   // Only for the holder:
   PageSet here;
   PageSet beside;
@@ -102,7 +113,8 @@ class alignas(64) Block {
   PageSet fetched;               // since the statistics were told to count anew for the last time
   std::uint32_t fetched_in = 0;  // the count that `fetched` belongs to
 
-  PolicyEntry entry;  // belongs to Policy
+  std::uint64_t stored_at = 0;  // Space::reference_to() the block's bytes at the source
+  PolicyEntry entry;            // belongs to Policy
 
  private:
   static constexpr std::uint64_t held = 1;

@@ -27,7 +27,8 @@ class Source {
   /// mapped. They stay unchanged until the next store or discard.
   virtual std::span<const std::byte> look(std::uint64_t /*place*/, std::uint64_t /*bytes*/) noexcept { return {}; }
   /// Returns the mapped memory where these bytes are to be stored; empty if it is not mapped. A caller that writes
-  /// there calls store() next, with this memory, and no copy is needed then. The old bytes are lost.
+  /// pages there calls store() next for each of them, with this memory, and no copy is needed then. The old bytes of
+  /// these pages are lost.
   virtual std::span<std::byte> room(std::uint64_t /*place*/, std::uint64_t /*bytes*/) noexcept { return {}; }
 };
 

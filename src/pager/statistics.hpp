@@ -82,6 +82,9 @@ class Counters {
   /// Counts the time that a thread waited for its page.
   void waited(std::uint64_t ns) noexcept {
     add(wait_ns, ns);
+    add_to_histogram(ns);
+  }
+  void add_to_histogram(std::uint64_t ns) noexcept {
     const auto bucket = static_cast<std::size_t>(std::bit_width(ns | 1) - 1);
     add(histogram_[bucket < Statistics::buckets ? bucket : Statistics::buckets - 1]);
   }

@@ -109,7 +109,8 @@ struct System {
 
 }  // namespace
 
-Userfaultfd::Userfaultfd(const Options& options) : pages_(options.pages) {
+Userfaultfd::Userfaultfd(const Options& options)
+    : pages_(options.pages), touch_(options.touch), protects_(options.protects || options.pages == Pages::of_file) {
   const std::uint64_t known = check_kernel(pages_);
   if (pages_ == Pages::of_file) {
     resumes_protected_ = options.newest && (known & kernel::feature_protect_absent) != 0;
@@ -118,26 +119,29 @@ Userfaultfd::Userfaultfd(const Options& options) : pages_(options.pages) {
   auto [descriptor, reach] = open_within(options.widest);
   descriptor_ = std::move(descriptor);
   reach_ = reach;
-  introduce(options.touch);
+  introduce();
 }
 
-Userfaultfd::Userfaultfd(FileDescriptor opened, Reach reach) : descriptor_(std::move(opened)), reach_(reach) {
+Userfaultfd::Userfaultfd(FileDescriptor opened, Reach reach, Touch touch)
+    : touch_(touch), protects_(touch == Touch::signals), descriptor_(std::move(opened)), reach_(reach) {
   (void)check_kernel(pages_);
-  introduce(Touch::waits);
+  introduce();
 }
 
-void Userfaultfd::introduce(Touch touch) {
+void Userfaultfd::introduce() {
   uffdio_api api{.api = UFFD_API, .features = UFFD_FEATURE_THREAD_ID, .ioctls = 0};
   for (const Feature& feature : needed_for(pages_)) api.features |= feature.bit;
   if (resumes_protected_) api.features |= kernel::feature_protect_absent;
   if (poisons_) api.features |= kernel::feature_poison;
-  if (touch == Touch::signals) api.features |= UFFD_FEATURE_SIGBUS;
+  if (touch_ == Touch::signals) api.features |= UFFD_FEATURE_SIGBUS;
+  if (protects_) api.features |= UFFD_FEATURE_PAGEFAULT_FLAG_WP;
   if (::ioctl(number(), UFFDIO_API, &api) != 0) throw_system_error("UFFDIO_API", remedy_to_open);
 }
 
 void Userfaultfd::watch(Address start, std::size_t bytes) {
   std::uint64_t mode = UFFDIO_REGISTER_MODE_MISSING;
-  if (pages_ == Pages::of_file) mode |= UFFDIO_REGISTER_MODE_MINOR | UFFDIO_REGISTER_MODE_WP;
+  if (pages_ == Pages::of_file) mode |= UFFDIO_REGISTER_MODE_MINOR;
+  if (protects_) mode |= UFFDIO_REGISTER_MODE_WP;
   uffdio_register request{.range = {start, bytes}, .mode = mode, .ioctls = 0};
   if (::ioctl(number(), UFFDIO_REGISTER, &request) != 0) {
     throw_system_error(
@@ -205,11 +209,7 @@ Answer Userfaultfd::resume(Address at, std::size_t bytes, Writes writes) noexcep
 }
 
 Answer Userfaultfd::protect(Address at, std::size_t bytes, Writes writes) noexcept {
-  uffdio_writeprotect request{.range = {at, bytes}, .mode = 0};
-  if (writes == Writes::wait) request.mode = UFFDIO_WRITEPROTECT_MODE_WP;
-  const auto nothing = [](const uffdio_writeprotect&) { return std::int64_t{0}; };
-  const auto again = [&](std::size_t) { return request; };
-  return kernel::go_on(System{number()}, UFFDIO_WRITEPROTECT, bytes, again, nothing).answer;
+  return kernel::protect(System{number()}, at, bytes, writes == Writes::wait);
 }
 
 // Maps a file without pages: touching it raises SIGBUS, too.

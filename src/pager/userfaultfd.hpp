@@ -26,6 +26,7 @@ struct Fault {
   std::uint32_t thread;  // the kernel's thread id
   bool is_write;
   bool is_protected = false;  // the page is present, but the write has to wait
+  bool holds_block = false;   // the thread has held the page's block for the pager, which lets go of it
 };
 
 /// Owns a userfaultfd: the kernel reports absent pages through it, and places pages by it.
@@ -43,17 +44,21 @@ class Userfaultfd {
     Touch touch = Touch::waits;
     Reach widest = Reach::everything;  // never a wider reach than that
     Pages pages = Pages::anonymous;
-    bool newest = true;  // for files: use the features of Linux 6.4 and 6.6 if the kernel has them
+    bool newest = true;     // for files: use the features of Linux 6.4 and 6.6 if the kernel has them
+    bool protects = false;  // for anonymous memory: pages can be protected; pages of files always can
   };
   static constexpr std::size_t batch_max = 16;
 
   explicit Userfaultfd(const Options& options);
   Userfaultfd() : Userfaultfd(Options{}) {}
-  /// Takes over a userfaultfd that another process has opened with that reach, and has not used yet.
-  Userfaultfd(FileDescriptor opened, Reach reach);
+  /// Takes over a userfaultfd that another process has opened with that reach, and has not used yet. If touches signal,
+  /// pages can be protected, too, and a write to a protected page signals.
+  Userfaultfd(FileDescriptor opened, Reach reach, Touch touch = Touch::waits);
 
   [[nodiscard]] int number() const noexcept { return descriptor_.number(); }
   [[nodiscard]] Reach reach() const noexcept { return reach_; }
+  /// Returns true if writes to pages can be made to wait: see protect().
+  [[nodiscard]] bool protects() const noexcept { return protects_; }
 
   /// Reports touches of absent pages in the range from now on; for a file, also touches of pages that are not mapped,
   /// and writes to protected pages.
@@ -78,6 +83,8 @@ class Userfaultfd {
   [[nodiscard]] bool resumes_protected() const noexcept { return resumes_protected_; }
   /// Maps pages that the file has at unmapped addresses, and wakes threads that wait for them.
   Answer resume(Address at, std::size_t bytes, Writes writes) noexcept;
+
+  /// Only if protects().
   Answer protect(Address at, std::size_t bytes, Writes writes) noexcept;
 
   /// From now on a touch of these pages, whose data are lost, raises SIGBUS, or EFAULT in a system call.
@@ -86,11 +93,13 @@ class Userfaultfd {
   void wake(Address start, std::size_t bytes) noexcept;
 
  private:
-  void introduce(Touch touch);
+  void introduce();
   Answer wake_where_there(Answer answer, Address at, std::size_t bytes) noexcept;
   Answer map_nothing(Address at, std::size_t bytes) noexcept;
 
   Pages pages_ = Pages::anonymous;
+  Touch touch_ = Touch::waits;
+  bool protects_ = false;
   FileDescriptor descriptor_;
   Reach reach_ = Reach::everything;
   bool resumes_protected_ = false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "own_faults.hpp"
 #include "random.hpp"
 
 #include "base/mapping.hpp"
@@ -15,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <thread>
@@ -101,11 +103,29 @@ class RegionMemory {
   std::span<std::byte> bytes_;
 };
 
+/// How pages leave, and which threads serve faults.
+enum class Faults {
+  by_pager,           ///< Pages are moved out.
+  by_pager_in_place,  ///< Scattered pages are protected and dropped.
+  by_threads,         ///< The same; threads serve the faults that they meet.
+};
+
+inline std::unique_ptr<pager::OwnSpace> space_for(Faults faults, std::size_t limit, std::span<const std::byte> stored) {
+  const std::size_t buffers = pager::buffers_for(limit);
+  if (faults == Faults::by_threads) return std::make_unique<SelfServingSpace>(buffers, stored);
+  return std::make_unique<pager::OwnSpace>(
+      buffers, pager::Userfaultfd::Options{.protects = faults == Faults::by_pager_in_place});
+}
+
 /// A pager of this process with one region.
 struct Paged {
   Paged(std::size_t size, std::size_t limit, pager::Options options = {}, bool lets_look = true,
-        pager::Contents contents = pager::Contents::zeros, std::size_t offset = 0)
-      : source(size, lets_look), memory(size, offset), space(pager::buffers_for(limit)), pager(space, [&] {
+        pager::Contents contents = pager::Contents::zeros, std::size_t offset = 0, Faults faults = Faults::by_pager)
+      : source(size, lets_look),
+        memory(size, offset),
+        own_space(space_for(faults, limit, source.bytes())),
+        space(*own_space),
+        pager(space, [&] {
           options.limit_bytes = limit;
           if (!options.on_failure) options.on_failure = [this](const pager::Failure& each) { note(each); };
           return options;
@@ -120,7 +140,8 @@ struct Paged {
 
   MemorySource source;
   RegionMemory memory;
-  pager::OwnSpace space;
+  std::unique_ptr<pager::OwnSpace> own_space;
+  pager::OwnSpace& space;
   std::mutex mutex;
   std::vector<pager::Failure> noted;
   pager::Pager pager;

@@ -31,6 +31,7 @@ struct Shape {
   std::size_t grain;
   unsigned movers;
   bool lets_look;
+  test::Faults faults = test::Faults::by_pager;
 };
 
 class Torture {
@@ -38,7 +39,8 @@ class Torture {
   Torture(const Shape& shape, std::uint64_t seed)
       : shape_(shape),
         seed_(seed),
-        paged_(shape.region_bytes, shape.limit_bytes, {.limit_bytes = 0, .movers = shape.movers}, shape.lets_look),
+        paged_(shape.region_bytes, shape.limit_bytes, {.limit_bytes = 0, .movers = shape.movers}, shape.lets_look,
+               pager::Contents::zeros, 0, shape.faults),
         model_(std::make_unique<std::byte[]>(shape.region_bytes)),
         discards_(static_cast<std::ptrdiff_t>(shape.threads)) {}
 
@@ -147,14 +149,33 @@ void torture(const Shape& shape) {
   }
 }
 
-struct PagerTorture : test::NeedsPaging {};
+struct PagerTorture : test::NeedsPaging, testing::WithParamInterface<test::Faults> {};
 
-TEST_F(PagerTorture, KeepsWritesToNeighbouringBytesOfFewPages) { torture({8 * mib, 1 * mib, 4, 1, 1, true}); }
-TEST_F(PagerTorture, KeepsWritesToNeighbouringBytesWithMoreRoom) { torture({8 * mib, 4 * mib, 3, 3, 2, false}); }
-TEST_F(PagerTorture, KeepsWritesToNeighbouringWords) { torture({32 * mib, 6 * mib, 6, 8, 1, false}); }
-TEST_F(PagerTorture, KeepsWritesToNeighbouringPages) { torture({64 * mib, 8 * mib, 4, page_bytes, 2, true}); }
-TEST_F(PagerTorture, KeepsWritesToHugePages) { torture({128 * mib, 40 * mib, 3, 100'000, 2, true}); }
-TEST_F(PagerTorture, KeepsWritesWhileOnlyTheFaultThreadMakesRoom) { torture({16 * mib, 2 * mib, 4, 5, 0, true}); }
+TEST_P(PagerTorture, KeepsWritesToNeighbouringBytesOfFewPages) {
+  torture({8 * mib, 1 * mib, 4, 1, 1, true, GetParam()});
+}
+TEST_P(PagerTorture, KeepsWritesToNeighbouringBytesWithMoreRoom) {
+  torture({8 * mib, 4 * mib, 3, 3, 2, false, GetParam()});
+}
+TEST_P(PagerTorture, KeepsWritesToNeighbouringWords) { torture({32 * mib, 6 * mib, 6, 8, 1, false, GetParam()}); }
+TEST_P(PagerTorture, KeepsWritesToNeighbouringPages) {
+  torture({64 * mib, 8 * mib, 4, page_bytes, 2, true, GetParam()});
+}
+TEST_P(PagerTorture, KeepsWritesToHugePages) { torture({128 * mib, 40 * mib, 3, 100'000, 2, true, GetParam()}); }
+TEST_P(PagerTorture, KeepsWritesWhileOnlyTheFaultThreadMakesRoom) {
+  torture({16 * mib, 2 * mib, 4, 5, 0, true, GetParam()});
+}
+INSTANTIATE_TEST_SUITE_P(Faults, PagerTorture,
+                         testing::Values(test::Faults::by_pager, test::Faults::by_pager_in_place,
+                                         test::Faults::by_threads),
+                         [](const auto& each) {
+                           switch (each.param) {
+                             case test::Faults::by_pager: return "ByPager";
+                             case test::Faults::by_pager_in_place: return "ByPagerInPlace";
+                             case test::Faults::by_threads: return "ByThreads";
+                           }
+                           return "";
+                         });
 
 }  // namespace
 }  // namespace tonari

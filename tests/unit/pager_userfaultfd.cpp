@@ -194,7 +194,7 @@ TEST_F(PagerSpace, ABufferCanBeFilledWithPagesAndZerosAndCopiedFrom) {
 
   ASSERT_TRUE(space_->fill(Buffer{0}, from.data(), some, sums_));
   const auto into = space_->scratch(0);
-  ASSERT_TRUE(space_->read(Buffer{0}, 0, into));
+  ASSERT_TRUE(space_->read(Buffer{0}, PageSet::of(0, pager::block_pages), 0, into.data()));
 
   const std::vector<std::byte> zeros(page_bytes);
   for (std::size_t page = 0; page < pager::block_pages; ++page) {

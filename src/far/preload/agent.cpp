@@ -44,8 +44,11 @@ struct Calls {
     return pager::kernel::move(faults, to, from, bytes, holes);
   }
   void zero(Address to, std::size_t bytes) const noexcept { (void)pager::kernel::zero(watch, to, bytes); }
-  static void drop(Address start, std::size_t bytes) noexcept {
-    (void)system_call(SYS_madvise, start, bytes, MADV_DONTNEED);  // fails if something else is mapped there
+  static bool drop(Address start, std::size_t bytes) noexcept {
+    return system_call(SYS_madvise, start, bytes, MADV_DONTNEED) == 0;  // fails if something else is mapped there
+  }
+  [[nodiscard]] pager::Answer protect(Address start, std::size_t bytes, bool writes_wait) const noexcept {
+    return pager::kernel::protect(faults, start, bytes, writes_wait);
   }
   static bool populate(Address start, std::size_t bytes) noexcept {
     return system_call(SYS_madvise, start, bytes, MADV_POPULATE_WRITE) == 0;
@@ -123,13 +126,13 @@ void carry_out(pager::Placing<Calls>& placing, Command& command) noexcept {
     case Command::What::move_in: command.pages = placing.move_in(command.address, command.pages, buffer); break;
     case Command::What::prefault: command.done = placing.prefault(buffer) ? 1 : 0; break;
     case Command::What::empty: placing.empty(buffer); break;
-    case Command::What::drop: Calls::drop(command.address, command.bytes); break;
+    case Command::What::drop: (void)Calls::drop(command.address, command.bytes); break;
     case Command::What::fill:
       pager::fill_pages(bytes, shared_place(command), command.pages, command.sums);
       command.done = 1;
       break;
     case Command::What::read:
-      pager::copy_pages(shared_place(command), {bytes + command.address, command.bytes});
+      pager::copy_pages(shared_place(command), command.first, bytes, command.pages);
       command.done = 1;
       break;
   }

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "pager/passed_faults.hpp"
+#include "pager/tally.hpp"
+#include "pager/userfaultfd.hpp"
+
+#include <array>
+#include <atomic>
+#include <span>
+
+namespace tonari::pager {
+
+/// Where the pager reads the faults that threads pass on to it, and their wishes for room.
+///
+/// Owns:    nothing: `passed` and `tally` outlive it.
+/// Threads: read() and wait() by one; stop() by any.
+class FaultInbox {
+ public:
+  FaultInbox(PassedFaults& passed, const Tally& tally) noexcept : passed_(passed), tally_(tally) {}
+
+  /// As Space::read_faults().
+  std::span<const Fault> read() noexcept;
+  /// As Space::wait_for_faults(). Also returns when there is a wish for room.
+  bool wait() noexcept;
+  void stop() noexcept;
+
+ private:
+  PassedFaults& passed_;
+  const Tally& tally_;
+  std::array<Fault, PassedFaults::faults_max> batch_{};
+  std::atomic<bool> stopped_{false};  // relaxed: the doorbell publishes it
+};
+
+}  // namespace tonari::pager

@@ -1,0 +1,261 @@
+#include "pager/own_faults.hpp"
+
+#include "../support/pager.hpp"
+
+#include <gtest/gtest.h>
+
+#include <latch>
+
+// Tests of faults that their own threads serve: the parts first, then a pager of this process.
+namespace tonari {
+namespace {
+
+using pager::Answer;
+using pager::block_bytes;
+using pager::block_pages;
+using pager::Checksum;
+using pager::page_bytes;
+using pager::PageSet;
+using pager::PassedFaults;
+using pager::RecentFaults;
+
+// ---- Which faults continue a stream ----
+
+TEST(RecentFaults, LeadToThePageBehindThePagesThatAreHere) {
+  RecentFaults recent;
+  recent.add(10 * block_pages + 4);
+  const PageSet here = PageSet::of(4, 8);  // 4 to 11
+  EXPECT_TRUE(recent.lead_to(10 * block_pages + 12, here));
+  EXPECT_FALSE(recent.lead_to(10 * block_pages + 13, here));
+  EXPECT_FALSE(recent.lead_to(10 * block_pages + 3, PageSet{}));
+  EXPECT_FALSE(recent.lead_to(10 * block_pages + 4, here)) << "the same page again";
+}
+
+TEST(RecentFaults, LeadBackwards) {
+  RecentFaults recent;
+  recent.add(5 * block_pages + 100);
+  EXPECT_TRUE(recent.lead_to(5 * block_pages + 99, PageSet::of(100, 1)));
+  EXPECT_TRUE(recent.lead_to(5 * block_pages + 92, PageSet::of(93, 8)));
+  EXPECT_FALSE(recent.lead_to(5 * block_pages + 91, PageSet::of(93, 8)));
+}
+
+TEST(RecentFaults, LeadIntoTheNextBlockAtItsBorderOnly) {
+  RecentFaults recent;
+  recent.add(7 * block_pages + block_pages - 1);
+  EXPECT_TRUE(recent.lead_to(8 * block_pages, PageSet{}));
+  EXPECT_FALSE(recent.lead_to(8 * block_pages + 1, PageSet::of(0, 1)));
+  RecentFaults back;
+  back.add(8 * block_pages);
+  EXPECT_TRUE(back.lead_to(7 * block_pages + block_pages - 1, PageSet{}));
+  EXPECT_FALSE(back.lead_to(9 * block_pages + 3, PageSet{}));
+}
+
+TEST(RecentFaults, AreForgottenAfterEightOthers) {
+  RecentFaults recent;
+  recent.add(1000 * block_pages);
+  for (std::uint64_t i = 1; i <= 8; ++i) recent.add(i * 10 * block_pages);
+  EXPECT_FALSE(recent.lead_to(1000 * block_pages + 1, PageSet::of(0, 1)));
+}
+
+// ---- Faults that are passed on ----
+
+TEST(PassedFaults, ComeOnceEach) {
+  PassedFaults passed;
+  std::array<PassedFaults::Fault, PassedFaults::faults_max> read;
+  EXPECT_EQ(passed.take(read), 0U);
+  passed.add({4096, 7}, [] { FAIL() << "there is room"; });
+  passed.add({8192, 8}, [] { FAIL() << "there is room"; });
+  EXPECT_FALSE(passed.is_empty());
+  ASSERT_EQ(passed.take(read), 2U);
+  EXPECT_EQ(read[0].address + read[1].address, 4096U + 8192U);
+  EXPECT_EQ(passed.take(read), 0U);
+}
+
+TEST(PassedFaults, OfManyThreadsAllArriveThoughThereIsLittleRoom) {
+  constexpr std::uint32_t threads = 6;
+  const std::size_t each_adds = 2000 * static_cast<std::size_t>(test::rounds(1));
+  PassedFaults passed;
+  std::vector<std::size_t> seen(threads);
+  {
+    std::vector<std::jthread> adders;
+    for (std::uint32_t thread = 0; thread < threads; ++thread) {
+      adders.emplace_back([&passed, thread, each_adds] {
+        for (std::size_t i = 0; i < each_adds; ++i) passed.add({i, thread}, [] { std::this_thread::yield(); });
+      });
+    }
+    std::array<PassedFaults::Fault, PassedFaults::faults_max> read;
+    for (std::size_t all = 0; all < threads * each_adds;) {
+      const std::size_t count = passed.take(read);
+      for (std::size_t i = 0; i < count; ++i) ++seen[read[i].thread];
+      all += count;
+      if (count == 0) std::this_thread::yield();
+    }
+  }
+  for (const std::size_t each : seen) EXPECT_EQ(each, each_adds);
+}
+
+// ---- What a thread can place itself ----
+
+struct Placement : testing::Test {
+  struct System {
+    Answer answer = Answer::ok;
+    int* copies;
+    int* zeros;
+    Answer copy(pager::Address /*to*/, const std::byte* /*from*/) const { return ++*copies, answer; }
+    Answer zero(pager::Address /*to*/) const { return ++*zeros, answer; }
+  };
+
+  Placement()
+      : memory(Mapping::of_sparse_zeros(pager::RegionTables::bytes_for(start, block_bytes), "tables")),
+        tables(start, block_bytes, memory.bytes().data()),
+        bytes(test::pattern(block_bytes, 3)) {
+    tally.set_limit(100);
+    block().here = PageSet::of(0, 1);
+    block().stored_at = 1;
+    tables.checksum_at(at) = pager::checksum_of(bytes.data() + page * page_bytes);
+  }
+  [[nodiscard]] pager::Block& block() const { return tables.block_at(start); }
+  bool place(Answer answer = Answer::ok) {
+    return pager::OwnFaults<System>({answer, &copies, &zeros}, bytes.data(), tally, passed).place(tables, at + 123);
+  }
+
+  static constexpr pager::Address start = 3 * block_bytes;
+  static constexpr std::size_t page = 9;
+  static constexpr pager::Address at = start + page * page_bytes;
+  Mapping memory;
+  pager::RegionTables tables;
+  std::vector<std::byte> bytes;
+  pager::Tally tally;
+  PassedFaults passed;
+  int copies = 0;
+  int zeros = 0;
+};
+
+TEST_F(Placement, CopiesAPageWhoseBytesAreMapped) {
+  EXPECT_TRUE(place());
+  EXPECT_EQ(copies, 1);
+  EXPECT_TRUE(block().here.has(page));
+  EXPECT_EQ(tally.resident(), 1U);
+  EXPECT_EQ(tally.touched(), 1U);
+  EXPECT_EQ(tally.counters.pages_in.load(), 1U);
+}
+
+TEST_F(Placement, PlacesZerosWithoutBytes) {
+  tables.checksum_at(at) = Checksum{};
+  block().stored_at = 0;
+  EXPECT_TRUE(place());
+  EXPECT_EQ(zeros, 1);
+  EXPECT_EQ(copies, 0);
+  EXPECT_EQ(tally.counters.pages_in.load(), 0U);
+}
+
+TEST_F(Placement, LeavesToThePagerWhatItMustKnow) {
+  block().here = {};
+  EXPECT_FALSE(place()) << "the first page of a block";
+  block().here = PageSet::of(page, 1);
+  EXPECT_FALSE(place()) << "a page that should be here";
+  block().here = PageSet::of(0, 1);
+  block().lost = PageSet::of(page, 1);
+  EXPECT_FALSE(place()) << "a page that is lost";
+  block().lost = {};
+  block().beside = PageSet::of(page, 1);
+  EXPECT_FALSE(place()) << "a page in the victim buffer";
+  block().beside = {};
+  tally.add_resident(100);
+  EXPECT_FALSE(place()) << "at the limit";
+  tally.remove_resident(100);
+  EXPECT_EQ(copies, 0);
+  EXPECT_TRUE(place());
+}
+
+TEST_F(Placement, LeavesErrorsToThePager) {
+  bytes[page * page_bytes + 5] ^= std::byte{1};
+  EXPECT_FALSE(place()) << "wrong bytes";
+  EXPECT_EQ(copies, 0);
+  bytes[page * page_bytes + 5] ^= std::byte{1};
+  block().stored_at = 0;
+  EXPECT_FALSE(place()) << "bytes that are not mapped";
+  block().stored_at = 1;
+  EXPECT_FALSE(place(Answer::no_memory));
+  EXPECT_FALSE(block().here.has(page));
+  EXPECT_EQ(tally.resident(), 0U);
+}
+
+TEST(Tally, WakesThePagerOnceForManyWishes) {
+  pager::Tally tally;
+  EXPECT_TRUE(tally.wish_for_room());
+  EXPECT_FALSE(tally.wish_for_room());
+  tally.made_room();
+  EXPECT_FALSE(tally.wish_for_room()) << "the pager has not seen the wish yet";
+  EXPECT_TRUE(tally.take_wish());
+  EXPECT_FALSE(tally.take_wish());
+  EXPECT_FALSE(tally.wish_for_room());
+  tally.made_room();
+  EXPECT_TRUE(tally.wish_for_room());
+}
+
+// ---- A pager of this process ----
+
+constexpr std::size_t mib = 1 << 20;
+struct OwnFaults : test::NeedsPaging {};
+
+TEST_F(OwnFaults, ServeMostScatteredFaultsInTheThread) {
+  test::Paged paged(32 * mib, 8 * mib, {}, true, pager::Contents::zeros, 0, test::Faults::by_threads);
+  const std::uint64_t seed = test::seed();
+  test::write_all(paged.bytes(), seed);
+  const auto before = paged.pager.statistics();
+  test::Random random(seed);
+  const std::size_t pages = paged.bytes().size() / page_bytes;
+  for (int i = 0; i < 4000; ++i) {
+    const std::size_t at = test::between(random, 0, pages - 1) * page_bytes;
+    const auto expected = test::pattern(page_bytes, seed + at);
+    ASSERT_EQ(std::memcmp(paged.bytes().data() + at, expected.data(), page_bytes), 0) << "seed " << seed;
+  }
+  const auto after = paged.pager.statistics();
+  EXPECT_GT(after.faults - before.faults, 1000U);
+  EXPECT_LE(after.resident_bytes, 8 * mib);
+  EXPECT_TRUE(paged.failures().empty());
+}
+
+TEST_F(OwnFaults, AThreadThatFindsTheBlockHeldWaitsForItsHolder) {
+  test::Paged paged(8 * mib, 4 * mib, {}, true, pager::Contents::zeros, 0, test::Faults::by_threads);
+  constexpr std::size_t threads = 6;
+  std::latch together(threads);
+  std::vector<std::jthread> all;
+  std::atomic<int> wrong{0};
+  for (std::size_t thread = 0; thread < threads; ++thread) {
+    all.emplace_back([&, thread] {
+      together.arrive_and_wait();
+      for (std::size_t round = 0; round < 200; ++round) {
+        for (std::size_t block = 0; block < 4; ++block) {
+          // all threads in one block, each at a page of its own
+          auto& byte =
+              paged.bytes()[block * block_bytes + ((round * threads + thread) * 7 % block_pages) * page_bytes + thread];
+          const auto value = static_cast<std::byte>(round);
+          byte = value;
+          if (byte != value) ++wrong;
+        }
+      }
+    });
+  }
+  all.clear();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+// Kernels that do not handle failing memory report a lost page as they report an absent one.
+TEST_F(OwnFaults, ALostPageEndsTheProcess) {
+  EXPECT_EXIT(
+      {
+        test::Paged paged(4 * mib, 1 * mib, {.limit_bytes = 0, .on_failure = [](const auto&) {}}, true,
+                          pager::Contents::zeros, 0, test::Faults::by_threads);
+        test::write_all(paged.bytes(), 1);
+        paged.source.gone = true;
+        for (std::size_t at = 0; at < paged.bytes().size(); at += page_bytes) {
+          (void)*static_cast<volatile std::byte*>(&paged.bytes()[at]);
+        }
+      },
+      testing::KilledBySignal(SIGABRT), "");
+}
+
+}  // namespace
+}  // namespace tonari
