@@ -171,6 +171,18 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
       ->disable_flag_override()
       ->group("Memory");
   far.add_option_function<std::string>(
+         "--faults",
+         [options](const std::string& text) {
+           options->faults = text == "self" ? far::FaultsBy::threads : far::FaultsBy::keeper;
+         },
+         "Page faults are served by: keeper: a process beside the program. self: the program's threads, as far as they "
+         "can: "
+         "several times as fast for random accesses, but system calls reach far memory only through functions of libc, "
+         "and locks must not be in it (default: keeper)")
+      ->type_name("keeper|self")
+      ->check(one_of({"keeper", "self"}))
+      ->group("Program");
+  far.add_option_function<std::string>(
          "--bind", [options](const std::string& text) { options->on_one_core = text == "core"; },
          "core: the program, its keeper and this machine's servers on one processor, so that a fault wakes no other "
          "processor: faster for a program with one thread and random accesses (default: none)")

@@ -120,7 +120,8 @@ std::vector<std::string> environment_of_program(const FarOptions& options, int s
   }
   all.push_back("LD_PRELOAD=" + with_preload(preload_path(preload_name), preloads_before));
   all.push_back(fmt::format("{}={}", far::socket_variable, socket));
-  all.push_back(fmt::format("{}={}@{}", far::door_variable, options.min_bytes, far::door_of(name)));
+  const std::string_view self = options.faults == far::FaultsBy::threads ? far::door_self : "";
+  all.push_back(fmt::format("{}={}{}@{}", far::door_variable, options.min_bytes, self, far::door_of(name)));
   return all;
 }
 
@@ -266,6 +267,7 @@ std::optional<ProgramError> FarRun::start_program() {
                    .arena_bytes = arena_bytes_for(std::max(at_start_.capacity_bytes, room_), options_.store),
                    .replicas = static_cast<std::uint32_t>(options_.replicas),
                    .store = options_.store,
+                   .faults = options_.faults,
                    .with_children = options_.with_children ? 1U : 0U,
                    .program = program_};
   options_.directory.copy(order.directory.data(), order.directory.size() - 1);

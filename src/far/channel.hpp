@@ -2,6 +2,8 @@
 
 #include "pager/checksum.hpp"
 #include "pager/page.hpp"
+#include "pager/passed_faults.hpp"
+#include "pager/tally.hpp"
 
 #include <tonari/far.h>
 
@@ -9,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 // The protocol between a program's preload library and its keeper. Both are built from one tree; `version` checks that.
 //
@@ -17,8 +20,9 @@
 //     parent (tonari far); the program inherits the other:
 //     TONARI_FAR=NUMBER. Makes the channel, a memfd, and
 //     sends its descriptor, and the one of the memory that
-//     servers on this host lend
-//                                                             maps both; reserves arena and buffers; opens a
+//     servers on this host lend. With `--faults self`, also
+//     sends the one of the pager's tables
+//                                                             maps them; reserves arena and buffers; opens a
 //                                                             userfaultfd; starts the agents
 //       <------------------------------------------ Hello, with the userfaultfd
 //     watches the arena
@@ -35,9 +39,17 @@ inline constexpr std::uint32_t channel_version = 9;
 /// Environment variable with the number of the socket. The preload library removes it.
 inline constexpr const char* socket_variable = "TONARI_FAR";
 /// Environment variable with the place where the keeper listens for processes that the program has started or executed:
-/// MIN_BYTES@NAME, with a name of the abstract namespace. A process connects when it first allocates at least
-/// MIN_BYTES; its end of the connection is then used like the socket above.
+/// MIN_BYTES@NAME, with a name of the abstract namespace; or MIN_BYTES,self@NAME, if the process's threads are to serve
+/// their own faults. A process connects when it first allocates at least MIN_BYTES; its end of the connection is then
+/// used like the socket above.
 inline constexpr const char* door_variable = "TONARI_FAR_KEEPER";
+inline constexpr std::string_view door_self = ",self";
+
+/// The process or threads that serve the page faults of a program.
+enum class FaultsBy : std::uint32_t {
+  keeper,   ///< The keeper; system calls on absent pages work, too.
+  threads,  ///< The threads that meet them, as far as they can.
+};
 
 /// The first message from the program.
 struct Hello {
@@ -73,18 +85,30 @@ enum class Shared : std::uint32_t { scratch, lent };
 
 /// Sent to the agents by a thread of the keeper, which waits for the reply.
 struct alignas(64) Command : Slot {
-  enum class What : std::uint32_t { take_out, move_in, prefault, empty, drop, fill, read };
+  enum class What : std::uint32_t {
+    take_out,
+    move_in,
+    prefault,
+    empty,
+    drop,
+    fill,
+    read,
+    protect,
+    read_in_place,
+    drop_protected,
+  };
 
   What what{};
   std::uint32_t buffer = 0;
-  std::uint32_t done = 0;                                // prefault: 1 if it succeeded
-  std::uint64_t address = 0;                             // of a block; drop: of the first page
-  std::uint64_t bytes = 0;                               // drop
-  Shared shared{};                                       // fill: where the block is; read: where the pages go
-  std::uint64_t place = 0;                               // in `shared`
-  std::uint32_t first = 0;                               // read: the page that would go to `place`
-  pager::PageSet pages;                                  // requested; in the reply: moved
-  std::array<pager::Checksum, pager::block_pages> sums;  // in the reply of take_out and fill, for those pages
+  std::uint32_t done = 0;     // prefault: 1 if it succeeded
+  std::uint64_t address = 0;  // of a block; drop: of the first page
+  std::uint64_t bytes = 0;    // drop
+  Shared shared{};            // fill: where the block is; read, read_in_place: where the pages go
+  std::uint64_t place = 0;    // in `shared`
+  std::uint32_t first = 0;    // read, read_in_place: the page that would go to `place`
+  pager::PageSet pages;       // requested; in the reply: moved, protected or dropped
+  pager::PageSet going;       // drop_protected: the pages to drop
+  std::array<pager::Checksum, pager::block_pages> sums;  // in the reply of take_out, fill and protect, for those pages
 };
 
 /// Sent to the keeper by a thread of the program, which waits for the reply.
@@ -98,6 +122,7 @@ struct alignas(64) Request : Slot {
     sequential,
     random,
     statistics,
+    hide,   ///< The range is about to become unreadable.
     watch,  ///< The range, outside the arena, is far memory from now on. No page is present yet.
   };
 
@@ -108,10 +133,18 @@ struct alignas(64) Request : Slot {
   tonari_far_statistics statistics{};  // in the reply to a request for statistics
 };
 
+/// A region of the keeper's pager. Its tables begin at `tables` in their file.
+struct SharedRegion {
+  std::uint64_t start = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t tables = 0;
+};
+
 /// Mapped by program and keeper. Scratch memory follows, from scratch_offset on: one block for each worker.
 struct Channel {
   static constexpr std::size_t commands_max = 16;
   static constexpr std::size_t requests_max = 32;
+  static constexpr std::size_t regions_max = 160;  // the arena, and static variables
 
   // Written by the keeper before the program starts.
   std::uint32_t version = channel_version;
@@ -122,6 +155,8 @@ struct Channel {
   std::uint64_t lent_offset = 0;  // of the memory that servers on this host lend, in its file
   std::uint64_t lent_bytes = 0;   // 0: no memory is lent here, and no descriptor is sent
 
+  std::uint64_t table_bytes = 0;  // 0: the kernel reports faults to the keeper, and no descriptor is sent
+
   std::atomic<std::uint32_t> ended{0};  // not 0: the keeper leaves; faults are not served any more
 
   // Incremented when there is something to do. Agents and keeper sleep on these futexes.
@@ -130,6 +165,13 @@ struct Channel {
 
   std::array<Command, commands_max> commands{};
   std::array<Request, requests_max> requests{};
+
+  // Used only if the program's threads serve their own faults.
+  alignas(64) pager::Tally tally;
+  alignas(64) pager::PassedFaults passed;
+  // Release after a region is complete; a thread that faults in a region has seen it.
+  alignas(64) std::atomic<std::uint32_t> regions_count{0};
+  std::array<SharedRegion, regions_max> regions{};
 };
 
 inline constexpr std::uint64_t scratch_offset =

@@ -31,6 +31,13 @@ std::uint64_t bytes_of_store(const Servers& servers, const Order& order) {
   return order.store == StoreKind::lz4 ? servers.lent_bytes() : order.arena_bytes + parts_bytes_max;
 }
 
+// The tables of the arena and of all ranges outside it. Each begins at a page; a block may be shared by two ranges.
+std::uint64_t table_bytes(const Order& order) {
+  if (order.faults == FaultsBy::keeper) return 0;
+  return pager::RegionTables::bytes_for(0, order.arena_bytes + parts_bytes_max) +
+         Channel::regions_max * 2 * pager::page_bytes;
+}
+
 }  // namespace
 
 Client::Client(FileDescriptor socket, Servers& servers, const Order& order, const Program::Lent& lent,
@@ -39,7 +46,11 @@ Client::Client(FileDescriptor socket, Servers& servers, const Order& order, cons
       order_(order),
       on_failure_(std::move(on_failure)),
       program_(std::move(socket),
-               {.arena_bytes = order.arena_bytes, .min_bytes = order.min_bytes, .buffers = buffers, .agents = agents},
+               {.arena_bytes = order.arena_bytes,
+                .min_bytes = order.min_bytes,
+                .buffers = buffers,
+                .agents = agents,
+                .table_bytes = table_bytes(order)},
                lent) {
   if (order.store == StoreKind::file) {
     file_.emplace(order.directory.data(), order.arena_bytes + parts_bytes_max);
@@ -214,6 +225,7 @@ void Client::count_use(std::uint64_t bytes) noexcept {
 int Client::answer(Request& request) noexcept {
   switch (request.what) {
     case Request::What::watch: return watch(request.start, request.bytes);
+    case Request::What::hide: return pager_->hide(request.start, request.bytes) == Status::ok ? 0 : EINVAL;
     case Request::What::use: count_use(request.bytes); return 0;
     case Request::What::stop_using:
       in_use_.fetch_sub(std::min(request.bytes, in_use_.load(std::memory_order_relaxed)), std::memory_order_relaxed);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "far/channel.hpp"
 #include "pager/statistics.hpp"
 
 #include <array>
@@ -51,6 +52,7 @@ struct Order {
   std::uint64_t arena_bytes = 0;  // address space for the program's far memory
   std::uint32_t replicas = 1;
   StoreKind store = StoreKind::ram;
+  FaultsBy faults = FaultsBy::keeper;
   std::uint32_t with_children = 0;  // all processes that the program starts may have far memory
   std::int32_t program = 0;         // process id
   // Only for StoreKind::file: where the file is created. An absolute path, followed by at least one zero.

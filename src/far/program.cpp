@@ -19,9 +19,9 @@ namespace tonari::far {
 
 namespace {
 
-FileDescriptor make_channel_file() {
+FileDescriptor make_shared_file(std::uint64_t bytes) {
   FileDescriptor file{::memfd_create("tonari-far", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
-  if (!file || ::ftruncate(file.number(), channel_bytes) != 0 ||
+  if (!file || ::ftruncate(file.number(), static_cast<off_t>(bytes)) != 0 ||
       ::fcntl(file.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     throw_system_error("creating the memory that a program and its keeper share");
   }
@@ -42,7 +42,7 @@ const char* remedy_for(int error) noexcept {
 
 Program::Program(FileDescriptor socket, const Terms& terms, const Lent& lent)
     : socket_(std::move(socket)), lent_(lent.memory) {
-  const FileDescriptor file = make_channel_file();
+  const FileDescriptor file = make_shared_file(channel_bytes);
   memory_ = Mapping(file.number(), channel_bytes, "mapping the memory that a program and its keeper share");
   channel_ = std::construct_at(reinterpret_cast<Channel*>(memory_.bytes().data()));
   channel_->buffers = terms.buffers;
@@ -51,10 +51,15 @@ Program::Program(FileDescriptor socket, const Terms& terms, const Lent& lent)
   channel_->min_bytes = terms.min_bytes;
   channel_->lent_offset = lent.offset;
   channel_->lent_bytes = lent.memory.size();
+  channel_->table_bytes = terms.table_bytes;
   constexpr std::byte nothing{};
   // on failure: hear() finds that the program has ended
   job::send_message(socket_, &nothing, sizeof nothing, file.number());
   if (!lent.memory.empty()) job::send_message(socket_, &nothing, sizeof nothing, lent.file);
+  if (terms.table_bytes == 0) return;
+  const FileDescriptor tables = make_shared_file(terms.table_bytes);
+  tables_ = Mapping(tables.number(), terms.table_bytes, "mapping the tables that a program and its keeper share");
+  job::send_message(socket_, &nothing, sizeof nothing, tables.number());
 }
 
 bool Program::hear() {
@@ -78,7 +83,9 @@ bool Program::hear() {
   if (!faults) throw SetupError("the program sent no userfaultfd: raise the limit of open files with ulimit -n");
   hello_ = hello;
   const auto reach = hello.reaches_everything != 0 ? pager::Reach::everything : pager::Reach::user_mode;
-  space_.emplace(pager::Userfaultfd(std::move(faults), reach), memory_.bytes(), lent_);
+  const bool threads_serve = channel_->table_bytes != 0;
+  const auto touch = threads_serve ? pager::Userfaultfd::Touch::signals : pager::Userfaultfd::Touch::waits;
+  space_.emplace(pager::Userfaultfd(std::move(faults), reach, touch), memory_.bytes(), lent_, tables_.bytes());
   return true;
 }
 

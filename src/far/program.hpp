@@ -23,6 +23,7 @@ class Program {
     std::uint64_t min_bytes;
     std::uint32_t buffers;
     std::uint32_t agents;
+    std::uint64_t table_bytes;  // 0: the kernel reports faults
   };
   /// The memory that servers on this host lend: its place in this process, and its place in a file.
   struct Lent {
@@ -30,7 +31,7 @@ class Program {
     int file;
     std::uint64_t offset;
   };
-  /// Sends the program its channel and the lent memory. Throws SetupError.
+  /// Sends the program its channel, the lent memory and the memory for tables. Throws SetupError.
   Program(FileDescriptor socket, const Terms& terms, const Lent& lent);
 
   /// Readable when the program has sent its Hello, or when its address space has ended.
@@ -52,6 +53,7 @@ class Program {
   FileDescriptor socket_;
   Mapping memory_;
   std::span<std::byte> lent_;
+  Mapping tables_;
   Channel* channel_;
   Hello hello_{};
   std::optional<RemoteSpace> space_;

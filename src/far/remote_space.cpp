@@ -2,6 +2,8 @@
 
 #include "base/futex.hpp"
 
+#include <tonari/status.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <new>
@@ -15,11 +17,14 @@ using pager::block_bytes;
 using pager::Buffer;
 using pager::PageSet;
 
-RemoteSpace::RemoteSpace(pager::Userfaultfd faults, std::span<std::byte> memory, std::span<std::byte> lent)
+RemoteSpace::RemoteSpace(pager::Userfaultfd faults, std::span<std::byte> memory, std::span<std::byte> lent,
+                         std::span<std::byte> tables)
     : Space(std::move(faults)),
       channel_(*std::launder(reinterpret_cast<Channel*>(memory.data()))),
       scratch_(memory.subspan(scratch_offset)),
-      lent_(lent) {}
+      lent_(lent),
+      tables_(tables),
+      inbox_(channel_.passed, channel_.tally) {}
 
 // The preload library has already prepared all memory that may become a region.
 void RemoteSpace::prepare(Address /*start*/, std::size_t /*bytes*/) {}
@@ -56,6 +61,54 @@ bool RemoteSpace::read(Buffer buffer, const PageSet& pages, std::size_t first, s
   return ask({.what = Command::What::read, .buffer = buffer, .shared = to, .first = first, .pages = pages}).done;
 }
 
+PageSet RemoteSpace::protect(Address block, const PageSet& pages, Sums sums) noexcept {
+  return ask({.what = Command::What::protect, .address = block, .pages = pages}, sums).pages;
+}
+
+bool RemoteSpace::read_in_place(Address block, const PageSet& pages, std::size_t first, std::byte* to) noexcept {
+  return ask({.what = Command::What::read_in_place, .address = block, .shared = to, .first = first, .pages = pages})
+      .done;
+}
+
+PageSet RemoteSpace::drop_protected(Address block, const PageSet& pages, const PageSet& going) noexcept {
+  return ask({.what = Command::What::drop_protected, .address = block, .pages = pages, .going = going}).pages;
+}
+
+std::span<const pager::Fault> RemoteSpace::read_faults() noexcept {
+  return threads_serve() ? inbox_.read() : Space::read_faults();
+}
+
+bool RemoteSpace::wait_for_faults() noexcept { return threads_serve() ? inbox_.wait() : Space::wait_for_faults(); }
+
+void RemoteSpace::stop_waiting() noexcept { threads_serve() ? inbox_.stop() : Space::stop_waiting(); }
+
+void RemoteSpace::wake_waiting(Address start, const std::atomic<std::uint32_t>& word) noexcept {
+  constexpr int all = 0x7fffffff;
+  threads_serve() ? futex_wake(word, all) : Space::wake_waiting(start, word);
+}
+
+std::span<std::byte> RemoteSpace::tables(Address start, std::size_t bytes, std::size_t table_bytes) {
+  if (!threads_serve()) return {};
+  const std::size_t whole = (table_bytes + pager::page_bytes - 1) / pager::page_bytes * pager::page_bytes;
+  const std::uint32_t index = channel_.regions_count.load(std::memory_order_relaxed);
+  if (whole > tables_.size() - tables_used_ || index == channel_.regions.size()) {
+    throw SetupError("the keeper has no room left for the tables of another range of far memory: raise --min-size");
+  }
+  channel_.regions[index] = {.start = start, .bytes = bytes, .tables = tables_used_};
+  channel_.regions_count.store(index + 1, std::memory_order_release);
+  return tables_.subspan(std::exchange(tables_used_, tables_used_ + whole), table_bytes);
+}
+
+pager::Tally& RemoteSpace::tally() noexcept { return threads_serve() ? channel_.tally : Space::tally(); }
+
+// The number is 0 for no bytes, otherwise their place in the lent memory, and 1.
+std::uint64_t RemoteSpace::reference_to(std::span<const std::byte> bytes) noexcept {
+  if (bytes.empty() || lent_.empty() || bytes.data() < lent_.data() || bytes.data() >= lent_.data() + lent_.size()) {
+    return 0;
+  }
+  return static_cast<std::uint64_t>(bytes.data() - lent_.data()) + 1;
+}
+
 RemoteSpace::Reply RemoteSpace::ask(const Question& question, std::optional<Sums> sums) noexcept {
   Command& command = take();
   put(question, command);
@@ -84,6 +137,7 @@ void RemoteSpace::put(const Question& question, Command& command) const noexcept
   command.bytes = question.bytes;
   command.first = static_cast<std::uint32_t>(question.first);
   command.pages = question.pages;
+  command.going = question.going;
   if (question.shared == nullptr) return;
   const auto lent = static_cast<std::size_t>(question.shared - lent_.data());
   const bool is_lent = !lent_.empty() && question.shared >= lent_.data() && lent < lent_.size();

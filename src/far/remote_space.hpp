@@ -1,10 +1,12 @@
 #pragma once
 
 #include "far/channel.hpp"
+#include "pager/fault_inbox.hpp"
 #include "pager/space.hpp"
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -14,11 +16,14 @@ namespace tonari::far {
 /// agents there. Agents also copy between their buffers and the memory that both processes map: the scratch memory, and
 /// the memory that servers on this host lend.
 ///
-/// Owns:    nothing of the program's. The channel, in `memory`, and `lent` outlive it.
+/// If there are `tables`, the program's threads serve their own faults, and pass on what they cannot serve.
+///
+/// Owns:    nothing of the program's. The channel, in `memory`, `lent` and `tables` outlive it.
 /// Costs:   two wake-ups between processes for each operation.
 class RemoteSpace final : public pager::Space {
  public:
-  RemoteSpace(pager::Userfaultfd faults, std::span<std::byte> memory, std::span<std::byte> lent);
+  RemoteSpace(pager::Userfaultfd faults, std::span<std::byte> memory, std::span<std::byte> lent,
+              std::span<std::byte> tables);
 
   /// Says that the address space has ended: threads that wait for an agent go on, and later calls do not wait. Any
   /// thread.
@@ -38,7 +43,22 @@ class RemoteSpace final : public pager::Space {
   bool fill(pager::Buffer buffer, const std::byte* from, const pager::PageSet& pages, Sums sums) noexcept override;
   bool read(pager::Buffer buffer, const pager::PageSet& pages, std::size_t first, std::byte* to) noexcept override;
 
+  std::span<const pager::Fault> read_faults() noexcept override;
+  bool wait_for_faults() noexcept override;
+  void stop_waiting() noexcept override;
+  void wake_waiting(pager::Address start, const std::atomic<std::uint32_t>& word) noexcept override;
+  std::span<std::byte> tables(pager::Address start, std::size_t bytes, std::size_t table_bytes) override;
+  pager::Tally& tally() noexcept override;
+  std::uint64_t reference_to(std::span<const std::byte> bytes) noexcept override;
+  [[nodiscard]] bool drops_in_place() const noexcept override { return threads_serve(); }
+  pager::PageSet protect(pager::Address block, const pager::PageSet& pages, Sums sums) noexcept override;
+  bool read_in_place(pager::Address block, const pager::PageSet& pages, std::size_t first,
+                     std::byte* to) noexcept override;
+  pager::PageSet drop_protected(pager::Address block, const pager::PageSet& pages,
+                                const pager::PageSet& going) noexcept override;
+
  private:
+  [[nodiscard]] bool threads_serve() const noexcept { return !tables_.empty(); }
   struct Question {
     Command::What what;
     pager::Buffer buffer = pager::no_buffer;
@@ -47,6 +67,7 @@ class RemoteSpace final : public pager::Space {
     const std::byte* shared = nullptr;
     std::size_t first = 0;
     pager::PageSet pages{};
+    pager::PageSet going{};
   };
   struct Reply {
     bool done = false;
@@ -60,6 +81,9 @@ class RemoteSpace final : public pager::Space {
   Channel& channel_;
   std::span<std::byte> scratch_;
   std::span<std::byte> lent_;
+  std::span<std::byte> tables_;
+  std::size_t tables_used_ = 0;
+  pager::FaultInbox inbox_;         // used only if threads_serve()
   std::atomic<bool> ended_{false};  // see end()
 };
 

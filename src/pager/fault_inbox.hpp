@@ -18,9 +18,9 @@ class FaultInbox {
  public:
   FaultInbox(PassedFaults& passed, const Tally& tally) noexcept : passed_(passed), tally_(tally) {}
 
-  /// As Space::read_faults().
+  /// Returns the faults that can be read now; empty if there are none.
   std::span<const Fault> read() noexcept;
-  /// As Space::wait_for_faults(). Also returns when there is a wish for room.
+  /// Waits until there may be faults, or a wish for room. Returns false after stop().
   bool wait() noexcept;
   void stop() noexcept;
 

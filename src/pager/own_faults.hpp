@@ -22,8 +22,8 @@ namespace tonari::pager {
 /// pages here. All else is for the pager: it must know which blocks are in use, recognises streams, sees to the limit,
 /// and reports errors.
 ///
-/// `System` makes the system calls: copy(to, from) and zero(to) place one page, and return an Answer; now_ns(),
-/// thread(), yield(); wait(word, seen) and wake(word) are those of a futex, as wake(doorbell) is.
+/// `System` makes the system calls: copy(to, from) and zero(to) place one page and return an `Answer`. wait(word, seen)
+/// and wake(word) work on a futex. now_ns(), thread() and yield() do what their names say.
 ///
 /// Threads: any. All signals must be blocked: a handler that touched the same block would wait for ever.
 /// Costs:   one system call, a checksum and two readings of the clock; no lock, no allocation.

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <span>
 
 namespace tonari::pager {
@@ -152,7 +153,7 @@ class PageMover {
   bool take_one_out(WorkerContext& context) noexcept;
   enum class Beside : std::uint8_t { keep, drop };
   bool take_out(Region& region, std::size_t block, Beside beside, WorkerContext& context) noexcept;
-  bool drop_out(Region& region, std::size_t block, WorkerContext& context) noexcept;
+  std::optional<bool> drop_out(Region& region, std::size_t block, WorkerContext& context) noexcept;
   Buffer buffer_to_take_out(Region& region, std::size_t block, WorkerContext& context) noexcept;
   PageSet settle(Region& region, std::size_t block, const PageSet& pages, Buffer buffer,
                  WorkerContext& context) noexcept;

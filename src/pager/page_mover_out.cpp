@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -103,8 +104,8 @@ bool PageMover::take_one_out(WorkerContext& context) noexcept {
 
 bool PageMover::take_out(Region& region, std::size_t index, Beside beside, WorkerContext& context) noexcept {
   Block& block = region.block(index);
-  if (block.lost.is_empty() && space_.drops_in_place() && !block.here.is_whole()) {
-    return drop_out(region, index, context);
+  if (block.lost.is_empty() && !block.hidden && space_.drops_in_place() && !block.here.is_whole()) {
+    if (const auto dropped = drop_out(region, index, context)) return *dropped;
   }
   const Buffer buffer = block.lost.is_empty() ? buffer_to_take_out(region, index, context) : no_buffer;
   PageSet taken;
@@ -137,13 +138,15 @@ bool PageMover::take_out(Region& region, std::size_t index, Beside beside, Worke
 }
 
 // Lets scattered pages go without moving them. To move them costs one interrupt of all processors that run the program
-// for each run of pages; to protect and to drop a whole block costs two.
-bool PageMover::drop_out(Region& region, std::size_t index, WorkerContext& context) noexcept {
+// for each run of pages; to protect and to drop a whole block costs two. Returns nullopt if they could not be
+// protected.
+std::optional<bool> PageMover::drop_out(Region& region, std::size_t index, WorkerContext& context) noexcept {
   Block& block = region.block(index);
   if (block.buffer != no_buffer) drop_beside(region, index, nullptr);
   const Address at = region.address_of(index);
   const PageSet before = block.here;
   const PageSet protected_pages = space_.protect(at, before, context.sums);
+  if (protected_pages.is_empty()) return std::nullopt;
   const PageSet unsaved = settle(region, index, protected_pages, no_buffer, context);
   const PageSet gone = space_.drop_protected(at, before, protected_pages - unsaved);
   block.here -= gone;

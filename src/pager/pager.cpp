@@ -108,14 +108,17 @@ Status Pager::remove(Address start) noexcept {
   return Status::ok;
 }
 
-Status Pager::discard(Address start, std::size_t bytes) noexcept {
+// Calls visit(region, block, pages) for each block of the range, or for each that was ever held, and holds it
+// meanwhile. Returns the last error of visit().
+template <class Visit>
+Status Pager::hold_each(Address start, std::size_t bytes, Blocks blocks, Visit visit) noexcept {
   if (start % page_bytes != 0 || bytes % page_bytes != 0) return Status::invalid;
   const auto region = regions_.find(start);
   if (!region || bytes > (*region)->end() - start) return Status::bounds;
   Status result = Status::ok;
   for (Address at = start; at < start + bytes;) {
     std::size_t block = (*region)->block_at(at);
-    if ((*region)->contents() == Contents::zeros) {  // untouched blocks are zeros already
+    if (blocks == Blocks::known && (*region)->contents() == Contents::zeros) {
       block = (*region)->next_known(block);
       at = std::max(at, (*region)->address_of(block));
       if (at >= start + bytes) break;
@@ -127,11 +130,25 @@ Status Pager::discard(Address start, std::size_t bytes) noexcept {
       std::this_thread::yield();
     }
     const BlockLock hold = page_mover_.adopt(**region, block);
-    const Status status = page_mover_.discard(**region, block, PageSet::of(pages_in(at - base), pages_in(end - at)));
+    const Status status = visit(**region, block, PageSet::of(pages_in(at - base), pages_in(end - at)));
     if (status != Status::ok) result = status;
     at = end;
   }
   return result;
+}
+
+// Untouched blocks are zeros already.
+Status Pager::discard(Address start, std::size_t bytes) noexcept {
+  return hold_each(start, bytes, Blocks::known, [this](Region& region, std::size_t block, const PageSet& pages) {
+    return page_mover_.discard(region, block, pages);
+  });
+}
+
+Status Pager::hide(Address start, std::size_t bytes) noexcept {
+  return hold_each(start, bytes, Blocks::all, [](Region& region, std::size_t block, const PageSet& /*pages*/) {
+    region.block(block).hidden = true;
+    return Status::ok;
+  });
 }
 
 void Pager::set_limit(std::size_t bytes) noexcept {

@@ -65,6 +65,10 @@ class Pager {
   /// status.
   Status discard(Address start, std::size_t bytes) noexcept;
 
+  /// Call it before the program makes the range unreadable, so that its pages are not read in place any more. Returns
+  /// as discard() does.
+  Status hide(Address start, std::size_t bytes) noexcept;
+
   /// Sets the limit, at least limit_bytes_min. Surplus pages leave in the background; without movers, a block or two
   /// leave with each fault. If the limit may rise later, the space needs buffers for the highest limit.
   void set_limit(std::size_t bytes) noexcept;
@@ -100,6 +104,9 @@ class Pager {
   void perform(const Request& request, WorkerContext& context) noexcept;
   void bring_block(const Request& request, WorkerContext& context) noexcept;
 
+  enum class Blocks : std::uint8_t { known, all };
+  template <class Visit>
+  Status hold_each(Address start, std::size_t bytes, Blocks blocks, Visit visit) noexcept;
   template <class Body>
   void start(const char* name, Body body);
   void stop() noexcept;

@@ -9,7 +9,7 @@
 #include <array>
 #include <cerrno>
 
-// What holds for each address space whose faults the kernel reports.
+// The parts that all address spaces share whose faults the kernel reports.
 namespace tonari::pager {
 
 Space::Space(Userfaultfd faults)

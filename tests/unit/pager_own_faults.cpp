@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/mman.h>
+
 #include <latch>
 
 // Tests of faults that their own threads serve: the parts first, then a pager of this process.
@@ -71,7 +73,7 @@ TEST(PassedFaults, ComeOnceEach) {
   EXPECT_EQ(passed.take(read), 0U);
 }
 
-TEST(PassedFaults, OfManyThreadsAllArriveThoughThereIsLittleRoom) {
+TEST(PassedFaults, AllArriveFromManyThreadsThoughThereIsLittleRoom) {
   constexpr std::uint32_t threads = 6;
   const std::size_t each_adds = 2000 * static_cast<std::size_t>(test::rounds(1));
   PassedFaults passed;
@@ -240,6 +242,26 @@ TEST_F(OwnFaults, AThreadThatFindsTheBlockHeldWaitsForItsHolder) {
   }
   all.clear();
   EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST_F(OwnFaults, AHiddenRangeIsNotReadInPlace) {
+  test::Paged paged(16 * mib, 4 * mib, {}, true, pager::Contents::zeros, 0, test::Faults::by_threads);
+  test::write_all(paged.bytes(), 5);
+  const auto hidden = paged.bytes().subspan(block_bytes + 7 * page_bytes, 3 * block_bytes);
+  // some pages of each hidden block are here
+  for (std::size_t at = 0; at < hidden.size(); at += 50 * page_bytes)
+    (void)*static_cast<volatile std::byte*>(&hidden[at]);
+  ASSERT_EQ(paged.pager.hide(reinterpret_cast<pager::Address>(hidden.data()), hidden.size()), Status::ok);
+  ASSERT_EQ(::mprotect(hidden.data(), hidden.size(), PROT_NONE), 0);
+  test::Random random(test::seed());
+  for (int i = 0; i < 3000; ++i) {
+    const std::size_t page = test::between(random, 4 * block_pages + 8, 8 * block_pages - 1);
+    (void)*static_cast<volatile std::byte*>(&paged.bytes()[page * page_bytes]);
+  }
+  ASSERT_EQ(::mprotect(hidden.data(), hidden.size(), PROT_READ | PROT_WRITE), 0);
+  EXPECT_EQ(test::wrong_pages(paged.bytes(), 5), 0U);
+  EXPECT_EQ(paged.pager.hide(paged.memory.start() + 1, page_bytes), Status::invalid);
+  EXPECT_EQ(paged.pager.hide(paged.memory.start(), 17 * mib), Status::bounds);
 }
 
 // Kernels that do not handle failing memory report a lost page as they report an absent one.

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <csignal>
 #include <cstdint>
 
 namespace tonari::far {
@@ -135,6 +136,18 @@ void carry_out(pager::Placing<Calls>& placing, Command& command) noexcept {
       pager::copy_pages(shared_place(command), command.first, bytes, command.pages);
       command.done = 1;
       break;
+    case Command::What::protect:
+      command.pages = placing.protect(command.address, command.pages);
+      pager::sum_pages(static_cast<std::byte*>(pointer_to(command.address)), command.pages, command.sums);
+      break;
+    case Command::What::read_in_place:
+      pager::copy_pages(shared_place(command), command.first, static_cast<std::byte*>(pointer_to(command.address)),
+                        command.pages);
+      command.done = 1;
+      break;
+    case Command::What::drop_protected:
+      command.pages = placing.drop_protected(command.address, command.pages, command.going);
+      break;
   }
 }
 
@@ -165,6 +178,8 @@ void end_program() noexcept { (void)system_call(SYS_kill, system_call(SYS_getpid
 
 [[noreturn]] void serve() noexcept {
   (void)system_call(SYS_prctl, PR_SET_NAME, "tonari-agent", 0, 0, 0);
+  const std::uint64_t faults = 1ULL << (SIGBUS - 1);
+  (void)system_call(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults, nullptr, sizeof faults);  // see fill_hole()
   close_all_others();
   std::uint32_t changes = credentials.changes.load(std::memory_order_relaxed);  // it does not change while agents start
   const Address nursery = agents.tools.nurseries + agents.settled.load(std::memory_order_relaxed) * block_bytes;
@@ -234,6 +249,11 @@ long clone_to(void (*function)() noexcept, std::byte* stack_end) noexcept {
 }
 
 }  // namespace
+
+bool is_agent() noexcept {
+  const auto* const here = static_cast<const std::byte*>(__builtin_frame_address(0));
+  return here >= stacks.front().data() && here < stacks.back().data() + stack_bytes;
+}
 
 bool change_agents_credentials(Groups groups) noexcept {
   auto& [real, effective, saved] = credentials.users;

@@ -23,6 +23,9 @@ struct AgentTools {
 /// all other descriptors. Call it once, and once more in a forked child.
 int start_agents(const AgentTools& tools) noexcept;
 
+/// Returns true if the calling thread is an agent.
+bool is_agent() noexcept;
+
 /// Whether the supplementary groups have changed: only a process with privileges may set them, even to the same ones.
 enum class Groups : std::uint8_t { same, changed };
 /// Gives all agents the calling thread's user and group ids, and its supplementary groups if they have changed. Returns

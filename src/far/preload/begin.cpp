@@ -2,6 +2,7 @@
 
 #include "far/preload/agent.hpp"
 #include "far/preload/children.hpp"
+#include "far/preload/faults.hpp"
 #include "pager/kernel.hpp"
 #include "preload/streams.hpp"
 #include "preload/unreached.hpp"
@@ -31,6 +32,8 @@ struct Start {
   AgentTools tools{};
   int memory = -1;  // descriptor of the channel
   int lent = -1;    // descriptor of the memory that servers lend
+  int tables = -1;  // descriptor of the pager's tables, where the program's threads serve their own faults
+  std::byte* tables_start = nullptr;
   Range arena{};
   std::span<Extents::Entry> table{};
   std::atomic<std::uint32_t>* ready = nullptr;
@@ -136,6 +139,16 @@ bool map_lent(Start& start) noexcept {
   return true;
 }
 
+bool map_tables(Start& start) noexcept {
+  const Channel& channel = *start.tools.channel;
+  if (channel.table_bytes == 0) return true;
+  start.tables = receive_descriptor(start.tools.socket);
+  if (start.tables < 0) return fail(start, EBADF, "receiving the descriptor of the pager's tables");
+  const Address at = map_shared(start, start.tables, channel.table_bytes, 0, "mmap of the pager's tables");
+  start.tables_start = static_cast<std::byte*>(pointer_to(at));
+  return at != 0;
+}
+
 // Reserves address space that begins at a block. Forked children do not inherit it; core dumps leave it out.
 Address reserve(Start& start, std::size_t bytes, std::string_view what) noexcept {
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -230,7 +243,7 @@ void open_arena(const Start& start) noexcept {
   program.extents = Extents(start.arena, start.table);
   program.arena_start.store(start.arena.start, std::memory_order_relaxed);
   program.arena_bytes.store(start.arena.bytes, std::memory_order_relaxed);
-  if (start.hello.reaches_everything == 0) {
+  if (start.hello.reaches_everything == 0 || serves_own_faults()) {
     unreached.is_here.store(start.ready, std::memory_order_relaxed);
     unreached.start.store(start.arena.start, std::memory_order_relaxed);
     unreached.bytes.store(start.arena.bytes, std::memory_order_relaxed);
@@ -244,20 +257,32 @@ void open_arena(const Start& start) noexcept {
 
 // The agents have descriptors of their own; mappings need none.
 void close_all(Start& start) noexcept {
-  for (int* each : {&start.tools.socket, &start.tools.faults, &start.tools.watch, &start.memory, &start.lent}) {
+  for (int* each :
+       {&start.tools.socket, &start.tools.faults, &start.tools.watch, &start.memory, &start.lent, &start.tables}) {
     if (*each >= 0) (void)system_call(SYS_close, *each);
     *each = -1;
   }
 }
 
 bool prepare(Start& start) noexcept {
-  return map_channel(start) && map_lent(start) && reserve_all(start) && map_ready(start) && open_faults(start) &&
-         watch_buffers(start) && start_helpers(start);
+  return map_channel(start) && map_lent(start) && map_tables(start) && reserve_all(start) && map_ready(start) &&
+         open_faults(start) && watch_buffers(start) && start_helpers(start);
+}
+
+// Threads that serve their own faults need the userfaultfd. It gets a high number, which programs rarely use or close.
+void keep_faults(Start& start) noexcept {
+  if (start.tables_start == nullptr) return;
+  constexpr int lowest = 1000;
+  long kept = system_call(SYS_fcntl, start.tools.faults, F_DUPFD_CLOEXEC, lowest);
+  if (is_error(kept)) kept = system_call(SYS_fcntl, start.tools.faults, F_DUPFD_CLOEXEC, 3);
+  // Without it, the keeper serves all faults: the threads pass them on.
+  (void)serve_own_faults(*start.tools.channel, start.tools.lent, start.tables_start, static_cast<int>(kept));
 }
 
 void finish(Start& start) noexcept {
   send_hello(start);
   wait_for_go(start);
+  if (start.hello.error == 0) keep_faults(start);
   close_all(start);
   open_arena(start);
 }
@@ -297,14 +322,12 @@ bool begin(int socket) noexcept {
   return can_be;
 }
 
-void may_begin(const char* name, std::size_t bytes_min) noexcept {
+void may_begin(const char* name, std::size_t bytes_min, FaultsBy faults) noexcept {
   if (watch_for_children() != 0) return;  // fails only without memory, and this process has none yet
   const long opened = system_call(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-  if (is_error(opened)) {
-    buffer_standard_streams();  // before the program uses them
-  } else {
-    (void)system_call(SYS_close, opened);
-  }
+  if (!is_error(opened)) (void)system_call(SYS_close, opened);
+  // System calls will not reach far memory: before the program uses the streams.
+  if (is_error(opened) || faults == FaultsBy::threads) buffer_standard_streams();
   program.door = name;
   program.bytes_min.store(bytes_min, std::memory_order_relaxed);
   program.may_begin.store(true, std::memory_order_relaxed);

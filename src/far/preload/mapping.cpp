@@ -1,4 +1,5 @@
 #include "far/preload/begin.hpp"
+#include "far/preload/faults.hpp"
 #include "far/preload/memory.hpp"
 #include "far/preload/real.hpp"
 #include "far/preload/requests.hpp"
@@ -85,6 +86,12 @@ int map_foreign(Range range, int protection, int flags, int descriptor, off_t of
   return start == MAP_FAILED ? errno : 0;
 }
 
+// Where threads serve their own faults, agents read pages in place.
+void hide_if_unreadable(Range range, int protection) noexcept {
+  if (range.is_empty() || (protection & PROT_READ) != 0 || !serves_own_faults() || !is_ready()) return;
+  (void)ask(Request::What::hide, range);
+}
+
 // MAP_FIXED: `range` of the arena begins anew, with zeros.
 int map_over(Range range, int protection, int flags, int descriptor, off_t offset) noexcept {
   std::uint32_t marks = 0;
@@ -103,6 +110,7 @@ int map_over(Range range, int protection, int flags, int descriptor, off_t offse
     const Guard guard(program.lock);
     program.extents.mark(range, Extents::was_protected);
   }
+  hide_if_unreadable(range, protection);
   return error_of(system_call(SYS_mprotect, range.start, range.bytes, protection));
 }
 
@@ -299,6 +307,7 @@ TONARI_EXPORTED int posix_madvise(void* start, std::size_t bytes, int advice) no
 TONARI_EXPORTED int mprotect(void* start, std::size_t bytes, int protection) noexcept {
   const Parts parts = parts_of(start, bytes);
   if (is_of_parent(start)) return failed(ENOMEM, -1);  // a forked child would get zeros there
+  hide_if_unreadable(parts.inside, protection);
   const Range inside = parts.inside.cut_to(arena());
   if (!inside.is_empty() && protection != usual_protection) {
     const Guard guard(program.lock);

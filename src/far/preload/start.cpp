@@ -5,17 +5,22 @@
 #include "preload/next.hpp"
 
 #include <cstdlib>
+#include <string_view>
 
 // Runs before main(), as the environment says.
 namespace tonari::far {
 
 namespace {
 
-// MIN_BYTES@NAME
+// MIN_BYTES@NAME, or MIN_BYTES,self@NAME
 void read_door(const char* text) noexcept {
-  char* name = nullptr;
-  const unsigned long long bytes_min = std::strtoull(text, &name, 10);
-  if (bytes_min != 0 && *name == '@') may_begin(name + 1, bytes_min);
+  char* rest = nullptr;
+  const unsigned long long bytes_min = std::strtoull(text, &rest, 10);
+  std::string_view name = rest;
+  const bool self = name.starts_with(door_self);
+  if (self) name.remove_prefix(door_self.size());
+  if (bytes_min == 0 || !name.starts_with('@')) return;
+  may_begin(name.data() + 1, bytes_min, self ? FaultsBy::threads : FaultsBy::keeper);
 }
 
 // The socket is for this process alone. Programs that it starts or executes inherit the rest: they ask at the door.

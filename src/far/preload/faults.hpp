@@ -1,0 +1,27 @@
+#pragma once
+
+#include "far/channel.hpp"
+
+#include <csignal>
+#include <cstddef>
+
+namespace tonari::far {
+
+/// Lets the program's threads serve their own page faults from now on, in the handler of SIGBUS, as far as they can;
+/// the rest they pass on to the keeper. `lent` is the memory that servers lend, `tables` the pager's tables, and
+/// `faults` the userfaultfd, which stays open in this process. Returns 0 or an error number. Call it once, before the
+/// first fault.
+int serve_own_faults(Channel& channel, const std::byte* lent, std::byte* tables, int faults) noexcept;
+
+/// Returns true if the program's threads serve their own faults.
+bool serves_own_faults() noexcept;
+
+/// Calls libc's sigaction(). The program calls our wrapper of it.
+int sigaction_of_libc(int signal, const struct sigaction* action, struct sigaction* before) noexcept;
+
+// The program sees SIGBUS as if its handler was not ours.
+
+/// Sets and returns the program's action for SIGBUS, in the way of sigaction().
+int set_program_action(const struct sigaction* action, struct sigaction* before) noexcept;
+
+}  // namespace tonari::far

@@ -1,0 +1,48 @@
+#include "far/preload/faults.hpp"
+#include "preload/exported.hpp"
+#include "preload/next.hpp"
+
+#include <cerrno>
+#include <csignal>
+
+// Where the program's threads serve their own faults, SIGBUS is blocked in no handler, and its handler is ours. The
+// program's own handler is called for all other signals SIGBUS. `action` may be in far memory: it is read here first,
+// where a fault can be served.
+TONARI_NEXT(sigaction)
+TONARI_NEXT(signal)
+
+namespace {
+
+using namespace tonari::far;
+namespace next = tonari::preload::next;
+
+}  // namespace
+
+int tonari::far::sigaction_of_libc(int signal, const struct sigaction* action, struct sigaction* before) noexcept {
+  return next::sigaction(signal, action, before);
+}
+
+TONARI_EXPORTED int sigaction(int signal, const struct sigaction* action, struct sigaction* before) noexcept {
+  if (!serves_own_faults()) return next::sigaction(signal, action, before);
+  if (signal == SIGBUS) return set_program_action(action, before);
+  struct sigaction ours {};
+  if (action != nullptr) {
+    ours = *action;
+    ::sigdelset(&ours.sa_mask, SIGBUS);
+  }
+  struct sigaction previous {};
+  const int answer =
+      next::sigaction(signal, action != nullptr ? &ours : nullptr, before != nullptr ? &previous : nullptr);
+  if (before != nullptr && answer == 0) *before = previous;
+  return answer;
+}
+
+TONARI_EXPORTED sighandler_t signal(int number, sighandler_t handler) noexcept {
+  if (number != SIGBUS || !serves_own_faults()) return next::signal(number, handler);
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  struct sigaction before {};
+  (void)set_program_action(&action, &before);
+  return before.sa_handler;
+}

@@ -1,0 +1,199 @@
+// A program with far memory that uses signals in ways which disturb faults served in a handler of SIGBUS. Usage:
+// far_signals CASE. Prints "ok".
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <csetjmp>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t bytes = 96 << 20;
+constexpr std::size_t page = 4096;
+unsigned char* far_memory = nullptr;
+
+unsigned char expected(std::size_t at) { return static_cast<unsigned char>(at / page * 7 + 1); }
+
+void write_all() {
+  for (std::size_t at = 0; at < bytes; at += page) far_memory[at] = expected(at);
+}
+
+// Goes through the pages so that most are faults, and few follow another.
+bool check_scattered(unsigned seed = 1) {
+  std::uint64_t random = seed;
+  for (int i = 0; i < 20'000; ++i) {
+    random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+    const std::size_t at = (random >> 33) % (bytes / page) * page;
+    if (far_memory[at] != expected(at)) return false;
+  }
+  return true;
+}
+
+bool blocks_all_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  sigset_t before;
+  if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0 || !check_scattered()) return false;
+  std::atomic<bool> fine{false};
+  std::thread([&] { fine = check_scattered(2); }).join();  // inherits the mask
+  return pthread_sigmask(SIG_SETMASK, &before, nullptr) == 0 && sigprocmask(SIG_BLOCK, &all, nullptr) == 0 &&
+         check_scattered(3) && fine;
+}
+
+std::atomic<int> alarms{0};
+std::atomic<int> wrong{0};
+
+// Interrupts faults, and meets absent pages itself, with all signals blocked.
+bool has_a_handler_that_faults() {
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    const std::size_t at = static_cast<std::size_t>(alarms.fetch_add(1)) * 7919 % (bytes / page) * page;
+    if (far_memory[at] != expected(at)) ++wrong;
+  };
+  sigfillset(&action.sa_mask);
+  if (sigaction(SIGALRM, &action, nullptr) != 0) return false;
+  const itimerval often{.it_interval = {0, 300}, .it_value = {0, 300}};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  while (alarms < 500) {
+    if (!check_scattered(static_cast<unsigned>(alarms))) return false;
+  }
+  const itimerval never{};
+  setitimer(ITIMER_REAL, &never, nullptr);
+  return wrong == 0;
+}
+
+// A stack for handlers that has room for one of them.
+bool has_a_small_alternate_stack() {
+  std::vector<std::byte> stack(static_cast<std::size_t>(sysconf(_SC_SIGSTKSZ)));
+  const stack_t alternate{.ss_sp = stack.data(), .ss_flags = 0, .ss_size = stack.size()};
+  return sigaltstack(&alternate, nullptr) == 0 && check_scattered();
+}
+
+bool has_alternate_stacks_in_all_threads() {
+  std::array<std::atomic<bool>, 4> fine{};
+  std::vector<std::thread> threads;
+  for (auto& each : fine) threads.emplace_back([&] { each = has_a_small_alternate_stack(); });
+  for (std::thread& each : threads) each.join();
+  return std::ranges::all_of(fine, [](const auto& each) { return each.load(); });
+}
+
+std::atomic<void*> met{nullptr};
+std::atomic<int> code{0};
+sigjmp_buf back;
+
+void own_handler(int, siginfo_t* info, void*) {
+  met = info->si_addr;
+  code = info->si_code;
+  siglongjmp(back, 1);
+}
+
+// The program's own SIGBUS, from a file that is shorter than its mapping, and from kill().
+bool has_its_own_handler() {
+  struct sigaction action {};
+  action.sa_sigaction = own_handler;
+  action.sa_flags = SA_SIGINFO;
+  struct sigaction before {};
+  if (sigaction(SIGBUS, &action, &before) != 0 || before.sa_handler != SIG_DFL) return false;
+  struct sigaction now {};
+  if (sigaction(SIGBUS, nullptr, &now) != 0 || now.sa_sigaction != own_handler) return false;
+
+  const int file = memfd_create("short", 0);
+  auto* const mapped = static_cast<unsigned char*>(mmap(nullptr, page, PROT_READ, MAP_SHARED, file, 0));
+  if (sigsetjmp(back, 1) == 0) {
+    (void)*static_cast<volatile unsigned char*>(mapped + 5);
+    return false;
+  }
+  if (met != mapped + 5 || code != BUS_ADRERR || !check_scattered()) return false;
+  if (sigsetjmp(back, 1) == 0) {
+    raise(SIGBUS);
+    return false;
+  }
+  return code == SI_TKILL && check_scattered(2) && signal(SIGBUS, SIG_IGN) != SIG_ERR && raise(SIGBUS) == 0 &&
+         check_scattered(3);
+}
+
+// Pages leave although some of their block cannot be read for a while.
+bool protects_pages() {
+  constexpr std::size_t hole = 5 << 20;  // ends within a block
+  for (std::size_t start = 3 * page; start + hole < bytes; start += bytes / 6) {
+    const std::size_t first = start / page * page;
+    if (mprotect(far_memory - reinterpret_cast<std::uintptr_t>(far_memory) % page + first, hole, PROT_NONE) != 0)
+      return false;
+    std::uint64_t random = start;
+    for (int i = 0; i < 20'000; ++i) {
+      random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+      const std::size_t at = (random >> 33) % (bytes / page) * page;
+      if (at + page >= first && at <= first + hole) continue;
+      if (far_memory[at] != expected(at)) return false;
+    }
+    if (mprotect(far_memory - reinterpret_cast<std::uintptr_t>(far_memory) % page + first, hole,
+                 PROT_READ | PROT_WRITE) != 0) {
+      return false;
+    }
+    if (!check_scattered(static_cast<unsigned>(start))) return false;
+  }
+  return true;
+}
+
+bool closes_all_descriptors() {
+  close_range(3, ~0U, 0);
+  const bool fine = check_scattered();
+  // a file of the program with the number of a descriptor that it has closed
+  for (int i = 0; i < 1100; ++i) (void)!open("/dev/null", O_RDWR);
+  return check_scattered(2) && fine;
+}
+
+bool waits_with_signals_blocked() {
+  sigset_t all;
+  sigfillset(&all);
+  sigdelset(&all, SIGALRM);
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    ++alarms;
+    if (!check_scattered(static_cast<unsigned>(alarms))) ++wrong;  // runs with the mask of sigsuspend()
+  };
+  sigset_t alarm_only;
+  sigemptyset(&alarm_only);
+  sigaddset(&alarm_only, SIGALRM);
+  if (sigaction(SIGALRM, &action, nullptr) != 0 || sigprocmask(SIG_BLOCK, &alarm_only, nullptr) != 0) return false;
+  const itimerval often{.it_interval = {0, 20'000}, .it_value = {0, 20'000}};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  while (alarms < 5) sigsuspend(&all);
+  return wrong == 0;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const std::map<std::string, std::function<bool()>> cases{{"blocked", blocks_all_signals},
+                                                           {"handler", has_a_handler_that_faults},
+                                                           {"alternate", has_a_small_alternate_stack},
+                                                           {"alternates", has_alternate_stacks_in_all_threads},
+                                                           {"own", has_its_own_handler},
+                                                           {"protected", protects_pages},
+                                                           {"descriptors", closes_all_descriptors},
+                                                           {"suspended", waits_with_signals_blocked}};
+  const auto found = cases.find(count > 1 ? arguments[1] : "");
+  if (found == cases.end()) return 2;
+  far_memory = static_cast<unsigned char*>(std::malloc(bytes));
+  write_all();
+  const bool fine = found->second();
+  if (fine) std::puts("ok");
+  return fine ? 0 : 1;
+}
