@@ -255,6 +255,8 @@ bool is_agent() noexcept {
   return here >= stacks.front().data() && here < stacks.back().data() + stack_bytes;
 }
 
+int faults_of_agents() noexcept { return agents.tools.faults; }
+
 bool change_agents_credentials(Groups groups) noexcept {
   auto& [real, effective, saved] = credentials.users;
   auto& [real_group, effective_group, saved_group] = credentials.groups;

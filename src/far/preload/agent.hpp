@@ -25,6 +25,8 @@ int start_agents(const AgentTools& tools) noexcept;
 
 /// Returns true if the calling thread is an agent.
 bool is_agent() noexcept;
+/// Returns the arena's userfaultfd in the agents' descriptor tables.
+int faults_of_agents() noexcept;
 
 /// Whether the supplementary groups have changed: only a process with privileges may set them, even to the same ones.
 enum class Groups : std::uint8_t { same, changed };

@@ -83,7 +83,7 @@ pager::RegionTables tables_at(Address at) noexcept {
 // library's knowledge, and reads as zeros.
 void fill_hole(Address at) noexcept {
   static constexpr std::array<std::byte, page_bytes> zeros{};
-  (void)System{{serving.faults}}.copy(at / page_bytes * page_bytes, zeros.data(), UFFDIO_COPY_MODE_WP);
+  (void)System{{faults_of_agents()}}.copy(at / page_bytes * page_bytes, zeros.data(), UFFDIO_COPY_MODE_WP);
 }
 
 bool serve_fault(const siginfo_t& info) noexcept {
