@@ -10,7 +10,7 @@ void AnnotateIgnoreReadsEnd(const char* file, int line);
 namespace tonari {
 
 /// During its lifetime, ThreadSanitizer checks no reads of this thread. For reads that may race with another thread's
-/// writes, where the reader discards the bytes if they did.
+/// writes, where the reader discards the bytes if they did; or that the kernel keeps apart from them.
 class UncheckedReads {
  public:
 #ifdef __SANITIZE_THREAD__

@@ -91,7 +91,6 @@ void Pager::answer(const Fault& fault, std::uint64_t read_ns, Region& region, Bl
   Block& block = region.block(index);
   if (block.lost.has(page)) {
     (void)space_.faults().poison(fault.address, page_bytes);
-    space_.faults().wake(fault.address, page_bytes);
     return;
   }
   if (block.here.has(page)) {

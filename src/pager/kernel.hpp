@@ -122,6 +122,13 @@ Answer zero(System system, Address to, std::size_t bytes) noexcept {
   return place(system, UFFDIO_ZEROPAGE, bytes, make, [](const uffdio_zeropage& each) { return each.zeropage; });
 }
 
+/// Wakes the threads that wait for pages of the range: they touch them again.
+template <class System>
+void wake(System system, Address start, std::size_t bytes) noexcept {
+  uffdio_range range{start, bytes};
+  (void)system.control(UFFDIO_WAKE, range);  // fails only for a wrong range
+}
+
 /// Lets writes to the pages that are present wait, or go on.
 template <class System>
 Answer protect(System system, Address at, std::size_t bytes, bool writes_wait) noexcept {

@@ -1,6 +1,7 @@
 #include "pager/own_space.hpp"
 
 #include "base/error.hpp"
+#include "base/unchecked_reads.hpp"
 #include "pager/copying.hpp"
 
 #include <sys/mman.h>
@@ -37,6 +38,7 @@ Progress OwnSpace::Calls::move_out(Address to, Address from, std::size_t bytes, 
 Progress OwnSpace::Calls::move_in(Address to, Address from, std::size_t bytes, Holes holes) const noexcept {
   return faults->move(to, from, bytes, holes);
 }
+void OwnSpace::Calls::wake(Address start, std::size_t bytes) const noexcept { faults->wake(start, bytes); }
 void OwnSpace::Calls::zero(Address to, std::size_t bytes) const noexcept { (void)watch->zero(to, bytes); }
 bool OwnSpace::Calls::drop(Address start, std::size_t bytes) noexcept {
   return ::madvise(pointer(start), bytes, MADV_DONTNEED) == 0;  // fails if it is unmapped already
@@ -98,11 +100,13 @@ PageSet OwnSpace::protect(Address block, const PageSet& pages, Sums sums) noexce
     (void)faults().zero(block + first * page_bytes, count * page_bytes);
   });
   const PageSet done = placing_.protect(block, pages);
+  const UncheckedReads protected_now;
   sum_pages(static_cast<const std::byte*>(pointer(block)), done, sums);
   return done;
 }
 
 bool OwnSpace::read_in_place(Address block, const PageSet& pages, std::size_t first, std::byte* to) noexcept {
+  const UncheckedReads protected_now;
   copy_pages(to, first, static_cast<const std::byte*>(pointer(block)), pages);
   return true;
 }

@@ -145,11 +145,7 @@ void PageMover::bring_back(Region& region, std::size_t index, const PageSet& wan
   const PageSet pages = whole ? block.beside : block.beside & (wanted | PageSet::of(page, 1));
   PageSet came = space_.move_in(region.address_of(index), pages, block.buffer);
   if (!came.has(page)) came |= copy_back(region, index, page, context);
-  if (came != pages) {
-    // Unmapped, or pinned by a reader of the buffer: threads that wait find that out, or fault again.
-    space_.faults().wake(region.address_of(index), block_bytes);
-    if (came.is_empty()) return;
-  }
+  if (came.is_empty()) return;  // unmapped, or pinned by a reader of the buffer
   // A block that was in use before comes with zeros in between, which are not in use.
   const PageSet wanted_now = PageSet::of(page, 1);
   const bool is_new = block.touched.is_empty();
@@ -203,7 +199,6 @@ bool PageMover::bring_rest(Region& region, std::size_t index, Wanted wanted, Wor
   if (buffer == no_buffer) return false;
   const bool filled = fill(region, index, away, buffer, context);
   const PageSet came = filled ? space_.move_in(region.address_of(index), away, buffer) : PageSet{};
-  if (came != away) space_.faults().wake(region.address_of(index), block_bytes);  // waiting threads fault again
   touch(region, index, came, {});
   block.here |= came;
   space_.empty(buffer);

@@ -12,6 +12,7 @@ namespace tonari::pager {
 /// in another process. `Calls` are the system calls, which each of the two makes in its own way:
 ///
 ///   move_out(to, from, bytes, holes), move_in(...)   Progress; to a buffer, or to a watched range
+///   wake(start, bytes)                               the threads that wait for absent pages of a watched range
 ///   zero(to, bytes)                                  pages of a buffer
 ///   drop(start, bytes)                               madvise(MADV_DONTNEED); true on success
 ///   protect(start, bytes, writes_wait)               of a watched range; returns an error code
@@ -60,7 +61,11 @@ class Placing {
           calls_.move_in(block + first * page_bytes, buffer + first * page_bytes, count * page_bytes, Holes::refused);
       complete = complete && answer == Answer::ok;
     });
-    return complete ? pages : pages & present(block);
+    if (complete) return pages;
+    // The kernel wakes only for pages that it reports as moved. Others may be there, too: threads that wait for any
+    // page fault again, or find it.
+    calls_.wake(block, block_bytes);
+    return pages & present(block);
   }
 
   bool prefault(Address buffer) noexcept {

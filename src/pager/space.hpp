@@ -70,7 +70,8 @@ class Space {
   /// Pages that existed nowhere become zeros in the buffer.
   virtual PageSet take_out(Address block, const PageSet& pages, Buffer buffer, Sums sums) noexcept = 0;
   /// Moves pages from a buffer to a block where they are absent; a whole block moves as a huge page if it is one.
-  /// Returns the pages that have come.
+  /// Returns the pages that have come. Wakes the threads that wait for them; if some have not come, all that wait for
+  /// pages of the block.
   virtual PageSet move_in(Address block, const PageSet& pages, Buffer buffer) noexcept = 0;
 
   /// Gives a buffer all of its pages, as a huge page if possible. Returns false if there is no memory.

@@ -227,12 +227,11 @@ Answer Userfaultfd::poison(Address at, std::size_t bytes) noexcept {
     return kernel::PoisonRequest{.range = {at + done, bytes - done}, .mode = 0, .poisoned = 0};
   };
   const auto progress = [](const kernel::PoisonRequest& each) { return each.poisoned; };
-  return wake_where_there(kernel::place(System{number()}, kernel::request_poison, bytes, make, progress), at, bytes);
+  const Answer answer = kernel::place(System{number()}, kernel::request_poison, bytes, make, progress);
+  wake(at, bytes);
+  return answer;
 }
 
-void Userfaultfd::wake(Address start, std::size_t bytes) noexcept {
-  uffdio_range range{start, bytes};
-  (void)System{number()}.control(UFFDIO_WAKE, range);  // fails only for a wrong range
-}
+void Userfaultfd::wake(Address start, std::size_t bytes) noexcept { kernel::wake(System{number()}, start, bytes); }
 
 }  // namespace tonari::pager

@@ -44,6 +44,7 @@ struct Calls {
   [[nodiscard]] Progress move_in(Address to, Address from, std::size_t bytes, Holes holes) const noexcept {
     return pager::kernel::move(faults, to, from, bytes, holes);
   }
+  void wake(Address start, std::size_t bytes) const noexcept { pager::kernel::wake(faults, start, bytes); }
   void zero(Address to, std::size_t bytes) const noexcept { (void)pager::kernel::zero(watch, to, bytes); }
   static bool drop(Address start, std::size_t bytes) noexcept {
     return system_call(SYS_madvise, start, bytes, MADV_DONTNEED) == 0;  // fails if something else is mapped there
