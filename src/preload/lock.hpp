@@ -10,15 +10,18 @@ namespace tonari::preload {
 /// Blocks all signals of the calling thread while it lives.
 class WithoutSignals {
  public:
-  WithoutSignals() noexcept {
-    const std::uint64_t all = ~0ULL;
-    (void)system_call(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before_, sizeof before_);
-  }
+  WithoutSignals() noexcept : WithoutSignals(~0ULL) {}
+  /// Leaves SIGBUS as it is: the thread may meet page faults that its handler serves.
+  static WithoutSignals but_faults() noexcept { return WithoutSignals(~(1ULL << (SIGBUS - 1))); }
   WithoutSignals(const WithoutSignals&) = delete;
   WithoutSignals& operator=(const WithoutSignals&) = delete;
   ~WithoutSignals() { (void)system_call(SYS_rt_sigprocmask, SIG_SETMASK, &before_, nullptr, sizeof before_); }
 
  private:
+  explicit WithoutSignals(std::uint64_t blocked) noexcept {
+    (void)system_call(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, &before_, sizeof before_);
+  }
+
   std::uint64_t before_ = 0;  // the kernel's mask: one bit per signal
 };
 

@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <sched.h>
-#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -169,8 +168,6 @@ TONARI_NEXT(openat)
 TONARI_NEXT(openat64)
 TONARI_NEXT(readdir)
 TONARI_NEXT(readdir64)
-TONARI_NEXT(posix_spawn)
-TONARI_NEXT(posix_spawnp)
 
 TONARI_EXPORTED int open(const char* path, int flags, ...) {
   va_list rest;
@@ -243,28 +240,4 @@ TONARI_EXPORTED dirent* readdir(DIR* folder) {
 }
 TONARI_EXPORTED dirent64* readdir64(DIR* folder) {
   return repeated([&] { return next::readdir64(folder); }, Bytes{folder, folder_bytes});
-}
-
-// These return the error number, also of failures in the child.
-TONARI_EXPORTED int posix_spawn(pid_t* process, const char* path, const posix_spawn_file_actions_t* actions,
-                                const posix_spawnattr_t* attributes, char* const* arguments, char* const* variables) {
-  const auto call = [&] {
-    errno = next::posix_spawn(process, path, actions, attributes, arguments, variables);
-    return errno == 0 ? 0 : -1;
-  };
-  const int before = errno;
-  const int error = repeated(call, Text{path}, Texts{arguments}, Texts{variables}) == 0 ? 0 : errno;
-  errno = before;
-  return error;
-}
-TONARI_EXPORTED int posix_spawnp(pid_t* process, const char* path, const posix_spawn_file_actions_t* actions,
-                                 const posix_spawnattr_t* attributes, char* const* arguments, char* const* variables) {
-  const auto call = [&] {
-    errno = next::posix_spawnp(process, path, actions, attributes, arguments, variables);
-    return errno == 0 ? 0 : -1;
-  };
-  const int before = errno;
-  const int error = repeated(call, Text{path}, Texts{arguments}, Texts{variables}) == 0 ? 0 : errno;
-  errno = before;
-  return error;
 }

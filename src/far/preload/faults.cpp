@@ -161,10 +161,16 @@ int serve_own_faults(Channel& channel, const std::byte* lent, std::byte* tables,
 
 bool serves_own_faults() noexcept { return serving.channel != nullptr; }
 
+// The program's memory may be absent, and no fault can be served while the lock is held.
 int set_program_action(const struct sigaction* action, struct sigaction* before) noexcept {
-  const Guard guard(program_action_lock);
-  const struct sigaction previous = program_action;
-  if (action != nullptr) program_action = *action;
+  struct sigaction wanted {};
+  struct sigaction previous {};
+  if (action != nullptr) wanted = *action;
+  {
+    const Guard guard(program_action_lock);
+    previous = program_action;
+    if (action != nullptr) program_action = wanted;
+  }
   if (before != nullptr) *before = previous;
   return 0;
 }

@@ -79,7 +79,7 @@ Address move_away(Range range) noexcept {
 // The keeper must know of each page that is present. So the contents are written back after the keeper has begun to
 // serve the faults of the range.
 void make_far(const StaticRange& range) noexcept {
-  const WithoutSignals meanwhile;
+  const auto meanwhile = WithoutSignals::but_faults();
   const Address away = move_away(range);
   if (away == 0) return;
   (void)system_call(SYS_madvise, range.start, range.bytes, MADV_DONTFORK);
