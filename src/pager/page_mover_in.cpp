@@ -42,11 +42,11 @@ bool PageMover::place(Region& region, std::size_t index, std::size_t first, std:
       const Address at = region.address_of(index) + (first + done) * page_bytes;
       const Answer answer = space_.faults().zero(at, (end - done) * page_bytes);
       if (answer != Answer::ok && answer != Answer::there) {
-        space_.faults().wake(at, (end - done) * page_bytes);
-        return true;
+        space_.faults().wake(at, (end - done) * page_bytes);  // threads that wait fault again
+      } else {
+        region.block(index).here |= PageSet::of(first + done, end - done);
+        tally_.add_resident(end - done);
       }
-      region.block(index).here |= PageSet::of(first + done, end - done);
-      tally_.add_resident(end - done);
     } else if (!place_bytes(region, index, first + done, end - done, context)) {
       return false;
     }

@@ -62,8 +62,8 @@ class Placing {
       complete = complete && answer == Answer::ok;
     });
     if (complete) return pages;
-    // The kernel wakes only for pages that it reports as moved. Others may be there, too: threads that wait for any
-    // page fault again, or find it.
+    // The kernel wakes only for pages that it reports as moved. Others may have come, too (decision 13): threads that
+    // wait for them touch them again.
     calls_.wake(block, block_bytes);
     return pages & present(block);
   }
@@ -96,7 +96,10 @@ class Placing {
   PageSet protect(Address block, const PageSet& pages) noexcept {
     if (pages.is_empty()) return {};
     const auto [first, count] = span_of(pages);
-    return calls_.protect(block + first * page_bytes, count * page_bytes, true) == Answer::ok ? pages : PageSet{};
+    const Address at = block + first * page_bytes;
+    if (calls_.protect(at, count * page_bytes, true) == Answer::ok) return pages;
+    (void)calls_.protect(at, count * page_bytes, false);  // ends where the call above ended
+    return {};
   }
 
   /// Drops `going` and lets writes to all other `pages` go on. If all pages go, one call drops them, which interrupts

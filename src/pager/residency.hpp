@@ -72,9 +72,9 @@ class alignas(64) Block {
       std::uint64_t next = held;
       // More threads than can be counted are woken with the others; the time that they wait is not counted.
       if (is_held) next = (state & counted) == counted ? state : state + one_fault + (read_ns << sum_shift);
-      // Acquire: sees the writes of the last holder. If the block is held, the fault is counted, which needs no order:
-      // a wake follows.
-      if (state_.compare_exchange_weak(state, next, std::memory_order_acquire, std::memory_order_relaxed)) {
+      // Acquire: sees the writes of the last holder. Release: if the block is held, its holder sees the fault, and all
+      // that the kernel did for it, before it wakes.
+      if (state_.compare_exchange_weak(state, next, std::memory_order_acq_rel, std::memory_order_relaxed)) {
         return !is_held;
       }
     }
