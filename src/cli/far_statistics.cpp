@@ -105,6 +105,7 @@ std::string statistics_as_json(const far::Statistics& all) {
                               {"processes", all.processes},
                               {"system_calls_fault", all.reaches_everything != 0},
                               {"faults", pager.faults},
+                              {"faults_by_threads", pager.faults_by_threads},
                               {"fault_seconds", seconds_of(pager.fault_ns)},
                               {"wait_seconds", seconds_of(pager.wait_ns)},
                               {"wait_us_mean", mean_us(pager)},

@@ -99,6 +99,10 @@ void Pager::answer(const Fault& fault, std::uint64_t read_ns, Region& region, Bl
     Counters::add(page_mover_.counters().faults_late);
     const Answer answer = space_.faults().zero(fault.address, page_bytes);
     if (answer != Answer::ok && answer != Answer::there) space_.faults().wake(fault.address, page_bytes);
+    // Its protection may have been left behind, if something else was mapped nearby.
+    if (answer == Answer::there && space_.drops_in_place()) {
+      (void)space_.faults().protect(fault.address, page_bytes, Userfaultfd::Writes::go_on);
+    }
     return;
   }
 

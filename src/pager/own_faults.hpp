@@ -60,6 +60,7 @@ class OwnFaults {
     const std::uint64_t end = system_.now_ns();
     let_go(block);
     Counters::add(tally_.counters.faults);
+    Counters::add(tally_.counters.faults_by_threads);
     Counters::add(tally_.counters.fault_ns, end - start);
     tally_.counters.waited(end - start);
     if (tally_.resident() > tally_.marks().high && tally_.wish_for_room()) ring();

@@ -9,6 +9,7 @@ Statistics& Statistics::operator+=(const Statistics& other) noexcept {
   resident_peak_bytes += other.resident_peak_bytes;
   touched_bytes += other.touched_bytes;
   faults += other.faults;
+  faults_by_threads += other.faults_by_threads;
   faults_met_held += other.faults_met_held;
   faults_late += other.faults_late;
   second_chances += other.second_chances;
@@ -36,6 +37,7 @@ Statistics Counters::read() const noexcept {
   const auto get = [](const Count& count) { return count.load(std::memory_order_relaxed); };
   Statistics result;
   result.faults = get(faults);
+  result.faults_by_threads = get(faults_by_threads);
   result.faults_met_held = get(faults_met_held);
   result.faults_late = get(faults_late);
   result.second_chances = get(second_chances);

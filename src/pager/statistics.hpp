@@ -17,10 +17,11 @@ struct Statistics {
   /// Pages that have come since they were last discarded. Pages of zeros that came along with others count until they
   /// leave, if they are zeros then.
   std::uint64_t touched_bytes = 0;
-  std::uint64_t faults = 0;           ///< Faults served, including the ones counted below.
-  std::uint64_t faults_met_held = 0;  ///< Had to be repeated, because the block was held. Not in `faults`.
-  std::uint64_t faults_late = 0;      ///< The page was present when the fault was read.
-  std::uint64_t second_chances = 0;   ///< Pages moved back from a buffer after they were taken out.
+  std::uint64_t faults = 0;             ///< Faults served, including the ones counted below.
+  std::uint64_t faults_by_threads = 0;  ///< The part of `faults` that the program's threads served themselves.
+  std::uint64_t faults_met_held = 0;    ///< Had to be repeated, because the block was held. Not in `faults`.
+  std::uint64_t faults_late = 0;        ///< The page was present when the fault was read.
+  std::uint64_t second_chances = 0;     ///< Pages moved back from a buffer after they were taken out.
   std::uint64_t blocks_read_ahead = 0;
   std::uint64_t read_ahead_hits = 0;  ///< Blocks read ahead that a fault then wanted.
   std::uint64_t bytes_in = 0;         ///< Fetched from sources.
@@ -56,6 +57,7 @@ class Counters {
   using Count = std::atomic<std::uint64_t>;
 
   Count faults{0};
+  Count faults_by_threads{0};
   Count faults_met_held{0};
   Count faults_late{0};
   Count second_chances{0};

@@ -9,21 +9,21 @@ namespace tonari::preload {
 /// Relaxed: set before the first fault.
 extern constinit std::atomic<bool> faults_signal;
 
-/// A set of signals to block, without SIGBUS where that serves faults. Reads the set, which may be absent, at once.
+/// A local copy of a set of signals: the set may be in absent memory. If it is to be blocked, the copy is without
+/// SIGBUS where that serves faults.
 class Mask {
  public:
-  explicit Mask(const sigset_t* set) noexcept : set_(set) {
-    if (set == nullptr || !faults_signal.load(std::memory_order_relaxed) || ::sigismember(set, SIGBUS) != 1) return;
+  explicit Mask(const sigset_t* set, int how = SIG_BLOCK) noexcept : is_given_(set != nullptr) {
+    if (!is_given_) return;
     copy_ = *set;
-    ::sigdelset(&copy_, SIGBUS);
-    set_ = &copy_;
+    if (how != SIG_UNBLOCK && faults_signal.load(std::memory_order_relaxed)) ::sigdelset(&copy_, SIGBUS);
   }
   Mask(const Mask&) = delete;
   Mask& operator=(const Mask&) = delete;
-  [[nodiscard]] const sigset_t* get() const noexcept { return set_; }
+  [[nodiscard]] const sigset_t* get() const noexcept { return is_given_ ? &copy_ : nullptr; }
 
  private:
-  const sigset_t* set_;
+  bool is_given_;
   sigset_t copy_;
 };
 

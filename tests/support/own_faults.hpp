@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <thread>
 
@@ -28,7 +29,7 @@ class SelfServingSpace : public pager::OwnSpace {
     struct sigaction action {};
     action.sa_sigaction = on_signal;
     action.sa_flags = SA_SIGINFO;
-    ::sigfillset(&action.sa_mask);
+    std::memset(&action.sa_mask, 0xff, sizeof action.sa_mask);  // also libc's own signals
     ::sigaction(SIGBUS, &action, &before_);
   }
   ~SelfServingSpace() override {

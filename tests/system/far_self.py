@@ -23,7 +23,7 @@ class OwnFaults(FarTest):
 
     def test_far_memory_has_the_same_content_as_local_memory(self):
         found = self.torture("--faults", "self", "--local", "8M")
-        self.assertGreater(found["faults"], 0)
+        self.assertGreater(found["faults_by_threads"], 0)
         self.assertGreater(found["bytes_out"], 0)
 
     def test_pages_come_back_from_compressed_memory_and_from_a_file(self):
@@ -32,11 +32,23 @@ class OwnFaults(FarTest):
                 self.torture("--faults", "self", "--local", "8M", "--store", store, rounds=20)
 
     def test_signals_of_the_program_do_not_disturb_faults(self):
-        for case in ("blocked", "handler", "alternate", "alternates", "own", "protected", "descriptors", "suspended"):
+        for case in ("blocked", "handler", "alternate", "alternates", "own", "protected", "descriptors", "suspended",
+                     "early", "cancelled", "sent", "files", "given"):
             with self.subTest(case=case):
                 output, found = self.far("--", SIGNALS, case)
                 self.assertEqual(output, "ok\n")
-                self.assertGreater(found["faults"], 1000)
+                self.assertGreater(found["faults_by_threads"], 1000)
+
+    def test_handlers_and_masks_that_are_older_than_far_memory_do_not_disturb_faults(self):
+        output, found = self.far("--", "env", "A=b", SIGNALS, "early")
+        self.assertEqual(output, "ok\n")
+        self.assertGreater(found["faults_by_threads"], 1000)
+
+    def test_the_keeper_serves_the_faults_of_programs_that_wait_for_signals(self):
+        for case in ("waited", "files", "given", "cancelled"):
+            with self.subTest(case=case):
+                status, output, error = self.run_job("far", "--local", "20%", "--", SIGNALS, case)
+                self.assertEqual((status, output), (0, "ok\n"), error)
 
     def test_system_calls_reach_far_memory(self):
         status, output, error = self.run_job("far", "--faults", "self", "--local", "8M", "--", CALLS)

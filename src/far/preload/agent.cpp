@@ -179,8 +179,10 @@ void end_program() noexcept { (void)system_call(SYS_kill, system_call(SYS_getpid
 
 [[noreturn]] void serve() noexcept {
   (void)system_call(SYS_prctl, PR_SET_NAME, "tonari-agent", 0, 0, 0);
-  const std::uint64_t faults = 1ULL << (SIGBUS - 1);
-  (void)system_call(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults, nullptr, sizeof faults);  // see fill_hole()
+  if (agents.tools.channel->table_bytes != 0) {  // the program's threads serve their own faults: see act_in_agent()
+    const std::uint64_t faults = 1ULL << (SIGBUS - 1);
+    (void)system_call(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults, nullptr, sizeof faults);
+  }
   close_all_others();
   std::uint32_t changes = credentials.changes.load(std::memory_order_relaxed);  // it does not change while agents start
   const Address nursery = agents.tools.nurseries + agents.settled.load(std::memory_order_relaxed) * block_bytes;

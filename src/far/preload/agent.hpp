@@ -18,9 +18,10 @@ struct AgentTools {
 };
 
 /// Starts the threads that carry out the keeper's commands, which only work from inside the address space. libc does
-/// not know these threads. They take no signals and have descriptor tables of their own: the program cannot close their
-/// descriptors, and they keep none of the program's open. Returns 0 or an error number, once the threads have closed
-/// all other descriptors. Call it once, and once more in a forked child.
+/// not know these threads. They take no signals, except SIGBUS if the program's threads serve their own faults, and
+/// have descriptor tables of their own: the program cannot close their descriptors, and they keep none of the program's
+/// open. Returns 0 or an error number, once the threads have closed all other descriptors. Call it once, and once more
+/// in a forked child.
 int start_agents(const AgentTools& tools) noexcept;
 
 /// Returns true if the calling thread is an agent.

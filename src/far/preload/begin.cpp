@@ -328,6 +328,7 @@ void may_begin(const char* name, std::size_t bytes_min, FaultsBy faults) noexcep
   if (!is_error(opened)) (void)system_call(SYS_close, opened);
   // System calls will not reach far memory: before the program uses the streams.
   if (is_error(opened) || faults == FaultsBy::threads) buffer_standard_streams();
+  if (faults == FaultsBy::threads) expect_faults();
   program.door = name;
   program.bytes_min.store(bytes_min, std::memory_order_relaxed);
   program.may_begin.store(true, std::memory_order_relaxed);

@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 // The handler of SIGBUS serves the page faults of its thread (pager/own_faults.hpp). It uses no far memory, no lock,
 // and nothing of libc but its clock.
@@ -80,19 +81,30 @@ pager::RegionTables tables_at(Address at) noexcept {
 }
 
 // An agent reads pages that are here and protected. One that is absent was given back to the kernel without this
-// library's knowledge, and reads as zeros.
-void fill_hole(Address at) noexcept {
+// library's knowledge, and reads as zeros. Returns false if the page is not far memory.
+bool fill_hole(Address at) noexcept {
   static constexpr std::array<std::byte, page_bytes> zeros{};
-  (void)System{{faults_of_agents()}}.copy(at / page_bytes * page_bytes, zeros.data(), UFFDIO_COPY_MODE_WP);
+  const Answer answer =
+      System{{faults_of_agents()}}.copy(at / page_bytes * page_bytes, zeros.data(), UFFDIO_COPY_MODE_WP);
+  return answer == Answer::ok || answer == Answer::there;
+}
+
+// The program's handler must not run in an agent, whose stack is small and which libc does not know. A signal that was
+// sent to the process is sent again, for another thread: this one blocks it now. Any other fault, for example because a
+// server's memory is full, ends the process when it is repeated.
+void act_in_agent(const siginfo_t& info) noexcept {
+  if (info.si_code == BUS_ADRERR && fill_hole(address_of(info.si_addr))) return;
+  if (info.si_code <= 0) {
+    (void)system_call(SYS_kill, system_call(SYS_getpid), SIGBUS);
+    return;
+  }
+  const struct sigaction usual {};
+  (void)sigaction_of_libc(SIGBUS, &usual, nullptr);
 }
 
 bool serve_fault(const siginfo_t& info) noexcept {
   if (info.si_code != BUS_ADRERR || serving.channel == nullptr) return false;
   const Address at = address_of(info.si_addr);
-  if (is_agent()) {
-    fill_hole(at);
-    return true;
-  }
   if (!is_ready()) return false;  // a forked child
   const pager::RegionTables tables = tables_at(at);
   if (!tables.contains(at)) return false;
@@ -134,6 +146,7 @@ void act_as_program(int signal, siginfo_t* info, void* context) noexcept {
 }
 
 void on_signal(int signal, siginfo_t* info, void* context) noexcept {
+  if (is_agent()) return act_in_agent(*info);  // its errno would be another thread's
   const int before = errno;
   if (!serve_fault(*info)) act_as_program(signal, info, context);
   errno = before;
@@ -146,17 +159,28 @@ int serve_own_faults(Channel& channel, const std::byte* lent, std::byte* tables,
   struct sigaction ours {};
   ours.sa_sigaction = on_signal;
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-  ::sigfillset(&ours.sa_mask);
+  // All of them: sigfillset() leaves out the signal with which libc cancels threads. A thread that was cancelled in the
+  // handler would hold a block for ever.
+  std::memset(&ours.sa_mask, 0xff, sizeof ours.sa_mask);
   struct sigaction before {};
   if (sigaction_of_libc(SIGBUS, &ours, &before) != 0) return errno;
   if ((before.sa_flags & SA_SIGINFO) == 0 || before.sa_sigaction != on_signal) program_action = before;
-  sigset_t faults_only;
-  ::sigemptyset(&faults_only);
-  ::sigaddset(&faults_only, SIGBUS);
-  (void)system_call(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults_only, nullptr, sizeof(std::uint64_t));  // if inherited
+  expect_faults();
   serving.channel = &channel;
-  preload::faults_signal.store(true, std::memory_order_relaxed);
   return 0;
+}
+
+void expect_faults() noexcept {
+  if (preload::faults_signal.exchange(true, std::memory_order_relaxed)) return;
+  const std::uint64_t faults = 1ULL << (SIGBUS - 1);
+  (void)system_call(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults, nullptr, sizeof faults);  // if inherited
+  // handlers that constructors of other libraries have set
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action {};
+    if (sigaction_of_libc(signal, nullptr, &action) != 0 || ::sigismember(&action.sa_mask, SIGBUS) != 1) continue;
+    ::sigdelset(&action.sa_mask, SIGBUS);
+    (void)sigaction_of_libc(signal, &action, nullptr);
+  }
 }
 
 bool serves_own_faults() noexcept { return serving.channel != nullptr; }

@@ -7,6 +7,10 @@
 
 namespace tonari::far {
 
+/// Tells that the program's threads may serve their own page faults later: from now on no thread and no handler blocks
+/// SIGBUS. Call it while the program has one thread, or call serve_own_faults(), which does it, too.
+void expect_faults() noexcept;
+
 /// Lets the program's threads serve their own page faults from now on, in the handler of SIGBUS, as far as they can;
 /// the rest they pass on to the keeper. `lent` is the memory that servers lend, `tables` the pager's tables, and
 /// `faults` the userfaultfd, which stays open in this process. Returns 0 or an error number. Call it once, before the

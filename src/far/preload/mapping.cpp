@@ -70,6 +70,16 @@ void* map_in_arena(void* hint, std::size_t bytes) noexcept {
   return pointer_to(take(bytes, page_bytes));
 }
 
+// Where threads serve their own faults, agents read and drop pages in place. They do so no more in the blocks of
+// `range`.
+void hide(Range range) noexcept {
+  if (serves_own_faults() && is_ready()) (void)ask(Request::What::hide, range);
+}
+
+void hide_if_unreadable(Range range, int protection) noexcept {
+  if ((protection & PROT_READ) == 0) hide(range);
+}
+
 // Maps something else than paged memory at `range`, which is in use and stays in use for ever.
 int map_foreign(Range range, int protection, int flags, int descriptor, off_t offset) noexcept {
   (void)for_each_used(range, [](const Extents::Extent& part) {
@@ -82,14 +92,9 @@ int map_foreign(Range range, int protection, int flags, int descriptor, off_t of
     if (!program.extents.split(range.start) || !program.extents.split(range.end())) return ENOMEM;
     program.extents.mark(range, Extents::is_foreign);
   }
+  hide(range);
   void* const start = real().mmap(pointer_to(range.start), range.bytes, protection, flags, descriptor, offset);
   return start == MAP_FAILED ? errno : 0;
-}
-
-// Where threads serve their own faults, agents read pages in place.
-void hide_if_unreadable(Range range, int protection) noexcept {
-  if (range.is_empty() || (protection & PROT_READ) != 0 || !serves_own_faults() || !is_ready()) return;
-  (void)ask(Request::What::hide, range);
 }
 
 // MAP_FIXED: `range` of the arena begins anew, with zeros.
@@ -307,7 +312,9 @@ TONARI_EXPORTED int posix_madvise(void* start, std::size_t bytes, int advice) no
 TONARI_EXPORTED int mprotect(void* start, std::size_t bytes, int protection) noexcept {
   const Parts parts = parts_of(start, bytes);
   if (is_of_parent(start)) return failed(ENOMEM, -1);  // a forked child would get zeros there
-  hide_if_unreadable(parts.inside, protection);
+  for (Parts each = parts; !each.inside.is_empty(); each = parts_of(pointer_to(each.after.start), each.after.bytes)) {
+    hide_if_unreadable(each.inside, protection);
+  }
   const Range inside = parts.inside.cut_to(arena());
   if (!inside.is_empty() && protection != usual_protection) {
     const Guard guard(program.lock);

@@ -1,5 +1,6 @@
 #include "far/preload/faults.hpp"
 #include "preload/exported.hpp"
+#include "preload/masks.hpp"
 #include "preload/next.hpp"
 
 #include <cerrno>
@@ -14,6 +15,7 @@ TONARI_NEXT(signal)
 namespace {
 
 using namespace tonari::far;
+namespace preload = tonari::preload;
 namespace next = tonari::preload::next;
 
 }  // namespace
@@ -23,8 +25,8 @@ int tonari::far::sigaction_of_libc(int signal, const struct sigaction* action, s
 }
 
 TONARI_EXPORTED int sigaction(int signal, const struct sigaction* action, struct sigaction* before) noexcept {
-  if (!serves_own_faults()) return next::sigaction(signal, action, before);
-  if (signal == SIGBUS) return set_program_action(action, before);
+  if (!preload::faults_signal.load(std::memory_order_relaxed)) return next::sigaction(signal, action, before);
+  if (signal == SIGBUS && serves_own_faults()) return set_program_action(action, before);
   struct sigaction ours {};
   if (action != nullptr) {
     ours = *action;

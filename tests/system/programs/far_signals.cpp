@@ -60,14 +60,17 @@ std::atomic<int> alarms{0};
 std::atomic<int> wrong{0};
 
 // Interrupts faults, and meets absent pages itself, with all signals blocked.
-bool has_a_handler_that_faults() {
+bool set_handler_that_faults() {
   struct sigaction action {};
   action.sa_handler = [](int) {
     const std::size_t at = static_cast<std::size_t>(alarms.fetch_add(1)) * 7919 % (bytes / page) * page;
     if (far_memory[at] != expected(at)) ++wrong;
   };
   sigfillset(&action.sa_mask);
-  if (sigaction(SIGALRM, &action, nullptr) != 0) return false;
+  return sigaction(SIGALRM, &action, nullptr) == 0;
+}
+
+bool faults_in_handlers() {
   const itimerval often{.it_interval = {0, 300}, .it_value = {0, 300}};
   setitimer(ITIMER_REAL, &often, nullptr);
   while (alarms < 500) {
@@ -76,6 +79,148 @@ bool has_a_handler_that_faults() {
   const itimerval never{};
   setitimer(ITIMER_REAL, &never, nullptr);
   return wrong == 0;
+}
+
+bool has_a_handler_that_faults() { return set_handler_that_faults() && faults_in_handlers(); }
+
+// A handler, and a thread with all signals blocked, that are older than the program's far memory.
+std::atomic<int> early_result{-1};
+std::atomic<bool> memory_is_written{false};
+std::thread early_thread;
+
+void begin_early() {
+  if (!set_handler_that_faults()) std::_Exit(1);
+  sigset_t all;
+  sigfillset(&all);
+  sigset_t before;
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  early_thread = std::thread([] {
+    memory_is_written.wait(false);
+    early_result = check_scattered(9) ? 1 : 0;
+  });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+bool began_early() {
+  memory_is_written = true;
+  memory_is_written.notify_all();
+  early_thread.join();
+  return early_result == 1 && faults_in_handlers();
+}
+
+// Threads that are cancelled at any time, also while they serve a fault.
+bool cancels_threads() {
+  for (unsigned i = 0; i < 60; ++i) {
+    pthread_t thread{};
+    const auto work = [](void*) -> void* {
+      pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
+      for (;;) {
+        if (!check_scattered(static_cast<unsigned>(gettid()))) ++wrong;
+      }
+    };
+    if (pthread_create(&thread, nullptr, work, nullptr) != 0) return false;
+    if (!check_scattered(i)) return false;
+    if (pthread_cancel(thread) != 0 || pthread_join(thread, nullptr) != 0) return false;
+  }
+  for (std::size_t at = 0; at < bytes; at += page) {
+    if (far_memory[at] != expected(at)) return false;
+  }
+  return wrong == 0;
+}
+
+// SIGBUS that is sent to the process, whose threads are busy with faults, reaches one of the program's threads.
+std::atomic<int> foreign_threads{0};
+std::atomic<pid_t> sender{0};
+bool is_sent_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    ++alarms;
+    if (gettid() != getpid() && gettid() != sender) ++foreign_threads;
+  };
+  if (sigaction(SIGBUS, &action, nullptr) != 0) return false;
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    sender = gettid();
+    for (int sent = 0; !done; ++sent) {
+      kill(getpid(), SIGBUS);
+      while (alarms <= sent && !done) std::this_thread::yield();
+    }
+  });
+  bool fine = true;
+  for (unsigned i = 0; alarms < 1000; ++i) fine = check_scattered(i) && fine;
+  done = true;
+  other.join();
+  return fine && foreign_threads == 0;
+}
+
+// A program that waits for SIGBUS instead of handling it.
+bool waits_for_signals() {
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, SIGBUS);
+  if (pthread_sigmask(SIG_BLOCK, &only, nullptr) != 0) return false;
+  for (unsigned i = 0; i < 20; ++i) {
+    int got = 0;
+    if (kill(getpid(), SIGBUS) != 0 || !check_scattered(i) || sigwait(&only, &got) != 0 || got != SIGBUS) return false;
+  }
+  return true;
+}
+
+// Pages of a file in the middle of blocks whose other pages leave and come back.
+bool maps_files_in_between() {
+  constexpr std::size_t block = 2 << 20;
+  const int file = memfd_create("between", 0);
+  if (ftruncate(file, page) != 0) return false;
+  const auto base = (reinterpret_cast<std::uintptr_t>(far_memory) + block - 1) / block * block;
+  const auto place = [&](std::size_t i) { return reinterpret_cast<unsigned char*>(base + i * block + 200 * page); };
+  const std::size_t offset = base - reinterpret_cast<std::uintptr_t>(far_memory);
+  constexpr std::size_t places = 4;  // pages near them stay local
+  for (std::size_t i = 0; i < places; ++i) {
+    if (!check_scattered(static_cast<unsigned>(i))) return false;
+    if (mmap(place(i), page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file, 0) != place(i)) return false;
+    *place(i) = expected(offset + i * block + 200 * page);  // as the page before, for check_scattered()
+    place(i)[1] = 77;
+    // writes to the neighbours, which must not be protected for ever
+    for (std::size_t at = 100; at < 300; ++at) {
+      if (at != 200) reinterpret_cast<unsigned char*>(base + i * block + at * page)[2] = 5;
+    }
+  }
+  for (unsigned i = 0; i < 5; ++i) {
+    if (!check_scattered(i)) return false;
+  }
+  for (std::size_t i = 0; i < places; ++i) {
+    if (place(i)[1] != 77) return false;
+    for (std::size_t at = 100; at < 300; ++at) {
+      if (at != 200 && reinterpret_cast<unsigned char*>(base + i * block + at * page)[2] != 5) return false;
+    }
+  }
+  return true;
+}
+
+// Pages are given back and written again while their neighbours are read in order, and everything leaves.
+bool gives_pages_back() {
+  std::atomic<bool> done{false};
+  std::thread giver([&] {
+    const std::size_t skipped = page - reinterpret_cast<std::uintptr_t>(far_memory) % page;  // to a whole page
+    std::uint64_t random = 3;
+    while (!done) {
+      random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+      const std::size_t at = (random >> 33) % (bytes / page / 8 - 1) * 8 * page + skipped;
+      far_memory[at + 3 * page] = 9;
+      if (madvise(far_memory + at + 3 * page, page, MADV_DONTNEED) != 0 || far_memory[at + 3 * page + 5] != 0) ++wrong;
+    }
+  });
+  bool fine = true;
+  for (int round = 0; round < 4; ++round) {
+    for (std::size_t at = 0; at < bytes; at += page) {
+      const std::size_t number = at / page % 8;  // far_memory is not aligned: the giver's page overlaps two
+      if (number == 3 || number == 4) continue;
+      if (far_memory[at] != expected(at)) fine = false;
+    }
+  }
+  done = true;
+  giver.join();
+  return fine && wrong == 0;
 }
 
 // A stack for handlers that has room for one of them.
@@ -188,9 +333,16 @@ int main(int count, char** arguments) {
                                                            {"own", has_its_own_handler},
                                                            {"protected", protects_pages},
                                                            {"descriptors", closes_all_descriptors},
-                                                           {"suspended", waits_with_signals_blocked}};
+                                                           {"suspended", waits_with_signals_blocked},
+                                                           {"early", began_early},
+                                                           {"cancelled", cancels_threads},
+                                                           {"sent", is_sent_signals},
+                                                           {"waited", waits_for_signals},
+                                                           {"files", maps_files_in_between},
+                                                           {"given", gives_pages_back}};
   const auto found = cases.find(count > 1 ? arguments[1] : "");
   if (found == cases.end()) return 2;
+  if (found->first == "early") begin_early();
   far_memory = static_cast<unsigned char*>(std::malloc(bytes));
   write_all();
   const bool fine = found->second();
