@@ -32,12 +32,17 @@ class OwnFaults(FarTest):
                 self.torture("--faults", "self", "--local", "8M", "--store", store, rounds=20)
 
     def test_signals_of_the_program_do_not_disturb_faults(self):
-        for case in ("blocked", "handler", "alternate", "alternates", "own", "protected", "descriptors", "suspended",
+        for case in ("blocked", "handler", "alternate", "alternates", "own", "protected", "suspended",
                      "early", "cancelled", "sent", "files", "given"):
             with self.subTest(case=case):
                 output, found = self.far("--", SIGNALS, case)
                 self.assertEqual(output, "ok\n")
                 self.assertGreater(found["faults_by_threads"], 1000)
+
+    def test_the_keeper_serves_all_faults_once_the_program_has_closed_its_descriptors(self):
+        output, found = self.far("--", SIGNALS, "descriptors")
+        self.assertEqual(output, "ok\n")
+        self.assertGreater(found["faults"], 1000)
 
     def test_handlers_and_masks_that_are_older_than_far_memory_do_not_disturb_faults(self):
         output, found = self.far("--", "env", "A=b", SIGNALS, "early")
@@ -45,7 +50,7 @@ class OwnFaults(FarTest):
         self.assertGreater(found["faults_by_threads"], 1000)
 
     def test_the_keeper_serves_the_faults_of_programs_that_wait_for_signals(self):
-        for case in ("waited", "files", "given", "cancelled"):
+        for case in ("waited", "files"):
             with self.subTest(case=case):
                 status, output, error = self.run_job("far", "--local", "20%", "--", SIGNALS, case)
                 self.assertEqual((status, output), (0, "ok\n"), error)

@@ -37,7 +37,7 @@ void write_all() {
 // Goes through the pages so that most are faults, and few follow another.
 bool check_scattered(unsigned seed = 1) {
   std::uint64_t random = seed;
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < 10'000; ++i) {
     random = random * 6364136223846793005ULL + 1442695040888963407ULL;
     const std::size_t at = (random >> 33) % (bytes / page) * page;
     if (far_memory[at] != expected(at)) return false;
@@ -110,7 +110,7 @@ bool began_early() {
 
 // Threads that are cancelled at any time, also while they serve a fault.
 bool cancels_threads() {
-  for (unsigned i = 0; i < 60; ++i) {
+  for (unsigned i = 0; i < 25; ++i) {
     pthread_t thread{};
     const auto work = [](void*) -> void* {
       pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
