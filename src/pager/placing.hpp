@@ -107,19 +107,24 @@ class Placing {
   PageSet drop_protected(Address block, const PageSet& pages, const PageSet& going) noexcept {
     if (pages.is_empty()) return {};
     const auto [start, whole] = span_of(pages);
+    if (going == pages && calls_.drop(block + start * page_bytes, whole * page_bytes)) return pages;
     PageSet gone;
-    if (going == pages) {
-      if (calls_.drop(block + start * page_bytes, whole * page_bytes)) return pages;
-    } else {
-      for_each_run(going, block_pages, [&](std::size_t first, std::size_t count) {
-        if (calls_.drop(block + first * page_bytes, count * page_bytes)) gone |= PageSet::of(first, count);
-      });
-    }
+    for_each_run(going, block_pages,
+                 [&](std::size_t first, std::size_t count) { gone |= drop_run(block, first, count); });
     (void)calls_.protect(block + start * page_bytes, whole * page_bytes, false);
     return gone;
   }
 
  private:
+  // Returns the pages that are gone. A call that fails, because some pages are locked in memory, may have dropped
+  // others.
+  PageSet drop_run(Address block, std::size_t first, std::size_t count) noexcept {
+    if (calls_.drop(block + first * page_bytes, count * page_bytes)) return PageSet::of(first, count);
+    PageSet gone;
+    for (std::size_t page = first; count != 1 && page < first + count; ++page) gone |= drop_run(block, page, 1);
+    return gone;
+  }
+
   struct Span {
     std::size_t first;
     std::size_t count;

@@ -20,7 +20,7 @@
 // Not covered, so that absent memory gives EFAULT:
 // - ioctl, fcntl with a structure, sigaction, clock_nanosleep, the processor clocks of clock_gettime, extended
 //   attributes
-// - the offsets of sendfile and copy_file_range; mlock, vmsplice, aio, io_uring
+// - the offsets of sendfile and copy_file_range; vmsplice, aio, io_uring
 // - process_vm_readv by the program or by others (MPI's single copies)
 // - programs that make system calls without libc: syscall(), Go
 // - the kernel's own reads and writes: signal frames on an alternate stack in such memory; stacks in such memory that a

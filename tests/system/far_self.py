@@ -33,7 +33,7 @@ class OwnFaults(FarTest):
 
     def test_signals_of_the_program_do_not_disturb_faults(self):
         for case in ("blocked", "handler", "alternate", "alternates", "own", "protected", "suspended",
-                     "early", "cancelled", "sent", "files", "given"):
+                     "early", "cancelled", "sent", "files", "given", "locked"):
             with self.subTest(case=case):
                 output, found = self.far("--", SIGNALS, case)
                 self.assertEqual(output, "ok\n")
@@ -50,7 +50,7 @@ class OwnFaults(FarTest):
         self.assertGreater(found["faults_by_threads"], 1000)
 
     def test_the_keeper_serves_the_faults_of_programs_that_wait_for_signals(self):
-        for case in ("waited", "files"):
+        for case in ("waited", "files", "locked"):
             with self.subTest(case=case):
                 status, output, error = self.run_job("far", "--local", "20%", "--", SIGNALS, case)
                 self.assertEqual((status, output), (0, "ok\n"), error)

@@ -252,7 +252,29 @@ int advise_parts(const Parts& parts, int advice, Outside outside) noexcept {
 
 using namespace tonari::far;
 
+TONARI_NEXT(mlock)
+TONARI_NEXT(mlock2)
 TONARI_NEXT(mlockall)
+
+namespace {
+
+// The kernel cannot bring absent pages where it does not report its own faults. So the range is locked first, which
+// keeps pages that come, and then touched.
+int lock_in_memory(const void* start, std::size_t bytes) noexcept {
+  if (is_unreached(start, bytes)) {
+    if (next::mlock2(start, bytes, MLOCK_ONFAULT) != 0) return -1;
+    (void)touch(Bytes{start, bytes});
+  }
+  return next::mlock(start, bytes);
+}
+
+}  // namespace
+
+TONARI_EXPORTED int mlock(const void* start, std::size_t bytes) noexcept { return lock_in_memory(start, bytes); }
+
+TONARI_EXPORTED int mlock2(const void* start, std::size_t bytes, unsigned flags) noexcept {
+  return flags == 0 ? lock_in_memory(start, bytes) : next::mlock2(start, bytes, flags);
+}
 
 // Locking far memory would fetch all of its pages, and none could leave again. So it is not locked; other memory is
 // locked where it is present, and later pages as they are touched.

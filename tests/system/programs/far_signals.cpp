@@ -197,6 +197,18 @@ bool maps_files_in_between() {
   return true;
 }
 
+// Some pages of blocks stay in memory, while the others leave and come back.
+bool locks_pages() {
+  for (std::size_t start = 100 * page; start + (1 << 20) < bytes; start += 12 << 20) {
+    if (!check_scattered(static_cast<unsigned>(start / page))) return false;
+    if (mlock(far_memory + start, 50 * page) != 0) return false;
+  }
+  for (unsigned i = 0; i < 5; ++i) {
+    if (!check_scattered(i)) return false;
+  }
+  return munlockall() == 0 && check_scattered();
+}
+
 // Pages are given back and written again while their neighbours are read in order, and everything leaves.
 bool gives_pages_back() {
   std::atomic<bool> done{false};
@@ -339,6 +351,7 @@ int main(int count, char** arguments) {
                                                            {"sent", is_sent_signals},
                                                            {"waited", waits_for_signals},
                                                            {"files", maps_files_in_between},
+                                                           {"locked", locks_pages},
                                                            {"given", gives_pages_back}};
   const auto found = cases.find(count > 1 ? arguments[1] : "");
   if (found == cases.end()) return 2;
