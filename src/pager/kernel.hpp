@@ -28,7 +28,6 @@ struct Progress {
   std::size_t bytes;
   Answer answer;
 };
-enum class Holes : std::uint8_t { refused, allowed };
 
 namespace kernel {
 
@@ -37,7 +36,6 @@ inline constexpr std::uint64_t feature_protect_absent = 1 << 13;  // Linux 6.4: 
 inline constexpr std::uint64_t feature_poison = 1 << 14;          // Linux 6.6
 inline constexpr std::uint64_t feature_move = 1 << 16;            // Linux 6.8
 inline constexpr std::uint64_t resume_protected = 1 << 1;         // Linux 6.4: UFFDIO_CONTINUE_MODE_WP
-inline constexpr std::uint64_t move_allows_holes = 1 << 1;
 
 struct MoveRequest {
   std::uint64_t to;
@@ -92,9 +90,8 @@ Progress go_on(System system, unsigned long code, std::size_t bytes, Make make, 
 
 /// Removes pages at `from` and places them at `to`.
 template <class System>
-Progress move(System system, Address to, Address from, std::size_t bytes, Holes holes) noexcept {
-  const std::uint64_t mode = holes == Holes::allowed ? move_allows_holes : 0;
-  const auto make = [&](std::size_t done) { return MoveRequest{to + done, from + done, bytes - done, mode, 0}; };
+Progress move(System system, Address to, Address from, std::size_t bytes) noexcept {
+  const auto make = [&](std::size_t done) { return MoveRequest{to + done, from + done, bytes - done, 0, 0}; };
   return go_on(system, request_move, bytes, make, [](const MoveRequest& each) { return each.moved; });
 }
 

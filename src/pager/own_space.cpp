@@ -32,11 +32,11 @@ OwnSpace::OwnSpace(std::size_t buffers, Userfaultfd::Options options)
   watch_.watch(reinterpret_cast<Address>(start_), buffers * block_bytes);
 }
 
-Progress OwnSpace::Calls::move_out(Address to, Address from, std::size_t bytes, Holes holes) const noexcept {
-  return watch->move(to, from, bytes, holes);
+Progress OwnSpace::Calls::move_out(Address to, Address from, std::size_t bytes) const noexcept {
+  return watch->move(to, from, bytes);
 }
-Progress OwnSpace::Calls::move_in(Address to, Address from, std::size_t bytes, Holes holes) const noexcept {
-  return faults->move(to, from, bytes, holes);
+Progress OwnSpace::Calls::move_in(Address to, Address from, std::size_t bytes) const noexcept {
+  return faults->move(to, from, bytes);
 }
 void OwnSpace::Calls::wake(Address start, std::size_t bytes) const noexcept { faults->wake(start, bytes); }
 void OwnSpace::Calls::zero(Address to, std::size_t bytes) const noexcept { (void)watch->zero(to, bytes); }

@@ -42,8 +42,8 @@ class OwnSpace : public Space {
   struct Calls {
     Userfaultfd* watch;
     Userfaultfd* faults;
-    [[nodiscard]] Progress move_out(Address to, Address from, std::size_t bytes, Holes holes) const noexcept;
-    [[nodiscard]] Progress move_in(Address to, Address from, std::size_t bytes, Holes holes) const noexcept;
+    [[nodiscard]] Progress move_out(Address to, Address from, std::size_t bytes) const noexcept;
+    [[nodiscard]] Progress move_in(Address to, Address from, std::size_t bytes) const noexcept;
     void wake(Address start, std::size_t bytes) const noexcept;
     void zero(Address to, std::size_t bytes) const noexcept;
     static bool drop(Address start, std::size_t bytes) noexcept;

@@ -10,8 +10,8 @@ namespace tonari::pager {
 
 namespace {
 
-// After a page was hashed in place, the program may have given it back to the kernel before it was copied to `from`. The
-// copy is stored, so the checksum must be the copy's.
+// After a page was hashed in place, the program may have given it back to the kernel before it was copied to `from`.
+// The copy is stored, so the checksum must be the copy's.
 void sum_again(const std::byte* from, const PageSet& pages, std::size_t first,
                std::span<Checksum, block_pages> sums) noexcept {
   for (std::size_t page = pages.next(0); page < block_pages; page = pages.next(page + 1)) {
@@ -125,7 +125,6 @@ bool PageMover::take_out(Region& region, std::size_t index, Beside beside, Worke
   if (buffer != no_buffer) {
     taken = space_.take_out(region.address_of(index), block.here, buffer, context.sums);
     Counters::add(counters().pages_kept, (block.here - taken).count());
-    tally_.add_resident((taken - block.here).count());  // pages found there unexpectedly
     block.here -= taken;
     block.buffer = buffer;
     const PageSet unsaved = settle(region, index, taken, buffer, context);

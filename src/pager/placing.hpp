@@ -11,7 +11,7 @@ namespace tonari::pager {
 /// The operations of Space that work only inside the address space: called by this process for its own, or by an agent
 /// in another process. `Calls` are the system calls, which each of the two makes in its own way:
 ///
-///   move_out(to, from, bytes, holes), move_in(...)   Progress; to a buffer, or to a watched range
+///   move_out(to, from, bytes), move_in(...)          Progress; to a buffer, or to a watched range
 ///   wake(start, bytes)                               the threads that wait for absent pages of a watched range
 ///   zero(to, bytes)                                  pages of a buffer
 ///   drop(start, bytes)                               madvise(MADV_DONTNEED); true on success
@@ -26,27 +26,10 @@ class Placing {
   Placing(Calls calls, Address nursery) noexcept : calls_(calls), nursery_(nursery) {}
 
   PageSet take_out(Address block, const PageSet& pages, Address buffer) noexcept {
-    constexpr int refusals_max = 16;  // a block with that many pinned pages is left as it is
     empty(buffer);
-    PageSet refused;
-    std::size_t last = 0;
-    for_each_run(pages, block_pages, [&](std::size_t first, std::size_t count) { last = first + count; });
-
-    int refusals = 0;
-    for (std::size_t page = pages.next(0); page < last; ++page) {
-      const auto [bytes, answer] = calls_.move_out(buffer + page * page_bytes, block + page * page_bytes,
-                                                   (last - page) * page_bytes, Holes::allowed);
-      page += bytes / page_bytes;
-      if (answer == Answer::ok) break;
-      const bool all_at_once = pages.is_whole() && page == 0;  // a huge page would be split by trying each page
-      if (all_at_once || ++refusals == refusals_max) {
-        refused |= PageSet::of(page, block_pages - page);
-        break;
-      }
-      refused |= PageSet::of(page, 1);
-    }
-    // Looks up which pages came instead of counting them. Linux 6.18 was seen to return EEXIST for a page that had left
-    // the block, while the program was just writing it for the first time (decision 13).
+    const PageSet refused = move_out(block, pages, buffer);
+    // Looks up which pages came instead of counting them: pages may come although the kernel refuses them (decision
+    // 13).
     const PageSet came = present(buffer);
     return came | fill_holes(block, buffer, pages - refused - came);
   }
@@ -58,7 +41,7 @@ class Placing {
     bool complete = true;
     for_each_run(pages, block_pages, [&](std::size_t first, std::size_t count) {
       const auto [bytes, answer] =
-          calls_.move_in(block + first * page_bytes, buffer + first * page_bytes, count * page_bytes, Holes::refused);
+          calls_.move_in(block + first * page_bytes, buffer + first * page_bytes, count * page_bytes);
       complete = complete && answer == Answer::ok;
     });
     if (complete) return pages;
@@ -71,7 +54,7 @@ class Placing {
   bool prefault(Address buffer) noexcept {
     empty(buffer);
     if (!calls_.populate(nursery_, block_bytes)) return false;
-    return calls_.move_out(buffer, nursery_, block_bytes, Holes::refused).answer == Answer::ok;
+    return calls_.move_out(buffer, nursery_, block_bytes).answer == Answer::ok;
   }
 
   void empty(Address buffer) noexcept { (void)calls_.drop(buffer, block_bytes); }
@@ -116,6 +99,33 @@ class Placing {
   }
 
  private:
+  // Moves pages to the buffer. Returns the pages that the kernel refused to move. Never asks for pages that may be
+  // absent (UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES): before Linux 6.18.51, such a call may go on for ever if a page is given
+  // back to the kernel meanwhile.
+  PageSet move_out(Address block, const PageSet& pages, Address buffer) noexcept {
+    constexpr int refusals_max = 16;  // a block with that many pinned pages is left as it is
+    PageSet rest = pages;
+    PageSet refused;
+    for (int refusals = 0; !rest.is_empty();) {
+      const std::size_t first = rest.next(0);
+      const std::size_t count = rest.next_without(first) - first;
+      const auto [bytes, answer] =
+          calls_.move_out(buffer + first * page_bytes, block + first * page_bytes, count * page_bytes);
+      const std::size_t moved = bytes / page_bytes;
+      rest -= PageSet::of(first, moved);
+      if (answer == Answer::ok) continue;
+      if (answer == Answer::there) rest -= present(buffer);
+      const PageSet failed = PageSet::of(first + moved, 1);
+      if ((rest & failed).is_empty()) continue;
+      rest -= failed;
+      if (answer == Answer::gone) continue;  // a hole, or all is unmapped
+      refused |= failed;
+      const bool all_at_once = pages.is_whole() && first + moved == 0;  // trying each page would split a huge page
+      if (all_at_once || ++refusals == refusals_max) return refused | rest;
+    }
+    return refused;
+  }
+
   // Returns the pages that are gone. A call that fails, because some pages are locked in memory, may have dropped
   // others.
   PageSet drop_run(Address block, std::size_t first, std::size_t count) noexcept {

@@ -195,8 +195,8 @@ Answer Userfaultfd::zero(Address to, std::size_t bytes) noexcept {
   return wake_where_there(kernel::zero(System{number()}, to, bytes), to, bytes);
 }
 
-Progress Userfaultfd::move(Address to, Address from, std::size_t bytes, Holes holes) noexcept {
-  return kernel::move(System{number()}, to, from, bytes, holes);
+Progress Userfaultfd::move(Address to, Address from, std::size_t bytes) noexcept {
+  return kernel::move(System{number()}, to, from, bytes);
 }
 
 Answer Userfaultfd::resume(Address at, std::size_t bytes, Writes writes) noexcept {

@@ -74,7 +74,7 @@ class Userfaultfd {
   /// Places pages of zeros in the same way.
   Answer zero(Address to, std::size_t bytes) noexcept;
   /// Removes pages at `from` and places them at `to`, a huge page as one. Wakes threads that wait at `to`.
-  Progress move(Address to, Address from, std::size_t bytes, Holes holes) noexcept;
+  Progress move(Address to, Address from, std::size_t bytes) noexcept;
   /// Whether writes have to wait. Writes::go_on wakes threads that wait.
   enum class Writes : std::uint8_t { wait, go_on };
   // For a file in memory only:

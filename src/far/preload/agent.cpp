@@ -21,7 +21,6 @@ namespace {
 
 using pager::Address;
 using pager::block_bytes;
-using pager::Holes;
 using pager::page_bytes;
 using pager::Progress;
 
@@ -38,11 +37,11 @@ struct Calls {
   System watch;
   System faults;
 
-  [[nodiscard]] Progress move_out(Address to, Address from, std::size_t bytes, Holes holes) const noexcept {
-    return pager::kernel::move(watch, to, from, bytes, holes);
+  [[nodiscard]] Progress move_out(Address to, Address from, std::size_t bytes) const noexcept {
+    return pager::kernel::move(watch, to, from, bytes);
   }
-  [[nodiscard]] Progress move_in(Address to, Address from, std::size_t bytes, Holes holes) const noexcept {
-    return pager::kernel::move(faults, to, from, bytes, holes);
+  [[nodiscard]] Progress move_in(Address to, Address from, std::size_t bytes) const noexcept {
+    return pager::kernel::move(faults, to, from, bytes);
   }
   void wake(Address start, std::size_t bytes) const noexcept { pager::kernel::wake(faults, start, bytes); }
   void zero(Address to, std::size_t bytes) const noexcept { (void)pager::kernel::zero(watch, to, bytes); }
