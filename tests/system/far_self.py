@@ -9,27 +9,23 @@ from harness.far import NOBODY, TORTURE, FarTest
 from harness.jobs import PROGRAMS, processes_marked
 
 CALLS = os.path.join(PROGRAMS, "far_calls")
-CHILDREN = os.path.join(PROGRAMS, "far_children")
 SIGNALS = os.path.join(PROGRAMS, "far_signals")
 STATIC = os.path.join(PROGRAMS, "far_static")
 
 
-class OwnFaults(FarTest):
+class FarSelfTest(FarTest):
     def far(self, *words):
         """Runs a program with a fifth of its memory local, and returns its output and its statistics."""
         status, output, error = self.run_job("far", "--faults", "self", "--stats=json", "--local", "20%", *words)
         self.assertEqual(status, 0, error)
         return output, json.loads(error.splitlines()[-1])
 
+
+class OwnFaults(FarSelfTest):
     def test_far_memory_has_the_same_content_as_local_memory(self):
         found = self.torture("--faults", "self", "--local", "8M")
         self.assertGreater(found["faults_by_threads"], 0)
         self.assertGreater(found["bytes_out"], 0)
-
-    def test_pages_come_back_from_compressed_memory_and_from_a_file(self):
-        for store in ("lz4", "file:."):
-            with self.subTest(store=store):
-                self.torture("--faults", "self", "--local", "8M", "--store", store, rounds=20)
 
     def test_signals_of_the_program_do_not_disturb_faults(self):
         for case in ("blocked", "handler", "alternate", "alternates", "own", "protected", "suspended",
@@ -39,33 +35,44 @@ class OwnFaults(FarTest):
                 self.assertEqual(output, "ok\n")
                 self.assertGreater(found["faults_by_threads"], 1000)
 
-    def test_the_keeper_serves_all_faults_once_the_program_has_closed_its_descriptors(self):
-        output, found = self.far("--", SIGNALS, "descriptors")
-        self.assertEqual(output, "ok\n")
-        self.assertGreater(found["faults"], 1000)
-
     def test_handlers_and_masks_that_are_older_than_far_memory_do_not_disturb_faults(self):
         output, found = self.far("--", "env", "A=b", SIGNALS, "early")
         self.assertEqual(output, "ok\n")
         self.assertGreater(found["faults_by_threads"], 1000)
-
-    def test_the_keeper_serves_the_faults_of_programs_that_wait_for_signals(self):
-        for case in ("waited", "files", "locked"):
-            with self.subTest(case=case):
-                status, output, error = self.run_job("far", "--local", "20%", "--", SIGNALS, case)
-                self.assertEqual((status, output), (0, "ok\n"), error)
 
     def test_system_calls_reach_far_memory(self):
         status, output, error = self.run_job("far", "--faults", "self", "--local", "8M", "--", CALLS)
         self.assertEqual((status, output), (0, "ok\n"), error)
 
     def test_static_variables_are_far_memory(self):
-        output, found = self.far("--", STATIC)
+        output, _ = self.far("--", STATIC)
         self.assertIn("ok", output)
 
     def test_programs_that_a_wrapper_starts_serve_their_own_faults(self):
         output, _ = self.far("--", "env", "A=b", TORTURE, "1", "2", "10", "64")
         self.assertEqual(output, "ok\n")
+
+
+class OwnFaultsOfAnOrdinaryUser(OwnFaults):
+    user = NOBODY
+
+
+class StoresAndEndings(FarSelfTest):
+    def test_pages_come_back_from_compressed_memory_and_from_a_file(self):
+        for store in ("lz4", "file:."):
+            with self.subTest(store=store):
+                self.torture("--faults", "self", "--local", "8M", "--store", store, rounds=20)
+
+    def test_the_keeper_serves_all_faults_once_the_program_has_closed_its_descriptors(self):
+        output, found = self.far("--", SIGNALS, "descriptors")
+        self.assertEqual(output, "ok\n")
+        self.assertGreater(found["faults"], 1000)
+
+    def test_the_keeper_serves_the_faults_of_programs_that_wait_for_signals(self):
+        for case in ("waited", "files", "locked"):
+            with self.subTest(case=case):
+                status, output, error = self.run_job("far", "--local", "20%", "--", SIGNALS, case)
+                self.assertEqual((status, output), (0, "ok\n"), error)
 
     def test_the_death_of_a_server_ends_the_program_with_a_message(self):
         job = self.start_torture("--faults", "self", "--local", "8M")
@@ -87,10 +94,6 @@ class OwnFaults(FarTest):
         job.process.stdin.close()
         status, output, error = job.end()
         self.assertEqual((status, output.splitlines()[-1:]), (0, ["ok"]), error)
-
-
-class OwnFaultsOfAnOrdinaryUser(OwnFaults):
-    user = NOBODY
 
 
 if __name__ == "__main__":
