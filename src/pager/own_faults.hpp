@@ -114,8 +114,7 @@ class OwnFaults {
   // wait with them.
   void wait_until_free(const Block& block) noexcept {
     for (;;) {
-      // Relaxed: the thread touches its page again afterwards.
-      const std::uint32_t seen = block.waiting_word().load(std::memory_order_relaxed);
+      const std::uint32_t seen = block.waiting_value();
       if (!Block::wakes_at_the_end(seen)) return;
       system_.wait(block.waiting_word(), seen);
     }

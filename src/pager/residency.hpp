@@ -90,12 +90,17 @@ class alignas(64) Block {
     return DroppedFaults((state & counted) / one_fault, state >> sum_shift);
   }
 
-  /// Where threads of the address space serve their own faults, a thread that was counted waits here.
+  /// Where threads of the address space serve their own faults, a thread that was counted waits here. Only the futex's
+  /// address: it is read by waiting_value().
   [[nodiscard]] const std::atomic<std::uint32_t>& waiting_word() const noexcept {
     static_assert(std::endian::native == std::endian::little && sizeof state_ == 8);
-    return reinterpret_cast<const std::atomic<std::uint32_t>&>(state_);
+    return *static_cast<const std::atomic<std::uint32_t>*>(static_cast<const void*>(&state_));
   }
-  /// Returns true if `word`, read from waiting_word(), says that the block is held, and its holder wakes whoever waits.
+  /// Relaxed: a thread that has waited touches its page again.
+  [[nodiscard]] std::uint32_t waiting_value() const noexcept {
+    return static_cast<std::uint32_t>(state_.load(std::memory_order_relaxed));
+  }
+  /// Returns true if `word`, from waiting_value(), says that the block is held, and its holder wakes whoever waits.
   [[nodiscard]] static bool wakes_at_the_end(std::uint32_t word) noexcept {
     return (word & held) != 0 && (word & counted) != 0;
   }
