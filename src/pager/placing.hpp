@@ -99,9 +99,9 @@ class Placing {
   }
 
  private:
-  // Moves pages to the buffer. Returns the pages that the kernel refused to move. Never asks for pages that may be
-  // absent (UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES): before Linux 6.18.51, such a call may go on for ever if a page is given
-  // back to the kernel meanwhile.
+  // Moves pages to the buffer. Returns the pages that the kernel refused to move. Never allows holes
+  // (UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES): before Linux 6.18.51, such a call may go on for ever if a page is given back to
+  // the kernel meanwhile.
   PageSet move_out(Address block, const PageSet& pages, Address buffer) noexcept {
     constexpr int refusals_max = 16;  // a block with that many pinned pages is left as it is
     PageSet rest = pages;

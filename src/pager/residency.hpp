@@ -8,6 +8,7 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
+#include <new>
 
 namespace tonari::pager {
 
@@ -94,7 +95,7 @@ class alignas(64) Block {
   /// address: it is read by waiting_value().
   [[nodiscard]] const std::atomic<std::uint32_t>& waiting_word() const noexcept {
     static_assert(std::endian::native == std::endian::little && sizeof state_ == 8);
-    return *static_cast<const std::atomic<std::uint32_t>*>(static_cast<const void*>(&state_));
+    return *std::launder(reinterpret_cast<const std::atomic<std::uint32_t>*>(&state_));
   }
   /// Relaxed: a thread that has waited touches its page again.
   [[nodiscard]] std::uint32_t waiting_value() const noexcept {

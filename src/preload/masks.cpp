@@ -8,6 +8,8 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 
+#include <cstring>
+
 // Wraps the calls that block signals with a mask: SIGBUS stays unblocked where it serves page faults. The older calls
 // that take single signals (sighold and its relatives) are left alone. Masks are copied to local memory; for the rest,
 // calls are repeated if they meet absent memory, as in repeating.cpp.
@@ -41,7 +43,7 @@ TONARI_EXPORTED int sigprocmask(int how, const sigset_t* set, sigset_t* before) 
   const Mask mask(set, how);
   sigset_t copy;
   const int answer = next::sigprocmask(how, mask.get(), before != nullptr ? &copy : nullptr);
-  if (before != nullptr && answer == 0) *before = copy;
+  if (before != nullptr && answer == 0) std::memcpy(before, &copy, set_bytes);
   return answer;
 }
 
@@ -49,11 +51,11 @@ TONARI_EXPORTED int pthread_sigmask(int how, const sigset_t* set, sigset_t* befo
   const Mask mask(set, how);
   sigset_t copy;
   const int answer = next::pthread_sigmask(how, mask.get(), before != nullptr ? &copy : nullptr);
-  if (before != nullptr && answer == 0) *before = copy;
+  if (before != nullptr && answer == 0) std::memcpy(before, &copy, set_bytes);
   return answer;
 }
 
-TONARI_EXPORTED int pthread_attr_setsigmask_np(pthread_attr_t* attributes, const sigset_t* set) noexcept {
+TONARI_EXPORTED int pthread_attr_setsigmask_np(pthread_attr_t* attributes, const sigset_t* set) {
   const Mask mask(set);
   return next::pthread_attr_setsigmask_np(attributes, mask.get());
 }

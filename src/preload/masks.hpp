@@ -1,7 +1,11 @@
 #pragma once
 
+#include "preload/unreached.hpp"
+
 #include <atomic>
 #include <csignal>
+#include <cstdint>
+#include <cstring>
 
 namespace tonari::preload {
 
@@ -9,22 +13,27 @@ namespace tonari::preload {
 /// Relaxed: set before the first fault.
 extern constinit std::atomic<bool> faults_signal;
 
-/// A local copy of a set of signals: the set may be in absent memory. If it is to be blocked, the copy is without
-/// SIGBUS where that serves faults.
+/// The kernel's set of signals. sigset_t has room for more, which neither the kernel nor libc uses.
+inline constexpr std::size_t set_bytes = sizeof(std::uint64_t);
+
+/// A set of signals to block. Where the set may be in absent memory, or SIGBUS serves faults, it is a local copy, in
+/// the latter case without SIGBUS, unless it is to be unblocked.
 class Mask {
  public:
-  explicit Mask(const sigset_t* set, int how = SIG_BLOCK) noexcept : is_given_(set != nullptr) {
-    if (!is_given_) return;
-    copy_ = *set;
-    if (how != SIG_UNBLOCK && faults_signal.load(std::memory_order_relaxed)) ::sigdelset(&copy_, SIGBUS);
+  explicit Mask(const sigset_t* set, int how = SIG_BLOCK) noexcept : set_(set) {
+    const bool faults = faults_signal.load(std::memory_order_relaxed);
+    if (set == nullptr || (!faults && !may_be_unreached())) return;
+    std::memcpy(&copy_, set, set_bytes);
+    if (faults && how != SIG_UNBLOCK) ::sigdelset(&copy_, SIGBUS);
+    set_ = &copy_;
   }
   Mask(const Mask&) = delete;
   Mask& operator=(const Mask&) = delete;
-  [[nodiscard]] const sigset_t* get() const noexcept { return is_given_ ? &copy_ : nullptr; }
+  [[nodiscard]] const sigset_t* get() const noexcept { return set_; }
 
  private:
-  bool is_given_;
-  sigset_t copy_;
+  const sigset_t* set_;
+  sigset_t copy_{};
 };
 
 }  // namespace tonari::preload

@@ -33,7 +33,8 @@ class OwnFaults(FarSelfTest):
             with self.subTest(case=case):
                 output, found = self.far("--", SIGNALS, case)
                 self.assertEqual(output, "ok\n")
-                self.assertGreater(found["faults_by_threads"], 1000)
+                # In "given", most pages are read in order, and the keeper serves those faults.
+                self.assertGreater(found["faults_by_threads"], 0 if case == "given" else 1000)
 
     def test_handlers_and_masks_that_are_older_than_far_memory_do_not_disturb_faults(self):
         output, found = self.far("--", "env", "A=b", SIGNALS, "early")
@@ -52,6 +53,12 @@ class OwnFaults(FarSelfTest):
         output, _ = self.far("--", "env", "A=b", TORTURE, "1", "2", "10", "64")
         self.assertEqual(output, "ok\n")
 
+    def test_the_keeper_serves_the_faults_of_programs_that_wait_for_signals(self):
+        for case in ("waited", "files", "locked", "given"):
+            with self.subTest(case=case):
+                status, output, error = self.run_job("far", "--local", "20%", "--", SIGNALS, case)
+                self.assertEqual((status, output), (0, "ok\n"), error)
+
 
 class OwnFaultsOfAnOrdinaryUser(OwnFaults):
     user = NOBODY
@@ -67,12 +74,6 @@ class StoresAndEndings(FarSelfTest):
         output, found = self.far("--", SIGNALS, "descriptors")
         self.assertEqual(output, "ok\n")
         self.assertGreater(found["faults"], 1000)
-
-    def test_the_keeper_serves_the_faults_of_programs_that_wait_for_signals(self):
-        for case in ("waited", "files", "locked"):
-            with self.subTest(case=case):
-                status, output, error = self.run_job("far", "--local", "20%", "--", SIGNALS, case)
-                self.assertEqual((status, output), (0, "ok\n"), error)
 
     def test_the_death_of_a_server_ends_the_program_with_a_message(self):
         job = self.start_torture("--faults", "self", "--local", "8M")

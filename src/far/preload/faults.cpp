@@ -95,7 +95,11 @@ bool fill_hole(Address at) noexcept {
 void act_in_agent(const siginfo_t& info) noexcept {
   if (info.si_code == BUS_ADRERR && fill_hole(address_of(info.si_addr))) return;
   if (info.si_code <= 0) {
-    (void)system_call(SYS_kill, system_call(SYS_getpid), SIGBUS);
+    const long process = system_call(SYS_getpid);
+    // With its value, if it was sent with one: the kernel lets only the first thread repeat what kill() sends.
+    if (is_error(system_call(SYS_rt_sigqueueinfo, process, SIGBUS, &info))) {
+      (void)system_call(SYS_kill, process, SIGBUS);
+    }
     return;
   }
   const struct sigaction usual {};
@@ -163,10 +167,15 @@ int serve_own_faults(Channel& channel, const std::byte* lent, std::byte* tables,
   // handler would hold a block for ever.
   std::memset(&ours.sa_mask, 0xff, sizeof ours.sa_mask);
   struct sigaction before {};
-  if (sigaction_of_libc(SIGBUS, &ours, &before) != 0) return errno;
-  if ((before.sa_flags & SA_SIGINFO) == 0 || before.sa_sigaction != on_signal) program_action = before;
   expect_faults();
-  serving.channel = &channel;
+  serving.channel = &channel;  // first: an action that another thread sets meanwhile is kept aside
+  if (sigaction_of_libc(SIGBUS, &ours, &before) != 0) {
+    serving.channel = nullptr;
+    return errno;
+  }
+  const bool was_ours = (before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction == on_signal;
+  const Guard guard(program_action_lock);
+  if (!was_ours && program_action.sa_handler == SIG_DFL) program_action = before;
   return 0;
 }
 

@@ -258,14 +258,26 @@ TONARI_NEXT(mlockall)
 
 namespace {
 
+// Returns true if the range is in use in the arena, and no part of it may be unreadable.
+bool may_be_touched(Range range) noexcept {
+  if (!is_ready() || range.cut_to(arena()) != range) return false;
+  bool is_usual = true;
+  const bool is_whole = for_each_used(range, [&](const Extents::Extent& part) {
+    is_usual = is_usual && (part.marks & (Extents::was_protected | Extents::is_foreign)) == 0;
+  });
+  return is_whole && is_usual;
+}
+
 // The kernel cannot bring absent pages where it does not report its own faults. So the range is locked first, which
-// keeps pages that come, and then touched.
+// keeps pages that come, and then touched. Where threads serve their own faults, that must do: the kernel would also
+// fail at a page that is just protected.
 int lock_in_memory(const void* start, std::size_t bytes) noexcept {
-  if (is_unreached(start, bytes)) {
-    if (next::mlock2(start, bytes, MLOCK_ONFAULT) != 0) return -1;
-    (void)touch(Bytes{start, bytes});
-  }
-  return next::mlock(start, bytes);
+  const Address first = address_of(start) / page_bytes * page_bytes;
+  const Range range{first, to_whole_pages(address_of(start) - first + bytes)};
+  if (!is_unreached(start, bytes) || !may_be_touched(range)) return next::mlock(start, bytes);
+  if (next::mlock2(start, bytes, MLOCK_ONFAULT) != 0) return -1;
+  (void)touch(Bytes{start, bytes});
+  return serves_own_faults() ? 0 : next::mlock(start, bytes);
 }
 
 }  // namespace
