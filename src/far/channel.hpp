@@ -122,7 +122,7 @@ struct alignas(64) Request : Slot {
     sequential,
     random,
     statistics,
-    hide,   ///< The range is about to become unreadable.
+    hide,   ///< The range is about to become unreadable, or something else is to be mapped there.
     watch,  ///< The range, outside the arena, is far memory from now on. No page is present yet.
   };
 

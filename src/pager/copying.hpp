@@ -52,10 +52,11 @@ inline void copy_pages(std::byte* to, std::size_t first, const std::byte* block,
   finish_copies();
 }
 
-/// Computes the checksums of `pages` of the block at `block`.
-inline void sum_pages(const std::byte* block, const PageSet& pages, std::span<Checksum, block_pages> sums) noexcept {
+/// Computes the checksums of `pages` of a block whose page `first` is at `start`.
+inline void sum_pages(const std::byte* start, const PageSet& pages, std::span<Checksum, block_pages> sums,
+                      std::size_t first = 0) noexcept {
   for (std::size_t page = pages.next(0); page < block_pages; page = pages.next(page + 1)) {
-    sums[page] = checksum_of(block + page * page_bytes);
+    sums[page] = checksum_of(start + (page - first) * page_bytes);
   }
 }
 

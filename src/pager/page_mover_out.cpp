@@ -1,5 +1,7 @@
 #include "pager/page_mover.hpp"
 
+#include "pager/copying.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -7,19 +9,6 @@
 #include <utility>
 
 namespace tonari::pager {
-
-namespace {
-
-// After a page was hashed in place, the program may have given it back to the kernel before it was copied to `from`.
-// The copy is stored, so the checksum must be the copy's.
-void sum_again(const std::byte* from, const PageSet& pages, std::size_t first,
-               std::span<Checksum, block_pages> sums) noexcept {
-  for (std::size_t page = pages.next(0); page < block_pages; page = pages.next(page + 1)) {
-    sums[page] = checksum_of(from + (page - first) * page_bytes);
-  }
-}
-
-}  // namespace
 
 std::size_t buffers_for(std::size_t limit_bytes) noexcept {
   return std::clamp<std::size_t>(limit_bytes / block_bytes / 4, 8, 64);
@@ -243,7 +232,8 @@ PageSet PageMover::store(Region& region, std::size_t index, const PageSet& pages
                                           : space_.read(buffer, pages, first, into.data());
     if (!done) return {};  // the process has ended
     from = into.data();
-    if (buffer == no_buffer) sum_again(from, pages, first, context.sums);
+    // After a page was hashed in place, the program may have given it back to the kernel before it was copied.
+    if (buffer == no_buffer) sum_pages(from, pages, context.sums, first);
   }
 
   PageSet unsaved;

@@ -37,22 +37,23 @@ Room room(Value* start) {
   return {start, start != nullptr ? sizeof(Value) : 0};
 }
 
-}  // namespace
-
-TONARI_EXPORTED int sigprocmask(int how, const sigset_t* set, sigset_t* before) noexcept {
+template <class Call>
+int change_mask(Call& call, int how, const sigset_t* set, sigset_t* before) noexcept {
   const Mask mask(set, how);
   sigset_t copy;
-  const int answer = next::sigprocmask(how, mask.get(), before != nullptr ? &copy : nullptr);
+  const int answer = call(how, mask.get(), before != nullptr ? &copy : nullptr);
   if (before != nullptr && answer == 0) std::memcpy(before, &copy, set_bytes);
   return answer;
 }
 
+}  // namespace
+
+TONARI_EXPORTED int sigprocmask(int how, const sigset_t* set, sigset_t* before) noexcept {
+  return change_mask(next::sigprocmask, how, set, before);
+}
+
 TONARI_EXPORTED int pthread_sigmask(int how, const sigset_t* set, sigset_t* before) noexcept {
-  const Mask mask(set, how);
-  sigset_t copy;
-  const int answer = next::pthread_sigmask(how, mask.get(), before != nullptr ? &copy : nullptr);
-  if (before != nullptr && answer == 0) std::memcpy(before, &copy, set_bytes);
-  return answer;
+  return change_mask(next::pthread_sigmask, how, set, before);
 }
 
 TONARI_EXPORTED int pthread_attr_setsigmask_np(pthread_attr_t* attributes, const sigset_t* set) {

@@ -74,4 +74,14 @@ inline void wake(std::atomic<std::uint32_t>& word, int sleepers, With with) noex
   (void)system_call(SYS_futex, &word, FUTEX_WAKE | static_cast<int>(with), sleepers, nullptr, nullptr, 0);
 }
 
+/// Requests to a descriptor, for pager::kernel.
+struct ControlCalls {
+  int descriptor;
+  template <class Wanted>
+  [[nodiscard]] int control(unsigned long code, Wanted& request) const noexcept {
+    return error_of(system_call(SYS_ioctl, descriptor, code, &request));
+  }
+  static void yield() noexcept { (void)system_call(SYS_sched_yield); }
+};
+
 }  // namespace tonari::preload

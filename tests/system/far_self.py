@@ -50,8 +50,9 @@ class OwnFaults(FarSelfTest):
         self.assertIn("ok", output)
 
     def test_programs_that_a_wrapper_starts_serve_their_own_faults(self):
-        output, _ = self.far("--", "env", "A=b", TORTURE, "1", "2", "10", "64")
+        output, found = self.far("--", "env", "A=b", TORTURE, "1", "2", "10", "64")
         self.assertEqual(output, "ok\n")
+        self.assertGreater(found["faults_by_threads"], 0)
 
     def test_the_keeper_serves_the_faults_of_programs_that_wait_for_signals(self):
         for case in ("waited", "files", "locked", "given"):

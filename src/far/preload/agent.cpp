@@ -24,18 +24,9 @@ using pager::block_bytes;
 using pager::page_bytes;
 using pager::Progress;
 
-struct System {
-  int descriptor;
-  template <class Wanted>
-  [[nodiscard]] int control(unsigned long code, Wanted& request) const noexcept {
-    return error_of(system_call(SYS_ioctl, descriptor, code, &request));
-  }
-  static void yield() noexcept { (void)system_call(SYS_sched_yield); }
-};
-
 struct Calls {
-  System watch;
-  System faults;
+  ControlCalls watch;
+  ControlCalls faults;
 
   [[nodiscard]] Progress move_out(Address to, Address from, std::size_t bytes) const noexcept {
     return pager::kernel::move(watch, to, from, bytes);

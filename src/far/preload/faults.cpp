@@ -25,17 +25,8 @@ namespace {
 using pager::Answer;
 using pager::page_bytes;
 
-struct Control {
-  int descriptor;
-  template <class Wanted>
-  [[nodiscard]] int control(unsigned long code, Wanted& request) const noexcept {
-    return error_of(system_call(SYS_ioctl, descriptor, code, &request));
-  }
-  static void yield() noexcept { (void)system_call(SYS_sched_yield); }
-};
-
 struct System {
-  Control faults;
+  ControlCalls faults;
 
   [[nodiscard]] Answer copy(pager::Address to, const std::byte* from, std::uint64_t mode = 0) const noexcept {
     const auto make = [&](std::size_t) {
@@ -47,7 +38,7 @@ struct System {
   [[nodiscard]] Answer zero(pager::Address to) const noexcept { return pager::kernel::zero(faults, to, page_bytes); }
   static std::uint64_t now_ns() noexcept { return monotonic_ns(); }
   static std::uint32_t thread() noexcept { return static_cast<std::uint32_t>(system_call(SYS_gettid)); }
-  static void yield() noexcept { Control::yield(); }
+  static void yield() noexcept { ControlCalls::yield(); }
   static void wait(const std::atomic<std::uint32_t>& word, std::uint32_t seen) noexcept {
     wait_on(const_cast<std::atomic<std::uint32_t>&>(word), seen, With::keeper);
   }
@@ -57,7 +48,7 @@ struct System {
 };
 
 struct OwnServing {
-  Channel* channel = nullptr;  // set last
+  Channel* channel = nullptr;  // set after the others
   const std::byte* lent = nullptr;
   std::byte* tables = nullptr;
   int faults = -1;
