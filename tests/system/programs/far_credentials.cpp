@@ -18,7 +18,7 @@ namespace {
 
 constexpr uid_t nobody = 65534;
 
-// Returns the lines about credentials of the threads' status, if they are the same for all threads.
+// Returns the lines about credentials of the running threads' status, if they are the same for all threads.
 std::string credentials() {
   std::string common;
   std::size_t threads = 0;
@@ -30,6 +30,7 @@ std::string credentials() {
         if (line.starts_with(name)) found += line + "\n";
       }
     }
+    if (found.empty()) continue;  // the thread has ended: the kernel still lists it for a moment after it was joined
     if (threads++ == 0) common = found;
     if (found != common) return "different: " + common + found;
   }
