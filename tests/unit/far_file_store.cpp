@@ -1,19 +1,17 @@
 #include "far/file_store.hpp"
 
+#include "../support/files.hpp"
 #include "../support/random.hpp"
 
 #include <tonari/status.hpp>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -32,6 +30,8 @@ using pager::block_bytes;
 using pager::block_pages;
 using pager::page_bytes;
 using test::between;
+using test::FileSizeLimit;
+using test::MemoryFile;
 using test::Random;
 
 constexpr std::uint64_t arena_bytes = 64 * block_bytes;
@@ -43,33 +43,6 @@ struct alignas(page_bytes) Pages {
   std::array<std::byte, block_bytes> bytes;
 
   [[nodiscard]] std::span<std::byte> first(std::size_t pages) { return std::span(bytes).first(pages * page_bytes); }
-};
-
-// A file in memory, and a second descriptor of it.
-struct MemoryFile {
-  MemoryFile() : file(::memfd_create("far_file_store", MFD_CLOEXEC)), other(::dup(file.number())) {}
-  FileDescriptor file;
-  FileDescriptor other;
-};
-
-// Limits the size of this process's files.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
-    const rlimit limited{bytes, before_.rlim_max};
-    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limited), 0);
-    signal_before_ = std::signal(SIGXFSZ, SIG_IGN);
-  }
-  FileSizeLimit(FileSizeLimit&&) = delete;
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    (void)std::signal(SIGXFSZ, signal_before_);
-  }
-
- private:
-  rlimit before_{};
-  void (*signal_before_)(int) = SIG_DFL;
 };
 
 TEST(FarFileStore, ReturnsWhatWasStoredLast) {

@@ -1,5 +1,6 @@
 #include "far/packed_store.hpp"
 
+#include "../support/stored_pages.hpp"
 #include "../support/windows.hpp"
 
 #include <gtest/gtest.h>
@@ -21,31 +22,13 @@ using far::Store;
 using pager::block_bytes;
 using pager::block_pages;
 using pager::page_bytes;
-using test::between;
+using test::Bytes;
+using test::pages_of;
 using test::Random;
-
-using Bytes = std::vector<std::byte>;
+using test::some_pages;
 
 constexpr std::size_t mib = 1 << 20;
 constexpr std::uint64_t arena_bytes = 256 * mib;
-
-// Returns pages of which `dense_bytes` bytes each cannot be compressed, so that slots of any size are needed.
-Bytes pages_of(Random& random, std::size_t pages, std::size_t dense_bytes) {
-  Bytes bytes(pages * page_bytes, static_cast<std::byte>(between(random, 1, 255)));
-  for (std::size_t page = 0; page < pages; ++page) {
-    std::ranges::copy(test::pattern(dense_bytes, random()),
-                      bytes.begin() + static_cast<std::ptrdiff_t>(page * page_bytes));
-  }
-  return bytes;
-}
-Bytes some_pages(Random& random, std::size_t pages) {
-  Bytes all;
-  for (std::size_t page = 0; page < pages; ++page) {
-    const Bytes one = pages_of(random, 1, between(random, 0, page_bytes));
-    all.insert(all.end(), one.begin(), one.end());
-  }
-  return all;
-}
 
 /// A store over several servers; by default there are two servers of 32 MiB.
 class FarPackedStore : public testing::TestWithParam<test::Variant> {
@@ -217,57 +200,12 @@ TEST_P(FarPackedStore, ReturnsAllMemoryForTheNextStore) {
   });
 }
 
-/// The pages of one thread, and their expected contents.
-class Model {
- public:
-  Model(PackedStore& packed, std::size_t first, std::size_t pages, std::uint64_t seed)
-      : packed_(packed), first_(first), pages_(pages, Bytes(page_bytes)), random_(seed) {}
-
-  void step() {
-    const std::size_t first = between(random_, 0, pages_.size() - 1);
-    const std::size_t count = between(random_, 1, std::min<std::size_t>(pages_.size() - first, 300));
-    switch (between(random_, 0, 3)) {
-      case 0: return discard(first, count);
-      case 1: return compare(first, count);
-      default: return store(first, count);
-    }
-  }
-  void discard(std::size_t first, std::size_t count) {
-    ASSERT_EQ(packed_.discard(place(first), count * page_bytes), Status::ok);
-    for (std::size_t page = first; page < first + count; ++page) pages_[page] = Bytes(page_bytes);
-  }
-  void compare(std::size_t first, std::size_t count) {
-    Bytes found(count * page_bytes, std::byte{0x77});
-    ASSERT_EQ(packed_.fetch(place(first), found), Status::ok);
-    for (std::size_t page = 0; page < count; ++page) {
-      ASSERT_TRUE(std::ranges::equal(std::span(found).subspan(page * page_bytes, page_bytes), pages_[first + page]))
-          << first_ + first + page;
-    }
-  }
-
- private:
-  [[nodiscard]] std::uint64_t place(std::size_t page) const { return (first_ + page) * page_bytes; }
-  void store(std::size_t first, std::size_t count) {
-    const Bytes bytes = test::chance(random_, 50) ? some_pages(random_, count)
-                                                  : pages_of(random_, count, between(random_, 0, page_bytes));
-    ASSERT_EQ(packed_.store(place(first), bytes), Status::ok);
-    for (std::size_t page = 0; page < count; ++page) {
-      std::ranges::copy(std::span(bytes).subspan(page * page_bytes, page_bytes), pages_[first + page].begin());
-    }
-  }
-
-  PackedStore& packed_;
-  std::size_t first_;
-  std::vector<Bytes> pages_;
-  Random random_;
-};
-
 TEST_P(FarPackedStore, ReturnsThePagesStoredByConcurrentThreads) {
   run({.count = 2, .replicas = 2, .bytes = 64 * mib}, [](Servers& servers, Store&, PackedStore& packed) {
     constexpr std::size_t pages = 1200;  // threads use different pages, but share blocks
     test::in_threads(3, [&](int thread) {
       const auto number = static_cast<std::size_t>(thread);
-      Model model(packed, number * pages, pages, test::seed() * 3 + number);
+      test::StoredPages model(packed, number * pages, pages, test::seed() * 3 + number);
       for (int i = 0; i < test::rounds(60); ++i) model.step();
       model.compare(0, pages);
       model.discard(0, pages);
