@@ -64,6 +64,8 @@ class PackedStore final : public pager::Source {
   [[nodiscard]] std::uint64_t kept_bytes() const noexcept;
   /// the room that they take
   [[nodiscard]] std::uint64_t packed_bytes() const noexcept { return slots_.taken_bytes(); }
+  /// the room in its chunks that no page takes
+  [[nodiscard]] std::uint64_t free_bytes() const noexcept { return slots_.free_bytes(); }
   /// Returns the compressed size of all pages that were ever stored.
   [[nodiscard]] std::uint64_t packed_bytes_out() const noexcept {
     return packed_bytes_out_.load(std::memory_order_relaxed);

@@ -41,6 +41,12 @@ std::optional<std::uint64_t> Slots::take(std::size_t slot_bytes) noexcept {
   return place_of(chunk) + (chunk.full_words * 64 + bit) * slot_bytes;
 }
 
+// The two counts are not read together, so their difference may be wrong for a moment.
+std::uint64_t Slots::free_bytes() const noexcept {
+  const std::uint64_t held = chunks_of_store_.load(std::memory_order_relaxed) * block_bytes;
+  return held - std::min(held, taken_bytes());
+}
+
 std::uint64_t Slots::spares_max() const noexcept { return std::min<std::uint64_t>((in_use_ + 7) / 8, 8); }
 
 bool Slots::add_chunk(std::uint32_t slot_bytes) noexcept {
@@ -62,6 +68,7 @@ Slots::Chunk* Slots::chunk_of_store() noexcept {
   if (is_new && never_used_ == store_.chunks()) return nullptr;
   Chunk& chunk = is_new ? chunks_[never_used_] : *free_.first;
   if (!store_.take_chunk(place_of(chunk))) return nullptr;
+  chunks_of_store_.fetch_add(1, std::memory_order_relaxed);
   if (is_new) {
     ++never_used_;
   } else {
@@ -74,6 +81,7 @@ void Slots::give_back(std::uint64_t place) noexcept {
   if (!clear(chunks_[place / block_bytes], place % block_bytes)) return;
   while (Chunk* const each = superfluous_chunk()) {
     store_.give_back_chunk(place_of(*each));
+    chunks_of_store_.fetch_sub(1, std::memory_order_relaxed);
     const std::lock_guard guard(mutex_);
     free_.append(*each);
   }

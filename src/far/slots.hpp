@@ -35,6 +35,8 @@ class Slots {
   void give_back(std::uint64_t place) noexcept;
 
   [[nodiscard]] std::uint64_t taken_bytes() const noexcept { return taken_bytes_.load(std::memory_order_relaxed); }
+  /// Returns the size of the free slots in the chunks that are taken, and of empty ones that are kept.
+  [[nodiscard]] std::uint64_t free_bytes() const noexcept;
 
  private:
   static constexpr std::size_t words = pager::block_bytes / unit_bytes / 64;
@@ -69,7 +71,9 @@ class Slots {
   Store& store_;
   Mapping chunk_memory_;  // starts as zeros: nothing is taken
   Chunk* chunks_;
-  std::atomic<std::uint64_t> taken_bytes_{0};  // relaxed: a count
+  // Relaxed: counts.
+  std::atomic<std::uint64_t> taken_bytes_{0};
+  std::atomic<std::uint64_t> chunks_of_store_{0};  // that are taken
 
   std::mutex mutex_;              // guards all members below and the chunks; not held while a chunk is given back
   std::uint64_t never_used_ = 0;  // chunks from this index on
