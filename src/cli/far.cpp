@@ -37,6 +37,7 @@ constexpr auto far_footer =
     "  tonari far --local 20% -- ./program\n"
     "  tonari far --local 20% --store lz4 -- ./program\n"
     "  tonari far --local 4G --store file:/scratch -- ./program\n"
+    "  tonari far --local 4G --store lz4,file:/scratch --memory 8G -- ./program\n"
     "  tonari far --local 20% --children -- sh -c './first | ./second'\n"
     "  tonari far --local 4G --servers node1,node2 --replicas 2 --stats -- ./program big.dat";
 
@@ -65,23 +66,33 @@ CLI::Validator servers_or_hosts() {
 }
 
 constexpr std::string_view file_prefix = "file:";
+constexpr std::string_view lz4_file_prefix = "lz4,file:";
+
+/// Returns the directory that `text` names after this prefix; empty if it names none.
+std::string_view directory_after(std::string_view prefix, std::string_view text) {
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : std::string_view();
+}
 
 CLI::Validator kind_of_store() {
   return {[](std::string& text) {
-            if (text == "ram" || text == "lz4") return std::string();
-            if (text.starts_with(file_prefix) && text.size() > file_prefix.size()) return std::string();
-            return fmt::format("must be ram, lz4, or file:DIRECTORY, not '{}'", text);
+            const bool has_directory =
+                !directory_after(file_prefix, text).empty() || !directory_after(lz4_file_prefix, text).empty();
+            if (text == "ram" || text == "lz4" || has_directory) return std::string();
+            return fmt::format("must be ram, lz4, file:DIRECTORY, or lz4,file:DIRECTORY, not '{}'", text);
           },
           ""};
 }
 
 void set_store(FarOptions& options, const std::string& text) {
-  if (!text.starts_with(file_prefix)) {
-    options.store = text == "lz4" ? far::StoreKind::lz4 : far::StoreKind::ram;
-    return;
+  using far::StoreKind;
+  const bool compresses = text.starts_with("lz4");
+  const std::string_view directory = directory_after(compresses ? lz4_file_prefix : file_prefix, text);
+  if (directory.empty()) {
+    options.store = compresses ? StoreKind::lz4 : StoreKind::ram;
+  } else {
+    options.store = compresses ? StoreKind::lz4_file : StoreKind::file;
+    options.directory = std::filesystem::absolute(directory);
   }
-  options.store = far::StoreKind::file;
-  options.directory = std::filesystem::absolute(text.substr(file_prefix.size()));
 }
 
 // Throws SetupError for an option of servers if there are none.
@@ -155,9 +166,9 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
   far.add_option_function<std::string>(
          "--store", [options](const std::string& text) { set_store(*options, text); },
          "How pages are kept: ram: by servers, as they are. lz4: by servers, compressed, so that even servers on the "
-         "same machine gain memory. file:DIRECTORY: in a file without a name in that directory, without servers "
-         "(default: ram)")
-      ->type_name("ram|lz4|file:DIRECTORY")
+         "same machine gain memory. file:DIRECTORY: in a file without a name in that directory, without servers. "
+         "lz4,file:DIRECTORY: as lz4, and when the servers are nearly full, cold pages in such a file (default: ram)")
+      ->type_name("ram|lz4|file:DIRECTORY|lz4,file:DIRECTORY")
       ->check(kind_of_store())
       ->group("Memory");
   far.add_option("--min-size", options->min_bytes,
@@ -207,7 +218,7 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
   far.footer(far_footer);
   far.callback([options, &far, &program, &exit_status] {
     options->program = program;
-    if (options->store == far::StoreKind::file) check_without_servers(far);
+    if (!far::has_servers(options->store)) check_without_servers(far);
     exit_status = run_far(*options);
   });
 }

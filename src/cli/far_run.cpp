@@ -56,10 +56,10 @@ std::string random_name() {
   return fmt::format("tonari-far-{:02x}", fmt::join(bytes, ""));
 }
 
-// More bytes than the servers can ever store: a compressed page takes at least a sixteenth of its size.
-std::uint64_t arena_bytes_for(std::uint64_t capacity, far::StoreKind store) {
-  const std::uint64_t times = store == far::StoreKind::lz4 ? 32 : 4;
-  const std::uint64_t wanted = std::clamp(times * capacity, arena_bytes_min, arena_bytes_max);
+// More bytes than the servers and the disk can ever store: a compressed page takes at least a sixteenth of its size.
+std::uint64_t arena_bytes_for(std::uint64_t capacity, std::uint64_t room, far::StoreKind store) {
+  const std::uint64_t times = far::compresses(store) ? 32 : 4;
+  const std::uint64_t wanted = std::clamp(times * capacity + 4 * room, arena_bytes_min, arena_bytes_max);
   return wanted / pager::block_bytes * pager::block_bytes;
 }
 
@@ -78,7 +78,7 @@ struct Places {
 };
 
 Places places_of(const FarOptions& options) {
-  if (options.store == far::StoreKind::file) return {};
+  if (!far::has_servers(options.store)) return {};
   const std::string& text = options.servers;
   if (std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; })) {
     return {.servers = std::stoul(text), .hosts = {}};
@@ -89,7 +89,7 @@ Places places_of(const FarOptions& options) {
 std::vector<std::string> words_of_servers(const FarOptions& options, const std::string& name) {
   const std::string self = own_path();
   const auto [servers, hosts] = places_of(options);
-  if (options.replicas > servers && options.store != far::StoreKind::file) {
+  if (options.replicas > servers && far::has_servers(options.store)) {
     throw SetupError(fmt::format(
         "--replicas {}: needs at least as many servers, because each copy is kept by another one; --servers is {}",
         options.replicas, servers));
@@ -157,7 +157,7 @@ FarRun::FarRun(const FarOptions& options)
   (void)preload_path(preload_name);
   print_reach_of_faults();
   if (options.on_one_core) stay_on_this_core();
-  if (options.store == far::StoreKind::file) room_ = far::room_for_file(options.directory);
+  if (far::has_file(options.store)) room_ = far::room_for_file(options.directory);
   listener_ = job::listen_at(name_);
   start_servers();
   wait_for_keeper();
@@ -264,7 +264,7 @@ std::optional<ProgramError> FarRun::start_program() {
   far::Order order{.what = far::Order::What::keep,
                    .limit = options_.local,
                    .min_bytes = options_.min_bytes,
-                   .arena_bytes = arena_bytes_for(std::max(at_start_.capacity_bytes, room_), options_.store),
+                   .arena_bytes = arena_bytes_for(at_start_.capacity_bytes, room_, options_.store),
                    .replicas = static_cast<std::uint32_t>(options_.replicas),
                    .store = options_.store,
                    .faults = options_.faults,
@@ -322,6 +322,8 @@ void FarRun::say_if_memory_was_short(std::string_view process) const {
     switch (options_.store) {
       case far::StoreKind::ram: return ", and if servers are on this machine, let them compress (--store lz4)";
       case far::StoreKind::lz4: return ", or use servers on other hosts (--servers)";
+      case far::StoreKind::lz4_file:
+        return ", or compress less of it in memory (--memory), so that more is in the file";
       case far::StoreKind::file: break;  // the file takes no memory
     }
     return "";

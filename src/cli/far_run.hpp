@@ -28,7 +28,7 @@ struct FarOptions {
   std::uint64_t replicas = 1;
   far::StoreKind store = far::StoreKind::ram;
   far::FaultsBy faults = far::FaultsBy::keeper;
-  std::string directory;  ///< Absolute path of the directory for the file, if a file keeps the pages.
+  std::string directory;  ///< Absolute path of the directory for the file, if pages are kept in a file.
   /// Smallest allocation that is far. Python keeps small objects in mappings of 1 MiB, which should stay local.
   std::uint64_t min_bytes = (1 << 20) + 1;
   bool with_children = false;  ///< Programs that it starts have far memory, too.
@@ -78,7 +78,7 @@ class FarRun {
   FileDescriptor servers_process_;
   pid_t program_ = 0;
   FileDescriptor program_process_;
-  std::uint64_t room_ = 0;  // free bytes of the disk, if a file keeps the pages
+  std::uint64_t room_ = 0;  // free bytes of the disk, if pages are kept in a file
   far::Statistics at_start_{};
   far::Statistics seen_{};  // as of the last line of progress
   int exit_status_ = 0;     // of the program, once it has ended

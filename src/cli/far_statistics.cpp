@@ -50,15 +50,23 @@ std::string packed_text(const far::Statistics& all) {
                      memory_text(all.packed_bytes), memory_text(all.packed_bytes_out));
 }
 
+std::string file_text(const far::Statistics& all) {
+  if (all.in_file == 0 || all.capacity_bytes == 0) return {};
+  return fmt::format("\nfile:       keeps cold pages: {} were written, {} were read", memory_text(all.bytes_to_file),
+                     memory_text(all.bytes_from_file));
+}
+
 std::string processes_text(const far::Statistics& all) {
   return all.processes < 2 ? std::string() : fmt::format("; used by {} processes", all.processes);
 }
 
 // Says where the program's other pages were.
 std::string stored_text(const far::Statistics& all) {
-  if (all.in_file != 0) return fmt::format("{} in a file", memory_text(all.stored_peak_bytes));
-  return fmt::format("{} of {} at {} server{}", memory_text(all.stored_peak_bytes), memory_text(all.capacity_bytes),
-                     all.servers, all.servers == 1 ? "" : "s");
+  std::string in_file;
+  if (all.in_file != 0) in_file = fmt::format("{} in a file", memory_text(all.file_peak_bytes));
+  if (all.in_file != 0 && all.capacity_bytes == 0) return in_file;
+  return fmt::format("{} of {} at {} server{}{}{}", memory_text(all.stored_peak_bytes), memory_text(all.capacity_bytes),
+                     all.servers, all.servers == 1 ? "" : "s", in_file.empty() ? "" : ", ", in_file);
 }
 
 double seconds_of(std::uint64_t ns) { return static_cast<double>(ns) / 1e9; }
@@ -77,13 +85,13 @@ std::string statistics_text(const far::Statistics& all) {
       "{:.1f} us{}\n"
       "read ahead: {} blocks of 2 MiB, {} of them used, {} fetched in vain; {} pages were used again before they had "
       "been sent\n"
-      "moved:      {} in, {} out; {} unchanged pages and {} pages of zeros were not sent{}",
+      "moved:      {} in, {} out; {} unchanged pages and {} pages of zeros were not sent{}{}",
       memory_text(all.in_use_peak_bytes), memory_text(pager.resident_peak_bytes), memory_text(all.limit_bytes),
       stored_text(all), processes_text(all), pager.faults, seconds_of(pager.wait_ns), mean_us(pager),
       wait_us(pager.wait_ns_histogram, 50), wait_us(pager.wait_ns_histogram, 99),
       histogram_text(pager.wait_ns_histogram), pager.blocks_read_ahead, pager.read_ahead_hits,
       memory_text(pager.bytes_in_vain), pager.second_chances, memory_text(pager.bytes_in), memory_text(pager.bytes_out),
-      pager.pages_clean, pager.pages_of_zeros, packed_text(all));
+      pager.pages_clean, pager.pages_of_zeros, packed_text(all), file_text(all));
 }
 
 std::string statistics_as_json(const far::Statistics& all) {
@@ -101,6 +109,10 @@ std::string statistics_as_json(const far::Statistics& all) {
                               {"packed_bytes", all.packed_bytes},
                               {"packed_bytes_out", all.packed_bytes_out},
                               {"in_file", all.in_file != 0},
+                              {"file_bytes", all.file_bytes},
+                              {"file_peak_bytes", all.file_peak_bytes},
+                              {"bytes_to_file", all.bytes_to_file},
+                              {"bytes_from_file", all.bytes_from_file},
                               {"servers", all.servers},
                               {"processes", all.processes},
                               {"system_calls_fault", all.reaches_everything != 0},

@@ -28,7 +28,7 @@ constexpr std::uint64_t parts_bytes_max = 256ULL << 30;
 
 // Compressed pages may be anywhere in the lent memory; uncompressed pages have the same place as in the arena.
 std::uint64_t bytes_of_store(const Servers& servers, const Order& order) {
-  return order.store == StoreKind::lz4 ? servers.lent_bytes() : order.arena_bytes + parts_bytes_max;
+  return compresses(order.store) ? servers.lent_bytes() : order.arena_bytes + parts_bytes_max;
 }
 
 // The tables of the arena and of all ranges outside it. Each begins at a page; a block may be shared by two ranges.
@@ -52,12 +52,11 @@ Client::Client(FileDescriptor socket, Servers& servers, const Order& order, cons
                 .agents = agents,
                 .table_bytes = table_bytes(order)},
                lent) {
-  if (order.store == StoreKind::file) {
-    file_.emplace(order.directory.data(), order.arena_bytes + parts_bytes_max);
-    return;
-  }
-  store_.emplace(servers, bytes_of_store(servers, order));
-  if (order.store == StoreKind::lz4) packed_.emplace(*store_, order.arena_bytes + parts_bytes_max);
+  const std::uint64_t places_bytes = order.arena_bytes + parts_bytes_max;
+  if (has_file(order.store)) file_.emplace(order.directory.data(), places_bytes);
+  if (has_servers(order.store)) store_.emplace(servers, bytes_of_store(servers, order));
+  if (compresses(order.store)) packed_.emplace(*store_, places_bytes);
+  if (packed_ && file_) tiered_.emplace(servers, *packed_, *file_, places_bytes);
 }
 
 Client::~Client() {
@@ -87,6 +86,7 @@ void Client::begin() {
 }
 
 pager::Source& Client::source() noexcept {
+  if (tiered_) return *tiered_;
   if (file_) return *file_;
   if (packed_) return *packed_;
   return *store_;
@@ -123,6 +123,7 @@ void Client::end() noexcept {
 void Client::give_all_back() noexcept {
   pager_.reset();
   parts_.clear();
+  tiered_.reset();
   packed_.reset();
   if (store_) store_->give_all_back();
   file_.reset();
@@ -145,14 +146,15 @@ WorkingSet::Finding Client::look_at_working_set() noexcept {
 void Client::page_failed(const pager::Failure& failure) noexcept {
   using What = pager::Failure::What;
   if (failure.what == What::discard) return;  // it still reads as zeros
-  if (file_) return on_failure_(why_file_failed(failure));
+  if (is_of_file(failure)) return on_failure_(why_file_failed(failure));
   const auto at = failure.region + failure.page * pager::page_bytes;
   if (failure.status == Status::peer_gone) {
     return on_failure_(fmt::format("a server died and the page at {:#x} is lost; {}", at, second_copy(order_)));
   }
   switch (failure.what) {
     case What::wrong_bytes:
-      return on_failure_(fmt::format("a server returned other bytes for the page at {:#x} than were stored there", at));
+      return on_failure_(fmt::format("a server{} returned other bytes for the page at {:#x} than were stored there",
+                                     file_ ? fmt::format(", or the file in {},", order_.directory.data()) : "", at));
     case What::fetch:
       return on_failure_(fmt::format("the page at {:#x} could not be fetched: {}", at, explain(failure.status)));
     case What::discard:
@@ -169,7 +171,14 @@ void Client::page_failed(const pager::Failure& failure) noexcept {
       fmt::format("out of memory: the servers' {} are full, and so is the program's local limit of {}; give "
                   "the servers more (--memory), use more of them, {}or raise --local",
                   job::memory_text(servers_.capacity_bytes()), job::memory_text(limit_.load(std::memory_order_relaxed)),
-                  order_.store == StoreKind::lz4 ? "" : "let them compress (--store lz4), "));
+                  compresses(order_.store) ? "" : "let them compress (--store lz4), "));
+}
+
+// With servers and a file, other bytes may come from either.
+bool Client::is_of_file(const pager::Failure& failure) const noexcept {
+  if (!file_ || !store_) return file_.has_value();
+  return failure.status != Status::peer_gone && failure.what != pager::Failure::What::wrong_bytes &&
+         file_->has_failed();
 }
 
 std::string Client::why_file_failed(const pager::Failure& failure) const {
@@ -178,7 +187,9 @@ std::string Client::why_file_failed(const pager::Failure& failure) const {
         "the file in {} returned other bytes for the page at {:#x} than were stored there: check the disk",
         order_.directory.data(), failure.region + failure.page * pager::page_bytes);
   }
-  return file_->why_it_failed();
+  if (!store_ || failure.status != Status::no_memory) return file_->why_it_failed();
+  return fmt::format("out of memory: the servers' {} are full, give them more (--memory); and {}",
+                     job::memory_text(servers_.capacity_bytes()), file_->why_it_failed());
 }
 
 Statistics Client::statistics() const noexcept {
@@ -187,11 +198,15 @@ Statistics Client::statistics() const noexcept {
           .in_use_bytes = in_use_.load(std::memory_order_relaxed),
           .in_use_peak_bytes = in_use_peak_bytes(),
           .limit_bytes = limit_.load(std::memory_order_relaxed),
-          .stored_bytes = file_ ? file_->used_bytes() : 0,
-          .stored_peak_bytes = file_ ? file_->used_peak_bytes() : 0,
+          .stored_bytes = file_ && !store_ ? file_->used_bytes() : 0,
+          .stored_peak_bytes = file_ && !store_ ? file_->used_peak_bytes() : 0,
           .kept_bytes = packed_ ? packed_->kept_bytes() : 0,
           .packed_bytes = packed_ ? packed_->packed_bytes() : 0,
           .packed_bytes_out = packed_ ? packed_->packed_bytes_out() : 0,
+          .file_bytes = file_ ? file_->used_bytes() : 0,
+          .file_peak_bytes = file_ ? file_->used_peak_bytes() : 0,
+          .bytes_to_file = tiered_ ? tiered_->bytes_to_file() : 0,
+          .bytes_from_file = tiered_ ? tiered_->bytes_from_file() : 0,
           .processes = in_use_peak_bytes() != 0 ? 1U : 0U,
           .reaches_everything = program_.hello().reaches_everything,
           .in_file = file_ ? 1U : 0U};

@@ -8,6 +8,7 @@
 #include "far/servers.hpp"
 #include "far/source_part.hpp"
 #include "far/store.hpp"
+#include "far/tiered_store.hpp"
 #include "far/working_set.hpp"
 #include "pager/pager.hpp"
 
@@ -70,6 +71,7 @@ class Client {
   void begin();
   void end() noexcept;
   void page_failed(const pager::Failure& failure) noexcept;
+  [[nodiscard]] bool is_of_file(const pager::Failure& failure) const noexcept;
   [[nodiscard]] std::string why_file_failed(const pager::Failure& failure) const;
   void serve_requests() noexcept;
   void count_use(std::uint64_t bytes) noexcept;
@@ -81,10 +83,11 @@ class Client {
   Order order_;
   OnFailure on_failure_;
   Program program_;
-  // Exactly one of the first two exists.
+  // The order decides which exist: `file_`, `store_`, or both.
   std::optional<FileStore> file_;
   std::optional<Store> store_;
-  std::optional<PackedStore> packed_;          // compressed pages in `store_`, if ordered
+  std::optional<PackedStore> packed_;          // compressed pages in `store_`
+  std::optional<TieredStore> tiered_;          // moves cold pages from `packed_` to `file_`
   std::atomic<std::uint64_t> in_use_{0};       // relaxed: a count
   std::atomic<std::uint64_t> in_use_peak_{0};  // relaxed: only the thread that serves requests changes it
   std::atomic<std::uint64_t> limit_{0};        // relaxed: only shown to the user

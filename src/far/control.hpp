@@ -35,10 +35,14 @@ struct Limit {
 
 /// How a program's pages are kept.
 enum class StoreKind : std::uint32_t {
-  ram,   ///< At servers, as they are.
-  lz4,   ///< At servers, each page compressed on its own.
-  file,  ///< In a file of the keeper, without servers.
+  ram,       ///< At servers, as they are.
+  lz4,       ///< At servers, each page compressed on its own.
+  file,      ///< In a file of the keeper, without servers.
+  lz4_file,  ///< As lz4; cold pages in a file of the keeper when the servers are nearly full.
 };
+constexpr bool has_servers(StoreKind kind) noexcept { return kind != StoreKind::file; }
+constexpr bool has_file(StoreKind kind) noexcept { return kind == StoreKind::file || kind == StoreKind::lz4_file; }
+constexpr bool compresses(StoreKind kind) noexcept { return kind == StoreKind::lz4 || kind == StoreKind::lz4_file; }
 
 /// Returns the name at which the keeper listens for processes that the program has started or executed, if its `tonari
 /// far` listens at `front`.
@@ -55,7 +59,7 @@ struct Order {
   FaultsBy faults = FaultsBy::keeper;
   std::uint32_t with_children = 0;  // all processes that the program starts may have far memory
   std::int32_t program = 0;         // process id
-  // Only for StoreKind::file: where the file is created. An absolute path, followed by at least one zero.
+  // Where the file is created, if has_file(store). An absolute path, followed by at least one zero.
   std::array<char, 4096> directory{};
 };
 static_assert(std::is_trivially_copyable_v<Order>);
@@ -67,18 +71,24 @@ struct Statistics {
   std::uint64_t in_use_bytes = 0;  // allocated in the arena, or static
   std::uint64_t in_use_peak_bytes = 0;
   std::uint64_t limit_bytes = 0;
-  std::uint64_t stored_bytes = 0;  // at servers or in files, in whole chunks
+  std::uint64_t stored_bytes = 0;  // at servers, in whole chunks; in files, if there are no servers
   std::uint64_t stored_peak_bytes = 0;
   std::uint64_t capacity_bytes = 0;
-  // Only with StoreKind::lz4; otherwise 0.
+  // Only if the store compresses; otherwise 0.
   std::uint64_t kept_bytes = 0;        // of the program's pages, at servers
   std::uint64_t packed_bytes = 0;      // the room that they take there
   std::uint64_t packed_bytes_out = 0;  // the compressed size of all pages that were ever sent
+  // Only if the store has a file; otherwise 0.
+  std::uint64_t file_bytes = 0;  // disk space that files take, in whole blocks
+  std::uint64_t file_peak_bytes = 0;
+  // Only if cold pages go to a file; otherwise 0.
+  std::uint64_t bytes_to_file = 0;
+  std::uint64_t bytes_from_file = 0;
   std::uint32_t servers = 0;
   std::uint32_t processes = 0;           // that ever had data in far memory
   std::uint32_t living = 0;              // of `processes`
   std::uint32_t reaches_everything = 0;  // faults of system calls are served
-  std::uint32_t in_file = 0;             // the pages are in a file, not at servers
+  std::uint32_t in_file = 0;             // pages are in a file: all of them, or cold ones
   std::uint32_t reserved = 0;
 };
 

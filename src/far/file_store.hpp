@@ -44,6 +44,7 @@ class FileStore final : public pager::Source {
   [[nodiscard]] std::uint64_t used_peak_bytes() const noexcept {
     return used_peak_blocks_.load(std::memory_order_relaxed) * pager::block_bytes;
   }
+  [[nodiscard]] bool has_failed() const noexcept { return error_.load(std::memory_order_relaxed) != 0; }
   /// Returns the text that explains the last failure, with a remedy.
   [[nodiscard]] std::string why_it_failed() const;
 

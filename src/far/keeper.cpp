@@ -59,7 +59,7 @@ std::vector<int> servers_of(const Job& job) {
 // When a process ends, its current amounts are dropped; its totals stay counted.
 void forget_what_it_has(Statistics& of) noexcept {
   of.pager.resident_bytes = of.pager.touched_bytes = 0;
-  of.in_use_bytes = of.limit_bytes = of.stored_bytes = of.kept_bytes = of.packed_bytes = 0;
+  of.in_use_bytes = of.limit_bytes = of.stored_bytes = of.kept_bytes = of.packed_bytes = of.file_bytes = 0;
 }
 
 void add(Statistics& to, const Statistics& one) noexcept {
@@ -72,6 +72,10 @@ void add(Statistics& to, const Statistics& one) noexcept {
   to.kept_bytes += one.kept_bytes;
   to.packed_bytes += one.packed_bytes;
   to.packed_bytes_out += one.packed_bytes_out;
+  to.file_bytes += one.file_bytes;
+  to.file_peak_bytes += one.file_peak_bytes;
+  to.bytes_to_file += one.bytes_to_file;
+  to.bytes_from_file += one.bytes_from_file;
   to.processes += one.processes;
   to.reaches_everything |= one.reaches_everything;
   to.in_file |= one.in_file;
@@ -307,7 +311,7 @@ Statistics Keeper::statistics() const noexcept {
   all.living = static_cast<std::uint32_t>(clients_.size());
   if (std::ranges::any_of(clients_, &Client::has_begun)) forget_what_it_has(all);
   for (const Client& each : clients_) add(all, each.statistics());
-  if (servers_ && order_.store != StoreKind::file) {
+  if (servers_ && has_servers(order_.store)) {
     all.stored_bytes = servers_->used_bytes();
     all.stored_peak_bytes = servers_->used_peak_bytes();
     all.capacity_bytes = servers_->capacity_bytes();

@@ -67,9 +67,9 @@ class OwnFaultsOfAnOrdinaryUser(OwnFaults):
 
 class StoresAndEndings(FarSelfTest):
     def test_pages_come_back_from_compressed_memory_and_from_a_file(self):
-        for store in ("lz4", "file:."):
+        for store in (["lz4"], ["file:."], ["lz4,file:.", "--memory", "32M"]):
             with self.subTest(store=store):
-                self.torture("--faults", "self", "--local", "8M", "--store", store, rounds=20)
+                self.torture("--faults", "self", "--local", "8M", "--store", *store, rounds=20)
 
     def test_the_keeper_serves_all_faults_once_the_program_has_closed_its_descriptors(self):
         output, found = self.far("--", SIGNALS, "descriptors")
