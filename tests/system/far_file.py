@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import tempfile
 import unittest
 
@@ -10,6 +9,11 @@ from harness.far import NOBODY, TORTURE, FarTest
 from harness.jobs import PROGRAMS, eventually, processes_marked
 
 CHILDREN = os.path.join(PROGRAMS, "far_children")
+
+
+def used_bytes(folder):
+    about = os.statvfs(folder)
+    return (about.f_blocks - about.f_bfree) * about.f_frsize
 
 
 class FileTest(FarTest):

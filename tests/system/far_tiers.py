@@ -31,11 +31,6 @@ os._exit(0)
 """
 
 
-def used_bytes(folder):
-    about = os.statvfs(folder)
-    return (about.f_blocks - about.f_bfree) * about.f_frsize
-
-
 class Tiers(FileTest):
     def setUp(self):
         super().setUp()
