@@ -188,8 +188,7 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
          },
          "Page faults are served by: keeper: a process beside the program. self: the program's threads, as far as they "
          "can: about twice as fast for random accesses, but system calls reach far memory only through functions of "
-         "libc, "
-         "and locks must not be in it (default: keeper)")
+         "libc, and locks must not be in it (default: keeper)")
       ->type_name("keeper|self")
       ->check(one_of({"keeper", "self"}))
       ->group("Program");

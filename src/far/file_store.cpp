@@ -1,6 +1,7 @@
 #include "far/file_store.hpp"
 
 #include "base/error.hpp"
+#include "far/blocks.hpp"
 #include "job/memory.hpp"
 
 #include <tonari/status.hpp>
@@ -105,16 +106,13 @@ Status FileStore::store(std::uint64_t place, std::span<const std::byte> from) no
 }
 
 Status FileStore::discard(std::uint64_t place, std::uint64_t bytes) noexcept {
-  const std::uint64_t end = place + bytes;
-  for (std::uint64_t at = place; at < end;) {
-    const std::uint64_t until = std::min(end, (at / block_bytes + 1) * block_bytes);
+  return for_each_block(place, bytes, [this](std::uint64_t at, std::uint64_t part) {
     PageSet& stored = stored_at(at);
     const bool had_some = !stored.is_empty();
-    stored -= PageSet::of(at % block_bytes / page_bytes, (until - at) / page_bytes);
+    stored -= PageSet::of(at % block_bytes / page_bytes, part / page_bytes);
     if (had_some && stored.is_empty()) release(at);
-    at = until;
-  }
-  return Status::ok;
+    return Status::ok;
+  });
 }
 
 // File systems that cannot reserve space (NFS before 4.2) refuse only the write.

@@ -1,5 +1,7 @@
 #include "far/packed_store.hpp"
 
+#include "far/blocks.hpp"
+
 #include <lz4.h>
 
 #include <algorithm>
@@ -97,13 +99,9 @@ std::uint64_t PackedStore::kept_bytes() const noexcept {
 }
 
 Status PackedStore::store(std::uint64_t place, std::span<const std::byte> from) noexcept {
-  Status status = Status::ok;
-  for (std::size_t done = 0; done < from.size() && status == Status::ok;) {
-    const std::size_t bytes = std::min(from.size() - done, block_bytes - (place + done) % block_bytes);
-    status = replace(pieces_at(place + done, bytes), from.subspan(done, bytes));
-    done += bytes;
-  }
-  return status;
+  return for_each_block(place, from.size(), [&](std::uint64_t at, std::uint64_t bytes) {
+    return replace(pieces_at(at, bytes), from.subspan(at - place, bytes));
+  });
 }
 
 // Replaces all of the pieces or none. They are pages of one block.

@@ -1,5 +1,7 @@
 #include "far/store.hpp"
 
+#include "far/blocks.hpp"
+
 #include <algorithm>
 
 namespace tonari::far {
@@ -80,16 +82,13 @@ Status Store::write(std::uint64_t place, std::span<const std::byte> from) noexce
 }
 
 Status Store::discard(std::uint64_t place, std::uint64_t bytes) noexcept {
-  const std::uint64_t end = place + bytes;
-  for (std::uint64_t at = place; at < end;) {
-    const std::uint64_t until = std::min(end, (at / block_bytes + 1) * block_bytes);
+  return for_each_block(place, bytes, [this](std::uint64_t at, std::uint64_t part) {
     Chunk& chunk = chunk_at(at);
     const bool had_some = !chunk.stored.is_empty();
-    chunk.stored -= pages_at(at, until - at);
+    chunk.stored -= pages_at(at, part);
     if (had_some && chunk.stored.is_empty()) give_back(chunk);
-    at = until;
-  }
-  return Status::ok;
+    return Status::ok;
+  });
 }
 
 bool Store::take(Chunk& chunk) noexcept {

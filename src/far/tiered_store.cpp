@@ -1,5 +1,7 @@
 #include "far/tiered_store.hpp"
 
+#include "far/blocks.hpp"
+
 #include <algorithm>
 
 namespace tonari::far {
@@ -20,18 +22,6 @@ constexpr std::uint64_t headroom_bytes_max = 64ULL << 20;
 
 PageSet pages_of_block(std::uint64_t place, std::uint64_t bytes) noexcept {
   return PageSet::of(place % block_bytes / page_bytes, bytes / page_bytes);
-}
-
-// Calls visit(place, bytes) for the part of the range in each block, until a call does not return ok.
-template <class Visit>
-Status for_each_block(std::uint64_t place, std::uint64_t bytes, Visit visit) noexcept {
-  Status status = Status::ok;
-  for (const std::uint64_t end = place + bytes; place < end && status == Status::ok;) {
-    const std::uint64_t until = std::min(end, (place / block_bytes + 1) * block_bytes);
-    status = visit(place, until - place);
-    place = until;
-  }
-  return status;
 }
 
 }  // namespace
