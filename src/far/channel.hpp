@@ -35,7 +35,7 @@
 // has ended, by an exit or by another exec.
 namespace tonari::far {
 
-inline constexpr std::uint32_t channel_version = 9;
+inline constexpr std::uint32_t channel_version = 10;
 /// Environment variable with the number of the socket. The preload library removes it.
 inline constexpr const char* socket_variable = "TONARI_FAR";
 /// Environment variable with the place where the keeper listens for processes that the program has started or executed:
@@ -103,6 +103,7 @@ struct alignas(64) Command : Slot {
   std::uint32_t done = 0;     // prefault: 1 if it succeeded
   std::uint64_t address = 0;  // of a block; drop: of the first page
   std::uint64_t bytes = 0;    // drop
+  std::uint32_t copies = 0;   // take_out: 1 if pages that a forked child shares are copied, so that they can be moved
   Shared shared{};            // fill: where the block is; read, read_in_place: where the pages go
   std::uint64_t place = 0;    // in `shared`
   std::uint32_t first = 0;    // read, read_in_place: the page that would go to `place`
@@ -142,12 +143,14 @@ struct SharedRegion {
 
 /// Mapped by program and keeper. Scratch memory follows, from scratch_offset on: one block for each worker.
 struct Channel {
+  static constexpr std::size_t agents_max = 8;
   static constexpr std::size_t commands_max = 16;
   static constexpr std::size_t requests_max = 32;
   static constexpr std::size_t regions_max = 160;  // the arena, and static variables
 
   // Written by the keeper before the program starts.
   std::uint32_t version = channel_version;
+  std::uint64_t identity = 0;  // random: only this process and the keeper know it
   std::uint32_t buffers = 0;
   std::uint32_t agents = 0;       // as many as the keeper has threads that use them at a time
   std::uint64_t arena_bytes = 0;  // address space to reserve, in whole blocks
@@ -162,6 +165,9 @@ struct Channel {
   // Incremented when there is something to do. Agents and keeper sleep on these futexes.
   alignas(64) std::atomic<std::uint32_t> agent_doorbell{0};
   alignas(64) std::atomic<std::uint32_t> keeper_doorbell{0};
+
+  // The threads of the agents, as the kernel numbers them. Relaxed: written before the process begins.
+  std::array<std::atomic<std::uint32_t>, agents_max> agent_threads{};
 
   std::array<Command, commands_max> commands{};
   std::array<Request, requests_max> requests{};

@@ -33,8 +33,18 @@ void RemoteSpace::drop(Address start, std::size_t bytes) noexcept {
   (void)ask({.what = Command::What::drop, .address = start, .bytes = bytes});
 }
 
-PageSet RemoteSpace::take_out(Address block, const PageSet& pages, Buffer buffer, Sums sums) noexcept {
-  return ask({.what = Command::What::take_out, .buffer = buffer, .address = block, .pages = pages}, sums).pages;
+PageSet RemoteSpace::take_out(Address block, const PageSet& pages, Buffer buffer, Sums sums,
+                              pager::SharedPages shared) noexcept {
+  const bool copies = shared == pager::SharedPages::copied && has_forked_.load(std::memory_order_relaxed);
+  return ask({.what = Command::What::take_out, .buffer = buffer, .address = block, .copies = copies, .pages = pages},
+             sums)
+      .pages;
+}
+
+bool RemoteSpace::is_helper(std::uint32_t thread) const noexcept {
+  return std::ranges::any_of(channel_.agent_threads, [thread](const std::atomic<std::uint32_t>& each) {
+    return each.load(std::memory_order_relaxed) == thread;
+  });
 }
 
 PageSet RemoteSpace::move_in(Address block, const PageSet& pages, Buffer buffer) noexcept {
@@ -135,6 +145,7 @@ void RemoteSpace::put(const Question& question, Command& command) const noexcept
   command.done = 0;
   command.address = question.address;
   command.bytes = question.bytes;
+  command.copies = question.copies ? 1 : 0;
   command.first = static_cast<std::uint32_t>(question.first);
   command.pages = question.pages;
   command.going = question.going;

@@ -33,8 +33,11 @@ class RemoteSpace final : public pager::Space {
   [[nodiscard]] std::size_t buffers() const noexcept override { return channel_.buffers; }
   void prepare(pager::Address start, std::size_t bytes) override;
   void drop(pager::Address start, std::size_t bytes) noexcept override;
-  pager::PageSet take_out(pager::Address block, const pager::PageSet& pages, pager::Buffer buffer,
-                          Sums sums) noexcept override;
+  pager::PageSet take_out(pager::Address block, const pager::PageSet& pages, pager::Buffer buffer, Sums sums,
+                          pager::SharedPages shared) noexcept override;
+  [[nodiscard]] bool is_helper(std::uint32_t thread) const noexcept override;
+  /// From now on, pages may be shared with a forked child, and cannot be moved before they are copied.
+  void has_forked() noexcept { has_forked_.store(true, std::memory_order_relaxed); }
   pager::PageSet move_in(pager::Address block, const pager::PageSet& pages, pager::Buffer buffer) noexcept override;
   bool prefault(pager::Buffer buffer) noexcept override;
   void empty(pager::Buffer buffer) noexcept override;
@@ -64,6 +67,7 @@ class RemoteSpace final : public pager::Space {
     pager::Buffer buffer = pager::no_buffer;
     pager::Address address = 0;
     std::size_t bytes = 0;
+    bool copies = false;
     const std::byte* shared = nullptr;
     std::size_t first = 0;
     pager::PageSet pages{};
@@ -83,8 +87,9 @@ class RemoteSpace final : public pager::Space {
   std::span<std::byte> lent_;
   std::span<std::byte> tables_;
   std::size_t tables_used_ = 0;
-  pager::FaultInbox inbox_;         // used only if threads_serve()
-  std::atomic<bool> ended_{false};  // see end()
+  pager::FaultInbox inbox_;              // used only if threads_serve()
+  std::atomic<bool> has_forked_{false};  // relaxed: seen late, such pages stay a little longer
+  std::atomic<bool> ended_{false};       // see end()
 };
 
 }  // namespace tonari::far

@@ -60,6 +60,7 @@ std::uint64_t Pager::serve(const Fault& fault, std::uint64_t read_ns, std::uint6
   Counters::add(counters.short_run_ns, pace_.wants_page(fault.thread, read_ns));
   if (!fault.holds_block && !(*region)->block(block).try_hold_or_want(read_ns)) {
     Counters::add(counters.faults_met_held);
+    if (space_.is_helper(fault.thread)) serve_helper(fault.address);
     return start_ns;  // the holder wakes the waiting threads
   }
   bool has_passed_on = false;
@@ -76,6 +77,12 @@ std::uint64_t Pager::serve(const Fault& fault, std::uint64_t read_ns, std::uint6
   count_wait(fault.holds_block, end_ns - read_ns);
   pace_.got_page(fault.thread, end_ns);
   return end_ns;
+}
+
+// The block's holder waits for this thread.
+void Pager::serve_helper(Address at) noexcept {
+  const Answer answer = space_.faults().zero(at, page_bytes);
+  if (answer != Answer::ok && answer != Answer::there) space_.faults().wake(at, page_bytes);  // it faults again
 }
 
 // `is_counted`: the block's word counts the time that the thread waits.

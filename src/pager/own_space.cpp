@@ -61,8 +61,8 @@ void OwnSpace::prepare(Address start, std::size_t bytes) {
 
 void OwnSpace::drop(Address start, std::size_t bytes) noexcept { (void)Calls::drop(start, bytes); }
 
-PageSet OwnSpace::take_out(Address block, const PageSet& pages, Buffer buffer, Sums sums) noexcept {
-  const PageSet taken = placing_.take_out(block, pages, address_of(buffer));
+PageSet OwnSpace::take_out(Address block, const PageSet& pages, Buffer buffer, Sums sums, SharedPages shared) noexcept {
+  const PageSet taken = placing_.take_out(block, pages, address_of(buffer), shared);
   sum_pages(view(buffer), taken, sums);
   return taken;
 }

@@ -25,7 +25,7 @@ class OwnSpace : public Space {
   [[nodiscard]] std::size_t buffers() const noexcept override { return count_; }
   void prepare(Address start, std::size_t bytes) override;
   void drop(Address start, std::size_t bytes) noexcept override;
-  PageSet take_out(Address block, const PageSet& pages, Buffer buffer, Sums sums) noexcept override;
+  PageSet take_out(Address block, const PageSet& pages, Buffer buffer, Sums sums, SharedPages shared) noexcept override;
   PageSet move_in(Address block, const PageSet& pages, Buffer buffer) noexcept override;
   bool prefault(Buffer buffer) noexcept override;
   void empty(Buffer buffer) noexcept override;
@@ -49,6 +49,7 @@ class OwnSpace : public Space {
     static bool drop(Address start, std::size_t bytes) noexcept;
     [[nodiscard]] Answer protect(Address start, std::size_t bytes, bool writes_wait) const noexcept;
     static bool populate(Address start, std::size_t bytes) noexcept;
+    static bool copy_shared(Address /*start*/, std::size_t /*bytes*/) noexcept { return false; }  // children share none
     static bool look_up(Address start, std::size_t bytes, unsigned char* pages) noexcept;
   };
 

@@ -81,6 +81,13 @@ class PageSet {
   std::array<std::uint64_t, block_pages / 64> words_{};
 };
 
+/// The treatment of pages that are to be moved out, and that a forked child shares: the kernel refuses to move them.
+enum class SharedPages : std::uint8_t {
+  stay,
+  copied,  ///< The program gets copies, which can be moved. Only while another thread serves faults:
+           ///< Space::is_helper().
+};
+
 /// Calls visit(first, count) for each run of adjacent pages in the set, in order. No run is longer than `pages_max` or
 /// crosses a multiple of it.
 template <class Visit>

@@ -1,9 +1,11 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "base/gate.hpp"
 #include "pager/policy.hpp"
 #include "pager/pool.hpp"
 #include "pager/region.hpp"
+#include "pager/snapshot.hpp"
 #include "pager/space.hpp"
 #include "pager/statistics.hpp"
 #include "pager/streams.hpp"
@@ -16,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -132,6 +135,17 @@ class PageMover {
   /// stay. Afterwards the region may be destroyed.
   void forget(Region& region) noexcept;
 
+  // Snapshots for forked children.
+
+  /// While this gate is closed and empty, no page leaves the program. Faults are served, above the limit if necessary.
+  [[nodiscard]] Gate& leaving() noexcept { return leaving_; }
+  /// From now on this snapshot keeps the bytes that change at the source, until there is a newer one. Call it while no
+  /// page can leave.
+  void set_newest(const std::shared_ptr<Snapshot>& snapshot) noexcept;
+  /// Called once all threads that move pages have ended.
+  void rest() noexcept { at_rest_.store(true, std::memory_order_release); }
+  [[nodiscard]] bool is_at_rest() const noexcept { return at_rest_.load(std::memory_order_acquire); }
+
  private:
   bool place(Region& region, std::size_t block, std::size_t first, std::size_t count, WorkerContext& context) noexcept;
   bool place_bytes(Region& region, std::size_t block, std::size_t first, std::size_t count,
@@ -160,6 +174,7 @@ class PageMover {
   PageSet store(Region& region, std::size_t block, const PageSet& pages, Buffer buffer,
                 WorkerContext& context) noexcept;
   void refer_to_stored(Region& region, std::size_t block) noexcept;
+  void keep_for_children(Region& region, std::size_t block, const PageSet& pages) noexcept;
   bool drop_oldest(Pool::Kind kind) noexcept;
   void drop_beside(Region& region, std::size_t block, WorkerContext* context) noexcept;
   void fail(Failure::What what, Status status, Region& region, std::size_t block, std::size_t page) noexcept;
@@ -183,6 +198,13 @@ class PageMover {
   // Relaxed: as the limit in Tally.
   std::atomic<std::size_t> second_chances_max_;  // most blocks kept beside after they were taken out
   std::atomic<std::size_t> ahead_max_;           // most blocks kept beside after they were read ahead
+
+  Gate leaving_;
+  std::atomic<bool> at_rest_{false};  // acquire and release: a thread that sees it also sees all that threads did
+  // Relaxed: it is set while the gate is closed, which orders it before whatever leaves afterwards.
+  std::atomic<bool> has_snapshot_{false};
+  std::mutex newest_mutex_;
+  std::weak_ptr<Snapshot> newest_;  // under `newest_mutex_`
 
   std::atomic<int> carrying_{0};  // relaxed: only a hint whether to wait for others
 

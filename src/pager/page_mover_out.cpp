@@ -31,14 +31,15 @@ void PageMover::set_limit(std::size_t limit_bytes) noexcept {
 
 bool PageMover::make_room(std::size_t pages, std::size_t mark, WorkerContext& context) noexcept {
   constexpr int refusals_max = 16;
-  constexpr int waits_max = 20'000;
+  // A mover may wait for an agent that waits for the fault thread: see SharedPages.
+  const int waits_max = context.reserve != no_buffer && has_snapshot_.load(std::memory_order_relaxed) ? 20 : 20'000;
   int refusals = 0;
   for (int waits = 0; resident() + pages > mark && refusals < refusals_max && waits < waits_max;) {
     drop_prefaulted_buffer();
     if (resident() + pages <= mark) break;
     if (is_forgotten() && drop_oldest(Pool::Kind::ahead)) continue;
     if (take_one_out(context) || drop_oldest(Pool::Kind::taken_out) || drop_oldest(Pool::Kind::ahead)) continue;
-    // Other threads are working on everything that could leave. They wait for nobody, so this loop ends.
+    // Other threads are working on everything that could leave, and will soon be done.
     if (carrying_.load(std::memory_order_relaxed) > 0) {
       ++waits;
       std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -106,13 +107,21 @@ bool PageMover::take_one_out(WorkerContext& context) noexcept {
 
 bool PageMover::take_out(Region& region, std::size_t index, Beside beside, WorkerContext& context) noexcept {
   Block& block = region.block(index);
+  const Passage passage(leaving_);
+  if (!passage.is_inside()) {
+    const std::lock_guard guard(mutex_);
+    if (!block.here.is_empty()) policy_.could_not_go(block.entry);
+    return false;
+  }
   if (block.lost.is_empty() && !block.hidden && space_.drops_in_place() && !block.here.is_whole()) {
     if (const auto dropped = drop_out(region, index, context)) return *dropped;
   }
   const Buffer buffer = block.lost.is_empty() ? buffer_to_take_out(region, index, context) : no_buffer;
   PageSet taken;
   if (buffer != no_buffer) {
-    taken = space_.take_out(region.address_of(index), block.here, buffer, context.sums);
+    // The fault thread cannot wait for an agent that may wait for the fault thread.
+    const auto shared = context.reserve == no_buffer ? SharedPages::copied : SharedPages::stay;
+    taken = space_.take_out(region.address_of(index), block.here, buffer, context.sums, shared);
     Counters::add(counters().pages_kept, (block.here - taken).count());
     block.here -= taken;
     block.buffer = buffer;
@@ -200,6 +209,7 @@ PageSet PageMover::settle(Region& region, std::size_t index, const PageSet& page
   Counters::add(counters().pages_clean, (pages - zeros - changed).count());
   Counters::add(counters().pages_of_zeros, zeros.count());
 
+  keep_for_children(region, index, zeros | changed);
   const auto settled = [&](std::size_t first, std::size_t count) {
     for (std::size_t page = first; page < first + count; ++page) known(page) = context.sums[page];
   };
@@ -256,6 +266,23 @@ void PageMover::refer_to_stored(Region& region, std::size_t index) noexcept {
   region.block(index).stored_at = reference == 0 ? 0 : reference - first * page_bytes;
 }
 
+void PageMover::set_newest(const std::shared_ptr<Snapshot>& snapshot) noexcept {
+  const std::lock_guard guard(newest_mutex_);
+  if (const auto before = newest_.lock()) Snapshot::connect(before, snapshot);
+  newest_ = snapshot;
+  has_snapshot_.store(true, std::memory_order_relaxed);
+}
+
+void PageMover::keep_for_children(Region& region, std::size_t index, const PageSet& pages) noexcept {
+  if (!has_snapshot_.load(std::memory_order_relaxed)) return;
+  std::shared_ptr<Snapshot> newest;
+  {
+    const std::lock_guard guard(newest_mutex_);
+    newest = newest_.lock();
+  }
+  if (newest != nullptr) newest->keep(region, index, pages);
+}
+
 bool PageMover::drop_oldest(Pool::Kind kind) noexcept {
   const Carrying carrying(carrying_);
   PolicyEntry* owner = nullptr;
@@ -304,6 +331,7 @@ Status PageMover::discard(Region& region, std::size_t index, const PageSet& page
   Block& block = region.block(index);
   Status result = Status::ok;
   if (block.buffer != no_buffer) drop_beside(region, index, nullptr);
+  keep_for_children(region, index, pages);
   const PageSet mapped = (block.here | block.lost) & pages;
   for_each_run(pages, block_pages, [&](std::size_t first, std::size_t count) {
     if (!mapped.is_empty()) space_.drop(region.address_of(index) + first * page_bytes, count * page_bytes);

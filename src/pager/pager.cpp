@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace tonari::pager {
 
@@ -86,6 +87,7 @@ void Pager::stop() noexcept {
   requests_.stop();
   space_.stop_waiting();
   threads_.clear();
+  page_mover_.rest();
 }
 
 void Pager::add(Address start, std::size_t bytes, Source& source, Contents contents) {
@@ -149,6 +151,12 @@ Status Pager::hide(Address start, std::size_t bytes) noexcept {
     region.block(block).hidden = true;
     return Status::ok;
   });
+}
+
+std::shared_ptr<Snapshot> Pager::take_snapshot(Snapshot::MakeKept make_kept) {
+  auto snapshot = std::make_shared<Snapshot>(page_mover_, regions_.all(), std::move(make_kept));
+  page_mover_.set_newest(snapshot);
+  return snapshot;
 }
 
 void Pager::set_limit(std::size_t bytes) noexcept {

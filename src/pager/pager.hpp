@@ -6,6 +6,7 @@
 #include "pager/page_mover.hpp"
 #include "pager/regions.hpp"
 #include "pager/requests.hpp"
+#include "pager/snapshot.hpp"
 #include "pager/source.hpp"
 #include "pager/space.hpp"
 #include "pager/statistics.hpp"
@@ -83,6 +84,17 @@ class Pager {
   /// random: brings single pages and looks for no streams. usual: cancels that.
   void expect(Address start, std::size_t bytes, Pattern pattern) noexcept;
 
+  // For forked children.
+
+  /// While this gate is closed and empty, no page leaves the program.
+  [[nodiscard]] Gate& leaving() noexcept { return page_mover_.leaving(); }
+  /// Returns a snapshot of all regions, none of which may be removed while it exists. Call it while no page can leave,
+  /// and neither let one leave nor discard one before the fork. Throws SetupError.
+  [[nodiscard]] std::shared_ptr<Snapshot> take_snapshot(Snapshot::MakeKept make_kept);
+
+  /// Ends all threads of the pager: faults are not served any more. Snapshots can still be read.
+  void stop() noexcept;
+
   [[nodiscard]] Statistics statistics() const noexcept;
   /// Makes `bytes_in_again` count only pages that come more than once from now on.
   void count_anew() noexcept { page_mover_.tally().count_anew(); }
@@ -91,6 +103,7 @@ class Pager {
   void serve_faults(WorkerContext& context) noexcept;
   std::uint64_t serve(const Fault& fault, std::uint64_t read_ns, std::uint64_t start_ns,
                       WorkerContext& context) noexcept;
+  void serve_helper(Address at) noexcept;
   void count_wait(bool is_counted, std::uint64_t ns) noexcept;
   void answer(const Fault& fault, std::uint64_t read_ns, Region& region, BlockLock& hold,
               WorkerContext& context) noexcept;
@@ -109,7 +122,6 @@ class Pager {
   Status hold_each(Address start, std::size_t bytes, Blocks blocks, Visit visit) noexcept;
   template <class Body>
   void start(const char* name, Body body);
-  void stop() noexcept;
 
   Space& space_;
   bool whole_blocks_;

@@ -17,6 +17,8 @@ namespace tonari::pager {
 ///   drop(start, bytes)                               madvise(MADV_DONTNEED); true on success
 ///   protect(start, bytes, writes_wait)               of a watched range; returns an error code
 ///   populate(start, bytes)                           madvise(MADV_POPULATE_WRITE); true on success
+///   copy_shared(start, bytes)                        gives the program copies of pages that a forked child shares;
+///                                                    true if that is possible
 ///   look_up(start, bytes, bytes_a_page)              mincore; false if a part is not mapped
 ///
 /// Threads: as Space; prefault() one at a time.
@@ -25,9 +27,9 @@ class Placing {
  public:
   Placing(Calls calls, Address nursery) noexcept : calls_(calls), nursery_(nursery) {}
 
-  PageSet take_out(Address block, const PageSet& pages, Address buffer) noexcept {
+  PageSet take_out(Address block, const PageSet& pages, Address buffer, SharedPages shared) noexcept {
     empty(buffer);
-    const PageSet refused = move_out(block, pages, buffer);
+    const PageSet refused = move_out(block, pages, buffer, shared);
     // Looks up which pages came instead of counting them: pages may come although the kernel refuses them (decision
     // 13).
     const PageSet came = present(buffer);
@@ -102,10 +104,11 @@ class Placing {
   // Moves pages to the buffer. Returns the pages that the kernel refused to move. Never allows holes
   // (UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES): before Linux 6.18.51, such a call may go on for ever if a page is given back to
   // the kernel meanwhile.
-  PageSet move_out(Address block, const PageSet& pages, Address buffer) noexcept {
+  PageSet move_out(Address block, const PageSet& pages, Address buffer, SharedPages shared) noexcept {
     constexpr int refusals_max = 16;  // a block with that many pinned pages is left as it is
     PageSet rest = pages;
     PageSet refused;
+    PageSet copied;
     for (int refusals = 0; !rest.is_empty();) {
       const std::size_t first = rest.next(0);
       const std::size_t count = rest.next_without(first) - first;
@@ -119,6 +122,13 @@ class Placing {
       if ((rest & failed).is_empty()) continue;
       rest -= failed;
       if (answer == Answer::gone) continue;  // a hole, or all is unmapped
+      // Tries again once, with all pages that follow: the child probably shares these, too.
+      if (answer == Answer::busy && shared == SharedPages::copied && !copied.has(first + moved) &&
+          calls_.copy_shared(block + (first + moved) * page_bytes, (count - moved) * page_bytes)) {
+        copied |= PageSet::of(first + moved, count - moved);
+        rest |= failed;
+        continue;
+      }
       refused |= failed;
       const bool all_at_once = pages.is_whole() && first + moved == 0;  // trying each page would split a huge page
       if (all_at_once || ++refusals == refusals_max) return refused | rest;

@@ -41,6 +41,13 @@ std::optional<RegionUse> Regions::find(Address address) noexcept {
   return RegionUse{**found};
 }
 
+std::vector<Region*> Regions::all() {
+  const std::lock_guard guard(mutex_);
+  std::vector<Region*> found;
+  for (const auto& each : regions_) found.push_back(each.get());
+  return found;
+}
+
 std::optional<Address> Regions::first() noexcept {
   const std::lock_guard guard(mutex_);
   if (regions_.empty()) return std::nullopt;

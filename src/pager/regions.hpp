@@ -36,6 +36,8 @@ class Regions {
   /// nullptr if no region starts there.
   std::unique_ptr<Region> remove(Address start) noexcept;
   std::optional<RegionUse> find(Address address) noexcept;
+  /// The caller sees to it that no region is removed while it uses them.
+  [[nodiscard]] std::vector<Region*> all();
   /// Returns the start of any region, or nullopt.
   [[nodiscard]] std::optional<Address> first() noexcept;
 

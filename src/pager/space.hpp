@@ -66,9 +66,13 @@ class Space {
   virtual void drop(Address start, std::size_t bytes) noexcept = 0;
 
   /// Moves pages of `block` to a buffer, which loses its old contents. Returns the pages that are in the buffer now,
-  /// with their checksums. Pages that are pinned, shared, or just being written for the first time stay in the block.
-  /// Pages that existed nowhere become zeros in the buffer.
-  virtual PageSet take_out(Address block, const PageSet& pages, Buffer buffer, Sums sums) noexcept = 0;
+  /// with their checksums. Pages that are pinned or just being written for the first time stay in the block. Pages that
+  /// existed nowhere become zeros in the buffer.
+  virtual PageSet take_out(Address block, const PageSet& pages, Buffer buffer, Sums sums,
+                           SharedPages shared) noexcept = 0;
+  /// Returns true if the thread works for the pager in the address space. Its faults must be served at once, although
+  /// the page's block is held: the program has given the page back to the kernel unseen.
+  [[nodiscard]] virtual bool is_helper(std::uint32_t /*thread*/) const noexcept { return false; }
   /// Moves pages from a buffer to a block where they are absent; a whole block moves as a huge page if it is one.
   /// Returns the pages that have come. Wakes the threads that wait for them; if some have not come, all that wait for
   /// pages of the block.

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <type_traits>
 
 // System calls without errno, which belongs to the program, or in an agent to another thread.
@@ -72,6 +73,12 @@ inline bool wait_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, With w
 }
 inline void wake(std::atomic<std::uint32_t>& word, int sleepers, With with) noexcept {
   (void)system_call(SYS_futex, &word, FUTEX_WAKE | static_cast<int>(with), sleepers, nullptr, nullptr, 0);
+}
+
+/// Sleeps about as long as a short system call of another thread may take.
+inline void pause_shortly() noexcept {
+  constexpr timespec pause{.tv_sec = 0, .tv_nsec = 50'000};
+  (void)system_call(SYS_nanosleep, &pause, nullptr);
 }
 
 /// Requests to a descriptor, for pager::kernel.

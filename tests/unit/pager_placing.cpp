@@ -28,6 +28,7 @@ struct Kernel {
 
   PageSet holes;      // pages that are absent where they should move out
   PageSet pinned;     // pages that cannot move out
+  PageSet shared;     // with a forked child: they can move out once they have been copied
   PageSet uncounted;  // pages that move out although the call fails
   PageSet asked_for;  // all pages that were to move out
   PageSet in_buffer;  // the pages that have moved out
@@ -48,7 +49,7 @@ struct Calls {
       const std::size_t moved = (page - first) * page_bytes;
       if (kernel->in_buffer.has(page)) return {moved, Answer::there};
       if (kernel->holes.has(page)) return {moved, Answer::gone};
-      if (kernel->pinned.has(page)) return {moved, Answer::busy};
+      if ((kernel->pinned | kernel->shared).has(page)) return {moved, Answer::busy};
       kernel->in_buffer |= PageSet::of(page, 1);
       if (kernel->uncounted.has(page)) {
         for (; kernel->uncounted.has(page); ++page) kernel->in_buffer |= PageSet::of(page, 1);
@@ -70,6 +71,10 @@ struct Calls {
   }
   static Answer protect(Address, std::size_t, bool) { return Answer::ok; }
   static bool populate(Address, std::size_t) { return true; }
+  [[nodiscard]] bool copy_shared(Address start, std::size_t bytes) const {
+    kernel->shared -= PageSet::of((start - block) / page_bytes, bytes / page_bytes);
+    return true;
+  }
   bool look_up(Address start, std::size_t bytes, unsigned char* pages) const {
     const bool is_buffer = start >= buffer;
     const std::size_t first = (start - (is_buffer ? buffer : block)) / page_bytes;
@@ -80,9 +85,9 @@ struct Calls {
   }
 };
 
-PageSet take_out(Kernel& kernel, const PageSet& pages) {
+PageSet take_out(Kernel& kernel, const PageSet& pages, pager::SharedPages shared = pager::SharedPages::stay) {
   kernel.present = pages - kernel.holes;
-  return pager::Placing<Calls>({&kernel}, 0).take_out(block, pages, buffer);
+  return pager::Placing<Calls>({&kernel}, 0).take_out(block, pages, buffer, shared);
 }
 
 TEST(PagerPlacing, NeverAsksForPagesThatAreAbsent) {
@@ -99,6 +104,23 @@ TEST(PagerPlacing, TakesOutPagesAroundHolesAndPinnedPages) {
   const PageSet pages = PageSet::of(10, 100);
   EXPECT_EQ(take_out(kernel, pages), pages - kernel.pinned);
   EXPECT_EQ(kernel.in_buffer, pages - kernel.pinned - kernel.holes);
+}
+
+TEST(PagerPlacing, CopiesPagesThatAChildSharesIfItMay) {
+  using pager::SharedPages;
+  Kernel kernel;
+  kernel.shared = PageSet::of(10, 100);
+  kernel.pinned = PageSet::of(60, 2);
+  const PageSet pages = PageSet::of(0, 400);
+  EXPECT_TRUE((take_out(kernel, pages, SharedPages::stay) & kernel.shared).is_empty());
+  kernel.in_buffer = {};
+  EXPECT_EQ(take_out(kernel, pages, SharedPages::copied), pages - kernel.pinned);
+}
+
+TEST(PagerPlacing, CopiesAWholeBlockThatAChildShares) {
+  Kernel kernel;
+  kernel.shared = PageSet::of(0, 512);
+  EXPECT_TRUE(take_out(kernel, PageSet::of(0, 512), pager::SharedPages::copied).is_whole());
 }
 
 TEST(PagerPlacing, GoesOnAfterPagesThatMovedAlthoughTheCallFailed) {

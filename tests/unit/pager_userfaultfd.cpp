@@ -155,7 +155,7 @@ TEST_F(PagerSpace, AHugePageStaysHugeWhenMovedInAndOut) {
   ASSERT_EQ(space_->move_in(memory_.start(), all_, Buffer{0}), all_);
   const std::size_t huge = huge_kib();
   EXPECT_TRUE(std::ranges::equal(memory_.bytes(), bytes));
-  const PageSet taken = space_->take_out(memory_.start(), all_, Buffer{1}, sums_);
+  const PageSet taken = space_->take_out(memory_.start(), all_, Buffer{1}, sums_, pager::SharedPages::stay);
 
   EXPECT_TRUE(taken.is_whole());
   EXPECT_EQ(std::memcmp(space_->view(Buffer{1}), bytes.data(), block_bytes), 0);
@@ -173,7 +173,7 @@ TEST_F(PagerSpace, ScatteredPagesAreTakenOutAndHolesAreZero) {
   });
   ASSERT_EQ(::madvise(memory_.bytes().data() + 105 * page_bytes, page_bytes, MADV_DONTNEED), 0);
 
-  EXPECT_EQ(space_->take_out(memory_.start(), some, Buffer{0}, sums_), some);
+  EXPECT_EQ(space_->take_out(memory_.start(), some, Buffer{0}, sums_, pager::SharedPages::stay), some);
 
   const std::byte* const out = space_->view(Buffer{0});
   for_each_run(some, 1, [&](std::size_t page, std::size_t /*one*/) {

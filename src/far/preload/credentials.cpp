@@ -1,4 +1,4 @@
-#include "far/preload/agent.hpp"
+#include "far/preload/helpers.hpp"
 #include "far/preload/program.hpp"
 #include "preload/exported.hpp"
 #include "preload/next.hpp"
@@ -9,7 +9,7 @@
 #include <csignal>
 #include <string_view>
 
-// When the program changes its user or its groups, its agents do the same. For the kernel each thread has credentials
+// When the program changes its user or its groups, its helpers do the same. For the kernel each thread has credentials
 // of its own. libc changes the credentials of all threads that it knows, and it does not know the agents.
 TONARI_NEXT(setuid)
 TONARI_NEXT(setgid)
@@ -36,15 +36,15 @@ namespace next = tonari::preload::next;
   for (;;) (void)system_call(SYS_kill, system_call(SYS_getpid), SIGKILL);
 }
 
-// The agents take the calling thread's credentials as they are then, whichever call has changed them. So it does no
-// harm if an agent has started only after the change, and has the new ones. A child has no agents, neither after a fork
-// nor while it shares its parent's memory after a vfork.
+// The helpers take the calling thread's credentials as they are then, whichever call has changed them. So it does no
+// harm if a helper has started only after the change, and has the new ones. A child has none while it shares its
+// parent's memory after a vfork.
 int let_agents_follow(int answer, Groups groups = Groups::same) noexcept {
   const auto process = static_cast<int>(system_call(SYS_getpid));
-  // Relaxed: if another thread is starting the agents, libc has waited for that thread during the change.
+  // Relaxed: if another thread is starting the helpers, libc has waited for that thread during the change.
   if (answer != 0 || program.process.load(std::memory_order_relaxed) != process) return answer;
   const Guard guard(program.beginning);
-  if (is_ready() && !change_agents_credentials(groups)) end_with_message();
+  if (has_helpers() && !change_helpers_credentials(groups)) end_with_message();
   return answer;
 }
 
