@@ -23,18 +23,10 @@ constexpr std::uint32_t buffers = 64;
 constexpr unsigned movers = 2;                // two, so that one can work while the other waits for an agent
 constexpr std::uint32_t agents = movers + 2;  // one for the fault thread, and one for requests
 
-// Most places for ranges outside the arena: after the places of the arena. A place takes no memory before it is used.
-constexpr std::uint64_t parts_bytes_max = 256ULL << 30;
-
-// Compressed pages may be anywhere in the lent memory; uncompressed pages have the same place as in the arena.
-std::uint64_t bytes_of_store(const Servers& servers, const Order& order) {
-  return compresses(order.store) ? servers.lent_bytes() : order.arena_bytes + parts_bytes_max;
-}
-
 // The tables of the arena and of all ranges outside it. Each begins at a page; a block may be shared by two ranges.
 std::uint64_t table_bytes(const Order& order) {
   if (order.faults == FaultsBy::keeper) return 0;
-  return pager::RegionTables::bytes_for(0, order.arena_bytes + parts_bytes_max) +
+  return pager::RegionTables::bytes_for(0, PageStore::places_bytes(order)) +
          Channel::regions_max * 2 * pager::page_bytes;
 }
 
@@ -51,13 +43,9 @@ Client::Client(FileDescriptor socket, Servers& servers, const Order& order, cons
                 .buffers = buffers,
                 .agents = agents,
                 .table_bytes = table_bytes(order)},
-               lent) {
-  const std::uint64_t places_bytes = order.arena_bytes + parts_bytes_max;
-  if (has_file(order.store)) file_.emplace(order.directory.data(), places_bytes);
-  if (has_servers(order.store)) store_.emplace(servers, bytes_of_store(servers, order));
-  if (compresses(order.store)) packed_.emplace(*store_, places_bytes);
-  if (packed_ && file_) tiered_.emplace(servers, *packed_, *file_, places_bytes);
-}
+               lent),
+      identity_(program_.channel().identity),
+      pages_(servers, order) {}
 
 Client::~Client() {
   program_.end();
@@ -80,16 +68,9 @@ void Client::begin() {
   pager_.emplace(*program_.space(), pager::Options{.limit_bytes = limit_bytes_min,
                                                    .movers = movers,
                                                    .on_failure = [this](const auto& what) { page_failed(what); }});
-  pager_->add(program_.hello().arena, order_.arena_bytes, source());
+  pager_->add(program_.hello().arena, order_.arena_bytes, pages_);
   parts_end_ = order_.arena_bytes;
   listener_ = std::jthread([this] { serve_requests(); });
-}
-
-pager::Source& Client::source() noexcept {
-  if (tiered_) return *tiered_;
-  if (file_) return *file_;
-  if (packed_) return *packed_;
-  return *store_;
 }
 
 // A block of the store is changed only by the thread that holds the block of the region. So the range has blocks of the
@@ -97,10 +78,10 @@ pager::Source& Client::source() noexcept {
 int Client::watch(pager::Address start, std::uint64_t bytes) noexcept {
   using pager::block_bytes;
   const std::uint64_t before = start % block_bytes;
-  const std::uint64_t left = order_.arena_bytes + parts_bytes_max - parts_end_;
+  const std::uint64_t left = PageStore::places_bytes(order_) - parts_end_;
   if (bytes > left || before + bytes > left) return ENOMEM;
   try {
-    SourcePart& part = parts_.emplace_back(source(), parts_end_ + before);
+    SourcePart& part = parts_.emplace_back(pages_, parts_end_ + before);
     pager_->add(start, bytes, part);
   } catch (const std::exception&) {
     return EINVAL;
@@ -120,13 +101,13 @@ void Client::end() noexcept {
   listener_.join();
 }
 
-void Client::give_all_back() noexcept {
-  pager_.reset();
-  parts_.clear();
-  tiered_.reset();
-  packed_.reset();
-  if (store_) store_->give_all_back();
-  file_.reset();
+void Client::rest() noexcept {
+  if (pager_) pager_->stop();
+}
+
+std::shared_ptr<pager::Snapshot> Client::take_snapshot() {
+  program_.space()->has_forked();
+  return pager_->take_snapshot([this] { return std::make_unique<PageStore>(servers_, order_); });
 }
 
 void Client::set_limit(std::uint64_t bytes) noexcept {
@@ -153,8 +134,9 @@ void Client::page_failed(const pager::Failure& failure) noexcept {
   }
   switch (failure.what) {
     case What::wrong_bytes:
-      return on_failure_(fmt::format("a server{} returned other bytes for the page at {:#x} than were stored there",
-                                     file_ ? fmt::format(", or the file in {},", order_.directory.data()) : "", at));
+      return on_failure_(fmt::format(
+          "a server{} returned other bytes for the page at {:#x} than were stored there",
+          pages_.file() != nullptr ? fmt::format(", or the file in {},", order_.directory.data()) : "", at));
     case What::fetch:
       return on_failure_(fmt::format("the page at {:#x} could not be fetched: {}", at, explain(failure.status)));
     case What::discard:
@@ -176,9 +158,9 @@ void Client::page_failed(const pager::Failure& failure) noexcept {
 
 // With servers and a file, other bytes may come from either.
 bool Client::is_of_file(const pager::Failure& failure) const noexcept {
-  if (!file_ || !store_) return file_.has_value();
+  if (pages_.file() == nullptr || !pages_.has_servers()) return pages_.file() != nullptr;
   return failure.status != Status::peer_gone && failure.what != pager::Failure::What::wrong_bytes &&
-         file_->has_failed();
+         pages_.file()->has_failed();
 }
 
 std::string Client::why_file_failed(const pager::Failure& failure) const {
@@ -187,29 +169,38 @@ std::string Client::why_file_failed(const pager::Failure& failure) const {
         "the file in {} returned other bytes for the page at {:#x} than were stored there: check the disk",
         order_.directory.data(), failure.region + failure.page * pager::page_bytes);
   }
-  if (!store_ || failure.status != Status::no_memory) return file_->why_it_failed();
+  if (!pages_.has_servers() || failure.status != Status::no_memory) return pages_.file()->why_it_failed();
   return fmt::format("out of memory: the servers' {} are full, give them more (--memory); and {}",
-                     job::memory_text(servers_.capacity_bytes()), file_->why_it_failed());
+                     job::memory_text(servers_.capacity_bytes()), pages_.file()->why_it_failed());
 }
 
 Statistics Client::statistics() const noexcept {
   if (!pager_) return {};
-  return {.pager = pager_->statistics(),
-          .in_use_bytes = in_use_.load(std::memory_order_relaxed),
-          .in_use_peak_bytes = in_use_peak_bytes(),
-          .limit_bytes = limit_.load(std::memory_order_relaxed),
-          .stored_bytes = file_ && !store_ ? file_->used_bytes() : 0,
-          .stored_peak_bytes = file_ && !store_ ? file_->used_peak_bytes() : 0,
-          .kept_bytes = packed_ ? packed_->kept_bytes() : 0,
-          .packed_bytes = packed_ ? packed_->packed_bytes() : 0,
-          .packed_bytes_out = packed_ ? packed_->packed_bytes_out() : 0,
-          .file_bytes = file_ ? file_->used_bytes() : 0,
-          .file_peak_bytes = file_ ? file_->used_peak_bytes() : 0,
-          .bytes_to_file = tiered_ ? tiered_->bytes_to_file() : 0,
-          .bytes_from_file = tiered_ ? tiered_->bytes_from_file() : 0,
-          .processes = in_use_peak_bytes() != 0 ? 1U : 0U,
-          .reaches_everything = program_.hello().reaches_everything,
-          .in_file = file_ ? 1U : 0U};
+  Statistics all{.pager = pager_->statistics(),
+                 .in_use_bytes = in_use_.load(std::memory_order_relaxed),
+                 .in_use_peak_bytes = in_use_peak_bytes(),
+                 .limit_bytes = limit_.load(std::memory_order_relaxed),
+                 .processes = in_use_peak_bytes() != 0 ? 1U : 0U,
+                 .reaches_everything = program_.hello().reaches_everything};
+  if (const PackedStore* const packed = pages_.packed()) {
+    all.kept_bytes = packed->kept_bytes();
+    all.packed_bytes = packed->packed_bytes();
+    all.packed_bytes_out = packed->packed_bytes_out();
+  }
+  if (const FileStore* const file = pages_.file()) {
+    all.file_bytes = file->used_bytes();
+    all.file_peak_bytes = file->used_peak_bytes();
+    all.in_file = 1;
+    if (!pages_.has_servers()) {
+      all.stored_bytes = all.file_bytes;
+      all.stored_peak_bytes = all.file_peak_bytes;
+    }
+  }
+  if (const TieredStore* const tiered = pages_.tiered()) {
+    all.bytes_to_file = tiered->bytes_to_file();
+    all.bytes_from_file = tiered->bytes_from_file();
+  }
+  return all;
 }
 
 void Client::serve_requests() noexcept {

@@ -2,13 +2,10 @@
 
 #include "base/file_descriptor.hpp"
 #include "far/control.hpp"
-#include "far/file_store.hpp"
-#include "far/packed_store.hpp"
+#include "far/page_store.hpp"
 #include "far/program.hpp"
 #include "far/servers.hpp"
 #include "far/source_part.hpp"
-#include "far/store.hpp"
-#include "far/tiered_store.hpp"
 #include "far/working_set.hpp"
 #include "pager/pager.hpp"
 
@@ -16,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,7 +25,7 @@ namespace tonari::far {
 ///
 /// Owns:    the connection to the process, a store, a pager with its threads, and a thread that serves the process's
 ///          requests.
-/// Threads: one. The threads that it owns call `on_failure`.
+/// Threads: one, except for the calls that say so. The threads that it owns call `on_failure`.
 class Client {
  public:
   using OnFailure = std::function<void(std::string_view why)>;
@@ -61,11 +59,19 @@ class Client {
   }
 
   [[nodiscard]] bool has_begun() const noexcept { return pager_.has_value(); }
-  [[nodiscard]] std::uint64_t lost_bytes() const noexcept { return store_ ? store_->lost_bytes() : 0; }
+  [[nodiscard]] std::uint64_t lost_bytes() const noexcept { return pages_.lost_bytes(); }
   [[nodiscard]] Statistics statistics() const noexcept;  ///< Members about servers are 0; members about files are set.
 
-  /// Gives the process's chunks back to the servers. Call it only once the process has ended.
-  void give_all_back() noexcept;
+  /// Call it once the process has ended: its threads in the keeper end, too. Snapshots can still be read.
+  void rest() noexcept;
+
+  // For forks. Any thread, once the process itself has sent its identity, which it knows only after it has begun.
+
+  [[nodiscard]] std::uint64_t identity() const noexcept { return identity_; }
+  /// While this gate is closed and empty, no page leaves the process.
+  [[nodiscard]] Gate& leaving() noexcept { return pager_->leaving(); }
+  /// Calls Pager::take_snapshot(). The client must outlive the snapshot. Throws SetupError.
+  [[nodiscard]] std::shared_ptr<pager::Snapshot> take_snapshot();
 
  private:
   void begin();
@@ -77,17 +83,13 @@ class Client {
   void count_use(std::uint64_t bytes) noexcept;
   [[nodiscard]] int answer(Request& request) noexcept;
   [[nodiscard]] int watch(pager::Address start, std::uint64_t bytes) noexcept;
-  [[nodiscard]] pager::Source& source() noexcept;
 
   Servers& servers_;
   Order order_;
   OnFailure on_failure_;
   Program program_;
-  // The order decides which exist: `file_`, `store_`, or both.
-  std::optional<FileStore> file_;
-  std::optional<Store> store_;
-  std::optional<PackedStore> packed_;          // compressed pages in `store_`
-  std::optional<TieredStore> tiered_;          // moves cold pages from `packed_` to `file_`
+  std::uint64_t identity_;
+  PageStore pages_;
   std::atomic<std::uint64_t> in_use_{0};       // relaxed: a count
   std::atomic<std::uint64_t> in_use_peak_{0};  // relaxed: only the thread that serves requests changes it
   std::atomic<std::uint64_t> limit_{0};        // relaxed: only shown to the user

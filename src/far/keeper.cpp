@@ -89,9 +89,10 @@ Keeper::Keeper(Job& job, std::string_view front)
       front_(front),
       control_(connect_to(front)),
       deaths_(std::make_shared<FileDescriptor>(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))),
-      clock_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
-  if (!*deaths_ || !clock_)
-    throw_system_error("creating an eventfd and a timerfd", "raise the limit of open files with ulimit -n");
+      clock_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+      heirs_gone_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!*deaths_ || !clock_ || !heirs_gone_)
+    throw_system_error("creating eventfds and a timerfd", "raise the limit of open files with ulimit -n");
   job.on_death([deaths = deaths_](const Death&) { ring(*deaths); });
   if (window_.barrier() != Status::ok)
     throw SetupError("a server ended before it had allocated its memory: see its error message");
@@ -101,6 +102,7 @@ Keeper::Keeper(Job& job, std::string_view front)
 }
 
 Keeper::~Keeper() {
+  heirs_.reset();
   clients_.clear();
   for (const int rank : servers_of(job_)) {
     (void)window_.push_notified(window_.at(JobRank{rank}), {}, leave);  // fails for a dead server, which is no harm
@@ -112,11 +114,13 @@ void Keeper::run() {
     std::vector<pollfd> wait{{control_.number(), POLLIN, 0},
                              {deaths_->number(), POLLIN, 0},
                              {clock_.number(), POLLIN, 0},
-                             {door_.number(), POLLIN, 0}};
-    for (const Client& each : clients_) wait.push_back({each.descriptor(), POLLIN, 0});
+                             {door_.number(), POLLIN, 0},
+                             {heirs_gone_.number(), POLLIN, 0}};
+    const std::size_t others = wait.size();
+    for (const auto& each : clients_) wait.push_back({each->descriptor(), POLLIN, 0});
     if (::poll(wait.data(), wait.size(), -1) < 0 && errno != EINTR) throw_system_error("poll");
     auto client = clients_.begin();
-    for (const pollfd& each : std::span(wait).subspan(4)) {
+    for (const pollfd& each : std::span(wait).subspan(others)) {
       const auto one = client++;
       if (each.revents != 0) hear(one);
     }
@@ -127,6 +131,7 @@ void Keeper::run() {
       look_at_working_sets();
     }
     if (wait[3].revents != 0) admit();
+    if (wait[4].revents != 0) tell_if_all_gone();
   }
 }
 
@@ -149,6 +154,10 @@ void Keeper::begin(const Order& order, FileDescriptor socket) {
   servers_.emplace(window_, servers_of(job_), order.replicas);
   ring(*deaths_);  // to count deaths before this point
   door_ = job::listen_at(door_of(front_));
+  heirs_.emplace(door_of(front_), Heirs::Calls{.find = [this](std::uint64_t identity) { return find(identity); },
+                                               .one_gone = [this] { ring(heirs_gone_); },
+                                               .advise = [this](std::string_view text) { advise(text); },
+                                               .failed = [this](std::string_view why) { fail(why); }});
   const bool varies = order.with_children != 0 || (order.limit.percent != 0 && order.limit.percent != 100);
   const long interval_ns = varies ? tick_ns : slow_tick_ns;
   const itimerspec ticks{.it_interval = {0, interval_ns}, .it_value = {0, interval_ns}};
@@ -170,12 +179,15 @@ bool Keeper::may_be_admitted(const FileDescriptor& connection) const {
   const job::Peer peer = job::peer_of(connection);
   if (peer.user != ::geteuid()) return false;
   if (order_.with_children != 0 || peer.pid == order_.program) return true;
-  return std::ranges::none_of(clients_, [](const Client& each) { return each.in_use_peak_bytes() != 0; });
+  return std::ranges::none_of(clients_, [](const auto& each) { return each->in_use_peak_bytes() != 0; });
 }
 
 void Keeper::add_client(FileDescriptor socket) {
   try {
-    clients_.emplace_back(std::move(socket), *servers_, order_, lent(), [this](std::string_view why) { fail(why); });
+    auto client = std::make_shared<Client>(std::move(socket), *servers_, order_, lent(),
+                                           [this](std::string_view why) { fail(why); });
+    const std::lock_guard guard(clients_mutex_);
+    clients_.push_back(std::move(client));
   } catch (const SetupError& error) {
     fail(error.what());
   }
@@ -183,7 +195,7 @@ void Keeper::add_client(FileDescriptor socket) {
 
 void Keeper::hear(Clients::iterator client) {
   try {
-    const Client::Heard heard = client->hear();
+    const Client::Heard heard = (*client)->hear();
     if (heard == Client::Heard::gone) return remove(client);
     if (heard == Client::Heard::nothing) return;
   } catch (const SetupError& error) {
@@ -192,17 +204,37 @@ void Keeper::hear(Clients::iterator client) {
   }
   share_limit();
   tell({.what = Report::What::kept, .statistics = statistics()});  // before the program can have ended
-  client->go();
+  (*client)->go();
 }
 
 void Keeper::remove(Clients::iterator client) {
-  if (client->has_begun()) {
+  if ((*client)->has_begun()) {
     forget_what_it_has(ended_);
-    add(ended_, client->statistics());
-    client->give_all_back();
+    add(ended_, (*client)->statistics());
+    (*client)->rest();
   }
-  clients_.erase(client);
-  if (clients_.empty()) tell({.what = Report::What::all_gone});  // with `living` 0
+  std::erase_if(ended_clients_, [](const auto& each) { return each.expired(); });
+  ended_clients_.push_back(*client);
+  std::shared_ptr<Client> last = std::move(*client);
+  {
+    const std::lock_guard guard(clients_mutex_);
+    clients_.erase(client);
+  }
+  last.reset();  // unless forked children need it
+  tell_if_all_gone();
+}
+
+void Keeper::tell_if_all_gone() {
+  std::uint64_t count = 0;
+  (void)!::read(heirs_gone_.number(), &count, sizeof count);
+  if (clients_.empty() && heirs_->count() == 0) tell({.what = Report::What::all_gone});  // with `living` 0
+}
+
+// Called by the thread of `heirs_`.
+std::shared_ptr<Client> Keeper::find(std::uint64_t identity) {
+  const std::lock_guard guard(clients_mutex_);
+  const auto found = std::ranges::find_if(clients_, [&](const auto& each) { return each->identity() == identity; });
+  return found == clients_.end() ? nullptr : *found;
 }
 
 // The parts of all servers on this host are contiguous in its arena.
@@ -238,7 +270,10 @@ void Keeper::count_the_dead() {
     }
   }
   std::uint64_t lost = 0;
-  for (const Client& each : clients_) lost += each.lost_bytes();
+  for (const auto& each : clients_) lost += each->lost_bytes();
+  for (const auto& each : ended_clients_) {
+    if (const auto client = each.lock()) lost += client->lost_bytes();
+  }
   if (lost != 0) {
     fail(fmt::format("server {} died and {} of the program's data are lost; {}", last, job::memory_text(lost),
                      second_copy(order_)));
@@ -253,9 +288,9 @@ void Keeper::share_limit() {
   std::uint64_t ticks = 0;
   (void)!::read(clock_.number(), &ticks, sizeof ticks);
   std::uint64_t touched_by_all = 0;
-  for (const Client& each : clients_) touched_by_all += each.touched_bytes();
-  for (Client& each : clients_) {
-    if (each.has_begun()) each.set_limit(limit_for(each.touched_bytes(), touched_by_all));
+  for (const auto& each : clients_) touched_by_all += each->touched_bytes();
+  for (const auto& each : clients_) {
+    if (each->has_begun()) each->set_limit(limit_for(each->touched_bytes(), touched_by_all));
   }
 }
 
@@ -271,30 +306,35 @@ std::uint64_t Keeper::limit_for(std::uint64_t touched, std::uint64_t touched_by_
 // Tells the user once, for the first process that needs more.
 void Keeper::look_at_working_sets() {
   if (advised_) return;
-  for (Client& each : clients_) {
-    const WorkingSet::Finding found = each.look_at_working_set();
+  for (const auto& each : clients_) {
+    const WorkingSet::Finding found = each->look_at_working_set();
     if (found.wanted_bytes == 0) continue;
     const Limit& limit = order_.limit;
-    std::string present = fmt::format("{}% (now {})", limit.percent, job::memory_text(each.limit_bytes()));
+    std::string present = fmt::format("{}% (now {})", limit.percent, job::memory_text(each->limit_bytes()));
     std::string wanted = fmt::format("{}%", found.wanted_percent);
     if (limit.percent == 0) {
       constexpr double mib = 1 << 20;
       // A limit for all processes grows as this one's share must.
-      const double factor = static_cast<double>(found.wanted_bytes) / static_cast<double>(each.limit_bytes());
-      const std::uint64_t effective = std::max(limit.bytes, each.limit_bytes());
+      const double factor = static_cast<double>(found.wanted_bytes) / static_cast<double>(each->limit_bytes());
+      const std::uint64_t effective = std::max(limit.bytes, each->limit_bytes());
       present = job::memory_text(limit.bytes);
       wanted = fmt::format("{:.0f}M", std::ceil(static_cast<double>(effective) * factor / mib));
     }
-    Report report{.what = Report::What::advice};
-    report.statistics.living = static_cast<std::uint32_t>(clients_.size());
-    report.say(fmt::format(
+    advise(fmt::format(
         "the program's working set does not fit into --local {}: its threads wait for pages most of the time, and "
         "pages that left come back again and again; it would fit with --local {}",
         present, wanted));
-    tell(report);
     advised_ = true;
     return;
   }
+}
+
+// Any thread.
+void Keeper::advise(std::string_view text) noexcept {
+  Report report{.what = Report::What::advice};
+  report.statistics.living = 1;  // not counted: the program goes on
+  report.say(text);
+  tell(report);
 }
 
 // Any thread. The program cannot go on: threads that wait for a page wait until `tonari far` has ended the program.
@@ -306,11 +346,16 @@ void Keeper::fail(std::string_view why) noexcept {
   tell(report);
 }
 
+// Returns how many processes have far memory, of their own or inherited.
+std::uint32_t Keeper::living() const noexcept {
+  return static_cast<std::uint32_t>(clients_.size()) + (heirs_ ? heirs_->count() : 0);
+}
+
 Statistics Keeper::statistics() const noexcept {
   Statistics all = ended_;
-  all.living = static_cast<std::uint32_t>(clients_.size());
-  if (std::ranges::any_of(clients_, &Client::has_begun)) forget_what_it_has(all);
-  for (const Client& each : clients_) add(all, each.statistics());
+  all.living = living();
+  if (std::ranges::any_of(clients_, [](const auto& each) { return each->has_begun(); })) forget_what_it_has(all);
+  for (const auto& each : clients_) add(all, each->statistics());
   if (servers_ && has_servers(order_.store)) {
     all.stored_bytes = servers_->used_bytes();
     all.stored_peak_bytes = servers_->used_peak_bytes();

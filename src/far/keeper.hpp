@@ -3,6 +3,7 @@
 #include "base/file_descriptor.hpp"
 #include "far/client.hpp"
 #include "far/control.hpp"
+#include "far/heirs.hpp"
 #include "far/servers.hpp"
 
 #include <tonari/job.hpp>
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,7 +35,7 @@ class Keeper {
   void run();
 
  private:
-  using Clients = std::list<Client>;
+  using Clients = std::list<std::shared_ptr<Client>>;
 
   void hear_order();
   void begin(const Order& order, FileDescriptor socket);
@@ -42,13 +44,17 @@ class Keeper {
   void add_client(FileDescriptor socket);
   void hear(Clients::iterator client);
   void remove(Clients::iterator client);
+  void tell_if_all_gone();
+  [[nodiscard]] std::shared_ptr<Client> find(std::uint64_t identity);
   void count_the_dead();
   void share_limit();
   void look_at_working_sets();
   [[nodiscard]] std::uint64_t limit_for(std::uint64_t touched, std::uint64_t touched_by_all) const noexcept;
   void tell(const Report& report) noexcept;
+  void advise(std::string_view text) noexcept;
   void fail(std::string_view why) noexcept;
   [[nodiscard]] Program::Lent lent();
+  [[nodiscard]] std::uint32_t living() const noexcept;
   [[nodiscard]] Statistics statistics() const noexcept;
 
   Job& job_;
@@ -57,14 +63,18 @@ class Keeper {
   FileDescriptor control_;
   std::shared_ptr<FileDescriptor> deaths_;  // an eventfd that counts deaths; the job's handler shares it
   FileDescriptor clock_;                    // ticks, often while a limit depends on the memory in use
+  FileDescriptor heirs_gone_;               // an eventfd that counts forked children that have ended
   FileDescriptor door_;                     // where processes that the program has started or executed connect
   bool closed_ = false;
   Order order_{};
   bool advised_ = false;            // the user knows that a working set does not fit
   std::optional<Servers> servers_;  // set with the first order
+  std::mutex clients_mutex_;        // guards the list against find(); only this thread changes it
   Clients clients_;
-  Statistics ended_{};               // of clients that have ended
-  std::atomic<bool> failed_{false};  // relaxed: only the first failure is reported
+  std::list<std::weak_ptr<Client>> ended_clients_;  // some of whose forked children may live
+  std::optional<Heirs> heirs_;                      // set with the first order
+  Statistics ended_{};                              // of clients that have ended
+  std::atomic<bool> failed_{false};                 // relaxed: only the first failure is reported
 };
 
 /// Called by the other ranks. Lends `bytes` of this rank's memory to the job, and returns when the keeper leaves. With

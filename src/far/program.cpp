@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -40,11 +41,20 @@ const char* remedy_for(int error) noexcept {
 
 }  // namespace
 
+std::uint64_t random_identity() {
+  std::uint64_t number = 0;
+  while (number == 0) {
+    if (::getrandom(&number, sizeof number, 0) != sizeof number) throw_system_error("getrandom");
+  }
+  return number;
+}
+
 Program::Program(FileDescriptor socket, const Terms& terms, const Lent& lent)
     : socket_(std::move(socket)), lent_(lent.memory) {
   const FileDescriptor file = make_shared_file(channel_bytes);
   memory_ = Mapping(file.number(), channel_bytes, "mapping the memory that a program and its keeper share");
   channel_ = std::construct_at(reinterpret_cast<Channel*>(memory_.bytes().data()));
+  channel_->identity = random_identity();
   channel_->buffers = terms.buffers;
   channel_->agents = terms.agents;
   channel_->arena_bytes = terms.arena_bytes;

@@ -12,6 +12,9 @@
 
 namespace tonari::far {
 
+/// Returns a number that nobody can guess, and not 0. Throws SetupError.
+std::uint64_t random_identity();
+
 /// The keeper's connection to a program: the channel, and the socket whose other end only the program's agents hold.
 ///
 /// Owns:    both. The program's Hello makes the space, which then lives as long as this object.
