@@ -23,7 +23,7 @@ bool is_here() noexcept {
 }
 
 // Calls visit(pointer) for one byte of each page that may be absent. Returns true if there were any. Does nothing in a
-// forked child, which would end here; the kernel then reports the error.
+// forked child that may not have the memory, and would end here; the kernel then reports the error.
 template <class Visit>
 bool for_each_page(const void* start, std::size_t bytes, Visit visit) noexcept {
   if (start == nullptr || !is_unreached(start, bytes) || !is_here()) return false;

@@ -28,26 +28,27 @@ struct Unreached {
     Address start = 0;
     std::size_t bytes = 0;
   };
-  static constexpr std::size_t others_max = 128;
+  static constexpr std::size_t others_max = 160;
 
   // Relaxed: a thread that has an address of this memory got it from a thread that saw it set. For any other address it
   // does not matter if the old values are read.
   std::atomic<Address> start{0};
   std::atomic<std::size_t> bytes{0};  // 0: no such memory
-  // Points to a page that reads as zeros in forked children. They do not have the memory, and touching it would end
-  // them.
+  // Points to a page that reads as zeros in forked children, until they have set it anew: until then they may not have
+  // the memory, and touching it would end them.
   std::atomic<const std::atomic<std::uint32_t>*> is_here{nullptr};
-  // Relaxed: added before main(), while there is one thread.
+  // Relaxed: added while there is one thread.
   std::atomic<std::size_t> others_count{0};
   std::array<Other, others_max> others{};
 
-  /// Adds one of the others. Call it only while the process has one thread, and at most others_max times.
+  /// Adds one of the others, of which there can be others_max. Call it only while the process has one thread.
   void add(Address first, std::size_t count) noexcept {
     const std::size_t index = others_count.load(std::memory_order_relaxed);
+    if (index == others_max) return;
     others[index] = {first, count};
     others_count.store(index + 1, std::memory_order_relaxed);
   }
-  /// Called in a forked child, which has none of the memory.
+  /// Called in a forked child. It adds the memory that it has inherited.
   void forget() noexcept {
     bytes.store(0, std::memory_order_relaxed);
     others_count.store(0, std::memory_order_relaxed);
@@ -59,7 +60,10 @@ extern constinit Unreached unreached;
 /// error, and sets errno.
 std::atomic<std::uint32_t>* map_word_of_this_process() noexcept;
 
-inline bool may_be_unreached() noexcept { return unreached.bytes.load(std::memory_order_relaxed) != 0; }
+inline bool may_be_unreached() noexcept {
+  return unreached.bytes.load(std::memory_order_relaxed) != 0 ||
+         unreached.others_count.load(std::memory_order_relaxed) != 0;
+}
 
 inline bool is_unreached(const void* start, std::size_t bytes) noexcept {
   // Checks with one comparison if any of [start, start + bytes) is in a range. For memory before the range, the

@@ -49,14 +49,6 @@ assert x.count(b"!") == 8 << 20
 print("ok", flush=True)
 os._exit(0)
 """
-TOUCHING = """
-import os
-x = bytearray(64 << 20)
-if os.fork() == 0:
-    print(x[5 << 20])
-print(os.waitstatus_to_exitcode(os.wait()[1]) * -1)
-"""
-
 
 def cat(path):
     with open(path) as file:
@@ -126,20 +118,6 @@ class Endings(FarTest):
         status, output, error = self.run_job("far", "--stats=json", "--local", "16M", "--", PYTHON, "-c", LOCKING)
         self.assertEqual((status, output), (0, "ok\n"), error)
         self.assertGreater(json.loads(error)["bytes_out"], 32 << 20)
-
-    def test_a_forked_child_that_touches_far_memory_is_told_even_if_sigsegv_is_handled(self):
-        for options in ([], ["-X", "faulthandler"]):
-            with self.subTest(options=options):
-                status, output, error = self.run_job("far", "--", PYTHON, *options, "-c", TOUCHING)
-                self.assertEqual((status, output), (0, f"{signal.SIGSEGV}\n"), error)
-                self.assertIn("a forked child touched far memory of its parent", error)
-                self.assertEqual("Fatal Python error: Segmentation fault" in error, bool(options))
-
-    def test_a_forked_child_of_python_has_its_small_objects(self):
-        code = "import os; x = [str(n) for n in range(50_000)]; y = bytearray(2 << 20); os.fork() and os.wait(); len(''.join(x)); os._exit(0)"
-        self.assertEqual(self.run_job("far", "--", PYTHON, "-c", code), (0, "", ""))
-        _, _, error = self.run_job("far", "--min-size", "1M", "--", PYTHON, "-c", code)
-        self.assertIn("a forked child touched far memory", error)  # so that the first shows something
 
     def test_the_death_of_the_keeper_ends_the_program(self):
         job = self.start_torture("--local", "16M")

@@ -1,4 +1,5 @@
 #include "far/preload/begin.hpp"
+#include "far/preload/inherited.hpp"
 #include "far/preload/memory.hpp"
 #include "far/preload/real.hpp"
 #include "preload/exported.hpp"
@@ -44,12 +45,14 @@ Extents::Extent allocation_at(const void* start) noexcept {
 
 void release(void* start) noexcept {
   if (const Extents::Extent extent = allocation_at(start); !extent.is_empty()) return give_back(extent);
-  if (!is_early(start) && !is_of_parent(start)) real().free(start);
+  if (const Extents::Extent extent = inherited_allocation_at(start); !extent.is_empty()) return free_inherited(extent);
+  if (!is_early(start) && !is_lost(start)) real().free(start);
 }
 
 std::size_t usable_bytes(void* start) noexcept {
   if (is_early(start)) return early_bytes(start);
-  return is_of_parent(start) ? 0 : real().malloc_usable_size(start);
+  if (const Extents::Extent extent = inherited_allocation_at(start); !extent.is_empty()) return extent.bytes;
+  return is_lost(start) ? 0 : real().malloc_usable_size(start);
 }
 
 void* reallocate_far(const Extents::Extent& before, std::size_t bytes) noexcept {
@@ -71,8 +74,9 @@ void* reallocate_far(const Extents::Extent& before, std::size_t bytes) noexcept 
 void* reallocate(void* start, std::size_t bytes) noexcept {
   if (start == nullptr) return allocate_anywhere(bytes);
   if (const Extents::Extent before = allocation_at(start); !before.is_empty()) return reallocate_far(before, bytes);
-  void* const to = is_early(start) ? allocate_anywhere(bytes) : allocate(bytes, page_bytes);
-  if (to == nullptr) return is_early(start) ? nullptr : real().realloc(start, bytes);
+  const bool is_real = !is_early(start) && inherited_allocation_at(start).is_empty();
+  void* const to = is_real ? allocate(bytes, page_bytes) : allocate_anywhere(bytes);
+  if (to == nullptr) return is_real ? real().realloc(start, bytes) : nullptr;
   std::memcpy(to, start, std::min(bytes, usable_bytes(start)));
   release(start);
   return to;

@@ -1,8 +1,9 @@
 #include "far/preload/begin.hpp"
 
 #include "far/preload/agent.hpp"
-#include "far/preload/children.hpp"
+#include "far/preload/descriptors.hpp"
 #include "far/preload/faults.hpp"
+#include "far/preload/forks.hpp"
 #include "pager/kernel.hpp"
 #include "preload/streams.hpp"
 #include "preload/unreached.hpp"
@@ -48,48 +49,9 @@ bool fail(Start& start, int error, std::string_view what) noexcept {
   return false;
 }
 
-template <class... Arguments>
-long insist(long number, Arguments... arguments) noexcept {
-  for (;;) {
-    const long answer = system_call(number, arguments...);
-    if (answer != -EINTR) return answer;
-  }
-}
-
-// Receives a descriptor, which comes with one byte. Returns -1 if there is none, or if this is not a keeper's socket.
-int receive_descriptor(int socket) noexcept {
-  char byte = 0;
-  iovec part{.iov_base = &byte, .iov_len = 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  if (insist(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC) < 0) return -1;
-  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) return -1;
-  int descriptor = -1;
-  std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
-  return descriptor;
-}
-
 void send_hello(const Start& start) noexcept {
-  iovec part{.iov_base = const_cast<Hello*>(&start.hello), .iov_len = sizeof(Hello)};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (start.hello.error == 0) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &start.tools.faults, sizeof(int));
-  }
-  (void)insist(SYS_sendmsg, start.tools.socket, &message, MSG_NOSIGNAL);  // on failure: no Go will arrive
+  // on failure: no Go will arrive
+  (void)send_message(start.tools.socket, start.hello, start.hello.error == 0 ? start.tools.faults : -1);
 }
 
 // Returns once the keeper sends Go. If it refuses, sleeps until the keeper ends the process; if the keeper has died,
@@ -149,7 +111,8 @@ bool map_tables(Start& start) noexcept {
   return at != 0;
 }
 
-// Reserves address space that begins at a block. Forked children do not inherit it; core dumps leave it out.
+// Reserves address space that begins at a block. Forked children do not inherit it, unless the handlers of a fork allow
+// that; core dumps leave it out.
 Address reserve(Start& start, std::size_t bytes, std::string_view what) noexcept {
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   const long got = system_call(SYS_mmap, nullptr, bytes + block_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
@@ -181,6 +144,7 @@ bool reserve_all(Start& start) noexcept {
   const std::size_t extents = std::min(channel.arena_bytes / page_bytes, extents_max);
   const Address table = reserve(start, to_whole_pages(extents * sizeof(Extents::Entry)), "mmap of the arena's table");
   if (table == 0) return false;
+  (void)system_call(SYS_madvise, table, to_whole_pages(extents * sizeof(Extents::Entry)), MADV_DOFORK);
   start.table = {static_cast<Extents::Entry*>(pointer_to(table)), extents};
   start.hello.arena = start.arena.start;
   start.hello.buffers = start.tools.buffers;
@@ -192,21 +156,11 @@ bool map_ready(Start& start) noexcept {
   return start.ready != nullptr || fail(start, errno, "mmap or madvise(MADV_WIPEONFORK) of a page");
 }
 
-// Same as in pager/userfaultfd.cpp: with the device, the kernel checks the file's permissions; without it, the
-// process's rights.
 bool open_faults(Start& start) noexcept {
-  constexpr int flags = O_CLOEXEC | O_NONBLOCK;
-  const long device = insist(SYS_openat, AT_FDCWD, "/dev/userfaultfd", O_RDWR | O_CLOEXEC, 0);
-  long opened = -1;
-  if (!is_error(device)) {
-    opened = system_call(SYS_ioctl, device, USERFAULTFD_IOC_NEW, flags);
-    (void)system_call(SYS_close, device);
-  }
-  if (is_error(opened)) opened = system_call(SYS_userfaultfd, flags);
-  start.hello.reaches_everything = is_error(opened) ? 0 : 1;
-  if (is_error(opened)) opened = system_call(SYS_userfaultfd, flags | UFFD_USER_MODE_ONLY);
-  if (is_error(opened)) return fail(start, error_of(opened), "userfaultfd");
-  start.tools.faults = static_cast<int>(opened);
+  const OpenedFaults opened = open_userfaultfd();
+  if (opened.error != 0) return fail(start, opened.error, "userfaultfd");
+  start.hello.reaches_everything = opened.reaches_everything ? 1 : 0;
+  start.tools.faults = opened.descriptor;
   return true;
 }
 
@@ -228,8 +182,7 @@ bool watch_buffers(Start& start) noexcept {
 }
 
 bool start_helpers(Start& start) noexcept {
-  // A process that may begin by itself is already watched.
-  if (const int error = program.door == nullptr ? watch_for_children() : 0) return fail(start, error, "pthread_atfork");
+  if (const int error = watch_forks()) return fail(start, error, "__register_atfork");
   program.process.store(static_cast<int>(system_call(SYS_getpid)), std::memory_order_relaxed);
   if (const int error = start_agents(start.tools)) return fail(start, error, "clone of an agent");
   return true;
@@ -287,22 +240,6 @@ void finish(Start& start) noexcept {
   open_arena(start);
 }
 
-// Returns -1 if nobody listens there any more. The process then goes on without far memory.
-int connect_to_door() noexcept {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::size_t length = std::strlen(program.door);
-  if (length + 1 > sizeof address.sun_path) return -1;
-  std::memcpy(address.sun_path + 1, program.door, length);
-  const long socket = system_call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-  if (is_error(socket)) return -1;
-  if (!is_error(insist(SYS_connect, socket, &address, offsetof(sockaddr_un, sun_path) + 1 + length))) {
-    return static_cast<int>(socket);
-  }
-  (void)system_call(SYS_close, socket);
-  return -1;
-}
-
 void say_why_not(const Hello& hello) noexcept {
   const char* const why = ::strerrordesc_np(hello.error);
   const auto part = [](std::string_view text) { return iovec{const_cast<char*>(text.data()), text.size()}; };
@@ -323,7 +260,7 @@ bool begin(int socket) noexcept {
 }
 
 void may_begin(const char* name, std::size_t bytes_min, FaultsBy faults) noexcept {
-  if (watch_for_children() != 0) return;  // fails only without memory, and this process has none yet
+  if (watch_forks() != 0) return;  // fails only without memory, and this process has none yet
   const long opened = system_call(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
   if (!is_error(opened)) (void)system_call(SYS_close, opened);
   // System calls will not reach far memory: before the program uses the streams.
@@ -339,7 +276,7 @@ bool begin_at_door() noexcept {
   if (is_ready()) return true;
   if (!program.may_begin.exchange(false, std::memory_order_relaxed)) return false;
   starting = {};
-  starting.tools.socket = connect_to_door();
+  starting.tools.socket = connect_to_door("");
   if (starting.tools.socket < 0) return false;
   starting.memory = receive_descriptor(starting.tools.socket);
   const bool can_be = starting.memory >= 0 && prepare(starting);
@@ -353,20 +290,13 @@ bool begin_at_door() noexcept {
 }
 
 void begin_anew() noexcept {
-  if (program.door == nullptr) return;
   close_all(starting);
-  std::construct_at(&program.lock);
   std::construct_at(&program.beginning);
-  if (!arena().is_empty()) {
-    if (program.lost_count == program.lost.size()) return;  // too many generations: this child stays with local memory
-    program.lost[program.lost_count++] = arena();
-  }
-  program.has_lost_statics = program.has_lost_statics || program.statics_count != 0;
   program.arena_start.store(0, std::memory_order_relaxed);
   program.arena_bytes.store(0, std::memory_order_relaxed);
-  unreached.forget();
+  program.statics_count = 0;
   program.ready.store(nullptr, std::memory_order_relaxed);
-  program.may_begin.store(true, std::memory_order_relaxed);
+  program.may_begin.store(program.door != nullptr, std::memory_order_relaxed);
 }
 
 }  // namespace tonari::far

@@ -22,7 +22,7 @@ inline bool make_ready() noexcept {
   return is_ready() || (program.may_begin.load(std::memory_order_relaxed) && begin_at_door());
 }
 
-/// Called in a forked child, which has no far memory of its parent: lets it begin as its parent did.
+/// Called in a forked child: it has no far memory of its own, and may begin as its parent did.
 void begin_anew() noexcept;
 
 }  // namespace tonari::far

@@ -77,9 +77,36 @@ class Extents {
 
   /// Returns the extent that contains `at`.
   [[nodiscard]] Extent find(Address at) const noexcept;
+  /// Returns how many entries the table has left.
+  [[nodiscard]] std::size_t entries_left() const noexcept { return table_.size() - count_; }
   /// Return the first part of `range` that is in use, and the first that is not.
   [[nodiscard]] Extent first_used(Range range) const noexcept;
   [[nodiscard]] Range first_free(Range range) const noexcept;
+
+  /// Calls visit(extent) for each part of `range` that is in use, by address.
+  template <class Visit>
+  void for_each_used(Range range, Visit visit) const noexcept {
+    while (!range.is_empty()) {
+      const Extent extent = first_used(range);
+      if (extent.is_empty()) return;
+      visit(extent);
+      range = {extent.end(), range.end() - extent.end()};
+    }
+  }
+  /// Calls visit(part) for the parts of `range` between the extents that have the mark.
+  template <class Visit>
+  void for_each_without(Range range, Mark mark, Visit visit) const noexcept {
+    Address start = range.start;
+    const auto visit_until = [&](Address end) {
+      if (end > start) visit(Range{start, end - start});
+    };
+    for_each_used(range, [&](const Extent& extent) {
+      if ((extent.marks & mark) == 0) return;
+      visit_until(extent.start);
+      start = extent.end();
+    });
+    visit_until(range.end());
+  }
 
   /// Splits the extent at `at` into two. Returns false if the table is full.
   bool split(Address at) noexcept;

@@ -1,5 +1,6 @@
 #include "far/preload/begin.hpp"
 #include "far/preload/faults.hpp"
+#include "far/preload/inherited.hpp"
 #include "far/preload/memory.hpp"
 #include "far/preload/real.hpp"
 #include "far/preload/requests.hpp"
@@ -9,6 +10,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstring>
 
@@ -84,8 +86,8 @@ void hide_if_unreadable(Range range, int protection) noexcept {
 int map_foreign(Range range, int protection, int flags, int descriptor, off_t offset) noexcept {
   (void)for_each_used(range, [](const Extents::Extent& part) {
     if ((part.marks & Extents::is_foreign) != 0) return;
-    unlock_and_drop(part);
-    (void)ask(Request::What::stop_using, part);  // on failure the keeper counts too much memory in use
+    // on failure the keeper counts too much memory in use
+    (void)discard(Request::What::stop_using, part, LockedPages::go);
   });
   if (!is_static(range.start)) {
     const Guard guard(program.lock);
@@ -107,8 +109,7 @@ int map_over(Range range, int protection, int flags, int descriptor, off_t offse
   if (!is_plain(flags) || (marks & Extents::is_foreign) != 0) {
     return map_foreign(range, protection, flags, descriptor, offset);
   }
-  unlock_and_drop(range);
-  if (const int error = ask(Request::What::discard, range)) return error;
+  if (const int error = discard(Request::What::discard, range, LockedPages::go)) return error;
   const bool was_protected = is_static(range.start) || (marks & Extents::was_protected) != 0;  // or may have been
   if (protection == usual_protection && !was_protected) return 0;
   if (!is_static(range.start)) {
@@ -120,6 +121,17 @@ int map_over(Range range, int protection, int flags, int descriptor, off_t offse
 }
 
 void* map(void* hint, std::size_t bytes, int protection, int flags, int descriptor, off_t offset) noexcept;
+
+// MAP_FIXED, where no far memory of this process is.
+void* map_over_inherited(void* start, std::size_t bytes, int protection, int flags, int descriptor,
+                         off_t offset) noexcept {
+  void* to = MAP_FAILED;
+  (void)replace_inherited({address_of(start), to_whole_pages(bytes)}, [&] {
+    to = real().mmap(start, bytes, protection, flags, descriptor, offset);
+    return to != MAP_FAILED;
+  });
+  return to;
+}
 
 void* map_fixed(const Parts& parts, int protection, int flags, int descriptor, off_t offset) noexcept {
   const auto map_outside = [&](Range range) {
@@ -144,13 +156,18 @@ void* map(void* hint, std::size_t bytes, int protection, int flags, int descript
   if (replaces(flags)) {
     const Parts parts = parts_of(hint, bytes);
     if (!parts.inside.is_empty() && is_ready()) return map_fixed(parts, protection, flags, descriptor, offset);
+    return map_over_inherited(hint, bytes, protection, flags, descriptor, offset);
   }
   return real().mmap(hint, bytes, protection, flags, descriptor, offset);
 }
 
 int unmap(void* start, std::size_t bytes) noexcept {
   const Parts parts = parts_of(start, bytes);
-  if (parts.inside.is_empty()) return is_of_parent(start) ? 0 : real().munmap(start, bytes);
+  if (parts.inside.is_empty()) {
+    if (is_lost(start)) return 0;
+    const auto unmap_it = [=] { return real().munmap(start, bytes) == 0; };
+    return replace_inherited({address_of(start), to_whole_pages(bytes)}, unmap_it) ? 0 : -1;
+  }
   if (is_ready()) give_back(parts.inside);
   for (const Range& range : {parts.before, parts.after}) {
     if (!range.is_empty() && unmap(pointer_to(range.start), range.bytes) != 0) return -1;
@@ -193,18 +210,112 @@ void* remap(const Parts& parts, std::size_t bytes, std::size_t wanted, int flags
   return move({before, 0}, wanted);
 }
 
+// Returns memory to which mremap can move, or MAP_FAILED.
+void* reserve(std::size_t bytes) noexcept {
+  return real().mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+// Memory that has been mapped anew in parts cannot be moved as a whole, only copied.
+bool copy_inherited(Range from, Range to) noexcept {
+  constexpr int usual = PROT_READ | PROT_WRITE;
+  if (real().mprotect(pointer_to(to.start), to.bytes, usual) != 0) return false;
+  std::memcpy(pointer_to(to.start), pointer_to(from.start), std::min(from.bytes, to.bytes));
+  return real().munmap(pointer_to(from.start), from.bytes) == 0;
+}
+
+// Once all of its pages are there, inherited memory can move, and is ordinary memory in its new place. It cannot grow
+// in its old place: the kernel would still ask the keeper for the pages there.
+void* move_inherited(Range from, std::size_t wanted, int flags, void* to) noexcept {
+  if ((flags & MREMAP_MAYMOVE) == 0) return failed(ENOMEM, MAP_FAILED);
+  if ((flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) != 0) return failed(EINVAL, MAP_FAILED);
+  if (!bring_inherited(from)) return failed(ENOMEM, MAP_FAILED);
+  void* const place = (flags & MREMAP_FIXED) != 0 ? to : reserve(wanted);
+  if (place == MAP_FAILED) return place;
+  const Range target{address_of(place), to_whole_pages(wanted)};
+  const bool can_be_copied = (flags & MREMAP_FIXED) == 0 && !is_inherited_protected(from);
+  void* result = MAP_FAILED;
+  const auto remap = [&] {
+    (void)system_call(SYS_madvise, from.start, from.bytes, MADV_DOFORK);
+    result = real().mremap(pointer_to(from.start), from.bytes, wanted, MREMAP_MAYMOVE | MREMAP_FIXED, place);
+    if (result == MAP_FAILED && errno == EFAULT && can_be_copied && copy_inherited(from, target)) result = place;
+    return result != MAP_FAILED;
+  };
+  (void)replace_inherited(from, remap, target);
+  if (result == MAP_FAILED && place != to) (void)system_call(SYS_munmap, place, wanted);
+  return result;
+}
+
+void* remap_ordinary(void* start, std::size_t bytes, std::size_t wanted, int flags, void* to) noexcept {
+  const Range from{address_of(start), to_whole_pages(bytes)};
+  void* result = MAP_FAILED;
+  const auto remap = [&](Range replaced) {
+    (void)replace_inherited(replaced, [&] {
+      result = real().mremap(start, bytes, wanted, flags, to);
+      return result != MAP_FAILED;
+    });
+    return result;
+  };
+  const Range target = to != nullptr ? Range{address_of(to), to_whole_pages(wanted)} : Range{};
+  if (!meets_inherited(from)) return remap(target);
+  const std::size_t whole = to_whole_pages(wanted);
+  if (to != nullptr || whole > from.bytes) return move_inherited(from, wanted, flags, to);
+  return remap({from.start + whole, from.bytes - whole});  // only its end goes
+}
+
+// The kernel would split the mapping for advice that does not matter here. Returns false if the advice is the kernel's.
+bool is_ignored(int advice) noexcept {
+  switch (advice) {
+    case MADV_NORMAL:
+    case MADV_DONTFORK:
+    case MADV_DOFORK:
+    case MADV_HUGEPAGE:
+    case MADV_NOHUGEPAGE:
+    case MADV_MERGEABLE:
+    case MADV_UNMERGEABLE:
+    case MADV_DONTDUMP:
+    case MADV_DODUMP:
+    case MADV_KEEPONFORK: return true;
+    default: return false;
+  }
+}
+
+// Parts of the range may be ordinary memory, for which the kernel gets the same advice.
+int advise_inherited(Range range, int advice) noexcept {
+  constexpr int dontneed_locked = 24;  // Linux 5.18: MADV_DONTNEED_LOCKED
+  if (is_ignored(advice)) return 0;
+  switch (advice) {
+    case MADV_FREE: return 0;  // the pages may keep their old bytes
+    case MADV_DONTNEED:
+    case dontneed_locked:
+      if (const int error = discard_inherited(range)) return error;
+      break;
+    case MADV_POPULATE_READ:
+    case MADV_POPULATE_WRITE:
+      if (!bring_inherited(range)) return EFAULT;
+      break;
+    case MADV_WILLNEED:
+    case MADV_COLD:
+    case MADV_PAGEOUT:
+    case MADV_SEQUENTIAL:
+    case MADV_RANDOM: break;
+    default: return EINVAL;
+  }
+  return real().madvise(pointer_to(range.start), range.bytes, advice) == 0 ? 0 : errno;
+}
+
 // Returns 0 or an error number, as the kernel would for such memory. A hint never fails.
 int advise(Range range, int advice) noexcept {
   const auto each = [range](Request::What what, bool is_needed) {
     int error = 0;
     const bool is_whole = for_each_used(range, [&](const Extents::Extent& part) {
       if ((part.marks & Extents::is_foreign) != 0) return;
-      const int locked = what == Request::What::discard ? drop(part) : 0;
-      const int answer = locked != 0 ? locked : ask(what, part);
+      const bool discards = what == Request::What::discard;
+      const int answer = discards ? discard(what, part, LockedPages::stay) : ask(what, part);
       if (is_needed && answer != 0) error = answer;
     });
     return error == 0 && !is_whole ? ENOMEM : error;
   };
+  if (is_ignored(advice)) return 0;
   switch (advice) {
     case MADV_DONTNEED:
     case MADV_FREE: return each(Request::What::discard, true);
@@ -217,19 +328,7 @@ int advise(Range range, int advice) noexcept {
     case MADV_POPULATE_WRITE:
       if (touch(Bytes{pointer_to(range.start), range.bytes})) return 0;  // the pages that the kernel could not touch
       return error_of(system_call(SYS_madvise, range.start, range.bytes, advice));
-    // These are already so, or are promises that nothing depends on. The kernel would split the arena's mapping for
-    // them.
-    case MADV_NORMAL:
-    case MADV_DONTFORK:
-    case MADV_DOFORK:
-    case MADV_HUGEPAGE:
-    case MADV_NOHUGEPAGE:
-    case MADV_MERGEABLE:
-    case MADV_UNMERGEABLE:
-    case MADV_DONTDUMP:
-    case MADV_DODUMP:
-    case MADV_KEEPONFORK: return 0;
-    // MADV_REMOVE is for shared memory; MADV_WIPEONFORK would have no effect: children do not inherit the arena
+    // MADV_REMOVE is for shared memory. MADV_WIPEONFORK is not supported: a child inherits all far memory.
     default: return EINVAL;
   }
 }
@@ -237,7 +336,7 @@ int advise(Range range, int advice) noexcept {
 // outside(start, bytes) gives the same advice for the other parts.
 template <class Outside>
 int advise_parts(const Parts& parts, int advice, Outside outside) noexcept {
-  int error = is_ready() ? advise(parts.inside, advice) : ENOMEM;  // a forked child has nothing mapped there
+  int error = is_ready() ? advise(parts.inside, advice) : ENOMEM;  // the child of a raw fork has nothing mapped there
   for (const Range& range : {parts.before, parts.after}) {
     if (range.is_empty()) continue;
     const int answer = outside(pointer_to(range.start), range.bytes);
@@ -274,6 +373,7 @@ bool may_be_touched(Range range) noexcept {
 int lock_in_memory(const void* start, std::size_t bytes) noexcept {
   const Address first = address_of(start) / page_bytes * page_bytes;
   const Range range{first, to_whole_pages(address_of(start) - first + bytes)};
+  if (meets_inherited(range) && !bring_inherited(range)) return failed(ENOMEM, -1);
   if (!is_unreached(start, bytes) || !may_be_touched(range)) return next::mlock(start, bytes);
   if (next::mlock2(start, bytes, MLOCK_ONFAULT) != 0) return -1;
   (void)touch(Bytes{start, bytes});
@@ -291,12 +391,17 @@ TONARI_EXPORTED int mlock2(const void* start, std::size_t bytes, unsigned flags)
 // Locking far memory would fetch all of its pages, and none could leave again. So it is not locked; other memory is
 // locked where it is present, and later pages as they are touched.
 TONARI_EXPORTED int mlockall(int flags) noexcept {
-  if ((flags & MCL_CURRENT) == 0 || !is_ready()) return next::mlockall(flags);
+  if ((flags & MCL_CURRENT) == 0 || (!is_ready() && program.inherited_count == 0)) return next::mlockall(flags);
   if (next::mlockall(flags | MCL_ONFAULT) != 0) return -1;
   const auto unlock = [](Range range) { (void)system_call(SYS_munlock, range.start, range.bytes); };
   unlock(arena());
   for (const Range& range : statics()) unlock(range);
   for (const Range& range : program.beside) unlock(range);
+  const Guard guard(program.lock);
+  (void)for_each_inherited_part(everywhere, [unlock](Inherited&, Range part) {
+    unlock(part);
+    return true;
+  });
   return 0;
 }
 
@@ -319,14 +424,19 @@ TONARI_EXPORTED void* mremap(void* start, std::size_t bytes, std::size_t wanted,
   va_end(rest);
   const Parts parts = parts_of(start, bytes);
   if (!parts.inside.is_empty()) return remap(parts, bytes, wanted, flags);
-  if (is_of_parent(start)) return failed(EFAULT, MAP_FAILED);
+  if (is_lost(start)) return failed(EFAULT, MAP_FAILED);
   if (to != nullptr && !parts_of(to, wanted).inside.is_empty()) return failed(EINVAL, MAP_FAILED);
-  return real().mremap(start, bytes, wanted, flags, to);
+  return remap_ordinary(start, bytes, wanted, flags, to);
 }
 
 TONARI_EXPORTED int madvise(void* start, std::size_t bytes, int advice) noexcept {
   const Parts parts = parts_of(start, bytes);
-  if (parts.inside.is_empty()) return real().madvise(start, bytes, advice);
+  if (parts.inside.is_empty()) {
+    const Range range{address_of(start), to_whole_pages(bytes)};
+    if (!meets_inherited(range)) return real().madvise(start, bytes, advice);
+    const int error = advise_inherited(range, advice);
+    return error == 0 ? 0 : failed(error, -1);
+  }
   const int error = advise_parts(parts, advice, [advice](void* part, std::size_t part_bytes) {
     return ::madvise(part, part_bytes, advice) == 0 ? 0 : errno;
   });
@@ -345,7 +455,8 @@ TONARI_EXPORTED int posix_madvise(void* start, std::size_t bytes, int advice) no
 
 TONARI_EXPORTED int mprotect(void* start, std::size_t bytes, int protection) noexcept {
   const Parts parts = parts_of(start, bytes);
-  if (is_of_parent(start)) return failed(ENOMEM, -1);  // a forked child would get zeros there
+  if (is_lost(start)) return failed(ENOMEM, -1);  // it would get zeros there
+  if (protection != usual_protection) protect_inherited({address_of(start), to_whole_pages(bytes)});
   for (Parts each = parts; !each.inside.is_empty(); each = parts_of(pointer_to(each.after.start), each.after.bytes)) {
     hide_if_unreadable(each.inside, protection);
   }

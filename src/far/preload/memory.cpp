@@ -21,6 +21,14 @@ bool is_lent(Range range) noexcept {
   return false;
 }
 
+// Returns 0, or an error number if the pages are locked in memory.
+int drop(Range range) noexcept {
+  const int before = errno;
+  const int error = real().madvise(pointer_to(range.start), range.bytes, MADV_DONTNEED) == 0 ? 0 : errno;
+  errno = before;
+  return error;
+}
+
 void give_back_part(const Extents::Extent& part) noexcept {
   constexpr int usual = PROT_READ | PROT_WRITE;
   if ((part.marks & Extents::is_foreign) != 0) {
@@ -29,9 +37,8 @@ void give_back_part(const Extents::Extent& part) noexcept {
     (void)system_call(SYS_mmap, part.start, part.bytes, PROT_NONE, flags, -1, 0);
     return;
   }
-  unlock_and_drop(part);
   // Discarded before another thread can allocate it. A range that cannot be discarded is not allocated again.
-  if (ask(Request::What::stop_using, part) != 0 || is_static(part.start)) return;
+  if (discard(Request::What::stop_using, part, LockedPages::go) != 0 || is_static(part.start)) return;
   if ((part.marks & Extents::was_protected) != 0 &&
       is_error(system_call(SYS_mprotect, part.start, part.bytes, usual))) {
     return;
@@ -79,17 +86,18 @@ bool extend(Address end, std::size_t bytes) noexcept {
   return is_lent({end, bytes});
 }
 
-int drop(Range range) noexcept {
-  const int before = errno;
-  const int error = real().madvise(pointer_to(range.start), range.bytes, MADV_DONTNEED) == 0 ? 0 : errno;
-  errno = before;
+int discard(Request::What what, Range range, LockedPages locked) noexcept {
+  const auto inside = WithoutSignals::but_faults();
+  while (!program.discards.try_enter()) pause_shortly();  // a fork takes milliseconds
+  int error = drop(range);
+  if (error != 0 && locked == LockedPages::go) {
+    (void)system_call(SYS_munlock, range.start, range.bytes);
+    (void)drop(range);  // fails if something else is mapped there
+    error = 0;
+  }
+  if (error == 0) error = ask(what, range);
+  program.discards.leave();
   return error;
-}
-
-void unlock_and_drop(Range range) noexcept {
-  if (drop(range) == 0) return;
-  (void)system_call(SYS_munlock, range.start, range.bytes);
-  (void)drop(range);  // fails if something else is mapped there
 }
 
 void give_back(Range range) noexcept { (void)for_each_used(range, give_back_part); }

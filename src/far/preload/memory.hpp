@@ -3,6 +3,7 @@
 #include "far/preload/program.hpp"
 
 #include <cstddef>
+#include <cstdint>
 
 // Allocates and frees memory of the arena for the hooks. For a program that is ready; any thread.
 namespace tonari::far {
@@ -21,12 +22,12 @@ bool extend(Address end, std::size_t bytes) noexcept;
 /// freed memory gets no signal. Static variables only become zeros.
 void give_back(Range range) noexcept;
 
-/// Drops the pages of `range` that are in the program's memory; the keeper discards the others. Calls libc's madvise,
-/// because UCX and similar libraries watch it to track which pages are mapped. Returns 0, or an error number if the
-/// pages are locked in memory.
-int drop(Range range) noexcept;
-/// Like drop(), but also drops locked pages, as unmapping does.
-void unlock_and_drop(Range range) noexcept;
+/// Whether pages that the program has locked in memory are discarded, as unmapping does, or stay, which is an error.
+enum class LockedPages : std::uint8_t { stay, go };
+/// Drops the pages of `range` that are in the program's memory, and asks the keeper `what`, which discards the others.
+/// Calls libc's madvise, because UCX and similar libraries watch it to track which pages are mapped. No fork happens
+/// meanwhile. Returns 0 or an error number.
+int discard(Request::What what, Range range, LockedPages locked) noexcept;
 
 /// Calls visit(extent) for each part of `range` that is in use. Returns true if all of it is in use. The range is in
 /// the arena, or in one range of static variables, which is always in use.

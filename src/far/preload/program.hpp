@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/gate.hpp"
 #include "far/channel.hpp"
 #include "far/preload/extents.hpp"
 #include "preload/lock.hpp"
@@ -16,6 +17,14 @@ namespace tonari::far {
 
 using namespace preload;  // its tools
 
+/// An arena, or a range of static variables, that was far memory of an ancestor at a fork.
+struct Inherited {
+  Range range;
+  Extents allocated;  // the arena's extents as they were at the fork; allocations that were freed since are missing
+  Extents replaced;   // the parts that this process has unmapped, moved or mapped over since; not inherited any more
+  bool has_table = false;  // `replaced` has its table: it gets one when it first needs it
+};
+
 struct Program {
   // Set once by begin(). Relaxed: a thread that has an address of the arena got it from a thread that saw the program
   // ready. With any other address it does not matter if the old values are read.
@@ -31,21 +40,28 @@ struct Program {
   Lock lock;
   Extents extents;  // under `lock`
 
-  std::atomic<int> process{0};  // the process that the agents belong to; set before they start
+  std::atomic<int> process{0};  // the process that the helpers belong to; set before they start
 
-  // Far memory outside the arena: static variables, by address. Set before main(); a forked child loses them for ever.
+  // Far memory outside the arena: static variables, by address. Set before main().
   static constexpr std::size_t statics_max = 128;
   std::array<Range, statics_max> statics{};
   std::size_t statics_count = 0;
-  bool has_lost_statics = false;
+
+  // Entered to discard far memory. Closed during a fork, so that the child finds a page either as it was or discarded.
+  Gate discards;
+  // In a forked child, `inherited` under `lock`: inherited.hpp. The count changes only while there is one thread.
+  static constexpr std::size_t ancestors_max = 8;
+  std::array<Inherited, statics_max + ancestors_max> inherited{};
+  std::size_t inherited_count = 0;
+  std::uint64_t inheritance = 0;  // its number at the keeper
 
   // Where the process may begin by itself. `may_begin` is true until it does. Relaxed: beginning takes the lock
   // `beginning`.
   const char* door = nullptr;
   std::atomic<bool> may_begin{false};
   Lock beginning;
-  // The arenas of this process's ancestors. Changed only by the single thread of a new child.
-  std::array<Range, 4> lost{};
+  // Far memory of ancestors that this process could not inherit. Changed only by the single thread of a new child.
+  std::array<Range, statics_max + ancestors_max> lost{};
   std::size_t lost_count = 0;
 };
 extern constinit Program program;
@@ -62,9 +78,7 @@ inline Range arena() noexcept {
 }
 
 /// Returns the ranges of static variables that are far memory of this process.
-inline std::span<const Range> statics() noexcept {
-  return {program.statics.data(), program.has_lost_statics ? 0 : program.statics_count};
-}
+inline std::span<const Range> statics() noexcept { return {program.statics.data(), program.statics_count}; }
 
 /// Returns the range of static variables that contains the address; empty if there is none.
 inline Range static_range_at(Address at) noexcept {
@@ -86,16 +100,13 @@ inline Range first_far_part_of(Range range) noexcept {
   return first;
 }
 
-/// Also true in a forked child, where the memory itself is missing.
+/// Also true in a child of a raw fork, where the memory itself is missing.
 inline bool is_in_arena(const void* pointer) noexcept { return address_of(pointer) - arena().start < arena().bytes; }
 
-/// Returns true for far memory of an ancestor that forked this process.
-inline bool is_of_parent(const void* pointer) noexcept {
-  if (is_in_arena(pointer)) return !is_ready();
+/// Returns true for far memory of an ancestor that this process has not inherited.
+inline bool is_lost(const void* pointer) noexcept {
   const auto has = [at = address_of(pointer)](const Range& range) { return at - range.start < range.bytes; };
-  if (std::ranges::any_of(std::span(program.statics).first(program.statics_count), has)) {
-    return program.has_lost_statics || !is_ready();
-  }
+  if (is_in_arena(pointer) || std::ranges::any_of(statics(), has)) return !is_ready();  // after a raw fork
   return std::ranges::any_of(std::span(program.lost).first(program.lost_count), has);
 }
 

@@ -2,8 +2,6 @@
 
 #include "far/preload/program.hpp"
 
-#include <ctime>
-
 namespace tonari::far {
 
 namespace {
@@ -18,8 +16,7 @@ Request& take_request() noexcept {
     // Acquire: the previous user of the request has read its reply. Pairs with (2).
     if (request.state.compare_exchange_strong(seen, Request::taken, std::memory_order_acquire)) return request;
     if (tries % Channel::requests_max != 0) continue;
-    constexpr timespec pause{.tv_sec = 0, .tv_nsec = 50'000};  // all are taken, each for about this long
-    (void)system_call(SYS_nanosleep, &pause, nullptr);
+    pause_shortly();  // all are taken, each for about this long
   }
 }
 

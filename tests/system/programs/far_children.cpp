@@ -1,4 +1,5 @@
-// A program that knows nothing of tonari, and its forked children: each has large memory of its own.
+// A program that knows nothing of tonari, and its forked children: each has large memory of its own, and looks at its
+// parent's.
 //
 //   far_children tree DEPTH MIB    each process forks two, DEPTH times; prints "ok"
 //   far_children left MIB          the first process ends and leaves a child, which then looks at its memory: "left ok"
@@ -73,9 +74,10 @@ void grow(int depth, std::size_t bytes) {
     if (depth == 0) break;
     child = ::fork();
     if (child != 0) continue;
-    if (::mprotect(mapped, bytes, PROT_READ | PROT_WRITE) == 0) wrong("the parent's is there");
+    own.check();  // the parent's: inherited
+    if (::mprotect(mapped, bytes, PROT_READ) != 0) wrong("mprotect of the parent's");
     if (::munmap(mapped, bytes) != 0) wrong("munmap of the parent's");
-    own.free();  // the parent's, too: no harm
+    own.free();
     grow(depth - 1, bytes);
     std::_Exit(0);
   }
@@ -102,6 +104,7 @@ void leave(std::size_t bytes, bool waits) {
   }
   ::close(ends[0]);
   const pid_t parent = ::getppid();
+  parents.check();
   const Memory own(bytes);
   if (waits) {
     (void)!::write(STDOUT_FILENO, "ready\n", 6);
@@ -110,6 +113,7 @@ void leave(std::size_t bytes, bool waits) {
   ::close(ends[1]);
   while (::getppid() == parent) std::this_thread::yield();
   own.check();
+  parents.check();
   std::puts("left ok");
 }
 

@@ -2,8 +2,7 @@
 // in the program and in a library.
 //
 //   far_static                  computes with all of them; prints "ok"
-//   far_static fork             so does a forked child that touches none of them, and one that executes a command
-//   far_static touch            a forked child touches one of them; prints the signal that ended it
+//   far_static fork             so do a forked child, its own child, and one that executes a command
 //   far_static calls            system calls read and write them, in the current folder
 //   far_static advise           gives pages back to the kernel, and protects some
 
@@ -105,33 +104,6 @@ int status_of(pid_t child) {
   return status;
 }
 
-void fork_children() {
-  check(std::system("exit 3") >> 8 == 3, "system");
-  pid_t child = ::fork();
-  if (child == 0) {
-    check_small();
-    std::_Exit(small_before);
-  }
-  check(status_of(child) >> 8 == 17, "a child that touches small variables");
-  child = ::fork();
-  if (child == 0) {
-    ::execlp("sh", "sh", "-c", "exit 5", nullptr);
-    std::_Exit(1);
-  }
-  check(status_of(child) >> 8 == 5, "a child that executes a command");
-}
-
-void print_end_of_touching_child() {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    // No mapping of the child takes the addresses where the variables are missing.
-    for (int i = 0; i < 64; ++i) ::mmap(nullptr, 4 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    std::_Exit(zeros[count / 2] == word(count / 2, 1) ? 1 : 2);
-  }
-  const int status = status_of(child);
-  std::printf("%d\n", WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status));
-}
-
 template <class Words>
 void write_and_read(Words& words, std::uint64_t which) {
   const int file = ::open("static_words", O_CREAT | O_RDWR | O_TRUNC, 0600);
@@ -169,6 +141,39 @@ void advise() {
   compute_elsewhere();
 }
 
+// A child has all variables as they were at the fork, whatever its parent writes since, and may do with them what its
+// parent may.
+void fork_children() {
+  check(std::system("exit 3") >> 8 == 3, "system");
+  pid_t child = ::fork();
+  if (child == 0) {
+    check_filled(with_values, 2);
+    check_filled(library_exported, 5);
+    advise();
+    if (::fork() == 0) {
+      check_filled(with_values, 2);
+      check_filled(library_exported, 5);
+      std::_Exit(0);
+    }
+    int status = -1;
+    check(::wait(&status) > 0 && status == 0, "a child of a child");
+    check_small();
+    std::_Exit(small_before);
+  }
+  fill(zeros, 6);
+  fill(with_values, 7);
+  fill(library_exported, 8);
+  check_filled(zeros, 6);
+  check_filled(with_values, 7);
+  check(status_of(child) >> 8 == 17, "a child");
+  child = ::fork();
+  if (child == 0) {
+    ::execlp("sh", "sh", "-c", "exit 5", nullptr);
+    std::_Exit(1);
+  }
+  check(status_of(child) >> 8 == 5, "a child that executes a command");
+}
+
 }  // namespace
 
 int main(int count_of_words, char** words) {
@@ -176,11 +181,10 @@ int main(int count_of_words, char** words) {
   check_first_values();
   compute();
   if (what == "fork") fork_children();
-  if (what == "touch") print_end_of_touching_child();
   if (what == "calls") {
     write_and_read(zeros, 1);
     write_and_read(with_values, 2);
   }
   if (what == "advise") advise();
-  if (what != "touch") std::puts("ok");
+  std::puts("ok");
 }
