@@ -46,10 +46,11 @@ class Child {
     Gate& gate = paged.pager.leaving();
     gate.close();
     while (!gate.is_empty()) std::this_thread::yield();
-    snapshot_ = paged.pager.take_snapshot([this, lets_look] {
-      auto kept = std::make_unique<test::MemorySource>(memory_.size() + pager::block_bytes, lets_look);
-      kept_ = kept.get();
-      return kept;
+    // The snapshot may outlive the child: an older one continues in it.
+    snapshot_ = paged.pager.take_snapshot([kept = kept_, bytes = memory_.size(), lets_look] {
+      auto source = std::make_unique<test::MemorySource>(bytes + pager::block_bytes, lets_look);
+      *kept = source.get();
+      return source;
     });
     while (!snapshot_->record_present()) std::this_thread::yield();
     for (std::size_t page = 0; page < present_.size(); ++page) {
@@ -81,7 +82,8 @@ class Child {
   [[nodiscard]] std::size_t pages() const noexcept { return present_.size(); }
   [[nodiscard]] const std::shared_ptr<Snapshot>& snapshot() const noexcept { return snapshot_; }
   [[nodiscard]] std::size_t kept_bytes() const noexcept {
-    return kept_.load() == nullptr ? 0 : kept_.load()->stored.load();
+    const test::MemorySource* const kept = *kept_;
+    return kept == nullptr ? 0 : kept->stored.load();
   }
 
  private:
@@ -89,7 +91,7 @@ class Child {
   Bytes expected_;
   Bytes memory_;
   std::vector<bool> present_;
-  std::atomic<test::MemorySource*> kept_{nullptr};
+  std::shared_ptr<std::atomic<test::MemorySource*>> kept_ = std::make_shared<std::atomic<test::MemorySource*>>(nullptr);
   std::shared_ptr<Snapshot> snapshot_;
 };
 
