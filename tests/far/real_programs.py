@@ -48,6 +48,14 @@ if __name__ == "__main__":
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         print(pool.map(work, range(4)))
 """
+FORKED_PROCESSES = """
+import hashlib, multiprocessing, numpy
+numbers = numpy.random.default_rng(1).random(3_000_000)
+def work(part):
+    return hashlib.sha256(numbers[part::4].tobytes()).hexdigest()
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(pool.map(work, range(4)))
+"""
 FILES = """
 import hashlib, os, random, socket, subprocess, tempfile, threading
 import numpy
@@ -88,6 +96,10 @@ numbers = numpy.fromfile("content", dtype=numpy.uint8)
 numbers[::2].tofile("numbers")
 print(hashlib.sha256(open("numbers", "rb").read()).hexdigest())
 """
+
+
+def values_for_redis(seed):
+    return {b"key:%d" % n: hashlib.sha256(b"%d" % (n * seed)).hexdigest().encode() * (1 + n % 60) for n in range(40_000)}
 
 
 def far(*options, local="10%", min_size="256K"):
@@ -191,6 +203,13 @@ class RealPrograms(JobTest):
             file.write(PROCESSES)
         self.compare([PYTHON, self.path("work.py")], "--children")
 
+    def test_forked_python_processes_compute_the_same_with_far_memory(self):
+        with open(self.path("work.py"), "w") as file:
+            file.write(FORKED_PROCESSES)
+        for faults in ("keeper", "self"):
+            with self.subTest(faults=faults):
+                self.compare([PYTHON, self.path("work.py")], "--faults", faults)
+
     def test_stress_ng_finds_no_wrong_far_memory(self):
         self.need("stress-ng")
         words = ["stress-ng", "--quiet", "--vm", "2", "--vm-bytes", "64M", "--vm-ops", "2000", "--verify",
@@ -198,27 +217,62 @@ class RealPrograms(JobTest):
         self.compare(words, "--children", local="20%")
 
     def test_redis_returns_all_stored_values_with_far_memory(self):
+        values = values_for_redis(1)
+        server, stream = self.start_redis(far())
+        self.set_all(stream, values)
+        keys = list(values)
+        random.Random(2).shuffle(keys)
+        self.get_all(stream, keys, values)
+        self.stop_redis(server, stream)
+
+    def test_redis_saves_all_values_as_they_were_with_far_memory(self):
+        for faults in ("keeper", "self"):
+            with self.subTest(faults=faults):
+                values = values_for_redis(3)
+                server, stream = self.start_redis(far("--faults", faults))
+                self.set_all(stream, values)
+                self.ask_all(stream, [(b"BGSAVE",)], lambda found, _: found == b"Background saving started")
+                self.set_all(stream, values_for_redis(4))  # while a forked child saves
+                eventually(lambda: b"rdb_bgsave_in_progress:0" in self.ask(stream, b"INFO", b"persistence"), "it saved")
+                self.assertIn(b"rdb_last_bgsave_status:ok", self.ask(stream, b"INFO", b"persistence"))
+                self.stop_redis(server, stream)
+                server, stream = self.start_redis([])  # loads what was saved
+                self.get_all(stream, values, values)
+                self.stop_redis(server, stream)
+
+    def start_redis(self, within):
         self.need("redis-server")
         name = self.path("redis")
         words = ["redis-server", "--port", "0", "--unixsocket", name, "--unixsocketperm", "777", "--save", "",
                  "--dir", self.folder]
-        server = subprocess.Popen(far() + words, stdout=subprocess.DEVNULL, env=self.environment(), cwd=self.folder,
+        server = subprocess.Popen(within + words, stdout=subprocess.DEVNULL, env=self.environment(), cwd=self.folder,
                                   user=self.user)
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
         eventually(lambda: os.path.exists(name) or server.poll() is not None, "redis listens")
-        values = {b"key:%d" % n: hashlib.sha256(b"%d" % n).hexdigest().encode() * (1 + n % 60) for n in range(40_000)}
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(name)
-            stream = connection.makefile("rwb")
-            commands = ((b"SET", key, value) for key, value in values.items())
-            self.ask_all(stream, commands, lambda found, _: found == b"OK")
-            keys = list(values)
-            random.Random(2).shuffle(keys)
-            self.ask_all(stream, ((b"GET", key) for key in keys), lambda found, words: found == values[words[1]])
-            stream.write(b"SHUTDOWN NOSAVE\r\n")
-            stream.flush()
+        connection = socket.socket(socket.AF_UNIX)
+        self.addCleanup(connection.close)
+        connection.connect(name)
+        stream = connection.makefile("rwb")
+        self.addCleanup(stream.close)
+        eventually(lambda: self.ask(stream, b"PING") == b"PONG", "redis has loaded its values")
+        return server, stream
+
+    def stop_redis(self, server, stream):
+        stream.write(b"SHUTDOWN NOSAVE\r\n")
+        stream.flush()
         self.assertEqual(server.wait(timeout=PATIENCE), 0)
+
+    def set_all(self, stream, values):
+        self.ask_all(stream, ((b"SET", key, value) for key, value in values.items()), lambda found, _: found == b"OK")
+
+    def get_all(self, stream, keys, values):
+        self.ask_all(stream, ((b"GET", key) for key in keys), lambda found, words: found == values[words[1]])
+
+    def ask(self, stream, *words):
+        replies = []
+        self.ask_all(stream, [words], lambda found, _: replies.append(found) or True)
+        return replies[0]
 
     def ask_all(self, stream, commands, is_right):
         """Sends commands, a hundred at a time, and checks each reply."""
