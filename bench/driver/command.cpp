@@ -71,8 +71,33 @@ std::vector<System> systems_of(const BenchOptions& options) {
 
 int rounds_of(const BenchOptions& options) { return options.rounds > 0 ? options.rounds : options.quick ? 1 : 5; }
 
-Results measure(const std::vector<Launch>& launches, int rounds) {
+/// Removes the rivals for which this machine cannot limit memory, and says why. A StopSignals must exist, so that a
+/// signal does not leave a trial behind.
+void leave_out_rivals(const Question& question, std::vector<Launch>& launches) {
+  std::vector<System> tried;
+  std::vector<System> missing;
+  for (const auto& launch : launches) {
+    for (const auto& system : launch.systems) {
+      if (std::ranges::find(tried, system) != tried.end()) continue;
+      tried.push_back(system);
+      try {
+        try_surroundings(system, launch.ask);
+      } catch (const SetupError& error) {
+        cli::print_stderr("tonari bench {}: without --rival {}: {}\n", question.name(), to_string(system),
+                          error.what());
+        missing.push_back(system);
+      }
+    }
+  }
+  for (auto& launch : launches) {
+    std::erase_if(launch.systems, [&](const auto& system) { return std::ranges::count(missing, system) > 0; });
+  }
+}
+
+/// Runs all launches, without the rivals that it removes from them.
+Results measure(const Question& question, std::vector<Launch>& launches, int rounds) {
   const StopSignals signals;
+  leave_out_rivals(question, launches);
   Results results;
   Progress progress;
   for (int round = 1; round <= rounds; ++round) {
@@ -112,7 +137,7 @@ nlohmann::ordered_json report_of(const Question& question, const BenchOptions& o
 int run(const Question& question, BenchOptions options) {
   if (options.launch.ranks == 0) options.launch.ranks = std::max(question.default_ranks(), 0);
   cli::check_network_is_used(options.launch);
-  const auto launches = question.plan(options, systems_of(options));
+  auto launches = question.plan(options, systems_of(options));
   for (const auto& launch : launches) {
     for (const auto& system : launch.systems) {
       check_installed(system, launch.ask);
@@ -120,8 +145,7 @@ int run(const Question& question, BenchOptions options) {
     }
   }
   if (!options.json.empty()) check_writable(options.json);
-
-  auto results = measure(launches, rounds_of(options));
+  auto results = measure(question, launches, rounds_of(options));
   question.conclude(results);
 
   fmt::print("{}: {}\n{}", question.name(), question.asks(), question.tell(results));

@@ -226,12 +226,6 @@ void check_far(const System& system, std::string_view question) {
     throw SetupError(
         fmt::format("{} is missing; build it with -DTONARI_BENCH=ON, or run `make`", far_program(question).string()));
   }
-  if (way == nullptr) return;
-  try {
-    check_tight_memory(way->overflow);
-  } catch (const SetupError& error) {
-    throw SetupError(fmt::format("--rival {}: {}", way->name, error.what()));
-  }
 }
 
 std::vector<std::string> names_with_ucx() {
@@ -321,6 +315,14 @@ Command command_for(const System& system, const Ask& ask, const std::string& out
   if (system.thread_multiple) arguments.emplace_back("--threads=multiple");
   command.environment.emplace_back("OPENBLAS_NUM_THREADS=1");  // ranks run in parallel, BLAS does not
   return command;
+}
+
+void try_surroundings(const System& system, const Ask& ask) {
+  const auto* const way = kernel_way(system.family);
+  if (way == nullptr) return;
+  check_tight_memory(way->overflow);
+  constexpr std::uint64_t small_bytes = 64 << 20;
+  const MadeTight made({way->overflow, small_bytes, small_bytes, ask.far->folder});
 }
 
 std::unique_ptr<MadeTight> make_surroundings(const System& system, const Ask& ask) {

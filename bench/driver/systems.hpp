@@ -67,6 +67,10 @@ std::vector<System> parse_rivals(const std::vector<std::string>& names);
 /// Throws SetupError, with the remedy, when `system` cannot measure `ask` here.
 void check_installed(const System& system, const Ask& ask);
 
+/// Tests whether the environment of `system` can be created: creates a small one, and removes it. Throws SetupError,
+/// with the remedy.
+void try_surroundings(const System& system, const Ask& ask);
+
 /// Returns the command that measures `ask` for `system`. Its rank 0 writes results to `output`.
 Command command_for(const System& system, const Ask& ask, const std::string& output);
 

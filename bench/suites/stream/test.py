@@ -28,6 +28,14 @@ class Stream(FarBenchTest):
         command = next(c for c in report["parameters"]["commands"] if " far " in c)
         self.assertIn("--servers 2 --apart network --network tcp --", command)
 
+    def test_a_rival_that_cannot_be_set_up_is_left_out_with_the_reason(self):
+        report, _, error = self.bench(
+            "stream", "--cases", "threads", "--size", "8M", "--local", "20", "--rival", "swap-file", "--folder",
+            "/dev/shm",
+        )  # fmt: skip
+        self.assertRegex(error, "without --rival swap-file: (cannot swap to .*--folder says where|it takes root|no cgr)")
+        self.check_case(report, "threads=1", "triad", percents=[20])
+
     def test_wrong_options_are_refused(self):
         self.assertIn("it takes from 4 MiB", self.refused("stream", "--size", "64K"))
         self.assertIn("choose among threads,remote", self.refused("stream", "--cases", "near"))
