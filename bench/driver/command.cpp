@@ -103,8 +103,10 @@ Results measure(const Question& question, std::vector<Launch>& launches, int rou
   for (int round = 1; round <= rounds; ++round) {
     for (const auto& launch : launches) {
       for (const auto& system : launch.systems) {
+        auto completed = launch;
+        if (!question.complete(completed.ask, system, results)) continue;
         progress.begin(fmt::format("round {} of {}: {} {}", round, rounds, to_string(system), launch.note));
-        launch_workers(launch, system, results, progress);
+        launch_workers(completed, system, results, progress);
       }
     }
   }

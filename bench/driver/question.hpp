@@ -60,6 +60,8 @@ class Question {
   /// Returns the launches of one round. `systems` are tonari and the chosen rivals. Throws SetupError on wrong options.
   [[nodiscard]] virtual std::vector<Launch> plan(const BenchOptions& options,
                                                  const std::vector<System>& systems) const = 0;
+  /// Completes `ask` with results of the launches before it. Returns false if there is nothing to launch.
+  [[nodiscard]] virtual bool complete(Ask&, const System&, const Results&) const { return true; }
   /// Returns the values used for options beyond the common ones.
   [[nodiscard]] virtual nlohmann::ordered_json parameters(const BenchOptions& options) const = 0;
   /// Adds derived series, such as a fitted line.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -56,6 +57,9 @@ fs::path launcher() { return folder().parent_path().parent_path() / "bin" / "ton
 fs::path worker() { return folder() / "bench-worker"; }
 
 fs::path rival(std::string_view name, std::string_view question) { return folder() / "rivals" / name / question; }
+
+/// The worker of the benchmark `programs`, beside its catalogue.
+fs::path program_worker() { return folder() / "programs" / "worker.py"; }
 
 fs::path far_program(std::string_view question) { return folder() / "far" / question; }
 
@@ -169,16 +173,21 @@ constexpr std::uint64_t beside_data_bytes = 8 << 20;
 
 TightMemory tight_memory(const KernelWay& way, const FarAsk& far) {
   return {.overflow = way.overflow,
-          .limit_bytes = local_bytes(far) + beside_data_bytes,
+          .limit_bytes = (far.limit_bytes != 0 ? far.limit_bytes : local_bytes(far)) + beside_data_bytes,
           .overflow_bytes = far.data_bytes / 4096 * 4096 + (64 << 20),
           .folder = far.folder};
 }
 
-/// Returns the command line before the program. The limit is a size, since a share is relative to the memory touched so
-/// far, and would begin low. At 100 per cent the limit is far above the data, so that it has no effect.
+/// Returns the value of --local. For programs of this project it is a size, since a share is relative to the memory
+/// touched so far, and would begin low. At 100 per cent it is far above the data, so that it has no effect.
+std::string limit_of_far_program(const FarAsk& far) {
+  if (!far.program.empty()) return fmt::format("{}%", far.local_percent);
+  return std::to_string(far.local_percent == 100 ? 2 * far.data_bytes : local_bytes(far));
+}
+
+/// Returns the command line before the program.
 std::vector<std::string> before_far_program(const System& system, const Ask& ask) {
-  const auto limit_bytes = ask.far->local_percent == 100 ? 2 * ask.far->data_bytes : local_bytes(*ask.far);
-  std::vector<std::string> words{launcher(), "far", "--local", std::to_string(limit_bytes)};
+  std::vector<std::string> words{launcher(), "far", "--local", limit_of_far_program(*ask.far)};
   if (!ask.far->servers.empty()) words.insert(words.end(), {"--servers", ask.far->servers});
   if (!ask.launch.apart.empty()) words.insert(words.end(), {"--apart", ask.launch.apart});
   if (!ask.launch.network.empty()) words.insert(words.end(), {"--network", ask.launch.network});
@@ -187,7 +196,26 @@ std::vector<std::string> before_far_program(const System& system, const Ask& ask
   return words;
 }
 
+/// Returns the command of the worker that runs a program of another project, behind the words that limit its memory.
+Command for_program(const System& system, const Ask& ask) {
+  std::vector<std::string> before;
+  std::string cgroup;
+  if (kernel_way(system.family) != nullptr) {
+    before = in_cgroup({}).arguments;
+    cgroup = before.back();
+  } else if (system.family != Family::local) {
+    before = before_far_program(system, ask);
+  }
+  Command command{{"python3", program_worker(), ask.far->program, fmt::format("--system={}", to_string(system)),
+                   fmt::format("--local={}", ask.far->local_percent)},
+                  ask.launch.environment};
+  if (!cgroup.empty()) command.arguments.push_back("--cgroup=" + cgroup);
+  command.arguments.push_back("--before=" + nlohmann::json(before).dump());
+  return command;
+}
+
 Command for_far(const System& system, const Ask& ask) {
+  if (!ask.far->program.empty()) return for_program(system, ask);
   Command command{{far_program(ask.question), fmt::format("--system={}", to_string(system)),
                    fmt::format("--local={}", ask.far->local_percent)},
                   ask.launch.environment};
@@ -215,16 +243,24 @@ Command for_system(const System& system, const Ask& ask) {
   }
 }
 
-void check_far(const System& system, std::string_view question) {
+void check_far(const System& system, const Ask& ask) {
+  const auto& question = ask.question;
+  const bool is_of_others = !ask.far->program.empty();
   const auto* const way = kernel_way(system.family);
   constexpr Family ours[]{Family::tonari, Family::tonari_core, Family::local};
   if (way == nullptr && std::ranges::find(ours, system.family) == std::end(ours)) {
     throw SetupError(fmt::format("--rival {}: it has no far memory; {} can be asked of swap-zram, swap-file and mmap",
                                  to_string(system), question));
   }
-  if (!is_program(far_program(question))) {
-    throw SetupError(
-        fmt::format("{} is missing; build it with -DTONARI_BENCH=ON, or run `make`", far_program(question).string()));
+  if (is_of_others && system.family == Family::mmap) {
+    throw SetupError("--rival mmap: unchanged programs do not map their data; choose swap-zram, swap-file");
+  }
+  if (is_of_others && !in_path("python3")) {
+    throw SetupError("python3 is not installed; it runs the programs (`scripts/setup programs` installs it)");
+  }
+  const auto needed = is_of_others ? program_worker() : far_program(question);
+  if (::access(needed.c_str(), is_of_others ? R_OK : X_OK) != 0) {
+    throw SetupError(fmt::format("{} is missing; build it with -DTONARI_BENCH=ON, or run `make`", needed.string()));
   }
 }
 
@@ -285,7 +321,7 @@ std::vector<System> parse_rivals(const std::vector<std::string>& names) {
 void check_installed(const System& system, const Ask& ask) {
   const std::string_view question = ask.question;
   const bool is_link = system.family == Family::ucx && has_ucx(question);
-  if (ask.far && !is_link) return check_far(system, question);
+  if (ask.far && !is_link) return check_far(system, ask);
   if (const auto* const way = kernel_way(system.family)) {
     const auto known = names_of_benchmarks([](const Question& each) { return each.is_of_far_memory(); });
     throw SetupError(

@@ -46,8 +46,11 @@ struct System {
 struct FarAsk {
   int local_percent = 100;
   std::uint64_t data_bytes = 0;
-  std::string servers;  ///< The value of `tonari far --servers`; empty: its default.
-  std::string folder;   ///< For swap files and mapped files.
+  std::string servers;            ///< The value of `tonari far --servers`; empty: its default.
+  std::string folder;             ///< For swap files and mapped files.
+  std::string program{};          ///< The program of another project that is run, of the catalogue of `programs`.
+  std::uint64_t limit_bytes = 0;  ///< The memory of rivals; 0: local_percent of the data, and some for code.
+  std::shared_ptr<const void> inputs{};  ///< Removes the inputs of such programs when the last copy ends.
 };
 
 /// A measurement to run, for any system.
