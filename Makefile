@@ -8,7 +8,8 @@
 # make test-verbs    tests over RDMA verbs, in a virtual machine
 # make test-aarch64  tests with ranks on an emulated aarch64 processor
 # make check-model   check every interleaving of the guarded-data protocol with the model checker spin
-# make bench         measure tonari beside the MPIs of this machine
+# make bench         measure tonari beside the MPIs of this machine, and beside swapping (as root), for hours: the
+#                    last part, programs of other projects, may take six
 # make hot-paths     count locks, system calls, cache lines and instructions of the hot paths (docs/hot-paths.md)
 # make soak          run the long forms of the tests
 # make docs          write the API reference to build/docs/html/index.html
@@ -62,6 +63,7 @@ demo: setup
 
 bench:
 	@scripts/setup bench
+	@scripts/setup programs || echo "bench: programs that are not installed are left out"
 	@scripts/build release
 	@scripts/bench
 
