@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <memory>
 
 namespace tonari::bench::driver {
 
@@ -49,7 +50,6 @@ class Progress {
 void launch_workers(const Launch& launch, const System& system, Results& results, Progress& progress) {
   ResultFile file;
   const auto command = command_for(system, launch.ask, file.path());
-  const auto surroundings = make_surroundings(system, launch.ask);
   results.begin_worker(launch.note);
   const int status = run_child(command, [&] {
     file.read_lines([&](std::string_view line) { results.take(line); });
@@ -71,9 +71,22 @@ std::vector<System> systems_of(const BenchOptions& options) {
 
 int rounds_of(const BenchOptions& options) { return options.rounds > 0 ? options.rounds : options.quick ? 1 : 5; }
 
-/// Removes the rivals for which this machine cannot limit memory, and says why. A StopSignals must exist, so that a
-/// signal does not leave a trial behind.
-void leave_out_rivals(const Question& question, std::vector<Launch>& launches) {
+void say_left_out(const Question& question, const System& system, const SetupError& error) {
+  cli::print_stderr("tonari bench {}: without --rival {}: {}\n", question.name(), to_string(system), error.what());
+}
+
+/// Throws SetupError if only rivals were to be measured, and all of them are `missing`.
+void check_rivals_left(const BenchOptions& options, const std::vector<System>& missing) {
+  const auto is_missing = [&](const auto& system) { return std::ranges::count(missing, system) > 0; };
+  if (options.rivals_only && std::ranges::all_of(parse_rivals(options.rivals), is_missing)) {
+    throw SetupError(
+        fmt::format("--rivals-only: none of the rivals {} can be measured here", fmt::join(options.rivals, ", ")));
+  }
+}
+
+/// Removes the rivals for which this machine cannot limit memory, and says why. Returns them. A StopSignals must exist,
+/// so that a signal does not leave a trial behind.
+std::vector<System> leave_out_rivals(const Question& question, std::vector<Launch>& launches) {
   std::vector<System> tried;
   std::vector<System> missing;
   for (const auto& launch : launches) {
@@ -83,8 +96,7 @@ void leave_out_rivals(const Question& question, std::vector<Launch>& launches) {
       try {
         try_surroundings(system, launch.ask);
       } catch (const SetupError& error) {
-        cli::print_stderr("tonari bench {}: without --rival {}: {}\n", question.name(), to_string(system),
-                          error.what());
+        say_left_out(question, system, error);
         missing.push_back(system);
       }
     }
@@ -92,25 +104,42 @@ void leave_out_rivals(const Question& question, std::vector<Launch>& launches) {
   for (auto& launch : launches) {
     std::erase_if(launch.systems, [&](const auto& system) { return std::ranges::count(missing, system) > 0; });
   }
+  return missing;
 }
 
-/// Runs all launches, without the rivals that it removes from them.
-Results measure(const Question& question, std::vector<Launch>& launches, int rounds) {
+/// Runs all launches, without the rivals that it removes from them. A rival whose memory cannot be limited later on is
+/// left out from then on.
+Results measure(const Question& question, const BenchOptions& options, std::vector<Launch>& launches) {
   const StopSignals signals;
-  leave_out_rivals(question, launches);
+  auto missing = leave_out_rivals(question, launches);
+  check_rivals_left(options, missing);
+  const int rounds = rounds_of(options);
   Results results;
   Progress progress;
+  bool has_measured = false;
   for (int round = 1; round <= rounds; ++round) {
     for (const auto& launch : launches) {
       for (const auto& system : launch.systems) {
+        if (std::ranges::count(missing, system) > 0) continue;
         auto completed = launch;
         if (!question.complete(completed.ask, system, results)) continue;
         progress.begin(fmt::format("round {} of {}: {} {}", round, rounds, to_string(system), launch.note));
+        std::unique_ptr<MadeTight> surroundings;
+        try {
+          surroundings = make_surroundings(system, completed.ask);
+        } catch (const SetupError& error) {
+          progress.end();
+          say_left_out(question, system, error);
+          missing.push_back(system);
+          continue;
+        }
         launch_workers(completed, system, results, progress);
+        has_measured |= system.family != Family::local;
       }
     }
   }
   progress.end();
+  if (!has_measured) check_rivals_left(options, missing);
   return results;
 }
 
@@ -147,7 +176,7 @@ int run(const Question& question, BenchOptions options) {
     }
   }
   if (!options.json.empty()) check_writable(options.json);
-  auto results = measure(question, launches, rounds_of(options));
+  auto results = measure(question, options, launches);
   question.conclude(results);
 
   fmt::print("{}: {}\n{}", question.name(), question.asks(), question.tell(results));

@@ -36,6 +36,13 @@ class Stream(FarBenchTest):
         self.assertRegex(error, "without --rival swap-file: (cannot swap to .*--folder says where|it takes root|no cgr)")
         self.check_case(report, "threads=1", "triad", percents=[20])
 
+    def test_rivals_only_without_a_rival_left_is_an_error(self):
+        error = self.run_job(
+            "bench", "stream", "--quick", "--rivals-only", "--rival", "swap-file", "--folder", "/dev/shm"
+        )  # fmt: skip
+        self.assertEqual(error[:2], (2, ""))
+        self.assertIn("none of the rivals swap-file can be measured here", error[2])
+
     def test_wrong_options_are_refused(self):
         self.assertIn("it takes from 4 MiB", self.refused("stream", "--size", "64K"))
         self.assertIn("choose among threads,remote", self.refused("stream", "--cases", "near"))
