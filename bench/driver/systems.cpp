@@ -325,7 +325,7 @@ void check_installed(const System& system, const Ask& ask) {
   if (const auto* const way = kernel_way(system.family)) {
     const auto known = names_of_benchmarks([](const Question& each) { return each.is_of_far_memory(); });
     throw SetupError(
-        fmt::format("--rival {}: the kernel's ways of far memory can be asked {}", way->name, fmt::join(known, ", ")));
+        fmt::format("--rival {}: swapping and mapped files can be rivals of {}", way->name, fmt::join(known, ", ")));
   }
   if (system.family == Family::tonari || name_in_worker(system.family)) {
     if (is_program(worker())) return;

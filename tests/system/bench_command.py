@@ -74,7 +74,7 @@ class Refusal(BenchTest):
 
     def test_a_benchmark_that_a_rival_does_not_support_is_refused_with_a_list(self):
         self.assertIn("it knows pingpong, rate, window, atomics", self.refused("lock", "--rival", "ucx"))
-        self.assertIn("can be asked stream, matmul", self.refused("pingpong", "--rival", "swap-zram"))
+        self.assertIn("can be rivals of stream, matmul", self.refused("pingpong", "--rival", "swap-zram"))
 
     def test_one_rank_is_refused_where_two_are_needed(self):
         self.assertIn("-n 2", self.refused("pingpong", "-n", "1"))

@@ -8,7 +8,7 @@ from harness.far import need_faults
 
 
 def has_rivals():
-    """Whether this is a machine of which the kernel's ways of far memory can be asked."""
+    """Whether this machine lets the tests limit memory and swap."""
     if os.geteuid() != 0 or not os.path.exists("/sys/class/zram-control/hot_add"):
         return False
     with open("/proc/self/mounts") as file:
