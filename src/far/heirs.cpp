@@ -55,11 +55,14 @@ void Heirs::serve() noexcept {
       return calls_.failed(fmt::format("forked children cannot be served: {}", error.what()));
     }
     heirs_.remove_if([](const Heir& each) { return each.state == State::gone; });
-    const auto is_connected = [](const Heir& each) { return each.state == State::connected; };
-    const auto count = static_cast<std::uint32_t>(heirs_.size()) -
-                       static_cast<std::uint32_t>(std::ranges::count_if(heirs_, is_connected));
+    const std::uint32_t count = count_now();
     if (count_.exchange(count, std::memory_order_relaxed) > count) calls_.one_gone();
   }
+}
+
+std::uint32_t Heirs::count_now() const noexcept {
+  const auto has_begun = [](const Heir& each) { return each.state != State::connected && each.state != State::gone; };
+  return static_cast<std::uint32_t>(std::ranges::count_if(heirs_, has_begun));
 }
 
 void Heirs::wait() {
@@ -137,6 +140,8 @@ void Heirs::go_on(Heir& heir) {
 
 void Heirs::hold(Heir& heir) {
   heir.state = State::held;
+  // Before the reply: once it has forked, the parent may end at once, and the child must count then.
+  count_.store(count_now(), std::memory_order_relaxed);
   const ForkMessage reply{.what = ForkMessage::What::held};
   job::send_message(heir.line, &reply, sizeof reply);
 }

@@ -73,6 +73,7 @@ class Heirs {
 
   void serve() noexcept;
   void wait();
+  [[nodiscard]] std::uint32_t count_now() const noexcept;
   void admit();
   void hear(Heir& heir);
   void begin(Heir& heir, const ForkMessage& message);

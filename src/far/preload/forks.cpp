@@ -147,9 +147,9 @@ bool become_heir() noexcept {
     program.process.store(static_cast<int>(system_call(SYS_getpid)), std::memory_order_relaxed);
     program.inheritance = message.inheritance;
     watch_inherited(faults.descriptor);
+    let_calls_reach(faults.reaches_everything);
   }
   if (faults.descriptor >= 0) (void)system_call(SYS_close, faults.descriptor);
-  let_calls_reach(faults.reaches_everything);
   return is_heir;
 }
 
