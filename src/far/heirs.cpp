@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <exception>
 #include <string>
@@ -26,7 +25,8 @@ using pager::Snapshot;
 Heirs::Heirs(std::string_view door, Calls calls)
     : calls_(std::move(calls)),
       door_(job::listen_at(std::string(door) + std::string(forks_suffix))),
-      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      room_(Mapping::of_zeros(64 * page_bytes, "memory to bring pages to forked children")) {
   if (!stop_) throw_system_error("eventfd", "raise the limit of open files with ulimit -n");
   thread_ = std::jthread([this] { serve(); });
 }
@@ -189,26 +189,23 @@ void Heirs::serve_delayed(Heir& heir) noexcept {
 
 // Brings the page, and pages like it that follow, if the last fault was at the page before it.
 void Heirs::bring(Heir& heir, Address at) noexcept {
-  constexpr std::size_t pages_max = 64;
-  alignas(page_bytes) static thread_local std::array<std::byte, pages_max * page_bytes> bytes;
   const auto from = std::ranges::find_if(heir.inherited, [at](const Inherited& each) { return each.pages->has(at); });
   if (from == heir.inherited.end()) return heir.faults->wake(at, page_bytes);
   const auto read = [&](std::size_t page) {
-    return from->pages->read(at + page * page_bytes,
-                             std::span<std::byte, page_bytes>(bytes.data() + page * page_bytes, page_bytes));
+    return from->pages->read(at + page * page_bytes, room_.bytes().subspan(page * page_bytes).first<page_bytes>());
   };
   const Snapshot::Found first = read(0);
   if (first == Snapshot::Found::busy) return heir.delayed.push_back(at);
   if (first == Snapshot::Found::lost) return lose(heir, at);
 
-  const std::size_t wanted = at == heir.next ? std::min(2 * heir.came, pages_max) : 1;
+  const std::size_t wanted = at == heir.next ? std::min(2 * heir.came, room_.bytes().size() / page_bytes) : 1;
   std::size_t count = 1;
   while (count < wanted && from->pages->has(at + count * page_bytes) && read(count) == first) ++count;
   heir.came = count;
   heir.next = at + count * page_bytes;
   const pager::Answer answer = first == Snapshot::Found::zeros
                                    ? heir.faults->zero(at, count * page_bytes)
-                                   : heir.faults->copy(at, bytes.data(), count * page_bytes);
+                                   : heir.faults->copy(at, room_.bytes().data(), count * page_bytes);
   // The child has unmapped the page, or there is no memory just now: it touches the page again.
   if (answer != pager::Answer::ok) heir.faults->wake(at, page_bytes);
 }

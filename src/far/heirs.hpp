@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/file_descriptor.hpp"
+#include "base/mapping.hpp"
 #include "far/client.hpp"
 #include "far/forks.hpp"
 #include "pager/snapshot.hpp"
@@ -93,6 +94,7 @@ class Heirs {
   FileDescriptor stop_;  // an eventfd
   std::list<Heir> heirs_;
   std::vector<pollfd> polled_;
+  Mapping room_;                         // for the pages that come for one fault
   std::atomic<std::uint32_t> count_{0};  // relaxed: a count; reports that depend on it follow one_gone()
   std::jthread thread_;
 };
