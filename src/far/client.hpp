@@ -88,7 +88,7 @@ class Client {
   Order order_;
   OnFailure on_failure_;
   Program program_;
-  std::uint64_t identity_;
+  std::uint64_t identity_;  // not read from the channel, which the process may change
   PageStore pages_;
   std::atomic<std::uint64_t> in_use_{0};       // relaxed: a count
   std::atomic<std::uint64_t> in_use_peak_{0};  // relaxed: only the thread that serves requests changes it

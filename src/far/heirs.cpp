@@ -189,6 +189,7 @@ void Heirs::serve_delayed(Heir& heir) noexcept {
 
 // Brings the page, and pages like it that follow, if the last fault was at the page before it.
 void Heirs::bring(Heir& heir, Address at) noexcept {
+  if (heir.state == State::gone) return;
   const auto from = std::ranges::find_if(heir.inherited, [at](const Inherited& each) { return each.pages->has(at); });
   if (from == heir.inherited.end()) return heir.faults->wake(at, page_bytes);
   const auto read = [&](std::size_t page) {

@@ -215,12 +215,12 @@ void Keeper::remove(Clients::iterator client) {
   }
   std::erase_if(ended_clients_, [](const auto& each) { return each.expired(); });
   ended_clients_.push_back(*client);
-  std::shared_ptr<Client> last = std::move(*client);
+  std::shared_ptr<Client> ended = *client;
   {
     const std::lock_guard guard(clients_mutex_);
     clients_.erase(client);
   }
-  last.reset();  // unless forked children need it
+  ended.reset();  // outside the lock; forked children may still need it
   tell_if_all_gone();
 }
 

@@ -148,10 +148,15 @@ Source* Snapshot::kept_source() noexcept {
   return kept_.get();
 }
 
-// One by one: the destructors of a long chain would not fit into a stack.
+// One by one: the destructors of a long chain would not fit into a stack. The pager may begin to use the newest one
+// just now, so it is locked; nobody reads on from it any more.
 Snapshot::~Snapshot() {
   while (newer_ != nullptr && newer_.use_count() == 1) {
-    std::shared_ptr<Snapshot> next = std::move(newer_->newer_);
+    std::shared_ptr<Snapshot> next;
+    {
+      const std::lock_guard guard(newer_->mutex_);
+      next = std::move(newer_->newer_);
+    }
     newer_ = std::move(next);
   }
 }

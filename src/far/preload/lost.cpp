@@ -16,9 +16,8 @@ constinit struct sigaction before {};
 
 void end_with_message(int signal, siginfo_t* info, void* /*context*/) noexcept {
   constexpr std::string_view message =
-      "tonari far: a forked child touched far memory of its parent that it could not inherit: probably no descriptor "
-      "or "
-      "no memory was left for it (ulimit -n, ulimit -v)\n";
+      "tonari far: a forked child touched far memory of its parent that it could not inherit: probably it had no "
+      "descriptor or no memory left (ulimit -n, ulimit -v)\n";
   if (info->si_code > 0 && is_lost(info->si_addr)) {  // si_code > 0: a fault, not a kill()
     (void)system_call(SYS_write, STDERR_FILENO, message.data(), message.size());
   }
