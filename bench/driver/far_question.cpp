@@ -132,15 +132,27 @@ void FarQuestion::add_options(CLI::App& command, BenchOptions&) {
         ->type_name("NAME")
         ->group("The question");
   }
-  command.add_option("--servers", servers_, "How many processes lend memory, or their hosts, as for `tonari far`")
-      ->type_name("N|HOSTS")
-      ->group("Memory");
+  add_far_launch_options(command, launch_);
   command.add_option("--folder", folder_, "Where swap files and mapped files are made: on a disk")
       ->type_name("PATH")
       ->check(CLI::ExistingDirectory)
       ->capture_default_str()
       ->group("Memory");
 }
+
+void add_far_launch_options(CLI::App& command, FarLaunch& launch) {
+  command
+      .add_option("--servers", launch.servers, "How many processes lend memory, or their hosts, as for `tonari far`")
+      ->type_name("N|HOSTS")
+      ->group("Memory");
+  command
+      .add_option("--faults", launch.faults, "The threads or the process that serve page faults, as for `tonari far`")
+      ->type_name("auto|keeper|self")
+      ->check(cli::one_of({"auto", "keeper", "self"}))
+      ->group("Memory");
+}
+
+std::string or_default(const std::string& value) { return value.empty() ? "default" : value; }
 
 std::vector<int> FarQuestion::threads(const BenchOptions& options) const {
   if (kind_.times_each_access) return {1};
@@ -158,7 +170,7 @@ Ask FarQuestion::ask(const BenchOptions& options) const {
   if (!interface_.empty()) ask.arguments.push_back("--interface=" + interface_);
   ask.far = FarAsk{.local_percent = 100,
                    .data_bytes = kind_.data_bytes(size(options)),
-                   .servers = servers_,
+                   .launch = launch_,
                    .folder = std::filesystem::absolute(folder_)};
   return ask;
 }
@@ -223,9 +235,13 @@ void FarQuestion::check_size(const BenchOptions& options) const {
 }
 
 nlohmann::ordered_json FarQuestion::parameters(const BenchOptions& options) const {
-  nlohmann::ordered_json all{{"size", size(options)},         {"data_bytes", kind_.data_bytes(size(options))},
-                             {"local", local(options)},       {"threads", threads(options)},
-                             {"budget_s", budget_s(options)}, {"servers", servers_.empty() ? "default" : servers_}};
+  nlohmann::ordered_json all{{"size", size(options)},
+                             {"data_bytes", kind_.data_bytes(size(options))},
+                             {"local", local(options)},
+                             {"threads", threads(options)},
+                             {"budget_s", budget_s(options)},
+                             {"servers", or_default(launch_.servers)},
+                             {"faults", or_default(launch_.faults)}};
   if (kind_.has_remote_case) all["cases"] = cases();
   return all;
 }

@@ -10,6 +10,12 @@
 
 namespace tonari::bench::driver {
 
+/// Adds the options that are passed on to `tonari far`.
+void add_far_launch_options(CLI::App& command, FarLaunch& launch);
+
+/// Returns "default" for an empty value, for the results.
+std::string or_default(const std::string& value);
+
 /// Describes a benchmark of far memory.
 struct FarKind {
   std::string_view name;
@@ -78,7 +84,7 @@ class FarQuestion : public Question {
   std::optional<std::string> threads_;
   std::string cases_ = "threads,remote";
   std::string interface_;
-  std::string servers_;
+  FarLaunch launch_;
   std::string folder_ = "/var/tmp";
 };
 

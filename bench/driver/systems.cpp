@@ -188,7 +188,8 @@ std::string limit_of_far_program(const FarAsk& far) {
 /// Returns the command line before the program.
 std::vector<std::string> before_far_program(const System& system, const Ask& ask) {
   std::vector<std::string> words{launcher(), "far", "--local", limit_of_far_program(*ask.far)};
-  if (!ask.far->servers.empty()) words.insert(words.end(), {"--servers", ask.far->servers});
+  if (!ask.far->launch.servers.empty()) words.insert(words.end(), {"--servers", ask.far->launch.servers});
+  if (!ask.far->launch.faults.empty()) words.insert(words.end(), {"--faults", ask.far->launch.faults});
   if (!ask.launch.apart.empty()) words.insert(words.end(), {"--apart", ask.launch.apart});
   if (!ask.launch.network.empty()) words.insert(words.end(), {"--network", ask.launch.network});
   if (system.family == Family::tonari_core) words.insert(words.end(), {"--bind", "core"});

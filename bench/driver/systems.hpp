@@ -41,12 +41,18 @@ struct System {
   bool operator==(const System&) const = default;
 };
 
+/// Options of `tonari far`; empty: its defaults.
+struct FarLaunch {
+  std::string servers;
+  std::string faults;
+};
+
 /// Parameters of a benchmark of far memory. The worker is a program that runs under `tonari far`, or in a memory
 /// cgroup.
 struct FarAsk {
   int local_percent = 100;
   std::uint64_t data_bytes = 0;
-  std::string servers;            ///< The value of `tonari far --servers`; empty: its default.
+  FarLaunch launch{};
   std::string folder;             ///< For swap files and mapped files.
   std::string program{};          ///< The program of another project that is run, of the catalogue of `programs`.
   std::uint64_t limit_bytes = 0;  ///< The memory of rivals; 0: local_percent of the data, and some for code.

@@ -184,13 +184,14 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
   far.add_option_function<std::string>(
          "--faults",
          [options](const std::string& text) {
-           options->faults = text == "self" ? far::FaultsBy::threads : far::FaultsBy::keeper;
+           const auto* const name = std::ranges::find(far::names_of_faults_by, text);
+           options->faults = static_cast<far::FaultsBy>(name - far::names_of_faults_by.begin());
          },
          "Page faults are served by: keeper: a process beside the program. self: the program's threads, as far as they "
-         "can: about twice as fast for random accesses, but system calls reach far memory only through functions of "
-         "libc, and locks must not be in it (default: keeper)")
-      ->type_name("keeper|self")
-      ->check(one_of({"keeper", "self"}))
+         "can: two to four times as fast for random accesses. auto: self, unless the program does things that only "
+         "keeper can serve (default: auto)")
+      ->type_name("auto|keeper|self")
+      ->check(one_of({"auto", "keeper", "self"}))
       ->group("Program");
   far.add_option_function<std::string>(
          "--bind", [options](const std::string& text) { options->on_one_core = text == "core"; },
@@ -218,6 +219,10 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
   far.callback([options, &far, &program, &exit_status] {
     options->program = program;
     if (!far::has_servers(options->store)) check_without_servers(far);
+    // Threads can place only pages that are kept as they are, in memory that the program maps.
+    if (options->faults == far::FaultsBy::choice && options->store != far::StoreKind::ram) {
+      options->faults = far::FaultsBy::keeper;
+    }
     exit_status = run_far(*options);
   });
 }

@@ -120,15 +120,16 @@ std::vector<std::string> environment_of_program(const FarOptions& options, int s
   }
   all.push_back("LD_PRELOAD=" + with_preload(preload_path(preload_name), preloads_before));
   all.push_back(fmt::format("{}={}", far::socket_variable, socket));
-  const std::string_view self = options.faults == far::FaultsBy::threads ? far::door_self : "";
-  all.push_back(fmt::format("{}={}{}@{}", far::door_variable, options.min_bytes, self, far::door_of(name)));
+  const std::string_view faults = far::names_of_faults_by[static_cast<std::size_t>(options.faults)];
+  all.push_back(fmt::format("{}={},{}@{}", far::door_variable, options.min_bytes, faults, far::door_of(name)));
   return all;
 }
 
-// Prints how system calls of the program reach far memory, if the kernel reports no faults of system calls to this
-// user. Throws SetupError if it reports no faults at all.
-void print_reach_of_faults() {
-  if (pager::Userfaultfd().reach() == pager::Reach::everything) return;
+// Throws SetupError if the kernel reports no faults to this user. If it reports none of system calls, and the keeper is
+// to serve all faults, prints how system calls reach far memory.
+void check_reach_of_faults(far::FaultsBy faults) {
+  const bool reaches_everything = pager::Userfaultfd().reach() == pager::Reach::everything;
+  if (reaches_everything || faults != far::FaultsBy::keeper) return;
   print_stderr(
       "tonari far: the kernel reports no faults of system calls to this user: data that they read and write in far "
       "memory is "
@@ -155,7 +156,7 @@ FarRun::FarRun(const FarOptions& options)
   if (!clock_) throw_system_error("timerfd_create", "raise the limit of open files: see ulimit -n");
   if (const auto why = why_not_preloaded(path_of_program(options.program.front()))) throw SetupError(*why);
   (void)preload_path(preload_name);
-  print_reach_of_faults();
+  check_reach_of_faults(options.faults);
   if (options.on_one_core) stay_on_this_core();
   if (far::has_file(options.store)) room_ = far::room_for_file(options.directory);
   listener_ = job::listen_at(name_);

@@ -27,7 +27,7 @@ struct FarOptions {
   bool at_once = false;                 ///< The servers take their memory before the program starts.
   std::uint64_t replicas = 1;
   far::StoreKind store = far::StoreKind::ram;
-  far::FaultsBy faults = far::FaultsBy::keeper;
+  far::FaultsBy faults = far::FaultsBy::choice;
   std::string directory;  ///< Absolute path of the directory for the file, if pages are kept in a file.
   /// Smallest allocation that is far. Python keeps small objects in mappings of 1 MiB, which should stay local.
   std::uint64_t min_bytes = (1 << 20) + 1;

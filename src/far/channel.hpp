@@ -20,8 +20,9 @@
 //     parent (tonari far); the program inherits the other:
 //     TONARI_FAR=NUMBER. Makes the channel, a memfd, and
 //     sends its descriptor, and the one of the memory that
-//     servers on this host lend. With `--faults self`, also
-//     sends the one of the pager's tables
+//     servers on this host lend. Unless the keeper is to
+//     serve all faults, also sends the one of the pager's
+//     tables
 //                                                             maps them; reserves arena and buffers; opens a
 //                                                             userfaultfd; starts the agents
 //       <------------------------------------------ Hello, with the userfaultfd
@@ -35,21 +36,21 @@
 // has ended, by an exit or by another exec.
 namespace tonari::far {
 
-inline constexpr std::uint32_t channel_version = 10;
+inline constexpr std::uint32_t channel_version = 11;
 /// Environment variable with the number of the socket. The preload library removes it.
 inline constexpr const char* socket_variable = "TONARI_FAR";
 /// Environment variable with the place where the keeper listens for processes that the program has started or executed:
-/// MIN_BYTES@NAME, with a name of the abstract namespace; or MIN_BYTES,self@NAME, if the process's threads are to serve
-/// their own faults. A process connects when it first allocates at least MIN_BYTES; its end of the connection is then
-/// used like the socket above.
+/// MIN_BYTES,FAULTS@NAME, with a name of FaultsBy and one of the abstract namespace. A process connects when it first
+/// allocates at least MIN_BYTES; its end of the connection is then used like the socket above.
 inline constexpr const char* door_variable = "TONARI_FAR_KEEPER";
-inline constexpr std::string_view door_self = ",self";
 
 /// The process or threads that serve the page faults of a program.
 enum class FaultsBy : std::uint32_t {
+  choice,   ///< The process chooses when it begins: see far/preload/choice.hpp.
   keeper,   ///< The keeper; system calls on absent pages work, too.
   threads,  ///< The threads that meet them, as far as they can.
 };
+inline constexpr std::array<std::string_view, 3> names_of_faults_by{"auto", "keeper", "self"};
 
 /// The first message from the program.
 struct Hello {
@@ -57,8 +58,9 @@ struct Hello {
   std::uint32_t reaches_everything = 0;  // 1: faults of system calls are served, too; 0: only the program's own
   std::uint64_t arena = 0;               // address, aligned to a block
   std::uint64_t buffers = 0;             // address, aligned to a block
+  std::uint32_t threads_serve = 0;       // 1: the program's threads serve their own faults
   std::int32_t error = 0;                // not 0: the program cannot have far memory, because `what` failed
-  std::array<char, 236> what{};          // the call that failed, and its purpose
+  std::array<char, 232> what{};          // the call that failed, and its purpose
 };
 static_assert(sizeof(Hello) == 264);
 

@@ -56,7 +56,7 @@ struct Order {
   std::uint64_t arena_bytes = 0;  // address space for the program's far memory
   std::uint32_t replicas = 1;
   StoreKind store = StoreKind::ram;
-  FaultsBy faults = FaultsBy::keeper;
+  FaultsBy faults = FaultsBy::choice;
   std::uint32_t with_children = 0;  // all processes that the program starts may have far memory
   std::int32_t program = 0;         // process id
   // Where the file is created, if has_file(store). An absolute path, followed by at least one zero.

@@ -93,9 +93,10 @@ bool Program::hear() {
   if (!faults) throw SetupError("the program sent no userfaultfd: raise the limit of open files with ulimit -n");
   hello_ = hello;
   const auto reach = hello.reaches_everything != 0 ? pager::Reach::everything : pager::Reach::user_mode;
-  const bool threads_serve = channel_->table_bytes != 0;
+  const bool threads_serve = hello.threads_serve != 0 && channel_->table_bytes != 0;
   const auto touch = threads_serve ? pager::Userfaultfd::Touch::signals : pager::Userfaultfd::Touch::waits;
-  space_.emplace(pager::Userfaultfd(std::move(faults), reach, touch), memory_.bytes(), lent_, tables_.bytes());
+  const std::span<std::byte> tables = threads_serve ? tables_.bytes() : std::span<std::byte>{};
+  space_.emplace(pager::Userfaultfd(std::move(faults), reach, touch), memory_.bytes(), lent_, tables);
   return true;
 }
 

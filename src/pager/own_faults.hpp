@@ -67,6 +67,17 @@ class OwnFaults {
     return true;
   }
 
+  /// Does the same as serve() for a page that this thread has not touched: it may be here already.
+  bool bring(const RegionTables& tables, Address at, RecentFaults& recent) noexcept {
+    Block& block = tables.block_at(at);
+    if (block.try_hold()) {
+      const bool is_here = block.here.has(at % block_bytes / page_bytes);
+      let_go(block);
+      if (is_here) return true;
+    }
+    return serve(tables, at, recent);
+  }
+
   /// Returns true if the page of `at` has come. The caller holds the block.
   bool place(const RegionTables& tables, Address at) noexcept {
     Block& block = tables.block_at(at);

@@ -17,7 +17,7 @@
 // with local memory. repeating.cpp has the calls that can be repeated; streams.cpp and printing.cpp have stdio.
 // Elsewhere these wrappers cost only the comparison of an address.
 //
-// Not covered, so that absent memory gives EFAULT:
+// Not covered, so that absent memory gives EFAULT where system calls are not trapped (far/preload/call_filter.hpp):
 // - ioctl, fcntl with a structure, sigaction, clock_nanosleep, the processor clocks of clock_gettime, extended
 //   attributes
 // - the offsets of sendfile and copy_file_range; vmsplice, aio, io_uring
@@ -48,7 +48,9 @@ constexpr auto always = [] { return true; };
 
 // A wrong count is left to the kernel to report.
 bool are_unreached(const iovec* parts, int count) noexcept {
-  return count > 0 && count <= IOV_MAX && is_unreached(Pieces(parts, static_cast<std::size_t>(count)));
+  if (count <= 0 || count > IOV_MAX) return false;
+  const Pieces all(parts, static_cast<std::size_t>(count));
+  return is_unreached(parts, all.size_bytes()) || is_unreached(all);
 }
 
 // Pass call(start, bytes, done) on, which transfers the bytes after the first `done`.
@@ -360,7 +362,7 @@ TONARI_EXPORTED ssize_t sendto(int socket, const void* from, std::size_t bytes, 
 TONARI_EXPORTED int recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
   const auto is_meant = [](const mmsghdr& each) { return is_message_unreached(&each.msg_hdr); };
   if (!may_be_unreached() || std::none_of(messages, messages + count, is_meant)) [[likely]]
-    return next::recvmmsg(socket, messages, count, flags, timeout);
+    return next::recvmmsg(socket, messages, count, flags, Mirrored(timeout).get());
   const ssize_t bytes = receive_locally(socket, messages->msg_hdr, flags & ~MSG_WAITFORONE);
   if (bytes < 0) return -1;
   messages->msg_len = static_cast<unsigned>(bytes);

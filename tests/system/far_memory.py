@@ -170,7 +170,7 @@ class MemoryOfAnOrdinaryUser(Memory):
 
     def test_tonari_far_reports_the_same_faults_as_tonari_info(self):
         kind = faults_told(self.user)
-        job = self.start("far", "--stats=json", "--", "true")
+        job = self.start("far", "--faults", "keeper", "--stats=json", "--", "true")
         _, _, error = job.end()
         self.assertEqual(without_notice(error) != error, kind == "programs")
         self.assertEqual(json.loads(error.splitlines()[-1])["system_calls_fault"], kind == "all")

@@ -1,4 +1,4 @@
-"""`tonari far --faults self`: the program's threads serve their own page faults, in a handler of SIGBUS."""
+"""Programs whose threads serve their own page faults, in a handler of SIGBUS: the usual way, and `--faults self`."""
 
 import json
 import os
@@ -9,6 +9,7 @@ from harness.far import NOBODY, TORTURE, FarTest
 from harness.jobs import PROGRAMS, processes_marked
 
 CALLS = os.path.join(PROGRAMS, "far_calls")
+RAW_CALLS = os.path.join(PROGRAMS, "far_raw_calls")
 SIGNALS = os.path.join(PROGRAMS, "far_signals")
 STATIC = os.path.join(PROGRAMS, "far_static")
 
@@ -45,6 +46,24 @@ class OwnFaults(FarSelfTest):
         status, output, error = self.run_job("far", "--faults", "self", "--local", "8M", "--", CALLS)
         self.assertEqual((status, output), (0, "ok\n"), error)
 
+    def test_system_calls_that_no_wrapper_sees_reach_far_memory(self):
+        for case in ("data", "texts", "streams", "locks", "semaphores", "interruptions", "cancellation", "children",
+                     "filter", "executed"):
+            with self.subTest(case=case):
+                status, output, error = self.run_job("far", "--local", "8M", "--stats=json", "--", RAW_CALLS, case)
+                self.assertEqual((status, output), (0, "ok\n"), error)
+                if case in ("data", "locks"):
+                    self.assertGreater(json.loads(error.splitlines()[-1])["faults_by_threads"], 0, error)
+
+    def test_asynchronous_calls_of_the_kernel_are_refused_where_they_would_not_reach_far_memory(self):
+        refused = (0, "io_uring: -38\nok\n")  # ENOSYS
+        for faults, expected in (("auto", refused), ("self", refused)):
+            status, output, error = self.run_job("far", "--faults", faults, "--", RAW_CALLS, "rings")
+            self.assertEqual((status, output), expected, error)
+        status, output, error = self.run_job("far", "--faults", "keeper", "--", RAW_CALLS, "rings")
+        self.assertEqual(status, 0, error)
+        self.assertNotIn("-38", output)
+
     def test_static_variables_are_far_memory(self):
         output, _ = self.far("--", STATIC)
         self.assertIn("ok", output)
@@ -57,8 +76,24 @@ class OwnFaults(FarSelfTest):
     def test_the_keeper_serves_the_faults_of_programs_that_wait_for_signals(self):
         for case in ("waited", "files", "locked", "given"):
             with self.subTest(case=case):
-                status, output, error = self.run_job("far", "--local", "20%", "--", SIGNALS, case)
+                status, output, error = self.run_job("far", "--faults", "keeper", "--local", "20%", "--", SIGNALS, case)
                 self.assertEqual((status, output), (0, "ok\n"), error)
+
+
+class ChoiceOfFaults(FarSelfTest):
+    def faults_by_threads(self, *words):
+        return self.torture("--local", "8M", *words)["faults_by_threads"]
+
+    def test_threads_serve_their_own_faults_unless_something_speaks_against_it(self):
+        self.assertGreater(self.faults_by_threads(), 0)
+        self.assertEqual(self.faults_by_threads("--faults", "keeper"), 0)
+        self.assertEqual(self.faults_by_threads("--store", "lz4"), 0)
+
+    def test_the_keeper_serves_a_program_that_a_debugger_would_stop(self):
+        status, output, error = self.run_job("far", "--stats=json", "--local", "8M", "--", "strace", "-f", "-o",
+                                             "/dev/null", TORTURE, "1", "2", "10", "64")
+        self.assertEqual((status, output), (0, "ok\n"), error)
+        self.assertEqual(json.loads(error.splitlines()[-1])["faults_by_threads"], 0)
 
 
 class OwnFaultsOfAnOrdinaryUser(OwnFaults):

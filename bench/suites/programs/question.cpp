@@ -1,6 +1,7 @@
 // `tonari bench programs`: its options, launches and tables. See catalog.py and worker.py.
 
 #include "driver/question.hpp"
+#include "driver/far_question.hpp"
 #include "driver/registry.hpp"
 
 #include "cli/options.hpp"
@@ -291,7 +292,7 @@ class Programs final : public Question {
   std::optional<std::string> programs_;
   std::optional<std::string> local_;
   int time_limit_s_ = 60;
-  std::string servers_;
+  FarLaunch launch_;
   std::string folder_ = "/var/tmp";
 };
 
@@ -326,9 +327,7 @@ void Programs::add_options(CLI::App& command, BenchOptions&) {
       ->transform(cli::whole_number("a number of seconds", 1, 86400))
       ->capture_default_str()
       ->group("The question");
-  command.add_option("--servers", servers_, "How many processes lend memory, or their hosts, as for `tonari far`")
-      ->type_name("N|HOSTS")
-      ->group("Memory");
+  add_far_launch_options(command, launch_);
   command.add_option("--folder", folder_, "Where inputs and swap files are made: on a disk")
       ->type_name("PATH")
       ->check(CLI::ExistingDirectory)
@@ -349,7 +348,7 @@ std::vector<Launch> Programs::plan(const BenchOptions& options, const std::vecto
     Ask ask{"programs",
             options.launch,
             {"--inputs=" + folder->path().string(), fmt::format("--time-limit-s={}", time_limit_s_)}};
-    ask.far = FarAsk{.servers = servers_, .folder = parent, .program = program, .inputs = folder};
+    ask.far = FarAsk{.launch = launch_, .folder = parent, .program = program, .inputs = folder};
     launches.push_back({ask, {{Family::local, false}}, program});
     for (const int percent : local(options)) {
       ask.far->local_percent = percent;
@@ -382,7 +381,8 @@ nlohmann::ordered_json Programs::parameters(const BenchOptions& options) const {
   return {{"programs", programs(options)},
           {"local", local(options)},
           {"time_limit_s", time_limit_s_},
-          {"servers", servers_.empty() ? "default" : servers_}};
+          {"servers", or_default(launch_.servers)},
+          {"faults", or_default(launch_.faults)}};
 }
 
 void Programs::conclude(Results& results) const {

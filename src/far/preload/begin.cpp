@@ -1,6 +1,8 @@
 #include "far/preload/begin.hpp"
 
 #include "far/preload/agent.hpp"
+#include "far/preload/call_filter.hpp"
+#include "far/preload/choice.hpp"
 #include "far/preload/descriptors.hpp"
 #include "far/preload/faults.hpp"
 #include "far/preload/forks.hpp"
@@ -111,11 +113,11 @@ bool map_tables(Start& start) noexcept {
   return at != 0;
 }
 
-// Reserves address space that begins at a block. Forked children do not inherit it, unless the handlers of a fork allow
-// that; core dumps leave it out.
-Address reserve(Start& start, std::size_t bytes, std::string_view what) noexcept {
+// Reserves address space that begins at a block, at `wanted` if that is free. Forked children do not inherit it, unless
+// the handlers of a fork allow that; core dumps leave it out.
+Address reserve(Start& start, std::size_t bytes, std::string_view what, Address wanted = 0) noexcept {
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  const long got = system_call(SYS_mmap, nullptr, bytes + block_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  const long got = system_call(SYS_mmap, wanted, bytes + block_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (is_error(got)) {
     (void)fail(start, error_of(got), what);
     return 0;
@@ -129,9 +131,27 @@ Address reserve(Start& start, std::size_t bytes, std::string_view what) noexcept
   return aligned;
 }
 
+// Threads can place pages themselves only if they see the memory that servers lend.
+bool choose_faults(Start& start) noexcept {
+  if (start.tables_start == nullptr) return true;
+  const bool is_sensible = start.tools.channel->lent_bytes != 0 && suits_own_faults() && can_filter_calls();
+  start.hello.threads_serve = is_sensible || program.faults == FaultsBy::threads ? 1 : 0;
+  return true;
+}
+
+// Returns a random place for the arena in the zone of the filter, if the program's threads serve their own faults.
+Address place_for_arena(const Start& start) noexcept {
+  const std::size_t needed = start.tools.channel->arena_bytes + (std::size_t{8} << 30);  // without the first 4 GiB
+  if (start.hello.threads_serve == 0 || needed > zone_bytes || !can_filter_calls()) return 0;
+  std::uint64_t random = 0;
+  (void)system_call(SYS_getrandom, &random, sizeof random, 0);  // on failure: always the same place
+  return zone_start + (std::size_t{4} << 30) + random % ((zone_bytes - needed) / block_bytes) * block_bytes;
+}
+
 bool reserve_all(Start& start) noexcept {
   const Channel& channel = *start.tools.channel;
-  start.arena = {reserve(start, channel.arena_bytes, "mmap of the arena"), channel.arena_bytes};
+  const Address wanted = place_for_arena(start);
+  start.arena = {reserve(start, channel.arena_bytes, "mmap of the arena", wanted), channel.arena_bytes};
   if (start.arena.start == 0) return false;
   start.tools.buffers = reserve(start, channel.buffers * block_bytes, "mmap of the buffers");
   if (start.tools.buffers == 0) return false;
@@ -192,7 +212,9 @@ void open_arena(const Start& start) noexcept {
   program.channel = start.tools.channel;
   program.beside = {Range{start.tools.buffers, start.tools.channel->buffers * block_bytes},
                     Range{start.tools.nurseries, agents_max * block_bytes},
-                    Range{address_of(start.tools.lent), start.tools.channel->lent_bytes}};
+                    Range{address_of(start.tools.lent), start.tools.channel->lent_bytes},
+                    Range{address_of(start.tables_start), start.tools.channel->table_bytes}};
+  program.traps = start.hello.threads_serve != 0 && start.arena.start - zone_start < zone_bytes;
   program.extents = Extents(start.arena, start.table);
   program.arena_start.store(start.arena.start, std::memory_order_relaxed);
   program.arena_bytes.store(start.arena.bytes, std::memory_order_relaxed);
@@ -218,13 +240,13 @@ void close_all(Start& start) noexcept {
 }
 
 bool prepare(Start& start) noexcept {
-  return map_channel(start) && map_lent(start) && map_tables(start) && reserve_all(start) && map_ready(start) &&
-         open_faults(start) && watch_buffers(start) && start_helpers(start);
+  return map_channel(start) && map_lent(start) && map_tables(start) && choose_faults(start) && reserve_all(start) &&
+         map_ready(start) && open_faults(start) && watch_buffers(start) && start_helpers(start);
 }
 
 // Threads that serve their own faults need the userfaultfd. It gets a high number, which programs rarely use or close.
 void keep_faults(Start& start) noexcept {
-  if (start.tables_start == nullptr) return;
+  if (start.hello.threads_serve == 0) return;
   constexpr int lowest = 1000;
   long kept = system_call(SYS_fcntl, start.tools.faults, F_DUPFD_CLOEXEC, lowest);
   if (is_error(kept)) kept = system_call(SYS_fcntl, start.tools.faults, F_DUPFD_CLOEXEC, 3);
@@ -263,9 +285,10 @@ void may_begin(const char* name, std::size_t bytes_min, FaultsBy faults) noexcep
   if (watch_forks() != 0) return;  // fails only without memory, and this process has none yet
   const long opened = system_call(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
   if (!is_error(opened)) (void)system_call(SYS_close, opened);
-  // System calls will not reach far memory: before the program uses the streams.
-  if (is_error(opened) || faults == FaultsBy::threads) buffer_standard_streams();
-  if (faults == FaultsBy::threads) expect_faults();
+  // System calls may not reach far memory: before the program uses the streams.
+  if (is_error(opened) || faults != FaultsBy::keeper) buffer_standard_streams();
+  if (faults != FaultsBy::keeper) expect_faults();
+  program.faults = faults;
   program.door = name;
   program.bytes_min.store(bytes_min, std::memory_order_relaxed);
   program.may_begin.store(true, std::memory_order_relaxed);

@@ -2,6 +2,7 @@
 
 #include "base/clock.hpp"
 #include "far/preload/agent.hpp"
+#include "far/preload/owned_signals.hpp"
 #include "far/preload/program.hpp"
 #include "pager/own_faults.hpp"
 #include "preload/masks.hpp"
@@ -55,10 +56,6 @@ struct OwnServing {
 };
 constinit OwnServing serving{};
 
-// The program's own action for SIGBUS.
-constinit Lock program_action_lock{};
-constinit struct sigaction program_action {};
-
 [[gnu::tls_model("initial-exec")]] constinit thread_local pager::RecentFaults recent_faults{};
 
 pager::RegionTables tables_at(Address at) noexcept {
@@ -69,6 +66,11 @@ pager::RegionTables tables_at(Address at) noexcept {
     if (at - start < bytes) return {start, bytes, serving.tables + tables};
   }
   return {};
+}
+
+pager::OwnFaults<System> own_faults() noexcept {
+  Channel& channel = *serving.channel;
+  return {{{serving.faults}}, serving.lent, channel.tally, channel.passed};
 }
 
 // An agent reads pages that are here and protected. One that is absent was given back to the kernel without this
@@ -97,50 +99,20 @@ void act_in_agent(const siginfo_t& info) noexcept {
   (void)sigaction_of_libc(SIGBUS, &usual, nullptr);
 }
 
+// Returns the tables of the far memory of this process that contains `at`; none in a forked child.
+pager::RegionTables own_tables_at(Address at) noexcept {
+  if (serving.channel == nullptr || !is_ready()) return {};
+  return tables_at(at);
+}
+
 bool serve_fault(const siginfo_t& info) noexcept {
-  if (info.si_code != BUS_ADRERR || serving.channel == nullptr) return false;
+  if (info.si_code != BUS_ADRERR) return false;
   const Address at = address_of(info.si_addr);
-  if (!is_ready()) return false;  // a forked child
-  const pager::RegionTables tables = tables_at(at);
-  if (!tables.contains(at)) return false;
-  Channel& channel = *serving.channel;
-  return pager::OwnFaults<System>({{serving.faults}}, serving.lent, channel.tally, channel.passed)
-      .serve(tables, at, recent_faults);
+  const pager::RegionTables tables = own_tables_at(at);
+  return tables.contains(at) && own_faults().serve(tables, at, recent_faults);
 }
 
-// Calls the program's handler with the signals blocked that the kernel would block, except SIGBUS.
-template <class Handler>
-void call_handler(const struct sigaction& action, const void* context, Handler handler) noexcept {
-  sigset_t blocked = static_cast<const ucontext_t*>(context)->uc_sigmask;
-  for (int signal = 1; signal < NSIG; ++signal) {
-    if (::sigismember(&action.sa_mask, signal) == 1) ::sigaddset(&blocked, signal);
-  }
-  ::sigdelset(&blocked, SIGBUS);
-  (void)system_call(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, nullptr, sizeof(std::uint64_t));
-  handler();
-}
-
-void act_as_program(int signal, siginfo_t* info, void* context) noexcept {
-  struct sigaction action {};
-  {
-    const Guard guard(program_action_lock);
-    action = program_action;
-    if ((action.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) program_action = {};
-  }
-  if ((action.sa_flags & SA_SIGINFO) != 0) {
-    return call_handler(action, context, [&] { action.sa_sigaction(signal, info, context); });
-  }
-  if (action.sa_handler == SIG_IGN && info->si_code <= 0) return;
-  if (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN) {
-    return call_handler(action, context, [&] { action.sa_handler(signal); });
-  }
-  // Does what the kernel would: a fault is repeated, and ends the process; a signal that was sent is sent again.
-  struct sigaction usual {};
-  (void)sigaction_of_libc(SIGBUS, &usual, nullptr);
-  if (info->si_code <= 0) (void)::raise(signal);
-}
-
-void on_signal(int signal, siginfo_t* info, void* context) noexcept {
+void on_fault(int signal, siginfo_t* info, void* context) noexcept {
   if (is_agent()) return act_in_agent(*info);  // its errno would be another thread's
   const int before = errno;
   if (!serve_fault(*info)) act_as_program(signal, info, context);
@@ -151,52 +123,35 @@ void on_signal(int signal, siginfo_t* info, void* context) noexcept {
 
 int serve_own_faults(Channel& channel, const std::byte* lent, std::byte* tables, int faults) noexcept {
   serving = {.channel = nullptr, .lent = lent, .tables = tables, .faults = faults};
-  struct sigaction ours {};
-  ours.sa_sigaction = on_signal;
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-  // All of them: sigfillset() leaves out the signal with which libc cancels threads. A thread that was cancelled in the
-  // handler would hold a block for ever.
-  std::memset(&ours.sa_mask, 0xff, sizeof ours.sa_mask);
-  struct sigaction before {};
   expect_faults();
-  serving.channel = &channel;  // first: an action that another thread sets meanwhile is kept aside
-  if (sigaction_of_libc(SIGBUS, &ours, &before) != 0) {
-    serving.channel = nullptr;
-    return errno;
-  }
-  const bool was_ours = (before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction == on_signal;
-  const Guard guard(program_action_lock);
-  if (!was_ours && program_action.sa_handler == SIG_DFL) program_action = before;
-  return 0;
+  serving.channel = &channel;
+  // All signals are blocked: a thread that was cancelled in the handler would hold a block for ever.
+  const int error = own_signal(SIGBUS, on_fault, SA_ONSTACK | SA_RESTART, Blocks::all_signals);
+  if (error != 0) serving.channel = nullptr;
+  return error;
 }
 
 void expect_faults() noexcept {
   if (preload::faults_signal.exchange(true, std::memory_order_relaxed)) return;
-  const std::uint64_t faults = 1ULL << (SIGBUS - 1);
+  const std::uint64_t faults = 1ULL << (SIGBUS - 1) | 1ULL << (SIGSYS - 1);
   (void)system_call(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults, nullptr, sizeof faults);  // if inherited
   // handlers that constructors of other libraries have set
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action {};
-    if (sigaction_of_libc(signal, nullptr, &action) != 0 || ::sigismember(&action.sa_mask, SIGBUS) != 1) continue;
-    ::sigdelset(&action.sa_mask, SIGBUS);
+    if (sigaction_of_libc(signal, nullptr, &action) != 0) continue;
+    if (::sigismember(&action.sa_mask, SIGBUS) != 1 && ::sigismember(&action.sa_mask, SIGSYS) != 1) continue;
+    preload::leave_unblocked(action.sa_mask);
     (void)sigaction_of_libc(signal, &action, nullptr);
   }
 }
 
 bool serves_own_faults() noexcept { return serving.channel != nullptr; }
 
-// The program's memory may be absent, and no fault can be served while the lock is held.
-int set_program_action(const struct sigaction* action, struct sigaction* before) noexcept {
-  struct sigaction wanted {};
-  struct sigaction previous {};
-  if (action != nullptr) wanted = *action;
-  {
-    const Guard guard(program_action_lock);
-    previous = program_action;
-    if (action != nullptr) program_action = wanted;
-  }
-  if (before != nullptr) *before = previous;
-  return 0;
+Bringing bring(Address at) noexcept {
+  const pager::RegionTables tables = own_tables_at(at);
+  if (!tables.contains(at)) return Bringing::not_far;
+  const WithoutSignals without_signals;
+  return own_faults().bring(tables, at, recent_faults) ? Bringing::here : Bringing::lost;
 }
 
 }  // namespace tonari::far

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "far/channel.hpp"
+#include "preload/address.hpp"
 
 #include <csignal>
 #include <cstddef>
@@ -8,7 +9,7 @@
 namespace tonari::far {
 
 /// Tells that the program's threads may serve their own page faults later: from now on no thread and no handler blocks
-/// SIGBUS. Call it while the program has one thread, or call serve_own_faults(), which does it, too.
+/// SIGBUS or SIGSYS. Call it while the program has one thread, or call serve_own_faults(), which does it, too.
 void expect_faults() noexcept;
 
 /// Lets the program's threads serve their own page faults from now on, in the handler of SIGBUS, as far as they can;
@@ -20,12 +21,11 @@ int serve_own_faults(Channel& channel, const std::byte* lent, std::byte* tables,
 /// Returns true if the program's threads serve their own faults.
 bool serves_own_faults() noexcept;
 
-/// Calls libc's sigaction(). The program calls our wrapper of it.
-int sigaction_of_libc(int signal, const struct sigaction* action, struct sigaction* before) noexcept;
+/// The result of bring().
+enum class Bringing { here, lost, not_far };
 
-// The program sees SIGBUS as if its handler was not ours.
-
-/// Sets and returns the program's action for SIGBUS, in the way of sigaction().
-int set_program_action(const struct sigaction* action, struct sigaction* before) noexcept;
+/// Brings the page of `at`, without touching it, if the process's threads serve the faults there. It may leave again at
+/// any time. Any thread but an agent, also in a handler.
+Bringing bring(preload::Address at) noexcept;
 
 }  // namespace tonari::far

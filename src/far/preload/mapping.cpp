@@ -367,17 +367,26 @@ bool may_be_touched(Range range) noexcept {
   return is_whole && is_usual;
 }
 
+bool bring_all(Range range) noexcept {
+  for (Address at = range.start; at < range.end(); at += page_bytes) {
+    if (bring(at) == Bringing::lost) return false;
+  }
+  return true;
+}
+
 // The kernel cannot bring absent pages where it does not report its own faults. So the range is locked first, which
-// keeps pages that come, and then touched. Where threads serve their own faults, that must do: the kernel would also
-// fail at a page that is just protected.
+// keeps pages that come, and then they are brought. Where threads serve their own faults, that must do: the kernel
+// would also fail at a page that is just protected.
 int lock_in_memory(const void* start, std::size_t bytes) noexcept {
   const Address first = address_of(start) / page_bytes * page_bytes;
   const Range range{first, to_whole_pages(address_of(start) - first + bytes)};
   if (meets_inherited(range) && !bring_inherited(range)) return failed(ENOMEM, -1);
-  if (!is_unreached(start, bytes) || !may_be_touched(range)) return next::mlock(start, bytes);
+  const bool brings = serves_own_faults() && is_ready() && (may_be_touched(range) || is_static(range.start));
+  if (!is_unreached(start, bytes) || !(brings || may_be_touched(range))) return next::mlock(start, bytes);
   if (next::mlock2(start, bytes, MLOCK_ONFAULT) != 0) return -1;
+  if (brings) return bring_all(range) ? 0 : failed(ENOMEM, -1);
   (void)touch(Bytes{start, bytes});
-  return serves_own_faults() ? 0 : next::mlock(start, bytes);
+  return next::mlock(start, bytes);
 }
 
 }  // namespace

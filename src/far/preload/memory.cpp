@@ -2,6 +2,7 @@
 
 #include "far/preload/real.hpp"
 #include "far/preload/requests.hpp"
+#include "far/preload/trapped_calls.hpp"
 
 namespace tonari::far {
 
@@ -48,7 +49,9 @@ void give_back_part(const Extents::Extent& part) noexcept {
 
 }  // namespace
 
+// Where threads serve their own faults, system calls must reach the arena before the program has memory there.
 Address take(std::size_t bytes, std::size_t alignment, std::uint32_t marks) noexcept {
+  if (program.traps && !trap_calls()) return 0;
   Range range{0, to_whole_pages(bytes)};
   {
     const Guard guard(program.lock);

@@ -35,7 +35,9 @@ struct Program {
   // forked.
   std::atomic<std::atomic<std::uint32_t>*> ready{nullptr};
   Channel* channel = nullptr;
-  std::array<Range, 3> beside{};  // buffers, huge pages and lent memory; set by begin() before `ready`
+  std::array<Range, 4> beside{};  // buffers, huge pages, lent memory, tables; set by begin() before `ready`
+
+  bool traps = false;  // the arena is in the filter's zone; set by begin() before `ready`
 
   Lock lock;
   Extents extents;  // under `lock`
@@ -58,6 +60,7 @@ struct Program {
   // Where the process may begin by itself. `may_begin` is true until it does. Relaxed: beginning takes the lock
   // `beginning`.
   const char* door = nullptr;
+  FaultsBy faults = FaultsBy::keeper;  // set before main()
   std::atomic<bool> may_begin{false};
   Lock beginning;
   // Far memory of ancestors that this process could not inherit. Changed only by the single thread of a new child.

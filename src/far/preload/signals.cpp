@@ -1,4 +1,4 @@
-#include "far/preload/faults.hpp"
+#include "far/preload/owned_signals.hpp"
 #include "preload/exported.hpp"
 #include "preload/masks.hpp"
 #include "preload/next.hpp"
@@ -6,9 +6,8 @@
 #include <cerrno>
 #include <csignal>
 
-// Where the program's threads serve their own faults, SIGBUS is blocked in no handler, and its handler is ours. The
-// program's own handler is called for all other signals SIGBUS. `action` may be in far memory: it is read here first,
-// where a fault can be served.
+// Where the program's threads serve their own faults, SIGBUS and SIGSYS are blocked in no handler, and their handlers
+// are ours (owned_signals.hpp). `action` may be in far memory: it is read here first, where a fault can be served.
 TONARI_NEXT(sigaction)
 TONARI_NEXT(signal)
 
@@ -26,11 +25,11 @@ int tonari::far::sigaction_of_libc(int signal, const struct sigaction* action, s
 
 TONARI_EXPORTED int sigaction(int signal, const struct sigaction* action, struct sigaction* before) noexcept {
   if (!preload::faults_signal.load(std::memory_order_relaxed)) return next::sigaction(signal, action, before);
-  if (signal == SIGBUS && serves_own_faults()) return set_program_action(action, before);
+  if (is_owned(signal)) return set_program_action(signal, action, before);
   struct sigaction ours {};
   if (action != nullptr) {
     ours = *action;
-    ::sigdelset(&ours.sa_mask, SIGBUS);
+    preload::leave_unblocked(ours.sa_mask);
   }
   struct sigaction previous {};
   const int answer =
@@ -40,11 +39,11 @@ TONARI_EXPORTED int sigaction(int signal, const struct sigaction* action, struct
 }
 
 TONARI_EXPORTED sighandler_t signal(int number, sighandler_t handler) noexcept {
-  if (number != SIGBUS || !serves_own_faults()) return next::signal(number, handler);
+  if (!is_owned(number)) return next::signal(number, handler);
   struct sigaction action {};
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
   struct sigaction before {};
-  (void)set_program_action(&action, &before);
+  (void)set_program_action(number, &action, &before);
   return before.sa_handler;
 }

@@ -1,0 +1,191 @@
+#include "far/preload/trapped_calls.hpp"
+
+#include "far/preload/call_filter.hpp"
+#include "far/preload/faults.hpp"
+#include "far/preload/owned_signals.hpp"
+#include "far/preload/program.hpp"
+#include "preload/unreached.hpp"
+
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <optional>
+
+// The handler of SIGSYS makes the calls that the filter has stopped. Calls that would lose data if they were repeated
+// go through the wrappers, which use local memory (preload/wrapping.cpp). The others are made as they are, once their
+// pages have been brought, and again if a page has left meanwhile.
+namespace tonari::far {
+
+namespace {
+
+using Words = std::array<long, 6>;
+
+constexpr int by_filter = 1;  // SYS_SECCOMP, which libc's headers do not have
+
+// The registers of a stopped call.
+class Registers {
+ public:
+#if defined(__x86_64__)
+  explicit Registers(void* context) noexcept : all_(static_cast<ucontext_t*>(context)->uc_mcontext.gregs) {}
+  [[nodiscard]] Words words() const noexcept {
+    return {all_[REG_RDI], all_[REG_RSI], all_[REG_RDX], all_[REG_R10], all_[REG_R8], all_[REG_R9]};
+  }
+  void set_result(long result) noexcept { all_[REG_RAX] = result; }
+
+ private:
+  greg_t* all_;
+#elif defined(__aarch64__)
+  explicit Registers(void* context) noexcept : all_(static_cast<ucontext_t*>(context)->uc_mcontext.regs) {}
+  [[nodiscard]] Words words() const noexcept {
+    const auto word = [this](int i) { return static_cast<long>(all_[i]); };
+    return {word(0), word(1), word(2), word(3), word(4), word(5)};
+  }
+  void set_result(long result) noexcept { all_[0] = static_cast<unsigned long long>(result); }
+
+ private:
+  unsigned long long* all_;
+#endif
+};
+
+template <class Type>
+Type* as(long word) noexcept {
+  return static_cast<Type*>(pointer_to(static_cast<Address>(word)));
+}
+
+// Returns the result of a libc function as the kernel would.
+long result_of(long answer) noexcept { return answer == -1 ? -errno : answer; }
+
+// Calls that take data from somewhere, or pass it on: the wrappers copy it. Returns nothing for any other call.
+std::optional<long> transfer(long number, const Words& w) {
+  const auto number_of = [&](int i) { return static_cast<int>(w[static_cast<std::size_t>(i)]); };
+  const auto bytes = static_cast<std::size_t>(w[2]);
+  switch (number) {
+    case SYS_read: return result_of(::read(number_of(0), as<void>(w[1]), bytes));
+    case SYS_write: return result_of(::write(number_of(0), as<void>(w[1]), bytes));
+    case SYS_pread64: return result_of(::pread(number_of(0), as<void>(w[1]), bytes, w[3]));
+    case SYS_pwrite64: return result_of(::pwrite(number_of(0), as<void>(w[1]), bytes, w[3]));
+    case SYS_readv: return result_of(::readv(number_of(0), as<iovec>(w[1]), number_of(2)));
+    case SYS_writev: return result_of(::writev(number_of(0), as<iovec>(w[1]), number_of(2)));
+    case SYS_preadv: return result_of(::preadv(number_of(0), as<iovec>(w[1]), number_of(2), w[3]));
+    case SYS_pwritev: return result_of(::pwritev(number_of(0), as<iovec>(w[1]), number_of(2), w[3]));
+    case SYS_preadv2: return result_of(::preadv2(number_of(0), as<iovec>(w[1]), number_of(2), w[3], number_of(5)));
+    case SYS_pwritev2: return result_of(::pwritev2(number_of(0), as<iovec>(w[1]), number_of(2), w[3], number_of(5)));
+    case SYS_recvfrom:
+      return result_of(
+          ::recvfrom(number_of(0), as<void>(w[1]), bytes, number_of(3), as<sockaddr>(w[4]), as<socklen_t>(w[5])));
+    case SYS_sendto:
+      return result_of(::sendto(number_of(0), as<void>(w[1]), bytes, number_of(3), as<sockaddr>(w[4]),
+                                static_cast<socklen_t>(w[5])));
+    case SYS_recvmsg: return result_of(::recvmsg(number_of(0), as<msghdr>(w[1]), number_of(2)));
+    case SYS_sendmsg: return result_of(::sendmsg(number_of(0), as<msghdr>(w[1]), number_of(2)));
+    case SYS_recvmmsg:
+      return result_of(
+          ::recvmmsg(number_of(0), as<mmsghdr>(w[1]), static_cast<unsigned>(w[2]), number_of(3), as<timespec>(w[4])));
+    case SYS_sendmmsg:
+      return result_of(::sendmmsg(number_of(0), as<mmsghdr>(w[1]), static_cast<unsigned>(w[2]), number_of(3)));
+    case SYS_getrandom:
+      return result_of(::getrandom(as<void>(w[0]), static_cast<std::size_t>(w[1]), static_cast<unsigned>(w[2])));
+    case SYS_accept: return result_of(::accept(number_of(0), as<sockaddr>(w[1]), as<socklen_t>(w[2])));
+    case SYS_accept4: return result_of(::accept4(number_of(0), as<sockaddr>(w[1]), as<socklen_t>(w[2]), number_of(3)));
+    case SYS_wait4: return result_of(::wait4(number_of(0), as<int>(w[1]), number_of(2), as<rusage>(w[3])));
+    default: return {};
+  }
+}
+
+bool is_far(long word) noexcept { return preload::is_unreached(as<void>(word), 1); }
+
+// Brings `count` pages from `word` on, if it is an address of far memory. Returns true if it is, and no page is lost.
+bool bring_pages(long word, std::size_t count) noexcept {
+  if (!is_far(word)) return false;
+  const auto start = static_cast<Address>(word);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Address at = i == 0 ? start : (start / page_bytes + i) * page_bytes;
+    switch (bring(at)) {
+      case Bringing::here: break;
+      case Bringing::lost: return false;
+      // A forked child has its parent's far memory. Only the first page is known to be the program's to touch.
+      case Bringing::not_far: return i != 0 || touch(preload::Bytes{pointer_to(at), 1});
+    }
+  }
+  return true;
+}
+
+// Their addresses are in memory.
+void touch_texts(const Words& words) noexcept {
+  (void)touch(preload::Text{as<const char>(words[0])});
+  (void)touch(preload::Texts{as<char* const>(words[1])});
+  (void)touch(preload::Texts{as<char* const>(words[2])});
+}
+
+long make_repeatedly(long number, const Words& words) {
+  constexpr int tries_max = 100;         // then the memory itself is invalid
+  constexpr std::size_t pages_max = 32;  // of one argument
+  std::size_t pages = 1;
+  for (int tries = 1;; ++tries) {
+    bool has_far = false;
+    if (number == SYS_execve) touch_texts(words);
+    for (const long each : words) has_far |= bring_pages(each, pages);
+    const long result = call_unfiltered(number, words);
+    if (result != -EFAULT || !has_far || tries == tries_max) return result;
+    pages = std::min(2 * pages, pages_max);
+  }
+}
+
+enum class Trapping { untried, works, fails };
+constinit std::atomic<Trapping> trapping{Trapping::untried};
+// Relaxed: read by the thread that causes it.
+constinit std::atomic<bool> has_stopped{false};
+
+void on_stopped_call(int signal, siginfo_t* info, void* context) {
+  if (info->si_code != by_filter || info->si_errno != filter_mark) return act_as_program(signal, info, context);
+  has_stopped.store(true, std::memory_order_relaxed);
+  const int before = errno;
+  Registers registers(context);
+  const Words words = registers.words();
+  // Otherwise a wrapper would not know the memory, and make the same call.
+  const bool is_known = std::ranges::any_of(words, is_far);
+  const std::optional<long> transferred = is_known ? transfer(info->si_syscall, words) : std::nullopt;
+  registers.set_result(transferred ? *transferred : make_repeatedly(info->si_syscall, words));
+  errno = before;
+}
+
+// A process that was executed by one with far memory has inherited the filter. This call fails in either case.
+bool has_inherited_filter() noexcept {
+  constexpr std::uint64_t stops = 1ULL << (SIGSYS - 1);
+  std::uint64_t before = 0;
+  (void)system_call(SYS_rt_sigprocmask, SIG_UNBLOCK, &stops, &before, sizeof before);
+  (void)system_call(SYS_getcwd, zone_start, 0);
+  (void)system_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
+  return has_stopped.load(std::memory_order_relaxed);
+}
+
+bool start_trapping() noexcept {
+  // Signals stay as they are: a call that waits is interrupted as usual.
+  return map_unfiltered_code() == 0 &&
+         own_signal(SIGSYS, on_stopped_call, SA_NODEFER | SA_RESTART, Blocks::nothing) == 0 &&
+         (has_inherited_filter() || filter_calls() == 0);
+}
+
+}  // namespace
+
+bool trap_calls() noexcept {
+  // Acquire: pairs with the release below.
+  if (const Trapping seen = trapping.load(std::memory_order_acquire); seen != Trapping::untried)
+    return seen == Trapping::works;
+  const Guard guard(program.beginning);
+  if (trapping.load(std::memory_order_relaxed) == Trapping::untried)
+    trapping.store(start_trapping() ? Trapping::works : Trapping::fails, std::memory_order_release);
+  return trapping.load(std::memory_order_relaxed) == Trapping::works;
+}
+
+}  // namespace tonari::far
