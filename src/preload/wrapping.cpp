@@ -23,8 +23,7 @@
 // - the offsets of sendfile and copy_file_range; vmsplice, aio, io_uring
 // - process_vm_readv by the program or by others (MPI's single copies)
 // - programs that make system calls without libc: syscall(), Go
-// - the kernel's own reads and writes: signal frames on an alternate stack in such memory; stacks in such memory that a
-//   program gives to its threads, because libc's rseq and the word that pthread_join waits for are there
+// - signal frames on stacks in such memory, unless the program names the stack: far/preload/stacks.cpp
 // - execl and its relatives; the *xstat functions of glibc before 2.33
 // - futexes: FUTEX_WAIT reads its word. libc touches the word just before (a compare and exchange, a load), so that it
 //   is absent only if it leaves within that time, some 100 ns. glibc 2.36 then ends the program: "The futex facility

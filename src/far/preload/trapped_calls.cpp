@@ -4,6 +4,7 @@
 #include "far/preload/faults.hpp"
 #include "far/preload/owned_signals.hpp"
 #include "far/preload/program.hpp"
+#include "preload/masks.hpp"
 #include "preload/unreached.hpp"
 
 #include <sys/random.h>
@@ -141,6 +142,16 @@ long make_repeatedly(long number, const Words& words) {
   }
 }
 
+// The end of the handler sets the thread's mask and its signal stack as the context says.
+void keep_changes(long number, ucontext_t& context) noexcept {
+  if (number == SYS_rt_sigprocmask) {
+    (void)system_call(SYS_rt_sigprocmask, SIG_SETMASK, nullptr, &context.uc_sigmask, preload::set_bytes);
+    preload::leave_unblocked(context.uc_sigmask);
+  } else if (number == SYS_sigaltstack) {
+    (void)system_call(SYS_sigaltstack, nullptr, &context.uc_stack);
+  }
+}
+
 enum class Trapping { untried, works, fails };
 constinit std::atomic<Trapping> trapping{Trapping::untried};
 // Relaxed: read by the thread that causes it.
@@ -156,6 +167,7 @@ void on_stopped_call(int signal, siginfo_t* info, void* context) {
   const bool is_known = std::ranges::any_of(words, is_far);
   const std::optional<long> transferred = is_known ? transfer(info->si_syscall, words) : std::nullopt;
   registers.set_result(transferred ? *transferred : make_repeatedly(info->si_syscall, words));
+  keep_changes(info->si_syscall, *static_cast<ucontext_t*>(context));
   errno = before;
 }
 

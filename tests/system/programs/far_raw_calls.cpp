@@ -1,6 +1,6 @@
 // A program that knows nothing of tonari: system calls that no wrapper of libc's functions sees. They are raw
-// instructions, or made by libc for itself, with all that they read and write in large memory. Prints "ok", or says what
-// went wrong.
+// instructions, or made by libc for itself, with all that they read and write in large memory. Prints "ok", or says
+// what went wrong.
 //   far_raw_calls CASE [SEED]
 
 #include <fcntl.h>
@@ -302,6 +302,42 @@ void executed() {
   fail("execl");
 }
 
+std::atomic<const char*> stack_of_handler{nullptr};
+
+// Signals arrive on a stack in large memory, and a thread has such a stack.
+void stacks() {
+  stack_t own{.ss_sp = place(1 << 20, 0, 4), .ss_flags = 0, .ss_size = 1 << 20};
+  stack_t found{};
+  check(::sigaltstack(&own, nullptr) == 0 && ::sigaltstack(nullptr, &found) == 0, "sigaltstack");
+  check(found.ss_sp == own.ss_sp && found.ss_size == own.ss_size, "the stack that sigaltstack returns");
+  struct sigaction action {};
+  action.sa_flags = SA_ONSTACK;
+  action.sa_handler = [](int) {
+    const char here = 0;
+    stack_of_handler.store(&here);
+  };
+  check(::sigaction(SIGUSR1, &action, nullptr) == 0, "sigaction");
+  sweep();
+  const char here = 0;
+  check(::raise(SIGUSR1) == 0 && std::abs(stack_of_handler.load() - &here) > (1 << 20), "a handler on its own stack");
+  write_and_read();
+
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  check(pthread_attr_setstack(&attributes, place(4 << 20, 1, 4), 4 << 20) == 0, "pthread_attr_setstack");
+  pthread_t thread;
+  const auto run = [](void*) -> void* {
+    std::array<volatile char, 1 << 20> deep;
+    for (std::size_t i = 0; i < deep.size(); i += 64) deep[i] = static_cast<char>(i);
+    sweep();
+    write_and_read();
+    for (std::size_t i = 0; i < deep.size(); i += 64) check(deep[i] == static_cast<char>(i), "a thread's stack");
+    return nullptr;
+  };
+  check(pthread_create(&thread, &attributes, run, nullptr) == 0, "pthread_create");
+  check(pthread_join(thread, nullptr) == 0, "pthread_join");
+}
+
 void rings() {
   far_memory()[0] = 1;
   std::array<char, 256> parameters{};
@@ -309,9 +345,18 @@ void rings() {
 }
 
 const std::map<std::string_view, std::function<void()>> cases{
-    {"data", write_and_read}, {"texts", texts_and_structures}, {"streams", streams},     {"locks", locks},
-    {"semaphores", semaphores}, {"interruptions", interruptions}, {"cancellation", cancellation},
-    {"children", children},   {"filter", own_filter},          {"executed", executed}, {"rings", rings},
+    {"data", write_and_read},
+    {"texts", texts_and_structures},
+    {"streams", streams},
+    {"locks", locks},
+    {"semaphores", semaphores},
+    {"interruptions", interruptions},
+    {"cancellation", cancellation},
+    {"children", children},
+    {"filter", own_filter},
+    {"executed", executed},
+    {"stacks", stacks},
+    {"rings", rings},
 };
 
 }  // namespace
