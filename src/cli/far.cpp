@@ -176,6 +176,10 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
       ->type_name("SIZE")
       ->transform(size_in_bytes())
       ->group("Memory");
+  far.add_flag("--heap", options->with_heap,
+               "Small allocations are far memory, too: malloc becomes that of jemalloc, which must be installed")
+      ->disable_flag_override()
+      ->group("Memory");
   far.add_flag("--children", options->with_children,
                "Programs that the program starts have far memory, too, each its own; if --local is a size, all of them "
                "share it")
@@ -219,6 +223,7 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
   far.callback([options, &far, &program, &exit_status] {
     options->program = program;
     if (!far::has_servers(options->store)) check_without_servers(far);
+    if (options->with_heap && far.get_option("--min-size")->empty()) options->min_bytes = 1 << 20;
     // Threads can place only pages that are kept as they are, in memory that the program maps.
     if (options->faults == far::FaultsBy::choice && options->store != far::StoreKind::ram) {
       options->faults = far::FaultsBy::keeper;

@@ -118,7 +118,9 @@ std::vector<std::string> environment_of_program(const FarOptions& options, int s
       preloads_before = pair.substr(preloads.size());
     }
   }
-  all.push_back("LD_PRELOAD=" + with_preload(preload_path(preload_name), preloads_before));
+  std::string preloads(preloads_before);
+  if (options.with_heap) preloads = with_preload(path_of_jemalloc(), preloads);
+  all.push_back("LD_PRELOAD=" + with_preload(preload_path(preload_name), preloads));
   all.push_back(fmt::format("{}={}", far::socket_variable, socket));
   const std::string_view faults = far::names_of_faults_by[static_cast<std::size_t>(options.faults)];
   all.push_back(fmt::format("{}={},{}@{}", far::door_variable, options.min_bytes, faults, far::door_of(name)));
@@ -127,9 +129,15 @@ std::vector<std::string> environment_of_program(const FarOptions& options, int s
 
 // Throws SetupError if the kernel reports no faults to this user. If it reports none of system calls, and the keeper is
 // to serve all faults, prints how system calls reach far memory.
-void check_reach_of_faults(far::FaultsBy faults) {
+void check_reach_of_faults(const FarOptions& options) {
   const bool reaches_everything = pager::Userfaultfd().reach() == pager::Reach::everything;
-  if (reaches_everything || faults != far::FaultsBy::keeper) return;
+  if (reaches_everything || options.faults != far::FaultsBy::keeper) return;
+  if (options.with_heap) {
+    throw SetupError(fmt::format(
+        "--heap: system calls of this user would not reach all of the heap where the keeper serves page faults; omit "
+        "--faults keeper and --store, or allow it: {}",
+        pager::remedy_for_reach));
+  }
   print_stderr(
       "tonari far: the kernel reports no faults of system calls to this user: data that they read and write in far "
       "memory is "
@@ -156,7 +164,7 @@ FarRun::FarRun(const FarOptions& options)
   if (!clock_) throw_system_error("timerfd_create", "raise the limit of open files: see ulimit -n");
   if (const auto why = why_not_preloaded(path_of_program(options.program.front()))) throw SetupError(*why);
   (void)preload_path(preload_name);
-  check_reach_of_faults(options.faults);
+  check_reach_of_faults(options);
   if (options.on_one_core) stay_on_this_core();
   if (far::has_file(options.store)) room_ = far::room_for_file(options.directory);
   listener_ = job::listen_at(name_);

@@ -31,6 +31,7 @@ struct FarOptions {
   std::string directory;  ///< Absolute path of the directory for the file, if pages are kept in a file.
   /// Smallest allocation that is far. Python keeps small objects in mappings of 1 MiB, which should stay local.
   std::uint64_t min_bytes = (1 << 20) + 1;
+  bool with_heap = false;      ///< Small allocations are far, too.
   bool with_children = false;  ///< Programs that it starts have far memory, too.
   bool on_one_core = false;    ///< The program, the keeper, and the servers on this machine.
   Print statistics = Print::nothing;

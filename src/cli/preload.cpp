@@ -7,10 +7,12 @@
 
 #include <tonari/status.hpp>
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <vector>
 
 namespace tonari::cli {
 
@@ -44,6 +46,22 @@ std::string preload_path(std::string_view name) {
   }
   throw SetupError(
       fmt::format("{} is not in {}: install tonari completely", name, (prefix / TONARI_LIBDIR / "tonari").string()));
+}
+
+// Distributions put it beside libc.
+std::string path_of_jemalloc() {
+  constexpr const char* name = "libjemalloc.so.2";
+  Dl_info libc{};
+  std::vector<std::filesystem::path> folders{"/usr/local/lib", "/usr/lib64", "/usr/lib"};
+  if (::dladdr(reinterpret_cast<const void*>(&std::getenv), &libc) != 0) {
+    folders.insert(folders.begin(), std::filesystem::path(libc.dli_fname).parent_path());
+  }
+  for (const auto& folder : folders) {
+    if (std::filesystem::exists(folder / name)) return folder / name;
+  }
+  throw SetupError(
+      fmt::format("--heap: {} is not in {}; install it: apt-get install libjemalloc2, or dnf install jemalloc", name,
+                  folders.front().string()));
 }
 
 std::string with_preload(const std::string& path, std::string_view before) {

@@ -11,6 +11,9 @@ namespace tonari::cli {
 /// Returns the path of a library that tonari loads into programs. Throws SetupError if it is not installed.
 std::string preload_path(std::string_view name);
 
+/// Returns the path of jemalloc's library. Throws SetupError if it is not installed.
+std::string path_of_jemalloc();
+
 /// Returns a value for LD_PRELOAD: `path`, then the libraries of `before`.
 std::string with_preload(const std::string& path, std::string_view before);
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import unittest
 
@@ -89,6 +90,7 @@ class ChoiceOfFaults(FarSelfTest):
         self.assertEqual(self.faults_by_threads("--faults", "keeper"), 0)
         self.assertEqual(self.faults_by_threads("--store", "lz4"), 0)
 
+    @unittest.skipUnless(shutil.which("strace"), "strace is not installed: scripts/setup far")
     def test_the_keeper_serves_a_program_that_a_debugger_would_stop(self):
         status, output, error = self.run_job("far", "--stats=json", "--local", "8M", "--", "strace", "-f", "-o",
                                              "/dev/null", TORTURE, "1", "2", "10", "64")
