@@ -39,19 +39,33 @@ bool for_each_page(const void* start, std::size_t bytes, Visit visit) noexcept {
   return met;
 }
 
-// Permanent memory, because mapping and unmapping takes longer than most calls. A thread that finds no free slot maps
+// Permanent memory, because mapping and unmapping takes longer than most calls. A thread that finds no free piece maps
 // its own.
-constexpr std::size_t slot_bytes = 1 << 20;
-constexpr std::size_t slots_max = 8;
-alignas(page_bytes) constinit std::array<std::array<std::byte, slot_bytes>, slots_max> slots{};
-constinit std::array<std::atomic<bool>, slots_max> slots_in_use{};
+template <std::size_t bytes, std::size_t count>
+class PermanentPieces {
+ public:
+  static constexpr std::size_t piece_bytes = bytes;
 
-std::byte* take_slot() noexcept {
-  for (std::size_t i = 0; i < slots_max; ++i) {
-    if (!slots_in_use[i].exchange(true, std::memory_order_acquire)) return slots[i].data();  // pairs with give_back()
+  [[nodiscard]] std::byte* take() noexcept {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!in_use_[i].exchange(true, std::memory_order_acquire)) return all_[i].data();  // pairs with give_back()
+    }
+    return nullptr;
   }
-  return nullptr;
-}
+  // Returns false if it is no piece.
+  bool give_back(const std::byte* piece) noexcept {
+    const std::size_t place = address_of(piece) - address_of(all_.data());
+    if (place >= sizeof all_) return false;
+    in_use_[place / bytes].store(false, std::memory_order_release);  // pairs with take()
+    return true;
+  }
+
+ private:
+  alignas(page_bytes) std::array<std::array<std::byte, bytes>, count> all_{};
+  std::array<std::atomic<bool>, count> in_use_{};
+};
+constinit PermanentPieces<32 << 10, 32> small_pieces{};
+constinit PermanentPieces<1 << 20, 8> large_pieces{};
 
 std::byte* map(std::size_t bytes) noexcept {
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -110,25 +124,23 @@ bool touch(Texts texts) noexcept {
 }
 
 Local::Local(std::size_t bytes, bool is_kept_by_kernel) noexcept : bytes_(std::min(bytes, bytes_max)) {
-  if (is_kept_by_kernel || bytes_ > slot_bytes) {
-    start_ = map(bytes_);
-  } else if (bytes_ <= small_.size()) {
-    start_ = small_.data();
-  } else {
-    start_ = take_slot();
-    if (start_ == nullptr) start_ = map(bytes_);
+  if (!is_kept_by_kernel) {
+    if (bytes_ <= small_.size()) {
+      start_ = small_.data();
+    } else if (bytes_ <= small_pieces.piece_bytes) {
+      start_ = small_pieces.take();
+    } else if (bytes_ <= large_pieces.piece_bytes) {
+      start_ = large_pieces.take();
+    }
   }
+  if (start_ == nullptr) start_ = map(bytes_);
 }
 
 void Local::give_back(void* local) noexcept {
   const Local& self = *static_cast<const Local*>(local);
   if (self.start_ == nullptr || self.start_ == self.small_.data()) return;
-  const std::size_t place = address_of(self.start_) - address_of(slots.data());
-  if (place < sizeof slots) {
-    slots_in_use[place / slot_bytes].store(false, std::memory_order_release);  // pairs with take_slot()
-  } else {
-    (void)system_call(SYS_munmap, self.start_, to_whole_pages(self.bytes_ + 1));
-  }
+  if (small_pieces.give_back(self.start_) || large_pieces.give_back(self.start_)) return;
+  (void)system_call(SYS_munmap, self.start_, to_whole_pages(self.bytes_ + 1));
 }
 
 bool is_unreached(Pieces parts) noexcept {

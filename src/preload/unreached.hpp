@@ -127,7 +127,7 @@ auto repeated(Call call, Memory... memory) {
 
 // ---- Local memory ----
 
-/// Local memory for `bytes` or for a part of them: on the stack, one of a few large pieces, or a mapping.
+/// Local memory for `bytes` or for a part of them: on the stack, one of some permanent pieces, or a mapping.
 class Local {
  public:
   static constexpr std::size_t bytes_max = 64 << 20;  // larger transfers take several calls
@@ -157,7 +157,7 @@ class Local {
 
   std::byte* start_ = nullptr;
   std::size_t bytes_;
-  alignas(page_bytes) std::array<std::byte, 2 * page_bytes> small_;  // aligned for O_DIRECT; small enough for any stack
+  alignas(512) std::array<std::byte, 1024> small_;  // aligned for O_DIRECT; small enough for any stack
 };
 
 /// A value that a call reads or writes. If it is in unreached memory, the call uses a local copy.

@@ -18,9 +18,9 @@ using preload::Address;
 // Programs that are executed later inherit the filter, but no handler. So nothing else may be in the zone, and it is at
 // the same addresses in all processes.
 
-/// The arena is somewhere in the zone: from 40 to 48 TiB, where no system or sanitizer that we know places anything.
-/// The first page of the zone is for the filter.
-inline constexpr Address zone_start = 0x2800'0000'0000;
+/// The arena is somewhere in the zone: from 64 to 72 TiB. The kernel, sanitizers, and engines that choose addresses
+/// themselves (V8 and others, below 64 TiB) place nothing there. The first page of the zone is for the filter.
+inline constexpr Address zone_start = 0x4000'0000'0000;
 inline constexpr std::size_t zone_bytes = 0x0800'0000'0000;
 
 /// In siginfo_t's si_errno, for calls that this filter has stopped.

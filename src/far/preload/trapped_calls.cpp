@@ -1,12 +1,15 @@
 #include "far/preload/trapped_calls.hpp"
 
 #include "far/preload/call_filter.hpp"
+#include "far/preload/call_list.hpp"
 #include "far/preload/faults.hpp"
 #include "far/preload/owned_signals.hpp"
 #include "far/preload/program.hpp"
 #include "preload/masks.hpp"
 #include "preload/unreached.hpp"
 
+#include <limits.h>
+#include <pthread.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -20,11 +23,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <cstring>
 #include <optional>
 
-// The handler of SIGSYS makes the calls that the filter has stopped. Calls that would lose data if they were repeated
-// go through the wrappers, which use local memory (preload/wrapping.cpp). The others are made as they are, once their
-// pages have been brought, and again if a page has left meanwhile.
+// The handler of SIGSYS makes the calls that the filter has stopped. Calls that transfer data go through the wrappers,
+// which use local memory (preload/wrapping.cpp). In any other call, structures are replaced by local copies. If texts
+// or data of unknown length remain, their pages are brought, and the call is repeated if a page has left meanwhile.
 namespace tonari::far {
 
 namespace {
@@ -66,8 +70,30 @@ Type* as(long word) noexcept {
 // Returns the result of a libc function as the kernel would.
 long result_of(long answer) noexcept { return answer == -1 ? -errno : answer; }
 
+bool is_far(long word) noexcept { return preload::is_unreached(as<void>(word), 1); }
+
+bool may_transfer(const msghdr& message) noexcept { return message.msg_iovlen <= IOV_MAX; }
+
+// Wrappers pass wrong counts on to the kernel, and the call would come back here.
+bool is_right_count(long number, const Words& w) noexcept {
+  switch (number) {
+    case SYS_readv:
+    case SYS_writev:
+    case SYS_preadv:
+    case SYS_pwritev:
+    case SYS_preadv2:
+    case SYS_pwritev2: return w[2] > 0 && w[2] <= IOV_MAX;
+    case SYS_sendmmsg:
+    case SYS_recvmmsg: return static_cast<unsigned>(w[2]) != 0 && may_transfer(as<mmsghdr>(w[1])->msg_hdr);
+    case SYS_sendmsg:
+    case SYS_recvmsg: return may_transfer(*as<msghdr>(w[1]));
+    default: return true;
+  }
+}
+
 // Calls that take data from somewhere, or pass it on: the wrappers copy it. Returns nothing for any other call.
 std::optional<long> transfer(long number, const Words& w) {
+  if (!is_right_count(number, w)) return {};
   const auto number_of = [&](int i) { return static_cast<int>(w[static_cast<std::size_t>(i)]); };
   const auto bytes = static_cast<std::size_t>(w[2]);
   switch (number) {
@@ -103,8 +129,6 @@ std::optional<long> transfer(long number, const Words& w) {
   }
 }
 
-bool is_far(long word) noexcept { return preload::is_unreached(as<void>(word), 1); }
-
 // Brings `count` pages from `word` on, if it is an address of far memory. Returns true if it is, and no page is lost.
 bool bring_pages(long word, std::size_t count) noexcept {
   if (!is_far(word)) return false;
@@ -121,6 +145,54 @@ bool bring_pages(long word, std::size_t count) noexcept {
   return true;
 }
 
+std::size_t bytes_of(const Argument& argument, const Words& words) noexcept {
+  if (argument.count == Argument::none) return argument.bytes;
+  const auto count = static_cast<std::size_t>(words[argument.count]);
+  constexpr std::size_t count_max = 1 << 20;  // otherwise the kernel reports an error
+  return count <= count_max ? argument.bytes + count * argument.bytes_each : 0;
+}
+
+// Local copies of a call's structures in far memory, which it reads or writes.
+class LocalStructures {
+ public:
+  LocalStructures(const Call& call, const Words& words) noexcept : words_(words), local_(all_bytes(call)) {
+    std::byte* next = local_.start();
+    if (next == nullptr) return;  // without memory, all of them are repeated
+    for (const Argument& each : call.arguments) {
+      const std::size_t bytes = far_bytes(each);
+      if (bytes == 0) continue;
+      std::memcpy(next, as<void>(words[each.index]), bytes);
+      words_[each.index] = static_cast<long>(address_of(next));
+      next += padded(bytes);
+    }
+  }
+  [[nodiscard]] const Words& words() const noexcept { return words_; }
+  // Memory that the call has only read may be unwritable.
+  void write_back(const Call& call, const Words& words) const noexcept {
+    for (const Argument& each : call.arguments) {
+      if (each.index == Argument::none || words[each.index] == words_[each.index]) continue;
+      const std::size_t bytes = bytes_of(each, words);
+      void* const to = as<void>(words[each.index]);
+      const void* const from = as<void>(words_[each.index]);
+      if (std::memcmp(to, from, bytes) != 0) std::memcpy(to, from, bytes);
+    }
+  }
+
+ private:
+  static std::size_t padded(std::size_t bytes) noexcept { return (bytes + 15) / 16 * 16; }
+  [[nodiscard]] std::size_t far_bytes(const Argument& each) const noexcept {
+    return each.index != Argument::none && is_far(words_[each.index]) ? bytes_of(each, words_) : 0;
+  }
+  [[nodiscard]] std::size_t all_bytes(const Call& call) const noexcept {
+    std::size_t bytes = 0;
+    for (const Argument& each : call.arguments) bytes += padded(far_bytes(each));
+    return bytes;
+  }
+
+  Words words_;
+  Local local_;
+};
+
 // Their addresses are in memory.
 void touch_texts(const Words& words) noexcept {
   (void)touch(preload::Text{as<const char>(words[0])});
@@ -128,18 +200,37 @@ void touch_texts(const Words& words) noexcept {
   (void)touch(preload::Texts{as<char* const>(words[2])});
 }
 
-long make_repeatedly(long number, const Words& words) {
+long make_repeatedly(const Call& call, const Words& words) {
   constexpr int tries_max = 100;         // then the memory itself is invalid
   constexpr std::size_t pages_max = 32;  // of one argument
   std::size_t pages = 1;
   for (int tries = 1;; ++tries) {
     bool has_far = false;
-    if (number == SYS_execve) touch_texts(words);
-    for (const long each : words) has_far |= bring_pages(each, pages);
-    const long result = call_unfiltered(number, words);
+    if (call.number == SYS_execve) touch_texts(words);
+    for (const Argument& each : call.arguments) {
+      if (each.index != Argument::none) has_far |= bring_pages(words[each.index], pages);
+    }
+    const long result = call_unfiltered(call.number, words);
     if (result != -EFAULT || !has_far || tries == tries_max) return result;
     pages = std::min(2 * pages, pages_max);
   }
+}
+
+long make(const Call& call, const Words& words) {
+  // Otherwise a wrapper would not know the memory, and make the same call.
+  const bool is_known = std::ranges::any_of(
+      call.arguments, [&](const Argument& each) { return each.index != Argument::none && is_far(words[each.index]); });
+  if (!is_known) return call_unfiltered(call.number, words);
+  int state = 0;
+  // A raw call ends no thread.
+  (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+  const std::optional<long> transferred = transfer(call.number, words);
+  (void)::pthread_setcancelstate(state, nullptr);
+  if (transferred) return *transferred;
+  const LocalStructures local(call, words);
+  const long result = make_repeatedly(call, local.words());
+  local.write_back(call, words);
+  return result;
 }
 
 // The end of the handler sets the thread's mask and its signal stack as the context says.
@@ -163,10 +254,8 @@ void on_stopped_call(int signal, siginfo_t* info, void* context) {
   const int before = errno;
   Registers registers(context);
   const Words words = registers.words();
-  // Otherwise a wrapper would not know the memory, and make the same call.
-  const bool is_known = std::ranges::any_of(words, is_far);
-  const std::optional<long> transferred = is_known ? transfer(info->si_syscall, words) : std::nullopt;
-  registers.set_result(transferred ? *transferred : make_repeatedly(info->si_syscall, words));
+  const Call* const call = find_call(info->si_syscall);
+  registers.set_result(call != nullptr ? make(*call, words) : call_unfiltered(info->si_syscall, words));
   keep_changes(info->si_syscall, *static_cast<ucontext_t*>(context));
   errno = before;
 }
@@ -182,9 +271,10 @@ bool has_inherited_filter() noexcept {
 }
 
 bool start_trapping() noexcept {
-  // Signals stay as they are: a call that waits is interrupted as usual.
+  // Signals stay as they are: a call that waits is interrupted as usual. Threads with small stacks (Go's) have others
+  // for signals.
   return map_unfiltered_code() == 0 &&
-         own_signal(SIGSYS, on_stopped_call, SA_NODEFER | SA_RESTART, Blocks::nothing) == 0 &&
+         own_signal(SIGSYS, on_stopped_call, SA_NODEFER | SA_ONSTACK | SA_RESTART, Blocks::nothing) == 0 &&
          (has_inherited_filter() || filter_calls() == 0);
 }
 
