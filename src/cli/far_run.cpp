@@ -157,6 +157,22 @@ void stay_on_this_core() {
   if (::sched_setaffinity(0, sizeof here, &here) != 0) throw_system_error("--bind core: sched_setaffinity");
 }
 
+std::string why_statics_were_local(const Statics& statics, std::uint64_t min_bytes) {
+  if (statics.largest_bytes >= min_bytes) {
+    return "which stay local because the program had threads before main(); allocate the arrays with malloc or new";
+  }
+  if (statics.has_symbols) return "each of which is smaller; use a smaller --min-size";
+  const std::uint64_t least = far::unnamed_factor * min_bytes;
+  if (statics.bytes < least) {
+    return fmt::format(
+        "which stay local because the file has no symbols, and they are less than {}; do not strip it, or use a "
+        "smaller --min-size",
+        job::memory_text(least));
+  }
+  return "which stay local because the file has no symbols to tell them from locks and other small variables; do not "
+         "strip it";
+}
+
 }  // namespace
 
 FarRun::FarRun(const FarOptions& options)
@@ -422,14 +438,10 @@ std::string FarRun::why_nothing_was_far() const {
   const Statics statics = statics_of(path_of_program(options_.program.front()));
   constexpr std::uint64_t many_bytes = 16 << 20;  // with less, static arrays are hardly what the program is about
   if (statics.bytes >= many_bytes) {
-    const std::string_view why =
-        statics.largest_bytes >= options_.min_bytes
-            ? "which stay local because the program had threads before main(); allocate the arrays with malloc or new"
-        : statics.has_symbols ? "each of which is smaller; use a smaller --min-size"
-                              : "which stay local because the file has no symbols to find them; do not strip it";
     return fmt::format(
         "nothing went to far memory: {} made no allocation of at least {}, and has {} of static arrays, {}",
-        options_.program.front(), least, job::memory_text(statics.bytes), why);
+        options_.program.front(), least, job::memory_text(statics.bytes),
+        why_statics_were_local(statics, options_.min_bytes));
   }
   return fmt::format(
       "nothing went to far memory: the program made no allocation of at least {}; with a smaller "

@@ -43,6 +43,9 @@ inline constexpr const char* socket_variable = "TONARI_FAR";
 /// MIN_BYTES,FAULTS@NAME, with a name of FaultsBy and one of the abstract namespace. A process connects when it first
 /// allocates at least MIN_BYTES; its end of the connection is then used like the socket above.
 inline constexpr const char* door_variable = "TONARI_FAR_KEEPER";
+/// In a file without symbols, .data and .bss are far memory as a whole, each from this many times the smallest
+/// allocation on. Many programs have static variables of 1 to 2 MiB in all, without a large one among them.
+inline constexpr std::size_t unnamed_factor = 16;
 
 /// The process or threads that serve the page faults of a program.
 enum class FaultsBy : std::uint32_t {

@@ -136,16 +136,22 @@ class Endings(FarTest):
         _, _, error = self.run_job("far", "--min-size", "1G", "--", STATIC)
         self.assertRegex(error, r"^tonari far: nothing went to far memory: \S+ made no allocation of at least 1.0 GiB, "
                                 r"and has \d+ MiB of static arrays, each of which is smaller; use a smaller --min-size")
+
+    def test_a_program_without_symbols_is_told_why_its_static_arrays_were_local(self):
         with tempfile.TemporaryDirectory() as folder:
             os.chmod(folder, 0o755)
             source = os.path.join(folder, "stripped.cpp")
             stripped = os.path.join(folder, "stripped")
             with open(source, "w") as file:
-                file.write("static volatile char data[32 << 20];\nint main() { data[5] = 1; }\n")
+                file.write("#include <sys/ioctl.h>\nstatic volatile char data[32 << 20];\n"
+                           "int main() { data[5] = 1; return ioctl(-1, 0) == 0; }\n")
             subprocess.run([os.environ.get("CXX", "g++"), "-s", source, "-o", stripped], check=True)
-            status, _, error = self.run_job("far", "--", stripped)
-        self.assertEqual(status, 0)
-        self.assertRegex(error, r"has 3[23] MiB of static arrays, which stay local because the file has no symbols")
+            for options, why in ((["--min-size", "4M"], "the file has no symbols, and they are less than 64 MiB"),
+                                 (["--faults", "self"], "the file has no symbols to tell them from locks")):
+                with self.subTest(options=options):
+                    status, _, error = self.run_job("far", *options, "--", stripped)
+                    self.assertEqual(status, 0)
+                    self.assertRegex(error, f"has 3[23] MiB of static arrays, which stay local because {why}")
 
     def test_a_program_whose_working_set_does_not_fit_is_told_what_would_fit(self):
         for local, wanted in (("8M", r"8.0 MiB: .* --local 1[89]M$"), ("15%", r"15% \(now .*MiB\): .* --local 100%$")):

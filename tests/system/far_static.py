@@ -2,12 +2,13 @@
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import tempfile
 import unittest
 
-from harness.far import NOBODY, FarTest
+from harness.far import NOBODY, FarTest, faults_told
 from harness.jobs import PROGRAMS
 
 STATIC = os.path.join(PROGRAMS, "far_static")
@@ -59,6 +60,102 @@ int main(void) {
   return 0;
 }
 """
+
+# A program with arrays of 48 MiB without first values and of 24 MiB with, and with small variables of all kinds around
+# them. It reads and writes the small ones, also by system calls, while the arrays go through memory.
+STRIPPED = r"""
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define N (6 << 20)
+static int first = 7;
+static uint64_t words[N];
+static struct stat status;
+static int ends[2];
+static char text[300];
+static uint64_t values[N / 2] = {3, 1, 4};
+static uint64_t counts[8];
+static uint64_t seed;
+
+static uint64_t word(uint64_t i, uint64_t turn) { return (i + seed) * 0x9e3779b97f4a7c15u ^ turn; }
+
+static int check(int condition, const char* what) {
+  if (!condition) { fprintf(stderr, "%s\n", what); _exit(1); }
+  return condition;
+}
+
+static void compute(uint64_t turn) {
+  for (uint64_t i = 0; i < N; ++i) words[i] = word(i, turn);
+  for (uint64_t i = 0; i < N / 2; ++i) values[i] = word(i, ~turn);
+  for (uint64_t i = 0; i < N; ++i) check(words[i] == word(i, turn), "a word has changed");
+  for (uint64_t i = 0; i < N / 2; ++i) check(values[i] == word(i, ~turn), "a value has changed");
+}
+
+static void call(uint64_t turn) {
+  check(stat(".", &status) == 0 && S_ISDIR(status.st_mode), "stat");
+  check(pipe(ends) == 0, "pipe");
+  counts[2] = turn;
+  check(write(ends[1], &counts[2], 8) == 8 && read(ends[0], &counts[3], 8) == 8 && counts[3] == turn, "a pipe");
+  close(ends[0]);
+  close(ends[1]);
+  snprintf(text, sizeof text, "%d %lu", first, (unsigned long)turn);
+  int seen = 0;
+  check(sscanf(text, "%d", &seen) == 1 && seen == 7, "a text");
+}
+
+#ifdef LOCKS
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void* count(void* unused) {
+  for (int i = 0; i < 100000; ++i) {
+    pthread_mutex_lock(&lock);
+    ++counts[5];
+    pthread_mutex_unlock(&lock);
+  }
+  return unused;
+}
+static pthread_t threads[4];
+#endif
+
+int main(int count_of_words, char** arguments) {
+  check(count_of_words == 2 && values[1] == 1 && values[2] == 4 && words[N - 1] == 0, "first values");
+  seed = strtoull(arguments[1], NULL, 10);
+#ifdef LOCKS
+  for (int i = 0; i < 4; ++i) check(pthread_create(&threads[i], NULL, count, NULL) == 0, "a thread");
+#endif
+  for (uint64_t turn = 0; turn < 2; ++turn) {
+    compute(turn);
+    call(turn);
+    pid_t child = fork();
+    if (child == 0) {
+      call(turn);
+      for (uint64_t i = 0; i < N; i += 1000) check(words[i] == word(i, turn), "a child's word has changed");
+      _exit(first);
+    }
+    int end = 0;
+    check(waitpid(child, &end, 0) == child && end >> 8 == 7, "a child");
+  }
+#ifdef LOCKS
+  for (int i = 0; i < 4; ++i) check(pthread_join(threads[i], NULL) == 0, "the end of a thread");
+  check(counts[5] == 400000, "a lock");
+#endif
+  puts("ok");
+  return 0;
+}
+"""
+STRIPPED_BYTES = 72 << 20
+
+
+def seed():
+    """Returns a new seed for a program, and prints it."""
+    found = random.randrange(1 << 32)
+    print("seed", found, flush=True)
+    return str(found)
 
 
 class StaticMemory(FarTest):
@@ -147,6 +244,32 @@ class StaticMemory(FarTest):
                 self.assertEqual(output, "ok\n")
                 self.assertGreater(found["in_use_peak_bytes"], 45 << 20)
                 self.assertGreater(found["bytes_out"], 30 << 20)
+
+    def test_static_variables_of_a_file_without_symbols_are_far(self):
+        program = self.built(os.environ.get("CC", "gcc"), STRIPPED, "stripped.c", "-s")
+        for options in (["--local", "20%"], ["--local", "8M"], ["--local", "20%", "--faults", "self"],
+                        ["--local", "20%", "--store", "lz4", "--memory", "512M"]):
+            with self.subTest(options=options):
+                output, _, found = self.static(*options, words=[program, seed()])
+                self.assertEqual(output, "ok\n")
+                self.assertGreater(found["in_use_peak_bytes"], STRIPPED_BYTES - (1 << 20))
+                self.assertGreater(found["bytes_out"], STRIPPED_BYTES // 2)
+
+    def test_locks_of_a_file_without_symbols_are_far_only_where_the_kernel_reports_its_own_faults(self):
+        program = self.built(os.environ.get("CC", "gcc"), STRIPPED, "stripped.c", "-s", "-pthread", "-DLOCKS")
+        for options in (["--local", "20%"], ["--local", "20%", "--faults", "self"]):
+            with self.subTest(options=options):
+                output, _, found = self.static(*options, words=[program, seed()])
+                self.assertEqual(output, "ok\n")
+                is_far = "self" not in options and faults_told(self.user) == "all"
+                self.assertEqual(found["in_use_peak_bytes"] > STRIPPED_BYTES // 2, is_far)
+
+    def test_common_and_save_of_fortran_without_symbols_are_far(self):
+        program = self.built("gfortran", FORTRAN, "static_arrays.f90", "-s")
+        output, _, found = self.static("--local", "20%", words=[program])
+        self.assertEqual(output, "ok\n")
+        self.assertGreater(found["in_use_peak_bytes"], 90 << 20)
+        self.assertGreater(found["bytes_out"], 60 << 20)
 
 
 class StaticMemoryOfAnOrdinaryUser(StaticMemory):

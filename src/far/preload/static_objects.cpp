@@ -1,5 +1,6 @@
 #include "far/preload/static_objects.hpp"
 
+#include "far/channel.hpp"
 #include "preload/system_calls.hpp"
 
 #include <elf.h>
@@ -57,6 +58,10 @@ Range range_of(const dl_phdr_info& object, const ElfW(Phdr) & part) noexcept {
   return {object.dlpi_addr + part.p_vaddr, part.p_memsz};
 }
 
+Range range_of(const dl_phdr_info& object, const ElfW(Sym) & symbol) noexcept {
+  return {object.dlpi_addr + symbol.st_value, symbol.st_size};
+}
+
 bool is_writable(const ElfW(Phdr) & part) noexcept { return part.p_type == PT_LOAD && (part.p_flags & PF_W) != 0; }
 
 // The file may have been replaced since it was loaded; and the program may have been started by naming the loader.
@@ -68,33 +73,73 @@ bool is_file_of(const dl_phdr_info& object, const File& file) noexcept {
          std::memcmp(parts.data(), object.dlpi_phdr, parts.size_bytes()) == 0;
 }
 
-// Returns all symbols; of a stripped file, the symbols that other files may use.
-std::span<const ElfW(Sym)> symbols_of(const File& file) noexcept {
+struct Symbols {
+  std::span<const ElfW(Sym)> all;
+  std::span<const char> names;
+  bool is_complete = false;  // otherwise only imports and exports: the file was stripped
+};
+
+Symbols symbols_of(const File& file) noexcept {
   const ElfW(Ehdr) header = file.part<ElfW(Ehdr)>(0, 1)[0];
-  std::span<const ElfW(Sym)> symbols;
-  for (const ElfW(Shdr) & section : file.part<ElfW(Shdr)>(header.e_shoff, header.e_shnum)) {
-    const bool has_all = section.sh_type == SHT_SYMTAB;
-    if (!has_all && section.sh_type != SHT_DYNSYM) continue;
+  const auto sections = file.part<ElfW(Shdr)>(header.e_shoff, header.e_shnum);
+  Symbols symbols;
+  for (const ElfW(Shdr) & section : sections) {
+    const bool is_complete = section.sh_type == SHT_SYMTAB;
+    if (!is_complete && section.sh_type != SHT_DYNSYM) continue;
     const auto found = file.part<ElfW(Sym)>(section.sh_offset, section.sh_size / sizeof(ElfW(Sym)));
-    if (has_all && !found.empty()) return found;
-    symbols = found;
+    if (found.empty() || section.sh_link >= sections.size()) continue;
+    const ElfW(Shdr)& names = sections[section.sh_link];
+    symbols = {found, file.part<char>(names.sh_offset, names.sh_size), is_complete};
+    if (is_complete) break;
   }
   return symbols;
 }
 
+std::string_view name_of(const ElfW(Sym) & symbol, const Symbols& symbols) noexcept {
+  if (symbol.st_name >= symbols.names.size()) return {};
+  const auto rest = symbols.names.subspan(symbol.st_name);
+  return {rest.data(), ::strnlen(rest.data(), rest.size())};
+}
+
+bool is_variable(const ElfW(Sym) & symbol) noexcept {
+  return symbol.st_shndx != SHN_UNDEF && (symbol.st_info & 0xf) == STT_OBJECT;
+}
+
+// Small variables must not be far memory if the file imports one of these functions (names begin so). Children of
+// clone() do not inherit far memory.
+constexpr std::array<std::string_view, 2> harm_always{"clone", "__clone"};
+// Where the kernel does not report its own faults, neither if it imports one of these: locks that sleep in the kernel,
+// and calls without a wrapper (see preload/wrapping.cpp).
+constexpr std::array<std::string_view, 23> harm_unreached{
+    "pthread_mutex_", "pthread_cond_", "pthread_rwlock_", "pthread_barrier_",      "pthread_once", "sem_",
+    "mtx_",           "cnd_",          "call_once",       "pthread_attr_setstack", "sigaltstack",  "makecontext",
+    "syscall",        "ioctl",         "fcntl",           "clock_nanosleep",       "aio_",         "lio_listio",
+    "process_vm_",    "vmsplice",      "sendfile",        "copy_file_range",       "io_uring_"};
+
+bool imports_one_of(std::span<const std::string_view> names, const Symbols& symbols) noexcept {
+  return std::ranges::any_of(symbols.all, [&](const ElfW(Sym) & symbol) {
+    if (symbol.st_shndx != SHN_UNDEF) return false;
+    const std::string_view name = name_of(symbol, symbols);
+    return std::ranges::any_of(names, [name](std::string_view each) { return name.starts_with(each); });
+  });
+}
+
 class Search {
  public:
-  Search(std::size_t bytes_min, std::span<StaticRange> into) noexcept : bytes_min_(bytes_min), into_(into) {}
+  Search(StaticSearch wanted, std::span<StaticRange> into) noexcept : wanted_(wanted), into_(into) {}
 
   void look_at(const dl_phdr_info& object) noexcept {
-    const auto is_large = [this](const ElfW(Phdr) & part) { return is_writable(part) && part.p_memsz >= bytes_min_; };
+    const auto is_large = [this](const ElfW(Phdr) & part) {
+      return is_writable(part) && part.p_memsz >= wanted_.bytes_min;
+    };
     if (std::ranges::none_of(headers_of(object), is_large) || is_spared(object)) return;
     const bool is_program = object.dlpi_name == nullptr || *object.dlpi_name == '\0';
     const File file(is_program ? "/proc/self/exe" : object.dlpi_name);
     if (!is_file_of(object, file)) return;
-    for (const ElfW(Sym) & symbol : symbols_of(file)) {
-      if (symbol.st_size < bytes_min_ || symbol.st_shndx == SHN_UNDEF || (symbol.st_info & 0xf) != STT_OBJECT) continue;
-      take({object.dlpi_addr + symbol.st_value, symbol.st_size}, object);
+    const Symbols symbols = symbols_of(file);
+    if (may_take_unnamed(symbols)) return take_unnamed(object, symbols);
+    for (const ElfW(Sym) & symbol : symbols.all) {
+      if (is_variable(symbol) && symbol.st_size >= wanted_.bytes_min) take(range_of(object, symbol), object);
     }
   }
 
@@ -114,6 +159,58 @@ class Search {
     std::string_view name = object.dlpi_name != nullptr ? object.dlpi_name : "";
     name.remove_prefix(name.rfind('/') + 1);
     return std::ranges::any_of(spared, [name](std::string_view each) { return name.starts_with(each); });
+  }
+
+  // Without any symbols, nothing tells what the file imports.
+  [[nodiscard]] bool may_take_unnamed(const Symbols& symbols) const noexcept {
+    return !symbols.is_complete && !symbols.all.empty() && !imports_one_of(harm_always, symbols) &&
+           (wanted_.reaches_everything || !imports_one_of(harm_unreached, symbols));
+  }
+
+  // Takes .data and .bss, each as one variable, and cuts the small variables out that have symbols.
+  void take_unnamed(const dl_phdr_info& object, const Symbols& symbols) noexcept {
+    const std::size_t bytes_min = unnamed_factor * wanted_.bytes_min;
+    const std::size_t before = count_;
+    for (const ElfW(Phdr) & part : headers_of(object)) {
+      if (!is_writable(part)) continue;
+      const Range whole = range_of(object, part);
+      const Address data = end_of_read_only(object, whole);
+      const Address bss = std::max(data, to_whole_pages(whole.start + part.p_filesz));
+      if (bss - data >= bytes_min) take({data, bss - data}, object);
+      if (whole.end() > bss && whole.end() - bss >= bytes_min) take({bss, whole.end() - bss}, object);
+    }
+    if (count_ == before) return;
+    for (const ElfW(Sym) & symbol : symbols.all) {
+      if (symbol.st_shndx == SHN_UNDEF || (is_variable(symbol) && symbol.st_size >= wanted_.bytes_min)) continue;
+      const Range small = range_of(object, symbol);
+      const Address first = small.start / page_bytes * page_bytes;
+      cut_out({first, to_whole_pages(small.end() + 1) - first});
+    }
+  }
+
+  // Returns where the part of `whole` begins that stays writable.
+  [[nodiscard]] static Address end_of_read_only(const dl_phdr_info& object, Range whole) noexcept {
+    for (const ElfW(Phdr) & part : headers_of(object)) {
+      const Range inside = range_of(object, part).cut_to(whole);
+      if (part.p_type == PT_GNU_RELRO && !inside.is_empty()) return to_whole_pages(inside.end());
+    }
+    return whole.start;
+  }
+
+  void cut_out(Range pages) noexcept {
+    for (std::size_t i = 0; i < count_;) {
+      const StaticRange range = into_[i];
+      if (pages.cut_to(range).is_empty()) {
+        ++i;
+        continue;
+      }
+      into_[i] = into_[--count_];
+      const Address low = std::max(range.start, pages.start);
+      const Address high = std::min(range.end(), pages.end());
+      for (const Range rest : {Range{range.start, low - range.start}, Range{high, range.end() - high}}) {
+        if (rest.bytes >= wanted_.bytes_min) add({rest, range.is_in_file});
+      }
+    }
   }
 
   void take(Range variable, const dl_phdr_info& object) noexcept {
@@ -145,6 +242,10 @@ class Search {
       into_[i] = into_[--count_];
       i = 0;
     }
+    add(range);
+  }
+
+  void add(StaticRange range) noexcept {
     if (count_ < into_.size()) {
       into_[count_++] = range;
       return;
@@ -153,7 +254,7 @@ class Search {
     if (smallest.bytes < range.bytes) smallest = range;
   }
 
-  std::size_t bytes_min_;
+  StaticSearch wanted_;
   std::span<StaticRange> into_;
   std::size_t count_ = 0;
 };
@@ -165,8 +266,8 @@ int look_at(dl_phdr_info* object, std::size_t /*bytes*/, void* search) noexcept 
 
 }  // namespace
 
-std::size_t find_static_objects(std::size_t bytes_min, std::span<StaticRange> into) noexcept {
-  Search search(bytes_min, into);
+std::size_t find_static_objects(StaticSearch wanted, std::span<StaticRange> into) noexcept {
+  Search search(wanted, into);
   (void)::dl_iterate_phdr(look_at, &search);
   return search.finish();
 }

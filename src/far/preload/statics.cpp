@@ -1,8 +1,10 @@
 #include "far/preload/statics.hpp"
 
 #include "far/preload/begin.hpp"
+#include "far/preload/descriptors.hpp"
 #include "far/preload/requests.hpp"
 #include "far/preload/static_objects.hpp"
+#include "preload/masks.hpp"
 #include "preload/unreached.hpp"
 
 #include <fcntl.h>
@@ -95,13 +97,22 @@ void make_far(const StaticRange& range) noexcept {
   (void)system_call(SYS_munmap, away, range.bytes);
 }
 
+// Returns true if every system call reaches far memory. A process that has not begun tries to open a userfaultfd.
+bool calls_reach_everything() noexcept {
+  if (preload::faults_signal.load(std::memory_order_relaxed)) return false;
+  if (is_ready()) return !may_be_unreached();
+  const OpenedFaults faults = open_userfaultfd();
+  if (faults.descriptor >= 0) (void)system_call(SYS_close, faults.descriptor);
+  return faults.reaches_everything;
+}
+
 }  // namespace
 
 void use_static_memory() noexcept {
   if (__libc_single_threaded == 0) return;
   std::array<StaticRange, Program::statics_max> found{};
   const std::size_t bytes_min = program.bytes_min.load(std::memory_order_relaxed);
-  const std::size_t count = find_static_objects(bytes_min, found);
+  const std::size_t count = find_static_objects({bytes_min, calls_reach_everything()}, found);
   if (count == 0 || !make_ready()) return;
   for (const StaticRange& each : std::span(found).first(count)) make_far(each);
 }
