@@ -128,8 +128,11 @@ struct alignas(64) Request : Slot {
     sequential,
     random,
     statistics,
-    hide,   ///< The range is about to become unreadable, or something else is to be mapped there.
-    watch,  ///< The range, outside the arena, is far memory from now on. No page is present yet.
+    hide,              ///< The range is about to become unreadable, or something else is to be mapped there.
+    watch,             ///< The range, outside the arena, is far memory from now on. No page is present yet.
+    watch_in_use,      ///< The same, but pages may be present. The next two follow.
+    know_present,      ///< These pages of such a range were present.
+    know_all_present,  ///< All such pages of the range at `start` have been told.
   };
 
   What what{};

@@ -75,14 +75,15 @@ void Client::begin() {
 
 // A block of the store is changed only by the thread that holds the block of the region. So the range has blocks of the
 // store for itself, at the same offsets as its own blocks.
-int Client::watch(pager::Address start, std::uint64_t bytes) noexcept {
+int Client::watch(const Request& request) noexcept {
   using pager::block_bytes;
+  const auto [start, bytes] = std::pair(request.start, request.bytes);
   const std::uint64_t before = start % block_bytes;
   const std::uint64_t left = PageStore::places_bytes(order_) - parts_end_;
   if (bytes > left || before + bytes > left) return ENOMEM;
   try {
     SourcePart& part = parts_.emplace_back(pages_, parts_end_ + before);
-    pager_->add(start, bytes, part);
+    request.what == Request::What::watch ? pager_->add(start, bytes, part) : pager_->add_in_use(start, bytes, part);
   } catch (const std::exception&) {
     return EINVAL;
   }
@@ -230,7 +231,11 @@ void Client::count_use(std::uint64_t bytes) noexcept {
 
 int Client::answer(Request& request) noexcept {
   switch (request.what) {
-    case Request::What::watch: return watch(request.start, request.bytes);
+    case Request::What::watch:
+    case Request::What::watch_in_use: return watch(request);
+    case Request::What::know_present:
+      return pager_->know_present(request.start, request.bytes) == Status::ok ? 0 : EINVAL;
+    case Request::What::know_all_present: return pager_->know_all_present(request.start) == Status::ok ? 0 : EINVAL;
     case Request::What::hide: return pager_->hide(request.start, request.bytes) == Status::ok ? 0 : EINVAL;
     case Request::What::use: count_use(request.bytes); return 0;
     case Request::What::stop_using:

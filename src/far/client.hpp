@@ -82,7 +82,7 @@ class Client {
   void serve_requests() noexcept;
   void count_use(std::uint64_t bytes) noexcept;
   [[nodiscard]] int answer(Request& request) noexcept;
-  [[nodiscard]] int watch(pager::Address start, std::uint64_t bytes) noexcept;
+  [[nodiscard]] int watch(const Request& request) noexcept;
 
   Servers& servers_;
   Order order_;

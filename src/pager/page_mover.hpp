@@ -122,6 +122,9 @@ class PageMover {
   bool read_block(Region& region, std::size_t block, Wanted wanted, WorkerContext& context) noexcept;
   /// Brings in all pages that are away, of a block without pages beside. Returns false as read_block() does.
   bool bring_rest(Region& region, std::size_t block, Wanted wanted, WorkerContext& context) noexcept;
+  /// Counts pages as here that came before the region was added. Pages that have come or gone since are left as they
+  /// are.
+  void know_present(Region& region, std::size_t block, const PageSet& pages) noexcept;
 
   // Out: page_mover_out.cpp
 

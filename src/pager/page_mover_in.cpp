@@ -30,6 +30,18 @@ void PageMover::bring_in(Region& region, std::size_t index, const PageSet& asked
   policy_.came(block.entry);
 }
 
+// A page that was placed where one was present already is `touched`, and may have left again.
+void PageMover::know_present(Region& region, std::size_t index, const PageSet& pages) noexcept {
+  Block& block = region.block(index);
+  const PageSet came = pages & (region.valid(index) - block.here - block.beside - block.lost - block.touched);
+  if (came.is_empty()) return;
+  touch(region, index, came, came);
+  block.here |= came;
+  tally_.add_resident(came.count());
+  const std::lock_guard guard(mutex_);
+  policy_.came(block.entry);
+}
+
 // Pages of zeros are placed without a fetch.
 bool PageMover::place(Region& region, std::size_t index, std::size_t first, std::size_t count,
                       WorkerContext& context) noexcept {

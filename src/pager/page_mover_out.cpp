@@ -113,7 +113,9 @@ bool PageMover::take_out(Region& region, std::size_t index, Beside beside, Worke
     if (!block.here.is_empty()) policy_.could_not_go(block.entry);
     return false;
   }
-  if (block.lost.is_empty() && !block.hidden && space_.drops_in_place() && !block.here.is_whole()) {
+  const bool may_be_dropped = block.lost.is_empty() && !block.hidden && space_.drops_in_place() &&
+                              !region.has_unknown_pages.load(std::memory_order_relaxed);
+  if (may_be_dropped && !block.here.is_whole()) {
     if (const auto dropped = drop_out(region, index, context)) return *dropped;
   }
   const Buffer buffer = block.lost.is_empty() ? buffer_to_take_out(region, index, context) : no_buffer;

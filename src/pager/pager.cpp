@@ -91,8 +91,18 @@ void Pager::stop() noexcept {
 }
 
 void Pager::add(Address start, std::size_t bytes, Source& source, Contents contents) {
+  add(start, bytes, source, contents, Pages::absent);
+}
+
+void Pager::add_in_use(Address start, std::size_t bytes, Source& source) {
+  add(start, bytes, source, Contents::zeros, Pages::may_be_present);
+}
+
+void Pager::add(Address start, std::size_t bytes, Source& source, Contents contents, Pages pages) {
   const std::span<std::byte> tables = space_.tables(start, bytes, RegionTables::bytes_for(start, bytes));
-  Region& region = regions_.add(std::make_unique<Region>(start, bytes, source, contents, tables));
+  auto added = std::make_unique<Region>(start, bytes, source, contents, tables);
+  added->has_unknown_pages.store(pages == Pages::may_be_present, std::memory_order_relaxed);
+  Region& region = regions_.add(std::move(added));
   try {
     space_.prepare(region.start(), region.bytes());
     space_.faults().watch(region.start(), region.bytes());
@@ -144,6 +154,23 @@ Status Pager::discard(Address start, std::size_t bytes) noexcept {
   return hold_each(start, bytes, Blocks::known, [this](Region& region, std::size_t block, const PageSet& pages) {
     return page_mover_.discard(region, block, pages);
   });
+}
+
+Status Pager::know_present(Address start, std::size_t bytes) noexcept {
+  const Status status =
+      hold_each(start, bytes, Blocks::all, [this](Region& region, std::size_t block, const PageSet& pages) {
+        page_mover_.know_present(region, block, pages);
+        return Status::ok;
+      });
+  if (page_mover_.resident() > page_mover_.marks().high) requests_.ask_for_room();
+  return status;
+}
+
+Status Pager::know_all_present(Address start) noexcept {
+  const auto region = regions_.find(start);
+  if (!region || (*region)->start() != start) return Status::invalid;
+  (*region)->has_unknown_pages.store(false, std::memory_order_relaxed);
+  return Status::ok;
 }
 
 Status Pager::hide(Address start, std::size_t bytes) noexcept {

@@ -58,6 +58,13 @@ class Pager {
   /// anonymous memory, with no page present yet. A region that begins at a multiple of 2 MiB can have the most huge
   /// pages.
   void add(Address start, std::size_t bytes, Source& source, Contents contents = Contents::zeros);
+  /// The same for memory that other threads may be using already: some of its pages may be present. Those stay, and
+  /// are not counted, until know_present(). All pages come and go in slices until know_all_present().
+  void add_in_use(Address start, std::size_t bytes, Source& source);
+  /// These pages were present when their region was added. From now on they may leave. Returns as discard() does.
+  Status know_present(Address start, std::size_t bytes) noexcept;
+  /// know_present() was called for all such pages of the region. Returns ok, or invalid if no region starts there.
+  Status know_all_present(Address start) noexcept;
   /// Gives the region back to the caller, to be unmapped: pages that are here stay, all others read as zeros. Threads
   /// that wait for its pages go on. Returns ok, or invalid if no region starts there.
   Status remove(Address start) noexcept;
@@ -100,6 +107,8 @@ class Pager {
   void count_anew() noexcept { page_mover_.tally().count_anew(); }
 
  private:
+  enum class Pages : std::uint8_t { absent, may_be_present };
+  void add(Address start, std::size_t bytes, Source& source, Contents contents, Pages pages);
   void serve_faults(WorkerContext& context) noexcept;
   std::uint64_t serve(const Fault& fault, std::uint64_t read_ns, std::uint64_t start_ns,
                       WorkerContext& context) noexcept;

@@ -71,6 +71,9 @@ class Region {
   std::atomic<std::uint32_t> users{0};
   // Set under the lock of PageMover. Relaxed: a thread that reads it without that lock is a user already.
   std::atomic<bool> leaves{false};
+  // Pages may be present that no block has in `here`. Nothing may drop or replace them, so no block comes or goes as a
+  // whole. Relaxed: a thread that reads false holds a block, and sees all that was told of its pages before.
+  std::atomic<bool> has_unknown_pages{false};
 
  private:
   Address start_;

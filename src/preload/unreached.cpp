@@ -34,8 +34,7 @@ bool for_each_page(const void* start, std::size_t bytes, Visit visit) noexcept {
     return first < end;
   };
   bool met = visit_in(unreached.start.load(std::memory_order_relaxed), unreached.bytes.load(std::memory_order_relaxed));
-  const std::size_t others = unreached.others_count.load(std::memory_order_relaxed);
-  for (std::size_t i = 0; i < others; ++i) met |= visit_in(unreached.others[i].start, unreached.others[i].bytes);
+  for (const auto& [first, count] : unreached.all_others()) met |= visit_in(first, count);
   return met;
 }
 

@@ -28,7 +28,7 @@ struct Unreached {
     Address start = 0;
     std::size_t bytes = 0;
   };
-  static constexpr std::size_t others_max = 160;
+  static constexpr std::size_t others_max = 300;
 
   // Relaxed: a thread that has an address of this memory got it from a thread that saw it set. For any other address it
   // does not matter if the old values are read.
@@ -37,18 +37,23 @@ struct Unreached {
   // Points to a page that reads as zeros in forked children, until they have set it anew: until then they may not have
   // the memory, and touching it would end them.
   std::atomic<const std::atomic<std::uint32_t>*> is_here{nullptr};
-  // Relaxed: added while there is one thread.
+  // An entry is written before it is counted, and not changed afterwards. (1) pairs with (2).
   std::atomic<std::size_t> others_count{0};
   std::array<Other, others_max> others{};
 
-  /// Adds one of the others, of which there can be others_max. Call it only while the process has one thread.
-  void add(Address first, std::size_t count) noexcept {
-    const std::size_t index = others_count.load(std::memory_order_relaxed);
-    if (index == others_max) return;
+  /// Adds one of the others. Returns false if there are others_max already. Only one thread at a time may call it. Call
+  /// it before pages of the memory can be absent: a thread that meets an absent page finds the memory here.
+  bool add(Address first, std::size_t count) noexcept {
+    const std::size_t index = others_count.load(std::memory_order_relaxed);  // changed only by add() and forget()
+    if (index == others_max) return false;
     others[index] = {first, count};
-    others_count.store(index + 1, std::memory_order_relaxed);
+    others_count.store(index + 1, std::memory_order_release);  // (1)
+    return true;
   }
-  /// Called in a forked child. It adds the memory that it has inherited.
+  [[nodiscard]] std::span<const Other> all_others() const noexcept {
+    return {others.data(), others_count.load(std::memory_order_acquire)};  // (2)
+  }
+  /// Called in a forked child, which has one thread. It adds the memory that it has inherited.
   void forget() noexcept {
     bytes.store(0, std::memory_order_relaxed);
     others_count.store(0, std::memory_order_relaxed);
@@ -73,11 +78,8 @@ inline bool is_unreached(const void* start, std::size_t bytes) noexcept {
   };
   if (meets(unreached.start.load(std::memory_order_relaxed), unreached.bytes.load(std::memory_order_relaxed)))
     return true;
-  const std::size_t others = unreached.others_count.load(std::memory_order_relaxed);
-  for (std::size_t i = 0; i < others; ++i) {
-    if (meets(unreached.others[i].start, unreached.others[i].bytes)) return true;
-  }
-  return false;
+  return std::ranges::any_of(unreached.all_others(),
+                             [meets](const Unreached::Other& each) { return meets(each.start, each.bytes); });
 }
 
 // ---- Repeated calls ----

@@ -11,6 +11,7 @@ import unittest
 from harness.far import NOBODY, FarTest, faults_told
 from harness.jobs import PROGRAMS
 
+PYTHON = "/usr/bin/python3"  # for other users, too
 STATIC = os.path.join(PROGRAMS, "far_static")
 # All arrays of the program and of its library.
 STATIC_BYTES = 134 << 20
@@ -150,6 +151,39 @@ int main(int count_of_words, char** arguments) {
 """
 STRIPPED_BYTES = 72 << 20
 
+LIBRARIES = os.path.join(PROGRAMS, "far_libraries")
+PLUGIN = os.path.join(PROGRAMS, "libfar_plugin.so")
+PLUGIN_ZEROS = 48 << 20
+PLUGIN_VALUES = 16 << 20
+
+# Python uses an array of the library, unloads it, and loads it again.
+CTYPES = """
+import _ctypes, ctypes, random, sys
+random.seed(int(sys.argv[1]))
+SIZE = 40 << 20
+def load():
+    library = ctypes.CDLL(sys.argv[2])
+    return library, (ctypes.c_uint8 * SIZE).in_dll(library, "words")
+library, words = load()
+assert not any(memoryview(words).cast("B")[::4096]) and library.first() == 0
+chunks = {at: random.randbytes(4096) for at in range(0, SIZE, 4096)}
+for turn in range(2):
+    for at, chunk in chunks.items(): ctypes.memmove(ctypes.byref(words, at), chunk, 4096)
+    for at, chunk in chunks.items(): assert ctypes.string_at(ctypes.byref(words, at), 4096) == chunk
+assert library.first() == chunks[0][0]
+_ctypes.dlclose(library._handle)
+library, words = load()
+for at, chunk in chunks.items(): assert ctypes.string_at(ctypes.byref(words, at), 4096) == chunk
+print("ok")
+"""
+
+# A library that loads others as its own file says.
+LOADER = """
+#include <dlfcn.h>
+#include <stddef.h>
+int load(const char* name) { return dlopen(name, RTLD_NOW) != NULL; }
+"""
+
 
 def seed():
     """Returns a new seed for a program, and prints it."""
@@ -270,6 +304,76 @@ class StaticMemory(FarTest):
         self.assertEqual(output, "ok\n")
         self.assertGreater(found["in_use_peak_bytes"], 90 << 20)
         self.assertGreater(found["bytes_out"], 60 << 20)
+
+    def library(self, folder, name, text, *options):
+        """Builds lib<name>.so in `folder`, and returns its path."""
+        source, path = os.path.join(folder, name + ".c"), os.path.join(folder, f"lib{name}.so")
+        with open(source, "w") as file:
+            file.write(text)
+        compiler = os.environ.get("CC", "gcc")
+        subprocess.run([compiler, "-shared", "-fPIC", "-O1", *options, source, "-o", path], check=True)
+        return path
+
+    def folder(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        os.chmod(folder.name, 0o755)
+        return folder.name
+
+    def test_libraries_that_a_thread_loads_have_far_static_variables(self):
+        for options in (["--local", "20%"], ["--local", "20%", "--faults", "self"], ["--local", "8M"],
+                        ["--local", "20%", "--store", "lz4", "--memory", "512M"]):
+            for variables in ([], ["FAR_PLUGIN_THREAD=1"]):
+                with self.subTest(options=options, variables=variables):
+                    output, _, found = self.static(*options, words=["env", *variables, LIBRARIES, seed(), PLUGIN])
+                    self.assertEqual(output, "ok\n")
+                    self.assertEqual(found["failures"], 0)
+                    self.assertGreater(found["in_use_peak_bytes"], PLUGIN_ZEROS - (1 << 20))
+                    self.assertLess(found["in_use_peak_bytes"], PLUGIN_ZEROS + PLUGIN_VALUES // 2)
+                    self.assertGreater(found["bytes_out"], PLUGIN_ZEROS // 2)
+
+    def test_libraries_that_are_loaded_while_there_is_one_thread_have_far_static_variables(self):
+        for options in (["--local", "20%"], ["--local", "20%", "--faults", "self"]):
+            with self.subTest(options=options):
+                output, _, found = self.static(*options, words=[LIBRARIES, seed(), PLUGIN, "alone"])
+                self.assertEqual(output, "ok\n")
+                self.assertGreater(found["in_use_peak_bytes"], PLUGIN_ZEROS + PLUGIN_VALUES - (1 << 20))
+                self.assertGreater(found["bytes_out"], PLUGIN_ZEROS // 2)
+
+    def test_libraries_that_python_loads_have_far_static_variables(self):
+        text = "unsigned char words[40 << 20]; int first(void) { return words[0]; }"
+        for strip in ([], ["-s"]):
+            library = self.library(self.folder(), "words", text, *strip)
+            for options in (["--local", "20%"], ["--local", "20%", "--faults", "self"]):
+                with self.subTest(options=options, strip=strip):
+                    output, _, found = self.static("--min-size", "2M", *options,
+                                                   words=[PYTHON, "-c", CTYPES, seed(), library])
+                    self.assertEqual(output, "ok\n")
+                    self.assertGreater(found["in_use_peak_bytes"], 39 << 20)
+                    self.assertGreater(found["bytes_out"], 20 << 20)
+
+    def test_libraries_are_found_as_the_file_says_that_loads_them(self):
+        folder = self.folder()
+        deep = os.path.join(folder, "deep")
+        os.mkdir(deep)
+        large = "char large[20 << 20]; int touch(void) { return large[5]++; }"
+        self.library(deep, "deep", large)
+        self.library(deep, "other", large)
+        for tags in ("--enable-new-dtags", "--disable-new-dtags"):
+            loader = self.library(folder, "loader", LOADER, f"-Wl,{tags},-rpath,$ORIGIN/deep")
+            for name in ("libdeep.so", "$ORIGIN/deep/libother.so", "${ORIGIN}/deep/libother.so", "libc.so.6"):
+                with self.subTest(tags=tags, name=name):
+                    code = f"import ctypes; assert ctypes.CDLL({loader!r}).load({name.encode()!r}) == 1"
+                    _, _, found = self.static(words=[PYTHON, "-c", code])
+                    self.assertEqual(found["in_use_peak_bytes"] > 19 << 20, name != "libc.so.6")
+            code = f"import ctypes; assert ctypes.CDLL({loader!r}).load(b'libnone.so') == 0"
+            self.static(words=[PYTHON, "-c", code])
+
+    def test_children_that_load_libraries_have_far_static_variables_of_their_own(self):
+        output, _, found = self.static("--children", "--local", "20%",
+                                       words=["sh", "-c", '"$@" & "$@" && wait $!', "sh", LIBRARIES, seed(), PLUGIN])
+        self.assertEqual((output, found["processes"], found["failures"]), ("ok\nok\n", 2, 0))
+        self.assertEqual(found["stored_bytes"], 0)
 
 
 class StaticMemoryOfAnOrdinaryUser(StaticMemory):

@@ -317,7 +317,7 @@ void begin_anew() noexcept {
   std::construct_at(&program.beginning);
   program.arena_start.store(0, std::memory_order_relaxed);
   program.arena_bytes.store(0, std::memory_order_relaxed);
-  program.statics_count = 0;
+  program.statics_count.store(0, std::memory_order_relaxed);  // there is one thread
   program.ready.store(nullptr, std::memory_order_relaxed);
   program.may_begin.store(program.door != nullptr, std::memory_order_relaxed);
 }

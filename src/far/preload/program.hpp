@@ -44,10 +44,11 @@ struct Program {
 
   std::atomic<int> process{0};  // the process that the helpers belong to; set before they start
 
-  // Far memory outside the arena: static variables, by address. Set before main().
+  // Far memory outside the arena: static variables. Changed under `beginning`, or while there is one thread. An entry
+  // is written before it is counted, and not changed afterwards. (1) pairs with (2).
   static constexpr std::size_t statics_max = 128;
   std::array<Range, statics_max> statics{};
-  std::size_t statics_count = 0;
+  std::atomic<std::size_t> statics_count{0};
 
   // Entered to discard far memory. Closed during a fork, so that the child finds a page either as it was or discarded.
   Gate discards;
@@ -58,7 +59,7 @@ struct Program {
   std::uint64_t inheritance = 0;  // its number at the keeper
 
   // Where the process may begin by itself. `may_begin` is true until it does. Relaxed: beginning takes the lock
-  // `beginning`.
+  // `beginning`, which a fork holds, too.
   const char* door = nullptr;
   FaultsBy faults = FaultsBy::keeper;  // set before main()
   std::atomic<bool> may_begin{false};
@@ -81,7 +82,9 @@ inline Range arena() noexcept {
 }
 
 /// Returns the ranges of static variables that are far memory of this process.
-inline std::span<const Range> statics() noexcept { return {program.statics.data(), program.statics_count}; }
+inline std::span<const Range> statics() noexcept {
+  return {program.statics.data(), program.statics_count.load(std::memory_order_acquire)};  // (2)
+}
 
 /// Returns the range of static variables that contains the address; empty if there is none.
 inline Range static_range_at(Address at) noexcept {

@@ -64,6 +64,34 @@ Range range_of(const dl_phdr_info& object, const ElfW(Sym) & symbol) noexcept {
 
 bool is_writable(const ElfW(Phdr) & part) noexcept { return part.p_type == PT_LOAD && (part.p_flags & PF_W) != 0; }
 
+// Returns where the part of `whole` begins that stays writable.
+Address end_of_read_only(const dl_phdr_info& object, Range whole) noexcept {
+  for (const ElfW(Phdr) & part : headers_of(object)) {
+    const Range inside = range_of(object, part).cut_to(whole);
+    if (part.p_type == PT_GNU_RELRO && !inside.is_empty()) return to_whole_pages(inside.end());
+  }
+  return whole.start;
+}
+
+bool is_spared(const dl_phdr_info& object) noexcept {
+  static constinit const char own = 0;
+  for (const ElfW(Phdr) & part : headers_of(object)) {
+    if (part.p_type == PT_LOAD && address_of(&own) - range_of(object, part).start < part.p_memsz) return true;
+  }
+  constexpr std::array<std::string_view, 8> spared{"libc.so", "ld-linux", "libpthread", "libasan",
+                                                   "libtsan", "libubsan", "liblsan",    "libhwasan"};
+  std::string_view name = object.dlpi_name != nullptr ? object.dlpi_name : "";
+  name.remove_prefix(name.rfind('/') + 1);
+  return std::ranges::any_of(spared, [name](std::string_view each) { return name.starts_with(each); });
+}
+
+bool is_large(const dl_phdr_info& object, std::size_t bytes_min) noexcept {
+  return std::ranges::any_of(headers_of(object), [&](const ElfW(Phdr) & part) {
+    const Range whole = range_of(object, part);
+    return is_writable(part) && whole.end() - std::min(whole.end(), end_of_read_only(object, whole)) >= bytes_min;
+  });
+}
+
 // The file may have been replaced since it was loaded; and the program may have been started by naming the loader.
 bool is_file_of(const dl_phdr_info& object, const File& file) noexcept {
   const auto header = file.part<ElfW(Ehdr)>(0, 1);
@@ -129,10 +157,6 @@ class Search {
   Search(StaticSearch wanted, std::span<StaticRange> into) noexcept : wanted_(wanted), into_(into) {}
 
   void look_at(const dl_phdr_info& object) noexcept {
-    const auto is_large = [this](const ElfW(Phdr) & part) {
-      return is_writable(part) && part.p_memsz >= wanted_.bytes_min;
-    };
-    if (std::ranges::none_of(headers_of(object), is_large) || is_spared(object)) return;
     const bool is_program = object.dlpi_name == nullptr || *object.dlpi_name == '\0';
     const File file(is_program ? "/proc/self/exe" : object.dlpi_name);
     if (!is_file_of(object, file)) return;
@@ -149,18 +173,6 @@ class Search {
   }
 
  private:
-  [[nodiscard]] static bool is_spared(const dl_phdr_info& object) noexcept {
-    static constinit const char own = 0;
-    for (const ElfW(Phdr) & part : headers_of(object)) {
-      if (part.p_type == PT_LOAD && address_of(&own) - range_of(object, part).start < part.p_memsz) return true;
-    }
-    constexpr std::array<std::string_view, 8> spared{"libc.so", "ld-linux", "libpthread", "libasan",
-                                                     "libtsan", "libubsan", "liblsan",    "libhwasan"};
-    std::string_view name = object.dlpi_name != nullptr ? object.dlpi_name : "";
-    name.remove_prefix(name.rfind('/') + 1);
-    return std::ranges::any_of(spared, [name](std::string_view each) { return name.starts_with(each); });
-  }
-
   // Without any symbols, nothing tells what the file imports.
   [[nodiscard]] bool may_take_unnamed(const Symbols& symbols) const noexcept {
     return !symbols.is_complete && !symbols.all.empty() && !imports_one_of(harm_always, symbols) &&
@@ -186,15 +198,6 @@ class Search {
       const Address first = small.start / page_bytes * page_bytes;
       cut_out({first, to_whole_pages(small.end() + 1) - first});
     }
-  }
-
-  // Returns where the part of `whole` begins that stays writable.
-  [[nodiscard]] static Address end_of_read_only(const dl_phdr_info& object, Range whole) noexcept {
-    for (const ElfW(Phdr) & part : headers_of(object)) {
-      const Range inside = range_of(object, part).cut_to(whole);
-      if (part.p_type == PT_GNU_RELRO && !inside.is_empty()) return to_whole_pages(inside.end());
-    }
-    return whole.start;
   }
 
   void cut_out(Range pages) noexcept {
@@ -259,17 +262,51 @@ class Search {
   std::size_t count_ = 0;
 };
 
-int look_at(dl_phdr_info* object, std::size_t /*bytes*/, void* search) noexcept {
-  static_cast<Search*>(search)->look_at(*object);
+struct LargeFiles {
+  std::size_t bytes_min;
+  std::span<Address> into;
+  std::size_t count = 0;
+};
+
+int note_large(dl_phdr_info* object, std::size_t /*bytes*/, void* found) noexcept {
+  LargeFiles& files = *static_cast<LargeFiles*>(found);
+  if (files.count == files.into.size()) return 1;
+  if (is_large(*object, files.bytes_min) && !is_spared(*object))
+    files.into[files.count++] = address_of(object->dlpi_phdr);
   return 0;
+}
+
+struct OneFile {
+  Address headers;
+  LoadedFile& file;
+  Search search;
+};
+
+// The file cannot be unloaded meanwhile.
+int look_at(dl_phdr_info* object, std::size_t /*bytes*/, void* one) noexcept {
+  auto& [headers, file, search] = *static_cast<OneFile*>(one);
+  if (address_of(object->dlpi_phdr) != headers) return 0;
+  const std::string_view path = object->dlpi_name != nullptr ? object->dlpi_name : "";
+  if (path.size() >= file.path.size()) return 1;
+  file = {.headers = headers, .moved_by = object->dlpi_addr, .path = {}};
+  std::ranges::copy(path, file.path.begin());
+  search.look_at(*object);
+  return 1;
 }
 
 }  // namespace
 
-std::size_t find_static_objects(StaticSearch wanted, std::span<StaticRange> into) noexcept {
-  Search search(wanted, into);
-  (void)::dl_iterate_phdr(look_at, &search);
-  return search.finish();
+std::size_t find_large_files(std::size_t bytes_min, std::span<Address> into) noexcept {
+  LargeFiles files{.bytes_min = bytes_min, .into = into};
+  (void)::dl_iterate_phdr(note_large, &files);
+  return files.count;
+}
+
+std::size_t find_static_objects(Address headers, StaticSearch wanted, LoadedFile& file,
+                                std::span<StaticRange> into) noexcept {
+  OneFile one{.headers = headers, .file = file, .search = Search(wanted, into)};
+  (void)::dl_iterate_phdr(look_at, &one);
+  return one.search.finish();
 }
 
 }  // namespace tonari::far

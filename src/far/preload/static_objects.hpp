@@ -2,6 +2,9 @@
 
 #include "far/preload/extents.hpp"
 
+#include <limits.h>
+
+#include <array>
 #include <cstddef>
 #include <span>
 
@@ -18,14 +21,27 @@ struct StaticSearch {
   bool reaches_everything;  // every system call reaches far memory
 };
 
-/// Finds the static variables of at least `bytes_min` bytes of the program and of the libraries that are loaded, by
-/// their symbols. Leaves out the pages that a variable shares with its neighbours, memory that is read-only, and the
-/// variables that our handlers of faults and forks, and our helpers need: of libc, the loader, sanitizers, and this
-/// library. Returns how many ranges it has written to `into`, by address; if there are more, the largest.
+/// The program, or a library that is loaded.
+struct LoadedFile {
+  Address headers = 0;                // of its program headers, by which it is known
+  Address moved_by = 0;               // from the addresses in the file
+  std::array<char, PATH_MAX> path{};  // empty: the program
+};
+
+/// Writes the addresses of the program headers of files that may have `bytes_min` bytes of static variables to `into`,
+/// in the order in which the files were loaded. Leaves out the files whose variables our handlers of faults and forks,
+/// and our helpers need: libc, the loader, sanitizers, and this library. Returns how many it has written.
+std::size_t find_large_files(std::size_t bytes_min, std::span<Address> into) noexcept;
+
+/// Finds the static variables of at least `bytes_min` bytes of the file with these program headers, by its symbols.
+/// Leaves out the pages that a variable shares with its neighbours, and memory that is read-only. Returns how many
+/// ranges it has written to `into`, by address; if there are more, the largest. Returns 0 if the file is not loaded any
+/// more.
 ///
 /// A file without symbols does not tell its variables apart. Its .data and .bss count as one large variable each, from
 /// unnamed_factor * bytes_min on, without the pages of small variables that it exports. But they are left out if the
 /// file imports a function by which small variables may come to harm in far memory: see the source.
-std::size_t find_static_objects(StaticSearch wanted, std::span<StaticRange> into) noexcept;
+std::size_t find_static_objects(Address headers, StaticSearch wanted, LoadedFile& file,
+                                std::span<StaticRange> into) noexcept;
 
 }  // namespace tonari::far
