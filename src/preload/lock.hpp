@@ -12,9 +12,7 @@ class WithoutSignals {
  public:
   WithoutSignals() noexcept : WithoutSignals(~0ULL) {}
   /// Leaves SIGBUS and SIGSYS as they are: the thread may meet page faults that their handlers serve.
-  static WithoutSignals but_faults() noexcept {
-    return WithoutSignals(~(1ULL << (SIGBUS - 1) | 1ULL << (SIGSYS - 1)));
-  }
+  static WithoutSignals but_faults() noexcept { return WithoutSignals(~(1ULL << (SIGBUS - 1) | 1ULL << (SIGSYS - 1))); }
   WithoutSignals(const WithoutSignals&) = delete;
   WithoutSignals& operator=(const WithoutSignals&) = delete;
   ~WithoutSignals() { (void)system_call(SYS_rt_sigprocmask, SIG_SETMASK, &before_, nullptr, sizeof before_); }

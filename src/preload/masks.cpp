@@ -10,8 +10,8 @@
 
 #include <cstring>
 
-// Wraps the calls that block signals: SIGBUS and SIGSYS stay unblocked where they serve page faults. Masks are copied to
-// local memory; for the rest, calls are repeated if they meet absent memory, as in repeating.cpp.
+// Wraps the calls that block signals: SIGBUS and SIGSYS stay unblocked where they serve page faults. Masks are copied
+// to local memory; for the rest, calls are repeated if they meet absent memory, as in repeating.cpp.
 TONARI_NEXT(sigprocmask)
 TONARI_NEXT(pthread_sigmask)
 TONARI_NEXT(pthread_attr_setsigmask_np)

@@ -148,11 +148,21 @@ Address place_for_arena(const Start& start) noexcept {
   return zone_start + (std::size_t{4} << 30) + random % ((zone_bytes - needed) / block_bytes) * block_bytes;
 }
 
+bool is_in_zone(const Range& range) noexcept {
+  return range.start - zone_start < zone_bytes && range.end() - zone_start <= zone_bytes;
+}
+
+bool reserve_arena(Start& start) noexcept {
+  const std::size_t bytes = start.tools.channel->arena_bytes;
+  start.arena = {reserve(start, bytes, "mmap of the arena", place_for_arena(start)), bytes};
+  // Where system calls cannot be trapped, only the user may choose.
+  if (program.faults == FaultsBy::choice && !is_in_zone(start.arena)) start.hello.threads_serve = 0;
+  return start.arena.start != 0;
+}
+
 bool reserve_all(Start& start) noexcept {
   const Channel& channel = *start.tools.channel;
-  const Address wanted = place_for_arena(start);
-  start.arena = {reserve(start, channel.arena_bytes, "mmap of the arena", wanted), channel.arena_bytes};
-  if (start.arena.start == 0) return false;
+  if (!reserve_arena(start)) return false;
   start.tools.buffers = reserve(start, channel.buffers * block_bytes, "mmap of the buffers");
   if (start.tools.buffers == 0) return false;
   start.tools.nurseries = reserve(start, agents_max * block_bytes, "mmap of huge pages");
@@ -214,7 +224,7 @@ void open_arena(const Start& start) noexcept {
                     Range{start.tools.nurseries, agents_max * block_bytes},
                     Range{address_of(start.tools.lent), start.tools.channel->lent_bytes},
                     Range{address_of(start.tables_start), start.tools.channel->table_bytes}};
-  program.traps = start.hello.threads_serve != 0 && start.arena.start - zone_start < zone_bytes;
+  program.traps = start.hello.threads_serve != 0 && is_in_zone(start.arena);
   program.extents = Extents(start.arena, start.table);
   program.arena_start.store(start.arena.start, std::memory_order_relaxed);
   program.arena_bytes.store(start.arena.bytes, std::memory_order_relaxed);
@@ -315,6 +325,7 @@ bool begin_at_door() noexcept {
 void begin_anew() noexcept {
   close_all(starting);
   std::construct_at(&program.beginning);
+  std::construct_at(&program.trapping);
   program.arena_start.store(0, std::memory_order_relaxed);
   program.arena_bytes.store(0, std::memory_order_relaxed);
   program.statics_count.store(0, std::memory_order_relaxed);  // there is one thread

@@ -59,7 +59,7 @@ bool receive(int line, ForkMessage::What what, ForkMessage& message) noexcept {
 }
 
 std::uint64_t block_signals() noexcept {
-  const std::uint64_t all_but_faults = ~(1ULL << (SIGBUS - 1));
+  const std::uint64_t all_but_faults = ~(1ULL << (SIGBUS - 1) | 1ULL << (SIGSYS - 1));
   std::uint64_t before = 0;
   (void)system_call(SYS_rt_sigprocmask, SIG_BLOCK, &all_but_faults, &before, sizeof before);
   return before;

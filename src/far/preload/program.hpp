@@ -64,6 +64,7 @@ struct Program {
   FaultsBy faults = FaultsBy::keeper;  // set before main()
   std::atomic<bool> may_begin{false};
   Lock beginning;
+  Lock trapping;  // of trap_calls()
   // Far memory of ancestors that this process could not inherit. Changed only by the single thread of a new child.
   std::array<Range, statics_max + ancestors_max> lost{};
   std::size_t lost_count = 0;

@@ -30,7 +30,7 @@ void read_door(const char* text) noexcept {
 [[gnu::constructor]] void start_program() noexcept {
   (void)real();
   find_all_next();
-  look_for_sanitizers();
+  look_at_program();
   const char* const door = std::getenv(door_variable);
   if (door != nullptr) read_door(door);
   const char* const number = std::getenv(socket_variable);

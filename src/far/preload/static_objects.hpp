@@ -3,6 +3,7 @@
 #include "far/preload/extents.hpp"
 
 #include <limits.h>
+#include <link.h>
 
 #include <array>
 #include <cstddef>
@@ -33,14 +34,15 @@ struct LoadedFile {
 /// and our helpers need: libc, the loader, sanitizers, and this library. Returns how many it has written.
 std::size_t find_large_files(std::size_t bytes_min, std::span<Address> into) noexcept;
 
-/// Finds the static variables of at least `bytes_min` bytes of the file with these program headers, by its symbols.
+/// Finds the static variables of at least `bytes_min` bytes of a loaded file, by its symbols.
 /// Leaves out the pages that a variable shares with its neighbours, and memory that is read-only. Returns how many
-/// ranges it has written to `into`, by address; if there are more, the largest. Returns 0 if the file is not loaded any
-/// more.
+/// ranges it has written to `into`, by address; if there are more, the largest.
 ///
 /// A file without symbols does not tell its variables apart. Its .data and .bss count as one large variable each, from
 /// unnamed_factor * bytes_min on, without the pages of small variables that it exports. But they are left out if the
 /// file imports a function by which small variables may come to harm in far memory: see the source.
+std::size_t find_static_objects(const dl_phdr_info& object, StaticSearch wanted, std::span<StaticRange> into) noexcept;
+/// The same for the file with these program headers. Returns 0 if it is not loaded any more.
 std::size_t find_static_objects(Address headers, StaticSearch wanted, LoadedFile& file,
                                 std::span<StaticRange> into) noexcept;
 

@@ -1,6 +1,7 @@
 #include "far/preload/statics.hpp"
 
 #include "far/preload/begin.hpp"
+#include "far/preload/choice.hpp"
 #include "far/preload/descriptors.hpp"
 #include "far/preload/inherited.hpp"
 #include "far/preload/libraries.hpp"
@@ -153,8 +154,8 @@ void make_far(const StaticRange& range) noexcept {
 
 // Returns true if every system call reaches far memory. A process that has not begun tries to open a userfaultfd.
 bool calls_reach_everything() noexcept {
-  if (preload::faults_signal.load(std::memory_order_relaxed)) return false;
   if (is_ready()) return !may_be_unreached();
+  if (program.faults == FaultsBy::threads || (program.faults == FaultsBy::choice && suits_own_faults())) return false;
   const OpenedFaults faults = open_userfaultfd();
   if (faults.descriptor >= 0) (void)system_call(SYS_close, faults.descriptor);
   return faults.reaches_everything;

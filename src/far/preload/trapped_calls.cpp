@@ -25,6 +25,7 @@
 #include <cstddef>
 #include <cstring>
 #include <optional>
+#include <string_view>
 
 // The handler of SIGSYS makes the calls that the filter has stopped. Calls that transfer data go through the wrappers,
 // which use local memory (preload/wrapping.cpp). In any other call, structures are replaced by local copies. If texts
@@ -270,12 +271,22 @@ bool has_inherited_filter() noexcept {
   return has_stopped.load(std::memory_order_relaxed);
 }
 
-bool start_trapping() noexcept {
+int start_trapping() noexcept {
   // Signals stay as they are: a call that waits is interrupted as usual. Threads with small stacks (Go's) have others
   // for signals.
-  return map_unfiltered_code() == 0 &&
-         own_signal(SIGSYS, on_stopped_call, SA_NODEFER | SA_ONSTACK | SA_RESTART, Blocks::nothing) == 0 &&
-         (has_inherited_filter() || filter_calls() == 0);
+  if (const int error = map_unfiltered_code()) return error;
+  if (const int error = own_signal(SIGSYS, on_stopped_call, SA_NODEFER | SA_ONSTACK | SA_RESTART, Blocks::nothing))
+    return error;
+  return has_inherited_filter() ? 0 : filter_calls();
+}
+
+void say_why_local(int error) noexcept {
+  const char* const why = ::strerrordesc_np(error);
+  const auto part = [](std::string_view text) { return iovec{const_cast<char*>(text.data()), text.size()}; };
+  const std::array parts{part("tonari far: a process stays with local memory, because the kernel refuses a filter of "
+                              "its system calls (seccomp): "),
+                         part(why != nullptr ? why : "an unknown error"), part("; --faults keeper needs none\n")};
+  (void)system_call(SYS_writev, STDERR_FILENO, parts.data(), parts.size());
 }
 
 }  // namespace
@@ -284,9 +295,12 @@ bool trap_calls() noexcept {
   // Acquire: pairs with the release below.
   if (const Trapping seen = trapping.load(std::memory_order_acquire); seen != Trapping::untried)
     return seen == Trapping::works;
-  const Guard guard(program.beginning);
-  if (trapping.load(std::memory_order_relaxed) == Trapping::untried)
-    trapping.store(start_trapping() ? Trapping::works : Trapping::fails, std::memory_order_release);
+  const Guard guard(program.trapping);
+  if (trapping.load(std::memory_order_relaxed) == Trapping::untried) {
+    const int error = start_trapping();
+    if (error != 0) say_why_local(error);
+    trapping.store(error == 0 ? Trapping::works : Trapping::fails, std::memory_order_release);
+  }
   return trapping.load(std::memory_order_relaxed) == Trapping::works;
 }
 

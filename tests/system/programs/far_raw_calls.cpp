@@ -8,7 +8,9 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <setjmp.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
@@ -295,6 +297,82 @@ void own_filter() {
   write_and_read();
 }
 
+// Calls with wrong counts, and one with a far pointer in a register that it does not use, are as the kernel says.
+void wrong_counts() {
+  auto* const part = new (place(sizeof(iovec), 0, 4)) iovec{place(64, 1, 4), 64};
+  const int file = ::open("/dev/null", O_WRONLY);
+  check(::writev(file, part, 0) == 0 && raw(SYS_writev, file, part, 0) == 0, "writev of nothing");
+  check(raw(SYS_writev, file, part, 100'000) == -EINVAL, "writev of too many parts");
+  check(raw(SYS_write, file, far_memory() + (std::size_t{1} << 42), 10) == 10, "write of any address to /dev/null");
+  auto* const message = new (place(sizeof(msghdr), 2, 4)) msghdr{};
+  std::array<int, 2> ends;
+  check(::socketpair(AF_UNIX, SOCK_DGRAM, 0, ends.data()) == 0, "socketpair");
+  message->msg_iov = part;
+  message->msg_iovlen = 100'000;
+  check(raw(SYS_sendmsg, ends[0], message, 0) == -EMSGSIZE, "sendmsg of too many parts");
+  check(raw(SYS_sendmmsg, ends[0], message, 0, 0) == 0, "sendmmsg of no message");
+}
+
+// Results that the kernel gives only once, although the page of a structure leaves while the call waits.
+void results_given_once() {
+  std::array<int, 2> ends;
+  check(::pipe(ends.data()) == 0, "pipe");
+  for (int round = 0; round < 20; ++round) {
+    auto* const rest = new (place(sizeof(timespec), 0, 4)) timespec{};
+    auto* const time = new (place(sizeof(timespec), 1, 4)) timespec{.tv_sec = 1000, .tv_nsec = 0};
+    std::atomic<bool> is_done{false};
+    const pthread_t sleeper = pthread_self();
+    std::thread interrupter([&] {
+      sweep();
+      while (!is_done.load()) pthread_kill(sleeper, SIGUSR2), std::this_thread::yield();
+    });
+    check(raw(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, time, rest) == -EINTR && rest->tv_sec > 900, "clock_nanosleep");
+    is_done.store(true);
+    interrupter.join();
+
+    const pid_t child = ::fork();
+    if (child == 0) {
+      char go = 0;
+      (void)!::read(ends[0], &go, 1);
+      std::_Exit(round);
+    }
+    auto* const found = new (place(sizeof(siginfo_t), 2, 4)) siginfo_t{};
+    std::thread waker([&] {
+      sweep();
+      check(::write(ends[1], "x", 1) == 1, "write");
+    });
+    check(raw(SYS_waitid, P_PID, child, found, WEXITED, nullptr) == 0 && found->si_status == round, "waitid");
+    waker.join();
+  }
+}
+
+// A trapped call changes the mask of the thread, not only that of the handler.
+void masks() {
+  auto* const set = new (place(sizeof(sigset_t), 0, 4)) sigset_t;
+  struct Jump {
+    sigjmp_buf to;
+  };
+  auto* const jump = new (place(sizeof(Jump), 1, 4)) Jump;
+  const auto is_blocked = [] {
+    sigset_t now;
+    pthread_sigmask(SIG_BLOCK, nullptr, &now);
+    return sigismember(&now, SIGUSR1) == 1;
+  };
+  sigemptyset(set);
+  sigaddset(set, SIGUSR1);
+  for (int round = 0; round < 50; ++round) {
+    if (sigsetjmp(jump->to, 1) == 0) {
+      check(raw(SYS_rt_sigprocmask, SIG_BLOCK, set, nullptr, 8) == 0 && is_blocked(), "rt_sigprocmask to block");
+      if (round % 10 == 0) sweep();
+      siglongjmp(jump->to, 1);
+    }
+    check(!is_blocked(), "the mask that siglongjmp restores");
+    check(raw(SYS_rt_sigprocmask, SIG_BLOCK, set, set, 8) == 0 && sigismember(set, SIGUSR1) == 0, "the old mask");
+    check(raw(SYS_rt_sigprocmask, SIG_SETMASK, set, nullptr, 8) == 0 && !is_blocked(), "rt_sigprocmask to set");
+    sigaddset(set, SIGUSR1);
+  }
+}
+
 // A program that is executed later inherits the filter of this one, but no handler.
 void executed() {
   far_memory()[0] = 1;
@@ -306,7 +384,7 @@ std::atomic<const char*> stack_of_handler{nullptr};
 
 // Signals arrive on a stack in large memory, and a thread has such a stack.
 void stacks() {
-  stack_t own{.ss_sp = place(1 << 20, 0, 4), .ss_flags = 0, .ss_size = 1 << 20};
+  stack_t own{.ss_sp = place(1 << 20, 6, 8), .ss_flags = 0, .ss_size = 1 << 20};
   stack_t found{};
   check(::sigaltstack(&own, nullptr) == 0 && ::sigaltstack(nullptr, &found) == 0, "sigaltstack");
   check(found.ss_sp == own.ss_sp && found.ss_size == own.ss_size, "the stack that sigaltstack returns");
@@ -324,7 +402,7 @@ void stacks() {
 
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  check(pthread_attr_setstack(&attributes, place(4 << 20, 1, 4), 4 << 20) == 0, "pthread_attr_setstack");
+  check(pthread_attr_setstack(&attributes, place(4 << 20, 7, 8), 4 << 20) == 0, "pthread_attr_setstack");
   pthread_t thread;
   const auto run = [](void*) -> void* {
     std::array<volatile char, 1 << 20> deep;
@@ -355,6 +433,9 @@ const std::map<std::string_view, std::function<void()>> cases{
     {"children", children},
     {"filter", own_filter},
     {"executed", executed},
+    {"counts", wrong_counts},
+    {"once", results_given_once},
+    {"masks", masks},
     {"stacks", stacks},
     {"rings", rings},
 };
@@ -370,6 +451,9 @@ int main(int count, char** words) {
   const std::uint64_t seed = count > 2 ? std::strtoull(words[2], nullptr, 0) : std::random_device{}();
   std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(seed));
   random_numbers.seed(seed);
+  struct sigaction action {};
+  action.sa_handler = [](int) {};
+  ::sigaction(SIGUSR2, &action, nullptr);
   std::memset(far_memory(), 1, all_bytes);
   found->second();
   std::puts("ok");

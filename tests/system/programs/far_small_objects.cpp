@@ -1,5 +1,5 @@
-// A program that knows nothing of tonari: many small objects, changed at random by some threads and compared with what
-// they should be. Also directories, streams, text output and children, whose buffers libc allocates. Prints "ok".
+// A program that knows nothing of tonari: many small objects, changed at random by some threads and compared with a
+// model. Also directories, streams, text output and children, whose buffers libc allocates. Prints "ok".
 //   far_small_objects THREADS OBJECTS ROUNDS [SEED]
 
 #include <dirent.h>
