@@ -20,6 +20,12 @@ TONARI_NEXT(ppoll)
 TONARI_NEXT(pselect)
 TONARI_NEXT(epoll_pwait)
 TONARI_NEXT(epoll_pwait2)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // older programs call them
+TONARI_NEXT(sigblock)
+TONARI_NEXT(sigsetmask)
+TONARI_NEXT(sighold)
+#pragma GCC diagnostic pop
 
 using namespace tonari::preload;
 
@@ -45,6 +51,14 @@ int change_mask(Call& call, int how, const sigset_t* set, sigset_t* before) noex
   return answer;
 }
 
+// A mask of BSD has one bit for each of the first 32 signals.
+int without_faults(int mask) noexcept {
+  if (!faults_signal.load(std::memory_order_relaxed)) return mask;
+  auto left = static_cast<unsigned>(mask);
+  for (const int signal : fault_signals) left &= ~(1U << (signal - 1));
+  return static_cast<int>(left);
+}
+
 }  // namespace
 
 TONARI_EXPORTED int sigprocmask(int how, const sigset_t* set, sigset_t* before) noexcept {
@@ -54,6 +68,12 @@ TONARI_EXPORTED int sigprocmask(int how, const sigset_t* set, sigset_t* before) 
 TONARI_EXPORTED int pthread_sigmask(int how, const sigset_t* set, sigset_t* before) noexcept {
   return change_mask(next::pthread_sigmask, how, set, before);
 }
+
+TONARI_EXPORTED int sigblock(int mask) noexcept { return next::sigblock(without_faults(mask)); }
+
+TONARI_EXPORTED int sigsetmask(int mask) noexcept { return next::sigsetmask(without_faults(mask)); }
+
+TONARI_EXPORTED int sighold(int signal) noexcept { return serves_faults(signal) ? 0 : next::sighold(signal); }
 
 TONARI_EXPORTED int pthread_attr_setsigmask_np(pthread_attr_t* attributes, const sigset_t* set) {
   const Mask mask(set);

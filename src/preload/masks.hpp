@@ -2,6 +2,7 @@
 
 #include "preload/unreached.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -14,6 +15,11 @@ namespace tonari::preload {
 /// blocks them would be killed at its next fault. Relaxed: set before the first fault.
 extern constinit std::atomic<bool> faults_signal;
 inline constexpr std::array fault_signals{SIGBUS, SIGSYS};
+
+inline bool serves_faults(int signal) noexcept {
+  return std::ranges::find(fault_signals, signal) != fault_signals.end() &&
+         faults_signal.load(std::memory_order_relaxed);
+}
 
 /// The kernel's set of signals. sigset_t has room for more, which neither the kernel nor libc uses.
 inline constexpr std::size_t set_bytes = sizeof(std::uint64_t);

@@ -1,5 +1,6 @@
 #include "preload/streams.hpp"
 
+#include "preload/commands.hpp"
 #include "preload/exported.hpp"
 #include "preload/lock.hpp"
 #include "preload/next.hpp"
@@ -69,27 +70,14 @@ constinit Buffers buffers{};
 // Set before main() by buffer_standard_streams(), or never.
 constinit bool is_wrapped = false;
 
-// Gives the stream a buffer, with the mode that libc would choose: line by line for a terminal.
-FILE* buffered(FILE* stream) noexcept {
-  if (stream == nullptr || !is_wrapped) return stream;
-  const int before = errno;
-  if (std::byte* const buffer = buffers.take(stream)) {
-    const int file = ::fileno(stream);
-    const int mode = file >= 0 && ::isatty(file) == 1 ? _IOLBF : _IOFBF;
-    (void)std::setvbuf(stream, reinterpret_cast<char*>(buffer), mode, Buffers::buffer_bytes);
-  }
-  errno = before;
-  return stream;
-}
-
 template <class Close>
 int close(FILE* stream, Close close_it) {
+  const pid_t command = forget_command(stream);
   const FILE** const place = is_wrapped ? buffers.find(stream) : nullptr;
-  if (place == nullptr) return close_it(stream);
-  buffers.rename(place);  // another stream may get this address before the buffer is released
+  if (place != nullptr) buffers.rename(place);  // another stream may get this address before the buffer is released
   const int answer = close_it(stream);
-  buffers.release(place);
-  return answer;
+  if (place != nullptr) buffers.release(place);
+  return command != 0 ? wait_for_command(command) : answer;
 }
 
 /// Holds a stream's lock over several calls.
@@ -114,6 +102,19 @@ bool is_local_needed(const void* start, std::size_t size, std::size_t count, std
 
 }  // namespace
 
+// The mode is the one that libc would choose: line by line for a terminal.
+FILE* buffered(FILE* stream) noexcept {
+  if (stream == nullptr || !is_wrapped) return stream;
+  const int before = errno;
+  if (std::byte* const buffer = buffers.take(stream)) {
+    const int file = ::fileno(stream);
+    const int mode = file >= 0 && ::isatty(file) == 1 ? _IOLBF : _IOFBF;
+    (void)std::setvbuf(stream, reinterpret_cast<char*>(buffer), mode, Buffers::buffer_bytes);
+  }
+  errno = before;
+  return stream;
+}
+
 void buffer_standard_streams() noexcept {
   if (is_wrapped) return;
   is_wrapped = true;
@@ -137,13 +138,11 @@ TONARI_NEXT(fopen64)
 TONARI_NEXT(freopen)
 TONARI_NEXT(freopen64)
 TONARI_NEXT(fdopen)
-TONARI_NEXT(popen)
 TONARI_NEXT(tmpfile)
 TONARI_NEXT(tmpfile64)
 TONARI_NEXT(fclose)
 TONARI_NEXT(pclose)
 TONARI_NEXT(setvbuf)
-TONARI_NEXT(system)
 
 namespace {
 
@@ -169,6 +168,18 @@ std::size_t write_pieces(const void* from, std::size_t all, FILE* stream) {
     put = local.during([&] { return next::fwrite_unlocked(local.start(), 1, wanted, stream); });
   }
   return done;
+}
+
+// Reopening closes the stream even if it fails, so the path must be present at the first call.
+template <class Reopen>
+FILE* reopened(const char* path, const FILE* stream, Reopen reopen) {
+  if (path != nullptr) (void)touch(Text{path});
+  const pid_t command = forget_command(stream);
+  FILE* const again = buffered(reopen());
+  const int before = errno;
+  if (command != 0) (void)wait_for_command(command);
+  errno = before;
+  return again;
 }
 
 }  // namespace
@@ -237,24 +248,19 @@ TONARI_EXPORTED FILE* fopen(const char* path, const char* mode) {
 TONARI_EXPORTED FILE* fopen64(const char* path, const char* mode) {
   return buffered(repeated([&] { return next::fopen64(path, mode); }, Text{path}));
 }
-// freopen closes the stream even if it fails, so the path must be present at the first call.
 TONARI_EXPORTED FILE* freopen(const char* path, const char* mode, FILE* stream) {
-  (void)touch(Text{path});
-  return buffered(next::freopen(path, mode, stream));
+  return reopened(path, stream, [&] { return next::freopen(path, mode, stream); });
 }
 TONARI_EXPORTED FILE* freopen64(const char* path, const char* mode, FILE* stream) {
-  (void)touch(Text{path});
-  return buffered(next::freopen64(path, mode, stream));
+  return reopened(path, stream, [&] { return next::freopen64(path, mode, stream); });
 }
 TONARI_EXPORTED FILE* fdopen(int file, const char* mode) noexcept { return buffered(next::fdopen(file, mode)); }
-TONARI_EXPORTED FILE* popen(const char* command, const char* mode) {
-  return buffered(repeated([&] { return next::popen(command, mode); }, Text{command}));
-}
 TONARI_EXPORTED FILE* tmpfile() { return buffered(next::tmpfile()); }
 TONARI_EXPORTED FILE* tmpfile64() { return buffered(next::tmpfile64()); }
 TONARI_EXPORTED int fclose(FILE* stream) {
   return tonari::preload::close(stream, [](FILE* each) { return next::fclose(each); });
 }
+// It closes also streams that libc's popen has not made (commands.cpp).
 TONARI_EXPORTED int pclose(FILE* stream) {
   return tonari::preload::close(stream, [](FILE* each) { return next::pclose(each); });
 }
@@ -272,8 +278,3 @@ TONARI_EXPORTED void setbuffer(FILE* stream, char* buffer, std::size_t bytes) no
 }
 TONARI_EXPORTED void setbuf(FILE* stream, char* buffer) noexcept { setbuffer(stream, buffer, BUFSIZ); }
 TONARI_EXPORTED void setlinebuf(FILE* stream) noexcept { (void)setvbuf(stream, nullptr, _IOLBF, 0); }
-
-TONARI_EXPORTED int system(const char* command) {
-  (void)touch(Text{command});
-  return next::system(command);
-}
