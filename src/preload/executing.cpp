@@ -23,7 +23,7 @@ std::size_t length_of(const char* first, std::va_list others) noexcept {
 }
 
 // Calls call(arguments), which returns only if it fails. The list is on the stack, because the process may share its
-// memory with the parent, and nothing gives back what it takes.
+// memory with the parent, and other memory would never be given back.
 template <class Call>
 int with_list(const char* first, std::va_list& others, Call call) noexcept {
   const std::size_t length = length_of(first, others);

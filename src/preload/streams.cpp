@@ -170,18 +170,6 @@ std::size_t write_pieces(const void* from, std::size_t all, FILE* stream) {
   return done;
 }
 
-// Reopening closes the stream even if it fails, so the path must be present at the first call.
-template <class Reopen>
-FILE* reopened(const char* path, const FILE* stream, Reopen reopen) {
-  if (path != nullptr) (void)touch(Text{path});
-  const pid_t command = forget_command(stream);
-  FILE* const again = buffered(reopen());
-  const int before = errno;
-  if (command != 0) (void)wait_for_command(command);
-  errno = before;
-  return again;
-}
-
 }  // namespace
 
 TONARI_EXPORTED std::size_t fread(void* to, std::size_t size, std::size_t count, FILE* stream) {
@@ -248,11 +236,14 @@ TONARI_EXPORTED FILE* fopen(const char* path, const char* mode) {
 TONARI_EXPORTED FILE* fopen64(const char* path, const char* mode) {
   return buffered(repeated([&] { return next::fopen64(path, mode); }, Text{path}));
 }
+// freopen closes the stream even if it fails, so the path must be present at the first call.
 TONARI_EXPORTED FILE* freopen(const char* path, const char* mode, FILE* stream) {
-  return reopened(path, stream, [&] { return next::freopen(path, mode, stream); });
+  (void)touch(Text{path});
+  return buffered(next::freopen(path, mode, stream));
 }
 TONARI_EXPORTED FILE* freopen64(const char* path, const char* mode, FILE* stream) {
-  return reopened(path, stream, [&] { return next::freopen64(path, mode, stream); });
+  (void)touch(Text{path});
+  return buffered(next::freopen64(path, mode, stream));
 }
 TONARI_EXPORTED FILE* fdopen(int file, const char* mode) noexcept { return buffered(next::fdopen(file, mode)); }
 TONARI_EXPORTED FILE* tmpfile() { return buffered(next::tmpfile()); }

@@ -8,6 +8,7 @@ import unittest
 from harness.far import NOBODY, FarTest
 from harness.jobs import PROGRAMS
 
+COMMANDS = os.path.join(PROGRAMS, "far_commands")
 SMALL = os.path.join(PROGRAMS, "far_small_objects")
 PYTHON = """
 import random, sys
@@ -45,6 +46,11 @@ class Heap(FarTest):
         status, output, error = self.run_job("far", "--stats=json", "--local", "8M", "--", SMALL, "1", "10000", "1000")
         self.assertEqual((status, output), (0, "ok\n"), error)
         self.assertEqual(json.loads(error.splitlines()[-1])["bytes_out"], 0)
+
+    def test_programs_are_started_with_all_that_libc_allocates_in_far_memory(self):
+        for case in ("systems", "pipes", "executions", "spawns", "signals"):
+            with self.subTest(case=case):
+                self.far("--local", "8M", "--", COMMANDS, case)
 
     def test_objects_of_python_leave_and_come_back(self):
         found = self.far("--local", "8M", "--", "python3", "-c", PYTHON)

@@ -10,6 +10,7 @@ from harness.far import NOBODY, TORTURE, FarTest
 from harness.jobs import PROGRAMS, processes_marked
 
 CALLS = os.path.join(PROGRAMS, "far_calls")
+COMMANDS = os.path.join(PROGRAMS, "far_commands")
 RAW_CALLS = os.path.join(PROGRAMS, "far_raw_calls")
 SIGNALS = os.path.join(PROGRAMS, "far_signals")
 STATIC = os.path.join(PROGRAMS, "far_static")
@@ -55,6 +56,16 @@ class OwnFaults(FarSelfTest):
                 self.assertEqual((status, output), (0, "ok\n"), error)
                 if case in ("data", "locks"):
                     self.assertGreater(json.loads(error.splitlines()[-1])["faults_by_threads"], 0, error)
+
+    def test_programs_are_started_with_commands_and_variables_in_far_memory(self):
+        for case in ("systems", "pipes", "executions", "spawns"):
+            with self.subTest(case=case):
+                status, output, error = self.run_job("far", "--local", "8M", "--", COMMANDS, case)
+                self.assertEqual((status, output), (0, "ok\n"), error)
+
+    def test_older_functions_for_signals_do_not_disturb_faults(self):
+        status, output, error = self.run_job("far", "--local", "8M", "--", COMMANDS, "signals")
+        self.assertEqual((status, output), (0, "ok\n"), error)
 
     def test_asynchronous_calls_of_the_kernel_are_refused_where_they_would_not_reach_far_memory(self):
         refused = (0, "io_uring: -38\nok\n")  # ENOSYS
