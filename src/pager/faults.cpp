@@ -127,7 +127,7 @@ void Pager::answer(const Fault& fault, std::uint64_t read_ns, Region& region, Bl
 
 bool Pager::may_come_whole(Region& region, std::size_t index) const noexcept {
   const Block& block = region.block(index);
-  return whole_blocks_ && page_mover_.marks().have_room_for_blocks() && block.here.is_empty() &&
+  return whole_blocks_ && !block.hidden && page_mover_.marks().have_room_for_blocks() && block.here.is_empty() &&
          !region.has_unknown_pages.load(std::memory_order_relaxed) && block.lost.is_empty() &&
          (block.beside.is_empty() || block.beside.is_whole()) && region.valid(index).is_whole();
 }
@@ -136,7 +136,7 @@ bool Pager::may_come_whole(Region& region, std::size_t index) const noexcept {
 bool Pager::rest_may_come(Region& region, std::size_t index) const noexcept {
   constexpr std::size_t away_min = 128;
   const Block& block = region.block(index);
-  return whole_blocks_ && page_mover_.marks().have_room_for_blocks() && block.beside.is_empty() &&
+  return whole_blocks_ && !block.hidden && page_mover_.marks().have_room_for_blocks() && block.beside.is_empty() &&
          !region.has_unknown_pages.load(std::memory_order_relaxed) && block.lost.is_empty() && !block.here.is_empty() &&
          block.here.count() <= block_pages - away_min && region.valid(index).is_whole();
 }

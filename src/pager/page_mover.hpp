@@ -132,6 +132,8 @@ class PageMover {
   bool make_room(std::size_t pages, std::size_t mark, WorkerContext& context) noexcept;
   /// Makes these pages zeros. The caller holds the block.
   Status discard(Region& region, std::size_t block, const PageSet& pages) noexcept;
+  /// From now on, the block's pages are not read or dropped in place, and never brought by the whole block.
+  void hide(Region& region, std::size_t block) noexcept;
   /// Records that a stream has gone on from this block.
   void passed(Region& region, std::size_t block) noexcept;
   /// Waits until nobody uses a region that Regions finds no more, and forgets all its blocks; its pages that are here

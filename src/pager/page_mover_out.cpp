@@ -356,6 +356,13 @@ Status PageMover::discard(Region& region, std::size_t index, const PageSet& page
   return result;
 }
 
+// A block that is beside could come back whole, which drops whatever else is mapped between its pages.
+void PageMover::hide(Region& region, std::size_t index) noexcept {
+  Block& block = region.block(index);
+  if (block.buffer != no_buffer) drop_beside(region, index, nullptr);
+  block.hidden = true;
+}
+
 void PageMover::passed(Region& region, std::size_t index) noexcept {
   const std::lock_guard guard(mutex_);
   policy_.passed(region.block(index).entry);

@@ -174,8 +174,8 @@ Status Pager::know_all_present(Address start) noexcept {
 }
 
 Status Pager::hide(Address start, std::size_t bytes) noexcept {
-  return hold_each(start, bytes, Blocks::all, [](Region& region, std::size_t block, const PageSet& /*pages*/) {
-    region.block(block).hidden = true;
+  return hold_each(start, bytes, Blocks::all, [this](Region& region, std::size_t block, const PageSet& /*pages*/) {
+    page_mover_.hide(region, block);
     return Status::ok;
   });
 }

@@ -73,8 +73,8 @@ class Pager {
   /// status.
   Status discard(Address start, std::size_t bytes) noexcept;
 
-  /// Call it before the program makes the range unreadable or maps something else there. Its pages are then not read or
-  /// dropped in place any more. Returns as discard() does.
+  /// Call it before the program makes the range unreadable or maps something else there. The pages of its blocks are
+  /// then not read or dropped in place any more, and no block comes whole. Returns as discard() does.
   Status hide(Address start, std::size_t bytes) noexcept;
 
   /// Sets the limit, at least limit_bytes_min. Surplus pages leave in the background; without movers, a block or two

@@ -110,7 +110,7 @@ class alignas(64) Block {
   PageSet here;
   PageSet beside;
   PageSet lost;
-  bool hidden = false;        // its pages may not be read or dropped in place: see Pager::hide()
+  bool hidden = false;        // see Pager::hide()
   Buffer buffer = no_buffer;  // holds the pages that are beside
 
   PageSet touched;  // pages that have come, or have data at the source, and were not discarded since

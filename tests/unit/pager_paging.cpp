@@ -286,6 +286,26 @@ TEST_F(PagerPaging, AStreamFetchesTheRestOfAPartlyResidentBlockAtOnce) {
   EXPECT_TRUE(paged.failures().empty());
 }
 
+// Before a whole block comes, the kernel is told to drop all that is there.
+TEST_F(PagerPaging, AForeignMappingInsideAHiddenBlockStays) {
+  Paged paged(96 * mib, 40 * mib);
+  const auto all = paged.bytes();
+  const std::size_t at = 30 * block_bytes + 100 * page_bytes;
+  const auto mapped = all.subspan(at, 10 * page_bytes);
+  const auto after = all.subspan(at + mapped.size());
+  write_all(all.first(28 * block_bytes), 1);  // a stream: the next blocks are read ahead
+
+  ASSERT_EQ(paged.pager.hide(reinterpret_cast<pager::Address>(mapped.data()), mapped.size()), Status::ok);
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+  ASSERT_EQ(::mmap(mapped.data(), mapped.size(), PROT_READ | PROT_WRITE, flags, -1, 0), mapped.data());
+  write_all(mapped, 2);
+  write_all(all.subspan(28 * block_bytes, 2 * block_bytes + 100 * page_bytes), 1);
+  write_all(after, 3);
+
+  EXPECT_EQ(wrong_pages(mapped, 2), 0U);
+  EXPECT_EQ(wrong_pages(after, 3), 0U);
+}
+
 TEST_F(PagerPaging, TheLimitMayChangeWhileThreadsWork) {
   Paged paged(96 * mib, 64 * mib);
   write_all(paged.bytes(), 1);

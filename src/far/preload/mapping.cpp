@@ -72,14 +72,10 @@ void* map_in_arena(void* hint, std::size_t bytes) noexcept {
   return pointer_to(take(bytes, page_bytes));
 }
 
-// Where threads serve their own faults, agents read and drop pages in place. They do so no more in the blocks of
-// `range`.
-void hide(Range range) noexcept {
-  if (serves_own_faults() && is_ready()) (void)ask(Request::What::hide, range);
-}
-
+// Where threads serve their own faults, agents read pages in place. They do so no more in the blocks of `range`.
 void hide_if_unreadable(Range range, int protection) noexcept {
-  if ((protection & PROT_READ) == 0) hide(range);
+  if ((protection & PROT_READ) != 0 || !serves_own_faults() || !is_ready()) return;
+  (void)ask(Request::What::hide, range);
 }
 
 // Maps something else than paged memory at `range`, which is in use and stays in use for ever.
@@ -94,7 +90,7 @@ int map_foreign(Range range, int protection, int flags, int descriptor, off_t of
     if (!program.extents.split(range.start) || !program.extents.split(range.end())) return ENOMEM;
     program.extents.mark(range, Extents::is_foreign);
   }
-  hide(range);
+  (void)ask(Request::What::hide, range);
   void* const start = real().mmap(pointer_to(range.start), range.bytes, protection, flags, descriptor, offset);
   return start == MAP_FAILED ? errno : 0;
 }
