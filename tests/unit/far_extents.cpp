@@ -92,6 +92,34 @@ TEST_F(FarExtents, MarksStayWithBothPartsOfASplit) {
   EXPECT_EQ(extents.find(at + 3 * page_bytes).marks, Extents::was_protected);
 }
 
+TEST_F(FarExtents, OnlyAPartOfAReservationIsOpened) {
+  begin(64);
+  const Address at = extents.allocate(8 * mib, 1, Extents::is_reserved | Extents::was_protected);
+  const Range part{at + page_bytes, 2 * page_bytes};
+
+  ASSERT_TRUE(extents.separate(part));
+  extents.unmark(part, Extents::is_reserved);
+
+  EXPECT_EQ(extents.find(at).marks, Extents::is_reserved | Extents::was_protected);
+  EXPECT_EQ(extents.find(part.start).marks, Extents::was_protected);
+  EXPECT_EQ(static_cast<Range>(extents.find(part.start)), part);
+  EXPECT_EQ(extents.find(part.end()).marks, Extents::is_reserved | Extents::was_protected);
+  EXPECT_EQ(extents.find(part.end()).end(), at + 8 * mib);
+}
+
+TEST_F(FarExtents, ReservationsLeaveHalfOfTheArenaFree) {
+  begin(8);
+  const Address first = extents.allocate(8 * mib, 1, Extents::is_reserved);
+  ASSERT_NE(first, 0U);
+
+  EXPECT_EQ(extents.allocate(page_bytes, 1, Extents::is_reserved), 0U);
+  EXPECT_FALSE(extents.allocate_at({first + 8 * mib, page_bytes}, Extents::is_reserved));
+  EXPECT_EQ(extents.allocate(8 * mib, 1), first + 8 * mib) << "no room is left after a reservation";
+  EXPECT_TRUE(extents.free({first, 4 * mib}));
+  EXPECT_TRUE(extents.free({first + 8 * mib, 8 * mib}));
+  EXPECT_TRUE(extents.allocate_at({first, 4 * mib}, Extents::is_reserved));
+}
+
 TEST_F(FarExtents, RefusesToFreeUnusedPages) {
   begin(8);
   const Address at = extents.allocate(4 * page_bytes, 1);

@@ -44,7 +44,7 @@ TONARI_EXPORTED int tonari_far_advise(void* start, std::size_t bytes, int what) 
   if (range.is_empty() || !is_ready()) return ENOMEM;
   int error = 0;
   const bool is_whole = for_each_used(range, [&](const Extents::Extent& part) {
-    if ((part.marks & Extents::is_foreign) != 0 || error != 0) return;
+    if ((part.marks & Extents::not_paged) != 0 || error != 0) return;
     const bool discards = wanted == Request::What::discard;
     error = discards ? discard(wanted, part, LockedPages::stay) : ask(wanted, part);
   });

@@ -53,7 +53,9 @@ class Extents {
     was_protected = 1,  ///< By mprotect, which must be undone before the next use.
     is_foreign = 2,     ///< Something else is mapped there: it cannot be used again.
     is_allocated = 4,   ///< By malloc, and to be freed by free. Otherwise it was mapped.
+    is_reserved = 8,    ///< Address space that was never accessible since it was mapped: it has no contents.
   };
+  static constexpr std::uint32_t not_paged = is_foreign | is_reserved;  ///< The keeper has no pages there.
   /// A range in use: a whole extent, or the part of it that was asked for. Empty: there is none.
   struct Extent : Range {
     std::uint32_t marks = 0;
@@ -65,10 +67,10 @@ class Extents {
       : start_(arena.start), pages_(arena.bytes / page_bytes), table_(table) {}
 
   /// Returns an address that is aligned to `alignment`, a power of two, and to a block if there are at least that many
-  /// bytes. Returns 0 if there is no room.
+  /// bytes. Returns 0 if there is no room. There is none for reservations once half of the arena is taken.
   Address allocate(std::size_t bytes, std::size_t alignment, std::uint32_t marks = 0) noexcept;
-  /// Returns false if some of `range` is in use, or outside the arena.
-  bool allocate_at(Range range) noexcept;
+  /// Returns false if some of `range` is in use, or outside the arena, or if there is no room for a reservation.
+  bool allocate_at(Range range, std::uint32_t marks = 0) noexcept;
   /// Makes the extent that ends at `end` longer. Returns false if there is no such extent, or no room.
   bool grow(Address end, std::size_t bytes) noexcept;
   /// Frees an extent or a part of one. Returns false if `range` is no part of one extent (two threads may have freed it
@@ -110,8 +112,12 @@ class Extents {
 
   /// Splits the extent at `at` into two. Returns false if the table is full.
   bool split(Address at) noexcept;
+  /// Splits the extents at both ends of `range`.
+  bool separate(Range range) noexcept { return split(range.start) && split(range.end()); }
   /// Marks every extent that overlaps `range`.
-  void mark(Range range, Mark mark) noexcept;
+  void mark(Range range, std::uint32_t marks) noexcept { change_marks(range, 0, marks); }
+  /// Removes marks from every extent that overlaps `range`.
+  void unmark(Range range, std::uint32_t marks) noexcept { change_marks(range, marks, 0); }
 
  private:
   struct Place {
@@ -133,7 +139,9 @@ class Extents {
   [[nodiscard]] std::uint64_t gap_end(std::size_t index) const noexcept {
     return index == count_ ? pages_ : table_[index].first;
   }
-  [[nodiscard]] std::uint64_t room_for(std::uint64_t pages) const noexcept;
+  void change_marks(Range range, std::uint32_t without, std::uint32_t with) noexcept;
+  [[nodiscard]] bool may_take(std::uint64_t pages, std::uint32_t marks) const noexcept;
+  [[nodiscard]] std::uint64_t room_for(std::uint64_t pages, std::uint32_t marks) const noexcept;
   [[nodiscard]] Place search(std::uint64_t pages, std::size_t alignment, bool keep_rooms) noexcept;
   void insert(std::size_t index, Entry entry) noexcept;
   void erase(std::size_t index) noexcept;
@@ -155,9 +163,10 @@ class Extents {
 inline Address Extents::allocate(std::size_t bytes, std::size_t alignment, std::uint32_t marks) noexcept {
   if (bytes == 0 || bytes > pages_ * page_bytes || count_ == table_.size()) return 0;
   const std::uint64_t pages = to_whole_pages(bytes) / page_bytes;
+  if (!may_take(pages, marks)) return 0;
   alignment = std::max(alignment, bytes >= block_bytes ? block_bytes : page_bytes);
 
-  std::uint64_t room = room_for(pages);
+  std::uint64_t room = room_for(pages, marks);
   Place place = search(pages + room, alignment, true);
   if (!place.is_found) {
     room = 0;
@@ -169,15 +178,15 @@ inline Address Extents::allocate(std::size_t bytes, std::size_t alignment, std::
   return start_ + place.first * page_bytes;
 }
 
-inline bool Extents::allocate_at(Range range) noexcept {
+inline bool Extents::allocate_at(Range range, std::uint32_t marks) noexcept {
   if (range.is_empty() || range.start < start_ || count_ == table_.size()) return false;
   const std::uint64_t first = page_of(range.start);
   const std::uint64_t pages = range.bytes / page_bytes;
   const std::size_t index = upto(first);
   if (index != 0 && end_of(table_[index - 1]) > first) return false;
   const std::uint64_t end = gap_end(index);
-  if (first >= end || pages > end - first) return false;
-  insert(index, {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(pages), 0, 0});
+  if (first >= end || pages > end - first || !may_take(pages, marks)) return false;
+  insert(index, {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(pages), 0, marks});
   return true;
 }
 
@@ -193,7 +202,7 @@ inline bool Extents::grow(Address end, std::size_t bytes) noexcept {
   set_room(entry, 0);
   entry.pages += static_cast<std::uint32_t>(pages);
   taken_ += pages;
-  set_room(entry, std::min(gap - pages, room_for(entry.pages)));
+  set_room(entry, std::min(gap - pages, room_for(entry.pages, entry.marks)));
   return true;
 }
 
@@ -263,16 +272,24 @@ inline bool Extents::split(Address at) noexcept {
   return true;
 }
 
-inline void Extents::mark(Range range, Mark mark) noexcept {
+inline void Extents::change_marks(Range range, std::uint32_t without, std::uint32_t with) noexcept {
   for (Extent each = first_used(range); !each.is_empty(); each = first_used(range)) {
-    table_[upto(page_of(each.start)) - 1].marks |= mark;
+    std::uint32_t& marks = table_[upto(page_of(each.start)) - 1].marks;
+    marks = (marks & ~without) | with;
     range = {each.end(), range.end() - each.end()};
   }
 }
 
+// Half of the arena is kept free of reservations, most of which are never used.
+inline bool Extents::may_take(std::uint64_t pages, std::uint32_t marks) const noexcept {
+  return (marks & is_reserved) == 0 || taken_ + pages <= pages_ / 2;
+}
+
 // Reserves as much room again after an extent of at least a block, as long as half of the arena stays free.
-inline std::uint64_t Extents::room_for(std::uint64_t pages) const noexcept {
-  return pages >= pager::block_pages && taken_ + 2 * pages <= pages_ / 2 ? pages : 0;
+// Reservations do not grow.
+inline std::uint64_t Extents::room_for(std::uint64_t pages, std::uint32_t marks) const noexcept {
+  const bool may_grow = pages >= pager::block_pages && (marks & is_reserved) == 0;
+  return may_grow && taken_ + 2 * pages <= pages_ / 2 ? pages : 0;
 }
 
 inline Extents::Place Extents::search(std::uint64_t pages, std::size_t alignment, bool keep_rooms) noexcept {

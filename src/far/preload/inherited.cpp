@@ -62,6 +62,19 @@ Range first_part_of(Range range) noexcept {
   return first;
 }
 
+// The same without address space that was reserved at the fork.
+Range first_with_contents(Range range) noexcept {
+  const Guard guard(program.lock);
+  Range first;
+  (void)for_each_inherited_part(range, [&](Inherited& of, Range part) {
+    of.allocated.for_each_without(part, Extents::is_reserved, [&](Range each) {
+      if (first.is_empty()) first = each;
+    });
+    return first.is_empty();
+  });
+  return first;
+}
+
 }  // namespace
 
 bool inherit_all() noexcept {
@@ -111,7 +124,7 @@ bool bring_inherited(Range range) noexcept {
 
 int discard_inherited(Range range) noexcept {
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-  for (Range part = first_part_of(range); !part.is_empty(); part = first_part_of(range)) {
+  for (Range part = first_with_contents(range); !part.is_empty(); part = first_with_contents(range)) {
     const bool done = replace_inherited(part, [part] {
       void* const start = pointer_to(part.start);
       return real().mmap(start, part.bytes, PROT_READ | PROT_WRITE, flags, -1, 0) != MAP_FAILED;

@@ -42,7 +42,8 @@ bool meets_inherited(Range range) noexcept;
 /// Brings all inherited pages of `range`. Returns false if some cannot be read.
 bool bring_inherited(Range range) noexcept;
 /// Makes the inherited parts of `range` zeros, as madvise(MADV_DONTNEED) does. A part that the program has protected
-/// becomes readable and writable. Returns 0 or an error number.
+/// becomes readable and writable. Address space that was reserved at the fork is left to the kernel, after whose
+/// discarding the keeper brings zeros again. Returns 0 or an error number.
 int discard_inherited(Range range) noexcept;
 /// Marks the inherited parts of `range` as protected by the program.
 void protect_inherited(Range range) noexcept;

@@ -68,10 +68,10 @@ TONARI_EXPORTED int mlockall(int flags) noexcept {
   if ((flags & MCL_CURRENT) == 0 || (!is_ready() && program.inherited_count == 0)) return next::mlockall(flags);
   if (next::mlockall(flags | MCL_ONFAULT) != 0) return -1;
   const auto unlock = [](Range range) { (void)system_call(SYS_munlock, range.start, range.bytes); };
-  unlock(arena());
   for (const Range& range : statics()) unlock(range);
   for (const Range& range : program.beside) unlock(range);
   const Guard guard(program.lock);
+  program.extents.for_each_without(arena(), Extents::is_foreign, unlock);
   (void)for_each_inherited_part(everywhere, [unlock](Inherited&, Range part) {
     unlock(part);
     return true;

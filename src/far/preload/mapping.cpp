@@ -4,6 +4,7 @@
 #include "far/preload/memory.hpp"
 #include "far/preload/real.hpp"
 #include "far/preload/requests.hpp"
+#include "far/preload/reserving.hpp"
 #include "preload/exported.hpp"
 #include "preload/next.hpp"
 #include "preload/unreached.hpp"
@@ -46,74 +47,108 @@ bool is_plain(int flags) noexcept {
 
 bool is_fixed(int flags) noexcept { return (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0; }
 
+// PROT_NONE reserves address space.
+bool can_be_far(int protection) noexcept { return protection == usual_protection || protection == PROT_NONE; }
+
 // With MAP_FIXED_NOREPLACE the kernel would always fail, because the arena's addresses are mapped.
 bool goes_to_free_place(const void* hint, std::size_t bytes, int protection, int flags) noexcept {
-  return (flags & MAP_FIXED_NOREPLACE) != 0 && is_plain(flags) && protection == usual_protection && bytes != 0 &&
+  return (flags & MAP_FIXED_NOREPLACE) != 0 && is_plain(flags) && can_be_far(protection) && bytes != 0 &&
          is_in_arena(hint) && address_of(hint) % page_bytes == 0 && is_ready();
 }
 bool replaces(int flags) noexcept { return (flags & MAP_FIXED) != 0 && (flags & MAP_FIXED_NOREPLACE) == 0; }
 
-// Without MAP_FIXED an address is only a hint. But a program that names a low one may need it, for pointers of 32 bits.
-bool is_only_hint(const void* hint) noexcept {
+// Without MAP_FIXED an address is only a hint, but a program may need the one that it names. A low one it may need for
+// pointers of 32 bits. Runtimes reserve their heap at a low or a round address, for compressed pointers, or to have
+// bits left in the others, or because they know the heap by its addresses (Java, Go); V8 names addresses at random.
+bool is_only_hint(const void* hint, int protection) noexcept {
   constexpr Address low_end = Address{1} << 32;
-  return hint == nullptr || address_of(hint) >= low_end;
+  constexpr Address low_end_of_reservations = Address{1} << 40;
+  if (hint == nullptr || is_in_arena(hint)) return true;
+  if (protection != PROT_NONE) return address_of(hint) >= low_end;
+  return address_of(hint) >= low_end_of_reservations && address_of(hint) % block_bytes != 0;
 }
 
 bool goes_to_arena(const void* hint, std::size_t bytes, int protection, int flags) noexcept {
   return bytes >= program.bytes_min.load(std::memory_order_relaxed) &&  // see Program
-         is_plain(flags) && !is_fixed(flags) && protection == usual_protection && is_only_hint(hint) && make_ready();
+         is_plain(flags) && !is_fixed(flags) && can_be_far(protection) && is_only_hint(hint, protection) &&
+         make_ready();
 }
 
-void* map_in_arena(void* hint, std::size_t bytes) noexcept {
-  if (is_in_arena(hint)) {
-    const Range wanted{address_of(hint) / page_bytes * page_bytes, to_whole_pages(bytes)};
-    if (take_at(wanted)) return pointer_to(wanted.start);
-  }
-  return pointer_to(take(bytes, page_bytes));
+bool map_in_arena_at(Range wanted, int protection) noexcept {
+  if (wanted.cut_to(arena()) != wanted) return false;
+  return protection == PROT_NONE ? reserve_at(wanted) : take_at(wanted);
 }
 
-// Where threads serve their own faults, agents read pages in place. They do so no more in the blocks of `range`.
+void* map_in_arena(void* hint, std::size_t bytes, int protection) noexcept {
+  const Range wanted{address_of(hint) / page_bytes * page_bytes, to_whole_pages(bytes)};
+  if (is_in_arena(hint) && map_in_arena_at(wanted, protection)) return pointer_to(wanted.start);
+  return pointer_to(protection == PROT_NONE ? reserve(bytes) : take(bytes, page_bytes));
+}
+
 void hide_if_unreadable(Range range, int protection) noexcept {
-  if ((protection & PROT_READ) != 0 || !serves_own_faults() || !is_ready()) return;
-  (void)ask(Request::What::hide, range);
+  if ((protection & PROT_READ) == 0) hide(range);
 }
 
-// Maps something else than paged memory at `range`, which is in use and stays in use for ever.
-int map_foreign(Range range, int protection, int flags, int descriptor, off_t offset) noexcept {
-  (void)for_each_used(range, [](const Extents::Extent& part) {
-    if ((part.marks & Extents::is_foreign) != 0) return;
-    // on failure the keeper counts too much memory in use
-    (void)discard(Request::What::stop_using, part, LockedPages::go);
-  });
-  if (!is_static(range.start)) {
-    const Guard guard(program.lock);
-    if (!program.extents.split(range.start) || !program.extents.split(range.end())) return ENOMEM;
-    program.extents.mark(range, Extents::is_foreign);
-  }
-  (void)ask(Request::What::hide, range);
+int map_ordinary(Range range, int protection, int flags, int descriptor, off_t offset) noexcept {
   void* const start = real().mmap(pointer_to(range.start), range.bytes, protection, flags, descriptor, offset);
   return start == MAP_FAILED ? errno : 0;
 }
 
-// MAP_FIXED: `range` of the arena begins anew, with zeros.
-int map_over(Range range, int protection, int flags, int descriptor, off_t offset) noexcept {
-  std::uint32_t marks = 0;
-  if (!is_static(range.start)) {
-    if (!take_the_rest(range)) return ENOMEM;
-    (void)for_each_used(range, [&](const Extents::Extent& part) { marks |= part.marks; });
+// `range` is in use. Makes it ordinary memory for ever, in whose place something else can be mapped.
+int make_foreign(Range range) noexcept {
+  (void)for_each_used(range, [](const Extents::Extent& part) {
+    if ((part.marks & Extents::not_paged) != 0) return;
+    // on failure the keeper counts too much memory in use
+    (void)discard(Request::What::stop_using, part, LockedPages::go);
+  });
+  return make_local(range, usual_protection);
+}
+
+int map_foreign(Range range, int protection, int flags, int descriptor, off_t offset) noexcept {
+  if (const int error = make_foreign(range)) return error;
+  return map_ordinary(range, protection, flags, descriptor, offset);
+}
+
+// Far memory in use, or static variables: `part` begins anew, with zeros.
+int map_anew(const Extents::Extent& part, int protection) noexcept {
+  const bool is_variable = is_static(part.start);
+  if (protection == PROT_NONE && !is_variable) return close_again(part);
+  if (const int error = discard(Request::What::discard, part, LockedPages::go)) return error;
+  const bool was_protected = is_variable || (part.marks & Extents::was_protected) != 0;  // or may have been
+  if (protection == usual_protection && !was_protected) return 0;
+  if (!is_variable) {
+    const Guard guard(program.lock);
+    program.extents.mark(part, Extents::was_protected);
   }
-  if (!is_plain(flags) || (marks & Extents::is_foreign) != 0) {
+  hide_if_unreadable(part, protection);
+  return error_of(system_call(SYS_mprotect, part.start, part.bytes, protection));
+}
+
+// Gives a reserved part a protection.
+int open_part(Range part, int protection) noexcept {
+  if (protection == PROT_NONE) return 0;
+  if (const int error = open_reserved(part, protection)) return error;
+  return error_of(system_call(SYS_mprotect, part.start, part.bytes, protection));
+}
+
+// MAP_FIXED: `range` of the arena begins anew. Memory that is to be executed cannot be moved, so it is not far.
+int map_over(Range range, int protection, int flags, int descriptor, off_t offset) noexcept {
+  if (!is_static(range.start) && !take_the_rest(range)) return ENOMEM;
+  if (!is_plain(flags) || (protection & PROT_EXEC) != 0) {
     return map_foreign(range, protection, flags, descriptor, offset);
   }
-  if (const int error = discard(Request::What::discard, range, LockedPages::go)) return error;
-  const bool was_protected = is_static(range.start) || (marks & Extents::was_protected) != 0;  // or may have been
-  if (protection == usual_protection && !was_protected) return 0;
-  if (!is_static(range.start)) {
-    const Guard guard(program.lock);
-    program.extents.mark(range, Extents::was_protected);
-  }
-  hide_if_unreadable(range, protection);
-  return error_of(system_call(SYS_mprotect, range.start, range.bytes, protection));
+  int error = 0;
+  (void)for_each_used(range, [&](const Extents::Extent& part) {
+    if (error != 0) return;
+    if ((part.marks & Extents::is_foreign) != 0) {
+      error = map_ordinary(part, protection, flags, descriptor, 0);
+    } else if ((part.marks & Extents::is_reserved) != 0) {
+      error = open_part(part, protection);
+    } else {
+      error = map_anew(part, protection);
+    }
+  });
+  return error;
 }
 
 void* map(void* hint, std::size_t bytes, int protection, int flags, int descriptor, off_t offset) noexcept;
@@ -143,11 +178,11 @@ void* map_fixed(const Parts& parts, int protection, int flags, int descriptor, o
 
 void* map(void* hint, std::size_t bytes, int protection, int flags, int descriptor, off_t offset) noexcept {
   if (goes_to_arena(hint, bytes, protection, flags)) {
-    if (void* const start = map_in_arena(hint, bytes)) return start;
+    if (void* const start = map_in_arena(hint, bytes, protection)) return start;
   }
   if (goes_to_free_place(hint, bytes, protection, flags)) {
     const Range wanted{address_of(hint), to_whole_pages(bytes)};
-    if (wanted == wanted.cut_to(arena()) && take_at(wanted)) return hint;
+    if (map_in_arena_at(wanted, protection)) return hint;
   }
   if (replaces(flags)) {
     const Parts parts = parts_of(hint, bytes);
@@ -181,6 +216,32 @@ void* move(const Extents::Extent& from, std::size_t wanted) noexcept {
   return to;
 }
 
+// Returns memory to which mremap can move, or MAP_FAILED.
+void* reserve_elsewhere(std::size_t bytes) noexcept {
+  return real().mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+// Ordinary memory moves out of the arena. Its place there is not used again.
+void* move_foreign(Range from, std::size_t wanted) noexcept {
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  void* const to = reserve_elsewhere(wanted);
+  if (to == MAP_FAILED) return to;
+  void* const moved = real().mremap(pointer_to(from.start), from.bytes, wanted, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+  if (moved == MAP_FAILED) {
+    (void)system_call(SYS_munmap, to, wanted);
+    return moved;
+  }
+  (void)system_call(SYS_mmap, from.start, from.bytes, PROT_NONE, flags, -1, 0);  // leaves no hole
+  return moved;
+}
+
+// A reservation has no contents.
+void* move_reserved(Range from, std::size_t wanted) noexcept {
+  void* const to = map(nullptr, wanted, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (to != MAP_FAILED) give_back(from);
+  return to;
+}
+
 void* remap(const Parts& parts, std::size_t bytes, std::size_t wanted, int flags) noexcept {
   if (wanted == 0 || (flags & ~MREMAP_MAYMOVE) != 0) return failed(EINVAL, MAP_FAILED);
   const Range before = parts.inside;
@@ -190,8 +251,10 @@ void* remap(const Parts& parts, std::size_t bytes, std::size_t wanted, int flags
     const Guard guard(program.lock);
     whole = program.extents.find(before.start);
   }
-  if (before.bytes != to_whole_pages(bytes) || before.end() > whole.end()) return failed(EFAULT, MAP_FAILED);
-  if ((whole.marks & Extents::is_foreign) != 0) return failed(EINVAL, MAP_FAILED);
+  const bool is_foreign = (whole.marks & Extents::is_foreign) != 0;  // the kernel looks where it ends
+  if (before.bytes != to_whole_pages(bytes) || (!is_foreign && before.end() > whole.end())) {
+    return failed(EFAULT, MAP_FAILED);
+  }
 
   void* const start = pointer_to(before.start);
   if (wanted > PTRDIFF_MAX) return failed(ENOMEM, MAP_FAILED);
@@ -200,15 +263,14 @@ void* remap(const Parts& parts, std::size_t bytes, std::size_t wanted, int flags
     give_back({before.start + after, before.bytes - after});
     return start;
   }
+  if ((whole.marks & Extents::not_paged) != 0) {
+    if ((flags & MREMAP_MAYMOVE) == 0) return failed(ENOMEM, MAP_FAILED);
+    return is_foreign ? move_foreign(before, wanted) : move_reserved(before, wanted);
+  }
   if (before.end() == whole.end() && extend(before.end(), after - before.bytes)) return start;
   // A protected page may be unreadable, and then it cannot be copied.
   if ((flags & MREMAP_MAYMOVE) == 0 || (whole.marks & Extents::was_protected) != 0) return failed(ENOMEM, MAP_FAILED);
   return move({before, 0}, wanted);
-}
-
-// Returns memory to which mremap can move, or MAP_FAILED.
-void* reserve(std::size_t bytes) noexcept {
-  return real().mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
 // Memory that has been mapped anew in parts cannot be moved as a whole, only copied.
@@ -225,7 +287,7 @@ void* move_inherited(Range from, std::size_t wanted, int flags, void* to) noexce
   if ((flags & MREMAP_MAYMOVE) == 0) return failed(ENOMEM, MAP_FAILED);
   if ((flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) != 0) return failed(EINVAL, MAP_FAILED);
   if (!bring_inherited(from)) return failed(ENOMEM, MAP_FAILED);
-  void* const place = (flags & MREMAP_FIXED) != 0 ? to : reserve(wanted);
+  void* const place = (flags & MREMAP_FIXED) != 0 ? to : reserve_elsewhere(wanted);
   if (place == MAP_FAILED) return place;
   const Range target{address_of(place), to_whole_pages(wanted)};
   const bool can_be_copied = (flags & MREMAP_FIXED) == 0 && !is_inherited_protected(from);
@@ -256,6 +318,16 @@ void* remap_ordinary(void* start, std::size_t bytes, std::size_t wanted, int fla
   const std::size_t whole = to_whole_pages(wanted);
   if (to != nullptr || whole > from.bytes) return move_inherited(from, wanted, flags, to);
   return remap({from.start + whole, from.bytes - whole});  // only its end goes
+}
+
+// Ordinary memory may move to a range of the arena that the program has reserved. Returns false for any other range.
+bool makes_way(Range range) noexcept {
+  const Range whole{range.start, to_whole_pages(range.bytes)};
+  if (!is_ready() || whole.cut_to(arena()) != whole || whole.start % page_bytes != 0) return false;
+  bool is_free = true;
+  const bool is_in_use = for_each_used(
+      whole, [&](const Extents::Extent& part) { is_free = is_free && (part.marks & Extents::not_paged) != 0; });
+  return is_free && is_in_use && make_foreign(whole) == 0;
 }
 
 // The kernel would split the mapping for advice that does not matter here. Returns false if the advice is the kernel's.
@@ -299,34 +371,40 @@ int advise_inherited(Range range, int advice) noexcept {
   return real().madvise(pointer_to(range.start), range.bytes, advice) == 0 ? 0 : errno;
 }
 
-// Returns 0 or an error number, as the kernel would for such memory. A hint never fails.
-int advise(Range range, int advice) noexcept {
-  const auto each = [range](Request::What what, bool is_needed) {
-    int error = 0;
-    const bool is_whole = for_each_used(range, [&](const Extents::Extent& part) {
-      if ((part.marks & Extents::is_foreign) != 0) return;
-      const bool discards = what == Request::What::discard;
-      const int answer = discards ? discard(what, part, LockedPages::stay) : ask(what, part);
-      if (is_needed && answer != 0) error = answer;
-    });
-    return error == 0 && !is_whole ? ENOMEM : error;
-  };
+// Returns 0 or an error number, as the kernel would for such memory.
+int advise_part(const Extents::Extent& part, int advice) noexcept {
+  void* const start = pointer_to(part.start);
+  if ((part.marks & Extents::is_foreign) != 0) return real().madvise(start, part.bytes, advice) == 0 ? 0 : errno;
   if (is_ignored(advice)) return 0;
+  const bool is_reserved = (part.marks & Extents::is_reserved) != 0;
+  const auto hint = [&](Request::What what) {
+    if (!is_reserved) (void)ask(what, part);
+    return 0;
+  };
   switch (advice) {
     case MADV_DONTNEED:
-    case MADV_FREE: return each(Request::What::discard, true);
-    case MADV_WILLNEED: return each(Request::What::will_need, false);
+    case MADV_FREE: return is_reserved ? 0 : discard(Request::What::discard, part, LockedPages::stay);
+    case MADV_WILLNEED: return hint(Request::What::will_need);
     case MADV_COLD:
-    case MADV_PAGEOUT: return each(Request::What::done_with, false);
-    case MADV_SEQUENTIAL: return each(Request::What::sequential, false);
-    case MADV_RANDOM: return each(Request::What::random, false);
+    case MADV_PAGEOUT: return hint(Request::What::done_with);
+    case MADV_SEQUENTIAL: return hint(Request::What::sequential);
+    case MADV_RANDOM: return hint(Request::What::random);
     case MADV_POPULATE_READ:
     case MADV_POPULATE_WRITE:
-      if (touch(Bytes{pointer_to(range.start), range.bytes})) return 0;  // the pages that the kernel could not touch
-      return error_of(system_call(SYS_madvise, range.start, range.bytes, advice));
+      if (!is_reserved && touch(Bytes{start, part.bytes})) return 0;  // the pages that the kernel could not touch
+      return error_of(system_call(SYS_madvise, part.start, part.bytes, advice));
     // MADV_REMOVE is for shared memory. MADV_WIPEONFORK is not supported: a child inherits all far memory.
     default: return EINVAL;
   }
+}
+
+int advise(Range range, int advice) noexcept {
+  int error = 0;
+  const bool is_whole = for_each_used(range, [&](const Extents::Extent& part) {
+    const int answer = advise_part(part, advice);
+    if (answer != 0) error = answer;
+  });
+  return error == 0 && !is_whole && !is_ignored(advice) ? ENOMEM : error;
 }
 
 // outside(start, bytes) gives the same advice for the other parts.
@@ -367,7 +445,9 @@ TONARI_EXPORTED void* mremap(void* start, std::size_t bytes, std::size_t wanted,
   const Parts parts = parts_of(start, bytes);
   if (!parts.inside.is_empty()) return remap(parts, bytes, wanted, flags);
   if (is_lost(start)) return failed(EFAULT, MAP_FAILED);
-  if (to != nullptr && !parts_of(to, wanted).inside.is_empty()) return failed(EINVAL, MAP_FAILED);
+  if (to != nullptr && !parts_of(to, wanted).inside.is_empty() && !makes_way({address_of(to), wanted})) {
+    return failed(EINVAL, MAP_FAILED);
+  }
   return remap_ordinary(start, bytes, wanted, flags, to);
 }
 
@@ -401,6 +481,8 @@ TONARI_EXPORTED int mprotect(void* start, std::size_t bytes, int protection) noe
   if (protection != usual_protection) protect_inherited({address_of(start), to_whole_pages(bytes)});
   for (Parts each = parts; !each.inside.is_empty(); each = parts_of(pointer_to(each.after.start), each.after.bytes)) {
     hide_if_unreadable(each.inside, protection);
+    if (protection == PROT_NONE || !is_ready()) continue;
+    if (const int error = open_reserved(each.inside, protection)) return failed(error, -1);
   }
   const Range inside = parts.inside.cut_to(arena());
   if (!inside.is_empty() && protection != usual_protection) {

@@ -2,6 +2,7 @@
 
 #include "far/preload/real.hpp"
 #include "far/preload/requests.hpp"
+#include "far/preload/reserving.hpp"
 #include "far/preload/trapped_calls.hpp"
 
 namespace tonari::far {
@@ -39,7 +40,10 @@ void give_back_part(const Extents::Extent& part) noexcept {
     return;
   }
   // Discarded before another thread can allocate it. A range that cannot be discarded is not allocated again.
-  if (discard(Request::What::stop_using, part, LockedPages::go) != 0 || is_static(part.start)) return;
+  const bool is_used = (part.marks & Extents::is_reserved) == 0;
+  const auto what = is_used ? Request::What::stop_using : Request::What::discard;
+  if (!is_used) hide_ends(part);  // the rest of the reservation may be in the same blocks
+  if (discard(what, part, LockedPages::go) != 0 || is_static(part.start)) return;
   if ((part.marks & Extents::was_protected) != 0 &&
       is_error(system_call(SYS_mprotect, part.start, part.bytes, usual))) {
     return;
