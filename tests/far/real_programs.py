@@ -98,6 +98,35 @@ print(hashlib.sha256(open("numbers", "rb").read()).hexdigest())
 """
 
 
+# Their heaps are reserved address space.
+JAVA = """
+import java.util.*;
+class Work {
+  public static void main(String[] words) {
+    var random = new Random(1);
+    var rows = new long[6000][];
+    for (int i = 0; i < rows.length; i++) rows[i] = random.longs(1000).toArray();
+    var names = new TreeMap<Long, String>();
+    for (long[] row : rows) for (int i = 0; i < 20; i++) names.put(row[i], "number " + row[i]);
+    long sum = 0;
+    for (long[] row : rows) for (long number : row) sum = sum * 31 + number;
+    for (String name : names.values()) sum = sum * 31 + name.hashCode();
+    System.out.println(sum);
+  }
+}
+"""
+JAVASCRIPT = """
+const pairs = [];
+for (let i = 0; i < 600000; i++) pairs.push({number: i * 7919 % 600011, name: "name " + i});
+pairs.sort((a, b) => a.number - b.number);
+const numbers = new Array(3000000).fill(0).map((_, i) => i * 0.5);
+let sum = 0;
+for (const pair of pairs) sum = (sum * 31 + pair.name.length + pair.number) % 1000003;
+for (const number of numbers) sum += number;
+console.log(sum);
+"""
+
+
 def values_for_redis(seed):
     return {b"key:%d" % n: hashlib.sha256(b"%d" % (n * seed)).hexdigest().encode() * (1 + n % 60) for n in range(40_000)}
 
@@ -121,9 +150,9 @@ class RealPrograms(JobTest):
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def need(self, program):
+    def need(self, program, installed_by="scripts/setup far"):
         if shutil.which(program) is None and not os.path.exists(program):
-            self.skipTest(f"{program} is not installed: scripts/setup far")
+            self.skipTest(f"{program} is not installed: {installed_by}")
 
     def run_program(self, words, **options):
         done = subprocess.run(
@@ -209,6 +238,21 @@ class RealPrograms(JobTest):
         for faults in ("keeper", "self"):
             with self.subTest(faults=faults):
                 self.compare([PYTHON, self.path("work.py")], "--faults", faults)
+
+    def test_java_computes_the_same_with_far_memory(self):
+        self.need("javac", "scripts/setup programs")
+        with open(self.path("Work.java"), "w") as file:
+            file.write(JAVA)
+        for collector, faults in (("Serial", "keeper"), ("G1", "self")):
+            with self.subTest(collector=collector, faults=faults):
+                words = ["java", "-Xmx512m", f"-XX:+Use{collector}GC", "-XX:-UseCompressedOops", "Work.java"]
+                self.compare(words, "--faults", faults, local="60%")
+
+    def test_javascript_computes_the_same_with_far_memory(self):
+        self.need("node", "apt-get install nodejs")
+        for faults in ("keeper", "self"):
+            with self.subTest(faults=faults):
+                self.compare(["node", "-e", JAVASCRIPT], "--faults", faults, local="80%")
 
     def test_stress_ng_finds_no_wrong_far_memory(self):
         self.need("stress-ng")
