@@ -24,7 +24,7 @@
 // - process_vm_readv by the program or by others (MPI's single copies)
 // - programs that make system calls without libc: syscall(), Go
 // - signal frames on stacks in such memory, unless the program names the stack: far/preload/stacks.cpp
-// - execl and its relatives; the *xstat functions of glibc before 2.33
+// - the *xstat functions of glibc before 2.33
 // - futexes: FUTEX_WAIT reads its word. libc touches the word just before (a compare and exchange, a load), so that it
 //   is absent only if it leaves within that time, some 100 ns. glibc 2.36 then ends the program: "The futex facility
 //   returned an unexpected error code." Waking does not read the word, and a thread that already waits is not

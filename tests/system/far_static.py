@@ -330,7 +330,7 @@ class StaticMemory(FarTest):
                     self.assertEqual(found["failures"], 0)
                     self.assertGreater(found["in_use_peak_bytes"], PLUGIN_ZEROS - (1 << 20))
                     self.assertLess(found["in_use_peak_bytes"], PLUGIN_ZEROS + PLUGIN_VALUES // 2)
-                    self.assertGreater(found["bytes_out"], PLUGIN_ZEROS // 2)
+                    self.assertGreater(found["bytes_out"], PLUGIN_ZEROS // 4)  # how soon the limit follows varies
 
     def test_libraries_that_are_loaded_while_there_is_one_thread_have_far_static_variables(self):
         for options in (["--local", "20%"], ["--local", "20%", "--faults", "self"]):
