@@ -55,6 +55,8 @@ class Forks(FarTest):
         for faults in ("keeper", "self"):
             with self.subTest(faults=faults):
                 self.torture(faults=faults)
+                # This one maps over memory that it has inherited and moved, and moves it again.
+                self.assertEqual(self.forks("torture", 16, 1000, 48, faults=faults), (0, "ok\n", ""))
 
     def test_a_daemon_that_closes_its_descriptors_outlives_its_parent(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -273,12 +273,16 @@ void* remap(const Parts& parts, std::size_t bytes, std::size_t wanted, int flags
   return move({before, 0}, wanted);
 }
 
-// Memory that has been mapped anew in parts cannot be moved as a whole, only copied.
-bool copy_inherited(Range from, Range to) noexcept {
-  constexpr int usual = PROT_READ | PROT_WRITE;
-  if (real().mprotect(pointer_to(to.start), to.bytes, usual) != 0) return false;
-  std::memcpy(pointer_to(to.start), pointer_to(from.start), std::min(from.bytes, to.bytes));
-  return real().munmap(pointer_to(from.start), from.bytes) == 0;
+// If the kernel moved inherited memory, it would keep the flags of the arena in its new place. Memory that the program
+// then maps over a part of it would have other flags, and no later mremap could move both.
+void* copy_inherited(Range from, std::size_t wanted) noexcept {
+  void* const to = real().mmap(nullptr, wanted, usual_protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (to == MAP_FAILED) return to;
+  std::memcpy(to, pointer_to(from.start), std::min(from.bytes, wanted));
+  const auto unmap_it = [from] { return real().munmap(pointer_to(from.start), from.bytes) == 0; };
+  if (replace_inherited(from, unmap_it)) return to;
+  (void)system_call(SYS_munmap, to, wanted);
+  return MAP_FAILED;
 }
 
 // Once all of its pages are there, inherited memory can move, and is ordinary memory in its new place. It cannot grow
@@ -287,15 +291,14 @@ void* move_inherited(Range from, std::size_t wanted, int flags, void* to) noexce
   if ((flags & MREMAP_MAYMOVE) == 0) return failed(ENOMEM, MAP_FAILED);
   if ((flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) != 0) return failed(EINVAL, MAP_FAILED);
   if (!bring_inherited(from)) return failed(ENOMEM, MAP_FAILED);
+  if ((flags & MREMAP_FIXED) == 0 && !is_inherited_protected(from)) return copy_inherited(from, wanted);
   void* const place = (flags & MREMAP_FIXED) != 0 ? to : reserve_elsewhere(wanted);
   if (place == MAP_FAILED) return place;
   const Range target{address_of(place), to_whole_pages(wanted)};
-  const bool can_be_copied = (flags & MREMAP_FIXED) == 0 && !is_inherited_protected(from);
   void* result = MAP_FAILED;
   const auto remap = [&] {
     (void)system_call(SYS_madvise, from.start, from.bytes, MADV_DOFORK);
     result = real().mremap(pointer_to(from.start), from.bytes, wanted, MREMAP_MAYMOVE | MREMAP_FIXED, place);
-    if (result == MAP_FAILED && errno == EFAULT && can_be_copied && copy_inherited(from, target)) result = place;
     return result != MAP_FAILED;
   };
   (void)replace_inherited(from, remap, target);
