@@ -299,7 +299,8 @@ void may_begin(const char* name, std::size_t bytes_min, FaultsBy faults) noexcep
   if (is_error(opened) || faults != FaultsBy::keeper) buffer_standard_streams();
   if (faults != FaultsBy::keeper) expect_faults();
   program.faults = faults;
-  program.door = name;
+  // A program may overwrite its environment: Redis does, to change what ps shows.
+  ::strncpy(program.door.data(), name, program.door.size() - 1);
   program.bytes_min.store(bytes_min, std::memory_order_relaxed);
   program.may_begin.store(true, std::memory_order_relaxed);
 }
@@ -330,7 +331,7 @@ void begin_anew() noexcept {
   program.arena_bytes.store(0, std::memory_order_relaxed);
   program.statics_count.store(0, std::memory_order_relaxed);  // there is one thread
   program.ready.store(nullptr, std::memory_order_relaxed);
-  program.may_begin.store(program.door != nullptr, std::memory_order_relaxed);
+  program.may_begin.store(program.door.front() != 0, std::memory_order_relaxed);
 }
 
 }  // namespace tonari::far

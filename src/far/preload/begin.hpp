@@ -9,8 +9,8 @@ namespace tonari::far {
 /// error.
 bool begin(int socket) noexcept;
 
-/// Lets the process begin by itself later, at the keeper's door, when it first allocates at least `bytes_min`. `name`,
-/// of the abstract namespace, must stay valid. `faults` will serve its faults. Call it once, before main().
+/// Lets the process begin by itself later, at the keeper's door, when it first allocates at least `bytes_min`. `name`
+/// is of the abstract namespace. `faults` will serve its faults. Call it once, before main().
 void may_begin(const char* name, std::size_t bytes_min, FaultsBy faults) noexcept;
 
 /// Begins as announced by may_begin(), unless another thread has done so. Returns true if the arena can be used; if

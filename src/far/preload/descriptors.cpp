@@ -17,7 +17,7 @@ namespace tonari::far {
 int connect_to_door(std::string_view suffix) noexcept {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string_view name = program.door != nullptr ? program.door : "";
+  const std::string_view name = program.door.data();
   if (name.empty() || 1 + name.size() + suffix.size() > sizeof address.sun_path) return -1;
   char* const end = std::ranges::copy(name, address.sun_path + 1).out;
   const std::size_t length = static_cast<std::size_t>(std::ranges::copy(suffix, end).out - address.sun_path);

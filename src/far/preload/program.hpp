@@ -60,7 +60,7 @@ struct Program {
 
   // Where the process may begin by itself. `may_begin` is true until it does. Relaxed: beginning takes the lock
   // `beginning`, which a fork holds, too.
-  const char* door = nullptr;
+  std::array<char, 108> door{};        // empty: there is none; as long as the name of a socket
   FaultsBy faults = FaultsBy::keeper;  // set before main()
   std::atomic<bool> may_begin{false};
   Lock beginning;
