@@ -190,6 +190,7 @@ std::vector<std::string> before_far_program(const System& system, const Ask& ask
   std::vector<std::string> words{launcher(), "far", "--local", limit_of_far_program(*ask.far)};
   if (!ask.far->launch.servers.empty()) words.insert(words.end(), {"--servers", ask.far->launch.servers});
   if (!ask.far->launch.faults.empty()) words.insert(words.end(), {"--faults", ask.far->launch.faults});
+  if (ask.far->launch.heap) words.emplace_back("--heap");
   if (!ask.launch.apart.empty()) words.insert(words.end(), {"--apart", ask.launch.apart});
   if (!ask.launch.network.empty()) words.insert(words.end(), {"--network", ask.launch.network});
   if (system.family == Family::tonari_core) words.insert(words.end(), {"--bind", "core"});

@@ -45,6 +45,7 @@ struct System {
 struct FarLaunch {
   std::string servers;
   std::string faults;
+  bool heap = false;
 };
 
 /// Parameters of a benchmark of far memory. The worker is a program that runs under `tonari far`, or in a memory

@@ -292,6 +292,7 @@ class Programs final : public Question {
   std::optional<std::string> programs_;
   std::optional<std::string> local_;
   int time_limit_s_ = 60;
+  std::string heap_ = "R";
   FarLaunch launch_;
   std::string folder_ = "/var/tmp";
 };
@@ -327,6 +328,10 @@ void Programs::add_options(CLI::App& command, BenchOptions&) {
       ->transform(cli::whole_number("a number of seconds", 1, 86400))
       ->capture_default_str()
       ->group("The question");
+  command.add_option("--heap", heap_, "Programs whose small objects are far, too, as for `tonari far`; or none")
+      ->type_name("LIST")
+      ->capture_default_str()
+      ->group("Memory");
   add_far_launch_options(command, launch_);
   command.add_option("--folder", folder_, "Where inputs and swap files are made: on a disk")
       ->type_name("PATH")
@@ -341,6 +346,9 @@ std::vector<Launch> Programs::plan(const BenchOptions& options, const std::vecto
   }
   const auto parent = fs::absolute(folder_);
   const auto chosen = programs(options);
+  std::vector<std::string> heap_choices = all_programs;
+  heap_choices.emplace_back("none");
+  const auto with_heap = parse_choices("--heap", heap_, heap_choices);
   check_space(parent, chosen.size());
   const auto folder = std::make_shared<const Folder>(parent);
   std::vector<Launch> launches;
@@ -349,6 +357,7 @@ std::vector<Launch> Programs::plan(const BenchOptions& options, const std::vecto
             options.launch,
             {"--inputs=" + folder->path().string(), fmt::format("--time-limit-s={}", time_limit_s_)}};
     ask.far = FarAsk{.launch = launch_, .folder = parent, .program = program, .inputs = folder};
+    ask.far->launch.heap = std::ranges::find(with_heap, program) != with_heap.end();
     launches.push_back({ask, {{Family::local, false}}, program});
     for (const int percent : local(options)) {
       ask.far->local_percent = percent;
@@ -378,11 +387,9 @@ bool Programs::complete(Ask& ask, const System& system, const Results& results) 
 }
 
 nlohmann::ordered_json Programs::parameters(const BenchOptions& options) const {
-  return {{"programs", programs(options)},
-          {"local", local(options)},
-          {"time_limit_s", time_limit_s_},
-          {"servers", or_default(launch_.servers)},
-          {"faults", or_default(launch_.faults)}};
+  return {{"programs", programs(options)},        {"local", local(options)},
+          {"time_limit_s", time_limit_s_},        {"servers", or_default(launch_.servers)},
+          {"faults", or_default(launch_.faults)}, {"heap", heap_}};
 }
 
 void Programs::conclude(Results& results) const {

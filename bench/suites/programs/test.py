@@ -94,6 +94,7 @@ class Programs(ProgramsTest):
     def test_wrong_options_are_refused(self):
         self.assertIn("--programs lisp: choose among R,pandas", self.refused("programs", "--programs", "sort,lisp"))
         self.assertIn("numbers from 1 to 100", self.refused("programs", "--local", "0"))
+        self.assertIn("choose among", self.refused("programs", "--heap", "R,unknown"))
         self.assertIn("a number of seconds from 1", self.refused("programs", "--time-limit", "0"))
         self.assertIn("unchanged programs do not map their data", self.refused("programs", "--rival", "mmap"))
         self.assertIn("rivals get the memory that", self.refused("programs", "--rivals-only", "--rival", "swap-zram"))
