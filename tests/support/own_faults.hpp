@@ -46,6 +46,7 @@ class SelfServingSpace : public pager::OwnSpace {
   std::span<std::byte> tables(pager::Address start, std::size_t bytes, std::size_t table_bytes) override {
     memory_ = Mapping::of_sparse_zeros(table_bytes, "a test's tables");
     tables_ = pager::RegionTables(start, bytes, memory_.bytes().data());
+    has_tables_.store(true, std::memory_order_release);
     return memory_.bytes();
   }
   std::uint64_t reference_to(std::span<const std::byte> bytes) noexcept override {
@@ -71,7 +72,10 @@ class SelfServingSpace : public pager::OwnSpace {
   static void on_signal(int /*signal*/, siginfo_t* info, void* /*context*/) {
     const int error = errno;
     const auto at = reinterpret_cast<pager::Address>(info->si_addr);
-    if (current == nullptr || info->si_code != BUS_ADRERR || !current->tables_.contains(at)) std::abort();
+    const bool is_fault = current != nullptr && info->si_code == BUS_ADRERR;
+    if (!is_fault || !current->has_tables_.load(std::memory_order_acquire) || !current->tables_.contains(at)) {
+      std::abort();
+    }
     static thread_local pager::RecentFaults recent;
     pager::OwnFaults<System> faults({current->faults()}, current->stored_.data(), current->tally(), current->passed_);
     if (!faults.serve(current->tables_, at, recent)) std::abort();
@@ -83,6 +87,9 @@ class SelfServingSpace : public pager::OwnSpace {
   std::span<const std::byte> stored_;
   Mapping memory_;
   pager::RegionTables tables_;
+  // Acquire and release: a thread that uses the memory already, when it becomes a region, reads the tables in its first
+  // fault. Otherwise only the kernel orders the two.
+  std::atomic<bool> has_tables_{false};
   pager::PassedFaults passed_;
   pager::FaultInbox inbox_{passed_, tally()};
   struct sigaction before_ {};
