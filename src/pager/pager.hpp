@@ -58,8 +58,8 @@ class Pager {
   /// anonymous memory, with no page present yet. A region that begins at a multiple of 2 MiB can have the most huge
   /// pages.
   void add(Address start, std::size_t bytes, Source& source, Contents contents = Contents::zeros);
-  /// The same for memory that other threads may be using already: some of its pages may be present. Those stay, and
-  /// are not counted, until know_present(). All pages come and go in slices until know_all_present().
+  /// The same for memory that other threads may be using already: some of its pages may be present. These pages stay,
+  /// and are not counted, until know_present(). All pages come and go in slices until know_all_present().
   void add_in_use(Address start, std::size_t bytes, Source& source);
   /// These pages were present when their region was added. From now on they may leave. Returns as discard() does.
   Status know_present(Address start, std::size_t bytes) noexcept;

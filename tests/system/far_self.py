@@ -50,7 +50,7 @@ class OwnFaults(FarSelfTest):
 
     def test_system_calls_that_no_wrapper_sees_reach_far_memory(self):
         for case in ("data", "texts", "streams", "locks", "semaphores", "interruptions", "cancellation", "children",
-                     "filter", "executed", "stacks", "counts", "once", "masks"):
+                     "filter", "executed", "stacks", "counts", "once", "masks", "reserved"):
             with self.subTest(case=case):
                 status, output, error = self.run_job("far", "--local", "8M", "--stats=json", "--", RAW_CALLS, case)
                 self.assertEqual((status, output), (0, "ok\n"), error)
@@ -100,6 +100,12 @@ class ChoiceOfFaults(FarSelfTest):
         self.assertGreater(self.faults_by_threads(), 0)
         self.assertEqual(self.faults_by_threads("--faults", "keeper"), 0)
         self.assertEqual(self.faults_by_threads("--store", "lz4"), 0)
+
+    def test_the_keeper_serves_a_program_that_is_part_of_an_mpi_job(self):
+        status, output, error = self.run_job("far", "--stats=json", "--local", "8M", "--", "env", "PMI_SIZE=2", TORTURE,
+                                             "1", "2", "10", "64")
+        self.assertEqual((status, output), (0, "ok\n"), error)
+        self.assertEqual(json.loads(error.splitlines()[-1])["faults_by_threads"], 0)
 
     @unittest.skipUnless(shutil.which("strace"), "strace is not installed: scripts/setup far")
     def test_the_keeper_serves_a_program_that_a_debugger_would_stop(self):

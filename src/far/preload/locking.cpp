@@ -1,5 +1,3 @@
-#include "far/preload/locking.hpp"
-
 #include "far/preload/faults.hpp"
 #include "far/preload/inherited.hpp"
 #include "far/preload/memory.hpp"
@@ -35,8 +33,6 @@ bool bring_all(Range range) noexcept {
   return true;
 }
 
-}  // namespace
-
 // The kernel cannot bring absent pages where it does not report its own faults. So the range is locked first, which
 // keeps pages that come, and then they are brought. Where threads serve their own faults, that must do: the kernel
 // would also fail at a page that is just protected.
@@ -51,6 +47,8 @@ int lock_in_memory(const void* start, std::size_t bytes) noexcept {
   (void)touch(Bytes{start, bytes});
   return next::mlock(start, bytes);
 }
+
+}  // namespace
 
 }  // namespace tonari::far
 

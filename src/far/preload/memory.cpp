@@ -51,26 +51,30 @@ void give_back_part(const Extents::Extent& part) noexcept {
   forget(part);
 }
 
+// Where threads serve their own faults, system calls must reach the arena before the program has memory there.
+bool can_be_given() noexcept { return !program.traps || trap_calls(); }
+
 }  // namespace
 
-// Where threads serve their own faults, system calls must reach the arena before the program has memory there.
-Address take(std::size_t bytes, std::size_t alignment, std::uint32_t marks) noexcept {
-  if (program.traps && !trap_calls()) return 0;
-  Range range{0, to_whole_pages(bytes)};
-  {
-    const Guard guard(program.lock);
-    range.start = program.extents.allocate(bytes, alignment, marks);
-  }
-  return range.start != 0 && is_lent(range) ? range.start : 0;
+Range take_addresses(std::size_t bytes, std::size_t alignment, std::uint32_t marks) noexcept {
+  if (!can_be_given()) return {};
+  const Guard guard(program.lock);
+  const Address start = program.extents.allocate(bytes, alignment, marks);
+  return start != 0 ? Range{start, to_whole_pages(bytes)} : Range{};
 }
 
-bool take_at(Range range) noexcept {
-  {
-    const Guard guard(program.lock);
-    if (!program.extents.allocate_at(range)) return false;
-  }
-  return is_lent(range);
+bool take_addresses_at(Range range, std::uint32_t marks) noexcept {
+  if (!can_be_given()) return false;
+  const Guard guard(program.lock);
+  return program.extents.allocate_at(range, marks);
 }
+
+Address take(std::size_t bytes, std::size_t alignment, std::uint32_t marks) noexcept {
+  const Range range = take_addresses(bytes, alignment, marks);
+  return !range.is_empty() && is_lent(range) ? range.start : 0;
+}
+
+bool take_at(Range range) noexcept { return take_addresses_at(range) && is_lent(range); }
 
 bool take_the_rest(Range range) noexcept {
   for (;;) {

@@ -8,6 +8,13 @@
 // Allocates and frees memory of the arena for the hooks. For a program that is ready; any thread.
 namespace tonari::far {
 
+/// Allocates `bytes` of address space in the arena, for take() or a reservation. Before the first of
+/// them, makes sure that system calls reach the arena. Returns an empty range if there is no room. `marks` are of
+/// Extents::Mark.
+Range take_addresses(std::size_t bytes, std::size_t alignment, std::uint32_t marks = 0) noexcept;
+/// The same for exactly this range. Returns false if some of it is in use, or if there is no room.
+bool take_addresses_at(Range range, std::uint32_t marks = 0) noexcept;
+
 /// Allocates `bytes` and returns their address; they read as zeros. Returns 0 if the arena is full or the keeper
 /// refuses. `marks` are of Extents::Mark.
 Address take(std::size_t bytes, std::size_t alignment, std::uint32_t marks = 0) noexcept;

@@ -67,21 +67,11 @@ void hide_ends(Range range) noexcept {
 }
 
 Address reserve(std::size_t bytes) noexcept {
-  Range range{0, to_whole_pages(bytes)};
-  {
-    const Guard guard(program.lock);
-    range.start = program.extents.allocate(bytes, page_bytes, reserved_marks);
-  }
-  return range.start != 0 && make_unreadable(range) ? range.start : 0;
+  const Range range = take_addresses(bytes, page_bytes, reserved_marks);
+  return !range.is_empty() && make_unreadable(range) ? range.start : 0;
 }
 
-bool reserve_at(Range range) noexcept {
-  {
-    const Guard guard(program.lock);
-    if (!program.extents.allocate_at(range, reserved_marks)) return false;
-  }
-  return make_unreadable(range);
-}
+bool reserve_at(Range range) noexcept { return take_addresses_at(range, reserved_marks) && make_unreadable(range); }
 
 int open_reserved(Range range, int protection) noexcept {
   if (is_static(range.start)) return 0;

@@ -7,7 +7,6 @@
 #include "far/preload/libraries.hpp"
 #include "far/preload/requests.hpp"
 #include "far/preload/static_objects.hpp"
-#include "preload/masks.hpp"
 #include "preload/unreached.hpp"
 
 #include <fcntl.h>

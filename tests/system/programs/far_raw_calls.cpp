@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -79,9 +80,17 @@ long raw(long number, Words... words) {
 #endif
 }
 
+bool is_reserved_first = false;
+
+char* allocate_far_memory() {
+  if (!is_reserved_first) return static_cast<char*>(std::aligned_alloc(page, all_bytes));
+  void* const start = ::mmap(nullptr, 2 * all_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  check(start != MAP_FAILED && ::mprotect(start, all_bytes, PROT_READ | PROT_WRITE) == 0, "mmap and mprotect");
+  return static_cast<char*>(start);
+}
 /// Large memory whose pages leave when others are used.
 char* far_memory() {
-  static char* const start = static_cast<char*>(std::aligned_alloc(page, all_bytes));
+  static char* const start = allocate_far_memory();
   return start;
 }
 /// A random place in it with room for `bytes`, in a part that only this caller uses: there are `parts`.
@@ -114,6 +123,17 @@ void write_and_read() {
     check(raw(SYS_writev, ends[1], parts, 2) == static_cast<long>(bytes), "writev");
     check(raw(SYS_readv, ends[0], parts, 2) == static_cast<long>(bytes), "readv");
     check(std::string_view(to, bytes) == model, "the bytes that were read into two parts");
+  }
+}
+
+// The first far memory of the program is address space that it has reserved.
+void reserved() {
+  std::array<int, 2> ends;
+  check(::pipe(ends.data()) == 0, "pipe");
+  for (std::size_t at = 0; at < all_bytes; at += 16 * page) {
+    far_memory()[at] = 'a';
+    check(raw(SYS_write, ends[1], far_memory() + (at + all_bytes / 2) % all_bytes, 8) == 8, "write");
+    check(raw(SYS_read, ends[0], far_memory() + at, 8) == 8, "read");
   }
 }
 
@@ -436,6 +456,7 @@ const std::map<std::string_view, std::function<void()>> cases{
     {"counts", wrong_counts},
     {"once", results_given_once},
     {"masks", masks},
+    {"reserved", reserved},
     {"stacks", stacks},
     {"rings", rings},
 };
@@ -451,6 +472,7 @@ int main(int count, char** words) {
   const std::uint64_t seed = count > 2 ? std::strtoull(words[2], nullptr, 0) : std::random_device{}();
   std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(seed));
   random_numbers.seed(seed);
+  is_reserved_first = found->first == "reserved";
   struct sigaction action {};
   action.sa_handler = [](int) {};
   ::sigaction(SIGUSR2, &action, nullptr);
