@@ -174,14 +174,14 @@ constexpr std::uint64_t beside_data_bytes = 8 << 20;
 TightMemory tight_memory(const KernelWay& way, const FarAsk& far) {
   return {.overflow = way.overflow,
           .limit_bytes = (far.limit_bytes != 0 ? far.limit_bytes : local_bytes(far)) + beside_data_bytes,
-          .overflow_bytes = far.data_bytes / 4096 * 4096 + (64 << 20),
+          .overflow_bytes = (far.program.empty() ? 1 : 2) * far.data_bytes / 4096 * 4096 + (64 << 20),
           .folder = far.folder};
 }
 
-/// Returns the value of --local. For programs of this project it is a size, since a share is relative to the memory
-/// touched so far, and would begin low. At 100 per cent it is far above the data, so that it has no effect.
+/// Returns the value of --local. It is a size, since a share is relative to the memory touched so far, and would begin
+/// low, while rivals have all of their memory from the start. At 100 per cent it is far above the data, so that it has
+/// no effect.
 std::string limit_of_far_program(const FarAsk& far) {
-  if (!far.program.empty()) return fmt::format("{}%", far.local_percent);
   return std::to_string(far.local_percent == 100 ? 2 * far.data_bytes : local_bytes(far));
 }
 

@@ -52,7 +52,7 @@ struct FarLaunch {
 /// cgroup.
 struct FarAsk {
   int local_percent = 100;
-  std::uint64_t data_bytes = 0;
+  std::uint64_t data_bytes = 0;  ///< For a program of another project, its peak memory when all of it is local.
   FarLaunch launch{};
   std::string folder;             ///< For swap files and mapped files.
   std::string program{};          ///< The program of another project that is run, of the catalogue of `programs`.

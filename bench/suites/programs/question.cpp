@@ -29,8 +29,10 @@ const std::vector<std::string> all_programs{
     "R",         "pandas", "polars", "duckdb", "pyarrow", "numpy",       "scikit-learn", "scipy", "redis",
     "memcached", "sqlite", "sort",   "xz",     "zstd",    "imagemagick", "g++",          "javac", "perl"};
 constexpr double all_local = 100;
-/// tonari did not limit a program if its peak memory is at least this part of the local run's.
+/// tonari limited a program if its peak memory is below this part of the local run's, by at least so many MiB: the
+/// worker asks for the memory now and then, so that differences of less say nothing.
 constexpr double limited_part_max = 0.9;
+constexpr double limited_mib_min = 4;
 constexpr double bytes_per_mib = 1 << 20;
 
 /// A folder of this process for the inputs of programs and the files that they write.
@@ -118,7 +120,7 @@ class Outcomes {
   /// Returns whether `tonari far` limited the program's memory: at its peak it had clearly less than alone.
   [[nodiscard]] bool is_limited(const std::string& program, double x) const {
     const double local_mib = of("local", program, all_local).memory_mib;
-    return of("tonari", program, x).memory_mib < limited_part_max * local_mib;
+    return of("tonari", program, x).memory_mib < std::min(limited_part_max * local_mib, local_mib - limited_mib_min);
   }
 
   /// Returns the names of the programs that are not installed.
@@ -317,8 +319,10 @@ void Programs::add_options(CLI::App& command, BenchOptions&) {
       ->type_name("LIST")
       ->group("The question");
   command
-      .add_option("--local", local_,
-                  "Per cent of the far data that are local, each from 1 to 100 (default: 10,20,50,80, with --quick 20)")
+      .add_option(
+          "--local", local_,
+          "Far data that may be local, each from 1 to 100 per cent of the program's peak memory alone (default: "
+          "10,20,50,80, with --quick 20)")
       ->type_name("LIST")
       ->group("The question");
   command
@@ -380,7 +384,7 @@ bool Programs::complete(Ask& ask, const System& system, const Results& results) 
   if (known == results.parameters().end()) return false;  // not installed, or it failed
   const Outcomes outcomes(results);
   const double local_mib = outcomes.of("local", program, all_local).memory_mib;
-  ask.far->data_bytes = static_cast<std::uint64_t>(2 * local_mib * bytes_per_mib);
+  ask.far->data_bytes = static_cast<std::uint64_t>(local_mib * bytes_per_mib);
   ask.far->limit_bytes =
       static_cast<std::uint64_t>(outcomes.used_mib(program, ask.far->local_percent, local_mib) * bytes_per_mib);
   return true;
