@@ -146,6 +146,12 @@ void add_far_launch_options(CLI::App& command, FarLaunch& launch) {
       ->type_name("N|HOSTS")
       ->group("Memory");
   command
+      .add_option("--memory", launch.memory,
+                  "How much each server lends, as for `tonari far`; over RDMA, servers pin all that they lend")
+      ->type_name("SIZE")
+      ->transform(cli::size_in_bytes())
+      ->group("Memory");
+  command
       .add_option("--faults", launch.faults, "The threads or the process that serve page faults, as for `tonari far`")
       ->type_name("auto|keeper|self")
       ->check(cli::one_of({"auto", "keeper", "self"}))
@@ -241,6 +247,7 @@ nlohmann::ordered_json FarQuestion::parameters(const BenchOptions& options) cons
                              {"threads", threads(options)},
                              {"budget_s", budget_s(options)},
                              {"servers", or_default(launch_.servers)},
+                             {"memory", or_default(launch_.memory)},
                              {"faults", or_default(launch_.faults)}};
   if (kind_.has_remote_case) all["cases"] = cases();
   return all;

@@ -189,6 +189,7 @@ std::string limit_of_far_program(const FarAsk& far) {
 std::vector<std::string> before_far_program(const System& system, const Ask& ask) {
   std::vector<std::string> words{launcher(), "far", "--local", limit_of_far_program(*ask.far)};
   if (!ask.far->launch.servers.empty()) words.insert(words.end(), {"--servers", ask.far->launch.servers});
+  if (!ask.far->launch.memory.empty()) words.insert(words.end(), {"--memory", ask.far->launch.memory});
   if (!ask.far->launch.faults.empty()) words.insert(words.end(), {"--faults", ask.far->launch.faults});
   if (ask.far->launch.heap) words.emplace_back("--heap");
   if (!ask.launch.apart.empty()) words.insert(words.end(), {"--apart", ask.launch.apart});

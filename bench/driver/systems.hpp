@@ -44,6 +44,7 @@ struct System {
 /// Options of `tonari far`; empty: its defaults.
 struct FarLaunch {
   std::string servers;
+  std::string memory;
   std::string faults;
   bool heap = false;
 };

@@ -391,9 +391,13 @@ bool Programs::complete(Ask& ask, const System& system, const Results& results) 
 }
 
 nlohmann::ordered_json Programs::parameters(const BenchOptions& options) const {
-  return {{"programs", programs(options)},        {"local", local(options)},
-          {"time_limit_s", time_limit_s_},        {"servers", or_default(launch_.servers)},
-          {"faults", or_default(launch_.faults)}, {"heap", heap_}};
+  return {{"programs", programs(options)},
+          {"local", local(options)},
+          {"time_limit_s", time_limit_s_},
+          {"servers", or_default(launch_.servers)},
+          {"memory", or_default(launch_.memory)},
+          {"faults", or_default(launch_.faults)},
+          {"heap", heap_}};
 }
 
 void Programs::conclude(Results& results) const {

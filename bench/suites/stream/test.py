@@ -23,10 +23,10 @@ class Stream(FarBenchTest):
     def test_options_for_servers_are_passed_on_to_tonari_far(self):
         report, _, _ = self.bench(
             "stream", "--cases", "remote", "--local", "50", "--size", "32M",
-            "--apart", "network", "--network", "tcp", "--servers", "2", "--faults", "keeper",
+            "--apart", "network", "--network", "tcp", "--servers", "2", "--memory", "64M", "--faults", "keeper",
         )  # fmt: skip
         command = next(c for c in report["parameters"]["commands"] if " far " in c)
-        self.assertIn("--servers 2 --faults keeper --apart network --network tcp --", command)
+        self.assertIn("--servers 2 --memory 67108864 --faults keeper --apart network --network tcp --", command)
 
     def test_a_rival_that_cannot_be_set_up_is_left_out_with_the_reason(self):
         report, _, error = self.bench(
