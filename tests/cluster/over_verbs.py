@@ -5,11 +5,12 @@ program share a device; packets between ranks of different devices can be lost.
 """
 
 import os
+import sys
 
-from bed import PROJECT, vm
+from bed import FOLDER, PROJECT, vm
 from bed.case import ClusterTest
 from bed.world import main
-from harness.jobs import PROGRAMS, TONARI
+from harness.jobs import BIN, PROGRAMS, TONARI
 
 SUITES = os.path.dirname(PROGRAMS)
 # Emulated, the machine and its devices are about so much slower.
@@ -77,6 +78,14 @@ class OverVerbs(ClusterTest):
 
     def test_contract_messages_windows_and_shared_arrays_work_over_datagrams(self):
         self.check_suites("ud")
+
+    # vm/far_memory.py looks at the devices' counters itself.
+    def test_far_memory_works_over_connections_and_datagrams(self):
+        variables = {"TONARI_BIN": BIN, "TONARI_TEST_BIN": PROGRAMS, "PYTHONPATH": PROJECT / "tests" / "system"}
+        words = [f"{name}={value}" for name, value in variables.items()]
+        done = vm.run("env", *words, sys.executable, FOLDER / "vm" / "far_memory.py", "-v", newer=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, r"\nRan 5 tests in .*\n\nOK\n$", "no test was skipped")
 
     def test_contract_messages_and_windows_work_over_connections_that_lose_packets(self):
         self.check_with_losses("rc")

@@ -20,12 +20,14 @@ from bed.world import SHARED, Missing, need
 ENVIRONMENT = {"UCX_UD_ETH_DGID_CHECK": "n", "LANG": "C.UTF-8"}
 
 
-def run(*words, timeout=300, memory_mib=2048):
-    """Runs a command in the machine. Returns the same as subprocess.run()."""
+def run(*words, timeout=300, memory_mib=2048, newer=False):
+    """Runs a command in the machine. Returns the same as subprocess.run(). `newer`: on a kernel that has UFFDIO_MOVE,
+    which the distribution's own may lack."""
     need("qemu-system-x86_64", install="scripts/setup verbs")
-    kernel, files = (os.path.join(CACHE, "vm", name) for name in ("vmlinuz", "initrd"))
+    folder = os.path.join(CACHE, "vm", "newer" if newer else "")
+    kernel, files = (os.path.join(folder, name) for name in ("vmlinuz", "initrd"))
     if not os.path.exists(kernel):
-        raise Missing(f"no kernel for a virtual machine in {CACHE}/vm: scripts/setup verbs")
+        raise Missing(f"no kernel for a virtual machine in {folder}: scripts/setup verbs")
 
     control = pathlib.Path(SHARED, "vm")
     shutil.rmtree(control, ignore_errors=True)
@@ -40,7 +42,8 @@ def run(*words, timeout=300, memory_mib=2048):
     machine = ["-machine", "q35", "-smp", "2", "-m", str(memory_mib), "-nodefaults", "-no-user-config", "-no-reboot"]
     command = ["qemu-system-x86_64", *_acceleration(), *machine, "-display", "none",
                "-serial", f"file:{control}/console", "-kernel", kernel, "-initrd", files,
-               "-append", "console=ttyS0 quiet panic=-1 mitigations=off",
+               # Without a watchdog of the clock: it patches the running kernel, which QEMU's emulation may not survive.
+               "-append", "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable",
                *_share("files", "/", "readonly=on"), *_share("project", PROJECT), *_share("control", control),
                *_port("left"), *_port("right")]
     try:
