@@ -116,6 +116,7 @@ void Pager::answer(const Fault& fault, std::uint64_t read_ns, Region& region, Bl
   if (random_.has(fault.address)) return bring(region, index, page, PageSet::of(page, 1), context);
   const bool by_block = may_come_whole(region, index) || rest_may_come(region, index);
   const Advice advice = streams_.fault(fault.address / page_bytes, fault.thread, by_block);
+  learn_from(advice);
   if (advice.by_block && block.beside.is_empty() &&
       requests_.add({Request::What::block, &region, index, page, read_ns, fault.thread, fault.holds_block})) {
     hold.pass_on();  // a mover may have adopted it already
@@ -125,9 +126,21 @@ void Pager::answer(const Fault& fault, std::uint64_t read_ns, Region& region, Bl
   follow(advice);
 }
 
+void Pager::learn_from(const Advice& advice) noexcept {
+  mix_.see_faults_by_threads(page_mover_.counters().faults_by_threads.load(std::memory_order_relaxed));
+  if (advice.by_block) {
+    mix_.add_stream(block_pages);
+  } else if (advice.pages > 1) {
+    mix_.add_stream(advice.pages);
+  } else {
+    mix_.add_scattered();
+  }
+  page_mover_.tally().set_scattered(mix_.is_scattered());
+}
+
 bool Pager::may_come_whole(Region& region, std::size_t index) const noexcept {
   const Block& block = region.block(index);
-  return whole_blocks_ && !block.hidden && page_mover_.marks().have_room_for_blocks() && block.here.is_empty() &&
+  return page_mover_.tally().has_room_for_blocks() && !block.hidden && block.here.is_empty() &&
          !region.has_unknown_pages.load(std::memory_order_relaxed) && block.lost.is_empty() &&
          (block.beside.is_empty() || block.beside.is_whole()) && region.valid(index).is_whole();
 }
@@ -136,7 +149,7 @@ bool Pager::may_come_whole(Region& region, std::size_t index) const noexcept {
 bool Pager::rest_may_come(Region& region, std::size_t index) const noexcept {
   constexpr std::size_t away_min = 128;
   const Block& block = region.block(index);
-  return whole_blocks_ && !block.hidden && page_mover_.marks().have_room_for_blocks() && block.beside.is_empty() &&
+  return page_mover_.tally().has_room_for_blocks() && !block.hidden && block.beside.is_empty() &&
          !region.has_unknown_pages.load(std::memory_order_relaxed) && block.lost.is_empty() && !block.here.is_empty() &&
          block.here.count() <= block_pages - away_min && region.valid(index).is_whole();
 }

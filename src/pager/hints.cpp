@@ -12,7 +12,8 @@ void Pager::will_need(Address start, std::size_t bytes) noexcept {
   for (Address at = start / page_bytes * page_bytes; at < end;) {
     const std::size_t block = (*region)->block_at(at);
     const Address base = (*region)->address_of(block);
-    const bool whole = at == base && end - at >= block_bytes && whole_blocks_;  // the mover checks again
+    const bool whole =
+        at == base && end - at >= block_bytes && page_mover_.tally().has_room_for_blocks();  // the mover checks again
     const auto what = whole ? Request::What::block_ahead : Request::What::page_ahead;
     // The queue is full: the rest comes when it is touched.
     if (!requests_.add({what, &**region, block, (at - base) / page_bytes})) return;

@@ -55,7 +55,7 @@ void PageMover::drop_prefaulted_buffer() noexcept {
   std::optional<Buffer> buffer;
   {
     const std::lock_guard guard(mutex_);
-    if (pool_.prefaulted() > (marks().have_room_for_blocks() ? 1 : 0)) buffer = pool_.take_prefaulted();
+    if (pool_.prefaulted() > (tally_.has_room_for_blocks() ? 1 : 0)) buffer = pool_.take_prefaulted();
   }
   if (!buffer) return;
   space_.empty(*buffer);
@@ -311,7 +311,7 @@ void PageMover::drop_beside(Region& region, std::size_t index, WorkerContext* co
   Block& block = region.block(index);
   const Buffer buffer = block.buffer;
   const bool is_reserve = context != nullptr && buffer == context->reserve;
-  const bool prefaulted = block.beside.is_whole() && !is_reserve && marks().have_room_for_blocks();
+  const bool prefaulted = block.beside.is_whole() && !is_reserve && tally_.has_room_for_blocks();
   bool in_vain = false;
   {
     const std::lock_guard guard(mutex_);

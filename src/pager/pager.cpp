@@ -40,10 +40,7 @@ class SignalsBlocked {
 }  // namespace
 
 Pager::Pager(Space& space, const Options& options)
-    : space_(space),
-      whole_blocks_(options.whole_blocks),
-      process_(::getpid()),
-      page_mover_(space, checked_limit(options.limit_bytes), options.on_failure) {
+    : space_(space), process_(::getpid()), page_mover_(space, checked_limit(options.limit_bytes), options.on_failure) {
   if (options.movers >= workers_max) {
     throw SetupError("a pager with " + std::to_string(options.movers) + " movers: give it fewer than " +
                      std::to_string(workers_max));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "pager/expected.hpp"
+#include "pager/fault_mix.hpp"
 #include "pager/pace.hpp"
 #include "pager/page.hpp"
 #include "pager/page_mover.hpp"
@@ -29,9 +30,8 @@ namespace tonari::pager {
 struct Options {
   static constexpr std::size_t limit_bytes_min = 1 << 20;
 
-  std::size_t limit_bytes;   ///< Most bytes of the regions in memory, buffers included.
-  unsigned movers = 1;       ///< Threads that read ahead and make room.
-  bool whole_blocks = true;  ///< Read streams by huge pages, where the limit has room for them.
+  std::size_t limit_bytes;  ///< Most bytes of the regions in memory, buffers included.
+  unsigned movers = 1;      ///< Threads that read ahead and make room.
   /// Called for each failure of a source, by a thread of the pager. It must neither block nor touch paged memory.
   std::function<void(const Failure&)> on_failure{};
 };
@@ -118,6 +118,7 @@ class Pager {
               WorkerContext& context) noexcept;
   void bring(Region& region, std::size_t block, std::size_t page, const PageSet& wanted,
              WorkerContext& context) noexcept;
+  void learn_from(const Advice& advice) noexcept;
   void follow(const Advice& advice) noexcept;
   [[nodiscard]] bool may_come_whole(Region& region, std::size_t block) const noexcept;
   [[nodiscard]] bool rest_may_come(Region& region, std::size_t block) const noexcept;
@@ -133,12 +134,12 @@ class Pager {
   void start(const char* name, Body body);
 
   Space& space_;
-  bool whole_blocks_;
   pid_t process_;  // the process that its threads belong to
   Regions regions_;
   PageMover page_mover_;
   Requests requests_;
   Streams streams_;  // only for the fault thread
+  FaultMix mix_;     // the same
   ExpectedRandom random_;
   Pace pace_;
   std::vector<std::unique_ptr<WorkerContext>> contexts_;

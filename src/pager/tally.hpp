@@ -13,16 +13,13 @@ namespace tonari::pager {
 /// The limit of pages in memory, and the marks derived from it.
 struct Marks {
   static constexpr Marks of(std::size_t limit) noexcept {
-    const std::size_t margin = std::clamp<std::size_t>(limit / 16, 16, 4 * block_pages);
+    const std::size_t margin = std::clamp<std::size_t>(limit / 64, 16, 4 * block_pages);
     return {limit, limit - margin, limit - 2 * margin};
   }
 
   std::size_t limit;  // not exceeded, if possible
   std::size_t high;   // above this, room is made in the background
   std::size_t low;    // down to this
-
-  /// Returns true if there is room for some streams that read whole blocks.
-  [[nodiscard]] bool have_room_for_blocks() const noexcept { return limit >= 16 * block_pages; }
 };
 
 /// A pager's limit, its pages in memory, and its statistics. Where threads of the address space serve their own faults,
@@ -35,6 +32,14 @@ class Tally {
 
   void set_limit(std::size_t pages) noexcept { limit_.store(pages, std::memory_order_relaxed); }
   [[nodiscard]] Marks marks() const noexcept { return Marks::of(limit_.load(std::memory_order_relaxed)); }
+  void set_scattered(bool scattered) noexcept { scattered_.store(scattered, std::memory_order_relaxed); }
+  /// Returns true if streams may read whole blocks. Each then holds some, and one buffer is kept ready for the next. If
+  /// most faults are scattered, that is too much of a small memory.
+  [[nodiscard]] bool has_room_for_blocks() const noexcept {
+    constexpr std::size_t some = 16 * block_pages;
+    constexpr std::size_t plenty = 64 * block_pages;
+    return marks().limit >= (scattered_.load(std::memory_order_relaxed) ? plenty : some);
+  }
 
   [[nodiscard]] std::size_t resident() const noexcept { return resident_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::size_t resident_peak() const noexcept { return resident_peak_.load(std::memory_order_relaxed); }
@@ -75,6 +80,7 @@ class Tally {
  private:
   // Relaxed: each limit is used on its own, and a change that is seen late takes effect late.
   std::atomic<std::size_t> limit_{0};          // in pages
+  std::atomic<bool> scattered_{false};         // relaxed: as the limit
   std::atomic<std::size_t> resident_{0};       // relaxed: in pages; the limit may be applied a page early or late
   std::atomic<std::size_t> resident_peak_{0};  // relaxed: a statistic; threads at once may miss some pages
   std::atomic<std::size_t> touched_{0};        // relaxed: in pages; a statistic
