@@ -110,6 +110,24 @@ Answer place(System system, unsigned long code, std::size_t bytes, Make make, Pr
   return met ? Answer::there : Answer::ok;
 }
 
+/// Returns what makes the requests to copy pages from `from`.
+inline auto copy_requests(Address to, const std::byte* from, std::size_t bytes, std::uint64_t mode) noexcept {
+  return [=](std::size_t done) {
+    return uffdio_copy{.dst = to + done,
+                       .src = reinterpret_cast<std::uint64_t>(from) + done,
+                       .len = bytes - done,
+                       .mode = mode,
+                       .copy = 0};
+  };
+}
+inline constexpr auto copied = [](const uffdio_copy& request) { return request.copy; };
+
+/// Copies pages, up to the first that is present.
+template <class System>
+Progress copy(System system, Address to, const std::byte* from, std::size_t bytes, std::uint64_t mode = 0) noexcept {
+  return go_on(system, UFFDIO_COPY, bytes, copy_requests(to, from, bytes, mode), copied);
+}
+
 /// Places pages of zeros where pages are absent. Returns Answer::there if some pages were present.
 template <class System>
 Answer zero(System system, Address to, std::size_t bytes) noexcept {

@@ -22,8 +22,9 @@ namespace tonari::pager {
 /// pages here. All else is for the pager: it must know which blocks are in use, recognises streams, sees to the limit,
 /// and reports errors.
 ///
-/// `System` makes the system calls: copy(to, from) and zero(to) place one page and return an `Answer`. wait(word, seen)
-/// and wake(word) work on a futex. now_ns(), thread() and yield() do what their names say.
+/// `System` makes the system calls: copy(to, from, bytes) places pages and returns its `Progress`; zero(to) places one
+/// page and returns an `Answer`. wait(word, seen) and wake(word) work on a futex. now_ns(), thread() and yield() do
+/// what their names say.
 ///
 /// Threads: any. All signals must be blocked: a handler that touched the same block would wait for ever.
 /// Costs:   one system call, a checksum and two readings of the clock; no lock, no allocation.
@@ -82,38 +83,86 @@ class OwnFaults {
   bool place(const RegionTables& tables, Address at) noexcept {
     Block& block = tables.block_at(at);
     const std::size_t page = at % block_bytes / page_bytes;
-    const PageSet wanted = PageSet::of(page, 1);
     if (block.here.is_empty() || (block.here | block.beside | block.lost).has(page)) return false;
-    if (tally_.resident() >= tally_.marks().limit) return false;
+    const std::size_t resident = tally_.resident();
+    const std::size_t limit = tally_.marks().limit;
+    if (resident >= limit) return false;
     const Address to = at / page_bytes * page_bytes;
-    const Checksum& known = tables.checksum_at(to);
-    const bool is_of_zeros = known.is_of_zeros();
-    if (is_of_zeros ? system_.zero(to) != Answer::ok : !copy(block, page, known, to)) return false;
+    const bool is_of_zeros = tables.checksum_at(to).is_of_zeros();
+    PageSet came = PageSet::of(page, 1);
+    if (is_of_zeros) {
+      if (system_.zero(to) != Answer::ok) return false;
+    } else {
+      if (!is_stored(tables, to)) return false;
+      const PageSet run = with_next(tables, to, std::min(limit - resident, run_max));
+      came = copy(block, run, to - page * page_bytes);
+      // The kernel copies nothing to a range of several mappings.
+      if (came.is_empty() && run.count() > 1) came = copy(block, PageSet::of(page, 1), to - page * page_bytes);
+      count_fetched(block, came);
+    }
 
-    block.here |= wanted;
-    tally_.add_resident(1);
-    if (!block.touched.has(page)) tally_.add_touched(1);
-    block.touched |= wanted;
-    block.assumed -= wanted;
-    if (!is_of_zeros) count_fetched(block, wanted);
-    return true;
+    block.here |= came;
+    tally_.add_resident(came.count());
+    tally_.add_touched((came - block.touched).count());
+    block.touched |= came;
+    block.assumed -= came;
+    return came.has(page);
   }
 
  private:
-  bool copy(const Block& block, std::size_t page, const Checksum& known, Address to) noexcept {
-    if (block.stored_at == 0) return false;
-    const std::byte* const from = stored_ + (block.stored_at - 1 + page * page_bytes);
-    // A page that was never fetched has no checksum yet, and a wrong one is an error.
-    return checksum_of(from) == known && system_.copy(to, from) == Answer::ok;
+  static constexpr std::size_t run_min = 3;   // with fewer, pages that came at random would look like a stream
+  static constexpr std::size_t run_max = 16;  // longer ones are for the pager
+
+  /// Returns the page at `to`, and pages behind it if the pages before it are here: as many as there are, but at most
+  /// `pages_max` in all. So the pages that streams have left tell where they go on, however many they are. The same
+  /// backwards.
+  PageSet with_next(const RegionTables& tables, Address to, std::size_t pages_max) const noexcept {
+    const Block& block = tables.block_at(to);
+    const PageSet present = block.here | block.beside | block.lost;
+    const std::size_t page = to % block_bytes / page_bytes;
+    const auto is_here = [&](std::size_t at, Address) { return block.here.has(at); };
+    const auto can_come = [&](std::size_t at, Address address) {
+      return !present.has(at) && tables.contains(address) && !tables.checksum_at(address).is_of_zeros() &&
+             is_stored(tables, address);
+    };
+    const auto count = [&](std::size_t step, std::size_t most, auto&& belongs) {
+      std::size_t pages = 0;  // the page's number wraps around at 0
+      for (std::size_t at = page + step; at < block_pages && pages < most; at += step, ++pages) {
+        if (!belongs(at, to - page * page_bytes + at * page_bytes)) break;
+      }
+      return pages;
+    };
+    for (const std::size_t step : {std::size_t{1}, ~std::size_t{0}}) {
+      const std::size_t before = count(-step, pages_max - 1, is_here);
+      if (before < run_min) continue;
+      const std::size_t behind = count(step, before, can_come);
+      return PageSet::of(step == 1 ? page : page - behind, behind + 1);
+    }
+    return PageSet::of(page, 1);
   }
 
-  void count_fetched(Block& block, const PageSet& wanted) noexcept {
+  /// Copies adjacent pages of a block, and returns the pages that came. `base` is the block's address.
+  PageSet copy(const Block& block, const PageSet& pages, Address base) noexcept {
+    const std::size_t first = pages.next(0);
+    const std::byte* const from = stored_ + (block.stored_at - 1 + first * page_bytes);
+    const Progress done = system_.copy(base + first * page_bytes, from, pages.count() * page_bytes);
+    return PageSet::of(first, done.bytes / page_bytes);
+  }
+
+  // A page that was never fetched has no checksum yet, and a wrong one is an error.
+  bool is_stored(const RegionTables& tables, Address page) const noexcept {
+    const std::uint64_t at = tables.block_at(page).stored_at;
+    return at != 0 && checksum_of(stored_ + (at - 1 + page % block_bytes)) == tables.checksum_at(page);
+  }
+
+  void count_fetched(Block& block, const PageSet& pages) noexcept {
     const std::uint32_t count = tally_.count();
     if (block.fetched_in != count) block.fetched = {};
     block.fetched_in = count;
-    Counters::add(tally_.counters.pages_in);
-    if (!(block.fetched & wanted).is_empty()) Counters::add(tally_.counters.pages_in_again);
-    block.fetched |= wanted;
+    Counters::add(tally_.counters.pages_in, pages.count());
+    const std::size_t again = (block.fetched & pages).count();
+    if (again != 0) Counters::add(tally_.counters.pages_in_again, again);
+    block.fetched |= pages;
   }
 
   void ring() noexcept {

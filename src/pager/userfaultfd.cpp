@@ -180,15 +180,8 @@ Answer Userfaultfd::wake_where_there(Answer answer, Address at, std::size_t byte
 }
 
 Answer Userfaultfd::copy(Address to, const std::byte* from, std::size_t bytes) noexcept {
-  const auto make = [&](std::size_t done) {
-    return uffdio_copy{.dst = to + done,
-                       .src = reinterpret_cast<std::uint64_t>(from) + done,
-                       .len = bytes - done,
-                       .mode = 0,
-                       .copy = 0};
-  };
-  const auto progress = [](const uffdio_copy& each) { return each.copy; };
-  return wake_where_there(kernel::place(System{number()}, UFFDIO_COPY, bytes, make, progress), to, bytes);
+  const auto requests = kernel::copy_requests(to, from, bytes, 0);
+  return wake_where_there(kernel::place(System{number()}, UFFDIO_COPY, bytes, requests, kernel::copied), to, bytes);
 }
 
 Answer Userfaultfd::zero(Address to, std::size_t bytes) noexcept {

@@ -56,8 +56,13 @@ class SelfServingSpace : public pager::OwnSpace {
  private:
   struct System {
     pager::Userfaultfd& faults;
-    pager::Answer copy(pager::Address to, const std::byte* from) const noexcept {
-      return faults.copy(to, from, pager::page_bytes);
+    pager::Progress copy(pager::Address to, const std::byte* from, std::size_t bytes) const noexcept {
+      auto answer = pager::Answer::ok;
+      std::size_t done = 0;
+      for (; done < bytes && answer == pager::Answer::ok; done += pager::page_bytes) {
+        answer = faults.copy(to + done, from + done, pager::page_bytes);
+      }
+      return {answer == pager::Answer::ok ? done : done - pager::page_bytes, answer};
     }
     pager::Answer zero(pager::Address to) const noexcept { return faults.zero(to, pager::page_bytes); }
     static std::uint64_t now_ns() noexcept { return monotonic_ns(); }

@@ -1,3 +1,4 @@
+#include "pager/fault_mix.hpp"
 #include "pager/own_faults.hpp"
 
 #include "../support/pager.hpp"
@@ -101,9 +102,15 @@ TEST(PassedFaults, AllArriveFromManyThreadsThoughThereIsLittleRoom) {
 struct Placement : testing::Test {
   struct System {
     Answer answer = Answer::ok;
+    std::size_t bytes_max;
+    std::size_t mapping_bytes;
     int* copies;
     int* zeros;
-    Answer copy(pager::Address /*to*/, const std::byte* /*from*/) const { return ++*copies, answer; }
+    pager::Progress copy(pager::Address /*to*/, const std::byte* /*from*/, std::size_t bytes) const {
+      ++*copies;
+      if (bytes > mapping_bytes) return {0, Answer::gone};
+      return {answer == Answer::ok ? std::min(bytes, bytes_max) : 0, answer};
+    }
     Answer zero(pager::Address /*to*/) const { return ++*zeros, answer; }
   };
 
@@ -114,11 +121,18 @@ struct Placement : testing::Test {
     tally.set_limit(100);
     block().here = PageSet::of(0, 1);
     block().stored_at = 1;
-    tables.checksum_at(at) = pager::checksum_of(bytes.data() + page * page_bytes);
+    know(page, 1);
+  }
+  /// Gives pages the checksums of their bytes at the source.
+  void know(std::size_t first, std::size_t count) {
+    for (std::size_t i = first; i < first + count; ++i) {
+      tables.checksum_at(start + i * page_bytes) = pager::checksum_of(bytes.data() + i * page_bytes);
+    }
   }
   [[nodiscard]] pager::Block& block() const { return tables.block_at(start); }
-  bool place(Answer answer = Answer::ok) {
-    return pager::OwnFaults<System>({answer, &copies, &zeros}, bytes.data(), tally, passed).place(tables, at + 123);
+  bool place(Answer answer = Answer::ok, std::size_t pages_max = block_pages, std::size_t mapping_pages = block_pages) {
+    const System system{answer, pages_max * page_bytes, mapping_pages * page_bytes, &copies, &zeros};
+    return pager::OwnFaults<System>(system, bytes.data(), tally, passed).place(tables, at + 123);
   }
 
   static constexpr pager::Address start = 3 * block_bytes;
@@ -181,6 +195,121 @@ TEST_F(Placement, LeavesErrorsToThePager) {
   EXPECT_FALSE(place(Answer::no_memory));
   EXPECT_FALSE(block().here.has(page));
   EXPECT_EQ(tally.resident(), 0U);
+}
+
+TEST_F(Placement, GoesOnBehindPagesThatAreHereByAsMany) {
+  know(page, 20);
+  block().here = PageSet::of(page - 4, 4);
+  EXPECT_TRUE(place());
+  EXPECT_EQ(block().here, PageSet::of(page - 4, 9));
+  EXPECT_EQ(copies, 1);
+  EXPECT_EQ(tally.resident(), 5U);
+  EXPECT_EQ(tally.touched(), 5U);
+  EXPECT_EQ(tally.counters.pages_in.load(), 5U);
+}
+
+TEST_F(Placement, GoesOnBackwards) {
+  know(0, page + 1);
+  block().here = PageSet::of(page + 1, 3);
+  EXPECT_TRUE(place());
+  EXPECT_EQ(block().here, PageSet::of(page - 3, 7));
+}
+
+TEST_F(Placement, BringsAtMostSixteenPages) {
+  know(page, 100);
+  block().here = PageSet::of(0, page) | PageSet::of(page + 101, 100);
+  EXPECT_TRUE(place());
+  EXPECT_EQ(block().here.count(), page + 100 + 1 + page) << "as many as there are before it";
+  block().here = PageSet::of(page + 1, 100);
+  know(0, page);
+  EXPECT_TRUE(place());
+  EXPECT_EQ(block().here, PageSet::of(0, page + 101)) << "up to the border of the block";
+}
+
+TEST_F(Placement, BringsOnePageWhereFewAreHere) {
+  know(0, 100);
+  block().here = PageSet::of(page - 2, 2) | PageSet::of(page + 1, 2);
+  EXPECT_TRUE(place());
+  EXPECT_EQ(block().here, PageSet::of(page - 2, 5));
+  EXPECT_EQ(tally.resident(), 1U);
+}
+
+TEST_F(Placement, GoesOnOnlyToPagesThatItCanCopy) {
+  const PageSet run = PageSet::of(page - 8, 8);
+  know(page, 8);
+  const auto comes_to = [&](std::size_t end) {
+    block().here = run;
+    EXPECT_TRUE(place());
+    return block().here == (run | PageSet::of(page, end - page));
+  };
+  EXPECT_TRUE(comes_to(page + 8)) << "what is behind was never stored";
+  tables.checksum_at(at + 3 * page_bytes) = pager::unknown_checksum;
+  EXPECT_TRUE(comes_to(page + 3)) << "never fetched";
+  bytes[(page + 2) * page_bytes] ^= std::byte{1};
+  EXPECT_TRUE(comes_to(page + 2)) << "wrong bytes";
+  block().beside = PageSet::of(page + 1, 1);
+  EXPECT_TRUE(comes_to(page + 1)) << "beside";
+}
+
+TEST_F(Placement, GoesOnNoFurtherThanTheRegionAndTheLimit) {
+  tables = {start, (page + 2) * page_bytes, memory.bytes().data()};
+  know(page, 2);
+  block().here = PageSet::of(page - 8, 8);
+  EXPECT_TRUE(place());
+  EXPECT_EQ(block().here, PageSet::of(page - 8, 10));
+  block().here = PageSet::of(page - 8, 8);
+  tally.set_limit(tally.resident() + 1);
+  EXPECT_TRUE(place());
+  EXPECT_EQ(block().here, PageSet::of(page - 8, 9));
+}
+
+TEST_F(Placement, CopiesThePageAloneIfTheKernelRefusesTheRun) {
+  know(page, 20);
+  block().here = PageSet::of(page - 4, 4);
+  EXPECT_TRUE(place(Answer::ok, block_pages, 1));
+  EXPECT_EQ(copies, 2);
+  EXPECT_EQ(block().here, PageSet::of(page - 4, 5));
+}
+
+TEST_F(Placement, CountsThePagesThatCameBeforeAnother) {
+  know(page - 8, 9);
+  block().here = PageSet::of(page + 1, 8);
+  EXPECT_FALSE(place(Answer::ok, 3)) << "the last page is the one that is wanted";
+  EXPECT_EQ(block().here, PageSet::of(page - 8, 3) | PageSet::of(page + 1, 8));
+  EXPECT_EQ(tally.resident(), 3U);
+}
+
+TEST(FaultMix, IsScatteredWhileScatteredFaultsPrevail) {
+  pager::FaultMix mix;
+  EXPECT_FALSE(mix.is_scattered());
+  mix.add_stream(block_pages);
+  mix.see_faults_by_threads(4600);
+  EXPECT_FALSE(mix.is_scattered()) << "too few to tell";
+  for (int i = 0; i < 10; ++i) mix.add_scattered();
+  EXPECT_TRUE(mix.is_scattered());
+  mix.see_faults_by_threads(4600);
+  mix.add_stream(10);
+  EXPECT_FALSE(mix.is_scattered()) << "faults that were seen before count once";
+}
+
+TEST(FaultMix, ForgetsOldFaults) {
+  pager::FaultMix mix;
+  mix.see_faults_by_threads(1'000'000'000);
+  EXPECT_TRUE(mix.is_scattered());
+  for (int i = 0; i < 70; ++i) mix.add_stream(block_pages);
+  EXPECT_FALSE(mix.is_scattered());
+}
+
+TEST(Tally, HasRoomForBlocksIfTheLimitIsLargeOrStreamsPrevail) {
+  pager::Tally tally;
+  tally.set_limit(15 * block_pages);
+  EXPECT_FALSE(tally.has_room_for_blocks());
+  tally.set_limit(16 * block_pages);
+  EXPECT_TRUE(tally.has_room_for_blocks());
+  tally.set_scattered(true);
+  EXPECT_FALSE(tally.has_room_for_blocks());
+  tally.set_limit(64 * block_pages);
+  EXPECT_TRUE(tally.has_room_for_blocks());
 }
 
 TEST(Tally, WakesThePagerOnceForManyWishes) {

@@ -29,12 +29,9 @@ using pager::page_bytes;
 struct System {
   ControlCalls faults;
 
-  [[nodiscard]] Answer copy(pager::Address to, const std::byte* from, std::uint64_t mode = 0) const noexcept {
-    const auto make = [&](std::size_t) {
-      return uffdio_copy{.dst = to, .src = address_of(from), .len = page_bytes, .mode = mode, .copy = 0};
-    };
-    const auto progress = [](const uffdio_copy& each) { return each.copy; };
-    return pager::kernel::go_on(faults, UFFDIO_COPY, page_bytes, make, progress).answer;
+  [[nodiscard]] pager::Progress copy(pager::Address to, const std::byte* from, std::size_t bytes,
+                                     std::uint64_t mode = 0) const noexcept {
+    return pager::kernel::copy(faults, to, from, bytes, mode);
   }
   [[nodiscard]] Answer zero(pager::Address to) const noexcept { return pager::kernel::zero(faults, to, page_bytes); }
   static std::uint64_t now_ns() noexcept { return monotonic_ns(); }
@@ -77,8 +74,9 @@ pager::OwnFaults<System> own_faults() noexcept {
 // library's knowledge, and reads as zeros. Returns false if the page is not far memory.
 bool fill_hole(Address at) noexcept {
   static constexpr std::array<std::byte, page_bytes> zeros{};
-  const Answer answer =
-      System{{faults_of_agents()}}.copy(at / page_bytes * page_bytes, zeros.data(), UFFDIO_COPY_MODE_WP);
+  const Answer answer = System{{faults_of_agents()}}
+                            .copy(at / page_bytes * page_bytes, zeros.data(), page_bytes, UFFDIO_COPY_MODE_WP)
+                            .answer;
   return answer == Answer::ok || answer == Answer::there;
 }
 
