@@ -141,7 +141,9 @@ bool PageMover::take_out(Region& region, std::size_t index, Beside beside, Worke
     Counters::add(counters().blocks_taken_out);
     if (context.reserve != no_buffer) Counters::add(counters().blocks_taken_out_by_faults);
   }
-  const bool keep = !taken.is_empty() && buffer != context.reserve && beside == Beside::keep;
+  // While many pages of a small memory are kept beside, all other blocks would have to leave.
+  const bool is_small = taken.count() <= marks().limit / 4;
+  const bool keep = !taken.is_empty() && is_small && buffer != context.reserve && beside == Beside::keep;
   if (buffer != no_buffer && !keep) drop_beside(region, index, &context);
   const std::lock_guard guard(mutex_);
   if (keep) pool_.keep(buffer, block.entry, Pool::Kind::taken_out);
