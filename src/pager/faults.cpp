@@ -29,6 +29,18 @@ class Lookout {
   unsigned patience_ = 0;
 };
 
+// Returns the pages of its block that are to be brought for a fault at `page`.
+PageSet wanted_pages(const Advice& advice, std::size_t page) noexcept {
+  const std::size_t first = advice.first % block_pages;
+  if (advice.every == 1) return PageSet::of(first, advice.pages);
+  PageSet pages;
+  const std::size_t end = first + advice.pages;
+  for (std::size_t at = first + (page - first) % advice.every; at < end; at += advice.every) {
+    pages |= PageSet::of(at, 1);
+  }
+  return pages;
+}
+
 }  // namespace
 
 void Pager::serve_faults(WorkerContext& context) noexcept {
@@ -121,7 +133,7 @@ void Pager::answer(const Fault& fault, std::uint64_t read_ns, Region& region, Bl
       requests_.add({Request::What::block, &region, index, page, read_ns, fault.thread, fault.holds_block})) {
     hold.pass_on();  // a mover may have adopted it already
   } else {
-    bring(region, index, page, PageSet::of(advice.first % block_pages, advice.pages), context);
+    bring(region, index, page, wanted_pages(advice, page), context);
   }
   follow(advice);
 }
@@ -131,7 +143,7 @@ void Pager::learn_from(const Advice& advice) noexcept {
   if (advice.by_block) {
     mix_.add_stream(block_pages);
   } else if (advice.pages > 1) {
-    mix_.add_stream(advice.pages);
+    mix_.add_stream(advice.pages / advice.every);
   } else {
     mix_.add_scattered();
   }

@@ -18,12 +18,18 @@ Advice Streams::fault(std::uint64_t page, std::uint32_t thread, bool by_block) n
   ++faults_;
   if (Stream* const stream = find(page, thread)) return go_on(*stream, page, by_block);
   if (Stream* const stream = find_strided(page, thread)) return go_on_in_strides(*stream, page);
+  if (Stream* const stream = find_returned_to(page, thread)) return go_on(*stream, page, by_block);
   find_third(page, thread);
   begin(page, thread);
   return {.first = page};
 }
 
 bool Streams::Stream::is_strided() const noexcept { return std::abs(step) > static_cast<std::int64_t>(slack_pages); }
+
+// Returns true if it is a long walk in short strides, which needs only their pages.
+bool Streams::Stream::is_sparse() const noexcept {
+  return std::abs(step) > 2 && !is_strided() && !is_dense && high - low >= walk_pages_max;
+}
 
 // Returns true if `page` is where the stream continues, `gap` pages away from the pages that were brought.
 bool Streams::Stream::is_next(std::uint64_t page, std::uint64_t gap) const noexcept {
@@ -66,6 +72,21 @@ Streams::Stream* Streams::find_strided(std::uint64_t page, std::uint32_t thread)
   return found != proven_.end() ? &*found : nullptr;
 }
 
+// Finds a long walk in short strides that has returned here, to a page between two of its last strides. From now on it
+// brings such pages, too.
+Streams::Stream* Streams::find_returned_to(std::uint64_t page, std::uint32_t thread) noexcept {
+  const auto has_returned = [&](const Stream& each) {
+    if (!each.exists || !each.is_sparse() || each.thread != thread) return false;
+    const std::int64_t back = each.step > 0 ? distance(page, each.last) : distance(each.last, page);
+    return back > 0 && back < static_cast<std::int64_t>(walk_pages_max) && back % each.step != 0;
+  };
+  const auto found = std::ranges::find_if(proven_, has_returned);
+  if (found == proven_.end()) return nullptr;
+  found->is_dense = true;
+  found->low = found->high = found->step > 0 ? page : page + 1;
+  return &*found;
+}
+
 // Looks for two earlier faults of this thread that lead here in equal strides. That may be chance, so only the fourth
 // fault reads ahead.
 void Streams::find_third(std::uint64_t page, std::uint32_t thread) noexcept {
@@ -102,7 +123,8 @@ void Streams::begin(std::uint64_t page, std::uint32_t thread) noexcept {
                                                                .step = 1,
                                                                .read_ahead_to = 0,
                                                                .run = 1,
-                                                               .depth = 0};
+                                                               .depth = 0,
+                                                               .is_dense = false};
 }
 
 Advice Streams::go_on(Stream& stream, std::uint64_t page, bool by_block) noexcept {
@@ -110,15 +132,18 @@ Advice Streams::go_on(Stream& stream, std::uint64_t page, bool by_block) noexcep
   advice.backwards = page < stream.low;
   const std::uint64_t gap = advice.backwards ? stream.low - 1 - page : page - stream.high;
   const bool goes_on = stream.is_next(page, gap) || stream.run == block_pages;
-  stream.run = goes_on ? std::min<unsigned>(stream.run * 2, block_pages) : std::max(stream.run / 2, 1U);
+  const bool is_sparse = stream.is_sparse();
+  const unsigned run_max = is_sparse ? block_pages / 2 : block_pages;
+  stream.run = goes_on ? std::min(stream.run * 2, run_max) : std::max(stream.run / 2, 1U);
   advice.by_block = by_block && stream.run == block_pages;
+  if (is_sparse) advice.every = static_cast<unsigned>(std::abs(stream.step));
   const std::uint64_t unit = by_block ? stream.run : std::min<unsigned>(stream.run, slice_pages);
   std::uint64_t first = round_down(page, unit);
   std::uint64_t end = first + unit;
   if (!advice.by_block) {
     const std::uint64_t block = round_down(page, block_pages);
     // pages skipped by a short stride: wanted soon
-    const std::uint64_t between = goes_on && gap <= slack_pages ? gap : 0;
+    const std::uint64_t between = goes_on && gap <= slack_pages && !is_sparse ? gap : 0;
     if (advice.backwards) {
       end = std::min(page + 1 + between, block + block_pages);
     } else {

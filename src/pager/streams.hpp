@@ -15,6 +15,8 @@ struct Advice {
   bool by_block = false;
   std::uint64_t first = 0;
   unsigned pages = 1;
+  unsigned every =
+      1;  // of these pages, only the one that faulted, and each one that is a multiple of this away from it
   bool backwards = false;
   // Pages to read ahead: page `ahead`, and so on in steps of `step` pages, `count` in all; whole blocks if `by_block`.
   std::uint64_t ahead = 0;
@@ -32,6 +34,7 @@ struct Advice {
 ///                                  then whole blocks, 1, 2, 4 of them ahead
 ///   a little further on            half of the last number of pages: it may be chance
 ///   the fourth in short strides    the same as a stream that has just begun
+///   after 1 MiB of them            only the pages of the strides, until one between them is wanted soon
 ///   the fourth in longer strides   a page each, 2, 4, .. 16 strides ahead
 ///
 /// So the pages that are brought in vain are, by and large, no more than the pages that were wanted.
@@ -58,11 +61,16 @@ class Streams {
     std::uint64_t read_ahead_to = 0;  // strided: last page that was read ahead
     unsigned run = 1;                 // pages that may be brought at a time
     unsigned depth = 0;               // blocks or strides to read ahead
+    bool is_dense = false;            // pages between its strides were wanted soon
 
     [[nodiscard]] bool is_strided() const noexcept;
+    [[nodiscard]] bool is_sparse() const noexcept;
     [[nodiscard]] bool is_next(std::uint64_t page, std::uint64_t gap) const noexcept;
   };
-  static constexpr std::uint64_t slack_pages = 8;         // pages that a stream may skip; larger steps are strides
+  static constexpr std::uint64_t slack_pages = 8;  // pages that a stream may skip; larger steps are strides
+  // The pages between short strides are brought, too, in case that the program returns for them soon. A walk over that
+  // many pages has not returned. Strides of 2 pages bring no more pages in vain than were wanted.
+  static constexpr std::uint64_t walk_pages_max = 256;
   static constexpr std::uint64_t faults_until_old = 256;  // after that many other faults, a match would be chance
   static constexpr std::uint64_t slack_pages_by_blocks = 16 * block_pages;
   static constexpr std::int64_t stride_pages_max =
@@ -72,6 +80,7 @@ class Streams {
 
   Stream* find(std::uint64_t page, std::uint32_t thread) noexcept;
   Stream* find_strided(std::uint64_t page, std::uint32_t thread) noexcept;
+  Stream* find_returned_to(std::uint64_t page, std::uint32_t thread) noexcept;
   void find_third(std::uint64_t page, std::uint32_t thread) noexcept;
   Stream& promote(const Stream& stream) noexcept;
   Advice go_on(Stream& stream, std::uint64_t page, bool by_block) noexcept;

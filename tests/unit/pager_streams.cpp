@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <set>
 #include <vector>
 
@@ -29,12 +30,18 @@ class Program {
     last = streams_.fault(page, thread, whole);
     EXPECT_EQ(last.first / block_pages, page / block_pages);
     EXPECT_TRUE(last.first <= page && page < last.first + last.pages);
-    add(last.first, last.pages);
+    for (std::uint64_t each = last.first + (page - last.first) % last.every; each < last.first + last.pages;
+         each += last.every) {
+      add(each, 1);
+    }
     if (last.by_block) return;  // blocks read ahead wait in victim buffers, and their first access faults
     for (unsigned i = 0; i < last.count; ++i) {
       add(last.ahead + static_cast<std::uint64_t>(last.step * static_cast<std::int64_t>(i)), 1);
     }
   }
+
+  /// Returns how many pages were brought.
+  [[nodiscard]] std::size_t pages() const { return here_.size(); }
 
   unsigned faults = 0;
   Advice last;
@@ -175,13 +182,25 @@ TEST(PagerStreams, StridesAreReadAhead) {
 }
 
 TEST(PagerStreams, ShortStridesAreStreams) {
-  for (const std::int64_t step : {6L, -2L}) {
+  for (const std::int64_t step : {2L, -2L}) {
     Program program;
     std::uint64_t page = start + 3;
     for (int i = 0; i < 2000; ++i, page += static_cast<std::uint64_t>(step)) program.touch(page);
 
     EXPECT_TRUE(program.last.by_block);
     EXPECT_LT(program.faults, 80U);
+  }
+}
+
+TEST(PagerStreams, LongWalksInShortStridesFetchFewPagesBetween) {
+  for (const std::int64_t step : {3L, 4L, -5L, 8L}) {
+    Program program;
+    std::uint64_t page = start + 3;
+    for (int i = 0; i < 2000; ++i, page += static_cast<std::uint64_t>(step)) program.touch(page);
+
+    EXPECT_EQ(program.last.every, static_cast<unsigned>(std::abs(step)));
+    EXPECT_LT(program.faults, 2000U / 3);
+    EXPECT_LT(program.pages(), 2000U + 600U);
   }
 }
 
