@@ -19,12 +19,8 @@ void Policy::passed(PolicyEntry& entry) noexcept {
 }
 
 PolicyEntry* Policy::take_victim() noexcept {
-  const std::size_t recent = list(Queue::recent).count;
-  const std::size_t proven = list(Queue::proven).count;
-  Queue queue = Queue::passed;
-  if (list(queue).count == 0) {
-    queue = proven == 0 || recent * 100 > (recent + proven) * recent_percent ? Queue::recent : Queue::proven;
-  }
+  const Queue queue = next_queue();
+  refused_ = Queue::none;
   PolicyEntry* const victim = queue == Queue::passed ? newest_but_some() : list(queue).oldest;
   if (victim == nullptr) return nullptr;
   forget(*victim);
@@ -32,15 +28,27 @@ PolicyEntry* Policy::take_victim() noexcept {
   return victim;
 }
 
+PolicyEntry::Queue Policy::next_queue() const noexcept {
+  const std::size_t recent = list(Queue::recent).count;
+  const std::size_t proven = list(Queue::proven).count;
+  const bool has_many_recent = recent * 100 > (recent + proven) * recent_percent;
+  const std::array order{Queue::passed, has_many_recent ? Queue::recent : Queue::proven,
+                         has_many_recent ? Queue::proven : Queue::recent};
+  const auto can_go = [&](Queue each) { return each != refused_ && list(each).count != 0; };
+  const auto found = std::ranges::find_if(order, can_go);
+  return found != order.end() ? *found : refused_;
+}
+
 // Spares the newest few for other streams that follow closely.
 PolicyEntry* Policy::newest_but_some() const noexcept {
   constexpr int spared = 8;
   PolicyEntry* entry = list(Queue::passed).newest;
-  for (int i = 0; i < spared && entry->older != nullptr; ++i) entry = entry->older;
+  for (int i = 0; i < spared && entry != nullptr && entry->older != nullptr; ++i) entry = entry->older;
   return entry;
 }
 
 void Policy::could_not_go(PolicyEntry& entry) noexcept {
+  refused_ = entry.came_from;
   if (entry.queue == Queue::none) append(entry.came_from, entry);
 }
 

@@ -45,7 +45,9 @@ class Policy {
   void passed(PolicyEntry& entry) noexcept;
   /// Returns the next block to take out, or nullptr. It is in no queue until one of the next three calls.
   PolicyEntry* take_victim() noexcept;
-  void could_not_go(PolicyEntry& entry) noexcept;  // becomes the newest of its queue
+  /// The block becomes the newest of its queue. The next victim is from another queue if possible: the block may be
+  /// the only one of its queue, and held by the thread that needs room.
+  void could_not_go(PolicyEntry& entry) noexcept;
   void went(PolicyEntry& entry) noexcept;
   void forget(PolicyEntry& entry) noexcept;
 
@@ -64,11 +66,13 @@ class Policy {
   };
   [[nodiscard]] List& list(Queue queue) noexcept { return lists_[static_cast<std::size_t>(queue)]; }
   [[nodiscard]] const List& list(Queue queue) const noexcept { return lists_[static_cast<std::size_t>(queue)]; }
+  [[nodiscard]] Queue next_queue() const noexcept;
   [[nodiscard]] PolicyEntry* newest_but_some() const noexcept;
   void append(Queue queue, PolicyEntry& entry) noexcept;
   void move_to(Queue queue, PolicyEntry& entry) noexcept;
 
   std::array<List, 5> lists_{};
+  Queue refused_ = Queue::none;  // the last victim's queue, if it could not go
 };
 
 }  // namespace tonari::pager

@@ -129,6 +129,21 @@ TEST(PagerPolicy, ABlockThatComesBackSoonIsProven) {
   EXPECT_EQ(policy.take_victim(), &entries[1]) << "the proven block went before a recent one";
 }
 
+TEST(PagerPolicy, ABlockThatCannotGoDoesNotKeepOthersFromGoing) {
+  Policy policy;
+  std::vector<PolicyEntry> entries(9);
+  for (PolicyEntry& each : entries) policy.came(each);
+  for (std::size_t i = 0; i < 8; ++i) policy.went(*policy.take_victim());
+  for (std::size_t i = 0; i < 8; ++i) policy.came(entries[i]);
+  ASSERT_EQ(entries[0].queue, PolicyEntry::Queue::proven);
+  PolicyEntry& held = entries[8];
+  ASSERT_EQ(policy.take_victim(), &held);
+  policy.could_not_go(held);
+
+  EXPECT_EQ(policy.take_victim(), entries.data());
+  EXPECT_EQ(held.queue, PolicyEntry::Queue::recent);
+}
+
 TEST(PagerPolicy, ForgettingABlockLeavesTheOthersAlone) {
   Policy policy;
   std::vector<PolicyEntry> entries(5);
