@@ -180,9 +180,10 @@ TightMemory tight_memory(const KernelWay& way, const FarAsk& far) {
 
 /// Returns the value of --local. It is a size, since a share is relative to the memory touched so far, and would begin
 /// low, while rivals have all of their memory from the start. At 100 per cent it is far above the data, so that it has
-/// no effect.
+/// no effect. `tonari far` keeps at least 8 MiB local, and refuses a size of 0, which a tiny program would get.
 std::string limit_of_far_program(const FarAsk& far) {
-  return std::to_string(far.local_percent == 100 ? 2 * far.data_bytes : local_bytes(far));
+  constexpr std::uint64_t local_bytes_min = 8 << 20;
+  return std::to_string(std::max(far.local_percent == 100 ? 2 * far.data_bytes : local_bytes(far), local_bytes_min));
 }
 
 /// Returns the command line before the program.

@@ -18,6 +18,11 @@ PAGE = 4096
 COUNTERS = pathlib.Path("/sys/class/infiniband")
 
 
+def statistics_in(error):
+    """Returns the statistics. Before and after them, there may be messages of UCX and about servers."""
+    return json.loads(next(line for line in error.splitlines() if line.startswith("{")))
+
+
 def sent(counter):
     """Returns how many of these the devices have sent: sent_pkts, or rdma_sends, which are the messages."""
     return sum(int(path.read_text()) for path in COUNTERS.glob(f"*/ports/1/hw_counters/{counter}"))
@@ -39,7 +44,7 @@ class OverVerbs(FarTest):
         words = self.options("--stats=json", *options, **others)
         status, output, error = self.run_job("far", *words, "--", TORTURE, 1, 1, 1, 12)
         self.assertEqual((status, output), (0, "ok\n"), error)
-        return json.loads(error.splitlines()[-1])  # it may say before that it waits for the servers
+        return statistics_in(error)
 
     def check_traffic(self, moved_bytes):
         """Checks that at least so many bytes of pages crossed the network, and in which way. Over connections, an
@@ -88,7 +93,7 @@ class Datagrams(OverVerbs):
         job.process.stdin.close()
         status, output, error = job.end()
         self.assertEqual((status, output), (0, "ready\nok\n"), error)
-        self.check_all_traffic(json.loads(error.splitlines()[-1]))
+        self.check_all_traffic(statistics_in(error))
 
 
 class Benchmarks(FarBenchTest, OverVerbs):
