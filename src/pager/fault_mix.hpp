@@ -11,7 +11,8 @@ class FaultMix {
  public:
   void add_stream(std::uint64_t pages) noexcept { add(streamed_, pages); }
   void add_scattered() noexcept { add(scattered_, 1); }
-  /// `total`: the faults that threads have served themselves until now. They are scattered.
+  /// `total`: the faults that threads have served themselves until now. They count as scattered: faults that lead from
+  /// one to the next are passed to the pager, and of many streams at a time each needs only its last pages.
   void see_faults_by_threads(std::uint64_t total) noexcept {
     add(scattered_, total - by_threads_);
     by_threads_ = total;

@@ -27,7 +27,8 @@ namespace tonari::pager {
 /// what their names say.
 ///
 /// Threads: any. All signals must be blocked: a handler that touched the same block would wait for ever.
-/// Costs:   one system call, a checksum and two readings of the clock; no lock, no allocation.
+/// Costs:   one system call, a checksum for each page that comes, and two readings of the clock; no lock, no
+///          allocation.
 template <class System>
 class OwnFaults {
  public:

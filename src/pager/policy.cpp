@@ -48,8 +48,9 @@ PolicyEntry* Policy::newest_but_some() const noexcept {
 }
 
 void Policy::could_not_go(PolicyEntry& entry) noexcept {
+  if (entry.queue != Queue::none) return;  // it was no victim
   refused_ = entry.came_from;
-  if (entry.queue == Queue::none) append(entry.came_from, entry);
+  append(entry.came_from, entry);
 }
 
 void Policy::went(PolicyEntry& entry) noexcept {

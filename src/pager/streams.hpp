@@ -15,8 +15,7 @@ struct Advice {
   bool by_block = false;
   std::uint64_t first = 0;
   unsigned pages = 1;
-  unsigned every =
-      1;  // of these pages, only the one that faulted, and each one that is a multiple of this away from it
+  unsigned every = 1;  // of these pages, only the page that faulted, and the pages at a multiple of this from it
   bool backwards = false;
   // Pages to read ahead: page `ahead`, and so on in steps of `step` pages, `count` in all; whole blocks if `by_block`.
   std::uint64_t ahead = 0;
