@@ -367,6 +367,30 @@ TEST_F(PagerPaging, BlocksAreReadAheadOnlyIfTheLimitHasRoomForThem) {
   EXPECT_GT(paged.pager.statistics().blocks_read_ahead, narrow.blocks_read_ahead);
 }
 
+TEST_F(PagerPaging, StreamsAreReadByPagesWhileScatteredFaultsPrevail) {
+  Paged paged(128 * mib, 64 * mib);
+  write_all(paged.bytes(), 1);
+  const auto blocks_of_a_stream = [&](std::size_t bytes) {
+    paged.pager.set_limit(mib);  // so that no block is here in part
+    EXPECT_TRUE(falls_to(paged.pager, mib));
+    paged.pager.set_limit(64 * mib);
+    const std::uint64_t before = paged.pager.statistics().blocks_read_ahead;
+    EXPECT_EQ(wrong_pages(paged.bytes().first(bytes), 1), 0U);
+    return paged.pager.statistics().blocks_read_ahead - before;
+  };
+  EXPECT_GT(blocks_of_a_stream(16 * mib), 0U);
+
+  test::Random random(test::seed());
+  for (int i = 0; i < 100'000; ++i) {
+    const std::size_t at = test::between(random, 0, paged.bytes().size() / page_bytes - 1) * page_bytes;
+    ASSERT_EQ(paged.bytes()[at], test::pattern(1, 1 + at)[0]);
+  }
+  EXPECT_EQ(blocks_of_a_stream(16 * mib), 0U);
+
+  EXPECT_EQ(wrong_pages(paged.bytes(), 1), 0U);
+  EXPECT_GT(blocks_of_a_stream(64 * mib), 0U) << "streams prevail again";
+}
+
 // Returns the number of resident pages of this process.
 std::size_t pages_in_use() {
   std::size_t all = 0;

@@ -144,6 +144,18 @@ TEST(PagerPolicy, ABlockThatCannotGoDoesNotKeepOthersFromGoing) {
   EXPECT_EQ(held.queue, PolicyEntry::Queue::recent);
 }
 
+TEST(PagerPolicy, ABlockThatWasNoVictimDoesNotChangeTheNextOne) {
+  Policy policy;
+  std::vector<PolicyEntry> entries(3);
+  policy.came(entries[0]);
+  policy.went(*policy.take_victim());
+  for (PolicyEntry& each : entries) policy.came(each);
+  ASSERT_EQ(entries[0].queue, PolicyEntry::Queue::proven);
+
+  policy.could_not_go(entries[0]);  // it has been taken from the recent ones before
+  EXPECT_EQ(policy.take_victim(), &entries[1]) << "recent ones are more than a tenth";
+}
+
 TEST(PagerPolicy, ForgettingABlockLeavesTheOthersAlone) {
   Policy policy;
   std::vector<PolicyEntry> entries(5);
