@@ -22,20 +22,30 @@ bool is_here() noexcept {
   return here != nullptr && here->load(std::memory_order_acquire) != 0;
 }
 
-// Calls visit(pointer) for one byte of each page that may be absent. Returns true if there were any. Does nothing in a
-// forked child that may not have the memory, and would end here; the kernel then reports the error.
+// Calls visit(pointer) for one byte of each page that may be absent, up to the first page that is protected. Returns
+// true if there were any. Does nothing in a forked child that may not have the memory, and would end here; the kernel
+// then reports the error.
 template <class Visit>
-bool for_each_page(const void* start, std::size_t bytes, Visit visit) noexcept {
+bool for_each_page(const void* start, std::size_t bytes, Access access, Visit visit) noexcept {
   if (start == nullptr || !is_unreached(start, bytes) || !is_here()) return false;
+  const std::size_t some = accessible(start, bytes, access);
   const auto visit_in = [&](Address from, std::size_t count) {
     const Address first = std::max(address_of(start), from);
-    const Address end = std::min(address_of(start) + bytes, from + count);
+    const Address end = std::min(address_of(start) + some, from + count);
     for (Address at = first; at < end; at = (at / page_bytes + 1) * page_bytes) visit(pointer_to(at));
     return first < end;
   };
   bool met = visit_in(unreached.start.load(std::memory_order_relaxed), unreached.bytes.load(std::memory_order_relaxed));
   for (const auto& [first, count] : unreached.all_others()) met |= visit_in(first, count);
   return met;
+}
+
+// Returns 0 if the kernel could access all of the pages, EFAULT if the first that it could not is absent, and another
+// error if that one is protected. Memory that can only be written can be read, too.
+int try_access(Address start, std::size_t bytes, Access access) noexcept {
+  const auto populate = [&](int advice) { return error_of(system_call(SYS_madvise, start, bytes, advice)); };
+  const int error = access == Access::read ? populate(MADV_POPULATE_READ) : EINVAL;
+  return error == EINVAL ? populate(MADV_POPULATE_WRITE) : error;
 }
 
 // Permanent memory, because mapping and unmapping takes longer than most calls. A thread that finds no free piece maps
@@ -87,6 +97,27 @@ std::atomic<std::uint32_t>* map_word_of_this_process() noexcept {
   return failed(error_of(wiped), nullptr);
 }
 
+std::size_t accessible(const void* start, std::size_t bytes, Access access) noexcept {
+  if (!may_be_protected(start, bytes)) [[likely]]
+    return bytes;
+  const Address end = address_of(start) + bytes;
+  Address at = address_of(start) / page_bytes * page_bytes;
+  for (std::size_t some = to_whole_pages(end - at); at < end;) {
+    const int error = try_access(at, std::min(some, to_whole_pages(end - at)), access);
+    if (error == 0) {
+      at += some;
+      some *= 2;
+    } else if (some != page_bytes) {
+      some = page_bytes;
+    } else if (error == EFAULT) {
+      at += some;
+    } else {
+      return std::max(at, address_of(start)) - address_of(start);
+    }
+  }
+  return bytes;
+}
+
 void find_all_next() noexcept {
   const int before = errno;
   for (AnyNext* each = start_of_next; each != end_of_next; ++each) (void)each->find();
@@ -94,13 +125,13 @@ void find_all_next() noexcept {
 }
 
 bool touch(Bytes bytes) noexcept {
-  return for_each_page(bytes.start, bytes.bytes,
+  return for_each_page(bytes.start, bytes.bytes, Access::read,
                        [](void* byte) { (void)*static_cast<volatile const std::byte*>(byte); });
 }
 
 // Writes, because a page that was only read may stay write-protected where writes are tracked.
 bool touch(Room room) noexcept {
-  return for_each_page(room.start, room.bytes, [](void* start) {
+  return for_each_page(room.start, room.bytes, Access::write, [](void* start) {
     std::atomic_ref byte(*static_cast<unsigned char*>(start));
     unsigned char value = byte.load(std::memory_order_relaxed);
     // other threads' writes to the byte are kept
@@ -110,8 +141,13 @@ bool touch(Room room) noexcept {
 }
 
 bool touch(Text text) noexcept {
-  if (!touch(Bytes{text.text, 1})) return false;
-  return touch(Bytes{text.text, std::strlen(text.text) + 1});
+  const char* at = text.text;
+  while (touch(Bytes{at, 1})) {
+    const std::size_t rest = page_bytes - address_of(at) % page_bytes;
+    if (std::memchr(at, 0, rest) != nullptr) return true;
+    at += rest;
+  }
+  return at != text.text;
 }
 
 bool touch(Texts texts) noexcept {
@@ -156,6 +192,13 @@ std::size_t bytes_of(Pieces parts) noexcept {
   return std::min(all, transfer_max);
 }
 
+std::size_t bytes_at_once(Pieces parts) noexcept {
+  constexpr std::size_t protected_max = 4 << 20;
+  const bool some_may_be =
+      std::ranges::any_of(parts, [](const iovec& part) { return may_be_protected(part.iov_base, part.iov_len); });
+  return some_may_be ? protected_max : Local::bytes_max;
+}
+
 namespace {
 
 // Calls visit(start, bytes) for the parts of `bytes` bytes after the first `skipped`.
@@ -184,6 +227,26 @@ void scatter(const std::byte* from, std::size_t bytes, Pieces to, std::size_t sk
     std::memcpy(start, from, some);
     from += some;
   });
+}
+
+std::size_t accessible(Pieces parts, std::size_t skipped, std::size_t bytes, Access access) noexcept {
+  std::size_t all = 0;
+  bool goes_on = true;
+  for_each_part(parts, skipped, bytes, [&](const std::byte* start, std::size_t some) {
+    if (!goes_on) return;
+    const std::size_t here = accessible(start, some, access);
+    all += here;
+    goes_on = here == some;
+  });
+  return all;
+}
+
+iovec rest_of(Pieces parts, std::size_t skipped) noexcept {
+  for (const iovec& part : parts) {
+    if (skipped < part.iov_len) return {static_cast<std::byte*>(part.iov_base) + skipped, part.iov_len - skipped};
+    skipped -= part.iov_len;
+  }
+  return {};
 }
 
 }  // namespace tonari::preload

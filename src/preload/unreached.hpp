@@ -40,6 +40,10 @@ struct Unreached {
   // An entry is written before it is counted, and not changed afterwards. (1) pairs with (2).
   std::atomic<std::size_t> others_count{0};
   std::array<Other, others_max> others{};
+  // Enclose the part of the memory that the program may have protected from reading or writing. Relaxed: a program that
+  // protects memory before a call orders both itself.
+  std::atomic<Address> protected_start{~Address{0}};
+  std::atomic<Address> protected_end{0};
 
   /// Adds one of the others. Returns false if there are others_max already. Only one thread at a time may call it. Call
   /// it before pages of the memory can be absent: a thread that meets an absent page finds the memory here.
@@ -52,6 +56,16 @@ struct Unreached {
   }
   [[nodiscard]] std::span<const Other> all_others() const noexcept {
     return {others.data(), others_count.load(std::memory_order_acquire)};  // (2)
+  }
+  /// Call it before the program protects memory that is here.
+  void add_protected(Address first, std::size_t count) noexcept {
+    const auto set = [](std::atomic<Address>& bound, Address wanted, auto is_beyond) {
+      Address seen = bound.load(std::memory_order_relaxed);
+      while (is_beyond(wanted, seen) && !bound.compare_exchange_weak(seen, wanted, std::memory_order_relaxed)) {
+      }
+    };
+    set(protected_start, first, std::ranges::less{});
+    set(protected_end, first + count, std::ranges::greater{});
   }
   /// Called in a forked child, which has one thread. It adds the memory that it has inherited.
   void forget() noexcept {
@@ -82,6 +96,25 @@ inline bool is_unreached(const void* start, std::size_t bytes) noexcept {
                              [meets](const Unreached::Other& each) { return meets(each.start, each.bytes); });
 }
 
+// ---- Protected memory ----
+
+// A page that the program has protected must not be touched here: the kernel then returns EFAULT, and raises no signal.
+
+enum class Access : std::uint8_t { read, write };
+
+inline bool may_be_protected(const void* start, std::size_t bytes) noexcept {
+  return address_of(start) < unreached.protected_end.load(std::memory_order_relaxed) &&
+         address_of(start) + bytes > unreached.protected_start.load(std::memory_order_relaxed);
+}
+
+/// Returns how many of the bytes come before the first page that the program has protected from `access`. Asks the
+/// kernel, with a system call per absent page, if some may be protected.
+std::size_t accessible(const void* start, std::size_t bytes, Access access) noexcept;
+
+inline bool is_accessible(const void* start, std::size_t bytes, Access access) noexcept {
+  return !may_be_protected(start, bytes) || accessible(start, bytes, access) == bytes;
+}
+
 // ---- Repeated calls ----
 
 /// Memory that a call reads,
@@ -102,7 +135,8 @@ struct Texts {
   char* const* list;
 };
 
-/// Reads one byte of each unreached page, or rewrites it unchanged for Room. Returns true if there were such pages.
+/// Reads one byte of each unreached page, or rewrites it unchanged for Room, up to the first page that is protected
+/// from that. Returns true if there were such pages.
 bool touch(Bytes bytes) noexcept;
 bool touch(Room room) noexcept;
 bool touch(Text text) noexcept;
@@ -162,15 +196,20 @@ class Local {
   alignas(512) std::array<std::byte, 1024> small_;  // aligned for O_DIRECT; small enough for any stack
 };
 
-/// A value that a call reads or writes. If it is in unreached memory, the call uses a local copy.
+/// A value that a call reads or writes. If it is in unreached memory, the call uses a local copy. A protected value is
+/// left to the kernel: a page that can be read stays once it is here.
 template <class Value>
 class Mirrored {
  public:
   explicit Mirrored(Value* value, std::size_t bytes = sizeof(Value)) noexcept
       : value_(value),
         bytes_(std::min(bytes, sizeof(Value))),
-        is_here_(value != nullptr && is_unreached(value, bytes)) {
-    if (is_here_) std::memcpy(static_cast<void*>(&here_), value, bytes_);
+        is_here_(value != nullptr && is_unreached(value, bytes_) && is_accessible(value, bytes_, Access::write)) {
+    if (is_here_) {
+      std::memcpy(static_cast<void*>(&here_), value, bytes_);
+    } else {
+      (void)touch(Bytes{value, bytes_});
+    }
   }
   Mirrored(const Mirrored&) = delete;
   Mirrored& operator=(const Mirrored&) = delete;
@@ -194,6 +233,13 @@ using Pieces = std::span<const iovec>;
 /// Copy `bytes` bytes of the parts, after the first `skipped` ones, to or from local memory.
 void gather(Pieces from, std::size_t skipped, std::byte* to, std::size_t bytes) noexcept;
 void scatter(const std::byte* from, std::size_t bytes, Pieces to, std::size_t skipped) noexcept;
+/// Returns how many of these bytes come before the first page that is protected from `access`.
+[[nodiscard]] std::size_t accessible(Pieces parts, std::size_t skipped, std::size_t bytes, Access access) noexcept;
+/// Returns how many bytes of the parts to fill in one call. Memory that may be protected is checked first, also the
+/// pages that the call then does not fill.
+[[nodiscard]] std::size_t bytes_at_once(Pieces parts) noexcept;
+/// Returns what the first `skipped` bytes leave of the part where they end.
+[[nodiscard]] iovec rest_of(Pieces parts, std::size_t skipped) noexcept;
 
 /// Transfers `all` bytes through local memory, in several calls if they are more than it holds. transfer(bytes, done)
 /// transfers the bytes after the first `done`, and returns their number, or -1. Another call follows only one that was
@@ -209,22 +255,32 @@ ssize_t in_several_calls(std::size_t all, std::size_t local_bytes, Transfer tran
   }
 }
 
+/// Has the kernel access protected memory.
+template <class Call>
+ssize_t call_on(iovec part, std::size_t done, Call call) {
+  return call(static_cast<std::byte*>(part.iov_base), part.iov_len, done);
+}
+
 /// call(start, bytes, done) fills local memory after the first `done` bytes, and returns the number of bytes, or -1;
-/// they are then copied to `parts`.
+/// they are then copied to `parts`. A protected page ends the transfer. If it is the first one, call() gets its memory
+/// instead, and the kernel reports the error: it does so without taking the bytes out of a stream.
 template <class Call, class GoesOn>
 [[gnu::cold, gnu::noinline]] ssize_t fill_locally(Pieces parts, Call call, GoesOn goes_on) {
   const std::size_t all = bytes_of(parts);
-  Local local(all);
+  Local local(std::min(all, bytes_at_once(parts)));
   if (local.start() == nullptr) return failed(ENOMEM, ssize_t{-1});
   const auto transfer = [&](std::size_t bytes, std::size_t done) {
-    const ssize_t answer = local.during([&] { return call(local.start(), bytes, done); });
-    if (answer > 0) scatter(local.start(), std::min(static_cast<std::size_t>(answer), bytes), parts, done);
+    const std::size_t some = accessible(parts, done, bytes, Access::write);
+    if (some == 0 && bytes != 0) return call_on(rest_of(parts, done), done, call);
+    const ssize_t answer = local.during([&] { return call(local.start(), some, done); });
+    if (answer > 0) scatter(local.start(), std::min(static_cast<std::size_t>(answer), some), parts, done);
     return answer;
   };
   return in_several_calls(all, local.bytes(), transfer, goes_on);
 }
 
-/// Copies `parts` to local memory for call(start, bytes, done).
+/// Copies `parts` to local memory for call(start, bytes, done). A piece with a protected page is not transferred: a
+/// message must not be cut.
 template <class Call, class GoesOn>
 [[gnu::cold, gnu::noinline]] ssize_t take_locally(Pieces parts, Call call, GoesOn goes_on,
                                                   bool is_kept_by_kernel = false) {
@@ -232,6 +288,9 @@ template <class Call, class GoesOn>
   Local local(all, is_kept_by_kernel);
   if (local.start() == nullptr) return failed(ENOMEM, ssize_t{-1});
   const auto transfer = [&](std::size_t bytes, std::size_t done) {
+    const std::size_t some = accessible(parts, done, bytes, Access::read);
+    if (some == 0 && bytes != 0) return call_on(rest_of(parts, done), done, call);
+    if (some != bytes) return failed(EFAULT, ssize_t{-1});
     gather(parts, done, local.start(), bytes);
     return local.during([&] { return call(local.start(), bytes, done); });
   };

@@ -31,8 +31,6 @@
 //   disturbed. This was seen once in 24 s of 32 threads with contended mutexes in memory that is taken out at 300 MB/s.
 //   It was never seen where only large arrays are far memory, because malloc places small objects, and their mutexes,
 //   elsewhere.
-//
-// If a program passes memory to the kernel that mprotect has closed, it gets SIGSEGV instead of EFAULT.
 namespace tonari::preload {
 
 namespace {
@@ -45,10 +43,11 @@ bool reads_on(int file) noexcept {
 bool waits_for_all(int flags) noexcept { return (flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL; }
 constexpr auto always = [] { return true; };
 
-// A wrong count is left to the kernel to report.
+// A wrong count is left to the kernel to report, and so are parts that cannot be read.
 bool are_unreached(const iovec* parts, int count) noexcept {
-  if (count <= 0 || count > IOV_MAX) return false;
+  if (count <= 0 || count > IOV_MAX || !may_be_unreached()) return false;
   const Pieces all(parts, static_cast<std::size_t>(count));
+  if (!is_accessible(parts, all.size_bytes(), Access::read)) return false;
   return is_unreached(parts, all.size_bytes()) || is_unreached(all);
 }
 
@@ -100,9 +99,17 @@ Pieces parts_of(const msghdr& message) noexcept { return {message.msg_iov, messa
 bool is_message_unreached(const msghdr* message) noexcept {
   if (!may_be_unreached() || message == nullptr) [[likely]]
     return false;
-  return message->msg_iovlen <= IOV_MAX &&
+  return is_accessible(message, sizeof *message, Access::read) && message->msg_iovlen <= IOV_MAX &&
+         is_accessible(message->msg_iov, message->msg_iovlen * sizeof(iovec), Access::read) &&
          (is_unreached(message, sizeof *message) || is_unreached(message->msg_name, message->msg_namelen) ||
           is_unreached(message->msg_control, message->msg_controllen) || is_unreached(parts_of(*message)));
+}
+
+bool are_messages_unreached(const mmsghdr* messages, unsigned count) noexcept {
+  if (!may_be_unreached() || count == 0 || !is_accessible(messages, count * sizeof *messages, Access::read))
+    return false;
+  return messages->msg_hdr.msg_iovlen <= IOV_MAX &&
+         std::any_of(messages, messages + count, [](const auto& each) { return is_message_unreached(&each.msg_hdr); });
 }
 
 // Local copies of a message's name and control data; the caller handles its parts.
@@ -113,7 +120,7 @@ class LocalMessage {
         control_(std::min<std::size_t>(message.msg_controllen, Local::bytes_max)),
         message_(message) {
     message_.msg_name = name_.get();
-    if (!has_control(message)) return;
+    if (!has_control(message) || !is_accessible(message.msg_control, control_.bytes(), Access::read)) return;
     message_.msg_control = control_.start();
     message_.msg_controllen = control_.bytes();
     std::memcpy(control_.start(), message.msg_control, control_.bytes());
@@ -127,8 +134,9 @@ class LocalMessage {
   }
   // For the calls after the first, which has sent the control data.
   void omit_control() noexcept { message_.msg_controllen = 0; }
+  [[nodiscard]] bool was_too_long() const noexcept { return (message_.msg_flags & MSG_TRUNC) != 0; }
   void tell(msghdr& message) const noexcept {
-    if (has_control(message)) {
+    if (has_control(message) && is_accessible(message.msg_control, control_.bytes(), Access::write)) {
       std::memcpy(message.msg_control, control_.start(), std::min(message_.msg_controllen, control_.bytes()));
     }
     message.msg_namelen = message_.msg_namelen;
@@ -159,13 +167,17 @@ namespace {
 
 [[gnu::cold, gnu::noinline]] ssize_t receive_locally(int socket, msghdr& message, int flags) {
   LocalMessage local(message);
-  const auto call = [&](std::byte* start, std::size_t bytes, std::size_t /*done*/) {
+  bool has_all_room = true;
+  const auto call = [&, all = bytes_of(parts_of(message))](std::byte* start, std::size_t bytes, std::size_t done) {
+    has_all_room = done + bytes == all;
     iovec part{start, bytes};
     return next::recvmsg(socket, local.with(part), flags);
   };
   const ssize_t answer =
       fill_locally(parts_of(message), call, [&] { return waits_for_all(flags) && message.msg_controllen == 0; });
-  if (answer >= 0) local.tell(message);
+  if (answer < 0) return answer;
+  if (!has_all_room && local.was_too_long()) return failed(EFAULT, ssize_t{-1});  // the rest is protected
+  local.tell(message);
   return answer;
 }
 
@@ -303,7 +315,6 @@ TONARI_EXPORTED ssize_t __pread64_chk(int file, void* to, std::size_t bytes, off
 
 // ---- Sockets ----
 
-TONARI_NEXT(recv)
 TONARI_NEXT(recvfrom)
 TONARI_NEXT(recvmmsg)
 TONARI_NEXT(send)
@@ -323,13 +334,12 @@ TONARI_EXPORTED ssize_t sendmsg(int socket, const msghdr* message, int flags) {
   return send_locally(socket, *message, flags);
 }
 TONARI_EXPORTED ssize_t recv(int socket, void* to, std::size_t bytes, int flags) {
-  return fill(
-      to, bytes, [&](void* start, std::size_t some, std::size_t) { return next::recv(socket, start, some, flags); },
-      [flags] { return waits_for_all(flags); });
+  return recvfrom(socket, to, bytes, flags, nullptr, nullptr);
 }
 TONARI_EXPORTED ssize_t recvfrom(int socket, void* to, std::size_t bytes, int flags, sockaddr* name,
                                  socklen_t* name_bytes) {
-  if (!is_unreached(to, bytes) && !is_unreached(name, 1) && !is_unreached(name_bytes, 1)) [[likely]]
+  const bool is_met = is_unreached(to, bytes) || is_unreached(name, 1) || is_unreached(name_bytes, 1);
+  if (!is_met || !is_accessible(name_bytes, sizeof *name_bytes, Access::write)) [[likely]]
     return next::recvfrom(socket, to, bytes, flags, name, name_bytes);
   iovec part{to, bytes};
   msghdr message{};
@@ -359,8 +369,7 @@ TONARI_EXPORTED ssize_t sendto(int socket, const void* from, std::size_t bytes, 
 
 // Handles only one of several messages, which both calls may do.
 TONARI_EXPORTED int recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
-  const auto is_meant = [](const mmsghdr& each) { return is_message_unreached(&each.msg_hdr); };
-  if (!may_be_unreached() || std::none_of(messages, messages + count, is_meant)) [[likely]]
+  if (!are_messages_unreached(messages, count)) [[likely]]
     return next::recvmmsg(socket, messages, count, flags, Mirrored(timeout).get());
   const ssize_t bytes = receive_locally(socket, messages->msg_hdr, flags & ~MSG_WAITFORONE);
   if (bytes < 0) return -1;
@@ -368,8 +377,7 @@ TONARI_EXPORTED int recvmmsg(int socket, mmsghdr* messages, unsigned count, int 
   return 1;
 }
 TONARI_EXPORTED int sendmmsg(int socket, mmsghdr* messages, unsigned count, int flags) {
-  const auto is_meant = [](const mmsghdr& each) { return is_message_unreached(&each.msg_hdr); };
-  if (!may_be_unreached() || std::none_of(messages, messages + count, is_meant)) [[likely]]
+  if (!are_messages_unreached(messages, count)) [[likely]]
     return next::sendmmsg(socket, messages, count, flags);
   const ssize_t bytes = send_locally(socket, messages->msg_hdr, flags);
   if (bytes < 0) return -1;
@@ -377,13 +385,21 @@ TONARI_EXPORTED int sendmmsg(int socket, mmsghdr* messages, unsigned count, int 
   return 1;
 }
 
+namespace {
+
+std::size_t room_of(const sockaddr* name, const socklen_t* bytes) noexcept {
+  return name != nullptr && is_accessible(bytes, sizeof *bytes, Access::read) ? *bytes : 0;
+}
+
+}  // namespace
+
 TONARI_EXPORTED int accept(int socket, sockaddr* name, socklen_t* bytes) {
-  Mirrored<sockaddr_storage> local(reinterpret_cast<sockaddr_storage*>(name), name != nullptr ? *bytes : 0);
+  Mirrored<sockaddr_storage> local(reinterpret_cast<sockaddr_storage*>(name), room_of(name, bytes));
   Mirrored<socklen_t> local_bytes(bytes);
   return next::accept(socket, reinterpret_cast<sockaddr*>(local.get()), local_bytes.get());
 }
 TONARI_EXPORTED int accept4(int socket, sockaddr* name, socklen_t* bytes, int flags) {
-  Mirrored<sockaddr_storage> local(reinterpret_cast<sockaddr_storage*>(name), name != nullptr ? *bytes : 0);
+  Mirrored<sockaddr_storage> local(reinterpret_cast<sockaddr_storage*>(name), room_of(name, bytes));
   Mirrored<socklen_t> local_bytes(bytes);
   return next::accept4(socket, reinterpret_cast<sockaddr*>(local.get()), local_bytes.get(), flags);
 }

@@ -50,7 +50,7 @@ class OwnFaults(FarSelfTest):
 
     def test_system_calls_that_no_wrapper_sees_reach_far_memory(self):
         for case in ("data", "texts", "streams", "locks", "semaphores", "interruptions", "cancellation", "children",
-                     "filter", "executed", "stacks", "counts", "once", "masks", "reserved"):
+                     "filter", "executed", "stacks", "counts", "once", "masks", "reserved", "protected"):
             with self.subTest(case=case):
                 status, output, error = self.run_job("far", "--local", "8M", "--stats=json", "--", RAW_CALLS, case)
                 self.assertEqual((status, output), (0, "ok\n"), error)

@@ -85,6 +85,13 @@ void* map_in_arena(void* hint, std::size_t bytes, int protection) noexcept {
   return pointer_to(protection == PROT_NONE ? reserve(bytes) : take(bytes, page_bytes));
 }
 
+// Called before the program protects memory, or maps something else to its place.
+void expect_protection(Range range, int protection) noexcept {
+  if ((protection & usual_protection) == usual_protection || !is_unreached(pointer_to(range.start), range.bytes))
+    return;
+  unreached.add_protected(range.start, range.bytes);
+}
+
 void hide_if_unreadable(Range range, int protection) noexcept {
   if ((protection & PROT_READ) == 0) hide(range);
 }
@@ -185,6 +192,7 @@ void* map(void* hint, std::size_t bytes, int protection, int flags, int descript
     if (map_in_arena_at(wanted, protection)) return hint;
   }
   if (replaces(flags)) {
+    expect_protection({address_of(hint), to_whole_pages(bytes)}, protection);
     const Parts parts = parts_of(hint, bytes);
     if (!parts.inside.is_empty() && is_ready()) return map_fixed(parts, protection, flags, descriptor, offset);
     return map_over_inherited(hint, bytes, protection, flags, descriptor, offset);
@@ -374,6 +382,10 @@ int advise_inherited(Range range, int advice) noexcept {
   return real().madvise(pointer_to(range.start), range.bytes, advice) == 0 ? 0 : errno;
 }
 
+bool can_populate(Range part, int advice) noexcept {
+  return is_accessible(pointer_to(part.start), part.bytes, advice == MADV_POPULATE_READ ? Access::read : Access::write);
+}
+
 // Returns 0 or an error number, as the kernel would for such memory.
 int advise_part(const Extents::Extent& part, int advice) noexcept {
   void* const start = pointer_to(part.start);
@@ -394,7 +406,7 @@ int advise_part(const Extents::Extent& part, int advice) noexcept {
     case MADV_RANDOM: return hint(Request::What::random);
     case MADV_POPULATE_READ:
     case MADV_POPULATE_WRITE:
-      if (!is_reserved && touch(Bytes{start, part.bytes})) return 0;  // the pages that the kernel could not touch
+      if (!is_reserved && can_populate(part, advice) && touch(Bytes{start, part.bytes})) return 0;
       return error_of(system_call(SYS_madvise, part.start, part.bytes, advice));
     // MADV_REMOVE is for shared memory. MADV_WIPEONFORK is not supported: a child inherits all far memory.
     default: return EINVAL;
@@ -481,6 +493,7 @@ TONARI_EXPORTED int posix_madvise(void* start, std::size_t bytes, int advice) no
 TONARI_EXPORTED int mprotect(void* start, std::size_t bytes, int protection) noexcept {
   const Parts parts = parts_of(start, bytes);
   if (is_lost(start)) return failed(ENOMEM, -1);  // it would get zeros there
+  expect_protection({address_of(start), to_whole_pages(bytes)}, protection);
   if (protection != usual_protection) protect_inherited({address_of(start), to_whole_pages(bytes)});
   for (Parts each = parts; !each.inside.is_empty(); each = parts_of(pointer_to(each.after.start), each.after.bytes)) {
     hide_if_unreadable(each.inside, protection);

@@ -3,6 +3,7 @@
 #include "far/preload/faults.hpp"
 #include "far/preload/memory.hpp"
 #include "far/preload/requests.hpp"
+#include "preload/unreached.hpp"
 
 #include <sys/mman.h>
 
@@ -21,6 +22,7 @@ void hide_blocks_at_ends(Range range) noexcept {
 // Pages of zeros may have come with a neighbour's pages since the range was freed. Further ones can come only in the
 // blocks at the ends.
 bool make_unreadable(Range range) noexcept {
+  preload::unreached.add_protected(range.start, range.bytes);
   hide_ends(range);
   (void)ask(Request::What::discard, range);
   if (!is_error(system_call(SYS_mprotect, range.start, range.bytes, PROT_NONE))) return true;
@@ -92,6 +94,7 @@ int close_again(Range part) noexcept {
   }
   if (const int error = discard(Request::What::stop_using, part, LockedPages::go)) return error;
   hide(part);
+  preload::unreached.add_protected(part.start, part.bytes);
   const Guard guard(program.lock);
   const long done = system_call(SYS_mprotect, part.start, part.bytes, PROT_NONE);
   if (is_error(done)) return error_of(done);

@@ -73,28 +73,22 @@ long result_of(long answer) noexcept { return answer == -1 ? -errno : answer; }
 
 bool is_far(long word) noexcept { return preload::is_unreached(as<void>(word), 1); }
 
-bool may_transfer(const msghdr& message) noexcept { return message.msg_iovlen <= IOV_MAX; }
+// The call that a wrapper makes for this thread. Wrappers leave wrong counts and protected memory to the kernel: then
+// the same call comes back here.
+struct Wrapped {
+  const Call* call = nullptr;
+  Words words{};
 
-// Wrappers pass wrong counts on to the kernel, and the call would come back here.
-bool is_right_count(long number, const Words& w) noexcept {
-  switch (number) {
-    case SYS_readv:
-    case SYS_writev:
-    case SYS_preadv:
-    case SYS_pwritev:
-    case SYS_preadv2:
-    case SYS_pwritev2: return w[2] > 0 && w[2] <= IOV_MAX;
-    case SYS_sendmmsg:
-    case SYS_recvmmsg: return static_cast<unsigned>(w[2]) != 0 && may_transfer(as<mmsghdr>(w[1])->msg_hdr);
-    case SYS_sendmsg:
-    case SYS_recvmsg: return may_transfer(*as<msghdr>(w[1]));
-    default: return true;
+  [[nodiscard]] bool is_same(const Call& other, const Words& others) const noexcept {
+    return call == &other && std::ranges::all_of(other.arguments, [&](const Argument& each) {
+             return each.index == Argument::none || words[each.index] == others[each.index];
+           });
   }
-}
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local Wrapped wrapped{};
 
 // Calls that take data from somewhere, or pass it on: the wrappers copy it. Returns nothing for any other call.
 std::optional<long> transfer(long number, const Words& w) {
-  if (!is_right_count(number, w)) return {};
   const auto number_of = [&](int i) { return static_cast<int>(w[static_cast<std::size_t>(i)]); };
   const auto bytes = static_cast<std::size_t>(w[2]);
   switch (number) {
@@ -130,6 +124,17 @@ std::optional<long> transfer(long number, const Words& w) {
   }
 }
 
+std::optional<long> transfer_by_wrapper(const Call& call, const Words& words) {
+  wrapped = {&call, words};
+  int state = 0;
+  // A raw call ends no thread.
+  (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+  const std::optional<long> result = transfer(call.number, words);
+  (void)::pthread_setcancelstate(state, nullptr);
+  wrapped = {};
+  return result;
+}
+
 // Brings `count` pages from `word` on, if it is an address of far memory. Returns true if it is, and no page is lost.
 bool bring_pages(long word, std::size_t count) noexcept {
   if (!is_far(word)) return false;
@@ -153,7 +158,17 @@ std::size_t bytes_of(const Argument& argument, const Words& words) noexcept {
   return count <= count_max ? argument.bytes + count * argument.bytes_each : 0;
 }
 
-// Local copies of a call's structures in far memory, which it reads or writes.
+bool is_far_structure(const Argument& argument, const Words& words) noexcept {
+  return argument.index != Argument::none && is_far(words[argument.index]) && bytes_of(argument, words) != 0;
+}
+
+bool is_protected_structure(const Argument& argument, const Words& words) noexcept {
+  return is_far_structure(argument, words) &&
+         !preload::is_accessible(as<void>(words[argument.index]), bytes_of(argument, words), Access::write);
+}
+
+// Local copies of a call's structures in far memory, which it reads or writes. Protected ones are left to the kernel:
+// their pages stay once they are here.
 class LocalStructures {
  public:
   LocalStructures(const Call& call, const Words& words) noexcept : words_(words), local_(all_bytes(call)) {
@@ -168,7 +183,7 @@ class LocalStructures {
     }
   }
   [[nodiscard]] const Words& words() const noexcept { return words_; }
-  // Memory that the call has only read may be unwritable.
+  // Other threads may write to memory that the call has only read.
   void write_back(const Call& call, const Words& words) const noexcept {
     for (const Argument& each : call.arguments) {
       if (each.index == Argument::none || words[each.index] == words_[each.index]) continue;
@@ -182,7 +197,7 @@ class LocalStructures {
  private:
   static std::size_t padded(std::size_t bytes) noexcept { return (bytes + 15) / 16 * 16; }
   [[nodiscard]] std::size_t far_bytes(const Argument& each) const noexcept {
-    return each.index != Argument::none && is_far(words_[each.index]) ? bytes_of(each, words_) : 0;
+    return is_far_structure(each, words_) && !is_protected_structure(each, words_) ? bytes_of(each, words_) : 0;
   }
   [[nodiscard]] std::size_t all_bytes(const Call& call) const noexcept {
     std::size_t bytes = 0;
@@ -201,10 +216,12 @@ void touch_texts(const Words& words) noexcept {
   (void)touch(preload::Texts{as<char* const>(words[2])});
 }
 
-long make_repeatedly(const Call& call, const Words& words) {
-  constexpr int tries_max = 100;         // then the memory itself is invalid
+constexpr int once = 1;
+constexpr int until_invalid = 100;  // then the memory itself is
+
+long make_repeatedly(const Call& call, const Words& words, int tries_max) {
   constexpr std::size_t pages_max = 32;  // of one argument
-  std::size_t pages = 1;
+  std::size_t pages = tries_max == once ? 2 : 1;
   for (int tries = 1;; ++tries) {
     bool has_far = false;
     if (call.number == SYS_execve) touch_texts(words);
@@ -222,14 +239,16 @@ long make(const Call& call, const Words& words) {
   const bool is_known = std::ranges::any_of(
       call.arguments, [&](const Argument& each) { return each.index != Argument::none && is_far(words[each.index]); });
   if (!is_known) return call_unfiltered(call.number, words);
-  int state = 0;
-  // A raw call ends no thread.
-  (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-  const std::optional<long> transferred = transfer(call.number, words);
-  (void)::pthread_setcancelstate(state, nullptr);
-  if (transferred) return *transferred;
+  if (wrapped.is_same(call, words)) {
+    wrapped = {};
+    return make_repeatedly(call, words, once);
+  }
+  if (const std::optional<long> result = transfer_by_wrapper(call, words)) return *result;
+  // With a protected structure, the kernel may return EFAULT after it has done the call.
+  const bool is_protected =
+      std::ranges::any_of(call.arguments, [&](const Argument& each) { return is_protected_structure(each, words); });
   const LocalStructures local(call, words);
-  const long result = make_repeatedly(call, local.words());
+  const long result = make_repeatedly(call, local.words(), is_protected ? once : until_invalid);
   local.write_back(call, words);
   return result;
 }

@@ -131,6 +131,106 @@ void files() {
   ::close(file);
 }
 
+constexpr std::size_t page = 4096;
+
+/// Large memory of which a page is protected, and absent, and so are the pages around it.
+char* protected_page(int protection, std::string_view text = {}) {
+  auto* const start =
+      static_cast<char*>(::mmap(nullptr, far_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  check(start != MAP_FAILED, "mmap");
+  char* const at = start + far_bytes / 2;
+  text.copy(at, text.size());
+  check(::mprotect(at, page, protection) == 0, "mprotect");
+  sweep();
+  return at;
+}
+
+void check_fails(ssize_t result, const char* what) {
+  if (result != -1) errno = 0;
+  check(result == -1 && errno == EFAULT, what);
+}
+
+void protected_room() {
+  constexpr std::string_view text = "stays here";
+  std::array<char, 100> to{};
+  std::array<int, 2> ends{};
+  check(::pipe(ends.data()) == 0 && ::write(ends[1], text.data(), text.size()) == 10, "pipe");
+  char* const room = protected_page(PROT_READ);
+  iovec part{room, 100};
+  check_fails(::read(ends[0], room, 100), "read to a page that is protected");
+  check_fails(::readv(ends[0], &part, 1), "readv");
+  check_fails(::read(ends[0], protected_page(PROT_NONE), 100), "read to a page that is closed");
+  check(::read(ends[0], to.data(), 100) == 10 && holds(to.data(), text), "the bytes that were not read");
+
+  const int file = ::open("/proc/self/exe", O_RDONLY);
+  check_fails(::pread(file, room, 100, 0), "pread");
+  check_fails(::preadv(file, &part, 1, 0), "preadv");
+  check(::pread(file, room - page, 3 * page, 0) == page && holds(room - page, "\177ELF"), "pread to a part");
+  check(::read(file, room - 2 * page, 2 * page) == 2 * page, "read before the page");
+  check_fails(::getrandom(room, 8, 0), "getrandom");
+  check_fails(::fstat(file, reinterpret_cast<struct stat*>(room)), "fstat");
+  check(::read(-1, room, 1) == -1 && errno == EBADF, "read of nothing");
+  ::close(file);
+
+  check(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends.data()) == 0, "socketpair");
+  const auto send = [&] { check(::send(ends[0], text.data(), 10, 0) == 10, "send"); };
+  send();
+  check_fails(::recv(ends[1], room, 100, 0), "recv");
+  send();
+  check_fails(::recv(ends[1], room - 4, 100, 0), "recv of a message that is too long for its room");
+  send();
+  check(::recv(ends[1], room - 10, 100, 0) == 10 && holds(room - 10, text), "recv of one that is not");
+  send();
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  check_fails(::recvmsg(ends[1], &message, 0), "recvmsg");
+  send();
+  message.msg_iov = reinterpret_cast<iovec*>(protected_page(PROT_NONE));
+  check_fails(::recvmsg(ends[1], &message, 0), "recvmsg with closed parts");
+  check_fails(::recvmsg(ends[1], reinterpret_cast<msghdr*>(protected_page(PROT_NONE)), 0), "recvmsg of a closed one");
+  for (const int each : ends) ::close(each);
+
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  check_fails(::waitpid(child, reinterpret_cast<int*>(room), 0), "waitpid");
+}
+
+void protected_data() {
+  char* const closed = protected_page(PROT_NONE);
+  iovec part{closed, 10};
+  std::array<int, 2> ends{};
+  check(::socketpair(AF_UNIX, SOCK_DGRAM, 0, ends.data()) == 0, "socketpair");
+  check_fails(::write(ends[0], closed, 10), "write from a closed page");
+  check_fails(::write(ends[0], closed - 4, 10), "write from a page and a closed one");
+  check_fails(::writev(ends[0], &part, 1), "writev");
+  check_fails(::send(ends[0], closed, 10, 0), "send");
+  check_fails(::send(ends[0], closed - 4, 10, 0), "send from a page and a closed one");
+  check(::recv(ends[1], fresh(), 100, MSG_DONTWAIT) == -1 && errno == EAGAIN, "that nothing was sent");
+  const int file = ::memfd_create("data", 0);
+  check_fails(::pwrite(file, closed, 10, 0), "pwrite");
+  check(::lseek(file, 0, SEEK_END) == 0, "that nothing was written");
+  check_fails(::access(closed, F_OK), "access");
+  ::close(file);
+
+  const auto readable = [](std::string_view text) { return protected_page(PROT_READ, text); };
+  check(::write(ends[0], readable("read-only"), 9) == 9, "write from a page that is only read");
+  char* const to = fresh();
+  check(::recv(ends[1], to, 100, 0) == 9 && holds(to, "read-only"), "what was written");
+  check(::access(readable("/proc/self/exe"), F_OK) == 0, "access of a text that is only read");
+  check(::close(ends[0]) == 0 && ::close(ends[1]) == 0, "close");
+
+  const int socket = ::socket(AF_INET, SOCK_DGRAM, 0);
+  sockaddr_in name{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero{}};
+  socklen_t bytes = sizeof name;
+  check(::bind(socket, reinterpret_cast<sockaddr*>(&name), bytes) == 0, "bind");
+  check(::getsockname(socket, reinterpret_cast<sockaddr*>(&name), &bytes) == 0, "getsockname");
+  const char* const constant = readable({reinterpret_cast<const char*>(&name), sizeof name});
+  check(::sendto(socket, far_text("hello"), 5, 0, reinterpret_cast<const sockaddr*>(constant), bytes) == 5,
+        "sendto a name that is only read");
+  ::close(socket);
+}
+
 void folders() {
   DIR* const folder = ::opendir(far_text("/usr"));
   check(folder != nullptr, "opendir");
@@ -412,6 +512,8 @@ int main() {
   large_transfers();
   mappings();
   files();
+  protected_room();
+  protected_data();
   folders();
   sockets();
   streams();

@@ -436,6 +436,36 @@ void stacks() {
   check(pthread_join(thread, nullptr) == 0, "pthread_join");
 }
 
+// Memory that the program has protected is as the kernel says, and nothing is lost.
+void protected_memory() {
+  auto* const start = static_cast<char*>(std::aligned_alloc(page, all_bytes));
+  char* const constant = start + all_bytes / 2;
+  char* const closed = constant + page;
+  std::strcpy(constant, "/proc/self/exe");
+  check(::mprotect(constant, page, PROT_READ) == 0 && ::mprotect(closed, page, PROT_NONE) == 0, "mprotect");
+  std::array<int, 2> ends;
+  check(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0 && ::write(ends[1], "12345678", 8) == 8, "socketpair");
+  for (char* const room : {constant, closed}) {
+    sweep();
+    check(raw(SYS_read, ends[0], room, 8) == -EFAULT, "read");
+    check(raw(SYS_uname, room) == -EFAULT && raw(SYS_getcwd, room, page) == -EFAULT, "uname and getcwd");
+    const pid_t child = ::fork();
+    if (child == 0) std::_Exit(7);
+    check(raw(SYS_waitid, P_PID, child, room, WEXITED | WNOWAIT, nullptr) == -EFAULT, "waitid");
+    check(raw(SYS_wait4, child, room, 0, nullptr) == -EFAULT, "wait4");
+    check(raw(SYS_wait4, child, nullptr, 0, nullptr) == -ECHILD, "wait4 again");
+  }
+  for (const long call : {SYS_write, SYS_writev, SYS_sendmsg})
+    check(raw(call, ends[1], closed, 1) == -EFAULT, "a call");
+  for (const long call : {SYS_readv, SYS_recvmsg}) check(raw(call, ends[0], closed, 1) == -EFAULT, "another call");
+  std::array<char, 100> to{};
+  check(raw(SYS_read, ends[0], to.data(), 100) == 8 && std::string_view(to.data()) == "12345678", "what was written");
+  sweep();
+  check(raw(SYS_openat, AT_FDCWD, constant, O_RDONLY) >= 0, "openat");
+  check(raw(SYS_openat, AT_FDCWD, closed, O_RDONLY) == -EFAULT, "openat of a closed page");
+  check(raw(SYS_write, ends[1], constant, 8) == 8 && raw(SYS_read, ends[0], to.data(), 8) == 8, "write");
+}
+
 void rings() {
   far_memory()[0] = 1;
   std::array<char, 256> parameters{};
@@ -459,6 +489,7 @@ const std::map<std::string_view, std::function<void()>> cases{
     {"reserved", reserved},
     {"stacks", stacks},
     {"rings", rings},
+    {"protected", protected_memory},
 };
 
 }  // namespace
