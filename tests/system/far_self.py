@@ -32,7 +32,7 @@ class OwnFaults(FarSelfTest):
 
     def test_signals_of_the_program_do_not_disturb_faults(self):
         for case in ("blocked", "handler", "alternate", "alternates", "own", "protected", "suspended",
-                     "early", "cancelled", "sent", "files", "given", "locked"):
+                     "early", "cancelled", "sent", "files", "given", "locked", "constant"):
             with self.subTest(case=case):
                 output, found = self.far("--", SIGNALS, case)
                 self.assertEqual(output, "ok\n")
@@ -86,7 +86,7 @@ class OwnFaults(FarSelfTest):
         self.assertGreater(found["faults_by_threads"], 0)
 
     def test_the_keeper_serves_the_faults_of_programs_that_wait_for_signals(self):
-        for case in ("waited", "files", "locked", "given"):
+        for case in ("waited", "files", "locked", "constant", "given"):
             with self.subTest(case=case):
                 status, output, error = self.run_job("far", "--faults", "keeper", "--local", "20%", "--", SIGNALS, case)
                 self.assertEqual((status, output), (0, "ok\n"), error)

@@ -115,7 +115,8 @@ bool bring_inherited(Range range) noexcept {
   for (Range part = first_part_of(range); !part.is_empty(); part = first_part_of(range)) {
     if (is_error(system_call(SYS_madvise, part.start, part.bytes, MADV_POPULATE_READ))) {
       // The kernel reports no faults of its own.
-      if (is_inherited_protected(part) || !touch(Bytes{pointer_to(part.start), part.bytes})) return false;
+      const Bytes bytes{pointer_to(part.start), part.bytes};
+      if (!is_accessible(bytes.start, bytes.bytes, Access::read) || !touch(bytes)) return false;
     }
     range = {part.end(), range.end() - part.end()};
   }

@@ -16,13 +16,12 @@ namespace tonari::far {
 
 namespace {
 
-// Returns true if the range is in use in the arena, and no part of it may be unreadable.
-bool may_be_touched(Range range) noexcept {
+// Returns true if the range is in use in the arena, and all of it is paged.
+bool is_paged(Range range) noexcept {
   if (!is_ready() || range.cut_to(arena()) != range) return false;
   bool is_usual = true;
-  const bool is_whole = for_each_used(range, [&](const Extents::Extent& part) {
-    is_usual = is_usual && (part.marks & (Extents::was_protected | Extents::is_foreign)) == 0;
-  });
+  const bool is_whole = for_each_used(
+      range, [&](const Extents::Extent& part) { is_usual = is_usual && (part.marks & Extents::not_paged) == 0; });
   return is_whole && is_usual;
 }
 
@@ -35,15 +34,16 @@ bool bring_all(Range range) noexcept {
 
 // The kernel cannot bring absent pages where it does not report its own faults. So the range is locked first, which
 // keeps pages that come, and then they are brought. Where threads serve their own faults, that must do: the kernel
-// would also fail at a page that is just protected.
+// would also fail at a page that the pager has just protected. It fails at a page that the program has closed.
 int lock_in_memory(const void* start, std::size_t bytes) noexcept {
   const Address first = address_of(start) / page_bytes * page_bytes;
   const Range range{first, to_whole_pages(address_of(start) - first + bytes)};
   if (meets_inherited(range) && !bring_inherited(range)) return failed(ENOMEM, -1);
-  const bool brings = serves_own_faults() && is_ready() && (may_be_touched(range) || is_static(range.start));
-  if (!is_unreached(start, bytes) || !(brings || may_be_touched(range))) return next::mlock(start, bytes);
+  const bool is_far = is_paged(range);
+  const bool brings = serves_own_faults() && is_ready() && (is_far || is_static(range.start));
+  if (!is_unreached(start, bytes) || !(brings || is_far)) return next::mlock(start, bytes);
   if (next::mlock2(start, bytes, MLOCK_ONFAULT) != 0) return -1;
-  if (brings) return bring_all(range) ? 0 : failed(ENOMEM, -1);
+  if (brings) return is_accessible(start, bytes, Access::read) && bring_all(range) ? 0 : failed(ENOMEM, -1);
   (void)touch(Bytes{start, bytes});
   return next::mlock(start, bytes);
 }

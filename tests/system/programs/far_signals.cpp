@@ -5,11 +5,13 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <csetjmp>
 #include <csignal>
 #include <cstddef>
@@ -211,6 +213,31 @@ bool locks_pages() {
   return munlockall() == 0 && check_scattered();
 }
 
+// Absent pages beside one that is only read and one that is closed.
+bool locks_readable_pages(unsigned char* constant, unsigned char* closed) {
+  const auto lock_around = [](unsigned char* at) { return mlock(at - page, 3 * page); };
+  return lock_around(constant - 50 * page) == 0 && lock_around(constant) == 0 && lock_around(closed) == -1 &&
+         errno == ENOMEM && mlock(closed + page, 50 * page) == 0;
+}
+
+bool locks_protected_pages() {
+  unsigned char* const constant = far_memory - reinterpret_cast<std::uintptr_t>(far_memory) % page + 1000 * page;
+  unsigned char* const closed = constant + 200 * page;
+  if (mprotect(constant, page, PROT_READ) != 0 || mprotect(closed, page, PROT_NONE) != 0) return false;
+  const auto use_others = [] {
+    for (std::size_t at = bytes / 2; at < bytes; at += page) wrong += far_memory[at] != expected(at);
+  };
+  use_others();
+  const pid_t child = fork();
+  if (child == 0) _exit(locks_readable_pages(constant, closed) ? 0 : 1);
+  int status = -1;
+  if (waitpid(child, &status, 0) != child || status != 0) return false;
+  if (!locks_readable_pages(constant, closed)) return false;
+  use_others();
+  return munlockall() == 0 && mprotect(constant, 300 * page, PROT_READ | PROT_WRITE) == 0 && check_scattered() &&
+         wrong == 0;
+}
+
 // Pages are given back and written again while their neighbours are read in order, and everything leaves.
 bool gives_pages_back() {
   std::atomic<bool> done{false};
@@ -354,6 +381,7 @@ int main(int count, char** arguments) {
                                                            {"waited", waits_for_signals},
                                                            {"files", maps_files_in_between},
                                                            {"locked", locks_pages},
+                                                           {"constant", locks_protected_pages},
                                                            {"given", gives_pages_back}};
   const auto found = cases.find(count > 1 ? arguments[1] : "");
   if (found == cases.end()) return 2;
