@@ -20,7 +20,7 @@
 // Not covered, so that absent memory gives EFAULT where system calls are not trapped (far/preload/call_filter.hpp):
 // - ioctl, fcntl with a structure, sigaction, clock_nanosleep, the processor clocks of clock_gettime, extended
 //   attributes
-// - the offsets of sendfile and copy_file_range; vmsplice, aio, io_uring
+// - the offsets of sendfile and copy_file_range; aio, io_uring; vmsplice of shared memory (far/preload/splicing.cpp)
 // - process_vm_readv by the program or by others (MPI's single copies)
 // - programs that make system calls without libc: syscall(), Go
 // - signal frames on stacks in such memory, unless the program names the stack: far/preload/stacks.cpp

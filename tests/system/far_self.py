@@ -48,6 +48,12 @@ class OwnFaults(FarSelfTest):
         status, output, error = self.run_job("far", "--faults", "self", "--local", "8M", "--", CALLS)
         self.assertEqual((status, output), (0, "ok\n"), error)
 
+    def test_a_pipe_keeps_the_bytes_of_pages_that_leave(self):
+        for faults in ("self", "keeper"):
+            # With less local memory, pages that have left are dropped, and not used for others.
+            status, output, error = self.run_job("far", "--faults", faults, "--local", "48M", "--", CALLS, "pipes")
+            self.assertEqual((status, output), (0, "ok\n"), error)
+
     def test_system_calls_that_no_wrapper_sees_reach_far_memory(self):
         for case in ("data", "texts", "streams", "locks", "semaphores", "interruptions", "cancellation", "children",
                      "filter", "executed", "stacks", "counts", "once", "masks", "reserved", "protected"):

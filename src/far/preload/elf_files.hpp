@@ -85,10 +85,27 @@ bool imports_one_of(std::span<const std::string_view> names, const Symbols& symb
 
 /// Functions that may come to harm with static variables in far memory, where the kernel does not report its own
 /// faults: locks that sleep in the kernel, and calls without a wrapper (see preload/wrapping.cpp).
-inline constexpr std::array<std::string_view, 23> harm_unreached{
-    "pthread_mutex_", "pthread_cond_", "pthread_rwlock_", "pthread_barrier_",      "pthread_once", "sem_",
-    "mtx_",           "cnd_",          "call_once",       "pthread_attr_setstack", "sigaltstack",  "makecontext",
-    "syscall",        "ioctl",         "fcntl",           "clock_nanosleep",       "aio_",         "lio_listio",
-    "process_vm_",    "vmsplice",      "sendfile",        "copy_file_range",       "io_uring_"};
+inline constexpr std::array<std::string_view, 22> harm_unreached{"pthread_mutex_",
+                                                                 "pthread_cond_",
+                                                                 "pthread_rwlock_",
+                                                                 "pthread_barrier_",
+                                                                 "pthread_once",
+                                                                 "sem_",
+                                                                 "mtx_",
+                                                                 "cnd_",
+                                                                 "call_once",
+                                                                 "pthread_attr_setstack",
+                                                                 "sigaltstack",
+                                                                 "makecontext",
+                                                                 "syscall",
+                                                                 "ioctl",
+                                                                 "fcntl",
+                                                                 "clock_nanosleep",
+                                                                 "aio_",
+                                                                 "lio_listio",
+                                                                 "process_vm_",
+                                                                 "sendfile",
+                                                                 "copy_file_range",
+                                                                 "io_uring_"};
 
 }  // namespace tonari::far

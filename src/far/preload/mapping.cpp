@@ -87,9 +87,9 @@ void* map_in_arena(void* hint, std::size_t bytes, int protection) noexcept {
 
 // Called before the program protects memory, or maps something else to its place.
 void expect_protection(Range range, int protection) noexcept {
-  if ((protection & usual_protection) == usual_protection || !is_unreached(pointer_to(range.start), range.bytes))
-    return;
-  unreached.add_protected(range.start, range.bytes);
+  if ((protection & usual_protection) == usual_protection) return;
+  const bool is_far = is_unreached(pointer_to(range.start), range.bytes) || !first_far_part_of(range).is_empty();
+  if (is_far) unreached.add_protected(range.start, range.bytes);
 }
 
 void hide_if_unreadable(Range range, int protection) noexcept {

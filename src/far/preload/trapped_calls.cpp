@@ -8,7 +8,7 @@
 #include "preload/masks.hpp"
 #include "preload/unreached.hpp"
 
-#include <limits.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -115,6 +115,7 @@ std::optional<long> transfer(long number, const Words& w) {
           ::recvmmsg(number_of(0), as<mmsghdr>(w[1]), static_cast<unsigned>(w[2]), number_of(3), as<timespec>(w[4])));
     case SYS_sendmmsg:
       return result_of(::sendmmsg(number_of(0), as<mmsghdr>(w[1]), static_cast<unsigned>(w[2]), number_of(3)));
+    case SYS_vmsplice: return result_of(::vmsplice(number_of(0), as<iovec>(w[1]), bytes, static_cast<unsigned>(w[3])));
     case SYS_getrandom:
       return result_of(::getrandom(as<void>(w[0]), static_cast<std::size_t>(w[1]), static_cast<unsigned>(w[2])));
     case SYS_accept: return result_of(::accept(number_of(0), as<sockaddr>(w[1]), as<socklen_t>(w[2])));

@@ -1,5 +1,6 @@
 // A program that knows nothing of tonari: system calls of all kinds, with all that they read and write in large memory
-// that has never been touched, or not for a while. Prints "ok", or says which call went wrong.
+// that has never been touched, or not for a while. Prints "ok", or says which call went wrong. With "pipes": only pipes
+// that hold pages for a while.
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -229,6 +230,62 @@ void protected_data() {
   check(::sendto(socket, far_text("hello"), 5, 0, reinterpret_cast<const sockaddr*>(constant), bytes) == 5,
         "sendto a name that is only read");
   ::close(socket);
+}
+
+void pipes() {
+  std::array<int, 2> ends{};
+  check(::pipe(ends.data()) == 0, "pipe");
+  for (const unsigned flags : {0U, unsigned{SPLICE_F_GIFT}}) {
+    auto* const parts = far(std::array<iovec, 2>{iovec{far_text("spliced"), 7}, iovec{fresh(), 3 * page}});
+    sweep();
+    check(::vmsplice(ends[1], parts->data(), 2, flags) == 7 + 3 * page, "vmsplice");
+    sweep();
+    iovec room{fresh(), far_bytes / 2};
+    check(::vmsplice(ends[0], &room, 1, 0) == 7 + 3 * page, "vmsplice out of a pipe");
+    check(holds(static_cast<char*>(room.iov_base), {"spliced\0", 8}), "what was spliced");
+  }
+  iovec part{fresh(), far_bytes / 2};
+  const ssize_t fits = ::vmsplice(ends[1], &part, 1, 0);
+  check(fits > 0 && fits <= 64 << 10, "vmsplice of more than fits");
+  check(::vmsplice(ends[1], &part, 1, SPLICE_F_NONBLOCK) == -1 && errno == EAGAIN, "vmsplice to a full pipe");
+  check(::read(ends[0], fresh(), far_bytes / 2) == fits, "read of the bytes that fit");
+  part.iov_base = protected_page(PROT_NONE);
+  check_fails(::vmsplice(ends[1], &part, 1, 0), "vmsplice from a closed page");
+  part.iov_base = protected_page(PROT_READ);
+  check(::write(ends[1], "kept", 4) == 4, "write");
+  check_fails(::vmsplice(ends[0], &part, 1, 0), "vmsplice to a protected page");
+  check(::read(ends[0], fresh(), 100) == 4, "the bytes that were not spliced");
+  check(::vmsplice(-1, &part, 1, 0) == -1 && errno == EBADF, "vmsplice to nothing");
+  check(::close(ends[0]) == 0 && ::close(ends[1]) == 0, "close");
+}
+
+/// Pages that leave, and whose memory others get, while a pipe has them.
+void filled_pipes() {
+  constexpr std::size_t bytes = 64 << 20;
+  constexpr std::size_t some = 1 << 20;
+  const auto map = [] {
+    void* const start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    check(start != MAP_FAILED, "mmap");
+    return static_cast<std::size_t*>(start);
+  };
+  std::size_t* const from = map();
+  std::size_t* const others = map();
+  static std::array<std::size_t, some / sizeof(std::size_t)> read_back;
+  std::array<int, 2> ends{};
+  check(::pipe(ends.data()) == 0 && ::fcntl(ends[1], F_SETPIPE_SZ, some) == some, "pipe");
+  for (std::size_t round = 1; round <= 10; ++round) {
+    for (std::size_t i = 0; i < bytes / sizeof *from; ++i) from[i] = round * bytes + i;
+    const std::size_t first = round * 5 * some / sizeof *from;
+    iovec part{from + first, some};
+    check(::vmsplice(ends[1], &part, 1, 0) == some, "vmsplice");
+    for (std::size_t i = 0; i < 3 * bytes / sizeof *from; ++i) others[i % (bytes / sizeof *from)] = 1;
+    for (std::size_t got = 0; got < some;) {
+      const ssize_t more = ::read(ends[0], reinterpret_cast<char*>(read_back.data()) + got, some - got);
+      check(more > 0, "read");
+      got += static_cast<std::size_t>(more);
+    }
+    for (std::size_t i = 0; i < read_back.size(); ++i) check(read_back[i] == round * bytes + first + i, "the bytes");
+  }
 }
 
 void folders() {
@@ -508,12 +565,18 @@ void large_transfers() {
 
 }  // namespace
 
-int main() {
+int main(int count, char** words) {
+  if (count > 1 && words[1] == std::string_view("pipes")) {
+    filled_pipes();
+    std::puts("ok");
+    return 0;
+  }
   large_transfers();
   mappings();
   files();
   protected_room();
   protected_data();
+  pipes();
   folders();
   sockets();
   streams();

@@ -123,6 +123,9 @@ void write_and_read() {
     check(raw(SYS_writev, ends[1], parts, 2) == static_cast<long>(bytes), "writev");
     check(raw(SYS_readv, ends[0], parts, 2) == static_cast<long>(bytes), "readv");
     check(std::string_view(to, bytes) == model, "the bytes that were read into two parts");
+    check(raw(SYS_vmsplice, ends[1], parts, 2, 0) == static_cast<long>(bytes), "vmsplice");
+    check(raw(SYS_readv, ends[0], parts, 2) == static_cast<long>(bytes), "readv");
+    check(std::string_view(to, bytes) == model, "the bytes that were spliced");
   }
 }
 
