@@ -1,4 +1,5 @@
 #include "cli/command.hpp"
+#include "cli/far_limit.hpp"
 #include "cli/far_run.hpp"
 #include "cli/launch_program.hpp"
 #include "cli/options.hpp"
@@ -40,21 +41,6 @@ constexpr auto far_footer =
     "  tonari far --local 4G --store lz4,file:/scratch --memory 8G -- ./program\n"
     "  tonari far --local 20% --children -- sh -c './first | ./second'\n"
     "  tonari far --local 4G --servers node1,node2 --replicas 2 --stats -- ./program big.dat";
-
-CLI::Validator share_or_size() {
-  return {[](std::string& text) {
-            const bool is_share = text.ends_with('%');
-            const std::size_t value = parse_size(is_share ? text.substr(0, text.size() - 1) : text);
-            constexpr std::size_t bytes_min = 1 << 20;
-            if (!is_share && value != 0 && value < bytes_min) {
-              return fmt::format("must be at least 1M, not {} bytes{}", text,
-                                 value <= 100 ? fmt::format("; a share is written {}%", value) : std::string());
-            }
-            if (value != 0 && (!is_share || value <= 100)) return std::string();
-            return fmt::format("must be a share, 1% to 100%, or a size, such as 512M, not '{}'", text);
-          },
-          ""};
-}
 
 CLI::Validator servers_or_hosts() {
   return {[number = whole_number("a number of servers", 1, job::ranks_per_host_max - 1)](std::string& text) {
@@ -106,12 +92,6 @@ void check_without_servers(const CLI::App& far) {
   }
 }
 
-far::Limit limit_of(std::string text) {
-  if (!text.ends_with('%')) return {.bytes = parse_size(text)};
-  text.pop_back();
-  return {.percent = static_cast<std::uint32_t>(parse_size(text))};
-}
-
 int run_far(const FarOptions& options) {
   if (options.program.empty()) throw SetupError("the program is missing; see tonari far --help");
   if (options.memory && *options.memory < pager::block_bytes) {
@@ -150,7 +130,8 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
       ->group("Memory");
   far.add_option_function<std::uint64_t>(
          "--memory", [options](std::uint64_t bytes) { options->memory = bytes; },
-         "How much each server lends (default: nine tenths of the memory that its host has available)")
+         "How much each server lends (default: nine tenths of the memory that its host has available, less the "
+         "program's local data on its own host)")
       ->type_name("SIZE")
       ->transform(size_in_bytes())
       ->group("Memory");

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "cli/binary.hpp"
+#include "cli/far_limit.hpp"
 #include "cli/far_statistics.hpp"
 #include "cli/launch_hosts.hpp"
 #include "cli/launch_program.hpp"
@@ -98,7 +99,7 @@ std::vector<std::string> words_of_servers(const FarOptions& options, const std::
   if (!hosts.empty()) words.insert(words.end(), {"--hosts", hosts});
   if (!options.placement.apart.empty()) words.insert(words.end(), {"--apart", options.placement.apart});
   if (!options.placement.network.empty()) words.insert(words.end(), {"--network", options.placement.network});
-  words.insert(words.end(), {"--", self, "serve", "--for", name});
+  words.insert(words.end(), {"--", self, "serve", "--for", name, "--beside", text_of(options.local)});
   if (options.memory) words.insert(words.end(), {"--memory", std::to_string(*options.memory)});
   if (options.at_once) words.emplace_back("--at-once");
   return words;

@@ -1,5 +1,7 @@
 #include "cli/command.hpp"
+#include "cli/far_limit.hpp"
 #include "cli/options.hpp"
+#include "far/budget.hpp"
 #include "far/keeper.hpp"
 #include "job/memory.hpp"
 #include "pager/page.hpp"
@@ -9,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +30,7 @@ constexpr auto serve_footer =
 struct ServeOptions {
   std::optional<std::uint64_t> memory;
   std::string front;
+  far::Limit beside{.percent = 50};
   bool at_once = false;
 };
 
@@ -41,7 +45,10 @@ std::uint64_t bytes_to_lend(const ServeOptions& options, const Job& job) {
   for (const JobRank rank : job.ranks()) {
     if (rank != 0 && job.host(rank) == job.host(job.rank())) ++servers_here;
   }
-  return available / 10 * 9 / std::max<std::uint64_t>(servers_here, 1) / pager::block_bytes * pager::block_bytes;
+  const bool is_beside_program = job.host(JobRank{0}) == job.host(job.rank());
+  const std::uint64_t all = is_beside_program ? far::lendable_bytes(available, options.beside) : available / 10 * 9;
+  return std::max(all / std::max<std::uint64_t>(servers_here, 1) / pager::block_bytes, std::uint64_t{1}) *
+         pager::block_bytes;
 }
 
 void serve(const ServeOptions& options) {
@@ -66,11 +73,17 @@ void add_serve(CLI::App& app, int&) {
       .add_option_function<std::uint64_t>(
           "--memory", [options](std::uint64_t bytes) { options->memory = bytes; },
           "How much to lend (default: nine tenths of the memory that this host has available, divided among its "
-          "servers)")
+          "servers; on the program's host less, as --beside says)")
       ->type_name("SIZE")
       ->transform(size_in_bytes());
   command.add_flag("--at-once", options->at_once, "Take all of it at the start, or fail, instead of as it is needed")
       ->disable_flag_override();
+  command
+      .add_option_function<std::string>(
+          "--beside", [options](const std::string& text) { options->beside = limit_of(text); },
+          "How much the program keeps local: servers on its host leave room for that (default: 50%)")
+      ->type_name("SIZE|P%")
+      ->check(share_or_size());
   command.add_option("--for", options->front, "The socket where `tonari far` listens")->type_name("NAME")->required();
   command.footer(serve_footer);
   command.callback([options] { serve(*options); });

@@ -1,6 +1,7 @@
 #include "far/keeper.hpp"
 
 #include "base/error.hpp"
+#include "far/budget.hpp"
 #include "job/arena.hpp"
 #include "job/handshake.hpp"
 #include "job/memory.hpp"
@@ -85,6 +86,7 @@ void add(Statistics& to, const Statistics& one) noexcept {
 
 Keeper::Keeper(Job& job, std::string_view front)
     : job_(job),
+      available_bytes_(job::available_memory_bytes()),
       window_(job, 0),
       front_(front),
       control_(connect_to(front)),
@@ -151,6 +153,7 @@ void Keeper::tell(const Report& report) noexcept { job::send_message(control_, &
 
 void Keeper::begin(const Order& order, FileDescriptor socket) {
   order_ = order;
+  local_bytes_max_ = local_bytes_max(available_bytes_, lent().memory.size(), order.limit);
   servers_.emplace(window_, servers_of(job_), order.replicas);
   ring(*deaths_);  // to count deaths before this point
   door_ = job::listen_at(door_of(front_));
@@ -282,8 +285,8 @@ void Keeper::count_the_dead() {
   }
 }
 
-// A limit in percent is relative to the memory that each process has touched. A limit in bytes is for all processes
-// together, in proportion to the memory that each has touched.
+// A limit in percent is relative to the memory that each process has touched, as far as this host's memory allows that
+// for all of them. A limit in bytes is for all processes together, in proportion to the memory that each has touched.
 void Keeper::share_limit() {
   std::uint64_t ticks = 0;
   (void)!::read(clock_.number(), &ticks, sizeof ticks);
@@ -297,10 +300,11 @@ void Keeper::share_limit() {
 std::uint64_t Keeper::limit_for(std::uint64_t touched, std::uint64_t touched_by_all) const noexcept {
   const Limit& limit = order_.limit;
   if (limit.percent == 100) return order_.arena_bytes;  // the most that it can ever touch
-  if (limit.percent != 0) return std::max(touched / 100 * limit.percent, limit_bytes_min);
-  if (touched == touched_by_all) return std::max(limit.bytes, limit_bytes_min);
+  const std::uint64_t all =
+      limit.percent == 0 ? limit.bytes : std::min(touched_by_all / 100 * limit.percent, local_bytes_max_);
+  if (touched == touched_by_all) return std::max(all, limit_bytes_min);
   const double share = static_cast<double>(touched) / static_cast<double>(touched_by_all);
-  return std::max(static_cast<std::uint64_t>(static_cast<double>(limit.bytes) * share), limit_bytes_min);
+  return std::max(static_cast<std::uint64_t>(static_cast<double>(all) * share), limit_bytes_min);
 }
 
 // Tells the user once, for the first process that needs more.

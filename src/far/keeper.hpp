@@ -58,6 +58,7 @@ class Keeper {
   [[nodiscard]] Statistics statistics() const noexcept;
 
   Job& job_;
+  std::uint64_t available_bytes_;  // of this host's memory, before servers have allocated theirs
   Window window_;
   std::string front_;
   FileDescriptor control_;
@@ -67,9 +68,10 @@ class Keeper {
   FileDescriptor door_;                     // where processes that the program has started or executed connect
   bool closed_ = false;
   Order order_{};
-  bool advised_ = false;            // the user knows that a working set does not fit
-  std::optional<Servers> servers_;  // set with the first order
-  std::mutex clients_mutex_;        // guards the list against find(); only this thread changes it
+  std::uint64_t local_bytes_max_ = 0;  // of all processes together, if their limit is a share
+  bool advised_ = false;               // the user knows that a working set does not fit
+  std::optional<Servers> servers_;     // set with the first order
+  std::mutex clients_mutex_;           // guards the list against find(); only this thread changes it
   Clients clients_;
   std::list<std::weak_ptr<Client>> ended_clients_;  // some of whose forked children may live
   std::optional<Heirs> heirs_;                      // set with the first order

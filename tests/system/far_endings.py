@@ -170,6 +170,17 @@ class Endings(FarTest):
         self.assertEqual((status, output), (0, "ok\n"))
         self.assertNotIn("working set", error)
 
+    def test_servers_leave_room_for_local_data_by_default(self):
+        if self.user is not None:
+            self.skipTest("only root can move a process to another control group")
+        code = "import random; x = [random.randbytes(8 << 20) for turn in range(64)]"
+        for options in (["--local", "50%"], ["--local", "10%", "--store", "lz4"], ["--local", "150M"]):
+            with self.subTest(options=options), memory_group(300 << 20) as enter:
+                status, _, error = self.run_job("far", *options, "--", PYTHON, "-c", code, preexec_fn=enter)
+                self.assertEqual(status, 137)
+                self.assertRegex(error, r"^tonari far: out of memory: the servers' \d+ MiB are full")
+                self.assertNotIn("killer", error)
+
     def test_a_kill_by_the_out_of_memory_killer_is_named(self):
         if self.user is not None:
             self.skipTest("only root can move a process to another control group")
