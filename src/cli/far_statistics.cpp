@@ -60,13 +60,24 @@ std::string processes_text(const far::Statistics& all) {
   return all.processes < 2 ? std::string() : fmt::format("; used by {} processes", all.processes);
 }
 
+// Says how much data there was, if it took much more room.
+std::string sparse_text(std::uint64_t data_bytes, std::uint64_t used_bytes) {
+  if (data_bytes == 0 || used_bytes / 2 <= data_bytes) return {};
+  return fmt::format(" (in pieces of 2 MiB, for {} of sparse data)", memory_text(data_bytes));
+}
+
 // Says where the program's other pages were.
 std::string stored_text(const far::Statistics& all) {
   std::string in_file;
-  if (all.in_file != 0) in_file = fmt::format("{} in a file", memory_text(all.file_peak_bytes));
+  if (all.in_file != 0) {
+    in_file = fmt::format("{} of disk space in a file{}", memory_text(all.file_peak_bytes),
+                          sparse_text(all.file_data_peak_bytes, all.file_peak_bytes));
+  }
   if (all.in_file != 0 && all.capacity_bytes == 0) return in_file;
-  return fmt::format("{} of {} at {} server{}{}{}", memory_text(all.stored_peak_bytes), memory_text(all.capacity_bytes),
-                     all.servers, all.servers == 1 ? "" : "s", in_file.empty() ? "" : ", ", in_file);
+  return fmt::format("{} of {} at {} server{}{}{}{}", memory_text(all.stored_peak_bytes),
+                     memory_text(all.capacity_bytes), all.servers, all.servers == 1 ? "" : "s",
+                     sparse_text(all.stored_data_peak_bytes, all.stored_peak_bytes), in_file.empty() ? "" : ", ",
+                     in_file);
 }
 
 double seconds_of(std::uint64_t ns) { return static_cast<double>(ns) / 1e9; }
@@ -104,6 +115,7 @@ std::string statistics_as_json(const far::Statistics& all) {
                               {"limit_bytes", all.limit_bytes},
                               {"stored_bytes", all.stored_bytes},
                               {"stored_peak_bytes", all.stored_peak_bytes},
+                              {"stored_data_peak_bytes", all.stored_data_peak_bytes},
                               {"capacity_bytes", all.capacity_bytes},
                               {"kept_bytes", all.kept_bytes},
                               {"packed_bytes", all.packed_bytes},
@@ -111,6 +123,7 @@ std::string statistics_as_json(const far::Statistics& all) {
                               {"in_file", all.in_file != 0},
                               {"file_bytes", all.file_bytes},
                               {"file_peak_bytes", all.file_peak_bytes},
+                              {"file_data_peak_bytes", all.file_data_peak_bytes},
                               {"bytes_to_file", all.bytes_to_file},
                               {"bytes_from_file", all.bytes_from_file},
                               {"servers", all.servers},

@@ -150,11 +150,24 @@ void Client::page_failed(const pager::Failure& failure) noexcept {
     return on_failure_(fmt::format("a server died and there is no place left to store the page at {:#x}; {}", at,
                                    second_copy(order_)));
   }
-  on_failure_(
-      fmt::format("out of memory: the servers' {} are full, and so is the program's local limit of {}; give "
-                  "the servers more (--memory), use more of them, {}or raise --local",
-                  job::memory_text(servers_.capacity_bytes()), job::memory_text(limit_.load(std::memory_order_relaxed)),
-                  compresses(order_.store) ? "" : "let them compress (--store lz4), "));
+  on_failure_(why_servers_are_full());
+}
+
+std::string Client::why_servers_are_full() const {
+  const std::string capacity = job::memory_text(servers_.capacity_bytes());
+  const std::string limit = job::memory_text(limit_.load(std::memory_order_relaxed));
+  const bool is_sparse = !compresses(order_.store) && servers_.data_bytes() < servers_.used_bytes() / 2;
+  if (is_sparse) {
+    return fmt::format(
+        "out of memory: the servers' {} are full, and so is the program's local limit of {}; the servers hold only {} "
+        "of data, but the data are sparse, and each piece of 2 MiB with some of them takes 2 MiB; let the servers pack "
+        "pages (--store lz4), give them more (--memory), use more of them, or raise --local",
+        capacity, limit, job::memory_text(servers_.data_bytes()));
+  }
+  return fmt::format(
+      "out of memory: the servers' {} are full, and so is the program's local limit of {}; give "
+      "the servers more (--memory), use more of them, {}or raise --local",
+      capacity, limit, compresses(order_.store) ? "" : "let them compress (--store lz4), ");
 }
 
 // With servers and a file, other bytes may come from either.
@@ -191,10 +204,12 @@ Statistics Client::statistics() const noexcept {
   if (const FileStore* const file = pages_.file()) {
     all.file_bytes = file->used_bytes();
     all.file_peak_bytes = file->used_peak_bytes();
+    all.file_data_peak_bytes = file->data_peak_bytes();
     all.in_file = 1;
     if (!pages_.has_servers()) {
       all.stored_bytes = all.file_bytes;
       all.stored_peak_bytes = all.file_peak_bytes;
+      all.stored_data_peak_bytes = all.file_data_peak_bytes;
     }
   }
   if (const TieredStore* const tiered = pages_.tiered()) {

@@ -78,6 +78,7 @@ class Client {
   void end() noexcept;
   void page_failed(const pager::Failure& failure) noexcept;
   [[nodiscard]] bool is_of_file(const pager::Failure& failure) const noexcept;
+  [[nodiscard]] std::string why_servers_are_full() const;
   [[nodiscard]] std::string why_file_failed(const pager::Failure& failure) const;
   void serve_requests() noexcept;
   void count_use(std::uint64_t bytes) noexcept;

@@ -73,6 +73,7 @@ struct Statistics {
   std::uint64_t limit_bytes = 0;
   std::uint64_t stored_bytes = 0;  // at servers, in whole chunks; in files, if there are no servers
   std::uint64_t stored_peak_bytes = 0;
+  std::uint64_t stored_data_peak_bytes = 0;  // pages that are stored there as they are; less if data are sparse
   std::uint64_t capacity_bytes = 0;
   // Only if the store compresses; otherwise 0.
   std::uint64_t kept_bytes = 0;        // of the program's pages, at servers
@@ -81,6 +82,7 @@ struct Statistics {
   // Only if the store has a file; otherwise 0.
   std::uint64_t file_bytes = 0;  // disk space that files take, in whole blocks
   std::uint64_t file_peak_bytes = 0;
+  std::uint64_t file_data_peak_bytes = 0;  // pages in these blocks; less if data are sparse
   // Only if cold pages go to a file; otherwise 0.
   std::uint64_t bytes_to_file = 0;
   std::uint64_t bytes_from_file = 0;

@@ -98,7 +98,7 @@ Status FileStore::store(std::uint64_t place, std::span<const std::byte> from) no
     return ::pwrite(file_.number(), from.data() + done, from.size() - done, at);
   }));
   if (status == Status::ok) {
-    stored |= PageSet::of(place % block_bytes / page_bytes, from.size() / page_bytes);
+    set_stored(stored, stored | PageSet::of(place % block_bytes / page_bytes, from.size() / page_bytes));
   } else if (is_first) {
     release(place);
   }
@@ -109,10 +109,18 @@ Status FileStore::discard(std::uint64_t place, std::uint64_t bytes) noexcept {
   return for_each_block(place, bytes, [this](std::uint64_t at, std::uint64_t part) {
     PageSet& stored = stored_at(at);
     const bool had_some = !stored.is_empty();
-    stored -= PageSet::of(at % block_bytes / page_bytes, part / page_bytes);
+    set_stored(stored, stored - PageSet::of(at % block_bytes / page_bytes, part / page_bytes));
     if (had_some && stored.is_empty()) release(at);
     return Status::ok;
   });
+}
+
+void FileStore::set_stored(PageSet& stored, const PageSet& now) noexcept {
+  const std::size_t before = stored.count();
+  const std::size_t after = now.count();
+  stored = now;
+  if (after > before) pages_.add(after - before);
+  if (after < before) pages_.subtract(before - after);
 }
 
 // File systems that cannot reserve space (NFS before 4.2) refuse only the write.
@@ -123,10 +131,8 @@ Status FileStore::reserve(std::uint64_t place) noexcept {
     result = ::fallocate(file_.number(), 0, static_cast<off_t>(block), block_bytes) == 0 ? 0 : errno;
   } while (result == EINTR);
   if (result != 0 && result != EOPNOTSUPP) return status_of(result);
-  const std::uint64_t used = used_blocks_.fetch_add(1, std::memory_order_relaxed) + 1;
-  for (std::uint64_t peak = used_peak_blocks_.load(std::memory_order_relaxed); peak < used;) {
-    if (used_peak_blocks_.compare_exchange_weak(peak, used, std::memory_order_relaxed)) break;
-  }
+  if (result != 0) reserves_.store(false, std::memory_order_relaxed);
+  blocks_.add(1);
   return Status::ok;
 }
 
@@ -135,7 +141,7 @@ void FileStore::release(std::uint64_t place) noexcept {
   const std::uint64_t block = place / block_bytes * block_bytes;
   constexpr int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
   (void)::fallocate(file_.number(), mode, static_cast<off_t>(block), block_bytes);
-  used_blocks_.fetch_sub(1, std::memory_order_relaxed);
+  blocks_.subtract(1);
 }
 
 Status FileStore::status_of(int error) noexcept {
@@ -145,6 +151,12 @@ Status FileStore::status_of(int error) noexcept {
   return is_of_full_disk(error) ? Status::no_memory : Status::invalid;
 }
 
+std::string FileStore::sparse_text() const {
+  if (used_bytes() / 2 <= data_bytes()) return {};
+  return fmt::format(", which takes {} because they are sparse and it grows in pieces of 2 MiB",
+                     job::memory_text(used_bytes()));
+}
+
 std::string FileStore::why_it_failed() const {
   const int error = error_.load(std::memory_order_relaxed);
   if (error == truncated) {
@@ -152,9 +164,9 @@ std::string FileStore::why_it_failed() const {
   }
   if (is_of_full_disk(error)) {
     return fmt::format(
-        "{} has no room left for the program's data, of which {} are in the file ({}): free space "
+        "{} has no room left for the program's data, of which {} are in the file{} ({}): free space "
         "there, name another directory (--store file:DIRECTORY), or raise --local",
-        directory_, job::memory_text(used_bytes()), std::generic_category().message(error));
+        directory_, job::memory_text(data_bytes()), sparse_text(), std::generic_category().message(error));
   }
   return fmt::format("the disk of {} does not work: {}; see the kernel's log", directory_,
                      std::generic_category().message(error));

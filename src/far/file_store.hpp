@@ -2,6 +2,7 @@
 
 #include "base/file_descriptor.hpp"
 #include "base/mapping.hpp"
+#include "far/peak_count.hpp"
 #include "pager/page.hpp"
 #include "pager/source.hpp"
 
@@ -37,13 +38,16 @@ class FileStore final : public pager::Source {
   Status store(std::uint64_t place, std::span<const std::byte> from) noexcept override;
   Status discard(std::uint64_t place, std::uint64_t bytes) noexcept override;
 
-  /// Returns the disk space that the file takes, in whole blocks.
+  /// Returns the disk space that the file takes: whole blocks; or pages, if the file system cannot reserve space.
   [[nodiscard]] std::uint64_t used_bytes() const noexcept {
-    return used_blocks_.load(std::memory_order_relaxed) * pager::block_bytes;
+    return reserves() ? blocks_.now() * pager::block_bytes : data_bytes();
   }
   [[nodiscard]] std::uint64_t used_peak_bytes() const noexcept {
-    return used_peak_blocks_.load(std::memory_order_relaxed) * pager::block_bytes;
+    return reserves() ? blocks_.peak() * pager::block_bytes : data_peak_bytes();
   }
+  /// Returns the size of the stored pages. It may be far below used_bytes() if the program's data are sparse.
+  [[nodiscard]] std::uint64_t data_bytes() const noexcept { return pages_.now() * pager::page_bytes; }
+  [[nodiscard]] std::uint64_t data_peak_bytes() const noexcept { return pages_.peak() * pager::page_bytes; }
   [[nodiscard]] bool has_failed() const noexcept { return error_.load(std::memory_order_relaxed) != 0; }
   /// Returns the text that explains the last failure, with a remedy.
   [[nodiscard]] std::string why_it_failed() const;
@@ -55,6 +59,9 @@ class FileStore final : public pager::Source {
   [[nodiscard]] pager::PageSet& stored_at(std::uint64_t place) const noexcept {
     return stored_[place / pager::block_bytes];
   }
+  [[nodiscard]] bool reserves() const noexcept { return reserves_.load(std::memory_order_relaxed); }
+  void set_stored(pager::PageSet& stored, const pager::PageSet& now) noexcept;
+  [[nodiscard]] std::string sparse_text() const;
   Status reserve(std::uint64_t place) noexcept;
   void release(std::uint64_t place) noexcept;
   /// Keeps the error for why_it_failed(). 0: no error.
@@ -64,9 +71,10 @@ class FileStore final : public pager::Source {
   FileDescriptor file_;
   Mapping stored_memory_;   // starts as zeros: nothing is stored
   pager::PageSet* stored_;  // by block; only for the thread that holds the block
-  // Relaxed: counts, and an error that is only shown to the user.
-  std::atomic<std::uint64_t> used_blocks_{0};
-  std::atomic<std::uint64_t> used_peak_blocks_{0};
+  PeakCount blocks_;        // with stored pages
+  PeakCount pages_;
+  // Relaxed: only shown to the user.
+  std::atomic<bool> reserves_{true};  // the file system can reserve space
   std::atomic<int> error_{0};
 };
 

@@ -70,11 +70,13 @@ void add(Statistics& to, const Statistics& one) noexcept {
   to.limit_bytes += one.limit_bytes;
   to.stored_bytes += one.stored_bytes;
   to.stored_peak_bytes += one.stored_peak_bytes;
+  to.stored_data_peak_bytes += one.stored_data_peak_bytes;
   to.kept_bytes += one.kept_bytes;
   to.packed_bytes += one.packed_bytes;
   to.packed_bytes_out += one.packed_bytes_out;
   to.file_bytes += one.file_bytes;
   to.file_peak_bytes += one.file_peak_bytes;
+  to.file_data_peak_bytes += one.file_data_peak_bytes;
   to.bytes_to_file += one.bytes_to_file;
   to.bytes_from_file += one.bytes_from_file;
   to.processes += one.processes;
@@ -363,6 +365,7 @@ Statistics Keeper::statistics() const noexcept {
   if (servers_ && has_servers(order_.store)) {
     all.stored_bytes = servers_->used_bytes();
     all.stored_peak_bytes = servers_->used_peak_bytes();
+    all.stored_data_peak_bytes = servers_->data_peak_bytes();
     all.capacity_bytes = servers_->capacity_bytes();
   }
   all.servers = static_cast<std::uint32_t>(

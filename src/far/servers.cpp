@@ -40,11 +40,9 @@ std::uint64_t Servers::capacity_bytes() const noexcept {
   return (copies_now() < 2 ? chunks : std::min(chunks / 2, chunks - largest)) * block_bytes;
 }
 
-std::uint64_t Servers::used_bytes() const noexcept { return used_.load(std::memory_order_relaxed) * block_bytes; }
+std::uint64_t Servers::used_bytes() const noexcept { return used_.now() * block_bytes; }
 
-std::uint64_t Servers::used_peak_bytes() const noexcept {
-  return used_peak_.load(std::memory_order_relaxed) * block_bytes;
-}
+std::uint64_t Servers::used_peak_bytes() const noexcept { return used_.peak() * block_bytes; }
 
 std::optional<Servers::Copies> Servers::take() noexcept {
   const std::lock_guard guard(mutex_);
@@ -58,8 +56,7 @@ std::optional<Servers::Copies> Servers::take() noexcept {
   if (count == 0 || count < copies_now()) return std::nullopt;
   Copies copies{};
   for (unsigned i = 0; i < count; ++i) copies[i] = chunk_of(*chosen[i]);
-  const std::uint64_t used = used_.fetch_add(1, std::memory_order_relaxed) + 1;
-  used_peak_.store(std::max(used, used_peak_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+  used_.add(1);
   return copies;
 }
 
@@ -97,7 +94,7 @@ void Servers::give_back(const Copies& copies) noexcept {
     const std::lock_guard guard(mutex_);
     server_of(copy).free.push_back(static_cast<std::uint32_t>(copy));
   }
-  used_.fetch_sub(1, std::memory_order_relaxed);
+  used_.subtract(1);
 }
 
 void Servers::died(int rank) noexcept {

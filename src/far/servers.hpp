@@ -1,5 +1,6 @@
 #pragma once
 
+#include "far/peak_count.hpp"
 #include "pager/page.hpp"
 
 #include <tonari/window.hpp>
@@ -55,6 +56,13 @@ class Servers {
   [[nodiscard]] std::uint64_t used_bytes() const noexcept;      ///< in whole chunks
   [[nodiscard]] std::uint64_t used_peak_bytes() const noexcept;
 
+  /// Call these for pages that are stored in chunks, and dropped again, if each has its own place there.
+  void count_stored(std::uint64_t pages) noexcept { pages_.add(pages); }
+  void count_dropped(std::uint64_t pages) noexcept { pages_.subtract(pages); }
+  /// Returns the size of these pages. It may be far below used_bytes() if the program's data are sparse.
+  [[nodiscard]] std::uint64_t data_bytes() const noexcept { return pages_.now() * pager::page_bytes; }
+  [[nodiscard]] std::uint64_t data_peak_bytes() const noexcept { return pages_.peak() * pager::page_bytes; }
+
  private:
   struct Server {
     int rank = 0;
@@ -72,9 +80,9 @@ class Servers {
   Window& window_;
   unsigned replicas_;
   std::unique_ptr<std::vector<Server>> servers_;
-  std::atomic<std::uint64_t> used_{0};       // chunks; relaxed: a count
-  std::atomic<std::uint64_t> used_peak_{0};  // relaxed: a statistic; changed under mutex_
-  std::mutex mutex_;                         // guards `never_used` and `free` of the servers
+  PeakCount used_;    // chunks
+  PeakCount pages_;   // with a place of their own
+  std::mutex mutex_;  // guards `never_used` and `free` of the servers
 };
 
 }  // namespace tonari::far

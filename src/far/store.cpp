@@ -59,7 +59,7 @@ Status Store::store(std::uint64_t place, std::span<const std::byte> from) noexce
   Chunk& chunk = chunk_at(place);
   if (!chunk.is_taken() && !take(chunk)) return Status::no_memory;
   const Status status = write(place, from);
-  if (status == Status::ok) chunk.stored |= pages_at(place, from.size());
+  if (status == Status::ok) set_stored(chunk, chunk.stored | pages_at(place, from.size()));
   if (chunk.stored.is_empty()) give_back(chunk);
   return status;
 }
@@ -85,10 +85,18 @@ Status Store::discard(std::uint64_t place, std::uint64_t bytes) noexcept {
   return for_each_block(place, bytes, [this](std::uint64_t at, std::uint64_t part) {
     Chunk& chunk = chunk_at(at);
     const bool had_some = !chunk.stored.is_empty();
-    chunk.stored -= pages_at(at, part);
+    set_stored(chunk, chunk.stored - pages_at(at, part));
     if (had_some && chunk.stored.is_empty()) give_back(chunk);
     return Status::ok;
   });
+}
+
+void Store::set_stored(Chunk& chunk, const PageSet& stored) noexcept {
+  const std::size_t before = chunk.stored.count();
+  const std::size_t now = stored.count();
+  chunk.stored = stored;
+  if (now > before) servers_.count_stored(now - before);
+  if (now < before) servers_.count_dropped(before - now);
 }
 
 bool Store::take(Chunk& chunk) noexcept {
@@ -117,7 +125,9 @@ std::span<Store::Chunk> Store::ever_taken() const noexcept {
 
 void Store::give_all_back() noexcept {
   for (Chunk& each : ever_taken()) {
-    if (each.is_taken()) give_back(each);
+    if (!each.is_taken()) continue;
+    set_stored(each, {});
+    give_back(each);
   }
 }
 

@@ -59,6 +59,7 @@ class Store final : public pager::Source {
                                             std::uint64_t bytes) const noexcept;
   bool take(Chunk& chunk) noexcept;
   void give_back(Chunk& chunk) noexcept;
+  void set_stored(Chunk& chunk, const pager::PageSet& stored) noexcept;
   [[nodiscard]] std::span<Chunk> ever_taken() const noexcept;
 
   Servers& servers_;

@@ -40,6 +40,17 @@ os._exit(0)
 """
 
 
+# Touches 128 KiB of every 2 MiB of 512 MiB: 32 MiB, of random bits.
+VERY_SPARSE = """
+import mmap, os
+x = mmap.mmap(-1, 512 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)
+for at in range(0, 512 << 20, 2 << 20):
+    x[at:at + (128 << 10)] = os.urandom(128 << 10)
+print("ok", flush=True)
+os._exit(0)
+"""
+
+
 # 96 MiB of random bits.
 INCOMPRESSIBLE = """
 import random
@@ -138,6 +149,21 @@ class Memory(FarTest):
         self.assertEqual(status, 137)
         self.assertRegex(error, r"tonari far: out of memory: the servers' 32 MiB are full.*--memory")
         self.assertNotIn("--store", error)
+
+    def test_sparse_data_are_named_if_servers_are_full_of_them(self):
+        words = ["--local", "8M", "--memory", "128M", "--", PYTHON, "-c", VERY_SPARSE]
+        status, output, error = self.run_job("far", "--stats", *words)
+        self.assertEqual((status, output), (137, ""))
+        self.assertRegex(error, r"^tonari far: out of memory: the servers' 128 MiB are full, .* hold only \S+ MiB of "
+                                r"data, but the data are sparse.*\(--store lz4\)")
+        self.assertRegex(error, r"128 MiB of 128 MiB at 1 server \(in pieces of 2 MiB, for \S+ MiB of sparse data\)\n")
+        self.assertEqual(self.run_job("far", "--store", "lz4", *words)[:2], (0, "ok\n"))
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o777)
+            words = ["--local", "8M", "--", PYTHON, "-c", VERY_SPARSE]
+            status, output, error = self.run_job("far", "--stats", "--store", f"file:{folder}", *words)
+        self.assertEqual((status, output), (0, "ok\n"))
+        self.assertRegex(error, r"\d+ MiB of disk space in a file \(in pieces of 2 MiB, for \S+ MiB of sparse data\)\n")
 
     def test_servers_can_keep_far_memory_compressed(self):
         for options in ([], ["--servers", "2", "--replicas", "2"], ["--apart", "network"]):

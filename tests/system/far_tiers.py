@@ -66,7 +66,7 @@ class Tiers(FileTest):
         status, _, error = self.run_job("far", "--local", "16M", "--memory", "32M", "--stats", *self.store, "--",
                                         TORTURE, 1, 2, 5, 96)
         self.assertEqual(status, 0, error)
-        self.assertRegex(error, r"far memory: .* of 32 MiB at 1 server, \S+ MiB in a file\n")
+        self.assertRegex(error, r"far memory: .* of 32 MiB at 1 server, \S+ MiB of disk space in a file\n")
         self.assertRegex(error, r"\nfile:       keeps cold pages: \S+ MiB were written, \S+ MiB were read\n$")
 
     def test_each_process_has_a_file_of_its_own(self):

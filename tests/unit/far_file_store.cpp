@@ -88,6 +88,7 @@ TEST(FarFileStore, TakesSpaceForBlocksWithStoredPagesOnly) {
   ASSERT_EQ(store.store(5 * block_bytes + page_bytes, pages->first(1)), Status::ok);
   ASSERT_EQ(store.store(9 * block_bytes, pages->first(block_pages)), Status::ok);
   EXPECT_EQ(store.used_bytes(), 2 * block_bytes);
+  EXPECT_EQ(store.data_bytes(), block_bytes + page_bytes);
   EXPECT_EQ(space(), 2 * block_bytes);
 
   ASSERT_EQ(store.discard(9 * block_bytes, block_bytes - page_bytes), Status::ok);
@@ -95,7 +96,23 @@ TEST(FarFileStore, TakesSpaceForBlocksWithStoredPagesOnly) {
   ASSERT_EQ(store.discard(0, arena_bytes), Status::ok);
   EXPECT_EQ(store.used_bytes(), 0U);
   EXPECT_EQ(store.used_peak_bytes(), 2 * block_bytes);
+  EXPECT_EQ(store.data_bytes(), 0U);
+  EXPECT_EQ(store.data_peak_bytes(), block_bytes + page_bytes);
   EXPECT_EQ(space(), 0U);
+}
+
+TEST(FarFileStore, SaysThatDataAreSparseIfTheyFillTheDisk) {
+  MemoryFile memory;
+  FileStore store(std::move(memory.file), "memory", arena_bytes);
+  const auto pages = std::make_unique<Pages>();
+  const FileSizeLimit limit(block_bytes);
+  ASSERT_EQ(store.store(0, pages->first(1)), Status::ok);
+
+  EXPECT_EQ(store.store(block_bytes, pages->first(1)), Status::no_memory);
+
+  EXPECT_NE(store.why_it_failed().find("of which 4.0 KiB are in the file, which takes 2.0 MiB because they are sparse"),
+            std::string::npos)
+      << store.why_it_failed();
 }
 
 TEST(FarFileStore, ReportsAFileThatSomebodyHasTruncated) {
