@@ -429,25 +429,29 @@ void FarRun::show_progress() {
 void FarRun::show_results() {
   const auto statistics = ask_for_statistics();
   if (!statistics) return;
-  if (statistics->in_use_peak_bytes == 0 && !failed_) print_stderr("tonari far: {}\n", why_nothing_was_far());
+  if (statistics->in_use_peak_bytes == 0 && !failed_) {
+    print_stderr("tonari far: {}\n", why_nothing_was_far(statistics->stayed_local != 0));
+  }
   if (options_.statistics == FarOptions::Print::text) print_stderr("{}\n", statistics_text(*statistics));
   if (options_.statistics == FarOptions::Print::json) print_stderr("{}\n", statistics_as_json(*statistics));
 }
 
-std::string FarRun::why_nothing_was_far() const {
+std::string FarRun::why_nothing_was_far(bool some_stayed_local) const {
+  constexpr std::string_view nothing = "nothing went to far memory";
+  if (some_stayed_local) return fmt::format("{}: a process could have none, as its own message says", nothing);
   const std::string least = job::memory_text(options_.min_bytes);
-  const Statics statics = statics_of(path_of_program(options_.program.front()));
+  const std::string& program = options_.program.front();
+  const Statics statics = statics_of(path_of_program(program));
   constexpr std::uint64_t many_bytes = 16 << 20;  // with less, static arrays are hardly what the program is about
   if (statics.bytes >= many_bytes) {
-    return fmt::format(
-        "nothing went to far memory: {} made no allocation of at least {}, and has {} of static arrays, {}",
-        options_.program.front(), least, job::memory_text(statics.bytes),
-        why_statics_were_local(statics, options_.min_bytes));
+    return fmt::format("{}: {} made no allocation of at least {}, and has {} of static arrays, {}", nothing, program,
+                       least, job::memory_text(statics.bytes), why_statics_were_local(statics, options_.min_bytes));
   }
   return fmt::format(
-      "nothing went to far memory: the program made no allocation of at least {}; with a smaller "
-      "--min-size, smaller ones go there, too",
-      least);
+      "{}. Possible reasons: the program makes no allocation of at least {}; a smaller --min-size makes smaller ones "
+      "far, too. Or a program that {} starts has the data, and does not load tonari's library: because it is "
+      "statically linked, gets rights from its file (setuid), or is started without LD_PRELOAD (env -i, sudo)",
+      nothing, least, program);
 }
 
 }  // namespace tonari::cli

@@ -66,7 +66,7 @@ class FarRun {
   void say_if_memory_was_short(std::string_view process) const;
   void show_progress();
   void show_results();
-  [[nodiscard]] std::string why_nothing_was_far() const;
+  [[nodiscard]] std::string why_nothing_was_far(bool some_stayed_local) const;
   std::optional<far::Statistics> ask_for_statistics();
 
   const FarOptions& options_;

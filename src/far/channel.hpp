@@ -63,7 +63,8 @@ struct Hello {
   std::uint64_t buffers = 0;             // address, aligned to a block
   std::uint32_t threads_serve = 0;       // 1: the program's threads serve their own faults
   std::int32_t error = 0;                // not 0: the program cannot have far memory, because `what` failed
-  std::array<char, 232> what{};          // the call that failed, and its purpose
+  std::uint32_t stays_local = 0;         // 1: if it cannot, it goes on with local memory, and has said why
+  std::array<char, 228> what{};          // the call that failed, and its purpose
 };
 static_assert(sizeof(Hello) == 264);
 
@@ -169,6 +170,8 @@ struct Channel {
   std::uint64_t table_bytes = 0;  // 0: the kernel reports faults to the keeper, and no descriptor is sent
 
   std::atomic<std::uint32_t> ended{0};  // not 0: the keeper leaves; faults are not served any more
+  // Not 0: the program goes on with local memory, and has said why. Relaxed: only shown to the user.
+  std::atomic<std::uint32_t> stays_local{0};
 
   // Incremented when there is something to do. Agents and keeper sleep on these futexes.
   alignas(64) std::atomic<std::uint32_t> agent_doorbell{0};

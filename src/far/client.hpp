@@ -40,7 +40,7 @@ class Client {
   enum class Heard {
     nothing,
     begun,  ///< It waits for go().
-    gone,   ///< Its address space has ended.
+    gone,   ///< Its address space has ended, or it stays with local memory.
   };
   /// Call it when descriptor() is readable. Throws SetupError if the process cannot be served.
   Heard hear();
@@ -58,6 +58,7 @@ class Client {
     return in_use_peak_.load(std::memory_order_relaxed);
   }
 
+  [[nodiscard]] bool stays_local() const noexcept { return program_.stays_local(); }
   [[nodiscard]] bool has_begun() const noexcept { return pager_.has_value(); }
   [[nodiscard]] std::uint64_t lost_bytes() const noexcept { return pages_.lost_bytes(); }
   [[nodiscard]] Statistics statistics() const noexcept;  ///< Members about servers are 0; members about files are set.

@@ -91,7 +91,7 @@ struct Statistics {
   std::uint32_t living = 0;              // of `processes`
   std::uint32_t reaches_everything = 0;  // faults of system calls are served
   std::uint32_t in_file = 0;             // pages are in a file: all of them, or cold ones
-  std::uint32_t reserved = 0;
+  std::uint32_t stayed_local = 0;        // processes that could have no far memory, and have said why
 };
 
 struct Report {

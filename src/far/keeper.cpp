@@ -213,6 +213,7 @@ void Keeper::hear(Clients::iterator client) {
 }
 
 void Keeper::remove(Clients::iterator client) {
+  if ((*client)->stays_local()) ++ended_.stayed_local;
   if ((*client)->has_begun()) {
     forget_what_it_has(ended_);
     add(ended_, (*client)->statistics());
@@ -361,7 +362,10 @@ Statistics Keeper::statistics() const noexcept {
   Statistics all = ended_;
   all.living = living();
   if (std::ranges::any_of(clients_, [](const auto& each) { return each->has_begun(); })) forget_what_it_has(all);
-  for (const auto& each : clients_) add(all, each->statistics());
+  for (const auto& each : clients_) {
+    add(all, each->statistics());
+    if (each->stays_local()) ++all.stayed_local;
+  }
   if (servers_ && has_servers(order_.store)) {
     all.stored_bytes = servers_->used_bytes();
     all.stored_peak_bytes = servers_->used_peak_bytes();

@@ -32,7 +32,7 @@ FileDescriptor make_shared_file(std::uint64_t bytes) {
 // Returns the remedy for an error at the start of a program.
 const char* remedy_for(int error) noexcept {
   switch (error) {
-    case ENOMEM: return "it needs at least 64 GiB of address space, without memory for it: raise ulimit -v";
+    case ENOMEM: return "it needs terabytes of address space, without memory for them: raise ulimit -v";
     case EMFILE:
     case ENFILE: return "raise the limit of open files with ulimit -n";
     default: return "";
@@ -75,7 +75,9 @@ Program::Program(FileDescriptor socket, const Terms& terms, const Lent& lent)
 bool Program::hear() {
   FileDescriptor faults;
   Hello hello;
-  const ssize_t bytes = job::receive_message(socket_, &hello, sizeof hello, false, &faults);
+  ssize_t bytes = job::receive_message(socket_, &hello, sizeof hello, false, &faults);
+  // If the program has closed the socket before it read all messages, the kernel reports that once, before the Hello.
+  if (bytes == 0 && !space_) bytes = job::receive_message(socket_, &hello, sizeof hello, false, &faults);
   if (bytes == 0) {
     if (space_) space_->end();
     return false;
@@ -85,6 +87,10 @@ bool Program::hear() {
   if (bytes != sizeof hello || hello.version != channel_version) {
     throw SetupError(
         "the preload library belongs to another version of tonari than the keeper: install both from one build");
+  }
+  if (hello.error != 0 && hello.stays_local != 0) {
+    hello_ = hello;
+    return false;
   }
   if (hello.error != 0) {
     hello.what.back() = '\0';

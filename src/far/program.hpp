@@ -40,8 +40,8 @@ class Program {
   /// Readable when the program has sent its Hello, or when its address space has ended.
   [[nodiscard]] int descriptor() const noexcept { return socket_.number(); }
   /// Reads the next message, if any. Returns true if the program is there; space() then exists if its Hello has
-  /// arrived. Returns false if the program has ended. Throws SetupError, with a remedy, if the keeper cannot serve the
-  /// program.
+  /// arrived. Returns false if the program has ended, or goes on without the keeper. Throws SetupError, with a remedy,
+  /// if the keeper cannot serve the program.
   bool hear();
   /// Lets the program begin.
   void go() noexcept;
@@ -51,6 +51,10 @@ class Program {
   [[nodiscard]] RemoteSpace* space() noexcept { return space_ ? &*space_ : nullptr; }
   [[nodiscard]] Channel& channel() noexcept { return *channel_; }
   [[nodiscard]] const Hello& hello() const noexcept { return hello_; }
+  /// Returns true if the program could have no far memory, and has told the user why.
+  [[nodiscard]] bool stays_local() const noexcept {
+    return hello_.stays_local != 0 || channel_->stays_local.load(std::memory_order_relaxed) != 0;
+  }
 
  private:
   FileDescriptor socket_;

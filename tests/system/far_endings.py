@@ -129,8 +129,25 @@ class Endings(FarTest):
 
     def test_a_program_without_large_data_is_told_that_nothing_was_far(self):
         _, _, error = self.run_job("far", "--", PYTHON, "-c", "")
-        self.assertEqual(error, "tonari far: nothing went to far memory: the program made no allocation of at least "
-                                "1.0 MiB; with a smaller --min-size, smaller ones go there, too\n")
+        self.assertRegex(error, "^tonari far: nothing went to far memory. Possible reasons: the program makes no "
+                                "allocation of at least 1.0 MiB; a smaller --min-size makes smaller ones far, too. .*\n$")
+
+    def test_a_program_that_starts_one_without_the_library_is_told_the_possible_reasons(self):
+        code = "x = bytearray(64 << 20)"
+        _, _, error = self.run_job("far", "--", "env", "-i", PYTHON, "-c", code)
+        self.assertRegex(error, r"^tonari far: nothing went to far memory. Possible reasons: .* Or a program that env "
+                                r"starts .*statically linked.*setuid.*\(env -i, sudo\)\n$")
+
+    def test_a_program_that_a_limit_of_addresses_keeps_local_is_told_so(self):
+        for start in ("exec ", ""):
+            with self.subTest(start=start):
+                command = f'ulimit -v 4000000; {start}"$@"'
+                words = ["sh", "-c", command, "sh", PYTHON, "-c", "x = bytearray(64 << 20)"]
+                status, _, error = self.run_job("far", "--", *words)
+                self.assertEqual(status, 0, error)
+                self.assertRegex(error, r"^tonari far: a process stays with local memory: .*: Cannot allocate memory; "
+                                        r".*raise ulimit -v\ntonari far: nothing went to far memory: a process could "
+                                        r"have none, as its own message says\n$")
 
     def test_a_program_is_told_why_its_static_arrays_were_local(self):
         _, _, error = self.run_job("far", "--min-size", "1G", "--", STATIC)

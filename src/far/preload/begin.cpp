@@ -272,11 +272,23 @@ void finish(Start& start) noexcept {
   open_arena(start);
 }
 
-void say_why_not(const Hello& hello) noexcept {
+std::string_view remedy_for(int error) noexcept {
+  switch (error) {
+    case ENOMEM: return "; it needs terabytes of address space, without memory for them: raise ulimit -v";
+    case EMFILE: return "; raise ulimit -n";
+    default: return "";
+  }
+}
+
+void say_why_not(Start& start) noexcept {
+  Hello& hello = start.hello;
+  hello.stays_local = 1;
+  (void)send_message(start.tools.socket, hello, -1);  // on failure: the keeper reports no reason at the end
   const char* const why = ::strerrordesc_np(hello.error);
   const auto part = [](std::string_view text) { return iovec{const_cast<char*>(text.data()), text.size()}; };
-  const std::array parts{part("tonari far: a process stays with local memory: "), part(hello.what.data()), part(": "),
-                         part(why != nullptr ? why : "an unknown error"), part("\n")};
+  const std::array parts{
+      part("tonari far: a process stays with local memory: "), part(hello.what.data()),       part(": "),
+      part(why != nullptr ? why : "an unknown error"),         part(remedy_for(hello.error)), part("\n")};
   (void)system_call(SYS_writev, STDERR_FILENO, parts.data(), parts.size());
 }
 
@@ -317,7 +329,7 @@ bool begin_at_door() noexcept {
   if (can_be) {
     finish(starting);
   } else {
-    if (starting.hello.error != 0) say_why_not(starting.hello);
+    if (starting.hello.error != 0) say_why_not(starting);
     close_all(starting);
   }
   return can_be;

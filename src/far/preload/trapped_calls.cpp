@@ -307,6 +307,7 @@ void say_why_local(int error) noexcept {
                               "its system calls (seccomp): "),
                          part(why != nullptr ? why : "an unknown error"), part("; --faults keeper needs none\n")};
   (void)system_call(SYS_writev, STDERR_FILENO, parts.data(), parts.size());
+  program.channel->stays_local.store(1, std::memory_order_relaxed);
 }
 
 }  // namespace
