@@ -118,7 +118,7 @@ void add_far(CLI::App& app, const std::vector<std::string>& program, int& exit_s
   far.add_option_function<std::string>(
          "--local", [options](const std::string& text) { options->local = limit_of(text); },
          "How much of its large data the program may keep in its own memory: a size, or a share of the data it has "
-         "touched (default: 50%; at least 8 MiB)")
+         "touched (default: 50%; a size is at least 8 MiB, a share at least 64 MiB)")
       ->type_name("SIZE|P%")
       ->check(share_or_size())
       ->group("Memory");

@@ -104,6 +104,9 @@ class Client {
 
 /// The least limit: with less, the pager has no room to work in.
 inline constexpr std::uint64_t limit_bytes_min = 8ULL << 20;
+/// The least limit of all processes together, if it is a share of the touched memory: every host has so much, and
+/// programs with less data need not be slow.
+inline constexpr std::uint64_t share_bytes_min = 64ULL << 20;
 /// Returns the text that explains the loss of a page.
 constexpr const char* second_copy(const Order& order) noexcept {
   return order.replicas == 1 ? "--replicas 2 keeps a second copy of every page" : "both of its copies are lost";

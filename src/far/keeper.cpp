@@ -288,8 +288,8 @@ void Keeper::count_the_dead() {
   }
 }
 
-// A limit in percent is relative to the memory that each process has touched, as far as this host's memory allows that
-// for all of them. A limit in bytes is for all processes together, in proportion to the memory that each has touched.
+// A limit in percent is relative to the memory that all processes have touched, and in proportion to the memory that
+// each has touched. It is at least share_bytes_min, and at most as much as this host's memory allows. A limit in bytes is for all processes together, in proportion to the memory that each has touched.
 void Keeper::share_limit() {
   std::uint64_t ticks = 0;
   (void)!::read(clock_.number(), &ticks, sizeof ticks);
@@ -304,10 +304,25 @@ std::uint64_t Keeper::limit_for(std::uint64_t touched, std::uint64_t touched_by_
   const Limit& limit = order_.limit;
   if (limit.percent == 100) return order_.arena_bytes;  // the most that it can ever touch
   const std::uint64_t all =
-      limit.percent == 0 ? limit.bytes : std::min(touched_by_all / 100 * limit.percent, local_bytes_max_);
+      limit.percent == 0
+          ? limit.bytes
+          : std::min(std::max(touched_by_all / 100 * limit.percent, share_bytes_min), local_bytes_max_);
   if (touched == touched_by_all) return std::max(all, limit_bytes_min);
   const double share = static_cast<double>(touched) / static_cast<double>(touched_by_all);
   return std::max(static_cast<std::uint64_t>(static_cast<double>(all) * share), limit_bytes_min);
+}
+
+// Returns values for --local with which a process would have the limit that was found, whose limit is `now` bytes.
+std::string Keeper::wanted_limit(const WorkingSet::Finding& found, std::uint64_t now) const {
+  std::uint64_t by_all = 0;
+  for (const auto& each : clients_) by_all += each->limit_bytes();
+  if (order_.limit.percent == 0) by_all = std::max(order_.limit.bytes, now);
+  // A limit for all processes grows as this one's share must.
+  const double factor = static_cast<double>(found.wanted_bytes) / static_cast<double>(now);
+  constexpr double mib = 1 << 20;
+  const std::string size = fmt::format("{:.0f}M", std::ceil(static_cast<double>(by_all) * factor / mib));
+  const bool is_share = order_.limit.percent != 0 && found.wanted_percent < 100;
+  return is_share ? fmt::format("{}% (or {})", found.wanted_percent, size) : size;
 }
 
 // Tells the user once, for the first process that needs more.
@@ -317,20 +332,13 @@ void Keeper::look_at_working_sets() {
     const WorkingSet::Finding found = each->look_at_working_set();
     if (found.wanted_bytes == 0) continue;
     const Limit& limit = order_.limit;
-    std::string present = fmt::format("{}% (now {})", limit.percent, job::memory_text(each->limit_bytes()));
-    std::string wanted = fmt::format("{}%", found.wanted_percent);
-    if (limit.percent == 0) {
-      constexpr double mib = 1 << 20;
-      // A limit for all processes grows as this one's share must.
-      const double factor = static_cast<double>(found.wanted_bytes) / static_cast<double>(each->limit_bytes());
-      const std::uint64_t effective = std::max(limit.bytes, each->limit_bytes());
-      present = job::memory_text(limit.bytes);
-      wanted = fmt::format("{:.0f}M", std::ceil(static_cast<double>(effective) * factor / mib));
-    }
+    const std::uint64_t now = each->limit_bytes();
+    const std::string present = limit.percent == 0 ? job::memory_text(limit.bytes)
+                                                   : fmt::format("{}% (now {})", limit.percent, job::memory_text(now));
     advise(fmt::format(
         "the program's working set does not fit into --local {}: its threads wait for pages most of the time, and "
         "pages that left come back again and again; it would fit with --local {}",
-        present, wanted));
+        present, wanted_limit(found, now)));
     advised_ = true;
     return;
   }

@@ -49,6 +49,7 @@ class Keeper {
   void count_the_dead();
   void share_limit();
   void look_at_working_sets();
+  [[nodiscard]] std::string wanted_limit(const WorkingSet::Finding& found, std::uint64_t now) const;
   [[nodiscard]] std::uint64_t limit_for(std::uint64_t touched, std::uint64_t touched_by_all) const noexcept;
   void tell(const Report& report) noexcept;
   void advise(std::string_view text) noexcept;

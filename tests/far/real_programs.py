@@ -1,4 +1,4 @@
-"""Runs Debian's programs unchanged with a tenth of their memory local: each prints the same as without tonari."""
+"""Runs Debian's programs unchanged with little of their memory local: each prints the same as without tonari."""
 
 import hashlib
 import json
@@ -131,7 +131,7 @@ def values_for_redis(seed):
     return {b"key:%d" % n: hashlib.sha256(b"%d" % (n * seed)).hexdigest().encode() * (1 + n % 60) for n in range(40_000)}
 
 
-def far(*options, local="10%", min_size="256K"):
+def far(*options, local="12M", min_size="256K"):
     return [TONARI, "far", "--local", local, "--min-size", min_size, *options, "--"]
 
 
@@ -187,7 +187,7 @@ class RealPrograms(JobTest):
 
     def test_gzip_and_xz_write_the_same_with_far_memory(self):
         self.write_lines("lines", 40_000)  # beyond 2 MiB it looks everywhere all the time, and is slow on swap, too
-        packed = self.compare(["xz", "-2", "-c", "lines"], local="60%")
+        packed = self.compare(["xz", "-2", "-c", "lines"], local="8M")
         with open(self.path("packed.xz"), "wb") as file:
             file.write(packed)
         unpacked = self.compare(["xz", "-d", "-c", "packed.xz"], is_small=True)
@@ -212,7 +212,7 @@ class RealPrograms(JobTest):
         source, result = self.path("hello.ii"), self.path("hello.s")
         subprocess.run(["g++", "-E", self.path("hello.cpp"), "-o", source], check=True)
         words = [program.stdout.strip(), "-quiet", "-O2", "-fpreprocessed", source, "-o", result]
-        self.compare(words, local="40%")  # it needs some two thirds of it all the time
+        self.compare(words, local="28M")  # it needs some two thirds of its memory all the time
         with open(result) as file:
             with_far_memory = file.read()
         self.assertEqual(self.run_program(words)[0], 0)
@@ -224,7 +224,7 @@ class RealPrograms(JobTest):
             file.write("#include <cstdio>\n#include <string>\n"
                        "int main(int n, char** w) { std::puts((std::string(w[n - 1]) + '!').c_str()); }\n")
         words = ["g++", "-O2", self.path("one.cpp"), "-o", self.path("one")]
-        self.compare(words, "--children", local="40%")
+        self.compare(words, "--children", local="20M")
         self.assertEqual(subprocess.run([self.path("one"), "a"], capture_output=True).stdout, b"a!\n")
 
     def test_python_processes_compute_the_same_with_far_memory(self):
@@ -258,7 +258,7 @@ class RealPrograms(JobTest):
         self.need("stress-ng")
         words = ["stress-ng", "--quiet", "--vm", "2", "--vm-bytes", "64M", "--vm-ops", "2000", "--verify",
                  "--temp-path", self.folder]
-        self.compare(words, "--children", local="20%")
+        self.compare(words, "--children", local="24M")
 
     def test_redis_returns_all_stored_values_with_far_memory(self):
         values = values_for_redis(1)

@@ -41,7 +41,7 @@ def name_of(pid):
 
 class Forks(FarTest):
     def forks(self, *words, faults="keeper", options=()):
-        status, output, error = self.run_job("far", "--faults", faults, "--local", "20%", *options, "--", FORKS, *words)
+        status, output, error = self.run_job("far", "--faults", faults, "--local", "16M", *options, "--", FORKS, *words)
         return status, output, error
 
     def torture(self, *options, faults, rounds=2 * SOAK):
@@ -77,11 +77,11 @@ class Forks(FarTest):
     def test_pools_of_forked_workers_read_memory_of_their_parent(self):
         for faults in ("keeper", "self"):
             with self.subTest(faults=faults):
-                found = self.run_job("far", "--faults", faults, "--local", "20%", "--", PYTHON, "-c", POOL)
+                found = self.run_job("far", "--faults", faults, "--local", "16M", "--", PYTHON, "-c", POOL)
                 self.assertEqual(found, (0, f"{(8 << 20) * 7}\n", ""))
 
     def test_a_child_executes_a_program_with_arguments_in_far_memory(self):
-        status, output, error = self.run_job("far", "--min-size", "64K", "--local", "20%", "--", PYTHON, "-c", EXECUTING)
+        status, output, error = self.run_job("far", "--min-size", "64K", "--local", "16M", "--", PYTHON, "-c", EXECUTING)
         self.assertEqual((status, len(output), error), (0, (100 << 10) + 1, ""))
 
 
@@ -106,7 +106,7 @@ class StoresAndEndings(FarTest):
                 self.torture("--store", *store, faults="keeper", rounds=SOAK)
 
     def test_the_death_of_one_of_two_servers_loses_nothing(self):
-        job = self.start("far", "--local", "20%", "--servers", 2, "--replicas", 2, "--", FORKS, "torture",
+        job = self.start("far", "--local", "16M", "--servers", 2, "--replicas", 2, "--", FORKS, "torture",
                          random.SystemRandom().randrange(1 << 32), 2000, 48)
         eventually(lambda: len([pid for pid in processes_marked(job.mark) if name_of(pid) == "far_forks"]) > 1, "it forks")
         os.kill(self.server_of(job, 1), signal.SIGKILL)
@@ -116,14 +116,14 @@ class StoresAndEndings(FarTest):
     def test_the_death_of_the_keeper_ends_children_too(self):
         for faults in ("keeper", "self"):
             with self.subTest(faults=faults):
-                job = self.start("far", "--faults", faults, "--local", "20%", "--", FORKS, "waiting")
+                job = self.start("far", "--faults", faults, "--local", "16M", "--", FORKS, "waiting")
                 _, child = map(int, job.output.wait_for(r"(\d+) (\d+)").groups())
                 os.kill(self.server_of(job, 0), signal.SIGKILL)
                 self.assertEqual(job.end()[0], 137)
                 eventually(lambda: state_of(child) in (None, "Z"), "the child has ended")
 
     def test_tonari_far_waits_for_a_child_and_ends_it_when_told_to(self):
-        job = self.start("far", "--local", "20%", "--", FORKS, "waiting")
+        job = self.start("far", "--local", "16M", "--", FORKS, "waiting")
         program, child = map(int, job.output.wait_for(r"(\d+) (\d+)").groups())
         os.kill(program, signal.SIGKILL)
         eventually(lambda: state_of(program) is None, "tonari far knows that the program has ended")

@@ -100,7 +100,7 @@ class Memory(FarTest):
                 self.assertEqual(json.loads(error.splitlines()[-1])["in_use_peak_bytes"] >= 64 << 20, is_far)
 
     def test_a_share_of_local_memory_refers_to_the_pages_that_were_touched(self):
-        for share in (25, 50):
+        for share in (60, 80):
             with self.subTest(local=share):
                 words = ["--stats=json", "--local", f"{share}%", "--", PYTHON, "-c", SPARSE]
                 status, output, error = self.run_job("far", *words)
@@ -111,6 +111,11 @@ class Memory(FarTest):
                 self.assertLess(abs(found["limit_bytes"] - (limit << 20)), 2 << 20)
                 own = 30  # of Python itself
                 self.assertLess(int(output), limit + own)
+
+    def test_a_share_is_at_least_64_mib(self):
+        found = self.torture("--local", "10%", rounds=5)
+        self.assertEqual(found["limit_bytes"], 64 << 20)
+        self.assertGreater(found["resident_peak_bytes"], 56 << 20)
 
     def test_all_threads_of_a_program_follow_when_it_changes_its_user_and_groups(self):
         self.assertEqual(self.run_job("far", "--local", "16M", "--", CREDENTIALS), (0, "ok\n", ""))

@@ -19,7 +19,7 @@ STATIC = os.path.join(PROGRAMS, "far_static")
 class FarSelfTest(FarTest):
     def far(self, *words):
         """Runs a program with a fifth of its memory local, and returns its output and its statistics."""
-        status, output, error = self.run_job("far", "--faults", "self", "--stats=json", "--local", "20%", *words)
+        status, output, error = self.run_job("far", "--faults", "self", "--stats=json", "--local", "16M", *words)
         self.assertEqual(status, 0, error)
         return output, json.loads(error.splitlines()[-1])
 
@@ -94,7 +94,7 @@ class OwnFaults(FarSelfTest):
     def test_the_keeper_serves_the_faults_of_programs_that_wait_for_signals(self):
         for case in ("waited", "files", "locked", "constant", "given"):
             with self.subTest(case=case):
-                status, output, error = self.run_job("far", "--faults", "keeper", "--local", "20%", "--", SIGNALS, case)
+                status, output, error = self.run_job("far", "--faults", "keeper", "--local", "16M", "--", SIGNALS, case)
                 self.assertEqual((status, output), (0, "ok\n"), error)
 
 
